@@ -1,0 +1,74 @@
+// Mutex, MutexLock and CondVar with clang's thread-safety annotations; libstdc++'s carry none.
+// A clang build with -Wthread-safety -Werror turns a missed lock into a compile error.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+#if defined(__clang__)
+#define VOLUMED_TSA(x) __attribute__((x))
+#else
+#define VOLUMED_TSA(x)
+#endif
+
+#define CAPABILITY(x) VOLUMED_TSA(capability(x))
+#define SCOPED_CAPABILITY VOLUMED_TSA(scoped_lockable)
+#define GUARDED_BY(x) VOLUMED_TSA(guarded_by(x))
+#define PT_GUARDED_BY(x) VOLUMED_TSA(pt_guarded_by(x))
+#define REQUIRES(...) VOLUMED_TSA(requires_capability(__VA_ARGS__))
+#define ACQUIRE(...) VOLUMED_TSA(acquire_capability(__VA_ARGS__))
+#define RELEASE(...) VOLUMED_TSA(release_capability(__VA_ARGS__))
+#define EXCLUDES(...) VOLUMED_TSA(locks_excluded(__VA_ARGS__))
+#define NO_THREAD_SAFETY_ANALYSIS VOLUMED_TSA(no_thread_safety_analysis)
+
+namespace volumed {
+
+class CAPABILITY("mutex") Mutex {
+ public:
+  Mutex() = default;
+  Mutex(const Mutex&) = delete;
+  Mutex& operator=(const Mutex&) = delete;
+
+  void Lock() ACQUIRE() { mu_.lock(); }
+  void Unlock() RELEASE() { mu_.unlock(); }
+
+ private:
+  friend class CondVar;
+  std::mutex mu_;
+};
+
+class SCOPED_CAPABILITY MutexLock {
+ public:
+  explicit MutexLock(Mutex& mu) ACQUIRE(mu) : mu_(mu) { mu_.Lock(); }
+  ~MutexLock() RELEASE() { mu_.Unlock(); }
+  MutexLock(const MutexLock&) = delete;
+  MutexLock& operator=(const MutexLock&) = delete;
+
+ private:
+  Mutex& mu_;
+};
+
+class CondVar {
+ public:
+  void Wait(Mutex& mu) REQUIRES(mu) NO_THREAD_SAFETY_ANALYSIS {
+    std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
+    cv_.wait(lock);
+    lock.release();
+  }
+  // False when the time ran out first.
+  bool WaitFor(Mutex& mu, std::chrono::nanoseconds timeout) REQUIRES(mu)
+      NO_THREAD_SAFETY_ANALYSIS {
+    std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
+    const bool signalled = cv_.wait_for(lock, timeout) == std::cv_status::no_timeout;
+    lock.release();
+    return signalled;
+  }
+  void NotifyOne() { cv_.notify_one(); }
+  void NotifyAll() { cv_.notify_all(); }
+
+ private:
+  std::condition_variable cv_;
+};
+
+}  // namespace volumed

@@ -1,0 +1,170 @@
+// Result<T> and Error: how every function of this program reports failure.
+//
+// An operation on a node ends in one of three ways, not two: it was done, it was certainly not
+// done, or it may have been done (a killed mount, an answer that was lost). The third case decides
+// what may be tried next, so an Error cannot be built without saying which of the two it is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace volumed {
+
+// The numbers are gRPC's, so that translation to and from the wire is a cast.
+// Source: grpc/status.h (google.rpc.Code).
+enum class Code : int {
+  kCancelled = 1,
+  kUnknown = 2,
+  kInvalidArgument = 3,
+  kDeadlineExceeded = 4,
+  kNotFound = 5,
+  kAlreadyExists = 6,
+  kPermissionDenied = 7,
+  kResourceExhausted = 8,
+  kFailedPrecondition = 9,
+  kAborted = 10,
+  kOutOfRange = 11,
+  kUnimplemented = 12,
+  kInternal = 13,
+  kUnavailable = 14,
+  kDataLoss = 15,
+  kUnauthenticated = 16,
+};
+
+// "NotFound", "DeadlineExceeded", ... ; never empty.
+std::string_view CodeName(Code code);
+
+enum class Outcome {
+  kNotApplied,    // certainly nothing was changed
+  kMaybeApplied,  // the change may have happened, wholly or in part
+};
+
+std::string_view OutcomeName(Outcome outcome);
+
+// The gRPC code that stands for an errno; kUnknown for those without a natural counterpart.
+Code CodeFromErrno(int sys_errno);
+
+// "ENOENT", "EBUSY", ...; "errno 4242" for numbers without a name.
+std::string ErrnoName(int sys_errno);
+
+// A value. Threads: any. There is no constructor without an outcome; adding context keeps it.
+class Error {
+ public:
+  static Error NotApplied(Code code, std::string message);
+  static Error MaybeApplied(Code code, std::string message);
+  // `what` names the call and its object: "mount tmpfs on /a/b". The errno's text is appended.
+  static Error FromErrno(int sys_errno, std::string_view what, Outcome outcome);
+  // Rebuilds an error that crossed a process border.
+  static Error FromParts(Code code, Outcome outcome, int sys_errno, std::string message);
+
+  Code code() const { return code_; }
+  Outcome outcome() const { return outcome_; }
+  bool maybe_applied() const { return outcome_ == Outcome::kMaybeApplied; }
+  // 0 when the failure did not come from a system call.
+  int sys_errno() const { return sys_errno_; }
+  const std::string& message() const { return message_; }
+
+  // The same error with `context` in front: "context: message".
+  [[nodiscard]] Error With(std::string_view context) const;
+  // The same error, but the change may have been made: used when a later step of a chain fails.
+  [[nodiscard]] Error AsMaybeApplied() const;
+
+  // "NotFound (not applied, ENOENT): message"
+  std::string ToString() const;
+
+  friend bool operator==(const Error&, const Error&) = default;
+
+ private:
+  Error(Code code, Outcome outcome, int sys_errno, std::string message)
+      : code_(code), outcome_(outcome), sys_errno_(sys_errno), message_(std::move(message)) {}
+
+  Code code_;
+  Outcome outcome_;
+  int sys_errno_;
+  std::string message_;
+};
+
+// A value or an Error. REQUIRES of value(), *, -> : ok(); of error(): !ok(). A breach aborts.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  using value_type = T;
+
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit
+
+  bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+
+  const T& value() const& { return std::get<0>(state_); }
+  T& value() & { return std::get<0>(state_); }
+  T&& value() && { return std::get<0>(std::move(state_)); }
+  const T& operator*() const& { return value(); }
+  T& operator*() & { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
+  const T* operator->() const { return &value(); }
+  T* operator->() { return &value(); }
+
+  const Error& error() const { return std::get<1>(state_); }
+
+  // The same result, with `context` in front of the error's message if it is one.
+  [[nodiscard]] Result With(std::string_view context) && {
+    return ok() ? std::move(*this) : Result(error().With(context));
+  }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+
+// Success without a value, or an Error.
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  using value_type = void;
+
+  Result() = default;
+  Result(Error error) : error_(std::move(error)) {}  // NOLINT: implicit
+
+  bool ok() const { return !error_.has_value(); }
+  explicit operator bool() const { return ok(); }
+  const Error& error() const { return error_.value(); }
+
+  [[nodiscard]] Result With(std::string_view context) && {
+    return ok() ? Result() : Result(error().With(context));
+  }
+
+ private:
+  std::optional<Error> error_;
+};
+
+using Status = Result<void>;
+
+inline Status OkStatus() { return {}; }
+
+}  // namespace volumed
+
+#define VOLUMED_CONCAT_INNER(a, b) a##b
+#define VOLUMED_CONCAT(a, b) VOLUMED_CONCAT_INNER(a, b)
+
+// Leaves the function with the error of `expr`, if it is one. `expr` is a Status or any Result.
+#define RETURN_IF_ERROR(expr)                                       \
+  do {                                                              \
+    if (auto volumed_status_ = (expr); !volumed_status_.ok()) {     \
+      return volumed_status_.error();                               \
+    }                                                               \
+  } while (false)
+
+// `lhs` = value of `rexpr` (a Result<T>), or leaves the function with its error.
+#define ASSIGN_OR_RETURN(lhs, rexpr) \
+  ASSIGN_OR_RETURN_INNER(VOLUMED_CONCAT(volumed_result_, __LINE__), lhs, rexpr)
+#define ASSIGN_OR_RETURN_INNER(tmp, lhs, rexpr) \
+  auto tmp = (rexpr);                           \
+  if (!tmp.ok()) {                              \
+    return tmp.error();                         \
+  }                                             \
+  lhs = std::move(tmp).value()

@@ -1,0 +1,49 @@
+// Scheduler: every thread, timer and posted task of the program comes from here, so that a test can
+// run the same program in one thread, in a seeded order, in virtual time, and end it anywhere.
+//
+// Two kinds of work:
+//  - control tasks run one after another on the control thread, which owns the domain state. They
+//    compute and post; they never wait;
+//  - blocking tasks (an operation that waits for a worker, a record to become durable) run beside
+//    each other on executor threads and hand their result back with Post().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "base/clock.h"
+
+namespace volumed {
+
+using Task = std::function<void()>;
+
+// Names a timer; 0 is no timer.
+using TimerId = uint64_t;
+
+// Threads: any, for every method.
+class Scheduler {
+ public:
+  virtual ~Scheduler() = default;
+
+  virtual const Clock& clock() const = 0;
+
+  // Runs `task` on the control thread, after the tasks posted before it. Blocks: never.
+  virtual void Post(Task task) = 0;
+
+  // Runs `task` on the control thread once `delay` has passed.
+  virtual TimerId PostAfter(Duration delay, Task task) = 0;
+
+  // True if the timer was still waiting; then it will not run.
+  virtual bool Cancel(TimerId timer) = 0;
+
+  // Runs `task`, which may block, on an executor thread. There are as many executor threads as
+  // there are blocked tasks, up to a limit set when the scheduler is made; beyond it tasks queue.
+  // The limit is far above the number of workers, so that hung volumes cannot use it up.
+  virtual void RunBlocking(Task task) = 0;
+
+  // True on the control thread (in a simulation: while a control task runs).
+  virtual bool OnControlThread() const = 0;
+};
+
+}  // namespace volumed

@@ -1,0 +1,22 @@
+// Secret<T>: a value that cannot be printed, logged, compared or stored by accident.
+#pragma once
+
+#include <utility>
+
+namespace volumed {
+
+// Threads: as T. There is deliberately no operator<<, no conversion, no serialisation, no equality.
+// Reveal() is the one way out and easy to grep for; its caller is where a leak would be.
+template <typename T>
+class Secret {
+ public:
+  Secret() = default;
+  explicit Secret(T value) : value_(std::move(value)) {}
+
+  const T& Reveal() const { return value_; }
+
+ private:
+  T value_;
+};
+
+}  // namespace volumed

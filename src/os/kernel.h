@@ -1,0 +1,373 @@
+// Kernel: every effect that the program has on a node, as request and answer values.
+//
+// This one seam serves isolation (WorkerKernel sends a request to a worker process), the real thing
+// (LocalKernel, inside a worker), tests and crash proofs (FakeKernel) and decorators (fault
+// injection, counting, dry runs), which override one function. A new effect is a new struct in
+// AnyRequest; every implementation then fails to compile until it handles it.
+//
+// It knows no Kubernetes word.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/secret.h"
+#include "os/mount_entry.h"
+
+namespace volumed {
+
+// How the part of a path below `root` is resolved. Both refuse "..", magic links and anything that
+// leads out of the root. Source: openat2(2).
+enum class Resolve {
+  kNoSymlinks,  // RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS
+  kBeneath,     // RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS: links that stay inside are followed
+};
+
+// A place on the node. `root` is trusted: an absolute, clean path that only root can change (the
+// agent's own directory, or a path that an administrator named). `relative` may be influenced by a
+// pod, and is resolved below the root by descriptor; empty means the root itself.
+struct SafePath {
+  std::string root;
+  std::string relative;
+  Resolve resolve = Resolve::kNoSymlinks;
+
+  // For display only.
+  std::string Display() const { return relative.empty() ? root : root + "/" + relative; }
+  // The same root, one or more names further down.
+  SafePath Below(const std::string& name) const {
+    return {root, relative.empty() ? name : relative + "/" + name, resolve};
+  }
+  friend bool operator==(const SafePath&, const SafePath&) = default;
+};
+
+enum class FileType {
+  kMissing,
+  kRegular,
+  kDirectory,
+  kSymlink,
+  kSocket,
+  kCharDevice,
+  kBlockDevice,
+  kFifo,
+};
+std::string_view FileTypeName(FileType type);
+
+// ---- answers ------------------------------------------------------------------------------------
+
+struct Done {
+  friend bool operator==(Done, Done) = default;
+};
+
+struct Changed {
+  bool changed = false;
+  friend bool operator==(Changed, Changed) = default;
+};
+
+// What one statx says. `type` is kMissing, and the rest zero, when nothing is there.
+struct FileInfo {
+  FileType type = FileType::kMissing;
+  uint32_t mode = 0;  // permission bits with setuid, setgid and sticky: 07777
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  int64_t size_bytes = 0;
+  bool is_mount_point = false;
+};
+
+// Source: statfs(2). Sizes use f_bsize, as kubelet's do.
+struct FsInfo {
+  uint64_t fs_magic = 0;
+  int64_t capacity_bytes = 0;
+  int64_t available_bytes = 0;
+  int64_t used_bytes = 0;
+  int64_t inodes = 0;
+  int64_t inodes_free = 0;
+  int64_t inodes_used = 0;
+};
+
+// Source: kubernetes pkg/volume/util/fs/fs.go@v1.36.2 (DiskUsage): 512-byte blocks, hard links once,
+// one filesystem, the root counted.
+struct UsageInfo {
+  int64_t used_bytes = 0;
+  int64_t inodes_used = 0;
+};
+
+struct OwnershipInfo {
+  int64_t visited = 0;
+  int64_t changed = 0;
+  bool skipped = false;  // OnRootMismatch, and the root was right
+};
+
+struct DirectoryEntry {
+  std::string name;
+  FileType type = FileType::kMissing;
+  friend auto operator<=>(const DirectoryEntry&, const DirectoryEntry&) = default;
+};
+struct DirectoryListing {
+  std::vector<DirectoryEntry> entries;  // sorted by name
+};
+
+struct FileContent {
+  std::string bytes;
+};
+
+struct MountListing {
+  std::vector<MountEntry> mounts;  // in the kernel's order: a later one covers an earlier one
+};
+
+// What this kernel can do; each can be masked by name for tests. Missing ones are degraded.
+struct KernelFeatures {
+  bool open_tree_detached_clone = false;  // "open-tree-detached-clone", 6.15: anchor without attaching it
+  bool mount_setattr = false;             // "mount-setattr", 5.12: read-only from birth, recursive
+  bool statmount = false;                 // "statmount", 6.8
+  bool mount_events = false;              // "mount-events", 6.15: fanotify FAN_REPORT_MNT
+  bool fchmodat2 = false;                 // "fchmodat2", 6.6
+  bool tmpfs_noswap = false;              // "tmpfs-noswap", 6.4
+};
+
+// ---- requests -----------------------------------------------------------------------------------
+
+// The mount table. Never touches a mounted filesystem, so it cannot hang with one.
+struct ListMounts {
+  using Answer = MountListing;
+  static constexpr const char* kName = "ListMounts";
+};
+
+struct ProbeFeatures {
+  using Answer = KernelFeatures;
+  static constexpr const char* kName = "ProbeFeatures";
+};
+
+// Mounts a filesystem by type. NotApplied errors: the mount is not there.
+struct Mount {
+  using Answer = Done;
+  static constexpr const char* kName = "Mount";
+  std::string fs_type;  // "tmpfs"
+  std::string source;   // "tmpfs", a device, server:/path
+  SafePath target;      // an existing directory or file
+  std::vector<std::string> options;  // "size=1048576", "noswap", "ro": joined by commas
+};
+
+// Makes `source` (file or directory) appear at `target`, non-recursively unless `recursive`. The
+// flags ro, nodev, noexec, nosuid, noatime, relatime, nodiratime of the source's mount are kept.
+// The bind is never visible without its final flags where the kernel has mount_setattr.
+struct BindMount {
+  using Answer = Done;
+  static constexpr const char* kName = "BindMount";
+  SafePath source;
+  SafePath target;
+  bool read_only = false;
+  bool recursive = false;
+  bool recursive_read_only = false;  // Unimplemented, naming mount-setattr, where it is missing
+};
+
+// Changes the flags of the mount at `target`: "ro", "rw", "nosuid", "size=..." ...
+struct Remount {
+  using Answer = Done;
+  static constexpr const char* kName = "Remount";
+  SafePath target;
+  std::vector<std::string> options;
+};
+
+// Takes away the topmost mount at `target`. Never lazy. A target that is missing or no mount point
+// is success with changed = false. `force` is for network and FUSE filesystems (MNT_FORCE).
+struct Unmount {
+  using Answer = Changed;
+  static constexpr const char* kName = "Unmount";
+  SafePath target;
+  bool force = false;
+};
+
+// Makes `target` a mount point with shared propagation (bind on itself where it is none).
+struct MakeShared {
+  using Answer = Changed;
+  static constexpr const char* kName = "MakeShared";
+  SafePath target;
+};
+
+// lstat of the last component, unless `follow`. Never asks a mounted filesystem for its root's
+// attributes when `only_mount_point` is set: then just type and is_mount_point are filled.
+struct Stat {
+  using Answer = FileInfo;
+  static constexpr const char* kName = "Stat";
+  SafePath path;
+  bool follow = false;
+  bool only_mount_point = false;
+};
+
+struct StatFs {
+  using Answer = FsInfo;
+  static constexpr const char* kName = "StatFs";
+  SafePath path;
+};
+
+// Bytes and inodes used below `path`, on its filesystem only. Progress: entries seen.
+struct Usage {
+  using Answer = UsageInfo;
+  static constexpr const char* kName = "Usage";
+  SafePath path;
+};
+
+// Gives the tree at `path` to a group: gid, mode |= 0660 (ro: 0440), directories also setgid and
+// 0110. Entries that are right are not touched; links get their gid changed and nothing else; other
+// filesystems are not entered; the root comes last, so that it marks a finished run. Progress:
+// entries visited. Source: kubernetes pkg/volume/volume_linux.go@v1.36.2.
+struct ChangeOwnership {
+  using Answer = OwnershipInfo;
+  static constexpr const char* kName = "ChangeOwnership";
+  SafePath path;
+  uint32_t gid = 0;
+  bool read_only = false;
+  bool on_root_mismatch = false;
+};
+
+// A directory with exactly `mode` (no umask). An existing directory gets the mode too when
+// `exact_mode`. Missing parents are made with `parent_mode` when it is set; NotFound otherwise.
+// AlreadyExists when something else is there.
+struct MakeDirectory {
+  using Answer = Changed;
+  static constexpr const char* kName = "MakeDirectory";
+  SafePath path;
+  uint32_t mode = 0750;
+  std::optional<uint32_t> parent_mode;
+  bool exact_mode = false;
+};
+
+// An empty regular file, or nothing if one is there. AlreadyExists when something else is.
+struct MakeFile {
+  using Answer = Changed;
+  static constexpr const char* kName = "MakeFile";
+  SafePath path;
+  uint32_t mode = 0644;
+};
+
+// One empty directory. Missing: changed = false. FailedPrecondition when not empty or a mount point.
+struct RemoveDirectory {
+  using Answer = Changed;
+  static constexpr const char* kName = "RemoveDirectory";
+  SafePath path;
+};
+
+// One file or link, never a directory. Missing: changed = false.
+struct RemoveFile {
+  using Answer = Changed;
+  static constexpr const char* kName = "RemoveFile";
+  SafePath path;
+};
+
+// A tree, itself included, and never across a mount: FailedPrecondition naming the mount point, with
+// what lay outside of it removed. Missing: changed = false.
+struct RemoveTree {
+  using Answer = Changed;
+  static constexpr const char* kName = "RemoveTree";
+  SafePath path;
+};
+
+struct ListDirectory {
+  using Answer = DirectoryListing;
+  static constexpr const char* kName = "ListDirectory";
+  SafePath path;  // NotFound when missing
+};
+
+// A small file of the agent's own (marker, resolved link): at most 64 KiB, OutOfRange beyond.
+struct ReadFile {
+  using Answer = FileContent;
+  static constexpr const char* kName = "ReadFile";
+  SafePath path;
+};
+
+// One file of a payload. `path` is relative and clean; parents are made as needed.
+struct PayloadFile {
+  std::string path;
+  Secret<std::string> content;
+  uint32_t mode = 0644;
+  std::optional<uint32_t> uid;  // owner, where it is not root
+};
+
+// Publishes `files` in `target` as one atomic change, with the layout of kubelet's AtomicWriter
+// (..data -> ..<timestamp>.<random>). Answers changed = false, writing nothing, when content, modes
+// and owners are already so. With `gid`, the new directory is given to that group before it is
+// published. Left-overs of an interrupted run (..data_tmp, unreferenced ..<timestamp> directories)
+// are cleaned. Source: kubernetes pkg/volume/util/atomic_writer.go@v1.36.2.
+struct WriteAtomicPayload {
+  using Answer = Changed;
+  static constexpr const char* kName = "WriteAtomicPayload";
+  SafePath target;
+  std::vector<PayloadFile> files;
+  std::optional<uint32_t> gid;
+};
+
+using AnyRequest =
+    std::variant<ListMounts, ProbeFeatures, Mount, BindMount, Remount, Unmount, MakeShared, Stat,
+                 StatFs, Usage, ChangeOwnership, MakeDirectory, MakeFile, RemoveDirectory,
+                 RemoveFile, RemoveTree, ListDirectory, ReadFile, WriteAtomicPayload>;
+
+using AnyAnswer = std::variant<Done, Changed, FileInfo, FsInfo, UsageInfo, OwnershipInfo,
+                               DirectoryListing, FileContent, MountListing, KernelFeatures>;
+
+std::string_view RequestName(const AnyRequest& request);
+// The path that a request is about, for logs and errors; empty for those without.
+std::string RequestPath(const AnyRequest& request);
+
+// ---- the seam -----------------------------------------------------------------------------------
+
+// Set from any thread; a request that sees it ends with Cancelled.
+class CancelToken {
+ public:
+  void Cancel();
+  bool cancelled() const;
+  // Calls `hook` at once if already cancelled, else when Cancel() is called. At most one hook.
+  void OnCancel(std::function<void()> hook);
+
+  CancelToken();
+  ~CancelToken();
+  CancelToken(const CancelToken&) = delete;
+  CancelToken& operator=(const CancelToken&) = delete;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+struct CallOptions {
+  Deadline deadline = Deadline::Infinite();
+  // The volume that the effect belongs to. A worker holds an flock on this key's file while it
+  // works, so that a new agent knows that an old worker is still busy there. Empty: none.
+  std::string key;
+  // What may hang together: calls of one domain share a bounded number of workers, so that one dead
+  // filesystem cannot occupy them all. Empty: the agent's own filesystem, which has the fast worker.
+  std::string domain;
+  // Called now and then while a long request runs, on a thread of the implementation.
+  std::function<void(int64_t done)> progress;
+  CancelToken* cancel = nullptr;
+};
+
+// Threads: any. Blocks: until the answer or the deadline, whichever is first.
+// Errors: those of each request; and DeadlineExceeded, maybe applied, when the worker did not answer
+// in time; Unavailable, maybe applied, when it died; Unavailable, not applied, when none could be had.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+
+  template <typename Request>
+  Result<typename Request::Answer> Call(const Request& request, const CallOptions& options) {
+    Result<AnyAnswer> answer = Do(AnyRequest(request), options);
+    if (!answer.ok()) return answer.error();
+    return std::get<typename Request::Answer>(std::move(answer).value());
+  }
+
+  // The answer's alternative is the request's Answer type.
+  virtual Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) = 0;
+};
+
+}  // namespace volumed
