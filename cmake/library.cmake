@@ -13,6 +13,9 @@ function(volumed_library name)
   endif()
 endfunction()
 
+# Everything that `ctest -L unit` runs.
+add_custom_target(unit_tests)
+
 # volumed_test(NAME LABEL unit|root SOURCES file... [DEPS target...]): a GoogleTest executable, one
 # CTest entry. `root` tests mount for real: they run in a mount namespace of their own.
 function(volumed_test name)
@@ -21,6 +24,9 @@ function(volumed_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
+  if(ARG_LABEL STREQUAL "unit")
+    add_dependencies(unit_tests ${name})
+  endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()

@@ -12,6 +12,10 @@
 #define VOLUMED_TSA(x)
 #endif
 
+// Abseil, which gRPC's headers bring along, has macros of the same names and meaning.
+#undef GUARDED_BY
+#undef PT_GUARDED_BY
+#undef NO_THREAD_SAFETY_ANALYSIS
 #define CAPABILITY(x) VOLUMED_TSA(capability(x))
 #define SCOPED_CAPABILITY VOLUMED_TSA(scoped_lockable)
 #define GUARDED_BY(x) VOLUMED_TSA(guarded_by(x))

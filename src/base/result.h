@@ -144,6 +144,11 @@ class [[nodiscard]] Result<void> {
 
 using Status = Result<void>;
 
+// The value of an operation that has none, where a type is needed.
+struct Unit {
+  friend bool operator==(Unit, Unit) = default;
+};
+
 inline Status OkStatus() { return {}; }
 
 }  // namespace volumed

@@ -1,0 +1,52 @@
+# Shared by the scripts of this folder; sourced, from the top of the project.
+
+# stage NAME COMMAND...: runs the command and prints how many seconds it took.
+stage() {
+  local name=$1 start=$SECONDS status=0
+  shift
+  echo "==> $name"
+  "$@" || status=$?
+  echo "==> $name: $((SECONDS - start)) s (exit $status)"
+  return "$status"
+}
+
+# build_preset PRESET [TARGET...]: configures once, builds; the log is shown when it fails.
+build_preset() {
+  local preset=$1
+  shift
+  local log=build/$preset.log
+  mkdir -p build
+  if [[ ! -f build/$preset/build.ninja ]]; then
+    cmake --preset "$preset" >"$log" 2>&1 || { tail -n 60 "$log"; return 1; }
+  fi
+  ninja -C "build/$preset" "$@" >"$log" 2>&1 || { grep -E -A12 'error|FAILED' "$log" | head -n 120; return 1; }
+}
+
+# run_tests BUILD_DIR LABELS LOG [CTEST ARGUMENTS...]
+run_tests() {
+  local dir=$1 labels=$2 log=$3
+  shift 3
+  ctest --test-dir "$dir" -L "$labels" --output-on-failure --no-tests=error -V "$@" >"$log" 2>&1 &&
+    return 0
+  grep -E '(\[  FAILED  \]|Failure$|\*\*\*Failed|Timeout|Actual|Expected|Which is|^[0-9]+: .*(error|violation))' "$log" |
+    head -n 150
+  return 1
+}
+
+# One line for each reason that something was skipped for.
+print_skips() {
+  grep -oE 'skipped: needs .*' "$1" | sort | uniq -c | sed 's/^ */  /' || true
+}
+
+# The sum over all GoogleTest programs of a log, as the last line.
+print_totals() {
+  awk '
+    match($0, /\[  PASSED  \] [0-9]+ test/) { split(substr($0, RSTART), f, " "); passed += f[4] }
+    match($0, /\[  SKIPPED \] [0-9]+ test/) { split(substr($0, RSTART), f, " "); skipped += f[4] }
+    match($0, /\[  FAILED  \] [0-9]+ test.*listed below/) { split(substr($0, RSTART), f, " "); failed += f[4] }
+    /\*\*\*(Failed|Timeout|Exception)/ { broken += 1 }
+    END {
+      if (broken > 0 && failed == 0) failed = broken
+      printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
+    }' "$1"
+}

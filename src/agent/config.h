@@ -1,0 +1,69 @@
+// Config: every setting of the agent. One table (config.cc) holds each key once: its name in the
+// file, which is also its flag (`--manifest-dir`), its help, its check, and whether SIGHUP may
+// change it. A file is good as a whole or refused as a whole.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/result.h"
+
+namespace volumed {
+
+struct Config {
+  std::string root = "/var/lib/volumed";
+  bool adopt_root = false;
+  std::string node_name;  // empty: the host's name, lower case
+  std::map<std::string, std::string> node_labels;
+  std::vector<std::string> manifest_dirs = {"/etc/volumed/manifests"};
+  std::string socket = "/run/volumed/volumed.sock";
+  std::string socket_group = "volumed";  // its members have role operate
+  std::string read_group;                // its members have role read; empty: nobody
+  std::string metrics_address = "127.0.0.1:9788";  // empty: no HTTP
+  std::string worker;                              // empty: volumed-worker beside volumed
+  LogLevel log_level = LogLevel::kInfo;
+  std::vector<std::string> masked_kernel_features;
+  int max_workers = 64;
+  int max_workers_per_domain = 4;
+  Duration deadline_mount = std::chrono::seconds(30);
+  Duration deadline_unmount = std::chrono::seconds(30);
+  Duration deadline_stats = std::chrono::seconds(10);
+  Duration volume_stats_period = std::chrono::seconds(60);
+  std::string token_issuer = "https://volumed.local";
+};
+
+// One row of the table, for help, documentation and tests.
+struct ConfigKey {
+  std::string_view name;
+  std::string_view type;  // "path", "duration", "list of strings" ...
+  std::string_view help;
+  bool reloadable;
+};
+std::vector<ConfigKey> ConfigKeys();
+
+// The effective value of each key as text, in the table's order.
+std::vector<std::pair<std::string, std::string>> PrintConfig(const Config& config);
+
+// A setting given on the command line; wins over the file.
+using FlagValues = std::map<std::string, std::vector<std::string>>;
+
+// Reads `path` (empty: none) and lays the flags over it. A missing file is an error only when
+// `must_exist`. Errors: InvalidArgument, not applied, naming the file, the key and the reason; all
+// problems of the file in one message. Blocks: reads one file.
+Result<Config> LoadConfig(const std::string& path, bool must_exist, const FlagValues& flags);
+
+// `running` with the reloadable keys of `loaded`; `ignored` names the keys that differ but need a
+// restart.
+Config MergeReloadable(const Config& running, const Config& loaded,
+                       std::vector<std::string>* ignored);
+
+// "2m3s", "500ms", "1h": Go's durations. InvalidArgument otherwise.
+Result<Duration> ParseDuration(std::string_view text);
+std::string FormatDuration(Duration duration);
+
+}  // namespace volumed

@@ -1,0 +1,28 @@
+// The mounts of a container, as an OCI runtime configuration has them.
+// Source: opencontainers/runtime-spec config-linux.md (mounts), kubernetes
+// pkg/kubelet/kubelet_pods.go@v1.36.2 (makeMounts).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "kube/objects.h"
+#include "volumemanager/volume_manager.h"
+
+namespace volumed {
+
+struct ContainerMount {
+  std::string destination;
+  std::string source;
+  std::vector<std::string> options;  // "rbind", "ro" or "rw", "rro", "rprivate" ...
+};
+
+// Every volumeMount of the container, in the order of the pod. Errors, not applied: NotFound (no
+// such container), FailedPrecondition naming the volume that is not set up, Unimplemented when
+// recursive read-only is demanded (Enabled) and the kernel cannot.
+Result<std::vector<ContainerMount>> GetContainerMounts(const Pod& pod, const PodView& view,
+                                                       const std::string& container,
+                                                       bool kernel_has_recursive_read_only);
+
+}  // namespace volumed

@@ -1,0 +1,269 @@
+#include "agent/control_service.h"
+
+#include <utility>
+#include <vector>
+
+#include "agent/container_mounts.h"
+#include "agent/pod_lookup.h"
+#include "agent/pod_waiter.h"
+#include "agent/view_codec.h"
+#include "kube/decode.h"
+
+namespace volumed {
+namespace {
+
+std::string ResultOfApply(const ObjectCatalog& catalog, const Object& object) {
+  const ObjectKey key = KeyOf(object);
+  const auto same = [&](const auto& found, const auto& given) -> std::string {
+    if (!found) return "created";
+    return *found == given ? "unchanged" : "changed";
+  };
+  switch (key.kind) {
+    case ObjectKind::kPod:
+      return same(catalog.FindPod(key.name_space, key.name), std::get<Pod>(object));
+    case ObjectKind::kSecret:
+      return same(catalog.FindSecret(key.name_space, key.name), std::get<SecretObject>(object));
+    case ObjectKind::kConfigMap:
+      return same(catalog.FindConfigMap(key.name_space, key.name),
+                  std::get<ConfigMapObject>(object));
+    case ObjectKind::kNode:
+      return same(catalog.FindNode(key.name), std::get<NodeObject>(object));
+  }
+  return "changed";
+}
+
+v1::ObjectRef MakeRef(const Object& object) {
+  const ObjectKey key = KeyOf(object);
+  v1::ObjectRef ref;
+  ref.set_kind(std::string(ObjectKindName(key.kind)));
+  ref.set_namespace_(key.name_space);
+  ref.set_name(key.name);
+  ref.set_uid(MetaOf(object).uid);
+  return ref;
+}
+
+}  // namespace
+
+grpc::Status ToGrpcStatus(const Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  const Error& error = status.error();
+  std::string message = error.message();
+  if (error.maybe_applied()) message += " (maybe applied)";
+  return {static_cast<grpc::StatusCode>(error.code()), std::move(message)};
+}
+
+bool ControlService::Refuse(grpc::ServerUnaryReactor* reactor, PeerRole needed) const {
+  if (role_ >= needed) return false;
+  reactor->Finish({grpc::StatusCode::PERMISSION_DENIED,
+                   "needs role " + std::string(PeerRoleName(needed)) + "; this peer has role " +
+                       std::string(PeerRoleName(role_))});
+  return true;
+}
+
+grpc::ServerUnaryReactor* ControlService::OnControl(grpc::CallbackServerContext* context,
+                                                    PeerRole needed,
+                                                    std::function<Status()> work) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (Refuse(reactor, needed)) return reactor;
+  backend_.scheduler.Post(
+      [reactor, work = std::move(work)] { reactor->Finish(ToGrpcStatus(work())); });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ControlService::Apply(grpc::CallbackServerContext* context,
+                                                const v1::ApplyRequest* request,
+                                                v1::ApplyResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (Refuse(reactor, PeerRole::kOperate)) return reactor;
+  ManifestDecode decoded = DecodeManifest(request->file(), request->manifest());
+  if (decoded.documents == 0 && decoded.problems.empty()) {
+    decoded.problems.push_back({request->file(), -1, "", "", "holds no document"});
+  }
+  if (!decoded.problems.empty()) {
+    for (const DecodeProblem& problem : decoded.problems) {
+      EncodeProblem(problem, response->add_problems());
+    }
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+  std::vector<Object> objects;
+  for (DecodedObject& object : decoded.objects) objects.push_back(std::move(object.object));
+  // What each object is compared with is the control thread's; writing is for another.
+  backend_.scheduler.Post([this, reactor, response, objects = std::move(objects)]() mutable {
+    std::vector<std::string> results;
+    for (const Object& object : objects) results.push_back(ResultOfApply(backend_.catalog, object));
+    backend_.scheduler.RunBlocking([this, reactor, response, results = std::move(results),
+                                    objects = std::move(objects)]() mutable {
+      Result<std::vector<ObjectPtr>> stored = backend_.directory.Apply(std::move(objects));
+      if (!stored.ok()) {
+        reactor->Finish(ToGrpcStatus(stored.error()));
+        return;
+      }
+      for (size_t i = 0; i < stored->size(); ++i) {
+        v1::AppliedObject* applied = response->add_applied();
+        *applied->mutable_object() = MakeRef(*(*stored)[i]);
+        applied->set_result(results[i]);
+      }
+      reactor->Finish(grpc::Status::OK);
+    });
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ControlService::Delete(grpc::CallbackServerContext* context,
+                                                 const v1::DeleteRequest* request,
+                                                 v1::DeleteResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (Refuse(reactor, request->force() ? PeerRole::kAdmin : PeerRole::kOperate)) return reactor;
+  const v1::ObjectRef ref = request->object();
+  const std::optional<ObjectKind> kind = ParseObjectKind(ref.kind());
+  if (!kind) {
+    reactor->Finish({grpc::StatusCode::INVALID_ARGUMENT, "unknown kind '" + ref.kind() + "'"});
+    return reactor;
+  }
+  *response->mutable_object() = ref;
+  if (*kind != ObjectKind::kPod) {
+    const ObjectKey key{*kind, ref.namespace_().empty() ? "default" : ref.namespace_(), ref.name()};
+    backend_.scheduler.RunBlocking(
+        [this, reactor, key] { reactor->Finish(ToGrpcStatus(backend_.directory.Delete(key))); });
+    return reactor;
+  }
+  backend_.scheduler.Post([this, reactor, ref, response, force = request->force()] {
+    const Result<PodUid> pod = FindPodUid(backend_.manager, ref);
+    if (!pod.ok()) {
+      reactor->Finish(ToGrpcStatus(pod.error()));
+      return;
+    }
+    response->mutable_object()->set_uid(pod->str());
+    // The object goes first: a pod that is torn down must not come back with the next start.
+    backend_.scheduler.RunBlocking([this, reactor, uid = *pod, force] {
+      const Status deleted = backend_.directory.DeletePod(uid);
+      if (!deleted.ok() && deleted.error().code() != Code::kNotFound) {
+        reactor->Finish(ToGrpcStatus(deleted));
+        return;
+      }
+      backend_.scheduler.Post([this, reactor, uid, force] {
+        reactor->Finish(ToGrpcStatus(backend_.manager.DeletePod(uid, force)));
+      });
+    });
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ControlService::GetPods(grpc::CallbackServerContext* context,
+                                                  const v1::GetPodsRequest* request,
+                                                  v1::GetPodsResponse* response) {
+  return OnControl(context, PeerRole::kRead, [this, request, response]() -> Status {
+    for (const PodView& pod : backend_.manager.Pods()) {
+      if (!request->namespace_().empty() && pod.ns != request->namespace_()) continue;
+      if (!request->name().empty() && pod.name != request->name() &&
+          pod.uid.str() != request->name()) {
+        continue;
+      }
+      EncodePod(pod, response->add_pods());
+    }
+    return OkStatus();
+  });
+}
+
+grpc::ServerWriteReactor<v1::WaitResponse>* ControlService::Wait(
+    grpc::CallbackServerContext* /*context*/, const v1::WaitRequest* request) {
+  return PodWaiter::Start(backend_.scheduler, backend_.manager, *request);
+}
+
+grpc::ServerUnaryReactor* ControlService::Hold(grpc::CallbackServerContext* context,
+                                               const v1::HoldRequest* request,
+                                               v1::HoldResponse* /*response*/) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (Refuse(reactor, PeerRole::kOperate)) return reactor;
+  backend_.scheduler.Post([this, reactor, request] {
+    const Result<PodUid> pod = FindPodUid(backend_.manager, request->pod());
+    if (!pod.ok()) {
+      reactor->Finish(ToGrpcStatus(pod.error()));
+      return;
+    }
+    backend_.manager.Hold({*pod, request->pid(), request->cgroup()},
+                          [reactor](const Status& status) { reactor->Finish(ToGrpcStatus(status)); });
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ControlService::ReleaseHold(grpc::CallbackServerContext* context,
+                                                      const v1::HoldRequest* request,
+                                                      v1::HoldResponse* /*response*/) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (Refuse(reactor, PeerRole::kOperate)) return reactor;
+  backend_.scheduler.Post([this, reactor, request] {
+    const Result<PodUid> pod = FindPodUid(backend_.manager, request->pod());
+    if (!pod.ok()) {
+      reactor->Finish(ToGrpcStatus(pod.error()));
+      return;
+    }
+    backend_.manager.ReleaseHold(
+        {*pod, request->pid(), request->cgroup()},
+        [reactor](const Status& status) { reactor->Finish(ToGrpcStatus(status)); });
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ControlService::Retry(grpc::CallbackServerContext* context,
+                                                const v1::RetryRequest* request,
+                                                v1::RetryResponse* /*response*/) {
+  return OnControl(context, PeerRole::kOperate, [this, request]() -> Status {
+    ASSIGN_OR_RETURN(const PodUid pod, FindPodUid(backend_.manager, request->pod()));
+    return backend_.manager.Retry(pod);
+  });
+}
+
+grpc::ServerUnaryReactor* ControlService::GetSources(grpc::CallbackServerContext* context,
+                                                     const v1::GetSourcesRequest* /*request*/,
+                                                     v1::GetSourcesResponse* response) {
+  return OnControl(context, PeerRole::kRead, [this, response]() -> Status {
+    for (const SourceStatus& source : backend_.catalog.Sources()) {
+      EncodeSource(source, response->add_sources());
+    }
+    return OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* ControlService::ForgetSource(grpc::CallbackServerContext* context,
+                                                       const v1::ForgetSourceRequest* request,
+                                                       v1::ForgetSourceResponse* /*response*/) {
+  return OnControl(context, PeerRole::kAdmin,
+                   [this, request] { return backend_.forget_source(request->name()); });
+}
+
+grpc::ServerUnaryReactor* ControlService::GetContainerMounts(
+    grpc::CallbackServerContext* context, const v1::GetContainerMountsRequest* request,
+    v1::GetContainerMountsResponse* response) {
+  return OnControl(context, PeerRole::kRead, [this, request, response]() -> Status {
+    ASSIGN_OR_RETURN(const PodUid uid, FindPodUid(backend_.manager, request->pod()));
+    const std::shared_ptr<const Pod> pod = backend_.catalog.FindPod(uid);
+    const std::optional<PodView> view = backend_.manager.FindPod(uid);
+    if (!pod || !view) {
+      return Error::NotApplied(Code::kFailedPrecondition,
+                               "pod " + DisplayName(request->pod()) + " is leaving");
+    }
+    ASSIGN_OR_RETURN(const std::vector<ContainerMount> mounts,
+                     volumed::GetContainerMounts(*pod, *view, request->container(),
+                                                 backend_.features.mount_setattr));
+    for (const ContainerMount& mount : mounts) {
+      v1::ContainerMount* encoded = response->add_mounts();
+      encoded->set_destination(mount.destination);
+      encoded->set_source(mount.source);
+      for (const std::string& option : mount.options) encoded->add_options(option);
+    }
+    return OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* ControlService::GetStatus(grpc::CallbackServerContext* context,
+                                                    const v1::GetStatusRequest* /*request*/,
+                                                    v1::GetStatusResponse* response) {
+  return OnControl(context, PeerRole::kRead, [this, response]() -> Status {
+    *response = backend_.status();
+    return OkStatus();
+  });
+}
+
+}  // namespace volumed

@@ -1,0 +1,87 @@
+// ControlService: the handlers of the control API, for one role. Handlers run on gRPC's threads;
+// what they need of the domain they ask of the control thread, and what blocks they hand to the
+// scheduler.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "agent.grpc.pb.h"
+#include "agent/config.h"
+#include "agent/peer_role.h"
+#include "base/log.h"
+#include "base/scheduler.h"
+#include "kube/object_catalog.h"
+#include "kube/object_directory.h"
+#include "os/kernel.h"
+#include "volumemanager/volume_manager.h"
+
+namespace volumed {
+
+// What the handlers work on; everything outlives them. The catalog, the manager and the functions
+// are for the control thread.
+struct ControlBackend {
+  Scheduler& scheduler;
+  Logger& log;
+  ObjectCatalog& catalog;
+  ObjectDirectory& directory;
+  VolumeManager& manager;
+  KernelFeatures features;
+  std::function<Status(const std::string& source)> forget_source;
+  std::function<v1::GetStatusResponse()> status;
+};
+
+// Threads: any (gRPC's). Each method answers PermissionDenied, naming the role it needs, to a peer
+// with less.
+class ControlService final : public v1::VolumeAgent::CallbackService {
+ public:
+  ControlService(ControlBackend& backend, PeerRole role) : backend_(backend), role_(role) {}
+
+  grpc::ServerUnaryReactor* Apply(grpc::CallbackServerContext* context,
+                                  const v1::ApplyRequest* request,
+                                  v1::ApplyResponse* response) override;
+  grpc::ServerUnaryReactor* Delete(grpc::CallbackServerContext* context,
+                                   const v1::DeleteRequest* request,
+                                   v1::DeleteResponse* response) override;
+  grpc::ServerUnaryReactor* GetPods(grpc::CallbackServerContext* context,
+                                    const v1::GetPodsRequest* request,
+                                    v1::GetPodsResponse* response) override;
+  grpc::ServerWriteReactor<v1::WaitResponse>* Wait(grpc::CallbackServerContext* context,
+                                                   const v1::WaitRequest* request) override;
+  grpc::ServerUnaryReactor* Hold(grpc::CallbackServerContext* context,
+                                 const v1::HoldRequest* request,
+                                 v1::HoldResponse* response) override;
+  grpc::ServerUnaryReactor* ReleaseHold(grpc::CallbackServerContext* context,
+                                        const v1::HoldRequest* request,
+                                        v1::HoldResponse* response) override;
+  grpc::ServerUnaryReactor* Retry(grpc::CallbackServerContext* context,
+                                  const v1::RetryRequest* request,
+                                  v1::RetryResponse* response) override;
+  grpc::ServerUnaryReactor* GetSources(grpc::CallbackServerContext* context,
+                                       const v1::GetSourcesRequest* request,
+                                       v1::GetSourcesResponse* response) override;
+  grpc::ServerUnaryReactor* ForgetSource(grpc::CallbackServerContext* context,
+                                         const v1::ForgetSourceRequest* request,
+                                         v1::ForgetSourceResponse* response) override;
+  grpc::ServerUnaryReactor* GetContainerMounts(grpc::CallbackServerContext* context,
+                                               const v1::GetContainerMountsRequest* request,
+                                               v1::GetContainerMountsResponse* response) override;
+  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
+                                      const v1::GetStatusRequest* request,
+                                      v1::GetStatusResponse* response) override;
+
+ private:
+  // Runs `work` on the control thread and finishes the call with its status.
+  grpc::ServerUnaryReactor* OnControl(grpc::CallbackServerContext* context, PeerRole needed,
+                                      std::function<Status()> work);
+  bool Refuse(grpc::ServerUnaryReactor* reactor, PeerRole needed) const;
+
+  ControlBackend& backend_;
+  const PeerRole role_;
+};
+
+// The code is gRPC's own number; the outcome goes into the message.
+grpc::Status ToGrpcStatus(const Status& status);
+
+}  // namespace volumed

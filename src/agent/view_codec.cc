@@ -1,0 +1,91 @@
+#include "agent/view_codec.h"
+
+namespace volumed {
+namespace {
+
+void EncodeProblemView(const ProblemView& view, v1::Problem* out) {
+  out->set_operation(view.operation);
+  out->set_step(view.step);
+  out->set_code(view.code);
+  out->set_outcome(view.outcome);
+  out->set_message(view.message);
+  out->set_who_must_act(view.who_must_act);
+  out->set_since_unix_ms(view.since_unix_ms);
+  out->set_next_try_unix_ms(view.next_try_unix_ms);
+  out->set_attempts(view.attempts);
+}
+
+void EncodeUsage(const VolumeUsageView& view, v1::Usage* out) {
+  if (view.used_bytes) out->set_used_bytes(*view.used_bytes);
+  if (view.capacity_bytes) out->set_capacity_bytes(*view.capacity_bytes);
+  if (view.available_bytes) out->set_available_bytes(*view.available_bytes);
+  if (view.inodes_used) out->set_inodes_used(*view.inodes_used);
+  if (view.inodes) out->set_inodes(*view.inodes);
+  if (view.inodes_free) out->set_inodes_free(*view.inodes_free);
+  out->set_measured_unix_ms(view.measured_unix_ms);
+}
+
+void EncodeVolume(const VolumeView& view, v1::Volume* out) {
+  out->set_name(view.spec.str());
+  out->set_plugin(view.plugin_name);
+  out->set_state(view.state);
+  out->set_uncertain(view.uncertain);
+  out->set_stuck(view.stuck);
+  out->set_wanted(view.wanted);
+  out->set_host_path(view.host_path);
+  out->set_read_only(view.read_only);
+  out->set_since_unix_ms(view.since_unix_ms);
+  out->set_running_step(view.running_step);
+  out->set_progress(view.progress);
+  for (const SubPathMount& mount : view.sub_paths) {
+    v1::SubPathMount* encoded = out->add_sub_paths();
+    encoded->set_container(mount.container);
+    encoded->set_index(mount.index);
+    encoded->set_host_path(mount.host_path);
+  }
+  if (view.problem) EncodeProblemView(*view.problem, out->mutable_problem());
+  if (view.usage) EncodeUsage(*view.usage, out->mutable_usage());
+}
+
+}  // namespace
+
+void EncodePod(const PodView& view, v1::Pod* out) {
+  out->set_uid(view.uid.str());
+  out->set_namespace_(view.ns);
+  out->set_name(view.name);
+  out->set_source(view.source);
+  out->set_phase(view.phase);
+  out->set_since_unix_ms(view.since_unix_ms);
+  for (const std::string& holder : view.held_by) out->add_held_by(holder);
+  for (const VolumeView& volume : view.volumes) EncodeVolume(volume, out->add_volumes());
+  for (const ProblemView& problem : view.problems) EncodeProblemView(problem, out->add_problems());
+  for (const EventView& event : view.events) {
+    v1::Event* encoded = out->add_events();
+    encoded->set_first_unix_ms(event.first_unix_ms);
+    encoded->set_last_unix_ms(event.last_unix_ms);
+    encoded->set_count(event.count);
+    encoded->set_type(event.type);
+    encoded->set_reason(event.reason);
+    encoded->set_message(event.message);
+  }
+}
+
+void EncodeProblem(const DecodeProblem& problem, v1::ManifestProblem* out) {
+  out->set_file(problem.file);
+  out->set_document(problem.document);
+  out->set_field(problem.field_path);
+  out->set_reason(problem.object.empty() ? problem.reason
+                                         : problem.object + ": " + problem.reason);
+}
+
+void EncodeSource(const SourceStatus& status, v1::Source* out) {
+  out->set_name(status.name);
+  out->set_complete(status.complete);
+  out->set_healthy(status.last_list_complete && status.problems.empty());
+  out->set_objects(static_cast<int64_t>(status.objects));
+  out->set_last_list_unix_ms(status.last_list_unix_millis);
+  out->set_last_error(status.last_error);
+  for (const DecodeProblem& problem : status.problems) EncodeProblem(problem, out->add_problems());
+}
+
+}  // namespace volumed

@@ -1,0 +1,32 @@
+// Watchdog: tells systemd how the agent is. WATCHDOG=1 comes from a timer on the control thread and
+// from nowhere else, so it says that the control loop turns; a hung volume never stops it.
+// Source: sd_notify(3), sd_watchdog_enabled(3).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/scheduler.h"
+
+namespace volumed {
+
+// Threads: control thread. Without systemd (no NOTIFY_SOCKET) every method does nothing.
+class Watchdog {
+ public:
+  explicit Watchdog(Scheduler& scheduler);
+
+  // READY=1, and WATCHDOG=1 from now on, at half the time that systemd allows.
+  void Ready(const std::string& status);
+  void Status(const std::string& status);
+  void Reloading();
+  void Stopping();
+
+ private:
+  void Ping();
+
+  Scheduler& scheduler_;
+  std::optional<Duration> period_;
+};
+
+}  // namespace volumed

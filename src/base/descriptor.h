@@ -1,0 +1,65 @@
+// Descriptor: owns a file descriptor.
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+#include "base/result.h"
+
+namespace volumed {
+
+// Closes on destruction; move only. Threads: one at a time. Blocks: close() may, on a descriptor of
+// a filesystem that hangs.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() { Reset(); }
+  Descriptor(Descriptor&& other) noexcept : fd_(other.Release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    if (this != &other) Reset(other.Release());
+    return *this;
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+  explicit operator bool() const { return valid(); }
+
+  // The descriptor, no longer owned; -1 if there was none.
+  [[nodiscard]] int Release() { return std::exchange(fd_, -1); }
+  // Leaves errno as it was, so that a failure can be reported after its descriptors are gone.
+  // EINTR is not retried: Linux has released the number by then. Source: close(2).
+  void Reset(int fd = -1) {
+    if (fd_ >= 0) {
+      const int saved = errno;
+      ::close(fd_);
+      errno = saved;
+    }
+    fd_ = fd;
+  }
+
+  // Another descriptor, close-on-exec, of the same open file.
+  Result<Descriptor> Duplicate() const {
+    const int copy = ::fcntl(fd_, F_DUPFD_CLOEXEC, 3);
+    if (copy < 0) return Error::FromErrno(errno, "duplicate descriptor", Outcome::kNotApplied);
+    return Descriptor(copy);
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+// Takes the answer of open(2) and its kin; errno must still be that call's. `what` names it:
+// "open /a/b". The error is NotApplied.
+inline Result<Descriptor> DescriptorFrom(int fd, std::string_view what) {
+  if (fd < 0) return Error::FromErrno(errno, what, Outcome::kNotApplied);
+  return Descriptor(fd);
+}
+
+}  // namespace volumed

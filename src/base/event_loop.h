@@ -1,0 +1,99 @@
+// EventLoop: one thread that runs posted tasks, timers and descriptor callbacks, one at a time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/scheduler.h"
+#include "base/timer_queue.h"
+
+namespace volumed {
+
+// What a watchdog needs to know of a loop.
+struct LoopHealth {
+  Duration longest_task{};   // since the last TakeHealth()
+  Duration current_task{};   // how long the task that runs now has been running; zero if none
+  uint64_t tasks_run = 0;    // tasks, timers and callbacks, since the start
+};
+
+// Threads: as each method says; "loop thread" is the one in Run(), or any one before Run().
+// Timers are exact to about a millisecond. A task that throws ends Run() with its exception.
+class EventLoop {
+ public:
+  using FdCallback = std::function<void(uint32_t ready_events)>;
+
+  // ResourceExhausted (NotApplied) without descriptors to spare. `clock` outlives the loop.
+  static Result<std::unique_ptr<EventLoop>> Create(const Clock& clock);
+  // Tasks that have not run are destroyed unrun. Not while Run() runs.
+  ~EventLoop();
+  EventLoop(const EventLoop&) = delete;
+  EventLoop& operator=(const EventLoop&) = delete;
+
+  // The calling thread becomes the loop thread until Stop(). Blocks: yes.
+  void Run();
+  // Run() returns after the task that runs now. Threads: any, signal handlers excepted.
+  void Stop();
+
+  // As in Scheduler. Threads: any. Blocks: never.
+  void Post(Task task);
+  TimerId PostAfter(Duration delay, Task task);
+  bool Cancel(TimerId timer);
+  bool OnLoopThread() const;
+
+  // Calls `callback` on the loop thread while `fd` is ready for `epoll_events` (EPOLLIN ...;
+  // EPOLLERR and EPOLLHUP always). The descriptor stays the caller's, who must call UnwatchFd
+  // before closing it. Threads: loop thread. Errors (NotApplied): AlreadyExists for a second watch
+  // of the same number, PermissionDenied (EPERM) for a file that cannot be polled.
+  Status WatchFd(int fd, uint32_t epoll_events, FdCallback callback);
+  // No call of its callback begins after this; it may be called from the callback itself.
+  // Threads: loop thread. Nothing happens if there is no such watch.
+  void UnwatchFd(int fd);
+
+  // Threads: any. Taking sets the longest task back to zero.
+  LoopHealth TakeHealth();
+
+ private:
+  EventLoop(const Clock& clock, Descriptor epoll, Descriptor wake);
+
+  void Wake();
+  void RunPosted() EXCLUDES(mu_);
+  void RunDueTimers() EXCLUDES(mu_);
+  // How long epoll may wait, in its own milliseconds; from here on Post() must wake the loop.
+  int PrepareToWait() EXCLUDES(mu_);
+  // Waits until something is ready, then runs callbacks.
+  void WaitAndDispatch() EXCLUDES(mu_);
+  void RunObserved(const Task& task);
+
+  const Clock& clock_;
+  const Descriptor epoll_;
+  const Descriptor wake_;
+
+  Mutex mu_;
+  std::deque<Task> posted_ GUARDED_BY(mu_);
+  TimerQueue timers_ GUARDED_BY(mu_);
+  bool waiting_ GUARDED_BY(mu_) = false;  // in epoll_wait, and no wake-up is on its way
+  bool closed_ GUARDED_BY(mu_) = false;   // being destroyed: what is posted now is dropped
+
+  // Loop thread only. Epoll events carry the watch's number, not the descriptor: an event that was
+  // fetched before its watch went must not reach a new watch of a reused descriptor.
+  std::map<uint64_t, std::shared_ptr<FdCallback>> watches_;
+  std::map<int, uint64_t> watch_of_fd_;
+  uint64_t next_watch_ = 1;
+
+  std::atomic<bool> stop_{false};
+  std::atomic<std::thread::id> loop_thread_{};
+  std::atomic<int64_t> task_started_ns_{0};  // 0: none
+  std::atomic<int64_t> longest_task_ns_{0};
+  std::atomic<uint64_t> tasks_run_{0};
+};
+
+}  // namespace volumed

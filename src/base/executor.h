@@ -1,0 +1,53 @@
+// Executor: threads for tasks that block, as many as there are blocked tasks, up to a limit.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/scheduler.h"
+
+namespace volumed {
+
+struct ExecutorOptions {
+  size_t max_threads = 1024;
+  size_t stack_bytes = 256 * 1024;
+  // A thread without work ends after this.
+  Duration idle_timeout = std::chrono::seconds(10);
+};
+
+struct ExecutorLoad {
+  size_t threads = 0;  // all of them
+  size_t busy = 0;     // in a task
+  size_t queued = 0;   // tasks that wait for a thread
+};
+
+// Threads: any. Blocks: never; the destructor neither: a thread in a task is left behind and ends
+// after it, so what that task refers to must outlive it, or the process must end without waiting.
+class Executor {
+ public:
+  explicit Executor(ExecutorOptions options);
+  // Tasks that wait are destroyed unrun.
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // Queues the task and starts a thread for it where one is needed. An error (ResourceExhausted,
+  // MaybeApplied: the task is queued) says that no thread could be made; call StartThreads() later.
+  Status Submit(Task task);
+  // Makes the threads that queued tasks lack. The same error.
+  Status StartThreads();
+
+  ExecutorLoad load() const;
+
+ private:
+  // Shared with the threads, which may outlive this object.
+  struct State;
+  static void* ThreadMain(void* argument);
+  static void Work(State& state);
+
+  const std::shared_ptr<State> state_;
+};
+
+}  // namespace volumed

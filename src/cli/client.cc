@@ -1,0 +1,42 @@
+#include "cli/client.h"
+
+#include <iostream>
+
+namespace volumed {
+
+Client::Client(const std::string& socket, std::chrono::milliseconds timeout) : timeout_(timeout) {
+  grpc::ChannelArguments arguments;
+  // The peer is on this machine: a broken path is a broken agent, not a broken network.
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
+  arguments.SetMaxReceiveMessageSize(-1);
+  stub_ = v1::VolumeAgent::NewStub(grpc::CreateCustomChannel(
+      "unix://" + socket, grpc::InsecureChannelCredentials(), arguments));
+}
+
+grpc::Status Client::Wait(const v1::WaitRequest& request, std::chrono::milliseconds timeout,
+                          const std::function<void(const v1::WaitResponse&)>& seen) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + timeout);
+  const std::unique_ptr<grpc::ClientReader<v1::WaitResponse>> reader =
+      stub_->Wait(&context, request);
+  v1::WaitResponse response;
+  while (reader->Read(&response)) seen(response);
+  return reader->Finish();
+}
+
+ExitCode ReportFailure(const grpc::Status& status, const std::string& socket) {
+  const grpc::StatusCode code = status.error_code();
+  if (code == grpc::StatusCode::UNAVAILABLE) {
+    std::cerr << "volumectl: no agent answers at " << socket << ": " << status.error_message()
+              << "\n";
+    return kExitUnreachable;
+  }
+  std::cerr << "volumectl: " << status.error_message() << "\n";
+  if (code == grpc::StatusCode::NOT_FOUND) return kExitNotFound;
+  if (code == grpc::StatusCode::PERMISSION_DENIED) return kExitForbidden;
+  if (code == grpc::StatusCode::DEADLINE_EXCEEDED) return kExitTimeout;
+  return kExitError;
+}
+
+}  // namespace volumed

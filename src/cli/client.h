@@ -1,0 +1,43 @@
+// Client: the control API as plain calls.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "agent.grpc.pb.h"
+#include "cli/exit_code.h"
+
+namespace volumed {
+
+// Threads: one. Blocks: each call until its deadline.
+class Client {
+ public:
+  Client(const std::string& socket, std::chrono::milliseconds timeout);
+
+  // Makes one unary call: Call(&v1::VolumeAgent::Stub::GetPods, request, &response).
+  template <typename Request, typename Response>
+  grpc::Status Call(grpc::Status (v1::VolumeAgent::Stub::*method)(grpc::ClientContext*,
+                                                                  const Request&, Response*),
+                    const Request& request, Response* response) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + timeout_);
+    return (stub_.get()->*method)(&context, request, response);
+  }
+
+  // Reads views until the condition is met or `timeout` has passed; `seen` gets each.
+  grpc::Status Wait(const v1::WaitRequest& request, std::chrono::milliseconds timeout,
+                    const std::function<void(const v1::WaitResponse&)>& seen);
+
+ private:
+  const std::chrono::milliseconds timeout_;
+  std::unique_ptr<v1::VolumeAgent::Stub> stub_;
+};
+
+// The exit code for a failed call; its text goes to stderr.
+ExitCode ReportFailure(const grpc::Status& status, const std::string& socket);
+
+}  // namespace volumed

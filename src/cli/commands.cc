@@ -1,0 +1,250 @@
+#include "cli/commands.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+
+#include "cli/explain.h"
+
+namespace volumed {
+namespace {
+
+using Stub = v1::VolumeAgent::Stub;
+
+int64_t NowUnixMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+v1::ObjectRef MakeRef(const CliContext& context, const std::string& kind, const std::string& name) {
+  v1::ObjectRef ref;
+  ref.set_kind(kind);
+  ref.set_namespace_(context.name_space);
+  ref.set_name(name);
+  return ref;
+}
+
+// Makes the call; prints `done` on success unless it is empty.
+template <typename Method, typename Request, typename Response>
+ExitCode CallAndSay(const CliContext& context, Method method, const Request& request,
+                    Response* response, const std::string& done) {
+  Client client(context.socket, context.timeout);
+  const grpc::Status status = client.Call(method, request, response);
+  if (!status.ok()) return ReportFailure(status, context.socket);
+  if (!done.empty()) std::cout << done << "\n";
+  return kExitOk;
+}
+
+std::optional<std::string> ReadAll(const std::string& file) {
+  std::stringstream content;
+  if (file == "-") {
+    content << std::cin.rdbuf();
+    return content.str();
+  }
+  std::ifstream in(file, std::ios::binary);
+  content << in.rdbuf();
+  if (!in) return std::nullopt;
+  return content.str();
+}
+
+ExitCode ReportProblems(const v1::ApplyResponse& response) {
+  for (const v1::ManifestProblem& problem : response.problems()) {
+    std::cerr << problem.file();
+    if (problem.document() >= 0) std::cerr << ": document " << problem.document() + 1;
+    if (!problem.field().empty()) std::cerr << ": " << problem.field();
+    std::cerr << ": " << problem.reason() << "\n";
+  }
+  std::cerr << "volumectl: nothing of this file was applied\n";
+  return kExitInvalid;
+}
+
+ExitCode ApplyFile(const CliContext& context, const std::string& file) {
+  const std::optional<std::string> manifest = ReadAll(file);
+  if (!manifest) {
+    std::cerr << "volumectl: cannot read " << file << "\n";
+    return kExitUsage;
+  }
+  v1::ApplyRequest request;
+  request.set_file(file);
+  request.set_manifest(*manifest);
+  v1::ApplyResponse response;
+  if (const ExitCode code = CallAndSay(context, &Stub::Apply, request, &response, "");
+      code != kExitOk) {
+    return code;
+  }
+  if (response.problems_size() > 0) return ReportProblems(response);
+  for (const v1::AppliedObject& applied : response.applied()) {
+    std::cout << applied.object().kind() << " " << applied.object().namespace_() << "/"
+              << applied.object().name() << " " << applied.result() << "\n";
+  }
+  return kExitOk;
+}
+
+// The one pod of that name or uid; prints why not otherwise.
+std::optional<v1::Pod> GetOnePod(const CliContext& context, const std::string& name,
+                                 ExitCode* code) {
+  v1::GetPodsRequest request;
+  request.set_namespace_(context.name_space);
+  request.set_name(name);
+  v1::GetPodsResponse response;
+  *code = CallAndSay(context, &Stub::GetPods, request, &response, "");
+  if (*code != kExitOk) return std::nullopt;
+  if (response.pods_size() != 1) {
+    std::cerr << "volumectl: " << (response.pods_size() == 0 ? "no pod " : "several pods named ")
+              << name << (response.pods_size() == 0 ? "" : "; give its uid or -n") << "\n";
+    *code = kExitNotFound;
+    return std::nullopt;
+  }
+  return response.pods(0);
+}
+
+}  // namespace
+
+ExitCode RunApply(const CliContext& context, const std::vector<std::string>& files) {
+  ExitCode worst = kExitOk;
+  for (const std::string& file : files) {
+    const ExitCode code = ApplyFile(context, file);
+    if (code == kExitUnreachable || code == kExitForbidden) return code;
+    if (code != kExitOk) worst = code;
+  }
+  return worst;
+}
+
+ExitCode RunDelete(const CliContext& context, const std::string& kind, const std::string& name,
+                   bool force) {
+  v1::DeleteRequest request;
+  *request.mutable_object() = MakeRef(context, kind, name);
+  request.set_force(force);
+  v1::DeleteResponse response;
+  return CallAndSay(context, &Stub::Delete, request, &response, kind + " " + name + " deleted");
+}
+
+ExitCode RunGet(const CliContext& context, const std::string& what, const std::string& name) {
+  v1::GetPodsRequest request;
+  request.set_namespace_(context.name_space);
+  request.set_name(name);
+  v1::GetPodsResponse response;
+  if (const ExitCode code = CallAndSay(context, &Stub::GetPods, request, &response, "");
+      code != kExitOk) {
+    return code;
+  }
+  if (!name.empty() && response.pods_size() == 0) {
+    std::cerr << "volumectl: no pod " << name << "\n";
+    return kExitNotFound;
+  }
+  if (what == "pods") {
+    PrintPods(response, context.format, NowUnixMs(), std::cout);
+  } else {
+    PrintVolumes(response, context.format, NowUnixMs(), std::cout);
+  }
+  return kExitOk;
+}
+
+ExitCode RunExplain(const CliContext& context, const std::string& name) {
+  ExitCode code = kExitOk;
+  const std::optional<v1::Pod> pod = GetOnePod(context, name, &code);
+  if (!pod) return code;
+  v1::GetSourcesResponse sources;
+  code = CallAndSay(context, &Stub::GetSources, v1::GetSourcesRequest(), &sources, "");
+  if (code == kExitOk) Explain(*pod, sources, NowUnixMs(), std::cout);
+  return code;
+}
+
+ExitCode RunWait(const CliContext& context, const std::string& pod, const std::string& condition,
+                 std::chrono::milliseconds wait_timeout) {
+  v1::WaitRequest request;
+  *request.mutable_pod() = MakeRef(context, "Pod", pod);
+  request.set_for_(condition);
+  Client client(context.socket, context.timeout);
+  v1::WaitResponse last;
+  const grpc::Status status = client.Wait(
+      request, wait_timeout, [&last](const v1::WaitResponse& response) { last = response; });
+  if (status.ok() && last.met()) {
+    std::cout << "pod " << pod << " " << condition << "\n";
+    return kExitOk;
+  }
+  if (status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
+    return ReportFailure(status, context.socket);
+  }
+  std::cerr << "volumectl: pod " << pod << " is not " << condition << " after "
+            << wait_timeout.count() << " ms\n";
+  if (last.has_pod()) Explain(last.pod(), v1::GetSourcesResponse(), NowUnixMs(), std::cerr);
+  return kExitTimeout;
+}
+
+ExitCode RunHold(const CliContext& context, const std::string& pod, int64_t pid,
+                 const std::string& cgroup, bool release) {
+  v1::HoldRequest request;
+  *request.mutable_pod() = MakeRef(context, "Pod", pod);
+  request.set_pid(pid);
+  request.set_cgroup(cgroup);
+  v1::HoldResponse response;
+  const std::string holder = pid != 0 ? "pid " + std::to_string(pid) : "cgroup " + cgroup;
+  return CallAndSay(context, release ? &Stub::ReleaseHold : &Stub::Hold, request, &response,
+                    "pod " + pod + (release ? " released by " : " held by ") + holder);
+}
+
+ExitCode RunRetry(const CliContext& context, const std::string& pod) {
+  v1::RetryRequest request;
+  *request.mutable_pod() = MakeRef(context, "Pod", pod);
+  v1::RetryResponse response;
+  return CallAndSay(context, &Stub::Retry, request, &response, "pod " + pod + " is tried again");
+}
+
+ExitCode RunSources(const CliContext& context) {
+  v1::GetSourcesResponse response;
+  const ExitCode code =
+      CallAndSay(context, &Stub::GetSources, v1::GetSourcesRequest(), &response, "");
+  if (code == kExitOk) PrintSources(response, context.format, NowUnixMs(), std::cout);
+  return code;
+}
+
+ExitCode RunSourceForget(const CliContext& context, const std::string& source) {
+  v1::ForgetSourceRequest request;
+  request.set_name(source);
+  v1::ForgetSourceResponse response;
+  return CallAndSay(context, &Stub::ForgetSource, request, &response,
+                    "source " + source + " forgotten");
+}
+
+ExitCode RunOci(const CliContext& context, const std::string& pod, const std::string& container) {
+  v1::GetContainerMountsRequest request;
+  *request.mutable_pod() = MakeRef(context, "Pod", pod);
+  request.set_container(container);
+  v1::GetContainerMountsResponse response;
+  if (const ExitCode code =
+          CallAndSay(context, &Stub::GetContainerMounts, request, &response, "");
+      code != kExitOk) {
+    return code;
+  }
+  // "type" is what runtimes expect of a bind mount. Source: OCI runtime-spec, config.md (Mounts).
+  YAML::Emitter json;
+  json << YAML::DoubleQuoted << YAML::Flow << YAML::BeginMap << "mounts" << YAML::BeginSeq;
+  for (const v1::ContainerMount& mount : response.mounts()) {
+    json << YAML::BeginMap << "destination" << mount.destination() << "type" << "bind" << "source"
+         << mount.source() << "options" << YAML::BeginSeq;
+    for (const std::string& option : mount.options()) json << option;
+    json << YAML::EndSeq << YAML::EndMap;
+  }
+  json << YAML::EndSeq << YAML::EndMap;
+  std::cout << json.c_str() << "\n";
+  return kExitOk;
+}
+
+ExitCode RunStatus(const CliContext& context) {
+  v1::GetStatusResponse response;
+  const ExitCode code =
+      CallAndSay(context, &Stub::GetStatus, v1::GetStatusRequest(), &response, "");
+  if (code != kExitOk) return code;
+  PrintMessage(response,
+               context.format == OutputFormat::kJson ? OutputFormat::kJson : OutputFormat::kYaml,
+               std::cout);
+  return kExitOk;
+}
+
+}  // namespace volumed

@@ -1,0 +1,38 @@
+// The verbs of volumectl: one function each, words in, exit code out.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "agent.pb.h"
+#include "cli/client.h"
+#include "cli/output.h"
+
+namespace volumed {
+
+struct CliContext {
+  std::string socket;
+  OutputFormat format = OutputFormat::kTable;
+  std::chrono::milliseconds timeout{10000};
+  std::string name_space;  // "": default, or all where a verb lists
+};
+
+ExitCode RunApply(const CliContext& context, const std::vector<std::string>& files);
+ExitCode RunDelete(const CliContext& context, const std::string& kind, const std::string& name,
+                   bool force);
+ExitCode RunGet(const CliContext& context, const std::string& what, const std::string& name);
+ExitCode RunExplain(const CliContext& context, const std::string& pod);
+// `wait_timeout` is for the condition, the context's timeout for everything else.
+ExitCode RunWait(const CliContext& context, const std::string& pod, const std::string& condition,
+                 std::chrono::milliseconds wait_timeout);
+ExitCode RunHold(const CliContext& context, const std::string& pod, int64_t pid,
+                 const std::string& cgroup, bool release);
+ExitCode RunRetry(const CliContext& context, const std::string& pod);
+ExitCode RunSources(const CliContext& context);
+ExitCode RunSourceForget(const CliContext& context, const std::string& source);
+ExitCode RunOci(const CliContext& context, const std::string& pod, const std::string& container);
+ExitCode RunStatus(const CliContext& context);
+
+}  // namespace volumed

@@ -1,0 +1,68 @@
+#include "cli/explain.h"
+
+#include <string>
+
+#include "cli/output.h"
+
+namespace volumed {
+namespace {
+
+std::string NextTry(const v1::Problem& problem, int64_t now) {
+  if (problem.next_try_unix_ms() == 0) return "when something changes";
+  const int64_t in_ms = problem.next_try_unix_ms() - now;
+  return in_ms <= 0 ? "now" : "in " + std::to_string((in_ms + 999) / 1000) + "s";
+}
+
+void ExplainProblem(const v1::Problem& problem, int64_t now, std::ostream& out) {
+  if (!problem.step().empty()) {
+    out << "    blocked at: " << problem.step();
+    if (!problem.operation().empty()) out << " (" << problem.operation() << ")";
+    out << "\n";
+  }
+  out << "    since:      " << FormatAge(problem.since_unix_ms(), now) << " ago";
+  if (problem.attempts() > 0) out << ", " << problem.attempts() << " attempts";
+  out << "\n    error:      " << problem.message();
+  if (!problem.code().empty()) out << " [" << problem.code() << ", " << problem.outcome() << "]";
+  out << "\n    who acts:   " << problem.who_must_act() << "\n    next try:   "
+      << NextTry(problem, now) << "\n";
+}
+
+void ExplainVolume(const v1::Volume& volume, int64_t now, std::ostream& out) {
+  out << "  volume " << volume.name() << " (" << volume.plugin() << "): " << volume.state();
+  if (volume.uncertain()) out << ", uncertain";
+  if (volume.stuck()) out << ", stuck: a worker on it cannot be ended";
+  if (!volume.running_step().empty()) {
+    out << ", running " << volume.running_step();
+    if (volume.progress() > 0) out << " (" << volume.progress() << " entries)";
+  }
+  out << "\n";
+  if (volume.has_problem()) ExplainProblem(volume.problem(), now, out);
+}
+
+}  // namespace
+
+void Explain(const v1::Pod& pod, const v1::GetSourcesResponse& sources, int64_t now,
+             std::ostream& out) {
+  out << "pod " << pod.namespace_() << "/" << pod.name() << " (uid " << pod.uid() << ", from "
+      << pod.source() << "): " << pod.phase() << " since " << FormatAge(pod.since_unix_ms(), now)
+      << "\n";
+  for (const std::string& holder : pod.held_by()) out << "  held by " << holder << "\n";
+  for (const v1::Problem& problem : pod.problems()) {
+    out << "  the pod itself:\n";
+    ExplainProblem(problem, now, out);
+  }
+  for (const v1::Volume& volume : pod.volumes()) ExplainVolume(volume, now, out);
+  for (const v1::Source& source : sources.sources()) {
+    if (source.complete() && source.healthy()) continue;
+    out << "  source " << source.name() << ": "
+        << (source.complete() ? "complete" : "has not delivered a complete list yet");
+    if (!source.last_error().empty()) out << "; " << source.last_error();
+    out << "\n";
+  }
+  for (const v1::Event& event : pod.events()) {
+    out << "  event " << event.type() << " " << event.reason() << " x" << event.count() << ", last "
+        << FormatAge(event.last_unix_ms(), now) << " ago: " << event.message() << "\n";
+  }
+}
+
+}  // namespace volumed

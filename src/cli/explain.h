@@ -1,0 +1,16 @@
+// `volumectl explain`: why a pod is not ready, in sentences.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+
+#include "agent.pb.h"
+
+namespace volumed {
+
+// For each volume that is not as it should be: the first blocking step, since when, the last error,
+// who must act, and when the next try is. Then holders, sources with problems and recent events.
+void Explain(const v1::Pod& pod, const v1::GetSourcesResponse& sources, int64_t now_unix_ms,
+             std::ostream& out);
+
+}  // namespace volumed

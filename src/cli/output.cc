@@ -1,0 +1,181 @@
+#include "cli/output.h"
+
+#include <google/protobuf/util/json_util.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+
+#include "base/strings.h"
+
+namespace volumed {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string ToJson(const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.preserve_proto_field_names = true;
+  std::string json;
+  // Fails for unknown Any types alone, which the API does not have.
+  if (!google::protobuf::util::MessageToJsonString(message, &json, options).ok()) json = "{}";
+  return json;
+}
+
+// JSON is YAML in flow style; this turns every map and list into block style.
+void UseBlockStyle(YAML::Node node) {
+  if (node.IsMap()) {
+    node.SetStyle(YAML::EmitterStyle::Block);
+    for (auto pair : node) UseBlockStyle(pair.second);
+  } else if (node.IsSequence()) {
+    node.SetStyle(YAML::EmitterStyle::Block);
+    for (auto element : node) UseBlockStyle(element);
+  }
+}
+
+bool ForPrograms(OutputFormat format) {
+  return format == OutputFormat::kJson || format == OutputFormat::kYaml;
+}
+
+std::string ReadyCount(const v1::Pod& pod) {
+  const auto ready =
+      std::count_if(pod.volumes().begin(), pod.volumes().end(),
+                    [](const v1::Volume& volume) { return volume.state() == "SetUp"; });
+  return std::to_string(ready) + "/" + std::to_string(pod.volumes_size());
+}
+
+std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
+
+std::string FirstProblem(const v1::Pod& pod) {
+  for (const v1::Problem& problem : pod.problems()) return problem.message();
+  for (const v1::Volume& volume : pod.volumes()) {
+    if (volume.has_problem()) return volume.name() + ": " + volume.problem().message();
+  }
+  return "-";
+}
+
+std::string StateOf(const v1::Volume& volume) {
+  std::string state = volume.state();
+  if (volume.stuck()) state += ",Stuck";
+  if (volume.uncertain()) state += ",Uncertain";
+  return state;
+}
+
+std::string UsedOf(const v1::Volume& volume) {
+  if (!volume.has_usage() || !volume.usage().has_used_bytes()) return "-";
+  return FormatBytes(volume.usage().used_bytes());
+}
+
+}  // namespace
+
+Result<OutputFormat> ParseOutputFormat(const std::string& name) {
+  if (name == "table") return OutputFormat::kTable;
+  if (name == "wide") return OutputFormat::kWide;
+  if (name == "json") return OutputFormat::kJson;
+  if (name == "yaml") return OutputFormat::kYaml;
+  return Error::NotApplied(Code::kInvalidArgument,
+                           "output must be table, wide, json or yaml, not '" + name + "'");
+}
+
+void PrintTable(const Rows& rows, std::ostream& out) {
+  std::vector<size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      line += row[i];
+      if (i + 1 < row.size()) line.append(widths[i] - row[i].size() + 2, ' ');
+    }
+    out << line << "\n";
+  }
+}
+
+void PrintMessage(const google::protobuf::Message& message, OutputFormat format,
+                  std::ostream& out) {
+  const std::string json = ToJson(message);
+  if (format != OutputFormat::kYaml) {
+    out << json;
+    return;
+  }
+  YAML::Node node = YAML::Load(json);
+  UseBlockStyle(node);
+  out << YAML::Dump(node) << "\n";
+}
+
+void PrintPods(const v1::GetPodsResponse& pods, OutputFormat format, int64_t now,
+               std::ostream& out) {
+  if (ForPrograms(format)) return PrintMessage(pods, format, out);
+  const bool wide = format == OutputFormat::kWide;
+  Rows rows = {{"NAMESPACE", "NAME", "PHASE", "VOLUMES", "AGE", "HELD BY", "PROBLEM"}};
+  if (wide) rows[0].insert(rows[0].end(), {"UID", "SOURCE"});
+  for (const v1::Pod& pod : pods.pods()) {
+    rows.push_back({pod.namespace_(), pod.name(), pod.phase(), ReadyCount(pod),
+                    FormatAge(pod.since_unix_ms(), now), OrDash(Join(pod.held_by(), ",")),
+                    FirstProblem(pod)});
+    if (wide) rows.back().insert(rows.back().end(), {pod.uid(), pod.source()});
+  }
+  PrintTable(rows, out);
+}
+
+void PrintVolumes(const v1::GetPodsResponse& pods, OutputFormat format, int64_t now,
+                  std::ostream& out) {
+  if (ForPrograms(format)) return PrintMessage(pods, format, out);
+  const bool wide = format == OutputFormat::kWide;
+  Rows rows = {{"NAMESPACE", "POD", "VOLUME", "PLUGIN", "STATE", "USED", "AGE", "PROBLEM"}};
+  if (wide) rows[0].push_back("PATH");
+  for (const v1::Pod& pod : pods.pods()) {
+    for (const v1::Volume& volume : pod.volumes()) {
+      rows.push_back({pod.namespace_(), pod.name(), volume.name(), OrDash(volume.plugin()),
+                      StateOf(volume), UsedOf(volume), FormatAge(volume.since_unix_ms(), now),
+                      volume.has_problem() ? volume.problem().message() : "-"});
+      if (wide) rows.back().push_back(OrDash(volume.host_path()));
+    }
+  }
+  PrintTable(rows, out);
+}
+
+void PrintSources(const v1::GetSourcesResponse& sources, OutputFormat format, int64_t now,
+                  std::ostream& out) {
+  if (ForPrograms(format)) return PrintMessage(sources, format, out);
+  Rows rows = {{"SOURCE", "COMPLETE", "HEALTHY", "OBJECTS", "LAST LIST", "LAST ERROR"}};
+  for (const v1::Source& source : sources.sources()) {
+    rows.push_back({source.name(), source.complete() ? "yes" : "no",
+                    source.healthy() ? "yes" : "no", std::to_string(source.objects()),
+                    FormatAge(source.last_list_unix_ms(), now), OrDash(source.last_error())});
+  }
+  PrintTable(rows, out);
+}
+
+std::string FormatAge(int64_t since, int64_t now) {
+  if (since <= 0) return "-";
+  const int64_t seconds = std::max<int64_t>(0, (now - since) / 1000);
+  if (seconds < 60) return std::to_string(seconds) + "s";
+  if (seconds < 3600) {
+    return std::to_string(seconds / 60) + "m" + std::to_string(seconds % 60) + "s";
+  }
+  if (seconds < 48 * 3600) {
+    return std::to_string(seconds / 3600) + "h" + std::to_string(seconds / 60 % 60) + "m";
+  }
+  return std::to_string(seconds / 86400) + "d";
+}
+
+std::string FormatBytes(int64_t bytes) {
+  static constexpr const char* kUnits[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+  double amount = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (amount >= 1024 && unit + 1 < std::size(kUnits)) {
+    amount /= 1024;
+    ++unit;
+  }
+  char text[32];
+  const bool whole = unit == 0 || amount >= 10 || amount == static_cast<int64_t>(amount);
+  std::snprintf(text, sizeof(text), whole ? "%.0f%s" : "%.1f%s", amount, kUnits[unit]);
+  return text;
+}
+
+}  // namespace volumed

@@ -1,0 +1,40 @@
+// How answers are shown: tables for people, JSON and YAML for programs.
+#pragma once
+
+#include <google/protobuf/message.h>
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "agent.pb.h"
+#include "base/result.h"
+
+namespace volumed {
+
+enum class OutputFormat { kTable, kWide, kJson, kYaml };
+
+// InvalidArgument, not applied, naming the four that exist.
+Result<OutputFormat> ParseOutputFormat(const std::string& name);
+
+// Columns as wide as their widest cell, two blanks between them, none at the end of a line.
+void PrintTable(const std::vector<std::vector<std::string>>& rows, std::ostream& out);
+
+// The message as JSON or YAML; field names as in agent.proto.
+void PrintMessage(const google::protobuf::Message& message, OutputFormat format,
+                  std::ostream& out);
+
+void PrintPods(const v1::GetPodsResponse& pods, OutputFormat format, int64_t now_unix_ms,
+               std::ostream& out);
+void PrintVolumes(const v1::GetPodsResponse& pods, OutputFormat format, int64_t now_unix_ms,
+                  std::ostream& out);
+void PrintSources(const v1::GetSourcesResponse& sources, OutputFormat format, int64_t now_unix_ms,
+                  std::ostream& out);
+
+// "3m12s", "5d"; "-" for an unknown moment.
+std::string FormatAge(int64_t since_unix_ms, int64_t now_unix_ms);
+// "12Mi", "3.4Gi", "517".
+std::string FormatBytes(int64_t bytes);
+
+}  // namespace volumed

@@ -1,0 +1,66 @@
+// Manifests to objects and back: JSON or YAML, several documents in a file, kind List.
+//
+// One wrong document never hides another: each is decoded alone, and what is refused is told with
+// its file, document, field path and reason. Unknown fields are ignored, as the API server does.
+// Threads: any. Blocks: no. Errors: none as Result; they are DecodeProblems.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/objects.h"
+
+namespace volumed {
+
+// Guards against files that were not made by a friend.
+inline constexpr size_t kMaxManifestBytes = 10 * 1024 * 1024;
+inline constexpr int kMaxManifestDepth = 64;
+// JSON values of one document after its YAML aliases are expanded ("billion laughs").
+inline constexpr size_t kMaxManifestNodes = 500'000;
+// Beyond this the rest is counted only: one broken file must not fill a log.
+inline constexpr size_t kMaxProblemsPerDocument = 100;
+
+struct DecodeProblem {
+  std::string file;        // as it was given; "" when the problem is of a whole source
+  int document = -1;       // from 0; -1: the file as a whole
+  std::string object;      // "Pod default/web"; "" as long as that is unknown
+  std::string field_path;  // "spec.volumes[2].secret.items[0].mode"; "" for the whole document
+  std::string reason;      // never holds a value of a secret
+
+  // "web.yaml: document 2: Pod default/web: spec.volumes[0].name: must not be empty"; the shown
+  // number of a document begins with 1.
+  std::string ToString() const;
+  friend bool operator==(const DecodeProblem&, const DecodeProblem&) = default;
+};
+
+struct DecodedObject {
+  Object object;
+  int document = 0;
+};
+
+struct ManifestDecode {
+  std::vector<DecodedObject> objects;
+  std::vector<DecodeProblem> problems;
+  // Documents that hold something. 0: the file is empty or has comments only, which is not the
+  // same as a file that lists no object (kind List without items).
+  int documents = 0;
+};
+
+// `file` is used for messages only. A document that begins with '{' is read as JSON first; every
+// other, and a failed one, as YAML with the scalar rules of sigs.k8s.io/yaml (yes/no/on/off are
+// booleans, 0644 is octal).
+ManifestDecode DecodeManifest(std::string_view file, std::string_view bytes);
+
+enum class SecretEncoding {
+  kWithhold,     // every value is replaced by "<withheld>", which no decoder accepts
+  kWithSecrets,  // for the agent's own object directory (0700) and nothing else
+};
+
+// One line of JSON with sorted keys; fields with their zero or default value may be left out.
+// DecodeManifest() of a kWithSecrets text yields an equal object.
+std::string EncodeObjectJson(const Object& object,
+                             SecretEncoding secrets = SecretEncoding::kWithhold);
+
+}  // namespace volumed

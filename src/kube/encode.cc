@@ -1,0 +1,24 @@
+#include "kube/decode.h"
+#include "kube/field_writer.h"
+#include "kube/object_fields.h"
+
+namespace volumed {
+
+std::string EncodeObjectJson(const Object& object, SecretEncoding secrets) {
+  using Json = nlohmann::json;
+  // A copy, because the declarations of the fields name places that a reader writes to.
+  Object copy = object;
+  Json document = std::visit(
+      [secrets](auto& typed) {
+        FieldWriter writer(secrets);
+        Fields(writer, typed);
+        return writer.Take();
+      },
+      copy);
+  document["apiVersion"] = "v1";
+  document["kind"] = std::string(ObjectKindName(KindOf(object)));
+  // Bytes of a config map that are not UTF-8 cannot stand in JSON; the decoder lets none in.
+  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace volumed

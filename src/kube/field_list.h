@@ -1,0 +1,42 @@
+// The list of every typed field that a manifest may hold, taken from the same declarations that the
+// decoder reads by. Tests generate bad input from it; documentation can be printed from it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/field_rules.h"
+#include "kube/objects.h"
+
+namespace volumed {
+
+enum class FieldType {
+  kText,
+  kBool,
+  kNumber,
+  kAmount,
+  kTime,
+  kEnum,
+  kTextList,
+  kNumberList,
+  kTextMap,
+  kBytesMap,  // base64
+  kAmountMap,
+  kObject,
+  kList,  // of objects
+};
+
+struct FieldInfo {
+  std::string path;  // "spec.volumes[*].secret.items[*].mode"
+  FieldType type = FieldType::kText;
+  bool required = false;
+  const TextRule* text_rule = nullptr;  // texts; the keys of maps
+  IntRule int_rule;                     // numbers
+  std::vector<std::string_view> enum_names;
+};
+
+// In the order of declaration. Threads: any. Blocks: no.
+std::vector<FieldInfo> ListFields(ObjectKind kind);
+
+}  // namespace volumed

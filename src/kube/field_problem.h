@@ -1,0 +1,99 @@
+// What field readers need besides the JSON: where problems go, and the names of enum values.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kube/decode.h"
+#include "kube/objects.h"
+
+namespace volumed {
+
+enum class Presence { kOptional, kRequired };
+
+// Collects the problems of one document. Threads: one.
+class ProblemSink {
+ public:
+  ProblemSink(std::string file, int document) : file_(std::move(file)), document_(document) {}
+
+  // "Pod default/web", put into the problems that follow and that came before.
+  void set_object(const std::string& object);
+  void Add(std::string field_path, std::string reason);
+  bool empty() const { return problems_.empty(); }
+  std::vector<DecodeProblem> Take();
+
+ private:
+  std::string file_;
+  int document_;
+  std::string object_;
+  size_t dropped_ = 0;  // beyond kMaxProblemsPerDocument
+  std::vector<DecodeProblem> problems_;
+};
+
+// The text of an enum's values in a manifest, in the order in which messages list them.
+template <typename E>
+struct EnumNames;
+
+template <>
+struct EnumNames<HostPathType> {
+  static constexpr std::array<std::pair<HostPathType, std::string_view>, 7> kValues = {{
+      {HostPathType::kDirectoryOrCreate, "DirectoryOrCreate"},
+      {HostPathType::kDirectory, "Directory"},
+      {HostPathType::kFileOrCreate, "FileOrCreate"},
+      {HostPathType::kFile, "File"},
+      {HostPathType::kSocket, "Socket"},
+      {HostPathType::kCharDevice, "CharDevice"},
+      {HostPathType::kBlockDevice, "BlockDevice"},
+  }};
+};
+
+template <>
+struct EnumNames<FsGroupChangePolicy> {
+  static constexpr std::array<std::pair<FsGroupChangePolicy, std::string_view>, 2> kValues = {{
+      {FsGroupChangePolicy::kAlways, "Always"},
+      {FsGroupChangePolicy::kOnRootMismatch, "OnRootMismatch"},
+  }};
+};
+
+template <>
+struct EnumNames<MountPropagation> {
+  static constexpr std::array<std::pair<MountPropagation, std::string_view>, 3> kValues = {{
+      {MountPropagation::kNone, "None"},
+      {MountPropagation::kHostToContainer, "HostToContainer"},
+      {MountPropagation::kBidirectional, "Bidirectional"},
+  }};
+};
+
+template <>
+struct EnumNames<RecursiveReadOnly> {
+  static constexpr std::array<std::pair<RecursiveReadOnly, std::string_view>, 3> kValues = {{
+      {RecursiveReadOnly::kDisabled, "Disabled"},
+      {RecursiveReadOnly::kIfPossible, "IfPossible"},
+      {RecursiveReadOnly::kEnabled, "Enabled"},
+  }};
+};
+
+template <>
+struct EnumNames<RestartPolicy> {
+  static constexpr std::array<std::pair<RestartPolicy, std::string_view>, 3> kValues = {{
+      {RestartPolicy::kAlways, "Always"},
+      {RestartPolicy::kOnFailure, "OnFailure"},
+      {RestartPolicy::kNever, "Never"},
+  }};
+};
+
+template <>
+struct EnumNames<PodPhase> {
+  static constexpr std::array<std::pair<PodPhase, std::string_view>, 5> kValues = {{
+      {PodPhase::kPending, "Pending"},
+      {PodPhase::kRunning, "Running"},
+      {PodPhase::kSucceeded, "Succeeded"},
+      {PodPhase::kFailed, "Failed"},
+      {PodPhase::kUnknown, "Unknown"},
+  }};
+};
+
+}  // namespace volumed

@@ -1,0 +1,175 @@
+// FieldReader: typed access to the fields of one JSON object of a manifest. What is wrong becomes a
+// problem with the field's full path, the value stays at its default, and reading goes on.
+//
+// It is one of three visitors of kube/object_fields.h, where every typed field is declared once:
+// FieldReader fills an object, FieldWriter prints it, FieldLister lists the fields themselves.
+// Threads: one. Blocks: no. For use in .cc files of kube/ only.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/quantity.h"
+#include "base/secret.h"
+#include "kube/field_problem.h"
+#include "kube/field_rules.h"
+#include "kube/objects.h"
+
+namespace volumed {
+
+class FieldReader {
+ public:
+  using Json = nlohmann::json;
+
+  // `path` is "" for the document itself. REQUIRES: object.is_object(); both outlive the reader.
+  FieldReader(const Json& object, std::string path, ProblemSink& problems)
+      : object_(object), path_(std::move(path)), problems_(problems) {}
+
+  // A rule sees values that are present and not ""; "" counts as absent, as in Go.
+  void Text(const char* name, std::string& out, const TextRule& rule = kAnyText,
+            Presence presence = Presence::kOptional);
+  // As Text, and stores CleanPath() of it.
+  void Path(const char* name, std::string& out, const TextRule& rule, Presence presence);
+  void Bool(const char* name, bool& out, bool default_value = false);
+  void Bool(const char* name, std::optional<bool>& out);
+  void Amount(const char* name, std::optional<Quantity>& out);
+  void Amounts(const char* name, ResourceList& out);
+  void Time(const char* name, std::optional<int64_t>& out_unix_millis);
+  void Texts(const char* name, std::vector<std::string>& out, const TextRule& rule = kAnyText);
+  void Ints(const char* name, std::vector<int64_t>& out, const IntRule& rule);
+  void TextMap(const char* name, StringMap& out, const TextRule& key_rule = kAnyText,
+               const TextRule& value_rule = kAnyText);
+  // base64 in the manifest, bytes in the object.
+  void BytesMap(const char* name, StringMap& out, const TextRule& key_rule);
+  void SecretBytesMap(const char* name, std::map<std::string, Secret<std::string>>& out,
+                      const TextRule& key_rule);
+  // Plain text in the manifest; overwrites equal keys.
+  void SecretTextMap(const char* name, std::map<std::string, Secret<std::string>>& out,
+                     const TextRule& key_rule);
+  // A list of objects of which one text field is kept: [{ip: 10.0.0.1}].
+  void Wrapped(const char* name, const char* inner, std::vector<std::string>& out);
+  // Any object, kept as JSON text.
+  void JsonText(const char* name, std::string& out, Presence presence = Presence::kOptional);
+
+  template <typename Int>
+  void Number(const char* name, Int& out, const IntRule& rule,
+              Presence presence = Presence::kOptional) {
+    if (const std::optional<int64_t> value = ReadInt(name, WithinType<Int>(rule), presence)) {
+      out = static_cast<Int>(*value);
+    }
+  }
+  template <typename Int>
+  void Number(const char* name, std::optional<Int>& out, const IntRule& rule) {
+    if (const std::optional<int64_t> value =
+            ReadInt(name, WithinType<Int>(rule), Presence::kOptional)) {
+      out = static_cast<Int>(*value);
+    }
+  }
+
+  template <typename E>
+  void Enum(const char* name, E& out) {
+    const std::optional<std::string> text = ReadText(name, kAnyText, Presence::kOptional);
+    if (!text) return;
+    std::string known;
+    for (const auto& [value, value_name] : EnumNames<E>::kValues) {
+      if (*text == value_name) {
+        out = value;
+        return;
+      }
+      known += (known.empty() ? "" : ", ") + std::string(value_name);
+    }
+    Problem(name, Quoted(*text) + " is not one of " + known);
+  }
+  template <typename E>
+  void Enum(const char* name, std::optional<E>& out) {
+    E value{};
+    const bool present = Find(name) != nullptr;
+    const size_t before = problem_count_;
+    Enum(name, value);
+    if (present && before == problem_count_ && IsNonEmptyText(name)) out = value;
+  }
+
+  // `fields(FieldReader&)` reads the fields of the object under `name`, if it is there.
+  template <typename F>
+  void Nested(const char* name, Presence presence, F fields) {
+    if (const Json* object = FindObject(name, presence)) {
+      FieldReader nested(*object, PathOf(name), problems_);
+      fields(nested);
+    }
+  }
+  template <typename T>
+  void Struct(const char* name, T& out, Presence presence = Presence::kOptional) {
+    Nested(name, presence, [&out](FieldReader& nested) { Fields(nested, out); });
+  }
+  template <typename T>
+  void Maybe(const char* name, std::optional<T>& out) {
+    Nested(name, Presence::kOptional,
+           [&out](FieldReader& nested) { Fields(nested, out.emplace()); });
+  }
+  template <typename T>
+  void List(const char* name, std::vector<T>& out, Presence presence = Presence::kOptional) {
+    const Json* list = FindArray(name, presence);
+    if (list == nullptr) return;
+    out.reserve(list->size());
+    for (size_t i = 0; i < list->size(); ++i) {
+      const std::string path = PathOf(name) + "[" + std::to_string(i) + "]";
+      // The element is appended even when it is wrong, so that indices of later checks hold.
+      T& element = out.emplace_back();
+      if (!CheckObject((*list)[i], path)) continue;
+      FieldReader nested((*list)[i], path, problems_);
+      Fields(nested, element);
+    }
+  }
+
+  // One alternative of a union that is told apart by which field is there. `seen` counts them.
+  template <typename T, typename Variant>
+  void Case(const char* name, Variant& out, int& seen) {
+    if (!CountCase(name, seen)) return;
+    T& alternative = out.template emplace<T>();
+    Nested(name, Presence::kOptional,
+           [&alternative](FieldReader& nested) { Fields(nested, alternative); });
+  }
+  void RemovedCase(const char* name, VolumeSource& out, int& seen);
+  // Used after the cases of a union that has no default.
+  void RequireCase(int seen, std::string_view reason);
+
+ private:
+  template <typename Int>
+  static IntRule WithinType(IntRule rule) {
+    rule.min = std::max<int64_t>(rule.min, std::numeric_limits<Int>::min());
+    rule.max = std::min<int64_t>(rule.max, std::numeric_limits<Int>::max());
+    return rule;
+  }
+
+  // Null when the field is absent or null.
+  const Json* Find(const char* name) const;
+  bool IsNonEmptyText(const char* name) const;
+  const Json* FindObject(const char* name, Presence presence);
+  const Json* FindArray(const char* name, Presence presence);
+  bool CheckObject(const Json& value, const std::string& path);
+  bool CountCase(const char* name, int& seen);
+  std::optional<std::string> ReadText(const char* name, const TextRule& rule, Presence presence);
+  std::optional<int64_t> ReadInt(const char* name, const IntRule& rule, Presence presence);
+  // Calls store(key, text) for each entry whose key and value are right.
+  template <typename Store>
+  void ReadMap(const char* name, const TextRule& key_rule, Store store);
+  template <typename Store>
+  void ReadBase64Map(const char* name, const TextRule& key_rule, Store store);
+  std::string PathOf(std::string_view name) const;
+  void Problem(std::string_view name, std::string reason);
+
+  const Json& object_;
+  const std::string path_;
+  ProblemSink& problems_;
+  size_t problem_count_ = 0;  // of this reader
+};
+
+}  // namespace volumed

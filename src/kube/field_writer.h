@@ -1,0 +1,143 @@
+// FieldWriter: the visitor of kube/object_fields.h that prints an object as JSON. Zero values are
+// left out, as Go's omitempty does, so that the text decodes into an equal object.
+// Threads: one. Blocks: no. For use in .cc files of kube/ only.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/quantity.h"
+#include "base/secret.h"
+#include "kube/base64.h"
+#include "kube/field_problem.h"
+#include "kube/field_rules.h"
+#include "kube/objects.h"
+
+namespace volumed {
+
+class FieldWriter {
+ public:
+  using Json = nlohmann::json;
+
+  explicit FieldWriter(SecretEncoding secrets) : secrets_(secrets) {}
+
+  Json Take() { return std::move(object_); }
+
+  void Text(const char* name, const std::string& value, const TextRule& = kAnyText,
+            Presence = Presence::kOptional) {
+    if (!value.empty()) object_[name] = value;
+  }
+  void Path(const char* name, const std::string& value, const TextRule&, Presence) {
+    Text(name, value);
+  }
+  void Bool(const char* name, bool value, bool default_value = false) {
+    if (value != default_value) object_[name] = value;
+  }
+  void Bool(const char* name, const std::optional<bool>& value) {
+    if (value) object_[name] = *value;
+  }
+  void Amount(const char* name, const std::optional<Quantity>& value) {
+    if (value) object_[name] = value->String();
+  }
+  void Amounts(const char* name, const ResourceList& values) {
+    for (const auto& [key, value] : values) object_[name][key] = value.String();
+  }
+  void Time(const char* name, const std::optional<int64_t>& unix_millis) {
+    if (unix_millis) object_[name] = FormatTimestamp(*unix_millis);
+  }
+  void Texts(const char* name, const std::vector<std::string>& values,
+             const TextRule& = kAnyText) {
+    if (!values.empty()) object_[name] = values;
+  }
+  void Ints(const char* name, const std::vector<int64_t>& values, const IntRule&) {
+    if (!values.empty()) object_[name] = values;
+  }
+  void TextMap(const char* name, const StringMap& values, const TextRule& = kAnyText,
+               const TextRule& = kAnyText) {
+    if (!values.empty()) object_[name] = values;
+  }
+  void BytesMap(const char* name, const StringMap& values, const TextRule&) {
+    for (const auto& [key, bytes] : values) object_[name][key] = Base64Encode(bytes);
+  }
+  void SecretBytesMap(const char* name, const std::map<std::string, Secret<std::string>>& values,
+                      const TextRule&) {
+    for (const auto& [key, bytes] : values) {
+      object_[name][key] = secrets_ == SecretEncoding::kWithSecrets ? Base64Encode(bytes.Reveal())
+                                                                    : "<withheld>";
+    }
+  }
+  // Everything is in data already.
+  void SecretTextMap(const char*, const std::map<std::string, Secret<std::string>>&,
+                     const TextRule&) {}
+  void Wrapped(const char* name, const char* inner, const std::vector<std::string>& values) {
+    for (const std::string& value : values) object_[name].push_back({{inner, value}});
+  }
+  void JsonText(const char* name, const std::string& value, Presence = Presence::kOptional) {
+    if (!value.empty()) object_[name] = Json::parse(value, nullptr, /*allow_exceptions=*/false);
+  }
+  template <typename Int>
+  void Number(const char* name, const Int& value, const IntRule&,
+              Presence = Presence::kOptional) {
+    object_[name] = value;
+  }
+  template <typename Int>
+  void Number(const char* name, const std::optional<Int>& value, const IntRule&) {
+    if (value) object_[name] = *value;
+  }
+  template <typename E>
+  void Enum(const char* name, E value) {
+    for (const auto& [known, text] : EnumNames<E>::kValues) {
+      if (known == value) object_[name] = text;
+    }
+  }
+  template <typename E>
+  void Enum(const char* name, const std::optional<E>& value) {
+    if (value) Enum(name, *value);
+  }
+
+  template <typename F>
+  void Nested(const char* name, Presence presence, F fields) {
+    FieldWriter nested(secrets_);
+    fields(nested);
+    if (!nested.object_.empty() || presence == Presence::kRequired) {
+      object_[name] = nested.Take();
+    }
+  }
+  template <typename T>
+  void Struct(const char* name, T& value, Presence presence = Presence::kOptional) {
+    Nested(name, presence, [&value](FieldWriter& nested) { Fields(nested, value); });
+  }
+  template <typename T>
+  void Maybe(const char* name, std::optional<T>& value) {
+    if (value) Struct(name, *value, Presence::kRequired);
+  }
+  template <typename T>
+  void List(const char* name, std::vector<T>& values, Presence = Presence::kOptional) {
+    for (T& value : values) {
+      FieldWriter nested(secrets_);
+      Fields(nested, value);
+      object_[name].push_back(nested.Take());
+    }
+  }
+  template <typename T, typename Variant>
+  void Case(const char* name, Variant& value, int&) {
+    if (T* alternative = std::get_if<T>(&value)) Struct(name, *alternative, Presence::kRequired);
+  }
+  void RemovedCase(const char* name, VolumeSource& value, int&) {
+    const auto* removed = std::get_if<RemovedVolumeSource>(&value);
+    if (removed != nullptr && removed->kind == name) object_[name] = Json::object();
+  }
+  void RequireCase(int, std::string_view) {}
+
+ private:
+  const SecretEncoding secrets_;
+  Json object_ = Json::object();
+};
+
+}  // namespace volumed

@@ -1,0 +1,232 @@
+// Kubernetes objects as plain values: what the program knows of a pod, a secret, a config map and
+// its own node. Only what volumes need is kept; other fields of a manifest are ignored.
+//
+// Values; threads: any. No function here blocks or fails. kube/decode.h makes them from manifests.
+// Source: kubernetes staging/src/k8s.io/api/core/v1/types.go@v1.36.2.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/quantity.h"
+#include "base/secret.h"
+#include "kube/volume_sources.h"
+
+namespace volumed {
+
+// Sorted, so that two equal maps print alike.
+using StringMap = std::map<std::string, std::string>;
+// Resource name ("memory", "hugepages-2Mi") -> amount.
+using ResourceList = std::map<std::string, Quantity>;
+
+struct ObjectMeta {
+  std::string name;
+  std::string name_space = "default";  // "" for a Node
+  std::string uid;
+  StringMap labels;
+  StringMap annotations;
+  std::optional<int64_t> creation_unix_millis;
+  std::optional<int64_t> deletion_unix_millis;
+  std::optional<int64_t> deletion_grace_period_seconds;
+  friend bool operator==(const ObjectMeta&, const ObjectMeta&) = default;
+};
+
+enum class FsGroupChangePolicy { kAlways, kOnRootMismatch };
+enum class MountPropagation { kNone, kHostToContainer, kBidirectional };
+enum class RecursiveReadOnly { kDisabled, kIfPossible, kEnabled };
+enum class RestartPolicy { kAlways, kOnFailure, kNever };
+// kUnknown also stands for a pod whose phase nobody has told.
+enum class PodPhase { kUnknown, kPending, kRunning, kSucceeded, kFailed };
+
+struct SeLinuxOptions {
+  std::string user;
+  std::string role;
+  std::string type;
+  std::string level;
+  friend bool operator==(const SeLinuxOptions&, const SeLinuxOptions&) = default;
+};
+
+struct ContainerSecurityContext {
+  std::optional<int64_t> run_as_user;
+  std::optional<int64_t> run_as_group;
+  std::optional<bool> privileged;
+  std::optional<SeLinuxOptions> se_linux_options;
+  friend bool operator==(const ContainerSecurityContext&,
+                         const ContainerSecurityContext&) = default;
+};
+
+struct PodSecurityContext {
+  std::optional<int64_t> run_as_user;
+  std::optional<int64_t> run_as_group;
+  std::optional<int64_t> fs_group;
+  std::optional<FsGroupChangePolicy> fs_group_change_policy;  // absent: Always, by each plugin
+  std::vector<int64_t> supplemental_groups;
+  std::optional<SeLinuxOptions> se_linux_options;
+  friend bool operator==(const PodSecurityContext&, const PodSecurityContext&) = default;
+};
+
+struct VolumeMount {
+  std::string name;
+  std::string mount_path;     // absolute; "//", "/./" and a trailing "/" are removed when decoded
+  std::string sub_path;       // relative, no ".." element
+  std::string sub_path_expr;  // as sub_path, with $(NAME) references; never both
+  bool read_only = false;
+  std::optional<RecursiveReadOnly> recursive_read_only;
+  std::optional<MountPropagation> mount_propagation;  // absent: None
+  friend bool operator==(const VolumeMount&, const VolumeMount&) = default;
+};
+
+struct VolumeDevice {
+  std::string name;
+  std::string device_path;
+  friend bool operator==(const VolumeDevice&, const VolumeDevice&) = default;
+};
+
+struct ConfigMapKeySelector {
+  std::string name;
+  std::string key;
+  bool optional = false;
+  friend bool operator==(const ConfigMapKeySelector&, const ConfigMapKeySelector&) = default;
+};
+
+struct SecretKeySelector {
+  std::string name;
+  std::string key;
+  bool optional = false;
+  friend bool operator==(const SecretKeySelector&, const SecretKeySelector&) = default;
+};
+
+// Exactly one is set. fileKeyRef is not kept: such a variable counts as unresolved.
+struct EnvVarSource {
+  std::optional<ObjectFieldSelector> field_ref;
+  std::optional<ResourceFieldSelector> resource_field_ref;
+  std::optional<ConfigMapKeySelector> config_map_key_ref;
+  std::optional<SecretKeySelector> secret_key_ref;
+  friend bool operator==(const EnvVarSource&, const EnvVarSource&) = default;
+};
+
+struct EnvVar {
+  std::string name;
+  std::string value;
+  std::optional<EnvVarSource> value_from;
+  friend bool operator==(const EnvVar&, const EnvVar&) = default;
+};
+
+struct ResourceRequirements {
+  ResourceList limits;
+  ResourceList requests;
+  friend bool operator==(const ResourceRequirements&, const ResourceRequirements&) = default;
+};
+
+// Init and ephemeral containers have the same shape.
+struct Container {
+  std::string name;
+  std::string image;
+  std::vector<VolumeMount> volume_mounts;
+  std::vector<VolumeDevice> volume_devices;
+  ContainerSecurityContext security_context;
+  ResourceRequirements resources;
+  std::vector<EnvVar> env;
+  // Init containers only: kAlways makes it a sidecar, which runs beside the others.
+  std::optional<RestartPolicy> restart_policy;
+  friend bool operator==(const Container&, const Container&) = default;
+};
+
+struct PodSpec {
+  std::vector<PodVolume> volumes;
+  std::vector<Container> init_containers;
+  std::vector<Container> containers;
+  std::vector<Container> ephemeral_containers;
+  PodSecurityContext security_context;
+  ResourceRequirements resources;  // pod-level
+  std::string node_name;
+  std::string service_account_name = "default";
+  int64_t termination_grace_period_seconds = 30;
+  RestartPolicy restart_policy = RestartPolicy::kAlways;
+  bool host_users = true;
+  bool host_network = false;
+  friend bool operator==(const PodSpec&, const PodSpec&) = default;
+};
+
+struct PodStatus {
+  PodPhase phase = PodPhase::kUnknown;
+  std::string pod_ip;
+  std::vector<std::string> pod_ips;
+  std::string host_ip;
+  std::vector<std::string> host_ips;
+  friend bool operator==(const PodStatus&, const PodStatus&) = default;
+};
+
+struct Pod {
+  ObjectMeta metadata;
+  PodSpec spec;
+  PodStatus status;
+
+  PodUid uid() const { return PodUid(metadata.uid); }
+  bool deletion_requested() const { return metadata.deletion_unix_millis.has_value(); }
+  friend bool operator==(const Pod&, const Pod&) = default;
+};
+
+// Named SecretObject because Secret<T> is the type that guards its bytes.
+struct SecretObject {
+  ObjectMeta metadata;
+  std::string type = "Opaque";
+  bool immutable = false;
+  // Decoded bytes; stringData is merged in and wins, as the API server does.
+  std::map<std::string, Secret<std::string>> data;
+  // By content. Deliberate here: a changed secret must be noticed.
+  friend bool operator==(const SecretObject& a, const SecretObject& b);
+};
+
+struct ConfigMapObject {
+  ObjectMeta metadata;
+  bool immutable = false;
+  StringMap data;
+  StringMap binary_data;  // decoded bytes
+  friend bool operator==(const ConfigMapObject&, const ConfigMapObject&) = default;
+};
+
+struct NodeObject {
+  ObjectMeta metadata = {.name = {}, .name_space = {}, .uid = {}, .labels = {}, .annotations = {},
+                         .creation_unix_millis = {}, .deletion_unix_millis = {},
+                         .deletion_grace_period_seconds = {}};
+  ResourceList capacity;
+  ResourceList allocatable;
+  friend bool operator==(const NodeObject&, const NodeObject&) = default;
+};
+
+using Object = std::variant<Pod, SecretObject, ConfigMapObject, NodeObject>;
+// Objects travel between threads as immutable values.
+using ObjectPtr = std::shared_ptr<const Object>;
+
+enum class ObjectKind { kPod, kSecret, kConfigMap, kNode };
+
+// "Pod", "Secret", "ConfigMap", "Node".
+std::string_view ObjectKindName(ObjectKind kind);
+// Case-insensitive, also plural ("pods"); nullopt for a kind that the program does not handle.
+std::optional<ObjectKind> ParseObjectKind(std::string_view name);
+
+// What an object is called; the uid is not part of it.
+struct ObjectKey {
+  ObjectKind kind = ObjectKind::kPod;
+  std::string name_space;
+  std::string name;
+  friend auto operator<=>(const ObjectKey&, const ObjectKey&) = default;
+};
+
+// "Pod default/web"; "Node n1".
+std::string ToString(const ObjectKey& key);
+
+ObjectKind KindOf(const Object& object);
+const ObjectMeta& MetaOf(const Object& object);
+ObjectMeta& MetaOf(Object& object);
+ObjectKey KeyOf(const Object& object);
+
+}  // namespace volumed

@@ -1,0 +1,71 @@
+// TreeBuilder: makes one JSON value from the events of a parser, JSON's or YAML's, and guards it:
+// depth, number of values, expanded size, duplicate keys. The first breach sticks; what comes after
+// is ignored.
+// Threads: one. Blocks: no. For use in .cc files of kube/ only.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace volumed {
+
+class TreeBuilder {
+ public:
+  using Json = nlohmann::json;
+  // What an alias refers to; 0 is no anchor.
+  using Anchor = size_t;
+
+  // False from the first breach on, for each of these.
+  bool StartMap(Anchor anchor = 0) { return Start(Json::object(), anchor); }
+  bool StartList(Anchor anchor = 0) { return Start(Json::array(), anchor); }
+  bool End();
+  bool Key(std::string key);
+  // The merge key "<<" of YAML 1.1: the value that follows gives entries to this map.
+  bool MergeKey();
+  bool Value(Json scalar, Anchor anchor = 0);
+  bool Alias(Anchor anchor);
+  // Inside a map, before a key.
+  bool ExpectsKey() const { return !stack_.empty() && stack_.back().expects_key; }
+
+  bool Fail(std::string reason);
+  const std::string& error() const { return error_; }  // "" while all is well
+  // The value, when the events were complete; discarded otherwise.
+  std::optional<Json> Take();
+
+ private:
+  struct Size {
+    size_t nodes = 0;
+    size_t bytes = 0;
+  };
+  struct Anchored {
+    Json value;
+    Size size;
+  };
+  struct Frame {
+    Json value;
+    Anchor anchor = 0;
+    Size size_before;
+    bool is_map = false;
+    bool expects_key = false;
+    bool merging = false;
+    std::string key;
+    std::vector<Json> merged;
+  };
+
+  bool Start(Json container, Anchor anchor);
+  bool Grow(Size by);
+  // Puts a finished value where it belongs.
+  bool Place(Json value);
+
+  std::vector<Frame> stack_;
+  std::map<Anchor, Anchored> anchors_;
+  std::optional<Json> root_;
+  Size size_;
+  std::string error_;
+};
+
+}  // namespace volumed

@@ -1,0 +1,20 @@
+// Checks that concern several fields of an object; those of single fields stand with the fields'
+// declarations (kube/object_fields.h).
+#pragma once
+
+#include <string>
+
+#include "kube/field_problem.h"
+#include "kube/objects.h"
+
+namespace volumed {
+
+// `prefix` is "" or ends with "." ("items[2]."). REQUIRES: the object's single fields are right.
+// Threads: any. Blocks: no. Errors: as problems.
+// Source: kubernetes pkg/apis/core/validation/validation.go@v1.36.2 (ValidateVolumes,
+// ValidateVolumeMounts, ValidateVolumeDevices, validateProjectionSources).
+void ValidatePod(const Pod& pod, const std::string& prefix, ProblemSink& problems);
+void ValidateConfigMap(const ConfigMapObject& config_map, const std::string& prefix,
+                       ProblemSink& problems);
+
+}  // namespace volumed

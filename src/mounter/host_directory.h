@@ -1,0 +1,23 @@
+// MakeHostDirectory: a directory anywhere on the node, with its parents, through checked effects.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "os/kernel.h"
+
+namespace volumed {
+
+// Splits an absolute, clean path at its last slash: {"/a/b", "c"} for "/a/b/c", {"/", "c"} for "/c",
+// {"/", ""} for "/".
+SafePath SplitLast(const std::string& absolute_path);
+
+// Makes `path` (absolute, clean) and its missing parents, all with `mode`. Links among the parts
+// that exist are followed; nothing is created through a link. An existing directory is left as it
+// is: changed = false. Threads: any. Blocks: until the deadline.
+// Errors: AlreadyExists when `path`, or a parent, is something else; those of the effects.
+Result<Changed> MakeHostDirectory(Kernel& kernel, const std::string& path, uint32_t mode,
+                                  const CallOptions& call);
+
+}  // namespace volumed

@@ -1,0 +1,64 @@
+// Mounter and Unmounter: one volume of one pod, to be set up or torn down.
+// Source: kubernetes pkg/volume/volume.go@v1.36.2 (Mounter, Unmounter, MounterArgs, Attributes).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "kube/objects.h"
+#include "os/kernel.h"
+#include "volume/volume.h"
+
+namespace volumed {
+
+struct MounterArgs {
+  std::optional<int64_t> fs_user;   // the common runAsUser of all containers
+  std::optional<int64_t> fs_group;
+  std::optional<FsGroupChangePolicy> fs_group_change_policy;
+  std::optional<int64_t> desired_size_bytes;
+  // Directories that other volumeMounts need inside this volume, relative to its root.
+  std::vector<std::string> nested_mount_points;
+  // The volume was found at start and is not yet certain.
+  bool reconstructed_volume = false;
+  // The volume is set up and only its content is brought up to date: a failure leaves it as it is.
+  bool is_remount = false;
+  // Deadline, key and cancel token for every effect of the call.
+  CallOptions call;
+};
+
+struct Attributes {
+  bool read_only = false;
+  bool managed = false;          // the agent manages ownership and labels
+  bool selinux_relabel = false;
+};
+
+// Threads: one call at a time. Blocks: until args.call.deadline.
+// Errors: NotApplied = nothing of the volume changed; MaybeApplied = some of it may be there, so
+// only the same call or its inverse may follow.
+class Mounter : public Volume {
+ public:
+  // Makes the volume present at GetPath(). Idempotent: a volume that is there is brought up to date.
+  virtual Status SetUp(const MounterArgs& args) = 0;
+  // The same at another place; InvalidArgument for plugins whose place is fixed (hostPath).
+  virtual Status SetUpAt(const SafePath& dir, const MounterArgs& args) = 0;
+  // Valid after SetUp.
+  virtual Attributes GetAttributes() const = 0;
+  // Where GetPath() is for effects: a checked root and the rest below it.
+  virtual SafePath GetSafePath() const = 0;
+  // When the content should be refreshed although no object changed (token rotation), as unix
+  // milliseconds; valid after SetUp.
+  virtual std::optional<int64_t> refresh_unix_ms() const { return std::nullopt; }
+};
+
+// Threads: one call at a time. Blocks: until the deadline. Idempotent; a volume that is not there
+// is success. Never crosses into a filesystem that the plugin did not mount.
+class Unmounter : public Volume {
+ public:
+  virtual Status TearDown(const CallOptions& call) = 0;
+  virtual Status TearDownAt(const SafePath& dir, const CallOptions& call) = 0;
+};
+
+}  // namespace volumed

@@ -1,0 +1,36 @@
+// SetVolumeOwnership: gives a volume's tree to the pod's fsGroup, and tells the pod when that takes
+// long. The walk itself is the kernel effect ChangeOwnership.
+// Source: kubernetes pkg/volume/volume_linux.go@v1.36.2.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "kube/objects.h"
+#include "os/kernel.h"
+#include "volumehost/volume_host.h"
+
+namespace volumed {
+
+struct OwnershipRequest {
+  SafePath dir;
+  std::optional<int64_t> fs_group;              // absent: nothing is done
+  std::optional<FsGroupChangePolicy> policy;    // absent: Always
+  bool read_only = false;
+  PodUid pod;                                   // whom the events are about
+};
+
+// The group as chown(2) takes it. InvalidArgument, not applied, outside of 0..2^32-2.
+Result<uint32_t> GroupId(int64_t fs_group);
+
+// Threads: any. Blocks: until the deadline. While it runs, a VolumePermissionChangeInProgress event
+// is recorded after 30 s and then every 60 s with the number of entries done.
+// Errors: those of GroupId and of ChangeOwnership.
+// A run that was interrupted is resumed by the next: what is right is skipped, the root comes last.
+Result<OwnershipInfo> SetVolumeOwnership(Kernel& kernel, HostEvents& events, const Clock& clock,
+                                         const OwnershipRequest& request, const CallOptions& call);
+
+}  // namespace volumed

@@ -1,0 +1,152 @@
+#include "operation/operation_executor.h"
+
+#include <utility>
+
+namespace volumed {
+
+void OperationProgress::EnterStep(const std::string& step) {
+  const MutexLock lock(mu_);
+  step_ = step;
+  entries_.store(0, std::memory_order_relaxed);
+}
+
+std::string OperationProgress::step() const {
+  const MutexLock lock(mu_);
+  return step_;
+}
+
+bool KeysOverlap(const PodVolumeKey& a, const PodVolumeKey& b) {
+  return a.pod == b.pod && (a.spec == b.spec || a.spec.empty() || b.spec.empty());
+}
+
+OperationExecutor::OperationExecutor(Scheduler& scheduler, Logger& logger,
+                                     OperationObserver& observer)
+    : scheduler_(scheduler), logger_(logger), observer_(observer), backoff_(scheduler.clock()) {}
+
+OperationExecutor::~OperationExecutor() = default;
+
+StartResult OperationExecutor::Start(Operation operation, Body body, Completion done) {
+  if (IsPending(operation.key)) return StartResult::kPending;
+  const std::string backoff_key = operation.key.ToString();
+  if (const auto last = last_failed_.find(operation.key); last != last_failed_.end()) {
+    if (last->second != operation.name) {
+      ResetBackoff(operation.key);
+    } else if (backoff_.BlockedUntil(backoff_key, operation.name)) {
+      return StartResult::kBackoff;
+    }
+  }
+  auto progress = std::make_shared<OperationProgress>();
+  const PodVolumeKey key = operation.key;
+  running_[key] = Active{.operation = std::move(operation),
+                         .started = scheduler_.clock().Now(),
+                         .started_unix_ms = scheduler_.clock().WallUnixMillis(),
+                         .progress = progress};
+  // `this` is used on the control thread only, and only while it is alive.
+  scheduler_.RunBlocking([this, alive = std::weak_ptr<char>(alive_), &scheduler = scheduler_, key,
+                          progress, body = std::move(body), done = std::move(done)] {
+    std::optional<OperationFailure> failure = body(*progress);
+    scheduler.Post([this, alive, key, failure = std::move(failure), done] {
+      if (alive.lock()) Finish(key, failure, done);
+    });
+  });
+  return StartResult::kStarted;
+}
+
+void OperationExecutor::Finish(const PodVolumeKey& key,
+                               const std::optional<OperationFailure>& failure,
+                               const Completion& done) {
+  const auto found = running_.find(key);
+  if (found == running_.end()) return;
+  const Active finished = std::move(found->second);
+  running_.erase(found);
+  const Duration elapsed = scheduler_.clock().Now() - finished.started;
+  NoteOutcome(finished.operation, failure);
+  LogFinished(finished, elapsed, failure);
+  observer_.OperationFinished({.key = key,
+                               .plugin_name = finished.operation.plugin_name,
+                               .operation = finished.operation.name,
+                               .elapsed = elapsed,
+                               .failure = failure});
+  // Last: it may start the next operation of this key, or destroy this.
+  done(failure);
+}
+
+void OperationExecutor::NoteOutcome(const Operation& operation,
+                                    const std::optional<OperationFailure>& failure) {
+  if (failure) {
+    last_failed_[operation.key] = operation.name;
+    backoff_.RecordFailure(operation.key.ToString(), operation.name,
+                           CodeName(failure->error.code()));
+    return;
+  }
+  ResetBackoff(operation.key);
+}
+
+void OperationExecutor::LogFinished(const Active& finished, Duration elapsed,
+                                    const std::optional<OperationFailure>& failure) {
+  const Operation& operation = finished.operation;
+  const int64_t elapsed_ms =
+      std::chrono::duration_cast<std::chrono::milliseconds>(elapsed).count();
+  if (!failure) {
+    logger_.Info("operation done", {{"pod", operation.pod_display_name},
+                                    {"pod_uid", operation.key.pod},
+                                    {"volume", operation.key.spec},
+                                    {"plugin", operation.plugin_name},
+                                    {"operation", operation.name},
+                                    {"outcome", "done"},
+                                    {"elapsed_ms", elapsed_ms}});
+    return;
+  }
+  logger_.Warning("operation failed", {{"pod", operation.pod_display_name},
+                                       {"pod_uid", operation.key.pod},
+                                       {"volume", operation.key.spec},
+                                       {"plugin", operation.plugin_name},
+                                       {"operation", operation.name},
+                                       {"step", failure->step},
+                                       {"outcome", OutcomeName(failure->error.outcome())},
+                                       {"elapsed_ms", elapsed_ms},
+                                       {"error", failure->error}});
+}
+
+bool OperationExecutor::IsPending(const PodVolumeKey& key) const {
+  for (auto it = running_.lower_bound({key.pod, SpecName()});
+       it != running_.end() && it->first.pod == key.pod; ++it) {
+    if (KeysOverlap(it->first, key)) return true;
+  }
+  return false;
+}
+
+std::optional<TimePoint> OperationExecutor::NextTry(const PodVolumeKey& key) const {
+  const auto last = last_failed_.find(key);
+  if (last == last_failed_.end()) return std::nullopt;
+  return backoff_.BlockedUntil(key.ToString(), last->second);
+}
+
+void OperationExecutor::ResetBackoff(const PodVolumeKey& key) {
+  // The key of a whole pod stands for those of its volumes too: nothing is remembered of a pod that
+  // is gone.
+  for (auto it = last_failed_.lower_bound({key.pod, SpecName()});
+       it != last_failed_.end() && it->first.pod == key.pod;) {
+    if (it->first == key || key.spec.empty()) {
+      backoff_.Reset(it->first.ToString());
+      it = last_failed_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+}
+
+std::vector<RunningOperation> OperationExecutor::Running() const {
+  std::vector<RunningOperation> all;
+  all.reserve(running_.size());
+  for (const auto& [key, active] : running_) {
+    all.push_back({.key = key,
+                   .operation = active.operation.name,
+                   .step = active.progress->step(),
+                   .since_unix_ms = active.started_unix_ms,
+                   .progress = active.progress->done()});
+  }
+  return all;
+}
+
+}  // namespace volumed

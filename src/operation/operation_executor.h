@@ -1,0 +1,96 @@
+// OperationExecutor: runs operations beside the control thread, at most one per key, with back-off
+// after a failure; logs and reports each once.
+// Source: kubernetes pkg/volume/util/nestedpendingoperations@v1.36.2.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "base/scheduler.h"
+#include "operation/operation_observer.h"
+#include "operation/volume_operations.h"
+
+namespace volumed {
+
+// Where an operation is, written by its thread and read by the control thread. Threads: any.
+class OperationProgress {
+ public:
+  void EnterStep(const std::string& step) EXCLUDES(mu_);
+  std::string step() const EXCLUDES(mu_);
+  void SetDone(int64_t entries) { entries_.store(entries, std::memory_order_relaxed); }
+  int64_t done() const { return entries_.load(std::memory_order_relaxed); }
+
+ private:
+  mutable Mutex mu_;
+  std::string step_ GUARDED_BY(mu_);
+  std::atomic<int64_t> entries_{0};
+};
+
+// Two keys exclude each other when they are of one pod and of one volume, or when either stands for
+// the whole pod (an empty spec). Source: nestedpendingoperations (isOperationExists).
+bool KeysOverlap(const PodVolumeKey& a, const PodVolumeKey& b);
+
+// Threads: the control thread. Blocks: never.
+class OperationExecutor {
+ public:
+  struct Operation {
+    PodVolumeKey key;         // with an empty spec: the whole pod
+    std::string name;         // "volume_mount"
+    std::string plugin_name;  // for logs and metrics
+    std::string pod_display_name;
+  };
+  // Runs on an executor thread, may block; nullopt: it succeeded.
+  using Body = std::function<std::optional<OperationFailure>(OperationProgress&)>;
+  using Completion = std::function<void(const std::optional<OperationFailure>&)>;
+
+  // All outlive this; and outlive the bodies, which go on when this is destroyed.
+  OperationExecutor(Scheduler& scheduler, Logger& logger, OperationObserver& observer);
+  ~OperationExecutor();
+  OperationExecutor(const OperationExecutor&) = delete;
+  OperationExecutor& operator=(const OperationExecutor&) = delete;
+
+  // kPending while an operation with an overlapping key runs, whichever it is. kBackoff when the
+  // same operation of the same key failed lately; another operation may start at once, and makes
+  // the first one's back-off forgotten.
+  StartResult Start(Operation operation, Body body, Completion done);
+
+  bool IsPending(const PodVolumeKey& key) const;
+  std::optional<TimePoint> NextTry(const PodVolumeKey& key) const;
+  void ResetBackoff(const PodVolumeKey& key);
+  std::vector<RunningOperation> Running() const;
+
+ private:
+  struct Active {
+    Operation operation;
+    TimePoint started;
+    int64_t started_unix_ms = 0;
+    std::shared_ptr<OperationProgress> progress;
+  };
+
+  void Finish(const PodVolumeKey& key, const std::optional<OperationFailure>& failure,
+              const Completion& done);
+  void LogFinished(const Active& running, Duration elapsed,
+                   const std::optional<OperationFailure>& failure);
+  void NoteOutcome(const Operation& operation, const std::optional<OperationFailure>& failure);
+
+  Scheduler& scheduler_;
+  Logger& logger_;
+  OperationObserver& observer_;
+  Backoff backoff_;
+  std::map<PodVolumeKey, Active> running_;
+  std::map<PodVolumeKey, std::string> last_failed_;  // key -> the operation that backs off
+  // Bodies outlive this; their completion looks here first.
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+};
+
+}  // namespace volumed

@@ -1,0 +1,33 @@
+// OperationObserver: what the operation layer tells to whoever counts and measures.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "operation/volume_operations.h"
+#include "operation/volume_state.h"
+
+namespace volumed {
+
+struct FinishedOperation {
+  PodVolumeKey key;         // without a spec for an operation on a whole pod
+  std::string plugin_name;  // "" where none is concerned
+  // Kubelet's operation_name: "volume_mount", "volume_unmount"; and "pod_remove".
+  std::string operation;
+  Duration elapsed{};
+  std::optional<OperationFailure> failure;
+};
+
+// Blocks: never.
+class OperationObserver {
+ public:
+  virtual ~OperationObserver() = default;
+  // Threads: the control thread. Before the operation's own completion is called.
+  virtual void OperationFinished(const FinishedOperation& finished) = 0;
+  // A volume's state was assigned and is as durable as it has to be. Threads: any.
+  virtual void StateAssigned(const PodVolumeKey&, VolumeState, bool /*uncertain*/) {}
+};
+
+}  // namespace volumed

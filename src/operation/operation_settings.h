@@ -1,0 +1,47 @@
+// OperationSettings: how long each step may take. One table, so that a configuration file, a status
+// page and an explanation all name the same deadlines.
+#pragma once
+
+#include <chrono>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace volumed {
+
+// A value. Threads: any.
+struct OperationSettings {
+  // Kubelet's bound on a pod's volumes. Source: kubernetes
+  // pkg/kubelet/volumemanager/volume_manager.go@v1.36.2 (podAttachAndMountTimeout).
+  Duration set_up = std::chrono::seconds(123);
+  Duration tear_down = std::chrono::seconds(123);
+  // Directories on the agent's own filesystem.
+  Duration make_pod_directories = std::chrono::seconds(30);
+  Duration remove_pod_directories = std::chrono::seconds(30);
+  // Binds from and to the agent's own filesystem, which touch the volume's.
+  Duration prepare_sub_paths = std::chrono::seconds(30);
+  Duration clean_sub_paths = std::chrono::seconds(30);
+};
+
+struct NamedDeadline {
+  std::string_view key;          // of the configuration file
+  std::string_view description;  // for people
+  Duration OperationSettings::*value;
+};
+
+// Every field above, once.
+inline std::vector<NamedDeadline> OperationDeadlines() {
+  return {
+      {"setUp", "making a volume present", &OperationSettings::set_up},
+      {"tearDown", "taking a volume away", &OperationSettings::tear_down},
+      {"makePodDirectories", "the directories of a pod", &OperationSettings::make_pod_directories},
+      {"removePodDirectories", "removing the directories of a pod",
+       &OperationSettings::remove_pod_directories},
+      {"prepareSubPaths", "the subPath mounts of a volume", &OperationSettings::prepare_sub_paths},
+      {"cleanSubPaths", "taking the subPath mounts of a volume away",
+       &OperationSettings::clean_sub_paths},
+  };
+}
+
+}  // namespace volumed

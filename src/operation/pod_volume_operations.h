@@ -1,0 +1,69 @@
+// PodVolumeOperations: VolumeOperations on real plugins. It puts each operation together as a list
+// of steps; StepRunner runs them with their records, OperationExecutor beside the control thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/log.h"
+#include "base/scheduler.h"
+#include "operation/operation_executor.h"
+#include "operation/operation_observer.h"
+#include "operation/operation_settings.h"
+#include "operation/volume_operations.h"
+#include "operation/volume_record.h"
+#include "operation/volume_record_keeper.h"
+#include "pluginmgr/volume_plugin_mgr.h"
+#include "records/record_store.h"
+#include "volumehost/volume_host.h"
+
+namespace volumed {
+
+// Threads: the control thread. Blocks: never. An operation that runs when this is destroyed ends by
+// itself and is not reported; what the constructor was given must outlive it.
+class PodVolumeOperations final : public VolumeOperations {
+ public:
+  PodVolumeOperations(Scheduler& scheduler, RecordStore& store, VolumePluginMgr& plugins,
+                      VolumeHost& host, Logger& logger, OperationObserver& observer,
+                      BootId boot_id, OperationSettings settings);
+  ~PodVolumeOperations() override;
+
+  // What the agent before this one left in the store, once, before the first operation; of another
+  // boot too (see AfterRestart). Without it every volume is taken as one without a record: a
+  // teardown then needs a record write before its first effect, and fails on a full disk.
+  void Restore(const std::vector<PodVolumeRecord>& records);
+
+  StartResult MountVolume(MountRequest request,
+                          std::function<void(OperationOutcome<MountedVolume>)> done) override;
+  StartResult UnmountVolume(UnmountRequest request,
+                            std::function<void(OperationOutcome<Unit>)> done) override;
+  StartResult RemovePod(PodUid pod, std::string pod_display_name,
+                        std::function<void(OperationOutcome<Unit>)> done) override;
+
+  bool IsPending(const PodVolumeKey& key) const override;
+  std::optional<TimePoint> NextTry(const PodVolumeKey& key) const override;
+  void ResetBackoff(const PodVolumeKey& key) override;
+  std::vector<RunningOperation> Running() const override;
+
+  // The record of a volume as it was last assigned; nullopt when there is none.
+  std::optional<PodVolumeRecord> FindRecord(const PodVolumeKey& key) const;
+
+  // What operations use on an executor thread.
+  struct Parts {
+    VolumePluginMgr& plugins;
+    VolumeHost& host;
+    Logger& logger;
+    RecordStore& store;
+    OperationSettings settings;
+    std::shared_ptr<VolumeRecordKeeper> keeper;
+  };
+
+ private:
+  const Parts parts_;
+  OperationExecutor executor_;
+};
+
+}  // namespace volumed

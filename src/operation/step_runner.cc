@@ -1,0 +1,72 @@
+#include "operation/step_runner.h"
+
+#include <utility>
+
+namespace volumed {
+namespace {
+
+struct StepFailure {
+  std::string step;
+  Error error;
+};
+
+std::optional<StepFailure> RunSteps(const std::vector<Step>& steps, const CallOptions& base,
+                                    const Clock& clock, OperationProgress& progress) {
+  bool changed = false;
+  for (const Step& step : steps) {
+    progress.EnterStep(step.name);
+    CallOptions call = base;
+    call.deadline = Deadline::After(clock, step.timeout);
+    const Status status = step.run(call);
+    if (!status.ok()) {
+      return StepFailure{step.name, changed ? status.error().AsMaybeApplied() : status.error()};
+    }
+    changed = changed || step.changes_volume;
+  }
+  return std::nullopt;
+}
+
+// The step's failure is what somebody must act on; what the record lacks, a restart finds out.
+Error WithRecording(const Error& failure, const Status& recorded) {
+  if (recorded.ok()) return failure;
+  const Error error = Error::FromParts(
+      failure.code(), failure.outcome(), failure.sys_errno(),
+      failure.message() + "; recording it failed too: " + recorded.error().message());
+  return recorded.error().maybe_applied() ? error.AsMaybeApplied() : error;
+}
+
+}  // namespace
+
+StepRunner::StepRunner(VolumeRecordKeeper& keeper, const Clock& clock, OperationProgress& progress,
+                       CallOptions base)
+    : keeper_(keeper), clock_(clock), progress_(progress), base_(std::move(base)) {}
+
+std::optional<OperationFailure> StepRunner::Run(const StateCall& call) {
+  progress_.EnterStep("RecordIntent");
+  const Result<uint64_t> attempt = keeper_.BeginCall(call.facts, call.event);
+  if (!attempt.ok()) return OperationFailure{call.operation, "RecordIntent", attempt.error()};
+
+  const std::optional<StepFailure> failure = RunSteps(call.steps, base_, clock_, progress_);
+  CallAnswer answer = CallAnswer::kDone;
+  if (failure) {
+    answer = failure->error.maybe_applied() ? CallAnswer::kMaybeApplied : CallAnswer::kNotApplied;
+  }
+  progress_.EnterStep("RecordOutcome");
+  const Status recorded = keeper_.EndCall(call.facts.key, *attempt, answer);
+  if (failure) {
+    return OperationFailure{call.operation, failure->step, WithRecording(failure->error, recorded)};
+  }
+  if (!recorded.ok()) {
+    return OperationFailure{call.operation, "RecordOutcome", recorded.error().AsMaybeApplied()};
+  }
+  return std::nullopt;
+}
+
+std::optional<OperationFailure> StepRunner::RunWithoutRecord(const std::string& operation,
+                                                             const std::vector<Step>& steps) {
+  const std::optional<StepFailure> failure = RunSteps(steps, base_, clock_, progress_);
+  if (!failure) return std::nullopt;
+  return OperationFailure{operation, failure->step, failure->error};
+}
+
+}  // namespace volumed

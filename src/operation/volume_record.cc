@@ -1,0 +1,197 @@
+#include "operation/volume_record.h"
+
+#include <utility>
+
+#include "volume_record.pb.h"
+
+namespace volumed {
+namespace {
+
+Error Unreadable(const Record& row, const std::string& why) {
+  return Error::NotApplied(Code::kDataLoss, "record " + row.kind + " \"" + row.key + "\" " + why);
+}
+
+template <typename Message>
+Result<Message> Parse(const Record& row, const std::string& kind) {
+  if (row.kind != kind) {
+    return Error::NotApplied(Code::kInvalidArgument,
+                             "record of kind " + row.kind + " where " + kind + " is expected");
+  }
+  if (row.version > kVolumeRecordVersion) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "record " + row.kind + " \"" + row.key + "\" has version " +
+                                 std::to_string(row.version) + "; this program knows up to " +
+                                 std::to_string(kVolumeRecordVersion));
+  }
+  Message message;
+  if (!message.ParseFromString(row.bytes)) return Unreadable(row, "is no valid message");
+  return message;
+}
+
+template <typename Message>
+Record Encode(const char* kind, std::string key, const Message& message) {
+  return {kind, std::move(key), kVolumeRecordVersion, message.SerializeAsString()};
+}
+
+bool IsPodVolumeState(VolumeState state) {
+  switch (state) {
+    case VolumeState::kNotSetUp:
+    case VolumeState::kSettingUp:
+    case VolumeState::kSetUp:
+    case VolumeState::kTearingDown:
+    case VolumeState::kMapping:
+    case VolumeState::kMapped:
+    case VolumeState::kUnmapping:
+      return true;
+    case VolumeState::kDetached:
+    case VolumeState::kAttaching:
+    case VolumeState::kAttached:
+    case VolumeState::kMountingDevice:
+    case VolumeState::kDeviceMounted:
+    case VolumeState::kUnmountingDevice:
+    case VolumeState::kDetaching:
+    case VolumeState::kExpanding:
+      return false;
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace
+
+std::string RecordKey(const PodVolumeKey& key) { return key.ToString(); }
+
+std::string RecordKey(const HoldRecord& hold) {
+  return hold.pod.str() +
+         (hold.pid != 0 ? "/pid/" + std::to_string(hold.pid) : "/cgroup/" + hold.cgroup);
+}
+
+Record EncodeRecord(const PodVolumeRecord& record) {
+  record::PodVolumeRecord message;
+  message.set_pod_uid(record.key.pod.str());
+  message.set_pod_namespace(record.pod_namespace);
+  message.set_pod_name(record.pod_name);
+  message.set_spec_name(record.key.spec.str());
+  message.set_plugin_name(record.plugin_name);
+  message.set_state(static_cast<record::VolumeState>(record.state));
+  message.set_uncertain(record.uncertain);
+  message.set_boot_id(record.boot_id.str());
+  message.set_volume_json(record.volume_json);
+  message.set_started_at_unix_ms(record.started_at_unix_ms);
+  message.set_attempt(record.attempt);
+  for (const PodVolumeRecord::SubPath& sub_path : record.sub_paths) {
+    record::SubPath* added = message.add_sub_paths();
+    added->set_container(sub_path.container);
+    added->set_index(sub_path.index);
+  }
+  message.set_fault_domain(record.fault_domain);
+  return Encode(kPodVolumeRecordKind, RecordKey(record.key), message);
+}
+
+Record EncodeRecord(const PodRecord& record) {
+  record::PodRecord message;
+  message.set_uid(record.uid.str());
+  message.set_namespace_(record.ns);
+  message.set_name(record.name);
+  message.set_source(record.source);
+  message.set_terminating(record.terminating);
+  message.set_terminating_since_unix_ms(record.terminating_since_unix_ms);
+  message.set_deletion_grace_seconds(record.deletion_grace_seconds);
+  message.set_pod_json(record.pod_json);
+  return Encode(kPodRecordKind, record.uid.str(), message);
+}
+
+Record EncodeRecord(const HoldRecord& record) {
+  record::HoldRecord message;
+  message.set_pod_uid(record.pod.str());
+  message.set_boot_id(record.boot_id.str());
+  message.set_pid(record.pid);
+  message.set_pid_start_time(record.pid_start_time);
+  message.set_cgroup(record.cgroup);
+  return Encode(kHoldRecordKind, RecordKey(record), message);
+}
+
+Result<PodVolumeRecord> DecodePodVolumeRecord(const Record& row) {
+  ASSIGN_OR_RETURN(const record::PodVolumeRecord message,
+                   Parse<record::PodVolumeRecord>(row, kPodVolumeRecordKind));
+  const std::optional<VolumeState> state =
+      VolumeStateFromNumber(static_cast<int>(message.state()));
+  if (!state || !IsPodVolumeState(*state)) {
+    return Unreadable(row, "has state " + std::to_string(static_cast<int>(message.state())) +
+                               ", which no volume of a pod can have");
+  }
+  PodVolumeRecord record;
+  record.key = {PodUid(message.pod_uid()), SpecName(message.spec_name())};
+  record.pod_namespace = message.pod_namespace();
+  record.pod_name = message.pod_name();
+  record.plugin_name = message.plugin_name();
+  record.fault_domain = message.fault_domain();
+  record.state = *state;
+  record.uncertain = message.uncertain();
+  record.boot_id = BootId(message.boot_id());
+  record.volume_json = message.volume_json();
+  record.started_at_unix_ms = message.started_at_unix_ms();
+  record.attempt = message.attempt();
+  for (const record::SubPath& sub_path : message.sub_paths()) {
+    record.sub_paths.push_back({sub_path.container(), sub_path.index()});
+  }
+  if (record.key.pod.empty() || record.key.spec.empty() || RecordKey(record.key) != row.key) {
+    return Unreadable(row, "belongs under the key \"" + RecordKey(record.key) + "\"");
+  }
+  return record;
+}
+
+Result<PodRecord> DecodePodRecord(const Record& row) {
+  ASSIGN_OR_RETURN(const record::PodRecord message, Parse<record::PodRecord>(row, kPodRecordKind));
+  PodRecord record;
+  record.uid = PodUid(message.uid());
+  record.ns = message.namespace_();
+  record.name = message.name();
+  record.source = message.source();
+  record.terminating = message.terminating();
+  record.terminating_since_unix_ms = message.terminating_since_unix_ms();
+  record.deletion_grace_seconds = message.deletion_grace_seconds();
+  record.pod_json = message.pod_json();
+  if (record.uid.empty() || record.uid.str() != row.key) {
+    return Unreadable(row, "belongs under the key \"" + record.uid.str() + "\"");
+  }
+  return record;
+}
+
+Result<HoldRecord> DecodeHoldRecord(const Record& row) {
+  ASSIGN_OR_RETURN(const record::HoldRecord message,
+                   Parse<record::HoldRecord>(row, kHoldRecordKind));
+  HoldRecord record;
+  record.pod = PodUid(message.pod_uid());
+  record.boot_id = BootId(message.boot_id());
+  record.pid = message.pid();
+  record.pid_start_time = message.pid_start_time();
+  record.cgroup = message.cgroup();
+  if (record.pod.empty() || (record.pid != 0) != record.cgroup.empty()) {
+    return Unreadable(row, "must name a pod, and either a pid or a cgroup");
+  }
+  if (RecordKey(record) != row.key) {
+    return Unreadable(row, "belongs under the key \"" + RecordKey(record) + "\"");
+  }
+  return record;
+}
+
+QuarantinedRecord QuarantineOf(const Record& row, const Error& reason) {
+  return {row.kind, row.key, reason.message()};
+}
+
+PodVolumeRecord AfterRestart(PodVolumeRecord record, const BootId& current_boot, bool* rebooted) {
+  const bool other_boot = record.boot_id != current_boot;
+  if (rebooted != nullptr) *rebooted = other_boot;
+  if (other_boot) {
+    const std::optional<Transition> row = Next(record.state, VolumeEvent::kReboot);
+    // Every state has one: the table's own assertion sees to it. Without: not more certain.
+    if (row) record.state = row->to;
+    record.uncertain = record.uncertain || !row || row->uncertain;
+    record.boot_id = current_boot;
+  } else if (IsInCall(record.state)) {
+    record.uncertain = true;
+  }
+  return record;
+}
+
+}  // namespace volumed

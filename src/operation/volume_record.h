@@ -1,0 +1,100 @@
+// The agent's records of pods, volumes and holds as values, and their way into and out of the record
+// store's rows. No field holds a secret: volumes and pods are kept as references.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "operation/volume_operations.h"
+#include "operation/volume_state.h"
+#include "records/record_store.h"
+
+namespace volumed {
+
+inline constexpr const char* kPodVolumeRecordKind = "pod-volume";
+inline constexpr const char* kPodRecordKind = "pod";
+inline constexpr const char* kHoldRecordKind = "hold";
+// Of the messages below; a row of a later version is refused, not guessed at.
+inline constexpr uint32_t kVolumeRecordVersion = 1;
+
+// A reboot voids the mounts; and that the volume may exist at all is in the pod's record, synced.
+inline constexpr Durability kPodVolumeRecordDurability = Durability::kProcess;
+inline constexpr Durability kPodRecordDurability = Durability::kPowerLoss;
+// Processes and cgroups do not outlive a boot.
+inline constexpr Durability kHoldRecordDurability = Durability::kProcess;
+
+// Written by the operation layer alone. Key: "<pod uid>/<spec name>".
+struct PodVolumeRecord {
+  struct SubPath {
+    std::string container;
+    int index = 0;
+    friend bool operator==(const SubPath&, const SubPath&) = default;
+  };
+
+  PodVolumeKey key;
+  std::string pod_namespace;
+  std::string pod_name;
+  std::string plugin_name;
+  std::string fault_domain;
+  VolumeState state = VolumeState::kNotSetUp;
+  bool uncertain = false;
+  BootId boot_id;
+  std::string volume_json;  // a core/v1 Volume; "" for a volume that was found without a record
+  int64_t started_at_unix_ms = 0;  // of the call of this state
+  uint64_t attempt = 0;            // the call's number, never used twice; tells a late answer
+  std::vector<SubPath> sub_paths;
+  friend bool operator==(const PodVolumeRecord&, const PodVolumeRecord&) = default;
+};
+
+// Written by the volume manager, removed by RemovePod. Key: the pod's uid.
+struct PodRecord {
+  PodUid uid;
+  std::string ns;
+  std::string name;
+  std::string source;
+  bool terminating = false;
+  int64_t terminating_since_unix_ms = 0;
+  int64_t deletion_grace_seconds = 0;
+  std::string pod_json;
+  friend bool operator==(const PodRecord&, const PodRecord&) = default;
+};
+
+// Key: "<pod uid>/pid/<pid>" or "<pod uid>/cgroup/<cgroup>".
+struct HoldRecord {
+  PodUid pod;
+  BootId boot_id;
+  int64_t pid = 0;  // 0: a cgroup
+  uint64_t pid_start_time = 0;
+  std::string cgroup;
+  friend bool operator==(const HoldRecord&, const HoldRecord&) = default;
+};
+
+// All functions: Threads: any. Blocks: never.
+
+std::string RecordKey(const PodVolumeKey& key);
+std::string RecordKey(const HoldRecord& hold);
+
+Record EncodeRecord(const PodVolumeRecord& record);
+Record EncodeRecord(const PodRecord& record);
+Record EncodeRecord(const HoldRecord& record);
+
+// Errors, not applied, all reasons to set the row aside and leave its paths alone: DataLoss when it
+// is unreadable, has an unknown state, or belongs under another key; FailedPrecondition when a later
+// program wrote it; InvalidArgument for a row of another kind.
+Result<PodVolumeRecord> DecodePodVolumeRecord(const Record& row);
+Result<PodRecord> DecodePodRecord(const Record& row);
+Result<HoldRecord> DecodeHoldRecord(const Record& row);
+
+// How a row that could not be decoded is shown and counted.
+QuarantinedRecord QuarantineOf(const Record& row, const Error& reason);
+
+// The record as a new agent must take it: of another boot, the reboot transition is applied; a call
+// that was being made when the last agent ended is uncertain. The state is never assumed to be more
+// than the record says; what the kernel has is still to be compared.
+PodVolumeRecord AfterRestart(PodVolumeRecord record, const BootId& current_boot,
+                             bool* rebooted = nullptr);
+
+}  // namespace volumed

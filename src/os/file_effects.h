@@ -1,0 +1,19 @@
+// Effects on single files and directories, one function per request of os/kernel.h; its comments say
+// what each does. Threads: any. Blocks: as the filesystem does.
+#pragma once
+
+#include "base/result.h"
+#include "os/kernel.h"
+
+namespace volumed {
+
+Result<FileInfo> DoStat(const Stat& request);
+Result<FsInfo> DoStatFs(const StatFs& request);
+Result<Changed> DoMakeDirectory(const MakeDirectory& request);
+Result<Changed> DoMakeFile(const MakeFile& request);
+Result<Changed> DoRemoveDirectory(const RemoveDirectory& request);
+Result<Changed> DoRemoveFile(const RemoveFile& request);
+Result<DirectoryListing> DoListDirectory(const ListDirectory& request);
+Result<FileContent> DoReadFile(const ReadFile& request);
+
+}  // namespace volumed

@@ -1,0 +1,71 @@
+#include "os/kernel.h"
+
+#include "base/mutex.h"
+
+namespace volumed {
+
+std::string_view FileTypeName(FileType type) {
+  switch (type) {
+    case FileType::kMissing: return "missing";
+    case FileType::kRegular: return "file";
+    case FileType::kDirectory: return "directory";
+    case FileType::kSymlink: return "symlink";
+    case FileType::kSocket: return "socket";
+    case FileType::kCharDevice: return "character device";
+    case FileType::kBlockDevice: return "block device";
+    case FileType::kFifo: return "fifo";
+  }
+  return "unknown";
+}
+
+std::string_view RequestName(const AnyRequest& request) {
+  return std::visit([](const auto& r) { return std::string_view(r.kName); }, request);
+}
+
+std::string RequestPath(const AnyRequest& request) {
+  return std::visit(
+      [](const auto& r) -> std::string {
+        using R = std::decay_t<decltype(r)>;
+        if constexpr (requires { r.target; }) {
+          return r.target.Display();
+        } else if constexpr (requires { r.path; }) {
+          return r.path.Display();
+        } else {
+          static_assert(std::is_same_v<R, ListMounts> || std::is_same_v<R, ProbeFeatures>,
+                        "name the path of the new request");
+          return "";
+        }
+      },
+      request);
+}
+
+struct CancelToken::Impl {
+  mutable Mutex mu;
+  bool cancelled GUARDED_BY(mu) = false;
+  std::function<void()> hook GUARDED_BY(mu);
+};
+
+CancelToken::CancelToken() : impl_(std::make_unique<Impl>()) {}
+CancelToken::~CancelToken() = default;
+
+// The hook runs under the lock, so that no call of an old hook is running once OnCancel() has
+// replaced it: what the hook refers to may then be destroyed.
+void CancelToken::Cancel() {
+  MutexLock lock(impl_->mu);
+  if (impl_->cancelled) return;
+  impl_->cancelled = true;
+  if (impl_->hook) impl_->hook();
+}
+
+bool CancelToken::cancelled() const {
+  MutexLock lock(impl_->mu);
+  return impl_->cancelled;
+}
+
+void CancelToken::OnCancel(std::function<void()> hook) {
+  MutexLock lock(impl_->mu);
+  impl_->hook = std::move(hook);
+  if (impl_->cancelled && impl_->hook) impl_->hook();
+}
+
+}  // namespace volumed

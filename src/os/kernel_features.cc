@@ -1,0 +1,85 @@
+#include "os/kernel_features.h"
+
+#include <fcntl.h>
+#include <sys/fanotify.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/descriptor.h"
+#include "os/syscall_numbers.h"
+
+namespace volumed {
+namespace {
+
+bool HasSyscall(long number) {
+  // Arguments that no version of the call accepts: only ENOSYS says that it does not exist.
+  return ::syscall(number, -1L, nullptr, -1L, -1L, -1L) == 0 || errno != ENOSYS;
+}
+
+bool HasDetachedClone() {
+  const Descriptor first(::open_tree(AT_FDCWD, "/", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+  if (!first.valid()) return false;
+  const Descriptor second(
+      ::open_tree(first.get(), "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+  return second.valid();
+}
+
+bool HasTmpfsNoswap() {
+  const Descriptor context(::fsopen("tmpfs", FSOPEN_CLOEXEC));
+  return context.valid() &&
+         ::fsconfig(context.get(), FSCONFIG_SET_FLAG, "noswap", nullptr, 0) == 0;
+}
+
+bool HasMountEvents() {
+  constexpr unsigned kReportMount = 0x4000;  // FAN_REPORT_MNT, not in Debian 12's headers
+  const Descriptor group(static_cast<int>(
+      ::syscall(SYS_fanotify_init, FAN_CLASS_NOTIF | FAN_CLOEXEC | kReportMount, O_RDONLY)));
+  return group.valid();
+}
+
+struct Name {
+  const char* name;
+  bool KernelFeatures::*feature;
+};
+constexpr Name kNames[] = {
+    {"open-tree-detached-clone", &KernelFeatures::open_tree_detached_clone},
+    {"mount-setattr", &KernelFeatures::mount_setattr},
+    {"statmount", &KernelFeatures::statmount},
+    {"mount-events", &KernelFeatures::mount_events},
+    {"fchmodat2", &KernelFeatures::fchmodat2},
+    {"tmpfs-noswap", &KernelFeatures::tmpfs_noswap},
+};
+
+}  // namespace
+
+Result<KernelFeatures> MaskFeatures(KernelFeatures features,
+                                    const std::vector<std::string>& masked) {
+  for (const std::string& mask : masked) {
+    bool known = false;
+    for (const Name& entry : kNames) {
+      if (mask != entry.name) continue;
+      features.*entry.feature = false;
+      known = true;
+    }
+    if (!known) {
+      return Error::NotApplied(Code::kInvalidArgument, "no kernel feature is called " + mask);
+    }
+  }
+  return features;
+}
+
+Result<KernelFeatures> ProbeKernelFeatures(const std::vector<std::string>& masked) {
+  KernelFeatures features;
+  features.mount_setattr = HasSyscall(SYS_mount_setattr);
+  features.open_tree_detached_clone = HasDetachedClone();
+  features.statmount = HasSyscall(kSysStatmount);
+  features.mount_events = HasMountEvents();
+  features.fchmodat2 = HasSyscall(kSysFchmodat2);
+  features.tmpfs_noswap = HasTmpfsNoswap();
+  return MaskFeatures(features, masked);
+}
+
+}  // namespace volumed

@@ -1,0 +1,202 @@
+#include "os/mount_table.h"
+
+#include <fcntl.h>
+#include <libmount/libmount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace volumed {
+namespace {
+
+// Not /proc/self: a thread may have a mount namespace of its own.
+constexpr char kMountInfo[] = "/proc/thread-self/mountinfo";
+
+struct TableDeleter {
+  void operator()(libmnt_table* table) const { mnt_unref_table(table); }
+};
+struct IterDeleter {
+  void operator()(libmnt_iter* iter) const { mnt_free_iter(iter); }
+};
+struct FileCloser {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+std::string OrEmpty(const char* text) { return text != nullptr ? text : ""; }
+
+std::vector<std::string> Split(const char* text, char separator) {
+  std::vector<std::string> parts;
+  if (text == nullptr) return parts;
+  while (true) {
+    const char* end = std::strchr(text, separator);
+    if (end == nullptr) end = text + std::strlen(text);
+    if (end != text) parts.emplace_back(text, end);
+    if (*end == '\0') return parts;
+    text = end + 1;
+  }
+}
+
+MountEntry ToEntry(libmnt_fs* fs) {
+  MountEntry entry;
+  entry.mount_id = static_cast<uint64_t>(mnt_fs_get_id(fs));
+  entry.parent_id = static_cast<uint64_t>(mnt_fs_get_parent_id(fs));
+  const dev_t device = mnt_fs_get_devno(fs);
+  entry.device_major = major(device);
+  entry.device_minor = minor(device);
+  entry.root = OrEmpty(mnt_fs_get_root(fs));
+  entry.mount_point = OrEmpty(mnt_fs_get_target(fs));
+  entry.options = Split(mnt_fs_get_vfs_options(fs), ',');
+  entry.propagation = Split(mnt_fs_get_optional_fields(fs), ' ');
+  entry.fs_type = OrEmpty(mnt_fs_get_fstype(fs));
+  entry.source = OrEmpty(mnt_fs_get_source(fs));
+  entry.super_options = Split(mnt_fs_get_fs_options(fs), ',');
+  return entry;
+}
+
+// libmount would skip a line that it cannot read: a mount that is overlooked may be deleted through.
+int RefuseLine(libmnt_table* table, const char*, int line) {
+  *static_cast<int*>(mnt_table_get_userdata(table)) = line;
+  return -EINVAL;
+}
+
+bool SameContent(const MountEntry& a, const MountEntry& b) {
+  return a.parent_id == b.parent_id && a.device_major == b.device_major &&
+         a.device_minor == b.device_minor && a.root == b.root && a.mount_point == b.mount_point &&
+         a.options == b.options && a.propagation == b.propagation && a.fs_type == b.fs_type &&
+         a.source == b.source && a.super_options == b.super_options;
+}
+
+bool IsAtOrBelow(const std::string& path, const std::string& ancestor) {
+  if (ancestor == "/") return true;
+  return path.compare(0, ancestor.size(), ancestor) == 0 &&
+         (path.size() == ancestor.size() || path[ancestor.size()] == '/');
+}
+
+}  // namespace
+
+Result<std::vector<MountEntry>> ParseMountTable(std::FILE* stream, const std::string& name) {
+  std::unique_ptr<libmnt_table, TableDeleter> table(mnt_new_table());
+  std::unique_ptr<libmnt_iter, IterDeleter> iter(mnt_new_iter(MNT_ITER_FORWARD));
+  if (table == nullptr || iter == nullptr) {
+    return Error::FromErrno(ENOMEM, "read " + name, Outcome::kNotApplied);
+  }
+  int bad_line = 0;
+  mnt_table_set_userdata(table.get(), &bad_line);
+  mnt_table_set_parser_errcb(table.get(), RefuseLine);
+  const int rc = mnt_table_parse_stream(table.get(), stream, name.c_str());
+  if (bad_line != 0) {
+    return Error::NotApplied(Code::kDataLoss,
+                             name + ": line " + std::to_string(bad_line) + " is malformed");
+  }
+  if (rc != 0) {
+    return Error::FromErrno(rc < 0 ? -rc : EIO, "read " + name, Outcome::kNotApplied);
+  }
+  std::vector<MountEntry> entries;
+  entries.reserve(static_cast<size_t>(std::max(0, mnt_table_get_nents(table.get()))));
+  libmnt_fs* fs = nullptr;
+  while (mnt_table_next_fs(table.get(), iter.get(), &fs) == 0) entries.push_back(ToEntry(fs));
+  return entries;
+}
+
+Result<std::vector<MountEntry>> ReadMountTable() {
+  std::unique_ptr<std::FILE, FileCloser> stream(std::fopen(kMountInfo, "re"));
+  if (stream == nullptr) {
+    return Error::FromErrno(errno, std::string("open ") + kMountInfo, Outcome::kNotApplied);
+  }
+  return ParseMountTable(stream.get(), kMountInfo);
+}
+
+MountSnapshot::MountSnapshot(std::vector<MountEntry> entries) : entries_(std::move(entries)) {
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    by_path_[entries_[i].mount_point] = i;
+    by_id_[entries_[i].mount_id] = i;
+  }
+}
+
+const MountEntry* MountSnapshot::FindTop(const std::string& mount_point) const {
+  const auto found = by_path_.find(mount_point);
+  return found == by_path_.end() ? nullptr : &entries_[found->second];
+}
+
+const MountEntry* MountSnapshot::FindById(uint64_t mount_id) const {
+  const auto found = by_id_.find(mount_id);
+  return found == by_id_.end() ? nullptr : &entries_[found->second];
+}
+
+const MountEntry* MountSnapshot::FindCovering(const std::string& path) const {
+  for (std::string prefix = path; !prefix.empty() && prefix != "/";
+       prefix.resize(prefix.rfind('/'))) {
+    if (const MountEntry* entry = FindTop(prefix)) return entry;
+  }
+  return FindTop("/");
+}
+
+std::vector<const MountEntry*> MountSnapshot::FindBelow(const std::string& path) const {
+  std::vector<const MountEntry*> found;
+  for (const MountEntry& entry : entries_) {
+    if (IsAtOrBelow(entry.mount_point, path)) found.push_back(&entry);
+  }
+  return found;
+}
+
+MountTableChange DiffMounts(const MountSnapshot& before, const MountSnapshot& after) {
+  MountTableChange change;
+  for (const MountEntry& entry : after.entries()) {
+    const MountEntry* old = before.FindById(entry.mount_id);
+    if (old == nullptr) {
+      change.added.push_back(entry);
+    } else if (old->device_major != entry.device_major ||
+               old->device_minor != entry.device_minor || old->root != entry.root) {
+      // The kernel gives a freed mount id to the next mount: this is another mount.
+      change.removed.push_back(*old);
+      change.added.push_back(entry);
+    } else if (!SameContent(*old, entry)) {
+      change.changed.push_back(entry);
+    }
+  }
+  for (const MountEntry& entry : before.entries()) {
+    if (after.FindById(entry.mount_id) == nullptr) change.removed.push_back(entry);
+  }
+  return change;
+}
+
+MountTable::MountTable(Descriptor change_fd)
+    : change_fd_(std::move(change_fd)),
+      snapshot_(std::make_shared<MountSnapshot>(std::vector<MountEntry>())) {}
+
+Result<std::unique_ptr<MountTable>> MountTable::Open() {
+  Descriptor fd(::open(kMountInfo, O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) {
+    return Error::FromErrno(errno, std::string("open ") + kMountInfo, Outcome::kNotApplied);
+  }
+  std::unique_ptr<MountTable> table(new MountTable(std::move(fd)));
+  RETURN_IF_ERROR(table->Refresh());
+  return table;
+}
+
+Result<MountTableChange> MountTable::Refresh() {
+  MutexLock lock(mu_);
+  // The open descriptor, read from its start: it names the namespace whatever thread asks.
+  const int copy = ::fcntl(change_fd_.get(), F_DUPFD_CLOEXEC, 0);
+  std::unique_ptr<std::FILE, FileCloser> stream(copy >= 0 ? ::fdopen(copy, "r") : nullptr);
+  if (stream == nullptr || ::fseek(stream.get(), 0, SEEK_SET) != 0) {
+    return Error::FromErrno(errno, std::string("read ") + kMountInfo, Outcome::kNotApplied);
+  }
+  ASSIGN_OR_RETURN(std::vector<MountEntry> entries, ParseMountTable(stream.get(), kMountInfo));
+  auto next = std::make_shared<const MountSnapshot>(std::move(entries));
+  MountTableChange change = DiffMounts(*snapshot_, *next);
+  snapshot_ = std::move(next);
+  return change;
+}
+
+std::shared_ptr<const MountSnapshot> MountTable::snapshot() const {
+  MutexLock lock(mu_);
+  return snapshot_;
+}
+
+}  // namespace volumed

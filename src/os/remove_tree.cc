@@ -1,0 +1,253 @@
+#include "os/remove_tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "os/directory_reader.h"
+#include "os/safe_open.h"
+
+namespace volumed {
+namespace {
+
+// Descriptors kept open along the path down; those further up are closed and found again by "..".
+constexpr size_t kOpenFrames = 64;
+
+// A directory on the way down.
+struct Frame {
+  std::string name;
+  Descriptor directory;
+  dev_t device = 0;
+  ino_t inode = 0;
+  std::vector<std::string> pending;        // directories of the last block, to go down into
+  std::unordered_set<std::string> stays;   // what could not be removed
+  bool removed_any = false;                // since its last rewind
+  bool at_end = false;
+};
+
+class TreeRemover {
+ public:
+  TreeRemover(int parent, std::string display, WorkMeter& meter)
+      : parent_(parent), display_(std::move(display)), meter_(meter), block_(kDirectoryBlockBytes) {}
+
+  Result<Changed> Run(const std::string& name);
+
+ private:
+  enum class Entered { kYes, kNotADirectory, kLeft };
+
+  int DirectoryAbove() const { return frames_.empty() ? parent_ : frames_.back().directory.get(); }
+  std::string PathOf(const std::string& name) const;
+  void Keep(const std::string& name, int sys_errno);
+  void KeepMount(const std::string& name);
+  void MarkStays(const std::string& name);
+  Entered Enter(const std::string& name);
+  void Unlink(const std::string& name, bool is_directory);
+  bool ReadBlock();
+  bool Leave();
+  bool Reopen(Frame& frame, const Frame& child);
+  Result<Changed> Answer(bool cancelled) const;
+
+  const int parent_;
+  const std::string display_;
+  WorkMeter& meter_;
+  std::vector<char> block_;
+  std::vector<Frame> frames_;
+  bool changed_ = false;
+  std::string mount_point_;       // the first one that was in the way
+  std::optional<Error> failure_;  // the first other failure
+};
+
+std::string TreeRemover::PathOf(const std::string& name) const {
+  if (frames_.empty()) return display_;
+  std::string path = display_;
+  for (size_t i = 1; i < frames_.size(); ++i) path += "/" + frames_[i].name;
+  return path + "/" + name;
+}
+
+void TreeRemover::MarkStays(const std::string& name) {
+  if (!frames_.empty()) frames_.back().stays.insert(name);
+}
+
+void TreeRemover::Keep(const std::string& name, int sys_errno) {
+  if (!failure_) {
+    failure_ = Error::FromErrno(sys_errno, "remove " + PathOf(name), Outcome::kNotApplied);
+  }
+  MarkStays(name);
+}
+
+void TreeRemover::KeepMount(const std::string& name) {
+  if (mount_point_.empty()) mount_point_ = PathOf(name);
+  MarkStays(name);
+}
+
+void TreeRemover::Unlink(const std::string& name, bool is_directory) {
+  if (::unlinkat(DirectoryAbove(), name.c_str(), is_directory ? AT_REMOVEDIR : 0) == 0) {
+    changed_ = true;
+    if (!frames_.empty()) frames_.back().removed_any = true;
+    return;
+  }
+  const int failure = errno;
+  if (failure == ENOENT) return;
+  if (failure == EBUSY) {
+    const Result<bool> mounted = IsMountPointAt(DirectoryAbove(), name);
+    if (mounted.ok() && *mounted) return KeepMount(name);
+  }
+  // A directory that cannot go because of what stays in it is not a failure of its own.
+  if ((failure == ENOTEMPTY || failure == EEXIST) && (failure_ || !mount_point_.empty())) {
+    return MarkStays(name);
+  }
+  Keep(name, failure);
+}
+
+// Opens `name` and puts it on the way down.
+TreeRemover::Entered TreeRemover::Enter(const std::string& name) {
+  Descriptor directory(
+      OpenChild(DirectoryAbove(), name.c_str(), O_RDONLY | O_DIRECTORY, RESOLVE_NO_XDEV));
+  if (!directory.valid()) {
+    if (errno == ENOTDIR || errno == ELOOP) return Entered::kNotADirectory;
+    if (errno == EXDEV) {
+      KeepMount(name);
+    } else if (errno != ENOENT) {
+      Keep(name, errno);
+    }
+    return Entered::kLeft;
+  }
+  struct stat stat = {};
+  if (::fstat(directory.get(), &stat) != 0) {
+    Keep(name, errno);
+    return Entered::kLeft;
+  }
+  Frame frame;
+  frame.name = name;
+  frame.directory = std::move(directory);
+  frame.device = stat.st_dev;
+  frame.inode = stat.st_ino;
+  frames_.push_back(std::move(frame));
+  if (frames_.size() > kOpenFrames) frames_[frames_.size() - kOpenFrames - 1].directory.Reset();
+  return Entered::kYes;
+}
+
+// Removes the files of the next block and notes its directories. False when nothing is left that
+// can be removed here.
+bool TreeRemover::ReadBlock() {
+  Frame& frame = frames_.back();
+  if (frame.at_end) {
+    // Removing while reading may skip entries: read again until a pass removes nothing.
+    if (!frame.removed_any || ::lseek(frame.directory.get(), 0, SEEK_SET) != 0) return false;
+    frame.at_end = false;
+    frame.removed_any = false;
+  }
+  DirectoryReader reader(frame.directory.get(), block_);
+  RawEntry entry = {};
+  frame.at_end = true;
+  std::vector<std::pair<std::string, unsigned char>> entries;
+  while (reader.Next(entry)) {
+    entries.emplace_back(entry.name, entry.type);
+    if (reader.BlockEnds()) {
+      frame.at_end = false;
+      break;
+    }
+  }
+  if (reader.sys_errno() != 0) {
+    if (!failure_) {
+      failure_ = Error::FromErrno(reader.sys_errno(), "list " + PathOf("."), Outcome::kNotApplied);
+    }
+    return false;
+  }
+  for (auto& [name, type] : entries) {
+    if (frame.stays.count(name) != 0) continue;
+    if (type == DT_DIR || type == DT_UNKNOWN) {
+      frame.pending.push_back(std::move(name));
+    } else {
+      Unlink(name, false);
+    }
+  }
+  return true;
+}
+
+bool TreeRemover::Reopen(Frame& frame, const Frame& child) {
+  if (frame.directory.valid()) return true;
+  Descriptor directory(::openat(child.directory.get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat stat = {};
+  if (!directory.valid() || ::fstat(directory.get(), &stat) != 0) {
+    failure_ = Error::FromErrno(errno, "find the parent of " + child.name, Outcome::kNotApplied);
+    return false;
+  }
+  // Somebody moved the directory in which we are: its parent is not ours to remove from.
+  if (stat.st_dev != frame.device || stat.st_ino != frame.inode) {
+    failure_ = Error::NotApplied(Code::kAborted, display_ + ": moved while it was removed");
+    return false;
+  }
+  frame.directory = std::move(directory);
+  frame.at_end = false;
+  return true;
+}
+
+// Goes one directory up and removes the one that was left. False when the way up is lost.
+bool TreeRemover::Leave() {
+  Frame child = std::move(frames_.back());
+  frames_.pop_back();
+  if (!frames_.empty() && !Reopen(frames_.back(), child)) return false;
+  child.directory.Reset();
+  if (child.stays.empty()) {
+    Unlink(child.name, true);
+  } else {
+    MarkStays(child.name);
+  }
+  return true;
+}
+
+Result<Changed> TreeRemover::Answer(bool cancelled) const {
+  const Outcome outcome = changed_ ? Outcome::kMaybeApplied : Outcome::kNotApplied;
+  if (cancelled) return WorkMeter::CancelledError(outcome).With("remove " + display_);
+  if (!mount_point_.empty()) {
+    return Error::FromParts(Code::kFailedPrecondition, outcome, EBUSY,
+                            "remove " + display_ + ": " + mount_point_ + " is a mount point");
+  }
+  if (failure_) return changed_ ? failure_->AsMaybeApplied() : *failure_;
+  return Changed{changed_};
+}
+
+Result<Changed> TreeRemover::Run(const std::string& name) {
+  const Entered entered = Enter(name);
+  if (entered == Entered::kNotADirectory) Unlink(name, false);
+  if (entered != Entered::kYes) return Answer(false);
+  while (!frames_.empty()) {
+    if (!meter_.Step(1)) return Answer(true);
+    if (!frames_.back().pending.empty()) {
+      const std::string next = std::move(frames_.back().pending.back());
+      frames_.back().pending.pop_back();
+      if (Enter(next) == Entered::kNotADirectory) Unlink(next, false);
+    } else if (!ReadBlock() && !Leave()) {
+      break;
+    }
+  }
+  return Answer(false);
+}
+
+}  // namespace
+
+Result<Changed> RemoveTreeAt(int parent, const std::string& name, const std::string& display,
+                             WorkMeter& meter) {
+  return TreeRemover(parent, display, meter).Run(name);
+}
+
+Result<Changed> DoRemoveTree(const RemoveTree& request, const CallOptions& options) {
+  const Result<ParentAndName> parent = OpenParent(request.path);
+  if (!parent.ok()) {
+    if (parent.error().sys_errno() == ENOENT) return Changed{false};
+    return parent.error();
+  }
+  WorkMeter meter(options);
+  return RemoveTreeAt(parent->parent.get(), parent->name, request.path.Display(), meter);
+}
+
+}  // namespace volumed

@@ -1,0 +1,365 @@
+#include "os/worker_codec.h"
+
+#include <utility>
+
+#include "worker.pb.h"
+
+namespace volumed {
+namespace {
+
+namespace pb = worker;
+
+// ---- requests -----------------------------------------------------------------------------------
+
+void Write(const SafePath& from, pb::SafePath& to) {
+  to.set_root(from.root);
+  to.set_relative(from.relative);
+  to.set_resolve(static_cast<uint32_t>(from.resolve));
+}
+
+SafePath Read(const pb::SafePath& from) {
+  return {from.root(), from.relative(),
+          from.resolve() == static_cast<uint32_t>(Resolve::kBeneath) ? Resolve::kBeneath
+                                                                     : Resolve::kNoSymlinks};
+}
+
+template <typename Repeated>
+std::vector<std::string> ReadList(const Repeated& from) {
+  return {from.begin(), from.end()};
+}
+
+template <typename Repeated>
+void WriteList(const std::vector<std::string>& from, Repeated* to) {
+  to->Reserve(static_cast<int>(from.size()));
+  for (const std::string& text : from) *to->Add() = text;
+}
+
+void Fill(const ListMounts&, pb::Request& to) { to.mutable_list_mounts(); }
+void Fill(const ProbeFeatures&, pb::Request& to) { to.mutable_probe_features(); }
+void Fill(const Mount& from, pb::Request& to) {
+  pb::Mount& m = *to.mutable_mount();
+  m.set_fs_type(from.fs_type);
+  m.set_source(from.source);
+  Write(from.target, *m.mutable_target());
+  WriteList(from.options, m.mutable_options());
+}
+void Fill(const BindMount& from, pb::Request& to) {
+  pb::BindMount& m = *to.mutable_bind_mount();
+  Write(from.source, *m.mutable_source());
+  Write(from.target, *m.mutable_target());
+  m.set_read_only(from.read_only);
+  m.set_recursive(from.recursive);
+  m.set_recursive_read_only(from.recursive_read_only);
+}
+void Fill(const Remount& from, pb::Request& to) {
+  pb::Remount& m = *to.mutable_remount();
+  Write(from.target, *m.mutable_target());
+  WriteList(from.options, m.mutable_options());
+}
+void Fill(const Unmount& from, pb::Request& to) {
+  pb::Unmount& m = *to.mutable_unmount();
+  Write(from.target, *m.mutable_target());
+  m.set_force(from.force);
+}
+void Fill(const MakeShared& from, pb::Request& to) {
+  Write(from.target, *to.mutable_make_shared()->mutable_target());
+}
+void Fill(const Stat& from, pb::Request& to) {
+  pb::Stat& m = *to.mutable_stat();
+  Write(from.path, *m.mutable_path());
+  m.set_follow(from.follow);
+  m.set_only_mount_point(from.only_mount_point);
+}
+void Fill(const StatFs& from, pb::Request& to) {
+  Write(from.path, *to.mutable_stat_fs()->mutable_path());
+}
+void Fill(const Usage& from, pb::Request& to) {
+  Write(from.path, *to.mutable_usage()->mutable_path());
+}
+void Fill(const ChangeOwnership& from, pb::Request& to) {
+  pb::ChangeOwnership& m = *to.mutable_change_ownership();
+  Write(from.path, *m.mutable_path());
+  m.set_gid(from.gid);
+  m.set_read_only(from.read_only);
+  m.set_on_root_mismatch(from.on_root_mismatch);
+}
+void Fill(const MakeDirectory& from, pb::Request& to) {
+  pb::MakeDirectory& m = *to.mutable_make_directory();
+  Write(from.path, *m.mutable_path());
+  m.set_mode(from.mode);
+  if (from.parent_mode) m.set_parent_mode(*from.parent_mode);
+  m.set_exact_mode(from.exact_mode);
+}
+void Fill(const MakeFile& from, pb::Request& to) {
+  Write(from.path, *to.mutable_make_file()->mutable_path());
+  to.mutable_make_file()->set_mode(from.mode);
+}
+void Fill(const RemoveDirectory& from, pb::Request& to) {
+  Write(from.path, *to.mutable_remove_directory()->mutable_path());
+}
+void Fill(const RemoveFile& from, pb::Request& to) {
+  Write(from.path, *to.mutable_remove_file()->mutable_path());
+}
+void Fill(const RemoveTree& from, pb::Request& to) {
+  Write(from.path, *to.mutable_remove_tree()->mutable_path());
+}
+void Fill(const ListDirectory& from, pb::Request& to) {
+  Write(from.path, *to.mutable_list_directory()->mutable_path());
+}
+void Fill(const ReadFile& from, pb::Request& to) {
+  Write(from.path, *to.mutable_read_file()->mutable_path());
+}
+void Fill(const WriteAtomicPayload& from, pb::Request& to) {
+  pb::WriteAtomicPayload& m = *to.mutable_write_atomic_payload();
+  Write(from.target, *m.mutable_target());
+  for (const PayloadFile& file : from.files) {
+    pb::PayloadFile& f = *m.add_files();
+    f.set_path(file.path);
+    f.set_content(file.content.Reveal());
+    f.set_mode(file.mode);
+    if (file.uid) f.set_uid(*file.uid);
+  }
+  if (from.gid) m.set_gid(*from.gid);
+}
+
+MakeDirectory Read(const pb::MakeDirectory& from) {
+  MakeDirectory request{Read(from.path()), from.mode(), std::nullopt, from.exact_mode()};
+  if (from.has_parent_mode()) request.parent_mode = from.parent_mode();
+  return request;
+}
+
+WriteAtomicPayload Read(const pb::WriteAtomicPayload& from) {
+  WriteAtomicPayload request;
+  request.target = Read(from.target());
+  request.files.reserve(static_cast<size_t>(from.files_size()));
+  for (const pb::PayloadFile& f : from.files()) {
+    PayloadFile file{f.path(), Secret<std::string>(f.content()), f.mode(), std::nullopt};
+    if (f.has_uid()) file.uid = f.uid();
+    request.files.push_back(std::move(file));
+  }
+  if (from.has_gid()) request.gid = from.gid();
+  return request;
+}
+
+Result<AnyRequest> ReadRequest(const pb::Request& m) {
+  switch (m.request_case()) {
+    case pb::Request::kListMounts: return AnyRequest(ListMounts{});
+    case pb::Request::kProbeFeatures: return AnyRequest(ProbeFeatures{});
+    case pb::Request::kMount:
+      return AnyRequest(Mount{m.mount().fs_type(), m.mount().source(), Read(m.mount().target()),
+                              ReadList(m.mount().options())});
+    case pb::Request::kBindMount:
+      return AnyRequest(BindMount{Read(m.bind_mount().source()), Read(m.bind_mount().target()),
+                                  m.bind_mount().read_only(), m.bind_mount().recursive(),
+                                  m.bind_mount().recursive_read_only()});
+    case pb::Request::kRemount:
+      return AnyRequest(Remount{Read(m.remount().target()), ReadList(m.remount().options())});
+    case pb::Request::kUnmount:
+      return AnyRequest(Unmount{Read(m.unmount().target()), m.unmount().force()});
+    case pb::Request::kMakeShared: return AnyRequest(MakeShared{Read(m.make_shared().target())});
+    case pb::Request::kStat:
+      return AnyRequest(
+          Stat{Read(m.stat().path()), m.stat().follow(), m.stat().only_mount_point()});
+    case pb::Request::kStatFs: return AnyRequest(StatFs{Read(m.stat_fs().path())});
+    case pb::Request::kUsage: return AnyRequest(Usage{Read(m.usage().path())});
+    case pb::Request::kChangeOwnership:
+      return AnyRequest(ChangeOwnership{Read(m.change_ownership().path()),
+                                        m.change_ownership().gid(),
+                                        m.change_ownership().read_only(),
+                                        m.change_ownership().on_root_mismatch()});
+    case pb::Request::kMakeDirectory: return AnyRequest(Read(m.make_directory()));
+    case pb::Request::kMakeFile:
+      return AnyRequest(MakeFile{Read(m.make_file().path()), m.make_file().mode()});
+    case pb::Request::kRemoveDirectory:
+      return AnyRequest(RemoveDirectory{Read(m.remove_directory().path())});
+    case pb::Request::kRemoveFile: return AnyRequest(RemoveFile{Read(m.remove_file().path())});
+    case pb::Request::kRemoveTree: return AnyRequest(RemoveTree{Read(m.remove_tree().path())});
+    case pb::Request::kListDirectory:
+      return AnyRequest(ListDirectory{Read(m.list_directory().path())});
+    case pb::Request::kReadFile: return AnyRequest(ReadFile{Read(m.read_file().path())});
+    case pb::Request::kWriteAtomicPayload: return AnyRequest(Read(m.write_atomic_payload()));
+    case pb::Request::REQUEST_NOT_SET: break;
+  }
+  return Error::NotApplied(Code::kDataLoss, "a message to the worker holds no request");
+}
+
+// ---- answers ------------------------------------------------------------------------------------
+
+void Fill(const Done&, pb::Answer& to) { to.mutable_done(); }
+void Fill(const Changed& from, pb::Answer& to) { to.mutable_changed()->set_changed(from.changed); }
+void Fill(const FileInfo& from, pb::Answer& to) {
+  pb::FileInfo& m = *to.mutable_file_info();
+  m.set_type(static_cast<uint32_t>(from.type));
+  m.set_mode(from.mode);
+  m.set_uid(from.uid);
+  m.set_gid(from.gid);
+  m.set_device(from.device);
+  m.set_inode(from.inode);
+  m.set_size_bytes(from.size_bytes);
+  m.set_is_mount_point(from.is_mount_point);
+}
+void Fill(const FsInfo& from, pb::Answer& to) {
+  pb::FsInfo& m = *to.mutable_fs_info();
+  m.set_fs_magic(from.fs_magic);
+  m.set_capacity_bytes(from.capacity_bytes);
+  m.set_available_bytes(from.available_bytes);
+  m.set_used_bytes(from.used_bytes);
+  m.set_inodes(from.inodes);
+  m.set_inodes_free(from.inodes_free);
+  m.set_inodes_used(from.inodes_used);
+}
+void Fill(const UsageInfo& from, pb::Answer& to) {
+  to.mutable_usage_info()->set_used_bytes(from.used_bytes);
+  to.mutable_usage_info()->set_inodes_used(from.inodes_used);
+}
+void Fill(const OwnershipInfo& from, pb::Answer& to) {
+  pb::OwnershipInfo& m = *to.mutable_ownership_info();
+  m.set_visited(from.visited);
+  m.set_changed(from.changed);
+  m.set_skipped(from.skipped);
+}
+void Fill(const DirectoryListing& from, pb::Answer& to) {
+  pb::DirectoryListing& m = *to.mutable_directory_listing();
+  for (const DirectoryEntry& entry : from.entries) {
+    pb::DirectoryEntry& e = *m.add_entries();
+    e.set_name(entry.name);
+    e.set_type(static_cast<uint32_t>(entry.type));
+  }
+}
+void Fill(const FileContent& from, pb::Answer& to) {
+  to.mutable_file_content()->set_content(from.bytes);
+}
+void Fill(const MountListing& from, pb::Answer& to) {
+  pb::MountListing& m = *to.mutable_mount_listing();
+  for (const MountEntry& entry : from.mounts) {
+    pb::MountEntry& e = *m.add_mounts();
+    e.set_mount_id(entry.mount_id);
+    e.set_parent_id(entry.parent_id);
+    e.set_device_major(entry.device_major);
+    e.set_device_minor(entry.device_minor);
+    e.set_root(entry.root);
+    e.set_mount_point(entry.mount_point);
+    WriteList(entry.options, e.mutable_options());
+    WriteList(entry.propagation, e.mutable_propagation());
+    e.set_fs_type(entry.fs_type);
+    e.set_source(entry.source);
+    WriteList(entry.super_options, e.mutable_super_options());
+  }
+}
+void Fill(const KernelFeatures& from, pb::Answer& to) {
+  pb::KernelFeatures& m = *to.mutable_kernel_features();
+  m.set_open_tree_detached_clone(from.open_tree_detached_clone);
+  m.set_mount_setattr(from.mount_setattr);
+  m.set_statmount(from.statmount);
+  m.set_mount_events(from.mount_events);
+  m.set_fchmodat2(from.fchmodat2);
+  m.set_tmpfs_noswap(from.tmpfs_noswap);
+}
+
+FileType ReadFileType(uint32_t number) {
+  return number <= static_cast<uint32_t>(FileType::kFifo) ? static_cast<FileType>(number)
+                                                           : FileType::kMissing;
+}
+
+FileInfo Read(const pb::FileInfo& m) {
+  return {ReadFileType(m.type()), m.mode(),  m.uid(),        m.gid(),
+          m.device(),             m.inode(), m.size_bytes(), m.is_mount_point()};
+}
+
+DirectoryListing Read(const pb::DirectoryListing& m) {
+  DirectoryListing listing;
+  listing.entries.reserve(static_cast<size_t>(m.entries_size()));
+  for (const pb::DirectoryEntry& entry : m.entries()) {
+    listing.entries.push_back({entry.name(), ReadFileType(entry.type())});
+  }
+  return listing;
+}
+
+MountListing Read(const pb::MountListing& m) {
+  MountListing listing;
+  listing.mounts.reserve(static_cast<size_t>(m.mounts_size()));
+  for (const pb::MountEntry& e : m.mounts()) {
+    listing.mounts.push_back({e.mount_id(), e.parent_id(), e.device_major(), e.device_minor(),
+                              e.root(), e.mount_point(), ReadList(e.options()),
+                              ReadList(e.propagation()), e.fs_type(), e.source(),
+                              ReadList(e.super_options())});
+  }
+  return listing;
+}
+
+Result<AnyAnswer> ReadAnswer(const pb::Answer& m) {
+  switch (m.answer_case()) {
+    case pb::Answer::kError:
+      return Error::FromParts(
+          static_cast<Code>(m.error().code()),
+          m.error().maybe_applied() ? Outcome::kMaybeApplied : Outcome::kNotApplied,
+          m.error().sys_errno(), m.error().message());
+    case pb::Answer::kDone: return AnyAnswer(Done{});
+    case pb::Answer::kChanged: return AnyAnswer(Changed{m.changed().changed()});
+    case pb::Answer::kFileInfo: return AnyAnswer(Read(m.file_info()));
+    case pb::Answer::kFsInfo:
+      return AnyAnswer(FsInfo{m.fs_info().fs_magic(), m.fs_info().capacity_bytes(),
+                              m.fs_info().available_bytes(), m.fs_info().used_bytes(),
+                              m.fs_info().inodes(), m.fs_info().inodes_free(),
+                              m.fs_info().inodes_used()});
+    case pb::Answer::kUsageInfo:
+      return AnyAnswer(UsageInfo{m.usage_info().used_bytes(), m.usage_info().inodes_used()});
+    case pb::Answer::kOwnershipInfo:
+      return AnyAnswer(OwnershipInfo{m.ownership_info().visited(), m.ownership_info().changed(),
+                                     m.ownership_info().skipped()});
+    case pb::Answer::kDirectoryListing: return AnyAnswer(Read(m.directory_listing()));
+    case pb::Answer::kFileContent: return AnyAnswer(FileContent{m.file_content().content()});
+    case pb::Answer::kMountListing: return AnyAnswer(Read(m.mount_listing()));
+    case pb::Answer::kKernelFeatures: {
+      const pb::KernelFeatures& f = m.kernel_features();
+      return AnyAnswer(KernelFeatures{f.open_tree_detached_clone(), f.mount_setattr(),
+                                      f.statmount(), f.mount_events(), f.fchmodat2(),
+                                      f.tmpfs_noswap()});
+    }
+    case pb::Answer::ANSWER_NOT_SET: break;
+  }
+  return Error::MaybeApplied(Code::kDataLoss, "the worker's answer is empty");
+}
+
+}  // namespace
+
+std::string EncodeRequest(const AnyRequest& request, const std::string& key, bool wants_progress) {
+  pb::Request message;
+  message.set_key(key);
+  message.set_wants_progress(wants_progress);
+  std::visit([&message](const auto& r) { Fill(r, message); }, request);
+  return message.SerializeAsString();
+}
+
+Result<WorkerRequest> DecodeRequest(std::string_view bytes) {
+  pb::Request message;
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return Error::NotApplied(Code::kDataLoss, "a message to the worker is malformed");
+  }
+  ASSIGN_OR_RETURN(AnyRequest request, ReadRequest(message));
+  return WorkerRequest{std::move(request), message.key(), message.wants_progress()};
+}
+
+std::string EncodeAnswer(const Result<AnyAnswer>& answer) {
+  pb::Answer message;
+  if (answer.ok()) {
+    std::visit([&message](const auto& a) { Fill(a, message); }, *answer);
+  } else {
+    pb::Error& error = *message.mutable_error();
+    error.set_code(static_cast<int32_t>(answer.error().code()));
+    error.set_maybe_applied(answer.error().maybe_applied());
+    error.set_sys_errno(answer.error().sys_errno());
+    error.set_message(answer.error().message());
+  }
+  return message.SerializeAsString();
+}
+
+Result<AnyAnswer> DecodeAnswer(std::string_view bytes) {
+  pb::Answer message;
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return Error::MaybeApplied(Code::kDataLoss, "the worker's answer is malformed");
+  }
+  return ReadAnswer(message);
+}
+
+}  // namespace volumed

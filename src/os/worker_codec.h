@@ -1,0 +1,27 @@
+// Requests and answers as bytes (proto/worker.proto). Pure. Threads: any. Blocks: never.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "os/kernel.h"
+
+namespace volumed {
+
+struct WorkerRequest {
+  AnyRequest request;
+  std::string key;
+  bool wants_progress = false;
+};
+
+std::string EncodeRequest(const AnyRequest& request, const std::string& key, bool wants_progress);
+// Errors: DataLoss, not applied, for bytes that are no request.
+Result<WorkerRequest> DecodeRequest(std::string_view bytes);
+
+// Answer and error alike.
+std::string EncodeAnswer(const Result<AnyAnswer>& answer);
+// Bytes that are no answer give DataLoss, maybe applied.
+Result<AnyAnswer> DecodeAnswer(std::string_view bytes);
+
+}  // namespace volumed

@@ -1,0 +1,68 @@
+// WorkerKernel: the Kernel that the agent uses. Every effect that may touch a filesystem runs in a
+// volumed-worker process, which is killed at the deadline, or abandoned if it cannot be killed.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "os/kernel.h"
+#include "os/worker_pool_stats.h"
+
+namespace volumed {
+
+class WorkerPool;
+
+struct WorkerKernelOptions {
+  std::string worker_path;    // the volumed-worker executable
+  // Where workers lock the key of the volume they work on; an existing directory, best on a tmpfs.
+  // Must be the same for every agent that uses the same root. Empty: keys are not locked.
+  std::string key_directory;
+  // Binds from this directory's own filesystem use a private anchor. Empty: no anchor.
+  std::string agent_root;
+  std::vector<std::string> masked_features;  // names as in KernelFeatures
+  int max_workers = 64;    // isolated workers with a request, all domains together
+  int max_per_domain = 4;  // of these, per domain, stuck ones included
+};
+
+// Lanes: calls without a domain go one after another through the one fast worker, in the order of
+// their arrival. Calls with a domain get a worker each, up to the limits, else they wait.
+//
+// Keys: two calls with one key exclude each other across processes, also those of one agent: the
+// later one fails with Aborted, not applied. So give keys to calls that change a volume and are
+// serialised by their caller, and none to those that only read.
+//
+// ListMounts and ProbeFeatures cannot hang and are answered in-process.
+//
+// Outcomes besides those of the requests:
+//   DeadlineExceeded, not applied:   no worker became free in time
+//   DeadlineExceeded, maybe applied: the worker was killed at the deadline
+//   Cancelled, likewise in both cases
+//   Unavailable, maybe applied:      the worker died with the request
+//   Unavailable, not applied:        no worker could be started
+//   Aborted, not applied:            another worker holds the key
+//
+// Threads: any. Blocks: Do() until the answer or the deadline (and at most 50 ms more, to see a
+// killed worker die). The destructor requires that no call is running; it waits for no stuck worker.
+class WorkerKernel final : public Kernel {
+ public:
+  // `clock` must be a real one: the pool waits on the kernel's monotonic time.
+  static Result<std::unique_ptr<WorkerKernel>> Create(const WorkerKernelOptions& options,
+                                                      const Clock& clock);
+  ~WorkerKernel() override;
+
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override;
+
+  WorkerPoolStats stats() const;
+  std::vector<StuckOperation> stuck_operations() const;
+
+ private:
+  WorkerKernel(std::unique_ptr<WorkerPool> pool, KernelFeatures features);
+
+  const std::unique_ptr<WorkerPool> pool_;
+  const KernelFeatures features_;
+};
+
+}  // namespace volumed

@@ -1,0 +1,86 @@
+// VolumePlugin: one type of volume, and its capabilities as accessors.
+// Source: kubernetes pkg/volume/plugins.go@v1.36.2 (VolumePlugin).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "kube/objects.h"
+#include "mounter/mounter.h"
+#include "volume/volume_spec.h"
+#include "volumehost/volume_host.h"
+
+namespace volumed {
+
+class WrapperVolumes;
+
+// A pod as plugins see it; shared and immutable. REQUIRES: never null.
+using PodPtr = std::shared_ptr<const Pod>;
+
+// What a spec looks like after a restart, built from what is on disk.
+struct ReconstructedVolume {
+  VolumeSpec spec;
+};
+
+// What a plugin is given at Init; everything outlives the plugin.
+struct PluginContext {
+  VolumeHost& host;
+  // emptyDir volumes for plugins that fill one (secret, configMap, ...).
+  WrapperVolumes& wrapper_volumes;
+};
+
+// Capabilities of later steps; each has its own header when it comes.
+class PersistentVolumePlugin;
+class RecyclableVolumePlugin;
+class DeletableVolumePlugin;
+class ProvisionableVolumePlugin;
+class AttachableVolumePlugin;
+class DeviceMountableVolumePlugin;
+class ExpandableVolumePlugin;
+class NodeExpandableVolumePlugin;
+class BlockVolumePlugin;
+
+// Threads: any, after Init. Blocks: only where a Deadline or CallOptions is in the signature.
+class VolumePlugin {
+ public:
+  virtual ~VolumePlugin() = default;
+
+  // Once, before anything else.
+  virtual Status Init(PluginContext context) = 0;
+
+  // "kubernetes.io/empty-dir"
+  virtual std::string GetPluginName() const = 0;
+  // Identifies the backing path or device. InvalidArgument when the spec is not this plugin's.
+  virtual Result<std::string> GetVolumeName(const VolumeSpec& spec) const = 0;
+  // A pure check of the source's kind.
+  virtual bool CanSupport(const VolumeSpec& spec) const = 0;
+  // Set-up is to be repeated when objects change.
+  virtual bool RequiresRemount(const VolumeSpec& spec) const = 0;
+  // Neither has side effects. NewUnmounter works from what is on disk.
+  virtual Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr pod) = 0;
+  virtual Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec,
+                                                          const PodUid& pod) = 0;
+  virtual Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec,
+                                                          const SafePath& volume_path,
+                                                          const CallOptions& call) = 0;
+  virtual bool SupportsMountOption() const = 0;
+  virtual bool SupportsSELinuxContextMount(const VolumeSpec& spec) const = 0;
+  // What the plugin's volumes may hang together with, for CallOptions::domain: empty for those that
+  // lie on the agent's own filesystem or a tmpfs; hostPath answers the path.
+  virtual std::string FaultDomain(const VolumeSpec& spec) const = 0;
+
+  // Null where the plugin lacks the capability; constant after Init; owned by the plugin.
+  virtual PersistentVolumePlugin* AsPersistent() { return nullptr; }
+  virtual RecyclableVolumePlugin* AsRecyclable() { return nullptr; }
+  virtual DeletableVolumePlugin* AsDeletable() { return nullptr; }
+  virtual ProvisionableVolumePlugin* AsProvisionable() { return nullptr; }
+  virtual AttachableVolumePlugin* AsAttachable() { return nullptr; }
+  virtual DeviceMountableVolumePlugin* AsDeviceMountable() { return nullptr; }
+  virtual ExpandableVolumePlugin* AsExpandable() { return nullptr; }
+  virtual NodeExpandableVolumePlugin* AsNodeExpandable() { return nullptr; }
+  virtual BlockVolumePlugin* AsBlock() { return nullptr; }
+};
+
+}  // namespace volumed

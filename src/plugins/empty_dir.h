@@ -1,0 +1,45 @@
+// emptyDir: a directory of the pod's own, on the agent's disk or on a tmpfs.
+// Source: kubernetes pkg/volume/emptydir/empty_dir.go@v1.36.2.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "pluginmgr/volume_plugin.h"
+
+namespace volumed {
+
+inline constexpr char kEmptyDirPluginName[] = "kubernetes.io/empty-dir";
+inline constexpr char kMediumMemory[] = "Memory";
+
+// The volume is <root>/pods/<uid>/volumes/kubernetes.io~empty-dir/<name>, mode 0777; that it is
+// complete says the file <root>/pods/<uid>/plugins/kubernetes.io~empty-dir/<name>/ready, which is
+// written last and removed first.
+//
+// Memory: a tmpfs with size= the least of the node's allocatable memory, the pod's memory limit and
+// sizeLimit, and noswap where the kernel has it.
+//
+// Two deliberate differences from kubelet: a failed change of ownership fails the set-up (kubelet
+// ignores it, and the pod meets it as "permission denied"), and tear-down stays on the volume's own
+// filesystem (kubelet's follows other mounts).
+class EmptyDirPlugin final : public VolumePlugin {
+ public:
+  Status Init(PluginContext context) override;
+  std::string GetPluginName() const override { return kEmptyDirPluginName; }
+  Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
+  bool CanSupport(const VolumeSpec& spec) const override;
+  bool RequiresRemount(const VolumeSpec&) const override { return false; }
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr pod) override;
+  Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
+  // The medium is what the kernel says is mounted there.
+  Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
+                                                  const CallOptions& call) override;
+  bool SupportsMountOption() const override { return false; }
+  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
+  std::string FaultDomain(const VolumeSpec&) const override { return ""; }
+
+ private:
+  VolumeHost* host_ = nullptr;
+};
+
+}  // namespace volumed

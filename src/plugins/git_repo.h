@@ -1,0 +1,37 @@
+// gitRepo: refused. What an earlier agent made of one can still be torn down.
+// Source: kubernetes pkg/volume/git_repo/git_repo.go@v1.36.2.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "pluginmgr/volume_plugin.h"
+
+namespace volumed {
+
+inline constexpr char kGitRepoPluginName[] = "kubernetes.io/git-repo";
+
+// Kubernetes has locked the driver off: git, run as root on the node on a repository that the pod
+// chooses, executes its hooks (CVE-2024-10220) and reads other pods' repositories (CVE-2025-1767).
+class GitRepoPlugin final : public VolumePlugin {
+ public:
+  Status Init(PluginContext context) override;
+  std::string GetPluginName() const override { return kGitRepoPluginName; }
+  Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
+  bool CanSupport(const VolumeSpec& spec) const override;
+  bool RequiresRemount(const VolumeSpec&) const override { return false; }
+  // A mounter whose SetUp says why not, without an effect.
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr pod) override;
+  Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
+  Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
+                                                  const CallOptions& call) override;
+  bool SupportsMountOption() const override { return false; }
+  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
+  std::string FaultDomain(const VolumeSpec&) const override { return ""; }
+
+ private:
+  VolumeHost* host_ = nullptr;
+  WrapperVolumes* wrapper_volumes_ = nullptr;
+};
+
+}  // namespace volumed

@@ -1,0 +1,25 @@
+#include "plugins/in_tree_plugins.h"
+
+#include "plugins/config_map.h"
+#include "plugins/downward_api.h"
+#include "plugins/empty_dir.h"
+#include "plugins/git_repo.h"
+#include "plugins/host_path.h"
+#include "plugins/projected.h"
+#include "plugins/secret.h"
+
+namespace volumed {
+
+std::vector<std::unique_ptr<VolumePlugin>> MakeInTreePlugins() {
+  std::vector<std::unique_ptr<VolumePlugin>> plugins;
+  plugins.push_back(std::make_unique<EmptyDirPlugin>());
+  plugins.push_back(std::make_unique<GitRepoPlugin>());
+  plugins.push_back(std::make_unique<HostPathPlugin>());
+  plugins.push_back(std::make_unique<SecretPlugin>());
+  plugins.push_back(std::make_unique<DownwardApiPlugin>());
+  plugins.push_back(std::make_unique<ConfigMapPlugin>());
+  plugins.push_back(std::make_unique<ProjectedPlugin>());
+  return plugins;
+}
+
+}  // namespace volumed

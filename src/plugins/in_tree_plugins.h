@@ -1,0 +1,14 @@
+// The volume types that the agent has of its own.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "pluginmgr/volume_plugin.h"
+
+namespace volumed {
+
+// In kubelet's order of registration. To be given to VolumePluginMgr::InitPlugins.
+std::vector<std::unique_ptr<VolumePlugin>> MakeInTreePlugins();
+
+}  // namespace volumed

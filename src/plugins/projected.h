@@ -1,0 +1,30 @@
+// projected: several objects, and service account tokens, as files in one directory on a tmpfs.
+// Source: kubernetes pkg/volume/projected/projected.go@v1.36.2.
+#pragma once
+
+#include <string>
+
+#include "plugins/payload_volume.h"
+
+namespace volumed {
+
+inline constexpr char kProjectedPluginName[] = "kubernetes.io/projected";
+
+class ProjectedPlugin final : public PayloadVolumePlugin {
+ public:
+  std::string GetPluginName() const override { return kProjectedPluginName; }
+  std::string BackingMedium() const override;
+  Result<CollectedPayload> Collect(const PayloadContext& context,
+                                   const VolumeSource& source) const override;
+  // Tokens of a pod whose volume goes are not handed out again.
+  void Forget(const PodUid& pod) override;
+
+ protected:
+  bool IsMine(const VolumeSource& source) const override;
+  std::string KindWithArticle() const override { return "a projected"; }
+  std::string VolumeName(const SpecName& spec, const VolumeSource& source) const override;
+  int32_t DefaultMode(const VolumeSource& source) const override;
+  VolumeSource SourceFromName(const SpecName& spec) const override;
+};
+
+}  // namespace volumed

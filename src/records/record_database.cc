@@ -1,0 +1,335 @@
+#include "records/record_database.h"
+
+#include <limits>
+
+#include "records/crc32c.h"
+
+namespace volumed {
+namespace {
+
+// Pages of 4 KiB. Early: what SQLite checkpoints at by itself. Late: 32 MiB, a bound for the log of
+// an agent that is never idle.
+constexpr int kCheckpointEarlyPages = 1000;
+constexpr int kCheckpointLatePages = 8000;
+
+// Each part goes in with its length, so that no two different rows are the same bytes.
+int64_t ChecksumOf(std::string_view kind, std::string_view key, int64_t version,
+                   std::string_view bytes) {
+  const std::string lengths = std::to_string(kind.size()) + "/" + std::to_string(key.size()) + "/" +
+                              std::to_string(version) + "/";
+  uint32_t crc = ExtendCrc32c(0, lengths);
+  crc = ExtendCrc32c(crc, kind);
+  crc = ExtendCrc32c(crc, key);
+  return ExtendCrc32c(crc, bytes);
+}
+
+std::string ColumnBytes(sqlite3_stmt* row, int column) {
+  const auto* data = static_cast<const char*>(sqlite3_column_blob(row, column));
+  const int size = sqlite3_column_bytes(row, column);
+  return data == nullptr ? std::string() : std::string(data, static_cast<size_t>(size));
+}
+
+void BindText(sqlite3_stmt* statement, int index, const std::string& text) {
+  sqlite3_bind_text64(statement, index, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
+}
+
+// Runs a statement that yields no rows, and makes it ready for its next use.
+int Run(sqlite3_stmt* statement) {
+  const int rc = sqlite3_step(statement);
+  sqlite3_reset(statement);
+  return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+std::string Name(const Record& record) { return "record " + record.kind + "/" + record.key; }
+
+}  // namespace
+
+RecordDatabase::RecordDatabase(RecordFile file, Ballast ballast)
+    : file_(std::move(file)), ballast_(std::move(ballast)) {}
+
+Result<std::unique_ptr<RecordDatabase>> RecordDatabase::Open(const RecordFileOptions& options,
+                                                             int64_t ballast_bytes) {
+  ASSIGN_OR_RETURN(RecordFile file, OpenRecordFile(options));
+  Ballast ballast(options.directory + "/records.ballast", ballast_bytes);
+  RETURN_IF_ERROR(ballast.Restore());
+  std::unique_ptr<RecordDatabase> database(
+      new RecordDatabase(std::move(file), std::move(ballast)));
+  RETURN_IF_ERROR(database->Prepare());
+  RETURN_IF_ERROR(database->LoadQuarantine());
+  // Every row is read once at the start: a bad one is known before anybody asks for its kind.
+  ASSIGN_OR_RETURN(const SqliteStatement all,
+                   SqlitePrepare(database->file_.db.get(),
+                                 "SELECT kind, key, version, bytes, checksum FROM records"));
+  RETURN_IF_ERROR(database->Scan(all.get()));
+  return database;
+}
+
+Status RecordDatabase::Prepare() {
+  sqlite3* db = file_.db.get();
+  ASSIGN_OR_RETURN(statements_.begin, SqlitePrepare(db, "BEGIN IMMEDIATE"));
+  ASSIGN_OR_RETURN(statements_.commit, SqlitePrepare(db, "COMMIT"));
+  ASSIGN_OR_RETURN(statements_.rollback, SqlitePrepare(db, "ROLLBACK"));
+  ASSIGN_OR_RETURN(
+      statements_.put,
+      SqlitePrepare(db,
+                    "INSERT INTO records(kind, key, version, bytes, checksum) VALUES(?,?,?,?,?)"
+                    " ON CONFLICT(kind, key) DO UPDATE SET version=excluded.version,"
+                    " bytes=excluded.bytes, checksum=excluded.checksum"));
+  ASSIGN_OR_RETURN(statements_.remove,
+                   SqlitePrepare(db, "DELETE FROM records WHERE kind=? AND key=?"));
+  ASSIGN_OR_RETURN(statements_.exists,
+                   SqlitePrepare(db, "SELECT 1 FROM records WHERE kind=? AND key=?"));
+  ASSIGN_OR_RETURN(
+      statements_.set_aside,
+      SqlitePrepare(db,
+                    "INSERT INTO quarantine(kind, key, version, bytes, checksum, reason)"
+                    " SELECT kind, key, version, bytes, checksum, ?3 FROM records"
+                    " WHERE kind=?1 AND key=?2"));
+  sqlite3_wal_hook(
+      db,
+      [](void* pages, sqlite3*, const char*, int log_pages) {
+        *static_cast<int*>(pages) = log_pages;
+        return SQLITE_OK;
+      },
+      &log_pages_);
+  return OkStatus();
+}
+
+Status RecordDatabase::LoadQuarantine() {
+  sqlite3* db = file_.db.get();
+  ASSIGN_OR_RETURN(const SqliteStatement select,
+                   SqlitePrepare(db, "SELECT kind, key, reason FROM quarantine ORDER BY id"));
+  int rc = SQLITE_OK;
+  while ((rc = sqlite3_step(select.get())) == SQLITE_ROW) {
+    quarantine_.emplace(RowId(ColumnBytes(select.get(), 0), ColumnBytes(select.get(), 1)),
+                        ColumnBytes(select.get(), 2));
+  }
+  if (rc == SQLITE_DONE) return OkStatus();
+  return SqliteError(db, rc, "read the quarantine of " + file_.path, Outcome::kNotApplied);
+}
+
+// ---- writing ------------------------------------------------------------------------------------
+
+// kProcess: synchronous=NORMAL. A commit is a write(2) into the log: with the page cache it outlives
+// the agent, however that ends. Only checkpoints are synced, which keeps the file whole through a
+// power cut; the last commits may be missing then, and always the last ones, never some in between.
+// kPowerLoss: synchronous=FULL. The log is synced after the commit, and so is every earlier commit,
+// since they are earlier in the same file.
+// OFF would save nothing here and would leave checkpoints unsynced: a power cut could then damage
+// the file. Source: sqlite.org/pragma.html#pragma_synchronous, sqlite.org/wal.html#ckpt.
+Status RecordDatabase::SetSynchronous(Durability durability) {
+  if (synchronous_ == durability) return OkStatus();
+  synchronous_.reset();
+  const char* sql = nullptr;
+  switch (durability) {
+    case Durability::kProcess:
+      sql = "PRAGMA synchronous=NORMAL;";
+      break;
+    case Durability::kPowerLoss:
+      sql = "PRAGMA synchronous=FULL;";
+      break;
+  }
+  RETURN_IF_ERROR(SqliteExec(file_.db.get(), sql, "set the durability of " + file_.path));
+  synchronous_ = durability;
+  return OkStatus();
+}
+
+void RecordDatabase::Apply(const std::vector<RecordChange*>& changes, Durability durability) {
+  if (changes.empty()) return;
+  Status ready = log_uncertain_ ? RepairLog() : OkStatus();
+  if (ready.ok()) ready = SetSynchronous(durability);
+  // Room that has come back is noticed here; where it has not, only new rows are refused, so a
+  // failure is of no consequence to the others.
+  if (on_ballast()) static_cast<void>(ballast_.Restore());
+
+  std::vector<RecordChange*> admitted;
+  for (RecordChange* change : changes) {
+    change->status = ready.ok() ? Admit(*change) : ready;
+    if (change->status.ok()) admitted.push_back(change);
+  }
+  if (admitted.size() > 1) {
+    const Attempt attempt = TryCommit(admitted);
+    if (!attempt.error) return;
+    if (attempt.error->maybe_applied()) {
+      for (RecordChange* change : admitted) change->status = *attempt.error;
+      return;
+    }
+  }
+  // One change, or a transaction in which something failed and with it everything: each on its own,
+  // so that one caller's trouble stays its own.
+  for (RecordChange* change : admitted) ApplyOne(*change);
+}
+
+void RecordDatabase::ApplyOne(RecordChange& change) {
+  if (log_uncertain_) {
+    change.status = RepairLog();
+    if (!change.status.ok()) return;
+  }
+  change.status = Admit(change);
+  if (!change.status.ok()) return;
+  Attempt attempt = TryCommit({&change});
+  if (attempt.error && attempt.error->code() == Code::kResourceExhausted && ballast_.Spend()) {
+    change.status = Admit(change);  // a new row must not eat the ballast
+    if (!change.status.ok()) return;
+    attempt = TryCommit({&change});
+  }
+  if (attempt.error) change.status = attempt.error->With("write " + Name(*change.record));
+}
+
+Status RecordDatabase::Admit(const RecordChange& change) {
+  const Record& record = *change.record;
+  if (record.kind.empty() || record.key.empty()) {
+    return Error::NotApplied(Code::kInvalidArgument, "a record needs a kind and a key");
+  }
+  if (change.remove) return OkStatus();
+  if (const auto bad = quarantine_.find(RowId(record.kind, record.key));
+      bad != quarantine_.end()) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             Name(record) + " is quarantined: " + bad->second);
+  }
+  if (!on_ballast()) return OkStatus();
+  sqlite3_stmt* exists = statements_.exists.get();
+  BindText(exists, 1, record.kind);
+  BindText(exists, 2, record.key);
+  const int rc = sqlite3_step(exists);
+  sqlite3_reset(exists);
+  if (rc == SQLITE_ROW) return OkStatus();
+  return Error::FromParts(Code::kResourceExhausted, Outcome::kNotApplied, ENOSPC,
+                          "the disk of " + file_.path + " is full; new " + Name(record) +
+                              " is refused, and the space left is kept for teardown");
+}
+
+int RecordDatabase::Write(const RecordChange& change) {
+  const Record& record = *change.record;
+  sqlite3_stmt* statement = change.remove ? statements_.remove.get() : statements_.put.get();
+  BindText(statement, 1, record.kind);
+  BindText(statement, 2, record.key);
+  if (!change.remove) {
+    sqlite3_bind_int64(statement, 3, record.version);
+    // An empty std::string still has data(): a null pointer would be bound as NULL.
+    sqlite3_bind_blob64(statement, 4, record.bytes.data(), record.bytes.size(), SQLITE_STATIC);
+    sqlite3_bind_int64(statement, 5,
+                       ChecksumOf(record.kind, record.key, record.version, record.bytes));
+  }
+  return Run(statement);
+}
+
+RecordDatabase::Attempt RecordDatabase::TryCommit(const std::vector<RecordChange*>& changes) {
+  int rc = Run(statements_.begin.get());
+  for (size_t i = 0; rc == SQLITE_OK && i < changes.size(); ++i) rc = Write(*changes[i]);
+  if (rc != SQLITE_OK) return FailedAttempt(rc, /*in_commit=*/false);
+  rc = Run(statements_.commit.get());
+  if (rc != SQLITE_OK) return FailedAttempt(rc, /*in_commit=*/true);
+  ++commits_;
+  return {};
+}
+
+// A commit that failed in the disk may have left its frames, commit mark included, in the log:
+// this connection does not count them, but the recovery of the next one would. And after a failed
+// fsync the kernel may call pages clean that never reached the disk. A checkpoint that empties the
+// log settles both: what counts is written anew, and the rest is cut off.
+RecordDatabase::Attempt RecordDatabase::FailedAttempt(int rc, bool in_commit) {
+  sqlite3* db = file_.db.get();
+  Attempt attempt{rc, SqliteError(db, rc, "commit", Outcome::kNotApplied)};
+  if (sqlite3_get_autocommit(db) == 0) Run(statements_.rollback.get());
+  if (in_commit && (rc & 0xff) == SQLITE_IOERR && !RepairLog().ok()) {
+    attempt.error = attempt.error->AsMaybeApplied();
+  }
+  return attempt;
+}
+
+Status RecordDatabase::RepairLog() {
+  log_uncertain_ = true;
+  const int rc = Checkpoint(SQLITE_CHECKPOINT_TRUNCATE);
+  if (rc != SQLITE_OK) {
+    return SqliteError(file_.db.get(), rc, "empty the log of " + file_.path + " after a failed write",
+                       Outcome::kNotApplied);
+  }
+  log_uncertain_ = false;
+  return OkStatus();
+}
+
+void RecordDatabase::CheckpointIfDue(bool nobody_waits) {
+  // On ballast the log must not grow: it is all the space there is.
+  const int due = on_ballast() ? 1 : nobody_waits ? kCheckpointEarlyPages : kCheckpointLatePages;
+  if (log_pages_ < due || log_uncertain_) return;
+  const int rc = Checkpoint(SQLITE_CHECKPOINT_PASSIVE);
+  // The log keeps what could not be written back; the next call tries again.
+  if (IsSqliteFull(file_.db.get(), rc) && ballast_.Spend()) {
+    Checkpoint(SQLITE_CHECKPOINT_PASSIVE);
+  }
+}
+
+int RecordDatabase::Checkpoint(int mode) {
+  const int rc =
+      sqlite3_wal_checkpoint_v2(file_.db.get(), nullptr, mode, nullptr, nullptr);
+  if (rc == SQLITE_OK) log_pages_ = 0;
+  return rc;
+}
+
+// ---- reading ------------------------------------------------------------------------------------
+
+Result<LoadedRecords> RecordDatabase::Load(const std::string& kind) {
+  ASSIGN_OR_RETURN(const SqliteStatement select,
+                   SqlitePrepare(file_.db.get(),
+                                 "SELECT kind, key, version, bytes, checksum FROM records"
+                                 " WHERE kind=? ORDER BY key"));
+  BindText(select.get(), 1, kind);
+  ASSIGN_OR_RETURN(LoadedRecords loaded, Scan(select.get()));
+  loaded.quarantined.clear();
+  for (const auto& [id, reason] : quarantine_) {
+    if (id.first == kind) loaded.quarantined.push_back({id.first, id.second, reason});
+  }
+  return loaded;
+}
+
+Result<LoadedRecords> RecordDatabase::Scan(sqlite3_stmt* select) {
+  LoadedRecords loaded;
+  int rc = SQLITE_OK;
+  while ((rc = sqlite3_step(select)) == SQLITE_ROW) {
+    Record record{ColumnBytes(select, 0), ColumnBytes(select, 1), 0, ColumnBytes(select, 3)};
+    const int64_t version = sqlite3_column_int64(select, 2);
+    const int64_t checksum = sqlite3_column_int64(select, 4);
+    if (checksum != ChecksumOf(record.kind, record.key, version, record.bytes)) {
+      loaded.quarantined.push_back({record.kind, record.key, "its checksum is wrong"});
+    } else if (version < 0 || version > std::numeric_limits<uint32_t>::max()) {
+      loaded.quarantined.push_back(
+          {record.kind, record.key, "its version is " + std::to_string(version)});
+    } else {
+      record.version = static_cast<uint32_t>(version);
+      loaded.records.push_back(std::move(record));
+    }
+  }
+  sqlite3_reset(select);
+  if (rc != SQLITE_DONE) {
+    return SqliteError(file_.db.get(), rc, "read " + file_.path, Outcome::kNotApplied);
+  }
+  if (!loaded.quarantined.empty()) SetAside(loaded.quarantined);
+  return loaded;
+}
+
+// Where the rows cannot be moved (a full disk), they stay where they are, are reported all the same,
+// and are found again by the next start.
+void RecordDatabase::SetAside(const std::vector<QuarantinedRecord>& bad) {
+  for (const QuarantinedRecord& row : bad) {
+    const RowId id(row.kind, row.key);
+    if (quarantine_.find(id) == quarantine_.end()) quarantine_.emplace(id, row.reason);
+  }
+  if (!SetSynchronous(Durability::kPowerLoss).ok()) return;
+  int rc = Run(statements_.begin.get());
+  for (size_t i = 0; rc == SQLITE_OK && i < bad.size(); ++i) {
+    sqlite3_stmt* copy = statements_.set_aside.get();
+    BindText(copy, 1, bad[i].kind);
+    BindText(copy, 2, bad[i].key);
+    BindText(copy, 3, bad[i].reason);
+    rc = Run(copy);
+    sqlite3_stmt* remove = statements_.remove.get();
+    BindText(remove, 1, bad[i].kind);
+    BindText(remove, 2, bad[i].key);
+    if (rc == SQLITE_OK) rc = Run(remove);
+  }
+  if (rc == SQLITE_OK) rc = Run(statements_.commit.get());
+  if (rc != SQLITE_OK) static_cast<void>(FailedAttempt(rc, /*in_commit=*/true));
+}
+
+}  // namespace volumed

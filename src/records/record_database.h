@@ -1,0 +1,91 @@
+// RecordDatabase: rows and what guards them, on one SQLite connection: checksums, quarantine,
+// durability, ballast. The thread that uses it, and the queue before it, belong to
+// SqliteRecordStore.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "records/ballast.h"
+#include "records/record_file.h"
+#include "records/record_store.h"
+
+namespace volumed {
+
+// One Put or Remove on its way to the disk. `record` is the caller's and outlives the change; a
+// removal uses its kind and key only.
+struct RecordChange {
+  const Record* record = nullptr;
+  bool remove = false;
+  Durability durability = Durability::kProcess;
+  Status status;  // the answer
+};
+
+// Threads: one at a time. Blocks: on the disk.
+class RecordDatabase {
+ public:
+  static Result<std::unique_ptr<RecordDatabase>> Open(const RecordFileOptions& options,
+                                                      int64_t ballast_bytes);
+  // Writes the log back into the file; nothing is lost if that fails.
+  ~RecordDatabase() = default;
+
+  // Makes the changes, all of the same durability, in one transaction, and sets the status of each.
+  // A change that is refused or fails takes no other one with it.
+  void Apply(const std::vector<RecordChange*>& changes, Durability durability);
+
+  // Sets unreadable rows aside. Errors: DataLoss, Unavailable; not applied.
+  Result<LoadedRecords> Load(const std::string& kind);
+
+  // Writes the log back into the file when it has grown: early if nobody waits, late otherwise.
+  void CheckpointIfDue(bool nobody_waits);
+
+  bool on_ballast() const { return ballast_.spent(); }
+  uint64_t commits() const { return commits_; }
+  uint64_t quarantined() const { return quarantine_.size(); }
+
+ private:
+  using RowId = std::pair<std::string, std::string>;  // kind, key
+  struct Statements {
+    SqliteStatement begin, commit, rollback, put, remove, exists, set_aside;
+  };
+  // What became of a transaction.
+  struct Attempt {
+    int rc = 0;
+    std::optional<Error> error;
+  };
+
+  RecordDatabase(RecordFile file, Ballast ballast);
+  Status Prepare();
+  Status LoadQuarantine();
+
+  void ApplyOne(RecordChange& change);
+  Attempt TryCommit(const std::vector<RecordChange*>& changes);
+  Attempt FailedAttempt(int rc, bool in_commit);
+  // An error: this change is not even tried.
+  Status Admit(const RecordChange& change);
+  int Write(const RecordChange& change);
+  Status SetSynchronous(Durability durability);
+  Status RepairLog();
+  int Checkpoint(int mode);
+
+  // The rows that `select` yields; without a kind, those of every kind are only checked.
+  Result<LoadedRecords> Scan(sqlite3_stmt* select);
+  void SetAside(const std::vector<QuarantinedRecord>& bad);
+
+  RecordFile file_;
+  Ballast ballast_;
+  Statements statements_;
+  std::multimap<RowId, std::string> quarantine_;  // reasons
+  std::optional<Durability> synchronous_;         // what the connection is set to
+  int log_pages_ = 0;
+  bool log_uncertain_ = false;
+  uint64_t commits_ = 0;
+};
+
+}  // namespace volumed

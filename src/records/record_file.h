@@ -1,0 +1,55 @@
+// The SQLite file of the record store: making it, opening it, refusing what must not be touched.
+// It knows the schema and nothing of what is stored.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sqlite3.h>
+
+#include "base/descriptor.h"
+#include "base/result.h"
+
+namespace volumed {
+
+struct SqliteCloser {
+  void operator()(sqlite3* db) const { sqlite3_close_v2(db); }
+  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+};
+using SqliteHandle = std::unique_ptr<sqlite3, SqliteCloser>;
+using SqliteStatement = std::unique_ptr<sqlite3_stmt, SqliteCloser>;
+
+// The error of the last call on `db`, which answered `rc`. `what` names the attempt and its object.
+// ResourceExhausted: no space; DataLoss: damaged; FailedPrecondition: in use; else Unavailable.
+Error SqliteError(sqlite3* db, int rc, std::string_view what, Outcome outcome);
+// No space or no quota left, as opposed to any other failure of the disk.
+bool IsSqliteFull(sqlite3* db, int rc);
+
+Status SqliteExec(sqlite3* db, const char* sql, std::string_view what);
+Result<SqliteStatement> SqlitePrepare(sqlite3* db, std::string_view sql);
+
+struct RecordFileOptions {
+  std::string directory;
+  // migrations[i] is the SQL that takes the schema from version i + 1 to i + 2.
+  std::vector<std::string> migrations;
+  std::string vfs;  // empty: SQLite's default; tests give one that fails
+};
+
+struct RecordFile {
+  Descriptor lock;  // before `db`, so that it is released last
+  std::string path;
+  SqliteHandle db;
+};
+
+inline constexpr const char* kRecordFileName = "records.db";
+
+// Opens <directory>/records.db, making directory (0700) and file (0600) when they are missing, and
+// takes both for this process alone until the answer is destroyed. Migrates an older schema.
+// Errors, the file left as it is: FailedPrecondition for a file of another program or of a newer
+// version, or one that another process uses; DataLoss for one that is empty, damaged, no database,
+// or gone while its log is still there; Unavailable or ResourceExhausted for the disk.
+Result<RecordFile> OpenRecordFile(const RecordFileOptions& options);
+
+}  // namespace volumed

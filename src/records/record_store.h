@@ -1,0 +1,62 @@
+// RecordStore: what the agent must not forget, as versioned rows. It knows no meaning: each owner
+// encodes its own message.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace volumed {
+
+// What a record has to survive.
+enum class Durability {
+  kProcess,    // the end of the agent: a reboot voids it anyway (mounts)
+  kPowerLoss,  // a power cut: synced before the call returns
+};
+
+// Identified by (kind, key). `version` is of the owner's message. Never holds a secret.
+struct Record {
+  std::string kind;
+  std::string key;
+  uint32_t version = 1;
+  std::string bytes;
+  friend bool operator==(const Record&, const Record&) = default;
+};
+
+// A row whose checksum or shape is wrong: set aside, counted, and its key left alone by everyone.
+struct QuarantinedRecord {
+  std::string kind;
+  std::string key;
+  std::string reason;
+};
+
+struct LoadedRecords {
+  std::vector<Record> records;  // in the order of their keys
+  std::vector<QuarantinedRecord> quarantined;
+};
+
+struct RecordStoreStats {
+  uint64_t puts = 0;
+  uint64_t removes = 0;
+  uint64_t commits = 0;
+  uint64_t failures = 0;
+  uint64_t quarantined = 0;
+};
+
+// Threads: any. Blocks: until the row is as durable as asked; never call it on the control thread.
+// Errors: Unavailable or ResourceExhausted (full disk), not applied: the row is as it was before.
+class RecordStore {
+ public:
+  virtual ~RecordStore() = default;
+  virtual Status Put(const Record& record, Durability durability) = 0;
+  // A missing row is success.
+  virtual Status Remove(const std::string& kind, const std::string& key,
+                        Durability durability) = 0;
+  virtual Result<LoadedRecords> Load(const std::string& kind) = 0;
+  virtual RecordStoreStats stats() const = 0;
+};
+
+}  // namespace volumed

@@ -1,0 +1,86 @@
+// SqliteRecordStore: the records of a node in one SQLite file.
+//
+//   <directory>/            0700, locked while the store is open
+//     records.db            0600, write-ahead log beside it while the store is open
+//     records.ballast       space that is given up when the disk is full
+//
+// One thread owns the connection. Calls that wait at the same time share a transaction, so that
+// many callers pay for one commit, and for one sync.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "records/record_store.h"
+
+namespace volumed {
+
+class RecordDatabase;
+
+struct SqliteRecordStoreOptions {
+  std::string directory;
+  int64_t ballast_bytes = 1 << 20;  // 0: none
+  // For tests: SQL that takes the schema from version i + 1 to i + 2, and the name of a SQLite VFS.
+  std::vector<std::string> migrations;
+  std::string vfs;
+};
+
+class SqliteRecordStore final : public RecordStore {
+ public:
+  // Errors, nothing on disk harmed: FailedPrecondition when another process uses the records, when
+  // the file is not ours, or when its schema is newer than this program (both versions are named);
+  // DataLoss when it is damaged, empty or no database; Unavailable or ResourceExhausted.
+  static Result<std::unique_ptr<SqliteRecordStore>> Open(const SqliteRecordStoreOptions& options);
+
+  // REQUIRES: nobody is in, or about to make, a call.
+  ~SqliteRecordStore() override;
+
+  // Beside the errors of RecordStore: FailedPrecondition for a key that is quarantined;
+  // ResourceExhausted for a new row while on ballast; Unavailable *maybe applied* in one case:
+  // the disk failed in the middle of the commit and of its repair, and what the next start will
+  // find is not known. No other change is accepted until the repair succeeds.
+  Status Put(const Record& record, Durability durability) override;
+  // Works for a quarantined key too, and leaves what is in the quarantine.
+  Status Remove(const std::string& kind, const std::string& key, Durability durability) override;
+  // `quarantined` holds the rows set aside now and in earlier runs. Never deletes one.
+  Result<LoadedRecords> Load(const std::string& kind) override;
+  RecordStoreStats stats() const override EXCLUDES(mu_);
+
+  // The disk is full, or was and has little room: changes of existing rows and removals still work,
+  // new rows are refused.
+  bool on_ballast() const EXCLUDES(mu_);
+
+  // Finishes what waits, and closes the file; later calls fail with Unavailable, not applied.
+  // Blocks: until the thread has ended.
+  void Close() EXCLUDES(mu_);
+
+ private:
+  struct Request;
+
+  explicit SqliteRecordStore(std::unique_ptr<RecordDatabase> database);
+  // Hands the request to the thread and waits for the answer. False: the store is closed.
+  bool Submit(Request& request) EXCLUDES(mu_);
+  void Run() EXCLUDES(mu_);
+  void Serve(const std::vector<Request*>& batch) EXCLUDES(mu_);
+  void ServeChanges(const std::vector<Request*>& requests, Durability durability) EXCLUDES(mu_);
+  void Finish(const std::vector<Request*>& requests) EXCLUDES(mu_);
+
+  std::unique_ptr<RecordDatabase> database_;  // of the thread alone, once it runs
+
+  mutable Mutex mu_;
+  CondVar work_;
+  std::vector<Request*> queue_ GUARDED_BY(mu_);
+  bool closing_ GUARDED_BY(mu_) = false;
+  bool on_ballast_ GUARDED_BY(mu_) = false;
+  RecordStoreStats stats_ GUARDED_BY(mu_);
+
+  Mutex close_mu_;  // one Close() at a time
+  std::thread thread_ GUARDED_BY(close_mu_);
+};
+
+}  // namespace volumed

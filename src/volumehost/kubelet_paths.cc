@@ -1,0 +1,84 @@
+#include "volumehost/kubelet_paths.h"
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/strings.h"
+
+namespace volumed {
+namespace {
+
+constexpr std::string_view kPods = "pods";
+constexpr std::string_view kVolumes = "volumes";
+
+// The elements of `path` below `root`; empty when it is not below. No element is empty, "." or "..".
+std::vector<std::string> ElementsBelow(const std::string& root, const std::string& path) {
+  if (path.size() <= root.size() + 1 || path.compare(0, root.size(), root) != 0 ||
+      path[root.size()] != '/') {
+    return {};
+  }
+  std::vector<std::string> elements = Split(std::string_view(path).substr(root.size() + 1), '/');
+  for (const std::string& element : elements) {
+    if (element.empty() || element == "." || element == "..") return {};
+  }
+  return elements;
+}
+
+}  // namespace
+
+KubeletPaths::KubeletPaths(std::string root) : root_(std::move(root)) {}
+
+SafePath KubeletPaths::GetPodsDir() const { return {root_, std::string(kPods)}; }
+
+SafePath KubeletPaths::GetPodDir(const PodUid& pod) const { return GetPodsDir().Below(pod.str()); }
+
+SafePath KubeletPaths::GetPodVolumesDir(const PodUid& pod) const {
+  return GetPodDir(pod).Below(std::string(kVolumes));
+}
+
+SafePath KubeletPaths::GetPodVolumeDir(const PodUid& pod, const std::string& plugin,
+                                       const SpecName& spec) const {
+  return GetPodVolumesDir(pod).Below(EscapeQualifiedName(plugin)).Below(spec.str());
+}
+
+SafePath KubeletPaths::GetPodPluginDir(const PodUid& pod, const std::string& plugin,
+                                       const SpecName& spec) const {
+  return GetPodDir(pod).Below("plugins").Below(EscapeQualifiedName(plugin)).Below(spec.str());
+}
+
+SafePath KubeletPaths::GetPodVolumeSubpathsDir(const PodUid& pod) const {
+  return GetPodDir(pod).Below("volume-subpaths");
+}
+
+SafePath KubeletPaths::GetPodVolumeSubpathDir(const PodUid& pod, const SpecName& spec,
+                                              const std::string& container, int index) const {
+  return GetPodVolumeSubpathsDir(pod)
+      .Below(spec.str())
+      .Below(container)
+      .Below(std::to_string(index));
+}
+
+SafePath KubeletPaths::GetPluginsDir() const { return {root_, "plugins"}; }
+
+SafePath KubeletPaths::GetPluginDir(const std::string& plugin) const {
+  return GetPluginsDir().Below(plugin);
+}
+
+SafePath KubeletPaths::AgentDir() const { return {root_, "volumed"}; }
+
+std::optional<KubeletPaths::PodVolume> KubeletPaths::ParsePodVolume(
+    const std::string& absolute_path) const {
+  const std::vector<std::string> elements = ElementsBelow(root_, absolute_path);
+  // pods / <uid> / volumes / <esc plugin> / <spec name> [/ ...]
+  if (elements.size() < 5 || elements[0] != kPods || elements[2] != kVolumes) return std::nullopt;
+  return PodVolume{PodUid(elements[1]), UnescapeQualifiedName(elements[3]), SpecName(elements[4])};
+}
+
+std::optional<PodUid> KubeletPaths::ParsePod(const std::string& absolute_path) const {
+  const std::vector<std::string> elements = ElementsBelow(root_, absolute_path);
+  if (elements.size() < 2 || elements[0] != kPods) return std::nullopt;
+  return PodUid(elements[1]);
+}
+
+}  // namespace volumed

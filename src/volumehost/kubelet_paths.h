@@ -1,0 +1,63 @@
+// KubeletPaths: every path below the agent's root, built and parsed back. The layout is kubelet's:
+//
+//   <root>/                                                    0750, a shared mount
+//   <root>/pods/<uid>/                                         0750
+//   <root>/pods/<uid>/volumes/<esc plugin>/<spec name>         the volume
+//   <root>/pods/<uid>/plugins/<esc plugin>/<spec name>/ready   readiness marker of wrapped emptyDirs
+//   <root>/pods/<uid>/volume-subpaths/<spec name>/<container>/<index of volumeMount>
+//   <root>/plugins/                                            0750, per-plugin data
+// and the agent's own, which a kubelet does not have:
+//   <root>/volumed/records.db, <root>/volumed/objects/, <root>/volumed/keys/, <root>/volumed/tokens/
+//
+// Source: kubernetes pkg/kubelet/kubelet_getters.go@v1.36.2; reference table in docs/FILES.md.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/ids.h"
+#include "os/kernel.h"
+
+namespace volumed {
+
+// A value; threads: any; never touches the filesystem. Paths are SafePaths below the root.
+class KubeletPaths {
+ public:
+  // `root` is absolute and clean.
+  explicit KubeletPaths(std::string root);
+
+  const std::string& root() const { return root_; }
+
+  SafePath GetPodsDir() const;
+  SafePath GetPodDir(const PodUid& pod) const;
+  SafePath GetPodVolumesDir(const PodUid& pod) const;
+  // <root>/pods/<uid>/volumes/<esc plugin>/<spec name>
+  SafePath GetPodVolumeDir(const PodUid& pod, const std::string& plugin,
+                           const SpecName& spec) const;
+  // <root>/pods/<uid>/plugins/<esc plugin>/<spec name>
+  SafePath GetPodPluginDir(const PodUid& pod, const std::string& plugin,
+                           const SpecName& spec) const;
+  // <root>/pods/<uid>/volume-subpaths
+  SafePath GetPodVolumeSubpathsDir(const PodUid& pod) const;
+  SafePath GetPodVolumeSubpathDir(const PodUid& pod, const SpecName& spec,
+                                  const std::string& container, int index) const;
+  SafePath GetPluginsDir() const;
+  // <root>/plugins/<plugin>: here the slash of the name is kept.
+  SafePath GetPluginDir(const std::string& plugin) const;
+  SafePath AgentDir() const;  // <root>/volumed
+
+  struct PodVolume {
+    PodUid pod;
+    std::string plugin;
+    SpecName spec;
+    friend bool operator==(const PodVolume&, const PodVolume&) = default;
+  };
+  // The volume that an absolute path belongs to (it, or something in it), if it is one of ours.
+  std::optional<PodVolume> ParsePodVolume(const std::string& absolute_path) const;
+  std::optional<PodUid> ParsePod(const std::string& absolute_path) const;
+
+ private:
+  std::string root_;
+};
+
+}  // namespace volumed

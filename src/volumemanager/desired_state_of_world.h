@@ -1,0 +1,99 @@
+// DesiredStateOfWorld: the pods that should have their volumes here, and for each of their volumes
+// everything that a MountRequest needs.
+//
+// A volume's inputs (its source, the objects it refers to, the pod's metadata where it shows them,
+// its sub-paths) are summed up in a generation: a number that grows when one of them changes. The
+// actual state remembers the generation it applied, so that a change brings up to date the volumes
+// that it concerns and no other. It is a number and not a digest, because inputs may be secrets.
+//
+// Source: kubernetes pkg/kubelet/volumemanager/populator/desired_state_of_world_populator.go@v1.36.2
+// and pkg/volume/util/nested_volumes.go@v1.36.2 (GetNestedMountpoints).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "kube/object_catalog.h"
+#include "kube/objects.h"
+#include "operation/volume_operations.h"
+#include "pluginmgr/volume_plugin_mgr.h"
+
+namespace volumed {
+
+// A part of a pod that cannot be had as it is written; the rest of the pod goes on.
+struct WantedProblem {
+  std::string step;  // "FindPlugin", "ExpandSubPath", "VolumeMount"
+  Error error;
+};
+
+struct WantedVolume {
+  VolumeSpec spec;
+  std::string plugin_name;  // "" when no plugin was found: the volume cannot be mounted
+  std::vector<SubPathRequest> sub_paths;
+  std::vector<std::string> nested_mount_points;
+  uint64_t generation = 0;
+  std::set<ObjectKey> objects;       // that its content comes from, or that its sub-paths need
+  std::vector<WantedProblem> problems;
+
+  bool mountable() const { return !plugin_name.empty(); }
+};
+
+struct WantedPod {
+  PodPtr pod;
+  std::map<SpecName, WantedVolume> volumes;
+  std::vector<WantedProblem> problems;  // of no single volume
+};
+
+// Threads: the control thread. Blocks: never.
+class DesiredStateOfWorld {
+ public:
+  // Both outlive this. The catalog is read for sub-paths whose variables come from objects; the
+  // host's node facts for those that come from the pod's resources.
+  DesiredStateOfWorld(const ObjectCatalog& catalog, const VolumePluginMgr& plugins,
+                      const HostNode& node);
+
+  // Adds the pod, or takes over what changed in it. True if anything that a volume is made from is
+  // different now.
+  bool SetPod(PodPtr pod);
+  // False if it was not there.
+  bool RemovePod(const PodUid& pod);
+
+  // The object was added, changed or removed: the volumes made from it get a new generation.
+  // Returns their pods.
+  std::set<PodUid> ObjectChanged(const ObjectKey& key);
+  // Gives a volume a new generation although no object changed.
+  void Touch(const PodVolumeKey& key);
+
+  // Null if the pod is not wanted. Valid until the next change.
+  const WantedPod* Find(const PodUid& pod) const;
+  const WantedVolume* Find(const PodVolumeKey& key) const;
+  const std::map<PodUid, WantedPod>& pods() const { return pods_; }
+
+ private:
+  WantedPod Build(PodPtr pod, const WantedPod* before);
+  void Index(const PodUid& pod, const WantedPod& wanted);
+  void Unindex(const PodUid& pod, const WantedPod& wanted);
+
+  const ObjectCatalog& catalog_;
+  const VolumePluginMgr& plugins_;
+  const HostNode& node_;
+  uint64_t last_generation_ = 0;
+  std::map<PodUid, WantedPod> pods_;
+  std::map<ObjectKey, std::set<PodUid>> referrers_;
+};
+
+// Directories that a container's other mounts need inside this volume, relative to its root:
+// "data/cache" for a volume at /srv with another one at /srv/data/cache. A mount of a sub-path is
+// not looked at, since its root is not the volume's.
+std::vector<std::string> NestedMountPoints(const Pod& pod, const std::string& volume_name);
+
+// The secrets and config maps that a volume's content comes from.
+std::set<ObjectKey> ObjectsOfVolume(const std::string& name_space, const VolumeSource& source);
+
+}  // namespace volumed

@@ -1,0 +1,94 @@
+// KubeletVolumeManager: the VolumeManager of the agent, put together from its parts.
+//
+//   ObjectCatalog --changes--> DesiredStateOfWorld --+
+//   Reconstructor --at start-> ActualStateOfWorld ---+--> Reconciler --operations--> VolumeOperations
+//   ConsumerWatch --gone-----> Consumers ------------+
+//
+// Source: kubernetes pkg/kubelet/volumemanager/volume_manager.go@v1.36.2.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/log.h"
+#include "base/scheduler.h"
+#include "kube/object_catalog.h"
+#include "operation/volume_operations.h"
+#include "operation/volume_record.h"
+#include "os/kernel.h"
+#include "pluginmgr/volume_plugin_mgr.h"
+#include "records/record_store.h"
+#include "volumehost/volume_host.h"
+#include "volumemanager/consumer_watch.h"
+#include "volumemanager/volume_manager.h"
+#include "volumemanager/volume_stats.h"
+
+namespace volumed {
+
+// Everything outlives the manager.
+struct VolumeManagerParts {
+  Scheduler& scheduler;
+  ObjectCatalog& catalog;
+  VolumePluginMgr& plugins;
+  VolumeOperations& operations;
+  RecordStore& store;
+  Kernel& kernel;
+  VolumeHost& host;
+  ConsumerWatch& consumer_watch;
+  Logger& log;
+};
+
+struct VolumeManagerSettings {
+  // The root was made by somebody else (--adopt-root): pods found in it are ours to clean.
+  bool adopt_root = false;
+  VolumeStatsSettings stats;
+  // Told once, before the first operation, what volumes the last agent left in the store: the
+  // operation layer keeps the states of their records (PodVolumeOperations::Restore).
+  std::function<void(const std::vector<PodVolumeRecord>&)> restore_operations;
+  // Answers whether a worker for this key (PodVolumeKey::ToString()) could not be ended. Optional.
+  std::function<bool(const std::string& key)> is_stuck;
+};
+
+// Threads: the control thread. Blocks: never. REQUIRES: made before the catalog's first change, as
+// it listens to it; destroyed only when the catalog changes no more.
+class KubeletVolumeManager final : public VolumeManager {
+ public:
+  KubeletVolumeManager(VolumeManagerParts parts, BootId boot_id, VolumeManagerSettings settings);
+  ~KubeletVolumeManager() override;
+
+  // Begins to load what the last agent left; nothing is mounted or unmounted before that is done.
+  // A store or kernel that does not answer is asked again. Called once.
+  void Start();
+
+  void ObjectsChanged() override;
+  Status DeletePod(const PodUid& pod, bool force) override;
+  void Hold(HoldRequest request, std::function<void(Status)> done) override;
+  void ReleaseHold(HoldRequest request, std::function<void(Status)> done) override;
+  Status Retry(const PodUid& pod) override;
+  std::vector<PodView> Pods() const override;
+  std::optional<PodView> FindPod(const PodUid& pod) const override;
+  bool Ready() const override;
+  std::string NotReadyReason() const override;
+  uint64_t AddObserver(std::function<void(const PodUid&)> observer) override;
+  void RemoveObserver(uint64_t id) override;
+
+  // For volume_manager_total_volumes: (plugin name, "desired_state_of_world" or
+  // "actual_state_of_world") -> volumes. Source: kubernetes pkg/kubelet/volumemanager/metrics.
+  std::map<std::pair<std::string, std::string>, int64_t> VolumeCounts() const;
+  // Pods found at start whose records could not be read, and mounts below the root without a record.
+  size_t quarantined_pods() const;
+  size_t unknown_mounts() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace volumed

@@ -1,0 +1,114 @@
+// VolumeManager: keeps what pods should have (desired) and what the node has (actual) together.
+// Driven by events; it owns both worlds on the control thread and starts operations, nothing else.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "operation/volume_operations.h"
+
+namespace volumed {
+
+// Why something is not as it should be: the first blocking step and what happens next.
+struct ProblemView {
+  std::string operation;      // "volume_mount", or "" when no operation could start
+  std::string step;           // "SetUp", "WaitForSources", "Held" ...
+  std::string code;           // CodeName, or ""
+  std::string outcome;        // OutcomeName, or ""
+  std::string message;
+  std::string who_must_act;   // "nobody: retried", "the owner of secret ns/name", "an administrator"
+  int64_t since_unix_ms = 0;
+  int64_t next_try_unix_ms = 0;  // 0: waits for an event
+  uint64_t attempts = 0;
+};
+
+struct VolumeUsageView {
+  std::optional<int64_t> used_bytes, capacity_bytes, available_bytes;
+  std::optional<int64_t> inodes_used, inodes, inodes_free;
+  int64_t measured_unix_ms = 0;
+};
+
+struct VolumeView {
+  PodUid pod;
+  std::string pod_namespace;
+  std::string pod_name;
+  SpecName spec;
+  std::string plugin_name;
+  std::string state;       // of the transition table: "SetUp"
+  bool uncertain = false;
+  bool stuck = false;      // a worker for it could not be ended
+  bool wanted = false;     // the desired state has it
+  std::string host_path;
+  bool read_only = false;
+  int64_t since_unix_ms = 0;
+  std::string running_step;  // of the operation that runs now, or ""
+  int64_t progress = 0;
+  std::vector<SubPathMount> sub_paths;
+  std::optional<ProblemView> problem;
+  std::optional<VolumeUsageView> usage;
+};
+
+struct EventView {
+  int64_t first_unix_ms = 0, last_unix_ms = 0;
+  uint64_t count = 0;
+  std::string type, reason, message;
+};
+
+struct PodView {
+  PodUid uid;
+  std::string ns;
+  std::string name;
+  std::string source;
+  // "Pending" (not all volumes are set up), "Ready", "Terminating", "Refused".
+  std::string phase;
+  int64_t since_unix_ms = 0;
+  std::vector<std::string> held_by;  // "pid 4711 (runc)", "cgroup /kubepods/..."
+  std::vector<VolumeView> volumes;
+  std::vector<ProblemView> problems;  // of the pod itself
+  std::vector<EventView> events;
+};
+
+struct HoldRequest {
+  PodUid pod;
+  int64_t pid = 0;       // exactly one of the two is set
+  std::string cgroup;    // absolute path below the cgroup filesystem, or of a directory in it
+};
+
+// Threads: the control thread, for every method. Blocks: never; `done` is called later, on the
+// control thread.
+class VolumeManager {
+ public:
+  virtual ~VolumeManager() = default;
+
+  // Something in the sources changed (ObjectCatalog calls it).
+  virtual void ObjectsChanged() = 0;
+
+  // A command: the pod with exactly this uid is to leave, whatever the sources say. With `force`,
+  // consumers do not hold it back. NotFound when no such pod is known.
+  virtual Status DeletePod(const PodUid& pod, bool force) = 0;
+
+  // NotFound: no such pod; InvalidArgument; FailedPrecondition: no such process or cgroup.
+  virtual void Hold(HoldRequest request, std::function<void(Status)> done) = 0;
+  virtual void ReleaseHold(HoldRequest request, std::function<void(Status)> done) = 0;
+
+  // Forgets back-offs and tries again at once.
+  virtual Status Retry(const PodUid& pod) = 0;
+
+  virtual std::vector<PodView> Pods() const = 0;
+  virtual std::optional<PodView> FindPod(const PodUid& pod) const = 0;
+
+  // Records are loaded and every configured source has delivered: unmounting is allowed.
+  virtual bool Ready() const = 0;
+  virtual std::string NotReadyReason() const = 0;
+
+  // Calls `observer` after every change of a view: wait and watch are built on it.
+  virtual uint64_t AddObserver(std::function<void(const PodUid&)> observer) = 0;
+  virtual void RemoveObserver(uint64_t id) = 0;
+};
+
+}  // namespace volumed

@@ -1,0 +1,97 @@
+// VolumeStats: measures the volumes of the node in the background, so that whoever shows or scrapes
+// the figures reads what was measured last, with its age, and never waits for a filesystem.
+// Source: kubernetes pkg/kubelet/server/stats/volume_stat_calculator.go@v1.36.2 (period, jitter).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "base/scheduler.h"
+#include "metrics/metrics_provider.h"
+#include "operation/volume_operations.h"
+#include "pluginmgr/volume_plugin_mgr.h"
+
+namespace volumed {
+
+struct VolumeStatsSettings {
+  // Each volume is measured once in between one and two periods. Zero or less: never.
+  Duration period = std::chrono::seconds(60);
+  // After which a measurement is given up.
+  Duration deadline = std::chrono::seconds(30);
+  int max_running = 4;
+  // Of these, for volumes whose last measurement did not answer: they cannot use up the others.
+  int max_running_suspect = 1;
+  uint64_t jitter_seed = 1;
+};
+
+struct VolumeStatsEntry {
+  Metrics metrics;  // of the last success; time_unix_ms tells its age
+  bool measured = false;
+  std::optional<Error> last_error;  // of the last try, when it failed
+  bool running = false;
+  bool supported = true;  // false: the plugin has no metrics
+};
+
+// Threads: the control thread; measurements run as blocking tasks. Blocks: never.
+class VolumeStats {
+ public:
+  // Everything outlives this.
+  VolumeStats(Scheduler& scheduler, const VolumePluginMgr& plugins, Logger& log,
+              VolumeStatsSettings settings);
+  ~VolumeStats();
+  VolumeStats(const VolumeStats&) = delete;
+  VolumeStats& operator=(const VolumeStats&) = delete;
+
+  // Begins to measure a volume that is set up; a volume that is known already stays as it is.
+  void Track(const PodVolumeKey& key, const VolumeSpec& spec, PodPtr pod);
+  void Forget(const PodVolumeKey& key);
+
+  // Null when it is not tracked. Valid until the next change.
+  const VolumeStatsEntry* Find(const PodVolumeKey& key) const;
+  size_t size() const { return volumes_.size(); }
+  int running() const { return running_; }
+
+ private:
+  struct Volume {
+    VolumeSpec spec;
+    PodPtr pod;
+    uint64_t incarnation = 0;  // tells a late answer that it is not for this one
+    bool suspect = false;
+    TimePoint due;
+    VolumeStatsEntry entry;
+  };
+  using Queue = std::set<std::pair<TimePoint, PodVolumeKey>>;
+
+  void Schedule(const PodVolumeKey& key, Volume& volume, Duration delay);
+  void ArmTimer();
+  void StartDue();
+  bool StartOne(const PodVolumeKey& key, Volume& volume);
+  void Finished(const PodVolumeKey& key, uint64_t incarnation, bool suspect,
+                Result<Metrics> result);
+  Duration Jittered(double from, double to);
+
+  Scheduler& scheduler_;
+  const VolumePluginMgr& plugins_;
+  Logger& log_;
+  const VolumeStatsSettings settings_;
+  std::mt19937_64 random_;
+  std::map<PodVolumeKey, Volume> volumes_;
+  Queue queue_;
+  std::set<PodVolumeKey> in_flight_;  // of forgotten volumes too, until their task ends
+  TimerId timer_ = 0;
+  TimePoint timer_due_;
+  uint64_t next_incarnation_ = 1;
+  int running_ = 0;
+  int running_suspect_ = 0;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace volumed

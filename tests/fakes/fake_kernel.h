@@ -1,0 +1,181 @@
+// FakeKernel: a Kernel in memory: a tree of files, a mount table, and Linux' rules for both. It
+// outlives the agents of a test, so that a new agent finds what the one before it left, and it
+// fails, hangs or ends the agent on order.
+//
+// The world at the start: one filesystem at "/", empty. Directories and files for a test are made
+// with Add...(), which are not calls and are not counted.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "fakes/fake_vfs.h"
+#include "os/kernel.h"
+
+namespace volumed {
+
+struct FakeKernelOptions {
+  KernelFeatures features = {true, true, true, true, true, true};
+  // As WorkerKernelOptions::agent_root: binds from its filesystem come from a private anchor.
+  std::string agent_root;
+};
+
+// What a test sees at a path.
+struct FakeFile {
+  FileType type = FileType::kMissing;
+  uint32_t mode = 0;
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  std::string content;  // of a file; of a link, what it points to
+  bool is_mount_point = false;
+};
+
+// Threads: any. Blocks: never (a hang answers at once, see Hang()).
+class FakeKernel final : public Kernel {
+ public:
+  enum class CrashPoint {
+    kBefore,  // the effect is not made
+    kAfter,   // the effect is made, and its caller never hears of it
+  };
+  // Sees a request that hangs, and the deadline until which it would have, before it is answered;
+  // is called without the lock, so that it may advance a clock or call the controls.
+  using HangHook = std::function<void(const AnyRequest& request, Deadline deadline)>;
+
+  explicit FakeKernel(FakeKernelOptions options = {});
+  ~FakeKernel() override;
+
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override;
+
+  // ---- the world, outside of the requests. Paths are absolute; links in them are followed, but
+  // for the last name. Missing parents are made (0755, root). A path that cannot be is a mistake of
+  // the test and throws std::logic_error.
+  void AddDirectory(const std::string& path, uint32_t mode = 0755, uint32_t uid = 0,
+                    uint32_t gid = 0) EXCLUDES(mu_);
+  void AddFile(const std::string& path, std::string content, uint32_t mode = 0644,
+               uint32_t uid = 0, uint32_t gid = 0) EXCLUDES(mu_);  // replaces an old file's content
+  void AddSymlink(const std::string& path, const std::string& target) EXCLUDES(mu_);
+  void AddHardLink(const std::string& path, const std::string& existing) EXCLUDES(mu_);
+  // A socket, device or fifo.
+  void AddSpecial(const std::string& path, FileType type, uint32_t mode = 0644) EXCLUDES(mu_);
+  // An empty filesystem of any type ("ext4", "nfs4") at `path`, which is made if it is missing.
+  // Unlike the request, this does not ask whether the kernel could mount it.
+  void AddMount(const std::string& fs_type, const std::string& source, const std::string& path,
+                const std::vector<std::string>& options = {}) EXCLUDES(mu_);
+  // rm -r; not across mounts.
+  void Remove(const std::string& path) EXCLUDES(mu_);
+  // Takes away every mount at or below `path`, as an administrator's umount -R would.
+  void UnmountBelow(const std::string& path) EXCLUDES(mu_);
+  void SetAttributes(const std::string& path, uint32_t mode, uint32_t uid, uint32_t gid)
+      EXCLUDES(mu_);
+
+  FakeFile Find(const std::string& path) const EXCLUDES(mu_);
+  bool Exists(const std::string& path) const { return Find(path).type != FileType::kMissing; }
+  bool IsMountPoint(const std::string& path) const { return Find(path).is_mount_point; }
+  std::vector<MountEntry> Mounts() const EXCLUDES(mu_);
+
+  // One line per file: path, type, mode, uid:gid, size and a digest of the content or the target
+  // of a link; mounted filesystems included. Equal texts: equal trees.
+  std::string DumpTree(const std::string& root) const EXCLUDES(mu_);
+  // One line per mount but the root's: point, type, source, root, flags, propagation. No ids.
+  std::string DumpMounts() const EXCLUDES(mu_);
+
+  // ---- faults. `request` is a name as "BindMount"; empty: any.
+  // The next `count` calls of this kind fail with `error`, and make their effect all the same if
+  // `apply` is set (only sensible for an error that may have been applied).
+  void FailNext(std::string_view request, Error error, int count = 1, bool apply = false)
+      EXCLUDES(mu_);
+  void FailNext(std::string_view request, int sys_errno, Outcome outcome, int count = 1);
+  // Only calls about `path` or something below it.
+  void FailNextBelow(std::string_view request, const std::string& path, Error error,
+                     int count = 1, bool apply = false) EXCLUDES(mu_);
+  // Call number `n` fails.
+  void FailAt(uint64_t n, Error error, bool apply = false) EXCLUDES(mu_);
+
+  // Calls about `path` or something below it, or about a filesystem that is mounted at `path`
+  // wherever else it shows, hang: they answer DeadlineExceeded, maybe applied (Cancelled when
+  // their token is), without effect unless `apply`. What cannot hang does not: ListMounts,
+  // ProbeFeatures, a Stat with only_mount_point of `path` itself, a forced Unmount.
+  void Hang(const std::string& path, bool apply = false) EXCLUDES(mu_);
+  void Unhang(const std::string& path) EXCLUDES(mu_);
+  void SetHangHook(HangHook hook) EXCLUDES(mu_);
+  // Calls whose deadline has passed by this clock end with DeadlineExceeded, not applied. Null: none.
+  void SetClock(const Clock* clock) EXCLUDES(mu_);
+  // Called before each call is made, without the lock.
+  void SetCallHook(std::function<void(const AnyRequest& request)> hook) EXCLUDES(mu_);
+
+  // Call number `n`, counted from the making of the kernel or the last Revive(), throws
+  // SimulatedCrash. From then on the kernel is inert: every call fails with Unavailable, not
+  // applied, and changes nothing, so that destructors of the dying agent have no effect.
+  void CrashAtCall(uint64_t n, CrashPoint point) EXCLUDES(mu_);
+  bool crashed() const EXCLUDES(mu_);
+  // Inert without a throw: for a crash that another fake ends the agent with.
+  void Die() EXCLUDES(mu_);
+  // The start of a new agent: no faults, no hangs, no crash planned, calls counted from 1 again.
+  void Revive() EXCLUDES(mu_);
+  // The node starts anew: only the filesystem at "/" and its files are left. Hangs end.
+  void Reboot() EXCLUDES(mu_);
+
+  // The same files, mounts and options; no faults, hooks, counts or log.
+  std::unique_ptr<FakeKernel> Clone() const EXCLUDES(mu_);
+
+  // Calls since the making of the kernel or the last Revive(), failed ones included.
+  uint64_t call_count() const EXCLUDES(mu_);
+  // One line per call since then: number, request, paths, what came of it. Never contents.
+  std::vector<std::string> call_log() const EXCLUDES(mu_);
+  std::string CallLogText() const EXCLUDES(mu_);
+
+ private:
+  struct Fault {
+    std::string request;  // empty: any
+    std::string below;    // empty: any
+    Error error;
+    int count;
+    bool apply;
+  };
+  struct Hung {
+    uint64_t filesystem = 0;  // 0: only by path
+    bool apply = false;
+  };
+  struct Crash {
+    uint64_t call;
+    CrashPoint point;
+  };
+  // What is to become of a call, decided before its effect.
+  struct Plan {
+    std::optional<Error> error;
+    bool apply = true;
+    bool hangs = false;
+  };
+
+  Result<AnyAnswer> DoLocked(const AnyRequest& request, const CallOptions& options, Plan plan)
+      REQUIRES(mu_);
+  Plan PlanCall(const AnyRequest& request, const CallOptions& options) REQUIRES(mu_);
+  const Hung* FindHung(const AnyRequest& request) const REQUIRES(mu_);
+  std::optional<Fault> TakeFault(const AnyRequest& request) REQUIRES(mu_);
+
+  mutable Mutex mu_;
+  FakeKernelOptions options_;
+  FakeVfs vfs_ GUARDED_BY(mu_);
+  uint64_t payloads_ GUARDED_BY(mu_) = 0;  // names the next payload directory
+  uint64_t calls_ GUARDED_BY(mu_) = 0;
+  std::vector<std::string> log_ GUARDED_BY(mu_);
+  bool inert_ GUARDED_BY(mu_) = false;
+  std::optional<Crash> crash_ GUARDED_BY(mu_);
+  std::vector<Fault> faults_ GUARDED_BY(mu_);
+  std::map<uint64_t, Fault> faults_at_ GUARDED_BY(mu_);
+  std::map<std::string, Hung> hung_ GUARDED_BY(mu_);
+  HangHook hang_hook_ GUARDED_BY(mu_);
+  std::function<void(const AnyRequest&)> call_hook_ GUARDED_BY(mu_);
+  const Clock* clock_ GUARDED_BY(mu_) = nullptr;
+};
+
+}  // namespace volumed

@@ -1,0 +1,392 @@
+#include "fakes/fake_vfs.h"
+
+#include <sys/mount.h>
+
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+namespace volumed {
+namespace {
+
+constexpr size_t kMaxName = 255;
+constexpr size_t kMaxPath = 4096;
+constexpr int kMaxLinks = 40;
+// Source: Linux mm/shmem.c (BOGO_DIRENT_SIZE, SHORT_SYMLINK_LEN).
+constexpr int64_t kDirentBytes = 20;
+constexpr size_t kInlineLink = 128;
+constexpr int64_t kPageBytes = 4096;
+
+constexpr uint32_t kSetUid = 04000;
+constexpr uint32_t kSetGid = 02000;
+
+// Pushes the components of `path` in front of what is pending; the next one is at the back. A
+// trailing slash asks for a directory, which "." does too.
+void PushComponents(const std::string& path, std::vector<std::string>* pending) {
+  std::vector<std::string> names;
+  size_t begin = 0;
+  while (begin <= path.size()) {
+    size_t end = path.find('/', begin);
+    if (end == std::string::npos) end = path.size();
+    if (end > begin) names.push_back(path.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  if (!path.empty() && path.back() == '/') names.push_back(".");
+  pending->insert(pending->end(), names.rbegin(), names.rend());
+}
+
+int64_t Pages(const FakeInode& inode) { return FakeVfs::AllocatedBytes(inode) / kPageBytes; }
+
+}  // namespace
+
+FakeVfs::FakeVfs() {
+  const uint64_t filesystem = NewFilesystem("ext4", "/dev/root");
+  filesystems_.at(filesystem).survives_reboot = true;
+  root_mount_ = NewMount(filesystem, 0);
+}
+
+// ---- look-up --------------------------------------------------------------------------------------
+
+FakeLocation FakeVfs::namespace_root() const {
+  return FollowMounts({root_mount_, mounts_.at(root_mount_).root});
+}
+
+FakeLocation FakeVfs::FollowMounts(FakeLocation at) const {
+  for (auto on = points_.find({at.mount, at.dentry}); on != points_.end();
+       on = points_.find({at.mount, at.dentry})) {
+    at = {on->second, mounts_.at(on->second).root};
+  }
+  return at;
+}
+
+const FakeInode& FakeVfs::InodeAt(FakeLocation at) const { return Inode(at.dentry); }
+
+const FakeFilesystem& FakeVfs::FilesystemAt(FakeLocation at) const {
+  return filesystems_.at(InodeAt(at).filesystem);
+}
+
+bool FakeVfs::IsCovered(FakeLocation at) const {
+  return points_.count({at.mount, at.dentry}) != 0;
+}
+
+bool FakeVfs::IsMountRoot(FakeLocation at) const {
+  return mounts_.at(at.mount).root == at.dentry;
+}
+
+bool FakeVfs::SameInode(FakeLocation a, FakeLocation b) const {
+  return dentries_.at(a.dentry).inode == dentries_.at(b.dentry).inode;
+}
+
+std::string FakeVfs::NameOf(FakeLocation at) const { return dentries_.at(at.dentry).name; }
+
+std::string FakeVfs::PathOf(FakeLocation at) const {
+  std::string path;
+  while (true) {
+    const FakeMount& mount = mounts_.at(at.mount);
+    if (at.dentry != mount.root) {
+      const FakeDentry& dentry = dentries_.at(at.dentry);
+      path = "/" + dentry.name + path;
+      at.dentry = dentry.parent;
+    } else if (mount.parent != 0) {
+      at = {mount.parent, mount.mountpoint};
+    } else {
+      return path.empty() ? "/" : path;
+    }
+  }
+}
+
+int FakeVfs::WalkAbsolute(const std::string& path, const FakeWalk& how,
+                          FakeLocation* found) const {
+  return WalkFrom(namespace_root(), path, how, found);
+}
+
+int FakeVfs::WalkFrom(FakeLocation start, const std::string& path, const FakeWalk& how,
+                      FakeLocation* found) const {
+  if (path.size() >= kMaxPath) return ENAMETOOLONG;
+  std::vector<std::string> pending;
+  PushComponents(path, &pending);
+  FakeLocation at = start;
+  int links = 0;
+  while (!pending.empty()) {
+    const std::string name = std::move(pending.back());
+    pending.pop_back();
+    if (const int error = Step(start, how, name, pending.empty(), &pending, &links, &at)) {
+      return error;
+    }
+  }
+  if (how.directory && InodeAt(at).type != FileType::kDirectory) return ENOTDIR;
+  *found = at;
+  return 0;
+}
+
+int FakeVfs::Step(FakeLocation start, const FakeWalk& how, const std::string& name, bool last,
+                  std::vector<std::string>* pending, int* links, FakeLocation* at) const {
+  if (InodeAt(*at).type != FileType::kDirectory) return ENOTDIR;
+  if (name == ".") return 0;
+  if (name == "..") return StepUp(start, how, at);
+  FakeLocation covered;
+  if (const int error = LookupCovered(*at, name, &covered)) return error;
+  const FakeLocation next = FollowMounts(covered);
+  if (how.no_xdev && next.mount != covered.mount) return EXDEV;
+  const FakeInode& inode = InodeAt(next);
+  if (inode.type != FileType::kSymlink || (last && !how.follow_last)) {
+    *at = next;
+    return 0;
+  }
+  if (how.no_symlinks || ++*links > kMaxLinks) return ELOOP;
+  if (inode.content[0] == '/') {
+    if (how.beneath) return EXDEV;
+    *at = namespace_root();
+  }
+  PushComponents(inode.content, pending);
+  return 0;
+}
+
+int FakeVfs::StepUp(FakeLocation start, const FakeWalk& how, FakeLocation* at) const {
+  FakeLocation here = *at;
+  while (true) {
+    if (here == start && how.beneath) return EXDEV;
+    const FakeMount& mount = mounts_.at(here.mount);
+    if (here.dentry != mount.root) break;
+    if (mount.parent == 0) return 0;  // ".." of "/" is "/"
+    if (how.no_xdev) return EXDEV;
+    here = {mount.parent, mount.mountpoint};
+  }
+  *at = FollowMounts({here.mount, dentries_.at(here.dentry).parent});
+  return 0;
+}
+
+int FakeVfs::LookupCovered(FakeLocation directory, const std::string& name,
+                           FakeLocation* found) const {
+  const FakeInode& inode = InodeAt(directory);
+  if (inode.type != FileType::kDirectory) return ENOTDIR;
+  if (name.size() > kMaxName) return ENAMETOOLONG;
+  const auto child = inode.children.find(name);
+  if (child == inode.children.end()) return ENOENT;
+  *found = {directory.mount, child->second};
+  return 0;
+}
+
+bool FakeVfs::IsBelow(uint64_t dentry, uint64_t ancestor) const {
+  while (dentry != 0 && dentry != ancestor) dentry = dentries_.at(dentry).parent;
+  return dentry == ancestor;
+}
+
+// ---- files ----------------------------------------------------------------------------------------
+
+int64_t FakeVfs::SizeBytes(const FakeInode& inode) {
+  if (inode.type == FileType::kDirectory) {
+    return kDirentBytes * (2 + static_cast<int64_t>(inode.children.size()));
+  }
+  return static_cast<int64_t>(inode.content.size());
+}
+
+int64_t FakeVfs::AllocatedBytes(const FakeInode& inode) {
+  const auto size = static_cast<int64_t>(inode.content.size());
+  if (inode.type == FileType::kSymlink) return inode.content.size() < kInlineLink ? 0 : kPageBytes;
+  return (size + kPageBytes - 1) / kPageBytes * kPageBytes;
+}
+
+bool FakeVfs::IsReadOnly(FakeLocation at) const {
+  return (mounts_.at(at.mount).attributes & MOUNT_ATTR_RDONLY) != 0 || FilesystemAt(at).read_only;
+}
+
+uint64_t FakeVfs::NewInode(uint64_t filesystem, FileType type, uint32_t mode) {
+  FakeInode inode;
+  inode.id = next_id_++;
+  inode.filesystem = filesystem;
+  inode.type = type;
+  inode.mode = mode;
+  inode.links = 1;
+  const uint64_t id = inode.id;
+  inodes_.emplace(id, std::move(inode));
+  ++filesystems_.at(filesystem).used_inodes;
+  return id;
+}
+
+uint64_t FakeVfs::NewDentry(uint64_t parent, const std::string& name, uint64_t inode) {
+  const uint64_t id = next_id_++;
+  dentries_.emplace(id, FakeDentry{id, parent, name, inode, false});
+  if (parent != 0) Inode(parent).children.emplace(name, id);
+  return id;
+}
+
+int FakeVfs::CheckMake(FakeLocation directory, const std::string& name) const {
+  FakeLocation there;
+  const int error = LookupCovered(directory, name, &there);
+  if (error == 0) return EEXIST;
+  if (error != ENOENT) return error;
+  if (IsReadOnly(directory)) return EROFS;
+  if (dentries_.at(directory.dentry).deleted) return ENOENT;
+  const FakeFilesystem& filesystem = FilesystemAt(directory);
+  if (filesystem.max_inodes != 0 && filesystem.used_inodes >= filesystem.max_inodes) return ENOSPC;
+  return 0;
+}
+
+int FakeVfs::AddInode(FakeLocation directory, const std::string& name, FileType type,
+                      uint32_t mode, const std::string& content) {
+  if (const int error = CheckMake(directory, name)) return error;
+  FakeFilesystem& filesystem = filesystems_.at(InodeAt(directory).filesystem);
+  FakeInode draft;
+  draft.type = type;
+  draft.content = content;
+  const auto pages = static_cast<uint64_t>(Pages(draft));
+  if (filesystem.max_pages != 0 && filesystem.used_pages + pages > filesystem.max_pages) {
+    return ENOSPC;
+  }
+  const uint64_t id = NewInode(filesystem.id, type, mode);
+  FakeInode& inode = inodes_.at(id);
+  inode.content = content;
+  filesystem.used_pages += pages;
+  // A setgid directory hands on its group, and to directories the bit.
+  const FakeInode& parent = InodeAt(directory);
+  if ((parent.mode & kSetGid) != 0) {
+    inode.gid = parent.gid;
+    if (type == FileType::kDirectory) inode.mode |= kSetGid;
+  }
+  NewDentry(directory.dentry, name, id);
+  return 0;
+}
+
+int FakeVfs::MakeDirectory(FakeLocation directory, const std::string& name, uint32_t mode) {
+  return AddInode(directory, name, FileType::kDirectory, mode & 01777, "");
+}
+
+int FakeVfs::MakeNode(FakeLocation directory, const std::string& name, FileType type,
+                      uint32_t mode) {
+  return AddInode(directory, name, type, mode & 07777, "");
+}
+
+int FakeVfs::MakeSymlink(FakeLocation directory, const std::string& name,
+                         const std::string& target) {
+  return AddInode(directory, name, FileType::kSymlink, 0777, target);
+}
+
+int FakeVfs::MakeHardLink(FakeLocation directory, const std::string& name,
+                          FakeLocation existing) {
+  if (InodeAt(existing).filesystem != InodeAt(directory).filesystem) return EXDEV;
+  if (const int error = CheckMake(directory, name)) return error;
+  FakeInode& inode = Inode(existing.dentry);
+  ++inode.links;
+  ++filesystems_.at(inode.filesystem).used_inodes;  // tmpfs counts names
+  NewDentry(directory.dentry, name, inode.id);
+  return 0;
+}
+
+bool FakeVfs::IsMountpoint(uint64_t dentry) const {
+  for (const auto& [point, mount] : points_) {
+    if (point.second == dentry) return true;
+  }
+  return false;
+}
+
+bool FakeVfs::IsMountRootOfAny(uint64_t dentry) const {
+  for (const auto& [id, mount] : mounts_) {
+    if (mount.root == dentry) return true;
+  }
+  return false;
+}
+
+void FakeVfs::DropName(FakeLocation directory, uint64_t dentry) {
+  FakeDentry& name = dentries_.at(dentry);
+  Inode(directory.dentry).children.erase(name.name);
+  name.deleted = true;
+  FakeInode& inode = inodes_.at(name.inode);
+  FakeFilesystem& filesystem = filesystems_.at(inode.filesystem);
+  if (--inode.links == 0 && !IsMountRootOfAny(dentry)) {
+    filesystem.used_pages -= static_cast<uint64_t>(Pages(inode));
+    --filesystem.used_inodes;
+    inodes_.erase(name.inode);
+  } else if (inode.links != 0) {
+    --filesystem.used_inodes;
+  }
+  // The dentry stays: the path of a mount whose root was deleted is told by it.
+  for (const auto& [id, mount] : mounts_) {
+    if (dentries_.at(mount.root).deleted) return;
+  }
+  dentries_.erase(dentry);
+}
+
+int FakeVfs::Unlink(FakeLocation directory, const std::string& name) {
+  if (InodeAt(directory).type != FileType::kDirectory) return ENOTDIR;
+  if (IsReadOnly(directory)) return EROFS;
+  FakeLocation victim;
+  if (const int error = LookupCovered(directory, name, &victim)) return error;
+  if (InodeAt(victim).type == FileType::kDirectory) return EISDIR;
+  if (IsMountpoint(victim.dentry)) return EBUSY;
+  DropName(directory, victim.dentry);
+  return 0;
+}
+
+int FakeVfs::RemoveDirectory(FakeLocation directory, const std::string& name) {
+  if (InodeAt(directory).type != FileType::kDirectory) return ENOTDIR;
+  if (IsReadOnly(directory)) return EROFS;
+  FakeLocation victim;
+  if (const int error = LookupCovered(directory, name, &victim)) return error;
+  const FakeInode& inode = InodeAt(victim);
+  if (inode.type != FileType::kDirectory) return ENOTDIR;
+  if (IsMountpoint(victim.dentry)) return EBUSY;
+  if (!inode.children.empty()) return ENOTEMPTY;
+  DropName(directory, victim.dentry);
+  return 0;
+}
+
+int FakeVfs::Rename(FakeLocation directory, const std::string& from, const std::string& to) {
+  if (IsReadOnly(directory)) return EROFS;
+  FakeLocation source;
+  if (const int error = LookupCovered(directory, from, &source)) return error;
+  FakeLocation old;
+  const int missing = LookupCovered(directory, to, &old);
+  if (missing != 0 && missing != ENOENT) return missing;
+  const bool from_directory = InodeAt(source).type == FileType::kDirectory;
+  if (missing == 0) {
+    const FakeInode& inode = InodeAt(old);
+    if (from_directory && inode.type != FileType::kDirectory) return ENOTDIR;
+    if (!from_directory && inode.type == FileType::kDirectory) return EISDIR;
+    if (SameInode(source, old)) return 0;
+    if (IsMountpoint(source.dentry) || IsMountpoint(old.dentry)) return EBUSY;
+    if (!inode.children.empty()) return ENOTEMPTY;
+    DropName(directory, old.dentry);
+  } else if (IsMountpoint(source.dentry)) {
+    return EBUSY;
+  }
+  FakeInode& parent = Inode(directory.dentry);
+  parent.children.erase(from);
+  parent.children[to] = source.dentry;
+  dentries_.at(source.dentry).name = to;
+  return 0;
+}
+
+int FakeVfs::WriteFile(FakeLocation file, const std::string& content) {
+  if (IsReadOnly(file)) return EROFS;
+  FakeInode& inode = Inode(file.dentry);
+  FakeFilesystem& filesystem = filesystems_.at(inode.filesystem);
+  FakeInode next;
+  next.content = content;
+  const auto pages = static_cast<uint64_t>(Pages(next));
+  const uint64_t others = filesystem.used_pages - static_cast<uint64_t>(Pages(inode));
+  if (filesystem.max_pages != 0 && others + pages > filesystem.max_pages) return ENOSPC;
+  filesystem.used_pages = others + pages;
+  inode.content = content;
+  return 0;
+}
+
+int FakeVfs::Chmod(FakeLocation at, uint32_t mode) {
+  if (IsReadOnly(at)) return EROFS;
+  Inode(at.dentry).mode = mode & 07777;
+  return 0;
+}
+
+int FakeVfs::Chown(FakeLocation at, std::optional<uint32_t> uid, std::optional<uint32_t> gid) {
+  if (IsReadOnly(at)) return EROFS;
+  FakeInode& inode = Inode(at.dentry);
+  if (uid) inode.uid = *uid;
+  if (gid) inode.gid = *gid;
+  if (inode.type != FileType::kDirectory && inode.type != FileType::kSymlink) {
+    inode.mode &= ~kSetUid;
+    if ((inode.mode & 010) != 0) inode.mode &= ~kSetGid;
+  }
+  return 0;
+}
+
+}  // namespace volumed

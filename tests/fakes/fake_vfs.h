@@ -1,0 +1,186 @@
+// FakeVfs: the part of Linux' virtual filesystem that the fake kernel needs, as a value: inodes,
+// names (dentries), filesystems and one mount namespace with shared propagation. Every filesystem
+// counts sizes as tmpfs does. The functions are system calls in miniature and return an errno or 0;
+// the caller is root and no lock is taken.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "os/kernel.h"
+#include "os/mount_entry.h"
+
+namespace volumed {
+
+// What a path is after look-up: a name, seen through a mount.
+struct FakeLocation {
+  uint64_t mount = 0;
+  uint64_t dentry = 0;
+  friend bool operator==(const FakeLocation&, const FakeLocation&) = default;
+};
+
+struct FakeInode {
+  uint64_t id = 0;
+  uint64_t filesystem = 0;
+  FileType type = FileType::kRegular;
+  uint32_t mode = 0;
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  uint32_t links = 0;  // names of it; a directory has one
+  std::string content;                        // of a file; of a link, its target
+  std::map<std::string, uint64_t> children;   // of a directory: name to dentry
+};
+
+struct FakeDentry {
+  uint64_t id = 0;
+  uint64_t parent = 0;  // 0: the root of its filesystem
+  std::string name;
+  uint64_t inode = 0;
+  bool deleted = false;
+};
+
+struct FakeFilesystem {
+  uint64_t id = 0;
+  std::string type;
+  std::string source;
+  uint64_t root = 0;  // dentry
+  bool read_only = false;
+  bool noswap = false;
+  uint64_t max_pages = 0;   // 0: no limit
+  uint64_t max_inodes = 0;  // 0: no limit
+  uint64_t used_pages = 0;
+  uint64_t used_inodes = 0;
+  bool survives_reboot = false;
+};
+
+struct FakeMount {
+  uint64_t id = 0;  // rises with time
+  uint64_t parent = 0;      // 0: the root of the namespace, or not attached
+  uint64_t mountpoint = 0;  // dentry in the parent
+  uint64_t root = 0;        // dentry
+  uint64_t attributes = 0;  // MOUNT_ATTR_*
+  uint64_t peer_group = 0;  // 0: private
+};
+
+struct FakeWalk {
+  bool follow_last = false;
+  bool directory = false;    // ENOTDIR for anything else
+  bool no_symlinks = false;  // ELOOP
+  bool beneath = false;      // EXDEV for a way above the start
+  bool no_xdev = false;      // EXDEV for a mount point
+};
+
+class FakeVfs {
+ public:
+  FakeVfs();
+
+  // ---- look-up
+  FakeLocation namespace_root() const;
+  // From the root of the namespace, as open(2) does.
+  int WalkAbsolute(const std::string& path, const FakeWalk& how, FakeLocation* found) const;
+  int WalkFrom(FakeLocation start, const std::string& path, const FakeWalk& how,
+               FakeLocation* found) const;
+  // The name itself, below whatever is mounted on it. ENOENT, ENOTDIR, ENAMETOOLONG.
+  int LookupCovered(FakeLocation directory, const std::string& name, FakeLocation* found) const;
+  FakeLocation FollowMounts(FakeLocation at) const;
+  const FakeInode& InodeAt(FakeLocation at) const;
+  const FakeFilesystem& FilesystemAt(FakeLocation at) const;
+  // Whether something is mounted on the name, seen through this mount.
+  bool IsCovered(FakeLocation at) const;
+  // Whether this is the root of a mount: what statx calls a mount root.
+  bool IsMountRoot(FakeLocation at) const;
+  bool SameInode(FakeLocation a, FakeLocation b) const;
+  std::string NameOf(FakeLocation at) const;
+  // The path in the namespace, as d_path gives it.
+  std::string PathOf(FakeLocation at) const;
+
+  // ---- files. `directory` must be one (else ENOTDIR).
+  int MakeDirectory(FakeLocation directory, const std::string& name, uint32_t mode);
+  // Regular files, sockets, devices.
+  int MakeNode(FakeLocation directory, const std::string& name, FileType type, uint32_t mode);
+  int MakeSymlink(FakeLocation directory, const std::string& name, const std::string& target);
+  int MakeHardLink(FakeLocation directory, const std::string& name, FakeLocation existing);
+  int Unlink(FakeLocation directory, const std::string& name);
+  int RemoveDirectory(FakeLocation directory, const std::string& name);
+  // Within one directory; replaces what has the new name, unless that is a directory.
+  int Rename(FakeLocation directory, const std::string& from, const std::string& to);
+  int WriteFile(FakeLocation file, const std::string& content);
+  int Chmod(FakeLocation at, uint32_t mode);
+  // Clears setuid and setgid of files, as the kernel does.
+  int Chown(FakeLocation at, std::optional<uint32_t> uid, std::optional<uint32_t> gid);
+  bool IsReadOnly(FakeLocation at) const;
+  static int64_t SizeBytes(const FakeInode& inode);
+  static int64_t AllocatedBytes(const FakeInode& inode);
+
+  // ---- mounts. The mounts that are made are detached until Attach().
+  uint64_t NewFilesystem(const std::string& type, const std::string& source);
+  uint64_t NewMount(uint64_t filesystem, uint64_t attributes);
+  // EINVAL for what is not in the namespace.
+  int CloneMount(FakeLocation source, bool recursive, bool keep_group, uint64_t* cloned);
+  // On top of whatever is mounted at `target`. ENOENT for a deleted name. The caller has compared
+  // the kinds. The mount is dropped on failure.
+  int Attach(uint64_t mount, FakeLocation target);
+  void DropDetached(uint64_t mount);
+  // `at` must be a mount root (EINVAL). EBUSY while another mount lies in it.
+  int Unmount(FakeLocation at);
+  // Takes it away with all that is mounted in it.
+  void UnmountTree(uint64_t mount);
+  void ChangeAttributes(uint64_t mount, uint64_t set, uint64_t clear, bool recursive);
+  // Each mount of the tree that is private becomes a peer group of its own.
+  void Share(uint64_t mount, bool recursive);
+  const FakeMount& GetMount(uint64_t mount) const { return mounts_.at(mount); }
+  FakeFilesystem& MutableFilesystem(uint64_t id) { return filesystems_.at(id); }
+  // In the order of their making.
+  std::vector<MountEntry> Table() const;
+  bool SeesFilesystem(uint64_t id) const { return filesystems_.count(id) != 0; }
+
+  // Only the filesystem at "/" is left, and on it only what survives.
+  void Reboot();
+
+ private:
+  using Point = std::pair<uint64_t, uint64_t>;  // mount, dentry
+
+  FakeInode& Inode(uint64_t dentry) { return inodes_.at(dentries_.at(dentry).inode); }
+  const FakeInode& Inode(uint64_t dentry) const {
+    return inodes_.at(dentries_.at(dentry).inode);
+  }
+  uint64_t NewInode(uint64_t filesystem, FileType type, uint32_t mode);
+  uint64_t NewDentry(uint64_t parent, const std::string& name, uint64_t inode);
+  // What every making of a name checks, in the kernel's order.
+  int CheckMake(FakeLocation directory, const std::string& name) const;
+  int AddInode(FakeLocation directory, const std::string& name, FileType type, uint32_t mode,
+               const std::string& content);
+  void DropName(FakeLocation directory, uint64_t dentry);
+  bool IsMountpoint(uint64_t dentry) const;
+  bool IsMountRootOfAny(uint64_t dentry) const;
+  bool IsBelow(uint64_t dentry, uint64_t ancestor) const;
+  int StepUp(FakeLocation start, const FakeWalk& how, FakeLocation* at) const;
+  int Step(FakeLocation start, const FakeWalk& how, const std::string& name, bool last,
+           std::vector<std::string>* pending, int* links, FakeLocation* at) const;
+  void FreeFilesystemIfUnused(uint64_t id);
+
+  std::vector<uint64_t> ChildrenOf(uint64_t mount) const;
+  std::vector<uint64_t> PeersOf(uint64_t mount) const;
+  uint64_t CopyMount(uint64_t mount, uint64_t root, bool keep_group);
+  uint64_t CopyTree(uint64_t mount, uint64_t root, bool keep_group);
+  void SetPoint(uint64_t mount, uint64_t parent, uint64_t mountpoint);
+  void ClearPoint(uint64_t mount);
+  void AttachOne(uint64_t mount, uint64_t parent, uint64_t mountpoint);
+  void Forget(uint64_t mount);
+  std::string RootText(uint64_t dentry) const;
+
+  std::unordered_map<uint64_t, FakeInode> inodes_;
+  std::unordered_map<uint64_t, FakeDentry> dentries_;
+  std::map<uint64_t, FakeFilesystem> filesystems_;
+  std::map<uint64_t, FakeMount> mounts_;
+  std::map<Point, uint64_t> points_;  // what is mounted directly on a name
+  uint64_t root_mount_ = 0;
+  uint64_t next_id_ = 1;
+};
+
+}  // namespace volumed

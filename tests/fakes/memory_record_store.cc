@@ -1,0 +1,174 @@
+#include "fakes/memory_record_store.h"
+
+#include "fakes/simulated_crash.h"
+
+namespace volumed {
+namespace {
+
+Error Inert() {
+  return Error::NotApplied(Code::kUnavailable, "record store: the agent has ended");
+}
+
+}  // namespace
+
+Status MemoryRecordStore::BeginWrite(const RowId& id) {
+  if (inert_) return Inert();
+  ++calls_;
+  if (crash_ && crash_->call == calls_ && crash_->point == CrashPoint::kBefore) {
+    inert_ = true;
+    throw SimulatedCrash{};
+  }
+  if (write_errors_left_ > 0) {
+    --write_errors_left_;
+    ++stats_.failures;
+    return *write_error_;
+  }
+  if (id.first.empty() || id.second.empty()) {
+    ++stats_.failures;
+    return Error::NotApplied(Code::kInvalidArgument, "a record needs a kind and a key");
+  }
+  return OkStatus();
+}
+
+void MemoryRecordStore::EndWrite() {
+  ++stats_.commits;
+  if (crash_ && crash_->call == calls_ && crash_->point == CrashPoint::kAfter) {
+    inert_ = true;
+    throw SimulatedCrash{};
+  }
+}
+
+Status MemoryRecordStore::Put(const Record& record, Durability durability) {
+  MutexLock lock(mu_);
+  const RowId id(record.kind, record.key);
+  RETURN_IF_ERROR(BeginWrite(id));
+  if (const auto bad = quarantine_.find(id); bad != quarantine_.end()) {
+    ++stats_.failures;
+    return Error::NotApplied(Code::kFailedPrecondition, "record " + record.kind + "/" + record.key +
+                                                            " is quarantined: " + bad->second);
+  }
+  rows_[id] = record;
+  if (durability == Durability::kPowerLoss) synced_rows_[id] = record;
+  ++stats_.puts;
+  EndWrite();
+  return OkStatus();
+}
+
+Status MemoryRecordStore::Remove(const std::string& kind, const std::string& key,
+                                 Durability durability) {
+  MutexLock lock(mu_);
+  const RowId id(kind, key);
+  RETURN_IF_ERROR(BeginWrite(id));
+  rows_.erase(id);
+  if (durability == Durability::kPowerLoss) synced_rows_.erase(id);
+  ++stats_.removes;
+  EndWrite();
+  return OkStatus();
+}
+
+Result<LoadedRecords> MemoryRecordStore::Load(const std::string& kind) {
+  MutexLock lock(mu_);
+  if (inert_) return Inert();
+  if (load_error_) {
+    Error error = *load_error_;
+    load_error_.reset();
+    return error;
+  }
+  LoadedRecords loaded;
+  for (const auto& [id, record] : rows_) {
+    if (id.first == kind) loaded.records.push_back(record);
+  }
+  for (const auto& [id, reason] : quarantine_) {
+    if (id.first == kind) loaded.quarantined.push_back({id.first, id.second, reason});
+  }
+  return loaded;
+}
+
+RecordStoreStats MemoryRecordStore::stats() const {
+  MutexLock lock(mu_);
+  RecordStoreStats stats = stats_;
+  stats.quarantined = quarantine_.size();
+  return stats;
+}
+
+void MemoryRecordStore::FailNext(Error error, int count) {
+  MutexLock lock(mu_);
+  write_error_ = std::move(error);
+  write_errors_left_ = count;
+}
+
+void MemoryRecordStore::FailNextLoad(Error error) {
+  MutexLock lock(mu_);
+  load_error_ = std::move(error);
+}
+
+void MemoryRecordStore::CrashAtCall(uint64_t n, CrashPoint point) {
+  MutexLock lock(mu_);
+  crash_ = Crash{n, point};
+}
+
+bool MemoryRecordStore::crashed() const {
+  MutexLock lock(mu_);
+  return inert_;
+}
+
+void MemoryRecordStore::Die() {
+  MutexLock lock(mu_);
+  inert_ = true;
+}
+
+void MemoryRecordStore::Revive() {
+  MutexLock lock(mu_);
+  inert_ = false;
+  crash_.reset();
+  write_error_.reset();
+  write_errors_left_ = 0;
+  load_error_.reset();
+  calls_ = 0;
+}
+
+void MemoryRecordStore::PowerLoss() {
+  MutexLock lock(mu_);
+  rows_ = synced_rows_;
+}
+
+void MemoryRecordStore::Corrupt(const std::string& kind, const std::string& key,
+                                std::string reason) {
+  MutexLock lock(mu_);
+  const RowId id(kind, key);
+  rows_.erase(id);
+  synced_rows_.erase(id);
+  quarantine_[id] = std::move(reason);
+}
+
+std::unique_ptr<MemoryRecordStore> MemoryRecordStore::Clone() const {
+  auto copy = std::make_unique<MemoryRecordStore>();
+  MutexLock lock(mu_);
+  MutexLock copy_lock(copy->mu_);
+  copy->rows_ = rows_;
+  copy->synced_rows_ = synced_rows_;
+  copy->quarantine_ = quarantine_;
+  return copy;
+}
+
+uint64_t MemoryRecordStore::calls() const {
+  MutexLock lock(mu_);
+  return calls_;
+}
+
+std::optional<Record> MemoryRecordStore::Find(const std::string& kind,
+                                              const std::string& key) const {
+  MutexLock lock(mu_);
+  const auto row = rows_.find(RowId(kind, key));
+  if (row == rows_.end()) return std::nullopt;
+  return row->second;
+}
+
+std::vector<Record> MemoryRecordStore::All() const {
+  MutexLock lock(mu_);
+  std::vector<Record> all;
+  for (const auto& [id, record] : rows_) all.push_back(record);
+  return all;
+}
+
+}  // namespace volumed

@@ -1,0 +1,88 @@
+// MemoryRecordStore: a RecordStore in memory that outlives the agents of a test, so that a new
+// agent finds what the one before it wrote, and that fails, ends the agent or loses power on order.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "records/record_store.h"
+
+namespace volumed {
+
+// Threads: any. Blocks: never.
+// A "write" is a Put or a Remove; writes are counted from 1.
+class MemoryRecordStore final : public RecordStore {
+ public:
+  enum class CrashPoint {
+    kBefore,  // the write is not made
+    kAfter,   // the write is made, and its caller never hears of it
+  };
+
+  MemoryRecordStore() = default;
+
+  Status Put(const Record& record, Durability durability) override;
+  Status Remove(const std::string& kind, const std::string& key, Durability durability) override;
+  Result<LoadedRecords> Load(const std::string& kind) override;
+  RecordStoreStats stats() const override;
+
+  // The next `count` writes fail with `error` and change nothing.
+  void FailNext(Error error, int count = 1) EXCLUDES(mu_);
+  // The next Load fails with `error`.
+  void FailNextLoad(Error error) EXCLUDES(mu_);
+
+  // Write number `n`, counted from the making of the store or the last Revive(), throws
+  // SimulatedCrash. From then on the store is inert: every call fails with Unavailable and changes
+  // nothing, so that destructors of the dying agent cannot write.
+  void CrashAtCall(uint64_t n, CrashPoint point) EXCLUDES(mu_);
+  bool crashed() const EXCLUDES(mu_);
+  // Inert without a throw: for a crash that another fake ends the agent with.
+  void Die() EXCLUDES(mu_);
+  // The start of a new agent: no faults, no crash planned, writes counted from 1 again.
+  void Revive() EXCLUDES(mu_);
+
+  // Each row goes back to what its last kPowerLoss write made of it. SQLite would often keep more;
+  // this is all that the contract promises.
+  void PowerLoss() EXCLUDES(mu_);
+  // Sets a row aside, as the real store does with one that it cannot read.
+  void Corrupt(const std::string& kind, const std::string& key, std::string reason)
+      EXCLUDES(mu_);
+  // The same rows; no faults, no counts.
+  std::unique_ptr<MemoryRecordStore> Clone() const EXCLUDES(mu_);
+
+  // Writes since the making of the store or the last Revive().
+  uint64_t calls() const EXCLUDES(mu_);
+  std::optional<Record> Find(const std::string& kind, const std::string& key) const EXCLUDES(mu_);
+  std::vector<Record> All() const EXCLUDES(mu_);
+
+ private:
+  using RowId = std::pair<std::string, std::string>;
+  struct Crash {
+    uint64_t call;
+    CrashPoint point;
+  };
+
+  // Common to both kinds of write. An error: the write is refused. May throw SimulatedCrash.
+  Status BeginWrite(const RowId& id) REQUIRES(mu_);
+  void EndWrite() REQUIRES(mu_);
+
+  mutable Mutex mu_;
+  std::map<RowId, Record> rows_ GUARDED_BY(mu_);
+  std::map<RowId, Record> synced_rows_ GUARDED_BY(mu_);  // what a power loss leaves
+  std::map<RowId, std::string> quarantine_ GUARDED_BY(mu_);
+  RecordStoreStats stats_ GUARDED_BY(mu_);
+  uint64_t calls_ GUARDED_BY(mu_) = 0;
+  bool inert_ GUARDED_BY(mu_) = false;
+  std::optional<Crash> crash_ GUARDED_BY(mu_);
+  std::optional<Error> write_error_ GUARDED_BY(mu_);
+  int write_errors_left_ GUARDED_BY(mu_) = 0;
+  std::optional<Error> load_error_ GUARDED_BY(mu_);
+};
+
+}  // namespace volumed

@@ -1,0 +1,514 @@
+#include "records/sqlite_record_store.h"
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include "unit/records/fault_vfs.h"
+#include "unit/records/temp_directory.h"
+
+namespace volumed {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void WriteAll(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+uint32_t ModeOf(const std::string& path) {
+  struct stat info{};
+  return stat(path.c_str(), &info) == 0 ? info.st_mode & 07777 : 0;
+}
+
+// Changes the file behind the store's back.
+void Edit(const std::string& path, const std::string& sql) {
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+  char* message = nullptr;
+  EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, &message), SQLITE_OK) << message;
+  sqlite3_close(db);
+}
+
+class SqliteRecordStoreTest : public ::testing::Test {
+ protected:
+  std::string Directory() const { return temp_.path() + "/records"; }
+  std::string File() const { return Directory() + "/records.db"; }
+
+  SqliteRecordStoreOptions Options() const {
+    SqliteRecordStoreOptions options;
+    options.directory = Directory();
+    return options;
+  }
+  std::unique_ptr<SqliteRecordStore> Open(const SqliteRecordStoreOptions& options) {
+    auto store = SqliteRecordStore::Open(options);
+    if (!store.ok()) {
+      ADD_FAILURE() << store.error().ToString();
+      return nullptr;
+    }
+    return std::move(store).value();
+  }
+  std::unique_ptr<SqliteRecordStore> Open() { return Open(Options()); }
+  Error OpenError(const SqliteRecordStoreOptions& options) {
+    auto store = SqliteRecordStore::Open(options);
+    if (!store.ok()) return store.error();
+    ADD_FAILURE() << "the store opened";
+    return Error::NotApplied(Code::kUnknown, "");
+  }
+
+  TempDirectory temp_;
+};
+
+const Record kPodA{"pod", "a", 1, std::string("\0bytes\xff", 7)};
+const Record kPodB{"pod", "b", 7, ""};
+const Record kDisk{"disk", "a", 1, "d"};
+
+TEST_F(SqliteRecordStoreTest, WhatWasPutIsThereAfterReopening) {
+  {
+    auto store = Open();
+    EXPECT_TRUE(store->Put(kPodB, Durability::kProcess).ok());
+    EXPECT_TRUE(store->Put(kPodA, Durability::kPowerLoss).ok());
+    EXPECT_TRUE(store->Put(kDisk, Durability::kProcess).ok());
+  }
+  auto store = Open();
+  auto pods = store->Load("pod");
+  ASSERT_TRUE(pods.ok());
+  EXPECT_THAT(pods->records, ElementsAre(kPodA, kPodB));
+  EXPECT_THAT(pods->quarantined, IsEmpty());
+  EXPECT_THAT(store->Load("disk")->records, ElementsAre(kDisk));
+  EXPECT_THAT(store->Load("none")->records, IsEmpty());
+}
+
+TEST_F(SqliteRecordStoreTest, PutReplacesAndRemoveIsIdempotent) {
+  auto store = Open();
+  EXPECT_TRUE(store->Put(kPodA, Durability::kProcess).ok());
+  Record changed = kPodA;
+  changed.version = 2;
+  changed.bytes = std::string(100'000, 'x');
+  EXPECT_TRUE(store->Put(changed, Durability::kProcess).ok());
+  EXPECT_THAT(store->Load("pod")->records, ElementsAre(changed));
+  EXPECT_TRUE(store->Remove("pod", "a", Durability::kProcess).ok());
+  EXPECT_TRUE(store->Remove("pod", "a", Durability::kPowerLoss).ok());
+  EXPECT_THAT(store->Load("pod")->records, IsEmpty());
+
+  const RecordStoreStats stats = store->stats();
+  EXPECT_EQ(stats.puts, 2u);
+  EXPECT_EQ(stats.removes, 2u);
+  EXPECT_EQ(stats.commits, 4u);
+  EXPECT_EQ(stats.failures, 0u);
+}
+
+TEST_F(SqliteRecordStoreTest, RecordWithoutKindOrKeyIsRefused) {
+  auto store = Open();
+  EXPECT_EQ(store->Put({"", "k", 1, ""}, Durability::kProcess).error().code(),
+            Code::kInvalidArgument);
+  EXPECT_EQ(store->Put({"k", "", 1, ""}, Durability::kProcess).error().code(),
+            Code::kInvalidArgument);
+  EXPECT_EQ(store->stats().failures, 2u);
+}
+
+TEST_F(SqliteRecordStoreTest, OnlyRootMayLook) {
+  auto store = Open();
+  EXPECT_TRUE(store->Put(kPodA, Durability::kPowerLoss).ok());
+  EXPECT_EQ(ModeOf(Directory()), 0700u);
+  EXPECT_EQ(ModeOf(File()), 0600u);
+  EXPECT_EQ(ModeOf(File() + "-wal"), 0600u);
+  EXPECT_EQ(ModeOf(Directory() + "/records.ballast"), 0600u);
+}
+
+TEST_F(SqliteRecordStoreTest, WiderModesAreTightened) {
+  { auto store = Open(); }
+  ASSERT_EQ(chmod(Directory().c_str(), 0755), 0);
+  ASSERT_EQ(chmod(File().c_str(), 0644), 0);
+  auto store = Open();
+  EXPECT_EQ(ModeOf(Directory()), 0700u);
+  EXPECT_EQ(ModeOf(File()), 0600u);
+}
+
+TEST_F(SqliteRecordStoreTest, OnlyOneUserAtATime) {
+  auto store = Open();
+  const Error error = OpenError(Options());
+  EXPECT_EQ(error.code(), Code::kFailedPrecondition);
+  EXPECT_THAT(error.message(), HasSubstr("used by another process"));
+
+  // The sqlite3 shell takes no directory lock, and is kept out all the same.
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(File().c_str(), &db), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(db, "SELECT * FROM records", nullptr, nullptr, nullptr), SQLITE_BUSY);
+  sqlite3_close(db);
+}
+
+TEST_F(SqliteRecordStoreTest, ClosedStoreRefusesAndFreesTheFile) {
+  auto store = Open();
+  store->Close();
+  store->Close();
+  const Status status = store->Put(kPodA, Durability::kProcess);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code(), Code::kUnavailable);
+  EXPECT_FALSE(status.error().maybe_applied());
+  EXPECT_FALSE(store->Load("pod").ok());
+  EXPECT_NE(Open(), nullptr);
+}
+
+// ---- durability ---------------------------------------------------------------------------------
+
+TEST_F(SqliteRecordStoreTest, OnlyPowerLossRecordsAreSynced) {
+  FaultVfs vfs;
+  SqliteRecordStoreOptions options = Options();
+  options.vfs = vfs.name();
+  auto store = Open(options);
+  EXPECT_TRUE(store->Put(kPodA, Durability::kPowerLoss).ok());
+  const int before = vfs.syncs;
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(store->Put({"pod", std::to_string(i), 1, "x"}, Durability::kProcess).ok());
+  }
+  EXPECT_EQ(vfs.syncs, before);
+  EXPECT_TRUE(store->Put(kPodB, Durability::kPowerLoss).ok());
+  EXPECT_EQ(vfs.syncs, before + 1);
+}
+
+// The child tells after each Put what it was told; whatever arrived here must be in the file.
+void PutUntilKilled(const SqliteRecordStoreOptions& options, int pipe_fd) {
+  auto store = SqliteRecordStore::Open(options);
+  if (!store.ok()) _exit(3);
+  std::vector<std::thread> threads;
+  for (uint32_t thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (uint32_t i = 0;; ++i) {
+        const Durability durability = i % 16 == 0 ? Durability::kPowerLoss : Durability::kProcess;
+        const Record record{"t" + std::to_string(thread), "key", i, std::string(200, 'x')};
+        if (!(*store)->Put(record, durability).ok()) _exit(4);
+        const uint32_t told[2] = {thread, i};
+        if (write(pipe_fd, told, sizeof(told)) != sizeof(told)) _exit(5);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(SqliteRecordStoreTest, KilledInTheMiddleOfPutsItLosesNothingAcknowledged) {
+  std::map<uint32_t, uint32_t> told;
+  for (int round = 0; round < 5; ++round) {
+    int fds[2];
+    ASSERT_EQ(pipe(fds), 0);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      close(fds[0]);
+      PutUntilKilled(Options(), fds[1]);
+      _exit(6);
+    }
+    close(fds[1]);
+    uint32_t message[2];
+    int count = 0;
+    while (read(fds[0], message, sizeof(message)) == sizeof(message)) {
+      told[message[0]] = message[1];
+      if (++count == 500 + 137 * round) kill(child, SIGKILL);
+    }
+    close(fds[0]);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "child ended by itself: " << WEXITSTATUS(status);
+
+    auto store = Open();
+    ASSERT_NE(store, nullptr);
+    for (const auto& [thread, last] : told) {
+      auto loaded = store->Load("t" + std::to_string(thread));
+      ASSERT_TRUE(loaded.ok());
+      ASSERT_THAT(loaded->records, SizeIs(1));
+      EXPECT_THAT(loaded->quarantined, IsEmpty());
+      // The one after may have been made, and its caller not told.
+      EXPECT_GE(loaded->records[0].version, last);
+      EXPECT_LE(loaded->records[0].version, last + 1);
+    }
+    store->Close();
+  }
+}
+
+TEST_F(SqliteRecordStoreTest, ConcurrentCallersShareCommits) {
+  FaultVfs vfs;
+  SqliteRecordStoreOptions options = Options();
+  options.vfs = vfs.name();
+  auto store = Open(options);
+  constexpr int kThreads = 8;
+  constexpr int kPuts = 100;
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kPuts; ++i) {
+        const Record record{"k", std::to_string(t) + "-" + std::to_string(i), 1, "x"};
+        if (!store->Put(record, Durability::kPowerLoss).ok()) ++failures;
+        if (i % 10 == 0 && !store->Load("other").ok()) ++failures;
+        if (i % 2 == 0 && !store->Remove("k", record.key, Durability::kProcess).ok()) ++failures;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures, 0);
+  EXPECT_THAT(store->Load("k")->records, SizeIs(kThreads * kPuts / 2));
+  const RecordStoreStats stats = store->stats();
+  EXPECT_EQ(stats.puts, uint64_t{kThreads * kPuts});
+  EXPECT_LT(stats.commits, stats.puts + stats.removes);
+}
+
+TEST_F(SqliteRecordStoreTest, LogIsWrittenBackWhenItHasGrown) {
+  auto store = Open();
+  for (int i = 0; i < 3000; ++i) {
+    ASSERT_TRUE(store->Put({"k", "same", 1, std::string(8000, 'x')}, Durability::kProcess).ok());
+  }
+  EXPECT_LT(std::filesystem::file_size(File() + "-wal"), 10u << 20);
+}
+
+// ---- failures of the disk -----------------------------------------------------------------------
+
+TEST_F(SqliteRecordStoreTest, FailedSyncIsRepairedAndNotApplied) {
+  FaultVfs vfs;
+  SqliteRecordStoreOptions options = Options();
+  options.vfs = vfs.name();
+  {
+    auto store = Open(options);
+    ASSERT_TRUE(store->Put(kPodA, Durability::kPowerLoss).ok());
+    vfs.failing_syncs = 1;
+    const Status status = store->Put(kPodB, Durability::kPowerLoss);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().code(), Code::kUnavailable);
+    EXPECT_FALSE(status.error().maybe_applied()) << status.error().ToString();
+    EXPECT_EQ(std::filesystem::file_size(File() + "-wal"), 0u) << "the commit mark is cut off";
+    EXPECT_TRUE(store->Put(kDisk, Durability::kPowerLoss).ok());
+    EXPECT_THAT(store->Load("pod")->records, ElementsAre(kPodA));
+  }
+  auto store = Open();
+  EXPECT_THAT(store->Load("pod")->records, ElementsAre(kPodA));
+  EXPECT_THAT(store->Load("disk")->records, ElementsAre(kDisk));
+}
+
+TEST_F(SqliteRecordStoreTest, OutcomeIsMaybeAppliedOnlyWhileTheRepairFailsToo) {
+  FaultVfs vfs;
+  SqliteRecordStoreOptions options = Options();
+  options.vfs = vfs.name();
+  auto store = Open(options);
+  ASSERT_TRUE(store->Put(kPodA, Durability::kPowerLoss).ok());
+  vfs.failing_syncs = 1000;
+  const Status first = store->Put(kPodB, Durability::kPowerLoss);
+  ASSERT_FALSE(first.ok());
+  EXPECT_TRUE(first.error().maybe_applied()) << first.error().ToString();
+  // Nothing is tried on top of a doubtful log, not even what needs no sync.
+  const Status second = store->Put(kDisk, Durability::kProcess);
+  ASSERT_FALSE(second.ok());
+  EXPECT_FALSE(second.error().maybe_applied());
+  EXPECT_THAT(second.error().message(), HasSubstr("after a failed write"));
+  vfs.failing_syncs = 0;
+  EXPECT_TRUE(store->Put(kDisk, Durability::kProcess).ok());
+  EXPECT_THAT(store->Load("pod")->records, ElementsAre(kPodA));
+}
+
+TEST_F(SqliteRecordStoreTest, FailingWritesChangeNothing) {
+  FaultVfs vfs;
+  SqliteRecordStoreOptions options = Options();
+  options.vfs = vfs.name();
+  auto store = Open(options);
+  ASSERT_TRUE(store->Put(kPodA, Durability::kPowerLoss).ok());
+  vfs.failing_writes = true;
+  EXPECT_EQ(store->Put(kPodB, Durability::kProcess).error().code(), Code::kUnavailable);
+  EXPECT_FALSE(store->Remove("pod", "a", Durability::kPowerLoss).ok());
+  EXPECT_THAT(store->Load("pod")->records, ElementsAre(kPodA));
+  vfs.failing_writes = false;
+  EXPECT_TRUE(store->Put(kPodB, Durability::kProcess).ok());
+  EXPECT_THAT(store->Load("pod")->records, ElementsAre(kPodA, kPodB));
+}
+
+TEST_F(SqliteRecordStoreTest, FullDiskSpendsTheBallastAndRefusesNewRowsOnly) {
+  FaultVfs vfs;
+  SqliteRecordStoreOptions options = Options();
+  options.vfs = vfs.name();
+  auto store = Open(options);
+  ASSERT_TRUE(store->Put(kPodA, Durability::kProcess).ok());
+  EXPECT_FALSE(store->on_ballast());
+  vfs.no_space = true;
+  const Status status = store->Put(kPodB, Durability::kProcess);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code(), Code::kResourceExhausted);
+  EXPECT_FALSE(status.error().maybe_applied());
+  EXPECT_THAT(status.error().message(), HasSubstr("record pod/b is refused"));
+  EXPECT_TRUE(store->on_ballast());
+  EXPECT_EQ(std::filesystem::file_size(Directory() + "/records.ballast"), 0u);
+  vfs.no_space = false;
+  EXPECT_TRUE(store->Remove("pod", "a", Durability::kProcess).ok());
+  EXPECT_FALSE(store->on_ballast()) << "there is room again";
+  EXPECT_TRUE(store->Put(kPodB, Durability::kProcess).ok());
+}
+
+// ---- what is refused, and what is set aside -----------------------------------------------------
+
+TEST_F(SqliteRecordStoreTest, DamagedRowIsSetAsideAndStaysReported) {
+  {
+    auto store = Open();
+    ASSERT_TRUE(store->Put(kPodA, Durability::kProcess).ok());
+    ASSERT_TRUE(store->Put(kPodB, Durability::kProcess).ok());
+    ASSERT_TRUE(store->Put({"pod", "c", 1, "c"}, Durability::kProcess).ok());
+  }
+  Edit(File(), "UPDATE records SET bytes=x'00' WHERE key='a';"
+               "UPDATE records SET version=version+1 WHERE key='c';");
+  for (int run = 0; run < 2; ++run) {
+    auto store = Open();
+    auto loaded = store->Load("pod");
+    ASSERT_TRUE(loaded.ok());
+    EXPECT_THAT(loaded->records, ElementsAre(kPodB));
+    ASSERT_THAT(loaded->quarantined, SizeIs(2));
+    EXPECT_EQ(loaded->quarantined[0].key, "a");
+    EXPECT_EQ(loaded->quarantined[1].key, "c");
+    EXPECT_EQ(loaded->quarantined[0].reason, "its checksum is wrong");
+    EXPECT_EQ(store->stats().quarantined, 2u);
+    EXPECT_THAT(store->Load("disk")->quarantined, IsEmpty());
+
+    const Status put = store->Put(kPodA, Durability::kProcess);
+    ASSERT_FALSE(put.ok());
+    EXPECT_EQ(put.error().code(), Code::kFailedPrecondition);
+    EXPECT_TRUE(store->Remove("pod", "a", Durability::kProcess).ok());
+  }
+  // Nothing of the bad row is lost: a human may still read it.
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(File().c_str(), &db), SQLITE_OK);
+  sqlite3_stmt* count = nullptr;
+  sqlite3_prepare_v2(db, "SELECT count(*) FROM quarantine WHERE bytes IN (x'00', x'63')", -1,
+                     &count, nullptr);
+  EXPECT_EQ(sqlite3_step(count), SQLITE_ROW);
+  EXPECT_EQ(sqlite3_column_int(count, 0), 2);
+  sqlite3_finalize(count);
+  sqlite3_close(db);
+}
+
+TEST_F(SqliteRecordStoreTest, RowMovedToAnotherKeyIsSetAside) {
+  {
+    auto store = Open();
+    ASSERT_TRUE(store->Put(kPodA, Durability::kProcess).ok());
+  }
+  Edit(File(), "UPDATE records SET key='z';");
+  auto store = Open();
+  EXPECT_THAT(store->Load("pod")->records, IsEmpty());
+  ASSERT_THAT(store->Load("pod")->quarantined, SizeIs(1));
+  EXPECT_EQ(store->Load("pod")->quarantined[0].key, "z");
+}
+
+TEST_F(SqliteRecordStoreTest, NewerSchemaIsRefusedNamingBothVersions) {
+  { auto store = Open(); }
+  Edit(File(), "PRAGMA user_version=9;");
+  const std::string before = ReadAll(File());
+  const Error error = OpenError(Options());
+  EXPECT_EQ(error.code(), Code::kFailedPrecondition);
+  EXPECT_THAT(error.message(), HasSubstr("schema version 9"));
+  EXPECT_THAT(error.message(), HasSubstr("versions 1 to 1"));
+  EXPECT_EQ(ReadAll(File()), before);
+}
+
+TEST_F(SqliteRecordStoreTest, OlderSchemaIsMigratedInOrder) {
+  {
+    auto store = Open();
+    ASSERT_TRUE(store->Put(kPodA, Durability::kProcess).ok());
+  }
+  SqliteRecordStoreOptions options = Options();
+  options.migrations = {"CREATE TABLE extra(a INTEGER)", "INSERT INTO extra VALUES(1)"};
+  {
+    auto store = Open(options);
+    ASSERT_NE(store, nullptr);
+    EXPECT_THAT(store->Load("pod")->records, ElementsAre(kPodA));
+  }
+  EXPECT_NE(Open(options), nullptr) << "a second start migrates nothing";
+  EXPECT_THAT(OpenError(Options()).message(), HasSubstr("schema version 3"));
+}
+
+TEST_F(SqliteRecordStoreTest, FailedMigrationLeavesTheOldSchema) {
+  {
+    auto store = Open();
+    ASSERT_TRUE(store->Put(kPodA, Durability::kProcess).ok());
+  }
+  SqliteRecordStoreOptions options = Options();
+  options.migrations = {"CREATE TABLE extra(a INTEGER); DELETE FROM records; SELECT nonsense"};
+  EXPECT_THAT(OpenError(options).message(), HasSubstr("to schema version 2"));
+  auto store = Open();
+  ASSERT_NE(store, nullptr);
+  EXPECT_THAT(store->Load("pod")->records, ElementsAre(kPodA));
+}
+
+TEST_F(SqliteRecordStoreTest, FilesThatAreNotOursAreRefusedAndLeftAlone) {
+  ASSERT_TRUE(std::filesystem::create_directory(Directory()));
+  const struct {
+    std::string bytes;
+    std::string message;
+  } cases[] = {
+      {std::string(5000, 'x'), "cannot be read as a database"},
+      {"", "is empty"},
+  };
+  for (const auto& c : cases) {
+    WriteAll(File(), c.bytes);
+    const Error error = OpenError(Options());
+    EXPECT_EQ(error.code(), Code::kDataLoss);
+    EXPECT_THAT(error.message(), HasSubstr(c.message));
+    EXPECT_THAT(error.message(), HasSubstr(File()));
+    EXPECT_EQ(ReadAll(File()), c.bytes);
+  }
+  std::filesystem::remove(File());
+  Edit(File(), "CREATE TABLE mine(a); INSERT INTO mine VALUES(1);");
+  EXPECT_THAT(OpenError(Options()).message(), HasSubstr("database of another program"));
+  std::filesystem::remove(File());
+  std::filesystem::create_symlink("/dev/null", File());
+  EXPECT_THAT(OpenError(Options()).message(), HasSubstr("not a regular file"));
+}
+
+TEST_F(SqliteRecordStoreTest, DamagedFileIsRefused) {
+  {
+    auto store = Open();
+    for (int i = 0; i < 200; ++i) {
+      ASSERT_TRUE(store->Put({"k", std::to_string(i), 1, std::string(500, 'x')},
+                             Durability::kProcess).ok());
+    }
+  }
+  std::string bytes = ReadAll(File());
+  ASSERT_GT(bytes.size(), 40'000u);
+  for (size_t i = 3 * 4096; i < 8 * 4096; ++i) bytes[i] = static_cast<char>(0xee);
+  WriteAll(File(), bytes);
+  const Error error = OpenError(Options());
+  EXPECT_EQ(error.code(), Code::kDataLoss) << error.ToString();
+  EXPECT_THAT(error.message(), HasSubstr("is damaged"));
+  EXPECT_EQ(ReadAll(File()), bytes);
+}
+
+TEST_F(SqliteRecordStoreTest, MissingFileWithALogIsRefused) {
+  ASSERT_TRUE(std::filesystem::create_directory(Directory()));
+  WriteAll(File() + "-wal", "frames");
+  const Error error = OpenError(Options());
+  EXPECT_EQ(error.code(), Code::kDataLoss);
+  EXPECT_THAT(error.message(), HasSubstr("records.db is missing, but its log"));
+}
+
+TEST_F(SqliteRecordStoreTest, InterruptedFirstStartIsStartedAgain) {
+  ASSERT_TRUE(std::filesystem::create_directory(Directory()));
+  WriteAll(File() + ".new", "half");
+  auto store = Open();
+  ASSERT_NE(store, nullptr);
+  EXPECT_FALSE(std::filesystem::exists(File() + ".new"));
+}
+
+}  // namespace
+}  // namespace volumed
