@@ -160,7 +160,7 @@ grpc::ServerUnaryReactor* ControlService::GetPods(grpc::CallbackServerContext* c
           pod.uid.str() != request->name()) {
         continue;
       }
-      EncodePod(pod, response->add_pods());
+      EncodePod(pod, backend_.events.Snapshot(pod.uid), response->add_pods());
     }
     return OkStatus();
   });
@@ -168,39 +168,34 @@ grpc::ServerUnaryReactor* ControlService::GetPods(grpc::CallbackServerContext* c
 
 grpc::ServerWriteReactor<v1::WaitResponse>* ControlService::Wait(
     grpc::CallbackServerContext* /*context*/, const v1::WaitRequest* request) {
-  return PodWaiter::Start(backend_.scheduler, backend_.manager, *request);
+  return PodWaiter::Start(backend_.scheduler, backend_.manager, backend_.events, *request);
 }
 
 grpc::ServerUnaryReactor* ControlService::Hold(grpc::CallbackServerContext* context,
                                                const v1::HoldRequest* request,
                                                v1::HoldResponse* /*response*/) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  if (Refuse(reactor, PeerRole::kOperate)) return reactor;
-  backend_.scheduler.Post([this, reactor, request] {
-    const Result<PodUid> pod = FindPodUid(backend_.manager, request->pod());
-    if (!pod.ok()) {
-      reactor->Finish(ToGrpcStatus(pod.error()));
-      return;
-    }
-    backend_.manager.Hold({*pod, request->pid(), request->cgroup()},
-                          [reactor](const Status& status) { reactor->Finish(ToGrpcStatus(status)); });
-  });
-  return reactor;
+  return ChangeHold(context, *request, &VolumeManager::Hold);
 }
 
 grpc::ServerUnaryReactor* ControlService::ReleaseHold(grpc::CallbackServerContext* context,
                                                       const v1::HoldRequest* request,
                                                       v1::HoldResponse* /*response*/) {
+  return ChangeHold(context, *request, &VolumeManager::ReleaseHold);
+}
+
+grpc::ServerUnaryReactor* ControlService::ChangeHold(
+    grpc::CallbackServerContext* context, const v1::HoldRequest& request,
+    void (VolumeManager::*change)(HoldRequest, std::function<void(Status)>)) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   if (Refuse(reactor, PeerRole::kOperate)) return reactor;
-  backend_.scheduler.Post([this, reactor, request] {
-    const Result<PodUid> pod = FindPodUid(backend_.manager, request->pod());
+  backend_.scheduler.Post([this, reactor, request, change] {
+    const Result<PodUid> pod = FindPodUid(backend_.manager, request.pod());
     if (!pod.ok()) {
       reactor->Finish(ToGrpcStatus(pod.error()));
       return;
     }
-    backend_.manager.ReleaseHold(
-        {*pod, request->pid(), request->cgroup()},
+    (backend_.manager.*change)(
+        {*pod, request.pid(), request.cgroup()},
         [reactor](const Status& status) { reactor->Finish(ToGrpcStatus(status)); });
   });
   return reactor;

@@ -15,6 +15,7 @@
 #include "kube/object_catalog.h"
 #include "kube/object_directory.h"
 #include "os/kernel.h"
+#include "volumehost/event_log.h"
 #include "volumemanager/volume_manager.h"
 
 namespace volumed {
@@ -27,6 +28,7 @@ struct ControlBackend {
   ObjectCatalog& catalog;
   ObjectDirectory& directory;
   VolumeManager& manager;
+  const EventLog& events;
   KernelFeatures features;
   std::function<Status(const std::string& source)> forget_source;
   std::function<v1::GetStatusResponse()> status;
@@ -75,6 +77,9 @@ class ControlService final : public v1::VolumeAgent::CallbackService {
   // Runs `work` on the control thread and finishes the call with its status.
   grpc::ServerUnaryReactor* OnControl(grpc::CallbackServerContext* context, PeerRole needed,
                                       std::function<Status()> work);
+  grpc::ServerUnaryReactor* ChangeHold(
+      grpc::CallbackServerContext* context, const v1::HoldRequest& request,
+      void (VolumeManager::*change)(HoldRequest, std::function<void(Status)>));
   bool Refuse(grpc::ServerUnaryReactor* reactor, PeerRole needed) const;
 
   ControlBackend& backend_;

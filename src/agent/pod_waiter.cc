@@ -7,8 +7,9 @@ namespace volumed {
 
 grpc::ServerWriteReactor<v1::WaitResponse>* PodWaiter::Start(Scheduler& scheduler,
                                                              VolumeManager& manager,
+                                                             const EventLog& events,
                                                              v1::WaitRequest request) {
-  std::shared_ptr<PodWaiter> waiter(new PodWaiter(scheduler, manager, std::move(request)));
+  std::shared_ptr<PodWaiter> waiter(new PodWaiter(scheduler, manager, events, std::move(request)));
   waiter->self_ = waiter;
   scheduler.Post([waiter] { waiter->Begin(); });
   return waiter.get();
@@ -44,7 +45,7 @@ void PodWaiter::Send() {
   }
   response_.Clear();
   const std::optional<PodView> view = pod_ ? manager_.FindPod(*pod_) : std::nullopt;
-  if (view) EncodePod(*view, response_.mutable_pod());
+  if (view) EncodePod(*view, events_.Snapshot(view->uid), response_.mutable_pod());
   response_.set_met(request_.for_() == "gone" ? !view : view && view->phase == "Ready");
   dirty_ = false;
   writing_ = true;

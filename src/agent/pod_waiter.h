@@ -10,6 +10,7 @@
 #include "agent.pb.h"
 #include "base/ids.h"
 #include "base/scheduler.h"
+#include "volumehost/event_log.h"
 #include "volumemanager/volume_manager.h"
 
 namespace volumed {
@@ -21,6 +22,7 @@ class PodWaiter final : public grpc::ServerWriteReactor<v1::WaitResponse>,
  public:
   static grpc::ServerWriteReactor<v1::WaitResponse>* Start(Scheduler& scheduler,
                                                            VolumeManager& manager,
+                                                           const EventLog& events,
                                                            v1::WaitRequest request);
 
   void OnWriteDone(bool ok) override;
@@ -28,8 +30,9 @@ class PodWaiter final : public grpc::ServerWriteReactor<v1::WaitResponse>,
   void OnDone() override;
 
  private:
-  PodWaiter(Scheduler& scheduler, VolumeManager& manager, v1::WaitRequest request)
-      : scheduler_(scheduler), manager_(manager), request_(std::move(request)) {}
+  PodWaiter(Scheduler& scheduler, VolumeManager& manager, const EventLog& events,
+            v1::WaitRequest request)
+      : scheduler_(scheduler), manager_(manager), events_(events), request_(std::move(request)) {}
 
   void Begin();
   void Changed(const PodUid& pod);
@@ -38,6 +41,7 @@ class PodWaiter final : public grpc::ServerWriteReactor<v1::WaitResponse>,
 
   Scheduler& scheduler_;
   VolumeManager& manager_;
+  const EventLog& events_;
   const v1::WaitRequest request_;
 
   std::shared_ptr<PodWaiter> self_;  // while gRPC may call

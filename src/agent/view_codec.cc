@@ -49,7 +49,7 @@ void EncodeVolume(const VolumeView& view, v1::Volume* out) {
 
 }  // namespace
 
-void EncodePod(const PodView& view, v1::Pod* out) {
+void EncodePod(const PodView& view, const std::vector<PodEvent>& events, v1::Pod* out) {
   out->set_uid(view.uid.str());
   out->set_namespace_(view.ns);
   out->set_name(view.name);
@@ -59,12 +59,12 @@ void EncodePod(const PodView& view, v1::Pod* out) {
   for (const std::string& holder : view.held_by) out->add_held_by(holder);
   for (const VolumeView& volume : view.volumes) EncodeVolume(volume, out->add_volumes());
   for (const ProblemView& problem : view.problems) EncodeProblemView(problem, out->add_problems());
-  for (const EventView& event : view.events) {
+  for (const PodEvent& event : events) {
     v1::Event* encoded = out->add_events();
     encoded->set_first_unix_ms(event.first_unix_ms);
     encoded->set_last_unix_ms(event.last_unix_ms);
     encoded->set_count(event.count);
-    encoded->set_type(event.type);
+    encoded->set_type(std::string(EventTypeName(event.type)));
     encoded->set_reason(event.reason);
     encoded->set_message(event.message);
   }

@@ -20,9 +20,9 @@ namespace volumed {
 
 // What a watchdog needs to know of a loop.
 struct LoopHealth {
-  Duration longest_task{};   // since the last TakeHealth()
-  Duration current_task{};   // how long the task that runs now has been running; zero if none
-  uint64_t tasks_run = 0;    // tasks, timers and callbacks, since the start
+  Duration longest_task{};  // since the last TakeHealth()
+  Duration current_task{};  // how long the task that runs now has been running; zero if none
+  uint64_t tasks_run = 0;   // tasks, timers and callbacks, since the start
 };
 
 // Threads: as each method says; "loop thread" is the one in Run(), or any one before Run().

@@ -104,7 +104,9 @@ Status Executor::StartThreads() {
       MutexLock lock(state_->mu);
       --state_->threads;
       --state_->starting;
-      return Error::FromErrno(failed, "start an executor thread", Outcome::kMaybeApplied);
+      // pthread_create says EAGAIN for want of memory, address space or process numbers alike.
+      return Error::FromParts(Code::kResourceExhausted, Outcome::kMaybeApplied, failed,
+                              "start an executor thread: " + ErrnoName(failed));
     }
     static_cast<void>(share.release());
   }

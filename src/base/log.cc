@@ -20,10 +20,14 @@ constexpr size_t kMaxValueBytes = 8 * 1024;
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug: return spdlog::level::debug;
-    case LogLevel::kInfo: return spdlog::level::info;
-    case LogLevel::kWarning: return spdlog::level::warn;
-    case LogLevel::kError: return spdlog::level::err;
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
   }
   return spdlog::level::err;
 }
@@ -31,10 +35,14 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
 // Source: sd-daemon(3), SD_ERR and its kin.
 std::string_view JournalPrefix(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug: return "<7>";
-    case LogLevel::kInfo: return "<6>";
-    case LogLevel::kWarning: return "<4>";
-    case LogLevel::kError: return "<3>";
+    case LogLevel::kDebug:
+      return "<7>";
+    case LogLevel::kInfo:
+      return "<6>";
+    case LogLevel::kWarning:
+      return "<4>";
+    case LogLevel::kError:
+      return "<3>";
   }
   return "<3>";
 }
@@ -66,8 +74,8 @@ spdlog::sink_ptr MakeSink(const LogOptions& options) {
     case LogOptions::Target::kJournal:
       return std::make_shared<spdlog::sinks::stderr_sink_mt>();
     case LogOptions::Target::kCallback:
-      return std::make_shared<CallbackSink>(
-          options.callback ? options.callback : [](LogLevel, std::string_view) {});
+      return std::make_shared<CallbackSink>(options.callback ? options.callback
+                                                             : [](LogLevel, std::string_view) {});
   }
   return nullptr;
 }
@@ -109,12 +117,23 @@ size_t AppendEscaped(std::string& out, std::string_view rest) {
   const char c = rest[0];
   const auto byte = static_cast<unsigned char>(c);
   switch (c) {
-    case '"': out += "\\\""; return 1;
-    case '\\': out += "\\\\"; return 1;
-    case '\n': out += "\\n"; return 1;
-    case '\r': out += "\\r"; return 1;
-    case '\t': out += "\\t"; return 1;
-    default: break;
+    case '"':
+      out += "\\\"";
+      return 1;
+    case '\\':
+      out += "\\\\";
+      return 1;
+    case '\n':
+      out += "\\n";
+      return 1;
+    case '\r':
+      out += "\\r";
+      return 1;
+    case '\t':
+      out += "\\t";
+      return 1;
+    default:
+      break;
   }
   if (byte >= 0x20 && byte < 0x7f) {
     out += c;
@@ -145,10 +164,14 @@ bool NeedsQuotes(std::string_view value) {
 
 std::string_view LogLevelName(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug: return "debug";
-    case LogLevel::kInfo: return "info";
-    case LogLevel::kWarning: return "warning";
-    case LogLevel::kError: return "error";
+    case LogLevel::kDebug:
+      return "debug";
+    case LogLevel::kInfo:
+      return "info";
+    case LogLevel::kWarning:
+      return "warning";
+    case LogLevel::kError:
+      return "error";
   }
   return "invalid";
 }
@@ -158,9 +181,8 @@ Result<LogLevel> ParseLogLevel(std::string_view name) {
        {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarning, LogLevel::kError}) {
     if (name == LogLevelName(level)) return level;
   }
-  return Error::NotApplied(Code::kInvalidArgument,
-                           "log level " + QuoteLogValue(name) +
-                               ": must be debug, info, warning or error");
+  return Error::NotApplied(Code::kInvalidArgument, "log level " + QuoteLogValue(name) +
+                                                       ": must be debug, info, warning or error");
 }
 
 std::string QuoteLogValue(std::string_view value) {

@@ -45,8 +45,8 @@ struct LogField {
   template <std::same_as<bool> T>
   LogField(std::string_view k, T v) : key(k), value(v ? "true" : "false") {}
   template <std::integral T>
-    requires(!std::same_as<T, bool>)
-  LogField(std::string_view k, T v) : key(k), value(std::to_string(v)) {}
+  requires(!std::same_as<T, bool>) LogField(std::string_view k, T v)
+      : key(k), value(std::to_string(v)) {}
 };
 
 struct LogOptions {

@@ -8,22 +8,38 @@ namespace volumed {
 
 std::string_view CodeName(Code code) {
   switch (code) {
-    case Code::kCancelled: return "Cancelled";
-    case Code::kUnknown: return "Unknown";
-    case Code::kInvalidArgument: return "InvalidArgument";
-    case Code::kDeadlineExceeded: return "DeadlineExceeded";
-    case Code::kNotFound: return "NotFound";
-    case Code::kAlreadyExists: return "AlreadyExists";
-    case Code::kPermissionDenied: return "PermissionDenied";
-    case Code::kResourceExhausted: return "ResourceExhausted";
-    case Code::kFailedPrecondition: return "FailedPrecondition";
-    case Code::kAborted: return "Aborted";
-    case Code::kOutOfRange: return "OutOfRange";
-    case Code::kUnimplemented: return "Unimplemented";
-    case Code::kInternal: return "Internal";
-    case Code::kUnavailable: return "Unavailable";
-    case Code::kDataLoss: return "DataLoss";
-    case Code::kUnauthenticated: return "Unauthenticated";
+    case Code::kCancelled:
+      return "Cancelled";
+    case Code::kUnknown:
+      return "Unknown";
+    case Code::kInvalidArgument:
+      return "InvalidArgument";
+    case Code::kDeadlineExceeded:
+      return "DeadlineExceeded";
+    case Code::kNotFound:
+      return "NotFound";
+    case Code::kAlreadyExists:
+      return "AlreadyExists";
+    case Code::kPermissionDenied:
+      return "PermissionDenied";
+    case Code::kResourceExhausted:
+      return "ResourceExhausted";
+    case Code::kFailedPrecondition:
+      return "FailedPrecondition";
+    case Code::kAborted:
+      return "Aborted";
+    case Code::kOutOfRange:
+      return "OutOfRange";
+    case Code::kUnimplemented:
+      return "Unimplemented";
+    case Code::kInternal:
+      return "Internal";
+    case Code::kUnavailable:
+      return "Unavailable";
+    case Code::kDataLoss:
+      return "DataLoss";
+    case Code::kUnauthenticated:
+      return "Unauthenticated";
   }
   // A number that came over the wire by a cast.
   return "InvalidCode";
@@ -31,8 +47,10 @@ std::string_view CodeName(Code code) {
 
 std::string_view OutcomeName(Outcome outcome) {
   switch (outcome) {
-    case Outcome::kNotApplied: return "not applied";
-    case Outcome::kMaybeApplied: return "maybe applied";
+    case Outcome::kNotApplied:
+      return "not applied";
+    case Outcome::kMaybeApplied:
+      return "maybe applied";
   }
   return "invalid outcome";
 }

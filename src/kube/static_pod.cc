@@ -1,24 +1,25 @@
 #include "kube/static_pod.h"
 
-#include <openssl/evp.h>
+#include <openssl/sha.h>
 
 #include <array>
 #include <cctype>
 #include <string>
+#include <utility>
 
 #include "kube/decode.h"
+#include "kube/field_rules.h"
 
 namespace volumed {
 namespace {
 
-// MD5 because it is the shape of kubelet's uid, 32 hex digits; nothing here needs it to be strong.
-std::string Md5Hex(const std::string& text) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int size = 0;
-  EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_md5(), nullptr);
+// 32 hex digits, the shape of kubelet's uid. Not MD5: a host in FIPS mode does not have it.
+std::string HalfSha256Hex(const std::string& text) {
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
   constexpr char kDigits[] = "0123456789abcdef";
   std::string hex;
-  for (unsigned int i = 0; i < size; ++i) {
+  for (size_t i = 0; i < digest.size() / 2; ++i) {
     hex += kDigits[digest[i] >> 4];
     hex += kDigits[digest[i] & 15];
   }
@@ -27,8 +28,16 @@ std::string Md5Hex(const std::string& text) {
 
 }  // namespace
 
-void ApplyStaticPodDefaults(const NodeName& node_name, std::string_view file, Pod& pod) {
-  if (!pod.metadata.uid.empty()) return;
+Status ApplyStaticPodDefaults(const NodeName& node_name, std::string_view file, Pod& pod) {
+  if (!pod.metadata.uid.empty()) return OkStatus();
+  std::string name = pod.metadata.name + '-';
+  for (const char c : node_name.str()) {
+    name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  if (const auto reason = kDnsSubdomain.broken(name)) {
+    return Error::NotApplied(Code::kInvalidArgument,
+                             "the pod's name with the node's name behind it: " + *reason);
+  }
   const std::string json = EncodeObjectJson(Object(pod));
   // A separator that is in none of the parts keeps two different triples apart.
   std::string text = "host:" + node_name.str();
@@ -36,14 +45,12 @@ void ApplyStaticPodDefaults(const NodeName& node_name, std::string_view file, Po
   text += "file:" + std::string(file);
   text += '\0';
   text += json;
-  pod.metadata.uid = Md5Hex(text);
-  pod.metadata.name += '-';
-  for (const char c : node_name.str()) {
-    pod.metadata.name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
+  pod.metadata.uid = HalfSha256Hex(text);
+  pod.metadata.name = std::move(name);
   pod.spec.node_name = node_name.str();
   pod.metadata.annotations[std::string(kConfigHashAnnotation)] = pod.metadata.uid;
   pod.metadata.annotations[std::string(kConfigSourceAnnotation)] = "file";
+  return OkStatus();
 }
 
 }  // namespace volumed

@@ -35,6 +35,9 @@ Error NewNotImplementedError(std::string_view reason);
 Error NewNoPathDefinedError();
 Error NewFsInfoFailedError(const Error& cause);
 
+// Which of the above an error is, while nobody has put context in front; none for any other error.
+std::optional<MetricsErrorCode> MetricsErrorCodeOf(const Error& error);
+
 // True for the first three above, and only while nobody has put context in front (as in kubelet,
 // where a wrapped error does not match).
 bool IsNotSupported(const Error& error);

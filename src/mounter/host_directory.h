@@ -1,4 +1,5 @@
-// MakeHostDirectory: a directory anywhere on the node, with its parents, through checked effects.
+// Paths anywhere on the node, outside of the agent's root; and a directory there,
+// with its parents, through checked effects.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,9 @@
 #include "os/kernel.h"
 
 namespace volumed {
+
+// A path that an administrator named, as it stands: it may itself be a link.
+SafePath HostPath(const std::string& absolute_path);
 
 // Splits an absolute, clean path at its last slash: {"/a/b", "c"} for "/a/b/c", {"/", "c"} for "/c",
 // {"/", ""} for "/".

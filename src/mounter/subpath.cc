@@ -82,7 +82,7 @@ Status MakeTarget(Kernel& kernel, const SafePath& parent, const SafePath& target
                               call));
   if (source_type == FileType::kDirectory) {
     RETURN_IF_ERROR(
-        kernel.Call(MakeDirectory{.path = target, .mode = kTargetDirectoryMode}, call));
+        kernel.Call(MakeDirectory{.path = target, .mode = kTargetDirectoryMode, .parent_mode = {}}, call));
   } else {
     RETURN_IF_ERROR(kernel.Call(MakeFile{.path = target, .mode = kTargetFileMode}, call));
   }

@@ -243,17 +243,21 @@ Result<Changed> DoRemoveFile(const RemoveFile& request) {
 }
 
 Result<DirectoryListing> DoListDirectory(const ListDirectory& request) {
-  const std::string what = "list " + request.path.Display();
   ASSIGN_OR_RETURN(const Descriptor directory, OpenSafePath(request.path, O_RDONLY | O_DIRECTORY));
+  return ListOpenDirectory(directory.get(), "list " + request.path.Display());
+}
+
+Result<DirectoryListing> ListOpenDirectory(int directory, const std::string& what) {
+  if (::lseek(directory, 0, SEEK_SET) != 0) return NotApplied(what);
   std::vector<char> block(kDirectoryBlockBytes);
-  DirectoryReader reader(directory.get(), block);
+  DirectoryReader reader(directory, block);
   DirectoryListing listing;
   RawEntry raw = {};
   while (reader.Next(raw)) {
     FileType type = FileTypeFromDirent(raw.type);
     if (type == FileType::kMissing) {
       struct statx stat = {};
-      if (::statx(directory.get(), raw.name, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_TYPE,
+      if (::statx(directory, raw.name, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_TYPE,
                   &stat) != 0) {
         if (errno == ENOENT) continue;
         return NotApplied(what + ", entry " + raw.name);

@@ -2,6 +2,8 @@
 // what each does. Threads: any. Blocks: as the filesystem does.
 #pragma once
 
+#include <string>
+
 #include "base/result.h"
 #include "os/kernel.h"
 
@@ -14,6 +16,9 @@ Result<Changed> DoMakeFile(const MakeFile& request);
 Result<Changed> DoRemoveDirectory(const RemoveDirectory& request);
 Result<Changed> DoRemoveFile(const RemoveFile& request);
 Result<DirectoryListing> DoListDirectory(const ListDirectory& request);
+// The entries of a directory that is open for reading, from its start, sorted. `what` names it in
+// errors.
+Result<DirectoryListing> ListOpenDirectory(int directory, const std::string& what);
 Result<FileContent> DoReadFile(const ReadFile& request);
 
 }  // namespace volumed

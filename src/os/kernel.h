@@ -350,6 +350,9 @@ struct CallOptions {
   // Called now and then while a long request runs, on a thread of the implementation.
   std::function<void(int64_t done)> progress;
   CancelToken* cancel = nullptr;
+  // An effect of which half ruins data (mkfs, a copy). Its worker is never killed: the deadline then
+  // only bounds the wait for a worker, and the call lasts as long as the work does.
+  bool must_finish = false;
 };
 
 // Threads: any. Blocks: until the answer or the deadline, whichever is first.

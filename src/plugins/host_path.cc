@@ -51,7 +51,7 @@ class HostPathMounter final : public Mounter {
 
   std::string GetPath() const override { return path_; }
   // An administrator allowed this path, so it is a root of its own.
-  SafePath GetSafePath() const override { return {path_, ""}; }
+  SafePath GetSafePath() const override { return HostPath(path_); }
   Attributes GetAttributes() const override { return {}; }
   Result<Metrics> GetMetrics(const CallOptions& call) override { return metrics_.GetMetrics(call); }
   Status SetUp(const MounterArgs& args) override;
@@ -99,7 +99,7 @@ Status HostPathMounter::SetUp(const MounterArgs& args) {
 
 Result<FileType> HostPathMounter::TypeOfPath(const CallOptions& call) const {
   ASSIGN_OR_RETURN(const FileInfo info,
-                   host_.kernel.Call(Stat{.path = {path_, ""}, .follow = true}, call));
+                   host_.kernel.Call(Stat{.path = HostPath(path_), .follow = true}, call));
   return info.type;
 }
 
@@ -120,8 +120,9 @@ Status HostPathMounter::MakeMissingDirectory(const CallOptions& call) const {
 Status HostPathMounter::MakeMissingFile(const CallOptions& call) const {
   ASSIGN_OR_RETURN(const FileType found, TypeOfPath(call));
   if (found != FileType::kMissing) return OkStatus();
-  RETURN_IF_ERROR(
-      host_.kernel.Call(MakeFile{.path = SplitLast(path_), .mode = kNewFileMode}, call));
+  SafePath file = SplitLast(path_);
+  file.resolve = Resolve::kBeneath;
+  RETURN_IF_ERROR(host_.kernel.Call(MakeFile{.path = file, .mode = kNewFileMode}, call));
   return OkStatus();
 }
 

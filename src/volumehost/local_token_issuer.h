@@ -4,7 +4,6 @@
 // pkg/serviceaccount/claims.go@v1.36.2; refresh as pkg/kubelet/token/token_manager.go@v1.36.2.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -17,6 +16,8 @@
 #include "volumehost/volume_host.h"
 
 namespace volumed {
+
+class SigningKey;
 
 struct LocalTokenIssuerOptions {
   std::string directory;  // <root>/volumed/tokens; its parent exists
@@ -43,12 +44,12 @@ class LocalTokenIssuer final : public HostTokens {
   void DeleteServiceAccountTokens(const PodUid& pod) override EXCLUDES(mu_);
 
   // The public key as a JSON Web Key Set, as in jwks.json.
-  const std::string& jwks() const { return jwks_; }
+  const std::string& jwks() const;
 
  private:
-  class SigningKey;
   // Everything that makes two requests different; the pod comes first, to be found by it.
-  using CacheKey = std::tuple<std::string, std::string, std::string, std::string, std::string, int64_t>;
+  using CacheKey =
+      std::tuple<std::string, std::string, std::string, std::string, std::string, int64_t>;
 
   LocalTokenIssuer(std::unique_ptr<SigningKey> key, std::string issuer, const Clock& clock);
   Result<ServiceAccountToken> Issue(const TokenRequest& request, int64_t now_unix_ms) const;
@@ -56,7 +57,6 @@ class LocalTokenIssuer final : public HostTokens {
 
   const std::unique_ptr<SigningKey> key_;
   const std::string issuer_;
-  const std::string jwks_;
   const Clock& clock_;
   Mutex mu_;
   std::map<CacheKey, ServiceAccountToken> cache_ GUARDED_BY(mu_);

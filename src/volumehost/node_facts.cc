@@ -1,6 +1,6 @@
 #include "volumehost/node_facts.h"
 
-#include <sched.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
@@ -39,14 +39,13 @@ Result<NodeFacts> NodeFacts::Read(NodeFactsOptions options) {
   }
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   ASSIGN_OR_RETURN(const int64_t memory_bytes, ParseMemTotalBytes(text));
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0) {
-    return Error::FromErrno(errno, "sched_getaffinity", Outcome::kNotApplied);
+  const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  if (processors < 1) {
+    return Error::FromErrno(errno, "count the processors", Outcome::kNotApplied);
   }
   // emplace: what the options name already stays.
   options.allocatable.emplace("memory", Quantity::FromBytes(memory_bytes));
-  options.allocatable.emplace("cpu", Quantity::FromInteger(CPU_COUNT(&cpus)));
+  options.allocatable.emplace("cpu", Quantity::FromInteger(processors));
   return NodeFacts(std::move(options));
 }
 

@@ -26,7 +26,7 @@ Result<int64_t> ParseMemTotalBytes(std::string_view meminfo);
 // Immutable. Threads: any.
 class NodeFacts final : public HostNode {
  public:
-  // Reads /proc/meminfo and counts the processors this process may use; what the options name wins.
+  // Reads /proc/meminfo and counts the processors that are on line; what the options name wins.
   // Blocks: for a read of procfs. Errors: those of reading, not applied.
   static Result<NodeFacts> Read(NodeFactsOptions options);
 

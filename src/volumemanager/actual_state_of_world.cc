@@ -113,10 +113,6 @@ void ActualStateOfWorld::Failed(ActualVolume& volume,
   if (failure) NoteFailure(volume.failure, *failure);
 }
 
-void ActualStateOfWorld::StartRefused(const PodVolumeKey& key, const ActualVolume& before) {
-  VolumeAt(key) = before;
-}
-
 void ActualStateOfWorld::EraseVolume(const PodVolumeKey& key) {
   pods_.at(key.pod).volumes.erase(key.spec);
 }

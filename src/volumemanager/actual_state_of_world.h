@@ -68,6 +68,7 @@ struct ActualPod {
   bool record_durable = false;
   bool record_writing = false;
   bool record_outdated = false;  // what was written last is no longer so
+  std::string recorded_json;     // the pod, as its record has it
   std::optional<FailureHistory> record_failure;
 
   std::optional<Leaving> leaving;
@@ -106,8 +107,6 @@ class ActualStateOfWorld {
   void UnmountStarted(const PodVolumeKey& key);
   // Erases the volume on success.
   void UnmountDone(const PodVolumeKey& key, const OperationOutcome<Unit>& outcome);
-  // The operation was refused by its executor: as if nothing had been started.
-  void StartRefused(const PodVolumeKey& key, const ActualVolume& before);
   // Nothing of it is on the node.
   void EraseVolume(const PodVolumeKey& key);
 

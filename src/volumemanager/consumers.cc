@@ -88,10 +88,11 @@ void Consumers::Hold(const HoldRequest& request, std::function<void(Status)> don
   }
   hold = entry->record;
   consumers.by_key.emplace(key, std::move(entry).value());
-  PutRecord(hold, [this, pod = request.pod, key, done](Status written) {
-    if (!written.ok()) Drop(pod, key);
-    done(std::move(written));
-  });
+  parts_.records.Put(EncodeRecord(hold), kHoldRecordDurability,
+                     [this, pod = request.pod, key, done](Status written) {
+                       if (!written.ok()) Drop(pod, key);
+                       done(std::move(written));
+                     });
 }
 
 void Consumers::Release(const HoldRequest& request, std::function<void(Status)> done) {
@@ -153,26 +154,9 @@ std::vector<std::string> Consumers::HeldBy(const PodUid& pod) const {
   return labels;
 }
 
-void Consumers::PutRecord(const HoldRecord& hold, std::function<void(Status)> done) {
-  parts_.scheduler.RunBlocking([hold, done, alive = std::weak_ptr<bool>(alive_),
-                                &store = parts_.store, &scheduler = parts_.scheduler] {
-    Status written = store.Put(EncodeRecord(hold), kHoldRecordDurability);
-    scheduler.Post([alive, done, written] {
-      if (!alive.expired()) done(written);
-    });
-  });
-}
-
 void Consumers::RemoveRecord(const std::string& key, std::function<void(Status)> done) {
   // A record that stays is dropped at the next start: its process is gone then too.
-  parts_.scheduler.RunBlocking([key, done, alive = std::weak_ptr<bool>(alive_),
-                                &store = parts_.store, &scheduler = parts_.scheduler] {
-    Status removed = store.Remove(kHoldRecordKind, key, kHoldRecordDurability);
-    if (!done) return;
-    scheduler.Post([alive, done, removed] {
-      if (!alive.expired()) done(removed);
-    });
-  });
+  parts_.records.Remove(kHoldRecordKind, key, kHoldRecordDurability, std::move(done));
 }
 
 }  // namespace volumed

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,8 +13,8 @@
 #include "base/result.h"
 #include "base/scheduler.h"
 #include "operation/volume_record.h"
-#include "records/record_store.h"
 #include "volumemanager/consumer_watch.h"
+#include "volumemanager/record_writer.h"
 #include "volumemanager/volume_manager.h"
 
 namespace volumed {
@@ -28,7 +27,7 @@ class Consumers {
  public:
   struct Parts {
     Scheduler& scheduler;
-    RecordStore& store;
+    RecordWriter& records;
     ConsumerWatch& watch;
     Logger& log;
   };
@@ -68,7 +67,6 @@ class Consumers {
   void Gone(const PodUid& pod, const std::string& key);
   void Drop(const PodUid& pod, const std::string& key);
   Result<Entry> StartWatch(const HoldRecord& hold, const std::string& key);
-  void PutRecord(const HoldRecord& hold, std::function<void(Status)> done);
   void RemoveRecord(const std::string& key, std::function<void(Status)> done);
 
   Parts parts_;
@@ -76,7 +74,6 @@ class Consumers {
   const std::function<void(const PodUid&)> released_;
   uint64_t next_watch_id_ = 1;
   std::map<PodUid, PodConsumers> pods_;  // an entry without holds: there was one once
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace volumed

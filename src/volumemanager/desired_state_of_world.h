@@ -18,19 +18,14 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "base/result.h"
 #include "kube/object_catalog.h"
 #include "kube/objects.h"
 #include "operation/volume_operations.h"
 #include "pluginmgr/volume_plugin_mgr.h"
+#include "volumehost/volume_host.h"
+#include "volumemanager/wanted_problem.h"
 
 namespace volumed {
-
-// A part of a pod that cannot be had as it is written; the rest of the pod goes on.
-struct WantedProblem {
-  std::string step;  // "FindPlugin", "ExpandSubPath", "VolumeMount"
-  Error error;
-};
 
 struct WantedVolume {
   VolumeSpec spec;
@@ -58,25 +53,24 @@ class DesiredStateOfWorld {
   DesiredStateOfWorld(const ObjectCatalog& catalog, const VolumePluginMgr& plugins,
                       const HostNode& node);
 
-  // Adds the pod, or takes over what changed in it. True if anything that a volume is made from is
-  // different now.
-  bool SetPod(PodPtr pod);
+  // Adds the pod, or takes over what changed in it.
+  void SetPod(PodPtr pod);
   // False if it was not there.
   bool RemovePod(const PodUid& pod);
 
   // The object was added, changed or removed: the volumes made from it get a new generation.
   // Returns their pods.
   std::set<PodUid> ObjectChanged(const ObjectKey& key);
-  // Gives a volume a new generation although no object changed.
-  void Touch(const PodVolumeKey& key);
-
   // Null if the pod is not wanted. Valid until the next change.
   const WantedPod* Find(const PodUid& pod) const;
   const WantedVolume* Find(const PodVolumeKey& key) const;
   const std::map<PodUid, WantedPod>& pods() const { return pods_; }
 
  private:
-  WantedPod Build(PodPtr pod, const WantedPod* before);
+  WantedPod Build(PodPtr pod, const WantedPod* before) const;
+  WantedVolume BuildVolume(const Pod& pod, const PodVolume& volume,
+                           const WantedVolume* before) const;
+  void AssignGenerations(WantedPod& now, const WantedPod* before);
   void Index(const PodUid& pod, const WantedPod& wanted);
   void Unindex(const PodUid& pod, const WantedPod& wanted);
 

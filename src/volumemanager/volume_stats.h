@@ -9,7 +9,8 @@
 #include <optional>
 #include <random>
 #include <set>
-#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/log.h"

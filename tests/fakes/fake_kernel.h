@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/result.h"
+#include "fakes/fake_effects.h"
 #include "fakes/fake_vfs.h"
 #include "os/kernel.h"
 
@@ -153,18 +154,26 @@ class FakeKernel final : public Kernel {
   struct Plan {
     std::optional<Error> error;
     bool apply = true;
-    bool hangs = false;
   };
 
-  Result<AnyAnswer> DoLocked(const AnyRequest& request, const CallOptions& options, Plan plan)
+  // Counts the call, and makes its effect unless it is planned otherwise. May throw.
+  Result<AnyAnswer> DoLocked(const AnyRequest& request, const CallOptions& options)
       REQUIRES(mu_);
+  Result<AnyAnswer> Apply(const AnyRequest& request, const CallOptions& options) REQUIRES(mu_);
   Plan PlanCall(const AnyRequest& request, const CallOptions& options) REQUIRES(mu_);
   const Hung* FindHung(const AnyRequest& request) const REQUIRES(mu_);
-  std::optional<Fault> TakeFault(const AnyRequest& request) REQUIRES(mu_);
+  std::optional<Plan> TakeFault(const AnyRequest& request) REQUIRES(mu_);
+  FakeLocation Require(const std::string& path, bool follow) const REQUIRES(mu_);
+  // The directory of `path`, made if it is missing, and the last name.
+  FakeLocation ParentForTest(const std::string& path, std::string* name) REQUIRES(mu_);
+  void DumpBelow(FakeLocation at, const std::string& path, std::string* text) const
+      REQUIRES(mu_);
+  uint64_t RootFilesystem(const std::string& path) const REQUIRES(mu_);
 
   mutable Mutex mu_;
   FakeKernelOptions options_;
   FakeVfs vfs_ GUARDED_BY(mu_);
+  FakeAnchor anchor_ GUARDED_BY(mu_);
   uint64_t payloads_ GUARDED_BY(mu_) = 0;  // names the next payload directory
   uint64_t calls_ GUARDED_BY(mu_) = 0;
   std::vector<std::string> log_ GUARDED_BY(mu_);

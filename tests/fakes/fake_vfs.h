@@ -120,12 +120,16 @@ class FakeVfs {
   // ---- mounts. The mounts that are made are detached until Attach().
   uint64_t NewFilesystem(const std::string& type, const std::string& source);
   uint64_t NewMount(uint64_t filesystem, uint64_t attributes);
+  // The attributes of the root directory that mount options ask for; read-only or not.
+  void InitRoot(uint64_t mount, std::optional<uint32_t> mode, std::optional<uint32_t> uid,
+                std::optional<uint32_t> gid);
   // EINVAL for what is not in the namespace.
   int CloneMount(FakeLocation source, bool recursive, bool keep_group, uint64_t* cloned);
   // On top of whatever is mounted at `target`. ENOENT for a deleted name. The caller has compared
   // the kinds. The mount is dropped on failure.
   int Attach(uint64_t mount, FakeLocation target);
   void DropDetached(uint64_t mount);
+  void MakePrivate(uint64_t mount) { mounts_.at(mount).peer_group = 0; }
   // `at` must be a mount root (EINVAL). EBUSY while another mount lies in it.
   int Unmount(FakeLocation at);
   // Takes it away with all that is mounted in it.

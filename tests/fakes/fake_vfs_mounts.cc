@@ -46,6 +46,14 @@ uint64_t FakeVfs::NewMount(uint64_t filesystem, uint64_t attributes) {
   return mount.id;
 }
 
+void FakeVfs::InitRoot(uint64_t mount, std::optional<uint32_t> mode, std::optional<uint32_t> uid,
+                       std::optional<uint32_t> gid) {
+  FakeInode& root = Inode(mounts_.at(mount).root);
+  if (mode) root.mode = *mode & 07777;
+  if (uid) root.uid = *uid;
+  if (gid) root.gid = *gid;
+}
+
 std::vector<uint64_t> FakeVfs::ChildrenOf(uint64_t mount) const {
   std::vector<uint64_t> children;
   for (auto on = points_.lower_bound({mount, 0}); on != points_.end() && on->first.first == mount;

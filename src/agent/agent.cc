@@ -1,0 +1,381 @@
+#include "agent/agent.h"
+
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <iostream>
+#include <utility>
+
+#include "base/strings.h"
+#include "mounter/node_root.h"
+#include "plugins/in_tree_plugins.h"
+
+namespace volumed {
+namespace {
+
+// How long an HTTP handler waits for the control thread before it says that it does not turn.
+constexpr auto kAskTimeout = std::chrono::seconds(5);
+constexpr auto kPrepareRootTimeout = std::chrono::seconds(20);
+constexpr char kBootIdFile[] = "/proc/sys/kernel/random/boot_id";
+
+std::string HostName() {
+  utsname names{};
+  std::string name = uname(&names) == 0 ? names.nodename : "localhost";
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name;
+}
+
+Result<BootId> ReadBootId() {
+  std::ifstream file(kBootIdFile);
+  std::string text;
+  if (!(file >> text)) {
+    return Error::NotApplied(Code::kUnavailable, std::string("cannot read ") + kBootIdFile);
+  }
+  return BootId(text);
+}
+
+// volumed-worker is installed, and built, beside volumed or in the folder of its library.
+Result<std::string> FindWorker(const std::string& configured) {
+  std::error_code error;
+  if (!configured.empty()) return configured;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  for (const char* place : {"volumed-worker", "../libexec/volumed/volumed-worker",
+                            "../os/volumed-worker"}) {
+    const std::filesystem::path candidate = (self.parent_path() / place).lexically_normal();
+    if (::access(candidate.c_str(), X_OK) == 0) return candidate.string();
+  }
+  return Error::NotApplied(Code::kNotFound,
+                           "volumed-worker is not beside " + self.string() + "; set worker");
+}
+
+OperationSettings DeadlinesOf(const Config& config) {
+  OperationSettings settings;
+  settings.set_up = config.deadline_mount;
+  settings.prepare_sub_paths = config.deadline_mount;
+  settings.tear_down = config.deadline_unmount;
+  settings.clean_sub_paths = config.deadline_unmount;
+  return settings;
+}
+
+std::map<std::string, bool> FeatureMap(const KernelFeatures& features) {
+  return {{"open-tree-detached-clone", features.open_tree_detached_clone},
+          {"mount-setattr", features.mount_setattr},
+          {"statmount", features.statmount},
+          {"mount-events", features.mount_events},
+          {"fchmodat2", features.fchmodat2},
+          {"tmpfs-noswap", features.tmpfs_noswap}};
+}
+
+}  // namespace
+
+Agent::Agent(Config config, ConfigOrigin origin)
+    : config_(std::move(config)), origin_(std::move(origin)) {
+  if (config_.node_name.empty()) config_.node_name = HostName();
+}
+
+Agent::~Agent() = default;
+
+Result<std::unique_ptr<Agent>> Agent::Create(Config config, ConfigOrigin origin) {
+  struct Step {
+    const char* name;
+    Status (Agent::*run)();
+  };
+  static constexpr Step kSteps[] = {
+      {"scheduler", &Agent::StartScheduler}, {"root", &Agent::OwnRoot},
+      {"kernel", &Agent::StartKernel},       {"records", &Agent::OpenRecords},
+      {"host", &Agent::MakeHost},            {"plugins", &Agent::LoadPlugins},
+      {"manager", &Agent::MakeManager},      {"sources", &Agent::MakeSources},
+      {"sockets", &Agent::OpenSockets},
+  };
+  std::unique_ptr<Agent> agent(new Agent(std::move(config), std::move(origin)));
+  for (const Step& step : kSteps) {
+    if (Status status = (agent.get()->*step.run)(); !status.ok()) {
+      return status.error().With(step.name);
+    }
+  }
+  return agent;
+}
+
+Status Agent::StartScheduler() {
+  LogOptions options;
+  options.min_level = config_.log_level;
+  options.target = LogTargetFromEnvironment();
+  log_ = std::make_unique<Logger>(options, wall_clock_);
+  ASSIGN_OR_RETURN(scheduler_, RealScheduler::Create());
+  ASSIGN_OR_RETURN(signals_, Signals::Create(scheduler_->loop(),
+                                             {[this] { Stop(); }, [this] { Reload(); }}));
+  return OkStatus();
+}
+
+Status Agent::OwnRoot() {
+  ASSIGN_OR_RETURN(RootLock lock, RootLock::Acquire(config_.root, config_.adopt_root));
+  root_lock_ = std::make_unique<RootLock>(std::move(lock));
+  paths_ = std::make_unique<KubeletPaths>(config_.root);
+  return OkStatus();
+}
+
+Status Agent::StartKernel() {
+  const std::string keys = config_.root + "/volumed/keys";
+  if (::mkdir(keys.c_str(), 0700) != 0 && errno != EEXIST) {
+    return Error::FromErrno(errno, "make " + keys, Outcome::kNotApplied);
+  }
+  WorkerKernelOptions options;
+  ASSIGN_OR_RETURN(options.worker_path, FindWorker(config_.worker));
+  options.key_directory = keys;
+  options.agent_root = config_.root;
+  options.masked_features = config_.masked_kernel_features;
+  options.max_workers = config_.max_workers;
+  options.max_per_domain = config_.max_workers_per_domain;
+  ASSIGN_OR_RETURN(kernel_, WorkerKernel::Create(options, scheduler_->clock()));
+  CallOptions call;
+  call.deadline = Deadline::After(scheduler_->clock(), kPrepareRootTimeout);
+  RETURN_IF_ERROR(PrepareRoot(*kernel_, *paths_, call));
+  ASSIGN_OR_RETURN(features_, kernel_->Call(ProbeFeatures{}, call));
+  return OkStatus();
+}
+
+Status Agent::OpenRecords() {
+  SqliteRecordStoreOptions options;
+  options.directory = config_.root + "/volumed/records";
+  ASSIGN_OR_RETURN(records_, SqliteRecordStore::Open(options));
+  return OkStatus();
+}
+
+Status Agent::MakeHost() {
+  const Clock& clock = scheduler_->clock();
+  catalog_ = std::make_unique<ObjectCatalog>(clock);
+  host_objects_ = std::make_unique<CatalogHostObjects>();
+  catalog_->AddListener(
+      [this](const std::vector<ObjectChange>& changes) { host_objects_->Follow(changes); });
+  LocalTokenIssuerOptions tokens;
+  tokens.directory = config_.root + "/volumed/tokens";
+  tokens.issuer = config_.token_issuer;
+  ASSIGN_OR_RETURN(tokens_, LocalTokenIssuer::Open(tokens, clock));
+  events_ = std::make_unique<EventLog>(clock);
+  NodeFactsOptions facts;
+  facts.name = NodeName(config_.node_name);
+  facts.labels = config_.node_labels;
+  facts.features = features_;
+  ASSIGN_OR_RETURN(NodeFacts node, NodeFacts::Read(std::move(facts)));
+  node_ = std::make_unique<NodeFacts>(std::move(node));
+  host_.reset(
+      new VolumeHost{*paths_, *kernel_, clock, *host_objects_, *tokens_, *events_, *node_});
+  return OkStatus();
+}
+
+Status Agent::LoadPlugins() {
+  plugins_ = std::make_unique<VolumePluginMgr>();
+  return plugins_->InitPlugins(MakeInTreePlugins(), *host_);
+}
+
+Status Agent::MakeManager() {
+  ASSIGN_OR_RETURN(const BootId boot_id, ReadBootId());
+  metrics_ = std::make_unique<AgentMetrics>(*kernel_, *records_, *catalog_, scheduler_->clock());
+  operations_ = std::make_unique<PodVolumeOperations>(*scheduler_, *records_, *plugins_, *host_,
+                                                      *log_, *metrics_, boot_id,
+                                                      DeadlinesOf(config_));
+  consumer_watch_ = std::make_unique<ProcConsumerWatch>(*scheduler_, scheduler_->loop());
+  VolumeManagerSettings settings;
+  settings.adopt_root = root_lock_->adopted();
+  settings.stats.period = config_.volume_stats_period;
+  settings.stats.deadline = config_.deadline_stats;
+  settings.restore_operations = [this](const std::vector<PodVolumeRecord>& records) {
+    operations_->Restore(records);
+  };
+  settings.is_stuck = [this](const std::string& key) { return metrics_->IsStuck(key); };
+  manager_ = std::make_unique<KubeletVolumeManager>(
+      VolumeManagerParts{*scheduler_, *catalog_, *plugins_, *operations_, *records_, *kernel_,
+                         *host_, *consumer_watch_, *log_},
+      boot_id, std::move(settings));
+  metrics_->Watch(*manager_);
+  return OkStatus();
+}
+
+Status Agent::MakeSources() {
+  const NodeName node(config_.node_name);
+  object_directory_ =
+      std::make_unique<ObjectDirectory>(config_.root + "/volumed/objects", node, *scheduler_);
+  for (const std::string& directory : config_.manifest_dirs) {
+    ASSIGN_OR_RETURN(std::unique_ptr<ManifestDirectory> source,
+                     ManifestDirectory::Create(directory, node, *scheduler_, scheduler_->loop()));
+    manifest_directories_.push_back(std::move(source));
+  }
+  return OkStatus();
+}
+
+Status Agent::OpenSockets() {
+  control_backend_.reset(new ControlBackend{
+      *scheduler_, *log_, *catalog_, *object_directory_, *manager_, *events_, features_,
+      [this](const std::string& name) { return ForgetSource(name); },
+      [this] { return DescribeStatus(); }});
+  std::map<PeerRole, grpc::Service*> services;
+  for (const PeerRole role : {PeerRole::kRead, PeerRole::kOperate, PeerRole::kAdmin}) {
+    control_services_.push_back(std::make_unique<ControlService>(*control_backend_, role));
+    services[role] = control_services_.back().get();
+  }
+  const std::optional<gid_t> group = FindGroup(config_.socket_group);
+  if (!group && !config_.socket_group.empty()) {
+    log_->Warning("no such group: only root may use the control socket",
+                  {{"group", config_.socket_group}});
+  }
+  ASSIGN_OR_RETURN(Descriptor socket, MakeControlSocket({config_.socket, group}));
+  control_server_ = std::make_unique<ControlServer>(
+      std::move(socket), PeerRoles(group, FindGroup(config_.read_group)), scheduler_->loop(),
+      *log_, services);
+  if (!config_.metrics_address.empty()) {
+    HttpHandlers handlers;
+    handlers.metrics = [this] { return AskControl([this] { return metrics_->Collect(); }); };
+    handlers.unhealthy = [this] {
+      return AskControl([] { return std::string("ok"); }) == "ok"
+                 ? std::string()
+                 : std::string("the control thread does not answer");
+    };
+    handlers.not_ready = [this] {
+      const std::string answer = AskControl(
+          [this] { return manager_->Ready() ? "ready" : "no: " + manager_->NotReadyReason(); });
+      if (answer == "ready") return std::string();
+      return answer.empty() ? std::string("the control thread does not answer") : answer;
+    };
+    ASSIGN_OR_RETURN(http_server_,
+                     HttpServer::Start(config_.metrics_address, std::move(handlers)));
+  }
+  watchdog_ = std::make_unique<Watchdog>(*scheduler_);
+  return OkStatus();
+}
+
+void Agent::DeliverList(ObjectList list) {
+  for (const DecodeProblem& problem : list.problems) {
+    log_->LogLimited("source " + problem.ToString(), LogLevel::kWarning, "manifest problem",
+                     {{"source", list.source}, {"problem", problem.ToString()}});
+  }
+  const bool was_complete = catalog_->AllSourcesComplete();
+  // The first complete list of the last source may hold what plugins ask for at once.
+  catalog_->Update(std::move(list));
+  host_objects_->SetAllSourcesComplete(catalog_->AllSourcesComplete());
+  if (was_complete != catalog_->AllSourcesComplete()) {
+    manager_->ObjectsChanged();
+    watchdog_->Status(manager_->Ready() ? "ready" : manager_->NotReadyReason());
+  }
+}
+
+void Agent::StartSources() {
+  std::vector<ObjectSource*> sources = {object_directory_.get()};
+  for (const auto& directory : manifest_directories_) sources.push_back(directory.get());
+  for (ObjectSource* source : sources) catalog_->ExpectSource(source->name());
+  for (ObjectSource* source : sources) {
+    source->Start([this](ObjectList list) { DeliverList(std::move(list)); });
+  }
+}
+
+// A configured source reads anew and drops what it kept only out of caution; one that is not
+// configured any more goes with everything it delivered.
+Status Agent::ForgetSource(const std::string& name) {
+  if (name == object_directory_->name()) {
+    object_directory_->Forget();
+    return OkStatus();
+  }
+  for (const auto& directory : manifest_directories_) {
+    if (directory->name() != name) continue;
+    directory->Forget();
+    return OkStatus();
+  }
+  if (!catalog_->ForgetSource(name)) {
+    return Error::NotApplied(Code::kNotFound, "no source " + name);
+  }
+  return OkStatus();
+}
+
+v1::GetStatusResponse Agent::DescribeStatus() const {
+  v1::GetStatusResponse status;
+  status.set_version(VOLUMED_VERSION);
+  status.set_root(config_.root);
+  status.set_ready(manager_->Ready());
+  if (!status.ready()) status.set_not_ready_reason(manager_->NotReadyReason());
+  for (const auto& [name, present] : FeatureMap(features_)) {
+    (*status.mutable_kernel_features())[name] = present;
+  }
+  const Clock& clock = scheduler_->clock();
+  for (const StuckOperation& stuck : kernel_->stuck_operations()) {
+    v1::StuckOperation* out = status.add_stuck();
+    out->set_key(stuck.key);
+    out->set_request(stuck.request);
+    out->set_path(stuck.path);
+    const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(clock.Now() - stuck.since);
+    out->set_since_unix_ms(clock.WallUnixMillis() - age.count());
+  }
+  const OperationSettings deadlines = DeadlinesOf(config_);
+  for (const NamedDeadline& deadline : OperationDeadlines()) {
+    (*status.mutable_deadlines())[std::string(deadline.key)] =
+        FormatDuration(deadlines.*deadline.value);
+  }
+  return status;
+}
+
+std::string Agent::AskControl(const std::function<std::string()>& question) {
+  auto answer = std::make_shared<std::promise<std::string>>();
+  std::future<std::string> future = answer->get_future();
+  scheduler_->Post([answer, question] { answer->set_value(question()); });
+  if (future.wait_for(kAskTimeout) != std::future_status::ready) return "";
+  return future.get();
+}
+
+void Agent::Reload() {
+  watchdog_->Reloading();
+  const Result<Config> loaded = LoadConfig(origin_.file, origin_.must_exist, origin_.flags);
+  if (!loaded.ok()) {
+    log_->Error("configuration not reloaded: the old one stays", {{"error", loaded.error()}});
+  } else {
+    Config wanted = *loaded;
+    if (wanted.node_name.empty()) wanted.node_name = HostName();
+    std::vector<std::string> ignored;
+    config_ = MergeReloadable(config_, wanted, &ignored);
+    log_->SetLevel(config_.log_level);
+    log_->Info("configuration reloaded", {{"needs_restart", Join(ignored, ",")}});
+  }
+  watchdog_->Ready(manager_->Ready() ? "ready" : manager_->NotReadyReason());
+}
+
+Status Agent::Run() {
+  RETURN_IF_ERROR(control_server_->Start());
+  StartSources();
+  manager_->Start();
+  scheduler_->Post([this] {
+    log_->Info("volumed started", {{"version", VOLUMED_VERSION},
+                                   {"root", config_.root},
+                                   {"node", config_.node_name}});
+    watchdog_->Ready(manager_->Ready() ? "ready" : manager_->NotReadyReason());
+  });
+  scheduler_->Run();
+  return OkStatus();
+}
+
+void Agent::Stop() {
+  log_->Info("volumed stops; mounts stay");
+  watchdog_->Stopping();
+  scheduler_->Stop();
+}
+
+int RunAgent(const Config& config, const ConfigOrigin& origin) {
+  Result<std::unique_ptr<Agent>> agent = Agent::Create(config, origin);
+  if (!agent.ok()) {
+    std::cerr << "volumed: " << agent.error().ToString() << "\n";
+    return EXIT_FAILURE;
+  }
+  const Status status = (*agent)->Run();
+  if (!status.ok()) std::cerr << "volumed: " << status.error().ToString() << "\n";
+  // Operations may still be waiting for a hung filesystem, and use the parts: nothing is destroyed,
+  // and nothing has to be. Records are written when they are made, mounts outlive the agent.
+  std::cerr.flush();
+  ::_exit(status.ok() ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+}  // namespace volumed

@@ -1,0 +1,114 @@
+// Agent: the composition root. Its members are the parts of the program in the order in which they
+// are made; each is built from the ones before it, and they go in the reverse order. Nothing else
+// knows everything.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/agent_metrics.h"
+#include "agent/catalog_host_objects.h"
+#include "agent/config.h"
+#include "agent/control_server.h"
+#include "agent/control_service.h"
+#include "agent/http_server.h"
+#include "agent/root_lock.h"
+#include "agent/signals.h"
+#include "agent/watchdog.h"
+#include "base/log.h"
+#include "base/real_scheduler.h"
+#include "kube/manifest_directory.h"
+#include "kube/object_catalog.h"
+#include "kube/object_directory.h"
+#include "operation/pod_volume_operations.h"
+#include "os/worker_kernel.h"
+#include "pluginmgr/volume_plugin_mgr.h"
+#include "records/sqlite_record_store.h"
+#include "volumehost/event_log.h"
+#include "volumehost/kubelet_paths.h"
+#include "volumehost/local_token_issuer.h"
+#include "volumehost/node_facts.h"
+#include "volumehost/volume_host.h"
+#include "volumemanager/kubelet_volume_manager.h"
+#include "volumemanager/proc_consumer_watch.h"
+
+namespace volumed {
+
+// Where the configuration came from, so that SIGHUP can read it again.
+struct ConfigOrigin {
+  std::string file;
+  bool must_exist = false;
+  FlagValues flags;
+};
+
+// Threads: the one that calls Run becomes the control thread.
+class Agent {
+ public:
+  // Makes the root ours, starts the workers and opens the records; mounts nothing of a pod yet.
+  // Errors: those of the parts, with the part's name in front. Blocks: for the root's filesystem.
+  static Result<std::unique_ptr<Agent>> Create(Config config, ConfigOrigin origin);
+  ~Agent();
+
+  // Serves until SIGTERM or SIGINT. Mounts stay. Never returns while a blocked operation still
+  // uses the parts: then the process ends here.
+  Status Run();
+
+ private:
+  Agent(Config config, ConfigOrigin origin);
+
+  // The steps of Create, in order.
+  Status StartScheduler();
+  Status OwnRoot();
+  Status StartKernel();
+  Status OpenRecords();
+  Status MakeHost();
+  Status LoadPlugins();
+  Status MakeManager();
+  Status MakeSources();
+  Status OpenSockets();
+
+  void StartSources();
+  void DeliverList(ObjectList list);
+  Status ForgetSource(const std::string& name);
+  void Reload();
+  void Stop();
+  v1::GetStatusResponse DescribeStatus() const;
+  // Runs `question` on the control thread and waits; empty when it does not answer in time.
+  std::string AskControl(const std::function<std::string()>& question);
+
+  Config config_;
+  const ConfigOrigin origin_;
+  RealClock wall_clock_;
+  std::unique_ptr<Logger> log_;
+  std::unique_ptr<RealScheduler> scheduler_;
+  std::unique_ptr<Signals> signals_;
+  std::unique_ptr<RootLock> root_lock_;
+  std::unique_ptr<KubeletPaths> paths_;
+  std::unique_ptr<WorkerKernel> kernel_;
+  KernelFeatures features_;
+  std::unique_ptr<SqliteRecordStore> records_;
+  std::unique_ptr<ObjectCatalog> catalog_;
+  std::unique_ptr<CatalogHostObjects> host_objects_;
+  std::unique_ptr<LocalTokenIssuer> tokens_;
+  std::unique_ptr<EventLog> events_;
+  std::unique_ptr<NodeFacts> node_;
+  std::unique_ptr<VolumeHost> host_;
+  std::unique_ptr<VolumePluginMgr> plugins_;
+  std::unique_ptr<AgentMetrics> metrics_;
+  std::unique_ptr<PodVolumeOperations> operations_;
+  std::unique_ptr<ProcConsumerWatch> consumer_watch_;
+  std::unique_ptr<KubeletVolumeManager> manager_;
+  std::unique_ptr<ObjectDirectory> object_directory_;
+  std::vector<std::unique_ptr<ManifestDirectory>> manifest_directories_;
+  std::unique_ptr<ControlBackend> control_backend_;
+  std::vector<std::unique_ptr<ControlService>> control_services_;
+  std::unique_ptr<ControlServer> control_server_;
+  std::unique_ptr<HttpServer> http_server_;
+  std::unique_ptr<Watchdog> watchdog_;
+};
+
+// Makes an agent and runs it; the process's exit status.
+int RunAgent(const Config& config, const ConfigOrigin& origin);
+
+}  // namespace volumed

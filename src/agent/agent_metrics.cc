@@ -1,0 +1,119 @@
+#include "agent/agent_metrics.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "metrics/exposition.h"
+
+namespace volumed {
+namespace {
+
+constexpr char kNoPlugin[] = "<n/a>";  // kubelet's word for an operation without a plugin
+constexpr char kMountOperation[] = "volume_mount";
+constexpr char kSetUp[] = "SetUp";
+
+Metrics MetricsOf(const VolumeUsageView& usage) {
+  Metrics metrics;
+  metrics.time_unix_ms = usage.measured_unix_ms;
+  metrics.used_bytes = usage.used_bytes;
+  metrics.capacity_bytes = usage.capacity_bytes;
+  metrics.available_bytes = usage.available_bytes;
+  metrics.inodes_used = usage.inodes_used;
+  metrics.inodes = usage.inodes;
+  metrics.inodes_free = usage.inodes_free;
+  return metrics;
+}
+
+}  // namespace
+
+AgentMetrics::AgentMetrics(const WorkerKernel& kernel, const SqliteRecordStore& records,
+                           const ObjectCatalog& catalog, const Clock& clock)
+    : kernel_(kernel), records_(records), catalog_(catalog), clock_(clock) {
+  families_.SetBuildInfo(VOLUMED_VERSION, VOLUMED_REVISION, __VERSION__);
+}
+
+void AgentMetrics::Watch(KubeletVolumeManager& manager) {
+  manager_ = &manager;
+  manager.AddObserver([this](const PodUid& pod) { PodChanged(pod); });
+}
+
+void AgentMetrics::OperationFinished(const FinishedOperation& finished) {
+  const std::string plugin = finished.plugin_name.empty() ? kNoPlugin : finished.plugin_name;
+  families_.ObserveStorageOperation(plugin, finished.operation, !finished.failure.has_value(),
+                                    finished.elapsed);
+  if (finished.operation != kMountOperation || finished.failure) return;
+  const auto waiting = waiting_.find(finished.key);
+  if (waiting == waiting_.end()) return;  // a refresh of a volume that is mounted
+  families_.ObserveOverallVolumeMount(plugin, clock_.Now() - waiting->second);
+  waiting_.erase(waiting);
+}
+
+void AgentMetrics::PodChanged(const PodUid& pod) {
+  dirty_.insert(pod);
+  const std::optional<PodView> view = manager_->FindPod(pod);
+  if (!view) {
+    std::erase_if(waiting_, [&](const auto& entry) { return entry.first.pod == pod; });
+    return;
+  }
+  for (const VolumeView& volume : view->volumes) {
+    const PodVolumeKey key{pod, volume.spec};
+    if (volume.wanted && volume.state != kSetUp) {
+      waiting_.emplace(key, clock_.Now());
+    } else if (!volume.wanted) {
+      waiting_.erase(key);
+    }
+  }
+}
+
+void AgentMetrics::RefreshPod(const PodUid& pod) {
+  std::set<std::string> now;
+  const std::optional<PodView> view = manager_->FindPod(pod);
+  if (view) {
+    phases_[pod] = view->phase;
+    for (const VolumeView& volume : view->volumes) {
+      if (!volume.usage) continue;
+      volume_stats_.Set({pod, volume.spec.str()},
+                        {view->ns, view->name, volume.plugin_name, std::nullopt},
+                        MetricsOf(*volume.usage));
+      now.insert(volume.spec.str());
+    }
+  } else {
+    phases_.erase(pod);
+  }
+  for (const std::string& volume : exported_[pod]) {
+    if (!now.contains(volume)) volume_stats_.Remove({pod, volume});
+  }
+  if (now.empty()) {
+    exported_.erase(pod);
+  } else {
+    exported_[pod] = std::move(now);
+  }
+}
+
+void AgentMetrics::RefreshTotals() {
+  std::map<std::string, int64_t> pods;
+  for (const auto& [pod, phase] : phases_) ++pods[phase];
+  families_.SetPods(pods);
+  families_.SetVolumes(manager_->VolumeCounts());
+  std::map<std::string, bool> sources;
+  for (const SourceStatus& source : catalog_.Sources()) sources[source.name] = source.complete;
+  families_.SetSourcesComplete(sources);
+  families_.SetWorkerPool(kernel_.stats());
+  families_.SetStuckOperations(kernel_.stuck_operations());
+  families_.SetRecordStore(records_.stats(), records_.on_ballast());
+}
+
+std::string AgentMetrics::Collect() {
+  for (const PodUid& pod : std::exchange(dirty_, {})) RefreshPod(pod);
+  RefreshTotals();
+  return Serialize(families_, volume_stats_, clock_.WallUnixMillis());
+}
+
+bool AgentMetrics::IsStuck(const std::string& key) const {
+  const std::vector<StuckOperation> stuck = kernel_.stuck_operations();
+  return std::any_of(stuck.begin(), stuck.end(),
+                     [&](const StuckOperation& operation) { return operation.key == key; });
+}
+
+}  // namespace volumed

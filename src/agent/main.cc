@@ -1,0 +1,75 @@
+// volumed: the volume agent of a node.
+#include <CLI/CLI.hpp>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+#include "agent/agent.h"
+#include "agent/config.h"
+
+namespace volumed {
+namespace {
+
+constexpr char kDefaultConfig[] = "/etc/volumed/config.yaml";
+
+struct Words {
+  std::string config = kDefaultConfig;
+  FlagValues flags;
+};
+
+// Every key of the configuration is also a flag.
+void AddConfigFlags(CLI::App& app, Words& words, CLI::Option** config_option) {
+  *config_option = app.add_option("--config", words.config, "configuration file")
+                       ->capture_default_str();
+  for (const ConfigKey& key : ConfigKeys()) {
+    const std::string name(key.name);
+    app.add_option_function<std::vector<std::string>>(
+           "--" + name,
+           [&words, name](const std::vector<std::string>& values) { words.flags[name] = values; },
+           std::string(key.help) + (key.reloadable ? " (reloadable)" : ""))
+        ->type_name(std::string(key.type))
+        ->expected(1, -1)
+        ->delimiter(',');
+  }
+}
+
+int CheckConfig(const Result<Config>& config) {
+  for (const auto& [name, value] : PrintConfig(*config)) {
+    std::cout << name << ": " << value << "\n";
+  }
+  return EXIT_SUCCESS;
+}
+
+int Main(int argc, char** argv) {
+  // Modes are given exactly where files are made; the mask of whoever started us must not cut them.
+  ::umask(0);
+  Words words;
+  CLI::App app("volumed makes the volumes of a node's pods present, and takes them away");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", VOLUMED_VERSION);
+  CLI::Option* config_option = nullptr;
+  CLI::App* run = app.add_subcommand("run", "run the agent");
+  AddConfigFlags(*run, words, &config_option);
+  CLI::App* check = app.add_subcommand("check-config", "check the configuration and print it");
+  CLI::Option* check_option = nullptr;
+  AddConfigFlags(*check, words, &check_option);
+  CLI11_PARSE(app, argc, argv);
+
+  const bool named = config_option->count() > 0 || check_option->count() > 0;
+  const Result<Config> config = LoadConfig(words.config, named, words.flags);
+  if (!config.ok()) {
+    std::cerr << "volumed: " << config.error().message() << "\n";
+    return EXIT_FAILURE;
+  }
+  if (check->parsed()) return CheckConfig(config);
+  return RunAgent(*config, {words.config, named, words.flags});
+}
+
+}  // namespace
+}  // namespace volumed
+
+int main(int argc, char** argv) { return volumed::Main(argc, argv); }

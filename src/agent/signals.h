@@ -1,0 +1,35 @@
+// Signals as events of the control thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "base/descriptor.h"
+#include "base/event_loop.h"
+#include "base/result.h"
+
+namespace volumed {
+
+struct SignalHandlers {
+  std::function<void()> stop;    // SIGTERM, SIGINT
+  std::function<void()> reload;  // SIGHUP
+};
+
+// Blocks the three signals for the whole process (threads made later inherit it) and reads them
+// from a descriptor instead. SIGPIPE is ignored: a peer that goes away is an error of one write.
+// Threads: made before any other thread; handlers on the control thread.
+class Signals {
+ public:
+  static Result<std::unique_ptr<Signals>> Create(EventLoop& loop, SignalHandlers handlers);
+  ~Signals();
+
+ private:
+  Signals(Descriptor descriptor, EventLoop& loop, SignalHandlers handlers);
+  void ReadAll();
+
+  const Descriptor descriptor_;
+  EventLoop& loop_;
+  const SignalHandlers handlers_;
+};
+
+}  // namespace volumed

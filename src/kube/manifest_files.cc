@@ -1,0 +1,86 @@
+#include "kube/manifest_files.h"
+
+#include <memory>
+#include <utility>
+
+namespace volumed {
+namespace {
+
+std::string KeptText(size_t count) {
+  if (count == 0) return "";
+  return "; " + std::to_string(count) + " object" + (count == 1 ? "" : "s") +
+         " of its last good state stay";
+}
+
+}  // namespace
+
+void ManifestFiles::Keep(const std::string& file, const std::string& reason) {
+  File& known = files_[file];
+  known.problems = {{PathOf(file), -1, "", "", reason + KeptText(known.objects.size())}};
+}
+
+void ManifestFiles::Apply(ManifestReading reading) {
+  switch (reading.what) {
+    case ManifestReading::What::kChanging: return;
+    case ManifestReading::What::kGone: files_.erase(reading.file); return;
+    case ManifestReading::What::kUnreadable: Keep(reading.file, reading.error); return;
+    case ManifestReading::What::kRead: break;
+  }
+  ManifestDecode& decode = reading.decode;
+  // A size or an encoding problem leaves no document either, but says more than "empty".
+  if (decode.documents == 0 && decode.problems.empty()) {
+    Keep(reading.file, "holds no object");
+    return;
+  }
+  File next;
+  std::set<ObjectKey> seen;
+  for (DecodedObject& decoded : decode.objects) {
+    seen.insert(KeyOf(decoded.object));
+    next.objects.push_back({std::make_shared<const Object>(std::move(decoded.object)),
+                            PathOf(reading.file), decoded.document});
+  }
+  next.problems = std::move(decode.problems);
+  if (!next.problems.empty()) {
+    size_t kept = 0;
+    for (const ObjectWithOrigin& old : files_[reading.file].objects) {
+      if (seen.count(KeyOf(*old.object)) > 0) continue;
+      next.objects.push_back(old);
+      ++kept;
+    }
+    if (kept > 0) {
+      next.problems.push_back(
+          {PathOf(reading.file), -1, "", "", "is not right in all its parts" + KeptText(kept)});
+    }
+  }
+  files_[reading.file] = std::move(next);
+}
+
+void ManifestFiles::DropAbsent(const std::set<std::string>& present) {
+  for (auto file = files_.begin(); file != files_.end();) {
+    file = present.count(file->first) > 0 ? std::next(file) : files_.erase(file);
+  }
+}
+
+void ManifestFiles::KeepAbsent(const std::set<std::string>& present) {
+  for (auto file = files_.begin(); file != files_.end();) {
+    if (present.count(file->first) == 0) {
+      if (file->second.objects.empty()) {
+        file = files_.erase(file);
+        continue;
+      }
+      Keep(file->first,
+           "was not unlinked, but the directory is another one now and does not have it "
+           "(volumectl source forget drops it)");
+    }
+    ++file;
+  }
+}
+
+void ManifestFiles::AppendTo(ObjectList& list) const {
+  for (const auto& [name, file] : files_) {
+    list.objects.insert(list.objects.end(), file.objects.begin(), file.objects.end());
+    list.problems.insert(list.problems.end(), file.problems.begin(), file.problems.end());
+  }
+}
+
+}  // namespace volumed

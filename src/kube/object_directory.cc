@@ -1,0 +1,272 @@
+#include "kube/object_directory.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "base/descriptor.h"
+#include "base/strings.h"
+#include "kube/static_pod.h"
+
+namespace volumed {
+namespace {
+
+constexpr std::string_view kQuarantine = "quarantine";
+// Begins with a dot and has no ".json": never taken for an object after a crash.
+constexpr std::string_view kTemporarySuffix = ".tmp";
+
+Error Failed(std::string_view what, const std::string& path, int sys_errno) {
+  return Error::FromErrno(sys_errno, std::string(what) + " " + path, Outcome::kNotApplied);
+}
+
+Status MakePrivateDirectory(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    return Failed("make directory", path, errno);
+  }
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return Failed("examine directory", path, errno);
+  if (!S_ISDIR(status.st_mode)) return Failed("use as a directory", path, ENOTDIR);
+  // It holds secrets: what was there before must not be wider.
+  if ((status.st_mode & 07777) != 0700 && ::chmod(path.c_str(), 0700) != 0) {
+    return Failed("restrict directory", path, errno);
+  }
+  return OkStatus();
+}
+
+Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(fd, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return Failed("write", path, errno);
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
+  return OkStatus();
+}
+
+// Durable under a temporary name.
+Status WriteTemporary(const std::string& path, std::string_view bytes) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return Failed("remove", path, errno);
+  const Descriptor fd(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!fd.valid()) return Failed("create", path, errno);
+  RETURN_IF_ERROR(WriteAll(fd.get(), bytes, path));
+  if (::fsync(fd.get()) != 0) return Failed("sync", path, errno);
+  return OkStatus();
+}
+
+Status SyncDirectory(const std::string& path) {
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid() || ::fsync(fd.get()) != 0) return Failed("sync directory", path, errno);
+  return OkStatus();
+}
+
+Result<std::string> ReadWhole(const std::string& path) {
+  ASSIGN_OR_RETURN(const Descriptor fd,
+                   DescriptorFrom(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW |
+                                                           O_NONBLOCK),
+                                  "open " + path));
+  std::string bytes;
+  std::array<char, 64 * 1024> buffer;
+  // One byte more than allowed, which the decoder then refuses.
+  while (bytes.size() <= kMaxManifestBytes) {
+    const ssize_t count = ::read(fd.get(), buffer.data(), buffer.size());
+    if (count == 0) break;
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return Failed("read", path, errno);
+    bytes.append(buffer.data(), static_cast<size_t>(count));
+  }
+  return bytes;
+}
+
+Result<std::vector<std::string>> ListObjectFiles(const std::string& directory) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(directory.c_str()), ::closedir);
+  if (stream == nullptr) return Failed("read directory", directory, errno);
+  std::vector<std::string> files;
+  errno = 0;
+  while (const dirent* entry = ::readdir(stream.get())) {
+    const std::string_view name = entry->d_name;
+    if (name.front() != '.' && StripSuffix(name, ".json")) files.emplace_back(name);
+    errno = 0;
+  }
+  if (errno != 0) return Failed("read directory", directory, errno);
+  return files;
+}
+
+// Names are DNS labels and subdomains, so there is no '/' in them; the length stays below
+// NAME_MAX only when the name does, which a hash takes care of.
+std::string FileNameOf(const ObjectKey& key) {
+  std::string name(ObjectKindName(key.kind));
+  for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  name += "." + key.name_space + "." + key.name;
+  constexpr size_t kMaxStem = 200;
+  if (name.size() > kMaxStem) {
+    const size_t hash = std::hash<std::string>()(name);
+    name = name.substr(0, kMaxStem) + "~" + std::to_string(hash);
+  }
+  return name + ".json";
+}
+
+}  // namespace
+
+ObjectDirectory::ObjectDirectory(std::string directory, NodeName node_name, Scheduler& scheduler)
+    : directory_(std::move(directory)), node_name_(std::move(node_name)), scheduler_(scheduler) {}
+
+void ObjectDirectory::Start(ObjectListener listener) {
+  listener_ = std::make_shared<ObjectListener>(std::move(listener));
+  scheduler_.RunBlocking([this] { LoadAndDeliver(); });
+}
+
+void ObjectDirectory::Forget() {
+  scheduler_.RunBlocking([this] { LoadAndDeliver(); });
+}
+
+void ObjectDirectory::LoadAndDeliver() {
+  MutexLock lock(mu_);
+  problems_.clear();
+  const Status status = LoadLocked();
+  if (!status.ok()) problems_.push_back({directory_, -1, "", "", status.error().message()});
+  DeliverLocked();
+}
+
+Status ObjectDirectory::LoadLocked() {
+  RETURN_IF_ERROR(MakePrivateDirectory(directory_));
+  ASSIGN_OR_RETURN(const std::vector<std::string> files, ListObjectFiles(directory_));
+  stored_.clear();
+  for (const std::string& file : files) RETURN_IF_ERROR(LoadFile(file));
+  loaded_ = true;
+  return OkStatus();
+}
+
+Status ObjectDirectory::LoadFile(const std::string& file_name) {
+  const std::string path = directory_ + "/" + file_name;
+  // A file that cannot be read (EIO) says nothing about its objects: the list is not complete.
+  ASSIGN_OR_RETURN(const std::string bytes, ReadWhole(path));
+  ManifestDecode decode = DecodeManifest(path, bytes);
+  if (decode.problems.empty() && decode.objects.size() != 1) {
+    decode.problems.push_back({path, -1, "", "", "does not hold exactly one object"});
+  }
+  if (decode.problems.empty()) {
+    Object& object = decode.objects.front().object;
+    const ObjectKey key = KeyOf(object);
+    if (FileNameOf(key) == file_name) {
+      stored_[key] = {std::make_shared<const Object>(std::move(object)), file_name};
+      return OkStatus();
+    }
+    decode.problems.push_back({path, 0, ToString(key), "metadata", "is not the object of the file"});
+  }
+  Quarantine(file_name, std::move(decode.problems));
+  return OkStatus();
+}
+
+void ObjectDirectory::Quarantine(const std::string& file_name,
+                                 std::vector<DecodeProblem> problems) {
+  const std::string from = directory_ + "/" + file_name;
+  const std::string quarantine = directory_ + "/" + std::string(kQuarantine);
+  Status moved = MakePrivateDirectory(quarantine);
+  if (moved.ok() && ::rename(from.c_str(), (quarantine + "/" + file_name).c_str()) != 0) {
+    moved = Failed("move to quarantine", from, errno);
+  }
+  for (DecodeProblem& problem : problems) {
+    problem.reason += moved.ok() ? "; moved to " + quarantine : "; " + moved.error().message();
+    problems_.push_back(std::move(problem));
+  }
+}
+
+ObjectList ObjectDirectory::ListLocked() const {
+  ObjectList list;
+  list.source = name_;
+  list.complete = loaded_;
+  for (const auto& [key, stored] : stored_) {
+    list.objects.push_back({stored.object, directory_ + "/" + stored.file, 0});
+  }
+  list.problems = problems_;
+  return list;
+}
+
+void ObjectDirectory::DeliverLocked() {
+  // In the order of the changes, since each is posted under the lock.
+  scheduler_.Post([listener = listener_, list = ListLocked()] { (*listener)(list); });
+}
+
+Result<std::vector<ObjectPtr>> ObjectDirectory::Apply(std::vector<Object> objects) {
+  MutexLock lock(mu_);
+  if (!loaded_) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "the object directory " + directory_ + " is not loaded");
+  }
+  std::map<ObjectKey, Stored> next;
+  for (Object& object : objects) {
+    if (Pod* pod = std::get_if<Pod>(&object)) {
+      RETURN_IF_ERROR(ApplyStaticPodDefaults(node_name_, kSourceName, *pod)
+                          .With(ToString(KeyOf(object))));
+    }
+    const ObjectKey key = KeyOf(object);
+    Stored stored{std::make_shared<const Object>(std::move(object)), FileNameOf(key)};
+    if (!next.emplace(key, std::move(stored)).second) {
+      return Error::NotApplied(Code::kInvalidArgument, ToString(key) + " is given twice");
+    }
+  }
+  const auto temporary = [this](const Stored& stored) {
+    return directory_ + "/." + stored.file + std::string(kTemporarySuffix);
+  };
+  for (const auto& [key, stored] : next) {
+    const std::string bytes = EncodeObjectJson(*stored.object, SecretEncoding::kWithSecrets);
+    RETURN_IF_ERROR(WriteTemporary(temporary(stored), bytes).With("store " + ToString(key)));
+  }
+  std::vector<ObjectPtr> applied;
+  std::optional<Error> error;
+  for (auto& [key, stored] : next) {
+    const std::string path = directory_ + "/" + stored.file;
+    if (::rename(temporary(stored).c_str(), path.c_str()) != 0) {
+      error = Failed("rename to", path, errno);
+      break;
+    }
+    applied.push_back(stored.object);
+    stored_[key] = std::move(stored);
+  }
+  if (!error) {
+    const Status synced = SyncDirectory(directory_);
+    if (!synced.ok()) error = synced.error();
+  }
+  if (!applied.empty()) DeliverLocked();
+  if (error) return applied.empty() ? *error : error->AsMaybeApplied();
+  return applied;
+}
+
+Status ObjectDirectory::DeleteLocked(std::map<ObjectKey, Stored>::iterator stored) {
+  const std::string path = directory_ + "/" + stored->second.file;
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return Failed("remove", path, errno);
+  stored_.erase(stored);
+  DeliverLocked();
+  const Status synced = SyncDirectory(directory_);
+  if (!synced.ok()) return synced.error().AsMaybeApplied();
+  return OkStatus();
+}
+
+Status ObjectDirectory::Delete(const ObjectKey& key) {
+  MutexLock lock(mu_);
+  const auto stored = stored_.find(key);
+  if (stored == stored_.end()) {
+    return Error::NotApplied(Code::kNotFound, ToString(key) + " was not applied here");
+  }
+  return DeleteLocked(stored);
+}
+
+Status ObjectDirectory::DeletePod(const PodUid& uid) {
+  MutexLock lock(mu_);
+  for (auto stored = stored_.begin(); stored != stored_.end(); ++stored) {
+    const Pod* pod = std::get_if<Pod>(stored->second.object.get());
+    if (pod != nullptr && pod->uid() == uid) return DeleteLocked(stored);
+  }
+  return Error::NotApplied(Code::kNotFound, "no pod with uid " + uid.str() + " was applied here");
+}
+
+}  // namespace volumed

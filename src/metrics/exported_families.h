@@ -1,0 +1,65 @@
+// ExportedFamilies: the program's own few metric families, each with a method that says what it is
+// for. What there is one of per volume is in VolumeStatsText.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "os/worker_pool_stats.h"
+#include "records/record_store.h"
+
+namespace volumed {
+
+// Threads: any. Blocks: never for long (one mutex per family).
+// Observe... and Count... add to what is there; Set... replaces it, whatever is missing now included.
+class ExportedFamilies {
+ public:
+  ExportedFamilies();
+  ~ExportedFamilies();
+  ExportedFamilies(const ExportedFamilies&) = delete;
+  ExportedFamilies& operator=(const ExportedFamilies&) = delete;
+
+  // One step. `operation` in kubelet's words: "volume_mount", "volume_unmount",
+  // "volume_apply_access_control", ... ; `plugin` with the driver for CSI
+  // ("kubernetes.io/csi:driver"), "<n/a>" where there is none.
+  void ObserveStorageOperation(const std::string& plugin, const std::string& operation, bool ok,
+                               Duration elapsed, bool migrated = false);
+  // From the moment the volume was wanted until it was mounted ("overall_volume_mount").
+  void ObserveOverallVolumeMount(const std::string& plugin, Duration elapsed);
+  // `source`: "statfs", "du", "fsquota", "block", or a CSI driver's name.
+  void ObserveVolumeMetricCollection(const std::string& source, Duration elapsed);
+  // How long a task waited for the control thread.
+  void ObserveControlLoopLag(Duration lag);
+
+  // (plugin name or "N/A", "desired_state_of_world" or "actual_state_of_world") -> volumes.
+  void SetVolumes(const std::map<std::pair<std::string, std::string>, int64_t>& volumes);
+  void CountReconstructVolumeOperations(uint64_t tried, uint64_t failed);
+  void CountForceCleanedFailedVolumeOperations(uint64_t tried, uint64_t failed);
+  // Of the last sweep.
+  void SetOrphanPodCleanedVolumes(int64_t cleaned, int64_t failed);
+
+  void SetBuildInfo(const std::string& version, const std::string& revision,
+                    const std::string& compiler);
+  void SetPods(const std::map<std::string, int64_t>& pods_by_phase);
+  void SetSourcesComplete(const std::map<std::string, bool>& complete_by_source);
+
+  // Totals that went down are those of a new pool or store: they are added to the old ones.
+  void SetWorkerPool(const WorkerPoolStats& stats);
+  void SetStuckOperations(const std::vector<StuckOperation>& stuck);
+  void SetRecordStore(const RecordStoreStats& stats, bool on_ballast);
+
+  // Appends all families in the Prometheus text format, each once, families without a series left
+  // out.
+  void AppendTo(std::string& out) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace volumed

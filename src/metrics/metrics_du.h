@@ -1,0 +1,25 @@
+// MetricsDu: what a directory uses, counted by a walk, on a filesystem that it shares with others.
+// Source: kubernetes pkg/volume/metrics_du.go@v1.36.2.
+#pragma once
+
+#include "base/clock.h"
+#include "metrics/metrics_provider.h"
+#include "os/kernel.h"
+
+namespace volumed {
+
+// Used bytes and inodes come from the walk; capacity, available, inodes and free inodes are those of
+// the filesystem. Threads: any. Blocks: until the options' deadline; a walk may take long.
+// Errors: NoPathDefined for a path without root; that of the walk as it is; FsInfoFailed.
+class MetricsDu final : public MetricsProvider {
+ public:
+  MetricsDu(Kernel& kernel, const Clock& clock, SafePath path);
+  Result<Metrics> GetMetrics(const CallOptions& options) override;
+
+ private:
+  Kernel& kernel_;
+  const Clock& clock_;
+  const SafePath path_;
+};
+
+}  // namespace volumed

@@ -1,0 +1,27 @@
+// MetricsStatFs: the figures of the whole filesystem that a volume is, or lies on.
+// Source: kubernetes pkg/volume/metrics_statfs.go@v1.36.2.
+#pragma once
+
+#include "base/clock.h"
+#include "metrics/metrics_provider.h"
+#include "os/kernel.h"
+
+namespace volumed {
+
+// Fills everything that statfs(2) knows; the time is when the answer came.
+void FillFromFsInfo(const FsInfo& info, Metrics& metrics);
+
+// Threads: any. Blocks: until the options' deadline. Errors: NoPathDefined for a path without root,
+// FsInfoFailed for any failure of the Kernel.
+class MetricsStatFs final : public MetricsProvider {
+ public:
+  MetricsStatFs(Kernel& kernel, const Clock& clock, SafePath path);
+  Result<Metrics> GetMetrics(const CallOptions& options) override;
+
+ private:
+  Kernel& kernel_;
+  const Clock& clock_;
+  const SafePath path_;
+};
+
+}  // namespace volumed

@@ -1,0 +1,28 @@
+// MetricsTimed: counts how long another provider takes, under the name of what it does.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "metrics/exported_families.h"
+#include "metrics/metrics_provider.h"
+
+namespace volumed {
+
+// Threads, Blocks, Errors: as the other provider's. Failures count like answers, as in kubelet.
+class MetricsTimed final : public MetricsProvider {
+ public:
+  // `source` is kubelet's metric_source: "statfs", "du", "block", or a CSI driver's name.
+  MetricsTimed(std::unique_ptr<MetricsProvider> provider, std::string source, const Clock& clock,
+               ExportedFamilies& families);
+  Result<Metrics> GetMetrics(const CallOptions& options) override;
+
+ private:
+  const std::unique_ptr<MetricsProvider> provider_;
+  const std::string source_;
+  const Clock& clock_;
+  ExportedFamilies& families_;
+};
+
+}  // namespace volumed

@@ -1,0 +1,189 @@
+#include "metrics/volume_stats_text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "metrics/family_table.h"
+
+namespace volumed {
+namespace {
+
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
+
+// The length of the UTF-8 sequence at the start of `text`, 0 if there is none. Source: RFC 3629.
+size_t Utf8Length(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
+  // Overlong forms, surrogates and what lies beyond U+10FFFF show in the second byte.
+  const unsigned char lowest = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+  const unsigned char highest = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+  if (byte(1) < lowest || byte(1) > highest) return 0;
+  for (size_t i = 2; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  return length;
+}
+
+void AppendLabel(std::string& out, std::string_view name, std::string_view value) {
+  out += out.empty() ? '{' : ',';
+  out += name;
+  out += "=\"";
+  AppendLabelValue(out, value);
+  out += '"';
+}
+
+void AppendHeader(std::string& out, const FamilySpec& spec) {
+  out.append("# HELP ").append(spec.name).append(" ").append(spec.help);
+  out.append("\n# TYPE ").append(spec.name).append(" gauge\n");
+}
+
+template <typename Number>
+void AppendLine(std::string& out, std::string_view name, std::string_view labels, Number value) {
+  std::array<char, 32> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  out += name;
+  out += labels;
+  out.append(digits.data(), end);
+  out += '\n';
+}
+
+// Milliseconds as seconds, exactly.
+void AppendAge(std::string& out, std::string_view name, std::string_view labels, int64_t age_ms) {
+  AppendLine(out, name, labels, age_ms / 1000);
+  const int64_t rest = age_ms % 1000;
+  if (rest == 0) return;
+  out.back() = '.';
+  for (int64_t digit = 100; digit > 0; digit /= 10) {
+    out += static_cast<char>('0' + rest / digit % 10);
+  }
+  out += '\n';
+}
+
+using Field = std::optional<int64_t> (*)(const Metrics&);
+struct Column {
+  Family claim;       // for volumes with a claim
+  Family pod_volume;  // for those without
+  Field field;
+};
+constexpr Column kColumns[] = {
+    {Family::kVolumeStatsCapacityBytes, Family::kPodVolumeStatsCapacityBytes,
+     [](const Metrics& m) { return m.capacity_bytes; }},
+    {Family::kVolumeStatsAvailableBytes, Family::kPodVolumeStatsAvailableBytes,
+     [](const Metrics& m) { return m.available_bytes; }},
+    {Family::kVolumeStatsUsedBytes, Family::kPodVolumeStatsUsedBytes,
+     [](const Metrics& m) { return m.used_bytes; }},
+    {Family::kVolumeStatsInodes, Family::kPodVolumeStatsInodes,
+     [](const Metrics& m) { return m.inodes; }},
+    {Family::kVolumeStatsInodesFree, Family::kPodVolumeStatsInodesFree,
+     [](const Metrics& m) { return m.inodes_free; }},
+    {Family::kVolumeStatsInodesUsed, Family::kPodVolumeStatsInodesUsed,
+     [](const Metrics& m) { return m.inodes_used; }},
+    {Family::kVolumeStatsHealthAbnormal, Family::kPodVolumeStatsHealthAbnormal,
+     [](const Metrics& m) {
+       return m.abnormal ? std::optional<int64_t>(*m.abnormal ? 1 : 0) : std::nullopt;
+     }},
+};
+
+}  // namespace
+
+void AppendLabelValue(std::string& out, std::string_view value) {
+  while (!value.empty()) {
+    const size_t length = Utf8Length(value);
+    if (length == 0) {
+      out += kReplacement;
+      value.remove_prefix(1);
+      continue;
+    }
+    if (value[0] == '\\' || value[0] == '"') out += '\\';
+    if (value[0] == '\n') {
+      out += "\\n";
+    } else {
+      out += value.substr(0, length);
+    }
+    value.remove_prefix(length);
+  }
+}
+
+void VolumeStatsText::Link(Series& series, const std::string& labels, const Volume& volume) {
+  series[labels].push_back(&volume);
+}
+
+void VolumeStatsText::Unlink(Series& series, const std::string& labels, const Volume& volume) {
+  const auto found = series.find(labels);
+  std::vector<const Volume*>& volumes = found->second;
+  volumes.erase(std::find(volumes.begin(), volumes.end(), &volume));
+  if (volumes.empty()) series.erase(found);
+}
+
+void VolumeStatsText::Set(const VolumeStatsId& id, const VolumeStatsLabels& labels,
+                          const Metrics& metrics) {
+  MutexLock lock(mu_);
+  const auto [entry, added] = volumes_.try_emplace(id);
+  Volume& volume = entry->second;
+  volume.metrics = metrics;
+  if (!added) return;
+  AppendLabel(volume.pod_labels, "namespace", labels.pod_namespace);
+  AppendLabel(volume.pod_labels, "pod", labels.pod_name);
+  AppendLabel(volume.pod_labels, "volume", id.volume);
+  AppendLabel(volume.pod_labels, "plugin", labels.plugin);
+  volume.pod_labels += "} ";
+  Link(pod_volumes_, volume.pod_labels, volume);
+  if (!labels.persistent_volume_claim) return;
+  AppendLabel(volume.claim_labels, "namespace", labels.pod_namespace);
+  AppendLabel(volume.claim_labels, "persistentvolumeclaim", *labels.persistent_volume_claim);
+  volume.claim_labels += "} ";
+  Link(claims_, volume.claim_labels, volume);
+}
+
+void VolumeStatsText::Remove(const VolumeStatsId& id) {
+  MutexLock lock(mu_);
+  const auto found = volumes_.find(id);
+  if (found == volumes_.end()) return;
+  const Volume& volume = found->second;
+  Unlink(pod_volumes_, volume.pod_labels, volume);
+  if (!volume.claim_labels.empty()) Unlink(claims_, volume.claim_labels, volume);
+  volumes_.erase(found);
+}
+
+size_t VolumeStatsText::size() const {
+  MutexLock lock(mu_);
+  return volumes_.size();
+}
+
+void VolumeStatsText::AppendTo(std::string& out, int64_t now_unix_ms) const {
+  MutexLock lock(mu_);
+  const size_t start = out.size();
+  out.reserve(start + last_size_ + last_size_ / 8);
+
+  // A family's lines stand together, under its header, which is written before the first of them.
+  const auto append_family = [&out](const Series& series, Family family, bool with_claims,
+                                    Field field) {
+    const FamilySpec& spec = SpecOf(family);
+    bool header = false;
+    for (const auto& [labels, volumes] : series) {
+      const Volume& volume = *volumes.front();
+      if (!with_claims && !volume.claim_labels.empty()) continue;
+      const std::optional<int64_t> value = field(volume.metrics);
+      if (!value) continue;
+      if (!header) AppendHeader(out, spec);
+      header = true;
+      AppendLine(out, spec.name, labels, *value);
+    }
+  };
+  for (const Column& column : kColumns) {
+    append_family(claims_, column.claim, /*with_claims=*/true, column.field);
+    append_family(pod_volumes_, column.pod_volume, /*with_claims=*/false, column.field);
+  }
+  if (!pod_volumes_.empty()) AppendHeader(out, SpecOf(Family::kVolumeStatsAge));
+  for (const auto& [labels, volumes] : pod_volumes_) {
+    const int64_t age_ms = now_unix_ms - volumes.front()->metrics.time_unix_ms;
+    AppendAge(out, SpecOf(Family::kVolumeStatsAge).name, labels, std::max<int64_t>(0, age_ms));
+  }
+  last_size_ = out.size() - start;
+}
+
+}  // namespace volumed

@@ -1,0 +1,76 @@
+// VolumeStatsText: the figures of every volume, kept ready to be written in the Prometheus text
+// format: labels are escaped once, when a volume appears, and a scrape only formats numbers.
+// Source: kubernetes pkg/kubelet/metrics/collectors/volume_stats.go@v1.36.2 (the kubelet_ families).
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/mutex.h"
+#include "metrics/metrics_provider.h"
+
+namespace volumed {
+
+// One volume of one pod.
+struct VolumeStatsId {
+  PodUid pod_uid;
+  std::string volume;  // its name in the pod
+  friend auto operator<=>(const VolumeStatsId&, const VolumeStatsId&) = default;
+};
+
+// What its series are labelled with.
+struct VolumeStatsLabels {
+  std::string pod_namespace;
+  std::string pod_name;
+  std::string plugin;
+  // The claim that the volume comes from, in the pod's namespace. As in kubelet, only volumes with
+  // one are in the kubelet_ families; the others are in this program's own.
+  std::optional<std::string> persistent_volume_claim;
+};
+
+// Threads: any. Blocks: never for long. A figure that is absent has no line.
+class VolumeStatsText {
+ public:
+  // Adds the volume or replaces its figures. `labels` of a volume that is there are not looked at.
+  void Set(const VolumeStatsId& id, const VolumeStatsLabels& labels, const Metrics& metrics)
+      EXCLUDES(mu_);
+  void Remove(const VolumeStatsId& id) EXCLUDES(mu_);
+  size_t size() const EXCLUDES(mu_);
+
+  // Appends every family that has a line. `now_unix_ms` is what ages are counted to; a measurement
+  // from the future (the clock was set back) has the age 0.
+  void AppendTo(std::string& out, int64_t now_unix_ms) const EXCLUDES(mu_);
+
+ private:
+  struct Volume {
+    Metrics metrics;
+    std::string pod_labels;    // {namespace="...",pod="...",...} and a space
+    std::string claim_labels;  // empty without a claim
+  };
+  // The volumes that have one set of labels: several pods with one claim, or a pod and the one that
+  // takes its place. Only the first has lines: two lines of one series spoil the whole scrape.
+  using Series = std::map<std::string, std::vector<const Volume*>>;
+
+  static void Link(Series& series, const std::string& labels, const Volume& volume);
+  static void Unlink(Series& series, const std::string& labels, const Volume& volume);
+
+  mutable Mutex mu_;
+  std::map<VolumeStatsId, Volume> volumes_ GUARDED_BY(mu_);
+  Series claims_ GUARDED_BY(mu_);
+  Series pod_volumes_ GUARDED_BY(mu_);
+  mutable size_t last_size_ GUARDED_BY(mu_) = 0;  // of the text, for one allocation instead of many
+};
+
+// Appends `value` as it has to stand between the quotes of a label. Source: the text format's
+// specification, prometheus.io/docs/instrumenting/exposition_formats. Bytes that are not UTF-8, which
+// the format does not allow, become U+FFFD.
+void AppendLabelValue(std::string& out, std::string_view value);
+
+}  // namespace volumed

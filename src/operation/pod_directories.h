@@ -1,0 +1,27 @@
+// The directories of a pod that hold its volumes: made before the first one, removed after the last.
+// Source: kubernetes pkg/kubelet/kubelet_pods.go@v1.36.2 (makePodDataDirs),
+// pkg/kubelet/kubelet_volumes.go@v1.36.2 (cleanupOrphanedPodDirs).
+#pragma once
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "os/kernel.h"
+#include "volumehost/kubelet_paths.h"
+
+namespace volumed {
+
+// Threads: any; not beside a removal of the same pod. Blocks: until the deadline.
+
+// <root>/pods/<uid>, and in it volumes and plugins, all 0750. Idempotent.
+Status MakePodDirectories(Kernel& kernel, const KubeletPaths& paths, const PodUid& pod,
+                          const CallOptions& call);
+
+// Removes them, with what is known to be left in them: empty directories of volumes, readiness
+// markers, subpath targets. Never removes a file of anybody else, and looks into no volume: a
+// directory of a volume goes only if it is empty and no mount point. Idempotent.
+// Errors: FailedPrecondition, not applied for what it names: something is there that the agent did
+// not make, or a volume that is not torn down; what was empty before it is gone.
+Status RemovePodDirectories(Kernel& kernel, const KubeletPaths& paths, const PodUid& pod,
+                            const CallOptions& call);
+
+}  // namespace volumed

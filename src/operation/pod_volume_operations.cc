@@ -1,0 +1,319 @@
+#include "operation/pod_volume_operations.h"
+
+#include <string>
+#include <utility>
+
+#include "kube/pod_facts.h"
+#include "mounter/subpath.h"
+#include "operation/pod_directories.h"
+#include "operation/step_runner.h"
+#include "operation/volume_snapshot.h"
+
+namespace volumed {
+namespace {
+
+using Parts = PodVolumeOperations::Parts;
+using Failure = std::optional<OperationFailure>;
+
+// Kubelet's operation_name. Source: kubernetes
+// pkg/volume/util/operationexecutor/operation_generator.go@v1.36.2; "pod_remove" is our own.
+constexpr const char* kVolumeMount = "volume_mount";
+constexpr const char* kVolumeUnmount = "volume_unmount";
+constexpr const char* kPodRemove = "pod_remove";
+// Source: kubernetes pkg/kubelet/events/event.go@v1.36.2 (FailedMountVolume).
+constexpr const char* kFailedMount = "FailedMount";
+
+std::string DisplayName(const Pod& pod) {
+  return pod.metadata.name_space + "/" + pod.metadata.name;
+}
+
+PodVolumeKey KeyOf(const MountRequest& request) {
+  return {request.pod->uid(), request.spec.name()};
+}
+
+// What every step of an operation gets; its deadline comes with the step.
+CallOptions BaseCall(std::string key, std::string domain, OperationProgress& progress) {
+  CallOptions call;
+  call.key = std::move(key);
+  call.domain = std::move(domain);
+  call.progress = [&progress](int64_t done) { progress.SetDone(done); };
+  return call;
+}
+
+// The same call for an effect on the agent's own filesystem, which cannot hang with the volume.
+CallOptions OnOwnFilesystem(CallOptions call) {
+  call.domain.clear();
+  return call;
+}
+
+MounterArgs ArgsFor(const MountRequest& request, const CallOptions& call) {
+  const PodSecurityContext& security = request.pod->spec.security_context;
+  MounterArgs args;
+  args.fs_user = FsUserFrom(*request.pod);
+  args.fs_group = security.fs_group;
+  args.fs_group_change_policy = security.fs_group_change_policy;
+  args.nested_mount_points = request.nested_mount_points;
+  args.reconstructed_volume = request.reconstructed;
+  args.is_remount = request.is_remount;
+  args.call = call;
+  return args;
+}
+
+PodVolumeRecord FactsOf(const MountRequest& request, const VolumePlugin& plugin) {
+  PodVolumeRecord facts;
+  facts.key = KeyOf(request);
+  facts.pod_namespace = request.pod->metadata.name_space;
+  facts.pod_name = request.pod->metadata.name;
+  facts.plugin_name = plugin.GetPluginName();
+  facts.fault_domain = plugin.FaultDomain(request.spec);
+  facts.volume_json = EncodeVolumeSnapshot(request.spec);
+  for (const SubPathRequest& sub_path : request.sub_paths) {
+    facts.sub_paths.push_back({sub_path.container, sub_path.index});
+  }
+  return facts;
+}
+
+Status PrepareSubPaths(const Parts& parts, const MountRequest& request, const Mounter& mounter,
+                       const CallOptions& call, std::vector<SubPathMount>& mounts) {
+  mounts.clear();
+  for (const SubPathRequest& wanted : request.sub_paths) {
+    const SafeSubpathRequest subpath{.pod = request.pod->uid(),
+                                     .spec = request.spec.name(),
+                                     .container = wanted.container,
+                                     .index = wanted.index,
+                                     .volume = mounter.GetSafePath(),
+                                     .sub_path = wanted.sub_path};
+    ASSIGN_OR_RETURN(const SafePath place, PrepareSafeSubpath(parts.host.kernel, parts.host.paths,
+                                                              subpath, call)
+                                               .With("container " + wanted.container));
+    mounts.push_back({wanted.container, wanted.index, place.Display()});
+  }
+  return OkStatus();
+}
+
+// A remount changes the content of a volume that is set up all the while; anything else sets it up.
+VolumeEvent MountEvent(const MountRequest& request, const VolumeRecordKeeper& keeper) {
+  const std::optional<PodVolumeRecord> record = keeper.Find(KeyOf(request));
+  const bool is_set_up = record && record->state == VolumeState::kSetUp;
+  return request.is_remount && is_set_up ? VolumeEvent::kRemount : VolumeEvent::kSetUp;
+}
+
+Failure RunMount(const Parts& parts, const MountRequest& request, MountedVolume& result,
+                 OperationProgress& progress) {
+  progress.EnterStep("FindPlugin");
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(request.spec);
+  if (!plugin.ok()) return OperationFailure{kVolumeMount, "FindPluginBySpec", plugin.error()};
+  const Result<std::unique_ptr<Mounter>> made = (*plugin)->NewMounter(request.spec, request.pod);
+  if (!made.ok()) return OperationFailure{kVolumeMount, "NewMounter", made.error()};
+  Mounter& mounter = **made;
+
+  StateCall call{.operation = kVolumeMount,
+                 .event = MountEvent(request, *parts.keeper),
+                 .facts = FactsOf(request, **plugin),
+                 .steps = {}};
+  call.steps.push_back({.name = "MakePodDirectories",
+                        .timeout = parts.settings.make_pod_directories,
+                        .changes_volume = false,
+                        .run = [&](const CallOptions& options) {
+                          return MakePodDirectories(parts.host.kernel, parts.host.paths,
+                                                    request.pod->uid(), OnOwnFilesystem(options));
+                        }});
+  call.steps.push_back({.name = "SetUp",
+                        .timeout = parts.settings.set_up,
+                        .run = [&](const CallOptions& options) {
+                          return mounter.SetUp(ArgsFor(request, options));
+                        }});
+  if (!request.sub_paths.empty()) {
+    call.steps.push_back({.name = "PrepareSubPaths",
+                          .timeout = parts.settings.prepare_sub_paths,
+                          .run = [&](const CallOptions& options) {
+                            return PrepareSubPaths(parts, request, mounter, options,
+                                                   result.sub_paths);
+                          }});
+  }
+  StepRunner runner(*parts.keeper, parts.host.clock, progress,
+                    BaseCall(call.facts.key.ToString(), call.facts.fault_domain, progress));
+  if (Failure failure = runner.Run(call)) return failure;
+  result.plugin_name = call.facts.plugin_name;
+  result.host_path = mounter.GetPath();
+  result.attributes = mounter.GetAttributes();
+  result.refresh_unix_ms = mounter.refresh_unix_ms();
+  return std::nullopt;
+}
+
+// What is known of a volume that is to be torn down, by its record or else by its request.
+PodVolumeRecord FactsOf(const UnmountRequest& request, const VolumeRecordKeeper& keeper) {
+  const PodVolumeKey key{request.pod, request.spec};
+  if (std::optional<PodVolumeRecord> record = keeper.Find(key)) return *std::move(record);
+  PodVolumeRecord facts;
+  facts.key = key;
+  facts.plugin_name = request.plugin_name;
+  // Nobody knows what it may hang with: it gets a domain of its own.
+  facts.fault_domain = "found:" + key.ToString();
+  return facts;
+}
+
+Failure RunUnmount(const Parts& parts, const UnmountRequest& request,
+                   OperationProgress& progress) {
+  progress.EnterStep("FindPlugin");
+  StateCall call{.operation = kVolumeUnmount,
+                 .event = VolumeEvent::kTearDown,
+                 .facts = FactsOf(request, *parts.keeper),
+                 .steps = {}};
+  const std::string& name =
+      request.plugin_name.empty() ? call.facts.plugin_name : request.plugin_name;
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginByName(name);
+  if (!plugin.ok()) return OperationFailure{kVolumeUnmount, "FindPluginByName", plugin.error()};
+  const Result<std::unique_ptr<Unmounter>> made =
+      (*plugin)->NewUnmounter(request.spec, request.pod);
+  if (!made.ok()) return OperationFailure{kVolumeUnmount, "NewUnmounter", made.error()};
+
+  call.steps.push_back({.name = "CleanSubPaths",
+                        .timeout = parts.settings.clean_sub_paths,
+                        .run = [&](const CallOptions& options) {
+                          const Status status = CleanSubPaths(parts.host.kernel, parts.host.paths,
+                                                              request.pod, request.spec, options);
+                          // Some of the mounts may be gone, whatever became of the last one.
+                          return status.ok() ? status : Status(status.error().AsMaybeApplied());
+                        }});
+  call.steps.push_back(
+      {.name = "TearDown",
+       .timeout = parts.settings.tear_down,
+       .run = [&](const CallOptions& options) { return (*made)->TearDown(options); }});
+  StepRunner runner(*parts.keeper, parts.host.clock, progress,
+                    BaseCall(call.facts.key.ToString(), call.facts.fault_domain, progress));
+  return runner.Run(call);
+}
+
+Failure RunRemovePod(const Parts& parts, const PodUid& pod, OperationProgress& progress) {
+  const std::vector<PodVolumeRecord> volumes = parts.keeper->FindOfPod(pod);
+  if (!volumes.empty()) {
+    return OperationFailure{
+        kPodRemove, "CheckVolumes",
+        Error::NotApplied(Code::kFailedPrecondition,
+                          "volume \"" + volumes.front().key.spec.str() + "\" is still " +
+                              std::string(VolumeStateName(volumes.front().state)))};
+  }
+  const std::vector<Step> steps = {
+      {.name = "RemovePodDirectories",
+       .timeout = parts.settings.remove_pod_directories,
+       .run =
+           [&](const CallOptions& options) {
+             return RemovePodDirectories(parts.host.kernel, parts.host.paths, pod, options);
+           }},
+      {.name = "RemovePodRecord",
+       .run =
+           [&](const CallOptions&) -> Status {
+             RETURN_IF_ERROR(parts.keeper->ForgetPod(pod));
+             return parts.store.Remove(kPodRecordKind, pod.str(), kPodRecordDurability);
+           }},
+  };
+  StepRunner runner(*parts.keeper, parts.host.clock, progress, BaseCall(pod.str(), "", progress));
+  return runner.RunWithoutRecord(kPodRemove, steps);
+}
+
+// Source: operation_generator.go@v1.36.2 (GenerateError): '<prefix> for volume "<name>" <suffix>'.
+std::string FailedMountText(const SpecName& spec, const OperationFailure& failure) {
+  const std::string call =
+      failure.step == "NewMounter" ? "NewMounter initialization" : failure.step;
+  return "MountVolume." + call + " failed for volume \"" + spec.str() +
+         "\" : " + failure.error.message();
+}
+
+template <typename T>
+OperationOutcome<T> OutcomeOf(const Failure& failure, T value) {
+  OperationOutcome<T> outcome;
+  if (failure) {
+    outcome.failure = failure;
+  } else {
+    outcome.value = std::move(value);
+  }
+  return outcome;
+}
+
+}  // namespace
+
+PodVolumeOperations::PodVolumeOperations(Scheduler& scheduler, RecordStore& store,
+                                         VolumePluginMgr& plugins, VolumeHost& host,
+                                         Logger& logger, OperationObserver& observer,
+                                         BootId boot_id, OperationSettings settings)
+    : parts_{plugins, host, logger, store, settings,
+             std::make_shared<VolumeRecordKeeper>(store, scheduler.clock(), logger, observer,
+                                                  std::move(boot_id))},
+      executor_(scheduler, logger, observer) {}
+
+PodVolumeOperations::~PodVolumeOperations() = default;
+
+void PodVolumeOperations::Restore(const std::vector<PodVolumeRecord>& records) {
+  for (const PodVolumeRecord& record : records) parts_.keeper->Restore(record);
+}
+
+StartResult PodVolumeOperations::MountVolume(
+    MountRequest request, std::function<void(OperationOutcome<MountedVolume>)> done) {
+  const PodVolumeKey key = KeyOf(request);
+  const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(request.spec);
+  OperationExecutor::Operation operation{
+      .key = key,
+      .name = kVolumeMount,
+      .plugin_name = plugin.ok() ? (*plugin)->GetPluginName() : std::string(),
+      .pod_display_name = DisplayName(*request.pod)};
+  auto result = std::make_shared<MountedVolume>();
+  return executor_.Start(
+      std::move(operation),
+      [parts = parts_, request = std::move(request), result](OperationProgress& progress) {
+        return RunMount(parts, request, *result, progress);
+      },
+      [&events = parts_.host.events, key, result, done = std::move(done)](const Failure& failure) {
+        if (failure) {
+          events.RecordPodEvent(key.pod, EventType::kWarning, kFailedMount,
+                                FailedMountText(key.spec, *failure));
+        }
+        done(OutcomeOf(failure, *result));
+      });
+}
+
+StartResult PodVolumeOperations::UnmountVolume(UnmountRequest request,
+                                               std::function<void(OperationOutcome<Unit>)> done) {
+  OperationExecutor::Operation operation{.key = {request.pod, request.spec},
+                                         .name = kVolumeUnmount,
+                                         .plugin_name = request.plugin_name,
+                                         .pod_display_name = request.pod_display_name};
+  return executor_.Start(
+      std::move(operation),
+      [parts = parts_, request = std::move(request)](OperationProgress& progress) {
+        return RunUnmount(parts, request, progress);
+      },
+      [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
+}
+
+StartResult PodVolumeOperations::RemovePod(PodUid pod, std::string pod_display_name,
+                                           std::function<void(OperationOutcome<Unit>)> done) {
+  OperationExecutor::Operation operation{.key = {pod, SpecName()},
+                                         .name = kPodRemove,
+                                         .plugin_name = "",
+                                         .pod_display_name = std::move(pod_display_name)};
+  return executor_.Start(
+      std::move(operation),
+      [parts = parts_, pod](OperationProgress& progress) {
+        return RunRemovePod(parts, pod, progress);
+      },
+      [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
+}
+
+bool PodVolumeOperations::IsPending(const PodVolumeKey& key) const {
+  return executor_.IsPending(key);
+}
+
+std::optional<TimePoint> PodVolumeOperations::NextTry(const PodVolumeKey& key) const {
+  return executor_.NextTry(key);
+}
+
+void PodVolumeOperations::ResetBackoff(const PodVolumeKey& key) { executor_.ResetBackoff(key); }
+
+std::vector<RunningOperation> PodVolumeOperations::Running() const { return executor_.Running(); }
+
+std::optional<PodVolumeRecord> PodVolumeOperations::FindRecord(const PodVolumeKey& key) const {
+  return parts_.keeper->Find(key);
+}
+
+}  // namespace volumed

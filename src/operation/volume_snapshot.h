@@ -1,0 +1,20 @@
+// The snapshot of a volume in its record: a core/v1 Volume as JSON. It names secrets and config
+// maps and never holds what is in them.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "volume/volume_spec.h"
+
+namespace volumed {
+
+// Threads: any. Blocks: never.
+
+// "" for a spec that is not an inline volume.
+std::string EncodeVolumeSnapshot(const VolumeSpec& spec);
+
+// Errors, not applied: DataLoss with the reason, when the text is no volume.
+Result<VolumeSpec> DecodeVolumeSnapshot(const std::string& volume_json);
+
+}  // namespace volumed

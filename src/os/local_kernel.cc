@@ -1,0 +1,76 @@
+#include "os/local_kernel.h"
+
+#include <utility>
+
+#include "os/atomic_payload.h"
+#include "os/file_effects.h"
+#include "os/kernel_features.h"
+#include "os/mount_table.h"
+#include "os/mounts.h"
+#include "os/ownership_walk.h"
+#include "os/remove_tree.h"
+#include "os/usage_walk.h"
+
+namespace volumed {
+namespace {
+
+// One overload per request; std::visit fails to compile where one is missing.
+struct Effects {
+  const KernelFeatures& features;
+  BindAnchor& anchor;
+  const CallOptions& options;
+
+  Result<MountListing> operator()(const ListMounts&) const {
+    ASSIGN_OR_RETURN(std::vector<MountEntry> mounts, ReadMountTable());
+    return MountListing{std::move(mounts)};
+  }
+  Result<KernelFeatures> operator()(const ProbeFeatures&) const { return features; }
+  Result<Done> operator()(const Mount& r) const { return DoMount(r, features); }
+  Result<Done> operator()(const BindMount& r) const { return DoBindMount(r, features, anchor); }
+  Result<Done> operator()(const Remount& r) const { return DoRemount(r, features); }
+  Result<Changed> operator()(const Unmount& r) const { return DoUnmount(r); }
+  Result<Changed> operator()(const MakeShared& r) const { return DoMakeShared(r); }
+  Result<FileInfo> operator()(const Stat& r) const { return DoStat(r); }
+  Result<FsInfo> operator()(const StatFs& r) const { return DoStatFs(r); }
+  Result<UsageInfo> operator()(const Usage& r) const { return DoUsage(r, options); }
+  Result<OwnershipInfo> operator()(const ChangeOwnership& r) const {
+    return DoChangeOwnership(r, features, options);
+  }
+  Result<Changed> operator()(const MakeDirectory& r) const { return DoMakeDirectory(r); }
+  Result<Changed> operator()(const MakeFile& r) const { return DoMakeFile(r); }
+  Result<Changed> operator()(const RemoveDirectory& r) const { return DoRemoveDirectory(r); }
+  Result<Changed> operator()(const RemoveFile& r) const { return DoRemoveFile(r); }
+  Result<Changed> operator()(const RemoveTree& r) const { return DoRemoveTree(r, options); }
+  Result<DirectoryListing> operator()(const ListDirectory& r) const { return DoListDirectory(r); }
+  Result<FileContent> operator()(const ReadFile& r) const { return DoReadFile(r); }
+  Result<Changed> operator()(const WriteAtomicPayload& r) const {
+    return DoWriteAtomicPayload(r, options);
+  }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<LocalKernel>> LocalKernel::Create(const LocalKernelOptions& options) {
+  ASSIGN_OR_RETURN(const KernelFeatures features, ProbeKernelFeatures(options.masked_features));
+  return std::unique_ptr<LocalKernel>(new LocalKernel(features, options.agent_root));
+}
+
+LocalKernel::LocalKernel(const KernelFeatures& features, const std::string& agent_root)
+    : features_(features), anchor_(features, agent_root) {}
+LocalKernel::~LocalKernel() = default;
+
+Result<AnyAnswer> LocalKernel::Do(const AnyRequest& request, const CallOptions& options) {
+  if (options.cancel != nullptr && options.cancel->cancelled()) {
+    return Error::NotApplied(Code::kCancelled, "cancelled");
+  }
+  const Effects effects{features_, anchor_, options};
+  return std::visit(
+      [&effects](const auto& r) -> Result<AnyAnswer> {
+        Result<typename std::decay_t<decltype(r)>::Answer> answer = effects(r);
+        if (!answer.ok()) return answer.error();
+        return AnyAnswer(std::move(answer).value());
+      },
+      request);
+}
+
+}  // namespace volumed

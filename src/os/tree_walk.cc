@@ -1,0 +1,248 @@
+#include "os/tree_walk.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "os/directory_reader.h"
+#include "os/safe_open.h"
+
+namespace volumed {
+namespace {
+
+// Directories kept open for what lies below them. Beyond it they are found again from above.
+constexpr int kMaxOpenDirectories = 256;
+// A thread costs about 50 us, so many entries of a walk.
+constexpr int64_t kBigTree = 4096;
+
+constexpr unsigned kOpenFlags = O_RDONLY | O_DIRECTORY;
+
+}  // namespace
+
+// A directory that is read, or will be. It lives as long as something below it may need it.
+struct TreeWalk::Node {
+  Node(TreeWalk& owner, NodePtr up, std::string own_name)
+      : walk(owner), parent(std::move(up)), name(std::move(own_name)) {}
+  // Unlinks long chains one by one: their destructors would recurse as deep as the tree.
+  ~Node() {
+    if (directory.valid()) walk.open_directories_.fetch_sub(1, std::memory_order_relaxed);
+    NodePtr up = std::move(parent);
+    while (up != nullptr && up.use_count() == 1) up = std::move(up->parent);
+  }
+
+  TreeWalk& walk;
+  NodePtr parent;
+  const std::string name;
+  Descriptor directory;  // kept for the children; set before any child is known to others
+  uint64_t inode = 0;    // as the parent's entry showed it
+};
+
+TreeWalk::TreeWalk(TreeVisitor& visitor, WorkMeter& meter, std::string display)
+    : visitor_(visitor), meter_(meter), display_(std::move(display)) {}
+TreeWalk::~TreeWalk() = default;
+
+std::string TreeWalk::PathOf(const Node& node, const char* name) const {
+  std::vector<const std::string*> names;
+  for (const Node* up = &node; up->parent != nullptr; up = up->parent.get()) {
+    names.push_back(&up->name);
+  }
+  std::string path = display_;
+  for (auto it = names.rbegin(); it != names.rend(); ++it) path += "/" + **it;
+  return name != nullptr ? path + "/" + name : path;
+}
+
+void TreeWalk::Fail(const Node& node, const char* name, int sys_errno) {
+  stop_.store(true, std::memory_order_relaxed);
+  MutexLock lock(mu_);
+  if (failure_) return;
+  failure_ = Error::FromErrno(sys_errno, PathOf(node, name), Outcome::kNotApplied);
+}
+
+// The directory of `node`, from the nearest one above that is open. Invalid, with errno, on failure.
+Descriptor TreeWalk::Open(const Node& node) {
+  std::vector<const Node*> way;
+  const Node* from = &node;
+  for (; !from->directory.valid(); from = from->parent.get()) way.push_back(from);
+  Descriptor current;
+  int at = from->directory.get();
+  for (auto it = way.rbegin(); it != way.rend(); ++it) {
+    Descriptor next(OpenChild(at, (*it)->name.c_str(),
+                              static_cast<int>(*it == &node ? kOpenFlags : O_PATH | O_DIRECTORY),
+                              RESOLVE_NO_XDEV));
+    if (!next.valid()) return next;
+    if (way.size() > 1) {
+      struct stat stat = {};
+      // Exchanged since it was seen: as good as vanished.
+      if (::fstat(next.get(), &stat) != 0 || stat.st_ino != (*it)->inode) {
+        errno = ENOENT;
+        return Descriptor();
+      }
+    }
+    current = std::move(next);
+    at = current.get();
+  }
+  return current;
+}
+
+// False when the walk shall stop.
+bool TreeWalk::ReadEntry(int thread, const NodePtr& node, int directory, const char* name,
+                         std::vector<NodePtr>& children) {
+  struct statx stat = {};
+  // DONT_SYNC: what is mounted here may hang when it is asked.
+  if (::statx(directory, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+              STATX_BASIC_STATS | STATX_MNT_ID, &stat) != 0) {
+    if (errno == ENOENT) return true;
+    Fail(*node, name, errno);
+    return false;
+  }
+  if ((stat.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0 || stat.stx_mnt_id != mount_id_) {
+    return true;
+  }
+  const int failure = visitor_.Visit(thread, {directory, name, stat});
+  if (failure == ENOENT) return true;
+  if (failure != 0) {
+    Fail(*node, name, failure);
+    return false;
+  }
+  if (S_ISDIR(stat.stx_mode)) {
+    children.push_back(std::make_shared<Node>(*this, node, name));
+    children.back()->inode = stat.stx_ino;
+  }
+  return true;
+}
+
+void TreeWalk::ReadDirectory(int thread, const NodePtr& node, std::vector<NodePtr>& own,
+                             std::vector<char>& block) {
+  Descriptor opened;
+  if (!node->directory.valid()) {
+    opened = Open(*node);
+    if (!opened.valid()) {
+      // Vanished, exchanged for something else, or mounted over meanwhile.
+      const bool gone = errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EXDEV;
+      if (!gone) Fail(*node, nullptr, errno);
+      return;
+    }
+  }
+  const int directory = node->directory.valid() ? node->directory.get() : opened.get();
+  std::vector<NodePtr> children;
+  DirectoryReader reader(directory, block);
+  RawEntry entry = {};
+  int64_t seen = 0;
+  while (reader.Next(entry)) {
+    if (!ReadEntry(thread, node, directory, entry.name, children)) return;
+    if (++seen % 64 == 0 && !meter_.Step(64)) stop_.store(true);
+    if (stop_.load(std::memory_order_relaxed)) return;
+  }
+  if (reader.sys_errno() != 0) return Fail(*node, nullptr, reader.sys_errno());
+  if (!meter_.Step(seen % 64)) stop_.store(true);
+  // Kept open before anybody else can see a child that would open it.
+  if (opened.valid() && !children.empty() &&
+      open_directories_.fetch_add(1, std::memory_order_relaxed) < kMaxOpenDirectories) {
+    node->directory = std::move(opened);
+  } else if (opened.valid() && !children.empty()) {
+    open_directories_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  std::move(children.begin(), children.end(), std::back_inserter(own));
+}
+
+// Hands the older half of a thread's own work, which is nearer to the root and so bigger, to others.
+void TreeWalk::Share(std::vector<NodePtr>& own) {
+  const auto middle = own.begin() + static_cast<std::ptrdiff_t>((own.size() + 1) / 2);
+  MutexLock lock(mu_);
+  std::move(own.begin(), middle, std::back_inserter(shared_));
+  own.erase(own.begin(), middle);
+  work_or_end_.NotifyAll();
+}
+
+// Null when the walk is over.
+TreeWalk::NodePtr TreeWalk::Next(std::vector<NodePtr>& own) {
+  if (!own.empty()) {
+    NodePtr node = std::move(own.back());
+    own.pop_back();
+    return node;
+  }
+  MutexLock lock(mu_);
+  --working_;
+  idle_.fetch_add(1, std::memory_order_relaxed);
+  while (shared_.empty() && !ended_) {
+    if (working_ == 0 || stop_.load()) {
+      ended_ = true;
+      work_or_end_.NotifyAll();
+      break;
+    }
+    work_or_end_.Wait(mu_);
+  }
+  idle_.fetch_sub(1, std::memory_order_relaxed);
+  ++working_;
+  if (shared_.empty() || ended_) return nullptr;
+  NodePtr node = std::move(shared_.back());
+  shared_.pop_back();
+  return node;
+}
+
+bool TreeWalk::MayStartSecondThread() {
+  if (meter_.done() < kBigTree || std::thread::hardware_concurrency() < 2) return false;
+  MutexLock lock(mu_);
+  if (second_started_) return false;
+  second_started_ = true;
+  ++working_;
+  return true;
+}
+
+void TreeWalk::WorkOn(int thread) {
+  std::vector<NodePtr> own;
+  std::vector<char> block(kDirectoryBlockBytes);
+  std::thread second;
+  while (NodePtr node = Next(own)) {
+    ReadDirectory(thread, node, own, block);
+    node.reset();
+    if (stop_.load(std::memory_order_relaxed)) own.clear();
+    if (own.size() < 2) continue;
+    if (idle_.load(std::memory_order_relaxed) > 0) {
+      Share(own);
+    } else if (thread == 0 && !second.joinable() && MayStartSecondThread()) {
+      Share(own);
+      try {
+        second = std::thread([this] { WorkOn(1); });
+      } catch (const std::system_error&) {
+        // No thread to be had: this one goes on alone.
+        MutexLock lock(mu_);
+        --working_;
+      }
+    }
+  }
+  if (second.joinable()) second.join();
+}
+
+Status TreeWalk::Run(Descriptor root) {
+  struct statx stat = {};
+  if (::statx(root.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID,
+              &stat) != 0) {
+    return Error::FromErrno(errno, display_, Outcome::kNotApplied);
+  }
+  mount_id_ = stat.stx_mnt_id;
+  auto top = std::make_shared<Node>(*this, nullptr, "");
+  top->directory = std::move(root);
+  open_directories_.store(1);
+  {
+    MutexLock lock(mu_);
+    shared_.push_back(std::move(top));
+  }
+  WorkOn(0);
+  MutexLock lock(mu_);
+  shared_.clear();
+  if (failure_) return *failure_;
+  if (stop_.load()) {
+    return WorkMeter::CancelledError(Outcome::kNotApplied).With(display_);
+  }
+  return OkStatus();
+}
+
+}  // namespace volumed

@@ -1,0 +1,37 @@
+#include "os/worker_kernel.h"
+
+#include <utility>
+
+#include "os/kernel_features.h"
+#include "os/mount_table.h"
+#include "os/worker_pool.h"
+
+namespace volumed {
+
+Result<std::unique_ptr<WorkerKernel>> WorkerKernel::Create(const WorkerKernelOptions& options,
+                                                           const Clock& clock) {
+  ASSIGN_OR_RETURN(const KernelFeatures features, ProbeKernelFeatures(options.masked_features));
+  ASSIGN_OR_RETURN(std::unique_ptr<WorkerPool> pool, WorkerPool::Create(options, clock));
+  return std::unique_ptr<WorkerKernel>(new WorkerKernel(std::move(pool), features));
+}
+
+WorkerKernel::WorkerKernel(std::unique_ptr<WorkerPool> pool, KernelFeatures features)
+    : pool_(std::move(pool)), features_(features) {}
+WorkerKernel::~WorkerKernel() = default;
+
+Result<AnyAnswer> WorkerKernel::Do(const AnyRequest& request, const CallOptions& options) {
+  if (std::holds_alternative<ProbeFeatures>(request)) return AnyAnswer(features_);
+  if (std::holds_alternative<ListMounts>(request)) {
+    ASSIGN_OR_RETURN(std::vector<MountEntry> mounts, ReadMountTable());
+    return AnyAnswer(MountListing{std::move(mounts)});
+  }
+  return pool_->Do(request, options);
+}
+
+WorkerPoolStats WorkerKernel::stats() const { return pool_->stats(); }
+
+std::vector<StuckOperation> WorkerKernel::stuck_operations() const {
+  return pool_->stuck_operations();
+}
+
+}  // namespace volumed

@@ -1,0 +1,126 @@
+// volumed-worker: does one effect after another for the agent, in a process that can be killed.
+// Started by the agent alone, with the socket as descriptor 3. It ends when the agent closes the
+// socket, after the request at hand.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/strings.h"
+#include "os/key_lock.h"
+#include "os/local_kernel.h"
+#include "os/worker_channel.h"
+#include "os/worker_codec.h"
+
+namespace volumed {
+namespace {
+
+constexpr int kSocket = 3;
+
+struct Arguments {
+  std::string key_directory;
+  LocalKernelOptions kernel;
+};
+
+std::optional<Arguments> ParseArguments(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument(argv[i]);
+    if (const auto value = StripPrefix(argument, "--key-directory=")) {
+      arguments.key_directory = *value;
+    } else if (const auto root = StripPrefix(argument, "--agent-root=")) {
+      arguments.kernel.agent_root = *root;
+    } else if (const auto mask = StripPrefix(argument, "--mask=")) {
+      arguments.kernel.masked_features.emplace_back(*mask);
+    } else {
+      return std::nullopt;
+    }
+  }
+  return arguments;
+}
+
+class Worker {
+ public:
+  Worker(Kernel& kernel, std::string key_directory, Descriptor socket)
+      : kernel_(kernel), key_directory_(std::move(key_directory)), channel_(std::move(socket)) {}
+
+  int Run() {
+    while (true) {
+      const Result<std::optional<WorkerMessage>> message = channel_.Receive(true);
+      if (!message.ok()) return 1;
+      if (!message->has_value()) return 0;
+      // A cancel that came after its request was answered.
+      if ((*message)->kind != MessageKind::kBody) continue;
+      const std::string answer = EncodeAnswer(Serve((*message)->body));
+      // An agent that is gone takes no answer; what was done stays done.
+      if (!channel_.Send(MessageKind::kBody, answer).ok()) return 0;
+    }
+  }
+
+ private:
+  Result<AnyAnswer> Serve(const std::string& bytes) {
+    ASSIGN_OR_RETURN(const WorkerRequest request, DecodeRequest(bytes));
+    std::optional<KeyLock> lock;
+    if (!request.key.empty() && !key_directory_.empty()) {
+      ASSIGN_OR_RETURN(KeyLock taken, KeyLock::Take(key_directory_, request.key));
+      lock.emplace(std::move(taken));
+    }
+    CancelToken cancel;
+    CallOptions options;
+    options.cancel = &cancel;
+    options.progress = [&](int64_t done) { AtSafePoint(done, request.wants_progress, cancel); };
+    return kernel_.Do(request.request, options);
+  }
+
+  void AtSafePoint(int64_t done, bool wants_progress, CancelToken& cancel) {
+    if (wants_progress && !channel_.Send(MessageKind::kProgress, std::to_string(done)).ok()) return;
+    // While a request runs, nothing but a cancel can come.
+    const Result<std::optional<WorkerMessage>> message = channel_.Receive(false);
+    if (message.ok() && message->has_value() && (*message)->kind == MessageKind::kCancel) {
+      cancel.Cancel();
+    }
+  }
+
+  Kernel& kernel_;
+  const std::string key_directory_;
+  WorkerChannel channel_;
+};
+
+// A walk keeps a descriptor per level of a tree, up to a bound above the usual soft limit.
+void RaiseDescriptorLimit() {
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int Main(int argc, char** argv) {
+  const std::optional<Arguments> arguments = ParseArguments(argc, argv);
+  struct stat socket = {};
+  if (!arguments || ::fstat(kSocket, &socket) != 0 || !S_ISSOCK(socket.st_mode)) {
+    std::fprintf(stderr, "volumed-worker is started by volumed, and does nothing by itself\n");
+    return 64;
+  }
+  ::prctl(PR_SET_NAME, "volumed-worker");
+  ::signal(SIGPIPE, SIG_IGN);
+  ::umask(0);  // modes in requests are exact
+  RaiseDescriptorLimit();
+  Result<std::unique_ptr<LocalKernel>> kernel = LocalKernel::Create(arguments->kernel);
+  if (!kernel.ok()) {
+    std::fprintf(stderr, "volumed-worker: %s\n", kernel.error().ToString().c_str());
+    return 78;
+  }
+  return Worker(**kernel, arguments->key_directory, Descriptor(kSocket)).Run();
+}
+
+}  // namespace
+}  // namespace volumed
+
+int main(int argc, char** argv) { return volumed::Main(argc, argv); }

@@ -1,0 +1,442 @@
+#include "os/worker_pool.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include "base/strings.h"
+#include "os/worker_codec.h"
+
+namespace volumed {
+namespace {
+
+// Warm isolated workers that are kept; more end when their request does.
+constexpr size_t kMaxIdle = 4;
+// A dead worker is found out when a request is sent to it; so often another one is tried.
+constexpr int kSendAttempts = 3;
+// How long a call waits to see its killed worker die, so that the answer is usually final.
+constexpr std::chrono::milliseconds kSeeItDie(50);
+// How long a cancelled request may take to reach a safe point.
+constexpr std::chrono::seconds kCancelGrace(1);
+// How long the destructor waits for idle workers, which end at once.
+constexpr std::chrono::milliseconds kIdleEnds(500);
+
+std::vector<std::string> Command(const WorkerKernelOptions& options) {
+  std::vector<std::string> command = {options.worker_path};
+  if (!options.key_directory.empty()) {
+    command.push_back("--key-directory=" + options.key_directory);
+  }
+  if (!options.agent_root.empty()) command.push_back("--agent-root=" + options.agent_root);
+  for (const std::string& mask : options.masked_features) command.push_back("--mask=" + mask);
+  return command;
+}
+
+// False for a deadline that has passed while nothing came.
+bool PollUntil(pollfd* fds, nfds_t count, std::optional<TimePoint> until, const Clock& clock) {
+  while (true) {
+    timespec limit = {};
+    if (until) {
+      const Duration left = std::max(Duration::zero(), Duration(*until - clock.Now()));
+      limit = {static_cast<time_t>(left.count() / 1000000000),
+               static_cast<long>(left.count() % 1000000000)};
+    }
+    const int ready = ::ppoll(fds, count, until ? &limit : nullptr, nullptr);
+    if (ready > 0) return true;
+    if (ready == 0) return false;
+    if (errno != EINTR) return true;  // let the receiver say what is wrong
+  }
+}
+
+}  // namespace
+
+// ---- a call -------------------------------------------------------------------------------------
+
+struct WorkerPool::Waiter {
+  Call& call;
+  CondVar admitted_or_cancelled;
+  bool admitted = false;
+};
+
+struct WorkerPool::Call {
+  Call(const AnyRequest& any_request, const CallOptions& call_options)
+      : request(any_request), options(call_options) {}
+
+  bool cancelled() const { return options.cancel != nullptr && options.cancel->cancelled(); }
+  // "Usage /a/b"
+  std::string Name() const { return std::string(RequestName(request)) + " " + RequestPath(request); }
+
+  const AnyRequest& request;
+  const CallOptions& options;
+  Descriptor cancel_event;  // readable once cancelled; only with a token
+  TimePoint sent_at;
+  bool lost = false;  // its worker was killed and left to the reaper
+};
+
+// ---- life ---------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<WorkerPool>> WorkerPool::Create(const WorkerKernelOptions& options,
+                                                       const Clock& clock) {
+  std::unique_ptr<WorkerPool> pool(new WorkerPool(options, clock));
+  RETURN_IF_ERROR(pool->Start());
+  return pool;
+}
+
+WorkerPool::WorkerPool(const WorkerKernelOptions& options, const Clock& clock)
+    : options_(options), command_(Command(options)), clock_(clock) {}
+
+Status WorkerPool::Start() {
+  WorkerReaper::Handler handler;
+  handler.stuck = [this](const StuckOperation& operation) { OnStuck(operation); };
+  handler.dead = [this](const StuckOperation& operation, bool was_stuck) {
+    OnDead(operation, was_stuck);
+  };
+  ASSIGN_OR_RETURN(reaper_, WorkerReaper::Start(clock_, std::move(handler)));
+  ASSIGN_OR_RETURN(std::unique_ptr<WorkerProcess> fast, WorkerProcess::Spawn(command_));
+  ASSIGN_OR_RETURN(std::unique_ptr<WorkerProcess> warm, WorkerProcess::Spawn(command_));
+  MutexLock lock(mu_);
+  fast_ = std::move(fast);
+  idle_.push_back(std::move(warm));
+  stats_.spawned = 2;
+  return OkStatus();
+}
+
+WorkerPool::~WorkerPool() {
+  std::vector<std::unique_ptr<WorkerProcess>> leaving;
+  {
+    MutexLock lock(mu_);
+    leaving = std::move(idle_);
+    if (fast_ != nullptr) leaving.push_back(std::move(fast_));
+  }
+  for (const auto& worker : leaving) worker->channel().Close();
+  for (const auto& worker : leaving) {
+    if (!worker->WaitForDeath(kIdleEnds)) worker->Kill();
+  }
+}
+
+// ---- admission ----------------------------------------------------------------------------------
+
+bool WorkerPool::HasRoom(const std::string& domain) {
+  const Lane& lane = lanes_[domain];
+  // A killed worker of the fast lane must not hold up the others; their number is bounded by stuck.
+  if (domain.empty()) return lane.busy == 0;
+  return lane.busy + lane.lost < options_.max_per_domain && isolated_busy_ < options_.max_workers;
+}
+
+void WorkerPool::TakeRoom(const std::string& domain) {
+  ++lanes_[domain].busy;
+  if (!domain.empty()) ++isolated_busy_;
+  ++stats_.busy;
+}
+
+void WorkerPool::AdmitWaiters() {
+  for (auto it = waiters_.begin(); it != waiters_.end();) {
+    Waiter& waiter = **it;
+    if (!HasRoom(waiter.call.options.domain)) {
+      ++it;
+      continue;
+    }
+    TakeRoom(waiter.call.options.domain);
+    waiter.admitted = true;
+    waiter.admitted_or_cancelled.NotifyOne();
+    it = waiters_.erase(it);
+  }
+}
+
+Status WorkerPool::WaitForAdmission(Call& call, Waiter& waiter) {
+  const Deadline& deadline = call.options.deadline;
+  while (!waiter.admitted) {
+    if (call.cancelled()) {
+      ++stats_.cancelled;
+      return Error::NotApplied(Code::kCancelled, call.Name() + ": cancelled");
+    }
+    if (deadline.Passed(clock_)) {
+      ++stats_.deadline_exceeded;
+      return Error::NotApplied(Code::kDeadlineExceeded,
+                               call.Name() + ": no worker became free in time");
+    }
+    if (deadline.infinite()) {
+      waiter.admitted_or_cancelled.Wait(mu_);
+    } else {
+      waiter.admitted_or_cancelled.WaitFor(mu_, deadline.Remaining(clock_));
+    }
+  }
+  return OkStatus();
+}
+
+Status WorkerPool::Admit(Call& call) {
+  const std::string& domain = call.options.domain;
+  MutexLock lock(mu_);
+  if (lanes_[domain].stuck >= options_.max_per_domain) {
+    return Error::NotApplied(Code::kUnavailable,
+                             call.Name() + ": " + std::to_string(lanes_[domain].stuck) +
+                                 " workers are stuck in " +
+                                 (domain.empty() ? "the agent's own filesystem" : domain));
+  }
+  // Those who wait for the same lane come first.
+  const bool queue_jump = std::any_of(waiters_.begin(), waiters_.end(), [&](const Waiter* other) {
+    return other->call.options.domain == domain;
+  });
+  if (!queue_jump && HasRoom(domain) && !call.cancelled() &&
+      !call.options.deadline.Passed(clock_)) {
+    TakeRoom(domain);
+    return OkStatus();
+  }
+  Waiter waiter{call, {}, false};
+  waiters_.push_back(&waiter);
+  ++stats_.waiting;
+  Status admitted = WaitForAdmission(call, waiter);
+  --stats_.waiting;
+  if (!admitted.ok()) waiters_.remove(&waiter);
+  return admitted;
+}
+
+void WorkerPool::Leave(Call& call) {
+  MutexLock lock(mu_);
+  Lane& lane = lanes_[call.options.domain];
+  --lane.busy;
+  --stats_.busy;
+  if (!call.options.domain.empty()) --isolated_busy_;
+  if (lane.busy == 0 && lane.lost == 0) lanes_.erase(call.options.domain);
+  AdmitWaiters();
+}
+
+// ---- one request --------------------------------------------------------------------------------
+
+Result<AnyAnswer> WorkerPool::Do(const AnyRequest& request, const CallOptions& options) {
+  Call call(request, options);
+  if (options.cancel != nullptr) {
+    call.cancel_event.Reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    const int event = call.cancel_event.get();
+    options.cancel->OnCancel([this, event] {
+      ::eventfd_write(event, 1);
+      MutexLock lock(mu_);
+      for (Waiter* waiter : waiters_) waiter->admitted_or_cancelled.NotifyOne();
+    });
+  }
+  Result<AnyAnswer> answer = [&]() -> Result<AnyAnswer> {
+    RETURN_IF_ERROR(Admit(call));
+    Result<AnyAnswer> served = Serve(call);
+    Leave(call);
+    return served;
+  }();
+  if (options.cancel != nullptr) options.cancel->OnCancel(nullptr);
+  return answer;
+}
+
+Result<AnyAnswer> WorkerPool::Serve(Call& call) {
+  ASSIGN_OR_RETURN(std::unique_ptr<WorkerProcess> worker, SendToWorker(call));
+  return AwaitAnswer(call, std::move(worker));
+}
+
+Result<std::unique_ptr<WorkerProcess>> WorkerPool::TakeWorker(const Call& call) {
+  {
+    MutexLock lock(mu_);
+    if (call.options.domain.empty()) {
+      if (fast_ != nullptr) return std::move(fast_);
+    } else if (!idle_.empty()) {
+      std::unique_ptr<WorkerProcess> worker = std::move(idle_.back());
+      idle_.pop_back();
+      return worker;
+    }
+    ++stats_.spawned;
+  }
+  Result<std::unique_ptr<WorkerProcess>> worker = WorkerProcess::Spawn(command_);
+  if (worker.ok()) return worker;
+  return Error::FromParts(Code::kUnavailable, Outcome::kNotApplied, worker.error().sys_errno(),
+                          call.Name() + ": " + worker.error().message());
+}
+
+void WorkerPool::GiveBack(const Call& call, std::unique_ptr<WorkerProcess> worker) {
+  {
+    MutexLock lock(mu_);
+    if (call.options.domain.empty()) {
+      std::swap(fast_, worker);
+    } else if (idle_.size() < kMaxIdle) {
+      idle_.push_back(std::move(worker));
+    }
+  }
+  if (worker != nullptr) Abandon(call, std::move(worker), false);
+}
+
+// The worker that has the request now. A worker that died while it was idle did nothing, so another
+// may have it.
+Result<std::unique_ptr<WorkerProcess>> WorkerPool::SendToWorker(Call& call) {
+  const std::string body =
+      EncodeRequest(call.request, call.options.key, call.options.progress != nullptr);
+  const bool secret = std::holds_alternative<WriteAtomicPayload>(call.request);
+  for (int attempt = 1;; ++attempt) {
+    ASSIGN_OR_RETURN(std::unique_ptr<WorkerProcess> worker, TakeWorker(call));
+    call.sent_at = clock_.Now();
+    const Status sent = worker->channel().Send(MessageKind::kBody, body, secret);
+    if (sent.ok()) {
+      MutexLock lock(mu_);
+      ++stats_.requests;
+      return worker;
+    }
+    Abandon(call, std::move(worker), false);
+    if (attempt < kSendAttempts) continue;
+    return Error::FromParts(Code::kUnavailable, Outcome::kNotApplied, sent.error().sys_errno(),
+                            call.Name() + ": " + sent.error().message());
+  }
+}
+
+Result<AnyAnswer> WorkerPool::AwaitAnswer(Call& call, std::unique_ptr<WorkerProcess> worker) {
+  WorkerChannel& channel = worker->channel();
+  pollfd fds[2] = {{channel.fd(), POLLIN, 0}, {call.cancel_event.get(), POLLIN, 0}};
+  std::optional<TimePoint> deadline;
+  if (!call.options.deadline.infinite()) deadline = call.options.deadline.when();
+  std::optional<TimePoint> cancel_limit;
+  bool slow = false;
+  while (true) {
+    const bool bounded = !call.options.must_finish || !slow;
+    std::optional<TimePoint> until = bounded ? deadline : std::nullopt;
+    if (cancel_limit && !call.options.must_finish) {
+      until = until ? std::min(*until, *cancel_limit) : *cancel_limit;
+    }
+    if (!PollUntil(fds, call.cancel_event.valid() ? 2 : 1, until, clock_)) {
+      if (call.options.must_finish) {
+        slow = true;
+        MutexLock lock(mu_);
+        ++stats_.slow_now;
+        continue;
+      }
+      const bool by_cancel = cancel_limit && *until == *cancel_limit;
+      return KillWorker(call, std::move(worker),
+                        by_cancel ? Error::MaybeApplied(Code::kCancelled, call.Name() +
+                                                            ": cancelled, and did not stop")
+                                  : Error::MaybeApplied(Code::kDeadlineExceeded,
+                                                        call.Name() + ": no answer in time"));
+    }
+    if (fds[0].revents == 0) {
+      // Only once: the event stays readable, and is no longer looked at.
+      fds[1].fd = -1;
+      cancel_limit = clock_.Now() + kCancelGrace;
+      // A worker that is gone is noticed on its socket.
+      (void)channel.Send(MessageKind::kCancel, "").ok();
+      continue;
+    }
+    Result<std::optional<WorkerMessage>> message = channel.Receive(true);
+    if (message.ok() && message->has_value() &&
+        (*message)->kind == MessageKind::kProgress) {
+      if (call.options.progress) {
+        call.options.progress(ParseInt64((*message)->body).value_or(0));
+      }
+      continue;
+    }
+    if (slow) {
+      MutexLock lock(mu_);
+      --stats_.slow_now;
+    }
+    if (!message.ok() || !message->has_value()) return Died(call, std::move(worker));
+    Result<AnyAnswer> answer = DecodeAnswer((*message)->body);
+    GiveBack(call, std::move(worker));
+    if (!answer.ok() && answer.error().code() == Code::kCancelled) {
+      MutexLock lock(mu_);
+      ++stats_.cancelled;
+    }
+    return answer;
+  }
+}
+
+Result<AnyAnswer> WorkerPool::Died(Call& call, std::unique_ptr<WorkerProcess> worker) {
+  // Tools that it started must not go on without it. It keeps its own way of ending: its sockets are
+  // closed after that is settled.
+  worker->Kill();
+  worker->WaitForDeath(kSeeItDie);
+  const std::string how = worker->how_it_ended();
+  {
+    MutexLock lock(mu_);
+    ++stats_.died;
+  }
+  Abandon(call, std::move(worker), false);
+  return Error::MaybeApplied(Code::kUnavailable,
+                             call.Name() + ": the worker died" + (how.empty() ? "" : ", " + how));
+}
+
+// The answer may have been on its way when the worker was killed: then it counts.
+Result<AnyAnswer> WorkerPool::KillWorker(Call& call, std::unique_ptr<WorkerProcess> worker,
+                                         Error error) {
+  worker->Kill();
+  {
+    MutexLock lock(mu_);
+    ++stats_.killed;
+  }
+  const bool dead = worker->WaitForDeath(kSeeItDie);
+  Result<AnyAnswer> answer = error;
+  while (true) {
+    const Result<std::optional<WorkerMessage>> message = worker->channel().Receive(false);
+    if (!message.ok() || !message->has_value()) break;
+    if ((*message)->kind != MessageKind::kBody) continue;
+    answer = DecodeAnswer((*message)->body);
+    break;
+  }
+  if (!dead) Abandon(call, std::move(worker), true);
+  if (answer.ok() || answer.error() != error) return answer;
+  MutexLock lock(mu_);
+  ++(error.code() == Code::kCancelled ? stats_.cancelled : stats_.deadline_exceeded);
+  return error;
+}
+
+void WorkerPool::Abandon(const Call& call, std::unique_ptr<WorkerProcess> worker, bool killed) {
+  LostWorker lost;
+  lost.killed = killed;
+  lost.let_go = clock_.Now();
+  if (killed) {
+    lost.operation = {call.options.key,
+                      call.options.domain,
+                      std::string(RequestName(call.request)),
+                      RequestPath(call.request),
+                      worker->pid(),
+                      call.sent_at};
+    MutexLock lock(mu_);
+    ++lanes_[call.options.domain].lost;
+  }
+  worker->channel().Close();
+  lost.process = std::move(worker);
+  reaper_->Add(std::move(lost));
+}
+
+// ---- stuck --------------------------------------------------------------------------------------
+
+void WorkerPool::OnStuck(const StuckOperation& operation) {
+  MutexLock lock(mu_);
+  ++lanes_[operation.domain].stuck;
+  ++stats_.stuck_total;
+  stuck_.push_back(operation);
+}
+
+void WorkerPool::OnDead(const StuckOperation& operation, bool was_stuck) {
+  MutexLock lock(mu_);
+  Lane& lane = lanes_[operation.domain];
+  --lane.lost;
+  if (was_stuck) {
+    --lane.stuck;
+    stuck_.erase(std::remove_if(stuck_.begin(), stuck_.end(),
+                                [&](const StuckOperation& other) {
+                                  return other.pid == operation.pid;
+                                }),
+                 stuck_.end());
+  }
+  if (lane.busy == 0 && lane.lost == 0) lanes_.erase(operation.domain);
+  AdmitWaiters();
+}
+
+WorkerPoolStats WorkerPool::stats() const {
+  MutexLock lock(mu_);
+  WorkerPoolStats stats = stats_;
+  stats.stuck_now = static_cast<int>(stuck_.size());
+  stats.idle = static_cast<int>(idle_.size()) + (fast_ != nullptr ? 1 : 0);
+  return stats;
+}
+
+std::vector<StuckOperation> WorkerPool::stuck_operations() const {
+  MutexLock lock(mu_);
+  return stuck_;
+}
+
+}  // namespace volumed

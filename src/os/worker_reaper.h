@@ -1,0 +1,64 @@
+// WorkerReaper: watches workers that the pool has let go of until they are dead. A killed one that
+// still lives after two seconds is stuck: it sleeps uninterruptibly in a filesystem that hangs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "os/worker_pool_stats.h"
+#include "os/worker_process.h"
+
+namespace volumed {
+
+struct LostWorker {
+  std::unique_ptr<WorkerProcess> process;
+  bool killed = false;       // else it was told to end by closing its socket
+  StuckOperation operation;  // what it was doing, if it was killed
+  TimePoint let_go;
+};
+
+// Threads: any. Blocks: never. One thread of its own, which calls the handler, without a lock held.
+class WorkerReaper {
+ public:
+  // A killed worker became stuck / a killed worker died, having been stuck or not.
+  struct Handler {
+    std::function<void(const StuckOperation&)> stuck;
+    std::function<void(const StuckOperation&, bool was_stuck)> dead;
+  };
+
+  static constexpr std::chrono::seconds kStuckAfter{2};
+
+  static Result<std::unique_ptr<WorkerReaper>> Start(const Clock& clock, Handler handler);
+  // Leaves those that live to themselves.
+  ~WorkerReaper();
+
+  void Add(LostWorker worker) EXCLUDES(mu_);
+
+ private:
+  struct Watched {
+    LostWorker worker;
+    bool stuck = false;
+  };
+
+  WorkerReaper(const Clock& clock, Handler handler, Descriptor wake);
+  void Run();
+  void Look(Watched& watched);
+  int PollTimeoutMillis(const std::vector<Watched>& watched) const;
+
+  const Clock& clock_;
+  const Handler handler_;
+  const Descriptor wake_;
+  Mutex mu_;
+  std::vector<LostWorker> added_ GUARDED_BY(mu_);
+  bool stop_ GUARDED_BY(mu_) = false;
+  std::thread thread_;
+};
+
+}  // namespace volumed

@@ -1,0 +1,205 @@
+#include "volumehost/local_token_issuer.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/descriptor.h"
+#include "base/random.h"
+#include "volumehost/signing_key.h"
+
+namespace volumed {
+namespace {
+
+constexpr char kKeyFile[] = "signing-key.pem";
+constexpr char kJwksFile[] = "jwks.json";
+// Source: kubernetes pkg/apis/authentication/validation@v1.36.2 (minimum and maximum).
+constexpr int64_t kMinExpirationSeconds = 600;
+constexpr int64_t kMaxExpirationSeconds = int64_t{1} << 32;
+// Source: token_manager.go@v1.36.2 (maxTTL and the 80 % rule).
+constexpr int64_t kMaxAgeMillis = int64_t{24} * 3600 * 1000;
+constexpr int64_t kRefreshPercent = 80;
+constexpr size_t kMaxKeyFileBytes = 16 * 1024;
+
+Error SysError(const std::string& what) {
+  return Error::FromErrno(errno, what, Outcome::kNotApplied);
+}
+
+Status CheckPrivate(int fd, const std::string& path) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return SysError("stat " + path);
+  if (S_ISREG(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & 077) == 0) {
+    return OkStatus();
+  }
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           path + " must be a file of this user that no other may read (mode 0600)");
+}
+
+Result<Secret<std::string>> ReadKeyFile(int directory, const std::string& path) {
+  ASSIGN_OR_RETURN(const Descriptor file,
+                   DescriptorFrom(::openat(directory, kKeyFile, O_RDONLY | O_NOFOLLOW | O_CLOEXEC),
+                                  "open " + path));
+  RETURN_IF_ERROR(CheckPrivate(file.get(), path));
+  std::string text;
+  std::array<char, 4096> buffer{};
+  while (text.size() <= kMaxKeyFileBytes) {
+    const ssize_t got = ::read(file.get(), buffer.data(), buffer.size());
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      return SysError("read " + path);
+    }
+    if (got == 0) return Secret<std::string>(std::move(text));
+    text.append(buffer.data(), static_cast<size_t>(got));
+  }
+  return Error::NotApplied(Code::kFailedPrecondition, path + " is too long for a key");
+}
+
+Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return SysError("write " + path);
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return OkStatus();
+}
+
+// Complete and durable under its name, or not there at all.
+Status WriteFileDurably(int directory, const std::string& name, std::string_view bytes, mode_t mode,
+                        const std::string& path) {
+  const std::string temporary = "." + name + ".tmp";
+  if (::unlinkat(directory, temporary.c_str(), 0) != 0 && errno != ENOENT) {
+    return SysError("remove the left-over of " + path);
+  }
+  ASSIGN_OR_RETURN(
+      const Descriptor file,
+      DescriptorFrom(::openat(directory, temporary.c_str(),
+                              O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode),
+                     "create " + path));
+  if (::fchmod(file.get(), mode) != 0) return SysError("chmod " + path);
+  RETURN_IF_ERROR(WriteAll(file.get(), bytes, path));
+  if (::fsync(file.get()) != 0) return SysError("sync " + path);
+  if (::renameat(directory, temporary.c_str(), directory, name.c_str()) != 0) {
+    return SysError("rename " + path);
+  }
+  if (::fsync(directory) != 0) return SysError("sync the directory of " + path);
+  return OkStatus();
+}
+
+Result<Descriptor> OpenDirectory(const std::string& directory) {
+  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
+    return SysError("make " + directory);
+  }
+  return DescriptorFrom(
+      ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+      "open " + directory);
+}
+
+Result<SigningKey> LoadOrMakeKey(int directory, const std::string& path) {
+  const Result<Secret<std::string>> pem = ReadKeyFile(directory, path);
+  if (pem.ok()) return SigningKey::FromPem(*pem).With(path);
+  if (pem.error().sys_errno() != ENOENT) return pem.error();
+  ASSIGN_OR_RETURN(SigningKey key, SigningKey::Generate());
+  ASSIGN_OR_RETURN(const Secret<std::string> made, key.ToPem());
+  RETURN_IF_ERROR(WriteFileDurably(directory, kKeyFile, made.Reveal(), 0600, path));
+  return key;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LocalTokenIssuer>> LocalTokenIssuer::Open(
+    const LocalTokenIssuerOptions& options, const Clock& clock) {
+  ASSIGN_OR_RETURN(const Descriptor directory, OpenDirectory(options.directory));
+  const std::string prefix = options.directory + "/";
+  ASSIGN_OR_RETURN(SigningKey key, LoadOrMakeKey(directory.get(), prefix + kKeyFile));
+  RETURN_IF_ERROR(
+      WriteFileDurably(directory.get(), kJwksFile, key.jwks(), 0644, prefix + kJwksFile));
+  return std::unique_ptr<LocalTokenIssuer>(new LocalTokenIssuer(
+      std::make_unique<SigningKey>(std::move(key)), options.issuer, clock));
+}
+
+LocalTokenIssuer::LocalTokenIssuer(std::unique_ptr<SigningKey> key, std::string issuer,
+                                   const Clock& clock)
+    : key_(std::move(key)), issuer_(std::move(issuer)), clock_(clock) {}
+
+LocalTokenIssuer::~LocalTokenIssuer() = default;
+
+const std::string& LocalTokenIssuer::jwks() const { return key_->jwks(); }
+
+Result<ServiceAccountToken> LocalTokenIssuer::GetServiceAccountToken(const TokenRequest& request) {
+  if (request.expiration_seconds < kMinExpirationSeconds ||
+      request.expiration_seconds > kMaxExpirationSeconds) {
+    return Error::NotApplied(Code::kInvalidArgument,
+                             "expirationSeconds " + std::to_string(request.expiration_seconds) +
+                                 " of a service account token is not between 600 and 2^32");
+  }
+  const int64_t now = clock_.WallUnixMillis();
+  const CacheKey cache_key{request.pod_uid.str(), request.ns,       request.service_account,
+                           request.pod_name,      request.audience, request.expiration_seconds};
+  MutexLock lock(mu_);
+  if (const auto found = cache_.find(cache_key); found != cache_.end()) {
+    // A wall clock that was set back must not keep a token beyond its age.
+    const bool from_the_future = found->second.refresh_unix_ms - now > kMaxAgeMillis;
+    if (now < found->second.refresh_unix_ms && !from_the_future) return found->second;
+  }
+  ASSIGN_OR_RETURN(ServiceAccountToken token, Issue(request, now));
+  DropExpired(now);
+  cache_.insert_or_assign(cache_key, token);
+  return token;
+}
+
+Result<ServiceAccountToken> LocalTokenIssuer::Issue(const TokenRequest& request,
+                                                    int64_t now_unix_ms) const {
+  const int64_t issued = now_unix_ms / 1000;
+  const int64_t expires = issued + request.expiration_seconds;
+  const nlohmann::json header = {{"alg", "ES256"}, {"kid", key_->key_id()}};
+  const nlohmann::json claims = {
+      {"iss", issuer_},
+      {"sub", "system:serviceaccount:" + request.ns + ":" + request.service_account},
+      {"aud", nlohmann::json::array({request.audience.empty() ? issuer_ : request.audience})},
+      {"iat", issued},
+      {"nbf", issued},
+      {"exp", expires},
+      {"jti", NewUuid()},
+      {"kubernetes.io",
+       {{"namespace", request.ns},
+        {"pod", {{"name", request.pod_name}, {"uid", request.pod_uid.str()}}},
+        {"serviceaccount", {{"name", request.service_account}}}}}};
+  // `replace`: a name that is not UTF-8 must not become an exception.
+  const auto dump = [](const nlohmann::json& json) {
+    return Base64Url(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  };
+  const std::string signed_part = dump(header) + "." + dump(claims);
+  ASSIGN_OR_RETURN(const std::string signature, key_->Sign(signed_part));
+  ServiceAccountToken token;
+  token.token = Secret<std::string>(signed_part + "." + Base64Url(signature));
+  token.expires_unix_ms = expires * 1000;
+  token.refresh_unix_ms =
+      issued * 1000 +
+      std::min(request.expiration_seconds * 1000 / 100 * kRefreshPercent, kMaxAgeMillis);
+  return token;
+}
+
+void LocalTokenIssuer::DropExpired(int64_t now_unix_ms) {
+  for (auto entry = cache_.begin(); entry != cache_.end();) {
+    entry = entry->second.expires_unix_ms <= now_unix_ms ? cache_.erase(entry) : std::next(entry);
+  }
+}
+
+void LocalTokenIssuer::DeleteServiceAccountTokens(const PodUid& pod) {
+  MutexLock lock(mu_);
+  for (auto entry = cache_.begin(); entry != cache_.end();) {
+    entry = std::get<0>(entry->first) == pod.str() ? cache_.erase(entry) : std::next(entry);
+  }
+}
+
+}  // namespace volumed

@@ -1,0 +1,343 @@
+#include "volumemanager/reconciler.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "kube/decode.h"
+#include "operation/volume_record.h"
+
+namespace volumed {
+namespace {
+
+constexpr const char* kRecordOperation = "pod_record";
+// Wall time may jump; a timer for a wall time is looked at again after this, at the latest.
+constexpr Duration kLongestWallWait = std::chrono::hours(1);
+// An operation that this reconciler did not start holds the key. That should not be; look again.
+constexpr Duration kUnknownPending = std::chrono::seconds(1);
+
+Duration Milliseconds(int64_t count) { return std::chrono::milliseconds(count); }
+
+}  // namespace
+
+class Reconciler::Wake {
+ public:
+  explicit Wake(const Clock& clock) : clock_(clock) {}
+
+  void At(TimePoint when) {
+    if (!when_ || when < *when_) when_ = when;
+  }
+  void AtWall(int64_t unix_ms) {
+    const int64_t left = std::max<int64_t>(unix_ms - clock_.WallUnixMillis(), 0);
+    At(clock_.Now() + std::min(Milliseconds(left), kLongestWallWait));
+  }
+  const Clock& clock() const { return clock_; }
+  const std::optional<TimePoint>& when() const { return when_; }
+
+ private:
+  const Clock& clock_;
+  std::optional<TimePoint> when_;
+};
+
+Reconciler::Reconciler(Parts parts, Hooks hooks)
+    : parts_(parts), hooks_(std::move(hooks)), record_backoff_(parts.scheduler.clock()) {}
+
+Reconciler::~Reconciler() {
+  for (const auto& [pod, timer] : timers_) parts_.scheduler.Cancel(timer);
+}
+
+// Completions may come when this is gone: then they do nothing.
+template <typename Function>
+auto Reconciler::IfAlive(Function function) {
+  return [alive = std::weak_ptr<bool>(alive_), function = std::move(function)](auto&&... args) {
+    if (!alive.expired()) function(std::forward<decltype(args)>(args)...);
+  };
+}
+
+void Reconciler::Start() {
+  started_ = true;
+  if (!dirty_.empty()) RunPass();
+}
+
+void Reconciler::MarkDirty(const PodUid& pod) {
+  dirty_.insert(pod);
+  if (!started_ || pass_posted_) return;
+  pass_posted_ = true;
+  parts_.scheduler.Post(IfAlive([this] {
+    pass_posted_ = false;
+    RunPass();
+  }));
+}
+
+void Reconciler::RunPass() {
+  for (const PodUid& pod : std::exchange(dirty_, {})) ReconcilePod(pod);
+}
+
+void Reconciler::ResetBackoff(const PodUid& pod) {
+  record_backoff_.Reset(pod.str());
+  parts_.operations.ResetBackoff({pod, SpecName()});
+  if (const ActualPod* actual = parts_.actual.FindPod(pod)) {
+    for (const auto& [spec, volume] : actual->volumes) parts_.operations.ResetBackoff({pod, spec});
+  }
+}
+
+std::optional<TimePoint> Reconciler::NextRecordTry(const PodUid& pod) const {
+  return record_backoff_.BlockedUntil(pod.str(), kRecordOperation);
+}
+
+int64_t Reconciler::GraceEnd(const Leaving& leaving) {
+  return leaving.since_unix_ms + leaving.grace_seconds * 1000;
+}
+
+Reconciler::Wait Reconciler::WaitsFor(const PodUid& uid, const ActualPod& pod) const {
+  const bool commanded = pod.leaving && pod.leaving->commanded;
+  if (!commanded && !hooks_.ready()) return Wait::kSources;
+  if (pod.leaving && pod.leaving->force) return Wait::kNothing;
+  if (parts_.consumers.HasConsumers(uid)) return Wait::kConsumers;
+  if (pod.leaving && !parts_.consumers.EverHadConsumers(uid) &&
+      parts_.scheduler.clock().WallUnixMillis() < GraceEnd(*pod.leaving)) {
+    return Wait::kGrace;
+  }
+  return pod.record_writing ? Wait::kRecord : Wait::kNothing;
+}
+
+void Reconciler::ReconcilePod(const PodUid& uid) {
+  ActualPod* pod = parts_.actual.FindPod(uid);
+  const WantedPod* wanted = parts_.desired.Find(uid);
+  Wake wake(parts_.scheduler.clock());
+  if (pod != nullptr && !pod->quarantine_reason.empty()) {
+    // Nobody knows what is there. It is shown, and left alone.
+  } else if (wanted != nullptr && pod != nullptr) {
+    ReconcileWanted(uid, *wanted, wake);
+  } else if (pod != nullptr) {
+    ReconcileUnwanted(uid, *pod, wake);
+  }
+  Arm(uid, wake);
+  hooks_.changed(uid);
+}
+
+void Reconciler::Arm(const PodUid& uid, const Wake& wake) {
+  if (const auto timer = timers_.find(uid); timer != timers_.end()) {
+    parts_.scheduler.Cancel(timer->second);
+    timers_.erase(timer);
+  }
+  if (!wake.when()) return;
+  const Duration delay = std::max(*wake.when() - wake.clock().Now(), Duration::zero());
+  timers_[uid] = parts_.scheduler.PostAfter(delay, IfAlive([this, uid] {
+    timers_.erase(uid);
+    MarkDirty(uid);
+  }));
+}
+
+// ---- the pod's record ---------------------------------------------------------------------------
+
+bool Reconciler::EnsureRecord(const PodUid& uid, ActualPod& pod, Wake& wake) {
+  if (pod.record_writing) return false;
+  if (pod.record_durable && !pod.record_outdated) return true;
+  if (const std::optional<TimePoint> next = NextRecordTry(uid)) {
+    wake.At(*next);
+    return false;
+  }
+  WriteRecord(uid, pod);
+  return false;
+}
+
+void Reconciler::WriteRecord(const PodUid& uid, ActualPod& pod) {
+  PodRecord record;
+  record.uid = uid;
+  record.ns = pod.identity.name_space;
+  record.name = pod.identity.name;
+  record.source = pod.identity.source;
+  if (pod.leaving) {
+    record.terminating = pod.leaving->commanded;
+    record.terminating_since_unix_ms = pod.leaving->since_unix_ms;
+    record.deletion_grace_seconds = pod.leaving->grace_seconds;
+  }
+  if (const WantedPod* wanted = parts_.desired.Find(uid)) {
+    pod.recorded_json = EncodeObjectJson(Object(*wanted->pod));
+  }
+  record.pod_json = pod.recorded_json;
+  pod.record_writing = true;
+  pod.record_outdated = false;
+  parts_.records.Put(EncodeRecord(record), kPodRecordDurability,
+                     [this, uid](const Status& written) { RecordWritten(uid, written); });
+}
+
+void Reconciler::RecordWritten(const PodUid& uid, const Status& written) {
+  ActualPod* pod = parts_.actual.FindPod(uid);
+  if (pod == nullptr) return;
+  pod->record_writing = false;
+  if (written.ok()) {
+    pod->record_durable = true;
+    pod->record_failure.reset();
+    record_backoff_.Reset(uid.str());
+  } else {
+    pod->record_outdated = true;
+    const OperationFailure failure{kRecordOperation, "WriteRecord", written.error()};
+    parts_.actual.NoteFailure(pod->record_failure, failure);
+    record_backoff_.RecordFailure(uid.str(), kRecordOperation,
+                                  CodeName(written.error().code()));
+    parts_.log.LogLimited("record " + uid.str(), LogLevel::kWarning,
+                          "record of the pod could not be written",
+                          {{"pod", uid}, {"error", written.error()}});
+  }
+  MarkDirty(uid);
+}
+
+// ---- a pod that is wanted -----------------------------------------------------------------------
+
+void Reconciler::ReconcileWanted(const PodUid& uid, const WantedPod& wanted, Wake& wake) {
+  ActualPod& pod = *parts_.actual.FindPod(uid);
+  if (pod.removing) return;  // it came back while its directories go; its end is an event
+  UnmountStale(uid, wanted, pod, wake);
+  std::vector<SpecName> mounts;
+  for (const auto& [spec, volume] : wanted.volumes) {
+    if (!volume.mountable()) continue;
+    const ActualVolume* actual = parts_.actual.FindVolume({uid, spec});
+    if (NeedsMount(volume, actual, wake)) mounts.push_back(spec);
+  }
+  if (mounts.empty() && (!pod.record_durable || !pod.record_outdated)) return;
+  if (!EnsureRecord(uid, pod, wake)) return;
+  for (const SpecName& spec : mounts) {
+    StartMount({uid, spec}, wanted, wanted.volumes.at(spec), wake);
+  }
+}
+
+bool Reconciler::NeedsMount(const WantedVolume& wanted, const ActualVolume* actual,
+                            Wake& wake) const {
+  if (actual == nullptr) return true;
+  if (actual->in_flight) return false;
+  if (MayBePresent(*actual) && actual->plugin_name != wanted.plugin_name) return false;
+  if (!IsSetUp(*actual) || actual->uncertain) return true;
+  if (actual->applied_generation != wanted.generation) return true;
+  if (!actual->mounted || !actual->mounted->refresh_unix_ms) return false;
+  const int64_t refresh = *actual->mounted->refresh_unix_ms;
+  if (wake.clock().WallUnixMillis() >= refresh) return true;
+  wake.AtWall(refresh);
+  return false;
+}
+
+void Reconciler::StartMount(const PodVolumeKey& key, const WantedPod& pod,
+                            const WantedVolume& wanted, Wake& wake) {
+  const ActualVolume* found = parts_.actual.FindVolume(key);
+  MountRequest request{pod.pod,
+                       wanted.spec,
+                       wanted.sub_paths,
+                       wanted.nested_mount_points,
+                       found != nullptr && found->state == VolumeState::kSetUp,
+                       found != nullptr && found->reconstructed};
+  const StartResult result = parts_.operations.MountVolume(
+      std::move(request), IfAlive([this, key](const OperationOutcome<MountedVolume>& outcome) {
+        parts_.actual.MountDone(key, outcome);
+        if (outcome.value) hooks_.set_up(key);
+        MarkDirty(key.pod);
+      }));
+  if (result == StartResult::kStarted) {
+    parts_.actual.MountStarted(key, wanted.plugin_name, wanted.generation);
+  } else {
+    NotStarted(key, result, wake);
+  }
+}
+
+void Reconciler::UnmountStale(const PodUid& uid, const WantedPod& wanted, ActualPod& pod,
+                              Wake& wake) {
+  std::vector<SpecName> stale;
+  for (const auto& [spec, volume] : pod.volumes) {
+    const auto still = wanted.volumes.find(spec);
+    const bool kept = still != wanted.volumes.end() &&
+                      (!still->second.mountable() || still->second.plugin_name == volume.plugin_name);
+    if (!kept && !volume.in_flight) stale.push_back(spec);
+  }
+  // The pod runs: what it has is taken away only when nobody can be using it.
+  if (stale.empty() || WaitsFor(uid, pod) != Wait::kNothing) return;
+  for (const SpecName& spec : stale) StartUnmount({uid, spec}, pod, wake);
+}
+
+// ---- a pod that is not wanted -------------------------------------------------------------------
+
+void Reconciler::ReconcileUnwanted(const PodUid& uid, ActualPod& pod, Wake& wake) {
+  if (pod.removing || !pod.leaving) return;
+  if (pod.record_outdated) EnsureRecord(uid, pod, wake);  // tried; a full disk stops no teardown
+  switch (WaitsFor(uid, pod)) {
+    case Wait::kSources:
+    case Wait::kConsumers:
+    case Wait::kRecord:
+      return;  // each ends with an event
+    case Wait::kGrace:
+      wake.AtWall(GraceEnd(*pod.leaving));
+      return;
+    case Wait::kNothing:
+      break;
+  }
+  pod.teardown_begun = true;
+  std::vector<SpecName> volumes;
+  for (const auto& [spec, volume] : pod.volumes) volumes.push_back(spec);
+  for (const SpecName& spec : volumes) {
+    const ActualVolume& volume = pod.volumes.at(spec);
+    if (!volume.in_flight) StartUnmount({uid, spec}, pod, wake);
+  }
+  if (pod.volumes.empty()) RemovePod(uid, pod, wake);
+}
+
+void Reconciler::StartUnmount(const PodVolumeKey& key, const ActualPod& pod, Wake& wake) {
+  const ActualVolume& volume = pod.volumes.at(key.spec);
+  if (!MayBePresent(volume)) {
+    parts_.actual.EraseVolume(key);
+    hooks_.gone(key);
+    MarkDirty(key.pod);
+    return;
+  }
+  const UnmountRequest request{key.pod, key.spec, volume.plugin_name, pod.identity.DisplayName()};
+  const StartResult result = parts_.operations.UnmountVolume(
+      request, IfAlive([this, key](const OperationOutcome<Unit>& outcome) {
+        parts_.actual.UnmountDone(key, outcome);
+        if (outcome.value) hooks_.gone(key);
+        MarkDirty(key.pod);
+      }));
+  if (result == StartResult::kStarted) {
+    parts_.actual.UnmountStarted(key);
+  } else {
+    NotStarted(key, result, wake);
+  }
+}
+
+void Reconciler::RemovePod(const PodUid& uid, ActualPod& pod, Wake& wake) {
+  const bool never_touched = !pod.record_durable && !pod.record_failure;
+  if (never_touched) {
+    parts_.actual.ErasePod(uid);
+    hooks_.removed(uid);
+    return;
+  }
+  const StartResult result = parts_.operations.RemovePod(
+      uid, pod.identity.DisplayName(), IfAlive([this, uid](const OperationOutcome<Unit>& outcome) {
+        ActualPod& left = *parts_.actual.FindPod(uid);
+        left.removing = false;
+        if (outcome.value) {
+          parts_.actual.ErasePod(uid);
+          hooks_.removed(uid);
+        } else if (outcome.failure) {
+          parts_.actual.NoteFailure(left.remove_failure, *outcome.failure);
+        }
+        MarkDirty(uid);
+      }));
+  if (result == StartResult::kStarted) {
+    pod.removing = true;
+  } else {
+    NotStarted({uid, SpecName()}, result, wake);
+  }
+}
+
+void Reconciler::NotStarted(const PodVolumeKey& key, StartResult result, Wake& wake) const {
+  switch (result) {
+    case StartResult::kStarted:
+      return;
+    case StartResult::kPending:
+      wake.At(wake.clock().Now() + kUnknownPending);
+      return;
+    case StartResult::kBackoff:
+      wake.At(parts_.operations.NextTry(key).value_or(wake.clock().Now() + kUnknownPending));
+      return;
+  }
+}
+
+}  // namespace volumed

@@ -1,0 +1,16 @@
+// WantedProblem: a part of a pod that cannot be had as it is written; the rest of the pod goes on.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace volumed {
+
+// A value.
+struct WantedProblem {
+  std::string step;  // "FindPlugin", "ExpandSubPath", "CheckVolumeMounts"
+  Error error;
+};
+
+}  // namespace volumed

@@ -1,0 +1,340 @@
+#include "fakes/fake_effects.h"
+
+#include <cerrno>
+#include <string_view>
+
+namespace volumed {
+namespace {
+
+constexpr uint32_t kModeBits = 07777;
+constexpr size_t kReadFileLimit = 64 * 1024;
+
+bool CleanComponents(std::string_view path) {
+  size_t begin = 0;
+  while (true) {
+    size_t end = path.find('/', begin);
+    if (end == std::string_view::npos) end = path.size();
+    const std::string_view name = path.substr(begin, end - begin);
+    if (name.empty() || name == "." || name == "..") return false;
+    if (end == path.size()) return true;
+    begin = end + 1;
+  }
+}
+
+Status Validate(const SafePath& path) {
+  const bool clean =
+      !path.root.empty() && path.root[0] == '/' &&
+      (path.root == "/" || CleanComponents(std::string_view(path.root).substr(1))) &&
+      (path.relative.empty() || CleanComponents(path.relative)) &&
+      (path.root + path.relative).find('\0') == std::string::npos;
+  if (clean) return OkStatus();
+  return Error::NotApplied(Code::kInvalidArgument, "path \"" + path.Display() + "\" is malformed");
+}
+
+Error OpenError(const SafePath& path, int sys_errno) {
+  return Error::FromErrno(sys_errno, "open " + path.Display(), Outcome::kNotApplied);
+}
+
+bool IsMissing(const Error& error) { return error.sys_errno() == ENOENT; }
+
+std::string ParentPath(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+FakeWalk WalkBelow(const SafePath& path, bool follow, bool directory) {
+  FakeWalk walk;
+  walk.follow_last = follow;
+  walk.directory = directory;
+  walk.beneath = true;
+  walk.no_symlinks = path.resolve == Resolve::kNoSymlinks;
+  return walk;
+}
+
+uint64_t FsMagic(const std::string& type) {
+  // Source: linux/magic.h.
+  if (type == "tmpfs") return 0x01021994;
+  if (type == "xfs") return 0x58465342;
+  if (type == "btrfs") return 0x9123683E;
+  if (type == "nfs" || type == "nfs4") return 0x6969;
+  if (type.compare(0, 4, "fuse") == 0) return 0x65735546;
+  return 0xEF53;
+}
+
+}  // namespace
+
+// ---- look-up --------------------------------------------------------------------------------------
+
+int FakeEffects::RootOf(const SafePath& path, OpenHow how, FakeLocation* found) const {
+  FakeWalk walk;
+  walk.follow_last = !how.nofollow;
+  walk.directory = how.directory;
+  if (path.resolve == Resolve::kNoSymlinks && !how.nofollow && path.root != "/") {
+    // Links among the trusted parents are allowed, a link in the place of the root is not.
+    FakeLocation parent;
+    FakeWalk trusted;
+    trusted.follow_last = true;
+    trusted.directory = true;
+    const int error = vfs_.WalkAbsolute(ParentPath(path.root), trusted, &parent);
+    if (error != 0) return error;
+    walk.no_symlinks = true;
+    return vfs_.WalkFrom(parent, path.root.substr(path.root.rfind('/') + 1), walk, found);
+  }
+  return vfs_.WalkAbsolute(path.root, walk, found);
+}
+
+Result<FakeLocation> FakeEffects::Open(const SafePath& path, OpenHow how) const {
+  RETURN_IF_ERROR(Validate(path));
+  FakeLocation found;
+  if (path.relative.empty()) {
+    if (const int error = RootOf(path, how, &found)) return OpenError(path, error);
+    return found;
+  }
+  FakeLocation root;
+  if (const int error = RootOf(path, {false, true}, &root)) return OpenError(path, error);
+  const int error =
+      vfs_.WalkFrom(root, path.relative, WalkBelow(path, !how.nofollow, how.directory), &found);
+  if (error != 0) return OpenError(path, error);
+  return found;
+}
+
+Result<FakeEffects::Parent> FakeEffects::OpenParent(const SafePath& path) const {
+  RETURN_IF_ERROR(Validate(path));
+  const std::string& whole = path.relative.empty() ? path.root : path.relative;
+  const size_t slash = whole.rfind('/');
+  Parent result;
+  result.name = slash == std::string::npos ? whole : whole.substr(slash + 1);
+  if (result.name.empty()) {
+    return Error::NotApplied(Code::kInvalidArgument, "the root directory has no parent");
+  }
+  int error = 0;
+  if (path.relative.empty()) {
+    FakeWalk trusted;
+    trusted.follow_last = true;
+    trusted.directory = true;
+    error = vfs_.WalkAbsolute(ParentPath(whole), trusted, &result.directory);
+  } else {
+    error = RootOf(path, {false, true}, &result.directory);
+    if (error == 0 && slash != std::string::npos) {
+      error = vfs_.WalkFrom(result.directory, whole.substr(0, slash), WalkBelow(path, true, true),
+                            &result.directory);
+    }
+  }
+  if (error != 0) return OpenError(path, error);
+  return result;
+}
+
+int FakeEffects::OpenChild(FakeLocation directory, const std::string& name, bool no_xdev,
+                           FakeLocation* found) const {
+  FakeWalk walk;
+  walk.no_symlinks = true;
+  walk.beneath = true;
+  walk.no_xdev = no_xdev;
+  return vfs_.WalkFrom(directory, name, walk, found);
+}
+
+Result<bool> FakeEffects::IsMountPoint(const SafePath& path) const {
+  if (path.root == "/" && path.relative.empty()) return true;
+  ASSIGN_OR_RETURN(const Parent parent, OpenParent(path));
+  FakeLocation found;
+  const int error = OpenChild(parent.directory, parent.name, true, &found);
+  if (error == EXDEV) return true;
+  if (error != 0) return OpenError(path, error);
+  return false;
+}
+
+// ---- reading --------------------------------------------------------------------------------------
+
+Result<MountListing> FakeEffects::operator()(const ListMounts&) {
+  return MountListing{vfs_.Table()};
+}
+
+Result<KernelFeatures> FakeEffects::operator()(const ProbeFeatures&) { return state_.features; }
+
+Result<FileInfo> FakeEffects::operator()(const Stat& request) {
+  FileInfo info;
+  if (request.only_mount_point) {
+    if (request.follow) {
+      return Error::NotApplied(Code::kInvalidArgument,
+                               "follow and only_mount_point exclude each other");
+    }
+    const Result<bool> mounted = IsMountPoint(request.path);
+    if (!mounted.ok()) {
+      if (IsMissing(mounted.error())) return info;
+      return mounted.error();
+    }
+    info.is_mount_point = *mounted;
+    ASSIGN_OR_RETURN(const FakeLocation there, Open(request.path, {true, false}));
+    info.type = vfs_.InodeAt(there).type;
+    return info;
+  }
+  const Result<FakeLocation> there = Open(request.path, {!request.follow, false});
+  if (!there.ok()) {
+    if (IsMissing(there.error())) return info;
+    return there.error();
+  }
+  const FakeInode& inode = vfs_.InodeAt(*there);
+  info.type = inode.type;
+  info.mode = inode.mode;
+  info.uid = inode.uid;
+  info.gid = inode.gid;
+  info.device = inode.filesystem;
+  info.inode = inode.id;
+  info.size_bytes = FakeVfs::SizeBytes(inode);
+  info.is_mount_point = vfs_.IsMountRoot(*there);
+  return info;
+}
+
+Result<FsInfo> FakeEffects::operator()(const StatFs& request) {
+  ASSIGN_OR_RETURN(const FakeLocation there, Open(request.path));
+  const FakeFilesystem& filesystem = vfs_.FilesystemAt(there);
+  const uint64_t pages = filesystem.max_pages != 0 ? filesystem.max_pages : 262144;
+  const uint64_t inodes = filesystem.max_inodes != 0 ? filesystem.max_inodes : 262144;
+  FsInfo info;
+  info.fs_magic = FsMagic(filesystem.type);
+  info.capacity_bytes = static_cast<int64_t>(pages) * 4096;
+  info.used_bytes = static_cast<int64_t>(filesystem.used_pages) * 4096;
+  info.available_bytes = info.capacity_bytes - info.used_bytes;
+  info.inodes = static_cast<int64_t>(inodes);
+  info.inodes_used = static_cast<int64_t>(filesystem.used_inodes);
+  info.inodes_free = info.inodes - info.inodes_used;
+  return info;
+}
+
+Result<DirectoryListing> FakeEffects::operator()(const ListDirectory& request) {
+  ASSIGN_OR_RETURN(const FakeLocation directory, Open(request.path, {false, true}));
+  DirectoryListing listing;
+  for (const auto& [name, dentry] : vfs_.InodeAt(directory).children) {
+    listing.entries.push_back({name, vfs_.InodeAt({directory.mount, dentry}).type});
+  }
+  return listing;
+}
+
+Result<FileContent> FakeEffects::operator()(const ReadFile& request) {
+  const std::string what = "read " + request.path.Display();
+  ASSIGN_OR_RETURN(const FakeLocation file, Open(request.path));
+  const FakeInode& inode = vfs_.InodeAt(file);
+  switch (inode.type) {
+    case FileType::kRegular:
+      break;
+    case FileType::kDirectory:
+      return Error::FromErrno(EISDIR, what, Outcome::kNotApplied);
+    case FileType::kSocket:
+      return Error::FromErrno(ENXIO, what, Outcome::kNotApplied);
+    case FileType::kMissing:
+    case FileType::kSymlink:
+    case FileType::kCharDevice:
+    case FileType::kBlockDevice:
+    case FileType::kFifo:
+      return Error::NotApplied(Code::kFailedPrecondition, what + ": not a regular file");
+  }
+  if (inode.content.size() > kReadFileLimit) {
+    return Error::NotApplied(Code::kOutOfRange, what + ": larger than 65536 bytes");
+  }
+  return FileContent{inode.content};
+}
+
+// ---- making ---------------------------------------------------------------------------------------
+
+Result<Changed> FakeEffects::MakeOneDirectory(FakeLocation parent, const std::string& name,
+                                              uint32_t mode, bool exact_mode,
+                                              const std::string& what, Outcome outcome) {
+  const int made = vfs_.MakeDirectory(parent, name, mode & 0777);
+  if (made != 0 && made != EEXIST) return Error::FromErrno(made, what, outcome);
+  FakeLocation there;
+  if (const int error = OpenChild(parent, name, false, &there)) {
+    return Error::FromErrno(error, what, outcome);
+  }
+  const FakeInode& inode = vfs_.InodeAt(there);
+  if (inode.type != FileType::kDirectory) return Error::FromErrno(EEXIST, what, outcome);
+  if (made == 0) outcome = Outcome::kMaybeApplied;
+  if (made != 0 && !exact_mode) return Changed{false};
+  if (inode.mode == (mode & kModeBits)) return Changed{made == 0};
+  if (const int error = vfs_.Chmod(there, mode & kModeBits)) {
+    return Error::FromErrno(error, what, outcome);
+  }
+  return Changed{true};
+}
+
+Result<Changed> FakeEffects::MakeParents(const SafePath& path, uint32_t mode,
+                                         const std::string& what) {
+  const bool in_root = path.relative.empty();
+  const std::string& whole = in_root ? path.root : path.relative;
+  Changed any;
+  const auto failed = [&any](const Error& error) {
+    return any.changed ? error.AsMaybeApplied() : error;
+  };
+  for (size_t slash = whole.find('/', 1); slash != std::string::npos;
+       slash = whole.find('/', slash + 1)) {
+    SafePath prefix = path;
+    (in_root ? prefix.root : prefix.relative) = whole.substr(0, slash);
+    SafePath looked_at = prefix;
+    if (in_root) looked_at.resolve = Resolve::kBeneath;  // the parents of a root may be links
+    const Result<FakeLocation> there = Open(looked_at, {false, true});
+    if (there.ok()) continue;
+    if (!IsMissing(there.error())) return failed(there.error());
+    const Result<Parent> parent = OpenParent(prefix);
+    if (!parent.ok()) return failed(parent.error());
+    ASSIGN_OR_RETURN(const Changed made,
+                     MakeOneDirectory(parent->directory, parent->name, mode, false, what,
+                                      any.changed ? Outcome::kMaybeApplied
+                                                  : Outcome::kNotApplied));
+    any.changed = any.changed || made.changed;
+  }
+  return any;
+}
+
+Result<Changed> FakeEffects::operator()(const MakeDirectory& request) {
+  const std::string what = "make directory " + request.path.Display();
+  if (request.path.root == "/" && request.path.relative.empty()) return Changed{false};
+  Changed parents;
+  Result<Parent> parent = OpenParent(request.path);
+  if (!parent.ok() && IsMissing(parent.error()) && request.parent_mode) {
+    ASSIGN_OR_RETURN(parents, MakeParents(request.path, *request.parent_mode, what));
+    parent = OpenParent(request.path);
+  }
+  if (!parent.ok()) return parents.changed ? parent.error().AsMaybeApplied() : parent.error();
+  return MakeOneDirectory(parent->directory, parent->name, request.mode, request.exact_mode, what,
+                          parents.changed ? Outcome::kMaybeApplied : Outcome::kNotApplied);
+}
+
+Result<Changed> FakeEffects::operator()(const MakeFile& request) {
+  const std::string what = "make file " + request.path.Display();
+  ASSIGN_OR_RETURN(const Parent parent, OpenParent(request.path));
+  const int error =
+      vfs_.MakeNode(parent.directory, parent.name, FileType::kRegular, request.mode & kModeBits);
+  if (error == 0) return Changed{true};
+  if (error != EEXIST) return Error::FromErrno(error, what, Outcome::kNotApplied);
+  FakeLocation there;
+  if (const int missing = OpenChild(parent.directory, parent.name, false, &there)) {
+    return Error::FromErrno(missing, what, Outcome::kNotApplied);
+  }
+  if (vfs_.InodeAt(there).type == FileType::kRegular) return Changed{false};
+  return Error::FromErrno(EEXIST, what, Outcome::kNotApplied);
+}
+
+// ---- removing -------------------------------------------------------------------------------------
+
+Result<Changed> FakeEffects::RemoveOne(const SafePath& path, bool directory,
+                                       const std::string& what) {
+  const Result<Parent> parent = OpenParent(path);
+  if (!parent.ok()) {
+    if (IsMissing(parent.error())) return Changed{false};
+    return parent.error();
+  }
+  const int error = directory ? vfs_.RemoveDirectory(parent->directory, parent->name)
+                              : vfs_.Unlink(parent->directory, parent->name);
+  if (error == 0) return Changed{true};
+  if (error == ENOENT) return Changed{false};
+  return Error::FromErrno(error, what, Outcome::kNotApplied);
+}
+
+Result<Changed> FakeEffects::operator()(const RemoveDirectory& request) {
+  return RemoveOne(request.path, true, "remove directory " + request.path.Display());
+}
+
+Result<Changed> FakeEffects::operator()(const RemoveFile& request) {
+  return RemoveOne(request.path, false, "remove file " + request.path.Display());
+}
+
+}  // namespace volumed

@@ -1,0 +1,141 @@
+// FakeEffects: what each request does to a FakeVfs, with the answers and errors of LocalKernel. One
+// operator() per request: a new effect does not compile until it stands here.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "fakes/fake_vfs.h"
+#include "os/kernel.h"
+
+namespace volumed {
+
+// The private clone that binds of the agent's own filesystem come from; see os/bind_anchor.h.
+struct FakeAnchor {
+  bool made = false;
+  uint64_t cloned = 0;       // the mount that was cloned
+  std::string mount_point;   // of that
+  uint64_t mount = 0;        // the clone; 0: the anchor serves nothing
+};
+
+// What the effects work on; outlives them.
+struct FakeEffectState {
+  FakeVfs& vfs;
+  FakeAnchor& anchor;
+  uint64_t& payloads;  // makes the names of payload directories differ
+  const KernelFeatures& features;
+  const std::string& agent_root;
+};
+
+class FakeEffects {
+ public:
+  FakeEffects(const FakeEffectState& state, const CallOptions& options)
+      : vfs_(state.vfs), state_(state), options_(options) {}
+
+  Result<AnyAnswer> Do(const AnyRequest& request) {
+    return std::visit(
+        [this](const auto& r) -> Result<AnyAnswer> {
+          Result<typename std::decay_t<decltype(r)>::Answer> answer = (*this)(r);
+          if (!answer.ok()) return answer.error();
+          return AnyAnswer(std::move(answer).value());
+        },
+        request);
+  }
+
+  Result<MountListing> operator()(const ListMounts& request);
+  Result<KernelFeatures> operator()(const ProbeFeatures& request);
+  Result<Done> operator()(const Mount& request);
+  Result<Done> operator()(const BindMount& request);
+  Result<Done> operator()(const Remount& request);
+  Result<Changed> operator()(const Unmount& request);
+  Result<Changed> operator()(const MakeShared& request);
+  Result<FileInfo> operator()(const Stat& request);
+  Result<FsInfo> operator()(const StatFs& request);
+  Result<UsageInfo> operator()(const Usage& request);
+  Result<OwnershipInfo> operator()(const ChangeOwnership& request);
+  Result<Changed> operator()(const MakeDirectory& request);
+  Result<Changed> operator()(const MakeFile& request);
+  Result<Changed> operator()(const RemoveDirectory& request);
+  Result<Changed> operator()(const RemoveFile& request);
+  Result<Changed> operator()(const RemoveTree& request);
+  Result<DirectoryListing> operator()(const ListDirectory& request);
+  Result<FileContent> operator()(const ReadFile& request);
+  Result<Changed> operator()(const WriteAtomicPayload& request);
+
+  // ---- shared by the effects, and by the fake kernel's hangs
+  struct OpenHow {
+    bool nofollow = false;
+    bool directory = false;
+  };
+  Result<FakeLocation> Open(const SafePath& path, OpenHow how = {}) const;
+  struct Parent {
+    FakeLocation directory;
+    std::string name;
+  };
+  Result<Parent> OpenParent(const SafePath& path) const;
+
+ private:
+  // openat2 of one name without links; an errno.
+  int OpenChild(FakeLocation directory, const std::string& name, bool no_xdev,
+                FakeLocation* found) const;
+  Result<bool> IsMountPoint(const SafePath& path) const;
+  int RootOf(const SafePath& path, OpenHow how, FakeLocation* found) const;
+
+  Status Reconfigure(const Remount& request, FakeLocation target, const std::string& what);
+  Status AttachTree(uint64_t tree, FakeLocation target, bool by_tree, const std::string& what);
+  std::optional<FakeLocation> FindInAnchor(const BindMount& request, FakeLocation source);
+  void MakeAnchor();
+
+  Result<Changed> MakeOneDirectory(FakeLocation parent, const std::string& name, uint32_t mode,
+                                   bool exact_mode, const std::string& what, Outcome outcome);
+  Result<Changed> MakeParents(const SafePath& path, uint32_t mode, const std::string& what);
+  Result<Changed> RemoveOne(const SafePath& path, bool directory, const std::string& what);
+
+  struct Removal {
+    bool changed = false;
+    bool met_mount = false;
+    std::optional<Error> failure;
+  };
+  // These answer whether the name stays.
+  bool UnlinkName(FakeLocation directory, const std::string& name, bool is_directory,
+                  Removal* removal);
+  bool RemoveName(FakeLocation directory, const std::string& name, bool top, Removal* removal);
+  Result<Changed> RemoveAt(FakeLocation directory, const std::string& name,
+                           const std::string& what);
+
+  struct Group {
+    uint32_t gid = 0;
+    bool read_only = false;
+  };
+  Status OwnEntry(FakeLocation at, const Group& wanted, OwnershipInfo* info);
+  Status OwnTree(FakeLocation at, const Group& wanted, bool top, OwnershipInfo* info);
+  Status OwnAll(FakeLocation at, const Group& wanted, const std::string& what,
+                OwnershipInfo* info);
+  void CountUsage(FakeLocation at, std::set<uint64_t>* seen, UsageInfo* info) const;
+
+  // WriteAtomicPayload, step by step; in fake_payload.cc.
+  struct Payload;
+  Status CheckPayload(const WriteAtomicPayload& request) const;
+  bool PayloadIsCurrent(const Payload& payload) const;
+  Status WritePayloadFile(FakeLocation directory, const PayloadFile& file,
+                          std::optional<uint32_t> gid, const std::string& what);
+  Status FillPayloadDirectory(const Payload& payload, const std::string& name);
+  Status TidyPayload(const Payload& payload, const std::string& published);
+
+  void Progress(int64_t done) const {
+    if (options_.progress) options_.progress(done);
+  }
+
+  FakeVfs& vfs_;
+  const FakeEffectState& state_;
+  const CallOptions& options_;
+};
+
+}  // namespace volumed

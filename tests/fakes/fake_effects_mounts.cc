@@ -1,0 +1,303 @@
+// The mounting requests of FakeEffects.
+#include <sys/mount.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <set>
+
+#include "fakes/fake_effects.h"
+#include "os/mount_options.h"
+
+namespace volumed {
+namespace {
+
+bool IsMissing(const Error& error) { return error.sys_errno() == ENOENT; }
+
+// Types that a node's kernel has without a helper, and that need no device.
+const std::set<std::string>& MountableTypes() {
+  static const std::set<std::string> types = {"tmpfs", "ext4", "xfs", "btrfs"};
+  return types;
+}
+
+// "512k", "1048576", "4m"; not percentages. Source: Linux lib/cmdline.c (memparse).
+std::optional<uint64_t> ParseSize(const std::string& text) {
+  if (text.empty() || text[0] < '0' || text[0] > '9') return std::nullopt;
+  char* end = nullptr;
+  uint64_t value = std::strtoull(text.c_str(), &end, 0);
+  const std::string unit(end);
+  if (unit.empty()) return value;
+  if (unit == "k" || unit == "K") return value << 10;
+  if (unit == "m" || unit == "M") return value << 20;
+  if (unit == "g" || unit == "G") return value << 30;
+  return std::nullopt;
+}
+
+std::optional<uint32_t> ParseNumber(const std::string& text, int base) {
+  if (text.empty() || text[0] < '0' || text[0] > '9') return std::nullopt;
+  char* end = nullptr;
+  const unsigned long value = std::strtoul(text.c_str(), &end, base);
+  if (*end != '\0') return std::nullopt;
+  return static_cast<uint32_t>(value);
+}
+
+// The parameters of a tmpfs that tests use. Source: tmpfs(5).
+struct TmpfsParameters {
+  std::optional<uint64_t> pages;
+  std::optional<uint64_t> inodes;
+  std::optional<uint32_t> mode;
+  std::optional<uint32_t> uid;
+  std::optional<uint32_t> gid;
+  bool noswap = false;
+};
+
+int ParseTmpfs(const std::vector<SuperParameter>& parameters, TmpfsParameters* parsed) {
+  for (const SuperParameter& parameter : parameters) {
+    if (parameter.key == "noswap" && parameter.is_flag) {
+      parsed->noswap = true;
+      continue;
+    }
+    if (parameter.is_flag) return EINVAL;
+    bool good = false;
+    if (parameter.key == "size") {
+      const std::optional<uint64_t> size = ParseSize(parameter.value);
+      if (size) parsed->pages = (*size + 4095) / 4096;
+      good = size.has_value();
+    } else if (parameter.key == "nr_inodes") {
+      parsed->inodes = ParseSize(parameter.value);
+      good = parsed->inodes.has_value();
+    } else if (parameter.key == "mode") {
+      parsed->mode = ParseNumber(parameter.value, 8);
+      good = parsed->mode.has_value();
+    } else if (parameter.key == "uid") {
+      parsed->uid = ParseNumber(parameter.value, 10);
+      good = parsed->uid.has_value();
+    } else if (parameter.key == "gid") {
+      parsed->gid = ParseNumber(parameter.value, 10);
+      good = parsed->gid.has_value();
+    }
+    if (!good) return EINVAL;
+  }
+  return 0;
+}
+
+bool AsksNoswap(const MountOptions& options) {
+  return std::any_of(options.parameters.begin(), options.parameters.end(),
+                     [](const SuperParameter& p) { return p.key == "noswap"; });
+}
+
+}  // namespace
+
+// Attaches a detached tree as move_mount(2) does, or as mount(2) does where `by_tree` is not set.
+Status FakeEffects::AttachTree(uint64_t tree, FakeLocation target, bool by_tree,
+                               const std::string& what) {
+  const uint64_t root = vfs_.GetMount(tree).root;
+  const bool directory = vfs_.InodeAt({tree, root}).type == FileType::kDirectory;
+  const FileType target_type = vfs_.InodeAt(target).type;
+  int error = 0;
+  if (directory != (target_type == FileType::kDirectory)) {
+    error = by_tree ? EINVAL : ENOTDIR;
+    vfs_.DropDetached(tree);
+  } else {
+    error = vfs_.Attach(tree, target);
+  }
+  if (error != 0) return Error::FromErrno(error, what, Outcome::kNotApplied);
+  return OkStatus();
+}
+
+Result<Done> FakeEffects::operator()(const Mount& request) {
+  const std::string what = "mount " + request.fs_type + " on " + request.target.Display();
+  if (request.fs_type.empty()) {
+    return Error::NotApplied(Code::kInvalidArgument, what + ": no filesystem type is given");
+  }
+  ASSIGN_OR_RETURN(const MountOptions options, ParseMountOptions(request.options));
+  if (request.fs_type == "tmpfs" && !state_.features.tmpfs_noswap && AsksNoswap(options)) {
+    return Error::NotApplied(Code::kUnimplemented, what + ": this kernel has no tmpfs-noswap");
+  }
+  ASSIGN_OR_RETURN(const FakeLocation target, Open(request.target));
+  if (MountableTypes().count(request.fs_type) == 0) {
+    return Error::FromErrno(ENODEV, what, Outcome::kNotApplied);
+  }
+  TmpfsParameters parameters;
+  if (request.fs_type == "tmpfs") {
+    if (const int error = ParseTmpfs(options.parameters, &parameters)) {
+      return Error::FromErrno(error, what, Outcome::kNotApplied);
+    }
+  }
+  const uint64_t id = vfs_.NewFilesystem(request.fs_type, request.source);
+  FakeFilesystem& filesystem = vfs_.MutableFilesystem(id);
+  filesystem.read_only = (options.attributes & MOUNT_ATTR_RDONLY) != 0;
+  filesystem.max_pages = parameters.pages.value_or(0);
+  filesystem.max_inodes = parameters.inodes.value_or(0);
+  filesystem.noswap = parameters.noswap;
+  const uint64_t mount = vfs_.NewMount(id, options.attributes);
+  vfs_.InitRoot(mount, parameters.mode, parameters.uid, parameters.gid);
+  RETURN_IF_ERROR(AttachTree(mount, target, true, what));
+  return Done{};
+}
+
+// ---- bind -----------------------------------------------------------------------------------------
+
+void FakeEffects::MakeAnchor() {
+  FakeAnchor& anchor = state_.anchor;
+  anchor.made = true;
+  if (anchor.mount != 0 && vfs_.GetMount(anchor.mount).parent == 0) {
+    vfs_.DropDetached(anchor.mount);
+  }
+  anchor.mount = 0;
+  FakeWalk walk;
+  walk.follow_last = true;
+  walk.directory = true;
+  FakeLocation root;
+  if (vfs_.WalkAbsolute(state_.agent_root, walk, &root) != 0) return;
+  const FakeLocation top = {root.mount, vfs_.GetMount(root.mount).root};
+  anchor.cloned = root.mount;
+  anchor.mount_point = vfs_.PathOf(top);
+  FakeLocation seen;
+  if (vfs_.WalkAbsolute(anchor.mount_point, walk, &seen) != 0 || seen.mount != root.mount) return;
+  uint64_t clone = 0;
+  if (state_.features.open_tree_detached_clone) {
+    vfs_.CloneMount(top, false, false, &anchor.mount);
+    return;
+  }
+  const int made = vfs_.MakeDirectory(root, ".bind-anchor", 0700);
+  FakeLocation place;
+  if ((made != 0 && made != EEXIST) || OpenChild(root, ".bind-anchor", false, &place) != 0) return;
+  if (place.mount == root.mount) {
+    vfs_.CloneMount(top, false, false, &clone);
+    if (vfs_.Attach(clone, place) != 0) return;
+    place = vfs_.FollowMounts(place);
+  }
+  vfs_.MakePrivate(place.mount);
+  if (vfs_.SameInode(place, top)) anchor.mount = place.mount;
+}
+
+std::optional<FakeLocation> FakeEffects::FindInAnchor(const BindMount& request,
+                                                      FakeLocation source) {
+  FakeAnchor& anchor = state_.anchor;
+  if (state_.agent_root.empty() || request.recursive) return std::nullopt;
+  if (!anchor.made) MakeAnchor();
+  if (anchor.mount == 0) return std::nullopt;
+  if (source.mount != anchor.cloned) {
+    FakeWalk walk;
+    walk.follow_last = true;
+    walk.directory = true;
+    FakeLocation root;
+    if (vfs_.WalkAbsolute(state_.agent_root, walk, &root) != 0) return std::nullopt;
+    if (root.mount == anchor.cloned || root.mount != source.mount) return std::nullopt;
+    MakeAnchor();
+    if (anchor.mount == 0 || source.mount != anchor.cloned) return std::nullopt;
+  }
+  const std::string path = request.source.Display();
+  const std::string prefix = anchor.mount_point == "/" ? "/" : anchor.mount_point + "/";
+  std::string name;
+  if (path != anchor.mount_point) {
+    if (path.compare(0, prefix.size(), prefix) != 0) return std::nullopt;
+    name = path.substr(prefix.size());
+  }
+  FakeLocation found = {anchor.mount, vfs_.GetMount(anchor.mount).root};
+  if (!name.empty() && OpenChild(found, name, true, &found) != 0) return std::nullopt;
+  if (!vfs_.SameInode(found, source)) return std::nullopt;
+  return found;
+}
+
+Result<Done> FakeEffects::operator()(const BindMount& request) {
+  const std::string what = "bind " + request.source.Display() + " on " + request.target.Display();
+  const bool by_tree = state_.features.mount_setattr;
+  if (request.recursive_read_only && !by_tree) {
+    return Error::NotApplied(Code::kUnimplemented,
+                             what + ": recursive read-only needs mount-setattr (Linux 5.12)");
+  }
+  ASSIGN_OR_RETURN(FakeLocation source, Open(request.source));
+  ASSIGN_OR_RETURN(const FakeLocation target, Open(request.target));
+  if (by_tree) source = FindInAnchor(request, source).value_or(source);
+  uint64_t tree = 0;
+  if (const int error = vfs_.CloneMount(source, request.recursive, true, &tree)) {
+    return Error::FromErrno(error, what, Outcome::kNotApplied);
+  }
+  if (request.read_only || request.recursive_read_only) {
+    // Without mount_setattr the flags are read back by statfs, which also shows the superblock's.
+    vfs_.ChangeAttributes(tree, MOUNT_ATTR_RDONLY, 0, request.recursive_read_only);
+  }
+  RETURN_IF_ERROR(AttachTree(tree, target, by_tree, what));
+  return Done{};
+}
+
+// ---- remount, unmount, share ----------------------------------------------------------------------
+
+Status FakeEffects::Reconfigure(const Remount& request, FakeLocation target,
+                                const std::string& what) {
+  ASSIGN_OR_RETURN(const MountOptions options, ParseMountOptions(request.options));
+  FakeFilesystem& filesystem = vfs_.MutableFilesystem(vfs_.InodeAt(target).filesystem);
+  const auto refuse = [&what] { return Error::FromErrno(EINVAL, what, Outcome::kNotApplied); };
+  if (filesystem.type != "tmpfs") return OkStatus();
+  TmpfsParameters parameters;
+  if (ParseTmpfs(options.parameters, &parameters) != 0) return refuse();
+  // Source: Linux mm/shmem.c (shmem_reconfigure).
+  if (parameters.pages.value_or(0) != 0 && filesystem.used_pages > *parameters.pages) {
+    return refuse();
+  }
+  if (parameters.inodes.value_or(0) != 0 && filesystem.used_inodes > *parameters.inodes) {
+    return refuse();
+  }
+  if (parameters.noswap && !filesystem.noswap) return refuse();
+  if (parameters.pages) filesystem.max_pages = *parameters.pages;
+  if (parameters.inodes) filesystem.max_inodes = *parameters.inodes;
+  return OkStatus();
+}
+
+Result<Done> FakeEffects::operator()(const Remount& request) {
+  const std::string what = "remount " + request.target.Display();
+  ASSIGN_OR_RETURN(const MountOptions options, ParseMountOptions(request.options));
+  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(request.target));
+  if (!mounted) {
+    return Error::NotApplied(Code::kFailedPrecondition, what + ": not a mount point");
+  }
+  ASSIGN_OR_RETURN(const FakeLocation target, Open(request.target));
+  if (!options.parameters.empty()) RETURN_IF_ERROR(Reconfigure(request, target, what));
+  if (options.attributes == 0 && options.clear_attributes == 0 && !options.sets_atime) {
+    return Done{};
+  }
+  uint64_t clear = options.clear_attributes;
+  if (options.sets_atime) clear |= MOUNT_ATTR__ATIME;
+  uint64_t set = options.attributes;
+  const bool seen_read_only = !state_.features.mount_setattr && vfs_.FilesystemAt(target).read_only;
+  if (seen_read_only && (clear & MOUNT_ATTR_RDONLY) == 0) set |= MOUNT_ATTR_RDONLY;
+  vfs_.ChangeAttributes(target.mount, set, clear, false);
+  return Done{};
+}
+
+Result<Changed> FakeEffects::operator()(const Unmount& request) {
+  const Result<Parent> parent = OpenParent(request.target);
+  if (!parent.ok()) {
+    if (IsMissing(parent.error())) return Changed{false};
+    return parent.error();
+  }
+  FakeLocation found;
+  int error = OpenChild(parent->directory, parent->name, false, &found);
+  if (error == ENOENT) return Changed{false};
+  if (error == 0) error = vfs_.Unmount(found);
+  if (error == 0) return Changed{true};
+  if (error == EINVAL) return Changed{false};
+  return Error::FromErrno(error, "unmount " + request.target.Display(),
+                          request.force ? Outcome::kMaybeApplied : Outcome::kNotApplied);
+}
+
+Result<Changed> FakeEffects::operator()(const MakeShared& request) {
+  const std::string what = "make shared " + request.target.Display();
+  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(request.target));
+  ASSIGN_OR_RETURN(FakeLocation target, Open(request.target));
+  if (mounted && vfs_.GetMount(target.mount).peer_group != 0) return Changed{false};
+  if (!mounted) {
+    uint64_t tree = 0;
+    vfs_.CloneMount(target, true, true, &tree);
+    RETURN_IF_ERROR(AttachTree(tree, target, false, what));
+    const Result<FakeLocation> again = Open(request.target);
+    if (!again.ok()) return again.error().AsMaybeApplied();
+    target = *again;
+  }
+  vfs_.Share(target.mount, true);
+  return Changed{true};
+}
+
+}  // namespace volumed

@@ -1,0 +1,238 @@
+// WriteAtomicPayload on a FakeVfs: the rules of os/kernel.h, told a second time.
+#include <cerrno>
+#include <set>
+#include <string_view>
+
+#include "fakes/fake_effects.h"
+
+namespace volumed {
+namespace {
+
+constexpr char kDataLink[] = "..data";
+constexpr char kDataTmpLink[] = "..data_tmp";
+
+std::vector<std::string> Components(const std::string& path) {
+  std::vector<std::string> names;
+  size_t begin = 0;
+  while (true) {
+    const size_t end = path.find('/', begin);
+    names.push_back(path.substr(begin, end == std::string::npos ? end : end - begin));
+    if (end == std::string::npos) return names;
+    begin = end + 1;
+  }
+}
+
+bool IsGoodPath(const std::string& path) {
+  if (path.empty() || path.size() > 4096 || path.find('\0') != std::string::npos) return false;
+  const std::vector<std::string> names = Components(path);
+  for (const std::string& name : names) {
+    if (name.empty() || name == "." || name == ".." || name.size() > 255) return false;
+  }
+  return names[0].compare(0, 2, "..") != 0;
+}
+
+Error At(int sys_errno, const std::string& what) {
+  return Error::FromErrno(sys_errno, what, Outcome::kNotApplied);
+}
+
+// "..2026_01_31_10_00_00.123": what an interrupted run leaves.
+bool IsPayloadDirectoryName(const std::string& name) {
+  if (name.size() < 23 || name.compare(0, 2, "..") != 0) return false;
+  constexpr std::string_view kShape = "dddd_dd_dd_dd_dd_dd.";
+  for (size_t i = 0; i < kShape.size(); ++i) {
+    const char c = name[2 + i];
+    if (kShape[i] == 'd' ? (c < '0' || c > '9') : c != kShape[i]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+struct FakeEffects::Payload {
+  const WriteAtomicPayload& request;
+  std::string what;
+  FakeLocation target;
+  std::string old_name;  // of the directory that is published; empty: none
+};
+
+Status FakeEffects::CheckPayload(const WriteAtomicPayload& request) const {
+  std::set<std::string> files;
+  std::set<std::string> directories;
+  for (const PayloadFile& file : request.files) {
+    const auto refuse = [&file](const std::string& why) {
+      return Error::NotApplied(Code::kInvalidArgument, "payload path " + file.path + why);
+    };
+    if (!IsGoodPath(file.path)) return refuse(" is malformed");
+    if (!files.insert(file.path).second) return refuse(" is there twice");
+    for (size_t slash = file.path.find('/'); slash != std::string::npos;
+         slash = file.path.find('/', slash + 1)) {
+      directories.insert(file.path.substr(0, slash));
+    }
+  }
+  for (const std::string& file : files) {
+    if (directories.count(file) != 0) {
+      return Error::NotApplied(Code::kInvalidArgument,
+                               "payload path " + file + " is a file and a directory");
+    }
+  }
+  return OkStatus();
+}
+
+// Whether what is published equals what is asked for, in names, contents, modes and owners.
+bool FakeEffects::PayloadIsCurrent(const Payload& payload) const {
+  if (payload.old_name.empty()) return false;
+  FakeLocation root;
+  if (OpenChild(payload.target, payload.old_name, true, &root) != 0) return false;
+  std::map<std::string, const PayloadFile*> wanted;
+  std::set<std::string> directories;
+  for (const PayloadFile& file : payload.request.files) {
+    wanted[file.path] = &file;
+    for (size_t slash = file.path.find('/'); slash != std::string::npos;
+         slash = file.path.find('/', slash + 1)) {
+      directories.insert(file.path.substr(0, slash));
+    }
+  }
+  size_t files_seen = 0;
+  size_t directories_seen = 0;
+  std::vector<std::pair<std::string, FakeLocation>> open = {{"", root}};
+  const std::optional<uint32_t> gid = payload.request.gid;
+  while (!open.empty()) {
+    const auto [path, at] = open.back();
+    open.pop_back();
+    const FakeInode& inode = vfs_.InodeAt(at);
+    if (inode.type != FileType::kDirectory) {
+      const auto file = wanted.find(path);
+      if (file == wanted.end() || inode.type != FileType::kRegular) return false;
+      const uint32_t mode = file->second->mode & 07777;
+      if (inode.mode != (gid ? mode | 0440 : mode)) return false;
+      if (inode.uid != file->second->uid.value_or(0)) return false;
+      if (inode.gid != gid.value_or(0)) return false;
+      if (inode.content != file->second->content.Reveal()) return false;
+      ++files_seen;
+      continue;
+    }
+    if (!path.empty() && directories.count(path) == 0) return false;
+    if (inode.mode != (gid ? 02755u : 0755u) || inode.gid != gid.value_or(0)) return false;
+    if (!path.empty()) ++directories_seen;
+    for (const auto& [name, dentry] : inode.children) {
+      open.push_back({path.empty() ? name : path + "/" + name, {at.mount, dentry}});
+    }
+  }
+  return files_seen == wanted.size() && directories_seen == directories.size();
+}
+
+Status FakeEffects::WritePayloadFile(FakeLocation directory, const PayloadFile& file,
+                                     std::optional<uint32_t> gid, const std::string& what) {
+  const std::vector<std::string> names = Components(file.path);
+  const auto own = [this, gid](FakeLocation at, uint32_t uid, uint32_t mode) {
+    const int error = vfs_.Chown(at, uid, gid.value_or(0));
+    return error != 0 ? error : vfs_.Chmod(at, mode);
+  };
+  FakeLocation at = directory;
+  for (size_t i = 0; i + 1 < names.size(); ++i) {
+    const int made = vfs_.MakeDirectory(at, names[i], 0755);
+    if (made != 0 && made != EEXIST) return At(made, what);
+    if (const int error = OpenChild(at, names[i], true, &at)) return At(error, what);
+    if (const int error = own(at, 0, gid ? 02755 : 0755)) return At(error, what);
+  }
+  if (const int error = vfs_.MakeNode(at, names.back(), FileType::kRegular, 0600)) {
+    return At(error, what);
+  }
+  if (const int error = OpenChild(at, names.back(), true, &at)) return At(error, what);
+  if (const int error = vfs_.WriteFile(at, file.content.Reveal())) return At(error, what);
+  const uint32_t mode = file.mode & 07777;
+  if (const int error = own(at, file.uid.value_or(0), gid ? mode | 0440 : mode)) {
+    return At(error, what);
+  }
+  return OkStatus();
+}
+
+Status FakeEffects::FillPayloadDirectory(const Payload& payload, const std::string& name) {
+  if (const int error = vfs_.MakeDirectory(payload.target, name, 0755)) {
+    return At(error, payload.what);
+  }
+  FakeLocation directory;
+  if (const int error = OpenChild(payload.target, name, true, &directory)) {
+    return At(error, payload.what);
+  }
+  for (const PayloadFile& file : payload.request.files) {
+    RETURN_IF_ERROR(WritePayloadFile(directory, file, payload.request.gid, payload.what));
+  }
+  const std::optional<uint32_t> gid = payload.request.gid;
+  int error = vfs_.Chown(directory, 0, gid.value_or(0));
+  if (error == 0) error = vfs_.Chmod(directory, gid ? 02755 : 0755);
+  if (error != 0) return At(error, payload.what);
+  return OkStatus();
+}
+
+// The links of the first level, and what an interrupted run or the last set left.
+Status FakeEffects::TidyPayload(const Payload& payload, const std::string& published) {
+  std::set<std::string> wanted;
+  for (const PayloadFile& file : payload.request.files) {
+    wanted.insert(Components(file.path)[0]);
+  }
+  for (const std::string& name : wanted) {
+    const std::string target = std::string(kDataLink) + "/" + name;
+    FakeLocation there;
+    const int error = vfs_.LookupCovered(payload.target, name, &there);
+    if (error == 0) {
+      const FakeInode& inode = vfs_.InodeAt(there);
+      if (inode.type == FileType::kSymlink && inode.content == target) continue;
+      if (inode.type == FileType::kDirectory) continue;
+      if (const int failed = vfs_.Unlink(payload.target, name)) return At(failed, payload.what);
+    }
+    if (const int failed = vfs_.MakeSymlink(payload.target, name, target)) {
+      return At(failed, payload.what);
+    }
+  }
+  const std::map<std::string, uint64_t> present = vfs_.InodeAt(payload.target).children;
+  for (const auto& [name, dentry] : present) {
+    const FakeInode& inode = vfs_.InodeAt({payload.target.mount, dentry});
+    if (inode.type == FileType::kSymlink && wanted.count(name) == 0 &&
+        (name == kDataTmpLink || inode.content == std::string(kDataLink) + "/" + name)) {
+      if (const int failed = vfs_.Unlink(payload.target, name)) return At(failed, payload.what);
+    }
+    if (inode.type == FileType::kDirectory && name != published && IsPayloadDirectoryName(name)) {
+      RETURN_IF_ERROR(RemoveAt(payload.target, name, payload.what));
+    }
+  }
+  return OkStatus();
+}
+
+Result<Changed> FakeEffects::operator()(const WriteAtomicPayload& request) {
+  RETURN_IF_ERROR(CheckPayload(request));
+  Payload payload{request, "write payload to " + request.target.Display(), {}, ""};
+  ASSIGN_OR_RETURN(payload.target, Open(request.target, {false, true}));
+  FakeLocation link;
+  if (vfs_.LookupCovered(payload.target, kDataLink, &link) == 0) {
+    const FakeInode& inode = vfs_.InodeAt(link);
+    if (inode.type != FileType::kSymlink) {
+      return Error::NotApplied(Code::kFailedPrecondition, payload.what + ": ..data is no link");
+    }
+    payload.old_name = inode.content;
+  }
+  if (PayloadIsCurrent(payload)) {
+    RETURN_IF_ERROR(TidyPayload(payload, payload.old_name));
+    return Changed{false};
+  }
+  const std::string name = "..2026_11_21_10_00_00." + std::to_string(++state_.payloads);
+  const Status filled = FillPayloadDirectory(payload, name);
+  int error = 0;
+  if (filled.ok()) {
+    FakeLocation stale;
+    if (vfs_.LookupCovered(payload.target, kDataTmpLink, &stale) == 0) {
+      error = vfs_.Unlink(payload.target, kDataTmpLink);
+    }
+    if (error == 0) error = vfs_.MakeSymlink(payload.target, kDataTmpLink, name);
+    if (error == 0) error = vfs_.Rename(payload.target, kDataTmpLink, kDataLink);
+  }
+  if (!filled.ok() || error != 0) {
+    (void)RemoveAt(payload.target, name, payload.what);
+    return filled.ok() ? At(error, payload.what) : filled.error();
+  }
+  const Status tidied = TidyPayload(payload, name);
+  if (!tidied.ok()) return tidied.error().AsMaybeApplied();
+  return Changed{true};
+}
+
+}  // namespace volumed

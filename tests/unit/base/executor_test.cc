@@ -1,0 +1,56 @@
+#include "base/executor.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+
+namespace volumed {
+namespace {
+
+// More than any address space holds, so that no thread can be made.
+constexpr size_t kImpossibleStack = size_t{1} << 56;
+
+TEST(ExecutorTest, WithoutAThreadTheTaskStaysQueuedAndTheErrorSaysSo) {
+  ExecutorOptions options;
+  options.stack_bytes = kImpossibleStack;
+  Executor executor(options);
+  const Status submitted = executor.Submit([] { FAIL() << "there is no thread"; });
+  ASSERT_FALSE(submitted.ok());
+  EXPECT_EQ(submitted.error().code(), Code::kResourceExhausted);
+  EXPECT_TRUE(submitted.error().maybe_applied());
+  EXPECT_FALSE(executor.StartThreads().ok());
+  EXPECT_EQ(executor.load().threads, 0u);
+  EXPECT_EQ(executor.load().queued, 1u);
+}
+
+TEST(ExecutorTest, NothingQueuedNeedsNoThread) {
+  ExecutorOptions options;
+  options.stack_bytes = kImpossibleStack;
+  Executor executor(options);
+  EXPECT_TRUE(executor.StartThreads().ok());
+}
+
+TEST(ExecutorTest, ATaskIsDestroyedInItsThreadWhenItHasRun) {
+  Executor executor({});
+  std::promise<void> gone;
+  struct SaysGone {
+    std::promise<void>& gone;
+    ~SaysGone() { gone.set_value(); }
+  };
+  std::shared_ptr<SaysGone> held(new SaysGone{gone});
+  ASSERT_TRUE(executor.Submit([moved = std::move(held)] {}).ok());
+  EXPECT_EQ(gone.get_future().wait_for(std::chrono::seconds(10)), std::future_status::ready);
+}
+
+TEST(ExecutorTest, StackSizesBelowTheSmallestAreRaised) {
+  ExecutorOptions options;
+  options.stack_bytes = 1;
+  Executor executor(options);
+  std::promise<void> ran;
+  ASSERT_TRUE(executor.Submit([&ran] { ran.set_value(); }).ok());
+  EXPECT_EQ(ran.get_future().wait_for(std::chrono::seconds(10)), std::future_status::ready);
+}
+
+}  // namespace
+}  // namespace volumed

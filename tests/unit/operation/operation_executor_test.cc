@@ -1,0 +1,193 @@
+#include "operation/operation_executor.h"
+
+#include <gtest/gtest.h>
+
+#include "base/simulated_scheduler.h"
+#include "unit/operation/recording_parts.h"
+
+namespace volumed {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+const Error kRefused = Error::NotApplied(Code::kInvalidArgument, "refused");
+const Error kTimedOut = Error::MaybeApplied(Code::kDeadlineExceeded, "no answer");
+
+class OperationExecutorTest : public ::testing::Test {
+ protected:
+  StartResult Start(const PodVolumeKey& key, const std::string& name,
+                    std::optional<Error> error = std::nullopt) {
+    return executor_->Start(
+        {.key = key, .name = name, .plugin_name = "test.io/p", .pod_display_name = "default/web"},
+        [this, key, name, error](OperationProgress& progress) -> std::optional<OperationFailure> {
+          progress.EnterStep("Step");
+          if (in_body_) in_body_();
+          trace_.push_back("run " + key.ToString());
+          if (error) return OperationFailure{name, "Step", *error};
+          return std::nullopt;
+        },
+        [this, key](const std::optional<OperationFailure>& failure) {
+          EXPECT_TRUE(scheduler_.OnControlThread());
+          trace_.push_back("done " + key.ToString() + (failure ? " failed" : ""));
+        });
+  }
+  // Starts and runs to the end.
+  StartResult Run(const PodVolumeKey& key, const std::string& name,
+                  std::optional<Error> error = std::nullopt) {
+    const StartResult result = Start(key, name, error);
+    scheduler_.RunFor(Duration::zero());
+    return result;
+  }
+  std::optional<Duration> Wait(const PodVolumeKey& key) const {
+    const auto next = executor_->NextTry(key);
+    if (!next) return std::nullopt;
+    return *next - scheduler_.clock().Now();
+  }
+
+  const PodVolumeKey data_ = Key("uid-1", "data");
+  const PodVolumeKey logs_ = Key("uid-1", "logs");
+  const PodVolumeKey pod_ = Key("uid-1", "");
+  const PodVolumeKey other_ = Key("uid-2", "data");
+  SimulatedScheduler scheduler_{1};
+  LogLines log_;
+  Logger logger_{log_.Options(), scheduler_.clock()};
+  RecordingObserver observer_;
+  std::unique_ptr<OperationExecutor> executor_ =
+      std::make_unique<OperationExecutor>(scheduler_, logger_, observer_);
+  std::function<void()> in_body_;
+  std::vector<std::string> trace_;
+};
+
+TEST_F(OperationExecutorTest, RunsOffTheControlThreadAndReportsOnIt) {
+  in_body_ = [this] { EXPECT_FALSE(scheduler_.OnControlThread()); };
+  EXPECT_EQ(Start(data_, "volume_mount"), StartResult::kStarted);
+  EXPECT_TRUE(trace_.empty());
+  scheduler_.RunFor(Duration::zero());
+  EXPECT_EQ(trace_, (std::vector<std::string>{"run uid-1/data", "done uid-1/data"}));
+  EXPECT_FALSE(executor_->IsPending(data_));
+}
+
+TEST_F(OperationExecutorTest, OneOperationPerVolumeOfAPod) {
+  EXPECT_EQ(Start(data_, "volume_mount"), StartResult::kStarted);
+  EXPECT_EQ(Start(data_, "volume_mount"), StartResult::kPending);
+  EXPECT_EQ(Start(data_, "volume_unmount"), StartResult::kPending);
+  EXPECT_EQ(Start(logs_, "volume_mount"), StartResult::kStarted);
+  EXPECT_EQ(Start(other_, "volume_mount"), StartResult::kStarted);
+  scheduler_.RunFor(Duration::zero());
+  EXPECT_EQ(trace_.size(), 6u);
+  EXPECT_EQ(Start(data_, "volume_unmount"), StartResult::kStarted);
+}
+
+TEST_F(OperationExecutorTest, ThePodExcludesItsVolumesBothWays) {
+  EXPECT_EQ(Start(data_, "volume_unmount"), StartResult::kStarted);
+  EXPECT_EQ(Start(pod_, "pod_remove"), StartResult::kPending);
+  scheduler_.RunFor(Duration::zero());
+  EXPECT_EQ(Start(pod_, "pod_remove"), StartResult::kStarted);
+  EXPECT_TRUE(executor_->IsPending(data_));
+  EXPECT_EQ(Start(logs_, "volume_mount"), StartResult::kPending);
+  EXPECT_EQ(Start(other_, "volume_mount"), StartResult::kStarted);
+}
+
+TEST_F(OperationExecutorTest, BacksOffFromHalfASecondDoublingToTwoMinutesTwo) {
+  const std::vector<Duration> expected = {milliseconds(500), seconds(1),  seconds(2),
+                                          seconds(4),        seconds(8),  seconds(16),
+                                          seconds(32),       seconds(64), seconds(122),
+                                          seconds(122)};
+  for (const Duration delay : expected) {
+    ASSERT_EQ(Run(data_, "volume_mount", kRefused), StartResult::kStarted);
+    ASSERT_EQ(Wait(data_), delay);
+    EXPECT_EQ(Run(data_, "volume_mount"), StartResult::kBackoff);
+    scheduler_.RunFor(delay - milliseconds(1));
+    EXPECT_EQ(Run(data_, "volume_mount"), StartResult::kBackoff);
+    scheduler_.RunFor(milliseconds(1));
+    EXPECT_EQ(Wait(data_), std::nullopt);
+  }
+  // Nobody else waited, and success forgets.
+  EXPECT_EQ(Run(logs_, "volume_mount"), StartResult::kStarted);
+  EXPECT_EQ(Run(data_, "volume_mount"), StartResult::kStarted);
+  EXPECT_EQ(Run(data_, "volume_mount", kRefused), StartResult::kStarted);
+  EXPECT_EQ(Wait(data_), milliseconds(500));
+}
+
+TEST_F(OperationExecutorTest, EachErrorClassGrowsItsOwnDelay) {
+  EXPECT_EQ(Run(data_, "volume_mount", kRefused), StartResult::kStarted);
+  scheduler_.RunFor(milliseconds(500));
+  EXPECT_EQ(Run(data_, "volume_mount", kRefused), StartResult::kStarted);
+  EXPECT_EQ(Wait(data_), seconds(1));
+  scheduler_.RunFor(seconds(1));
+  EXPECT_EQ(Run(data_, "volume_mount", kTimedOut), StartResult::kStarted);
+  EXPECT_EQ(Wait(data_), milliseconds(500));
+}
+
+TEST_F(OperationExecutorTest, AnEventOrAnotherOperationForgetsTheBackoff) {
+  Run(data_, "volume_mount", kRefused);
+  executor_->ResetBackoff(data_);
+  EXPECT_EQ(Wait(data_), std::nullopt);
+  EXPECT_EQ(Run(data_, "volume_mount", kRefused), StartResult::kStarted);
+  EXPECT_EQ(Run(data_, "volume_unmount"), StartResult::kStarted);
+  EXPECT_EQ(Run(data_, "volume_mount"), StartResult::kStarted);
+}
+
+TEST_F(OperationExecutorTest, ARemovedPodLeavesNoBackoffBehind) {
+  Run(data_, "volume_unmount", kRefused);
+  Run(logs_, "volume_unmount", kRefused);
+  Run(other_, "volume_unmount", kRefused);
+  Run(pod_, "pod_remove");
+  EXPECT_EQ(Wait(data_), std::nullopt);
+  EXPECT_EQ(Wait(logs_), std::nullopt);
+  EXPECT_TRUE(Wait(other_));
+}
+
+TEST_F(OperationExecutorTest, ShowsWhatRuns) {
+  std::vector<RunningOperation> seen;
+  in_body_ = [&] { seen = executor_->Running(); };
+  const int64_t start = scheduler_.clock().WallUnixMillis();
+  Run(data_, "volume_mount");
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_EQ(seen[0].key, data_);
+  EXPECT_EQ(seen[0].operation, "volume_mount");
+  EXPECT_EQ(seen[0].step, "Step");
+  EXPECT_EQ(seen[0].since_unix_ms, start);
+  EXPECT_TRUE(executor_->Running().empty());
+}
+
+TEST_F(OperationExecutorTest, LogsAndReportsEachOperationOnce) {
+  in_body_ = [this] { scheduler_.manual_clock().Advance(milliseconds(1500)); };
+  Run(data_, "volume_mount", kTimedOut);
+  Run(logs_, "volume_mount");
+  ASSERT_EQ(log_.lines.size(), 2u);
+  for (const char* field : {"pod=default/web", "volume=data", "plugin=test.io/p",
+                            "operation=volume_mount", "step=Step", "outcome=", "elapsed_ms=1500",
+                            "no answer"}) {
+    EXPECT_NE(log_.lines[0].find(field), std::string::npos) << field << "\n" << log_.lines[0];
+  }
+  EXPECT_NE(log_.lines[1].find("outcome=done"), std::string::npos);
+  ASSERT_EQ(observer_.finished.size(), 2u);
+  EXPECT_EQ(observer_.finished[0].elapsed, milliseconds(1500));
+  ASSERT_TRUE(observer_.finished[0].failure);
+  EXPECT_EQ(observer_.finished[0].failure->error, kTimedOut);
+  EXPECT_FALSE(observer_.finished[1].failure);
+}
+
+TEST_F(OperationExecutorTest, AnOperationThatEndsAfterTheExecutorIsNotReported) {
+  Start(data_, "volume_mount");
+  executor_.reset();
+  scheduler_.RunFor(Duration::zero());
+  EXPECT_EQ(trace_, (std::vector<std::string>{"run uid-1/data"}));
+  EXPECT_TRUE(observer_.finished.empty());
+}
+
+TEST_F(OperationExecutorTest, ACompletionMayStartTheNextOperationOfItsKey) {
+  StartResult again = StartResult::kPending;
+  executor_->Start({.key = data_, .name = "volume_mount", .plugin_name = "", .pod_display_name = ""},
+                   [](OperationProgress&) { return std::nullopt; },
+                   [&](const std::optional<OperationFailure>&) {
+                     again = Start(data_, "volume_unmount");
+                   });
+  scheduler_.RunFor(Duration::zero());
+  EXPECT_EQ(again, StartResult::kStarted);
+}
+
+}  // namespace
+}  // namespace volumed

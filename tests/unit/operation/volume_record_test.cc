@@ -1,0 +1,125 @@
+#include "operation/volume_record.h"
+
+#include <gtest/gtest.h>
+
+#include "unit/operation/recording_parts.h"
+
+namespace volumed {
+namespace {
+
+PodVolumeRecord SomeVolume() {
+  PodVolumeRecord record;
+  record.key = Key("uid-1", "data");
+  record.pod_namespace = "default";
+  record.pod_name = "web";
+  record.plugin_name = "kubernetes.io/empty-dir";
+  record.fault_domain = "/srv/nfs";
+  record.state = VolumeState::kTearingDown;
+  record.uncertain = true;
+  record.boot_id = BootId("boot-a");
+  record.volume_json = R"({"name":"data","emptyDir":{}})";
+  record.started_at_unix_ms = 1'700'000'000'123;
+  record.attempt = 7;
+  record.sub_paths = {{"app", 0}, {"sidecar", 3}};
+  return record;
+}
+
+PodRecord SomePod() {
+  return {.uid = PodUid("uid-1"),
+          .ns = "default",
+          .name = "web",
+          .source = "manifests",
+          .terminating = true,
+          .terminating_since_unix_ms = 42,
+          .deletion_grace_seconds = 30,
+          .pod_json = "{}"};
+}
+
+TEST(VolumeRecord, RoundTripsEveryField) {
+  const Record row = EncodeRecord(SomeVolume());
+  EXPECT_EQ(row.kind, "pod-volume");
+  EXPECT_EQ(row.key, "uid-1/data");
+  const auto volume = DecodePodVolumeRecord(row);
+  ASSERT_TRUE(volume.ok()) << volume.error().ToString();
+  EXPECT_EQ(*volume, SomeVolume());
+
+  const auto pod = DecodePodRecord(EncodeRecord(SomePod()));
+  ASSERT_TRUE(pod.ok());
+  EXPECT_EQ(*pod, SomePod());
+
+  const HoldRecord pid{.pod = PodUid("u"), .boot_id = BootId("b"), .pid = 4711,
+                       .pid_start_time = 99, .cgroup = ""};
+  const HoldRecord cgroup{.pod = PodUid("u"), .boot_id = BootId("b"), .cgroup = "/kubepods/x"};
+  EXPECT_EQ(*DecodeHoldRecord(EncodeRecord(pid)), pid);
+  EXPECT_EQ(*DecodeHoldRecord(EncodeRecord(cgroup)), cgroup);
+  EXPECT_NE(RecordKey(pid), RecordKey(cgroup));
+}
+
+TEST(VolumeRecord, EveryStateOfAPodVolumeRoundTripsAndNoOther) {
+  for (int number = 0; number < kVolumeStateCount; ++number) {
+    PodVolumeRecord record = SomeVolume();
+    record.state = VolumeState{number};
+    const auto decoded = DecodePodVolumeRecord(EncodeRecord(record));
+    const bool of_node = record.state >= VolumeState::kDetached &&
+                         record.state <= VolumeState::kExpanding;
+    ASSERT_EQ(decoded.ok(), !of_node) << VolumeStateName(record.state);
+    if (decoded.ok()) EXPECT_EQ(decoded->state, record.state);
+  }
+}
+
+TEST(VolumeRecord, RefusesWhatItCannotTrust) {
+  Record garbage = EncodeRecord(SomeVolume());
+  garbage.bytes = "\xff\xff not a message";
+  EXPECT_EQ(DecodePodVolumeRecord(garbage).error().code(), Code::kDataLoss);
+
+  Record empty = EncodeRecord(SomeVolume());
+  empty.bytes.clear();
+  EXPECT_EQ(DecodePodVolumeRecord(empty).error().code(), Code::kDataLoss);
+
+  Record later = EncodeRecord(SomeVolume());
+  later.version = kVolumeRecordVersion + 1;
+  const Error error = DecodePodVolumeRecord(later).error();
+  EXPECT_EQ(error.code(), Code::kFailedPrecondition);
+  EXPECT_NE(error.message().find("version 2"), std::string::npos) << error.message();
+
+  Record moved = EncodeRecord(SomePod());
+  moved.key = "uid-2";
+  EXPECT_EQ(DecodePodRecord(moved).error().code(), Code::kDataLoss);
+  EXPECT_EQ(DecodeHoldRecord(EncodeRecord(SomePod())).error().code(), Code::kInvalidArgument);
+  EXPECT_FALSE(DecodeHoldRecord(EncodeRecord(HoldRecord{.pod = PodUid("u")})).ok());
+
+  const QuarantinedRecord aside = QuarantineOf(garbage, DecodePodVolumeRecord(garbage).error());
+  EXPECT_EQ(aside.key, "uid-1/data");
+  EXPECT_NE(aside.reason.find("no valid message"), std::string::npos);
+}
+
+TEST(VolumeRecord, AnotherBootVoidsKernelStateAndNothingElse) {
+  PodVolumeRecord record = SomeVolume();
+  record.state = VolumeState::kSetUp;
+  record.uncertain = false;
+  bool rebooted = false;
+  const PodVolumeRecord same = AfterRestart(record, BootId("boot-a"), &rebooted);
+  EXPECT_FALSE(rebooted);
+  EXPECT_EQ(same, record);
+
+  const PodVolumeRecord other = AfterRestart(record, BootId("boot-b"), &rebooted);
+  EXPECT_TRUE(rebooted);
+  EXPECT_EQ(other.state, VolumeState::kSettingUp);
+  EXPECT_TRUE(other.uncertain);
+  EXPECT_EQ(other.boot_id, BootId("boot-b"));
+  EXPECT_EQ(other.volume_json, record.volume_json);
+}
+
+TEST(VolumeRecord, ACallThatWasBeingMadeIsUncertainAfterARestart) {
+  PodVolumeRecord record = SomeVolume();
+  record.uncertain = false;
+  for (VolumeState state : {VolumeState::kSettingUp, VolumeState::kTearingDown}) {
+    record.state = state;
+    const PodVolumeRecord after = AfterRestart(record, BootId("boot-a"));
+    EXPECT_EQ(after.state, state);
+    EXPECT_TRUE(after.uncertain);
+  }
+}
+
+}  // namespace
+}  // namespace volumed

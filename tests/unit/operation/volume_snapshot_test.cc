@@ -1,0 +1,30 @@
+#include "operation/volume_snapshot.h"
+
+#include <gtest/gtest.h>
+
+namespace volumed {
+namespace {
+
+TEST(VolumeSnapshot, KeepsReferencesAndComesBackEqual) {
+  PodVolume volume;
+  volume.name = "creds";
+  volume.source = SecretVolumeSource{.secret_name = "db-password", .items = {{"k", "p", 0400}}};
+  const std::string json = EncodeVolumeSnapshot(VolumeSpec::FromVolume(volume));
+  EXPECT_NE(json.find("db-password"), std::string::npos) << json;
+  const auto spec = DecodeVolumeSnapshot(json);
+  ASSERT_TRUE(spec.ok()) << spec.error().ToString();
+  EXPECT_EQ(spec->name(), SpecName("creds"));
+  EXPECT_EQ(*spec->volume(), volume);
+}
+
+TEST(VolumeSnapshot, SaysWhyATextIsNoVolume) {
+  for (const char* text : {"", "not json", "[]", "{}", R"({"name":"Bad Name","emptyDir":{}})"}) {
+    const auto spec = DecodeVolumeSnapshot(text);
+    ASSERT_FALSE(spec.ok()) << text;
+    EXPECT_EQ(spec.error().code(), Code::kDataLoss);
+    EXPECT_NE(spec.error().message().find("snapshot is unreadable"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace volumed

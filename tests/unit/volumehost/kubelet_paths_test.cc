@@ -1,0 +1,74 @@
+#include "volumehost/kubelet_paths.h"
+
+#include <gtest/gtest.h>
+
+namespace volumed {
+namespace {
+
+const PodUid kPod("3d1f");
+const SpecName kSpec("data");
+constexpr char kPlugin[] = "kubernetes.io/empty-dir";
+
+TEST(KubeletPathsTest, BuildsKubeletsLayout) {
+  const KubeletPaths paths("/var/lib/volumed");
+  EXPECT_EQ(paths.GetPodsDir().Display(), "/var/lib/volumed/pods");
+  EXPECT_EQ(paths.GetPodDir(kPod).Display(), "/var/lib/volumed/pods/3d1f");
+  EXPECT_EQ(paths.GetPodVolumesDir(kPod).Display(), "/var/lib/volumed/pods/3d1f/volumes");
+  EXPECT_EQ(paths.GetPodVolumeDir(kPod, kPlugin, kSpec).Display(),
+            "/var/lib/volumed/pods/3d1f/volumes/kubernetes.io~empty-dir/data");
+  EXPECT_EQ(paths.GetPodPluginDir(kPod, kPlugin, kSpec).Display(),
+            "/var/lib/volumed/pods/3d1f/plugins/kubernetes.io~empty-dir/data");
+  EXPECT_EQ(paths.GetPodVolumeSubpathsDir(kPod).Display(),
+            "/var/lib/volumed/pods/3d1f/volume-subpaths");
+  EXPECT_EQ(paths.GetPodVolumeSubpathDir(kPod, kSpec, "web", 2).Display(),
+            "/var/lib/volumed/pods/3d1f/volume-subpaths/data/web/2");
+  EXPECT_EQ(paths.GetPluginsDir().Display(), "/var/lib/volumed/plugins");
+  EXPECT_EQ(paths.GetPluginDir("kubernetes.io/csi").Display(),
+            "/var/lib/volumed/plugins/kubernetes.io/csi");
+  EXPECT_EQ(paths.AgentDir().Display(), "/var/lib/volumed/volumed");
+}
+
+TEST(KubeletPathsTest, EverythingLiesBelowTheTrustedRootWithoutLinks) {
+  const SafePath path = KubeletPaths("/r").GetPodVolumeDir(kPod, kPlugin, kSpec);
+  EXPECT_EQ(path.root, "/r");
+  EXPECT_EQ(path.relative, "pods/3d1f/volumes/kubernetes.io~empty-dir/data");
+  EXPECT_EQ(path.resolve, Resolve::kNoSymlinks);
+}
+
+TEST(KubeletPathsTest, ParsesBackWhatItBuilt) {
+  const KubeletPaths paths("/var/lib/volumed");
+  const auto parsed = paths.ParsePodVolume(paths.GetPodVolumeDir(kPod, kPlugin, kSpec).Display());
+  ASSERT_TRUE(parsed.has_value());
+  EXPECT_EQ(*parsed, (KubeletPaths::PodVolume{kPod, kPlugin, kSpec}));
+  EXPECT_EQ(paths.ParsePod(paths.GetPodDir(kPod).Display()), kPod);
+}
+
+TEST(KubeletPathsTest, ParsesWhatLiesInsideAVolume) {
+  const auto parsed =
+      KubeletPaths("/r").ParsePodVolume("/r/pods/u/volumes/kubernetes.io~secret/s/..data/key");
+  ASSERT_TRUE(parsed.has_value());
+  EXPECT_EQ(parsed->plugin, "kubernetes.io/secret");
+  EXPECT_EQ(parsed->spec, SpecName("s"));
+}
+
+TEST(KubeletPathsTest, OtherPathsBelongToNoVolume) {
+  const KubeletPaths paths("/r");
+  for (const char* path :
+       {"", "/", "/r", "/r/", "/r/pods", "/r/pods/u", "/r/pods/u/volumes",
+        "/r/pods/u/volumes/kubernetes.io~secret", "/r/pods/u/plugins/kubernetes.io~empty-dir/s",
+        "/rr/pods/u/volumes/a/b", "/x/pods/u/volumes/a/b", "/r/pods/../volumes/a/b",
+        "/r/pods/u/volumes/a/b/..", "/r//pods/u/volumes/a/b", "/r/pods/u/volumes/a/b/"}) {
+    EXPECT_FALSE(paths.ParsePodVolume(path).has_value()) << path;
+  }
+}
+
+TEST(KubeletPathsTest, OtherPathsBelongToNoPod) {
+  const KubeletPaths paths("/r");
+  for (const char* path : {"", "/r", "/r/pods", "/r/pods/", "/r/plugins/u", "/q/pods/u"}) {
+    EXPECT_FALSE(paths.ParsePod(path).has_value()) << path;
+  }
+  EXPECT_EQ(paths.ParsePod("/r/pods/u/etc-hosts"), PodUid("u"));
+}
+
+}  // namespace
+}  // namespace volumed

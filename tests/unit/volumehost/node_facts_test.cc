@@ -1,0 +1,47 @@
+#include "volumehost/node_facts.h"
+
+#include <gtest/gtest.h>
+
+namespace volumed {
+namespace {
+
+TEST(NodeFactsTest, ReadsMemTotalInKibibytes) {
+  const auto bytes = ParseMemTotalBytes("MemTotal:        2048000 kB\nMemFree:  1 kB\n");
+  ASSERT_TRUE(bytes.ok());
+  EXPECT_EQ(*bytes, int64_t{2048000} * 1024);
+}
+
+TEST(NodeFactsTest, RefusesAnUnusableMemTotal) {
+  for (const char* text : {"", "MemFree: 1 kB\n", "MemTotal: many kB\n", "MemTotal: 12\n",
+                           "MemTotal: 0 kB\n", "MemTotal: -5 kB\n",
+                           "MemTotal: 9223372036854775807 kB\n"}) {
+    const auto bytes = ParseMemTotalBytes(text);
+    ASSERT_FALSE(bytes.ok()) << text;
+    EXPECT_EQ(bytes.error().code(), Code::kDataLoss);
+  }
+}
+
+TEST(NodeFactsTest, FindsMemoryAndProcessorsOfThisNode) {
+  const auto node = NodeFacts::Read({.name = NodeName("n1"), .labels = {}, .allocatable = {},
+                                     .features = {}});
+  ASSERT_TRUE(node.ok()) << node.error().ToString();
+  const auto allocatable = node->GetNodeAllocatable();
+  EXPECT_GT(allocatable.at("memory").Value(), 0);
+  EXPECT_GE(allocatable.at("cpu").Value(), 1);
+  EXPECT_EQ(node->GetNodeName(), NodeName("n1"));
+}
+
+TEST(NodeFactsTest, WhatTheConfigurationNamesWins) {
+  const auto node = NodeFacts::Read({.name = NodeName("n1"),
+                                     .labels = {{"zone", "a"}},
+                                     .allocatable = {{"memory", Quantity::FromBytes(4096)}},
+                                     .features = {.tmpfs_noswap = true}});
+  ASSERT_TRUE(node.ok());
+  EXPECT_EQ(node->GetNodeAllocatable().at("memory").Value(), 4096);
+  EXPECT_EQ(node->GetNodeLabels().at("zone"), "a");
+  EXPECT_TRUE(node->GetKernelFeatures().tmpfs_noswap);
+  EXPECT_FALSE(node->GetKernelFeatures().statmount);
+}
+
+}  // namespace
+}  // namespace volumed
