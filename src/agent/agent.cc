@@ -183,7 +183,8 @@ Status Agent::MakeManager() {
   operations_ = std::make_unique<PodVolumeOperations>(*scheduler_, *records_, *plugins_, *host_,
                                                       *log_, *metrics_, boot_id,
                                                       DeadlinesOf(config_));
-  consumer_watch_ = std::make_unique<ProcConsumerWatch>(*scheduler_, scheduler_->loop());
+  consumer_watch_ = std::make_unique<ProcConsumerWatch>(
+      *scheduler_, scheduler_->loop(), ProcConsumerWatchOptions{});
   VolumeManagerSettings settings;
   settings.adopt_root = root_lock_->adopted();
   settings.stats.period = config_.volume_stats_period;

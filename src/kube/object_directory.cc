@@ -14,6 +14,7 @@
 
 #include "base/descriptor.h"
 #include "base/strings.h"
+#include "kube/digest.h"
 #include "kube/static_pod.h"
 
 namespace volumed {
@@ -86,6 +87,7 @@ Result<std::string> ReadWhole(const std::string& path) {
   return bytes;
 }
 
+// Object files; what a crash left half-written is removed on the way: it may hold a secret.
 Result<std::vector<std::string>> ListObjectFiles(const std::string& directory) {
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(directory.c_str()), ::closedir);
   if (stream == nullptr) return Failed("read directory", directory, errno);
@@ -93,7 +95,11 @@ Result<std::vector<std::string>> ListObjectFiles(const std::string& directory) {
   errno = 0;
   while (const dirent* entry = ::readdir(stream.get())) {
     const std::string_view name = entry->d_name;
-    if (name.front() != '.' && StripSuffix(name, ".json")) files.emplace_back(name);
+    if (name.front() == '.' && StripSuffix(name, kTemporarySuffix)) {
+      ::unlinkat(::dirfd(stream.get()), entry->d_name, 0);
+    } else if (name.front() != '.' && StripSuffix(name, ".json")) {
+      files.emplace_back(name);
+    }
     errno = 0;
   }
   if (errno != 0) return Failed("read directory", directory, errno);
@@ -108,8 +114,7 @@ std::string FileNameOf(const ObjectKey& key) {
   name += "." + key.name_space + "." + key.name;
   constexpr size_t kMaxStem = 200;
   if (name.size() > kMaxStem) {
-    const size_t hash = std::hash<std::string>()(name);
-    name = name.substr(0, kMaxStem) + "~" + std::to_string(hash);
+    name = name.substr(0, kMaxStem) + "~" + HalfSha256Hex(name);
   }
   return name + ".json";
 }
@@ -196,12 +201,25 @@ void ObjectDirectory::DeliverLocked() {
   scheduler_.Post([listener = listener_, list = ListLocked()] { (*listener)(list); });
 }
 
-Result<std::vector<ObjectPtr>> ObjectDirectory::Apply(std::vector<Object> objects) {
-  MutexLock lock(mu_);
-  if (!loaded_) {
-    return Error::NotApplied(Code::kFailedPrecondition,
-                             "the object directory " + directory_ + " is not loaded");
+Status ObjectDirectory::CheckUidLocked(const ObjectKey& key, const Pod& pod) const {
+  for (const auto& [old_key, stored] : stored_) {
+    const Pod* old = std::get_if<Pod>(stored.object.get());
+    if (old == nullptr || old->metadata.uid != pod.metadata.uid) continue;
+    if (old_key != key) {
+      return Error::NotApplied(Code::kAlreadyExists, ToString(key) + " has the uid of " +
+                                                         ToString(old_key) + ", " +
+                                                         pod.metadata.uid);
+    }
+    if (old->spec.volumes != pod.spec.volumes) {
+      return Error::NotApplied(Code::kFailedPrecondition,
+                               ToString(key) + ": spec.volumes is immutable under the same uid");
+    }
   }
+  return OkStatus();
+}
+
+Result<std::map<ObjectKey, ObjectDirectory::Stored>> ObjectDirectory::PrepareLocked(
+    std::vector<Object> objects) const {
   std::map<ObjectKey, Stored> next;
   for (Object& object : objects) {
     if (Pod* pod = std::get_if<Pod>(&object)) {
@@ -209,11 +227,23 @@ Result<std::vector<ObjectPtr>> ObjectDirectory::Apply(std::vector<Object> object
                           .With(ToString(KeyOf(object))));
     }
     const ObjectKey key = KeyOf(object);
+    if (const Pod* pod = std::get_if<Pod>(&object)) RETURN_IF_ERROR(CheckUidLocked(key, *pod));
     Stored stored{std::make_shared<const Object>(std::move(object)), FileNameOf(key)};
     if (!next.emplace(key, std::move(stored)).second) {
       return Error::NotApplied(Code::kInvalidArgument, ToString(key) + " is given twice");
     }
   }
+  return next;
+}
+
+Result<std::vector<ObjectPtr>> ObjectDirectory::Apply(std::vector<Object> objects) {
+  MutexLock lock(mu_);
+  if (!loaded_) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "the object directory " + directory_ + " is not loaded");
+  }
+  using Prepared = std::map<ObjectKey, Stored>;
+  ASSIGN_OR_RETURN(Prepared next, PrepareLocked(std::move(objects)));
   const auto temporary = [this](const Stored& stored) {
     return directory_ + "/." + stored.file + std::string(kTemporarySuffix);
   };

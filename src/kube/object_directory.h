@@ -36,8 +36,10 @@ class ObjectDirectory final : public ObjectSource {
   // Stores all objects, replacing those of the same kind, namespace and name, and delivers the new
   // list. Returns them as stored (a pod without a uid has got one, and its name the node's suffix).
   // Blocks: on disk (one fsync per object and one for the directory).
-  // Errors: FailedPrecondition (not applied) before the first load is complete; errno's code, not
-  // applied when no file was replaced yet, else maybe applied.
+  // Errors, nothing written: FailedPrecondition before the first load is complete and for other
+  // spec.volumes under the same uid, AlreadyExists for a uid of another pod, InvalidArgument for an
+  // object given twice. Else errno's code, not applied when no file was replaced yet, maybe applied
+  // afterwards.
   Result<std::vector<ObjectPtr>> Apply(std::vector<Object> objects);
 
   // Errors: NotFound (not applied) when there is no such object. Blocks: on disk.
@@ -54,6 +56,10 @@ class ObjectDirectory final : public ObjectSource {
   Status LoadLocked() REQUIRES(mu_);
   Status LoadFile(const std::string& file_name) REQUIRES(mu_);
   void Quarantine(const std::string& file_name, std::vector<DecodeProblem> problems)
+      REQUIRES(mu_);
+  // A pod's uid is not another's here, and its volumes are those that it had.
+  Status CheckUidLocked(const ObjectKey& key, const Pod& pod) const REQUIRES(mu_);
+  Result<std::map<ObjectKey, Stored>> PrepareLocked(std::vector<Object> objects) const
       REQUIRES(mu_);
   Status DeleteLocked(std::map<ObjectKey, Stored>::iterator stored) REQUIRES(mu_);
   ObjectList ListLocked() const REQUIRES(mu_);

@@ -1,33 +1,14 @@
 #include "kube/static_pod.h"
 
-#include <openssl/sha.h>
-
-#include <array>
 #include <cctype>
 #include <string>
 #include <utility>
 
 #include "kube/decode.h"
+#include "kube/digest.h"
 #include "kube/field_rules.h"
 
 namespace volumed {
-namespace {
-
-// 32 hex digits, the shape of kubelet's uid. Not MD5: a host in FIPS mode does not have it.
-std::string HalfSha256Hex(const std::string& text) {
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string hex;
-  for (size_t i = 0; i < digest.size() / 2; ++i) {
-    hex += kDigits[digest[i] >> 4];
-    hex += kDigits[digest[i] & 15];
-  }
-  return hex;
-}
-
-}  // namespace
-
 Status ApplyStaticPodDefaults(const NodeName& node_name, std::string_view file, Pod& pod) {
   if (!pod.metadata.uid.empty()) return OkStatus();
   std::string name = pod.metadata.name + '-';

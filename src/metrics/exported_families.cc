@@ -143,8 +143,8 @@ struct ExportedFamilies::Impl {
   Gauges records_on_ballast{registry, Family::kRecordsOnBallast};
 };
 
-// What needs no labels is exported from the start: a counter that appears with its first event hides
-// that event from rate().
+// What needs no labels is exported from the start: a counter that appears with its first event
+// hides that event from rate().
 ExportedFamilies::ExportedFamilies() : impl_(std::make_unique<Impl>()) {
   CountReconstructVolumeOperations(0, 0);
   CountForceCleanedFailedVolumeOperations(0, 0);
@@ -170,8 +170,7 @@ void ExportedFamilies::ObserveOverallVolumeMount(const std::string& plugin, Dura
       {{"plugin_name", plugin}, {"operation_name", "overall_volume_mount"}}, elapsed);
 }
 
-void ExportedFamilies::ObserveVolumeMetricCollection(const std::string& source,
-                                                     Duration elapsed) {
+void ExportedFamilies::ObserveVolumeMetricCollection(const std::string& source, Duration elapsed) {
   impl_->metric_collection.Observe({{"metric_source", source}}, elapsed);
 }
 
@@ -226,10 +225,12 @@ void ExportedFamilies::SetSourcesComplete(const std::map<std::string, bool>& com
 }
 
 void ExportedFamilies::SetWorkerPool(const WorkerPoolStats& stats) {
-  impl_->workers.Replace({{{{"state", "idle"}}, stats.idle},
-                          {{{"state", "busy"}}, stats.busy},
-                          {{{"state", "slow"}}, stats.slow_now},
-                          {{{"state", "stuck"}}, stats.stuck_now}});
+  std::map<Labels, double> workers;
+  workers[{{"state", "idle"}}] = stats.idle;
+  workers[{{"state", "busy"}}] = stats.busy;
+  workers[{{"state", "slow"}}] = stats.slow_now;
+  workers[{{"state", "stuck"}}] = stats.stuck_now;
+  impl_->workers.Replace(workers);
   impl_->worker_calls_waiting.Set(stats.waiting);
   impl_->worker_requests.Follow({}, stats.requests);
   impl_->workers_started.Follow({}, stats.spawned);

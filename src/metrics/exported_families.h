@@ -16,7 +16,8 @@
 namespace volumed {
 
 // Threads: any. Blocks: never for long (one mutex per family).
-// Observe... and Count... add to what is there; Set... replaces it, whatever is missing now included.
+// Observe... and Count... add to what is there; Set... replaces it, whatever is missing now
+// included.
 class ExportedFamilies {
  public:
   ExportedFamilies();

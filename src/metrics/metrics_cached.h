@@ -12,8 +12,8 @@
 namespace volumed {
 
 // Threads: any; no caller waits behind another one's measurement (kubelet's do), so two may measure
-// at once, and the first answer stays. Blocks, Errors: as the other provider's, until one answer was
-// good; errors are not kept.
+// at once, and the first answer stays. Blocks, Errors: as the other provider's, until one answer
+// was good; errors are not kept.
 class MetricsCached final : public MetricsProvider {
  public:
   explicit MetricsCached(std::unique_ptr<MetricsProvider> provider);

@@ -8,8 +8,8 @@
 
 namespace volumed {
 
-// Used bytes and inodes come from the walk; capacity, available, inodes and free inodes are those of
-// the filesystem. Threads: any. Blocks: until the options' deadline; a walk may take long.
+// Used bytes and inodes come from the walk; capacity, available, inodes and free inodes are those
+// of the filesystem. Threads: any. Blocks: until the options' deadline; a walk may take long.
 // Errors: NoPathDefined for a path without root; that of the walk as it is; FsInfoFailed.
 class MetricsDu final : public MetricsProvider {
  public:

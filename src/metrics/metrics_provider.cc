@@ -46,8 +46,8 @@ std::optional<MetricsErrorCode> MetricsErrorCodeOf(const Error& error) {
   if (error.code() == Code::kInvalidArgument && message == kNoPathDefined) {
     return MetricsErrorCode::kNoPathDefined;
   }
-  if (error.code() == Code::kUnimplemented && (message.starts_with(kNotSupportedPrefix) ||
-                                               message.starts_with(kNotImplementedPrefix))) {
+  if (error.code() == Code::kUnimplemented &&
+      (message.starts_with(kNotSupportedPrefix) || message.starts_with(kNotImplementedPrefix))) {
     return MetricsErrorCode::kNotSupported;
   }
   return std::nullopt;

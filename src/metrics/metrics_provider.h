@@ -29,7 +29,7 @@ struct Metrics {
 enum class MetricsErrorCode { kNotSupported = 1, kNoPathDefined = 2, kFsInfoFailed = 3 };
 
 // The texts are kubelet's, letter for letter. All are NotApplied: measuring changes nothing.
-Error NewNotSupportedError();                                // of a volume without metrics (MetricsNil)
+Error NewNotSupportedError();  // of a volume without metrics (MetricsNil)
 Error NewNotSupportedErrorWithDriverName(std::string_view);  // of a CSI driver
 Error NewNotImplementedError(std::string_view reason);
 Error NewNoPathDefinedError();

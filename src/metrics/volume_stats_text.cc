@@ -9,6 +9,7 @@
 namespace volumed {
 namespace {
 
+constexpr size_t kLongestHeader = 300;  // bytes; no more than a hint for one allocation
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
 // The length of the UTF-8 sequence at the start of `text`, 0 if there is none. Source: RFC 3629.
@@ -154,36 +155,43 @@ size_t VolumeStatsText::size() const {
   return volumes_.size();
 }
 
+// One pass over the volumes, a text per family: with many volumes, a pass per family would fetch
+// each of them from memory once for every family, which costs far more than the copy at the end.
 void VolumeStatsText::AppendTo(std::string& out, int64_t now_unix_ms) const {
   MutexLock lock(mu_);
-  const size_t start = out.size();
-  out.reserve(start + last_size_ + last_size_ / 8);
-
-  // A family's lines stand together, under its header, which is written before the first of them.
-  const auto append_family = [&out](const Series& series, Family family, bool with_claims,
-                                    Field field) {
-    const FamilySpec& spec = SpecOf(family);
-    bool header = false;
-    for (const auto& [labels, volumes] : series) {
-      const Volume& volume = *volumes.front();
-      if (!with_claims && !volume.claim_labels.empty()) continue;
-      const std::optional<int64_t> value = field(volume.metrics);
-      if (!value) continue;
-      if (!header) AppendHeader(out, spec);
-      header = true;
-      AppendLine(out, spec.name, labels, *value);
+  for (std::string& text : family_texts_) text.clear();
+  for (const auto& [labels, volumes] : claims_) {
+    for (const Column& column : kColumns) {
+      AppendFigure(column.claim, labels, column.field(volumes.front()->metrics));
     }
-  };
-  for (const Column& column : kColumns) {
-    append_family(claims_, column.claim, /*with_claims=*/true, column.field);
-    append_family(pod_volumes_, column.pod_volume, /*with_claims=*/false, column.field);
   }
-  if (!pod_volumes_.empty()) AppendHeader(out, SpecOf(Family::kVolumeStatsAge));
   for (const auto& [labels, volumes] : pod_volumes_) {
-    const int64_t age_ms = now_unix_ms - volumes.front()->metrics.time_unix_ms;
-    AppendAge(out, SpecOf(Family::kVolumeStatsAge).name, labels, std::max<int64_t>(0, age_ms));
+    const Volume& volume = *volumes.front();
+    const int64_t age_ms = now_unix_ms - volume.metrics.time_unix_ms;
+    AppendAge(TextOf(Family::kVolumeStatsAge), SpecOf(Family::kVolumeStatsAge).name, labels,
+              std::max<int64_t>(0, age_ms));
+    if (!volume.claim_labels.empty()) continue;
+    for (const Column& column : kColumns) {
+      AppendFigure(column.pod_volume, labels, column.field(volume.metrics));
+    }
   }
-  last_size_ = out.size() - start;
+  size_t size = out.size();
+  for (const std::string& text : family_texts_) size += text.size() + kLongestHeader;
+  out.reserve(size);
+  for (size_t i = 0; i < family_texts_.size(); ++i) {
+    if (family_texts_[i].empty()) continue;
+    AppendHeader(out, SpecOf(static_cast<Family>(kFirstFamily + i)));
+    out += family_texts_[i];
+  }
+}
+
+std::string& VolumeStatsText::TextOf(Family family) const {
+  return family_texts_[static_cast<size_t>(family) - kFirstFamily];
+}
+
+void VolumeStatsText::AppendFigure(Family family, std::string_view labels,
+                                   std::optional<int64_t> value) const {
+  if (value) AppendLine(TextOf(family), SpecOf(family).name, labels, *value);
 }
 
 }  // namespace volumed

@@ -1,8 +1,10 @@
 // VolumeStatsText: the figures of every volume, kept ready to be written in the Prometheus text
 // format: labels are escaped once, when a volume appears, and a scrape only formats numbers.
-// Source: kubernetes pkg/kubelet/metrics/collectors/volume_stats.go@v1.36.2 (the kubelet_ families).
+// Source: kubernetes pkg/kubelet/metrics/collectors/volume_stats.go@v1.36.2 (the kubelet_
+// families).
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +16,7 @@
 
 #include "base/ids.h"
 #include "base/mutex.h"
+#include "metrics/family_table.h"
 #include "metrics/metrics_provider.h"
 
 namespace volumed {
@@ -60,17 +63,22 @@ class VolumeStatsText {
 
   static void Link(Series& series, const std::string& labels, const Volume& volume);
   static void Unlink(Series& series, const std::string& labels, const Volume& volume);
+  std::string& TextOf(Family family) const REQUIRES(mu_);
+  void AppendFigure(Family family, std::string_view labels, std::optional<int64_t> value) const
+      REQUIRES(mu_);
 
   mutable Mutex mu_;
   std::map<VolumeStatsId, Volume> volumes_ GUARDED_BY(mu_);
   Series claims_ GUARDED_BY(mu_);
   Series pod_volumes_ GUARDED_BY(mu_);
-  mutable size_t last_size_ GUARDED_BY(mu_) = 0;  // of the text, for one allocation instead of many
+  // The lines of each family, kept between scrapes for their memory only.
+  static constexpr size_t kFirstFamily = static_cast<size_t>(Family::kVolumeStatsCapacityBytes);
+  mutable std::array<std::string, kFamilyCount - kFirstFamily> family_texts_ GUARDED_BY(mu_);
 };
 
 // Appends `value` as it has to stand between the quotes of a label. Source: the text format's
-// specification, prometheus.io/docs/instrumenting/exposition_formats. Bytes that are not UTF-8, which
-// the format does not allow, become U+FFFD.
+// specification, prometheus.io/docs/instrumenting/exposition_formats. Bytes that are not UTF-8,
+// which the format does not allow, become U+FFFD.
 void AppendLabelValue(std::string& out, std::string_view value);
 
 }  // namespace volumed

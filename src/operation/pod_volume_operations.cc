@@ -49,7 +49,7 @@ CallOptions OnOwnFilesystem(CallOptions call) {
 MounterArgs ArgsFor(const MountRequest& request, const CallOptions& call) {
   const PodSecurityContext& security = request.pod->spec.security_context;
   MounterArgs args;
-  args.fs_user = FsUserFrom(*request.pod);
+  args.fs_user = EffectiveFsUser(*request.pod);
   args.fs_group = security.fs_group;
   args.fs_group_change_policy = security.fs_group_change_policy;
   args.nested_mount_points = request.nested_mount_points;

@@ -51,24 +51,24 @@ struct PodVolumeRecord {
 
 // Written by the volume manager, removed by RemovePod. Key: the pod's uid.
 struct PodRecord {
-  PodUid uid;
-  std::string ns;
-  std::string name;
-  std::string source;
+  PodUid uid{};
+  std::string ns{};
+  std::string name{};
+  std::string source{};
   bool terminating = false;
   int64_t terminating_since_unix_ms = 0;
   int64_t deletion_grace_seconds = 0;
-  std::string pod_json;
+  std::string pod_json{};
   friend bool operator==(const PodRecord&, const PodRecord&) = default;
 };
 
 // Key: "<pod uid>/pid/<pid>" or "<pod uid>/cgroup/<cgroup>".
 struct HoldRecord {
-  PodUid pod;
-  BootId boot_id;
+  PodUid pod{};
+  BootId boot_id{};
   int64_t pid = 0;  // 0: a cgroup
   uint64_t pid_start_time = 0;
-  std::string cgroup;
+  std::string cgroup{};
   friend bool operator==(const HoldRecord&, const HoldRecord&) = default;
 };
 

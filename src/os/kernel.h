@@ -239,7 +239,7 @@ struct MakeDirectory {
   static constexpr const char* kName = "MakeDirectory";
   SafePath path;
   uint32_t mode = 0750;
-  std::optional<uint32_t> parent_mode;
+  std::optional<uint32_t> parent_mode = std::nullopt;
   bool exact_mode = false;
 };
 
@@ -291,7 +291,7 @@ struct PayloadFile {
   std::string path;
   Secret<std::string> content;
   uint32_t mode = 0644;
-  std::optional<uint32_t> uid;  // owner, where it is not root
+  std::optional<uint32_t> uid = std::nullopt;  // owner, where it is not root
 };
 
 // Publishes `files` in `target` as one atomic change, with the layout of kubelet's AtomicWriter
@@ -304,7 +304,7 @@ struct WriteAtomicPayload {
   static constexpr const char* kName = "WriteAtomicPayload";
   SafePath target;
   std::vector<PayloadFile> files;
-  std::optional<uint32_t> gid;
+  std::optional<uint32_t> gid = std::nullopt;
 };
 
 using AnyRequest =

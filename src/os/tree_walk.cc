@@ -17,8 +17,12 @@
 namespace volumed {
 namespace {
 
-// Directories kept open for what lies below them. Beyond it they are found again from above.
-constexpr int kMaxOpenDirectories = 256;
+// Directories kept open for what lies below them. Beyond it the oldest are closed, and found again
+// from above when they are needed.
+constexpr size_t kMaxOpenDirectories = 256;
+// Of a long way down, so many of the last directories are kept: those above the one that is wanted
+// are wanted next, and a tree of two deep branches is not walked down anew for each of its levels.
+constexpr size_t kKeepOfWay = 128;
 // A thread costs about 50 us, so many entries of a walk.
 constexpr int64_t kBigTree = 4096;
 
@@ -28,20 +32,17 @@ constexpr unsigned kOpenFlags = O_RDONLY | O_DIRECTORY;
 
 // A directory that is read, or will be. It lives as long as something below it may need it.
 struct TreeWalk::Node {
-  Node(TreeWalk& owner, NodePtr up, std::string own_name)
-      : walk(owner), parent(std::move(up)), name(std::move(own_name)) {}
+  Node(NodePtr up, std::string own_name) : parent(std::move(up)), name(std::move(own_name)) {}
   // Unlinks long chains one by one: their destructors would recurse as deep as the tree.
   ~Node() {
-    if (directory.valid()) walk.open_directories_.fetch_sub(1, std::memory_order_relaxed);
     NodePtr up = std::move(parent);
     while (up != nullptr && up.use_count() == 1) up = std::move(up->parent);
   }
 
-  TreeWalk& walk;
   NodePtr parent;
   const std::string name;
-  Descriptor directory;  // kept for the children; set before any child is known to others
-  uint64_t inode = 0;    // as the parent's entry showed it
+  std::shared_ptr<const Descriptor> directory;  // under open_mu_; always there for the top
+  uint64_t inode = 0;                           // as the parent's entry showed it
 };
 
 TreeWalk::TreeWalk(TreeVisitor& visitor, WorkMeter& meter, std::string display)
@@ -65,28 +66,43 @@ void TreeWalk::Fail(const Node& node, const char* name, int sys_errno) {
   failure_ = Error::FromErrno(sys_errno, PathOf(node, name), Outcome::kNotApplied);
 }
 
-// The directory of `node`, from the nearest one above that is open. Invalid, with errno, on failure.
-Descriptor TreeWalk::Open(const Node& node) {
-  std::vector<const Node*> way;
-  const Node* from = &node;
-  for (; !from->directory.valid(); from = from->parent.get()) way.push_back(from);
-  Descriptor current;
-  int at = from->directory.get();
-  for (auto it = way.rbegin(); it != way.rend(); ++it) {
-    Descriptor next(OpenChild(at, (*it)->name.c_str(),
-                              static_cast<int>(*it == &node ? kOpenFlags : O_PATH | O_DIRECTORY),
-                              RESOLVE_NO_XDEV));
-    if (!next.valid()) return next;
-    if (way.size() > 1) {
-      struct stat stat = {};
-      // Exchanged since it was seen: as good as vanished.
-      if (::fstat(next.get(), &stat) != 0 || stat.st_ino != (*it)->inode) {
-        errno = ENOENT;
-        return Descriptor();
-      }
+std::shared_ptr<const Descriptor> TreeWalk::FindOpen(const Node& node) {
+  MutexLock lock(open_mu_);
+  return node.directory;
+}
+
+void TreeWalk::KeepOpen(const NodePtr& node, std::shared_ptr<const Descriptor> directory) {
+  MutexLock lock(open_mu_);
+  node->directory = std::move(directory);
+  open_.push_back(node);
+  if (open_.size() <= kMaxOpenDirectories) return;
+  if (const NodePtr oldest = open_.front().lock()) oldest->directory.reset();
+  open_.pop_front();
+}
+
+// The directory of `node`, from the nearest one above that is open. Null, with errno, on failure.
+std::shared_ptr<const Descriptor> TreeWalk::Open(const NodePtr& node) {
+  std::vector<const NodePtr*> way;  // up
+  std::shared_ptr<const Descriptor> current;
+  for (const NodePtr* up = &node; (current = FindOpen(**up)) == nullptr; up = &(*up)->parent) {
+    way.push_back(up);
+  }
+  const bool found_again = way.size() > 1;
+  while (!way.empty()) {
+    const NodePtr& next = *way.back();
+    Descriptor opened(OpenChild(current->get(), next->name.c_str(),
+                                static_cast<int>(next == node ? kOpenFlags : O_PATH | O_DIRECTORY),
+                                RESOLVE_NO_XDEV));
+    if (!opened.valid()) return nullptr;
+    struct stat stat = {};
+    // Exchanged since it was seen: as good as vanished.
+    if (found_again && (::fstat(opened.get(), &stat) != 0 || stat.st_ino != next->inode)) {
+      errno = ENOENT;
+      return nullptr;
     }
-    current = std::move(next);
-    at = current.get();
+    current = std::make_shared<const Descriptor>(std::move(opened));
+    if (next != node && way.size() <= kKeepOfWay) KeepOpen(next, current);
+    way.pop_back();
   }
   return current;
 }
@@ -112,7 +128,7 @@ bool TreeWalk::ReadEntry(int thread, const NodePtr& node, int directory, const c
     return false;
   }
   if (S_ISDIR(stat.stx_mode)) {
-    children.push_back(std::make_shared<Node>(*this, node, name));
+    children.push_back(std::make_shared<Node>(node, name));
     children.back()->inode = stat.stx_ino;
   }
   return true;
@@ -120,17 +136,14 @@ bool TreeWalk::ReadEntry(int thread, const NodePtr& node, int directory, const c
 
 void TreeWalk::ReadDirectory(int thread, const NodePtr& node, std::vector<NodePtr>& own,
                              std::vector<char>& block) {
-  Descriptor opened;
-  if (!node->directory.valid()) {
-    opened = Open(*node);
-    if (!opened.valid()) {
-      // Vanished, exchanged for something else, or mounted over meanwhile.
-      const bool gone = errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EXDEV;
-      if (!gone) Fail(*node, nullptr, errno);
-      return;
-    }
+  const std::shared_ptr<const Descriptor> opened = Open(node);
+  if (opened == nullptr) {
+    // Vanished, exchanged for something else, or mounted over meanwhile.
+    const bool gone = errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EXDEV;
+    if (!gone) Fail(*node, nullptr, errno);
+    return;
   }
-  const int directory = node->directory.valid() ? node->directory.get() : opened.get();
+  const int directory = opened->get();
   std::vector<NodePtr> children;
   DirectoryReader reader(directory, block);
   RawEntry entry = {};
@@ -142,13 +155,7 @@ void TreeWalk::ReadDirectory(int thread, const NodePtr& node, std::vector<NodePt
   }
   if (reader.sys_errno() != 0) return Fail(*node, nullptr, reader.sys_errno());
   if (!meter_.Step(seen % 64)) stop_.store(true);
-  // Kept open before anybody else can see a child that would open it.
-  if (opened.valid() && !children.empty() &&
-      open_directories_.fetch_add(1, std::memory_order_relaxed) < kMaxOpenDirectories) {
-    node->directory = std::move(opened);
-  } else if (opened.valid() && !children.empty()) {
-    open_directories_.fetch_sub(1, std::memory_order_relaxed);
-  }
+  if (!children.empty() && node->parent != nullptr) KeepOpen(node, opened);
   std::move(children.begin(), children.end(), std::back_inserter(own));
 }
 
@@ -228,9 +235,8 @@ Status TreeWalk::Run(Descriptor root) {
     return Error::FromErrno(errno, display_, Outcome::kNotApplied);
   }
   mount_id_ = stat.stx_mnt_id;
-  auto top = std::make_shared<Node>(*this, nullptr, "");
-  top->directory = std::move(root);
-  open_directories_.store(1);
+  auto top = std::make_shared<Node>(nullptr, "");
+  top->directory = std::make_shared<const Descriptor>(std::move(root));
   {
     MutexLock lock(mu_);
     shared_.push_back(std::move(top));

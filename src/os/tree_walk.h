@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -58,7 +59,10 @@ class TreeWalk {
                      std::vector<char>& block);
   bool ReadEntry(int thread, const NodePtr& node, int directory, const char* name,
                  std::vector<NodePtr>& children);
-  Descriptor Open(const Node& node);
+  std::shared_ptr<const Descriptor> Open(const NodePtr& node);
+  std::shared_ptr<const Descriptor> FindOpen(const Node& node) EXCLUDES(open_mu_);
+  void KeepOpen(const NodePtr& node, std::shared_ptr<const Descriptor> directory)
+      EXCLUDES(open_mu_);
   void Fail(const Node& node, const char* name, int sys_errno) EXCLUDES(mu_);
   std::string PathOf(const Node& node, const char* name) const;
   bool MayStartSecondThread() EXCLUDES(mu_);
@@ -67,9 +71,12 @@ class TreeWalk {
   WorkMeter& meter_;
   const std::string display_;
   uint64_t mount_id_ = 0;
-  std::atomic<int> open_directories_{0};
   std::atomic<bool> stop_{false};
   std::atomic<int> idle_{0};  // threads that wait for work
+
+  // Guards Node::directory too.
+  Mutex open_mu_;
+  std::deque<std::weak_ptr<Node>> open_ GUARDED_BY(open_mu_);  // the oldest first
 
   Mutex mu_;
   CondVar work_or_end_;

@@ -1,6 +1,7 @@
 #include "plugins/empty_dir.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -42,16 +43,15 @@ const EmptyDirVolumeSource* SourceOf(const VolumeSpec& spec) {
 std::optional<int64_t> MemorySizeBytes(const HostNode& node, const Pod& pod,
                                        const EmptyDirVolumeSource& source) {
   std::optional<int64_t> size;
-  const auto limit_by = [&size](const std::optional<Quantity>& quantity) {
-    if (!quantity || quantity->Sign() <= 0) return;
-    size = size ? std::min(*size, quantity->Value()) : quantity->Value();
+  const auto limit_by = [&size](const std::optional<int64_t>& bytes) {
+    if (bytes && *bytes > 0) size = size ? std::min(*size, *bytes) : *bytes;
   };
   const auto allocatable = node.GetNodeAllocatable();
   if (const auto memory = allocatable.find("memory"); memory != allocatable.end()) {
-    limit_by(memory->second);
+    limit_by(memory->second.Value());
   }
-  limit_by(PodMemoryLimit(pod));
-  limit_by(source.size_limit);
+  limit_by(PodMemoryLimitBytes(pod));
+  if (source.size_limit) limit_by(source.size_limit->Value());
   return size;
 }
 

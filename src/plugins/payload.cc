@@ -56,10 +56,10 @@ Error Aggregate(const std::vector<Error>& errors) {
 }
 
 Result<std::string> DownwardValue(const PayloadContext& context, const DownwardApiVolumeFile& item) {
-  if (item.field_ref) return ExtractFieldPathAsString(context.pod, item.field_ref->field_path);
+  if (item.field_ref) return PodFieldValue(context.pod, item.field_ref->field_path);
   if (item.resource_field_ref) {
-    return ExtractResourceValue(context.pod, *item.resource_field_ref,
-                                context.node.GetNodeAllocatable());
+    return ResourceFieldValue(context.pod, *item.resource_field_ref,
+                              context.node.GetNodeAllocatable());
   }
   return Error::NotApplied(Code::kInvalidArgument,
                            item.path + ": neither fieldRef nor resourceFieldRef is set");

@@ -19,7 +19,7 @@ bool IsNoSpace(int sys_errno) { return sys_errno == ENOSPC || sys_errno == EDQUO
 
 // A filesystem that cannot say counts as one with room: fallocate has the last word.
 bool HasRoomFor(int fd, int64_t bytes) {
-  struct statvfs info{};
+  struct statvfs info {};
   if (fstatvfs(fd, &info) != 0) return true;
   return static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize) >= bytes;
 }
@@ -38,7 +38,7 @@ Status Ballast::Restore() {
     if (IsNoSpace(open_errno)) return OkStatus();
     return Error::FromErrno(open_errno, "open " + path_, Outcome::kNotApplied);
   }
-  struct stat info{};
+  struct stat info {};
   if (fstat(fd.get(), &info) != 0) {
     return Error::FromErrno(errno, "stat " + path_, Outcome::kNotApplied);
   }
@@ -49,8 +49,7 @@ Status Ballast::Restore() {
   spent_ = true;
   if (!HasRoomFor(fd.get(), 2 * size_bytes_)) return OkStatus();
   // Writes the blocks where the filesystem cannot preallocate.
-  if (const int fallocate_errno = posix_fallocate(fd.get(), 0, size_bytes_);
-      fallocate_errno != 0) {
+  if (const int fallocate_errno = posix_fallocate(fd.get(), 0, size_bytes_); fallocate_errno != 0) {
     if (IsNoSpace(fallocate_errno)) return OkStatus();
     return Error::FromErrno(fallocate_errno, "preallocate " + path_, Outcome::kNotApplied);
   }

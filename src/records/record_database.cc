@@ -52,8 +52,7 @@ Result<std::unique_ptr<RecordDatabase>> RecordDatabase::Open(const RecordFileOpt
   ASSIGN_OR_RETURN(RecordFile file, OpenRecordFile(options));
   Ballast ballast(options.directory + "/records.ballast", ballast_bytes);
   RETURN_IF_ERROR(ballast.Restore());
-  std::unique_ptr<RecordDatabase> database(
-      new RecordDatabase(std::move(file), std::move(ballast)));
+  std::unique_ptr<RecordDatabase> database(new RecordDatabase(std::move(file), std::move(ballast)));
   RETURN_IF_ERROR(database->Prepare());
   RETURN_IF_ERROR(database->LoadQuarantine());
   // Every row is read once at the start: a bad one is known before anybody asks for its kind.
@@ -110,13 +109,13 @@ Status RecordDatabase::LoadQuarantine() {
 
 // ---- writing ------------------------------------------------------------------------------------
 
-// kProcess: synchronous=NORMAL. A commit is a write(2) into the log: with the page cache it outlives
-// the agent, however that ends. Only checkpoints are synced, which keeps the file whole through a
-// power cut; the last commits may be missing then, and always the last ones, never some in between.
-// kPowerLoss: synchronous=FULL. The log is synced after the commit, and so is every earlier commit,
-// since they are earlier in the same file.
-// OFF would save nothing here and would leave checkpoints unsynced: a power cut could then damage
-// the file. Source: sqlite.org/pragma.html#pragma_synchronous, sqlite.org/wal.html#ckpt.
+// kProcess: synchronous=NORMAL. A commit is a write(2) into the log: with the page cache it
+// outlives the agent, however that ends. Only checkpoints are synced, which keeps the file whole
+// through a power cut; the last commits may be missing then, and always the last ones, never some
+// in between. kPowerLoss: synchronous=FULL. The log is synced after the commit, and so is every
+// earlier commit, since they are earlier in the same file. OFF would save nothing here and would
+// leave checkpoints unsynced: a power cut could then damage the file. Source:
+// sqlite.org/pragma.html#pragma_synchronous, sqlite.org/wal.html#ckpt.
 Status RecordDatabase::SetSynchronous(Durability durability) {
   if (synchronous_ == durability) return OkStatus();
   synchronous_.reset();
@@ -182,8 +181,7 @@ Status RecordDatabase::Admit(const RecordChange& change) {
     return Error::NotApplied(Code::kInvalidArgument, "a record needs a kind and a key");
   }
   if (change.remove) return OkStatus();
-  if (const auto bad = quarantine_.find(RowId(record.kind, record.key));
-      bad != quarantine_.end()) {
+  if (const auto bad = quarantine_.find(RowId(record.kind, record.key)); bad != quarantine_.end()) {
     return Error::NotApplied(Code::kFailedPrecondition,
                              Name(record) + " is quarantined: " + bad->second);
   }
@@ -242,7 +240,8 @@ Status RecordDatabase::RepairLog() {
   log_uncertain_ = true;
   const int rc = Checkpoint(SQLITE_CHECKPOINT_TRUNCATE);
   if (rc != SQLITE_OK) {
-    return SqliteError(file_.db.get(), rc, "empty the log of " + file_.path + " after a failed write",
+    return SqliteError(file_.db.get(), rc,
+                       "empty the log of " + file_.path + " after a failed write",
                        Outcome::kNotApplied);
   }
   log_uncertain_ = false;
@@ -261,8 +260,7 @@ void RecordDatabase::CheckpointIfDue(bool nobody_waits) {
 }
 
 int RecordDatabase::Checkpoint(int mode) {
-  const int rc =
-      sqlite3_wal_checkpoint_v2(file_.db.get(), nullptr, mode, nullptr, nullptr);
+  const int rc = sqlite3_wal_checkpoint_v2(file_.db.get(), nullptr, mode, nullptr, nullptr);
   if (rc == SQLITE_OK) log_pages_ = 0;
   return rc;
 }
@@ -308,8 +306,8 @@ Result<LoadedRecords> RecordDatabase::Scan(sqlite3_stmt* select) {
   return loaded;
 }
 
-// Where the rows cannot be moved (a full disk), they stay where they are, are reported all the same,
-// and are found again by the next start.
+// Where the rows cannot be moved (a full disk), they stay where they are, are reported all the
+// same, and are found again by the next start.
 void RecordDatabase::SetAside(const std::vector<QuarantinedRecord>& bad) {
   for (const QuarantinedRecord& row : bad) {
     const RowId id(row.kind, row.key);

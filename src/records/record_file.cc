@@ -54,8 +54,8 @@ Error SystemError(const std::string& what) {
 }
 
 Error Refused(Code code, const std::string& path, const std::string& why) {
-  return Error::NotApplied(code, path + " " + why +
-                                     "; it was left as it is: move it away to start without records");
+  return Error::NotApplied(
+      code, path + " " + why + "; it was left as it is: move it away to start without records");
 }
 
 Result<Descriptor> LockDirectory(const std::string& directory) {
@@ -69,7 +69,7 @@ Result<Descriptor> LockDirectory(const std::string& directory) {
     return Error::NotApplied(Code::kFailedPrecondition,
                              "the records in " + directory + " are used by another process");
   }
-  struct stat info{};
+  struct stat info {};
   if (fstat(fd.get(), &info) != 0) return SystemError("stat " + directory);
   if ((info.st_mode & 07777) != 0700 && fchmod(fd.get(), 0700) != 0) {
     return SystemError("set mode of " + directory);
@@ -125,10 +125,10 @@ Status CreateDatabase(int directory_fd, const std::string& path, const std::stri
 
 // Makes the file if it may be made. Touches nothing that exists, but for its mode.
 Status EnsureFile(int directory_fd, const std::string& path, const std::string& vfs) {
-  struct stat info{};
+  struct stat info {};
   if (lstat(path.c_str(), &info) != 0) {
     if (errno != ENOENT) return SystemError("stat " + path);
-    struct stat log{};
+    struct stat log {};
     if (lstat((path + "-wal").c_str(), &log) == 0 && log.st_size > 0) {
       return Error::NotApplied(Code::kDataLoss, path + " is missing, but its log " + path +
                                                     "-wal is there and may hold records; put the "
@@ -173,10 +173,10 @@ Result<int64_t> ReadVersion(sqlite3* db, const std::string& path, int64_t ours) 
                    QueryText(db, "PRAGMA user_version;", "read the schema version of " + path));
   const int64_t found = std::stoll(text);
   if (found > ours || found < 1) {
-    return Error::NotApplied(
-        Code::kFailedPrecondition,
-        path + " has schema version " + text + ", and this program knows versions 1 to " +
-            std::to_string(ours) + "; start a version of volumed that knows version " + text);
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             path + " has schema version " + text +
+                                 ", and this program knows versions 1 to " + std::to_string(ours) +
+                                 "; start a version of volumed that knows version " + text);
   }
   return found;
 }

@@ -8,9 +8,7 @@
 namespace volumed {
 namespace {
 
-Error Closed() {
-  return Error::NotApplied(Code::kUnavailable, "the record store is closed");
-}
+Error Closed() { return Error::NotApplied(Code::kUnavailable, "the record store is closed"); }
 
 }  // namespace
 
@@ -141,8 +139,7 @@ void SqliteRecordStore::Serve(const std::vector<Request*>& batch) {
   ServeChanges(synced, Durability::kPowerLoss);
 }
 
-void SqliteRecordStore::ServeChanges(const std::vector<Request*>& requests,
-                                     Durability durability) {
+void SqliteRecordStore::ServeChanges(const std::vector<Request*>& requests, Durability durability) {
   if (requests.empty()) return;
   std::vector<RecordChange*> changes;
   for (Request* request : requests) changes.push_back(&*request->change);

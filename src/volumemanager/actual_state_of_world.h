@@ -50,6 +50,8 @@ struct Leaving {
   int64_t grace_seconds = 0;  // from `since`, as long as no consumer was ever known
   bool commanded = false;     // by uid: needs no source to agree
   bool force = false;         // consumers and grace do not hold it back
+  // No source has it any more: should one have it again, that is a new wish.
+  bool left_sources = false;
 };
 
 struct PodIdentity {

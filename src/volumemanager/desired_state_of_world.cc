@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "base/strings.h"
+#include "kube/pod_facts.h"
 #include "volumemanager/sub_path_requests.h"
 
 namespace volumed {
@@ -16,20 +16,6 @@ void ForEachContainer(const Pod& pod, const std::function<void(const Container&)
   for (const Container& container : pod.spec.init_containers) visit(container);
   for (const Container& container : pod.spec.containers) visit(container);
   for (const Container& container : pod.spec.ephemeral_containers) visit(container);
-}
-
-struct References {
-  std::set<std::string> mounted;  // in volumeMounts
-  std::set<std::string> devices;  // in volumeDevices
-};
-
-References ReferencedVolumes(const Pod& pod) {
-  References names;
-  ForEachContainer(pod, [&](const Container& container) {
-    for (const VolumeMount& mount : container.volume_mounts) names.mounted.insert(mount.name);
-    for (const VolumeDevice& device : container.volume_devices) names.devices.insert(device.name);
-  });
-  return names;
 }
 
 template <class... Functions>
@@ -171,11 +157,12 @@ WantedVolume DesiredStateOfWorld::BuildVolume(const Pod& pod, const PodVolume& v
 
 WantedPod DesiredStateOfWorld::Build(PodPtr pod, const WantedPod* before) const {
   WantedPod wanted;
-  References names = ReferencedVolumes(*pod);
+  std::map<std::string, VolumeUse> uses = VolumesInUse(*pod);
   for (const PodVolume& volume : pod->spec.volumes) {
-    const bool is_device = names.devices.erase(volume.name) != 0;
-    const bool is_mounted = names.mounted.erase(volume.name) != 0;
-    if (!is_device && !is_mounted) continue;  // no container uses it: as kubelet, not made
+    const auto use = uses.find(volume.name);
+    if (use == uses.end()) continue;  // no container uses it: as kubelet, not made
+    const bool is_device = use->second.as_device;
+    uses.erase(use);
     const SpecName spec(volume.name);
     const WantedVolume* old = nullptr;
     if (before != nullptr) {
@@ -189,8 +176,7 @@ WantedPod DesiredStateOfWorld::Build(PodPtr pod, const WantedPod* before) const 
     }
     wanted.volumes.insert_or_assign(spec, std::move(made));
   }
-  names.mounted.merge(names.devices);
-  for (const std::string& unknown : names.mounted) {
+  for (const auto& [unknown, use] : uses) {
     wanted.problems.push_back(
         {"CheckVolumeMounts",
          Error::NotApplied(Code::kInvalidArgument, "a container mounts volume \"" + unknown +

@@ -304,8 +304,7 @@ void Reconciler::StartUnmount(const PodVolumeKey& key, const ActualPod& pod, Wak
 void Reconciler::RemovePod(const PodUid& uid, ActualPod& pod, Wake& wake) {
   const bool never_touched = !pod.record_durable && !pod.record_failure;
   if (never_touched) {
-    parts_.actual.ErasePod(uid);
-    hooks_.removed(uid);
+    PodRemoved(uid);
     return;
   }
   const StartResult result = parts_.operations.RemovePod(
@@ -313,8 +312,7 @@ void Reconciler::RemovePod(const PodUid& uid, ActualPod& pod, Wake& wake) {
         ActualPod& left = *parts_.actual.FindPod(uid);
         left.removing = false;
         if (outcome.value) {
-          parts_.actual.ErasePod(uid);
-          hooks_.removed(uid);
+          PodRemoved(uid);
         } else if (outcome.failure) {
           parts_.actual.NoteFailure(left.remove_failure, *outcome.failure);
         }
@@ -325,6 +323,13 @@ void Reconciler::RemovePod(const PodUid& uid, ActualPod& pod, Wake& wake) {
   } else {
     NotStarted({uid, SpecName()}, result, wake);
   }
+}
+
+void Reconciler::PodRemoved(const PodUid& uid) {
+  const ActualPod last = std::move(*parts_.actual.FindPod(uid));
+  parts_.actual.ErasePod(uid);
+  record_backoff_.Reset(uid.str());
+  hooks_.removed(uid, last);
 }
 
 void Reconciler::NotStarted(const PodVolumeKey& key, StartResult result, Wake& wake) const {

@@ -48,8 +48,9 @@ class Reconciler {
     std::function<void(const PodUid&)> changed;
     // A volume was set up, or is not any more.
     std::function<void(const PodVolumeKey&)> set_up, gone;
-    // The pod's directories and record are gone, and so is its actual state.
-    std::function<void(const PodUid&)> removed;
+    // The pod's directories and record are gone, and so is its actual state, of which this is the
+    // last.
+    std::function<void(const PodUid&, const ActualPod&)> removed;
   };
 
   Reconciler(Parts parts, Hooks hooks);
@@ -90,6 +91,7 @@ class Reconciler {
                   Wake& wake);
   void StartUnmount(const PodVolumeKey& key, const ActualPod& pod, Wake& wake);
   void RemovePod(const PodUid& uid, ActualPod& pod, Wake& wake);
+  void PodRemoved(const PodUid& uid);
   // Volumes of a wanted pod that it does not have any more, or has by another plugin.
   void UnmountStale(const PodUid& uid, const WantedPod& wanted, ActualPod& pod, Wake& wake);
   void NotStarted(const PodVolumeKey& key, StartResult result, Wake& wake) const;

@@ -188,16 +188,19 @@ Result<FileInfo> FakeEffects::operator()(const Stat& request) {
 Result<FsInfo> FakeEffects::operator()(const StatFs& request) {
   ASSIGN_OR_RETURN(const FakeLocation there, Open(request.path));
   const FakeFilesystem& filesystem = vfs_.FilesystemAt(there);
-  const uint64_t pages = filesystem.max_pages != 0 ? filesystem.max_pages : 262144;
-  const uint64_t inodes = filesystem.max_inodes != 0 ? filesystem.max_inodes : 262144;
   FsInfo info;
   info.fs_magic = FsMagic(filesystem.type);
-  info.capacity_bytes = static_cast<int64_t>(pages) * 4096;
-  info.used_bytes = static_cast<int64_t>(filesystem.used_pages) * 4096;
-  info.available_bytes = info.capacity_bytes - info.used_bytes;
-  info.inodes = static_cast<int64_t>(inodes);
-  info.inodes_used = static_cast<int64_t>(filesystem.used_inodes);
-  info.inodes_free = info.inodes - info.inodes_used;
+  // Without a limit a tmpfs says nothing at all.
+  if (filesystem.max_pages != 0) {
+    info.capacity_bytes = static_cast<int64_t>(filesystem.max_pages) * 4096;
+    info.used_bytes = static_cast<int64_t>(filesystem.used_pages) * 4096;
+    info.available_bytes = info.capacity_bytes - info.used_bytes;
+  }
+  if (filesystem.max_inodes != 0) {
+    info.inodes = static_cast<int64_t>(filesystem.max_inodes);
+    info.inodes_used = static_cast<int64_t>(filesystem.used_inodes);
+    info.inodes_free = info.inodes - info.inodes_used;
+  }
   return info;
 }
 

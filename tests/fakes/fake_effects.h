@@ -34,6 +34,12 @@ struct FakeEffectState {
   const std::string& agent_root;
 };
 
+// The flags of an open(2) that matter here: O_NOFOLLOW, O_DIRECTORY.
+struct FakeOpen {
+  bool nofollow = false;
+  bool directory = false;
+};
+
 class FakeEffects {
  public:
   FakeEffects(const FakeEffectState& state, const CallOptions& options)
@@ -70,10 +76,7 @@ class FakeEffects {
   Result<Changed> operator()(const WriteAtomicPayload& request);
 
   // ---- shared by the effects, and by the fake kernel's hangs
-  struct OpenHow {
-    bool nofollow = false;
-    bool directory = false;
-  };
+  using OpenHow = FakeOpen;
   Result<FakeLocation> Open(const SafePath& path, OpenHow how = {}) const;
   struct Parent {
     FakeLocation directory;
@@ -115,7 +118,7 @@ class FakeEffects {
     bool read_only = false;
   };
   Status OwnEntry(FakeLocation at, const Group& wanted, OwnershipInfo* info);
-  Status OwnTree(FakeLocation at, const Group& wanted, bool top, OwnershipInfo* info);
+  Status OwnTree(FakeLocation at, const Group& wanted, OwnershipInfo* info);
   Status OwnAll(FakeLocation at, const Group& wanted, const std::string& what,
                 OwnershipInfo* info);
   void CountUsage(FakeLocation at, std::set<uint64_t>* seen, UsageInfo* info) const;
@@ -127,6 +130,8 @@ class FakeEffects {
   Status WritePayloadFile(FakeLocation directory, const PayloadFile& file,
                           std::optional<uint32_t> gid, const std::string& what);
   Status FillPayloadDirectory(const Payload& payload, const std::string& name);
+  int SwitchPayload(FakeLocation target, const std::string& name);
+  int MendPayloadLink(FakeLocation target, const std::string& name, std::optional<uint32_t> uid);
   Status TidyPayload(const Payload& payload, const std::string& published);
 
   void Progress(int64_t done) const {

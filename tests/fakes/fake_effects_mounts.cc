@@ -127,8 +127,9 @@ Result<Done> FakeEffects::operator()(const Mount& request) {
   const uint64_t id = vfs_.NewFilesystem(request.fs_type, request.source);
   FakeFilesystem& filesystem = vfs_.MutableFilesystem(id);
   filesystem.read_only = (options.attributes & MOUNT_ATTR_RDONLY) != 0;
-  filesystem.max_pages = parameters.pages.value_or(0);
-  filesystem.max_inodes = parameters.inodes.value_or(0);
+  if (parameters.pages) filesystem.max_pages = *parameters.pages;
+  if (parameters.inodes) filesystem.max_inodes = *parameters.inodes;
+  filesystem.shows_size = parameters.pages.has_value();
   filesystem.noswap = parameters.noswap;
   const uint64_t mount = vfs_.NewMount(id, options.attributes);
   vfs_.InitRoot(mount, parameters.mode, parameters.uid, parameters.gid);
@@ -234,14 +235,18 @@ Status FakeEffects::Reconfigure(const Remount& request, FakeLocation target,
   TmpfsParameters parameters;
   if (ParseTmpfs(options.parameters, &parameters) != 0) return refuse();
   // Source: Linux mm/shmem.c (shmem_reconfigure).
-  if (parameters.pages.value_or(0) != 0 && filesystem.used_pages > *parameters.pages) {
-    return refuse();
-  }
-  if (parameters.inodes.value_or(0) != 0 && filesystem.used_inodes > *parameters.inodes) {
+  const auto too_late = [](const std::optional<uint64_t>& limit, uint64_t now, uint64_t used) {
+    return limit.value_or(0) != 0 && (now == 0 || used > *limit);
+  };
+  if (too_late(parameters.pages, filesystem.max_pages, filesystem.used_pages) ||
+      too_late(parameters.inodes, filesystem.max_inodes, filesystem.used_inodes)) {
     return refuse();
   }
   if (parameters.noswap && !filesystem.noswap) return refuse();
-  if (parameters.pages) filesystem.max_pages = *parameters.pages;
+  if (parameters.pages) {
+    filesystem.max_pages = *parameters.pages;
+    filesystem.shows_size = true;
+  }
   if (parameters.inodes) filesystem.max_inodes = *parameters.inodes;
   return OkStatus();
 }

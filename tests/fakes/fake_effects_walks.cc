@@ -132,19 +132,18 @@ Status FakeEffects::OwnEntry(FakeLocation at, const Group& wanted, OwnershipInfo
   return OkStatus();
 }
 
-Status FakeEffects::OwnTree(FakeLocation at, const Group& wanted, bool top, OwnershipInfo* info) {
+Status FakeEffects::OwnTree(FakeLocation at, const Group& wanted, OwnershipInfo* info) {
   const std::map<std::string, uint64_t> children = vfs_.InodeAt(at).children;
   for (const auto& [name, dentry] : children) {
     const FakeLocation child = {at.mount, dentry};
-    if (!vfs_.IsCovered(child)) RETURN_IF_ERROR(OwnTree(child, wanted, false, info));
+    if (!vfs_.IsCovered(child)) RETURN_IF_ERROR(OwnTree(child, wanted, info));
   }
-  (void)top;
   return OwnEntry(at, wanted, info);
 }
 
 Status FakeEffects::OwnAll(FakeLocation at, const Group& wanted, const std::string& what,
                            OwnershipInfo* info) {
-  const Status done = OwnTree(at, wanted, true, info);
+  const Status done = OwnTree(at, wanted, info);
   if (done.ok()) return done;
   const Error error = done.error().With(what);
   return info->changed != 0 ? error.AsMaybeApplied() : error;

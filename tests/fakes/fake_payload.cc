@@ -82,7 +82,7 @@ Status FakeEffects::CheckPayload(const WriteAtomicPayload& request) const {
 bool FakeEffects::PayloadIsCurrent(const Payload& payload) const {
   if (payload.old_name.empty()) return false;
   FakeLocation root;
-  if (OpenChild(payload.target, payload.old_name, true, &root) != 0) return false;
+  if (OpenChild(payload.target, payload.old_name, false, &root) != 0) return false;
   std::map<std::string, const PayloadFile*> wanted;
   std::set<std::string> directories;
   for (const PayloadFile& file : payload.request.files) {
@@ -115,7 +115,8 @@ bool FakeEffects::PayloadIsCurrent(const Payload& payload) const {
     if (inode.mode != (gid ? 02755u : 0755u) || inode.gid != gid.value_or(0)) return false;
     if (!path.empty()) ++directories_seen;
     for (const auto& [name, dentry] : inode.children) {
-      open.push_back({path.empty() ? name : path + "/" + name, {at.mount, dentry}});
+      open.push_back({path.empty() ? name : path + "/" + name,
+                      vfs_.FollowMounts({at.mount, dentry})});
     }
   }
   return files_seen == wanted.size() && directories_seen == directories.size();
@@ -165,38 +166,52 @@ Status FakeEffects::FillPayloadDirectory(const Payload& payload, const std::stri
   return OkStatus();
 }
 
+// What is at a name of the first level and is no link was not made by us, and is left alone.
+int FakeEffects::MendPayloadLink(FakeLocation target, const std::string& name,
+                                 std::optional<uint32_t> uid) {
+  const std::string wanted = std::string(kDataLink) + "/" + name;
+  FakeLocation there;
+  if (vfs_.LookupCovered(target, name, &there) == 0) {
+    const FakeInode& inode = vfs_.InodeAt(there);
+    if (inode.type != FileType::kSymlink || inode.content == wanted) return 0;
+    if (const int error = vfs_.Unlink(target, name)) return error;
+  }
+  if (const int error = vfs_.MakeSymlink(target, name, wanted)) return error;
+  if (!uid || vfs_.LookupCovered(target, name, &there) != 0) return 0;
+  return vfs_.Chown(there, uid, std::nullopt);
+}
+
 // The links of the first level, and what an interrupted run or the last set left.
 Status FakeEffects::TidyPayload(const Payload& payload, const std::string& published) {
-  std::set<std::string> wanted;
+  std::map<std::string, std::optional<uint32_t>> firsts;
   for (const PayloadFile& file : payload.request.files) {
-    wanted.insert(Components(file.path)[0]);
+    firsts.emplace(Components(file.path)[0], file.uid);
   }
-  for (const std::string& name : wanted) {
-    const std::string target = std::string(kDataLink) + "/" + name;
-    FakeLocation there;
-    const int error = vfs_.LookupCovered(payload.target, name, &there);
-    if (error == 0) {
-      const FakeInode& inode = vfs_.InodeAt(there);
-      if (inode.type == FileType::kSymlink && inode.content == target) continue;
-      if (inode.type == FileType::kDirectory) continue;
-      if (const int failed = vfs_.Unlink(payload.target, name)) return At(failed, payload.what);
-    }
-    if (const int failed = vfs_.MakeSymlink(payload.target, name, target)) {
-      return At(failed, payload.what);
+  for (const auto& [name, uid] : firsts) {
+    if (const int error = MendPayloadLink(payload.target, name, uid)) {
+      return At(error, payload.what);
     }
   }
   const std::map<std::string, uint64_t> present = vfs_.InodeAt(payload.target).children;
   for (const auto& [name, dentry] : present) {
     const FakeInode& inode = vfs_.InodeAt({payload.target.mount, dentry});
-    if (inode.type == FileType::kSymlink && wanted.count(name) == 0 &&
-        (name == kDataTmpLink || inode.content == std::string(kDataLink) + "/" + name)) {
-      if (const int failed = vfs_.Unlink(payload.target, name)) return At(failed, payload.what);
-    }
-    if (inode.type == FileType::kDirectory && name != published && IsPayloadDirectoryName(name)) {
-      RETURN_IF_ERROR(RemoveAt(payload.target, name, payload.what));
+    if (inode.type == FileType::kSymlink && firsts.count(name) == 0 &&
+        inode.content == std::string(kDataLink) + "/" + name) {
+      if (const int error = vfs_.Unlink(payload.target, name)) return At(error, payload.what);
+    } else if (inode.type == FileType::kDirectory && name != published &&
+               IsPayloadDirectoryName(name)) {
+      const Result<Changed> removed = RemoveAt(payload.target, name, payload.what);
+      if (!removed.ok()) return removed.error();
     }
   }
   return OkStatus();
+}
+
+// The link that makes the new directory the published one.
+int FakeEffects::SwitchPayload(FakeLocation target, const std::string& name) {
+  int error = vfs_.MakeSymlink(target, kDataTmpLink, name);
+  if (error == 0) error = vfs_.Rename(target, kDataTmpLink, kDataLink);
+  return error;
 }
 
 Result<Changed> FakeEffects::operator()(const WriteAtomicPayload& request) {
@@ -209,30 +224,29 @@ Result<Changed> FakeEffects::operator()(const WriteAtomicPayload& request) {
     if (inode.type != FileType::kSymlink) {
       return Error::NotApplied(Code::kFailedPrecondition, payload.what + ": ..data is no link");
     }
-    payload.old_name = inode.content;
-  }
-  if (PayloadIsCurrent(payload)) {
-    RETURN_IF_ERROR(TidyPayload(payload, payload.old_name));
-    return Changed{false};
-  }
-  const std::string name = "..2026_11_21_10_00_00." + std::to_string(++state_.payloads);
-  const Status filled = FillPayloadDirectory(payload, name);
-  int error = 0;
-  if (filled.ok()) {
-    FakeLocation stale;
-    if (vfs_.LookupCovered(payload.target, kDataTmpLink, &stale) == 0) {
-      error = vfs_.Unlink(payload.target, kDataTmpLink);
+    if (IsPayloadDirectoryName(inode.content) && inode.content.find('/') == std::string::npos) {
+      payload.old_name = inode.content;
     }
-    if (error == 0) error = vfs_.MakeSymlink(payload.target, kDataTmpLink, name);
-    if (error == 0) error = vfs_.Rename(payload.target, kDataTmpLink, kDataLink);
   }
-  if (!filled.ok() || error != 0) {
-    (void)RemoveAt(payload.target, name, payload.what);
-    return filled.ok() ? At(error, payload.what) : filled.error();
+  const int stale = vfs_.Unlink(payload.target, kDataTmpLink);
+  if (stale != 0 && stale != ENOENT) return At(stale, payload.what);
+  const bool changed = !PayloadIsCurrent(payload);
+  std::string name = payload.old_name;
+  if (changed) {
+    name = "..2026_11_21_10_00_00." + std::to_string(++state_.payloads);
+    Status published = FillPayloadDirectory(payload, name);
+    if (published.ok()) {
+      const int error = SwitchPayload(payload.target, name);
+      if (error != 0) published = At(error, payload.what);
+    }
+    if (!published.ok()) {
+      (void)RemoveAt(payload.target, name, payload.what).ok();
+      return published.error();
+    }
   }
   const Status tidied = TidyPayload(payload, name);
   if (!tidied.ok()) return tidied.error().AsMaybeApplied();
-  return Changed{true};
+  return Changed{changed};
 }
 
 }  // namespace volumed

@@ -51,8 +51,9 @@ struct FakeFilesystem {
   uint64_t root = 0;  // dentry
   bool read_only = false;
   bool noswap = false;
-  uint64_t max_pages = 0;   // 0: no limit
-  uint64_t max_inodes = 0;  // 0: no limit
+  uint64_t max_pages = 262144;   // 0: no limit
+  uint64_t max_inodes = 262144;  // 0: no limit
+  bool shows_size = false;       // somebody set a limit
   uint64_t used_pages = 0;
   uint64_t used_inodes = 0;
   bool survives_reboot = false;

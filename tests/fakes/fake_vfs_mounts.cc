@@ -304,7 +304,7 @@ std::vector<MountEntry> FakeVfs::Table() const {
     entry.fs_type = filesystem.type;
     entry.source = filesystem.source.empty() ? "none" : filesystem.source;
     entry.super_options = {filesystem.read_only ? "ro" : "rw"};
-    if (filesystem.type == "tmpfs" && filesystem.max_pages != 0) {
+    if (filesystem.shows_size) {
       entry.super_options.push_back("size=" + std::to_string(filesystem.max_pages * 4) + "k");
     }
     if (filesystem.noswap) entry.super_options.push_back("noswap");

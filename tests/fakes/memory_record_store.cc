@@ -5,9 +5,7 @@
 namespace volumed {
 namespace {
 
-Error Inert() {
-  return Error::NotApplied(Code::kUnavailable, "record store: the agent has ended");
-}
+Error Inert() { return Error::NotApplied(Code::kUnavailable, "record store: the agent has ended"); }
 
 }  // namespace
 

@@ -51,8 +51,7 @@ class MemoryRecordStore final : public RecordStore {
   // this is all that the contract promises.
   void PowerLoss() EXCLUDES(mu_);
   // Sets a row aside, as the real store does with one that it cannot read.
-  void Corrupt(const std::string& kind, const std::string& key, std::string reason)
-      EXCLUDES(mu_);
+  void Corrupt(const std::string& kind, const std::string& key, std::string reason) EXCLUDES(mu_);
   // The same rows; no faults, no counts.
   std::unique_ptr<MemoryRecordStore> Clone() const EXCLUDES(mu_);
 

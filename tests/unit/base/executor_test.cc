@@ -33,23 +33,24 @@ TEST(ExecutorTest, NothingQueuedNeedsNoThread) {
 
 TEST(ExecutorTest, ATaskIsDestroyedInItsThreadWhenItHasRun) {
   Executor executor({});
-  std::promise<void> gone;
+  // Shared, because the thread may still be inside set_value() when the test has seen it.
+  const auto gone = std::make_shared<std::promise<void>>();
   struct SaysGone {
-    std::promise<void>& gone;
-    ~SaysGone() { gone.set_value(); }
+    std::shared_ptr<std::promise<void>> gone;
+    ~SaysGone() { gone->set_value(); }
   };
   std::shared_ptr<SaysGone> held(new SaysGone{gone});
   ASSERT_TRUE(executor.Submit([moved = std::move(held)] {}).ok());
-  EXPECT_EQ(gone.get_future().wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  EXPECT_EQ(gone->get_future().wait_for(std::chrono::seconds(10)), std::future_status::ready);
 }
 
 TEST(ExecutorTest, StackSizesBelowTheSmallestAreRaised) {
   ExecutorOptions options;
   options.stack_bytes = 1;
   Executor executor(options);
-  std::promise<void> ran;
-  ASSERT_TRUE(executor.Submit([&ran] { ran.set_value(); }).ok());
-  EXPECT_EQ(ran.get_future().wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  const auto ran = std::make_shared<std::promise<void>>();
+  ASSERT_TRUE(executor.Submit([ran] { ran->set_value(); }).ok());
+  EXPECT_EQ(ran->get_future().wait_for(std::chrono::seconds(10)), std::future_status::ready);
 }
 
 }  // namespace

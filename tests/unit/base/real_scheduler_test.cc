@@ -143,16 +143,16 @@ TEST(RealSchedulerTest, ExecutorThreadsHaveTheStackAskedFor) {
 
 TEST(RealSchedulerTest, DestructionDoesNotWaitForABlockedTask) {
   std::promise<void> release;
-  std::promise<void> finished;
+  const auto finished = std::make_shared<std::promise<void>>();
   const auto entered = std::make_shared<std::atomic<bool>>(false);
   const auto unrun = std::make_shared<int>(0);
   ExecutorOptions options;
   options.max_threads = 1;
   auto scheduler = Make(options);
-  scheduler->RunBlocking([entered, &finished, released = release.get_future().share()] {
+  scheduler->RunBlocking([entered, finished, released = release.get_future().share()] {
     *entered = true;
     released.wait();
-    finished.set_value();
+    finished->set_value();
   });
   scheduler->RunBlocking([unrun] { FAIL() << "queued behind the blocked one"; });
   ASSERT_TRUE(RunUntil(*scheduler, [&] { return entered->load(); }));
@@ -160,7 +160,7 @@ TEST(RealSchedulerTest, DestructionDoesNotWaitForABlockedTask) {
   EXPECT_EQ(unrun.use_count(), 1) << "destroyed unrun";
   release.set_value();
   // The thread that was left behind goes on, and ends.
-  EXPECT_EQ(finished.get_future().wait_for(seconds(10)), std::future_status::ready);
+  EXPECT_EQ(finished->get_future().wait_for(seconds(10)), std::future_status::ready);
 }
 
 TEST(RealSchedulerTest, PostKeepsTheOrderOfEachThread) {

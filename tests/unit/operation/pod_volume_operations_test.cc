@@ -1,1 +1,540 @@
-// in work
+#include "operation/pod_volume_operations.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "base/simulated_scheduler.h"
+#include "fakes/fake_kernel.h"
+#include "fakes/memory_record_store.h"
+#include "fakes/simulated_crash.h"
+#include "unit/operation/recording_parts.h"
+#include "unit/operation/scripted_plugin.h"
+#include "unit/operation/stub_host.h"
+
+namespace volumed {
+namespace {
+
+const std::string kRoot = "/var/lib/volumed";
+const std::string kPodDir = kRoot + "/pods/uid-1";
+const std::string kVolumeDir = kPodDir + "/volumes/test.io~scripted/data";
+const Error kRefused = Error::NotApplied(Code::kInvalidArgument, "no such thing");
+const Error kTimedOut = Error::MaybeApplied(Code::kDeadlineExceeded, "no answer");
+const Error kDiskFull = Error::NotApplied(Code::kResourceExhausted, "disk full");
+
+std::vector<PodVolumeRecord> LoadRecords(RecordStore& store) {
+  const LoadedRecords loaded = store.Load(kPodVolumeRecordKind).value();
+  std::vector<PodVolumeRecord> records;
+  for (const Record& row : loaded.records) records.push_back(DecodePodVolumeRecord(row).value());
+  return records;
+}
+
+class PodVolumeOperationsTest : public ::testing::Test {
+ protected:
+  PodVolumeOperationsTest() {
+    kernel_.AddDirectory(kRoot + "/pods", 0750);
+    std::vector<std::unique_ptr<VolumePlugin>> plugins;
+    plugins.push_back(std::make_unique<ScriptedPlugin>(script_));
+    EXPECT_TRUE(plugins_.InitPlugins(std::move(plugins), host_).ok());
+    Restart("boot-a");
+  }
+
+  // A new agent on the same kernel and store.
+  void Restart(const std::string& boot) {
+    operations_.reset();
+    operations_ = std::make_unique<PodVolumeOperations>(scheduler_, store_, plugins_, host_,
+                                                        logger_, observer_, BootId(boot),
+                                                        OperationSettings());
+    operations_->Restore(LoadRecords(store_));
+  }
+
+  static MountRequest Request(VolumeSource source = EmptyDirVolumeSource{}) {
+    auto pod = std::make_shared<Pod>();
+    pod->metadata.name = "web";
+    pod->metadata.uid = "uid-1";
+    PodVolume volume;
+    volume.name = "data";
+    volume.source = std::move(source);
+    return {.pod = pod, .spec = VolumeSpec::FromVolume(volume), .sub_paths = {},
+            .nested_mount_points = {}};
+  }
+  OperationOutcome<MountedVolume> Mount(MountRequest request = Request()) {
+    OperationOutcome<MountedVolume> outcome;
+    int done = 0;
+    operations_->ResetBackoff(key_);
+    EXPECT_EQ(operations_->MountVolume(std::move(request),
+                                       [&](OperationOutcome<MountedVolume> got) {
+                                         outcome = std::move(got);
+                                         ++done;
+                                       }),
+              StartResult::kStarted);
+    scheduler_.RunFor(Duration::zero());
+    EXPECT_EQ(done, 1);
+    return outcome;
+  }
+  std::optional<OperationFailure> Unmount() {
+    std::optional<OperationFailure> failure;
+    operations_->ResetBackoff(key_);
+    EXPECT_EQ(operations_->UnmountVolume(
+                  {PodUid("uid-1"), SpecName("data"), kScriptedPlugin, "default/web"},
+                  [&](OperationOutcome<Unit> got) {
+                    EXPECT_NE(got.value.has_value(), got.failure.has_value());
+                    failure = got.failure;
+                  }),
+              StartResult::kStarted);
+    scheduler_.RunFor(Duration::zero());
+    return failure;
+  }
+  std::optional<OperationFailure> RemovePod() {
+    std::optional<OperationFailure> failure;
+    operations_->ResetBackoff({PodUid("uid-1"), SpecName()});
+    EXPECT_EQ(operations_->RemovePod(PodUid("uid-1"), "default/web",
+                                     [&](OperationOutcome<Unit> got) { failure = got.failure; }),
+              StartResult::kStarted);
+    scheduler_.RunFor(Duration::zero());
+    return failure;
+  }
+  std::string StoredState() const {
+    const auto row = store_.Find(kPodVolumeRecordKind, RecordKey(key_));
+    if (!row) return "none";
+    const PodVolumeRecord record = DecodePodVolumeRecord(*row).value();
+    return std::string(VolumeStateName(record.state)) + (record.uncertain ? "*" : "");
+  }
+  std::string State() const {
+    const auto record = operations_->FindRecord(key_);
+    if (!record) return "none";
+    return std::string(VolumeStateName(record->state)) + (record->uncertain ? "*" : "");
+  }
+
+  const PodVolumeKey key_ = Key("uid-1", "data");
+  SimulatedScheduler scheduler_{7};
+  FakeKernel kernel_;
+  MemoryRecordStore store_;
+  StubHostParts parts_;
+  KubeletPaths paths_{kRoot};
+  VolumeHost host_{paths_, kernel_, scheduler_.clock(), parts_, parts_, parts_, parts_};
+  PluginScript script_;
+  VolumePluginMgr plugins_;
+  LogLines log_;
+  Logger logger_{log_.Options(), scheduler_.clock()};
+  RecordingObserver observer_;
+  std::unique_ptr<PodVolumeOperations> operations_;
+};
+
+TEST_F(PodVolumeOperationsTest, MountsAndTellsWhere) {
+  const auto outcome = Mount();
+  ASSERT_TRUE(outcome.value) << outcome.failure->error.ToString();
+  EXPECT_EQ(outcome.value->plugin_name, kScriptedPlugin);
+  EXPECT_EQ(outcome.value->host_path, kVolumeDir);
+  EXPECT_TRUE(outcome.value->attributes.managed);
+  EXPECT_EQ(outcome.value->refresh_unix_ms, 4711);
+  EXPECT_TRUE(kernel_.IsMountPoint(kVolumeDir));
+  EXPECT_EQ(kernel_.Find(kPodDir).mode, 0750u);
+  EXPECT_EQ(kernel_.Find(kPodDir + "/plugins").mode, 0750u);
+  EXPECT_EQ(StoredState(), "SetUp");
+  ASSERT_EQ(observer_.finished.size(), 1u);
+  EXPECT_EQ(observer_.finished[0].operation, "volume_mount");
+  EXPECT_EQ(observer_.finished[0].plugin_name, kScriptedPlugin);
+  EXPECT_TRUE(parts_.events.empty());
+}
+
+TEST_F(PodVolumeOperationsTest, NoEffectIsMadeBeforeItsIntentIsRecorded) {
+  std::vector<std::string> states;
+  kernel_.SetCallHook([&](const AnyRequest&) { states.push_back(StoredState()); });
+  ASSERT_TRUE(Mount().value);
+  ASSERT_FALSE(Unmount());
+  kernel_.SetCallHook(nullptr);
+  ASSERT_GE(states.size(), 6u);
+  bool tearing_down = false;
+  for (const std::string& state : states) {
+    tearing_down = tearing_down || state == "TearingDown";
+    EXPECT_EQ(state, tearing_down ? "TearingDown" : "SettingUp");
+  }
+  EXPECT_TRUE(tearing_down);
+  EXPECT_EQ(StoredState(), "none");
+  EXPECT_FALSE(kernel_.Exists(kVolumeDir));
+}
+
+TEST_F(PodVolumeOperationsTest, ThePluginGetsThePodsUsersDeadlineKeyAndDomain) {
+  script_.fault_domain = "/srv/nfs";
+  MountRequest request = Request();
+  auto pod = std::make_shared<Pod>(*request.pod);
+  pod->spec.security_context.fs_group = 2000;
+  pod->spec.security_context.fs_group_change_policy = FsGroupChangePolicy::kOnRootMismatch;
+  pod->spec.security_context.run_as_user = 1000;
+  pod->spec.containers.resize(2);
+  request.pod = pod;
+  request.nested_mount_points = {"a/b"};
+  request.reconstructed = true;
+  ASSERT_TRUE(Mount(request).value);
+  ASSERT_EQ(script_.set_ups.size(), 1u);
+  const MounterArgs& args = script_.set_ups[0];
+  EXPECT_EQ(args.fs_user, 1000);
+  EXPECT_EQ(args.fs_group, 2000);
+  EXPECT_EQ(args.fs_group_change_policy, FsGroupChangePolicy::kOnRootMismatch);
+  EXPECT_EQ(args.nested_mount_points, std::vector<std::string>{"a/b"});
+  EXPECT_TRUE(args.reconstructed_volume);
+  EXPECT_FALSE(args.is_remount);
+  EXPECT_EQ(args.call.key, "uid-1/data");
+  EXPECT_EQ(args.call.domain, "/srv/nfs");
+  EXPECT_EQ(args.call.deadline.Remaining(scheduler_.clock()), std::chrono::seconds(123));
+
+  // Containers that do not agree have no common user.
+  pod = std::make_shared<Pod>(*pod);
+  pod->spec.containers[1].security_context.run_as_user = 1001;
+  request.pod = pod;
+  ASSERT_TRUE(Mount(request).value);
+  EXPECT_EQ(script_.set_ups[1].fs_user, std::nullopt);
+
+  // Teardown hangs with the same, also after a restart and without being told.
+  Restart("boot-a");
+  std::string domain;
+  script_.on_tear_down = [&](const CallOptions& call) { domain = call.domain; };
+  ASSERT_FALSE(Unmount());
+  EXPECT_EQ(domain, "/srv/nfs");
+}
+
+TEST_F(PodVolumeOperationsTest, TheRecordHoldsWhatATeardownNeeds) {
+  ASSERT_TRUE(Mount(Request(SecretVolumeSource{.secret_name = "db", .items = {}})).value);
+  const PodVolumeRecord record =
+      DecodePodVolumeRecord(*store_.Find(kPodVolumeRecordKind, "uid-1/data")).value();
+  EXPECT_EQ(record.pod_namespace, "default");
+  EXPECT_EQ(record.pod_name, "web");
+  EXPECT_EQ(record.plugin_name, kScriptedPlugin);
+  EXPECT_EQ(record.boot_id, BootId("boot-a"));
+  EXPECT_NE(record.volume_json.find("\"db\""), std::string::npos);
+}
+
+TEST_F(PodVolumeOperationsTest, ARefusedSetUpLeavesNoRecordAndTellsTheUser) {
+  script_.set_up_error = kRefused;
+  const auto outcome = Mount();
+  ASSERT_TRUE(outcome.failure);
+  EXPECT_EQ(outcome.failure->operation, "volume_mount");
+  EXPECT_EQ(outcome.failure->step, "SetUp");
+  EXPECT_EQ(outcome.failure->error, kRefused);
+  EXPECT_EQ(StoredState(), "none");
+  EXPECT_EQ(parts_.events,
+            (std::vector<std::string>{
+                "uid-1 FailedMount MountVolume.SetUp failed for volume \"data\" : no such thing"}));
+  EXPECT_TRUE(operations_->NextTry(key_));
+}
+
+TEST_F(PodVolumeOperationsTest, ASetUpThatMayHaveHappenedIsUncertainUntilItIsDoneOrUndone) {
+  script_.set_up_error_after = kTimedOut;
+  ASSERT_TRUE(Mount().failure);
+  EXPECT_EQ(StoredState(), "SettingUp*");
+  EXPECT_TRUE(kernel_.IsMountPoint(kVolumeDir));
+  ASSERT_FALSE(Unmount());
+  EXPECT_EQ(StoredState(), "none");
+  EXPECT_FALSE(kernel_.Exists(kVolumeDir));
+
+  ASSERT_TRUE(Mount().failure);
+  script_.set_up_error_after.reset();
+  ASSERT_TRUE(Mount().value);
+  EXPECT_EQ(StoredState(), "SetUp");
+}
+
+TEST_F(PodVolumeOperationsTest, WhatNoPluginWantsFailsBeforeAnyRecord) {
+  const auto outcome = Mount(Request(HostPathVolumeSource{.path = "/srv"}));
+  ASSERT_TRUE(outcome.failure);
+  EXPECT_EQ(outcome.failure->step, "FindPluginBySpec");
+  EXPECT_EQ(store_.calls(), 0u);
+  EXPECT_EQ(parts_.events,
+            (std::vector<std::string>{"uid-1 FailedMount MountVolume.FindPluginBySpec failed for "
+                                      "volume \"data\" : no volume plugin matched"}));
+  script_.new_mounter_error = kRefused;
+  EXPECT_EQ(Mount().failure->step, "NewMounter");
+  EXPECT_NE(parts_.events[1].find("MountVolume.NewMounter initialization failed for volume"),
+            std::string::npos);
+  EXPECT_EQ(kernel_.call_count(), 0u);
+}
+
+TEST_F(PodVolumeOperationsTest, AFailedRemountKeepsTheVolume) {
+  ASSERT_TRUE(Mount().value);
+  MountRequest remount = Request();
+  remount.is_remount = true;
+  for (const Error& error : {kRefused, kTimedOut}) {
+    script_.set_up_error = error;
+    ASSERT_TRUE(Mount(remount).failure);
+    EXPECT_TRUE(script_.set_ups.back().is_remount);
+    EXPECT_EQ(State().substr(0, 5), "SetUp");
+    EXPECT_TRUE(kernel_.IsMountPoint(kVolumeDir));
+    EXPECT_EQ(script_.tear_downs, 0);
+  }
+  script_.set_up_error.reset();
+  ASSERT_TRUE(Mount(remount).value);
+  EXPECT_EQ(StoredState(), "SetUp");
+}
+
+TEST_F(PodVolumeOperationsTest, ARemountOfAnUnchangedVolumeWritesNoRecord) {
+  ASSERT_TRUE(Mount().value);
+  const uint64_t writes = store_.calls();
+  MountRequest remount = Request();
+  remount.is_remount = true;
+  ASSERT_TRUE(Mount(remount).value);
+  EXPECT_EQ(store_.calls(), writes);
+}
+
+TEST_F(PodVolumeOperationsTest, PreparesSubPathsAndCleansThemFirst) {
+  MountRequest request = Request();
+  request.sub_paths = {{.container = "app", .index = 2, .sub_path = "logs/today"}};
+  const auto outcome = Mount(request);
+  ASSERT_TRUE(outcome.value) << outcome.failure->error.ToString();
+  const std::string place = kPodDir + "/volume-subpaths/data/app/2";
+  ASSERT_EQ(outcome.value->sub_paths.size(), 1u);
+  EXPECT_EQ(outcome.value->sub_paths[0], (SubPathMount{"app", 2, place}));
+  EXPECT_TRUE(kernel_.IsMountPoint(place));
+
+  script_.on_tear_down = [&](const CallOptions&) { EXPECT_FALSE(kernel_.Exists(place)); };
+  ASSERT_FALSE(Unmount());
+  EXPECT_EQ(script_.tear_downs, 1);
+}
+
+TEST_F(PodVolumeOperationsTest, ASubPathThatCannotBeIsUncertainNotMounted) {
+  MountRequest request = Request();
+  request.sub_paths = {{.container = "app", .index = 0, .sub_path = "../etc"}};
+  const auto outcome = Mount(request);
+  ASSERT_TRUE(outcome.failure);
+  EXPECT_EQ(outcome.failure->step, "PrepareSubPaths");
+  EXPECT_TRUE(outcome.failure->error.maybe_applied());
+  EXPECT_NE(outcome.failure->error.message().find("container app"), std::string::npos);
+  EXPECT_EQ(StoredState(), "SettingUp*");
+}
+
+TEST_F(PodVolumeOperationsTest, ATeardownDoesNotBeginWhileSubPathsStay) {
+  MountRequest request = Request();
+  request.sub_paths = {{.container = "app", .index = 0, .sub_path = "logs"}};
+  ASSERT_TRUE(Mount(request).value);
+  kernel_.FailNext("Unmount", kRefused);
+  const auto failure = Unmount();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->step, "CleanSubPaths");
+  EXPECT_EQ(script_.tear_downs, 0);
+  EXPECT_EQ(StoredState(), "TearingDown*");
+  ASSERT_FALSE(Unmount());
+  EXPECT_EQ(StoredState(), "none");
+}
+
+TEST_F(PodVolumeOperationsTest, ARefusedTeardownIsToldAndTriedAgain) {
+  ASSERT_TRUE(Mount().value);
+  script_.tear_down_error = kTimedOut;
+  const auto failure = Unmount();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->operation, "volume_unmount");
+  EXPECT_EQ(failure->step, "TearDown");
+  EXPECT_TRUE(parts_.events.empty());  // kubelet has no event for it
+  EXPECT_EQ(StoredState(), "TearingDown*");
+  script_.tear_down_error.reset();
+  ASSERT_FALSE(Unmount());
+}
+
+TEST_F(PodVolumeOperationsTest, AFullDiskStopsSetUpBeforeItsEffectAndNoTeardown) {
+  store_.FailNext(kDiskFull, 1);
+  const auto outcome = Mount();
+  ASSERT_TRUE(outcome.failure);
+  EXPECT_EQ(outcome.failure->step, "RecordIntent");
+  EXPECT_FALSE(outcome.failure->error.maybe_applied());
+  EXPECT_EQ(kernel_.call_count(), 0u);
+
+  ASSERT_TRUE(Mount().value);
+  store_.FailNext(kDiskFull, 1000);
+  ASSERT_FALSE(Unmount());
+  EXPECT_FALSE(kernel_.Exists(kVolumeDir));
+  EXPECT_EQ(StoredState(), "SetUp");  // what a restart would find, and take down again
+  const auto removal = RemovePod();
+  ASSERT_TRUE(removal);
+  EXPECT_EQ(removal->step, "RemovePodRecord");
+  EXPECT_FALSE(kernel_.Exists(kPodDir));
+}
+
+TEST_F(PodVolumeOperationsTest, AfterAFullDiskTheRowsGoWithThePod) {
+  ASSERT_TRUE(Mount().value);
+  store_.FailNext(kDiskFull, 2);
+  ASSERT_FALSE(Unmount());
+  ASSERT_FALSE(RemovePod());
+  EXPECT_TRUE(store_.All().empty());
+}
+
+TEST_F(PodVolumeOperationsTest, RemovesThePodAndItsRecord) {
+  ASSERT_TRUE(store_.Put(EncodeRecord(PodRecord{.uid = PodUid("uid-1"), .name = "web"}),
+                         kPodRecordDurability).ok());
+  ASSERT_TRUE(Mount().value);
+  auto failure = RemovePod();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->step, "CheckVolumes");
+  EXPECT_NE(failure->error.message().find("\"data\" is still SetUp"), std::string::npos);
+  EXPECT_TRUE(kernel_.IsMountPoint(kVolumeDir));
+
+  ASSERT_FALSE(Unmount());
+  failure = RemovePod();
+  ASSERT_FALSE(failure) << failure->error.ToString();
+  EXPECT_FALSE(kernel_.Exists(kPodDir));
+  EXPECT_TRUE(store_.All().empty());
+}
+
+TEST_F(PodVolumeOperationsTest, APodsRecordStaysAsLongAsForeignFilesDo) {
+  ASSERT_TRUE(store_.Put(EncodeRecord(PodRecord{.uid = PodUid("uid-1"), .name = "web"}),
+                         kPodRecordDurability).ok());
+  kernel_.AddFile(kPodDir + "/notes.txt", "mine");
+  const auto failure = RemovePod();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->step, "RemovePodDirectories");
+  EXPECT_NE(failure->error.message().find("notes.txt"), std::string::npos);
+  EXPECT_EQ(store_.All().size(), 1u);
+}
+
+TEST_F(PodVolumeOperationsTest, TearsDownWhatHasNoRecord) {
+  kernel_.AddMount("tmpfs", "tmpfs", kVolumeDir);
+  std::string state_in_call;
+  std::string domain;
+  script_.on_tear_down = [&](const CallOptions& call) {
+    state_in_call = StoredState();
+    domain = call.domain;
+  };
+  ASSERT_FALSE(Unmount());
+  EXPECT_EQ(state_in_call, "TearingDown*");
+  EXPECT_FALSE(domain.empty());  // not the lane that nothing may hang
+  EXPECT_FALSE(kernel_.Exists(kVolumeDir));
+}
+
+TEST_F(PodVolumeOperationsTest, OperationsOfAKeyDoNotOverlap) {
+  ASSERT_EQ(operations_->MountVolume(Request(), [](auto) {}), StartResult::kStarted);
+  EXPECT_TRUE(operations_->IsPending(key_));
+  EXPECT_EQ(operations_->RemovePod(PodUid("uid-1"), "default/web", [](auto) {}),
+            StartResult::kPending);
+  ASSERT_EQ(operations_->Running().size(), 1u);
+  scheduler_.RunFor(Duration::zero());
+  EXPECT_FALSE(operations_->IsPending(key_));
+}
+
+TEST_F(PodVolumeOperationsTest, FailuresBackOffUntilAnEventRemovesTheCause) {
+  script_.set_up_error = kRefused;
+  ASSERT_TRUE(Mount().failure);
+  EXPECT_EQ(operations_->MountVolume(Request(), [](auto) {}), StartResult::kBackoff);
+  operations_->ResetBackoff(key_);
+  EXPECT_EQ(operations_->NextTry(key_), std::nullopt);
+  EXPECT_EQ(operations_->MountVolume(Request(), [](auto) {}), StartResult::kStarted);
+  scheduler_.RunFor(Duration::zero());
+}
+
+TEST_F(PodVolumeOperationsTest, ProgressOfALongStepIsShown) {
+  std::vector<RunningOperation> seen;
+  script_.on_set_up = [&](const MounterArgs& args) {
+    args.call.progress(12345);
+    seen = operations_->Running();
+  };
+  ASSERT_TRUE(Mount().value);
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_EQ(seen[0].step, "SetUp");
+  EXPECT_EQ(seen[0].progress, 12345);
+}
+
+TEST_F(PodVolumeOperationsTest, ARebootMakesASetUpVolumeUncertain) {
+  ASSERT_TRUE(Mount().value);
+  Restart("boot-a");
+  EXPECT_EQ(State(), "SetUp");
+  kernel_.Reboot();
+  Restart("boot-b");
+  EXPECT_EQ(State(), "SettingUp*");
+  ASSERT_TRUE(Mount().value);
+  EXPECT_EQ(StoredState(), "SetUp");
+  EXPECT_TRUE(kernel_.IsMountPoint(kVolumeDir));
+}
+
+// The agent ends at every effect and every record write of set-up and teardown; a new one tears
+// down what the record names, and nothing is left.
+class PodVolumeCrash : public ::testing::Test {
+ protected:
+  struct World {
+    World() {
+      kernel.AddDirectory(kRoot + "/pods", 0750);
+    }
+    FakeKernel kernel;
+    MemoryRecordStore store;
+  };
+  // One agent, from its start to the end of what it was asked; false when it was ended before.
+  static bool Live(World& world, bool mount, bool unmount) {
+    SimulatedScheduler scheduler(3);
+    StubHostParts parts;
+    KubeletPaths paths(kRoot);
+    VolumeHost host{paths, world.kernel, scheduler.clock(), parts, parts, parts, parts};
+    PluginScript script;
+    VolumePluginMgr plugins;
+    std::vector<std::unique_ptr<VolumePlugin>> list;
+    list.push_back(std::make_unique<ScriptedPlugin>(script));
+    EXPECT_TRUE(plugins.InitPlugins(std::move(list), host).ok());
+    LogLines log;
+    Logger logger(log.Options(), scheduler.clock());
+    RecordingObserver observer;
+    PodVolumeOperations operations(scheduler, world.store, plugins, host, logger, observer,
+                                   BootId("boot-a"), OperationSettings());
+    operations.Restore(LoadRecords(world.store));
+    bool good = true;
+    const auto check = [&](auto outcome) { good = good && outcome.value.has_value(); };
+    try {
+      if (mount) {
+        auto pod = std::make_shared<Pod>();
+        pod->metadata.name = "web";
+        pod->metadata.uid = "uid-1";
+        PodVolume volume;
+        volume.name = "data";
+        MountRequest request{.pod = pod, .spec = VolumeSpec::FromVolume(volume),
+                             .sub_paths = {{.container = "app", .index = 0, .sub_path = "x"}},
+                             .nested_mount_points = {}};
+        operations.MountVolume(request, check);
+        scheduler.RunFor(Duration::zero());
+      }
+      if (unmount) {
+        // As the manager would: what has a record, or is on disk.
+        operations.UnmountVolume({PodUid("uid-1"), SpecName("data"), kScriptedPlugin, ""}, check);
+        scheduler.RunFor(Duration::zero());
+        operations.RemovePod(PodUid("uid-1"), "", check);
+        scheduler.RunFor(Duration::zero());
+      }
+    } catch (const SimulatedCrash&) {
+      world.kernel.Die();
+      world.store.Die();
+      return false;
+    }
+    return good;
+  }
+  // What is there without a record that would lead to it.
+  static bool LeakedWithoutRecord(World& world) {
+    const bool recorded = world.store.Find(kPodVolumeRecordKind, "uid-1/data").has_value();
+    return !recorded && (world.kernel.IsMountPoint(kVolumeDir) || world.kernel.Exists(kVolumeDir));
+  }
+};
+
+TEST_F(PodVolumeCrash, AtEveryEffectAndWriteTheNextAgentFindsAllAndLeavesNothing) {
+  int points = 0;
+  for (const bool in_kernel : {true, false}) {
+    for (const bool before : {true, false}) {
+      for (uint64_t n = 1;; ++n) {
+        World world;
+        if (in_kernel) {
+          world.kernel.CrashAtCall(n, before ? FakeKernel::CrashPoint::kBefore
+                                             : FakeKernel::CrashPoint::kAfter);
+        } else {
+          world.store.CrashAtCall(n, before ? MemoryRecordStore::CrashPoint::kBefore
+                                            : MemoryRecordStore::CrashPoint::kAfter);
+        }
+        const bool lived = Live(world, true, true);
+        world.kernel.Revive();
+        world.store.Revive();
+        if (lived) break;
+        ++points;
+        const std::string where = std::string(in_kernel ? "effect " : "write ") +
+                                  std::to_string(n) + (before ? " before" : " after");
+        EXPECT_FALSE(LeakedWithoutRecord(world)) << where;
+        EXPECT_TRUE(Live(world, false, true)) << where;
+        EXPECT_TRUE(world.store.All().empty()) << where;
+        EXPECT_FALSE(world.kernel.Exists(kPodDir)) << where << "\n" << world.kernel.CallLogText();
+        EXPECT_EQ(world.kernel.Mounts().size(), World().kernel.Mounts().size()) << where;
+      }
+    }
+  }
+  EXPECT_GT(points, 30);
+}
+
+}  // namespace
+}  // namespace volumed

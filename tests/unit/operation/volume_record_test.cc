@@ -63,7 +63,9 @@ TEST(VolumeRecord, EveryStateOfAPodVolumeRoundTripsAndNoOther) {
     const bool of_node = record.state >= VolumeState::kDetached &&
                          record.state <= VolumeState::kExpanding;
     ASSERT_EQ(decoded.ok(), !of_node) << VolumeStateName(record.state);
-    if (decoded.ok()) EXPECT_EQ(decoded->state, record.state);
+    if (decoded.ok()) {
+      EXPECT_EQ(decoded->state, record.state);
+    }
   }
 }
 

@@ -54,10 +54,25 @@ int DeviceCharacteristics(sqlite3_file* f) {
 }
 
 // Version 1: no shared memory, no mmap. Neither is used with an exclusive lock.
-const sqlite3_io_methods kMethods = {
-    1,        Close, Read,   Write,         Truncate,    Sync,       FileSize,
-    Lock,     Unlock, CheckReservedLock, FileControl, SectorSize, DeviceCharacteristics,
-    nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
+const sqlite3_io_methods kMethods = {1,
+                                     Close,
+                                     Read,
+                                     Write,
+                                     Truncate,
+                                     Sync,
+                                     FileSize,
+                                     Lock,
+                                     Unlock,
+                                     CheckReservedLock,
+                                     FileControl,
+                                     SectorSize,
+                                     DeviceCharacteristics,
+                                     nullptr,
+                                     nullptr,
+                                     nullptr,
+                                     nullptr,
+                                     nullptr,
+                                     nullptr};
 
 int Open(sqlite3_vfs* vfs, const char* name, sqlite3_file* f, int flags, int* out_flags) {
   auto* file = new (f) FaultFile{};

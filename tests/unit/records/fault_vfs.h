@@ -19,10 +19,10 @@ class FaultVfs {
 
   const std::string& name() const { return name_; }
 
-  std::atomic<int> failing_syncs{0};       // that many syncs fail with EIO
-  std::atomic<bool> no_space{false};       // every write fails as ENOSPC does
+  std::atomic<int> failing_syncs{0};        // that many syncs fail with EIO
+  std::atomic<bool> no_space{false};        // every write fails as ENOSPC does
   std::atomic<bool> failing_writes{false};  // every write fails with EIO
-  std::atomic<int> syncs{0};               // asked for so far
+  std::atomic<int> syncs{0};                // asked for so far
 
  private:
   std::string name_;

@@ -37,7 +37,7 @@ void WriteAll(const std::string& path, const std::string& bytes) {
 }
 
 uint32_t ModeOf(const std::string& path) {
-  struct stat info{};
+  struct stat info {};
   return stat(path.c_str(), &info) == 0 ? info.st_mode & 07777 : 0;
 }
 
@@ -368,8 +368,9 @@ TEST_F(SqliteRecordStoreTest, DamagedRowIsSetAsideAndStaysReported) {
     ASSERT_TRUE(store->Put(kPodB, Durability::kProcess).ok());
     ASSERT_TRUE(store->Put({"pod", "c", 1, "c"}, Durability::kProcess).ok());
   }
-  Edit(File(), "UPDATE records SET bytes=x'00' WHERE key='a';"
-               "UPDATE records SET version=version+1 WHERE key='c';");
+  Edit(File(),
+       "UPDATE records SET bytes=x'00' WHERE key='a';"
+       "UPDATE records SET version=version+1 WHERE key='c';");
   for (int run = 0; run < 2; ++run) {
     auto store = Open();
     auto loaded = store->Load("pod");
@@ -480,8 +481,9 @@ TEST_F(SqliteRecordStoreTest, DamagedFileIsRefused) {
   {
     auto store = Open();
     for (int i = 0; i < 200; ++i) {
-      ASSERT_TRUE(store->Put({"k", std::to_string(i), 1, std::string(500, 'x')},
-                             Durability::kProcess).ok());
+      ASSERT_TRUE(
+          store->Put({"k", std::to_string(i), 1, std::string(500, 'x')}, Durability::kProcess)
+              .ok());
     }
   }
   std::string bytes = ReadAll(File());

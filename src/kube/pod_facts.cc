@@ -1,0 +1,74 @@
+#include "kube/pod_facts.h"
+
+#include <algorithm>
+
+namespace volumed {
+namespace {
+
+// Stops when `visit` returns false.
+template <typename Visit>
+bool ForEachContainer(const Pod& pod, Visit visit) {
+  for (const auto* list :
+       {&pod.spec.init_containers, &pod.spec.containers, &pod.spec.ephemeral_containers}) {
+    for (const Container& container : *list) {
+      if (!visit(container)) return false;
+    }
+  }
+  return true;
+}
+
+std::optional<int64_t> MemoryLimit(const ResourceRequirements& resources) {
+  const auto found = resources.limits.find("memory");
+  if (found == resources.limits.end() || found->second.Sign() <= 0) return std::nullopt;
+  return found->second.Value();
+}
+
+}  // namespace
+
+std::optional<int64_t> EffectiveFsUser(const Pod& pod) {
+  std::optional<int64_t> user;
+  const bool same = ForEachContainer(pod, [&](const Container& container) {
+    // A container's own setting wins over the pod's.
+    const std::optional<int64_t> own = container.security_context.run_as_user
+                                           ? container.security_context.run_as_user
+                                           : pod.spec.security_context.run_as_user;
+    if (!own || (user && *user != *own)) return false;
+    user = own;
+    return true;
+  });
+  return same ? user : std::nullopt;
+}
+
+std::optional<int64_t> PodMemoryLimitBytes(const Pod& pod) {
+  if (const auto limit = MemoryLimit(pod.spec.resources)) return limit;
+  int64_t running = 0;
+  for (const Container& container : pod.spec.containers) {
+    const auto limit = MemoryLimit(container.resources);
+    if (!limit || __builtin_add_overflow(running, *limit, &running)) return std::nullopt;
+  }
+  int64_t sidecars = 0;       // those started so far
+  int64_t starting_peak = 0;  // an init container beside them
+  for (const Container& container : pod.spec.init_containers) {
+    const auto limit = MemoryLimit(container.resources);
+    if (!limit) return std::nullopt;
+    int64_t now = 0;
+    if (__builtin_add_overflow(sidecars, *limit, &now)) return std::nullopt;
+    if (container.restart_policy == RestartPolicy::kAlways) sidecars = now;
+    starting_peak = std::max(starting_peak, now);
+  }
+  if (__builtin_add_overflow(running, sidecars, &running)) return std::nullopt;
+  const int64_t limit = std::max(running, starting_peak);
+  return limit > 0 ? std::optional<int64_t>(limit) : std::nullopt;
+}
+
+std::map<std::string, VolumeUse> VolumesInUse(const Pod& pod) {
+  std::map<std::string, VolumeUse> uses;
+  ForEachContainer(pod, [&uses](const Container& container) {
+    for (const VolumeMount& mount : container.volume_mounts) uses[mount.name].mounted = true;
+    for (const VolumeDevice& device : container.volume_devices) uses[device.name].as_device = true;
+    return true;
+  });
+  return uses;
+}
+
+}  // namespace volumed

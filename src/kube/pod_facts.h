@@ -1,0 +1,32 @@
+// Facts about a pod that its volumes need and that no single field says.
+// Threads: any. Blocks: no. Errors: none.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "kube/objects.h"
+
+namespace volumed {
+
+// The user that all containers of every kind run as; nullopt if one does not say or two differ.
+// Source: kubernetes pkg/volume/util/util.go@v1.36.2 (FsUserFrom).
+std::optional<int64_t> EffectiveFsUser(const Pod& pod);
+
+// The memory limit of the pod as a whole, in bytes: the pod's own, or the sum over its containers
+// if every container has one. Init containers count with the largest, sidecars with their sum.
+// Source: kubernetes pkg/kubelet/cm/helpers_linux.go (ResourceConfigForPod), KEP-753 for sidecars.
+std::optional<int64_t> PodMemoryLimitBytes(const Pod& pod);
+
+struct VolumeUse {
+  bool mounted = false;    // by a volumeMount of some container
+  bool as_device = false;  // by a volumeDevice
+};
+
+// By volume name. A volume that no container uses is not in it, and kubelet does not mount it.
+// Source: kubernetes pkg/volume/util/util.go@v1.36.2 (GetPodVolumeNames).
+std::map<std::string, VolumeUse> VolumesInUse(const Pod& pod);
+
+}  // namespace volumed

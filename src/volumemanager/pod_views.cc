@@ -1,0 +1,297 @@
+#include "volumemanager/pod_views.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/strings.h"
+
+namespace volumed {
+namespace {
+
+constexpr const char* kNobody = "nobody: retried";
+constexpr const char* kAdministrator = "an administrator";
+
+std::string OwnerOf(const PodIdentity& pod) { return "the owner of pod " + pod.DisplayName(); }
+
+std::string OwnerOf(const ObjectKey& key) {
+  const std::string kind = key.kind == ObjectKind::kSecret ? "secret" : "config map";
+  return "the owner of " + kind + " " + key.name_space + "/" + key.name;
+}
+
+bool IsSetUpFully(const WantedVolume& wanted, const ActualVolume* actual) {
+  // A mount of a container that could not be expanded is not there, though its volume is.
+  return actual != nullptr && IsSetUp(*actual) && wanted.problems.empty() &&
+         actual->plugin_name == wanted.plugin_name;
+}
+
+ProblemView Waiting(std::string step, std::string message, std::string who, int64_t since) {
+  ProblemView problem;
+  problem.step = std::move(step);
+  problem.message = std::move(message);
+  problem.who_must_act = std::move(who);
+  problem.since_unix_ms = since;
+  return problem;
+}
+
+ProblemView FromWanted(const WantedProblem& wanted, const ActualPod& pod) {
+  ProblemView problem;
+  problem.step = wanted.step;
+  problem.code = CodeName(wanted.error.code());
+  problem.outcome = OutcomeName(wanted.error.outcome());
+  problem.message = wanted.error.message();
+  problem.who_must_act = OwnerOf(pod.identity);
+  problem.since_unix_ms = pod.since_unix_ms;
+  return problem;
+}
+
+VolumeUsageView UsageOf(const Metrics& metrics) {
+  return {metrics.used_bytes, metrics.capacity_bytes, metrics.available_bytes,
+          metrics.inodes_used, metrics.inodes,        metrics.inodes_free,
+          metrics.time_unix_ms};
+}
+
+}  // namespace
+
+std::string PhaseOf(const ActualPod& pod, const WantedPod* wanted) {
+  if (!pod.quarantine_reason.empty()) return "Refused";
+  if (wanted == nullptr) return pod.leaving ? "Terminating" : "Pending";
+  for (const auto& [spec, volume] : wanted->volumes) {
+    const auto actual = pod.volumes.find(spec);
+    if (!IsSetUpFully(volume, actual == pod.volumes.end() ? nullptr : &actual->second)) {
+      return "Pending";
+    }
+  }
+  return wanted->problems.empty() ? "Ready" : "Pending";
+}
+
+PodViews::Running PodViews::TakeRunning() const {
+  Running running;
+  for (RunningOperation& operation : parts_.operations.Running()) {
+    const PodVolumeKey key = operation.key;
+    running.insert_or_assign(key, std::move(operation));
+  }
+  return running;
+}
+
+int64_t PodViews::ToWall(TimePoint when) const {
+  return parts_.clock.WallUnixMillis() +
+         std::chrono::duration_cast<std::chrono::milliseconds>(when - parts_.clock.Now()).count();
+}
+
+PodView PodViews::Build(const PodUid& uid, const Running& running) const {
+  const ActualPod& pod = *parts_.actual.FindPod(uid);
+  const WantedPod* wanted = parts_.desired.Find(uid);
+  PodView view;
+  view.uid = uid;
+  view.ns = pod.identity.name_space;
+  view.name = pod.identity.name;
+  view.source = pod.identity.source;
+  view.phase = PhaseOf(pod, wanted);
+  view.since_unix_ms = pod.leaving ? pod.leaving->since_unix_ms : pod.since_unix_ms;
+  view.held_by = parts_.consumers.HeldBy(uid);
+  std::set<SpecName> specs;
+  for (const auto& [spec, volume] : pod.volumes) specs.insert(spec);
+  if (wanted != nullptr) {
+    for (const auto& [spec, volume] : wanted->volumes) specs.insert(spec);
+  }
+  for (const SpecName& spec : specs) {
+    const auto actual = pod.volumes.find(spec);
+    view.volumes.push_back(BuildVolume({uid, spec}, pod, parts_.desired.Find({uid, spec}),
+                                       actual == pod.volumes.end() ? nullptr : &actual->second,
+                                       running));
+    if (view.phase == "Ready") {
+      view.since_unix_ms = std::max(view.since_unix_ms, view.volumes.back().since_unix_ms);
+    }
+  }
+  AddPodProblems(uid, pod, wanted, view);
+  return view;
+}
+
+PodView PodViews::BuildRefused(const Pod& pod, const std::string& phase,
+                               ProblemView problem) const {
+  PodView view;
+  view.uid = pod.uid();
+  view.ns = pod.metadata.name_space;
+  view.name = pod.metadata.name;
+  view.phase = phase;
+  const ObjectKey key{ObjectKind::kPod, view.ns, view.name};
+  if (const auto origin = parts_.catalog.OriginOf(key)) view.source = origin->source;
+  view.since_unix_ms = problem.since_unix_ms;
+  view.problems.push_back(std::move(problem));
+  AddSourceProblems(key, view);
+  return view;
+}
+
+// ---- volumes ------------------------------------------------------------------------------------
+
+VolumeView PodViews::BuildVolume(const PodVolumeKey& key, const ActualPod& pod,
+                                 const WantedVolume* wanted, const ActualVolume* actual,
+                                 const Running& running) const {
+  VolumeView view;
+  view.pod = key.pod;
+  view.pod_namespace = pod.identity.name_space;
+  view.pod_name = pod.identity.name;
+  view.spec = key.spec;
+  view.wanted = wanted != nullptr;
+  view.state = VolumeStateName(VolumeState::kNotSetUp);
+  view.since_unix_ms = pod.since_unix_ms;
+  if (wanted != nullptr) view.plugin_name = wanted->plugin_name;
+  if (actual != nullptr) {
+    view.plugin_name = actual->plugin_name;
+    view.state = VolumeStateName(actual->state);
+    view.uncertain = actual->uncertain;
+    view.since_unix_ms = actual->since_unix_ms;
+    if (actual->mounted) {
+      view.host_path = actual->mounted->host_path;
+      view.read_only = actual->mounted->attributes.read_only;
+      view.sub_paths = actual->mounted->sub_paths;
+    }
+  }
+  view.stuck = parts_.is_stuck && parts_.is_stuck(key.ToString());
+  if (const auto found = running.find(key); found != running.end()) {
+    view.running_step = found->second.step;
+    view.progress = found->second.progress;
+  }
+  view.problem = VolumeProblem(key, pod, wanted, actual);
+  if (const VolumeStatsEntry* stats = parts_.stats.Find(key); stats != nullptr && stats->measured) {
+    view.usage = UsageOf(stats->metrics);
+  }
+  return view;
+}
+
+std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, const ActualPod& pod,
+                                                   const WantedVolume* wanted,
+                                                   const ActualVolume* actual) const {
+  if (actual != nullptr && actual->failure) {
+    return FromFailure(*actual->failure, key, pod, wanted);
+  }
+  if (parts_.is_stuck && parts_.is_stuck(key.ToString())) {
+    return Waiting("Stuck", "a worker hangs in the kernel with this volume and cannot be ended",
+                   kAdministrator, actual == nullptr ? 0 : actual->since_unix_ms);
+  }
+  if (wanted == nullptr) return std::nullopt;
+  if (!wanted->problems.empty()) return FromWanted(wanted->problems.front(), pod);
+  if (actual != nullptr && MayBePresent(*actual) && actual->plugin_name != wanted->plugin_name) {
+    return Waiting("WaitForUnmount",
+                   "the volume is still there as " + actual->plugin_name +
+                       " and has to leave before it can come as " + wanted->plugin_name,
+                   OwnerOf(pod.identity), actual->since_unix_ms);
+  }
+  return std::nullopt;
+}
+
+ProblemView PodViews::FromFailure(const FailureHistory& failure, const PodVolumeKey& key,
+                                  const ActualPod& pod, const WantedVolume* wanted) const {
+  const Error& error = failure.last.error;
+  ProblemView problem;
+  problem.operation = failure.last.operation;
+  problem.step = failure.last.step;
+  problem.code = CodeName(error.code());
+  problem.outcome = OutcomeName(error.outcome());
+  problem.message = error.message();
+  problem.who_must_act = WhoMustAct(error, pod, wanted);
+  problem.since_unix_ms = failure.since_unix_ms;
+  problem.attempts = failure.attempts;
+  if (const auto next = parts_.operations.NextTry(key)) problem.next_try_unix_ms = ToWall(*next);
+  return problem;
+}
+
+std::string PodViews::WhoMustAct(const Error& error, const ActualPod& pod,
+                                 const WantedVolume* wanted) const {
+  switch (error.code()) {
+    case Code::kNotFound:
+    case Code::kInvalidArgument:
+    case Code::kFailedPrecondition: {
+      if (wanted == nullptr) return kAdministrator;
+      for (const ObjectKey& key : wanted->objects) {
+        // An object that is there may still lack a key: its message says so, and names it.
+        const bool concerned = error.message().find("\"" + key.name + "\"") != std::string::npos ||
+                               error.message().find("/" + key.name) != std::string::npos;
+        if (key.kind != ObjectKind::kNode && concerned) return OwnerOf(key);
+      }
+      return OwnerOf(pod.identity);
+    }
+    case Code::kUnimplemented:
+    case Code::kOutOfRange:
+    case Code::kAlreadyExists:
+      return wanted == nullptr ? kAdministrator : OwnerOf(pod.identity);
+    case Code::kPermissionDenied:
+    case Code::kUnauthenticated:
+    case Code::kResourceExhausted:
+    case Code::kDataLoss:
+      return kAdministrator;
+    case Code::kCancelled:
+    case Code::kUnknown:
+    case Code::kDeadlineExceeded:
+    case Code::kAborted:
+    case Code::kInternal:
+    case Code::kUnavailable:
+      return kNobody;
+  }
+  __builtin_unreachable();
+}
+
+// ---- the pod itself -----------------------------------------------------------------------------
+
+void PodViews::AddPodProblems(const PodUid& uid, const ActualPod& pod, const WantedPod* wanted,
+                              PodView& view) const {
+  if (!pod.quarantine_reason.empty()) {
+    view.problems.push_back(Waiting("ReadRecord",
+                                    pod.quarantine_reason +
+                                        "; nothing of this pod is touched until it is repaired",
+                                    kAdministrator, pod.since_unix_ms));
+  }
+  if (pod.record_failure) {
+    ProblemView problem = FromFailure(*pod.record_failure, {uid, SpecName()}, pod, nullptr);
+    const auto next = parts_.reconciler.NextRecordTry(uid);
+    problem.next_try_unix_ms = next ? ToWall(*next) : 0;
+    view.problems.push_back(std::move(problem));
+  }
+  if (wanted != nullptr) {
+    for (const WantedProblem& problem : wanted->problems) {
+      view.problems.push_back(FromWanted(problem, pod));
+    }
+  } else if (auto waits = WaitProblem(uid, pod)) {
+    view.problems.push_back(std::move(*waits));
+  }
+  if (pod.remove_failure) {
+    view.problems.push_back(FromFailure(*pod.remove_failure, {uid, SpecName()}, pod, nullptr));
+  }
+  AddSourceProblems({ObjectKind::kPod, pod.identity.name_space, pod.identity.name}, view);
+}
+
+std::optional<ProblemView> PodViews::WaitProblem(const PodUid& uid, const ActualPod& pod) const {
+  const int64_t since = pod.leaving ? pod.leaving->since_unix_ms : pod.since_unix_ms;
+  switch (parts_.reconciler.WaitsFor(uid, pod)) {
+    case Reconciler::Wait::kNothing:
+    case Reconciler::Wait::kRecord:
+      return std::nullopt;
+    case Reconciler::Wait::kSources:
+      return Waiting("WaitForSources",
+                     "no source has the pod, but not every source has delivered a complete list: " +
+                         Join(parts_.catalog.IncompleteSources(), ", "),
+                     kAdministrator, since);
+    case Reconciler::Wait::kConsumers:
+      return Waiting("Held", "held by " + Join(parts_.consumers.HeldBy(uid), ", "),
+                     "whoever runs the pod's containers", since);
+    case Reconciler::Wait::kGrace: {
+      ProblemView problem = Waiting("DeletionGrace", "its deletion grace period is not over",
+                                    kNobody, since);
+      problem.next_try_unix_ms = Reconciler::GraceEnd(*pod.leaving);
+      return problem;
+    }
+  }
+  __builtin_unreachable();
+}
+
+void PodViews::AddSourceProblems(const ObjectKey& key, PodView& view) const {
+  for (const DecodeProblem& problem : parts_.catalog.ProblemsOf(key)) {
+    view.problems.push_back(Waiting("ReadManifest", problem.ToString(),
+                                    "the owner of " + (problem.file.empty() ? "the source"
+                                                                            : problem.file),
+                                    0));
+  }
+}
+
+}  // namespace volumed

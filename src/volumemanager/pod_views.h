@@ -1,0 +1,73 @@
+// PodViews: what is shown of pods and volumes: the state, and for what is not as it should be, the
+// first blocking step, since when, who must act, and when the next try is.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/scheduler.h"
+#include "kube/object_catalog.h"
+#include "operation/volume_operations.h"
+#include "volumemanager/actual_state_of_world.h"
+#include "volumemanager/consumers.h"
+#include "volumemanager/desired_state_of_world.h"
+#include "volumemanager/reconciler.h"
+#include "volumemanager/volume_manager.h"
+#include "volumemanager/volume_stats.h"
+
+namespace volumed {
+
+// Threads: the control thread. Blocks: never.
+class PodViews {
+ public:
+  // All outlive this.
+  struct Parts {
+    const Clock& clock;
+    const ObjectCatalog& catalog;
+    const DesiredStateOfWorld& desired;
+    const ActualStateOfWorld& actual;
+    const Consumers& consumers;
+    const Reconciler& reconciler;
+    const VolumeOperations& operations;
+    const VolumeStats& stats;
+    std::function<bool(const std::string& key)> is_stuck;  // may be empty
+  };
+
+  explicit PodViews(Parts parts) : parts_(std::move(parts)) {}
+
+  // Operations that run now; taken once for a list of views.
+  using Running = std::map<PodVolumeKey, RunningOperation>;
+  Running TakeRunning() const;
+
+  // A pod of the actual state. REQUIRES: it is there.
+  PodView Build(const PodUid& uid, const Running& running) const;
+  // A pod that only the sources know, and why nothing is done for it.
+  PodView BuildRefused(const Pod& pod, const std::string& phase, ProblemView problem) const;
+
+ private:
+  VolumeView BuildVolume(const PodVolumeKey& key, const ActualPod& pod, const WantedVolume* wanted,
+                         const ActualVolume* actual, const Running& running) const;
+  std::optional<ProblemView> VolumeProblem(const PodVolumeKey& key, const ActualPod& pod,
+                                           const WantedVolume* wanted,
+                                           const ActualVolume* actual) const;
+  ProblemView FromFailure(const FailureHistory& failure, const PodVolumeKey& key,
+                          const ActualPod& pod, const WantedVolume* wanted) const;
+  std::string WhoMustAct(const Error& error, const ActualPod& pod,
+                         const WantedVolume* wanted) const;
+  void AddPodProblems(const PodUid& uid, const ActualPod& pod, const WantedPod* wanted,
+                      PodView& view) const;
+  std::optional<ProblemView> WaitProblem(const PodUid& uid, const ActualPod& pod) const;
+  void AddSourceProblems(const ObjectKey& key, PodView& view) const;
+  int64_t ToWall(TimePoint when) const;
+
+  const Parts parts_;
+};
+
+// "Pending", "Ready", "Terminating", "Refused"; see PodView.
+std::string PhaseOf(const ActualPod& pod, const WantedPod* wanted);
+
+}  // namespace volumed

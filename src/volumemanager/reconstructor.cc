@@ -1,0 +1,173 @@
+#include "volumemanager/reconstructor.h"
+
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "base/strings.h"
+
+namespace volumed {
+namespace {
+
+// The records of one kind; those that cannot be decoded are put aside like those that the store
+// could not read.
+template <typename T>
+Status LoadKind(RecordStore& store, const char* kind, Result<T> (*decode)(const Record&),
+                std::vector<T>& out, std::vector<QuarantinedRecord>& quarantined) {
+  ASSIGN_OR_RETURN(LoadedRecords loaded, store.Load(kind));
+  for (const Record& row : loaded.records) {
+    Result<T> decoded = decode(row);
+    if (decoded.ok()) {
+      out.push_back(std::move(decoded).value());
+    } else {
+      quarantined.push_back(QuarantineOf(row, decoded.error()));
+    }
+  }
+  for (QuarantinedRecord& row : loaded.quarantined) quarantined.push_back(std::move(row));
+  return OkStatus();
+}
+
+// Every key of ours begins with the pod's uid.
+PodUid PodOfKey(const std::string& key) { return PodUid(key.substr(0, key.find('/'))); }
+
+class DirectoryFinder {
+ public:
+  DirectoryFinder(Kernel& kernel, const Clock& clock, const KubeletPaths& paths, Logger& log,
+                  Duration timeout)
+      : kernel_(kernel), clock_(clock), paths_(paths), log_(log), timeout_(timeout) {}
+
+  std::vector<std::string> Subdirectories(const SafePath& path) const {
+    CallOptions call;
+    call.deadline = Deadline::After(clock_, timeout_);
+    const Result<DirectoryListing> listing = kernel_.Call(ListDirectory{path}, call);
+    std::vector<std::string> names;
+    if (!listing.ok()) {
+      if (listing.error().code() != Code::kNotFound) {
+        log_.Warning("directory of a pod could not be read", {{"error", listing.error()}});
+      }
+      return names;
+    }
+    for (const DirectoryEntry& entry : listing->entries) {
+      // A hostPath has nothing here, so whatever a volume leaves is a directory.
+      if (entry.type == FileType::kDirectory) names.push_back(entry.name);
+    }
+    return names;
+  }
+
+  void AddVolumesOf(const PodUid& pod, std::vector<KubeletPaths::PodVolume>& out) const {
+    const SafePath volumes = paths_.GetPodVolumesDir(pod);
+    for (const std::string& plugin : Subdirectories(volumes)) {
+      for (const std::string& spec : Subdirectories(volumes.Below(plugin))) {
+        out.push_back({pod, UnescapeQualifiedName(plugin), SpecName(spec)});
+      }
+    }
+  }
+
+ private:
+  Kernel& kernel_;
+  const Clock& clock_;
+  const KubeletPaths& paths_;
+  Logger& log_;
+  const Duration timeout_;
+};
+
+std::vector<KubeletPaths::PodVolume> MountedVolumes(const MountListing& listing,
+                                                    const KubeletPaths& paths) {
+  std::vector<KubeletPaths::PodVolume> volumes;
+  std::set<std::tuple<PodUid, std::string, SpecName>> seen;
+  for (const MountEntry& mount : listing.mounts) {
+    const auto volume = paths.ParsePodVolume(mount.mount_point);
+    if (volume && seen.emplace(volume->pod, volume->plugin, volume->spec).second) {
+      volumes.push_back(*volume);
+    }
+  }
+  return volumes;
+}
+
+}  // namespace
+
+Result<FoundAtStart> LoadFoundAtStart(RecordStore& store, Kernel& kernel, const Clock& clock,
+                                      const KubeletPaths& paths, Logger& log,
+                                      const FindOptions& options) {
+  FoundAtStart found;
+  RETURN_IF_ERROR(
+      LoadKind(store, kPodRecordKind, &DecodePodRecord, found.pods, found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kPodVolumeRecordKind, &DecodePodVolumeRecord, found.volumes,
+                           found.quarantined));
+  RETURN_IF_ERROR(
+      LoadKind(store, kHoldRecordKind, &DecodeHoldRecord, found.holds, found.quarantined));
+  CallOptions call;
+  call.deadline = Deadline::After(clock, options.call_timeout);
+  ASSIGN_OR_RETURN(const MountListing mounts, kernel.Call(ListMounts{}, call));
+  found.mounted = MountedVolumes(mounts, paths);
+
+  const DirectoryFinder finder(kernel, clock, paths, log, options.call_timeout);
+  std::set<PodUid> pods;
+  for (const PodRecord& pod : found.pods) pods.insert(pod.uid);
+  if (options.all_directories) {
+    for (const std::string& name : finder.Subdirectories(paths.GetPodsDir())) {
+      pods.insert(PodUid(name));
+    }
+  }
+  for (const PodUid& pod : pods) finder.AddVolumesOf(pod, found.directories);
+  return found;
+}
+
+namespace {
+
+void RestorePod(const PodRecord& record, ActualStateOfWorld& actual) {
+  ActualPod& pod = actual.AddPod(record.uid, {record.ns, record.name, record.source});
+  pod.record_durable = true;
+  pod.recorded_json = record.pod_json;
+  if (!record.terminating && record.terminating_since_unix_ms == 0) return;
+  // Without a command the sources have to say it again; only the grace period goes on.
+  pod.leaving = Leaving{record.terminating ? "deleted by command" : "it was leaving",
+                        record.terminating_since_unix_ms, record.deletion_grace_seconds,
+                        record.terminating, false, false};
+}
+
+// A volume that the kernel or the disk shows and no record does.
+void AddUnrecorded(const KubeletPaths::PodVolume& volume, ActualStateOfWorld& actual) {
+  const PodVolumeKey key{volume.pod, volume.spec};
+  if (actual.FindVolume(key) != nullptr) return;
+  actual.AddReconstructed(key, volume.plugin, VolumeState::kNotSetUp, true);
+}
+
+}  // namespace
+
+ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, bool adopt_root,
+                              ActualStateOfWorld& actual, Consumers& consumers) {
+  ReconstructResult result;
+  for (const PodRecord& record : found.pods) RestorePod(record, actual);
+  for (const PodVolumeRecord& record : found.volumes) {
+    result.volumes.push_back(AfterRestart(record, boot_id));
+    // Its row may be left of a teardown that could not remove it; its pod's removal does.
+    if (record.state == VolumeState::kNotSetUp && !record.uncertain) continue;
+    actual.AddPod(record.key.pod, {record.pod_namespace, record.pod_name, ""});
+    actual.AddReconstructed(record.key, record.plugin_name, record.state,
+                            record.boot_id == boot_id);
+  }
+  for (const KubeletPaths::PodVolume& volume : found.mounted) {
+    if (actual.FindPod(volume.pod) == nullptr && !adopt_root) {
+      result.unknown_mounts.push_back(volume);
+      continue;
+    }
+    actual.AddPod(volume.pod, {});
+    AddUnrecorded(volume, actual);
+  }
+  for (const KubeletPaths::PodVolume& volume : found.directories) {
+    actual.AddPod(volume.pod, {});
+    AddUnrecorded(volume, actual);
+  }
+  std::set<PodUid> quarantined;
+  for (const QuarantinedRecord& row : found.quarantined) {
+    ActualPod& pod = actual.AddPod(PodOfKey(row.key), {});
+    pod.quarantine_reason = "record " + row.kind + " \"" + row.key + "\": " + row.reason;
+    quarantined.insert(PodOfKey(row.key));
+  }
+  result.quarantined_pods = quarantined.size();
+  for (const HoldRecord& hold : found.holds) consumers.Restore(hold);
+  return result;
+}
+
+}  // namespace volumed

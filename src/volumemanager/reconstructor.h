@@ -1,0 +1,61 @@
+// Reconstructor: what the last agent left on this node, from three witnesses: the records, the mount
+// table, and the directories of pods that have a record. Each may know a volume that the others
+// have lost; what any of them knows enters the actual state as uncertain. Nothing is changed here:
+// what is wanted is verified by a remount later, what is not is torn down once that is allowed.
+// Source: kubernetes pkg/kubelet/volumemanager/reconciler/reconstruct.go@v1.36.2, which has the
+// directories alone.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "operation/volume_record.h"
+#include "os/kernel.h"
+#include "records/record_store.h"
+#include "volumehost/kubelet_paths.h"
+#include "volumemanager/actual_state_of_world.h"
+#include "volumemanager/consumers.h"
+
+namespace volumed {
+
+struct FoundAtStart {
+  std::vector<PodRecord> pods;
+  std::vector<PodVolumeRecord> volumes;  // as they were written
+  std::vector<HoldRecord> holds;
+  std::vector<QuarantinedRecord> quarantined;      // of all three kinds
+  std::vector<KubeletPaths::PodVolume> mounted;      // by the mount table, each once
+  std::vector<KubeletPaths::PodVolume> directories;  // below pods/, see LoadFoundAtStart
+};
+
+struct FindOptions {
+  // Look at the directories of all pods, not only of those with a record.
+  bool all_directories = false;
+  Duration call_timeout = std::chrono::seconds(10);
+};
+
+// Threads: any. Blocks: on the store and the kernel. Only directories of the agent's own are read,
+// never one inside a volume.
+// Errors: those of the store and of ListMounts, not applied; a directory that cannot be read is left
+// out, and logged.
+Result<FoundAtStart> LoadFoundAtStart(RecordStore& store, Kernel& kernel, const Clock& clock,
+                                      const KubeletPaths& paths, Logger& log,
+                                      const FindOptions& options);
+
+struct ReconstructResult {
+  // For the operation layer: the volumes as a new agent must take them.
+  std::vector<PodVolumeRecord> volumes;
+  size_t quarantined_pods = 0;
+  // Mounts below the root of pods that no record knows: not ours, left alone.
+  std::vector<KubeletPaths::PodVolume> unknown_mounts;
+};
+
+// Puts what was found into `actual` and `consumers`. With `adopt_root`, pods without a record are
+// taken as ours. Threads: the control thread. Blocks: never.
+ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, bool adopt_root,
+                              ActualStateOfWorld& actual, Consumers& consumers);
+
+}  // namespace volumed

@@ -1,0 +1,312 @@
+#include "integration/differential/request_generator.h"
+
+#include <array>
+#include <cstddef>
+#include <utility>
+
+namespace volumed {
+namespace {
+
+// Names that the world begins with (see BuildWorld in the test), and some that it does not.
+constexpr const char* kPaths[] = {
+    "a",     "a/b",   "a/b/c", "a/f",      "a/b/g",    "d",      "d/e",   "e",        "f",
+    "hard",  "fifo",  "sock",  "la",       "la/f",     "lf",     "lx",    "lup",      "lself",
+    "lb",    "a/lb",  "n",     "n/m",      "n/m/k",    "p",      "p/..data", "p/x",   "p/d",
+    "p/d/x", "f/no",  "a/b",   "d",        "e",        "m",      "m",     "m/a",      "m/b"};
+
+constexpr const char* kBroken[] = {"a//b", "..", "a/../b", "/a", "a/", ".", "a/./b"};
+
+constexpr const char* kTmpfsWords[] = {"ro",     "nosuid", "nodev",       "noexec",  "noatime",
+                                       "noswap", "_netdev", "size=1m",    "size=0",  "size=x",
+                                       "bogus",  "bind",   "nr_inodes=3", "gid=1000", "uid=2000",
+                                       "strictatime", "nodiratime", "size=4k"};
+constexpr const char* kRemountWords[] = {"ro",       "ro",       "rw",          "rw",
+                                         "nosuid",   "suid",     "nodev",       "noatime",
+                                         "relatime", "strictatime", "nodiratime", "size=2m",
+                                         "size=4k",  "bogus=1",  "remount",     "noswap"};
+constexpr const char* kPayloadPaths[] = {"x", "y", "d/x", "d/y", "d/e/z", "a", "m", "y/x"};
+constexpr const char* kBadPayloadPaths[] = {"x/no/", "../x", "..x", "x/../y", "/x", ""};
+
+template <typename T, size_t N>
+T Pick(RequestGenerator& random, T (&list)[N]) {
+  return list[random.Below(static_cast<uint32_t>(N))];
+}
+
+}  // namespace
+
+std::string RequestGenerator::Relative() {
+  if (OneIn(60)) return Pick(*this, kBroken);
+  if (OneIn(200)) return std::string(300, 'x');
+  std::string path = Pick(*this, kPaths);
+  if (OneIn(12)) path += "/" + std::string(Pick(*this, kPaths));
+  return path;
+}
+
+SafePath RequestGenerator::Path() {
+  SafePath path;
+  path.root = world_;
+  path.resolve = OneIn(3) ? Resolve::kBeneath : Resolve::kNoSymlinks;
+  if (OneIn(25)) return path;
+  path.relative = Relative();
+  if (OneIn(8)) {
+    path.root += "/" + std::string(Pick(*this, kPaths));
+    if (OneIn(3)) path.relative.clear();
+  } else if (OneIn(12)) {
+    path.relative = path.root.substr(path.root.rfind('/') + 1) + "/" + path.relative;
+    path.root = path.root.substr(0, path.root.rfind('/'));
+  }
+  return path;
+}
+
+SafePath RequestGenerator::MountPoint() {
+  constexpr const char* kPoints[] = {"", "m", "m", "m", "a", "a/b", "d", "d/e", "f", "a/f"};
+  return {world_, Pick(*this, kPoints), OneIn(3) ? Resolve::kBeneath : Resolve::kNoSymlinks};
+}
+
+uint32_t RequestGenerator::Mode() {
+  constexpr uint32_t kModes[] = {0755, 0750, 0700, 0644, 02775, 0600, 04755, 01755, 06711, 0};
+  return Pick(*this, kModes);
+}
+
+uint32_t RequestGenerator::Gid() {
+  constexpr uint32_t kGids[] = {0, 1000, 1000, 2000};
+  return Pick(*this, kGids);
+}
+
+std::vector<std::string> RequestGenerator::TmpfsOptions() {
+  std::vector<std::string> options = {"size=256k", "nr_inodes=40", "mode=0755"};
+  while (OneIn(3)) options.push_back(Pick(*this, kTmpfsWords));
+  return options;
+}
+
+PayloadFile RequestGenerator::File() {
+  PayloadFile file;
+  file.path = OneIn(50) ? Pick(*this, kBadPayloadPaths) : Pick(*this, kPayloadPaths);
+  constexpr size_t kSizes[] = {0, 1, 1, 5000};
+  file.content = Secret<std::string>(
+      std::string(Pick(*this, kSizes), static_cast<char>('a' + Below(2))));
+  if (OneIn(200)) file.content = Secret<std::string>(std::string(300 * 1024, 'z'));
+  constexpr uint32_t kModes[] = {0644, 0644, 0600, 0400, 04755};
+  file.mode = Pick(*this, kModes);
+  if (OneIn(4)) file.uid = 1000;
+  return file;
+}
+
+// ---- one maker per request; kWeight is its share --------------------------------------------------
+
+template <>
+struct RequestGenerator::Maker<ListMounts> {
+  static constexpr uint32_t kWeight = 1;
+  static ListMounts Make(RequestGenerator&) { return {}; }
+};
+template <>
+struct RequestGenerator::Maker<ProbeFeatures> {
+  static constexpr uint32_t kWeight = 1;
+  static ProbeFeatures Make(RequestGenerator&) { return {}; }
+};
+template <>
+struct RequestGenerator::Maker<Mount> {
+  static constexpr uint32_t kWeight = 5;
+  static Mount Make(RequestGenerator& g) {
+    constexpr const char* kTypes[] = {"tmpfs", "tmpfs", "tmpfs", "tmpfs", "tmpfs",
+                                      "tmpfs", "tmpfs", "tmpfs", "nosuchfs", ""};
+    return {Pick(g, kTypes), g.OneIn(2) ? "tmpfs" : "vol",
+            g.OneIn(2) ? g.MountPoint() : g.Path(), g.TmpfsOptions()};
+  }
+};
+template <>
+struct RequestGenerator::Maker<BindMount> {
+  static constexpr uint32_t kWeight = 8;
+  static BindMount Make(RequestGenerator& g) {
+    BindMount bind;
+    bind.source = g.Path();
+    bind.target = g.OneIn(2) ? g.MountPoint() : g.Path();
+    bind.read_only = g.OneIn(3);
+    bind.recursive = g.OneIn(4);
+    bind.recursive_read_only = bind.recursive && g.OneIn(3);
+    return bind;
+  }
+};
+template <>
+struct RequestGenerator::Maker<Remount> {
+  static constexpr uint32_t kWeight = 4;
+  static Remount Make(RequestGenerator& g) {
+    Remount remount;
+    remount.target = g.OneIn(2) ? g.MountPoint() : g.Path();
+    do remount.options.push_back(Pick(g, kRemountWords));
+    while (g.OneIn(3));
+    return remount;
+  }
+};
+template <>
+struct RequestGenerator::Maker<Unmount> {
+  static constexpr uint32_t kWeight = 6;
+  static Unmount Make(RequestGenerator& g) {
+    return {g.OneIn(2) ? g.MountPoint() : g.Path(), g.OneIn(60)};
+  }
+};
+template <>
+struct RequestGenerator::Maker<MakeShared> {
+  static constexpr uint32_t kWeight = 3;
+  static MakeShared Make(RequestGenerator& g) {
+    return {g.OneIn(2) ? g.MountPoint() : g.Path()};
+  }
+};
+template <>
+struct RequestGenerator::Maker<Stat> {
+  static constexpr uint32_t kWeight = 3;
+  static Stat Make(RequestGenerator& g) { return {g.Path(), g.OneIn(3), g.OneIn(3)}; }
+};
+template <>
+struct RequestGenerator::Maker<StatFs> {
+  static constexpr uint32_t kWeight = 2;
+  static StatFs Make(RequestGenerator& g) { return {g.Path()}; }
+};
+template <>
+struct RequestGenerator::Maker<Usage> {
+  static constexpr uint32_t kWeight = 2;
+  static Usage Make(RequestGenerator& g) { return {g.Path()}; }
+};
+template <>
+struct RequestGenerator::Maker<ChangeOwnership> {
+  static constexpr uint32_t kWeight = 4;
+  static ChangeOwnership Make(RequestGenerator& g) {
+    return {g.Path(), g.Gid(), g.OneIn(3), g.OneIn(3)};
+  }
+};
+template <>
+struct RequestGenerator::Maker<MakeDirectory> {
+  static constexpr uint32_t kWeight = 6;
+  static MakeDirectory Make(RequestGenerator& g) {
+    MakeDirectory make;
+    make.path = g.Path();
+    make.mode = g.Mode();
+    if (g.OneIn(2)) make.parent_mode = g.Mode();
+    make.exact_mode = g.OneIn(2);
+    return make;
+  }
+};
+template <>
+struct RequestGenerator::Maker<MakeFile> {
+  static constexpr uint32_t kWeight = 3;
+  static MakeFile Make(RequestGenerator& g) { return {g.Path(), g.Mode()}; }
+};
+template <>
+struct RequestGenerator::Maker<RemoveDirectory> {
+  static constexpr uint32_t kWeight = 3;
+  static RemoveDirectory Make(RequestGenerator& g) { return {g.Path()}; }
+};
+template <>
+struct RequestGenerator::Maker<RemoveFile> {
+  static constexpr uint32_t kWeight = 3;
+  static RemoveFile Make(RequestGenerator& g) { return {g.Path()}; }
+};
+template <>
+struct RequestGenerator::Maker<RemoveTree> {
+  static constexpr uint32_t kWeight = 4;
+  static RemoveTree Make(RequestGenerator& g) { return {g.Path()}; }
+};
+template <>
+struct RequestGenerator::Maker<ListDirectory> {
+  static constexpr uint32_t kWeight = 2;
+  static ListDirectory Make(RequestGenerator& g) { return {g.Path()}; }
+};
+template <>
+struct RequestGenerator::Maker<ReadFile> {
+  static constexpr uint32_t kWeight = 3;
+  static ReadFile Make(RequestGenerator& g) {
+    constexpr const char* kFiles[] = {"f", "a/f", "hard", "p/x", "p/d/x", "lf", "a/b/g"};
+    if (g.OneIn(2)) return {g.Path()};
+    return {{g.world_, Pick(g, kFiles), Resolve::kBeneath}};
+  }
+};
+template <>
+struct RequestGenerator::Maker<WriteAtomicPayload> {
+  static constexpr uint32_t kWeight = 8;
+  static WriteAtomicPayload Make(RequestGenerator& g) {
+    WriteAtomicPayload write;
+    write.target = g.OneIn(3) ? g.Path() : SafePath{g.world_, g.OneIn(2) ? "p" : "m"};
+    while (!g.OneIn(3)) write.files.push_back(g.File());
+    if (g.OneIn(3)) write.gid = g.Gid();
+    return write;
+  }
+};
+
+AnyRequest RequestGenerator::Next() {
+  return [this]<size_t... kIndex>(std::index_sequence<kIndex...>) {
+    using Make = AnyRequest (*)(RequestGenerator&);
+    static constexpr std::array<uint32_t, sizeof...(kIndex)> kWeights = {
+        Maker<std::variant_alternative_t<kIndex, AnyRequest>>::kWeight...};
+    static constexpr std::array<Make, sizeof...(kIndex)> kMakers = {
+        [](RequestGenerator& g) -> AnyRequest {
+          return Maker<std::variant_alternative_t<kIndex, AnyRequest>>::Make(g);
+        }...};
+    uint32_t total = 0;
+    for (const uint32_t weight : kWeights) total += weight;
+    uint32_t at = Below(total);
+    size_t index = 0;
+    while (at >= kWeights[index]) at -= kWeights[index++];
+    return kMakers[index](*this);
+  }(std::make_index_sequence<std::variant_size_v<AnyRequest>>());
+}
+
+// ---- text -----------------------------------------------------------------------------------------
+
+namespace {
+
+std::string PathText(const SafePath& path) {
+  return "{" + path.root + " | " + path.relative +
+         (path.resolve == Resolve::kBeneath ? " | beneath}" : "}");
+}
+
+std::string Octal(uint32_t mode) {
+  std::string text;
+  for (; mode != 0; mode /= 8) text.insert(text.begin(), static_cast<char>('0' + mode % 8));
+  return "0" + text;
+}
+
+std::string FileText(const PayloadFile& file) {
+  return " " + file.path + ":" + std::to_string(file.content.Reveal().size()) + ":" +
+         Octal(file.mode) + (file.uid ? ":" + std::to_string(*file.uid) : "");
+}
+
+}  // namespace
+
+std::string RequestText(const AnyRequest& request) {
+  return std::visit(
+      [&request](const auto& r) {
+        std::string text(RequestName(request));
+        if constexpr (requires { r.source.root; }) text += " " + PathText(r.source);
+        if constexpr (requires { r.fs_type; }) text += " " + r.fs_type;
+        if constexpr (requires { r.path; }) text += " " + PathText(r.path);
+        if constexpr (requires { r.target; }) text += " " + PathText(r.target);
+        if constexpr (requires { r.options; }) {
+          for (const std::string& option : r.options) text += " " + option;
+        }
+        if constexpr (requires { r.recursive; }) {
+          text += std::string(r.read_only ? " ro" : "") + (r.recursive ? " recursive" : "") +
+                  (r.recursive_read_only ? " recursive-ro" : "");
+        }
+        if constexpr (requires { r.force; }) text += r.force ? " force" : "";
+        if constexpr (requires { r.follow; }) {
+          text += std::string(r.follow ? " follow" : "") + (r.only_mount_point ? " point" : "");
+        }
+        if constexpr (requires { r.mode; }) text += " " + Octal(r.mode);
+        if constexpr (requires { r.exact_mode; }) {
+          text += std::string(r.exact_mode ? " exact" : "") +
+                  (r.parent_mode ? " parents " + Octal(*r.parent_mode) : "");
+        }
+        if constexpr (requires { r.on_root_mismatch; }) {
+          text += " gid " + std::to_string(r.gid) + (r.read_only ? " ro" : "") +
+                  (r.on_root_mismatch ? " on-mismatch" : "");
+        }
+        if constexpr (requires { r.files; }) {
+          for (const PayloadFile& file : r.files) text += FileText(file);
+          if (r.gid) text += " gid " + std::to_string(*r.gid);
+        }
+        return text;
+      },
+      request);
+}
+
+}  // namespace volumed

@@ -1,0 +1,43 @@
+// Random requests, of every kind that os/kernel.h has, about a small world in which they meet.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+
+#include "os/kernel.h"
+
+namespace volumed {
+
+class RequestGenerator {
+ public:
+  // Paths lie at or below `world`, which is also a path's root most of the time.
+  RequestGenerator(uint64_t seed, std::string world) : random_(seed), world_(std::move(world)) {}
+
+  // An alternative of AnyRequest without a maker here does not compile.
+  AnyRequest Next();
+  // True once in `n`.
+  bool OneIn(uint32_t n) { return Below(n) == 0; }
+  uint32_t Below(uint32_t n) { return static_cast<uint32_t>(random_() % n); }
+
+ private:
+  template <typename Request>
+  struct Maker;
+
+  SafePath Path();
+  // One of the few places where mounts gather.
+  SafePath MountPoint();
+  std::string Relative();
+  uint32_t Mode();
+  uint32_t Gid();
+  std::vector<std::string> TmpfsOptions();
+  PayloadFile File();
+
+  std::mt19937_64 random_;
+  const std::string world_;
+};
+
+// A request in one line, without contents.
+std::string RequestText(const AnyRequest& request);
+
+}  // namespace volumed

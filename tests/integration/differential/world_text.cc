@@ -1,0 +1,226 @@
+#include "integration/differential/world_text.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <tuple>
+
+namespace volumed {
+namespace {
+
+constexpr size_t kMaxText = 200000;
+
+std::string JoinWords(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
+  return text;
+}
+
+// Of the superblock's options only what FakeKernel keeps.
+std::string SuperText(const MountEntry& entry) {
+  std::string text;
+  for (const std::string& option : entry.super_options) {
+    const bool kept =
+        option == "ro" || option == "rw" || option == "noswap" || option.compare(0, 5, "size=") == 0;
+    if (kept) text += (text.empty() ? "" : ",") + option;
+  }
+  return text;
+}
+
+std::string Text(Done) { return "done"; }
+std::string Text(Changed answer) { return answer.changed ? "changed" : "unchanged"; }
+std::string Text(const FileInfo& info) {
+  std::ostringstream text;
+  text << FileTypeName(info.type) << " " << std::oct << info.mode << std::dec << " " << info.uid
+       << ":" << info.gid << " " << info.size_bytes << " bytes, mount point "
+       << info.is_mount_point << ", has ids " << (info.device != 0) << (info.inode != 0);
+  return text.str();
+}
+std::string Text(const FsInfo& info) {
+  std::ostringstream text;
+  text << std::hex << info.fs_magic << std::dec << " " << info.capacity_bytes << " "
+       << info.available_bytes << " " << info.used_bytes << " " << info.inodes << " "
+       << info.inodes_free << " " << info.inodes_used;
+  return text.str();
+}
+std::string Text(const UsageInfo& info) {
+  return std::to_string(info.used_bytes) + " bytes " + std::to_string(info.inodes_used) +
+         " inodes";
+}
+std::string Text(const OwnershipInfo& info) {
+  return std::to_string(info.visited) + " visited " + std::to_string(info.changed) + " changed" +
+         (info.skipped ? " skipped" : "");
+}
+std::string Text(const DirectoryListing& listing) {
+  std::string text;
+  for (const DirectoryEntry& entry : listing.entries) {
+    text += entry.name + " (" + std::string(FileTypeName(entry.type)) + "), ";
+  }
+  return text;
+}
+std::string Text(const FileContent& content) { return "content " + content.bytes; }
+std::string Text(const KernelFeatures& f) {
+  std::ostringstream text;
+  text << f.open_tree_detached_clone << f.mount_setattr << f.statmount << f.mount_events
+       << f.fchmodat2 << f.tmpfs_noswap;
+  return text.str();
+}
+
+}  // namespace
+
+std::string ResultText(const Result<AnyAnswer>& result, const std::string& below) {
+  if (!result.ok()) {
+    const Error& error = result.error();
+    return std::string(CodeName(error.code())) + " (" + std::string(OutcomeName(error.outcome())) +
+           ", " + ErrnoName(error.sys_errno()) + ")";
+  }
+  return Normalised(std::visit(
+      [&below](const auto& answer) {
+        if constexpr (requires { answer.mounts; }) {
+          return MountsText(answer.mounts, below);
+        } else {
+          return Text(answer);
+        }
+      },
+      *result));
+}
+
+std::string MountsText(const std::vector<MountEntry>& mounts, const std::string& below) {
+  const auto is_inside = [&below](const MountEntry& entry) {
+    return entry.mount_point == below ||
+           entry.mount_point.compare(0, below.size() + 1, below + "/") == 0;
+  };
+  std::map<uint64_t, const MountEntry*> by_id;
+  for (const MountEntry& entry : mounts) {
+    if (is_inside(entry)) by_id[entry.mount_id] = &entry;
+  }
+  const auto depth = [&by_id](const MountEntry* entry) {
+    int count = 0;
+    for (auto up = by_id.find(entry->parent_id); up != by_id.end() && count < 1000;
+         up = by_id.find(up->second->parent_id)) {
+      ++count;
+    }
+    return count;
+  };
+  struct Line {
+    std::string point;
+    int depth;
+    std::string text;
+    const MountEntry* entry;
+  };
+  std::vector<Line> lines;
+  for (const MountEntry& entry : mounts) {
+    if (!is_inside(entry)) continue;
+    lines.push_back({Normalised(entry.mount_point), depth(&entry),
+                     Normalised(entry.fs_type + " " + entry.source + " " + entry.root + " " +
+                                JoinWords(entry.options) + " " + SuperText(entry)),
+                     &entry});
+  }
+  std::sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) {
+    return std::tie(a.point, a.depth, a.text) < std::tie(b.point, b.depth, b.text);
+  });
+  std::map<std::string, size_t> groups;
+  std::string text;
+  for (const Line& line : lines) {
+    text += line.point + " @" + std::to_string(line.depth) + " " + line.text;
+    for (const std::string& field : line.entry->propagation) {
+      const size_t group = groups.emplace(field, groups.size() + 1).first->second;
+      text += " " + field.substr(0, field.find(':')) + ":" + std::to_string(group);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+namespace {
+
+FileType TypeOf(mode_t mode) {
+  if (S_ISREG(mode)) return FileType::kRegular;
+  if (S_ISDIR(mode)) return FileType::kDirectory;
+  if (S_ISLNK(mode)) return FileType::kSymlink;
+  if (S_ISSOCK(mode)) return FileType::kSocket;
+  if (S_ISFIFO(mode)) return FileType::kFifo;
+  return S_ISCHR(mode) ? FileType::kCharDevice : FileType::kBlockDevice;
+}
+
+void RealTreeBelow(const std::string& path, std::string* text) {
+  if (text->size() > kMaxText) return;
+  struct statx stat = {};
+  if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &stat) != 0) {
+    *text += path + " cannot be looked at\n";
+    return;
+  }
+  char mode[16];
+  std::snprintf(mode, sizeof(mode), "%04o", stat.stx_mode & 07777u);
+  const FileType type = TypeOf(stat.stx_mode);
+  *text += path + " " + std::string(FileTypeName(type)) + " " + mode + " " +
+           std::to_string(stat.stx_uid) + ":" + std::to_string(stat.stx_gid);
+  if (type == FileType::kSymlink) {
+    char target[PATH_MAX];
+    const ssize_t size = ::readlink(path.c_str(), target, sizeof(target));
+    *text += " -> " + std::string(target, size > 0 ? static_cast<size_t>(size) : 0);
+  }
+  if (type == FileType::kRegular) {
+    std::ifstream file(path, std::ios::binary);
+    const std::string content((std::istreambuf_iterator<char>(file)),
+                              std::istreambuf_iterator<char>());
+    *text += " " + std::to_string(content.size()) + " bytes #" +
+             std::to_string(std::hash<std::string>()(content) % 1000000007u);
+  }
+  if ((stat.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0) *text += " mounted";
+  *text += "\n";
+  if (type != FileType::kDirectory) return;
+  std::vector<std::string> names;
+  if (DIR* directory = ::opendir(path.c_str())) {
+    while (const dirent* entry = ::readdir(directory)) names.emplace_back(entry->d_name);
+    ::closedir(directory);
+  }
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    if (name != "." && name != "..") RealTreeBelow(path + "/" + name, text);
+  }
+}
+
+}  // namespace
+
+std::string RealTreeText(const std::string& root) {
+  std::string text;
+  RealTreeBelow(root, &text);
+  return text;
+}
+
+std::string Normalised(const std::string& text) {
+  constexpr char kShape[] = "..dddd_dd_dd_dd_dd_dd.";
+  constexpr size_t kLength = sizeof(kShape) - 1;
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::string result;
+  for (size_t i = 0; i < text.size();) {
+    size_t matched = 0;
+    while (matched < kLength && i + matched < text.size() &&
+           (kShape[matched] == 'd' ? is_digit(text[i + matched])
+                                   : text[i + matched] == kShape[matched])) {
+      ++matched;
+    }
+    if (matched < kLength) {
+      result += text[i++];
+      continue;
+    }
+    result += "..<version>";
+    for (i += kLength; i < text.size() && is_digit(text[i]); ++i) {
+    }
+  }
+  // Trees of mounts can grow without bound; both sides are cut at the same place.
+  if (result.size() > kMaxText / 2) result.resize(kMaxText / 2);
+  return result;
+}
+
+}  // namespace volumed

@@ -1,0 +1,126 @@
+// hangfs: a small filesystem in memory that stops answering on demand.
+//
+//   hangfs CONTROL MOUNTPOINT     (stays in the foreground; ends when unmounted)
+//
+// It shows one directory with one file, "file", which can be read. CONTROL is a file outside of the
+// mount; it is read at every operation:
+//   empty or missing  operations are answered
+//   "hang"            operations wait until the control file changes; a killed caller is let go
+//   "dead"            the same, but a killed caller stays: it sleeps uninterruptibly
+#define FUSE_USE_VERSION 31
+#include <fcntl.h>
+#include <fuse3/fuse.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <thread>
+
+namespace {
+
+constexpr std::string_view kContent = "content\n";
+constexpr char kFile[] = "/file";
+constexpr std::chrono::milliseconds kLookAgain(5);
+
+// The path of the control file; libfuse's callbacks get it as their private data.
+std::string ReadControl() {
+  const char* path = static_cast<const char*>(fuse_get_context()->private_data);
+  char text[16] = "";
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return "";
+  const ssize_t size = ::read(fd, text, sizeof(text) - 1);
+  ::close(fd);
+  std::string word(text, static_cast<size_t>(std::max<ssize_t>(size, 0)));
+  while (!word.empty() && word.back() == '\n') word.pop_back();
+  return word;
+}
+
+// 0 once the operation may be answered.
+int WaitUntilHealthy() {
+  while (true) {
+    const std::string control = ReadControl();
+    if (control.empty()) return 0;
+    if (control == "hang" && fuse_interrupted() != 0) return -EINTR;
+    std::this_thread::sleep_for(kLookAgain);
+  }
+}
+
+int GetAttributes(const char* path, struct stat* stat, fuse_file_info*) {
+  if (const int failure = WaitUntilHealthy()) return failure;
+  std::memset(stat, 0, sizeof(*stat));
+  if (std::strcmp(path, "/") == 0) {
+    stat->st_mode = S_IFDIR | 0755;
+    stat->st_nlink = 2;
+    return 0;
+  }
+  if (std::strcmp(path, kFile) != 0) return -ENOENT;
+  stat->st_mode = S_IFREG | 0644;
+  stat->st_nlink = 1;
+  stat->st_size = static_cast<off_t>(kContent.size());
+  return 0;
+}
+
+int ReadDirectory(const char* path, void* out, fuse_fill_dir_t fill, off_t, fuse_file_info*,
+                  fuse_readdir_flags) {
+  if (const int failure = WaitUntilHealthy()) return failure;
+  if (std::strcmp(path, "/") != 0) return -ENOTDIR;
+  for (const char* name : {".", "..", "file"}) {
+    fill(out, name, nullptr, 0, static_cast<fuse_fill_dir_flags>(0));
+  }
+  return 0;
+}
+
+int Open(const char* path, fuse_file_info*) {
+  if (const int failure = WaitUntilHealthy()) return failure;
+  return std::strcmp(path, kFile) == 0 ? 0 : -ENOENT;
+}
+
+int Read(const char*, char* out, size_t size, off_t offset, fuse_file_info*) {
+  if (const int failure = WaitUntilHealthy()) return failure;
+  const auto start = std::min(static_cast<size_t>(offset), kContent.size());
+  const size_t length = std::min(size, kContent.size() - start);
+  std::memcpy(out, kContent.data() + start, length);
+  return static_cast<int>(length);
+}
+
+int StatFilesystem(const char*, struct statvfs* stat) {
+  if (const int failure = WaitUntilHealthy()) return failure;
+  std::memset(stat, 0, sizeof(*stat));
+  stat->f_bsize = stat->f_frsize = 4096;
+  stat->f_blocks = 1000;
+  stat->f_bfree = stat->f_bavail = 400;
+  stat->f_files = 10;
+  stat->f_ffree = 8;
+  return 0;
+}
+
+// No caching: every question of the kernel shall reach us, and may hang.
+void* Start(fuse_conn_info*, fuse_config* config) {
+  config->attr_timeout = 0;
+  config->entry_timeout = 0;
+  config->negative_timeout = 0;
+  return fuse_get_context()->private_data;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 64;
+  fuse_operations operations = {};
+  operations.init = Start;
+  operations.getattr = GetAttributes;
+  operations.readdir = ReadDirectory;
+  operations.open = Open;
+  operations.read = Read;
+  operations.statfs = StatFilesystem;
+  char foreground[] = "-f";
+  char option[] = "-o";
+  char options[] = "allow_other,fsname=hangfs,subtype=hangfs";
+  char* arguments[] = {argv[0], foreground, option, options, argv[2], nullptr};
+  return fuse_main(5, arguments, &operations, argv[1]);
+}

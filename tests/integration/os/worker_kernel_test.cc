@@ -1,0 +1,378 @@
+// Workers that are killed, that hang and that lose their agent: on a filesystem that stops answering.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "integration/hangfs/hangfs_mount.h"
+#include "integration/mount_namespace_fixture.h"
+#include "os/key_lock.h"
+#include "os/worker_kernel.h"
+
+namespace volumed {
+namespace {
+
+using ::testing::HasSubstr;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class WorkerKernelTest : public MountNamespaceTest {
+ protected:
+  void SetUp() override {
+    MountNamespaceTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    for (const char* name : {"keys", "hung", "data"}) {
+      ASSERT_EQ(::mkdir(Path(name).c_str(), 0755), 0);
+    }
+    options_.worker_path = VOLUMED_WORKER;
+    options_.key_directory = Path("keys");
+    Start();
+  }
+
+  void TearDown() override {
+    kernel_.reset();
+    hangfs_.reset();
+    MountNamespaceTest::TearDown();
+  }
+
+  void Start() {
+    auto created = WorkerKernel::Create(options_, clock_);
+    ASSERT_TRUE(created.ok()) << created.error().ToString();
+    kernel_ = std::move(created).value();
+  }
+
+  void StartHangfs() {
+    hangfs_ = std::make_unique<HangfsMount>(VOLUMED_HANGFS, Path("hung"), Path("control"));
+    ASSERT_TRUE(hangfs_->mounted()) << "hangfs did not start";
+  }
+
+  std::string Path(const std::string& relative) const { return scratch() + "/" + relative; }
+  SafePath At(const std::string& relative) const { return {scratch(), relative}; }
+  CallOptions In(const std::string& domain, milliseconds timeout, const std::string& key = "") {
+    CallOptions options;
+    options.domain = domain;
+    options.key = key;
+    options.deadline = Deadline::After(clock_, timeout);
+    return options;
+  }
+  // A call that hangs while hangfs does.
+  Result<FsInfo> AskHangfs(milliseconds timeout, const std::string& key = "") {
+    return kernel_->Call(StatFs{At("hung")}, In("hung", timeout, key));
+  }
+
+  // Waits for something that another process does. False after ten seconds.
+  static bool Eventually(const std::function<bool()>& condition) {
+    for (int i = 0; i < 2000; ++i) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+    return false;
+  }
+
+  // The children of this process that are workers.
+  static std::vector<pid_t> WorkerPids() {
+    std::vector<pid_t> pids;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      std::ifstream in(task.path() / "children");
+      for (pid_t pid = 0; in >> pid;) {
+        std::string name;
+        std::ifstream("/proc/" + std::to_string(pid) + "/comm") >> name;
+        if (name == "volumed-worker") pids.push_back(pid);
+      }
+    }
+    return pids;
+  }
+
+  RealClock clock_;
+  WorkerKernelOptions options_;
+  std::unique_ptr<WorkerKernel> kernel_;
+  std::unique_ptr<HangfsMount> hangfs_;
+};
+
+TEST_F(WorkerKernelTest, AMissingWorkerProgramIsAnErrorAtStart) {
+  WorkerKernelOptions options = options_;
+  options.worker_path = Path("nothing");
+  auto created = WorkerKernel::Create(options, clock_);
+  ASSERT_FALSE(created.ok());
+  EXPECT_EQ(created.error().sys_errno(), ENOENT);
+  options = options_;
+  options.masked_features = {"no-such-feature"};
+  EXPECT_EQ(WorkerKernel::Create(options, clock_).error().code(), Code::kInvalidArgument);
+}
+
+TEST_F(WorkerKernelTest, TheFastLaneUsesOneWorker) {
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(kernel_->Call(Stat{At("data")}, In("", seconds(10))).ok());
+  }
+  EXPECT_EQ(kernel_->stats().spawned, 2u);
+  EXPECT_EQ(kernel_->stats().requests, 100u);
+  EXPECT_EQ(kernel_->stats().busy, 0);
+  EXPECT_EQ(WorkerPids().size(), 2u);
+}
+
+TEST_F(WorkerKernelTest, WorkersEndWithTheirAgent) {
+  ASSERT_EQ(WorkerPids().size(), 2u);
+  kernel_.reset();
+  EXPECT_TRUE(WorkerPids().empty());
+}
+
+TEST_F(WorkerKernelTest, ALargeSecretPayloadAndALargeListingCross) {
+  std::vector<PayloadFile> files;
+  for (int i = 0; i < 3000; ++i) {
+    files.push_back({"a-file-with-quite-a-long-name-" + std::to_string(i),
+                     Secret<std::string>(std::string(100, 'x'))});
+  }
+  auto written =
+      kernel_->Call(WriteAtomicPayload{At("data"), files, {}}, In("", seconds(30)));
+  ASSERT_TRUE(written.ok()) << written.error().ToString();
+  auto listing = kernel_->Call(ListDirectory{At("data")}, In("", seconds(30)));
+  ASSERT_TRUE(listing.ok());
+  EXPECT_EQ(listing->entries.size(), 3002u);
+}
+
+TEST_F(WorkerKernelTest, AHungCallEndsAtItsDeadlineAndItsWorkerIsKilled) {
+  StartHangfs();
+  ASSERT_TRUE(AskHangfs(seconds(10)).ok());
+  hangfs_->Hang();
+  const auto before = clock_.Now();
+  auto answer = AskHangfs(milliseconds(200));
+  const auto took = clock_.Now() - before;
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().code(), Code::kDeadlineExceeded);
+  EXPECT_TRUE(answer.error().maybe_applied());
+  EXPECT_THAT(answer.error().message(), HasSubstr("StatFs " + Path("hung")));
+  EXPECT_GE(took, milliseconds(200));
+  EXPECT_LT(took, seconds(2));
+  EXPECT_EQ(kernel_->stats().killed, 1u);
+  EXPECT_EQ(kernel_->stats().deadline_exceeded, 1u);
+  hangfs_->Heal();
+  EXPECT_TRUE(AskHangfs(seconds(10)).ok());
+  EXPECT_EQ(kernel_->stats().stuck_total, 0u);
+}
+
+TEST_F(WorkerKernelTest, AWorkerThatCannotDieIsStuckUntilItDoes) {
+  StartHangfs();
+  hangfs_->Die();
+  auto answer = AskHangfs(milliseconds(100), "volume-1");
+  ASSERT_FALSE(answer.ok());
+  EXPECT_EQ(answer.error().code(), Code::kDeadlineExceeded);
+  ASSERT_TRUE(Eventually([&] { return kernel_->stats().stuck_now == 1; }));
+  ASSERT_EQ(kernel_->stuck_operations().size(), 1u);
+  const StuckOperation stuck = kernel_->stuck_operations()[0];
+  EXPECT_EQ(stuck.key, "volume-1");
+  EXPECT_EQ(stuck.domain, "hung");
+  EXPECT_EQ(stuck.request, "StatFs");
+  EXPECT_EQ(stuck.path, Path("hung"));
+
+  // It keeps its key: nobody else may work on that volume.
+  EXPECT_TRUE(*IsKeyLocked(options_.key_directory, "volume-1"));
+  auto second = kernel_->Call(Stat{At("data")}, In("other", seconds(10), "volume-1"));
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code(), Code::kAborted);
+  EXPECT_FALSE(second.error().maybe_applied());
+  EXPECT_THAT(second.error().message(), HasSubstr("an earlier worker still holds"));
+
+  hangfs_->Heal();
+  EXPECT_TRUE(Eventually([&] { return kernel_->stats().stuck_now == 0; }));
+  EXPECT_TRUE(kernel_->stuck_operations().empty());
+  EXPECT_EQ(kernel_->stats().stuck_total, 1u);
+  EXPECT_FALSE(*IsKeyLocked(options_.key_directory, "volume-1"));
+  EXPECT_TRUE(kernel_->Call(Stat{At("data")}, In("other", seconds(10), "volume-1")).ok());
+}
+
+TEST_F(WorkerKernelTest, OneDeadDomainStopsNoOther) {
+  StartHangfs();
+  hangfs_->Hang();
+  std::vector<std::thread> hung;
+  std::atomic<int> not_applied{0};
+  for (int i = 0; i < 10; ++i) {
+    hung.emplace_back([&] {
+      auto answer = AskHangfs(milliseconds(1500));
+      EXPECT_EQ(answer.error().code(), Code::kDeadlineExceeded);
+      // More than four were not let in: they waited, and did nothing.
+      if (!answer.error().maybe_applied()) ++not_applied;
+    });
+  }
+  ASSERT_TRUE(Eventually([&] { return kernel_->stats().busy == 4; }));
+  ASSERT_TRUE(Eventually([&] { return kernel_->stats().waiting == 6; }));
+  const auto before = clock_.Now();
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(kernel_->Call(Stat{At("data")}, In("", seconds(1))).ok());
+    ASSERT_TRUE(kernel_->Call(Stat{At("data")}, In("other", seconds(1))).ok());
+    ASSERT_TRUE(kernel_->Call(ListMounts{}, In("", seconds(1))).ok());
+  }
+  EXPECT_LT(clock_.Now() - before, seconds(1));
+  EXPECT_EQ(kernel_->stats().busy, 4);
+  for (std::thread& thread : hung) thread.join();
+  EXPECT_EQ(not_applied, 6);
+  EXPECT_EQ(kernel_->stats().busy, 0);
+  EXPECT_EQ(kernel_->stats().waiting, 0);
+}
+
+TEST_F(WorkerKernelTest, ADomainFullOfStuckWorkersIsRefusedAtOnce) {
+  options_.max_per_domain = 1;
+  Start();
+  StartHangfs();
+  hangfs_->Die();
+  EXPECT_EQ(AskHangfs(milliseconds(50)).error().code(), Code::kDeadlineExceeded);
+  ASSERT_TRUE(Eventually([&] { return kernel_->stats().stuck_now == 1; }));
+  auto refused = AskHangfs(seconds(60));
+  EXPECT_EQ(refused.error().code(), Code::kUnavailable);
+  EXPECT_FALSE(refused.error().maybe_applied());
+  EXPECT_TRUE(kernel_->Call(Stat{At("data")}, In("other", seconds(10))).ok());
+}
+
+TEST_F(WorkerKernelTest, TheFastLaneGoesOnAfterItsWorkerWasKilled) {
+  StartHangfs();
+  hangfs_->Hang();
+  std::thread first([&] {
+    EXPECT_EQ(kernel_->Call(StatFs{At("hung")}, In("", milliseconds(300))).error().code(),
+              Code::kDeadlineExceeded);
+  });
+  ASSERT_TRUE(Eventually([&] { return kernel_->stats().busy == 1; }));
+  // These wait behind it, and are served by its successor.
+  std::vector<std::thread> queue;
+  for (int i = 0; i < 5; ++i) {
+    queue.emplace_back([&] {
+      EXPECT_TRUE(kernel_->Call(Stat{At("data")}, In("", seconds(10))).ok());
+    });
+  }
+  first.join();
+  for (std::thread& thread : queue) thread.join();
+  EXPECT_EQ(kernel_->stats().killed, 1u);
+}
+
+TEST_F(WorkerKernelTest, AWorkerThatDiesWithItsRequestIsMaybeApplied) {
+  StartHangfs();
+  hangfs_->Hang();
+  const std::vector<pid_t> pids = WorkerPids();
+  std::thread call([&] {
+    auto answer = AskHangfs(seconds(20));
+    ASSERT_FALSE(answer.ok());
+    EXPECT_EQ(answer.error().code(), Code::kUnavailable);
+    EXPECT_TRUE(answer.error().maybe_applied());
+    EXPECT_THAT(answer.error().message(), HasSubstr("killed by signal 9"));
+  });
+  ASSERT_TRUE(Eventually([&] { return kernel_->stats().requests == 1; }));
+  for (const pid_t pid : pids) ::kill(pid, SIGKILL);
+  call.join();
+  EXPECT_EQ(kernel_->stats().died, 1u);
+}
+
+TEST_F(WorkerKernelTest, AWorkerThatDiedIdleIsReplacedWithoutAnError) {
+  for (const pid_t pid : WorkerPids()) ::kill(pid, SIGKILL);
+  EXPECT_TRUE(Eventually([&] {
+    return kernel_->Call(Stat{At("data")}, In("", seconds(10))).ok() &&
+           kernel_->Call(Stat{At("data")}, In("some", seconds(10))).ok();
+  }));
+  EXPECT_TRUE(Eventually([&] { return WorkerPids().size() == 2; })) << WorkerPids().size();
+}
+
+TEST_F(WorkerKernelTest, CancelEndsACallThatWaitsAndOneThatHangs) {
+  options_.max_per_domain = 1;
+  Start();
+  StartHangfs();
+  hangfs_->Hang();
+  CancelToken cancel_running;
+  CancelToken cancel_waiting;
+  CallOptions running = In("hung", seconds(30));
+  running.cancel = &cancel_running;
+  CallOptions waiting = running;
+  waiting.cancel = &cancel_waiting;
+  std::thread first([&] {
+    auto answer = kernel_->Call(StatFs{At("hung")}, running);
+    EXPECT_EQ(answer.error().code(), Code::kCancelled);
+    EXPECT_TRUE(answer.error().maybe_applied());
+  });
+  ASSERT_TRUE(Eventually([&] { return kernel_->stats().busy == 1; }));
+  std::thread second([&] {
+    auto answer = kernel_->Call(StatFs{At("hung")}, waiting);
+    EXPECT_EQ(answer.error().code(), Code::kCancelled);
+    EXPECT_FALSE(answer.error().maybe_applied());
+  });
+  ASSERT_TRUE(Eventually([&] { return kernel_->stats().waiting == 1; }));
+  cancel_waiting.Cancel();
+  second.join();
+  cancel_running.Cancel();
+  first.join();
+  EXPECT_EQ(kernel_->stats().cancelled, 2u);
+}
+
+TEST_F(WorkerKernelTest, AMustFinishCallOutlastsItsDeadline) {
+  StartHangfs();
+  hangfs_->Hang();
+  std::thread call([&] {
+    CallOptions options = In("hung", milliseconds(50));
+    options.must_finish = true;
+    EXPECT_TRUE(kernel_->Call(StatFs{At("hung")}, options).ok());
+  });
+  EXPECT_TRUE(Eventually([&] { return kernel_->stats().slow_now == 1; }));
+  hangfs_->Heal();
+  call.join();
+  EXPECT_EQ(kernel_->stats().slow_now, 0);
+  EXPECT_EQ(kernel_->stats().killed, 0u);
+}
+
+TEST_F(WorkerKernelTest, IsMountPointIsAnsweredWhileTheFilesystemHangs) {
+  StartHangfs();
+  hangfs_->Hang();
+  auto info = kernel_->Call(Stat{At("hung"), false, true}, In("hung", seconds(5)));
+  ASSERT_TRUE(info.ok()) << info.error().ToString();
+  EXPECT_TRUE(info->is_mount_point);
+  EXPECT_EQ(info->type, FileType::kDirectory);
+  auto unmounted = kernel_->Call(Unmount{At("hung")}, In("hung", seconds(5)));
+  ASSERT_TRUE(unmounted.ok()) << unmounted.error().ToString();
+  EXPECT_TRUE(unmounted->changed);
+}
+
+TEST_F(WorkerKernelTest, AForcedUnmountFreesAStuckCaller) {
+  StartHangfs();
+  hangfs_->Die();
+  EXPECT_EQ(AskHangfs(milliseconds(50)).error().code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(kernel_->Call(Unmount{At("hung")}, In("other", seconds(5))).error().sys_errno(), EBUSY);
+  auto forced = kernel_->Call(Unmount{At("hung"), true}, In("other", seconds(5)));
+  ASSERT_TRUE(forced.ok()) << forced.error().ToString();
+  EXPECT_TRUE(Eventually([&] { return kernel_->stats().stuck_now == 0; }));
+}
+
+TEST_F(WorkerKernelTest, KeysExcludeEachOtherAndLeaveNothingBehind) {
+  auto lock = KeyLock::Take(options_.key_directory, "a/b c");
+  ASSERT_TRUE(lock.ok());
+  EXPECT_EQ(kernel_->Call(Stat{At("data")}, In("", seconds(5), "a/b c")).error().code(),
+            Code::kAborted);
+  EXPECT_TRUE(kernel_->Call(Stat{At("data")}, In("", seconds(5), "other")).ok());
+  { KeyLock dropped = std::move(lock).value(); }
+  EXPECT_TRUE(kernel_->Call(Stat{At("data")}, In("", seconds(5), "a/b c")).ok());
+  EXPECT_TRUE(std::filesystem::is_empty(options_.key_directory));
+}
+
+TEST_F(WorkerKernelTest, ManyThreadsManyDomains) {
+  std::vector<std::thread> threads;
+  std::atomic<int> failures{0};
+  for (int t = 0; t < 16; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) {
+        const std::string domain = t % 4 == 0 ? "" : "domain-" + std::to_string(t % 4);
+        if (!kernel_->Call(Stat{At("data")}, In(domain, seconds(30))).ok()) ++failures;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures, 0);
+  EXPECT_EQ(kernel_->stats().requests, 800u);
+  EXPECT_EQ(kernel_->stats().busy, 0);
+}
+
+}  // namespace
+}  // namespace volumed

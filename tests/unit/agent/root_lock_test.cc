@@ -1,0 +1,69 @@
+#include "agent/root_lock.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace volumed {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RootLockTest : public testing::Test {
+ protected:
+  RootLockTest() {
+    std::string name = (fs::temp_directory_path() / "root-lock-XXXXXX").string();
+    directory_ = ::mkdtemp(name.data());
+    root_ = (directory_ / "root").string();
+  }
+  ~RootLockTest() override { fs::remove_all(directory_); }
+
+  fs::path directory_;
+  std::string root_;
+};
+
+TEST_F(RootLockTest, AMissingRootBecomesOurs) {
+  const Result<RootLock> lock = RootLock::Acquire(root_, false);
+  ASSERT_TRUE(lock.ok()) << lock.error().ToString();
+  EXPECT_FALSE(lock->adopted());
+  EXPECT_EQ(fs::status(root_).permissions(), fs::perms(0750));
+}
+
+TEST_F(RootLockTest, TheSecondAgentIsToldWhoOwnsTheRoot) {
+  const Result<RootLock> first = RootLock::Acquire(root_, false);
+  ASSERT_TRUE(first.ok());
+  const Result<RootLock> second = RootLock::Acquire(root_, false);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code(), Code::kUnavailable);
+  EXPECT_NE(second.error().message().find("pid " + std::to_string(::getpid())), std::string::npos)
+      << second.error().message();
+}
+
+TEST_F(RootLockTest, TheLockGoesWithItsOwner) {
+  { ASSERT_TRUE(RootLock::Acquire(root_, false).ok()); }
+  EXPECT_TRUE(RootLock::Acquire(root_, false).ok());
+}
+
+TEST_F(RootLockTest, SomebodysRootNeedsAdopt) {
+  fs::create_directories(root_ + "/pods/1234");
+  const Result<RootLock> refused = RootLock::Acquire(root_, false);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kFailedPrecondition);
+  EXPECT_NE(refused.error().message().find("adopt-root"), std::string::npos);
+  EXPECT_FALSE(fs::exists(root_ + "/volumed")) << "a refused root is left as it was";
+
+  const Result<RootLock> adopted = RootLock::Acquire(root_, true);
+  ASSERT_TRUE(adopted.ok()) << adopted.error().ToString();
+  EXPECT_TRUE(adopted->adopted());
+}
+
+TEST_F(RootLockTest, AnAdoptedRootStaysSomebodys) {
+  fs::create_directories(root_ + "/pods");
+  { ASSERT_TRUE(RootLock::Acquire(root_, true).ok()); }
+  EXPECT_FALSE(RootLock::Acquire(root_, false).ok());
+}
+
+}  // namespace
+}  // namespace volumed

@@ -1,0 +1,105 @@
+#include "cli/output.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "cli/explain.h"
+
+namespace volumed {
+namespace {
+
+constexpr int64_t kNow = 1'000'000'000'000;
+
+v1::GetPodsResponse OnePod() {
+  v1::GetPodsResponse pods;
+  v1::Pod* pod = pods.add_pods();
+  pod->set_uid("u-1");
+  pod->set_namespace_("default");
+  pod->set_name("web");
+  pod->set_source("manifests:/m");
+  pod->set_phase("Pending");
+  pod->set_since_unix_ms(kNow - 65'000);
+  v1::Volume* good = pod->add_volumes();
+  good->set_name("data");
+  good->set_plugin("kubernetes.io/empty-dir");
+  good->set_state("SetUp");
+  good->set_host_path("/r/pods/u-1/x");
+  good->mutable_usage()->set_used_bytes(3 << 20);
+  v1::Volume* bad = pod->add_volumes();
+  bad->set_name("secret");
+  bad->set_plugin("kubernetes.io/secret");
+  bad->set_state("NotSetUp");
+  v1::Problem* problem = bad->mutable_problem();
+  problem->set_operation("volume_mount");
+  problem->set_step("SetUp");
+  problem->set_code("NotFound");
+  problem->set_outcome("not applied");
+  problem->set_message("Secret default/s not found");
+  problem->set_who_must_act("the owner of Secret default/s");
+  problem->set_since_unix_ms(kNow - 4'000);
+  problem->set_next_try_unix_ms(kNow + 1'500);
+  problem->set_attempts(3);
+  return pods;
+}
+
+TEST(OutputTest, TheTableOfPodsCountsReadyVolumesAndShowsTheFirstProblem) {
+  std::ostringstream out;
+  PrintPods(OnePod(), OutputFormat::kTable, kNow, out);
+  EXPECT_EQ(out.str(),
+            "NAMESPACE  NAME  PHASE    VOLUMES  AGE   HELD BY  PROBLEM\n"
+            "default    web   Pending  1/2      1m5s  -        secret: Secret default/s not found\n");
+}
+
+TEST(OutputTest, WideShowsPaths) {
+  std::ostringstream out;
+  PrintVolumes(OnePod(), OutputFormat::kWide, kNow, out);
+  EXPECT_NE(out.str().find("/r/pods/u-1/x"), std::string::npos);
+  EXPECT_NE(out.str().find("3Mi"), std::string::npos);
+}
+
+TEST(OutputTest, JsonAndYamlKeepTheFieldNames) {
+  std::ostringstream json;
+  PrintPods(OnePod(), OutputFormat::kJson, kNow, json);
+  EXPECT_NE(json.str().find("\"host_path\": \"/r/pods/u-1/x\""), std::string::npos) << json.str();
+  std::ostringstream yaml;
+  PrintPods(OnePod(), OutputFormat::kYaml, kNow, yaml);
+  EXPECT_NE(yaml.str().find("host_path: "), std::string::npos) << yaml.str();
+  EXPECT_EQ(yaml.str().find('{'), std::string::npos) << yaml.str();
+}
+
+TEST(OutputTest, AnUnknownFormatNamesTheKnownOnes) {
+  const Result<OutputFormat> format = ParseOutputFormat("xml");
+  ASSERT_FALSE(format.ok());
+  EXPECT_NE(format.error().message().find("table, wide, json or yaml"), std::string::npos);
+}
+
+TEST(OutputTest, AgesAndSizes) {
+  EXPECT_EQ(FormatAge(0, kNow), "-");
+  EXPECT_EQ(FormatAge(kNow - 59'000, kNow), "59s");
+  EXPECT_EQ(FormatAge(kNow - 3'700'000, kNow), "1h1m");
+  EXPECT_EQ(FormatAge(kNow - 5LL * 86'400'000, kNow), "5d");
+  EXPECT_EQ(FormatAge(kNow + 5'000, kNow), "0s");
+  EXPECT_EQ(FormatBytes(517), "517");
+  EXPECT_EQ(FormatBytes(1536), "1.5Ki");
+  EXPECT_EQ(FormatBytes(12 << 20), "12Mi");
+}
+
+TEST(ExplainTest, SaysWhatBlocksSinceWhenWhoActsAndWhenNext) {
+  v1::GetSourcesResponse sources;
+  v1::Source* source = sources.add_sources();
+  source->set_name("manifests:/gone");
+  source->set_last_error("no such directory");
+  std::ostringstream out;
+  Explain(OnePod().pods(0), sources, kNow, out);
+  for (const char* part :
+       {"pod default/web (uid u-1, from manifests:/m): Pending", "blocked at: SetUp (volume_mount)",
+        "since:      4s ago, 3 attempts", "Secret default/s not found [NotFound, not applied]",
+        "who acts:   the owner of Secret default/s", "next try:   in 2s",
+        "source manifests:/gone: has not delivered a complete list yet; no such directory"}) {
+    EXPECT_NE(out.str().find(part), std::string::npos) << part << "\nin:\n" << out.str();
+  }
+}
+
+}  // namespace
+}  // namespace volumed

@@ -1,0 +1,201 @@
+#include "kube/decode.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "kube/static_pod.h"
+#include "unit/kube/kube_testing.h"
+
+namespace volumed {
+namespace {
+
+TEST(Decode, DefaultsAreThoseOfTheApiServer) {
+  const Pod pod = DecodePod(PodYaml("web", "", R"(
+  volumes:
+    - {name: s, secret: {secretName: x}}
+    - {name: c, configMap: {name: x}}
+    - {name: d, downwardAPI: {}}
+    - {name: p, projected: {sources: [{serviceAccountToken: {path: t}}]}}
+    - {name: none}
+    - {name: null-source, emptyDir: null}
+    - {name: i, iscsi: {targetPortal: h, iqn: iqn.x, lun: 0}}
+)"));
+  EXPECT_EQ(pod.metadata.name_space, "default");
+  EXPECT_EQ(pod.spec.service_account_name, "default");
+  EXPECT_EQ(pod.spec.termination_grace_period_seconds, 30);
+  EXPECT_EQ(pod.spec.restart_policy, RestartPolicy::kAlways);
+  EXPECT_TRUE(pod.spec.host_users);
+  EXPECT_FALSE(pod.spec.security_context.fs_group_change_policy.has_value());
+  EXPECT_EQ(pod.status.phase, PodPhase::kUnknown);
+  const auto& volumes = pod.spec.volumes;
+  ASSERT_EQ(volumes.size(), 7U);
+  EXPECT_EQ(std::get<SecretVolumeSource>(volumes[0].source).default_mode, 0644);
+  EXPECT_EQ(std::get<ConfigMapVolumeSource>(volumes[1].source).default_mode, 0644);
+  EXPECT_EQ(std::get<DownwardApiVolumeSource>(volumes[2].source).default_mode, 0644);
+  const auto& projected = std::get<ProjectedVolumeSource>(volumes[3].source);
+  EXPECT_EQ(projected.default_mode, 0644);
+  EXPECT_EQ(std::get<ServiceAccountTokenProjection>(projected.sources[0]).expiration_seconds, 3600);
+  EXPECT_EQ(VolumeSourceKind(volumes[4].source), "emptyDir");
+  EXPECT_EQ(VolumeSourceKind(volumes[5].source), "emptyDir");
+  EXPECT_EQ(std::get<IscsiVolumeSource>(volumes[6].source).iscsi_interface, "default");
+}
+
+TEST(Decode, SecretDataIsDecodedAndStringDataWins) {
+  const Object object = DecodeOne(
+      "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"
+      "data: {a: QQ==, b: \"Qk\\nI=\"}\nstringData: {a: plain, c: \"\"}\n");
+  const auto& secret = std::get<SecretObject>(object);
+  EXPECT_EQ(secret.type, "Opaque");
+  ASSERT_EQ(secret.data.size(), 3U);
+  EXPECT_EQ(secret.data.at("a").Reveal(), "plain");
+  EXPECT_EQ(secret.data.at("b").Reveal(), "BB");
+  EXPECT_EQ(secret.data.at("c").Reveal(), "");
+}
+
+TEST(Decode, UnknownFieldsAreIgnored) {
+  const Pod pod = DecodePod(PodYaml("web", "", "  tolerations: [{key: a}]\n  hostname: 5\n"));
+  EXPECT_EQ(pod.metadata.name, "web");
+}
+
+TEST(Decode, PathsAreCleanedWhereThatIsHarmless) {
+  const Pod pod = DecodePod(
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  volumes: [{name: v}]\n"
+      "  containers: [{name: c, volumeMounts: [{name: v, mountPath: //a/./b/}]}]\n");
+  EXPECT_EQ(pod.spec.containers[0].volume_mounts[0].mount_path, "/a/b");
+}
+
+TEST(Decode, OneWrongDocumentDisturbsNoOther) {
+  const ManifestDecode decode = DecodeManifest(
+      "all.yaml", ConfigMapYaml("a", "1") + "---\nfoo: [\n---\n" + ConfigMapYaml("B_ad", "2") +
+                      "---\n" + ConfigMapYaml("c", "3") + "---\njust text\n");
+  ASSERT_EQ(decode.objects.size(), 2U);
+  EXPECT_EQ(decode.documents, 5);
+  EXPECT_EQ(decode.objects[0].document, 0);
+  EXPECT_EQ(decode.objects[1].document, 3);
+  ASSERT_EQ(decode.problems.size(), 3U);
+  EXPECT_EQ(decode.problems[0].document, 1);
+  EXPECT_EQ(decode.problems[1].field_path, "metadata.name");
+  EXPECT_EQ(decode.problems[1].object, "ConfigMap");
+  EXPECT_EQ(decode.problems[2].ToString(), "all.yaml: document 5: must be an object");
+}
+
+TEST(Decode, ListsAreOpenedAndTheirItemsStandAlone) {
+  const ManifestDecode decode = DecodeManifest("list.yaml", R"(
+apiVersion: v1
+kind: List
+items:
+  - {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
+  - {apiVersion: v1, kind: ConfigMap, metadata: {name: a/b}}
+  - {apiVersion: v1, kind: ConfigMapList, items: [{metadata: {name: inner}}]}
+  - 7
+)");
+  ASSERT_EQ(decode.objects.size(), 2U);
+  EXPECT_EQ(KeyOf(decode.objects[1].object).name, "inner");
+  ASSERT_EQ(decode.problems.size(), 2U);
+  EXPECT_EQ(decode.problems[0].field_path, "items[1].metadata.name");
+  EXPECT_EQ(decode.problems[1].field_path, "items[3]");
+  EXPECT_EQ(decode.documents, 1);
+}
+
+TEST(Decode, WhatIsNotHandledIsRefusedByName) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"apiVersion: apps/v1\nkind: Deployment\n",
+       "kind: \"Deployment\" of \"apps/v1\" is not handled; Pod, Secret, ConfigMap, Node and List "
+       "of \"v1\" are"},
+      {"apiVersion: v2\nkind: Pod\n",
+       "kind: \"Pod\" of \"v2\" is not handled; Pod, Secret, ConfigMap, Node and List of \"v1\" "
+       "are"},
+      {"kind: Pod\n", "apiVersion: is required"},
+      {"apiVersion: v1\n", "kind: is required"},
+      {"apiVersion: v1\nkind: List\n", "items: is required"},
+      {"apiVersion: v1\nkind: List\nitems: {}\n", "items: must be a list of objects"},
+  };
+  for (const auto& [manifest, reason] : cases) {
+    const ManifestDecode decode = DecodeManifest("f", manifest);
+    ASSERT_EQ(decode.problems.size(), 1U) << manifest;
+    EXPECT_EQ(decode.problems[0].ToString(), "f: document 1: " + reason);
+  }
+}
+
+TEST(Decode, SizeIsBounded) {
+  const std::string large(kMaxManifestBytes + 1, '#');
+  const ManifestDecode decode = DecodeManifest("big.yaml", large);
+  ASSERT_EQ(decode.problems.size(), 1U);
+  EXPECT_EQ(decode.problems[0].ToString(), "big.yaml: is larger than 10485760 bytes");
+}
+
+TEST(Encode, DecodesIntoAnEqualObject) {
+  std::ifstream file(std::string(VOLUMED_KUBE_TESTDATA) + "/every_field.yaml");
+  std::ostringstream text;
+  text << file.rdbuf();
+  const ManifestDecode first = DecodeManifest("f", text.str());
+  ASSERT_EQ(first.objects.size(), 4U);
+  for (const DecodedObject& decoded : first.objects) {
+    const std::string json = EncodeObjectJson(decoded.object, SecretEncoding::kWithSecrets);
+    const Object again = DecodeOne(json);
+    EXPECT_TRUE(again == decoded.object) << json;
+    EXPECT_EQ(EncodeObjectJson(again, SecretEncoding::kWithSecrets), json);
+  }
+}
+
+TEST(Encode, WithholdsSecretsUnlessAsked) {
+  const Object secret = DecodeOne(
+      "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {k: hunter2}\n");
+  const std::string json = EncodeObjectJson(secret);
+  EXPECT_EQ(json.find("aHVudGVyMg"), std::string::npos) << json;
+  // What was withheld must not come back as a value.
+  const ManifestDecode decode = DecodeManifest("s.json", json);
+  ASSERT_EQ(decode.problems.size(), 1U);
+  EXPECT_EQ(decode.problems[0].field_path, "data[k]");
+}
+
+TEST(StaticPod, GetsAnIdentityFromNodeFileAndContent) {
+  const Pod plain = DecodePod(PodYaml("web", ""));
+  Pod pod = plain;
+  ASSERT_TRUE(ApplyStaticPodDefaults(NodeName("Node-1"), "/m/web.yaml", pod).ok());
+  EXPECT_EQ(pod.metadata.name, "web-node-1");
+  EXPECT_EQ(pod.spec.node_name, "Node-1");
+  EXPECT_EQ(pod.metadata.uid.size(), 32U);
+  EXPECT_EQ(pod.metadata.uid.find_first_not_of("0123456789abcdef"), std::string::npos);
+  EXPECT_EQ(pod.metadata.annotations.at("kubernetes.io/config.hash"), pod.metadata.uid);
+  EXPECT_EQ(pod.metadata.annotations.at("kubernetes.io/config.source"), "file");
+
+  Pod same = plain, other_file = plain, other_node = plain, changed = plain;
+  changed.spec.volumes.push_back({"v", EmptyDirVolumeSource()});
+  ASSERT_TRUE(ApplyStaticPodDefaults(NodeName("Node-1"), "/m/web.yaml", same).ok());
+  ASSERT_TRUE(ApplyStaticPodDefaults(NodeName("Node-1"), "/m/b.yaml", other_file).ok());
+  ASSERT_TRUE(ApplyStaticPodDefaults(NodeName("n2"), "/m/web.yaml", other_node).ok());
+  ASSERT_TRUE(ApplyStaticPodDefaults(NodeName("Node-1"), "/m/web.yaml", changed).ok());
+  EXPECT_EQ(same.metadata.uid, pod.metadata.uid);
+  EXPECT_NE(other_file.metadata.uid, pod.metadata.uid);
+  EXPECT_NE(other_node.metadata.uid, pod.metadata.uid);
+  EXPECT_NE(changed.metadata.uid, pod.metadata.uid);
+}
+
+TEST(StaticPod, LeavesAPodWithUidAloneAndRefusesLongNames) {
+  Pod pod = DecodePod(PodYaml("web", "u-1"));
+  const Pod before = pod;
+  ASSERT_TRUE(ApplyStaticPodDefaults(NodeName("n"), "f", pod).ok());
+  EXPECT_EQ(pod, before);
+  Pod longest = DecodePod(PodYaml(std::string(250, 'a'), ""));
+  const Status status = ApplyStaticPodDefaults(NodeName("node"), "f", longest);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(longest.metadata.uid, "");
+}
+
+TEST(Objects, KindsAndKeysHaveNames) {
+  EXPECT_EQ(ParseObjectKind("pods"), ObjectKind::kPod);
+  EXPECT_EQ(ParseObjectKind("ConfigMap"), ObjectKind::kConfigMap);
+  EXPECT_EQ(ParseObjectKind("deployment"), std::nullopt);
+  EXPECT_EQ(ToString(KeyOf(DecodeOne(ConfigMapYaml("c", "1")))), "ConfigMap default/c");
+  EXPECT_EQ(ToString(KeyOf(DecodeOne("apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n"))),
+            "Node n1");
+}
+
+}  // namespace
+}  // namespace volumed

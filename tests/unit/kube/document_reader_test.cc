@@ -1,0 +1,185 @@
+#include "kube/document_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kube/decode.h"
+
+namespace volumed {
+namespace {
+
+using Json = nlohmann::json;
+
+Json ReadOne(const std::string& text) {
+  const std::vector<RawDocument> documents = ReadDocuments(text);
+  EXPECT_EQ(documents.size(), 1U) << text;
+  if (documents.size() != 1 || !documents[0].value) {
+    ADD_FAILURE() << (documents.empty() ? "nothing" : documents[0].error);
+    return {};
+  }
+  return *documents[0].value;
+}
+
+std::string ErrorOf(const std::string& text) {
+  const std::vector<RawDocument> documents = ReadDocuments(text);
+  EXPECT_EQ(documents.size(), 1U) << text;
+  return documents.empty() ? "" : documents[0].error;
+}
+
+TEST(DocumentReader, PlainScalarsMeanWhatTheyMeanToKubernetes) {
+  const std::vector<std::pair<std::string, Json>> cases = {
+      {"", nullptr},
+      {"~", nullptr},
+      {"null", nullptr},
+      {"yes", true},
+      {"Off", false},
+      {"n", false},
+      {"true", true},
+      {"TrUe", "TrUe"},
+      {"0644", 420},
+      {"0o644", 420},
+      {"0x1F", 31},
+      {"0b101", 5},
+      {"1_000", 1000},
+      {"-12", -12},
+      {"+5", 5},
+      {"-0x10", -16},
+      {"9223372036854775807", 9223372036854775807LL},
+      {"-9223372036854775808", std::numeric_limits<int64_t>::min()},
+      {"18446744073709551615", 18446744073709551615ULL},
+      {"0899", 899},  // not octal: a float that is whole
+      {"1e3", 1000},
+      {"1.5", 1.5},
+      {".5", 0.5},
+      {"-1.5", -1.5},
+      {"1.2.3", "1.2.3"},
+      {"1e", "1e"},
+      {"-", "-"},
+      {"10.0.0.1", "10.0.0.1"},
+      {"1Gi", "1Gi"},
+      {"2026-01-02", "2026-01-02"},
+      {"2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"},
+      {"0x", "0x"},
+      {"12:30:45", "12:30:45"},
+      {"_", "_"},
+  };
+  for (const auto& [text, expected] : cases) {
+    const auto value = ResolvePlainScalar(text);
+    ASSERT_TRUE(value.has_value()) << text;
+    EXPECT_EQ(*value, expected) << text;
+    EXPECT_EQ(value->is_string(), expected.is_string()) << text;
+  }
+  for (const char* text : {".nan", ".inf", "-.INF"}) EXPECT_FALSE(ResolvePlainScalar(text)) << text;
+}
+
+TEST(DocumentReader, QuotedAndTaggedScalarsStayText) {
+  const Json value = ReadOne("a: \"0644\"\nb: 'yes'\nc: !!str 5\nd: |\n  true\ne: !!int \"7\"\n");
+  EXPECT_EQ(value["a"], "0644");
+  EXPECT_EQ(value["b"], "yes");
+  EXPECT_EQ(value["c"], "5");
+  EXPECT_EQ(value["d"], "true\n");
+  EXPECT_EQ(value["e"], 7);
+}
+
+TEST(DocumentReader, KeysBecomeText) {
+  const Json value = ReadOne("1: a\nyes: b\n\"2\": c\n1.5: d\n");
+  EXPECT_EQ(value, Json({{"1", "a"}, {"true", "b"}, {"2", "c"}, {"1.5", "d"}}));
+}
+
+TEST(DocumentReader, AliasesAndMergesAreExpanded) {
+  const Json value = ReadOne(
+      "base: &b {x: 1, z: 2}\nlist: &l [1, 2]\ncopy: *b\nmore: {<<: *b, z: 3}\n"
+      "two: {<<: [{x: 7}, *b]}\nagain: *l\ntext: &t hello\nsame: *t\n");
+  EXPECT_EQ(value["copy"], value["base"]);
+  EXPECT_EQ(value["more"], Json({{"x", 1}, {"z", 3}}));
+  EXPECT_EQ(value["two"], Json({{"x", 7}, {"z", 2}}));
+  EXPECT_EQ(value["again"], Json({1, 2}));
+  EXPECT_EQ(value["same"], "hello");
+}
+
+TEST(DocumentReader, DocumentsAreCutAndEmptyOnesLeftOut) {
+  const std::vector<RawDocument> documents = ReadDocuments(
+      "# only a comment\n---\na: 1\n---\n\n---   \n# nothing\n--- {b: 2}\n---\nnull\n--- # c\n{\"c\": 3}\n"
+      "...\n---\nd: |\n  ----\n   --- no marker\n");
+  ASSERT_EQ(documents.size(), 4U);
+  EXPECT_EQ(*documents[0].value, Json({{"a", 1}}));
+  EXPECT_EQ(*documents[1].value, Json({{"b", 2}}));
+  EXPECT_EQ(*documents[2].value, Json({{"c", 3}}));
+  EXPECT_EQ((*documents[3].value)["d"], "----\n --- no marker\n");
+  EXPECT_TRUE(ReadDocuments("").empty());
+  EXPECT_TRUE(ReadDocuments("%YAML 1.2\n---\n# x\n").empty());
+}
+
+TEST(DocumentReader, BrokenDocumentHidesNoOther) {
+  const std::vector<RawDocument> documents = ReadDocuments("a: 1\n---\nb: [1\nc: }\n---\nd: 4\n");
+  ASSERT_EQ(documents.size(), 3U);
+  EXPECT_TRUE(documents[0].value.has_value());
+  EXPECT_FALSE(documents[1].value.has_value());
+  EXPECT_EQ(documents[1].error.substr(0, 5), "line ");
+  EXPECT_EQ(*documents[2].value, Json({{"d", 4}}));
+}
+
+TEST(DocumentReader, RefusesWithLineAndReason) {
+  EXPECT_EQ(ErrorOf("---\na: 1\nb: 2\na: 3\n"), "line 4: has the key \"a\" twice in one map");
+  EXPECT_EQ(ErrorOf("{\"a\": 1, \"a\": 2}"), "has the key \"a\" twice in one map");
+  EXPECT_EQ(ErrorOf("{\"a\": {\"b\": 1,\n \"b\": 2}}"), "has the key \"b\" twice in one map");
+  EXPECT_EQ(ErrorOf("? [a, b]\n: 1\n"),
+            "line 1: has a map or list as a key; only plain values can be keys");
+  EXPECT_EQ(ErrorOf("a: .inf\n"),
+            "line 1: has an infinite number or .nan, which JSON cannot hold");
+  EXPECT_EQ(ErrorOf("a: !local x\n"), "line 1: has a YAML tag that is not supported");
+  EXPECT_EQ(ErrorOf("a: \x04\nb: 1\n"), "line 1: has a control character");
+  EXPECT_EQ(ErrorOf("a: &x [*x]\n"), "line 1: has an alias to a node that is not complete");
+  EXPECT_EQ(ErrorOf("a: {<<: 5}\n"), "line 1: merges (\"<<\") something that is not a map");
+  EXPECT_EQ(ErrorOf("a: \xC3\x28\n"), "is not UTF-8");
+  EXPECT_NE(ErrorOf("a: *nobody\n").find("is not valid YAML"), std::string::npos);
+  EXPECT_NE(ErrorOf("a:\n\t- b\n").find("is not valid YAML"), std::string::npos);
+}
+
+TEST(DocumentReader, DepthIsBounded) {
+  const auto nested = [](int depth) {
+    return std::string(static_cast<size_t>(depth), '[') + std::string(static_cast<size_t>(depth), ']');
+  };
+  EXPECT_EQ(ReadDocuments("a: " + nested(kMaxManifestDepth - 1))[0].error, "");
+  const std::string reason = "is nested deeper than 64 levels";
+  EXPECT_EQ(ErrorOf("a: " + nested(kMaxManifestDepth)), "line 1: " + reason);
+  EXPECT_EQ(ErrorOf("{\"a\": " + nested(kMaxManifestDepth) + "}"), reason);
+  // Far beyond what any parser's own stack would bear.
+  EXPECT_NE(ErrorOf("a: " + nested(100'000)), "");
+  EXPECT_EQ(ErrorOf("{\"a\": " + nested(1'000'000) + "}"), reason);
+}
+
+TEST(DocumentReader, AliasBombsAreRefusedBeforeTheyGrow) {
+  std::string many = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 12; ++i) {
+    const std::string from = "*a" + std::to_string(i - 1);
+    many += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [";
+    for (int k = 0; k < 10; ++k) many += (k == 0 ? "" : ", ") + from;
+    many += "]\n";
+  }
+  EXPECT_NE(ErrorOf(many).find("values after its aliases are expanded"), std::string::npos);
+
+  std::string large = "a: &a \"" + std::string(1'000'000, 'x') + "\"\nb: [";
+  for (int i = 0; i < 1000; ++i) large += "*a, ";
+  large += "]\n";
+  EXPECT_NE(ErrorOf(large).find("bytes after its aliases are expanded"), std::string::npos);
+}
+
+TEST(DocumentReader, JsonThatYamlReadersRefuseIsTaken) {
+  EXPECT_EQ(ReadOne("{\"a\": \"\\ud83d\\ude00 \\/\",\n\t\"b\": 1}")["a"], "\xF0\x9F\x98\x80 /");
+}
+
+TEST(DocumentReader, Utf8IsChecked) {
+  EXPECT_TRUE(IsUtf8("plain \xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80"));
+  for (const char* bad : {"\x80", "\xC0\xAF", "\xC3", "\xE0\x80\x80", "\xED\xA0\x80", "\xF5\x80\x80\x80",
+                          "\xF4\x90\x80\x80", "\xE2\x82"}) {
+    EXPECT_FALSE(IsUtf8(bad));
+  }
+}
+
+}  // namespace
+}  // namespace volumed

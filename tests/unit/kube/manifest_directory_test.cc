@@ -1,0 +1,303 @@
+// The manifest directory on real files and real inotify, driven by the program's own scheduler.
+#include "kube/manifest_directory.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/real_scheduler.h"
+#include "unit/kube/kube_testing.h"
+
+namespace volumed {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ManifestDirectoryTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/volumed-manifests-XXXXXX";
+    ASSERT_NE(::mkdtemp(name), nullptr);
+    root_ = name;
+    directory_ = root_ / "manifests";
+    auto scheduler = RealScheduler::Create();
+    ASSERT_TRUE(scheduler.ok());
+    scheduler_ = *std::move(scheduler);
+  }
+  void TearDown() override {
+    source_.reset();
+    scheduler_.reset();
+    fs::remove_all(root_);
+  }
+
+  void Start() {
+    auto source = ManifestDirectory::Create(directory_.string(), NodeName("n1"), *scheduler_,
+                                            scheduler_->loop());
+    ASSERT_TRUE(source.ok());
+    source_ = *std::move(source);
+    source_->Start([this](ObjectList list) {
+      last_ = std::move(list);
+      ++lists_;
+      if (done_ && done_()) scheduler_->Stop();
+    });
+  }
+  void MakeAndStart() {
+    fs::create_directory(directory_);
+    Start();
+  }
+
+  // Runs the program until a list for which `done` holds was delivered; the time only ends a test
+  // that fails.
+  void RunUntil(std::function<bool()> done) {
+    if (last_ && done()) return;
+    done_ = std::move(done);
+    bool timed_out = false;
+    const TimerId timer = scheduler_->PostAfter(std::chrono::seconds(10), [&] {
+      timed_out = true;
+      scheduler_->Stop();
+    });
+    scheduler_->Run();
+    scheduler_->Cancel(timer);
+    done_ = nullptr;
+    ASSERT_FALSE(timed_out) << "objects: " << Names() << "\n" << Problems();
+  }
+  // What is on its way has arrived when a file that is written after it has.
+  void Settle() {
+    const std::string marker = "marker-" + std::to_string(++markers_);
+    Replace("zz-marker.yaml", ConfigMapYaml(marker, ""));
+    RunUntil([&] { return Names().find(marker) != std::string::npos; });
+  }
+
+  static void WriteFile(const fs::path& path, const std::string& text) {
+    std::ofstream(path, std::ios::trunc) << text;
+  }
+  void Write(const std::string& file, const std::string& text) { WriteFile(directory_ / file, text); }
+  void Replace(const std::string& file, const std::string& text) {
+    WriteFile(directory_ / ".new", text);
+    fs::rename(directory_ / ".new", directory_ / file);
+  }
+  // "a b": names of the delivered objects, without the marker.
+  std::string Names() const {
+    std::string names;
+    if (!last_) return "none";
+    for (const ObjectWithOrigin& object : last_->objects) {
+      names += (names.empty() ? "" : " ") + MetaOf(*object.object).name;
+    }
+    return names;
+  }
+  std::string Problems() const { return last_ ? ProblemsText(last_->problems) : ""; }
+  bool HasProblem(const std::string& text) const {
+    return Problems().find(text) != std::string::npos;
+  }
+  bool Has(const std::string& name) const {
+    return (" " + Names() + " ").find(" " + name + " ") != std::string::npos;
+  }
+
+  fs::path root_;
+  fs::path directory_;
+  std::unique_ptr<RealScheduler> scheduler_;
+  std::unique_ptr<ManifestDirectory> source_;
+  std::optional<ObjectList> last_;
+  std::function<bool()> done_;
+  int lists_ = 0;
+  int markers_ = 0;
+};
+
+TEST_F(ManifestDirectoryTest, ReadsWhatIsThereAtTheStart) {
+  fs::create_directory(directory_);
+  Write("a.yaml", ConfigMapYaml("a", "1"));
+  Write("b.json", EncodeObjectJson(DecodeOne(ConfigMapYaml("b", "1"))));
+  Write("p.yml", PodYaml("web", ""));
+  Write(".hidden.yaml", ConfigMapYaml("hidden", "1"));
+  Write("notes.txt", "nothing");
+  Start();
+  RunUntil([this] { return last_->complete; });
+  EXPECT_EQ(Names(), "a b web-n1");
+  EXPECT_EQ(Problems(), "");
+  EXPECT_EQ(last_->source, "manifests:" + directory_.string());
+}
+
+TEST_F(ManifestDirectoryTest, SeesFilesWrittenReplacedLinkedAndUnlinked) {
+  MakeAndStart();
+  RunUntil([this] { return last_->complete; });
+  Write("a.yaml", ConfigMapYaml("a", "1"));
+  RunUntil([this] { return Names() == "a"; });
+  Replace("a.yaml", ConfigMapYaml("a2", "1"));
+  RunUntil([this] { return Names() == "a2"; });
+  WriteFile(root_ / "outside", ConfigMapYaml("hard", "1"));
+  fs::create_hard_link(root_ / "outside", directory_ / "h.yaml");
+  RunUntil([this] { return Names() == "a2 hard"; });
+  fs::remove(directory_ / "a.yaml");
+  RunUntil([this] { return Names() == "hard"; });
+  fs::rename(directory_ / "h.yaml", root_ / "away");
+  RunUntil([this] { return Names().empty(); });
+  EXPECT_TRUE(last_->complete);
+}
+
+TEST_F(ManifestDirectoryTest, AFileThatTurnsBadOrEmptyKeepsItsLastGoodObjects) {
+  MakeAndStart();
+  Write("a.yaml", ConfigMapYaml("x", "1") + "---\n" + ConfigMapYaml("w", "1"));
+  RunUntil([this] { return Names() == "x w"; });
+  Write("a.yaml", "");
+  RunUntil([this] { return HasProblem("holds no object; 2 objects of its last good state stay"); });
+  EXPECT_EQ(Names(), "x w");
+  Write("a.yaml", "{{{");
+  RunUntil([this] { return HasProblem("not valid YAML"); });
+  EXPECT_EQ(Names(), "x w");
+  // One document is right again and counts, the other is broken and stays as it was.
+  Write("a.yaml", ConfigMapYaml("x", "2") + "---\nkind: [");
+  RunUntil([this] { return HasProblem("document 2"); });
+  EXPECT_EQ(Names(), "x w");
+  EXPECT_EQ(std::get<ConfigMapObject>(*last_->objects[0].object).data.at("k"), "2");
+  // A file that is right all through and lacks the object takes it away.
+  Write("a.yaml", ConfigMapYaml("x", "3"));
+  RunUntil([this] { return Names() == "x"; });
+  EXPECT_EQ(Problems(), "");
+}
+
+TEST_F(ManifestDirectoryTest, ASlowWriterIsWaitedFor) {
+  MakeAndStart();
+  Write("a.yaml", ConfigMapYaml("x", "1") + "---\n" + ConfigMapYaml("w", "1"));
+  RunUntil([this] { return Names() == "x w"; });
+  {
+    std::ofstream slow(directory_ / "a.yaml", std::ios::trunc);
+    // A right manifest, but only the first half of it.
+    slow << ConfigMapYaml("x", "2") << std::flush;
+    Settle();
+    EXPECT_TRUE(Has("w"));
+    // Nor does a look at everything take the half for the whole.
+    source_->Forget();
+    Settle();
+    EXPECT_FALSE(HasProblem("a.yaml"));
+    slow << "---\n" << ConfigMapYaml("z", "1");
+  }
+  RunUntil([this] { return Has("z") && !Has("w"); });
+}
+
+TEST_F(ManifestDirectoryTest, ADirectoryThatIsNotThereYetIsAwaited) {
+  directory_ = root_ / "deep" / "manifests";
+  Start();
+  RunUntil([] { return true; });
+  EXPECT_FALSE(last_->complete);
+  EXPECT_TRUE(HasProblem("never read so far"));
+  fs::create_directory(root_ / "deep");
+  fs::create_directory(directory_);
+  Write("a.yaml", ConfigMapYaml("a", "1"));
+  RunUntil([this] { return last_->complete && Names() == "a"; });
+  EXPECT_EQ(Problems(), "");
+}
+
+TEST_F(ManifestDirectoryTest, ADirectoryThatVanishesKeepsItsList) {
+  MakeAndStart();
+  Write("a.yaml", ConfigMapYaml("a", "1"));
+  RunUntil([this] { return Names() == "a"; });
+  fs::rename(directory_, root_ / "away");
+  RunUntil([this] { return HasProblem("its last list stays"); });
+  EXPECT_TRUE(last_->complete);
+  EXPECT_EQ(Names(), "a");
+  // Another directory in its place that lacks the file is not an unlink of the file.
+  fs::create_directory(directory_);
+  RunUntil([this] { return HasProblem("was not unlinked"); });
+  EXPECT_EQ(Names(), "a");
+  source_->Forget();
+  RunUntil([this] { return Names().empty(); });
+  // The old one comes back.
+  fs::remove(directory_);
+  fs::rename(root_ / "away", directory_);
+  RunUntil([this] { return Names() == "a" && Problems().empty(); });
+}
+
+TEST_F(ManifestDirectoryTest, FilesUnlinkedBeforeTheirDirectoryAreGone) {
+  MakeAndStart();
+  Write("a.yaml", ConfigMapYaml("a", "1"));
+  RunUntil([this] { return Names() == "a"; });
+  fs::remove_all(directory_);
+  RunUntil([this] { return HasProblem("its last list stays") && Names().empty(); });
+  EXPECT_TRUE(last_->complete);
+}
+
+TEST_F(ManifestDirectoryTest, FollowsLinksToOtherDirectories) {
+  MakeAndStart();
+  fs::create_directory(root_ / "elsewhere");
+  WriteFile(root_ / "elsewhere" / "target", ConfigMapYaml("a", "1"));
+  fs::create_symlink(root_ / "elsewhere" / "target", directory_ / "link.yaml");
+  RunUntil([this] { return Names() == "a"; });
+  WriteFile(root_ / "elsewhere" / "new", ConfigMapYaml("b", "1"));
+  fs::rename(root_ / "elsewhere" / "new", root_ / "elsewhere" / "target");
+  RunUntil([this] { return Names() == "b"; });
+  fs::remove(root_ / "elsewhere" / "target");
+  RunUntil([this] { return HasProblem("cannot follow its link"); });
+  EXPECT_EQ(Names(), "b");
+  fs::remove(directory_ / "link.yaml");
+  RunUntil([this] { return Names().empty(); });
+}
+
+TEST_F(ManifestDirectoryTest, FollowsTheSwapOfAMountedConfigMap) {
+  fs::create_directory(directory_);
+  fs::create_directory(directory_ / "..1");
+  WriteFile(directory_ / "..1" / "a.yaml", ConfigMapYaml("old", "1"));
+  fs::create_symlink("..1", directory_ / "..data");
+  fs::create_symlink("..data/a.yaml", directory_ / "a.yaml");
+  Start();
+  RunUntil([this] { return last_->complete && Names() == "old"; });
+  fs::create_directory(directory_ / "..2");
+  WriteFile(directory_ / "..2" / "a.yaml", ConfigMapYaml("new", "1"));
+  fs::create_symlink("..2", directory_ / "..data_tmp");
+  fs::rename(directory_ / "..data_tmp", directory_ / "..data");
+  RunUntil([this] { return Names() == "new"; });
+}
+
+TEST_F(ManifestDirectoryTest, WhatIsNoFileIsAProblemAndNothingHangs) {
+  fs::create_directory(directory_);
+  ASSERT_EQ(::mkfifo((directory_ / "fifo.yaml").c_str(), 0600), 0);
+  fs::create_directory(directory_ / "dir.yaml");
+  Write("good.yaml", ConfigMapYaml("good", "1"));
+  Start();
+  RunUntil([this] { return last_->complete; });
+  EXPECT_EQ(Names(), "good");
+  EXPECT_TRUE(HasProblem("fifo.yaml: is not a regular file"));
+  EXPECT_TRUE(HasProblem("dir.yaml: is not a regular file"));
+}
+
+TEST(ManifestFiles, UnreadableFilesKeepAndGoneFilesDrop) {
+  ManifestFiles files("/d");
+  const auto names = [&files] {
+    ObjectList list;
+    files.AppendTo(list);
+    std::string text;
+    for (const auto& object : list.objects) text += MetaOf(*object.object).name + " ";
+    return text + ProblemsText(list.problems);
+  };
+  using What = ManifestReading::What;
+  files.Apply({"a.yaml", What::kRead, "", DecodeManifest("/d/a.yaml", ConfigMapYaml("a", "1"))});
+  files.Apply({"a.yaml", What::kUnreadable, "cannot be read: EIO", {}});
+  EXPECT_EQ(names(),
+            "a /d/a.yaml: cannot be read: EIO; 1 object of its last good state stay\n");
+  files.Apply({"a.yaml", What::kChanging, "", {}});
+  EXPECT_EQ(names().substr(0, 2), "a ");
+  files.KeepAbsent({});
+  EXPECT_EQ(names().substr(0, 2), "a ");
+  files.DropAbsent({"a.yaml"});
+  EXPECT_EQ(names().substr(0, 2), "a ");
+  files.DropAbsent({});
+  EXPECT_EQ(names(), "");
+}
+
+TEST(ManifestNames, AreYamlAndJsonWithoutDot) {
+  for (const char* good : {"a.yaml", "a.yml", "a.json", "x.y.yaml"}) EXPECT_TRUE(IsManifestName(good));
+  for (const char* bad : {"", ".a.yaml", "a.yaml~", "a.txt", "yaml", "..data", "a.yaml.swp"}) {
+    EXPECT_FALSE(IsManifestName(bad)) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace volumed

@@ -1,0 +1,170 @@
+#include "kube/object_catalog.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/manual_clock.h"
+#include "unit/kube/kube_testing.h"
+
+namespace volumed {
+namespace {
+
+using What = ObjectChange::What;
+
+class ObjectCatalogTest : public testing::Test {
+ protected:
+  ObjectCatalogTest() {
+    catalog_.AddListener([this](const std::vector<ObjectChange>& changes) {
+      for (const ObjectChange& change : changes) {
+        const char* what = change.what == What::kAdded     ? "+"
+                           : change.what == What::kChanged ? "*"
+                                                           : "-";
+        changes_ += what + change.key.name + " ";
+      }
+    });
+  }
+
+  void Deliver(const std::string& source, std::vector<ObjectWithOrigin> objects) {
+    catalog_.Update({source, true, std::move(objects), {}});
+  }
+  std::string TakeChanges() { return std::exchange(changes_, ""); }
+  std::string Problems(const std::string& source) {
+    for (const SourceStatus& status : catalog_.Sources()) {
+      if (status.name == source) return ProblemsText(status.problems);
+    }
+    return "no such source";
+  }
+
+  ManualClock clock_;
+  ObjectCatalog catalog_{clock_};
+  std::string changes_;
+};
+
+TEST_F(ObjectCatalogTest, IsCompleteOnceEverySourceHasDelivered) {
+  catalog_.ExpectSource("a");
+  catalog_.ExpectSource("b");
+  EXPECT_FALSE(catalog_.AllSourcesComplete());
+  Deliver("a", {});
+  EXPECT_EQ(catalog_.IncompleteSources(), std::vector<std::string>{"b"});
+  catalog_.Update({"b", false, {}, {{"/d", -1, "", "", "is missing"}}});
+  EXPECT_FALSE(catalog_.AllSourcesComplete());
+  EXPECT_EQ(catalog_.Sources()[1].last_error, "/d: is missing");
+  Deliver("b", {});
+  EXPECT_TRUE(catalog_.AllSourcesComplete());
+  // A later failure does not take that back.
+  catalog_.Update({"b", false, {}, {{"/d", -1, "", "", "is missing"}}});
+  EXPECT_TRUE(catalog_.AllSourcesComplete());
+  EXPECT_FALSE(catalog_.Sources()[1].last_list_complete);
+}
+
+TEST_F(ObjectCatalogTest, TellsWhatWasAddedChangedAndRemoved) {
+  Deliver("a", {FromFile("f", ConfigMapYaml("x", "1")), FromFile("g", ConfigMapYaml("w", "1"))});
+  EXPECT_EQ(TakeChanges(), "+w +x ");
+  Deliver("a", {FromFile("f", ConfigMapYaml("x", "1")), FromFile("g", ConfigMapYaml("w", "2"))});
+  EXPECT_EQ(TakeChanges(), "*w ");
+  Deliver("a", {FromFile("f", ConfigMapYaml("x", "1"))});
+  EXPECT_EQ(TakeChanges(), "-w ");
+  Deliver("a", {FromFile("f", ConfigMapYaml("x", "1"))});
+  EXPECT_EQ(TakeChanges(), "");
+  EXPECT_EQ(catalog_.FindConfigMap("default", "x")->data.at("k"), "1");
+  EXPECT_EQ(catalog_.FindConfigMap("default", "w"), nullptr);
+  EXPECT_EQ(catalog_.FindSecret("default", "x"), nullptr);
+}
+
+TEST_F(ObjectCatalogTest, AListThatIsNotCompleteTakesNothingAway) {
+  Deliver("a", {FromFile("f", ConfigMapYaml("x", "1"))});
+  catalog_.Update({"a", false, {}, {}});
+  EXPECT_NE(catalog_.FindConfigMap("default", "x"), nullptr);
+}
+
+TEST_F(ObjectCatalogTest, ThePodOfOneNameWithAnotherUidIsAnotherPod) {
+  Deliver("a", {FromFile("f", PodYaml("web", "u-1"))});
+  TakeChanges();
+  Deliver("a", {FromFile("f", PodYaml("web", "u-2"))});
+  EXPECT_EQ(TakeChanges(), "-web +web ");
+  EXPECT_EQ(catalog_.FindPod(PodUid("u-1")), nullptr);
+  EXPECT_EQ(catalog_.FindPod("default", "web")->metadata.uid, "u-2");
+}
+
+TEST_F(ObjectCatalogTest, TheFirstOfTwoWithOneNameStaysAndTheOtherTakesOver) {
+  Deliver("b", {FromFile("b.yaml", ConfigMapYaml("x", "from b"))});
+  Deliver("a", {FromFile("a.yaml", ConfigMapYaml("x", "from a"))});
+  EXPECT_EQ(catalog_.FindConfigMap("default", "x")->data.at("k"), "from b");
+  EXPECT_EQ(Problems("a"),
+            "a.yaml: document 1: ConfigMap default/x: metadata.name: the same name was there first "
+            "in source b, b.yaml, document 1; this one is not used\n");
+  EXPECT_EQ(Problems("b"), "");
+  EXPECT_EQ(catalog_.ProblemsOf({ObjectKind::kConfigMap, "default", "x"}).size(), 1U);
+  // Also when the first is delivered again, changed.
+  Deliver("b", {FromFile("b.yaml", ConfigMapYaml("x", "from b again"))});
+  EXPECT_EQ(catalog_.OriginOf({ObjectKind::kConfigMap, "default", "x"})->source, "b");
+  TakeChanges();
+  Deliver("b", {});
+  EXPECT_EQ(TakeChanges(), "*x ");
+  EXPECT_EQ(catalog_.FindConfigMap("default", "x")->data.at("k"), "from a");
+  EXPECT_EQ(Problems("a"), "");
+}
+
+TEST_F(ObjectCatalogTest, AnEarlierFileNameDoesNotTakeANameAway) {
+  Deliver("a", {FromFile("m.yaml", ConfigMapYaml("x", "first"))});
+  Deliver("a", {FromFile("b.yaml", ConfigMapYaml("x", "second")),
+                FromFile("m.yaml", ConfigMapYaml("x", "first"))});
+  EXPECT_EQ(catalog_.FindConfigMap("default", "x")->data.at("k"), "first");
+}
+
+TEST_F(ObjectCatalogTest, AUidIsOnePodsOnly) {
+  Deliver("a", {FromFile("a.yaml", PodYaml("one", "u")), FromFile("b.yaml", PodYaml("two", "u"))});
+  EXPECT_EQ(catalog_.Pods().size(), 1U);
+  EXPECT_EQ(catalog_.FindPod(PodUid("u"))->metadata.name, "one");
+  EXPECT_NE(Problems("a").find("metadata.uid: the same uid was there first"), std::string::npos);
+}
+
+TEST_F(ObjectCatalogTest, VolumesDoNotChangeUnderOneUidButMetadataDoes) {
+  Deliver("a", {FromFile("f", PodYaml("web", "u", "  volumes: [{name: v}]\n"))});
+  TakeChanges();
+  Object changed = DecodeOne(PodYaml("web", "u", "  volumes: [{name: v}, {name: w}]\n"));
+  Deliver("a", {{std::make_shared<const Object>(changed), "f", 0}});
+  EXPECT_EQ(TakeChanges(), "");
+  EXPECT_EQ(catalog_.FindPod(PodUid("u"))->spec.volumes.size(), 1U);
+  EXPECT_NE(Problems("a").find("spec.volumes: is immutable under the same uid"), std::string::npos);
+
+  MetaOf(changed).deletion_unix_millis = 1;
+  Deliver("a", {{std::make_shared<const Object>(changed), "f", 0}});
+  EXPECT_EQ(TakeChanges(), "*web ");
+  EXPECT_TRUE(catalog_.FindPod(PodUid("u"))->deletion_requested());
+  EXPECT_EQ(catalog_.FindPod(PodUid("u"))->spec.volumes.size(), 1U);
+
+  // The file moving elsewhere is no way round it; the pod leaving is.
+  Deliver("a", {{std::make_shared<const Object>(changed), "other", 0}});
+  EXPECT_EQ(catalog_.FindPod(PodUid("u"))->spec.volumes.size(), 1U);
+  Deliver("a", {});
+  Deliver("a", {{std::make_shared<const Object>(changed), "f", 0}});
+  EXPECT_EQ(catalog_.FindPod(PodUid("u"))->spec.volumes.size(), 2U);
+  EXPECT_EQ(Problems("a"), "");
+}
+
+TEST_F(ObjectCatalogTest, AForgottenSourceIsNoLongerWaitedFor) {
+  Deliver("a", {FromFile("f", ConfigMapYaml("x", "1"))});
+  catalog_.ExpectSource("b");
+  TakeChanges();
+  EXPECT_TRUE(catalog_.ForgetSource("a"));
+  EXPECT_EQ(TakeChanges(), "-x ");
+  EXPECT_TRUE(catalog_.ForgetSource("b"));
+  EXPECT_FALSE(catalog_.ForgetSource("b"));
+  EXPECT_TRUE(catalog_.AllSourcesComplete());
+  EXPECT_TRUE(catalog_.Sources().empty());
+}
+
+TEST_F(ObjectCatalogTest, StatusHasTimesAndCounts) {
+  catalog_.ExpectSource("a");
+  EXPECT_EQ(catalog_.Sources()[0].last_list_unix_millis, 0);
+  Deliver("a", {FromFile("f", ConfigMapYaml("x", "1"))});
+  EXPECT_EQ(catalog_.Sources()[0].last_list_unix_millis, clock_.WallUnixMillis());
+  EXPECT_EQ(catalog_.Sources()[0].objects, 1U);
+}
+
+}  // namespace
+}  // namespace volumed

@@ -1,0 +1,45 @@
+// The parts of a VolumeHost that operations do not ask anything of, and events that are remembered.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "volumehost/volume_host.h"
+
+namespace volumed {
+
+class StubHostParts final : public HostObjects,
+                            public HostTokens,
+                            public HostEvents,
+                            public HostNode {
+ public:
+  Result<std::shared_ptr<const SecretObject>> GetSecret(const std::string&,
+                                                        const std::string&) const override {
+    return NotHere();
+  }
+  Result<std::shared_ptr<const ConfigMapObject>> GetConfigMap(const std::string&,
+                                                              const std::string&) const override {
+    return NotHere();
+  }
+  Result<ServiceAccountToken> GetServiceAccountToken(const TokenRequest&) override {
+    return NotHere();
+  }
+  void DeleteServiceAccountTokens(const PodUid&) override {}
+  void RecordPodEvent(const PodUid& pod, EventType, const std::string& reason,
+                      const std::string& message) override {
+    events.push_back(pod.str() + " " + reason + " " + message);
+  }
+  NodeName GetNodeName() const override { return NodeName("node"); }
+  std::map<std::string, std::string> GetNodeLabels() const override { return {}; }
+  std::map<std::string, Quantity> GetNodeAllocatable() const override { return {}; }
+  KernelFeatures GetKernelFeatures() const override { return {}; }
+
+  std::vector<std::string> events;
+
+ private:
+  static Error NotHere() { return Error::NotApplied(Code::kNotFound, "no objects here"); }
+};
+
+}  // namespace volumed

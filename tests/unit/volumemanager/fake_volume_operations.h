@@ -1,0 +1,198 @@
+// FakeVolumeOperations: VolumeOperations without plugins. It keeps which volumes are there, can fail
+// or hang on order, and backs off as the real one does.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/backoff.h"
+#include "base/scheduler.h"
+#include "operation/volume_operations.h"
+
+namespace volumed {
+
+// What is on the node; outlives the agents of a test.
+struct FakeNode {
+  std::set<PodVolumeKey> present;
+  std::set<PodUid> removed_pods;
+};
+
+class FakeVolumeOperations final : public VolumeOperations {
+ public:
+  struct Call {
+    std::string operation;  // "mount", "unmount", "remove"
+    PodVolumeKey key;
+    std::optional<MountRequest> mount;
+    std::string plugin_name;
+  };
+
+  FakeVolumeOperations(Scheduler& scheduler, FakeNode& node)
+      : scheduler_(scheduler), node_(node), backoff_(scheduler.clock()) {}
+
+  std::vector<Call> calls;
+
+  // The next `times` operations of this kind on this volume (an empty spec: on the pod) fail.
+  void FailNext(const std::string& operation, const PodVolumeKey& key, Error error, int times = 1) {
+    failures_.insert_or_assign({operation, key}, Failure{std::move(error), times});
+  }
+  // Operations of this volume do not end until Release.
+  void Hang(const PodVolumeKey& key) { hanging_.insert(key); }
+  void Release(const PodVolumeKey& key) {
+    hanging_.erase(key);
+    const auto held = held_.find(key);
+    if (held == held_.end()) return;
+    const std::function<void()> finish = std::move(held->second);
+    held_.erase(held);
+    scheduler_.Post(finish);
+  }
+  void SetRefresh(const PodVolumeKey& key, int64_t unix_ms) { refresh_[key] = unix_ms; }
+
+  size_t Count(const std::string& operation) const {
+    size_t count = 0;
+    for (const Call& call : calls) count += call.operation == operation ? 1 : 0;
+    return count;
+  }
+  size_t Count(const std::string& operation, const PodVolumeKey& key) const {
+    size_t count = 0;
+    for (const Call& call : calls) {
+      count += call.operation == operation && call.key == key ? 1 : 0;
+    }
+    return count;
+  }
+  const Call* Last(const std::string& operation, const PodVolumeKey& key) const {
+    const Call* last = nullptr;
+    for (const Call& call : calls) {
+      if (call.operation == operation && call.key == key) last = &call;
+    }
+    return last;
+  }
+
+  StartResult MountVolume(MountRequest request,
+                          std::function<void(OperationOutcome<MountedVolume>)> done) override {
+    const PodVolumeKey key{request.pod->uid(), request.spec.name()};
+    const auto refused = Admit("mount", key);
+    if (refused) return *refused;
+    calls.push_back({"mount", key, request, ""});
+    Finish(key, [this, key, request, done] {
+      OperationOutcome<MountedVolume> outcome;
+      if ((outcome.failure = TakeFailure("mount", key, "SetUp"))) return done(outcome);
+      node_.present.insert(key);
+      MountedVolume mounted;
+      mounted.plugin_name = "fake";
+      mounted.host_path = "/root/pods/" + key.ToString();
+      for (const SubPathRequest& sub_path : request.sub_paths) {
+        mounted.sub_paths.push_back({sub_path.container, sub_path.index, sub_path.sub_path});
+      }
+      if (refresh_.contains(key)) mounted.refresh_unix_ms = refresh_.at(key);
+      outcome.value = mounted;
+      done(outcome);
+    });
+    return StartResult::kStarted;
+  }
+
+  StartResult UnmountVolume(UnmountRequest request,
+                            std::function<void(OperationOutcome<Unit>)> done) override {
+    const PodVolumeKey key{request.pod, request.spec};
+    const auto refused = Admit("unmount", key);
+    if (refused) return *refused;
+    calls.push_back({"unmount", key, std::nullopt, request.plugin_name});
+    Finish(key, [this, key, done] {
+      OperationOutcome<Unit> outcome;
+      if ((outcome.failure = TakeFailure("unmount", key, "TearDown"))) return done(outcome);
+      node_.present.erase(key);
+      outcome.value = Unit{};
+      done(outcome);
+    });
+    return StartResult::kStarted;
+  }
+
+  StartResult RemovePod(PodUid pod, std::string,
+                        std::function<void(OperationOutcome<Unit>)> done) override {
+    const PodVolumeKey key{pod, SpecName()};
+    const auto refused = Admit("remove", key);
+    if (refused) return *refused;
+    calls.push_back({"remove", key, std::nullopt, ""});
+    Finish(key, [this, key, done] {
+      OperationOutcome<Unit> outcome;
+      if ((outcome.failure = TakeFailure("remove", key, "RemoveDirectories"))) return done(outcome);
+      if (on_remove) on_remove(key.pod);
+      node_.removed_pods.insert(key.pod);
+      outcome.value = Unit{};
+      done(outcome);
+    });
+    return StartResult::kStarted;
+  }
+
+  bool IsPending(const PodVolumeKey& key) const override { return running_.contains(key); }
+  std::optional<TimePoint> NextTry(const PodVolumeKey& key) const override {
+    std::optional<TimePoint> next;
+    for (const char* operation : {"mount", "unmount", "remove"}) {
+      const auto until = backoff_.BlockedUntil(key.ToString(), operation);
+      if (until && (!next || *next < *until)) next = until;
+    }
+    return next;
+  }
+  void ResetBackoff(const PodVolumeKey& key) override { backoff_.Reset(key.ToString()); }
+  std::vector<RunningOperation> Running() const override {
+    std::vector<RunningOperation> all;
+    for (const PodVolumeKey& key : running_) all.push_back({key, "volume_mount", "SetUp", 0, 7});
+    return all;
+  }
+
+  // Does what the real one does to the store.
+  std::function<void(const PodUid&)> on_remove;
+
+ private:
+  struct Failure {
+    Error error;
+    int times;
+  };
+
+  std::optional<StartResult> Admit(const std::string& operation, const PodVolumeKey& key) {
+    if (running_.contains(key)) return StartResult::kPending;
+    if (backoff_.BlockedUntil(key.ToString(), operation)) return StartResult::kBackoff;
+    running_.insert(key);
+    return std::nullopt;
+  }
+
+  void Finish(const PodVolumeKey& key, std::function<void()> body) {
+    const auto finish = [this, key, body = std::move(body)] {
+      running_.erase(key);
+      body();
+    };
+    if (hanging_.contains(key)) {
+      held_[key] = finish;
+    } else {
+      scheduler_.RunBlocking([this, finish] { scheduler_.Post(finish); });
+    }
+  }
+
+  std::optional<OperationFailure> TakeFailure(const std::string& operation,
+                                              const PodVolumeKey& key, const std::string& step) {
+    const auto found = failures_.find({operation, key});
+    if (found == failures_.end() || found->second.times == 0) {
+      backoff_.Reset(key.ToString(), operation);
+      return std::nullopt;
+    }
+    --found->second.times;
+    backoff_.RecordFailure(key.ToString(), operation, CodeName(found->second.error.code()));
+    return OperationFailure{"volume_" + operation, step, found->second.error};
+  }
+
+  Scheduler& scheduler_;
+  FakeNode& node_;
+  Backoff backoff_;
+  std::set<PodVolumeKey> running_, hanging_;
+  std::map<PodVolumeKey, std::function<void()>> held_;
+  std::map<PodVolumeKey, int64_t> refresh_;
+  std::map<std::pair<std::string, PodVolumeKey>, Failure> failures_;
+};
+
+}  // namespace volumed

@@ -1,0 +1,358 @@
+// ManagerTest: a volume manager on fakes, in one thread and virtual time, that can be ended and
+// started anew on the same node and store.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "base/manual_clock.h"
+#include "base/simulated_scheduler.h"
+#include "fakes/memory_record_store.h"
+#include "kube/decode.h"
+#include "kube/object_catalog.h"
+#include "operation/volume_record.h"
+#include "pluginmgr/volume_plugin_mgr.h"
+#include "unit/volumemanager/fake_volume_operations.h"
+#include "volumehost/volume_host.h"
+#include "volumemanager/kubelet_volume_manager.h"
+
+namespace volumed {
+
+// Answers what the manager asks a kernel at start.
+class StubKernel final : public Kernel {
+ public:
+  std::vector<std::string> mount_points;
+  std::map<std::string, std::vector<std::string>> directories;  // display path -> subdirectories
+  int failing_list_mounts = 0;
+
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions&) override {
+    if (std::holds_alternative<ListMounts>(request)) {
+      if (failing_list_mounts > 0) {
+        --failing_list_mounts;
+        return Error::NotApplied(Code::kUnavailable, "mountinfo cannot be read");
+      }
+      MountListing listing;
+      for (const std::string& path : mount_points) {
+        MountEntry entry;
+        entry.mount_point = path;
+        listing.mounts.push_back(entry);
+      }
+      return AnyAnswer(listing);
+    }
+    if (const auto* list = std::get_if<ListDirectory>(&request)) {
+      const auto found = directories.find(list->path.Display());
+      if (found == directories.end()) {
+        return Error::NotApplied(Code::kNotFound, "no directory " + list->path.Display());
+      }
+      DirectoryListing listing;
+      for (const std::string& name : found->second) {
+        listing.entries.push_back({name, FileType::kDirectory});
+      }
+      return AnyAnswer(listing);
+    }
+    ADD_FAILURE() << "the manager must not do " << RequestName(request);
+    return Error::NotApplied(Code::kUnimplemented, "not expected");
+  }
+};
+
+class FakeConsumerWatch final : public ConsumerWatch {
+ public:
+  std::map<int64_t, uint64_t> processes;  // pid -> start time
+  std::map<std::string, bool> cgroups;    // populated
+
+  Result<WatchedConsumer> Watch(uint64_t id, const ConsumerTarget& target,
+                                std::function<void()> gone) override {
+    if (target.pid != 0) {
+      const auto found = processes.find(target.pid);
+      const bool same = found != processes.end() &&
+                        (target.pid_start_time == 0 || target.pid_start_time == found->second);
+      if (!same) return Error::NotApplied(Code::kFailedPrecondition, "no such process");
+      watches[id] = {target, std::move(gone)};
+      return WatchedConsumer{found->second, "pid " + std::to_string(target.pid) + " (runc)"};
+    }
+    if (!cgroups[target.cgroup]) {
+      return Error::NotApplied(Code::kFailedPrecondition, "no such cgroup");
+    }
+    watches[id] = {target, std::move(gone)};
+    return WatchedConsumer{0, "cgroup " + target.cgroup};
+  }
+  void Unwatch(uint64_t id) override { watches.erase(id); }
+
+  void EndProcess(int64_t pid) {
+    processes.erase(pid);
+    EndWhere([&](const ConsumerTarget& target) { return target.pid == pid; });
+  }
+  void EmptyCgroup(const std::string& cgroup) {
+    cgroups.erase(cgroup);
+    EndWhere([&](const ConsumerTarget& target) { return target.cgroup == cgroup; });
+  }
+
+  std::map<uint64_t, std::pair<ConsumerTarget, std::function<void()>>> watches;
+
+ private:
+  template <typename Predicate>
+  void EndWhere(Predicate matches) {
+    std::vector<std::function<void()>> gone;
+    for (auto at = watches.begin(); at != watches.end();) {
+      if (matches(at->second.first)) {
+        gone.push_back(at->second.second);
+        at = watches.erase(at);
+      } else {
+        ++at;
+      }
+    }
+    for (const auto& call : gone) call();
+  }
+};
+
+// Takes every source of one kind ("secret", "emptyDir" ...); answers with metrics on order.
+class FakePlugin final : public VolumePlugin {
+ public:
+  struct MetricsScript {
+    std::function<Result<Metrics>(const SpecName&, const CallOptions&)> answer;
+  };
+  FakePlugin(std::string name, std::string kind, std::shared_ptr<MetricsScript> metrics = nullptr)
+      : name_(std::move(name)), kind_(std::move(kind)), metrics_(std::move(metrics)) {}
+
+  Status Init(PluginContext) override { return OkStatus(); }
+  std::string GetPluginName() const override { return name_; }
+  Result<std::string> GetVolumeName(const VolumeSpec& spec) const override {
+    return spec.name().str();
+  }
+  bool CanSupport(const VolumeSpec& spec) const override {
+    return spec.volume() != nullptr && VolumeSourceKind(spec.volume()->source) == kind_;
+  }
+  bool RequiresRemount(const VolumeSpec&) const override { return kind_ != "emptyDir"; }
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr) override {
+    return std::unique_ptr<Mounter>(std::make_unique<FakeMounter>(spec.name(), metrics_));
+  }
+  Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName&, const PodUid&) override {
+    return Error::NotApplied(Code::kUnimplemented, "not used");
+  }
+  Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName&, const SafePath&,
+                                                  const CallOptions&) override {
+    return Error::NotApplied(Code::kUnimplemented, "not used");
+  }
+  bool SupportsMountOption() const override { return false; }
+  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
+  std::string FaultDomain(const VolumeSpec&) const override { return ""; }
+
+ private:
+  class FakeMounter final : public Mounter {
+   public:
+    FakeMounter(SpecName spec, std::shared_ptr<MetricsScript> metrics)
+        : spec_(std::move(spec)), metrics_(std::move(metrics)) {}
+    std::string GetPath() const override { return "/fake/" + spec_.str(); }
+    Result<Metrics> GetMetrics(const CallOptions& options) override {
+      return metrics_ ? metrics_->answer(spec_, options) : Result<Metrics>(NewNotSupportedError());
+    }
+    Status SetUp(const MounterArgs&) override { return OkStatus(); }
+    Status SetUpAt(const SafePath&, const MounterArgs&) override { return OkStatus(); }
+    Attributes GetAttributes() const override { return {}; }
+    SafePath GetSafePath() const override { return {"/fake", spec_.str(), {}}; }
+
+   private:
+    const SpecName spec_;
+    const std::shared_ptr<MetricsScript> metrics_;
+  };
+
+  const std::string name_;
+  const std::string kind_;
+  const std::shared_ptr<MetricsScript> metrics_;
+};
+
+class FakeHostParts final : public HostObjects,
+                            public HostTokens,
+                            public HostEvents,
+                            public HostNode {
+ public:
+  Result<std::shared_ptr<const SecretObject>> GetSecret(const std::string&,
+                                                        const std::string&) const override {
+    return Error::NotApplied(Code::kNotFound, "not used");
+  }
+  Result<std::shared_ptr<const ConfigMapObject>> GetConfigMap(const std::string&,
+                                                              const std::string&) const override {
+    return Error::NotApplied(Code::kNotFound, "not used");
+  }
+  Result<ServiceAccountToken> GetServiceAccountToken(const TokenRequest&) override {
+    return Error::NotApplied(Code::kUnimplemented, "not used");
+  }
+  void DeleteServiceAccountTokens(const PodUid& pod) override { forgotten_tokens.insert(pod); }
+  void RecordPodEvent(const PodUid&, EventType, const std::string&, const std::string&) override {}
+  NodeName GetNodeName() const override { return NodeName("n1"); }
+  std::map<std::string, std::string> GetNodeLabels() const override { return {}; }
+  std::map<std::string, Quantity> GetNodeAllocatable() const override { return {}; }
+  KernelFeatures GetKernelFeatures() const override { return {}; }
+
+  std::set<PodUid> forgotten_tokens;
+};
+
+class ManagerTest : public ::testing::Test {
+ protected:
+  static constexpr const char* kRoot = "/var/lib/volumed";
+
+  // What a process has and loses with its end.
+  struct Agent {
+    Agent(ManagerTest& test, const std::string& boot_id)
+        : scheduler(7, test.clock),
+          log(LogOptions{LogLevel::kDebug, LogOptions::Target::kCallback,
+                         [](LogLevel, std::string_view) {}},
+              test.clock),
+          catalog(test.clock),
+          operations(scheduler, test.node) {
+      std::vector<std::unique_ptr<VolumePlugin>> made;
+      for (const auto& [name, kind] : test.plugin_kinds) {
+        made.push_back(std::make_unique<FakePlugin>(name, kind));
+      }
+      EXPECT_TRUE(plugins.InitPlugins(std::move(made), test.host).ok());
+      operations.on_remove = [&test](const PodUid& pod) {
+        (void)test.store.Remove(kPodRecordKind, pod.str(), kPodRecordDurability);
+      };
+      VolumeManagerSettings settings;
+      settings.adopt_root = test.adopt_root;
+      settings.stats.period = Duration::zero();
+      settings.restore_operations = [this](const std::vector<PodVolumeRecord>& records) {
+        restored = records;
+      };
+      settings.is_stuck = [&test](const std::string& key) { return test.stuck.contains(key); };
+      for (const std::string& source : test.sources) catalog.ExpectSource(source);
+      manager = std::make_unique<KubeletVolumeManager>(
+          VolumeManagerParts{scheduler, catalog, plugins, operations, test.store, test.kernel,
+                             test.host, test.watch, log},
+          BootId(boot_id), settings);
+    }
+
+    SimulatedScheduler scheduler;
+    Logger log;
+    ObjectCatalog catalog;
+    VolumePluginMgr plugins;
+    FakeVolumeOperations operations;
+    std::vector<PodVolumeRecord> restored;
+    std::unique_ptr<KubeletVolumeManager> manager;
+  };
+
+  void StartAgent(const std::string& boot_id = "boot-1") {
+    agent_.reset();
+    watch.watches.clear();
+    agent_ = std::make_unique<Agent>(*this, boot_id);
+    agent_->manager->Start();
+  }
+  KubeletVolumeManager& manager() { return *agent_->manager; }
+  FakeVolumeOperations& operations() { return agent_->operations; }
+  SimulatedScheduler& scheduler() { return agent_->scheduler; }
+  void Settle() { scheduler().AdvanceTo(clock.Now()); }
+  void Pass(Duration time) { scheduler().RunFor(time); }
+
+  static std::vector<ObjectWithOrigin> Objects(const std::string& manifest) {
+    std::vector<ObjectWithOrigin> objects;
+    const ManifestDecode decoded = DecodeManifest("test.yaml", manifest);
+    for (const DecodeProblem& problem : decoded.problems) ADD_FAILURE() << problem.ToString();
+    for (const DecodedObject& object : decoded.objects) {
+      objects.push_back(
+          {std::make_shared<const Object>(object.object), "test.yaml", object.document});
+    }
+    return objects;
+  }
+  // A complete list of a source, and everything that follows at once.
+  void Deliver(const std::string& manifest, const std::string& source = "manifests") {
+    agent_->catalog.Update({source, true, Objects(manifest), {}});
+    manager().ObjectsChanged();
+    Settle();
+  }
+  void DeliverFailure(const std::string& source = "manifests") {
+    agent_->catalog.Update({source, false, {}, {}});
+    manager().ObjectsChanged();
+    Settle();
+  }
+
+  static PodVolumeKey Key(const std::string& pod, const std::string& spec) {
+    return {PodUid(pod), SpecName(spec)};
+  }
+  PodView View(const std::string& pod) {
+    const auto view = manager().FindPod(PodUid(pod));
+    EXPECT_TRUE(view.has_value()) << "no view of " << pod;
+    return view.value_or(PodView{});
+  }
+  std::string Phase(const std::string& pod) {
+    const auto view = manager().FindPod(PodUid(pod));
+    return view ? view->phase : "gone";
+  }
+  Status HoldPid(const std::string& pod, int64_t pid) {
+    std::optional<Status> answer;
+    manager().Hold({PodUid(pod), pid, ""}, [&](Status status) { answer = std::move(status); });
+    Settle();
+    EXPECT_TRUE(answer.has_value());
+    return answer.value_or(OkStatus());
+  }
+  // The row that the operation layer writes for a volume.
+  void PutVolumeRecord(const std::string& pod, const std::string& spec, const std::string& plugin,
+                       VolumeState state, const std::string& boot_id) {
+    PodVolumeRecord record;
+    record.key = Key(pod, spec);
+    record.pod_namespace = "default";
+    record.pod_name = pod;
+    record.plugin_name = plugin;
+    record.state = state;
+    record.boot_id = BootId(boot_id);
+    ASSERT_TRUE(store.Put(EncodeRecord(record), kPodVolumeRecordDurability).ok());
+  }
+  void PutPodRecord(const std::string& pod) {
+    PodRecord record;
+    record.uid = PodUid(pod);
+    record.ns = "default";
+    record.name = pod;
+    ASSERT_TRUE(store.Put(EncodeRecord(record), kPodRecordDurability).ok());
+  }
+  bool HasPodRecord(const std::string& pod) const {
+    return store.Find(kPodRecordKind, pod).has_value();
+  }
+
+  // A pod whose one container mounts each of the volumes, given as "name: source".
+  static std::string PodManifest(const std::string& uid, const std::vector<std::string>& volumes,
+                                 const std::string& metadata = "", const std::string& rest = "") {
+    std::string text = "---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: " + uid +
+                       "\n  namespace: default\n  uid: " + uid + "\n" + metadata +
+                       "spec:\n  volumes:\n";
+    std::string mounts;
+    for (const std::string& volume : volumes) {
+      const size_t colon = volume.find(':');
+      const std::string name = volume.substr(0, colon);
+      text += "  - name: " + name + "\n    " + volume.substr(colon + 2) + "\n";
+      mounts += "    - {name: " + name + ", mountPath: /mnt/" + name + "}\n";
+    }
+    return text + "  containers:\n  - name: c\n    image: x\n    volumeMounts:\n" + mounts + rest;
+  }
+  static std::string ConfigMap(const std::string& name, const std::string& value) {
+    return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name +
+           ", namespace: default}\ndata: {k: \"" + value + "\"}\n";
+  }
+
+  ManualClock clock;
+  MemoryRecordStore store;
+  StubKernel kernel;
+  FakeConsumerWatch watch;
+  FakeNode node;
+  FakeHostParts host_parts;
+  KubeletPaths paths{kRoot};
+  VolumeHost host{paths, kernel, clock, host_parts, host_parts, host_parts, host_parts};
+  std::vector<std::pair<std::string, std::string>> plugin_kinds{
+      {"kubernetes.io/empty-dir", "emptyDir"},
+      {"kubernetes.io/configmap", "configMap"},
+      {"kubernetes.io/secret", "secret"},
+      {"kubernetes.io/downward-api", "downwardAPI"},
+      {"kubernetes.io/projected", "projected"}};
+  std::vector<std::string> sources{"manifests"};
+  std::set<std::string> stuck;
+  bool adopt_root = false;
+  std::unique_ptr<Agent> agent_;
+};
+
+inline const std::string kEmptyDir = "data: \"emptyDir: {}\"";
+
+}  // namespace volumed
