@@ -40,8 +40,8 @@ std::optional<std::string> Base64Decode(std::string_view text) {
     if (value < 0 || padding > 0) return std::nullopt;
     group = group << 6 | static_cast<uint32_t>(value);
     if (++digits < 4) continue;
-    bytes += {static_cast<char>(group >> 16), static_cast<char>(group >> 8),
-              static_cast<char>(group)};
+    bytes +=
+        {static_cast<char>(group >> 16), static_cast<char>(group >> 8), static_cast<char>(group)};
     group = 0;
     digits = 0;
   }

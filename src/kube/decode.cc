@@ -18,8 +18,7 @@ using Json = nlohmann::json;
 void Validate(const Pod& pod, const std::string& prefix, ProblemSink& problems) {
   ValidatePod(pod, prefix, problems);
 }
-void Validate(const ConfigMapObject& config_map, const std::string& prefix,
-              ProblemSink& problems) {
+void Validate(const ConfigMapObject& config_map, const std::string& prefix, ProblemSink& problems) {
   ValidateConfigMap(config_map, prefix, problems);
 }
 void Validate(const SecretObject&, const std::string&, ProblemSink&) {}

@@ -100,8 +100,8 @@ class YamlEvents final : public YAML::EventHandler {
     if (tag == "!" || tag == "tag:yaml.org,2002:str") return Json(text);  // "!": quoted
     const bool plain = tag.empty() || tag == "?";
     const std::optional<std::string_view> core = StripPrefix(tag, kCore);
-    if (!plain && !(core && (*core == "int" || *core == "bool" || *core == "float" ||
-                             *core == "null"))) {
+    if (!plain &&
+        !(core && (*core == "int" || *core == "bool" || *core == "float" || *core == "null"))) {
       builder_.Fail("has a YAML tag that is not supported");
       return std::nullopt;
     }

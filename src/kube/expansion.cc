@@ -39,8 +39,7 @@ class Environment {
     const EnvVarSource& from = *variable.value_from;
     if (from.field_ref) return PodFieldValue(pod_, from.field_ref->field_path);
     if (from.resource_field_ref) {
-      return ResourceFieldValue(pod_, *from.resource_field_ref, node_allocatable_,
-                                container_.name);
+      return ResourceFieldValue(pod_, *from.resource_field_ref, node_allocatable_, container_.name);
     }
     if (from.config_map_key_ref) return EvaluateKey(*from.config_map_key_ref);
     if (from.secret_key_ref) return Invalid("comes from a secret and must not be part of a path");
@@ -69,8 +68,8 @@ class Environment {
       const auto found = config_map->data.find(selector.key);
       if (found != config_map->data.end()) return found->second;
     }
-    return Invalid("needs key " + Quoted(selector.key) + " of config map " +
-                   Quoted(selector.name) + ", which is not there");
+    return Invalid("needs key " + Quoted(selector.key) + " of config map " + Quoted(selector.name) +
+                   ", which is not there");
   }
 
   const Pod& pod_;

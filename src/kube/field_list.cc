@@ -142,10 +142,14 @@ std::vector<FieldInfo> FieldsOf() {
 
 std::vector<FieldInfo> ListFields(ObjectKind kind) {
   switch (kind) {
-    case ObjectKind::kPod: return FieldsOf<Pod>();
-    case ObjectKind::kSecret: return FieldsOf<SecretObject>();
-    case ObjectKind::kConfigMap: return FieldsOf<ConfigMapObject>();
-    case ObjectKind::kNode: return FieldsOf<NodeObject>();
+    case ObjectKind::kPod:
+      return FieldsOf<Pod>();
+    case ObjectKind::kSecret:
+      return FieldsOf<SecretObject>();
+    case ObjectKind::kConfigMap:
+      return FieldsOf<ConfigMapObject>();
+    case ObjectKind::kNode:
+      return FieldsOf<NodeObject>();
   }
   return {};
 }

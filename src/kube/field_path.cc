@@ -15,24 +15,34 @@ namespace {
 // Blanks other than U+0020, controls, joiners, marks of direction, private use and non-characters.
 bool IsUnprintable(uint32_t code) {
   constexpr std::pair<uint32_t, uint32_t> kRanges[] = {
-      {0x00, 0x1F},     {0x7F, 0xA0},     {0xAD, 0xAD},     {0x1680, 0x1680}, {0x2000, 0x200F},
-      {0x2028, 0x202F}, {0x205F, 0x206F}, {0x3000, 0x3000}, {0xE000, 0xF8FF}, {0xFEFF, 0xFEFF},
+      {0x00, 0x1F},     {0x7F, 0xA0},     {0xAD, 0xAD},       {0x1680, 0x1680}, {0x2000, 0x200F},
+      {0x2028, 0x202F}, {0x205F, 0x206F}, {0x3000, 0x3000},   {0xE000, 0xF8FF}, {0xFEFF, 0xFEFF},
       {0xFFF0, 0xFFFB}, {0xFFFE, 0xFFFF}, {0xE0000, 0x10FFFF}};
-  return std::any_of(std::begin(kRanges), std::end(kRanges),
-                     [code](const auto& range) { return code >= range.first && code <= range.second; });
+  return std::any_of(std::begin(kRanges), std::end(kRanges), [code](const auto& range) {
+    return code >= range.first && code <= range.second;
+  });
 }
 
 std::string Escaped(uint32_t code) {
   switch (code) {
-    case '"': return "\\\"";
-    case '\\': return "\\\\";
-    case '\a': return "\\a";
-    case '\b': return "\\b";
-    case '\f': return "\\f";
-    case '\n': return "\\n";
-    case '\r': return "\\r";
-    case '\t': return "\\t";
-    case '\v': return "\\v";
+    case '"':
+      return "\\\"";
+    case '\\':
+      return "\\\\";
+    case '\a':
+      return "\\a";
+    case '\b':
+      return "\\b";
+    case '\f':
+      return "\\f";
+    case '\n':
+      return "\\n";
+    case '\r':
+      return "\\r";
+    case '\t':
+      return "\\t";
+    case '\v':
+      return "\\v";
   }
   char text[16];
   const char* format = code < 0x80 ? "\\x%02x" : code < 0x10000 ? "\\u%04x" : "\\U%08x";
@@ -159,8 +169,8 @@ Result<std::string> ResourceFieldValue(const Pod& pod, const ResourceFieldSelect
                                ? *selector.divisor
                                : Quantity::FromInteger(1);
   if (divisor.Sign() < 0) {
-    return Error::NotApplied(Code::kInvalidArgument, "the divisor of " + selector.resource +
-                                                         " is negative");
+    return Error::NotApplied(Code::kInvalidArgument,
+                             "the divisor of " + selector.resource + " is negative");
   }
   if (resource != "cpu") {
     return std::to_string(DivideRoundingUp(amount.Value(), divisor.Value()));

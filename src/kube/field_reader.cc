@@ -9,16 +9,23 @@ using Json = nlohmann::json;
 
 std::string_view TypeName(const Json& value) {
   switch (value.type()) {
-    case Json::value_t::null: return "null";
-    case Json::value_t::object: return "an object";
-    case Json::value_t::array: return "a list";
-    case Json::value_t::string: return "a string";
-    case Json::value_t::boolean: return "a boolean";
+    case Json::value_t::null:
+      return "null";
+    case Json::value_t::object:
+      return "an object";
+    case Json::value_t::array:
+      return "a list";
+    case Json::value_t::string:
+      return "a string";
+    case Json::value_t::boolean:
+      return "a boolean";
     case Json::value_t::number_integer:
     case Json::value_t::number_unsigned:
-    case Json::value_t::number_float: return "a number";
+    case Json::value_t::number_float:
+      return "a number";
     case Json::value_t::binary:
-    case Json::value_t::discarded: break;
+    case Json::value_t::discarded:
+      break;
   }
   return "an unknown type";
 }
@@ -91,8 +98,7 @@ const Json* FieldReader::Find(const char* name) const {
 
 bool FieldReader::IsNonEmptyText(const char* name) const {
   const Json* value = Find(name);
-  return value != nullptr && value->is_string() &&
-         !value->get_ref<const std::string&>().empty();
+  return value != nullptr && value->is_string() && !value->get_ref<const std::string&>().empty();
 }
 
 bool FieldReader::CheckObject(const Json& value, const std::string& path) {
@@ -278,15 +284,15 @@ void FieldReader::ReadMap(const char* name, const TextRule& key_rule, Store stor
 
 template <typename Store>
 void FieldReader::ReadBase64Map(const char* name, const TextRule& key_rule, Store store) {
-  ReadMap(name, key_rule,
-          [this, &store](const std::string& entry, const std::string& key,
-                         const std::string& text) {
-            if (std::optional<std::string> bytes = Base64Decode(text)) {
-              store(key, *std::move(bytes));
-            } else {
-              Problem(entry, "is not base64");  // never the value: it may be a secret
-            }
-          });
+  ReadMap(
+      name, key_rule,
+      [this, &store](const std::string& entry, const std::string& key, const std::string& text) {
+        if (std::optional<std::string> bytes = Base64Decode(text)) {
+          store(key, *std::move(bytes));
+        } else {
+          Problem(entry, "is not base64");  // never the value: it may be a secret
+        }
+      });
 }
 
 void FieldReader::TextMap(const char* name, StringMap& out, const TextRule& key_rule,
@@ -306,8 +312,7 @@ void FieldReader::BytesMap(const char* name, StringMap& out, const TextRule& key
                 [&out](const std::string& key, std::string bytes) { out[key] = std::move(bytes); });
 }
 
-void FieldReader::SecretBytesMap(const char* name,
-                                 std::map<std::string, Secret<std::string>>& out,
+void FieldReader::SecretBytesMap(const char* name, std::map<std::string, Secret<std::string>>& out,
                                  const TextRule& key_rule) {
   ReadBase64Map(name, key_rule, [&out](const std::string& key, std::string bytes) {
     out.insert_or_assign(key, Secret<std::string>(std::move(bytes)));

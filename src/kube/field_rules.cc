@@ -203,10 +203,17 @@ bool IsMapField(std::string_view value, std::string_view map) {
 }
 
 Reason FieldPath(std::string_view value) {
-  constexpr std::string_view kKnown[] = {
-      "metadata.name", "metadata.namespace",      "metadata.uid",  "metadata.labels",
-      "metadata.annotations", "spec.nodeName", "spec.serviceAccountName", "status.hostIP",
-      "status.hostIPs",       "status.podIP",  "status.podIPs"};
+  constexpr std::string_view kKnown[] = {"metadata.name",
+                                         "metadata.namespace",
+                                         "metadata.uid",
+                                         "metadata.labels",
+                                         "metadata.annotations",
+                                         "spec.nodeName",
+                                         "spec.serviceAccountName",
+                                         "status.hostIP",
+                                         "status.hostIPs",
+                                         "status.podIP",
+                                         "status.podIPs"};
   const bool right = std::find(std::begin(kKnown), std::end(kKnown), value) != std::end(kKnown) ||
                      IsMapField(value, "metadata.labels") ||
                      IsMapField(value, "metadata.annotations");
@@ -339,21 +346,19 @@ std::string CleanPath(std::string_view path) {
 
 std::optional<int64_t> ParseTimestamp(std::string_view text) {
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, millis = 0, offset = 0;
-  const bool parsed = TakeNumber(text, 4, year) && TakeChar(text, "-") &&
-                      TakeNumber(text, 2, month) && TakeChar(text, "-") &&
-                      TakeNumber(text, 2, day) && TakeChar(text, "Tt") &&
-                      TakeNumber(text, 2, hour) && TakeChar(text, ":") &&
-                      TakeNumber(text, 2, minute) && TakeChar(text, ":") &&
-                      TakeNumber(text, 2, second) && TakeFraction(text, millis) &&
-                      TakeZone(text, offset) && text.empty();
+  const bool parsed =
+      TakeNumber(text, 4, year) && TakeChar(text, "-") && TakeNumber(text, 2, month) &&
+      TakeChar(text, "-") && TakeNumber(text, 2, day) && TakeChar(text, "Tt") &&
+      TakeNumber(text, 2, hour) && TakeChar(text, ":") && TakeNumber(text, 2, minute) &&
+      TakeChar(text, ":") && TakeNumber(text, 2, second) && TakeFraction(text, millis) &&
+      TakeZone(text, offset) && text.empty();
   if (!parsed || hour > 23 || minute > 59 || second > 59) return std::nullopt;
   const std::chrono::year_month_day date{std::chrono::year(year),
                                          std::chrono::month(static_cast<unsigned>(month)),
                                          std::chrono::day(static_cast<unsigned>(day))};
   if (!date.ok()) return std::nullopt;
   const int64_t days = std::chrono::sys_days(date).time_since_epoch().count();
-  const int64_t seconds =
-      ((days * 24 + hour) * 60 + minute - offset) * 60 + second;
+  const int64_t seconds = ((days * 24 + hour) * 60 + minute - offset) * 60 + second;
   return seconds * 1000 + millis;
 }
 

@@ -26,22 +26,22 @@ struct IntRule {
 
 extern const TextRule kAnyText;
 extern const TextRule kNotEmpty;
-extern const TextRule kDnsLabel;          // container and volume names, namespaces
-extern const TextRule kDnsSubdomain;      // names of most objects
-extern const TextRule kUid;               // becomes a directory's name
-extern const TextRule kQualifiedName;     // label and annotation keys, flexVolume drivers
+extern const TextRule kDnsLabel;       // container and volume names, namespaces
+extern const TextRule kDnsSubdomain;   // names of most objects
+extern const TextRule kUid;            // becomes a directory's name
+extern const TextRule kQualifiedName;  // label and annotation keys, flexVolume drivers
 extern const TextRule kLabelValue;
-extern const TextRule kConfigKey;         // keys of secrets and config maps
+extern const TextRule kConfigKey;  // keys of secrets and config maps
 extern const TextRule kEnvName;
-extern const TextRule kHostPath;          // absolute, no ".."
-extern const TextRule kMountPath;         // kHostPath without ':'
-extern const TextRule kSubPath;           // relative, no ".."
-extern const TextRule kPayloadPath;       // kSubPath, does not begin with "..", bounded lengths
-extern const TextRule kNfsPath;           // absolute
-extern const TextRule kMedium;            // emptyDir
-extern const TextRule kDriverName;        // CSI
-extern const TextRule kFieldPath;         // downward API, in a volume or an environment variable
-extern const TextRule kResourceName;      // resourceFieldRef
+extern const TextRule kHostPath;      // absolute, no ".."
+extern const TextRule kMountPath;     // kHostPath without ':'
+extern const TextRule kSubPath;       // relative, no ".."
+extern const TextRule kPayloadPath;   // kSubPath, does not begin with "..", bounded lengths
+extern const TextRule kNfsPath;       // absolute
+extern const TextRule kMedium;        // emptyDir
+extern const TextRule kDriverName;    // CSI
+extern const TextRule kFieldPath;     // downward API, in a volume or an environment variable
+extern const TextRule kResourceName;  // resourceFieldRef
 extern const TextRule kIqn;
 extern const TextRule kPullPolicy;
 extern const TextRule kApiVersionV1;

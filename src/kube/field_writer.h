@@ -51,8 +51,7 @@ class FieldWriter {
   void Time(const char* name, const std::optional<int64_t>& unix_millis) {
     if (unix_millis) object_[name] = FormatTimestamp(*unix_millis);
   }
-  void Texts(const char* name, const std::vector<std::string>& values,
-             const TextRule& = kAnyText) {
+  void Texts(const char* name, const std::vector<std::string>& values, const TextRule& = kAnyText) {
     if (!values.empty()) object_[name] = values;
   }
   void Ints(const char* name, const std::vector<int64_t>& values, const IntRule&) {
@@ -68,8 +67,8 @@ class FieldWriter {
   void SecretBytesMap(const char* name, const std::map<std::string, Secret<std::string>>& values,
                       const TextRule&) {
     for (const auto& [key, bytes] : values) {
-      object_[name][key] = secrets_ == SecretEncoding::kWithSecrets ? Base64Encode(bytes.Reveal())
-                                                                    : "<withheld>";
+      object_[name][key] =
+          secrets_ == SecretEncoding::kWithSecrets ? Base64Encode(bytes.Reveal()) : "<withheld>";
     }
   }
   // Everything is in data already.
@@ -82,8 +81,7 @@ class FieldWriter {
     if (!value.empty()) object_[name] = Json::parse(value, nullptr, /*allow_exceptions=*/false);
   }
   template <typename Int>
-  void Number(const char* name, const Int& value, const IntRule&,
-              Presence = Presence::kOptional) {
+  void Number(const char* name, const Int& value, const IntRule&, Presence = Presence::kOptional) {
     object_[name] = value;
   }
   template <typename Int>

@@ -191,8 +191,7 @@ std::optional<std::pair<int, bool>> ManifestDirectory::AddWatch(const OpenDirect
 void ManifestDirectory::OnOpened(Opened opened) {
   DrainEvents();  // of the old watches: an unlink just before the directory went is a command
   watch_error_.clear();
-  const bool same_directory =
-      opened.directory && listed_ && *listed_ == opened.directory->identity;
+  const bool same_directory = opened.directory && listed_ && *listed_ == opened.directory->identity;
   if (!same_directory) {
     for (const std::string& file : std::exchange(unlinked_, {})) {
       files_.Apply({file, ManifestReading::What::kGone, "", {}});
@@ -222,8 +221,8 @@ void ManifestDirectory::OnOpened(Opened opened) {
     need_open_ = true;
   }
   for (auto watch = watches_.begin(); watch != watches_.end();) {
-    const bool used = watch->second.directory || watch->second.above ||
-                      !watch->second.target_names.empty();
+    const bool used =
+        watch->second.directory || watch->second.above || !watch->second.target_names.empty();
     // An IN_IGNORED of a watch that is not in the map any more is passed over.
     if (!used) static_cast<void>(inotify_.RemoveWatch(watch->first).ok());
     watch = used ? std::next(watch) : watches_.erase(watch);
@@ -288,8 +287,8 @@ void ManifestDirectory::ApplyScan(Scanned& scanned) {
   }
   for (ManifestReading& reading : scanned.scan.readings) {
     // Its writer will close it, and that will be another reading.
-    const bool is_being_written = writing_.count(reading.file) > 0 &&
-                                  reading.what != ManifestReading::What::kGone;
+    const bool is_being_written =
+        writing_.count(reading.file) > 0 && reading.what != ManifestReading::What::kGone;
     if (dirty_.count(reading.file) == 0) unlinked_.erase(reading.file);
     if (!is_being_written) files_.Apply(std::move(reading));
   }

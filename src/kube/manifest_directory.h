@@ -40,8 +40,8 @@ class ManifestDirectory final : public ObjectSource {
   // `directory` is absolute; `node_name` completes pods without a uid.
   // Errors (not applied): ResourceExhausted without inotify instances.
   static Result<std::unique_ptr<ManifestDirectory>> Create(std::string directory,
-                                                           NodeName node_name,
-                                                           Scheduler& scheduler, EventLoop& loop);
+                                                           NodeName node_name, Scheduler& scheduler,
+                                                           EventLoop& loop);
   ~ManifestDirectory() override;
   ManifestDirectory(const ManifestDirectory&) = delete;
   ManifestDirectory& operator=(const ManifestDirectory&) = delete;
@@ -110,8 +110,8 @@ class ManifestDirectory final : public ObjectSource {
   bool need_open_ = false;
   bool need_scan_ = false;
   std::set<std::string> dirty_;
-  std::set<std::string> created_;  // to be read only if they are complete already
-  std::set<std::string> writing_;  // somebody has them open and has written
+  std::set<std::string> created_;   // to be read only if they are complete already
+  std::set<std::string> writing_;   // somebody has them open and has written
   std::set<std::string> unlinked_;  // seen to go; counts even if the directory goes next
 
   bool complete_ = false;

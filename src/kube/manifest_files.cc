@@ -21,10 +21,16 @@ void ManifestFiles::Keep(const std::string& file, const std::string& reason) {
 
 void ManifestFiles::Apply(ManifestReading reading) {
   switch (reading.what) {
-    case ManifestReading::What::kChanging: return;
-    case ManifestReading::What::kGone: files_.erase(reading.file); return;
-    case ManifestReading::What::kUnreadable: Keep(reading.file, reading.error); return;
-    case ManifestReading::What::kRead: break;
+    case ManifestReading::What::kChanging:
+      return;
+    case ManifestReading::What::kGone:
+      files_.erase(reading.file);
+      return;
+    case ManifestReading::What::kUnreadable:
+      Keep(reading.file, reading.error);
+      return;
+    case ManifestReading::What::kRead:
+      break;
   }
   ManifestDecode& decode = reading.decode;
   // A size or an encoding problem leaves no document either, but says more than "empty".

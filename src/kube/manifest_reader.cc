@@ -81,11 +81,11 @@ ManifestReading ReadOne(const std::string& directory, int directory_fd, const st
   if (!fd.valid()) {
     const int sys_errno = errno;
     struct stat link {};
-    const bool is_there =
-        ::fstatat(directory_fd, file.c_str(), &link, AT_SYMLINK_NOFOLLOW) == 0;
+    const bool is_there = ::fstatat(directory_fd, file.c_str(), &link, AT_SYMLINK_NOFOLLOW) == 0;
     if (is_there || sys_errno != ENOENT) {
-      return Unreadable(file, is_there && S_ISLNK(link.st_mode) ? "cannot follow its link"
-                                                                : "cannot be opened", sys_errno);
+      return Unreadable(
+          file, is_there && S_ISLNK(link.st_mode) ? "cannot follow its link" : "cannot be opened",
+          sys_errno);
     }
     reading.what = ManifestReading::What::kGone;
     return reading;
@@ -135,9 +135,9 @@ bool IsManifestName(std::string_view file) {
 }
 
 Result<OpenDirectory> OpenDirectoryAt(const std::string& path) {
-  ASSIGN_OR_RETURN(Descriptor fd, DescriptorFrom(::open(path.c_str(), O_RDONLY | O_DIRECTORY |
-                                                                          O_CLOEXEC),
-                                                 "open directory " + path));
+  ASSIGN_OR_RETURN(Descriptor fd,
+                   DescriptorFrom(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+                                  "open directory " + path));
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) {
     return Error::FromErrno(errno, "examine directory " + path, Outcome::kNotApplied);

@@ -66,8 +66,9 @@ class ObjectCatalog::Merge {
               [](const auto& a, const auto& b) { return a.second->order < b.second->order; });
     for (const auto& [name, source] : sources) {
       for (const ObjectWithOrigin& object : source->objects) {
-        Candidate candidate{source,  {*name, object.file, object.document},
-                            object.object, KeyOf(*object.object), {}, false};
+        Candidate candidate{
+            source, {*name, object.file, object.document}, object.object, KeyOf(*object.object), {},
+            false};
         if (const Pod* pod = AsPod(object.object)) candidate.uid = pod->uid();
         candidates_.push_back(std::move(candidate));
       }
@@ -118,8 +119,7 @@ class ObjectCatalog::Merge {
   }
 
   void AddProblem(const Candidate& candidate, std::string field, std::string reason) {
-    candidate.source->conflict_problems.push_back({candidate.origin.file,
-                                                   candidate.origin.document,
+    candidate.source->conflict_problems.push_back({candidate.origin.file, candidate.origin.document,
                                                    ToString(candidate.key), std::move(field),
                                                    std::move(reason)});
   }

@@ -35,11 +35,11 @@ struct ObjectChange {
 
 struct SourceStatus {
   std::string name;
-  bool complete = false;          // has delivered a complete list at least once
+  bool complete = false;  // has delivered a complete list at least once
   bool last_list_complete = false;
-  size_t objects = 0;             // of the last complete list
+  size_t objects = 0;  // of the last complete list
   std::vector<DecodeProblem> problems;
-  std::string last_error;         // the newest list's first problem; "" when it had none
+  std::string last_error;             // the newest list's first problem; "" when it had none
   int64_t last_list_unix_millis = 0;  // 0: never heard of it
 };
 

@@ -70,10 +70,10 @@ Status SyncDirectory(const std::string& path) {
 }
 
 Result<std::string> ReadWhole(const std::string& path) {
-  ASSIGN_OR_RETURN(const Descriptor fd,
-                   DescriptorFrom(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW |
-                                                           O_NONBLOCK),
-                                  "open " + path));
+  ASSIGN_OR_RETURN(
+      const Descriptor fd,
+      DescriptorFrom(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK),
+                     "open " + path));
   std::string bytes;
   std::array<char, 64 * 1024> buffer;
   // One byte more than allowed, which the decoder then refuses.
@@ -165,7 +165,8 @@ Status ObjectDirectory::LoadFile(const std::string& file_name) {
       stored_[key] = {std::make_shared<const Object>(std::move(object)), file_name};
       return OkStatus();
     }
-    decode.problems.push_back({path, 0, ToString(key), "metadata", "is not the object of the file"});
+    decode.problems.push_back(
+        {path, 0, ToString(key), "metadata", "is not the object of the file"});
   }
   Quarantine(file_name, std::move(decode.problems));
   return OkStatus();
@@ -206,9 +207,9 @@ Status ObjectDirectory::CheckUidLocked(const ObjectKey& key, const Pod& pod) con
     const Pod* old = std::get_if<Pod>(stored.object.get());
     if (old == nullptr || old->metadata.uid != pod.metadata.uid) continue;
     if (old_key != key) {
-      return Error::NotApplied(Code::kAlreadyExists, ToString(key) + " has the uid of " +
-                                                         ToString(old_key) + ", " +
-                                                         pod.metadata.uid);
+      return Error::NotApplied(
+          Code::kAlreadyExists,
+          ToString(key) + " has the uid of " + ToString(old_key) + ", " + pod.metadata.uid);
     }
     if (old->spec.volumes != pod.spec.volumes) {
       return Error::NotApplied(Code::kFailedPrecondition,
@@ -223,8 +224,8 @@ Result<std::map<ObjectKey, ObjectDirectory::Stored>> ObjectDirectory::PrepareLoc
   std::map<ObjectKey, Stored> next;
   for (Object& object : objects) {
     if (Pod* pod = std::get_if<Pod>(&object)) {
-      RETURN_IF_ERROR(ApplyStaticPodDefaults(node_name_, kSourceName, *pod)
-                          .With(ToString(KeyOf(object))));
+      RETURN_IF_ERROR(
+          ApplyStaticPodDefaults(node_name_, kSourceName, *pod).With(ToString(KeyOf(object))));
     }
     const ObjectKey key = KeyOf(object);
     if (const Pod* pod = std::get_if<Pod>(&object)) RETURN_IF_ERROR(CheckUidLocked(key, *pod));

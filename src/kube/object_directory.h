@@ -55,8 +55,7 @@ class ObjectDirectory final : public ObjectSource {
   void LoadAndDeliver();
   Status LoadLocked() REQUIRES(mu_);
   Status LoadFile(const std::string& file_name) REQUIRES(mu_);
-  void Quarantine(const std::string& file_name, std::vector<DecodeProblem> problems)
-      REQUIRES(mu_);
+  void Quarantine(const std::string& file_name, std::vector<DecodeProblem> problems) REQUIRES(mu_);
   // A pod's uid is not another's here, and its volumes are those that it had.
   Status CheckUidLocked(const ObjectKey& key, const Pod& pod) const REQUIRES(mu_);
   Result<std::map<ObjectKey, Stored>> PrepareLocked(std::vector<Object> objects) const

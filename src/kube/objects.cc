@@ -45,7 +45,9 @@ struct SourceKind {
 
 }  // namespace
 
-std::string VolumeSourceKind(const VolumeSource& source) { return std::visit(SourceKind(), source); }
+std::string VolumeSourceKind(const VolumeSource& source) {
+  return std::visit(SourceKind(), source);
+}
 
 bool operator==(const SecretObject& a, const SecretObject& b) {
   return a.metadata == b.metadata && a.type == b.type && a.immutable == b.immutable &&

@@ -194,8 +194,13 @@ struct ConfigMapObject {
 };
 
 struct NodeObject {
-  ObjectMeta metadata = {.name = {}, .name_space = {}, .uid = {}, .labels = {}, .annotations = {},
-                         .creation_unix_millis = {}, .deletion_unix_millis = {},
+  ObjectMeta metadata = {.name = {},
+                         .name_space = {},
+                         .uid = {},
+                         .labels = {},
+                         .annotations = {},
+                         .creation_unix_millis = {},
+                         .deletion_unix_millis = {},
                          .deletion_grace_period_seconds = {}};
   ResourceList capacity;
   ResourceList allocatable;

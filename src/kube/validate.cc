@@ -267,9 +267,10 @@ class PodChecks {
       if (volume.name != device.name) continue;
       if (!std::holds_alternative<PersistentVolumeClaimVolumeSource>(volume.source) &&
           !std::holds_alternative<EphemeralVolumeSource>(volume.source)) {
-        problems_.Add(path + ".name", "a device needs a volume of kind persistentVolumeClaim or "
-                                      "ephemeral, not " +
-                                          VolumeSourceKind(volume.source));
+        problems_.Add(path + ".name",
+                      "a device needs a volume of kind persistentVolumeClaim or "
+                      "ephemeral, not " +
+                          VolumeSourceKind(volume.source));
       }
       return;
     }

@@ -121,7 +121,7 @@ struct DownwardApiProjection {
 };
 
 struct ServiceAccountTokenProjection {
-  std::string audience;  // "": the issuer's own audience
+  std::string audience;                                         // "": the issuer's own audience
   int64_t expiration_seconds = kDefaultTokenExpirationSeconds;  // 600..2^32
   std::string path;
   friend bool operator==(const ServiceAccountTokenProjection&,
@@ -129,7 +129,7 @@ struct ServiceAccountTokenProjection {
 };
 
 struct ClusterTrustBundleProjection {
-  std::string name;         // exactly one of name and signer_name is set
+  std::string name;  // exactly one of name and signer_name is set
   std::string signer_name;
   std::string label_selector_json;  // "" when absent
   bool optional = false;
@@ -149,10 +149,9 @@ struct PodCertificateProjection {
                          const PodCertificateProjection&) = default;
 };
 
-using VolumeProjection =
-    std::variant<SecretProjection, ConfigMapProjection, DownwardApiProjection,
-                 ServiceAccountTokenProjection, ClusterTrustBundleProjection,
-                 PodCertificateProjection>;
+using VolumeProjection = std::variant<SecretProjection, ConfigMapProjection, DownwardApiProjection,
+                                      ServiceAccountTokenProjection, ClusterTrustBundleProjection,
+                                      PodCertificateProjection>;
 
 struct ProjectedVolumeSource {
   std::vector<VolumeProjection> sources;  // a later source overwrites paths of an earlier one

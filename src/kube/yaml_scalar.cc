@@ -20,8 +20,8 @@ bool IsOneOf(std::string_view text, const std::string_view (&words)[N]) {
 }
 
 constexpr std::string_view kNull[] = {"", "~", "null", "Null", "NULL"};
-constexpr std::string_view kTrue[] = {"y",    "Y",    "yes",  "Yes", "YES", "true",
-                                      "True", "TRUE", "on",   "On",  "ON"};
+constexpr std::string_view kTrue[] = {"y",    "Y",    "yes", "Yes", "YES", "true",
+                                      "True", "TRUE", "on",  "On",  "ON"};
 constexpr std::string_view kFalse[] = {"n",     "N",     "no",  "No",  "NO", "false",
                                        "False", "FALSE", "off", "Off", "OFF"};
 constexpr std::string_view kNotInJson[] = {".nan",  ".NaN",  ".NAN",  ".inf",  ".Inf",  ".INF",

@@ -85,8 +85,7 @@ void OperationExecutor::NoteOutcome(const Operation& operation,
 void OperationExecutor::LogFinished(const Active& finished, Duration elapsed,
                                     const std::optional<OperationFailure>& failure) {
   const Operation& operation = finished.operation;
-  const int64_t elapsed_ms =
-      std::chrono::duration_cast<std::chrono::milliseconds>(elapsed).count();
+  const int64_t elapsed_ms = std::chrono::duration_cast<std::chrono::milliseconds>(elapsed).count();
   if (!failure) {
     logger_.Info("operation done", {{"pod", operation.pod_display_name},
                                     {"pod_uid", operation.key.pod},

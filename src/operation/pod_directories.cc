@@ -19,8 +19,9 @@ constexpr std::string_view kReadyMarker = "ready";
 
 Error Foreign(const SafePath& path) {
   return Error::NotApplied(Code::kFailedPrecondition,
-                           path.Display() + " is not the agent's: it is left alone, and the pod's "
-                                            "directory with it");
+                           path.Display() +
+                               " is not the agent's: it is left alone, and the pod's "
+                               "directory with it");
 }
 
 // Empty when the directory is missing.
@@ -87,10 +88,10 @@ Status MakePodDirectories(Kernel& kernel, const KubeletPaths& paths, const PodUi
                           const CallOptions& call) {
   for (const std::string_view name : {kVolumes, kPlugins}) {
     const SafePath directory = paths.GetPodDir(pod).Below(std::string(name));
-    RETURN_IF_ERROR(kernel.Call(MakeDirectory{.path = directory,
-                                              .mode = kPodDirectoryMode,
-                                              .parent_mode = kPodDirectoryMode},
-                                call));
+    RETURN_IF_ERROR(kernel.Call(
+        MakeDirectory{
+            .path = directory, .mode = kPodDirectoryMode, .parent_mode = kPodDirectoryMode},
+        call));
   }
   return OkStatus();
 }

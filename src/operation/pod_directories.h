@@ -1,5 +1,5 @@
-// The directories of a pod that hold its volumes: made before the first one, removed after the last.
-// Source: kubernetes pkg/kubelet/kubelet_pods.go@v1.36.2 (makePodDataDirs),
+// The directories of a pod that hold its volumes: made before the first one, removed after the
+// last. Source: kubernetes pkg/kubelet/kubelet_pods.go@v1.36.2 (makePodDataDirs),
 // pkg/kubelet/kubelet_volumes.go@v1.36.2 (cleanupOrphanedPodDirs).
 #pragma once
 

@@ -83,9 +83,9 @@ Status PrepareSubPaths(const Parts& parts, const MountRequest& request, const Mo
                                      .index = wanted.index,
                                      .volume = mounter.GetSafePath(),
                                      .sub_path = wanted.sub_path};
-    ASSIGN_OR_RETURN(const SafePath place, PrepareSafeSubpath(parts.host.kernel, parts.host.paths,
-                                                              subpath, call)
-                                               .With("container " + wanted.container));
+    ASSIGN_OR_RETURN(const SafePath place,
+                     PrepareSafeSubpath(parts.host.kernel, parts.host.paths, subpath, call)
+                         .With("container " + wanted.container));
     mounts.push_back({wanted.container, wanted.index, place.Display()});
   }
   return OkStatus();
@@ -118,11 +118,10 @@ Failure RunMount(const Parts& parts, const MountRequest& request, MountedVolume&
                           return MakePodDirectories(parts.host.kernel, parts.host.paths,
                                                     request.pod->uid(), OnOwnFilesystem(options));
                         }});
-  call.steps.push_back({.name = "SetUp",
-                        .timeout = parts.settings.set_up,
-                        .run = [&](const CallOptions& options) {
-                          return mounter.SetUp(ArgsFor(request, options));
-                        }});
+  call.steps.push_back(
+      {.name = "SetUp", .timeout = parts.settings.set_up, .run = [&](const CallOptions& options) {
+         return mounter.SetUp(ArgsFor(request, options));
+       }});
   if (!request.sub_paths.empty()) {
     call.steps.push_back({.name = "PrepareSubPaths",
                           .timeout = parts.settings.prepare_sub_paths,
@@ -153,8 +152,7 @@ PodVolumeRecord FactsOf(const UnmountRequest& request, const VolumeRecordKeeper&
   return facts;
 }
 
-Failure RunUnmount(const Parts& parts, const UnmountRequest& request,
-                   OperationProgress& progress) {
+Failure RunUnmount(const Parts& parts, const UnmountRequest& request, OperationProgress& progress) {
   progress.EnterStep("FindPlugin");
   StateCall call{.operation = kVolumeUnmount,
                  .event = VolumeEvent::kTearDown,
@@ -202,11 +200,10 @@ Failure RunRemovePod(const Parts& parts, const PodUid& pod, OperationProgress& p
              return RemovePodDirectories(parts.host.kernel, parts.host.paths, pod, options);
            }},
       {.name = "RemovePodRecord",
-       .run =
-           [&](const CallOptions&) -> Status {
-             RETURN_IF_ERROR(parts.keeper->ForgetPod(pod));
-             return parts.store.Remove(kPodRecordKind, pod.str(), kPodRecordDurability);
-           }},
+       .run = [&](const CallOptions&) -> Status {
+         RETURN_IF_ERROR(parts.keeper->ForgetPod(pod));
+         return parts.store.Remove(kPodRecordKind, pod.str(), kPodRecordDurability);
+       }},
   };
   StepRunner runner(*parts.keeper, parts.host.clock, progress, BaseCall(pod.str(), "", progress));
   return runner.RunWithoutRecord(kPodRemove, steps);
@@ -234,10 +231,14 @@ OperationOutcome<T> OutcomeOf(const Failure& failure, T value) {
 }  // namespace
 
 PodVolumeOperations::PodVolumeOperations(Scheduler& scheduler, RecordStore& store,
-                                         VolumePluginMgr& plugins, VolumeHost& host,
-                                         Logger& logger, OperationObserver& observer,
-                                         BootId boot_id, OperationSettings settings)
-    : parts_{plugins, host, logger, store, settings,
+                                         VolumePluginMgr& plugins, VolumeHost& host, Logger& logger,
+                                         OperationObserver& observer, BootId boot_id,
+                                         OperationSettings settings)
+    : parts_{plugins,
+             host,
+             logger,
+             store,
+             settings,
              std::make_shared<VolumeRecordKeeper>(store, scheduler.clock(), logger, observer,
                                                   std::move(boot_id))},
       executor_(scheduler, logger, observer) {}

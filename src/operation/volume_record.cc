@@ -113,8 +113,7 @@ Record EncodeRecord(const HoldRecord& record) {
 Result<PodVolumeRecord> DecodePodVolumeRecord(const Record& row) {
   ASSIGN_OR_RETURN(const record::PodVolumeRecord message,
                    Parse<record::PodVolumeRecord>(row, kPodVolumeRecordKind));
-  const std::optional<VolumeState> state =
-      VolumeStateFromNumber(static_cast<int>(message.state()));
+  const std::optional<VolumeState> state = VolumeStateFromNumber(static_cast<int>(message.state()));
   if (!state || !IsPodVolumeState(*state)) {
     return Unreadable(row, "has state " + std::to_string(static_cast<int>(message.state())) +
                                ", which no volume of a pod can have");

@@ -1,5 +1,5 @@
-// The agent's records of pods, volumes and holds as values, and their way into and out of the record
-// store's rows. No field holds a secret: volumes and pods are kept as references.
+// The agent's records of pods, volumes and holds as values, and their way into and out of the
+// record store's rows. No field holds a secret: volumes and pods are kept as references.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ struct PodVolumeRecord {
   VolumeState state = VolumeState::kNotSetUp;
   bool uncertain = false;
   BootId boot_id;
-  std::string volume_json;  // a core/v1 Volume; "" for a volume that was found without a record
+  std::string volume_json;         // volume_snapshot.h; "" for a volume found without a record
   int64_t started_at_unix_ms = 0;  // of the call of this state
   uint64_t attempt = 0;            // the call's number, never used twice; tells a late answer
   std::vector<SubPath> sub_paths;
@@ -82,8 +82,8 @@ Record EncodeRecord(const PodRecord& record);
 Record EncodeRecord(const HoldRecord& record);
 
 // Errors, not applied, all reasons to set the row aside and leave its paths alone: DataLoss when it
-// is unreadable, has an unknown state, or belongs under another key; FailedPrecondition when a later
-// program wrote it; InvalidArgument for a row of another kind.
+// is unreadable, has an unknown state, or belongs under another key; FailedPrecondition when a
+// later program wrote it; InvalidArgument for a row of another kind.
 Result<PodVolumeRecord> DecodePodVolumeRecord(const Record& row);
 Result<PodRecord> DecodePodRecord(const Record& row);
 Result<HoldRecord> DecodeHoldRecord(const Record& row);

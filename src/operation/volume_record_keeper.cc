@@ -22,11 +22,11 @@ bool SaysTheSame(PodVolumeRecord a, const PodVolumeRecord& b) {
 
 Error CannotCall(const PodVolumeRecord& record, VolumeEvent call) {
   const std::optional<std::string_view> why = WhyImpossible(record.state, call);
-  return Error::NotApplied(Code::kFailedPrecondition,
-                           "volume " + record.key.ToString() + " is " +
-                               std::string(VolumeStateName(record.state)) + ": " +
-                               std::string(VolumeEventName(call)) + " is impossible: " +
-                               std::string(why.value_or("no entry in the table of states")));
+  return Error::NotApplied(
+      Code::kFailedPrecondition,
+      "volume " + record.key.ToString() + " is " + std::string(VolumeStateName(record.state)) +
+          ": " + std::string(VolumeEventName(call)) +
+          " is impossible: " + std::string(why.value_or("no entry in the table of states")));
 }
 
 }  // namespace
@@ -114,9 +114,9 @@ Result<uint64_t> VolumeRecordKeeper::BeginCall(PodVolumeRecord facts, VolumeEven
 Status VolumeRecordKeeper::EndCall(const PodVolumeKey& key, uint64_t attempt, CallAnswer answer) {
   const Entry now = EntryOf(key);
   if (now.record.attempt != attempt) {
-    return Error::NotApplied(Code::kAborted, "volume " + key.ToString() +
-                                                 " has moved on since call " +
-                                                 std::to_string(attempt) + ", whose answer is late");
+    return Error::NotApplied(Code::kAborted,
+                             "volume " + key.ToString() + " has moved on since call " +
+                                 std::to_string(attempt) + ", whose answer is late");
   }
   const VolumeEvent event = AnswerEvent(answer, now.record.uncertain);
   const std::optional<Transition> row = Next(now.record.state, event);

@@ -1,5 +1,6 @@
-// The snapshot of a volume in its record: a core/v1 Volume as JSON. It names secrets and config
-// maps and never holds what is in them.
+// The snapshot of a volume in its record, as the JSON of a pod that has this one volume and nothing
+// else (kube/ encodes whole objects). It names secrets and config maps and never holds what is in
+// them.
 #pragma once
 
 #include <string>

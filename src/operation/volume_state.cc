@@ -282,42 +282,72 @@ bool IsInCall(VolumeState state) {
 
 std::string_view VolumeStateName(VolumeState state) {
   switch (state) {
-    case S::kNotSetUp: return "NotSetUp";
-    case S::kSettingUp: return "SettingUp";
-    case S::kSetUp: return "SetUp";
-    case S::kTearingDown: return "TearingDown";
-    case S::kDetached: return "Detached";
-    case S::kAttaching: return "Attaching";
-    case S::kAttached: return "Attached";
-    case S::kMountingDevice: return "MountingDevice";
-    case S::kDeviceMounted: return "DeviceMounted";
-    case S::kUnmountingDevice: return "UnmountingDevice";
-    case S::kDetaching: return "Detaching";
-    case S::kExpanding: return "Expanding";
-    case S::kMapping: return "Mapping";
-    case S::kMapped: return "Mapped";
-    case S::kUnmapping: return "Unmapping";
+    case S::kNotSetUp:
+      return "NotSetUp";
+    case S::kSettingUp:
+      return "SettingUp";
+    case S::kSetUp:
+      return "SetUp";
+    case S::kTearingDown:
+      return "TearingDown";
+    case S::kDetached:
+      return "Detached";
+    case S::kAttaching:
+      return "Attaching";
+    case S::kAttached:
+      return "Attached";
+    case S::kMountingDevice:
+      return "MountingDevice";
+    case S::kDeviceMounted:
+      return "DeviceMounted";
+    case S::kUnmountingDevice:
+      return "UnmountingDevice";
+    case S::kDetaching:
+      return "Detaching";
+    case S::kExpanding:
+      return "Expanding";
+    case S::kMapping:
+      return "Mapping";
+    case S::kMapped:
+      return "Mapped";
+    case S::kUnmapping:
+      return "Unmapping";
   }
   __builtin_unreachable();
 }
 
 std::string_view VolumeEventName(VolumeEvent event) {
   switch (event) {
-    case E::kSetUp: return "SetUp";
-    case E::kRemount: return "Remount";
-    case E::kTearDown: return "TearDown";
-    case E::kAttach: return "Attach";
-    case E::kDetach: return "Detach";
-    case E::kMountDevice: return "MountDevice";
-    case E::kUnmountDevice: return "UnmountDevice";
-    case E::kExpand: return "Expand";
-    case E::kMapVolume: return "MapVolume";
-    case E::kUnmapVolume: return "UnmapVolume";
-    case E::kDone: return "done";
-    case E::kNotApplied: return "not applied";
-    case E::kMaybeApplied: return "maybe applied";
-    case E::kFound: return "found";
-    case E::kReboot: return "reboot";
+    case E::kSetUp:
+      return "SetUp";
+    case E::kRemount:
+      return "Remount";
+    case E::kTearDown:
+      return "TearDown";
+    case E::kAttach:
+      return "Attach";
+    case E::kDetach:
+      return "Detach";
+    case E::kMountDevice:
+      return "MountDevice";
+    case E::kUnmountDevice:
+      return "UnmountDevice";
+    case E::kExpand:
+      return "Expand";
+    case E::kMapVolume:
+      return "MapVolume";
+    case E::kUnmapVolume:
+      return "UnmapVolume";
+    case E::kDone:
+      return "done";
+    case E::kNotApplied:
+      return "not applied";
+    case E::kMaybeApplied:
+      return "maybe applied";
+    case E::kFound:
+      return "found";
+    case E::kReboot:
+      return "reboot";
   }
   __builtin_unreachable();
 }
@@ -368,7 +398,8 @@ std::string PrintStatesMarkdown() {
         if (!events.empty()) events += ", ";
         events += VolumeEventName(VolumeEvent{event});
       }
-      out += "| " + Decorated(row.state) + " | " + events + " | " + std::string(row.reason) + " |\n";
+      out +=
+          "| " + Decorated(row.state) + " | " + events + " | " + std::string(row.reason) + " |\n";
     }
   }
   return out;

@@ -7,6 +7,19 @@
 #include "os/worker_pool.h"
 
 namespace volumed {
+namespace {
+
+// The lane of walks on the agent's own filesystem.
+constexpr char kWalkDomain[] = "walks";
+
+// Takes as long as its tree is big, which a pod decides.
+bool IsWalk(const AnyRequest& request) {
+  return std::holds_alternative<Usage>(request) ||
+         std::holds_alternative<ChangeOwnership>(request) ||
+         std::holds_alternative<RemoveTree>(request);
+}
+
+}  // namespace
 
 Result<std::unique_ptr<WorkerKernel>> WorkerKernel::Create(const WorkerKernelOptions& options,
                                                            const Clock& clock) {
@@ -24,6 +37,12 @@ Result<AnyAnswer> WorkerKernel::Do(const AnyRequest& request, const CallOptions&
   if (std::holds_alternative<ListMounts>(request)) {
     ASSIGN_OR_RETURN(std::vector<MountEntry> mounts, ReadMountTable());
     return AnyAnswer(MountListing{std::move(mounts)});
+  }
+  if (options.domain.empty() && IsWalk(request)) {
+    // It must not hold up the mounts behind it in the fast lane.
+    CallOptions walk = options;
+    walk.domain = kWalkDomain;
+    return pool_->Do(request, walk);
   }
   return pool_->Do(request, options);
 }

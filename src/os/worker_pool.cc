@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <optional>
 #include <utility>
@@ -66,12 +67,15 @@ struct WorkerPool::Call {
   Call(const AnyRequest& any_request, const CallOptions& call_options)
       : request(any_request), options(call_options) {}
 
-  bool cancelled() const { return options.cancel != nullptr && options.cancel->cancelled(); }
+  bool cancelled() const { return cancel_seen.load(); }
   // "Usage /a/b"
   std::string Name() const { return std::string(RequestName(request)) + " " + RequestPath(request); }
 
   const AnyRequest& request;
   const CallOptions& options;
+  // Set by the token's hook. The token itself is not asked: its lock is held while the hook takes
+  // ours.
+  std::atomic<bool> cancel_seen{false};
   Descriptor cancel_event;  // readable once cancelled; only with a token
   TimePoint sent_at;
   bool lost = false;  // its worker was killed and left to the reaper
@@ -212,7 +216,8 @@ Result<AnyAnswer> WorkerPool::Do(const AnyRequest& request, const CallOptions& o
   if (options.cancel != nullptr) {
     call.cancel_event.Reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     const int event = call.cancel_event.get();
-    options.cancel->OnCancel([this, event] {
+    options.cancel->OnCancel([this, &call, event] {
+      call.cancel_seen.store(true);
       ::eventfd_write(event, 1);
       MutexLock lock(mu_);
       for (Waiter* waiter : waiters_) waiter->admitted_or_cancelled.NotifyOne();

@@ -10,6 +10,12 @@
 #include <utility>
 
 namespace volumed {
+namespace {
+
+// How long the end of the program waits for one worker whose socket was closed.
+constexpr std::chrono::milliseconds kLastWait(200);
+
+}  // namespace
 
 Result<std::unique_ptr<WorkerReaper>> WorkerReaper::Start(const Clock& clock, Handler handler) {
   Descriptor wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -69,16 +75,25 @@ void WorkerReaper::Look(Watched& watched) {
   }
 }
 
+// Those that are about to end are waited for, so that no zombie stays.
+void WorkerReaper::LeaveToThemselves(std::vector<Watched>& watched) {
+  for (Watched& one : watched) {
+    one.worker.process->WaitForDeath(one.worker.killed ? Duration::zero() : Duration(kLastWait));
+  }
+}
+
 void WorkerReaper::Run() {
   std::vector<Watched> watched;
   std::vector<pollfd> polls;
   while (true) {
+    bool stop = false;
     {
       MutexLock lock(mu_);
       for (LostWorker& worker : added_) watched.push_back({std::move(worker), false});
       added_.clear();
-      if (stop_) return;
+      stop = stop_;
     }
+    if (stop) return LeaveToThemselves(watched);
     polls.assign(1, {wake_.get(), POLLIN, 0});
     for (Watched& one : watched) polls.push_back({one.worker.process->pidfd(), POLLIN, 0});
     ::poll(polls.data(), polls.size(), PollTimeoutMillis(watched));

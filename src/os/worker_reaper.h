@@ -50,6 +50,7 @@ class WorkerReaper {
   WorkerReaper(const Clock& clock, Handler handler, Descriptor wake);
   void Run();
   void Look(Watched& watched);
+  static void LeaveToThemselves(std::vector<Watched>& watched);
   int PollTimeoutMillis(const std::vector<Watched>& watched) const;
 
   const Clock& clock_;

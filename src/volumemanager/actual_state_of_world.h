@@ -45,7 +45,7 @@ struct ActualVolume {
 
 // A pod that is to leave, and why.
 struct Leaving {
-  std::string reason;         // "deleted by command", "removed from its sources" ...
+  std::string reason;  // "deleted by command", "removed from its sources" ...
   int64_t since_unix_ms = 0;
   int64_t grace_seconds = 0;  // from `since`, as long as no consumer was ever known
   bool commanded = false;     // by uid: needs no source to agree

@@ -15,7 +15,8 @@ struct ConsumerTarget {
   // Field 22 of /proc/PID/stat, which a process that reuses the pid does not share. 0: whichever
   // process has the pid now.
   uint64_t pid_start_time = 0;
-  std::string cgroup;  // "/kubepods/pod1", or the absolute path of a directory in a cgroup filesystem
+  std::string
+      cgroup;  // "/kubepods/pod1", or the absolute path of a directory in a cgroup filesystem
 };
 
 struct WatchedConsumer {

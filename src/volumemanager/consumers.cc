@@ -35,9 +35,9 @@ Consumers::~Consumers() {
 Result<Consumers::Entry> Consumers::StartWatch(const HoldRecord& hold, const std::string& key) {
   Entry entry{hold, Display(hold), next_watch_id_++};
   const ConsumerTarget target{hold.pid, hold.pid_start_time, hold.cgroup};
-  ASSIGN_OR_RETURN(WatchedConsumer watched,
-                   parts_.watch.Watch(entry.watch_id, target,
-                                      [this, pod = hold.pod, key] { Gone(pod, key); }));
+  ASSIGN_OR_RETURN(
+      WatchedConsumer watched,
+      parts_.watch.Watch(entry.watch_id, target, [this, pod = hold.pod, key] { Gone(pod, key); }));
   entry.record.pid_start_time = watched.pid_start_time;
   entry.label = std::move(watched.label);
   return entry;
@@ -101,9 +101,9 @@ void Consumers::Release(const HoldRequest& request, std::function<void(Status)> 
       RecordKey(HoldRecord{request.pod, boot_id_, request.pid, 0, request.cgroup});
   const auto pod = pods_.find(request.pod);
   if (valid.ok() && (pod == pods_.end() || !pod->second.by_key.contains(key))) {
-    valid = Error::NotApplied(Code::kNotFound, "pod " + request.pod.str() + " is not held by " +
-                                                   Display({{}, {}, request.pid, 0,
-                                                            request.cgroup}));
+    valid =
+        Error::NotApplied(Code::kNotFound, "pod " + request.pod.str() + " is not held by " +
+                                               Display({{}, {}, request.pid, 0, request.cgroup}));
   }
   if (!valid.ok()) {
     parts_.scheduler.Post([done, valid] { done(valid); });

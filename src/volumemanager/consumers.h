@@ -1,5 +1,6 @@
-// Consumers: the processes and cgroups that use a pod's mounts. A container has its own copy of the
-// mounts, so an unmount on the host says nothing about it: a pod leaves when its consumers are gone.
+// Consumers: the processes and cgroups that use a pod's mounts. A container has its own copy of
+// the mounts, so an unmount on the host says nothing about it: a pod leaves when its consumers are
+// gone.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +42,9 @@ class Consumers {
   // Takes over a record found at start.
   void Restore(const HoldRecord& hold);
 
-  // Counts at once; `done` when the record is durable. Errors: InvalidArgument unless exactly one of
-  // pid and cgroup is set; those of ConsumerWatch; those of the store, after which it does not count.
+  // Counts at once; `done` when the record is durable. Errors: InvalidArgument unless exactly one
+  // of pid and cgroup is set; those of ConsumerWatch; those of the store, after which it does not
+  // count.
   void Hold(const HoldRequest& request, std::function<void(Status)> done);
   // NotFound when there is no such hold.
   void Release(const HoldRequest& request, std::function<void(Status)> done);

@@ -69,9 +69,9 @@ bool SameInputs(const WantedVolume& a, const WantedVolume& b) {
 }
 
 Error FilesystemVolumeAsDevice(const std::string& volume) {
-  return Error::NotApplied(Code::kInvalidArgument,
-                           "volume " + volume +
-                               " has volumeMode Filesystem, but is specified in volumeDevices");
+  return Error::NotApplied(
+      Code::kInvalidArgument,
+      "volume " + volume + " has volumeMode Filesystem, but is specified in volumeDevices");
 }
 
 }  // namespace
@@ -192,10 +192,8 @@ void DesiredStateOfWorld::AssignGenerations(WantedPod& now, const WantedPod* bef
   for (auto& [spec, volume] : now.volumes) {
     const WantedVolume* old = nullptr;
     if (before != nullptr && before->volumes.contains(spec)) old = &before->volumes.at(spec);
-    const bool same_fields =
-        same_pod || !DownwardUseOf(volume.spec.volume()->source).any;
-    const bool same =
-        old != nullptr && same_ownership && same_fields && SameInputs(*old, volume);
+    const bool same_fields = same_pod || !DownwardUseOf(volume.spec.volume()->source).any;
+    const bool same = old != nullptr && same_ownership && same_fields && SameInputs(*old, volume);
     volume.generation = same ? old->generation : ++last_generation_;
   }
 }

@@ -6,8 +6,9 @@
 // actual state remembers the generation it applied, so that a change brings up to date the volumes
 // that it concerns and no other. It is a number and not a digest, because inputs may be secrets.
 //
-// Source: kubernetes pkg/kubelet/volumemanager/populator/desired_state_of_world_populator.go@v1.36.2
-// and pkg/volume/util/nested_volumes.go@v1.36.2 (GetNestedMountpoints).
+// Source: kubernetes
+// pkg/kubelet/volumemanager/populator/desired_state_of_world_populator.go@v1.36.2 and
+// pkg/volume/util/nested_volumes.go@v1.36.2 (GetNestedMountpoints).
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,7 @@ struct WantedVolume {
   std::vector<SubPathRequest> sub_paths;
   std::vector<std::string> nested_mount_points;
   uint64_t generation = 0;
-  std::set<ObjectKey> objects;       // that its content comes from, or that its sub-paths need
+  std::set<ObjectKey> objects;  // that its content comes from, or that its sub-paths need
   std::vector<WantedProblem> problems;
 
   bool mountable() const { return !plugin_name.empty(); }

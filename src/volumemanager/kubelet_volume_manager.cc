@@ -37,9 +37,8 @@ std::optional<Ending> EndingOf(const Pod& pod) {
   if (pod.status.phase == PodPhase::kFailed) return Ending{"it has ended (Failed)", 0};
   if (!pod.deletion_requested()) return std::nullopt;
   // From the moment we hear of it, as kubelet does: the timestamp is of another machine's clock.
-  return Ending{"its deletion was requested",
-                pod.metadata.deletion_grace_period_seconds.value_or(
-                    pod.spec.termination_grace_period_seconds)};
+  return Ending{"its deletion was requested", pod.metadata.deletion_grace_period_seconds.value_or(
+                                                  pod.spec.termination_grace_period_seconds)};
 }
 
 }  // namespace
@@ -118,9 +117,9 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
       actual_(parts.scheduler.clock()),
       desired_(parts.catalog, parts.plugins, parts.host.node),
       stats_(parts.scheduler, parts.plugins, parts.log, settings_.stats),
-      reconciler_({parts.scheduler, desired_, actual_, consumers_, parts.operations, records_,
-                   parts.log},
-                  MakeHooks()),
+      reconciler_(
+          {parts.scheduler, desired_, actual_, consumers_, parts.operations, records_, parts.log},
+          MakeHooks()),
       views_({parts.scheduler.clock(), parts.catalog, desired_, actual_, consumers_, reconciler_,
               parts.operations, stats_, settings_.is_stuck}) {
   parts_.catalog.AddListener(
@@ -157,9 +156,8 @@ void KubeletVolumeManager::Impl::Load() {
   options.all_directories = settings_.adopt_root;
   parts_.scheduler.RunBlocking([this, options, alive = std::weak_ptr<bool>(alive_),
                                 parts = parts_] {
-    Result<FoundAtStart> found =
-        LoadFoundAtStart(parts.store, parts.kernel, parts.scheduler.clock(), parts.host.paths,
-                         parts.log, options);
+    Result<FoundAtStart> found = LoadFoundAtStart(
+        parts.store, parts.kernel, parts.scheduler.clock(), parts.host.paths, parts.log, options);
     parts.scheduler.Post([this, alive, found] {
       if (!alive.expired()) Loaded(found);
     });
@@ -317,8 +315,8 @@ Status KubeletVolumeManager::Impl::DeletePod(const PodUid& uid, bool force) {
   if (!pod->leaving->commanded) pod->record_outdated = pod->record_durable || pod->record_writing;
   pod->leaving->commanded = true;
   pod->leaving->force = pod->leaving->force || force;
-  pod->leaving->left_sources = parts_.catalog.FindPod(uid) == nullptr &&
-                               parts_.catalog.AllSourcesComplete();
+  pod->leaving->left_sources =
+      parts_.catalog.FindPod(uid) == nullptr && parts_.catalog.AllSourcesComplete();
   desired_.RemovePod(uid);
   reconciler_.ResetBackoff(uid);
   reconciler_.MarkDirty(uid);
@@ -341,8 +339,8 @@ void KubeletVolumeManager::Impl::Hold(HoldRequest request, std::function<void(St
   } else if (pod == nullptr) {
     refused = NoSuchPod(request.pod);
   } else if (pod->teardown_begun) {
-    refused = Error::NotApplied(Code::kFailedPrecondition, "pod " + pod->identity.DisplayName() +
-                                                               " is being torn down");
+    refused = Error::NotApplied(Code::kFailedPrecondition,
+                                "pod " + pod->identity.DisplayName() + " is being torn down");
   }
   if (refused) {
     parts_.scheduler.Post([done, error = *refused] { done(error); });

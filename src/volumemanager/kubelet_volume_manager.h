@@ -1,8 +1,8 @@
 // KubeletVolumeManager: the VolumeManager of the agent, put together from its parts.
 //
 //   ObjectCatalog --changes--> DesiredStateOfWorld --+
-//   Reconstructor --at start-> ActualStateOfWorld ---+--> Reconciler --operations--> VolumeOperations
-//   ConsumerWatch --gone-----> Consumers ------------+
+//   Reconstructor --at start-> ActualStateOfWorld ---+--> Reconciler --operations-->
+//   VolumeOperations ConsumerWatch --gone-----> Consumers ------------+
 //
 // Source: kubernetes pkg/kubelet/volumemanager/volume_manager.go@v1.36.2.
 #pragma once
@@ -82,7 +82,8 @@ class KubeletVolumeManager final : public VolumeManager {
   // For volume_manager_total_volumes: (plugin name, "desired_state_of_world" or
   // "actual_state_of_world") -> volumes. Source: kubernetes pkg/kubelet/volumemanager/metrics.
   std::map<std::pair<std::string, std::string>, int64_t> VolumeCounts() const;
-  // Pods found at start whose records could not be read, and mounts below the root without a record.
+  // Pods found at start whose records could not be read, and mounts below the root without a
+  // record.
   size_t quarantined_pods() const;
   size_t unknown_mounts() const;
 

@@ -46,9 +46,8 @@ ProblemView FromWanted(const WantedProblem& wanted, const ActualPod& pod) {
 }
 
 VolumeUsageView UsageOf(const Metrics& metrics) {
-  return {metrics.used_bytes, metrics.capacity_bytes, metrics.available_bytes,
-          metrics.inodes_used, metrics.inodes,        metrics.inodes_free,
-          metrics.time_unix_ms};
+  return {metrics.used_bytes, metrics.capacity_bytes, metrics.available_bytes, metrics.inodes_used,
+          metrics.inodes,     metrics.inodes_free,    metrics.time_unix_ms};
 }
 
 }  // namespace
@@ -237,10 +236,10 @@ std::string PodViews::WhoMustAct(const Error& error, const ActualPod& pod,
 void PodViews::AddPodProblems(const PodUid& uid, const ActualPod& pod, const WantedPod* wanted,
                               PodView& view) const {
   if (!pod.quarantine_reason.empty()) {
-    view.problems.push_back(Waiting("ReadRecord",
-                                    pod.quarantine_reason +
-                                        "; nothing of this pod is touched until it is repaired",
-                                    kAdministrator, pod.since_unix_ms));
+    view.problems.push_back(
+        Waiting("ReadRecord",
+                pod.quarantine_reason + "; nothing of this pod is touched until it is repaired",
+                kAdministrator, pod.since_unix_ms));
   }
   if (pod.record_failure) {
     ProblemView problem = FromFailure(*pod.record_failure, {uid, SpecName()}, pod, nullptr);
@@ -276,8 +275,8 @@ std::optional<ProblemView> PodViews::WaitProblem(const PodUid& uid, const Actual
       return Waiting("Held", "held by " + Join(parts_.consumers.HeldBy(uid), ", "),
                      "whoever runs the pod's containers", since);
     case Reconciler::Wait::kGrace: {
-      ProblemView problem = Waiting("DeletionGrace", "its deletion grace period is not over",
-                                    kNobody, since);
+      ProblemView problem =
+          Waiting("DeletionGrace", "its deletion grace period is not over", kNobody, since);
       problem.next_try_unix_ms = Reconciler::GraceEnd(*pod.leaving);
       return problem;
     }
@@ -287,10 +286,9 @@ std::optional<ProblemView> PodViews::WaitProblem(const PodUid& uid, const Actual
 
 void PodViews::AddSourceProblems(const ObjectKey& key, PodView& view) const {
   for (const DecodeProblem& problem : parts_.catalog.ProblemsOf(key)) {
-    view.problems.push_back(Waiting("ReadManifest", problem.ToString(),
-                                    "the owner of " + (problem.file.empty() ? "the source"
-                                                                            : problem.file),
-                                    0));
+    view.problems.push_back(
+        Waiting("ReadManifest", problem.ToString(),
+                "the owner of " + (problem.file.empty() ? "the source" : problem.file), 0));
   }
 }
 

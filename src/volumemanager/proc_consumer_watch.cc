@@ -62,8 +62,8 @@ Result<uint64_t> ParseStartTime(const std::string& stat) {
   // The second field is the command in parentheses and may hold anything, ')' included.
   const size_t command_end = stat.rfind(')');
   if (command_end != std::string::npos) {
-    const std::vector<std::string> fields = SplitNonEmpty(
-        TrimSpace(std::string_view(stat).substr(command_end + 1)), ' ');
+    const std::vector<std::string> fields =
+        SplitNonEmpty(TrimSpace(std::string_view(stat).substr(command_end + 1)), ' ');
     constexpr size_t kStartTime = 22 - 3;  // the first one here is field 3
     if (fields.size() > kStartTime) {
       if (const auto value = ParseUint64(fields[kStartTime])) return *value;
@@ -87,8 +87,8 @@ ProcConsumerWatch::~ProcConsumerWatch() {
 Result<WatchedConsumer> ProcConsumerWatch::Watch(uint64_t id, const ConsumerTarget& target,
                                                  std::function<void()> gone) {
   Watched watched{std::move(gone), {}, {}};
-  Result<WatchedConsumer> result = target.pid != 0 ? WatchProcess(id, target, watched)
-                                                   : WatchCgroup(target, watched);
+  Result<WatchedConsumer> result =
+      target.pid != 0 ? WatchProcess(id, target, watched) : WatchCgroup(target, watched);
   if (result.ok()) {
     const bool polled = target.pid == 0 && watched.cgroup.wd < 0;
     watched_.emplace(id, std::move(watched));
@@ -120,8 +120,7 @@ Result<WatchedConsumer> ProcConsumerWatch::WatchProcess(uint64_t id, const Consu
   watched.process.pidfd = std::move(pidfd);
   const Result<std::string> command = ReadSmall(directory + "/comm");
   return WatchedConsumer{
-      start_time,
-      command.ok() ? name + " (" + std::string(TrimSpace(*command)) + ")" : name};
+      start_time, command.ok() ? name + " (" + std::string(TrimSpace(*command)) + ")" : name};
 }
 
 Result<std::string> ProcConsumerWatch::FindCgroup(const std::string& cgroup) const {
@@ -151,9 +150,8 @@ Result<WatchedConsumer> ProcConsumerWatch::WatchCgroup(const ConsumerTarget& tar
   if (IsVersion2(watched.cgroup.directory)) {
     RETURN_IF_ERROR(StartInotify());
     // cgroup.events is in the directory, whose watch tells of changes of its files too.
-    ASSIGN_OR_RETURN(watched.cgroup.wd,
-                     inotify_->AddWatch(watched.cgroup.directory,
-                                        IN_MODIFY | IN_DELETE_SELF | IN_DELETE));
+    ASSIGN_OR_RETURN(watched.cgroup.wd, inotify_->AddWatch(watched.cgroup.directory,
+                                                           IN_MODIFY | IN_DELETE_SELF | IN_DELETE));
   }
   // Asked after the watch stands, so that no change is missed.
   ASSIGN_OR_RETURN(const bool populated, CgroupPopulated(watched.cgroup.directory));

@@ -51,8 +51,7 @@ class ProcConsumerWatch final : public ConsumerWatch {
     Cgroup cgroup;
   };
 
-  Result<WatchedConsumer> WatchProcess(uint64_t id, const ConsumerTarget& target,
-                                       Watched& watched);
+  Result<WatchedConsumer> WatchProcess(uint64_t id, const ConsumerTarget& target, Watched& watched);
   Result<WatchedConsumer> WatchCgroup(const ConsumerTarget& target, Watched& watched);
   Status StartInotify();
   Result<std::string> FindCgroup(const std::string& cgroup) const;

@@ -92,9 +92,9 @@ int64_t Reconciler::GraceEnd(const Leaving& leaving) {
 Reconciler::Wait Reconciler::WaitsFor(const PodUid& uid, const ActualPod& pod) const {
   const bool commanded = pod.leaving && pod.leaving->commanded;
   if (!commanded && !hooks_.ready()) return Wait::kSources;
-  if (pod.leaving && pod.leaving->force) return Wait::kNothing;
-  if (parts_.consumers.HasConsumers(uid)) return Wait::kConsumers;
-  if (pod.leaving && !parts_.consumers.EverHadConsumers(uid) &&
+  const bool forced = pod.leaving && pod.leaving->force;
+  if (!forced && parts_.consumers.HasConsumers(uid)) return Wait::kConsumers;
+  if (!forced && pod.leaving && !parts_.consumers.EverHadConsumers(uid) &&
       parts_.scheduler.clock().WallUnixMillis() < GraceEnd(*pod.leaving)) {
     return Wait::kGrace;
   }
@@ -124,9 +124,9 @@ void Reconciler::Arm(const PodUid& uid, const Wake& wake) {
   if (!wake.when()) return;
   const Duration delay = std::max(*wake.when() - wake.clock().Now(), Duration::zero());
   timers_[uid] = parts_.scheduler.PostAfter(delay, IfAlive([this, uid] {
-    timers_.erase(uid);
-    MarkDirty(uid);
-  }));
+                                              timers_.erase(uid);
+                                              MarkDirty(uid);
+                                            }));
 }
 
 // ---- the pod's record ---------------------------------------------------------------------------
@@ -175,8 +175,7 @@ void Reconciler::RecordWritten(const PodUid& uid, const Status& written) {
     pod->record_outdated = true;
     const OperationFailure failure{kRecordOperation, "WriteRecord", written.error()};
     parts_.actual.NoteFailure(pod->record_failure, failure);
-    record_backoff_.RecordFailure(uid.str(), kRecordOperation,
-                                  CodeName(written.error().code()));
+    record_backoff_.RecordFailure(uid.str(), kRecordOperation, CodeName(written.error().code()));
     parts_.log.LogLimited("record " + uid.str(), LogLevel::kWarning,
                           "record of the pod could not be written",
                           {{"pod", uid}, {"error", written.error()}});
@@ -244,8 +243,9 @@ void Reconciler::UnmountStale(const PodUid& uid, const WantedPod& wanted, Actual
   std::vector<SpecName> stale;
   for (const auto& [spec, volume] : pod.volumes) {
     const auto still = wanted.volumes.find(spec);
-    const bool kept = still != wanted.volumes.end() &&
-                      (!still->second.mountable() || still->second.plugin_name == volume.plugin_name);
+    const bool kept =
+        still != wanted.volumes.end() &&
+        (!still->second.mountable() || still->second.plugin_name == volume.plugin_name);
     if (!kept && !volume.in_flight) stale.push_back(spec);
   }
   // The pod runs: what it has is taken away only when nobody can be using it.

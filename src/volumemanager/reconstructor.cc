@@ -90,8 +90,7 @@ Result<FoundAtStart> LoadFoundAtStart(RecordStore& store, Kernel& kernel, const 
                                       const KubeletPaths& paths, Logger& log,
                                       const FindOptions& options) {
   FoundAtStart found;
-  RETURN_IF_ERROR(
-      LoadKind(store, kPodRecordKind, &DecodePodRecord, found.pods, found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kPodRecordKind, &DecodePodRecord, found.pods, found.quarantined));
   RETURN_IF_ERROR(LoadKind(store, kPodVolumeRecordKind, &DecodePodVolumeRecord, found.volumes,
                            found.quarantined));
   RETURN_IF_ERROR(
@@ -122,8 +121,11 @@ void RestorePod(const PodRecord& record, ActualStateOfWorld& actual) {
   if (!record.terminating && record.terminating_since_unix_ms == 0) return;
   // Without a command the sources have to say it again; only the grace period goes on.
   pod.leaving = Leaving{record.terminating ? "deleted by command" : "it was leaving",
-                        record.terminating_since_unix_ms, record.deletion_grace_seconds,
-                        record.terminating, false, false};
+                        record.terminating_since_unix_ms,
+                        record.deletion_grace_seconds,
+                        record.terminating,
+                        false,
+                        false};
 }
 
 // A volume that the kernel or the disk shows and no record does.

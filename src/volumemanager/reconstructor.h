@@ -1,9 +1,9 @@
-// Reconstructor: what the last agent left on this node, from three witnesses: the records, the mount
-// table, and the directories of pods that have a record. Each may know a volume that the others
-// have lost; what any of them knows enters the actual state as uncertain. Nothing is changed here:
-// what is wanted is verified by a remount later, what is not is torn down once that is allowed.
-// Source: kubernetes pkg/kubelet/volumemanager/reconciler/reconstruct.go@v1.36.2, which has the
-// directories alone.
+// Reconstructor: what the last agent left on this node, from three witnesses: the records, the
+// mount table, and the directories of pods that have a record. Each may know a volume that the
+// others have lost; what any of them knows enters the actual state as uncertain. Nothing is changed
+// here: what is wanted is verified by a remount later, what is not is torn down once that is
+// allowed. Source: kubernetes pkg/kubelet/volumemanager/reconciler/reconstruct.go@v1.36.2, which
+// has the directories alone.
 #pragma once
 
 #include <string>
@@ -26,7 +26,7 @@ struct FoundAtStart {
   std::vector<PodRecord> pods;
   std::vector<PodVolumeRecord> volumes;  // as they were written
   std::vector<HoldRecord> holds;
-  std::vector<QuarantinedRecord> quarantined;      // of all three kinds
+  std::vector<QuarantinedRecord> quarantined;        // of all three kinds
   std::vector<KubeletPaths::PodVolume> mounted;      // by the mount table, each once
   std::vector<KubeletPaths::PodVolume> directories;  // below pods/, see LoadFoundAtStart
 };
@@ -39,8 +39,8 @@ struct FindOptions {
 
 // Threads: any. Blocks: on the store and the kernel. Only directories of the agent's own are read,
 // never one inside a volume.
-// Errors: those of the store and of ListMounts, not applied; a directory that cannot be read is left
-// out, and logged.
+// Errors: those of the store and of ListMounts, not applied; a directory that cannot be read is
+// left out, and logged.
 Result<FoundAtStart> LoadFoundAtStart(RecordStore& store, Kernel& kernel, const Clock& clock,
                                       const KubeletPaths& paths, Logger& log,
                                       const FindOptions& options);

@@ -80,8 +80,7 @@ void VolumeStats::StartDue() {
   for (const PodVolumeKey& key : due) {
     if (running_ >= settings_.max_running) break;  // the next that ends goes on here
     Volume& volume = volumes_.at(key);
-    const bool suspects_full =
-        volume.suspect && running_suspect_ >= settings_.max_running_suspect;
+    const bool suspects_full = volume.suspect && running_suspect_ >= settings_.max_running_suspect;
     // One that still runs, of this volume or of one before it under the same name, is left alone.
     if (suspects_full || in_flight_.contains(key) || !StartOne(key, volume)) {
       Schedule(key, volume, Jittered(0.5, 1));

@@ -78,7 +78,7 @@ class FakeKernel final : public Kernel {
   void SetAttributes(const std::string& path, uint32_t mode, uint32_t uid, uint32_t gid)
       EXCLUDES(mu_);
 
-  FakeFile Find(const std::string& path) const EXCLUDES(mu_);
+  FakeFile Find(const std::string& path, bool follow = false) const EXCLUDES(mu_);
   bool Exists(const std::string& path) const { return Find(path).type != FileType::kMissing; }
   bool IsMountPoint(const std::string& path) const { return Find(path).is_mount_point; }
   std::vector<MountEntry> Mounts() const EXCLUDES(mu_);

@@ -174,10 +174,10 @@ void FakeKernel::SetAttributes(const std::string& path, uint32_t mode, uint32_t 
   Check(vfs_.Chmod(there, mode), path);
 }
 
-FakeFile FakeKernel::Find(const std::string& path) const {
+FakeFile FakeKernel::Find(const std::string& path, bool follow) const {
   MutexLock lock(mu_);
   FakeLocation there;
-  const int error = vfs_.WalkAbsolute(path, Following(false), &there);
+  const int error = vfs_.WalkAbsolute(path, Following(follow), &there);
   if (error == ENOENT || error == ENOTDIR) return {};
   Check(error, path);
   const FakeInode& inode = vfs_.InodeAt(there);

@@ -233,7 +233,10 @@ Result<Changed> FakeEffects::operator()(const WriteAtomicPayload& request) {
   const bool changed = !PayloadIsCurrent(payload);
   std::string name = payload.old_name;
   if (changed) {
-    name = "..2026_11_21_10_00_00." + std::to_string(++state_.payloads);
+    // As long as the names of the real kernel's, since the size of a link shows it.
+    std::string number = std::to_string(++state_.payloads);
+    number.insert(0, 10 - number.size(), '0');
+    name = "..2026_11_21_10_00_00." + number;
     Status published = FillPayloadDirectory(payload, name);
     if (published.ok()) {
       const int error = SwitchPayload(payload.target, name);

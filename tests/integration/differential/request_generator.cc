@@ -14,6 +14,9 @@ constexpr const char* kPaths[] = {
     "lb",    "a/lb",  "n",     "n/m",      "n/m/k",    "p",      "p/..data", "p/x",   "p/d",
     "p/d/x", "f/no",  "a/b",   "d",        "e",        "m",      "m",     "m/a",      "m/b"};
 
+constexpr const char* kTamePaths[] = {"a", "a",   "a/b", "a/b/g", "d",    "d/e", "m",   "m",   "m/a",
+                                      "m/b", "p", "p/x", "e",     "f",    "a/f", "la",  "lf",  "a/lb",
+                                      "m/e", "d/a", "n", "a/b/x", "p/..data", "lb", "m/d/e", "hard"};
 constexpr const char* kBroken[] = {"a//b", "..", "a/../b", "/a", "a/", ".", "a/./b"};
 
 constexpr const char* kTmpfsWords[] = {"ro",     "nosuid", "nodev",       "noexec",  "noatime",
@@ -35,6 +38,7 @@ T Pick(RequestGenerator& random, T (&list)[N]) {
 }  // namespace
 
 std::string RequestGenerator::Relative() {
+  if (tame_) return Pick(*this, kTamePaths);
   if (OneIn(60)) return Pick(*this, kBroken);
   if (OneIn(200)) return std::string(300, 'x');
   std::string path = Pick(*this, kPaths);
@@ -48,6 +52,7 @@ SafePath RequestGenerator::Path() {
   path.resolve = OneIn(3) ? Resolve::kBeneath : Resolve::kNoSymlinks;
   if (OneIn(25)) return path;
   path.relative = Relative();
+  if (tame_) return path;
   if (OneIn(8)) {
     path.root += "/" + std::string(Pick(*this, kPaths));
     if (OneIn(3)) path.relative.clear();
@@ -75,7 +80,7 @@ uint32_t RequestGenerator::Gid() {
 
 std::vector<std::string> RequestGenerator::TmpfsOptions() {
   std::vector<std::string> options = {"size=256k", "nr_inodes=40", "mode=0755"};
-  while (OneIn(3)) options.push_back(Pick(*this, kTmpfsWords));
+  while (OneIn(tame_ ? 6 : 3)) options.push_back(Pick(*this, kTmpfsWords));
   return options;
 }
 

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "os/kernel.h"
 
@@ -12,7 +14,8 @@ namespace volumed {
 class RequestGenerator {
  public:
   // Paths lie at or below `world`, which is also a path's root most of the time.
-  RequestGenerator(uint64_t seed, std::string world) : random_(seed), world_(std::move(world)) {}
+  RequestGenerator(uint64_t seed, std::string world)
+      : random_(seed), world_(std::move(world)), tame_(OneIn(2)) {}
 
   // An alternative of AnyRequest without a maker here does not compile.
   AnyRequest Next();
@@ -35,6 +38,8 @@ class RequestGenerator {
 
   std::mt19937_64 random_;
   const std::string world_;
+  // Half of the sequences keep to a few good places, so that their effects meet more often.
+  const bool tame_;
 };
 
 // A request in one line, without contents.

@@ -198,6 +198,16 @@ std::string RealTreeText(const std::string& root) {
   return text;
 }
 
+std::string SortedLines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  std::sort(lines.begin(), lines.end());
+  std::string sorted;
+  for (const std::string& line : lines) sorted += line + "\n";
+  return sorted;
+}
+
 std::string Normalised(const std::string& text) {
   constexpr char kShape[] = "..dddd_dd_dd_dd_dd_dd.";
   constexpr size_t kLength = sizeof(kShape) - 1;

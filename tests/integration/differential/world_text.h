@@ -20,6 +20,8 @@ std::string MountsText(const std::vector<MountEntry>& mounts, const std::string&
 // The real tree, in the format of FakeKernel::DumpTree.
 std::string RealTreeText(const std::string& root);
 
+std::string SortedLines(const std::string& text);
+
 // "..2026_01_31_10_00_00.1234" becomes "..<version>"; long texts are cut.
 std::string Normalised(const std::string& text);
 

@@ -143,8 +143,8 @@ TEST(Encode, DecodesIntoAnEqualObject) {
 }
 
 TEST(Encode, WithholdsSecretsUnlessAsked) {
-  const Object secret = DecodeOne(
-      "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {k: hunter2}\n");
+  const Object secret =
+      DecodeOne("apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {k: hunter2}\n");
   const std::string json = EncodeObjectJson(secret);
   EXPECT_EQ(json.find("aHVudGVyMg"), std::string::npos) << json;
   // What was withheld must not come back as a value.

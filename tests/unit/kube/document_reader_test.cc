@@ -103,7 +103,8 @@ TEST(DocumentReader, AliasesAndMergesAreExpanded) {
 
 TEST(DocumentReader, DocumentsAreCutAndEmptyOnesLeftOut) {
   const std::vector<RawDocument> documents = ReadDocuments(
-      "# only a comment\n---\na: 1\n---\n\n---   \n# nothing\n--- {b: 2}\n---\nnull\n--- # c\n{\"c\": 3}\n"
+      "# only a comment\n---\na: 1\n---\n\n---   \n# nothing\n--- {b: 2}\n---\nnull\n--- # "
+      "c\n{\"c\": 3}\n"
       "...\n---\nd: |\n  ----\n   --- no marker\n");
   ASSERT_EQ(documents.size(), 4U);
   EXPECT_EQ(*documents[0].value, Json({{"a", 1}}));
@@ -129,8 +130,7 @@ TEST(DocumentReader, RefusesWithLineAndReason) {
   EXPECT_EQ(ErrorOf("{\"a\": {\"b\": 1,\n \"b\": 2}}"), "has the key \"b\" twice in one map");
   EXPECT_EQ(ErrorOf("? [a, b]\n: 1\n"),
             "line 1: has a map or list as a key; only plain values can be keys");
-  EXPECT_EQ(ErrorOf("a: .inf\n"),
-            "line 1: has an infinite number or .nan, which JSON cannot hold");
+  EXPECT_EQ(ErrorOf("a: .inf\n"), "line 1: has an infinite number or .nan, which JSON cannot hold");
   EXPECT_EQ(ErrorOf("a: !local x\n"), "line 1: has a YAML tag that is not supported");
   EXPECT_EQ(ErrorOf("a: \x04\nb: 1\n"), "line 1: has a control character");
   EXPECT_EQ(ErrorOf("a: &x [*x]\n"), "line 1: has an alias to a node that is not complete");
@@ -142,7 +142,8 @@ TEST(DocumentReader, RefusesWithLineAndReason) {
 
 TEST(DocumentReader, DepthIsBounded) {
   const auto nested = [](int depth) {
-    return std::string(static_cast<size_t>(depth), '[') + std::string(static_cast<size_t>(depth), ']');
+    return std::string(static_cast<size_t>(depth), '[') +
+           std::string(static_cast<size_t>(depth), ']');
   };
   EXPECT_EQ(ReadDocuments("a: " + nested(kMaxManifestDepth - 1))[0].error, "");
   const std::string reason = "is nested deeper than 64 levels";
@@ -175,8 +176,8 @@ TEST(DocumentReader, JsonThatYamlReadersRefuseIsTaken) {
 
 TEST(DocumentReader, Utf8IsChecked) {
   EXPECT_TRUE(IsUtf8("plain \xC3\xA9 \xE2\x82\xAC \xF0\x9F\x98\x80"));
-  for (const char* bad : {"\x80", "\xC0\xAF", "\xC3", "\xE0\x80\x80", "\xED\xA0\x80", "\xF5\x80\x80\x80",
-                          "\xF4\x90\x80\x80", "\xE2\x82"}) {
+  for (const char* bad : {"\x80", "\xC0\xAF", "\xC3", "\xE0\x80\x80", "\xED\xA0\x80",
+                          "\xF5\x80\x80\x80", "\xF4\x90\x80\x80", "\xE2\x82"}) {
     EXPECT_FALSE(IsUtf8(bad));
   }
 }

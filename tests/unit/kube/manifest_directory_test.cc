@@ -80,7 +80,9 @@ class ManifestDirectoryTest : public testing::Test {
   static void WriteFile(const fs::path& path, const std::string& text) {
     std::ofstream(path, std::ios::trunc) << text;
   }
-  void Write(const std::string& file, const std::string& text) { WriteFile(directory_ / file, text); }
+  void Write(const std::string& file, const std::string& text) {
+    WriteFile(directory_ / file, text);
+  }
   void Replace(const std::string& file, const std::string& text) {
     WriteFile(directory_ / ".new", text);
     fs::rename(directory_ / ".new", directory_ / file);
@@ -280,8 +282,7 @@ TEST(ManifestFiles, UnreadableFilesKeepAndGoneFilesDrop) {
   using What = ManifestReading::What;
   files.Apply({"a.yaml", What::kRead, "", DecodeManifest("/d/a.yaml", ConfigMapYaml("a", "1"))});
   files.Apply({"a.yaml", What::kUnreadable, "cannot be read: EIO", {}});
-  EXPECT_EQ(names(),
-            "a /d/a.yaml: cannot be read: EIO; 1 object of its last good state stay\n");
+  EXPECT_EQ(names(), "a /d/a.yaml: cannot be read: EIO; 1 object of its last good state stay\n");
   files.Apply({"a.yaml", What::kChanging, "", {}});
   EXPECT_EQ(names().substr(0, 2), "a ");
   files.KeepAbsent({});
@@ -293,7 +294,8 @@ TEST(ManifestFiles, UnreadableFilesKeepAndGoneFilesDrop) {
 }
 
 TEST(ManifestNames, AreYamlAndJsonWithoutDot) {
-  for (const char* good : {"a.yaml", "a.yml", "a.json", "x.y.yaml"}) EXPECT_TRUE(IsManifestName(good));
+  for (const char* good : {"a.yaml", "a.yml", "a.json", "x.y.yaml"})
+    EXPECT_TRUE(IsManifestName(good));
   for (const char* bad : {"", ".a.yaml", "a.yaml~", "a.txt", "yaml", "..data", "a.yaml.swp"}) {
     EXPECT_FALSE(IsManifestName(bad)) << bad;
   }

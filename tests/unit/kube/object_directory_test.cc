@@ -63,9 +63,8 @@ TEST_F(ObjectDirectoryTest, StoresAndLoadsAgainSecretsIncluded) {
   auto directory = Open();
   EXPECT_TRUE(last_.complete);
   EXPECT_EQ(last_.source, "volumectl-apply");
-  const auto applied =
-      directory->Apply({DecodeOne(PodYaml("web", "")), DecodeOne(kSecret),
-                        DecodeOne(ConfigMapYaml("c", "1"))});
+  const auto applied = directory->Apply(
+      {DecodeOne(PodYaml("web", "")), DecodeOne(kSecret), DecodeOne(ConfigMapYaml("c", "1"))});
   ASSERT_TRUE(applied.ok());
   ASSERT_EQ(applied->size(), 3U);
   EXPECT_EQ(MetaOf(*(*applied)[0]).name, "web-n1");
@@ -89,8 +88,9 @@ TEST_F(ObjectDirectoryTest, ReplacesTheObjectOfTheSameName) {
 
 TEST_F(ObjectDirectoryTest, DeletesByKeyAndByUid) {
   auto directory = Open();
-  ASSERT_TRUE(directory->Apply({DecodeOne(PodYaml("web", "u-1")),
-                                DecodeOne(ConfigMapYaml("c", "1"))}).ok());
+  ASSERT_TRUE(
+      directory->Apply({DecodeOne(PodYaml("web", "u-1")), DecodeOne(ConfigMapYaml("c", "1"))})
+          .ok());
   EXPECT_TRUE(directory->DeletePod(PodUid("u-1")).ok());
   EXPECT_EQ(Names(), "c ");
   EXPECT_TRUE(directory->Delete({ObjectKind::kConfigMap, "default", "c"}).ok());
@@ -164,8 +164,10 @@ TEST_F(ObjectDirectoryTest, NarrowsADirectoryThatIsOpenToOthers) {
 
 TEST_F(ObjectDirectoryTest, KeepsObjectsWithVeryLongNames) {
   auto directory = Open();
-  ASSERT_TRUE(directory->Apply({DecodeOne(ConfigMapYaml(std::string(250, 'a'), "1")),
-                                DecodeOne(ConfigMapYaml(std::string(249, 'a') + "b", "1"))}).ok());
+  ASSERT_TRUE(directory
+                  ->Apply({DecodeOne(ConfigMapYaml(std::string(250, 'a'), "1")),
+                           DecodeOne(ConfigMapYaml(std::string(249, 'a') + "b", "1"))})
+                  .ok());
   directory = Open();
   EXPECT_EQ(last_.objects.size(), 2U);
 }

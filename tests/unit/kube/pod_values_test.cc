@@ -99,8 +99,8 @@ TEST(FieldPath, GivesResourcesDividedAndRoundedUp) {
   EXPECT_EQ(value("main", "limits.memory", "1Gi"), "1");
   EXPECT_EQ(value("main", "limits.memory", "0"), "104857600");
   EXPECT_EQ(value("main", "requests.memory", "1Ki"), "1024");
-  EXPECT_EQ(value("main", "requests.cpu", "1m"), "1500");  // the limit's
-  EXPECT_EQ(value("", "limits.memory", "1Mi"), "100");     // the default container's
+  EXPECT_EQ(value("main", "requests.cpu", "1m"), "1500");      // the limit's
+  EXPECT_EQ(value("", "limits.memory", "1Mi"), "100");         // the default container's
   EXPECT_EQ(value("side", "limits.memory", nullptr), "1000");  // the node's
   EXPECT_EQ(value("side", "requests.memory", nullptr), "0");
   EXPECT_EQ(value("side", "limits.ephemeral-storage", nullptr), "0");
@@ -115,11 +115,15 @@ TEST(Expansion, FollowsKubernetes) {
     return std::nullopt;
   };
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"$(A)", "a"},         {"x$(A)y$(A)", "xaya"}, {"$$(A)", "$(A)"},  {"$$$(A)", "$a"},
-      {"$$$$", "$$"},        {"$(NO)", "$(NO)"},     {"$(A", "$(A"},     {"$A", "$A"},
-      {"cost: $", "cost: $"}, {"$()", "$()"},        {"$(EMPTY)x", "x"}, {"$(A)$", "a$"},
+      {"$(A)", "a"},          {"x$(A)y$(A)", "xaya"},
+      {"$$(A)", "$(A)"},      {"$$$(A)", "$a"},
+      {"$$$$", "$$"},         {"$(NO)", "$(NO)"},
+      {"$(A", "$(A"},         {"$A", "$A"},
+      {"cost: $", "cost: $"}, {"$()", "$()"},
+      {"$(EMPTY)x", "x"},     {"$(A)$", "a$"},
       {"$(A(B))", "$(A(B))"}, {"", ""}};
-  for (const auto& [text, expected] : cases) EXPECT_EQ(ExpandVariables(text, value_of), expected) << text;
+  for (const auto& [text, expected] : cases)
+    EXPECT_EQ(ExpandVariables(text, value_of), expected) << text;
 }
 
 TEST(Expansion, MakesSubPathsAndRefusesWhatIsNone) {
@@ -138,8 +142,7 @@ TEST(Expansion, MakesSubPathsAndRefusesWhatIsNone) {
   EXPECT_EQ(expand("$(POD)/$(CM)/$(MEM)"), "web/logs/100");
   EXPECT_EQ(expand("$(BOTH)"), "web-x-$(POD)");
   EXPECT_EQ(expand("plain"), "plain");
-  EXPECT_EQ(expand("$(NONE)"),
-            "error: subPathExpr: variable \"NONE\" is not set in the container");
+  EXPECT_EQ(expand("$(NONE)"), "error: subPathExpr: variable \"NONE\" is not set in the container");
   EXPECT_EQ(expand("$(LOST)"),
             "error: subPathExpr: variable \"LOST\": needs key \"none\" of config map \"settings\", "
             "which is not there");
@@ -152,7 +155,8 @@ TEST(Expansion, MakesSubPathsAndRefusesWhatIsNone) {
 
 TEST(PodFacts, FsUserIsTheOneOfAllContainers) {
   const auto user = [](const std::string& spec) {
-    return EffectiveFsUser(DecodePod("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: " + spec));
+    return EffectiveFsUser(
+        DecodePod("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: " + spec));
   };
   EXPECT_EQ(user("{containers: [{name: a}]}"), std::nullopt);
   EXPECT_EQ(user("{securityContext: {runAsUser: 7}, containers: [{name: a}, {name: b}]}"), 7);
@@ -178,8 +182,9 @@ TEST(PodFacts, MemoryLimitOfThePod) {
   EXPECT_EQ(limit("{containers: [" + box("a", "10") + ", " + box("b", "20") + "]}"), 30);
   EXPECT_EQ(limit("{containers: [" + box("a", "10") + ", {name: b}]}"), std::nullopt);
   EXPECT_EQ(limit("{containers: [" + box("a", "0") + "]}"), std::nullopt);
-  EXPECT_EQ(limit("{containers: [" + box("a", "10") + "], initContainers: [" + box("i", "50") + "]}"),
-            50);
+  EXPECT_EQ(
+      limit("{containers: [" + box("a", "10") + "], initContainers: [" + box("i", "50") + "]}"),
+      50);
   EXPECT_EQ(limit("{containers: [" + box("a", "10") + "], initContainers: [" +
                   box("s", "5", sidecar) + ", " + box("i", "8") + "]}"),
             15);
@@ -205,15 +210,15 @@ TEST(PodFacts, VolumesInUse) {
 
 TEST(Base64, DecodesStrictlyAndEncodes) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"", ""},         {"QQ==", "A"},         {"QUI=", "AB"},
-      {"QUJD", "ABC"},  {"QUJDRA==", "ABCD"},  {"/+8A", std::string("\xFF\xEF\0", 3)}};
+      {"", ""},        {"QQ==", "A"},        {"QUI=", "AB"},
+      {"QUJD", "ABC"}, {"QUJDRA==", "ABCD"}, {"/+8A", std::string("\xFF\xEF\0", 3)}};
   for (const auto& [text, bytes] : cases) {
     EXPECT_EQ(Base64Decode(text), bytes) << text;
     EXPECT_EQ(Base64Encode(bytes), text);
   }
   EXPECT_EQ(Base64Decode("QU\r\nJD\n"), "ABC");
-  for (const char* bad : {"Q", "QQ", "QQ=", "QQ===", "QQ==QQ==", "=QQQ", "Q===", "QUJD=", "Q Q=",
-                          "QQ-_", "===="}) {
+  for (const char* bad :
+       {"Q", "QQ", "QQ=", "QQ===", "QQ==QQ==", "=QQQ", "Q===", "QUJD=", "Q Q=", "QQ-_", "===="}) {
     EXPECT_FALSE(Base64Decode(bad).has_value()) << bad;
   }
 }
@@ -234,15 +239,18 @@ TEST(FieldRules, AcceptsWhatIsRightAndNothingElse) {
     std::vector<std::string> bad;
   };
   const std::vector<RuleCase> cases = {
-      {&kDnsLabel, {"a", "a-b", "0", std::string(63, 'a')},
+      {&kDnsLabel,
+       {"a", "a-b", "0", std::string(63, 'a')},
        {"-a", "a-", "A", "a.b", std::string(64, 'a'), "a_b", "\xC3\xA9"}},
-      {&kDnsSubdomain, {"a", "a.b-c.d", std::string(253, 'a')},
+      {&kDnsSubdomain,
+       {"a", "a.b-c.d", std::string(253, 'a')},
        {".a", "a.", "a..b", "a.-b", std::string(254, 'a')}},
       {&kUid, {"0b5e2c1e-7d52", "u_1"}, {"..", "a/b", "-a", "a b", std::string(64, 'a')}},
       {&kConfigKey, {"a.b_c-D", ".hidden"}, {".", "..", "..a", "a b", "a/b"}},
       {&kHostPath, {"/", "/a..b"}, {"a", "/..", "/a/..", std::string("/a\0b", 4)}},
       {&kSubPath, {"a", "a/b", ".", "..a"}, {"/a", "..", "a/..", "../a"}},
-      {&kPayloadPath, {"a", "a/b", ".a", "a/..b"},
+      {&kPayloadPath,
+       {"a", "a/b", ".a", "a/..b"},
        {"..a", "..", "/a", ".", "a/../b", std::string(256, 'a')}},
       {&kFieldPath, {"metadata.labels['a/b']"}, {"metadata.labels['a", "metadata.labels[\"a\"]"}},
       {&kResourceName, {"limits.hugepages-2Mi"}, {"limits.", "cpu", "requests.hugepages-"}},

@@ -75,12 +75,11 @@ const Case kCases[] = {
      "spec.containers[0].volumeDevices[0].devicePath", "\"/x\" is used twice in the container"},
     {"SameContainerName", "{initContainers: [{name: c}], containers: [{name: c}]}",
      "spec.containers[0].name", "\"c\" is the name of another container too"},
-    {"NegativeSize",
-     "{volumes: [{name: v, emptyDir: {sizeLimit: -1}}], containers: [{name: c}]}",
+    {"NegativeSize", "{volumes: [{name: v, emptyDir: {sizeLimit: -1}}], containers: [{name: c}]}",
      "spec.volumes[0].emptyDir.sizeLimit", "must not be negative"},
-    {"EmptyProjection", "{volumes: [{name: v, projected: {sources: [{}]}}], containers: [{name: c}]}",
-     "spec.volumes[0].projected.sources[0]",
-     "names no source of a kind that this program knows"},
+    {"EmptyProjection",
+     "{volumes: [{name: v, projected: {sources: [{}]}}], containers: [{name: c}]}",
+     "spec.volumes[0].projected.sources[0]", "names no source of a kind that this program knows"},
     {"TwoProjections",
      "{volumes: [{name: v, projected: {sources: [{secret: {name: a}, configMap: {name: a}}]}}], "
      "containers: [{name: c}]}",
@@ -193,9 +192,9 @@ TEST(ValidateGood, CombinationsThatKubernetesAllows) {
 }
 
 TEST(ValidateConfigMap, KeyInBothMapsIsRefused) {
-  const ManifestDecode decode = DecodeManifest(
-      "c.yaml",
-      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {k: v}\nbinaryData: {k: QQ==}\n");
+  const ManifestDecode decode = DecodeManifest("c.yaml",
+                                               "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "
+                                               "c}\ndata: {k: v}\nbinaryData: {k: QQ==}\n");
   ASSERT_EQ(decode.problems.size(), 1U);
   EXPECT_EQ(decode.problems[0].ToString(),
             "c.yaml: document 1: ConfigMap default/c: binaryData[k]: is a key of data too");

@@ -90,10 +90,9 @@ TEST_F(OperationExecutorTest, ThePodExcludesItsVolumesBothWays) {
 }
 
 TEST_F(OperationExecutorTest, BacksOffFromHalfASecondDoublingToTwoMinutesTwo) {
-  const std::vector<Duration> expected = {milliseconds(500), seconds(1),  seconds(2),
-                                          seconds(4),        seconds(8),  seconds(16),
-                                          seconds(32),       seconds(64), seconds(122),
-                                          seconds(122)};
+  const std::vector<Duration> expected = {milliseconds(500), seconds(1),  seconds(2),  seconds(4),
+                                          seconds(8),        seconds(16), seconds(32), seconds(64),
+                                          seconds(122),      seconds(122)};
   for (const Duration delay : expected) {
     ASSERT_EQ(Run(data_, "volume_mount", kRefused), StartResult::kStarted);
     ASSERT_EQ(Wait(data_), delay);
@@ -157,9 +156,9 @@ TEST_F(OperationExecutorTest, LogsAndReportsEachOperationOnce) {
   Run(data_, "volume_mount", kTimedOut);
   Run(logs_, "volume_mount");
   ASSERT_EQ(log_.lines.size(), 2u);
-  for (const char* field : {"pod=default/web", "volume=data", "plugin=test.io/p",
-                            "operation=volume_mount", "step=Step", "outcome=", "elapsed_ms=1500",
-                            "no answer"}) {
+  for (const char* field :
+       {"pod=default/web", "volume=data", "plugin=test.io/p", "operation=volume_mount", "step=Step",
+        "outcome=", "elapsed_ms=1500", "no answer"}) {
     EXPECT_NE(log_.lines[0].find(field), std::string::npos) << field << "\n" << log_.lines[0];
   }
   EXPECT_NE(log_.lines[1].find("outcome=done"), std::string::npos);
@@ -180,11 +179,10 @@ TEST_F(OperationExecutorTest, AnOperationThatEndsAfterTheExecutorIsNotReported) 
 
 TEST_F(OperationExecutorTest, ACompletionMayStartTheNextOperationOfItsKey) {
   StartResult again = StartResult::kPending;
-  executor_->Start({.key = data_, .name = "volume_mount", .plugin_name = "", .pod_display_name = ""},
-                   [](OperationProgress&) { return std::nullopt; },
-                   [&](const std::optional<OperationFailure>&) {
-                     again = Start(data_, "volume_unmount");
-                   });
+  executor_->Start(
+      {.key = data_, .name = "volume_mount", .plugin_name = "", .pod_display_name = ""},
+      [](OperationProgress&) { return std::nullopt; },
+      [&](const std::optional<OperationFailure>&) { again = Start(data_, "volume_unmount"); });
   scheduler_.RunFor(Duration::zero());
   EXPECT_EQ(again, StartResult::kStarted);
 }

@@ -42,9 +42,8 @@ class PodVolumeOperationsTest : public ::testing::Test {
   // A new agent on the same kernel and store.
   void Restart(const std::string& boot) {
     operations_.reset();
-    operations_ = std::make_unique<PodVolumeOperations>(scheduler_, store_, plugins_, host_,
-                                                        logger_, observer_, BootId(boot),
-                                                        OperationSettings());
+    operations_ = std::make_unique<PodVolumeOperations>(
+        scheduler_, store_, plugins_, host_, logger_, observer_, BootId(boot), OperationSettings());
     operations_->Restore(LoadRecords(store_));
   }
 
@@ -55,7 +54,9 @@ class PodVolumeOperationsTest : public ::testing::Test {
     PodVolume volume;
     volume.name = "data";
     volume.source = std::move(source);
-    return {.pod = pod, .spec = VolumeSpec::FromVolume(volume), .sub_paths = {},
+    return {.pod = pod,
+            .spec = VolumeSpec::FromVolume(volume),
+            .sub_paths = {},
             .nested_mount_points = {}};
   }
   OperationOutcome<MountedVolume> Mount(MountRequest request = Request()) {
@@ -356,8 +357,10 @@ TEST_F(PodVolumeOperationsTest, AfterAFullDiskTheRowsGoWithThePod) {
 }
 
 TEST_F(PodVolumeOperationsTest, RemovesThePodAndItsRecord) {
-  ASSERT_TRUE(store_.Put(EncodeRecord(PodRecord{.uid = PodUid("uid-1"), .name = "web"}),
-                         kPodRecordDurability).ok());
+  ASSERT_TRUE(
+      store_
+          .Put(EncodeRecord(PodRecord{.uid = PodUid("uid-1"), .name = "web"}), kPodRecordDurability)
+          .ok());
   ASSERT_TRUE(Mount().value);
   auto failure = RemovePod();
   ASSERT_TRUE(failure);
@@ -373,8 +376,10 @@ TEST_F(PodVolumeOperationsTest, RemovesThePodAndItsRecord) {
 }
 
 TEST_F(PodVolumeOperationsTest, APodsRecordStaysAsLongAsForeignFilesDo) {
-  ASSERT_TRUE(store_.Put(EncodeRecord(PodRecord{.uid = PodUid("uid-1"), .name = "web"}),
-                         kPodRecordDurability).ok());
+  ASSERT_TRUE(
+      store_
+          .Put(EncodeRecord(PodRecord{.uid = PodUid("uid-1"), .name = "web"}), kPodRecordDurability)
+          .ok());
   kernel_.AddFile(kPodDir + "/notes.txt", "mine");
   const auto failure = RemovePod();
   ASSERT_TRUE(failure);
@@ -446,9 +451,7 @@ TEST_F(PodVolumeOperationsTest, ARebootMakesASetUpVolumeUncertain) {
 class PodVolumeCrash : public ::testing::Test {
  protected:
   struct World {
-    World() {
-      kernel.AddDirectory(kRoot + "/pods", 0750);
-    }
+    World() { kernel.AddDirectory(kRoot + "/pods", 0750); }
     FakeKernel kernel;
     MemoryRecordStore store;
   };
@@ -478,7 +481,8 @@ class PodVolumeCrash : public ::testing::Test {
         pod->metadata.uid = "uid-1";
         PodVolume volume;
         volume.name = "data";
-        MountRequest request{.pod = pod, .spec = VolumeSpec::FromVolume(volume),
+        MountRequest request{.pod = pod,
+                             .spec = VolumeSpec::FromVolume(volume),
                              .sub_paths = {{.container = "app", .index = 0, .sub_path = "x"}},
                              .nested_mount_points = {}};
         operations.MountVolume(request, check);
@@ -512,8 +516,8 @@ TEST_F(PodVolumeCrash, AtEveryEffectAndWriteTheNextAgentFindsAllAndLeavesNothing
       for (uint64_t n = 1;; ++n) {
         World world;
         if (in_kernel) {
-          world.kernel.CrashAtCall(n, before ? FakeKernel::CrashPoint::kBefore
-                                             : FakeKernel::CrashPoint::kAfter);
+          world.kernel.CrashAtCall(
+              n, before ? FakeKernel::CrashPoint::kBefore : FakeKernel::CrashPoint::kAfter);
         } else {
           world.store.CrashAtCall(n, before ? MemoryRecordStore::CrashPoint::kBefore
                                             : MemoryRecordStore::CrashPoint::kAfter);

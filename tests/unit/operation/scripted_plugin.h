@@ -17,7 +17,7 @@ inline constexpr const char* kScriptedPlugin = "test.io/scripted";
 // What the plugin does, and what was done with it; outlives the plugin.
 struct PluginScript {
   std::optional<Error> new_mounter_error;
-  std::optional<Error> set_up_error;  // instead of any effect
+  std::optional<Error> set_up_error;        // instead of any effect
   std::optional<Error> set_up_error_after;  // after the effect
   std::optional<Error> tear_down_error;
   std::function<void(const MounterArgs&)> on_set_up;

@@ -84,8 +84,8 @@ TEST_F(StepRunnerTest, ARefusalAfterAStepThatChangedTheVolumeIsMaybeApplied) {
 }
 
 TEST_F(StepRunnerTest, ARefusalAfterAStepBesideTheVolumeIsNotApplied) {
-  const auto failure = Run(VolumeEvent::kSetUp, {MakeStep("A", OkStatus(), false),
-                                                 MakeStep("B", kRefused)});
+  const auto failure =
+      Run(VolumeEvent::kSetUp, {MakeStep("A", OkStatus(), false), MakeStep("B", kRefused)});
   ASSERT_TRUE(failure);
   EXPECT_FALSE(failure->error.maybe_applied());
   EXPECT_EQ(State(), "none");
@@ -124,8 +124,7 @@ TEST_F(StepRunnerTest, AStepsFailureIsToldEvenIfItCannotBeRecorded) {
   EXPECT_EQ(failure->step, "A");
   EXPECT_EQ(failure->error.code(), Code::kInvalidArgument);
   EXPECT_TRUE(failure->error.maybe_applied());
-  EXPECT_NE(failure->error.message().find("refused; recording it failed too: "),
-            std::string::npos);
+  EXPECT_NE(failure->error.message().find("refused; recording it failed too: "), std::string::npos);
 }
 
 TEST_F(StepRunnerTest, ProgressNamesTheStepThatRuns) {

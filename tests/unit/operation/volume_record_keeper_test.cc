@@ -67,17 +67,14 @@ TEST_F(VolumeRecordKeeperTest, WritesTheIntentThenTheRestingStateThenNothing) {
 }
 
 TEST_F(VolumeRecordKeeperTest, NotAppliedLeadsBackAndMaybeAppliedStays) {
-  ASSERT_TRUE(
-      keeper_.EndCall(key_, Begin(VolumeEvent::kSetUp), CallAnswer::kNotApplied).ok());
+  ASSERT_TRUE(keeper_.EndCall(key_, Begin(VolumeEvent::kSetUp), CallAnswer::kNotApplied).ok());
   EXPECT_EQ(Stored(), std::nullopt);
 
-  ASSERT_TRUE(
-      keeper_.EndCall(key_, Begin(VolumeEvent::kSetUp), CallAnswer::kMaybeApplied).ok());
+  ASSERT_TRUE(keeper_.EndCall(key_, Begin(VolumeEvent::kSetUp), CallAnswer::kMaybeApplied).ok());
   EXPECT_EQ(Stored()->state, VolumeState::kSettingUp);
   EXPECT_TRUE(Stored()->uncertain);
   // The second call did nothing; the first one may have.
-  ASSERT_TRUE(
-      keeper_.EndCall(key_, Begin(VolumeEvent::kSetUp), CallAnswer::kNotApplied).ok());
+  ASSERT_TRUE(keeper_.EndCall(key_, Begin(VolumeEvent::kSetUp), CallAnswer::kNotApplied).ok());
   EXPECT_EQ(Stored()->state, VolumeState::kSettingUp);
   EXPECT_TRUE(Stored()->uncertain);
   // Only a call that was done makes it certain.
@@ -169,8 +166,7 @@ TEST_F(VolumeRecordKeeperTest, ABrokenStoreStopsATeardown) {
 }
 
 TEST_F(VolumeRecordKeeperTest, WhatWasFoundWithoutARecordStaysUncertainUntilItIsTornDown) {
-  ASSERT_TRUE(
-      keeper_.EndCall(key_, Begin(VolumeEvent::kTearDown), CallAnswer::kNotApplied).ok());
+  ASSERT_TRUE(keeper_.EndCall(key_, Begin(VolumeEvent::kTearDown), CallAnswer::kNotApplied).ok());
   EXPECT_EQ(Stored()->state, VolumeState::kTearingDown);
   EXPECT_TRUE(Stored()->uncertain);
   ASSERT_TRUE(keeper_.EndCall(key_, Begin(VolumeEvent::kTearDown), CallAnswer::kDone).ok());
@@ -191,8 +187,7 @@ TEST_F(VolumeRecordKeeperTest, ARemountThatChangesNothingWritesNothing) {
   const uint64_t writes = store_.calls();
   ASSERT_TRUE(keeper_.EndCall(key_, Begin(VolumeEvent::kRemount), CallAnswer::kDone).ok());
   EXPECT_EQ(store_.calls(), writes);
-  ASSERT_TRUE(
-      keeper_.EndCall(key_, Begin(VolumeEvent::kRemount), CallAnswer::kNotApplied).ok());
+  ASSERT_TRUE(keeper_.EndCall(key_, Begin(VolumeEvent::kRemount), CallAnswer::kNotApplied).ok());
   EXPECT_EQ(store_.calls(), writes);
   EXPECT_EQ(keeper_.Find(key_)->state, VolumeState::kSetUp);
   // Other facts are written before the effect.

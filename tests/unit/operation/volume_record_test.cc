@@ -47,8 +47,8 @@ TEST(VolumeRecord, RoundTripsEveryField) {
   ASSERT_TRUE(pod.ok());
   EXPECT_EQ(*pod, SomePod());
 
-  const HoldRecord pid{.pod = PodUid("u"), .boot_id = BootId("b"), .pid = 4711,
-                       .pid_start_time = 99, .cgroup = ""};
+  const HoldRecord pid{
+      .pod = PodUid("u"), .boot_id = BootId("b"), .pid = 4711, .pid_start_time = 99, .cgroup = ""};
   const HoldRecord cgroup{.pod = PodUid("u"), .boot_id = BootId("b"), .cgroup = "/kubepods/x"};
   EXPECT_EQ(*DecodeHoldRecord(EncodeRecord(pid)), pid);
   EXPECT_EQ(*DecodeHoldRecord(EncodeRecord(cgroup)), cgroup);
@@ -60,8 +60,8 @@ TEST(VolumeRecord, EveryStateOfAPodVolumeRoundTripsAndNoOther) {
     PodVolumeRecord record = SomeVolume();
     record.state = VolumeState{number};
     const auto decoded = DecodePodVolumeRecord(EncodeRecord(record));
-    const bool of_node = record.state >= VolumeState::kDetached &&
-                         record.state <= VolumeState::kExpanding;
+    const bool of_node =
+        record.state >= VolumeState::kDetached && record.state <= VolumeState::kExpanding;
     ASSERT_EQ(decoded.ok(), !of_node) << VolumeStateName(record.state);
     if (decoded.ok()) {
       EXPECT_EQ(decoded->state, record.state);

@@ -18,7 +18,8 @@ TEST(VolumeSnapshot, KeepsReferencesAndComesBackEqual) {
 }
 
 TEST(VolumeSnapshot, SaysWhyATextIsNoVolume) {
-  for (const char* text : {"", "not json", "[]", "{}", R"({"name":"Bad Name","emptyDir":{}})"}) {
+  for (const char* text : {"", "not json", "[]", "{}",
+                           R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}})"}) {
     const auto spec = DecodeVolumeSnapshot(text);
     ASSERT_FALSE(spec.ok()) << text;
     EXPECT_EQ(spec.error().code(), Code::kDataLoss);

@@ -122,9 +122,9 @@ TEST(VolumeState, NotAppliedLeadsBackToARestingStateFromWhichTheCallStarts) {
 
 TEST(VolumeState, EveryStateSurvivesARebootWithoutKernelState) {
   const std::set<VolumeState> kept = {
-      VolumeState::kNotSetUp, VolumeState::kSettingUp, VolumeState::kTearingDown,
-      VolumeState::kDetached, VolumeState::kAttaching, VolumeState::kAttached,
-      VolumeState::kDetaching, VolumeState::kMapping,  VolumeState::kUnmapping};
+      VolumeState::kNotSetUp,  VolumeState::kSettingUp, VolumeState::kTearingDown,
+      VolumeState::kDetached,  VolumeState::kAttaching, VolumeState::kAttached,
+      VolumeState::kDetaching, VolumeState::kMapping,   VolumeState::kUnmapping};
   for (VolumeState state : AllStates()) {
     const auto row = Next(state, VolumeEvent::kReboot);
     ASSERT_TRUE(row) << VolumeStateName(state);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "fakes/fake_kernel.h"
 #include "pluginmgr/qualified_name.h"
 #include "unit/plugins/plugin_world.h"
 
@@ -113,7 +114,7 @@ TEST_F(VolumePluginMgrTest, ErrorsAreGatheredAndTheGoodPluginsLoad) {
 }
 
 TEST(QualifiedNameTest, AcceptsKubernetesNames) {
-  for (const std::string name :
+  for (const std::string& name :
        {std::string("kubernetes.io/empty-dir"), std::string("a"), std::string("A.b_c-1"),
         std::string("my-vendor.example.com/driver"), std::string(63, 'a'),
         std::string(63, 'a') + "." + std::string(63, 'b') + "/x"}) {
@@ -122,7 +123,7 @@ TEST(QualifiedNameTest, AcceptsKubernetesNames) {
 }
 
 TEST(QualifiedNameTest, RefusesOthersWithReasons) {
-  for (const std::string name :
+  for (const std::string& name :
        {std::string(""), std::string("/a"), std::string("a/"), std::string("a/b/c"),
         std::string("-a"), std::string("a-"), std::string("a b"), std::string("Upper.io/a"),
         std::string("a..b/c"), std::string(64, 'a'), std::string("x.io/") + std::string(64, 'a')}) {

@@ -48,20 +48,20 @@ TEST_F(EmptyDirTest, ASecondSetUpChangesNothing) {
 }
 
 TEST_F(EmptyDirTest, FsGroupOwnsItWhateverThePolicy) {
-  ASSERT_TRUE(
-      SetUp1(Disk(), {.fs_group = 2000, .fs_group_change_policy = FsGroupChangePolicy::kOnRootMismatch})
-          .ok());
+  MounterArgs args = WithGroup(2000);
+  args.fs_group_change_policy = FsGroupChangePolicy::kOnRootMismatch;
+  ASSERT_TRUE(SetUp1(Disk(), args).ok());
   EXPECT_EQ(kernel_.Find(kDir).gid, 2000u);
   EXPECT_EQ(kernel_.Find(kDir).mode, 02777u);
 }
 
 TEST_F(EmptyDirTest, AFailedOwnershipChangeLeavesNoMarkerAndIsRepeated) {
   kernel_.FailNext("ChangeOwnership", Error::NotApplied(Code::kUnknown, "io"));
-  const Status status = SetUp1(Disk(), {.fs_group = 2000});
+  const Status status = SetUp1(Disk(), WithGroup(2000));
   ASSERT_FALSE(status.ok());
   EXPECT_TRUE(status.error().maybe_applied());
   EXPECT_FALSE(kernel_.Exists(kMarker));
-  ASSERT_TRUE(SetUp1(Disk(), {.fs_group = 2000}).ok());
+  ASSERT_TRUE(SetUp1(Disk(), WithGroup(2000)).ok());
   EXPECT_EQ(kernel_.Find(kDir).gid, 2000u);
 }
 
@@ -128,10 +128,10 @@ TEST_F(EmptyDirTest, AnInterruptedMemorySetUpIsFinishedWithoutASecondMount) {
 }
 
 TEST_F(EmptyDirTest, AMarkerFromBeforeAReboot) {
-  ASSERT_TRUE(SetUp1(Memory(), {.fs_group = 2000}).ok());
+  ASSERT_TRUE(SetUp1(Memory(), WithGroup(2000)).ok());
   kernel_.Reboot();
   ASSERT_TRUE(kernel_.Exists(kMarker));
-  ASSERT_TRUE(SetUp1(Memory(), {.fs_group = 2000}).ok());
+  ASSERT_TRUE(SetUp1(Memory(), WithGroup(2000)).ok());
   EXPECT_TRUE(kernel_.IsMountPoint(kDir));
   EXPECT_EQ(kernel_.Find(kDir).gid, 2000u);
 }
@@ -193,7 +193,7 @@ TEST_F(EmptyDirTest, TearDownNeverEntersAnotherFilesystem) {
   const Status status = TearDown1(Disk());
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code(), Code::kFailedPrecondition);
-  EXPECT_NE(status.error().message().find("mnt"), std::string::npos);
+  EXPECT_NE(status.error().message().find("mount point"), std::string::npos);
   EXPECT_EQ(kernel_.Find(std::string(kDir) + "/mnt/precious").content, "data");
   kernel_.UnmountBelow(std::string(kDir) + "/mnt");
   EXPECT_TRUE(TearDown1(Disk()).ok());

@@ -126,7 +126,7 @@ TEST_F(PayloadVolumeTest, ARefreshShowsTheNewContent) {
 }
 
 TEST_F(PayloadVolumeTest, ARefreshWithoutAChangeWritesNothing) {
-  const MounterArgs args{.fs_user = {}, .fs_group = 2000};
+  const MounterArgs args = WithGroup(2000);
   ASSERT_TRUE(SetUp1(Secret1(), args).ok());
   const std::string before = kernel_.DumpTree("/r");
   ASSERT_TRUE(Refresh(Secret1(), args).ok());
@@ -193,7 +193,7 @@ TEST_F(PayloadVolumeTest, AStaleTemporaryLinkHeals) {
 TEST_F(PayloadVolumeTest, TheGroupReadsFilesAndTheDirectory) {
   SecretVolumeSource source = Secret1();
   source.default_mode = 0400;
-  ASSERT_TRUE(SetUp1(source, {.fs_user = {}, .fs_group = 2000}).ok());
+  ASSERT_TRUE(SetUp1(source, WithGroup(2000)).ok());
   EXPECT_EQ(FileIn(source, "user").gid, 2000u);
   EXPECT_EQ(FileIn(source, "user").mode, 0440u);
   EXPECT_EQ(kernel_.Find(PathOf(source)).gid, 2000u);
@@ -309,13 +309,13 @@ TEST_F(PayloadVolumeTest, ATokenIsAskedForTheWholePod) {
 }
 
 TEST_F(PayloadVolumeTest, ATokenBelongsToThePodsUser) {
-  ASSERT_TRUE(SetUp1(TokenAt("token"), {.fs_user = 1000}).ok());
+  ASSERT_TRUE(SetUp1(TokenAt("token"), WithUser(1000)).ok());
   EXPECT_EQ(FileIn(TokenAt("token"), "token").mode, 0600u);
   EXPECT_EQ(FileIn(TokenAt("token"), "token").uid, 1000u);
 }
 
 TEST_F(PayloadVolumeTest, AGroupReadsTheTokenAndOthersDoNot) {
-  ASSERT_TRUE(SetUp1(TokenAt("token"), {.fs_user = {}, .fs_group = 2000}).ok());
+  ASSERT_TRUE(SetUp1(TokenAt("token"), WithGroup(2000)).ok());
   EXPECT_EQ(FileIn(TokenAt("token"), "token").mode, 0640u);
   EXPECT_EQ(FileIn(TokenAt("token"), "token").gid, 2000u);
   EXPECT_EQ(FileIn(TokenAt("token"), "token").uid, 0u);
@@ -354,8 +354,8 @@ TEST_F(PayloadVolumeTest, OnlyTearingDownAProjectedVolumeForgetsTokens) {
 }
 
 TEST_F(PayloadVolumeTest, UsersAndGroupsThatChownCannotTakeAreRefused) {
-  EXPECT_FALSE(SetUp1(TokenAt("t"), {.fs_user = int64_t{1} << 40}).ok());
-  EXPECT_FALSE(SetUp1(Secret1(), {.fs_user = {}, .fs_group = -5}).ok());
+  EXPECT_FALSE(SetUp1(TokenAt("t"), WithUser(int64_t{1} << 40)).ok());
+  EXPECT_FALSE(SetUp1(Secret1(), WithGroup(-5)).ok());
 }
 
 TEST_F(PayloadVolumeTest, NamesAndAdoptedVolumes) {

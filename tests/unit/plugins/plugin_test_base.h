@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "fakes/fake_kernel.h"
 #include "plugins/in_tree_plugins.h"
 #include "unit/plugins/plugin_world.h"
 

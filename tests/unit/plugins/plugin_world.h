@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/manual_clock.h"
-#include "fakes/fake_kernel.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "volumehost/event_log.h"
 #include "volumehost/node_facts.h"
@@ -107,6 +106,18 @@ inline Pod MakePod(const std::string& uid = "u1") {
   pod.metadata.labels = {{"app", "web"}};
   pod.spec.service_account_name = "robot";
   return pod;
+}
+
+inline MounterArgs WithGroup(int64_t fs_group) {
+  MounterArgs args;
+  args.fs_group = fs_group;
+  return args;
+}
+
+inline MounterArgs WithUser(int64_t fs_user) {
+  MounterArgs args;
+  args.fs_user = fs_user;
+  return args;
 }
 
 }  // namespace volumed

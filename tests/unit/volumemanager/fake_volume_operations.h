@@ -1,5 +1,5 @@
-// FakeVolumeOperations: VolumeOperations without plugins. It keeps which volumes are there, can fail
-// or hang on order, and backs off as the real one does.
+// FakeVolumeOperations: VolumeOperations without plugins. It keeps which volumes are there, can
+// fail or hang on order, and backs off as the real one does.
 #pragma once
 
 #include <chrono>
@@ -174,8 +174,8 @@ class FakeVolumeOperations final : public VolumeOperations {
     }
   }
 
-  std::optional<OperationFailure> TakeFailure(const std::string& operation,
-                                              const PodVolumeKey& key, const std::string& step) {
+  std::optional<OperationFailure> TakeFailure(const std::string& operation, const PodVolumeKey& key,
+                                              const std::string& step) {
     const auto found = failures_.find({operation, key});
     if (found == failures_.end() || found->second.times == 0) {
       backoff_.Reset(key.ToString(), operation);

@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +17,7 @@
 #include "base/manual_clock.h"
 #include "base/simulated_scheduler.h"
 #include "fakes/memory_record_store.h"
+#include "fakes/simulated_crash.h"
 #include "kube/decode.h"
 #include "kube/object_catalog.h"
 #include "operation/volume_record.h"
@@ -352,7 +356,5 @@ class ManagerTest : public ::testing::Test {
   bool adopt_root = false;
   std::unique_ptr<Agent> agent_;
 };
-
-inline const std::string kEmptyDir = "data: \"emptyDir: {}\"";
 
 }  // namespace volumed

@@ -1,0 +1,238 @@
+#include "unit/crash/crash_agent.h"
+
+#include <stdexcept>
+#include <utility>
+
+#include "kube/decode.h"
+#include "mounter/node_root.h"
+#include "plugins/in_tree_plugins.h"
+
+namespace volumed {
+namespace {
+
+constexpr auto kAskAgain = std::chrono::seconds(1);
+// The second source answers later than the first: absence from the sources is no command yet.
+constexpr auto kSourceDelay = std::chrono::seconds(5);
+constexpr int64_t kMemoryBytes = int64_t{64} << 20;
+
+LogOptions Silent() {
+  LogOptions options;
+  options.min_level = LogLevel::kError;
+  options.target = LogOptions::Target::kCallback;
+  options.callback = [](LogLevel, std::string_view) {};
+  return options;
+}
+
+NodeFactsOptions Facts() {
+  NodeFactsOptions facts;
+  facts.name = NodeName("n1");
+  facts.allocatable = {{"memory", Quantity::FromBytes(kMemoryBytes)}};
+  facts.features = FakeKernelOptions().features;
+  return facts;
+}
+
+void MustBeOk(const Status& status, const std::string& what) {
+  if (!status.ok()) throw std::logic_error(what + ": " + status.error().ToString());
+}
+
+std::vector<ObjectWithOrigin> DecodeAll(const std::map<std::string, std::string>& manifests) {
+  std::vector<ObjectWithOrigin> objects;
+  for (const auto& [name, manifest] : manifests) {
+    const ManifestDecode decoded = DecodeManifest(name + ".yaml", manifest);
+    for (const DecodeProblem& problem : decoded.problems) throw std::logic_error(problem.ToString());
+    for (const DecodedObject& object : decoded.objects) {
+      objects.push_back(
+          {std::make_shared<const Object>(object.object), name + ".yaml", object.document});
+    }
+  }
+  return objects;
+}
+
+std::string VolumeText(const VolumeView& volume) {
+  std::string text = "  " + volume.spec.str() + " " + volume.plugin_name + " " + volume.state;
+  if (volume.uncertain) text += " uncertain";
+  if (volume.wanted) text += " wanted";
+  if (volume.problem) text += " problem:" + volume.problem->step;
+  for (const SubPathMount& sub_path : volume.sub_paths) text += " " + sub_path.host_path;
+  return text + "\n";
+}
+
+}  // namespace
+
+Result<ServiceAccountToken> WorldTokens::GetServiceAccountToken(const TokenRequest&) {
+  const bool rotated = world_.clock.WallUnixMillis() >= world_.token_rotation_unix_ms;
+  ServiceAccountToken token;
+  token.token = Secret<std::string>(rotated ? "token-2" : "token-1");
+  token.refresh_unix_ms = world_.token_rotation_unix_ms + (rotated ? 1'000'000'000 : 0);
+  token.expires_unix_ms = token.refresh_unix_ms + 600'000;
+  return token;
+}
+
+Result<WatchedConsumer> WorldConsumerWatch::Watch(uint64_t id, const ConsumerTarget& target,
+                                                  std::function<void()> gone) {
+  const auto process = world_.processes.find(target.pid);
+  if (process == world_.processes.end() ||
+      (target.pid_start_time != 0 && target.pid_start_time != process->second)) {
+    return Error::NotApplied(Code::kFailedPrecondition, "no such process");
+  }
+  watches_[id] = {target.pid, std::move(gone)};
+  return WatchedConsumer{process->second, "pid " + std::to_string(target.pid)};
+}
+
+void WorldConsumerWatch::LookAgain() {
+  std::vector<std::function<void()>> gone;
+  for (auto at = watches_.begin(); at != watches_.end();) {
+    if (world_.processes.contains(at->second.pid)) {
+      ++at;
+    } else {
+      gone.push_back(at->second.gone);
+      at = watches_.erase(at);
+    }
+  }
+  for (const auto& call : gone) call();
+}
+
+CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
+    : world_(world),
+      bug_(bug),
+      scheduler_(seed, world.clock),
+      log_(Silent(), world.clock),
+      checked_kernel_(world),
+      checked_store_(world),
+      buggy_kernel_(bug.kernel ? bug.kernel(checked_kernel_, world) : nullptr),
+      buggy_store_(bug.store ? bug.store(checked_store_, world) : nullptr),
+      kernel_(buggy_kernel_ ? *buggy_kernel_ : static_cast<Kernel&>(checked_kernel_)),
+      store_(buggy_store_ ? *buggy_store_ : static_cast<RecordStore&>(checked_store_)),
+      catalog_(world.clock),
+      tokens_(world),
+      events_(world.clock),
+      node_(Facts()),
+      host_{world.paths, kernel_, world.clock, host_objects_, tokens_, events_, node_},
+      operations_(scheduler_, store_, plugins_, host_, log_, observer_, ReadBootId(), {}),
+      other_operations_(scheduler_, store_, plugins_, host_, log_, observer_, ReadBootId(), {}),
+      buggy_operations_(bug.operations ? bug.operations(operations_, other_operations_) : nullptr),
+      consumer_watch_(world) {
+  catalog_.AddListener(
+      [this](const std::vector<ObjectChange>& changes) { host_objects_.Follow(changes); });
+  MustBeOk(plugins_.InitPlugins(MakeInTreePlugins(), host_), "plugins");
+  VolumeManagerSettings settings;
+  settings.stats.period = Duration::zero();
+  settings.restore_operations = [this](const std::vector<PodVolumeRecord>& records) {
+    operations_.Restore(records);
+    other_operations_.Restore(records);
+  };
+  VolumeOperations& used =
+      buggy_operations_ ? *buggy_operations_ : static_cast<VolumeOperations&>(operations_);
+  manager_ = std::make_unique<KubeletVolumeManager>(
+      VolumeManagerParts{scheduler_, catalog_, plugins_, used, store_, kernel_, host_,
+                         consumer_watch_, log_},
+      ReadBootId(), std::move(settings));
+}
+
+CrashAgent::~CrashAgent() = default;
+
+BootId CrashAgent::ReadBootId() const {
+  return BootId(bug_.ignores_boot_id ? "boot-1" : world_.boot_id());
+}
+
+void CrashAgent::Start() {
+  MustBeOk(PrepareRoot(kernel_, world_.paths, {}), "root");
+  if (!bug_.waits_for_no_source) {
+    for (const auto& [source, objects] : world_.sources) catalog_.ExpectSource(source);
+  }
+  manager_->Start();
+  Duration delay = Duration::zero();
+  for (const auto& [source, objects] : world_.sources) {
+    scheduler_.PostAfter(delay, [this, name = source] { DeliverSource(name); });
+    delay += kSourceDelay;
+  }
+  for (size_t i = 0; i < world_.commands.size(); ++i) {
+    const UserCommand& command = world_.commands[i];
+    // A user asks again for what was not done: no answer, or a deletion that is not on record.
+    const bool again = command.kind == UserCommand::Kind::kDelete
+                           ? !world_.pods.at(command.pod).command_durable
+                           : !command.acknowledged;
+    if (again) scheduler_.Post([this, i] { Issue(i); });
+  }
+}
+
+void CrashAgent::Hear() {
+  for (const auto& [source, objects] : world_.sources) {
+    if (!delivered_.contains(source)) continue;  // its first list is on the way
+    std::string text;
+    for (const auto& [name, manifest] : objects) text += manifest;
+    if (delivered_.at(source) != text) {
+      scheduler_.Post([this, name = source] { DeliverSource(name); });
+    }
+  }
+  for (size_t i = 0; i < world_.commands.size(); ++i) {
+    if (!world_.commands[i].acknowledged) scheduler_.Post([this, i] { Issue(i); });
+  }
+  scheduler_.Post([this] { consumer_watch_.LookAgain(); });
+}
+
+void CrashAgent::DeliverSource(const std::string& source) {
+  const std::map<std::string, std::string>& manifests = world_.sources.at(source);
+  ObjectList list;
+  list.source = source;
+  list.complete = true;
+  list.objects = DecodeAll(manifests);
+  if (bug_.list) bug_.list(list, !delivered_.contains(source));
+  std::string text;
+  for (const auto& [name, manifest] : manifests) text += manifest;
+  delivered_[source] = text;
+  // As Agent::DeliverList.
+  const bool was_complete = catalog_.AllSourcesComplete();
+  catalog_.Update(std::move(list));
+  host_objects_.SetAllSourcesComplete(catalog_.AllSourcesComplete());
+  if (was_complete != catalog_.AllSourcesComplete()) manager_->ObjectsChanged();
+}
+
+void CrashAgent::Issue(size_t number) {
+  const UserCommand command = world_.commands[number];
+  switch (command.kind) {
+    case UserCommand::Kind::kDelete:
+      Answered(number, manager_->DeletePod(PodUid(command.pod), false));
+      return;
+    case UserCommand::Kind::kHold:
+      manager_->Hold({PodUid(command.pod), command.pid, ""},
+                     [this, number](const Status& status) { Answered(number, status); });
+      return;
+  }
+}
+
+void CrashAgent::Answered(size_t number, const Status& status) {
+  UserCommand& command = world_.commands[number];
+  if (status.ok()) {
+    command.acknowledged = true;
+    if (command.kind == UserCommand::Kind::kHold && world_.processes.contains(command.pid)) {
+      world_.pods.at(command.pod).held_by = command.pid;
+    }
+    return;
+  }
+  const Code code = status.error().code();
+  if (code == Code::kUnavailable || code == Code::kNotFound) {
+    const bool over = command.kind == UserCommand::Kind::kDelete && code == Code::kNotFound &&
+                      catalog_.AllSourcesComplete();
+    if (over) {
+      command.acknowledged = true;
+    } else {
+      scheduler_.PostAfter(kAskAgain, [this, number] { Issue(number); });
+    }
+    return;
+  }
+  world_.Violation("a command was refused: " + status.error().ToString());
+}
+
+std::string CrashAgent::ViewText() const {
+  std::string text = "views:\n";
+  for (const PodView& pod : manager_->Pods()) {
+    text += pod.uid.str() + " " + pod.phase;
+    for (const std::string& holder : pod.held_by) text += " held by " + holder;
+    text += "\n";
+    for (const VolumeView& volume : pod.volumes) text += VolumeText(volume);
+  }
+  return text;
+}
+
+}  // namespace volumed

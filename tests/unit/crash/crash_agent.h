@@ -1,0 +1,105 @@
+// CrashAgent: the agent as src/agent/agent.cc puts it together, on the fakes of a CrashWorld. What a
+// process has and loses with its end is in here and nowhere else.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "agent/catalog_host_objects.h"
+#include "base/log.h"
+#include "base/simulated_scheduler.h"
+#include "kube/object_catalog.h"
+#include "operation/pod_volume_operations.h"
+#include "pluginmgr/volume_plugin_mgr.h"
+#include "unit/crash/crash_harness.h"
+#include "unit/crash/crash_monitor.h"
+#include "volumehost/event_log.h"
+#include "volumehost/node_facts.h"
+#include "volumemanager/consumer_watch.h"
+#include "volumemanager/kubelet_volume_manager.h"
+
+namespace volumed {
+
+// Tokens that change at a moment of the world's, so that runs can be compared.
+class WorldTokens final : public HostTokens {
+ public:
+  explicit WorldTokens(const CrashWorld& world) : world_(world) {}
+  Result<ServiceAccountToken> GetServiceAccountToken(const TokenRequest& request) override;
+  void DeleteServiceAccountTokens(const PodUid&) override {}
+
+ private:
+  const CrashWorld& world_;
+};
+
+// Watches the world's processes.
+class WorldConsumerWatch final : public ConsumerWatch {
+ public:
+  explicit WorldConsumerWatch(const CrashWorld& world) : world_(world) {}
+  Result<WatchedConsumer> Watch(uint64_t id, const ConsumerTarget& target,
+                                std::function<void()> gone) override;
+  void Unwatch(uint64_t id) override { watches_.erase(id); }
+  // Tells whose process is no more.
+  void LookAgain();
+
+ private:
+  struct Watched {
+    int64_t pid = 0;
+    std::function<void()> gone;
+  };
+  const CrashWorld& world_;
+  std::map<uint64_t, Watched> watches_;
+};
+
+class NoObserver final : public OperationObserver {
+ public:
+  void OperationFinished(const FinishedOperation&) override {}
+};
+
+// Threads: one. May throw SimulatedCrash and RunawayAgent out of any method; is then to be destroyed.
+class CrashAgent {
+ public:
+  CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed);
+  ~CrashAgent();
+
+  void Start();
+  // The world has changed: sources deliver, users command, processes have ended.
+  void Hear();
+  void RunFor(Duration time) { scheduler_.RunFor(time); }
+  // What users are shown, but for times.
+  std::string ViewText() const;
+
+ private:
+  void DeliverSource(const std::string& source);
+  void Issue(size_t command);
+  void Answered(size_t command, const Status& status);
+  BootId ReadBootId() const;
+
+  CrashWorld& world_;
+  const SeededBug& bug_;
+  SimulatedScheduler scheduler_;
+  Logger log_;
+  CheckedKernel checked_kernel_;
+  CheckedStore checked_store_;
+  std::unique_ptr<Kernel> buggy_kernel_;
+  std::unique_ptr<RecordStore> buggy_store_;
+  Kernel& kernel_;
+  RecordStore& store_;
+  ObjectCatalog catalog_;
+  CatalogHostObjects host_objects_;
+  WorldTokens tokens_;
+  EventLog events_;
+  NodeFacts node_;
+  VolumeHost host_;
+  VolumePluginMgr plugins_;
+  NoObserver observer_;
+  PodVolumeOperations operations_;
+  PodVolumeOperations other_operations_;  // of a bug that loses the keys; idle otherwise
+  std::unique_ptr<VolumeOperations> buggy_operations_;
+  WorldConsumerWatch consumer_watch_;
+  std::unique_ptr<KubeletVolumeManager> manager_;
+  std::map<std::string, std::string> delivered_;  // source -> what it said last
+};
+
+}  // namespace volumed

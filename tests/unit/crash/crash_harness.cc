@@ -1,0 +1,246 @@
+#include "unit/crash/crash_harness.h"
+
+#include <sstream>
+#include <stdexcept>
+#include <utility>
+
+#include "fakes/simulated_crash.h"
+#include "unit/crash/crash_agent.h"
+
+namespace volumed {
+namespace {
+
+constexpr size_t kMaxExamples = 5;
+
+// The first line in which the two differ.
+std::string Difference(const std::string& expected, const std::string& found) {
+  std::istringstream a(expected);
+  std::istringstream b(found);
+  std::string left;
+  std::string right;
+  while (true) {
+    const bool more_left = static_cast<bool>(std::getline(a, left));
+    const bool more_right = static_cast<bool>(std::getline(b, right));
+    if (!more_left && !more_right) return "no difference";
+    if (!more_left) left = "(end)";
+    if (!more_right) right = "(end)";
+    if (left != right) return "expected \"" + left + "\", found \"" + right + "\"";
+  }
+}
+
+// A run: the world goes through the steps, with as many agents as it takes.
+class Run {
+ public:
+  Run(CrashWorld& world, const SeededBug& bug, uint64_t seed, const std::vector<AgentEnd>& ends)
+      : world_(world), bug_(bug), seed_(seed), ends_(ends) {}
+
+  RunResult Go(const std::vector<ScenarioStep>& steps, const std::vector<std::string>* expected);
+
+ private:
+  void StartAgent();
+  void EndAgent();
+  // Runs `what` until an agent has survived it and has settled.
+  void Survive(const std::function<void()>& what, Duration settle);
+  bool EndIfCrashed();
+  void Check(const ScenarioStep& step, const std::string* expected);
+
+  CrashWorld& world_;
+  const SeededBug& bug_;
+  const uint64_t seed_;
+  const std::vector<AgentEnd>& ends_;
+  bool rebooted_ = false;
+  std::unique_ptr<CrashAgent> agent_;
+  RunResult result_;
+};
+
+RunResult Run::Go(const std::vector<ScenarioStep>& steps,
+                  const std::vector<std::string>* expected) {
+  try {
+    Survive([] {}, std::chrono::seconds(0));
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (steps[i].happen) steps[i].happen(world_);
+      Survive([this] { agent_->Hear(); }, steps[i].settle);
+      Check(steps[i], expected == nullptr ? nullptr : &expected->at(i));
+    }
+    EndAgent();
+  } catch (const RunawayAgent&) {  // noted by who threw it
+  } catch (const std::logic_error& error) {
+    world_.Violation(std::string("the agent could not go on: ") + error.what());
+  }
+  agent_.reset();
+  result_.violations = world_.violations;
+  return std::move(result_);
+}
+
+void Run::StartAgent() {
+  world_.kernel->Revive();
+  world_.store->Revive();
+  const size_t number = result_.agents.size();
+  if (number < ends_.size()) {
+    const AgentEnd& end = ends_[number];
+    if (end.in_store) {
+      world_.store->CrashAtCall(end.number, end.after ? MemoryRecordStore::CrashPoint::kAfter
+                                                      : MemoryRecordStore::CrashPoint::kBefore);
+    } else {
+      world_.kernel->CrashAtCall(end.number, end.after ? FakeKernel::CrashPoint::kAfter
+                                                       : FakeKernel::CrashPoint::kBefore);
+    }
+  }
+  result_.agents.emplace_back();
+  agent_ = std::make_unique<CrashAgent>(world_, bug_, seed_ + number * 1000);
+  agent_->Start();
+}
+
+void Run::EndAgent() {
+  PointCounts& counts = result_.agents.back();
+  counts.kernel_calls = world_.kernel->call_count();
+  counts.record_writes = world_.store->calls();
+  result_.call_log = world_.kernel->CallLogText();
+  world_.kernel->Die();
+  world_.store->Die();
+  agent_.reset();
+}
+
+void Run::Survive(const std::function<void()>& what, Duration settle) {
+  bool told = false;
+  while (true) {
+    try {
+      if (agent_ == nullptr) StartAgent();
+      if (!told) what();
+      told = true;
+      agent_->RunFor(settle);
+      return;
+    } catch (const SimulatedCrash&) {
+      const AgentEnd& end = ends_.at(result_.agents.size() - 1);
+      ++result_.ends;
+      EndAgent();
+      if (end.reboot) {
+        world_.Reboot(end.power_loss);
+        rebooted_ = true;
+      }
+      world_.CheckState("when the agent had ended");
+      // The new one hears of everything when it starts; and has the time that a start takes.
+      told = true;
+      settle += std::chrono::seconds(15);
+    }
+  }
+}
+
+void Run::Check(const ScenarioStep& step, const std::string* expected) {
+  world_.PodsWriteAgain();
+  world_.CheckState("at the end of step \"" + step.name + "\"");
+  for (const std::string& pod : step.gone) {
+    const std::string left = world_.LeftOf(pod);
+    if (!left.empty()) world_.Violation("step \"" + step.name + "\" has left " + left);
+  }
+  const std::string snapshot = world_.Snapshot() + agent_->ViewText();
+  result_.snapshots.push_back(snapshot);
+  if (expected == nullptr || !step.compare || (rebooted_ && !step.compare_after_reboot)) return;
+  if (snapshot != *expected) {
+    world_.Violation("step \"" + step.name + "\" ends differently: " +
+                     Difference(*expected, snapshot));
+  }
+}
+
+// The world in which the walked steps begin.
+std::unique_ptr<CrashWorld> PrepareWorld(const Scenario& scenario, uint64_t seed) {
+  auto world = std::make_unique<CrashWorld>();
+  const RunResult before =
+      Run(*world, SeededBug(), seed, {}).Go(scenario.before, nullptr);
+  for (const std::string& violation : before.violations) {
+    throw std::logic_error("scenario " + scenario.name + " cannot be prepared: " + violation);
+  }
+  world->kernel->Revive();
+  world->store->Revive();
+  return world;
+}
+
+AgentEnd EndOfPoint(const PointCounts& counts, uint64_t point) {
+  AgentEnd end;
+  end.after = point % 2 == 1;
+  const uint64_t call = point / 2;
+  end.in_store = call >= counts.kernel_calls;
+  end.number = (end.in_store ? call - counts.kernel_calls : call) + 1;
+  return end;
+}
+
+void Count(WalkReport& report, const std::string& title, const RunResult& run) {
+  ++report.walked;
+  if (run.violations.empty()) return;
+  ++report.violations;
+  if (report.examples.size() >= kMaxExamples) return;
+  std::string text = title;
+  for (const std::string& violation : run.violations) text += "\n    " + violation;
+  report.examples.push_back(text);
+}
+
+}  // namespace
+
+std::string AgentEnd::ToString() const {
+  return std::string(after ? "after " : "before ") + (in_store ? "record write " : "kernel call ") +
+         std::to_string(number) +
+         (reboot ? power_loss ? ", with a power loss" : ", with a reboot" : "");
+}
+
+const char* WalkKindName(WalkKind kind) {
+  switch (kind) {
+    case WalkKind::kCrash: return "crash";
+    case WalkKind::kReboot: return "reboot";
+    case WalkKind::kPowerLoss: return "power loss";
+    case WalkKind::kTwice: return "crash, and again in recovery";
+  }
+  return "";
+}
+
+void WalkReport::Add(const WalkReport& other) {
+  points += other.points;
+  walked += other.walked;
+  violations += other.violations;
+  for (const std::string& example : other.examples) {
+    if (examples.size() < kMaxExamples) examples.push_back(example);
+  }
+}
+
+RunResult RunScenario(const Scenario& scenario, const CrashWorld& start, const SeededBug& bug,
+                      uint64_t seed, const std::vector<AgentEnd>& ends,
+                      const std::vector<std::string>* expected) {
+  const std::unique_ptr<CrashWorld> world = start.Clone();
+  return Run(*world, bug, seed, ends).Go(scenario.steps, expected);
+}
+
+WalkReport Walk(const Scenario& scenario, const SeededBug& bug, const WalkOptions& options) {
+  WalkReport report;
+  const std::unique_ptr<CrashWorld> start = PrepareWorld(scenario, options.seed);
+  const std::string title = scenario.name + ", seed " + std::to_string(options.seed);
+  const RunResult right = RunScenario(scenario, *start, {}, options.seed, {}, nullptr);
+  if (!right.violations.empty()) {
+    Count(report, title + ", correct and without a crash", right);
+    return report;
+  }
+  const RunResult free = RunScenario(scenario, *start, bug, options.seed, {}, &right.snapshots);
+  Count(report, title + ", without a crash", free);
+  if (options.stop_at_first && report.violations > 0) return report;
+  const PointCounts counts = free.agents.at(0);
+  report.points = counts.points();
+  std::mt19937_64 random(options.seed);
+  for (uint64_t point = random() % options.stride; point < report.points;
+       point += options.stride) {
+    std::vector<AgentEnd> ends = {EndOfPoint(counts, point)};
+    ends[0].reboot = options.kind == WalkKind::kReboot || options.kind == WalkKind::kPowerLoss;
+    ends[0].power_loss = options.kind == WalkKind::kPowerLoss;
+    if (options.kind == WalkKind::kTwice) {
+      const RunResult once =
+          RunScenario(scenario, *start, bug, options.seed, ends, &right.snapshots);
+      if (once.agents.size() < 2 || once.agents[1].points() == 0) continue;
+      ends.push_back(EndOfPoint(once.agents[1], random() % once.agents[1].points()));
+    }
+    const RunResult run = RunScenario(scenario, *start, bug, options.seed, ends, &right.snapshots);
+    std::string where = title;
+    for (const AgentEnd& end : ends) where += ", " + end.ToString();
+    Count(report, where, run);
+    if (options.stop_at_first && report.violations > 0) break;
+  }
+  return report;
+}
+
+}  // namespace volumed

@@ -1,0 +1,114 @@
+// The crash walk: a scenario is run once to count its crash points, then once for each of them with
+// the agent ended exactly there, and a new agent started on what is left.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "kube/object_source.h"
+#include "operation/volume_operations.h"
+#include "os/kernel.h"
+#include "records/record_store.h"
+#include "unit/crash/crash_world.h"
+
+namespace volumed {
+
+// ---- a scenario -------------------------------------------------------------------------------------
+
+struct ScenarioStep {
+  std::string name;
+  // What happens in the world: sources, commands, processes. Its agent hears of it afterwards.
+  std::function<void(CrashWorld&)> happen;
+  // How long everybody waits until what follows is looked at.
+  Duration settle = std::chrono::seconds(30);
+  // The world is compared with the crash-free run's after this step. Not where the step waits for
+  // nothing, or where a reboot makes a difference that is right.
+  bool compare = true;
+  bool compare_after_reboot = true;
+  // Pods of which nothing is left after it.
+  std::vector<std::string> gone = {};
+};
+
+struct Scenario {
+  std::string name;
+  // Run without a crash, once; its agent ends and the walked steps begin with a new one.
+  std::vector<ScenarioStep> before;
+  std::vector<ScenarioStep> steps;
+};
+
+// ---- a seeded bug -----------------------------------------------------------------------------------
+
+// What a mistake in the program could do, seeded from outside. Empty functions: no such mistake.
+struct SeededBug {
+  std::string name;
+  // In front of the watchers: what it does is seen as the agent's doing.
+  std::function<std::unique_ptr<Kernel>(Kernel& real, CrashWorld& world)> kernel;
+  std::function<std::unique_ptr<RecordStore>(RecordStore& real, CrashWorld& world)> store;
+  std::function<std::unique_ptr<VolumeOperations>(VolumeOperations& real,
+                                                  VolumeOperations& without_its_keys)>
+      operations;
+  // Changes what a source delivers; `first`: the source's first list to this agent.
+  std::function<void(ObjectList& list, bool first)> list;
+  bool waits_for_no_source = false;  // ready as soon as one source has delivered
+  bool ignores_boot_id = false;
+};
+
+// ---- a run ------------------------------------------------------------------------------------------
+
+// How an agent of a run ends; the first crash is the first agent's, and so on.
+struct AgentEnd {
+  bool in_store = false;  // at a record write; else at a call of the kernel
+  uint64_t number = 0;
+  bool after = false;  // its effect is made
+  bool reboot = false;
+  bool power_loss = false;  // of a reboot
+  std::string ToString() const;
+};
+
+struct PointCounts {
+  uint64_t kernel_calls = 0;
+  uint64_t record_writes = 0;
+  uint64_t points() const { return 2 * (kernel_calls + record_writes); }
+};
+
+struct RunResult {
+  std::vector<std::string> snapshots;  // one per step
+  std::vector<PointCounts> agents;     // of each agent of the run
+  size_t ends = 0;                     // crashes that came about
+  std::vector<std::string> violations;
+  std::string call_log;  // of the last agent
+};
+
+RunResult RunScenario(const Scenario& scenario, const CrashWorld& start, const SeededBug& bug,
+                      uint64_t seed, const std::vector<AgentEnd>& ends,
+                      const std::vector<std::string>* expected);
+
+// ---- the walk ---------------------------------------------------------------------------------------
+
+enum class WalkKind { kCrash, kReboot, kPowerLoss, kTwice };
+const char* WalkKindName(WalkKind kind);
+
+struct WalkOptions {
+  WalkKind kind = WalkKind::kCrash;
+  uint64_t seed = 1;
+  uint64_t stride = 1;  // every n-th point is walked; the first one is chosen by the seed
+  bool stop_at_first = false;
+};
+
+struct WalkReport {
+  uint64_t points = 0;  // there are
+  uint64_t walked = 0;
+  uint64_t violations = 0;  // runs with at least one
+  std::vector<std::string> examples;
+  void Add(const WalkReport& other);
+};
+
+WalkReport Walk(const Scenario& scenario, const SeededBug& bug, const WalkOptions& options);
+
+}  // namespace volumed

@@ -1,0 +1,190 @@
+#include "unit/crash/crash_monitor.h"
+
+#include <optional>
+#include <type_traits>
+#include <variant>
+
+#include "base/strings.h"
+#include "operation/volume_record.h"
+
+namespace volumed {
+namespace {
+
+template <typename... Requests>
+bool IsOneOf(const AnyRequest& request) {
+  return (std::holds_alternative<Requests>(request) || ...);
+}
+
+std::optional<VolumeState> RecordedState(const CrashWorld& world, const std::string& pod,
+                                         const std::string& spec) {
+  const std::optional<Record> row =
+      world.store->Find(kPodVolumeRecordKind, RecordKey(PodVolumeKey{PodUid(pod), SpecName(spec)}));
+  if (!row) return std::nullopt;
+  const Result<PodVolumeRecord> record = DecodePodVolumeRecord(*row);
+  return record.ok() ? std::optional<VolumeState>(record->state) : std::nullopt;
+}
+
+bool IsTerminatingOnRecord(const CrashWorld& world, const std::string& pod) {
+  const std::optional<Record> row = world.store->Find(kPodRecordKind, pod);
+  if (!row) return false;
+  const Result<PodRecord> record = DecodePodRecord(*row);
+  return record.ok() && record->terminating;
+}
+
+}  // namespace
+
+EffectKind KindOfEffect(const AnyRequest& request) {
+  if (IsOneOf<Mount, BindMount, Remount, MakeDirectory, MakeFile, ChangeOwnership,
+              WriteAtomicPayload>(request)) {
+    return EffectKind::kMakes;
+  }
+  if (IsOneOf<Unmount, RemoveTree, RemoveFile>(request)) return EffectKind::kTakesAway;
+  if (IsOneOf<RemoveDirectory>(request)) return EffectKind::kRemovesEmpty;
+  return EffectKind::kNone;
+}
+
+bool HadEffect(const AnyRequest& request, const Result<AnyAnswer>& answer) {
+  if (!answer.ok()) return IsOneOf<RemoveTree>(request);  // what lay outside of a mount is gone
+  if (const auto* changed = std::get_if<Changed>(&*answer)) return changed->changed;
+  if (const auto* owned = std::get_if<OwnershipInfo>(&*answer)) return owned->changed > 0;
+  return true;
+}
+
+// ---- the kernel -------------------------------------------------------------------------------------
+
+Result<AnyAnswer> CheckedKernel::Do(const AnyRequest& request, const CallOptions& options) {
+  if (!world_.kernel->crashed() && ++calls_ > CrashWorld::kMaxCallsOfAnAgent) {
+    world_.Violation("the agent makes effects without end: " + std::string(RequestName(request)));
+    throw RunawayAgent{};
+  }
+  const EffectKind kind = KindOfEffect(request);
+  if (kind == EffectKind::kNone) return world_.kernel->Do(request, options);
+  const std::string broken = BrokenRule(request);
+  const Result<AnyAnswer> answer = world_.kernel->Do(request, options);
+  if (world_.kernel->crashed() || !HadEffect(request, answer)) return answer;
+  const std::string effect = std::string(RequestName(request)) + " " + RequestPath(request);
+  if (!broken.empty()) world_.Violation(effect + ": " + broken);
+  world_.CheckState("after " + effect);
+  return answer;
+}
+
+std::string CheckedKernel::BrokenRule(const AnyRequest& request) const {
+  const std::string path = RequestPath(request);
+  const std::string pods = world_.paths.GetPodsDir().Display() + "/";
+  if (path.rfind(pods, 0) != 0) return BrokenHostPathRule(path);
+  const std::vector<std::string> names = Split(path.substr(pods.size()), '/');
+  const std::string& pod = names[0];
+  if (!world_.store->Find(kPodRecordKind, pod)) return "there is no record of the pod";
+  const EffectKind kind = KindOfEffect(request);
+  const auto truth = world_.pods.find(pod);
+  if (truth != world_.pods.end()) {
+    if (kind == EffectKind::kMakes && truth->second.command_durable) {
+      return "the pod was deleted by command, and that is on record";
+    }
+    if (kind == EffectKind::kTakesAway && truth->second.commanded &&
+        !IsTerminatingOnRecord(world_, pod)) {
+      return "the command to delete the pod is not on record";
+    }
+  }
+  if (kind == EffectKind::kRemovesEmpty) return "";  // can take nothing away that anybody uses
+  if (names.size() >= 4 && names[1] == "volume-subpaths") {
+    return BrokenVolumeRule(request, kind, pod, names[2], true);
+  }
+  if (names.size() >= 4) return BrokenVolumeRule(request, kind, pod, names[3], false);
+  return "";
+}
+
+std::string CheckedKernel::BrokenVolumeRule(const AnyRequest& request, EffectKind kind,
+                                            const std::string& pod, const std::string& spec,
+                                            bool in_sub_paths) const {
+  const std::optional<VolumeState> state = RecordedState(world_, pod, spec);
+  const auto truth = world_.pods.find(pod);
+  const bool is_known = truth != world_.pods.end() && truth->second.volumes.contains(spec);
+  if (kind == EffectKind::kMakes) {
+    if (!state) return "there is no record of the volume";
+    const bool intended = *state == VolumeState::kSettingUp || *state == VolumeState::kSetUp;
+    return intended ? "" : "its record says " + std::string(VolumeStateName(*state));
+  }
+  if (!state) {
+    // The target of a sub-path, an empty file of ours, goes with the pod.
+    return in_sub_paths && IsOneOf<RemoveFile>(request) ? "" : "there is no record of the volume";
+  }
+  if (*state != VolumeState::kSetUp) return "";
+  if (in_sub_paths && is_known && truth->second.volumes.at(spec).sub_path_follows_content) return "";
+  return "its record says SetUp, and no teardown";
+}
+
+std::string CheckedKernel::BrokenHostPathRule(const std::string& path) const {
+  for (const auto& [uid, pod] : world_.pods) {
+    for (const auto& [spec, volume] : pod.volumes) {
+      if (!volume.host_path.empty() && path == volume.host_path &&
+          !RecordedState(world_, uid, spec)) {
+        return "there is no record of the volume";
+      }
+    }
+  }
+  return "";
+}
+
+// ---- the records ------------------------------------------------------------------------------------
+
+Status CheckedStore::Put(const Record& record, Durability durability) {
+  const Status written = world_.store->Put(record, durability);
+  if (written.ok()) NotePut(record);
+  return written;
+}
+
+Status CheckedStore::Remove(const std::string& kind, const std::string& key,
+                            Durability durability) {
+  const bool was_there = world_.store->Find(kind, key).has_value();
+  const Status removed = world_.store->Remove(kind, key, durability);
+  if (removed.ok() && was_there) CheckRemove(kind, key);
+  return removed;
+}
+
+void CheckedStore::NotePut(const Record& row) {
+  if (row.kind == kPodRecordKind) {
+    const Result<PodRecord> record = DecodePodRecord(row);
+    const auto pod = record.ok() ? world_.pods.find(record->uid.str()) : world_.pods.end();
+    if (pod != world_.pods.end() && record->terminating) pod->second.command_durable = true;
+    return;
+  }
+  if (row.kind != kPodVolumeRecordKind) return;
+  const Result<PodVolumeRecord> record = DecodePodVolumeRecord(row);
+  if (!record.ok() || record->state != VolumeState::kSetUp || record->uncertain) return;
+  const auto pod = world_.pods.find(record->key.pod.str());
+  if (pod == world_.pods.end()) return;
+  const auto volume = pod->second.volumes.find(record->key.spec.str());
+  if (volume == pod->second.volumes.end()) return;
+  volume->second.established = true;
+  world_.CheckState("when its record said SetUp");
+}
+
+void CheckedStore::CheckRemove(const std::string& kind, const std::string& key) {
+  const std::string pod = key.substr(0, key.find('/'));
+  if (kind == kPodRecordKind) {
+    const std::string directory = world_.paths.GetPodDir(PodUid(pod)).Display();
+    if (world_.kernel->Exists(directory)) {
+      world_.Violation("the record of pod " + pod + " went before its directory");
+    }
+    return;
+  }
+  const auto truth = world_.pods.find(pod);
+  if (kind != kPodVolumeRecordKind || truth == world_.pods.end()) return;
+  const std::string spec = key.substr(key.find('/') + 1);
+  const auto volume = truth->second.volumes.find(spec);
+  if (volume == truth->second.volumes.end()) return;
+  if (truth->second.is_protected() && volume->second.established) {
+    world_.Violation("the record of " + key + ", which is wanted, was removed");
+  }
+  if (volume->second.host_path.empty() && world_.kernel->Exists(world_.VolumePath(pod, spec))) {
+    world_.Violation("the record of " + key + " went before the volume");
+  }
+  for (const std::string& target : volume->second.sub_path_targets) {
+    if (world_.kernel->IsMountPoint(target)) {
+      world_.Violation("the record of " + key + " went before its sub-path mounts");
+    }
+  }
+}
+
+}  // namespace volumed

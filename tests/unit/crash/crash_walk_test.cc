@@ -1,0 +1,65 @@
+// The agent is ended at every call of the kernel and every record write, and started anew.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <set>
+
+#include "unit/crash/crash_scenarios.h"
+
+namespace volumed {
+namespace {
+
+// Everything, for scripts/full; otherwise a sample that is the same each time.
+bool IsFull() {
+  const char* full = std::getenv("VOLUMED_CRASH_FULL");
+  return full != nullptr && std::string(full) == "1";
+}
+
+struct Sample {
+  uint64_t seeds;
+  uint64_t stride;
+};
+
+void WalkAll(WalkKind kind, const Sample& quick, const Sample& full) {
+  const Sample& sample = IsFull() ? full : quick;
+  WalkReport all;
+  for (const Scenario& scenario : AllScenarios()) {
+    WalkReport of_scenario;
+    for (uint64_t seed = 1; seed <= sample.seeds; ++seed) {
+      WalkOptions options;
+      options.kind = kind;
+      options.seed = seed;
+      options.stride = sample.stride;
+      of_scenario.Add(Walk(scenario, {}, options));
+    }
+    std::cout << "  " << scenario.name << ": " << of_scenario.walked << " of "
+              << of_scenario.points << " points, " << of_scenario.violations << " violations\n";
+    all.Add(of_scenario);
+  }
+  std::cout << "crash walk (" << WalkKindName(kind) << "): " << all.walked << " of " << all.points
+            << " points (" << sample.seeds << " seeds, every " << sample.stride << ".), "
+            << all.violations << " violations\n";
+  EXPECT_GT(all.walked, 0u);
+  EXPECT_EQ(all.violations, 0u);
+  for (const std::string& example : all.examples) ADD_FAILURE() << example;
+}
+
+TEST(CrashWalkTest, AgentEndedAnywhereConverges) {
+  WalkAll(WalkKind::kCrash, {1, 5}, {3, 1});
+}
+
+TEST(CrashWalkTest, NodeRebootedAnywhereConverges) {
+  WalkAll(WalkKind::kReboot, {1, 23}, {2, 1});
+}
+
+TEST(CrashWalkTest, PowerLostAnywhereConverges) {
+  WalkAll(WalkKind::kPowerLoss, {1, 23}, {2, 1});
+}
+
+TEST(CrashWalkTest, AgentEndedAgainInRecoveryConverges) {
+  WalkAll(WalkKind::kTwice, {1, 23}, {2, 2});
+}
+
+}  // namespace
+}  // namespace volumed

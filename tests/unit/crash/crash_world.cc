@@ -1,0 +1,214 @@
+#include "unit/crash/crash_world.h"
+
+#include <algorithm>
+#include <regex>
+#include <sstream>
+
+#include "operation/volume_record.h"
+
+namespace volumed {
+namespace {
+
+constexpr uint32_t kPodUser = 1000;
+constexpr size_t kMaxViolations = 8;
+
+std::string SortedLines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  std::sort(lines.begin(), lines.end());
+  std::string sorted;
+  for (const std::string& line : lines) sorted += line + "\n";
+  return sorted;
+}
+
+// "..2026_01_31_10_00_00.123" is another name in each run.
+std::string WithoutPayloadNames(const std::string& text) {
+  static const std::regex name(R"(\.\.\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d\.\d+)");
+  return std::regex_replace(text, name, "..TIMESTAMP");
+}
+
+// Groups are numbered by the order of mounting, and what was mounted first may differ.
+std::string WithoutGroups(const std::string& text) {
+  static const std::regex group(R"( shared:\d+)");
+  return std::regex_replace(text, group, " shared");
+}
+
+std::string RecordText(const Record& row) {
+  const std::string name = row.kind + " " + row.key + ": ";
+  if (row.kind == kPodVolumeRecordKind) {
+    const Result<PodVolumeRecord> record = DecodePodVolumeRecord(row);
+    if (!record.ok()) return name + record.error().ToString() + "\n";
+    std::string text = name + record->plugin_name + " " + record->fault_domain + " " +
+                       std::string(VolumeStateName(record->state)) +
+                       (record->uncertain ? " uncertain" : "") + " " + record->volume_json;
+    for (const auto& sub : record->sub_paths) text += " " + sub.container + std::to_string(sub.index);
+    return text + "\n";
+  }
+  if (row.kind == kPodRecordKind) {
+    const Result<PodRecord> record = DecodePodRecord(row);
+    if (!record.ok()) return name + record.error().ToString() + "\n";
+    return name + record->ns + "/" + record->name + " " + record->source +
+           (record->terminating ? " terminating" : "") + "\n";
+  }
+  return name + "\n";
+}
+
+}  // namespace
+
+CrashWorld::CrashWorld() {
+  FakeKernelOptions options;
+  options.agent_root = kRoot;
+  kernel = std::make_unique<FakeKernel>(options);
+  store = std::make_unique<MemoryRecordStore>();
+  kernel->AddDirectory("/var/lib");
+  token_rotation_unix_ms = ManualClock::kStartUnixMillis + 20'000'000;
+}
+
+std::unique_ptr<CrashWorld> CrashWorld::Clone() const {
+  auto copy = std::make_unique<CrashWorld>();
+  copy->clock.AdvanceTo(clock.Now());
+  copy->kernel = kernel->Clone();
+  copy->store = store->Clone();
+  copy->boots = boots;
+  copy->sources = sources;
+  copy->processes = processes;
+  copy->commands = commands;
+  copy->token_rotation_unix_ms = token_rotation_unix_ms;
+  copy->pods = pods;
+  copy->precious = precious;
+  return copy;
+}
+
+// ---- what happens to the world --------------------------------------------------------------------
+
+void CrashWorld::Reboot(bool power_loss) {
+  kernel->Reboot();
+  if (power_loss) store->PowerLoss();
+  ++boots;
+  // Pids are given anew: another process has each of them, and started as early in its boot.
+  for (auto& [uid, pod] : pods) {
+    pod.held_by = 0;
+    for (auto& [spec, volume] : pod.volumes) volume.established = false;
+    for (PodData& data : pod.data) data.present = data.present && !data.on_tmpfs;
+  }
+}
+
+void CrashWorld::EndProcess(int64_t pid) {
+  processes.erase(pid);
+  for (auto& [uid, pod] : pods) {
+    if (pod.held_by == pid) pod.held_by = 0;
+  }
+}
+
+void CrashWorld::PodWrites(const std::string& pod, const std::string& path,
+                           const std::string& content, uint32_t gid, bool on_tmpfs) {
+  kernel->AddFile(path, content, 0644, kPodUser, gid);
+  pods.at(pod).data.push_back({path, content, on_tmpfs, true});
+}
+
+void CrashWorld::PodsWriteAgain() {
+  for (auto& [uid, pod] : pods) {
+    for (PodData& data : pod.data) {
+      if (!pod.wanted || data.present) continue;
+      kernel->AddFile(data.path, data.content, 0644, kPodUser, 0);
+      data.present = true;
+    }
+  }
+}
+
+// ---- what is owed -----------------------------------------------------------------------------------
+
+void CrashWorld::Violation(const std::string& what) {
+  if (violations.size() >= kMaxViolations) return;
+  if (std::find(violations.begin(), violations.end(), what) != violations.end()) return;
+  violations.push_back(what);
+}
+
+std::string CrashWorld::VolumePath(const std::string& pod, const std::string& spec) const {
+  return paths.GetPodVolumeDir(PodUid(pod), pods.at(pod).volumes.at(spec).plugin, SpecName(spec))
+      .Display();
+}
+
+void CrashWorld::CheckState(const std::string& when) {
+  for (const auto& [path, content] : precious) {
+    if (kernel->Find(path).content != content) {
+      Violation(path + ", which is nobody's to remove, is gone or changed " + when);
+    }
+  }
+  for (const auto& [uid, pod] : pods) {
+    if (!pod.is_protected()) continue;
+    for (const PodData& data : pod.data) {
+      if (data.present && kernel->Find(data.path).content != data.content) {
+        Violation("data of pod " + uid + " is lost: " + data.path + " " + when);
+      }
+    }
+    for (const auto& [spec, volume] : pod.volumes) {
+      if (volume.established) CheckVolume(uid, spec, volume, when);
+    }
+  }
+}
+
+void CrashWorld::CheckVolume(const std::string& pod, const std::string& spec,
+                             const VolumeTruth& volume, const std::string& when) {
+  const std::string name = "volume " + pod + "/" + spec;
+  for (const std::string& target : volume.sub_path_targets) {
+    if (!volume.sub_path_follows_content && !kernel->IsMountPoint(target)) {
+      Violation("sub-path mount of " + name + " is gone " + when);
+    }
+  }
+  if (!volume.host_path.empty()) {
+    if (!kernel->Exists(volume.host_path)) Violation(name + " has no directory " + when);
+    return;
+  }
+  const std::string path = VolumePath(pod, spec);
+  const FakeFile there = kernel->Find(path);
+  if (there.type != FileType::kDirectory) {
+    Violation(name + " is gone " + when);
+  } else if (volume.has_mount && !there.is_mount_point) {
+    Violation("the mount of " + name + " is gone " + when);
+  } else if (!ShowsOneVersion(path, volume)) {
+    Violation(name + " shows a content that is no complete version " + when);
+  }
+}
+
+bool CrashWorld::ShowsOneVersion(const std::string& path, const VolumeTruth& volume) const {
+  if (volume.versions.empty()) return true;
+  std::set<std::string> names;
+  for (const PayloadVersion& version : volume.versions) {
+    for (const auto& [name, content] : version) names.insert(name);
+  }
+  PayloadVersion seen;
+  for (const std::string& name : names) {
+    const FakeFile file = kernel->Find(path + "/..data/" + name);
+    if (file.type != FileType::kMissing) seen[name] = file.content;
+    const std::string top = name.substr(0, name.find('/'));
+    const bool is_linked = kernel->Find(path + "/" + top).type == FileType::kSymlink;
+    if (is_linked != (file.type != FileType::kMissing)) return false;
+  }
+  return std::find(volume.versions.begin(), volume.versions.end(), seen) != volume.versions.end();
+}
+
+// ---- what is compared -------------------------------------------------------------------------------
+
+std::string CrashWorld::Snapshot() const {
+  std::string text = "files:\n" + SortedLines(WithoutPayloadNames(kernel->DumpTree("/")));
+  text += "mounts:\n" + SortedLines(WithoutGroups(kernel->DumpMounts()));
+  text += "records:\n";
+  for (const Record& row : store->All()) text += RecordText(row);
+  return text;
+}
+
+std::string CrashWorld::LeftOf(const std::string& pod) const {
+  const std::string directory = paths.GetPodDir(PodUid(pod)).Display();
+  if (kernel->Exists(directory)) return "directory " + directory;
+  for (const MountEntry& mount : kernel->Mounts()) {
+    if (mount.mount_point.rfind(directory, 0) == 0) return "mount " + mount.mount_point;
+  }
+  for (const Record& row : store->All()) {
+    if (row.key.substr(0, row.key.find('/')) == pod) return "record " + row.kind + " " + row.key;
+  }
+  return "";
+}
+
+}  // namespace volumed

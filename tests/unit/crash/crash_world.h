@@ -1,0 +1,118 @@
+// CrashWorld: everything that outlives an agent (the node, the record store, the sources, the users'
+// commands, the processes of containers), and what a correct agent owes them. A world is cloned, so
+// that each crash point is walked from the same start.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/manual_clock.h"
+#include "fakes/fake_kernel.h"
+#include "fakes/memory_record_store.h"
+#include "volumehost/kubelet_paths.h"
+
+namespace volumed {
+
+// One complete content of a payload volume: name to content.
+using PayloadVersion = std::map<std::string, std::string>;
+
+// What a container wrote into a volume.
+struct PodData {
+  std::string path;
+  std::string content;
+  bool on_tmpfs = false;  // a reboot takes it
+  bool present = true;    // false: a reboot took it; the pod writes it again
+};
+
+struct VolumeTruth {
+  std::string plugin;
+  bool has_mount = false;                // a tmpfs of its own is mounted at its path
+  std::vector<PayloadVersion> versions;  // what its readers may see; empty: no payload
+  std::vector<std::string> sub_path_targets;
+  bool sub_path_follows_content = false;  // a sub-path of a payload is bound anew with each version
+  std::string host_path;                  // of a hostPath
+  // A record said that it is set up, and the pod has had a right to it ever since.
+  bool established = false;
+};
+
+struct PodTruth {
+  bool wanted = false;     // a source has it and nobody has deleted it
+  bool commanded = false;  // deleted by uid while a source has it
+  // The record of the command was written: no agent may set the pod up again.
+  bool command_durable = false;
+  int64_t held_by = 0;  // pid; a hold that was acknowledged and whose process lives
+  std::map<std::string, VolumeTruth> volumes;
+  std::vector<PodData> data;
+
+  // Nothing of it may be taken away.
+  bool is_protected() const { return wanted || held_by != 0; }
+};
+
+struct UserCommand {
+  enum class Kind { kDelete, kHold };
+  Kind kind = Kind::kDelete;
+  std::string pod;
+  int64_t pid = 0;
+  bool acknowledged = false;
+};
+
+// Threads: one.
+class CrashWorld {
+ public:
+  static constexpr const char* kRoot = "/var/lib/volumed";
+  // A crash loop or an endless loop in an effect is a violation, not a hanging test.
+  static constexpr uint64_t kMaxCallsOfAnAgent = 20000;
+
+  CrashWorld();
+  std::unique_ptr<CrashWorld> Clone() const;
+
+  // ---- what happens to the world
+  // The node starts anew; `power_loss`: what was not synced is lost as well.
+  void Reboot(bool power_loss);
+  void EndProcess(int64_t pid);
+  // The pod's container writes a file into a volume, as uid 1000 and group `gid`.
+  void PodWrites(const std::string& pod, const std::string& path, const std::string& content,
+                 uint32_t gid, bool on_tmpfs);
+  // What a reboot took of the wanted pods' data is written again.
+  void PodsWriteAgain();
+
+  // ---- what is owed
+  void Violation(const std::string& what);
+  // Everything established of protected pods is whole; precious files are there.
+  void CheckState(const std::string& when);
+  std::string VolumePath(const std::string& pod, const std::string& spec) const;
+
+  // ---- what is compared
+  // Files, mounts and records without what may differ between two correct runs: timestamps, numbers
+  // of attempts, order of mounts.
+  std::string Snapshot() const;
+  // "" if nothing of the pod is left; else what.
+  std::string LeftOf(const std::string& pod) const;
+
+  const KubeletPaths paths{kRoot};
+  ManualClock clock;
+  std::unique_ptr<FakeKernel> kernel;
+  std::unique_ptr<MemoryRecordStore> store;
+  int boots = 1;
+  std::string boot_id() const { return "boot-" + std::to_string(boots); }
+  // Source -> object -> manifest.
+  std::map<std::string, std::map<std::string, std::string>> sources;
+  std::map<int64_t, uint64_t> processes;  // pid -> start time
+  std::vector<UserCommand> commands;
+  int64_t token_rotation_unix_ms = 0;
+
+  std::map<std::string, PodTruth> pods;
+  std::map<std::string, std::string> precious;  // path -> content: of nobody whom the agent serves
+  std::vector<std::string> violations;
+
+ private:
+  void CheckVolume(const std::string& pod, const std::string& spec, const VolumeTruth& volume,
+                   const std::string& when);
+  bool ShowsOneVersion(const std::string& path, const VolumeTruth& volume) const;
+};
+
+}  // namespace volumed

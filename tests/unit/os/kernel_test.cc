@@ -1,0 +1,80 @@
+#include "os/kernel.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "os/kernel_features.h"
+#include "os/key_lock.h"
+#include "os/ownership_walk.h"
+#include "os/safe_open.h"
+
+namespace volumed {
+namespace {
+
+TEST(KernelRequests, AreNamedWithThePathThatTheyAreAbout) {
+  EXPECT_EQ(RequestName(Unmount{}), "Unmount");
+  EXPECT_EQ(RequestPath(BindMount{{"/s", "a"}, {"/t", "b"}}), "/t/b");
+  EXPECT_EQ(RequestPath(Usage{{"/root", ""}}), "/root");
+  EXPECT_EQ(RequestPath(ListMounts{}), "");
+  EXPECT_EQ(FileTypeName(FileType::kFifo), "fifo");
+}
+
+TEST(CancelToken, CallsItsHookOnceNowOrLater) {
+  int calls = 0;
+  CancelToken later;
+  later.OnCancel([&] { ++calls; });
+  EXPECT_FALSE(later.cancelled());
+  later.Cancel();
+  later.Cancel();
+  EXPECT_TRUE(later.cancelled());
+  EXPECT_EQ(calls, 1);
+  later.OnCancel([&] { ++calls; });
+  EXPECT_EQ(calls, 2);
+  later.OnCancel(nullptr);
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(SafePaths, MustBeCleanAndAbsolute) {
+  for (const SafePath& good : {SafePath{"/", ""}, SafePath{"/a/b", "c/..d"}, SafePath{"/a", "..."}}) {
+    EXPECT_TRUE(ValidateSafePath(good).ok()) << good.Display();
+  }
+  for (const SafePath& bad :
+       {SafePath{"", ""}, SafePath{"a", ""}, SafePath{"/a/", ""}, SafePath{"/a//b", ""},
+        SafePath{"/a/../b", ""}, SafePath{"/a", "/b"}, SafePath{"/a", "b/"}, SafePath{"/a", ".."},
+        SafePath{"/a", "b/./c"}, SafePath{"/a", std::string("b\0c", 3)}}) {
+    ASSERT_FALSE(ValidateSafePath(bad).ok()) << bad.Display();
+    EXPECT_EQ(ValidateSafePath(bad).error().code(), Code::kInvalidArgument);
+  }
+}
+
+TEST(KernelFeaturesMask, ClearsByNameAndRefusesUnknownNames) {
+  KernelFeatures all{true, true, true, true, true, true};
+  auto masked = MaskFeatures(all, {"mount-setattr", "fchmodat2"});
+  ASSERT_TRUE(masked.ok());
+  EXPECT_FALSE(masked->mount_setattr);
+  EXPECT_FALSE(masked->fchmodat2);
+  EXPECT_TRUE(masked->statmount && masked->mount_events && masked->tmpfs_noswap &&
+              masked->open_tree_detached_clone);
+  EXPECT_EQ(MaskFeatures(all, {"mount_setattr"}).error().code(), Code::kInvalidArgument);
+}
+
+TEST(KeyFileNames, AreSafeAndDistinct) {
+  EXPECT_EQ(KeyFileName("abc-1.2_3"), "key-abc-1.2_3");
+  EXPECT_EQ(KeyFileName("a/b c"), "key-a%2Fb%20c");
+  EXPECT_EQ(KeyFileName(".."), "key-..");
+  const std::string prefix(300, 'x');
+  EXPECT_LE(KeyFileName(prefix + "1").size(), 255u);
+  EXPECT_NE(KeyFileName(prefix + "1"), KeyFileName(prefix + "2"));
+  EXPECT_NE(KeyFileName("a%2Fb"), KeyFileName("a/b"));
+}
+
+TEST(OwnershipModes, AreOredAndLeaveTheRest) {
+  EXPECT_EQ(WantedMode(S_IFREG | 0600, false), static_cast<uint32_t>(S_IFREG | 0660));
+  EXPECT_EQ(WantedMode(S_IFREG | 04711, true), static_cast<uint32_t>(S_IFREG | 04751));
+  EXPECT_EQ(WantedMode(S_IFDIR | 01700, false), static_cast<uint32_t>(S_IFDIR | 03770));
+  EXPECT_EQ(WantedMode(S_IFDIR | 0500, true), static_cast<uint32_t>(S_IFDIR | 02550));
+  EXPECT_EQ(WantedMode(S_IFLNK | 0777, false), static_cast<uint32_t>(S_IFLNK | 0777));
+}
+
+}  // namespace
+}  // namespace volumed

@@ -1,0 +1,115 @@
+#include "os/mount_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace volumed {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Result<std::vector<MountEntry>> Parse(std::string text) {
+  std::FILE* stream = ::fmemopen(text.data(), text.size(), "r");
+  auto entries = ParseMountTable(stream, "table");
+  std::fclose(stream);
+  return entries;
+}
+
+constexpr char kTable[] =
+    "22 1 254:0 / / rw,relatime - ext4 /dev/vda rw,errors=remount-ro\n"
+    "30 22 0:25 / /run rw,nosuid shared:5 master:2 - tmpfs tmpfs rw,size=1024k\n"
+    "41 22 254:0 /var/data\\040x /mnt/with\\040space\\134end ro,nodev - ext4 /dev/vda rw\n"
+    "42 30 0:26 / /run/a rw - tmpfs one rw\n"
+    "43 42 0:27 / /run/a rw - tmpfs two rw\n";
+
+TEST(MountTable, ParsesEveryField) {
+  auto entries = Parse(kTable);
+  ASSERT_TRUE(entries.ok()) << entries.error().ToString();
+  ASSERT_EQ(entries->size(), 5u);
+  const MountEntry& run = (*entries)[1];
+  EXPECT_EQ(run.mount_id, 30u);
+  EXPECT_EQ(run.parent_id, 22u);
+  EXPECT_EQ(run.device_major, 0u);
+  EXPECT_EQ(run.device_minor, 25u);
+  EXPECT_EQ(run.root, "/");
+  EXPECT_EQ(run.mount_point, "/run");
+  EXPECT_THAT(run.options, ElementsAre("rw", "nosuid"));
+  EXPECT_THAT(run.propagation, ElementsAre("shared:5", "master:2"));
+  EXPECT_EQ(run.fs_type, "tmpfs");
+  EXPECT_EQ(run.source, "tmpfs");
+  EXPECT_THAT(run.super_options, ElementsAre("rw", "size=1024k"));
+  EXPECT_FALSE(run.read_only());
+  EXPECT_THAT((*entries)[0].propagation, IsEmpty());
+}
+
+TEST(MountTable, UnescapesSpacesAndBackslashes) {
+  auto entries = Parse(kTable);
+  ASSERT_TRUE(entries.ok());
+  EXPECT_EQ((*entries)[2].root, "/var/data x");
+  EXPECT_EQ((*entries)[2].mount_point, "/mnt/with space\\end");
+  EXPECT_TRUE((*entries)[2].read_only());
+}
+
+TEST(MountTable, ALineThatCannotBeReadIsAnErrorAndNotLeftOut) {
+  auto entries = Parse("22 1 254:0 / / rw - ext4 /dev/vda rw\nnonsense\n");
+  ASSERT_FALSE(entries.ok());
+  EXPECT_EQ(entries.error().code(), Code::kDataLoss);
+  EXPECT_THAT(entries.error().message(), HasSubstr("line 2"));
+}
+
+TEST(MountTable, FindsTheTopMountAndTheCoveringOne) {
+  const MountSnapshot table(Parse(kTable).value());
+  EXPECT_EQ(table.FindTop("/run/a")->source, "two");
+  EXPECT_EQ(table.FindTop("/run/b"), nullptr);
+  EXPECT_EQ(table.FindById(42)->source, "one");
+  EXPECT_EQ(table.FindById(99), nullptr);
+  EXPECT_EQ(table.FindCovering("/run/a/deep/er")->source, "two");
+  EXPECT_EQ(table.FindCovering("/run/ab")->mount_point, "/run");
+  EXPECT_EQ(table.FindCovering("/other")->mount_point, "/");
+  EXPECT_EQ(table.FindCovering("/")->mount_point, "/");
+}
+
+TEST(MountTable, FindsWhatLiesBelowAPathButNotBesideIt) {
+  const MountSnapshot table(Parse(kTable).value());
+  EXPECT_EQ(table.FindBelow("/run").size(), 3u);
+  EXPECT_EQ(table.FindBelow("/run/a").size(), 2u);
+  EXPECT_EQ(table.FindBelow("/ru").size(), 0u);
+  EXPECT_EQ(table.FindBelow("/").size(), 5u);
+}
+
+TEST(MountTable, TheDifferenceNamesWhatCameWentAndChanged) {
+  std::vector<MountEntry> before = Parse(kTable).value();
+  std::vector<MountEntry> after = before;
+  after.erase(after.begin() + 3);              // 42 went
+  after[1].options = {"ro", "nosuid"};         // 30 changed
+  after[2].root = "/another";                  // 41 is another mount with the same id
+  after.push_back(before[0]);
+  after.back().mount_id = 77;                  // came
+  const MountTableChange change = DiffMounts(MountSnapshot(before), MountSnapshot(after));
+  ASSERT_EQ(change.added.size(), 2u);
+  EXPECT_EQ(change.added[0].root, "/another");
+  EXPECT_EQ(change.added[1].mount_id, 77u);
+  ASSERT_EQ(change.removed.size(), 2u);
+  EXPECT_EQ(change.removed[0].root, "/var/data x");
+  EXPECT_EQ(change.removed[1].mount_id, 42u);
+  ASSERT_EQ(change.changed.size(), 1u);
+  EXPECT_TRUE(change.changed[0].read_only());
+  EXPECT_TRUE(DiffMounts(MountSnapshot(before), MountSnapshot(before)).empty());
+}
+
+TEST(MountTable, ReadsTheTableOfThisProcess) {
+  auto table = MountTable::Open();
+  ASSERT_TRUE(table.ok()) << table.error().ToString();
+  EXPECT_NE((*table)->snapshot()->FindTop("/"), nullptr);
+  EXPECT_GE((*table)->change_fd(), 0);
+  EXPECT_EQ(ReadMountTable()->size(), (*table)->snapshot()->entries().size());
+}
+
+}  // namespace
+}  // namespace volumed

@@ -1,0 +1,202 @@
+#include "os/worker_codec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace volumed {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A file name is bytes, not text.
+const std::string kBytes("caf\xe9\xff\x01 name", 11);
+
+SafePath Place(Resolve resolve = Resolve::kNoSymlinks) { return {"/root/" + kBytes, "a/b", resolve}; }
+
+WorkerRequest RoundTrip(const AnyRequest& request) {
+  auto decoded = DecodeRequest(EncodeRequest(request, "key/" + kBytes, true));
+  EXPECT_TRUE(decoded.ok());
+  EXPECT_EQ(decoded->key, "key/" + kBytes);
+  EXPECT_TRUE(decoded->wants_progress);
+  EXPECT_EQ(decoded->request.index(), request.index());
+  return std::move(decoded).value();
+}
+
+template <typename Request>
+Request Same(const Request& request) {
+  return std::get<Request>(RoundTrip(request).request);
+}
+
+template <typename Answer>
+Answer SameAnswer(const Answer& answer) {
+  auto decoded = DecodeAnswer(EncodeAnswer(Result<AnyAnswer>(AnyAnswer(answer))));
+  EXPECT_TRUE(decoded.ok());
+  return std::get<Answer>(std::move(decoded).value());
+}
+
+TEST(WorkerCodec, MountRequestsKeepEveryField) {
+  const Mount mount = Same(Mount{"tmpfs", kBytes, Place(), {"size=1", "ro"}});
+  EXPECT_EQ(mount.fs_type, "tmpfs");
+  EXPECT_EQ(mount.source, kBytes);
+  EXPECT_EQ(mount.target, Place());
+  EXPECT_EQ(mount.options, (std::vector<std::string>{"size=1", "ro"}));
+  const BindMount bind = Same(BindMount{Place(Resolve::kBeneath), Place(), true, false, true});
+  EXPECT_EQ(bind.source, Place(Resolve::kBeneath));
+  EXPECT_EQ(bind.target, Place());
+  EXPECT_TRUE(bind.read_only);
+  EXPECT_FALSE(bind.recursive);
+  EXPECT_TRUE(bind.recursive_read_only);
+  EXPECT_TRUE(Same(BindMount{Place(), Place(), false, true, false}).recursive);
+  const Remount remount = Same(Remount{Place(), {"ro"}});
+  EXPECT_EQ(remount.target, Place());
+  EXPECT_EQ(remount.options, std::vector<std::string>{"ro"});
+  EXPECT_EQ(Same(Unmount{Place(), true}).target, Place());
+  EXPECT_TRUE(Same(Unmount{Place(), true}).force);
+  EXPECT_EQ(Same(MakeShared{Place()}).target, Place());
+}
+
+TEST(WorkerCodec, FileRequestsKeepEveryField) {
+  EXPECT_EQ(Same(Stat{Place(), true, false}).path, Place());
+  EXPECT_TRUE(Same(Stat{Place(), true, false}).follow);
+  EXPECT_TRUE(Same(Stat{Place(), false, true}).only_mount_point);
+  const MakeDirectory made = Same(MakeDirectory{Place(), 02750, 0711, true});
+  EXPECT_EQ(made.path, Place());
+  EXPECT_EQ(made.mode, 02750u);
+  EXPECT_EQ(made.parent_mode, 0711u);
+  EXPECT_TRUE(made.exact_mode);
+  EXPECT_EQ(Same(MakeDirectory{Place(), 0}).parent_mode, std::nullopt);
+  // A mode of zero is a mode.
+  EXPECT_EQ(Same(MakeDirectory{Place(), 0, 0}).parent_mode, 0u);
+  EXPECT_EQ(Same(MakeFile{Place(), 0640}).mode, 0640u);
+  EXPECT_EQ(Same(MakeFile{Place(), 0640}).path, Place());
+  EXPECT_EQ(Same(RemoveDirectory{Place()}).path, Place());
+  EXPECT_EQ(Same(RemoveFile{Place()}).path, Place());
+  EXPECT_EQ(Same(RemoveTree{Place()}).path, Place());
+  EXPECT_EQ(Same(ListDirectory{Place()}).path, Place());
+  EXPECT_EQ(Same(ReadFile{Place()}).path, Place());
+}
+
+TEST(WorkerCodec, WalkAndTableRequestsKeepEveryField) {
+  EXPECT_EQ(Same(StatFs{Place()}).path, Place());
+  EXPECT_EQ(Same(Usage{Place()}).path, Place());
+  const ChangeOwnership change = Same(ChangeOwnership{Place(), 4294967294u, true, true});
+  EXPECT_EQ(change.path, Place());
+  EXPECT_EQ(change.gid, 4294967294u);
+  EXPECT_TRUE(change.read_only);
+  EXPECT_TRUE(change.on_root_mismatch);
+  RoundTrip(ListMounts{});
+  RoundTrip(ProbeFeatures{});
+}
+
+TEST(WorkerCodec, PayloadsKeepEveryField) {
+  WriteAtomicPayload payload{Place(), {}, 7};
+  payload.files.push_back({"a/b", Secret<std::string>(std::string("\0binary", 7)), 0400, 1000});
+  payload.files.push_back({"c", Secret<std::string>(""), 0});
+  const WriteAtomicPayload same = Same(payload);
+  EXPECT_EQ(same.target, Place());
+  EXPECT_EQ(same.gid, 7u);
+  ASSERT_EQ(same.files.size(), 2u);
+  EXPECT_EQ(same.files[0].path, "a/b");
+  EXPECT_EQ(same.files[0].content.Reveal(), std::string("\0binary", 7));
+  EXPECT_EQ(same.files[0].mode, 0400u);
+  EXPECT_EQ(same.files[0].uid, 1000u);
+  EXPECT_EQ(same.files[1].uid, std::nullopt);
+  EXPECT_EQ(Same(WriteAtomicPayload{Place(), {}}).gid, std::nullopt);
+}
+
+TEST(WorkerCodec, SmallAnswersKeepEveryField) {
+  SameAnswer(Done{});
+  EXPECT_EQ(SameAnswer(Changed{true}), Changed{true});
+  EXPECT_EQ(SameAnswer(Changed{false}), Changed{false});
+  const FileInfo info = SameAnswer(FileInfo{FileType::kFifo, 07777, 1, 2, 3, 4, 5, true});
+  EXPECT_EQ(info.type, FileType::kFifo);
+  EXPECT_EQ(info.mode, 07777u);
+  EXPECT_EQ(info.uid, 1u);
+  EXPECT_EQ(info.gid, 2u);
+  EXPECT_EQ(info.device, 3u);
+  EXPECT_EQ(info.inode, 4u);
+  EXPECT_EQ(info.size_bytes, 5);
+  EXPECT_TRUE(info.is_mount_point);
+  const FsInfo fs = SameAnswer(FsInfo{1, 2, 3, 4, 5, 6, 7});
+  EXPECT_EQ(fs.fs_magic, 1u);
+  EXPECT_EQ(fs.capacity_bytes, 2);
+  EXPECT_EQ(fs.available_bytes, 3);
+  EXPECT_EQ(fs.used_bytes, 4);
+  EXPECT_EQ(fs.inodes, 5);
+  EXPECT_EQ(fs.inodes_free, 6);
+  EXPECT_EQ(fs.inodes_used, 7);
+  EXPECT_EQ(SameAnswer(UsageInfo{1, 2}).used_bytes, 1);
+  EXPECT_EQ(SameAnswer(UsageInfo{1, 2}).inodes_used, 2);
+  const OwnershipInfo ownership = SameAnswer(OwnershipInfo{9, 8, true});
+  EXPECT_EQ(ownership.visited, 9);
+  EXPECT_EQ(ownership.changed, 8);
+  EXPECT_TRUE(ownership.skipped);
+  EXPECT_EQ(SameAnswer(FileContent{kBytes}).bytes, kBytes);
+}
+
+TEST(WorkerCodec, ListingsKeepEveryField) {
+  DirectoryListing listing;
+  for (const FileType type : {FileType::kMissing, FileType::kRegular, FileType::kDirectory,
+                              FileType::kSymlink, FileType::kSocket, FileType::kCharDevice,
+                              FileType::kBlockDevice, FileType::kFifo}) {
+    listing.entries.push_back({kBytes, type});
+  }
+  EXPECT_EQ(SameAnswer(listing).entries, listing.entries);
+
+  MountListing mounts;
+  mounts.mounts.push_back({1, 2, 3, 4, "/r", "/" + kBytes, {"ro"}, {"shared:1"}, "ext4", "/dev/x",
+                           {"rw", "data=ordered"}});
+  const MountEntry entry = SameAnswer(mounts).mounts.at(0);
+  EXPECT_EQ(entry.mount_id, 1u);
+  EXPECT_EQ(entry.parent_id, 2u);
+  EXPECT_EQ(entry.device_major, 3u);
+  EXPECT_EQ(entry.device_minor, 4u);
+  EXPECT_EQ(entry.root, "/r");
+  EXPECT_EQ(entry.mount_point, "/" + kBytes);
+  EXPECT_EQ(entry.options, mounts.mounts[0].options);
+  EXPECT_EQ(entry.propagation, mounts.mounts[0].propagation);
+  EXPECT_EQ(entry.fs_type, "ext4");
+  EXPECT_EQ(entry.source, "/dev/x");
+  EXPECT_EQ(entry.super_options, mounts.mounts[0].super_options);
+}
+
+TEST(WorkerCodec, EachKernelFeatureKeepsItsPlace) {
+  for (bool KernelFeatures::*feature :
+       {&KernelFeatures::open_tree_detached_clone, &KernelFeatures::mount_setattr,
+        &KernelFeatures::statmount, &KernelFeatures::mount_events, &KernelFeatures::fchmodat2,
+        &KernelFeatures::tmpfs_noswap}) {
+    KernelFeatures features;
+    features.*feature = true;
+    const KernelFeatures same = SameAnswer(features);
+    EXPECT_TRUE(same.*feature);
+    EXPECT_EQ(same.open_tree_detached_clone + same.mount_setattr + same.statmount +
+                  same.mount_events + same.fchmodat2 + same.tmpfs_noswap,
+              1);
+  }
+}
+
+TEST(WorkerCodec, ErrorsKeepCodeOutcomeErrnoAndText) {
+  for (const Error& error :
+       {Error::FromErrno(ENOSPC, "write " + kBytes, Outcome::kMaybeApplied),
+        Error::NotApplied(Code::kUnimplemented, "missing"),
+        Error::MaybeApplied(Code::kCancelled, "")}) {
+    auto decoded = DecodeAnswer(EncodeAnswer(Result<AnyAnswer>(error)));
+    ASSERT_FALSE(decoded.ok());
+    EXPECT_EQ(decoded.error(), error);
+  }
+}
+
+TEST(WorkerCodec, GarbageIsAnErrorAndNotAnAnswer) {
+  EXPECT_EQ(DecodeRequest("\xff\xff\xff").error().code(), Code::kDataLoss);
+  EXPECT_FALSE(DecodeRequest("\xff\xff\xff").error().maybe_applied());
+  EXPECT_EQ(DecodeRequest("").error().code(), Code::kDataLoss);
+  EXPECT_EQ(DecodeAnswer("\xff\xff\xff").error().code(), Code::kDataLoss);
+  // Whatever the worker wanted to say, it may have done something.
+  EXPECT_TRUE(DecodeAnswer("").error().maybe_applied());
+}
+
+}  // namespace
+}  // namespace volumed

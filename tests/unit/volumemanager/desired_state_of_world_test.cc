@@ -1,0 +1,153 @@
+#include "volumemanager/desired_state_of_world.h"
+
+#include "unit/volumemanager/manager_fixture.h"
+
+namespace volumed {
+namespace {
+
+class DesiredStateTest : public ManagerTest {
+ protected:
+  void SetUp() override {
+    StartAgent();
+    desired_ = std::make_unique<DesiredStateOfWorld>(agent_->catalog, agent_->plugins, host_parts);
+  }
+  // The first pod of a manifest.
+  static PodPtr PodOf(const std::string& manifest) {
+    return std::make_shared<const Pod>(std::get<Pod>(*Objects(manifest).at(0).object));
+  }
+  static std::string Manifest(const std::string& containers) {
+    return "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: ns, uid: a, labels: {x: l}}\n"
+           "spec:\n"
+           "  volumes:\n"
+           "  - {name: data, emptyDir: {}}\n"
+           "  - {name: conf, configMap: {name: app}}\n"
+           "  - {name: unused, emptyDir: {}}\n" +
+           containers;
+  }
+  const WantedVolume& Volume(const std::string& spec) const {
+    return *desired_->Find({PodUid("a"), SpecName(spec)});
+  }
+
+  std::unique_ptr<DesiredStateOfWorld> desired_;
+};
+
+TEST_F(DesiredStateTest, VolumesOfEveryKindOfContainerAreWantedAndOthersAreNot) {
+  desired_->SetPod(
+      PodOf(Manifest("  initContainers:\n"
+                     "  - {name: i, image: x, volumeMounts: [{name: data, mountPath: /d}]}\n"
+                     "  containers:\n  - {name: c, image: x}\n"
+                     "  ephemeralContainers:\n"
+                     "  - {name: e, image: x, volumeMounts: [{name: conf, mountPath: /c}]}\n")));
+  const auto& volumes = desired_->Find(PodUid("a"))->volumes;
+  EXPECT_EQ(volumes.size(), 2u);
+  EXPECT_TRUE(volumes.contains(SpecName("data")));
+  EXPECT_TRUE(volumes.contains(SpecName("conf")));
+}
+
+TEST_F(DesiredStateTest, SubPathsAreExpandedPerContainerAndStayAsTheyWere) {
+  const std::string containers =
+      "  containers:\n"
+      "  - name: c\n    image: x\n"
+      "    env: [{name: L, valueFrom: {fieldRef: {fieldPath: \"metadata.labels['x']\"}}}]\n"
+      "    volumeMounts:\n"
+      "    - {name: data, mountPath: /d}\n"
+      "    - {name: data, mountPath: /s, subPath: logs/c, readOnly: true}\n"
+      "    - {name: data, mountPath: /e, subPathExpr: $(L)/deep}\n"
+      "    - {name: data, mountPath: /f, subPathExpr: $(MISSING)}\n";
+  desired_->SetPod(PodOf(Manifest(containers)));
+  const std::vector<SubPathRequest> expected = {{"c", 1, "logs/c", true},
+                                                {"c", 2, "l/deep", false}};
+  EXPECT_EQ(Volume("data").sub_paths, expected);
+  ASSERT_EQ(Volume("data").problems.size(), 1u);
+  EXPECT_EQ(Volume("data").problems[0].step, "ExpandSubPath");
+  EXPECT_NE(Volume("data").problems[0].error.message().find("mount at /f"), std::string::npos);
+  EXPECT_TRUE(Volume("data").mountable());
+
+  Pod changed = *PodOf(Manifest(containers));
+  changed.metadata.labels["x"] = "other";
+  const uint64_t generation = Volume("data").generation;
+  desired_->SetPod(std::make_shared<const Pod>(changed));
+  EXPECT_EQ(Volume("data").sub_paths, expected) << "a running container keeps its path";
+  EXPECT_EQ(Volume("data").generation, generation);
+}
+
+TEST_F(DesiredStateTest, AConfigMapThatASubPathNeedsMakesTheVolumeNewOnce) {
+  desired_->SetPod(
+      PodOf(Manifest("  containers:\n"
+                     "  - name: c\n    image: x\n"
+                     "    env: [{name: L, valueFrom: {configMapKeyRef: {name: env, key: k}}}]\n"
+                     "    volumeMounts:\n"
+                     "    - {name: data, mountPath: /e, subPathExpr: $(L)}\n")));
+  EXPECT_EQ(Volume("data").problems.size(), 1u);
+  const uint64_t before = Volume("data").generation;
+  const std::string env =
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: env, namespace: ns}\ndata: {k: dir}\n";
+  Deliver(env);
+  const ObjectKey key{ObjectKind::kConfigMap, "ns", "env"};
+  EXPECT_EQ(desired_->ObjectChanged(key), std::set<PodUid>{PodUid("a")});
+  EXPECT_TRUE(Volume("data").problems.empty());
+  ASSERT_EQ(Volume("data").sub_paths.size(), 1u);
+  EXPECT_EQ(Volume("data").sub_paths[0].sub_path, "dir");
+  const uint64_t after = Volume("data").generation;
+  EXPECT_GT(after, before);
+  desired_->ObjectChanged(key);
+  EXPECT_EQ(Volume("data").generation, after);
+}
+
+TEST_F(DesiredStateTest, NestedMountPointsAreThoseDirectlyBelow) {
+  const PodPtr pod =
+      PodOf(Manifest("  containers:\n"
+                     "  - name: c\n    image: x\n    volumeMounts:\n"
+                     "    - {name: data, mountPath: /srv}\n"
+                     "    - {name: conf, mountPath: /srv/a}\n"
+                     "    - {name: unused, mountPath: /srv/a/b}\n"
+                     "    - {name: conf, mountPath: /srv/c/d, subPath: s}\n"
+                     "    - {name: conf, mountPath: /srvx}\n"
+                     "  - name: d\n    image: x\n    volumeMounts:\n"
+                     "    - {name: data, mountPath: /top, subPath: s}\n"
+                     "    - {name: conf, mountPath: /top/z}\n"));
+  EXPECT_EQ(NestedMountPoints(*pod, "data"), (std::vector<std::string>{"a", "c/d"}));
+  EXPECT_EQ(NestedMountPoints(*pod, "conf"), (std::vector<std::string>{"b"}));
+  EXPECT_TRUE(NestedMountPoints(*pod, "unused").empty());
+}
+
+TEST_F(DesiredStateTest, AVolumeUsedAsADeviceIsRefusedWithKubeletsText) {
+  // A manifest like that is refused when it is read; the object model allows it all the same.
+  Pod pod =
+      *PodOf(Manifest("  containers:\n"
+                      "  - {name: c, image: x, volumeMounts: [{name: conf, mountPath: /c}]}\n"));
+  pod.spec.containers[0].volume_devices.push_back({"data", "/dev/x"});
+  desired_->SetPod(std::make_shared<const Pod>(pod));
+  EXPECT_FALSE(Volume("data").mountable());
+  EXPECT_EQ(Volume("data").problems.at(0).error.message(),
+            "volume data has volumeMode Filesystem, but is specified in volumeDevices");
+  EXPECT_TRUE(Volume("conf").mountable());
+}
+
+TEST_F(DesiredStateTest, AChangeConcernsTheVolumesOfItsObjectOnly) {
+  desired_->SetPod(
+      PodOf(Manifest("  containers:\n"
+                     "  - {name: c, image: x, volumeMounts: [{name: data, mountPath: /d},"
+                     " {name: conf, mountPath: /c}]}\n")));
+  const uint64_t data = Volume("data").generation;
+  const uint64_t conf = Volume("conf").generation;
+  EXPECT_TRUE(desired_->ObjectChanged({ObjectKind::kConfigMap, "other", "app"}).empty());
+  EXPECT_FALSE(desired_->ObjectChanged({ObjectKind::kConfigMap, "ns", "app"}).empty());
+  EXPECT_EQ(Volume("data").generation, data);
+  EXPECT_GT(Volume("conf").generation, conf);
+  EXPECT_TRUE(desired_->RemovePod(PodUid("a")));
+  EXPECT_TRUE(desired_->ObjectChanged({ObjectKind::kConfigMap, "ns", "app"}).empty());
+}
+
+TEST_F(DesiredStateTest, AProjectedVolumeRefersToAllItsObjects) {
+  ProjectedVolumeSource source;
+  source.sources = {SecretProjection{"s", {}, false}, ConfigMapProjection{"c", {}, false},
+                    DownwardApiProjection{}, ServiceAccountTokenProjection{}};
+  const std::set<ObjectKey> expected = {{ObjectKind::kSecret, "ns", "s"},
+                                        {ObjectKind::kConfigMap, "ns", "c"}};
+  EXPECT_EQ(ObjectsOfVolume("ns", source), expected);
+  EXPECT_TRUE(ObjectsOfVolume("ns", EmptyDirVolumeSource{}).empty());
+}
+
+}  // namespace
+}  // namespace volumed

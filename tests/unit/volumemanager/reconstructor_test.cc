@@ -1,0 +1,200 @@
+// What a new agent makes of records, mounts and directories that another one left.
+#include "volumemanager/reconstructor.h"
+
+#include "unit/volumemanager/manager_fixture.h"
+
+namespace volumed {
+namespace {
+
+using std::chrono::seconds;
+
+const std::string kData = "data: emptyDir: {}";
+const std::string kConf = "conf: configMap: {name: app}";
+
+class ReconstructorTest : public ManagerTest {
+ protected:
+  void LeavePod(const std::string& boot_id, VolumeState state = VolumeState::kSetUp) {
+    PutPodRecord("a");
+    PutVolumeRecord("a", "data", "kubernetes.io/empty-dir", state, boot_id);
+  }
+};
+
+TEST_F(ReconstructorTest, AWantedVolumeOfThisBootIsVerifiedByARemount) {
+  LeavePod("boot-1");
+  StartAgent("boot-1");
+  Settle();
+  EXPECT_EQ(View("a").volumes.at(0).state, "SetUp");
+  EXPECT_TRUE(View("a").volumes.at(0).uncertain);
+  Deliver(PodManifest("a", {kData}));
+  const auto* call = operations().Last("mount", Key("a", "data"));
+  ASSERT_NE(call, nullptr);
+  EXPECT_TRUE(call->mount->is_remount);
+  EXPECT_TRUE(call->mount->reconstructed);
+  EXPECT_EQ(Phase("a"), "Ready");
+  EXPECT_FALSE(View("a").volumes.at(0).uncertain);
+}
+
+TEST_F(ReconstructorTest, AVolumeOfAnotherBootIsSetUpAnew) {
+  LeavePod("boot-0");
+  StartAgent("boot-1");
+  Settle();
+  EXPECT_EQ(View("a").volumes.at(0).state, "SettingUp");
+  Deliver(PodManifest("a", {kData}));
+  const auto* call = operations().Last("mount", Key("a", "data"));
+  ASSERT_NE(call, nullptr);
+  EXPECT_FALSE(call->mount->is_remount);
+  EXPECT_TRUE(call->mount->reconstructed);
+  ASSERT_EQ(agent_->restored.size(), 1u);
+  EXPECT_EQ(agent_->restored[0].state, VolumeState::kSettingUp);
+  EXPECT_TRUE(agent_->restored[0].uncertain);
+}
+
+TEST_F(ReconstructorTest, AFailedVerificationNeverUnmountsAWantedVolume) {
+  LeavePod("boot-1");
+  StartAgent("boot-1");
+  Settle();
+  operations().FailNext("mount", Key("a", "data"), Error::NotApplied(Code::kInternal, "x"), 3);
+  Deliver(PodManifest("a", {kData}));
+  EXPECT_EQ(View("a").volumes.at(0).state, "SetUp");
+  EXPECT_TRUE(View("a").volumes.at(0).uncertain);
+  EXPECT_EQ(Phase("a"), "Pending");
+  Pass(seconds(1));
+  EXPECT_TRUE(operations().Last("mount", Key("a", "data"))->mount->reconstructed);
+  Pass(seconds(10));
+  EXPECT_EQ(Phase("a"), "Ready");
+  EXPECT_EQ(operations().Count("unmount"), 0u);
+}
+
+TEST_F(ReconstructorTest, AnUnwantedVolumeOfAnyStateIsTornDownWithItsOwnPlugin) {
+  for (const VolumeState state :
+       {VolumeState::kSettingUp, VolumeState::kSetUp, VolumeState::kTearingDown}) {
+    for (const std::string boot : {"boot-0", "boot-1"}) {
+      LeavePod(boot, state);
+      StartAgent("boot-1");
+      Deliver("");
+      ASSERT_EQ(operations().Count("unmount", Key("a", "data")), 1u) << VolumeStateName(state);
+      EXPECT_EQ(operations().Last("unmount", Key("a", "data"))->plugin_name,
+                "kubernetes.io/empty-dir");
+      EXPECT_EQ(operations().Count("mount"), 0u);
+      EXPECT_EQ(Phase("a"), "gone");
+    }
+  }
+}
+
+TEST_F(ReconstructorTest, AMountWhoseVolumeRecordIsLostIsFoundByItsPod) {
+  PutPodRecord("a");
+  kernel.mount_points = {"/", "/var/lib/volumed",
+                         "/var/lib/volumed/pods/a/volumes/kubernetes.io~secret/s",
+                         "/var/lib/volumed/pods/a/volumes/kubernetes.io~secret/s/nested"};
+  StartAgent();
+  Deliver("");
+  EXPECT_EQ(operations().Count("unmount"), 1u);
+  EXPECT_EQ(operations().Last("unmount", Key("a", "s"))->plugin_name, "kubernetes.io/secret");
+}
+
+TEST_F(ReconstructorTest, ADirectoryWhoseVolumeRecordIsLostIsFoundByItsPod) {
+  PutPodRecord("a");
+  kernel.directories["/var/lib/volumed/pods/a/volumes"] = {"kubernetes.io~empty-dir"};
+  kernel.directories["/var/lib/volumed/pods/a/volumes/kubernetes.io~empty-dir"] = {"data"};
+  StartAgent();
+  Deliver("");
+  EXPECT_EQ(operations().Count("unmount", Key("a", "data")), 1u);
+}
+
+TEST_F(ReconstructorTest, WithoutARecordAMountIsNotOursUnlessTheRootIsAdopted) {
+  kernel.mount_points = {"/var/lib/volumed/pods/x/volumes/kubernetes.io~secret/s"};
+  kernel.directories["/var/lib/volumed/pods"] = {"x", "y"};
+  kernel.directories["/var/lib/volumed/pods/y/volumes"] = {"kubernetes.io~empty-dir"};
+  kernel.directories["/var/lib/volumed/pods/y/volumes/kubernetes.io~empty-dir"] = {"data"};
+  StartAgent();
+  Deliver("");
+  EXPECT_TRUE(operations().calls.empty());
+  EXPECT_EQ(manager().unknown_mounts(), 1u);
+
+  adopt_root = true;
+  StartAgent();
+  Deliver("");
+  EXPECT_EQ(operations().Count("unmount", Key("x", "s")), 1u);
+  EXPECT_EQ(operations().Count("unmount", Key("y", "data")), 1u);
+}
+
+TEST_F(ReconstructorTest, APodWithAnUnreadableRecordIsLeftAloneAndShown) {
+  LeavePod("boot-1");
+  PutPodRecord("b");
+  PutVolumeRecord("b", "data", "kubernetes.io/empty-dir", VolumeState::kSetUp, "boot-1");
+  store.Corrupt(kPodVolumeRecordKind, "a/data", "checksum is wrong");
+  StartAgent();
+  Deliver("");
+  EXPECT_EQ(operations().Count("unmount", Key("a", "data")), 0u);
+  EXPECT_EQ(operations().Count("unmount", Key("b", "data")), 1u);
+  EXPECT_EQ(Phase("a"), "Refused");
+  EXPECT_EQ(View("a").problems.at(0).step, "ReadRecord");
+  EXPECT_NE(View("a").problems.at(0).message.find("checksum is wrong"), std::string::npos);
+  EXPECT_EQ(manager().quarantined_pods(), 1u);
+  Deliver(PodManifest("a", {kData}));
+  Pass(seconds(600));
+  EXPECT_EQ(operations().Count("mount"), 0u);
+}
+
+TEST_F(ReconstructorTest, NothingIsMountedBeforeTheRecordsAreLoaded) {
+  LeavePod("boot-1");
+  store.FailNextLoad(Error::NotApplied(Code::kUnavailable, "locked"));
+  kernel.failing_list_mounts = 1;
+  StartAgent();
+  Deliver(PodManifest("a", {kData}));
+  EXPECT_FALSE(manager().Ready());
+  EXPECT_NE(manager().NotReadyReason().find("locked"), std::string::npos);
+  EXPECT_EQ(View("a").problems.at(0).step, "LoadRecords");
+  EXPECT_EQ(manager().DeletePod(PodUid("a"), false).error().code(), Code::kUnavailable);
+  EXPECT_EQ(operations().Count("mount"), 0u);
+  Pass(seconds(1));
+  EXPECT_EQ(operations().Count("mount"), 0u);
+  EXPECT_NE(manager().NotReadyReason().find("mountinfo"), std::string::npos);
+  Pass(seconds(1));
+  EXPECT_TRUE(manager().Ready());
+  EXPECT_EQ(Phase("a"), "Ready");
+}
+
+TEST_F(ReconstructorTest, AVolumeThatHasAnotherPluginNowWaitsForTheOldOneToLeave) {
+  PutPodRecord("a");
+  PutVolumeRecord("a", "data", "kubernetes.io/secret", VolumeState::kSetUp, "boot-1");
+  watch.processes[4711] = 99;
+  HoldRecord hold{PodUid("a"), BootId("boot-1"), 4711, 99, ""};
+  ASSERT_TRUE(store.Put(EncodeRecord(hold), kHoldRecordDurability).ok());
+  StartAgent();
+  Deliver(PodManifest("a", {kData}));
+  EXPECT_TRUE(operations().calls.empty());
+  EXPECT_EQ(View("a").volumes.at(0).problem->step, "WaitForUnmount");
+  watch.EndProcess(4711);
+  Settle();
+  EXPECT_EQ(operations().Last("unmount", Key("a", "data"))->plugin_name, "kubernetes.io/secret");
+  EXPECT_EQ(operations().Count("mount"), 1u);
+  EXPECT_EQ(Phase("a"), "Ready");
+}
+
+TEST_F(ReconstructorTest, ARestartAtEveryRecordWriteConverges) {
+  const std::string wanted = PodManifest("a", {kData, kConf}) + ConfigMap("app", "1");
+  for (uint64_t at = 1; at <= 12; ++at) {
+    store.Revive();
+    store.CrashAtCall(at, at % 2 == 0 ? MemoryRecordStore::CrashPoint::kAfter
+                                      : MemoryRecordStore::CrashPoint::kBefore);
+    try {
+      StartAgent();
+      Deliver(wanted);
+      (void)manager().DeletePod(PodUid("a"), false);
+      Settle();
+    } catch (const SimulatedCrash&) {
+    }
+    agent_.reset();
+    store.Revive();
+    StartAgent();
+    Deliver("");
+    Pass(seconds(5));
+    EXPECT_EQ(Phase("a"), "gone") << "crash at write " << at;
+    EXPECT_FALSE(HasPodRecord("a")) << "crash at write " << at;
+    node.present.clear();
+  }
+}
+
+}  // namespace
+}  // namespace volumed

@@ -1,0 +1,152 @@
+#include "volumemanager/volume_stats.h"
+
+#include "unit/volumemanager/manager_fixture.h"
+
+namespace volumed {
+namespace {
+
+using std::chrono::seconds;
+
+class VolumeStatsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::vector<std::unique_ptr<VolumePlugin>> made;
+    made.push_back(std::make_unique<FakePlugin>("kubernetes.io/empty-dir", "emptyDir", script_));
+    ASSERT_TRUE(plugins_.InitPlugins(std::move(made), host_).ok());
+    script_->answer = [this](const SpecName& spec, const CallOptions& call) -> Result<Metrics> {
+      ++measured_[spec.str()];
+      EXPECT_FALSE(call.domain.empty()) << "it would block the lane of mounts";
+      EXPECT_TRUE(call.key.empty()) << "it would lock the volume";
+      if (hung_.contains(spec.str())) {
+        return Error::NotApplied(Code::kDeadlineExceeded, "no answer");
+      }
+      if (failing_.contains(spec.str())) return Error::NotApplied(Code::kInternal, "broken");
+      if (spec.str() == "none") return NewNotSupportedError();
+      Metrics metrics;
+      metrics.used_bytes = 42;
+      return metrics;
+    };
+  }
+  std::unique_ptr<VolumeStats> Make(VolumeStatsSettings settings = {}) {
+    return std::make_unique<VolumeStats>(scheduler_, plugins_, log_, settings);
+  }
+  static PodVolumeKey Key(const std::string& spec) { return {PodUid("a"), SpecName(spec)}; }
+  void Track(VolumeStats& stats, const std::string& spec) {
+    stats.Track(Key(spec), VolumeSpec::FromVolume({spec, EmptyDirVolumeSource{}}), pod_);
+  }
+
+  ManualClock clock_;
+  SimulatedScheduler scheduler_{3, clock_};
+  Logger log_{LogOptions{LogLevel::kDebug, LogOptions::Target::kCallback,
+                         [](LogLevel, std::string_view) {}},
+              clock_};
+  StubKernel kernel_;
+  FakeHostParts parts_;
+  KubeletPaths paths_{"/r"};
+  VolumeHost host_{paths_, kernel_, clock_, parts_, parts_, parts_, parts_};
+  VolumePluginMgr plugins_;
+  PodPtr pod_ = std::make_shared<const Pod>();
+  std::shared_ptr<FakePlugin::MetricsScript> script_ =
+      std::make_shared<FakePlugin::MetricsScript>();
+  std::map<std::string, int> measured_;
+  std::set<std::string> hung_, failing_;
+};
+
+TEST_F(VolumeStatsTest, MeasuresSoonAndThenOnceInOneToTwoPeriods) {
+  auto stats = Make();
+  Track(*stats, "v");
+  scheduler_.RunFor(seconds(6));
+  ASSERT_EQ(measured_["v"], 1);
+  EXPECT_EQ(stats->Find(Key("v"))->metrics.used_bytes, 42);
+  EXPECT_TRUE(stats->Find(Key("v"))->measured);
+  EXPECT_LE(stats->Find(Key("v"))->metrics.time_unix_ms, clock_.WallUnixMillis());
+  scheduler_.RunFor(seconds(54));
+  EXPECT_EQ(measured_["v"], 1);
+  scheduler_.RunFor(seconds(1200));
+  EXPECT_GE(measured_["v"], 10);
+  EXPECT_LE(measured_["v"], 21);
+}
+
+TEST_F(VolumeStatsTest, AFailureKeepsTheLastFigures) {
+  auto stats = Make();
+  Track(*stats, "v");
+  scheduler_.RunFor(seconds(6));
+  const int64_t measured_at = stats->Find(Key("v"))->metrics.time_unix_ms;
+  failing_.insert("v");
+  scheduler_.RunFor(seconds(130));
+  const VolumeStatsEntry& entry = *stats->Find(Key("v"));
+  EXPECT_EQ(entry.metrics.time_unix_ms, measured_at);
+  EXPECT_EQ(entry.metrics.used_bytes, 42);
+  EXPECT_EQ(entry.last_error->message(), "broken");
+}
+
+TEST_F(VolumeStatsTest, AVolumeWithoutMetricsIsAskedOnce) {
+  auto stats = Make();
+  Track(*stats, "none");
+  scheduler_.RunFor(seconds(1000));
+  EXPECT_EQ(measured_["none"], 1);
+  EXPECT_FALSE(stats->Find(Key("none"))->supported);
+}
+
+TEST_F(VolumeStatsTest, NeverRunsMoreThanAllowedNorOneVolumeTwice) {
+  VolumeStatsSettings settings;
+  settings.max_running = 2;
+  auto stats = Make(settings);
+  for (int i = 0; i < 30; ++i) Track(*stats, "v" + std::to_string(i));
+  int highest = 0;
+  const auto watch = [&] {
+    highest = std::max(highest, stats->running());
+    return false;
+  };
+  scheduler_.RunUntil(watch, seconds(120));
+  EXPECT_EQ(highest, 2);
+  for (int i = 0; i < 30; ++i) EXPECT_GE(measured_["v" + std::to_string(i)], 1) << i;
+}
+
+TEST_F(VolumeStatsTest, HungVolumesShareTheirOwnPlaces) {
+  VolumeStatsSettings settings;
+  settings.max_running = 2;
+  auto stats = Make(settings);
+  for (int i = 0; i < 10; ++i) {
+    hung_.insert("h" + std::to_string(i));
+    Track(*stats, "h" + std::to_string(i));
+  }
+  Track(*stats, "good");
+  scheduler_.RunFor(seconds(600));
+  EXPECT_GE(measured_["good"], 5);
+  EXPECT_TRUE(stats->Find(Key("good"))->measured);
+  EXPECT_EQ(stats->Find(Key("h0"))->last_error->code(), Code::kDeadlineExceeded);
+}
+
+TEST_F(VolumeStatsTest, AForgottenVolumesLateAnswerIsDropped) {
+  auto stats = Make();
+  Track(*stats, "v");
+  // Up to the moment when the measurement has been handed out and not yet come back.
+  scheduler_.RunUntil([&] { return stats->running() == 1; }, seconds(10));
+  ASSERT_EQ(stats->running(), 1);
+  stats->Forget(Key("v"));
+  Track(*stats, "v");
+  scheduler_.RunUntil([&] { return stats->running() == 0; }, seconds(1));
+  EXPECT_FALSE(stats->Find(Key("v"))->measured);
+  scheduler_.RunFor(seconds(60));
+  EXPECT_TRUE(stats->Find(Key("v"))->measured);
+  stats->Forget(Key("v"));
+  EXPECT_EQ(stats->Find(Key("v")), nullptr);
+}
+
+TEST_F(VolumeStatsTest, CanBeSwitchedOffAndDroppedWhileItMeasures) {
+  VolumeStatsSettings off;
+  off.period = Duration::zero();
+  auto none = Make(off);
+  Track(*none, "v");
+  EXPECT_EQ(none->size(), 0u);
+  auto stats = Make();
+  Track(*stats, "v");
+  scheduler_.RunUntil([&] { return stats->running() == 1; }, seconds(10));
+  stats.reset();
+  scheduler_.RunFor(seconds(60));
+  EXPECT_EQ(measured_["v"], 1);
+}
+
+}  // namespace
+}  // namespace volumed
