@@ -205,6 +205,14 @@ RawDocument ReadJson(std::string_view text, size_t first_line, bool& is_syntax_e
   return {builder.Take(), ""};
 }
 
+size_t CountEndMarks(std::string_view text) {
+  size_t marks = 0;
+  ForEachLine(text, [&marks](std::string_view line, size_t) {
+    if (line.substr(0, 3) == "...") ++marks;
+  });
+  return marks;
+}
+
 // A "..." line may put a second document into one chunk.
 void ReadYaml(const Chunk& chunk, std::vector<RawDocument>& documents) {
   if (HasControlCharacter(chunk.text)) {
@@ -212,13 +220,23 @@ void ReadYaml(const Chunk& chunk, std::vector<RawDocument>& documents) {
     documents.push_back({std::nullopt, AtLine(chunk.first_line, "has a control character")});
     return;
   }
+  const size_t documents_before = documents.size();
+  const size_t most = CountEndMarks(chunk.text) + 1;
   try {
     std::istringstream stream{std::string(chunk.text)};
     YAML::Parser parser(stream);
-    while (true) {
+    for (size_t count = 0;; ++count) {
       YamlEvents events;
       const bool more = parser.HandleNextDocument(events);
       if (!more || !events.saw_document()) return;
+      // Before a stray "]" or "}" yaml-cpp reports one empty document after the other, for ever.
+      if (count == most) {
+        documents.resize(documents_before);
+        documents.push_back({std::nullopt, AtLine(chunk.first_line,
+                                                  "begins a document that is not valid YAML: there "
+                                                  "is something behind its end")});
+        return;
+      }
       if (!events.builder().error().empty()) {
         documents.push_back({std::nullopt, AtLine(chunk.first_line + events.error_line(),
                                                   events.builder().error())});

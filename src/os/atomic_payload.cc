@@ -105,7 +105,7 @@ class PayloadWriter {
   Result<Descriptor> MakeParents(int version, const std::string& path) const;
   Status Publish(const std::string& version);
   Status MendLinks() const;
-  Status MendLink(const std::string& first, const std::optional<uint32_t>& uid) const;
+  Status MendLink(const std::string& first) const;
   Status RemoveLeftOvers(const std::string& current);
 
   const WriteAtomicPayload& request_;
@@ -208,8 +208,10 @@ Status PayloadWriter::Publish(const std::string& version) {
 }
 
 // A name of the first level is a link into ..data. What is there and is no link is left alone: it
-// was not made by us, and may be a mount point.
-Status PayloadWriter::MendLink(const std::string& first, const std::optional<uint32_t>& uid) const {
+// was not made by us, and may be a mount point. The link stays root's, where kubelet gives it to the
+// file's owner: in a sticky directory that all may write to (a tmpfs), fs.protected_symlinks lets
+// nobody but the owner, root included, follow a link that is not of the directory's owner.
+Status PayloadWriter::MendLink(const std::string& first) const {
   const std::string wanted = std::string(kDataLink) + "/" + first;
   const std::string now = ReadLink(target_, first);
   if (now == wanted) return OkStatus();
@@ -220,17 +222,13 @@ Status PayloadWriter::MendLink(const std::string& first, const std::optional<uin
     if (errno == EEXIST) return OkStatus();
     return Failed("make the link " + first, Outcome::kMaybeApplied);
   }
-  if (uid && ::fchownat(target_, first.c_str(), *uid, static_cast<gid_t>(-1),
-                        AT_SYMLINK_NOFOLLOW) != 0) {
-    return Failed("set the owner of the link " + first, Outcome::kMaybeApplied);
-  }
   return OkStatus();
 }
 
 Status PayloadWriter::MendLinks() const {
-  std::map<std::string, std::optional<uint32_t>> firsts;
-  for (const PayloadFile& file : request_.files) firsts.emplace(FirstComponent(file.path), file.uid);
-  for (const auto& [first, uid] : firsts) RETURN_IF_ERROR(MendLink(first, uid));
+  std::set<std::string> firsts;
+  for (const PayloadFile& file : request_.files) firsts.emplace(FirstComponent(file.path));
+  for (const std::string& first : firsts) RETURN_IF_ERROR(MendLink(first));
   return OkStatus();
 }
 

@@ -163,9 +163,9 @@ Result<Changed> RemoveOne(const SafePath& path, int flags, const std::string& wh
 Result<FileInfo> DoStat(const Stat& request) {
   if (request.only_mount_point) {
     if (request.follow) {
-      return Error::NotApplied(Code::kInvalidArgument,
-                               "stat " + request.path.Display() +
-                                   ": follow and only_mount_point exclude each other");
+      return Error::NotApplied(
+          Code::kInvalidArgument,
+          "stat " + request.path.Display() + ": follow and only_mount_point exclude each other");
     }
     return StatMountPoint(request);
   }
@@ -288,7 +288,8 @@ Result<FileContent> DoReadFile(const ReadFile& request) {
   content.bytes.resize(kReadFileLimit + 1);
   size_t size = 0;
   while (size < content.bytes.size()) {
-    const ssize_t got = ::read(file.get(), content.bytes.data() + size, content.bytes.size() - size);
+    const ssize_t got =
+        ::read(file.get(), content.bytes.data() + size, content.bytes.size() - size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return NotApplied(what);
     if (got == 0) break;

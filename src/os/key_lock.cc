@@ -39,7 +39,8 @@ std::string KeyFileName(const std::string& key) {
     if (IsPlain(c)) {
       name += c;
     } else {
-      std::snprintf(hex, sizeof(hex), "%%%02X", static_cast<unsigned>(static_cast<unsigned char>(c)));
+      std::snprintf(hex, sizeof(hex), "%%%02X",
+                    static_cast<unsigned>(static_cast<unsigned char>(c)));
       name += hex;
     }
   }

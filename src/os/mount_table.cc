@@ -58,7 +58,8 @@ MountEntry ToEntry(libmnt_fs* fs) {
   return entry;
 }
 
-// libmount would skip a line that it cannot read: a mount that is overlooked may be deleted through.
+// libmount would skip a line that it cannot read: a mount that is overlooked may be deleted
+// through.
 int RefuseLine(libmnt_table* table, const char*, int line) {
   *static_cast<int*>(mnt_table_get_userdata(table)) = line;
   return -EINVAL;
@@ -150,8 +151,8 @@ MountTableChange DiffMounts(const MountSnapshot& before, const MountSnapshot& af
     const MountEntry* old = before.FindById(entry.mount_id);
     if (old == nullptr) {
       change.added.push_back(entry);
-    } else if (old->device_major != entry.device_major ||
-               old->device_minor != entry.device_minor || old->root != entry.root) {
+    } else if (old->device_major != entry.device_major || old->device_minor != entry.device_minor ||
+               old->root != entry.root) {
       // The kernel gives a freed mount id to the next mount: this is another mount.
       change.removed.push_back(*old);
       change.added.push_back(entry);

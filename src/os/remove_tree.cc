@@ -27,16 +27,19 @@ struct Frame {
   Descriptor directory;
   dev_t device = 0;
   ino_t inode = 0;
-  std::vector<std::string> pending;        // directories of the last block, to go down into
-  std::unordered_set<std::string> stays;   // what could not be removed
-  bool removed_any = false;                // since its last rewind
+  std::vector<std::string> pending;       // directories of the last block, to go down into
+  std::unordered_set<std::string> stays;  // what could not be removed
+  bool removed_any = false;               // since its last rewind
   bool at_end = false;
 };
 
 class TreeRemover {
  public:
   TreeRemover(int parent, std::string display, WorkMeter& meter)
-      : parent_(parent), display_(std::move(display)), meter_(meter), block_(kDirectoryBlockBytes) {}
+      : parent_(parent),
+        display_(std::move(display)),
+        meter_(meter),
+        block_(kDirectoryBlockBytes) {}
 
   Result<Changed> Run(const std::string& name);
 

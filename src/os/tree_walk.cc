@@ -159,7 +159,8 @@ void TreeWalk::ReadDirectory(int thread, const NodePtr& node, std::vector<NodePt
   std::move(children.begin(), children.end(), std::back_inserter(own));
 }
 
-// Hands the older half of a thread's own work, which is nearer to the root and so bigger, to others.
+// Hands the older half of a thread's own work, which is nearer to the root and so bigger, to
+// others.
 void TreeWalk::Share(std::vector<NodePtr>& own) {
   const auto middle = own.begin() + static_cast<std::ptrdiff_t>((own.size() + 1) / 2);
   MutexLock lock(mu_);

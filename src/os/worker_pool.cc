@@ -69,7 +69,9 @@ struct WorkerPool::Call {
 
   bool cancelled() const { return cancel_seen.load(); }
   // "Usage /a/b"
-  std::string Name() const { return std::string(RequestName(request)) + " " + RequestPath(request); }
+  std::string Name() const {
+    return std::string(RequestName(request)) + " " + RequestPath(request);
+  }
 
   const AnyRequest& request;
   const CallOptions& options;
@@ -311,11 +313,11 @@ Result<AnyAnswer> WorkerPool::AwaitAnswer(Call& call, std::unique_ptr<WorkerProc
         continue;
       }
       const bool by_cancel = cancel_limit && *until == *cancel_limit;
-      return KillWorker(call, std::move(worker),
-                        by_cancel ? Error::MaybeApplied(Code::kCancelled, call.Name() +
-                                                            ": cancelled, and did not stop")
-                                  : Error::MaybeApplied(Code::kDeadlineExceeded,
-                                                        call.Name() + ": no answer in time"));
+      return KillWorker(
+          call, std::move(worker),
+          by_cancel
+              ? Error::MaybeApplied(Code::kCancelled, call.Name() + ": cancelled, and did not stop")
+              : Error::MaybeApplied(Code::kDeadlineExceeded, call.Name() + ": no answer in time"));
     }
     if (fds[0].revents == 0) {
       // Only once: the event stays readable, and is no longer looked at.
@@ -326,8 +328,7 @@ Result<AnyAnswer> WorkerPool::AwaitAnswer(Call& call, std::unique_ptr<WorkerProc
       continue;
     }
     Result<std::optional<WorkerMessage>> message = channel.Receive(true);
-    if (message.ok() && message->has_value() &&
-        (*message)->kind == MessageKind::kProgress) {
+    if (message.ok() && message->has_value() && (*message)->kind == MessageKind::kProgress) {
       if (call.options.progress) {
         call.options.progress(ParseInt64((*message)->body).value_or(0));
       }
@@ -349,8 +350,8 @@ Result<AnyAnswer> WorkerPool::AwaitAnswer(Call& call, std::unique_ptr<WorkerProc
 }
 
 Result<AnyAnswer> WorkerPool::Died(Call& call, std::unique_ptr<WorkerProcess> worker) {
-  // Tools that it started must not go on without it. It keeps its own way of ending: its sockets are
-  // closed after that is settled.
+  // Tools that it started must not go on without it. It keeps its own way of ending: its sockets
+  // are closed after that is settled.
   worker->Kill();
   worker->WaitForDeath(kSeeItDie);
   const std::string how = worker->how_it_ended();
@@ -392,12 +393,9 @@ void WorkerPool::Abandon(const Call& call, std::unique_ptr<WorkerProcess> worker
   lost.killed = killed;
   lost.let_go = clock_.Now();
   if (killed) {
-    lost.operation = {call.options.key,
-                      call.options.domain,
-                      std::string(RequestName(call.request)),
-                      RequestPath(call.request),
-                      worker->pid(),
-                      call.sent_at};
+    lost.operation = {
+        call.options.key,          call.options.domain, std::string(RequestName(call.request)),
+        RequestPath(call.request), worker->pid(),       call.sent_at};
     MutexLock lock(mu_);
     ++lanes_[call.options.domain].lost;
   }
@@ -421,11 +419,10 @@ void WorkerPool::OnDead(const StuckOperation& operation, bool was_stuck) {
   --lane.lost;
   if (was_stuck) {
     --lane.stuck;
-    stuck_.erase(std::remove_if(stuck_.begin(), stuck_.end(),
-                                [&](const StuckOperation& other) {
-                                  return other.pid == operation.pid;
-                                }),
-                 stuck_.end());
+    stuck_.erase(
+        std::remove_if(stuck_.begin(), stuck_.end(),
+                       [&](const StuckOperation& other) { return other.pid == operation.pid; }),
+        stuck_.end());
   }
   if (lane.busy == 0 && lane.lost == 0) lanes_.erase(operation.domain);
   AdmitWaiters();

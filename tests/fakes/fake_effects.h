@@ -131,7 +131,7 @@ class FakeEffects {
                           std::optional<uint32_t> gid, const std::string& what);
   Status FillPayloadDirectory(const Payload& payload, const std::string& name);
   int SwitchPayload(FakeLocation target, const std::string& name);
-  int MendPayloadLink(FakeLocation target, const std::string& name, std::optional<uint32_t> uid);
+  int MendPayloadLink(FakeLocation target, const std::string& name);
   Status TidyPayload(const Payload& payload, const std::string& published);
 
   void Progress(int64_t done) const {

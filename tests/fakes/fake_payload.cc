@@ -167,8 +167,7 @@ Status FakeEffects::FillPayloadDirectory(const Payload& payload, const std::stri
 }
 
 // What is at a name of the first level and is no link was not made by us, and is left alone.
-int FakeEffects::MendPayloadLink(FakeLocation target, const std::string& name,
-                                 std::optional<uint32_t> uid) {
+int FakeEffects::MendPayloadLink(FakeLocation target, const std::string& name) {
   const std::string wanted = std::string(kDataLink) + "/" + name;
   FakeLocation there;
   if (vfs_.LookupCovered(target, name, &there) == 0) {
@@ -176,19 +175,17 @@ int FakeEffects::MendPayloadLink(FakeLocation target, const std::string& name,
     if (inode.type != FileType::kSymlink || inode.content == wanted) return 0;
     if (const int error = vfs_.Unlink(target, name)) return error;
   }
-  if (const int error = vfs_.MakeSymlink(target, name, wanted)) return error;
-  if (!uid || vfs_.LookupCovered(target, name, &there) != 0) return 0;
-  return vfs_.Chown(there, uid, std::nullopt);
+  return vfs_.MakeSymlink(target, name, wanted);
 }
 
 // The links of the first level, and what an interrupted run or the last set left.
 Status FakeEffects::TidyPayload(const Payload& payload, const std::string& published) {
-  std::map<std::string, std::optional<uint32_t>> firsts;
+  std::set<std::string> firsts;
   for (const PayloadFile& file : payload.request.files) {
-    firsts.emplace(Components(file.path)[0], file.uid);
+    firsts.insert(Components(file.path)[0]);
   }
-  for (const auto& [name, uid] : firsts) {
-    if (const int error = MendPayloadLink(payload.target, name, uid)) {
+  for (const std::string& name : firsts) {
+    if (const int error = MendPayloadLink(payload.target, name)) {
       return At(error, payload.what);
     }
   }

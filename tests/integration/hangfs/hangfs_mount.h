@@ -54,8 +54,8 @@ class HangfsMount {
   HangfsMount& operator=(const HangfsMount&) = delete;
 
   bool mounted() const { return mounted_; }
-  void Hang() { WriteControl("hang"); }   // a killed caller is let go
-  void Die() { WriteControl("dead"); }    // a killed caller stays in uninterruptible sleep
+  void Hang() { WriteControl("hang"); }  // a killed caller is let go
+  void Die() { WriteControl("dead"); }   // a killed caller stays in uninterruptible sleep
   void Heal() { WriteControl(""); }
 
  private:

@@ -64,8 +64,7 @@ TEST_P(AtomicPayloadTest, NothingChangedWritesNothing) {
 
 TEST_P(AtomicPayloadTest, ContentModeOwnerOrGroupAloneIsAChange) {
   ASSERT_TRUE(Write({Payload("a", "one")}).ok());
-  const auto expect_new_version = [&](std::vector<PayloadFile> files,
-                                      std::optional<uint32_t> gid) {
+  const auto expect_new_version = [&](std::vector<PayloadFile> files, std::optional<uint32_t> gid) {
     const std::string before = Version();
     EXPECT_EQ(*Write(files, gid), Changed{true});
     EXPECT_NE(Version(), before);

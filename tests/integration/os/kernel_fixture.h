@@ -30,12 +30,15 @@ struct Setting {
   std::vector<std::string> masked;
 };
 
-inline const std::vector<std::string> kAllFeatures = {"open-tree-detached-clone", "mount-setattr",
-                                               "statmount",                "mount-events",
-                                               "fchmodat2",                "tmpfs-noswap"};
+inline const std::vector<std::string> kAllFeatures = {"open-tree-detached-clone",
+                                                      "mount-setattr",
+                                                      "statmount",
+                                                      "mount-events",
+                                                      "fchmodat2",
+                                                      "tmpfs-noswap"};
 // What Debian 12's own kernel, 6.1, lacks.
-inline const std::vector<std::string> kNotInDebian12 = {"open-tree-detached-clone", "statmount",
-                                                 "mount-events", "fchmodat2", "tmpfs-noswap"};
+inline const std::vector<std::string> kNotInDebian12 = {
+    "open-tree-detached-clone", "statmount", "mount-events", "fchmodat2", "tmpfs-noswap"};
 
 class KernelTest : public MountNamespaceTest, public ::testing::WithParamInterface<Setting> {
  protected:
@@ -115,15 +118,14 @@ class KernelTest : public MountNamespaceTest, public ::testing::WithParamInterfa
 };
 
 // Every setting for every test of `suite`, a class derived from KernelTest.
-#define INSTANTIATE_KERNEL_TESTS(suite)                                                       \
-  INSTANTIATE_TEST_SUITE_P(                                                                   \
-      Kernels, suite,                                                                         \
-      ::testing::Values(Setting{"LocalNew", false, true, {}},                                 \
-                        Setting{"LocalPlain", false, false, {}},                              \
-                        Setting{"LocalDebian12", false, true, kNotInDebian12},                \
-                        Setting{"LocalOld", false, true, kAllFeatures},                       \
-                        Setting{"WorkerNew", true, true, {}},                                 \
-                        Setting{"WorkerDebian12", true, true, kNotInDebian12}),               \
+#define INSTANTIATE_KERNEL_TESTS(suite)                                                         \
+  INSTANTIATE_TEST_SUITE_P(                                                                     \
+      Kernels, suite,                                                                           \
+      ::testing::Values(                                                                        \
+          Setting{"LocalNew", false, true, {}}, Setting{"LocalPlain", false, false, {}},        \
+          Setting{"LocalDebian12", false, true, kNotInDebian12},                                \
+          Setting{"LocalOld", false, true, kAllFeatures}, Setting{"WorkerNew", true, true, {}}, \
+          Setting{"WorkerDebian12", true, true, kNotInDebian12}),                               \
       [](const auto& setting) { return std::string(setting.param.name); })
 
 }  // namespace volumed

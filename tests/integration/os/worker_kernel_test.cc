@@ -1,4 +1,5 @@
-// Workers that are killed, that hang and that lose their agent: on a filesystem that stops answering.
+// Workers that are killed, that hang and that lose their agent: on a filesystem that stops
+// answering.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -23,9 +24,9 @@
 namespace volumed {
 namespace {
 
-using ::testing::HasSubstr;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::HasSubstr;
 
 class WorkerKernelTest : public MountNamespaceTest {
  protected:
@@ -135,8 +136,7 @@ TEST_F(WorkerKernelTest, ALargeSecretPayloadAndALargeListingCross) {
     files.push_back({"a-file-with-quite-a-long-name-" + std::to_string(i),
                      Secret<std::string>(std::string(100, 'x'))});
   }
-  auto written =
-      kernel_->Call(WriteAtomicPayload{At("data"), files, {}}, In("", seconds(30)));
+  auto written = kernel_->Call(WriteAtomicPayload{At("data"), files, {}}, In("", seconds(30)));
   ASSERT_TRUE(written.ok()) << written.error().ToString();
   auto listing = kernel_->Call(ListDirectory{At("data")}, In("", seconds(30)));
   ASSERT_TRUE(listing.ok());
@@ -242,9 +242,8 @@ TEST_F(WorkerKernelTest, TheFastLaneGoesOnAfterItsWorkerWasKilled) {
   // These wait behind it, and are served by its successor.
   std::vector<std::thread> queue;
   for (int i = 0; i < 5; ++i) {
-    queue.emplace_back([&] {
-      EXPECT_TRUE(kernel_->Call(Stat{At("data")}, In("", seconds(10))).ok());
-    });
+    queue.emplace_back(
+        [&] { EXPECT_TRUE(kernel_->Call(Stat{At("data")}, In("", seconds(10))).ok()); });
   }
   first.join();
   for (std::thread& thread : queue) thread.join();

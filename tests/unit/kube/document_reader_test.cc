@@ -140,6 +140,15 @@ TEST(DocumentReader, RefusesWithLineAndReason) {
   EXPECT_NE(ErrorOf("a:\n\t- b\n").find("is not valid YAML"), std::string::npos);
 }
 
+TEST(DocumentReader, SomethingBehindTheEndIsRefusedAndEnds) {
+  for (const char* text :
+       {"a: 1\n]\n", "{a: 1}}\n", "]", "a: {b: 1}}\n", "- a\n}\n", ",", "a: 1\n...\n]\n"}) {
+    const std::vector<RawDocument> documents = ReadDocuments(text);
+    ASSERT_EQ(documents.size(), 1U) << text;
+    EXPECT_NE(documents[0].error, "") << text;
+  }
+}
+
 TEST(DocumentReader, DepthIsBounded) {
   const auto nested = [](int depth) {
     return std::string(static_cast<size_t>(depth), '[') +

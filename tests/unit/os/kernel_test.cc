@@ -35,7 +35,8 @@ TEST(CancelToken, CallsItsHookOnceNowOrLater) {
 }
 
 TEST(SafePaths, MustBeCleanAndAbsolute) {
-  for (const SafePath& good : {SafePath{"/", ""}, SafePath{"/a/b", "c/..d"}, SafePath{"/a", "..."}}) {
+  for (const SafePath& good :
+       {SafePath{"/", ""}, SafePath{"/a/b", "c/..d"}, SafePath{"/a", "..."}}) {
     EXPECT_TRUE(ValidateSafePath(good).ok()) << good.Display();
   }
   for (const SafePath& bad :

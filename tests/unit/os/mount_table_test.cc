@@ -86,11 +86,11 @@ TEST(MountTable, FindsWhatLiesBelowAPathButNotBesideIt) {
 TEST(MountTable, TheDifferenceNamesWhatCameWentAndChanged) {
   std::vector<MountEntry> before = Parse(kTable).value();
   std::vector<MountEntry> after = before;
-  after.erase(after.begin() + 3);              // 42 went
-  after[1].options = {"ro", "nosuid"};         // 30 changed
-  after[2].root = "/another";                  // 41 is another mount with the same id
+  after.erase(after.begin() + 3);       // 42 went
+  after[1].options = {"ro", "nosuid"};  // 30 changed
+  after[2].root = "/another";           // 41 is another mount with the same id
   after.push_back(before[0]);
-  after.back().mount_id = 77;                  // came
+  after.back().mount_id = 77;  // came
   const MountTableChange change = DiffMounts(MountSnapshot(before), MountSnapshot(after));
   ASSERT_EQ(change.added.size(), 2u);
   EXPECT_EQ(change.added[0].root, "/another");

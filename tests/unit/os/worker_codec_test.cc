@@ -14,7 +14,9 @@ using ::testing::HasSubstr;
 // A file name is bytes, not text.
 const std::string kBytes("caf\xe9\xff\x01 name", 11);
 
-SafePath Place(Resolve resolve = Resolve::kNoSymlinks) { return {"/root/" + kBytes, "a/b", resolve}; }
+SafePath Place(Resolve resolve = Resolve::kNoSymlinks) {
+  return {"/root/" + kBytes, "a/b", resolve};
+}
 
 WorkerRequest RoundTrip(const AnyRequest& request) {
   auto decoded = DecodeRequest(EncodeRequest(request, "key/" + kBytes, true));
@@ -139,15 +141,24 @@ TEST(WorkerCodec, SmallAnswersKeepEveryField) {
 
 TEST(WorkerCodec, ListingsKeepEveryField) {
   DirectoryListing listing;
-  for (const FileType type : {FileType::kMissing, FileType::kRegular, FileType::kDirectory,
-                              FileType::kSymlink, FileType::kSocket, FileType::kCharDevice,
-                              FileType::kBlockDevice, FileType::kFifo}) {
+  for (const FileType type :
+       {FileType::kMissing, FileType::kRegular, FileType::kDirectory, FileType::kSymlink,
+        FileType::kSocket, FileType::kCharDevice, FileType::kBlockDevice, FileType::kFifo}) {
     listing.entries.push_back({kBytes, type});
   }
   EXPECT_EQ(SameAnswer(listing).entries, listing.entries);
 
   MountListing mounts;
-  mounts.mounts.push_back({1, 2, 3, 4, "/r", "/" + kBytes, {"ro"}, {"shared:1"}, "ext4", "/dev/x",
+  mounts.mounts.push_back({1,
+                           2,
+                           3,
+                           4,
+                           "/r",
+                           "/" + kBytes,
+                           {"ro"},
+                           {"shared:1"},
+                           "ext4",
+                           "/dev/x",
                            {"rw", "data=ordered"}});
   const MountEntry entry = SameAnswer(mounts).mounts.at(0);
   EXPECT_EQ(entry.mount_id, 1u);
@@ -179,10 +190,9 @@ TEST(WorkerCodec, EachKernelFeatureKeepsItsPlace) {
 }
 
 TEST(WorkerCodec, ErrorsKeepCodeOutcomeErrnoAndText) {
-  for (const Error& error :
-       {Error::FromErrno(ENOSPC, "write " + kBytes, Outcome::kMaybeApplied),
-        Error::NotApplied(Code::kUnimplemented, "missing"),
-        Error::MaybeApplied(Code::kCancelled, "")}) {
+  for (const Error& error : {Error::FromErrno(ENOSPC, "write " + kBytes, Outcome::kMaybeApplied),
+                             Error::NotApplied(Code::kUnimplemented, "missing"),
+                             Error::MaybeApplied(Code::kCancelled, "")}) {
     auto decoded = DecodeAnswer(EncodeAnswer(Result<AnyAnswer>(error)));
     ASSERT_FALSE(decoded.ok());
     EXPECT_EQ(decoded.error(), error);

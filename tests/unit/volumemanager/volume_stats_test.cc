@@ -15,6 +15,7 @@ class VolumeStatsTest : public ::testing::Test {
     ASSERT_TRUE(plugins_.InitPlugins(std::move(made), host_).ok());
     script_->answer = [this](const SpecName& spec, const CallOptions& call) -> Result<Metrics> {
       ++measured_[spec.str()];
+      clock_.Advance(takes_);
       EXPECT_FALSE(call.domain.empty()) << "it would block the lane of mounts";
       EXPECT_TRUE(call.key.empty()) << "it would lock the volume";
       if (hung_.contains(spec.str())) {
@@ -50,6 +51,7 @@ class VolumeStatsTest : public ::testing::Test {
       std::make_shared<FakePlugin::MetricsScript>();
   std::map<std::string, int> measured_;
   std::set<std::string> hung_, failing_;
+  Duration takes_{};
 };
 
 TEST_F(VolumeStatsTest, MeasuresSoonAndThenOnceInOneToTwoPeriods) {
@@ -91,6 +93,7 @@ TEST_F(VolumeStatsTest, AVolumeWithoutMetricsIsAskedOnce) {
 TEST_F(VolumeStatsTest, NeverRunsMoreThanAllowedNorOneVolumeTwice) {
   VolumeStatsSettings settings;
   settings.max_running = 2;
+  takes_ = seconds(1);  // so that all are due before a few are done
   auto stats = Make(settings);
   for (int i = 0; i < 30; ++i) Track(*stats, "v" + std::to_string(i));
   int highest = 0;
