@@ -12,24 +12,13 @@
 namespace volumed {
 namespace {
 
-std::string ResultOfApply(const ObjectCatalog& catalog, const Object& object) {
-  const ObjectKey key = KeyOf(object);
-  const auto same = [&](const auto& found, const auto& given) -> std::string {
-    if (!found) return "created";
-    return *found == given ? "unchanged" : "changed";
-  };
-  switch (key.kind) {
-    case ObjectKind::kPod:
-      return same(catalog.FindPod(key.name_space, key.name), std::get<Pod>(object));
-    case ObjectKind::kSecret:
-      return same(catalog.FindSecret(key.name_space, key.name), std::get<SecretObject>(object));
-    case ObjectKind::kConfigMap:
-      return same(catalog.FindConfigMap(key.name_space, key.name),
-                  std::get<ConfigMapObject>(object));
-    case ObjectKind::kNode:
-      return same(catalog.FindNode(key.name), std::get<NodeObject>(object));
+std::string_view ResultName(AppliedObject::What what) {
+  switch (what) {
+    case AppliedObject::What::kCreated: return "created";
+    case AppliedObject::What::kChanged: return "changed";
+    case AppliedObject::What::kUnchanged: return "unchanged";
   }
-  return "changed";
+  return "unknown";
 }
 
 v1::ObjectRef MakeRef(const Object& object) {
@@ -88,24 +77,18 @@ grpc::ServerUnaryReactor* ControlService::Apply(grpc::CallbackServerContext* con
   }
   std::vector<Object> objects;
   for (DecodedObject& object : decoded.objects) objects.push_back(std::move(object.object));
-  // What each object is compared with is the control thread's; writing is for another.
-  backend_.scheduler.Post([this, reactor, response, objects = std::move(objects)]() mutable {
-    std::vector<std::string> results;
-    for (const Object& object : objects) results.push_back(ResultOfApply(backend_.catalog, object));
-    backend_.scheduler.RunBlocking([this, reactor, response, results = std::move(results),
-                                    objects = std::move(objects)]() mutable {
-      Result<std::vector<ObjectPtr>> stored = backend_.directory.Apply(std::move(objects));
-      if (!stored.ok()) {
-        reactor->Finish(ToGrpcStatus(stored.error()));
-        return;
-      }
-      for (size_t i = 0; i < stored->size(); ++i) {
-        v1::AppliedObject* applied = response->add_applied();
-        *applied->mutable_object() = MakeRef(*(*stored)[i]);
-        applied->set_result(results[i]);
-      }
-      reactor->Finish(grpc::Status::OK);
-    });
+  backend_.scheduler.RunBlocking([this, reactor, response, objects = std::move(objects)]() mutable {
+    const Result<std::vector<AppliedObject>> applied = backend_.directory.Apply(std::move(objects));
+    if (!applied.ok()) {
+      reactor->Finish(ToGrpcStatus(applied.error()));
+      return;
+    }
+    for (const AppliedObject& one : *applied) {
+      v1::AppliedObject* out = response->add_applied();
+      *out->mutable_object() = MakeRef(*one.object);
+      out->set_result(std::string(ResultName(one.what)));
+    }
+    reactor->Finish(grpc::Status::OK);
   });
   return reactor;
 }

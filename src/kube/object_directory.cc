@@ -237,7 +237,19 @@ Result<std::map<ObjectKey, ObjectDirectory::Stored>> ObjectDirectory::PrepareLoc
   return next;
 }
 
-Result<std::vector<ObjectPtr>> ObjectDirectory::Apply(std::vector<Object> objects) {
+std::string ObjectDirectory::TemporaryOf(const Stored& stored) const {
+  return directory_ + "/." + stored.file + std::string(kTemporarySuffix);
+}
+
+AppliedObject::What ObjectDirectory::ChangeLocked(const ObjectKey& key,
+                                                  const Object& object) const {
+  const auto found = stored_.find(key);
+  if (found == stored_.end()) return AppliedObject::What::kCreated;
+  return *found->second.object == object ? AppliedObject::What::kUnchanged
+                                         : AppliedObject::What::kChanged;
+}
+
+Result<std::vector<AppliedObject>> ObjectDirectory::Apply(std::vector<Object> objects) {
   MutexLock lock(mu_);
   if (!loaded_) {
     return Error::NotApplied(Code::kFailedPrecondition,
@@ -245,30 +257,32 @@ Result<std::vector<ObjectPtr>> ObjectDirectory::Apply(std::vector<Object> object
   }
   using Prepared = std::map<ObjectKey, Stored>;
   ASSIGN_OR_RETURN(Prepared next, PrepareLocked(std::move(objects)));
-  const auto temporary = [this](const Stored& stored) {
-    return directory_ + "/." + stored.file + std::string(kTemporarySuffix);
-  };
+  std::vector<AppliedObject> applied;
   for (const auto& [key, stored] : next) {
+    applied.push_back({stored.object, ChangeLocked(key, *stored.object)});
+    if (applied.back().what == AppliedObject::What::kUnchanged) continue;
     const std::string bytes = EncodeObjectJson(*stored.object, SecretEncoding::kWithSecrets);
-    RETURN_IF_ERROR(WriteTemporary(temporary(stored), bytes).With("store " + ToString(key)));
+    RETURN_IF_ERROR(WriteTemporary(TemporaryOf(stored), bytes).With("store " + ToString(key)));
   }
-  std::vector<ObjectPtr> applied;
+  bool replaced = false;
   std::optional<Error> error;
+  auto change = applied.begin();
   for (auto& [key, stored] : next) {
+    if ((change++)->what == AppliedObject::What::kUnchanged) continue;
     const std::string path = directory_ + "/" + stored.file;
-    if (::rename(temporary(stored).c_str(), path.c_str()) != 0) {
+    if (::rename(TemporaryOf(stored).c_str(), path.c_str()) != 0) {
       error = Failed("rename to", path, errno);
       break;
     }
-    applied.push_back(stored.object);
     stored_[key] = std::move(stored);
+    replaced = true;
   }
-  if (!error) {
+  if (!error && replaced) {
     const Status synced = SyncDirectory(directory_);
     if (!synced.ok()) error = synced.error();
   }
-  if (!applied.empty()) DeliverLocked();
-  if (error) return applied.empty() ? *error : error->AsMaybeApplied();
+  if (replaced) DeliverLocked();
+  if (error) return replaced ? error->AsMaybeApplied() : *error;
   return applied;
 }
 

@@ -16,6 +16,13 @@
 
 namespace volumed {
 
+// What Apply did to one object.
+struct AppliedObject {
+  enum class What { kCreated, kChanged, kUnchanged };
+  ObjectPtr object;  // as stored
+  What what = What::kCreated;
+};
+
 // Files are "<kind>.<namespace>.<name>.json", 0600, written to a temporary file, fsynced and
 // renamed; a crash leaves the old or the new object. A file that does not decode is moved into
 // quarantine/ and told as a problem until the agent starts anew.
@@ -34,13 +41,14 @@ class ObjectDirectory final : public ObjectSource {
   void Forget() override;
 
   // Stores all objects, replacing those of the same kind, namespace and name, and delivers the new
-  // list. Returns them as stored (a pod without a uid has got one, and its name the node's suffix).
+  // list. An object that is stored already, equal, is not written again. Returns them as stored (a
+  // pod without a uid has got one, and its name the node's suffix), sorted by key.
   // Blocks: on disk (one fsync per object and one for the directory).
   // Errors, nothing written: FailedPrecondition before the first load is complete and for other
   // spec.volumes under the same uid, AlreadyExists for a uid of another pod, InvalidArgument for an
   // object given twice. Else errno's code, not applied when no file was replaced yet, maybe applied
   // afterwards.
-  Result<std::vector<ObjectPtr>> Apply(std::vector<Object> objects);
+  Result<std::vector<AppliedObject>> Apply(std::vector<Object> objects);
 
   // Errors: NotFound (not applied) when there is no such object. Blocks: on disk.
   Status Delete(const ObjectKey& key);
@@ -60,6 +68,9 @@ class ObjectDirectory final : public ObjectSource {
   Status CheckUidLocked(const ObjectKey& key, const Pod& pod) const REQUIRES(mu_);
   Result<std::map<ObjectKey, Stored>> PrepareLocked(std::vector<Object> objects) const
       REQUIRES(mu_);
+  AppliedObject::What ChangeLocked(const ObjectKey& key, const Object& object) const
+      REQUIRES(mu_);
+  std::string TemporaryOf(const Stored& stored) const;
   Status DeleteLocked(std::map<ObjectKey, Stored>::iterator stored) REQUIRES(mu_);
   ObjectList ListLocked() const REQUIRES(mu_);
   void DeliverLocked() REQUIRES(mu_);

@@ -210,7 +210,7 @@ Status PayloadWriter::Publish(const std::string& version) {
 // A name of the first level is a link into ..data. What is there and is no link is left alone: it
 // was not made by us, and may be a mount point. The link stays root's, where kubelet gives it to the
 // file's owner: in a sticky directory that all may write to (a tmpfs), fs.protected_symlinks lets
-// nobody but the owner, root included, follow a link that is not of the directory's owner.
+// a link that is not of the directory's owner be followed by the link's owner alone, not even root.
 Status PayloadWriter::MendLink(const std::string& first) const {
   const std::string wanted = std::string(kDataLink) + "/" + first;
   const std::string now = ReadLink(target_, first);

@@ -188,7 +188,8 @@ struct Unmount {
   bool force = false;
 };
 
-// Makes `target` a mount point with shared propagation (bind on itself where it is none).
+// Makes what is mounted at and below `target` propagate: nothing where the mount that it lies on is
+// shared; else `target` is made a mount point (bound onto itself) where it is none, and shared.
 struct MakeShared {
   using Answer = Changed;
   static constexpr const char* kName = "MakeShared";

@@ -319,11 +319,12 @@ Result<Changed> DoMakeShared(const MakeShared& request) {
   const std::string what = "make shared " + request.target.Display();
   ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(request.target));
   ASSIGN_OR_RETURN(const Descriptor target, OpenSafePath(request.target, O_PATH));
-  if (mounted) {
-    ASSIGN_OR_RETURN(const bool shared, IsShared(target.get()));
-    if (shared) return Changed{false};
-  } else if (::mount(ProcFdPath(target.get()).c_str(), ProcFdPath(target.get()).c_str(), nullptr,
-                     MS_BIND | MS_REC, nullptr) != 0) {
+  // Also where the target only lies on a shared mount: a bind onto itself would join that mount's
+  // peers, and everything mounted below would then be there twice.
+  ASSIGN_OR_RETURN(const bool shared, IsShared(target.get()));
+  if (shared) return Changed{false};
+  const std::string path = ProcFdPath(target.get());
+  if (!mounted && ::mount(path.c_str(), path.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0) {
     return NotApplied(what);
   }
   const Outcome outcome = mounted ? Outcome::kNotApplied : Outcome::kMaybeApplied;

@@ -292,7 +292,7 @@ Result<Changed> FakeEffects::operator()(const MakeShared& request) {
   const std::string what = "make shared " + request.target.Display();
   ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(request.target));
   ASSIGN_OR_RETURN(FakeLocation target, Open(request.target));
-  if (mounted && vfs_.GetMount(target.mount).peer_group != 0) return Changed{false};
+  if (vfs_.GetMount(target.mount).peer_group != 0) return Changed{false};
   if (!mounted) {
     uint64_t tree = 0;
     vfs_.CloneMount(target, true, true, &tree);

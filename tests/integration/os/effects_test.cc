@@ -215,6 +215,15 @@ TEST_P(EffectsTest, MakeSharedBindsADirectoryOnItselfOnce) {
   EXPECT_EQ(*Call(MakeShared{At("shared")}), Changed{false});
 }
 
+// Under systemd, whose "/" is shared, every mount of a pod was once there twice: the root was bound
+// onto itself and joined the peers of "/".
+TEST_P(EffectsTest, MakeSharedLeavesADirectoryOnASharedMountAsItIs) {
+  ASSERT_TRUE(Call(MakeShared{{scratch(), ""}}).ok());
+  Directory("root");
+  EXPECT_EQ(*Call(MakeShared{At("root")}), Changed{false});
+  EXPECT_FALSE(Mounted("root"));
+}
+
 TEST_P(EffectsTest, BindsBelowASharedRootStillWork) {
   ASSERT_TRUE(Call(MakeShared{{scratch(), ""}}).ok());
   Directory("source");

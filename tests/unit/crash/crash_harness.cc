@@ -168,6 +168,11 @@ void Count(WalkReport& report, const std::string& title, const RunResult& run) {
   ++report.walked;
   if (run.violations.empty()) return;
   ++report.violations;
+  // One example of each kind.
+  const std::string kind = run.violations[0];
+  for (const std::string& example : report.examples) {
+    if (example.find(kind) != std::string::npos) return;
+  }
   if (report.examples.size() >= kMaxExamples) return;
   std::string text = title;
   for (const std::string& violation : run.violations) text += "\n    " + violation;

@@ -1,7 +1,7 @@
 #include "unit/crash/crash_monitor.h"
 
 #include <optional>
-#include <type_traits>
+#include <string_view>
 #include <variant>
 
 #include "base/strings.h"
@@ -9,6 +9,8 @@
 
 namespace volumed {
 namespace {
+
+constexpr std::string_view kWrapped = "wrapped_";
 
 template <typename... Requests>
 bool IsOneOf(const AnyRequest& request) {
@@ -90,8 +92,11 @@ std::string CheckedKernel::BrokenRule(const AnyRequest& request) const {
   if (names.size() >= 4 && names[1] == "volume-subpaths") {
     return BrokenVolumeRule(request, kind, pod, names[2], true);
   }
-  if (names.size() >= 4) return BrokenVolumeRule(request, kind, pod, names[3], false);
-  return "";
+  if (names.size() < 4) return "";
+  // The readiness marker of a payload's emptyDir is that of the payload.
+  const bool is_wrapped = names[1] == "plugins" && names[3].rfind(kWrapped, 0) == 0;
+  const std::string spec = is_wrapped ? names[3].substr(kWrapped.size()) : names[3];
+  return BrokenVolumeRule(request, kind, pod, spec, false);
 }
 
 std::string CheckedKernel::BrokenVolumeRule(const AnyRequest& request, EffectKind kind,

@@ -1,8 +1,8 @@
 #include "unit/crash/crash_world.h"
 
 #include <algorithm>
-#include <regex>
 #include <sstream>
+#include <string_view>
 
 #include "operation/volume_record.h"
 
@@ -22,16 +22,36 @@ std::string SortedLines(const std::string& text) {
   return sorted;
 }
 
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
 // "..2026_01_31_10_00_00.123" is another name in each run.
 std::string WithoutPayloadNames(const std::string& text) {
-  static const std::regex name(R"(\.\.\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d\.\d+)");
-  return std::regex_replace(text, name, "..TIMESTAMP");
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    const bool is_name = text.compare(i, 2, "..") == 0 && i + 7 < text.size() &&
+                         IsDigit(text[i + 2]) && IsDigit(text[i + 5]) && text[i + 6] == '_';
+    if (!is_name) {
+      out += text[i++];
+      continue;
+    }
+    out += "..TIMESTAMP";
+    for (i += 2; i < text.size() && (IsDigit(text[i]) || text[i] == '_' || text[i] == '.');) ++i;
+  }
+  return out;
 }
 
 // Groups are numbered by the order of mounting, and what was mounted first may differ.
 std::string WithoutGroups(const std::string& text) {
-  static const std::regex group(R"( shared:\d+)");
-  return std::regex_replace(text, group, " shared");
+  constexpr std::string_view kGroup = " shared:";
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    const bool is_group = text.compare(i, kGroup.size(), kGroup) == 0;
+    out += text[i++];
+    if (!is_group) continue;
+    out += kGroup.substr(1, kGroup.size() - 2);
+    for (i += kGroup.size() - 1; i < text.size() && IsDigit(text[i]);) ++i;
+  }
+  return out;
 }
 
 std::string RecordText(const Record& row) {
@@ -62,6 +82,7 @@ CrashWorld::CrashWorld() {
   kernel = std::make_unique<FakeKernel>(options);
   store = std::make_unique<MemoryRecordStore>();
   kernel->AddDirectory("/var/lib");
+  sources = {{"applied", {}}, {"manifests", {}}};  // both are configured, and empty
   token_rotation_unix_ms = ManualClock::kStartUnixMillis + 20'000'000;
 }
 
@@ -193,7 +214,7 @@ bool CrashWorld::ShowsOneVersion(const std::string& path, const VolumeTruth& vol
 
 std::string CrashWorld::Snapshot() const {
   std::string text = "files:\n" + SortedLines(WithoutPayloadNames(kernel->DumpTree("/")));
-  text += "mounts:\n" + SortedLines(WithoutGroups(kernel->DumpMounts()));
+  text += "mounts:\n" + SortedLines(WithoutPayloadNames(WithoutGroups(kernel->DumpMounts())));
   text += "records:\n";
   for (const Record& row : store->All()) text += RecordText(row);
   return text;

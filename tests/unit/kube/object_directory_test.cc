@@ -1,11 +1,13 @@
 #include "kube/object_directory.h"
 
 #include <gtest/gtest.h>
+
 #include <sys/stat.h>
 
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -59,6 +61,21 @@ class ObjectDirectoryTest : public testing::Test {
 const char kSecret[] =
     "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {k: hunter2}\n";
 
+// The results of one apply were once told of the wrong objects, as they come back sorted.
+TEST_F(ObjectDirectoryTest, EachResultIsOfItsOwnObject) {
+  auto directory = Open();
+  ASSERT_TRUE(directory->Apply({DecodeOne(kSecret), DecodeOne(ConfigMapYaml("c", "1"))}).ok());
+  const auto applied = directory->Apply({DecodeOne(ConfigMapYaml("c", "2")), DecodeOne(kSecret),
+                                         DecodeOne(ConfigMapYaml("new", "1"))});
+  ASSERT_TRUE(applied.ok());
+  std::map<std::string, AppliedObject::What> results;
+  for (const AppliedObject& one : *applied) results[MetaOf(*one.object).name] = one.what;
+  EXPECT_EQ(results, (std::map<std::string, AppliedObject::What>{
+                         {"c", AppliedObject::What::kChanged},
+                         {"new", AppliedObject::What::kCreated},
+                         {"s", AppliedObject::What::kUnchanged}}));
+}
+
 TEST_F(ObjectDirectoryTest, StoresAndLoadsAgainSecretsIncluded) {
   auto directory = Open();
   EXPECT_TRUE(last_.complete);
@@ -67,7 +84,7 @@ TEST_F(ObjectDirectoryTest, StoresAndLoadsAgainSecretsIncluded) {
       {DecodeOne(PodYaml("web", "")), DecodeOne(kSecret), DecodeOne(ConfigMapYaml("c", "1"))});
   ASSERT_TRUE(applied.ok());
   ASSERT_EQ(applied->size(), 3U);
-  EXPECT_EQ(MetaOf(*(*applied)[0]).name, "web-n1");
+  EXPECT_EQ(MetaOf(*(*applied)[0].object).name, "web-n1");
   EXPECT_EQ(Names(), "web-n1 s c ");
   EXPECT_EQ(ModeOf(path_), 0700U);
   EXPECT_EQ(ModeOf(path_ / "secret.default.s.json"), 0600U);

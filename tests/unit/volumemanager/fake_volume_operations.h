@@ -103,6 +103,7 @@ class FakeVolumeOperations final : public VolumeOperations {
     const auto refused = Admit("unmount", key);
     if (refused) return *refused;
     calls.push_back({"unmount", key, std::nullopt, request.plugin_name});
+    if (on_unmount) on_unmount(key);
     Finish(key, [this, key, done] {
       OperationOutcome<Unit> outcome;
       if ((outcome.failure = TakeFailure("unmount", key, "TearDown"))) return done(outcome);
@@ -146,6 +147,8 @@ class FakeVolumeOperations final : public VolumeOperations {
     return all;
   }
 
+  // Called when an unmount starts.
+  std::function<void(const PodVolumeKey&)> on_unmount;
   // Does what the real one does to the store.
   std::function<void(const PodUid&)> on_remove;
 

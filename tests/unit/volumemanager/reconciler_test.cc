@@ -145,10 +145,12 @@ TEST_F(ReconcilerTest, ACommandedDeleteIsDurableBeforeItsFirstUnmount) {
   StartAgent();
   Deliver(PodManifest("a", {kData}));
   operations().Hang(Key("a", "data"));
+  operations().on_unmount = [&](const PodVolumeKey&) {
+    EXPECT_TRUE(DecodePodRecord(*store.Find(kPodRecordKind, "a"))->terminating);
+  };
   EXPECT_TRUE(manager().DeletePod(PodUid("a"), false).ok());
   Settle();
   ASSERT_EQ(operations().Count("unmount"), 1u);
-  EXPECT_TRUE(DecodePodRecord(*store.Find(kPodRecordKind, "a"))->terminating);
   StartAgent();
   Deliver(PodManifest("a", {kData}));
   EXPECT_EQ(operations().Count("mount"), 0u);
