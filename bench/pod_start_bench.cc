@@ -1,18 +1,19 @@
 // From `apply` to mounted and from `delete` to gone, with the real agent: its own process, its
 // workers, its socket, its root and records on the filesystem of the scratch directory.
 //
-// The pod has a secret, a configMap, a projected volume with a service account token, an emptyDir in
-// memory and a subPath. As a yardstick measured in the same run, interleaved: what the same mounts
-// cost when each is made by running mount(8), as kubelet's mount-utils does.
+// The pod has a secret, a configMap, a projected volume with a service account token, an emptyDir
+// in memory and a subPath. As a yardstick measured in the same run, interleaved: what the same
+// mounts cost when each is made by running mount(8), as kubelet's mount-utils does.
 //
 //   pod_start_bench --agent build/release/src/agent/volumed [--pods 200] [--scratch /var/tmp]
-#include <CLI/CLI.hpp>
+#include <fcntl.h>
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -187,8 +188,8 @@ void MountByCommand(const fs::path& directory) {
   std::ofstream(directory / "bind") << "";
   RunToEnd({"mount", "--no-canonicalize", "-o", "bind", (directory / "source").string(),
             (directory / "bind").string()});
-  RunToEnd({"mount", "--no-canonicalize", "-o", "bind,remount",
-            (directory / "source").string(), (directory / "bind").string()});
+  RunToEnd({"mount", "--no-canonicalize", "-o", "bind,remount", (directory / "source").string(),
+            (directory / "bind").string()});
 }
 
 void UnmountByCommand(const fs::path& directory) {
@@ -200,12 +201,15 @@ void UnmountByCommand(const fs::path& directory) {
 
 double Percentile(std::vector<double> values, double part) {
   std::sort(values.begin(), values.end());
-  return values[std::min(values.size() - 1, static_cast<size_t>(part * static_cast<double>(values.size())))];
+  return values[std::min(values.size() - 1,
+                         static_cast<size_t>(part * static_cast<double>(values.size())))];
 }
 
-void Print(const char* name, const std::vector<double>& values, const std::vector<double>* yardstick) {
+void Print(const char* name, const std::vector<double>& values,
+           const std::vector<double>* yardstick) {
   std::printf("%-34s %8.2f %8.2f", name, Percentile(values, 0.5), Percentile(values, 0.99));
-  if (yardstick) std::printf("   %.2f of it", Percentile(values, 0.5) / Percentile(*yardstick, 0.5));
+  if (yardstick)
+    std::printf("   %.2f of it", Percentile(values, 0.5) / Percentile(*yardstick, 0.5));
   std::printf("\n");
 }
 
@@ -254,7 +258,8 @@ int Main(int argc, char** argv) {
       umount_command.push_back(command_down);
     }
   }
-  std::printf("root and records on %s, %d pods, milliseconds\n", FilesystemOf(scratch).c_str(), pods);
+  std::printf("root and records on %s, %d pods, milliseconds\n", FilesystemOf(scratch).c_str(),
+              pods);
   std::printf("%-34s %8s %8s\n", "", "p50", "p99");
   Print("its 5 mounts alone, by mount(8)", mount_command, nullptr);
   Print("apply to mounted, whole pod", start, &mount_command);

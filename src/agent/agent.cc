@@ -48,8 +48,8 @@ Result<std::string> FindWorker(const std::string& configured) {
   std::error_code error;
   if (!configured.empty()) return configured;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  for (const char* place : {"volumed-worker", "../libexec/volumed/volumed-worker",
-                            "../os/volumed-worker"}) {
+  for (const char* place :
+       {"volumed-worker", "../libexec/volumed/volumed-worker", "../os/volumed-worker"}) {
     const std::filesystem::path candidate = (self.parent_path() / place).lexically_normal();
     if (::access(candidate.c_str(), X_OK) == 0) return candidate.string();
   }
@@ -90,10 +90,14 @@ Result<std::unique_ptr<Agent>> Agent::Create(Config config, ConfigOrigin origin)
     Status (Agent::*run)();
   };
   static constexpr Step kSteps[] = {
-      {"scheduler", &Agent::StartScheduler}, {"root", &Agent::OwnRoot},
-      {"kernel", &Agent::StartKernel},       {"records", &Agent::OpenRecords},
-      {"host", &Agent::MakeHost},            {"plugins", &Agent::LoadPlugins},
-      {"manager", &Agent::MakeManager},      {"sources", &Agent::MakeSources},
+      {"scheduler", &Agent::StartScheduler},
+      {"root", &Agent::OwnRoot},
+      {"kernel", &Agent::StartKernel},
+      {"records", &Agent::OpenRecords},
+      {"host", &Agent::MakeHost},
+      {"plugins", &Agent::LoadPlugins},
+      {"manager", &Agent::MakeManager},
+      {"sources", &Agent::MakeSources},
       {"sockets", &Agent::OpenSockets},
   };
   std::unique_ptr<Agent> agent(new Agent(std::move(config), std::move(origin)));
@@ -111,8 +115,8 @@ Status Agent::StartScheduler() {
   options.target = LogTargetFromEnvironment();
   log_ = std::make_unique<Logger>(options, wall_clock_);
   ASSIGN_OR_RETURN(scheduler_, RealScheduler::Create());
-  ASSIGN_OR_RETURN(signals_, Signals::Create(scheduler_->loop(),
-                                             {[this] { Stop(); }, [this] { Reload(); }}));
+  ASSIGN_OR_RETURN(signals_,
+                   Signals::Create(scheduler_->loop(), {[this] { Stop(); }, [this] { Reload(); }}));
   return OkStatus();
 }
 
@@ -167,8 +171,7 @@ Status Agent::MakeHost() {
   facts.features = features_;
   ASSIGN_OR_RETURN(NodeFacts node, NodeFacts::Read(std::move(facts)));
   node_ = std::make_unique<NodeFacts>(std::move(node));
-  host_.reset(
-      new VolumeHost{*paths_, *kernel_, clock, *host_objects_, *tokens_, *events_, *node_});
+  host_.reset(new VolumeHost{*paths_, *kernel_, clock, *host_objects_, *tokens_, *events_, *node_});
   return OkStatus();
 }
 
@@ -180,11 +183,10 @@ Status Agent::LoadPlugins() {
 Status Agent::MakeManager() {
   ASSIGN_OR_RETURN(const BootId boot_id, ReadBootId());
   metrics_ = std::make_unique<AgentMetrics>(*kernel_, *records_, *catalog_, scheduler_->clock());
-  operations_ = std::make_unique<PodVolumeOperations>(*scheduler_, *records_, *plugins_, *host_,
-                                                      *log_, *metrics_, boot_id,
-                                                      DeadlinesOf(config_));
-  consumer_watch_ = std::make_unique<ProcConsumerWatch>(
-      *scheduler_, scheduler_->loop(), ProcConsumerWatchOptions{});
+  operations_ = std::make_unique<PodVolumeOperations>(
+      *scheduler_, *records_, *plugins_, *host_, *log_, *metrics_, boot_id, DeadlinesOf(config_));
+  consumer_watch_ = std::make_unique<ProcConsumerWatch>(*scheduler_, scheduler_->loop(),
+                                                        ProcConsumerWatchOptions{});
   VolumeManagerSettings settings;
   settings.adopt_root = root_lock_->adopted();
   settings.stats.period = config_.volume_stats_period;
@@ -214,10 +216,10 @@ Status Agent::MakeSources() {
 }
 
 Status Agent::OpenSockets() {
-  control_backend_.reset(new ControlBackend{
-      *scheduler_, *log_, *catalog_, *object_directory_, *manager_, *events_, features_,
-      [this](const std::string& name) { return ForgetSource(name); },
-      [this] { return DescribeStatus(); }});
+  control_backend_.reset(
+      new ControlBackend{*scheduler_, *log_, *catalog_, *object_directory_, *manager_, *events_,
+                         features_, [this](const std::string& name) { return ForgetSource(name); },
+                         [this] { return DescribeStatus(); }});
   std::map<PeerRole, grpc::Service*> services;
   for (const PeerRole role : {PeerRole::kRead, PeerRole::kOperate, PeerRole::kAdmin}) {
     control_services_.push_back(std::make_unique<ControlService>(*control_backend_, role));
@@ -229,9 +231,9 @@ Status Agent::OpenSockets() {
                   {{"group", config_.socket_group}});
   }
   ASSIGN_OR_RETURN(Descriptor socket, MakeControlSocket({config_.socket, group}));
-  control_server_ = std::make_unique<ControlServer>(
-      std::move(socket), PeerRoles(group, FindGroup(config_.read_group)), scheduler_->loop(),
-      *log_, services);
+  control_server_ = std::make_unique<ControlServer>(std::move(socket),
+                                                    PeerRoles(group, FindGroup(config_.read_group)),
+                                                    scheduler_->loop(), *log_, services);
   if (!config_.metrics_address.empty()) {
     HttpHandlers handlers;
     handlers.metrics = [this] { return AskControl([this] { return metrics_->Collect(); }); };
@@ -246,8 +248,7 @@ Status Agent::OpenSockets() {
       if (answer == "ready") return std::string();
       return answer.empty() ? std::string("the control thread does not answer") : answer;
     };
-    ASSIGN_OR_RETURN(http_server_,
-                     HttpServer::Start(config_.metrics_address, std::move(handlers)));
+    ASSIGN_OR_RETURN(http_server_, HttpServer::Start(config_.metrics_address, std::move(handlers)));
   }
   watchdog_ = std::make_unique<Watchdog>(*scheduler_);
   return OkStatus();
@@ -310,7 +311,8 @@ v1::GetStatusResponse Agent::DescribeStatus() const {
     out->set_key(stuck.key);
     out->set_request(stuck.request);
     out->set_path(stuck.path);
-    const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(clock.Now() - stuck.since);
+    const auto age =
+        std::chrono::duration_cast<std::chrono::milliseconds>(clock.Now() - stuck.since);
     out->set_since_unix_ms(clock.WallUnixMillis() - age.count());
   }
   const OperationSettings deadlines = DeadlinesOf(config_);
@@ -350,9 +352,8 @@ Status Agent::Run() {
   StartSources();
   manager_->Start();
   scheduler_->Post([this] {
-    log_->Info("volumed started", {{"version", VOLUMED_VERSION},
-                                   {"root", config_.root},
-                                   {"node", config_.node_name}});
+    log_->Info("volumed started",
+               {{"version", VOLUMED_VERSION}, {"root", config_.root}, {"node", config_.node_name}});
     watchdog_->Ready(manager_->Ready() ? "ready" : manager_->NotReadyReason());
   });
   scheduler_->Run();

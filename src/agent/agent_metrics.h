@@ -46,10 +46,10 @@ class AgentMetrics final : public OperationObserver {
   KubeletVolumeManager* manager_ = nullptr;
   ExportedFamilies families_;
   VolumeStatsText volume_stats_;
-  std::set<PodUid> dirty_;                              // to be looked at again by the next scrape
-  std::map<PodUid, std::set<std::string>> exported_;    // volumes with lines in volume_stats_
+  std::set<PodUid> dirty_;                            // to be looked at again by the next scrape
+  std::map<PodUid, std::set<std::string>> exported_;  // volumes with lines in volume_stats_
   std::map<PodUid, std::string> phases_;
-  std::map<PodVolumeKey, TimePoint> waiting_;           // wanted, and not mounted yet: since when
+  std::map<PodVolumeKey, TimePoint> waiting_;  // wanted, and not mounted yet: since when
 };
 
 }  // namespace volumed

@@ -97,34 +97,34 @@ struct Row {
 };
 
 template <typename T, typename Parse>
-std::function<Status(Config&, const Values&)> Setter(T Config::* field, Parse parse) {
+std::function<Status(Config&, const Values&)> Setter(T Config::*field, Parse parse) {
   return [field, parse](Config& config, const Values& values) -> Status {
     ASSIGN_OR_RETURN(config.*field, parse(values));
     return OkStatus();
   };
 }
 
-Row PathRow(std::string_view name, std::string_view help, std::string Config::* field,
+Row PathRow(std::string_view name, std::string_view help, std::string Config::*field,
             bool may_be_empty) {
   return {{name, "path", help, false},
           Setter(field, [may_be_empty](const Values& v) { return ParsePath(v, may_be_empty); }),
           [field](const Config& config) { return config.*field; }};
 }
 
-Row TextRow(std::string_view name, std::string_view help, std::string Config::* field) {
-  return {{name, "string", help, false},
-          Setter(field, One),
-          [field](const Config& config) { return config.*field; }};
+Row TextRow(std::string_view name, std::string_view help, std::string Config::*field) {
+  return {{name, "string", help, false}, Setter(field, One), [field](const Config& config) {
+            return config.*field;
+          }};
 }
 
-Row IntRow(std::string_view name, std::string_view help, int Config::* field, int low, int high) {
+Row IntRow(std::string_view name, std::string_view help, int Config::*field, int low, int high) {
   return {{name, "integer", help, false},
           Setter(field, [low, high](const Values& v) { return ParseInt(v, low, high); }),
           [field](const Config& config) { return std::to_string(config.*field); }};
 }
 
-Row DurationRow(std::string_view name, std::string_view help, Duration Config::* field,
-                Duration low, Duration high) {
+Row DurationRow(std::string_view name, std::string_view help, Duration Config::*field, Duration low,
+                Duration high) {
   return {{name, "duration", help, true},
           Setter(field, [low, high](const Values& v) { return ParseDurationIn(v, low, high); }),
           [field](const Config& config) { return FormatDuration(config.*field); }};
@@ -141,8 +141,8 @@ std::vector<Row> MakeTable() {
   table.push_back({{"adopt-root", "boolean", "take over a root that volumed did not create", false},
                    Setter(&Config::adopt_root, ParseBool),
                    [](const Config& c) { return std::string(c.adopt_root ? "true" : "false"); }});
-  table.push_back(TextRow("node-name", "name of this node; default: the host's name",
-                          &Config::node_name));
+  table.push_back(
+      TextRow("node-name", "name of this node; default: the host's name", &Config::node_name));
   table.push_back({{"node-labels", "list of key=value", "labels of this node", false},
                    Setter(&Config::node_labels, ParseLabels),
                    [](const Config& config) {
@@ -162,30 +162,31 @@ std::vector<Row> MakeTable() {
                           }),
                    [](const Config& config) { return Join(config.manifest_dirs, ","); }});
   table.push_back(PathRow("socket", "unix socket of the control API", &Config::socket, false));
-  table.push_back(TextRow("socket-group", "group that owns the socket and may operate",
-                          &Config::socket_group));
-  table.push_back(TextRow("read-group", "group whose members may read; default: none",
-                          &Config::read_group));
-  table.push_back({{"metrics-address", "host:port", "where /metrics is served; empty: nowhere",
-                    false},
-                   Setter(&Config::metrics_address, ParseAddress),
-                   [](const Config& config) { return config.metrics_address; }});
+  table.push_back(
+      TextRow("socket-group", "group that owns the socket and may operate", &Config::socket_group));
+  table.push_back(
+      TextRow("read-group", "group whose members may read; default: none", &Config::read_group));
+  table.push_back(
+      {{"metrics-address", "host:port", "where /metrics is served; empty: nowhere", false},
+       Setter(&Config::metrics_address, ParseAddress),
+       [](const Config& config) { return config.metrics_address; }});
   table.push_back(PathRow("worker", "the volumed-worker program; default: beside volumed",
                           &Config::worker, true));
-  table.push_back({{"log-level", "debug|info|warning|error", "the least level that is logged", true},
-                   Setter(&Config::log_level,
-                          [](const Values& values) -> Result<LogLevel> {
-                            ASSIGN_OR_RETURN(const std::string text, One(values));
-                            return ParseLogLevel(text);
-                          }),
-                   [](const Config& config) { return std::string(LogLevelName(config.log_level)); }});
+  table.push_back(
+      {{"log-level", "debug|info|warning|error", "the least level that is logged", true},
+       Setter(&Config::log_level,
+              [](const Values& values) -> Result<LogLevel> {
+                ASSIGN_OR_RETURN(const std::string text, One(values));
+                return ParseLogLevel(text);
+              }),
+       [](const Config& config) { return std::string(LogLevelName(config.log_level)); }});
   table.push_back({{"mask-kernel-feature", "list of strings",
                     "kernel features to do without, for tests", false},
                    Setter(&Config::masked_kernel_features,
                           [](const Values& values) -> Result<Values> { return values; }),
                    [](const Config& config) { return Join(config.masked_kernel_features, ","); }});
-  table.push_back(IntRow("max-workers", "most worker processes at once", &Config::max_workers, 2,
-                         1024));
+  table.push_back(
+      IntRow("max-workers", "most worker processes at once", &Config::max_workers, 2, 1024));
   table.push_back(IntRow("max-workers-per-domain",
                          "most workers that one filesystem or server may occupy",
                          &Config::max_workers_per_domain, 1, 64));
@@ -193,12 +194,11 @@ std::vector<Row> MakeTable() {
                               &Config::deadline_mount, shortest, hours(1)));
   table.push_back(DurationRow("deadline-unmount", "for each effect of a teardown",
                               &Config::deadline_unmount, shortest, hours(1)));
-  table.push_back(DurationRow("deadline-stats", "for measuring one volume",
-                              &Config::deadline_stats, shortest, hours(1)));
+  table.push_back(DurationRow("deadline-stats", "for measuring one volume", &Config::deadline_stats,
+                              shortest, hours(1)));
   table.push_back(DurationRow("volume-stats-period", "how often each volume is measured",
                               &Config::volume_stats_period, milliseconds(100), hours(24)));
-  table.push_back(TextRow("token-issuer", "iss of service account tokens",
-                          &Config::token_issuer));
+  table.push_back(TextRow("token-issuer", "iss of service account tokens", &Config::token_issuer));
   return table;
 }
 
@@ -261,8 +261,8 @@ void Overlay(Config& config, const FlagValues& values, const std::string& origin
              std::vector<std::string>& problems) {
   const std::vector<Row> table = MakeTable();
   for (const auto& [name, value] : values) {
-    const auto row = std::find_if(table.begin(), table.end(),
-                                  [&](const Row& r) { return r.key.name == name; });
+    const auto row =
+        std::find_if(table.begin(), table.end(), [&](const Row& r) { return r.key.name == name; });
     if (row == table.end()) {
       problems.push_back(origin + name + ": no such setting");
       continue;
@@ -280,8 +280,12 @@ struct Unit64 {
 
 // Longest suffix first, so that "ms" is not read as "m".
 constexpr Unit64 kUnits[] = {
-    {"ns", 1},          {"us", 1'000},          {"ms", 1'000'000},
-    {"s", 1'000'000'000}, {"m", 60'000'000'000}, {"h", 3'600'000'000'000},
+    {"ns", 1},
+    {"us", 1'000},
+    {"ms", 1'000'000},
+    {"s", 1'000'000'000},
+    {"m", 60'000'000'000},
+    {"h", 3'600'000'000'000},
 };
 
 }  // namespace

@@ -22,8 +22,8 @@ struct Config {
   std::map<std::string, std::string> node_labels;
   std::vector<std::string> manifest_dirs = {"/etc/volumed/manifests"};
   std::string socket = "/run/volumed/volumed.sock";
-  std::string socket_group = "volumed";  // its members have role operate
-  std::string read_group;                // its members have role read; empty: nobody
+  std::string socket_group = "volumed";            // its members have role operate
+  std::string read_group;                          // its members have role read; empty: nobody
   std::string metrics_address = "127.0.0.1:9788";  // empty: no HTTP
   std::string worker;                              // empty: volumed-worker beside volumed
   LogLevel log_level = LogLevel::kInfo;

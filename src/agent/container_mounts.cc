@@ -17,9 +17,12 @@ const Container* FindContainer(const Pod& pod, const std::string& name) {
 
 std::string PropagationOption(const VolumeMount& mount) {
   switch (mount.mount_propagation.value_or(MountPropagation::kNone)) {
-    case MountPropagation::kNone: return "rprivate";
-    case MountPropagation::kHostToContainer: return "rslave";
-    case MountPropagation::kBidirectional: return "rshared";
+    case MountPropagation::kNone:
+      return "rprivate";
+    case MountPropagation::kHostToContainer:
+      return "rslave";
+    case MountPropagation::kBidirectional:
+      return "rshared";
   }
   return "rprivate";
 }
@@ -49,9 +52,8 @@ Result<std::string> SourceOf(const VolumeView& volume, const VolumeMount& mount,
   for (const SubPathMount& sub_path : volume.sub_paths) {
     if (sub_path.container == container && sub_path.index == index) return sub_path.host_path;
   }
-  return Error::NotApplied(Code::kFailedPrecondition, "volume " + mount.name +
-                                                          ": the subPath of " + mount.mount_path +
-                                                          " is not prepared");
+  return Error::NotApplied(Code::kFailedPrecondition, "volume " + mount.name + ": the subPath of " +
+                                                          mount.mount_path + " is not prepared");
 }
 
 }  // namespace
@@ -78,7 +80,8 @@ Result<std::vector<ContainerMount>> GetContainerMounts(const Pod& pod, const Pod
                      SourceOf(*volume, mount, container_name, static_cast<int>(i)));
     ASSIGN_OR_RETURN(std::string access,
                      AccessOption(mount, volume->read_only, kernel_has_recursive_read_only));
-    mounts.push_back({mount.mount_path, std::move(source),
+    mounts.push_back({mount.mount_path,
+                      std::move(source),
                       {"rbind", std::move(access), PropagationOption(mount)}});
   }
   return mounts;

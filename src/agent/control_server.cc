@@ -27,8 +27,8 @@ Result<Descriptor> BindSocket(const ControlSocketOptions& options) {
   if (options.path.size() >= sizeof(address.sun_path)) {
     return Error::NotApplied(Code::kInvalidArgument,
                              "socket path is longer than " +
-                                 std::to_string(sizeof(address.sun_path) - 1) + " bytes: " +
-                                 options.path);
+                                 std::to_string(sizeof(address.sun_path) - 1) +
+                                 " bytes: " + options.path);
   }
   std::memcpy(address.sun_path, options.path.c_str(), options.path.size() + 1);
   ASSIGN_OR_RETURN(Descriptor socket,
@@ -104,8 +104,7 @@ Status ControlServer::Start() {
 
 void ControlServer::AcceptAll() {
   for (;;) {
-    Descriptor connection(
-        ::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    Descriptor connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!connection.valid()) {
       if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
         log_.LogLimited("accept", LogLevel::kWarning, "cannot accept a control connection",

@@ -1,6 +1,6 @@
-// ControlServer: the unix socket of the control API. It accepts each connection itself, since a gRPC
-// server neither tells a peer's credentials nor adopts a listening socket, and hands it to the gRPC
-// server of the peer's role. One server per role: what a handler may do is fixed when its
+// ControlServer: the unix socket of the control API. It accepts each connection itself, since a
+// gRPC server neither tells a peer's credentials nor adopts a listening socket, and hands it to the
+// gRPC server of the peer's role. One server per role: what a handler may do is fixed when its
 // connection is made, and nothing has to be looked up while a call runs.
 #pragma once
 
@@ -26,9 +26,9 @@ struct ControlSocketOptions {
   std::optional<gid_t> group;  // owns the socket, mode 0660; without it 0600
 };
 
-// A listening socket, close-on-exec and non-blocking: the one systemd passed (LISTEN_FDS) when there
-// is exactly one, else a new one at `path`, where a left-over of an earlier agent is replaced; the
-// caller holds the root's lock. Source: sd_listen_fds(3).
+// A listening socket, close-on-exec and non-blocking: the one systemd passed (LISTEN_FDS) when
+// there is exactly one, else a new one at `path`, where a left-over of an earlier agent is
+// replaced; the caller holds the root's lock. Source: sd_listen_fds(3).
 Result<Descriptor> MakeControlSocket(const ControlSocketOptions& options);
 
 // Threads: control thread. The handlers run on gRPC's threads.

@@ -14,9 +14,12 @@ namespace {
 
 std::string_view ResultName(AppliedObject::What what) {
   switch (what) {
-    case AppliedObject::What::kCreated: return "created";
-    case AppliedObject::What::kChanged: return "changed";
-    case AppliedObject::What::kUnchanged: return "unchanged";
+    case AppliedObject::What::kCreated:
+      return "created";
+    case AppliedObject::What::kChanged:
+      return "changed";
+    case AppliedObject::What::kUnchanged:
+      return "unchanged";
   }
   return "unknown";
 }
@@ -50,8 +53,7 @@ bool ControlService::Refuse(grpc::ServerUnaryReactor* reactor, PeerRole needed) 
 }
 
 grpc::ServerUnaryReactor* ControlService::OnControl(grpc::CallbackServerContext* context,
-                                                    PeerRole needed,
-                                                    std::function<Status()> work) {
+                                                    PeerRole needed, std::function<Status()> work) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   if (Refuse(reactor, needed)) return reactor;
   backend_.scheduler.Post(

@@ -77,9 +77,10 @@ class ControlService final : public v1::VolumeAgent::CallbackService {
   // Runs `work` on the control thread and finishes the call with its status.
   grpc::ServerUnaryReactor* OnControl(grpc::CallbackServerContext* context, PeerRole needed,
                                       std::function<Status()> work);
-  grpc::ServerUnaryReactor* ChangeHold(
-      grpc::CallbackServerContext* context, const v1::HoldRequest& request,
-      void (VolumeManager::*change)(HoldRequest, std::function<void(Status)>));
+  grpc::ServerUnaryReactor* ChangeHold(grpc::CallbackServerContext* context,
+                                       const v1::HoldRequest& request,
+                                       void (VolumeManager::*change)(HoldRequest,
+                                                                     std::function<void(Status)>));
   bool Refuse(grpc::ServerUnaryReactor* reactor, PeerRole needed) const;
 
   ControlBackend& backend_;

@@ -48,16 +48,16 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address
   server->set_keep_alive_max_count(100);
   server->set_read_timeout(std::chrono::seconds(5));
   server->set_payload_max_length(0);
-  server->Get("/metrics", [metrics = std::move(handlers.metrics)](
-                              const httplib::Request&, httplib::Response& response) {
+  server->Get("/metrics", [metrics = std::move(handlers.metrics)](const httplib::Request&,
+                                                                  httplib::Response& response) {
     response.set_content(metrics(), kTextFormat);
   });
-  server->Get("/healthz", [unhealthy = std::move(handlers.unhealthy)](
-                              const httplib::Request&, httplib::Response& response) {
+  server->Get("/healthz", [unhealthy = std::move(handlers.unhealthy)](const httplib::Request&,
+                                                                      httplib::Response& response) {
     AnswerProbe(unhealthy(), response);
   });
-  server->Get("/readyz", [not_ready = std::move(handlers.not_ready)](
-                             const httplib::Request&, httplib::Response& response) {
+  server->Get("/readyz", [not_ready = std::move(handlers.not_ready)](const httplib::Request&,
+                                                                     httplib::Response& response) {
     AnswerProbe(not_ready(), response);
   });
   if (port == 0) {

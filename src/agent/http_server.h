@@ -16,7 +16,7 @@ class Server;
 namespace volumed {
 
 struct HttpHandlers {
-  std::function<std::string()> metrics;  // text exposition format
+  std::function<std::string()> metrics;    // text exposition format
   std::function<std::string()> unhealthy;  // "" when healthy, else the reason
   std::function<std::string()> not_ready;  // "" when ready, else the reason
 };

@@ -23,8 +23,8 @@ struct Words {
 
 // Every key of the configuration is also a flag.
 void AddConfigFlags(CLI::App& app, Words& words, CLI::Option** config_option) {
-  *config_option = app.add_option("--config", words.config, "configuration file")
-                       ->capture_default_str();
+  *config_option =
+      app.add_option("--config", words.config, "configuration file")->capture_default_str();
   for (const ConfigKey& key : ConfigKeys()) {
     const std::string name(key.name);
     app.add_option_function<std::vector<std::string>>(

@@ -37,10 +37,14 @@ std::vector<gid_t> GroupsOf(const PeerCredentials& peer) {
 
 std::string_view PeerRoleName(PeerRole role) {
   switch (role) {
-    case PeerRole::kNone: return "none";
-    case PeerRole::kRead: return "read";
-    case PeerRole::kOperate: return "operate";
-    case PeerRole::kAdmin: return "admin";
+    case PeerRole::kNone:
+      return "none";
+    case PeerRole::kRead:
+      return "read";
+    case PeerRole::kOperate:
+      return "operate";
+    case PeerRole::kAdmin:
+      return "admin";
   }
   return "unknown";
 }

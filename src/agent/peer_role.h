@@ -23,7 +23,8 @@ struct PeerCredentials {
 };
 
 // root is admin; members of the operate group (primary or supplementary) operate; members of the
-// read group read; everybody else has no role. Groups that are not set or do not exist match nobody.
+// read group read; everybody else has no role. Groups that are not set or do not exist match
+// nobody.
 class PeerRoles {
  public:
   PeerRoles(std::optional<gid_t> operate_group, std::optional<gid_t> read_group)

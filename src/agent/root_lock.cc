@@ -71,20 +71,20 @@ Result<bool> CheckOwnership(const std::string& root, bool adopt) {
 }
 
 Result<Descriptor> TakeLock(const std::string& path) {
-  ASSIGN_OR_RETURN(Descriptor lock,
-                   DescriptorFrom(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600),
-                                  "open " + path));
+  ASSIGN_OR_RETURN(
+      Descriptor lock,
+      DescriptorFrom(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600), "open " + path));
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) {
       return Error::FromErrno(errno, "lock " + path, Outcome::kNotApplied);
     }
     char pid[32] = {};
     const ssize_t size = ::pread(lock.get(), pid, sizeof(pid) - 1, 0);
-    return Error::NotApplied(
-        Code::kUnavailable,
-        "another volumed (pid " +
-            std::string(TrimSpace(std::string_view(pid, size > 0 ? static_cast<size_t>(size) : 0))) +
-            ") owns " + path);
+    return Error::NotApplied(Code::kUnavailable,
+                             "another volumed (pid " +
+                                 std::string(TrimSpace(std::string_view(
+                                     pid, size > 0 ? static_cast<size_t>(size) : 0))) +
+                                 ") owns " + path);
   }
   const std::string pid = std::to_string(::getpid()) + "\n";
   if (::ftruncate(lock.get(), 0) != 0 ||
@@ -108,9 +108,10 @@ Result<RootLock> RootLock::Acquire(const std::string& root, bool adopt) {
   RETURN_IF_ERROR(MakeDir(root + kAgentDir, 0700));
   ASSIGN_OR_RETURN(Descriptor lock, TakeLock(root + kLock));
   if (ours) {
-    ASSIGN_OR_RETURN(const Descriptor mark,
-                     DescriptorFrom(::open((root + kMark).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600),
-                                    "mark " + root + " as ours"));
+    ASSIGN_OR_RETURN(
+        const Descriptor mark,
+        DescriptorFrom(::open((root + kMark).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600),
+                       "mark " + root + " as ours"));
   }
   return RootLock(std::move(lock), !ours);
 }

@@ -18,11 +18,10 @@ Result<std::unique_ptr<Signals>> Signals::Create(EventLoop& loop, SignalHandlers
   if (const int error = pthread_sigmask(SIG_BLOCK, &set, nullptr); error != 0) {
     return Error::FromErrno(error, "block signals", Outcome::kNotApplied);
   }
-  ASSIGN_OR_RETURN(Descriptor descriptor,
-                   DescriptorFrom(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
-                                  "make a signal descriptor"));
-  std::unique_ptr<Signals> signals(
-      new Signals(std::move(descriptor), loop, std::move(handlers)));
+  ASSIGN_OR_RETURN(
+      Descriptor descriptor,
+      DescriptorFrom(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), "make a signal descriptor"));
+  std::unique_ptr<Signals> signals(new Signals(std::move(descriptor), loop, std::move(handlers)));
   RETURN_IF_ERROR(loop.WatchFd(signals->descriptor_.get(), EPOLLIN,
                                [raw = signals.get()](uint32_t) { raw->ReadAll(); }));
   return signals;

@@ -74,8 +74,7 @@ void EncodeProblem(const DecodeProblem& problem, v1::ManifestProblem* out) {
   out->set_file(problem.file);
   out->set_document(problem.document);
   out->set_field(problem.field_path);
-  out->set_reason(problem.object.empty() ? problem.reason
-                                         : problem.object + ": " + problem.reason);
+  out->set_reason(problem.object.empty() ? problem.reason : problem.object + ": " + problem.reason);
 }
 
 void EncodeSource(const SourceStatus& status, v1::Source* out) {

@@ -20,7 +20,9 @@ class StrongId {
   bool empty() const { return value_.empty(); }
 
   friend auto operator<=>(const StrongId&, const StrongId&) = default;
-  friend std::ostream& operator<<(std::ostream& out, const StrongId& id) { return out << id.value_; }
+  friend std::ostream& operator<<(std::ostream& out, const StrongId& id) {
+    return out << id.value_;
+  }
 
  private:
   std::string value_;

@@ -61,8 +61,7 @@ class CondVar {
     lock.release();
   }
   // False when the time ran out first.
-  bool WaitFor(Mutex& mu, std::chrono::nanoseconds timeout) REQUIRES(mu)
-      NO_THREAD_SAFETY_ANALYSIS {
+  bool WaitFor(Mutex& mu, std::chrono::nanoseconds timeout) REQUIRES(mu) NO_THREAD_SAFETY_ANALYSIS {
     std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
     const bool signalled = cv_.wait_for(lock, timeout) == std::cv_status::no_timeout;
     lock.release();

@@ -120,7 +120,6 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;
 };
 
-
 // Success without a value, or an Error.
 template <>
 class [[nodiscard]] Result<void> {
@@ -157,11 +156,11 @@ inline Status OkStatus() { return {}; }
 #define VOLUMED_CONCAT(a, b) VOLUMED_CONCAT_INNER(a, b)
 
 // Leaves the function with the error of `expr`, if it is one. `expr` is a Status or any Result.
-#define RETURN_IF_ERROR(expr)                                       \
-  do {                                                              \
-    if (auto volumed_status_ = (expr); !volumed_status_.ok()) {     \
-      return volumed_status_.error();                               \
-    }                                                               \
+#define RETURN_IF_ERROR(expr)                                   \
+  do {                                                          \
+    if (auto volumed_status_ = (expr); !volumed_status_.ok()) { \
+      return volumed_status_.error();                           \
+    }                                                           \
   } while (false)
 
 // `lhs` = value of `rexpr` (a Result<T>), or leaves the function with its error.

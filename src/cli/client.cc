@@ -10,8 +10,8 @@ Client::Client(const std::string& socket, std::chrono::milliseconds timeout) : t
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
   arguments.SetMaxReceiveMessageSize(-1);
-  stub_ = v1::VolumeAgent::NewStub(grpc::CreateCustomChannel(
-      "unix://" + socket, grpc::InsecureChannelCredentials(), arguments));
+  stub_ = v1::VolumeAgent::NewStub(
+      grpc::CreateCustomChannel("unix://" + socket, grpc::InsecureChannelCredentials(), arguments));
 }
 
 grpc::Status Client::Wait(const v1::WaitRequest& request, std::chrono::milliseconds timeout,

@@ -217,8 +217,7 @@ ExitCode RunOci(const CliContext& context, const std::string& pod, const std::st
   *request.mutable_pod() = MakeRef(context, "Pod", pod);
   request.set_container(container);
   v1::GetContainerMountsResponse response;
-  if (const ExitCode code =
-          CallAndSay(context, &Stub::GetContainerMounts, request, &response, "");
+  if (const ExitCode code = CallAndSay(context, &Stub::GetContainerMounts, request, &response, "");
       code != kExitOk) {
     return code;
   }
@@ -226,8 +225,9 @@ ExitCode RunOci(const CliContext& context, const std::string& pod, const std::st
   YAML::Emitter json;
   json << YAML::DoubleQuoted << YAML::Flow << YAML::BeginMap << "mounts" << YAML::BeginSeq;
   for (const v1::ContainerMount& mount : response.mounts()) {
-    json << YAML::BeginMap << "destination" << mount.destination() << "type" << "bind" << "source"
-         << mount.source() << "options" << YAML::BeginSeq;
+    json << YAML::BeginMap << "destination" << mount.destination() << "type"
+         << "bind"
+         << "source" << mount.source() << "options" << YAML::BeginSeq;
     for (const std::string& option : mount.options()) json << option;
     json << YAML::EndSeq << YAML::EndMap;
   }

@@ -23,8 +23,8 @@ void ExplainProblem(const v1::Problem& problem, int64_t now, std::ostream& out) 
   if (problem.attempts() > 0) out << ", " << problem.attempts() << " attempts";
   out << "\n    error:      " << problem.message();
   if (!problem.code().empty()) out << " [" << problem.code() << ", " << problem.outcome() << "]";
-  out << "\n    who acts:   " << problem.who_must_act() << "\n    next try:   "
-      << NextTry(problem, now) << "\n";
+  out << "\n    who acts:   " << problem.who_must_act()
+      << "\n    next try:   " << NextTry(problem, now) << "\n";
 }
 
 void ExplainVolume(const v1::Volume& volume, int64_t now, std::ostream& out) {

@@ -26,7 +26,8 @@ using Verb = std::function<ExitCode()>;
 
 void AddObjectVerbs(CLI::App& app, Words& words, Verb& chosen) {
   CLI::App* apply = app.add_subcommand("apply", "give objects to the agent");
-  apply->add_option("-f,--filename", words.files, "manifest files; - is standard input")->required();
+  apply->add_option("-f,--filename", words.files, "manifest files; - is standard input")
+      ->required();
   apply->callback([&] { chosen = [&] { return RunApply(words.context, words.files); }; });
 
   CLI::App* del = app.add_subcommand("delete", "take an object away");
@@ -80,10 +81,12 @@ void AddPodVerbs(CLI::App& app, Words& words, Verb& chosen) {
   retry->add_option("pod", words.name, "name or uid")->required();
   retry->callback([&] { chosen = [&] { return RunRetry(words.context, words.name); }; });
 
-  CLI::App* oci = app.add_subcommand("oci", "a container's mounts, as an OCI configuration has them");
+  CLI::App* oci =
+      app.add_subcommand("oci", "a container's mounts, as an OCI configuration has them");
   oci->add_option("pod", words.name, "name or uid")->required();
   oci->add_option("container", words.container, "its name")->required();
-  oci->callback([&] { chosen = [&] { return RunOci(words.context, words.name, words.container); }; });
+  oci->callback(
+      [&] { chosen = [&] { return RunOci(words.context, words.name, words.container); }; });
 }
 
 void AddAgentVerbs(CLI::App& app, Words& words, Verb& chosen) {
@@ -96,7 +99,8 @@ void AddAgentVerbs(CLI::App& app, Words& words, Verb& chosen) {
   forget->add_option("name", words.name, "as `sources` shows it")->required();
   forget->callback([&] { chosen = [&] { return RunSourceForget(words.context, words.name); }; });
 
-  CLI::App* status = app.add_subcommand("status", "the agent itself: readiness, kernel, stuck work");
+  CLI::App* status =
+      app.add_subcommand("status", "the agent itself: readiness, kernel, stuck work");
   status->callback([&] { chosen = [&] { return RunStatus(words.context); }; });
 }
 

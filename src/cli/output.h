@@ -22,8 +22,7 @@ Result<OutputFormat> ParseOutputFormat(const std::string& name);
 void PrintTable(const std::vector<std::vector<std::string>>& rows, std::ostream& out);
 
 // The message as JSON or YAML; field names as in agent.proto.
-void PrintMessage(const google::protobuf::Message& message, OutputFormat format,
-                  std::ostream& out);
+void PrintMessage(const google::protobuf::Message& message, OutputFormat format, std::ostream& out);
 
 void PrintPods(const v1::GetPodsResponse& pods, OutputFormat format, int64_t now_unix_ms,
                std::ostream& out);

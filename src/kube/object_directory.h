@@ -68,8 +68,7 @@ class ObjectDirectory final : public ObjectSource {
   Status CheckUidLocked(const ObjectKey& key, const Pod& pod) const REQUIRES(mu_);
   Result<std::map<ObjectKey, Stored>> PrepareLocked(std::vector<Object> objects) const
       REQUIRES(mu_);
-  AppliedObject::What ChangeLocked(const ObjectKey& key, const Object& object) const
-      REQUIRES(mu_);
+  AppliedObject::What ChangeLocked(const ObjectKey& key, const Object& object) const REQUIRES(mu_);
   std::string TemporaryOf(const Stored& stored) const;
   Status DeleteLocked(std::map<ObjectKey, Stored>::iterator stored) REQUIRES(mu_);
   ObjectList ListLocked() const REQUIRES(mu_);

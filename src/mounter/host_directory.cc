@@ -31,8 +31,7 @@ Result<Changed> MakeHostDirectory(Kernel& kernel, const std::string& path, uint3
   }
   if (rest.empty()) return Changed{false};
   return kernel.Call(
-      MakeDirectory{
-          .path = {ancestor, rest, Resolve::kBeneath}, .mode = mode, .parent_mode = mode},
+      MakeDirectory{.path = {ancestor, rest, Resolve::kBeneath}, .mode = mode, .parent_mode = mode},
       call);
 }
 

@@ -13,7 +13,8 @@ namespace volumed {
 // A path that an administrator named, as it stands: it may itself be a link.
 SafePath HostPath(const std::string& absolute_path);
 
-// Splits an absolute, clean path at its last slash: {"/a/b", "c"} for "/a/b/c", {"/", "c"} for "/c",
+// Splits an absolute, clean path at its last slash: {"/a/b", "c"} for "/a/b/c", {"/", "c"} for
+// "/c",
 // {"/", ""} for "/".
 SafePath SplitLast(const std::string& absolute_path);
 

@@ -15,7 +15,7 @@
 namespace volumed {
 
 struct MounterArgs {
-  std::optional<int64_t> fs_user;   // the common runAsUser of all containers
+  std::optional<int64_t> fs_user;  // the common runAsUser of all containers
   std::optional<int64_t> fs_group;
   std::optional<FsGroupChangePolicy> fs_group_change_policy;
   std::optional<int64_t> desired_size_bytes;
@@ -31,7 +31,7 @@ struct MounterArgs {
 
 struct Attributes {
   bool read_only = false;
-  bool managed = false;          // the agent manages ownership and labels
+  bool managed = false;  // the agent manages ownership and labels
   bool selinux_relabel = false;
 };
 
@@ -40,7 +40,8 @@ struct Attributes {
 // only the same call or its inverse may follow.
 class Mounter : public Volume {
  public:
-  // Makes the volume present at GetPath(). Idempotent: a volume that is there is brought up to date.
+  // Makes the volume present at GetPath(). Idempotent: a volume that is there is brought up to
+  // date.
   virtual Status SetUp(const MounterArgs& args) = 0;
   // The same at another place; InvalidArgument for plugins whose place is fixed (hostPath).
   virtual Status SetUpAt(const SafePath& dir, const MounterArgs& args) = 0;

@@ -49,12 +49,14 @@ Status PrepareRoot(Kernel& kernel, const KubeletPaths& paths, const CallOptions&
   RETURN_IF_ERROR(CheckNoLinks(kernel, paths.root(), call));
   RETURN_IF_ERROR(MakeHostDirectory(kernel, paths.root(), kDirectoryMode, call));
   RETURN_IF_ERROR(kernel.Call(MakeShared{{paths.root(), ""}}, call));
-  RETURN_IF_ERROR(kernel.Call(MakeDirectory{.path = paths.GetPodsDir(), .mode = kDirectoryMode, .parent_mode = {}},
-                              call));
-  RETURN_IF_ERROR(kernel.Call(MakeDirectory{.path = paths.GetPluginsDir(), .mode = kDirectoryMode, .parent_mode = {}},
-                              call));
   RETURN_IF_ERROR(kernel.Call(
-      MakeDirectory{.path = paths.AgentDir(), .mode = kAgentDirectoryMode, .parent_mode = {}}, call));
+      MakeDirectory{.path = paths.GetPodsDir(), .mode = kDirectoryMode, .parent_mode = {}}, call));
+  RETURN_IF_ERROR(kernel.Call(
+      MakeDirectory{.path = paths.GetPluginsDir(), .mode = kDirectoryMode, .parent_mode = {}},
+      call));
+  RETURN_IF_ERROR(kernel.Call(
+      MakeDirectory{.path = paths.AgentDir(), .mode = kAgentDirectoryMode, .parent_mode = {}},
+      call));
   return OkStatus();
 }
 

@@ -68,21 +68,21 @@ Result<bool> CheckExistingTarget(Kernel& kernel, const SafePath& target, const F
     ASSIGN_OR_RETURN(there, kernel.Call(Stat{.path = target}, call));
   }
   const bool wants_directory = source.type == FileType::kDirectory;
-  const bool fits = wants_directory ? there.type == FileType::kDirectory
-                                    : there.type == FileType::kRegular;
+  const bool fits =
+      wants_directory ? there.type == FileType::kDirectory : there.type == FileType::kRegular;
   if (!fits) RETURN_IF_ERROR(RemoveTarget(kernel, target, there.type, call));
   return false;
 }
 
 Status MakeTarget(Kernel& kernel, const SafePath& parent, const SafePath& target,
                   FileType source_type, const CallOptions& call) {
-  RETURN_IF_ERROR(kernel.Call(MakeDirectory{.path = parent,
-                                            .mode = kTargetDirectoryMode,
-                                            .parent_mode = kTargetDirectoryMode},
-                              call));
+  RETURN_IF_ERROR(kernel.Call(
+      MakeDirectory{
+          .path = parent, .mode = kTargetDirectoryMode, .parent_mode = kTargetDirectoryMode},
+      call));
   if (source_type == FileType::kDirectory) {
-    RETURN_IF_ERROR(
-        kernel.Call(MakeDirectory{.path = target, .mode = kTargetDirectoryMode, .parent_mode = {}}, call));
+    RETURN_IF_ERROR(kernel.Call(
+        MakeDirectory{.path = target, .mode = kTargetDirectoryMode, .parent_mode = {}}, call));
   } else {
     RETURN_IF_ERROR(kernel.Call(MakeFile{.path = target, .mode = kTargetFileMode}, call));
   }
@@ -99,8 +99,8 @@ Result<SafePath> PrepareSafeSubpath(Kernel& kernel, const KubeletPaths& paths,
   const SafePath source{request.volume.Display(), sub_path, Resolve::kBeneath};
   ASSIGN_OR_RETURN(const FileInfo info, ResolveSource(kernel, source, request.volume, call));
 
-  const SafePath target = paths.GetPodVolumeSubpathDir(request.pod, request.spec,
-                                                       request.container, request.index);
+  const SafePath target =
+      paths.GetPodVolumeSubpathDir(request.pod, request.spec, request.container, request.index);
   const SafePath parent =
       paths.GetPodVolumeSubpathsDir(request.pod).Below(request.spec.str()).Below(request.container);
   ASSIGN_OR_RETURN(const bool present, CheckExistingTarget(kernel, target, info, call));

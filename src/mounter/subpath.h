@@ -24,13 +24,13 @@ struct SafeSubpathRequest {
 
 // Binds volume/sub_path to <root>/pods/<uid>/volume-subpaths/<spec>/<container>/<index> and answers
 // that place. A missing sub_path is made as directories with exactly the mode of the volume's root.
-// Links inside the volume are followed; one that leads out is an error. A bind that is right already
-// is kept; one of something else is replaced.
+// Links inside the volume are followed; one that leads out is an error. A bind that is right
+// already is kept; one of something else is replaced.
 //
 // Threads: one at a time per volume and pod. Blocks: until the deadline; may touch the volume's
 // filesystem, so `call.domain` should be the volume's.
-// Errors: InvalidArgument, not applied, for an empty or absolute sub_path or one with ".."; those of
-// the effects. After an error at most an empty target directory is left.
+// Errors: InvalidArgument, not applied, for an empty or absolute sub_path or one with ".."; those
+// of the effects. After an error at most an empty target directory is left.
 Result<SafePath> PrepareSafeSubpath(Kernel& kernel, const KubeletPaths& paths,
                                     const SafeSubpathRequest& request, const CallOptions& call);
 

@@ -64,9 +64,9 @@ class ProgressNotifier {
 
 Result<uint32_t> GroupId(int64_t fs_group) {
   if (fs_group >= 0 && fs_group <= kMaxGroup) return static_cast<uint32_t>(fs_group);
-  return Error::NotApplied(Code::kInvalidArgument, "fsGroup " + std::to_string(fs_group) +
-                                                       " is not between 0 and " +
-                                                       std::to_string(kMaxGroup));
+  return Error::NotApplied(
+      Code::kInvalidArgument,
+      "fsGroup " + std::to_string(fs_group) + " is not between 0 and " + std::to_string(kMaxGroup));
 }
 
 Result<OwnershipInfo> SetVolumeOwnership(Kernel& kernel, HostEvents& events, const Clock& clock,

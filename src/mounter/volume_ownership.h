@@ -17,10 +17,10 @@ namespace volumed {
 
 struct OwnershipRequest {
   SafePath dir;
-  std::optional<int64_t> fs_group;              // absent: nothing is done
-  std::optional<FsGroupChangePolicy> policy;    // absent: Always
+  std::optional<int64_t> fs_group;            // absent: nothing is done
+  std::optional<FsGroupChangePolicy> policy;  // absent: Always
   bool read_only = false;
-  PodUid pod;                                   // whom the events are about
+  PodUid pod;  // whom the events are about
 };
 
 // The group as chown(2) takes it. InvalidArgument, not applied, outside of 0..2^32-2.

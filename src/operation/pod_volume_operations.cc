@@ -183,7 +183,8 @@ Failure RunUnmount(const Parts& parts, const UnmountRequest& request, OperationP
   return runner.Run(call);
 }
 
-Failure RunRemovePod(const Parts& parts, const PodUid& pod, OperationProgress& progress) {
+Failure RunRemovePod(const Parts& parts, const PodUid& pod, PodRecordEnd record,
+                     OperationProgress& progress) {
   const std::vector<PodVolumeRecord> volumes = parts.keeper->FindOfPod(pod);
   if (!volumes.empty()) {
     return OperationFailure{
@@ -202,6 +203,7 @@ Failure RunRemovePod(const Parts& parts, const PodUid& pod, OperationProgress& p
       {.name = "RemovePodRecord",
        .run = [&](const CallOptions&) -> Status {
          RETURN_IF_ERROR(parts.keeper->ForgetPod(pod));
+         if (record == PodRecordEnd::kKeep) return OkStatus();
          return parts.store.Remove(kPodRecordKind, pod.str(), kPodRecordDurability);
        }},
   };
@@ -288,6 +290,7 @@ StartResult PodVolumeOperations::UnmountVolume(UnmountRequest request,
 }
 
 StartResult PodVolumeOperations::RemovePod(PodUid pod, std::string pod_display_name,
+                                           PodRecordEnd record,
                                            std::function<void(OperationOutcome<Unit>)> done) {
   OperationExecutor::Operation operation{.key = {pod, SpecName()},
                                          .name = kPodRemove,
@@ -295,8 +298,8 @@ StartResult PodVolumeOperations::RemovePod(PodUid pod, std::string pod_display_n
                                          .pod_display_name = std::move(pod_display_name)};
   return executor_.Start(
       std::move(operation),
-      [parts = parts_, pod](OperationProgress& progress) {
-        return RunRemovePod(parts, pod, progress);
+      [parts = parts_, pod, record](OperationProgress& progress) {
+        return RunRemovePod(parts, pod, record, progress);
       },
       [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
 }

@@ -27,8 +27,8 @@ namespace volumed {
 class PodVolumeOperations final : public VolumeOperations {
  public:
   PodVolumeOperations(Scheduler& scheduler, RecordStore& store, VolumePluginMgr& plugins,
-                      VolumeHost& host, Logger& logger, OperationObserver& observer,
-                      BootId boot_id, OperationSettings settings);
+                      VolumeHost& host, Logger& logger, OperationObserver& observer, BootId boot_id,
+                      OperationSettings settings);
   ~PodVolumeOperations() override;
 
   // What the agent before this one left in the store, once, before the first operation; of another
@@ -40,7 +40,7 @@ class PodVolumeOperations final : public VolumeOperations {
                           std::function<void(OperationOutcome<MountedVolume>)> done) override;
   StartResult UnmountVolume(UnmountRequest request,
                             std::function<void(OperationOutcome<Unit>)> done) override;
-  StartResult RemovePod(PodUid pod, std::string pod_display_name,
+  StartResult RemovePod(PodUid pod, std::string pod_display_name, PodRecordEnd record,
                         std::function<void(OperationOutcome<Unit>)> done) override;
 
   bool IsPending(const PodVolumeKey& key) const override;

@@ -1,5 +1,5 @@
-// VolumeOperations: what the volume manager may have done to the node. Each call is one operation: a
-// list of steps with intent records, run off the control thread, one at a time per key, with
+// VolumeOperations: what the volume manager may have done to the node. Each call is one operation:
+// a list of steps with intent records, run off the control thread, one at a time per key, with
 // back-off after a failure. The operation layer writes the records, measures and logs; nobody else.
 // Source: kubernetes pkg/volume/util/operationexecutor/operation_executor.go@v1.36.2.
 #pragma once
@@ -48,8 +48,8 @@ struct MountRequest {
   VolumeSpec spec;
   std::vector<SubPathRequest> sub_paths;
   std::vector<std::string> nested_mount_points;
-  bool is_remount = false;      // it is set up; bring its content up to date
-  bool reconstructed = false;   // it was found at start, uncertain
+  bool is_remount = false;     // it is set up; bring its content up to date
+  bool reconstructed = false;  // it was found at start, uncertain
 };
 
 struct MountedVolume {
@@ -81,9 +81,9 @@ struct OperationOutcome {
 };
 
 enum class StartResult {
-  kStarted,   // done will be called once, on the control thread, unless the agent ends first
-  kPending,   // an operation of this key is running; done is not called
-  kBackoff,   // see NextTry; done is not called
+  kStarted,  // done will be called once, on the control thread, unless the agent ends first
+  kPending,  // an operation of this key is running; done is not called
+  kBackoff,  // see NextTry; done is not called
 };
 
 // An operation that runs now, for explain, top and the stuck list.
@@ -95,6 +95,10 @@ struct RunningOperation {
   int64_t progress = 0;  // entries done, where the step reports it
 };
 
+// What becomes of a pod's record when its directories are gone. kKeep: it says that the pod was
+// deleted by command, which must hold as long as a source has the pod.
+enum class PodRecordEnd { kRemove, kKeep };
+
 // Threads: the control thread, for every method. Blocks: never.
 class VolumeOperations {
  public:
@@ -104,9 +108,9 @@ class VolumeOperations {
                                   std::function<void(OperationOutcome<MountedVolume>)> done) = 0;
   virtual StartResult UnmountVolume(UnmountRequest request,
                                     std::function<void(OperationOutcome<Unit>)> done) = 0;
-  // Once no volume of the pod is left: its directories and its record. Never removes what it does
+  // Once no volume of the pod is left: its directories, and its record as said. Never removes what it does
   // not know: a directory with foreign content stays, and is named in the error.
-  virtual StartResult RemovePod(PodUid pod, std::string pod_display_name,
+  virtual StartResult RemovePod(PodUid pod, std::string pod_display_name, PodRecordEnd record,
                                 std::function<void(OperationOutcome<Unit>)> done) = 0;
 
   virtual bool IsPending(const PodVolumeKey& key) const = 0;

@@ -124,9 +124,9 @@ Result<std::string> PayloadWriter::CurrentVersion() const {
   }
   struct stat stat = {};
   if (::fstatat(target_, kDataLink, &stat, AT_SYMLINK_NOFOLLOW) == 0) {
-    return Error::NotApplied(Code::kFailedPrecondition, "write payload " +
-                                                            request_.target.Display() +
-                                                            ": ..data is not a link");
+    return Error::NotApplied(
+        Code::kFailedPrecondition,
+        "write payload " + request_.target.Display() + ": ..data is not a link");
   }
   if (errno != ENOENT) return Failed("read ..data", Outcome::kNotApplied);
   return std::string();
@@ -208,9 +208,10 @@ Status PayloadWriter::Publish(const std::string& version) {
 }
 
 // A name of the first level is a link into ..data. What is there and is no link is left alone: it
-// was not made by us, and may be a mount point. The link stays root's, where kubelet gives it to the
-// file's owner: in a sticky directory that all may write to (a tmpfs), fs.protected_symlinks lets
-// a link that is not of the directory's owner be followed by the link's owner alone, not even root.
+// was not made by us, and may be a mount point. The link stays root's, where kubelet gives it to
+// the file's owner: in a sticky directory that all may write to (a tmpfs), fs.protected_symlinks
+// lets a link that is not of the directory's owner be followed by the link's owner alone, not even
+// root.
 Status PayloadWriter::MendLink(const std::string& first) const {
   const std::string wanted = std::string(kDataLink) + "/" + first;
   const std::string now = ReadLink(target_, first);

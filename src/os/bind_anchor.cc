@@ -92,8 +92,8 @@ Descriptor BindAnchor::Find(const SafePath& source_path, const Descriptor& sourc
   }
   const std::optional<std::string> name = Below(source_path.Display(), mount_point_);
   if (!name) return Descriptor();
-  Descriptor found(OpenChild(anchor_.get(), name->empty() ? "." : name->c_str(), O_PATH,
-                             RESOLVE_NO_XDEV));
+  Descriptor found(
+      OpenChild(anchor_.get(), name->empty() ? "." : name->c_str(), O_PATH, RESOLVE_NO_XDEV));
   if (!found.valid()) return Descriptor();
   // The path is for finding only; what counts is that it is the very file that was checked.
   const std::optional<FileId> same = Identify(found.get());
@@ -127,8 +127,7 @@ Status BindAnchor::MakeFrom(const Descriptor& root) {
   if (!top_id || top_id->mount_id != mount_id_) {
     return Error::NotApplied(Code::kFailedPrecondition, mount_point_ + " is mounted over");
   }
-  Descriptor clone(
-      ::open_tree(top.get(), "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+  Descriptor clone(::open_tree(top.get(), "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
   if (!clone.valid()) return FromErrno("clone the mount at " + mount_point_);
   RETURN_IF_ERROR(MakePrivate(clone.get()));
   if (!detached_) return Attach(std::move(clone));
@@ -144,8 +143,8 @@ Status BindAnchor::Attach(Descriptor clone) {
     return FromErrno("make directory " + agent_root_ + "/" + kAttachedName);
   }
   ASSIGN_OR_RETURN(const bool attached, IsMountPointAt(root.get(), kAttachedName));
-  if (!attached && ::move_mount(clone.get(), "", root.get(), kAttachedName,
-                                MOVE_MOUNT_F_EMPTY_PATH) != 0) {
+  if (!attached &&
+      ::move_mount(clone.get(), "", root.get(), kAttachedName, MOVE_MOUNT_F_EMPTY_PATH) != 0) {
     return FromErrno("attach the bind anchor");
   }
   Descriptor anchor(OpenChild(root.get(), kAttachedName, O_PATH | O_DIRECTORY));

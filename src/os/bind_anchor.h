@@ -1,7 +1,7 @@
 // BindAnchor: a private, childless clone of the mount that holds the agent's own root. Binds cloned
-// from it cost the same however many mounts there are, because the kernel looks through the children
-// of the mount that is cloned, and never join the peer group of a shared root.
-// Source: measured; Linux fs/namespace.c (__do_loopback, has_locked_children).
+// from it cost the same however many mounts there are, because the kernel looks through the
+// children of the mount that is cloned, and never join the peer group of a shared root. Source:
+// measured; Linux fs/namespace.c (__do_loopback, has_locked_children).
 //
 // It shares its superblock with the agent's root, so it pins that filesystem and no other. Mounts
 // made later below a bind's source do not appear in the bind: callers that need that bind from the
@@ -26,8 +26,8 @@ class BindAnchor {
   // <agent_root>/.bind-anchor, is shared by all workers and stays when they go.
   BindAnchor(const KernelFeatures& features, std::string agent_root);
 
-  // The same file or directory as `source`, reached through the anchor; invalid when the anchor does
-  // not serve it: another mount, a name that no longer leads there. Then bind from the source.
+  // The same file or directory as `source`, reached through the anchor; invalid when the anchor
+  // does not serve it: another mount, a name that no longer leads there. Then bind from the source.
   Descriptor Find(const SafePath& source_path, const Descriptor& source) EXCLUDES(mu_);
 
   // Why the anchor serves nothing; empty while it does.
@@ -44,9 +44,9 @@ class BindAnchor {
   mutable Mutex mu_;
   bool made_ GUARDED_BY(mu_) = false;
   std::string disabled_reason_ GUARDED_BY(mu_);
-  Descriptor anchor_ GUARDED_BY(mu_);          // the clone's root
-  std::string mount_point_ GUARDED_BY(mu_);    // of the mount that was cloned
-  uint64_t mount_id_ GUARDED_BY(mu_) = 0;      // of the mount that was cloned
+  Descriptor anchor_ GUARDED_BY(mu_);        // the clone's root
+  std::string mount_point_ GUARDED_BY(mu_);  // of the mount that was cloned
+  uint64_t mount_id_ GUARDED_BY(mu_) = 0;    // of the mount that was cloned
 };
 
 }  // namespace volumed

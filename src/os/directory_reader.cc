@@ -51,27 +51,43 @@ bool DirectoryReader::Next(RawEntry& entry) {
 
 FileType FileTypeFromDirent(unsigned char type) {
   switch (type) {
-    case DT_REG: return FileType::kRegular;
-    case DT_DIR: return FileType::kDirectory;
-    case DT_LNK: return FileType::kSymlink;
-    case DT_SOCK: return FileType::kSocket;
-    case DT_CHR: return FileType::kCharDevice;
-    case DT_BLK: return FileType::kBlockDevice;
-    case DT_FIFO: return FileType::kFifo;
-    default: return FileType::kMissing;
+    case DT_REG:
+      return FileType::kRegular;
+    case DT_DIR:
+      return FileType::kDirectory;
+    case DT_LNK:
+      return FileType::kSymlink;
+    case DT_SOCK:
+      return FileType::kSocket;
+    case DT_CHR:
+      return FileType::kCharDevice;
+    case DT_BLK:
+      return FileType::kBlockDevice;
+    case DT_FIFO:
+      return FileType::kFifo;
+    default:
+      return FileType::kMissing;
   }
 }
 
 FileType FileTypeFromMode(uint32_t mode) {
   switch (mode & S_IFMT) {
-    case S_IFREG: return FileType::kRegular;
-    case S_IFDIR: return FileType::kDirectory;
-    case S_IFLNK: return FileType::kSymlink;
-    case S_IFSOCK: return FileType::kSocket;
-    case S_IFCHR: return FileType::kCharDevice;
-    case S_IFBLK: return FileType::kBlockDevice;
-    case S_IFIFO: return FileType::kFifo;
-    default: return FileType::kMissing;
+    case S_IFREG:
+      return FileType::kRegular;
+    case S_IFDIR:
+      return FileType::kDirectory;
+    case S_IFLNK:
+      return FileType::kSymlink;
+    case S_IFSOCK:
+      return FileType::kSocket;
+    case S_IFCHR:
+      return FileType::kCharDevice;
+    case S_IFBLK:
+      return FileType::kBlockDevice;
+    case S_IFIFO:
+      return FileType::kFifo;
+    default:
+      return FileType::kMissing;
   }
 }
 

@@ -1,5 +1,5 @@
-// Effects on single files and directories, one function per request of os/kernel.h; its comments say
-// what each does. Threads: any. Blocks: as the filesystem does.
+// Effects on single files and directories, one function per request of os/kernel.h; its comments
+// say what each does. Threads: any. Blocks: as the filesystem does.
 #pragma once
 
 #include <string>

@@ -6,14 +6,22 @@ namespace volumed {
 
 std::string_view FileTypeName(FileType type) {
   switch (type) {
-    case FileType::kMissing: return "missing";
-    case FileType::kRegular: return "file";
-    case FileType::kDirectory: return "directory";
-    case FileType::kSymlink: return "symlink";
-    case FileType::kSocket: return "socket";
-    case FileType::kCharDevice: return "character device";
-    case FileType::kBlockDevice: return "block device";
-    case FileType::kFifo: return "fifo";
+    case FileType::kMissing:
+      return "missing";
+    case FileType::kRegular:
+      return "file";
+    case FileType::kDirectory:
+      return "directory";
+    case FileType::kSymlink:
+      return "symlink";
+    case FileType::kSocket:
+      return "socket";
+    case FileType::kCharDevice:
+      return "character device";
+    case FileType::kBlockDevice:
+      return "block device";
+    case FileType::kFifo:
+      return "fifo";
   }
   return "unknown";
 }

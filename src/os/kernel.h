@@ -95,8 +95,8 @@ struct FsInfo {
   int64_t inodes_used = 0;
 };
 
-// Source: kubernetes pkg/volume/util/fs/fs.go@v1.36.2 (DiskUsage): 512-byte blocks, hard links once,
-// one filesystem, the root counted.
+// Source: kubernetes pkg/volume/util/fs/fs.go@v1.36.2 (DiskUsage): 512-byte blocks, hard links
+// once, one filesystem, the root counted.
 struct UsageInfo {
   int64_t used_bytes = 0;
   int64_t inodes_used = 0;
@@ -127,12 +127,13 @@ struct MountListing {
 
 // What this kernel can do; each can be masked by name for tests. Missing ones are degraded.
 struct KernelFeatures {
-  bool open_tree_detached_clone = false;  // "open-tree-detached-clone", 6.15: anchor without attaching it
-  bool mount_setattr = false;             // "mount-setattr", 5.12: read-only from birth, recursive
-  bool statmount = false;                 // "statmount", 6.8
-  bool mount_events = false;              // "mount-events", 6.15: fanotify FAN_REPORT_MNT
-  bool fchmodat2 = false;                 // "fchmodat2", 6.6
-  bool tmpfs_noswap = false;              // "tmpfs-noswap", 6.4
+  bool open_tree_detached_clone =
+      false;                   // "open-tree-detached-clone", 6.15: anchor without attaching it
+  bool mount_setattr = false;  // "mount-setattr", 5.12: read-only from birth, recursive
+  bool statmount = false;      // "statmount", 6.8
+  bool mount_events = false;   // "mount-events", 6.15: fanotify FAN_REPORT_MNT
+  bool fchmodat2 = false;      // "fchmodat2", 6.6
+  bool tmpfs_noswap = false;   // "tmpfs-noswap", 6.4
 };
 
 // ---- requests -----------------------------------------------------------------------------------
@@ -152,9 +153,9 @@ struct ProbeFeatures {
 struct Mount {
   using Answer = Done;
   static constexpr const char* kName = "Mount";
-  std::string fs_type;  // "tmpfs"
-  std::string source;   // "tmpfs", a device, server:/path
-  SafePath target;      // an existing directory or file
+  std::string fs_type;               // "tmpfs"
+  std::string source;                // "tmpfs", a device, server:/path
+  SafePath target;                   // an existing directory or file
   std::vector<std::string> options;  // "size=1048576", "noswap", "ro": joined by commas
 };
 
@@ -252,7 +253,8 @@ struct MakeFile {
   uint32_t mode = 0644;
 };
 
-// One empty directory. Missing: changed = false. FailedPrecondition when not empty or a mount point.
+// One empty directory. Missing: changed = false. FailedPrecondition when not empty or a mount
+// point.
 struct RemoveDirectory {
   using Answer = Changed;
   static constexpr const char* kName = "RemoveDirectory";
@@ -266,8 +268,8 @@ struct RemoveFile {
   SafePath path;
 };
 
-// A tree, itself included, and never across a mount: FailedPrecondition naming the mount point, with
-// what lay outside of it removed. Missing: changed = false.
+// A tree, itself included, and never across a mount: FailedPrecondition naming the mount point,
+// with what lay outside of it removed. Missing: changed = false.
 struct RemoveTree {
   using Answer = Changed;
   static constexpr const char* kName = "RemoveTree";
@@ -346,19 +348,21 @@ struct CallOptions {
   // works, so that a new agent knows that an old worker is still busy there. Empty: none.
   std::string key;
   // What may hang together: calls of one domain share a bounded number of workers, so that one dead
-  // filesystem cannot occupy them all. Empty: the agent's own filesystem, which has the fast worker.
+  // filesystem cannot occupy them all. Empty: the agent's own filesystem, which has the fast
+  // worker.
   std::string domain;
   // Called now and then while a long request runs, on a thread of the implementation.
   std::function<void(int64_t done)> progress;
   CancelToken* cancel = nullptr;
-  // An effect of which half ruins data (mkfs, a copy). Its worker is never killed: the deadline then
-  // only bounds the wait for a worker, and the call lasts as long as the work does.
+  // An effect of which half ruins data (mkfs, a copy). Its worker is never killed: the deadline
+  // then only bounds the wait for a worker, and the call lasts as long as the work does.
   bool must_finish = false;
 };
 
 // Threads: any. Blocks: until the answer or the deadline, whichever is first.
-// Errors: those of each request; and DeadlineExceeded, maybe applied, when the worker did not answer
-// in time; Unavailable, maybe applied, when it died; Unavailable, not applied, when none could be had.
+// Errors: those of each request; and DeadlineExceeded, maybe applied, when the worker did not
+// answer in time; Unavailable, maybe applied, when it died; Unavailable, not applied, when none
+// could be had.
 class Kernel {
  public:
   virtual ~Kernel() = default;

@@ -29,8 +29,7 @@ bool HasDetachedClone() {
 
 bool HasTmpfsNoswap() {
   const Descriptor context(::fsopen("tmpfs", FSOPEN_CLOEXEC));
-  return context.valid() &&
-         ::fsconfig(context.get(), FSCONFIG_SET_FLAG, "noswap", nullptr, 0) == 0;
+  return context.valid() && ::fsconfig(context.get(), FSCONFIG_SET_FLAG, "noswap", nullptr, 0) == 0;
 }
 
 bool HasMountEvents() {

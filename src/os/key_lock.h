@@ -1,6 +1,6 @@
 // KeyLock: an flock on the file of a volume's key, held by a worker while it works on that volume.
-// The lock ends with the process, however that ends, and not before: a new agent that cannot have it
-// knows that an old worker is still busy there. Source: flock(2).
+// The lock ends with the process, however that ends, and not before: a new agent that cannot have
+// it knows that an old worker is still busy there. Source: flock(2).
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace volumed {
 
-// The name of the file of `key` in the key directory: letters, digits, '-', '_' and '.' as they are,
-// the rest as %XX, long keys cut and told apart by a checksum. Pure.
+// The name of the file of `key` in the key directory: letters, digits, '-', '_' and '.' as they
+// are, the rest as %XX, long keys cut and told apart by a checksum. Pure.
 std::string KeyFileName(const std::string& key);
 
 // Threads: one at a time. Blocks: never.

@@ -12,10 +12,10 @@ struct MountEntry {
   uint64_t parent_id = 0;
   uint32_t device_major = 0;
   uint32_t device_minor = 0;
-  std::string root;         // the part of the filesystem that is mounted here, unescaped
-  std::string mount_point;  // unescaped
-  std::vector<std::string> options;        // per-mount: "rw", "nosuid", ...
-  std::vector<std::string> propagation;    // optional fields: "shared:12", "master:3"
+  std::string root;                  // the part of the filesystem that is mounted here, unescaped
+  std::string mount_point;           // unescaped
+  std::vector<std::string> options;  // per-mount: "rw", "nosuid", ...
+  std::vector<std::string> propagation;  // optional fields: "shared:12", "master:3"
   std::string fs_type;
   std::string source;
   std::vector<std::string> super_options;  // per-superblock

@@ -1,4 +1,5 @@
-// Filesystems that a program of their own mounts: /sbin/mount.<type> (NFS, CIFS, FUSE). By libmount.
+// Filesystems that a program of their own mounts: /sbin/mount.<type> (NFS, CIFS, FUSE). By
+// libmount.
 #pragma once
 
 #include <string>

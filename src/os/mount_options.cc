@@ -35,12 +35,9 @@ struct AtimeWord {
   uint64_t value;
 };
 constexpr AtimeWord kAtimeWords[] = {
-    {"relatime", MOUNT_ATTR_RELATIME},
-    {"atime", MOUNT_ATTR_RELATIME},
-    {"norelatime", MOUNT_ATTR_STRICTATIME},
-    {"noatime", MOUNT_ATTR_NOATIME},
-    {"strictatime", MOUNT_ATTR_STRICTATIME},
-    {"nostrictatime", MOUNT_ATTR_RELATIME},
+    {"relatime", MOUNT_ATTR_RELATIME},       {"atime", MOUNT_ATTR_RELATIME},
+    {"norelatime", MOUNT_ATTR_STRICTATIME},  {"noatime", MOUNT_ATTR_NOATIME},
+    {"strictatime", MOUNT_ATTR_STRICTATIME}, {"nostrictatime", MOUNT_ATTR_RELATIME},
 };
 
 constexpr std::array<std::string_view, 12> kProgramWords = {
@@ -48,8 +45,8 @@ constexpr std::array<std::string_view, 12> kProgramWords = {
     "nouser",   "users",   "owner", "group",  "noowner", "nogroup"};
 
 constexpr std::array<std::string_view, 12> kOtherRequests = {
-    "bind",   "rbind",    "move",     "remount", "shared",     "rshared",
-    "slave",  "rslave",   "private",  "rprivate", "unbindable", "runbindable"};
+    "bind",  "rbind",  "move",    "remount",  "shared",     "rshared",
+    "slave", "rslave", "private", "rprivate", "unbindable", "runbindable"};
 
 template <typename List>
 bool Contains(const List& list, std::string_view word) {

@@ -32,7 +32,8 @@ class MountSnapshot {
   // The topmost mount at exactly this path; null if it is no mount point.
   const MountEntry* FindTop(const std::string& mount_point) const;
   const MountEntry* FindById(uint64_t mount_id) const;
-  // The mount that a lookup of the clean, absolute, link-free `path` ends in; null only without "/".
+  // The mount that a lookup of the clean, absolute, link-free `path` ends in; null only without
+  // "/".
   const MountEntry* FindCovering(const std::string& path) const;
   // Mount points at or below the clean, absolute `path`, in the kernel's order.
   std::vector<const MountEntry*> FindBelow(const std::string& path) const;

@@ -55,11 +55,10 @@ Error ContextError(int context, const std::string& what) {
 Status SetParameters(int context, const std::vector<SuperParameter>& parameters,
                      const std::string& what) {
   for (const SuperParameter& parameter : parameters) {
-    const int rc =
-        parameter.is_flag
-            ? ::fsconfig(context, FSCONFIG_SET_FLAG, parameter.key.c_str(), nullptr, 0)
-            : ::fsconfig(context, FSCONFIG_SET_STRING, parameter.key.c_str(),
-                         parameter.value.c_str(), 0);
+    const int rc = parameter.is_flag
+                       ? ::fsconfig(context, FSCONFIG_SET_FLAG, parameter.key.c_str(), nullptr, 0)
+                       : ::fsconfig(context, FSCONFIG_SET_STRING, parameter.key.c_str(),
+                                    parameter.value.c_str(), 0);
     if (rc != 0) return ContextError(context, what + ", option " + parameter.key);
   }
   return OkStatus();
@@ -94,8 +93,8 @@ Result<Descriptor> MakeFilesystem(const Mount& request, const MountOptions& opti
   if (::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) {
     return ContextError(context.get(), what);
   }
-  Descriptor mount(::fsmount(context.get(), FSMOUNT_CLOEXEC,
-                             static_cast<unsigned>(options.attributes)));
+  Descriptor mount(
+      ::fsmount(context.get(), FSMOUNT_CLOEXEC, static_cast<unsigned>(options.attributes)));
   if (!mount.valid()) return ContextError(context.get(), what);
   return mount;
 }
@@ -136,8 +135,8 @@ Status BindByMount(const BindMount& request, int source, int target, const std::
   struct statfs source_info = {};
   if (::fstatfs(source, &source_info) != 0) return NotApplied(what + ", flags of the source");
   const unsigned long recursive = request.recursive ? MS_REC : 0;
-  if (::mount(ProcFdPath(source).c_str(), ProcFdPath(target).c_str(), nullptr,
-              MS_BIND | recursive, nullptr) != 0) {
+  if (::mount(ProcFdPath(source).c_str(), ProcFdPath(target).c_str(), nullptr, MS_BIND | recursive,
+              nullptr) != 0) {
     return NotApplied(what);
   }
   if (!request.read_only) return OkStatus();
@@ -230,8 +229,9 @@ Result<bool> IsMountPoint(const SafePath& path) {
   if (path.root == "/" && path.relative.empty()) return true;
   ASSIGN_OR_RETURN(const ParentAndName parent, OpenParent(path));
   Result<bool> answer = IsMountPointAt(parent.parent.get(), parent.name);
-  if (!answer.ok()) return Error::FromErrno(answer.error().sys_errno(), "open " + path.Display(),
-                                            Outcome::kNotApplied);
+  if (!answer.ok())
+    return Error::FromErrno(answer.error().sys_errno(), "open " + path.Display(),
+                            Outcome::kNotApplied);
   return answer;
 }
 
@@ -256,8 +256,7 @@ Result<Done> DoMount(const Mount& request, const KernelFeatures& features) {
 
 Result<Done> DoBindMount(const BindMount& request, const KernelFeatures& features,
                          BindAnchor& anchor) {
-  const std::string what =
-      "bind " + request.source.Display() + " on " + request.target.Display();
+  const std::string what = "bind " + request.source.Display() + " on " + request.target.Display();
   if (request.recursive_read_only && !features.mount_setattr) {
     return Error::NotApplied(Code::kUnimplemented,
                              what + ": recursive read-only needs mount-setattr (Linux 5.12)");
@@ -270,8 +269,8 @@ Result<Done> DoBindMount(const BindMount& request, const KernelFeatures& feature
   }
   Descriptor anchored;
   if (!request.recursive) anchored = anchor.Find(request.source, source);
-  RETURN_IF_ERROR(BindByTree(request, anchored.valid() ? anchored.get() : source.get(),
-                             target.get(), what));
+  RETURN_IF_ERROR(
+      BindByTree(request, anchored.valid() ? anchored.get() : source.get(), target.get(), what));
   return Done{};
 }
 

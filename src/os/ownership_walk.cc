@@ -93,9 +93,8 @@ Result<OwnershipInfo> DoChangeOwnership(const ChangeOwnership& request,
   }
   OwnershipInfo info = visitor.Total();
   bool changed = false;
-  const int failure =
-      ChangeRootOwnership(root.get(), stat, request.gid,
-                          WantedMode(stat.stx_mode, request.read_only), changed);
+  const int failure = ChangeRootOwnership(root.get(), stat, request.gid,
+                                          WantedMode(stat.stx_mode, request.read_only), changed);
   ++info.visited;
   if (changed) ++info.changed;
   if (failure != 0) {

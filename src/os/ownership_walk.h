@@ -15,8 +15,7 @@ namespace volumed {
 // The root is changed last, and only after everything else was right or has been made right.
 // Threads: any. Blocks: as the filesystem does.
 Result<OwnershipInfo> DoChangeOwnership(const ChangeOwnership& request,
-                                        const KernelFeatures& features,
-                                        const CallOptions& options);
+                                        const KernelFeatures& features, const CallOptions& options);
 
 // What an entry with `mode` (type and permission bits) must have. Pure.
 // Source: kubernetes pkg/volume/volume_linux.go@v1.36.2 (changeFilePermission).

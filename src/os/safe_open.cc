@@ -67,9 +67,8 @@ Result<Descriptor> OpenRoot(const SafePath& path, const std::string& root, int f
     if (!name.empty()) {
       Descriptor directory(OpenAt2(AT_FDCWD, parent.c_str(), O_PATH | O_DIRECTORY, 0));
       if (!directory.valid()) return OpenError(path, errno);
-      Descriptor opened(
-          OpenAt2(directory.get(), name.c_str(), flags,
-                  more_resolve | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS));
+      Descriptor opened(OpenAt2(directory.get(), name.c_str(), flags,
+                                more_resolve | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS));
       if (!opened.valid()) return OpenError(path, errno);
       return opened;
     }
@@ -99,8 +98,8 @@ Result<Descriptor> OpenSafePath(const SafePath& path, int flags, uint64_t more_r
   RETURN_IF_ERROR(ValidateSafePath(path));
   if (path.relative.empty()) return OpenRoot(path, path.root, flags, more_resolve);
   ASSIGN_OR_RETURN(const Descriptor root, OpenRoot(path, path.root, O_PATH | O_DIRECTORY, 0));
-  Descriptor opened(OpenAt2(root.get(), path.relative.c_str(), flags,
-                            ResolveFlags(path.resolve) | more_resolve));
+  Descriptor opened(
+      OpenAt2(root.get(), path.relative.c_str(), flags, ResolveFlags(path.resolve) | more_resolve));
   if (!opened.valid()) return OpenError(path, errno);
   return opened;
 }

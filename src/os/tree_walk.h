@@ -24,7 +24,7 @@
 namespace volumed {
 
 struct WalkEntry {
-  int directory;             // where it lies
+  int directory;  // where it lies
   const char* name;
   const struct statx& stat;  // STATX_BASIC_STATS, of the entry itself, never of a link's target
 };

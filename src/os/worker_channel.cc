@@ -20,9 +20,7 @@ constexpr size_t kHeaderBytes = 2;
 constexpr char kInline = 'i';
 constexpr char kMemfd = 'm';
 
-Error NotApplied(const char* what) {
-  return Error::FromErrno(errno, what, Outcome::kNotApplied);
-}
+Error NotApplied(const char* what) { return Error::FromErrno(errno, what, Outcome::kNotApplied); }
 
 Error Malformed(const char* why) {
   return Error::MaybeApplied(Code::kDataLoss, std::string("worker message: ") + why);
@@ -49,8 +47,8 @@ Result<std::string> ReadBody(int memory) {
   std::string body(static_cast<size_t>(stat.st_size), '\0');
   size_t size = 0;
   while (size < body.size()) {
-    const ssize_t got = ::pread(memory, body.data() + size, body.size() - size,
-                                static_cast<off_t>(size));
+    const ssize_t got =
+        ::pread(memory, body.data() + size, body.size() - size, static_cast<off_t>(size));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return Malformed("its body cannot be read");
     size += static_cast<size_t>(got);

@@ -1,5 +1,5 @@
-// WorkerChannel: messages between the agent and one worker over a SOCK_SEQPACKET socket. A body goes
-// in the packet, or, when it is large or secret, as a sealed memfd beside it: then it is in no
+// WorkerChannel: messages between the agent and one worker over a SOCK_SEQPACKET socket. A body
+// goes in the packet, or, when it is large or secret, as a sealed memfd beside it: then it is in no
 // socket buffer and nobody can change it while it is read.
 #pragma once
 
@@ -42,7 +42,8 @@ class WorkerChannel {
   Status Send(MessageKind kind, std::string_view body, bool as_memfd = false);
 
   // The next message; nothing when the other end is closed. Blocks: until then, if `wait`; else
-  // Unavailable with EAGAIN when there is none. Errors: DataLoss, maybe applied, for a malformed one.
+  // Unavailable with EAGAIN when there is none. Errors: DataLoss, maybe applied, for a malformed
+  // one.
   Result<std::optional<WorkerMessage>> Receive(bool wait);
 
  private:

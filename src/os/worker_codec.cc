@@ -143,8 +143,10 @@ WriteAtomicPayload Read(const pb::WriteAtomicPayload& from) {
 
 Result<AnyRequest> ReadRequest(const pb::Request& m) {
   switch (m.request_case()) {
-    case pb::Request::kListMounts: return AnyRequest(ListMounts{});
-    case pb::Request::kProbeFeatures: return AnyRequest(ProbeFeatures{});
+    case pb::Request::kListMounts:
+      return AnyRequest(ListMounts{});
+    case pb::Request::kProbeFeatures:
+      return AnyRequest(ProbeFeatures{});
     case pb::Request::kMount:
       return AnyRequest(Mount{m.mount().fs_type(), m.mount().source(), Read(m.mount().target()),
                               ReadList(m.mount().options())});
@@ -156,29 +158,37 @@ Result<AnyRequest> ReadRequest(const pb::Request& m) {
       return AnyRequest(Remount{Read(m.remount().target()), ReadList(m.remount().options())});
     case pb::Request::kUnmount:
       return AnyRequest(Unmount{Read(m.unmount().target()), m.unmount().force()});
-    case pb::Request::kMakeShared: return AnyRequest(MakeShared{Read(m.make_shared().target())});
+    case pb::Request::kMakeShared:
+      return AnyRequest(MakeShared{Read(m.make_shared().target())});
     case pb::Request::kStat:
       return AnyRequest(
           Stat{Read(m.stat().path()), m.stat().follow(), m.stat().only_mount_point()});
-    case pb::Request::kStatFs: return AnyRequest(StatFs{Read(m.stat_fs().path())});
-    case pb::Request::kUsage: return AnyRequest(Usage{Read(m.usage().path())});
+    case pb::Request::kStatFs:
+      return AnyRequest(StatFs{Read(m.stat_fs().path())});
+    case pb::Request::kUsage:
+      return AnyRequest(Usage{Read(m.usage().path())});
     case pb::Request::kChangeOwnership:
-      return AnyRequest(ChangeOwnership{Read(m.change_ownership().path()),
-                                        m.change_ownership().gid(),
-                                        m.change_ownership().read_only(),
-                                        m.change_ownership().on_root_mismatch()});
-    case pb::Request::kMakeDirectory: return AnyRequest(Read(m.make_directory()));
+      return AnyRequest(ChangeOwnership{
+          Read(m.change_ownership().path()), m.change_ownership().gid(),
+          m.change_ownership().read_only(), m.change_ownership().on_root_mismatch()});
+    case pb::Request::kMakeDirectory:
+      return AnyRequest(Read(m.make_directory()));
     case pb::Request::kMakeFile:
       return AnyRequest(MakeFile{Read(m.make_file().path()), m.make_file().mode()});
     case pb::Request::kRemoveDirectory:
       return AnyRequest(RemoveDirectory{Read(m.remove_directory().path())});
-    case pb::Request::kRemoveFile: return AnyRequest(RemoveFile{Read(m.remove_file().path())});
-    case pb::Request::kRemoveTree: return AnyRequest(RemoveTree{Read(m.remove_tree().path())});
+    case pb::Request::kRemoveFile:
+      return AnyRequest(RemoveFile{Read(m.remove_file().path())});
+    case pb::Request::kRemoveTree:
+      return AnyRequest(RemoveTree{Read(m.remove_tree().path())});
     case pb::Request::kListDirectory:
       return AnyRequest(ListDirectory{Read(m.list_directory().path())});
-    case pb::Request::kReadFile: return AnyRequest(ReadFile{Read(m.read_file().path())});
-    case pb::Request::kWriteAtomicPayload: return AnyRequest(Read(m.write_atomic_payload()));
-    case pb::Request::REQUEST_NOT_SET: break;
+    case pb::Request::kReadFile:
+      return AnyRequest(ReadFile{Read(m.read_file().path())});
+    case pb::Request::kWriteAtomicPayload:
+      return AnyRequest(Read(m.write_atomic_payload()));
+    case pb::Request::REQUEST_NOT_SET:
+      break;
   }
   return Error::NotApplied(Code::kDataLoss, "a message to the worker holds no request");
 }
@@ -258,12 +268,12 @@ void Fill(const KernelFeatures& from, pb::Answer& to) {
 
 FileType ReadFileType(uint32_t number) {
   return number <= static_cast<uint32_t>(FileType::kFifo) ? static_cast<FileType>(number)
-                                                           : FileType::kMissing;
+                                                          : FileType::kMissing;
 }
 
 FileInfo Read(const pb::FileInfo& m) {
-  return {ReadFileType(m.type()), m.mode(),  m.uid(),        m.gid(),
-          m.device(),             m.inode(), m.size_bytes(), m.is_mount_point()};
+  return {ReadFileType(m.type()), m.mode(),          m.uid(), m.gid(), m.device(), m.inode(),
+          m.size_bytes(),         m.is_mount_point()};
 }
 
 DirectoryListing Read(const pb::DirectoryListing& m) {
@@ -294,9 +304,12 @@ Result<AnyAnswer> ReadAnswer(const pb::Answer& m) {
           static_cast<Code>(m.error().code()),
           m.error().maybe_applied() ? Outcome::kMaybeApplied : Outcome::kNotApplied,
           m.error().sys_errno(), m.error().message());
-    case pb::Answer::kDone: return AnyAnswer(Done{});
-    case pb::Answer::kChanged: return AnyAnswer(Changed{m.changed().changed()});
-    case pb::Answer::kFileInfo: return AnyAnswer(Read(m.file_info()));
+    case pb::Answer::kDone:
+      return AnyAnswer(Done{});
+    case pb::Answer::kChanged:
+      return AnyAnswer(Changed{m.changed().changed()});
+    case pb::Answer::kFileInfo:
+      return AnyAnswer(Read(m.file_info()));
     case pb::Answer::kFsInfo:
       return AnyAnswer(FsInfo{m.fs_info().fs_magic(), m.fs_info().capacity_bytes(),
                               m.fs_info().available_bytes(), m.fs_info().used_bytes(),
@@ -307,16 +320,20 @@ Result<AnyAnswer> ReadAnswer(const pb::Answer& m) {
     case pb::Answer::kOwnershipInfo:
       return AnyAnswer(OwnershipInfo{m.ownership_info().visited(), m.ownership_info().changed(),
                                      m.ownership_info().skipped()});
-    case pb::Answer::kDirectoryListing: return AnyAnswer(Read(m.directory_listing()));
-    case pb::Answer::kFileContent: return AnyAnswer(FileContent{m.file_content().content()});
-    case pb::Answer::kMountListing: return AnyAnswer(Read(m.mount_listing()));
+    case pb::Answer::kDirectoryListing:
+      return AnyAnswer(Read(m.directory_listing()));
+    case pb::Answer::kFileContent:
+      return AnyAnswer(FileContent{m.file_content().content()});
+    case pb::Answer::kMountListing:
+      return AnyAnswer(Read(m.mount_listing()));
     case pb::Answer::kKernelFeatures: {
       const pb::KernelFeatures& f = m.kernel_features();
       return AnyAnswer(KernelFeatures{f.open_tree_detached_clone(), f.mount_setattr(),
                                       f.statmount(), f.mount_events(), f.fchmodat2(),
                                       f.tmpfs_noswap()});
     }
-    case pb::Answer::ANSWER_NOT_SET: break;
+    case pb::Answer::ANSWER_NOT_SET:
+      break;
   }
   return Error::MaybeApplied(Code::kDataLoss, "the worker's answer is empty");
 }

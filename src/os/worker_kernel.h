@@ -16,7 +16,7 @@ namespace volumed {
 class WorkerPool;
 
 struct WorkerKernelOptions {
-  std::string worker_path;    // the volumed-worker executable
+  std::string worker_path;  // the volumed-worker executable
   // Where workers lock the key of the volume they work on; an existing directory, best on a tmpfs.
   // Must be the same for every agent that uses the same root. Empty: keys are not locked.
   std::string key_directory;
@@ -28,8 +28,8 @@ struct WorkerKernelOptions {
 };
 
 // Lanes: calls without a domain go one after another through the one fast worker, in the order of
-// their arrival; of these the walks (Usage, ChangeOwnership, RemoveTree) have a domain of their own,
-// "walks". Calls with a domain get a worker each, up to the limits, else they wait.
+// their arrival; of these the walks (Usage, ChangeOwnership, RemoveTree) have a domain of their
+// own, "walks". Calls with a domain get a worker each, up to the limits, else they wait.
 //
 // Keys: two calls with one key exclude each other across processes, also those of one agent: the
 // later one fails with Aborted, not applied. So give keys to calls that change a volume and are
@@ -46,7 +46,8 @@ struct WorkerKernelOptions {
 //   Aborted, not applied:            another worker holds the key
 //
 // Threads: any. Blocks: Do() until the answer or the deadline (and at most 50 ms more, to see a
-// killed worker die). The destructor requires that no call is running; it waits for no stuck worker.
+// killed worker die). The destructor requires that no call is running; it waits for no stuck
+// worker.
 class WorkerKernel final : public Kernel {
  public:
   // `clock` must be a real one: the pool waits on the kernel's monotonic time.

@@ -60,10 +60,8 @@ class WorkerPool {
   Result<std::unique_ptr<WorkerProcess>> SendToWorker(Call& call);
   Result<AnyAnswer> AwaitAnswer(Call& call, std::unique_ptr<WorkerProcess> worker);
   Result<AnyAnswer> Died(Call& call, std::unique_ptr<WorkerProcess> worker);
-  Result<AnyAnswer> KillWorker(Call& call, std::unique_ptr<WorkerProcess> worker,
-                               Error error);
-  void Abandon(const Call& call, std::unique_ptr<WorkerProcess> worker, bool killed)
-      EXCLUDES(mu_);
+  Result<AnyAnswer> KillWorker(Call& call, std::unique_ptr<WorkerProcess> worker, Error error);
+  void Abandon(const Call& call, std::unique_ptr<WorkerProcess> worker, bool killed) EXCLUDES(mu_);
 
   void OnStuck(const StuckOperation& operation) EXCLUDES(mu_);
   void OnDead(const StuckOperation& operation, bool was_stuck) EXCLUDES(mu_);

@@ -15,12 +15,12 @@ struct WorkerPoolStats {
   uint64_t died = 0;               // ended by themselves while they had a request
   uint64_t deadline_exceeded = 0;  // while a worker had the request, or while it waited for one
   uint64_t cancelled = 0;
-  uint64_t stuck_total = 0;        // killed and not dead 2 s later, ever
-  int stuck_now = 0;               // of these, those that still live
-  int slow_now = 0;                // must-finish requests past their deadline
-  int busy = 0;                    // workers with a request
-  int idle = 0;                    // warm workers without one
-  int waiting = 0;                 // calls that wait for a worker
+  uint64_t stuck_total = 0;  // killed and not dead 2 s later, ever
+  int stuck_now = 0;         // of these, those that still live
+  int slow_now = 0;          // must-finish requests past their deadline
+  int busy = 0;              // workers with a request
+  int idle = 0;              // warm workers without one
+  int waiting = 0;           // calls that wait for a worker
 };
 
 // A killed worker that does not die (uninterruptible sleep). Its key stays locked until it does.
@@ -30,7 +30,7 @@ struct StuckOperation {
   std::string request;  // RequestName
   std::string path;     // RequestPath
   int pid = 0;
-  TimePoint since;      // when its request was sent
+  TimePoint since;  // when its request was sent
 };
 
 }  // namespace volumed

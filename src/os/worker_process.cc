@@ -56,8 +56,8 @@ int SpawnWith(const std::vector<std::string>& arguments, int socket, pid_t* pid)
   ::posix_spawnattr_setsigmask(attributes.get(), &none);
   ::posix_spawnattr_setsigdefault(attributes.get(), &all);
   ::posix_spawnattr_setpgroup(attributes.get(), 0);
-  ::posix_spawnattr_setflags(attributes.get(), POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-                                                   POSIX_SPAWN_SETSIGDEF);
+  ::posix_spawnattr_setflags(
+      attributes.get(), POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   std::vector<char*> argv;
   argv.reserve(arguments.size() + 1);
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
@@ -87,8 +87,7 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::Spawn(
     ::waitpid(pid, nullptr, 0);
     return Error::FromErrno(saved, what, Outcome::kNotApplied);
   }
-  return std::unique_ptr<WorkerProcess>(
-      new WorkerProcess(pid, std::move(pidfd), std::move(ours)));
+  return std::unique_ptr<WorkerProcess>(new WorkerProcess(pid, std::move(pidfd), std::move(ours)));
 }
 
 void WorkerProcess::Kill() {

@@ -53,8 +53,8 @@ int WorkerReaper::PollTimeoutMillis(const std::vector<Watched>& watched) const {
   const TimePoint now = clock_.Now();
   for (const Watched& one : watched) {
     if (!one.worker.killed || one.stuck) continue;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(one.worker.let_go +
-                                                                   kStuckAfter - now);
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(one.worker.let_go + kStuckAfter - now);
     const int64_t millis = std::max<int64_t>(0, left.count());
     earliest = earliest < 0 ? millis : std::min(earliest, millis);
   }
@@ -100,10 +100,9 @@ void WorkerReaper::Run() {
     eventfd_t ignored = 0;
     if (polls[0].revents != 0) ::eventfd_read(wake_.get(), &ignored);
     for (Watched& one : watched) Look(one);
-    watched.erase(
-        std::remove_if(watched.begin(), watched.end(),
-                       [](const Watched& one) { return one.worker.process == nullptr; }),
-        watched.end());
+    watched.erase(std::remove_if(watched.begin(), watched.end(),
+                                 [](const Watched& one) { return one.worker.process == nullptr; }),
+                  watched.end());
   }
 }
 

@@ -11,7 +11,8 @@ constexpr size_t kMaxSubdomainLength = 253;
 
 constexpr char kNameRule[] =
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
-    "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation "
+    "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
+    "validation "
     "is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 constexpr char kQualifiedRule[] =
     "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and "
@@ -29,9 +30,8 @@ bool IsAlnum(char c) { return IsLower(c) || (c >= 'A' && c <= 'Z'); }
 
 bool IsName(std::string_view text) {
   return !text.empty() && IsAlnum(text.front()) && IsAlnum(text.back()) &&
-         std::all_of(text.begin(), text.end(), [](char c) {
-           return IsAlnum(c) || c == '-' || c == '_' || c == '.';
-         });
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return IsAlnum(c) || c == '-' || c == '_' || c == '.'; });
 }
 
 bool IsLabel(std::string_view text) {

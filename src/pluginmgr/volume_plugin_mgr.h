@@ -1,5 +1,6 @@
 // VolumePluginMgr: owns the plugins and finds the one for a spec or a name.
-// Source: kubernetes pkg/volume/plugins.go@v1.36.2 (VolumePluginMgr); the error texts are kubelet's.
+// Source: kubernetes pkg/volume/plugins.go@v1.36.2 (VolumePluginMgr); the error texts are
+// kubelet's.
 #pragma once
 
 #include <map>

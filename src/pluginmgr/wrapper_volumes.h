@@ -26,8 +26,7 @@ class WrapperVolumes {
   // A mounter of `source` whose own bookkeeping (the readiness marker) is named
   // "wrapped_<volume>"; its place is the caller's, by SetUpAt.
   Result<std::unique_ptr<Mounter>> NewWrapperMounter(const SpecName& volume,
-                                                     const VolumeSource& source,
-                                                     PodPtr pod) const;
+                                                     const VolumeSource& source, PodPtr pod) const;
   // The inverse, to be used with TearDownAt.
   Result<std::unique_ptr<Unmounter>> NewWrapperUnmounter(const SpecName& volume,
                                                          const VolumeSource& source,

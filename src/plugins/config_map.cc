@@ -29,8 +29,8 @@ VolumeSource ConfigMapPlugin::SourceFromName(const SpecName& spec) const {
 Result<CollectedPayload> ConfigMapPlugin::Collect(const PayloadContext& context,
                                                   const VolumeSource& source) const {
   const auto& typed = std::get<ConfigMapVolumeSource>(source);
-  ASSIGN_OR_RETURN(Payload files, CollectConfigMap(context, typed.name, typed.items,
-                                                   typed.optional));
+  ASSIGN_OR_RETURN(Payload files,
+                   CollectConfigMap(context, typed.name, typed.items, typed.optional));
   return CollectedPayload{std::move(files), std::nullopt};
 }
 

@@ -119,8 +119,7 @@ Status EmptyDirMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
   return OkStatus();
 }
 
-Result<bool> EmptyDirMounter::IsSetUp(const SafePath& dir, Medium medium,
-                                      const CallOptions& call) {
+Result<bool> EmptyDirMounter::IsSetUp(const SafePath& dir, Medium medium, const CallOptions& call) {
   const SafePath marker_dir = MarkerDir(host_, pod_->uid(), spec_);
   ASSIGN_OR_RETURN(const FileInfo ready,
                    host_.kernel.Call(Stat{.path = marker_dir.Below(kReadyFile)}, call));
@@ -148,11 +147,10 @@ Result<bool> EmptyDirMounter::IsSetUp(const SafePath& dir, Medium medium,
 }
 
 Status EmptyDirMounter::MakeVolumeDir(const SafePath& dir, const CallOptions& call) {
-  RETURN_IF_ERROR(host_.kernel.Call(MakeDirectory{.path = dir,
-                                                  .mode = kVolumeMode,
-                                                  .parent_mode = kParentMode,
-                                                  .exact_mode = true},
-                                    call));
+  RETURN_IF_ERROR(host_.kernel.Call(
+      MakeDirectory{
+          .path = dir, .mode = kVolumeMode, .parent_mode = kParentMode, .exact_mode = true},
+      call));
   return OkStatus();
 }
 

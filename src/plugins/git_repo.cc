@@ -17,7 +17,8 @@ const GitRepoVolumeSource* SourceOf(const VolumeSpec& spec) {
 Status Refusal() {
   return Error::NotApplied(
       Code::kUnimplemented,
-      "git-repo volume plugin has been disabled: git would run as root on a repository of the pod's "
+      "git-repo volume plugin has been disabled: git would run as root on a repository of the "
+      "pod's "
       "choosing (CVE-2024-10220, CVE-2025-1767); clone into an emptyDir from an init container "
       "instead");
 }
@@ -92,8 +93,8 @@ Result<std::unique_ptr<Mounter>> GitRepoPlugin::NewMounter(const VolumeSpec& spe
 
 Result<std::unique_ptr<Unmounter>> GitRepoPlugin::NewUnmounter(const SpecName& spec,
                                                                const PodUid& pod) {
-  ASSIGN_OR_RETURN(auto wrapped, wrapper_volumes_->NewWrapperUnmounter(
-                                     spec, EmptyDirVolumeSource(), pod));
+  ASSIGN_OR_RETURN(auto wrapped,
+                   wrapper_volumes_->NewWrapperUnmounter(spec, EmptyDirVolumeSource(), pod));
   return std::unique_ptr<Unmounter>(std::make_unique<GitRepoUnmounter>(
       host_->kernel, host_->paths.GetPodVolumeDir(pod, kGitRepoPluginName, spec),
       host_->paths.GetPodPluginDir(pod, kGitRepoPluginName, spec), std::move(wrapped)));
@@ -102,8 +103,7 @@ Result<std::unique_ptr<Unmounter>> GitRepoPlugin::NewUnmounter(const SpecName& s
 Result<ReconstructedVolume> GitRepoPlugin::ConstructVolumeSpec(const SpecName& spec,
                                                                const SafePath&,
                                                                const CallOptions&) {
-  return ReconstructedVolume{
-      VolumeSpec::FromVolume(PodVolume{spec.str(), GitRepoVolumeSource()})};
+  return ReconstructedVolume{VolumeSpec::FromVolume(PodVolume{spec.str(), GitRepoVolumeSource()})};
 }
 
 }  // namespace volumed

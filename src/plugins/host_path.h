@@ -11,9 +11,9 @@ namespace volumed {
 
 inline constexpr char kHostPathPluginName[] = "kubernetes.io/host-path";
 
-// Nothing is mounted and nothing lies below the agent's root: set-up only checks the path's type, or
-// makes what is missing (directories 0755, files 0644). Links are followed, as kubelet does.
-// The path may lie on a filesystem that hangs: FaultDomain() answers it.
+// Nothing is mounted and nothing lies below the agent's root: set-up only checks the path's type,
+// or makes what is missing (directories 0755, files 0644). Links are followed, as kubelet does. The
+// path may lie on a filesystem that hangs: FaultDomain() answers it.
 class HostPathPlugin final : public VolumePlugin {
  public:
   Status Init(PluginContext context) override;

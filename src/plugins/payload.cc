@@ -16,7 +16,8 @@ namespace {
 constexpr uint32_t kPrivateTokenMode = 0600;
 
 PayloadFile MakeFileOf(const std::string& path, Secret<std::string> content, int32_t mode) {
-  return {.path = path, .content = std::move(content), .mode = static_cast<uint32_t>(mode), .uid = {}};
+  return {
+      .path = path, .content = std::move(content), .mode = static_cast<uint32_t>(mode), .uid = {}};
 }
 
 // The keys of an object as files. `find` answers the content of a key, if there is one.
@@ -30,8 +31,7 @@ Result<Payload> MapItems(const std::vector<KeyToPath>& items, int32_t default_mo
       if (optional) continue;
       return Error::NotApplied(Code::kNotFound, missing_key_text + item.key);
     }
-    files[item.path] =
-        MakeFileOf(item.path, std::move(*content), item.mode.value_or(default_mode));
+    files[item.path] = MakeFileOf(item.path, std::move(*content), item.mode.value_or(default_mode));
   }
   return files;
 }
@@ -55,7 +55,8 @@ Error Aggregate(const std::vector<Error>& errors) {
   return Error::NotApplied(errors.front().code(), text);
 }
 
-Result<std::string> DownwardValue(const PayloadContext& context, const DownwardApiVolumeFile& item) {
+Result<std::string> DownwardValue(const PayloadContext& context,
+                                  const DownwardApiVolumeFile& item) {
   if (item.field_ref) return PodFieldValue(context.pod, item.field_ref->field_path);
   if (item.resource_field_ref) {
     return ResourceFieldValue(context.pod, *item.resource_field_ref,
@@ -119,8 +120,7 @@ Result<Payload> CollectSecret(const PayloadContext& context, const std::string& 
   }
   const auto& data = (*secret)->data;
   if (!items.empty()) {
-    return MapItems(items, context.default_mode, optional,
-                    "references non-existent secret key: ",
+    return MapItems(items, context.default_mode, optional, "references non-existent secret key: ",
                     [&data](const std::string& key) -> std::optional<Secret<std::string>> {
                       const auto found = data.find(key);
                       if (found == data.end()) return std::nullopt;

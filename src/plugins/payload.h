@@ -49,8 +49,8 @@ Result<Payload> CollectConfigMap(const PayloadContext& context, const std::strin
 // All errors of the items in one.
 Result<Payload> CollectDownwardApi(const PayloadContext& context,
                                    const std::vector<DownwardApiVolumeFile>& items);
-// A token file is 0600 and the user's where the pod has a user or a group of its own; the group gets
-// its read bit when the payload is given to it.
+// A token file is 0600 and the user's where the pod has a user or a group of its own; the group
+// gets its read bit when the payload is given to it.
 Result<CollectedPayload> CollectToken(const PayloadContext& context,
                                       const ServiceAccountTokenProjection& source);
 // All sources; their errors in one. Unimplemented for clusterTrustBundle and podCertificate, which

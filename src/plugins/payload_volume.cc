@@ -57,8 +57,7 @@ class PayloadMounter final : public Mounter {
  public:
   explicit PayloadMounter(MounterParts parts)
       : parts_(std::move(parts)),
-        metrics_(
-            std::make_unique<MetricsDu>(parts_.host.kernel, parts_.host.clock, parts_.dir)) {}
+        metrics_(std::make_unique<MetricsDu>(parts_.host.kernel, parts_.host.clock, parts_.dir)) {}
 
   std::string GetPath() const override { return parts_.dir.Display(); }
   SafePath GetSafePath() const override { return parts_.dir; }
@@ -151,8 +150,8 @@ bool PayloadVolumePlugin::CanSupport(const VolumeSpec& spec) const {
 
 Result<std::string> PayloadVolumePlugin::GetVolumeName(const VolumeSpec& spec) const {
   if (!CanSupport(spec)) {
-    return Error::NotApplied(Code::kInvalidArgument, "Spec does not reference " +
-                                                         KindWithArticle() + " volume type");
+    return Error::NotApplied(Code::kInvalidArgument,
+                             "Spec does not reference " + KindWithArticle() + " volume type");
   }
   return VolumeName(spec.name(), spec.volume()->source);
 }
@@ -166,15 +165,15 @@ Result<std::unique_ptr<Mounter>> PayloadVolumePlugin::NewMounter(const VolumeSpe
                    wrapper_volumes_->NewWrapperUnmounter(spec.name(), backing, pod->uid()));
   const VolumeSource& source = spec.volume()->source;
   SafePath dir = host_->paths.GetPodVolumeDir(pod->uid(), GetPluginName(), spec.name());
-  return std::unique_ptr<Mounter>(std::make_unique<PayloadMounter>(
-      MounterParts{.host = *host_,
-                   .plugin = *this,
-                   .source = source,
-                   .default_mode = DefaultMode(source),
-                   .pod = std::move(pod),
-                   .dir = std::move(dir),
-                   .wrapped = std::move(wrapped),
-                   .wrapped_unmounter = std::move(unmounter)}));
+  return std::unique_ptr<Mounter>(
+      std::make_unique<PayloadMounter>(MounterParts{.host = *host_,
+                                                    .plugin = *this,
+                                                    .source = source,
+                                                    .default_mode = DefaultMode(source),
+                                                    .pod = std::move(pod),
+                                                    .dir = std::move(dir),
+                                                    .wrapped = std::move(wrapped),
+                                                    .wrapped_unmounter = std::move(unmounter)}));
 }
 
 Result<std::unique_ptr<Unmounter>> PayloadVolumePlugin::NewUnmounter(const SpecName& spec,
@@ -182,8 +181,8 @@ Result<std::unique_ptr<Unmounter>> PayloadVolumePlugin::NewUnmounter(const SpecN
   const VolumeSource backing = EmptyDirVolumeSource{.medium = BackingMedium(), .size_limit = {}};
   ASSIGN_OR_RETURN(auto wrapped, wrapper_volumes_->NewWrapperUnmounter(spec, backing, pod));
   SafePath dir = host_->paths.GetPodVolumeDir(pod, GetPluginName(), spec);
-  return std::unique_ptr<Unmounter>(std::make_unique<PayloadUnmounter>(
-      *host_, *this, pod, std::move(dir), std::move(wrapped)));
+  return std::unique_ptr<Unmounter>(
+      std::make_unique<PayloadUnmounter>(*host_, *this, pod, std::move(dir), std::move(wrapped)));
 }
 
 Result<ReconstructedVolume> PayloadVolumePlugin::ConstructVolumeSpec(const SpecName& spec,

@@ -1,18 +1,18 @@
-// PayloadVolumePlugin: what secret, configMap, downwardAPI and projected have in common: an emptyDir
-// filled with files made from objects, replaced as a whole when the objects change.
+// PayloadVolumePlugin: what secret, configMap, downwardAPI and projected have in common: an
+// emptyDir filled with files made from objects, replaced as a whole when the objects change.
 // Source: kubernetes pkg/volume/{secret,configmap,downwardapi,projected}@v1.36.2.
 #pragma once
 
 #include <memory>
 #include <string>
 
-#include "plugins/payload.h"
 #include "pluginmgr/volume_plugin.h"
+#include "plugins/payload.h"
 
 namespace volumed {
 
-// Set-up: the objects are read first, so that a missing one has no effect at all; then the emptyDir,
-// directories for nested mounts, and the files as one atomic change.
+// Set-up: the objects are read first, so that a missing one has no effect at all; then the
+// emptyDir, directories for nested mounts, and the files as one atomic change.
 //
 // A set-up that fails for the first time takes the empty volume away again. One that fails on a
 // volume with content leaves the content as it was. (kubelet tears the volume of a running pod down

@@ -31,8 +31,8 @@ VolumeSource SecretPlugin::SourceFromName(const SpecName& spec) const {
 Result<CollectedPayload> SecretPlugin::Collect(const PayloadContext& context,
                                                const VolumeSource& source) const {
   const auto& typed = std::get<SecretVolumeSource>(source);
-  ASSIGN_OR_RETURN(Payload files, CollectSecret(context, typed.secret_name, typed.items,
-                                                typed.optional));
+  ASSIGN_OR_RETURN(Payload files,
+                   CollectSecret(context, typed.secret_name, typed.items, typed.optional));
   return CollectedPayload{std::move(files), std::nullopt};
 }
 

@@ -53,8 +53,7 @@ class RecordStore {
   virtual ~RecordStore() = default;
   virtual Status Put(const Record& record, Durability durability) = 0;
   // A missing row is success.
-  virtual Status Remove(const std::string& kind, const std::string& key,
-                        Durability durability) = 0;
+  virtual Status Remove(const std::string& kind, const std::string& key, Durability durability) = 0;
   virtual Result<LoadedRecords> Load(const std::string& kind) = 0;
   virtual RecordStoreStats stats() const = 0;
 };

@@ -41,9 +41,9 @@ void EventLog::RecordPodEvent(const PodUid& pod, EventType type, const std::stri
 }
 
 void EventLog::DropMostSilentPod() {
-  const auto silent = std::min_element(pods_.begin(), pods_.end(), [](const auto& a, const auto& b) {
-    return a.second.touched < b.second.touched;
-  });
+  const auto silent = std::min_element(
+      pods_.begin(), pods_.end(),
+      [](const auto& a, const auto& b) { return a.second.touched < b.second.touched; });
   pods_.erase(silent);
 }
 

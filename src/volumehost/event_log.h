@@ -37,8 +37,7 @@ class EventLog final : public HostEvents {
   static constexpr size_t kEventsPerPod = 64;
   static constexpr size_t kPods = 4096;
 
-  explicit EventLog(const Clock& clock, size_t events_per_pod = kEventsPerPod,
-                    size_t pods = kPods);
+  explicit EventLog(const Clock& clock, size_t events_per_pod = kEventsPerPod, size_t pods = kPods);
 
   void RecordPodEvent(const PodUid& pod, EventType type, const std::string& reason,
                       const std::string& message) override EXCLUDES(mu_);

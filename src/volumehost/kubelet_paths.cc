@@ -12,7 +12,8 @@ namespace {
 constexpr std::string_view kPods = "pods";
 constexpr std::string_view kVolumes = "volumes";
 
-// The elements of `path` below `root`; empty when it is not below. No element is empty, "." or "..".
+// The elements of `path` below `root`; empty when it is not below. No element is empty, "." or
+// "..".
 std::vector<std::string> ElementsBelow(const std::string& root, const std::string& path) {
   if (path.size() <= root.size() + 1 || path.compare(0, root.size(), root) != 0 ||
       path[root.size()] != '/') {

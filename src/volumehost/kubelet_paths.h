@@ -3,11 +3,12 @@
 //   <root>/                                                    0750, a shared mount
 //   <root>/pods/<uid>/                                         0750
 //   <root>/pods/<uid>/volumes/<esc plugin>/<spec name>         the volume
-//   <root>/pods/<uid>/plugins/<esc plugin>/<spec name>/ready   readiness marker of wrapped emptyDirs
-//   <root>/pods/<uid>/volume-subpaths/<spec name>/<container>/<index of volumeMount>
+//   <root>/pods/<uid>/plugins/<esc plugin>/<spec name>/ready   readiness marker of wrapped
+//   emptyDirs <root>/pods/<uid>/volume-subpaths/<spec name>/<container>/<index of volumeMount>
 //   <root>/plugins/                                            0750, per-plugin data
 // and the agent's own, which a kubelet does not have:
-//   <root>/volumed/records.db, <root>/volumed/objects/, <root>/volumed/keys/, <root>/volumed/tokens/
+//   <root>/volumed/records.db, <root>/volumed/objects/, <root>/volumed/keys/,
+//   <root>/volumed/tokens/
 //
 // Source: kubernetes pkg/kubelet/kubelet_getters.go@v1.36.2; reference table in docs/FILES.md.
 #pragma once

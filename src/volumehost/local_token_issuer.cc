@@ -40,8 +40,9 @@ Status CheckPrivate(int fd, const std::string& path) {
   if (S_ISREG(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & 077) == 0) {
     return OkStatus();
   }
-  return Error::NotApplied(Code::kFailedPrecondition,
-                           path + " must be a file of this user that no other may read (mode 0600)");
+  return Error::NotApplied(
+      Code::kFailedPrecondition,
+      path + " must be a file of this user that no other may read (mode 0600)");
 }
 
 Result<Secret<std::string>> ReadKeyFile(int directory, const std::string& path) {
@@ -99,9 +100,8 @@ Result<Descriptor> OpenDirectory(const std::string& directory) {
   if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
     return SysError("make " + directory);
   }
-  return DescriptorFrom(
-      ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
-      "open " + directory);
+  return DescriptorFrom(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+                        "open " + directory);
 }
 
 Result<SigningKey> LoadOrMakeKey(int directory, const std::string& path) {
@@ -123,8 +123,8 @@ Result<std::unique_ptr<LocalTokenIssuer>> LocalTokenIssuer::Open(
   ASSIGN_OR_RETURN(SigningKey key, LoadOrMakeKey(directory.get(), prefix + kKeyFile));
   RETURN_IF_ERROR(
       WriteFileDurably(directory.get(), kJwksFile, key.jwks(), 0644, prefix + kJwksFile));
-  return std::unique_ptr<LocalTokenIssuer>(new LocalTokenIssuer(
-      std::make_unique<SigningKey>(std::move(key)), options.issuer, clock));
+  return std::unique_ptr<LocalTokenIssuer>(
+      new LocalTokenIssuer(std::make_unique<SigningKey>(std::move(key)), options.issuer, clock));
 }
 
 LocalTokenIssuer::LocalTokenIssuer(std::unique_ptr<SigningKey> key, std::string issuer,

@@ -20,7 +20,7 @@ namespace volumed {
 class SigningKey;
 
 struct LocalTokenIssuerOptions {
-  std::string directory;  // <root>/volumed/tokens; its parent exists
+  std::string directory;                         // <root>/volumed/tokens; its parent exists
   std::string issuer = "https://volumed.local";  // "iss", and the audience where none is asked for
 };
 

@@ -79,7 +79,8 @@ Result<std::string> PublicPoint(EVP_PKEY* key) {
     return OpenSslError("read the public key");
   }
   if (size != point.size() || point[0] != 4) {
-    return Error::NotApplied(Code::kFailedPrecondition, "the public key is not an uncompressed point");
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "the public key is not an uncompressed point");
   }
   return point;
 }

@@ -76,6 +76,7 @@ struct ActualPod {
   std::optional<Leaving> leaving;
   bool teardown_begun = false;  // no new consumer may come
   bool removing = false;        // RemovePod runs
+  bool keeps_record = false;    // RemovePod leaves the record: its deletion was a command
   std::optional<FailureHistory> remove_failure;
 
   // Set when a record of this pod could not be read: nothing of it is touched.

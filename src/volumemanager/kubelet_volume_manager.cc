@@ -365,6 +365,7 @@ void KubeletVolumeManager::Impl::PodRemoved(const PodUid& uid, const ActualPod& 
     KeepTombstone(uid, last);
     return;
   }
+  if (last.keeps_record) records_.Remove(kPodRecordKind, uid.str(), kPodRecordDurability, nullptr);
   parts_.host.tokens.DeleteServiceAccountTokens(uid);
   if (pod != nullptr) EvaluatePod(uid);  // it came back while it was leaving
 }

@@ -16,12 +16,12 @@ namespace volumed {
 
 // Why something is not as it should be: the first blocking step and what happens next.
 struct ProblemView {
-  std::string operation;      // "volume_mount", or "" when no operation could start
-  std::string step;           // "SetUp", "WaitForSources", "Held" ...
-  std::string code;           // CodeName, or ""
-  std::string outcome;        // OutcomeName, or ""
+  std::string operation;  // "volume_mount", or "" when no operation could start
+  std::string step;       // "SetUp", "WaitForSources", "Held" ...
+  std::string code;       // CodeName, or ""
+  std::string outcome;    // OutcomeName, or ""
   std::string message;
-  std::string who_must_act;   // "nobody: retried", "the owner of secret ns/name", "an administrator"
+  std::string who_must_act;  // "nobody: retried", "the owner of secret ns/name", "an administrator"
   int64_t since_unix_ms = 0;
   int64_t next_try_unix_ms = 0;  // 0: waits for an event
   uint64_t attempts = 0;
@@ -39,10 +39,10 @@ struct VolumeView {
   std::string pod_name;
   SpecName spec;
   std::string plugin_name;
-  std::string state;       // of the transition table: "SetUp"
+  std::string state;  // of the transition table: "SetUp"
   bool uncertain = false;
-  bool stuck = false;      // a worker for it could not be ended
-  bool wanted = false;     // the desired state has it
+  bool stuck = false;   // a worker for it could not be ended
+  bool wanted = false;  // the desired state has it
   std::string host_path;
   bool read_only = false;
   int64_t since_unix_ms = 0;
@@ -75,8 +75,8 @@ struct PodView {
 
 struct HoldRequest {
   PodUid pod;
-  int64_t pid = 0;       // exactly one of the two is set
-  std::string cgroup;    // absolute path below the cgroup filesystem, or of a directory in it
+  int64_t pid = 0;     // exactly one of the two is set
+  std::string cgroup;  // absolute path below the cgroup filesystem, or of a directory in it
 };
 
 // Threads: the control thread, for every method. Blocks: never; `done` is called later, on the

@@ -22,11 +22,10 @@ bool CleanComponents(std::string_view path) {
 }
 
 Status Validate(const SafePath& path) {
-  const bool clean =
-      !path.root.empty() && path.root[0] == '/' &&
-      (path.root == "/" || CleanComponents(std::string_view(path.root).substr(1))) &&
-      (path.relative.empty() || CleanComponents(path.relative)) &&
-      (path.root + path.relative).find('\0') == std::string::npos;
+  const bool clean = !path.root.empty() && path.root[0] == '/' &&
+                     (path.root == "/" || CleanComponents(std::string_view(path.root).substr(1))) &&
+                     (path.relative.empty() || CleanComponents(path.relative)) &&
+                     (path.root + path.relative).find('\0') == std::string::npos;
   if (clean) return OkStatus();
   return Error::NotApplied(Code::kInvalidArgument, "path \"" + path.Display() + "\" is malformed");
 }
@@ -63,7 +62,8 @@ uint64_t FsMagic(const std::string& type) {
 
 }  // namespace
 
-// ---- look-up --------------------------------------------------------------------------------------
+// ---- look-up
+// --------------------------------------------------------------------------------------
 
 int FakeEffects::RootOf(const SafePath& path, OpenHow how, FakeLocation* found) const {
   FakeWalk walk;
@@ -143,7 +143,8 @@ Result<bool> FakeEffects::IsMountPoint(const SafePath& path) const {
   return false;
 }
 
-// ---- reading --------------------------------------------------------------------------------------
+// ---- reading
+// --------------------------------------------------------------------------------------
 
 Result<MountListing> FakeEffects::operator()(const ListMounts&) {
   return MountListing{vfs_.Table()};
@@ -237,7 +238,8 @@ Result<FileContent> FakeEffects::operator()(const ReadFile& request) {
   return FileContent{inode.content};
 }
 
-// ---- making ---------------------------------------------------------------------------------------
+// ---- making
+// ---------------------------------------------------------------------------------------
 
 Result<Changed> FakeEffects::MakeOneDirectory(FakeLocation parent, const std::string& name,
                                               uint32_t mode, bool exact_mode,
@@ -280,8 +282,7 @@ Result<Changed> FakeEffects::MakeParents(const SafePath& path, uint32_t mode,
     if (!parent.ok()) return failed(parent.error());
     ASSIGN_OR_RETURN(const Changed made,
                      MakeOneDirectory(parent->directory, parent->name, mode, false, what,
-                                      any.changed ? Outcome::kMaybeApplied
-                                                  : Outcome::kNotApplied));
+                                      any.changed ? Outcome::kMaybeApplied : Outcome::kNotApplied));
     any.changed = any.changed || made.changed;
   }
   return any;
@@ -316,7 +317,8 @@ Result<Changed> FakeEffects::operator()(const MakeFile& request) {
   return Error::FromErrno(EEXIST, what, Outcome::kNotApplied);
 }
 
-// ---- removing -------------------------------------------------------------------------------------
+// ---- removing
+// -------------------------------------------------------------------------------------
 
 Result<Changed> FakeEffects::RemoveOne(const SafePath& path, bool directory,
                                        const std::string& what) {

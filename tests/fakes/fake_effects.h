@@ -20,9 +20,9 @@ namespace volumed {
 // The private clone that binds of the agent's own filesystem come from; see os/bind_anchor.h.
 struct FakeAnchor {
   bool made = false;
-  uint64_t cloned = 0;       // the mount that was cloned
-  std::string mount_point;   // of that
-  uint64_t mount = 0;        // the clone; 0: the anchor serves nothing
+  uint64_t cloned = 0;      // the mount that was cloned
+  std::string mount_point;  // of that
+  uint64_t mount = 0;       // the clone; 0: the anchor serves nothing
 };
 
 // What the effects work on; outlives them.
@@ -119,8 +119,7 @@ class FakeEffects {
   };
   Status OwnEntry(FakeLocation at, const Group& wanted, OwnershipInfo* info);
   Status OwnTree(FakeLocation at, const Group& wanted, OwnershipInfo* info);
-  Status OwnAll(FakeLocation at, const Group& wanted, const std::string& what,
-                OwnershipInfo* info);
+  Status OwnAll(FakeLocation at, const Group& wanted, const std::string& what, OwnershipInfo* info);
   void CountUsage(FakeLocation at, std::set<uint64_t>* seen, UsageInfo* info) const;
 
   // WriteAtomicPayload, step by step; in fake_payload.cc.

@@ -137,7 +137,8 @@ Result<Done> FakeEffects::operator()(const Mount& request) {
   return Done{};
 }
 
-// ---- bind -----------------------------------------------------------------------------------------
+// ---- bind
+// -----------------------------------------------------------------------------------------
 
 void FakeEffects::MakeAnchor() {
   FakeAnchor& anchor = state_.anchor;
@@ -224,7 +225,8 @@ Result<Done> FakeEffects::operator()(const BindMount& request) {
   return Done{};
 }
 
-// ---- remount, unmount, share ----------------------------------------------------------------------
+// ---- remount, unmount, share
+// ----------------------------------------------------------------------
 
 Status FakeEffects::Reconfigure(const Remount& request, FakeLocation target,
                                 const std::string& what) {

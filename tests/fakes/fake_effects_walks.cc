@@ -12,12 +12,13 @@ bool IsMissing(const Error& error) { return error.sys_errno() == ENOENT; }
 
 }  // namespace
 
-// ---- RemoveTree -----------------------------------------------------------------------------------
+// ---- RemoveTree
+// -----------------------------------------------------------------------------------
 
 bool FakeEffects::UnlinkName(FakeLocation directory, const std::string& name, bool is_directory,
                              Removal* removal) {
-  const int error = is_directory ? vfs_.RemoveDirectory(directory, name)
-                                 : vfs_.Unlink(directory, name);
+  const int error =
+      is_directory ? vfs_.RemoveDirectory(directory, name) : vfs_.Unlink(directory, name);
   if (error == 0) removal->changed = true;
   if (error == 0 || error == ENOENT) return false;
   FakeLocation found;
@@ -81,7 +82,8 @@ Result<Changed> FakeEffects::operator()(const RemoveTree& request) {
   return RemoveAt(parent->directory, parent->name, "remove " + request.path.Display());
 }
 
-// ---- Usage ----------------------------------------------------------------------------------------
+// ---- Usage
+// ----------------------------------------------------------------------------------------
 
 void FakeEffects::CountUsage(FakeLocation at, std::set<uint64_t>* seen, UsageInfo* info) const {
   const FakeInode& inode = vfs_.InodeAt(at);
@@ -103,7 +105,8 @@ Result<UsageInfo> FakeEffects::operator()(const Usage& request) {
   return info;
 }
 
-// ---- ChangeOwnership ------------------------------------------------------------------------------
+// ---- ChangeOwnership
+// ------------------------------------------------------------------------------
 
 Status FakeEffects::OwnEntry(FakeLocation at, const Group& wanted, OwnershipInfo* info) {
   ++info->visited;
@@ -123,8 +126,7 @@ Status FakeEffects::OwnEntry(FakeLocation at, const Group& wanted, OwnershipInfo
   }
   if (vfs_.InodeAt(at).mode != mode) {
     if (const int error = vfs_.Chmod(at, mode)) {
-      return Error::FromErrno(error, "change the mode of " + vfs_.NameOf(at),
-                              Outcome::kNotApplied);
+      return Error::FromErrno(error, "change the mode of " + vfs_.NameOf(at), Outcome::kNotApplied);
     }
     changed = true;
   }

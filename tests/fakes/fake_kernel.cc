@@ -34,9 +34,8 @@ std::vector<SafePath> PathsOf(const AnyRequest& request) {
 
 bool IsAbout(const AnyRequest& request, const std::string& path) {
   const std::vector<SafePath> paths = PathsOf(request);
-  return std::any_of(paths.begin(), paths.end(), [&path](const SafePath& p) {
-    return IsAtOrBelow(p.Display(), path);
-  });
+  return std::any_of(paths.begin(), paths.end(),
+                     [&path](const SafePath& p) { return IsAtOrBelow(p.Display(), path); });
 }
 
 // What never asks the filesystem at `path`.
@@ -48,14 +47,15 @@ bool CannotHang(const AnyRequest& request, const std::string& path) {
   return unmount != nullptr && unmount->force;
 }
 
-Error Inert() {
-  return Error::NotApplied(Code::kUnavailable, "kernel: the agent has ended");
-}
+Error Inert() { return Error::NotApplied(Code::kUnavailable, "kernel: the agent has ended"); }
 
 std::string AnswerText(const AnyAnswer& answer) {
   return std::visit(
       [](const auto& a) -> std::string {
-        if constexpr (requires { a.changed; a.visited; }) {
+        if constexpr (requires {
+                        a.changed;
+                        a.visited;
+                      }) {
           return a.skipped ? "skipped" : std::to_string(a.changed) + " changed";
         } else if constexpr (requires { a.changed; }) {
           return a.changed ? "changed" : "unchanged";
@@ -80,7 +80,8 @@ std::string CallText(uint64_t number, const AnyRequest& request) {
 FakeKernel::FakeKernel(FakeKernelOptions options) : options_(std::move(options)) {}
 FakeKernel::~FakeKernel() = default;
 
-// ---- a call ---------------------------------------------------------------------------------------
+// ---- a call
+// ---------------------------------------------------------------------------------------
 
 Result<AnyAnswer> FakeKernel::Do(const AnyRequest& request, const CallOptions& options) {
   HangHook hang_hook;
@@ -133,17 +134,16 @@ FakeKernel::Plan FakeKernel::PlanCall(const AnyRequest& request, const CallOptio
   const Hung* hung = FindHung(request);
   const bool is_cancelled = options.cancel != nullptr && options.cancel->cancelled();
   if (hung != nullptr) {
-    Error error =
-        is_cancelled ? Error::MaybeApplied(Code::kCancelled, "cancelled while it hung")
-                     : Error::MaybeApplied(Code::kDeadlineExceeded,
-                                           std::string(RequestName(request)) + " " +
-                                               RequestPath(request) + ": no answer in time");
+    Error error = is_cancelled
+                      ? Error::MaybeApplied(Code::kCancelled, "cancelled while it hung")
+                      : Error::MaybeApplied(Code::kDeadlineExceeded,
+                                            std::string(RequestName(request)) + " " +
+                                                RequestPath(request) + ": no answer in time");
     return Plan{std::move(error), hung->apply};
   }
   if (is_cancelled) return Plan{Error::NotApplied(Code::kCancelled, "cancelled"), false};
   if (clock_ != nullptr && options.deadline.Passed(*clock_)) {
-    return Plan{Error::NotApplied(Code::kDeadlineExceeded, "no worker became free in time"),
-                false};
+    return Plan{Error::NotApplied(Code::kDeadlineExceeded, "no worker became free in time"), false};
   }
   if (const std::optional<Plan> fault = TakeFault(request)) return *fault;
   return Plan{};
@@ -182,7 +182,8 @@ const FakeKernel::Hung* FakeKernel::FindHung(const AnyRequest& request) const {
   return nullptr;
 }
 
-// ---- faults ---------------------------------------------------------------------------------------
+// ---- faults
+// ---------------------------------------------------------------------------------------
 
 void FakeKernel::FailNext(std::string_view request, Error error, int count, bool apply) {
   FailNextBelow(request, "", std::move(error), count, apply);

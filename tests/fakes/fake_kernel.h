@@ -61,8 +61,8 @@ class FakeKernel final : public Kernel {
   // the test and throws std::logic_error.
   void AddDirectory(const std::string& path, uint32_t mode = 0755, uint32_t uid = 0,
                     uint32_t gid = 0) EXCLUDES(mu_);
-  void AddFile(const std::string& path, std::string content, uint32_t mode = 0644,
-               uint32_t uid = 0, uint32_t gid = 0) EXCLUDES(mu_);  // replaces an old file's content
+  void AddFile(const std::string& path, std::string content, uint32_t mode = 0644, uint32_t uid = 0,
+               uint32_t gid = 0) EXCLUDES(mu_);  // replaces an old file's content
   void AddSymlink(const std::string& path, const std::string& target) EXCLUDES(mu_);
   void AddHardLink(const std::string& path, const std::string& existing) EXCLUDES(mu_);
   // A socket, device or fifo.
@@ -96,8 +96,8 @@ class FakeKernel final : public Kernel {
       EXCLUDES(mu_);
   void FailNext(std::string_view request, int sys_errno, Outcome outcome, int count = 1);
   // Only calls about `path` or something below it.
-  void FailNextBelow(std::string_view request, const std::string& path, Error error,
-                     int count = 1, bool apply = false) EXCLUDES(mu_);
+  void FailNextBelow(std::string_view request, const std::string& path, Error error, int count = 1,
+                     bool apply = false) EXCLUDES(mu_);
   // Call number `n` fails.
   void FailAt(uint64_t n, Error error, bool apply = false) EXCLUDES(mu_);
 
@@ -108,7 +108,8 @@ class FakeKernel final : public Kernel {
   void Hang(const std::string& path, bool apply = false) EXCLUDES(mu_);
   void Unhang(const std::string& path) EXCLUDES(mu_);
   void SetHangHook(HangHook hook) EXCLUDES(mu_);
-  // Calls whose deadline has passed by this clock end with DeadlineExceeded, not applied. Null: none.
+  // Calls whose deadline has passed by this clock end with DeadlineExceeded, not applied. Null:
+  // none.
   void SetClock(const Clock* clock) EXCLUDES(mu_);
   // Called before each call is made, without the lock.
   void SetCallHook(std::function<void(const AnyRequest& request)> hook) EXCLUDES(mu_);
@@ -157,8 +158,7 @@ class FakeKernel final : public Kernel {
   };
 
   // Counts the call, and makes its effect unless it is planned otherwise. May throw.
-  Result<AnyAnswer> DoLocked(const AnyRequest& request, const CallOptions& options)
-      REQUIRES(mu_);
+  Result<AnyAnswer> DoLocked(const AnyRequest& request, const CallOptions& options) REQUIRES(mu_);
   Result<AnyAnswer> Apply(const AnyRequest& request, const CallOptions& options) REQUIRES(mu_);
   Plan PlanCall(const AnyRequest& request, const CallOptions& options) REQUIRES(mu_);
   const Hung* FindHung(const AnyRequest& request) const REQUIRES(mu_);
@@ -166,8 +166,7 @@ class FakeKernel final : public Kernel {
   FakeLocation Require(const std::string& path, bool follow) const REQUIRES(mu_);
   // The directory of `path`, made if it is missing, and the last name.
   FakeLocation ParentForTest(const std::string& path, std::string* name) REQUIRES(mu_);
-  void DumpBelow(FakeLocation at, const std::string& path, std::string* text) const
-      REQUIRES(mu_);
+  void DumpBelow(FakeLocation at, const std::string& path, std::string* text) const REQUIRES(mu_);
   uint64_t RootFilesystem(const std::string& path) const REQUIRES(mu_);
 
   mutable Mutex mu_;

@@ -79,8 +79,7 @@ FakeLocation FakeKernel::ParentForTest(const std::string& path, std::string* nam
   return at;
 }
 
-void FakeKernel::AddDirectory(const std::string& path, uint32_t mode, uint32_t uid,
-                              uint32_t gid) {
+void FakeKernel::AddDirectory(const std::string& path, uint32_t mode, uint32_t uid, uint32_t gid) {
   MutexLock lock(mu_);
   std::string name;
   const FakeLocation parent = ParentForTest(path, &name);
@@ -91,8 +90,8 @@ void FakeKernel::AddDirectory(const std::string& path, uint32_t mode, uint32_t u
   Check(vfs_.Chmod(there, mode), path);
 }
 
-void FakeKernel::AddFile(const std::string& path, std::string content, uint32_t mode,
-                         uint32_t uid, uint32_t gid) {
+void FakeKernel::AddFile(const std::string& path, std::string content, uint32_t mode, uint32_t uid,
+                         uint32_t gid) {
   MutexLock lock(mu_);
   std::string name;
   const FakeLocation parent = ParentForTest(path, &name);
@@ -134,8 +133,7 @@ void FakeKernel::AddMount(const std::string& fs_type, const std::string& source,
   if (made != EEXIST) Check(made, path);
   const Result<MountOptions> parsed = ParseMountOptions(options);
   if (!parsed.ok()) throw std::logic_error(parsed.error().ToString());
-  const uint64_t mount =
-      vfs_.NewMount(vfs_.NewFilesystem(fs_type, source), parsed->attributes);
+  const uint64_t mount = vfs_.NewMount(vfs_.NewFilesystem(fs_type, source), parsed->attributes);
   Check(vfs_.Attach(mount, Require(path, true)), path);
 }
 
@@ -166,8 +164,7 @@ void FakeKernel::UnmountBelow(const std::string& path) {
   }
 }
 
-void FakeKernel::SetAttributes(const std::string& path, uint32_t mode, uint32_t uid,
-                               uint32_t gid) {
+void FakeKernel::SetAttributes(const std::string& path, uint32_t mode, uint32_t uid, uint32_t gid) {
   MutexLock lock(mu_);
   const FakeLocation there = Require(path, false);
   Check(vfs_.Chown(there, uid, gid), path);
@@ -181,8 +178,7 @@ FakeFile FakeKernel::Find(const std::string& path, bool follow) const {
   if (error == ENOENT || error == ENOTDIR) return {};
   Check(error, path);
   const FakeInode& inode = vfs_.InodeAt(there);
-  return {inode.type, inode.mode,    inode.uid,
-          inode.gid,  inode.content, vfs_.IsMountRoot(there)};
+  return {inode.type, inode.mode, inode.uid, inode.gid, inode.content, vfs_.IsMountRoot(there)};
 }
 
 std::vector<MountEntry> FakeKernel::Mounts() const {

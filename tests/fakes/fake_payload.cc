@@ -115,8 +115,8 @@ bool FakeEffects::PayloadIsCurrent(const Payload& payload) const {
     if (inode.mode != (gid ? 02755u : 0755u) || inode.gid != gid.value_or(0)) return false;
     if (!path.empty()) ++directories_seen;
     for (const auto& [name, dentry] : inode.children) {
-      open.push_back({path.empty() ? name : path + "/" + name,
-                      vfs_.FollowMounts({at.mount, dentry})});
+      open.push_back(
+          {path.empty() ? name : path + "/" + name, vfs_.FollowMounts({at.mount, dentry})});
     }
   }
   return files_seen == wanted.size() && directories_seen == directories.size();

@@ -45,7 +45,8 @@ FakeVfs::FakeVfs() {
   root_mount_ = NewMount(filesystem, 0);
 }
 
-// ---- look-up --------------------------------------------------------------------------------------
+// ---- look-up
+// --------------------------------------------------------------------------------------
 
 FakeLocation FakeVfs::namespace_root() const {
   return FollowMounts({root_mount_, mounts_.at(root_mount_).root});
@@ -65,13 +66,9 @@ const FakeFilesystem& FakeVfs::FilesystemAt(FakeLocation at) const {
   return filesystems_.at(InodeAt(at).filesystem);
 }
 
-bool FakeVfs::IsCovered(FakeLocation at) const {
-  return points_.count({at.mount, at.dentry}) != 0;
-}
+bool FakeVfs::IsCovered(FakeLocation at) const { return points_.count({at.mount, at.dentry}) != 0; }
 
-bool FakeVfs::IsMountRoot(FakeLocation at) const {
-  return mounts_.at(at.mount).root == at.dentry;
-}
+bool FakeVfs::IsMountRoot(FakeLocation at) const { return mounts_.at(at.mount).root == at.dentry; }
 
 bool FakeVfs::SameInode(FakeLocation a, FakeLocation b) const {
   return dentries_.at(a.dentry).inode == dentries_.at(b.dentry).inode;
@@ -95,8 +92,7 @@ std::string FakeVfs::PathOf(FakeLocation at) const {
   }
 }
 
-int FakeVfs::WalkAbsolute(const std::string& path, const FakeWalk& how,
-                          FakeLocation* found) const {
+int FakeVfs::WalkAbsolute(const std::string& path, const FakeWalk& how, FakeLocation* found) const {
   return WalkFrom(namespace_root(), path, how, found);
 }
 
@@ -172,7 +168,8 @@ bool FakeVfs::IsBelow(uint64_t dentry, uint64_t ancestor) const {
   return dentry == ancestor;
 }
 
-// ---- files ----------------------------------------------------------------------------------------
+// ---- files
+// ----------------------------------------------------------------------------------------
 
 int64_t FakeVfs::SizeBytes(const FakeInode& inode) {
   if (inode.type == FileType::kDirectory) {
@@ -223,8 +220,8 @@ int FakeVfs::CheckMake(FakeLocation directory, const std::string& name) const {
   return 0;
 }
 
-int FakeVfs::AddInode(FakeLocation directory, const std::string& name, FileType type,
-                      uint32_t mode, const std::string& content) {
+int FakeVfs::AddInode(FakeLocation directory, const std::string& name, FileType type, uint32_t mode,
+                      const std::string& content) {
   if (const int error = CheckMake(directory, name)) return error;
   FakeFilesystem& filesystem = filesystems_.at(InodeAt(directory).filesystem);
   FakeInode draft;
@@ -262,8 +259,7 @@ int FakeVfs::MakeSymlink(FakeLocation directory, const std::string& name,
   return AddInode(directory, name, FileType::kSymlink, 0777, target);
 }
 
-int FakeVfs::MakeHardLink(FakeLocation directory, const std::string& name,
-                          FakeLocation existing) {
+int FakeVfs::MakeHardLink(FakeLocation directory, const std::string& name, FakeLocation existing) {
   if (InodeAt(existing).filesystem != InodeAt(directory).filesystem) return EXDEV;
   if (const int error = CheckMake(directory, name)) return error;
   FakeInode& inode = Inode(existing.dentry);

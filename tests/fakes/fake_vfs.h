@@ -31,9 +31,9 @@ struct FakeInode {
   uint32_t mode = 0;
   uint32_t uid = 0;
   uint32_t gid = 0;
-  uint32_t links = 0;  // names of it; a directory has one
-  std::string content;                        // of a file; of a link, its target
-  std::map<std::string, uint64_t> children;   // of a directory: name to dentry
+  uint32_t links = 0;                        // names of it; a directory has one
+  std::string content;                       // of a file; of a link, its target
+  std::map<std::string, uint64_t> children;  // of a directory: name to dentry
 };
 
 struct FakeDentry {
@@ -60,7 +60,7 @@ struct FakeFilesystem {
 };
 
 struct FakeMount {
-  uint64_t id = 0;  // rises with time
+  uint64_t id = 0;          // rises with time
   uint64_t parent = 0;      // 0: the root of the namespace, or not attached
   uint64_t mountpoint = 0;  // dentry in the parent
   uint64_t root = 0;        // dentry
@@ -151,9 +151,7 @@ class FakeVfs {
   using Point = std::pair<uint64_t, uint64_t>;  // mount, dentry
 
   FakeInode& Inode(uint64_t dentry) { return inodes_.at(dentries_.at(dentry).inode); }
-  const FakeInode& Inode(uint64_t dentry) const {
-    return inodes_.at(dentries_.at(dentry).inode);
-  }
+  const FakeInode& Inode(uint64_t dentry) const { return inodes_.at(dentries_.at(dentry).inode); }
   uint64_t NewInode(uint64_t filesystem, FileType type, uint32_t mode);
   uint64_t NewDentry(uint64_t parent, const std::string& name, uint64_t inode);
   // What every making of a name checks, in the kernel's order.

@@ -255,8 +255,14 @@ int AgentTest::StopAgent() {
 
 void AgentTest::EndAgent() {
   if (agent_pid_ <= 0) return;
-  ::kill(agent_pid_, SIGKILL);
-  WaitFor(std::exchange(agent_pid_, -1));
+  int status = 0;
+  const pid_t pid = std::exchange(agent_pid_, -1);
+  if (::waitpid(pid, &status, WNOHANG) == pid) {
+    ADD_FAILURE() << "the daemon ended by itself, wait status " << status;
+    return;
+  }
+  ::kill(pid, SIGKILL);
+  WaitFor(pid);
 }
 
 // Workers end by themselves when their agent does; one that does not is ended here, as otherwise
@@ -301,17 +307,19 @@ CommandResult AgentTest::Ctl(std::vector<std::string> arguments) const {
   return RunCommand(arguments);
 }
 
+std::unique_ptr<v1::VolumeAgent::Stub> AgentTest::NewStub() const {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 10);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 10);
+  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
+  return v1::VolumeAgent::NewStub(grpc::CreateCustomChannel(
+      "unix://" + socket_path(), grpc::InsecureChannelCredentials(), arguments));
+}
+
 v1::VolumeAgent::Stub& AgentTest::api() {
-  if (!stub_) {
-    grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 50);
-    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 10);
-    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 10);
-    arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
-    stub_ = v1::VolumeAgent::NewStub(grpc::CreateCustomChannel(
-        "unix://" + socket_path(), grpc::InsecureChannelCredentials(), arguments));
-  }
+  if (!stub_) stub_ = NewStub();
   return *stub_;
 }
 

@@ -59,6 +59,8 @@ class AgentTest : public ::testing::Test {
   std::string HttpGet(const std::string& path) const;
   CommandResult Ctl(std::vector<std::string> arguments) const;
   v1::VolumeAgent::Stub& api();
+  // A connection of its own, for another thread.
+  std::unique_ptr<v1::VolumeAgent::Stub> NewStub() const;
 
   // The calls of the API that tests use, with a deadline each.
   grpc::Status Apply(const std::string& manifest, v1::ApplyResponse* response = nullptr);

@@ -82,9 +82,7 @@ class FakeBuilder final : public WorldBuilder {
   void HardLink(const std::string& path, const std::string& existing) override {
     kernel_.AddHardLink(path, existing);
   }
-  void Special(const std::string& path, FileType type) override {
-    kernel_.AddSpecial(path, type);
-  }
+  void Special(const std::string& path, FileType type) override { kernel_.AddSpecial(path, type); }
 
  private:
   FakeKernel& kernel_;
@@ -313,10 +311,10 @@ TEST_F(KernelDifferentialTest, FakeAndRealKernelAgreeOnRandomSequencesOfEveryEff
   for (int i = 0; i < runs; ++i) {
     // Every variant gets the same sequences.
     const int part = i / static_cast<int>(Variants().size());
-    all.push_back(std::make_unique<DifferentialRun>(
-        Variants()[static_cast<size_t>(i) % Variants().size()],
-        scratch() + "/stage" + std::to_string(i), seed + static_cast<uint64_t>(part * share),
-        share));
+    all.push_back(
+        std::make_unique<DifferentialRun>(Variants()[static_cast<size_t>(i) % Variants().size()],
+                                          scratch() + "/stage" + std::to_string(i),
+                                          seed + static_cast<uint64_t>(part * share), share));
   }
   std::vector<std::thread> threads;
   for (const auto& run : all) threads.emplace_back(std::ref(*run));

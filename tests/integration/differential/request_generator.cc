@@ -9,24 +9,24 @@ namespace {
 
 // Names that the world begins with (see BuildWorld in the test), and some that it does not.
 constexpr const char* kPaths[] = {
-    "a",     "a/b",   "a/b/c", "a/f",      "a/b/g",    "d",      "d/e",   "e",        "f",
-    "hard",  "fifo",  "sock",  "la",       "la/f",     "lf",     "lx",    "lup",      "lself",
-    "lb",    "a/lb",  "n",     "n/m",      "n/m/k",    "p",      "p/..data", "p/x",   "p/d",
-    "p/d/x", "f/no",  "a/b",   "d",        "e",        "m",      "m",     "m/a",      "m/b"};
+    "a",     "a/b",  "a/b/c", "a/f", "a/b/g", "d",  "d/e",      "e",   "f",
+    "hard",  "fifo", "sock",  "la",  "la/f",  "lf", "lx",       "lup", "lself",
+    "lb",    "a/lb", "n",     "n/m", "n/m/k", "p",  "p/..data", "p/x", "p/d",
+    "p/d/x", "f/no", "a/b",   "d",   "e",     "m",  "m",        "m/a", "m/b"};
 
-constexpr const char* kTamePaths[] = {"a", "a",   "a/b", "a/b/g", "d",    "d/e", "m",   "m",   "m/a",
-                                      "m/b", "p", "p/x", "e",     "f",    "a/f", "la",  "lf",  "a/lb",
-                                      "m/e", "d/a", "n", "a/b/x", "p/..data", "lb", "m/d/e", "hard"};
+constexpr const char* kTamePaths[] = {"a",     "a",        "a/b", "a/b/g", "d",   "d/e", "m",
+                                      "m",     "m/a",      "m/b", "p",     "p/x", "e",   "f",
+                                      "a/f",   "la",       "lf",  "a/lb",  "m/e", "d/a", "n",
+                                      "a/b/x", "p/..data", "lb",  "m/d/e", "hard"};
 constexpr const char* kBroken[] = {"a//b", "..", "a/../b", "/a", "a/", ".", "a/./b"};
 
-constexpr const char* kTmpfsWords[] = {"ro",     "nosuid", "nodev",       "noexec",  "noatime",
-                                       "noswap", "_netdev", "size=1m",    "size=0",  "size=x",
-                                       "bogus",  "bind",   "nr_inodes=3", "gid=1000", "uid=2000",
-                                       "strictatime", "nodiratime", "size=4k"};
-constexpr const char* kRemountWords[] = {"ro",       "ro",       "rw",          "rw",
-                                         "nosuid",   "suid",     "nodev",       "noatime",
-                                         "relatime", "strictatime", "nodiratime", "size=2m",
-                                         "size=4k",  "bogus=1",  "remount",     "noswap"};
+constexpr const char* kTmpfsWords[] = {
+    "ro",          "nosuid",   "nodev",    "noexec",      "noatime",    "noswap",
+    "_netdev",     "size=1m",  "size=0",   "size=x",      "bogus",      "bind",
+    "nr_inodes=3", "gid=1000", "uid=2000", "strictatime", "nodiratime", "size=4k"};
+constexpr const char* kRemountWords[] = {
+    "ro",       "ro",          "rw",         "rw",      "nosuid",  "suid",    "nodev",   "noatime",
+    "relatime", "strictatime", "nodiratime", "size=2m", "size=4k", "bogus=1", "remount", "noswap"};
 constexpr const char* kPayloadPaths[] = {"x", "y", "d/x", "d/y", "d/e/z", "a", "m", "y/x"};
 constexpr const char* kBadPayloadPaths[] = {"x/no/", "../x", "..x", "x/../y", "/x", ""};
 
@@ -88,8 +88,8 @@ PayloadFile RequestGenerator::File() {
   PayloadFile file;
   file.path = OneIn(50) ? Pick(*this, kBadPayloadPaths) : Pick(*this, kPayloadPaths);
   constexpr size_t kSizes[] = {0, 1, 1, 5000};
-  file.content = Secret<std::string>(
-      std::string(Pick(*this, kSizes), static_cast<char>('a' + Below(2))));
+  file.content =
+      Secret<std::string>(std::string(Pick(*this, kSizes), static_cast<char>('a' + Below(2))));
   if (OneIn(200)) file.content = Secret<std::string>(std::string(300 * 1024, 'z'));
   constexpr uint32_t kModes[] = {0644, 0644, 0600, 0400, 04755};
   file.mode = Pick(*this, kModes);
@@ -97,7 +97,8 @@ PayloadFile RequestGenerator::File() {
   return file;
 }
 
-// ---- one maker per request; kWeight is its share --------------------------------------------------
+// ---- one maker per request; kWeight is its share
+// --------------------------------------------------
 
 template <>
 struct RequestGenerator::Maker<ListMounts> {
@@ -113,10 +114,10 @@ template <>
 struct RequestGenerator::Maker<Mount> {
   static constexpr uint32_t kWeight = 5;
   static Mount Make(RequestGenerator& g) {
-    constexpr const char* kTypes[] = {"tmpfs", "tmpfs", "tmpfs", "tmpfs", "tmpfs",
+    constexpr const char* kTypes[] = {"tmpfs", "tmpfs", "tmpfs", "tmpfs",    "tmpfs",
                                       "tmpfs", "tmpfs", "tmpfs", "nosuchfs", ""};
-    return {Pick(g, kTypes), g.OneIn(2) ? "tmpfs" : "vol",
-            g.OneIn(2) ? g.MountPoint() : g.Path(), g.TmpfsOptions()};
+    return {Pick(g, kTypes), g.OneIn(2) ? "tmpfs" : "vol", g.OneIn(2) ? g.MountPoint() : g.Path(),
+            g.TmpfsOptions()};
   }
 };
 template <>
@@ -153,9 +154,7 @@ struct RequestGenerator::Maker<Unmount> {
 template <>
 struct RequestGenerator::Maker<MakeShared> {
   static constexpr uint32_t kWeight = 3;
-  static MakeShared Make(RequestGenerator& g) {
-    return {g.OneIn(2) ? g.MountPoint() : g.Path()};
-  }
+  static MakeShared Make(RequestGenerator& g) { return {g.OneIn(2) ? g.MountPoint() : g.Path()}; }
 };
 template <>
 struct RequestGenerator::Maker<Stat> {
@@ -252,10 +251,12 @@ AnyRequest RequestGenerator::Next() {
     size_t index = 0;
     while (at >= kWeights[index]) at -= kWeights[index++];
     return kMakers[index](*this);
-  }(std::make_index_sequence<std::variant_size_v<AnyRequest>>());
+  }
+  (std::make_index_sequence<std::variant_size_v<AnyRequest>>());
 }
 
-// ---- text -----------------------------------------------------------------------------------------
+// ---- text
+// -----------------------------------------------------------------------------------------
 
 namespace {
 

@@ -29,8 +29,8 @@ std::string JoinWords(const std::vector<std::string>& words) {
 std::string SuperText(const MountEntry& entry) {
   std::string text;
   for (const std::string& option : entry.super_options) {
-    const bool kept =
-        option == "ro" || option == "rw" || option == "noswap" || option.compare(0, 5, "size=") == 0;
+    const bool kept = option == "ro" || option == "rw" || option == "noswap" ||
+                      option.compare(0, 5, "size=") == 0;
     if (kept) text += (text.empty() ? "" : ",") + option;
   }
   return text;
@@ -41,8 +41,8 @@ std::string Text(Changed answer) { return answer.changed ? "changed" : "unchange
 std::string Text(const FileInfo& info) {
   std::ostringstream text;
   text << FileTypeName(info.type) << " " << std::oct << info.mode << std::dec << " " << info.uid
-       << ":" << info.gid << " " << info.size_bytes << " bytes, mount point "
-       << info.is_mount_point << ", has ids " << (info.device != 0) << (info.inode != 0);
+       << ":" << info.gid << " " << info.size_bytes << " bytes, mount point " << info.is_mount_point
+       << ", has ids " << (info.device != 0) << (info.inode != 0);
   return text.str();
 }
 std::string Text(const FsInfo& info) {
@@ -53,8 +53,7 @@ std::string Text(const FsInfo& info) {
   return text.str();
 }
 std::string Text(const UsageInfo& info) {
-  return std::to_string(info.used_bytes) + " bytes " + std::to_string(info.inodes_used) +
-         " inodes";
+  return std::to_string(info.used_bytes) + " bytes " + std::to_string(info.inodes_used) + " inodes";
 }
 std::string Text(const OwnershipInfo& info) {
   return std::to_string(info.visited) + " visited " + std::to_string(info.changed) + " changed" +

@@ -345,8 +345,7 @@ TEST_P(PluginsRootTest, ASubpathOfAConfigMapAndOfAHostPath) {
   ASSERT_TRUE(subpath(volume, "a", 0).ok());
   EXPECT_EQ(ReadAll(file->Display()), "changed");
 
-  const Status cleaned =
-      CleanSubPaths(*kernel_, world_->paths, PodUid("u1"), SpecName("v"), {});
+  const Status cleaned = CleanSubPaths(*kernel_, world_->paths, PodUid("u1"), SpecName("v"), {});
   ASSERT_TRUE(cleaned.ok()) << cleaned.error().ToString();
   EXPECT_FALSE(std::filesystem::exists(root_ + "/pods/u1/volume-subpaths"));
   Leave(source);
@@ -361,16 +360,16 @@ TEST_P(PluginsRootTest, ThePreparedRootIsSharedOnce) {
   EXPECT_EQ(Mode(root_ + "/volumed"), 0700u);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Features, PluginsRootTest,
-    ::testing::Values(Setting{"New", {}},
-                      Setting{"Debian12",
-                              {"open-tree-detached-clone", "statmount", "mount-events",
-                               "fchmodat2", "tmpfs-noswap"}},
-                      Setting{"Old",
-                              {"open-tree-detached-clone", "mount-setattr", "statmount",
-                               "mount-events", "fchmodat2", "tmpfs-noswap"}}),
-    [](const auto& setting) { return std::string(setting.param.name); });
+INSTANTIATE_TEST_SUITE_P(Features, PluginsRootTest,
+                         ::testing::Values(Setting{"New", {}},
+                                           Setting{"Debian12",
+                                                   {"open-tree-detached-clone", "statmount",
+                                                    "mount-events", "fchmodat2", "tmpfs-noswap"}},
+                                           Setting{"Old",
+                                                   {"open-tree-detached-clone", "mount-setattr",
+                                                    "statmount", "mount-events", "fchmodat2",
+                                                    "tmpfs-noswap"}}),
+                         [](const auto& setting) { return std::string(setting.param.name); });
 
 }  // namespace
 }  // namespace volumed

@@ -48,7 +48,8 @@ TEST_F(ConfigTest, ReadsEveryKindOfValue) {
   EXPECT_EQ(config->manifest_dirs, (std::vector<std::string>{"/a", "/b"}));
   EXPECT_EQ(config->max_workers, 8);
   EXPECT_EQ(config->deadline_mount, std::chrono::seconds(90));
-  EXPECT_EQ(config->node_labels, (std::map<std::string, std::string>{{"rack", "7"}, {"zone", "a"}}));
+  EXPECT_EQ(config->node_labels,
+            (std::map<std::string, std::string>{{"rack", "7"}, {"zone", "a"}}));
   EXPECT_EQ(config->log_level, LogLevel::kDebug);
 }
 

@@ -46,9 +46,10 @@ v1::GetPodsResponse OnePod() {
 TEST(OutputTest, TheTableOfPodsCountsReadyVolumesAndShowsTheFirstProblem) {
   std::ostringstream out;
   PrintPods(OnePod(), OutputFormat::kTable, kNow, out);
-  EXPECT_EQ(out.str(),
-            "NAMESPACE  NAME  PHASE    VOLUMES  AGE   HELD BY  PROBLEM\n"
-            "default    web   Pending  1/2      1m5s  -        secret: Secret default/s not found\n");
+  EXPECT_EQ(
+      out.str(),
+      "NAMESPACE  NAME  PHASE    VOLUMES  AGE   HELD BY  PROBLEM\n"
+      "default    web   Pending  1/2      1m5s  -        secret: Secret default/s not found\n");
 }
 
 TEST(OutputTest, WideShowsPaths) {

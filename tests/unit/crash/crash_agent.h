@@ -67,6 +67,10 @@ class CrashAgent {
   // The world has changed: sources deliver, users command, processes have ended.
   void Hear();
   void RunFor(Duration time) { scheduler_.RunFor(time); }
+  void RunSteps(int steps) {
+    while (steps-- > 0 && scheduler_.RunOne()) {
+    }
+  }
   // What users are shown, but for times.
   std::string ViewText() const;
 

@@ -40,7 +40,7 @@ class Run {
   void StartAgent();
   void EndAgent();
   // Runs `what` until an agent has survived it and has settled.
-  void Survive(const std::function<void()>& what, Duration settle);
+  void Survive(const std::function<void()>& what, Duration settle, int scheduler_steps = 0);
   bool EndIfCrashed();
   void Check(const ScenarioStep& step, const std::string* expected);
 
@@ -59,7 +59,8 @@ RunResult Run::Go(const std::vector<ScenarioStep>& steps,
     Survive([] {}, std::chrono::seconds(0));
     for (size_t i = 0; i < steps.size(); ++i) {
       if (steps[i].happen) steps[i].happen(world_);
-      Survive([this] { agent_->Hear(); }, steps[i].settle);
+      Survive([this] { agent_->Hear(); }, steps[i].settle,
+              steps[i].scheduler_steps);
       Check(steps[i], expected == nullptr ? nullptr : &expected->at(i));
     }
     EndAgent();
@@ -101,14 +102,18 @@ void Run::EndAgent() {
   agent_.reset();
 }
 
-void Run::Survive(const std::function<void()>& what, Duration settle) {
+void Run::Survive(const std::function<void()>& what, Duration settle, int scheduler_steps) {
   bool told = false;
   while (true) {
     try {
       if (agent_ == nullptr) StartAgent();
       if (!told) what();
       told = true;
-      agent_->RunFor(settle);
+      if (scheduler_steps > 0) {
+        agent_->RunSteps(scheduler_steps);
+      } else {
+        agent_->RunFor(settle);
+      }
       return;
     } catch (const SimulatedCrash&) {
       const AgentEnd& end = ends_.at(result_.agents.size() - 1);
@@ -122,6 +127,7 @@ void Run::Survive(const std::function<void()>& what, Duration settle) {
       // The new one hears of everything when it starts; and has the time that a start takes.
       told = true;
       settle += std::chrono::seconds(15);
+      scheduler_steps = 0;
     }
   }
 }
@@ -129,7 +135,11 @@ void Run::Survive(const std::function<void()>& what, Duration settle) {
 void Run::Check(const ScenarioStep& step, const std::string* expected) {
   world_.PodsWriteAgain();
   world_.CheckState("at the end of step \"" + step.name + "\"");
-  for (const std::string& pod : step.gone) {
+  std::vector<std::string> gone = step.gone;
+  for (const std::string& pod : step.gone_unless_held) {
+    if (world_.pods.at(pod).held_by == 0) gone.push_back(pod);
+  }
+  for (const std::string& pod : gone) {
     const std::string left = world_.LeftOf(pod);
     if (!left.empty()) world_.Violation("step \"" + step.name + "\" has left " + left);
   }

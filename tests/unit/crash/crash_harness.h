@@ -27,12 +27,16 @@ struct ScenarioStep {
   std::function<void(CrashWorld&)> happen;
   // How long everybody waits until what follows is looked at.
   Duration settle = std::chrono::seconds(30);
+  // Instead: only so many steps of the scheduler, so that the next thing happens amid the work.
+  int scheduler_steps = 0;
   // The world is compared with the crash-free run's after this step. Not where the step waits for
   // nothing, or where a reboot makes a difference that is right.
   bool compare = true;
   bool compare_after_reboot = true;
   // Pods of which nothing is left after it.
   std::vector<std::string> gone = {};
+  // Likewise, unless a process holds them.
+  std::vector<std::string> gone_unless_held = {};
 };
 
 struct Scenario {

@@ -17,13 +17,15 @@ bool IsOneOf(const AnyRequest& request) {
   return (std::holds_alternative<Requests>(request) || ...);
 }
 
+// What the volume's record says to whoever reads it in this boot.
 std::optional<VolumeState> RecordedState(const CrashWorld& world, const std::string& pod,
                                          const std::string& spec) {
   const std::optional<Record> row =
       world.store->Find(kPodVolumeRecordKind, RecordKey(PodVolumeKey{PodUid(pod), SpecName(spec)}));
   if (!row) return std::nullopt;
   const Result<PodVolumeRecord> record = DecodePodVolumeRecord(*row);
-  return record.ok() ? std::optional<VolumeState>(record->state) : std::nullopt;
+  if (!record.ok()) return std::nullopt;
+  return AfterRestart(*record, BootId(world.boot_id())).state;
 }
 
 bool IsTerminatingOnRecord(const CrashWorld& world, const std::string& pod) {
@@ -66,7 +68,7 @@ Result<AnyAnswer> CheckedKernel::Do(const AnyRequest& request, const CallOptions
   if (world_.kernel->crashed() || !HadEffect(request, answer)) return answer;
   const std::string effect = std::string(RequestName(request)) + " " + RequestPath(request);
   if (!broken.empty()) world_.Violation(effect + ": " + broken);
-  world_.CheckState("after " + effect);
+  world_.CheckState("after " + effect, RequestPath(request));
   return answer;
 }
 
@@ -162,7 +164,8 @@ void CheckedStore::NotePut(const Record& row) {
   const auto volume = pod->second.volumes.find(record->key.spec.str());
   if (volume == pod->second.volumes.end()) return;
   volume->second.established = true;
-  world_.CheckState("when its record said SetUp");
+  world_.CheckState("when its record said SetUp",
+                    world_.VolumePath(record->key.pod.str(), record->key.spec.str()));
 }
 
 void CheckedStore::CheckRemove(const std::string& kind, const std::string& key) {
@@ -179,8 +182,13 @@ void CheckedStore::CheckRemove(const std::string& kind, const std::string& key) 
   const std::string spec = key.substr(key.find('/') + 1);
   const auto volume = truth->second.volumes.find(spec);
   if (volume == truth->second.volumes.end()) return;
-  if (truth->second.is_protected() && volume->second.established) {
-    world_.Violation("the record of " + key + ", which is wanted, was removed");
+  if (truth->second.is_protected()) {
+    // A set-up that was not applied takes its row back; what an earlier boot left of the volume is
+    // found by its directory.
+    if (volume->second.established) {
+      world_.Violation("the record of " + key + ", which is wanted, was removed");
+    }
+    return;
   }
   if (volume->second.host_path.empty() && world_.kernel->Exists(world_.VolumePath(pod, spec))) {
     world_.Violation("the record of " + key + " went before the volume");

@@ -12,6 +12,8 @@ constexpr const char* kApplied = "applied";  // delivers later
 constexpr int64_t kContainerPid = 4711;
 constexpr uint64_t kStartTime = 99;
 constexpr uint32_t kFsGroup = 2000;
+// Some of a pod's operations are done by then, some run and some wait.
+constexpr int kAmidTheWork = 20;
 constexpr const char* kShare = "/srv/share";
 
 std::string ConfigMap(const std::string& version) {
@@ -246,7 +248,8 @@ Scenario HeldPodScenario() {
   ScenarioStep removed{.name = "the held pod is removed",
                        .happen = RemoveFull,
                        .settle = std::chrono::seconds(200),
-                       .compare_after_reboot = false};
+                       .compare_after_reboot = false,
+                       .gone_unless_held = {kFull}};
   ScenarioStep ended{.name = "the process has ended",
                      .happen = [](CrashWorld& world) { world.EndProcess(kContainerPid); },
                      .gone = {kFull}};
@@ -279,16 +282,25 @@ Scenario ForeignMountScenario() {
 }
 
 Scenario ShortLifeScenario() {
-  const Duration at_once = std::chrono::seconds(0);
-  ScenarioStep begun{
-      .name = "the pod is applied", .happen = ApplyFull, .settle = at_once, .compare = false};
+  ScenarioStep quiet{.name = "the agent has heard of all sources", .happen = {}};
+  ScenarioStep begun{.name = "the pod is applied",
+                     .happen = ApplyFull,
+                     .scheduler_steps = kAmidTheWork,
+                     .compare = false};
   ScenarioStep removed{
       .name = "the pod is removed at once", .happen = RemoveFull, .gone = {kFull}};
   ScenarioStep again{.name = "it is applied again", .happen = ApplyFull};
-  ScenarioStep leaves{
-      .name = "it is removed again", .happen = RemoveFull, .settle = at_once, .compare = false};
+  ScenarioStep leaves{.name = "it is removed again",
+                      .happen = RemoveFull,
+                      .scheduler_steps = kAmidTheWork,
+                      .compare = false};
   ScenarioStep returns{.name = "and is back", .happen = ApplyFull};
-  return {"a short life", {Sources()}, {begun, removed, again, leaves, returns}};
+  // How far the first set-up comes, and so whether it makes the host's directory, is open.
+  ScenarioStep share{.name = "the host has its directory",
+                     .happen = [](CrashWorld& world) {
+                       world.kernel->AddDirectory(std::string(kShare) + "/in");
+                     }};
+  return {"a short life", {Sources(), share}, {quiet, begun, removed, again, leaves, returns}};
 }
 
 std::vector<Scenario> AllScenarios() {

@@ -125,14 +125,14 @@ void CrashWorld::EndProcess(int64_t pid) {
 void CrashWorld::PodWrites(const std::string& pod, const std::string& path,
                            const std::string& content, uint32_t gid, bool on_tmpfs) {
   kernel->AddFile(path, content, 0644, kPodUser, gid);
-  pods.at(pod).data.push_back({path, content, on_tmpfs, true});
+  pods.at(pod).data.push_back({path, content, gid, on_tmpfs, true});
 }
 
 void CrashWorld::PodsWriteAgain() {
   for (auto& [uid, pod] : pods) {
     for (PodData& data : pod.data) {
       if (!pod.wanted || data.present) continue;
-      kernel->AddFile(data.path, data.content, 0644, kPodUser, 0);
+      kernel->AddFile(data.path, data.content, 0644, kPodUser, data.gid);
       data.present = true;
     }
   }
@@ -151,7 +151,7 @@ std::string CrashWorld::VolumePath(const std::string& pod, const std::string& sp
       .Display();
 }
 
-void CrashWorld::CheckState(const std::string& when) {
+void CrashWorld::CheckState(const std::string& when, const std::string& changed) {
   for (const auto& [path, content] : precious) {
     if (kernel->Find(path).content != content) {
       Violation(path + ", which is nobody's to remove, is gone or changed " + when);
@@ -165,13 +165,14 @@ void CrashWorld::CheckState(const std::string& when) {
       }
     }
     for (const auto& [spec, volume] : pod.volumes) {
-      if (volume.established) CheckVolume(uid, spec, volume, when);
+      if (volume.established) CheckVolume(uid, spec, volume, when, changed);
     }
   }
 }
 
 void CrashWorld::CheckVolume(const std::string& pod, const std::string& spec,
-                             const VolumeTruth& volume, const std::string& when) {
+                             const VolumeTruth& volume, const std::string& when,
+                             const std::string& changed) {
   const std::string name = "volume " + pod + "/" + spec;
   for (const std::string& target : volume.sub_path_targets) {
     if (!volume.sub_path_follows_content && !kernel->IsMountPoint(target)) {
@@ -188,7 +189,8 @@ void CrashWorld::CheckVolume(const std::string& pod, const std::string& spec,
     Violation(name + " is gone " + when);
   } else if (volume.has_mount && !there.is_mount_point) {
     Violation("the mount of " + name + " is gone " + when);
-  } else if (!ShowsOneVersion(path, volume)) {
+  } else if (changed.rfind(path, 0) == 0 || path.rfind(changed, 0) == 0) {
+    if (ShowsOneVersion(path, volume)) return;
     Violation(name + " shows a content that is no complete version " + when);
   }
 }

@@ -24,6 +24,7 @@ using PayloadVersion = std::map<std::string, std::string>;
 struct PodData {
   std::string path;
   std::string content;
+  uint32_t gid = 0;
   bool on_tmpfs = false;  // a reboot takes it
   bool present = true;    // false: a reboot took it; the pod writes it again
 };
@@ -82,8 +83,9 @@ class CrashWorld {
 
   // ---- what is owed
   void Violation(const std::string& what);
-  // Everything established of protected pods is whole; precious files are there.
-  void CheckState(const std::string& when);
+  // Everything established of protected pods is there, and precious files are. Payloads are read
+  // only at or around `path`, where an effect was made; empty: all.
+  void CheckState(const std::string& when, const std::string& path = "");
   std::string VolumePath(const std::string& pod, const std::string& spec) const;
 
   // ---- what is compared
@@ -111,7 +113,7 @@ class CrashWorld {
 
  private:
   void CheckVolume(const std::string& pod, const std::string& spec, const VolumeTruth& volume,
-                   const std::string& when);
+                   const std::string& when, const std::string& changed);
   bool ShowsOneVersion(const std::string& path, const VolumeTruth& volume) const;
 };
 

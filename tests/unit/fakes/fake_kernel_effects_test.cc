@@ -157,8 +157,8 @@ TEST_F(FakeKernelEffectsTest, UsageCountsHardLinksOnceAndOneFilesystem) {
 
 TEST_F(FakeKernelEffectsTest, ATmpfsIsFullAtItsSize) {
   ASSERT_TRUE(Tmpfs("m", {"size=8k"}).ok());
-  WriteAtomicPayload write{In("m"), {{"x", Secret<std::string>(std::string(9000, 'x')), 0644, {}}},
-                           {}};
+  WriteAtomicPayload write{
+      In("m"), {{"x", Secret<std::string>(std::string(9000, 'x')), 0644, {}}}, {}};
   const Result<Changed> full = kernel_.Call(write, {});
   EXPECT_EQ(full.error().sys_errno(), ENOSPC);
   EXPECT_FALSE(full.error().maybe_applied());
@@ -197,8 +197,7 @@ TEST_F(FakeKernelEffectsTest, RemountChangesTheFlagsOfOneMount) {
   ASSERT_TRUE(Tmpfs("m").ok());
   EXPECT_TRUE(kernel_.Call(Remount{In("m"), {"ro", "nosuid", "size=16k"}}, {}).ok());
   EXPECT_EQ(kernel_.DumpMounts(), "/r/m tmpfs tmpfs / ro,nosuid,relatime rw,size=16k\n");
-  EXPECT_EQ(kernel_.Call(Remount{In("a"), {"ro"}}, {}).error().code(),
-            Code::kFailedPrecondition);
+  EXPECT_EQ(kernel_.Call(Remount{In("a"), {"ro"}}, {}).error().code(), Code::kFailedPrecondition);
 }
 
 TEST_F(FakeKernelEffectsTest, MakeDirectoryHasExactlyTheModesAskedFor) {

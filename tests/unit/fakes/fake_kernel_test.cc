@@ -175,9 +175,8 @@ TEST_F(FakeKernelTest, TheLogTellsCallsAndResultsButNoContents) {
   write.files = {{"token", Secret<std::string>("s3cr3t"), 0600, {}}};
   ASSERT_TRUE(kernel_.Call(write, {}).ok());
   ASSERT_FALSE(kernel_.Call(ReadFile{Pods("none")}, {}).ok());
-  EXPECT_THAT(kernel_.call_log(),
-              ElementsAre("1 WriteAtomicPayload /pods/a -> changed",
-                          HasSubstr("2 ReadFile /pods/none -> NotFound")));
+  EXPECT_THAT(kernel_.call_log(), ElementsAre("1 WriteAtomicPayload /pods/a -> changed",
+                                              HasSubstr("2 ReadFile /pods/none -> NotFound")));
   EXPECT_THAT(kernel_.CallLogText() + kernel_.DumpTree("/"), Not(HasSubstr("s3cr3t")));
 }
 

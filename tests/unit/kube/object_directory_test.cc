@@ -70,10 +70,10 @@ TEST_F(ObjectDirectoryTest, EachResultIsOfItsOwnObject) {
   ASSERT_TRUE(applied.ok());
   std::map<std::string, AppliedObject::What> results;
   for (const AppliedObject& one : *applied) results[MetaOf(*one.object).name] = one.what;
-  EXPECT_EQ(results, (std::map<std::string, AppliedObject::What>{
-                         {"c", AppliedObject::What::kChanged},
-                         {"new", AppliedObject::What::kCreated},
-                         {"s", AppliedObject::What::kUnchanged}}));
+  EXPECT_EQ(results,
+            (std::map<std::string, AppliedObject::What>{{"c", AppliedObject::What::kChanged},
+                                                        {"new", AppliedObject::What::kCreated},
+                                                        {"s", AppliedObject::What::kUnchanged}}));
 }
 
 TEST_F(ObjectDirectoryTest, StoresAndLoadsAgainSecretsIncluded) {

@@ -70,7 +70,8 @@ TEST(MakeHostDirectoryTest, MakesAllMissingParents) {
   const auto made = MakeHostDirectory(kernel, "/a/b/c", 0755, {});
   ASSERT_TRUE(made.ok()) << made.error().ToString();
   EXPECT_TRUE(made->changed);
-  for (const char* path : {"/a", "/a/b", "/a/b/c"}) EXPECT_EQ(kernel.Find(path).mode, 0755u) << path;
+  for (const char* path : {"/a", "/a/b", "/a/b/c"})
+    EXPECT_EQ(kernel.Find(path).mode, 0755u) << path;
 }
 
 TEST(MakeHostDirectoryTest, LeavesAnExistingDirectoryAlone) {

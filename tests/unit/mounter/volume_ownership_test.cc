@@ -110,7 +110,8 @@ TEST_F(VolumeOwnershipTest, AFailureKeepsItsOutcomeAndNamesTheVolume) {
   const auto done = SetVolumeOwnership(kernel_, events_, clock_, Request(), {});
   ASSERT_FALSE(done.ok());
   EXPECT_TRUE(done.error().maybe_applied());
-  EXPECT_EQ(done.error().message(), "setting volume ownership of " + std::string(kDir) + ": killed");
+  EXPECT_EQ(done.error().message(),
+            "setting volume ownership of " + std::string(kDir) + ": killed");
 }
 
 TEST_F(VolumeOwnershipTest, TellsThePodAfterThirtySecondsAndThenEveryMinute) {

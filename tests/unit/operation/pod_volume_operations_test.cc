@@ -86,10 +86,10 @@ class PodVolumeOperationsTest : public ::testing::Test {
     scheduler_.RunFor(Duration::zero());
     return failure;
   }
-  std::optional<OperationFailure> RemovePod() {
+  std::optional<OperationFailure> RemovePod(PodRecordEnd record = PodRecordEnd::kRemove) {
     std::optional<OperationFailure> failure;
     operations_->ResetBackoff({PodUid("uid-1"), SpecName()});
-    EXPECT_EQ(operations_->RemovePod(PodUid("uid-1"), "default/web",
+    EXPECT_EQ(operations_->RemovePod(PodUid("uid-1"), "default/web", record,
                                      [&](OperationOutcome<Unit> got) { failure = got.failure; }),
               StartResult::kStarted);
     scheduler_.RunFor(Duration::zero());
@@ -375,6 +375,17 @@ TEST_F(PodVolumeOperationsTest, RemovesThePodAndItsRecord) {
   EXPECT_TRUE(store_.All().empty());
 }
 
+TEST_F(PodVolumeOperationsTest, TheRecordOfADeletionByCommandStaysWhenTheDirectoriesGo) {
+  const PodRecord deleted{.uid = PodUid("uid-1"), .name = "web", .terminating = true};
+  ASSERT_TRUE(store_.Put(EncodeRecord(deleted), kPodRecordDurability).ok());
+  ASSERT_TRUE(Mount().value);
+  ASSERT_FALSE(Unmount());
+  ASSERT_FALSE(RemovePod(PodRecordEnd::kKeep));
+  EXPECT_FALSE(kernel_.Exists(kPodDir));
+  ASSERT_EQ(store_.All().size(), 1u);
+  EXPECT_EQ(store_.All()[0], EncodeRecord(deleted));
+}
+
 TEST_F(PodVolumeOperationsTest, APodsRecordStaysAsLongAsForeignFilesDo) {
   ASSERT_TRUE(
       store_
@@ -405,7 +416,8 @@ TEST_F(PodVolumeOperationsTest, TearsDownWhatHasNoRecord) {
 TEST_F(PodVolumeOperationsTest, OperationsOfAKeyDoNotOverlap) {
   ASSERT_EQ(operations_->MountVolume(Request(), [](auto) {}), StartResult::kStarted);
   EXPECT_TRUE(operations_->IsPending(key_));
-  EXPECT_EQ(operations_->RemovePod(PodUid("uid-1"), "default/web", [](auto) {}),
+  EXPECT_EQ(operations_->RemovePod(PodUid("uid-1"), "default/web", PodRecordEnd::kRemove,
+                                   [](auto) {}),
             StartResult::kPending);
   ASSERT_EQ(operations_->Running().size(), 1u);
   scheduler_.RunFor(Duration::zero());
@@ -492,7 +504,7 @@ class PodVolumeCrash : public ::testing::Test {
         // As the manager would: what has a record, or is on disk.
         operations.UnmountVolume({PodUid("uid-1"), SpecName("data"), kScriptedPlugin, ""}, check);
         scheduler.RunFor(Duration::zero());
-        operations.RemovePod(PodUid("uid-1"), "", check);
+        operations.RemovePod(PodUid("uid-1"), "", PodRecordEnd::kRemove, check);
         scheduler.RunFor(Duration::zero());
       }
     } catch (const SimulatedCrash&) {

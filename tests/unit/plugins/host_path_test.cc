@@ -122,8 +122,7 @@ TEST_F(HostPathTest, HasNoOtherPlaceAndNoMetrics) {
   const auto mounter = NewMounter(At("/h"));
   EXPECT_EQ(mounter->SetUpAt({"/x", ""}, {}).error().message(),
             "SetUpAt() does not make sense for host paths");
-  const auto unmounter =
-      PluginFor(At("/h")).NewUnmounter(SpecName("v"), PodUid("u1")).value();
+  const auto unmounter = PluginFor(At("/h")).NewUnmounter(SpecName("v"), PodUid("u1")).value();
   EXPECT_EQ(unmounter->TearDownAt({"/x", ""}, {}).error().message(),
             "TearDownAt does not make sense for host paths");
   const auto metrics = mounter->GetMetrics({});
@@ -134,8 +133,7 @@ TEST_F(HostPathTest, HasNoOtherPlaceAndNoMetrics) {
 }
 
 TEST_F(HostPathTest, AnAdoptedVolumeKnowsItsNameOnly) {
-  const auto adopted =
-      PluginFor(At("/h")).ConstructVolumeSpec(SpecName("logs"), {"/r", "x"}, {});
+  const auto adopted = PluginFor(At("/h")).ConstructVolumeSpec(SpecName("logs"), {"/r", "x"}, {});
   ASSERT_TRUE(adopted.ok());
   EXPECT_EQ(PluginFor(At("/h")).GetVolumeName(adopted->spec).value(), "logs");
 }

@@ -37,7 +37,8 @@ class PayloadVolumeTest : public PluginTestBase {
  protected:
   PayloadVolumeTest() {
     world_.objects.PutSecret("db", {{"user", "root"}, {"password", "hunter2"}});
-    world_.objects.PutConfigMap("conf", {{"a", "1"}, {"b", "2"}}, {{"bin", std::string("\0\1", 2)}});
+    world_.objects.PutConfigMap("conf", {{"a", "1"}, {"b", "2"}},
+                                {{"bin", std::string("\0\1", 2)}});
   }
   std::string ErrorOf(const VolumeSource& source) {
     const Status status = SetUp1(source);
@@ -283,9 +284,8 @@ TEST_F(PayloadVolumeTest, ProjectedReportsEveryFailedSource) {
 }
 
 TEST_F(PayloadVolumeTest, ProjectionsThatNeedAnApiServerSaySo) {
-  for (const VolumeProjection& projection :
-       {VolumeProjection(ClusterTrustBundleProjection()),
-        VolumeProjection(PodCertificateProjection())}) {
+  for (const VolumeProjection& projection : {VolumeProjection(ClusterTrustBundleProjection()),
+                                             VolumeProjection(PodCertificateProjection())}) {
     ProjectedVolumeSource source;
     source.sources.push_back(projection);
     const Status status = SetUp1(source);

@@ -11,10 +11,10 @@ TEST(UniqueNameTest, SharedVolumeIsPluginAndVolumeName) {
 }
 
 TEST(UniqueNameTest, VolumeOfOnePodCarriesItsUid) {
-  EXPECT_EQ(GetUniqueVolumeNameFromSpecWithPod(PodUid("8f1c"), "kubernetes.io/secret",
-                                               SpecName("token"))
-                .str(),
-            "kubernetes.io/secret/8f1c-token");
+  EXPECT_EQ(
+      GetUniqueVolumeNameFromSpecWithPod(PodUid("8f1c"), "kubernetes.io/secret", SpecName("token"))
+          .str(),
+      "kubernetes.io/secret/8f1c-token");
 }
 
 TEST(UniqueNameTest, SplitReversesBoth) {

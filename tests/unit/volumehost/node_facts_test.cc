@@ -12,9 +12,9 @@ TEST(NodeFactsTest, ReadsMemTotalInKibibytes) {
 }
 
 TEST(NodeFactsTest, RefusesAnUnusableMemTotal) {
-  for (const char* text : {"", "MemFree: 1 kB\n", "MemTotal: many kB\n", "MemTotal: 12\n",
-                           "MemTotal: 0 kB\n", "MemTotal: -5 kB\n",
-                           "MemTotal: 9223372036854775807 kB\n"}) {
+  for (const char* text :
+       {"", "MemFree: 1 kB\n", "MemTotal: many kB\n", "MemTotal: 12\n", "MemTotal: 0 kB\n",
+        "MemTotal: -5 kB\n", "MemTotal: 9223372036854775807 kB\n"}) {
     const auto bytes = ParseMemTotalBytes(text);
     ASSERT_FALSE(bytes.ok()) << text;
     EXPECT_EQ(bytes.error().code(), Code::kDataLoss);
@@ -22,8 +22,8 @@ TEST(NodeFactsTest, RefusesAnUnusableMemTotal) {
 }
 
 TEST(NodeFactsTest, FindsMemoryAndProcessorsOfThisNode) {
-  const auto node = NodeFacts::Read({.name = NodeName("n1"), .labels = {}, .allocatable = {},
-                                     .features = {}});
+  const auto node =
+      NodeFacts::Read({.name = NodeName("n1"), .labels = {}, .allocatable = {}, .features = {}});
   ASSERT_TRUE(node.ok()) << node.error().ToString();
   const auto allocatable = node->GetNodeAllocatable();
   EXPECT_GT(allocatable.at("memory").Value(), 0);

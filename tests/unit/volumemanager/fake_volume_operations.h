@@ -114,16 +114,16 @@ class FakeVolumeOperations final : public VolumeOperations {
     return StartResult::kStarted;
   }
 
-  StartResult RemovePod(PodUid pod, std::string,
+  StartResult RemovePod(PodUid pod, std::string, PodRecordEnd record,
                         std::function<void(OperationOutcome<Unit>)> done) override {
     const PodVolumeKey key{pod, SpecName()};
     const auto refused = Admit("remove", key);
     if (refused) return *refused;
     calls.push_back({"remove", key, std::nullopt, ""});
-    Finish(key, [this, key, done] {
+    Finish(key, [this, key, record, done] {
       OperationOutcome<Unit> outcome;
       if ((outcome.failure = TakeFailure("remove", key, "RemoveDirectories"))) return done(outcome);
-      if (on_remove) on_remove(key.pod);
+      if (on_remove && record == PodRecordEnd::kRemove) on_remove(key.pod);
       node_.removed_pods.insert(key.pod);
       outcome.value = Unit{};
       done(outcome);

@@ -156,6 +156,37 @@ TEST_F(ReconcilerTest, ACommandedDeleteIsDurableBeforeItsFirstUnmount) {
   EXPECT_EQ(operations().Count("mount"), 0u);
 }
 
+// Found by the crash walk: the record was removed with the directories, and written anew after that.
+TEST_F(ReconcilerTest, ACommandIsNotForgottenByACrashRightAfterThePodsRemoval) {
+  StartAgent();
+  Deliver(PodManifest("a", {kData}));
+  store.Revive();  // writes are counted from here: first the command, then the end of the pod
+  store.CrashAtCall(2, MemoryRecordStore::CrashPoint::kBefore);
+  EXPECT_TRUE(manager().DeletePod(PodUid("a"), false).ok());
+  EXPECT_THROW(Settle(), SimulatedCrash);
+  EXPECT_EQ(operations().Count("remove"), 1u);
+  store.Revive();
+  StartAgent();
+  Deliver(PodManifest("a", {kData}));
+  EXPECT_EQ(operations().Count("mount"), 0u);
+  EXPECT_EQ(Phase("a"), "Refused");
+  Deliver("");
+  EXPECT_FALSE(HasPodRecord("a"));
+}
+
+TEST_F(ReconcilerTest, ACommandedPodThatNoSourceHasLeavesNoRecord) {
+  StartAgent();
+  Deliver(PodManifest("a", {kData}));
+  operations().Hang(Key("a", ""));
+  EXPECT_TRUE(manager().DeletePod(PodUid("a"), false).ok());
+  Settle();
+  Deliver("");  // it leaves its source while its directories go
+  EXPECT_TRUE(HasPodRecord("a"));
+  operations().Release(Key("a", ""));
+  Settle();
+  EXPECT_FALSE(HasPodRecord("a"));
+}
+
 TEST_F(ReconcilerTest, AnObjectsChangeRemountsOnlyTheVolumesThatReferToIt) {
   StartAgent();
   const std::string pods =

@@ -1,0 +1,81 @@
+// A pod's whole life, with and without what newer kernels have, and across clean stops.
+#include <algorithm>
+#include <iostream>
+
+#include "integration/agent/example_pod.h"
+
+namespace volumed {
+namespace {
+
+class WholeLifeTest : public ExamplePodTest {
+ protected:
+  void LiveAndLeave() {
+    ASSERT_NO_FATAL_FAILURE(ApplyOk(ExampleObjects("hello") + "\n---\n" + ExamplePod(host_path())));
+    ASSERT_TRUE(WaitPhase("web", "Ready")) << Ctl({"explain", "web"}).output;
+    ASSERT_TRUE(Eventually(kPatience, [&] { return ExampleProblem("hello").empty(); }))
+        << ExampleProblem("hello");
+    WriteForeignFiles("kept");
+    ASSERT_NO_FATAL_FAILURE(ApplyOk(ExampleObjects("changed")));
+    ASSERT_TRUE(Eventually(kPatience, [&] { return ExampleProblem("changed").empty(); }))
+        << ExampleProblem("changed");
+    const std::vector<std::string> mounts = MountsBelow(root());
+    ASSERT_EQ(StopAgent(), 0);
+    EXPECT_EQ(MountsBelow(root()), mounts) << "a clean stop leaves mounts";
+    ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+    ASSERT_TRUE(Eventually(kPatience, [&] { return ExampleProblem("changed").empty(); }))
+        << ExampleProblem("changed");
+    EXPECT_EQ(MountsBelow(root()), mounts) << "a restart moves nothing";
+    EXPECT_EQ(ForeignProblem("kept"), "");
+    const CommandResult oci = Ctl({"oci", "web", "main"});
+    EXPECT_EQ(oci.exit_status, 0) << oci.output;
+    EXPECT_NE(oci.output.find("/etc/nginx.conf"), std::string::npos) << oci.output;
+    ASSERT_TRUE(Delete("Pod", "web").ok());
+    ASSERT_TRUE(WaitGone("web")) << Ctl({"explain", "web"}).output;
+    EXPECT_EQ(LeftOvers(), "");
+    EXPECT_TRUE(Exists(host_path()));
+  }
+};
+
+TEST_F(WholeLifeTest, WithAllThatThisKernelHas) {
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  LiveAndLeave();
+}
+
+TEST_F(WholeLifeTest, WithEveryNewerKernelFeatureMasked) {
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  std::string all;
+  for (const auto& [feature, present] : AgentStatus().kernel_features()) {
+    all += (all.empty() ? "[" : ", ") + feature;
+  }
+  ASSERT_EQ(StopAgent(), 0);
+  settings["mask-kernel-feature"] = all + "]";
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  const v1::GetStatusResponse status = AgentStatus();
+  EXPECT_FALSE(status.kernel_features().empty());
+  for (const auto& [feature, present] : status.kernel_features()) EXPECT_FALSE(present) << feature;
+  LiveAndLeave();
+}
+
+TEST_F(WholeLifeTest, ManyPodsComeAndGo) {
+  constexpr int kPods = 40;
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  std::string manifest = ExampleObjects("hello");
+  for (int i = 0; i < kPods; ++i) {
+    const std::string id = std::to_string(i);
+    manifest += "\n---\n" + Replaced(Replaced(ExamplePod(host_path()), "name: web\n",
+                                              "name: web-" + id + "\n"),
+                                     kExampleUid, "uid-" + id);
+  }
+  auto start = std::chrono::steady_clock::now();
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(manifest));
+  for (int i = 0; i < kPods; ++i) ASSERT_TRUE(WaitPhase("web-" + std::to_string(i), "Ready"));
+  std::cout << kPods << " pods of 7 volumes ready in " << Since(start).count() << " ms\n";
+  start = std::chrono::steady_clock::now();
+  for (int i = 0; i < kPods; ++i) ASSERT_TRUE(Delete("Pod", "web-" + std::to_string(i)).ok());
+  for (int i = 0; i < kPods; ++i) ASSERT_TRUE(WaitGone("web-" + std::to_string(i)));
+  std::cout << kPods << " pods gone in " << Since(start).count() << " ms\n";
+  EXPECT_EQ(LeftOvers(), "");
+}
+
+}  // namespace
+}  // namespace volumed

@@ -1,0 +1,389 @@
+#include "unit/crash/seeded_bugs.h"
+
+#include <optional>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include "operation/volume_record.h"
+#include "unit/crash/crash_monitor.h"
+#include "unit/crash/crash_scenarios.h"
+
+namespace volumed {
+namespace {
+
+// ---- the records ------------------------------------------------------------------------------------
+
+// A store that keeps its promises; a mistake overrides what it breaks.
+class PassingStore : public RecordStore {
+ public:
+  explicit PassingStore(RecordStore& real) : real_(real) {}
+  Status Put(const Record& record, Durability durability) override {
+    return real_.Put(record, durability);
+  }
+  Status Remove(const std::string& kind, const std::string& key, Durability durability) override {
+    return real_.Remove(kind, key, durability);
+  }
+  Result<LoadedRecords> Load(const std::string& kind) override { return real_.Load(kind); }
+  RecordStoreStats stats() const override { return real_.stats(); }
+
+ protected:
+  RecordStore& real_;
+};
+
+std::optional<VolumeState> StateIn(const Record& row) {
+  if (row.kind != kPodVolumeRecordKind) return std::nullopt;
+  const Result<PodVolumeRecord> record = DecodePodVolumeRecord(row);
+  return record.ok() ? std::optional<VolumeState>(record->state) : std::nullopt;
+}
+
+bool SaysTerminating(const Record& row) {
+  if (row.kind != kPodRecordKind) return false;
+  const Result<PodRecord> record = DecodePodRecord(row);
+  return record.ok() && record->terminating;
+}
+
+// Puts that `lost` names are answered with success, and never made.
+class LosingStore final : public PassingStore {
+ public:
+  LosingStore(RecordStore& real, std::function<bool(const Record&)> lost)
+      : PassingStore(real), lost_(std::move(lost)) {}
+  Status Put(const Record& record, Durability durability) override {
+    return lost_(record) ? OkStatus() : PassingStore::Put(record, durability);
+  }
+
+ private:
+  const std::function<bool(const Record&)> lost_;
+};
+
+// A put is answered at once, and made when the next write comes.
+class LateStore final : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+  Status Put(const Record& record, Durability durability) override {
+    RETURN_IF_ERROR(Flush());
+    late_ = {record, durability};
+    return OkStatus();
+  }
+  Status Remove(const std::string& kind, const std::string& key, Durability durability) override {
+    RETURN_IF_ERROR(Flush());
+    return PassingStore::Remove(kind, key, durability);
+  }
+
+ private:
+  Status Flush() {
+    if (!late_) return OkStatus();
+    const auto [record, durability] = *std::exchange(late_, std::nullopt);
+    return PassingStore::Put(record, durability);
+  }
+  std::optional<std::pair<Record, Durability>> late_;
+};
+
+// The outcome is recorded with the intent, before the effect.
+class HastyStore final : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+  Status Put(const Record& row, Durability durability) override {
+    if (StateIn(row) != VolumeState::kSettingUp) return PassingStore::Put(row, durability);
+    PodVolumeRecord record = DecodePodVolumeRecord(row).value();
+    record.state = VolumeState::kSetUp;
+    record.uncertain = false;
+    return PassingStore::Put(EncodeRecord(record), durability);
+  }
+};
+
+// The row goes with the intent to tear down, before the effect.
+class EarlyRemovingStore final : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+  Status Put(const Record& row, Durability durability) override {
+    if (StateIn(row) != VolumeState::kTearingDown) return PassingStore::Put(row, durability);
+    return PassingStore::Remove(row.kind, row.key, durability);
+  }
+};
+
+class ForgetfulStore final : public PassingStore {
+ public:
+  ForgetfulStore(RecordStore& real, std::string kind)
+      : PassingStore(real), kind_(std::move(kind)) {}
+  Status Remove(const std::string& kind, const std::string& key, Durability durability) override {
+    return kind == kind_ ? OkStatus() : PassingStore::Remove(kind, key, durability);
+  }
+
+ private:
+  const std::string kind_;
+};
+
+// A new agent does not see the rows of a kind.
+class BlindStore final : public PassingStore {
+ public:
+  BlindStore(RecordStore& real, std::string kind) : PassingStore(real), kind_(std::move(kind)) {}
+  Result<LoadedRecords> Load(const std::string& kind) override {
+    return kind == kind_ ? Result<LoadedRecords>(LoadedRecords()) : PassingStore::Load(kind);
+  }
+
+ private:
+  const std::string kind_;
+};
+
+// ---- the effects ------------------------------------------------------------------------------------
+
+class PassingKernel : public Kernel {
+ public:
+  PassingKernel(Kernel& real, CrashWorld& world) : real_(real), world_(world) {}
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    return real_.Do(request, options);
+  }
+
+ protected:
+  Kernel& real_;
+  CrashWorld& world_;
+};
+
+// Says that it has unmounted, and has not.
+class LazyUnmountKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    if (std::holds_alternative<Unmount>(request)) return AnyAnswer(Changed{false});
+    return real_.Do(request, options);
+  }
+};
+
+// A tmpfs is mounted only after the next effect: what that one makes lies below it.
+class SwappingKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    if (std::holds_alternative<Mount>(request) && !held_back_) {
+      held_back_ = request;
+      return AnyAnswer(Done{});
+    }
+    Result<AnyAnswer> answer = real_.Do(request, options);
+    if (held_back_ && KindOfEffect(request) == EffectKind::kMakes) {
+      (void)real_.Do(*std::exchange(held_back_, std::nullopt), options);
+    }
+    return answer;
+  }
+
+ private:
+  std::optional<AnyRequest> held_back_;
+};
+
+// Writes the files of a payload that is there one by one, in place.
+class InPlaceKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    if (const auto* write = std::get_if<WriteAtomicPayload>(&request)) {
+      const std::string data = write->target.Display() + "/..data";
+      if (world_.kernel->Exists(data) && !world_.kernel->crashed()) {
+        for (const PayloadFile& file : write->files) {
+          world_.kernel->AddFile(data + "/" + file.path, file.content.Reveal(), file.mode);
+          world_.CheckState("while " + write->target.Display() + " is written");
+          // An effect like any other: the agent can end here.
+          (void)real_.Do(Stat{.path = write->target.Below("..data")}, options);
+        }
+      }
+    }
+    return real_.Do(request, options);
+  }
+};
+
+// Removes a tree with whatever is mounted in it.
+class CrossingKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    if (const auto* remove = std::get_if<RemoveTree>(&request); remove && Alive()) {
+      const std::string path = remove->path.Display();
+      for (const MountEntry& mount : world_.kernel->Mounts()) {
+        if (mount.mount_point.rfind(path + "/", 0) == 0) Empty(mount.mount_point);
+      }
+      world_.kernel->UnmountBelow(path);
+    }
+    return real_.Do(request, options);
+  }
+
+ private:
+  bool Alive() const { return !world_.kernel->crashed(); }
+  void Empty(const std::string& mount_point) {
+    for (const auto& [path, content] : world_.precious) {
+      if (path.rfind(mount_point + "/", 0) == 0) world_.kernel->Remove(path);
+    }
+    world_.CheckState("after a removal");
+  }
+};
+
+// Unmounts one mount too many: that of the same volume's name in another pod.
+class GreedyUnmountKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    Result<AnyAnswer> answer = real_.Do(request, options);
+    if (std::holds_alternative<Unmount>(request) && !world_.kernel->crashed()) {
+      world_.kernel->UnmountBelow(world_.VolumePath("u-other", "mem"));
+      world_.CheckState("after an unmount");
+    }
+    return answer;
+  }
+};
+
+// Answers that a request is done without doing it.
+template <typename Request>
+class IdleKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    if (std::holds_alternative<Request>(request)) return AnyAnswer(typename Request::Answer{});
+    return real_.Do(request, options);
+  }
+};
+
+// Mounts a tmpfs where one is: it does not look first.
+class ForgetfulStatKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    Result<AnyAnswer> answer = real_.Do(request, options);
+    if (const auto* stat = std::get_if<Stat>(&request); stat && answer.ok()) {
+      if (stat->only_mount_point) std::get<FileInfo>(*answer).is_mount_point = false;
+    }
+    return answer;
+  }
+};
+
+// ---- the operations ---------------------------------------------------------------------------------
+
+// Each set-up is started twice, and the second does not know of the first: no key keeps them apart.
+class KeylessOperations final : public VolumeOperations {
+ public:
+  KeylessOperations(VolumeOperations& real, VolumeOperations& other)
+      : real_(real), other_(other) {}
+  StartResult MountVolume(MountRequest request,
+                          std::function<void(OperationOutcome<MountedVolume>)> done) override {
+    (void)other_.MountVolume(request, [](const OperationOutcome<MountedVolume>&) {});
+    return real_.MountVolume(std::move(request), std::move(done));
+  }
+  StartResult UnmountVolume(UnmountRequest request,
+                            std::function<void(OperationOutcome<Unit>)> done) override {
+    return real_.UnmountVolume(std::move(request), std::move(done));
+  }
+  StartResult RemovePod(PodUid pod, std::string name, PodRecordEnd record,
+                        std::function<void(OperationOutcome<Unit>)> done) override {
+    return real_.RemovePod(std::move(pod), std::move(name), record, std::move(done));
+  }
+  bool IsPending(const PodVolumeKey& key) const override { return real_.IsPending(key); }
+  std::optional<TimePoint> NextTry(const PodVolumeKey& key) const override {
+    return real_.NextTry(key);
+  }
+  void ResetBackoff(const PodVolumeKey& key) override { real_.ResetBackoff(key); }
+  std::vector<RunningOperation> Running() const override { return real_.Running(); }
+
+ private:
+  VolumeOperations& real_;
+  VolumeOperations& other_;
+};
+
+// ---- the list ---------------------------------------------------------------------------------------
+
+template <typename Store, typename... Args>
+SeededBug InStore(const std::string& name, Args... args) {
+  SeededBug bug;
+  bug.name = name;
+  bug.store = [args...](RecordStore& real, CrashWorld&) -> std::unique_ptr<RecordStore> {
+    return std::make_unique<Store>(real, args...);
+  };
+  return bug;
+}
+
+template <typename BuggyKernel>
+SeededBug InKernel(const std::string& name) {
+  SeededBug bug;
+  bug.name = name;
+  bug.kernel = [](Kernel& real, CrashWorld& world) -> std::unique_ptr<Kernel> {
+    return std::make_unique<BuggyKernel>(real, world);
+  };
+  return bug;
+}
+
+SeededBug Losing(const std::string& name, std::function<bool(const Record&)> lost) {
+  return InStore<LosingStore>(name, std::move(lost));
+}
+
+std::vector<SeededBugCase> BugsOfRecords() {
+  return {
+      {Losing("intent of a set-up not written",
+              [](const Record& row) { return StateIn(row) == VolumeState::kSettingUp; }),
+       SetUpScenario()},
+      {Losing("intent of a teardown not written",
+              [](const Record& row) { return StateIn(row) == VolumeState::kTearingDown; }),
+       RemovedObjectScenario()},
+      {Losing("outcome of a set-up not written",
+              [](const Record& row) { return StateIn(row) == VolumeState::kSetUp; }),
+       SetUpScenario()},
+      {Losing("record of the pod not written",
+              [](const Record& row) { return row.kind == kPodRecordKind; }),
+       SetUpScenario()},
+      {Losing("command to delete not written", SaysTerminating), DeletedByUidScenario()},
+      {Losing("hold not written", [](const Record& row) { return row.kind == kHoldRecordKind; }),
+       HeldPodScenario()},
+      {InStore<LateStore>("writes answered before they are made"), SetUpScenario()},
+      {InStore<HastyStore>("outcome written before the effect"), SetUpScenario()},
+      {InStore<EarlyRemovingStore>("row removed before the teardown"), RemovedObjectScenario()},
+      {InStore<ForgetfulStore>("row of a volume not removed", std::string(kPodVolumeRecordKind)),
+       RemovedObjectScenario()},
+      {InStore<BlindStore>("holds forgotten at restart", std::string(kHoldRecordKind)),
+       HeldPodScenario()},
+      {InStore<BlindStore>("pods forgotten at restart", std::string(kPodRecordKind)),
+       RemovedObjectScenario()},
+  };
+}
+
+std::vector<SeededBugCase> BugsOfEffects() {
+  return {
+      {InKernel<LazyUnmountKernel>("unmount skipped"), RemovedObjectScenario()},
+      {InKernel<SwappingKernel>("mount after the first write"), SetUpScenario()},
+      {InKernel<InPlaceKernel>("payload written in place"), ChangeScenario()},
+      {InKernel<CrossingKernel>("removal crosses mounts"), ForeignMountScenario()},
+      {InKernel<GreedyUnmountKernel>("one mount too many unmounted"), RemovedObjectScenario()},
+      {InKernel<IdleKernel<ChangeOwnership>>("ownership not changed"), SetUpScenario()},
+      {InKernel<IdleKernel<BindMount>>("sub-path not bound"), SetUpScenario()},
+      {InKernel<ForgetfulStatKernel>("tmpfs mounted where one is"), SetUpScenario()},
+  };
+}
+
+std::vector<SeededBugCase> BugsOfTheAgent() {
+  SeededBug empty_list;
+  empty_list.name = "an empty list at the start is taken for complete";
+  empty_list.list = [](ObjectList& list, bool first) {
+    if (first) list.objects.clear();
+  };
+  SeededBug impatient;
+  impatient.name = "readiness ignored: one source is enough";
+  impatient.waits_for_no_source = true;
+  SeededBug same_boot;
+  same_boot.name = "boot id not compared";
+  same_boot.ignores_boot_id = true;
+  SeededBug keyless;
+  keyless.name = "keys dropped: operations of a volume overlap";
+  keyless.operations = [](VolumeOperations& real,
+                          VolumeOperations& other) -> std::unique_ptr<VolumeOperations> {
+    return std::make_unique<KeylessOperations>(real, other);
+  };
+  return {{empty_list, ChangeScenario()},
+          {impatient, ChangeScenario()},
+          {same_boot, HeldPodScenario(), WalkKind::kReboot},
+          {keyless, ShortLifeScenario()}};
+}
+
+}  // namespace
+
+std::vector<SeededBugCase> SeededBugs() {
+  std::vector<SeededBugCase> all = BugsOfRecords();
+  for (SeededBugCase& bug : BugsOfEffects()) all.push_back(std::move(bug));
+  for (SeededBugCase& bug : BugsOfTheAgent()) all.push_back(std::move(bug));
+  return all;
+}
+
+}  // namespace volumed
