@@ -3,6 +3,7 @@
 #include <httplib.h>
 
 #include <charconv>
+#include <chrono>
 #include <utility>
 
 namespace volumed {
@@ -22,6 +23,8 @@ void AnswerProbe(const std::string& reason, httplib::Response& response) {
 HttpServer::HttpServer(std::unique_ptr<httplib::Server> server, int port)
     : server_(std::move(server)), port_(port) {
   thread_ = std::thread([raw = server_.get()] { raw->listen_after_bind(); });
+  // stop() is without effect before the thread listens, and the library tells of that by no event.
+  while (!server_->is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 HttpServer::~HttpServer() {
@@ -45,6 +48,11 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address
   }
   auto server = std::make_unique<httplib::Server>();
   server->new_task_queue = [] { return new httplib::ThreadPool(kHttpThreads); };
+  // The library's default is SO_REUSEPORT, with which two agents would share a port in silence.
+  server->set_socket_options([](socket_t socket) {
+    const int yes = 1;
+    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  });
   server->set_keep_alive_max_count(100);
   server->set_read_timeout(std::chrono::seconds(5));
   server->set_payload_max_length(0);

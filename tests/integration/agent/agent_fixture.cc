@@ -28,6 +28,7 @@ namespace volumed {
 namespace {
 
 namespace fs = std::filesystem;
+using Stub = v1::VolumeAgent::Stub;
 
 constexpr Milliseconds kLookAgain(5);
 constexpr auto kRpcDeadline = std::chrono::seconds(10);
@@ -106,10 +107,6 @@ void UnmountBelow(const std::string& prefix) {
       ::umount2(point.c_str(), MNT_DETACH);
     }
   }
-}
-
-void SetDeadline(grpc::ClientContext& context) {
-  context.set_deadline(std::chrono::system_clock::now() + kRpcDeadline);
 }
 
 }  // namespace
@@ -310,27 +307,31 @@ CommandResult AgentTest::Ctl(std::vector<std::string> arguments) const {
 std::unique_ptr<v1::VolumeAgent::Stub> AgentTest::NewStub() const {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 10);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 10);
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
   return v1::VolumeAgent::NewStub(grpc::CreateCustomChannel(
       "unix://" + socket_path(), grpc::InsecureChannelCredentials(), arguments));
 }
 
-v1::VolumeAgent::Stub& AgentTest::api() {
+template <typename Request, typename Response>
+grpc::Status AgentTest::Call(grpc::Status (v1::VolumeAgent::Stub::*method)(grpc::ClientContext*,
+                                                                           const Request&,
+                                                                           Response*),
+                             const Request& request, Response* response) {
+  // A connection that failed backs off; a test knows when the agent is back, and makes a new one.
   if (!stub_) stub_ = NewStub();
-  return *stub_;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kRpcDeadline);
+  const grpc::Status status = (stub_.get()->*method)(&context, request, response);
+  if (!status.ok()) stub_.reset();
+  return status;
 }
 
 grpc::Status AgentTest::Apply(const std::string& manifest, v1::ApplyResponse* response) {
-  grpc::ClientContext context;
-  SetDeadline(context);
   v1::ApplyRequest request;
   request.set_file("test");
   request.set_manifest(manifest);
   v1::ApplyResponse mine;
-  return api().Apply(&context, request, response != nullptr ? response : &mine);
+  return Call(&Stub::Apply, request, response != nullptr ? response : &mine);
 }
 
 void AgentTest::ApplyOk(const std::string& manifest) {
@@ -341,20 +342,16 @@ void AgentTest::ApplyOk(const std::string& manifest) {
 }
 
 grpc::Status AgentTest::Delete(const std::string& kind, const std::string& name, bool force) {
-  grpc::ClientContext context;
-  SetDeadline(context);
   v1::DeleteRequest request;
   request.mutable_object()->set_kind(kind);
   request.mutable_object()->set_namespace_("default");
   request.mutable_object()->set_name(name);
   request.set_force(force);
   v1::DeleteResponse response;
-  return api().Delete(&context, request, &response);
+  return Call(&Stub::Delete, request, &response);
 }
 
 grpc::Status AgentTest::Hold(const std::string& pod, pid_t pid, const std::string& cgroup) {
-  grpc::ClientContext context;
-  SetDeadline(context);
   v1::HoldRequest request;
   request.mutable_pod()->set_kind("Pod");
   request.mutable_pod()->set_namespace_("default");
@@ -362,16 +359,14 @@ grpc::Status AgentTest::Hold(const std::string& pod, pid_t pid, const std::strin
   request.set_pid(pid);
   request.set_cgroup(cgroup);
   v1::HoldResponse response;
-  return api().Hold(&context, request, &response);
+  return Call(&Stub::Hold, request, &response);
 }
 
 std::optional<v1::Pod> AgentTest::FindPod(const std::string& name) {
-  grpc::ClientContext context;
-  SetDeadline(context);
   v1::GetPodsRequest request;
   request.set_name(name);
   v1::GetPodsResponse response;
-  if (!api().GetPods(&context, request, &response).ok() || response.pods_size() != 1) {
+  if (!Call(&Stub::GetPods, request, &response).ok() || response.pods_size() != 1) {
     return std::nullopt;
   }
   return response.pods(0);
@@ -386,28 +381,22 @@ bool AgentTest::WaitPhase(const std::string& pod, const std::string& phase, Mill
 
 bool AgentTest::WaitGone(const std::string& pod, Milliseconds limit) {
   return Eventually(limit, [&] {
-    grpc::ClientContext context;
-    SetDeadline(context);
     v1::GetPodsRequest request;
     request.set_name(pod);
     v1::GetPodsResponse response;
-    return api().GetPods(&context, request, &response).ok() && response.pods_size() == 0;
+    return Call(&Stub::GetPods, request, &response).ok() && response.pods_size() == 0;
   });
 }
 
 v1::GetSourcesResponse AgentTest::Sources() {
-  grpc::ClientContext context;
-  SetDeadline(context);
   v1::GetSourcesResponse response;
-  EXPECT_TRUE(api().GetSources(&context, {}, &response).ok());
+  EXPECT_TRUE(Call(&Stub::GetSources, v1::GetSourcesRequest(), &response).ok());
   return response;
 }
 
 v1::GetStatusResponse AgentTest::AgentStatus() {
-  grpc::ClientContext context;
-  SetDeadline(context);
   v1::GetStatusResponse response;
-  EXPECT_TRUE(api().GetStatus(&context, {}, &response).ok());
+  EXPECT_TRUE(Call(&Stub::GetStatus, v1::GetStatusRequest(), &response).ok());
   return response;
 }
 
@@ -420,14 +409,13 @@ std::string AgentTest::LeftOvers() {
   std::string left;
   for (const std::string& mount : MountsBelow(root() + "/pods")) left += "mount " + mount + "\n";
   std::error_code error;
-  for (const auto& entry : fs::recursive_directory_iterator(root() + "/pods", error)) {
-    left += "file " + entry.path().string() + "\n";
+  fs::directory_iterator entry(root() + "/pods", error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    left += "directory " + entry->path().string() + "\n";
   }
-  if (error) left += "cannot read " + root() + "/pods\n";
-  grpc::ClientContext context;
-  SetDeadline(context);
+  if (error) left += "cannot read " + root() + "/pods: " + error.message() + "\n";
   v1::GetPodsResponse pods;
-  if (!api().GetPods(&context, {}, &pods).ok()) left += "the agent does not answer\n";
+  if (!Call(&Stub::GetPods, v1::GetPodsRequest(), &pods).ok()) left += "the agent does not answer\n";
   for (const v1::Pod& pod : pods.pods()) left += "pod " + pod.ShortDebugString() + "\n";
   return left;
 }

@@ -58,7 +58,6 @@ class AgentTest : public ::testing::Test {
   // /metrics, /readyz ...; "" when nothing answers within two seconds.
   std::string HttpGet(const std::string& path) const;
   CommandResult Ctl(std::vector<std::string> arguments) const;
-  v1::VolumeAgent::Stub& api();
   // A connection of its own, for another thread.
   std::unique_ptr<v1::VolumeAgent::Stub> NewStub() const;
 
@@ -89,6 +88,10 @@ class AgentTest : public ::testing::Test {
   std::map<std::string, std::string> settings;
 
  private:
+  template <typename Request, typename Response>
+  grpc::Status Call(grpc::Status (v1::VolumeAgent::Stub::*method)(grpc::ClientContext*,
+                                                                  const Request&, Response*),
+                    const Request& request, Response* response);
   void EndAgent();
   void EndOrphans();
 

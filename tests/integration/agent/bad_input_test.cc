@@ -13,17 +13,20 @@ namespace {
 
 constexpr int kGoodFiles = 6;
 
-std::string Pod(const std::string& name, const std::string& uid, const std::string& volume) {
+// A volume that no container mounts is not made present; so one does.
+std::string Pod(const std::string& name, const std::string& uid, const std::string& volume,
+                const std::string& source) {
   return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", uid: " + uid +
-         "}\nspec:\n  containers: [{name: main, image: i}]\n  volumes:\n    - " + volume + "\n";
+         "}\nspec:\n  containers:\n    - name: main\n      image: i\n      volumeMounts: [{name: " +
+         volume + ", mountPath: /v}]\n  volumes:\n    - {name: " + volume + ", " + source + "}\n";
 }
 
 std::string EmptyDirPod(const std::string& name) {
-  return Pod(name, "uid-" + name, "{name: data, emptyDir: {}}");
+  return Pod(name, "uid-" + name, "data", "emptyDir: {}");
 }
 
 std::string ConfigPod(const std::string& name, const std::string& value) {
-  return Pod(name, "uid-" + name, "{name: cfg, configMap: {name: cfg-" + name + "}}") +
+  return Pod(name, "uid-" + name, "cfg", "configMap: {name: cfg-" + name + "}") +
          "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: cfg-" + name +
          "}\ndata: {key: " + value + "}\n";
 }
@@ -185,9 +188,9 @@ TEST_F(BadInputTest, DuplicateUidAndNameAcrossSourcesAreToldAndTheFirstStays) {
   Place("a.yaml", ConfigPod("a", "from-file"));
   ASSERT_TRUE(WaitPhase("a", "Ready"));
   // The same name with another uid, and the same uid with another name.
-  Place("b.yaml", Pod("a", "other-uid", "{name: data, emptyDir: {}}"));
-  Place("c.yaml", Pod("c", "uid-a", "{name: data, emptyDir: {}}"));
-  ASSERT_NO_FATAL_FAILURE(ApplyOk(Pod("a", "third-uid", "{name: data, emptyDir: {}}")));
+  Place("b.yaml", Pod("a", "other-uid", "data", "emptyDir: {}"));
+  Place("c.yaml", Pod("c", "uid-a", "data", "emptyDir: {}"));
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Pod("a", "third-uid", "data", "emptyDir: {}")));
   ASSERT_TRUE(Eventually(kPatience, [&] {
     return !ProblemsOf("b.yaml").empty() && !ProblemsOf("c.yaml").empty();
   }));
@@ -203,10 +206,10 @@ TEST_F(BadInputTest, DuplicateUidAndNameAcrossSourcesAreToldAndTheFirstStays) {
 
 TEST_F(BadInputTest, VolumeListThatChangesUnderOneUidIsRefusedAndTold) {
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
-  Place("a.yaml", Pod("a", "uid-a", "{name: data, emptyDir: {}}"));
+  Place("a.yaml", Pod("a", "uid-a", "data", "emptyDir: {}"));
   ASSERT_TRUE(WaitPhase("a", "Ready"));
   WriteText(VolumePath("uid-a", "empty-dir", "data") + "/file", "kept");
-  Place("a.yaml", Pod("a", "uid-a", "{name: other, emptyDir: {}}"));
+  Place("a.yaml", Pod("a", "uid-a", "other", "emptyDir: {}"));
   ASSERT_TRUE(Eventually(kPatience, [&] { return !ProblemsOf("a.yaml").empty(); }));
   EXPECT_NE(ProblemsOf("a.yaml").find("volumes"), std::string::npos) << ProblemsOf("a.yaml");
   EXPECT_EQ(ReadText(VolumePath("uid-a", "empty-dir", "data") + "/file"), "kept");

@@ -58,6 +58,7 @@ class KillTest : public ExamplePodTest {
   int turn_ = 0;
   std::map<std::string, int> kills_;
   uint64_t kill_count_ = 0;
+  Milliseconds slowest_{0};
 };
 
 grpc::Status ApplyBy(Stub& stub, const std::string& manifest) {
@@ -114,7 +115,7 @@ void KillTest::PrepareStep(size_t index) {
 void KillTest::CommandUntilTaken(const Step& step) {
   grpc::Status status;
   ASSERT_TRUE(Eventually(kPatience, [&] {
-    status = step.command(api());
+    status = step.command(*NewStub());
     return status.ok();
   })) << step.name
       << ": " << status.error_message();
@@ -151,14 +152,24 @@ void KillTest::RunAndKill(const Step& step, microseconds longest) {
   auto first = std::async(std::launch::async, [&] { return step.command(*stub).ok(); });
   std::this_thread::sleep_for(delay);
   KillOne();
+  const auto killed = std::chrono::steady_clock::now();
   if (OneIn(kKillAgainOneIn)) {
     std::this_thread::sleep_for(Random(kLongestStart));
     KillOne();
   }
-  if (!first.get()) {
+  const bool taken = first.get();
+  const Milliseconds answered = Since(killed);
+  if (!taken) {
     ASSERT_NO_FATAL_FAILURE(CommandUntilTaken(step));
   }
+  const Milliseconds commanded = Since(killed);
   AwaitConverged(step);
+  if (Since(killed) > slowest_) {
+    slowest_ = Since(killed);
+    std::cout << "slowest so far: " << step.name << ", kill " << kill_count_ << ": answered after "
+              << answered.count() << " ms, taken after " << commanded.count()
+              << " ms, true after " << slowest_.count() << " ms" << std::endl;
+  }
 }
 
 TEST_F(KillTest, ConvergesAfterKillAtAnyMoment) {

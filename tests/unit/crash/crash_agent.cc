@@ -39,7 +39,8 @@ std::vector<ObjectWithOrigin> DecodeAll(const std::map<std::string, std::string>
   std::vector<ObjectWithOrigin> objects;
   for (const auto& [name, manifest] : manifests) {
     const ManifestDecode decoded = DecodeManifest(name + ".yaml", manifest);
-    for (const DecodeProblem& problem : decoded.problems) throw std::logic_error(problem.ToString());
+    for (const DecodeProblem& problem : decoded.problems)
+      throw std::logic_error(problem.ToString());
     for (const DecodedObject& object : decoded.objects) {
       objects.push_back(
           {std::make_shared<const Object>(object.object), name + ".yaml", object.document});

@@ -1,5 +1,5 @@
-// CrashAgent: the agent as src/agent/agent.cc puts it together, on the fakes of a CrashWorld. What a
-// process has and loses with its end is in here and nowhere else.
+// CrashAgent: the agent as src/agent/agent.cc puts it together, on the fakes of a CrashWorld. What
+// a process has and loses with its end is in here and nowhere else.
 #pragma once
 
 #include <map>
@@ -57,7 +57,8 @@ class NoObserver final : public OperationObserver {
   void OperationFinished(const FinishedOperation&) override {}
 };
 
-// Threads: one. May throw SimulatedCrash and RunawayAgent out of any method; is then to be destroyed.
+// Threads: one. May throw SimulatedCrash and RunawayAgent out of any method; is then to be
+// destroyed.
 class CrashAgent {
  public:
   CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed);

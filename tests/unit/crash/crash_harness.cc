@@ -59,8 +59,7 @@ RunResult Run::Go(const std::vector<ScenarioStep>& steps,
     Survive([] {}, std::chrono::seconds(0));
     for (size_t i = 0; i < steps.size(); ++i) {
       if (steps[i].happen) steps[i].happen(world_);
-      Survive([this] { agent_->Hear(); }, steps[i].settle,
-              steps[i].scheduler_steps);
+      Survive([this] { agent_->Hear(); }, steps[i].settle, steps[i].scheduler_steps);
       Check(steps[i], expected == nullptr ? nullptr : &expected->at(i));
     }
     EndAgent();
@@ -83,8 +82,8 @@ void Run::StartAgent() {
       world_.store->CrashAtCall(end.number, end.after ? MemoryRecordStore::CrashPoint::kAfter
                                                       : MemoryRecordStore::CrashPoint::kBefore);
     } else {
-      world_.kernel->CrashAtCall(end.number, end.after ? FakeKernel::CrashPoint::kAfter
-                                                       : FakeKernel::CrashPoint::kBefore);
+      world_.kernel->CrashAtCall(
+          end.number, end.after ? FakeKernel::CrashPoint::kAfter : FakeKernel::CrashPoint::kBefore);
     }
   }
   result_.agents.emplace_back();
@@ -147,16 +146,15 @@ void Run::Check(const ScenarioStep& step, const std::string* expected) {
   result_.snapshots.push_back(snapshot);
   if (expected == nullptr || !step.compare || (rebooted_ && !step.compare_after_reboot)) return;
   if (snapshot != *expected) {
-    world_.Violation("step \"" + step.name + "\" ends differently: " +
-                     Difference(*expected, snapshot));
+    world_.Violation("step \"" + step.name +
+                     "\" ends differently: " + Difference(*expected, snapshot));
   }
 }
 
 // The world in which the walked steps begin.
 std::unique_ptr<CrashWorld> PrepareWorld(const Scenario& scenario, uint64_t seed) {
   auto world = std::make_unique<CrashWorld>();
-  const RunResult before =
-      Run(*world, SeededBug(), seed, {}).Go(scenario.before, nullptr);
+  const RunResult before = Run(*world, SeededBug(), seed, {}).Go(scenario.before, nullptr);
   for (const std::string& violation : before.violations) {
     throw std::logic_error("scenario " + scenario.name + " cannot be prepared: " + violation);
   }
@@ -175,7 +173,8 @@ AgentEnd EndOfPoint(const PointCounts& counts, uint64_t point) {
 }
 
 void Count(WalkReport& report, const std::string& title, const RunResult& run) {
-  ++report.walked;
+  ++report.runs;
+  report.ends += run.ends;
   if (run.violations.empty()) return;
   ++report.violations;
   // One example of each kind.
@@ -199,10 +198,14 @@ std::string AgentEnd::ToString() const {
 
 const char* WalkKindName(WalkKind kind) {
   switch (kind) {
-    case WalkKind::kCrash: return "crash";
-    case WalkKind::kReboot: return "reboot";
-    case WalkKind::kPowerLoss: return "power loss";
-    case WalkKind::kTwice: return "crash, and again in recovery";
+    case WalkKind::kCrash:
+      return "crash";
+    case WalkKind::kReboot:
+      return "reboot";
+    case WalkKind::kPowerLoss:
+      return "power loss";
+    case WalkKind::kTwice:
+      return "crash, and again in recovery";
   }
   return "";
 }
@@ -210,6 +213,8 @@ const char* WalkKindName(WalkKind kind) {
 void WalkReport::Add(const WalkReport& other) {
   points += other.points;
   walked += other.walked;
+  ends += other.ends;
+  runs += other.runs;
   violations += other.violations;
   for (const std::string& example : other.examples) {
     if (examples.size() < kMaxExamples) examples.push_back(example);
@@ -238,8 +243,7 @@ WalkReport Walk(const Scenario& scenario, const SeededBug& bug, const WalkOption
   const PointCounts counts = free.agents.at(0);
   report.points = counts.points();
   std::mt19937_64 random(options.seed);
-  for (uint64_t point = random() % options.stride; point < report.points;
-       point += options.stride) {
+  for (uint64_t point = random() % options.stride; point < report.points; point += options.stride) {
     std::vector<AgentEnd> ends = {EndOfPoint(counts, point)};
     ends[0].reboot = options.kind == WalkKind::kReboot || options.kind == WalkKind::kPowerLoss;
     ends[0].power_loss = options.kind == WalkKind::kPowerLoss;
@@ -252,6 +256,7 @@ WalkReport Walk(const Scenario& scenario, const SeededBug& bug, const WalkOption
     const RunResult run = RunScenario(scenario, *start, bug, options.seed, ends, &right.snapshots);
     std::string where = title;
     for (const AgentEnd& end : ends) where += ", " + end.ToString();
+    ++report.walked;
     Count(report, where, run);
     if (options.stop_at_first && report.violations > 0) break;
   }

@@ -19,7 +19,8 @@
 
 namespace volumed {
 
-// ---- a scenario -------------------------------------------------------------------------------------
+// ---- a scenario
+// -------------------------------------------------------------------------------------
 
 struct ScenarioStep {
   std::string name;
@@ -46,7 +47,8 @@ struct Scenario {
   std::vector<ScenarioStep> steps;
 };
 
-// ---- a seeded bug -----------------------------------------------------------------------------------
+// ---- a seeded bug
+// -----------------------------------------------------------------------------------
 
 // What a mistake in the program could do, seeded from outside. Empty functions: no such mistake.
 struct SeededBug {
@@ -63,7 +65,8 @@ struct SeededBug {
   bool ignores_boot_id = false;
 };
 
-// ---- a run ------------------------------------------------------------------------------------------
+// ---- a run
+// ------------------------------------------------------------------------------------------
 
 // How an agent of a run ends; the first crash is the first agent's, and so on.
 struct AgentEnd {
@@ -93,7 +96,8 @@ RunResult RunScenario(const Scenario& scenario, const CrashWorld& start, const S
                       uint64_t seed, const std::vector<AgentEnd>& ends,
                       const std::vector<std::string>* expected);
 
-// ---- the walk ---------------------------------------------------------------------------------------
+// ---- the walk
+// ---------------------------------------------------------------------------------------
 
 enum class WalkKind { kCrash, kReboot, kPowerLoss, kTwice };
 const char* WalkKindName(WalkKind kind);
@@ -108,6 +112,8 @@ struct WalkOptions {
 struct WalkReport {
   uint64_t points = 0;  // there are
   uint64_t walked = 0;
+  uint64_t ends = 0;        // agents that were ended there
+  uint64_t runs = 0;        // those without a crash included
   uint64_t violations = 0;  // runs with at least one
   std::vector<std::string> examples;
   void Add(const WalkReport& other);

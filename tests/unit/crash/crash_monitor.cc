@@ -54,7 +54,8 @@ bool HadEffect(const AnyRequest& request, const Result<AnyAnswer>& answer) {
   return true;
 }
 
-// ---- the kernel -------------------------------------------------------------------------------------
+// ---- the kernel
+// -------------------------------------------------------------------------------------
 
 Result<AnyAnswer> CheckedKernel::Do(const AnyRequest& request, const CallOptions& options) {
   if (!world_.kernel->crashed() && ++calls_ > CrashWorld::kMaxCallsOfAnAgent) {
@@ -117,7 +118,8 @@ std::string CheckedKernel::BrokenVolumeRule(const AnyRequest& request, EffectKin
     return in_sub_paths && IsOneOf<RemoveFile>(request) ? "" : "there is no record of the volume";
   }
   if (*state != VolumeState::kSetUp) return "";
-  if (in_sub_paths && is_known && truth->second.volumes.at(spec).sub_path_follows_content) return "";
+  if (in_sub_paths && is_known && truth->second.volumes.at(spec).sub_path_follows_content)
+    return "";
   return "its record says SetUp, and no teardown";
 }
 
@@ -133,7 +135,8 @@ std::string CheckedKernel::BrokenHostPathRule(const std::string& path) const {
   return "";
 }
 
-// ---- the records ------------------------------------------------------------------------------------
+// ---- the records
+// ------------------------------------------------------------------------------------
 
 Status CheckedStore::Put(const Record& record, Durability durability) {
   const Status written = world_.store->Put(record, durability);

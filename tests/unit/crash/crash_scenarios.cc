@@ -20,12 +20,14 @@ std::string ConfigMap(const std::string& version) {
   // The second version has another set of keys.
   const std::string extra = version == "1" ? "old" : "new";
   return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: default}\n"
-         "data: {a: \"a" + version + "\", b: \"b" + version + "\", " + extra + ": \"x\"}\n";
+         "data: {a: \"a" +
+         version + "\", b: \"b" + version + "\", " + extra + ": \"x\"}\n";
 }
 
 std::string SecretManifest(const std::string& version) {
   return "---\napiVersion: v1\nkind: Secret\nmetadata: {name: login, namespace: default}\n"
-         "stringData: {user: \"u" + version + "\", password: \"p" + version + "\"}\n";
+         "stringData: {user: \"u" +
+         version + "\", password: \"p" + version + "\"}\n";
 }
 
 std::string FullPod(const std::string& version) {
@@ -82,7 +84,8 @@ std::string OtherPod() {
 )";
 }
 
-// ---- what is owed to the two pods -------------------------------------------------------------------
+// ---- what is owed to the two pods
+// -------------------------------------------------------------------
 
 std::vector<PayloadVersion> ConfigVersions() {
   return {{{"a", "a1"}, {"b", "b1"}, {"old", "x"}}, {{"a", "a2"}, {"b", "b2"}, {"new", "x"}}};
@@ -147,7 +150,8 @@ PodTruth OtherTruth() {
   return pod;
 }
 
-// ---- steps ------------------------------------------------------------------------------------------
+// ---- steps
+// ------------------------------------------------------------------------------------------
 
 void ApplyOther(CrashWorld& world) {
   world.sources[kApplied]["pod-other"] = OtherPod();
@@ -196,8 +200,7 @@ ScenarioStep Hold() {
           .happen =
               [](CrashWorld& world) {
                 world.processes[kContainerPid] = kStartTime;
-                world.commands.push_back(
-                    {UserCommand::Kind::kHold, kFull, kContainerPid, false});
+                world.commands.push_back({UserCommand::Kind::kHold, kFull, kContainerPid, false});
               },
           .compare_after_reboot = false};
 }
@@ -215,9 +218,8 @@ Scenario ChangeScenario() {
                         world.sources[kFiles]["secret"] = SecretManifest("2");
                         world.sources[kFiles]["pod-full"] = FullPod("2");
                       }};
-  ScenarioStep rotate{.name = "the token is rotated",
-                      .happen = {},
-                      .settle = std::chrono::seconds(20'100)};
+  ScenarioStep rotate{
+      .name = "the token is rotated", .happen = {}, .settle = std::chrono::seconds(20'100)};
   return {"change", RunningPods(), {change, rotate}};
 }
 
@@ -228,8 +230,7 @@ Scenario RemovedObjectScenario() {
 }
 
 Scenario DeletedByUidScenario() {
-  ScenarioStep command{.name = "the pod is deleted by uid",
-                       .happen = [](CrashWorld& world) {
+  ScenarioStep command{.name = "the pod is deleted by uid", .happen = [](CrashWorld& world) {
                          world.pods.at(kFull).wanted = false;
                          world.pods.at(kFull).commanded = true;
                          world.commands.push_back({UserCommand::Kind::kDelete, kFull, 0, false});
@@ -259,8 +260,7 @@ Scenario HeldPodScenario() {
 Scenario ForeignMountScenario() {
   ScenarioStep mounted{.name = "somebody mounts something in a volume",
                        .happen = [](CrashWorld& world) {
-                         const std::string place =
-                             world.VolumePath(kFull, "scratch") + "/foreign";
+                         const std::string place = world.VolumePath(kFull, "scratch") + "/foreign";
                          world.kernel->AddMount("ext4", "/dev/vdz", place);
                          world.kernel->AddFile(place + "/precious.txt", "of somebody else");
                          world.precious[place + "/precious.txt"] = "of somebody else";
@@ -287,8 +287,7 @@ Scenario ShortLifeScenario() {
                      .happen = ApplyFull,
                      .scheduler_steps = kAmidTheWork,
                      .compare = false};
-  ScenarioStep removed{
-      .name = "the pod is removed at once", .happen = RemoveFull, .gone = {kFull}};
+  ScenarioStep removed{.name = "the pod is removed at once", .happen = RemoveFull, .gone = {kFull}};
   ScenarioStep again{.name = "it is applied again", .happen = ApplyFull};
   ScenarioStep leaves{.name = "it is removed again",
                       .happen = RemoveFull,
@@ -296,15 +295,14 @@ Scenario ShortLifeScenario() {
                       .compare = false};
   ScenarioStep returns{.name = "and is back", .happen = ApplyFull};
   // How far the first set-up comes, and so whether it makes the host's directory, is open.
-  ScenarioStep share{.name = "the host has its directory",
-                     .happen = [](CrashWorld& world) {
+  ScenarioStep share{.name = "the host has its directory", .happen = [](CrashWorld& world) {
                        world.kernel->AddDirectory(std::string(kShare) + "/in");
                      }};
   return {"a short life", {Sources(), share}, {quiet, begun, removed, again, leaves, returns}};
 }
 
 std::vector<Scenario> AllScenarios() {
-  return {SetUpScenario(),       ChangeScenario(),  RemovedObjectScenario(),
+  return {SetUpScenario(),        ChangeScenario(),  RemovedObjectScenario(),
           DeletedByUidScenario(), HeldPodScenario(), ForeignMountScenario(),
           ShortLifeScenario()};
 }

@@ -9,12 +9,12 @@
 namespace volumed {
 
 Scenario SetUpScenario();
-Scenario ChangeScenario();          // configMap, secret and labels change; the token is rotated
-Scenario RemovedObjectScenario();   // teardown: the object leaves its source
-Scenario DeletedByUidScenario();    // teardown: by command, while the source still has it
-Scenario HeldPodScenario();         // teardown: a process holds the pod, then ends
-Scenario ForeignMountScenario();    // teardown: somebody's own mount, with data, lies in a volume
-Scenario ShortLifeScenario();       // removed while it is being set up; comes back while it leaves
+Scenario ChangeScenario();         // configMap, secret and labels change; the token is rotated
+Scenario RemovedObjectScenario();  // teardown: the object leaves its source
+Scenario DeletedByUidScenario();   // teardown: by command, while the source still has it
+Scenario HeldPodScenario();        // teardown: a process holds the pod, then ends
+Scenario ForeignMountScenario();   // teardown: somebody's own mount, with data, lies in a volume
+Scenario ShortLifeScenario();      // removed while it is being set up; comes back while it leaves
 
 std::vector<Scenario> AllScenarios();
 

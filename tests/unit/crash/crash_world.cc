@@ -62,7 +62,8 @@ std::string RecordText(const Record& row) {
     std::string text = name + record->plugin_name + " " + record->fault_domain + " " +
                        std::string(VolumeStateName(record->state)) +
                        (record->uncertain ? " uncertain" : "") + " " + record->volume_json;
-    for (const auto& sub : record->sub_paths) text += " " + sub.container + std::to_string(sub.index);
+    for (const auto& sub : record->sub_paths)
+      text += " " + sub.container + std::to_string(sub.index);
     return text + "\n";
   }
   if (row.kind == kPodRecordKind) {
@@ -101,12 +102,15 @@ std::unique_ptr<CrashWorld> CrashWorld::Clone() const {
   return copy;
 }
 
-// ---- what happens to the world --------------------------------------------------------------------
+// ---- what happens to the world
+// --------------------------------------------------------------------
 
 void CrashWorld::Reboot(bool power_loss) {
   kernel->Reboot();
   if (power_loss) store->PowerLoss();
   ++boots;
+  // Nobody's mounts either come back by themselves; what lies on them is safe from us now.
+  std::erase_if(precious, [](const auto& entry) { return entry.first.rfind(kRoot, 0) == 0; });
   // Pids are given anew: another process has each of them, and started as early in its boot.
   for (auto& [uid, pod] : pods) {
     pod.held_by = 0;
@@ -138,7 +142,8 @@ void CrashWorld::PodsWriteAgain() {
   }
 }
 
-// ---- what is owed -----------------------------------------------------------------------------------
+// ---- what is owed
+// -----------------------------------------------------------------------------------
 
 void CrashWorld::Violation(const std::string& what) {
   if (violations.size() >= kMaxViolations) return;
@@ -212,7 +217,8 @@ bool CrashWorld::ShowsOneVersion(const std::string& path, const VolumeTruth& vol
   return std::find(volume.versions.begin(), volume.versions.end(), seen) != volume.versions.end();
 }
 
-// ---- what is compared -------------------------------------------------------------------------------
+// ---- what is compared
+// -------------------------------------------------------------------------------
 
 std::string CrashWorld::Snapshot() const {
   std::string text = "files:\n" + SortedLines(WithoutPayloadNames(kernel->DumpTree("/")));

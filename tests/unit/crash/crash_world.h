@@ -1,6 +1,6 @@
-// CrashWorld: everything that outlives an agent (the node, the record store, the sources, the users'
-// commands, the processes of containers), and what a correct agent owes them. A world is cloned, so
-// that each crash point is walked from the same start.
+// CrashWorld: everything that outlives an agent (the node, the record store, the sources, the
+// users' commands, the processes of containers), and what a correct agent owes them. A world is
+// cloned, so that each crash point is walked from the same start.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,8 @@
 namespace volumed {
 namespace {
 
-// ---- the records ------------------------------------------------------------------------------------
+// ---- the records
+// ------------------------------------------------------------------------------------
 
 // A store that keeps its promises; a mistake overrides what it breaks.
 class PassingStore : public RecordStore {
@@ -126,7 +127,8 @@ class BlindStore final : public PassingStore {
   const std::string kind_;
 };
 
-// ---- the effects ------------------------------------------------------------------------------------
+// ---- the effects
+// ------------------------------------------------------------------------------------
 
 class PassingKernel : public Kernel {
  public:
@@ -253,13 +255,13 @@ class ForgetfulStatKernel final : public PassingKernel {
   }
 };
 
-// ---- the operations ---------------------------------------------------------------------------------
+// ---- the operations
+// ---------------------------------------------------------------------------------
 
 // Each set-up is started twice, and the second does not know of the first: no key keeps them apart.
 class KeylessOperations final : public VolumeOperations {
  public:
-  KeylessOperations(VolumeOperations& real, VolumeOperations& other)
-      : real_(real), other_(other) {}
+  KeylessOperations(VolumeOperations& real, VolumeOperations& other) : real_(real), other_(other) {}
   StartResult MountVolume(MountRequest request,
                           std::function<void(OperationOutcome<MountedVolume>)> done) override {
     (void)other_.MountVolume(request, [](const OperationOutcome<MountedVolume>&) {});
@@ -285,7 +287,8 @@ class KeylessOperations final : public VolumeOperations {
   VolumeOperations& other_;
 };
 
-// ---- the list ---------------------------------------------------------------------------------------
+// ---- the list
+// ---------------------------------------------------------------------------------------
 
 template <typename Store, typename... Args>
 SeededBug InStore(const std::string& name, Args... args) {
@@ -374,7 +377,7 @@ std::vector<SeededBugCase> BugsOfTheAgent() {
   return {{empty_list, ChangeScenario()},
           {impatient, ChangeScenario()},
           {same_boot, HeldPodScenario(), WalkKind::kReboot},
-          {keyless, ShortLifeScenario()}};
+          {keyless, ShortLifeScenario(), WalkKind::kCrash, 101}};
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Mistakes that the program could make, each seeded from outside: what the crash walk must catch, or
-// it proves nothing.
+// Mistakes that the program could make, each seeded from outside: what the crash walk must catch,
+// or it proves nothing.
 #pragma once
 
 #include <vector>
@@ -12,6 +12,7 @@ struct SeededBugCase {
   SeededBug bug;
   Scenario scenario;  // in which it does harm
   WalkKind kind = WalkKind::kCrash;
+  uint64_t stride = 1;  // of the walk; one seed after the other is walked until the bug is caught
 };
 
 std::vector<SeededBugCase> SeededBugs();
