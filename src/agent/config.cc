@@ -125,7 +125,7 @@ Row IntRow(std::string_view name, std::string_view help, int Config::*field, int
 
 Row DurationRow(std::string_view name, std::string_view help, Duration Config::*field, Duration low,
                 Duration high) {
-  return {{name, "duration", help, true},
+  return {{name, "duration", help, false},
           Setter(field, [low, high](const Values& v) { return ParseDurationIn(v, low, high); }),
           [field](const Config& config) { return FormatDuration(config.*field); }};
 }

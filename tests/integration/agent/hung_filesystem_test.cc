@@ -109,7 +109,8 @@ TEST_P(HungFilesystemTest, SetUpThatHangsDisturbsNobodyAndHeals) {
   EXPECT_NE(explained.output.find("blocked at: "), std::string::npos) << explained.output;
   EXPECT_NE(explained.output.find("next try:"), std::string::npos) << explained.output;
   if (GetParam() == Mode::kDead) {
-    EXPECT_GT(AgentStatus().stuck_size(), 0);
+    EXPECT_TRUE(Eventually(kPatience, [&] { return AgentStatus().stuck_size() > 0; }))
+        << explained.output;
     EXPECT_NE(HttpGet("/metrics").find("volumed_stuck_operations{"), std::string::npos);
   }
   RestartIsQuick();

@@ -109,8 +109,8 @@ TEST_F(ConfigTest, AReloadTakesReloadableKeysAndNamesTheOthers) {
   const Config merged = MergeReloadable(running, loaded, &ignored);
   EXPECT_EQ(merged.root, running.root);
   EXPECT_EQ(merged.log_level, LogLevel::kError);
-  EXPECT_EQ(merged.deadline_mount, std::chrono::seconds(7));
-  EXPECT_EQ(ignored, std::vector<std::string>{"root"});
+  EXPECT_EQ(merged.deadline_mount, running.deadline_mount);
+  EXPECT_EQ(ignored, (std::vector<std::string>{"root", "deadline-mount"}));
 }
 
 TEST(DurationTest, ParsesGoDurations) {
