@@ -24,6 +24,8 @@ namespace {
 // How long an HTTP handler waits for the control thread before it says that it does not turn.
 constexpr auto kAskTimeout = std::chrono::seconds(5);
 constexpr auto kPrepareRootTimeout = std::chrono::seconds(20);
+constexpr int kPrepareRootAgain = 4;
+constexpr char kKeys[] = "keys";  // below the agent's own directory
 constexpr char kBootIdFile[] = "/proc/sys/kernel/random/boot_id";
 
 std::string HostName() {
@@ -64,6 +66,24 @@ OperationSettings DeadlinesOf(const Config& config) {
   settings.tear_down = config.deadline_unmount;
   settings.clean_sub_paths = config.deadline_unmount;
   return settings;
+}
+
+// Locks of keys are files that come and go; on a tmpfs, a teardown needs neither room on the root's
+// disk nor one that can be written. The mount outlives the agent, as workers with
+// locks do.
+Status MountKeys(Kernel& kernel, const std::string& directory, const CallOptions& call) {
+  SafePath target;
+  target.root = directory;
+  target.relative = kKeys;
+  ASSIGN_OR_RETURN(const FileInfo found,
+                   kernel.Call(Stat{.path = target, .only_mount_point = true}, call));
+  if (found.is_mount_point) return OkStatus();
+  RETURN_IF_ERROR(kernel.Call(Mount{.fs_type = "tmpfs",
+                                    .source = "volumed-keys",
+                                    .target = target,
+                                    .options = {"mode=0700", "size=16m", "nosuid", "nodev"}},
+                              call));
+  return OkStatus();
 }
 
 std::map<std::string, bool> FeatureMap(const KernelFeatures& features) {
@@ -128,7 +148,7 @@ Status Agent::OwnRoot() {
 }
 
 Status Agent::StartKernel() {
-  const std::string keys = config_.root + "/volumed/keys";
+  const std::string keys = config_.root + "/volumed/" + kKeys;
   if (::mkdir(keys.c_str(), 0700) != 0 && errno != EEXIST) {
     return Error::FromErrno(errno, "make " + keys, Outcome::kNotApplied);
   }
@@ -142,7 +162,17 @@ Status Agent::StartKernel() {
   ASSIGN_OR_RETURN(kernel_, WorkerKernel::Create(options, scheduler_->clock()));
   CallOptions call;
   call.deadline = Deadline::After(scheduler_->clock(), kPrepareRootTimeout);
-  RETURN_IF_ERROR(PrepareRoot(*kernel_, *paths_, call));
+  const auto prepare = [&]() -> Status {
+    RETURN_IF_ERROR(PrepareRoot(*kernel_, *paths_, call));
+    return MountKeys(*kernel_, config_.root + "/volumed", call);
+  };
+  // A worker that is ended from outside right now must not end the start: the same call may follow.
+  Status prepared = prepare();
+  for (int again = 0; again < kPrepareRootAgain && !prepared.ok(); ++again) {
+    if (prepared.error().code() != Code::kUnavailable) break;
+    prepared = prepare();
+  }
+  RETURN_IF_ERROR(prepared);
   ASSIGN_OR_RETURN(features_, kernel_->Call(ProbeFeatures{}, call));
   return OkStatus();
 }
@@ -230,9 +260,12 @@ Status Agent::OpenSockets() {
     log_->Warning("no such group: only root may use the control socket",
                   {{"group", config_.socket_group}});
   }
-  ASSIGN_OR_RETURN(Descriptor socket, MakeControlSocket({config_.socket, group}));
-  control_server_ = std::make_unique<ControlServer>(std::move(socket),
-                                                    PeerRoles(group, FindGroup(config_.read_group)),
+  const std::optional<gid_t> readers = FindGroup(config_.read_group);
+  if (!readers && !config_.read_group.empty()) {
+    log_->Warning("no such group: nobody gets the role read", {{"group", config_.read_group}});
+  }
+  ASSIGN_OR_RETURN(Descriptor socket, MakeControlSocket({config_.socket, group, readers}));
+  control_server_ = std::make_unique<ControlServer>(std::move(socket), PeerRoles(group, readers),
                                                     scheduler_->loop(), *log_, services);
   if (!config_.metrics_address.empty()) {
     HttpHandlers handlers;
@@ -258,6 +291,11 @@ void Agent::DeliverList(ObjectList list) {
   for (const DecodeProblem& problem : list.problems) {
     log_->LogLimited("source " + problem.ToString(), LogLevel::kWarning, "manifest problem",
                      {{"source", list.source}, {"problem", problem.ToString()}});
+  }
+  if (list.complete) {
+    forgotten_.erase(list.source);
+  } else if (forgotten_.contains(list.source)) {
+    return;  // still not there; nobody waits for it any more
   }
   const bool was_complete = catalog_->AllSourcesComplete();
   // The first complete list of the last source may hold what plugins ask for at once.
@@ -287,6 +325,7 @@ Status Agent::ForgetSource(const std::string& name) {
   }
   for (const auto& directory : manifest_directories_) {
     if (directory->name() != name) continue;
+    if (!Delivers(name)) DropSource(name);
     directory->Forget();
     return OkStatus();
   }
@@ -294,6 +333,22 @@ Status Agent::ForgetSource(const std::string& name) {
     return Error::NotApplied(Code::kNotFound, "no source " + name);
   }
   return OkStatus();
+}
+
+bool Agent::Delivers(const std::string& name) const {
+  const std::vector<SourceStatus> sources = catalog_->Sources();
+  return std::any_of(sources.begin(), sources.end(), [&](const SourceStatus& source) {
+    return source.name == name && source.last_list_complete;
+  });
+}
+
+// It does not deliver: what it had goes, and nothing waits for it until it is there again.
+void Agent::DropSource(const std::string& name) {
+  forgotten_.insert(name);
+  catalog_->ForgetSource(name);
+  host_objects_->SetAllSourcesComplete(catalog_->AllSourcesComplete());
+  manager_->ObjectsChanged();
+  watchdog_->Status(manager_->Ready() ? "ready" : manager_->NotReadyReason());
 }
 
 v1::GetStatusResponse Agent::DescribeStatus() const {

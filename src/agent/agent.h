@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,8 @@ class Agent {
   void StartSources();
   void DeliverList(ObjectList list);
   Status ForgetSource(const std::string& name);
+  bool Delivers(const std::string& name) const;  // its last list was complete
+  void DropSource(const std::string& name);
   void Reload();
   void Stop();
   v1::GetStatusResponse DescribeStatus() const;
@@ -101,6 +104,7 @@ class Agent {
   std::unique_ptr<KubeletVolumeManager> manager_;
   std::unique_ptr<ObjectDirectory> object_directory_;
   std::vector<std::unique_ptr<ManifestDirectory>> manifest_directories_;
+  std::set<std::string> forgotten_;  // configured sources that do not deliver, by command
   std::unique_ptr<ControlBackend> control_backend_;
   std::vector<std::unique_ptr<ControlService>> control_services_;
   std::unique_ptr<ControlServer> control_server_;

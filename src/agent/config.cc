@@ -260,7 +260,8 @@ Result<FlagValues> ReadFile(const std::string& path, bool must_exist) {
 void Overlay(Config& config, const FlagValues& values, const std::string& origin,
              std::vector<std::string>& problems) {
   const std::vector<Row> table = MakeTable();
-  for (const auto& [name, value] : values) {
+  for (const auto& [key, value] : values) {
+    const std::string& name = key;  // a structured binding cannot be captured
     const auto row =
         std::find_if(table.begin(), table.end(), [&](const Row& r) { return r.key.name == name; });
     if (row == table.end()) {

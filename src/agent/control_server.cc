@@ -1,12 +1,16 @@
 #include "agent/control_server.h"
 
+#include <endian.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 #include <grpcpp/server_posix.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/xattr.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -20,6 +24,30 @@ namespace {
 constexpr int kBacklog = 128;
 // A manifest of many documents is the largest message.
 constexpr int kMaxMessageBytes = 16 * 1024 * 1024;
+
+// Lets the members of one more group connect: user::rw, group:: as it is, group:readers:rw, mask
+// rw. Source: Linux include/uapi/linux/posix_acl_xattr.h, acl(5).
+Status LetConnect(const std::string& path, gid_t readers, bool owning_group) {
+  const auto entry = [](uint16_t tag, uint16_t permissions, uint32_t id) {
+    return posix_acl_xattr_entry{htole16(tag), htole16(permissions), htole32(id)};
+  };
+  constexpr uint16_t kReadWrite = ACL_READ | ACL_WRITE;
+  struct {
+    posix_acl_xattr_header header;
+    posix_acl_xattr_entry entries[5];
+  } const list = {
+      {htole32(POSIX_ACL_XATTR_VERSION)},
+      {entry(ACL_USER_OBJ, kReadWrite, ACL_UNDEFINED_ID),
+       entry(ACL_GROUP_OBJ, owning_group ? kReadWrite : 0, ACL_UNDEFINED_ID),
+       entry(ACL_GROUP, kReadWrite, readers), entry(ACL_MASK, kReadWrite, ACL_UNDEFINED_ID),
+       entry(ACL_OTHER, 0, ACL_UNDEFINED_ID)}};
+  if (::setxattr(path.c_str(), "system.posix_acl_access", &list, sizeof(list), 0) == 0) {
+    return OkStatus();
+  }
+  if (errno == EOPNOTSUPP && ::chmod(path.c_str(), 0666) == 0) return OkStatus();
+  return Error::FromErrno(errno, "let the readers' group connect to " + path,
+                          Outcome::kMaybeApplied);
+}
 
 Result<Descriptor> BindSocket(const ControlSocketOptions& options) {
   sockaddr_un address{};
@@ -54,6 +82,9 @@ Result<Descriptor> BindSocket(const ControlSocketOptions& options) {
                         ::chmod(options.path.c_str(), 0660) != 0)) {
     return Error::FromErrno(errno, "give " + options.path + " to its group",
                             Outcome::kMaybeApplied);
+  }
+  if (options.read_group) {
+    RETURN_IF_ERROR(LetConnect(options.path, *options.read_group, options.group.has_value()));
   }
   return socket;
 }

@@ -24,6 +24,9 @@ namespace volumed {
 struct ControlSocketOptions {
   std::string path;
   std::optional<gid_t> group;  // owns the socket, mode 0660; without it 0600
+  // May connect too, by an access control list; 0666 where the filesystem has none. Either way the
+  // server looks at each peer's credentials.
+  std::optional<gid_t> read_group;
 };
 
 // A listening socket, close-on-exec and non-blocking: the one systemd passed (LISTEN_FDS) when

@@ -39,9 +39,8 @@ v1::ObjectRef MakeRef(const Object& object) {
 grpc::Status ToGrpcStatus(const Status& status) {
   if (status.ok()) return grpc::Status::OK;
   const Error& error = status.error();
-  std::string message = error.message();
-  if (error.maybe_applied()) message += " (maybe applied)";
-  return {static_cast<grpc::StatusCode>(error.code()), std::move(message)};
+  const std::string note = error.maybe_applied() ? " (maybe applied)" : "";
+  return {static_cast<grpc::StatusCode>(error.code()), error.message() + note};
 }
 
 bool ControlService::Refuse(grpc::ServerUnaryReactor* reactor, PeerRole needed) const {

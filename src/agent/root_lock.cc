@@ -1,15 +1,18 @@
 #include "agent/root_lock.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "base/strings.h"
@@ -23,6 +26,8 @@ constexpr char kAgentDir[] = "/volumed";
 constexpr char kMark[] = "/volumed/created-by-volumed";
 constexpr char kLock[] = "/volumed/lock";
 constexpr char kDefaultKubeletRoot[] = "/var/lib/kubelet";
+constexpr auto kLeftOverLock = std::chrono::seconds(5);
+constexpr auto kLookAgain = std::chrono::milliseconds(5);
 
 std::optional<std::string> RootOfKubelet(const std::vector<std::string>& arguments) {
   if (arguments.empty() || fs::path(arguments[0]).filename() != "kubelet") return std::nullopt;
@@ -70,21 +75,35 @@ Result<bool> CheckOwnership(const std::string& root, bool adopt) {
   return false;
 }
 
+std::string PidIn(int lock) {
+  char pid[32] = {};
+  const ssize_t size = ::pread(lock, pid, sizeof(pid) - 1, 0);
+  return std::string(TrimSpace(std::string_view(pid, size > 0 ? static_cast<size_t>(size) : 0)));
+}
+
+bool IsAlive(const std::string& pid) {
+  const std::optional<int64_t> number = ParseInt64(pid);
+  return number && *number > 0 && (::kill(static_cast<pid_t>(*number), 0) == 0 || errno == EPERM);
+}
+
+// A worker that an agent had just forked when it was killed has the lock too, until it execs: then
+// the lock's owner is dead, and the lock is free in a moment.
 Result<Descriptor> TakeLock(const std::string& path) {
   ASSIGN_OR_RETURN(
       Descriptor lock,
       DescriptorFrom(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600), "open " + path));
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+  const auto give_up = std::chrono::steady_clock::now() + kLeftOverLock;
+  while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
     if (errno != EWOULDBLOCK) {
       return Error::FromErrno(errno, "lock " + path, Outcome::kNotApplied);
     }
-    char pid[32] = {};
-    const ssize_t size = ::pread(lock.get(), pid, sizeof(pid) - 1, 0);
-    return Error::NotApplied(Code::kUnavailable,
-                             "another volumed (pid " +
-                                 std::string(TrimSpace(std::string_view(
-                                     pid, size > 0 ? static_cast<size_t>(size) : 0))) +
-                                 ") owns " + path);
+    const std::string owner = PidIn(lock.get());
+    if (IsAlive(owner) || std::chrono::steady_clock::now() > give_up) {
+      return Error::NotApplied(Code::kUnavailable,
+                               "another volumed (pid " + owner + ") owns " + path);
+    }
+    std::this_thread::sleep_for(kLookAgain);
   }
   const std::string pid = std::to_string(::getpid()) + "\n";
   if (::ftruncate(lock.get(), 0) != 0 ||

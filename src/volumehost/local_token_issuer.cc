@@ -34,6 +34,22 @@ Error SysError(const std::string& what) {
   return Error::FromErrno(errno, what, Outcome::kNotApplied);
 }
 
+// True when the file can be read and holds exactly `text`.
+bool HoldsText(int directory, const char* name, const std::string& text) {
+  const Descriptor file(::openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file.valid()) return false;
+  std::string found(text.size() + 1, '\0');
+  size_t size = 0;
+  while (size < found.size()) {
+    const ssize_t got = ::read(file.get(), found.data() + size, found.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    size += static_cast<size_t>(got);
+  }
+  found.resize(size);
+  return found == text;
+}
+
 Status CheckPrivate(int fd, const std::string& path) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) return SysError("stat " + path);
@@ -121,8 +137,11 @@ Result<std::unique_ptr<LocalTokenIssuer>> LocalTokenIssuer::Open(
   ASSIGN_OR_RETURN(const Descriptor directory, OpenDirectory(options.directory));
   const std::string prefix = options.directory + "/";
   ASSIGN_OR_RETURN(SigningKey key, LoadOrMakeKey(directory.get(), prefix + kKeyFile));
-  RETURN_IF_ERROR(
-      WriteFileDurably(directory.get(), kJwksFile, key.jwks(), 0644, prefix + kJwksFile));
+  // Written when it is another one only: a full disk must not keep an agent from starting.
+  if (!HoldsText(directory.get(), kJwksFile, key.jwks())) {
+    RETURN_IF_ERROR(
+        WriteFileDurably(directory.get(), kJwksFile, key.jwks(), 0644, prefix + kJwksFile));
+  }
   return std::unique_ptr<LocalTokenIssuer>(
       new LocalTokenIssuer(std::make_unique<SigningKey>(std::move(key)), options.issuer, clock));
 }

@@ -45,8 +45,12 @@ TEST_F(AccessTest, UserWithoutGroupIsRefused) {
   EXPECT_EQ(CtlAs(kNobody, kNobody, {"get", "pods"}).exit_status, kUnreachable);
   // Not only by the mode of the socket: the agent itself looks.
   ASSERT_EQ(::chmod(socket_path().c_str(), 0666), 0);
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"get", "pods"}, {"explain", "web"}, {"sources"}, {"status"}, {"delete", "pod", "web"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"get", "pods"},
+                                             {"explain", "web"},
+                                             {"sources"},
+                                             {"status"},
+                                             {"delete", "pod", "web"}}) {
     const CommandResult result = CtlAs(kNobody, kNobody, words);
     EXPECT_NE(result.exit_status, 0) << words[0];
     EXPECT_EQ(result.output.find("web-config"), std::string::npos) << result.output;
@@ -66,13 +70,13 @@ TEST_F(AccessTest, ReadGroupMayOnlyRead) {
   EXPECT_EQ(CtlAs(kNobody, readers, {"explain", "web"}).exit_status, 0);
   EXPECT_EQ(CtlAs(kNobody, readers, {"status"}).exit_status, 0);
   WriteText(scratch() + "/objects.yaml", ExampleObjects("changed"));
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"delete", "pod", "web"},
-           {"delete", "pod", "web", "--force"},
-           {"apply", "-f", scratch() + "/objects.yaml"},
-           {"retry", "web"},
-           {"hold", "web", "--pid", "1"},
-           {"source", "forget", "volumectl-apply"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"delete", "pod", "web"},
+                                             {"delete", "pod", "web", "--force"},
+                                             {"apply", "-f", scratch() + "/objects.yaml"},
+                                             {"retry", "web"},
+                                             {"hold", "web", "--pid", "1"},
+                                             {"source", "forget", "volumectl-apply"}}) {
     const CommandResult result = CtlAs(kNobody, readers, words);
     EXPECT_EQ(result.exit_status, kForbidden) << words[0] << ": " << result.output;
   }

@@ -47,8 +47,8 @@ pid_t Spawn(const std::vector<std::string>& arguments, const std::string& output
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, output_path.c_str(),
-                                   O_WRONLY | O_CREAT | O_APPEND, 0600);
+  posix_spawn_file_actions_addopen(&actions, 1, output_path.c_str(), O_WRONLY | O_CREAT | O_APPEND,
+                                   0600);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
@@ -232,9 +232,8 @@ bool AgentTest::AgentRuns() {
 }
 
 bool AgentTest::WaitReady(Milliseconds limit) {
-  return Eventually(limit, [this] {
-    return HttpGet("/readyz").find(" 200 ") != std::string::npos;
-  });
+  return Eventually(limit,
+                    [this] { return HttpGet("/readyz").find(" 200 ") != std::string::npos; });
 }
 
 void AgentTest::KillAgent() {
@@ -288,7 +287,8 @@ std::string AgentTest::HttpGet(const std::string& path) const {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   std::string answer;
   if (::connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) {
-    const std::string request = "GET " + path + " HTTP/1.1\r\nHost: it\r\nConnection: close\r\n\r\n";
+    const std::string request =
+        "GET " + path + " HTTP/1.1\r\nHost: it\r\nConnection: close\r\n\r\n";
     (void)!::send(connection, request.data(), request.size(), MSG_NOSIGNAL);
     char buffer[16384];
     for (ssize_t got = 0; (got = ::recv(connection, buffer, sizeof(buffer), 0)) > 0;) {
@@ -415,7 +415,8 @@ std::string AgentTest::LeftOvers() {
   }
   if (error) left += "cannot read " + root() + "/pods: " + error.message() + "\n";
   v1::GetPodsResponse pods;
-  if (!Call(&Stub::GetPods, v1::GetPodsRequest(), &pods).ok()) left += "the agent does not answer\n";
+  if (!Call(&Stub::GetPods, v1::GetPodsRequest(), &pods).ok())
+    left += "the agent does not answer\n";
   for (const v1::Pod& pod : pods.pods()) left += "pod " + pod.ShortDebugString() + "\n";
   return left;
 }

@@ -1,6 +1,6 @@
-// AgentTest: the real daemon on a scratch root, in a mount namespace that nothing leaks from, spoken
-// to by gRPC, by volumectl and by HTTP. Whatever a test leaves behind is ended and unmounted: only
-// processes that this one started are ever ended.
+// AgentTest: the real daemon on a scratch root, in a mount namespace that nothing leaks from,
+// spoken to by gRPC, by volumectl and by HTTP. Whatever a test leaves behind is ended and
+// unmounted: only processes that this one started are ever ended.
 #pragma once
 
 #include <gtest/gtest.h>

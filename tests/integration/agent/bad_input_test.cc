@@ -86,7 +86,8 @@ class BadInputTest : public AgentTest {
     const v1::GetSourcesResponse sources = Sources();
     for (const v1::Source& source : sources.sources()) {
       for (const v1::ManifestProblem& problem : source.problems()) {
-        if (problem.file().ends_with(file)) told += problem.field() + ": " + problem.reason() + "\n";
+        if (problem.file().ends_with(file))
+          told += problem.field() + ": " + problem.reason() + "\n";
       }
     }
     return told;
@@ -191,9 +192,8 @@ TEST_F(BadInputTest, DuplicateUidAndNameAcrossSourcesAreToldAndTheFirstStays) {
   Place("b.yaml", Pod("a", "other-uid", "data", "emptyDir: {}"));
   Place("c.yaml", Pod("c", "uid-a", "data", "emptyDir: {}"));
   ASSERT_NO_FATAL_FAILURE(ApplyOk(Pod("a", "third-uid", "data", "emptyDir: {}")));
-  ASSERT_TRUE(Eventually(kPatience, [&] {
-    return !ProblemsOf("b.yaml").empty() && !ProblemsOf("c.yaml").empty();
-  }));
+  ASSERT_TRUE(Eventually(
+      kPatience, [&] { return !ProblemsOf("b.yaml").empty() && !ProblemsOf("c.yaml").empty(); }));
   EXPECT_EQ(FindPod("a")->uid(), "uid-a");
   EXPECT_EQ(ConfigOf("a"), "from-file");
   EXPECT_FALSE(FindPod("c").has_value());

@@ -1,8 +1,8 @@
 #include "integration/agent/example_pod.h"
 
+#include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <linux/magic.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -128,7 +128,8 @@ std::string ExamplePodTest::ViewProblem() {
     }
     for (const v1::SubPathMount& mount : volume.sub_paths()) sub_paths.insert(mount.host_path());
   }
-  if (sub_paths.size() != 2) return "the pod has not two subPath mounts: " + pod->ShortDebugString();
+  if (sub_paths.size() != 2)
+    return "the pod has not two subPath mounts: " + pod->ShortDebugString();
   for (const std::string& path : sub_paths) {
     if (MountsBelow(path).empty()) return path + " is not mounted";
   }

@@ -78,9 +78,9 @@ TEST_F(HoldsTest, HoldThatEndsWhileNoAgentRunsIsSeenByTheNext) {
 
 TEST_F(HoldsTest, CgroupHoldsUntilItIsEmpty) {
   std::string cgroup;
-  for (const char* hierarchy : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/pids"}) {
-    const std::string path =
-        std::string(hierarchy) + "/volumed-it-" + std::to_string(::getpid());
+  for (const char* hierarchy :
+       {"/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/pids"}) {
+    const std::string path = std::string(hierarchy) + "/volumed-it-" + std::to_string(::getpid());
     if (Exists(std::string(hierarchy) + "/cgroup.procs") && ::mkdir(path.c_str(), 0755) == 0) {
       cgroup = path;
       break;

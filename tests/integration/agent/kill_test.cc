@@ -1,5 +1,5 @@
-// The agent, its workers, or both are ended with kill -9 at random moments of a pod's life: whatever
-// the moment, what the next agent makes of it must be what was asked for.
+// The agent, its workers, or both are ended with kill -9 at random moments of a pod's life:
+// whatever the moment, what the next agent makes of it must be what was asked for.
 #include <signal.h>
 #include <unistd.h>
 
@@ -114,11 +114,12 @@ void KillTest::PrepareStep(size_t index) {
 
 void KillTest::CommandUntilTaken(const Step& step) {
   grpc::Status status;
-  ASSERT_TRUE(Eventually(kPatience, [&] {
-    status = step.command(*NewStub());
-    return status.ok();
-  })) << step.name
-      << ": " << status.error_message();
+  ASSERT_TRUE(Eventually(kPatience,
+                         [&] {
+                           status = step.command(*NewStub());
+                           return status.ok();
+                         }))
+      << step.name << ": " << status.error_message();
 }
 
 void KillTest::AwaitConverged(const Step& step) {
@@ -167,8 +168,8 @@ void KillTest::RunAndKill(const Step& step, microseconds longest) {
   if (Since(killed) > slowest_) {
     slowest_ = Since(killed);
     std::cout << "slowest so far: " << step.name << ", kill " << kill_count_ << ": answered after "
-              << answered.count() << " ms, taken after " << commanded.count()
-              << " ms, true after " << slowest_.count() << " ms" << std::endl;
+              << answered.count() << " ms, taken after " << commanded.count() << " ms, true after "
+              << slowest_.count() << " ms" << std::endl;
   }
 }
 
@@ -192,9 +193,8 @@ TEST_F(KillTest, ConvergesAfterKillAtAnyMoment) {
     RunAndKill(life[i % life.size()], longest[i % life.size()]);
     ASSERT_FALSE(HasFailure()) << "seed " << seed << ", kill " << kill_count_;
   }
-  std::cout << kill_count_ << " kills (agent " << kills_["agent"] << ", worker "
-            << kills_["worker"] << ", both " << kills_["both"] << ") converged in "
-            << Since(start).count() << " ms\n";
+  std::cout << kill_count_ << " kills (agent " << kills_["agent"] << ", worker " << kills_["worker"]
+            << ", both " << kills_["both"] << ") converged in " << Since(start).count() << " ms\n";
   EXPECT_EQ(LeftOvers(), "");
   EXPECT_EQ(StopAgent(), 0);
 }

@@ -1,8 +1,8 @@
 // Canaries in every secret place: they may be in the pod's volumes and in the agent's own object
 // directory, and nowhere else that anybody can read.
+#include <sys/stat.h>
 #include <filesystem>
 #include <fstream>
-#include <sys/stat.h>
 
 #include "integration/agent/example_pod.h"
 
@@ -40,13 +40,13 @@ class SecretsTest : public ExamplePodTest {
     }
   }
   void ExposeAnswers(const std::string& pod) {
-    for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-             {"explain", pod},
-             {"get", "pods", "-o", "json"},
-             {"get", "volumes", "-o", "yaml"},
-             {"sources", "-o", "json"},
-             {"oci", pod, "main"},
-             {"status"}}) {
+    for (const std::vector<std::string>& words :
+         std::vector<std::vector<std::string>>{{"explain", pod},
+                                               {"get", "pods", "-o", "json"},
+                                               {"get", "volumes", "-o", "yaml"},
+                                               {"sources", "-o", "json"},
+                                               {"oci", pod, "main"},
+                                               {"status"}}) {
       const CommandResult result = Ctl(words);
       Expose("volumectl " + words[0], result.output);
     }

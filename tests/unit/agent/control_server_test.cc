@@ -57,7 +57,7 @@ class ControlServerTest : public testing::Test {
   // `peer_role` decides what this process, which may be root or not, is taken for.
   void Start(const std::map<PeerRole, grpc::Service*>& services,
              std::optional<gid_t> operate_group) {
-    Result<Descriptor> socket = MakeControlSocket({path_, std::nullopt});
+    Result<Descriptor> socket = MakeControlSocket({path_, std::nullopt, std::nullopt});
     ASSERT_TRUE(socket.ok()) << socket.error().ToString();
     server_ = std::make_unique<ControlServer>(std::move(socket).value(),
                                               PeerRoles(operate_group, std::nullopt),
@@ -105,11 +105,11 @@ TEST_F(ControlServerTest, TheSocketIsNotForEverybody) {
 }
 
 TEST_F(ControlServerTest, ALeftOverSocketIsReplacedAndAFileIsNot) {
-  { ASSERT_TRUE(MakeControlSocket({path_, std::nullopt}).ok()); }
-  EXPECT_TRUE(MakeControlSocket({path_, std::nullopt}).ok());
+  { ASSERT_TRUE(MakeControlSocket({path_, std::nullopt, std::nullopt}).ok()); }
+  EXPECT_TRUE(MakeControlSocket({path_, std::nullopt, std::nullopt}).ok());
   fs::remove(path_);
   fs::create_directory(path_);
-  const Result<Descriptor> refused = MakeControlSocket({path_, std::nullopt});
+  const Result<Descriptor> refused = MakeControlSocket({path_, std::nullopt, std::nullopt});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code(), Code::kAlreadyExists);
 }

@@ -1,10 +1,14 @@
 #include "agent/root_lock.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <future>
 
 namespace volumed {
 namespace {
@@ -44,6 +48,18 @@ TEST_F(RootLockTest, TheSecondAgentIsToldWhoOwnsTheRoot) {
 TEST_F(RootLockTest, TheLockGoesWithItsOwner) {
   { ASSERT_TRUE(RootLock::Acquire(root_, false).ok()); }
   EXPECT_TRUE(RootLock::Acquire(root_, false).ok());
+}
+
+// A child that an agent had just forked when it was killed has its lock, until it execs or ends.
+TEST_F(RootLockTest, ALockThatOutlivesItsOwnerForAMomentIsWaitedFor) {
+  fs::create_directories(root_ + "/volumed");
+  std::ofstream(root_ + "/volumed/created-by-volumed").flush();
+  std::ofstream(root_ + "/volumed/lock") << "2147483647\n";  // no pid is that large
+  const int left_over = ::open((root_ + "/volumed/lock").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(::flock(left_over, LOCK_EX | LOCK_NB), 0);
+  auto taken = std::async(std::launch::async, [&] { return RootLock::Acquire(root_, false).ok(); });
+  ::close(left_over);
+  EXPECT_TRUE(taken.get());
 }
 
 TEST_F(RootLockTest, SomebodysRootNeedsAdopt) {

@@ -132,6 +132,20 @@ TEST_F(LocalTokenIssuerTest, ATokenIsVerifiedWithThePublishedKeySet) {
   EXPECT_TRUE(VerifyWithJwks(token, jwks));
 }
 
+// So that an agent starts on a disk that has no room left.
+TEST_F(LocalTokenIssuerTest, AKeySetThatIsRightIsNotWrittenAgain) {
+  Open();
+  struct stat before {};
+  struct stat after {};
+  ASSERT_EQ(::stat((directory_ + "/jwks.json").c_str(), &before), 0);
+  const std::string published = Open()->jwks();
+  ASSERT_EQ(::stat((directory_ + "/jwks.json").c_str(), &after), 0);
+  EXPECT_EQ(before.st_ino, after.st_ino);
+  std::ofstream(directory_ + "/jwks.json") << "{}";
+  Open();
+  EXPECT_EQ(ReadAll("jwks.json"), published);
+}
+
 TEST_F(LocalTokenIssuerTest, AChangedTokenIsNotVerified) {
   auto issuer = Open();
   std::string token = Get(*issuer, request_);
