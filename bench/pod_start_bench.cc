@@ -265,7 +265,7 @@ int Main(int argc, char** argv) {
   Print("apply to mounted, whole pod", start, &mount_command);
   Print("its 4 unmounts alone, by umount(8)", umount_command, nullptr);
   Print("delete to gone, whole pod", stop, &umount_command);
-  RunToEnd({"umount", (scratch / "root").string()});
+  RunToEnd({"umount", "-R", (scratch / "root").string()});
   fs::remove_all(scratch);
   return EXIT_SUCCESS;
 }

@@ -230,6 +230,9 @@ Status Agent::MakeManager() {
                          *host_, *consumer_watch_, *log_},
       boot_id, std::move(settings));
   metrics_->Watch(*manager_);
+  manager_->AddObserver([this](const PodUid& pod) {
+    if (!manager_->FindPod(pod)) events_->ForgetPod(pod);
+  });
   return OkStatus();
 }
 

@@ -9,7 +9,6 @@
 namespace volumed {
 namespace {
 
-constexpr char kNoPlugin[] = "<n/a>";  // kubelet's word for an operation without a plugin
 constexpr char kMountOperation[] = "volume_mount";
 constexpr char kSetUp[] = "SetUp";
 
@@ -39,7 +38,9 @@ void AgentMetrics::Watch(KubeletVolumeManager& manager) {
 }
 
 void AgentMetrics::OperationFinished(const FinishedOperation& finished) {
-  const std::string plugin = finished.plugin_name.empty() ? kNoPlugin : finished.plugin_name;
+  // Removing a pod's directories is no operation of kubelet's on a volume.
+  if (finished.plugin_name.empty()) return;
+  const std::string& plugin = finished.plugin_name;
   families_.ObserveStorageOperation(plugin, finished.operation, !finished.failure.has_value(),
                                     finished.elapsed);
   if (finished.operation != kMountOperation || finished.failure) return;
