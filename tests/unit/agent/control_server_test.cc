@@ -75,6 +75,9 @@ class ControlServerTest : public testing::Test {
   }
 
   RealClock clock_;
+  // They outlive the server, whose threads call them.
+  RoleService operate_{"operate"};
+  RoleService admin_{"admin"};
   fs::path directory_;
   std::string path_;
   std::unique_ptr<Logger> log_;
@@ -84,9 +87,7 @@ class ControlServerTest : public testing::Test {
 };
 
 TEST_F(ControlServerTest, ThePeersCredentialsDecideWhichServerAnswers) {
-  RoleService operate("operate");
-  RoleService admin("admin");
-  Start({{PeerRole::kOperate, &operate}, {PeerRole::kAdmin, &admin}}, ::getgid());
+  Start({{PeerRole::kOperate, &operate_}, {PeerRole::kAdmin, &admin_}}, ::getgid());
   v1::GetStatusResponse response;
   const grpc::Status status = Call(&response);
   ASSERT_TRUE(status.ok()) << status.error_message();
