@@ -1,4 +1,6 @@
 # Shared by the scripts of this folder; sourced, from the top of the project.
+# Objects of one checkout serve another: a clean clone finds what an earlier one compiled.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 
 # stage NAME COMMAND...: runs the command and prints how many seconds it took.
 stage() {

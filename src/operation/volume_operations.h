@@ -108,8 +108,8 @@ class VolumeOperations {
                                   std::function<void(OperationOutcome<MountedVolume>)> done) = 0;
   virtual StartResult UnmountVolume(UnmountRequest request,
                                     std::function<void(OperationOutcome<Unit>)> done) = 0;
-  // Once no volume of the pod is left: its directories, and its record as said. Never removes what it does
-  // not know: a directory with foreign content stays, and is named in the error.
+  // Once no volume of the pod is left: its directories, and its record as said. Never removes what
+  // it does not know: a directory with foreign content stays, and is named in the error.
   virtual StartResult RemovePod(PodUid pod, std::string pod_display_name, PodRecordEnd record,
                                 std::function<void(OperationOutcome<Unit>)> done) = 0;
 

@@ -309,8 +309,7 @@ void Reconciler::RemovePod(const PodUid& uid, ActualPod& pod, Wake& wake) {
   }
   // Were the record removed and written anew, an end in between would forget the command.
   pod.keeps_record = pod.leaving->commanded && !pod.leaving->left_sources;
-  const PodRecordEnd record =
-      pod.keeps_record ? PodRecordEnd::kKeep : PodRecordEnd::kRemove;
+  const PodRecordEnd record = pod.keeps_record ? PodRecordEnd::kKeep : PodRecordEnd::kRemove;
   const StartResult result = parts_.operations.RemovePod(
       uid, pod.identity.DisplayName(), record,
       IfAlive([this, uid](const OperationOutcome<Unit>& outcome) {

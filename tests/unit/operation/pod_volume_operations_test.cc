@@ -416,9 +416,9 @@ TEST_F(PodVolumeOperationsTest, TearsDownWhatHasNoRecord) {
 TEST_F(PodVolumeOperationsTest, OperationsOfAKeyDoNotOverlap) {
   ASSERT_EQ(operations_->MountVolume(Request(), [](auto) {}), StartResult::kStarted);
   EXPECT_TRUE(operations_->IsPending(key_));
-  EXPECT_EQ(operations_->RemovePod(PodUid("uid-1"), "default/web", PodRecordEnd::kRemove,
-                                   [](auto) {}),
-            StartResult::kPending);
+  EXPECT_EQ(
+      operations_->RemovePod(PodUid("uid-1"), "default/web", PodRecordEnd::kRemove, [](auto) {}),
+      StartResult::kPending);
   ASSERT_EQ(operations_->Running().size(), 1u);
   scheduler_.RunFor(Duration::zero());
   EXPECT_FALSE(operations_->IsPending(key_));

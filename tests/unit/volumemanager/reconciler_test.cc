@@ -156,7 +156,8 @@ TEST_F(ReconcilerTest, ACommandedDeleteIsDurableBeforeItsFirstUnmount) {
   EXPECT_EQ(operations().Count("mount"), 0u);
 }
 
-// Found by the crash walk: the record was removed with the directories, and written anew after that.
+// Found by the crash walk: the record was removed with the directories, and written anew after
+// that.
 TEST_F(ReconcilerTest, ACommandIsNotForgottenByACrashRightAfterThePodsRemoval) {
   StartAgent();
   Deliver(PodManifest("a", {kData}));
