@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <cstdint>
+#include <utility>
 
 namespace volumed {
 namespace {
@@ -25,7 +26,8 @@ Watchdog::Watchdog(Scheduler& scheduler) : scheduler_(scheduler) {
 
 void Watchdog::Ready(const std::string& status) {
   sd_notify(0, ("READY=1\nSTATUS=" + status).c_str());
-  Ping();
+  // Also the end of a reload, which must not start a second chain of pings.
+  if (!std::exchange(pinging_, true)) Ping();
 }
 
 void Watchdog::Status(const std::string& status) { sd_notify(0, ("STATUS=" + status).c_str()); }

@@ -16,7 +16,8 @@ class Watchdog {
  public:
   explicit Watchdog(Scheduler& scheduler);
 
-  // READY=1, and WATCHDOG=1 from now on, at half the time that systemd allows.
+  // READY=1, also after a reload; and WATCHDOG=1 from the first call on, at half the time that
+  // systemd allows.
   void Ready(const std::string& status);
   void Status(const std::string& status);
   void Reloading();
@@ -27,6 +28,7 @@ class Watchdog {
 
   Scheduler& scheduler_;
   std::optional<Duration> period_;
+  bool pinging_ = false;
 };
 
 }  // namespace volumed
