@@ -53,12 +53,6 @@ struct VolumeView {
   std::optional<VolumeUsageView> usage;
 };
 
-struct EventView {
-  int64_t first_unix_ms = 0, last_unix_ms = 0;
-  uint64_t count = 0;
-  std::string type, reason, message;
-};
-
 struct PodView {
   PodUid uid;
   std::string ns;
@@ -70,7 +64,6 @@ struct PodView {
   std::vector<std::string> held_by;  // "pid 4711 (runc)", "cgroup /kubepods/..."
   std::vector<VolumeView> volumes;
   std::vector<ProblemView> problems;  // of the pod itself
-  std::vector<EventView> events;
 };
 
 struct HoldRequest {
