@@ -217,11 +217,15 @@ Result<Done> FakeEffects::operator()(const BindMount& request) {
   if (const int error = vfs_.CloneMount(source, request.recursive, true, &tree)) {
     return Error::FromErrno(error, what, Outcome::kNotApplied);
   }
-  if (request.read_only || request.recursive_read_only) {
-    // Without mount_setattr the flags are read back by statfs, which also shows the superblock's.
+  const bool read_only = request.read_only || request.recursive_read_only;
+  if (read_only && by_tree) {
     vfs_.ChangeAttributes(tree, MOUNT_ATTR_RDONLY, 0, request.recursive_read_only);
   }
   RETURN_IF_ERROR(AttachTree(tree, target, by_tree, what));
+  if (read_only && !by_tree) {
+    // The older calls bind first and remount then: what has propagated to peers stays writable.
+    vfs_.ChangeAttributes(tree, MOUNT_ATTR_RDONLY, 0, false);
+  }
   return Done{};
 }
 
