@@ -9,6 +9,13 @@ namespace {
 
 class WholeLifeTest : public ExamplePodTest {
  protected:
+  bool HasMountOfADeletedFile() const {
+    for (const std::string& mount : MountsBelow(root())) {
+      if (mount.find("//deleted") != std::string::npos) return true;
+    }
+    return false;
+  }
+
   void LiveAndLeave() {
     ASSERT_NO_FATAL_FAILURE(ApplyOk(ExampleObjects("hello") + "\n---\n" + ExamplePod(host_path())));
     ASSERT_TRUE(WaitPhase("web", "Ready")) << Ctl({"explain", "web"}).output;
@@ -18,6 +25,8 @@ class WholeLifeTest : public ExamplePodTest {
     ASSERT_NO_FATAL_FAILURE(ApplyOk(ExampleObjects("changed")));
     ASSERT_TRUE(Eventually(kPatience, [&] { return ExampleProblem("changed").empty(); }))
         << ExampleProblem("changed");
+    // The content is there before the subPath of the configMap is bound anew, from the new version.
+    ASSERT_TRUE(Eventually(kPatience, [&] { return !HasMountOfADeletedFile(); }));
     const std::vector<std::string> mounts = MountsBelow(root());
     ASSERT_EQ(StopAgent(), 0);
     EXPECT_EQ(MountsBelow(root()), mounts) << "a clean stop leaves mounts";
