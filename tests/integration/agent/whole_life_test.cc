@@ -9,9 +9,17 @@ namespace {
 
 class WholeLifeTest : public ExamplePodTest {
  protected:
-  bool HasMountOfADeletedFile() const {
+  // The configMap's subPath is bound from the version that is published now.
+  bool SubPathIsOfThePublishedVersion() const {
+    const std::filesystem::path volume =
+        root() +
+        "/pods/6f0c1f0a-5d0e-4c5b-9d55-0d7a4c2b9e11/volumes/kubernetes.io~configmap/config";
+    std::error_code error;
+    const std::string version = std::filesystem::read_symlink(volume / "..data", error).string();
     for (const std::string& mount : MountsBelow(root())) {
-      if (mount.find("//deleted") != std::string::npos) return true;
+      if (mount.find("/volume-subpaths/config/main/") == std::string::npos) continue;
+      return !error && mount.find("/" + version + "/") != std::string::npos &&
+             mount.find("//deleted") == std::string::npos;
     }
     return false;
   }
@@ -26,7 +34,7 @@ class WholeLifeTest : public ExamplePodTest {
     ASSERT_TRUE(Eventually(kPatience, [&] { return ExampleProblem("changed").empty(); }))
         << ExampleProblem("changed");
     // The content is there before the subPath of the configMap is bound anew, from the new version.
-    ASSERT_TRUE(Eventually(kPatience, [&] { return !HasMountOfADeletedFile(); }));
+    ASSERT_TRUE(Eventually(kPatience, [&] { return SubPathIsOfThePublishedVersion(); }));
     const std::vector<std::string> mounts = MountsBelow(root());
     ASSERT_EQ(StopAgent(), 0);
     EXPECT_EQ(MountsBelow(root()), mounts) << "a clean stop leaves mounts";
