@@ -1,5 +1,6 @@
 // A pod's whole life, with and without what newer kernels have, and across clean stops.
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 
 #include "integration/agent/example_pod.h"
