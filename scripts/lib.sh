@@ -30,8 +30,10 @@ run_tests() {
   shift 3
   ctest --test-dir "$dir" -L "$labels" --output-on-failure --no-tests=error -V "$@" >"$log" 2>&1 &&
     return 0
-  grep -E '(\[  FAILED  \]|Failure$|\*\*\*Failed|Timeout|Actual|Expected|Which is|^[0-9]+: .*(error|violation))' "$log" |
+  grep -E '(\[  FAILED  \]|Failure$|\*\*\*Failed|Timeout|Actual|Expected|Which is|^[0-9]+: .*(error|ERROR|SUMMARY|violation))' "$log" |
     head -n 150
+  # What a sanitizer says of a program that it ended.
+  grep -hE -A 24 '(ERROR: [A-Z][a-z]+Sanitizer|WARNING: ThreadSanitizer)' "$log" | head -n 80
   return 1
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "unit/base/run_scheduler.h"
 
 namespace volumed {
 namespace {
@@ -24,23 +25,6 @@ std::unique_ptr<RealScheduler> Make(ExecutorOptions options = {}) {
   Result<std::unique_ptr<RealScheduler>> created = RealScheduler::Create(options);
   EXPECT_TRUE(created.ok());
   return std::move(created).value();
-}
-
-// Runs the loop, looking every millisecond, until `done` holds. False after ten seconds.
-bool RunUntil(RealScheduler& scheduler, const std::function<bool()>& done) {
-  const TimePoint limit = scheduler.clock().Now() + seconds(10);
-  bool held = false;
-  Task look = [&] {
-    held = done();
-    if (held || scheduler.clock().Now() > limit) {
-      scheduler.Stop();
-    } else {
-      scheduler.PostAfter(milliseconds(1), look);
-    }
-  };
-  scheduler.Post(look);
-  scheduler.Run();
-  return held;
 }
 
 TEST(RealSchedulerTest, BlockingTasksRunElsewhereAndPostBack) {

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "base/real_scheduler.h"
+#include "unit/base/run_scheduler.h"
 #include "unit/kube/kube_testing.h"
 
 namespace volumed {
@@ -35,6 +36,7 @@ class ManifestDirectoryTest : public testing::Test {
   }
   void TearDown() override {
     source_.reset();
+    EXPECT_TRUE(RunUntilIdle(*scheduler_)) << "a reading is under way still";
     scheduler_.reset();
     fs::remove_all(root_);
   }
