@@ -179,6 +179,67 @@ TEST_F(ObjectDirectoryTest, NarrowsADirectoryThatIsOpenToOthers) {
   EXPECT_EQ(ModeOf(path_), 0700U);
 }
 
+// All or nothing: a refused manifest leaves neither an object nor a file.
+TEST_F(ObjectDirectoryTest, ARefusedApplyLeavesNothingOfItsGoodObjects) {
+  const auto directory = Open();
+  ASSERT_TRUE(directory->Apply({DecodeOne(PodYaml("web", "u-1"))}).ok());
+  EXPECT_FALSE(directory->Apply({DecodeOne(kSecret), DecodeOne(PodYaml("other", "u-1"))}).ok());
+  EXPECT_EQ(Names(), "web ");
+  size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(path_)) files += entry.is_regular_file() ? 1 : 0;
+  EXPECT_EQ(files, 1U);
+}
+
+TEST_F(ObjectDirectoryTest, AnUnchangedObjectIsNotWrittenAgain) {
+  const auto directory = Open();
+  ASSERT_TRUE(directory->Apply({DecodeOne(ConfigMapYaml("c", "1"))}).ok());
+  struct stat before {};
+  ASSERT_EQ(::stat((path_ / "configmap.default.c.json").c_str(), &before), 0);
+  Settle();
+  last_ = {};
+  const auto again = directory->Apply({DecodeOne(ConfigMapYaml("c", "1"))});
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->front().what, AppliedObject::What::kUnchanged);
+  struct stat after {};
+  ASSERT_EQ(::stat((path_ / "configmap.default.c.json").c_str(), &after), 0);
+  EXPECT_EQ(before.st_ino, after.st_ino);
+  Settle();
+  EXPECT_EQ(last_.source, "");  // nobody is told
+}
+
+TEST_F(ObjectDirectoryTest, AFileThatHoldsTwoObjectsOrNoneIsPutAside) {
+  auto directory = Open();
+  std::ofstream(path_ / "configmap.default.a.json") << ConfigMapYaml("a", "1") << "---\n"
+                                                    << ConfigMapYaml("b", "1");
+  std::ofstream(path_ / "configmap.default.n.json") << "# nothing\n";
+  fs::create_symlink("/etc/hostname", path_ / "configmap.default.readme.txt");
+  directory = Open();
+  EXPECT_EQ(Names(), "");
+  EXPECT_EQ(last_.problems.size(), 2U) << ProblemsText(last_.problems);
+  EXPECT_NE(ProblemsText(last_.problems).find("does not hold exactly one object"),
+            std::string::npos);
+  EXPECT_TRUE(fs::exists(path_ / "quarantine" / "configmap.default.a.json"));
+}
+
+// Through a link it would read, and later replace, somebody else's file.
+TEST_F(ObjectDirectoryTest, ALinkIsNotFollowed) {
+  auto directory = Open();
+  std::ofstream(root_ / "outside.json") << EncodeObjectJson(DecodeOne(ConfigMapYaml("a", "1")));
+  fs::create_symlink(root_ / "outside.json", path_ / "configmap.default.a.json");
+  directory = Open();
+  EXPECT_FALSE(last_.complete);
+  EXPECT_EQ(Names(), "");
+  EXPECT_NE(ProblemsText(last_.problems).find("configmap.default.a.json"), std::string::npos);
+}
+
+TEST_F(ObjectDirectoryTest, ADeletedFileOfAKnownObjectDoesNotStopItsDelete) {
+  const auto directory = Open();
+  ASSERT_TRUE(directory->Apply({DecodeOne(ConfigMapYaml("c", "1"))}).ok());
+  fs::remove(path_ / "configmap.default.c.json");
+  EXPECT_TRUE(directory->Delete({ObjectKind::kConfigMap, "default", "c"}).ok());
+  EXPECT_EQ(Names(), "");
+}
+
 TEST_F(ObjectDirectoryTest, KeepsObjectsWithVeryLongNames) {
   auto directory = Open();
   ASSERT_TRUE(directory
