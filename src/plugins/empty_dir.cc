@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -76,14 +77,16 @@ class EmptyDirMounter final : public Mounter {
         source_(std::move(source)),
         pod_(std::move(pod)),
         dir_(host.paths.GetPodVolumeDir(pod_->uid(), kEmptyDirPluginName, spec_)),
-        metrics_(host.kernel, host.clock, dir_) {}
+        metrics_(NewTimedMetricsDu(host.kernel, host.clock, dir_, host.metrics)) {}
 
   std::string GetPath() const override { return dir_.Display(); }
   SafePath GetSafePath() const override { return dir_; }
   Attributes GetAttributes() const override {
     return {.read_only = false, .managed = true, .selinux_relabel = true};
   }
-  Result<Metrics> GetMetrics(const CallOptions& call) override { return metrics_.GetMetrics(call); }
+  Result<Metrics> GetMetrics(const CallOptions& call) override {
+    return metrics_->GetMetrics(call);
+  }
   Status SetUp(const MounterArgs& args) override { return SetUpAt(dir_, args); }
   Status SetUpAt(const SafePath& dir, const MounterArgs& args) override;
 
@@ -99,7 +102,7 @@ class EmptyDirMounter final : public Mounter {
   const EmptyDirVolumeSource source_;
   const PodPtr pod_;
   const SafePath dir_;
-  MetricsDu metrics_;
+  const std::unique_ptr<MetricsProvider> metrics_;
 };
 
 Status EmptyDirMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
@@ -200,10 +203,12 @@ class EmptyDirUnmounter final : public Unmounter {
         spec_(std::move(spec)),
         pod_(std::move(pod)),
         dir_(host.paths.GetPodVolumeDir(pod_, kEmptyDirPluginName, spec_)),
-        metrics_(host.kernel, host.clock, dir_) {}
+        metrics_(NewTimedMetricsDu(host.kernel, host.clock, dir_, host.metrics)) {}
 
   std::string GetPath() const override { return dir_.Display(); }
-  Result<Metrics> GetMetrics(const CallOptions& call) override { return metrics_.GetMetrics(call); }
+  Result<Metrics> GetMetrics(const CallOptions& call) override {
+    return metrics_->GetMetrics(call);
+  }
   Status TearDown(const CallOptions& call) override { return TearDownAt(dir_, call); }
   Status TearDownAt(const SafePath& dir, const CallOptions& call) override;
 
@@ -214,7 +219,7 @@ class EmptyDirUnmounter final : public Unmounter {
   const SpecName spec_;
   const PodUid pod_;
   const SafePath dir_;
-  MetricsDu metrics_;
+  const std::unique_ptr<MetricsProvider> metrics_;
 };
 
 Status EmptyDirUnmounter::TearDownAt(const SafePath& dir, const CallOptions& call) {

@@ -8,6 +8,7 @@
 #include "fakes/fake_kernel.h"
 #include "fakes/memory_record_store.h"
 #include "fakes/simulated_crash.h"
+#include "metrics/exported_families.h"
 #include "unit/operation/recording_parts.h"
 #include "unit/operation/scripted_plugin.h"
 #include "unit/operation/stub_host.h"
@@ -113,7 +114,8 @@ class PodVolumeOperationsTest : public ::testing::Test {
   MemoryRecordStore store_;
   StubHostParts parts_;
   KubeletPaths paths_{kRoot};
-  VolumeHost host_{paths_, kernel_, scheduler_.clock(), parts_, parts_, parts_, parts_};
+  ExportedFamilies families_;
+  VolumeHost host_{paths_, kernel_, scheduler_.clock(), parts_, parts_, parts_, parts_, families_};
   PluginScript script_;
   VolumePluginMgr plugins_;
   LogLines log_;
@@ -472,7 +474,8 @@ class PodVolumeCrash : public ::testing::Test {
     SimulatedScheduler scheduler(3);
     StubHostParts parts;
     KubeletPaths paths(kRoot);
-    VolumeHost host{paths, world.kernel, scheduler.clock(), parts, parts, parts, parts};
+    ExportedFamilies families;
+    VolumeHost host{paths, world.kernel, scheduler.clock(), parts, parts, parts, parts, families};
     PluginScript script;
     VolumePluginMgr plugins;
     std::vector<std::unique_ptr<VolumePlugin>> list;

@@ -231,6 +231,7 @@ TEST_F(EmptyDirTest, MeasuresItsOwnTreeEachTime) {
   ASSERT_TRUE(after.ok());
   EXPECT_GE(*after->used_bytes - *before->used_bytes, 8192);
   EXPECT_EQ(*after->inodes_used - *before->inodes_used, 1);
+  EXPECT_EQ(CollectionCount(world_.families), "2");
 }
 
 TEST_F(EmptyDirTest, Identity) {
