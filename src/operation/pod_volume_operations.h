@@ -36,6 +36,9 @@ class PodVolumeOperations final : public VolumeOperations {
   // teardown then needs a record write before its first effect, and fails on a full disk.
   void Restore(const std::vector<PodVolumeRecord>& records);
 
+  // Of operations that start from now on; those that run keep what they were started with.
+  void SetSettings(const OperationSettings& settings) { parts_.settings = settings; }
+
   StartResult MountVolume(MountRequest request,
                           std::function<void(OperationOutcome<MountedVolume>)> done) override;
   StartResult UnmountVolume(UnmountRequest request,
@@ -62,7 +65,7 @@ class PodVolumeOperations final : public VolumeOperations {
   };
 
  private:
-  const Parts parts_;
+  Parts parts_;
   OperationExecutor executor_;
 };
 
