@@ -160,7 +160,10 @@ void Reconciler::WriteRecord(const PodUid& uid, ActualPod& pod) {
   pod.record_writing = true;
   pod.record_outdated = false;
   parts_.records.Put(EncodeRecord(record), kPodRecordDurability,
-                     [this, uid](const Status& written) { RecordWritten(uid, written); });
+                     [this, uid, commanded = record.terminating](const Status& written) {
+                       RecordWritten(uid, written);
+                       if (commanded) hooks_.command_recorded(uid, written);
+                     });
 }
 
 void Reconciler::RecordWritten(const PodUid& uid, const Status& written) {
