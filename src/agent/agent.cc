@@ -214,7 +214,8 @@ Status Agent::MakeManager() {
   ASSIGN_OR_RETURN(const BootId boot_id, ReadBootId());
   metrics_ = std::make_unique<AgentMetrics>(*kernel_, *records_, *catalog_, scheduler_->clock());
   operations_ = std::make_unique<PodVolumeOperations>(
-      *scheduler_, *records_, *plugins_, *host_, *log_, *metrics_, boot_id, DeadlinesOf(config_));
+      *scheduler_, *records_, *plugins_, *host_, *log_, *metrics_, boot_id, DeadlinesOf(config_),
+      root_lock_->adopted() ? PodDirectoryOwner::kKubelet : PodDirectoryOwner::kAgent);
   consumer_watch_ = std::make_unique<ProcConsumerWatch>(*scheduler_, scheduler_->loop(),
                                                         ProcConsumerWatchOptions{});
   VolumeManagerSettings settings;
@@ -239,7 +240,8 @@ Status Agent::MakeManager() {
 Status Agent::MakeSources() {
   const NodeName node(config_.node_name);
   object_directory_ =
-      std::make_unique<ObjectDirectory>(config_.root + "/volumed/objects", node, *scheduler_);
+      std::make_unique<ObjectDirectory>(config_.root + "/volumed/objects", node, *scheduler_,
+                                        [this] { return records_->CheckRoom(); });
   for (const std::string& directory : config_.manifest_dirs) {
     ASSIGN_OR_RETURN(std::unique_ptr<ManifestDirectory> source,
                      ManifestDirectory::Create(directory, node, *scheduler_, scheduler_->loop()));

@@ -120,12 +120,13 @@ grpc::ServerUnaryReactor* ControlService::Delete(grpc::CallbackServerContext* co
     }
     response->mutable_object()->set_uid(pod->str());
     // The object goes first: a pod that is torn down must not come back with the next start.
-    backend_.scheduler.RunBlocking([this, reactor, uid = *pod, force] {
-      const Status deleted = backend_.directory.DeletePod(uid);
+    backend_.scheduler.RunBlocking([this, reactor, response, uid = *pod, force] {
+      const Result<std::string> deleted = backend_.directory.DeletePod(uid);
       if (!deleted.ok() && deleted.error().code() != Code::kNotFound) {
-        reactor->Finish(ToGrpcStatus(deleted));
+        reactor->Finish(ToGrpcStatus(deleted.error()));
         return;
       }
+      if (deleted.ok()) response->set_warning(*deleted);
       backend_.scheduler.Post([this, reactor, uid, force] {
         reactor->Finish(ToGrpcStatus(backend_.manager.DeletePod(uid, force)));
       });

@@ -244,7 +244,10 @@ Error SqliteError(sqlite3* db, int rc, std::string_view what, Outcome outcome) {
       std::strcmp(sqlite3_errmsg(db), sqlite3_errstr(rc)) != 0) {
     message += std::string(" (") + sqlite3_errmsg(db) + ")";
   }
-  if (sys_errno != 0) message += " [" + ErrnoName(sys_errno) + "]";
+  if (sys_errno != 0) {
+    const char* text = ::strerrordesc_np(sys_errno);
+    message += " [" + ErrnoName(sys_errno) + (text != nullptr ? std::string(": ") + text : "") + "]";
+  }
   return Error::FromParts(CodeOf(db, rc), outcome, sys_errno, std::move(message));
 }
 

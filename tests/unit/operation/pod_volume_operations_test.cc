@@ -309,7 +309,7 @@ TEST_F(PodVolumeOperationsTest, ATeardownDoesNotBeginWhileSubPathsStay) {
   kernel_.FailNext("Unmount", kRefused);
   const auto failure = Unmount();
   ASSERT_TRUE(failure);
-  EXPECT_EQ(failure->step, "CleanSubPaths");
+  EXPECT_EQ(failure->step, "UnmountSubPaths");
   EXPECT_EQ(script_.tear_downs, 0);
   EXPECT_EQ(StoredState(), "TearingDown*");
   ASSERT_FALSE(Unmount());
