@@ -300,17 +300,18 @@ Result<std::vector<AppliedObject>> ObjectDirectory::Apply(std::vector<Object> ob
 
 Status ObjectDirectory::WriteLocked(const std::map<ObjectKey, Stored>& next) const {
   std::vector<std::string> written;
-  const auto write = [&]() -> Status {
-    for (const auto& [key, stored] : next) {
-      if (ChangeLocked(key, *stored.object) == AppliedObject::What::kUnchanged) continue;
-      if (written.empty() && has_room_) RETURN_IF_ERROR(has_room_().With("store " + ToString(key)));
-      const std::string bytes = EncodeObjectJson(*stored.object, SecretEncoding::kWithSecrets);
+  Status status = OkStatus();
+  for (auto it = next.begin(); status.ok() && it != next.end(); ++it) {
+    const auto& [key, stored] = *it;
+    if (ChangeLocked(key, *stored.object) == AppliedObject::What::kUnchanged) continue;
+    if (written.empty() && has_room_) status = has_room_();
+    if (status.ok()) {
       written.push_back(TemporaryOf(stored));
-      RETURN_IF_ERROR(WriteTemporary(written.back(), bytes).With("store " + ToString(key)));
+      status = WriteTemporary(written.back(),
+                              EncodeObjectJson(*stored.object, SecretEncoding::kWithSecrets));
     }
-    return OkStatus();
-  };
-  const Status status = write();
+    status = std::move(status).With("store " + ToString(key));
+  }
   // They may hold secrets, and take up what little room there is.
   if (!status.ok()) {
     for (const std::string& path : written) ::unlink(path.c_str());
@@ -367,8 +368,8 @@ Result<std::string> ObjectDirectory::DeletePod(const PodUid& uid) {
 
 void ObjectDirectory::RemoveLaterLocked(const std::string& file, const std::string& object,
                                         const Error& error) {
-  unremoved_[file] = object + " was deleted, but its file could not be removed: " +
-                     error.message() +
+  unremoved_[file] = object +
+                     " was deleted, but its file could not be removed: " + error.message() +
                      "; this is retried, and until then a restart of the agent brings it back";
   ArmRemovalLocked();
 }

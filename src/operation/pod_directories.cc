@@ -139,9 +139,9 @@ Status RemovePodDirectories(Kernel& kernel, const KubeletPaths& paths, const Pod
   // Volumes come first: while one of them cannot go, the rest stays with it.
   if (has(kSubpaths)) RETURN_IF_ERROR(RemoveSubpaths(kernel, paths, pod, call));
   if (has(kVolumes)) {
-    RETURN_IF_ERROR(RemoveTwoLevels(
-        kernel, top.Below(std::string(kVolumes)), call,
-        [&](const SafePath& volume) { return RemoveEmpty(kernel, volume, call); }));
+    RETURN_IF_ERROR(
+        RemoveTwoLevels(kernel, top.Below(std::string(kVolumes)), call,
+                        [&](const SafePath& volume) { return RemoveEmpty(kernel, volume, call); }));
   }
   if (has(kPlugins)) {
     RETURN_IF_ERROR(RemovePlugins(kernel, top.Below(std::string(kPlugins)), owner, call));

@@ -136,7 +136,8 @@ Status VolumeRecordKeeper::EndCall(const PodVolumeKey& key, uint64_t attempt, Ca
   const Status assigned = Assign(next, change);
   if (assigned.ok()) return assigned;
 
-  if (change == RowChange::kRemove && answer == CallAnswer::kDone && CannotBeWritten(assigned.error())) {
+  if (change == RowChange::kRemove && answer == CallAnswer::kDone &&
+      CannotBeWritten(assigned.error())) {
     LogTolerated(next.record, assigned.error());
     next.gone = true;
     return Assign(next, RowChange::kNone);

@@ -39,7 +39,8 @@ class VolumeRecordKeeper {
   // `facts` gives everything of the record but state, uncertainty, boot id, time and attempt.
   // Errors, all not applied: FailedPrecondition, when the call cannot be made in the volume's
   // state, saying why; those of the store. A disk that takes no writes (full, read-only, EIO) does
-  // not stop a kTearDown or kUnmapVolume of a volume that has a row already: whatever that row says, a restart finds the volume by it.
+  // not stop a kTearDown or kUnmapVolume of a volume that has a row already: whatever that row
+  // says, a restart finds the volume by it.
   Result<uint64_t> BeginCall(PodVolumeRecord facts, VolumeEvent call) EXCLUDES(mu_);
 
   // The answer: assigns the state that follows. Where that is "nothing there", the row goes.

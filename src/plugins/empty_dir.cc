@@ -219,8 +219,7 @@ class EmptyDirUnmounter final : public Unmounter {
 };
 
 Status EmptyDirUnmounter::TearDownAt(const SafePath& dir, const CallOptions& call) {
-  const Result<Changed> marker =
-      host_.kernel.Call(RemoveTree{MarkerDir(host_, pod_, spec_)}, call);
+  const Result<Changed> marker = host_.kernel.Call(RemoveTree{MarkerDir(host_, pod_, spec_)}, call);
   if (!marker.ok()) {
     // On a root that takes no writes the mount can go all the same; a marker without its tmpfs
     // vouches for nothing.

@@ -246,7 +246,8 @@ Error SqliteError(sqlite3* db, int rc, std::string_view what, Outcome outcome) {
   }
   if (sys_errno != 0) {
     const char* text = ::strerrordesc_np(sys_errno);
-    message += " [" + ErrnoName(sys_errno) + (text != nullptr ? std::string(": ") + text : "") + "]";
+    message +=
+        " [" + ErrnoName(sys_errno) + (text != nullptr ? std::string(": ") + text : "") + "]";
   }
   return Error::FromParts(CodeOf(db, rc), outcome, sys_errno, std::move(message));
 }

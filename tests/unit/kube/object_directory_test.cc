@@ -132,13 +132,13 @@ TEST_F(ObjectDirectoryTest, APodGoesEvenIfItsFileStaysAndTheFileIsRetried) {
   ASSERT_TRUE(deleted.ok()) << deleted.error().ToString();
   EXPECT_NE(deleted->find(file.string() + ": Is a directory"), std::string::npos) << *deleted;
   EXPECT_NE(deleted->find("restart"), std::string::npos) << *deleted;
-  Settle();
+  scheduler_.RunFor(std::chrono::seconds(1));
   EXPECT_EQ(last_.objects.size(), 1U);
   EXPECT_TRUE(last_.complete);
   EXPECT_EQ(ProblemsText(last_.problems), file.string() + ": " + *deleted + "\n");
   // To read everything again does not bring it back.
   directory->Forget();
-  Settle();
+  scheduler_.RunFor(std::chrono::seconds(1));
   EXPECT_EQ(last_.objects.size(), 1U);
 
   fs::remove(file);

@@ -163,8 +163,8 @@ TEST_F(VolumeRecordKeeperTest, AFullDiskStopsSetUpAndTheTeardownOfWhatHasNoRow) 
 TEST_F(VolumeRecordKeeperTest, ADiskThatTakesNoWritesStopsNoTeardownOfAVolumeWithARow) {
   for (const int sys_errno : {EROFS, EIO}) {
     SetUp_();
-    const Error failure = Error::FromParts(Code::kUnavailable, Outcome::kMaybeApplied, sys_errno,
-                                           "write the log");
+    const Error failure =
+        Error::FromParts(Code::kUnavailable, Outcome::kMaybeApplied, sys_errno, "write the log");
     store_.FailNext(failure, 2);
     const auto attempt = keeper_.BeginCall(Facts(), VolumeEvent::kTearDown);
     ASSERT_TRUE(attempt.ok()) << attempt.error().ToString();
