@@ -28,7 +28,8 @@ class SickRootTest : public RootDiskTest {
     EXPECT_TRUE(WaitPhase(pod, "Terminating"));
     EXPECT_TRUE(Eventually(kPatience, [&] { return Explains(pod, why); })) << Explain(pod);
     EXPECT_TRUE(Explains(pod, "an administrator")) << Explain(pod);
-    EXPECT_FALSE(Explains(pod, "nobody: retried")) << Explain(pod);
+    EXPECT_TRUE(Eventually(kPatience, [&] { return !Explains(pod, "nobody: retried"); }))
+        << Explain(pod);
     EXPECT_TRUE(Exists(root() + "/pods/" + uid));
   }
 };
