@@ -216,7 +216,8 @@ Status Agent::MakeManager() {
   metrics_ = std::make_unique<AgentMetrics>(*kernel_, *records_, *catalog_, scheduler_->clock(),
                                             families_);
   operations_ = std::make_unique<PodVolumeOperations>(
-      *scheduler_, *records_, *plugins_, *host_, *log_, *metrics_, boot_id, DeadlinesOf(config_));
+      *scheduler_, *records_, *plugins_, *host_, *log_, *metrics_, boot_id, DeadlinesOf(config_),
+      root_lock_->adopted() ? PodDirectoryOwner::kKubelet : PodDirectoryOwner::kAgent);
   consumer_watch_ = std::make_unique<ProcConsumerWatch>(*scheduler_, scheduler_->loop(),
                                                         ProcConsumerWatchOptions{});
   VolumeManagerSettings settings;
@@ -241,7 +242,8 @@ Status Agent::MakeManager() {
 Status Agent::MakeSources() {
   const NodeName node(config_.node_name);
   object_directory_ =
-      std::make_unique<ObjectDirectory>(config_.root + "/volumed/objects", node, *scheduler_);
+      std::make_unique<ObjectDirectory>(config_.root + "/volumed/objects", node, *scheduler_,
+                                        [this] { return records_->CheckRoom(); });
   for (const std::string& directory : config_.manifest_dirs) {
     ASSIGN_OR_RETURN(std::unique_ptr<ManifestDirectory> source,
                      ManifestDirectory::Create(directory, node, *scheduler_, scheduler_->loop()));

@@ -119,20 +119,22 @@ grpc::ServerUnaryReactor* ControlService::Delete(grpc::CallbackServerContext* co
       return;
     }
     response->mutable_object()->set_uid(pod->str());
-    DeletePod(reactor, *pod, force);
+    DeletePod(reactor, response, *pod, force);
   });
   return reactor;
 }
 
-void ControlService::DeletePod(grpc::ServerUnaryReactor* reactor, const PodUid& uid, bool force) {
+void ControlService::DeletePod(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response,
+                               const PodUid& uid, bool force) {
   // The object goes first: a pod that is torn down must not come back with the next start.
-  backend_.scheduler.RunBlocking([this, reactor, uid, force] {
-    const Status removed = backend_.directory.DeletePod(uid);
-    if (!removed.ok() && removed.error().code() != Code::kNotFound) {
-      reactor->Finish(ToGrpcStatus(removed));
+  backend_.scheduler.RunBlocking([this, reactor, response, uid, force] {
+    const Result<std::string> deleted = backend_.directory.DeletePod(uid);
+    if (!deleted.ok() && deleted.error().code() != Code::kNotFound) {
+      reactor->Finish(ToGrpcStatus(deleted.error()));
       return;
     }
-    backend_.scheduler.Post([this, reactor, uid, force, had_object = removed.ok()] {
+    if (deleted.ok()) response->set_warning(*deleted);
+    backend_.scheduler.Post([this, reactor, uid, force, had_object = deleted.ok()] {
       backend_.manager.DeletePod(uid, force, [reactor, had_object](const Status& status) {
         if (status.ok() || !had_object) {
           reactor->Finish(ToGrpcStatus(status));

@@ -121,7 +121,10 @@ ExitCode RunDelete(const CliContext& context, const std::string& kind, const std
   *request.mutable_object() = MakeRef(context, kind, name);
   request.set_force(force);
   v1::DeleteResponse response;
-  return CallAndSay(context, &Stub::Delete, request, &response, kind + " " + name + " deleted");
+  const ExitCode code =
+      CallAndSay(context, &Stub::Delete, request, &response, kind + " " + name + " deleted");
+  if (!response.warning().empty()) std::cerr << "warning: " << response.warning() << "\n";
+  return code;
 }
 
 ExitCode RunGet(const CliContext& context, const std::string& what, const std::string& name) {

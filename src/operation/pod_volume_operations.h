@@ -13,6 +13,7 @@
 #include "operation/operation_executor.h"
 #include "operation/operation_observer.h"
 #include "operation/operation_settings.h"
+#include "operation/pod_directories.h"
 #include "operation/volume_operations.h"
 #include "operation/volume_record.h"
 #include "operation/volume_record_keeper.h"
@@ -28,7 +29,8 @@ class PodVolumeOperations final : public VolumeOperations {
  public:
   PodVolumeOperations(Scheduler& scheduler, RecordStore& store, VolumePluginMgr& plugins,
                       VolumeHost& host, Logger& logger, OperationObserver& observer, BootId boot_id,
-                      OperationSettings settings);
+                      OperationSettings settings,
+                      PodDirectoryOwner pod_directory_owner = PodDirectoryOwner::kAgent);
   ~PodVolumeOperations() override;
 
   // What the agent before this one left in the store, once, before the first operation; of another
@@ -61,6 +63,7 @@ class PodVolumeOperations final : public VolumeOperations {
     Logger& logger;
     RecordStore& store;
     OperationSettings settings;
+    PodDirectoryOwner pod_directory_owner;
     std::shared_ptr<VolumeRecordKeeper> keeper;
   };
 

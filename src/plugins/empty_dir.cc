@@ -213,6 +213,7 @@ class EmptyDirUnmounter final : public Unmounter {
   Status TearDownAt(const SafePath& dir, const CallOptions& call) override;
 
  private:
+  Status UnmountTmpfs(const SafePath& dir, const CallOptions& call);
   Status RemoveVolume(const SafePath& dir, const CallOptions& call);
 
   VolumeHost& host_;
@@ -223,7 +224,13 @@ class EmptyDirUnmounter final : public Unmounter {
 };
 
 Status EmptyDirUnmounter::TearDownAt(const SafePath& dir, const CallOptions& call) {
-  RETURN_IF_ERROR(host_.kernel.Call(RemoveTree{MarkerDir(host_, pod_, spec_)}, call));
+  const Result<Changed> marker = host_.kernel.Call(RemoveTree{MarkerDir(host_, pod_, spec_)}, call);
+  if (!marker.ok()) {
+    // On a root that takes no writes the mount can go all the same; a marker without its tmpfs
+    // vouches for nothing.
+    const Status unmounted = UnmountTmpfs(dir, call);
+    return unmounted.ok() ? marker.error().AsMaybeApplied() : unmounted.error().AsMaybeApplied();
+  }
   // Without its marker the volume is no longer one that a pod may use.
   if (Status status = RemoveVolume(dir, call); !status.ok()) {
     return status.error().AsMaybeApplied();
@@ -231,13 +238,17 @@ Status EmptyDirUnmounter::TearDownAt(const SafePath& dir, const CallOptions& cal
   return OkStatus();
 }
 
-Status EmptyDirUnmounter::RemoveVolume(const SafePath& dir, const CallOptions& call) {
+Status EmptyDirUnmounter::UnmountTmpfs(const SafePath& dir, const CallOptions& call) {
   // A crash between mount and marker on a kernel that lost track may have stacked two.
   while (true) {
     ASSIGN_OR_RETURN(const bool tmpfs, IsTmpfsMount(host_.kernel, dir, call));
-    if (!tmpfs) break;
+    if (!tmpfs) return OkStatus();
     RETURN_IF_ERROR(host_.kernel.Call(Unmount{.target = dir}, call));
   }
+}
+
+Status EmptyDirUnmounter::RemoveVolume(const SafePath& dir, const CallOptions& call) {
+  RETURN_IF_ERROR(UnmountTmpfs(dir, call));
   // Stops at any mount: nothing else than a tmpfs was ever mounted by us.
   RETURN_IF_ERROR(host_.kernel.Call(RemoveTree{dir}, call));
   return OkStatus();

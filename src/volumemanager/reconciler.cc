@@ -305,7 +305,7 @@ void Reconciler::StartUnmount(const PodVolumeKey& key, const ActualPod& pod, Wak
 }
 
 void Reconciler::RemovePod(const PodUid& uid, ActualPod& pod, Wake& wake) {
-  const bool never_touched = !pod.record_durable && !pod.record_failure;
+  const bool never_touched = !pod.record_durable && !pod.record_failure && !pod.has_directories;
   if (never_touched) {
     PodRemoved(uid);
     return;

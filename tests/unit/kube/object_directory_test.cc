@@ -119,6 +119,78 @@ TEST_F(ObjectDirectoryTest, DeletesByKeyAndByUid) {
   EXPECT_EQ(Names(), "");
 }
 
+// A directory by the name of the file: root cannot unlink it either.
+TEST_F(ObjectDirectoryTest, APodGoesEvenIfItsFileStaysAndTheFileIsRetried) {
+  const fs::path file = path_ / "pod.default.web.json";
+  auto directory = Open();
+  ASSERT_TRUE(
+      directory->Apply({DecodeOne(PodYaml("web", "u-1")), DecodeOne(ConfigMapYaml("c", "1"))})
+          .ok());
+  fs::remove(file);
+  fs::create_directory(file);
+  const Result<std::string> deleted = directory->DeletePod(PodUid("u-1"));
+  ASSERT_TRUE(deleted.ok()) << deleted.error().ToString();
+  EXPECT_NE(deleted->find(file.string() + ": Is a directory"), std::string::npos) << *deleted;
+  EXPECT_NE(deleted->find("restart"), std::string::npos) << *deleted;
+  scheduler_.RunFor(std::chrono::seconds(1));
+  EXPECT_EQ(last_.objects.size(), 1U);
+  EXPECT_TRUE(last_.complete);
+  EXPECT_EQ(ProblemsText(last_.problems), file.string() + ": " + *deleted + "\n");
+  // To read everything again does not bring it back.
+  directory->Forget();
+  scheduler_.RunFor(std::chrono::seconds(1));
+  EXPECT_EQ(last_.objects.size(), 1U);
+
+  fs::remove(file);
+  std::ofstream(file) << "{}";
+  ASSERT_TRUE(scheduler_.RunUntilIdle(std::chrono::minutes(3)));
+  EXPECT_FALSE(fs::exists(file));
+  EXPECT_TRUE(last_.problems.empty()) << ProblemsText(last_.problems);
+}
+
+TEST_F(ObjectDirectoryTest, APodAppliedAnewIsNotRemovedByAnEarlierDelete) {
+  const fs::path file = path_ / "pod.default.web.json";
+  auto directory = Open();
+  ASSERT_TRUE(directory->Apply({DecodeOne(PodYaml("web", "u-1"))}).ok());
+  fs::remove(file);
+  fs::create_directory(file);
+  ASSERT_TRUE(directory->DeletePod(PodUid("u-1")).ok());
+  fs::remove(file);
+  ASSERT_TRUE(directory->Apply({DecodeOne(PodYaml("web", "u-2"))}).ok());
+  ASSERT_TRUE(scheduler_.RunUntilIdle(std::chrono::minutes(3)));
+  EXPECT_TRUE(fs::exists(file));
+  EXPECT_EQ(Names(), "web ");
+  EXPECT_TRUE(last_.problems.empty());
+}
+
+TEST_F(ObjectDirectoryTest, AskedFirstWhetherThereIsRoomItWritesNothingWithout) {
+  Status room = OkStatus();
+  ObjectDirectory directory(path_.string(), NodeName("n1"), scheduler_, [&] { return room; });
+  directory.Start([this](ObjectList list) { last_ = std::move(list); });
+  Settle();
+  ASSERT_TRUE(directory.Apply({DecodeOne(ConfigMapYaml("c", "1"))}).ok());
+  room = Error::NotApplied(Code::kResourceExhausted, "the disk is full");
+  const auto refused = directory.Apply({DecodeOne(ConfigMapYaml("c", "2"))});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kResourceExhausted);
+  EXPECT_NE(refused.error().message().find("the disk is full"), std::string::npos);
+  EXPECT_EQ(std::distance(fs::directory_iterator(path_), fs::directory_iterator()), 1);
+  // What changes nothing needs no room, and what takes away needs none.
+  EXPECT_TRUE(directory.Apply({DecodeOne(ConfigMapYaml("c", "1"))}).ok());
+  EXPECT_TRUE(directory.Delete({ObjectKind::kConfigMap, "default", "c"}).ok());
+}
+
+TEST_F(ObjectDirectoryTest, AnApplyThatFailsLeavesNothingHalfWritten) {
+  auto directory = Open();
+  // The temporary file of the second cannot be made.
+  fs::create_directories(path_ / ".configmap.default.b.json.tmp" / "x");
+  EXPECT_FALSE(
+      directory->Apply({DecodeOne(ConfigMapYaml("a", "1")), DecodeOne(ConfigMapYaml("b", "1"))})
+          .ok());
+  EXPECT_FALSE(fs::exists(path_ / ".configmap.default.a.json.tmp"));
+  EXPECT_EQ(Names(), "");
+}
+
 TEST_F(ObjectDirectoryTest, RefusesWhatWouldBreakARule) {
   const auto directory = Open();
   ASSERT_TRUE(directory->Apply({DecodeOne(PodYaml("web", "u-1"))}).ok());

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include <memory>
 
 #include "base/simulated_scheduler.h"
@@ -278,7 +280,7 @@ TEST_F(PodVolumeOperationsTest, ARemountOfAnUnchangedVolumeWritesNoRecord) {
   EXPECT_EQ(store_.calls(), writes);
 }
 
-TEST_F(PodVolumeOperationsTest, PreparesSubPathsAndCleansThemFirst) {
+TEST_F(PodVolumeOperationsTest, PreparesSubPathsAndUnmountsThemFirst) {
   MountRequest request = Request();
   request.sub_paths = {{.container = "app", .index = 2, .sub_path = "logs/today"}};
   const auto outcome = Mount(request);
@@ -288,9 +290,25 @@ TEST_F(PodVolumeOperationsTest, PreparesSubPathsAndCleansThemFirst) {
   EXPECT_EQ(outcome.value->sub_paths[0], (SubPathMount{"app", 2, place}));
   EXPECT_TRUE(kernel_.IsMountPoint(place));
 
-  script_.on_tear_down = [&](const CallOptions&) { EXPECT_FALSE(kernel_.Exists(place)); };
+  script_.on_tear_down = [&](const CallOptions&) { EXPECT_FALSE(kernel_.IsMountPoint(place)); };
   ASSERT_FALSE(Unmount());
   EXPECT_EQ(script_.tear_downs, 1);
+  EXPECT_FALSE(kernel_.Exists(kPodDir + "/volume-subpaths"));
+}
+
+TEST_F(PodVolumeOperationsTest, ATeardownGoesOnWhereTheDirectoriesOfSubPathsCannotGo) {
+  MountRequest request = Request();
+  request.sub_paths = {{.container = "app", .index = 0, .sub_path = "logs"}};
+  ASSERT_TRUE(Mount(request).value);
+  kernel_.FailNextBelow("RemoveDirectory", kPodDir + "/volume-subpaths",
+                        Error::FromErrno(EROFS, "remove directory", Outcome::kNotApplied));
+  const auto failure = Unmount();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->step, "CleanSubPaths");
+  EXPECT_EQ(script_.tear_downs, 1);
+  EXPECT_EQ(StoredState(), "TearingDown*");
+  ASSERT_FALSE(Unmount());
+  EXPECT_EQ(StoredState(), "none");
 }
 
 TEST_F(PodVolumeOperationsTest, ASubPathThatCannotBeIsUncertainNotMounted) {
@@ -311,7 +329,7 @@ TEST_F(PodVolumeOperationsTest, ATeardownDoesNotBeginWhileSubPathsStay) {
   kernel_.FailNext("Unmount", kRefused);
   const auto failure = Unmount();
   ASSERT_TRUE(failure);
-  EXPECT_EQ(failure->step, "CleanSubPaths");
+  EXPECT_EQ(failure->step, "UnmountSubPaths");
   EXPECT_EQ(script_.tear_downs, 0);
   EXPECT_EQ(StoredState(), "TearingDown*");
   ASSERT_FALSE(Unmount());

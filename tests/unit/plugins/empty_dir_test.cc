@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include <algorithm>
 #include <variant>
 
@@ -183,6 +185,24 @@ TEST_F(EmptyDirTest, TearDownLeavesNothing) {
     EXPECT_EQ(kernel_.DumpMounts(), "");
     EXPECT_TRUE(TearDown1(source).ok());
   }
+}
+
+TEST_F(EmptyDirTest, OnARootThatTakesNoWritesTheMountGoesAndTheRestIsRetried) {
+  ASSERT_TRUE(SetUp1(Memory()).ok());
+  kernel_.FailNext("RemoveTree", Error::FromErrno(EROFS, "remove marker", Outcome::kNotApplied));
+  const Status status = TearDown1(Memory());
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().sys_errno(), EROFS);
+  EXPECT_TRUE(status.error().maybe_applied());
+  EXPECT_EQ(kernel_.DumpMounts(), "");
+  ASSERT_TRUE(TearDown1(Memory()).ok());
+  EXPECT_FALSE(kernel_.Exists(kDir));
+  // A directory on disk loses nothing while its marker vouches for it.
+  ASSERT_TRUE(SetUp1(Disk()).ok());
+  kernel_.AddFile(std::string(kDir) + "/a", "x");
+  kernel_.FailNext("RemoveTree", Error::FromErrno(EROFS, "remove marker", Outcome::kNotApplied));
+  ASSERT_FALSE(TearDown1(Disk()).ok());
+  EXPECT_EQ(kernel_.Find(std::string(kDir) + "/a").content, "x");
 }
 
 TEST_F(EmptyDirTest, TearDownNeverEntersAnotherFilesystem) {
