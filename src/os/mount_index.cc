@@ -6,7 +6,8 @@
 namespace volumed {
 namespace {
 
-constexpr uint64_t kLastId = std::numeric_limits<uint64_t>::max();
+// Not a mount's: the kernel uses it for "all".
+constexpr uint64_t kBeyondIds = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
 
@@ -37,7 +38,7 @@ const std::string* MountIndex::Find(uint64_t id) const {
 
 std::vector<uint64_t> MountIndex::At(std::string_view mount_point) const {
   std::vector<uint64_t> ids;
-  AppendRange({mount_point, 0}, {mount_point, kLastId}, ids);
+  AppendRange({mount_point, 0}, {mount_point, kBeyondIds}, ids);
   return ids;
 }
 
@@ -61,7 +62,7 @@ std::vector<uint64_t> MountIndex::Ids() const {
 }
 
 void MountIndex::AppendRange(const Place& from, const Place& to, std::vector<uint64_t>& ids) const {
-  const auto end = sorted_.upper_bound(to);
+  const auto end = sorted_.lower_bound(to);
   for (auto place = sorted_.lower_bound(from); place != end; ++place) ids.push_back(place->second);
 }
 

@@ -27,7 +27,7 @@ class MountIndex {
   MountIndex(MountIndex&&) = default;
   MountIndex& operator=(MountIndex&&) = default;
 
-  // Replaces an older point of the same number. O(log n).
+  // Replaces an older point of the same number. Any number but the highest. O(log n).
   void Put(uint64_t id, std::string mount_point);
   // Whether it was there. O(log n).
   bool Erase(uint64_t id);
@@ -42,6 +42,7 @@ class MountIndex {
 
  private:
   using Place = std::pair<std::string_view, uint64_t>;
+  // From the first place up to, and not including, the second.
   void AppendRange(const Place& from, const Place& to, std::vector<uint64_t>& ids) const;
 
   std::unordered_map<uint64_t, std::string> points_;  // its nodes stay where they are
