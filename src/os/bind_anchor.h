@@ -18,8 +18,8 @@
 
 namespace volumed {
 
-// Threads: any. Blocks: the first use makes the anchor (microseconds; without statmount one read of the
-// mount table).
+// Threads: any. Blocks: the first use makes the anchor (microseconds; without statmount one read of
+// the mount table).
 class BindAnchor {
  public:
   // An empty `agent_root`, or features without mount_setattr, make an anchor that serves nothing.

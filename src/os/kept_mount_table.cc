@@ -258,16 +258,6 @@ Status PollMountTable::ReadAll() {
 
 }  // namespace
 
-const char* MountTableSourceName(MountTableSource source) {
-  switch (source) {
-    case MountTableSource::kEvents:
-      return "events";
-    case MountTableSource::kPoll:
-      return "poll";
-  }
-  return "unknown";
-}
-
 Result<std::unique_ptr<KeptMountTable>> KeptMountTable::Open(const KernelFeatures& features) {
   if (!features.mount_events) return PollMountTable::Open("the kernel has no mount-events");
   if (!features.statmount) return PollMountTable::Open("the kernel has no statmount");

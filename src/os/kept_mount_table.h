@@ -32,20 +32,9 @@
 #include "base/result.h"
 #include "os/kernel.h"
 #include "os/mount_entry.h"
+#include "os/mount_table_stats.h"
 
 namespace volumed {
-
-enum class MountTableSource { kEvents, kPoll };
-const char* MountTableSourceName(MountTableSource source);  // "events", "poll"
-
-// What the table did, as values; the agent turns them into metrics.
-struct MountTableStats {
-  MountTableSource source = MountTableSource::kPoll;
-  std::string why_poll;     // empty by events
-  uint64_t mounts = 0;      // known now
-  uint64_t updates = 0;     // mounts that came, went or changed since the first reading
-  uint64_t full_reads = 0;  // of the whole table: the first, after a lost event, each by poll
-};
 
 // Threads: any. Blocks: never on a filesystem. A question by events costs about 2 us and 4 us per
 // mount in its answer; by poll about 1 us, and 3 ms per 1,000 mounts of the table after a change.

@@ -36,8 +36,8 @@ struct WorkerKernelOptions {
 // later one fails with Aborted, not applied. So give keys to calls that change a volume and are
 // serialised by their caller, and none to those that only read.
 //
-// ListMounts and ProbeFeatures cannot hang and are answered in-process; ListMounts below a path from
-// the kept mount table, of the mount namespace of the thread that called Create.
+// ListMounts and ProbeFeatures cannot hang and are answered in-process; ListMounts below a path
+// from the kept mount table, of the mount namespace of the thread that called Create.
 //
 // Outcomes besides those of the requests:
 //   DeadlineExceeded, not applied:   no worker became free in time
