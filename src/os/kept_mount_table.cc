@@ -40,11 +40,13 @@ class EventMountTable final : public KeptMountTable {
   Result<std::vector<MountEntry>> Below(const std::string& path) override EXCLUDES(mu_);
   int event_fd() const override { return event_fd_; }
   void TakeEvents() override EXCLUDES(mu_);
-  MountTableStats stats() const override EXCLUDES(mu_);
 
  private:
   EventMountTable(MountEventQueue queue, const StatMounts& mounts)
-      : mounts_(mounts), event_fd_(queue.fd()), queue_(std::move(queue)) {}
+      : KeptMountTable(MountTableSource::kEvents, ""),
+        mounts_(mounts),
+        event_fd_(queue.fd()),
+        queue_(std::move(queue)) {}
 
   // Everything that had happened when it was called is in places_ after it.
   Status CatchUp() REQUIRES(mu_);
@@ -63,8 +65,6 @@ class EventMountTable final : public KeptMountTable {
   MountEventQueue queue_ GUARDED_BY(mu_);
   MountIndex places_ GUARDED_BY(mu_);  // of unique ids, which are in the order of mountinfo
   bool lost_ GUARDED_BY(mu_) = true;   // places_ may be wrong in any way
-  uint64_t updates_ GUARDED_BY(mu_) = 0;
-  uint64_t full_reads_ GUARDED_BY(mu_) = 0;
 };
 
 Result<std::unique_ptr<KeptMountTable>> EventMountTable::Open() {
@@ -96,7 +96,9 @@ Result<std::vector<MountEntry>> EventMountTable::Below(const std::string& path) 
     if (entry->mount_point != point) {
       // It was moved just now, or a directory above it was renamed some time ago.
       MutexLock lock(mu_);
+      const bool lost = std::exchange(lost_, true);
       RETURN_IF_ERROR(Place(id));
+      lost_ = lost;
     }
     if (IsAtOrBelow(entry->mount_point, path)) found.push_back(std::move(*entry));
   }
@@ -108,11 +110,6 @@ void EventMountTable::TakeEvents() {
   // What goes wrong is kept as lost_, for the next question to mend and to report.
   const Status followed = Follow(0);
   static_cast<void>(followed);
-}
-
-MountTableStats EventMountTable::stats() const {
-  MutexLock lock(mu_);
-  return {MountTableSource::kEvents, "", places_.size(), updates_, full_reads_};
 }
 
 Status EventMountTable::CatchUp() {
@@ -140,6 +137,7 @@ Status EventMountTable::ReadAll() {
     ASSIGN_OR_RETURN(std::optional<std::string> point, mounts_.MountPoint(id));
     if (point) places_.Put(id, std::move(*point));
   }
+  mounts_known_ = places_.size();
   lost_ = false;
   return OkStatus();
 }
@@ -158,11 +156,13 @@ Status EventMountTable::PlaceOne(uint64_t id) {
   ASSIGN_OR_RETURN(std::optional<std::string> point, mounts_.MountPoint(id));
   if (!point) {
     if (places_.Erase(id)) ++updates_;
+    mounts_known_ = places_.size();
     return OkStatus();
   }
   const std::string* known = places_.Find(id);
   if (known != nullptr && *known == *point) return OkStatus();
   places_.Put(id, std::move(*point));
+  mounts_known_ = places_.size();
   ++updates_;
   return OkStatus();
 }
@@ -180,11 +180,11 @@ class PollMountTable final : public KeptMountTable {
   Result<std::vector<MountEntry>> Below(const std::string& path) override EXCLUDES(mu_);
   int event_fd() const override { return -1; }
   void TakeEvents() override {}
-  MountTableStats stats() const override EXCLUDES(mu_);
 
  private:
   PollMountTable(Descriptor mountinfo, std::string why_poll)
-      : mountinfo_(std::move(mountinfo)), why_poll_(std::move(why_poll)) {}
+      : KeptMountTable(MountTableSource::kPoll, std::move(why_poll)),
+        mountinfo_(std::move(mountinfo)) {}
 
   Status CatchUp() REQUIRES(mu_);
   Status ReadAll() REQUIRES(mu_);
@@ -192,14 +192,11 @@ class PollMountTable final : public KeptMountTable {
   // Stays open: it names the namespace whatever thread asks, and the kernel remembers for it what
   // was the last change that a poll was told of.
   const Descriptor mountinfo_;
-  const std::string why_poll_;
 
   mutable Mutex mu_;
   bool changed_ GUARDED_BY(mu_) = true;
   std::shared_ptr<const MountSnapshot> snapshot_ GUARDED_BY(mu_) =
       std::make_shared<const MountSnapshot>(std::vector<MountEntry>());
-  uint64_t updates_ GUARDED_BY(mu_) = 0;
-  uint64_t full_reads_ GUARDED_BY(mu_) = 0;
 };
 
 Result<std::unique_ptr<KeptMountTable>> PollMountTable::Open(std::string why_poll) {
@@ -222,11 +219,6 @@ Result<std::vector<MountEntry>> PollMountTable::Below(const std::string& path) {
   std::vector<MountEntry> found;
   for (const MountEntry* entry : snapshot->FindBelow(path)) found.push_back(*entry);
   return found;
-}
-
-MountTableStats PollMountTable::stats() const {
-  MutexLock lock(mu_);
-  return {MountTableSource::kPoll, why_poll_, snapshot_->entries().size(), updates_, full_reads_};
 }
 
 Status PollMountTable::CatchUp() {
@@ -252,11 +244,19 @@ Status PollMountTable::ReadAll() {
   const MountTableChange change = DiffMounts(*snapshot_, *next);
   updates_ += change.added.size() + change.removed.size() + change.changed.size();
   snapshot_ = std::move(next);
+  mounts_known_ = snapshot_->entries().size();
   changed_ = false;
   return OkStatus();
 }
 
 }  // namespace
+
+KeptMountTable::KeptMountTable(MountTableSource source, std::string why_poll)
+    : source_(source), why_poll_(std::move(why_poll)) {}
+
+MountTableStats KeptMountTable::stats() const {
+  return {source_, why_poll_, mounts_known_, updates_, full_reads_};
+}
 
 Result<std::unique_ptr<KeptMountTable>> KeptMountTable::Open(const KernelFeatures& features) {
   if (!features.mount_events) return PollMountTable::Open("the kernel has no mount-events");

@@ -24,6 +24,7 @@
 // Source: fanotify_mark(2), Linux fs/namespace.c (namespace_unlock, touch_mnt_namespace)@v6.18.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -52,16 +53,27 @@ class KeptMountTable {
 
   // Readable while events wait; -1 by poll. TakeEvents() takes some of them and may be called as
   // often as is liked, so that they are not lost by the queue running full between two questions.
-  // It never reads the table whole. Costs 5 us per event, at most 1,000 of them.
+  // It never reads the table whole, but waits while another thread does. Costs 5 us per event, at
+  // most 1,000 of them.
   virtual int event_fd() const = 0;
   virtual void TakeEvents() = 0;
 
-  virtual MountTableStats stats() const = 0;
+  // Blocks: never, not even while the table is read.
+  MountTableStats stats() const;
 
  protected:
-  KeptMountTable() = default;
+  KeptMountTable(MountTableSource source, std::string why_poll);
   KeptMountTable(const KeptMountTable&) = delete;
   KeptMountTable& operator=(const KeptMountTable&) = delete;
+
+  // For stats(); written by the implementation.
+  std::atomic<uint64_t> mounts_known_{0};
+  std::atomic<uint64_t> updates_{0};
+  std::atomic<uint64_t> full_reads_{0};
+
+ private:
+  const MountTableSource source_;
+  const std::string why_poll_;
 };
 
 }  // namespace volumed

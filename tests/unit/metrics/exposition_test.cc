@@ -53,6 +53,7 @@ void FillFamilies(ExportedFamilies& families) {
   families.SetBuildInfo("0.1.0", "abc", "gcc");
   families.SetPods({{"Ready", 2}});
   families.SetSourcesComplete({{"manifests", true}, {"applied", false}});
+  families.SetMountTable({});
   StuckOperation stuck;
   stuck.request = "StatFs";
   stuck.domain = "nfs:server";
