@@ -1,5 +1,6 @@
 #include "agent/agent.h"
 
+#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -102,7 +103,11 @@ Agent::Agent(Config config, ConfigOrigin origin)
   if (config_.node_name.empty()) config_.node_name = HostName();
 }
 
-Agent::~Agent() = default;
+Agent::~Agent() {
+  if (kernel_ && kernel_->mount_table().event_fd() >= 0) {
+    scheduler_->loop().UnwatchFd(kernel_->mount_table().event_fd());
+  }
+}
 
 Result<std::unique_ptr<Agent>> Agent::Create(Config config, ConfigOrigin origin) {
   struct Step {
@@ -174,7 +179,20 @@ Status Agent::StartKernel() {
   }
   RETURN_IF_ERROR(prepared);
   ASSIGN_OR_RETURN(features_, kernel_->Call(ProbeFeatures{}, call));
-  return OkStatus();
+  return FollowMounts();
+}
+
+// Takes mount events as they come, so that a node that mounts much between two questions costs no
+// reading of the whole table.
+Status Agent::FollowMounts() {
+  KeptMountTable& mounts = kernel_->mount_table();
+  const MountTableStats stats = mounts.stats();
+  log_->Info("mount table", {{"source", MountTableSourceName(stats.source)},
+                             {"why_poll", stats.why_poll},
+                             {"mounts", stats.mounts}});
+  if (mounts.event_fd() < 0) return OkStatus();
+  return scheduler_->loop().WatchFd(mounts.event_fd(), EPOLLIN,
+                                    [&mounts](uint32_t) { mounts.TakeEvents(); });
 }
 
 Status Agent::OpenRecords() {
@@ -367,6 +385,13 @@ v1::GetStatusResponse Agent::DescribeStatus() const {
   for (const auto& [name, present] : FeatureMap(features_)) {
     (*status.mutable_kernel_features())[name] = present;
   }
+  const MountTableStats mounts = kernel_->mount_table().stats();
+  v1::MountTable& table = *status.mutable_mount_table();
+  table.set_source(std::string(MountTableSourceName(mounts.source)));
+  table.set_why_poll(mounts.why_poll);
+  table.set_mounts(mounts.mounts);
+  table.set_updates(mounts.updates);
+  table.set_full_reads(mounts.full_reads);
   const Clock& clock = scheduler_->clock();
   for (const StuckOperation& stuck : kernel_->stuck_operations()) {
     v1::StuckOperation* out = status.add_stuck();

@@ -63,6 +63,7 @@ class Agent {
   Status StartScheduler();
   Status OwnRoot();
   Status StartKernel();
+  Status FollowMounts();  // the end of StartKernel
   Status OpenRecords();
   Status MakeHost();
   Status LoadPlugins();

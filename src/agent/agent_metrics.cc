@@ -102,6 +102,7 @@ void AgentMetrics::RefreshTotals() {
   for (const SourceStatus& source : catalog_.Sources()) sources[source.name] = source.complete;
   families_.SetSourcesComplete(sources);
   families_.SetWorkerPool(kernel_.stats());
+  families_.SetMountTable(kernel_.mount_table().stats());
   families_.SetStuckOperations(kernel_.stuck_operations());
   families_.SetRecordStore(records_.stats(), records_.on_ballast());
 }

@@ -136,6 +136,9 @@ struct ExportedFamilies::Impl {
   Counters worker_requests{registry, Family::kWorkerRequests};
   Counters worker_failures{registry, Family::kWorkerFailures};
   Counters workers_started{registry, Family::kWorkersStarted};
+  Gauges mount_table_mounts{registry, Family::kMountTableMounts};
+  Counters mount_table_updates{registry, Family::kMountTableUpdates};
+  Counters mount_table_full_reads{registry, Family::kMountTableFullReads};
   Counters record_writes{registry, Family::kRecordWrites};
   Counters record_commits{registry, Family::kRecordCommits};
   Counters record_failures{registry, Family::kRecordFailures};
@@ -239,6 +242,13 @@ void ExportedFamilies::SetWorkerPool(const WorkerPoolStats& stats) {
   impl_->worker_failures.Follow({{"reason", "deadline_exceeded"}}, stats.deadline_exceeded);
   impl_->worker_failures.Follow({{"reason", "cancelled"}}, stats.cancelled);
   impl_->stuck_ever.Follow({}, stats.stuck_total);
+}
+
+void ExportedFamilies::SetMountTable(const MountTableStats& stats) {
+  impl_->mount_table_mounts.Replace({{{{"source", std::string(MountTableSourceName(stats.source))}},
+                                      static_cast<double>(stats.mounts)}});
+  impl_->mount_table_updates.Follow({}, stats.updates);
+  impl_->mount_table_full_reads.Follow({}, stats.full_reads);
 }
 
 void ExportedFamilies::SetStuckOperations(const std::vector<StuckOperation>& stuck) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "os/mount_table_stats.h"
 #include "os/worker_pool_stats.h"
 #include "records/record_store.h"
 
@@ -51,6 +52,7 @@ class ExportedFamilies {
 
   // Totals that went down are those of a new pool or store: they are added to the old ones.
   void SetWorkerPool(const WorkerPoolStats& stats);
+  void SetMountTable(const MountTableStats& stats);
   void SetStuckOperations(const std::vector<StuckOperation>& stuck);
   void SetRecordStore(const RecordStoreStats& stats, bool on_ballast);
 

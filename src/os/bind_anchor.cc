@@ -10,8 +10,8 @@
 #include <optional>
 #include <utility>
 
-#include "os/mount_table.h"
 #include "os/safe_open.h"
+#include "os/statmount.h"
 
 namespace volumed {
 namespace {
@@ -62,7 +62,7 @@ std::optional<std::string> Below(const std::string& path, const std::string& mou
 }  // namespace
 
 BindAnchor::BindAnchor(const KernelFeatures& features, std::string agent_root)
-    : detached_(features.open_tree_detached_clone), agent_root_(std::move(agent_root)) {
+    : features_(features), agent_root_(std::move(agent_root)) {
   MutexLock lock(mu_);
   if (agent_root_.empty()) disabled_reason_ = "no agent root is set";
   if (!features.mount_setattr) disabled_reason_ = "the kernel has no mount_setattr";
@@ -113,10 +113,8 @@ void BindAnchor::Make() {
 Status BindAnchor::MakeFrom(const Descriptor& root) {
   const std::optional<FileId> id = Identify(root.get());
   if (!id) return FromErrno("statx " + agent_root_);
-  ASSIGN_OR_RETURN(std::vector<MountEntry> entries, ReadMountTable());
-  const MountSnapshot table(std::move(entries));
-  const MountEntry* mount = table.FindById(id->mount_id);
-  if (mount == nullptr) {
+  ASSIGN_OR_RETURN(const std::optional<MountOfFile> mount, FindMountOf(root.get(), features_));
+  if (!mount) {
     return Error::NotApplied(Code::kNotFound, "the mount of " + agent_root_ + " is not listed");
   }
   mount_id_ = id->mount_id;
@@ -130,7 +128,7 @@ Status BindAnchor::MakeFrom(const Descriptor& root) {
   Descriptor clone(::open_tree(top.get(), "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
   if (!clone.valid()) return FromErrno("clone the mount at " + mount_point_);
   RETURN_IF_ERROR(MakePrivate(clone.get()));
-  if (!detached_) return Attach(std::move(clone));
+  if (!features_.open_tree_detached_clone) return Attach(std::move(clone));
   anchor_ = std::move(clone);
   return OkStatus();
 }

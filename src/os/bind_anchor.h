@@ -18,7 +18,8 @@
 
 namespace volumed {
 
-// Threads: any. Blocks: the first use makes the anchor (microseconds; one read of the mount table).
+// Threads: any. Blocks: the first use makes the anchor (microseconds; without statmount one read of
+// the mount table).
 class BindAnchor {
  public:
   // An empty `agent_root`, or features without mount_setattr, make an anchor that serves nothing.
@@ -38,7 +39,7 @@ class BindAnchor {
   Status MakeFrom(const Descriptor& root) REQUIRES(mu_);
   Status Attach(Descriptor clone) REQUIRES(mu_);
 
-  const bool detached_;
+  const KernelFeatures features_;
   const std::string agent_root_;
 
   mutable Mutex mu_;

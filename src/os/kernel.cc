@@ -38,9 +38,10 @@ std::string RequestPath(const AnyRequest& request) {
           return r.target.Display();
         } else if constexpr (requires { r.path; }) {
           return r.path.Display();
+        } else if constexpr (requires { r.below; }) {
+          return r.below;
         } else {
-          static_assert(std::is_same_v<R, ListMounts> || std::is_same_v<R, ProbeFeatures>,
-                        "name the path of the new request");
+          static_assert(std::is_same_v<R, ProbeFeatures>, "name the path of the new request");
           return "";
         }
       },

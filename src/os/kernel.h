@@ -139,9 +139,15 @@ struct KernelFeatures {
 // ---- requests -----------------------------------------------------------------------------------
 
 // The mount table. Never touches a mounted filesystem, so it cannot hang with one.
+// With `below`, only the mounts whose mount point is this path or lies below it, compared as text
+// (no link is followed); that costs what the answer does. WorkerKernel answers it from the table
+// that it keeps: see os/kept_mount_table.h for how fresh it is, and for what the kernel announces
+// to nobody. Without, the whole table is read.
+// Errors: InvalidArgument, not applied, for a `below` that is not absolute and clean.
 struct ListMounts {
   using Answer = MountListing;
   static constexpr const char* kName = "ListMounts";
+  std::string below;  // empty: everything
 };
 
 struct ProbeFeatures {

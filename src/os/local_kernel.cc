@@ -9,6 +9,7 @@
 #include "os/mounts.h"
 #include "os/ownership_walk.h"
 #include "os/remove_tree.h"
+#include "os/safe_open.h"
 #include "os/usage_walk.h"
 
 namespace volumed {
@@ -20,8 +21,10 @@ struct Effects {
   BindAnchor& anchor;
   const CallOptions& options;
 
-  Result<MountListing> operator()(const ListMounts&) const {
+  Result<MountListing> operator()(const ListMounts& r) const {
+    if (!r.below.empty()) RETURN_IF_ERROR(ValidateSafePath({r.below, ""}));
     ASSIGN_OR_RETURN(std::vector<MountEntry> mounts, ReadMountTable());
+    if (!r.below.empty()) mounts = MountsBelow(std::move(mounts), r.below);
     return MountListing{std::move(mounts)};
   }
   Result<KernelFeatures> operator()(const ProbeFeatures&) const { return features; }
@@ -29,7 +32,7 @@ struct Effects {
   Result<Done> operator()(const BindMount& r) const { return DoBindMount(r, features, anchor); }
   Result<Done> operator()(const Remount& r) const { return DoRemount(r, features); }
   Result<Changed> operator()(const Unmount& r) const { return DoUnmount(r); }
-  Result<Changed> operator()(const MakeShared& r) const { return DoMakeShared(r); }
+  Result<Changed> operator()(const MakeShared& r) const { return DoMakeShared(r, features); }
   Result<FileInfo> operator()(const Stat& r) const { return DoStat(r); }
   Result<FsInfo> operator()(const StatFs& r) const { return DoStatFs(r); }
   Result<UsageInfo> operator()(const Usage& r) const { return DoUsage(r, options); }

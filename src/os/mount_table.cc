@@ -1,14 +1,12 @@
 #include "os/mount_table.h"
 
-#include <fcntl.h>
 #include <libmount/libmount.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 namespace volumed {
@@ -72,12 +70,6 @@ bool SameContent(const MountEntry& a, const MountEntry& b) {
          a.source == b.source && a.super_options == b.super_options;
 }
 
-bool IsAtOrBelow(const std::string& path, const std::string& ancestor) {
-  if (ancestor == "/") return true;
-  return path.compare(0, ancestor.size(), ancestor) == 0 &&
-         (path.size() == ancestor.size() || path[ancestor.size()] == '/');
-}
-
 }  // namespace
 
 Result<std::vector<MountEntry>> ParseMountTable(std::FILE* stream, const std::string& name) {
@@ -112,16 +104,30 @@ Result<std::vector<MountEntry>> ReadMountTable() {
   return ParseMountTable(stream.get(), kMountInfo);
 }
 
+std::vector<MountEntry> MountsBelow(std::vector<MountEntry> mounts, const std::string& path) {
+  std::erase_if(mounts,
+                [&](const MountEntry& entry) { return !IsAtOrBelow(entry.mount_point, path); });
+  return mounts;
+}
+
 MountSnapshot::MountSnapshot(std::vector<MountEntry> entries) : entries_(std::move(entries)) {
   for (size_t i = 0; i < entries_.size(); ++i) {
-    by_path_[entries_[i].mount_point] = i;
+    by_path_.Put(i, entries_[i].mount_point);
     by_id_[entries_[i].mount_id] = i;
   }
 }
 
 const MountEntry* MountSnapshot::FindTop(const std::string& mount_point) const {
-  const auto found = by_path_.find(mount_point);
-  return found == by_path_.end() ? nullptr : &entries_[found->second];
+  // Mostly the last one. But a mount that was moved here lies on others that are newer than it.
+  const std::vector<uint64_t> stack = by_path_.At(mount_point);
+  for (auto at = stack.rbegin(); at != stack.rend(); ++at) {
+    const MountEntry& entry = entries_[*at];
+    const bool covered = std::any_of(stack.begin(), stack.end(), [&](uint64_t other) {
+      return other != *at && entries_[other].parent_id == entry.mount_id;
+    });
+    if (!covered) return &entry;
+  }
+  return nullptr;
 }
 
 const MountEntry* MountSnapshot::FindById(uint64_t mount_id) const {
@@ -139,9 +145,7 @@ const MountEntry* MountSnapshot::FindCovering(const std::string& path) const {
 
 std::vector<const MountEntry*> MountSnapshot::FindBelow(const std::string& path) const {
   std::vector<const MountEntry*> found;
-  for (const MountEntry& entry : entries_) {
-    if (IsAtOrBelow(entry.mount_point, path)) found.push_back(&entry);
-  }
+  for (const uint64_t position : by_path_.Below(path)) found.push_back(&entries_[position]);
   return found;
 }
 
@@ -164,40 +168,6 @@ MountTableChange DiffMounts(const MountSnapshot& before, const MountSnapshot& af
     if (after.FindById(entry.mount_id) == nullptr) change.removed.push_back(entry);
   }
   return change;
-}
-
-MountTable::MountTable(Descriptor change_fd)
-    : change_fd_(std::move(change_fd)),
-      snapshot_(std::make_shared<MountSnapshot>(std::vector<MountEntry>())) {}
-
-Result<std::unique_ptr<MountTable>> MountTable::Open() {
-  Descriptor fd(::open(kMountInfo, O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) {
-    return Error::FromErrno(errno, std::string("open ") + kMountInfo, Outcome::kNotApplied);
-  }
-  std::unique_ptr<MountTable> table(new MountTable(std::move(fd)));
-  RETURN_IF_ERROR(table->Refresh());
-  return table;
-}
-
-Result<MountTableChange> MountTable::Refresh() {
-  MutexLock lock(mu_);
-  // The open descriptor, read from its start: it names the namespace whatever thread asks.
-  const int copy = ::fcntl(change_fd_.get(), F_DUPFD_CLOEXEC, 0);
-  std::unique_ptr<std::FILE, FileCloser> stream(copy >= 0 ? ::fdopen(copy, "r") : nullptr);
-  if (stream == nullptr || ::fseek(stream.get(), 0, SEEK_SET) != 0) {
-    return Error::FromErrno(errno, std::string("read ") + kMountInfo, Outcome::kNotApplied);
-  }
-  ASSIGN_OR_RETURN(std::vector<MountEntry> entries, ParseMountTable(stream.get(), kMountInfo));
-  auto next = std::make_shared<const MountSnapshot>(std::move(entries));
-  MountTableChange change = DiffMounts(*snapshot_, *next);
-  snapshot_ = std::move(next);
-  return change;
-}
-
-std::shared_ptr<const MountSnapshot> MountTable::snapshot() const {
-  MutexLock lock(mu_);
-  return snapshot_;
 }
 
 }  // namespace volumed

@@ -16,8 +16,8 @@
 
 #include "os/mount_helper.h"
 #include "os/mount_options.h"
-#include "os/mount_table.h"
 #include "os/safe_open.h"
+#include "os/statmount.h"
 
 namespace volumed {
 namespace {
@@ -209,19 +209,9 @@ int UnmountByName(const std::string& path, bool force) {
 
 // ---- shared -------------------------------------------------------------------------------------
 
-Result<bool> IsShared(int mount_root) {
-  struct statx info = {};
-  if (::statx(mount_root, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &info) != 0) {
-    return NotApplied("statx");
-  }
-  ASSIGN_OR_RETURN(std::vector<MountEntry> entries, ReadMountTable());
-  for (const MountEntry& entry : entries) {
-    if (entry.mount_id != info.stx_mnt_id) continue;
-    for (const std::string& field : entry.propagation) {
-      if (field.compare(0, 7, "shared:") == 0) return true;
-    }
-  }
-  return false;
+Result<bool> IsShared(int mount_root, const KernelFeatures& features) {
+  ASSIGN_OR_RETURN(const std::optional<MountOfFile> mount, FindMountOf(mount_root, features));
+  return mount && mount->shared;
 }
 
 // Whether the last component of `path` is a mount point. "/" always is.
@@ -314,13 +304,13 @@ Result<Changed> DoUnmount(const Unmount& request) {
                           request.force ? Outcome::kMaybeApplied : Outcome::kNotApplied);
 }
 
-Result<Changed> DoMakeShared(const MakeShared& request) {
+Result<Changed> DoMakeShared(const MakeShared& request, const KernelFeatures& features) {
   const std::string what = "make shared " + request.target.Display();
   ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(request.target));
   ASSIGN_OR_RETURN(const Descriptor target, OpenSafePath(request.target, O_PATH));
   // Also where the target only lies on a shared mount: a bind onto itself would join that mount's
   // peers, and everything mounted below would then be there twice.
-  ASSIGN_OR_RETURN(const bool shared, IsShared(target.get()));
+  ASSIGN_OR_RETURN(const bool shared, IsShared(target.get(), features));
   if (shared) return Changed{false};
   const std::string path = ProcFdPath(target.get());
   if (!mounted && ::mount(path.c_str(), path.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0) {

@@ -25,6 +25,6 @@ Result<Done> DoRemount(const Remount& request, const KernelFeatures& features);
 Result<Changed> DoUnmount(const Unmount& request);
 
 // A target that is no mount point is bound on itself together with the mounts below it.
-Result<Changed> DoMakeShared(const MakeShared& request);
+Result<Changed> DoMakeShared(const MakeShared& request, const KernelFeatures& features);
 
 }  // namespace volumed

@@ -6,5 +6,6 @@ namespace volumed {
 
 constexpr long kSysFchmodat2 = 452;  // Linux 6.6
 constexpr long kSysStatmount = 457;  // Linux 6.8
+constexpr long kSysListmount = 458;  // Linux 6.8
 
 }  // namespace volumed

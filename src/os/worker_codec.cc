@@ -34,7 +34,9 @@ void WriteList(const std::vector<std::string>& from, Repeated* to) {
   for (const std::string& text : from) *to->Add() = text;
 }
 
-void Fill(const ListMounts&, pb::Request& to) { to.mutable_list_mounts(); }
+void Fill(const ListMounts& from, pb::Request& to) {
+  to.mutable_list_mounts()->set_below(from.below);
+}
 void Fill(const ProbeFeatures&, pb::Request& to) { to.mutable_probe_features(); }
 void Fill(const Mount& from, pb::Request& to) {
   pb::Mount& m = *to.mutable_mount();
@@ -144,7 +146,7 @@ WriteAtomicPayload Read(const pb::WriteAtomicPayload& from) {
 Result<AnyRequest> ReadRequest(const pb::Request& m) {
   switch (m.request_case()) {
     case pb::Request::kListMounts:
-      return AnyRequest(ListMounts{});
+      return AnyRequest(ListMounts{m.list_mounts().below()});
     case pb::Request::kProbeFeatures:
       return AnyRequest(ProbeFeatures{});
     case pb::Request::kMount:

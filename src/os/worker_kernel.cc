@@ -4,6 +4,7 @@
 
 #include "os/kernel_features.h"
 #include "os/mount_table.h"
+#include "os/safe_open.h"
 #include "os/worker_pool.h"
 
 namespace volumed {
@@ -25,19 +26,19 @@ Result<std::unique_ptr<WorkerKernel>> WorkerKernel::Create(const WorkerKernelOpt
                                                            const Clock& clock) {
   ASSIGN_OR_RETURN(const KernelFeatures features, ProbeKernelFeatures(options.masked_features));
   ASSIGN_OR_RETURN(std::unique_ptr<WorkerPool> pool, WorkerPool::Create(options, clock));
-  return std::unique_ptr<WorkerKernel>(new WorkerKernel(std::move(pool), features));
+  ASSIGN_OR_RETURN(std::unique_ptr<KeptMountTable> mounts, KeptMountTable::Open(features));
+  return std::unique_ptr<WorkerKernel>(
+      new WorkerKernel(std::move(pool), std::move(mounts), features));
 }
 
-WorkerKernel::WorkerKernel(std::unique_ptr<WorkerPool> pool, KernelFeatures features)
-    : pool_(std::move(pool)), features_(features) {}
+WorkerKernel::WorkerKernel(std::unique_ptr<WorkerPool> pool,
+                           std::unique_ptr<KeptMountTable> mounts, KernelFeatures features)
+    : pool_(std::move(pool)), mounts_(std::move(mounts)), features_(features) {}
 WorkerKernel::~WorkerKernel() = default;
 
 Result<AnyAnswer> WorkerKernel::Do(const AnyRequest& request, const CallOptions& options) {
   if (std::holds_alternative<ProbeFeatures>(request)) return AnyAnswer(features_);
-  if (std::holds_alternative<ListMounts>(request)) {
-    ASSIGN_OR_RETURN(std::vector<MountEntry> mounts, ReadMountTable());
-    return AnyAnswer(MountListing{std::move(mounts)});
-  }
+  if (const auto* list = std::get_if<ListMounts>(&request)) return List(*list);
   if (options.domain.empty() && IsWalk(request)) {
     // It must not hold up the mounts behind it in the fast lane.
     CallOptions walk = options;
@@ -49,6 +50,16 @@ Result<AnyAnswer> WorkerKernel::Do(const AnyRequest& request, const CallOptions&
 
 void WorkerKernel::SetLimits(int max_workers, int max_per_domain) {
   pool_->SetLimits(max_workers, max_per_domain);
+}
+
+Result<AnyAnswer> WorkerKernel::List(const ListMounts& request) {
+  if (request.below.empty()) {
+    ASSIGN_OR_RETURN(std::vector<MountEntry> all, ReadMountTable());
+    return AnyAnswer(MountListing{std::move(all)});
+  }
+  RETURN_IF_ERROR(ValidateSafePath({request.below, ""}));
+  ASSIGN_OR_RETURN(std::vector<MountEntry> mounts, mounts_->Below(request.below));
+  return AnyAnswer(MountListing{std::move(mounts)});
 }
 
 WorkerPoolStats WorkerKernel::stats() const { return pool_->stats(); }

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "os/kept_mount_table.h"
 #include "os/kernel.h"
 #include "os/worker_pool_stats.h"
 
@@ -35,7 +36,8 @@ struct WorkerKernelOptions {
 // later one fails with Aborted, not applied. So give keys to calls that change a volume and are
 // serialised by their caller, and none to those that only read.
 //
-// ListMounts and ProbeFeatures cannot hang and are answered in-process.
+// ListMounts and ProbeFeatures cannot hang and are answered in-process; ListMounts below a path
+// from the kept mount table, of the mount namespace of the thread that called Create.
 //
 // Outcomes besides those of the requests:
 //   DeadlineExceeded, not applied:   no worker became free in time
@@ -60,13 +62,21 @@ class WorkerKernel final : public Kernel {
   // From now on. Lower ones end nothing that runs; higher ones admit what waits at once.
   void SetLimits(int max_workers, int max_per_domain);
 
+  // Its owner may take its events as they come; none need to.
+  KeptMountTable& mount_table() { return *mounts_; }
+  const KeptMountTable& mount_table() const { return *mounts_; }
+
   WorkerPoolStats stats() const;
   std::vector<StuckOperation> stuck_operations() const;
 
  private:
-  WorkerKernel(std::unique_ptr<WorkerPool> pool, KernelFeatures features);
+  WorkerKernel(std::unique_ptr<WorkerPool> pool, std::unique_ptr<KeptMountTable> mounts,
+               KernelFeatures features);
+
+  Result<AnyAnswer> List(const ListMounts& request);
 
   const std::unique_ptr<WorkerPool> pool_;
+  const std::unique_ptr<KeptMountTable> mounts_;
   const KernelFeatures features_;
 };
 

@@ -97,7 +97,7 @@ Result<FoundAtStart> LoadFoundAtStart(RecordStore& store, Kernel& kernel, const 
       LoadKind(store, kHoldRecordKind, &DecodeHoldRecord, found.holds, found.quarantined));
   CallOptions call;
   call.deadline = Deadline::After(clock, options.call_timeout);
-  ASSIGN_OR_RETURN(const MountListing mounts, kernel.Call(ListMounts{}, call));
+  ASSIGN_OR_RETURN(const MountListing mounts, kernel.Call(ListMounts{paths.GetPodsDir().Display()}, call));
   found.mounted = MountedVolumes(mounts, paths);
 
   const DirectoryFinder finder(kernel, clock, paths, log, options.call_timeout);

@@ -146,8 +146,17 @@ Result<bool> FakeEffects::IsMountPoint(const SafePath& path) const {
 // ---- reading
 // --------------------------------------------------------------------------------------
 
-Result<MountListing> FakeEffects::operator()(const ListMounts&) {
-  return MountListing{vfs_.Table()};
+Result<MountListing> FakeEffects::operator()(const ListMounts& request) {
+  if (request.below.empty()) return MountListing{vfs_.Table()};
+  RETURN_IF_ERROR(Validate({request.below, ""}));
+  const std::string inside = request.below == "/" ? "/" : request.below + "/";
+  MountListing listing;
+  for (MountEntry& entry : vfs_.Table()) {
+    const bool listed =
+        entry.mount_point == request.below || entry.mount_point.rfind(inside, 0) == 0;
+    if (listed) listing.mounts.push_back(std::move(entry));
+  }
+  return listing;
 }
 
 Result<KernelFeatures> FakeEffects::operator()(const ProbeFeatures&) { return state_.features; }

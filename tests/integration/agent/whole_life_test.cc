@@ -57,6 +57,17 @@ class WholeLifeTest : public ExamplePodTest {
 TEST_F(WholeLifeTest, WithAllThatThisKernelHas) {
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
   LiveAndLeave();
+  const v1::GetStatusResponse status = AgentStatus();
+  const v1::MountTable& table = status.mount_table();
+  if (!status.kernel_features().at("mount-events") || !status.kernel_features().at("statmount")) {
+    EXPECT_EQ(table.source(), "poll");
+    return;
+  }
+  EXPECT_EQ(table.source(), "events") << table.why_poll();
+  EXPECT_GT(table.mounts(), 0u);
+  // Nobody asked for mounts since the start: the agent took the workers' events as they came.
+  EXPECT_GT(table.updates(), 0u);
+  EXPECT_EQ(table.full_reads(), 1u);
 }
 
 TEST_F(WholeLifeTest, WithEveryNewerKernelFeatureMasked) {
@@ -72,6 +83,8 @@ TEST_F(WholeLifeTest, WithEveryNewerKernelFeatureMasked) {
   const v1::GetStatusResponse status = AgentStatus();
   EXPECT_FALSE(status.kernel_features().empty());
   for (const auto& [feature, present] : status.kernel_features()) EXPECT_FALSE(present) << feature;
+  EXPECT_EQ(status.mount_table().source(), "poll");
+  EXPECT_NE(status.mount_table().why_poll(), "");
   LiveAndLeave();
 }
 

@@ -102,8 +102,11 @@ PayloadFile RequestGenerator::File() {
 
 template <>
 struct RequestGenerator::Maker<ListMounts> {
-  static constexpr uint32_t kWeight = 1;
-  static ListMounts Make(RequestGenerator&) { return {}; }
+  static constexpr uint32_t kWeight = 2;
+  static ListMounts Make(RequestGenerator& g) {
+    if (g.OneIn(3)) return {};
+    return {g.OneIn(2) ? g.MountPoint().Display() : g.Path().Display()};
+  }
 };
 template <>
 struct RequestGenerator::Maker<ProbeFeatures> {
@@ -285,6 +288,7 @@ std::string RequestText(const AnyRequest& request) {
         if constexpr (requires { r.source.root; }) text += " " + PathText(r.source);
         if constexpr (requires { r.fs_type; }) text += " " + r.fs_type;
         if constexpr (requires { r.path; }) text += " " + PathText(r.path);
+        if constexpr (requires { r.below; }) text += " " + r.below;
         if constexpr (requires { r.target; }) text += " " + PathText(r.target);
         if constexpr (requires { r.options; }) {
           for (const std::string& option : r.options) text += " " + option;

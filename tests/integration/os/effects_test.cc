@@ -16,6 +16,32 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 class EffectsTest : public KernelTest {};
+TEST_P(EffectsTest, MountsBelowAPathAreListedWithoutThoseBesideIt) {
+  for (const char* name : {"a", "a-b", "a/b"}) Directory(name);
+  Tmpfs("a");
+  Directory("a/b");
+  Tmpfs("a-b");
+  Tmpfs("a/b");
+  const auto below = [&](const std::string& path) {
+    const auto mounts = Call(ListMounts{path});
+    EXPECT_TRUE(mounts.ok()) << mounts.error().ToString();
+    std::vector<std::string> points;
+    for (const MountEntry& entry : mounts->mounts) points.push_back(entry.mount_point);
+    return points;
+  };
+  EXPECT_EQ(below(Path("a")), (std::vector<std::string>{Path("a"), Path("a/b")}));
+  EXPECT_EQ(below(Path("a/b/c")), std::vector<std::string>());
+  EXPECT_EQ(below("/").size(), Call(ListMounts{})->mounts.size());
+  ASSERT_TRUE(Call(Unmount{At("a/b")}).ok());
+  EXPECT_EQ(below(Path("a")), std::vector<std::string>{Path("a")});
+  for (const char* bad : {"a", "/a/", "/a/../b", "//a"}) {
+    const auto refused = Call(ListMounts{bad});
+    ASSERT_FALSE(refused.ok()) << bad;
+    EXPECT_EQ(refused.error().code(), Code::kInvalidArgument);
+    EXPECT_EQ(refused.error().outcome(), Outcome::kNotApplied);
+  }
+}
+
 INSTANTIATE_KERNEL_TESTS(EffectsTest);
 
 // ---- mounts ----

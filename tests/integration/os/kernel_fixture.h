@@ -105,7 +105,7 @@ class KernelTest : public MountNamespaceTest, public ::testing::WithParamInterfa
     return ::lstat(Path(relative).c_str(), &stat) == 0;
   }
   std::optional<MountEntry> Mounted(const std::string& relative) {
-    auto mounts = Call(ListMounts{});
+    auto mounts = Call(ListMounts{Path(relative)});
     EXPECT_TRUE(mounts.ok());
     const MountSnapshot table(mounts->mounts);
     const MountEntry* entry = table.FindTop(Path(relative));

@@ -53,6 +53,7 @@ void FillFamilies(ExportedFamilies& families) {
   families.SetBuildInfo("0.1.0", "abc", "gcc");
   families.SetPods({{"Ready", 2}});
   families.SetSourcesComplete({{"manifests", true}, {"applied", false}});
+  families.SetMountTable({});
   StuckOperation stuck;
   stuck.request = "StatFs";
   stuck.domain = "nfs:server";
@@ -237,6 +238,24 @@ TEST(ExportedFamiliesTest, WorkersAndStuckOperations) {
   EXPECT_THAT(
       values,
       Contains(Pair("volumed_stuck_operations{domain=\"nfs:a\",operation=\"Unmount\"}", "2")));
+}
+
+TEST(ExportedFamiliesTest, TheMountTableAndHowItHearsOfChanges) {
+  ExportedFamilies families;
+  MountTableStats stats;
+  stats.mounts = 40;
+  stats.updates = 7;
+  stats.full_reads = 2;
+  families.SetMountTable(stats);
+  EXPECT_THAT(ValuesOf(families),
+              Contains(Pair("volumed_mount_table_mounts{source=\"poll\"}", "40")));
+  stats.source = MountTableSource::kEvents;
+  families.SetMountTable(stats);
+  const auto values = ValuesOf(families);
+  EXPECT_THAT(values, Contains(Pair("volumed_mount_table_mounts{source=\"events\"}", "40")));
+  EXPECT_THAT(values, Not(Contains(Key(HasSubstr("source=\"poll\"")))));
+  EXPECT_THAT(values, Contains(Pair("volumed_mount_table_updates_total", "7")));
+  EXPECT_THAT(values, Contains(Pair("volumed_mount_table_full_reads_total", "2")));
 }
 
 TEST(ExportedFamiliesTest, MayBeUsedFromManyThreads) {

@@ -16,6 +16,7 @@ TEST(KernelRequests, AreNamedWithThePathThatTheyAreAbout) {
   EXPECT_EQ(RequestPath(BindMount{{"/s", "a"}, {"/t", "b"}}), "/t/b");
   EXPECT_EQ(RequestPath(Usage{{"/root", ""}}), "/root");
   EXPECT_EQ(RequestPath(ListMounts{}), "");
+  EXPECT_EQ(RequestPath(ListMounts{"/pods"}), "/pods");
   EXPECT_EQ(FileTypeName(FileType::kFifo), "fifo");
 }
 

@@ -89,7 +89,8 @@ TEST(WorkerCodec, WalkAndTableRequestsKeepEveryField) {
   EXPECT_EQ(change.gid, 4294967294u);
   EXPECT_TRUE(change.read_only);
   EXPECT_TRUE(change.on_root_mismatch);
-  RoundTrip(ListMounts{});
+  EXPECT_EQ(Same(ListMounts{"/a b\xff"}).below, "/a b\xff");
+  EXPECT_EQ(Same(ListMounts{}).below, "");
   RoundTrip(ProbeFeatures{});
 }
 

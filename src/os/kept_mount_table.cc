@@ -1,0 +1,269 @@
+#include "os/kept_mount_table.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+#include "base/descriptor.h"
+#include "base/mutex.h"
+#include "os/mount_event_queue.h"
+#include "os/mount_index.h"
+#include "os/mount_table.h"
+#include "os/statmount.h"
+
+namespace volumed {
+namespace {
+
+// Not /proc/self: a thread may have a mount namespace of its own.
+constexpr char kNamespace[] = "/proc/thread-self/ns/mnt";
+constexpr char kMountInfo[] = "/proc/thread-self/mountinfo";
+
+Result<Descriptor> OpenProc(const char* path) {
+  Descriptor fd(::open(path, O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) {
+    return Error::FromErrno(errno, std::string("open ") + path, Outcome::kNotApplied);
+  }
+  return fd;
+}
+
+// ---- by events ----------------------------------------------------------------------------------
+
+class EventMountTable final : public KeptMountTable {
+ public:
+  static Result<std::unique_ptr<KeptMountTable>> Open();
+
+  Result<std::vector<MountEntry>> Below(const std::string& path) override EXCLUDES(mu_);
+  int event_fd() const override { return event_fd_; }
+  void TakeEvents() override EXCLUDES(mu_);
+
+ private:
+  EventMountTable(MountEventQueue queue, const StatMounts& mounts)
+      : KeptMountTable(MountTableSource::kEvents, ""),
+        mounts_(mounts),
+        event_fd_(queue.fd()),
+        queue_(std::move(queue)) {}
+
+  // Everything that had happened when it was called is in places_ after it.
+  Status CatchUp() REQUIRES(mu_);
+  // Takes at least so many events, if there are so many. An error leaves lost_ set.
+  Status Follow(size_t at_least) REQUIRES(mu_);
+  Status ReadAll() REQUIRES(mu_);
+  // Asks where the mount is now. What lies below it is asked too when it was moved: moving a mount
+  // moves all that is mounted below it, with one event.
+  Status Place(uint64_t id) REQUIRES(mu_);
+  Status PlaceOne(uint64_t id) REQUIRES(mu_);
+
+  const StatMounts mounts_;
+  const int event_fd_;
+
+  mutable Mutex mu_;
+  MountEventQueue queue_ GUARDED_BY(mu_);
+  MountIndex places_ GUARDED_BY(mu_);  // of unique ids, which are in the order of mountinfo
+  bool lost_ GUARDED_BY(mu_) = true;   // places_ may be wrong in any way
+};
+
+Result<std::unique_ptr<KeptMountTable>> EventMountTable::Open() {
+  ASSIGN_OR_RETURN(const Descriptor ns, OpenProc(kNamespace));
+  ASSIGN_OR_RETURN(const StatMounts mounts, StatMounts::Of(ns.get()));
+  // The queue before the first reading: what happens in between is then in both.
+  ASSIGN_OR_RETURN(MountEventQueue queue, MountEventQueue::Open(ns.get()));
+  std::unique_ptr<EventMountTable> table(new EventMountTable(std::move(queue), mounts));
+  MutexLock lock(table->mu_);
+  RETURN_IF_ERROR(table->CatchUp());
+  // Whether this kernel fills in all fields is known at once, and not at the first question.
+  for (const uint64_t id : table->places_.At("/")) RETURN_IF_ERROR(mounts.Entry(id));
+  return std::unique_ptr<KeptMountTable>(std::move(table));
+}
+
+Result<std::vector<MountEntry>> EventMountTable::Below(const std::string& path) {
+  std::vector<std::pair<uint64_t, std::string>> kept;
+  {
+    MutexLock lock(mu_);
+    RETURN_IF_ERROR(CatchUp());
+    for (const uint64_t id : places_.Below(path)) kept.emplace_back(id, *places_.Find(id));
+  }
+  // Without the lock: nothing that is kept is used, and a long answer holds nobody up.
+  std::vector<MountEntry> found;
+  found.reserve(kept.size());
+  for (const auto& [id, point] : kept) {
+    ASSIGN_OR_RETURN(std::optional<MountEntry> entry, mounts_.Entry(id));
+    if (!entry) continue;  // unmounted by now
+    if (entry->mount_point != point) {
+      // It was moved just now, or a directory above it was renamed some time ago.
+      MutexLock lock(mu_);
+      const bool lost = std::exchange(lost_, true);
+      RETURN_IF_ERROR(Place(id));
+      lost_ = lost;
+    }
+    if (IsAtOrBelow(entry->mount_point, path)) found.push_back(std::move(*entry));
+  }
+  return found;
+}
+
+void EventMountTable::TakeEvents() {
+  MutexLock lock(mu_);
+  // What goes wrong is kept as lost_, for the next question to mend and to report.
+  const Status followed = Follow(0);
+  static_cast<void>(followed);
+}
+
+Status EventMountTable::CatchUp() {
+  // Not until the queue is empty: others may mount faster than this reads.
+  ASSIGN_OR_RETURN(const size_t waiting, queue_.Waiting());
+  if (waiting > 0) RETURN_IF_ERROR(Follow(waiting));
+  if (lost_) RETURN_IF_ERROR(ReadAll());
+  return OkStatus();
+}
+
+Status EventMountTable::Follow(size_t at_least) {
+  const bool lost = std::exchange(lost_, true);
+  ASSIGN_OR_RETURN(const MountEvents events, queue_.Take(at_least));
+  if (lost || events.lost) return OkStatus();  // everything is asked anew anyway
+  for (const uint64_t id : events.mounts) RETURN_IF_ERROR(Place(id));
+  lost_ = false;
+  return OkStatus();
+}
+
+Status EventMountTable::ReadAll() {
+  ++full_reads_;
+  ASSIGN_OR_RETURN(const std::vector<uint64_t> ids, mounts_.Ids());
+  places_ = MountIndex();
+  for (const uint64_t id : ids) {
+    ASSIGN_OR_RETURN(std::optional<std::string> point, mounts_.MountPoint(id));
+    if (point) places_.Put(id, std::move(*point));
+  }
+  mounts_known_ = places_.size();
+  lost_ = false;
+  return OkStatus();
+}
+
+Status EventMountTable::Place(uint64_t id) {
+  const std::string* known = places_.Find(id);
+  const std::optional<std::string> before = known ? std::optional(*known) : std::nullopt;
+  RETURN_IF_ERROR(PlaceOne(id));
+  const std::string* now = places_.Find(id);
+  if (!before || now == nullptr || *now == *before) return OkStatus();
+  for (const uint64_t below : places_.Below(*before)) RETURN_IF_ERROR(PlaceOne(below));
+  return OkStatus();
+}
+
+Status EventMountTable::PlaceOne(uint64_t id) {
+  ASSIGN_OR_RETURN(std::optional<std::string> point, mounts_.MountPoint(id));
+  if (!point) {
+    if (places_.Erase(id)) ++updates_;
+    mounts_known_ = places_.size();
+    return OkStatus();
+  }
+  const std::string* known = places_.Find(id);
+  if (known != nullptr && *known == *point) return OkStatus();
+  places_.Put(id, std::move(*point));
+  mounts_known_ = places_.size();
+  ++updates_;
+  return OkStatus();
+}
+
+// ---- by poll ------------------------------------------------------------------------------------
+
+struct FileCloser {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+class PollMountTable final : public KeptMountTable {
+ public:
+  static Result<std::unique_ptr<KeptMountTable>> Open(std::string why_poll);
+
+  Result<std::vector<MountEntry>> Below(const std::string& path) override EXCLUDES(mu_);
+  int event_fd() const override { return -1; }
+  void TakeEvents() override {}
+
+ private:
+  PollMountTable(Descriptor mountinfo, std::string why_poll)
+      : KeptMountTable(MountTableSource::kPoll, std::move(why_poll)),
+        mountinfo_(std::move(mountinfo)) {}
+
+  Status CatchUp() REQUIRES(mu_);
+  Status ReadAll() REQUIRES(mu_);
+
+  // Stays open: it names the namespace whatever thread asks, and the kernel remembers for it what
+  // was the last change that a poll was told of.
+  const Descriptor mountinfo_;
+
+  mutable Mutex mu_;
+  bool changed_ GUARDED_BY(mu_) = true;
+  std::shared_ptr<const MountSnapshot> snapshot_ GUARDED_BY(mu_) =
+      std::make_shared<const MountSnapshot>(std::vector<MountEntry>());
+};
+
+Result<std::unique_ptr<KeptMountTable>> PollMountTable::Open(std::string why_poll) {
+  ASSIGN_OR_RETURN(Descriptor mountinfo, OpenProc(kMountInfo));
+  std::unique_ptr<PollMountTable> table(
+      new PollMountTable(std::move(mountinfo), std::move(why_poll)));
+  MutexLock lock(table->mu_);
+  RETURN_IF_ERROR(table->CatchUp());
+  table->updates_ = 0;
+  return std::unique_ptr<KeptMountTable>(std::move(table));
+}
+
+Result<std::vector<MountEntry>> PollMountTable::Below(const std::string& path) {
+  std::shared_ptr<const MountSnapshot> snapshot;
+  {
+    MutexLock lock(mu_);
+    RETURN_IF_ERROR(CatchUp());
+    snapshot = snapshot_;
+  }
+  std::vector<MountEntry> found;
+  for (const MountEntry* entry : snapshot->FindBelow(path)) found.push_back(*entry);
+  return found;
+}
+
+Status PollMountTable::CatchUp() {
+  // First the poll, then the reading: a change while it is read shows at the next poll.
+  pollfd poll_of = {mountinfo_.get(), POLLPRI, 0};
+  const int ready = ::poll(&poll_of, 1, 0);
+  if (ready < 0 && errno != EINTR) {
+    return Error::FromErrno(errno, std::string("poll ") + kMountInfo, Outcome::kNotApplied);
+  }
+  if (ready != 0) changed_ = true;  // also when nothing could be learnt
+  return changed_ ? ReadAll() : OkStatus();
+}
+
+Status PollMountTable::ReadAll() {
+  ++full_reads_;
+  const int copy = ::fcntl(mountinfo_.get(), F_DUPFD_CLOEXEC, 0);
+  std::unique_ptr<std::FILE, FileCloser> stream(copy >= 0 ? ::fdopen(copy, "r") : nullptr);
+  if (stream == nullptr || ::fseek(stream.get(), 0, SEEK_SET) != 0) {
+    return Error::FromErrno(errno, std::string("read ") + kMountInfo, Outcome::kNotApplied);
+  }
+  ASSIGN_OR_RETURN(std::vector<MountEntry> entries, ParseMountTable(stream.get(), kMountInfo));
+  auto next = std::make_shared<const MountSnapshot>(std::move(entries));
+  const MountTableChange change = DiffMounts(*snapshot_, *next);
+  updates_ += change.added.size() + change.removed.size() + change.changed.size();
+  snapshot_ = std::move(next);
+  mounts_known_ = snapshot_->entries().size();
+  changed_ = false;
+  return OkStatus();
+}
+
+}  // namespace
+
+KeptMountTable::KeptMountTable(MountTableSource source, std::string why_poll)
+    : source_(source), why_poll_(std::move(why_poll)) {}
+
+MountTableStats KeptMountTable::stats() const {
+  return {source_, why_poll_, mounts_known_, updates_, full_reads_};
+}
+
+Result<std::unique_ptr<KeptMountTable>> KeptMountTable::Open(const KernelFeatures& features) {
+  if (!features.mount_events) return PollMountTable::Open("the kernel has no mount-events");
+  if (!features.statmount) return PollMountTable::Open("the kernel has no statmount");
+  Result<std::unique_ptr<KeptMountTable>> by_events = EventMountTable::Open();
+  if (by_events.ok()) return by_events;
+  return PollMountTable::Open(by_events.error().message());
+}
+
+}  // namespace volumed

@@ -1,0 +1,30 @@
+// MountTableStats: what the kept mount table did, as values; the agent turns them into metrics.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace volumed {
+
+// How the table hears of changes.
+enum class MountTableSource { kEvents, kPoll };
+constexpr std::string_view MountTableSourceName(MountTableSource source) {
+  switch (source) {
+    case MountTableSource::kEvents:
+      return "events";
+    case MountTableSource::kPoll:
+      return "poll";
+  }
+  return "unknown";
+}
+
+struct MountTableStats {
+  MountTableSource source = MountTableSource::kPoll;
+  std::string why_poll;     // empty by events
+  uint64_t mounts = 0;      // known now
+  uint64_t updates = 0;     // mounts that came, went or changed since the first reading
+  uint64_t full_reads = 0;  // of the whole table: the first, after a lost event, each by poll
+};
+
+}  // namespace volumed
