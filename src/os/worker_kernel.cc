@@ -31,8 +31,8 @@ Result<std::unique_ptr<WorkerKernel>> WorkerKernel::Create(const WorkerKernelOpt
       new WorkerKernel(std::move(pool), std::move(mounts), features));
 }
 
-WorkerKernel::WorkerKernel(std::unique_ptr<WorkerPool> pool,
-                           std::unique_ptr<KeptMountTable> mounts, KernelFeatures features)
+WorkerKernel::WorkerKernel(std::unique_ptr<WorkerPool> pool, std::unique_ptr<KeptMountTable> mounts,
+                           KernelFeatures features)
     : pool_(std::move(pool)), mounts_(std::move(mounts)), features_(features) {}
 WorkerKernel::~WorkerKernel() = default;
 
