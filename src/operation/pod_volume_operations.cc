@@ -119,7 +119,8 @@ Failure RunMount(const Parts& parts, const MountRequest& request, MountedVolume&
                                                     request.pod->uid(), OnOwnFilesystem(options));
                         }});
   call.steps.push_back(
-      {.name = "SetUp", .timeout = parts.settings.set_up, .run = [&](const CallOptions& options) {
+      {.name = "SetUp", .timeout = parts.settings.set_up, .run = [&](const CallOptions& options) -> Status {
+         RETURN_IF_ERROR(mounter.CanMount(options));
          return mounter.SetUp(ArgsFor(request, options));
        }});
   if (!request.sub_paths.empty()) {
