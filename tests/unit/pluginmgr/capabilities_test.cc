@@ -64,6 +64,13 @@ TEST_F(CapabilitiesTest, MounterSetsUpElsewhereToo) {
   EXPECT_TRUE(storage_.set_up.empty());
 }
 
+TEST_F(CapabilitiesTest, WhatAPluginSaysOfItself) {
+  VolumePlugin& plugin = **mgr_.FindPluginBySpec(Spec());
+  EXPECT_TRUE(plugin.SupportsMountOption());
+  EXPECT_FALSE(plugin.SupportsSELinuxContextMount(Spec()));
+  EXPECT_EQ(plugin.GetVolumeName(Spec()).value(), "pv-1");
+}
+
 TEST_F(CapabilitiesTest, AccessModes) {
   PersistentVolumePlugin& plugin = **mgr_.FindPersistentPluginBySpec(Spec());
   EXPECT_EQ(plugin.GetAccessModes(),
