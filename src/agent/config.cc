@@ -143,7 +143,8 @@ void AddHostPathRows(std::vector<Row>& table) {
                    [](const Config& config) { return Join(config.host_path_roots, ","); }});
   table.push_back({{"enable-hostpath-provisioner", "boolean",
                     "make a directory below the first host-path-root for claims that ask", false},
-                   Setter(&Config::host_path_provisioning, ParseBool), [](const Config& config) {
+                   Setter(&Config::host_path_provisioning, ParseBool),
+                   [](const Config& config) {
                      return std::string(config.host_path_provisioning ? "true" : "false");
                    }});
   table.push_back(PathRow("pv-recycler-pod-template-filepath-hostpath",

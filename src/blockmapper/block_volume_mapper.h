@@ -1,8 +1,8 @@
-// BlockVolumeMapper and BlockVolumeUnmapper: one raw block volume of one pod. What the two do is the
-// same for every plugin (links and binds of a device node) and belongs to the pipeline; a plugin
-// that has more to do is a custom one as well.
-// Source: kubernetes pkg/volume/volume.go@v1.36.2 (BlockVolume, BlockVolumeMapper,
-// CustomBlockVolumeMapper, BlockVolumeUnmapper, CustomBlockVolumeUnmapper).
+// BlockVolumeMapper and BlockVolumeUnmapper: one raw block volume of one pod. What the two do is
+// the same for every plugin (links and binds of a device node) and belongs to the pipeline; a
+// plugin that has more to do is a custom one as well. Source: kubernetes
+// pkg/volume/volume.go@v1.36.2 (BlockVolume, BlockVolumeMapper, CustomBlockVolumeMapper,
+// BlockVolumeUnmapper, CustomBlockVolumeUnmapper).
 #pragma once
 
 #include <string>

@@ -12,8 +12,8 @@ Result<Metrics> MetricsBlock::GetMetrics(const CallOptions& options) {
   const auto info = kernel_.Call(Stat{.path = device_, .follow = true}, options);
   if (!info.ok()) return NewFsInfoFailedError(info.error());
   if (info->type != FileType::kBlockDevice) {
-    return NewFsInfoFailedError(Error::NotApplied(
-        Code::kFailedPrecondition, device_.Display() + " is not a block device"));
+    return NewFsInfoFailedError(
+        Error::NotApplied(Code::kFailedPrecondition, device_.Display() + " is not a block device"));
   }
   if (info->size_bytes == 0) {
     return NewFsInfoFailedError(

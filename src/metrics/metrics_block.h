@@ -9,8 +9,9 @@
 
 namespace volumed {
 
-// Fills the capacity alone. Threads: any. Blocks: until the options' deadline. Errors: NoPathDefined
-// for a path without root; FsInfoFailed for what is no block device, or whose size is unknown.
+// Fills the capacity alone. Threads: any. Blocks: until the options' deadline. Errors:
+// NoPathDefined for a path without root; FsInfoFailed for what is no block device, or whose size is
+// unknown.
 class MetricsBlock final : public MetricsProvider {
  public:
   // `device` may be a link to it.

@@ -49,7 +49,8 @@ class SpawnSetup {
 
   int Spawn(const std::vector<std::string>& arguments, pid_t* pid) const {
     std::vector<char*> argv;
-    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    for (const std::string& argument : arguments)
+      argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
     std::string path = kPath;
     char* const environment[] = {path.data(), nullptr};
@@ -80,8 +81,7 @@ void Drain(int fd, std::string* output) {
 
 int PollTimeout(const Clock& clock, Deadline deadline) {
   if (deadline.infinite()) return -1;
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(deadline.Remaining(clock)).count();
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.Remaining(clock)).count();
   return static_cast<int>(std::min<int64_t>(left, INT_MAX));
 }
 
@@ -126,8 +126,8 @@ Result<ProgramEnd> RunProgram(const std::vector<std::string>& arguments, const C
   const Descriptor pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   ProgramEnd end;
   // Without a pidfd (no descriptors left) its end cannot be awaited with a deadline.
-  const bool ended = pidfd.valid() &&
-                     WaitForEnd(pidfd.get(), read_end.get(), clock, deadline, &end.output);
+  const bool ended =
+      pidfd.valid() && WaitForEnd(pidfd.get(), read_end.get(), clock, deadline, &end.output);
   if (!ended) ::kill(-pid, SIGKILL);
   end.exit_status = Reap(pid);
   Drain(read_end.get(), &end.output);

@@ -135,8 +135,7 @@ void DirectoryPluginProber::ProbeDriver(const std::string& driver, ProbeResult& 
     result.events.push_back(std::move(event));
     return;
   }
-  Result<std::unique_ptr<VolumePlugin>> plugin =
-      factory_(event.plugin_name, ExecutableOf(driver));
+  Result<std::unique_ptr<VolumePlugin>> plugin = factory_(event.plugin_name, ExecutableOf(driver));
   if (!plugin.ok()) {
     AddError(result, plugin.error().With("driver " + event.plugin_name));
     return;

@@ -65,8 +65,8 @@ class VolumePluginMgr {
       const VolumeSpec& spec) const;
   std::vector<VolumePluginWithAttachLimits*> ListVolumePluginWithLimits() const EXCLUDES(mu_);
 
-  // Null, and no error, when the plugin lacks the capability. The BySpec forms of the first two also
-  // answer null where CanAttach or CanDeviceMount says no.
+  // Null, and no error, when the plugin lacks the capability. The BySpec forms of the first two
+  // also answer null where CanAttach or CanDeviceMount says no.
   Result<AttachableVolumePlugin*> FindAttachablePluginBySpec(const VolumeSpec& spec) const;
   Result<AttachableVolumePlugin*> FindAttachablePluginByName(const std::string& name) const;
   Result<DeviceMountableVolumePlugin*> FindDeviceMountablePluginBySpec(

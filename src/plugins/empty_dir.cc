@@ -166,7 +166,8 @@ Status EmptyDirMounter::MountTmpfs(const SafePath& dir, const CallOptions& call)
                    host_.kernel.Call(Stat{.path = dir, .only_mount_point = true}, call));
   if (place.is_mount_point) {
     ASSIGN_OR_RETURN(const Medium mounted, MountedMedium(host_.kernel, dir, call));
-    if (mounted == Medium::kMemory) return OkStatus();  // a set-up that was interrupted before its marker
+    if (mounted == Medium::kMemory)
+      return OkStatus();  // a set-up that was interrupted before its marker
     return Error::NotApplied(Code::kFailedPrecondition,
                              dir.Display() + " has another filesystem than a tmpfs mounted");
   }

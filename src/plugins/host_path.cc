@@ -203,9 +203,9 @@ Result<std::unique_ptr<Deleter>> HostPathPlugin::NewDeleter(const VolumeSpec& sp
 
 Result<std::unique_ptr<Provisioner>> HostPathPlugin::NewProvisioner(const VolumeOptions& options) {
   const auto disabled = [this](const std::string& why) {
-    return Error::NotApplied(Code::kFailedPrecondition, "provisioning in volume plugin \"" +
-                                                            GetPluginName() + "\" is disabled" +
-                                                            why);
+    return Error::NotApplied(
+        Code::kFailedPrecondition,
+        "provisioning in volume plugin \"" + GetPluginName() + "\" is disabled" + why);
   };
   if (!settings_.config.provisioning_enabled) return disabled("");
   if (settings_.roots.empty()) return disabled(": no directory is configured for its volumes");

@@ -55,10 +55,9 @@ Status HostPathDeleter::Delete(const CallOptions& call) {
   }
   const std::string allowed =
       roots_.empty() ? "none, as no directory is configured" : Join(roots_, ", ");
-  return Error::NotApplied(
-      Code::kPermissionDenied,
-      "host_path deleter only supports paths below: " + allowed + "; but received provided " +
-          path_);
+  return Error::NotApplied(Code::kPermissionDenied,
+                           "host_path deleter only supports paths below: " + allowed +
+                               "; but received provided " + path_);
 }
 
 class HostPathProvisioner final : public Provisioner {
@@ -83,9 +82,9 @@ Result<PersistentVolume> HostPathProvisioner::Provision(const NodeObject*,
                                                         const CallOptions& call) {
   const PersistentVolumeClaimSpec& claim = options_.claim.spec;
   if (claim.volume_mode == VolumeMode::kBlock) {
-    return Error::NotApplied(Code::kInvalidArgument,
-                             std::string(kHostPathPluginName) +
-                                 " does not support block volume provisioning");
+    return Error::NotApplied(
+        Code::kInvalidArgument,
+        std::string(kHostPathPluginName) + " does not support block volume provisioning");
   }
   const std::string name = NewUuid();
   PersistentVolume volume;
@@ -105,8 +104,7 @@ Result<PersistentVolume> HostPathProvisioner::Provision(const NodeObject*,
 Status HostPathProvisioner::MakeDirectoryFor(const std::string& name, const CallOptions& call) {
   RETURN_IF_ERROR(MakeHostDirectory(host_.kernel, root_, kRootMode, call));
   const SafePath place{root_, name, Resolve::kNoSymlinks};
-  if (const auto made =
-          host_.kernel.Call(MakeDirectory{.path = place, .mode = kVolumeMode}, call);
+  if (const auto made = host_.kernel.Call(MakeDirectory{.path = place, .mode = kVolumeMode}, call);
       !made.ok()) {
     return made.error().AsMaybeApplied();  // the root is there
   }

@@ -102,21 +102,20 @@ Status MountHugetlbfs(Kernel& kernel, const SafePath& dir, const Quantity& page_
             " mounted, not huge pages of " + page_size.String());
   }
   // Bytes: the kernel's own suffixes are not Kubernetes'.
-  const auto mounted =
-      kernel.Call(Mount{.fs_type = "hugetlbfs",
-                        .source = "nodev",
-                        .target = dir,
-                        .options = {std::string(kPageSizeOption) +
-                                    std::to_string(page_size.Value())}},
-                  call);
+  const auto mounted = kernel.Call(
+      Mount{.fs_type = "hugetlbfs",
+            .source = "nodev",
+            .target = dir,
+            .options = {std::string(kPageSizeOption) + std::to_string(page_size.Value())}},
+      call);
   if (mounted.ok()) return OkStatus();
   const int number = mounted.error().sys_errno();
   if (number != ENODEV && number != EINVAL) return mounted.error();
   const std::string missing =
       number == ENODEV ? "hugetlbfs" : "huge pages of " + page_size.String();
-  return Error::FromParts(Code::kUnimplemented, mounted.error().outcome(), number,
-                          "this node's kernel has no " + missing + ": " +
-                              mounted.error().message());
+  return Error::FromParts(
+      Code::kUnimplemented, mounted.error().outcome(), number,
+      "this node's kernel has no " + missing + ": " + mounted.error().message());
 }
 
 }  // namespace volumed

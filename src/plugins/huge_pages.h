@@ -26,9 +26,10 @@ bool IsHugePagesMedium(const std::string& medium);
 // Threads: any. Blocks: never. Errors: InvalidArgument, not applied, in kubelet's words.
 Result<Quantity> HugePageSizeOf(const Pod& pod, const std::string& medium);
 
-// Mounts it at `dir`, which is there; one that is mounted already stays if its pages have this size.
-// Blocks: until the deadline. Errors: FailedPrecondition, not applied, for a mount of another size
-// or type; Unimplemented, not applied, where the kernel has no hugetlbfs, or no pages of this size.
+// Mounts it at `dir`, which is there; one that is mounted already stays if its pages have this
+// size. Blocks: until the deadline. Errors: FailedPrecondition, not applied, for a mount of another
+// size or type; Unimplemented, not applied, where the kernel has no hugetlbfs, or no pages of this
+// size.
 Status MountHugetlbfs(Kernel& kernel, const SafePath& dir, const Quantity& page_size,
                       const CallOptions& call);
 

@@ -130,8 +130,8 @@ std::shared_ptr<const Pod> LocalRecyclerPods::Find(const Key& key) const {
   return found == pods_.end() ? nullptr : found->second;
 }
 
-Result<std::unique_ptr<RecyclerPodWatch>> LocalRecyclerPods::WatchPod(
-    const std::string& name_space, const std::string& name) {
+Result<std::unique_ptr<RecyclerPodWatch>> LocalRecyclerPods::WatchPod(const std::string& name_space,
+                                                                      const std::string& name) {
   return std::unique_ptr<RecyclerPodWatch>(
       std::make_unique<Watch>(*this, KeyOfPod(name_space, name)));
 }
@@ -143,9 +143,9 @@ Status LocalRecyclerPods::CreatePod(const Pod& pod, const CallOptions& call) {
     return Error::NotApplied(Code::kAlreadyExists, "recycler pod " + key + " already exists");
   };
   if (!ScrubsLikeTemplate(pod)) {
-    ASSIGN_OR_RETURN(const bool left_over,
-                     containers_.Exists(ContainerId(pod.metadata.name_space, pod.metadata.name),
-                                        call));
+    ASSIGN_OR_RETURN(
+        const bool left_over,
+        containers_.Exists(ContainerId(pod.metadata.name_space, pod.metadata.name), call));
     if (left_over) return exists();
   }
   MutexLock lock(mu_);

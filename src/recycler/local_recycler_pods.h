@@ -29,8 +29,8 @@ class LocalRecyclerPods final : public RecyclerPodRunner {
 
   Result<std::unique_ptr<RecyclerPodWatch>> WatchPod(const std::string& name_space,
                                                      const std::string& name) override;
-  // Errors: AlreadyExists, also for a container that an agent before this one left; InvalidArgument,
-  // Unimplemented, not applied, for a pod that cannot be run here.
+  // Errors: AlreadyExists, also for a container that an agent before this one left;
+  // InvalidArgument, Unimplemented, not applied, for a pod that cannot be run here.
   Status CreatePod(const Pod& pod, const CallOptions& call) override EXCLUDES(mu_);
   Status DeletePod(const std::string& name_space, const std::string& name,
                    const CallOptions& call) override EXCLUDES(mu_);

@@ -28,9 +28,9 @@ struct RecyclerPodChange {
     kEvent,  // an event about the pod
   };
   Kind kind = Kind::kAdded;
-  PodPhase phase = PodPhase::kUnknown;     // kAdded, kModified
+  PodPhase phase = PodPhase::kUnknown;        // kAdded, kModified
   EventType event_type = EventType::kNormal;  // kEvent
-  std::string message;  // status.message of the pod, or the event's
+  std::string message;                        // status.message of the pod, or the event's
 };
 
 // Threads: one at a time.
@@ -57,11 +57,11 @@ class RecyclerPodRunner {
 };
 
 // Runs `pod` as "recycler-for-<pv_name>" and waits for its end; it is deleted in any case. How long
-// it may run is its own active deadline. Threads: any. Blocks: until the pod has ended or the call's
-// deadline.
-// Errors: maybe applied once the pod may have run (part of the content may be gone; recycling again
-// is always right); kubelet's texts: "old recycler pod found, will retry later", "unexpected error
-// creating recycler pod: ...", "failed to recycle volume: ...", "failed to delete recycler pod:
+// it may run is its own active deadline. Threads: any. Blocks: until the pod has ended or the
+// call's deadline. Errors: maybe applied once the pod may have run (part of the content may be
+// gone; recycling again is always right); kubelet's texts: "old recycler pod found, will retry
+// later", "unexpected error creating recycler pod: ...", "failed to recycle volume: ...", "failed
+// to delete recycler pod:
 // ...".
 Status RecycleVolumeByWatchingPodUntilCompletion(const std::string& pv_name, Pod pod,
                                                  RecyclerPodRunner& runner,

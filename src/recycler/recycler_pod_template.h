@@ -14,14 +14,14 @@
 
 namespace volumed {
 
-// Runs a shell that deletes everything in /scrub and fails unless nothing is left. What a plugin has
-// to replace: the source of volumes[0], which is an empty emptyDir; what it should: the active
+// Runs a shell that deletes everything in /scrub and fails unless nothing is left. What a plugin
+// has to replace: the source of volumes[0], which is an empty emptyDir; what it should: the active
 // deadline, which is 60 s.
 Pod NewPersistentVolumeRecyclerPodTemplate();
 
 // The one Pod of a manifest, or, for an empty `path`, the one above. Blocks: reads the file.
-// Errors: NotFound; InvalidArgument, not applied, naming the file: "file was empty: <path>", and what
-// ValidateRecyclerPodTemplate says.
+// Errors: NotFound; InvalidArgument, not applied, naming the file: "file was empty: <path>", and
+// what ValidateRecyclerPodTemplate says.
 Result<Pod> LoadRecyclerPodTemplate(const std::string& path);
 
 // InvalidArgument, not applied, "does not contain any volume(s)".

@@ -30,9 +30,9 @@ Status IoError(const std::error_code& error, const std::string& what) {
 
 Status CheckExecutable(const std::string& path, const char* package) {
   if (::access(path.c_str(), X_OK) == 0) return OkStatus();
-  return Error::NotApplied(Code::kFailedPrecondition,
-                           path + " cannot be run on this node; it comes with the package " +
-                               package);
+  return Error::NotApplied(
+      Code::kFailedPrecondition,
+      path + " cannot be run on this node; it comes with the package " + package);
 }
 
 Json Mounts(const ContainerRun& run) {
@@ -139,10 +139,9 @@ Result<bool> RuncRunner::Exists(const std::string& id, const CallOptions& call) 
 Result<ContainerEnd> RuncRunner::Run(const ContainerRun& run, const CallOptions& call) {
   RETURN_IF_ERROR(CheckPrograms());
   RETURN_IF_ERROR(MakeBundle(run));
-  Result<ProgramEnd> end =
-      RunProgram({options_.runc, "--root", options_.directory + "/runc", "run", "--bundle",
-                  BundleOf(run.id), run.id},
-                 clock_, call.deadline);
+  Result<ProgramEnd> end = RunProgram({options_.runc, "--root", options_.directory + "/runc", "run",
+                                       "--bundle", BundleOf(run.id), run.id},
+                                      clock_, call.deadline);
   if (!end.ok()) {
     // runc is gone, and its container may still run.
     CallOptions remove;
@@ -158,10 +157,10 @@ Result<ContainerEnd> RuncRunner::Run(const ContainerRun& run, const CallOptions&
 Status RuncRunner::Remove(const std::string& id, const CallOptions& call) {
   ASSIGN_OR_RETURN(const bool exists, Exists(id, call));
   if (exists) {
-    ASSIGN_OR_RETURN(const ProgramEnd end,
-                     RunProgram({options_.runc, "--root", options_.directory + "/runc", "delete",
-                                 "--force", id},
-                                clock_, call.deadline));
+    ASSIGN_OR_RETURN(
+        const ProgramEnd end,
+        RunProgram({options_.runc, "--root", options_.directory + "/runc", "delete", "--force", id},
+                   clock_, call.deadline));
     if (end.exit_status != 0) {
       return Error::MaybeApplied(Code::kUnavailable, "runc delete " + id + ": " + end.output);
     }

@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <fstream>
 #include <iterator>
-#include <memory>
 #include <limits>
+#include <memory>
 #include <optional>
 
 #include "base/strings.h"

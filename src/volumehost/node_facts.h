@@ -19,7 +19,7 @@ struct NodeFactsOptions {
   std::map<std::string, std::string> labels;
   // Amounts that the configuration names; they replace those that were found.
   std::map<std::string, Quantity> allocatable;
-  KernelFeatures features;  // as ProbeFeatures answered
+  KernelFeatures features;          // as ProbeFeatures answered
   std::string host_name = {};       // empty: the machine's
   std::string host_ip = {};         // empty: the first that others can reach
   std::string cloud_provider = {};  // empty: none

@@ -14,8 +14,8 @@
 
 namespace volumed {
 
-// Threads: Follow and SetSynced on the control thread; the rest any, but for WaitForCacheSync, which
-// must not be called there: it waits for it.
+// Threads: Follow and SetSynced on the control thread; the rest any, but for WaitForCacheSync,
+// which must not be called there: it waits for it.
 class NodeKubeletHost final : public KubeletHost {
  public:
   explicit NodeKubeletHost(const Clock& clock) : clock_(clock) {}

@@ -24,8 +24,8 @@ inline constexpr char kEventVolumeFailedDelete[] = "VolumeFailedDelete";
 inline constexpr char kEventVolumeDelete[] = "VolumeDelete";
 
 // An event about the PersistentVolume. Called on the thread that reclaims.
-using VolumeEventRecorder = std::function<void(EventType type, const std::string& reason,
-                                               const std::string& message)>;
+using VolumeEventRecorder =
+    std::function<void(EventType type, const std::string& reason, const std::string& message)>;
 
 // Threads: any. Blocks: until the plugin is done, or the deadline: to be run as a blocking task.
 class VolumeReclaimer {

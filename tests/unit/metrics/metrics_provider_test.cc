@@ -169,8 +169,7 @@ TEST_F(MetricsProvidersTest, BlockSaysWhatIsWrong) {
   EXPECT_EQ(MetricsBlock(kernel_, clock_, path_).GetMetrics(options_).error().message(),
             "failed to get FsInfo due to error the size of /root/volumes/v is unknown");
   kernel_.fs_error = Error::FromErrno(EIO, "stat", Outcome::kNotApplied);
-  EXPECT_EQ(MetricsErrorCodeOf(
-                MetricsBlock(kernel_, clock_, path_).GetMetrics(options_).error()),
+  EXPECT_EQ(MetricsErrorCodeOf(MetricsBlock(kernel_, clock_, path_).GetMetrics(options_).error()),
             MetricsErrorCode::kFsInfoFailed);
 }
 

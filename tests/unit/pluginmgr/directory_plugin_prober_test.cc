@@ -47,8 +47,9 @@ class DirectoryPluginProberTest : public ::testing::Test {
   Status last_ = OkStatus();
   std::string refused_;
   DirectoryPluginProber prober_{
-      root_, [this](const std::string& name,
-                    const std::string& executable) -> Result<std::unique_ptr<VolumePlugin>> {
+      root_,
+      [this](const std::string& name,
+             const std::string& executable) -> Result<std::unique_ptr<VolumePlugin>> {
         executables_.push_back(executable);
         if (name == refused_) return Error::NotApplied(Code::kUnavailable, "driver says no");
         return std::unique_ptr<VolumePlugin>(std::make_unique<StatefulPlugin>(name, storage_));

@@ -10,8 +10,8 @@
 #include "fakes/fake_kernel.h"
 #include "pluginmgr/dynamic_plugin_prober.h"
 #include "pluginmgr/volume_plugin_mgr.h"
-#include "unit/plugins/plugin_world.h"
 #include "unit/pluginmgr/stateful_plugin.h"
+#include "unit/plugins/plugin_world.h"
 
 namespace volumed {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "fakes/fake_kernel.h"
 #include "pluginmgr/volume_plugin_mgr.h"
-#include "unit/plugins/plugin_world.h"
 #include "unit/pluginmgr/stateful_plugin.h"
+#include "unit/plugins/plugin_world.h"
 
 namespace volumed {
 namespace {
@@ -72,8 +72,7 @@ TEST_F(FindPluginTest, CapabilitiesThatHaveToBeThere) {
   InitIncapable();
   EXPECT_EQ(ErrorOf(mgr_.FindPersistentPluginBySpec(Spec())),
             "no persistent volume plugin matched");
-  EXPECT_EQ(ErrorOf(mgr_.FindPersistentPluginByName(kName)),
-            "no persistent volume plugin matched");
+  EXPECT_EQ(ErrorOf(mgr_.FindPersistentPluginByName(kName)), "no persistent volume plugin matched");
   EXPECT_EQ(ErrorOf(mgr_.FindRecyclablePluginBySpec(Spec())),
             "no recyclable volume plugin matched");
   EXPECT_EQ(ErrorOf(mgr_.FindProvisionablePluginByName(kName)),

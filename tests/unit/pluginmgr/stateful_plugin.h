@@ -209,8 +209,7 @@ class StatefulPlugin final : public VolumePlugin,
   class PodVolumeOf final : public Mounter, public Unmounter {
    public:
     PodVolumeOf(StatefulPlugin& plugin, const SpecName& spec, const PodUid& pod)
-        : plugin_(plugin),
-          place_(plugin.host_->paths.GetPodVolumeDir(pod, plugin.name_, spec)) {}
+        : plugin_(plugin), place_(plugin.host_->paths.GetPodVolumeDir(pod, plugin.name_, spec)) {}
     std::string GetPath() const override { return place_.Display(); }
     Result<Metrics> GetMetrics(const CallOptions& call) override { return nil_.GetMetrics(call); }
     Status SetUp(const MounterArgs& args) override { return SetUpAt(place_, args); }
@@ -300,8 +299,8 @@ class StatefulPlugin final : public VolumePlugin,
     Result<SafePath> GetDeviceMountPath(const VolumeSpec& spec) const override {
       return SafePath{"/r/plugins/mounts", spec.name().str()};
     }
-    Status MountDevice(const VolumeSpec& spec, const std::string& device_path,
-                       const SafePath& path, const DeviceMounterArgs& args) override {
+    Status MountDevice(const VolumeSpec& spec, const std::string& device_path, const SafePath& path,
+                       const DeviceMounterArgs& args) override {
       if (device_path.empty()) return Missing("device of " + spec.name().str());
       if (args.fs_group == 0) return Error::MaybeApplied(Code::kUnknown, "mount timed out");
       storage_.mounts[path.Display()].insert(spec.name().str());

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "plugins/host_path.h"
 #include "pluginmgr/wrapper_volumes.h"
+#include "plugins/host_path.h"
 #include "recycler/recycler_pod_template.h"
 #include "unit/plugins/plugin_test_base.h"
 

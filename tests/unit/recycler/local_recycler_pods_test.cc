@@ -166,8 +166,7 @@ TEST_F(LocalRecyclerPodsTest, AHungDiskEndsWithTheDeadlineAndNamesItsDomain) {
   kernel_.Hang("/nfs");
   const Status status = Recycle(Template("/nfs/vol"));
   ASSERT_FALSE(status.ok());
-  EXPECT_NE(status.error().message().find("longer than the specified deadline"),
-            std::string::npos);
+  EXPECT_NE(status.error().message().find("longer than the specified deadline"), std::string::npos);
 }
 
 }  // namespace

@@ -19,11 +19,11 @@ class VolumeHostTest : public ::testing::Test {
 
 TEST_F(VolumeHostTest, EffectsOfMountsProgramsAndSubPathsGoThroughTheKernel) {
   kernel_.AddDirectory("/r/v");
-  ASSERT_TRUE(host_.kernel
-                  .Call(Mount{.fs_type = "tmpfs", .source = "tmpfs", .target = {"/r", "v"},
-                              .options = {}},
-                        {})
-                  .ok());
+  ASSERT_TRUE(
+      host_.kernel
+          .Call(Mount{.fs_type = "tmpfs", .source = "tmpfs", .target = {"/r", "v"}, .options = {}},
+                {})
+          .ok());
   EXPECT_TRUE(kernel_.IsMountPoint("/r/v"));
 }
 

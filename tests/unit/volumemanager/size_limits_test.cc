@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/manual_clock.h"
+#include "unit/volumemanager/manager_fixture.h"
 #include "volumehost/event_log.h"
 
 namespace volumed {
@@ -88,6 +89,58 @@ TEST_F(SizeLimitsTest, ActionsHaveNames) {
     EXPECT_EQ(ParseSizeLimitAction(SizeLimitActionName(action)).value(), action);
   }
   EXPECT_EQ(ParseSizeLimitAction("kill").error().message(), "must be evict or report, not 'kill'");
+}
+
+// The same through the whole manager.
+class SizeLimitsManagerTest : public ManagerTest {
+ protected:
+  void Start() {
+    stats_period = std::chrono::seconds(10);
+    metrics = std::make_shared<FakePlugin::MetricsScript>();
+    metrics->answer = [this](const SpecName&, const CallOptions&) -> Result<Metrics> {
+      Metrics answer;
+      answer.used_bytes = used;
+      return answer;
+    };
+    StartAgent();
+    Settle();
+    Deliver(manifest);
+  }
+  const std::string manifest = PodManifest("a", {"scratch: emptyDir: {sizeLimit: 1Ki}"});
+  int64_t used = 100;
+};
+
+TEST_F(SizeLimitsManagerTest, AFullEmptyDirTakesItsPodAwayForGood) {
+  Start();
+  Pass(std::chrono::seconds(30));
+  ASSERT_EQ(Phase("a"), "Ready");
+  used = 5000;
+  Pass(std::chrono::seconds(60));
+  EXPECT_EQ(host_parts.events, (std::vector<std::string>{"a Evicted"}));
+  EXPECT_NE(Phase("a"), "Ready");
+  EXPECT_NE(Phase("a"), "Pending");
+  used = 0;
+  Deliver(manifest);  // its source has it still
+  Pass(std::chrono::seconds(60));
+  EXPECT_NE(Phase("a"), "Ready");
+  EXPECT_TRUE(HasPodRecord("a")) << "the next agent must not bring it back either";
+}
+
+TEST_F(SizeLimitsManagerTest, OrIsShownUntilItHoldsLess) {
+  size_limit_action = SizeLimitAction::kReport;
+  Start();
+  used = 5000;
+  Pass(std::chrono::seconds(60));
+  ASSERT_EQ(Phase("a"), "Ready");
+  const auto problem = View("a").volumes.at(0).problem;
+  ASSERT_TRUE(problem.has_value());
+  EXPECT_EQ(problem->step, "SizeLimit");
+  EXPECT_EQ(problem->message,
+            "Usage of EmptyDir volume \"scratch\" exceeds the limit \"1Ki\". It holds 5000 bytes.");
+  EXPECT_EQ(host_parts.events, (std::vector<std::string>{"a SizeLimitExceeded"}));
+  used = 10;
+  Pass(std::chrono::seconds(60));
+  EXPECT_FALSE(View("a").volumes.at(0).problem.has_value());
 }
 
 }  // namespace

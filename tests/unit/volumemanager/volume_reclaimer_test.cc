@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "fakes/fake_kernel.h"
-#include "unit/plugins/plugin_world.h"
 #include "unit/pluginmgr/stateful_plugin.h"
+#include "unit/plugins/plugin_world.h"
 
 namespace volumed {
 namespace {
