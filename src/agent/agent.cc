@@ -206,7 +206,7 @@ Status Agent::MakeHost() {
   catalog_->AddListener(
       [this](const std::vector<ObjectChange>& changes) { kubelet_host_->Follow(changes); });
   host_.reset(new VolumeHost{*paths_, *kernel_, clock, *host_objects_, *tokens_, *events_, *node_,
-                             kubelet_host_.get()});
+                             families_, kubelet_host_.get()});
   return OkStatus();
 }
 
@@ -235,9 +235,11 @@ Result<HostPathSettings> Agent::MakeHostPathSettings() {
 
 Status Agent::MakeManager() {
   ASSIGN_OR_RETURN(const BootId boot_id, ReadBootId());
-  metrics_ = std::make_unique<AgentMetrics>(*kernel_, *records_, *catalog_, scheduler_->clock());
+  metrics_ = std::make_unique<AgentMetrics>(*kernel_, *records_, *catalog_, scheduler_->clock(),
+                                            families_);
   operations_ = std::make_unique<PodVolumeOperations>(
-      *scheduler_, *records_, *plugins_, *host_, *log_, *metrics_, boot_id, DeadlinesOf(config_));
+      *scheduler_, *records_, *plugins_, *host_, *log_, *metrics_, boot_id, DeadlinesOf(config_),
+      root_lock_->adopted() ? PodDirectoryOwner::kKubelet : PodDirectoryOwner::kAgent);
   consumer_watch_ = std::make_unique<ProcConsumerWatch>(*scheduler_, scheduler_->loop(),
                                                         ProcConsumerWatchOptions{});
   VolumeManagerSettings settings;
@@ -263,7 +265,8 @@ Status Agent::MakeManager() {
 Status Agent::MakeSources() {
   const NodeName node(config_.node_name);
   object_directory_ =
-      std::make_unique<ObjectDirectory>(config_.root + "/volumed/objects", node, *scheduler_);
+      std::make_unique<ObjectDirectory>(config_.root + "/volumed/objects", node, *scheduler_,
+                                        [this] { return records_->CheckRoom(); });
   for (const std::string& directory : config_.manifest_dirs) {
     ASSIGN_OR_RETURN(std::unique_ptr<ManifestDirectory> source,
                      ManifestDirectory::Create(directory, node, *scheduler_, scheduler_->loop()));
@@ -415,20 +418,35 @@ std::string Agent::AskControl(const std::function<std::string()>& question) {
   return future.get();
 }
 
+// A file that cannot be read, or is not right, or is not there any more, changes nothing.
 void Agent::Reload() {
   watchdog_->Reloading();
-  const Result<Config> loaded = LoadConfig(origin_.file, origin_.must_exist, origin_.flags);
-  if (!loaded.ok()) {
-    log_->Error("configuration not reloaded: the old one stays", {{"error", loaded.error()}});
+  Result<Config> loaded = LoadConfig(origin_.file, origin_.must_exist, origin_.flags);
+  if (loaded.ok()) {
+    if (loaded->node_name.empty()) loaded->node_name = HostName();
+    ApplyReload(MergeReloadable(config_, *loaded));
   } else {
-    Config wanted = *loaded;
-    if (wanted.node_name.empty()) wanted.node_name = HostName();
-    std::vector<std::string> ignored;
-    config_ = MergeReloadable(config_, wanted, &ignored);
-    log_->SetLevel(config_.log_level);
-    log_->Info("configuration reloaded", {{"needs_restart", Join(ignored, ",")}});
+    log_->Error("configuration not reloaded: the old one stays whole", {{"error", loaded.error()}});
   }
   watchdog_->Ready(manager_->Ready() ? "ready" : manager_->NotReadyReason());
+}
+
+void Agent::ApplyReload(ReloadedConfig reloaded) {
+  config_ = std::move(reloaded.config);
+  log_->SetLevel(config_.log_level);
+  kernel_->SetLimits(config_.max_workers, config_.max_workers_per_domain);
+  operations_->SetSettings(DeadlinesOf(config_));
+  manager_->SetStatsTimes(config_.volume_stats_period, config_.deadline_stats);
+  std::vector<std::string> changed;
+  for (const ChangedKey& key : reloaded.changes) {
+    if (key.reloadable) {
+      changed.push_back(key.name);
+      continue;
+    }
+    log_->Warning("setting needs a restart: the old value stays",
+                  {{"key", key.name}, {"stays", key.running}, {"wanted", key.loaded}});
+  }
+  log_->Info("configuration reloaded", {{"changed", Join(changed, ",")}});
 }
 
 Status Agent::Run() {

@@ -22,6 +22,7 @@
 #include "kube/manifest_directory.h"
 #include "kube/object_catalog.h"
 #include "kube/object_directory.h"
+#include "metrics/exported_families.h"
 #include "operation/pod_volume_operations.h"
 #include "os/worker_kernel.h"
 #include "pluginmgr/volume_plugin_mgr.h"
@@ -80,6 +81,7 @@ class Agent {
   bool Delivers(const std::string& name) const;  // its last list was complete
   void DropSource(const std::string& name);
   void Reload();
+  void ApplyReload(ReloadedConfig reloaded);
   void Stop();
   v1::GetStatusResponse DescribeStatus() const;
   // Runs `question` on the control thread and waits; empty when it does not answer in time.
@@ -95,6 +97,7 @@ class Agent {
   std::unique_ptr<KubeletPaths> paths_;
   std::unique_ptr<WorkerKernel> kernel_;
   KernelFeatures features_;
+  ExportedFamilies families_;
   std::unique_ptr<SqliteRecordStore> records_;
   std::unique_ptr<ObjectCatalog> catalog_;
   std::unique_ptr<CatalogHostObjects> host_objects_;

@@ -27,8 +27,9 @@ Metrics MetricsOf(const VolumeUsageView& usage) {
 }  // namespace
 
 AgentMetrics::AgentMetrics(const WorkerKernel& kernel, const SqliteRecordStore& records,
-                           const ObjectCatalog& catalog, const Clock& clock)
-    : kernel_(kernel), records_(records), catalog_(catalog), clock_(clock) {
+                           const ObjectCatalog& catalog, const Clock& clock,
+                           ExportedFamilies& families)
+    : kernel_(kernel), records_(records), catalog_(catalog), clock_(clock), families_(families) {
   families_.SetBuildInfo(VOLUMED_VERSION, VOLUMED_REVISION, __VERSION__);
 }
 

@@ -21,7 +21,7 @@ namespace volumed {
 class AgentMetrics final : public OperationObserver {
  public:
   AgentMetrics(const WorkerKernel& kernel, const SqliteRecordStore& records,
-               const ObjectCatalog& catalog, const Clock& clock);
+               const ObjectCatalog& catalog, const Clock& clock, ExportedFamilies& families);
 
   // Follows the manager's views from now on. Called once.
   void Watch(KubeletVolumeManager& manager);
@@ -44,7 +44,7 @@ class AgentMetrics final : public OperationObserver {
   const ObjectCatalog& catalog_;
   const Clock& clock_;
   KubeletVolumeManager* manager_ = nullptr;
-  ExportedFamilies families_;
+  ExportedFamilies& families_;
   VolumeStatsText volume_stats_;
   std::set<PodUid> dirty_;                            // to be looked at again by the next scrape
   std::map<PodUid, std::set<std::string>> exported_;  // volumes with lines in volume_stats_

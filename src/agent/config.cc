@@ -101,6 +101,12 @@ struct Row {
   std::function<std::string(const Config&)> print;
 };
 
+// Agent::ApplyReload hands it to who uses it.
+Row Reloadable(Row row) {
+  row.key.reloadable = true;
+  return row;
+}
+
 template <typename T, typename Parse>
 std::function<Status(Config&, const Values&)> Setter(T Config::*field, Parse parse) {
   return [field, parse](Config& config, const Values& values) -> Status {
@@ -210,19 +216,19 @@ std::vector<Row> MakeTable() {
                    Setter(&Config::masked_kernel_features,
                           [](const Values& values) -> Result<Values> { return values; }),
                    [](const Config& config) { return Join(config.masked_kernel_features, ","); }});
-  table.push_back(
-      IntRow("max-workers", "most worker processes at once", &Config::max_workers, 2, 1024));
-  table.push_back(IntRow("max-workers-per-domain",
-                         "most workers that one filesystem or server may occupy",
-                         &Config::max_workers_per_domain, 1, 64));
-  table.push_back(DurationRow("deadline-mount", "for each effect of a set-up",
-                              &Config::deadline_mount, shortest, hours(1)));
-  table.push_back(DurationRow("deadline-unmount", "for each effect of a teardown",
-                              &Config::deadline_unmount, shortest, hours(1)));
-  table.push_back(DurationRow("deadline-stats", "for measuring one volume", &Config::deadline_stats,
-                              shortest, hours(1)));
-  table.push_back(DurationRow("volume-stats-period", "how often each volume is measured",
-                              &Config::volume_stats_period, milliseconds(100), hours(24)));
+  table.push_back(Reloadable(
+      IntRow("max-workers", "most worker processes at once", &Config::max_workers, 2, 1024)));
+  table.push_back(Reloadable(IntRow("max-workers-per-domain",
+                                    "most workers that one filesystem or server may occupy",
+                                    &Config::max_workers_per_domain, 1, 64)));
+  table.push_back(Reloadable(DurationRow("deadline-mount", "for each effect of a set-up",
+                                         &Config::deadline_mount, shortest, hours(1))));
+  table.push_back(Reloadable(DurationRow("deadline-unmount", "for each effect of a teardown",
+                                         &Config::deadline_unmount, shortest, hours(1))));
+  table.push_back(Reloadable(DurationRow("deadline-stats", "for measuring one volume",
+                                         &Config::deadline_stats, shortest, hours(1))));
+  table.push_back(Reloadable(DurationRow("volume-stats-period", "how often each volume is measured",
+                                         &Config::volume_stats_period, shortest, hours(24))));
   table.push_back({{"empty-dir-limit-action", "evict|report",
                     "what becomes of a pod whose emptyDir exceeds its sizeLimit", false},
                    Setter(&Config::empty_dir_limit_action,
@@ -351,16 +357,18 @@ Result<Config> LoadConfig(const std::string& path, bool must_exist, const FlagVa
   return config;
 }
 
-Config MergeReloadable(const Config& running, const Config& loaded,
-                       std::vector<std::string>* ignored) {
-  Config merged = running;
+std::string_view ReloadWord(const ConfigKey& key) {
+  return key.reloadable ? "reloads on SIGHUP" : "needs a restart";
+}
+
+ReloadedConfig MergeReloadable(const Config& running, const Config& loaded) {
+  ReloadedConfig merged{running, {}};
   for (const Row& row : MakeTable()) {
-    if (row.print(running) == row.print(loaded)) continue;
-    if (!row.key.reloadable) {
-      ignored->push_back(std::string(row.key.name));
-    } else if (!row.set(merged, {row.print(loaded)}).ok()) {
-      ignored->push_back(std::string(row.key.name));
-    }
+    const std::string before = row.print(running);
+    const std::string after = row.print(loaded);
+    if (before == after) continue;
+    const bool taken = row.key.reloadable && row.set(merged.config, {after}).ok();
+    merged.changes.push_back({std::string(row.key.name), before, after, taken});
   }
   return merged;
 }

@@ -53,8 +53,10 @@ struct ConfigKey {
   std::string_view name;
   std::string_view type;  // "path", "duration", "list of strings" ...
   std::string_view help;
-  bool reloadable;
+  bool reloadable;  // by SIGHUP; else it needs a restart
 };
+// "reloads on SIGHUP" or "needs a restart".
+std::string_view ReloadWord(const ConfigKey& key);
 std::vector<ConfigKey> ConfigKeys();
 
 // The effective value of each key as text, in the table's order.
@@ -68,10 +70,20 @@ using FlagValues = std::map<std::string, std::vector<std::string>>;
 // problems of the file in one message. Blocks: reads one file.
 Result<Config> LoadConfig(const std::string& path, bool must_exist, const FlagValues& flags);
 
-// `running` with the reloadable keys of `loaded`; `ignored` names the keys that differ but need a
-// restart.
-Config MergeReloadable(const Config& running, const Config& loaded,
-                       std::vector<std::string>* ignored);
+// A key whose value is not the running one's any more.
+struct ChangedKey {
+  std::string name;
+  std::string running;  // as PrintConfig has it
+  std::string loaded;
+  bool reloadable = false;
+  friend bool operator==(const ChangedKey&, const ChangedKey&) = default;
+};
+
+struct ReloadedConfig {
+  Config config;                    // the running one with the reloadable keys of the loaded one
+  std::vector<ChangedKey> changes;  // those that need a restart too; in the table's order
+};
+ReloadedConfig MergeReloadable(const Config& running, const Config& loaded);
 
 // "2m3s", "500ms", "1h": Go's durations. InvalidArgument otherwise.
 Result<Duration> ParseDuration(std::string_view text);

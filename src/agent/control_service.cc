@@ -120,19 +120,33 @@ grpc::ServerUnaryReactor* ControlService::Delete(grpc::CallbackServerContext* co
       return;
     }
     response->mutable_object()->set_uid(pod->str());
-    // The object goes first: a pod that is torn down must not come back with the next start.
-    backend_.scheduler.RunBlocking([this, reactor, uid = *pod, force] {
-      const Status deleted = backend_.directory.DeletePod(uid);
-      if (!deleted.ok() && deleted.error().code() != Code::kNotFound) {
-        reactor->Finish(ToGrpcStatus(deleted));
-        return;
-      }
-      backend_.scheduler.Post([this, reactor, uid, force] {
-        reactor->Finish(ToGrpcStatus(backend_.manager.DeletePod(uid, force)));
+    DeletePod(reactor, response, *pod, force);
+  });
+  return reactor;
+}
+
+void ControlService::DeletePod(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response,
+                               const PodUid& uid, bool force) {
+  // The object goes first: a pod that is torn down must not come back with the next start.
+  backend_.scheduler.RunBlocking([this, reactor, response, uid, force] {
+    const Result<std::string> deleted = backend_.directory.DeletePod(uid);
+    if (!deleted.ok() && deleted.error().code() != Code::kNotFound) {
+      reactor->Finish(ToGrpcStatus(deleted.error()));
+      return;
+    }
+    if (deleted.ok()) response->set_warning(*deleted);
+    backend_.scheduler.Post([this, reactor, uid, force, had_object = deleted.ok()] {
+      backend_.manager.DeletePod(uid, force, [reactor, had_object](const Status& status) {
+        if (status.ok() || !had_object) {
+          reactor->Finish(ToGrpcStatus(status));
+        } else if (status.error().code() == Code::kNotFound) {
+          reactor->Finish(grpc::Status::OK);  // it is gone already, with its object
+        } else {
+          reactor->Finish(ToGrpcStatus(status.error().AsMaybeApplied()));
+        }
       });
     });
   });
-  return reactor;
 }
 
 grpc::ServerUnaryReactor* ControlService::GetPods(grpc::CallbackServerContext* context,

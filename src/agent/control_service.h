@@ -81,6 +81,9 @@ class ControlService final : public v1::VolumeAgent::CallbackService {
                                        const v1::HoldRequest& request,
                                        void (VolumeManager::*change)(HoldRequest,
                                                                      std::function<void(Status)>));
+  // On the control thread. Answers when nothing can bring the pod back.
+  void DeletePod(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response, const PodUid& uid,
+                 bool force);
   bool Refuse(grpc::ServerUnaryReactor* reactor, PeerRole needed) const;
 
   ControlBackend& backend_;

@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <iomanip>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "agent/agent.h"
 #include "agent/config.h"
@@ -15,6 +17,7 @@ namespace volumed {
 namespace {
 
 constexpr char kDefaultConfig[] = "/etc/volumed/config.yaml";
+constexpr int kCommentColumn = 48;  // of check-config's output
 
 struct Words {
   std::string config = kDefaultConfig;
@@ -30,7 +33,7 @@ void AddConfigFlags(CLI::App& app, Words& words, CLI::Option** config_option) {
     app.add_option_function<std::vector<std::string>>(
            "--" + name,
            [&words, name](const std::vector<std::string>& values) { words.flags[name] = values; },
-           std::string(key.help) + (key.reloadable ? " (reloadable)" : ""))
+           std::string(key.help) + " (" + std::string(ReloadWord(key)) + ")")
         ->type_name(std::string(key.type))
         ->expected(1, -1)
         ->delimiter(',');
@@ -38,8 +41,12 @@ void AddConfigFlags(CLI::App& app, Words& words, CLI::Option** config_option) {
 }
 
 int CheckConfig(const Result<Config>& config) {
-  for (const auto& [name, value] : PrintConfig(*config)) {
-    std::cout << name << ": " << value << "\n";
+  const std::vector<ConfigKey> keys = ConfigKeys();
+  const auto values = PrintConfig(*config);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const std::string line = values[i].first + ": " + values[i].second;
+    std::cout << std::left << std::setw(kCommentColumn) << line << " # " << ReloadWord(keys[i])
+              << "\n";
   }
   return EXIT_SUCCESS;
 }
@@ -66,7 +73,9 @@ int Main(int argc, char** argv) {
     return EXIT_FAILURE;
   }
   if (check->parsed()) return CheckConfig(config);
-  return RunAgent(*config, {words.config, named, words.flags});
+  // A file that was there must be there when it is read again, or all its settings would be lost.
+  const bool found = ::access(words.config.c_str(), F_OK) == 0;
+  return RunAgent(*config, {words.config, named || found, words.flags});
 }
 
 }  // namespace

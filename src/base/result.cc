@@ -129,6 +129,11 @@ Code CodeFromErrno(int sys_errno) {
   }
 }
 
+bool IsDiskFault(int sys_errno) {
+  return sys_errno == ENOSPC || sys_errno == EDQUOT || sys_errno == EROFS || sys_errno == EIO ||
+         sys_errno == EUCLEAN;
+}
+
 std::string ErrnoName(int sys_errno) {
   const char* name = ::strerrorname_np(sys_errno);
   return name != nullptr ? std::string(name) : "errno " + std::to_string(sys_errno);

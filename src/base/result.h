@@ -48,6 +48,10 @@ std::string_view OutcomeName(Outcome outcome);
 // The gRPC code that stands for an errno; kUnknown for those without a natural counterpart.
 Code CodeFromErrno(int sys_errno);
 
+// A filesystem that takes no writes: full (ENOSPC, EDQUOT), read-only (EROFS) or failing (EIO,
+// EUCLEAN). Nothing that a program does makes it well.
+bool IsDiskFault(int sys_errno);
+
 // "ENOENT", "EBUSY", ...; "errno 4242" for numbers without a name.
 std::string ErrnoName(int sys_errno);
 

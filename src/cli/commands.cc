@@ -121,7 +121,10 @@ ExitCode RunDelete(const CliContext& context, const std::string& kind, const std
   *request.mutable_object() = MakeRef(context, kind, name);
   request.set_force(force);
   v1::DeleteResponse response;
-  return CallAndSay(context, &Stub::Delete, request, &response, kind + " " + name + " deleted");
+  const ExitCode code =
+      CallAndSay(context, &Stub::Delete, request, &response, kind + " " + name + " deleted");
+  if (!response.warning().empty()) std::cerr << "warning: " << response.warning() << "\n";
+  return code;
 }
 
 ExitCode RunGet(const CliContext& context, const std::string& what, const std::string& name) {
@@ -151,7 +154,11 @@ ExitCode RunExplain(const CliContext& context, const std::string& name) {
   if (!pod) return code;
   v1::GetSourcesResponse sources;
   code = CallAndSay(context, &Stub::GetSources, v1::GetSourcesRequest(), &sources, "");
-  if (code == kExitOk) Explain(*pod, sources, NowUnixMs(), std::cout);
+  v1::GetStatusResponse status;
+  if (code == kExitOk) {
+    code = CallAndSay(context, &Stub::GetStatus, v1::GetStatusRequest(), &status, "");
+  }
+  if (code == kExitOk) Explain(*pod, sources, status, NowUnixMs(), std::cout);
   return code;
 }
 
@@ -173,7 +180,8 @@ ExitCode RunWait(const CliContext& context, const std::string& pod, const std::s
   }
   std::cerr << "volumectl: pod " << pod << " is not " << condition << " after "
             << wait_timeout.count() << " ms\n";
-  if (last.has_pod()) Explain(last.pod(), v1::GetSourcesResponse(), NowUnixMs(), std::cerr);
+  if (last.has_pod())
+    Explain(last.pod(), v1::GetSourcesResponse(), v1::GetStatusResponse(), NowUnixMs(), std::cerr);
   return kExitTimeout;
 }
 

@@ -1,5 +1,6 @@
 #include "cli/explain.h"
 
+#include <map>
 #include <string>
 
 #include "cli/output.h"
@@ -41,8 +42,8 @@ void ExplainVolume(const v1::Volume& volume, int64_t now, std::ostream& out) {
 
 }  // namespace
 
-void Explain(const v1::Pod& pod, const v1::GetSourcesResponse& sources, int64_t now,
-             std::ostream& out) {
+void Explain(const v1::Pod& pod, const v1::GetSourcesResponse& sources,
+             const v1::GetStatusResponse& status, int64_t now, std::ostream& out) {
   out << "pod " << pod.namespace_() << "/" << pod.name() << " (uid " << pod.uid() << ", from "
       << pod.source() << "): " << pod.phase() << " since " << FormatAge(pod.since_unix_ms(), now)
       << "\n";
@@ -57,6 +58,13 @@ void Explain(const v1::Pod& pod, const v1::GetSourcesResponse& sources, int64_t 
     out << "  source " << source.name() << ": "
         << (source.complete() ? "complete" : "has not delivered a complete list yet");
     if (!source.last_error().empty()) out << "; " << source.last_error();
+    out << "\n";
+  }
+  if (pod.phase() != "Ready" && status.deadlines_size() > 0) {
+    out << "  deadlines:";
+    const std::map<std::string, std::string> sorted(status.deadlines().begin(),
+                                                    status.deadlines().end());
+    for (const auto& [step, deadline] : sorted) out << " " << step << " " << deadline;
     out << "\n";
   }
   for (const v1::Event& event : pod.events()) {

@@ -10,7 +10,8 @@ namespace volumed {
 
 // For each volume that is not as it should be: the first blocking step, since when, the last error,
 // who must act, and when the next try is. Then holders, sources with problems and recent events.
-void Explain(const v1::Pod& pod, const v1::GetSourcesResponse& sources, int64_t now_unix_ms,
-             std::ostream& out);
+// Of `status`, if it was asked for, the deadlines that steps have now; for a pod that is not ready.
+void Explain(const v1::Pod& pod, const v1::GetSourcesResponse& sources,
+             const v1::GetStatusResponse& status, int64_t now_unix_ms, std::ostream& out);
 
 }  // namespace volumed

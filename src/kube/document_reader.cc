@@ -55,6 +55,20 @@ class JsonEvents final : public nlohmann::json_sax<Json> {
   size_t error_position_ = 0;
 };
 
+bool IsScalarTag(std::string_view tag) {
+  return tag == "int" || tag == "bool" || tag == "float" || tag == "null";
+}
+
+// What Kubernetes' parser takes under an explicit tag; a whole number is a float too. It refuses
+// "!!int 1.0", which is taken here.
+// Source: go.yaml.in/yaml/v2@v2.4.2 resolve.go, observed through sigs.k8s.io/yaml@v1.6.0.
+bool FitsTag(std::string_view tag, const Json& value) {
+  if (tag == "bool") return value.is_boolean();
+  if (tag == "null") return value.is_null();
+  if (tag == "float") return value.is_number();
+  return value.is_number_integer();
+}
+
 // Takes yaml-cpp's events of one document.
 class YamlEvents final : public YAML::EventHandler {
  public:
@@ -100,13 +114,17 @@ class YamlEvents final : public YAML::EventHandler {
     if (tag == "!" || tag == "tag:yaml.org,2002:str") return Json(text);  // "!": quoted
     const bool plain = tag.empty() || tag == "?";
     const std::optional<std::string_view> core = StripPrefix(tag, kCore);
-    if (!plain &&
-        !(core && (*core == "int" || *core == "bool" || *core == "float" || *core == "null"))) {
+    if (!plain && !(core && IsScalarTag(*core))) {
       builder_.Fail("has a YAML tag that is not supported");
       return std::nullopt;
     }
     std::optional<Json> value = ResolvePlainScalar(text);
-    if (!value) builder_.Fail("has an infinite number or .nan, which JSON cannot hold");
+    if (!value) {
+      builder_.Fail("has an infinite number or .nan, which JSON cannot hold");
+    } else if (!plain && !FitsTag(*core, *value)) {
+      builder_.Fail("has a value that is not what its YAML tag !!" + std::string(*core) + " says");
+      return std::nullopt;
+    }
     return value;
   }
 

@@ -24,7 +24,8 @@ std::vector<RawDocument> ReadDocuments(std::string_view bytes);
 // What a plain (unquoted) YAML scalar means, by the rules of sigs.k8s.io/yaml: YAML 1.1 booleans
 // ("yes", "off", "n"), octal "0644" and "0o644", hexadecimal, binary, "_" inside numbers. Anything
 // else is a string, dates too. nullopt for infinities and not-a-number, which JSON lacks.
-// Source: sigs.k8s.io/yaml@v1.4 goyaml.v2/resolve.go.
+// Source: sigs.k8s.io/yaml@v1.6.0 on go.yaml.in/yaml/v2@v2.4.2 (resolve.go); the tests' values are
+// what that pair prints.
 std::optional<nlohmann::json> ResolvePlainScalar(const std::string& text);
 
 // True for text that is UTF-8 without surrogates and overlong forms.

@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -26,25 +27,28 @@ std::string WithoutTrailingSlash(std::string path) {
 Result<std::unique_ptr<ManifestDirectory>> ManifestDirectory::Create(std::string directory,
                                                                      NodeName node_name,
                                                                      Scheduler& scheduler,
-                                                                     EventLoop& loop) {
+                                                                     EventLoop& loop,
+                                                                     Duration settle) {
   ASSIGN_OR_RETURN(Inotify inotify, Inotify::Create());
   return std::unique_ptr<ManifestDirectory>(
       new ManifestDirectory(WithoutTrailingSlash(std::move(directory)), std::move(node_name),
-                            std::move(inotify), scheduler, loop));
+                            std::move(inotify), scheduler, loop, settle));
 }
 
 ManifestDirectory::ManifestDirectory(std::string directory, NodeName node_name, Inotify inotify,
-                                     Scheduler& scheduler, EventLoop& loop)
+                                     Scheduler& scheduler, EventLoop& loop, Duration settle)
     : directory_(std::move(directory)),
       name_("manifests:" + directory_),
       node_name_(std::move(node_name)),
       inotify_(std::move(inotify)),
       scheduler_(scheduler),
       loop_(loop),
+      settle_(settle),
       files_(directory_) {}
 
 ManifestDirectory::~ManifestDirectory() {
   *alive_ = false;
+  if (settle_timer_ != 0) scheduler_.Cancel(settle_timer_);
   loop_.UnwatchFd(inotify_.fd());
 }
 
@@ -75,6 +79,8 @@ void ManifestDirectory::Start(ObjectListener listener) {
 
 void ManifestDirectory::Forget() {
   files_.Clear();
+  vanished_.clear();
+  lasting_.clear();
   listed_.reset();
   need_open_ = true;
   Work();
@@ -124,7 +130,10 @@ void ManifestDirectory::OnManifestEvent(const InotifyEvent& event) {
   if (!IsManifestName(event.name)) return;
   if ((event.mask & IN_MODIFY) != 0) writing_.insert(event.name);
   if ((event.mask & IN_CREATE) != 0) created_.insert(event.name);
-  if ((event.mask & (IN_CREATE | IN_MOVED_TO)) != 0) unlinked_.erase(event.name);
+  if ((event.mask & (IN_CREATE | IN_MOVED_TO)) != 0) {
+    unlinked_.erase(event.name);
+    Back(event.name);
+  }
   if ((event.mask & (IN_DELETE | IN_MOVED_FROM)) != 0) unlinked_.insert(event.name);
   if ((event.mask & (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE)) != 0) {
     writing_.erase(event.name);
@@ -193,9 +202,7 @@ void ManifestDirectory::OnOpened(Opened opened) {
   watch_error_.clear();
   const bool same_directory = opened.directory && listed_ && *listed_ == opened.directory->identity;
   if (!same_directory) {
-    for (const std::string& file : std::exchange(unlinked_, {})) {
-      files_.Apply({file, ManifestReading::What::kGone, "", {}});
-    }
+    for (const std::string& file : std::exchange(unlinked_, {})) Gone(file);
     // Events about the old directory's files say nothing of the new one's.
     dirty_.clear();
     created_.clear();
@@ -227,7 +234,9 @@ void ManifestDirectory::OnOpened(Opened opened) {
     if (!used) static_cast<void>(inotify_.RemoveWatch(watch->first).ok());
     watch = used ? std::next(watch) : watches_.erase(watch);
   }
-  if (open_ == nullptr && !need_open_) Deliver();
+  if (open_ != nullptr) return;
+  DropLasting();  // there is nothing to look at
+  if (!need_open_) Deliver();
 }
 
 void ManifestDirectory::StartScan(bool whole) {
@@ -274,25 +283,90 @@ void ManifestDirectory::OnScanned(Scanned scanned) {
 }
 
 void ManifestDirectory::ApplyScan(Scanned& scanned) {
-  if (scanned.whole) {
-    const std::set<std::string> present(scanned.present.begin(), scanned.present.end());
-    const bool same_directory = !listed_ || *listed_ == scanned.directory->identity;
-    if (same_directory) {
-      files_.DropAbsent(present);
-    } else {
-      files_.KeepAbsent(present);
-    }
-    listed_ = scanned.directory->identity;
-    complete_ = true;
-  }
-  for (ManifestReading& reading : scanned.scan.readings) {
-    // Its writer will close it, and that will be another reading.
-    const bool is_being_written =
-        writing_.count(reading.file) > 0 && reading.what != ManifestReading::What::kGone;
-    if (dirty_.count(reading.file) == 0) unlinked_.erase(reading.file);
-    if (!is_being_written) files_.Apply(std::move(reading));
-  }
+  if (scanned.whole) ApplyListing(scanned);
+  for (ManifestReading& reading : scanned.scan.readings) ApplyReading(std::move(reading));
   WatchTargets(scanned.scan.targets);
+}
+
+void ManifestDirectory::ApplyListing(const Scanned& scanned) {
+  const std::set<std::string> present(scanned.present.begin(), scanned.present.end());
+  const bool same_directory = !listed_ || *listed_ == scanned.directory->identity;
+  for (const std::string& file : files_.AbsentFrom(present)) {
+    // What was seen to be unlinked is gone, whatever directory is there now.
+    if (same_directory || vanished_.count(file) > 0 || lasting_.count(file) > 0) {
+      Gone(file);
+    } else {
+      files_.KeepUnseen(file);
+    }
+  }
+  listed_ = scanned.directory->identity;
+  complete_ = true;
+}
+
+void ManifestDirectory::ApplyReading(ManifestReading reading) {
+  if (dirty_.count(reading.file) == 0) unlinked_.erase(reading.file);
+  if (reading.what == ManifestReading::What::kGone) {
+    Gone(reading.file);
+    return;
+  }
+  Back(reading.file);
+  // Its writer will close it, and that will be another reading.
+  const bool is_being_written = writing_.count(reading.file) > 0;
+  if (!is_being_written) files_.Apply(std::move(reading));
+}
+
+void ManifestDirectory::Gone(const std::string& file) {
+  const bool lasted = lasting_.erase(file) > 0;
+  if (lasted || !files_.HasObjects(file)) {
+    vanished_.erase(file);
+    files_.Apply({file, ManifestReading::What::kGone, "", {}});
+    return;
+  }
+  vanished_.try_emplace(file, scheduler_.clock().Now() + settle_);
+  files_.Vanish(file);
+  ArmSettle();
+}
+
+void ManifestDirectory::Back(const std::string& file) {
+  vanished_.erase(file);
+  lasting_.erase(file);
+}
+
+void ManifestDirectory::ArmSettle() {
+  if (settle_timer_ != 0 || vanished_.empty()) return;
+  TimePoint first = vanished_.begin()->second;
+  for (const auto& [file, due] : vanished_) first = std::min(first, due);
+  const Duration left = std::max(first - scheduler_.clock().Now(), Duration::zero());
+  settle_timer_ = scheduler_.PostAfter(left, [this] {
+    settle_timer_ = 0;
+    OnSettled();
+  });
+}
+
+void ManifestDirectory::OnSettled() {
+  DrainEvents();  // it may be back this moment
+  const TimePoint now = scheduler_.clock().Now();
+  for (auto file = vanished_.begin(); file != vanished_.end();) {
+    if (file->second > now) {
+      ++file;
+      continue;
+    }
+    lasting_.insert(file->first);
+    dirty_.insert(file->first);
+    file = vanished_.erase(file);
+  }
+  ArmSettle();
+  if (open_ == nullptr && !lasting_.empty()) {
+    DropLasting();
+    Deliver();
+  }
+  Work();
+}
+
+void ManifestDirectory::DropLasting() {
+  for (const std::string& file : std::exchange(lasting_, {})) {
+    files_.Apply({file, ManifestReading::What::kGone, "", {}});
+  }
 }
 
 void ManifestDirectory::WatchTargets(const std::vector<LinkTarget>& targets) {

@@ -4,6 +4,8 @@
 //  - A file is read when its writer has closed it, when it was renamed into place or linked. While
 //    somebody writes it (IN_MODIFY without IN_CLOSE_WRITE so far) its last good objects count.
 //  - What a bad, empty, unreadable or absent file means: kube/manifest_files.h.
+//  - A file that goes has gone only when it is not back after kManifestSettle: editors save by
+//    renaming or unlinking the old file and writing a new one of its name. That is a change.
 //  - A directory that vanishes or cannot be read keeps its last list and says so; the nearest
 //    directory above is watched until it is back.
 //  - Symbolic links are followed and their targets' directories watched; a "..data" link that
@@ -12,6 +14,7 @@
 //    mmap, a filesystem mounted over the directory later.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -22,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/ids.h"
 #include "base/inotify.h"
@@ -33,6 +37,10 @@
 
 namespace volumed {
 
+// How long a manifest may be away before its objects are deleted. An editor's save takes
+// milliseconds, a configuration tool's less than this; a deletion by hand can wait for it.
+inline constexpr Duration kManifestSettle = std::chrono::seconds(1);
+
 // Threads: control thread. Files are read by Scheduler::RunBlocking. REQUIRES: scheduler and loop
 // outlive it, and `loop` is the scheduler's own.
 class ManifestDirectory final : public ObjectSource {
@@ -41,7 +49,8 @@ class ManifestDirectory final : public ObjectSource {
   // Errors (not applied): ResourceExhausted without inotify instances.
   static Result<std::unique_ptr<ManifestDirectory>> Create(std::string directory,
                                                            NodeName node_name, Scheduler& scheduler,
-                                                           EventLoop& loop);
+                                                           EventLoop& loop,
+                                                           Duration settle = kManifestSettle);
   ~ManifestDirectory() override;
   ManifestDirectory(const ManifestDirectory&) = delete;
   ManifestDirectory& operator=(const ManifestDirectory&) = delete;
@@ -72,7 +81,7 @@ class ManifestDirectory final : public ObjectSource {
   };
 
   ManifestDirectory(std::string directory, NodeName node_name, Inotify inotify,
-                    Scheduler& scheduler, EventLoop& loop);
+                    Scheduler& scheduler, EventLoop& loop, Duration settle);
 
   void OnInotifyReadable();
   void DrainEvents();
@@ -87,6 +96,16 @@ class ManifestDirectory final : public ObjectSource {
   void StartScan(bool whole);
   void OnScanned(Scanned scanned);
   void ApplyScan(Scanned& scanned);
+  void ApplyListing(const Scanned& scanned);
+  void ApplyReading(ManifestReading reading);
+
+  // The file is not there: it goes when it was away long enough, and else is given time.
+  void Gone(const std::string& file);
+  // The name is there again.
+  void Back(const std::string& file);
+  void ArmSettle();
+  void OnSettled();
+  void DropLasting();
 
   // Adds the watch of an open directory. The bool tells whether it is new. No path is looked up.
   std::optional<std::pair<int, bool>> AddWatch(const OpenDirectory& directory);
@@ -113,6 +132,11 @@ class ManifestDirectory final : public ObjectSource {
   std::set<std::string> created_;   // to be read only if they are complete already
   std::set<std::string> writing_;   // somebody has them open and has written
   std::set<std::string> unlinked_;  // seen to go; counts even if the directory goes next
+
+  const Duration settle_;
+  std::map<std::string, TimePoint> vanished_;  // files that may be back by then
+  std::set<std::string> lasting_;              // that were away for so long; looked at once more
+  TimerId settle_timer_ = 0;
 
   bool complete_ = false;
   std::string directory_error_;  // "" while the directory is watched

@@ -16,12 +16,16 @@ std::string KeptText(size_t count) {
 
 void ManifestFiles::Keep(const std::string& file, const std::string& reason) {
   File& known = files_[file];
+  known.vanished = false;
   known.problems = {{PathOf(file), -1, "", "", reason + KeptText(known.objects.size())}};
 }
 
 void ManifestFiles::Apply(ManifestReading reading) {
   switch (reading.what) {
     case ManifestReading::What::kChanging:
+      if (const auto file = files_.find(reading.file); file != files_.end()) {
+        file->second.vanished = false;
+      }
       return;
     case ManifestReading::What::kGone:
       files_.erase(reading.file);
@@ -61,30 +65,45 @@ void ManifestFiles::Apply(ManifestReading reading) {
   files_[reading.file] = std::move(next);
 }
 
-void ManifestFiles::DropAbsent(const std::set<std::string>& present) {
-  for (auto file = files_.begin(); file != files_.end();) {
-    file = present.count(file->first) > 0 ? std::next(file) : files_.erase(file);
-  }
+void ManifestFiles::Vanish(const std::string& file) {
+  const auto known = files_.find(file);
+  if (known != files_.end()) known->second.vanished = true;
 }
 
-void ManifestFiles::KeepAbsent(const std::set<std::string>& present) {
-  for (auto file = files_.begin(); file != files_.end();) {
-    if (present.count(file->first) == 0) {
-      if (file->second.objects.empty()) {
-        file = files_.erase(file);
-        continue;
-      }
-      Keep(file->first,
-           "was not unlinked, but the directory is another one now and does not have it "
-           "(volumectl source forget drops it)");
-    }
-    ++file;
+void ManifestFiles::KeepUnseen(const std::string& file) {
+  if (!HasObjects(file)) {
+    files_.erase(file);
+    return;
   }
+  Keep(file,
+       "was not unlinked, but the directory is another one now and does not have it "
+       "(volumectl source forget drops it)");
+}
+
+bool ManifestFiles::HasObjects(const std::string& file) const {
+  const auto known = files_.find(file);
+  return known != files_.end() && !known->second.objects.empty();
+}
+
+std::vector<std::string> ManifestFiles::AbsentFrom(const std::set<std::string>& present) const {
+  std::vector<std::string> absent;
+  for (const auto& [name, file] : files_) {
+    if (present.count(name) == 0) absent.push_back(name);
+  }
+  return absent;
 }
 
 void ManifestFiles::AppendTo(ObjectList& list) const {
+  std::set<ObjectKey> present;
   for (const auto& [name, file] : files_) {
-    list.objects.insert(list.objects.end(), file.objects.begin(), file.objects.end());
+    if (file.vanished) continue;
+    for (const ObjectWithOrigin& object : file.objects) present.insert(KeyOf(*object.object));
+  }
+  for (const auto& [name, file] : files_) {
+    for (const ObjectWithOrigin& object : file.objects) {
+      if (file.vanished && present.count(KeyOf(*object.object)) > 0) continue;
+      list.objects.push_back(object);
+    }
     list.problems.insert(list.problems.end(), file.problems.begin(), file.problems.end());
   }
 }

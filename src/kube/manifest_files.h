@@ -2,8 +2,8 @@
 // state changes that. Pure; kube/manifest_directory.h feeds it.
 //
 // Absence is not a command: a file that turns bad, empty or unreadable keeps its last good objects.
-// Only an unlink, or a file that is right from its first to its last document and lacks the object,
-// takes an object away.
+// Only an unlink that lasts, or a file that is right from its first to its last document and lacks
+// the object, takes an object away.
 #pragma once
 
 #include <map>
@@ -37,13 +37,16 @@ class ManifestFiles {
   explicit ManifestFiles(std::string directory) : directory_(std::move(directory)) {}
 
   void Apply(ManifestReading reading);
+  // The file was unlinked, and may be back in a moment: its objects stay, but yield to those that
+  // another file has now (it may have been renamed). A later reading decides.
+  void Vanish(const std::string& file);
+  // The file is absent, but nobody unlinked it: the directory is another one than before (it was
+  // replaced, or a filesystem came or went). Its objects are kept, and that is said.
+  void KeepUnseen(const std::string& file);
 
-  // After a listing of the directory that was watched all the time: files not in `present` were
-  // unlinked.
-  void DropAbsent(const std::set<std::string>& present);
-  // After a listing of a directory that is another one than before (it was replaced, or a
-  // filesystem came or went): nobody unlinked the absent files, so their objects are kept.
-  void KeepAbsent(const std::set<std::string>& present);
+  bool HasObjects(const std::string& file) const;
+  // The known files that are not in `present`.
+  std::vector<std::string> AbsentFrom(const std::set<std::string>& present) const;
   // Forgets everything; what is still there has to be read again.
   void Clear() { files_.clear(); }
 
@@ -55,6 +58,7 @@ class ManifestFiles {
   struct File {
     std::vector<ObjectWithOrigin> objects;  // last good
     std::vector<DecodeProblem> problems;
+    bool vanished = false;
   };
 
   std::string PathOf(const std::string& file) const { return directory_ + "/" + file; }

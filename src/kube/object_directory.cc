@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -121,8 +122,13 @@ std::string FileNameOf(const ObjectKey& key) {
 
 }  // namespace
 
-ObjectDirectory::ObjectDirectory(std::string directory, NodeName node_name, Scheduler& scheduler)
-    : directory_(std::move(directory)), node_name_(std::move(node_name)), scheduler_(scheduler) {}
+ObjectDirectory::ObjectDirectory(std::string directory, NodeName node_name, Scheduler& scheduler,
+                                 RoomCheck has_room)
+    : directory_(std::move(directory)),
+      node_name_(std::move(node_name)),
+      scheduler_(scheduler),
+      has_room_(std::move(has_room)),
+      removal_backoff_(scheduler.clock()) {}
 
 void ObjectDirectory::Start(ObjectListener listener) {
   listener_ = std::make_shared<ObjectListener>(std::move(listener));
@@ -143,9 +149,12 @@ void ObjectDirectory::LoadAndDeliver() {
 
 Status ObjectDirectory::LoadLocked() {
   RETURN_IF_ERROR(MakePrivateDirectory(directory_));
+  RetryRemovalsLocked();
   ASSIGN_OR_RETURN(const std::vector<std::string> files, ListObjectFiles(directory_));
   stored_.clear();
-  for (const std::string& file : files) RETURN_IF_ERROR(LoadFile(file));
+  for (const std::string& file : files) {
+    if (!unremoved_.contains(file)) RETURN_IF_ERROR(LoadFile(file));
+  }
   loaded_ = true;
   return OkStatus();
 }
@@ -194,6 +203,9 @@ ObjectList ObjectDirectory::ListLocked() const {
     list.objects.push_back({stored.object, directory_ + "/" + stored.file, 0});
   }
   list.problems = problems_;
+  for (const auto& [file, told] : unremoved_) {
+    list.problems.push_back({directory_ + "/" + file, -1, "", "", told});
+  }
   return list;
 }
 
@@ -260,10 +272,8 @@ Result<std::vector<AppliedObject>> ObjectDirectory::Apply(std::vector<Object> ob
   std::vector<AppliedObject> applied;
   for (const auto& [key, stored] : next) {
     applied.push_back({stored.object, ChangeLocked(key, *stored.object)});
-    if (applied.back().what == AppliedObject::What::kUnchanged) continue;
-    const std::string bytes = EncodeObjectJson(*stored.object, SecretEncoding::kWithSecrets);
-    RETURN_IF_ERROR(WriteTemporary(TemporaryOf(stored), bytes).With("store " + ToString(key)));
   }
+  RETURN_IF_ERROR(WriteLocked(next));
   bool replaced = false;
   std::optional<Error> error;
   auto change = applied.begin();
@@ -274,23 +284,46 @@ Result<std::vector<AppliedObject>> ObjectDirectory::Apply(std::vector<Object> ob
       error = Failed("rename to", path, errno);
       break;
     }
+    unremoved_.erase(stored.file);  // what was to go is overwritten
     stored_[key] = std::move(stored);
     replaced = true;
   }
   if (!error && replaced) {
     const Status synced = SyncDirectory(directory_);
     if (!synced.ok()) error = synced.error();
+    RetryRemovalsLocked();  // the disk takes writes
   }
   if (replaced) DeliverLocked();
   if (error) return replaced ? error->AsMaybeApplied() : *error;
   return applied;
 }
 
-Status ObjectDirectory::DeleteLocked(std::map<ObjectKey, Stored>::iterator stored) {
-  const std::string path = directory_ + "/" + stored->second.file;
+Status ObjectDirectory::WriteLocked(const std::map<ObjectKey, Stored>& next) const {
+  std::vector<std::string> written;
+  Status status = OkStatus();
+  for (auto it = next.begin(); status.ok() && it != next.end(); ++it) {
+    const auto& [key, stored] = *it;
+    if (ChangeLocked(key, *stored.object) == AppliedObject::What::kUnchanged) continue;
+    if (written.empty() && has_room_) status = has_room_();
+    if (status.ok()) {
+      written.push_back(TemporaryOf(stored));
+      status = WriteTemporary(written.back(),
+                              EncodeObjectJson(*stored.object, SecretEncoding::kWithSecrets));
+    }
+    status = std::move(status).With("store " + ToString(key));
+  }
+  // They may hold secrets, and take up what little room there is.
+  if (!status.ok()) {
+    for (const std::string& path : written) ::unlink(path.c_str());
+  }
+  return status;
+}
+
+// ---- removal ------------------------------------------------------------------------------------
+
+Status ObjectDirectory::RemoveFileLocked(const std::string& file) const {
+  const std::string path = directory_ + "/" + file;
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) return Failed("remove", path, errno);
-  stored_.erase(stored);
-  DeliverLocked();
   const Status synced = SyncDirectory(directory_);
   if (!synced.ok()) return synced.error().AsMaybeApplied();
   return OkStatus();
@@ -302,16 +335,73 @@ Status ObjectDirectory::Delete(const ObjectKey& key) {
   if (stored == stored_.end()) {
     return Error::NotApplied(Code::kNotFound, ToString(key) + " was not applied here");
   }
-  return DeleteLocked(stored);
+  const Status removed = RemoveFileLocked(stored->second.file);
+  if (!removed.ok() && !removed.error().maybe_applied()) return removed;
+  stored_.erase(stored);
+  if (removed.ok()) RetryRemovalsLocked();
+  DeliverLocked();
+  return removed;
 }
 
-Status ObjectDirectory::DeletePod(const PodUid& uid) {
+Result<std::string> ObjectDirectory::DeletePod(const PodUid& uid) {
   MutexLock lock(mu_);
-  for (auto stored = stored_.begin(); stored != stored_.end(); ++stored) {
-    const Pod* pod = std::get_if<Pod>(stored->second.object.get());
-    if (pod != nullptr && pod->uid() == uid) return DeleteLocked(stored);
+  const auto stored = std::find_if(stored_.begin(), stored_.end(), [&](const auto& entry) {
+    const Pod* pod = std::get_if<Pod>(entry.second.object.get());
+    return pod != nullptr && pod->uid() == uid;
+  });
+  if (stored == stored_.end()) {
+    return Error::NotApplied(Code::kNotFound, "no pod with uid " + uid.str() + " was applied here");
   }
-  return Error::NotApplied(Code::kNotFound, "no pod with uid " + uid.str() + " was applied here");
+  const std::string object = ToString(stored->first);
+  const std::string file = stored->second.file;
+  stored_.erase(stored);
+  std::string told;
+  if (const Status removed = RemoveFileLocked(file); removed.ok()) {
+    RetryRemovalsLocked();
+  } else {
+    RemoveLaterLocked(file, object, removed.error());
+    told = unremoved_.at(file);
+  }
+  DeliverLocked();
+  return told;
+}
+
+void ObjectDirectory::RemoveLaterLocked(const std::string& file, const std::string& object,
+                                        const Error& error) {
+  unremoved_[file] = object +
+                     " was deleted, but its file could not be removed: " + error.message() +
+                     "; this is retried, and until then a restart of the agent brings it back";
+  ArmRemovalLocked();
+}
+
+// All files share one disk, and so one back-off.
+void ObjectDirectory::ArmRemovalLocked() {
+  if (unremoved_.empty() || removal_armed_) return;
+  removal_armed_ = true;
+  scheduler_.PostAfter(removal_backoff_.RecordFailure("files", "remove", ""),
+                       [this] { scheduler_.RunBlocking([this] { RetryRemovals(); }); });
+}
+
+bool ObjectDirectory::RetryRemovalsLocked() {
+  bool any = false;
+  for (auto it = unremoved_.begin(); it != unremoved_.end();) {
+    const Status removed = RemoveFileLocked(it->first);
+    if (removed.ok()) {
+      it = unremoved_.erase(it);
+      any = true;
+    } else {
+      ++it;
+    }
+  }
+  if (unremoved_.empty()) removal_backoff_.Reset("files");
+  return any;
+}
+
+void ObjectDirectory::RetryRemovals() {
+  MutexLock lock(mu_);
+  removal_armed_ = false;
+  if (RetryRemovalsLocked()) DeliverLocked();
+  ArmRemovalLocked();
 }
 
 }  // namespace volumed

@@ -2,12 +2,14 @@
 // directory of the agent's own (0700). A source like any other, and the only one that is writable.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/backoff.h"
 #include "base/ids.h"
 #include "base/mutex.h"
 #include "base/result.h"
@@ -33,8 +35,13 @@ class ObjectDirectory final : public ObjectSource {
  public:
   static constexpr std::string_view kSourceName = "volumectl-apply";
 
-  // `node_name` completes pods without a uid (kube/static_pod.h).
-  ObjectDirectory(std::string directory, NodeName node_name, Scheduler& scheduler);
+  // Whether there is room for new objects; an error says why not. Threads: any. Blocks: on disk.
+  using RoomCheck = std::function<Status()>;
+
+  // `node_name` completes pods without a uid (kube/static_pod.h). Without `has_room` only the
+  // filesystem says when there is none.
+  ObjectDirectory(std::string directory, NodeName node_name, Scheduler& scheduler,
+                  RoomCheck has_room = nullptr);
 
   const std::string& name() const override { return name_; }
   void Start(ObjectListener listener) override;
@@ -46,13 +53,19 @@ class ObjectDirectory final : public ObjectSource {
   // Blocks: on disk (one fsync per object and one for the directory).
   // Errors, nothing written: FailedPrecondition before the first load is complete and for other
   // spec.volumes under the same uid, AlreadyExists for a uid of another pod, InvalidArgument for an
-  // object given twice. Else errno's code, not applied when no file was replaced yet, maybe applied
-  // afterwards.
+  // object given twice; those of the RoomCheck. Else errno's code, not applied when no file was
+  // replaced yet, maybe applied afterwards.
   Result<std::vector<AppliedObject>> Apply(std::vector<Object> objects);
 
-  // Errors: NotFound (not applied) when there is no such object. Blocks: on disk.
+  // Errors: NotFound (not applied) when there is no such object; errno's code when its file could
+  // not be removed, not applied, or maybe applied when only the sync failed. Blocks: on disk.
   Status Delete(const ObjectKey& key);
-  Status DeletePod(const PodUid& uid);
+  // A pod goes even if its file stays (a disk that is read-only or failing), as its teardown must
+  // not wait for that: the file then counts as gone, its removal is retried with back-off and at
+  // every change, and the list names it as a problem. A start before that brings the pod back.
+  // The answer is what the caller must be told of it; "" when the file is gone.
+  // Errors: NotFound (not applied) when there is no such pod. Blocks: on disk.
+  Result<std::string> DeletePod(const PodUid& uid);
 
  private:
   struct Stored {
@@ -70,7 +83,16 @@ class ObjectDirectory final : public ObjectSource {
       REQUIRES(mu_);
   AppliedObject::What ChangeLocked(const ObjectKey& key, const Object& object) const REQUIRES(mu_);
   std::string TemporaryOf(const Stored& stored) const;
-  Status DeleteLocked(std::map<ObjectKey, Stored>::iterator stored) REQUIRES(mu_);
+  // Under temporary names; after an error none of them is left.
+  Status WriteLocked(const std::map<ObjectKey, Stored>& next) const REQUIRES(mu_);
+  Status RemoveFileLocked(const std::string& file) const REQUIRES(mu_);
+  // Notes that `file` is still there and when to try again.
+  void RemoveLaterLocked(const std::string& file, const std::string& object, const Error& error)
+      REQUIRES(mu_);
+  void ArmRemovalLocked() REQUIRES(mu_);
+  // True when one of the files has gone.
+  bool RetryRemovalsLocked() REQUIRES(mu_);
+  void RetryRemovals() EXCLUDES(mu_);
   ObjectList ListLocked() const REQUIRES(mu_);
   void DeliverLocked() REQUIRES(mu_);
 
@@ -78,6 +100,7 @@ class ObjectDirectory final : public ObjectSource {
   const std::string directory_;
   const NodeName node_name_;
   Scheduler& scheduler_;
+  const RoomCheck has_room_;
   // Set by Start() before any other thread can see it; called on the control thread only.
   std::shared_ptr<ObjectListener> listener_;
 
@@ -85,6 +108,10 @@ class ObjectDirectory final : public ObjectSource {
   bool loaded_ GUARDED_BY(mu_) = false;
   std::map<ObjectKey, Stored> stored_ GUARDED_BY(mu_);
   std::vector<DecodeProblem> problems_ GUARDED_BY(mu_);
+  // Files of deleted pods that could not be removed, and what must be told of them.
+  std::map<std::string, std::string> unremoved_ GUARDED_BY(mu_);
+  Backoff removal_backoff_ GUARDED_BY(mu_);
+  bool removal_armed_ GUARDED_BY(mu_) = false;  // a try is to come
 };
 
 }  // namespace volumed

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "metrics/metrics_statfs.h"
+#include "metrics/metrics_timed.h"
 
 namespace volumed {
 
@@ -20,6 +21,12 @@ Result<Metrics> MetricsDu::GetMetrics(const CallOptions& options) {
   metrics.inodes_used = usage.inodes_used;
   metrics.time_unix_ms = clock_.WallUnixMillis();
   return metrics;
+}
+
+std::unique_ptr<MetricsProvider> NewTimedMetricsDu(Kernel& kernel, const Clock& clock,
+                                                   SafePath path, ExportedFamilies& families) {
+  return std::make_unique<MetricsTimed>(std::make_unique<MetricsDu>(kernel, clock, std::move(path)),
+                                        "du", clock, families);
 }
 
 }  // namespace volumed

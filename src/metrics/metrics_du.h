@@ -2,7 +2,10 @@
 // Source: kubernetes pkg/volume/metrics_du.go@v1.36.2.
 #pragma once
 
+#include <memory>
+
 #include "base/clock.h"
+#include "metrics/exported_families.h"
 #include "metrics/metrics_provider.h"
 #include "os/kernel.h"
 
@@ -21,5 +24,9 @@ class MetricsDu final : public MetricsProvider {
   const Clock& clock_;
   const SafePath path_;
 };
+
+// The same, with each walk counted in `families` under kubelet's metric_source "du".
+std::unique_ptr<MetricsProvider> NewTimedMetricsDu(Kernel& kernel, const Clock& clock,
+                                                   SafePath path, ExportedFamilies& families);
 
 }  // namespace volumed

@@ -1,5 +1,7 @@
 #include "mounter/subpath.h"
 
+#include <functional>
+
 #include "base/strings.h"
 
 namespace volumed {
@@ -89,6 +91,30 @@ Status MakeTarget(Kernel& kernel, const SafePath& parent, const SafePath& target
   return OkStatus();
 }
 
+// `visit` for each target of a volume, and `leave` for each container's directory after its last
+// one. False: there is no directory of the volume.
+Result<bool> ForEachTarget(
+    Kernel& kernel, const SafePath& of_volume, const CallOptions& call,
+    const std::function<Status(const SafePath&, FileType)>& visit,
+    const std::function<Status(const SafePath&)>& leave = [](const SafePath&) {
+      return OkStatus();
+    }) {
+  const Result<DirectoryListing> containers = kernel.Call(ListDirectory{of_volume}, call);
+  if (!containers.ok()) {
+    if (containers.error().code() == Code::kNotFound) return false;
+    return containers.error();
+  }
+  for (const DirectoryEntry& container : containers->entries) {
+    const SafePath directory = of_volume.Below(container.name);
+    ASSIGN_OR_RETURN(const DirectoryListing mounts, kernel.Call(ListDirectory{directory}, call));
+    for (const DirectoryEntry& mount : mounts.entries) {
+      RETURN_IF_ERROR(visit(directory.Below(mount.name), mount.type));
+    }
+    RETURN_IF_ERROR(leave(directory));
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<SafePath> PrepareSafeSubpath(Kernel& kernel, const KubeletPaths& paths,
@@ -119,24 +145,31 @@ Result<SafePath> PrepareSafeSubpath(Kernel& kernel, const KubeletPaths& paths,
   return bound.error();
 }
 
+Result<bool> UnmountSubPaths(Kernel& kernel, const KubeletPaths& paths, const PodUid& pod,
+                             const SpecName& spec, const CallOptions& call) {
+  const SafePath of_volume = paths.GetPodVolumeSubpathsDir(pod).Below(spec.str());
+  ASSIGN_OR_RETURN(const bool there,
+                   ForEachTarget(kernel, of_volume, call, [&](const SafePath& target, FileType) {
+                     return UnmountAll(kernel, target, call);
+                   }));
+  return there;
+}
+
 Status CleanSubPaths(Kernel& kernel, const KubeletPaths& paths, const PodUid& pod,
                      const SpecName& spec, const CallOptions& call) {
   const SafePath all = paths.GetPodVolumeSubpathsDir(pod);
   const SafePath of_volume = all.Below(spec.str());
-  const Result<DirectoryListing> containers = kernel.Call(ListDirectory{of_volume}, call);
-  if (!containers.ok()) {
-    return containers.error().code() == Code::kNotFound ? OkStatus() : Status(containers.error());
-  }
-  for (const DirectoryEntry& container : containers->entries) {
-    const SafePath directory = of_volume.Below(container.name);
-    ASSIGN_OR_RETURN(const DirectoryListing mounts, kernel.Call(ListDirectory{directory}, call));
-    for (const DirectoryEntry& mount : mounts.entries) {
-      const SafePath target = directory.Below(mount.name);
-      RETURN_IF_ERROR(UnmountAll(kernel, target, call));
-      RETURN_IF_ERROR(RemoveTarget(kernel, target, mount.type, call));
-    }
+  // Every mount before the first directory.
+  ASSIGN_OR_RETURN(const bool there, UnmountSubPaths(kernel, paths, pod, spec, call));
+  if (!there) return OkStatus();
+  const auto remove = [&](const SafePath& target, FileType type) {
+    return RemoveTarget(kernel, target, type, call);
+  };
+  const auto remove_parent = [&](const SafePath& directory) -> Status {
     RETURN_IF_ERROR(kernel.Call(RemoveDirectory{directory}, call));
-  }
+    return OkStatus();
+  };
+  RETURN_IF_ERROR(ForEachTarget(kernel, of_volume, call, remove, remove_parent));
   RETURN_IF_ERROR(kernel.Call(RemoveDirectory{of_volume}, call));
   // The last volume takes the common directory along; with another one in it, it stays.
   const Result<Changed> removed = kernel.Call(RemoveDirectory{all}, call);

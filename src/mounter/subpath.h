@@ -34,8 +34,14 @@ struct SafeSubpathRequest {
 Result<SafePath> PrepareSafeSubpath(Kernel& kernel, const KubeletPaths& paths,
                                     const SafeSubpathRequest& request, const CallOptions& call);
 
-// Takes away all subpath binds of a volume and their directories; to be done before the volume
-// itself is torn down. Idempotent. Never touches what is behind a bind.
+// Takes away all subpath binds of a volume, and leaves their directories: a root that takes no
+// writes still lets its mounts go. To be done before the volume itself is torn down. Idempotent.
+// True when there were directories. Never touches what is behind a bind.
+// Errors: those of Unmount, naming the path; what came before is gone.
+Result<bool> UnmountSubPaths(Kernel& kernel, const KubeletPaths& paths, const PodUid& pod,
+                             const SpecName& spec, const CallOptions& call);
+
+// The same, and then their directories. Idempotent.
 // Errors: those of Unmount and RemoveDirectory, naming the path; what came before is gone.
 Status CleanSubPaths(Kernel& kernel, const KubeletPaths& paths, const PodUid& pod,
                      const SpecName& spec, const CallOptions& call);

@@ -1,5 +1,6 @@
 #include "operation/pod_directories.h"
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,10 @@ constexpr uint32_t kPodDirectoryMode = 0750;
 constexpr std::string_view kVolumes = "volumes";
 constexpr std::string_view kPlugins = "plugins";
 constexpr std::string_view kSubpaths = "volume-subpaths";
+// Kubelet's own. Source: kubernetes pkg/kubelet/config/defaults.go@v1.36.2
+// (DefaultKubeletContainersDirName), pkg/kubelet/kubelet_pods.go@v1.36.2 (getEtcHostsPath).
+constexpr std::string_view kContainers = "containers";
+constexpr std::string_view kEtcHosts = "etc-hosts";
 // Source: kubernetes pkg/volume/util/util.go@v1.36.2 (readyFileName).
 constexpr std::string_view kReadyMarker = "ready";
 
@@ -82,6 +87,29 @@ Status RemoveSubpaths(Kernel& kernel, const KubeletPaths& paths, const PodUid& p
   return RemoveEmpty(kernel, top, call);
 }
 
+Status RemovePlugins(Kernel& kernel, const SafePath& directory, PodDirectoryOwner owner,
+                     const CallOptions& call) {
+  switch (owner) {
+    case PodDirectoryOwner::kAgent:
+      return RemoveTwoLevels(kernel, directory, call, [&](const SafePath& markers) {
+        return RemoveMarkers(kernel, markers, call);
+      });
+    case PodDirectoryOwner::kKubelet:
+      RETURN_IF_ERROR(kernel.Call(RemoveTree{directory}, call));
+      return OkStatus();
+  }
+  __builtin_unreachable();
+}
+
+bool IsKnown(const DirectoryEntry& entry, PodDirectoryOwner owner) {
+  if (entry.type == FileType::kDirectory) {
+    return entry.name == kVolumes || entry.name == kPlugins || entry.name == kSubpaths ||
+           (owner == PodDirectoryOwner::kKubelet && entry.name == kContainers);
+  }
+  return owner == PodDirectoryOwner::kKubelet && entry.name == kEtcHosts &&
+         entry.type == FileType::kRegular;
+}
+
 }  // namespace
 
 Status MakePodDirectories(Kernel& kernel, const KubeletPaths& paths, const PodUid& pod,
@@ -97,27 +125,32 @@ Status MakePodDirectories(Kernel& kernel, const KubeletPaths& paths, const PodUi
 }
 
 Status RemovePodDirectories(Kernel& kernel, const KubeletPaths& paths, const PodUid& pod,
-                            const CallOptions& call) {
+                            PodDirectoryOwner owner, const CallOptions& call) {
   const SafePath top = paths.GetPodDir(pod);
   ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, Entries(kernel, top, call));
   // First all names: with something foreign among them, as little as possible is touched.
   for (const DirectoryEntry& entry : entries) {
-    const bool known = entry.name == kVolumes || entry.name == kPlugins || entry.name == kSubpaths;
-    if (!known || entry.type != FileType::kDirectory) return Foreign(top.Below(entry.name));
+    if (!IsKnown(entry, owner)) return Foreign(top.Below(entry.name));
   }
-  for (const DirectoryEntry& entry : entries) {
-    const SafePath directory = top.Below(entry.name);
-    if (entry.name == kSubpaths) {
-      RETURN_IF_ERROR(RemoveSubpaths(kernel, paths, pod, call));
-    } else if (entry.name == kPlugins) {
-      RETURN_IF_ERROR(RemoveTwoLevels(kernel, directory, call, [&](const SafePath& markers) {
-        return RemoveMarkers(kernel, markers, call);
-      }));
-    } else {
-      RETURN_IF_ERROR(RemoveTwoLevels(kernel, directory, call, [&](const SafePath& volume) {
-        return RemoveEmpty(kernel, volume, call);
-      }));
-    }
+  const auto has = [&](std::string_view name) {
+    return std::any_of(entries.begin(), entries.end(),
+                       [&](const DirectoryEntry& entry) { return entry.name == name; });
+  };
+  // Volumes come first: while one of them cannot go, the rest stays with it.
+  if (has(kSubpaths)) RETURN_IF_ERROR(RemoveSubpaths(kernel, paths, pod, call));
+  if (has(kVolumes)) {
+    RETURN_IF_ERROR(
+        RemoveTwoLevels(kernel, top.Below(std::string(kVolumes)), call,
+                        [&](const SafePath& volume) { return RemoveEmpty(kernel, volume, call); }));
+  }
+  if (has(kPlugins)) {
+    RETURN_IF_ERROR(RemovePlugins(kernel, top.Below(std::string(kPlugins)), owner, call));
+  }
+  if (has(kContainers)) {
+    RETURN_IF_ERROR(kernel.Call(RemoveTree{top.Below(std::string(kContainers))}, call));
+  }
+  if (has(kEtcHosts)) {
+    RETURN_IF_ERROR(kernel.Call(RemoveFile{top.Below(std::string(kEtcHosts))}, call));
   }
   return RemoveEmpty(kernel, top, call);
 }

@@ -5,7 +5,6 @@
 
 #include "kube/pod_facts.h"
 #include "mounter/subpath.h"
-#include "operation/pod_directories.h"
 #include "operation/step_runner.h"
 #include "operation/volume_snapshot.h"
 
@@ -168,18 +167,30 @@ Failure RunUnmount(const Parts& parts, const UnmountRequest& request, OperationP
       (*plugin)->NewUnmounter(request.spec, request.pod);
   if (!made.ok()) return OperationFailure{kVolumeUnmount, "NewUnmounter", made.error()};
 
-  call.steps.push_back({.name = "CleanSubPaths",
+  // The directories come last: on a root that takes no writes they stay, and the mounts still go.
+  bool has_sub_paths = false;
+  call.steps.push_back({.name = "UnmountSubPaths",
                         .timeout = parts.settings.clean_sub_paths,
-                        .run = [&](const CallOptions& options) {
-                          const Status status = CleanSubPaths(parts.host.kernel, parts.host.paths,
-                                                              request.pod, request.spec, options);
+                        .run = [&](const CallOptions& options) -> Status {
+                          const Result<bool> found =
+                              UnmountSubPaths(parts.host.kernel, parts.host.paths, request.pod,
+                                              request.spec, options);
                           // Some of the mounts may be gone, whatever became of the last one.
-                          return status.ok() ? status : Status(status.error().AsMaybeApplied());
+                          if (!found.ok()) return found.error().AsMaybeApplied();
+                          has_sub_paths = *found;
+                          return OkStatus();
                         }});
   call.steps.push_back(
       {.name = "TearDown",
        .timeout = parts.settings.tear_down,
        .run = [&](const CallOptions& options) { return (*made)->TearDown(options); }});
+  call.steps.push_back({.name = "CleanSubPaths",
+                        .timeout = parts.settings.clean_sub_paths,
+                        .run = [&](const CallOptions& options) {
+                          if (!has_sub_paths) return OkStatus();
+                          return CleanSubPaths(parts.host.kernel, parts.host.paths, request.pod,
+                                               request.spec, options);
+                        }});
   StepRunner runner(*parts.keeper, parts.host.clock, progress,
                     BaseCall(call.facts.key.ToString(), call.facts.fault_domain, progress));
   return runner.Run(call);
@@ -200,7 +211,8 @@ Failure RunRemovePod(const Parts& parts, const PodUid& pod, PodRecordEnd record,
        .timeout = parts.settings.remove_pod_directories,
        .run =
            [&](const CallOptions& options) {
-             return RemovePodDirectories(parts.host.kernel, parts.host.paths, pod, options);
+             return RemovePodDirectories(parts.host.kernel, parts.host.paths, pod,
+                                         parts.pod_directory_owner, options);
            }},
       {.name = "RemovePodRecord",
        .run = [&](const CallOptions&) -> Status {
@@ -237,12 +249,14 @@ OperationOutcome<T> OutcomeOf(const Failure& failure, T value) {
 PodVolumeOperations::PodVolumeOperations(Scheduler& scheduler, RecordStore& store,
                                          VolumePluginMgr& plugins, VolumeHost& host, Logger& logger,
                                          OperationObserver& observer, BootId boot_id,
-                                         OperationSettings settings)
+                                         OperationSettings settings,
+                                         PodDirectoryOwner pod_directory_owner)
     : parts_{plugins,
              host,
              logger,
              store,
              settings,
+             pod_directory_owner,
              std::make_shared<VolumeRecordKeeper>(store, scheduler.clock(), logger, observer,
                                                   std::move(boot_id))},
       executor_(scheduler, logger, observer) {}

@@ -13,6 +13,7 @@
 #include "operation/operation_executor.h"
 #include "operation/operation_observer.h"
 #include "operation/operation_settings.h"
+#include "operation/pod_directories.h"
 #include "operation/volume_operations.h"
 #include "operation/volume_record.h"
 #include "operation/volume_record_keeper.h"
@@ -28,13 +29,17 @@ class PodVolumeOperations final : public VolumeOperations {
  public:
   PodVolumeOperations(Scheduler& scheduler, RecordStore& store, VolumePluginMgr& plugins,
                       VolumeHost& host, Logger& logger, OperationObserver& observer, BootId boot_id,
-                      OperationSettings settings);
+                      OperationSettings settings,
+                      PodDirectoryOwner pod_directory_owner = PodDirectoryOwner::kAgent);
   ~PodVolumeOperations() override;
 
   // What the agent before this one left in the store, once, before the first operation; of another
   // boot too (see AfterRestart). Without it every volume is taken as one without a record: a
   // teardown then needs a record write before its first effect, and fails on a full disk.
   void Restore(const std::vector<PodVolumeRecord>& records);
+
+  // Of operations that start from now on; those that run keep what they were started with.
+  void SetSettings(const OperationSettings& settings) { parts_.settings = settings; }
 
   StartResult MountVolume(MountRequest request,
                           std::function<void(OperationOutcome<MountedVolume>)> done) override;
@@ -58,11 +63,12 @@ class PodVolumeOperations final : public VolumeOperations {
     Logger& logger;
     RecordStore& store;
     OperationSettings settings;
+    PodDirectoryOwner pod_directory_owner;
     std::shared_ptr<VolumeRecordKeeper> keeper;
   };
 
  private:
-  const Parts parts_;
+  Parts parts_;
   OperationExecutor executor_;
 };
 

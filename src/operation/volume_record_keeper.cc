@@ -10,7 +10,10 @@ bool TakesAway(VolumeEvent call) {
   return call == VolumeEvent::kTearDown || call == VolumeEvent::kUnmapVolume;
 }
 
-bool IsFullDisk(const Error& error) { return error.code() == Code::kResourceExhausted; }
+// It is the disk that takes no writes; a store that is closed or refuses is another matter.
+bool CannotBeWritten(const Error& error) {
+  return error.code() == Code::kResourceExhausted || IsDiskFault(error.sys_errno());
+}
 
 // Whether a row with `a` says the same as one with `b` would. Number and time of a call matter only
 // to the call itself.
@@ -103,7 +106,7 @@ Result<uint64_t> VolumeRecordKeeper::BeginCall(PodVolumeRecord facts, VolumeEven
   const uint64_t attempt = next.record.attempt;
   const bool written = now.stored && !now.gone && SaysTheSame(now.record, next.record);
   Status assigned = Assign(next, written ? RowChange::kNone : RowChange::kPut);
-  if (!assigned.ok() && TakesAway(call) && now.stored && IsFullDisk(assigned.error())) {
+  if (!assigned.ok() && TakesAway(call) && now.stored && CannotBeWritten(assigned.error())) {
     LogTolerated(next.record, assigned.error());
     assigned = Assign(next, RowChange::kNone);
   }
@@ -133,7 +136,8 @@ Status VolumeRecordKeeper::EndCall(const PodVolumeKey& key, uint64_t attempt, Ca
   const Status assigned = Assign(next, change);
   if (assigned.ok()) return assigned;
 
-  if (change == RowChange::kRemove && answer == CallAnswer::kDone && IsFullDisk(assigned.error())) {
+  if (change == RowChange::kRemove && answer == CallAnswer::kDone &&
+      CannotBeWritten(assigned.error())) {
     LogTolerated(next.record, assigned.error());
     next.gone = true;
     return Assign(next, RowChange::kNone);

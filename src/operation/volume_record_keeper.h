@@ -38,14 +38,15 @@ class VolumeRecordKeeper {
   // The intent: assigns the in-call state that `call` leads to, and answers the attempt's number.
   // `facts` gives everything of the record but state, uncertainty, boot id, time and attempt.
   // Errors, all not applied: FailedPrecondition, when the call cannot be made in the volume's
-  // state, saying why; those of the store. A full disk does not stop a kTearDown or kUnmapVolume of
-  // a volume that has a row already: whatever that row says, a restart finds the volume by it.
+  // state, saying why; those of the store. A disk that takes no writes (full, read-only, EIO) does
+  // not stop a kTearDown or kUnmapVolume of a volume that has a row already: whatever that row
+  // says, a restart finds the volume by it.
   Result<uint64_t> BeginCall(PodVolumeRecord facts, VolumeEvent call) EXCLUDES(mu_);
 
   // The answer: assigns the state that follows. Where that is "nothing there", the row goes.
   // Errors: Aborted, not applied, when the volume has moved on since `attempt` (the answer of a
   // call that was given up); those of the store, as maybe applied: the volume then stays in call,
-  // uncertain. A full disk does not fail the end of a teardown; the row goes with its pod.
+  // uncertain. Nor does it fail the end of a teardown: the row goes with its pod.
   Status EndCall(const PodVolumeKey& key, uint64_t attempt, CallAnswer answer) EXCLUDES(mu_);
 
   // Removes what rows are left of a pod. FailedPrecondition, not applied, when a volume of it is

@@ -47,6 +47,10 @@ Result<AnyAnswer> WorkerKernel::Do(const AnyRequest& request, const CallOptions&
   return pool_->Do(request, options);
 }
 
+void WorkerKernel::SetLimits(int max_workers, int max_per_domain) {
+  pool_->SetLimits(max_workers, max_per_domain);
+}
+
 WorkerPoolStats WorkerKernel::stats() const { return pool_->stats(); }
 
 std::vector<StuckOperation> WorkerKernel::stuck_operations() const {

@@ -57,6 +57,9 @@ class WorkerKernel final : public Kernel {
 
   Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override;
 
+  // From now on. Lower ones end nothing that runs; higher ones admit what waits at once.
+  void SetLimits(int max_workers, int max_per_domain);
+
   WorkerPoolStats stats() const;
   std::vector<StuckOperation> stuck_operations() const;
 

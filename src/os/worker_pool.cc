@@ -93,7 +93,10 @@ Result<std::unique_ptr<WorkerPool>> WorkerPool::Create(const WorkerKernelOptions
 }
 
 WorkerPool::WorkerPool(const WorkerKernelOptions& options, const Clock& clock)
-    : options_(options), command_(Command(options)), clock_(clock) {}
+    : command_(Command(options)),
+      clock_(clock),
+      max_workers_(options.max_workers),
+      max_per_domain_(options.max_per_domain) {}
 
 Status WorkerPool::Start() {
   WorkerReaper::Handler handler;
@@ -130,13 +133,20 @@ bool WorkerPool::HasRoom(const std::string& domain) {
   const Lane& lane = lanes_[domain];
   // A killed worker of the fast lane must not hold up the others; their number is bounded by stuck.
   if (domain.empty()) return lane.busy == 0;
-  return lane.busy + lane.lost < options_.max_per_domain && isolated_busy_ < options_.max_workers;
+  return lane.busy + lane.lost < max_per_domain_ && isolated_busy_ < max_workers_;
 }
 
 void WorkerPool::TakeRoom(const std::string& domain) {
   ++lanes_[domain].busy;
   if (!domain.empty()) ++isolated_busy_;
   ++stats_.busy;
+}
+
+void WorkerPool::SetLimits(int max_workers, int max_per_domain) {
+  MutexLock lock(mu_);
+  max_workers_ = max_workers;
+  max_per_domain_ = max_per_domain;
+  AdmitWaiters();
 }
 
 void WorkerPool::AdmitWaiters() {
@@ -177,7 +187,7 @@ Status WorkerPool::WaitForAdmission(Call& call, Waiter& waiter) {
 Status WorkerPool::Admit(Call& call) {
   const std::string& domain = call.options.domain;
   MutexLock lock(mu_);
-  if (lanes_[domain].stuck >= options_.max_per_domain) {
+  if (lanes_[domain].stuck >= max_per_domain_) {
     return Error::NotApplied(Code::kUnavailable,
                              call.Name() + ": " + std::to_string(lanes_[domain].stuck) +
                                  " workers are stuck in " +

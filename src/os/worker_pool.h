@@ -30,6 +30,7 @@ class WorkerPool {
   ~WorkerPool();
 
   Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) EXCLUDES(mu_);
+  void SetLimits(int max_workers, int max_per_domain) EXCLUDES(mu_);
 
   WorkerPoolStats stats() const EXCLUDES(mu_);
   std::vector<StuckOperation> stuck_operations() const EXCLUDES(mu_);
@@ -66,11 +67,12 @@ class WorkerPool {
   void OnStuck(const StuckOperation& operation) EXCLUDES(mu_);
   void OnDead(const StuckOperation& operation, bool was_stuck) EXCLUDES(mu_);
 
-  const WorkerKernelOptions options_;
   const std::vector<std::string> command_;
   const Clock& clock_;
 
   mutable Mutex mu_;
+  int max_workers_ GUARDED_BY(mu_);
+  int max_per_domain_ GUARDED_BY(mu_);
   std::map<std::string, Lane> lanes_ GUARDED_BY(mu_);
   std::list<Waiter*> waiters_ GUARDED_BY(mu_);  // in the order of arrival
   std::unique_ptr<WorkerProcess> fast_ GUARDED_BY(mu_);

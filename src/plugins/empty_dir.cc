@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -75,14 +76,16 @@ class EmptyDirMounter final : public Mounter {
         source_(std::move(source)),
         pod_(std::move(pod)),
         dir_(host.paths.GetPodVolumeDir(pod_->uid(), kEmptyDirPluginName, spec_)),
-        metrics_(host.kernel, host.clock, dir_) {}
+        metrics_(NewTimedMetricsDu(host.kernel, host.clock, dir_, host.metrics)) {}
 
   std::string GetPath() const override { return dir_.Display(); }
   SafePath GetSafePath() const override { return dir_; }
   Attributes GetAttributes() const override {
     return {.read_only = false, .managed = true, .selinux_relabel = true};
   }
-  Result<Metrics> GetMetrics(const CallOptions& call) override { return metrics_.GetMetrics(call); }
+  Result<Metrics> GetMetrics(const CallOptions& call) override {
+    return metrics_->GetMetrics(call);
+  }
   Status SetUp(const MounterArgs& args) override { return SetUpAt(dir_, args); }
   Status SetUpAt(const SafePath& dir, const MounterArgs& args) override;
 
@@ -99,7 +102,7 @@ class EmptyDirMounter final : public Mounter {
   const EmptyDirVolumeSource source_;
   const PodPtr pod_;
   const SafePath dir_;
-  MetricsDu metrics_;
+  const std::unique_ptr<MetricsProvider> metrics_;
 };
 
 Status EmptyDirMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
@@ -220,25 +223,34 @@ class EmptyDirUnmounter final : public Unmounter {
         spec_(std::move(spec)),
         pod_(std::move(pod)),
         dir_(host.paths.GetPodVolumeDir(pod_, kEmptyDirPluginName, spec_)),
-        metrics_(host.kernel, host.clock, dir_) {}
+        metrics_(NewTimedMetricsDu(host.kernel, host.clock, dir_, host.metrics)) {}
 
   std::string GetPath() const override { return dir_.Display(); }
-  Result<Metrics> GetMetrics(const CallOptions& call) override { return metrics_.GetMetrics(call); }
+  Result<Metrics> GetMetrics(const CallOptions& call) override {
+    return metrics_->GetMetrics(call);
+  }
   Status TearDown(const CallOptions& call) override { return TearDownAt(dir_, call); }
   Status TearDownAt(const SafePath& dir, const CallOptions& call) override;
 
  private:
+  Status UnmountOwn(const SafePath& dir, const CallOptions& call);
   Status RemoveVolume(const SafePath& dir, const CallOptions& call);
 
   VolumeHost& host_;
   const SpecName spec_;
   const PodUid pod_;
   const SafePath dir_;
-  MetricsDu metrics_;
+  const std::unique_ptr<MetricsProvider> metrics_;
 };
 
 Status EmptyDirUnmounter::TearDownAt(const SafePath& dir, const CallOptions& call) {
-  RETURN_IF_ERROR(host_.kernel.Call(RemoveTree{MarkerDir(host_, pod_, spec_)}, call));
+  const Result<Changed> marker = host_.kernel.Call(RemoveTree{MarkerDir(host_, pod_, spec_)}, call);
+  if (!marker.ok()) {
+    // On a root that takes no writes the mount can go all the same; a marker without its tmpfs
+    // vouches for nothing.
+    const Status unmounted = UnmountOwn(dir, call);
+    return unmounted.ok() ? marker.error().AsMaybeApplied() : unmounted.error().AsMaybeApplied();
+  }
   // Without its marker the volume is no longer one that a pod may use.
   if (Status status = RemoveVolume(dir, call); !status.ok()) {
     return status.error().AsMaybeApplied();
@@ -246,13 +258,17 @@ Status EmptyDirUnmounter::TearDownAt(const SafePath& dir, const CallOptions& cal
   return OkStatus();
 }
 
-Status EmptyDirUnmounter::RemoveVolume(const SafePath& dir, const CallOptions& call) {
+Status EmptyDirUnmounter::UnmountOwn(const SafePath& dir, const CallOptions& call) {
   // A crash between mount and marker on a kernel that lost track may have stacked two.
   while (true) {
     ASSIGN_OR_RETURN(const Medium mounted, MountedMedium(host_.kernel, dir, call));
-    if (mounted == Medium::kDefault) break;
+    if (mounted == Medium::kDefault) return OkStatus();
     RETURN_IF_ERROR(host_.kernel.Call(Unmount{.target = dir}, call));
   }
+}
+
+Status EmptyDirUnmounter::RemoveVolume(const SafePath& dir, const CallOptions& call) {
+  RETURN_IF_ERROR(UnmountOwn(dir, call));
   // Stops at any mount: nothing else than these was ever mounted by us.
   RETURN_IF_ERROR(host_.kernel.Call(RemoveTree{dir}, call));
   return OkStatus();

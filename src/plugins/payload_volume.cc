@@ -23,7 +23,7 @@ class PayloadUnmounter final : public Unmounter {
         pod_(std::move(pod)),
         dir_(std::move(dir)),
         wrapped_(std::move(wrapped)),
-        metrics_(std::make_unique<MetricsDu>(host.kernel, host.clock, dir_)) {}
+        metrics_(NewTimedMetricsDu(host.kernel, host.clock, dir_, host.metrics)) {}
 
   std::string GetPath() const override { return dir_.Display(); }
   Result<Metrics> GetMetrics(const CallOptions& call) override { return metrics_.GetMetrics(call); }
@@ -57,7 +57,8 @@ class PayloadMounter final : public Mounter {
  public:
   explicit PayloadMounter(MounterParts parts)
       : parts_(std::move(parts)),
-        metrics_(std::make_unique<MetricsDu>(parts_.host.kernel, parts_.host.clock, parts_.dir)) {}
+        metrics_(NewTimedMetricsDu(parts_.host.kernel, parts_.host.clock, parts_.dir,
+                                   parts_.host.metrics)) {}
 
   std::string GetPath() const override { return parts_.dir.Display(); }
   SafePath GetSafePath() const override { return parts_.dir; }

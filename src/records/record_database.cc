@@ -137,9 +137,7 @@ void RecordDatabase::Apply(const std::vector<RecordChange*>& changes, Durability
   if (changes.empty()) return;
   Status ready = log_uncertain_ ? RepairLog() : OkStatus();
   if (ready.ok()) ready = SetSynchronous(durability);
-  // Room that has come back is noticed here; where it has not, only new rows are refused, so a
-  // failure is of no consequence to the others.
-  if (on_ballast()) static_cast<void>(ballast_.Restore());
+  NoticeRoom();
 
   std::vector<RecordChange*> admitted;
   for (RecordChange* change : changes) {
@@ -157,6 +155,23 @@ void RecordDatabase::Apply(const std::vector<RecordChange*>& changes, Durability
   // One change, or a transaction in which something failed and with it everything: each on its own,
   // so that one caller's trouble stays its own.
   for (RecordChange* change : admitted) ApplyOne(*change);
+}
+
+// Where there is still none, only what is new is refused, so a failure is of no consequence to the
+// others.
+void RecordDatabase::NoticeRoom() {
+  if (on_ballast()) static_cast<void>(ballast_.Restore());
+}
+
+Status RecordDatabase::CheckRoom() {
+  NoticeRoom();
+  if (!on_ballast()) return OkStatus();
+  return Full("the space left is kept for teardown");
+}
+
+Error RecordDatabase::Full(const std::string& consequence) const {
+  return Error::FromParts(Code::kResourceExhausted, Outcome::kNotApplied, ENOSPC,
+                          "the disk of " + file_.path + " is full; " + consequence);
 }
 
 void RecordDatabase::ApplyOne(RecordChange& change) {
@@ -192,9 +207,7 @@ Status RecordDatabase::Admit(const RecordChange& change) {
   const int rc = sqlite3_step(exists);
   sqlite3_reset(exists);
   if (rc == SQLITE_ROW) return OkStatus();
-  return Error::FromParts(Code::kResourceExhausted, Outcome::kNotApplied, ENOSPC,
-                          "the disk of " + file_.path + " is full; new " + Name(record) +
-                              " is refused, and the space left is kept for teardown");
+  return Full("new " + Name(record) + " is refused, and the space left is kept for teardown");
 }
 
 int RecordDatabase::Write(const RecordChange& change) {

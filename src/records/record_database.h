@@ -45,6 +45,11 @@ class RecordDatabase {
   // Writes the log back into the file when it has grown: early if nobody waits, late otherwise.
   void CheckpointIfDue(bool nobody_waits);
 
+  // On ballast: takes the ballast back if there is room again.
+  void NoticeRoom();
+  // The same; ResourceExhausted, not applied and naming the disk, while there is none.
+  Status CheckRoom();
+
   bool on_ballast() const { return ballast_.spent(); }
   uint64_t commits() const { return commits_; }
   uint64_t quarantined() const { return quarantine_.size(); }
@@ -64,6 +69,7 @@ class RecordDatabase {
   Status Prepare();
   Status LoadQuarantine();
 
+  Error Full(const std::string& consequence) const;
   void ApplyOne(RecordChange& change);
   Attempt TryCommit(const std::vector<RecordChange*>& changes);
   Attempt FailedAttempt(int rc, bool in_commit);

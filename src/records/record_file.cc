@@ -235,6 +235,8 @@ Error SqliteError(sqlite3* db, int rc, std::string_view what, Outcome outcome) {
   if ((rc & 0xff) == SQLITE_FULL) sys_errno = ENOSPC;
   if (db != nullptr && ((rc & 0xff) == SQLITE_IOERR || (rc & 0xff) == SQLITE_CANTOPEN)) {
     sys_errno = sqlite3_system_errno(db);
+    // It does not keep the errno of every call; the disk it was all the same.
+    if (sys_errno == 0 && (rc & 0xff) == SQLITE_IOERR) sys_errno = EIO;
   }
   std::string message(what);
   message += ": ";
@@ -244,7 +246,11 @@ Error SqliteError(sqlite3* db, int rc, std::string_view what, Outcome outcome) {
       std::strcmp(sqlite3_errmsg(db), sqlite3_errstr(rc)) != 0) {
     message += std::string(" (") + sqlite3_errmsg(db) + ")";
   }
-  if (sys_errno != 0) message += " [" + ErrnoName(sys_errno) + "]";
+  if (sys_errno != 0) {
+    const char* text = ::strerrordesc_np(sys_errno);
+    message +=
+        " [" + ErrnoName(sys_errno) + (text != nullptr ? std::string(": ") + text : "") + "]";
+  }
   return Error::FromParts(CodeOf(db, rc), outcome, sys_errno, std::move(message));
 }
 

@@ -1,5 +1,6 @@
 #include "records/sqlite_record_store.h"
 
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -8,6 +9,9 @@
 namespace volumed {
 namespace {
 
+// How long a disk that has room again may be taken for a full one.
+constexpr std::chrono::seconds kLookForRoom(5);
+
 Error Closed() { return Error::NotApplied(Code::kUnavailable, "the record store is closed"); }
 
 }  // namespace
@@ -15,7 +19,8 @@ Error Closed() { return Error::NotApplied(Code::kUnavailable, "the record store 
 // Lives on the stack of its caller, who waits for `done`.
 struct SqliteRecordStore::Request {
   std::optional<RecordChange> change;
-  std::string load_kind;  // without a change
+  std::optional<Status> room;  // set before: look at the room
+  std::string load_kind;       // with neither
   std::optional<Result<LoadedRecords>> loaded;
 
   CondVar answered;
@@ -86,6 +91,14 @@ bool SqliteRecordStore::on_ballast() const {
   return on_ballast_;
 }
 
+Status SqliteRecordStore::CheckRoom() {
+  if (!on_ballast()) return OkStatus();
+  Request request;
+  request.room = OkStatus();
+  if (!Submit(request)) return Closed();
+  return *std::move(request.room);
+}
+
 bool SqliteRecordStore::Submit(Request& request) {
   MutexLock lock(mu_);
   if (closing_) return false;
@@ -95,16 +108,28 @@ bool SqliteRecordStore::Submit(Request& request) {
   return true;
 }
 
+// Until there is a request or the store closes; on ballast also to look for room.
+void SqliteRecordStore::WaitForWork() {
+  while (queue_.empty() && !closing_) {
+    if (!on_ballast_) {
+      work_.Wait(mu_);
+    } else if (!work_.WaitFor(mu_, kLookForRoom)) {
+      return;
+    }
+  }
+}
+
 void SqliteRecordStore::Run() {
   while (true) {
     std::vector<Request*> batch;
     bool nobody_waits = false;
     {
       MutexLock lock(mu_);
-      while (queue_.empty() && !closing_) work_.Wait(mu_);
+      WaitForWork();
+      if (queue_.empty() && closing_) break;
       batch.swap(queue_);
     }
-    if (batch.empty()) break;
+    if (batch.empty()) database_->NoticeRoom();
     Serve(batch);
     {
       MutexLock lock(mu_);
@@ -121,11 +146,14 @@ void SqliteRecordStore::Run() {
 // needs no sync, and nobody waits for a sync that only another one has asked for. A request is not
 // to be looked at once it is finished.
 void SqliteRecordStore::Serve(const std::vector<Request*>& batch) {
+  std::vector<Request*> looks;
   std::vector<Request*> loads;
   std::vector<Request*> unsynced;
   std::vector<Request*> synced;
   for (Request* request : batch) {
-    if (!request->change) {
+    if (request->room) {
+      looks.push_back(request);
+    } else if (!request->change) {
       loads.push_back(request);
     } else if (request->change->durability == Durability::kProcess) {
       unsynced.push_back(request);
@@ -133,6 +161,8 @@ void SqliteRecordStore::Serve(const std::vector<Request*>& batch) {
       synced.push_back(request);
     }
   }
+  for (Request* request : looks) request->room = database_->CheckRoom();
+  Finish(looks);
   for (Request* request : loads) request->loaded = database_->Load(request->load_kind);
   Finish(loads);
   ServeChanges(unsynced, Durability::kProcess);
@@ -158,7 +188,7 @@ void SqliteRecordStore::Finish(const std::vector<Request*>& requests) {
       const bool ok = request->change->status.ok();
       if (!ok) ++stats_.failures;
       if (ok) ++(request->change->remove ? stats_.removes : stats_.puts);
-    } else if (!request->loaded->ok()) {
+    } else if (request->loaded && !request->loaded->ok()) {
       ++stats_.failures;
     }
     request->done = true;

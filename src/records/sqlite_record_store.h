@@ -55,6 +55,11 @@ class SqliteRecordStore final : public RecordStore {
   // new rows are refused.
   bool on_ballast() const EXCLUDES(mu_);
 
+  // Whether the disk has room for what is not teardown. Room that has come back is noticed, here
+  // and by itself within seconds. Errors, not applied: ResourceExhausted naming the disk, while on
+  // ballast; Unavailable when closed. Blocks: for a look at the disk, while on ballast.
+  Status CheckRoom() EXCLUDES(mu_);
+
   // Finishes what waits, and closes the file; later calls fail with Unavailable, not applied.
   // Blocks: until the thread has ended.
   void Close() EXCLUDES(mu_);
@@ -66,6 +71,7 @@ class SqliteRecordStore final : public RecordStore {
   // Hands the request to the thread and waits for the answer. False: the store is closed.
   bool Submit(Request& request) EXCLUDES(mu_);
   void Run() EXCLUDES(mu_);
+  void WaitForWork() REQUIRES(mu_);
   void Serve(const std::vector<Request*>& batch) EXCLUDES(mu_);
   void ServeChanges(const std::vector<Request*>& requests, Durability durability) EXCLUDES(mu_);
   void Finish(const std::vector<Request*>& requests) EXCLUDES(mu_);

@@ -22,6 +22,8 @@
 
 namespace volumed {
 
+class ExportedFamilies;  // metrics/exported_families.h
+
 // Objects that volumes are filled from, as the sources last delivered them.
 // Threads: any. Blocks: never. Errors: NotFound, not applied; Unavailable, not applied, when not
 // every source has delivered a complete list yet (the object may still come).
@@ -160,6 +162,7 @@ struct VolumeHost {
   HostTokens& tokens;
   HostEvents& events;
   HostNode& node;
+  ExportedFamilies& metrics;  // of the exposition, for what only plugins can measure
   // Null where the host is not of this kind, as a failed type assertion is in kubelet.
   KubeletHost* kubelet = nullptr;
   AttachDetachHost* attach_detach = nullptr;

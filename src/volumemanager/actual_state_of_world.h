@@ -73,6 +73,9 @@ struct ActualPod {
   std::string recorded_json;     // the pod, as its record has it
   std::optional<FailureHistory> record_failure;
 
+  // Of an adopted root, and there when this process started: they go with it, record or not.
+  bool has_directories = false;
+
   std::optional<Leaving> leaving;
   bool teardown_begun = false;  // no new consumer may come
   bool removing = false;        // RemovePod runs

@@ -47,16 +47,19 @@ std::optional<Ending> EndingOf(const Pod& pod) {
 
 class KubeletVolumeManager::Impl {
  public:
+  using Done = std::function<void(Status)>;
+
   Impl(VolumeManagerParts parts, BootId boot_id, VolumeManagerSettings settings);
 
   void Start();
   void CheckReady();
-  Status DeletePod(const PodUid& uid, bool force);
+  void DeletePod(const PodUid& uid, bool force, Done done);
   void Hold(HoldRequest request, std::function<void(Status)> done);
   void ReleaseHold(HoldRequest request, std::function<void(Status)> done);
   Status Retry(const PodUid& uid);
   std::vector<PodView> Pods() const;
   std::optional<PodView> FindPod(const PodUid& uid) const;
+  void SetStatsTimes(Duration period, Duration deadline) { stats_.SetTimes(period, deadline); }
   bool Ready() const { return loaded_ && NotReadyReason().empty(); }
   std::string NotReadyReason() const;
 
@@ -76,6 +79,7 @@ class KubeletVolumeManager::Impl {
   void PodSourceChanged(const ObjectChange& change);
   // Decides whether the pod is wanted, from what the sources and commands say now.
   void EvaluatePod(const PodUid& uid);
+  PodIdentity IdentityOf(const Pod& pod) const;  // of a pod that a source has
   void Want(const PodPtr& pod);
   void Evict(const PodUid& uid, const std::string& message);
   void MarkLeaving(ActualPod& pod, const std::string& reason, std::optional<int64_t> grace_seconds);
@@ -85,8 +89,16 @@ class KubeletVolumeManager::Impl {
   // A pod that was deleted by command and is still in a source, or may be: its record is kept, so
   // that neither this agent nor the next one makes its volumes again.
   void KeepTombstone(const PodUid& uid, const ActualPod& last);
+  void WriteTombstone(const PodUid& uid, const PodIdentity& identity);
   void DropTombstone(const PodUid& uid);
   PodView TombstoneView(const Pod& pod) const;
+
+  // Why the command cannot be taken, if so.
+  std::optional<Error> RefuseDelete(const PodUid& uid) const;
+  // Later, on the control thread.
+  void PostAnswer(const Done& done, const Status& status);
+  // Answers those who wait until the command to delete this pod is durable.
+  void AnswerDeletes(const PodUid& uid, const Status& written);
 
   const VolumeManagerParts parts_;
   const BootId boot_id_;
@@ -96,7 +108,8 @@ class KubeletVolumeManager::Impl {
   bool was_ready_ = false;
   std::optional<Error> load_error_;
   Backoff load_backoff_;
-  std::map<PodUid, int64_t> tombstones_;  // since, unix milliseconds
+  std::map<PodUid, int64_t> tombstones_;         // since, unix milliseconds
+  std::map<PodUid, std::vector<Done>> deletes_;  // whose command is not durable yet
 
   RecordWriter records_;
   Consumers consumers_;
@@ -158,6 +171,9 @@ Reconciler::Hooks KubeletVolumeManager::Impl::MakeHooks() {
     size_limits_.Forget(key);
   };
   hooks.removed = [this](const PodUid& uid, const ActualPod& last) { PodRemoved(uid, last); };
+  hooks.command_recorded = [this](const PodUid& uid, const Status& written) {
+    AnswerDeletes(uid, written);
+  };
   return hooks;
 }
 
@@ -292,10 +308,14 @@ void KubeletVolumeManager::Impl::EvaluatePod(const PodUid& uid) {
   reconciler_.MarkDirty(uid);
 }
 
-void KubeletVolumeManager::Impl::Want(const PodPtr& pod) {
-  const ObjectKey key{ObjectKind::kPod, pod->metadata.name_space, pod->metadata.name};
+PodIdentity KubeletVolumeManager::Impl::IdentityOf(const Pod& pod) const {
+  const ObjectKey key{ObjectKind::kPod, pod.metadata.name_space, pod.metadata.name};
   const std::optional<ObjectOrigin> origin = parts_.catalog.OriginOf(key);
-  const PodIdentity identity{key.name_space, key.name, origin ? origin->source : ""};
+  return {key.name_space, key.name, origin ? origin->source : ""};
+}
+
+void KubeletVolumeManager::Impl::Want(const PodPtr& pod) {
+  const PodIdentity identity = IdentityOf(*pod);
   ActualPod& actual = actual_.AddPod(pod->uid(), identity);
   actual.identity = identity;
   if (actual.leaving) {
@@ -303,6 +323,7 @@ void KubeletVolumeManager::Impl::Want(const PodPtr& pod) {
     actual.teardown_begun = false;
     actual.remove_failure.reset();
     actual.record_outdated = actual.record_durable || actual.record_writing;
+    AnswerDeletes(pod->uid(), OkStatus());  // it had left every source; this is a new wish
   }
   desired_.SetPod(pod);
 }
@@ -328,29 +349,77 @@ void KubeletVolumeManager::Impl::Evict(const PodUid& uid, const std::string& mes
   if (pod == nullptr || pod->leaving) return;
   MarkLeaving(*pod, "evicted: " + message, kEvictionGraceSeconds);
   pod->leaving->commanded = true;
-  pod->record_outdated = pod->record_durable || pod->record_writing;
+  pod->record_outdated = true;
   desired_.RemovePod(uid);
   reconciler_.MarkDirty(uid);
 }
 
-Status KubeletVolumeManager::Impl::DeletePod(const PodUid& uid, bool force) {
+std::optional<Error> KubeletVolumeManager::Impl::RefuseDelete(const PodUid& uid) const {
   if (!loaded_) return NotLoaded();
+  const ActualPod* pod = actual_.FindPod(uid);
+  if (pod == nullptr) {
+    if (parts_.catalog.FindPod(uid) == nullptr) return NoSuchPod(uid);
+    return std::nullopt;
+  }
+  if (pod->quarantine_reason.empty()) return std::nullopt;
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "pod " + uid.str() + " is left alone: " + pod->quarantine_reason);
+}
+
+void KubeletVolumeManager::Impl::DeletePod(const PodUid& uid, bool force, Done done) {
+  if (const std::optional<Error> refused = RefuseDelete(uid)) {
+    PostAnswer(done, *refused);
+    return;
+  }
   ActualPod* pod = actual_.FindPod(uid);
   if (pod == nullptr) {
-    // A tombstone, or a pod that has ended: nothing of it is here.
-    if (parts_.catalog.FindPod(uid) != nullptr) return OkStatus();
-    return NoSuchPod(uid);
+    if (!tombstones_.contains(uid)) {
+      PostAnswer(done, OkStatus());  // it has ended: nothing of it is here, and nothing will be
+      return;
+    }
+    // The row may have been refused by the disk when the pod went; it is written again.
+    deletes_[uid].push_back(std::move(done));
+    WriteTombstone(uid, IdentityOf(*parts_.catalog.FindPod(uid)));
+    return;
   }
   MarkLeaving(*pod, kCommandReason, std::nullopt);
-  if (!pod->leaving->commanded) pod->record_outdated = pod->record_durable || pod->record_writing;
+  if (!pod->leaving->commanded) pod->record_outdated = true;
   pod->leaving->commanded = true;
   pod->leaving->force = pod->leaving->force || force;
   pod->leaving->left_sources =
       parts_.catalog.FindPod(uid) == nullptr && parts_.catalog.AllSourcesComplete();
   desired_.RemovePod(uid);
+  if (pod->record_durable && !pod->record_outdated && !pod->record_writing) {
+    PostAnswer(done, OkStatus());
+  } else {
+    deletes_[uid].push_back(std::move(done));
+  }
   reconciler_.ResetBackoff(uid);
   reconciler_.MarkDirty(uid);
-  return OkStatus();
+}
+
+void KubeletVolumeManager::Impl::PostAnswer(const Done& done, const Status& status) {
+  parts_.scheduler.Post([done, status] { done(status); });
+}
+
+void KubeletVolumeManager::Impl::AnswerDeletes(const PodUid& uid, const Status& written) {
+  auto waiting = deletes_.extract(uid);
+  if (waiting.empty()) return;
+  Status answer = written;
+  const ActualPod* pod = actual_.FindPod(uid);
+  // What no source has any more comes back from none, with or without a record.
+  const bool left_sources = pod != nullptr && pod->leaving && pod->leaving->left_sources;
+  if (!written.ok() && left_sources) {
+    answer = OkStatus();
+  } else if (!written.ok()) {
+    const Error& cause = written.error();
+    answer = Error::FromParts(cause.code(), Outcome::kMaybeApplied, cause.sys_errno(),
+                              "pod " + uid.str() +
+                                  " leaves, but may come back at the next start: the command "
+                                  "could not be recorded: " +
+                                  cause.message());
+  }
+  for (const Done& done : waiting.mapped()) PostAnswer(done, answer);
 }
 
 Status KubeletVolumeManager::Impl::Retry(const PodUid& uid) {
@@ -395,6 +464,7 @@ void KubeletVolumeManager::Impl::PodRemoved(const PodUid& uid, const ActualPod& 
     KeepTombstone(uid, last);
     return;
   }
+  AnswerDeletes(uid, OkStatus());
   if (last.keeps_record) records_.Remove(kPodRecordKind, uid.str(), kPodRecordDurability, nullptr);
   parts_.host.tokens.DeleteServiceAccountTokens(uid);
   if (pod != nullptr) EvaluatePod(uid);  // it came back while it was leaving
@@ -403,14 +473,19 @@ void KubeletVolumeManager::Impl::PodRemoved(const PodUid& uid, const ActualPod& 
 void KubeletVolumeManager::Impl::KeepTombstone(const PodUid& uid, const ActualPod& last) {
   parts_.host.tokens.DeleteServiceAccountTokens(uid);
   tombstones_[uid] = last.leaving->since_unix_ms;
+  WriteTombstone(uid, last.identity);
+}
+
+void KubeletVolumeManager::Impl::WriteTombstone(const PodUid& uid, const PodIdentity& identity) {
   PodRecord record;
   record.uid = uid;
-  record.ns = last.identity.name_space;
-  record.name = last.identity.name;
-  record.source = last.identity.source;
+  record.ns = identity.name_space;
+  record.name = identity.name;
+  record.source = identity.source;
   record.terminating = true;
-  record.terminating_since_unix_ms = last.leaving->since_unix_ms;
+  record.terminating_since_unix_ms = tombstones_.at(uid);
   records_.Put(EncodeRecord(record), kPodRecordDurability, [this, uid](const Status& written) {
+    AnswerDeletes(uid, written);
     if (written.ok()) return;
     parts_.log.Warning("a pod deleted by command may come back at the next start",
                        {{"pod", uid}, {"error", written.error()}});
@@ -419,6 +494,7 @@ void KubeletVolumeManager::Impl::KeepTombstone(const PodUid& uid, const ActualPo
 
 void KubeletVolumeManager::Impl::DropTombstone(const PodUid& uid) {
   tombstones_.erase(uid);
+  AnswerDeletes(uid, OkStatus());  // it has left its sources
   records_.Remove(kPodRecordKind, uid.str(), kPodRecordDurability, nullptr);
 }
 
@@ -486,9 +562,13 @@ KubeletVolumeManager::KubeletVolumeManager(VolumeManagerParts parts, BootId boot
 KubeletVolumeManager::~KubeletVolumeManager() = default;
 
 void KubeletVolumeManager::Start() { impl_->Start(); }
+void KubeletVolumeManager::SetStatsTimes(Duration period, Duration deadline) {
+  impl_->SetStatsTimes(period, deadline);
+}
 void KubeletVolumeManager::ObjectsChanged() { impl_->CheckReady(); }
-Status KubeletVolumeManager::DeletePod(const PodUid& pod, bool force) {
-  return impl_->DeletePod(pod, force);
+void KubeletVolumeManager::DeletePod(const PodUid& pod, bool force,
+                                     std::function<void(Status)> done) {
+  impl_->DeletePod(pod, force, std::move(done));
 }
 void KubeletVolumeManager::Hold(HoldRequest request, std::function<void(Status)> done) {
   impl_->Hold(std::move(request), std::move(done));

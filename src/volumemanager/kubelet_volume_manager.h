@@ -71,7 +71,9 @@ class KubeletVolumeManager final : public VolumeManager {
   void Start();
 
   void ObjectsChanged() override;
-  Status DeletePod(const PodUid& pod, bool force) override;
+  // How volumes are measured from now on (VolumeStats::SetTimes).
+  void SetStatsTimes(Duration period, Duration deadline);
+  void DeletePod(const PodUid& pod, bool force, std::function<void(Status)> done) override;
   void Hold(HoldRequest request, std::function<void(Status)> done) override;
   void ReleaseHold(HoldRequest request, std::function<void(Status)> done) override;
   Status Retry(const PodUid& pod) override;

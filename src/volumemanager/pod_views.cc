@@ -203,6 +203,7 @@ ProblemView PodViews::FromFailure(const FailureHistory& failure, const PodVolume
 
 std::string PodViews::WhoMustAct(const Error& error, const ActualPod& pod,
                                  const WantedVolume* wanted) const {
+  if (IsDiskFault(error.sys_errno())) return kAdministrator;
   switch (error.code()) {
     case Code::kNotFound:
     case Code::kInvalidArgument:

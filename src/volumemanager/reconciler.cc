@@ -160,7 +160,10 @@ void Reconciler::WriteRecord(const PodUid& uid, ActualPod& pod) {
   pod.record_writing = true;
   pod.record_outdated = false;
   parts_.records.Put(EncodeRecord(record), kPodRecordDurability,
-                     [this, uid](const Status& written) { RecordWritten(uid, written); });
+                     [this, uid, commanded = record.terminating](const Status& written) {
+                       RecordWritten(uid, written);
+                       if (commanded) hooks_.command_recorded(uid, written);
+                     });
 }
 
 void Reconciler::RecordWritten(const PodUid& uid, const Status& written) {
@@ -302,7 +305,7 @@ void Reconciler::StartUnmount(const PodVolumeKey& key, const ActualPod& pod, Wak
 }
 
 void Reconciler::RemovePod(const PodUid& uid, ActualPod& pod, Wake& wake) {
-  const bool never_touched = !pod.record_durable && !pod.record_failure;
+  const bool never_touched = !pod.record_durable && !pod.record_failure && !pod.has_directories;
   if (never_touched) {
     PodRemoved(uid);
     return;

@@ -51,6 +51,8 @@ class Reconciler {
     // The pod's directories and record are gone, and so is its actual state, of which this is the
     // last.
     std::function<void(const PodUid&, const ActualPod&)> removed;
+    // A record that says that the pod's deletion was commanded is durable, or could not be written.
+    std::function<void(const PodUid&, const Status&)> command_recorded;
   };
 
   Reconciler(Parts parts, Hooks hooks);

@@ -106,6 +106,7 @@ Result<FoundAtStart> LoadFoundAtStart(RecordStore& store, Kernel& kernel, const 
   if (options.all_directories) {
     for (const std::string& name : finder.Subdirectories(paths.GetPodsDir())) {
       pods.insert(PodUid(name));
+      found.pod_directories.push_back(PodUid(name));
     }
   }
   for (const PodUid& pod : pods) finder.AddVolumesOf(pod, found.directories);
@@ -160,6 +161,9 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
   for (const KubeletPaths::PodVolume& volume : found.directories) {
     actual.AddPod(volume.pod, {});
     AddUnrecorded(volume, actual);
+  }
+  for (const PodUid& pod : found.pod_directories) {
+    actual.AddPod(pod, {}).has_directories = true;
   }
   std::set<PodUid> quarantined;
   for (const QuarantinedRecord& row : found.quarantined) {

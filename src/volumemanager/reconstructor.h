@@ -29,6 +29,7 @@ struct FoundAtStart {
   std::vector<QuarantinedRecord> quarantined;        // of all three kinds
   std::vector<KubeletPaths::PodVolume> mounted;      // by the mount table, each once
   std::vector<KubeletPaths::PodVolume> directories;  // below pods/, see LoadFoundAtStart
+  std::vector<PodUid> pod_directories;               // with all_directories
 };
 
 struct FindOptions {

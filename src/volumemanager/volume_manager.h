@@ -82,8 +82,13 @@ class VolumeManager {
   virtual void ObjectsChanged() = 0;
 
   // A command: the pod with exactly this uid is to leave, whatever the sources say. With `force`,
-  // consumers do not hold it back. NotFound when no such pod is known.
-  virtual Status DeletePod(const PodUid& pod, bool force) = 0;
+  // consumers do not hold it back. `done` comes when the command is durable: no agent after this
+  // one brings the pod back, whatever ends this one.
+  // Errors: NotFound (not applied): no such pod is known; Unavailable (not applied): the records
+  // are not loaded yet; FailedPrecondition (not applied): its records cannot be read and it is left
+  // alone; those of RecordStore, always maybe applied: this agent takes the pod away, the next one
+  // may bring it back.
+  virtual void DeletePod(const PodUid& pod, bool force, std::function<void(Status)> done) = 0;
 
   // NotFound: no such pod; InvalidArgument; FailedPrecondition: no such process or cgroup.
   virtual void Hold(HoldRequest request, std::function<void(Status)> done) = 0;

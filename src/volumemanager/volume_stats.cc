@@ -45,6 +45,15 @@ void VolumeStats::Forget(const PodVolumeKey& key) {
   volumes_.erase(found);
 }
 
+void VolumeStats::SetTimes(Duration period, Duration deadline) {
+  settings_.deadline = deadline;
+  if (std::exchange(settings_.period, period) == period) return;
+  for (auto& [key, volume] : volumes_) {
+    // One that runs is given its time when it ends; one without metrics is not asked again.
+    if (!volume.entry.running && volume.entry.supported) Schedule(key, volume, Jittered(0, 1));
+  }
+}
+
 const VolumeStatsEntry* VolumeStats::Find(const PodVolumeKey& key) const {
   const auto found = volumes_.find(key);
   return found == volumes_.end() ? nullptr : &found->second.entry;

@@ -58,6 +58,9 @@ class VolumeStats {
   void Track(const PodVolumeKey& key, const VolumeSpec& spec, PodPtr pod);
   void Forget(const PodVolumeKey& key);
 
+  // From now on, both positive. A new period counts at once: each volume is measured within it.
+  void SetTimes(Duration period, Duration deadline);
+
   // Null when it is not tracked. Valid until the next change.
   const VolumeStatsEntry* Find(const PodVolumeKey& key) const;
   size_t size() const { return volumes_.size(); }
@@ -85,7 +88,7 @@ class VolumeStats {
   Scheduler& scheduler_;
   const VolumePluginMgr& plugins_;
   Logger& log_;
-  const VolumeStatsSettings settings_;
+  VolumeStatsSettings settings_;
   std::mt19937_64 random_;
   std::map<PodVolumeKey, Volume> volumes_;
   Queue queue_;

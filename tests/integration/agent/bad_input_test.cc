@@ -305,5 +305,29 @@ TEST_F(BadInputTest, RootThatWeDidNotMakeNeedsToBeAdopted) {
   EXPECT_EQ(ReadText(foreign + "/file"), "theirs");
 }
 
+// What a kubelet leaves of a pod: its own entries go with the pod, anybody else's are named.
+TEST_F(BadInputTest, PodDirectoriesOfAnAdoptedRootGoWithKubeletsEntries) {
+  const std::string pods = root() + "/pods/";
+  for (const char* pod : {"left", "noted"}) {
+    std::filesystem::create_directories(pods + pod + "/volumes/kubernetes.io~empty-dir/data");
+    std::filesystem::create_directories(pods + pod + "/plugins/kubernetes.io~empty-dir/data");
+    std::filesystem::create_directories(pods + pod + "/containers/main");
+    WriteText(pods + pod + "/volumes/kubernetes.io~empty-dir/data/file", "of the pod");
+    WriteText(pods + pod + "/plugins/kubernetes.io~empty-dir/data/ready", "");
+    WriteText(pods + pod + "/containers/main/6a0c1f", "said at its end");
+    WriteText(pods + pod + "/etc-hosts", "127.0.0.1 localhost\n");
+  }
+  WriteText(pods + "noted/notes.txt", "an administrator's");
+  settings["adopt-root"] = "true";
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  EXPECT_TRUE(Eventually(kPatience, [&] { return !Exists(pods + "left"); }))
+      << Ctl({"get", "pods"}).output << ReadText(log_path());
+  EXPECT_TRUE(Eventually(kPatience, [&] {
+    return ReadText(log_path()).find("noted/notes.txt is not the agent's") != std::string::npos;
+  })) << ReadText(log_path());
+  EXPECT_EQ(ReadText(pods + "noted/notes.txt"), "an administrator's");
+  EXPECT_TRUE(Exists(pods + "noted/etc-hosts"));
+}
+
 }  // namespace
 }  // namespace volumed

@@ -1,12 +1,14 @@
 // hangfs: a small filesystem in memory that stops answering on demand.
 //
-//   hangfs CONTROL MOUNTPOINT     (stays in the foreground; ends when unmounted)
+//   hangfs CONTROL MOUNTPOINT [IMAGE]     (stays in the foreground; ends when unmounted)
 //
-// It shows one directory with one file, "file", which can be read. CONTROL is a file outside of the
-// mount; it is read at every operation:
+// It shows one directory with one file, "file", which can be read; and with IMAGE, a file outside
+// of the mount, also "image", which has that one's content, to put a block device on. CONTROL is a
+// file outside of the mount; it is read at every operation:
 //   empty or missing  operations are answered
 //   "hang"            operations wait until the control file changes; a killed caller is let go
 //   "dead"            the same, but a killed caller stays: it sleeps uninterruptibly
+//   "eio"             what is read from and written to "image" fails with EIO, as on a bad disk
 #define FUSE_USE_VERSION 31
 #include <fcntl.h>
 #include <fuse3/fuse.h>
@@ -25,13 +27,22 @@ namespace {
 
 constexpr std::string_view kContent = "content\n";
 constexpr char kFile[] = "/file";
+constexpr char kImage[] = "/image";
 constexpr std::chrono::milliseconds kLookAgain(5);
 
-// The path of the control file; libfuse's callbacks get it as their private data.
+// What libfuse's callbacks get as their private data.
+struct Setting {
+  const char* control;
+  int image;  // a descriptor, or -1
+};
+
+const Setting& TheSetting() {
+  return *static_cast<const Setting*>(fuse_get_context()->private_data);
+}
+
 std::string ReadControl() {
-  const char* path = static_cast<const char*>(fuse_get_context()->private_data);
   char text[16] = "";
-  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  const int fd = ::open(TheSetting().control, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return "";
   const ssize_t size = ::read(fd, text, sizeof(text) - 1);
   ::close(fd);
@@ -44,10 +55,18 @@ std::string ReadControl() {
 int WaitUntilHealthy() {
   while (true) {
     const std::string control = ReadControl();
-    if (control.empty()) return 0;
+    if (control.empty() || control == "eio") return 0;
     if (control == "hang" && fuse_interrupted() != 0) return -EINTR;
     std::this_thread::sleep_for(kLookAgain);
   }
+}
+
+bool IsImage(const char* path) { return TheSetting().image >= 0 && std::strcmp(path, kImage) == 0; }
+
+// 0 once the content of the image may be touched.
+int WaitForDisk() {
+  if (const int failure = WaitUntilHealthy()) return failure;
+  return ReadControl() == "eio" ? -EIO : 0;
 }
 
 int GetAttributes(const char* path, struct stat* stat, fuse_file_info*) {
@@ -58,6 +77,7 @@ int GetAttributes(const char* path, struct stat* stat, fuse_file_info*) {
     stat->st_nlink = 2;
     return 0;
   }
+  if (IsImage(path)) return ::fstat(TheSetting().image, stat) == 0 ? 0 : -errno;
   if (std::strcmp(path, kFile) != 0) return -ENOENT;
   stat->st_mode = S_IFREG | 0644;
   stat->st_nlink = 1;
@@ -72,21 +92,36 @@ int ReadDirectory(const char* path, void* out, fuse_fill_dir_t fill, off_t, fuse
   for (const char* name : {".", "..", "file"}) {
     fill(out, name, nullptr, 0, static_cast<fuse_fill_dir_flags>(0));
   }
+  if (IsImage(kImage)) fill(out, "image", nullptr, 0, static_cast<fuse_fill_dir_flags>(0));
   return 0;
 }
 
 int Open(const char* path, fuse_file_info*) {
   if (const int failure = WaitUntilHealthy()) return failure;
-  return std::strcmp(path, kFile) == 0 ? 0 : -ENOENT;
+  return std::strcmp(path, kFile) == 0 || IsImage(path) ? 0 : -ENOENT;
 }
 
-int Read(const char*, char* out, size_t size, off_t offset, fuse_file_info*) {
+int Read(const char* path, char* out, size_t size, off_t offset, fuse_file_info*) {
+  if (IsImage(path)) {
+    if (const int failure = WaitForDisk()) return failure;
+    const ssize_t got = ::pread(TheSetting().image, out, size, offset);
+    return got < 0 ? -errno : static_cast<int>(got);
+  }
   if (const int failure = WaitUntilHealthy()) return failure;
   const auto start = std::min(static_cast<size_t>(offset), kContent.size());
   const size_t length = std::min(size, kContent.size() - start);
   std::memcpy(out, kContent.data() + start, length);
   return static_cast<int>(length);
 }
+
+int Write(const char* path, const char* data, size_t size, off_t offset, fuse_file_info*) {
+  if (!IsImage(path)) return -EACCES;
+  if (const int failure = WaitForDisk()) return failure;
+  const ssize_t put = ::pwrite(TheSetting().image, data, size, offset);
+  return put < 0 ? -errno : static_cast<int>(put);
+}
+
+int Sync(const char* path, int, fuse_file_info*) { return IsImage(path) ? WaitForDisk() : 0; }
 
 int StatFilesystem(const char*, struct statvfs* stat) {
   if (const int failure = WaitUntilHealthy()) return failure;
@@ -110,17 +145,24 @@ void* Start(fuse_conn_info*, fuse_config* config) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 64;
+  if (argc != 3 && argc != 4) return 64;
+  Setting setting{argv[1], -1};
+  if (argc == 4) {
+    setting.image = ::open(argv[3], O_RDWR | O_CLOEXEC);
+    if (setting.image < 0) return 66;
+  }
   fuse_operations operations = {};
   operations.init = Start;
   operations.getattr = GetAttributes;
   operations.readdir = ReadDirectory;
   operations.open = Open;
   operations.read = Read;
+  operations.write = Write;
+  operations.fsync = Sync;
   operations.statfs = StatFilesystem;
   char foreground[] = "-f";
   char option[] = "-o";
   char options[] = "allow_other,fsname=hangfs,subtype=hangfs";
   char* arguments[] = {argv[0], foreground, option, options, argv[2], nullptr};
-  return fuse_main(5, arguments, &operations, argv[1]);
+  return fuse_main(5, arguments, &operations, &setting);
 }

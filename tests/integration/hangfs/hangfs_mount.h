@@ -19,14 +19,16 @@ namespace volumed {
 // Mounts on construction, heals and unmounts on destruction. Threads: one.
 class HangfsMount {
  public:
-  // `mount_point` is an empty directory, `control_path` a file that need not exist yet.
+  // `mount_point` is an empty directory, `control_path` a file that need not exist yet; `image` a
+  // file that it shows as "image", or "".
   HangfsMount(const std::string& program, const std::string& mount_point,
-              const std::string& control_path)
+              const std::string& control_path, const std::string& image = "")
       : mount_point_(mount_point), control_path_(control_path) {
     Heal();
     char* arguments[] = {const_cast<char*>(program.c_str()),
                          const_cast<char*>(control_path_.c_str()),
-                         const_cast<char*>(mount_point_.c_str()), nullptr};
+                         const_cast<char*>(mount_point_.c_str()),
+                         image.empty() ? nullptr : const_cast<char*>(image.c_str()), nullptr};
     char* environment[] = {nullptr};
     if (::posix_spawn(&pid_, program.c_str(), nullptr, nullptr, arguments, environment) != 0) {
       pid_ = -1;
@@ -54,8 +56,9 @@ class HangfsMount {
   HangfsMount& operator=(const HangfsMount&) = delete;
 
   bool mounted() const { return mounted_; }
-  void Hang() { WriteControl("hang"); }  // a killed caller is let go
-  void Die() { WriteControl("dead"); }   // a killed caller stays in uninterruptible sleep
+  void Hang() { WriteControl("hang"); }   // a killed caller is let go
+  void Die() { WriteControl("dead"); }    // a killed caller stays in uninterruptible sleep
+  void FailIo() { WriteControl("eio"); }  // of "image"
   void Heal() { WriteControl(""); }
 
  private:

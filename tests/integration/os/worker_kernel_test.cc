@@ -231,6 +231,31 @@ TEST_F(WorkerKernelTest, ADomainFullOfStuckWorkersIsRefusedAtOnce) {
   EXPECT_TRUE(kernel_->Call(Stat{At("data")}, In("other", seconds(10))).ok());
 }
 
+TEST_F(WorkerKernelTest, AHigherLimitAdmitsWhatWaitsAndALowerOneEndsNothing) {
+  options_.max_per_domain = 1;
+  Start();
+  StartHangfs();
+  hangfs_->Hang();
+  CancelToken cancel;
+  CallOptions running = In("hung", seconds(30));
+  running.cancel = &cancel;
+  std::thread first([&] {
+    EXPECT_EQ(kernel_->Call(StatFs{At("hung")}, running).error().code(), Code::kCancelled);
+  });
+  ASSERT_TRUE(Eventually([&] { return kernel_->stats().busy == 1; }));
+  std::thread second(
+      [&] { EXPECT_TRUE(kernel_->Call(Stat{At("data")}, In("hung", seconds(30))).ok()); });
+  ASSERT_TRUE(Eventually([&] { return kernel_->stats().waiting == 1; }));
+  kernel_->SetLimits(64, 2);
+  second.join();
+  kernel_->SetLimits(64, 1);
+  EXPECT_EQ(kernel_->stats().busy, 1);
+  EXPECT_EQ(kernel_->Call(Stat{At("data")}, In("hung", milliseconds(50))).error().code(),
+            Code::kDeadlineExceeded);
+  cancel.Cancel();
+  first.join();
+}
+
 TEST_F(WorkerKernelTest, TheFastLaneGoesOnAfterItsWorkerWasKilled) {
   StartHangfs();
   hangfs_->Hang();

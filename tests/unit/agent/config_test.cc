@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -103,14 +105,59 @@ TEST_F(ConfigTest, AReloadTakesReloadableKeysAndNamesTheOthers) {
   Config running;
   Config loaded;
   loaded.root = "/elsewhere";
+  loaded.manifest_dirs = {"/a", "/b"};
   loaded.log_level = LogLevel::kError;
   loaded.deadline_mount = std::chrono::seconds(7);
-  std::vector<std::string> ignored;
-  const Config merged = MergeReloadable(running, loaded, &ignored);
-  EXPECT_EQ(merged.root, running.root);
-  EXPECT_EQ(merged.log_level, LogLevel::kError);
-  EXPECT_EQ(merged.deadline_mount, running.deadline_mount);
-  EXPECT_EQ(ignored, (std::vector<std::string>{"root", "deadline-mount"}));
+  const ReloadedConfig merged = MergeReloadable(running, loaded);
+  EXPECT_EQ(merged.config.root, running.root);
+  EXPECT_EQ(merged.config.manifest_dirs, running.manifest_dirs);
+  EXPECT_EQ(merged.config.log_level, LogLevel::kError);
+  EXPECT_EQ(merged.config.deadline_mount, std::chrono::seconds(7));
+  EXPECT_EQ(merged.changes, (std::vector<ChangedKey>{
+                                {"root", "/var/lib/volumed", "/elsewhere", false},
+                                {"manifest-dir", "/etc/volumed/manifests", "/a,/b", false},
+                                {"log-level", "info", "error", true},
+                                {"deadline-mount", "30s", "7s", true},
+                            }));
+}
+
+TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
+  // One value per key that is not its default; a new key must be added here.
+  const FlagValues other = {{"root", {"/r"}},
+                            {"adopt-root", {"true"}},
+                            {"node-name", {"n2"}},
+                            {"node-labels", {"a=b"}},
+                            {"manifest-dir", {"/m"}},
+                            {"socket", {"/s"}},
+                            {"socket-group", {"g"}},
+                            {"read-group", {"g"}},
+                            {"metrics-address", {"127.0.0.1:1"}},
+                            {"worker", {"/w"}},
+                            {"log-level", {"debug"}},
+                            {"mask-kernel-feature", {"f"}},
+                            {"max-workers", {"7"}},
+                            {"max-workers-per-domain", {"7"}},
+                            {"deadline-mount", {"7s"}},
+                            {"deadline-unmount", {"7s"}},
+                            {"deadline-stats", {"7s"}},
+                            {"volume-stats-period", {"7s"}},
+                            {"token-issuer", {"https://t"}}};
+  const Result<Config> loaded = LoadConfig("", false, other);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message();
+  const ReloadedConfig merged = MergeReloadable(Config(), *loaded);
+  ASSERT_EQ(merged.changes.size(), ConfigKeys().size());
+  const auto before = PrintConfig(Config());
+  const auto wanted = PrintConfig(*loaded);
+  const auto after = PrintConfig(merged.config);
+  const std::set<std::string_view> reloads = {
+      "log-level",        "max-workers",    "max-workers-per-domain", "deadline-mount",
+      "deadline-unmount", "deadline-stats", "volume-stats-period"};
+  for (size_t i = 0; i < after.size(); ++i) {
+    const bool reload = reloads.contains(after[i].first);
+    EXPECT_EQ(after[i], reload ? wanted[i] : before[i]);
+    EXPECT_EQ(merged.changes[i].reloadable, reload) << after[i].first;
+    EXPECT_EQ(ReloadWord(ConfigKeys()[i]), reload ? "reloads on SIGHUP" : "needs a restart");
+  }
 }
 
 TEST(DurationTest, ParsesGoDurations) {

@@ -92,12 +92,15 @@ TEST(ExplainTest, SaysWhatBlocksSinceWhenWhoActsAndWhenNext) {
   source->set_name("manifests:/gone");
   source->set_last_error("no such directory");
   std::ostringstream out;
-  Explain(OnePod().pods(0), sources, kNow, out);
+  v1::GetStatusResponse status;
+  (*status.mutable_deadlines())["setUp"] = "30s";
+  Explain(OnePod().pods(0), sources, status, kNow, out);
   for (const char* part :
        {"pod default/web (uid u-1, from manifests:/m): Pending", "blocked at: SetUp (volume_mount)",
         "since:      4s ago, 3 attempts", "Secret default/s not found [NotFound, not applied]",
         "who acts:   the owner of Secret default/s", "next try:   in 2s",
-        "source manifests:/gone: has not delivered a complete list yet; no such directory"}) {
+        "source manifests:/gone: has not delivered a complete list yet; no such directory",
+        "deadlines: setUp 30s"}) {
     EXPECT_NE(out.str().find(part), std::string::npos) << part << "\nin:\n" << out.str();
   }
 }

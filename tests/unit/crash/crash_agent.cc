@@ -108,7 +108,7 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
       tokens_(world),
       events_(world.clock),
       node_(Facts()),
-      host_{world.paths, kernel_, world.clock, host_objects_, tokens_, events_, node_},
+      host_{world.paths, kernel_, world.clock, host_objects_, tokens_, events_, node_, families_},
       operations_(scheduler_, store_, plugins_, host_, log_, observer_, ReadBootId(), {}),
       other_operations_(scheduler_, store_, plugins_, host_, log_, observer_, ReadBootId(), {}),
       buggy_operations_(bug.operations ? bug.operations(operations_, other_operations_) : nullptr),
@@ -149,11 +149,8 @@ void CrashAgent::Start() {
   }
   for (size_t i = 0; i < world_.commands.size(); ++i) {
     const UserCommand& command = world_.commands[i];
-    // A user asks again for what was not done: no answer, or a deletion that is not on record.
-    const bool again = command.kind == UserCommand::Kind::kDelete
-                           ? !world_.pods.at(command.pod).command_durable
-                           : !command.acknowledged;
-    if (again) scheduler_.Post([this, i] { Issue(i); });
+    // A user asks again for what has not been answered, and never for what has.
+    if (!command.acknowledged) scheduler_.Post([this, i] { Issue(i); });
   }
 }
 
@@ -193,7 +190,8 @@ void CrashAgent::Issue(size_t number) {
   const UserCommand command = world_.commands[number];
   switch (command.kind) {
     case UserCommand::Kind::kDelete:
-      Answered(number, manager_->DeletePod(PodUid(command.pod), false));
+      manager_->DeletePod(PodUid(command.pod), false,
+                          [this, number](const Status& status) { Answered(number, status); });
       return;
     case UserCommand::Kind::kHold:
       manager_->Hold({PodUid(command.pod), command.pid, ""},
@@ -206,6 +204,10 @@ void CrashAgent::Answered(size_t number, const Status& status) {
   UserCommand& command = world_.commands[number];
   if (status.ok()) {
     command.acknowledged = true;
+    if (command.kind == UserCommand::Kind::kDelete && world_.pods.at(command.pod).commanded &&
+        !world_.pods.at(command.pod).command_durable) {
+      world_.Violation("a deletion was answered before it was durable: " + command.pod);
+    }
     if (command.kind == UserCommand::Kind::kHold && world_.processes.contains(command.pid)) {
       world_.pods.at(command.pod).held_by = command.pid;
     }

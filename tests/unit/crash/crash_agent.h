@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/simulated_scheduler.h"
 #include "kube/object_catalog.h"
+#include "metrics/exported_families.h"
 #include "operation/pod_volume_operations.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "unit/crash/crash_harness.h"
@@ -96,6 +97,7 @@ class CrashAgent {
   WorldTokens tokens_;
   EventLog events_;
   NodeFacts node_;
+  ExportedFamilies families_;
   VolumeHost host_;
   VolumePluginMgr plugins_;
   NoObserver observer_;

@@ -76,6 +76,85 @@ TEST(DocumentReader, PlainScalarsMeanWhatTheyMeanToKubernetes) {
   for (const char* text : {".nan", ".inf", "-.INF"}) EXPECT_FALSE(ResolvePlainScalar(text)) << text;
 }
 
+// What sigs.k8s.io/yaml@v1.6.0 makes of these, as YAMLToJSON prints it. Unlike YAML 1.2, every one
+// of YAML 1.1's words is a boolean, single letters included, in these three spellings only.
+TEST(DocumentReader, BooleansAreThoseOfKubernetesParser) {
+  for (const char* text :
+       {"y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE"}) {
+    EXPECT_EQ(ReadOne(std::string("v: ") + text + "\n"), Json({{"v", true}})) << text;
+    EXPECT_EQ(ReadOne(std::string("v: !!bool ") + text + "\n"), Json({{"v", true}})) << text;
+    EXPECT_EQ(ReadOne(std::string(text) + ": v\n"), Json({{"true", "v"}})) << text;
+  }
+  for (const char* text :
+       {"n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE"}) {
+    EXPECT_EQ(ReadOne(std::string("v: ") + text + "\n"), Json({{"v", false}})) << text;
+    EXPECT_EQ(ReadOne(std::string(text) + ": v\n"), Json({{"false", "v"}})) << text;
+  }
+  for (const char* text : {"yEs", "oN", "tRue", "nO", "t", "f", "oui", "nULL"}) {
+    EXPECT_EQ(ReadOne(std::string("v: ") + text + "\n"), Json({{"v", text}})) << text;
+  }
+  for (const char* text : {"'yes'", "\"yes\"", "!!str yes", "! yes"}) {
+    EXPECT_EQ(ReadOne(std::string("v: ") + text + "\n"), Json({{"v", "yes"}})) << text;
+    EXPECT_EQ(ReadOne(std::string(text) + ": v\n"), Json({{"yes", "v"}})) << text;
+  }
+  EXPECT_EQ(ReadOne("v: |\n yes\n"), Json({{"v", "yes\n"}}));
+  EXPECT_EQ(ReadOne("v: !!bool 'on'\n"), Json({{"v", true}}));
+  EXPECT_EQ(ReadOne("v: [y, 'y', no, off]\n"), Json({{"v", {true, "y", false, false}}}));
+  EXPECT_EQ(ReadOne("v: {on: off}\n"), Json({{"v", {{"true", false}}}}));
+  EXPECT_EQ(ErrorOf("yes: 1\ny: 2\n"), "line 2: has the key \"true\" twice in one map");
+  EXPECT_EQ(ErrorOf("yes: 1\ntrue: 2\n"), "line 2: has the key \"true\" twice in one map");
+}
+
+TEST(DocumentReader, NumbersAreThoseOfKubernetesParser) {
+  const std::vector<std::pair<std::string, Json>> cases = {
+      {"0o17", 15},
+      {"017", 15},
+      {"0O7", 7},
+      {"0X1F", 31},
+      {"0B1", 1},
+      {"-017", -15},
+      {"-0o17", -15},
+      {"-0b1", -1},
+      {"08", 8},
+      {"0o8", "0o8"},
+      {"0xG", "0xG"},
+      {"-0", 0},
+      {"1.", 1},
+      {"+.5", 0.5},
+      {"1__0", 10},
+      {"0.1_0", 0.1},
+      {"1_0.5", 10.5},
+      {"12e03", 12000},
+      {"_1", "_1"},
+      {"--1", "--1"},
+      {"190:20:30", "190:20:30"},
+      {"9223372036854775808", 9223372036854775808ULL},
+      {"18446744073709551616", 18446744073709551616.0},
+      {"-9223372036854775809", -9223372036854775809.0},
+      {"=", "="},
+  };
+  for (const auto& [text, expected] : cases) {
+    const Json value = ReadOne("v: " + text + "\n");
+    EXPECT_EQ(value["v"], expected) << text;
+    EXPECT_EQ(value["v"].is_string(), expected.is_string()) << text;
+  }
+  EXPECT_EQ(ReadOne("0x10: a\n1e3: b\n.5: c\n-1: d\n"),
+            Json({{"16", "a"}, {"1000", "b"}, {"0.5", "c"}, {"-1", "d"}}));
+  EXPECT_EQ(ReadOne("a: !!float 7\nb: !!float 0x10\nc: !!null ''\nd: !!null ~\n"),
+            Json({{"a", 7}, {"b", 16}, {"c", nullptr}, {"d", nullptr}}));
+}
+
+TEST(DocumentReader, ATagThatItsValueDoesNotFitIsRefused) {
+  for (const char* text :
+       {"!!int yes", "!!int 1.5", "!!int x", "!!int ''", "!!int null", "!!bool 5", "!!bool maybe",
+        "!!bool null", "!!null x", "!!null yes", "!!float x", "!!float yes"}) {
+    const std::string error = ErrorOf(std::string("v: ") + text + "\n");
+    EXPECT_EQ(error, "line 1: has a value that is not what its YAML tag " +
+                         std::string(text).substr(0, std::string(text).find(' ')) + " says")
+        << text;
+  }
+}
+
 TEST(DocumentReader, QuotedAndTaggedScalarsStayText) {
   const Json value = ReadOne("a: \"0644\"\nb: 'yes'\nc: !!str 5\nd: |\n  true\ne: !!int \"7\"\n");
   EXPECT_EQ(value["a"], "0644");

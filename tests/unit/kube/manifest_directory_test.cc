@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/real_scheduler.h"
@@ -43,12 +44,13 @@ class ManifestDirectoryTest : public testing::Test {
 
   void Start() {
     auto source = ManifestDirectory::Create(directory_.string(), NodeName("n1"), *scheduler_,
-                                            scheduler_->loop());
+                                            scheduler_->loop(), settle_);
     ASSERT_TRUE(source.ok());
     source_ = *std::move(source);
     source_->Start([this](ObjectList list) {
       last_ = std::move(list);
       ++lists_;
+      history_.insert(Names());
       if (done_ && done_()) scheduler_->Stop();
     });
   }
@@ -112,6 +114,9 @@ class ManifestDirectoryTest : public testing::Test {
   std::unique_ptr<ManifestDirectory> source_;
   std::optional<ObjectList> last_;
   std::function<bool()> done_;
+  // Short, as most tests wait for it; an hour for those in which nothing may depend on it.
+  Duration settle_ = std::chrono::milliseconds(20);
+  std::set<std::string> history_;  // Names() of every list so far
   int lists_ = 0;
   int markers_ = 0;
 };
@@ -166,6 +171,172 @@ TEST_F(ManifestDirectoryTest, AFileThatTurnsBadOrEmptyKeepsItsLastGoodObjects) {
   Write("a.yaml", ConfigMapYaml("x", "3"));
   RunUntil([this] { return Names() == "x"; });
   EXPECT_EQ(Problems(), "");
+}
+
+// Each way in which programs save a file; none of them is a deletion. The settle time is such that
+// the test would not see its end.
+TEST_F(ManifestDirectoryTest, ASaveThatMakesTheFileAnewIsAChange) {
+  settle_ = std::chrono::hours(1);
+  MakeAndStart();
+  const fs::path file = directory_ / "a.yaml";
+  const fs::path backup = directory_ / "a.yaml~";
+  const auto create = [&](const std::string& value) { WriteFile(file, ConfigMapYaml("a", value)); };
+  const std::vector<std::pair<const char*, std::function<void(const std::string&)>>> saves = {
+      {"vim, backupcopy=no",
+       [&](const std::string& value) {
+         Write("4913", "");
+         fs::remove(directory_ / "4913");
+         fs::rename(file, backup);
+         create(value);
+         fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
+         fs::remove(backup);
+       }},
+      {"emacs, backup by renaming",
+       [&](const std::string& value) {
+         fs::create_symlink("me@host.1234:5678", directory_ / ".#a.yaml");
+         fs::rename(file, backup);
+         create(value);
+         fs::remove(directory_ / ".#a.yaml");
+       }},
+      {"emacs, file-precious-flag",
+       [&](const std::string& value) {
+         fs::copy_file(file, backup, fs::copy_options::overwrite_existing);
+         Replace("a.yaml", ConfigMapYaml("a", value));
+       }},
+      {"unlink and create",
+       [&](const std::string& value) {
+         fs::remove(file);
+         create(value);
+       }},
+      {"unlink, and create later",
+       [&](const std::string& value) {
+         fs::remove(file);
+         Settle();  // the unlink was seen, and a list delivered
+         EXPECT_TRUE(Has("a"));
+         create(value);
+       }},
+  };
+  create("start");
+  RunUntil([this] { return Names() == "a"; });
+  history_.clear();
+  for (const auto& [name, save] : saves) {
+    SCOPED_TRACE(name);
+    save(name);
+    RunUntil([this, value = std::string(name)] {
+      for (const ObjectWithOrigin& object : last_->objects) {
+        const auto* map = std::get_if<ConfigMapObject>(object.object.get());
+        if (map != nullptr && map->data.at("k") == value) return true;
+      }
+      return false;
+    });
+    EXPECT_EQ(Problems(), "");
+  }
+  for (const std::string& names : history_) {
+    EXPECT_EQ((" " + names + " ").find(" a ") == std::string::npos, false) << "'" << names << "'";
+  }
+}
+
+TEST_F(ManifestDirectoryTest, AnUnlinkThatLastsDeletesAfterTheSettleTime) {
+  settle_ = std::chrono::milliseconds(300);
+  MakeAndStart();
+  Write("a.yaml", ConfigMapYaml("a", "1"));
+  RunUntil([this] { return Names() == "a"; });
+  const TimePoint start = scheduler_->clock().Now();
+  fs::remove(directory_ / "a.yaml");
+  RunUntil([this] { return Names().empty(); });
+  EXPECT_GE(scheduler_->clock().Now() - start, settle_);
+  // The next file of that name begins anew.
+  Write("a.yaml", ConfigMapYaml("b", "1"));
+  RunUntil([this] { return Names() == "b"; });
+  EXPECT_EQ(Problems(), "");
+}
+
+TEST_F(ManifestDirectoryTest, EachUnlinkHasTheWholeSettleTime) {
+  settle_ = std::chrono::milliseconds(400);
+  MakeAndStart();
+  Write("a.yaml", ConfigMapYaml("a", "1"));
+  RunUntil([this] { return Names() == "a"; });
+  fs::remove(directory_ / "a.yaml");
+  Settle();
+  Write("a.yaml", ConfigMapYaml("a", "2"));
+  Settle();
+  const TimePoint start = scheduler_->clock().Now();
+  fs::remove(directory_ / "a.yaml");
+  RunUntil([this] { return !Has("a"); });
+  EXPECT_GE(scheduler_->clock().Now() - start, settle_);
+}
+
+TEST_F(ManifestDirectoryTest, AFileBackWithoutTheObjectDeletesAtOnce) {
+  settle_ = std::chrono::hours(1);
+  MakeAndStart();
+  Write("a.yaml", ConfigMapYaml("x", "1") + "---\n" + ConfigMapYaml("w", "1"));
+  RunUntil([this] { return Names() == "x w"; });
+  fs::remove(directory_ / "a.yaml");
+  Write("a.yaml", ConfigMapYaml("x", "2"));
+  RunUntil([this] { return Names() == "x"; });
+  // Without being away as well.
+  Write("a.yaml", ConfigMapYaml("v", "1"));
+  RunUntil([this] { return Names() == "v"; });
+}
+
+TEST_F(ManifestDirectoryTest, AFileThatIsBackButBadKeepsItsObjects) {
+  MakeAndStart();
+  Write("a.yaml", ConfigMapYaml("x", "1"));
+  RunUntil([this] { return Names() == "x"; });
+  fs::remove(directory_ / "a.yaml");
+  Write("a.yaml", "{{{");
+  RunUntil([this] { return HasProblem("not valid YAML"); });
+  // Longer than the settle time: only then has the timer had its say.
+  scheduler_->PostAfter(5 * settle_, [this] { scheduler_->Stop(); });
+  scheduler_->Run();
+  Settle();
+  EXPECT_TRUE(Has("x"));
+}
+
+TEST_F(ManifestDirectoryTest, ARenamedFileHandsItsObjectsOverAtOnce) {
+  settle_ = std::chrono::hours(1);
+  MakeAndStart();
+  Write("a.yaml", ConfigMapYaml("x", "1"));
+  RunUntil([this] { return Names() == "x"; });
+  history_.clear();
+  fs::rename(directory_ / "a.yaml", directory_ / "b.yaml");
+  RunUntil([this] {
+    return last_->objects.size() == 1 && last_->objects[0].file == (directory_ / "b.yaml").string();
+  });
+  EXPECT_EQ(history_.count(""), 0u);
+  EXPECT_EQ(history_.count("x x"), 0u);
+}
+
+TEST_F(ManifestDirectoryTest, ADirectoryMadeAnewWithTheSameFilesIsAChange) {
+  settle_ = std::chrono::hours(1);
+  MakeAndStart();
+  Write("a.yaml", ConfigMapYaml("a", "1"));
+  Write("b.yaml", ConfigMapYaml("b", "1"));
+  RunUntil([this] { return Names() == "a b"; });
+  fs::remove_all(directory_);
+  fs::create_directory(directory_);
+  Write("a.yaml", ConfigMapYaml("a2", "1"));
+  RunUntil([this] { return Has("a2"); });
+  EXPECT_TRUE(Has("b"));
+}
+
+// No event tells that the file is back: its directory is a new one, which nobody watched yet.
+TEST_F(ManifestDirectoryTest, AFileBackInANewDirectoryHasTheWholeSettleTimeAgain) {
+  settle_ = std::chrono::milliseconds(200);
+  MakeAndStart();
+  Write("a.yaml", ConfigMapYaml("a", "1"));
+  RunUntil([this] { return Names() == "a"; });
+  fs::remove_all(directory_);
+  fs::create_directory(directory_);
+  Write("a.yaml", ConfigMapYaml("a2", "1"));
+  RunUntil([this] { return Names() == "a2"; });
+  scheduler_->PostAfter(2 * settle_, [this] { scheduler_->Stop(); });
+  scheduler_->Run();
+  Settle();
+  const TimePoint start = scheduler_->clock().Now();
+  fs::remove(directory_ / "a.yaml");
+  RunUntil([this] { return !Has("a2"); });
+  EXPECT_GE(scheduler_->clock().Now() - start, settle_);
 }
 
 TEST_F(ManifestDirectoryTest, ASlowWriterIsWaitedFor) {
@@ -287,12 +458,40 @@ TEST(ManifestFiles, UnreadableFilesKeepAndGoneFilesDrop) {
   EXPECT_EQ(names(), "a /d/a.yaml: cannot be read: EIO; 1 object of its last good state stay\n");
   files.Apply({"a.yaml", What::kChanging, "", {}});
   EXPECT_EQ(names().substr(0, 2), "a ");
-  files.KeepAbsent({});
+  EXPECT_TRUE(files.AbsentFrom({"a.yaml"}).empty());
+  EXPECT_EQ(files.AbsentFrom({"b.yaml"}), std::vector<std::string>{"a.yaml"});
+  files.KeepUnseen("a.yaml");
   EXPECT_EQ(names().substr(0, 2), "a ");
-  files.DropAbsent({"a.yaml"});
-  EXPECT_EQ(names().substr(0, 2), "a ");
-  files.DropAbsent({});
+  EXPECT_TRUE(files.HasObjects("a.yaml"));
+  files.Apply({"a.yaml", What::kGone, "", {}});
   EXPECT_EQ(names(), "");
+  EXPECT_FALSE(files.HasObjects("a.yaml"));
+  files.Apply({"b.yaml", What::kUnreadable, "EIO", {}});
+  files.KeepUnseen("b.yaml");  // it has nothing worth keeping
+  EXPECT_EQ(names(), "");
+}
+
+TEST(ManifestFiles, AVanishedFileYieldsItsObjectsToAnotherFileUntilItIsReadAgain) {
+  ManifestFiles files("/d");
+  const auto origins = [&files] {
+    ObjectList list;
+    files.AppendTo(list);
+    std::string text;
+    for (const auto& object : list.objects) {
+      text += MetaOf(*object.object).name + "@" + object.file.substr(3) + " ";
+    }
+    return text;
+  };
+  using What = ManifestReading::What;
+  const std::string both = ConfigMapYaml("x", "1") + "---\n" + ConfigMapYaml("v", "1");
+  files.Apply({"a.yaml", What::kRead, "", DecodeManifest("/d/a.yaml", both)});
+  files.Vanish("a.yaml");
+  files.Vanish("unknown.yaml");
+  EXPECT_EQ(origins(), "x@a.yaml v@a.yaml ");
+  files.Apply({"b.yaml", What::kRead, "", DecodeManifest("/d/b.yaml", ConfigMapYaml("x", "1"))});
+  EXPECT_EQ(origins(), "v@a.yaml x@b.yaml ");
+  files.Apply({"a.yaml", What::kChanging, "", {}});
+  EXPECT_EQ(origins(), "x@a.yaml v@a.yaml x@b.yaml ");
 }
 
 TEST(ManifestNames, AreYamlAndJsonWithoutDot) {

@@ -146,6 +146,85 @@ TEST_F(ObjectCatalogTest, VolumesDoNotChangeUnderOneUidButMetadataDoes) {
   EXPECT_EQ(Problems("a"), "");
 }
 
+TEST_F(ObjectCatalogTest, AForgottenSourceLeavesItsNamesToTheOthers) {
+  Deliver("a", {FromFile("f", ConfigMapYaml("x", "from a"))});
+  Deliver("b", {FromFile("f", ConfigMapYaml("x", "from b"))});
+  TakeChanges();
+  EXPECT_TRUE(catalog_.ForgetSource("a"));
+  EXPECT_EQ(TakeChanges(), "*x ");
+  EXPECT_EQ(catalog_.OriginOf({ObjectKind::kConfigMap, "default", "x"})->source, "b");
+  EXPECT_EQ(Problems("b"), "");
+  // Back again, it comes after the one that has taken over.
+  Deliver("a", {FromFile("f", ConfigMapYaml("x", "from a"))});
+  EXPECT_EQ(TakeChanges(), "");
+  EXPECT_NE(Problems("a").find("was there first"), std::string::npos);
+}
+
+TEST_F(ObjectCatalogTest, OfTwoNewOnesTheSourceThatWasNamedFirstWins) {
+  catalog_.ExpectSource("z");
+  catalog_.ExpectSource("a");
+  Deliver("z", {});
+  Deliver("a", {});
+  Deliver("a", {FromFile("f", ConfigMapYaml("v", "1"))});
+  // Both names are new to the catalog in one merge: those who held nothing claim in that order.
+  Deliver("z", {FromFile("g", ConfigMapYaml("v", "2")), FromFile("g", ConfigMapYaml("w", "1"))});
+  EXPECT_EQ(catalog_.OriginOf({ObjectKind::kConfigMap, "default", "v"})->source, "a");
+  EXPECT_TRUE(catalog_.ForgetSource("a"));
+  Deliver("b", {FromFile("h", ConfigMapYaml("v", "3"))});
+  EXPECT_EQ(catalog_.OriginOf({ObjectKind::kConfigMap, "default", "v"})->source, "z");
+}
+
+TEST_F(ObjectCatalogTest, APodThatTakesItsNameAndAnothersUidTakesNeither) {
+  Deliver("a",
+          {FromFile("a.yaml", PodYaml("one", "u-1")), FromFile("b.yaml", PodYaml("two", "u-2"))});
+  TakeChanges();
+  Deliver("a",
+          {FromFile("a.yaml", PodYaml("one", "u-2")), FromFile("b.yaml", PodYaml("two", "u-2"))});
+  EXPECT_EQ(catalog_.FindPod(PodUid("u-2"))->metadata.name, "two");
+  EXPECT_EQ(catalog_.FindPod("default", "one"), nullptr);
+  EXPECT_EQ(TakeChanges(), "-one ");
+  EXPECT_NE(Problems("a").find("a.yaml: document 1: Pod default/one: metadata.uid"),
+            std::string::npos)
+      << Problems("a");
+}
+
+TEST_F(ObjectCatalogTest, NamespacesAndKindsKeepNamesApart) {
+  const std::string secret =
+      "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\nstringData: {k: v}\n";
+  const std::string elsewhere =
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: other}\ndata: {k: o}\n";
+  Deliver("a", {FromFile("f", ConfigMapYaml("x", "1")), FromFile("g", secret),
+                FromFile("h", elsewhere)});
+  EXPECT_EQ(catalog_.size(), 3U);
+  EXPECT_EQ(Problems("a"), "");
+  EXPECT_EQ(catalog_.FindConfigMap("other", "x")->data.at("k"), "o");
+  EXPECT_NE(catalog_.FindSecret("default", "x"), nullptr);
+  EXPECT_EQ(catalog_.FindSecret("other", "x"), nullptr);
+}
+
+TEST_F(ObjectCatalogTest, ProblemsOfAFileConcernItsObjectsOnly) {
+  ObjectList list{"a",
+                  true,
+                  {FromFile("f", ConfigMapYaml("x", "1")), FromFile("g", ConfigMapYaml("v", "1"))},
+                  {{"f", -1, "", "", "is half empty"}, {"f", 1, "Pod default/p", "spec", "no"}}};
+  catalog_.Update(std::move(list));
+  Deliver("b", {FromFile("f", ConfigMapYaml("z", "1"))});
+  const auto count = [&](const char* name) {
+    return catalog_.ProblemsOf({ObjectKind::kConfigMap, "default", name}).size();
+  };
+  EXPECT_EQ(count("x"), 1U);
+  EXPECT_EQ(count("v"), 0U);
+  EXPECT_EQ(count("z"), 0U);  // of the same file name in another source
+  EXPECT_EQ(catalog_.ProblemsOf({ObjectKind::kPod, "default", "p"}).size(), 1U);
+}
+
+TEST_F(ObjectCatalogTest, AReaderKeepsTheVersionItHas) {
+  Deliver("a", {FromFile("f", ConfigMapYaml("x", "1"))});
+  const auto old = catalog_.FindConfigMap("default", "x");
+  Deliver("a", {});
+  EXPECT_EQ(old->data.at("k"), "1");
+}
+
 TEST_F(ObjectCatalogTest, AForgottenSourceIsNoLongerWaitedFor) {
   Deliver("a", {FromFile("f", ConfigMapYaml("x", "1"))});
   catalog_.ExpectSource("b");

@@ -120,6 +120,78 @@ TEST_F(ObjectDirectoryTest, DeletesByKeyAndByUid) {
   EXPECT_EQ(Names(), "");
 }
 
+// A directory by the name of the file: root cannot unlink it either.
+TEST_F(ObjectDirectoryTest, APodGoesEvenIfItsFileStaysAndTheFileIsRetried) {
+  const fs::path file = path_ / "pod.default.web.json";
+  auto directory = Open();
+  ASSERT_TRUE(
+      directory->Apply({DecodeOne(PodYaml("web", "u-1")), DecodeOne(ConfigMapYaml("c", "1"))})
+          .ok());
+  fs::remove(file);
+  fs::create_directory(file);
+  const Result<std::string> deleted = directory->DeletePod(PodUid("u-1"));
+  ASSERT_TRUE(deleted.ok()) << deleted.error().ToString();
+  EXPECT_NE(deleted->find(file.string() + ": Is a directory"), std::string::npos) << *deleted;
+  EXPECT_NE(deleted->find("restart"), std::string::npos) << *deleted;
+  scheduler_.RunFor(std::chrono::seconds(1));
+  EXPECT_EQ(last_.objects.size(), 1U);
+  EXPECT_TRUE(last_.complete);
+  EXPECT_EQ(ProblemsText(last_.problems), file.string() + ": " + *deleted + "\n");
+  // To read everything again does not bring it back.
+  directory->Forget();
+  scheduler_.RunFor(std::chrono::seconds(1));
+  EXPECT_EQ(last_.objects.size(), 1U);
+
+  fs::remove(file);
+  std::ofstream(file) << "{}";
+  ASSERT_TRUE(scheduler_.RunUntilIdle(std::chrono::minutes(3)));
+  EXPECT_FALSE(fs::exists(file));
+  EXPECT_TRUE(last_.problems.empty()) << ProblemsText(last_.problems);
+}
+
+TEST_F(ObjectDirectoryTest, APodAppliedAnewIsNotRemovedByAnEarlierDelete) {
+  const fs::path file = path_ / "pod.default.web.json";
+  auto directory = Open();
+  ASSERT_TRUE(directory->Apply({DecodeOne(PodYaml("web", "u-1"))}).ok());
+  fs::remove(file);
+  fs::create_directory(file);
+  ASSERT_TRUE(directory->DeletePod(PodUid("u-1")).ok());
+  fs::remove(file);
+  ASSERT_TRUE(directory->Apply({DecodeOne(PodYaml("web", "u-2"))}).ok());
+  ASSERT_TRUE(scheduler_.RunUntilIdle(std::chrono::minutes(3)));
+  EXPECT_TRUE(fs::exists(file));
+  EXPECT_EQ(Names(), "web ");
+  EXPECT_TRUE(last_.problems.empty());
+}
+
+TEST_F(ObjectDirectoryTest, AskedFirstWhetherThereIsRoomItWritesNothingWithout) {
+  Status room = OkStatus();
+  ObjectDirectory directory(path_.string(), NodeName("n1"), scheduler_, [&] { return room; });
+  directory.Start([this](ObjectList list) { last_ = std::move(list); });
+  Settle();
+  ASSERT_TRUE(directory.Apply({DecodeOne(ConfigMapYaml("c", "1"))}).ok());
+  room = Error::NotApplied(Code::kResourceExhausted, "the disk is full");
+  const auto refused = directory.Apply({DecodeOne(ConfigMapYaml("c", "2"))});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kResourceExhausted);
+  EXPECT_NE(refused.error().message().find("the disk is full"), std::string::npos);
+  EXPECT_EQ(std::distance(fs::directory_iterator(path_), fs::directory_iterator()), 1);
+  // What changes nothing needs no room, and what takes away needs none.
+  EXPECT_TRUE(directory.Apply({DecodeOne(ConfigMapYaml("c", "1"))}).ok());
+  EXPECT_TRUE(directory.Delete({ObjectKind::kConfigMap, "default", "c"}).ok());
+}
+
+TEST_F(ObjectDirectoryTest, AnApplyThatFailsLeavesNothingHalfWritten) {
+  auto directory = Open();
+  // The temporary file of the second cannot be made.
+  fs::create_directories(path_ / ".configmap.default.b.json.tmp" / "x");
+  EXPECT_FALSE(
+      directory->Apply({DecodeOne(ConfigMapYaml("a", "1")), DecodeOne(ConfigMapYaml("b", "1"))})
+          .ok());
+  EXPECT_FALSE(fs::exists(path_ / ".configmap.default.a.json.tmp"));
+  EXPECT_EQ(Names(), "");
+}
+
 TEST_F(ObjectDirectoryTest, RefusesWhatWouldBreakARule) {
   const auto directory = Open();
   ASSERT_TRUE(directory->Apply({DecodeOne(PodYaml("web", "u-1"))}).ok());
@@ -178,6 +250,67 @@ TEST_F(ObjectDirectoryTest, NarrowsADirectoryThatIsOpenToOthers) {
   fs::permissions(path_, fs::perms::all);
   Open();
   EXPECT_EQ(ModeOf(path_), 0700U);
+}
+
+// All or nothing: a refused manifest leaves neither an object nor a file.
+TEST_F(ObjectDirectoryTest, ARefusedApplyLeavesNothingOfItsGoodObjects) {
+  const auto directory = Open();
+  ASSERT_TRUE(directory->Apply({DecodeOne(PodYaml("web", "u-1"))}).ok());
+  EXPECT_FALSE(directory->Apply({DecodeOne(kSecret), DecodeOne(PodYaml("other", "u-1"))}).ok());
+  EXPECT_EQ(Names(), "web ");
+  size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(path_)) files += entry.is_regular_file() ? 1 : 0;
+  EXPECT_EQ(files, 1U);
+}
+
+TEST_F(ObjectDirectoryTest, AnUnchangedObjectIsNotWrittenAgain) {
+  const auto directory = Open();
+  ASSERT_TRUE(directory->Apply({DecodeOne(ConfigMapYaml("c", "1"))}).ok());
+  struct stat before {};
+  ASSERT_EQ(::stat((path_ / "configmap.default.c.json").c_str(), &before), 0);
+  Settle();
+  last_ = {};
+  const auto again = directory->Apply({DecodeOne(ConfigMapYaml("c", "1"))});
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->front().what, AppliedObject::What::kUnchanged);
+  struct stat after {};
+  ASSERT_EQ(::stat((path_ / "configmap.default.c.json").c_str(), &after), 0);
+  EXPECT_EQ(before.st_ino, after.st_ino);
+  Settle();
+  EXPECT_EQ(last_.source, "");  // nobody is told
+}
+
+TEST_F(ObjectDirectoryTest, AFileThatHoldsTwoObjectsOrNoneIsPutAside) {
+  auto directory = Open();
+  std::ofstream(path_ / "configmap.default.a.json") << ConfigMapYaml("a", "1") << "---\n"
+                                                    << ConfigMapYaml("b", "1");
+  std::ofstream(path_ / "configmap.default.n.json") << "# nothing\n";
+  fs::create_symlink("/etc/hostname", path_ / "configmap.default.readme.txt");
+  directory = Open();
+  EXPECT_EQ(Names(), "");
+  EXPECT_EQ(last_.problems.size(), 2U) << ProblemsText(last_.problems);
+  EXPECT_NE(ProblemsText(last_.problems).find("does not hold exactly one object"),
+            std::string::npos);
+  EXPECT_TRUE(fs::exists(path_ / "quarantine" / "configmap.default.a.json"));
+}
+
+// Through a link it would read, and later replace, somebody else's file.
+TEST_F(ObjectDirectoryTest, ALinkIsNotFollowed) {
+  auto directory = Open();
+  std::ofstream(root_ / "outside.json") << EncodeObjectJson(DecodeOne(ConfigMapYaml("a", "1")));
+  fs::create_symlink(root_ / "outside.json", path_ / "configmap.default.a.json");
+  directory = Open();
+  EXPECT_FALSE(last_.complete);
+  EXPECT_EQ(Names(), "");
+  EXPECT_NE(ProblemsText(last_.problems).find("configmap.default.a.json"), std::string::npos);
+}
+
+TEST_F(ObjectDirectoryTest, ADeletedFileOfAKnownObjectDoesNotStopItsDelete) {
+  const auto directory = Open();
+  ASSERT_TRUE(directory->Apply({DecodeOne(ConfigMapYaml("c", "1"))}).ok());
+  fs::remove(path_ / "configmap.default.c.json");
+  EXPECT_TRUE(directory->Delete({ObjectKind::kConfigMap, "default", "c"}).ok());
+  EXPECT_EQ(Names(), "");
 }
 
 TEST_F(ObjectDirectoryTest, KeepsObjectsWithVeryLongNames) {

@@ -139,6 +139,47 @@ const Case kCases[] = {
      "{containers: [{name: c, env: [{name: A, value: x, valueFrom: {fieldRef: {fieldPath: "
      "metadata.name}}}]}]}",
      "spec.containers[0].env[0].valueFrom", "excludes value"},
+    {"FcByBoth",
+     "{volumes: [{name: v, fc: {targetWWNs: [a], wwids: [b], lun: 0}}], containers: [{name: c}]}",
+     "spec.volumes[0].fc", "needs either targetWWNs or wwids, and not both"},
+    {"ChapDiscoveryWithoutSecret",
+     "{volumes: [{name: v, iscsi: {targetPortal: a, iqn: iqn.x, lun: 0, chapAuthDiscovery: "
+     "true}}], "
+     "containers: [{name: c}]}",
+     "spec.volumes[0].iscsi.secretRef", "is required with CHAP authentication"},
+    {"BundleByNothing",
+     "{volumes: [{name: v, projected: {sources: [{clusterTrustBundle: {path: p}}]}}], containers: "
+     "[{name: c}]}",
+     "spec.volumes[0].projected.sources[0].clusterTrustBundle",
+     "needs either name or signerName, and not both"},
+    {"DownwardBoth",
+     "{volumes: [{name: v, downwardAPI: {items: [{path: p, fieldRef: {fieldPath: metadata.name}, "
+     "resourceFieldRef: {containerName: c, resource: limits.cpu}}]}}], containers: [{name: c}]}",
+     "spec.volumes[0].downwardAPI.items[0]",
+     "needs either fieldRef or resourceFieldRef, and not both"},
+    {"DownwardUnknownContainerOfAVolume",
+     "{volumes: [{name: w}, {name: v, downwardAPI: {items: [{path: p, resourceFieldRef: "
+     "{containerName: x, resource: limits.cpu}}]}}], containers: [{name: c}]}",
+     "spec.volumes[1].downwardAPI.items[0].resourceFieldRef.containerName",
+     "\"x\" is not a container of the pod"},
+    {"ProjectedTwiceDownward",
+     "{volumes: [{name: v, projected: {sources: [{configMap: {name: a, items: [{key: k, path: "
+     "t}]}}, {downwardAPI: {items: [{path: t, fieldRef: {fieldPath: metadata.name}}]}}]}}], "
+     "containers: [{name: c}]}",
+     "spec.volumes[0].projected.sources[1].downwardAPI.items[0].path",
+     "\"t\" is written by an earlier source too"},
+    {"CertificateFilesAreOne",
+     "{volumes: [{name: v, projected: {sources: [{podCertificate: {signerName: a/b, keyType: "
+     "ED25519, keyPath: k, certificateChainPath: k}}]}}], containers: [{name: c}]}",
+     "spec.volumes[0].projected.sources[0].podCertificate.certificateChainPath",
+     "\"k\" is written by an earlier source too"},
+    {"SameDevicePath",
+     "{volumes: [{name: v, persistentVolumeClaim: {claimName: x}}, {name: w, "
+     "persistentVolumeClaim: {claimName: z}}], containers: [{name: c, volumeDevices: [{name: v, "
+     "devicePath: /x}, {name: w, devicePath: /x}]}]}",
+     "spec.containers[0].volumeDevices[1].devicePath", "\"/x\" is used twice in the container"},
+    {"SameNameInEphemeral", "{containers: [{name: c}], ephemeralContainers: [{name: c}]}",
+     "spec.ephemeralContainers[0].name", "\"c\" is the name of another container too"},
     {"NoContainers", "{volumes: [{name: v}]}", "spec.containers", "is required"},
     {"MountPathWithColon",
      "{volumes: [{name: v}], containers: [{name: c, volumeMounts: [{name: v, mountPath: "
@@ -181,6 +222,20 @@ TEST(ValidateGood, CombinationsThatKubernetesAllows) {
   for (const char* spec : {
            "{volumes: [{name: v}], containers: [{name: c, securityContext: {privileged: true}, "
            "volumeMounts: [{name: v, mountPath: /x, mountPropagation: Bidirectional}]}]}",
+           // The same place in two containers, and one volume in two places.
+           "{volumes: [{name: v}], initContainers: [{name: i, volumeMounts: [{name: v, mountPath: "
+           "/x}]}], containers: [{name: c, volumeMounts: [{name: v, mountPath: /x}, {name: v, "
+           "mountPath: /y}]}]}",
+           "{volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {}}}}], containers: "
+           "[{name: c, volumeDevices: [{name: v, devicePath: /dev/x}]}]}",
+           "{volumes: [{name: v, fc: {wwids: [a]}}, {name: w, fc: {targetWWNs: [a], lun: 0}}], "
+           "containers: [{name: c}]}",
+           "{volumes: [{name: v, iscsi: {targetPortal: a, iqn: iqn.x, lun: 0, chapAuthSession: "
+           "true, secretRef: {name: s}}}], containers: [{name: c}]}",
+           "{volumes: [{name: v, downwardAPI: {items: [{path: p, resourceFieldRef: "
+           "{containerName: i, resource: limits.cpu}}]}}], initContainers: [{name: i}], "
+           "containers: [{name: c}]}",
+           "{volumes: [{name: v, emptyDir: {sizeLimit: 0}}], containers: [{name: c}]}",
            "{volumes: [{name: v}], containers: [{name: c, volumeMounts: [{name: v, mountPath: /x, "
            "readOnly: true, recursiveReadOnly: Enabled, mountPropagation: None}]}]}",
            "{volumes: [{name: v, emptyDir: {medium: HugePages-2Mi}}], containers: [{name: c}]}",

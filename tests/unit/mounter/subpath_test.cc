@@ -193,6 +193,25 @@ TEST_F(SubpathTest, CleaningTakesMountsThatLieOnEachOther) {
   EXPECT_FALSE(kernel_.Exists("/r/pods/u1/volume-subpaths"));
 }
 
+TEST_F(SubpathTest, OnARootThatTakesNoWritesEveryMountGoes) {
+  kernel_.AddDirectory(InVolume("html"));
+  ASSERT_TRUE(Prepare("html").ok());
+  SafeSubpathRequest second = Request("html");
+  second.index = 3;
+  ASSERT_TRUE(PrepareSafeSubpath(kernel_, paths_, second, {}).ok());
+  kernel_.FailNext("RemoveDirectory",
+                   Error::FromErrno(EROFS, "remove directory", Outcome::kNotApplied));
+  ASSERT_FALSE(Clean().ok());
+  EXPECT_EQ(kernel_.DumpMounts(), "");
+  EXPECT_TRUE(kernel_.Exists(kTarget));
+  const Result<bool> unmounted =
+      UnmountSubPaths(kernel_, paths_, PodUid("u1"), SpecName("data"), {});
+  ASSERT_TRUE(unmounted.ok());
+  EXPECT_TRUE(*unmounted) << "their directories are still there";
+  ASSERT_TRUE(Clean().ok());
+  EXPECT_FALSE(*UnmountSubPaths(kernel_, paths_, PodUid("u1"), SpecName("data"), {}));
+}
+
 TEST_F(SubpathTest, CleaningNothingIsSuccess) { EXPECT_TRUE(Clean().ok()); }
 
 TEST_F(SubpathTest, ABusyBindStopsTheCleaningAndIsNamed) {

@@ -14,7 +14,9 @@ class PodDirectoriesTest : public ::testing::Test {
  protected:
   PodDirectoriesTest() { kernel_.AddDirectory("/var/lib/volumed/pods", 0750); }
   Status Make() { return MakePodDirectories(kernel_, paths_, kPod, CallOptions()); }
-  Status Remove() { return RemovePodDirectories(kernel_, paths_, kPod, CallOptions()); }
+  Status Remove(PodDirectoryOwner owner = PodDirectoryOwner::kAgent) {
+    return RemovePodDirectories(kernel_, paths_, kPod, owner, CallOptions());
+  }
   void ExpectRefusedNaming(const std::string& path) {
     const Status status = Remove();
     ASSERT_FALSE(status.ok());
@@ -84,6 +86,52 @@ TEST_F(PodDirectoriesTest, StayUntouchedWhenSomethingForeignIsAmongThem) {
   kernel_.Remove(kPodDir + "/volumes/note");
   kernel_.AddFile(kPodDir + "/plugins/kubernetes.io~empty-dir/data/state.json", "{}");
   ExpectRefusedNaming(kPodDir + "/plugins/kubernetes.io~empty-dir/data/state.json");
+}
+
+TEST_F(PodDirectoriesTest, OfAnAdoptedRootGoWithKubeletsOwnEntries) {
+  ASSERT_TRUE(Make().ok());
+  kernel_.AddFile(kPodDir + "/etc-hosts", "127.0.0.1");
+  kernel_.AddFile(kPodDir + "/containers/app/0f3a", "");
+  kernel_.AddFile(kPodDir + "/plugins/kubernetes.io~empty-dir/data/ready", "");
+  kernel_.AddFile(kPodDir + "/plugins/kubernetes.io~other/data/state.json", "{}");
+  EXPECT_FALSE(Remove().ok()) << "without adoption they are foreign";
+  const Status removed = Remove(PodDirectoryOwner::kKubelet);
+  ASSERT_TRUE(removed.ok()) << removed.error().ToString();
+  EXPECT_FALSE(kernel_.Exists(kPodDir));
+}
+
+TEST_F(PodDirectoriesTest, OfAnAdoptedRootStillNameWhatIsNotKubelets) {
+  ASSERT_TRUE(Make().ok());
+  kernel_.AddFile(kPodDir + "/etc-hosts", "127.0.0.1");
+  kernel_.AddFile(kPodDir + "/notes.txt", "x");
+  Status status = Remove(PodDirectoryOwner::kKubelet);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message().find("/notes.txt"), std::string::npos);
+  EXPECT_TRUE(kernel_.Exists(kPodDir + "/etc-hosts")) << "nothing is touched before";
+  kernel_.Remove(kPodDir + "/notes.txt");
+  // A directory by the name of a file of kubelet's is not kubelet's.
+  kernel_.Remove(kPodDir + "/etc-hosts");
+  kernel_.AddDirectory(kPodDir + "/etc-hosts");
+  status = Remove(PodDirectoryOwner::kKubelet);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message().find("/etc-hosts"), std::string::npos);
+}
+
+TEST_F(PodDirectoriesTest, OfAnAdoptedRootNeverGoAcrossAMountOrBeforeTheirVolumes) {
+  ASSERT_TRUE(Make().ok());
+  kernel_.AddFile(kPodDir + "/etc-hosts", "127.0.0.1");
+  const std::string container = kPodDir + "/containers/app/bound";
+  kernel_.AddMount("ext4", "/dev/vdb", container);
+  Status status = Remove(PodDirectoryOwner::kKubelet);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message().find("/containers"), std::string::npos)
+      << status.error().ToString();
+  EXPECT_TRUE(kernel_.IsMountPoint(container));
+  ASSERT_TRUE(MakePodDirectories(kernel_, paths_, kPod, CallOptions()).ok());
+  kernel_.AddFile(kPodDir + "/volumes/kubernetes.io~empty-dir/data/precious", "x");
+  ASSERT_FALSE(Remove(PodDirectoryOwner::kKubelet).ok());
+  EXPECT_TRUE(kernel_.Exists(kPodDir + "/etc-hosts"));
+  EXPECT_TRUE(kernel_.Exists(kPodDir + "/volumes/kubernetes.io~empty-dir/data/precious"));
 }
 
 }  // namespace

@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include <memory>
 
 #include "base/simulated_scheduler.h"
 #include "fakes/fake_kernel.h"
 #include "fakes/memory_record_store.h"
 #include "fakes/simulated_crash.h"
+#include "metrics/exported_families.h"
 #include "unit/operation/recording_parts.h"
 #include "unit/operation/scripted_plugin.h"
 #include "unit/operation/stub_host.h"
@@ -113,7 +116,8 @@ class PodVolumeOperationsTest : public ::testing::Test {
   MemoryRecordStore store_;
   StubHostParts parts_;
   KubeletPaths paths_{kRoot};
-  VolumeHost host_{paths_, kernel_, scheduler_.clock(), parts_, parts_, parts_, parts_};
+  ExportedFamilies families_;
+  VolumeHost host_{paths_, kernel_, scheduler_.clock(), parts_, parts_, parts_, parts_, families_};
   PluginScript script_;
   VolumePluginMgr plugins_;
   LogLines log_;
@@ -276,7 +280,7 @@ TEST_F(PodVolumeOperationsTest, ARemountOfAnUnchangedVolumeWritesNoRecord) {
   EXPECT_EQ(store_.calls(), writes);
 }
 
-TEST_F(PodVolumeOperationsTest, PreparesSubPathsAndCleansThemFirst) {
+TEST_F(PodVolumeOperationsTest, PreparesSubPathsAndUnmountsThemFirst) {
   MountRequest request = Request();
   request.sub_paths = {{.container = "app", .index = 2, .sub_path = "logs/today"}};
   const auto outcome = Mount(request);
@@ -286,9 +290,25 @@ TEST_F(PodVolumeOperationsTest, PreparesSubPathsAndCleansThemFirst) {
   EXPECT_EQ(outcome.value->sub_paths[0], (SubPathMount{"app", 2, place}));
   EXPECT_TRUE(kernel_.IsMountPoint(place));
 
-  script_.on_tear_down = [&](const CallOptions&) { EXPECT_FALSE(kernel_.Exists(place)); };
+  script_.on_tear_down = [&](const CallOptions&) { EXPECT_FALSE(kernel_.IsMountPoint(place)); };
   ASSERT_FALSE(Unmount());
   EXPECT_EQ(script_.tear_downs, 1);
+  EXPECT_FALSE(kernel_.Exists(kPodDir + "/volume-subpaths"));
+}
+
+TEST_F(PodVolumeOperationsTest, ATeardownGoesOnWhereTheDirectoriesOfSubPathsCannotGo) {
+  MountRequest request = Request();
+  request.sub_paths = {{.container = "app", .index = 0, .sub_path = "logs"}};
+  ASSERT_TRUE(Mount(request).value);
+  kernel_.FailNextBelow("RemoveDirectory", kPodDir + "/volume-subpaths",
+                        Error::FromErrno(EROFS, "remove directory", Outcome::kNotApplied));
+  const auto failure = Unmount();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->step, "CleanSubPaths");
+  EXPECT_EQ(script_.tear_downs, 1);
+  EXPECT_EQ(StoredState(), "TearingDown*");
+  ASSERT_FALSE(Unmount());
+  EXPECT_EQ(StoredState(), "none");
 }
 
 TEST_F(PodVolumeOperationsTest, ASubPathThatCannotBeIsUncertainNotMounted) {
@@ -309,7 +329,7 @@ TEST_F(PodVolumeOperationsTest, ATeardownDoesNotBeginWhileSubPathsStay) {
   kernel_.FailNext("Unmount", kRefused);
   const auto failure = Unmount();
   ASSERT_TRUE(failure);
-  EXPECT_EQ(failure->step, "CleanSubPaths");
+  EXPECT_EQ(failure->step, "UnmountSubPaths");
   EXPECT_EQ(script_.tear_downs, 0);
   EXPECT_EQ(StoredState(), "TearingDown*");
   ASSERT_FALSE(Unmount());
@@ -472,7 +492,8 @@ class PodVolumeCrash : public ::testing::Test {
     SimulatedScheduler scheduler(3);
     StubHostParts parts;
     KubeletPaths paths(kRoot);
-    VolumeHost host{paths, world.kernel, scheduler.clock(), parts, parts, parts, parts};
+    ExportedFamilies families;
+    VolumeHost host{paths, world.kernel, scheduler.clock(), parts, parts, parts, parts, families};
     PluginScript script;
     VolumePluginMgr plugins;
     std::vector<std::unique_ptr<VolumePlugin>> list;

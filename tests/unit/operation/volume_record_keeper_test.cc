@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "fakes/memory_record_store.h"
 #include "unit/operation/recording_parts.h"
 
@@ -156,6 +158,25 @@ TEST_F(VolumeRecordKeeperTest, AFullDiskStopsSetUpAndTheTeardownOfWhatHasNoRow) 
             Code::kResourceExhausted);
   EXPECT_EQ(keeper_.BeginCall(Facts(), VolumeEvent::kTearDown).error().code(),
             Code::kResourceExhausted);
+}
+
+TEST_F(VolumeRecordKeeperTest, ADiskThatTakesNoWritesStopsNoTeardownOfAVolumeWithARow) {
+  for (const int sys_errno : {EROFS, EIO}) {
+    SetUp_();
+    const Error failure =
+        Error::FromParts(Code::kUnavailable, Outcome::kMaybeApplied, sys_errno, "write the log");
+    store_.FailNext(failure, 2);
+    const auto attempt = keeper_.BeginCall(Facts(), VolumeEvent::kTearDown);
+    ASSERT_TRUE(attempt.ok()) << attempt.error().ToString();
+    EXPECT_EQ(Stored()->state, VolumeState::kSetUp);
+    ASSERT_TRUE(keeper_.EndCall(key_, *attempt, CallAnswer::kDone).ok());
+    EXPECT_EQ(keeper_.Find(key_), std::nullopt);
+    // The row goes with its pod, which cannot go before.
+    store_.FailNext(failure);
+    EXPECT_FALSE(keeper_.ForgetPod(key_.pod).ok());
+    ASSERT_TRUE(keeper_.ForgetPod(key_.pod).ok());
+    EXPECT_EQ(Stored(), std::nullopt);
+  }
 }
 
 TEST_F(VolumeRecordKeeperTest, ABrokenStoreStopsATeardown) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include <algorithm>
 #include <variant>
 
@@ -178,6 +180,24 @@ TEST_F(EmptyDirTest, TearDownLeavesNothing) {
   }
 }
 
+TEST_F(EmptyDirTest, OnARootThatTakesNoWritesTheMountGoesAndTheRestIsRetried) {
+  ASSERT_TRUE(SetUp1(Memory()).ok());
+  kernel_.FailNext("RemoveTree", Error::FromErrno(EROFS, "remove marker", Outcome::kNotApplied));
+  const Status status = TearDown1(Memory());
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().sys_errno(), EROFS);
+  EXPECT_TRUE(status.error().maybe_applied());
+  EXPECT_EQ(kernel_.DumpMounts(), "");
+  ASSERT_TRUE(TearDown1(Memory()).ok());
+  EXPECT_FALSE(kernel_.Exists(kDir));
+  // A directory on disk loses nothing while its marker vouches for it.
+  ASSERT_TRUE(SetUp1(Disk()).ok());
+  kernel_.AddFile(std::string(kDir) + "/a", "x");
+  kernel_.FailNext("RemoveTree", Error::FromErrno(EROFS, "remove marker", Outcome::kNotApplied));
+  ASSERT_FALSE(TearDown1(Disk()).ok());
+  EXPECT_EQ(kernel_.Find(std::string(kDir) + "/a").content, "x");
+}
+
 TEST_F(EmptyDirTest, TearDownNeverEntersAnotherFilesystem) {
   ASSERT_TRUE(SetUp1(Disk()).ok());
   kernel_.AddFile(std::string(kDir) + "/own", "x");
@@ -224,6 +244,7 @@ TEST_F(EmptyDirTest, MeasuresItsOwnTreeEachTime) {
   ASSERT_TRUE(after.ok());
   EXPECT_GE(*after->used_bytes - *before->used_bytes, 8192);
   EXPECT_EQ(*after->inodes_used - *before->inodes_used, 1);
+  EXPECT_EQ(CollectionCount(world_.families), "2");
 }
 
 TEST_F(EmptyDirTest, Identity) {

@@ -390,6 +390,7 @@ TEST_F(PayloadVolumeTest, UsageIsMeasuredOncePerSetUp) {
   EXPECT_GT(*first->used_bytes, 0);
   kernel_.AddFile(PathOf(ConfigMap1()) + "/big", std::string(1 << 16, 'x'));
   EXPECT_EQ(mounter->GetMetrics({})->used_bytes, first->used_bytes);
+  EXPECT_EQ(CollectionCount(world_.families), "1");
 }
 
 }  // namespace

@@ -6,10 +6,12 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/manual_clock.h"
+#include "metrics/exported_families.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "volumehost/event_log.h"
 #include "volumehost/node_facts.h"
@@ -88,7 +90,7 @@ struct PluginWorld {
                         .labels = {},
                         .allocatable = {{"memory", Quantity::FromBytes(int64_t{64} << 20)}},
                         .features = features})),
-        host{paths, kernel, clock, objects, tokens, events, node} {}
+        host{paths, kernel, clock, objects, tokens, events, node, families} {}
 
   const KubeletPaths paths;
   ManualClock clock;
@@ -96,8 +98,21 @@ struct PluginWorld {
   FakeTokens tokens;
   EventLog events{clock};
   NodeFacts node;
+  ExportedFamilies families;
   VolumeHost host;
 };
+
+// How often volumes were measured by walks, as a scrape would tell; "" when never.
+inline std::string CollectionCount(const ExportedFamilies& families) {
+  constexpr std::string_view kSeries =
+      "kubelet_volume_metric_collection_duration_seconds_count{metric_source=\"du\"} ";
+  std::string text;
+  families.AppendTo(text);
+  const size_t at = text.find(kSeries);
+  if (at == std::string::npos) return "";
+  const size_t value = at + kSeries.size();
+  return text.substr(value, text.find('\n', value) - value);
+}
 
 inline Pod MakePod(const std::string& uid = "u1") {
   Pod pod;

@@ -96,7 +96,14 @@ TEST_F(FullDiskTest, TeardownIsRecordedOnAFullDiskAndNewRowsReturnWithTheRoom) {
   EXPECT_TRUE(store->on_ballast());
   EXPECT_TRUE(store->Load("new").ok());
 
+  const Status room = store->CheckRoom();
+  ASSERT_FALSE(room.ok());
+  EXPECT_EQ(room.error().code(), Code::kResourceExhausted);
+  EXPECT_THAT(room.error().message(), ::testing::HasSubstr(temp_.path()));
+
   ASSERT_EQ(unlink(Filler().c_str()), 0);
+  EXPECT_TRUE(store->CheckRoom().ok());
+  EXPECT_FALSE(store->on_ballast());
   EXPECT_TRUE(store->Put({"pod", "back", 1, bytes}, Durability::kPowerLoss).ok());
   EXPECT_FALSE(store->on_ballast());
 }

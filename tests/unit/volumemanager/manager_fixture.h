@@ -20,6 +20,7 @@
 #include "fakes/simulated_crash.h"
 #include "kube/decode.h"
 #include "kube/object_catalog.h"
+#include "metrics/exported_families.h"
 #include "operation/volume_record.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "unit/volumemanager/fake_volume_operations.h"
@@ -299,6 +300,16 @@ class ManagerTest : public ::testing::Test {
     EXPECT_TRUE(answer.has_value());
     return answer.value_or(OkStatus());
   }
+  // Commands the deletion and lets everything follow; the answer, or none so far.
+  std::optional<Status> Delete(const std::string& pod, bool force = false) {
+    const auto answer = std::make_shared<std::optional<Status>>();
+    manager().DeletePod(PodUid(pod), force, [answer](const Status& status) {
+      EXPECT_FALSE(answer->has_value()) << "answered twice";
+      *answer = status;
+    });
+    Settle();
+    return *answer;
+  }
   // The row that the operation layer writes for a volume.
   void PutVolumeRecord(const std::string& pod, const std::string& spec, const std::string& plugin,
                        VolumeState state, const std::string& boot_id) {
@@ -349,7 +360,8 @@ class ManagerTest : public ::testing::Test {
   FakeNode node;
   FakeHostParts host_parts;
   KubeletPaths paths{kRoot};
-  VolumeHost host{paths, kernel, clock, host_parts, host_parts, host_parts, host_parts};
+  ExportedFamilies families;
+  VolumeHost host{paths, kernel, clock, host_parts, host_parts, host_parts, host_parts, families};
   std::vector<std::pair<std::string, std::string>> plugin_kinds{
       {"kubernetes.io/empty-dir", "emptyDir"},
       {"kubernetes.io/configmap", "configMap"},

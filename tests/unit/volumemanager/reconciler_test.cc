@@ -113,18 +113,16 @@ TEST_F(ReconcilerTest, ADeleteByUidDoesNotWaitForSources) {
   StartAgent();
   Settle();
   ASSERT_FALSE(manager().Ready());
-  EXPECT_TRUE(manager().DeletePod(PodUid("a"), false).ok());
-  Settle();
+  EXPECT_TRUE(Delete("a")->ok());
   EXPECT_EQ(operations().Count("unmount"), 1u);
   EXPECT_EQ(operations().Count("remove"), 1u);
-  EXPECT_EQ(manager().DeletePod(PodUid("b"), false).error().code(), Code::kNotFound);
+  EXPECT_EQ(Delete("b")->error().code(), Code::kNotFound);
 }
 
 TEST_F(ReconcilerTest, APodDeletedByUidStaysAwayWhileASourceHasItAlsoAfterARestart) {
   StartAgent();
   Deliver(PodManifest("a", {kData}));
-  EXPECT_TRUE(manager().DeletePod(PodUid("a"), false).ok());
-  Settle();
+  EXPECT_TRUE(Delete("a")->ok());
   EXPECT_TRUE(node.present.empty());
   EXPECT_EQ(Phase("a"), "Refused");
   EXPECT_EQ(View("a").problems[0].step, "Deleted");
@@ -148,12 +146,104 @@ TEST_F(ReconcilerTest, ACommandedDeleteIsDurableBeforeItsFirstUnmount) {
   operations().on_unmount = [&](const PodVolumeKey&) {
     EXPECT_TRUE(DecodePodRecord(*store.Find(kPodRecordKind, "a"))->terminating);
   };
-  EXPECT_TRUE(manager().DeletePod(PodUid("a"), false).ok());
-  Settle();
+  EXPECT_TRUE(Delete("a")->ok());
   ASSERT_EQ(operations().Count("unmount"), 1u);
   StartAgent();
   Deliver(PodManifest("a", {kData}));
   EXPECT_EQ(operations().Count("mount"), 0u);
+}
+
+TEST_F(ReconcilerTest, ADeleteIsAnsweredWhenItsRecordIsWritten) {
+  StartAgent();
+  Deliver(PodManifest("a", {kData}));
+  std::optional<Status> answer;
+  manager().DeletePod(PodUid("a"), false, [&](const Status& status) {
+    answer = status;
+    EXPECT_TRUE(DecodePodRecord(*store.Find(kPodRecordKind, "a"))->terminating);
+  });
+  EXPECT_FALSE(answer.has_value());
+  Settle();
+  EXPECT_TRUE(answer.value().ok());
+  EXPECT_TRUE(Delete("a")->ok());  // of one that is gone and still in its source
+}
+
+// Whatever write is the last one: an answer that came is kept by the next agent.
+TEST_F(ReconcilerTest, ACrashAfterTheAnswerOfADeleteNeverBringsThePodBack) {
+  int answered = 0;
+  for (uint64_t at = 1; at <= 6; ++at) {
+    SCOPED_TRACE(at);
+    store.Revive();
+    StartAgent();
+    Deliver("");
+    Deliver(PodManifest("a", {kData}));
+    ASSERT_EQ(Phase("a"), "Ready");
+    bool ok = false;
+    store.Revive();
+    store.CrashAtCall((at + 1) / 2, at % 2 == 0 ? MemoryRecordStore::CrashPoint::kAfter
+                                                : MemoryRecordStore::CrashPoint::kBefore);
+    manager().DeletePod(PodUid("a"), false, [&](const Status& status) {
+      ok = status.ok();
+      if (ok) throw SimulatedCrash();
+    });
+    EXPECT_THROW(Settle(), SimulatedCrash);
+    answered += ok ? 1 : 0;
+    agent_.reset();
+    store.Revive();
+    StartAgent();
+    Deliver(PodManifest("a", {kData}));
+    if (ok) {
+      EXPECT_EQ(operations().Count("mount"), 0u);
+      EXPECT_EQ(Phase("a"), "Refused");
+    }
+  }
+  EXPECT_GE(answered, 2);  // else this test has looked at nothing
+}
+
+TEST_F(ReconcilerTest, ADeleteOfAPodWithoutVolumesIsRecordedToo) {
+  StartAgent();
+  Deliver(PodManifest("a", {}));
+  EXPECT_FALSE(HasPodRecord("a"));
+  EXPECT_TRUE(Delete("a")->ok());
+  StartAgent();
+  Deliver(PodManifest("a", {kData}));
+  EXPECT_EQ(operations().Count("mount"), 0u);
+  EXPECT_EQ(Phase("a"), "Refused");
+}
+
+TEST_F(ReconcilerTest, ADeleteThatCouldNotBeRecordedMayBeCommandedAgain) {
+  StartAgent();
+  Deliver(PodManifest("a", {kData}));
+  store.FailNext(Error::NotApplied(Code::kUnavailable, "locked"), 3);
+  EXPECT_TRUE(Delete("a")->error().maybe_applied());
+  EXPECT_TRUE(Delete("a")->error().maybe_applied());
+  store.FailNext(Error::NotApplied(Code::kUnavailable, "locked"), 0);
+  Status last = Delete("a").value();
+  for (int again = 0; again < 3 && !last.ok(); ++again) last = Delete("a").value();
+  EXPECT_TRUE(last.ok());
+  StartAgent();
+  Deliver(PodManifest("a", {kData}));
+  EXPECT_EQ(Phase("a"), "Refused");
+}
+
+TEST_F(ReconcilerTest, AFailedRecordDoesNotMatterOnceNoSourceHasThePod) {
+  StartAgent();
+  Deliver(PodManifest("a", {kData}));
+  operations().Hang(Key("a", "data"));
+  Deliver("");
+  store.FailNext(Error::NotApplied(Code::kUnavailable, "locked"), 1);
+  EXPECT_TRUE(Delete("a")->ok());
+}
+
+TEST_F(ReconcilerTest, APodWhoseRecordsCannotBeReadIsNotDeleted) {
+  PutPodRecord("a");
+  store.Corrupt(kPodRecordKind, "a", "checksum");
+  StartAgent();
+  Deliver(PodManifest("a", {kData}));
+  const Status told = Delete("a").value();
+  ASSERT_FALSE(told.ok());
+  EXPECT_EQ(told.error().code(), Code::kFailedPrecondition);
+  EXPECT_FALSE(told.error().maybe_applied());
+  EXPECT_EQ(operations().Count("unmount"), 0u);
 }
 
 // Found by the crash walk: the record was removed with the directories, and written anew after
@@ -163,8 +253,7 @@ TEST_F(ReconcilerTest, ACommandIsNotForgottenByACrashRightAfterThePodsRemoval) {
   Deliver(PodManifest("a", {kData}));
   store.Revive();  // writes are counted from here: first the command, then the end of the pod
   store.CrashAtCall(2, MemoryRecordStore::CrashPoint::kBefore);
-  EXPECT_TRUE(manager().DeletePod(PodUid("a"), false).ok());
-  EXPECT_THROW(Settle(), SimulatedCrash);
+  EXPECT_THROW(Delete("a"), SimulatedCrash);
   EXPECT_EQ(operations().Count("remove"), 1u);
   store.Revive();
   StartAgent();
@@ -179,8 +268,7 @@ TEST_F(ReconcilerTest, ACommandedPodThatNoSourceHasLeavesNoRecord) {
   StartAgent();
   Deliver(PodManifest("a", {kData}));
   operations().Hang(Key("a", ""));
-  EXPECT_TRUE(manager().DeletePod(PodUid("a"), false).ok());
-  Settle();
+  EXPECT_TRUE(Delete("a")->ok());
   Deliver("");  // it leaves its source while its directories go
   EXPECT_TRUE(HasPodRecord("a"));
   operations().Release(Key("a", ""));
@@ -318,11 +406,9 @@ TEST_F(ReconcilerTest, AForcedDeleteDoesNotWaitForConsumers) {
   watch.processes[4711] = 99;
   Deliver(PodManifest("a", {kData}));
   ASSERT_TRUE(HoldPid("a", 4711).ok());
-  EXPECT_TRUE(manager().DeletePod(PodUid("a"), false).ok());
-  Settle();
+  EXPECT_TRUE(Delete("a")->ok());
   EXPECT_EQ(operations().Count("unmount"), 0u);
-  EXPECT_TRUE(manager().DeletePod(PodUid("a"), true).ok());
-  Settle();
+  EXPECT_TRUE(Delete("a", true)->ok());
   EXPECT_EQ(operations().Count("unmount"), 1u);
 }
 
@@ -465,8 +551,11 @@ TEST_F(ReconcilerTest, AFullDiskStopsNoTeardown) {
   StartAgent();
   Deliver(PodManifest("a", {kData}));
   store.FailNext(Error::NotApplied(Code::kResourceExhausted, "disk full"), 1000);
-  EXPECT_TRUE(manager().DeletePod(PodUid("a"), false).ok());
-  Settle();
+  const Status told = Delete("a").value();
+  ASSERT_FALSE(told.ok());
+  EXPECT_EQ(told.error().code(), Code::kResourceExhausted);
+  EXPECT_TRUE(told.error().maybe_applied());
+  EXPECT_NE(told.error().message().find("may come back at the next start"), std::string::npos);
   EXPECT_EQ(operations().Count("unmount"), 1u);
   EXPECT_EQ(operations().Count("remove"), 1u);
 }

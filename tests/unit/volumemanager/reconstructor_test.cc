@@ -145,7 +145,7 @@ TEST_F(ReconstructorTest, NothingIsMountedBeforeTheRecordsAreLoaded) {
   EXPECT_FALSE(manager().Ready());
   EXPECT_NE(manager().NotReadyReason().find("locked"), std::string::npos);
   EXPECT_EQ(View("a").problems.at(0).step, "LoadRecords");
-  EXPECT_EQ(manager().DeletePod(PodUid("a"), false).error().code(), Code::kUnavailable);
+  EXPECT_EQ(Delete("a")->error().code(), Code::kUnavailable);
   EXPECT_EQ(operations().Count("mount"), 0u);
   Pass(seconds(1));
   EXPECT_EQ(operations().Count("mount"), 0u);
@@ -181,8 +181,7 @@ TEST_F(ReconstructorTest, ARestartAtEveryRecordWriteConverges) {
     try {
       StartAgent();
       Deliver(wanted);
-      (void)manager().DeletePod(PodUid("a"), false);
-      Settle();
+      Delete("a");
     } catch (const SimulatedCrash&) {
     }
     agent_.reset();

@@ -15,6 +15,7 @@ class VolumeStatsTest : public ::testing::Test {
     ASSERT_TRUE(plugins_.InitPlugins(std::move(made), host_).ok());
     script_->answer = [this](const SpecName& spec, const CallOptions& call) -> Result<Metrics> {
       ++measured_[spec.str()];
+      given_ = call.deadline.Remaining(clock_);
       clock_.Advance(takes_);
       EXPECT_FALSE(call.domain.empty()) << "it would block the lane of mounts";
       EXPECT_TRUE(call.key.empty()) << "it would lock the volume";
@@ -44,7 +45,8 @@ class VolumeStatsTest : public ::testing::Test {
   StubKernel kernel_;
   FakeHostParts parts_;
   KubeletPaths paths_{"/r"};
-  VolumeHost host_{paths_, kernel_, clock_, parts_, parts_, parts_, parts_};
+  ExportedFamilies families_;
+  VolumeHost host_{paths_, kernel_, clock_, parts_, parts_, parts_, parts_, families_};
   VolumePluginMgr plugins_;
   PodPtr pod_ = std::make_shared<const Pod>();
   std::shared_ptr<FakePlugin::MetricsScript> script_ =
@@ -52,6 +54,7 @@ class VolumeStatsTest : public ::testing::Test {
   std::map<std::string, int> measured_;
   std::set<std::string> hung_, failing_;
   Duration takes_{};
+  Duration given_{};  // to the last measurement
 };
 
 TEST_F(VolumeStatsTest, MeasuresSoonAndThenOnceInOneToTwoPeriods) {
@@ -67,6 +70,30 @@ TEST_F(VolumeStatsTest, MeasuresSoonAndThenOnceInOneToTwoPeriods) {
   scheduler_.RunFor(seconds(1200));
   EXPECT_GE(measured_["v"], 10);
   EXPECT_LE(measured_["v"], 21);
+}
+
+TEST_F(VolumeStatsTest, ANewPeriodCountsAtOnceAndSoDoesANewDeadline) {
+  VolumeStatsSettings settings;
+  settings.period = std::chrono::hours(1);
+  settings.deadline = seconds(5);
+  auto stats = Make(settings);
+  Track(*stats, "v");
+  Track(*stats, "none");
+  scheduler_.RunFor(std::chrono::minutes(7));
+  ASSERT_EQ(measured_["v"], 1);
+  EXPECT_EQ(given_, seconds(5));
+  stats->SetTimes(seconds(10), seconds(3));
+  scheduler_.RunFor(seconds(10));
+  EXPECT_EQ(measured_["v"], 2);
+  EXPECT_EQ(given_, seconds(3));
+  scheduler_.RunFor(seconds(100));
+  EXPECT_GE(measured_["v"], 6);
+  EXPECT_EQ(measured_["none"], 1);
+  const int before = measured_["v"];
+  stats->SetTimes(std::chrono::hours(10), seconds(3));
+  scheduler_.RunFor(std::chrono::hours(10));
+  EXPECT_GE(measured_["v"], before + 1);
+  EXPECT_LE(measured_["v"], before + 2);
 }
 
 TEST_F(VolumeStatsTest, AFailureKeepsTheLastFigures) {
