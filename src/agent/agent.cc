@@ -306,8 +306,10 @@ Status Agent::OpenSockets() {
                  : std::string("the control thread does not answer");
     };
     handlers.not_ready = [this] {
-      const std::string answer = AskControl(
-          [this] { return manager_->Ready() ? "ready" : "no: " + manager_->NotReadyReason(); });
+      const std::string answer = AskControl([this] {
+        const std::optional<std::string> reason = NotReadyReason();
+        return reason ? "no: " + *reason : std::string("ready");
+      });
       if (answer == "ready") return std::string();
       return answer.empty() ? std::string("the control thread does not answer") : answer;
     };
@@ -334,7 +336,7 @@ void Agent::DeliverList(ObjectList list) {
   kubelet_host_->SetSynced(catalog_->AllSourcesComplete());
   if (was_complete != catalog_->AllSourcesComplete()) {
     manager_->ObjectsChanged();
-    watchdog_->Status(manager_->Ready() ? "ready" : manager_->NotReadyReason());
+    watchdog_->Status(NotReadyReason().value_or("ready"));
   }
 }
 
@@ -380,15 +382,23 @@ void Agent::DropSource(const std::string& name) {
   host_objects_->SetAllSourcesComplete(catalog_->AllSourcesComplete());
   kubelet_host_->SetSynced(catalog_->AllSourcesComplete());
   manager_->ObjectsChanged();
-  watchdog_->Status(manager_->Ready() ? "ready" : manager_->NotReadyReason());
+  watchdog_->Status(NotReadyReason().value_or("ready"));
+}
+
+// What the manager waits for, or what a plugin says keeps the node from being ready.
+std::optional<std::string> Agent::NotReadyReason() const {
+  if (!manager_->Ready()) return manager_->NotReadyReason();
+  if (const std::optional<Error> error = kubelet_host_->kubelet_error()) return error->message();
+  return std::nullopt;
 }
 
 v1::GetStatusResponse Agent::DescribeStatus() const {
   v1::GetStatusResponse status;
   status.set_version(VOLUMED_VERSION);
   status.set_root(config_.root);
-  status.set_ready(manager_->Ready());
-  if (!status.ready()) status.set_not_ready_reason(manager_->NotReadyReason());
+  const std::optional<std::string> not_ready = NotReadyReason();
+  status.set_ready(!not_ready.has_value());
+  if (not_ready) status.set_not_ready_reason(*not_ready);
   for (const auto& [name, present] : FeatureMap(features_)) {
     (*status.mutable_kernel_features())[name] = present;
   }
@@ -428,7 +438,7 @@ void Agent::Reload() {
   } else {
     log_->Error("configuration not reloaded: the old one stays whole", {{"error", loaded.error()}});
   }
-  watchdog_->Ready(manager_->Ready() ? "ready" : manager_->NotReadyReason());
+  watchdog_->Ready(NotReadyReason().value_or("ready"));
 }
 
 void Agent::ApplyReload(ReloadedConfig reloaded) {
@@ -456,7 +466,7 @@ Status Agent::Run() {
   scheduler_->Post([this] {
     log_->Info("volumed started",
                {{"version", VOLUMED_VERSION}, {"root", config_.root}, {"node", config_.node_name}});
-    watchdog_->Ready(manager_->Ready() ? "ready" : manager_->NotReadyReason());
+    watchdog_->Ready(NotReadyReason().value_or("ready"));
   });
   scheduler_->Run();
   return OkStatus();

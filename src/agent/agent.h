@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -84,6 +85,8 @@ class Agent {
   void ApplyReload(ReloadedConfig reloaded);
   void Stop();
   v1::GetStatusResponse DescribeStatus() const;
+  // Nothing: ready.
+  std::optional<std::string> NotReadyReason() const;
   // Runs `question` on the control thread and waits; empty when it does not answer in time.
   std::string AskControl(const std::function<std::string()>& question);
 
