@@ -18,6 +18,7 @@
 #include "base/strings.h"
 #include "mounter/node_root.h"
 #include "plugins/in_tree_plugins.h"
+#include "recycler/recycler_pod_template.h"
 
 namespace volumed {
 namespace {
@@ -219,14 +220,35 @@ Status Agent::MakeHost() {
   facts.features = features_;
   ASSIGN_OR_RETURN(NodeFacts node, NodeFacts::Read(std::move(facts)));
   node_ = std::make_unique<NodeFacts>(std::move(node));
+  kubelet_host_ = std::make_unique<NodeKubeletHost>(clock);
+  catalog_->AddListener(
+      [this](const std::vector<ObjectChange>& changes) { kubelet_host_->Follow(changes); });
   host_.reset(new VolumeHost{*paths_, *kernel_, clock, *host_objects_, *tokens_, *events_, *node_,
-                             families_});
+                             families_, kubelet_host_.get()});
   return OkStatus();
 }
 
 Status Agent::LoadPlugins() {
   plugins_ = std::make_unique<VolumePluginMgr>();
-  return plugins_->InitPlugins(MakeInTreePlugins(), *host_);
+  InTreePluginSettings settings;
+  ASSIGN_OR_RETURN(settings.host_path, MakeHostPathSettings());
+  return plugins_->InitPlugins(MakeInTreePlugins(std::move(settings)), *host_);
+}
+
+Result<HostPathSettings> Agent::MakeHostPathSettings() {
+  const Clock& clock = scheduler_->clock();
+  containers_ = std::make_unique<RuncRunner>(
+      RuncOptions{config_.runc, config_.busybox, config_.root + "/volumed/recycler"}, clock);
+  recycler_pods_ = std::make_unique<LocalRecyclerPods>(*kernel_, *containers_, clock);
+  HostPathSettings settings;
+  settings.roots = config_.host_path_roots;
+  settings.recycler_pods = recycler_pods_.get();
+  settings.config.provisioning_enabled = config_.host_path_provisioning;
+  settings.config.recycler_minimum_timeout_seconds = config_.host_path_recycler_minimum_seconds;
+  settings.config.recycler_timeout_increment_seconds = config_.host_path_recycler_increment_seconds;
+  ASSIGN_OR_RETURN(settings.config.recycler_pod_template,
+                   LoadRecyclerPodTemplate(config_.host_path_recycler_template));
+  return settings;
 }
 
 Status Agent::MakeManager() {
@@ -242,6 +264,7 @@ Status Agent::MakeManager() {
   settings.adopt_root = root_lock_->adopted();
   settings.stats.period = config_.volume_stats_period;
   settings.stats.deadline = config_.deadline_stats;
+  settings.size_limit_action = config_.empty_dir_limit_action;
   settings.restore_operations = [this](const std::vector<PodVolumeRecord>& records) {
     operations_->Restore(records);
   };
@@ -301,8 +324,10 @@ Status Agent::OpenSockets() {
                  : std::string("the control thread does not answer");
     };
     handlers.not_ready = [this] {
-      const std::string answer = AskControl(
-          [this] { return manager_->Ready() ? "ready" : "no: " + manager_->NotReadyReason(); });
+      const std::string answer = AskControl([this] {
+        const std::optional<std::string> reason = NotReadyReason();
+        return reason ? "no: " + *reason : std::string("ready");
+      });
       if (answer == "ready") return std::string();
       return answer.empty() ? std::string("the control thread does not answer") : answer;
     };
@@ -326,9 +351,10 @@ void Agent::DeliverList(ObjectList list) {
   // The first complete list of the last source may hold what plugins ask for at once.
   catalog_->Update(std::move(list));
   host_objects_->SetAllSourcesComplete(catalog_->AllSourcesComplete());
+  kubelet_host_->SetSynced(catalog_->AllSourcesComplete());
   if (was_complete != catalog_->AllSourcesComplete()) {
     manager_->ObjectsChanged();
-    watchdog_->Status(manager_->Ready() ? "ready" : manager_->NotReadyReason());
+    watchdog_->Status(NotReadyReason().value_or("ready"));
   }
 }
 
@@ -372,16 +398,25 @@ void Agent::DropSource(const std::string& name) {
   forgotten_.insert(name);
   catalog_->ForgetSource(name);
   host_objects_->SetAllSourcesComplete(catalog_->AllSourcesComplete());
+  kubelet_host_->SetSynced(catalog_->AllSourcesComplete());
   manager_->ObjectsChanged();
-  watchdog_->Status(manager_->Ready() ? "ready" : manager_->NotReadyReason());
+  watchdog_->Status(NotReadyReason().value_or("ready"));
+}
+
+// What the manager waits for, or what a plugin says keeps the node from being ready.
+std::optional<std::string> Agent::NotReadyReason() const {
+  if (!manager_->Ready()) return manager_->NotReadyReason();
+  if (const std::optional<Error> error = kubelet_host_->kubelet_error()) return error->message();
+  return std::nullopt;
 }
 
 v1::GetStatusResponse Agent::DescribeStatus() const {
   v1::GetStatusResponse status;
   status.set_version(VOLUMED_VERSION);
   status.set_root(config_.root);
-  status.set_ready(manager_->Ready());
-  if (!status.ready()) status.set_not_ready_reason(manager_->NotReadyReason());
+  const std::optional<std::string> not_ready = NotReadyReason();
+  status.set_ready(!not_ready.has_value());
+  if (not_ready) status.set_not_ready_reason(*not_ready);
   for (const auto& [name, present] : FeatureMap(features_)) {
     (*status.mutable_kernel_features())[name] = present;
   }
@@ -428,7 +463,7 @@ void Agent::Reload() {
   } else {
     log_->Error("configuration not reloaded: the old one stays whole", {{"error", loaded.error()}});
   }
-  watchdog_->Ready(manager_->Ready() ? "ready" : manager_->NotReadyReason());
+  watchdog_->Ready(NotReadyReason().value_or("ready"));
 }
 
 void Agent::ApplyReload(ReloadedConfig reloaded) {
@@ -456,7 +491,7 @@ Status Agent::Run() {
   scheduler_->Post([this] {
     log_->Info("volumed started",
                {{"version", VOLUMED_VERSION}, {"root", config_.root}, {"node", config_.node_name}});
-    watchdog_->Ready(manager_->Ready() ? "ready" : manager_->NotReadyReason());
+    watchdog_->Ready(NotReadyReason().value_or("ready"));
   });
   scheduler_->Run();
   return OkStatus();

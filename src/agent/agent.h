@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,11 +27,15 @@
 #include "operation/pod_volume_operations.h"
 #include "os/worker_kernel.h"
 #include "pluginmgr/volume_plugin_mgr.h"
+#include "plugins/host_path.h"
 #include "records/sqlite_record_store.h"
+#include "recycler/local_recycler_pods.h"
+#include "recycler/runc_runner.h"
 #include "volumehost/event_log.h"
 #include "volumehost/kubelet_paths.h"
 #include "volumehost/local_token_issuer.h"
 #include "volumehost/node_facts.h"
+#include "volumehost/node_kubelet_host.h"
 #include "volumehost/volume_host.h"
 #include "volumemanager/kubelet_volume_manager.h"
 #include "volumemanager/proc_consumer_watch.h"
@@ -67,6 +72,7 @@ class Agent {
   Status OpenRecords();
   Status MakeHost();
   Status LoadPlugins();
+  Result<HostPathSettings> MakeHostPathSettings();
   Status MakeManager();
   Status MakeSources();
   Status OpenSockets();
@@ -80,6 +86,8 @@ class Agent {
   void ApplyReload(ReloadedConfig reloaded);
   void Stop();
   v1::GetStatusResponse DescribeStatus() const;
+  // Nothing: ready.
+  std::optional<std::string> NotReadyReason() const;
   // Runs `question` on the control thread and waits; empty when it does not answer in time.
   std::string AskControl(const std::function<std::string()>& question);
 
@@ -100,7 +108,10 @@ class Agent {
   std::unique_ptr<LocalTokenIssuer> tokens_;
   std::unique_ptr<EventLog> events_;
   std::unique_ptr<NodeFacts> node_;
+  std::unique_ptr<NodeKubeletHost> kubelet_host_;
   std::unique_ptr<VolumeHost> host_;
+  std::unique_ptr<RuncRunner> containers_;
+  std::unique_ptr<LocalRecyclerPods> recycler_pods_;
   std::unique_ptr<VolumePluginMgr> plugins_;
   std::unique_ptr<AgentMetrics> metrics_;
   std::unique_ptr<PodVolumeOperations> operations_;

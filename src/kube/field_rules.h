@@ -49,11 +49,14 @@ extern const TextRule kApiVersionV1;
 inline constexpr IntRule kFileMode{0, 0777};
 inline constexpr IntRule kUnixId{0, std::numeric_limits<int32_t>::max()};
 inline constexpr IntRule kNotNegative{0};
+inline constexpr IntRule kPositive{1};
 inline constexpr IntRule kLun{0, 255};
 // Source: pkg/apis/core/validation (validateProjectionSources), 10 minutes to 2^32 seconds.
 inline constexpr IntRule kTokenExpiration{600, int64_t{1} << 32};
 // Source: certificates/v1 PodCertificateRequest: one hour to 91 days.
 inline constexpr IntRule kCertificateExpiration{3600, 91 * 86400};
+// Source: storage/v1 CSIDriverSpec.nodeAllocatableUpdatePeriodSeconds.
+inline constexpr IntRule kAllocatableUpdatePeriod{10};
 
 // The value in quotes, cut at 80 bytes, unprintable bytes replaced. For messages.
 std::string Quoted(std::string_view value);

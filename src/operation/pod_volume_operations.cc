@@ -117,10 +117,12 @@ Failure RunMount(const Parts& parts, const MountRequest& request, MountedVolume&
                           return MakePodDirectories(parts.host.kernel, parts.host.paths,
                                                     request.pod->uid(), OnOwnFilesystem(options));
                         }});
-  call.steps.push_back(
-      {.name = "SetUp", .timeout = parts.settings.set_up, .run = [&](const CallOptions& options) {
-         return mounter.SetUp(ArgsFor(request, options));
-       }});
+  call.steps.push_back({.name = "SetUp",
+                        .timeout = parts.settings.set_up,
+                        .run = [&](const CallOptions& options) -> Status {
+                          RETURN_IF_ERROR(mounter.CanMount(options));
+                          return mounter.SetUp(ArgsFor(request, options));
+                        }});
   if (!request.sub_paths.empty()) {
     call.steps.push_back({.name = "PrepareSubPaths",
                           .timeout = parts.settings.prepare_sub_paths,

@@ -5,7 +5,9 @@
 //   <root>/pods/<uid>/volumes/<esc plugin>/<spec name>         the volume
 //   <root>/pods/<uid>/plugins/<esc plugin>/<spec name>/ready   readiness marker of wrapped
 //   emptyDirs <root>/pods/<uid>/volume-subpaths/<spec name>/<container>/<index of volumeMount>
+//   <root>/pods/<uid>/volumeDevices/<esc plugin>/<spec name>   link to a block volume's device
 //   <root>/plugins/                                            0750, per-plugin data
+//   <root>/plugins/<plugin>/volumeDevices/                     binds of block volumes' devices
 // and the agent's own, which a kubelet does not have:
 //   <root>/volumed/records.db, <root>/volumed/objects/, <root>/volumed/keys/,
 //   <root>/volumed/tokens/
@@ -38,6 +40,10 @@ class KubeletPaths {
   // <root>/pods/<uid>/plugins/<esc plugin>/<spec name>
   SafePath GetPodPluginDir(const PodUid& pod, const std::string& plugin,
                            const SpecName& spec) const;
+  // <root>/pods/<uid>/plugins/<esc plugin>
+  SafePath GetPodPluginDir(const PodUid& pod, const std::string& plugin) const;
+  // <root>/pods/<uid>/volumeDevices/<esc plugin>
+  SafePath GetPodVolumeDeviceDir(const PodUid& pod, const std::string& plugin) const;
   // <root>/pods/<uid>/volume-subpaths
   SafePath GetPodVolumeSubpathsDir(const PodUid& pod) const;
   SafePath GetPodVolumeSubpathDir(const PodUid& pod, const SpecName& spec,
@@ -45,6 +51,8 @@ class KubeletPaths {
   SafePath GetPluginsDir() const;
   // <root>/plugins/<plugin>: here the slash of the name is kept.
   SafePath GetPluginDir(const std::string& plugin) const;
+  // <root>/plugins/<plugin>/volumeDevices
+  SafePath GetVolumeDevicePluginDir(const std::string& plugin) const;
   SafePath AgentDir() const;  // <root>/volumed
 
   struct PodVolume {

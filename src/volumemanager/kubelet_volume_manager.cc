@@ -17,6 +17,8 @@ namespace volumed {
 namespace {
 
 constexpr const char* kCommandReason = "deleted by command";
+// Source: kubernetes pkg/kubelet/eviction/eviction_manager.go@v1.36.2 (immediate eviction).
+constexpr int64_t kEvictionGraceSeconds = 1;
 
 Error NoSuchPod(const PodUid& pod) {
   return Error::NotApplied(Code::kNotFound, "no pod with uid " + pod.str() + " is known");
@@ -69,6 +71,7 @@ class KubeletVolumeManager::Impl {
   size_t unknown_mounts_ = 0;
 
  private:
+  VolumeStatsSettings StatsSettings();
   Reconciler::Hooks MakeHooks();
   void Load();
   void Loaded(const Result<FoundAtStart>& found);
@@ -78,6 +81,7 @@ class KubeletVolumeManager::Impl {
   void EvaluatePod(const PodUid& uid);
   PodIdentity IdentityOf(const Pod& pod) const;  // of a pod that a source has
   void Want(const PodPtr& pod);
+  void Evict(const PodUid& uid, const std::string& message);
   void MarkLeaving(ActualPod& pod, const std::string& reason, std::optional<int64_t> grace_seconds);
   void PodRemoved(const PodUid& uid, const ActualPod& last);
   void Changed(const PodUid& uid) const;
@@ -111,6 +115,7 @@ class KubeletVolumeManager::Impl {
   Consumers consumers_;
   ActualStateOfWorld actual_;
   DesiredStateOfWorld desired_;
+  SizeLimits size_limits_;
   VolumeStats stats_;
   Reconciler reconciler_;
   PodViews views_;
@@ -129,16 +134,27 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
                  [this](const PodUid& uid) { reconciler_.MarkDirty(uid); }),
       actual_(parts.scheduler.clock()),
       desired_(parts.catalog, parts.plugins, parts.host.node),
-      stats_(parts.scheduler, parts.plugins, parts.log, settings_.stats),
+      size_limits_(parts.host.events, parts.scheduler.clock(), settings_.size_limit_action,
+                   [this](const PodUid& uid, const std::string& message) { Evict(uid, message); }),
+      stats_(parts.scheduler, parts.plugins, parts.log, StatsSettings()),
       reconciler_(
           {parts.scheduler, desired_, actual_, consumers_, parts.operations, records_, parts.log},
           MakeHooks()),
       views_({parts.scheduler.clock(), parts.catalog, desired_, actual_, consumers_, reconciler_,
-              parts.operations, stats_, settings_.is_stuck}) {
+              parts.operations, stats_, size_limits_, settings_.is_stuck}) {
   parts_.catalog.AddListener(
       [this, alive = std::weak_ptr<bool>(alive_)](const std::vector<ObjectChange>& changes) {
         if (!alive.expired()) CatalogChanged(changes);
       });
+}
+
+VolumeStatsSettings KubeletVolumeManager::Impl::StatsSettings() {
+  VolumeStatsSettings stats = settings_.stats;
+  stats.measured = [this](const PodVolumeKey& key, const VolumeSpec& spec, const Metrics& metrics) {
+    size_limits_.Measured(key, spec, metrics);
+    Changed(key.pod);
+  };
+  return stats;
 }
 
 Reconciler::Hooks KubeletVolumeManager::Impl::MakeHooks() {
@@ -150,7 +166,10 @@ Reconciler::Hooks KubeletVolumeManager::Impl::MakeHooks() {
     const WantedVolume* volume = desired_.Find(key);
     if (volume != nullptr) stats_.Track(key, volume->spec, pod->pod);
   };
-  hooks.gone = [this](const PodVolumeKey& key) { stats_.Forget(key); };
+  hooks.gone = [this](const PodVolumeKey& key) {
+    stats_.Forget(key);
+    size_limits_.Forget(key);
+  };
   hooks.removed = [this](const PodUid& uid, const ActualPod& last) { PodRemoved(uid, last); };
   hooks.command_recorded = [this](const PodUid& uid, const Status& written) {
     AnswerDeletes(uid, written);
@@ -322,6 +341,17 @@ void KubeletVolumeManager::Impl::MarkLeaving(ActualPod& pod, const std::string& 
   if (is_new && pod.leaving->grace_seconds > 0) {
     pod.record_outdated = pod.record_durable || pod.record_writing;
   }
+}
+
+// As if it had been deleted by command: its source still has it, and must not bring it back.
+void KubeletVolumeManager::Impl::Evict(const PodUid& uid, const std::string& message) {
+  ActualPod* pod = actual_.FindPod(uid);
+  if (pod == nullptr || pod->leaving) return;
+  MarkLeaving(*pod, "evicted: " + message, kEvictionGraceSeconds);
+  pod->leaving->commanded = true;
+  pod->record_outdated = true;
+  desired_.RemovePod(uid);
+  reconciler_.MarkDirty(uid);
 }
 
 std::optional<Error> KubeletVolumeManager::Impl::RefuseDelete(const PodUid& uid) const {

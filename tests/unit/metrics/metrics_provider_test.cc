@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/manual_clock.h"
+#include "metrics/metrics_block.h"
 #include "metrics/metrics_cached.h"
 #include "metrics/metrics_du.h"
 #include "metrics/metrics_nil.h"
@@ -61,11 +62,14 @@ class ScriptedKernel final : public Kernel {
     if (std::holds_alternative<StatFs>(request)) return AnyAnswer(fs);
     if (std::holds_alternative<Usage>(request) && usage_error) return *usage_error;
     if (std::holds_alternative<Usage>(request)) return AnyAnswer(usage);
+    if (std::holds_alternative<Stat>(request) && fs_error) return *fs_error;
+    if (std::holds_alternative<Stat>(request)) return AnyAnswer(file);
     return Error::NotApplied(Code::kInternal, "unexpected request");
   }
 
   FsInfo fs{0, 1000, 600, 350, 100, 90, 10};
   UsageInfo usage{42, 7};
+  FileInfo file;
   std::optional<Error> fs_error;
   std::optional<Error> usage_error;
   std::vector<std::string> calls;
@@ -142,6 +146,31 @@ TEST_F(MetricsProvidersTest, FailuresOfTheKernelAreNamed) {
   }
   kernel_.usage_error = Error::NotApplied(Code::kNotFound, "gone");
   EXPECT_EQ(MetricsDu(kernel_, clock_, path_).GetMetrics(options_).error(), *kernel_.usage_error);
+}
+
+TEST_F(MetricsProvidersTest, BlockGivesTheDevicesCapacityAlone) {
+  kernel_.file.type = FileType::kBlockDevice;
+  kernel_.file.size_bytes = 4096;
+  const auto metrics = MetricsBlock(kernel_, clock_, path_).GetMetrics(options_);
+  ASSERT_TRUE(metrics.ok());
+  EXPECT_EQ(metrics->capacity_bytes, 4096);
+  EXPECT_EQ(metrics->used_bytes, std::nullopt);
+  EXPECT_EQ(metrics->available_bytes, std::nullopt);
+  EXPECT_EQ(metrics->inodes, std::nullopt);
+  EXPECT_EQ(metrics->time_unix_ms, clock_.WallUnixMillis());
+}
+
+TEST_F(MetricsProvidersTest, BlockSaysWhatIsWrong) {
+  EXPECT_EQ(MetricsBlock(kernel_, clock_, {}).GetMetrics(options_).error(),
+            NewNoPathDefinedError());
+  EXPECT_EQ(MetricsBlock(kernel_, clock_, path_).GetMetrics(options_).error().message(),
+            "failed to get FsInfo due to error /root/volumes/v is not a block device");
+  kernel_.file.type = FileType::kBlockDevice;
+  EXPECT_EQ(MetricsBlock(kernel_, clock_, path_).GetMetrics(options_).error().message(),
+            "failed to get FsInfo due to error the size of /root/volumes/v is unknown");
+  kernel_.fs_error = Error::FromErrno(EIO, "stat", Outcome::kNotApplied);
+  EXPECT_EQ(MetricsErrorCodeOf(MetricsBlock(kernel_, clock_, path_).GetMetrics(options_).error()),
+            MetricsErrorCode::kFsInfoFailed);
 }
 
 TEST_F(MetricsProvidersTest, CachedKeepsTheFirstSuccessAndNoError) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <variant>
 
 namespace volumed {
@@ -24,6 +25,67 @@ TEST(VolumeSpecTest, CopiesShareOneImmutableVolume) {
   const VolumeSpec spec = VolumeSpec::FromVolume(PodVolume{"scratch", EmptyDirVolumeSource()});
   const VolumeSpec copy = spec;  // NOLINT: the copy is what is tested
   EXPECT_EQ(copy.volume(), spec.volume());
+}
+
+PersistentVolume Pv(PersistentVolumeSource source) {
+  PersistentVolume volume;
+  volume.metadata.name = "pv-1";
+  volume.spec.source = std::move(source);
+  return volume;
+}
+
+TEST(VolumeSpecTest, TakesItsNameFromThePersistentVolume) {
+  const VolumeSpec spec =
+      VolumeSpec::FromPersistentVolume(Pv(LocalVolumeSource{"/mnt/disk", "xfs"}), true);
+  EXPECT_EQ(spec.name(), SpecName("pv-1"));
+  EXPECT_EQ(spec.volume(), nullptr);
+  ASSERT_NE(spec.persistent_volume(), nullptr);
+  EXPECT_TRUE(spec.read_only());
+  ASSERT_NE(spec.SourceAs<LocalVolumeSource>(), nullptr);
+  EXPECT_EQ(spec.SourceAs<LocalVolumeSource>()->fs_type, "xfs");
+  EXPECT_EQ(spec.SourceAs<HostPathVolumeSource>(), nullptr);
+  EXPECT_EQ(spec.Display(), "persistent volume pv-1 (local)");
+}
+
+TEST(VolumeSpecTest, ASourceOfBothKindsIsFoundInBoth) {
+  const HostPathVolumeSource source{"/h", HostPathType::kUnset};
+  const VolumeSpec in_pod = VolumeSpec::FromVolume({"v", source});
+  const VolumeSpec persistent = VolumeSpec::FromPersistentVolume(Pv(source), false);
+  EXPECT_EQ(in_pod.SourceAs<HostPathVolumeSource>()->path, "/h");
+  EXPECT_EQ(persistent.SourceAs<HostPathVolumeSource>()->path, "/h");
+  EXPECT_EQ(in_pod.SourceAs<EmptyDirVolumeSource>(), nullptr);
+  EXPECT_EQ(in_pod.Display(), "volume v (hostPath)");
+}
+
+TEST(VolumeSpecTest, OnlyFlexVolumesAreExpandedByTheNodeAlone) {
+  FlexVolumeSource flex;
+  flex.driver = "vendor/driver";
+  FlexPersistentVolumeSource pv_flex;
+  pv_flex.driver = "vendor/other";
+  const VolumeSpec in_pod = VolumeSpec::FromVolume({"v", flex});
+  const VolumeSpec persistent = VolumeSpec::FromPersistentVolume(Pv(pv_flex), false);
+  EXPECT_TRUE(in_pod.IsKubeletExpandable());
+  EXPECT_EQ(in_pod.KubeletExpandablePluginName(), "vendor/driver");
+  EXPECT_TRUE(persistent.IsKubeletExpandable());
+  EXPECT_EQ(persistent.KubeletExpandablePluginName(), "vendor/other");
+  const VolumeSpec other = VolumeSpec::FromVolume({"v", EmptyDirVolumeSource()});
+  EXPECT_FALSE(other.IsKubeletExpandable());
+  EXPECT_EQ(other.KubeletExpandablePluginName(), "");
+}
+
+TEST(VolumeSpecTest, MigrationIsAMarkOfACopy) {
+  const VolumeSpec spec = VolumeSpec::FromVolume({"v", EmptyDirVolumeSource()});
+  const VolumeSpec migrated = spec.WithInlineForCsiMigration();
+  EXPECT_FALSE(spec.inline_for_csi_migration());
+  EXPECT_TRUE(migrated.inline_for_csi_migration());
+  EXPECT_EQ(migrated.volume(), spec.volume());
+}
+
+TEST(VolumeSpecTest, WhatWasMovedFromIsEmpty) {
+  VolumeSpec spec = VolumeSpec::FromVolume({"v", EmptyDirVolumeSource()});
+  const VolumeSpec taken = std::move(spec);
+  EXPECT_TRUE(spec.empty());  // NOLINT: on purpose
+  EXPECT_FALSE(taken.empty());
 }
 
 }  // namespace

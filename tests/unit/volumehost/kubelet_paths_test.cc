@@ -28,6 +28,16 @@ TEST(KubeletPathsTest, BuildsKubeletsLayout) {
   EXPECT_EQ(paths.AgentDir().Display(), "/var/lib/volumed/volumed");
 }
 
+TEST(KubeletPathsTest, BlockVolumesAndPluginDataHaveTheirOwnPlaces) {
+  const KubeletPaths paths("/r");
+  EXPECT_EQ(paths.GetPodPluginDir(kPod, kPlugin).Display(),
+            "/r/pods/3d1f/plugins/kubernetes.io~empty-dir");
+  EXPECT_EQ(paths.GetPodVolumeDeviceDir(kPod, "kubernetes.io/csi").Display(),
+            "/r/pods/3d1f/volumeDevices/kubernetes.io~csi");
+  EXPECT_EQ(paths.GetVolumeDevicePluginDir("kubernetes.io/csi").Display(),
+            "/r/plugins/kubernetes.io/csi/volumeDevices");
+}
+
 TEST(KubeletPathsTest, EverythingLiesBelowTheTrustedRootWithoutLinks) {
   const SafePath path = KubeletPaths("/r").GetPodVolumeDir(kPod, kPlugin, kSpec);
   EXPECT_EQ(path.root, "/r");

@@ -43,5 +43,29 @@ TEST(NodeFactsTest, WhatTheConfigurationNamesWins) {
   EXPECT_FALSE(node->GetKernelFeatures().statmount);
 }
 
+TEST(NodeFactsTest, TheHostsNameAddressAndCloud) {
+  const NodeFacts told({.name = NodeName("n1"),
+                        .labels = {},
+                        .allocatable = {},
+                        .features = {},
+                        .host_name = "machine",
+                        .host_ip = "192.0.2.7",
+                        .cloud_provider = "external"});
+  EXPECT_EQ(told.GetHostName(), "machine");
+  EXPECT_EQ(told.GetHostIp().value(), "192.0.2.7");
+  EXPECT_EQ(told.GetCloudProvider(), "external");
+  const NodeFacts silent({.name = NodeName("n1"), .labels = {}, .allocatable = {}, .features = {}});
+  EXPECT_EQ(silent.GetHostName(), "n1");
+  EXPECT_EQ(silent.GetHostIp().error().message(), "host IP unknown; known addresses: []");
+  EXPECT_EQ(silent.GetCloudProvider(), std::nullopt);
+}
+
+TEST(NodeFactsTest, ChoosesAnAddressThatOthersReach) {
+  EXPECT_EQ(ChooseHostIp({"127.0.0.1", "169.254.1.1", "fe80::1", "2001:db8::1", "10.0.0.3"}),
+            "10.0.0.3");
+  EXPECT_EQ(ChooseHostIp({"::1", "fe80::1", "2001:db8::1"}), "2001:db8::1");
+  EXPECT_EQ(ChooseHostIp({"127.0.0.1"}), "");
+}
+
 }  // namespace
 }  // namespace volumed

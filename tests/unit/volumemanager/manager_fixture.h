@@ -189,13 +189,17 @@ class FakeHostParts final : public HostObjects,
     return Error::NotApplied(Code::kUnimplemented, "not used");
   }
   void DeleteServiceAccountTokens(const PodUid& pod) override { forgotten_tokens.insert(pod); }
-  void RecordPodEvent(const PodUid&, EventType, const std::string&, const std::string&) override {}
+  void RecordPodEvent(const PodUid& pod, EventType, const std::string& reason,
+                      const std::string&) override {
+    events.push_back(pod.str() + " " + reason);
+  }
   NodeName GetNodeName() const override { return NodeName("n1"); }
   std::map<std::string, std::string> GetNodeLabels() const override { return {}; }
   std::map<std::string, Quantity> GetNodeAllocatable() const override { return {}; }
   KernelFeatures GetKernelFeatures() const override { return {}; }
 
   std::set<PodUid> forgotten_tokens;
+  std::vector<std::string> events;
 };
 
 class ManagerTest : public ::testing::Test {
@@ -213,7 +217,7 @@ class ManagerTest : public ::testing::Test {
           operations(scheduler, test.node) {
       std::vector<std::unique_ptr<VolumePlugin>> made;
       for (const auto& [name, kind] : test.plugin_kinds) {
-        made.push_back(std::make_unique<FakePlugin>(name, kind));
+        made.push_back(std::make_unique<FakePlugin>(name, kind, test.metrics));
       }
       EXPECT_TRUE(plugins.InitPlugins(std::move(made), test.host).ok());
       operations.on_remove = [&test](const PodUid& pod) {
@@ -221,7 +225,8 @@ class ManagerTest : public ::testing::Test {
       };
       VolumeManagerSettings settings;
       settings.adopt_root = test.adopt_root;
-      settings.stats.period = Duration::zero();
+      settings.stats.period = test.stats_period;
+      settings.size_limit_action = test.size_limit_action;
       settings.restore_operations = [this](const std::vector<PodVolumeRecord>& records) {
         restored = records;
       };
@@ -366,6 +371,9 @@ class ManagerTest : public ::testing::Test {
   std::vector<std::string> sources{"manifests"};
   std::set<std::string> stuck;
   bool adopt_root = false;
+  Duration stats_period{};  // zero: nothing is measured
+  std::shared_ptr<FakePlugin::MetricsScript> metrics;
+  SizeLimitAction size_limit_action = SizeLimitAction::kEvict;
   std::unique_ptr<Agent> agent_;
 };
 

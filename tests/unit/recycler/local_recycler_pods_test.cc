@@ -1,0 +1,173 @@
+#include "recycler/local_recycler_pods.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/manual_clock.h"
+#include "fakes/fake_kernel.h"
+#include "recycler/recycler_pod_template.h"
+
+namespace volumed {
+namespace {
+
+// Containers that are there, and what each does when it runs.
+class FakeContainers final : public ContainerRunner {
+ public:
+  Result<bool> Exists(const std::string& id, const CallOptions&) override {
+    return left.contains(id);
+  }
+  Result<ContainerEnd> Run(const ContainerRun& run, const CallOptions& call) override {
+    runs.push_back(run);
+    deadline = call.deadline;
+    left.insert(run.id);
+    if (error) return *error;
+    return end;
+  }
+  Status Remove(const std::string& id, const CallOptions&) override {
+    left.erase(id);
+    return OkStatus();
+  }
+  std::set<std::string> left;
+  std::vector<ContainerRun> runs;
+  Deadline deadline = Deadline::Infinite();
+  ContainerEnd end;
+  std::optional<Error> error;
+};
+
+class LocalRecyclerPodsTest : public ::testing::Test {
+ protected:
+  LocalRecyclerPodsTest() { kernel_.AddFile("/data/vol/file", "x"); }
+
+  static Pod Template(const std::string& path = "/data/vol") {
+    Pod pod = NewPersistentVolumeRecyclerPodTemplate();
+    pod.spec.volumes[0].source = HostPathVolumeSource{path, HostPathType::kUnset};
+    return pod;
+  }
+  static Pod Custom() {
+    Pod pod = Template();
+    pod.spec.containers[0].image = "busybox:1.36";
+    pod.spec.containers[0].args = {"-c", "rm -rf /scrub/*"};
+    return pod;
+  }
+  Status Recycle(const Pod& pod) {
+    events_.clear();
+    return RecycleVolumeByWatchingPodUntilCompletion(
+        "pv", pod, pods_,
+        [this](EventType, const std::string& message) { events_.push_back(message); }, {});
+  }
+
+  ManualClock clock_;
+  FakeKernel kernel_;
+  FakeContainers containers_;
+  LocalRecyclerPods pods_{kernel_, containers_, clock_};
+  std::vector<std::string> events_;
+};
+
+TEST_F(LocalRecyclerPodsTest, TheTemplateIsDoneWithoutAContainer) {
+  const Status status = Recycle(Template());
+  ASSERT_TRUE(status.ok()) << status.error().ToString();
+  EXPECT_FALSE(kernel_.Exists("/data/vol/file"));
+  EXPECT_TRUE(kernel_.Exists("/data/vol"));
+  EXPECT_TRUE(containers_.runs.empty());
+  EXPECT_EQ(events_, (std::vector<std::string>{"Started container pv-recycler"}));
+}
+
+TEST_F(LocalRecyclerPodsTest, AnyOtherRunsInAContainer) {
+  ASSERT_TRUE(Recycle(Custom()).ok());
+  ASSERT_EQ(containers_.runs.size(), 1u);
+  const ContainerRun& run = containers_.runs[0];
+  EXPECT_EQ(run.id, "volumed-default-recycler-for-pv");
+  EXPECT_EQ(run.command, (std::vector<std::string>{"/bin/sh", "-c", "rm -rf /scrub/*"}));
+  ASSERT_EQ(run.binds.size(), 1u);
+  EXPECT_EQ(run.binds[0].source, "/data/vol");
+  EXPECT_EQ(run.binds[0].destination, "/scrub");
+  EXPECT_EQ(containers_.deadline.when(), clock_.Now() + std::chrono::seconds(60));
+  EXPECT_TRUE(containers_.left.empty()) << "deleted with its pod";
+}
+
+TEST_F(LocalRecyclerPodsTest, AContainerThatFailsIsAPodThatFailed) {
+  containers_.end = {3, "permission denied"};
+  EXPECT_EQ(Recycle(Custom()).error().message(),
+            "failed to recycle volume: container pv-recycler ended with status 3: permission "
+            "denied");
+  containers_.error = Error::MaybeApplied(Code::kDeadlineExceeded, "not ended");
+  EXPECT_EQ(Recycle(Custom()).error().message(),
+            "failed to recycle volume: Pod was active on the node longer than the specified "
+            "deadline (not ended)");
+  EXPECT_TRUE(containers_.left.empty());
+}
+
+TEST_F(LocalRecyclerPodsTest, AContainerOfAnEarlierAgentIsFoundAndRemoved) {
+  containers_.left = {"volumed-default-recycler-for-pv"};
+  EXPECT_EQ(Recycle(Custom()).error().message(), "old recycler pod found, will retry later");
+  EXPECT_TRUE(containers_.left.empty());
+  EXPECT_TRUE(Recycle(Custom()).ok());
+}
+
+TEST_F(LocalRecyclerPodsTest, TwoPodsOfOneNameExcludeEachOther) {
+  Pod pod = Template();
+  pod.metadata.name = "p";
+  ASSERT_TRUE(pods_.CreatePod(pod, {}).ok());
+  EXPECT_EQ(pods_.CreatePod(pod, {}).error().code(), Code::kAlreadyExists);
+  ASSERT_TRUE(pods_.DeletePod("default", "p", {}).ok());
+  EXPECT_TRUE(pods_.CreatePod(pod, {}).ok());
+}
+
+TEST_F(LocalRecyclerPodsTest, APodThatWasDeletedIsToldSo) {
+  Pod pod = Template();
+  pod.metadata.name = "p";
+  const auto watch = pods_.WatchPod("default", "p").value();
+  ASSERT_TRUE(pods_.CreatePod(pod, {}).ok());
+  EXPECT_EQ((*watch->Next({}))->phase, PodPhase::kPending);
+  ASSERT_TRUE(pods_.DeletePod("default", "p", {}).ok());
+  EXPECT_EQ((*watch->Next({}))->kind, RecyclerPodChange::Kind::kDeleted);
+  EXPECT_FALSE(watch->Next({})->has_value());
+}
+
+TEST_F(LocalRecyclerPodsTest, NothingRunsWhileSomethingIsMountedBelow) {
+  kernel_.AddMount("ext4", "/dev/sdb", "/data/vol/mnt");
+  for (const Pod& pod : {Template(), Custom()}) {
+    const Status status = Recycle(pod);
+    ASSERT_FALSE(status.ok());
+    EXPECT_NE(status.error().message().find("ext4 is mounted at /data/vol/mnt"), std::string::npos);
+  }
+  EXPECT_TRUE(containers_.runs.empty());
+  EXPECT_TRUE(kernel_.Exists("/data/vol/file"));
+}
+
+TEST_F(LocalRecyclerPodsTest, PodsThatCannotBeRunHereAreRefusedWithTheReason) {
+  const auto reason = [this](const Pod& pod) { return pods_.CreatePod(pod, {}).error().message(); };
+  Pod pod = Custom();
+  pod.spec.containers[0].image = "registry.example.com/tool:1";
+  EXPECT_NE(reason(pod).find("image registry.example.com/tool:1 is not here"), std::string::npos);
+  pod = Custom();
+  pod.spec.containers[0].command.clear();
+  EXPECT_NE(reason(pod).find("names no command"), std::string::npos);
+  pod = Custom();
+  pod.spec.volumes[0].source = EmptyDirVolumeSource{};
+  EXPECT_NE(reason(pod).find("volume vol is not a hostPath"), std::string::npos);
+  pod = Custom();
+  pod.spec.containers[0].volume_mounts[0].name = "other";
+  EXPECT_NE(reason(pod).find("unknown volume, other"), std::string::npos);
+  pod = Custom();
+  pod.spec.containers.push_back(pod.spec.containers[0]);
+  EXPECT_NE(reason(pod).find("one container"), std::string::npos);
+  EXPECT_EQ(pods_.CreatePod(Template("/"), {}).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(reason(Pod()), "does not contain any volume(s)");
+}
+
+TEST_F(LocalRecyclerPodsTest, AHungDiskEndsWithTheDeadlineAndNamesItsDomain) {
+  kernel_.AddMount("nfs4", "server:/x", "/nfs");
+  kernel_.AddFile("/nfs/vol/file", "x");
+  kernel_.Hang("/nfs");
+  const Status status = Recycle(Template("/nfs/vol"));
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message().find("longer than the specified deadline"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace volumed
