@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "kube/pod_facts.h"
+#include "kube/refused_sources.h"
 #include "volumemanager/sub_path_requests.h"
 
 namespace volumed {
@@ -146,6 +147,12 @@ WantedVolume DesiredStateOfWorld::BuildVolume(const Pod& pod, const PodVolume& v
   wanted.sub_paths = std::move(plan.requests);
   wanted.problems = std::move(plan.problems);
   wanted.objects.merge(plan.objects);
+  if (const std::optional<std::string> refusal = RefusalOf(volume.source)) {
+    wanted.problems.push_back(
+        {"FindPlugin",
+         Error::NotApplied(Code::kUnimplemented, "no volume plugin matched: " + *refusal)});
+    return wanted;
+  }
   const Result<VolumePlugin*> plugin = plugins_.FindPluginBySpec(wanted.spec);
   if (plugin.ok()) {
     wanted.plugin_name = (*plugin)->GetPluginName();
