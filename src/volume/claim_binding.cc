@@ -6,86 +6,24 @@
 #include <tuple>
 #include <utility>
 
-#include "kube/refused_sources.h"
+#include "volume/binding_state.h"
 
 namespace volumed {
 namespace {
-
-constexpr const char* kSourcesIncomplete = "not every source has delivered its objects yet";
-
-struct VolumeState {
-  PersistentVolumePtr object;  // null when only a record knows the volume
-  std::optional<ClaimBinding> binding;
-  bool claim_ref_void = false;
-  bool claim_unknown = false;  // its claimRef names a claim that may yet come
-  std::string note;
-
-  bool IsTaken() const { return binding && binding->state != BindingState::kReclaimed; }
-  // Null when the volume is kept for nobody.
-  const ClaimReference* Reservation() const {
-    const bool counts = object != nullptr && object->spec.claim_ref && !claim_ref_void;
-    return counts ? &*object->spec.claim_ref : nullptr;
-  }
-};
-
-struct ClaimState {
-  PersistentVolumeClaimPtr object;
-  ClaimDecision decision;
-
-  bool IsSettled() const { return decision.wait != ClaimWait::kNone || IsBound(); }
-  bool IsBound() const { return decision.phase == PersistentVolumeClaimPhase::kBound; }
-  bool IsBeingDeleted() const { return object->metadata.deletion_unix_millis.has_value(); }
-  // By whoever wrote the manifest: a claim taken over from a cluster.
-  bool WasBound() const {
-    return object->metadata.annotations.contains(std::string(kBindCompletedAnnotation)) ||
-           object->status.phase == PersistentVolumeClaimPhase::kBound;
-  }
-};
-
-ClaimKey KeyOfReference(const ClaimReference& reference) {
-  return {reference.name_space, reference.name};
-}
 
 std::string ClassText(const std::string& name) {
   return name.empty() ? "no class" : "class \"" + name + "\"";
 }
 
-// "pod a/b, pod c/d and 3 more".
-std::string PodsText(const std::set<std::string>& pods) {
-  constexpr size_t kShown = 3;
-  std::string text;
-  size_t shown = 0;
-  for (const std::string& pod : pods) {
-    if (shown == kShown) return text + " and " + std::to_string(pods.size() - kShown) + " more";
-    text += (shown++ == 0 ? "pod " : ", pod ") + pod;
-  }
-  return text;
-}
-
-// "" when every finalizer of the object is one of those that this program stands for.
-std::string ForeignFinalizer(const ObjectMeta& metadata) {
-  for (const std::string& finalizer : metadata.finalizers) {
-    if (finalizer != kPersistentVolumeProtection && finalizer != kPersistentVolumeClaimProtection) {
-      return "finalizer " + finalizer;
-    }
-  }
-  return "";
-}
-
 class Binder {
  public:
   explicit Binder(const BindingInput& input)
-      : input_(input), default_class_(DefaultClass(input.classes)) {
+      : input_(input), default_class_(DefaultClass(input.classes)), uses_(input.uses) {
     for (const PersistentVolumePtr& volume : input.volumes) {
       volumes_[volume->metadata.name].object = volume;
     }
     for (const PersistentVolumeClaimPtr& claim : input.claims) AddClaim(claim);
     for (const StorageClassPtr& one : input.classes) classes_[one->metadata.name] = one.get();
-    for (const ClaimUse& use : input.uses) {
-      users_[use.claim].insert(use.pod);
-      if (!use.volume_name.empty()) volume_users_[use.volume_name].insert(use.pod);
-      if (use.volume_name.empty()) waiting_users_[use.claim].insert(use.pod);
-    }
   }
 
   BindingResult Run() {
@@ -117,13 +55,10 @@ class Binder {
 
   // The pods that still hold the volume of a claim that is gone.
   std::set<std::string> PodsHolding(const std::string& volume_name, const ClaimKey& claim) const {
-    if (const auto found = volume_users_.find(volume_name); found != volume_users_.end()) {
-      return found->second;
-    }
+    std::set<std::string> pods = uses_.OfVolume(volume_name);
     // A pod that has mounted nothing yet means the claim that has the name now.
-    const auto found = waiting_users_.find(claim);
-    return found == waiting_users_.end() || claims_.contains(claim) ? std::set<std::string>()
-                                                                    : found->second;
+    if (pods.empty() && !claims_.contains(claim)) pods = uses_.WaitingFor(claim);
+    return pods;
   }
 
   void Bind(ClaimState& claim, const std::string& volume_name, VolumeState& volume) {
@@ -175,19 +110,13 @@ class Binder {
   const StorageClass* ClassObjectOf(const ClaimState& claim) const;
   std::optional<Misfit> MisfitOfState(const VolumeState& volume, const ClaimNeeds& needs) const;
   BindingResult Collect();
-  Protection ProtectionOf(const ClaimState& claim) const;
-  VolumeDecision Decide(const std::string& name, const VolumeState& volume) const;
-  void DecideRecorded(const VolumeState& volume, VolumeDecision& decision) const;
-  void DecideFree(const VolumeState& volume, VolumeDecision& decision) const;
 
   const BindingInput& input_;
   const StorageClass* const default_class_;
   std::map<std::string, VolumeState> volumes_;
   std::map<ClaimKey, ClaimState> claims_;
   std::map<std::string, const StorageClass*> classes_;
-  std::map<ClaimKey, std::set<std::string>> users_;
-  std::map<std::string, std::set<std::string>> volume_users_;
-  std::map<ClaimKey, std::set<std::string>> waiting_users_;  // without a mounted volume
+  const ClaimUses uses_;
 };
 
 void Binder::ApplyRecords() {
@@ -455,7 +384,7 @@ VolumeBindingMode Binder::ModeOf(const ClaimState& claim) const {
 
 bool Binder::WaitsForConsumer(const ClaimState& claim) const {
   return ModeOf(claim) == VolumeBindingMode::kWaitForFirstConsumer &&
-         !users_.contains(claim.decision.claim);
+         uses_.OfClaim(claim.decision.claim).empty();
 }
 
 void Binder::Match(ClaimState& claim) {
@@ -504,91 +433,15 @@ void Binder::ExplainNoMatch(ClaimState& claim) const {
   Wait(claim, ClaimWait::kNoMatch, no_match);
 }
 
-Protection Binder::ProtectionOf(const ClaimState& claim) const {
-  Protection protection;
-  protection.deletion_requested = claim.IsBeingDeleted();
-  if (const auto pods = users_.find(claim.decision.claim); pods != users_.end()) {
-    protection.held_by = "used by " + PodsText(pods->second);
-  } else {
-    protection.held_by = ForeignFinalizer(claim.object->metadata);
-  }
-  return protection;
-}
-
-void Binder::DecideRecorded(const VolumeState& volume, VolumeDecision& decision) const {
-  const PersistentVolume& object = *volume.object;
-  const std::string claim = "claim " + ToString(volume.binding->claim);
-  decision.claim = volume.binding->claim;
-  decision.reason = volume.note;
-  if (volume.binding->state == BindingState::kBound) {
-    decision.phase = PersistentVolumePhase::kBound;
-    if (const auto refusal = RefusalOf(object.spec.source)) decision.reason = *refusal;
-    decision.protection.held_by = "bound to " + claim;
-    return;
-  }
-  const bool failed = volume.binding->state == BindingState::kReclaimFailed;
-  decision.phase = failed ? PersistentVolumePhase::kFailed : PersistentVolumePhase::kReleased;
-  decision.reason = claim + " is gone";
-  const ReclaimAction action = ReclaimActionOf(object.spec.reclaim_policy);
-  if (action == ReclaimAction::kNone) {
-    decision.reason += "; its data is retained";
-  } else if (!input_.sources_complete) {
-    decision.reason += "; it is reclaimed when every source has delivered";
-  } else if (const auto pods = volume_users_.find(decision.volume_name);
-             pods != volume_users_.end()) {
-    decision.reason += "; it is reclaimed when " + PodsText(pods->second) + " has left";
-  } else {
-    decision.reclaim = action;
-    if (failed) decision.reason += "; the last attempt to reclaim it failed";
-  }
-}
-
-void Binder::DecideFree(const VolumeState& volume, VolumeDecision& decision) const {
-  const PersistentVolume& object = *volume.object;
-  if (const ClaimReference* reserved = volume.Reservation()) {
-    decision.claim = KeyOfReference(*reserved);
-    decision.reason = "kept for claim " + ToString(*decision.claim);
-  }
-  if (volume.claim_unknown) {
-    decision.phase = PersistentVolumePhase::kBound;
-    decision.reason = "its claim is not known yet: " + std::string(kSourcesIncomplete);
-    decision.protection.held_by = "bound to claim " + ToString(*decision.claim);
-  } else if (const auto refusal = RefusalOf(object.spec.source)) {
-    decision.phase = PersistentVolumePhase::kFailed;
-    decision.reason = *refusal;
-  } else if (object.status.phase == PersistentVolumePhase::kFailed) {
-    decision.phase = PersistentVolumePhase::kFailed;
-    decision.reason =
-        object.status.message.empty() ? "its manifest says so" : object.status.message;
-  }
-}
-
-VolumeDecision Binder::Decide(const std::string& name, const VolumeState& volume) const {
-  VolumeDecision decision;
-  decision.volume_name = name;
-  decision.protection.deletion_requested = volume.object->metadata.deletion_unix_millis.has_value();
-  if (volume.IsTaken()) {
-    DecideRecorded(volume, decision);
-  } else {
-    DecideFree(volume, decision);
-  }
-  if (!decision.protection.held_by.empty()) return decision;
-  if (const auto pods = volume_users_.find(name); pods != volume_users_.end()) {
-    decision.protection.held_by = "used by " + PodsText(pods->second);
-  } else {
-    decision.protection.held_by = ForeignFinalizer(volume.object->metadata);
-  }
-  return decision;
-}
-
 BindingResult Binder::Collect() {
   BindingResult result;
   for (auto& [key, claim] : claims_) {
-    claim.decision.protection = ProtectionOf(claim);
+    claim.decision.protection = ProtectionOf(claim, uses_);
     result.claims.push_back(std::move(claim.decision));
   }
   for (const auto& [name, volume] : volumes_) {
-    if (volume.object != nullptr) result.volumes.push_back(Decide(name, volume));
+    if (volume.object != nullptr)
+      result.volumes.push_back(DecideVolume(name, volume, uses_, input_));
     if (volume.binding) result.bindings.push_back(*volume.binding);
   }
   return result;
