@@ -50,8 +50,9 @@ std::optional<FormatDecision> RefuseToFormat(const FormatQuestion& question,
   }
   if (intent.has_value() && intent->finished) {
     return Refuse(MountErrorType::kFormatFailed,
-                  "disk " + question.device + " is blank, but this volume had a filesystem before (" +
-                      intent->fs_type + ", UUID " + intent->fs_uuid +
+                  "disk " + question.device +
+                      " is blank, but this volume had a filesystem before (" + intent->fs_type +
+                      ", UUID " + intent->fs_uuid +
                       "): it is another disk, or its data is lost; it is not formatted again");
   }
   return std::nullopt;
@@ -66,9 +67,8 @@ FormatDecision DecideSignature(const FormatQuestion& question, const DeviceProbe
                       probe.partition_table + " partition table), where " + wanted);
   }
   if (probe.fs_type == "ambivalent") {
-    return Refuse(MountErrorType::kFilesystemMismatch, "disk " + question.device + " has " +
-                                                           probe.why_not_blank + ", where " +
-                                                           wanted);
+    return Refuse(MountErrorType::kFilesystemMismatch,
+                  "disk " + question.device + " has " + probe.why_not_blank + ", where " + wanted);
   }
   if (probe.fs_type != question.fs_type) {
     return Refuse(MountErrorType::kFilesystemMismatch, "disk " + question.device +
@@ -142,8 +142,8 @@ FormatDecision DecideFormat(const FormatQuestion& question, const DeviceProbe& p
   if (has_signature && !ours) return DecideSignature(question, probe);
   if (!probe.blank && !ours) {
     return Refuse(MountErrorType::kFormatFailed,
-                  "disk " + question.device + " has unknown data and is not formatted: " +
-                      probe.why_not_blank);
+                  "disk " + question.device +
+                      " has unknown data and is not formatted: " + probe.why_not_blank);
   }
   if (std::optional<FormatDecision> refusal = RefuseToFormat(question, probe, intent)) {
     return *std::move(refusal);

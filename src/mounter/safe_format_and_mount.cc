@@ -107,8 +107,8 @@ Status SafeFormatAndMount::Decide(Run& run) {
     case FormatAction::kRepeatFormat:
       return Format(run, true);
     case FormatAction::kFullScan:
-      return Error::NotApplied(Code::kInternal, "disk " + run.request.device +
-                                                    ": a full scan did not read everything");
+      return Error::NotApplied(
+          Code::kInternal, "disk " + run.request.device + ": a full scan did not read everything");
     case FormatAction::kRefuse:
       break;
   }
@@ -162,13 +162,12 @@ Status SafeFormatAndMount::Format(Run& run, bool repeat) {
 Status SafeFormatAndMount::Check(Run& run, CheckMode mode) {
   CallOptions options = run.Options(SafeMountStage::kChecking);
   options.must_finish = true;
-  Result<FilesystemCheck> check =
-      kernel_.Call(CheckFilesystem{run.request.device, run.probe.identity, run.question.fs_type, mode},
-                   options);
+  Result<FilesystemCheck> check = kernel_.Call(
+      CheckFilesystem{run.request.device, run.probe.identity, run.question.fs_type, mode}, options);
   if (!check.ok()) {
     // In use by another mount, which has checked it; or without a tool: kubelet goes on, too.
-    const bool goes_on = check.error().sys_errno() == EBUSY ||
-                         check.error().code() == Code::kNotFound;
+    const bool goes_on =
+        check.error().sys_errno() == EBUSY || check.error().code() == Code::kNotFound;
     if (!goes_on || check.error().maybe_applied()) return check.error();
     run.Notice(true, "FilesystemNotChecked", check.error().message());
     return OkStatus();
@@ -184,16 +183,17 @@ Status SafeFormatAndMount::Check(Run& run, CheckMode mode) {
                      check->tool + "': " + check->output);
       return OkStatus();
     case CheckResult::kOperationalError:
-      run.Notice(true, "FilesystemNotChecked", "'" + check->tool + "' ended with status " +
-                                                   std::to_string(check->exit_code) + " on device " +
-                                                   run.request.device + ": " + check->output);
+      run.Notice(true, "FilesystemNotChecked",
+                 "'" + check->tool + "' ended with status " + std::to_string(check->exit_code) +
+                     " on device " + run.request.device + ": " + check->output);
       return OkStatus();
     case CheckResult::kUncorrected:
       break;
   }
   if (mode == CheckMode::kReport) {
-    run.Notice(true, "FilesystemHasErrors", "'" + check->tool + "' found errors on device " +
-                                                run.request.device + ": " + check->output);
+    run.Notice(true, "FilesystemHasErrors",
+               "'" + check->tool + "' found errors on device " + run.request.device + ": " +
+                   check->output);
     return OkStatus();
   }
   // Source: kubernetes mount-utils mount_linux.go@v1.36.2 (checkAndRepairFilesystem).
@@ -252,8 +252,8 @@ Status SafeFormatAndMount::MountWithNouuid(Run& run, Mount mount, const Error& r
   const Result<Done> done = kernel_.Call(mount, run.Options(SafeMountStage::kMounting));
   if (!done.ok()) return run.Fail(MountErrorType::kUnknownMountError, done.error());
   run.Notice(true, "DuplicateFilesystemUUID",
-             "disk " + run.request.device + " is a copy of " + probe->duplicate +
-                 " (XFS, UUID " + probe->identity.uuid + ") and is mounted with nouuid");
+             "disk " + run.request.device + " is a copy of " + probe->duplicate + " (XFS, UUID " +
+                 probe->identity.uuid + ") and is mounted with nouuid");
   return OkStatus();
 }
 

@@ -19,9 +19,9 @@
 namespace volumed {
 
 struct SafeMountRequest {
-  std::string key;     // of the volume, for its format intent
-  std::string device;  // a path
-  SafePath target;     // an existing directory
+  std::string key;                   // of the volume, for its format intent
+  std::string device;                // a path
+  SafePath target;                   // an existing directory
   std::string fs_type;               // empty: ext4
   std::vector<std::string> options;  // "ro" alone makes it read-only
   std::vector<std::string> format_options;

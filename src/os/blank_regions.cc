@@ -46,7 +46,8 @@ std::vector<BlankRegion> ExtBackups(uint64_t size) {
 }
 
 // Allocation groups begin with a copy of the superblock. mkfs.xfs makes 4 of them, on striped
-// devices 16 or 32, none above 1 TiB. Source: mkfs.xfs(8), xfsprogs mkfs (calc_default_ag_geometry).
+// devices 16 or 32, none above 1 TiB. Source: mkfs.xfs(8), xfsprogs mkfs
+// (calc_default_ag_geometry).
 std::vector<BlankRegion> AllocationGroups(uint64_t size) {
   std::vector<BlankRegion> regions;
   for (uint64_t i = 1; i < 32; ++i) regions.push_back(Window(size / 32 * i));
@@ -64,7 +65,8 @@ std::vector<BlankRegion> BluestoreLabels(uint64_t) {
 
 constexpr std::array<BlankRegionRule, 6> kRules = {{
     {"start of the device", "the first 16 MiB",
-     "superblocks of nearly everything (ext, XFS, btrfs at 64 KiB, NTFS, FAT, F2FS, ISO 9660 and UDF "
+     "superblocks of nearly everything (ext, XFS, btrfs at 64 KiB, NTFS, FAT, F2FS, ISO 9660 and "
+     "UDF "
      "at 32 KiB and 512 KiB, VMFS up to 2 MiB, swap, bcache, bcachefs), MBR and GPT, MD RAID 1.1 "
      "and 1.2, LVM labels and metadata, LUKS1 and LUKS2 with its second header (up to 4 MiB), ZFS "
      "labels 0 and 1, Ceph BlueStore, Stratis, VDO",
@@ -80,7 +82,8 @@ constexpr std::array<BlankRegionRule, 6> kRules = {{
      "4 KiB in block groups 1 and the powers of 3, 5 and 7, for blocks of 1, 2, 4 and 64 KiB",
      "e2fsck -b restores a filesystem whose start was overwritten", &ExtBackups},
     {"allocation groups", "128 KiB around each 32nd of the device and each TiB up to 64",
-     "XFS keeps a copy of its superblock in each allocation group; NTFS keeps one in the middle; and "
+     "XFS keeps a copy of its superblock in each allocation group; NTFS keeps one in the middle; "
+     "and "
      "data without a head shows in one of so many places",
      &AllocationGroups},
     {"BlueStore labels", "4 KiB at 1, 10, 100 and 1000 GiB", "copies of a Ceph OSD's label",
@@ -102,9 +105,8 @@ std::vector<BlankRegion> BlankRegions(uint64_t size_bytes, bool whole) {
       wanted.push_back({begin, std::min(end, size_bytes) - begin, rule.name});
     }
   }
-  std::stable_sort(
-      wanted.begin(), wanted.end(),
-      [](const BlankRegion& a, const BlankRegion& b) { return a.offset < b.offset; });
+  std::stable_sort(wanted.begin(), wanted.end(),
+                   [](const BlankRegion& a, const BlankRegion& b) { return a.offset < b.offset; });
   std::vector<BlankRegion> merged;
   for (const BlankRegion& region : wanted) {
     const uint64_t reached = merged.empty() ? 0 : merged.back().offset + merged.back().length;

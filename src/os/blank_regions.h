@@ -1,6 +1,6 @@
 // Where a device is read to prove that it is blank: every place where a filesystem, a partition
-// table, a RAID, a volume manager or an encryption layer keeps what it is found again by, or a spare
-// copy of that. One table, each row with its reason; docs/FORMATTING.md shows it.
+// table, a RAID, a volume manager or an encryption layer keeps what it is found again by, or a
+// spare copy of that. One table, each row with its reason; docs/FORMATTING.md shows it.
 //
 // Pure. Threads: any.
 #pragma once

@@ -60,12 +60,13 @@ std::string StableId(int device, const DeviceIdentity& identity) {
   }
   // SCSI and NVMe; virtio and NVMe; some SCSI; device-mapper. Source: Linux
   // Documentation/ABI/{stable,testing}/sysfs-block*.
-  const std::array<std::pair<const char*, const char*>, 6> kPlaces = {{{"/wwid", "wwid:"},
-                                                                       {"/device/wwid", "wwid:"},
-                                                                       {"/serial", "serial:"},
-                                                                       {"/device/serial", "serial:"},
-                                                                       {"/dm/uuid", "dm:"},
-                                                                       {"/md/uuid", "md:"}}};
+  const std::array<std::pair<const char*, const char*>, 6> kPlaces = {
+      {{"/wwid", "wwid:"},
+       {"/device/wwid", "wwid:"},
+       {"/serial", "serial:"},
+       {"/device/serial", "serial:"},
+       {"/dm/uuid", "dm:"},
+       {"/md/uuid", "md:"}}};
   for (const auto& [place, kind] : kPlaces) {
     if (const std::optional<std::string> value = ReadAttribute(directory + place)) {
       return kind + *value + suffix;
@@ -82,7 +83,8 @@ Result<Descriptor> OpenBlockDevice(const std::string& path, int flags) {
   if (path.empty() || path[0] != '/') {
     return Error::NotApplied(Code::kInvalidArgument, what + ": not an absolute path");
   }
-  // What it is is found out before it is opened for good: a FIFO would wait, a watchdog would start.
+  // What it is is found out before it is opened for good: a FIFO would wait, a watchdog would
+  // start.
   const Descriptor there(::open(path.c_str(), O_PATH | O_CLOEXEC));
   if (!there.valid()) return Error::FromErrno(errno, what, Outcome::kNotApplied);
   struct stat info = {};

@@ -230,11 +230,9 @@ Result<DeviceProbe> ProbeOpenDevice(int device, const std::string& path, ProbeDe
 }
 
 Result<DeviceProbe> DoProbeDevice(const ProbeDevice& request, const CallOptions& options) {
-  ASSIGN_OR_RETURN(const Descriptor device,
-                   OpenBlockDevice(request.device, O_RDONLY | O_NONBLOCK));
-  ASSIGN_OR_RETURN(
-      DeviceProbe answer,
-      ProbeOpenDevice(device.get(), request.device, {true, request.full_scan}, options));
+  ASSIGN_OR_RETURN(const Descriptor device, OpenBlockDevice(request.device, O_RDONLY | O_NONBLOCK));
+  ASSIGN_OR_RETURN(DeviceProbe answer, ProbeOpenDevice(device.get(), request.device,
+                                                       {true, request.full_scan}, options));
   if (answer.fs_type == "btrfs") {
     ASSIGN_OR_RETURN(answer.duplicate, FindMountedBtrfs(answer.identity));
   } else if (answer.fs_type == "xfs" && request.find_duplicates) {
@@ -250,8 +248,8 @@ Result<PinnedDevice> PinDevice(const std::string& path, const DeviceIdentity& ex
   if (expected.uuid.empty()) {
     ASSIGN_OR_RETURN(now, ReadDeviceIdentity(pinned.device.get(), path));
   } else {
-    ASSIGN_OR_RETURN(const DeviceProbe probe, ProbeOpenDevice(pinned.device.get(), path,
-                                                              {false, false}, CallOptions{}));
+    ASSIGN_OR_RETURN(const DeviceProbe probe,
+                     ProbeOpenDevice(pinned.device.get(), path, {false, false}, CallOptions{}));
     now = probe.identity;
   }
   if (const std::string difference = IdentityDifference(expected, now); !difference.empty()) {

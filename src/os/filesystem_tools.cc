@@ -28,9 +28,9 @@ std::optional<Family> FamilyOf(const std::string& fs_type) {
 
 Result<Family> RequireFamily(const std::string& fs_type, const std::string& what) {
   if (const std::optional<Family> family = FamilyOf(fs_type)) return *family;
-  return Error::NotApplied(Code::kInvalidArgument,
-                           what + ": filesystem type \"" + fs_type +
-                               "\" is none of ext2, ext3, ext4, xfs, btrfs");
+  return Error::NotApplied(
+      Code::kInvalidArgument,
+      what + ": filesystem type \"" + fs_type + "\" is none of ext2, ext3, ext4, xfs, btrfs");
 }
 
 const char* PackageOf(Family family) {
@@ -170,8 +170,7 @@ ToolRun CheckRun(const CheckFilesystem& request, Family family) {
 }  // namespace
 
 Result<std::vector<std::string>> MkfsArguments(const FormatDevice& request) {
-  ASSIGN_OR_RETURN(const Family family,
-                   RequireFamily(request.fs_type, "format " + request.device));
+  ASSIGN_OR_RETURN(const Family family, RequireFamily(request.fs_type, "format " + request.device));
   switch (family) {
     case Family::kExt:
       return ExtArguments(request);
@@ -197,8 +196,7 @@ Result<Done> DoFormatDevice(const FormatDevice& request,
   run.package = PackageOf(family);
   run.arguments.emplace_back(kToolDevice);
   // Open until the end: its number then stays this device's.
-  ASSIGN_OR_RETURN(const Descriptor device,
-                   OpenBlockDevice(request.device, O_RDONLY | O_NONBLOCK));
+  ASSIGN_OR_RETURN(const Descriptor device, OpenBlockDevice(request.device, O_RDONLY | O_NONBLOCK));
   run.device = device.get();
   RETURN_IF_ERROR(CheckFormattable(request, device.get(), what, options));
   if (request.repeat) RETURN_IF_ERROR(WipeSuperblocks(device.get(), what));
@@ -220,9 +218,9 @@ Result<FilesystemCheck> DoCheckFilesystem(const CheckFilesystem& request,
   ASSIGN_OR_RETURN(const PinnedDevice pinned, PinDevice(request.device, request.expected));
   if (request.mode == CheckMode::kPreen && family != Family::kExt) return FilesystemCheck{};
   // Let go at once: the tool takes its own claim.
-  ASSIGN_OR_RETURN(Descriptor claim, OpenBlockDevice(ProcFdPath(pinned.device.get()),
-                                                     O_RDONLY | O_EXCL | O_NONBLOCK)
-                                         .With(what + ": not to be had for itself"));
+  ASSIGN_OR_RETURN(Descriptor claim,
+                   OpenBlockDevice(ProcFdPath(pinned.device.get()), O_RDONLY | O_EXCL | O_NONBLOCK)
+                       .With(what + ": not to be had for itself"));
   claim.Reset();
   ToolRun run = CheckRun(request, family);
   run.device = pinned.device.get();

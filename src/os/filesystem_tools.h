@@ -1,5 +1,5 @@
-// Making and checking filesystems by the system's tools; os/device_requests.h says what each request
-// does.
+// Making and checking filesystems by the system's tools; os/device_requests.h says what each
+// request does.
 //
 // Threads: any. Blocks: as the device and the tools do.
 #pragma once

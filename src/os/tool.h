@@ -1,6 +1,6 @@
 // RunTool: runs one program of the system (mkfs, fsck) for an effect and waits for its end. The
-// device reaches it as an inherited descriptor, so that it works on what was checked whatever became
-// of the path.
+// device reaches it as an inherited descriptor, so that it works on what was checked whatever
+// became of the path.
 #pragma once
 
 #include <string>

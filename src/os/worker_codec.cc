@@ -39,7 +39,8 @@ void Fill(const Mount& from, pb::Request& to) {
   m.set_source(from.source);
   Write(from.target, *m.mutable_target());
   WriteList(from.options, m.mutable_options());
-  if (from.expected_device) worker_codec::Write(*from.expected_device, *m.mutable_expected_device());
+  if (from.expected_device)
+    worker_codec::Write(*from.expected_device, *m.mutable_expected_device());
 }
 void Fill(const BindMount& from, pb::Request& to) {
   pb::BindMount& m = *to.mutable_bind_mount();

@@ -151,6 +151,9 @@ Status FakeEffects::Pin(const FakeDevice& device, const std::string& path,
 
 Result<FilesystemCheck> FakeEffects::operator()(const CheckFilesystem& request) {
   const std::string what = "check " + request.fs_type + " on " + request.device;
+  FormatDevice same_type;  // the types are the same
+  same_type.fs_type = request.fs_type;
+  RETURN_IF_ERROR(MkfsArguments(same_type));
   ASSIGN_OR_RETURN(FakeDevice * device, OpenDevice(request.device));
   RETURN_IF_ERROR(Pin(*device, request.device, request.expected));
   if (request.mode == CheckMode::kPreen && !IsExt(request.fs_type)) return FilesystemCheck{};
@@ -196,8 +199,8 @@ Result<uint64_t> FakeEffects::FilesystemOfDevice(const Mount& request, const Mou
   }
   FakeDevice& device = **found;
   if (request.expected_device) {
-    RETURN_IF_ERROR(Pin(device, request.source, *request.expected_device)
-                        .With("mount " + request.fs_type));
+    RETURN_IF_ERROR(
+        Pin(device, request.source, *request.expected_device).With("mount " + request.fs_type));
   }
   const bool read_only = (options.attributes & MOUNT_ATTR_RDONLY) != 0;
   if (device.unreadable) return fail(EIO);

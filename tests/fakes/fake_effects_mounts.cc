@@ -14,9 +14,9 @@ namespace {
 
 bool IsMissing(const Error& error) { return error.sys_errno() == ENOENT; }
 
-// Types that a node's kernel has without a helper, and that need no device.
+// Types that a node's kernel has without a helper.
 const std::set<std::string>& MountableTypes() {
-  static const std::set<std::string> types = {"tmpfs", "ext4", "xfs", "btrfs"};
+  static const std::set<std::string> types = {"tmpfs", "ext2", "ext3", "ext4", "xfs", "btrfs"};
   return types;
 }
 

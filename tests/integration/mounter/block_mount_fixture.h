@@ -83,8 +83,9 @@ class BlockMountTest : public MountNamespaceTest {
   }
   // A quick way to make a filesystem without this program.
   static void Mkfs(const std::string& fs_type, const std::string& image) {
-    const std::string quick = fs_type == "xfs" ? "-f -K -q" : fs_type == "btrfs" ? "-f -K -q"
-                                                                               : "-F -q";
+    const std::string quick = fs_type == "xfs"     ? "-f -K -q"
+                              : fs_type == "btrfs" ? "-f -K -q"
+                                                   : "-F -q";
     ASSERT_EQ(Shell("mkfs." + fs_type + " " + quick + " " + image), 0) << fs_type;
   }
 

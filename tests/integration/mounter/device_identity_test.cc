@@ -37,9 +37,9 @@ TEST_F(DeviceIdentityTest, AnXfsCopyIsMountedWithNouuidOnlyBesideItsOriginal) {
   ASSERT_TRUE(Run(Request(original, "xfs")).status.ok());
   report = Run(Second(copy, "xfs"));
   ASSERT_TRUE(report.status.ok()) << Text(report);
-  EXPECT_THAT(Text(report), HasSubstr("DuplicateFilesystemUUID: disk " + copy.path() +
-                                      " is a copy of " + original.path() + ", mounted on " +
-                                      Path("mnt")));
+  EXPECT_THAT(Text(report),
+              HasSubstr("DuplicateFilesystemUUID: disk " + copy.path() + " is a copy of " +
+                        original.path() + ", mounted on " + Path("mnt")));
   EXPECT_THAT(Mounted("mnt2")->super_options, ::testing::Contains("nouuid"));
 }
 
@@ -88,8 +88,8 @@ TEST_F(DeviceIdentityTest, AnotherDeviceThanTheProbedOneIsNeitherMountedNorForma
   const auto checked =
       kernel_->Call(CheckFilesystem{link, probed->identity, "ext4", CheckMode::kPreen}, {});
   EXPECT_EQ(checked.error().code(), Code::kFailedPrecondition);
-  FormatDevice format{link, probed->identity, "ext4", "5b8b1d3c-1111-4222-8333-0123456789ab",
-                      {},   false,            true};
+  FormatDevice format{
+      link, probed->identity, "ext4", "5b8b1d3c-1111-4222-8333-0123456789ab", {}, false, true};
   EXPECT_EQ(kernel_->Call(format, {}).error().code(), Code::kFailedPrecondition);
 }
 
@@ -127,8 +127,8 @@ TEST_F(DeviceIdentityTest, AMountedDeviceIsNeverFormatted) {
   ASSERT_TRUE(Run(Request(device, "ext4")).status.ok());
   auto probe = Probe(device.path());
   ASSERT_TRUE(probe.ok());
-  FormatDevice format{device.path(), probe->identity, "ext4", probe->identity.uuid,
-                      {},            false,           true};
+  FormatDevice format{device.path(), probe->identity, "ext4", probe->identity.uuid, {}, false,
+                      true};
   const auto formatted = kernel_->Call(format, {});
   ASSERT_FALSE(formatted.ok());
   EXPECT_EQ(formatted.error().sys_errno(), EBUSY);
