@@ -2,6 +2,7 @@
 #include <fstream>
 
 #include "integration/mounter/block_mount_fixture.h"
+#include "os/worker_kernel.h"
 
 namespace volumed {
 namespace {
@@ -213,6 +214,34 @@ TEST_F(DeviceIdentityTest, FormatOptionsReachTheTool) {
   ASSERT_TRUE(report.status.ok()) << Text(report);
   EXPECT_EQ(Probe(device.path())->label, "mylabel");
   EXPECT_EQ(Shell("dumpe2fs -h " + device.path() + " | grep -q 'RAID stride: *8'"), 0);
+}
+
+TEST_F(DeviceIdentityTest, TheWholeWayWorksThroughWorkersWithTheKeyLocked) {
+  ASSERT_EQ(::mkdir(Path("keys").c_str(), 0700), 0);
+  WorkerKernelOptions options;
+  options.worker_path = VOLUMED_WORKER;
+  options.key_directory = Path("keys");
+  RealClock clock;
+  auto kernel = WorkerKernel::Create(options, clock);
+  ASSERT_TRUE(kernel.ok()) << kernel.error().ToString();
+  for (const char* type : {"ext4", "xfs", "btrfs"}) {
+    const LoopDevice device(Image());
+    SafeMountRequest request = Request(device, type);
+    request.key = type;
+    CallOptions call;
+    call.key = "volume";
+    call.deadline = Deadline::After(clock, std::chrono::seconds(60));
+    SafeFormatAndMount mounter(**kernel, intents_);
+    SafeMountReport report = mounter.FormatAndMount(request, call);
+    ASSERT_TRUE(report.status.ok()) << Text(report);
+    EXPECT_TRUE(report.formatted);
+    Unmount();
+    request.fsck_policy = FsckPolicy::kReport;
+    report = mounter.FormatAndMount(request, call);
+    ASSERT_TRUE(report.status.ok()) << Text(report);
+    EXPECT_EQ(report.check->result, CheckResult::kClean);
+    Unmount();
+  }
 }
 
 TEST_F(DeviceIdentityTest, WhatIsNoDeviceIsRefused) {
