@@ -40,12 +40,19 @@ std::string RequestPath(const AnyRequest& request) {
           return r.path.Display();
         } else if constexpr (requires { r.below; }) {
           return r.below;
+        } else if constexpr (requires { r.device; }) {
+          return r.device;
         } else {
           static_assert(std::is_same_v<R, ProbeFeatures>, "name the path of the new request");
           return "";
         }
       },
       request);
+}
+
+bool MustFinish(const AnyRequest& request) {
+  return std::holds_alternative<FormatDevice>(request) ||
+         std::holds_alternative<CheckFilesystem>(request);
 }
 
 struct CancelToken::Impl {

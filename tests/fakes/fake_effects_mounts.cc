@@ -14,9 +14,10 @@ namespace {
 
 bool IsMissing(const Error& error) { return error.sys_errno() == ENOENT; }
 
-// Types that a node's kernel has without a helper, and that need no device.
+// Types that a node's kernel has without a helper.
 const std::set<std::string>& MountableTypes() {
-  static const std::set<std::string> types = {"tmpfs", "ext4", "xfs", "btrfs", "hugetlbfs"};
+  static const std::set<std::string> types = {"tmpfs", "ext2",  "ext3",     "ext4",
+                                              "xfs",   "btrfs", "hugetlbfs"};
   return types;
 }
 
@@ -136,7 +137,8 @@ Result<Done> FakeEffects::operator()(const Mount& request) {
   const bool huge = request.fs_type == "hugetlbfs";
   const uint64_t huge_page_bytes = huge ? HugePageBytes(options.parameters) : 0;
   if (huge && huge_page_bytes == 0) return Error::FromErrno(EINVAL, what, Outcome::kNotApplied);
-  const uint64_t id = vfs_.NewFilesystem(request.fs_type, request.source);
+  ASSIGN_OR_RETURN(uint64_t id, FilesystemOfDevice(request, options, what));
+  if (id == 0) id = vfs_.NewFilesystem(request.fs_type, request.source);
   FakeFilesystem& filesystem = vfs_.MutableFilesystem(id);
   filesystem.read_only = (options.attributes & MOUNT_ATTR_RDONLY) != 0;
   if (parameters.pages) filesystem.max_pages = *parameters.pages;

@@ -239,6 +239,36 @@ struct RequestGenerator::Maker<WriteAtomicPayload> {
   }
 };
 
+// There is no block device here: device_differential_test has some. What is none is refused alike.
+template <>
+struct RequestGenerator::Maker<ProbeDevice> {
+  static constexpr uint32_t kWeight = 1;
+  static ProbeDevice Make(RequestGenerator& g) { return {g.NoDevice(), g.OneIn(2), g.OneIn(2)}; }
+};
+template <>
+struct RequestGenerator::Maker<FormatDevice> {
+  static constexpr uint32_t kWeight = 1;
+  static FormatDevice Make(RequestGenerator& g) {
+    FormatDevice format;
+    format.device = g.NoDevice();
+    format.fs_type = g.OneIn(4) ? "vfat" : "ext4";
+    format.fs_uuid = g.OneIn(4) ? "" : "5b8b1d3c-1111-4222-8333-0123456789ab";
+    return format;
+  }
+};
+template <>
+struct RequestGenerator::Maker<CheckFilesystem> {
+  static constexpr uint32_t kWeight = 1;
+  static CheckFilesystem Make(RequestGenerator& g) {
+    return {g.NoDevice(), {}, g.OneIn(4) ? "vfat" : "xfs", CheckMode::kReport};
+  }
+};
+
+std::string RequestGenerator::NoDevice() {
+  constexpr const char* kNames[] = {"f", "a", "la", "lf", "lself", "fifo", "sock", "no", "f/x"};
+  return world_ + "/" + Pick(*this, kNames);
+}
+
 AnyRequest RequestGenerator::Next() {
   return [this]<size_t... kIndex>(std::index_sequence<kIndex...>) {
     using Make = AnyRequest (*)(RequestGenerator&);
@@ -301,7 +331,8 @@ std::string RequestText(const AnyRequest& request) {
         if constexpr (requires { r.follow; }) {
           text += std::string(r.follow ? " follow" : "") + (r.only_mount_point ? " point" : "");
         }
-        if constexpr (requires { r.mode; }) text += " " + Octal(r.mode);
+        if constexpr (requires { r.device; }) text += " " + r.device;
+        if constexpr (requires { Octal(r.mode); }) text += " " + Octal(r.mode);
         if constexpr (requires { r.exact_mode; }) {
           text += std::string(r.exact_mode ? " exact" : "") +
                   (r.parent_mode ? " parents " + Octal(*r.parent_mode) : "");

@@ -26,6 +26,7 @@ class RequestGenerator {
  private:
   template <typename Request>
   struct Maker;
+  std::string NoDevice();
 
   SafePath Path();
   // One of the few places where mounts gather.

@@ -60,6 +60,76 @@ TEST(WorkerCodec, MountRequestsKeepEveryField) {
   EXPECT_EQ(Same(MakeShared{Place()}).target, Place());
 }
 
+const DeviceIdentity kIdentity{1, 2, 3, 18446744073709551615u, kBytes, "uuid"};
+
+TEST(WorkerCodec, DeviceRequestsKeepEveryField) {
+  Mount mount{"xfs", "/dev/sdb", Place(), {}};
+  EXPECT_EQ(Same(mount).expected_device, std::nullopt);
+  mount.expected_device = kIdentity;
+  EXPECT_EQ(Same(mount).expected_device, kIdentity);
+  EXPECT_EQ(Same(ProbeDevice{kBytes, true, false}).device, kBytes);
+  EXPECT_TRUE(Same(ProbeDevice{kBytes, true, false}).full_scan);
+  EXPECT_FALSE(Same(ProbeDevice{kBytes, true, false}).find_duplicates);
+  EXPECT_TRUE(Same(ProbeDevice{kBytes, false, true}).find_duplicates);
+  const FormatDevice format =
+      Same(FormatDevice{"/d", kIdentity, "ext4", "u", {"-E", kBytes}, true});
+  EXPECT_EQ(format.device, "/d");
+  EXPECT_EQ(format.expected, kIdentity);
+  EXPECT_EQ(format.fs_type, "ext4");
+  EXPECT_EQ(format.fs_uuid, "u");
+  EXPECT_EQ(format.options, (std::vector<std::string>{"-E", kBytes}));
+  EXPECT_TRUE(format.reads_zero);
+  EXPECT_FALSE(format.repeat);
+  EXPECT_TRUE(Same(FormatDevice{"/d", {}, "", "", {}, false, true}).repeat);
+  const CheckFilesystem check = Same(CheckFilesystem{"/d", kIdentity, "xfs", CheckMode::kReport});
+  EXPECT_EQ(check.device, "/d");
+  EXPECT_EQ(check.expected, kIdentity);
+  EXPECT_EQ(check.fs_type, "xfs");
+  EXPECT_EQ(check.mode, CheckMode::kReport);
+  EXPECT_EQ(Same(CheckFilesystem{"/d", {}, "", CheckMode::kPreen}).mode, CheckMode::kPreen);
+}
+
+TEST(WorkerCodec, DeviceAnswersKeepEveryField) {
+  DeviceProbe probe;
+  probe.identity = kIdentity;
+  probe.fs_type = "ext4";
+  probe.usage = "filesystem";
+  probe.label = kBytes;
+  probe.partition_table = "gpt";
+  probe.read_only = probe.bad_checksum = true;
+  probe.why_not_blank = "why";
+  probe.bytes_read = int64_t{1} << 40;
+  probe.duplicate = "/dev/sdc";
+  DeviceProbe same = SameAnswer(probe);
+  EXPECT_EQ(same.identity, kIdentity);
+  EXPECT_EQ(same.fs_type, "ext4");
+  EXPECT_EQ(same.usage, "filesystem");
+  EXPECT_EQ(same.label, kBytes);
+  EXPECT_EQ(same.partition_table, "gpt");
+  EXPECT_TRUE(same.read_only);
+  EXPECT_TRUE(same.bad_checksum);
+  EXPECT_FALSE(same.was_mounted);
+  EXPECT_FALSE(same.blank);
+  EXPECT_FALSE(same.read_whole);
+  EXPECT_EQ(same.why_not_blank, "why");
+  EXPECT_EQ(same.bytes_read, int64_t{1} << 40);
+  EXPECT_EQ(same.duplicate, "/dev/sdc");
+  probe = DeviceProbe();
+  probe.was_mounted = probe.blank = probe.read_whole = true;
+  same = SameAnswer(probe);
+  EXPECT_FALSE(same.read_only);
+  EXPECT_FALSE(same.bad_checksum);
+  EXPECT_TRUE(same.was_mounted);
+  EXPECT_TRUE(same.blank);
+  EXPECT_TRUE(same.read_whole);
+  const FilesystemCheck check =
+      SameAnswer(FilesystemCheck{CheckResult::kUncorrected, 12, "e2fsck -a", kBytes});
+  EXPECT_EQ(check.result, CheckResult::kUncorrected);
+  EXPECT_EQ(check.exit_code, 12);
+  EXPECT_EQ(check.tool, "e2fsck -a");
+  EXPECT_EQ(check.output, kBytes);
+}
+
 TEST(WorkerCodec, FileRequestsKeepEveryField) {
   EXPECT_EQ(Same(Stat{Place(), true, false}).path, Place());
   EXPECT_TRUE(Same(Stat{Place(), true, false}).follow);

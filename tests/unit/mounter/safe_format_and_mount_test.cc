@@ -1,0 +1,261 @@
+#include "mounter/safe_format_and_mount.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "fakes/fake_kernel.h"
+#include "fakes/memory_format_intents.h"
+#include "fakes/simulated_crash.h"
+
+namespace volumed {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr char kDevice[] = "/dev/sdb";
+
+class SafeFormatAndMountTest : public ::testing::Test {
+ protected:
+  SafeFormatAndMountTest() {
+    kernel_.AddDirectory("/root/mnt");
+    kernel_.AddDirectory("/root/mnt2");
+    FakeDevice device;
+    device.identity.stable_id = "wwid:sdb";
+    kernel_.AddDevice(kDevice, device);
+    request_.key = "v";
+    request_.device = kDevice;
+    request_.target = {"/root", "mnt"};
+  }
+  SafeMountReport Run() {
+    return SafeFormatAndMount(kernel_, intents_).FormatAndMount(request_, {});
+  }
+  void PutFilesystem(const std::string& type, const std::string& uuid,
+                     const std::string& path = kDevice) {
+    kernel_.ChangeDevice(path, [&](FakeDevice& device) {
+      device.fs_type = type;
+      device.usage = "filesystem";
+      device.identity.uuid = uuid;
+    });
+  }
+  bool IsMounted() const { return kernel_.IsMountPoint("/root/mnt"); }
+
+  FakeKernel kernel_;
+  MemoryFormatIntents intents_;
+  SafeMountRequest request_;
+};
+
+TEST_F(SafeFormatAndMountTest, ABlankDiskIsFormattedBetweenTwoRecordsAndMountedByIdentity) {
+  const SafeMountReport report = Run();
+  ASSERT_TRUE(report.status.ok()) << report.status.error().ToString();
+  EXPECT_EQ(report.fs_type, "ext4");
+  EXPECT_TRUE(report.formatted);
+  EXPECT_TRUE(IsMounted());
+  EXPECT_THAT(intents_.calls(), ElementsAre("begin v", "finish v"));
+  EXPECT_EQ(report.device, kernel_.Device(kDevice).identity);
+  EXPECT_EQ((*intents_.Find("v"))->fs_uuid, report.device.uuid);
+  ASSERT_EQ(report.notices.size(), 1u);
+  EXPECT_FALSE(report.notices[0].warning);
+}
+
+TEST_F(SafeFormatAndMountTest, NothingIsFormattedWithoutARecordOrMountedWithoutItsFinish) {
+  intents_.FailNext("begin");
+  SafeMountReport report = Run();
+  ASSERT_FALSE(report.status.ok());
+  EXPECT_FALSE(report.status.error().maybe_applied());
+  EXPECT_EQ(kernel_.Device(kDevice).formats, 0);
+  intents_.FailNext("finish");
+  report = Run();
+  ASSERT_FALSE(report.status.ok());
+  EXPECT_TRUE(report.status.error().maybe_applied());
+  EXPECT_EQ(kernel_.Device(kDevice).formats, 1);
+  EXPECT_FALSE(IsMounted());
+  // It was not mounted, so it may be made again.
+  ASSERT_TRUE(Run().status.ok());
+  EXPECT_EQ(kernel_.Device(kDevice).formats, 2);
+}
+
+TEST_F(SafeFormatAndMountTest, AnUnreadableDiskIsNeverFormatted) {
+  kernel_.ChangeDevice(kDevice, [](FakeDevice& device) { device.unreadable = true; });
+  const SafeMountReport report = Run();
+  ASSERT_FALSE(report.status.ok());
+  EXPECT_EQ(report.error_type, MountErrorType::kGetDiskFormatFailed);
+  EXPECT_EQ(report.status.error().sys_errno(), EIO);
+  EXPECT_EQ(kernel_.Device(kDevice).formats, 0);
+  EXPECT_THAT(intents_.calls(), IsEmpty());
+}
+
+TEST_F(SafeFormatAndMountTest, AFullScanFindsWhatTheRegionsDoNot) {
+  kernel_.ChangeDevice(kDevice, [](FakeDevice& device) { device.hidden_data = "byte 0x01"; });
+  request_.format_policy = FormatPolicy::kFullScan;
+  SafeMountReport report = Run();
+  ASSERT_FALSE(report.status.ok());
+  EXPECT_EQ(kernel_.Device(kDevice).formats, 0);
+  kernel_.ChangeDevice(kDevice, [](FakeDevice& device) { device.hidden_data.clear(); });
+  EXPECT_TRUE(Run().status.ok());
+}
+
+TEST_F(SafeFormatAndMountTest, ACutFormatIsRepeatedAlsoAfterARebootAndKeepsItsUuid) {
+  kernel_.ChangeDevice(kDevice, [](FakeDevice& device) { device.cut_next_format = true; });
+  SafeMountReport report = Run();
+  ASSERT_FALSE(report.status.ok());
+  EXPECT_TRUE(report.status.error().maybe_applied());
+  EXPECT_EQ(report.error_type, MountErrorType::kFormatFailed);
+  const std::string uuid = (*intents_.Find("v"))->fs_uuid;
+  kernel_.Reboot();
+  intents_.Reboot();
+  kernel_.AddDirectory("/root/mnt");
+  report = Run();
+  ASSERT_TRUE(report.status.ok()) << report.status.error().ToString();
+  EXPECT_EQ(report.device.uuid, uuid);
+}
+
+TEST_F(SafeFormatAndMountTest, WhatIsNotOursOnADiskWithAnUnfinishedFormatStays) {
+  kernel_.ChangeDevice(kDevice, [](FakeDevice& device) { device.cut_next_format = true; });
+  ASSERT_FALSE(Run().status.ok());
+  kernel_.ChangeDevice(kDevice, [](FakeDevice& device) { device.identity.stable_id = "wwid:x"; });
+  const SafeMountReport report = Run();
+  ASSERT_FALSE(report.status.ok());
+  EXPECT_THAT(report.status.error().message(), HasSubstr("unknown data"));
+  EXPECT_EQ(kernel_.Device(kDevice).formats, 1);
+}
+
+TEST_F(SafeFormatAndMountTest, ARefusedFormatLeavesNoIntentThatCouldBeRepeated) {
+  // Somebody writes between the probe and the format.
+  kernel_.SetCallHook([this](const AnyRequest& any) {
+    if (!std::holds_alternative<FormatDevice>(any)) return;
+    kernel_.ChangeDevice(kDevice, [](FakeDevice& device) { device.data = "byte 0x01"; });
+  });
+  SafeMountReport report = Run();
+  ASSERT_FALSE(report.status.ok());
+  EXPECT_THAT(intents_.calls(), ElementsAre("begin v", "withdraw v"));
+  report = Run();
+  ASSERT_FALSE(report.status.ok());
+  EXPECT_EQ(kernel_.Device(kDevice).formats, 0);
+}
+
+TEST_F(SafeFormatAndMountTest, AFoundFilesystemIsRecordedBeforeItsMountAndNeverFormattedLater) {
+  PutFilesystem("ext4", "found");
+  ASSERT_TRUE(Run().status.ok());
+  EXPECT_THAT(intents_.calls(), ElementsAre("finish v"));
+  kernel_.UnmountBelow("/root/mnt");
+  kernel_.ChangeDevice(kDevice, [](FakeDevice& device) {
+    device.fs_type.clear();
+    device.usage.clear();
+    device.identity.uuid.clear();
+  });
+  SafeMountReport report = Run();
+  ASSERT_FALSE(report.status.ok());
+  EXPECT_THAT(report.status.error().message(), HasSubstr("had a filesystem before"));
+  EXPECT_EQ(kernel_.Device(kDevice).formats, 0);
+  PutFilesystem("ext4", "another");
+  report = Run();
+  ASSERT_TRUE(report.status.ok());
+  ASSERT_EQ(report.notices.size(), 1u);
+  EXPECT_EQ(report.notices[0].reason, "FilesystemReplaced");
+}
+
+TEST_F(SafeFormatAndMountTest, ChecksEndAsKubeletsDo) {
+  PutFilesystem("ext4", "u");
+  const auto damage = [this](CheckResult result) {
+    kernel_.UnmountBelow("/root/mnt");
+    kernel_.ChangeDevice(kDevice, [result](FakeDevice& device) { device.damage = result; });
+  };
+  damage(CheckResult::kFixed);
+  SafeMountReport report = Run();
+  ASSERT_TRUE(report.status.ok());
+  EXPECT_EQ(report.notices[0].reason, "FilesystemFixed");
+  damage(CheckResult::kOperationalError);
+  report = Run();
+  ASSERT_TRUE(report.status.ok());
+  EXPECT_EQ(report.notices[0].reason, "FilesystemNotChecked");
+  damage(CheckResult::kUncorrected);
+  report = Run();
+  ASSERT_FALSE(report.status.ok());
+  EXPECT_EQ(report.error_type, MountErrorType::kHasFilesystemErrors);
+  EXPECT_FALSE(IsMounted());
+  request_.fsck_policy = FsckPolicy::kReport;
+  report = Run();
+  ASSERT_TRUE(report.status.ok());
+  EXPECT_EQ(report.notices[0].reason, "FilesystemHasErrors");
+}
+
+TEST_F(SafeFormatAndMountTest, AMissingCheckerIsToldAndTheMountGoesOn) {
+  PutFilesystem("ext4", "u");
+  kernel_.FailNext("CheckFilesystem", Error::NotApplied(Code::kNotFound, "e2fsck is missing"));
+  const SafeMountReport report = Run();
+  ASSERT_TRUE(report.status.ok());
+  EXPECT_EQ(report.notices[0].message, "e2fsck is missing");
+}
+
+TEST_F(SafeFormatAndMountTest, ADeviceThatIsSwappedBeforeTheMountIsNotMounted) {
+  PutFilesystem("ext4", "u");
+  kernel_.SetCallHook([this](const AnyRequest& any) {
+    if (!std::holds_alternative<Mount>(any)) return;
+    kernel_.ChangeDevice(kDevice, [](FakeDevice& device) { ++device.identity.disk_sequence; });
+  });
+  const SafeMountReport report = Run();
+  ASSERT_FALSE(report.status.ok());
+  EXPECT_THAT(report.status.error().message(), HasSubstr("is not the one that was probed"));
+  EXPECT_FALSE(IsMounted());
+}
+
+TEST_F(SafeFormatAndMountTest, NouuidIsGivenOnlyToACopyOfAMountedXfs) {
+  kernel_.AddDevice("/dev/sdc");
+  PutFilesystem("xfs", "u");
+  PutFilesystem("xfs", "u", "/dev/sdc");
+  request_.fs_type = "xfs";
+  ASSERT_TRUE(Run().status.ok());
+  request_.key = "w";
+  request_.device = "/dev/sdc";
+  request_.target = {"/root", "mnt2"};
+  SafeMountReport report = Run();
+  ASSERT_TRUE(report.status.ok()) << report.status.error().ToString();
+  EXPECT_EQ(report.notices[0].reason, "DuplicateFilesystemUUID");
+  kernel_.UnmountBelow("/root");
+  // EINVAL for another reason stays an error.
+  kernel_.FailNext("Mount", EINVAL, Outcome::kNotApplied);
+  report = Run();
+  ASSERT_FALSE(report.status.ok());
+  EXPECT_EQ(report.error_type, MountErrorType::kUnknownMountError);
+}
+
+TEST_F(SafeFormatAndMountTest, ProgressNamesTheStages) {
+  std::vector<std::string> stages;
+  SafeFormatAndMount mounter(kernel_, intents_);
+  mounter.FormatAndMount(request_, {}, [&stages](SafeMountStage stage, int64_t) {
+    stages.emplace_back(SafeMountStageName(stage));
+  });
+  EXPECT_THAT(stages, ElementsAre("probing", "formatting", "mounting"));
+}
+
+// The agent ends before or after each call of a first mount; the next one converges, and data that
+// was ever mounted is never formatted.
+TEST_F(SafeFormatAndMountTest, AnEndOfTheAgentAtAnyCallConvergesAndNeverFormatsData) {
+  for (const auto point : {FakeKernel::CrashPoint::kBefore, FakeKernel::CrashPoint::kAfter}) {
+    for (uint64_t call = 1; call <= 3; ++call) {
+      std::unique_ptr<FakeKernel> kernel = kernel_.Clone();
+      MemoryFormatIntents intents;
+      kernel->CrashAtCall(call, point);
+      EXPECT_THROW(SafeFormatAndMount(*kernel, intents).FormatAndMount(request_, {}),
+                   SimulatedCrash);
+      kernel->Revive();
+      const int formats = kernel->Device(kDevice).formats;
+      const bool was_mounted = kernel->IsMountPoint("/root/mnt");
+      kernel->UnmountBelow("/root/mnt");
+      const SafeMountReport report =
+          SafeFormatAndMount(*kernel, intents).FormatAndMount(request_, {});
+      ASSERT_TRUE(report.status.ok()) << report.status.error().ToString();
+      if (was_mounted) {
+        EXPECT_EQ(kernel->Device(kDevice).formats, formats);
+      }
+      EXPECT_TRUE((*intents.Find("v"))->finished);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace volumed

@@ -1,0 +1,84 @@
+#include "os/device_requests.h"
+
+#include <gtest/gtest.h>
+
+#include "os/kernel.h"
+
+namespace volumed {
+namespace {
+
+const DeviceIdentity kDisk{1 << 30, 8, 16, 5, "wwid:a", "u-1"};
+
+TEST(DeviceIdentity, EveryDifferenceIsNamed) {
+  EXPECT_EQ(IdentityDifference(kDisk, kDisk), "");
+  DeviceIdentity other = kDisk;
+  other.device_minor = 32;
+  EXPECT_EQ(IdentityDifference(kDisk, other), "its number is 8:32, not 8:16");
+  other = kDisk;
+  other.disk_sequence = 6;
+  EXPECT_EQ(IdentityDifference(kDisk, other), "its disk sequence is 6, not 5");
+  other = kDisk;
+  other.stable_id.clear();
+  EXPECT_EQ(IdentityDifference(kDisk, other), "its own identity is none, not wwid:a");
+  other = kDisk;
+  other.size_bytes = 7;
+  EXPECT_EQ(IdentityDifference(kDisk, other), "its size is 7, not 1073741824");
+  other = kDisk;
+  other.uuid = "u-2";
+  EXPECT_EQ(IdentityDifference(kDisk, other), "its filesystem's UUID is u-2, not u-1");
+  // Where none is expected, any will do.
+  DeviceIdentity any = kDisk;
+  any.uuid.clear();
+  EXPECT_EQ(IdentityDifference(any, other), "");
+}
+
+TEST(DeviceIdentity, ADiskIsKnownAgainByItsOwnIdentityOrWithinOneBootByItsSequence) {
+  DeviceIdentity moved = kDisk;
+  moved.device_minor = 48;
+  moved.disk_sequence = 9;
+  moved.uuid.clear();
+  EXPECT_TRUE(IsSameDisk(kDisk, moved, false));
+  moved.size_bytes = 5;
+  EXPECT_FALSE(IsSameDisk(kDisk, moved, true));
+  DeviceIdentity nameless = kDisk;
+  nameless.stable_id.clear();
+  EXPECT_FALSE(IsSameDisk(kDisk, nameless, true));
+  EXPECT_TRUE(IsSameDisk(nameless, nameless, true));
+  EXPECT_FALSE(IsSameDisk(nameless, nameless, false));
+  DeviceIdentity unnumbered = nameless;
+  unnumbered.disk_sequence = 0;
+  EXPECT_FALSE(IsSameDisk(unnumbered, unnumbered, true));
+}
+
+TEST(ClassifyCheck, FollowsTheExitCodesOfEachTool) {
+  for (const char* ext : {"ext2", "ext3", "ext4"}) {
+    EXPECT_EQ(ClassifyCheck(ext, 0), CheckResult::kClean);
+    EXPECT_EQ(ClassifyCheck(ext, 1), CheckResult::kFixed);
+    EXPECT_EQ(ClassifyCheck(ext, 2), CheckResult::kFixed);
+    EXPECT_EQ(ClassifyCheck(ext, 3), CheckResult::kFixed);
+    EXPECT_EQ(ClassifyCheck(ext, 4), CheckResult::kUncorrected);
+    EXPECT_EQ(ClassifyCheck(ext, 5), CheckResult::kUncorrected);
+    EXPECT_EQ(ClassifyCheck(ext, 8), CheckResult::kOperationalError);
+    EXPECT_EQ(ClassifyCheck(ext, 12), CheckResult::kUncorrected);
+    EXPECT_EQ(ClassifyCheck(ext, 16), CheckResult::kOperationalError);
+    EXPECT_EQ(ClassifyCheck(ext, 32), CheckResult::kOperationalError);
+    EXPECT_EQ(ClassifyCheck(ext, 128), CheckResult::kOperationalError);
+    EXPECT_EQ(ClassifyCheck(ext, -1), CheckResult::kOperationalError);
+  }
+  for (const char* other : {"xfs", "btrfs"}) {
+    EXPECT_EQ(ClassifyCheck(other, 0), CheckResult::kClean);
+    EXPECT_EQ(ClassifyCheck(other, 1), CheckResult::kUncorrected);
+    EXPECT_EQ(ClassifyCheck(other, 2), CheckResult::kOperationalError);
+  }
+}
+
+TEST(DeviceRequests, WhatRuinsDataHalfDoneMustFinish) {
+  EXPECT_TRUE(MustFinish(AnyRequest(FormatDevice{})));
+  EXPECT_TRUE(MustFinish(AnyRequest(CheckFilesystem{})));
+  EXPECT_FALSE(MustFinish(AnyRequest(ProbeDevice{})));
+  EXPECT_FALSE(MustFinish(AnyRequest(Mount{})));
+  EXPECT_EQ(RequestPath(AnyRequest(ProbeDevice{"/dev/sdb"})), "/dev/sdb");
+}
+
+}  // namespace
+}  // namespace volumed
