@@ -14,17 +14,6 @@ Client::Client(const std::string& socket, std::chrono::milliseconds timeout) : t
       grpc::CreateCustomChannel("unix://" + socket, grpc::InsecureChannelCredentials(), arguments));
 }
 
-grpc::Status Client::Wait(const v1::WaitRequest& request, std::chrono::milliseconds timeout,
-                          const std::function<void(const v1::WaitResponse&)>& seen) {
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + timeout);
-  const std::unique_ptr<grpc::ClientReader<v1::WaitResponse>> reader =
-      stub_->Wait(&context, request);
-  v1::WaitResponse response;
-  while (reader->Read(&response)) seen(response);
-  return reader->Finish();
-}
-
 ExitCode ReportFailure(const grpc::Status& status, const std::string& socket) {
   const grpc::StatusCode code = status.error_code();
   if (code == grpc::StatusCode::UNAVAILABLE) {

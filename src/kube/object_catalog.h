@@ -87,6 +87,12 @@ class ObjectCatalog {
   std::shared_ptr<const ConfigMapObject> FindConfigMap(std::string_view name_space,
                                                        std::string_view name) const;
   std::shared_ptr<const NodeObject> FindNode(std::string_view name) const;
+  // Of any kind.
+  ObjectPtr FindObject(const ObjectKey& key) const {
+    return Find(key.kind, key.name_space, key.name);
+  }
+  // What there is of a kind, sorted by namespace and name; `name_space` empty: of all.
+  std::vector<ObjectKey> KeysOf(ObjectKind kind, std::string_view name_space) const;
   std::optional<ObjectOrigin> OriginOf(const ObjectKey& key) const;
   // Problems of conflicts and of files that concern this object; for `volumectl explain`.
   std::vector<DecodeProblem> ProblemsOf(const ObjectKey& key) const;
