@@ -12,12 +12,14 @@
 #include <fstream>
 #include <future>
 #include <iostream>
+#include <iterator>
 #include <utility>
 
 #include "agent/view_codec.h"
 #include "base/strings.h"
 #include "mounter/node_root.h"
 #include "plugins/in_tree_plugins.h"
+#include "volumehost/swap.h"
 
 namespace volumed {
 namespace {
@@ -44,6 +46,12 @@ Result<BootId> ReadBootId() {
     return Error::NotApplied(Code::kUnavailable, std::string("cannot read ") + kBootIdFile);
   }
   return BootId(text);
+}
+
+// Empty where the kernel has no swap at all.
+std::string ReadProcSwaps() {
+  std::ifstream file("/proc/swaps");
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 // volumed-worker is installed, and built, beside volumed or in the folder of its library.
@@ -196,6 +204,9 @@ Status Agent::MakeHost() {
   tokens.issuer = config_.token_issuer;
   ASSIGN_OR_RETURN(tokens_, LocalTokenIssuer::Open(tokens, clock));
   events_ = std::make_unique<EventLog>(clock);
+  if (!features_.tmpfs_noswap && SwapIsOn(ReadProcSwaps())) {
+    events_->RecordNodeEvent(EventType::kWarning, kMemoryOnDiskReason, kMemoryOnDiskMessage);
+  }
   NodeFactsOptions facts;
   facts.name = NodeName(config_.node_name);
   facts.labels = config_.node_labels;

@@ -22,6 +22,7 @@ ExitCode ReportFailure(const grpc::Status& status, const std::string& socket) {
     return kExitUnreachable;
   }
   std::cerr << "volumectl: " << status.error_message() << "\n";
+  if (code == grpc::StatusCode::INVALID_ARGUMENT) return kExitUsage;
   if (code == grpc::StatusCode::NOT_FOUND) return kExitNotFound;
   if (code == grpc::StatusCode::PERMISSION_DENIED) return kExitForbidden;
   if (code == grpc::StatusCode::DEADLINE_EXCEEDED) return kExitTimeout;
