@@ -27,40 +27,32 @@ void SplitVolumeName(const std::string& name, v1::DescribeRequest* request) {
 
 bool IsVolume(const std::string& kind) { return kind == "volume" || kind == "volumes"; }
 
-std::string EventLine(const v1::ObjectEvent& logged, int64_t now) {
+std::vector<std::string> EventRow(const v1::ObjectEvent& logged, int64_t now) {
   const v1::ObjectRef& object = logged.object();
   const v1::Event& event = logged.event();
-  std::string who = object.kind() + " ";
-  if (!object.namespace_().empty()) who += object.namespace_() + "/";
-  return FormatAge(event.last_unix_ms(), now) + "  " + event.type() + "  " + event.reason() +
-         "  x" + std::to_string(event.count()) + "  " + who + object.name() + "  " +
-         event.message();
+  const std::string name_space = object.namespace_().empty() ? "" : object.namespace_() + "/";
+  return {FormatAge(event.last_unix_ms(), now),
+          event.type(),
+          event.reason(),
+          std::to_string(event.count()),
+          object.kind() + " " + name_space + object.name(),
+          event.message()};
 }
 
 void PrintEvents(const v1::WatchEventsResponse& answer, OutputFormat format, bool watch) {
   if (IsForPrograms(format)) {
     PrintMessage(answer, format, std::cout);
-  } else if (watch) {
-    // Line by line: what comes later must not move the columns.
-    for (const v1::ObjectEvent& event : answer.events()) {
-      std::cout << EventLine(event, NowUnixMs()) << "\n";
-    }
-  } else {
-    std::vector<std::vector<std::string>> rows = {
-        {"LAST SEEN", "TYPE", "REASON", "COUNT", "OBJECT", "MESSAGE"}};
-    for (const v1::ObjectEvent& logged : answer.events()) {
-      const v1::ObjectRef& object = logged.object();
-      const std::string name_space = object.namespace_().empty() ? "" : object.namespace_() + "/";
-      const v1::Event& event = logged.event();
-      rows.push_back({FormatAge(event.last_unix_ms(), NowUnixMs()), event.type(), event.reason(),
-                      std::to_string(event.count()),
-                      object.kind() + " " + name_space + object.name(), event.message()});
-    }
-    PrintTable(rows, std::cout);
+    std::cout << std::flush;
+    return;
   }
-  if (answer.not_shown() > 0 && !IsForPrograms(format)) {
-    std::cout << "and " << answer.not_shown() << " older ones\n";
+  std::vector<std::vector<std::string>> rows;
+  // What is followed has no heading: each answer would repeat it.
+  if (!watch) rows.push_back({"LAST SEEN", "TYPE", "REASON", "COUNT", "OBJECT", "MESSAGE"});
+  for (const v1::ObjectEvent& logged : answer.events()) {
+    rows.push_back(EventRow(logged, NowUnixMs()));
   }
+  PrintTable(rows, std::cout);
+  if (answer.not_shown() > 0) std::cout << "and " << answer.not_shown() << " older ones\n";
   std::cout << std::flush;
 }
 

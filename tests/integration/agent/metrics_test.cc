@@ -44,10 +44,10 @@ class MetricsTest : public ExamplePodTest {
 
 TEST_F(MetricsTest, AScrapeHasWhatTheAgentDidAndPromtoolFindsNothing) {
   ASSERT_NO_FATAL_FAILURE(StartWithPodOfManifest());
-  ASSERT_NO_FATAL_FAILURE(ApplyOk(
-      "apiVersion: v1\nkind: Pod\nmetadata: {name: needy, uid: uid-needy}\nspec:\n"
-      "  containers: [{name: main, image: i}]\n"
-      "  volumes: [{name: s, secret: {secretName: missing}}]\n"));
+  ASSERT_NO_FATAL_FAILURE(
+      ApplyOk("apiVersion: v1\nkind: Pod\nmetadata: {name: needy, uid: uid-needy}\nspec:\n"
+              "  containers: [{name: main, image: i, volumeMounts: [{name: s, mountPath: /s}]}]\n"
+              "  volumes: [{name: s, secret: {secretName: missing}}]\n"));
   ASSERT_TRUE(Eventually(kPatience, [this] {
     return !Value(Scrape(), Operations("secret", "volume_mount", "fail-unknown")).empty();
   }));
@@ -55,8 +55,9 @@ TEST_F(MetricsTest, AScrapeHasWhatTheAgentDidAndPromtoolFindsNothing) {
   EXPECT_EQ(Value(scrape, Operations("secret", "volume_mount", "success")), "1");
   EXPECT_EQ(Value(scrape, Operations("empty-dir", "volume_mount", "success")), "2");
   EXPECT_EQ(Value(scrape, Operations("empty-dir", "volume_apply_access_control", "success")), "2");
-  EXPECT_EQ(Value(scrape, "volume_operation_total_seconds_count{operation_name=\"overall_volume_"
-                          "mount\",plugin_name=\"kubernetes.io/empty-dir\"}"),
+  EXPECT_EQ(Value(scrape,
+                  "volume_operation_total_seconds_count{operation_name=\"overall_volume_"
+                  "mount\",plugin_name=\"kubernetes.io/empty-dir\"}"),
             "2");
   EXPECT_EQ(Value(scrape, Total("empty-dir", "desired")), "2");
   EXPECT_EQ(Value(scrape, Total("empty-dir", "actual")), "2");
@@ -64,8 +65,9 @@ TEST_F(MetricsTest, AScrapeHasWhatTheAgentDidAndPromtoolFindsNothing) {
   EXPECT_EQ(Value(scrape, "reconstruct_volume_operations_total"), "0");
   WriteText(scratch() + "/scrape", scrape);
   const CommandResult checked =
-      RunCommand({"sh", "-c", "command -v promtool >/dev/null || exit 99; promtool check metrics < " +
-                                  scratch() + "/scrape"});
+      RunCommand({"sh", "-c",
+                  "command -v promtool >/dev/null || exit 99; promtool check metrics < " +
+                      scratch() + "/scrape"});
   if (checked.exit_status == 99) GTEST_SKIP() << "skipped: needs promtool";
   EXPECT_EQ(checked.exit_status, 0) << checked.output;
   EXPECT_EQ(checked.output, "");
@@ -75,8 +77,8 @@ TEST_F(MetricsTest, ARestartCountsWhatItTakesOver) {
   ASSERT_NO_FATAL_FAILURE(StartWithPodOfManifest());
   KillAgent();
   // No record knows it, and the pod does not have it: it is torn down.
-  ASSERT_TRUE(std::filesystem::create_directories(
-      VolumePath(kExampleUid, "empty-dir", "left-behind")));
+  ASSERT_TRUE(
+      std::filesystem::create_directories(VolumePath(kExampleUid, "empty-dir", "left-behind")));
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
   EXPECT_TRUE(EventuallyIs("force_cleaned_failed_volume_operations_total", "1")) << Scrape();
   const std::string scrape = Scrape();
@@ -84,6 +86,7 @@ TEST_F(MetricsTest, ARestartCountsWhatItTakesOver) {
   EXPECT_EQ(Value(scrape, "reconstruct_volume_operations_errors_total"), "1");
   EXPECT_EQ(Value(scrape, "force_cleaned_failed_volume_operation_errors_total"), "0");
   EXPECT_EQ(Value(scrape, "kubelet_orphan_pod_cleaned_volumes"), "0");
+  ASSERT_TRUE(WaitPhase("web", "Ready"));
   EXPECT_EQ(ExampleProblem("hello"), "");
 }
 

@@ -35,7 +35,8 @@ class VolumectlTest : public ExamplePodTest {
   }
   static std::string EmptyDirPod(const std::string& name) {
     return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", uid: uid-" + name +
-           "}\nspec:\n  containers: [{name: main, image: i}]\n"
+           "}\nspec:\n"
+           "  containers: [{name: main, image: i, volumeMounts: [{name: data, mountPath: /d}]}]\n"
            "  volumes: [{name: data, emptyDir: {}}]\n";
   }
   // Runs volumectl and expects this status and all of these in its output.
@@ -44,8 +45,8 @@ class VolumectlTest : public ExamplePodTest {
     const CommandResult result = Ctl(words);
     EXPECT_EQ(result.exit_status, status) << words[0] << ": " << result.output;
     for (const std::string& part : parts) {
-      EXPECT_NE(result.output.find(part), std::string::npos)
-          << "no '" << part << "' in:\n" << result.output;
+      EXPECT_NE(result.output.find(part), std::string::npos) << "no '" << part << "' in:\n"
+                                                             << result.output;
     }
   }
   // What bash offers for this line, whose last word is being completed.
@@ -69,13 +70,13 @@ TEST_F(VolumectlTest, DescribePodShowsItsVolumesWithTheirMounts) {
   ASSERT_NO_FATAL_FAILURE(StartWithPod());
   const Sleeper holder;
   ASSERT_TRUE(Hold("web", holder.pid()).ok());
-  ExpectSays({"describe", "pod", "web"}, 0,
-             {"Kind:       Pod", kExampleUid, "Labels:     app=web", "Phase:      Ready since",
-              "Held by:    pid " + std::to_string(holder.pid()), "fsGroup:", "2000, Always",
-              "config at /etc/nginx.conf, subPath nginx.conf, read-only",
-              R"({"configMap":{"name":"web-config"}})", "volume cache (kubernetes.io/empty-dir): SetUp",
-              ": tmpfs from tmpfs, device ", "lies on:", "sub-path:   container main, mount 3",
-              host_path()});
+  ExpectSays(
+      {"describe", "pod", "web"}, 0,
+      {"Kind:       Pod", kExampleUid, "Labels:     app=web", "Phase:      Ready since",
+       "Held by:    pid " + std::to_string(holder.pid()), "fsGroup:", "2000, Always",
+       "config at /etc/nginx.conf, subPath nginx.conf, read-only", R"("name":"web-config"}})",
+       "volume cache (kubernetes.io/empty-dir): SetUp", ": tmpfs from tmpfs, device ",
+       "lies on:", "sub-path:   container main, mount 3", host_path()});
   const CommandResult json = Ctl({"describe", "pod", "web", "-o", "json"});
   EXPECT_NE(json.output.find("\"fs_type\": \"tmpfs\""), std::string::npos) << json.output;
   EXPECT_EQ(json.output.find(kPassword), std::string::npos);
@@ -98,9 +99,9 @@ TEST_F(VolumectlTest, DescribeVolumeShowsItsOwnMountsAndEventsAlone) {
     const auto pod = FindPod("needy");
     return pod && pod->events_size() > 0;
   }));
-  ExpectSays({"describe", "volume", "needy/s"}, 0,
-             {"who acts:   the owner of secret default/missing", "next try:", "Events:",
-              "FailedMount"});
+  ExpectSays(
+      {"describe", "volume", "needy/s"}, 0,
+      {"who acts:   the owner of secret default/missing", "next try:", "Events:", "FailedMount"});
 }
 
 TEST_F(VolumectlTest, DescribeObjectsShowsUsersAndNeverASecretsContent) {
@@ -207,7 +208,8 @@ TEST_F(VolumectlTest, TopShowsWhatHangsAndWhatIsStuck) {
   ASSERT_NO_FATAL_FAILURE(ApplyOk(
       "apiVersion: v1\nkind: Pod\nmetadata: {name: sick, uid: uid-sick}\nspec:\n"
       "  containers: [{name: main, image: i, volumeMounts: [{name: remote, mountPath: /r}]}]\n"
-      "  volumes: [{name: remote, hostPath: {path: " + source + ", type: Directory}}]\n"));
+      "  volumes: [{name: remote, hostPath: {path: " +
+      source + ", type: Directory}}]\n"));
   EXPECT_TRUE(Eventually(kPatience, [this] {
     return Ctl({"top", "--once"}).output.find("volume_mount  SetUp") != std::string::npos;
   })) << Ctl({"top", "--once"}).output;
@@ -255,11 +257,12 @@ TEST_F(VolumectlTest, BashCompletesVerbsFlagsKindsAndNames) {
   EXPECT_EQ(verbs, (Words{"delete", "describe"}));
   EXPECT_TRUE(has(BashOffers({"wait", "--"}), "--for"));
   EXPECT_TRUE(has(BashOffers({"wait", "--"}), "--socket"));
-  EXPECT_EQ(BashOffers({"wait", "x", "--for", ""}), (Words{"gone", "ready"}));
+  EXPECT_EQ(BashOffers({"wait", "x", "--for", ""}), (Words{"ready", "gone"}));
   EXPECT_EQ(BashOffers({"describe", "se"}), Words{"secret"});
   EXPECT_EQ(BashOffers({"--socket", socket_path(), "explain", "w"}), Words{"web"});
   EXPECT_EQ(BashOffers({"describe", "secret", "--socket", socket_path(), ""}), Words{"web-secret"});
-  EXPECT_TRUE(has(BashOffers({"--socket", socket_path(), "describe", "volume", "web/"}), "web/cache"));
+  EXPECT_TRUE(
+      has(BashOffers({"--socket", socket_path(), "describe", "volume", "web/"}), "web/cache"));
   EXPECT_EQ(BashOffers({"--socket", socket_path(), "retry", "web", "ca"}), Words{"cache"});
   // Nobody answers: no names, no error, no waiting.
   EXPECT_TRUE(BashOffers({"--socket", scratch() + "/none", "explain", ""}).empty());

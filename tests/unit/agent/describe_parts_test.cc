@@ -35,18 +35,19 @@ TEST(ObjectSummaryTest, AConfigMapShowsSizesAlone) {
 }
 
 TEST(ObjectSummaryTest, AKindWithoutARowIsShownFieldByField) {
-  const std::string text = Text(SummariseObject(
-      Decoded("apiVersion: v1\nkind: Node\nmetadata: {name: n}\n"
-              "status: {allocatable: {memory: 8Gi}}\n")));
+  const std::string text =
+      Text(SummariseObject(Decoded("apiVersion: v1\nkind: Node\nmetadata: {name: n}\n"
+                                   "status: {allocatable: {memory: 8Gi}}\n")));
   EXPECT_EQ(text, "status.allocatable.memory=8Gi\n");
 }
 
 TEST(ObjectSummaryTest, APodsEnvironmentIsNotShownAndLongValuesAreCut) {
-  const std::string text = Text(SummariseObject(Decoded(
-      "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u}\nspec:\n  containers:\n"
-      "    - {name: c, image: " + std::string(400, 'i') +
-      ", env: [{name: PASSWORD, value: hunter2}]}\n"
-      "  volumes: [{name: v, secret: {secretName: s}}]\n")));
+  const std::string text = Text(SummariseObject(
+      Decoded("apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u}\nspec:\n  containers:\n"
+              "    - {name: c, image: " +
+              std::string(400, 'i') +
+              ", env: [{name: PASSWORD, value: hunter2}]}\n"
+              "  volumes: [{name: v, secret: {secretName: s}}]\n")));
   EXPECT_EQ(text.find("hunter2"), std::string::npos) << text;
   EXPECT_NE(text.find("iii...\n"), std::string::npos) << text;
   EXPECT_NE(text.find("Volume v={\"secret\":{\"secretName\":\"s\"}}\n"), std::string::npos) << text;
@@ -60,9 +61,9 @@ MountEntry Entry(const std::string& mount_point, const std::string& fs_type) {
 }
 
 TEST(MountFactsTest, AVolumeHasTheMountsAtAndBelowItsPathAndItsSubPaths) {
-  const std::vector<MountEntry> table = {Entry("/", "ext4"), Entry("/r", "xfs"),
+  const std::vector<MountEntry> table = {Entry("/", "ext4"),     Entry("/r", "xfs"),
                                          Entry("/r/v", "tmpfs"), Entry("/r/v/in", "proc"),
-                                         Entry("/r/vv", "nfs"), Entry("/r/sub/0", "bind")};
+                                         Entry("/r/vv", "nfs"),  Entry("/r/sub/0", "bind")};
   v1::DescribeResponse response;
   AnswerMountQuestions(table, {{"v", "/r/v", {"/r/sub/0"}}, {"plain", "/r/plain", {}}}, &response);
   ASSERT_EQ(response.mounts_size(), 2);

@@ -68,10 +68,10 @@ TEST_F(CompletionTest, OptionsAndTheirValuesDoNotCountAsPlaces) {
 }
 
 TEST_F(CompletionTest, ValuesOfOptionsAreTheirChoices) {
-  EXPECT_EQ(Offers({"get", "-o", ""}), (Words{"json", "table", "wide", "yaml"}));
+  EXPECT_EQ(Offers({"get", "-o", ""}), (Words{"table", "wide", "json", "yaml"}));
   // As bash splits --output=j.
   EXPECT_EQ(Offers({"get", "--output", "=", "j"}), Words{"json"});
-  EXPECT_EQ(Offers({"get", "--output", "="}), (Words{"json", "table", "wide", "yaml"}));
+  EXPECT_EQ(Offers({"get", "--output", "="}), (Words{"table", "wide", "json", "yaml"}));
   EXPECT_EQ(Offers({"apply", "-f", ""}), Words{kCompleteFiles});
   EXPECT_TRUE(Offers({"wait", "web", "--timeout", ""}).empty());
 }

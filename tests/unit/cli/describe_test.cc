@@ -44,10 +44,9 @@ std::string Text(const v1::DescribeResponse& described) {
 
 TEST(DescribeTest, AVolumeShowsItsPlaceAndMounts) {
   const std::string text = Text(DescribedVolume());
-  for (const char* part :
-       {"Kind:  Volume", "Name:  data", "Pod:   default/web", "path:       /r/data\n",
-        "in state:   since 5s ago, wanted",
-        "mount:      /r/data: tmpfs from tmpfs, device 0:42, rw, shared:7"}) {
+  for (const char* part : {"Kind:  Volume", "Name:  data", "Pod:   default/web",
+                           "path:       /r/data\n", "in state:   since 5s ago, wanted",
+                           "mount:      /r/data: tmpfs from tmpfs, device 0:42, rw, shared:7"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in:\n" << text;
   }
   EXPECT_EQ(text.find("Used by"), std::string::npos) << "what there is not is left out";

@@ -37,10 +37,16 @@ TEST_F(RetryTest, OfWhatIsNotThereIsRefused) {
 
 TEST(FailedMountTextTest, NamesWhatIsNotMountedAndWhatCannotBeTried) {
   WantedPod wanted;
-  wanted.volumes[SpecName("a")].plugin_name = "p";
+  const auto volume = [](const char* name) {
+    PodVolume manifest;
+    manifest.name = name;
+    return WantedVolume{VolumeSpec::FromVolume(manifest), "p", {}, {}, 1, {}, {}};
+  };
+  wanted.volumes.emplace(SpecName("a"), volume("a"));
   ActualPod actual;
   EXPECT_FALSE(FailedMountText(wanted, actual).has_value());
-  wanted.volumes[SpecName("b")].problems.push_back({"FindPlugin", kBroken});
+  wanted.volumes.emplace(SpecName("b"), volume("b"));
+  wanted.volumes.at(SpecName("b")).problems.push_back({"FindPlugin", kBroken});
   EXPECT_EQ(FailedMountText(wanted, actual),
             "Unable to attach or mount volumes: unmounted volumes=[a b], unattached volumes=[], "
             "failed to process volumes=[b]: x");
