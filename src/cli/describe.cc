@@ -99,7 +99,7 @@ void PrintVolume(const v1::DescribeResponse& described, const v1::Volume& volume
                  std::ostream& out) {
   ExplainVolume(volume, now, out);
   out << "    in state:   since " << FormatAge(volume.since_unix_ms(), now)
-      << (volume.wanted() ? ", wanted" : ", not wanted any more") << "\n";
+      << (volume.wanted() ? " ago, wanted" : " ago, not wanted any more") << "\n";
   if (!volume.host_path().empty()) {
     out << "    path:       " << volume.host_path() << (volume.read_only() ? ", read-only" : "")
         << "\n";
