@@ -13,12 +13,15 @@
 #include <fstream>
 #include <future>
 #include <iostream>
+#include <iterator>
 #include <utility>
 
+#include "agent/view_codec.h"
 #include "base/strings.h"
 #include "mounter/node_root.h"
 #include "plugins/in_tree_plugins.h"
 #include "recycler/recycler_pod_template.h"
+#include "volumehost/swap.h"
 
 namespace volumed {
 namespace {
@@ -45,6 +48,12 @@ Result<BootId> ReadBootId() {
     return Error::NotApplied(Code::kUnavailable, std::string("cannot read ") + kBootIdFile);
   }
   return BootId(text);
+}
+
+// Empty where the kernel has no swap at all.
+std::string ReadProcSwaps() {
+  std::ifstream file("/proc/swaps");
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 // volumed-worker is installed, and built, beside volumed or in the folder of its library.
@@ -214,6 +223,9 @@ Status Agent::MakeHost() {
   tokens.issuer = config_.token_issuer;
   ASSIGN_OR_RETURN(tokens_, LocalTokenIssuer::Open(tokens, clock));
   events_ = std::make_unique<EventLog>(clock);
+  if (!features_.tmpfs_noswap && SwapIsOn(ReadProcSwaps())) {
+    events_->RecordNodeEvent(EventType::kWarning, kMemoryOnDiskReason, kMemoryOnDiskMessage);
+  }
   NodeFactsOptions facts;
   facts.name = NodeName(config_.node_name);
   facts.labels = config_.node_labels;
@@ -268,6 +280,10 @@ Status Agent::MakeManager() {
   settings.restore_operations = [this](const std::vector<PodVolumeRecord>& records) {
     operations_->Restore(records);
   };
+  settings.taken_over = [this](const TakeOver& found) { metrics_->TakenOver(found); };
+  settings.orphans_found = [this](const std::set<PodVolumeKey>& orphans) {
+    metrics_->OrphansFound(orphans);
+  };
   settings.is_stuck = [this](const std::string& key) { return metrics_->IsStuck(key); };
   manager_ = std::make_unique<KubeletVolumeManager>(
       VolumeManagerParts{*scheduler_, *catalog_, *plugins_, *operations_, *records_, *kernel_,
@@ -294,10 +310,20 @@ Status Agent::MakeSources() {
 }
 
 Status Agent::OpenSockets() {
-  control_backend_.reset(
-      new ControlBackend{*scheduler_, *log_, *catalog_, *object_directory_, *manager_, *events_,
-                         features_, [this](const std::string& name) { return ForgetSource(name); },
-                         [this] { return DescribeStatus(); }});
+  control_backend_.reset(new ControlBackend{
+      .scheduler = *scheduler_,
+      .log = *log_,
+      .catalog = *catalog_,
+      .directory = *object_directory_,
+      .manager = *manager_,
+      .events = *events_,
+      .operations = *operations_,
+      .kernel = *kernel_,
+      .node = NodeName(config_.node_name),
+      .features = features_,
+      .forget_source = [this](const std::string& name) { return ForgetSource(name); },
+      .status = [this] { return DescribeStatus(); },
+      .stuck = [this] { return kernel_->stuck_operations(); }});
   std::map<PeerRole, grpc::Service*> services;
   for (const PeerRole role : {PeerRole::kRead, PeerRole::kOperate, PeerRole::kAdmin}) {
     control_services_.push_back(std::make_unique<ControlService>(*control_backend_, role));
@@ -429,13 +455,7 @@ v1::GetStatusResponse Agent::DescribeStatus() const {
   table.set_full_reads(mounts.full_reads);
   const Clock& clock = scheduler_->clock();
   for (const StuckOperation& stuck : kernel_->stuck_operations()) {
-    v1::StuckOperation* out = status.add_stuck();
-    out->set_key(stuck.key);
-    out->set_request(stuck.request);
-    out->set_path(stuck.path);
-    const auto age =
-        std::chrono::duration_cast<std::chrono::milliseconds>(clock.Now() - stuck.since);
-    out->set_since_unix_ms(clock.WallUnixMillis() - age.count());
+    EncodeStuck(stuck, clock, status.add_stuck());
   }
   const OperationSettings deadlines = DeadlinesOf(config_);
   for (const NamedDeadline& deadline : OperationDeadlines()) {
@@ -448,7 +468,10 @@ v1::GetStatusResponse Agent::DescribeStatus() const {
 std::string Agent::AskControl(const std::function<std::string()>& question) {
   auto answer = std::make_shared<std::promise<std::string>>();
   std::future<std::string> future = answer->get_future();
-  scheduler_->Post([answer, question] { answer->set_value(question()); });
+  scheduler_->Post([this, answer, question, posted = scheduler_->clock().Now()] {
+    metrics_->ControlLoopLag(scheduler_->clock().Now() - posted);
+    answer->set_value(question());
+  });
   if (future.wait_for(kAskTimeout) != std::future_status::ready) return "";
   return future.get();
 }

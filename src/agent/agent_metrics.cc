@@ -39,6 +39,7 @@ void AgentMetrics::Watch(KubeletVolumeManager& manager) {
 }
 
 void AgentMetrics::OperationFinished(const FinishedOperation& finished) {
+  start_tally_.OperationFinished(finished);
   // Removing a pod's directories is no operation of kubelet's on a volume.
   if (finished.plugin_name.empty()) return;
   const std::string& plugin = finished.plugin_name;

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "agent/start_tally.h"
 #include "base/clock.h"
 #include "kube/object_catalog.h"
 #include "metrics/exported_families.h"
@@ -26,6 +27,12 @@ class AgentMetrics final : public OperationObserver {
   // Follows the manager's views from now on. Called once.
   void Watch(KubeletVolumeManager& manager);
 
+  // What the start found, and what it has to clean.
+  void TakenOver(const TakeOver& found) { start_tally_.TakenOver(found); }
+  void OrphansFound(const std::set<PodVolumeKey>& orphans) { start_tally_.OrphansFound(orphans); }
+  // How long a task that was posted just now waited for the control thread.
+  void ControlLoopLag(Duration lag) { families_.ObserveControlLoopLag(lag); }
+
   void OperationFinished(const FinishedOperation& finished) override;
 
   // The text of a scrape. Only what changed since the last one is looked at again.
@@ -45,6 +52,7 @@ class AgentMetrics final : public OperationObserver {
   const Clock& clock_;
   KubeletVolumeManager* manager_ = nullptr;
   ExportedFamilies& families_;
+  StartTally start_tally_{families_};
   VolumeStatsText volume_stats_;
   std::set<PodUid> dirty_;                            // to be looked at again by the next scrape
   std::map<PodUid, std::set<std::string>> exported_;  // volumes with lines in volume_stats_

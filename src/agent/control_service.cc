@@ -4,6 +4,9 @@
 #include <vector>
 
 #include "agent/container_mounts.h"
+#include "agent/describer.h"
+#include "agent/events_stream.h"
+#include "agent/operations_stream.h"
 #include "agent/pod_lookup.h"
 #include "agent/pod_waiter.h"
 #include "agent/view_codec.h"
@@ -22,6 +25,12 @@ std::string_view ResultName(AppliedObject::What what) {
       return "unchanged";
   }
   return "unknown";
+}
+
+// What a retry does, of a volume as it was before.
+std::string RetryAnswer(const VolumeView& volume) {
+  if (!volume.running_step.empty()) return "running already";
+  return volume.problem ? "tried now" : "nothing to do";
 }
 
 v1::ObjectRef MakeRef(const Object& object) {
@@ -167,7 +176,7 @@ grpc::ServerUnaryReactor* ControlService::GetPods(grpc::CallbackServerContext* c
 
 grpc::ServerWriteReactor<v1::WaitResponse>* ControlService::Wait(
     grpc::CallbackServerContext* /*context*/, const v1::WaitRequest* request) {
-  return PodWaiter::Start(backend_.scheduler, backend_.manager, backend_.events, *request);
+  return PodWaiter::Start(std::make_shared<PodWaiter>(backend_, *request));
 }
 
 grpc::ServerUnaryReactor* ControlService::Hold(grpc::CallbackServerContext* context,
@@ -202,10 +211,20 @@ grpc::ServerUnaryReactor* ControlService::ChangeHold(
 
 grpc::ServerUnaryReactor* ControlService::Retry(grpc::CallbackServerContext* context,
                                                 const v1::RetryRequest* request,
-                                                v1::RetryResponse* /*response*/) {
-  return OnControl(context, PeerRole::kOperate, [this, request]() -> Status {
+                                                v1::RetryResponse* response) {
+  return OnControl(context, PeerRole::kOperate, [this, request, response]() -> Status {
     ASSIGN_OR_RETURN(const PodUid pod, FindPodUid(backend_.manager, request->pod()));
-    return backend_.manager.Retry(pod);
+    const std::optional<PodView> before = backend_.manager.FindPod(pod);
+    RETURN_IF_ERROR(request->volume().empty()
+                        ? backend_.manager.Retry(pod)
+                        : backend_.manager.RetryVolume({pod, SpecName(request->volume())}));
+    for (const VolumeView& volume : before ? before->volumes : std::vector<VolumeView>()) {
+      if (!request->volume().empty() && volume.spec.str() != request->volume()) continue;
+      v1::RetriedVolume* retried = response->add_volumes();
+      retried->set_name(volume.spec.str());
+      retried->set_what(RetryAnswer(volume));
+    }
+    return OkStatus();
   });
 }
 
@@ -258,6 +277,45 @@ grpc::ServerUnaryReactor* ControlService::GetStatus(grpc::CallbackServerContext*
     *response = backend_.status();
     return OkStatus();
   });
+}
+
+grpc::ServerUnaryReactor* ControlService::Describe(grpc::CallbackServerContext* context,
+                                                   const v1::DescribeRequest* request,
+                                                   v1::DescribeResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (Refuse(reactor, PeerRole::kRead)) return reactor;
+  backend_.scheduler.Post([this, reactor, request, response] {
+    const Describer describer(backend_.catalog, backend_.manager, backend_.events, backend_.node);
+    const Result<MountQuestions> questions = describer.Describe(*request, response);
+    if (!questions.ok() || questions->empty()) {
+      reactor->Finish(questions.ok() ? grpc::Status::OK : ToGrpcStatus(questions.error()));
+      return;
+    }
+    backend_.scheduler.RunBlocking([this, reactor, response, asked = *questions] {
+      AddMountFacts(backend_.kernel, backend_.scheduler.clock(), asked, response);
+      reactor->Finish(grpc::Status::OK);
+    });
+  });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ControlService::ListObjects(grpc::CallbackServerContext* context,
+                                                      const v1::ListObjectsRequest* request,
+                                                      v1::ListObjectsResponse* response) {
+  return OnControl(context, PeerRole::kRead, [this, request, response] {
+    const Describer describer(backend_.catalog, backend_.manager, backend_.events, backend_.node);
+    return describer.List(*request, response);
+  });
+}
+
+grpc::ServerWriteReactor<v1::WatchOperationsResponse>* ControlService::WatchOperations(
+    grpc::CallbackServerContext* /*context*/, const v1::WatchOperationsRequest* request) {
+  return OperationsStream::Start(std::make_shared<OperationsStream>(backend_, *request));
+}
+
+grpc::ServerWriteReactor<v1::WatchEventsResponse>* ControlService::WatchEvents(
+    grpc::CallbackServerContext* /*context*/, const v1::WatchEventsRequest* request) {
+  return EventsStream::Start(std::make_shared<EventsStream>(backend_, *request));
 }
 
 }  // namespace volumed

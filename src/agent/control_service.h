@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "agent.grpc.pb.h"
 #include "agent/config.h"
@@ -14,7 +15,9 @@
 #include "base/scheduler.h"
 #include "kube/object_catalog.h"
 #include "kube/object_directory.h"
+#include "operation/volume_operations.h"
 #include "os/kernel.h"
+#include "os/worker_pool_stats.h"
 #include "volumehost/event_log.h"
 #include "volumemanager/volume_manager.h"
 
@@ -28,10 +31,15 @@ struct ControlBackend {
   ObjectCatalog& catalog;
   ObjectDirectory& directory;
   VolumeManager& manager;
-  const EventLog& events;
+  EventLog& events;
+  const VolumeOperations& operations;
+  Kernel& kernel;
+  NodeName node;
   KernelFeatures features;
   std::function<Status(const std::string& source)> forget_source;
   std::function<v1::GetStatusResponse()> status;
+  std::function<std::vector<StuckOperation>()> stuck;
+  int open_streams = 0;
 };
 
 // Threads: any (gRPC's). Each method answers PermissionDenied, naming the role it needs, to a peer
@@ -72,6 +80,17 @@ class ControlService final : public v1::VolumeAgent::CallbackService {
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
                                       v1::GetStatusResponse* response) override;
+
+  grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
+                                     const v1::DescribeRequest* request,
+                                     v1::DescribeResponse* response) override;
+  grpc::ServerUnaryReactor* ListObjects(grpc::CallbackServerContext* context,
+                                        const v1::ListObjectsRequest* request,
+                                        v1::ListObjectsResponse* response) override;
+  grpc::ServerWriteReactor<v1::WatchOperationsResponse>* WatchOperations(
+      grpc::CallbackServerContext* context, const v1::WatchOperationsRequest* request) override;
+  grpc::ServerWriteReactor<v1::WatchEventsResponse>* WatchEvents(
+      grpc::CallbackServerContext* context, const v1::WatchEventsRequest* request) override;
 
  private:
   // Runs `work` on the control thread and finishes the call with its status.

@@ -2,55 +2,28 @@
 // condition is met.
 #pragma once
 
-#include <grpcpp/support/server_callback.h>
-
-#include <memory>
 #include <optional>
 
 #include "agent.pb.h"
+#include "agent/control_stream.h"
 #include "base/ids.h"
-#include "base/scheduler.h"
-#include "volumehost/event_log.h"
-#include "volumemanager/volume_manager.h"
 
 namespace volumed {
 
-// Threads: gRPC's callbacks only post; everything else happens on the control thread. Owns itself
-// until gRPC says that the call is done.
-class PodWaiter final : public grpc::ServerWriteReactor<v1::WaitResponse>,
-                        public std::enable_shared_from_this<PodWaiter> {
+// Threads: as ControlStream.
+class PodWaiter final : public ControlStream<v1::WaitResponse> {
  public:
-  static grpc::ServerWriteReactor<v1::WaitResponse>* Start(Scheduler& scheduler,
-                                                           VolumeManager& manager,
-                                                           const EventLog& events,
-                                                           v1::WaitRequest request);
-
-  void OnWriteDone(bool ok) override;
-  void OnCancel() override;
-  void OnDone() override;
+  PodWaiter(ControlBackend& backend, v1::WaitRequest request)
+      : ControlStream(backend), request_(std::move(request)) {}
 
  private:
-  PodWaiter(Scheduler& scheduler, VolumeManager& manager, const EventLog& events,
-            v1::WaitRequest request)
-      : scheduler_(scheduler), manager_(manager), events_(events), request_(std::move(request)) {}
+  Status Begin() override;
+  Result<Next> Fill(v1::WaitResponse* response) override;
+  void Unsubscribe() override;
 
-  void Begin();
-  void Changed(const PodUid& pod);
-  void Send();
-  void End(grpc::Status status);
-
-  Scheduler& scheduler_;
-  VolumeManager& manager_;
-  const EventLog& events_;
   const v1::WaitRequest request_;
-
-  std::shared_ptr<PodWaiter> self_;  // while gRPC may call
   std::optional<PodUid> pod_;
   uint64_t observer_ = 0;
-  v1::WaitResponse response_;  // untouched while a write is in flight
-  bool writing_ = false;
-  bool dirty_ = false;
-  bool ended_ = false;
 };
 
 }  // namespace volumed

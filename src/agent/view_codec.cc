@@ -1,7 +1,6 @@
 #include "agent/view_codec.h"
 
 namespace volumed {
-namespace {
 
 void EncodeProblemView(const ProblemView& view, v1::Problem* out) {
   out->set_operation(view.operation);
@@ -15,6 +14,8 @@ void EncodeProblemView(const ProblemView& view, v1::Problem* out) {
   out->set_attempts(view.attempts);
 }
 
+namespace {
+
 void EncodeUsage(const VolumeUsageView& view, v1::Usage* out) {
   if (view.used_bytes) out->set_used_bytes(*view.used_bytes);
   if (view.capacity_bytes) out->set_capacity_bytes(*view.capacity_bytes);
@@ -24,6 +25,8 @@ void EncodeUsage(const VolumeUsageView& view, v1::Usage* out) {
   if (view.inodes_free) out->set_inodes_free(*view.inodes_free);
   out->set_measured_unix_ms(view.measured_unix_ms);
 }
+
+}  // namespace
 
 void EncodeVolume(const VolumeView& view, v1::Volume* out) {
   out->set_name(view.spec.str());
@@ -47,7 +50,39 @@ void EncodeVolume(const VolumeView& view, v1::Volume* out) {
   if (view.usage) EncodeUsage(*view.usage, out->mutable_usage());
 }
 
-}  // namespace
+void EncodeEvent(const PodEvent& event, v1::Event* out) {
+  out->set_first_unix_ms(event.first_unix_ms);
+  out->set_last_unix_ms(event.last_unix_ms);
+  out->set_count(event.count);
+  out->set_type(std::string(EventTypeName(event.type)));
+  out->set_reason(event.reason);
+  out->set_message(event.message);
+}
+
+void EncodeStuck(const StuckOperation& stuck, const Clock& clock, v1::StuckOperation* out) {
+  out->set_key(stuck.key);
+  out->set_request(stuck.request);
+  out->set_path(stuck.path);
+  const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(clock.Now() - stuck.since);
+  out->set_since_unix_ms(clock.WallUnixMillis() - age.count());
+}
+
+v1::ObjectRef MakePodRef(const PodView& view) {
+  v1::ObjectRef ref;
+  ref.set_kind("Pod");
+  ref.set_namespace_(view.ns);
+  ref.set_name(view.name);
+  ref.set_uid(view.uid.str());
+  return ref;
+}
+
+v1::ObjectRef MakePodRef(const PodUid& pod, const VolumeManager& manager) {
+  if (const std::optional<PodView> view = manager.FindPod(pod)) return MakePodRef(*view);
+  v1::ObjectRef ref;
+  ref.set_kind("Pod");
+  ref.set_uid(pod.str());
+  return ref;
+}
 
 void EncodePod(const PodView& view, const std::vector<PodEvent>& events, v1::Pod* out) {
   out->set_uid(view.uid.str());
@@ -59,15 +94,7 @@ void EncodePod(const PodView& view, const std::vector<PodEvent>& events, v1::Pod
   for (const std::string& holder : view.held_by) out->add_held_by(holder);
   for (const VolumeView& volume : view.volumes) EncodeVolume(volume, out->add_volumes());
   for (const ProblemView& problem : view.problems) EncodeProblemView(problem, out->add_problems());
-  for (const PodEvent& event : events) {
-    v1::Event* encoded = out->add_events();
-    encoded->set_first_unix_ms(event.first_unix_ms);
-    encoded->set_last_unix_ms(event.last_unix_ms);
-    encoded->set_count(event.count);
-    encoded->set_type(std::string(EventTypeName(event.type)));
-    encoded->set_reason(event.reason);
-    encoded->set_message(event.message);
-  }
+  for (const PodEvent& event : events) EncodeEvent(event, out->add_events());
 }
 
 void EncodeProblem(const DecodeProblem& problem, v1::ManifestProblem* out) {

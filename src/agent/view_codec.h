@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "agent.pb.h"
+#include "base/clock.h"
 #include "kube/object_catalog.h"
+#include "os/worker_pool_stats.h"
 #include "volumehost/event_log.h"
 #include "volumemanager/volume_manager.h"
 
@@ -12,6 +14,13 @@ namespace volumed {
 
 // `events` are the pod's own, oldest first.
 void EncodePod(const PodView& view, const std::vector<PodEvent>& events, v1::Pod* out);
+void EncodeProblemView(const ProblemView& view, v1::Problem* out);
+void EncodeVolume(const VolumeView& view, v1::Volume* out);
+void EncodeEvent(const PodEvent& event, v1::Event* out);
+void EncodeStuck(const StuckOperation& stuck, const Clock& clock, v1::StuckOperation* out);
+v1::ObjectRef MakePodRef(const PodView& view);
+// With the uid alone when no such pod is known any more.
+v1::ObjectRef MakePodRef(const PodUid& pod, const VolumeManager& manager);
 void EncodeSource(const SourceStatus& status, v1::Source* out);
 void EncodeProblem(const DecodeProblem& problem, v1::ManifestProblem* out);
 

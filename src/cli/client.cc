@@ -14,17 +14,6 @@ Client::Client(const std::string& socket, std::chrono::milliseconds timeout) : t
       grpc::CreateCustomChannel("unix://" + socket, grpc::InsecureChannelCredentials(), arguments));
 }
 
-grpc::Status Client::Wait(const v1::WaitRequest& request, std::chrono::milliseconds timeout,
-                          const std::function<void(const v1::WaitResponse&)>& seen) {
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + timeout);
-  const std::unique_ptr<grpc::ClientReader<v1::WaitResponse>> reader =
-      stub_->Wait(&context, request);
-  v1::WaitResponse response;
-  while (reader->Read(&response)) seen(response);
-  return reader->Finish();
-}
-
 ExitCode ReportFailure(const grpc::Status& status, const std::string& socket) {
   const grpc::StatusCode code = status.error_code();
   if (code == grpc::StatusCode::UNAVAILABLE) {
@@ -33,6 +22,7 @@ ExitCode ReportFailure(const grpc::Status& status, const std::string& socket) {
     return kExitUnreachable;
   }
   std::cerr << "volumectl: " << status.error_message() << "\n";
+  if (code == grpc::StatusCode::INVALID_ARGUMENT) return kExitUsage;
   if (code == grpc::StatusCode::NOT_FOUND) return kExitNotFound;
   if (code == grpc::StatusCode::PERMISSION_DENIED) return kExitForbidden;
   if (code == grpc::StatusCode::DEADLINE_EXCEEDED) return kExitTimeout;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "agent.grpc.pb.h"
@@ -28,9 +29,21 @@ class Client {
     return (stub_.get()->*method)(&context, request, response);
   }
 
-  // Reads views until the condition is met or `timeout` has passed; `seen` gets each.
-  grpc::Status Wait(const v1::WaitRequest& request, std::chrono::milliseconds timeout,
-                    const std::function<void(const v1::WaitResponse&)>& seen);
+  // Reads the answers of a streaming call until it ends or `timeout` has passed; `seen` gets each.
+  // Without a timeout until the agent or a signal ends it.
+  template <typename Request, typename Response>
+  grpc::Status Stream(std::unique_ptr<grpc::ClientReader<Response>> (
+                          v1::VolumeAgent::Stub::*method)(grpc::ClientContext*, const Request&),
+                      const Request& request, std::optional<std::chrono::milliseconds> timeout,
+                      const std::function<void(const Response&)>& seen) {
+    grpc::ClientContext context;
+    if (timeout) context.set_deadline(std::chrono::system_clock::now() + *timeout);
+    const std::unique_ptr<grpc::ClientReader<Response>> reader =
+        (stub_.get()->*method)(&context, request);
+    Response response;
+    while (reader->Read(&response)) seen(response);
+    return reader->Finish();
+  }
 
  private:
   const std::chrono::milliseconds timeout_;

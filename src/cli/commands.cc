@@ -15,12 +15,6 @@ namespace {
 
 using Stub = v1::VolumeAgent::Stub;
 
-int64_t NowUnixMs() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 v1::ObjectRef MakeRef(const CliContext& context, const std::string& kind, const std::string& name) {
   v1::ObjectRef ref;
   ref.set_kind(kind);
@@ -169,8 +163,9 @@ ExitCode RunWait(const CliContext& context, const std::string& pod, const std::s
   request.set_for_(condition);
   Client client(context.socket, context.timeout);
   v1::WaitResponse last;
-  const grpc::Status status = client.Wait(
-      request, wait_timeout, [&last](const v1::WaitResponse& response) { last = response; });
+  const grpc::Status status = client.Stream<v1::WaitRequest, v1::WaitResponse>(
+      &Stub::Wait, request, wait_timeout,
+      [&last](const v1::WaitResponse& response) { last = response; });
   if (status.ok() && last.met()) {
     std::cout << "pod " << pod << " " << condition << "\n";
     return kExitOk;
@@ -197,11 +192,22 @@ ExitCode RunHold(const CliContext& context, const std::string& pod, int64_t pid,
                     "pod " + pod + (release ? " released by " : " held by ") + holder);
 }
 
-ExitCode RunRetry(const CliContext& context, const std::string& pod) {
+ExitCode RunRetry(const CliContext& context, const std::string& pod, const std::string& volume) {
   v1::RetryRequest request;
   *request.mutable_pod() = MakeRef(context, "Pod", pod);
+  request.set_volume(volume);
   v1::RetryResponse response;
-  return CallAndSay(context, &Stub::Retry, request, &response, "pod " + pod + " is tried again");
+  const ExitCode code = CallAndSay(context, &Stub::Retry, request, &response, "");
+  if (code != kExitOk) return code;
+  if (IsForPrograms(context.format)) {
+    PrintMessage(response, context.format, std::cout);
+    return kExitOk;
+  }
+  if (volume.empty()) std::cout << "pod " << pod << " is tried again\n";
+  for (const v1::RetriedVolume& retried : response.volumes()) {
+    std::cout << "  volume " << retried.name() << ": " << retried.what() << "\n";
+  }
+  return kExitOk;
 }
 
 ExitCode RunSources(const CliContext& context) {

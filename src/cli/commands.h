@@ -10,6 +10,10 @@
 #include "cli/client.h"
 #include "cli/output.h"
 
+namespace CLI {
+class App;
+}  // namespace CLI
+
 namespace volumed {
 
 struct CliContext {
@@ -23,16 +27,25 @@ ExitCode RunApply(const CliContext& context, const std::vector<std::string>& fil
 ExitCode RunDelete(const CliContext& context, const std::string& kind, const std::string& name,
                    bool force);
 ExitCode RunGet(const CliContext& context, const std::string& what, const std::string& name);
+ExitCode RunDescribe(const CliContext& context, const std::string& kind, const std::string& name);
 ExitCode RunExplain(const CliContext& context, const std::string& pod);
 // `wait_timeout` is for the condition, the context's timeout for everything else.
 ExitCode RunWait(const CliContext& context, const std::string& pod, const std::string& condition,
                  std::chrono::milliseconds wait_timeout);
 ExitCode RunHold(const CliContext& context, const std::string& pod, int64_t pid,
                  const std::string& cgroup, bool release);
-ExitCode RunRetry(const CliContext& context, const std::string& pod);
+// `volume` empty: all of the pod.
+ExitCode RunRetry(const CliContext& context, const std::string& pod, const std::string& volume);
 ExitCode RunSources(const CliContext& context);
 ExitCode RunSourceForget(const CliContext& context, const std::string& source);
 ExitCode RunOci(const CliContext& context, const std::string& pod, const std::string& container);
 ExitCode RunStatus(const CliContext& context);
+// Until a signal comes, or once. `pod` empty: of all.
+ExitCode RunTop(const CliContext& context, bool once, std::chrono::milliseconds interval);
+ExitCode RunEvents(const CliContext& context, const std::string& pod, bool watch);
+ExitCode RunCompletion(const std::string& shell);
+// Prints what may stand next in `words`, one a line.
+ExitCode RunComplete(const CliContext& context, const CLI::App& commands,
+                     const std::vector<std::string>& words);
 
 }  // namespace volumed

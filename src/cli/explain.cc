@@ -14,6 +14,8 @@ std::string NextTry(const v1::Problem& problem, int64_t now) {
   return in_ms <= 0 ? "now" : "in " + std::to_string((in_ms + 999) / 1000) + "s";
 }
 
+}  // namespace
+
 void ExplainProblem(const v1::Problem& problem, int64_t now, std::ostream& out) {
   if (!problem.step().empty()) {
     out << "    blocked at: " << problem.step();
@@ -40,7 +42,10 @@ void ExplainVolume(const v1::Volume& volume, int64_t now, std::ostream& out) {
   if (volume.has_problem()) ExplainProblem(volume.problem(), now, out);
 }
 
-}  // namespace
+void ExplainEvent(const v1::Event& event, int64_t now, std::ostream& out) {
+  out << "  event " << event.type() << " " << event.reason() << " x" << event.count() << ", last "
+      << FormatAge(event.last_unix_ms(), now) << " ago: " << event.message() << "\n";
+}
 
 void Explain(const v1::Pod& pod, const v1::GetSourcesResponse& sources,
              const v1::GetStatusResponse& status, int64_t now, std::ostream& out) {
@@ -67,10 +72,7 @@ void Explain(const v1::Pod& pod, const v1::GetSourcesResponse& sources,
     for (const auto& [step, deadline] : sorted) out << " " << step << " " << deadline;
     out << "\n";
   }
-  for (const v1::Event& event : pod.events()) {
-    out << "  event " << event.type() << " " << event.reason() << " x" << event.count() << ", last "
-        << FormatAge(event.last_unix_ms(), now) << " ago: " << event.message() << "\n";
-  }
+  for (const v1::Event& event : pod.events()) ExplainEvent(event, now, out);
 }
 
 }  // namespace volumed

@@ -14,4 +14,9 @@ namespace volumed {
 void Explain(const v1::Pod& pod, const v1::GetSourcesResponse& sources,
              const v1::GetStatusResponse& status, int64_t now_unix_ms, std::ostream& out);
 
+// The parts of it.
+void ExplainProblem(const v1::Problem& problem, int64_t now_unix_ms, std::ostream& out);
+void ExplainVolume(const v1::Volume& volume, int64_t now_unix_ms, std::ostream& out);
+void ExplainEvent(const v1::Event& event, int64_t now_unix_ms, std::ostream& out);
+
 }  // namespace volumed

@@ -4,6 +4,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <iterator>
 
@@ -33,10 +34,6 @@ void UseBlockStyle(YAML::Node node) {
     node.SetStyle(YAML::EmitterStyle::Block);
     for (auto element : node) UseBlockStyle(element);
   }
-}
-
-bool ForPrograms(OutputFormat format) {
-  return format == OutputFormat::kJson || format == OutputFormat::kYaml;
 }
 
 std::string ReadyCount(const v1::Pod& pod) {
@@ -79,6 +76,10 @@ Result<OutputFormat> ParseOutputFormat(const std::string& name) {
                            "output must be table, wide, json or yaml, not '" + name + "'");
 }
 
+bool IsForPrograms(OutputFormat format) {
+  return format == OutputFormat::kJson || format == OutputFormat::kYaml;
+}
+
 void PrintTable(const Rows& rows, std::ostream& out) {
   std::vector<size_t> widths;
   for (const auto& row : rows) {
@@ -109,7 +110,7 @@ void PrintMessage(const google::protobuf::Message& message, OutputFormat format,
 
 void PrintPods(const v1::GetPodsResponse& pods, OutputFormat format, int64_t now,
                std::ostream& out) {
-  if (ForPrograms(format)) return PrintMessage(pods, format, out);
+  if (IsForPrograms(format)) return PrintMessage(pods, format, out);
   const bool wide = format == OutputFormat::kWide;
   Rows rows = {{"NAMESPACE", "NAME", "PHASE", "VOLUMES", "AGE", "HELD BY", "PROBLEM"}};
   if (wide) rows[0].insert(rows[0].end(), {"UID", "SOURCE"});
@@ -124,7 +125,7 @@ void PrintPods(const v1::GetPodsResponse& pods, OutputFormat format, int64_t now
 
 void PrintVolumes(const v1::GetPodsResponse& pods, OutputFormat format, int64_t now,
                   std::ostream& out) {
-  if (ForPrograms(format)) return PrintMessage(pods, format, out);
+  if (IsForPrograms(format)) return PrintMessage(pods, format, out);
   const bool wide = format == OutputFormat::kWide;
   Rows rows = {{"NAMESPACE", "POD", "VOLUME", "PLUGIN", "STATE", "USED", "AGE", "PROBLEM"}};
   if (wide) rows[0].push_back("PATH");
@@ -141,7 +142,7 @@ void PrintVolumes(const v1::GetPodsResponse& pods, OutputFormat format, int64_t 
 
 void PrintSources(const v1::GetSourcesResponse& sources, OutputFormat format, int64_t now,
                   std::ostream& out) {
-  if (ForPrograms(format)) return PrintMessage(sources, format, out);
+  if (IsForPrograms(format)) return PrintMessage(sources, format, out);
   Rows rows = {{"SOURCE", "COMPLETE", "HEALTHY", "OBJECTS", "LAST LIST", "LAST ERROR"}};
   for (const v1::Source& source : sources.sources()) {
     rows.push_back({source.name(), source.complete() ? "yes" : "no",
@@ -149,6 +150,12 @@ void PrintSources(const v1::GetSourcesResponse& sources, OutputFormat format, in
                     FormatAge(source.last_list_unix_ms(), now), OrDash(source.last_error())});
   }
   PrintTable(rows, out);
+}
+
+int64_t NowUnixMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 std::string FormatAge(int64_t since, int64_t now) {

@@ -18,6 +18,9 @@ enum class OutputFormat { kTable, kWide, kJson, kYaml };
 // InvalidArgument, not applied, naming the four that exist.
 Result<OutputFormat> ParseOutputFormat(const std::string& name);
 
+// JSON or YAML: the whole message, whatever a table would show of it.
+bool IsForPrograms(OutputFormat format);
+
 // Columns as wide as their widest cell, two blanks between them, none at the end of a line.
 void PrintTable(const std::vector<std::vector<std::string>>& rows, std::ostream& out);
 
@@ -31,6 +34,7 @@ void PrintVolumes(const v1::GetPodsResponse& pods, OutputFormat format, int64_t 
 void PrintSources(const v1::GetSourcesResponse& sources, OutputFormat format, int64_t now_unix_ms,
                   std::ostream& out);
 
+int64_t NowUnixMs();
 // "3m12s", "5d"; "-" for an unknown moment.
 std::string FormatAge(int64_t since_unix_ms, int64_t now_unix_ms);
 // "12Mi", "3.4Gi", "517".

@@ -317,6 +317,15 @@ std::vector<std::shared_ptr<const StorageClass>> ObjectCatalog::StorageClasses()
   return AllOf<StorageClass>(ObjectKind::kStorageClass);
 }
 
+std::vector<ObjectKey> ObjectCatalog::KeysOf(ObjectKind kind, std::string_view name_space) const {
+  std::vector<ObjectKey> keys;
+  for (auto at = entries_.lower_bound({kind, "", ""});
+       at != entries_.end() && at->first.kind == kind; ++at) {
+    if (name_space.empty() || at->first.name_space == name_space) keys.push_back(at->first);
+  }
+  return keys;
+}
+
 std::optional<ObjectOrigin> ObjectCatalog::OriginOf(const ObjectKey& key) const {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return std::nullopt;

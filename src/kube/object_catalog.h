@@ -96,6 +96,12 @@ class ObjectCatalog {
   std::vector<std::shared_ptr<const PersistentVolume>> PersistentVolumes() const;
   std::vector<std::shared_ptr<const PersistentVolumeClaim>> PersistentVolumeClaims() const;
   std::vector<std::shared_ptr<const StorageClass>> StorageClasses() const;
+  // Of any kind.
+  ObjectPtr FindObject(const ObjectKey& key) const {
+    return Find(key.kind, key.name_space, key.name);
+  }
+  // What there is of a kind, sorted by namespace and name; `name_space` empty: of all.
+  std::vector<ObjectKey> KeysOf(ObjectKind kind, std::string_view name_space) const;
   std::optional<ObjectOrigin> OriginOf(const ObjectKey& key) const;
   // Problems of conflicts and of files that concern this object; for `volumectl explain`.
   std::vector<DecodeProblem> ProblemsOf(const ObjectKey& key) const;

@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/result.h"
 #include "kube/objects.h"
+#include "metrics/exported_families.h"
 #include "os/kernel.h"
 #include "volumehost/volume_host.h"
 
@@ -21,6 +23,9 @@ struct OwnershipRequest {
   std::optional<FsGroupChangePolicy> policy;  // absent: Always
   bool read_only = false;
   PodUid pod;  // whom the events are about
+  // Where a walk is counted as "volume_apply_access_control" of this plugin; null: nowhere.
+  ExportedFamilies* metrics = nullptr;
+  std::string plugin_name = {};
 };
 
 // The group as chown(2) takes it. InvalidArgument, not applied, outside of 0..2^32-2.

@@ -7,12 +7,18 @@ namespace volumed {
 void OperationProgress::EnterStep(const std::string& step) {
   const MutexLock lock(mu_);
   step_ = step;
+  step_since_unix_ms_ = clock_.WallUnixMillis();
   entries_.store(0, std::memory_order_relaxed);
 }
 
 std::string OperationProgress::step() const {
   const MutexLock lock(mu_);
   return step_;
+}
+
+int64_t OperationProgress::step_since_unix_ms() const {
+  const MutexLock lock(mu_);
+  return step_since_unix_ms_;
 }
 
 bool KeysOverlap(const PodVolumeKey& a, const PodVolumeKey& b) {
@@ -35,7 +41,7 @@ StartResult OperationExecutor::Start(Operation operation, Body body, Completion 
       return StartResult::kBackoff;
     }
   }
-  auto progress = std::make_shared<OperationProgress>();
+  auto progress = std::make_shared<OperationProgress>(scheduler_.clock());
   const PodVolumeKey key = operation.key;
   running_[key] = Active{.operation = std::move(operation),
                          .started = scheduler_.clock().Now(),
@@ -143,6 +149,7 @@ std::vector<RunningOperation> OperationExecutor::Running() const {
                    .operation = active.operation.name,
                    .step = active.progress->step(),
                    .since_unix_ms = active.started_unix_ms,
+                   .step_since_unix_ms = active.progress->step_since_unix_ms(),
                    .progress = active.progress->done()});
   }
   return all;

@@ -25,14 +25,20 @@ namespace volumed {
 // Where an operation is, written by its thread and read by the control thread. Threads: any.
 class OperationProgress {
  public:
+  // `clock` outlives this. The time of a step is for showing only.
+  explicit OperationProgress(const Clock& clock) : clock_(clock) {}
+
   void EnterStep(const std::string& step) EXCLUDES(mu_);
   std::string step() const EXCLUDES(mu_);
+  int64_t step_since_unix_ms() const EXCLUDES(mu_);
   void SetDone(int64_t entries) { entries_.store(entries, std::memory_order_relaxed); }
   int64_t done() const { return entries_.load(std::memory_order_relaxed); }
 
  private:
+  const Clock& clock_;
   mutable Mutex mu_;
   std::string step_ GUARDED_BY(mu_);
+  int64_t step_since_unix_ms_ GUARDED_BY(mu_) = 0;
   std::atomic<int64_t> entries_{0};
 };
 

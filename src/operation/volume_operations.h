@@ -92,7 +92,8 @@ struct RunningOperation {
   std::string operation;
   std::string step;
   int64_t since_unix_ms = 0;
-  int64_t progress = 0;  // entries done, where the step reports it
+  int64_t step_since_unix_ms = 0;  // 0: no step has begun
+  int64_t progress = 0;            // entries done, where the step reports it
 };
 
 // What becomes of a pod's record when its directories are gone. kKeep: it says that the pod was

@@ -205,7 +205,9 @@ Status EmptyDirMounter::Finish(const SafePath& dir, const MounterArgs& args) {
                                       .fs_group = args.fs_group,
                                       .policy = FsGroupChangePolicy::kAlways,
                                       .read_only = false,
-                                      .pod = pod_->uid()},
+                                      .pod = pod_->uid(),
+                                      .metrics = &host_.metrics,
+                                      .plugin_name = kEmptyDirPluginName},
                                      args.call));
   const SafePath marker_dir = MarkerDir(host_, pod_->uid(), spec_);
   RETURN_IF_ERROR(host_.kernel.Call(

@@ -121,7 +121,9 @@ Status PayloadMounter::Fill(const SafePath& dir, const MounterArgs& args,
                                       .fs_group = args.fs_group,
                                       .policy = FsGroupChangePolicy::kAlways,
                                       .read_only = true,
-                                      .pod = parts_.pod->uid()},
+                                      .pod = parts_.pod->uid(),
+                                      .metrics = &parts_.host.metrics,
+                                      .plugin_name = parts_.plugin.GetPluginName()},
                                      args.call));
   return OkStatus();
 }

@@ -1,12 +1,14 @@
-// EventLog: the Kubernetes events of this node's pods, kept in memory for volumectl.
+// EventLog: the Kubernetes events of this node and its pods, kept in memory for volumectl.
 // Source: kubernetes staging/src/k8s.io/client-go/tools/record/events_cache.go@v1.36.2 (counting of
-// equal events).
+// equal events, combining of similar ones; its spam filter spares an API server, and here is none).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,31 +29,67 @@ struct PodEvent {
   friend bool operator==(const PodEvent&, const PodEvent&) = default;
 };
 
+struct LoggedEvent {
+  PodUid pod;  // empty: the node
+  PodEvent event;
+  uint64_t sequence = 0;  // grows with each event; an event that is counted up gets a new one
+};
+
 std::string_view EventTypeName(EventType type);  // "Normal", "Warning"
 
-// An event of the same type, reason and message as an earlier one only counts it up. Each pod keeps
-// its newest ones; with too many pods, the one that was silent longest is forgotten.
+// An event of the same type, reason and message as an earlier one only counts it up. From the tenth
+// message of one type and reason on, with never ten minutes between two, all that follow count up
+// one event "(combined from similar events): <the newest message>". Each pod keeps its newest ones;
+// with too many pods, the one that was silent longest is forgotten.
 // Threads: any. Blocks: never.
 class EventLog final : public HostEvents {
  public:
   static constexpr size_t kEventsPerPod = 64;
   static constexpr size_t kPods = 4096;
+  // Source: events_cache.go@v1.36.2 (defaultAggregateMaxEvents, defaultAggregateIntervalInSeconds).
+  static constexpr size_t kSimilarEvents = 10;
+  static constexpr int64_t kSimilarWithinMs = 600'000;
 
   explicit EventLog(const Clock& clock, size_t events_per_pod = kEventsPerPod, size_t pods = kPods);
 
   void RecordPodEvent(const PodUid& pod, EventType type, const std::string& reason,
                       const std::string& message) override EXCLUDES(mu_);
 
+  // Of the node itself, which is never forgotten.
+  void RecordNodeEvent(EventType type, const std::string& reason, const std::string& message)
+      EXCLUDES(mu_);
+
   // Oldest first, by when they were last seen.
   std::vector<PodEvent> Snapshot(const PodUid& pod) const EXCLUDES(mu_);
+  std::vector<PodEvent> NodeSnapshot() const { return Snapshot(PodUid()); }
+  // All that came, or were counted up, after this sequence number; oldest first.
+  std::vector<LoggedEvent> Since(uint64_t sequence) const EXCLUDES(mu_);
   void ForgetPod(const PodUid& pod) EXCLUDES(mu_);
 
+  // `listener` is called after each event, on the thread that recorded it; it must not block, and
+  // may be called once more after it was removed.
+  uint64_t AddListener(std::function<void()> listener) EXCLUDES(mu_);
+  void RemoveListener(uint64_t id) EXCLUDES(mu_);
+
  private:
+  struct Entry {
+    PodEvent event;
+    uint64_t sequence = 0;
+    bool combined = false;
+  };
+  // Events of one type and reason.
+  struct Similar {
+    std::set<std::string> messages;  // at most kSimilarEvents
+    int64_t last_unix_ms = 0;
+  };
   struct PodEvents {
-    std::deque<PodEvent> events;  // the newest last
-    uint64_t touched = 0;         // the value of sequence_ at the last event
+    std::deque<Entry> events;  // the newest last
+    std::map<std::pair<EventType, std::string>, Similar> similar;
+    uint64_t touched = 0;  // the value of sequence_ at the last event
   };
 
+  static bool Combines(PodEvents& of_pod, const PodEvent& event);
+  void Record(const PodUid& pod, PodEvent event) EXCLUDES(mu_);
   void DropMostSilentPod() REQUIRES(mu_);
 
   const Clock& clock_;
@@ -60,6 +98,8 @@ class EventLog final : public HostEvents {
   mutable Mutex mu_;
   std::map<PodUid, PodEvents> pods_ GUARDED_BY(mu_);
   uint64_t sequence_ GUARDED_BY(mu_) = 0;
+  std::map<uint64_t, std::function<void()>> listeners_ GUARDED_BY(mu_);
+  uint64_t next_listener_ GUARDED_BY(mu_) = 1;
 };
 
 }  // namespace volumed

@@ -8,6 +8,7 @@
 #include "volumemanager/actual_state_of_world.h"
 #include "volumemanager/consumers.h"
 #include "volumemanager/desired_state_of_world.h"
+#include "volumemanager/failed_mount_text.h"
 #include "volumemanager/pod_views.h"
 #include "volumemanager/reconciler.h"
 #include "volumemanager/reconstructor.h"
@@ -57,6 +58,7 @@ class KubeletVolumeManager::Impl {
   void Hold(HoldRequest request, std::function<void(Status)> done);
   void ReleaseHold(HoldRequest request, std::function<void(Status)> done);
   Status Retry(const PodUid& uid);
+  Status RetryVolume(const PodVolumeKey& key);
   std::vector<PodView> Pods() const;
   std::optional<PodView> FindPod(const PodUid& uid) const;
   void SetStatsTimes(Duration period, Duration deadline) { stats_.SetTimes(period, deadline); }
@@ -82,6 +84,8 @@ class KubeletVolumeManager::Impl {
   PodIdentity IdentityOf(const Pod& pod) const;  // of a pod that a source has
   void Want(const PodPtr& pod);
   void Evict(const PodUid& uid, const std::string& message);
+  // Tells those who count, before the orphans are marked as leaving.
+  void ReportOrphans() const;
   void MarkLeaving(ActualPod& pod, const std::string& reason, std::optional<int64_t> grace_seconds);
   void PodRemoved(const PodUid& uid, const ActualPod& last);
   void Changed(const PodUid& uid) const;
@@ -221,6 +225,7 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
                           {{"pod", mount.pod}, {"volume", mount.spec}});
   }
   if (settings_.restore_operations) settings_.restore_operations(result.volumes);
+  if (settings_.taken_over) settings_.taken_over(result.take_over);
   loaded_ = true;
   parts_.log.Info("records loaded", {{"pods", found->pods.size()},
                                      {"volumes", found->volumes.size()},
@@ -247,10 +252,24 @@ void KubeletVolumeManager::Impl::CheckReady() {
   const bool ready = Ready();
   if (std::exchange(was_ready_, ready) == ready || !ready) return;
   // From now on absence means something: all that is not in a source is looked at, once.
+  ReportOrphans();
   std::vector<PodUid> uids;
   for (const auto& [uid, pod] : actual_.pods()) uids.push_back(uid);
   for (const auto& [uid, since] : tombstones_) uids.push_back(uid);
   for (const PodUid& uid : uids) EvaluatePod(uid);
+}
+
+void KubeletVolumeManager::Impl::ReportOrphans() const {
+  if (!settings_.orphans_found) return;
+  std::set<PodVolumeKey> orphans;
+  for (const auto& [uid, pod] : actual_.pods()) {
+    const bool commanded = pod.leaving && pod.leaving->commanded;
+    if (commanded || parts_.catalog.FindPod(uid) != nullptr) continue;
+    for (const auto& [spec, volume] : pod.volumes) {
+      if (MayBePresent(volume)) orphans.insert({uid, spec});
+    }
+  }
+  settings_.orphans_found(orphans);
 }
 
 // ---- events -------------------------------------------------------------------------------------
@@ -326,6 +345,9 @@ void KubeletVolumeManager::Impl::Want(const PodPtr& pod) {
     AnswerDeletes(pod->uid(), OkStatus());  // it had left every source; this is a new wish
   }
   desired_.SetPod(pod);
+  if (const auto text = FailedMountText(*desired_.Find(pod->uid()), actual)) {
+    parts_.host.events.RecordPodEvent(pod->uid(), EventType::kWarning, kFailedMount, *text);
+  }
 }
 
 void KubeletVolumeManager::Impl::MarkLeaving(ActualPod& pod, const std::string& reason,
@@ -427,6 +449,19 @@ Status KubeletVolumeManager::Impl::Retry(const PodUid& uid) {
   if (actual_.FindPod(uid) == nullptr) return NoSuchPod(uid);
   reconciler_.ResetBackoff(uid);
   EvaluatePod(uid);
+  return OkStatus();
+}
+
+Status KubeletVolumeManager::Impl::RetryVolume(const PodVolumeKey& key) {
+  if (!loaded_) return NotLoaded();
+  const ActualPod* pod = actual_.FindPod(key.pod);
+  if (pod == nullptr) return NoSuchPod(key.pod);
+  if (actual_.FindVolume(key) == nullptr && desired_.Find(key) == nullptr) {
+    return Error::NotApplied(Code::kNotFound, "pod " + pod->identity.DisplayName() +
+                                                  " has no volume \"" + key.spec.str() + "\"");
+  }
+  reconciler_.ResetBackoff(key);
+  EvaluatePod(key.pod);
   return OkStatus();
 }
 
@@ -577,6 +612,9 @@ void KubeletVolumeManager::ReleaseHold(HoldRequest request, std::function<void(S
   impl_->ReleaseHold(std::move(request), std::move(done));
 }
 Status KubeletVolumeManager::Retry(const PodUid& pod) { return impl_->Retry(pod); }
+Status KubeletVolumeManager::RetryVolume(const PodVolumeKey& key) {
+  return impl_->RetryVolume(key);
+}
 std::vector<PodView> KubeletVolumeManager::Pods() const { return impl_->Pods(); }
 std::optional<PodView> KubeletVolumeManager::FindPod(const PodUid& pod) const {
   return impl_->FindPod(pod);

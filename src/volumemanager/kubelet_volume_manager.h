@@ -28,6 +28,7 @@
 #include "volumehost/volume_host.h"
 #include "volumemanager/consumer_watch.h"
 #include "volumemanager/size_limits.h"
+#include "volumemanager/take_over.h"
 #include "volumemanager/volume_manager.h"
 #include "volumemanager/volume_stats.h"
 
@@ -57,6 +58,10 @@ struct VolumeManagerSettings {
   std::function<void(const std::vector<PodVolumeRecord>&)> restore_operations;
   // Answers whether a worker for this key (PodVolumeKey::ToString()) could not be ended. Optional.
   std::function<bool(const std::string& key)> is_stuck;
+  // What the start found, for whoever counts it. Optional; each is called on the control thread.
+  std::function<void(const TakeOver&)> taken_over;
+  // The volumes of pods that are here and in no source, once every source has delivered.
+  std::function<void(const std::set<PodVolumeKey>&)> orphans_found;
 };
 
 // Threads: the control thread. Blocks: never. REQUIRES: made before the catalog's first change, as
@@ -77,6 +82,7 @@ class KubeletVolumeManager final : public VolumeManager {
   void Hold(HoldRequest request, std::function<void(Status)> done) override;
   void ReleaseHold(HoldRequest request, std::function<void(Status)> done) override;
   Status Retry(const PodUid& pod) override;
+  Status RetryVolume(const PodVolumeKey& key) override;
   std::vector<PodView> Pods() const override;
   std::optional<PodView> FindPod(const PodUid& pod) const override;
   bool Ready() const override;

@@ -130,10 +130,13 @@ void RestorePod(const PodRecord& record, ActualStateOfWorld& actual) {
 }
 
 // A volume that the kernel or the disk shows and no record does.
-void AddUnrecorded(const KubeletPaths::PodVolume& volume, ActualStateOfWorld& actual) {
+void AddUnrecorded(const KubeletPaths::PodVolume& volume, ActualStateOfWorld& actual,
+                   TakeOver& take_over) {
   const PodVolumeKey key{volume.pod, volume.spec};
   if (actual.FindVolume(key) != nullptr) return;
   actual.AddReconstructed(key, volume.plugin, VolumeState::kNotSetUp, true);
+  take_over.without_record.insert(key);
+  ++take_over.volumes;
 }
 
 }  // namespace
@@ -149,6 +152,7 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
     actual.AddPod(record.key.pod, {record.pod_namespace, record.pod_name, ""});
     actual.AddReconstructed(record.key, record.plugin_name, record.state,
                             record.boot_id == boot_id);
+    ++result.take_over.volumes;
   }
   for (const KubeletPaths::PodVolume& volume : found.mounted) {
     if (actual.FindPod(volume.pod) == nullptr && !adopt_root) {
@@ -156,11 +160,11 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
       continue;
     }
     actual.AddPod(volume.pod, {});
-    AddUnrecorded(volume, actual);
+    AddUnrecorded(volume, actual, result.take_over);
   }
   for (const KubeletPaths::PodVolume& volume : found.directories) {
     actual.AddPod(volume.pod, {});
-    AddUnrecorded(volume, actual);
+    AddUnrecorded(volume, actual, result.take_over);
   }
   for (const PodUid& pod : found.pod_directories) {
     actual.AddPod(pod, {}).has_directories = true;
@@ -170,6 +174,7 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
     ActualPod& pod = actual.AddPod(PodOfKey(row.key), {});
     pod.quarantine_reason = "record " + row.kind + " \"" + row.key + "\": " + row.reason;
     quarantined.insert(PodOfKey(row.key));
+    if (row.kind == kPodVolumeRecordKind) ++result.take_over.unreadable;
   }
   result.quarantined_pods = quarantined.size();
   for (const HoldRecord& hold : found.holds) consumers.Restore(hold);

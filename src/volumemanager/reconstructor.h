@@ -19,6 +19,7 @@
 #include "volumehost/kubelet_paths.h"
 #include "volumemanager/actual_state_of_world.h"
 #include "volumemanager/consumers.h"
+#include "volumemanager/take_over.h"
 
 namespace volumed {
 
@@ -50,6 +51,7 @@ struct ReconstructResult {
   // For the operation layer: the volumes as a new agent must take them.
   std::vector<PodVolumeRecord> volumes;
   size_t quarantined_pods = 0;
+  TakeOver take_over;
   // Mounts below the root of pods that no record knows: not ours, left alone.
   std::vector<KubeletPaths::PodVolume> unknown_mounts;
 };

@@ -96,6 +96,8 @@ class VolumeManager {
 
   // Forgets back-offs and tries again at once.
   virtual Status Retry(const PodUid& pod) = 0;
+  // Of one volume alone. NotFound: the pod neither has nor wants it.
+  virtual Status RetryVolume(const PodVolumeKey& key) = 0;
 
   virtual std::vector<PodView> Pods() const = 0;
   virtual std::optional<PodView> FindPod(const PodUid& pod) const = 0;

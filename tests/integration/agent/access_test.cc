@@ -50,6 +50,9 @@ TEST_F(AccessTest, UserWithoutGroupIsRefused) {
                                              {"explain", "web"},
                                              {"sources"},
                                              {"status"},
+                                             {"describe", "pod", "web"},
+                                             {"top", "--once"},
+                                             {"events"},
                                              {"delete", "pod", "web"}}) {
     const CommandResult result = CtlAs(kNobody, kNobody, words);
     EXPECT_NE(result.exit_status, 0) << words[0];
@@ -69,12 +72,16 @@ TEST_F(AccessTest, ReadGroupMayOnlyRead) {
   EXPECT_EQ(listed.exit_status, 0) << listed.output;
   EXPECT_EQ(CtlAs(kNobody, readers, {"explain", "web"}).exit_status, 0);
   EXPECT_EQ(CtlAs(kNobody, readers, {"status"}).exit_status, 0);
+  EXPECT_EQ(CtlAs(kNobody, readers, {"describe", "secret", "web-secret"}).exit_status, 0);
+  EXPECT_EQ(CtlAs(kNobody, readers, {"top", "--once"}).exit_status, 0);
+  EXPECT_EQ(CtlAs(kNobody, readers, {"events"}).exit_status, 0);
   WriteText(scratch() + "/objects.yaml", ExampleObjects("changed"));
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"delete", "pod", "web"},
                                              {"delete", "pod", "web", "--force"},
                                              {"apply", "-f", scratch() + "/objects.yaml"},
                                              {"retry", "web"},
+                                             {"retry", "web", "cache"},
                                              {"hold", "web", "--pid", "1"},
                                              {"source", "forget", "volumectl-apply"}}) {
     const CommandResult result = CtlAs(kNobody, readers, words);

@@ -47,7 +47,7 @@ class StepRunnerTest : public ::testing::Test {
   RecordingObserver observer_;
   MemoryRecordStore store_;
   VolumeRecordKeeper keeper_{store_, clock_, logger_, observer_, BootId("boot-a")};
-  OperationProgress progress_;
+  OperationProgress progress_{clock_};
   std::vector<std::string> trace_;
   std::vector<Duration> deadlines_;
 };

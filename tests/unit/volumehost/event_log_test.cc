@@ -86,6 +86,66 @@ TEST(EventLogTest, ForgetsAPodWhenTold) {
   EXPECT_TRUE(log.Snapshot(kPod).empty());
 }
 
+TEST(EventLogTest, TheTenthMessageOfOneReasonIsCombinedWithWhatFollows) {
+  ManualClock clock;
+  EventLog log(clock);
+  for (int i = 1; i <= 12; ++i) {
+    log.RecordPodEvent(kPod, EventType::kWarning, "FailedMount", "try " + std::to_string(i));
+    clock.Advance(seconds(60));
+  }
+  auto events = log.Snapshot(kPod);
+  ASSERT_EQ(events.size(), 10u);
+  EXPECT_EQ(events[8].message, "try 9");
+  EXPECT_EQ(events[9].message, "(combined from similar events): try 12");
+  EXPECT_EQ(events[9].count, 3u);
+  log.RecordPodEvent(kPod, EventType::kWarning, "Other", "try 1");
+  EXPECT_EQ(log.Snapshot(kPod).back().message, "try 1") << "another reason counts for itself";
+  clock.Advance(seconds(601));
+  log.RecordPodEvent(kPod, EventType::kWarning, "FailedMount", "after a pause");
+  EXPECT_EQ(log.Snapshot(kPod).back().message, "after a pause");
+}
+
+TEST(EventLogTest, TellsWhatCameAfterASequenceNumber) {
+  ManualClock clock;
+  EventLog log(clock);
+  log.RecordPodEvent(PodUid("b"), EventType::kNormal, "A", "");
+  log.RecordPodEvent(kPod, EventType::kNormal, "B", "");
+  const auto all = log.Since(0);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].pod, PodUid("b"));
+  EXPECT_TRUE(log.Since(all[1].sequence).empty());
+  log.RecordPodEvent(PodUid("b"), EventType::kNormal, "A", "");
+  const auto more = log.Since(all[1].sequence);
+  ASSERT_EQ(more.size(), 1u);
+  EXPECT_EQ(more[0].event.count, 2u);
+}
+
+TEST(EventLogTest, CallsListenersUntilTheyGo) {
+  ManualClock clock;
+  EventLog log(clock);
+  int called = 0;
+  const uint64_t id = log.AddListener([&] {
+    ++called;
+    EXPECT_FALSE(log.Since(0).empty()) << "the event is there by then";
+  });
+  log.RecordPodEvent(kPod, EventType::kNormal, "A", "");
+  log.RemoveListener(id);
+  log.RecordPodEvent(kPod, EventType::kNormal, "A", "");
+  EXPECT_EQ(called, 1);
+}
+
+TEST(EventLogTest, TheNodesEventsAreNeverForgotten) {
+  ManualClock clock;
+  EventLog log(clock, 8, 2);
+  log.RecordNodeEvent(EventType::kWarning, "R", "m");
+  for (const char* pod : {"a", "b", "c"}) {
+    log.RecordPodEvent(PodUid(pod), EventType::kNormal, "R", "");
+  }
+  ASSERT_EQ(log.NodeSnapshot().size(), 1u);
+  EXPECT_EQ(log.NodeSnapshot()[0].message, "m");
+  EXPECT_EQ(log.Snapshot(PodUid("c")).size(), 1u);
+}
+
 TEST(EventLogTest, NamesTypesAsKubernetesDoes) {
   EXPECT_EQ(EventTypeName(EventType::kNormal), "Normal");
   EXPECT_EQ(EventTypeName(EventType::kWarning), "Warning");

@@ -143,7 +143,7 @@ class FakeVolumeOperations final : public VolumeOperations {
   void ResetBackoff(const PodVolumeKey& key) override { backoff_.Reset(key.ToString()); }
   std::vector<RunningOperation> Running() const override {
     std::vector<RunningOperation> all;
-    for (const PodVolumeKey& key : running_) all.push_back({key, "volume_mount", "SetUp", 0, 7});
+    for (const PodVolumeKey& key : running_) all.push_back({key, "volume_mount", "SetUp", 0, 0, 7});
     return all;
   }
 

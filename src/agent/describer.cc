@@ -1,0 +1,241 @@
+#include "agent/describer.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "agent/object_summary.h"
+#include "agent/pod_lookup.h"
+#include "agent/view_codec.h"
+#include "volumemanager/desired_state_of_world.h"
+
+namespace volumed {
+namespace {
+
+constexpr int kMaxUsers = 100;
+constexpr int kMaxListed = 5000;
+
+Error UnknownKind(const std::string& kind) {
+  return Error::NotApplied(Code::kInvalidArgument, "unknown kind '" + kind + "'");
+}
+
+MountQuestion QuestionOf(const VolumeView& volume) {
+  MountQuestion question{volume.spec.str(), volume.host_path, {}};
+  for (const SubPathMount& mount : volume.sub_paths) question.sub_paths.push_back(mount.host_path);
+  return question;
+}
+
+// Kubelet's events name a volume in quotes, or by the end of its path.
+bool IsAbout(const PodEvent& event, const std::string& volume) {
+  for (const std::string& name : {"\"" + volume + "\"", "/" + volume + " ", "/" + volume + ","}) {
+    if (event.message.find(name) != std::string::npos) return true;
+  }
+  return false;
+}
+
+const VolumeView* FindVolume(const PodView& pod, const std::string& name) {
+  for (const VolumeView& volume : pod.volumes) {
+    if (volume.spec.str() == name) return &volume;
+  }
+  return nullptr;
+}
+
+void AddSummary(const Object& object, v1::DescribeResponse* out) {
+  const SummaryLines lines = SummariseObject(object);
+  for (size_t i = 0; i < std::min(lines.size(), kMaxSummaryLines); ++i) {
+    v1::SummaryField* field = out->add_summary();
+    field->set_name(lines[i].first);
+    field->set_value(lines[i].second);
+  }
+  if (lines.size() > kMaxSummaryLines) out->add_not_shown("more fields of the spec");
+}
+
+bool AddListed(v1::ObjectRef ref, v1::ListObjectsResponse* response) {
+  if (response->objects_size() >= kMaxListed) {
+    response->set_not_shown(response->not_shown() + 1);
+    return false;
+  }
+  *response->add_objects() = std::move(ref);
+  return true;
+}
+
+}  // namespace
+
+bool IsVolumeKind(const std::string& kind) {
+  std::string lower = kind;
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower == "volume" || lower == "volumes";
+}
+
+Result<MountQuestions> Describer::Describe(const v1::DescribeRequest& request,
+                                           v1::DescribeResponse* response) const {
+  const v1::ObjectRef& ref = request.object();
+  if (IsVolumeKind(ref.kind())) return DescribeVolume(request, response);
+  const std::optional<ObjectKind> kind = ParseObjectKind(ref.kind());
+  if (!kind) return UnknownKind(ref.kind());
+  if (*kind == ObjectKind::kPod) return DescribePod(ref, response);
+  RETURN_IF_ERROR(DescribeObject(*kind, ref, response));
+  return MountQuestions();
+}
+
+Result<MountQuestions> Describer::DescribePod(const v1::ObjectRef& ref,
+                                              v1::DescribeResponse* out) const {
+  const Result<PodUid> uid = FindPodUid(manager_, ref);
+  if (!uid.ok()) {
+    // One that has ended is known to its source alone.
+    const std::string name_space = ref.namespace_().empty() ? "default" : ref.namespace_();
+    if (uid.error().code() != Code::kNotFound ||
+        !AddObject({ObjectKind::kPod, name_space, ref.name()}, out)) {
+      return uid.error();
+    }
+    return MountQuestions();
+  }
+  const PodView view = *manager_.FindPod(*uid);
+  // The name may be another pod's by now.
+  const std::shared_ptr<const Pod> pod = catalog_.FindPod(*uid);
+  if (pod) AddObject({ObjectKind::kPod, view.ns, view.name}, out);
+  *out->mutable_object() = MakePodRef(view);
+  out->set_source(view.source);
+  EncodePod(view, events_.Snapshot(*uid), out->mutable_pod());
+  MountQuestions questions;
+  for (const VolumeView& volume : view.volumes) {
+    if (!volume.host_path.empty()) questions.push_back(QuestionOf(volume));
+  }
+  return questions;
+}
+
+Result<MountQuestions> Describer::DescribeVolume(const v1::DescribeRequest& request,
+                                                 v1::DescribeResponse* out) const {
+  if (request.volume().empty()) {
+    return Error::NotApplied(Code::kInvalidArgument, "a volume is named as POD/VOLUME");
+  }
+  ASSIGN_OR_RETURN(const PodUid uid, FindPodUid(manager_, request.object()));
+  PodView view = *manager_.FindPod(uid);
+  const VolumeView* found = FindVolume(view, request.volume());
+  if (found == nullptr) {
+    return Error::NotApplied(Code::kNotFound, "pod " + view.ns + "/" + view.name +
+                                                  " has no volume \"" + request.volume() + "\"");
+  }
+  const VolumeView volume = *found;
+  *out->mutable_object() = MakePodRef(view);
+  out->mutable_object()->set_kind("Volume");
+  out->set_source(view.source);
+  EncodeVolume(volume, out->mutable_volume());
+  view.volumes.clear();
+  EncodePod(view, {}, out->mutable_pod());
+  for (const PodEvent& event : events_.Snapshot(uid)) {
+    if (IsAbout(event, request.volume())) EncodeEvent(event, out->add_events());
+  }
+  if (const std::shared_ptr<const Pod> pod = catalog_.FindPod(uid)) {
+    for (const auto& [name, value] : SummariseObject(Object(*pod))) {
+      const bool is_mount = name == "  mounts" && value.starts_with(request.volume() + " at ");
+      if (!is_mount && name != "Volume " + request.volume()) continue;
+      v1::SummaryField* field = out->add_summary();
+      field->set_name(is_mount ? "Mounted" : "Manifest");
+      field->set_value(value);
+    }
+  }
+  if (volume.host_path.empty()) return MountQuestions();
+  return MountQuestions{QuestionOf(volume)};
+}
+
+Status Describer::DescribeObject(ObjectKind kind, const v1::ObjectRef& ref,
+                                 v1::DescribeResponse* out) const {
+  const bool is_node = kind == ObjectKind::kNode;
+  const std::string name_space = ref.namespace_().empty() ? "default" : ref.namespace_();
+  // Objects of some kinds have no namespace.
+  ObjectKey key{kind, name_space, ref.name()};
+  const bool in_namespace = AddObject(key, out);
+  if (!in_namespace) key.name_space.clear();
+  const bool found = in_namespace || AddObject(key, out);
+  if (is_node && ref.name() == node_.str()) {
+    out->mutable_object()->set_kind("Node");
+    out->mutable_object()->set_name(ref.name());
+    for (const PodEvent& event : events_.NodeSnapshot()) EncodeEvent(event, out->add_events());
+    return OkStatus();
+  }
+  if (!found) {
+    return Error::NotApplied(Code::kNotFound, "no " + ToString({kind, name_space, ref.name()}));
+  }
+  AddUsers(key, out);
+  return OkStatus();
+}
+
+bool Describer::AddObject(const ObjectKey& key, v1::DescribeResponse* out) const {
+  const ObjectPtr object = catalog_.FindObject(key);
+  if (!object) return false;
+  const ObjectMeta& meta = MetaOf(*object);
+  out->mutable_object()->set_kind(std::string(ObjectKindName(key.kind)));
+  out->mutable_object()->set_namespace_(key.name_space);
+  out->mutable_object()->set_name(key.name);
+  out->mutable_object()->set_uid(meta.uid);
+  for (const auto& [name, value] : meta.labels) (*out->mutable_labels())[name] = value;
+  out->set_created_unix_ms(meta.creation_unix_millis.value_or(0));
+  if (const std::optional<ObjectOrigin> origin = catalog_.OriginOf(key)) {
+    out->set_source(origin->source);
+    out->set_file(origin->file);
+    out->set_document(origin->document);
+  }
+  AddSummary(*object, out);
+  for (const DecodeProblem& problem : catalog_.ProblemsOf(key)) {
+    v1::Problem* encoded = out->add_problems();
+    encoded->set_step("ReadManifest");
+    encoded->set_message(problem.ToString());
+    encoded->set_who_must_act("the owner of " +
+                              (problem.file.empty() ? "the source" : problem.file));
+  }
+  return true;
+}
+
+void Describer::AddUsers(const ObjectKey& key, v1::DescribeResponse* out) const {
+  int more = 0;
+  for (const std::shared_ptr<const Pod>& pod : catalog_.Pods()) {
+    for (const PodVolume& volume : pod->spec.volumes) {
+      if (!ObjectsOfVolume(pod->metadata.name_space, volume.source).contains(key)) continue;
+      if (out->used_by_size() >= kMaxUsers) {
+        ++more;
+        continue;
+      }
+      v1::VolumeUse* use = out->add_used_by();
+      *use->mutable_pod() = MakePodRef(pod->uid(), manager_);
+      use->set_volume(volume.name);
+      const std::optional<PodView> view = manager_.FindPod(pod->uid());
+      const VolumeView* shown = view ? FindVolume(*view, volume.name) : nullptr;
+      if (shown == nullptr) continue;
+      use->set_state(shown->state);
+      if (shown->problem) EncodeProblemView(*shown->problem, use->mutable_problem());
+    }
+  }
+  if (more > 0) out->add_not_shown(std::to_string(more) + " more users");
+}
+
+Status Describer::List(const v1::ListObjectsRequest& request,
+                       v1::ListObjectsResponse* response) const {
+  const bool volumes = IsVolumeKind(request.kind());
+  const std::optional<ObjectKind> kind = ParseObjectKind(request.kind());
+  if (!volumes && !kind) return UnknownKind(request.kind());
+  if (volumes || *kind == ObjectKind::kPod) {
+    for (const PodView& pod : manager_.Pods()) {
+      if (!request.namespace_().empty() && pod.ns != request.namespace_()) continue;
+      v1::ObjectRef ref = MakePodRef(pod);
+      if (!volumes) AddListed(ref, response);
+      for (const VolumeView& volume : volumes ? pod.volumes : std::vector<VolumeView>()) {
+        ref.set_kind("Volume");
+        ref.set_name(pod.name + "/" + volume.spec.str());
+        AddListed(ref, response);
+      }
+    }
+    return OkStatus();
+  }
+  for (const ObjectKey& key : catalog_.KeysOf(*kind, request.namespace_())) {
+    v1::ObjectRef ref;
+    ref.set_kind(std::string(ObjectKindName(key.kind)));
+    ref.set_namespace_(key.name_space);
+    ref.set_name(key.name);
+    AddListed(std::move(ref), response);
+  }
+  return OkStatus();
+}
+
+}  // namespace volumed

@@ -1,0 +1,86 @@
+#include "agent/mount_facts.h"
+
+#include <algorithm>
+
+namespace volumed {
+namespace {
+
+constexpr auto kTimeout = std::chrono::seconds(5);
+// A hostPath may have the whole node below it.
+constexpr int kMaxMountsPerVolume = 32;
+
+bool IsAtOrBelow(const std::string& path, const std::string& directory) {
+  if (directory.empty()) return false;
+  return path == directory || directory == "/" || path.starts_with(directory + "/");
+}
+
+void Encode(const MountEntry& entry, v1::MountFact* out) {
+  out->set_mount_point(entry.mount_point);
+  out->set_fs_type(entry.fs_type);
+  out->set_source(entry.source);
+  out->set_device(std::to_string(entry.device_major) + ":" + std::to_string(entry.device_minor));
+  out->set_root(entry.root);
+  for (const std::string& option : entry.options) out->add_options(option);
+  for (const std::string& option : entry.super_options) out->add_super_options(option);
+  for (const std::string& field : entry.propagation) out->add_propagation(field);
+}
+
+bool Concerns(const MountEntry& entry, const MountQuestion& question) {
+  if (IsAtOrBelow(entry.mount_point, question.path)) return true;
+  return std::find(question.sub_paths.begin(), question.sub_paths.end(), entry.mount_point) !=
+         question.sub_paths.end();
+}
+
+// The mount that a path without a mount of its own is part of; of two on one place the later.
+const MountEntry* MountAround(const std::vector<MountEntry>& table, const std::string& path) {
+  const MountEntry* around = nullptr;
+  for (const MountEntry& entry : table) {
+    if (!IsAtOrBelow(path, entry.mount_point)) continue;
+    const bool nearer = around == nullptr || entry.mount_point.size() >= around->mount_point.size();
+    if (nearer) around = &entry;
+  }
+  return around;
+}
+
+void Answer(const std::vector<MountEntry>& table, const MountQuestion& question,
+            v1::DescribeResponse* response) {
+  v1::VolumeMounts* out = response->add_mounts();
+  out->set_volume(question.volume);
+  bool is_mount_point = false;
+  int64_t more = 0;
+  for (const MountEntry& entry : table) {
+    if (!Concerns(entry, question)) continue;
+    is_mount_point = is_mount_point || entry.mount_point == question.path;
+    if (out->mounts_size() < kMaxMountsPerVolume) {
+      Encode(entry, out->add_mounts());
+    } else {
+      ++more;
+    }
+  }
+  const MountEntry* around = is_mount_point ? nullptr : MountAround(table, question.path);
+  if (around != nullptr) Encode(*around, out->mutable_lies_on());
+  if (more > 0) {
+    response->add_not_shown(std::to_string(more) + " more mounts of volume " + question.volume);
+  }
+}
+
+}  // namespace
+
+void AnswerMountQuestions(const std::vector<MountEntry>& table, const MountQuestions& questions,
+                          v1::DescribeResponse* response) {
+  for (const MountQuestion& question : questions) Answer(table, question, response);
+}
+
+void AddMountFacts(Kernel& kernel, const Clock& clock, const MountQuestions& questions,
+                   v1::DescribeResponse* response) {
+  CallOptions call;
+  call.deadline = Deadline::After(clock, kTimeout);
+  const Result<MountListing> listing = kernel.Call(ListMounts{}, call);
+  if (!listing.ok()) {
+    response->set_mounts_error(listing.error().ToString());
+    return;
+  }
+  AnswerMountQuestions(listing->mounts, questions, response);
+}
+
+}  // namespace volumed

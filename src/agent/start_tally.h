@@ -1,0 +1,36 @@
+// StartTally: counts what became of the volumes that were found at the start, under kubelet's
+// names. Source: kubernetes pkg/kubelet/volumemanager/reconciler/reconstruct_common.go@v1.36.2,
+// pkg/kubelet/kubelet_volumes.go@v1.36.2 (cleanupOrphanedPodDirs). Kubelet sweeps every two
+// seconds; here the one sweep is when every source has delivered, and what it found is followed to
+// its end.
+#pragma once
+
+#include <cstdint>
+#include <set>
+
+#include "metrics/exported_families.h"
+#include "operation/operation_observer.h"
+#include "volumemanager/take_over.h"
+
+namespace volumed {
+
+// Threads: the control thread. Blocks: never.
+class StartTally {
+ public:
+  // `families` outlives this.
+  explicit StartTally(ExportedFamilies& families) : families_(families) {}
+
+  void TakenOver(const TakeOver& found);
+  void OrphansFound(const std::set<PodVolumeKey>& orphans);
+  // Each operation, of whatever kind.
+  void OperationFinished(const FinishedOperation& finished);
+
+ private:
+  ExportedFamilies& families_;
+  std::set<PodVolumeKey> without_record_;
+  std::set<PodVolumeKey> orphans_;  // not gone yet
+  std::set<PodVolumeKey> failed_orphans_;
+  int64_t cleaned_orphans_ = 0;
+};
+
+}  // namespace volumed

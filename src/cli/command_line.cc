@@ -1,0 +1,166 @@
+#include "cli/command_line.h"
+
+#include <string_view>
+
+#include "base/strings.h"
+#include "cli/object_kinds.h"
+
+namespace volumed {
+namespace {
+
+constexpr const char* kExitCodes = R"(Exit status:
+  0  done
+  1  the agent refused or failed
+  2  the words of the call are off
+  3  no such object
+  4  not in time: a condition that `wait` waits for, or an answer of the agent
+  5  no agent answers at the socket
+  6  the role of the caller does not suffice
+  7  a manifest was refused; nothing of it was applied)";
+
+std::string KindNames(bool objects_alone) {
+  std::vector<std::string_view> names;
+  for (const CliKind& kind : kCliKinds) {
+    if (kind.is_object || !objects_alone) names.push_back(kind.name);
+  }
+  return Join(names, ", ");
+}
+
+void AddObjectVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
+  CLI::App* apply = app.add_subcommand("apply", "give objects to the agent");
+  apply->add_option("-f,--filename", words.files, "manifest files; - is standard input")
+      ->required()
+      ->type_name("FILE");
+  apply->callback([&] { chosen = [&] { return RunApply(words.context, words.files); }; });
+
+  CLI::App* del = app.add_subcommand("delete", "take an object away");
+  del->add_option("kind", words.kind, KindNames(true))->required()->type_name("KIND");
+  del->add_option("name", words.name, "name, or a pod's uid")->required()->type_name("NAME");
+  del->add_flag("--force", words.force, "also while processes use the pod's mounts");
+  del->callback([&] {
+    chosen = [&] { return RunDelete(words.context, words.kind, words.name, words.force); };
+  });
+
+  CLI::App* describe = app.add_subcommand("describe", "show all that is known of one object");
+  describe->add_option("kind", words.kind, KindNames(false))->required()->type_name("KIND");
+  describe->add_option("name", words.name, "name; a pod's uid; for a volume POD/VOLUME")
+      ->required()
+      ->type_name("NAME");
+  describe->callback(
+      [&] { chosen = [&] { return RunDescribe(words.context, words.kind, words.name); }; });
+
+  CLI::App* get = app.add_subcommand("get", "show pods or volumes");
+  get->add_option("what", words.what, "pods or volumes")
+      ->required()
+      ->check(CLI::IsMember({"pods", "volumes"}));
+  get->add_option("name", words.name, "a pod's name or uid")->type_name("POD");
+  get->callback([&] { chosen = [&] { return RunGet(words.context, words.what, words.name); }; });
+}
+
+void AddPodVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
+  CLI::App* explain = app.add_subcommand("explain", "say why a pod is not ready");
+  explain->add_option("pod", words.name, "name or uid")->required()->type_name("POD");
+  explain->callback([&] { chosen = [&] { return RunExplain(words.context, words.name); }; });
+
+  CLI::App* wait = app.add_subcommand("wait", "until a pod is ready or gone");
+  wait->add_option("pod", words.name, "name or uid")->required()->type_name("POD");
+  wait->add_option("--for", words.condition, "ready or gone")
+      ->check(CLI::IsMember({"ready", "gone"}));
+  wait->add_option("--timeout", words.wait_timeout_s, "seconds")->check(CLI::PositiveNumber);
+  wait->callback([&] {
+    chosen = [&] {
+      return RunWait(words.context, words.name, words.condition,
+                     std::chrono::milliseconds(static_cast<int64_t>(words.wait_timeout_s * 1000)));
+    };
+  });
+
+  CLI::App* hold = app.add_subcommand("hold", "keep a pod's mounts while a process lives");
+  hold->add_option("pod", words.name, "name or uid")->required()->type_name("POD");
+  CLI::Option* pid = hold->add_option("--pid", words.pid, "a process")->check(CLI::PositiveNumber);
+  hold->add_option("--cgroup", words.cgroup, "a cgroup, until it is empty")->excludes(pid);
+  hold->add_flag("--release", words.release, "end the hold");
+  hold->callback([&] {
+    if (words.pid == 0 && words.cgroup.empty()) {
+      throw CLI::RequiredError("one of --pid and --cgroup");
+    }
+    chosen = [&] {
+      return RunHold(words.context, words.name, words.pid, words.cgroup, words.release);
+    };
+  });
+
+  CLI::App* retry = app.add_subcommand("retry", "forget a back-off and try now");
+  retry->add_option("pod", words.name, "name or uid")->required()->type_name("POD");
+  retry->add_option("volume", words.volume, "one volume; else all, and the pod itself")
+      ->type_name("VOLUME");
+  retry->callback(
+      [&] { chosen = [&] { return RunRetry(words.context, words.name, words.volume); }; });
+
+  CLI::App* events = app.add_subcommand("events", "what happened, as kubelet would tell it");
+  events->add_option("pod", words.name, "name or uid; else all")->type_name("POD");
+  events->add_flag("-w,--watch", words.watch, "go on with each event that comes");
+  events->callback(
+      [&] { chosen = [&] { return RunEvents(words.context, words.name, words.watch); }; });
+
+  CLI::App* oci =
+      app.add_subcommand("oci", "a container's mounts, as an OCI configuration has them");
+  oci->add_option("pod", words.name, "name or uid")->required()->type_name("POD");
+  oci->add_option("container", words.container, "its name")->required();
+  oci->callback(
+      [&] { chosen = [&] { return RunOci(words.context, words.name, words.container); }; });
+}
+
+void AddAgentVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
+  CLI::App* top = app.add_subcommand("top", "what runs now, how far it is, and what is stuck");
+  top->add_flag("--once", words.once, "show it once and end");
+  top->add_option("--interval", words.interval_s, "seconds between two answers")
+      ->check(CLI::Range(0.1, 60.0));
+  top->callback([&] {
+    chosen = [&] {
+      return RunTop(words.context, words.once,
+                    std::chrono::milliseconds(static_cast<int64_t>(words.interval_s * 1000)));
+    };
+  });
+
+  CLI::App* sources = app.add_subcommand("sources", "where objects come from");
+  sources->callback([&] { chosen = [&] { return RunSources(words.context); }; });
+
+  CLI::App* source = app.add_subcommand("source", "one source");
+  source->require_subcommand(1);
+  CLI::App* forget = source->add_subcommand("forget", "drop what a source delivered last");
+  forget->add_option("name", words.name, "as `sources` shows it")->required()->type_name("SOURCE");
+  forget->callback([&] { chosen = [&] { return RunSourceForget(words.context, words.name); }; });
+
+  CLI::App* status =
+      app.add_subcommand("status", "the agent itself: readiness, kernel, stuck work");
+  status->callback([&] { chosen = [&] { return RunStatus(words.context); }; });
+}
+
+void AddShellVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
+  CLI::App* completion = app.add_subcommand("completion", "print a shell's completion script");
+  completion->add_option("shell", words.shell, "bash or zsh")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh"}));
+  completion->callback([&] { chosen = [&] { return RunCompletion(words.shell); }; });
+}
+
+}  // namespace
+
+void AddCommands(CLI::App& app, CommandWords& words, Verb& chosen) {
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.footer(kExitCodes);
+  app.add_option("-s,--socket", words.context.socket, "the agent's socket")
+      ->envname("VOLUMED_SOCKET")
+      ->type_name("FILE");
+  app.add_option("-n,--namespace", words.context.name_space, "namespace");
+  app.add_option("-o,--output", words.output, "table, wide, json or yaml")
+      ->check(CLI::IsMember({"table", "wide", "json", "yaml"}));
+  app.add_option("--request-timeout", words.timeout_s, "seconds that one request may take")
+      ->check(CLI::PositiveNumber);
+  AddObjectVerbs(app, words, chosen);
+  AddPodVerbs(app, words, chosen);
+  AddAgentVerbs(app, words, chosen);
+  AddShellVerbs(app, words, chosen);
+}
+
+}  // namespace volumed

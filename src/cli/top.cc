@@ -1,0 +1,64 @@
+#include "cli/top.h"
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace volumed {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string Name(const v1::ObjectRef& pod) {
+  return pod.name().empty() ? pod.uid() : pod.namespace_() + "/" + pod.name();
+}
+
+// What counts no entries shows none.
+std::string Rate(const v1::RunningOperation& operation) {
+  if (operation.done() == 0) return "-";
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.0f/s", operation.per_second());
+  return text;
+}
+
+void PrintRunning(const v1::WatchOperationsResponse& answer, std::ostream& out) {
+  if (answer.operations().empty()) {
+    out << "nothing runs\n";
+    return;
+  }
+  Rows rows = {{"POD", "VOLUME", "OPERATION", "STEP", "SINCE", "IN STEP", "DONE", "RATE"}};
+  const int64_t now = answer.now_unix_ms();
+  for (const v1::RunningOperation& operation : answer.operations()) {
+    rows.push_back(
+        {Name(operation.pod()), operation.volume().empty() ? "-" : operation.volume(),
+         operation.operation(), operation.step().empty() ? "-" : operation.step(),
+         FormatAge(operation.since_unix_ms(), now), FormatAge(operation.step_since_unix_ms(), now),
+         operation.done() == 0 ? "-" : std::to_string(operation.done()), Rate(operation)});
+  }
+  PrintTable(rows, out);
+  if (answer.operations_not_shown() > 0) {
+    out << "and " << answer.operations_not_shown() << " more\n";
+  }
+}
+
+void PrintStuck(const v1::WatchOperationsResponse& answer, std::ostream& out) {
+  if (answer.stuck().empty()) return;
+  Rows rows = {{"STUCK", "REQUEST", "SINCE", "PATH"}};
+  for (const v1::StuckOperation& stuck : answer.stuck()) {
+    rows.push_back({stuck.key().empty() ? "-" : stuck.key(), stuck.request(),
+                    FormatAge(stuck.since_unix_ms(), answer.now_unix_ms()), stuck.path()});
+  }
+  out << "\n";
+  PrintTable(rows, out);
+  if (answer.stuck_not_shown() > 0) out << "and " << answer.stuck_not_shown() << " more\n";
+}
+
+}  // namespace
+
+void PrintTop(const v1::WatchOperationsResponse& answer, OutputFormat format, std::ostream& out) {
+  if (IsForPrograms(format)) return PrintMessage(answer, format, out);
+  PrintRunning(answer, out);
+  PrintStuck(answer, out);
+}
+
+}  // namespace volumed

@@ -1,0 +1,26 @@
+#include "volumemanager/failed_mount_text.h"
+
+#include <vector>
+
+#include "base/strings.h"
+
+namespace volumed {
+
+std::optional<std::string> FailedMountText(const WantedPod& wanted, const ActualPod& actual) {
+  std::vector<std::string> unmounted, unprocessed, reasons;
+  for (const auto& [spec, volume] : wanted.volumes) {
+    const auto found = actual.volumes.find(spec);
+    if (found == actual.volumes.end() || !IsSetUp(found->second)) unmounted.push_back(spec.str());
+    if (volume.problems.empty()) continue;
+    unprocessed.push_back(spec.str());
+    for (const WantedProblem& problem : volume.problems) {
+      reasons.push_back(problem.error.message());
+    }
+  }
+  if (unprocessed.empty()) return std::nullopt;
+  return "Unable to attach or mount volumes: unmounted volumes=[" + Join(unmounted, " ") +
+         "], unattached volumes=[], failed to process volumes=[" + Join(unprocessed, " ") +
+         "]: " + Join(reasons, "; ");
+}
+
+}  // namespace volumed
