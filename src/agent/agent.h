@@ -97,8 +97,10 @@ class Agent {
   std::unique_ptr<EventLog> events_;
   std::unique_ptr<NodeFacts> node_;
   std::unique_ptr<VolumeHost> host_;
-  std::unique_ptr<VolumePluginMgr> plugins_;
+  BootId boot_id_;
   std::unique_ptr<AgentMetrics> metrics_;
+  std::unique_ptr<DeviceRecordKeeper> device_records_;
+  std::unique_ptr<VolumePluginMgr> plugins_;
   std::unique_ptr<PodVolumeOperations> operations_;
   std::unique_ptr<ProcConsumerWatch> consumer_watch_;
   std::unique_ptr<KubeletVolumeManager> manager_;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -25,6 +26,26 @@ struct PodVolumeKey {
   SpecName spec;
   friend auto operator<=>(const PodVolumeKey&, const PodVolumeKey&) = default;
   std::string ToString() const { return pod.str() + "/" + spec.str(); }
+};
+
+// What an operation is of, for its back-off and for whoever shows it: a volume of a pod, a whole
+// pod (an empty spec), or the device of a volume that pods of the node share.
+struct OperationKey {
+  PodUid pod;
+  SpecName spec;
+  UniqueVolumeName device;
+
+  OperationKey() = default;
+  OperationKey(PodUid of_pod, SpecName of_spec)
+      : pod(std::move(of_pod)), spec(std::move(of_spec)) {}
+  OperationKey(const PodVolumeKey& key)
+      : pod(key.pod), spec(key.spec) {}  // NOLINT: one of the three
+  explicit OperationKey(UniqueVolumeName of_device) : device(std::move(of_device)) {}
+
+  bool is_device() const { return !device.empty(); }
+  PodVolumeKey pod_volume() const { return {pod, spec}; }
+  friend auto operator<=>(const OperationKey&, const OperationKey&) = default;
+  std::string ToString() const { return is_device() ? device.str() : pod_volume().ToString(); }
 };
 
 // A container's mount of a part of a volume.
@@ -50,6 +71,11 @@ struct MountRequest {
   std::vector<std::string> nested_mount_points;
   bool is_remount = false;     // it is set up; bring its content up to date
   bool reconstructed = false;  // it was found at start, uncertain
+  // Of a persistent volume, which pods share; else empty.
+  UniqueVolumeName unique_name = {};
+  bool has_device = false;  // it is bound from the device of that name
+
+  UniqueVolumeName device() const { return has_device ? unique_name : UniqueVolumeName(); }
 };
 
 struct MountedVolume {
@@ -65,6 +91,26 @@ struct UnmountRequest {
   SpecName spec;
   std::string plugin_name;
   std::string pod_display_name;  // "namespace/name", for logs
+  UniqueVolumeName device = {};  // as of the mount
+};
+
+struct MountDeviceRequest {
+  UniqueVolumeName device;
+  VolumeSpec spec;
+  std::vector<PodUid> pods;  // that wait for it: a failure is an event of each
+  std::optional<int64_t> fs_group = std::nullopt;  // of the first of them
+};
+
+struct MountedDevice {
+  std::string plugin_name;
+  std::string device_mount_path;
+};
+
+struct UnmountDeviceRequest {
+  UniqueVolumeName device;
+  std::string plugin_name;
+  SpecName spec;
+  std::string device_mount_path;
 };
 
 // Which step failed, for explain.
@@ -88,7 +134,7 @@ enum class StartResult {
 
 // An operation that runs now, for explain, top and the stuck list.
 struct RunningOperation {
-  PodVolumeKey key;
+  OperationKey key;
   std::string operation;
   std::string step;
   int64_t since_unix_ms = 0;
@@ -113,11 +159,19 @@ class VolumeOperations {
   virtual StartResult RemovePod(PodUid pod, std::string pod_display_name, PodRecordEnd record,
                                 std::function<void(OperationOutcome<Unit>)> done) = 0;
 
-  virtual bool IsPending(const PodVolumeKey& key) const = 0;
+  // The device of a volume, mounted once for all pods of the node. Neither runs beside the other,
+  // nor beside a mount or unmount of a pod's volume that names the device.
+  virtual StartResult MountDevice(MountDeviceRequest request,
+                                  std::function<void(OperationOutcome<MountedDevice>)> done) = 0;
+  // The caller has made sure that no pod has the volume.
+  virtual StartResult UnmountDevice(UnmountDeviceRequest request,
+                                    std::function<void(OperationOutcome<Unit>)> done) = 0;
+
+  virtual bool IsPending(const OperationKey& key) const = 0;
   // When the key may be tried again, if it is backing off.
-  virtual std::optional<TimePoint> NextTry(const PodVolumeKey& key) const = 0;
+  virtual std::optional<TimePoint> NextTry(const OperationKey& key) const = 0;
   // Forgets the back-off: something happened that may have removed the cause.
-  virtual void ResetBackoff(const PodVolumeKey& key) = 0;
+  virtual void ResetBackoff(const OperationKey& key) = 0;
   virtual std::vector<RunningOperation> Running() const = 0;
 };
 

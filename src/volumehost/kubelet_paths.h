@@ -6,6 +6,7 @@
 //   <root>/pods/<uid>/plugins/<esc plugin>/<spec name>/ready   readiness marker of wrapped
 //   emptyDirs <root>/pods/<uid>/volume-subpaths/<spec name>/<container>/<index of volumeMount>
 //   <root>/plugins/                                            0750, per-plugin data
+//   <root>/plugins/<plugin>/mounts/<volume>                    a device, mounted once for all pods
 // and the agent's own, which a kubelet does not have:
 //   <root>/volumed/records.db, <root>/volumed/objects/, <root>/volumed/keys/,
 //   <root>/volumed/tokens/
@@ -17,6 +18,7 @@
 #include <string>
 
 #include "base/ids.h"
+#include "base/result.h"
 #include "os/kernel.h"
 
 namespace volumed {
@@ -45,7 +47,12 @@ class KubeletPaths {
   SafePath GetPluginsDir() const;
   // <root>/plugins/<plugin>: here the slash of the name is kept.
   SafePath GetPluginDir(const std::string& plugin) const;
+  // <root>/plugins/<plugin>/mounts/<volume>
+  SafePath GetDeviceMountDir(const std::string& plugin, const SpecName& volume) const;
   SafePath AgentDir() const;  // <root>/volumed
+  // A path that a record or the mount table names, for effects. InvalidArgument, not applied, when
+  // it is not below the root, or not clean.
+  Result<SafePath> BelowRoot(const std::string& absolute_path) const;
 
   struct PodVolume {
     PodUid pod;
@@ -55,6 +62,13 @@ class KubeletPaths {
   };
   // The volume that an absolute path belongs to (it, or something in it), if it is one of ours.
   std::optional<PodVolume> ParsePodVolume(const std::string& absolute_path) const;
+  struct DeviceMount {
+    std::string plugin;
+    SpecName volume;
+    friend bool operator==(const DeviceMount&, const DeviceMount&) = default;
+  };
+  // The device that is, or was, mounted at exactly this absolute path.
+  std::optional<DeviceMount> ParseDeviceMount(const std::string& absolute_path) const;
   std::optional<PodUid> ParsePod(const std::string& absolute_path) const;
 
  private:

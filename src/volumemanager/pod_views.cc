@@ -67,7 +67,7 @@ std::string PhaseOf(const ActualPod& pod, const WantedPod* wanted) {
 PodViews::Running PodViews::TakeRunning() const {
   Running running;
   for (RunningOperation& operation : parts_.operations.Running()) {
-    const PodVolumeKey key = operation.key;
+    const OperationKey key = operation.key;
     running.insert_or_assign(key, std::move(operation));
   }
   return running;

@@ -40,7 +40,7 @@ class PodViews {
   explicit PodViews(Parts parts) : parts_(std::move(parts)) {}
 
   // Operations that run now; taken once for a list of views.
-  using Running = std::map<PodVolumeKey, RunningOperation>;
+  using Running = std::map<OperationKey, RunningOperation>;
   Running TakeRunning() const;
 
   // A pod of the actual state. REQUIRES: it is there.
