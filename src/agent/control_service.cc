@@ -107,7 +107,8 @@ grpc::ServerUnaryReactor* ControlService::Delete(grpc::CallbackServerContext* co
   }
   *response->mutable_object() = ref;
   if (*kind != ObjectKind::kPod) {
-    const ObjectKey key{*kind, ref.namespace_().empty() ? "default" : ref.namespace_(), ref.name()};
+    ObjectKey key{*kind, ref.namespace_().empty() ? "default" : ref.namespace_(), ref.name()};
+    if (IsClusterScoped(*kind)) key.name_space.clear();
     backend_.scheduler.RunBlocking(
         [this, reactor, key] { reactor->Finish(ToGrpcStatus(backend_.directory.Delete(key))); });
     return reactor;

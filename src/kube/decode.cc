@@ -1,13 +1,13 @@
 #include "kube/decode.h"
 
-#include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
-#include "base/strings.h"
 #include "kube/document_reader.h"
 #include "kube/field_reader.h"
 #include "kube/object_fields.h"
+#include "kube/storage_fields.h"
 #include "kube/validate.h"
 
 namespace volumed {
@@ -20,6 +20,20 @@ void Validate(const Pod& pod, const std::string& prefix, ProblemSink& problems) 
 }
 void Validate(const ConfigMapObject& config_map, const std::string& prefix, ProblemSink& problems) {
   ValidateConfigMap(config_map, prefix, problems);
+}
+void Validate(const PersistentVolume& volume, const std::string& prefix, ProblemSink& problems) {
+  ValidatePersistentVolume(volume, prefix, problems);
+}
+void Validate(const PersistentVolumeClaim& claim, const std::string& prefix,
+              ProblemSink& problems) {
+  ValidatePersistentVolumeClaim(claim, prefix, problems);
+}
+void Validate(const StorageClass& storage_class, const std::string& prefix,
+              ProblemSink& problems) {
+  ValidateStorageClass(storage_class, prefix, problems);
+}
+void Validate(const CsiDriverObject& driver, const std::string& prefix, ProblemSink& problems) {
+  ValidateCsiDriver(driver, prefix, problems);
 }
 void Validate(const SecretObject&, const std::string&, ProblemSink&) {}
 void Validate(const NodeObject&, const std::string&, ProblemSink&) {}
@@ -42,8 +56,24 @@ std::string Describe(const Json& object, ObjectKind kind) {
   if (name == nullptr || kDnsSubdomain.broken(*name)) return std::string(ObjectKindName(kind));
   const std::string* name_space = TextAt(*metadata, "namespace");
   ObjectKey key{kind, name_space != nullptr ? *name_space : "default", *name};
-  if (kind == ObjectKind::kNode || kDnsLabel.broken(key.name_space)) key.name_space.clear();
+  if (IsClusterScoped(kind) || kDnsLabel.broken(key.name_space)) key.name_space.clear();
   return ToString(key);
+}
+
+// "Pod, Secret and List of "v1"; StorageClass of "storage.k8s.io/v1"".
+std::string HandledKinds() {
+  std::string text;
+  std::string_view version;
+  for (const ObjectKind kind : kAllObjectKinds) {
+    if (!version.empty() && version != ApiVersionOf(kind)) {
+      text += " and List of " + Quoted(version) + ", ";
+    } else if (!version.empty()) {
+      text += ", ";
+    }
+    version = ApiVersionOf(kind);
+    text += ObjectKindName(kind);
+  }
+  return text + " of " + Quoted(version);
 }
 
 // Decodes the documents of one file into `result`.
@@ -53,18 +83,18 @@ class Decoder {
 
   void Document(const Json& document, int index) {
     document_ = index;
-    Item(document, "", "");
+    Item(document, "", std::nullopt);
   }
 
  private:
-  // `implied_kind` is that of the list which holds the item, or "".
-  void Item(const Json& item, const std::string& prefix, std::string_view implied_kind) {
+  // `implied` is the kind of the list's items, where a list that names one holds the item.
+  void Item(const Json& item, const std::string& prefix, std::optional<ObjectKind> implied) {
     ProblemSink problems(file_, document_);
-    ItemInto(item, prefix, implied_kind, problems);
+    ItemInto(item, prefix, implied, problems);
     for (DecodeProblem& problem : problems.Take()) result_.problems.push_back(std::move(problem));
   }
 
-  void ItemInto(const Json& item, const std::string& prefix, std::string_view implied_kind,
+  void ItemInto(const Json& item, const std::string& prefix, std::optional<ObjectKind> implied,
                 ProblemSink& problems) {
     if (!item.is_object()) {
       problems.Add(Base(prefix), "must be an object");
@@ -73,34 +103,55 @@ class Decoder {
     FieldReader reader(item, Base(prefix), problems);
     std::string kind;
     std::string api_version;
-    const Presence presence = implied_kind.empty() ? Presence::kRequired : Presence::kOptional;
+    const Presence presence = implied ? Presence::kOptional : Presence::kRequired;
     reader.Text("apiVersion", api_version, kAnyText, presence);
     reader.Text("kind", kind, kAnyText, presence);
     if (!problems.empty()) return;
-    if (kind.empty()) kind = implied_kind;
-    if (api_version.empty()) api_version = "v1";
+    if (implied && kind.empty()) kind = ObjectKindName(*implied);
+    if (implied && api_version.empty()) api_version = ApiVersionOf(*implied);
     Dispatch(item, prefix, kind, api_version, problems);
   }
 
-  void Dispatch(const Json& item, const std::string& prefix, const std::string& kind,
+  void Dispatch(const Json& item, const std::string& prefix, const std::string& kind_name,
                 const std::string& api_version, ProblemSink& problems) {
-    // The core group has one version; another group's object of the same kind is something else.
-    if (api_version == "v1") {
-      if (kind == "Pod") return Object<Pod>(item, prefix, problems);
-      if (kind == "Secret") return Object<SecretObject>(item, prefix, problems);
-      if (kind == "ConfigMap") return Object<ConfigMapObject>(item, prefix, problems);
-      if (kind == "Node") return Object<NodeObject>(item, prefix, problems);
-      for (const std::string_view list :
-           {"List", "PodList", "SecretList", "ConfigMapList", "NodeList"}) {
-        if (kind == list) return List(item, prefix, *StripSuffix(list, "List"), problems);
+    // Each group has one version; another group's object of the same kind is something else.
+    for (const ObjectKind kind : kAllObjectKinds) {
+      if (api_version != ApiVersionOf(kind)) continue;
+      if (kind_name == ObjectKindName(kind)) return OfKind(kind, item, prefix, problems);
+      if (kind_name == std::string(ObjectKindName(kind)) + "List") {
+        return List(item, prefix, kind, problems);
       }
     }
-    problems.Add(prefix + "kind", Quoted(kind) + " of " + Quoted(api_version) +
-                                      " is not handled; Pod, Secret, ConfigMap, Node and List of "
-                                      "\"v1\" are");
+    if (kind_name == "List" && api_version == "v1") {
+      return List(item, prefix, std::nullopt, problems);
+    }
+    problems.Add(prefix + "kind", Quoted(kind_name) + " of " + Quoted(api_version) +
+                                      " is not handled; " + HandledKinds() + " are");
   }
 
-  void List(const Json& list, const std::string& prefix, std::string_view implied_kind,
+  void OfKind(ObjectKind kind, const Json& item, const std::string& prefix,
+              ProblemSink& problems) {
+    switch (kind) {
+      case ObjectKind::kPod:
+        return Object<Pod>(item, prefix, problems);
+      case ObjectKind::kSecret:
+        return Object<SecretObject>(item, prefix, problems);
+      case ObjectKind::kConfigMap:
+        return Object<ConfigMapObject>(item, prefix, problems);
+      case ObjectKind::kNode:
+        return Object<NodeObject>(item, prefix, problems);
+      case ObjectKind::kPersistentVolume:
+        return Object<PersistentVolume>(item, prefix, problems);
+      case ObjectKind::kPersistentVolumeClaim:
+        return Object<PersistentVolumeClaim>(item, prefix, problems);
+      case ObjectKind::kStorageClass:
+        return Object<StorageClass>(item, prefix, problems);
+      case ObjectKind::kCsiDriver:
+        return Object<CsiDriverObject>(item, prefix, problems);
+    }
+  }
+
+  void List(const Json& list, const std::string& prefix, std::optional<ObjectKind> implied,
             ProblemSink& problems) {
     const auto items = list.find("items");
     if (items == list.end() || !items->is_array()) {
@@ -109,7 +160,7 @@ class Decoder {
       return;
     }
     for (size_t i = 0; i < items->size(); ++i) {
-      Item((*items)[i], prefix + "items[" + std::to_string(i) + "].", implied_kind);
+      Item((*items)[i], prefix + "items[" + std::to_string(i) + "].", implied);
     }
   }
 

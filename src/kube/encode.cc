@@ -1,6 +1,7 @@
 #include "kube/decode.h"
 #include "kube/field_writer.h"
 #include "kube/object_fields.h"
+#include "kube/storage_fields.h"
 
 namespace volumed {
 
@@ -15,7 +16,7 @@ std::string EncodeObjectJson(const Object& object, SecretEncoding secrets) {
         return writer.Take();
       },
       copy);
-  document["apiVersion"] = "v1";
+  document["apiVersion"] = std::string(ApiVersionOf(KindOf(object)));
   document["kind"] = std::string(ObjectKindName(KindOf(object)));
   // Bytes of a config map that are not UTF-8 cannot stand in JSON; the decoder lets none in.
   return document.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -7,6 +7,7 @@
 
 #include "base/secret.h"
 #include "kube/object_fields.h"
+#include "kube/storage_fields.h"
 
 namespace volumed {
 namespace {
@@ -29,12 +30,18 @@ class FieldLister {
             Presence presence = Presence::kOptional) {
     Add(name, FieldType::kText, presence).text_rule = &rule;
   }
+  void Text(const char* name, std::optional<std::string>&, const TextRule& rule = kAnyText) {
+    Add(name, FieldType::kText).text_rule = &rule;
+  }
   void Path(const char* name, std::string& out, const TextRule& rule, Presence presence) {
     Text(name, out, rule, presence);
   }
   void Bool(const char* name, bool&, bool = false) { Add(name, FieldType::kBool); }
   void Bool(const char* name, std::optional<bool>&) { Add(name, FieldType::kBool); }
   void Amount(const char* name, std::optional<Quantity>&) { Add(name, FieldType::kAmount); }
+  void Amount(const char* name, Quantity&, Presence presence) {
+    Add(name, FieldType::kAmount, presence);
+  }
   void Amounts(const char* name, ResourceList&) { Add(name, FieldType::kAmountMap); }
   void Time(const char* name, std::optional<int64_t>&) { Add(name, FieldType::kTime); }
   void Texts(const char* name, std::vector<std::string>&, const TextRule& rule = kAnyText) {
@@ -75,14 +82,19 @@ class FieldLister {
     Add(name, FieldType::kNumber).int_rule = WithinType<Int>(rule);
   }
   template <typename E>
-  void Enum(const char* name, E&) {
-    FieldInfo& field = Add(name, FieldType::kEnum);
+  void Enum(const char* name, E&, Presence presence = Presence::kOptional) {
+    FieldInfo& field = Add(name, FieldType::kEnum, presence);
     for (const auto& [value, text] : EnumNames<E>::kValues) field.enum_names.push_back(text);
   }
   template <typename E>
   void Enum(const char* name, std::optional<E>&) {
     E value{};
     Enum(name, value);
+  }
+  template <typename E>
+  void Enums(const char* name, std::vector<E>&, Presence presence = Presence::kOptional) {
+    FieldInfo& field = Add(name, FieldType::kEnumList, presence);
+    for (const auto& [value, text] : EnumNames<E>::kValues) field.enum_names.push_back(text);
   }
   template <typename F>
   void Nested(const char* name, Presence presence, F fields) {
@@ -111,7 +123,10 @@ class FieldLister {
     T alternative;
     Struct(name, alternative);
   }
-  void RemovedCase(const char* name, VolumeSource&, int&) { Add(name, FieldType::kObject); }
+  template <typename Variant>
+  void RemovedCase(const char* name, Variant&, int&) {
+    Add(name, FieldType::kObject);
+  }
   void RequireCase(int, std::string_view) {}
 
  private:
@@ -150,6 +165,14 @@ std::vector<FieldInfo> ListFields(ObjectKind kind) {
       return FieldsOf<ConfigMapObject>();
     case ObjectKind::kNode:
       return FieldsOf<NodeObject>();
+    case ObjectKind::kPersistentVolume:
+      return FieldsOf<PersistentVolume>();
+    case ObjectKind::kPersistentVolumeClaim:
+      return FieldsOf<PersistentVolumeClaim>();
+    case ObjectKind::kStorageClass:
+      return FieldsOf<StorageClass>();
+    case ObjectKind::kCsiDriver:
+      return FieldsOf<CsiDriverObject>();
   }
   return {};
 }

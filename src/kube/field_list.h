@@ -20,6 +20,7 @@ enum class FieldType {
   kEnum,
   kTextList,
   kNumberList,
+  kEnumList,
   kTextMap,
   kBytesMap,  // base64
   kAmountMap,

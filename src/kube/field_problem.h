@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kube/decode.h"
+#include "kube/enum_names.h"
 #include "kube/objects.h"
 
 namespace volumed {
@@ -32,10 +33,6 @@ class ProblemSink {
   size_t dropped_ = 0;  // beyond kMaxProblemsPerDocument
   std::vector<DecodeProblem> problems_;
 };
-
-// The text of an enum's values in a manifest, in the order in which messages list them.
-template <typename E>
-struct EnumNames;
 
 template <>
 struct EnumNames<HostPathType> {

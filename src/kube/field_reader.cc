@@ -177,6 +177,23 @@ void FieldReader::Text(const char* name, std::string& out, const TextRule& rule,
   if (std::optional<std::string> text = ReadText(name, rule, presence)) out = *std::move(text);
 }
 
+void FieldReader::Text(const char* name, std::optional<std::string>& out, const TextRule& rule) {
+  const Json* value = Find(name);
+  if (value != nullptr && value->is_string() && value->get_ref<const std::string&>().empty()) {
+    out = "";
+    return;
+  }
+  if (std::optional<std::string> text = ReadText(name, rule, Presence::kOptional)) {
+    out = std::move(text);
+  }
+}
+
+const std::string* FieldReader::TextOf(const std::string& element, const Json& value) {
+  if (value.is_string()) return &value.get_ref<const std::string&>();
+  Problem(element, MustBe("a string", value));
+  return nullptr;
+}
+
 void FieldReader::Path(const char* name, std::string& out, const TextRule& rule,
                        Presence presence) {
   if (std::optional<std::string> text = ReadText(name, rule, presence)) out = CleanPath(*text);
@@ -213,6 +230,13 @@ void FieldReader::Amount(const char* name, std::optional<Quantity>& out) {
   }
 }
 
+void FieldReader::Amount(const char* name, Quantity& out, Presence presence) {
+  std::optional<Quantity> amount;
+  if (presence == Presence::kRequired && Find(name) == nullptr) Problem(name, "is required");
+  Amount(name, amount);
+  if (amount) out = *amount;
+}
+
 void FieldReader::Amounts(const char* name, ResourceList& out) {
   const Json* object = FindObject(name, Presence::kOptional);
   if (object == nullptr) return;
@@ -235,14 +259,13 @@ void FieldReader::Texts(const char* name, std::vector<std::string>& out, const T
   const Json* list = FindArray(name, Presence::kOptional);
   if (list == nullptr) return;
   for (size_t i = 0; i < list->size(); ++i) {
-    const Json& value = (*list)[i];
     const std::string element = std::string(name) + "[" + std::to_string(i) + "]";
-    if (!value.is_string()) {
-      Problem(element, MustBe("a string", value));
-    } else if (auto reason = rule.broken(value.get_ref<const std::string&>())) {
+    const std::string* text = TextOf(element, (*list)[i]);
+    if (text == nullptr) continue;
+    if (auto reason = rule.broken(*text)) {
       Problem(element, *std::move(reason));
     } else {
-      out.push_back(value.get<std::string>());
+      out.push_back(*text);
     }
   }
 }
@@ -349,11 +372,6 @@ bool FieldReader::CountCase(const char* name, int& seen) {
   if (++seen == 1) return true;
   Problem(name, "more than one source is given, only one is possible");
   return false;
-}
-
-void FieldReader::RemovedCase(const char* name, VolumeSource& out, int& seen) {
-  if (!CountCase(name, seen)) return;
-  if (FindObject(name, Presence::kOptional) != nullptr) out = RemovedVolumeSource{name};
 }
 
 void FieldReader::RequireCase(int seen, std::string_view reason) {

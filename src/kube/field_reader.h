@@ -36,11 +36,14 @@ class FieldReader {
   // A rule sees values that are present and not ""; "" counts as absent, as in Go.
   void Text(const char* name, std::string& out, const TextRule& rule = kAnyText,
             Presence presence = Presence::kOptional);
+  // "" is a value here, other than an absent field.
+  void Text(const char* name, std::optional<std::string>& out, const TextRule& rule = kAnyText);
   // As Text, and stores CleanPath() of it.
   void Path(const char* name, std::string& out, const TextRule& rule, Presence presence);
   void Bool(const char* name, bool& out, bool default_value = false);
   void Bool(const char* name, std::optional<bool>& out);
   void Amount(const char* name, std::optional<Quantity>& out);
+  void Amount(const char* name, Quantity& out, Presence presence);
   void Amounts(const char* name, ResourceList& out);
   void Time(const char* name, std::optional<int64_t>& out_unix_millis);
   void Texts(const char* name, std::vector<std::string>& out, const TextRule& rule = kAnyText);
@@ -75,18 +78,9 @@ class FieldReader {
   }
 
   template <typename E>
-  void Enum(const char* name, E& out) {
-    const std::optional<std::string> text = ReadText(name, kAnyText, Presence::kOptional);
-    if (!text) return;
-    std::string known;
-    for (const auto& [value, value_name] : EnumNames<E>::kValues) {
-      if (*text == value_name) {
-        out = value;
-        return;
-      }
-      known += (known.empty() ? "" : ", ") + std::string(value_name);
-    }
-    Problem(name, Quoted(*text) + " is not one of " + known);
+  void Enum(const char* name, E& out, Presence presence = Presence::kOptional) {
+    const std::optional<std::string> text = ReadText(name, kAnyText, presence);
+    if (text) ParseEnum(name, *text, out);
   }
   template <typename E>
   void Enum(const char* name, std::optional<E>& out) {
@@ -95,6 +89,20 @@ class FieldReader {
     const size_t before = problem_count_;
     Enum(name, value);
     if (present && before == problem_count_ && IsNonEmptyText(name)) out = value;
+  }
+
+  // A list of texts that each name a value; a value that stands twice is kept once.
+  template <typename E>
+  void Enums(const char* name, std::vector<E>& out, Presence presence = Presence::kOptional) {
+    const Json* list = FindArray(name, presence);
+    if (list == nullptr) return;
+    for (size_t i = 0; i < list->size(); ++i) {
+      const std::string element = std::string(name) + "[" + std::to_string(i) + "]";
+      const std::string* text = TextOf(element, (*list)[i]);
+      E value{};
+      if (text == nullptr || !ParseEnum(element, *text, value)) continue;
+      if (std::find(out.begin(), out.end(), value) == out.end()) out.push_back(value);
+    }
   }
 
   // `fields(FieldReader&)` reads the fields of the object under `name`, if it is there.
@@ -137,7 +145,11 @@ class FieldReader {
     Nested(name, Presence::kOptional,
            [&alternative](FieldReader& nested) { Fields(nested, alternative); });
   }
-  void RemovedCase(const char* name, VolumeSource& out, int& seen);
+  template <typename Variant>
+  void RemovedCase(const char* name, Variant& out, int& seen) {
+    if (!CountCase(name, seen)) return;
+    if (FindObject(name, Presence::kOptional) != nullptr) out = RemovedVolumeSource{name};
+  }
   // Used after the cases of a union that has no default.
   void RequireCase(int seen, std::string_view reason);
 
@@ -156,6 +168,21 @@ class FieldReader {
   const Json* FindArray(const char* name, Presence presence);
   bool CheckObject(const Json& value, const std::string& path);
   bool CountCase(const char* name, int& seen);
+  template <typename E>
+  bool ParseEnum(std::string_view name, const std::string& text, E& out) {
+    std::string known;
+    for (const auto& [value, value_name] : EnumNames<E>::kValues) {
+      if (text == value_name) {
+        out = value;
+        return true;
+      }
+      known += (known.empty() ? "" : ", ") + std::string(value_name);
+    }
+    Problem(name, Quoted(text) + " is not one of " + known);
+    return false;
+  }
+  // The text of a list's element; null, and a problem, when it is none.
+  const std::string* TextOf(const std::string& element, const Json& value);
   std::optional<std::string> ReadText(const char* name, const TextRule& rule, Presence presence);
   std::optional<int64_t> ReadInt(const char* name, const IntRule& rule, Presence presence);
   // Calls store(key, text) for each entry whose key and value are right.

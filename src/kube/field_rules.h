@@ -54,6 +54,8 @@ inline constexpr IntRule kLun{0, 255};
 inline constexpr IntRule kTokenExpiration{600, int64_t{1} << 32};
 // Source: certificates/v1 PodCertificateRequest: one hour to 91 days.
 inline constexpr IntRule kCertificateExpiration{3600, 91 * 86400};
+// Source: storage/v1 CSIDriverSpec.nodeAllocatableUpdatePeriodSeconds.
+inline constexpr IntRule kAllocatableUpdatePeriod{10};
 
 // The value in quotes, cut at 80 bytes, unprintable bytes replaced. For messages.
 std::string Quoted(std::string_view value);

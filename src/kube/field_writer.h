@@ -33,6 +33,10 @@ class FieldWriter {
             Presence = Presence::kOptional) {
     if (!value.empty()) object_[name] = value;
   }
+  void Text(const char* name, const std::optional<std::string>& value,
+            const TextRule& = kAnyText) {
+    if (value) object_[name] = *value;
+  }
   void Path(const char* name, const std::string& value, const TextRule&, Presence) {
     Text(name, value);
   }
@@ -45,6 +49,7 @@ class FieldWriter {
   void Amount(const char* name, const std::optional<Quantity>& value) {
     if (value) object_[name] = value->String();
   }
+  void Amount(const char* name, const Quantity& value, Presence) { object_[name] = value.String(); }
   void Amounts(const char* name, const ResourceList& values) {
     for (const auto& [key, value] : values) object_[name][key] = value.String();
   }
@@ -89,14 +94,18 @@ class FieldWriter {
     if (value) object_[name] = *value;
   }
   template <typename E>
-  void Enum(const char* name, E value) {
-    for (const auto& [known, text] : EnumNames<E>::kValues) {
-      if (known == value) object_[name] = text;
-    }
+  void Enum(const char* name, E value, Presence = Presence::kOptional) {
+    const std::string_view text = EnumText(value);
+    if (!text.empty()) object_[name] = text;
   }
   template <typename E>
   void Enum(const char* name, const std::optional<E>& value) {
     if (value) Enum(name, *value);
+  }
+
+  template <typename E>
+  void Enums(const char* name, const std::vector<E>& values, Presence = Presence::kOptional) {
+    for (const E value : values) object_[name].push_back(EnumText(value));
   }
 
   template <typename F>
@@ -127,7 +136,8 @@ class FieldWriter {
   void Case(const char* name, Variant& value, int&) {
     if (T* alternative = std::get_if<T>(&value)) Struct(name, *alternative, Presence::kRequired);
   }
-  void RemovedCase(const char* name, VolumeSource& value, int&) {
+  template <typename Variant>
+  void RemovedCase(const char* name, Variant& value, int&) {
     const auto* removed = std::get_if<RemovedVolumeSource>(&value);
     if (removed != nullptr && removed->kind == name) object_[name] = Json::object();
   }

@@ -276,6 +276,47 @@ std::shared_ptr<const NodeObject> ObjectCatalog::FindNode(std::string_view name)
   return As<NodeObject>(Find(ObjectKind::kNode, "", name));
 }
 
+std::shared_ptr<const PersistentVolume> ObjectCatalog::FindPersistentVolume(
+    std::string_view name) const {
+  return As<PersistentVolume>(Find(ObjectKind::kPersistentVolume, "", name));
+}
+
+std::shared_ptr<const PersistentVolumeClaim> ObjectCatalog::FindPersistentVolumeClaim(
+    std::string_view name_space, std::string_view name) const {
+  return As<PersistentVolumeClaim>(Find(ObjectKind::kPersistentVolumeClaim, name_space, name));
+}
+
+std::shared_ptr<const StorageClass> ObjectCatalog::FindStorageClass(std::string_view name) const {
+  return As<StorageClass>(Find(ObjectKind::kStorageClass, "", name));
+}
+
+std::shared_ptr<const CsiDriverObject> ObjectCatalog::FindCsiDriver(std::string_view name) const {
+  return As<CsiDriverObject>(Find(ObjectKind::kCsiDriver, "", name));
+}
+
+template <typename T>
+std::vector<std::shared_ptr<const T>> ObjectCatalog::AllOf(ObjectKind kind) const {
+  std::vector<std::shared_ptr<const T>> all;
+  for (auto entry = entries_.lower_bound({kind, "", ""});
+       entry != entries_.end() && entry->first.kind == kind; ++entry) {
+    all.push_back(As<T>(entry->second.object));
+  }
+  return all;
+}
+
+std::vector<std::shared_ptr<const PersistentVolume>> ObjectCatalog::PersistentVolumes() const {
+  return AllOf<PersistentVolume>(ObjectKind::kPersistentVolume);
+}
+
+std::vector<std::shared_ptr<const PersistentVolumeClaim>> ObjectCatalog::PersistentVolumeClaims()
+    const {
+  return AllOf<PersistentVolumeClaim>(ObjectKind::kPersistentVolumeClaim);
+}
+
+std::vector<std::shared_ptr<const StorageClass>> ObjectCatalog::StorageClasses() const {
+  return AllOf<StorageClass>(ObjectKind::kStorageClass);
+}
+
 std::optional<ObjectOrigin> ObjectCatalog::OriginOf(const ObjectKey& key) const {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return std::nullopt;

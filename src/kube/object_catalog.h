@@ -87,6 +87,15 @@ class ObjectCatalog {
   std::shared_ptr<const ConfigMapObject> FindConfigMap(std::string_view name_space,
                                                        std::string_view name) const;
   std::shared_ptr<const NodeObject> FindNode(std::string_view name) const;
+  std::shared_ptr<const PersistentVolume> FindPersistentVolume(std::string_view name) const;
+  std::shared_ptr<const PersistentVolumeClaim> FindPersistentVolumeClaim(
+      std::string_view name_space, std::string_view name) const;
+  std::shared_ptr<const StorageClass> FindStorageClass(std::string_view name) const;
+  std::shared_ptr<const CsiDriverObject> FindCsiDriver(std::string_view name) const;
+  // All of a kind, sorted by namespace and name.
+  std::vector<std::shared_ptr<const PersistentVolume>> PersistentVolumes() const;
+  std::vector<std::shared_ptr<const PersistentVolumeClaim>> PersistentVolumeClaims() const;
+  std::vector<std::shared_ptr<const StorageClass>> StorageClasses() const;
   std::optional<ObjectOrigin> OriginOf(const ObjectKey& key) const;
   // Problems of conflicts and of files that concern this object; for `volumectl explain`.
   std::vector<DecodeProblem> ProblemsOf(const ObjectKey& key) const;
@@ -115,6 +124,8 @@ class ObjectCatalog {
 
   void MergeAndNotify();
   static std::vector<ObjectChange> Difference(const Entries& before, const Entries& after);
+  template <typename T>
+  std::vector<std::shared_ptr<const T>> AllOf(ObjectKind kind) const;
   ObjectPtr Find(ObjectKind kind, std::string_view name_space, std::string_view name) const;
 
   const Clock& clock_;

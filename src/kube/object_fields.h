@@ -1,4 +1,4 @@
-// Every typed field of every object, declared once: its name in a manifest, its place in the
+// Every typed field of every object (those of storage kinds: kube/storage_fields.h), declared once: its name in a manifest, its place in the
 // object, its type, its rule and whether it is required. FieldReader, FieldWriter and FieldLister
 // visit it; checks that concern several fields are in kube/validate.h.
 // For use in .cc files of kube/ only. Source: kubernetes core/v1 types.go@v1.36.2.
@@ -7,6 +7,8 @@
 #include "kube/field_problem.h"
 #include "kube/field_rules.h"
 #include "kube/objects.h"
+#include "kube/refused_sources.h"
+#include "kube/storage_enums.h"
 
 namespace volumed {
 
@@ -148,7 +150,7 @@ void Fields(V& v, PersistentVolumeClaimVolumeSource& o) {
 
 template <typename V>
 void Fields(V& v, EphemeralVolumeSource& o) {
-  v.JsonText("volumeClaimTemplate", o.volume_claim_template_json, Presence::kRequired);
+  v.Struct("volumeClaimTemplate", o.volume_claim_template, Presence::kRequired);
 }
 
 template <typename V>
@@ -167,8 +169,8 @@ void Fields(V& v, NfsVolumeSource& o) {
   v.Bool("readOnly", o.read_only);
 }
 
-template <typename V>
-void Fields(V& v, IscsiVolumeSource& o) {
+template <typename V, typename SecretRef>
+void Fields(V& v, BasicIscsiVolumeSource<SecretRef>& o) {
   v.Text("targetPortal", o.target_portal, kNotEmpty, Presence::kRequired);
   v.Text("iqn", o.iqn, kIqn, Presence::kRequired);
   v.Number("lun", o.lun, kLun);
@@ -191,8 +193,8 @@ void Fields(V& v, FcVolumeSource& o) {
   v.Texts("wwids", o.wwids, kNotEmpty);
 }
 
-template <typename V>
-void Fields(V& v, FlexVolumeSource& o) {
+template <typename V, typename SecretRef>
+void Fields(V& v, BasicFlexVolumeSource<SecretRef>& o) {
   v.Text("driver", o.driver, kQualifiedName, Presence::kRequired);
   v.Text("fsType", o.fs_type);
   v.Maybe("secretRef", o.secret_ref);
@@ -214,6 +216,50 @@ void Fields(V& v, ImageVolumeSource& o) {
 }
 
 template <typename V>
+void Fields(V& v, LabelRequirement& o) {
+  v.Text("key", o.key, kQualifiedName, Presence::kRequired);
+  v.Enum("operator", o.op, Presence::kRequired);
+  v.Texts("values", o.values, kLabelValue);
+}
+
+template <typename V>
+void Fields(V& v, LabelSelector& o) {
+  v.TextMap("matchLabels", o.match_labels, kQualifiedName, kLabelValue);
+  v.List("matchExpressions", o.match_expressions);
+}
+
+template <typename V>
+void Fields(V& v, StorageRequest& o) {
+  v.Nested("requests", Presence::kRequired, [&o](auto& requests) {
+    requests.Amount("storage", o.request, Presence::kRequired);
+  });
+  v.Nested("limits", Presence::kOptional,
+           [&o](auto& limits) { limits.Amount("storage", o.limit); });
+}
+
+template <typename V>
+void Fields(V& v, PersistentVolumeClaimSpec& o) {
+  v.Enums("accessModes", o.access_modes, Presence::kRequired);
+  v.Struct("resources", o.storage, Presence::kRequired);
+  v.Maybe("selector", o.selector);
+  v.Text("storageClassName", o.storage_class_name, kDnsSubdomain);
+  v.Text("volumeAttributesClassName", o.volume_attributes_class_name, kDnsSubdomain);
+  v.Text("volumeName", o.volume_name, kDnsSubdomain);
+  v.Enum("volumeMode", o.volume_mode);
+  v.JsonText("dataSource", o.data_source_json);
+  v.JsonText("dataSourceRef", o.data_source_ref_json);
+}
+
+template <typename V>
+void Fields(V& v, PersistentVolumeClaimTemplate& o) {
+  v.Nested("metadata", Presence::kOptional, [&o](auto& metadata) {
+    metadata.TextMap("labels", o.labels, kQualifiedName, kLabelValue);
+    metadata.TextMap("annotations", o.annotations, kQualifiedName);
+  });
+  v.Struct("spec", o.spec, Presence::kRequired);
+}
+
+template <typename V>
 void Fields(V& v, PodVolume& o) {
   v.Text("name", o.name, kDnsLabel, Presence::kRequired);
   int seen = 0;
@@ -232,11 +278,8 @@ void Fields(V& v, PodVolume& o) {
   v.template Case<FlexVolumeSource>("flexVolume", o.source, seen);
   v.template Case<GitRepoVolumeSource>("gitRepo", o.source, seen);
   v.template Case<ImageVolumeSource>("image", o.source, seen);
-  for (const char* kind :
-       {"gcePersistentDisk", "awsElasticBlockStore", "azureDisk", "azureFile", "cinder",
-        "vsphereVolume", "portworxVolume", "cephfs", "rbd", "glusterfs", "quobyte", "flocker",
-        "scaleIO", "storageos", "photonPersistentDisk"}) {
-    v.RemovedCase(kind, o.source, seen);
+  for (const RemovedSource& removed : kRemovedSources) {
+    v.RemovedCase(removed.field, o.source, seen);
   }
 }
 
@@ -363,6 +406,15 @@ void Fields(V& v, PodStatus& o) {
   IpListFields(v, "hostIPs", o.host_ips);
 }
 
+template <typename V>
+void Fields(V& v, OwnerReference& o) {
+  v.Text("apiVersion", o.api_version);
+  v.Text("kind", o.kind, kNotEmpty, Presence::kRequired);
+  v.Text("name", o.name, kNotEmpty, Presence::kRequired);
+  v.Text("uid", o.uid, kUid, Presence::kRequired);
+  v.Bool("controller", o.controller);
+}
+
 enum class Scope { kNamespaced, kCluster };
 
 template <typename V>
@@ -375,6 +427,8 @@ void MetaFields(V& v, ObjectMeta& o, Scope scope) {
   v.Time("creationTimestamp", o.creation_unix_millis);
   v.Time("deletionTimestamp", o.deletion_unix_millis);
   v.Number("deletionGracePeriodSeconds", o.deletion_grace_period_seconds, kNotNegative);
+  v.Texts("finalizers", o.finalizers, kQualifiedName);
+  v.List("ownerReferences", o.owner_references);
 }
 
 template <typename V>

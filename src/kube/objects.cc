@@ -3,17 +3,35 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <utility>
 
 namespace volumed {
 namespace {
 
-constexpr std::array<std::pair<ObjectKind, std::string_view>, 4> kKindNames = {{
-    {ObjectKind::kPod, "Pod"},
-    {ObjectKind::kSecret, "Secret"},
-    {ObjectKind::kConfigMap, "ConfigMap"},
-    {ObjectKind::kNode, "Node"},
+struct KindFacts {
+  ObjectKind kind;
+  std::string_view name;
+  std::string_view plural;      // lower case
+  std::string_view short_name;  // kubectl's; "" where it has none
+  std::string_view api_version;
+  bool cluster_scoped;
+};
+
+constexpr std::string_view kCore = "v1";
+constexpr std::string_view kStorage = "storage.k8s.io/v1";
+
+constexpr std::array<KindFacts, kAllObjectKinds.size()> kKinds = {{
+    {ObjectKind::kPod, "Pod", "pods", "po", kCore, false},
+    {ObjectKind::kSecret, "Secret", "secrets", "", kCore, false},
+    {ObjectKind::kConfigMap, "ConfigMap", "configmaps", "cm", kCore, false},
+    {ObjectKind::kNode, "Node", "nodes", "no", kCore, true},
+    {ObjectKind::kPersistentVolume, "PersistentVolume", "persistentvolumes", "pv", kCore, true},
+    {ObjectKind::kPersistentVolumeClaim, "PersistentVolumeClaim", "persistentvolumeclaims", "pvc",
+     kCore, false},
+    {ObjectKind::kStorageClass, "StorageClass", "storageclasses", "sc", kStorage, true},
+    {ObjectKind::kCsiDriver, "CSIDriver", "csidrivers", "", kStorage, true},
 }};
+
+const KindFacts& FactsOf(ObjectKind kind) { return kKinds.at(static_cast<size_t>(kind)); }
 
 std::string Lower(std::string_view text) {
   std::string lower(text);
@@ -22,7 +40,12 @@ std::string Lower(std::string_view text) {
   return lower;
 }
 
+// Of inline volumes and of persistent ones.
 struct SourceKind {
+  std::string operator()(const LocalVolumeSource&) const { return "local"; }
+  std::string operator()(const CsiPersistentVolumeSource&) const { return "csi"; }
+  std::string operator()(const IscsiPersistentVolumeSource&) const { return "iscsi"; }
+  std::string operator()(const FlexPersistentVolumeSource&) const { return "flexVolume"; }
   std::string operator()(const EmptyDirVolumeSource&) const { return "emptyDir"; }
   std::string operator()(const HostPathVolumeSource&) const { return "hostPath"; }
   std::string operator()(const SecretVolumeSource&) const { return "secret"; }
@@ -49,6 +72,10 @@ std::string VolumeSourceKind(const VolumeSource& source) {
   return std::visit(SourceKind(), source);
 }
 
+std::string VolumeSourceKind(const PersistentVolumeSource& source) {
+  return std::visit(SourceKind(), source);
+}
+
 bool operator==(const SecretObject& a, const SecretObject& b) {
   return a.metadata == b.metadata && a.type == b.type && a.immutable == b.immutable &&
          std::equal(a.data.begin(), a.data.end(), b.data.begin(), b.data.end(),
@@ -57,18 +84,19 @@ bool operator==(const SecretObject& a, const SecretObject& b) {
                     });
 }
 
-std::string_view ObjectKindName(ObjectKind kind) {
-  for (const auto& [value, name] : kKindNames) {
-    if (value == kind) return name;
-  }
-  return "";  // unreachable: the table names every kind
-}
+std::string_view ObjectKindName(ObjectKind kind) { return FactsOf(kind).name; }
+
+std::string_view ApiVersionOf(ObjectKind kind) { return FactsOf(kind).api_version; }
+
+bool IsClusterScoped(ObjectKind kind) { return FactsOf(kind).cluster_scoped; }
 
 std::optional<ObjectKind> ParseObjectKind(std::string_view name) {
   const std::string lower = Lower(name);
-  for (const auto& [kind, kind_name] : kKindNames) {
-    const std::string known = Lower(kind_name);
-    if (lower == known || lower == known + "s") return kind;
+  if (lower.empty()) return std::nullopt;
+  for (const KindFacts& kind : kKinds) {
+    if (lower == Lower(kind.name) || lower == kind.plural || lower == kind.short_name) {
+      return kind.kind;
+    }
   }
   return std::nullopt;
 }
@@ -81,13 +109,8 @@ std::string ToString(const ObjectKey& key) {
 }
 
 ObjectKind KindOf(const Object& object) {
-  struct Kind {
-    ObjectKind operator()(const Pod&) const { return ObjectKind::kPod; }
-    ObjectKind operator()(const SecretObject&) const { return ObjectKind::kSecret; }
-    ObjectKind operator()(const ConfigMapObject&) const { return ObjectKind::kConfigMap; }
-    ObjectKind operator()(const NodeObject&) const { return ObjectKind::kNode; }
-  };
-  return std::visit(Kind(), object);
+  static_assert(std::variant_size_v<Object> == kAllObjectKinds.size());
+  return kAllObjectKinds.at(object.index());
 }
 
 const ObjectMeta& MetaOf(const Object& object) {

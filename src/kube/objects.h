@@ -1,10 +1,12 @@
-// Kubernetes objects as plain values: what the program knows of a pod, a secret, a config map and
-// its own node. Only what volumes need is kept; other fields of a manifest are ignored.
+// Kubernetes objects as plain values: what the program knows of a pod, a secret, a config map, its
+// own node and (kube/storage_objects.h) of storage. Only what volumes need is kept; other fields of
+// a manifest are ignored.
 //
 // Values; threads: any. No function here blocks or fails. kube/decode.h makes them from manifests.
 // Source: kubernetes staging/src/k8s.io/api/core/v1/types.go@v1.36.2.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -15,28 +17,12 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "base/quantity.h"
 #include "base/secret.h"
+#include "kube/object_meta.h"
+#include "kube/storage_objects.h"
 #include "kube/volume_sources.h"
 
 namespace volumed {
-
-// Sorted, so that two equal maps print alike.
-using StringMap = std::map<std::string, std::string>;
-// Resource name ("memory", "hugepages-2Mi") -> amount.
-using ResourceList = std::map<std::string, Quantity>;
-
-struct ObjectMeta {
-  std::string name;
-  std::string name_space = "default";  // "" for a Node
-  std::string uid;
-  StringMap labels;
-  StringMap annotations;
-  std::optional<int64_t> creation_unix_millis;
-  std::optional<int64_t> deletion_unix_millis;
-  std::optional<int64_t> deletion_grace_period_seconds;
-  friend bool operator==(const ObjectMeta&, const ObjectMeta&) = default;
-};
 
 enum class FsGroupChangePolicy { kAlways, kOnRootMismatch };
 enum class MountPropagation { kNone, kHostToContainer, kBidirectional };
@@ -194,28 +180,48 @@ struct ConfigMapObject {
 };
 
 struct NodeObject {
-  ObjectMeta metadata = {.name = {},
-                         .name_space = {},
-                         .uid = {},
-                         .labels = {},
-                         .annotations = {},
-                         .creation_unix_millis = {},
-                         .deletion_unix_millis = {},
-                         .deletion_grace_period_seconds = {}};
+  ObjectMeta metadata = ClusterScopedMeta();
   ResourceList capacity;
   ResourceList allocatable;
   friend bool operator==(const NodeObject&, const NodeObject&) = default;
 };
 
-using Object = std::variant<Pod, SecretObject, ConfigMapObject, NodeObject>;
+using Object = std::variant<Pod, SecretObject, ConfigMapObject, NodeObject, PersistentVolume,
+                            PersistentVolumeClaim, StorageClass, CsiDriverObject>;
 // Objects travel between threads as immutable values.
 using ObjectPtr = std::shared_ptr<const Object>;
 
-enum class ObjectKind { kPod, kSecret, kConfigMap, kNode };
+// In the order of Object's alternatives.
+enum class ObjectKind {
+  kPod,
+  kSecret,
+  kConfigMap,
+  kNode,
+  kPersistentVolume,
+  kPersistentVolumeClaim,
+  kStorageClass,
+  kCsiDriver,
+};
 
-// "Pod", "Secret", "ConfigMap", "Node".
+inline constexpr std::array kAllObjectKinds = {
+    ObjectKind::kPod,
+    ObjectKind::kSecret,
+    ObjectKind::kConfigMap,
+    ObjectKind::kNode,
+    ObjectKind::kPersistentVolume,
+    ObjectKind::kPersistentVolumeClaim,
+    ObjectKind::kStorageClass,
+    ObjectKind::kCsiDriver,
+};
+
+// "Pod", "PersistentVolumeClaim", "CSIDriver".
 std::string_view ObjectKindName(ObjectKind kind);
-// Case-insensitive, also plural ("pods"); nullopt for a kind that the program does not handle.
+// "v1" or "storage.k8s.io/v1".
+std::string_view ApiVersionOf(ObjectKind kind);
+// Objects of such a kind have no namespace.
+bool IsClusterScoped(ObjectKind kind);
+// Case-insensitive, also plural ("pods") and kubectl's short name ("pvc"); nullopt for a kind that
+// the program does not handle.
 std::optional<ObjectKind> ParseObjectKind(std::string_view name);
 
 // What an object is called; the uid is not part of it.

@@ -8,14 +8,12 @@
 #include <variant>
 #include <vector>
 
+#include "kube/ephemeral_claim.h"
 #include "kube/field_rules.h"
+#include "kube/source_checks.h"
 
 namespace volumed {
 namespace {
-
-std::string Indexed(const std::string& list, size_t index) {
-  return list + "[" + std::to_string(index) + "]";
-}
 
 // Checks of one volume's source; each overload gets the source's own path.
 class SourceChecks {
@@ -32,25 +30,19 @@ class SourceChecks {
     CheckDownwardItems(path_ + ".items", source.items);
   }
   void operator()(const ProjectedVolumeSource& source) const;
-  void operator()(const FcVolumeSource& source) const {
-    const bool by_wwn = !source.target_wwns.empty();
-    if (by_wwn == !source.wwids.empty()) {
-      problems_.Add(path_, "needs either targetWWNs or wwids, and not both");
-    } else if (by_wwn && !source.lun) {
-      problems_.Add(path_ + ".lun", "is required with targetWWNs");
-    }
-  }
+  void operator()(const FcVolumeSource& source) const { CheckFcSource(source, path_, problems_); }
   void operator()(const HostPathVolumeSource&) const {}
   void operator()(const SecretVolumeSource&) const {}
   void operator()(const ConfigMapVolumeSource&) const {}
   void operator()(const PersistentVolumeClaimVolumeSource&) const {}
-  void operator()(const EphemeralVolumeSource&) const {}
+  void operator()(const EphemeralVolumeSource& source) const {
+    CheckClaimSpec(source.volume_claim_template.spec, path_ + ".volumeClaimTemplate.spec",
+                   problems_);
+  }
   void operator()(const CsiVolumeSource&) const {}
   void operator()(const NfsVolumeSource&) const {}
   void operator()(const IscsiVolumeSource& source) const {
-    if ((source.chap_auth_discovery || source.chap_auth_session) && !source.secret_ref) {
-      problems_.Add(path_ + ".secretRef", "is required with CHAP authentication");
-    }
+    CheckIscsiSource(source, path_, problems_);
   }
   void operator()(const FlexVolumeSource&) const {}
   void operator()(const GitRepoVolumeSource&) const {}
@@ -179,8 +171,16 @@ class PodChecks {
       if (!volume_names_.insert(volume.name).second) {
         problems_.Add(path + ".name", Quoted(volume.name) + " is the name of another volume too");
       }
+      CheckClaimName(volume, path);
       std::visit(SourceChecks(path + "." + VolumeSourceKind(volume.source), problems_),
                  volume.source);
+    }
+  }
+
+  void CheckClaimName(const PodVolume& volume, const std::string& path) {
+    if (!std::holds_alternative<EphemeralVolumeSource>(volume.source)) return;
+    if (const auto reason = kDnsSubdomain.broken(EphemeralClaimName(pod_, volume))) {
+      problems_.Add(path + ".name", "makes a bad name of its claim: " + *reason);
     }
   }
 

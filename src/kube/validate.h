@@ -17,4 +17,15 @@ void ValidatePod(const Pod& pod, const std::string& prefix, ProblemSink& problem
 void ValidateConfigMap(const ConfigMapObject& config_map, const std::string& prefix,
                        ProblemSink& problems);
 
+// Source: as above (ValidatePersistentVolume, ValidatePersistentVolumeClaim) and
+// pkg/apis/storage/validation (ValidateStorageClass, ValidateCSIDriver).
+void ValidatePersistentVolume(const PersistentVolume& volume, const std::string& prefix,
+                              ProblemSink& problems);
+void ValidatePersistentVolumeClaim(const PersistentVolumeClaim& claim, const std::string& prefix,
+                                   ProblemSink& problems);
+void ValidateStorageClass(const StorageClass& storage_class, const std::string& prefix,
+                          ProblemSink& problems);
+void ValidateCsiDriver(const CsiDriverObject& driver, const std::string& prefix,
+                       ProblemSink& problems);
+
 }  // namespace volumed

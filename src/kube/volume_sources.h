@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/quantity.h"
+#include "kube/claim_spec.h"
 
 namespace volumed {
 
@@ -24,6 +25,13 @@ inline constexpr int64_t kDefaultTokenExpirationSeconds = 3600;
 struct LocalObjectReference {
   std::string name;
   friend bool operator==(const LocalObjectReference&, const LocalObjectReference&) = default;
+};
+
+// What a persistent volume uses in its place: it belongs to no namespace.
+struct SecretReference {
+  std::string name;
+  std::string name_space;
+  friend bool operator==(const SecretReference&, const SecretReference&) = default;
 };
 
 struct EmptyDirVolumeSource {
@@ -166,9 +174,9 @@ struct PersistentVolumeClaimVolumeSource {
                          const PersistentVolumeClaimVolumeSource&) = default;
 };
 
-// The claim is named "<pod>-<volume>"; the template is kept for showing it, as JSON text.
+// A claim of the pod's own, made from the template (kube/ephemeral_claim.h).
 struct EphemeralVolumeSource {
-  std::string volume_claim_template_json;
+  PersistentVolumeClaimTemplate volume_claim_template;
   friend bool operator==(const EphemeralVolumeSource&, const EphemeralVolumeSource&) = default;
 };
 
@@ -188,7 +196,9 @@ struct NfsVolumeSource {
   friend bool operator==(const NfsVolumeSource&, const NfsVolumeSource&) = default;
 };
 
-struct IscsiVolumeSource {
+// An inline volume names a secret of the pod's namespace, a persistent volume one of any.
+template <typename SecretRef>
+struct BasicIscsiVolumeSource {
   std::string target_portal;
   std::string iqn;
   int32_t lun = 0;
@@ -198,10 +208,11 @@ struct IscsiVolumeSource {
   std::vector<std::string> portals;
   bool chap_auth_discovery = false;
   bool chap_auth_session = false;
-  std::optional<LocalObjectReference> secret_ref;
+  std::optional<SecretRef> secret_ref;
   std::string initiator_name;
-  friend bool operator==(const IscsiVolumeSource&, const IscsiVolumeSource&) = default;
+  friend bool operator==(const BasicIscsiVolumeSource&, const BasicIscsiVolumeSource&) = default;
 };
+using IscsiVolumeSource = BasicIscsiVolumeSource<LocalObjectReference>;
 
 // Either target_wwns with lun, or wwids.
 struct FcVolumeSource {
@@ -213,14 +224,16 @@ struct FcVolumeSource {
   friend bool operator==(const FcVolumeSource&, const FcVolumeSource&) = default;
 };
 
-struct FlexVolumeSource {
+template <typename SecretRef>
+struct BasicFlexVolumeSource {
   std::string driver;
   std::string fs_type;
-  std::optional<LocalObjectReference> secret_ref;
+  std::optional<SecretRef> secret_ref;
   bool read_only = false;
   std::map<std::string, std::string> options;
-  friend bool operator==(const FlexVolumeSource&, const FlexVolumeSource&) = default;
+  friend bool operator==(const BasicFlexVolumeSource&, const BasicFlexVolumeSource&) = default;
 };
+using FlexVolumeSource = BasicFlexVolumeSource<LocalObjectReference>;
 
 struct GitRepoVolumeSource {
   std::string repository;
@@ -236,7 +249,8 @@ struct ImageVolumeSource {
 };
 
 // An in-tree source that Kubernetes itself no longer has on a node ("gcePersistentDisk", ...). It
-// decodes, so that the pod is known and the reason for its unready volume can be told.
+// decodes, so that the pod or the persistent volume is known and the reason why its volume is not
+// made can be told (kube/refused_sources.h).
 struct RemovedVolumeSource {
   std::string kind;  // the field's name in a manifest
   friend bool operator==(const RemovedVolumeSource&, const RemovedVolumeSource&) = default;

@@ -133,7 +133,8 @@ TEST(Encode, DecodesIntoAnEqualObject) {
   std::ostringstream text;
   text << file.rdbuf();
   const ManifestDecode first = DecodeManifest("f", text.str());
-  ASSERT_EQ(first.objects.size(), 4U);
+  ASSERT_EQ(first.problems.size(), 0U);
+  ASSERT_GT(first.objects.size(), kAllObjectKinds.size());
   for (const DecodedObject& decoded : first.objects) {
     const std::string json = EncodeObjectJson(decoded.object, SecretEncoding::kWithSecrets);
     const Object again = DecodeOne(json);

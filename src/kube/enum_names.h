@@ -1,0 +1,23 @@
+// How an enum's values are written in a manifest.
+// Threads: any. Blocks: no.
+#pragma once
+
+#include <string_view>
+
+namespace volumed {
+
+// The text of an enum's values in a manifest, in the order in which messages list them; each enum
+// specialises it with an array kValues of (value, text).
+template <typename E>
+struct EnumNames;
+
+// The name of a value; "" for one that has none.
+template <typename E>
+std::string_view EnumText(E value) {
+  for (const auto& [known, text] : EnumNames<E>::kValues) {
+    if (known == value) return text;
+  }
+  return "";
+}
+
+}  // namespace volumed

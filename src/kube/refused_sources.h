@@ -1,0 +1,48 @@
+// Volume sources that a manifest may hold and this program refuses: those that Kubernetes no longer
+// has in its tree, and image volumes. Each refusal says what to use in its place.
+// Threads: any. Blocks: no.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "kube/storage_objects.h"
+#include "kube/volume_sources.h"
+
+namespace volumed {
+
+// An in-tree source of core/v1 without an implementation in Kubernetes v1.36.
+struct RemovedSource {
+  const char* field;            // its name in a manifest
+  std::string_view csi_driver;  // what replaces it; "" where nothing does
+  std::string_view remark;      // what else a reader has to know; may be ""
+};
+
+// Source: the names of the drivers: kubernetes csi-translation-lib/plugins@v1.36.2 where Kubernetes
+// translates to them, else the vendors' own documentation.
+inline constexpr std::array<RemovedSource, 15> kRemovedSources = {{
+    {"awsElasticBlockStore", "ebs.csi.aws.com", ""},
+    {"gcePersistentDisk", "pd.csi.storage.gke.io", ""},
+    {"azureDisk", "disk.csi.azure.com", ""},
+    {"azureFile", "file.csi.azure.com", ""},
+    {"cinder", "cinder.csi.openstack.org", ""},
+    {"vsphereVolume", "csi.vsphere.vmware.com", ""},
+    {"portworxVolume", "pxd.portworx.com", ""},
+    {"cephfs", "cephfs.csi.ceph.com", ""},
+    {"rbd", "rbd.csi.ceph.com", ""},
+    {"glusterfs", "org.gluster.glusterfs", "no longer maintained"},
+    {"quobyte", "csi.quobyte.com", ""},
+    {"scaleIO", "csi-vxflexos.dellemc.com", "Dell PowerFlex, as ScaleIO is called now"},
+    {"storageos", "csi.storageos.com", "no longer maintained"},
+    {"flocker", "", "Flocker was discontinued"},
+    {"photonPersistentDisk", "", "the Photon platform was discontinued"},
+}};
+
+// Why no volume is made of this source, in one sentence; nullopt for a source that is not refused
+// as a kind. A plugin may still be missing for it.
+std::optional<std::string> RefusalOf(const VolumeSource& source);
+std::optional<std::string> RefusalOf(const PersistentVolumeSource& source);
+
+}  // namespace volumed

@@ -1,0 +1,19 @@
+// Whether selectors hold for labels and for nodes.
+// Threads: any. Blocks: no. Errors: none.
+#pragma once
+
+#include <string>
+
+#include "kube/claim_spec.h"
+#include "kube/object_meta.h"
+
+namespace volumed {
+
+// Source: kubernetes apimachinery pkg/labels/selector.go@v1.36.2 (Requirement.Matches).
+bool Matches(const LabelSelector& selector, const StringMap& labels);
+
+// Source: kubernetes component-helpers scheduling/corev1/nodeaffinity@v1.36.2 (NodeSelector.Match).
+bool Matches(const NodeSelector& selector, const StringMap& node_labels,
+             const std::string& node_name);
+
+}  // namespace volumed

@@ -1,0 +1,197 @@
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "kube/field_rules.h"
+#include "kube/source_checks.h"
+#include "kube/validate.h"
+
+namespace volumed {
+namespace {
+
+constexpr const char* kNeedsValues = "is required with In and NotIn";
+constexpr const char* kNoValues = "must be empty with Exists and DoesNotExist";
+
+// Source: ValidateVolumeAccessModes: ReadWriteOncePod stands alone.
+void CheckAccessModes(const std::vector<AccessMode>& modes, const std::string& path,
+                      ProblemSink& problems) {
+  const bool once_pod =
+      std::find(modes.begin(), modes.end(), AccessMode::kReadWriteOncePod) != modes.end();
+  if (once_pod && modes.size() > 1) {
+    problems.Add(path, "ReadWriteOncePod excludes every other access mode");
+  }
+}
+
+void CheckPositive(const Quantity& amount, const std::string& path, ProblemSink& problems) {
+  if (amount.Sign() <= 0) problems.Add(path, "must be greater than zero");
+}
+
+void CheckLabelSelector(const LabelSelector& selector, const std::string& path,
+                        ProblemSink& problems) {
+  for (size_t i = 0; i < selector.match_expressions.size(); ++i) {
+    const LabelRequirement& requirement = selector.match_expressions[i];
+    const std::string values = Indexed(path + ".matchExpressions", i) + ".values";
+    switch (requirement.op) {
+      case LabelOperator::kIn:
+      case LabelOperator::kNotIn:
+        if (requirement.values.empty()) problems.Add(values, kNeedsValues);
+        break;
+      case LabelOperator::kExists:
+      case LabelOperator::kDoesNotExist:
+        if (!requirement.values.empty()) problems.Add(values, kNoValues);
+        break;
+    }
+  }
+}
+
+bool IsInteger(const std::string& text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+void CheckNodeRequirement(const NodeRequirement& requirement, const std::string& path,
+                          ProblemSink& problems) {
+  const std::string values = path + ".values";
+  switch (requirement.op) {
+    case NodeOperator::kIn:
+    case NodeOperator::kNotIn:
+      if (requirement.values.empty()) problems.Add(values, kNeedsValues);
+      break;
+    case NodeOperator::kExists:
+    case NodeOperator::kDoesNotExist:
+      if (!requirement.values.empty()) problems.Add(values, kNoValues);
+      break;
+    case NodeOperator::kGt:
+    case NodeOperator::kLt:
+      // Kubernetes takes any text here, and then no node ever matches.
+      if (requirement.values.size() != 1 || !IsInteger(requirement.values.front())) {
+        problems.Add(values, "must be one integer with Gt and Lt");
+      }
+      break;
+  }
+}
+
+// Source: ValidateNodeFieldSelectorRequirement: the node's name is the only field.
+void CheckNodeField(const NodeRequirement& requirement, const std::string& path,
+                    ProblemSink& problems) {
+  if (requirement.key != "metadata.name") {
+    problems.Add(path + ".key", Quoted(requirement.key) + " is no field of a node that can be " +
+                                    "selected by; only \"metadata.name\" is");
+  }
+  if (requirement.op != NodeOperator::kIn && requirement.op != NodeOperator::kNotIn) {
+    problems.Add(path + ".operator", "must be In or NotIn for a field");
+  } else if (requirement.values.size() != 1) {
+    problems.Add(path + ".values", "must be one value for a field");
+  }
+}
+
+void CheckNodeSelector(const NodeSelector& selector, const std::string& path,
+                       ProblemSink& problems) {
+  for (size_t t = 0; t < selector.terms.size(); ++t) {
+    const NodeSelectorTerm& term = selector.terms[t];
+    const std::string term_path = Indexed(path + ".nodeSelectorTerms", t);
+    for (size_t i = 0; i < term.match_expressions.size(); ++i) {
+      CheckNodeRequirement(term.match_expressions[i], Indexed(term_path + ".matchExpressions", i),
+                           problems);
+    }
+    for (size_t i = 0; i < term.match_fields.size(); ++i) {
+      CheckNodeField(term.match_fields[i], Indexed(term_path + ".matchFields", i), problems);
+    }
+  }
+}
+
+void CheckPersistentSource(const PersistentVolumeSpec& spec, const std::string& path,
+                           ProblemSink& problems) {
+  if (const auto* fc = std::get_if<FcVolumeSource>(&spec.source)) {
+    CheckFcSource(*fc, path + ".fc", problems);
+  } else if (const auto* iscsi = std::get_if<IscsiPersistentVolumeSource>(&spec.source)) {
+    CheckIscsiSource(*iscsi, path + ".iscsi", problems);
+  } else if (const auto* host_path = std::get_if<HostPathVolumeSource>(&spec.source)) {
+    if (host_path->path == "/" && spec.reclaim_policy == ReclaimPolicy::kRecycle) {
+      problems.Add(path + ".persistentVolumeReclaimPolicy",
+                   "must not be Recycle for the host's whole \"/\"");
+    }
+  } else if (std::holds_alternative<LocalVolumeSource>(spec.source) && !spec.node_affinity) {
+    problems.Add(path + ".nodeAffinity", "is required for a local volume");
+  }
+}
+
+}  // namespace
+
+std::string Indexed(const std::string& list, size_t index) {
+  return list + "[" + std::to_string(index) + "]";
+}
+
+void CheckFcSource(const FcVolumeSource& source, const std::string& path, ProblemSink& problems) {
+  const bool by_wwn = !source.target_wwns.empty();
+  if (by_wwn == !source.wwids.empty()) {
+    problems.Add(path, "needs either targetWWNs or wwids, and not both");
+  } else if (by_wwn && !source.lun) {
+    problems.Add(path + ".lun", "is required with targetWWNs");
+  }
+}
+
+void CheckClaimSpec(const PersistentVolumeClaimSpec& spec, const std::string& path,
+                    ProblemSink& problems) {
+  CheckAccessModes(spec.access_modes, path + ".accessModes", problems);
+  CheckPositive(spec.storage.request, path + ".resources.requests.storage", problems);
+  if (spec.storage.limit && *spec.storage.limit < spec.storage.request) {
+    problems.Add(path + ".resources.limits.storage", "must not be less than the request");
+  }
+  if (spec.selector) CheckLabelSelector(*spec.selector, path + ".selector", problems);
+}
+
+void ValidatePersistentVolume(const PersistentVolume& volume, const std::string& prefix,
+                              ProblemSink& problems) {
+  const PersistentVolumeSpec& spec = volume.spec;
+  const std::string path = prefix + "spec";
+  CheckPositive(spec.capacity, path + ".capacity.storage", problems);
+  CheckAccessModes(spec.access_modes, path + ".accessModes", problems);
+  CheckPersistentSource(spec, path, problems);
+  if (spec.node_affinity) {
+    CheckNodeSelector(spec.node_affinity->required, path + ".nodeAffinity.required", problems);
+  }
+}
+
+void ValidatePersistentVolumeClaim(const PersistentVolumeClaim& claim, const std::string& prefix,
+                                   ProblemSink& problems) {
+  CheckClaimSpec(claim.spec, prefix + "spec", problems);
+}
+
+void ValidateStorageClass(const StorageClass& storage_class, const std::string& prefix,
+                          ProblemSink& problems) {
+  if (storage_class.reclaim_policy == ReclaimPolicy::kRecycle) {
+    problems.Add(prefix + "reclaimPolicy", "must be Delete or Retain in a class");
+  }
+  for (size_t t = 0; t < storage_class.allowed_topologies.size(); ++t) {
+    const auto& expressions = storage_class.allowed_topologies[t].match_label_expressions;
+    const std::string list =
+        Indexed(prefix + "allowedTopologies", t) + ".matchLabelExpressions";
+    for (size_t i = 0; i < expressions.size(); ++i) {
+      if (expressions[i].values.empty()) {
+        problems.Add(Indexed(list, i) + ".values", "is required");
+      }
+    }
+  }
+}
+
+void ValidateCsiDriver(const CsiDriverObject& driver, const std::string& prefix,
+                       ProblemSink& problems) {
+  if (const auto reason = kDriverName.broken(driver.metadata.name)) {
+    problems.Add(prefix + "metadata.name", *reason);
+  }
+  std::set<std::string> audiences;
+  for (size_t i = 0; i < driver.token_requests.size(); ++i) {
+    const std::string& audience = driver.token_requests[i].audience;
+    if (!audiences.insert(audience).second) {
+      problems.Add(Indexed(prefix + "spec.tokenRequests", i) + ".audience",
+                   Quoted(audience) + " is the audience of another request too");
+    }
+  }
+}
+
+}  // namespace volumed
