@@ -54,7 +54,10 @@ class PodViews {
   std::optional<ProblemView> VolumeProblem(const PodVolumeKey& key, const ActualPod& pod,
                                            const WantedVolume* wanted,
                                            const ActualVolume* actual) const;
-  ProblemView FromFailure(const FailureHistory& failure, const PodVolumeKey& key,
+  void AddShared(const WantedVolume* wanted, const ActualVolume* actual, VolumeView& view) const;
+  std::optional<ProblemView> SharedProblem(const PodVolumeKey& key, const ActualPod& pod,
+                                           const WantedVolume& wanted) const;
+  ProblemView FromFailure(const FailureHistory& failure, const OperationKey& key,
                           const ActualPod& pod, const WantedVolume* wanted) const;
   std::string WhoMustAct(const Error& error, const ActualPod& pod,
                          const WantedVolume* wanted) const;
