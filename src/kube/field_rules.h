@@ -49,6 +49,7 @@ extern const TextRule kApiVersionV1;
 inline constexpr IntRule kFileMode{0, 0777};
 inline constexpr IntRule kUnixId{0, std::numeric_limits<int32_t>::max()};
 inline constexpr IntRule kNotNegative{0};
+inline constexpr IntRule kPositive{1};
 inline constexpr IntRule kLun{0, 255};
 // Source: pkg/apis/core/validation (validateProjectionSources), 10 minutes to 2^32 seconds.
 inline constexpr IntRule kTokenExpiration{600, int64_t{1} << 32};

@@ -365,6 +365,8 @@ template <typename V>
 void Fields(V& v, Container& o) {
   v.Text("name", o.name, kDnsLabel, Presence::kRequired);
   v.Text("image", o.image);
+  v.Texts("command", o.command);
+  v.Texts("args", o.args);
   v.List("volumeMounts", o.volume_mounts);
   v.List("volumeDevices", o.volume_devices);
   v.Struct("securityContext", o.security_context);
@@ -386,6 +388,7 @@ void Fields(V& v, PodSpec& o) {
   v.Text("serviceAccount", o.service_account_name, kDnsSubdomain);
   v.Text("serviceAccountName", o.service_account_name, kDnsSubdomain);
   v.Number("terminationGracePeriodSeconds", o.termination_grace_period_seconds, kNotNegative);
+  v.Number("activeDeadlineSeconds", o.active_deadline_seconds, kPositive);
   v.Enum("restartPolicy", o.restart_policy);
   v.Bool("hostUsers", o.host_users, true);
   v.Bool("hostNetwork", o.host_network);
@@ -420,6 +423,7 @@ enum class Scope { kNamespaced, kCluster };
 template <typename V>
 void MetaFields(V& v, ObjectMeta& o, Scope scope) {
   v.Text("name", o.name, kDnsSubdomain, Presence::kRequired);
+  v.Text("generateName", o.generate_name);
   if (scope == Scope::kNamespaced) v.Text("namespace", o.name_space, kDnsLabel);
   v.Text("uid", o.uid, kUid);
   v.TextMap("labels", o.labels, kQualifiedName, kLabelValue);

@@ -30,6 +30,7 @@ struct OwnerReference {
 
 struct ObjectMeta {
   std::string name;
+  std::string generate_name;  // of a template, in which a name is made from it
   std::string name_space = "default";  // "" for an object without a namespace
   std::string uid;
   StringMap labels;

@@ -115,6 +115,8 @@ struct ResourceRequirements {
 struct Container {
   std::string name;
   std::string image;
+  std::vector<std::string> command;  // not interpreted; for pods that the node itself runs
+  std::vector<std::string> args;
   std::vector<VolumeMount> volume_mounts;
   std::vector<VolumeDevice> volume_devices;
   ContainerSecurityContext security_context;
@@ -135,6 +137,7 @@ struct PodSpec {
   std::string node_name;
   std::string service_account_name = "default";
   int64_t termination_grace_period_seconds = 30;
+  std::optional<int64_t> active_deadline_seconds;
   RestartPolicy restart_policy = RestartPolicy::kAlways;
   bool host_users = true;
   bool host_network = false;

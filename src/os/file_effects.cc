@@ -158,6 +158,15 @@ Result<Changed> RemoveOne(const SafePath& path, int flags, const std::string& wh
   return Error::FromErrno(errno == EEXIST ? ENOTEMPTY : errno, what, Outcome::kNotApplied);
 }
 
+// From sysfs: opening the device could hang, or wake it. 0 where it does not tell.
+// Source: Documentation/ABI/stable/sysfs-block (size, in sectors of 512 bytes).
+int64_t BlockDeviceBytes(uint32_t major, uint32_t minor) {
+  std::ifstream file("/sys/dev/block/" + std::to_string(major) + ":" + std::to_string(minor) +
+                     "/size");
+  int64_t sectors = 0;
+  return file >> sectors ? sectors * 512 : 0;
+}
+
 }  // namespace
 
 Result<FileInfo> DoStat(const Stat& request) {
@@ -179,7 +188,11 @@ Result<FileInfo> DoStat(const Stat& request) {
   if (::statx(opened->get(), "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stat) != 0) {
     return NotApplied("stat " + request.path.Display());
   }
-  return ToFileInfo(stat);
+  FileInfo info = ToFileInfo(stat);
+  if (S_ISBLK(stat.stx_mode)) {
+    info.size_bytes = BlockDeviceBytes(stat.stx_rdev_major, stat.stx_rdev_minor);
+  }
+  return info;
 }
 
 Result<FsInfo> DoStatFs(const StatFs& request) {

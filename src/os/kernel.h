@@ -80,7 +80,7 @@ struct FileInfo {
   uint32_t gid = 0;
   uint64_t device = 0;
   uint64_t inode = 0;
-  int64_t size_bytes = 0;
+  int64_t size_bytes = 0;  // of a block device its capacity, 0 where that is unknown
   bool is_mount_point = false;
 };
 

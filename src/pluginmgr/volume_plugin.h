@@ -31,7 +31,7 @@ struct PluginContext {
   WrapperVolumes& wrapper_volumes;
 };
 
-// Capabilities of later steps; each has its own header when it comes.
+// The capabilities; each has its own header.
 class PersistentVolumePlugin;
 class RecyclableVolumePlugin;
 class DeletableVolumePlugin;
@@ -41,6 +41,7 @@ class DeviceMountableVolumePlugin;
 class ExpandableVolumePlugin;
 class NodeExpandableVolumePlugin;
 class BlockVolumePlugin;
+class VolumePluginWithAttachLimits;
 
 // Threads: any, after Init. Blocks: only where a Deadline or CallOptions is in the signature.
 class VolumePlugin {
@@ -81,6 +82,7 @@ class VolumePlugin {
   virtual ExpandableVolumePlugin* AsExpandable() { return nullptr; }
   virtual NodeExpandableVolumePlugin* AsNodeExpandable() { return nullptr; }
   virtual BlockVolumePlugin* AsBlock() { return nullptr; }
+  virtual VolumePluginWithAttachLimits* AsWithAttachLimits() { return nullptr; }
 };
 
 }  // namespace volumed

@@ -10,6 +10,7 @@
 #include "kube/pod_facts.h"
 #include "metrics/metrics_du.h"
 #include "mounter/volume_ownership.h"
+#include "plugins/huge_pages.h"
 
 namespace volumed {
 namespace {
@@ -20,16 +21,12 @@ constexpr char kReadyFile[] = "ready";
 // Source: statfs(2), linux/magic.h (TMPFS_MAGIC).
 constexpr uint64_t kTmpfsMagic = 0x01021994;
 
-enum class Medium { kDefault, kMemory };
+enum class Medium { kDefault, kMemory, kHugePages };
 
 Result<Medium> ParseMedium(const std::string& medium) {
   if (medium.empty()) return Medium::kDefault;
   if (medium == kMediumMemory) return Medium::kMemory;
-  if (medium == "HugePages" || medium.rfind("HugePages-", 0) == 0) {
-    return Error::NotApplied(
-        Code::kUnimplemented,
-        "medium \"" + medium + "\" is not supported: HugePages media come with hugetlbfs support");
-  }
+  if (IsHugePagesMedium(medium)) return Medium::kHugePages;
   return Error::NotApplied(Code::kInvalidArgument, "unknown storage medium \"" + medium + "\"");
 }
 
@@ -55,13 +52,15 @@ std::optional<int64_t> MemorySizeBytes(const HostNode& node, const Pod& pod,
   return size;
 }
 
-// True for a tmpfs mounted at `dir` itself.
-Result<bool> IsTmpfsMount(Kernel& kernel, const SafePath& dir, const CallOptions& call) {
+// What a filesystem mounted at `dir` itself says that it is; kDefault where nothing, or something
+// that is not ours, is mounted.
+Result<Medium> MountedMedium(Kernel& kernel, const SafePath& dir, const CallOptions& call) {
   ASSIGN_OR_RETURN(const FileInfo info,
                    kernel.Call(Stat{.path = dir, .only_mount_point = true}, call));
-  if (!info.is_mount_point) return false;
+  if (!info.is_mount_point) return Medium::kDefault;
   ASSIGN_OR_RETURN(const FsInfo fs, kernel.Call(StatFs{dir}, call));
-  return fs.fs_magic == kTmpfsMagic;
+  if (fs.fs_magic == kTmpfsMagic) return Medium::kMemory;
+  return fs.fs_magic == kHugetlbfsMagic ? Medium::kHugePages : Medium::kDefault;
 }
 
 SafePath MarkerDir(const VolumeHost& host, const PodUid& pod, const SpecName& spec) {
@@ -92,6 +91,7 @@ class EmptyDirMounter final : public Mounter {
   Result<bool> IsSetUp(const SafePath& dir, Medium medium, const CallOptions& call);
   Status MakeVolumeDir(const SafePath& dir, const CallOptions& call);
   Status MountTmpfs(const SafePath& dir, const CallOptions& call);
+  Status MountHugePages(const SafePath& dir, const CallOptions& call);
   Status Finish(const SafePath& dir, const MounterArgs& args);
 
   VolumeHost& host_;
@@ -112,6 +112,9 @@ Status EmptyDirMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
       break;
     case Medium::kMemory:
       RETURN_IF_ERROR(MountTmpfs(dir, args.call));
+      break;
+    case Medium::kHugePages:
+      RETURN_IF_ERROR(MountHugePages(dir, args.call));
       break;
   }
   // From here on the volume is there, ready or not.
@@ -134,9 +137,13 @@ Result<bool> EmptyDirMounter::IsSetUp(const SafePath& dir, Medium medium, const 
         break;
       }
       case Medium::kMemory: {
-        ASSIGN_OR_RETURN(present, IsTmpfsMount(host_.kernel, dir, call));
+        ASSIGN_OR_RETURN(const Medium mounted, MountedMedium(host_.kernel, dir, call));
+        present = mounted == medium;
         break;
       }
+      case Medium::kHugePages:
+        // As in kubelet, the mount is looked at each time: its page size may be another one's.
+        return false;
     }
     if (present) return true;
   }
@@ -158,8 +165,8 @@ Status EmptyDirMounter::MountTmpfs(const SafePath& dir, const CallOptions& call)
   ASSIGN_OR_RETURN(const FileInfo place,
                    host_.kernel.Call(Stat{.path = dir, .only_mount_point = true}, call));
   if (place.is_mount_point) {
-    ASSIGN_OR_RETURN(const bool tmpfs, IsTmpfsMount(host_.kernel, dir, call));
-    if (tmpfs) return OkStatus();  // a set-up that was interrupted before its marker
+    ASSIGN_OR_RETURN(const Medium mounted, MountedMedium(host_.kernel, dir, call));
+    if (mounted == Medium::kMemory) return OkStatus();  // a set-up that was interrupted before its marker
     return Error::NotApplied(Code::kFailedPrecondition,
                              dir.Display() + " has another filesystem than a tmpfs mounted");
   }
@@ -173,6 +180,18 @@ Status EmptyDirMounter::MountTmpfs(const SafePath& dir, const CallOptions& call)
     return mounted.error().AsMaybeApplied();  // the directory is there
   }
   return OkStatus();
+}
+
+Status EmptyDirMounter::MountHugePages(const SafePath& dir, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const Quantity page_size, HugePageSizeOf(*pod_, source_.medium));
+  ASSIGN_OR_RETURN(const FileInfo place,
+                   host_.kernel.Call(Stat{.path = dir, .only_mount_point = true}, call));
+  if (place.type == FileType::kMissing) RETURN_IF_ERROR(MakeVolumeDir(dir, call));
+  if (Status mounted = MountHugetlbfs(host_.kernel, dir, page_size, call); !mounted.ok()) {
+    return mounted.error().AsMaybeApplied();  // the directory is there
+  }
+  // hugetlbfs has 0755 and the root's owner, unless told otherwise; the volume is for everybody.
+  return MakeVolumeDir(dir, call);
 }
 
 Status EmptyDirMounter::Finish(const SafePath& dir, const MounterArgs& args) {
@@ -229,11 +248,11 @@ Status EmptyDirUnmounter::TearDownAt(const SafePath& dir, const CallOptions& cal
 Status EmptyDirUnmounter::RemoveVolume(const SafePath& dir, const CallOptions& call) {
   // A crash between mount and marker on a kernel that lost track may have stacked two.
   while (true) {
-    ASSIGN_OR_RETURN(const bool tmpfs, IsTmpfsMount(host_.kernel, dir, call));
-    if (!tmpfs) break;
+    ASSIGN_OR_RETURN(const Medium mounted, MountedMedium(host_.kernel, dir, call));
+    if (mounted == Medium::kDefault) break;
     RETURN_IF_ERROR(host_.kernel.Call(Unmount{.target = dir}, call));
   }
-  // Stops at any mount: nothing else than a tmpfs was ever mounted by us.
+  // Stops at any mount: nothing else than these was ever mounted by us.
   RETURN_IF_ERROR(host_.kernel.Call(RemoveTree{dir}, call));
   return OkStatus();
 }
@@ -271,9 +290,10 @@ Result<std::unique_ptr<Unmounter>> EmptyDirPlugin::NewUnmounter(const SpecName& 
 Result<ReconstructedVolume> EmptyDirPlugin::ConstructVolumeSpec(const SpecName& spec,
                                                                 const SafePath& volume_path,
                                                                 const CallOptions& call) {
-  ASSIGN_OR_RETURN(const bool tmpfs, IsTmpfsMount(host_->kernel, volume_path, call));
+  ASSIGN_OR_RETURN(const Medium mounted, MountedMedium(host_->kernel, volume_path, call));
   EmptyDirVolumeSource source;
-  if (tmpfs) source.medium = kMediumMemory;
+  if (mounted == Medium::kMemory) source.medium = kMediumMemory;
+  if (mounted == Medium::kHugePages) source.medium = kMediumHugePages;
   return ReconstructedVolume{VolumeSpec::FromVolume(PodVolume{spec.str(), std::move(source)})};
 }
 

@@ -1,4 +1,4 @@
-// emptyDir: a directory of the pod's own, on the agent's disk or on a tmpfs.
+// emptyDir: a directory of the pod's own, on the agent's disk, on a tmpfs or on huge pages.
 // Source: kubernetes pkg/volume/emptydir/empty_dir.go@v1.36.2.
 #pragma once
 
@@ -18,6 +18,10 @@ inline constexpr char kMediumMemory[] = "Memory";
 //
 // Memory: a tmpfs with size= the least of the node's allocatable memory, the pod's memory limit and
 // sizeLimit, and noswap where the kernel has it.
+//
+// HugePages, HugePages-<size>: a hugetlbfs with pages of that size (plugins/huge_pages.h).
+//
+// sizeLimit on disk is watched, not enforced: volumemanager/size_limits.h acts on it.
 //
 // Two deliberate differences from kubelet: a failed change of ownership fails the set-up (kubelet
 // ignores it, and the pod meets it as "permission denied"), and tear-down stays on the volume's own

@@ -1,11 +1,11 @@
 #include "plugins/host_path.h"
 
 #include <utility>
-#include <variant>
 
-#include "base/strings.h"
 #include "metrics/metrics_nil.h"
 #include "mounter/host_directory.h"
+#include "plugins/host_path_storage.h"
+#include "recycler/recycler_pod_template.h"
 
 namespace volumed {
 namespace {
@@ -14,29 +14,7 @@ constexpr uint32_t kNewDirectoryMode = 0755;
 constexpr uint32_t kNewFileMode = 0644;
 
 const HostPathVolumeSource* SourceOf(const VolumeSpec& spec) {
-  return spec.volume() == nullptr ? nullptr
-                                  : std::get_if<HostPathVolumeSource>(&spec.volume()->source);
-}
-
-// Without empty and "." elements, so that it can be the root of a SafePath. ".." stays; CheckPath
-// refuses it.
-std::string Clean(const std::string& path) {
-  std::string cleaned;
-  for (const std::string& element : Split(path, '/')) {
-    if (!element.empty() && element != ".") cleaned += "/" + element;
-  }
-  return cleaned.empty() ? "/" : cleaned;
-}
-
-Status CheckPath(const std::string& path) {
-  const auto refuse = [&path](const std::string& reason) -> Status {
-    return Error::NotApplied(Code::kInvalidArgument, "invalid HostPath `" + path + "`: " + reason);
-  };
-  if (path.empty() || path[0] != '/') return refuse("must be an absolute path");
-  for (const std::string& element : Split(path, '/')) {
-    if (element == "..") return refuse("must not contain '..'");
-  }
-  return OkStatus();
+  return spec.SourceAs<HostPathVolumeSource>();
 }
 
 Error WrongType(const std::string& path, const std::string& wanted) {
@@ -46,13 +24,18 @@ Error WrongType(const std::string& path, const std::string& wanted) {
 
 class HostPathMounter final : public Mounter {
  public:
-  HostPathMounter(VolumeHost& host, HostPathVolumeSource source)
-      : host_(host), source_(std::move(source)), path_(Clean(source_.path)) {}
+  HostPathMounter(VolumeHost& host, HostPathVolumeSource source, bool read_only)
+      : host_(host),
+        source_(std::move(source)),
+        path_(CleanHostPath(source_.path)),
+        read_only_(read_only) {}
 
   std::string GetPath() const override { return path_; }
   // An administrator allowed this path, so it is a root of its own.
   SafePath GetSafePath() const override { return HostPath(path_); }
-  Attributes GetAttributes() const override { return {}; }
+  Attributes GetAttributes() const override {
+    return {.read_only = read_only_, .managed = false, .selinux_relabel = false};
+  }
   Result<Metrics> GetMetrics(const CallOptions& call) override { return metrics_.GetMetrics(call); }
   Status SetUp(const MounterArgs& args) override;
   Status SetUpAt(const SafePath&, const MounterArgs&) override {
@@ -69,11 +52,12 @@ class HostPathMounter final : public Mounter {
   VolumeHost& host_;
   const HostPathVolumeSource source_;
   const std::string path_;
+  const bool read_only_;
   MetricsNil metrics_;
 };
 
 Status HostPathMounter::SetUp(const MounterArgs& args) {
-  RETURN_IF_ERROR(CheckPath(source_.path));
+  RETURN_IF_ERROR(CheckHostPath(source_.path));
   switch (source_.type) {
     case HostPathType::kUnset:
       return OkStatus();
@@ -163,7 +147,8 @@ bool HostPathPlugin::CanSupport(const VolumeSpec& spec) const { return SourceOf(
 
 Result<std::unique_ptr<Mounter>> HostPathPlugin::NewMounter(const VolumeSpec& spec, PodPtr) {
   RETURN_IF_ERROR(GetVolumeName(spec));
-  return std::unique_ptr<Mounter>(std::make_unique<HostPathMounter>(*host_, *SourceOf(spec)));
+  return std::unique_ptr<Mounter>(
+      std::make_unique<HostPathMounter>(*host_, *SourceOf(spec), spec.read_only()));
 }
 
 Result<std::unique_ptr<Unmounter>> HostPathPlugin::NewUnmounter(const SpecName&, const PodUid&) {
@@ -181,7 +166,50 @@ Result<ReconstructedVolume> HostPathPlugin::ConstructVolumeSpec(const SpecName& 
 
 std::string HostPathPlugin::FaultDomain(const VolumeSpec& spec) const {
   const HostPathVolumeSource* source = SourceOf(spec);
-  return source == nullptr ? "" : Clean(source->path);
+  return source == nullptr ? "" : CleanHostPath(source->path);
+}
+
+Status HostPathPlugin::Recycle(const std::string& pv_name, const VolumeSpec& spec,
+                               const RecycleEventRecorder& recorder, const CallOptions& call) {
+  const HostPathVolumeSource* source = SourceOf(spec);
+  if (spec.persistent_volume() == nullptr || source == nullptr) {
+    return Error::NotApplied(Code::kInvalidArgument, "spec.PersistentVolume.Spec.HostPath is nil");
+  }
+  RETURN_IF_ERROR(CheckMayBeEmptied(source->path, host_->paths.root()));
+  if (settings_.recycler_pods == nullptr) {
+    return Error::NotApplied(Code::kUnimplemented, "this node runs no recycler pods");
+  }
+  // A copy: kubelet's recycles share one template, and so one another's path.
+  const VolumeConfig& config = settings_.config;
+  Pod pod = config.recycler_pod_template ? *config.recycler_pod_template
+                                         : NewPersistentVolumeRecyclerPodTemplate();
+  RETURN_IF_ERROR(ValidateRecyclerPodTemplate(pod).With("recycler pod template"));
+  pod.spec.active_deadline_seconds = CalculateTimeoutForVolume(
+      config.recycler_minimum_timeout_seconds, config.recycler_timeout_increment_seconds,
+      spec.persistent_volume()->spec.capacity);
+  pod.spec.volumes[0].source =
+      HostPathVolumeSource{CleanHostPath(source->path), HostPathType::kUnset};
+  return RecycleVolumeByWatchingPodUntilCompletion(pv_name, std::move(pod),
+                                                   *settings_.recycler_pods, recorder, call);
+}
+
+Result<std::unique_ptr<Deleter>> HostPathPlugin::NewDeleter(const VolumeSpec& spec) {
+  const HostPathVolumeSource* source = SourceOf(spec);
+  if (spec.persistent_volume() == nullptr || source == nullptr) {
+    return Error::NotApplied(Code::kInvalidArgument, "spec.PersistentVolumeSource.HostPath is nil");
+  }
+  return NewHostPathDeleter(*host_, settings_.roots, source->path);
+}
+
+Result<std::unique_ptr<Provisioner>> HostPathPlugin::NewProvisioner(const VolumeOptions& options) {
+  const auto disabled = [this](const std::string& why) {
+    return Error::NotApplied(Code::kFailedPrecondition, "provisioning in volume plugin \"" +
+                                                            GetPluginName() + "\" is disabled" +
+                                                            why);
+  };
+  if (!settings_.config.provisioning_enabled) return disabled("");
+  if (settings_.roots.empty()) return disabled(": no directory is configured for its volumes");
+  return NewHostPathProvisioner(*host_, settings_.roots.front(), options);
 }
 
 }  // namespace volumed

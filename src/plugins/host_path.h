@@ -4,18 +4,44 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "pluginmgr/deletable_volume_plugin.h"
+#include "pluginmgr/persistent_volume_plugin.h"
+#include "pluginmgr/provisionable_volume_plugin.h"
+#include "pluginmgr/recyclable_volume_plugin.h"
+#include "pluginmgr/volume_options.h"
 #include "pluginmgr/volume_plugin.h"
 
 namespace volumed {
 
 inline constexpr char kHostPathPluginName[] = "kubernetes.io/host-path";
 
+struct HostPathSettings {
+  // The recycler pod's template and timeouts, and whether volumes are provisioned.
+  VolumeConfig config;
+  // Directories, absolute and clean, below which volumes may be deleted, and are made (below the
+  // first). None: neither. (Kubelet's are fixed: /tmp/hostpath_pv, and whatever contains "/tmp/".)
+  std::vector<std::string> roots;
+  // Runs recycler pods; outlives the plugin. Null: volumes are not recycled.
+  RecyclerPodRunner* recycler_pods = nullptr;
+};
+
 // Nothing is mounted and nothing lies below the agent's root: set-up only checks the path's type,
 // or makes what is missing (directories 0755, files 0644). Links are followed, as kubelet does. The
 // path may lie on a filesystem that hangs: FaultDomain() answers it.
-class HostPathPlugin final : public VolumePlugin {
+//
+// Recycling and deleting follow no link and cross no mount, and never touch "/", the agent's own
+// root, or what contains it.
+class HostPathPlugin final : public VolumePlugin,
+                             public PersistentVolumePlugin,
+                             public RecyclableVolumePlugin,
+                             public DeletableVolumePlugin,
+                             public ProvisionableVolumePlugin {
  public:
+  explicit HostPathPlugin(HostPathSettings settings = {}) : settings_(std::move(settings)) {}
+
   Status Init(PluginContext context) override;
   std::string GetPluginName() const override { return kHostPathPluginName; }
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
@@ -30,7 +56,24 @@ class HostPathPlugin final : public VolumePlugin {
   bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
   std::string FaultDomain(const VolumeSpec& spec) const override;
 
+  VolumePlugin& plugin() override { return *this; }
+  PersistentVolumePlugin* AsPersistent() override { return this; }
+  RecyclableVolumePlugin* AsRecyclable() override { return this; }
+  DeletableVolumePlugin* AsDeletable() override { return this; }
+  ProvisionableVolumePlugin* AsProvisionable() override { return this; }
+
+  std::vector<AccessMode> GetAccessModes() const override { return {AccessMode::kReadWriteOnce}; }
+  // Errors: InvalidArgument for what is no persistent hostPath volume or may not be touched;
+  // Unimplemented when nothing runs recycler pods; those of the recycler.
+  Status Recycle(const std::string& pv_name, const VolumeSpec& spec,
+                 const RecycleEventRecorder& recorder, const CallOptions& call) override;
+  // The Deleter fails with PermissionDenied, not applied, outside of the configured roots.
+  Result<std::unique_ptr<Deleter>> NewDeleter(const VolumeSpec& spec) override;
+  // FailedPrecondition, "provisioning in volume plugin \"kubernetes.io/host-path\" is disabled".
+  Result<std::unique_ptr<Provisioner>> NewProvisioner(const VolumeOptions& options) override;
+
  private:
+  const HostPathSettings settings_;
   VolumeHost* host_ = nullptr;
 };
 

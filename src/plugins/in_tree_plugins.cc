@@ -1,5 +1,7 @@
 #include "plugins/in_tree_plugins.h"
 
+#include <utility>
+
 #include "plugins/config_map.h"
 #include "plugins/downward_api.h"
 #include "plugins/empty_dir.h"
@@ -10,11 +12,11 @@
 
 namespace volumed {
 
-std::vector<std::unique_ptr<VolumePlugin>> MakeInTreePlugins() {
+std::vector<std::unique_ptr<VolumePlugin>> MakeInTreePlugins(InTreePluginSettings settings) {
   std::vector<std::unique_ptr<VolumePlugin>> plugins;
   plugins.push_back(std::make_unique<EmptyDirPlugin>());
   plugins.push_back(std::make_unique<GitRepoPlugin>());
-  plugins.push_back(std::make_unique<HostPathPlugin>());
+  plugins.push_back(std::make_unique<HostPathPlugin>(std::move(settings.host_path)));
   plugins.push_back(std::make_unique<SecretPlugin>());
   plugins.push_back(std::make_unique<DownwardApiPlugin>());
   plugins.push_back(std::make_unique<ConfigMapPlugin>());

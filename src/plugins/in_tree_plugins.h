@@ -5,10 +5,15 @@
 #include <vector>
 
 #include "pluginmgr/volume_plugin.h"
+#include "plugins/host_path.h"
 
 namespace volumed {
 
+struct InTreePluginSettings {
+  HostPathSettings host_path;
+};
+
 // In kubelet's order of registration. To be given to VolumePluginMgr::InitPlugins.
-std::vector<std::unique_ptr<VolumePlugin>> MakeInTreePlugins();
+std::vector<std::unique_ptr<VolumePlugin>> MakeInTreePlugins(InTreePluginSettings settings = {});
 
 }  // namespace volumed

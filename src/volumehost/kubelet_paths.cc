@@ -13,6 +13,8 @@ constexpr std::string_view kPods = "pods";
 constexpr std::string_view kVolumes = "volumes";
 constexpr std::string_view kPlugins = "plugins";
 constexpr std::string_view kMounts = "mounts";
+// Source: kubernetes pkg/kubelet/config/defaults.go@v1.36.2 (DefaultKubeletVolumeDevicesDirName).
+constexpr char kVolumeDevices[] = "volumeDevices";
 
 // The elements of `path` below `root`; empty when it is not below. No element is empty, "." or
 // "..".
@@ -47,7 +49,15 @@ SafePath KubeletPaths::GetPodVolumeDir(const PodUid& pod, const std::string& plu
 
 SafePath KubeletPaths::GetPodPluginDir(const PodUid& pod, const std::string& plugin,
                                        const SpecName& spec) const {
-  return GetPodDir(pod).Below("plugins").Below(EscapeQualifiedName(plugin)).Below(spec.str());
+  return GetPodPluginDir(pod, plugin).Below(spec.str());
+}
+
+SafePath KubeletPaths::GetPodPluginDir(const PodUid& pod, const std::string& plugin) const {
+  return GetPodDir(pod).Below("plugins").Below(EscapeQualifiedName(plugin));
+}
+
+SafePath KubeletPaths::GetPodVolumeDeviceDir(const PodUid& pod, const std::string& plugin) const {
+  return GetPodDir(pod).Below(kVolumeDevices).Below(EscapeQualifiedName(plugin));
 }
 
 SafePath KubeletPaths::GetPodVolumeSubpathsDir(const PodUid& pod) const {
@@ -66,6 +76,10 @@ SafePath KubeletPaths::GetPluginsDir() const { return {root_, std::string(kPlugi
 
 SafePath KubeletPaths::GetPluginDir(const std::string& plugin) const {
   return GetPluginsDir().Below(plugin);
+}
+
+SafePath KubeletPaths::GetVolumeDevicePluginDir(const std::string& plugin) const {
+  return GetPluginDir(plugin).Below(kVolumeDevices);
 }
 
 SafePath KubeletPaths::AgentDir() const { return {root_, "volumed"}; }

@@ -5,8 +5,10 @@
 //   <root>/pods/<uid>/volumes/<esc plugin>/<spec name>         the volume
 //   <root>/pods/<uid>/plugins/<esc plugin>/<spec name>/ready   readiness marker of wrapped
 //   emptyDirs <root>/pods/<uid>/volume-subpaths/<spec name>/<container>/<index of volumeMount>
+//   <root>/pods/<uid>/volumeDevices/<esc plugin>/<spec name>   link to a block volume's device
 //   <root>/plugins/                                            0750, per-plugin data
 //   <root>/plugins/<plugin>/mounts/<volume>                    a device, mounted once for all pods
+//   <root>/plugins/<plugin>/volumeDevices/                     binds of block volumes' devices
 // and the agent's own, which a kubelet does not have:
 //   <root>/volumed/records.db, <root>/volumed/objects/, <root>/volumed/keys/,
 //   <root>/volumed/tokens/
@@ -40,6 +42,10 @@ class KubeletPaths {
   // <root>/pods/<uid>/plugins/<esc plugin>/<spec name>
   SafePath GetPodPluginDir(const PodUid& pod, const std::string& plugin,
                            const SpecName& spec) const;
+  // <root>/pods/<uid>/plugins/<esc plugin>
+  SafePath GetPodPluginDir(const PodUid& pod, const std::string& plugin) const;
+  // <root>/pods/<uid>/volumeDevices/<esc plugin>
+  SafePath GetPodVolumeDeviceDir(const PodUid& pod, const std::string& plugin) const;
   // <root>/pods/<uid>/volume-subpaths
   SafePath GetPodVolumeSubpathsDir(const PodUid& pod) const;
   SafePath GetPodVolumeSubpathDir(const PodUid& pod, const SpecName& spec,
@@ -49,6 +55,8 @@ class KubeletPaths {
   SafePath GetPluginDir(const std::string& plugin) const;
   // <root>/plugins/<plugin>/mounts/<volume>
   SafePath GetDeviceMountDir(const std::string& plugin, const SpecName& volume) const;
+  // <root>/plugins/<plugin>/volumeDevices
+  SafePath GetVolumeDevicePluginDir(const std::string& plugin) const;
   SafePath AgentDir() const;  // <root>/volumed
   // A path that a record or the mount table names, for effects. InvalidArgument, not applied, when
   // it is not below the root, or not clean.

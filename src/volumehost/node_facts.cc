@@ -1,10 +1,15 @@
 #include "volumehost/node_facts.h"
 
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <limits>
 #include <optional>
 
@@ -14,6 +19,44 @@ namespace volumed {
 namespace {
 
 constexpr char kMemInfo[] = "/proc/meminfo";
+
+struct FreeAddresses {
+  void operator()(ifaddrs* list) const { ::freeifaddrs(list); }
+};
+
+// In the kernel's order; empty when it does not tell.
+std::vector<std::string> AddressesOfThisMachine() {
+  ifaddrs* raw = nullptr;
+  if (::getifaddrs(&raw) != 0) return {};
+  const std::unique_ptr<ifaddrs, FreeAddresses> list(raw);
+  std::vector<std::string> addresses;
+  for (const ifaddrs* at = list.get(); at != nullptr; at = at->ifa_next) {
+    if (at->ifa_addr == nullptr) continue;
+    const int family = at->ifa_addr->sa_family;
+    const void* address = nullptr;
+    if (family == AF_INET) address = &reinterpret_cast<sockaddr_in*>(at->ifa_addr)->sin_addr;
+    if (family == AF_INET6) address = &reinterpret_cast<sockaddr_in6*>(at->ifa_addr)->sin6_addr;
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    if (address == nullptr || ::inet_ntop(family, address, text.data(), text.size()) == nullptr) {
+      continue;
+    }
+    addresses.emplace_back(text.data());
+  }
+  return addresses;
+}
+
+std::string MachineName() {
+  utsname names{};
+  return ::uname(&names) == 0 ? names.nodename : "";
+}
+
+// Loopback, link-local, unspecified. Source: RFC 6890.
+bool IsForThisLinkOnly(const std::string& address) {
+  for (const char* prefix : {"127.", "169.254.", "fe8", "fe9", "fea", "feb"}) {
+    if (address.starts_with(prefix)) return true;
+  }
+  return address == "::1" || address == "::" || address == "0.0.0.0";
+}
 
 }  // namespace
 
@@ -46,7 +89,29 @@ Result<NodeFacts> NodeFacts::Read(NodeFactsOptions options) {
   // emplace: what the options name already stays.
   options.allocatable.emplace("memory", Quantity::FromBytes(memory_bytes));
   options.allocatable.emplace("cpu", Quantity::FromInteger(processors));
+  if (options.host_name.empty()) options.host_name = MachineName();
+  if (options.host_ip.empty()) options.host_ip = ChooseHostIp(AddressesOfThisMachine());
   return NodeFacts(std::move(options));
+}
+
+std::string ChooseHostIp(const std::vector<std::string>& addresses) {
+  std::string first;
+  for (const std::string& address : addresses) {
+    if (IsForThisLinkOnly(address)) continue;
+    if (address.find(':') == std::string::npos) return address;
+    if (first.empty()) first = address;
+  }
+  return first;
+}
+
+Result<std::string> NodeFacts::GetHostIp() const {
+  if (options_.host_ip.empty()) return HostNode::GetHostIp();
+  return options_.host_ip;
+}
+
+std::optional<std::string> NodeFacts::GetCloudProvider() const {
+  if (options_.cloud_provider.empty()) return std::nullopt;
+  return options_.cloud_provider;
 }
 
 }  // namespace volumed

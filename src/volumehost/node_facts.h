@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "volumehost/volume_host.h"
@@ -18,7 +20,14 @@ struct NodeFactsOptions {
   // Amounts that the configuration names; they replace those that were found.
   std::map<std::string, Quantity> allocatable;
   KernelFeatures features;  // as ProbeFeatures answered
+  std::string host_name = {};       // empty: the machine's
+  std::string host_ip = {};         // empty: the first that others can reach
+  std::string cloud_provider = {};  // empty: none
 };
+
+// The address that others reach a machine at: the first that is neither loopback nor link-local,
+// of IPv4 before IPv6; "" when there is none.
+std::string ChooseHostIp(const std::vector<std::string>& addresses);
 
 // MemTotal of a /proc/meminfo text, in bytes. DataLoss, not applied, when it is not there.
 Result<int64_t> ParseMemTotalBytes(std::string_view meminfo);
@@ -26,7 +35,8 @@ Result<int64_t> ParseMemTotalBytes(std::string_view meminfo);
 // Immutable. Threads: any.
 class NodeFacts final : public HostNode {
  public:
-  // Reads /proc/meminfo and counts the processors that are on line; what the options name wins.
+  // Reads /proc/meminfo, counts the processors that are on line, and asks for the machine's name
+  // and addresses; what the options name wins.
   // Blocks: for a read of procfs. Errors: those of reading, not applied.
   static Result<NodeFacts> Read(NodeFactsOptions options);
 
@@ -38,6 +48,11 @@ class NodeFacts final : public HostNode {
     return options_.allocatable;
   }
   KernelFeatures GetKernelFeatures() const override { return options_.features; }
+  std::string GetHostName() const override {
+    return options_.host_name.empty() ? options_.name.str() : options_.host_name;
+  }
+  Result<std::string> GetHostIp() const override;
+  std::optional<std::string> GetCloudProvider() const override;
 
  private:
   NodeFactsOptions options_;

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/ids.h"
@@ -78,6 +80,74 @@ class HostNode {
   // "memory", "cpu", "ephemeral-storage" ...
   virtual std::map<std::string, Quantity> GetNodeAllocatable() const = 0;
   virtual KernelFeatures GetKernelFeatures() const = 0;
+  // The machine's own name; the node's where nobody has told another.
+  virtual std::string GetHostName() const { return GetNodeName().str(); }
+  // NotFound, not applied, "host IP unknown; ..." where the node has none that others can reach.
+  virtual Result<std::string> GetHostIp() const {
+    return Error::NotApplied(Code::kNotFound, "host IP unknown; known addresses: []");
+  }
+  // The cloud that the node is told to be in; none: it is in none, or its driver does without.
+  virtual std::optional<std::string> GetCloudProvider() const { return std::nullopt; }
+};
+
+// What a kubelet's host has besides. Source: kubernetes pkg/volume/plugins.go@v1.36.2
+// (KubeletVolumeHost). Its GetHostUtil is VolumeHost::kernel here.
+// Threads: any. Blocks: WaitForCacheSync alone.
+class KubeletHost {
+ public:
+  virtual ~KubeletHost() = default;
+  // What keeps the node from being ready, in a plugin's words; nothing: it is over.
+  virtual void SetKubeletError(std::optional<Error> error) = 0;
+
+  using CsiDriverPtr = std::shared_ptr<const CsiDriverObject>;
+  // NotFound, not applied; Unavailable, not applied, before CsiDriversSynced().
+  virtual Result<CsiDriverPtr> GetCsiDriver(const std::string& name) const = 0;
+  virtual std::vector<CsiDriverPtr> ListCsiDrivers() const = 0;
+  // Every source has delivered a complete list.
+  virtual bool CsiDriversSynced() const = 0;
+  // Blocks: until that, or the deadline (DeadlineExceeded, not applied).
+  virtual Status WaitForCacheSync(const CallOptions& call) = 0;
+  // Called after every change of a driver, on the thread that made it, with null for one that is
+  // gone. (An informer of the seed's GetInformerFactory.)
+  using CsiDriverListener = std::function<void(const std::string& name, CsiDriverPtr driver)>;
+  virtual void AddCsiDriverListener(CsiDriverListener listener) = 0;
+};
+
+// A node's registration of CSI drivers. Source: kubernetes storage/v1 types.go@v1.36.2 (CSINode).
+struct CsiNodeDriver {
+  std::string name;
+  std::string node_id;
+  std::optional<int64_t> allocatable;  // volumes that the node can take
+  friend bool operator==(const CsiNodeDriver&, const CsiNodeDriver&) = default;
+};
+struct CsiNodeInfo {
+  NodeName node;
+  std::vector<CsiNodeDriver> drivers;
+  friend bool operator==(const CsiNodeInfo&, const CsiNodeInfo&) = default;
+};
+// Source: kubernetes storage/v1 types.go@v1.36.2 (VolumeAttachment).
+struct VolumeAttachmentInfo {
+  std::string name;
+  std::string attacher;
+  NodeName node;
+  std::string pv_name;
+  bool attached = false;
+  friend bool operator==(const VolumeAttachmentInfo&, const VolumeAttachmentInfo&) = default;
+};
+
+// What the host of a controller has that attaches volumes to nodes; a node's own host has none.
+// Source: kubernetes pkg/volume/plugins.go@v1.36.2 (AttachDetachVolumeHost). Its marker
+// IsAttachDetachController is that VolumeHost::attach_detach is not null.
+// Threads: any. Blocks: never. Errors: NotFound, not applied.
+class AttachDetachHost {
+ public:
+  virtual ~AttachDetachHost() = default;
+  virtual Result<CsiNodeInfo> GetCsiNode(const NodeName& node) const = 0;
+  virtual std::vector<CsiNodeInfo> ListCsiNodes() const = 0;
+  virtual Result<KubeletHost::CsiDriverPtr> GetCsiDriver(const std::string& name) const = 0;
+  virtual std::vector<KubeletHost::CsiDriverPtr> ListCsiDrivers() const = 0;
+  virtual Result<VolumeAttachmentInfo> GetVolumeAttachment(const std::string& name) const = 0;
+  virtual std::vector<VolumeAttachmentInfo> ListVolumeAttachments() const = 0;
 };
 
 // The parts together, as the composition root has them; all outlive every plugin. A struct of
@@ -90,6 +160,9 @@ struct VolumeHost {
   HostTokens& tokens;
   HostEvents& events;
   HostNode& node;
+  // Null where the host is not of this kind, as a failed type assertion is in kubelet.
+  KubeletHost* kubelet = nullptr;
+  AttachDetachHost* attach_detach = nullptr;
 };
 
 }  // namespace volumed

@@ -53,6 +53,7 @@ FakeWalk WalkBelow(const SafePath& path, bool follow, bool directory) {
 uint64_t FsMagic(const std::string& type) {
   // Source: linux/magic.h.
   if (type == "tmpfs") return 0x01021994;
+  if (type == "hugetlbfs") return 0x958458F6;
   if (type == "xfs") return 0x58465342;
   if (type == "btrfs") return 0x9123683E;
   if (type == "nfs" || type == "nfs4") return 0x6969;

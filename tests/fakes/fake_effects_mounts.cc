@@ -16,7 +16,7 @@ bool IsMissing(const Error& error) { return error.sys_errno() == ENOENT; }
 
 // Types that a node's kernel has without a helper, and that need no device.
 const std::set<std::string>& MountableTypes() {
-  static const std::set<std::string> types = {"tmpfs", "ext4", "xfs", "btrfs"};
+  static const std::set<std::string> types = {"tmpfs", "ext4", "xfs", "btrfs", "hugetlbfs"};
   return types;
 }
 
@@ -39,6 +39,15 @@ std::optional<uint32_t> ParseNumber(const std::string& text, int base) {
   const unsigned long value = std::strtoul(text.c_str(), &end, base);
   if (*end != '\0') return std::nullopt;
   return static_cast<uint32_t>(value);
+}
+
+// The page size of a hugetlbfs; this machine has pages of 2 MiB and of 1 GiB. 0: EINVAL.
+uint64_t HugePageBytes(const std::vector<SuperParameter>& parameters) {
+  uint64_t bytes = uint64_t{2} << 20;
+  for (const SuperParameter& parameter : parameters) {
+    if (parameter.key == "pagesize") bytes = ParseSize(parameter.value).value_or(0);
+  }
+  return bytes == (uint64_t{2} << 20) || bytes == (uint64_t{1} << 30) ? bytes : 0;
 }
 
 // The parameters of a tmpfs that tests use. Source: tmpfs(5).
@@ -124,6 +133,9 @@ Result<Done> FakeEffects::operator()(const Mount& request) {
       return Error::FromErrno(error, what, Outcome::kNotApplied);
     }
   }
+  const bool huge = request.fs_type == "hugetlbfs";
+  const uint64_t huge_page_bytes = huge ? HugePageBytes(options.parameters) : 0;
+  if (huge && huge_page_bytes == 0) return Error::FromErrno(EINVAL, what, Outcome::kNotApplied);
   const uint64_t id = vfs_.NewFilesystem(request.fs_type, request.source);
   FakeFilesystem& filesystem = vfs_.MutableFilesystem(id);
   filesystem.read_only = (options.attributes & MOUNT_ATTR_RDONLY) != 0;
@@ -131,6 +143,7 @@ Result<Done> FakeEffects::operator()(const Mount& request) {
   if (parameters.inodes) filesystem.max_inodes = *parameters.inodes;
   filesystem.shows_size = parameters.pages.has_value();
   filesystem.noswap = parameters.noswap;
+  filesystem.huge_page_bytes = huge_page_bytes;
   const uint64_t mount = vfs_.NewMount(id, options.attributes);
   vfs_.InitRoot(mount, parameters.mode, parameters.uid, parameters.gid);
   RETURN_IF_ERROR(AttachTree(mount, target, true, what));

@@ -54,6 +54,7 @@ struct FakeFilesystem {
   uint64_t max_pages = 262144;   // 0: no limit
   uint64_t max_inodes = 262144;  // 0: no limit
   bool shows_size = false;       // somebody set a limit
+  uint64_t huge_page_bytes = 0;  // of a hugetlbfs
   uint64_t used_pages = 0;
   uint64_t used_inodes = 0;
   bool survives_reboot = false;

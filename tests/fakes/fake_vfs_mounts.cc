@@ -307,6 +307,10 @@ std::vector<MountEntry> FakeVfs::Table() const {
     if (filesystem.shows_size) {
       entry.super_options.push_back("size=" + std::to_string(filesystem.max_pages * 4) + "k");
     }
+    if (filesystem.huge_page_bytes != 0) {
+      entry.super_options.push_back("pagesize=" +
+                                    std::to_string(filesystem.huge_page_bytes >> 20) + "M");
+    }
     if (filesystem.noswap) entry.super_options.push_back("noswap");
     table.push_back(std::move(entry));
   }

@@ -1,0 +1,86 @@
+// Attacher, Detacher, DeviceMounter, DeviceUnmounter: a volume's device, made present on the node
+// once for all pods, and mounted at one place from which pods get their binds.
+// Source: kubernetes pkg/volume/volume.go@v1.36.2 (Attacher, Detacher, DeviceMounter,
+// DeviceUnmounter); the seed's BulkVolumeVerifier, which v1.36 no longer has.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "kube/objects.h"
+#include "os/kernel.h"
+#include "volume/volume_spec.h"
+
+namespace volumed {
+
+struct DeviceMounterArgs {
+  std::optional<int64_t> fs_group;  // for drivers that apply it while they mount
+  std::string selinux_label;        // of the mount as a whole; empty: none
+  // Deadline, key and cancel token for every effect of the call.
+  CallOptions call;
+};
+
+// Threads: one call at a time per volume. Blocks: until the call's deadline.
+// Errors of MountDevice: NotApplied = the mount point is as it was, to be tried again or given up;
+// MaybeApplied = it may be mounted, so only MountDevice again or UnmountDevice may follow. (These
+// are kubelet's "final" and "uncertain progress"; its "transient" is Unavailable, not applied.)
+class DeviceMounter {
+ public:
+  virtual ~DeviceMounter() = default;
+  // Where the device is mounted once for the node. Pure.
+  virtual Result<SafePath> GetDeviceMountPath(const VolumeSpec& spec) const = 0;
+  // `device_path` is empty for plugins that attach nothing. Idempotent.
+  virtual Status MountDevice(const VolumeSpec& spec, const std::string& device_path,
+                             const SafePath& device_mount_path, const DeviceMounterArgs& args) = 0;
+};
+
+// Threads: one call at a time per volume. Blocks: until the call's deadline.
+class Attacher : public DeviceMounter {
+ public:
+  // Answers the device's path on the node; idempotent.
+  virtual Result<std::string> Attach(const VolumeSpec& spec, const NodeName& node,
+                                     const CallOptions& call) = 0;
+  // One answer per spec, in their order. An error: nothing is known of any of them.
+  virtual Result<std::vector<bool>> VolumesAreAttached(const std::vector<VolumeSpec>& specs,
+                                                       const NodeName& node,
+                                                       const CallOptions& call) = 0;
+  // Waits until the device is there and answers its path. DeadlineExceeded at the call's deadline
+  // (kubelet's `timeout`).
+  virtual Result<std::string> WaitForAttach(const VolumeSpec& spec, const std::string& device_path,
+                                            const Pod& pod, const CallOptions& call) = 0;
+};
+
+// Threads: one call at a time per volume. Blocks: until the call's deadline.
+class DeviceUnmounter {
+ public:
+  virtual ~DeviceUnmounter() = default;
+  // To be called once all binds of pods are gone. Idempotent; a path that is no mount is success.
+  virtual Status UnmountDevice(const SafePath& device_mount_path, const CallOptions& call) = 0;
+};
+
+// Threads: one call at a time per volume. Blocks: until the call's deadline.
+class Detacher : public DeviceUnmounter {
+ public:
+  // `volume_name` is what the plugin's GetVolumeName() answers. Idempotent.
+  virtual Status Detach(const std::string& volume_name, const NodeName& node,
+                        const CallOptions& call) = 0;
+};
+
+// Asks for the volumes of many nodes in one call. Threads: any. Blocks: until the deadline.
+class BulkVolumeVerifier {
+ public:
+  using SpecsByNode = std::map<NodeName, std::vector<VolumeSpec>>;
+  using AttachedByNode = std::map<NodeName, std::vector<bool>>;  // in the order of the specs
+
+  virtual ~BulkVolumeVerifier() = default;
+  // An error: all of them are to be taken for attached still.
+  virtual Result<AttachedByNode> BulkVerifyVolumes(const SpecsByNode& specs,
+                                                   const CallOptions& call) = 0;
+};
+
+}  // namespace volumed

@@ -1,0 +1,67 @@
+// BlockVolumeMapper and BlockVolumeUnmapper: one raw block volume of one pod. What the two do is the
+// same for every plugin (links and binds of a device node) and belongs to the pipeline; a plugin
+// that has more to do is a custom one as well.
+// Source: kubernetes pkg/volume/volume.go@v1.36.2 (BlockVolume, BlockVolumeMapper,
+// CustomBlockVolumeMapper, BlockVolumeUnmapper, CustomBlockVolumeUnmapper).
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "metrics/metrics_provider.h"
+#include "os/kernel.h"
+#include "volume/volume_spec.h"
+
+namespace volumed {
+
+// Where the pod's link to the device is: <directory>/<link_name>.
+struct PodDeviceMapPath {
+  SafePath directory;
+  std::string link_name;
+  friend bool operator==(const PodDeviceMapPath&, const PodDeviceMapPath&) = default;
+};
+
+// Threads: one at a time. The paths never block.
+class BlockVolume : public MetricsProvider {
+ public:
+  // plugins/<plugin>/volumeDevices/<volume>: has one bind of the device per pod.
+  virtual Result<SafePath> GetGlobalMapPath(const VolumeSpec& spec) const = 0;
+  // pods/<uid>/volumeDevices/<escaped plugin>, and the spec's name.
+  virtual PodDeviceMapPath GetPodDeviceMapPath() const = 0;
+  virtual bool SupportsMetrics() const { return false; }
+};
+
+// Threads: one call at a time per volume. Blocks: until the deadline. All are idempotent.
+class CustomBlockVolumeMapper {
+ public:
+  virtual ~CustomBlockVolumeMapper() = default;
+  // Prepares the device on the node; answers the staging path, or "" where there is none.
+  virtual Result<std::string> SetUpDevice(const CallOptions& call) = 0;
+  // Answers the path at which the pod's device is; "": the path that attaching answered.
+  virtual Result<std::string> MapPodDevice(const CallOptions& call) = 0;
+  virtual std::string GetStagingPath() const = 0;
+};
+
+class BlockVolumeMapper : public BlockVolume {
+ public:
+  // Null where the plugin adds nothing; owned by the mapper.
+  virtual CustomBlockVolumeMapper* AsCustom() { return nullptr; }
+};
+
+// Threads: one call at a time per volume. Blocks: until the deadline. All are idempotent.
+class CustomBlockVolumeUnmapper {
+ public:
+  virtual ~CustomBlockVolumeUnmapper() = default;
+  // The inverse of SetUpDevice; detaches where the plugin has no Detacher.
+  virtual Status TearDownDevice(const SafePath& map_path, const std::string& device_path,
+                                const CallOptions& call) = 0;
+  // The inverse of MapPodDevice.
+  virtual Status UnmapPodDevice(const CallOptions& call) = 0;
+};
+
+class BlockVolumeUnmapper : public BlockVolume {
+ public:
+  virtual CustomBlockVolumeUnmapper* AsCustom() { return nullptr; }
+};
+
+}  // namespace volumed

@@ -1,0 +1,31 @@
+// DeviceMountableVolumePlugin: volumes that are mounted once for the node before pods get them.
+// Source: kubernetes pkg/volume/plugins.go@v1.36.2 (DeviceMountableVolumePlugin).
+//
+// Threads: any, after Init, unless said otherwise. plugin() is the plugin that has the capability.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attacher/attacher.h"
+#include "base/result.h"
+#include "os/kernel.h"
+#include "pluginmgr/volume_plugin.h"
+
+namespace volumed {
+
+class DeviceMountableVolumePlugin {
+ public:
+  virtual ~DeviceMountableVolumePlugin() = default;
+  virtual VolumePlugin& plugin() = 0;
+  virtual Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() = 0;
+  virtual Result<std::unique_ptr<DeviceUnmounter>> NewDeviceUnmounter() = 0;
+  // Every other place at which what is mounted there shows. Blocks: until the deadline.
+  virtual Result<std::vector<std::string>> GetDeviceMountRefs(const SafePath& device_mount_path,
+                                                              const CallOptions& call) = 0;
+  // Whether this volume has a device to mount. Blocks: never.
+  virtual Result<bool> CanDeviceMount(const VolumeSpec& spec) const = 0;
+};
+
+}  // namespace volumed

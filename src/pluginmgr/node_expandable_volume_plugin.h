@@ -1,0 +1,42 @@
+// NodeExpandableVolumePlugin: volumes that are made larger on the node.
+// Source: kubernetes pkg/volume/plugins.go@v1.36.2 (NodeExpandableVolumePlugin, NodeResizeOptions).
+//
+// Threads: any, after Init, unless said otherwise. plugin() is the plugin that has the capability.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/quantity.h"
+#include "base/result.h"
+#include "os/kernel.h"
+#include "pluginmgr/volume_plugin.h"
+
+namespace volumed {
+
+// How far the volume is on the node. (Of the seed; v1.36 tells it by which path is set.)
+enum class CsiVolumePhase { kStaged, kPublished };
+// "staged", "published".
+std::string_view CsiVolumePhaseName(CsiVolumePhase phase);
+
+struct NodeResizeOptions {
+  VolumeSpec spec;
+  std::string device_path;     // the device on the node, or a driver's id of it
+  SafePath device_mount_path;  // the global mount, or the pod's where there is none
+  SafePath device_stage_path;
+  Quantity new_size;
+  Quantity old_size;
+  CsiVolumePhase csi_volume_phase = CsiVolumePhase::kPublished;
+};
+
+class NodeExpandableVolumePlugin {
+ public:
+  virtual ~NodeExpandableVolumePlugin() = default;
+  virtual VolumePlugin& plugin() = 0;
+  virtual bool RequiresFsResize() const = 0;
+  // True: the volume has the new size now; false: it is to be asked again. Blocks: until the
+  // deadline.
+  virtual Result<bool> NodeExpand(const NodeResizeOptions& options, const CallOptions& call) = 0;
+};
+
+}  // namespace volumed

@@ -1,0 +1,26 @@
+// RecyclableVolumePlugin: volumes that can be scrubbed and given to the next claim.
+// Source: kubernetes pkg/volume/plugins.go@v1.36.2 (RecyclableVolumePlugin).
+//
+// Threads: any, after Init, unless said otherwise. plugin() is the plugin that has the capability.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "os/kernel.h"
+#include "pluginmgr/volume_plugin.h"
+#include "recycler/recycler.h"
+
+namespace volumed {
+
+class RecyclableVolumePlugin {
+ public:
+  virtual ~RecyclableVolumePlugin() = default;
+  virtual VolumePlugin& plugin() = 0;
+  // Returns when the volume is empty, or with the reason why it may not be. Blocks: until the
+  // recycler pod has ended, which its own timeout bounds, or the deadline.
+  virtual Status Recycle(const std::string& pv_name, const VolumeSpec& spec,
+                         const RecycleEventRecorder& recorder, const CallOptions& call) = 0;
+};
+
+}  // namespace volumed

@@ -1,0 +1,46 @@
+// VolumeConfig and VolumeOptions: how a plugin is configured, and what a new volume is to be like.
+// Source: kubernetes pkg/volume/plugins.go@v1.36.2 (VolumeConfig, VolumeOptions).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kube/objects.h"
+
+namespace volumed {
+
+// The parameter of a StorageClass that names the filesystem of a new volume.
+inline constexpr char kVolumeParameterFsType[] = "fstype";
+
+// A value. What it says is for several plugins; what is for one alone is that plugin's settings.
+struct VolumeConfig {
+  // What scrubs a released volume; each plugin puts its own volume into a copy of it.
+  std::optional<Pod> recycler_pod_template;
+  // The recycler pod may take the greater of the minimum, and the increment for each whole Gi of
+  // capacity (recycler/recycler_pod_template.h).
+  int recycler_minimum_timeout_seconds = 0;
+  int recycler_timeout_increment_seconds = 0;
+  std::string pv_name;  // of the volume that is recycled
+  // Understood by the program and one plugin only.
+  std::map<std::string, std::string> other_attributes;
+  bool provisioning_enabled = false;
+};
+
+// A value.
+struct VolumeOptions {
+  ReclaimPolicy reclaim_policy = ReclaimPolicy::kDelete;
+  std::vector<std::string> mount_options;
+  // Suggested, and unique in the cluster.
+  std::string pv_name;
+  // The claim that the new volume has to satisfy.
+  PersistentVolumeClaim claim;
+  // Of the seed; v1.36 has neither. For storage that keeps them beside the volume.
+  std::string cluster_name;
+  std::optional<std::map<std::string, std::string>> cloud_tags;
+  // Of the StorageClass.
+  std::map<std::string, std::string> parameters;
+};
+
+}  // namespace volumed

@@ -1,0 +1,27 @@
+// VolumePluginWithAttachLimits: volumes of which a node can take only so many.
+// Of the seed; v1.36 has the limits in the CSINode object alone.
+// Source: kubernetes pkg/volume/plugins.go@v1.21.1 (VolumePluginWithAttachLimits).
+//
+// Threads: any, after Init, unless said otherwise. plugin() is the plugin that has the capability.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "base/result.h"
+#include "pluginmgr/volume_plugin.h"
+
+namespace volumed {
+
+class VolumePluginWithAttachLimits {
+ public:
+  virtual ~VolumePluginWithAttachLimits() = default;
+  virtual VolumePlugin& plugin() = 0;
+  // By VolumeLimitKey: "storage-limits-csi-x" -> 39. An error: cannot be used on this node.
+  virtual Result<std::map<std::string, int64_t>> GetVolumeLimits() const = 0;
+  // Begins with "storage-limits-".
+  virtual std::string VolumeLimitKey(const VolumeSpec& spec) const = 0;
+};
+
+}  // namespace volumed

@@ -1,0 +1,38 @@
+// What hostPath does to storage: directories that it makes for claims, and deletes. Private to
+// hostPath. Source: kubernetes pkg/volume/hostpath/host_path.go@v1.36.2 (hostPathProvisioner,
+// hostPathDeleter), but confined to configured directories.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "pluginmgr/deletable_volume_plugin.h"
+#include "pluginmgr/provisionable_volume_plugin.h"
+#include "volumehost/volume_host.h"
+
+namespace volumed {
+
+// Without empty and "." elements, so that it can be the root of a SafePath. ".." stays;
+// CheckHostPath refuses it.
+std::string CleanHostPath(const std::string& path);
+
+// InvalidArgument, not applied, for a path that is relative or climbs.
+Status CheckHostPath(const std::string& path);
+
+// The same for "/", for `agent_root`, and for what contains it or lies in it.
+Status CheckMayBeEmptied(const std::string& path, const std::string& agent_root);
+
+// Deletes the directory with what is in it; one that is not there is success. Its own Delete says
+// whether the path is one that it may delete. `host` outlives the deleter.
+Result<std::unique_ptr<Deleter>> NewHostPathDeleter(VolumeHost& host,
+                                                    std::vector<std::string> roots,
+                                                    std::string path);
+
+// Makes <root>/<uuid> (0750). `host` outlives the provisioner. Errors of Provision: InvalidArgument
+// for a claim of a block device or without a size; those of the effects.
+Result<std::unique_ptr<Provisioner>> NewHostPathProvisioner(VolumeHost& host, std::string root,
+                                                            VolumeOptions options);
+
+}  // namespace volumed

@@ -1,0 +1,56 @@
+// LocalRecyclerPods: recycler pods on this node. The one that only scrubs, as the template of
+// recycler_pod_template.h does, is done by Kernel effects; any other is run by a container runner.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "recycler/container_runner.h"
+#include "recycler/recycler.h"
+
+namespace volumed {
+
+// A pod runs while its watch is asked for what comes next, on the thread that asks: who does not
+// wait for a recycler pod has none. What it may take is its active deadline, or the call's if that
+// is earlier.
+//
+// Images are not pulled: a pod of another image than busybox (or the template's) is refused, and
+// named. Pods may have hostPath volumes only, and one container.
+//
+// Threads: any. Blocks: Next, for the pod's whole run.
+class LocalRecyclerPods final : public RecyclerPodRunner {
+ public:
+  // All outlive this.
+  LocalRecyclerPods(Kernel& kernel, ContainerRunner& containers, const Clock& clock);
+  ~LocalRecyclerPods() override;
+
+  Result<std::unique_ptr<RecyclerPodWatch>> WatchPod(const std::string& name_space,
+                                                     const std::string& name) override;
+  // Errors: AlreadyExists, also for a container that an agent before this one left; InvalidArgument,
+  // Unimplemented, not applied, for a pod that cannot be run here.
+  Status CreatePod(const Pod& pod, const CallOptions& call) override EXCLUDES(mu_);
+  Status DeletePod(const std::string& name_space, const std::string& name,
+                   const CallOptions& call) override EXCLUDES(mu_);
+
+ private:
+  class Watch;
+  using Key = std::string;  // namespace/name
+
+  // The pod's whole run; its end as a change.
+  RecyclerPodChange RunPod(const Pod& pod, const CallOptions& call);
+  Status RunToEnd(const Pod& pod, const CallOptions& call);
+  Status RunContainer(const Pod& pod, const CallOptions& call);
+  // Null when it is not there (any more).
+  std::shared_ptr<const Pod> Find(const Key& key) const EXCLUDES(mu_);
+
+  Kernel& kernel_;
+  ContainerRunner& containers_;
+  const Clock& clock_;
+  mutable Mutex mu_;
+  std::map<Key, std::shared_ptr<const Pod>> pods_ GUARDED_BY(mu_);
+};
+
+}  // namespace volumed

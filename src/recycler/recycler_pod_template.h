@@ -1,0 +1,34 @@
+// The pod that scrubs a volume, as plugins get it, and how long it may take.
+// Source: kubernetes pkg/volume/plugins.go@v1.36.2 (NewPersistentVolumeRecyclerPodTemplate,
+// ValidateRecyclerPodTemplate), pkg/volume/util/util.go (CalculateTimeoutForVolume).
+//
+// Threads: any. Blocks: never.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/quantity.h"
+#include "base/result.h"
+#include "kube/objects.h"
+
+namespace volumed {
+
+// Runs a shell that deletes everything in /scrub and fails unless nothing is left. What a plugin has
+// to replace: the source of volumes[0], which is an empty emptyDir; what it should: the active
+// deadline, which is 60 s.
+Pod NewPersistentVolumeRecyclerPodTemplate();
+
+// InvalidArgument, not applied, "does not contain any volume(s)".
+Status ValidateRecyclerPodTemplate(const Pod& pod);
+
+// Whether the pod would do exactly what the template above does to its first volume, so that the
+// same may be done without a container.
+bool ScrubsLikeTemplate(const Pod& pod);
+
+// The greater of `minimum_seconds`, and `increment_seconds` for each whole Gi. (The seed's text has
+// the two added; its code takes the greater.)
+int64_t CalculateTimeoutForVolume(int minimum_seconds, int increment_seconds,
+                                  const Quantity& capacity);
+
+}  // namespace volumed

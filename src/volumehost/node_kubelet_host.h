@@ -1,0 +1,48 @@
+// NodeKubeletHost: the KubeletHost of this agent: what the sources say of CSI drivers, and what
+// plugins say keeps the node from being ready.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "kube/object_catalog.h"
+#include "volumehost/volume_host.h"
+
+namespace volumed {
+
+// Threads: Follow and SetSynced on the control thread; the rest any, but for WaitForCacheSync, which
+// must not be called there: it waits for it.
+class NodeKubeletHost final : public KubeletHost {
+ public:
+  explicit NodeKubeletHost(const Clock& clock) : clock_(clock) {}
+
+  // Takes over what changed, as the catalog tells it.
+  void Follow(const std::vector<ObjectChange>& changes) EXCLUDES(mu_);
+  // Whether every expected source has delivered a complete list.
+  void SetSynced(bool synced) EXCLUDES(mu_);
+
+  // What plugins said last; for readiness.
+  std::optional<Error> kubelet_error() const EXCLUDES(mu_);
+
+  void SetKubeletError(std::optional<Error> error) override EXCLUDES(mu_);
+  Result<CsiDriverPtr> GetCsiDriver(const std::string& name) const override EXCLUDES(mu_);
+  std::vector<CsiDriverPtr> ListCsiDrivers() const override EXCLUDES(mu_);
+  bool CsiDriversSynced() const override EXCLUDES(mu_);
+  Status WaitForCacheSync(const CallOptions& call) override EXCLUDES(mu_);
+  void AddCsiDriverListener(CsiDriverListener listener) override EXCLUDES(mu_);
+
+ private:
+  const Clock& clock_;
+  mutable Mutex mu_;
+  CondVar synced_changed_;
+  bool synced_ GUARDED_BY(mu_) = false;
+  std::optional<Error> error_ GUARDED_BY(mu_);
+  std::map<std::string, CsiDriverPtr> drivers_ GUARDED_BY(mu_);
+  std::vector<CsiDriverListener> listeners_ GUARDED_BY(mu_);
+};
+
+}  // namespace volumed
