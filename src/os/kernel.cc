@@ -38,6 +38,8 @@ std::string RequestPath(const AnyRequest& request) {
           return r.target.Display();
         } else if constexpr (requires { r.path; }) {
           return r.path.Display();
+        } else if constexpr (requires { r.device; }) {
+          return r.device;
         } else {
           static_assert(std::is_same_v<R, ListMounts> || std::is_same_v<R, ProbeFeatures>,
                         "name the path of the new request");
@@ -45,6 +47,11 @@ std::string RequestPath(const AnyRequest& request) {
         }
       },
       request);
+}
+
+bool MustFinish(const AnyRequest& request) {
+  return std::holds_alternative<FormatDevice>(request) ||
+         std::holds_alternative<CheckFilesystem>(request);
 }
 
 struct CancelToken::Impl {

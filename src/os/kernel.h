@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/secret.h"
+#include "os/device_requests.h"
 #include "os/mount_entry.h"
 
 namespace volumed {
@@ -149,7 +150,9 @@ struct ProbeFeatures {
   static constexpr const char* kName = "ProbeFeatures";
 };
 
-// Mounts a filesystem by type. NotApplied errors: the mount is not there.
+// Mounts a filesystem by type. NotApplied errors: the mount is not there. With `expected_device`,
+// `source` is opened once and must be that device with that filesystem (else FailedPrecondition),
+// and the mount is dropped, unseen by anybody, if the kernel made it of another.
 struct Mount {
   using Answer = Done;
   static constexpr const char* kName = "Mount";
@@ -157,6 +160,7 @@ struct Mount {
   std::string source;                // "tmpfs", a device, server:/path
   SafePath target;                   // an existing directory or file
   std::vector<std::string> options;  // "size=1048576", "noswap", "ro": joined by commas
+  std::optional<DeviceIdentity> expected_device = std::nullopt;
 };
 
 // Makes `source` (file or directory) appear at `target`, non-recursively unless `recursive`. The
@@ -313,12 +317,16 @@ struct WriteAtomicPayload {
 using AnyRequest =
     std::variant<ListMounts, ProbeFeatures, Mount, BindMount, Remount, Unmount, MakeShared, Stat,
                  StatFs, Usage, ChangeOwnership, MakeDirectory, MakeFile, RemoveDirectory,
-                 RemoveFile, RemoveTree, ListDirectory, ReadFile, WriteAtomicPayload>;
+                 RemoveFile, RemoveTree, ListDirectory, ReadFile, WriteAtomicPayload, ProbeDevice,
+                 FormatDevice, CheckFilesystem>;
 
 using AnyAnswer = std::variant<Done, Changed, FileInfo, FsInfo, UsageInfo, OwnershipInfo,
-                               DirectoryListing, FileContent, MountListing, KernelFeatures>;
+                               DirectoryListing, FileContent, MountListing, KernelFeatures, DeviceProbe,
+                               FilesystemCheck>;
 
 std::string_view RequestName(const AnyRequest& request);
+// Whether half of the request's effect ruins data: it is always made as CallOptions::must_finish.
+bool MustFinish(const AnyRequest& request);
 // The path that a request is about, for logs and errors; empty for those without.
 std::string RequestPath(const AnyRequest& request);
 
@@ -357,6 +365,9 @@ struct CallOptions {
   // An effect of which half ruins data (mkfs, a copy). Its worker is never killed: the deadline
   // then only bounds the wait for a worker, and the call lasts as long as the work does.
   bool must_finish = false;
+  // A descriptor that tools started by the effect keep open: the key's lock, so that the key stays
+  // locked while such a tool outlives its worker. -1: none. A worker sets it.
+  int kept_by_tools = -1;
 };
 
 // Threads: any. Blocks: until the answer or the deadline, whichever is first.

@@ -24,6 +24,9 @@ class KeyLock {
   KeyLock(KeyLock&&) = default;
   KeyLock& operator=(KeyLock&&) = delete;
 
+  // A copy of it that another process inherits keeps the key locked.
+  int fd() const { return file_.get(); }
+
  private:
   KeyLock(std::string path, Descriptor file) : path_(std::move(path)), file_(std::move(file)) {}
 

@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "os/atomic_payload.h"
+#include "os/device_probe.h"
 #include "os/file_effects.h"
+#include "os/filesystem_tools.h"
 #include "os/kernel_features.h"
 #include "os/mount_table.h"
 #include "os/mounts.h"
@@ -18,6 +20,7 @@ namespace {
 struct Effects {
   const KernelFeatures& features;
   BindAnchor& anchor;
+  const std::vector<std::string>& tool_directories;
   const CallOptions& options;
 
   Result<MountListing> operator()(const ListMounts&) const {
@@ -46,24 +49,33 @@ struct Effects {
   Result<Changed> operator()(const WriteAtomicPayload& r) const {
     return DoWriteAtomicPayload(r, options);
   }
+  Result<DeviceProbe> operator()(const ProbeDevice& r) const { return DoProbeDevice(r, options); }
+  Result<Done> operator()(const FormatDevice& r) const {
+    return DoFormatDevice(r, tool_directories, options);
+  }
+  Result<FilesystemCheck> operator()(const CheckFilesystem& r) const {
+    return DoCheckFilesystem(r, tool_directories, options);
+  }
 };
 
 }  // namespace
 
 Result<std::unique_ptr<LocalKernel>> LocalKernel::Create(const LocalKernelOptions& options) {
   ASSIGN_OR_RETURN(const KernelFeatures features, ProbeKernelFeatures(options.masked_features));
-  return std::unique_ptr<LocalKernel>(new LocalKernel(features, options.agent_root));
+  return std::unique_ptr<LocalKernel>(new LocalKernel(features, options));
 }
 
-LocalKernel::LocalKernel(const KernelFeatures& features, const std::string& agent_root)
-    : features_(features), anchor_(features, agent_root) {}
+LocalKernel::LocalKernel(const KernelFeatures& features, const LocalKernelOptions& options)
+    : features_(features),
+      tool_directories_(options.tool_directories),
+      anchor_(features, options.agent_root) {}
 LocalKernel::~LocalKernel() = default;
 
 Result<AnyAnswer> LocalKernel::Do(const AnyRequest& request, const CallOptions& options) {
   if (options.cancel != nullptr && options.cancel->cancelled()) {
     return Error::NotApplied(Code::kCancelled, "cancelled");
   }
-  const Effects effects{features_, anchor_, options};
+  const Effects effects{features_, anchor_, tool_directories_, options};
   return std::visit(
       [&effects](const auto& r) -> Result<AnyAnswer> {
         Result<typename std::decay_t<decltype(r)>::Answer> answer = effects(r);

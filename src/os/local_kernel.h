@@ -20,6 +20,7 @@
 #include "base/result.h"
 #include "os/bind_anchor.h"
 #include "os/kernel.h"
+#include "os/tool.h"
 
 namespace volumed {
 
@@ -27,6 +28,8 @@ struct LocalKernelOptions {
   std::vector<std::string> masked_features;  // names as in KernelFeatures
   // Binds whose source lies on this directory's own mount use an anchor. Empty: none do.
   std::string agent_root;
+  // Where mkfs.* and fsck.* are looked for.
+  std::vector<std::string> tool_directories = SystemToolDirectories();
 };
 
 // Threads: any; effects on one path must not run at the same time.
@@ -40,9 +43,10 @@ class LocalKernel final : public Kernel {
   Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override;
 
  private:
-  LocalKernel(const KernelFeatures& features, const std::string& agent_root);
+  LocalKernel(const KernelFeatures& features, const LocalKernelOptions& options);
 
   const KernelFeatures features_;
+  const std::vector<std::string> tool_directories_;
   BindAnchor anchor_;
 };
 

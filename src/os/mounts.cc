@@ -5,6 +5,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,6 +15,8 @@
 #include <thread>
 #include <utility>
 
+#include "os/device_duplicates.h"
+#include "os/device_probe.h"
 #include "os/mount_helper.h"
 #include "os/mount_options.h"
 #include "os/mount_table.h"
@@ -97,6 +100,20 @@ Result<Descriptor> MakeFilesystem(const Mount& request, const MountOptions& opti
       ::fsmount(context.get(), FSMOUNT_CLOEXEC, static_cast<unsigned>(options.attributes)));
   if (!mount.valid()) return ContextError(context.get(), what);
   return mount;
+}
+
+// Whether the filesystem that was just made is of the expected device. btrfs has device numbers of
+// its own; there the kernel's list of the filesystem's devices is asked.
+Status CheckMountedDevice(int mount, const Mount& request, const std::string& what) {
+  const DeviceIdentity& expected = *request.expected_device;
+  struct stat root = {};
+  if (::fstat(mount, &root) != 0) return NotApplied(what);
+  const bool same = request.fs_type == "btrfs"
+                        ? IsInMountedBtrfs(expected)
+                        : root.st_dev == makedev(expected.device_major, expected.device_minor);
+  if (same) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           what + ": the kernel took another device than the one that was probed");
 }
 
 Status Attach(int tree, int target, const std::string& what) {
@@ -245,11 +262,21 @@ Result<Done> DoMount(const Mount& request, const KernelFeatures& features) {
   ASSIGN_OR_RETURN(const MountOptions options, ParseMountOptions(request.options));
   RETURN_IF_ERROR(CheckNoswap(request, options, features));
   ASSIGN_OR_RETURN(const Descriptor target, OpenSafePath(request.target, O_PATH));
+  Mount checked = request;
+  PinnedDevice pinned;
+  if (request.expected_device) {
+    ASSIGN_OR_RETURN(pinned,
+                     PinDevice(request.source, *request.expected_device).With("mount " + request.fs_type));
+    checked.source = pinned.source;
+  }
   if (HasMountHelper(request.fs_type)) {
-    RETURN_IF_ERROR(MountWithHelper(request));
+    RETURN_IF_ERROR(MountWithHelper(checked));
     return Done{};
   }
-  ASSIGN_OR_RETURN(const Descriptor mount, MakeFilesystem(request, options, what));
+  ASSIGN_OR_RETURN(const Descriptor mount, MakeFilesystem(checked, options, what));
+  if (request.expected_device) {
+    RETURN_IF_ERROR(CheckMountedDevice(mount.get(), checked, what));
+  }
   RETURN_IF_ERROR(Attach(mount.get(), target.get(), what));
   return Done{};
 }

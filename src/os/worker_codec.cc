@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "os/worker_codec_devices.h"
 #include "worker.pb.h"
 
 namespace volumed {
@@ -23,16 +24,10 @@ SafePath Read(const pb::SafePath& from) {
                                                                      : Resolve::kNoSymlinks};
 }
 
-template <typename Repeated>
-std::vector<std::string> ReadList(const Repeated& from) {
-  return {from.begin(), from.end()};
-}
-
-template <typename Repeated>
-void WriteList(const std::vector<std::string>& from, Repeated* to) {
-  to->Reserve(static_cast<int>(from.size()));
-  for (const std::string& text : from) *to->Add() = text;
-}
+using worker_codec::Fill;  // of the requests and answers about devices
+using worker_codec::Read;
+using worker_codec::ReadList;
+using worker_codec::WriteList;
 
 void Fill(const ListMounts&, pb::Request& to) { to.mutable_list_mounts(); }
 void Fill(const ProbeFeatures&, pb::Request& to) { to.mutable_probe_features(); }
@@ -42,6 +37,7 @@ void Fill(const Mount& from, pb::Request& to) {
   m.set_source(from.source);
   Write(from.target, *m.mutable_target());
   WriteList(from.options, m.mutable_options());
+  if (from.expected_device) worker_codec::Write(*from.expected_device, *m.mutable_expected_device());
 }
 void Fill(const BindMount& from, pb::Request& to) {
   pb::BindMount& m = *to.mutable_bind_mount();
@@ -122,6 +118,12 @@ void Fill(const WriteAtomicPayload& from, pb::Request& to) {
   if (from.gid) m.set_gid(*from.gid);
 }
 
+Mount Read(const pb::Mount& from) {
+  Mount request{from.fs_type(), from.source(), Read(from.target()), ReadList(from.options())};
+  if (from.has_expected_device()) request.expected_device = Read(from.expected_device());
+  return request;
+}
+
 MakeDirectory Read(const pb::MakeDirectory& from) {
   MakeDirectory request{Read(from.path()), from.mode(), std::nullopt, from.exact_mode()};
   if (from.has_parent_mode()) request.parent_mode = from.parent_mode();
@@ -148,8 +150,7 @@ Result<AnyRequest> ReadRequest(const pb::Request& m) {
     case pb::Request::kProbeFeatures:
       return AnyRequest(ProbeFeatures{});
     case pb::Request::kMount:
-      return AnyRequest(Mount{m.mount().fs_type(), m.mount().source(), Read(m.mount().target()),
-                              ReadList(m.mount().options())});
+      return AnyRequest(Read(m.mount()));
     case pb::Request::kBindMount:
       return AnyRequest(BindMount{Read(m.bind_mount().source()), Read(m.bind_mount().target()),
                                   m.bind_mount().read_only(), m.bind_mount().recursive(),
@@ -187,6 +188,12 @@ Result<AnyRequest> ReadRequest(const pb::Request& m) {
       return AnyRequest(ReadFile{Read(m.read_file().path())});
     case pb::Request::kWriteAtomicPayload:
       return AnyRequest(Read(m.write_atomic_payload()));
+    case pb::Request::kProbeDevice:
+      return AnyRequest(Read(m.probe_device()));
+    case pb::Request::kFormatDevice:
+      return AnyRequest(Read(m.format_device()));
+    case pb::Request::kCheckFilesystem:
+      return AnyRequest(Read(m.check_filesystem()));
     case pb::Request::REQUEST_NOT_SET:
       break;
   }
@@ -332,6 +339,10 @@ Result<AnyAnswer> ReadAnswer(const pb::Answer& m) {
                                       f.statmount(), f.mount_events(), f.fchmodat2(),
                                       f.tmpfs_noswap()});
     }
+    case pb::Answer::kDeviceProbe:
+      return AnyAnswer(Read(m.device_probe()));
+    case pb::Answer::kFilesystemCheck:
+      return AnyAnswer(Read(m.filesystem_check()));
     case pb::Answer::ANSWER_NOT_SET:
       break;
   }

@@ -19,6 +19,20 @@ bool IsWalk(const AnyRequest& request) {
          std::holds_alternative<RemoveTree>(request);
 }
 
+// The lane of what is about a device: each device hangs for itself.
+std::string DeviceDomain(const AnyRequest& request) {
+  std::string device;
+  if (std::holds_alternative<ProbeDevice>(request) ||
+      std::holds_alternative<FormatDevice>(request) ||
+      std::holds_alternative<CheckFilesystem>(request)) {
+    device = RequestPath(request);
+  } else if (const auto* mount = std::get_if<Mount>(&request);
+             mount != nullptr && mount->expected_device) {
+    device = mount->source;
+  }
+  return device.empty() ? "" : "device:" + device;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<WorkerKernel>> WorkerKernel::Create(const WorkerKernelOptions& options,
@@ -38,13 +52,13 @@ Result<AnyAnswer> WorkerKernel::Do(const AnyRequest& request, const CallOptions&
     ASSIGN_OR_RETURN(std::vector<MountEntry> mounts, ReadMountTable());
     return AnyAnswer(MountListing{std::move(mounts)});
   }
-  if (options.domain.empty() && IsWalk(request)) {
-    // It must not hold up the mounts behind it in the fast lane.
-    CallOptions walk = options;
-    walk.domain = kWalkDomain;
-    return pool_->Do(request, walk);
+  CallOptions routed = options;
+  routed.must_finish = options.must_finish || MustFinish(request);
+  if (options.domain.empty()) {
+    // These must not hold up the mounts behind them in the fast lane.
+    routed.domain = IsWalk(request) ? kWalkDomain : DeviceDomain(request);
   }
-  return pool_->Do(request, options);
+  return pool_->Do(request, routed);
 }
 
 WorkerPoolStats WorkerKernel::stats() const { return pool_->stats(); }

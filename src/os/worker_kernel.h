@@ -35,6 +35,8 @@ struct WorkerKernelOptions {
 // later one fails with Aborted, not applied. So give keys to calls that change a volume and are
 // serialised by their caller, and none to those that only read.
 //
+// What ruins data when it is half done (MustFinish) is never killed, whatever the options say.
+//
 // ListMounts and ProbeFeatures cannot hang and are answered in-process.
 //
 // Outcomes besides those of the requests:

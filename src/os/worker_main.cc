@@ -75,6 +75,7 @@ class Worker {
     CancelToken cancel;
     CallOptions options;
     options.cancel = &cancel;
+    if (lock) options.kept_by_tools = lock->fd();
     options.progress = [&](int64_t done) { AtSafePoint(done, request.wants_progress, cancel); };
     return kernel_.Do(request.request, options);
   }

@@ -1,0 +1,158 @@
+#include "mounter/format_decision.h"
+
+#include <utility>
+
+namespace volumed {
+namespace {
+
+FormatDecision Refuse(MountErrorType type, std::string reason) {
+  FormatDecision decision;
+  decision.error_type = type;
+  decision.reason = std::move(reason);
+  return decision;
+}
+
+FormatDecision Act(FormatAction action) {
+  FormatDecision decision;
+  decision.action = action;
+  return decision;
+}
+
+bool IsUnfinished(const std::optional<FormatIntent>& intent) {
+  return intent.has_value() && !intent->finished;
+}
+
+// What an interrupted run of ours left on the very disk that it was begun on. A filesystem with the
+// UUID that was drawn for this volume proves itself, whatever the disk can say of itself.
+bool IsOurUnfinished(const DeviceProbe& probe, const std::optional<FormatIntent>& intent) {
+  if (!IsUnfinished(intent) || !probe.partition_table.empty()) return false;
+  if (!probe.fs_type.empty()) {
+    return probe.usage == "filesystem" && probe.identity.uuid == intent->fs_uuid &&
+           probe.identity.size_bytes == intent->device.size_bytes && !probe.was_mounted;
+  }
+  return IsSameDisk(intent->device, probe.identity, intent->in_this_boot);
+}
+
+// Reasons not to write to the device at all.
+std::optional<FormatDecision> RefuseToFormat(const FormatQuestion& question,
+                                             const DeviceProbe& probe,
+                                             const std::optional<FormatIntent>& intent) {
+  if (question.read_only || probe.read_only) {
+    // Source: kubernetes mount-utils mount_linux.go@v1.36.2 (formatAndMountSensitive).
+    std::string reason = "cannot mount unformatted disk " + question.device +
+                         " as we are manipulating it in read-only mode";
+    if (!question.read_only) reason += " (the device is read-only)";
+    return Refuse(MountErrorType::kUnformattedReadOnly, std::move(reason));
+  }
+  if (question.format_policy == FormatPolicy::kNever) {
+    return Refuse(MountErrorType::kFormatFailed,
+                  "disk " + question.device + " is unformatted, and its formatPolicy is never");
+  }
+  if (intent.has_value() && intent->finished) {
+    return Refuse(MountErrorType::kFormatFailed,
+                  "disk " + question.device + " is blank, but this volume was formatted before (" +
+                      intent->fs_type + ", UUID " + intent->fs_uuid +
+                      "): it is another disk, or its data is lost; it is not formatted again");
+  }
+  return std::nullopt;
+}
+
+// A filesystem, or something else with a name.
+FormatDecision DecideSignature(const FormatQuestion& question, const DeviceProbe& probe) {
+  const std::string wanted = "\"" + question.fs_type + "\" is wanted";
+  if (!probe.partition_table.empty()) {
+    return Refuse(MountErrorType::kFilesystemMismatch,
+                  "disk " + question.device + " has unknown data, probably partitions (" +
+                      probe.partition_table + " partition table), where " + wanted);
+  }
+  if (probe.fs_type == "ambivalent") {
+    return Refuse(MountErrorType::kFilesystemMismatch, "disk " + question.device + " has " +
+                                                           probe.why_not_blank + ", where " +
+                                                           wanted);
+  }
+  if (probe.fs_type != question.fs_type) {
+    return Refuse(MountErrorType::kFilesystemMismatch, "disk " + question.device +
+                                                           " is already formatted with \"" +
+                                                           probe.fs_type + "\", where " + wanted);
+  }
+  if (!probe.duplicate.empty() && probe.fs_type == "btrfs") {
+    return Refuse(MountErrorType::kUnknownMountError,
+                  "disk " + question.device + " is btrfs with the UUID " + probe.identity.uuid +
+                      " of a mounted filesystem (" + probe.duplicate +
+                      "): the kernel would take one for the other");
+  }
+  if (probe.read_only && !question.read_only) {
+    return Refuse(MountErrorType::kUnknownMountError,
+                  "disk " + question.device + " is read-only and can only be mounted read-only");
+  }
+  FormatDecision decision = Act(FormatAction::kMount);
+  switch (question.fsck_policy) {
+    case FsckPolicy::kNever:
+      break;
+    case FsckPolicy::kPreen:
+      if (!question.read_only) decision.check = CheckMode::kPreen;
+      break;
+    case FsckPolicy::kReport:
+      decision.check = CheckMode::kReport;
+      break;
+  }
+  return decision;
+}
+
+}  // namespace
+
+Result<FormatPolicy> ParseFormatPolicy(std::string_view text) {
+  if (text == "never") return FormatPolicy::kNever;
+  if (text == "blank") return FormatPolicy::kBlank;
+  if (text == "full-scan") return FormatPolicy::kFullScan;
+  return Error::NotApplied(Code::kInvalidArgument, "formatPolicy \"" + std::string(text) +
+                                                       "\" is none of never, blank, full-scan");
+}
+
+Result<FsckPolicy> ParseFsckPolicy(std::string_view text) {
+  if (text == "never") return FsckPolicy::kNever;
+  if (text == "preen") return FsckPolicy::kPreen;
+  if (text == "report") return FsckPolicy::kReport;
+  return Error::NotApplied(Code::kInvalidArgument, "fsckPolicy \"" + std::string(text) +
+                                                       "\" is none of never, preen, report");
+}
+
+std::string_view MountErrorTypeName(MountErrorType type) {
+  switch (type) {
+    case MountErrorType::kFilesystemMismatch:
+      return "FilesystemMismatch";
+    case MountErrorType::kHasFilesystemErrors:
+      return "HasFilesystemErrors";
+    case MountErrorType::kUnformattedReadOnly:
+      return "UnformattedReadOnly";
+    case MountErrorType::kFormatFailed:
+      return "FormatFailed";
+    case MountErrorType::kGetDiskFormatFailed:
+      return "GetDiskFormatFailed";
+    case MountErrorType::kUnknownMountError:
+      return "UnknownMountError";
+  }
+  return "UnknownMountError";
+}
+
+FormatDecision DecideFormat(const FormatQuestion& question, const DeviceProbe& probe,
+                            const std::optional<FormatIntent>& intent) {
+  const bool has_signature = !probe.fs_type.empty() || !probe.partition_table.empty();
+  const bool ours = !probe.blank && IsOurUnfinished(probe, intent);
+  if (has_signature && !ours) return DecideSignature(question, probe);
+  if (!probe.blank && !ours) {
+    return Refuse(MountErrorType::kFormatFailed,
+                  "disk " + question.device + " has unknown data and is not formatted: " +
+                      probe.why_not_blank);
+  }
+  if (std::optional<FormatDecision> refusal = RefuseToFormat(question, probe, intent)) {
+    return *std::move(refusal);
+  }
+  if (ours) return Act(FormatAction::kRepeatFormat);
+  if (question.format_policy == FormatPolicy::kFullScan && !probe.read_whole) {
+    return Act(FormatAction::kFullScan);
+  }
+  return Act(FormatAction::kFormat);
+}
+
+}  // namespace volumed

@@ -1,0 +1,245 @@
+#include "mounter/safe_format_and_mount.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/random.h"
+
+namespace volumed {
+namespace {
+
+// Source: kubernetes mount-utils mount_linux.go@v1.36.2 (the default of fstype).
+constexpr char kDefaultFsType[] = "ext4";
+
+bool IsReadOnly(const std::vector<std::string>& options) {
+  return std::find(options.begin(), options.end(), "ro") != options.end();
+}
+
+}  // namespace
+
+struct SafeFormatAndMount::Run {
+  const SafeMountRequest& request;
+  const CallOptions& call;
+  const Progress& progress;
+  SafeMountReport report;
+  FormatQuestion question;
+  DeviceProbe probe;
+  std::optional<FormatIntent> intent;
+
+  CallOptions Options(SafeMountStage stage) const {
+    CallOptions options = call;
+    if (options.domain.empty()) options.domain = "device:" + request.device;
+    options.progress = nullptr;
+    if (progress) {
+      options.progress = [shared = progress, stage](int64_t bytes) { shared(stage, bytes); };
+      progress(stage, 0);
+    }
+    return options;
+  }
+  Error Fail(MountErrorType type, Error error) {
+    report.error_type = type;
+    return error;
+  }
+  void Notice(bool warning, std::string reason, std::string message) {
+    report.notices.push_back({warning, std::move(reason), std::move(message)});
+  }
+};
+
+std::string_view SafeMountStageName(SafeMountStage stage) {
+  switch (stage) {
+    case SafeMountStage::kProbing:
+      return "probing";
+    case SafeMountStage::kFormatting:
+      return "formatting";
+    case SafeMountStage::kChecking:
+      return "checking";
+    case SafeMountStage::kMounting:
+      return "mounting";
+  }
+  return "unknown";
+}
+
+SafeMountReport SafeFormatAndMount::FormatAndMount(const SafeMountRequest& request,
+                                                   const CallOptions& call,
+                                                   const Progress& progress) {
+  Run run{request, call, progress, {}, {}, {}, {}};
+  Prepare(run);
+  run.report.status = [&]() -> Status {
+    RETURN_IF_ERROR(Decide(run));
+    return MountIt(run);
+  }();
+  return std::move(run.report);
+}
+
+void SafeFormatAndMount::Prepare(Run& run) {
+  run.question.device = run.request.device;
+  run.question.fs_type = run.request.fs_type.empty() ? kDefaultFsType : run.request.fs_type;
+  run.question.read_only = IsReadOnly(run.request.options);
+  run.question.format_policy = run.request.format_policy;
+  run.question.fsck_policy = run.request.fsck_policy;
+  run.report.fs_type = run.question.fs_type;
+}
+
+Result<FormatDecision> SafeFormatAndMount::DecideByProbe(Run& run, bool full_scan) {
+  Result<DeviceProbe> probe = kernel_.Call(ProbeDevice{run.request.device, full_scan, false},
+                                           run.Options(SafeMountStage::kProbing));
+  if (!probe.ok()) {
+    return run.Fail(MountErrorType::kGetDiskFormatFailed,
+                    probe.error().With("failed to get the format of disk " + run.request.device));
+  }
+  run.probe = *std::move(probe);
+  run.report.device = run.probe.identity;
+  return DecideFormat(run.question, run.probe, run.intent);
+}
+
+Status SafeFormatAndMount::Decide(Run& run) {
+  ASSIGN_OR_RETURN(run.intent, intents_.Find(run.request.key));
+  ASSIGN_OR_RETURN(FormatDecision decision, DecideByProbe(run, false));
+  if (decision.action == FormatAction::kFullScan) {
+    ASSIGN_OR_RETURN(decision, DecideByProbe(run, true));
+  }
+  switch (decision.action) {
+    case FormatAction::kMount:
+      return decision.check ? Check(run, *decision.check) : OkStatus();
+    case FormatAction::kFormat:
+      return Format(run, false);
+    case FormatAction::kRepeatFormat:
+      return Format(run, true);
+    case FormatAction::kFullScan:
+      return Error::NotApplied(Code::kInternal, "disk " + run.request.device +
+                                                    ": a full scan did not read everything");
+    case FormatAction::kRefuse:
+      break;
+  }
+  return run.Fail(decision.error_type,
+                  Error::NotApplied(Code::kFailedPrecondition, std::move(decision.reason)));
+}
+
+Status SafeFormatAndMount::Format(Run& run, bool repeat) {
+  FormatIntent intent;
+  intent.device = run.probe.identity;
+  intent.device.uuid.clear();
+  intent.fs_type = run.question.fs_type;
+  // A repetition keeps its UUID: whichever of the two runs is cut off, what it leaves is known.
+  intent.fs_uuid = repeat ? run.intent->fs_uuid : NewUuid();
+  const bool begun_before = run.intent.has_value();
+  RETURN_IF_ERROR(intents_.Begin(run.request.key, intent).With("record the format's intent"));
+  FormatDevice format;
+  format.device = run.request.device;
+  format.expected = intent.device;
+  format.fs_type = intent.fs_type;
+  format.fs_uuid = intent.fs_uuid;
+  format.options = run.request.format_options;
+  format.reads_zero = !repeat && run.probe.read_whole;
+  format.repeat = repeat;
+  CallOptions options = run.Options(SafeMountStage::kFormatting);
+  options.must_finish = true;
+  const Result<Done> done = kernel_.Call(format, options);
+  if (!done.ok()) {
+    const Error failed = done.error().With("failed to format disk " + run.request.device);
+    if (!failed.maybe_applied() && !begun_before) {
+      // Kept if this fails: then it says more than is true, and only of a disk that was blank.
+      const Status withdrawn = intents_.Withdraw(run.request.key);
+      if (!withdrawn.ok()) {
+        run.Notice(true, "FormatFailed",
+                   "the format's intent could not be withdrawn: " + withdrawn.error().message());
+      }
+    }
+    return run.Fail(MountErrorType::kFormatFailed, failed);
+  }
+  if (const Status finished = intents_.Finish(run.request.key); !finished.ok()) {
+    return run.Fail(MountErrorType::kFormatFailed,
+                    finished.error().With("record the finished format").AsMaybeApplied());
+  }
+  run.intent.reset();
+  run.report.formatted = true;
+  run.report.device.uuid = intent.fs_uuid;
+  run.Notice(false, "FilesystemFormatted",
+             "disk " + run.request.device + " was blank and is formatted with " + intent.fs_type +
+                 ", UUID " + intent.fs_uuid);
+  return OkStatus();
+}
+
+Status SafeFormatAndMount::Check(Run& run, CheckMode mode) {
+  CallOptions options = run.Options(SafeMountStage::kChecking);
+  options.must_finish = true;
+  Result<FilesystemCheck> check =
+      kernel_.Call(CheckFilesystem{run.request.device, run.probe.identity, run.question.fs_type, mode},
+                   options);
+  if (!check.ok()) {
+    // In use by another mount, which has checked it; or without a tool: kubelet goes on, too.
+    const bool goes_on = check.error().sys_errno() == EBUSY ||
+                         check.error().code() == Code::kNotFound;
+    if (!goes_on || check.error().maybe_applied()) return check.error();
+    run.Notice(true, "FilesystemNotChecked", check.error().message());
+    return OkStatus();
+  }
+  run.report.check = *check;
+  switch (check->result) {
+    case CheckResult::kClean:
+    case CheckResult::kSkipped:
+      return OkStatus();
+    case CheckResult::kFixed:
+      run.Notice(false, "FilesystemFixed",
+                 "device " + run.request.device + " has errors which were corrected by '" +
+                     check->tool + "': " + check->output);
+      return OkStatus();
+    case CheckResult::kOperationalError:
+      run.Notice(true, "FilesystemNotChecked", "'" + check->tool + "' ended with status " +
+                                                   std::to_string(check->exit_code) + " on device " +
+                                                   run.request.device + ": " + check->output);
+      return OkStatus();
+    case CheckResult::kUncorrected:
+      break;
+  }
+  if (mode == CheckMode::kReport) {
+    run.Notice(true, "FilesystemHasErrors", "'" + check->tool + "' found errors on device " +
+                                                run.request.device + ": " + check->output);
+    return OkStatus();
+  }
+  // Source: kubernetes mount-utils mount_linux.go@v1.36.2 (checkAndRepairFilesystem).
+  return run.Fail(MountErrorType::kHasFilesystemErrors,
+                  Error::NotApplied(Code::kFailedPrecondition,
+                                    "'fsck' found errors on device " + run.request.device +
+                                        " but could not correct them: " + check->output));
+}
+
+Status SafeFormatAndMount::MountIt(Run& run) {
+  if (run.intent.has_value() && !run.intent->finished) {
+    // From here on there is data to lose: an old intent must allow nothing any more.
+    RETURN_IF_ERROR(intents_.Finish(run.request.key).With("record that the disk is in use"));
+  }
+  Mount mount;
+  mount.fs_type = run.question.fs_type;
+  mount.source = run.request.device;
+  mount.target = run.request.target;
+  mount.options = run.request.options;
+  mount.options.emplace_back("defaults");
+  mount.expected_device = run.report.device;
+  const Result<Done> done = kernel_.Call(mount, run.Options(SafeMountStage::kMounting));
+  if (done.ok()) return OkStatus();
+  const Error& error = done.error();
+  // How XFS refuses a UUID that is mounted, among other things.
+  if (mount.fs_type == "xfs" && error.sys_errno() == EINVAL && !error.maybe_applied()) {
+    return MountWithNouuid(run, std::move(mount), error);
+  }
+  return run.Fail(MountErrorType::kUnknownMountError, error);
+}
+
+Status SafeFormatAndMount::MountWithNouuid(Run& run, Mount mount, const Error& refused) {
+  const Result<DeviceProbe> probe = kernel_.Call(ProbeDevice{run.request.device, false, true},
+                                                 run.Options(SafeMountStage::kProbing));
+  if (!probe.ok() || probe->duplicate.empty()) {
+    return run.Fail(MountErrorType::kUnknownMountError, refused);
+  }
+  mount.options.emplace_back("nouuid");
+  const Result<Done> done = kernel_.Call(mount, run.Options(SafeMountStage::kMounting));
+  if (!done.ok()) return run.Fail(MountErrorType::kUnknownMountError, done.error());
+  run.Notice(true, "DuplicateFilesystemUUID",
+             "disk " + run.request.device + " is a copy of " + probe->duplicate +
+                 " (XFS, UUID " + probe->identity.uuid + ") and is mounted with nouuid");
+  return OkStatus();
+}
+
+}  // namespace volumed

@@ -1,0 +1,85 @@
+// SafeFormatAndMount: brings a block device's filesystem to a place: probe, format if it is proven
+// blank, check, mount, each on the device that was probed. What may be done is decided by
+// DecideFormat alone; this class carries it out by Kernel effects.
+//
+// Differences from kubelet's, on purpose: docs/FORMATTING.md.
+// Source: kubernetes mount-utils mount_linux.go@v1.36.2 (SafeFormatAndMount).
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "mounter/format_decision.h"
+#include "mounter/format_intents.h"
+#include "os/kernel.h"
+
+namespace volumed {
+
+struct SafeMountRequest {
+  std::string key;     // of the volume, for its format intent
+  std::string device;  // a path
+  SafePath target;     // an existing directory
+  std::string fs_type;               // empty: ext4
+  std::vector<std::string> options;  // "ro" alone makes it read-only
+  std::vector<std::string> format_options;
+  FormatPolicy format_policy = FormatPolicy::kBlank;
+  FsckPolicy fsck_policy = FsckPolicy::kPreen;
+};
+
+// What happened that somebody should hear of, failed or not: for events.
+struct SafeMountNotice {
+  bool warning = false;
+  std::string reason;  // "FilesystemFormatted", "FilesystemChecked", "FilesystemHasErrors", ...
+  std::string message;
+};
+
+struct SafeMountReport {
+  Status status;  // ok: it is mounted
+  // With a failure. kubelet tells FilesystemMismatch to the PersistentVolume
+  // (FailedMountOnFilesystemMismatch), the rest to the pod (FailedMount).
+  std::optional<MountErrorType> error_type;
+  // Of the device that was mounted, with the filesystem's UUID: what later effects must find.
+  DeviceIdentity device;
+  std::string fs_type;
+  bool formatted = false;
+  std::optional<FilesystemCheck> check;
+  std::vector<SafeMountNotice> notices;
+};
+
+// What a long call is doing, for live progress. Bytes, or none for mounting.
+enum class SafeMountStage { kProbing, kFormatting, kChecking, kMounting };
+std::string_view SafeMountStageName(SafeMountStage stage);
+
+// Threads: any, but one call per key at a time. Blocks: until call.deadline, but for mkfs and fsck,
+// which are never ended half way: then until they are done.
+// Errors (report.status): those of the effects. Maybe applied = a format or a mount may have been
+// made, so only the same call or an unmount may follow.
+class SafeFormatAndMount {
+ public:
+  using Progress = std::function<void(SafeMountStage stage, int64_t bytes)>;
+
+  SafeFormatAndMount(Kernel& kernel, FormatIntents& intents) : kernel_(kernel), intents_(intents) {}
+
+  // `call.domain` empty: the device has one of its own. `call.progress` is not used.
+  SafeMountReport FormatAndMount(const SafeMountRequest& request, const CallOptions& call,
+                                 const Progress& progress = nullptr);
+
+ private:
+  struct Run;  // one call
+
+  void Prepare(Run& run);
+  Status Decide(Run& run);
+  Result<FormatDecision> DecideByProbe(Run& run, bool full_scan);
+  Status Format(Run& run, bool repeat);
+  Status Check(Run& run, CheckMode mode);
+  Status MountIt(Run& run);
+  Status MountWithNouuid(Run& run, Mount mount, const Error& refused);
+
+  Kernel& kernel_;
+  FormatIntents& intents_;
+};
+
+}  // namespace volumed

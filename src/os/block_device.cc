@@ -1,0 +1,138 @@
+#include "os/block_device.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/loop.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <optional>
+#include <string_view>
+
+#include "base/strings.h"
+#include "os/safe_open.h"
+
+// Newer than Debian 12's headers of libc, not than its kernel. Source: linux/fs.h (5.15).
+#ifndef BLKGETDISKSEQ
+#define BLKGETDISKSEQ _IOR(0x12, 128, __u64)
+#endif
+
+namespace volumed {
+namespace {
+
+std::string SysfsDirectory(const DeviceIdentity& identity) {
+  return "/sys/dev/block/" + std::to_string(identity.device_major) + ":" +
+         std::to_string(identity.device_minor);
+}
+
+// A small attribute without the blanks around it; nothing when there is none.
+std::optional<std::string> ReadAttribute(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return std::nullopt;
+  std::array<char, 4096> text;
+  const ssize_t size = ::read(file.get(), text.data(), text.size());
+  if (size <= 0) return std::nullopt;
+  const std::string_view trimmed =
+      TrimSpace(std::string_view(text.data(), static_cast<size_t>(size)));
+  if (trimmed.empty()) return std::nullopt;
+  return std::string(trimmed);
+}
+
+// A loop device is what its file is.
+std::string LoopId(int device, const std::string& directory) {
+  const std::optional<std::string> file = ReadAttribute(directory + "/loop/backing_file");
+  loop_info64 info = {};
+  if (!file || ::ioctl(device, LOOP_GET_STATUS64, &info) != 0) return "";
+  return "loop:" + *file + ":" + std::to_string(info.lo_inode);
+}
+
+std::string StableId(int device, const DeviceIdentity& identity) {
+  std::string directory = SysfsDirectory(identity);
+  std::string suffix;
+  if (const std::optional<std::string> number = ReadAttribute(directory + "/partition")) {
+    suffix = "-part" + *number;
+    directory += "/..";
+  }
+  // SCSI and NVMe; virtio and NVMe; some SCSI; device-mapper. Source: Linux
+  // Documentation/ABI/{stable,testing}/sysfs-block*.
+  const std::array<std::pair<const char*, const char*>, 6> kPlaces = {{{"/wwid", "wwid:"},
+                                                                       {"/device/wwid", "wwid:"},
+                                                                       {"/serial", "serial:"},
+                                                                       {"/device/serial", "serial:"},
+                                                                       {"/dm/uuid", "dm:"},
+                                                                       {"/md/uuid", "md:"}}};
+  for (const auto& [place, kind] : kPlaces) {
+    if (const std::optional<std::string> value = ReadAttribute(directory + place)) {
+      return kind + *value + suffix;
+    }
+  }
+  const std::string loop = LoopId(device, directory);
+  return loop.empty() ? "" : loop + suffix;
+}
+
+}  // namespace
+
+Result<Descriptor> OpenBlockDevice(const std::string& path, int flags) {
+  const std::string what = "open device " + path;
+  if (path.empty() || path[0] != '/') {
+    return Error::NotApplied(Code::kInvalidArgument, what + ": not an absolute path");
+  }
+  // What it is is found out before it is opened for good: a FIFO would wait, a watchdog would start.
+  const Descriptor there(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  if (!there.valid()) return Error::FromErrno(errno, what, Outcome::kNotApplied);
+  struct stat info = {};
+  if (::fstat(there.get(), &info) != 0) {
+    return Error::FromErrno(errno, what, Outcome::kNotApplied);
+  }
+  if (!S_ISBLK(info.st_mode)) {
+    return Error::NotApplied(Code::kFailedPrecondition, what + ": not a block device");
+  }
+  return DescriptorFrom(::open(ProcFdPath(there.get()).c_str(), flags | O_CLOEXEC), what);
+}
+
+Result<DeviceIdentity> ReadDeviceIdentity(int device, const std::string& path) {
+  const std::string what = "identify device " + path;
+  struct stat info = {};
+  uint64_t size = 0;
+  if (::fstat(device, &info) != 0 || ::ioctl(device, BLKGETSIZE64, &size) != 0) {
+    return Error::FromErrno(errno, what, Outcome::kNotApplied);
+  }
+  if (size == 0) {
+    return Error::NotApplied(Code::kFailedPrecondition, what + ": it has no medium (size 0)");
+  }
+  DeviceIdentity identity;
+  identity.size_bytes = static_cast<int64_t>(size);
+  identity.device_major = major(info.st_rdev);
+  identity.device_minor = minor(info.st_rdev);
+  uint64_t sequence = 0;
+  if (::ioctl(device, BLKGETDISKSEQ, &sequence) == 0) identity.disk_sequence = sequence;
+  identity.stable_id = StableId(device, identity);
+  return identity;
+}
+
+Result<bool> IsReadOnlyDevice(int device, const std::string& path) {
+  int read_only = 0;
+  if (::ioctl(device, BLKROGET, &read_only) != 0) {
+    return Error::FromErrno(errno, "look at device " + path, Outcome::kNotApplied);
+  }
+  return read_only != 0;
+}
+
+Result<std::string> KernelDeviceName(const DeviceIdentity& identity) {
+  const std::string directory = SysfsDirectory(identity);
+  std::array<char, PATH_MAX> target;
+  const ssize_t size = ::readlink(directory.c_str(), target.data(), target.size());
+  if (size < 0) return Error::FromErrno(errno, "read link " + directory, Outcome::kNotApplied);
+  const std::string_view text(target.data(), static_cast<size_t>(size));
+  // "cciss!c0d0" is the device /dev/cciss/c0d0.
+  std::string name(text.substr(text.rfind('/') + 1));
+  for (char& c : name) c = c == '!' ? '/' : c;
+  return name;
+}
+
+}  // namespace volumed

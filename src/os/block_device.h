@@ -1,0 +1,29 @@
+// Opening a block device by descriptor, and what the kernel says of it.
+//
+// Threads: any. Blocks: as the device does.
+#pragma once
+
+#include <string>
+
+#include "base/descriptor.h"
+#include "base/result.h"
+#include "os/device_requests.h"
+
+namespace volumed {
+
+// Opens the block device that `path` leads to. Nothing but a block device is ever opened for I/O:
+// opening other devices can have effects. `flags` are open(2)'s; O_CLOEXEC is added. With O_EXCL
+// the device is claimed: EBUSY while it is mounted or part of another device.
+// Errors, not applied: InvalidArgument for a path that is not absolute; FailedPrecondition for what
+// is no block device; errno of open(2).
+Result<Descriptor> OpenBlockDevice(const std::string& path, int flags);
+
+// All but the UUID, which is not the device's. FailedPrecondition without a medium.
+Result<DeviceIdentity> ReadDeviceIdentity(int device, const std::string& path);
+
+Result<bool> IsReadOnlyDevice(int device, const std::string& path);
+
+// The kernel's own name of it: "sda1", "loop3".
+Result<std::string> KernelDeviceName(const DeviceIdentity& identity);
+
+}  // namespace volumed

@@ -1,0 +1,112 @@
+#include "os/worker_codec_devices.h"
+
+namespace volumed::worker_codec {
+
+void Write(const DeviceIdentity& from, worker::DeviceIdentity& to) {
+  to.set_size_bytes(from.size_bytes);
+  to.set_device_major(from.device_major);
+  to.set_device_minor(from.device_minor);
+  to.set_disk_sequence(from.disk_sequence);
+  to.set_stable_id(from.stable_id);
+  to.set_uuid(from.uuid);
+}
+
+DeviceIdentity Read(const worker::DeviceIdentity& from) {
+  return {from.size_bytes(),    from.device_major(), from.device_minor(),
+          from.disk_sequence(), from.stable_id(),    from.uuid()};
+}
+
+void Fill(const ProbeDevice& from, worker::Request& to) {
+  worker::ProbeDevice& m = *to.mutable_probe_device();
+  m.set_device(from.device);
+  m.set_full_scan(from.full_scan);
+  m.set_find_duplicates(from.find_duplicates);
+}
+
+void Fill(const FormatDevice& from, worker::Request& to) {
+  worker::FormatDevice& m = *to.mutable_format_device();
+  m.set_device(from.device);
+  Write(from.expected, *m.mutable_expected());
+  m.set_fs_type(from.fs_type);
+  m.set_fs_uuid(from.fs_uuid);
+  WriteList(from.options, m.mutable_options());
+  m.set_reads_zero(from.reads_zero);
+  m.set_repeat(from.repeat);
+}
+
+void Fill(const CheckFilesystem& from, worker::Request& to) {
+  worker::CheckFilesystem& m = *to.mutable_check_filesystem();
+  m.set_device(from.device);
+  Write(from.expected, *m.mutable_expected());
+  m.set_fs_type(from.fs_type);
+  m.set_mode(static_cast<uint32_t>(from.mode));
+}
+
+ProbeDevice Read(const worker::ProbeDevice& from) {
+  return {from.device(), from.full_scan(), from.find_duplicates()};
+}
+
+FormatDevice Read(const worker::FormatDevice& from) {
+  return {from.device(),  Read(from.expected()),    from.fs_type(),
+          from.fs_uuid(), ReadList(from.options()), from.reads_zero(),
+          from.repeat()};
+}
+
+// What is not known writes nothing.
+CheckFilesystem Read(const worker::CheckFilesystem& from) {
+  return {from.device(), Read(from.expected()), from.fs_type(),
+          from.mode() == static_cast<uint32_t>(CheckMode::kPreen) ? CheckMode::kPreen
+                                                                  : CheckMode::kReport};
+}
+
+void Fill(const DeviceProbe& from, worker::Answer& to) {
+  worker::DeviceProbe& m = *to.mutable_device_probe();
+  Write(from.identity, *m.mutable_identity());
+  m.set_fs_type(from.fs_type);
+  m.set_usage(from.usage);
+  m.set_label(from.label);
+  m.set_partition_table(from.partition_table);
+  m.set_read_only(from.read_only);
+  m.set_bad_checksum(from.bad_checksum);
+  m.set_was_mounted(from.was_mounted);
+  m.set_blank(from.blank);
+  m.set_read_whole(from.read_whole);
+  m.set_why_not_blank(from.why_not_blank);
+  m.set_bytes_read(from.bytes_read);
+  m.set_duplicate(from.duplicate);
+}
+
+void Fill(const FilesystemCheck& from, worker::Answer& to) {
+  worker::FilesystemCheck& m = *to.mutable_filesystem_check();
+  m.set_result(static_cast<uint32_t>(from.result));
+  m.set_exit_code(from.exit_code);
+  m.set_tool(from.tool);
+  m.set_output(from.output);
+}
+
+DeviceProbe Read(const worker::DeviceProbe& from) {
+  DeviceProbe probe;
+  probe.identity = Read(from.identity());
+  probe.fs_type = from.fs_type();
+  probe.usage = from.usage();
+  probe.label = from.label();
+  probe.partition_table = from.partition_table();
+  probe.read_only = from.read_only();
+  probe.bad_checksum = from.bad_checksum();
+  probe.was_mounted = from.was_mounted();
+  probe.blank = from.blank();
+  probe.read_whole = from.read_whole();
+  probe.why_not_blank = from.why_not_blank();
+  probe.bytes_read = from.bytes_read();
+  probe.duplicate = from.duplicate();
+  return probe;
+}
+
+FilesystemCheck Read(const worker::FilesystemCheck& from) {
+  const auto known = static_cast<uint32_t>(CheckResult::kSkipped);
+  return {from.result() <= known ? static_cast<CheckResult>(from.result())
+                                 : CheckResult::kOperationalError,
+          from.exit_code(), from.tool(), from.output()};
+}
+
+}  // namespace volumed::worker_codec

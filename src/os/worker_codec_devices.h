@@ -1,0 +1,38 @@
+// The part of os/worker_codec.h that is about block devices, and what both parts share. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "os/kernel.h"
+#include "worker.pb.h"
+
+namespace volumed::worker_codec {
+
+template <typename Repeated>
+std::vector<std::string> ReadList(const Repeated& from) {
+  return {from.begin(), from.end()};
+}
+
+template <typename Repeated>
+void WriteList(const std::vector<std::string>& from, Repeated* to) {
+  to->Reserve(static_cast<int>(from.size()));
+  for (const std::string& text : from) *to->Add() = text;
+}
+
+void Write(const DeviceIdentity& from, worker::DeviceIdentity& to);
+DeviceIdentity Read(const worker::DeviceIdentity& from);
+
+void Fill(const ProbeDevice& from, worker::Request& to);
+void Fill(const FormatDevice& from, worker::Request& to);
+void Fill(const CheckFilesystem& from, worker::Request& to);
+ProbeDevice Read(const worker::ProbeDevice& from);
+FormatDevice Read(const worker::FormatDevice& from);
+CheckFilesystem Read(const worker::CheckFilesystem& from);
+
+void Fill(const DeviceProbe& from, worker::Answer& to);
+void Fill(const FilesystemCheck& from, worker::Answer& to);
+DeviceProbe Read(const worker::DeviceProbe& from);
+FilesystemCheck Read(const worker::FilesystemCheck& from);
+
+}  // namespace volumed::worker_codec
