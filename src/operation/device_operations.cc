@@ -84,6 +84,12 @@ Failure RunMountDevice(const DeviceOperationParts& parts, const MountDeviceReque
                         .run = [&](const CallOptions& options) {
                           DeviceMounterArgs args;
                           args.fs_group = request.fs_group;
+                          args.event = [&](EventType type, const std::string& reason,
+                                           const std::string& message) {
+                            for (const PodUid& pod : request.pods) {
+                              parts.host.events.RecordPodEvent(pod, type, reason, message);
+                            }
+                          };
                           args.call = options;
                           return (*mounter)->MountDevice(request.spec, "", *path, args);
                         }});

@@ -18,6 +18,7 @@ namespace volumed {
 // Ours: in kubelet it is a part of "volume_mount" and has no name.
 inline constexpr const char* kMountDeviceOperation = "mount_device";
 inline constexpr const char* kUnmountDeviceOperation = "unmount_device";
+inline constexpr const char* kForgetDeviceOperation = "forget_device";  // ours
 
 // All outlive the call.
 struct DeviceOperationParts {

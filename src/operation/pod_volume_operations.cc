@@ -8,6 +8,7 @@
 #include "operation/call_options.h"
 #include "operation/device_operations.h"
 #include "operation/pod_directories.h"
+#include "operation/reclaim_operations.h"
 #include "operation/step_runner.h"
 #include "operation/volume_snapshot.h"
 
@@ -366,6 +367,47 @@ StartResult PodVolumeOperations::UnmountDevice(UnmountDeviceRequest request,
       std::move(operation),
       [parts = parts_, request = std::move(request)](OperationProgress& progress) {
         return RunUnmountDevice(parts.ForDevices(), request, progress);
+      },
+      [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
+}
+
+StartResult PodVolumeOperations::ForgetDevice(UniqueVolumeName device,
+                                              std::function<void(OperationOutcome<Unit>)> done) {
+  OperationExecutor::Operation operation{.key = OperationKey(device),
+                                         .name = kForgetDeviceOperation,
+                                         .plugin_name = "",
+                                         .pod_display_name = "",
+                                         .device = device,
+                                         .use = DeviceUse::kExclusive};
+  return executor_.Start(
+      std::move(operation),
+      [parts = parts_, device](OperationProgress& progress) -> Failure {
+        progress.EnterStep("RemoveRecord");
+        const Status forgotten = parts.devices.Forget(device);
+        if (forgotten.ok()) return std::nullopt;
+        return OperationFailure{kForgetDeviceOperation, "RemoveRecord", forgotten.error()};
+      },
+      [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
+}
+
+OperationKey ReclaimKey(const std::string& volume_name) {
+  return OperationKey(UniqueVolumeName("reclaim/" + volume_name));
+}
+
+StartResult PodVolumeOperations::ReclaimVolume(ReclaimRequest request,
+                                               std::function<void(OperationOutcome<Unit>)> done) {
+  const VolumeSpec spec = VolumeSpec::FromPersistentVolume(*request.volume, false);
+  const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(spec);
+  OperationExecutor::Operation operation{
+      .key = ReclaimKey(request.volume->metadata.name),
+      .name = ReclaimOperationName(request.action),
+      .plugin_name = plugin.ok() ? (*plugin)->GetPluginName() : std::string(),
+      .pod_display_name = ""};
+  return executor_.Start(
+      std::move(operation),
+      [parts = parts_, request = std::move(request), spec](OperationProgress& progress) {
+        return RunReclaim({parts.plugins, parts.host, parts.settings, parts.logger}, request, spec,
+                          progress);
       },
       [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
 }

@@ -50,6 +50,11 @@ class PodVolumeOperations final : public VolumeOperations {
   StartResult UnmountDevice(UnmountDeviceRequest request,
                             std::function<void(OperationOutcome<Unit>)> done) override;
 
+  StartResult ForgetDevice(UniqueVolumeName device,
+                           std::function<void(OperationOutcome<Unit>)> done) override;
+  StartResult ReclaimVolume(ReclaimRequest request,
+                            std::function<void(OperationOutcome<Unit>)> done) override;
+
   bool IsPending(const OperationKey& key) const override;
   std::optional<TimePoint> NextTry(const OperationKey& key) const override;
   void ResetBackoff(const OperationKey& key) override;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "mounter/mounter.h"
 #include "operation/volume_state.h"
 #include "pluginmgr/volume_plugin.h"
+#include "volume/claim_binding.h"
 #include "volume/volume_spec.h"
 
 namespace volumed {
@@ -113,6 +115,12 @@ struct UnmountDeviceRequest {
   std::string device_mount_path;
 };
 
+// What is done with a volume that its claim has left.
+struct ReclaimRequest {
+  std::shared_ptr<const PersistentVolume> volume;
+  ReclaimAction action = ReclaimAction::kNone;
+};
+
 // Which step failed, for explain.
 struct OperationFailure {
   std::string operation;  // "volume_mount"
@@ -145,6 +153,8 @@ struct RunningOperation {
 // deleted by command, which must hold as long as a source has the pod.
 enum class PodRecordEnd { kRemove, kKeep };
 
+OperationKey ReclaimKey(const std::string& volume_name);
+
 // Threads: the control thread, for every method. Blocks: never.
 class VolumeOperations {
  public:
@@ -165,6 +175,14 @@ class VolumeOperations {
                                   std::function<void(OperationOutcome<MountedDevice>)> done) = 0;
   // The caller has made sure that no pod has the volume.
   virtual StartResult UnmountDevice(UnmountDeviceRequest request,
+                                    std::function<void(OperationOutcome<Unit>)> done) = 0;
+
+  // The volume is no more, and what its record says of its filesystem may go. Success when there is
+  // no record; a device that is mounted is FailedPrecondition.
+  virtual StartResult ForgetDevice(UniqueVolumeName device,
+                                   std::function<void(OperationOutcome<Unit>)> done) = 0;
+  // Deletes or recycles a volume that nobody uses. Its key is ReclaimKey(volume's name).
+  virtual StartResult ReclaimVolume(ReclaimRequest request,
                                     std::function<void(OperationOutcome<Unit>)> done) = 0;
 
   virtual bool IsPending(const OperationKey& key) const = 0;

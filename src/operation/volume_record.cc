@@ -121,11 +121,15 @@ Record EncodeRecord(const DeviceRecord& record) {
   message.set_attempt(record.attempt);
   if (record.format) {
     record::FormatIntent* format = message.mutable_format();
-    format->set_device_identity(record.format->device_identity);
     format->set_fs_type(record.format->fs_type);
     format->set_fs_uuid(record.format->fs_uuid);
-    format->set_begun_at_unix_ms(record.format->begun_at_unix_ms);
     format->set_finished(record.format->finished);
+    format->set_boot_id(record.format->boot_id.str());
+    format->set_size_bytes(record.format->device.size_bytes);
+    format->set_device_major(record.format->device.device_major);
+    format->set_device_minor(record.format->device.device_minor);
+    format->set_disk_sequence(record.format->device.disk_sequence);
+    format->set_stable_id(record.format->device.stable_id);
   }
   return Encode(kDeviceRecordKind, RecordKey(record.key), message);
 }
@@ -206,8 +210,16 @@ Result<DeviceRecord> DecodeDeviceRecord(const Record& row) {
   record.attempt = message.attempt();
   if (message.has_format()) {
     const record::FormatIntent& format = message.format();
-    record.format = FormatRecord{format.device_identity(), format.fs_type(), format.fs_uuid(),
-                                 format.begun_at_unix_ms(), format.finished()};
+    record.format = FormatRecord{.device = {.size_bytes = format.size_bytes(),
+                                            .device_major = format.device_major(),
+                                            .device_minor = format.device_minor(),
+                                            .disk_sequence = format.disk_sequence(),
+                                            .stable_id = format.stable_id(),
+                                            .uuid = ""},
+                                 .fs_type = format.fs_type(),
+                                 .fs_uuid = format.fs_uuid(),
+                                 .finished = format.finished(),
+                                 .boot_id = BootId(format.boot_id())};
   }
   if (record.key.empty() || record.spec.empty() || RecordKey(record.key) != row.key) {
     return Unreadable(row, "belongs under the key \"" + RecordKey(record.key) + "\"");
@@ -246,6 +258,38 @@ Result<HoldRecord> DecodeHoldRecord(const Record& row) {
   }
   if (RecordKey(record) != row.key) {
     return Unreadable(row, "belongs under the key \"" + RecordKey(record) + "\"");
+  }
+  return record;
+}
+
+Record EncodeRecord(const ClaimBindingRecord& record) {
+  record::ClaimBindingRecord message;
+  message.set_volume_name(record.binding.volume_name);
+  message.set_claim_namespace(record.binding.claim.name_space);
+  message.set_claim_name(record.binding.claim.name);
+  message.set_claim_uid(record.binding.claim_uid);
+  message.set_state(static_cast<record::BindingState>(record.binding.state));
+  message.set_volume_json(record.volume_json);
+  message.set_deleted(record.deleted);
+  return Encode(kClaimBindingRecordKind, record.binding.volume_name, message);
+}
+
+Result<ClaimBindingRecord> DecodeClaimBindingRecord(const Record& row) {
+  ASSIGN_OR_RETURN(const record::ClaimBindingRecord message,
+                   Parse<record::ClaimBindingRecord>(row, kClaimBindingRecordKind));
+  const int state = static_cast<int>(message.state());
+  if (state < 0 || state > static_cast<int>(BindingState::kReclaimed)) {
+    return Unreadable(row, "has state " + std::to_string(state) + ", which no binding can have");
+  }
+  ClaimBindingRecord record;
+  record.binding = {{message.claim_namespace(), message.claim_name()},
+                    message.claim_uid(),
+                    message.volume_name(),
+                    static_cast<BindingState>(state)};
+  record.volume_json = message.volume_json();
+  record.deleted = message.deleted();
+  if (record.binding.volume_name.empty() || record.binding.volume_name != row.key) {
+    return Unreadable(row, "belongs under the key \"" + record.binding.volume_name + "\"");
   }
   return record;
 }

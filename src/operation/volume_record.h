@@ -11,12 +11,15 @@
 #include "base/result.h"
 #include "operation/volume_operations.h"
 #include "operation/volume_state.h"
+#include "os/device_requests.h"
 #include "records/record_store.h"
+#include "volume/claim_binding.h"
 
 namespace volumed {
 
 inline constexpr const char* kPodVolumeRecordKind = "pod-volume";
 inline constexpr const char* kDeviceRecordKind = "volume-device";
+inline constexpr const char* kClaimBindingRecordKind = "claim-binding";
 inline constexpr const char* kPodRecordKind = "pod";
 inline constexpr const char* kHoldRecordKind = "hold";
 // Of the messages below; a row of a later version is refused, not guessed at.
@@ -27,6 +30,8 @@ inline constexpr Durability kPodVolumeRecordDurability = Durability::kProcess;
 // A device's row may hold the intent of a format, which nobody may ever doubt.
 inline constexpr Durability kDeviceRecordDurability = Durability::kPowerLoss;
 inline constexpr Durability kPodRecordDurability = Durability::kPowerLoss;
+// Data of a claim must never be given to another one.
+inline constexpr Durability kClaimBindingRecordDurability = Durability::kPowerLoss;
 // Processes and cgroups do not outlive a boot.
 inline constexpr Durability kHoldRecordDurability = Durability::kProcess;
 
@@ -55,13 +60,13 @@ struct PodVolumeRecord {
   friend bool operator==(const PodVolumeRecord&, const PodVolumeRecord&) = default;
 };
 
-// Of a format, from before its first write until the row goes.
+// That the volume has a filesystem, or that one was begun: what FormatIntents keeps.
 struct FormatRecord {
-  std::string device_identity{};
+  DeviceIdentity device{};
   std::string fs_type{};
   std::string fs_uuid{};
-  int64_t begun_at_unix_ms = 0;
   bool finished = false;
+  BootId boot_id{};  // in which it was begun
   friend bool operator==(const FormatRecord&, const FormatRecord&) = default;
 };
 
@@ -96,6 +101,14 @@ struct PodRecord {
   friend bool operator==(const PodRecord&, const PodRecord&) = default;
 };
 
+// Which claim has a persistent volume. Written by the volume manager. Key: the volume's name.
+struct ClaimBindingRecord {
+  ClaimBinding binding{};
+  std::string volume_json{};  // the PersistentVolume
+  bool deleted = false;       // its storage is gone
+  friend bool operator==(const ClaimBindingRecord&, const ClaimBindingRecord&) = default;
+};
+
 // Key: "<pod uid>/pid/<pid>" or "<pod uid>/cgroup/<cgroup>".
 struct HoldRecord {
   PodUid pod{};
@@ -116,6 +129,7 @@ Record EncodeRecord(const PodVolumeRecord& record);
 Record EncodeRecord(const DeviceRecord& record);
 Record EncodeRecord(const PodRecord& record);
 Record EncodeRecord(const HoldRecord& record);
+Record EncodeRecord(const ClaimBindingRecord& record);
 
 // Errors, not applied, all reasons to set the row aside and leave its paths alone: DataLoss when it
 // is unreadable, has an unknown state, or belongs under another key; FailedPrecondition when a
@@ -124,6 +138,7 @@ Result<PodVolumeRecord> DecodePodVolumeRecord(const Record& row);
 Result<DeviceRecord> DecodeDeviceRecord(const Record& row);
 Result<PodRecord> DecodePodRecord(const Record& row);
 Result<HoldRecord> DecodeHoldRecord(const Record& row);
+Result<ClaimBindingRecord> DecodeClaimBindingRecord(const Record& row);
 
 // How a row that could not be decoded is shown and counted.
 QuarantinedRecord QuarantineOf(const Record& row, const Error& reason);

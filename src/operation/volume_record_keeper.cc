@@ -33,9 +33,7 @@ struct Kind<DeviceRecord> {
   static constexpr Durability kDurability = kDeviceRecordDurability;
   static constexpr VolumeState kNothing = VolumeState::kAttached;
   static constexpr VolumeEvent kTakesFoundAway = VolumeEvent::kUnmountDevice;
-  static bool HoldsMore(const DeviceRecord& record) {
-    return record.format && !record.format->finished;
-  }
+  static bool HoldsMore(const DeviceRecord& record) { return record.format.has_value(); }
   static void CarryOver(const DeviceRecord& before, DeviceRecord& facts) {
     facts.format = before.format;
   }
@@ -265,6 +263,20 @@ Status VolumeRecordKeeper::ForgetPod(const PodUid& pod) {
 }
 
 // ---- devices ------------------------------------------------------------------------------------
+
+Status DeviceRecordKeeper::Forget(const UniqueVolumeName& device) {
+  const Entry now = EntryOf(device);
+  if (now.record.state != VolumeState::kAttached || now.record.uncertain) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "volume " + device.str() + " is still " +
+                                 std::string(VolumeStateName(now.record.state)));
+  }
+  if (!now.stored) return OkStatus();
+  RETURN_IF_ERROR(store_.Remove(kDeviceRecordKind, RecordKey(device), kDeviceRecordDurability));
+  const MutexLock lock(mu_);
+  entries_.erase(device);
+  return OkStatus();
+}
 
 Status DeviceRecordKeeper::SetFormat(const UniqueVolumeName& device,
                                      std::optional<FormatRecord> format) {

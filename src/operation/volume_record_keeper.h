@@ -106,12 +106,16 @@ class VolumeRecordKeeper final : public RecordKeeper<PodVolumeRecord> {
   Status ForgetPod(const PodUid& pod) EXCLUDES(mu_);
 };
 
-// The devices of the node. A row that holds an unfinished format stays when the device is
-// unmounted: the next try must know that the half of a filesystem on it is its own. Threads,
-// blocks: as RecordKeeper.
+// The devices of the node. A row that tells of a filesystem stays when the device is unmounted: half
+// of a filesystem must be known as our own, and a whole one must never be made anew.
+// Threads, blocks: as RecordKeeper.
 class DeviceRecordKeeper final : public RecordKeeper<DeviceRecord> {
  public:
   using RecordKeeper::RecordKeeper;
+
+  // The volume is no more. FailedPrecondition, not applied, unless it is unmounted; those of the
+  // store.
+  Status Forget(const UniqueVolumeName& device) EXCLUDES(mu_);
 
   // Sets (or, with nullopt, takes away) the format of a device that is being mounted; durable when
   // it returns. Errors, not applied: FailedPrecondition when no call is made on it; those of the
