@@ -102,13 +102,16 @@ items:
 }
 
 TEST(Decode, WhatIsNotHandledIsRefusedByName) {
+  const std::string handled =
+      "Pod, Secret, ConfigMap, Node, PersistentVolume, PersistentVolumeClaim and List of \"v1\", "
+      "StorageClass, CSIDriver of \"storage.k8s.io/v1\" are";
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"apiVersion: apps/v1\nkind: Deployment\n",
-       "kind: \"Deployment\" of \"apps/v1\" is not handled; Pod, Secret, ConfigMap, Node and List "
-       "of \"v1\" are"},
+       "kind: \"Deployment\" of \"apps/v1\" is not handled; " + handled},
       {"apiVersion: v2\nkind: Pod\n",
-       "kind: \"Pod\" of \"v2\" is not handled; Pod, Secret, ConfigMap, Node and List of \"v1\" "
-       "are"},
+       "kind: \"Pod\" of \"v2\" is not handled; " + handled},
+      {"apiVersion: v1\nkind: StorageClass\n",
+       "kind: \"StorageClass\" of \"v1\" is not handled; " + handled},
       {"kind: Pod\n", "apiVersion: is required"},
       {"apiVersion: v1\n", "kind: is required"},
       {"apiVersion: v1\nkind: List\n", "items: is required"},
@@ -193,6 +196,18 @@ TEST(Objects, KindsAndKeysHaveNames) {
   EXPECT_EQ(ParseObjectKind("pods"), ObjectKind::kPod);
   EXPECT_EQ(ParseObjectKind("ConfigMap"), ObjectKind::kConfigMap);
   EXPECT_EQ(ParseObjectKind("deployment"), std::nullopt);
+  EXPECT_EQ(ParseObjectKind(""), std::nullopt);
+  EXPECT_EQ(ParseObjectKind("StorageClasses"), ObjectKind::kStorageClass);
+  EXPECT_EQ(ParseObjectKind("pvc"), ObjectKind::kPersistentVolumeClaim);
+  EXPECT_EQ(ParseObjectKind("csidriver"), ObjectKind::kCsiDriver);
+  EXPECT_EQ(KindOf(Pod()), ObjectKind::kPod);
+  EXPECT_EQ(KindOf(SecretObject()), ObjectKind::kSecret);
+  EXPECT_EQ(KindOf(ConfigMapObject()), ObjectKind::kConfigMap);
+  EXPECT_EQ(KindOf(NodeObject()), ObjectKind::kNode);
+  EXPECT_EQ(KindOf(PersistentVolume()), ObjectKind::kPersistentVolume);
+  EXPECT_EQ(KindOf(PersistentVolumeClaim()), ObjectKind::kPersistentVolumeClaim);
+  EXPECT_EQ(KindOf(StorageClass()), ObjectKind::kStorageClass);
+  EXPECT_EQ(KindOf(CsiDriverObject()), ObjectKind::kCsiDriver);
   EXPECT_EQ(ToString(KeyOf(DecodeOne(ConfigMapYaml("c", "1")))), "ConfigMap default/c");
   EXPECT_EQ(ToString(KeyOf(DecodeOne("apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n"))),
             "Node n1");

@@ -1,0 +1,621 @@
+#include "volume/claim_binding.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "kube/refused_sources.h"
+
+namespace volumed {
+namespace {
+
+constexpr const char* kSourcesIncomplete = "not every source has delivered its objects yet";
+
+struct VolumeState {
+  PersistentVolumePtr object;  // null when only a record knows the volume
+  std::optional<ClaimBinding> binding;
+  bool claim_ref_void = false;
+  bool claim_unknown = false;  // its claimRef names a claim that may yet come
+  std::string note;
+
+  bool IsTaken() const { return binding && binding->state != BindingState::kReclaimed; }
+  // Null when the volume is kept for nobody.
+  const ClaimReference* Reservation() const {
+    const bool counts = object != nullptr && object->spec.claim_ref && !claim_ref_void;
+    return counts ? &*object->spec.claim_ref : nullptr;
+  }
+};
+
+struct ClaimState {
+  PersistentVolumeClaimPtr object;
+  ClaimDecision decision;
+
+  bool IsSettled() const { return decision.wait != ClaimWait::kNone || IsBound(); }
+  bool IsBound() const { return decision.phase == PersistentVolumeClaimPhase::kBound; }
+  bool IsBeingDeleted() const { return object->metadata.deletion_unix_millis.has_value(); }
+  // By whoever wrote the manifest: a claim taken over from a cluster.
+  bool WasBound() const {
+    return object->metadata.annotations.contains(std::string(kBindCompletedAnnotation)) ||
+           object->status.phase == PersistentVolumeClaimPhase::kBound;
+  }
+};
+
+ClaimKey KeyOfReference(const ClaimReference& reference) {
+  return {reference.name_space, reference.name};
+}
+
+std::string ClassText(const std::string& name) {
+  return name.empty() ? "no class" : "class \"" + name + "\"";
+}
+
+// "pod a/b, pod c/d and 3 more".
+std::string PodsText(const std::set<std::string>& pods) {
+  constexpr size_t kShown = 3;
+  std::string text;
+  size_t shown = 0;
+  for (const std::string& pod : pods) {
+    if (shown == kShown) return text + " and " + std::to_string(pods.size() - kShown) + " more";
+    text += (shown++ == 0 ? "pod " : ", pod ") + pod;
+  }
+  return text;
+}
+
+// "" when every finalizer of the object is one of those that this program stands for.
+std::string ForeignFinalizer(const ObjectMeta& metadata) {
+  for (const std::string& finalizer : metadata.finalizers) {
+    if (finalizer != kPersistentVolumeProtection && finalizer != kPersistentVolumeClaimProtection) {
+      return "finalizer " + finalizer;
+    }
+  }
+  return "";
+}
+
+class Binder {
+ public:
+  explicit Binder(const BindingInput& input)
+      : input_(input), default_class_(DefaultClass(input.classes)) {
+    for (const PersistentVolumePtr& volume : input.volumes) {
+      volumes_[volume->metadata.name].object = volume;
+    }
+    for (const PersistentVolumeClaimPtr& claim : input.claims) AddClaim(claim);
+    for (const StorageClassPtr& one : input.classes) classes_[one->metadata.name] = one.get();
+    for (const ClaimUse& use : input.uses) {
+      users_[use.claim].insert(use.pod);
+      if (!use.volume_name.empty()) volume_users_[use.volume_name].insert(use.pod);
+      if (use.volume_name.empty()) waiting_users_[use.claim].insert(use.pod);
+    }
+  }
+
+  BindingResult Run() {
+    ApplyRecords();
+    BindByUid();
+    BindReserved();
+    for (auto& [key, claim] : claims_) SettleUnready(claim);
+    for (auto& [key, claim] : claims_) BindNamed(claim);
+    for (ClaimState* claim : SmallestFirst()) Match(*claim);
+    // Last, when it is known who has which volume: so a restart tells the same.
+    for (auto& [key, claim] : claims_) Explain(claim);
+    return Collect();
+  }
+
+ private:
+  void AddClaim(const PersistentVolumeClaimPtr& object) {
+    ClaimState& claim = claims_[KeyOfClaim(*object)];
+    claim.object = object;
+    claim.decision.claim = KeyOfClaim(*object);
+    claim.decision.uid = object->metadata.uid;
+    claim.decision.storage_class = ClassOf(*object, default_class_);
+  }
+
+  // Null when there is no such claim, or another one of its name.
+  ClaimState* SameClaim(const ClaimKey& key, const std::string& uid) {
+    const auto found = claims_.find(key);
+    return found == claims_.end() || found->second.decision.uid != uid ? nullptr : &found->second;
+  }
+
+  // The pods that still hold the volume of a claim that is gone.
+  std::set<std::string> PodsHolding(const std::string& volume_name, const ClaimKey& claim) const {
+    if (const auto found = volume_users_.find(volume_name); found != volume_users_.end()) {
+      return found->second;
+    }
+    // A pod that has mounted nothing yet means the claim that has the name now.
+    const auto found = waiting_users_.find(claim);
+    return found == waiting_users_.end() || claims_.contains(claim) ? std::set<std::string>()
+                                                                    : found->second;
+  }
+
+  void Bind(ClaimState& claim, const std::string& volume_name, VolumeState& volume) {
+    claim.decision.phase = PersistentVolumeClaimPhase::kBound;
+    claim.decision.volume_name = volume_name;
+    claim.decision.newly_bound = true;
+    claim.decision.wait = ClaimWait::kNone;
+    claim.decision.reason.clear();
+    volume.binding = {claim.decision.claim, claim.decision.uid, volume_name, BindingState::kBound};
+    volume.note.clear();
+  }
+
+  static void Wait(ClaimState& claim, ClaimWait wait, std::string reason) {
+    claim.decision.wait = wait;
+    claim.decision.reason = std::move(reason);
+  }
+
+  static void Lose(ClaimState& claim, std::string reason) {
+    claim.decision.phase = PersistentVolumeClaimPhase::kLost;
+    Wait(claim, ClaimWait::kLost, std::move(reason));
+  }
+
+  void ApplyRecords();
+  void ApplyBound(const ClaimBinding& record, VolumeState& volume);
+  void ApplyReleased(const ClaimBinding& record, VolumeState& volume);
+  void ApplyReclaimed(const ClaimBinding& record, VolumeState& volume);
+  void ReleaseOrHold(ClaimBinding binding, VolumeState& volume);
+  static bool MayReturn(const ClaimState& claim, const VolumeState& volume,
+                        const ClaimBinding& record);
+  void BindByUid();
+  void BindReserved();
+  void SettleUnready(ClaimState& claim);
+  void BindNamed(ClaimState& claim);
+  struct Obstacle {
+    ClaimWait wait;
+    std::string reason;
+  };
+  std::optional<Obstacle> WhyNotNamed(const ClaimState& claim) const;
+  std::string WhyTaken(const std::string& name, const VolumeState& volume,
+                       const ClaimState& claim) const;
+  std::string WhyUnfit(const PersistentVolume& volume, const ClaimState& claim,
+                       Misfit misfit) const;
+  std::vector<ClaimState*> SmallestFirst();
+  VolumeBindingMode ModeOf(const ClaimState& claim) const;
+  bool WaitsForConsumer(const ClaimState& claim) const;
+  void Match(ClaimState& claim);
+  void Explain(ClaimState& claim) const;
+  void ExplainNoMatch(ClaimState& claim) const;
+  const StorageClass* ClassObjectOf(const ClaimState& claim) const;
+  std::optional<Misfit> MisfitOfState(const VolumeState& volume, const ClaimNeeds& needs) const;
+  BindingResult Collect();
+  Protection ProtectionOf(const ClaimState& claim) const;
+  VolumeDecision Decide(const std::string& name, const VolumeState& volume) const;
+  void DecideRecorded(const VolumeState& volume, VolumeDecision& decision) const;
+  void DecideFree(const VolumeState& volume, VolumeDecision& decision) const;
+
+  const BindingInput& input_;
+  const StorageClass* const default_class_;
+  std::map<std::string, VolumeState> volumes_;
+  std::map<ClaimKey, ClaimState> claims_;
+  std::map<std::string, const StorageClass*> classes_;
+  std::map<ClaimKey, std::set<std::string>> users_;
+  std::map<std::string, std::set<std::string>> volume_users_;
+  std::map<ClaimKey, std::set<std::string>> waiting_users_;  // without a mounted volume
+};
+
+void Binder::ApplyRecords() {
+  std::vector<ClaimBinding> records = input_.recorded;
+  std::sort(records.begin(), records.end(), [](const ClaimBinding& a, const ClaimBinding& b) {
+    return std::tie(a.volume_name, a.state, a.claim, a.claim_uid) <
+           std::tie(b.volume_name, b.state, b.claim, b.claim_uid);
+  });
+  for (const ClaimBinding& record : records) {
+    VolumeState& volume = volumes_[record.volume_name];
+    if (volume.binding) continue;
+    switch (record.state) {
+      case BindingState::kBound:
+        ApplyBound(record, volume);
+        break;
+      case BindingState::kReleased:
+      case BindingState::kReclaimFailed:
+        ApplyReleased(record, volume);
+        break;
+      case BindingState::kReclaimed:
+        ApplyReclaimed(record, volume);
+        break;
+    }
+  }
+}
+
+void Binder::ApplyBound(const ClaimBinding& record, VolumeState& volume) {
+  ClaimState* claim = SameClaim(record.claim, record.claim_uid);
+  if (claim == nullptr) return ReleaseOrHold(record, volume);
+  if (claim->IsSettled()) {
+    // Never released on such evidence: a release may delete data.
+    volume.binding = record;
+    volume.note = "claim " + ToString(record.claim) + " is bound to PersistentVolume " +
+                  claim->decision.volume_name + " too";
+    return;
+  }
+  Bind(*claim, record.volume_name, volume);
+  claim->decision.newly_bound = false;
+  if (volume.object != nullptr) return;
+  if (input_.sources_complete) {
+    Lose(*claim, "its PersistentVolume " + record.volume_name + " is gone, and the data with it");
+  } else {
+    claim->decision.reason = "its PersistentVolume " + record.volume_name +
+                             " is not known yet: " + kSourcesIncomplete;
+  }
+}
+
+// The claim of `binding` is not there.
+void Binder::ReleaseOrHold(ClaimBinding binding, VolumeState& volume) {
+  binding.state = BindingState::kBound;
+  if (!input_.sources_complete) {
+    volume.note = "its claim is not known yet: " + std::string(kSourcesIncomplete);
+    volume.binding = std::move(binding);
+    return;
+  }
+  const std::set<std::string> pods = PodsHolding(binding.volume_name, binding.claim);
+  if (!pods.empty()) {
+    volume.note = "its claim is gone; it is released when " + PodsText(pods) + " has left";
+    volume.binding = std::move(binding);
+    return;
+  }
+  if (volume.object == nullptr) return;  // nothing is left of either
+  binding.state = BindingState::kReleased;
+  volume.binding = std::move(binding);
+}
+
+// A retained volume goes back to its claim when that is certainly the same one, or when both
+// manifests name each other, which is a decision of whoever wrote them.
+bool Binder::MayReturn(const ClaimState& claim, const VolumeState& volume,
+                       const ClaimBinding& record) {
+  if (record.state != BindingState::kReleased || claim.IsSettled() || claim.IsBeingDeleted() ||
+      volume.object->spec.reclaim_policy != ReclaimPolicy::kRetain) {
+    return false;
+  }
+  const std::string& named = claim.object->spec.volume_name;
+  if (!record.claim_uid.empty()) return named.empty() || named == record.volume_name;
+  const ClaimReference* reserved = volume.Reservation();
+  return named == record.volume_name && reserved != nullptr &&
+         KeyOfReference(*reserved) == record.claim && reserved->uid.empty();
+}
+
+void Binder::ApplyReleased(const ClaimBinding& record, VolumeState& volume) {
+  if (volume.object == nullptr) {
+    if (!input_.sources_complete) volume.binding = record;
+    return;
+  }
+  ClaimState* claim = SameClaim(record.claim, record.claim_uid);
+  if (claim != nullptr && MayReturn(*claim, volume, record)) {
+    return Bind(*claim, record.volume_name, volume);
+  }
+  volume.binding = record;
+}
+
+void Binder::ApplyReclaimed(const ClaimBinding& record, VolumeState& volume) {
+  if (volume.object == nullptr) {
+    if (!input_.sources_complete) volume.binding = record;
+    return;
+  }
+  const ClaimReference* reserved = volume.Reservation();
+  if (reserved == nullptr || reserved->uid.empty()) return;  // its manifest has nothing to void
+  if (SameClaim(KeyOfReference(*reserved), reserved->uid) != nullptr) return;
+  volume.claim_ref_void = true;
+  volume.binding = record;
+}
+
+// Volumes whose manifest names a claim by its uid: bound once, by whatever wrote it.
+void Binder::BindByUid() {
+  for (auto& [name, volume] : volumes_) {
+    const ClaimReference* reserved = volume.Reservation();
+    if (volume.IsTaken() || reserved == nullptr || reserved->uid.empty()) continue;
+    const ClaimKey key = KeyOfReference(*reserved);
+    ClaimState* claim = SameClaim(key, reserved->uid);
+    if (claim == nullptr && !input_.sources_complete) {
+      volume.claim_unknown = true;
+    } else if (claim == nullptr) {
+      ReleaseOrHold({key, reserved->uid, name, BindingState::kBound}, volume);
+    } else if (const std::string& named = claim->object->spec.volume_name;
+               !claim->IsSettled() && (named.empty() || named == name)) {
+      Bind(*claim, name, volume);
+    }
+  }
+}
+
+// Volumes whose manifest names a claim, whatever its uid.
+void Binder::BindReserved() {
+  std::map<ClaimKey, std::string> chosen;
+  for (const auto& [name, volume] : volumes_) {
+    const ClaimReference* reserved = volume.Reservation();
+    if (volume.IsTaken() || reserved == nullptr || !reserved->uid.empty()) continue;
+    const auto claim = claims_.find(KeyOfReference(*reserved));
+    if (claim == claims_.end() || claim->second.IsSettled() || claim->second.IsBeingDeleted()) {
+      continue;
+    }
+    const PersistentVolumeClaim& object = *claim->second.object;
+    if (object.spec.volume_name == name) {
+      chosen[claim->first] = name;  // both name each other: no rule is asked
+      continue;
+    }
+    const ClaimNeeds needs{object, claim->second.decision.storage_class, input_.node};
+    if (!object.spec.volume_name.empty() || MisfitOfReserved(*volume.object, needs)) continue;
+    const auto [best, first] = chosen.emplace(claim->first, name);
+    if (!first && IsBetterFit(*volume.object, *volumes_.at(best->second).object,
+                              VolumeBindingMode::kWaitForFirstConsumer)) {
+      best->second = name;
+    }
+  }
+  for (const auto& [key, name] : chosen) Bind(claims_.at(key), name, volumes_.at(name));
+}
+
+// What can be said of an unbound claim without looking at volumes.
+void Binder::SettleUnready(ClaimState& claim) {
+  if (claim.IsSettled()) return;
+  if (claim.IsBeingDeleted()) {
+    Wait(claim, ClaimWait::kBeingDeleted, "it is being deleted");
+  } else if (!input_.sources_complete) {
+    Wait(claim, ClaimWait::kSources, kSourcesIncomplete);
+  } else if (claim.WasBound() && claim.object->spec.volume_name.empty()) {
+    Lose(claim, "it was bound, and does not say to which PersistentVolume");
+  }
+}
+
+void Binder::BindNamed(ClaimState& claim) {
+  const std::string& name = claim.object->spec.volume_name;
+  if (claim.IsSettled() || name.empty() || WhyNotNamed(claim)) return;
+  Bind(claim, name, volumes_.at(name));
+}
+
+std::optional<Binder::Obstacle> Binder::WhyNotNamed(const ClaimState& claim) const {
+  const std::string& name = claim.object->spec.volume_name;
+  const auto found = volumes_.find(name);
+  if (found == volumes_.end() || found->second.object == nullptr) {
+    return Obstacle{ClaimWait::kVolumeMissing,
+                    "PersistentVolume " + name + ", which it names, does not exist"};
+  }
+  std::string taken = WhyTaken(name, found->second, claim);
+  if (!taken.empty()) return Obstacle{ClaimWait::kVolumeTaken, std::move(taken)};
+  if (claim.WasBound()) return std::nullopt;  // the rules were asked then
+  const PersistentVolume& volume = *found->second.object;
+  const ClaimNeeds needs{*claim.object, claim.decision.storage_class, input_.node};
+  const std::optional<Misfit> misfit = MisfitOfNamed(volume, needs);
+  if (!misfit) return std::nullopt;
+  return Obstacle{ClaimWait::kVolumeUnfit, WhyUnfit(volume, claim, *misfit)};
+}
+
+// "" when the volume is free for the claim that names it.
+std::string Binder::WhyTaken(const std::string& name, const VolumeState& volume,
+                             const ClaimState& claim) const {
+  const std::string which = "PersistentVolume " + name + ", which it names, ";
+  const auto claim_text = [&claim](const ClaimKey& key) {
+    const bool namesake = key == claim.decision.claim;
+    return (namesake ? "an earlier claim " : "claim ") + ToString(key);
+  };
+  if (volume.IsTaken()) {
+    const bool bound = volume.binding->state == BindingState::kBound;
+    return which + (bound ? "is bound to " : "holds the data of ") +
+           claim_text(volume.binding->claim);
+  }
+  if (const ClaimReference* reserved = volume.Reservation()) {
+    return which + "is kept for " + claim_text(KeyOfReference(*reserved));
+  }
+  return "";
+}
+
+std::string Binder::WhyUnfit(const PersistentVolume& volume, const ClaimState& claim,
+                             Misfit misfit) const {
+  std::string text = "PersistentVolume " + volume.metadata.name + ", which it names, is " +
+                     std::string(MisfitText(misfit));
+  if (misfit == Misfit::kTooSmall) {
+    text += ": " + volume.spec.capacity.String() + " for a request of " +
+            claim.object->spec.storage.request.String();
+  } else if (misfit == Misfit::kStorageClass) {
+    text += ": it has " + ClassText(ClassOf(volume)) + ", the claim " +
+            ClassText(claim.decision.storage_class);
+    const bool by_default = claim.decision.storage_class != ClassOf(*claim.object, nullptr);
+    if (by_default) text += ", which is the default";
+  }
+  return text;
+}
+
+std::vector<ClaimState*> Binder::SmallestFirst() {
+  std::vector<ClaimState*> open;
+  for (auto& [key, claim] : claims_) {
+    if (!claim.IsSettled() && claim.object->spec.volume_name.empty()) open.push_back(&claim);
+  }
+  // Equal requests stay in the order of their keys.
+  std::stable_sort(open.begin(), open.end(), [](const ClaimState* a, const ClaimState* b) {
+    return a->object->spec.storage.request < b->object->spec.storage.request;
+  });
+  return open;
+}
+
+std::optional<Misfit> Binder::MisfitOfState(const VolumeState& volume,
+                                            const ClaimNeeds& needs) const {
+  if (volume.IsTaken()) {
+    switch (volume.binding->state) {
+      case BindingState::kBound:
+        return Misfit::kBound;
+      case BindingState::kReleased:
+        return Misfit::kReleased;
+      case BindingState::kReclaimFailed:
+        return Misfit::kFailed;
+      case BindingState::kReclaimed:
+        break;
+    }
+  }
+  if (const ClaimReference* reserved = volume.Reservation()) {
+    // What was kept for this very claim and did not fit was not bound to it before.
+    const bool mine = KeyOfReference(*reserved) == KeyOfClaim(needs.claim) &&
+                      reserved->uid.empty();
+    return mine ? MisfitOfReserved(*volume.object, needs) : Misfit::kReserved;
+  }
+  if (volume.object->status.phase == PersistentVolumePhase::kFailed) return Misfit::kFailed;
+  return MisfitOf(*volume.object, needs);
+}
+
+const StorageClass* Binder::ClassObjectOf(const ClaimState& claim) const {
+  const auto found = classes_.find(claim.decision.storage_class);
+  return found == classes_.end() ? nullptr : found->second;
+}
+
+VolumeBindingMode Binder::ModeOf(const ClaimState& claim) const {
+  const StorageClass* storage_class = ClassObjectOf(claim);
+  return storage_class == nullptr ? VolumeBindingMode::kImmediate
+                                  : storage_class->volume_binding_mode;
+}
+
+bool Binder::WaitsForConsumer(const ClaimState& claim) const {
+  return ModeOf(claim) == VolumeBindingMode::kWaitForFirstConsumer &&
+         !users_.contains(claim.decision.claim);
+}
+
+void Binder::Match(ClaimState& claim) {
+  if (WaitsForConsumer(claim)) return;
+  const VolumeBindingMode mode = ModeOf(claim);
+  const ClaimNeeds needs{*claim.object, claim.decision.storage_class, input_.node};
+  VolumeState* best = nullptr;
+  for (auto& [name, volume] : volumes_) {
+    if (volume.object == nullptr || MisfitOfState(volume, needs)) continue;
+    if (best == nullptr || IsBetterFit(*volume.object, *best->object, mode)) best = &volume;
+  }
+  if (best != nullptr) Bind(claim, best->object->metadata.name, *best);
+}
+
+void Binder::Explain(ClaimState& claim) const {
+  if (claim.IsSettled()) return;
+  if (claim.object->spec.volume_name.empty()) return ExplainNoMatch(claim);
+  claim.decision.volume_name = claim.object->spec.volume_name;
+  std::optional<Obstacle> obstacle = WhyNotNamed(claim);
+  if (!obstacle) return;  // unreachable: it would be bound
+  if (claim.WasBound()) return Lose(claim, std::move(obstacle->reason));
+  Wait(claim, obstacle->wait, std::move(obstacle->reason));
+}
+
+void Binder::ExplainNoMatch(ClaimState& claim) const {
+  const std::string& class_name = claim.decision.storage_class;
+  if (WaitsForConsumer(claim)) {
+    return Wait(claim, ClaimWait::kFirstConsumer,
+                "it waits for the first pod on this node that uses it: class \"" + class_name +
+                    "\" binds then (WaitForFirstConsumer)");
+  }
+  const ClaimNeeds needs{*claim.object, class_name, input_.node};
+  std::map<Misfit, size_t> misfits;
+  for (const auto& [name, volume] : volumes_) {
+    if (volume.object == nullptr) continue;
+    if (const std::optional<Misfit> misfit = MisfitOfState(volume, needs)) ++misfits[*misfit];
+  }
+  const std::string no_match = NoMatchText(misfits) + " (" + ClassText(class_name) + ", " +
+                               claim.object->spec.storage.request.String() + ")";
+  const StorageClass* storage_class = ClassObjectOf(claim);
+  if (storage_class != nullptr && storage_class->provisioner != kNoProvisioner) {
+    claim.decision.provisioner = storage_class->provisioner;
+    return Wait(claim, ClaimWait::kProvisioning,
+                no_match + "; " + storage_class->provisioner + " is to provision one");
+  }
+  Wait(claim, ClaimWait::kNoMatch, no_match);
+}
+
+Protection Binder::ProtectionOf(const ClaimState& claim) const {
+  Protection protection;
+  protection.deletion_requested = claim.IsBeingDeleted();
+  if (const auto pods = users_.find(claim.decision.claim); pods != users_.end()) {
+    protection.held_by = "used by " + PodsText(pods->second);
+  } else {
+    protection.held_by = ForeignFinalizer(claim.object->metadata);
+  }
+  return protection;
+}
+
+void Binder::DecideRecorded(const VolumeState& volume, VolumeDecision& decision) const {
+  const PersistentVolume& object = *volume.object;
+  const std::string claim = "claim " + ToString(volume.binding->claim);
+  decision.claim = volume.binding->claim;
+  decision.reason = volume.note;
+  if (volume.binding->state == BindingState::kBound) {
+    decision.phase = PersistentVolumePhase::kBound;
+    if (const auto refusal = RefusalOf(object.spec.source)) decision.reason = *refusal;
+    decision.protection.held_by = "bound to " + claim;
+    return;
+  }
+  const bool failed = volume.binding->state == BindingState::kReclaimFailed;
+  decision.phase = failed ? PersistentVolumePhase::kFailed : PersistentVolumePhase::kReleased;
+  decision.reason = claim + " is gone";
+  const ReclaimAction action = ReclaimActionOf(object.spec.reclaim_policy);
+  if (action == ReclaimAction::kNone) {
+    decision.reason += "; its data is retained";
+  } else if (!input_.sources_complete) {
+    decision.reason += "; it is reclaimed when every source has delivered";
+  } else if (const auto pods = volume_users_.find(decision.volume_name);
+             pods != volume_users_.end()) {
+    decision.reason += "; it is reclaimed when " + PodsText(pods->second) + " has left";
+  } else {
+    decision.reclaim = action;
+    if (failed) decision.reason += "; the last attempt to reclaim it failed";
+  }
+}
+
+void Binder::DecideFree(const VolumeState& volume, VolumeDecision& decision) const {
+  const PersistentVolume& object = *volume.object;
+  if (const ClaimReference* reserved = volume.Reservation()) {
+    decision.claim = KeyOfReference(*reserved);
+    decision.reason = "kept for claim " + ToString(*decision.claim);
+  }
+  if (volume.claim_unknown) {
+    decision.phase = PersistentVolumePhase::kBound;
+    decision.reason = "its claim is not known yet: " + std::string(kSourcesIncomplete);
+    decision.protection.held_by = "bound to claim " + ToString(*decision.claim);
+  } else if (const auto refusal = RefusalOf(object.spec.source)) {
+    decision.phase = PersistentVolumePhase::kFailed;
+    decision.reason = *refusal;
+  } else if (object.status.phase == PersistentVolumePhase::kFailed) {
+    decision.phase = PersistentVolumePhase::kFailed;
+    decision.reason =
+        object.status.message.empty() ? "its manifest says so" : object.status.message;
+  }
+}
+
+VolumeDecision Binder::Decide(const std::string& name, const VolumeState& volume) const {
+  VolumeDecision decision;
+  decision.volume_name = name;
+  decision.protection.deletion_requested =
+      volume.object->metadata.deletion_unix_millis.has_value();
+  if (volume.IsTaken()) {
+    DecideRecorded(volume, decision);
+  } else {
+    DecideFree(volume, decision);
+  }
+  if (!decision.protection.held_by.empty()) return decision;
+  if (const auto pods = volume_users_.find(name); pods != volume_users_.end()) {
+    decision.protection.held_by = "used by " + PodsText(pods->second);
+  } else {
+    decision.protection.held_by = ForeignFinalizer(volume.object->metadata);
+  }
+  return decision;
+}
+
+BindingResult Binder::Collect() {
+  BindingResult result;
+  for (auto& [key, claim] : claims_) {
+    claim.decision.protection = ProtectionOf(claim);
+    result.claims.push_back(std::move(claim.decision));
+  }
+  for (const auto& [name, volume] : volumes_) {
+    if (volume.object != nullptr) result.volumes.push_back(Decide(name, volume));
+    if (volume.binding) result.bindings.push_back(*volume.binding);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string ToString(const ClaimKey& key) { return key.name_space + "/" + key.name; }
+
+ClaimKey KeyOfClaim(const PersistentVolumeClaim& claim) {
+  return {claim.metadata.name_space, claim.metadata.name};
+}
+
+ReclaimAction ReclaimActionOf(ReclaimPolicy policy) {
+  switch (policy) {
+    case ReclaimPolicy::kRetain:
+      return ReclaimAction::kNone;
+    case ReclaimPolicy::kDelete:
+      return ReclaimAction::kDelete;
+    case ReclaimPolicy::kRecycle:
+      return ReclaimAction::kRecycle;
+  }
+  return ReclaimAction::kNone;
+}
+
+BindingResult DecideBindings(const BindingInput& input) { return Binder(input).Run(); }
+
+}  // namespace volumed

@@ -1,0 +1,133 @@
+// Which claim has which persistent volume: the decisions of Kubernetes' PV controller, and of its
+// scheduler for WaitForFirstConsumer, made by a node for itself.
+//
+// A pure function of values: no effects, no clock. Whoever calls it records the bindings of the
+// result before acting on any of it, and gives them to the next call, where they win over whatever
+// the objects say; a crash between the two costs nothing.
+// Source: kubernetes pkg/controller/volume/persistentvolume/pv_controller.go@v1.36.2 (syncClaim,
+// syncVolume), pkg/controller/volume/{pvcprotection,pvprotection}.
+//
+// Threads: any. Blocks: never. Errors: none; why something is not bound is part of the result.
+#pragma once
+
+#include <compare>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kube/objects.h"
+#include "volume/claim_matcher.h"
+
+namespace volumed {
+
+struct ClaimKey {
+  std::string name_space;
+  std::string name;
+  friend auto operator<=>(const ClaimKey&, const ClaimKey&) = default;
+};
+
+// "default/data".
+std::string ToString(const ClaimKey& key);
+ClaimKey KeyOfClaim(const PersistentVolumeClaim& claim);
+
+enum class BindingState {
+  kBound,
+  kReleased,       // the claim is gone; the volume holds its data
+  kReclaimFailed,  // as kReleased, and the last attempt to delete or recycle failed
+  kReclaimed,      // recycled: a claimRef with a uid in the volume's manifest is of the past
+};
+
+// What has to survive a restart. A volume has one at most.
+struct ClaimBinding {
+  ClaimKey claim;
+  std::string claim_uid;  // "" for a claim from a manifest that names none
+  std::string volume_name;
+  BindingState state = BindingState::kBound;
+  friend auto operator<=>(const ClaimBinding&, const ClaimBinding&) = default;
+};
+
+// A pod of this node that has a claim among its volumes, up to the end of its last unmount.
+struct ClaimUse {
+  std::string pod;  // "default/web", for messages
+  ClaimKey claim;
+  std::string volume_name;  // the volume that is mounted for it; "" when none is yet
+  friend auto operator<=>(const ClaimUse&, const ClaimUse&) = default;
+};
+
+// REQUIRES: no null pointers; names are unique among the objects of a kind.
+struct BindingInput {
+  std::vector<PersistentVolumeClaimPtr> claims;  // those of generic ephemeral volumes too
+  std::vector<PersistentVolumePtr> volumes;
+  std::vector<StorageClassPtr> classes;
+  std::vector<ClaimUse> uses;
+  std::vector<ClaimBinding> recorded;
+  NodeFacts node;
+  // False as long as some source has not delivered: then an absent object means nothing. Nothing
+  // is lost or released, and only volumes that name their claim are bound.
+  bool sources_complete = false;
+};
+
+enum class ClaimWait {
+  kNone,           // bound
+  kSources,        // not every source has delivered
+  kFirstConsumer,  // until a pod of this node uses it
+  kNoMatch,        // no volume fits
+  kProvisioning,   // no volume fits, and the class names who makes one
+  kVolumeMissing,  // the volume that it names does not exist
+  kVolumeTaken,    // ... is another claim's
+  kVolumeUnfit,    // ... is not what it asks for
+  kBeingDeleted,
+  kLost,  // it was bound, and its volume is gone or another claim's
+};
+
+// Whether an object may be taken away, as the finalizers kubernetes.io/pvc-protection and
+// pv-protection have it; every claim and volume counts as having its one.
+struct Protection {
+  bool deletion_requested = false;  // deletionTimestamp is set
+  std::string held_by;              // why it has to stay for now; "" when it may go
+  bool may_go() const { return held_by.empty(); }
+  friend bool operator==(const Protection&, const Protection&) = default;
+};
+
+struct ClaimDecision {
+  ClaimKey claim;
+  std::string uid;
+  PersistentVolumeClaimPhase phase = PersistentVolumeClaimPhase::kPending;
+  std::string volume_name;    // of a bound or lost claim
+  bool newly_bound = false;   // not among the recorded bindings
+  std::string storage_class;  // with the default class, where that counts
+  ClaimWait wait = ClaimWait::kNone;
+  std::string provisioner;  // for kProvisioning
+  std::string reason;       // for people: why it is not bound, or what is odd about its binding
+  Protection protection;
+  friend bool operator==(const ClaimDecision&, const ClaimDecision&) = default;
+};
+
+enum class ReclaimAction { kNone, kDelete, kRecycle };
+
+struct VolumeDecision {
+  std::string volume_name;
+  PersistentVolumePhase phase = PersistentVolumePhase::kAvailable;
+  std::optional<ClaimKey> claim;  // that it is, was or shall be bound to
+  ReclaimAction reclaim = ReclaimAction::kNone;
+  std::string reason;
+  Protection protection;
+  friend bool operator==(const VolumeDecision&, const VolumeDecision&) = default;
+};
+
+// The same for equal input in any order.
+struct BindingResult {
+  std::vector<ClaimDecision> claims;    // sorted by key
+  std::vector<VolumeDecision> volumes;  // sorted by name
+  std::vector<ClaimBinding> bindings;   // sorted by volume; what to have on record now
+  friend bool operator==(const BindingResult&, const BindingResult&) = default;
+};
+
+// Claims are served in this order: recorded bindings, volumes that name a claim, claims that name a
+// volume, then the others, the smallest request first, each with the smallest volume that fits.
+BindingResult DecideBindings(const BindingInput& input);
+
+// What to do with a released volume.
+ReclaimAction ReclaimActionOf(ReclaimPolicy policy);
+
+}  // namespace volumed

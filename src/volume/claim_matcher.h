@@ -1,0 +1,84 @@
+// Which persistent volume fits a claim: class, modes, selector, node and size, one rule at a time.
+// Source: kubernetes pkg/volume/util (FindMatchingVolume), component-helpers storage/volume
+// (pv_helpers.go), pkg/controller/volume/persistentvolume (checkVolumeSatisfyClaim)@v1.36.2.
+//
+// Pure functions; threads: any. Blocks: never. Errors: none.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/objects.h"
+
+namespace volumed {
+
+using PersistentVolumePtr = std::shared_ptr<const PersistentVolume>;
+using PersistentVolumeClaimPtr = std::shared_ptr<const PersistentVolumeClaim>;
+using StorageClassPtr = std::shared_ptr<const StorageClass>;
+
+struct NodeFacts {
+  std::string name;
+  StringMap labels;
+};
+
+// The class marked as default; of several the newest, of equally old ones the first by name.
+// Source: pkg/volume/util/storageclass.go (GetDefaultClass).
+const StorageClass* DefaultClass(const std::vector<StorageClassPtr>& classes);
+
+// "" for none. The annotation that came before the field wins, as in Kubernetes.
+std::string ClassOf(const PersistentVolume& volume);
+// `default_class` may be null; it counts for a claim that says nothing about its class.
+std::string ClassOf(const PersistentVolumeClaim& claim, const StorageClass* default_class);
+
+// Why a volume is not the one for a claim. In the order in which the rules are asked, so that a
+// volume counts once, under what is most worth knowing.
+enum class Misfit {
+  kBound,          // to another claim
+  kReserved,       // its claimRef names another claim
+  kReleased,       // it holds the data of a claim that is gone
+  kFailed,         // it cannot be used, or its reclaim failed
+  kBeingDeleted,
+  kStorageClass,
+  kVolumeMode,     //
+  kAttributes,     // volumeAttributesClassName
+  kAccessModes,    // the claim asks for one that the volume does not offer
+  kSelector,       // the claim's selector does not hold for its labels
+  kNodeAffinity,   // it cannot be reached from this node
+  kTooSmall,       //
+};
+
+// "too small", "of another class": how a count of such volumes is told.
+std::string_view MisfitText(Misfit misfit);
+
+// What a claim is measured by.
+struct ClaimNeeds {
+  const PersistentVolumeClaim& claim;
+  std::string storage_class;
+  const NodeFacts& node;
+};
+
+// By the volume's own fields, for a claim that leaves the choice of its volume open.
+//
+// Other than Kubernetes, node affinity counts in both binding modes: on a node that binds for
+// itself alone a volume of another node is of no use.
+std::optional<Misfit> MisfitOf(const PersistentVolume& volume, const ClaimNeeds& needs);
+
+// For a claim that names the volume, which has no claimRef: selector and node do not count.
+std::optional<Misfit> MisfitOfNamed(const PersistentVolume& volume, const ClaimNeeds& needs);
+
+// For a volume whose claimRef names the claim, which does not name it: class, access modes and
+// selector do not count.
+std::optional<Misfit> MisfitOfReserved(const PersistentVolume& volume, const ClaimNeeds& needs);
+
+// True if `a` is the better choice of two volumes that fit. A claim bound at once takes the volume
+// with the fewest access modes, then the smallest; one that waited for its consumer the smallest.
+bool IsBetterFit(const PersistentVolume& a, const PersistentVolume& b, VolumeBindingMode mode);
+
+// "no PersistentVolume matches: 3 too small, 1 of another class".
+std::string NoMatchText(const std::map<Misfit, size_t>& counts);
+
+}  // namespace volumed

@@ -1,0 +1,267 @@
+// PersistentVolume, PersistentVolumeClaim, StorageClass and CSIDriver: defaults, rules over several
+// fields, refused sources, selectors, the claims of pods.
+#include "kube/storage_objects.h"
+
+#include <string>
+#include <vector>
+
+#include "kube/ephemeral_claim.h"
+#include "kube/refused_sources.h"
+#include "kube/selectors.h"
+#include "unit/kube/kube_testing.h"
+
+namespace volumed {
+namespace {
+
+std::string VolumeYaml(const std::string& spec) {
+  return "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: pv}\nspec: {" + spec + "}\n";
+}
+std::string ClaimYaml(const std::string& spec) {
+  return "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c}\nspec: {" + spec + "}\n";
+}
+std::string ClassYaml(const std::string& fields) {
+  return "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: sc}\n" + fields +
+         "\n";
+}
+std::string DriverYaml(const std::string& name, const std::string& spec) {
+  return "apiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: " + name +
+         "}\nspec: {" + spec + "}\n";
+}
+
+constexpr const char* kSmall = "capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], ";
+constexpr const char* kAsk = "accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}";
+
+TEST(StorageObjects, DefaultsAreThoseOfTheApiServer) {
+  const auto volume =
+      std::get<PersistentVolume>(DecodeOne(VolumeYaml(std::string(kSmall) + "hostPath: {path: /x}")));
+  EXPECT_EQ(volume.metadata.name_space, "");
+  EXPECT_EQ(volume.spec.reclaim_policy, ReclaimPolicy::kRetain);
+  EXPECT_EQ(volume.spec.volume_mode, VolumeMode::kFilesystem);
+  EXPECT_EQ(volume.status.phase, std::nullopt);
+  const auto claim = std::get<PersistentVolumeClaim>(DecodeOne(ClaimYaml(kAsk)));
+  EXPECT_EQ(claim.metadata.name_space, "default");
+  EXPECT_EQ(claim.spec.storage_class_name, std::nullopt);
+  EXPECT_EQ(claim.spec.selector, std::nullopt);
+  const auto storage_class = std::get<StorageClass>(DecodeOne(ClassYaml("provisioner: a/b")));
+  EXPECT_EQ(storage_class.reclaim_policy, ReclaimPolicy::kDelete);
+  EXPECT_EQ(storage_class.volume_binding_mode, VolumeBindingMode::kImmediate);
+  const auto driver = std::get<CsiDriverObject>(DecodeOne(DriverYaml("d", "")));
+  EXPECT_TRUE(driver.attach_required);
+  EXPECT_EQ(driver.fs_group_policy, FsGroupPolicy::kReadWriteOnceWithFsType);
+}
+
+TEST(StorageObjects, EmptyClassIsNotAnAbsentOne) {
+  const Object object = DecodeOne(ClaimYaml(std::string(kAsk) + ", storageClassName: \"\""));
+  EXPECT_EQ(std::get<PersistentVolumeClaim>(object).spec.storage_class_name, "");
+  EXPECT_EQ(DecodeOne(EncodeObjectJson(object)), object);
+}
+
+TEST(StorageObjects, ListsOfTheirKindsAreRead) {
+  const ManifestDecode decode = DecodeManifest(
+      "l.yaml",
+      "apiVersion: storage.k8s.io/v1\nkind: StorageClassList\nitems:\n"
+      "  - {metadata: {name: a}, provisioner: x}\n"
+      "  - {apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: b}, "
+      "provisioner: x}\n");
+  EXPECT_EQ(ProblemsText(decode.problems), "");
+  EXPECT_EQ(decode.objects.size(), 2U);
+}
+
+struct BadCase {
+  std::string manifest;
+  std::string path;
+  std::string reason;
+};
+
+TEST(StorageObjects, RulesOverSeveralFieldsRefuseWithPathAndReason) {
+  const std::string host = std::string(kSmall) + "hostPath: {path: /x}";
+  const std::string affinity = host + ", nodeAffinity: {required: {nodeSelectorTerms: [{";
+  const std::vector<BadCase> cases = {
+      {VolumeYaml("capacity: {storage: 0}, accessModes: [ReadWriteOnce], hostPath: {path: /x}"),
+       "spec.capacity.storage", "must be greater than zero"},
+      {VolumeYaml(kSmall), "spec", "names no volume source of a kind that this program knows"},
+      {VolumeYaml(host + ", nfs: {server: a, path: /x}"), "spec.nfs",
+       "more than one source is given, only one is possible"},
+      {VolumeYaml("capacity: {storage: 1Gi}, accessModes: [ReadWriteOncePod, ReadOnlyMany], "
+                  "hostPath: {path: /x}"),
+       "spec.accessModes", "ReadWriteOncePod excludes every other access mode"},
+      {VolumeYaml(std::string(kSmall) + "local: {path: /x}"), "spec.nodeAffinity",
+       "is required for a local volume"},
+      {VolumeYaml(std::string(kSmall) +
+                  "hostPath: {path: //}, persistentVolumeReclaimPolicy: Recycle"),
+       "spec.persistentVolumeReclaimPolicy", "must not be Recycle for the host's whole \"/\""},
+      {VolumeYaml(std::string(kSmall) + "fc: {}"), "spec.fc",
+       "needs either targetWWNs or wwids, and not both"},
+      {VolumeYaml(std::string(kSmall) +
+                  "iscsi: {targetPortal: a, iqn: iqn.x, lun: 0, chapAuthSession: true}"),
+       "spec.iscsi.secretRef", "is required with CHAP authentication"},
+      {VolumeYaml(affinity + "matchExpressions: [{key: a, operator: In}]}]}}"),
+       "spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0].values",
+       "is required with In and NotIn"},
+      {VolumeYaml(affinity + "matchExpressions: [{key: a, operator: Exists, values: [b]}]}]}}"),
+       "spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0].values",
+       "must be empty with Exists and DoesNotExist"},
+      {VolumeYaml(affinity + "matchExpressions: [{key: a, operator: Gt, values: [many]}]}]}}"),
+       "spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0].values",
+       "must be one integer with Gt and Lt"},
+      {VolumeYaml(affinity + "matchFields: [{key: metadata.uid, operator: In, values: [b]}]}]}}"),
+       "spec.nodeAffinity.required.nodeSelectorTerms[0].matchFields[0].key",
+       "\"metadata.uid\" is no field of a node that can be selected by; only \"metadata.name\" is"},
+      {VolumeYaml(affinity + "matchFields: [{key: metadata.name, operator: Exists}]}]}}"),
+       "spec.nodeAffinity.required.nodeSelectorTerms[0].matchFields[0].operator",
+       "must be In or NotIn for a field"},
+      {VolumeYaml(affinity +
+                  "matchFields: [{key: metadata.name, operator: In, values: [a, b]}]}]}}"),
+       "spec.nodeAffinity.required.nodeSelectorTerms[0].matchFields[0].values",
+       "must be one value for a field"},
+      {ClaimYaml("accessModes: [ReadWriteOnce], resources: {requests: {storage: -1Gi}}"),
+       "spec.resources.requests.storage", "must be greater than zero"},
+      {ClaimYaml("accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}, limits: "
+                 "{storage: 1Gi}}"),
+       "spec.resources.limits.storage", "must not be less than the request"},
+      {ClaimYaml(std::string(kAsk) +
+                 ", selector: {matchExpressions: [{key: a, operator: NotIn}]}"),
+       "spec.selector.matchExpressions[0].values", "is required with In and NotIn"},
+      {ClaimYaml(std::string(kAsk) +
+                 ", selector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}"),
+       "spec.selector.matchExpressions[0].values", "must be empty with Exists and DoesNotExist"},
+      {ClassYaml("provisioner: a/b\nreclaimPolicy: Recycle"), "reclaimPolicy",
+       "must be Delete or Retain in a class"},
+      {ClassYaml("provisioner: a/b\nallowedTopologies: [{matchLabelExpressions: [{key: a}]}]"),
+       "allowedTopologies[0].matchLabelExpressions[0].values", "is required"},
+      {DriverYaml(std::string(70, 'a'), ""), "metadata.name",
+       "\"" + std::string(70, 'a') +
+           "\" is not a CSI driver's name (letters, digits, '-' and '.', at most 63)"},
+      {DriverYaml("d", "tokenRequests: [{audience: a}, {audience: a}]"),
+       "spec.tokenRequests[1].audience", "\"a\" is the audience of another request too"},
+      {PodYaml("p", "u", "  volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: "
+                         "{accessModes: [ReadWriteOnce], resources: {requests: {storage: 0}}}}}}]\n"),
+       "spec.volumes[0].ephemeral.volumeClaimTemplate.spec.resources.requests.storage",
+       "must be greater than zero"},
+  };
+  for (const BadCase& bad : cases) {
+    SCOPED_TRACE(bad.manifest);
+    const ManifestDecode decode = DecodeManifest("f", bad.manifest);
+    EXPECT_TRUE(decode.objects.empty());
+    ASSERT_EQ(decode.problems.size(), 1U) << ProblemsText(decode.problems);
+    EXPECT_EQ(decode.problems[0].field_path, bad.path);
+    EXPECT_EQ(decode.problems[0].reason, bad.reason);
+  }
+}
+
+TEST(StorageObjects, EphemeralVolumeWhoseClaimWouldHaveABadNameIsRefused) {
+  const ManifestDecode decode = DecodeManifest(
+      "f", PodYaml(std::string(250, 'p'), "u",
+                   "  volumes: [{name: data, ephemeral: {volumeClaimTemplate: {spec: {" +
+                       std::string(kAsk) + "}}}}]\n"));
+  ASSERT_EQ(decode.problems.size(), 1U);
+  EXPECT_EQ(decode.problems[0].field_path, "spec.volumes[0].name");
+  EXPECT_EQ(decode.problems[0].reason.find("makes a bad name of its claim: "), 0U);
+}
+
+TEST(RefusedSources, EveryRemovedSourceNamesItsSuccessor) {
+  for (const RemovedSource& removed : kRemovedSources) {
+    SCOPED_TRACE(removed.field);
+    const std::string source = std::string(removed.field) + ": {id: x}";
+    const auto volume =
+        std::get<PersistentVolume>(DecodeOne(VolumeYaml(std::string(kSmall) + source)));
+    const Pod pod = DecodePod(PodYaml("p", "u", "  volumes: [{name: v, " + source + "}]\n"));
+    const auto of_volume = RefusalOf(volume.spec.source);
+    ASSERT_TRUE(of_volume.has_value());
+    EXPECT_EQ(RefusalOf(pod.spec.volumes[0].source), of_volume);
+    EXPECT_EQ(of_volume->find(std::string(removed.field) +
+                              " volumes are no longer part of Kubernetes"),
+              0U);
+    const std::string wanted = removed.csi_driver.empty()
+                                   ? "no CSI driver replaces them"
+                                   : "use the CSI driver " + std::string(removed.csi_driver);
+    EXPECT_NE(of_volume->find(wanted), std::string::npos) << *of_volume;
+    EXPECT_EQ(VolumeSourceKind(volume.spec.source), removed.field);
+  }
+}
+
+TEST(RefusedSources, ImageVolumesSayWhatToDoAndOthersAreNotRefused) {
+  const auto image = RefusalOf(VolumeSource(ImageVolumeSource{"example.org/data:1", ""}));
+  ASSERT_TRUE(image.has_value());
+  EXPECT_EQ(image->find("image volumes (example.org/data:1) are mounted by a container runtime"),
+            0U);
+  EXPECT_EQ(RefusalOf(VolumeSource(EmptyDirVolumeSource())), std::nullopt);
+  EXPECT_EQ(RefusalOf(VolumeSource(PersistentVolumeClaimVolumeSource())), std::nullopt);
+  EXPECT_EQ(RefusalOf(PersistentVolumeSource(CsiPersistentVolumeSource())), std::nullopt);
+}
+
+TEST(Selectors, LabelOperators) {
+  const StringMap labels = {{"a", "1"}, {"b", "2"}};
+  using Op = LabelOperator;
+  const auto holds = [&](Op op, const char* key, std::vector<std::string> values) {
+    return Matches(LabelSelector{{}, {{key, op, std::move(values)}}}, labels);
+  };
+  EXPECT_TRUE(holds(Op::kIn, "a", {"0", "1"}));
+  EXPECT_FALSE(holds(Op::kIn, "a", {"2"}));
+  EXPECT_FALSE(holds(Op::kIn, "c", {"1"}));
+  EXPECT_FALSE(holds(Op::kNotIn, "a", {"1"}));
+  EXPECT_TRUE(holds(Op::kNotIn, "a", {"2"}));
+  EXPECT_TRUE(holds(Op::kNotIn, "c", {"1"}));
+  EXPECT_TRUE(holds(Op::kExists, "a", {}));
+  EXPECT_FALSE(holds(Op::kExists, "c", {}));
+  EXPECT_TRUE(holds(Op::kDoesNotExist, "c", {}));
+  EXPECT_FALSE(holds(Op::kDoesNotExist, "a", {}));
+  EXPECT_TRUE(Matches(LabelSelector(), {}));
+  EXPECT_TRUE(Matches(LabelSelector{{{"a", "1"}}, {}}, labels));
+  EXPECT_FALSE(Matches(LabelSelector{{{"a", "1"}, {"b", "3"}}, {}}, labels));
+}
+
+TEST(Selectors, NodeTermsAreAlternativesAndAnEmptyTermHoldsForNone) {
+  using Op = NodeOperator;
+  const StringMap labels = {{"zone", "a"}, {"cores", "8"}};
+  const auto term = [](const char* key, Op op, std::vector<std::string> values) {
+    return NodeSelectorTerm{{{key, op, std::move(values)}}, {}};
+  };
+  const auto holds = [&](NodeSelectorTerm one) {
+    return Matches(NodeSelector{{std::move(one)}}, labels, "n1");
+  };
+  EXPECT_TRUE(holds(term("cores", Op::kGt, {"7"})));
+  EXPECT_FALSE(holds(term("cores", Op::kGt, {"8"})));
+  EXPECT_TRUE(holds(term("cores", Op::kLt, {"9"})));
+  EXPECT_FALSE(holds(term("zone", Op::kLt, {"9"})));
+  EXPECT_FALSE(holds(term("none", Op::kLt, {"9"})));
+  EXPECT_TRUE(holds(term("zone", Op::kIn, {"a"})));
+  EXPECT_TRUE(holds(term("none", Op::kNotIn, {"a"})));
+  EXPECT_TRUE(holds(term("zone", Op::kExists, {})));
+  EXPECT_TRUE(holds(term("none", Op::kDoesNotExist, {})));
+  EXPECT_FALSE(holds({}));
+  EXPECT_FALSE(Matches(NodeSelector(), labels, "n1"));
+  const NodeSelectorTerm by_name{{}, {{"metadata.name", Op::kIn, {"n1"}}}};
+  EXPECT_TRUE(Matches(NodeSelector{{by_name}}, labels, "n1"));
+  EXPECT_FALSE(Matches(NodeSelector{{by_name}}, labels, "n2"));
+  EXPECT_TRUE(Matches(NodeSelector{{term("zone", Op::kIn, {"b"}), by_name}}, labels, "n1"));
+}
+
+TEST(EphemeralClaim, IsThePodsOwn) {
+  const Pod pod = DecodePod(PodYaml(
+      "web", "u-1",
+      "  volumes:\n    - {name: data, persistentVolumeClaim: {claimName: shared}}\n"
+      "    - {name: none, emptyDir: {}}\n"
+      "    - {name: tmp, ephemeral: {volumeClaimTemplate: {metadata: {labels: {a: b}}, spec: {" +
+          std::string(kAsk) + "}}}}\n"));
+  const std::vector<PodClaim> expected = {{"data", "shared", false}, {"tmp", "web-tmp", true}};
+  EXPECT_EQ(ClaimsOfPod(pod), expected);
+  const PersistentVolumeClaim claim = EphemeralClaimOf(pod, pod.spec.volumes[2]);
+  EXPECT_EQ(claim.metadata.name, "web-tmp");
+  EXPECT_EQ(claim.metadata.name_space, "default");
+  EXPECT_EQ(claim.metadata.labels, (StringMap{{"a", "b"}}));
+  EXPECT_EQ(claim.spec.storage.request, *Quantity::Parse("1Gi"));
+  EXPECT_EQ(EphemeralClaimOf(pod, pod.spec.volumes[2]), claim);
+  EXPECT_TRUE(CheckEphemeralClaimOwner(pod, claim).ok());
+  // The same pod anew has a claim of its own.
+  Pod again = pod;
+  again.metadata.uid = "u-2";
+  EXPECT_NE(EphemeralClaimOf(again, again.spec.volumes[2]).metadata.uid, claim.metadata.uid);
+  const Status refused = CheckEphemeralClaimOwner(again, claim);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message(),
+            "PVC default/web-tmp was not created for pod default/web (pod is not owner)");
+}
+
+}  // namespace
+}  // namespace volumed

@@ -1,0 +1,381 @@
+#include "volume/claim_binding.h"
+
+#include "unit/volume/claim_testing.h"
+
+namespace volumed {
+namespace {
+
+using Phase = PersistentVolumeClaimPhase;
+using VPhase = PersistentVolumePhase;
+
+PersistentVolume Reserved(PersistentVolume volume, const std::string& claim,
+                          const std::string& uid = "") {
+  volume.spec.claim_ref = ClaimReference{"default", claim, uid};
+  return volume;
+}
+
+PersistentVolumeClaim Naming(PersistentVolumeClaim claim, const std::string& volume) {
+  claim.spec.volume_name = volume;
+  return claim;
+}
+
+PersistentVolume WithPolicy(PersistentVolume volume, ReclaimPolicy policy) {
+  volume.spec.reclaim_policy = policy;
+  return volume;
+}
+
+TEST(ClaimBinding, ARecordWinsOverABetterVolumeAndOverManifests) {
+  World world;
+  world.Add(MakeVolume("fits")).Add(Reserved(MakeVolume("large", "9Gi"), "y"));
+  world.Add(MakeClaim("x")).Add(MakeClaim("y")).Record("x", "large");
+  world.Decide();
+  EXPECT_EQ(world.Claim("x").volume_name, "large");
+  EXPECT_EQ(world.Claim("x").phase, Phase::kBound);
+  EXPECT_FALSE(world.Claim("x").newly_bound);
+  EXPECT_EQ(world.Claim("y").volume_name, "fits");
+  EXPECT_TRUE(world.Claim("y").newly_bound);
+  EXPECT_EQ(world.Volume("large").claim->name, "x");
+}
+
+TEST(ClaimBinding, NewBindingIsAmongThoseToRecord) {
+  World world;
+  world.Add(MakeVolume("v")).Add(MakeClaim("x"));
+  const BindingResult& result = world.Decide();
+  ASSERT_EQ(result.bindings.size(), 1U);
+  EXPECT_EQ(result.bindings[0],
+            (ClaimBinding{{"default", "x"}, "uid-x", "v", BindingState::kBound}));
+}
+
+TEST(ClaimBinding, VolumeKeptForAClaimByName) {
+  World world;
+  // Class and selector do not count, size and mode do.
+  world.Add(Reserved(MakeVolume("small", "1Mi", "other"), "x"));
+  world.Add(Reserved(MakeVolume("right", "2Gi", "other"), "x")).Add(MakeVolume("free"));
+  world.Add(MakeClaim("x")).Add(MakeClaim("z"));
+  world.Decide();
+  EXPECT_EQ(world.Claim("x").volume_name, "right");
+  EXPECT_EQ(world.Claim("z").volume_name, "free");
+  EXPECT_EQ(world.Volume("small").phase, VPhase::kAvailable);
+  EXPECT_EQ(world.Volume("small").reason, "kept for claim default/x");
+}
+
+TEST(ClaimBinding, BothSidesNamingEachOtherBindWithoutRules) {
+  World world;
+  world.Add(Reserved(MakeVolume("v", "1Mi", "other"), "x")).Add(Naming(MakeClaim("x"), "v"));
+  world.Decide();
+  EXPECT_EQ(world.Claim("x").volume_name, "v");
+  EXPECT_EQ(world.Claim("x").phase, Phase::kBound);
+}
+
+TEST(ClaimBinding, UidOfAnotherClaimOfThatNameReleasesTheVolume) {
+  World world;
+  world.Add(Reserved(MakeVolume("v"), "x", "uid-of-before")).Add(MakeClaim("x"));
+  world.Decide();
+  EXPECT_EQ(world.Claim("x").phase, Phase::kPending);
+  EXPECT_EQ(world.Volume("v").phase, VPhase::kReleased);
+  EXPECT_EQ(world.Volume("v").reason, "claim default/x is gone; its data is retained");
+  ASSERT_EQ(world.Decide().bindings.size(), 1U);
+  EXPECT_EQ(world.Decide().bindings[0].state, BindingState::kReleased);
+}
+
+TEST(ClaimBinding, UidOfTheClaimBinds) {
+  World world;
+  world.Add(Reserved(MakeVolume("v", "1Mi"), "x", "uid-x")).Add(MakeClaim("x"));
+  world.Decide();
+  EXPECT_EQ(world.Claim("x").volume_name, "v");
+  EXPECT_EQ(world.Volume("v").phase, VPhase::kBound);
+}
+
+TEST(ClaimBinding, ClaimThatNamesAVolumeSaysWhyItCannotHaveIt) {
+  World world;
+  world.Add(MakeVolume("small", "1Mi")).Add(MakeVolume("other", "1Gi", "fast"));
+  world.Add(Reserved(MakeVolume("kept"), "somebody")).Add(MakeVolume("taken"));
+  world.Add(MakeClaim("owner")).Record("owner", "taken");
+  world.Add(MakeVolume("released")).Record("past", "released");
+  PersistentVolume block = MakeVolume("block");
+  block.spec.volume_mode = VolumeMode::kBlock;
+  world.Add(block);
+  for (const char* name : {"small", "other", "kept", "taken", "released", "block", "absent"}) {
+    world.Add(Naming(MakeClaim(std::string("to-") + name), name));
+  }
+  world.Decide();
+  const auto reason = [&](const char* name) {
+    EXPECT_EQ(world.Claim(name).phase, Phase::kPending) << name;
+    return world.Claim(name).reason;
+  };
+  EXPECT_EQ(reason("to-small"),
+            "PersistentVolume small, which it names, is too small: 1Mi for a request of 1Gi");
+  EXPECT_EQ(reason("to-other"),
+            "PersistentVolume other, which it names, is of another class: it has class \"fast\", "
+            "the claim class \"manual\"");
+  EXPECT_EQ(reason("to-kept"),
+            "PersistentVolume kept, which it names, is kept for claim default/somebody");
+  EXPECT_EQ(reason("to-taken"),
+            "PersistentVolume taken, which it names, is bound to claim default/owner");
+  EXPECT_EQ(reason("to-released"),
+            "PersistentVolume released, which it names, holds the data of claim default/past");
+  EXPECT_EQ(reason("to-block"),
+            "PersistentVolume block, which it names, is of another volume mode");
+  EXPECT_EQ(reason("to-absent"), "PersistentVolume absent, which it names, does not exist");
+  EXPECT_EQ(world.Claim("to-absent").wait, ClaimWait::kVolumeMissing);
+  EXPECT_EQ(world.Claim("to-kept").wait, ClaimWait::kVolumeTaken);
+  EXPECT_EQ(world.Claim("to-small").wait, ClaimWait::kVolumeUnfit);
+}
+
+TEST(ClaimBinding, DefaultClassThatStandsInTheWayIsNamed) {
+  World world;
+  StorageClass standard = MakeClass("standard", VolumeBindingMode::kImmediate);
+  standard.metadata.annotations = {{"storageclass.kubernetes.io/is-default-class", "true"}};
+  PersistentVolumeClaim claim = Naming(MakeClaim("x"), "v");
+  claim.spec.storage_class_name.reset();
+  world.Add(standard).Add(MakeVolume("v", "1Gi", "")).Add(claim);
+  world.Decide();
+  EXPECT_EQ(world.Claim("x").reason,
+            "PersistentVolume v, which it names, is of another class: it has no class, the claim "
+            "class \"standard\", which is the default");
+}
+
+TEST(ClaimBinding, WaitsForTheFirstConsumer) {
+  World world;
+  world.Add(MakeClass("manual", VolumeBindingMode::kWaitForFirstConsumer));
+  PersistentVolume elsewhere = MakeVolume("elsewhere", "1Gi");
+  elsewhere.spec.node_affinity = OnNode("node-2");
+  PersistentVolume here = MakeVolume("here", "5Gi");
+  here.spec.node_affinity = OnNode("node-1");
+  world.Add(elsewhere).Add(here).Add(MakeClaim("x"));
+  world.Decide();
+  EXPECT_EQ(world.Claim("x").wait, ClaimWait::kFirstConsumer);
+  EXPECT_EQ(world.Claim("x").reason,
+            "it waits for the first pod on this node that uses it: class \"manual\" binds then "
+            "(WaitForFirstConsumer)");
+  EXPECT_TRUE(world.Decide().bindings.empty());
+  world.Use("web", "x").Decide();
+  EXPECT_EQ(world.Claim("x").volume_name, "here");
+  // A volume that is kept for the claim does not wait.
+  World reserved;
+  reserved.Add(MakeClass("manual", VolumeBindingMode::kWaitForFirstConsumer));
+  reserved.Add(Reserved(MakeVolume("v"), "x")).Add(MakeClaim("x")).Decide();
+  EXPECT_EQ(reserved.Claim("x").volume_name, "v");
+}
+
+TEST(ClaimBinding, SaysWhoIsToProvision) {
+  World world;
+  world.Add(MakeClass("fast", VolumeBindingMode::kImmediate, "csi.example.org"));
+  world.Add(MakeClaim("x", "1Gi", "fast")).Decide();
+  EXPECT_EQ(world.Claim("x").wait, ClaimWait::kProvisioning);
+  EXPECT_EQ(world.Claim("x").provisioner, "csi.example.org");
+  EXPECT_EQ(world.Claim("x").reason,
+            "no PersistentVolume matches: there is none (class \"fast\", 1Gi); csi.example.org is "
+            "to provision one");
+}
+
+TEST(ClaimBinding, LostWhenTheVolumeIsGone) {
+  World world;
+  world.Add(MakeClaim("x")).Record("x", "v").Add(MakeVolume("another"));
+  world.Decide();
+  EXPECT_EQ(world.Claim("x").phase, Phase::kLost);
+  EXPECT_EQ(world.Claim("x").reason, "its PersistentVolume v is gone, and the data with it");
+  // The record stays: the claim is not given another volume, and has its own when that is back.
+  EXPECT_EQ(world.Decide().bindings.size(), 1U);
+  world.Add(MakeVolume("v")).Decide();
+  EXPECT_EQ(world.Claim("x").phase, Phase::kBound);
+  EXPECT_EQ(world.Claim("x").volume_name, "v");
+}
+
+TEST(ClaimBinding, LostByTheClaimsOwnWords) {
+  World world;
+  PersistentVolumeClaim annotated = MakeClaim("a");
+  annotated.metadata.annotations = {{std::string(kBindCompletedAnnotation), "yes"}};
+  PersistentVolumeClaim gone = Naming(MakeClaim("b"), "gone");
+  gone.status.phase = Phase::kBound;
+  PersistentVolumeClaim twin = Naming(MakeClaim("c"), "v");
+  twin.status.phase = Phase::kBound;
+  PersistentVolumeClaim back = Naming(MakeClaim("d", "9Gi"), "unclaimed");
+  back.status.phase = Phase::kBound;
+  world.Add(annotated).Add(gone).Add(twin).Add(back).Add(MakeVolume("unclaimed"));
+  world.Add(Reserved(MakeVolume("v"), "owner", "uid-owner")).Add(MakeClaim("owner"));
+  world.Decide();
+  EXPECT_EQ(world.Claim("a").phase, Phase::kLost);
+  EXPECT_EQ(world.Claim("b").phase, Phase::kLost);
+  EXPECT_EQ(world.Claim("c").phase, Phase::kLost);
+  EXPECT_EQ(world.Claim("c").reason,
+            "PersistentVolume v, which it names, is bound to claim default/owner");
+  // Bound before, and nobody else's: taken back without asking its size.
+  EXPECT_EQ(world.Claim("d").phase, Phase::kBound);
+}
+
+TEST(ClaimBinding, RetainedVolumeIsNeverGivenToAnotherClaim) {
+  World world;
+  world.Add(MakeVolume("v")).Record("x", "v").Add(MakeClaim("y"));
+  BindingResult result = world.Decide();
+  EXPECT_EQ(world.Volume("v").phase, VPhase::kReleased);
+  EXPECT_EQ(world.Volume("v").reclaim, ReclaimAction::kNone);
+  EXPECT_EQ(world.Claim("y").phase, Phase::kPending);
+  // Not even to a new claim of the same name, which has another uid or says none.
+  world.input().recorded = result.bindings;
+  PersistentVolumeClaim again = MakeClaim("x");
+  again.metadata.uid = "uid-x-2";
+  world.Add(again).Decide();
+  EXPECT_EQ(world.Claim("x").phase, Phase::kPending);
+  World nameless;
+  again.metadata.uid.clear();
+  nameless.Add(MakeVolume("v")).Add(again);
+  nameless.RecordUid("x", "", "v", BindingState::kReleased).Decide();
+  EXPECT_EQ(nameless.Claim("x").phase, Phase::kPending);
+  EXPECT_EQ(nameless.Volume("v").phase, VPhase::kReleased);
+}
+
+TEST(ClaimBinding, RetainedVolumeReturnsToTheSameClaimOrByMutualNaming) {
+  World same;
+  same.Add(MakeVolume("v")).Add(MakeClaim("x")).Record("x", "v", BindingState::kReleased);
+  same.Decide();
+  EXPECT_EQ(same.Claim("x").phase, Phase::kBound);
+  World mutual;
+  PersistentVolumeClaim claim = Naming(MakeClaim("x"), "v");
+  claim.metadata.uid.clear();
+  mutual.Add(Reserved(MakeVolume("v"), "x")).Add(claim);
+  mutual.RecordUid("x", "", "v", BindingState::kReleased).Decide();
+  EXPECT_EQ(mutual.Claim("x").phase, Phase::kBound);
+  // A volume that is being deleted or recycled does not come back.
+  World deleting;
+  deleting.Add(WithPolicy(MakeVolume("v"), ReclaimPolicy::kDelete)).Add(MakeClaim("x"));
+  deleting.Record("x", "v", BindingState::kReleased).Decide();
+  EXPECT_EQ(deleting.Claim("x").phase, Phase::kPending);
+  EXPECT_EQ(deleting.Volume("v").reclaim, ReclaimAction::kDelete);
+}
+
+TEST(ClaimBinding, ReclaimFollowsThePolicyWhenNoPodHoldsTheVolume) {
+  World world;
+  world.Add(WithPolicy(MakeVolume("d"), ReclaimPolicy::kDelete));
+  world.Add(WithPolicy(MakeVolume("r"), ReclaimPolicy::kRecycle));
+  world.Add(WithPolicy(MakeVolume("f"), ReclaimPolicy::kRecycle));
+  world.Record("x", "d").Record("y", "r").Record("z", "f", BindingState::kReclaimFailed);
+  world.Use("web", "y", "r");
+  world.Decide();
+  EXPECT_EQ(world.Volume("d").reclaim, ReclaimAction::kDelete);
+  EXPECT_EQ(world.Volume("d").phase, VPhase::kReleased);
+  // Held by a pod: still bound, not even released.
+  EXPECT_EQ(world.Volume("r").phase, VPhase::kBound);
+  EXPECT_EQ(world.Volume("r").reclaim, ReclaimAction::kNone);
+  EXPECT_EQ(world.Volume("r").reason,
+            "its claim is gone; it is released when pod default/web has left");
+  EXPECT_EQ(world.Volume("f").phase, VPhase::kFailed);
+  EXPECT_EQ(world.Volume("f").reclaim, ReclaimAction::kRecycle);
+  world.input().uses.clear();
+  world.Decide();
+  EXPECT_EQ(world.Volume("r").reclaim, ReclaimAction::kRecycle);
+}
+
+TEST(ClaimBinding, RecycledVolumeIsFreeWhateverUidItsManifestNames) {
+  World world;
+  world.Add(Reserved(WithPolicy(MakeVolume("v"), ReclaimPolicy::kRecycle), "x", "uid-x"));
+  world.Record("x", "v", BindingState::kReclaimed);
+  BindingResult result = world.Decide();
+  EXPECT_EQ(world.Volume("v").phase, VPhase::kAvailable);
+  EXPECT_EQ(world.Volume("v").reclaim, ReclaimAction::kNone);
+  ASSERT_EQ(result.bindings.size(), 1U);  // as long as the manifest says so
+  EXPECT_EQ(result.bindings[0].state, BindingState::kReclaimed);
+  world.Add(MakeClaim("y")).Decide();
+  EXPECT_EQ(world.Claim("y").volume_name, "v");
+  // Its claim is back, with that very uid: the manifest is right again.
+  World back;
+  back.Add(Reserved(MakeVolume("v"), "x", "uid-x")).Add(MakeClaim("x")).Add(MakeClaim("a"));
+  back.Record("x", "v", BindingState::kReclaimed).Decide();
+  EXPECT_EQ(back.Claim("x").volume_name, "v");
+  // Nothing to void: the record goes.
+  World plain;
+  plain.Add(MakeVolume("v")).Record("x", "v", BindingState::kReclaimed);
+  EXPECT_TRUE(plain.Decide().bindings.empty());
+}
+
+TEST(ClaimBinding, AbsenceIsNoCommandWhileSourcesAreMissing) {
+  World world;
+  world.Add(WithPolicy(MakeVolume("d"), ReclaimPolicy::kDelete)).Record("x", "d");
+  world.Add(MakeClaim("y")).Record("y", "unseen").Incomplete();
+  world.Add(Reserved(MakeVolume("u"), "later", "uid-later"));
+  world.Add(WithPolicy(MakeVolume("r"), ReclaimPolicy::kDelete));
+  world.Record("past", "r", BindingState::kReleased).Record("p", "q", BindingState::kReleased);
+  world.Add(MakeClaim("z")).Add(MakeVolume("free"));
+  world.Add(Reserved(MakeVolume("mine"), "w")).Add(MakeClaim("w"));
+  const BindingResult result = world.Decide();
+  EXPECT_EQ(world.Volume("d").phase, VPhase::kBound);
+  EXPECT_EQ(world.Volume("d").reclaim, ReclaimAction::kNone);
+  EXPECT_EQ(world.Claim("y").phase, Phase::kBound);
+  EXPECT_EQ(world.Volume("u").phase, VPhase::kBound);
+  EXPECT_FALSE(world.Volume("u").protection.may_go());
+  EXPECT_EQ(world.Volume("r").reclaim, ReclaimAction::kNone);
+  EXPECT_EQ(world.Claim("z").wait, ClaimWait::kSources);
+  EXPECT_EQ(world.Claim("w").volume_name, "mine");
+  EXPECT_EQ(result.bindings.size(), 5U);
+}
+
+TEST(ClaimBinding, ForgetsWhatIsGoneOnBothSides) {
+  World world;
+  world.Record("x", "v").Record("y", "w", BindingState::kReleased);
+  EXPECT_TRUE(world.Decide().bindings.empty());
+  world.Use("web", "x", "v");
+  EXPECT_EQ(world.Decide().bindings.size(), 1U);
+}
+
+TEST(ClaimBinding, ClaimInUseAndBoundVolumeAreProtected) {
+  World world;
+  PersistentVolumeClaim claim = MakeClaim("x");
+  claim.metadata.deletion_unix_millis = 1;
+  PersistentVolume volume = MakeVolume("v");
+  volume.metadata.deletion_unix_millis = 1;
+  volume.metadata.finalizers = {std::string(kPersistentVolumeProtection)};
+  world.Add(volume).Add(claim).Record("x", "v");
+  for (const char* pod : {"a", "b", "c", "d", "e"}) world.Use(pod, "x", "v");
+  world.Decide();
+  EXPECT_TRUE(world.Claim("x").protection.deletion_requested);
+  EXPECT_EQ(world.Claim("x").protection.held_by,
+            "used by pod default/a, pod default/b, pod default/c and 2 more");
+  EXPECT_EQ(world.Volume("v").protection.held_by, "bound to claim default/x");
+  // The pods leave, the claim may go; when it is gone, the volume may.
+  world.input().uses.clear();
+  world.Decide();
+  EXPECT_TRUE(world.Claim("x").protection.may_go());
+  EXPECT_FALSE(world.Volume("v").protection.may_go());
+  world.input().claims.clear();
+  world.Decide();
+  EXPECT_TRUE(world.Volume("v").protection.may_go());
+  volume.metadata.finalizers.push_back("example.org/hold");
+  World foreign;
+  foreign.Add(volume).Decide();
+  EXPECT_EQ(foreign.Volume("v").protection.held_by, "finalizer example.org/hold");
+}
+
+TEST(ClaimBinding, ClaimBeingDeletedIsNotBoundAnew) {
+  World world;
+  PersistentVolumeClaim claim = MakeClaim("x");
+  claim.metadata.deletion_unix_millis = 1;
+  world.Add(MakeVolume("v")).Add(Reserved(MakeVolume("w"), "x")).Add(claim).Decide();
+  EXPECT_EQ(world.Claim("x").wait, ClaimWait::kBeingDeleted);
+}
+
+TEST(ClaimBinding, TwoRecordsNeverBindTwiceNorRelease) {
+  World world;
+  world.Add(WithPolicy(MakeVolume("v"), ReclaimPolicy::kDelete)).Add(MakeClaim("x"));
+  world.Add(WithPolicy(MakeVolume("w"), ReclaimPolicy::kDelete)).Add(MakeClaim("y"));
+  world.Record("x", "v").Record("x", "w").Record("y", "v").Decide();
+  EXPECT_EQ(world.Claim("x").volume_name, "v");
+  EXPECT_EQ(world.Volume("w").phase, VPhase::kBound);
+  EXPECT_EQ(world.Volume("w").reclaim, ReclaimAction::kNone);
+  EXPECT_EQ(world.Volume("w").reason, "claim default/x is bound to PersistentVolume v too");
+  EXPECT_EQ(world.Claim("y").phase, Phase::kPending);
+}
+
+TEST(ClaimBinding, OldVolumeOfARecreatedClaimIsHeldByThePodThatMountedIt) {
+  World world;
+  world.Add(MakeVolume("old")).RecordUid("x", "uid-before", "old");
+  world.Add(MakeVolume("new")).Add(MakeClaim("x"));
+  world.Use("first", "x", "old").Use("second", "x").Decide();
+  EXPECT_EQ(world.Volume("old").phase, VPhase::kBound);
+  EXPECT_EQ(world.Claim("x").volume_name, "new");
+  world.input().uses.erase(world.input().uses.begin());
+  world.Decide();
+  EXPECT_EQ(world.Volume("old").phase, VPhase::kReleased);
+}
+
+}  // namespace
+}  // namespace volumed
