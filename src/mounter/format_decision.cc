@@ -50,7 +50,7 @@ std::optional<FormatDecision> RefuseToFormat(const FormatQuestion& question,
   }
   if (intent.has_value() && intent->finished) {
     return Refuse(MountErrorType::kFormatFailed,
-                  "disk " + question.device + " is blank, but this volume was formatted before (" +
+                  "disk " + question.device + " is blank, but this volume had a filesystem before (" +
                       intent->fs_type + ", UUID " + intent->fs_uuid +
                       "): it is another disk, or its data is lost; it is not formatted again");
   }

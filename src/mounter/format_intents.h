@@ -1,5 +1,5 @@
 // FormatIntents: the two-phase record of formats. A format is recorded before the tool starts and
-// after it has ended; a volume that was ever recorded as formatted is never formatted again.
+// after it has ended; a volume that is recorded to have a filesystem is never formatted again.
 #pragma once
 
 #include <optional>
@@ -13,8 +13,8 @@ namespace volumed {
 struct FormatIntent {
   DeviceIdentity device;  // as it was probed, without UUID
   std::string fs_type;
-  std::string fs_uuid;  // chosen for this volume's first format, and kept for a repetition
-  // The tool ended well, or the volume was about to be mounted for another reason. Never reset.
+  std::string fs_uuid;  // chosen for this volume's format, and kept for a repetition; or found
+  // The tool ended well, or a filesystem was found there and is about to be mounted.
   bool finished = false;
   // Begun since the node's last boot; filled in by Find().
   bool in_this_boot = false;
@@ -26,11 +26,13 @@ class FormatIntents {
  public:
   virtual ~FormatIntents() = default;
   virtual Result<std::optional<FormatIntent>> Find(const std::string& key) = 0;
-  // Before the tool starts. Replaces an unfinished one. Must survive a power loss.
+  // Before the tool starts. Replaces an unfinished one. Must survive a power loss. `finished` and
+  // `in_this_boot` of the intent are not looked at.
   virtual Status Begin(const std::string& key, const FormatIntent& intent) = 0;
-  // After the tool has ended well, and before anything is mounted. Must survive a power loss.
-  virtual Status Finish(const std::string& key) = 0;
-  // The tool certainly did not start: the record is as if Begin() had not been called.
+  // From now on the volume has a filesystem: after the tool has ended well, or a filesystem was
+  // found, and before anything is mounted. Must survive a power loss.
+  virtual Status Finish(const std::string& key, const FormatIntent& intent) = 0;
+  // The tool certainly did not start, on a disk that was blank: there is no record any more.
   virtual Status Withdraw(const std::string& key) = 0;
 };
 

@@ -123,7 +123,6 @@ Status SafeFormatAndMount::Format(Run& run, bool repeat) {
   intent.fs_type = run.question.fs_type;
   // A repetition keeps its UUID: whichever of the two runs is cut off, what it leaves is known.
   intent.fs_uuid = repeat ? run.intent->fs_uuid : NewUuid();
-  const bool begun_before = run.intent.has_value();
   RETURN_IF_ERROR(intents_.Begin(run.request.key, intent).With("record the format's intent"));
   FormatDevice format;
   format.device = run.request.device;
@@ -138,8 +137,8 @@ Status SafeFormatAndMount::Format(Run& run, bool repeat) {
   const Result<Done> done = kernel_.Call(format, options);
   if (!done.ok()) {
     const Error failed = done.error().With("failed to format disk " + run.request.device);
-    if (!failed.maybe_applied() && !begun_before) {
-      // Kept if this fails: then it says more than is true, and only of a disk that was blank.
+    if (!failed.maybe_applied() && !repeat) {
+      // Nothing of ours is there. What may be there by now must not be taken for ours.
       const Status withdrawn = intents_.Withdraw(run.request.key);
       if (!withdrawn.ok()) {
         run.Notice(true, "FormatFailed",
@@ -148,11 +147,10 @@ Status SafeFormatAndMount::Format(Run& run, bool repeat) {
     }
     return run.Fail(MountErrorType::kFormatFailed, failed);
   }
-  if (const Status finished = intents_.Finish(run.request.key); !finished.ok()) {
+  if (const Status finished = intents_.Finish(run.request.key, intent); !finished.ok()) {
     return run.Fail(MountErrorType::kFormatFailed,
                     finished.error().With("record the finished format").AsMaybeApplied());
   }
-  run.intent.reset();
   run.report.formatted = true;
   run.report.device.uuid = intent.fs_uuid;
   run.Notice(false, "FilesystemFormatted",
@@ -205,11 +203,28 @@ Status SafeFormatAndMount::Check(Run& run, CheckMode mode) {
                                         " but could not correct them: " + check->output));
 }
 
-Status SafeFormatAndMount::MountIt(Run& run) {
-  if (run.intent.has_value() && !run.intent->finished) {
-    // From here on there is data to lose: an old intent must allow nothing any more.
-    RETURN_IF_ERROR(intents_.Finish(run.request.key).With("record that the disk is in use"));
+// From here on there is data to lose. Once a filesystem was seen, the volume is never formatted,
+// whatever an old intent allows or the disk reads as one day.
+Status SafeFormatAndMount::RecordFound(Run& run) {
+  if (run.report.formatted) return OkStatus();
+  if (run.intent.has_value() && run.intent->finished) {
+    if (run.intent->fs_uuid != run.probe.identity.uuid) {
+      run.Notice(true, "FilesystemReplaced",
+                 "disk " + run.request.device + " has a filesystem with UUID " +
+                     run.probe.identity.uuid + "; this volume's had " + run.intent->fs_uuid);
+    }
+    return OkStatus();
   }
+  FormatIntent found;
+  found.device = run.probe.identity;
+  found.device.uuid.clear();
+  found.fs_type = run.probe.fs_type;
+  found.fs_uuid = run.probe.identity.uuid;
+  return intents_.Finish(run.request.key, found).With("record the filesystem that was found");
+}
+
+Status SafeFormatAndMount::MountIt(Run& run) {
+  RETURN_IF_ERROR(RecordFound(run));
   Mount mount;
   mount.fs_type = run.question.fs_type;
   mount.source = run.request.device;

@@ -75,6 +75,7 @@ class SafeFormatAndMount {
   Result<FormatDecision> DecideByProbe(Run& run, bool full_scan);
   Status Format(Run& run, bool repeat);
   Status Check(Run& run, CheckMode mode);
+  Status RecordFound(Run& run);
   Status MountIt(Run& run);
   Status MountWithNouuid(Run& run, Mount mount, const Error& refused);
 

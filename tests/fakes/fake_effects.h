@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "base/result.h"
+#include "fakes/fake_device.h"
 #include "fakes/fake_vfs.h"
 #include "os/kernel.h"
+#include "os/mount_options.h"
 
 namespace volumed {
 
@@ -29,6 +31,7 @@ struct FakeAnchor {
 struct FakeEffectState {
   FakeVfs& vfs;
   FakeAnchor& anchor;
+  FakeDevices& devices;
   uint64_t& payloads;  // makes the names of payload directories differ
   const KernelFeatures& features;
   const std::string& agent_root;
@@ -74,6 +77,10 @@ class FakeEffects {
   Result<DirectoryListing> operator()(const ListDirectory& request);
   Result<FileContent> operator()(const ReadFile& request);
   Result<Changed> operator()(const WriteAtomicPayload& request);
+  // In fake_effects_devices.cc.
+  Result<DeviceProbe> operator()(const ProbeDevice& request);
+  Result<Done> operator()(const FormatDevice& request);
+  Result<FilesystemCheck> operator()(const CheckFilesystem& request);
 
   // ---- shared by the effects, and by the fake kernel's hangs
   using OpenHow = FakeOpen;
@@ -90,6 +97,16 @@ class FakeEffects {
                 FakeLocation* found) const;
   Result<bool> IsMountPoint(const SafePath& path) const;
   int RootOf(const SafePath& path, OpenHow how, FakeLocation* found) const;
+
+  Result<FakeDevice*> OpenDevice(const std::string& path) const;
+  bool IsMounted(const FakeDevice& device) const;
+  std::string FindDuplicate(const FakeDevice& device) const;
+  DeviceProbe Look(const FakeDevice& device, bool full_scan) const;
+  Status Pin(const FakeDevice& device, const std::string& path,
+             const DeviceIdentity& expected) const;
+  // The filesystem of the device that a mount's source is; 0 where it is no device of this world.
+  Result<uint64_t> FilesystemOfDevice(const Mount& request, const MountOptions& options,
+                                      const std::string& what);
 
   Status Reconfigure(const Remount& request, FakeLocation target, const std::string& what);
   Status AttachTree(uint64_t tree, FakeLocation target, bool by_tree, const std::string& what);

@@ -136,7 +136,8 @@ Result<Done> FakeEffects::operator()(const Mount& request) {
   const bool huge = request.fs_type == "hugetlbfs";
   const uint64_t huge_page_bytes = huge ? HugePageBytes(options.parameters) : 0;
   if (huge && huge_page_bytes == 0) return Error::FromErrno(EINVAL, what, Outcome::kNotApplied);
-  const uint64_t id = vfs_.NewFilesystem(request.fs_type, request.source);
+  ASSIGN_OR_RETURN(uint64_t id, FilesystemOfDevice(request, options, what));
+  if (id == 0) id = vfs_.NewFilesystem(request.fs_type, request.source);
   FakeFilesystem& filesystem = vfs_.MutableFilesystem(id);
   filesystem.read_only = (options.attributes & MOUNT_ATTR_RDONLY) != 0;
   if (parameters.pages) filesystem.max_pages = *parameters.pages;

@@ -24,6 +24,7 @@ std::vector<SafePath> PathsOf(const AnyRequest& request) {
         std::vector<SafePath> paths;
         if constexpr (requires { r.target; }) paths.push_back(r.target);
         if constexpr (requires { r.path; }) paths.push_back(r.path);
+        if constexpr (requires { r.device; }) paths.push_back({r.device, ""});
         if constexpr (std::is_same_v<std::decay_t<decltype(r)>, BindMount>) {
           paths.push_back(r.source);
         }
@@ -126,7 +127,7 @@ Result<AnyAnswer> FakeKernel::DoLocked(const AnyRequest& request, const CallOpti
 }
 
 Result<AnyAnswer> FakeKernel::Apply(const AnyRequest& request, const CallOptions& options) {
-  const FakeEffectState state{vfs_, anchor_, payloads_, options_.features, options_.agent_root};
+  const FakeEffectState state{vfs_, anchor_, devices_, payloads_, options_.features, options_.agent_root};
   return FakeEffects(state, options).Do(request);
 }
 
@@ -268,6 +269,9 @@ void FakeKernel::Reboot() {
   }
   anchor_ = FakeAnchor();
   vfs_.Reboot();
+  for (auto& [path, device] : devices_.by_path) {
+    device.identity.disk_sequence = ++devices_.last_sequence;
+  }
 }
 
 std::unique_ptr<FakeKernel> FakeKernel::Clone() const {
@@ -276,6 +280,7 @@ std::unique_ptr<FakeKernel> FakeKernel::Clone() const {
   MutexLock copy_lock(copy->mu_);
   copy->vfs_ = vfs_;
   copy->anchor_ = anchor_;
+  copy->devices_ = devices_;
   copy->payloads_ = payloads_;
   return copy;
 }

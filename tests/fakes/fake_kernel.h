@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/result.h"
+#include "fakes/fake_device.h"
 #include "fakes/fake_effects.h"
 #include "fakes/fake_vfs.h"
 #include "os/kernel.h"
@@ -71,6 +72,12 @@ class FakeKernel final : public Kernel {
   // Unlike the request, this does not ask whether the kernel could mount it.
   void AddMount(const std::string& fs_type, const std::string& source, const std::string& path,
                 const std::vector<std::string>& options = {}) EXCLUDES(mu_);
+  // A block device, and its node at `path`. Its number is given here; a disk sequence and a size
+  // too, where the test gives none.
+  void AddDevice(const std::string& path, FakeDevice device = {}) EXCLUDES(mu_);
+  FakeDevice Device(const std::string& path) const EXCLUDES(mu_);
+  void ChangeDevice(const std::string& path, const std::function<void(FakeDevice&)>& change)
+      EXCLUDES(mu_);
   // rm -r; not across mounts.
   void Remove(const std::string& path) EXCLUDES(mu_);
   // Takes away every mount at or below `path`, as an administrator's umount -R would.
@@ -123,7 +130,8 @@ class FakeKernel final : public Kernel {
   void Die() EXCLUDES(mu_);
   // The start of a new agent: no faults, no hangs, no crash planned, calls counted from 1 again.
   void Revive() EXCLUDES(mu_);
-  // The node starts anew: only the filesystem at "/" and its files are left. Hangs end.
+  // The node starts anew: only the filesystem at "/" and its files are left, and the devices with
+  // what is on them. Hangs end.
   void Reboot() EXCLUDES(mu_);
 
   // The same files, mounts and options; no faults, hooks, counts or log.
@@ -173,6 +181,7 @@ class FakeKernel final : public Kernel {
   FakeKernelOptions options_;
   FakeVfs vfs_ GUARDED_BY(mu_);
   FakeAnchor anchor_ GUARDED_BY(mu_);
+  FakeDevices devices_ GUARDED_BY(mu_);
   uint64_t payloads_ GUARDED_BY(mu_) = 0;  // names the next payload directory
   uint64_t calls_ GUARDED_BY(mu_) = 0;
   std::vector<std::string> log_ GUARDED_BY(mu_);

@@ -137,6 +137,31 @@ void FakeKernel::AddMount(const std::string& fs_type, const std::string& source,
   Check(vfs_.Attach(mount, Require(path, true)), path);
 }
 
+void FakeKernel::AddDevice(const std::string& path, FakeDevice device) {
+  AddSpecial(path, FileType::kBlockDevice, 0600);
+  MutexLock lock(mu_);
+  device.identity.device_major = 7;
+  device.identity.device_minor = static_cast<uint32_t>(devices_.by_path.size());
+  if (device.identity.disk_sequence == 0) device.identity.disk_sequence = ++devices_.last_sequence;
+  if (device.identity.size_bytes == 0) device.identity.size_bytes = int64_t{1} << 30;
+  devices_.by_path[path] = std::move(device);
+}
+
+FakeDevice FakeKernel::Device(const std::string& path) const {
+  MutexLock lock(mu_);
+  const auto device = devices_.by_path.find(path);
+  if (device == devices_.by_path.end()) Mistake("device " + path, ENODEV);
+  return device->second;
+}
+
+void FakeKernel::ChangeDevice(const std::string& path,
+                              const std::function<void(FakeDevice&)>& change) {
+  MutexLock lock(mu_);
+  const auto device = devices_.by_path.find(path);
+  if (device == devices_.by_path.end()) Mistake("device " + path, ENODEV);
+  change(device->second);
+}
+
 void FakeKernel::Remove(const std::string& path) {
   MutexLock lock(mu_);
   const size_t slash = path.rfind('/');

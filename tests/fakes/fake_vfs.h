@@ -58,6 +58,7 @@ struct FakeFilesystem {
   uint64_t used_pages = 0;
   uint64_t used_inodes = 0;
   bool survives_reboot = false;
+  bool on_device = false;  // stays while it is not mounted
 };
 
 struct FakeMount {
@@ -144,6 +145,9 @@ class FakeVfs {
   // In the order of their making.
   std::vector<MountEntry> Table() const;
   bool SeesFilesystem(uint64_t id) const { return filesystems_.count(id) != 0; }
+  bool IsMounted(uint64_t id) const;
+  // Of one on a device, when that gets another.
+  void DropFilesystem(uint64_t id);
 
   // Only the filesystem at "/" is left, and on it only what survives.
   void Reboot();

@@ -185,11 +185,20 @@ void FakeVfs::Forget(uint64_t mount) {
   FreeFilesystemIfUnused(filesystem);
 }
 
+bool FakeVfs::IsMounted(uint64_t id) const {
+  return std::any_of(mounts_.begin(), mounts_.end(), [&](const auto& entry) {
+    const auto inode = inodes_.find(dentries_.at(entry.second.root).inode);
+    return inode != inodes_.end() && inode->second.filesystem == id;
+  });
+}
+
+void FakeVfs::DropFilesystem(uint64_t id) {
+  filesystems_.at(id).on_device = false;
+  FreeFilesystemIfUnused(id);
+}
+
 void FakeVfs::FreeFilesystemIfUnused(uint64_t id) {
-  for (const auto& [mount_id, mount] : mounts_) {
-    const auto inode = inodes_.find(dentries_.at(mount.root).inode);
-    if (inode != inodes_.end() && inode->second.filesystem == id) return;
-  }
+  if (filesystems_.at(id).on_device || IsMounted(id)) return;
   std::set<uint64_t> gone;
   for (auto inode = inodes_.begin(); inode != inodes_.end();) {
     if (inode->second.filesystem == id) {

@@ -1,0 +1,222 @@
+// The requests of FakeEffects that are about block devices.
+#include <sys/mount.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "fakes/fake_effects.h"
+#include "os/filesystem_tools.h"
+
+namespace volumed {
+namespace {
+
+bool IsExt(const std::string& fs_type) {
+  return fs_type == "ext2" || fs_type == "ext3" || fs_type == "ext4";
+}
+
+Error Refusal(const std::string& what, const std::string& why) {
+  return Error::NotApplied(Code::kFailedPrecondition, what + ": " + why);
+}
+
+}  // namespace
+
+Result<FakeDevice*> FakeEffects::OpenDevice(const std::string& path) const {
+  const std::string what = "open device " + path;
+  if (path.empty() || path[0] != '/') {
+    return Error::NotApplied(Code::kInvalidArgument, what + ": not an absolute path");
+  }
+  FakeWalk walk;
+  walk.follow_last = true;
+  FakeLocation found;
+  if (const int error = vfs_.WalkAbsolute(path, walk, &found)) {
+    return Error::FromErrno(error, what, Outcome::kNotApplied);
+  }
+  if (vfs_.InodeAt(found).type != FileType::kBlockDevice) {
+    return Refusal(what, "not a block device");
+  }
+  const auto device = state_.devices.by_path.find(vfs_.PathOf(found));
+  if (device == state_.devices.by_path.end()) {
+    return Error::FromErrno(ENXIO, what, Outcome::kNotApplied);
+  }
+  return &device->second;
+}
+
+bool FakeEffects::IsMounted(const FakeDevice& device) const {
+  return device.filesystem != 0 && vfs_.IsMounted(device.filesystem);
+}
+
+std::string FakeEffects::FindDuplicate(const FakeDevice& device) const {
+  if (device.identity.uuid.empty()) return "";
+  for (const auto& [path, other] : state_.devices.by_path) {
+    const bool same = other.identity.device_minor == device.identity.device_minor;
+    if (!same && other.fs_type == device.fs_type && other.identity.uuid == device.identity.uuid &&
+        IsMounted(other)) {
+      return path;
+    }
+  }
+  return "";
+}
+
+DeviceProbe FakeEffects::Look(const FakeDevice& device, bool full_scan) const {
+  DeviceProbe probe;
+  probe.identity = device.identity;
+  probe.fs_type = device.fs_type;
+  probe.usage = device.usage;
+  probe.partition_table = device.partition_table;
+  probe.read_only = device.read_only;
+  probe.was_mounted = IsExt(device.fs_type) && device.was_mounted;
+  if (!device.fs_type.empty()) {
+    probe.why_not_blank = device.fs_type + " signature";
+  } else if (!device.partition_table.empty()) {
+    probe.why_not_blank = device.partition_table + " partition table";
+  } else if (!device.data.empty()) {
+    probe.why_not_blank = device.data;
+  } else if (full_scan) {
+    probe.why_not_blank = device.hidden_data;
+    probe.read_whole = device.hidden_data.empty();
+    probe.bytes_read = device.identity.size_bytes;
+  }
+  probe.blank = probe.why_not_blank.empty();
+  return probe;
+}
+
+Result<DeviceProbe> FakeEffects::operator()(const ProbeDevice& request) {
+  ASSIGN_OR_RETURN(const FakeDevice* device, OpenDevice(request.device));
+  if (device->unreadable) {
+    return Error::FromErrno(EIO, "read " + request.device + " at offset 0", Outcome::kNotApplied);
+  }
+  DeviceProbe probe = Look(*device, request.full_scan);
+  if (device->fs_type == "btrfs" || (device->fs_type == "xfs" && request.find_duplicates)) {
+    probe.duplicate = FindDuplicate(*device);
+  }
+  return probe;
+}
+
+Result<Done> FakeEffects::operator()(const FormatDevice& request) {
+  const std::string what = "format " + request.device + " as " + request.fs_type;
+  RETURN_IF_ERROR(MkfsArguments(request));
+  if (request.fs_uuid.empty()) {
+    return Error::NotApplied(Code::kInvalidArgument, what + ": no UUID is given");
+  }
+  ASSIGN_OR_RETURN(FakeDevice * device, OpenDevice(request.device));
+  if (IsMounted(*device)) {
+    return Error::FromErrno(EBUSY, what + ": not to be had for itself", Outcome::kNotApplied);
+  }
+  if (device->unreadable) return Error::FromErrno(EIO, what, Outcome::kNotApplied);
+  DeviceIdentity expected = request.expected;
+  expected.uuid.clear();
+  if (const std::string difference = IdentityDifference(expected, device->identity);
+      !difference.empty()) {
+    return Refusal(what, "it is not the device that was probed: " + difference);
+  }
+  const DeviceProbe probe = Look(*device, false);
+  if (probe.read_only) return Refusal(what, "the device is read-only");
+  const bool unrecognised = probe.fs_type.empty() && probe.partition_table.empty();
+  const bool ours = unrecognised || (probe.usage == "filesystem" && !probe.was_mounted &&
+                                     probe.identity.uuid == request.fs_uuid);
+  if (!probe.blank && !(request.repeat && ours)) {
+    return Refusal(what, "the device is not blank: " + probe.why_not_blank);
+  }
+  if (device->filesystem != 0) vfs_.DropFilesystem(device->filesystem);
+  device->filesystem = 0;
+  device->hidden_data.clear();
+  device->was_mounted = false;
+  device->damage = CheckResult::kClean;
+  ++device->formats;
+  if (device->cut_next_format) {
+    device->cut_next_format = false;
+    device->fs_type.clear();
+    device->usage.clear();
+    device->identity.uuid.clear();
+    device->data = "byte 0x81 at offset 16777216 (allocation groups)";
+    return Error::MaybeApplied(Code::kUnavailable, what + ": the worker died");
+  }
+  device->data.clear();
+  device->fs_type = request.fs_type;
+  device->usage = "filesystem";
+  device->identity.uuid = request.fs_uuid;
+  return Done{};
+}
+
+Status FakeEffects::Pin(const FakeDevice& device, const std::string& path,
+                        const DeviceIdentity& expected) const {
+  if (device.unreadable) {
+    return Error::FromErrno(EIO, "look for signatures on " + path, Outcome::kNotApplied);
+  }
+  const std::string difference = IdentityDifference(expected, device.identity);
+  if (difference.empty()) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "device " + path + " is not the one that was probed: " + difference);
+}
+
+Result<FilesystemCheck> FakeEffects::operator()(const CheckFilesystem& request) {
+  const std::string what = "check " + request.fs_type + " on " + request.device;
+  ASSIGN_OR_RETURN(FakeDevice * device, OpenDevice(request.device));
+  RETURN_IF_ERROR(Pin(*device, request.device, request.expected));
+  if (request.mode == CheckMode::kPreen && !IsExt(request.fs_type)) return FilesystemCheck{};
+  if (IsMounted(*device)) {
+    return Error::FromErrno(EBUSY, what + ": not to be had for itself", Outcome::kNotApplied);
+  }
+  FilesystemCheck check;
+  check.tool = IsExt(request.fs_type) ? "e2fsck" : request.fs_type;
+  check.result = device->damage;
+  switch (device->damage) {
+    case CheckResult::kClean:
+    case CheckResult::kSkipped:
+      break;
+    case CheckResult::kFixed:
+      if (request.mode == CheckMode::kPreen) {
+        check.exit_code = 1;
+        device->damage = CheckResult::kClean;
+      } else {
+        check.result = CheckResult::kUncorrected;
+        check.exit_code = 4;
+      }
+      break;
+    case CheckResult::kUncorrected:
+      check.exit_code = 4;
+      break;
+    case CheckResult::kOperationalError:
+      check.exit_code = 8;
+      break;
+  }
+  if (check.exit_code != 0) check.output = "the fake's finding";
+  return check;
+}
+
+Result<uint64_t> FakeEffects::FilesystemOfDevice(const Mount& request, const MountOptions& options,
+                                                 const std::string& what) {
+  const auto fail = [&what](int sys_errno) {
+    return Error::FromErrno(sys_errno, what, Outcome::kNotApplied);
+  };
+  const Result<FakeDevice*> found = OpenDevice(request.source);
+  if (!found.ok()) {
+    if (request.expected_device) return found.error().With("mount " + request.fs_type);
+    return uint64_t{0};
+  }
+  FakeDevice& device = **found;
+  if (request.expected_device) {
+    RETURN_IF_ERROR(Pin(device, request.source, *request.expected_device)
+                        .With("mount " + request.fs_type));
+  }
+  const bool read_only = (options.attributes & MOUNT_ATTR_RDONLY) != 0;
+  if (device.unreadable) return fail(EIO);
+  if (device.read_only && !read_only) return fail(EACCES);
+  if (device.fs_type != request.fs_type) return fail(EINVAL);
+  if (device.unmountable) return fail(EUCLEAN);
+  const bool nouuid =
+      std::any_of(options.parameters.begin(), options.parameters.end(),
+                  [](const SuperParameter& parameter) { return parameter.key == "nouuid"; });
+  if (!FindDuplicate(device).empty()) {
+    if (device.fs_type == "btrfs") return fail(EEXIST);
+    if (device.fs_type == "xfs" && !nouuid) return fail(EINVAL);
+  }
+  if (device.filesystem == 0) {
+    device.filesystem = vfs_.NewFilesystem(request.fs_type, request.source);
+    vfs_.MutableFilesystem(device.filesystem).on_device = true;
+  }
+  device.was_mounted = device.was_mounted || !read_only;
+  return device.filesystem;
+}
+
+}  // namespace volumed

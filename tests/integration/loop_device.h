@@ -1,0 +1,79 @@
+// LoopDevice: a real block device for a test, on an image file.
+#pragma once
+
+#include <fcntl.h>
+#include <linux/loop.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "base/descriptor.h"
+
+namespace volumed {
+
+// A sparse file of this size. False when it cannot be made.
+inline bool MakeImage(const std::string& path, int64_t size_bytes) {
+  const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  return file.valid() && ::ftruncate(file.get(), size_bytes) == 0;
+}
+
+inline bool HasLoopDevices() {
+  return Descriptor(::open("/dev/loop-control", O_RDWR | O_CLOEXEC)).valid();
+}
+
+// Detached, and its node removed if there are more than usual, by the destructor.
+class LoopDevice {
+ public:
+  explicit LoopDevice(const std::string& image, bool read_only = false) {
+    const Descriptor control(::open("/dev/loop-control", O_RDWR | O_CLOEXEC));
+    const Descriptor file(::open(image.c_str(), (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC));
+    // Another test may take the free one first.
+    for (int attempt = 0; attempt < 1000 && control.valid() && file.valid(); ++attempt) {
+      const int number = ::ioctl(control.get(), LOOP_CTL_GET_FREE);
+      if (number < 0) return;
+      const std::string path = "/dev/loop" + std::to_string(number);
+      const Descriptor device(::open(path.c_str(), (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC));
+      if (!device.valid()) continue;
+      loop_config config = {};
+      config.fd = static_cast<unsigned>(file.get());
+      config.info.lo_flags = read_only ? static_cast<unsigned>(LO_FLAGS_READ_ONLY) : 0u;
+      if (::ioctl(device.get(), LOOP_CONFIGURE, &config) == 0) {
+        path_ = path;
+        number_ = number;
+        return;
+      }
+      if (errno != EBUSY) return;
+    }
+  }
+  ~LoopDevice() { Detach(); }
+  LoopDevice(LoopDevice&& other) noexcept
+      : path_(std::exchange(other.path_, "")), number_(other.number_) {}
+  LoopDevice& operator=(LoopDevice&&) = delete;
+
+  bool valid() const { return !path_.empty(); }
+  const std::string& path() const { return path_; }
+
+  void Detach() {
+    if (path_.empty()) return;
+    {
+      const Descriptor device(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+      ::ioctl(device.get(), LOOP_CLR_FD);
+    }
+    constexpr int kUsualNodes = 8;
+    if (number_ >= kUsualNodes) {
+      const Descriptor control(::open("/dev/loop-control", O_RDWR | O_CLOEXEC));
+      ::ioctl(control.get(), LOOP_CTL_REMOVE, number_);
+    }
+    path_.clear();
+  }
+
+ private:
+  std::string path_;
+  int number_ = -1;
+};
+
+}  // namespace volumed
