@@ -213,13 +213,16 @@ Status Agent::LoadPlugins() {
   device_records_ = std::make_unique<DeviceRecordKeeper>(*records_, scheduler_->clock(), *log_,
                                                          *metrics_, boot_id_);
   plugins_ = std::make_unique<VolumePluginMgr>();
-  return plugins_->InitPlugins(MakeInTreePlugins(), *host_);
+  format_intents_ = std::make_unique<RecordFormatIntents>(*device_records_, boot_id_);
+  InTreePluginSettings settings;
+  settings.local.format_intents = format_intents_.get();
+  return plugins_->InitPlugins(MakeInTreePlugins(std::move(settings)), *host_);
 }
 
 Status Agent::MakeManager() {
-  operations_ = std::make_unique<PodVolumeOperations>(
-      *scheduler_, *records_, *plugins_, *host_, *log_, *metrics_, *device_records_, boot_id_,
-      DeadlinesOf(config_));
+  operations_ = std::make_unique<PodVolumeOperations>(*scheduler_, *records_, *plugins_, *host_,
+                                                      *log_, *metrics_, *device_records_, boot_id_,
+                                                      DeadlinesOf(config_));
   consumer_watch_ = std::make_unique<ProcConsumerWatch>(*scheduler_, scheduler_->loop(),
                                                         ProcConsumerWatchOptions{});
   VolumeManagerSettings settings;

@@ -23,6 +23,7 @@
 #include "kube/object_catalog.h"
 #include "kube/object_directory.h"
 #include "operation/pod_volume_operations.h"
+#include "operation/record_format_intents.h"
 #include "os/worker_kernel.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "records/sqlite_record_store.h"
@@ -100,6 +101,7 @@ class Agent {
   BootId boot_id_;
   std::unique_ptr<AgentMetrics> metrics_;
   std::unique_ptr<DeviceRecordKeeper> device_records_;
+  std::unique_ptr<RecordFormatIntents> format_intents_;
   std::unique_ptr<VolumePluginMgr> plugins_;
   std::unique_ptr<PodVolumeOperations> operations_;
   std::unique_ptr<ProcConsumerWatch> consumer_watch_;

@@ -18,8 +18,7 @@ Status Delete(const ReclaimParts& parts, const VolumeSpec& spec, const CallOptio
 }
 
 Status Recycle(const ReclaimParts& parts, const VolumeSpec& spec, const CallOptions& call) {
-  ASSIGN_OR_RETURN(RecyclableVolumePlugin * plugin,
-                   parts.plugins.FindRecyclablePluginBySpec(spec));
+  ASSIGN_OR_RETURN(RecyclableVolumePlugin * plugin, parts.plugins.FindRecyclablePluginBySpec(spec));
   const std::string& name = spec.name().str();
   return plugin->Recycle(
       name, spec,

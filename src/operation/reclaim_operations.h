@@ -1,8 +1,8 @@
 // The operations on a volume that its claim has left: its storage is deleted, or scrubbed for the
-// next claim. The record of the binding is their intent: it says "released" until they are done, and
-// both may be repeated.
-// Source: kubernetes pkg/controller/volume/persistentvolume/pv_controller.go@v1.36.2
-// (recycleVolumeOperation, deleteVolumeOperation).
+// next claim. The record of the binding is their intent: it says "released" until they are done,
+// and both may be repeated. Source: kubernetes
+// pkg/controller/volume/persistentvolume/pv_controller.go@v1.36.2 (recycleVolumeOperation,
+// deleteVolumeOperation).
 #pragma once
 
 #include <optional>

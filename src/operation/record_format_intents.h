@@ -1,5 +1,5 @@
-// RecordFormatIntents: the intents of formats in the records of devices, so that one row tells all of
-// a device, and one owner writes it.
+// RecordFormatIntents: the intents of formats in the records of devices, so that one row tells all
+// of a device, and one owner writes it.
 #pragma once
 
 #include <optional>

@@ -267,9 +267,9 @@ Status VolumeRecordKeeper::ForgetPod(const PodUid& pod) {
 Status DeviceRecordKeeper::Forget(const UniqueVolumeName& device) {
   const Entry now = EntryOf(device);
   if (now.record.state != VolumeState::kAttached || now.record.uncertain) {
-    return Error::NotApplied(Code::kFailedPrecondition,
-                             "volume " + device.str() + " is still " +
-                                 std::string(VolumeStateName(now.record.state)));
+    return Error::NotApplied(
+        Code::kFailedPrecondition,
+        "volume " + device.str() + " is still " + std::string(VolumeStateName(now.record.state)));
   }
   if (!now.stored) return OkStatus();
   RETURN_IF_ERROR(store_.Remove(kDeviceRecordKind, RecordKey(device), kDeviceRecordDurability));

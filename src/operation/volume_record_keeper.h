@@ -106,9 +106,9 @@ class VolumeRecordKeeper final : public RecordKeeper<PodVolumeRecord> {
   Status ForgetPod(const PodUid& pod) EXCLUDES(mu_);
 };
 
-// The devices of the node. A row that tells of a filesystem stays when the device is unmounted: half
-// of a filesystem must be known as our own, and a whole one must never be made anew.
-// Threads, blocks: as RecordKeeper.
+// The devices of the node. A row that tells of a filesystem stays when the device is unmounted:
+// half of a filesystem must be known as our own, and a whole one must never be made anew. Threads,
+// blocks: as RecordKeeper.
 class DeviceRecordKeeper final : public RecordKeeper<DeviceRecord> {
  public:
   using RecordKeeper::RecordKeeper;

@@ -28,8 +28,8 @@ struct LocalVolumeSettings {
   FsckPolicy fsck_policy = FsckPolicy::kPreen;
 };
 
-// A block device is mounted once at <root>/plugins/kubernetes.io/local-volume/mounts/<pv>, and bound
-// from there into each pod; a directory is bound as it is. The volume may hang with the disk:
+// A block device is mounted once at <root>/plugins/kubernetes.io/local-volume/mounts/<pv>, and
+// bound from there into each pod; a directory is bound as it is. The volume may hang with the disk:
 // FaultDomain() answers its path.
 class LocalVolumePlugin final : public VolumePlugin,
                                 public PersistentVolumePlugin,

@@ -77,8 +77,8 @@ std::vector<std::string> MountRefsOf(const std::vector<MountEntry>& mounts,
   const MountEntry* covering = table.FindCovering(path);
   if (covering == nullptr) return {};
   // The part of the filesystem that is at `path`.
-  const std::string below = covering->mount_point == "/" ? path
-                                                         : path.substr(covering->mount_point.size());
+  const std::string below =
+      covering->mount_point == "/" ? path : path.substr(covering->mount_point.size());
   std::string root = covering->root == "/" ? below : covering->root + below;
   if (root.empty()) root = "/";
   std::vector<std::string> refs;
@@ -103,10 +103,9 @@ Status LocalDeviceMounter::MountDevice(const VolumeSpec& spec, const std::string
   if (type == FileType::kDirectory) return OkStatus();
   ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_, place, args.call));
   if (mounted) return OkStatus();
-  RETURN_IF_ERROR(host_.kernel.Call(MakeDirectory{.path = place,
-                                                  .mode = kDirectoryMode,
-                                                  .parent_mode = kDirectoryMode},
-                                    args.call));
+  RETURN_IF_ERROR(host_.kernel.Call(
+      MakeDirectory{.path = place, .mode = kDirectoryMode, .parent_mode = kDirectoryMode},
+      args.call));
   const Status status = MountBlock(volume, spec.read_only(), place, args);
   if (!status.ok() && !status.error().maybe_applied()) {
     // Nothing is there: not even the directory. One that stays is found by the next try.
@@ -181,8 +180,7 @@ Result<SafePath> LocalVolumeMounter::FindSource(const CallOptions& call) const {
   const std::string& path = SourceOf(*spec_.persistent_volume()).path;
   ASSIGN_OR_RETURN(const FileType type, TypeOf(host_, path, call));
   if (type == FileType::kDirectory) return HostPath(path);
-  const SafePath device =
-      host_.paths.GetDeviceMountDir(kLocalVolumePluginName, spec_.name());
+  const SafePath device = host_.paths.GetDeviceMountDir(kLocalVolumePluginName, spec_.name());
   ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_, device, call));
   if (mounted) return device;
   return Error::NotApplied(Code::kFailedPrecondition,
@@ -191,13 +189,13 @@ Result<SafePath> LocalVolumeMounter::FindSource(const CallOptions& call) const {
 
 Status LocalVolumeMounter::WarnOfOtherGroup(const SafePath& source, int64_t fs_group,
                                             const CallOptions& call) const {
-  ASSIGN_OR_RETURN(const FileInfo info, host_.kernel.Call(Stat{.path = source, .follow = true}, call));
+  ASSIGN_OR_RETURN(const FileInfo info,
+                   host_.kernel.Call(Stat{.path = source, .follow = true}, call));
   if (static_cast<int64_t>(info.gid) == fs_group) return OkStatus();
-  host_.events.RecordPodEvent(
-      pod_->uid(), EventType::kWarning, kAlreadyMountedVolume,
-      "The requested fsGroup is " + std::to_string(fs_group) + ", but the volume " +
-          spec_.name().str() + " has GID " + std::to_string(info.gid) +
-          ". The volume may not be shareable.");
+  host_.events.RecordPodEvent(pod_->uid(), EventType::kWarning, kAlreadyMountedVolume,
+                              "The requested fsGroup is " + std::to_string(fs_group) +
+                                  ", but the volume " + spec_.name().str() + " has GID " +
+                                  std::to_string(info.gid) + ". The volume may not be shareable.");
   return OkStatus();
 }
 

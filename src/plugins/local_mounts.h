@@ -13,7 +13,8 @@ namespace volumed {
 
 // Every other place at which what is at `path` shows.
 // Source: kubernetes mount-utils mount_linux.go@v1.36.2 (SearchMountPoints).
-std::vector<std::string> MountRefsOf(const std::vector<MountEntry>& mounts, const std::string& path);
+std::vector<std::string> MountRefsOf(const std::vector<MountEntry>& mounts,
+                                     const std::string& path);
 
 // Threads: one at a time per volume. Blocks: until the deadline, but for mkfs and fsck.
 class LocalDeviceMounter final : public DeviceMounter {

@@ -62,8 +62,9 @@ void ActualStateOfWorld::Failed(Thing& thing, const std::optional<OperationFailu
   if (failure) NoteFailure(thing.failure, *failure);
 }
 
-ActualVolume& ActualStateOfWorld::AddReconstructed(const PodVolumeKey& key, const std::string& plugin_name,
-                                          VolumeState recorded, bool same_boot) {
+ActualVolume& ActualStateOfWorld::AddReconstructed(const PodVolumeKey& key,
+                                                   const std::string& plugin_name,
+                                                   VolumeState recorded, bool same_boot) {
   ActualVolume& volume = pods_.at(key.pod).volumes[key.spec];
   volume.plugin_name = plugin_name;
   volume.state = recorded;

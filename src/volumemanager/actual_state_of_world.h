@@ -87,6 +87,8 @@ struct PodIdentity {
 
 struct ActualPod {
   PodIdentity identity;
+  // As it was last wanted, or as its record has it; null when neither is known.
+  PodPtr object;
   int64_t since_unix_ms = 0;  // when this process first knew it
   std::map<SpecName, ActualVolume> volumes;
 

@@ -143,9 +143,10 @@ void Claims::AddVolumes(BindingInput& input) const {
   }
   for (const auto& [name, bound] : bound_) {
     const BindingState state = bound.record.binding.state;
-    const bool needed = state == BindingState::kBound ||
-                        (state != BindingState::kReclaimed && bound.volume != nullptr &&
-                         ReclaimActionOf(bound.volume->spec.reclaim_policy) != ReclaimAction::kNone);
+    const bool needed =
+        state == BindingState::kBound ||
+        (state != BindingState::kReclaimed && bound.volume != nullptr &&
+         ReclaimActionOf(bound.volume->spec.reclaim_policy) != ReclaimAction::kNone);
     if (there.contains(name) || bound.removing || bound.record.deleted || !needed) continue;
     if (bound.volume == nullptr) continue;
     PersistentVolume kept = *bound.volume;
@@ -195,6 +196,9 @@ const Claims::Bound* Claims::BoundTo(const ClaimKey& claim) const {
 
 void Claims::Adopt(const BindingInput& input, BindingResult result) {
   std::set<ObjectKey> changed;
+  if (std::exchange(knew_all_, input.sources_complete) != input.sources_complete) {
+    for (const ClaimUse& use : input.uses) changed.insert(ObjectKeyOf(use.claim));
+  }
   std::map<ClaimKey, ClaimDecision> claims;
   for (ClaimDecision& decision : result.claims) {
     const auto before = claims_.find(decision.claim);
@@ -219,8 +223,8 @@ void Claims::Adopt(const BindingInput& input, BindingResult result) {
   std::vector<std::string> dropped;
   for (const auto& [name, bound] : bound_) {
     const bool deleted_and_known =
-        bound.record.deleted && (parts_.catalog.FindPersistentVolume(name) != nullptr ||
-                                 !input.sources_complete);
+        bound.record.deleted &&
+        (parts_.catalog.FindPersistentVolume(name) != nullptr || !input.sources_complete);
     if (!kept.contains(name) && !deleted_and_known && !bound.removing) dropped.push_back(name);
   }
   for (const std::string& name : dropped) Forget(name);
@@ -312,8 +316,7 @@ void Claims::Reclaim(const VolumeDecision& decision) {
   const std::string name = decision.volume_name;
   const ReclaimAction action = decision.reclaim;
   const StartResult started = parts_.operations.ReclaimVolume(
-      {bound.volume, action},
-      IfAlive([this, name, action](const OperationOutcome<Unit>& outcome) {
+      {bound.volume, action}, IfAlive([this, name, action](const OperationOutcome<Unit>& outcome) {
         Reclaimed(name, action, outcome);
       }));
   if (started == StartResult::kStarted) {
@@ -352,7 +355,8 @@ std::optional<WantedProblem> Claims::ProblemOf(const ObjectKey& claim,
   const auto problem = [&name](const char* step, Code code, const std::string& text,
                                std::string who) {
     // Source: desired_state_of_world_populator.go@v1.36.2 (createVolumeSpec).
-    return WantedProblem{step, Error::NotApplied(code, "error processing PVC " + name + ": " + text),
+    return WantedProblem{step,
+                         Error::NotApplied(code, "error processing PVC " + name + ": " + text),
                          std::move(who)};
   };
   if (decision == nullptr) {
@@ -366,9 +370,8 @@ std::optional<WantedProblem> Claims::ProblemOf(const ObjectKey& claim,
   if (decision->wait == ClaimWait::kSources && hooks_.ready() && !quarantined_.empty()) {
     const auto& [volume, reason] = *quarantined_.begin();
     return problem("ReadRecord", Code::kDataLoss,
-                   "the record of the binding of PersistentVolume " + volume +
-                       " cannot be read (" + reason +
-                       "): until it is repaired, no other claim is bound",
+                   "the record of the binding of PersistentVolume " + volume + " cannot be read (" +
+                       reason + "): until it is repaired, no other claim is bound",
                    kAdministrator);
   }
   if (decision->phase != PersistentVolumeClaimPhase::kBound || bound == nullptr) {

@@ -1,8 +1,8 @@
 // Claims: which persistent volume each claim has, and what becomes of a volume that its claim has
-// left. DecideBindings decides, from the objects of the sources, the pods of the node and what is on
-// record; here is what makes its decisions hold: a binding is written before any pod may use it, an
-// object that is still needed is kept when its manifest is gone, and a released volume is deleted or
-// recycled by an operation that its record calls for until it is done.
+// left. DecideBindings decides, from the objects of the sources, the pods of the node and what is
+// on record; here is what makes its decisions hold: a binding is written before any pod may use it,
+// an object that is still needed is kept when its manifest is gone, and a released volume is
+// deleted or recycled by an operation that its record calls for until it is done.
 //
 // What stays, and for how long ("deletion protection"):
 //  - the binding of a claim: until the claim is gone and no pod of the node has the volume;
@@ -120,12 +120,12 @@ class Claims final : public ClaimResolver {
   bool started_ = false;
   bool posted_ = false;
   std::optional<TimePoint> wake_;
-  Backoff backoff_;  // of writing records
-  std::map<std::string, Bound> bound_;                  // by the volume's name
-  std::map<std::string, std::string> quarantined_;      // volume -> why its record is unreadable
+  Backoff backoff_;                                 // of writing records
+  std::map<std::string, Bound> bound_;              // by the volume's name
+  std::map<std::string, std::string> quarantined_;  // volume -> why its record is unreadable
   std::map<ClaimKey, ClaimDecision> claims_;
   std::map<std::string, VolumeDecision> volumes_;
-  std::set<std::string> known_volumes_;  // of the last decision that knew all sources
+  bool knew_all_ = false;  // the last decision knew every source
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -123,21 +123,20 @@ const WantedVolume* FindPodVolume(const WantedPod* before, const std::string& na
 void Merge(WantedVolume& into, WantedVolume more) {
   if (!into.mountable() || into.unique_name.empty() || into.unique_name != more.unique_name) {
     into.problems.push_back(
-        {"CheckVolumes", Error::NotApplied(Code::kInvalidArgument,
-                                           "volume " + more.pod_volumes.front() +
-                                               " has the same directory as volume " +
-                                               into.pod_volumes.front() +
-                                               ": a persistent volume may not be called as "
-                                               "another volume of the pod")});
+        {"CheckVolumes",
+         Error::NotApplied(Code::kInvalidArgument, "volume " + more.pod_volumes.front() +
+                                                       " has the same directory as volume " +
+                                                       into.pod_volumes.front() +
+                                                       ": a persistent volume may not be called as "
+                                                       "another volume of the pod")});
     return;
   }
   if (into.spec.read_only() != more.spec.read_only()) {
     into.problems.push_back(
-        {"CheckVolumes",
-         Error::NotApplied(Code::kInvalidArgument,
-                           "volumes " + into.pod_volumes.front() + " and " +
-                               more.pod_volumes.front() +
-                               " name the same claim, one of them with readOnly")});
+        {"CheckVolumes", Error::NotApplied(Code::kInvalidArgument,
+                                           "volumes " + into.pod_volumes.front() + " and " +
+                                               more.pod_volumes.front() +
+                                               " name the same claim, one of them with readOnly")});
   }
   const auto append = [](auto& to, auto& from) {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
@@ -213,8 +212,7 @@ WantedVolume DesiredStateOfWorld::ResolveClaim(const Pod& pod, const PodVolume& 
   ResolvedClaim resolved = claims_.Resolve(pod, volume);
   WantedVolume wanted{.spec = VolumeSpec::FromVolume(volume)};
   if (resolved.volume != nullptr) {
-    wanted.spec =
-        VolumeSpec::FromPersistentVolume(*resolved.volume, IsReadOnlyUse(volume.source));
+    wanted.spec = VolumeSpec::FromPersistentVolume(*resolved.volume, IsReadOnlyUse(volume.source));
   } else if (const WantedVolume* old = FindPodVolume(before, volume.name);
              old != nullptr && old->spec.persistent_volume() != nullptr) {
     wanted.spec = old->spec;  // what a pod has it keeps, whatever becomes of the claim

@@ -36,8 +36,8 @@ struct WantedVolume {
   std::optional<ObjectKey> claim = {};  // that it came by
   // Of a persistent volume, which pods share; else empty.
   UniqueVolumeName unique_name = {};
-  bool has_device = false;    // it is bound from the device of that name
-  bool one_pod_only = false;  // ReadWriteOncePod
+  bool has_device = false;       // it is bound from the device of that name
+  bool one_pod_only = false;     // ReadWriteOncePod
   std::string plugin_name = {};  // "" when no plugin was found: the volume cannot be mounted
   std::vector<SubPathRequest> sub_paths = {};
   std::vector<std::string> nested_mount_points = {};

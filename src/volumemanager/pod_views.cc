@@ -156,7 +156,8 @@ VolumeView PodViews::BuildVolume(const PodVolumeKey& key, const ActualPod& pod,
   view.stuck = parts_.is_stuck && parts_.is_stuck(key.ToString());
   AddShared(wanted, actual, view);
   OperationKey busy = key;
-  if (!running.contains(busy) && !view.device_state.empty()) busy = OperationKey(SharedName(wanted, actual));
+  if (!running.contains(busy) && !view.device_state.empty())
+    busy = OperationKey(SharedName(wanted, actual));
   if (const auto found = running.find(busy); found != running.end()) {
     view.running_step = found->second.step;
     view.progress = found->second.progress;

@@ -103,12 +103,11 @@ class ReconcileQueue {
     }
     if (!wake.when()) return;
     const Duration delay = std::max(*wake.when() - wake.clock().Now(), Duration::zero());
-    timers_[key] =
-        scheduler_.PostAfter(delay, [this, key, alive = std::weak_ptr<bool>(alive_)] {
-          if (alive.expired()) return;
-          timers_.erase(key);
-          MarkDirty(key);
-        });
+    timers_[key] = scheduler_.PostAfter(delay, [this, key, alive = std::weak_ptr<bool>(alive_)] {
+      if (alive.expired()) return;
+      timers_.erase(key);
+      MarkDirty(key);
+    });
   }
 
   Scheduler& scheduler_;

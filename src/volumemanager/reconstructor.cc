@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "kube/decode.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
@@ -133,10 +134,19 @@ Result<FoundAtStart> LoadFoundAtStart(RecordStore& store, Kernel& kernel, const 
 
 namespace {
 
+// Null for a record without one, or with one that is refused by now.
+PodPtr DecodePod(const std::string& json) {
+  ManifestDecode decoded = DecodeManifest("record", json);
+  if (decoded.objects.size() != 1) return nullptr;
+  Pod* pod = std::get_if<Pod>(&decoded.objects.front().object);
+  return pod == nullptr ? nullptr : std::make_shared<const Pod>(std::move(*pod));
+}
+
 void RestorePod(const PodRecord& record, ActualStateOfWorld& actual) {
   ActualPod& pod = actual.AddPod(record.uid, {record.ns, record.name, record.source});
   pod.record_durable = true;
   pod.recorded_json = record.pod_json;
+  pod.object = DecodePod(record.pod_json);
   if (!record.terminating && record.terminating_since_unix_ms == 0) return;
   // Without a command the sources have to say it again; only the grace period goes on.
   pod.leaving = Leaving{record.terminating ? "deleted by command" : "it was leaving",
@@ -189,8 +199,7 @@ void RestoreDevices(const FoundAtStart& found, const BootId& boot_id, bool adopt
 }
 
 // A row that nobody can read: what it tells of is left alone.
-void Quarantine(const QuarantinedRecord& row, ActualStateOfWorld& actual,
-                std::set<PodUid>& pods) {
+void Quarantine(const QuarantinedRecord& row, ActualStateOfWorld& actual, std::set<PodUid>& pods) {
   const std::string reason = "record " + row.kind + " \"" + row.key + "\": " + row.reason;
   if (row.kind == kDeviceRecordKind) {
     actual.QuarantineDevice(UniqueVolumeName(row.key), reason);

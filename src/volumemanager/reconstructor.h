@@ -28,9 +28,9 @@ struct FoundAtStart {
   std::vector<DeviceRecord> devices;     // likewise
   std::vector<HoldRecord> holds;
   std::vector<ClaimBindingRecord> bindings;
-  std::vector<QuarantinedRecord> quarantined;        // of all kinds
-  std::vector<KubeletPaths::PodVolume> mounted;      // by the mount table, each once
-  std::vector<KubeletPaths::PodVolume> directories;  // below pods/, see LoadFoundAtStart
+  std::vector<QuarantinedRecord> quarantined;            // of all kinds
+  std::vector<KubeletPaths::PodVolume> mounted;          // by the mount table, each once
+  std::vector<KubeletPaths::PodVolume> directories;      // below pods/, see LoadFoundAtStart
   std::vector<KubeletPaths::DeviceMount> device_mounts;  // by the mount table, each once
 };
 

@@ -12,6 +12,7 @@
 #include "base/simulated_scheduler.h"
 #include "kube/object_catalog.h"
 #include "operation/pod_volume_operations.h"
+#include "operation/record_format_intents.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "unit/crash/crash_harness.h"
 #include "unit/crash/crash_monitor.h"
@@ -99,6 +100,8 @@ class CrashAgent {
   VolumeHost host_;
   VolumePluginMgr plugins_;
   NoObserver observer_;
+  DeviceRecordKeeper devices_;
+  RecordFormatIntents format_intents_;
   PodVolumeOperations operations_;
   PodVolumeOperations other_operations_;  // of a bug that loses the keys; idle otherwise
   std::unique_ptr<VolumeOperations> buggy_operations_;

@@ -275,11 +275,27 @@ class KeylessOperations final : public VolumeOperations {
                         std::function<void(OperationOutcome<Unit>)> done) override {
     return real_.RemovePod(std::move(pod), std::move(name), record, std::move(done));
   }
-  bool IsPending(const PodVolumeKey& key) const override { return real_.IsPending(key); }
-  std::optional<TimePoint> NextTry(const PodVolumeKey& key) const override {
+  StartResult MountDevice(MountDeviceRequest request,
+                          std::function<void(OperationOutcome<MountedDevice>)> done) override {
+    return real_.MountDevice(std::move(request), std::move(done));
+  }
+  StartResult UnmountDevice(UnmountDeviceRequest request,
+                            std::function<void(OperationOutcome<Unit>)> done) override {
+    return real_.UnmountDevice(std::move(request), std::move(done));
+  }
+  StartResult ForgetDevice(UniqueVolumeName device,
+                           std::function<void(OperationOutcome<Unit>)> done) override {
+    return real_.ForgetDevice(std::move(device), std::move(done));
+  }
+  StartResult ReclaimVolume(ReclaimRequest request,
+                            std::function<void(OperationOutcome<Unit>)> done) override {
+    return real_.ReclaimVolume(std::move(request), std::move(done));
+  }
+  bool IsPending(const OperationKey& key) const override { return real_.IsPending(key); }
+  std::optional<TimePoint> NextTry(const OperationKey& key) const override {
     return real_.NextTry(key);
   }
-  void ResetBackoff(const PodVolumeKey& key) override { real_.ResetBackoff(key); }
+  void ResetBackoff(const OperationKey& key) override { real_.ResetBackoff(key); }
   std::vector<RunningOperation> Running() const override { return real_.Running(); }
 
  private:
