@@ -17,6 +17,7 @@
 #include "base/strings.h"
 #include "mounter/node_root.h"
 #include "plugins/in_tree_plugins.h"
+#include "recycler/recycler_pod_template.h"
 
 namespace volumed {
 namespace {
@@ -203,7 +204,11 @@ Status Agent::MakeHost() {
   facts.features = features_;
   ASSIGN_OR_RETURN(NodeFacts node, NodeFacts::Read(std::move(facts)));
   node_ = std::make_unique<NodeFacts>(std::move(node));
-  host_.reset(new VolumeHost{*paths_, *kernel_, clock, *host_objects_, *tokens_, *events_, *node_});
+  kubelet_host_ = std::make_unique<NodeKubeletHost>(clock);
+  catalog_->AddListener(
+      [this](const std::vector<ObjectChange>& changes) { kubelet_host_->Follow(changes); });
+  host_.reset(new VolumeHost{*paths_, *kernel_, clock, *host_objects_, *tokens_, *events_, *node_,
+                             kubelet_host_.get()});
   return OkStatus();
 }
 
@@ -216,7 +221,24 @@ Status Agent::LoadPlugins() {
   format_intents_ = std::make_unique<RecordFormatIntents>(*device_records_, boot_id_);
   InTreePluginSettings settings;
   settings.local.format_intents = format_intents_.get();
+  ASSIGN_OR_RETURN(settings.host_path, MakeHostPathSettings());
   return plugins_->InitPlugins(MakeInTreePlugins(std::move(settings)), *host_);
+}
+
+Result<HostPathSettings> Agent::MakeHostPathSettings() {
+  const Clock& clock = scheduler_->clock();
+  containers_ = std::make_unique<RuncRunner>(
+      RuncOptions{config_.runc, config_.busybox, config_.root + "/volumed/recycler"}, clock);
+  recycler_pods_ = std::make_unique<LocalRecyclerPods>(*kernel_, *containers_, clock);
+  HostPathSettings settings;
+  settings.roots = config_.host_path_roots;
+  settings.recycler_pods = recycler_pods_.get();
+  settings.config.provisioning_enabled = config_.host_path_provisioning;
+  settings.config.recycler_minimum_timeout_seconds = config_.host_path_recycler_minimum_seconds;
+  settings.config.recycler_timeout_increment_seconds = config_.host_path_recycler_increment_seconds;
+  ASSIGN_OR_RETURN(settings.config.recycler_pod_template,
+                   LoadRecyclerPodTemplate(config_.host_path_recycler_template));
+  return settings;
 }
 
 Status Agent::MakeManager() {
@@ -229,6 +251,7 @@ Status Agent::MakeManager() {
   settings.adopt_root = root_lock_->adopted();
   settings.stats.period = config_.volume_stats_period;
   settings.stats.deadline = config_.deadline_stats;
+  settings.size_limit_action = config_.empty_dir_limit_action;
   settings.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
                                        const std::vector<DeviceRecord>& devices) {
     operations_->Restore(volumes, devices);
@@ -313,6 +336,7 @@ void Agent::DeliverList(ObjectList list) {
   // The first complete list of the last source may hold what plugins ask for at once.
   catalog_->Update(std::move(list));
   host_objects_->SetAllSourcesComplete(catalog_->AllSourcesComplete());
+  kubelet_host_->SetSynced(catalog_->AllSourcesComplete());
   if (was_complete != catalog_->AllSourcesComplete()) {
     manager_->ObjectsChanged();
     watchdog_->Status(manager_->Ready() ? "ready" : manager_->NotReadyReason());
@@ -359,6 +383,7 @@ void Agent::DropSource(const std::string& name) {
   forgotten_.insert(name);
   catalog_->ForgetSource(name);
   host_objects_->SetAllSourcesComplete(catalog_->AllSourcesComplete());
+  kubelet_host_->SetSynced(catalog_->AllSourcesComplete());
   manager_->ObjectsChanged();
   watchdog_->Status(manager_->Ready() ? "ready" : manager_->NotReadyReason());
 }

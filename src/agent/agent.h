@@ -26,11 +26,15 @@
 #include "operation/record_format_intents.h"
 #include "os/worker_kernel.h"
 #include "pluginmgr/volume_plugin_mgr.h"
+#include "plugins/host_path.h"
 #include "records/sqlite_record_store.h"
+#include "recycler/local_recycler_pods.h"
+#include "recycler/runc_runner.h"
 #include "volumehost/event_log.h"
 #include "volumehost/kubelet_paths.h"
 #include "volumehost/local_token_issuer.h"
 #include "volumehost/node_facts.h"
+#include "volumehost/node_kubelet_host.h"
 #include "volumehost/volume_host.h"
 #include "volumemanager/kubelet_volume_manager.h"
 #include "volumemanager/proc_consumer_watch.h"
@@ -66,6 +70,7 @@ class Agent {
   Status OpenRecords();
   Status MakeHost();
   Status LoadPlugins();
+  Result<HostPathSettings> MakeHostPathSettings();
   Status MakeManager();
   Status MakeSources();
   Status OpenSockets();
@@ -97,7 +102,10 @@ class Agent {
   std::unique_ptr<LocalTokenIssuer> tokens_;
   std::unique_ptr<EventLog> events_;
   std::unique_ptr<NodeFacts> node_;
+  std::unique_ptr<NodeKubeletHost> kubelet_host_;
   std::unique_ptr<VolumeHost> host_;
+  std::unique_ptr<RuncRunner> containers_;
+  std::unique_ptr<LocalRecyclerPods> recycler_pods_;
   BootId boot_id_;
   std::unique_ptr<AgentMetrics> metrics_;
   std::unique_ptr<DeviceRecordKeeper> device_records_;

@@ -55,6 +55,11 @@ Result<std::string> ParsePath(const Values& values, bool may_be_empty) {
   return text;
 }
 
+Result<Values> ParsePaths(const Values& values) {
+  for (const std::string& value : values) RETURN_IF_ERROR(ParsePath({value}, false));
+  return values;
+}
+
 Result<Duration> ParseDurationIn(const Values& values, Duration low, Duration high) {
   ASSIGN_OR_RETURN(const std::string text, One(values));
   ASSIGN_OR_RETURN(const Duration duration, ParseDuration(text));
@@ -130,6 +135,31 @@ Row DurationRow(std::string_view name, std::string_view help, Duration Config::*
           [field](const Config& config) { return FormatDuration(config.*field); }};
 }
 
+// Names and defaults of the recycler's are kube-controller-manager's.
+void AddHostPathRows(std::vector<Row>& table) {
+  table.push_back({{"host-path-root", "list of paths",
+                    "where hostPath volumes may be made and deleted; default: nowhere", false},
+                   Setter(&Config::host_path_roots, ParsePaths),
+                   [](const Config& config) { return Join(config.host_path_roots, ","); }});
+  table.push_back({{"enable-hostpath-provisioner", "boolean",
+                    "make a directory below the first host-path-root for claims that ask", false},
+                   Setter(&Config::host_path_provisioning, ParseBool), [](const Config& config) {
+                     return std::string(config.host_path_provisioning ? "true" : "false");
+                   }});
+  table.push_back(PathRow("pv-recycler-pod-template-filepath-hostpath",
+                          "manifest of the Pod that recycles hostPath volumes; default: built in",
+                          &Config::host_path_recycler_template, true));
+  table.push_back(IntRow("pv-recycler-minimum-timeout-hostpath",
+                         "seconds that recycling a hostPath volume may take, at least",
+                         &Config::host_path_recycler_minimum_seconds, 1, 86400));
+  table.push_back(IntRow("pv-recycler-timeout-increment-hostpath",
+                         "seconds that it may take for each Gi, if that is more",
+                         &Config::host_path_recycler_increment_seconds, 0, 86400));
+  table.push_back(PathRow("runc", "the program that runs recycler pods", &Config::runc, false));
+  table.push_back(PathRow("busybox", "a static busybox: what recycler pods consist of",
+                          &Config::busybox, false));
+}
+
 std::vector<Row> MakeTable() {
   using std::chrono::hours;
   using std::chrono::milliseconds;
@@ -153,13 +183,7 @@ std::vector<Row> MakeTable() {
                      return Join(labels, ",");
                    }});
   table.push_back({{"manifest-dir", "list of paths", "directories of manifests to run", false},
-                   Setter(&Config::manifest_dirs,
-                          [](const Values& values) -> Result<Values> {
-                            for (const std::string& value : values) {
-                              RETURN_IF_ERROR(ParsePath({value}, false));
-                            }
-                            return values;
-                          }),
+                   Setter(&Config::manifest_dirs, ParsePaths),
                    [](const Config& config) { return Join(config.manifest_dirs, ","); }});
   table.push_back(PathRow("socket", "unix socket of the control API", &Config::socket, false));
   table.push_back(
@@ -198,6 +222,17 @@ std::vector<Row> MakeTable() {
                               shortest, hours(1)));
   table.push_back(DurationRow("volume-stats-period", "how often each volume is measured",
                               &Config::volume_stats_period, milliseconds(100), hours(24)));
+  table.push_back({{"empty-dir-limit-action", "evict|report",
+                    "what becomes of a pod whose emptyDir exceeds its sizeLimit", false},
+                   Setter(&Config::empty_dir_limit_action,
+                          [](const Values& values) -> Result<SizeLimitAction> {
+                            ASSIGN_OR_RETURN(const std::string text, One(values));
+                            return ParseSizeLimitAction(text);
+                          }),
+                   [](const Config& config) {
+                     return std::string(SizeLimitActionName(config.empty_dir_limit_action));
+                   }});
+  AddHostPathRows(table);
   table.push_back(TextRow("token-issuer", "iss of service account tokens", &Config::token_issuer));
   return table;
 }
@@ -228,7 +263,7 @@ Result<Values> NodeValues(const YAML::Node& node) {
   return Invalid("has no value");
 }
 
-Result<FlagValues> ReadFile(const std::string& path, bool must_exist) {
+Result<FlagValues> ReadConfigFile(const std::string& path, bool must_exist) {
   std::error_code error;
   if (path.empty() || (!must_exist && !std::filesystem::exists(path, error))) return FlagValues();
   YAML::Node document;
@@ -306,7 +341,7 @@ std::vector<std::pair<std::string, std::string>> PrintConfig(const Config& confi
 }
 
 Result<Config> LoadConfig(const std::string& path, bool must_exist, const FlagValues& flags) {
-  ASSIGN_OR_RETURN(const FlagValues file, ReadFile(path, must_exist));
+  ASSIGN_OR_RETURN(const FlagValues file, ReadConfigFile(path, must_exist));
   Config config;
   std::vector<std::string> problems;
   Overlay(config, file, path + ": ", problems);

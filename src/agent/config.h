@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "volumemanager/size_limits.h"
 
 namespace volumed {
 
@@ -34,6 +35,16 @@ struct Config {
   Duration deadline_unmount = std::chrono::seconds(30);
   Duration deadline_stats = std::chrono::seconds(10);
   Duration volume_stats_period = std::chrono::seconds(60);
+  SizeLimitAction empty_dir_limit_action = SizeLimitAction::kEvict;
+  // Below which hostPath volumes may be deleted, and are made (below the first). Empty: neither.
+  std::vector<std::string> host_path_roots;
+  bool host_path_provisioning = false;
+  // A manifest of a Pod that recycles hostPath volumes; empty: the built-in one.
+  std::string host_path_recycler_template;
+  int host_path_recycler_minimum_seconds = 60;
+  int host_path_recycler_increment_seconds = 30;
+  std::string runc = "/usr/sbin/runc";
+  std::string busybox = "/bin/busybox";
   std::string token_issuer = "https://volumed.local";
 };
 

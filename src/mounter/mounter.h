@@ -40,6 +40,9 @@ struct Attributes {
 // only the same call or its inverse may follow.
 class Mounter : public Volume {
  public:
+  // Whether the node has what SetUp needs (programs, kernel features): asked right before it, and
+  // an error ends the operation before anything is done. Of the seed; v1.36 finds out by SetUp.
+  virtual Status CanMount(const CallOptions&) { return OkStatus(); }
   // Makes the volume present at GetPath(). Idempotent: a volume that is there is brought up to
   // date.
   virtual Status SetUp(const MounterArgs& args) = 0;

@@ -1,6 +1,12 @@
 #include "recycler/recycler_pod_template.h"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <variant>
+
+#include "base/strings.h"
+#include "kube/decode.h"
 
 namespace volumed {
 namespace {
@@ -31,6 +37,27 @@ Pod NewPersistentVolumeRecyclerPodTemplate() {
   mount.mount_path = "/scrub";
   scrub.volume_mounts.push_back(mount);
   pod.spec.containers.push_back(scrub);
+  return pod;
+}
+
+Result<Pod> LoadRecyclerPodTemplate(const std::string& path) {
+  if (path.empty()) return NewPersistentVolumeRecyclerPodTemplate();
+  std::ifstream file(path);
+  if (!file) {
+    return Error::NotApplied(Code::kNotFound, "recycler pod template " + path + " cannot be read");
+  }
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const auto refuse = [](const std::string& why) {
+    return Error::NotApplied(Code::kInvalidArgument, why);
+  };
+  if (TrimSpace(text).empty()) return refuse("file was empty: " + path);
+  const ManifestDecode decoded = DecodeManifest(path, text);
+  if (!decoded.problems.empty()) return refuse(decoded.problems.front().ToString());
+  if (decoded.objects.size() != 1 || KindOf(decoded.objects[0].object) != ObjectKind::kPod) {
+    return refuse(path + ": must hold one Pod and nothing else");
+  }
+  Pod pod = std::get<Pod>(decoded.objects[0].object);
+  RETURN_IF_ERROR(ValidateRecyclerPodTemplate(pod).With("recycler pod template " + path));
   return pod;
 }
 

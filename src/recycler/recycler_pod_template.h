@@ -2,7 +2,7 @@
 // Source: kubernetes pkg/volume/plugins.go@v1.36.2 (NewPersistentVolumeRecyclerPodTemplate,
 // ValidateRecyclerPodTemplate), pkg/volume/util/util.go (CalculateTimeoutForVolume).
 //
-// Threads: any. Blocks: never.
+// Threads: any. Blocks: never, unless said otherwise.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,11 @@ namespace volumed {
 // to replace: the source of volumes[0], which is an empty emptyDir; what it should: the active
 // deadline, which is 60 s.
 Pod NewPersistentVolumeRecyclerPodTemplate();
+
+// The one Pod of a manifest, or, for an empty `path`, the one above. Blocks: reads the file.
+// Errors: NotFound; InvalidArgument, not applied, naming the file: "file was empty: <path>", and what
+// ValidateRecyclerPodTemplate says.
+Result<Pod> LoadRecyclerPodTemplate(const std::string& path);
 
 // InvalidArgument, not applied, "does not contain any volume(s)".
 Status ValidateRecyclerPodTemplate(const Pod& pod);

@@ -20,6 +20,8 @@ namespace volumed {
 namespace {
 
 constexpr const char* kCommandReason = "deleted by command";
+// Source: kubernetes pkg/kubelet/eviction/eviction_manager.go@v1.36.2 (immediate eviction).
+constexpr int64_t kEvictionGraceSeconds = 1;
 
 Error NoSuchPod(const PodUid& pod) {
   return Error::NotApplied(Code::kNotFound, "no pod with uid " + pod.str() + " is known");
@@ -69,6 +71,7 @@ class KubeletVolumeManager::Impl {
   size_t unknown_mounts_ = 0;
 
  private:
+  VolumeStatsSettings StatsSettings();
   Reconciler::Hooks MakeHooks();
   DeviceReconciler::Hooks MakeDeviceHooks();
   Claims::Hooks MakeClaimHooks();
@@ -86,7 +89,11 @@ class KubeletVolumeManager::Impl {
   // Decides whether the pod is wanted, from what the sources and commands say now.
   void EvaluatePod(const PodUid& uid);
   void Want(const PodPtr& pod);
+<<<<<<< HEAD
   void SharedVolumesLeft(const WantedPod& wanted);
+=======
+  void Evict(const PodUid& uid, const std::string& message);
+>>>>>>> seed
   void MarkLeaving(ActualPod& pod, const std::string& reason, std::optional<int64_t> grace_seconds);
   void PodRemoved(const PodUid& uid, const ActualPod& last);
   void Changed(const PodUid& uid) const;
@@ -112,6 +119,7 @@ class KubeletVolumeManager::Impl {
   ActualStateOfWorld actual_;
   Claims claims_;
   DesiredStateOfWorld desired_;
+  SizeLimits size_limits_;
   VolumeStats stats_;
   DeviceReconciler devices_;
   Reconciler reconciler_;
@@ -132,6 +140,7 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
       consumers_({parts.scheduler, records_, parts.consumer_watch, parts.log}, boot_id,
                  [this](const PodUid& uid) { reconciler_.MarkDirty(uid); }),
       actual_(parts.scheduler.clock()),
+<<<<<<< HEAD
       claims_(
           {parts.scheduler, parts.catalog, parts.host.node, records_, parts.operations, parts.log},
           MakeClaimHooks()),
@@ -141,12 +150,30 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
       reconciler_({parts.scheduler, desired_, actual_, consumers_, parts.operations, records_,
                    devices_, parts.log},
                   MakeHooks()),
+=======
+      desired_(parts.catalog, parts.plugins, parts.host.node),
+      size_limits_(parts.host.events, parts.scheduler.clock(), settings_.size_limit_action,
+                   [this](const PodUid& uid, const std::string& message) { Evict(uid, message); }),
+      stats_(parts.scheduler, parts.plugins, parts.log, StatsSettings()),
+      reconciler_(
+          {parts.scheduler, desired_, actual_, consumers_, parts.operations, records_, parts.log},
+          MakeHooks()),
+>>>>>>> seed
       views_({parts.scheduler.clock(), parts.catalog, desired_, actual_, consumers_, reconciler_,
-              parts.operations, stats_, settings_.is_stuck}) {
+              parts.operations, stats_, size_limits_, settings_.is_stuck}) {
   parts_.catalog.AddListener(
       [this, alive = std::weak_ptr<bool>(alive_)](const std::vector<ObjectChange>& changes) {
         if (!alive.expired()) CatalogChanged(changes);
       });
+}
+
+VolumeStatsSettings KubeletVolumeManager::Impl::StatsSettings() {
+  VolumeStatsSettings stats = settings_.stats;
+  stats.measured = [this](const PodVolumeKey& key, const VolumeSpec& spec, const Metrics& metrics) {
+    size_limits_.Measured(key, spec, metrics);
+    Changed(key.pod);
+  };
+  return stats;
 }
 
 Reconciler::Hooks KubeletVolumeManager::Impl::MakeHooks() {
@@ -160,7 +187,11 @@ Reconciler::Hooks KubeletVolumeManager::Impl::MakeHooks() {
   };
   hooks.gone = [this](const PodVolumeKey& key) {
     stats_.Forget(key);
+<<<<<<< HEAD
     claims_.MarkDirty();
+=======
+    size_limits_.Forget(key);
+>>>>>>> seed
   };
   hooks.removed = [this](const PodUid& uid, const ActualPod& last) { PodRemoved(uid, last); };
   return hooks;
@@ -434,6 +465,17 @@ void KubeletVolumeManager::Impl::MarkLeaving(ActualPod& pod, const std::string& 
   if (is_new && pod.leaving->grace_seconds > 0) {
     pod.record_outdated = pod.record_durable || pod.record_writing;
   }
+}
+
+// As if it had been deleted by command: its source still has it, and must not bring it back.
+void KubeletVolumeManager::Impl::Evict(const PodUid& uid, const std::string& message) {
+  ActualPod* pod = actual_.FindPod(uid);
+  if (pod == nullptr || pod->leaving) return;
+  MarkLeaving(*pod, "evicted: " + message, kEvictionGraceSeconds);
+  pod->leaving->commanded = true;
+  pod->record_outdated = pod->record_durable || pod->record_writing;
+  desired_.RemovePod(uid);
+  reconciler_.MarkDirty(uid);
 }
 
 Status KubeletVolumeManager::Impl::DeletePod(const PodUid& uid, bool force) {

@@ -27,6 +27,7 @@
 #include "records/record_store.h"
 #include "volumehost/volume_host.h"
 #include "volumemanager/consumer_watch.h"
+#include "volumemanager/size_limits.h"
 #include "volumemanager/volume_manager.h"
 #include "volumemanager/volume_stats.h"
 
@@ -49,6 +50,8 @@ struct VolumeManagerSettings {
   // The root was made by somebody else (--adopt-root): pods found in it are ours to clean.
   bool adopt_root = false;
   VolumeStatsSettings stats;
+  // What becomes of a pod with an emptyDir that holds more than its sizeLimit.
+  SizeLimitAction size_limit_action = SizeLimitAction::kEvict;
   // Told once, before the first operation, what volumes the last agent left in the store: the
   // operation layer keeps the states of their records (PodVolumeOperations::Restore).
   std::function<void(const std::vector<PodVolumeRecord>&, const std::vector<DeviceRecord>&)>

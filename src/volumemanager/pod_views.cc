@@ -231,6 +231,11 @@ std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, cons
                        " and has to leave before it can come as " + wanted->plugin_name,
                    OwnerOf(pod.identity), actual->since_unix_ms);
   }
+  if (const SizeLimitBreach* breach = parts_.size_limits.Find(key)) {
+    return Waiting("SizeLimit",
+                   breach->message + "It holds " + std::to_string(breach->used_bytes) + " bytes.",
+                   OwnerOf(pod.identity), breach->since_unix_ms);
+  }
   return std::nullopt;
 }
 

@@ -16,6 +16,7 @@
 #include "volumemanager/consumers.h"
 #include "volumemanager/desired_state_of_world.h"
 #include "volumemanager/reconciler.h"
+#include "volumemanager/size_limits.h"
 #include "volumemanager/volume_manager.h"
 #include "volumemanager/volume_stats.h"
 
@@ -34,6 +35,7 @@ class PodViews {
     const Reconciler& reconciler;
     const VolumeOperations& operations;
     const VolumeStats& stats;
+    const SizeLimits& size_limits;
     std::function<bool(const std::string& key)> is_stuck;  // may be empty
   };
 

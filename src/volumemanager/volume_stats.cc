@@ -151,6 +151,12 @@ void VolumeStats::Finished(const PodVolumeKey& key, uint64_t incarnation, bool s
                     {{"pod", key.pod}, {"volume", key.spec}, {"error", result.error()}});
   }
   Schedule(key, volume, Jittered(1, 2));
+  if (result.ok() && settings_.measured) {
+    // Copies: what is told may forget the volume.
+    const VolumeSpec spec = volume.spec;
+    const Metrics metrics = volume.entry.metrics;
+    settings_.measured(key, spec, metrics);
+  }
 }
 
 }  // namespace volumed

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,6 +32,8 @@ struct VolumeStatsSettings {
   // Of these, for volumes whose last measurement did not answer: they cannot use up the others.
   int max_running_suspect = 1;
   uint64_t jitter_seed = 1;
+  // Told of every measurement that succeeded. Optional.
+  std::function<void(const PodVolumeKey&, const VolumeSpec&, const Metrics&)> measured;
 };
 
 struct VolumeStatsEntry {
