@@ -89,11 +89,8 @@ class KubeletVolumeManager::Impl {
   // Decides whether the pod is wanted, from what the sources and commands say now.
   void EvaluatePod(const PodUid& uid);
   void Want(const PodPtr& pod);
-<<<<<<< HEAD
   void SharedVolumesLeft(const WantedPod& wanted);
-=======
   void Evict(const PodUid& uid, const std::string& message);
->>>>>>> seed
   void MarkLeaving(ActualPod& pod, const std::string& reason, std::optional<int64_t> grace_seconds);
   void PodRemoved(const PodUid& uid, const ActualPod& last);
   void Changed(const PodUid& uid) const;
@@ -140,25 +137,17 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
       consumers_({parts.scheduler, records_, parts.consumer_watch, parts.log}, boot_id,
                  [this](const PodUid& uid) { reconciler_.MarkDirty(uid); }),
       actual_(parts.scheduler.clock()),
-<<<<<<< HEAD
       claims_(
           {parts.scheduler, parts.catalog, parts.host.node, records_, parts.operations, parts.log},
           MakeClaimHooks()),
       desired_(parts.catalog, parts.plugins, parts.host.node, claims_),
-      stats_(parts.scheduler, parts.plugins, parts.log, settings_.stats),
+      size_limits_(parts.host.events, parts.scheduler.clock(), settings_.size_limit_action,
+                   [this](const PodUid& uid, const std::string& message) { Evict(uid, message); }),
+      stats_(parts.scheduler, parts.plugins, parts.log, StatsSettings()),
       devices_({parts.scheduler, desired_, actual_, parts.operations}, MakeDeviceHooks()),
       reconciler_({parts.scheduler, desired_, actual_, consumers_, parts.operations, records_,
                    devices_, parts.log},
                   MakeHooks()),
-=======
-      desired_(parts.catalog, parts.plugins, parts.host.node),
-      size_limits_(parts.host.events, parts.scheduler.clock(), settings_.size_limit_action,
-                   [this](const PodUid& uid, const std::string& message) { Evict(uid, message); }),
-      stats_(parts.scheduler, parts.plugins, parts.log, StatsSettings()),
-      reconciler_(
-          {parts.scheduler, desired_, actual_, consumers_, parts.operations, records_, parts.log},
-          MakeHooks()),
->>>>>>> seed
       views_({parts.scheduler.clock(), parts.catalog, desired_, actual_, consumers_, reconciler_,
               parts.operations, stats_, size_limits_, settings_.is_stuck}) {
   parts_.catalog.AddListener(
@@ -187,11 +176,8 @@ Reconciler::Hooks KubeletVolumeManager::Impl::MakeHooks() {
   };
   hooks.gone = [this](const PodVolumeKey& key) {
     stats_.Forget(key);
-<<<<<<< HEAD
-    claims_.MarkDirty();
-=======
     size_limits_.Forget(key);
->>>>>>> seed
+    claims_.MarkDirty();
   };
   hooks.removed = [this](const PodUid& uid, const ActualPod& last) { PodRemoved(uid, last); };
   return hooks;
