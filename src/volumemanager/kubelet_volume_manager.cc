@@ -89,7 +89,7 @@ class KubeletVolumeManager::Impl {
   // Decides whether the pod is wanted, from what the sources and commands say now.
   void EvaluatePod(const PodUid& uid);
   void Want(const PodPtr& pod);
-  void SharedVolumesLeft(const WantedPod& wanted);
+  void Unwant(const PodUid& uid);
   void Evict(const PodUid& uid, const std::string& message);
   void MarkLeaving(ActualPod& pod, const std::string& reason, std::optional<int64_t> grace_seconds);
   void PodRemoved(const PodUid& uid, const ActualPod& last);
@@ -400,8 +400,7 @@ void KubeletVolumeManager::Impl::EvaluatePod(const PodUid& uid) {
   if (pod != nullptr && !ending && !commanded) {
     Want(pod);
   } else {
-    if (const WantedPod* wanted = desired_.Find(uid)) SharedVolumesLeft(*wanted);
-    desired_.RemovePod(uid);
+    Unwant(uid);
     if (actual != nullptr && !commanded) {
       if (ending) {
         MarkLeaving(*actual, ending->reason, ending->grace_seconds);
@@ -413,12 +412,15 @@ void KubeletVolumeManager::Impl::EvaluatePod(const PodUid& uid) {
   reconciler_.MarkDirty(uid);
 }
 
-// Their devices, and their claims, may be without a pod now.
-void KubeletVolumeManager::Impl::SharedVolumesLeft(const WantedPod& wanted) {
-  for (const auto& [spec, volume] : wanted.volumes) {
+// The devices of its volumes, and their claims, may be without a pod now.
+void KubeletVolumeManager::Impl::Unwant(const PodUid& uid) {
+  const WantedPod* wanted = desired_.Find(uid);
+  if (wanted == nullptr) return;
+  for (const auto& [spec, volume] : wanted->volumes) {
     if (volume.has_device) devices_.MarkDirty(volume.unique_name);
     if (volume.claim) claims_.MarkDirty();
   }
+  desired_.RemovePod(uid);
 }
 
 void KubeletVolumeManager::Impl::Want(const PodPtr& pod) {
@@ -460,7 +462,7 @@ void KubeletVolumeManager::Impl::Evict(const PodUid& uid, const std::string& mes
   MarkLeaving(*pod, "evicted: " + message, kEvictionGraceSeconds);
   pod->leaving->commanded = true;
   pod->record_outdated = pod->record_durable || pod->record_writing;
-  desired_.RemovePod(uid);
+  Unwant(uid);
   reconciler_.MarkDirty(uid);
 }
 
@@ -478,8 +480,7 @@ Status KubeletVolumeManager::Impl::DeletePod(const PodUid& uid, bool force) {
   pod->leaving->force = pod->leaving->force || force;
   pod->leaving->left_sources =
       parts_.catalog.FindPod(uid) == nullptr && parts_.catalog.AllSourcesComplete();
-  if (const WantedPod* wanted = desired_.Find(uid)) SharedVolumesLeft(*wanted);
-  desired_.RemovePod(uid);
+  Unwant(uid);
   reconciler_.ResetBackoff(uid);
   reconciler_.MarkDirty(uid);
   return OkStatus();

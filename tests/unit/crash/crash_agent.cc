@@ -109,6 +109,7 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
       events_(world.clock),
       node_(Facts()),
       host_{world.paths, kernel_, world.clock, host_objects_, tokens_, events_, node_},
+      recycler_pods_(kernel_, containers_, world.clock),
       devices_(store_, world.clock, log_, observer_, ReadBootId()),
       format_intents_(devices_, ReadBootId()),
       operations_(scheduler_, store_, plugins_, host_, log_, observer_, devices_, ReadBootId(), {}),
@@ -120,6 +121,7 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
       [this](const std::vector<ObjectChange>& changes) { host_objects_.Follow(changes); });
   InTreePluginSettings plugins;
   plugins.local.format_intents = &format_intents_;
+  plugins.host_path.recycler_pods = &recycler_pods_;
   MustBeOk(plugins_.InitPlugins(MakeInTreePlugins(std::move(plugins)), host_), "plugins");
   VolumeManagerSettings settings;
   settings.stats.period = Duration::zero();

@@ -304,7 +304,8 @@ Scenario ShortLifeScenario() {
 std::vector<Scenario> AllScenarios() {
   return {SetUpScenario(),        ChangeScenario(),  RemovedObjectScenario(),
           DeletedByUidScenario(), HeldPodScenario(), ForeignMountScenario(),
-          ShortLifeScenario()};
+          ShortLifeScenario(),    DeviceScenario(),  CutFormatScenario(),
+          CheckedDiskScenario(),  ReleasedClaimScenario(), RecycleScenario()};
 }
 
 }  // namespace volumed
