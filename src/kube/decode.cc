@@ -28,8 +28,7 @@ void Validate(const PersistentVolumeClaim& claim, const std::string& prefix,
               ProblemSink& problems) {
   ValidatePersistentVolumeClaim(claim, prefix, problems);
 }
-void Validate(const StorageClass& storage_class, const std::string& prefix,
-              ProblemSink& problems) {
+void Validate(const StorageClass& storage_class, const std::string& prefix, ProblemSink& problems) {
   ValidateStorageClass(storage_class, prefix, problems);
 }
 void Validate(const CsiDriverObject& driver, const std::string& prefix, ProblemSink& problems) {
@@ -129,8 +128,7 @@ class Decoder {
                                       " is not handled; " + HandledKinds() + " are");
   }
 
-  void OfKind(ObjectKind kind, const Json& item, const std::string& prefix,
-              ProblemSink& problems) {
+  void OfKind(ObjectKind kind, const Json& item, const std::string& prefix, ProblemSink& problems) {
     switch (kind) {
       case ObjectKind::kPod:
         return Object<Pod>(item, prefix, problems);

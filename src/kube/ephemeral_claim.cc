@@ -21,9 +21,9 @@ PersistentVolumeClaim EphemeralClaimOf(const Pod& pod, const PodVolume& volume) 
   claim.metadata.annotations = made_from.annotations;
   claim.metadata.creation_unix_millis = pod.metadata.creation_unix_millis;
   claim.metadata.finalizers = {std::string(kPersistentVolumeClaimProtection)};
-  claim.metadata.owner_references = {
-      {std::string(ApiVersionOf(ObjectKind::kPod)), std::string(ObjectKindName(ObjectKind::kPod)),
-       pod.metadata.name, pod.metadata.uid, /*controller=*/true}};
+  claim.metadata.owner_references = {{std::string(ApiVersionOf(ObjectKind::kPod)),
+                                      std::string(ObjectKindName(ObjectKind::kPod)),
+                                      pod.metadata.name, pod.metadata.uid, /*controller=*/true}};
   claim.spec = made_from.spec;
   return claim;
 }

@@ -15,9 +15,9 @@ namespace volumed {
 // "<pod>-<volume>".
 std::string EphemeralClaimName(const Pod& pod, const PodVolume& volume);
 
-// The claim of a generic ephemeral volume: in the pod's namespace, owned by the pod, with a uid that
-// depends on the pod's uid and the volume's name alone, so that every start makes the same claim.
-// REQUIRES: the volume's source is an EphemeralVolumeSource; the pod has a uid.
+// The claim of a generic ephemeral volume: in the pod's namespace, owned by the pod, with a uid
+// that depends on the pod's uid and the volume's name alone, so that every start makes the same
+// claim. REQUIRES: the volume's source is an EphemeralVolumeSource; the pod has a uid.
 PersistentVolumeClaim EphemeralClaimOf(const Pod& pod, const PodVolume& volume);
 
 // A claim of that name which somebody made by hand is not the pod's.

@@ -33,8 +33,7 @@ class FieldWriter {
             Presence = Presence::kOptional) {
     if (!value.empty()) object_[name] = value;
   }
-  void Text(const char* name, const std::optional<std::string>& value,
-            const TextRule& = kAnyText) {
+  void Text(const char* name, const std::optional<std::string>& value, const TextRule& = kAnyText) {
     if (value) object_[name] = *value;
   }
   void Path(const char* name, const std::string& value, const TextRule&, Presence) {

@@ -1,7 +1,7 @@
-// Every typed field of every object (those of storage kinds: kube/storage_fields.h), declared once: its name in a manifest, its place in the
-// object, its type, its rule and whether it is required. FieldReader, FieldWriter and FieldLister
-// visit it; checks that concern several fields are in kube/validate.h.
-// For use in .cc files of kube/ only. Source: kubernetes core/v1 types.go@v1.36.2.
+// Every typed field of every object (those of storage kinds: kube/storage_fields.h), declared once:
+// its name in a manifest, its place in the object, its type, its rule and whether it is required.
+// FieldReader, FieldWriter and FieldLister visit it; checks that concern several fields are in
+// kube/validate.h. For use in .cc files of kube/ only. Source: kubernetes core/v1 types.go@v1.36.2.
 #pragma once
 
 #include "kube/field_problem.h"
@@ -230,9 +230,8 @@ void Fields(V& v, LabelSelector& o) {
 
 template <typename V>
 void Fields(V& v, StorageRequest& o) {
-  v.Nested("requests", Presence::kRequired, [&o](auto& requests) {
-    requests.Amount("storage", o.request, Presence::kRequired);
-  });
+  v.Nested("requests", Presence::kRequired,
+           [&o](auto& requests) { requests.Amount("storage", o.request, Presence::kRequired); });
   v.Nested("limits", Presence::kOptional,
            [&o](auto& limits) { limits.Amount("storage", o.limit); });
 }

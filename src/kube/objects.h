@@ -207,14 +207,9 @@ enum class ObjectKind {
 };
 
 inline constexpr std::array kAllObjectKinds = {
-    ObjectKind::kPod,
-    ObjectKind::kSecret,
-    ObjectKind::kConfigMap,
-    ObjectKind::kNode,
-    ObjectKind::kPersistentVolume,
-    ObjectKind::kPersistentVolumeClaim,
-    ObjectKind::kStorageClass,
-    ObjectKind::kCsiDriver,
+    ObjectKind::kPod,          ObjectKind::kSecret,           ObjectKind::kConfigMap,
+    ObjectKind::kNode,         ObjectKind::kPersistentVolume, ObjectKind::kPersistentVolumeClaim,
+    ObjectKind::kStorageClass, ObjectKind::kCsiDriver,
 };
 
 // "Pod", "PersistentVolumeClaim", "CSIDriver".

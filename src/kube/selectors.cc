@@ -42,8 +42,7 @@ std::optional<int64_t> IntegerOf(const std::string& text) {
 
 // False when either side is no integer.
 template <typename Compare>
-bool HoldsAsNumbers(const std::string* value, const NodeRequirement& requirement,
-                    Compare compare) {
+bool HoldsAsNumbers(const std::string* value, const NodeRequirement& requirement, Compare compare) {
   if (value == nullptr || requirement.values.size() != 1) return false;
   const std::optional<int64_t> left = IntegerOf(*value);
   const std::optional<int64_t> right = IntegerOf(requirement.values.front());

@@ -73,11 +73,12 @@ struct EnumNames<PersistentVolumePhase> {
 
 template <>
 struct EnumNames<PersistentVolumeClaimPhase> {
-  static constexpr std::array<std::pair<PersistentVolumeClaimPhase, std::string_view>, 3> kValues = {{
-      {PersistentVolumeClaimPhase::kPending, "Pending"},
-      {PersistentVolumeClaimPhase::kBound, "Bound"},
-      {PersistentVolumeClaimPhase::kLost, "Lost"},
-  }};
+  static constexpr std::array<std::pair<PersistentVolumeClaimPhase, std::string_view>, 3> kValues =
+      {{
+          {PersistentVolumeClaimPhase::kPending, "Pending"},
+          {PersistentVolumeClaimPhase::kBound, "Bound"},
+          {PersistentVolumeClaimPhase::kLost, "Lost"},
+      }};
 };
 
 template <>

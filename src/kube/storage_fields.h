@@ -65,9 +65,8 @@ void Fields(V& v, VolumeNodeAffinity& o) {
 
 template <typename V>
 void Fields(V& v, PersistentVolumeSpec& o) {
-  v.Nested("capacity", Presence::kRequired, [&o](auto& capacity) {
-    capacity.Amount("storage", o.capacity, Presence::kRequired);
-  });
+  v.Nested("capacity", Presence::kRequired,
+           [&o](auto& capacity) { capacity.Amount("storage", o.capacity, Presence::kRequired); });
   int seen = 0;
   v.template Case<HostPathVolumeSource>("hostPath", o.source, seen);
   v.template Case<LocalVolumeSource>("local", o.source, seen);

@@ -20,8 +20,7 @@ namespace volumed {
 
 // Names that Kubernetes gives a meaning to.
 inline constexpr std::string_view kPersistentVolumeProtection = "kubernetes.io/pv-protection";
-inline constexpr std::string_view kPersistentVolumeClaimProtection =
-    "kubernetes.io/pvc-protection";
+inline constexpr std::string_view kPersistentVolumeClaimProtection = "kubernetes.io/pvc-protection";
 // On a claim that was bound once, whatever became of its volume.
 inline constexpr std::string_view kBindCompletedAnnotation = "pv.kubernetes.io/bind-completed";
 // A supplemental group for the pods that use the volume.

@@ -169,8 +169,7 @@ void ValidateStorageClass(const StorageClass& storage_class, const std::string& 
   }
   for (size_t t = 0; t < storage_class.allowed_topologies.size(); ++t) {
     const auto& expressions = storage_class.allowed_topologies[t].match_label_expressions;
-    const std::string list =
-        Indexed(prefix + "allowedTopologies", t) + ".matchLabelExpressions";
+    const std::string list = Indexed(prefix + "allowedTopologies", t) + ".matchLabelExpressions";
     for (size_t i = 0; i < expressions.size(); ++i) {
       if (expressions[i].values.empty()) {
         problems.Add(Indexed(list, i) + ".values", "is required");

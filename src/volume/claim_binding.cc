@@ -230,8 +230,8 @@ void Binder::ApplyBound(const ClaimBinding& record, VolumeState& volume) {
   if (input_.sources_complete) {
     Lose(*claim, "its PersistentVolume " + record.volume_name + " is gone, and the data with it");
   } else {
-    claim->decision.reason = "its PersistentVolume " + record.volume_name +
-                             " is not known yet: " + kSourcesIncomplete;
+    claim->decision.reason =
+        "its PersistentVolume " + record.volume_name + " is not known yet: " + kSourcesIncomplete;
   }
 }
 
@@ -435,8 +435,7 @@ std::optional<Misfit> Binder::MisfitOfState(const VolumeState& volume,
   }
   if (const ClaimReference* reserved = volume.Reservation()) {
     // What was kept for this very claim and did not fit was not bound to it before.
-    const bool mine = KeyOfReference(*reserved) == KeyOfClaim(needs.claim) &&
-                      reserved->uid.empty();
+    const bool mine = KeyOfReference(*reserved) == KeyOfClaim(needs.claim) && reserved->uid.empty();
     return mine ? MisfitOfReserved(*volume.object, needs) : Misfit::kReserved;
   }
   if (volume.object->status.phase == PersistentVolumePhase::kFailed) return Misfit::kFailed;
@@ -567,8 +566,7 @@ void Binder::DecideFree(const VolumeState& volume, VolumeDecision& decision) con
 VolumeDecision Binder::Decide(const std::string& name, const VolumeState& volume) const {
   VolumeDecision decision;
   decision.volume_name = name;
-  decision.protection.deletion_requested =
-      volume.object->metadata.deletion_unix_millis.has_value();
+  decision.protection.deletion_requested = volume.object->metadata.deletion_unix_millis.has_value();
   if (volume.IsTaken()) {
     DecideRecorded(volume, decision);
   } else {

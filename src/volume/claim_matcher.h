@@ -37,18 +37,18 @@ std::string ClassOf(const PersistentVolumeClaim& claim, const StorageClass* defa
 // Why a volume is not the one for a claim. In the order in which the rules are asked, so that a
 // volume counts once, under what is most worth knowing.
 enum class Misfit {
-  kBound,          // to another claim
-  kReserved,       // its claimRef names another claim
-  kReleased,       // it holds the data of a claim that is gone
-  kFailed,         // it cannot be used, or its reclaim failed
+  kBound,     // to another claim
+  kReserved,  // its claimRef names another claim
+  kReleased,  // it holds the data of a claim that is gone
+  kFailed,    // it cannot be used, or its reclaim failed
   kBeingDeleted,
   kStorageClass,
-  kVolumeMode,     //
-  kAttributes,     // volumeAttributesClassName
-  kAccessModes,    // the claim asks for one that the volume does not offer
-  kSelector,       // the claim's selector does not hold for its labels
-  kNodeAffinity,   // it cannot be reached from this node
-  kTooSmall,       //
+  kVolumeMode,    //
+  kAttributes,    // volumeAttributesClassName
+  kAccessModes,   // the claim asks for one that the volume does not offer
+  kSelector,      // the claim's selector does not hold for its labels
+  kNodeAffinity,  // it cannot be reached from this node
+  kTooSmall,      //
 };
 
 // "too small", "of another class": how a count of such volumes is told.

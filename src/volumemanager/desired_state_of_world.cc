@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "kube/pod_facts.h"
+#include "kube/refused_sources.h"
 #include "kube/selectors.h"
 #include "volume/unique_name.h"
 #include "volumemanager/sub_path_requests.h"
@@ -91,6 +92,11 @@ std::optional<Error> WrongMode(const std::string& volume, const VolumeSpec& spec
 bool NamesClaim(const VolumeSource& source) {
   return std::holds_alternative<PersistentVolumeClaimVolumeSource>(source) ||
          std::holds_alternative<EphemeralVolumeSource>(source);
+}
+
+std::optional<std::string> RefusalOfSpec(const VolumeSpec& spec) {
+  if (spec.volume() != nullptr) return RefusalOf(spec.volume()->source);
+  return RefusalOf(spec.persistent_volume()->spec.source);
 }
 
 bool IsReadOnlyUse(const VolumeSource& source) {
@@ -225,6 +231,12 @@ WantedVolume DesiredStateOfWorld::ResolveClaim(const Pod& pod, const PodVolume& 
 
 void DesiredStateOfWorld::FindPlugin(WantedVolume& wanted) const {
   if (wanted.spec.volume() != nullptr && NamesClaim(wanted.spec.volume()->source)) return;
+  if (const std::optional<std::string> refusal = RefusalOfSpec(wanted.spec)) {
+    wanted.problems.push_back(
+        {"FindPlugin",
+         Error::NotApplied(Code::kUnimplemented, "no volume plugin matched: " + *refusal)});
+    return;
+  }
   const Result<VolumePlugin*> plugin = plugins_.FindPluginBySpec(wanted.spec);
   if (!plugin.ok()) {
     wanted.problems.push_back({"FindPlugin", plugin.error()});

@@ -108,8 +108,7 @@ TEST(Decode, WhatIsNotHandledIsRefusedByName) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"apiVersion: apps/v1\nkind: Deployment\n",
        "kind: \"Deployment\" of \"apps/v1\" is not handled; " + handled},
-      {"apiVersion: v2\nkind: Pod\n",
-       "kind: \"Pod\" of \"v2\" is not handled; " + handled},
+      {"apiVersion: v2\nkind: Pod\n", "kind: \"Pod\" of \"v2\" is not handled; " + handled},
       {"apiVersion: v1\nkind: StorageClass\n",
        "kind: \"StorageClass\" of \"v1\" is not handled; " + handled},
       {"kind: Pod\n", "apiVersion: is required"},

@@ -166,5 +166,42 @@ TEST_F(ObjectCatalogTest, StatusHasTimesAndCounts) {
   EXPECT_EQ(catalog_.Sources()[0].objects, 1U);
 }
 
+TEST_F(ObjectCatalogTest, StorageObjectsAreMergedAsOthersAre) {
+  const std::string spec =
+      "spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /x}}\n";
+  const std::string volume =
+      "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: pv}\n" + spec;
+  const auto claim = [](const std::string& ns) {
+    return "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c, namespace: " + ns +
+           "}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n";
+  };
+  const std::string storage_class =
+      "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: sc}\n"
+      "provisioner: kubernetes.io/no-provisioner\n";
+  const std::string driver =
+      "apiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: d}\nspec: {}\n";
+  Deliver("a", {FromFile("1", volume), FromFile("2", claim("z")), FromFile("3", claim("x")),
+                FromFile("4", storage_class), FromFile("5", driver)});
+  EXPECT_EQ(TakeChanges(), "+pv +c +c +sc +d ");
+  ASSERT_NE(catalog_.FindPersistentVolume("pv"), nullptr);
+  EXPECT_EQ(catalog_.FindPersistentVolume("pv")->spec.capacity, *Quantity::Parse("1Gi"));
+  ASSERT_NE(catalog_.FindPersistentVolumeClaim("x", "c"), nullptr);
+  EXPECT_EQ(catalog_.FindPersistentVolumeClaim("default", "c"), nullptr);
+  EXPECT_NE(catalog_.FindStorageClass("sc"), nullptr);
+  EXPECT_NE(catalog_.FindCsiDriver("d"), nullptr);
+  EXPECT_EQ(catalog_.PersistentVolumes().size(), 1U);
+  ASSERT_EQ(catalog_.PersistentVolumeClaims().size(), 2U);
+  EXPECT_EQ(catalog_.PersistentVolumeClaims()[0]->metadata.name_space, "x");
+  EXPECT_EQ(catalog_.StorageClasses().size(), 1U);
+  // The same name from another source is a problem there, and takes over when the first leaves.
+  Deliver("b", {FromFile("6", volume)});
+  EXPECT_EQ(Problems("b"),
+            "6: document 1: PersistentVolume pv: metadata.name: the same name was there first in "
+            "source a, 1, document 1; this one is not used\n");
+  Deliver("a", {});
+  EXPECT_EQ(TakeChanges(), "-c -c -sc -d ");
+  EXPECT_EQ(catalog_.OriginOf({ObjectKind::kPersistentVolume, "", "pv"})->source, "b");
+}
+
 }  // namespace
 }  // namespace volumed

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -187,6 +188,37 @@ TEST_F(ObjectDirectoryTest, KeepsObjectsWithVeryLongNames) {
                   .ok());
   directory = Open();
   EXPECT_EQ(last_.objects.size(), 2U);
+}
+
+TEST_F(ObjectDirectoryTest, KeepsEveryStorageObjectAsItWasGiven) {
+  std::ifstream fixture(std::string(VOLUMED_KUBE_TESTDATA) + "/every_field.yaml");
+  std::ostringstream text;
+  text << fixture.rdbuf();
+  std::map<ObjectKey, Object> given;
+  std::vector<Object> objects;
+  for (DecodedObject& decoded : DecodeManifest("f", text.str()).objects) {
+    if (!IsClusterScoped(KindOf(decoded.object)) &&
+        KindOf(decoded.object) != ObjectKind::kPersistentVolumeClaim) {
+      continue;
+    }
+    given.emplace(KeyOf(decoded.object), decoded.object);
+    objects.push_back(std::move(decoded.object));
+  }
+  auto directory = Open();
+  ASSERT_TRUE(directory->Apply(objects).ok());
+  // An object without a namespace has a file without one.
+  EXPECT_TRUE(fs::exists(path_ / "persistentvolume..pv-host.json"));
+  EXPECT_TRUE(fs::exists(path_ / "persistentvolumeclaim.storage.data-0.json"));
+  directory = Open();
+  ASSERT_EQ(last_.objects.size(), given.size());
+  for (const ObjectWithOrigin& object : last_.objects) {
+    EXPECT_TRUE(*object.object == given.at(KeyOf(*object.object)))
+        << ToString(KeyOf(*object.object));
+  }
+  EXPECT_TRUE(directory->Delete({ObjectKind::kPersistentVolume, "", "pv-host"}).ok());
+  EXPECT_TRUE(directory->Delete({ObjectKind::kStorageClass, "", "manual"}).ok());
+  Settle();
+  EXPECT_EQ(last_.objects.size(), given.size() - 2);
 }
 
 }  // namespace

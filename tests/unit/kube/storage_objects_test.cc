@@ -24,16 +24,16 @@ std::string ClassYaml(const std::string& fields) {
          "\n";
 }
 std::string DriverYaml(const std::string& name, const std::string& spec) {
-  return "apiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: " + name +
-         "}\nspec: {" + spec + "}\n";
+  return "apiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: " + name + "}\nspec: {" +
+         spec + "}\n";
 }
 
 constexpr const char* kSmall = "capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], ";
 constexpr const char* kAsk = "accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}";
 
 TEST(StorageObjects, DefaultsAreThoseOfTheApiServer) {
-  const auto volume =
-      std::get<PersistentVolume>(DecodeOne(VolumeYaml(std::string(kSmall) + "hostPath: {path: /x}")));
+  const auto volume = std::get<PersistentVolume>(
+      DecodeOne(VolumeYaml(std::string(kSmall) + "hostPath: {path: /x}")));
   EXPECT_EQ(volume.metadata.name_space, "");
   EXPECT_EQ(volume.spec.reclaim_policy, ReclaimPolicy::kRetain);
   EXPECT_EQ(volume.spec.volume_mode, VolumeMode::kFilesystem);
@@ -57,12 +57,12 @@ TEST(StorageObjects, EmptyClassIsNotAnAbsentOne) {
 }
 
 TEST(StorageObjects, ListsOfTheirKindsAreRead) {
-  const ManifestDecode decode = DecodeManifest(
-      "l.yaml",
-      "apiVersion: storage.k8s.io/v1\nkind: StorageClassList\nitems:\n"
-      "  - {metadata: {name: a}, provisioner: x}\n"
-      "  - {apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: b}, "
-      "provisioner: x}\n");
+  const ManifestDecode decode =
+      DecodeManifest("l.yaml",
+                     "apiVersion: storage.k8s.io/v1\nkind: StorageClassList\nitems:\n"
+                     "  - {metadata: {name: a}, provisioner: x}\n"
+                     "  - {apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: b}, "
+                     "provisioner: x}\n");
   EXPECT_EQ(ProblemsText(decode.problems), "");
   EXPECT_EQ(decode.objects.size(), 2U);
 }
@@ -119,8 +119,7 @@ TEST(StorageObjects, RulesOverSeveralFieldsRefuseWithPathAndReason) {
       {ClaimYaml("accessModes: [ReadWriteOnce], resources: {requests: {storage: 2Gi}, limits: "
                  "{storage: 1Gi}}"),
        "spec.resources.limits.storage", "must not be less than the request"},
-      {ClaimYaml(std::string(kAsk) +
-                 ", selector: {matchExpressions: [{key: a, operator: NotIn}]}"),
+      {ClaimYaml(std::string(kAsk) + ", selector: {matchExpressions: [{key: a, operator: NotIn}]}"),
        "spec.selector.matchExpressions[0].values", "is required with In and NotIn"},
       {ClaimYaml(std::string(kAsk) +
                  ", selector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}"),
@@ -134,8 +133,9 @@ TEST(StorageObjects, RulesOverSeveralFieldsRefuseWithPathAndReason) {
            "\" is not a CSI driver's name (letters, digits, '-' and '.', at most 63)"},
       {DriverYaml("d", "tokenRequests: [{audience: a}, {audience: a}]"),
        "spec.tokenRequests[1].audience", "\"a\" is the audience of another request too"},
-      {PodYaml("p", "u", "  volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: "
-                         "{accessModes: [ReadWriteOnce], resources: {requests: {storage: 0}}}}}}]\n"),
+      {PodYaml("p", "u",
+               "  volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: "
+               "{accessModes: [ReadWriteOnce], resources: {requests: {storage: 0}}}}}}]\n"),
        "spec.volumes[0].ephemeral.volumeClaimTemplate.spec.resources.requests.storage",
        "must be greater than zero"},
   };
@@ -169,9 +169,9 @@ TEST(RefusedSources, EveryRemovedSourceNamesItsSuccessor) {
     const auto of_volume = RefusalOf(volume.spec.source);
     ASSERT_TRUE(of_volume.has_value());
     EXPECT_EQ(RefusalOf(pod.spec.volumes[0].source), of_volume);
-    EXPECT_EQ(of_volume->find(std::string(removed.field) +
-                              " volumes are no longer part of Kubernetes"),
-              0U);
+    EXPECT_EQ(
+        of_volume->find(std::string(removed.field) + " volumes are no longer part of Kubernetes"),
+        0U);
     const std::string wanted = removed.csi_driver.empty()
                                    ? "no CSI driver replaces them"
                                    : "use the CSI driver " + std::string(removed.csi_driver);

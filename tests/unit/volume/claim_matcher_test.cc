@@ -98,8 +98,7 @@ TEST(ClaimMatcher, WithoutAnyVolumeItSaysSo) {
   World world;
   world.Add(MakeClaim("x", "1Gi", ""));
   EXPECT_EQ(BoundTo(world, "x"), "");
-  EXPECT_EQ(world.Claim("x").reason,
-            "no PersistentVolume matches: there is none (no class, 1Gi)");
+  EXPECT_EQ(world.Claim("x").reason, "no PersistentVolume matches: there is none (no class, 1Gi)");
 }
 
 TEST(ClaimMatcher, AbsentClassIsTheNewestDefaultAndEmptyClassIsNone) {

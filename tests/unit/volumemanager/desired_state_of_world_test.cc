@@ -56,6 +56,27 @@ TEST_F(DesiredStateTest, VolumesOfEveryKindOfContainerAreWantedAndOthersAreNot) 
   EXPECT_TRUE(volumes.contains(SpecName("conf")));
 }
 
+TEST_F(DesiredStateTest, RefusedSourcesSayWhatToUseInTheirPlace) {
+  desired_->SetPod(
+      PodOf("apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: ns, uid: a}\nspec:\n"
+            "  volumes:\n"
+            "  - {name: old, awsElasticBlockStore: {volumeID: x}}\n"
+            "  - {name: image, image: {reference: example.org/data}}\n"
+            "  containers:\n  - name: c\n    image: x\n    volumeMounts:\n"
+            "    - {name: old, mountPath: /o}\n    - {name: image, mountPath: /i}\n"));
+  for (const char* name : {"old", "image"}) {
+    ASSERT_EQ(Volume(name).problems.size(), 1u);
+    EXPECT_EQ(Volume(name).problems[0].step, "FindPlugin");
+    EXPECT_EQ(Volume(name).problems[0].error.code(), Code::kUnimplemented);
+    EXPECT_FALSE(Volume(name).mountable());
+  }
+  EXPECT_EQ(Volume("old").problems[0].error.message(),
+            "no volume plugin matched: awsElasticBlockStore volumes are no longer part of "
+            "Kubernetes; use the CSI driver ebs.csi.aws.com in a source of kind csi");
+  EXPECT_NE(Volume("image").problems[0].error.message().find("container runtime"),
+            std::string::npos);
+}
+
 TEST_F(DesiredStateTest, SubPathsAreExpandedPerContainerAndStayAsTheyWere) {
   const std::string containers =
       "  containers:\n"
