@@ -74,6 +74,7 @@ void Claims::Restore(const std::vector<ClaimBindingRecord>& records,
   for (const QuarantinedRecord& row : unreadable) {
     if (row.kind == kClaimBindingRecordKind) quarantined_[row.key] = row.reason;
   }
+  IndexClaims();
 }
 
 void Claims::Start() {
@@ -183,15 +184,20 @@ void Claims::AddPods(const std::vector<ClaimPod>& pods, BindingInput& input) con
   }
 }
 
-const Claims::Bound* Claims::BoundTo(const ClaimKey& claim) const {
+void Claims::IndexClaims() {
+  volume_of_.clear();
   for (const auto& [name, bound] : bound_) {
-    const ClaimBinding& binding = bound.record.binding;
-    if (binding.claim == claim && binding.state == BindingState::kBound && !bound.removing &&
-        !bound.record.deleted) {
-      return &bound;
-    }
+    const bool is_bound = bound.record.binding.state == BindingState::kBound && !bound.removing &&
+                          !bound.record.deleted;
+    if (is_bound) volume_of_[bound.record.binding.claim] = name;
   }
-  return nullptr;
+}
+
+const Claims::Bound* Claims::BoundTo(const ClaimKey& claim) const {
+  const auto name = volume_of_.find(claim);
+  if (name == volume_of_.end()) return nullptr;
+  const auto bound = bound_.find(name->second);
+  return bound == bound_.end() ? nullptr : &bound->second;
 }
 
 void Claims::Adopt(const BindingInput& input, BindingResult result) {
@@ -218,7 +224,7 @@ void Claims::Adopt(const BindingInput& input, BindingResult result) {
   std::set<std::string> kept;
   for (const ClaimBinding& binding : result.bindings) {
     kept.insert(binding.volume_name);
-    AdoptBinding(binding, input);
+    AdoptBinding(binding);
   }
   std::vector<std::string> dropped;
   for (const auto& [name, bound] : bound_) {
@@ -228,16 +234,16 @@ void Claims::Adopt(const BindingInput& input, BindingResult result) {
     if (!kept.contains(name) && !deleted_and_known && !bound.removing) dropped.push_back(name);
   }
   for (const std::string& name : dropped) Forget(name);
+  IndexClaims();
   for (const auto& [name, decision] : volumes_) Reclaim(decision);
   if (!changed.empty()) hooks_.changed(changed);
 }
 
-void Claims::AdoptBinding(const ClaimBinding& binding, const BindingInput& input) {
+void Claims::AdoptBinding(const ClaimBinding& binding) {
   Bound& bound = bound_[binding.volume_name];
   ClaimBindingRecord record{binding, bound.record.volume_json, false};
-  for (const PersistentVolumePtr& volume : input.volumes) {
-    if (volume->metadata.name != binding.volume_name) continue;
-    if (parts_.catalog.FindPersistentVolume(binding.volume_name) == nullptr) break;  // the snapshot
+  const PersistentVolumePtr volume = parts_.catalog.FindPersistentVolume(binding.volume_name);
+  if (volume != nullptr && volume != bound.volume) {
     record.volume_json = EncodeVolumeSnapshot(VolumeSpec::FromPersistentVolume(*volume, false));
     bound.volume = volume;
   }
@@ -404,6 +410,10 @@ ResolvedClaim Claims::Resolve(const Pod& pod, const PodVolume& volume) {
   }
   const Bound* bound = BoundTo(key);
   resolved.problem = ProblemOf(resolved.claim, FindClaim(key), bound);
+  const bool has_it = bound != nullptr && bound->durable && bound->volume != nullptr &&
+                      hooks_.has_volume({pod.uid(), SpecName(bound->record.binding.volume_name)});
+  // What a pod has it keeps, whatever becomes of the claim.
+  if (has_it) resolved.problem.reset();
   if (!resolved.problem) resolved.volume = bound->volume;
   return resolved;
 }

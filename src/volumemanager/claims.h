@@ -57,6 +57,8 @@ class Claims final : public ClaimResolver {
     // Absence from the sources means something.
     std::function<bool()> ready;
     std::function<std::vector<ClaimPod>()> pods;
+    // Something of this volume of a pod may be there.
+    std::function<bool(const PodVolumeKey&)> has_volume;
     // The answers of Resolve for these claims may be others now.
     std::function<void(const std::set<ObjectKey>& claims)> changed;
     // A PersistentVolume is no more: nothing has to be known of it.
@@ -101,7 +103,8 @@ class Claims final : public ClaimResolver {
   void AddPods(const std::vector<ClaimPod>& pods, BindingInput& input) const;
   // Takes over what was decided, and writes what changed.
   void Adopt(const BindingInput& input, BindingResult result);
-  void AdoptBinding(const ClaimBinding& binding, const BindingInput& input);
+  void AdoptBinding(const ClaimBinding& binding);
+  void IndexClaims();
   void Forget(const std::string& volume_name);
   void Write(const std::string& volume_name);
   void Written(const std::string& volume_name, const Status& written);
@@ -122,6 +125,7 @@ class Claims final : public ClaimResolver {
   std::optional<TimePoint> wake_;
   Backoff backoff_;                                 // of writing records
   std::map<std::string, Bound> bound_;              // by the volume's name
+  std::map<ClaimKey, std::string> volume_of_;       // of claims that are bound
   std::map<std::string, std::string> quarantined_;  // volume -> why its record is unreadable
   std::map<ClaimKey, ClaimDecision> claims_;
   std::map<std::string, VolumeDecision> volumes_;

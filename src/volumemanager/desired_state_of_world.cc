@@ -230,7 +230,6 @@ WantedVolume DesiredStateOfWorld::ResolveClaim(const Pod& pod, const PodVolume& 
 }
 
 void DesiredStateOfWorld::FindPlugin(WantedVolume& wanted) const {
-  if (wanted.spec.volume() != nullptr && NamesClaim(wanted.spec.volume()->source)) return;
   if (const std::optional<std::string> refusal = RefusalOfSpec(wanted.spec)) {
     wanted.problems.push_back(
         {"FindPlugin",
@@ -297,6 +296,7 @@ WantedVolume DesiredStateOfWorld::BuildVolume(const Pod& pod, const PodVolume& v
   wanted.sub_paths = std::move(plan.requests);
   for (WantedProblem& problem : plan.problems) wanted.problems.push_back(std::move(problem));
   wanted.objects.merge(plan.objects);
+  if (wanted.spec.volume() != nullptr && NamesClaim(wanted.spec.volume()->source)) return wanted;
   FindPlugin(wanted);
   CheckNodeAffinity(wanted);
   if (const auto wrong = WrongMode(volume.name, wanted.spec, is_device)) {

@@ -41,8 +41,9 @@ void DeviceReconciler::Reconcile(const UniqueVolumeName& name, Wake& wake) {
   if (MayBePresent(*device)) {
     StartUnmount(name, *device, wake);
   } else {
+    const SpecName spec = device->spec;
     parts_.actual.EraseDevice(name);
-    hooks_.gone(name);
+    hooks_.gone(name, spec);
   }
 }
 
@@ -72,11 +73,11 @@ void DeviceReconciler::StartUnmount(const UniqueVolumeName& name, const ActualDe
   const UnmountDeviceRequest request{name, device.plugin_name, device.spec,
                                      device.device_mount_path};
   const StartResult result = parts_.operations.UnmountDevice(
-      request,
-      [this, name, alive = std::weak_ptr<bool>(alive_)](const OperationOutcome<Unit>& outcome) {
+      request, [this, name, spec = device.spec,
+                alive = std::weak_ptr<bool>(alive_)](const OperationOutcome<Unit>& outcome) {
         if (alive.expired()) return;
         parts_.actual.UnmountDeviceDone(name, outcome);
-        if (outcome.value) hooks_.gone(name);
+        if (outcome.value) hooks_.gone(name, spec);
         MarkDirty(name);
         TellUsers(name);
       });

@@ -34,8 +34,8 @@ class DeviceReconciler {
     std::function<bool()> ready;
     // Something that this pod waits for, or is shown with, has happened.
     std::function<void(const PodUid&)> changed;
-    // Nothing of the device is on the node any more.
-    std::function<void(const UniqueVolumeName&)> gone;
+    // Nothing of the device of this volume is on the node any more.
+    std::function<void(const UniqueVolumeName&, const SpecName&)> gone;
   };
 
   DeviceReconciler(Parts parts, Hooks hooks);

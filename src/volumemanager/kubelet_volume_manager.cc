@@ -81,6 +81,8 @@ class KubeletVolumeManager::Impl {
   // Nothing has to be known of the volume any more.
   void ForgetVolume(const PersistentVolume& volume);
   void ForgetDevice(const UniqueVolumeName& device);
+  // Rows of devices whose volume is no more.
+  void ForgetRestingDevices();
   void Load();
   void Loaded(const Result<FoundAtStart>& found);
   void CatalogChanged(const std::vector<ObjectChange>& changes);
@@ -187,7 +189,11 @@ DeviceReconciler::Hooks KubeletVolumeManager::Impl::MakeDeviceHooks() {
   DeviceReconciler::Hooks hooks;
   hooks.ready = [this] { return Ready(); };
   hooks.changed = [this](const PodUid& uid) { reconciler_.MarkDirty(uid); };
-  hooks.gone = [this](const UniqueVolumeName&) { claims_.MarkDirty(); };
+  hooks.gone = [this](const UniqueVolumeName& device, const SpecName& volume) {
+    resting_devices_[device] = volume.str();
+    ForgetRestingDevices();
+    claims_.MarkDirty();
+  };
   return hooks;
 }
 
@@ -195,6 +201,10 @@ Claims::Hooks KubeletVolumeManager::Impl::MakeClaimHooks() {
   Claims::Hooks hooks;
   hooks.ready = [this] { return Ready(); };
   hooks.pods = [this] { return ClaimPods(); };
+  hooks.has_volume = [this](const PodVolumeKey& key) {
+    const ActualVolume* volume = actual_.FindVolume(key);
+    return volume != nullptr && !volume->unique_name.empty();
+  };
   hooks.changed = [this](const std::set<ObjectKey>& claims) {
     for (const ObjectKey& claim : claims) ObjectChanged(claim);
   };
@@ -226,9 +236,8 @@ void KubeletVolumeManager::Impl::ForgetVolume(const PersistentVolume& volume) {
 }
 
 void KubeletVolumeManager::Impl::ForgetDevice(const UniqueVolumeName& device) {
+  if (actual_.FindDevice(device) != nullptr) return;  // its unmount is followed by this
   resting_devices_.erase(device);
-  // One that is still mounted keeps its row until the next start finds that the volume is gone.
-  if (actual_.FindDevice(device) != nullptr) return;
   parts_.operations.ForgetDevice(device, [](const OperationOutcome<Unit>&) {});
 }
 
@@ -320,6 +329,11 @@ void KubeletVolumeManager::Impl::CheckReady() {
   for (const PodUid& uid : uids) EvaluatePod(uid);
   claims_.MarkDirty();
   devices_.MarkAllDirty();
+  ForgetRestingDevices();
+}
+
+void KubeletVolumeManager::Impl::ForgetRestingDevices() {
+  if (!Ready()) return;
   const std::map<UniqueVolumeName, std::string> resting = resting_devices_;
   for (const auto& [device, volume] : resting) {
     const bool known = parts_.catalog.FindPersistentVolume(volume) != nullptr ||

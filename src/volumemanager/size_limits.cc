@@ -41,8 +41,7 @@ std::string SizeLimitMessage(const VolumeSpec& spec, const Metrics& metrics) {
 SizeLimits::SizeLimits(HostEvents& events, const Clock& clock, SizeLimitAction action, Evict evict)
     : events_(events), clock_(clock), action_(action), evict_(std::move(evict)) {}
 
-void SizeLimits::Measured(const PodVolumeKey& key, const VolumeSpec& spec,
-                          const Metrics& metrics) {
+void SizeLimits::Measured(const PodVolumeKey& key, const VolumeSpec& spec, const Metrics& metrics) {
   const std::string message = SizeLimitMessage(spec, metrics);
   if (message.empty()) {
     breaches_.erase(key);

@@ -1,6 +1,6 @@
-// SizeLimits: emptyDir volumes that hold more than their sizeLimit. A disk does not enforce it, so it
-// is compared with what was measured last, and then acted on as the configuration says.
-// Source: kubernetes pkg/kubelet/eviction/eviction_manager.go@v1.36.2 (emptyDirLimitEviction).
+// SizeLimits: emptyDir volumes that hold more than their sizeLimit. A disk does not enforce it, so
+// it is compared with what was measured last, and then acted on as the configuration says. Source:
+// kubernetes pkg/kubelet/eviction/eviction_manager.go@v1.36.2 (emptyDirLimitEviction).
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ struct SizeLimitBreach {
   int64_t since_unix_ms = 0;  // when it was first seen
 };
 
-// `Usage of EmptyDir volume "v" exceeds the limit "1Gi". `; empty when it does not, when nothing was
-// measured, or when it has no limit. A limit of zero is none.
+// `Usage of EmptyDir volume "v" exceeds the limit "1Gi". `; empty when it does not, when nothing
+// was measured, or when it has no limit. A limit of zero is none.
 std::string SizeLimitMessage(const VolumeSpec& spec, const Metrics& metrics);
 
 // Threads: the control thread. Blocks: never.

@@ -80,8 +80,7 @@ void RemovePod(CrashWorld& world, const std::string& uid) {
 }
 
 ScenarioStep Storage(FakeDevice device) {
-  return {.name = "the sources have a volume and a claim",
-          .happen = [device](CrashWorld& world) {
+  return {.name = "the sources have a volume and a claim", .happen = [device](CrashWorld& world) {
             world.devices[kVolume] = kDisk;
             world.kernel->AddDevice(kDisk, device);
             world.sources[kFiles]["volume"] = PersistentVolumeManifest();
@@ -132,7 +131,8 @@ Scenario CutFormatScenario() {
   device.cut_next_format = true;
   ScenarioStep apply = Apply(kFirst);
   apply.name += ", and its format is cut off";
-  return {"a format that is cut off", {Storage(device)}, {apply, Write(kFirst), Remove(kFirst, true)}};
+  return {
+      "a format that is cut off", {Storage(device)}, {apply, Write(kFirst), Remove(kFirst, true)}};
 }
 
 Scenario CheckedDiskScenario() {
@@ -154,10 +154,11 @@ Scenario ReleasedClaimScenario() {
   ScenarioStep next{.name = "another claim comes", .happen = [](CrashWorld& world) {
                       world.sources[kFiles]["claim"] = ClaimManifest("next");
                     }};
-  ScenarioStep gone{.name = "the volume is removed", .happen = [](CrashWorld& world) {
-                      world.sources[kFiles].erase("volume");
-                    }};
-  return {"a claim that leaves", {Storage(FakeDevice())}, {Apply(kFirst), Write(kFirst), released, next, gone}};
+  ScenarioStep gone{.name = "the volume is removed",
+                    .happen = [](CrashWorld& world) { world.sources[kFiles].erase("volume"); }};
+  return {"a claim that leaves",
+          {Storage(FakeDevice())},
+          {Apply(kFirst), Write(kFirst), released, next, gone}};
 }
 
 Scenario RecycleScenario() {
@@ -189,8 +190,7 @@ Scenario RecycleScenario() {
                             world.pods.at(kFirst).wanted = false;
                           },
                       .gone = {kFirst}};
-  ScenarioStep next{.name = "another claim comes, and its pod",
-                    .happen = [](CrashWorld& world) {
+  ScenarioStep next{.name = "another claim comes, and its pod", .happen = [](CrashWorld& world) {
                       if (world.kernel->Exists(std::string(kScratchPath) + "/a")) {
                         world.Violation("a volume was not recycled");
                       }

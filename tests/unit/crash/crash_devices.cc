@@ -25,7 +25,8 @@ std::string PlaceOf(const CrashWorld& world, const std::string& volume) {
 // The volume whose device is at `device`, or mounted at `place`.
 std::string VolumeOf(const CrashWorld& world, const std::string& device, const std::string& place) {
   for (const auto& [volume, path] : world.devices) {
-    if ((!device.empty() && path == device) || (!place.empty() && PlaceOf(world, volume) == place)) {
+    if ((!device.empty() && path == device) ||
+        (!place.empty() && PlaceOf(world, volume) == place)) {
       return volume;
     }
   }
@@ -62,6 +63,9 @@ std::string BrokenMountRule(const CrashWorld& world, const Mount& request) {
   if (!world.store->Find(kClaimBindingRecordKind, volume)) {
     return "no binding of the volume is on record";
   }
+  if (world.kernel->Device(world.devices.at(volume)).damage != CheckResult::kClean) {
+    return "its filesystem was not checked";
+  }
   const std::optional<DeviceRecord> record = RecordOf(world, volume);
   if (record->format && !record->format->finished) return "an unfinished format is on record";
   return "";
@@ -75,8 +79,8 @@ std::string BrokenUnmountRule(const CrashWorld& world, const std::string& place)
   }
   const std::string pods = world.paths.GetPodsDir().Display() + "/";
   for (const MountEntry& mount : world.kernel->Mounts()) {
-    const bool is_bind = mount.mount_point.rfind(pods, 0) == 0 &&
-                         mount.mount_point.ends_with("/" + volume);
+    const bool is_bind =
+        mount.mount_point.rfind(pods, 0) == 0 && mount.mount_point.ends_with("/" + volume);
     if (is_bind) return mount.mount_point + " is still bound from it";
   }
   return MustSay(world, volume, VolumeState::kUnmountingDevice);

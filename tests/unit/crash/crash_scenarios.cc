@@ -302,9 +302,9 @@ Scenario ShortLifeScenario() {
 }
 
 std::vector<Scenario> AllScenarios() {
-  return {SetUpScenario(),        ChangeScenario(),  RemovedObjectScenario(),
-          DeletedByUidScenario(), HeldPodScenario(), ForeignMountScenario(),
-          ShortLifeScenario(),    DeviceScenario(),  CutFormatScenario(),
+  return {SetUpScenario(),        ChangeScenario(),        RemovedObjectScenario(),
+          DeletedByUidScenario(), HeldPodScenario(),       ForeignMountScenario(),
+          ShortLifeScenario(),    DeviceScenario(),        CutFormatScenario(),
           CheckedDiskScenario(),  ReleasedClaimScenario(), RecycleScenario()};
 }
 

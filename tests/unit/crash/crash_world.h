@@ -25,8 +25,8 @@ struct PodData {
   std::string path;
   std::string content;
   uint32_t gid = 0;
-  bool on_tmpfs = false;  // a reboot takes it
-  bool present = true;    // false: a reboot took it; the pod writes it again
+  bool on_tmpfs = false;   // a reboot takes it
+  bool present = true;     // false: a reboot took it; the pod writes it again
   bool on_device = false;  // a reboot hides it until the device is mounted again
 };
 

@@ -31,6 +31,31 @@ class PersistentVolumesTest : public ManagerTest {
   }
   static std::string Storage() { return Volume("disk") + Claim("data"); }
 
+  // The rows that the operation layer writes.
+  void LeaveDevice(VolumeState state) {
+    DeviceRecord device;
+    device.key = kDevice;
+    device.plugin_name = "kubernetes.io/local-volume";
+    device.spec = SpecName("disk");
+    device.device_mount_path = "/var/lib/volumed/plugins/kubernetes.io/local-volume/mounts/disk";
+    device.state = state;
+    device.boot_id = BootId("boot-1");
+    ASSERT_TRUE(store.Put(EncodeRecord(device), kDeviceRecordDurability).ok());
+  }
+  void LeaveRecords() {
+    LeaveDevice(VolumeState::kDeviceMounted);
+    PodVolumeRecord record;
+    record.key = Key("a", "disk");
+    record.pod_namespace = "default";
+    record.pod_name = "a";
+    record.plugin_name = "kubernetes.io/local-volume";
+    record.state = VolumeState::kSetUp;
+    record.boot_id = BootId("boot-1");
+    record.unique_name = kDevice;
+    record.has_device = true;
+    ASSERT_TRUE(store.Put(EncodeRecord(record), kPodVolumeRecordDurability).ok());
+  }
+
   size_t DeviceCalls(const std::string& operation) {
     return operations().Count(operation, OperationKey(kDevice));
   }
@@ -151,9 +176,12 @@ TEST_F(PersistentVolumesTest, ARunningPodKeepsItsVolumeWhenClaimAndVolumeAreTake
   Deliver(PodManifest("a", {kUse}));
   EXPECT_EQ(operations().Count("unmount"), 0u);
   EXPECT_TRUE(Binding());
+  EXPECT_EQ(Phase("a"), "Ready");
+  LeaveRecords();
   StartAgent();
   Deliver(PodManifest("a", {kUse}));
   Pass(seconds(5));
+  EXPECT_EQ(Phase("a"), "Ready");
   EXPECT_EQ(operations().Count("unmount"), 0u);
   EXPECT_EQ(DeviceCalls("unmount_device"), 0u);
   EXPECT_TRUE(Binding());
@@ -165,15 +193,7 @@ TEST_F(PersistentVolumesTest, ARunningPodKeepsItsVolumeWhenClaimAndVolumeAreTake
 
 TEST_F(PersistentVolumesTest, ANewAgentVerifiesTheDeviceBeforeThePods) {
   Deliver(Storage() + PodManifest("a", {kUse}));
-  PutVolumeRecord("a", "disk", "kubernetes.io/local-volume", VolumeState::kSetUp, "boot-1");
-  DeviceRecord device;
-  device.key = kDevice;
-  device.plugin_name = "kubernetes.io/local-volume";
-  device.spec = SpecName("disk");
-  device.device_mount_path = "/var/lib/volumed/plugins/kubernetes.io/local-volume/mounts/disk";
-  device.state = VolumeState::kDeviceMounted;
-  device.boot_id = BootId("boot-1");
-  ASSERT_TRUE(store.Put(EncodeRecord(device), kDeviceRecordDurability).ok());
+  LeaveRecords();
   StartAgent();
   Settle();
   EXPECT_TRUE(operations().calls.empty());
@@ -185,14 +205,7 @@ TEST_F(PersistentVolumesTest, ANewAgentVerifiesTheDeviceBeforeThePods) {
 }
 
 TEST_F(PersistentVolumesTest, ADeviceThatIsLeftIsUnmountedOnlyWhenEverySourceHasDelivered) {
-  DeviceRecord device;
-  device.key = kDevice;
-  device.plugin_name = "kubernetes.io/local-volume";
-  device.spec = SpecName("disk");
-  device.device_mount_path = "/var/lib/volumed/plugins/kubernetes.io/local-volume/mounts/disk";
-  device.state = VolumeState::kMountingDevice;
-  device.boot_id = BootId("boot-1");
-  ASSERT_TRUE(store.Put(EncodeRecord(device), kDeviceRecordDurability).ok());
+  LeaveDevice(VolumeState::kMountingDevice);
   StartAgent();
   Settle();
   DeliverFailure();
@@ -291,8 +304,7 @@ TEST_F(PersistentVolumesTest, AVolumeOfAnotherNodeAndOneOfTheWrongModeAreRefused
 }
 
 TEST_F(PersistentVolumesTest, TwoVolumesOfAPodThatNameOneClaimAreOneOnTheNode) {
-  Deliver(Storage() +
-          PodManifest("a", {kUse, "more: persistentVolumeClaim: {claimName: data}"}));
+  Deliver(Storage() + PodManifest("a", {kUse, "more: persistentVolumeClaim: {claimName: data}"}));
   EXPECT_EQ(Phase("a"), "Ready");
   EXPECT_EQ(operations().Count("mount"), 1u);
   EXPECT_EQ(View("a").volumes.at(0).pod_volumes, (std::vector<std::string>{"data", "more"}));
