@@ -50,7 +50,13 @@ void DeviceReconciler::Reconcile(const UniqueVolumeName& name, Wake& wake) {
 void DeviceReconciler::StartMount(const UniqueVolumeName& name, Wake& wake) {
   const std::vector<PodUid> pods = PodsThatMayHave(name);
   const WantedPod& first = *parts_.desired.Find(pods.front());
-  const WantedVolume& wanted = *parts_.desired.FindUse(pods.front(), name);
+  // One that writes decides for all: a read-only claim has a read-only bind.
+  const WantedVolume* use = parts_.desired.FindUse(pods.front(), name);
+  for (const PodUid& pod : pods) {
+    const WantedVolume* other = parts_.desired.FindUse(pod, name);
+    if (use->spec.read_only() && !other->spec.read_only()) use = other;
+  }
+  const WantedVolume& wanted = *use;
   MountDeviceRequest request{name, wanted.spec, pods, first.pod->spec.security_context.fs_group};
   const StartResult result = parts_.operations.MountDevice(
       std::move(request), [this, name, alive = std::weak_ptr<bool>(alive_)](
