@@ -209,7 +209,8 @@ std::optional<ProblemView> PodViews::SharedProblem(const PodVolumeKey& key, cons
                    kAdministrator, device->since_unix_ms);
   }
   if (!device->failure) return std::nullopt;
-  return FromFailure(*device->failure, OperationKey(wanted.unique_name), pod, &wanted);
+  // The disk is the node's: no owner of a pod can mend it.
+  return FromFailure(*device->failure, OperationKey(wanted.unique_name), pod, nullptr);
 }
 
 std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, const ActualPod& pod,
@@ -266,7 +267,9 @@ std::string PodViews::WhoMustAct(const Error& error, const ActualPod& pod,
         // An object that is there may still lack a key: its message says so, and names it.
         const bool concerned = error.message().find("\"" + key.name + "\"") != std::string::npos ||
                                error.message().find("/" + key.name) != std::string::npos;
-        if (key.kind != ObjectKind::kNode && concerned) return OwnerOf(key);
+        const bool has_content =
+            key.kind == ObjectKind::kSecret || key.kind == ObjectKind::kConfigMap;
+        if (has_content && concerned) return OwnerOf(key);
       }
       return OwnerOf(pod.identity);
     }

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string>
 
 #include "integration/agent/agent_fixture.h"
@@ -92,8 +93,8 @@ TEST_F(LocalVolumeTest, TwoPodsShareANewDiskAndItsDataOutlivesThem) {
   ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("c", "disk", "", true)));
   ASSERT_TRUE(WaitPhase("c", "Ready")) << Explain("c");
   EXPECT_EQ(ReadText(PlaceOf("c", "disk") + "/kept.txt"), "kept");
-  WriteText(PlaceOf("c", "disk") + "/new.txt", "not written");
-  EXPECT_FALSE(Exists(PlaceOf("c", "disk") + "/new.txt")) << "a read-only claim was written to";
+  EXPECT_EQ(::mkdir((PlaceOf("c", "disk") + "/new").c_str(), 0755), -1);
+  EXPECT_EQ(errno, EROFS);
   ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("c"));
   EXPECT_TRUE(DeviceIsGone("disk"));
 }
@@ -129,9 +130,10 @@ TEST_F(LocalVolumeTest, ADiskWithSomethingOnItIsRefusedWithItsReasonAndNotTouche
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
   ASSERT_NO_FATAL_FAILURE(ApplyOk(Storage("disk", disk.path(), "ext4") + PodOn("a", "disk")));
   ASSERT_TRUE(Eventually(kPatience, [&] {
-    return Explain("a").find("not blank") != std::string::npos;
+    return Explain("a").find("unknown data and is not formatted") != std::string::npos;
   })) << Explain("a");
   EXPECT_EQ(FindPod("a")->phase(), "Pending");
+  EXPECT_NE(Explain("a").find("an administrator"), std::string::npos) << Explain("a");
   EXPECT_EQ(RunCommand({"sha256sum", disk.path()}).output, before);
   ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("a"));
   EXPECT_TRUE(DeviceIsGone("disk"));

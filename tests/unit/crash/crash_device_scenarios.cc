@@ -126,8 +126,15 @@ Scenario DeviceScenario() {
            Remove(kSecond, true)}};
 }
 
+Scenario BindingScenario() {
+  return {
+      "a claim that is bound", {}, {Storage(FakeDevice()), Apply(kFirst), Remove(kFirst, true)}};
+}
+
 Scenario CutFormatScenario() {
   FakeDevice device;
+  // Without it nobody could tell after a reboot that it is the disk of the format.
+  device.identity.stable_id = "serial:1";
   device.cut_next_format = true;
   ScenarioStep apply = Apply(kFirst);
   apply.name += ", and its format is cut off";

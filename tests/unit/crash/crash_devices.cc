@@ -10,12 +10,14 @@
 namespace volumed {
 namespace {
 
+// What the device's record says to whoever reads it in this boot.
 std::optional<DeviceRecord> RecordOf(const CrashWorld& world, const std::string& volume) {
   const UniqueVolumeName name = GetUniqueVolumeName(kLocalVolumePluginName, volume);
   const std::optional<Record> row = world.store->Find(kDeviceRecordKind, RecordKey(name));
   if (!row) return std::nullopt;
   const Result<DeviceRecord> record = DecodeDeviceRecord(*row);
-  return record.ok() ? std::optional<DeviceRecord>(*record) : std::nullopt;
+  if (!record.ok()) return std::nullopt;
+  return AfterRestart(*record, BootId(world.boot_id()));
 }
 
 std::string PlaceOf(const CrashWorld& world, const std::string& volume) {

@@ -305,7 +305,8 @@ std::vector<Scenario> AllScenarios() {
   return {SetUpScenario(),        ChangeScenario(),        RemovedObjectScenario(),
           DeletedByUidScenario(), HeldPodScenario(),       ForeignMountScenario(),
           ShortLifeScenario(),    DeviceScenario(),        CutFormatScenario(),
-          CheckedDiskScenario(),  ReleasedClaimScenario(), RecycleScenario()};
+          CheckedDiskScenario(),  ReleasedClaimScenario(), RecycleScenario(),
+          BindingScenario()};
 }
 
 }  // namespace volumed

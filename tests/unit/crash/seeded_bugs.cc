@@ -450,7 +450,14 @@ std::vector<SeededBugCase> BugsOfStorage() {
        DeviceScenario()},
       {Losing("binding of a claim not written",
               [](const Record& row) { return row.kind == kClaimBindingRecordKind; }),
-       DeviceScenario()},
+       BindingScenario()},
+      {Losing("release of a claim not written",
+              [](const Record& row) {
+                if (row.kind != kClaimBindingRecordKind) return false;
+                const auto record = DecodeClaimBindingRecord(row);
+                return record.ok() && record->binding.state == BindingState::kReleased;
+              }),
+       ReleasedClaimScenario()},
       {InStore<BlindStore>("formats and devices forgotten at restart",
                            std::string(kDeviceRecordKind)),
        CutFormatScenario()},
