@@ -74,7 +74,9 @@ OperationSettings DeadlinesOf(const Config& config) {
   OperationSettings settings;
   settings.set_up = config.deadline_mount;
   settings.prepare_sub_paths = config.deadline_mount;
+  settings.mount_device = config.deadline_mount;
   settings.tear_down = config.deadline_unmount;
+  settings.unmount_device = config.deadline_unmount;
   settings.clean_sub_paths = config.deadline_unmount;
   return settings;
 }
@@ -241,8 +243,14 @@ Status Agent::MakeHost() {
 }
 
 Status Agent::LoadPlugins() {
+  ASSIGN_OR_RETURN(boot_id_, ReadBootId());
+  metrics_ = std::make_unique<AgentMetrics>(*kernel_, *records_, *catalog_, scheduler_->clock());
+  device_records_ = std::make_unique<DeviceRecordKeeper>(*records_, scheduler_->clock(), *log_,
+                                                         *metrics_, boot_id_);
   plugins_ = std::make_unique<VolumePluginMgr>();
+  format_intents_ = std::make_unique<RecordFormatIntents>(*device_records_, boot_id_);
   InTreePluginSettings settings;
+  settings.local.format_intents = format_intents_.get();
   ASSIGN_OR_RETURN(settings.host_path, MakeHostPathSettings());
   return plugins_->InitPlugins(MakeInTreePlugins(std::move(settings)), *host_);
 }
@@ -264,11 +272,9 @@ Result<HostPathSettings> Agent::MakeHostPathSettings() {
 }
 
 Status Agent::MakeManager() {
-  ASSIGN_OR_RETURN(const BootId boot_id, ReadBootId());
-  metrics_ = std::make_unique<AgentMetrics>(*kernel_, *records_, *catalog_, scheduler_->clock(),
-                                            families_);
   operations_ = std::make_unique<PodVolumeOperations>(
-      *scheduler_, *records_, *plugins_, *host_, *log_, *metrics_, boot_id, DeadlinesOf(config_),
+      *scheduler_, *records_, *plugins_, *host_, *log_, *metrics_, *device_records_, boot_id_,
+      DeadlinesOf(config_),
       root_lock_->adopted() ? PodDirectoryOwner::kKubelet : PodDirectoryOwner::kAgent);
   consumer_watch_ = std::make_unique<ProcConsumerWatch>(*scheduler_, scheduler_->loop(),
                                                         ProcConsumerWatchOptions{});
@@ -277,8 +283,9 @@ Status Agent::MakeManager() {
   settings.stats.period = config_.volume_stats_period;
   settings.stats.deadline = config_.deadline_stats;
   settings.size_limit_action = config_.empty_dir_limit_action;
-  settings.restore_operations = [this](const std::vector<PodVolumeRecord>& records) {
-    operations_->Restore(records);
+  settings.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
+                                       const std::vector<DeviceRecord>& devices) {
+    operations_->Restore(volumes, devices);
   };
   settings.taken_over = [this](const TakeOver& found) { metrics_->TakenOver(found); };
   settings.orphans_found = [this](const std::set<PodVolumeKey>& orphans) {
@@ -288,7 +295,7 @@ Status Agent::MakeManager() {
   manager_ = std::make_unique<KubeletVolumeManager>(
       VolumeManagerParts{*scheduler_, *catalog_, *plugins_, *operations_, *records_, *kernel_,
                          *host_, *consumer_watch_, *log_},
-      boot_id, std::move(settings));
+      boot_id_, std::move(settings));
   metrics_->Watch(*manager_);
   manager_->AddObserver([this](const PodUid& pod) {
     if (!manager_->FindPod(pod)) events_->ForgetPod(pod);

@@ -25,6 +25,7 @@
 #include "kube/object_directory.h"
 #include "metrics/exported_families.h"
 #include "operation/pod_volume_operations.h"
+#include "operation/record_format_intents.h"
 #include "os/worker_kernel.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "plugins/host_path.h"
@@ -112,8 +113,11 @@ class Agent {
   std::unique_ptr<VolumeHost> host_;
   std::unique_ptr<RuncRunner> containers_;
   std::unique_ptr<LocalRecyclerPods> recycler_pods_;
-  std::unique_ptr<VolumePluginMgr> plugins_;
+  BootId boot_id_;
   std::unique_ptr<AgentMetrics> metrics_;
+  std::unique_ptr<DeviceRecordKeeper> device_records_;
+  std::unique_ptr<RecordFormatIntents> format_intents_;
+  std::unique_ptr<VolumePluginMgr> plugins_;
   std::unique_ptr<PodVolumeOperations> operations_;
   std::unique_ptr<ProcConsumerWatch> consumer_watch_;
   std::unique_ptr<KubeletVolumeManager> manager_;

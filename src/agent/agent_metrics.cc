@@ -46,7 +46,7 @@ void AgentMetrics::OperationFinished(const FinishedOperation& finished) {
   families_.ObserveStorageOperation(plugin, finished.operation, !finished.failure.has_value(),
                                     finished.elapsed);
   if (finished.operation != kMountOperation || finished.failure) return;
-  const auto waiting = waiting_.find(finished.key);
+  const auto waiting = waiting_.find(finished.key.pod_volume());
   if (waiting == waiting_.end()) return;  // a refresh of a volume that is mounted
   families_.ObserveOverallVolumeMount(plugin, clock_.Now() - waiting->second);
   waiting_.erase(waiting);

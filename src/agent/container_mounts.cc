@@ -70,8 +70,10 @@ Result<std::vector<ContainerMount>> GetContainerMounts(const Pod& pod, const Pod
   for (size_t i = 0; i < container->volume_mounts.size(); ++i) {
     const VolumeMount& mount = container->volume_mounts[i];
     const auto volume =
-        std::find_if(view.volumes.begin(), view.volumes.end(),
-                     [&](const VolumeView& v) { return v.spec.str() == mount.name; });
+        std::find_if(view.volumes.begin(), view.volumes.end(), [&](const VolumeView& v) {
+          return std::find(v.pod_volumes.begin(), v.pod_volumes.end(), mount.name) !=
+                 v.pod_volumes.end();
+        });
     if (volume == view.volumes.end() || volume->state != "SetUp") {
       return Error::NotApplied(Code::kFailedPrecondition,
                                "volume " + mount.name + " is not set up");

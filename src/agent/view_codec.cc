@@ -30,6 +30,11 @@ void EncodeUsage(const VolumeUsageView& view, v1::Usage* out) {
 
 void EncodeVolume(const VolumeView& view, v1::Volume* out) {
   out->set_name(view.spec.str());
+  for (const std::string& name : view.pod_volumes) out->add_pod_volumes(name);
+  out->set_claim(view.claim);
+  out->set_persistent_volume(view.persistent_volume);
+  out->set_device_state(view.device_state);
+  out->set_device_mount_path(view.device_mount_path);
   out->set_plugin(view.plugin_name);
   out->set_state(view.state);
   out->set_uncertain(view.uncertain);

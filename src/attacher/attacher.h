@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,12 +16,15 @@
 #include "kube/objects.h"
 #include "os/kernel.h"
 #include "volume/volume_spec.h"
+#include "volumehost/volume_host.h"
 
 namespace volumed {
 
 struct DeviceMounterArgs {
   std::optional<int64_t> fs_group;  // for drivers that apply it while they mount
   std::string selinux_label;        // of the mount as a whole; empty: none
+  // What somebody should hear of, for the pods that wait: "FilesystemFormatted". May be empty.
+  std::function<void(EventType type, const std::string& reason, const std::string& message)> event;
   // Deadline, key and cancel token for every effect of the call.
   CallOptions call;
 };

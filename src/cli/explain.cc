@@ -30,6 +30,20 @@ void ExplainProblem(const v1::Problem& problem, int64_t now, std::ostream& out) 
       << "\n    next try:   " << NextTry(problem, now) << "\n";
 }
 
+// Where a persistent volume comes from.
+void ExplainStorage(const v1::Volume& volume, std::ostream& out) {
+  if (!volume.claim().empty()) {
+    out << "    claim:      " << volume.claim() << ", "
+        << (volume.persistent_volume().empty() ? "without a persistent volume"
+                                               : "persistent volume " + volume.persistent_volume())
+        << "\n";
+  }
+  if (volume.device_state().empty()) return;
+  out << "    device:     " << volume.device_state();
+  if (!volume.device_mount_path().empty()) out << " at " << volume.device_mount_path();
+  out << "\n";
+}
+
 void ExplainVolume(const v1::Volume& volume, int64_t now, std::ostream& out) {
   out << "  volume " << volume.name() << " (" << volume.plugin() << "): " << volume.state();
   if (volume.uncertain()) out << ", uncertain";
@@ -39,6 +53,7 @@ void ExplainVolume(const v1::Volume& volume, int64_t now, std::ostream& out) {
     if (volume.progress() > 0) out << " (" << volume.progress() << " entries)";
   }
   out << "\n";
+  ExplainStorage(volume, out);
   if (volume.has_problem()) ExplainProblem(volume.problem(), now, out);
 }
 

@@ -3,6 +3,13 @@
 #include <utility>
 
 namespace volumed {
+namespace {
+
+const std::string& VolumeOf(const OperationKey& key) {
+  return key.is_device() ? key.device.str() : key.spec.str();
+}
+
+}  // namespace
 
 void OperationProgress::EnterStep(const std::string& step) {
   const MutexLock lock(mu_);
@@ -21,7 +28,8 @@ int64_t OperationProgress::step_since_unix_ms() const {
   return step_since_unix_ms_;
 }
 
-bool KeysOverlap(const PodVolumeKey& a, const PodVolumeKey& b) {
+bool KeysOverlap(const OperationKey& a, const OperationKey& b) {
+  if (a.is_device() || b.is_device()) return a.device == b.device;
   return a.pod == b.pod && (a.spec == b.spec || a.spec.empty() || b.spec.empty());
 }
 
@@ -32,7 +40,7 @@ OperationExecutor::OperationExecutor(Scheduler& scheduler, Logger& logger,
 OperationExecutor::~OperationExecutor() = default;
 
 StartResult OperationExecutor::Start(Operation operation, Body body, Completion done) {
-  if (IsPending(operation.key)) return StartResult::kPending;
+  if (IsPending(operation.key) || DeviceIsBusy(operation)) return StartResult::kPending;
   const std::string backoff_key = operation.key.ToString();
   if (const auto last = last_failed_.find(operation.key); last != last_failed_.end()) {
     if (last->second != operation.name) {
@@ -42,7 +50,7 @@ StartResult OperationExecutor::Start(Operation operation, Body body, Completion 
     }
   }
   auto progress = std::make_shared<OperationProgress>(scheduler_.clock());
-  const PodVolumeKey key = operation.key;
+  const OperationKey key = operation.key;
   running_[key] = Active{.operation = std::move(operation),
                          .started = scheduler_.clock().Now(),
                          .started_unix_ms = scheduler_.clock().WallUnixMillis(),
@@ -58,7 +66,7 @@ StartResult OperationExecutor::Start(Operation operation, Body body, Completion 
   return StartResult::kStarted;
 }
 
-void OperationExecutor::Finish(const PodVolumeKey& key,
+void OperationExecutor::Finish(const OperationKey& key,
                                const std::optional<OperationFailure>& failure,
                                const Completion& done) {
   const auto found = running_.find(key);
@@ -95,7 +103,7 @@ void OperationExecutor::LogFinished(const Active& finished, Duration elapsed,
   if (!failure) {
     logger_.Info("operation done", {{"pod", operation.pod_display_name},
                                     {"pod_uid", operation.key.pod},
-                                    {"volume", operation.key.spec},
+                                    {"volume", VolumeOf(operation.key)},
                                     {"plugin", operation.plugin_name},
                                     {"operation", operation.name},
                                     {"outcome", "done"},
@@ -104,7 +112,7 @@ void OperationExecutor::LogFinished(const Active& finished, Duration elapsed,
   }
   logger_.Warning("operation failed", {{"pod", operation.pod_display_name},
                                        {"pod_uid", operation.key.pod},
-                                       {"volume", operation.key.spec},
+                                       {"volume", VolumeOf(operation.key)},
                                        {"plugin", operation.plugin_name},
                                        {"operation", operation.name},
                                        {"step", failure->step},
@@ -113,7 +121,18 @@ void OperationExecutor::LogFinished(const Active& finished, Duration elapsed,
                                        {"error", failure->error}});
 }
 
-bool OperationExecutor::IsPending(const PodVolumeKey& key) const {
+bool OperationExecutor::DeviceIsBusy(const Operation& operation) const {
+  if (operation.use == DeviceUse::kNone) return false;
+  for (const auto& [key, active] : running_) {
+    const Operation& other = active.operation;
+    if (other.use == DeviceUse::kNone || other.device != operation.device) continue;
+    if (other.use == DeviceUse::kExclusive || operation.use == DeviceUse::kExclusive) return true;
+  }
+  return false;
+}
+
+bool OperationExecutor::IsPending(const OperationKey& key) const {
+  if (key.is_device()) return running_.contains(key);
   for (auto it = running_.lower_bound({key.pod, SpecName()});
        it != running_.end() && it->first.pod == key.pod; ++it) {
     if (KeysOverlap(it->first, key)) return true;
@@ -121,13 +140,17 @@ bool OperationExecutor::IsPending(const PodVolumeKey& key) const {
   return false;
 }
 
-std::optional<TimePoint> OperationExecutor::NextTry(const PodVolumeKey& key) const {
+std::optional<TimePoint> OperationExecutor::NextTry(const OperationKey& key) const {
   const auto last = last_failed_.find(key);
   if (last == last_failed_.end()) return std::nullopt;
   return backoff_.BlockedUntil(key.ToString(), last->second);
 }
 
-void OperationExecutor::ResetBackoff(const PodVolumeKey& key) {
+void OperationExecutor::ResetBackoff(const OperationKey& key) {
+  if (key.is_device()) {
+    if (last_failed_.erase(key) > 0) backoff_.Reset(key.ToString());
+    return;
+  }
   // The key of a whole pod stands for those of its volumes too: nothing is remembered of a pod that
   // is gone.
   for (auto it = last_failed_.lower_bound({key.pod, SpecName()});

@@ -43,17 +43,27 @@ class OperationProgress {
 };
 
 // Two keys exclude each other when they are of one pod and of one volume, or when either stands for
-// the whole pod (an empty spec). Source: nestedpendingoperations (isOperationExists).
-bool KeysOverlap(const PodVolumeKey& a, const PodVolumeKey& b);
+// the whole pod (an empty spec), or when they are of one device.
+// Source: nestedpendingoperations (isOperationExists).
+bool KeysOverlap(const OperationKey& a, const OperationKey& b);
+
+// How an operation needs the device of its volume.
+enum class DeviceUse {
+  kNone,
+  kShared,     // beside others that share it: a pod's bind is taken away
+  kExclusive,  // alone: the device is mounted or unmounted, a pod's bind is made
+};
 
 // Threads: the control thread. Blocks: never.
 class OperationExecutor {
  public:
   struct Operation {
-    PodVolumeKey key;         // with an empty spec: the whole pod
+    OperationKey key;
     std::string name;         // "volume_mount"
     std::string plugin_name;  // for logs and metrics
     std::string pod_display_name;
+    UniqueVolumeName device = {};  // that it uses, in this way:
+    DeviceUse use = DeviceUse::kNone;
   };
   // Runs on an executor thread, may block; nullopt: it succeeded.
   using Body = std::function<std::optional<OperationFailure>(OperationProgress&)>;
@@ -65,14 +75,15 @@ class OperationExecutor {
   OperationExecutor(const OperationExecutor&) = delete;
   OperationExecutor& operator=(const OperationExecutor&) = delete;
 
-  // kPending while an operation with an overlapping key runs, whichever it is. kBackoff when the
+  // kPending while an operation with an overlapping key runs, whichever it is, or one that uses the
+  // same device in a way that excludes this one. kBackoff when the
   // same operation of the same key failed lately; another operation may start at once, and makes
   // the first one's back-off forgotten.
   StartResult Start(Operation operation, Body body, Completion done);
 
-  bool IsPending(const PodVolumeKey& key) const;
-  std::optional<TimePoint> NextTry(const PodVolumeKey& key) const;
-  void ResetBackoff(const PodVolumeKey& key);
+  bool IsPending(const OperationKey& key) const;
+  std::optional<TimePoint> NextTry(const OperationKey& key) const;
+  void ResetBackoff(const OperationKey& key);
   std::vector<RunningOperation> Running() const;
 
  private:
@@ -83,8 +94,9 @@ class OperationExecutor {
     std::shared_ptr<OperationProgress> progress;
   };
 
-  void Finish(const PodVolumeKey& key, const std::optional<OperationFailure>& failure,
+  void Finish(const OperationKey& key, const std::optional<OperationFailure>& failure,
               const Completion& done);
+  bool DeviceIsBusy(const Operation& operation) const;
   void LogFinished(const Active& running, Duration elapsed,
                    const std::optional<OperationFailure>& failure);
   void NoteOutcome(const Operation& operation, const std::optional<OperationFailure>& failure);
@@ -93,8 +105,8 @@ class OperationExecutor {
   Logger& logger_;
   OperationObserver& observer_;
   Backoff backoff_;
-  std::map<PodVolumeKey, Active> running_;
-  std::map<PodVolumeKey, std::string> last_failed_;  // key -> the operation that backs off
+  std::map<OperationKey, Active> running_;
+  std::map<OperationKey, std::string> last_failed_;  // key -> the operation that backs off
   // Bodies outlive this; their completion looks here first.
   const std::shared_ptr<char> alive_ = std::make_shared<char>();
 };

@@ -12,9 +12,10 @@
 namespace volumed {
 
 struct FinishedOperation {
-  PodVolumeKey key;         // without a spec for an operation on a whole pod
+  OperationKey key;
   std::string plugin_name;  // "" where none is concerned
-  // Kubelet's operation_name: "volume_mount", "volume_unmount"; and "pod_remove".
+  // Kubelet's operation_name: "volume_mount", "volume_unmount", "unmount_device"; and
+  // our own "mount_device" (a part of kubelet's "volume_mount") and "pod_remove".
   std::string operation;
   Duration elapsed{};
   std::optional<OperationFailure> failure;
@@ -27,7 +28,7 @@ class OperationObserver {
   // Threads: the control thread. Before the operation's own completion is called.
   virtual void OperationFinished(const FinishedOperation& finished) = 0;
   // A volume's state was assigned and is as durable as it has to be. Threads: any.
-  virtual void StateAssigned(const PodVolumeKey&, VolumeState, bool /*uncertain*/) {}
+  virtual void StateAssigned(const OperationKey&, VolumeState, bool /*uncertain*/) {}
 };
 
 }  // namespace volumed

@@ -16,6 +16,11 @@ struct OperationSettings {
   // pkg/kubelet/volumemanager/volume_manager.go@v1.36.2 (podAttachAndMountTimeout).
   Duration set_up = std::chrono::seconds(123);
   Duration tear_down = std::chrono::seconds(123);
+  // Without mkfs and fsck, which are never cut short.
+  Duration mount_device = std::chrono::seconds(123);
+  Duration unmount_device = std::chrono::seconds(123);
+  // The recycler pod's own timeout is shorter, but grows with the volume.
+  Duration reclaim = std::chrono::hours(24);
   // Directories on the agent's own filesystem.
   Duration make_pod_directories = std::chrono::seconds(30);
   Duration remove_pod_directories = std::chrono::seconds(30);
@@ -35,6 +40,9 @@ inline std::vector<NamedDeadline> OperationDeadlines() {
   return {
       {"setUp", "making a volume present", &OperationSettings::set_up},
       {"tearDown", "taking a volume away", &OperationSettings::tear_down},
+      {"mountDevice", "mounting the device of a volume", &OperationSettings::mount_device},
+      {"unmountDevice", "unmounting the device of a volume", &OperationSettings::unmount_device},
+      {"reclaim", "deleting or recycling a released volume", &OperationSettings::reclaim},
       {"makePodDirectories", "the directories of a pod", &OperationSettings::make_pod_directories},
       {"removePodDirectories", "removing the directories of a pod",
        &OperationSettings::remove_pod_directories},

@@ -5,6 +5,9 @@
 
 #include "kube/pod_facts.h"
 #include "mounter/subpath.h"
+#include "operation/call_options.h"
+#include "operation/device_operations.h"
+#include "operation/reclaim_operations.h"
 #include "operation/step_runner.h"
 #include "operation/volume_snapshot.h"
 
@@ -28,15 +31,6 @@ std::string DisplayName(const Pod& pod) {
 
 PodVolumeKey KeyOf(const MountRequest& request) {
   return {request.pod->uid(), request.spec.name()};
-}
-
-// What every step of an operation gets; its deadline comes with the step.
-CallOptions BaseCall(std::string key, std::string domain, OperationProgress& progress) {
-  CallOptions call;
-  call.key = std::move(key);
-  call.domain = std::move(domain);
-  call.progress = [&progress](int64_t done) { progress.SetDone(done); };
-  return call;
 }
 
 // The same call for an effect on the agent's own filesystem, which cannot hang with the volume.
@@ -66,6 +60,8 @@ PodVolumeRecord FactsOf(const MountRequest& request, const VolumePlugin& plugin)
   facts.plugin_name = plugin.GetPluginName();
   facts.fault_domain = plugin.FaultDomain(request.spec);
   facts.volume_json = EncodeVolumeSnapshot(request.spec);
+  facts.unique_name = request.unique_name;
+  facts.has_device = request.has_device;
   for (const SubPathRequest& sub_path : request.sub_paths) {
     facts.sub_paths.push_back({sub_path.container, sub_path.index});
   }
@@ -97,6 +93,18 @@ VolumeEvent MountEvent(const MountRequest& request, const VolumeRecordKeeper& ke
   return request.is_remount && is_set_up ? VolumeEvent::kRemount : VolumeEvent::kSetUp;
 }
 
+// The executor keeps the two apart; a bind of a directory that no device is mounted on would give
+// the pod the node's own disk.
+Status CheckDevice(const Parts& parts, const UniqueVolumeName& device) {
+  if (device.empty()) return OkStatus();
+  const std::optional<DeviceRecord> record = parts.devices.Find(device);
+  if (record && record->state == VolumeState::kDeviceMounted && !record->uncertain) {
+    return OkStatus();
+  }
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "the device of volume " + device.str() + " is not mounted");
+}
+
 Failure RunMount(const Parts& parts, const MountRequest& request, MountedVolume& result,
                  OperationProgress& progress) {
   progress.EnterStep("FindPlugin");
@@ -105,6 +113,9 @@ Failure RunMount(const Parts& parts, const MountRequest& request, MountedVolume&
   const Result<std::unique_ptr<Mounter>> made = (*plugin)->NewMounter(request.spec, request.pod);
   if (!made.ok()) return OperationFailure{kVolumeMount, "NewMounter", made.error()};
   Mounter& mounter = **made;
+  if (const Status mounted = CheckDevice(parts, request.device()); !mounted.ok()) {
+    return OperationFailure{kVolumeMount, "CheckDevice", mounted.error()};
+  }
 
   StateCall call{.operation = kVolumeMount,
                  .event = MountEvent(request, *parts.keeper),
@@ -132,7 +143,7 @@ Failure RunMount(const Parts& parts, const MountRequest& request, MountedVolume&
                           }});
   }
   StepRunner runner(*parts.keeper, parts.host.clock, progress,
-                    BaseCall(call.facts.key.ToString(), call.facts.fault_domain, progress));
+                    OperationCall(call.facts.key.ToString(), call.facts.fault_domain, progress));
   if (Failure failure = runner.Run(call)) return failure;
   result.plugin_name = call.facts.plugin_name;
   result.host_path = mounter.GetPath();
@@ -148,6 +159,8 @@ PodVolumeRecord FactsOf(const UnmountRequest& request, const VolumeRecordKeeper&
   PodVolumeRecord facts;
   facts.key = key;
   facts.plugin_name = request.plugin_name;
+  facts.unique_name = request.device;
+  facts.has_device = !request.device.empty();
   // Nobody knows what it may hang with: it gets a domain of its own.
   facts.fault_domain = "found:" + key.ToString();
   return facts;
@@ -192,7 +205,7 @@ Failure RunUnmount(const Parts& parts, const UnmountRequest& request, OperationP
                                                request.spec, options);
                         }});
   StepRunner runner(*parts.keeper, parts.host.clock, progress,
-                    BaseCall(call.facts.key.ToString(), call.facts.fault_domain, progress));
+                    OperationCall(call.facts.key.ToString(), call.facts.fault_domain, progress));
   return runner.Run(call);
 }
 
@@ -221,7 +234,8 @@ Failure RunRemovePod(const Parts& parts, const PodUid& pod, PodRecordEnd record,
          return parts.store.Remove(kPodRecordKind, pod.str(), kPodRecordDurability);
        }},
   };
-  StepRunner runner(*parts.keeper, parts.host.clock, progress, BaseCall(pod.str(), "", progress));
+  StepRunner runner(*parts.keeper, parts.host.clock, progress,
+                    OperationCall(pod.str(), "", progress));
   return runner.RunWithoutRecord(kPodRemove, steps);
 }
 
@@ -248,8 +262,8 @@ OperationOutcome<T> OutcomeOf(const Failure& failure, T value) {
 
 PodVolumeOperations::PodVolumeOperations(Scheduler& scheduler, RecordStore& store,
                                          VolumePluginMgr& plugins, VolumeHost& host, Logger& logger,
-                                         OperationObserver& observer, BootId boot_id,
-                                         OperationSettings settings,
+                                         OperationObserver& observer, DeviceRecordKeeper& devices,
+                                         BootId boot_id, OperationSettings settings,
                                          PodDirectoryOwner pod_directory_owner)
     : parts_{plugins,
              host,
@@ -257,14 +271,17 @@ PodVolumeOperations::PodVolumeOperations(Scheduler& scheduler, RecordStore& stor
              store,
              settings,
              pod_directory_owner,
+             devices,
              std::make_shared<VolumeRecordKeeper>(store, scheduler.clock(), logger, observer,
                                                   std::move(boot_id))},
       executor_(scheduler, logger, observer) {}
 
 PodVolumeOperations::~PodVolumeOperations() = default;
 
-void PodVolumeOperations::Restore(const std::vector<PodVolumeRecord>& records) {
-  for (const PodVolumeRecord& record : records) parts_.keeper->Restore(record);
+void PodVolumeOperations::Restore(const std::vector<PodVolumeRecord>& volumes,
+                                  const std::vector<DeviceRecord>& devices) {
+  for (const PodVolumeRecord& record : volumes) parts_.keeper->Restore(record);
+  for (const DeviceRecord& record : devices) parts_.devices.Restore(record);
 }
 
 StartResult PodVolumeOperations::MountVolume(
@@ -275,7 +292,9 @@ StartResult PodVolumeOperations::MountVolume(
       .key = key,
       .name = kVolumeMount,
       .plugin_name = plugin.ok() ? (*plugin)->GetPluginName() : std::string(),
-      .pod_display_name = DisplayName(*request.pod)};
+      .pod_display_name = DisplayName(*request.pod),
+      .device = request.device(),
+      .use = request.has_device ? DeviceUse::kExclusive : DeviceUse::kNone};
   auto result = std::make_shared<MountedVolume>();
   return executor_.Start(
       std::move(operation),
@@ -293,10 +312,13 @@ StartResult PodVolumeOperations::MountVolume(
 
 StartResult PodVolumeOperations::UnmountVolume(UnmountRequest request,
                                                std::function<void(OperationOutcome<Unit>)> done) {
-  OperationExecutor::Operation operation{.key = {request.pod, request.spec},
-                                         .name = kVolumeUnmount,
-                                         .plugin_name = request.plugin_name,
-                                         .pod_display_name = request.pod_display_name};
+  OperationExecutor::Operation operation{
+      .key = {request.pod, request.spec},
+      .name = kVolumeUnmount,
+      .plugin_name = request.plugin_name,
+      .pod_display_name = request.pod_display_name,
+      .device = request.device,
+      .use = request.device.empty() ? DeviceUse::kNone : DeviceUse::kShared};
   return executor_.Start(
       std::move(operation),
       [parts = parts_, request = std::move(request)](OperationProgress& progress) {
@@ -320,15 +342,101 @@ StartResult PodVolumeOperations::RemovePod(PodUid pod, std::string pod_display_n
       [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
 }
 
-bool PodVolumeOperations::IsPending(const PodVolumeKey& key) const {
+StartResult PodVolumeOperations::MountDevice(
+    MountDeviceRequest request, std::function<void(OperationOutcome<MountedDevice>)> done) {
+  const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(request.spec);
+  OperationExecutor::Operation operation{
+      .key = OperationKey(request.device),
+      .name = kMountDeviceOperation,
+      .plugin_name = plugin.ok() ? (*plugin)->GetPluginName() : std::string(),
+      .pod_display_name = "",
+      .device = request.device,
+      .use = DeviceUse::kExclusive};
+  auto result = std::make_shared<MountedDevice>();
+  const std::vector<PodUid> pods = request.pods;
+  const SpecName spec = request.spec.name();
+  return executor_.Start(
+      std::move(operation),
+      [parts = parts_, request = std::move(request), result](OperationProgress& progress) {
+        return RunMountDevice(parts.ForDevices(), request, *result, progress);
+      },
+      [&events = parts_.host.events, pods, spec, result,
+       done = std::move(done)](const Failure& failure) {
+        for (const PodUid& pod : pods) {
+          if (!failure) break;
+          events.RecordPodEvent(pod, EventType::kWarning, kFailedMount,
+                                FailedMountText(spec, *failure));
+        }
+        done(OutcomeOf(failure, *result));
+      });
+}
+
+StartResult PodVolumeOperations::UnmountDevice(UnmountDeviceRequest request,
+                                               std::function<void(OperationOutcome<Unit>)> done) {
+  OperationExecutor::Operation operation{.key = OperationKey(request.device),
+                                         .name = kUnmountDeviceOperation,
+                                         .plugin_name = request.plugin_name,
+                                         .pod_display_name = "",
+                                         .device = request.device,
+                                         .use = DeviceUse::kExclusive};
+  return executor_.Start(
+      std::move(operation),
+      [parts = parts_, request = std::move(request)](OperationProgress& progress) {
+        return RunUnmountDevice(parts.ForDevices(), request, progress);
+      },
+      [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
+}
+
+StartResult PodVolumeOperations::ForgetDevice(UniqueVolumeName device,
+                                              std::function<void(OperationOutcome<Unit>)> done) {
+  OperationExecutor::Operation operation{.key = OperationKey(device),
+                                         .name = kForgetDeviceOperation,
+                                         .plugin_name = "",
+                                         .pod_display_name = "",
+                                         .device = device,
+                                         .use = DeviceUse::kExclusive};
+  return executor_.Start(
+      std::move(operation),
+      [parts = parts_, device](OperationProgress& progress) -> Failure {
+        progress.EnterStep("RemoveRecord");
+        const Status forgotten = parts.devices.Forget(device);
+        if (forgotten.ok()) return std::nullopt;
+        return OperationFailure{kForgetDeviceOperation, "RemoveRecord", forgotten.error()};
+      },
+      [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
+}
+
+OperationKey ReclaimKey(const std::string& volume_name) {
+  return OperationKey(UniqueVolumeName("reclaim/" + volume_name));
+}
+
+StartResult PodVolumeOperations::ReclaimVolume(ReclaimRequest request,
+                                               std::function<void(OperationOutcome<Unit>)> done) {
+  const VolumeSpec spec = VolumeSpec::FromPersistentVolume(*request.volume, false);
+  const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(spec);
+  OperationExecutor::Operation operation{
+      .key = ReclaimKey(request.volume->metadata.name),
+      .name = ReclaimOperationName(request.action),
+      .plugin_name = plugin.ok() ? (*plugin)->GetPluginName() : std::string(),
+      .pod_display_name = ""};
+  return executor_.Start(
+      std::move(operation),
+      [parts = parts_, request = std::move(request), spec](OperationProgress& progress) {
+        return RunReclaim({parts.plugins, parts.host, parts.settings, parts.logger}, request, spec,
+                          progress);
+      },
+      [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
+}
+
+bool PodVolumeOperations::IsPending(const OperationKey& key) const {
   return executor_.IsPending(key);
 }
 
-std::optional<TimePoint> PodVolumeOperations::NextTry(const PodVolumeKey& key) const {
+std::optional<TimePoint> PodVolumeOperations::NextTry(const OperationKey& key) const {
   return executor_.NextTry(key);
 }
 
-void PodVolumeOperations::ResetBackoff(const PodVolumeKey& key) { executor_.ResetBackoff(key); }
+void PodVolumeOperations::ResetBackoff(const OperationKey& key) { executor_.ResetBackoff(key); }
 
 std::vector<RunningOperation> PodVolumeOperations::Running() const { return executor_.Running(); }
 

@@ -10,6 +10,7 @@
 #include "base/ids.h"
 #include "base/log.h"
 #include "base/scheduler.h"
+#include "operation/device_operations.h"
 #include "operation/operation_executor.h"
 #include "operation/operation_observer.h"
 #include "operation/operation_settings.h"
@@ -28,15 +29,16 @@ namespace volumed {
 class PodVolumeOperations final : public VolumeOperations {
  public:
   PodVolumeOperations(Scheduler& scheduler, RecordStore& store, VolumePluginMgr& plugins,
-                      VolumeHost& host, Logger& logger, OperationObserver& observer, BootId boot_id,
-                      OperationSettings settings,
+                      VolumeHost& host, Logger& logger, OperationObserver& observer,
+                      DeviceRecordKeeper& devices, BootId boot_id, OperationSettings settings,
                       PodDirectoryOwner pod_directory_owner = PodDirectoryOwner::kAgent);
   ~PodVolumeOperations() override;
 
   // What the agent before this one left in the store, once, before the first operation; of another
   // boot too (see AfterRestart). Without it every volume is taken as one without a record: a
   // teardown then needs a record write before its first effect, and fails on a full disk.
-  void Restore(const std::vector<PodVolumeRecord>& records);
+  void Restore(const std::vector<PodVolumeRecord>& volumes,
+               const std::vector<DeviceRecord>& devices);
 
   // Of operations that start from now on; those that run keep what they were started with.
   void SetSettings(const OperationSettings& settings) { parts_.settings = settings; }
@@ -48,9 +50,19 @@ class PodVolumeOperations final : public VolumeOperations {
   StartResult RemovePod(PodUid pod, std::string pod_display_name, PodRecordEnd record,
                         std::function<void(OperationOutcome<Unit>)> done) override;
 
-  bool IsPending(const PodVolumeKey& key) const override;
-  std::optional<TimePoint> NextTry(const PodVolumeKey& key) const override;
-  void ResetBackoff(const PodVolumeKey& key) override;
+  StartResult MountDevice(MountDeviceRequest request,
+                          std::function<void(OperationOutcome<MountedDevice>)> done) override;
+  StartResult UnmountDevice(UnmountDeviceRequest request,
+                            std::function<void(OperationOutcome<Unit>)> done) override;
+
+  StartResult ForgetDevice(UniqueVolumeName device,
+                           std::function<void(OperationOutcome<Unit>)> done) override;
+  StartResult ReclaimVolume(ReclaimRequest request,
+                            std::function<void(OperationOutcome<Unit>)> done) override;
+
+  bool IsPending(const OperationKey& key) const override;
+  std::optional<TimePoint> NextTry(const OperationKey& key) const override;
+  void ResetBackoff(const OperationKey& key) override;
   std::vector<RunningOperation> Running() const override;
 
   // The record of a volume as it was last assigned; nullopt when there is none.
@@ -64,7 +76,10 @@ class PodVolumeOperations final : public VolumeOperations {
     RecordStore& store;
     OperationSettings settings;
     PodDirectoryOwner pod_directory_owner;
+    DeviceRecordKeeper& devices;
     std::shared_ptr<VolumeRecordKeeper> keeper;
+
+    DeviceOperationParts ForDevices() const { return {plugins, host, settings, devices, *keeper}; }
   };
 
  private:

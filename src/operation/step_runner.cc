@@ -37,11 +37,13 @@ Error WithRecording(const Error& failure, const Status& recorded) {
 
 }  // namespace
 
-StepRunner::StepRunner(VolumeRecordKeeper& keeper, const Clock& clock, OperationProgress& progress,
-                       CallOptions base)
+template <typename T>
+BasicStepRunner<T>::BasicStepRunner(RecordKeeper<T>& keeper, const Clock& clock,
+                                    OperationProgress& progress, CallOptions base)
     : keeper_(keeper), clock_(clock), progress_(progress), base_(std::move(base)) {}
 
-std::optional<OperationFailure> StepRunner::Run(const StateCall& call) {
+template <typename T>
+std::optional<OperationFailure> BasicStepRunner<T>::Run(const BasicStateCall<T>& call) {
   progress_.EnterStep("RecordIntent");
   const Result<uint64_t> attempt = keeper_.BeginCall(call.facts, call.event);
   if (!attempt.ok()) return OperationFailure{call.operation, "RecordIntent", attempt.error()};
@@ -62,11 +64,15 @@ std::optional<OperationFailure> StepRunner::Run(const StateCall& call) {
   return std::nullopt;
 }
 
-std::optional<OperationFailure> StepRunner::RunWithoutRecord(const std::string& operation,
-                                                             const std::vector<Step>& steps) {
+template <typename T>
+std::optional<OperationFailure> BasicStepRunner<T>::RunWithoutRecord(
+    const std::string& operation, const std::vector<Step>& steps) {
   const std::optional<StepFailure> failure = RunSteps(steps, base_, clock_, progress_);
   if (!failure) return std::nullopt;
   return OperationFailure{operation, failure->step, failure->error};
 }
+
+template class BasicStepRunner<PodVolumeRecord>;
+template class BasicStepRunner<DeviceRecord>;
 
 }  // namespace volumed

@@ -25,35 +25,45 @@ struct Step {
   std::function<Status(const CallOptions& call)> run;
 };
 
-// A call on a volume, as the state table has it, and the steps that make it.
-struct StateCall {
+// A call on a volume of a pod or on a device, as the state table has it, and the steps that make
+// it.
+template <typename T>
+struct BasicStateCall {
   std::string operation;  // "volume_mount"
   VolumeEvent event = VolumeEvent::kSetUp;
-  PodVolumeRecord facts;  // see VolumeRecordKeeper::BeginCall
+  T facts;  // see RecordKeeper::BeginCall
   std::vector<Step> steps;
 };
+using StateCall = BasicStateCall<PodVolumeRecord>;
+using DeviceStateCall = BasicStateCall<DeviceRecord>;
 
 // Threads: any; one call at a time per key. Blocks: until the steps' deadlines and the store.
-class StepRunner {
+template <typename T>
+class BasicStepRunner {
  public:
   // All outlive this. `base` is what every step gets, but for the deadline.
-  StepRunner(VolumeRecordKeeper& keeper, const Clock& clock, OperationProgress& progress,
-             CallOptions base);
+  BasicStepRunner(RecordKeeper<T>& keeper, const Clock& clock, OperationProgress& progress,
+                  CallOptions base);
 
   // Stops at the first failure and names its step; nullopt: all were done and the record says so.
   //  - the intent could not be written: step "RecordIntent", no step was run, not applied;
   //  - all were done, but the outcome could not be written: step "RecordOutcome", maybe applied.
-  std::optional<OperationFailure> Run(const StateCall& call);
+  std::optional<OperationFailure> Run(const BasicStateCall<T>& call);
 
   // Steps that change no volume's state and have no record: the removal of a pod.
   std::optional<OperationFailure> RunWithoutRecord(const std::string& operation,
                                                    const std::vector<Step>& steps);
 
  private:
-  VolumeRecordKeeper& keeper_;
+  RecordKeeper<T>& keeper_;
   const Clock& clock_;
   OperationProgress& progress_;
   const CallOptions base_;
 };
+
+extern template class BasicStepRunner<PodVolumeRecord>;
+extern template class BasicStepRunner<DeviceRecord>;
+using StepRunner = BasicStepRunner<PodVolumeRecord>;
+using DeviceStepRunner = BasicStepRunner<DeviceRecord>;
 
 }  // namespace volumed

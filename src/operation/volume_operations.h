@@ -5,8 +5,10 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -15,6 +17,7 @@
 #include "mounter/mounter.h"
 #include "operation/volume_state.h"
 #include "pluginmgr/volume_plugin.h"
+#include "volume/claim_binding.h"
 #include "volume/volume_spec.h"
 
 namespace volumed {
@@ -25,6 +28,26 @@ struct PodVolumeKey {
   SpecName spec;
   friend auto operator<=>(const PodVolumeKey&, const PodVolumeKey&) = default;
   std::string ToString() const { return pod.str() + "/" + spec.str(); }
+};
+
+// What an operation is of, for its back-off and for whoever shows it: a volume of a pod, a whole
+// pod (an empty spec), or the device of a volume that pods of the node share.
+struct OperationKey {
+  PodUid pod;
+  SpecName spec;
+  UniqueVolumeName device;
+
+  OperationKey() = default;
+  OperationKey(PodUid of_pod, SpecName of_spec)
+      : pod(std::move(of_pod)), spec(std::move(of_spec)) {}
+  OperationKey(const PodVolumeKey& key)
+      : pod(key.pod), spec(key.spec) {}  // NOLINT: one of the three
+  explicit OperationKey(UniqueVolumeName of_device) : device(std::move(of_device)) {}
+
+  bool is_device() const { return !device.empty(); }
+  PodVolumeKey pod_volume() const { return {pod, spec}; }
+  friend auto operator<=>(const OperationKey&, const OperationKey&) = default;
+  std::string ToString() const { return is_device() ? device.str() : pod_volume().ToString(); }
 };
 
 // A container's mount of a part of a volume.
@@ -50,6 +73,11 @@ struct MountRequest {
   std::vector<std::string> nested_mount_points;
   bool is_remount = false;     // it is set up; bring its content up to date
   bool reconstructed = false;  // it was found at start, uncertain
+  // Of a persistent volume, which pods share; else empty.
+  UniqueVolumeName unique_name = {};
+  bool has_device = false;  // it is bound from the device of that name
+
+  UniqueVolumeName device() const { return has_device ? unique_name : UniqueVolumeName(); }
 };
 
 struct MountedVolume {
@@ -65,6 +93,32 @@ struct UnmountRequest {
   SpecName spec;
   std::string plugin_name;
   std::string pod_display_name;  // "namespace/name", for logs
+  UniqueVolumeName device = {};  // as of the mount
+};
+
+struct MountDeviceRequest {
+  UniqueVolumeName device;
+  VolumeSpec spec;
+  std::vector<PodUid> pods;  // that wait for it: a failure is an event of each
+  std::optional<int64_t> fs_group = std::nullopt;  // of the first of them
+};
+
+struct MountedDevice {
+  std::string plugin_name;
+  std::string device_mount_path;
+};
+
+struct UnmountDeviceRequest {
+  UniqueVolumeName device;
+  std::string plugin_name;
+  SpecName spec;
+  std::string device_mount_path;
+};
+
+// What is done with a volume that its claim has left.
+struct ReclaimRequest {
+  std::shared_ptr<const PersistentVolume> volume;
+  ReclaimAction action = ReclaimAction::kNone;
 };
 
 // Which step failed, for explain.
@@ -88,7 +142,7 @@ enum class StartResult {
 
 // An operation that runs now, for explain, top and the stuck list.
 struct RunningOperation {
-  PodVolumeKey key;
+  OperationKey key;
   std::string operation;
   std::string step;
   int64_t since_unix_ms = 0;
@@ -99,6 +153,8 @@ struct RunningOperation {
 // What becomes of a pod's record when its directories are gone. kKeep: it says that the pod was
 // deleted by command, which must hold as long as a source has the pod.
 enum class PodRecordEnd { kRemove, kKeep };
+
+OperationKey ReclaimKey(const std::string& volume_name);
 
 // Threads: the control thread, for every method. Blocks: never.
 class VolumeOperations {
@@ -114,11 +170,27 @@ class VolumeOperations {
   virtual StartResult RemovePod(PodUid pod, std::string pod_display_name, PodRecordEnd record,
                                 std::function<void(OperationOutcome<Unit>)> done) = 0;
 
-  virtual bool IsPending(const PodVolumeKey& key) const = 0;
+  // The device of a volume, mounted once for all pods of the node. Neither runs beside the other,
+  // nor beside a mount or unmount of a pod's volume that names the device.
+  virtual StartResult MountDevice(MountDeviceRequest request,
+                                  std::function<void(OperationOutcome<MountedDevice>)> done) = 0;
+  // The caller has made sure that no pod has the volume.
+  virtual StartResult UnmountDevice(UnmountDeviceRequest request,
+                                    std::function<void(OperationOutcome<Unit>)> done) = 0;
+
+  // The volume is no more, and what its record says of its filesystem may go. Success when there is
+  // no record; a device that is mounted is FailedPrecondition.
+  virtual StartResult ForgetDevice(UniqueVolumeName device,
+                                   std::function<void(OperationOutcome<Unit>)> done) = 0;
+  // Deletes or recycles a volume that nobody uses. Its key is ReclaimKey(volume's name).
+  virtual StartResult ReclaimVolume(ReclaimRequest request,
+                                    std::function<void(OperationOutcome<Unit>)> done) = 0;
+
+  virtual bool IsPending(const OperationKey& key) const = 0;
   // When the key may be tried again, if it is backing off.
-  virtual std::optional<TimePoint> NextTry(const PodVolumeKey& key) const = 0;
+  virtual std::optional<TimePoint> NextTry(const OperationKey& key) const = 0;
   // Forgets the back-off: something happened that may have removed the cause.
-  virtual void ResetBackoff(const PodVolumeKey& key) = 0;
+  virtual void ResetBackoff(const OperationKey& key) = 0;
   virtual std::vector<RunningOperation> Running() const = 0;
 };
 

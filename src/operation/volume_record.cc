@@ -33,7 +33,8 @@ Record Encode(const char* kind, std::string key, const Message& message) {
   return {kind, std::move(key), kVolumeRecordVersion, message.SerializeAsString()};
 }
 
-bool IsPodVolumeState(VolumeState state) {
+// On the ladder of a volume on the node; else on one of a volume of a pod.
+bool IsDeviceState(VolumeState state) {
   switch (state) {
     case VolumeState::kNotSetUp:
     case VolumeState::kSettingUp:
@@ -42,7 +43,7 @@ bool IsPodVolumeState(VolumeState state) {
     case VolumeState::kMapping:
     case VolumeState::kMapped:
     case VolumeState::kUnmapping:
-      return true;
+      return false;
     case VolumeState::kDetached:
     case VolumeState::kAttaching:
     case VolumeState::kAttached:
@@ -51,14 +52,30 @@ bool IsPodVolumeState(VolumeState state) {
     case VolumeState::kUnmountingDevice:
     case VolumeState::kDetaching:
     case VolumeState::kExpanding:
-      return false;
+      return true;
   }
   __builtin_unreachable();
+}
+
+// What a restart of the agent, or of the node, makes of a state.
+template <typename T>
+void ApplyRestart(T& record, const BootId& current_boot) {
+  if (record.boot_id == current_boot) {
+    record.uncertain = record.uncertain || IsInCall(record.state);
+    return;
+  }
+  const std::optional<Transition> row = Next(record.state, VolumeEvent::kReboot);
+  // Every state has one: the table's own assertion sees to it. Without: not more certain.
+  if (row) record.state = row->to;
+  record.uncertain = record.uncertain || !row || row->uncertain;
+  record.boot_id = current_boot;
 }
 
 }  // namespace
 
 std::string RecordKey(const PodVolumeKey& key) { return key.ToString(); }
+
+std::string RecordKey(const UniqueVolumeName& device) { return device.str(); }
 
 std::string RecordKey(const HoldRecord& hold) {
   return hold.pod.str() +
@@ -84,7 +101,37 @@ Record EncodeRecord(const PodVolumeRecord& record) {
     added->set_index(sub_path.index);
   }
   message.set_fault_domain(record.fault_domain);
+  message.set_unique_name(record.unique_name.str());
+  message.set_has_device(record.has_device);
   return Encode(kPodVolumeRecordKind, RecordKey(record.key), message);
+}
+
+Record EncodeRecord(const DeviceRecord& record) {
+  record::DeviceRecord message;
+  message.set_unique_name(record.key.str());
+  message.set_plugin_name(record.plugin_name);
+  message.set_spec_name(record.spec.str());
+  message.set_device_mount_path(record.device_mount_path);
+  message.set_fault_domain(record.fault_domain);
+  message.set_state(static_cast<record::VolumeState>(record.state));
+  message.set_uncertain(record.uncertain);
+  message.set_boot_id(record.boot_id.str());
+  message.set_volume_json(record.volume_json);
+  message.set_started_at_unix_ms(record.started_at_unix_ms);
+  message.set_attempt(record.attempt);
+  if (record.format) {
+    record::FormatIntent* format = message.mutable_format();
+    format->set_fs_type(record.format->fs_type);
+    format->set_fs_uuid(record.format->fs_uuid);
+    format->set_finished(record.format->finished);
+    format->set_boot_id(record.format->boot_id.str());
+    format->set_size_bytes(record.format->device.size_bytes);
+    format->set_device_major(record.format->device.device_major);
+    format->set_device_minor(record.format->device.device_minor);
+    format->set_disk_sequence(record.format->device.disk_sequence);
+    format->set_stable_id(record.format->device.stable_id);
+  }
+  return Encode(kDeviceRecordKind, RecordKey(record.key), message);
 }
 
 Record EncodeRecord(const PodRecord& record) {
@@ -114,7 +161,7 @@ Result<PodVolumeRecord> DecodePodVolumeRecord(const Record& row) {
   ASSIGN_OR_RETURN(const record::PodVolumeRecord message,
                    Parse<record::PodVolumeRecord>(row, kPodVolumeRecordKind));
   const std::optional<VolumeState> state = VolumeStateFromNumber(static_cast<int>(message.state()));
-  if (!state || !IsPodVolumeState(*state)) {
+  if (!state || IsDeviceState(*state)) {
     return Unreadable(row, "has state " + std::to_string(static_cast<int>(message.state())) +
                                ", which no volume of a pod can have");
   }
@@ -130,10 +177,51 @@ Result<PodVolumeRecord> DecodePodVolumeRecord(const Record& row) {
   record.volume_json = message.volume_json();
   record.started_at_unix_ms = message.started_at_unix_ms();
   record.attempt = message.attempt();
+  record.unique_name = UniqueVolumeName(message.unique_name());
+  record.has_device = message.has_device();
   for (const record::SubPath& sub_path : message.sub_paths()) {
     record.sub_paths.push_back({sub_path.container(), sub_path.index()});
   }
   if (record.key.pod.empty() || record.key.spec.empty() || RecordKey(record.key) != row.key) {
+    return Unreadable(row, "belongs under the key \"" + RecordKey(record.key) + "\"");
+  }
+  return record;
+}
+
+Result<DeviceRecord> DecodeDeviceRecord(const Record& row) {
+  ASSIGN_OR_RETURN(const record::DeviceRecord message,
+                   Parse<record::DeviceRecord>(row, kDeviceRecordKind));
+  const std::optional<VolumeState> state = VolumeStateFromNumber(static_cast<int>(message.state()));
+  if (!state || !IsDeviceState(*state)) {
+    return Unreadable(row, "has state " + std::to_string(static_cast<int>(message.state())) +
+                               ", which no device of a volume can have");
+  }
+  DeviceRecord record;
+  record.key = UniqueVolumeName(message.unique_name());
+  record.plugin_name = message.plugin_name();
+  record.spec = SpecName(message.spec_name());
+  record.device_mount_path = message.device_mount_path();
+  record.fault_domain = message.fault_domain();
+  record.state = *state;
+  record.uncertain = message.uncertain();
+  record.boot_id = BootId(message.boot_id());
+  record.volume_json = message.volume_json();
+  record.started_at_unix_ms = message.started_at_unix_ms();
+  record.attempt = message.attempt();
+  if (message.has_format()) {
+    const record::FormatIntent& format = message.format();
+    record.format = FormatRecord{.device = {.size_bytes = format.size_bytes(),
+                                            .device_major = format.device_major(),
+                                            .device_minor = format.device_minor(),
+                                            .disk_sequence = format.disk_sequence(),
+                                            .stable_id = format.stable_id(),
+                                            .uuid = ""},
+                                 .fs_type = format.fs_type(),
+                                 .fs_uuid = format.fs_uuid(),
+                                 .finished = format.finished(),
+                                 .boot_id = BootId(format.boot_id())};
+  }
+  if (record.key.empty() || record.spec.empty() || RecordKey(record.key) != row.key) {
     return Unreadable(row, "belongs under the key \"" + RecordKey(record.key) + "\"");
   }
   return record;
@@ -174,21 +262,52 @@ Result<HoldRecord> DecodeHoldRecord(const Record& row) {
   return record;
 }
 
+Record EncodeRecord(const ClaimBindingRecord& record) {
+  record::ClaimBindingRecord message;
+  message.set_volume_name(record.binding.volume_name);
+  message.set_claim_namespace(record.binding.claim.name_space);
+  message.set_claim_name(record.binding.claim.name);
+  message.set_claim_uid(record.binding.claim_uid);
+  message.set_state(static_cast<record::BindingState>(record.binding.state));
+  message.set_volume_json(record.volume_json);
+  message.set_deleted(record.deleted);
+  return Encode(kClaimBindingRecordKind, record.binding.volume_name, message);
+}
+
+Result<ClaimBindingRecord> DecodeClaimBindingRecord(const Record& row) {
+  ASSIGN_OR_RETURN(const record::ClaimBindingRecord message,
+                   Parse<record::ClaimBindingRecord>(row, kClaimBindingRecordKind));
+  const int state = static_cast<int>(message.state());
+  if (state < 0 || state > static_cast<int>(BindingState::kReclaimed)) {
+    return Unreadable(row, "has state " + std::to_string(state) + ", which no binding can have");
+  }
+  ClaimBindingRecord record;
+  record.binding = {{message.claim_namespace(), message.claim_name()},
+                    message.claim_uid(),
+                    message.volume_name(),
+                    static_cast<BindingState>(state)};
+  record.volume_json = message.volume_json();
+  record.deleted = message.deleted();
+  if (record.binding.volume_name.empty() || record.binding.volume_name != row.key) {
+    return Unreadable(row, "belongs under the key \"" + record.binding.volume_name + "\"");
+  }
+  return record;
+}
+
 QuarantinedRecord QuarantineOf(const Record& row, const Error& reason) {
   return {row.kind, row.key, reason.message()};
 }
 
 PodVolumeRecord AfterRestart(PodVolumeRecord record, const BootId& current_boot, bool* rebooted) {
-  const bool other_boot = record.boot_id != current_boot;
-  if (rebooted != nullptr) *rebooted = other_boot;
-  if (other_boot) {
-    const std::optional<Transition> row = Next(record.state, VolumeEvent::kReboot);
-    // Every state has one: the table's own assertion sees to it. Without: not more certain.
-    if (row) record.state = row->to;
-    record.uncertain = record.uncertain || !row || row->uncertain;
-    record.boot_id = current_boot;
-  } else if (IsInCall(record.state)) {
-    record.uncertain = true;
+  if (rebooted != nullptr) *rebooted = record.boot_id != current_boot;
+  ApplyRestart(record, current_boot);
+  return record;
+}
+
+DeviceRecord AfterRestart(DeviceRecord record, const BootId& current_boot) {
+  ApplyRestart(record, current_boot);
+  if (record.state == VolumeState::kAttached && record.uncertain) {
+    if (const auto found = Next(record.state, VolumeEvent::kFound)) record.state = found->to;
   }
   return record;
 }

@@ -1,8 +1,9 @@
-// The agent's records of pods, volumes and holds as values, and their way into and out of the
-// record store's rows. No field holds a secret: volumes and pods are kept as references.
+// The agent's records of pods, volumes, devices and holds as values, and their way into and out of
+// the record store's rows. No field holds a secret: volumes and pods are kept as references.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,11 +11,15 @@
 #include "base/result.h"
 #include "operation/volume_operations.h"
 #include "operation/volume_state.h"
+#include "os/device_requests.h"
 #include "records/record_store.h"
+#include "volume/claim_binding.h"
 
 namespace volumed {
 
 inline constexpr const char* kPodVolumeRecordKind = "pod-volume";
+inline constexpr const char* kDeviceRecordKind = "volume-device";
+inline constexpr const char* kClaimBindingRecordKind = "claim-binding";
 inline constexpr const char* kPodRecordKind = "pod";
 inline constexpr const char* kHoldRecordKind = "hold";
 // Of the messages below; a row of a later version is refused, not guessed at.
@@ -22,7 +27,11 @@ inline constexpr uint32_t kVolumeRecordVersion = 1;
 
 // A reboot voids the mounts; and that the volume may exist at all is in the pod's record, synced.
 inline constexpr Durability kPodVolumeRecordDurability = Durability::kProcess;
+// A device's row may hold the intent of a format, which nobody may ever doubt.
+inline constexpr Durability kDeviceRecordDurability = Durability::kPowerLoss;
 inline constexpr Durability kPodRecordDurability = Durability::kPowerLoss;
+// Data of a claim must never be given to another one.
+inline constexpr Durability kClaimBindingRecordDurability = Durability::kPowerLoss;
 // Processes and cgroups do not outlive a boot.
 inline constexpr Durability kHoldRecordDurability = Durability::kProcess;
 
@@ -46,7 +55,37 @@ struct PodVolumeRecord {
   int64_t started_at_unix_ms = 0;  // of the call of this state
   uint64_t attempt = 0;            // the call's number, never used twice; tells a late answer
   std::vector<SubPath> sub_paths;
+  UniqueVolumeName unique_name;  // of a persistent volume; else empty
+  bool has_device = false;       // it is bound from the device of that name
   friend bool operator==(const PodVolumeRecord&, const PodVolumeRecord&) = default;
+};
+
+// That the volume has a filesystem, or that one was begun: what FormatIntents keeps.
+struct FormatRecord {
+  DeviceIdentity device{};
+  std::string fs_type{};
+  std::string fs_uuid{};
+  bool finished = false;
+  BootId boot_id{};  // in which it was begun
+  friend bool operator==(const FormatRecord&, const FormatRecord&) = default;
+};
+
+// Written by the operation layer alone. Key: the unique volume name.
+struct DeviceRecord {
+  UniqueVolumeName key;
+  std::string plugin_name;
+  SpecName spec;
+  std::string device_mount_path;
+  std::string fault_domain;
+  // No plugin of the agent attaches a volume: here a device begins, and ends.
+  VolumeState state = VolumeState::kAttached;
+  bool uncertain = false;
+  BootId boot_id;
+  std::string volume_json;
+  int64_t started_at_unix_ms = 0;
+  uint64_t attempt = 0;
+  std::optional<FormatRecord> format;
+  friend bool operator==(const DeviceRecord&, const DeviceRecord&) = default;
 };
 
 // Written by the volume manager, removed by RemovePod. Key: the pod's uid.
@@ -62,6 +101,14 @@ struct PodRecord {
   friend bool operator==(const PodRecord&, const PodRecord&) = default;
 };
 
+// Which claim has a persistent volume. Written by the volume manager. Key: the volume's name.
+struct ClaimBindingRecord {
+  ClaimBinding binding{};
+  std::string volume_json{};  // the PersistentVolume
+  bool deleted = false;       // its storage is gone
+  friend bool operator==(const ClaimBindingRecord&, const ClaimBindingRecord&) = default;
+};
+
 // Key: "<pod uid>/pid/<pid>" or "<pod uid>/cgroup/<cgroup>".
 struct HoldRecord {
   PodUid pod{};
@@ -75,18 +122,23 @@ struct HoldRecord {
 // All functions: Threads: any. Blocks: never.
 
 std::string RecordKey(const PodVolumeKey& key);
+std::string RecordKey(const UniqueVolumeName& device);
 std::string RecordKey(const HoldRecord& hold);
 
 Record EncodeRecord(const PodVolumeRecord& record);
+Record EncodeRecord(const DeviceRecord& record);
 Record EncodeRecord(const PodRecord& record);
 Record EncodeRecord(const HoldRecord& record);
+Record EncodeRecord(const ClaimBindingRecord& record);
 
 // Errors, not applied, all reasons to set the row aside and leave its paths alone: DataLoss when it
 // is unreadable, has an unknown state, or belongs under another key; FailedPrecondition when a
 // later program wrote it; InvalidArgument for a row of another kind.
 Result<PodVolumeRecord> DecodePodVolumeRecord(const Record& row);
+Result<DeviceRecord> DecodeDeviceRecord(const Record& row);
 Result<PodRecord> DecodePodRecord(const Record& row);
 Result<HoldRecord> DecodeHoldRecord(const Record& row);
+Result<ClaimBindingRecord> DecodeClaimBindingRecord(const Record& row);
 
 // How a row that could not be decoded is shown and counted.
 QuarantinedRecord QuarantineOf(const Record& row, const Error& reason);
@@ -96,5 +148,8 @@ QuarantinedRecord QuarantineOf(const Record& row, const Error& reason);
 // than the record says; what the kernel has is still to be compared.
 PodVolumeRecord AfterRestart(PodVolumeRecord record, const BootId& current_boot,
                              bool* rebooted = nullptr);
+// The same of a device. One of another boot that needs no attach may have left its mount point: it
+// is as one that was found.
+DeviceRecord AfterRestart(DeviceRecord record, const BootId& current_boot);
 
 }  // namespace volumed

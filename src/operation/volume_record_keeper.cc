@@ -7,8 +7,39 @@ namespace volumed {
 namespace {
 
 bool TakesAway(VolumeEvent call) {
-  return call == VolumeEvent::kTearDown || call == VolumeEvent::kUnmapVolume;
+  return call == VolumeEvent::kTearDown || call == VolumeEvent::kUnmapVolume ||
+         call == VolumeEvent::kUnmountDevice || call == VolumeEvent::kDetach;
 }
+
+// What differs between the kinds of records.
+template <typename T>
+struct Kind;
+
+template <>
+struct Kind<PodVolumeRecord> {
+  static constexpr const char* kName = kPodVolumeRecordKind;
+  static constexpr Durability kDurability = kPodVolumeRecordDurability;
+  static constexpr VolumeState kNothing = VolumeState::kNotSetUp;
+  static constexpr VolumeEvent kTakesFoundAway = VolumeEvent::kTearDown;
+  static bool HoldsMore(const PodVolumeRecord&) { return false; }
+  static void CarryOver(const PodVolumeRecord&, PodVolumeRecord&) {}
+  static OperationKey Shown(const PodVolumeKey& key) { return key; }
+  static std::string Name(const PodVolumeKey& key) { return key.ToString(); }
+};
+
+template <>
+struct Kind<DeviceRecord> {
+  static constexpr const char* kName = kDeviceRecordKind;
+  static constexpr Durability kDurability = kDeviceRecordDurability;
+  static constexpr VolumeState kNothing = VolumeState::kAttached;
+  static constexpr VolumeEvent kTakesFoundAway = VolumeEvent::kUnmountDevice;
+  static bool HoldsMore(const DeviceRecord& record) { return record.format.has_value(); }
+  static void CarryOver(const DeviceRecord& before, DeviceRecord& facts) {
+    facts.format = before.format;
+  }
+  static OperationKey Shown(const UniqueVolumeName& key) { return OperationKey(key); }
+  static std::string Name(const UniqueVolumeName& key) { return key.str(); }
+};
 
 // It is the disk that takes no writes; a store that is closed or refuses is another matter.
 bool CannotBeWritten(const Error& error) {
@@ -17,70 +48,67 @@ bool CannotBeWritten(const Error& error) {
 
 // Whether a row with `a` says the same as one with `b` would. Number and time of a call matter only
 // to the call itself.
-bool SaysTheSame(PodVolumeRecord a, const PodVolumeRecord& b) {
+template <typename T>
+bool SaysTheSame(T a, const T& b) {
   a.attempt = b.attempt;
   a.started_at_unix_ms = b.started_at_unix_ms;
   return a == b;
 }
 
-Error CannotCall(const PodVolumeRecord& record, VolumeEvent call) {
+template <typename T>
+Error CannotCall(const T& record, VolumeEvent call) {
   const std::optional<std::string_view> why = WhyImpossible(record.state, call);
   return Error::NotApplied(
       Code::kFailedPrecondition,
-      "volume " + record.key.ToString() + " is " + std::string(VolumeStateName(record.state)) +
+      "volume " + Kind<T>::Name(record.key) + " is " + std::string(VolumeStateName(record.state)) +
           ": " + std::string(VolumeEventName(call)) +
           " is impossible: " + std::string(why.value_or("no entry in the table of states")));
 }
 
 }  // namespace
 
-VolumeRecordKeeper::VolumeRecordKeeper(RecordStore& store, const Clock& clock, Logger& logger,
-                                       OperationObserver& observer, BootId boot_id)
+template <typename T>
+RecordKeeper<T>::RecordKeeper(RecordStore& store, const Clock& clock, Logger& logger,
+                              OperationObserver& observer, BootId boot_id)
     : store_(store),
       clock_(clock),
       logger_(logger),
       observer_(observer),
       boot_id_(std::move(boot_id)) {}
 
-void VolumeRecordKeeper::Restore(PodVolumeRecord record) {
+template <typename T>
+void RecordKeeper<T>::Restore(T record) {
   record = AfterRestart(std::move(record), boot_id_);
   if (record.attempt > last_attempt_.load()) last_attempt_.store(record.attempt);
-  const PodVolumeKey key = record.key;
+  const Key key = record.key;
   const MutexLock lock(mu_);
   entries_[key] = Entry{.record = std::move(record), .stored = true};
 }
 
-std::optional<PodVolumeRecord> VolumeRecordKeeper::Find(const PodVolumeKey& key) const {
+template <typename T>
+std::optional<T> RecordKeeper<T>::Find(const Key& key) const {
   const MutexLock lock(mu_);
   const auto found = entries_.find(key);
   if (found == entries_.end() || found->second.gone) return std::nullopt;
   return found->second.record;
 }
 
-std::vector<PodVolumeRecord> VolumeRecordKeeper::FindOfPod(const PodUid& pod) const {
-  std::vector<PodVolumeRecord> found;
-  const MutexLock lock(mu_);
-  for (auto it = entries_.lower_bound({pod, SpecName()});
-       it != entries_.end() && it->first.pod == pod; ++it) {
-    if (!it->second.gone) found.push_back(it->second.record);
-  }
-  return found;
-}
-
-VolumeRecordKeeper::Entry VolumeRecordKeeper::EntryOf(const PodVolumeKey& key) const {
+template <typename T>
+typename RecordKeeper<T>::Entry RecordKeeper<T>::EntryOf(const Key& key) const {
   const MutexLock lock(mu_);
   const auto found = entries_.find(key);
   if (found != entries_.end()) return found->second;
   Entry none;
   none.record.key = key;
+  none.record.state = Kind<T>::kNothing;
   return none;
 }
 
-Result<VolumeRecordKeeper::Entry> VolumeRecordKeeper::PlanCall(const Entry& now,
-                                                               PodVolumeRecord facts,
-                                                               VolumeEvent call) {
-  PodVolumeRecord from = now.record;
-  if (from.state == VolumeState::kNotSetUp && call == VolumeEvent::kTearDown) {
+template <typename T>
+Result<typename RecordKeeper<T>::Entry> RecordKeeper<T>::PlanCall(const Entry& now, T facts,
+                                                                  VolumeEvent call) {
+  T from = now.record;
+  if (from.state == Kind<T>::kNothing && call == Kind<T>::kTakesFoundAway) {
     // No record, and yet somebody found something to take away.
     if (const std::optional<Transition> found = Next(from.state, VolumeEvent::kFound)) {
       from.state = found->to;
@@ -90,7 +118,8 @@ Result<VolumeRecordKeeper::Entry> VolumeRecordKeeper::PlanCall(const Entry& now,
   const std::optional<Transition> row = Next(from.state, call);
   if (!row) return CannotCall(from, call);
   // A teardown keeps what is known: its caller may know the name alone.
-  const bool keep_facts = TakesAway(call) && now.record.state != VolumeState::kNotSetUp;
+  const bool keep_facts = TakesAway(call) && now.record.state != Kind<T>::kNothing;
+  Kind<T>::CarryOver(now.record, facts);
   Entry next{.record = keep_facts ? from : std::move(facts), .stored = now.stored};
   next.record.state = row->to;
   next.record.uncertain = row->uncertain || from.uncertain;
@@ -100,7 +129,8 @@ Result<VolumeRecordKeeper::Entry> VolumeRecordKeeper::PlanCall(const Entry& now,
   return next;
 }
 
-Result<uint64_t> VolumeRecordKeeper::BeginCall(PodVolumeRecord facts, VolumeEvent call) {
+template <typename T>
+Result<uint64_t> RecordKeeper<T>::BeginCall(T facts, VolumeEvent call) {
   const Entry now = EntryOf(facts.key);
   ASSIGN_OR_RETURN(Entry next, PlanCall(now, std::move(facts), call));
   const uint64_t attempt = next.record.attempt;
@@ -114,11 +144,12 @@ Result<uint64_t> VolumeRecordKeeper::BeginCall(PodVolumeRecord facts, VolumeEven
   return attempt;
 }
 
-Status VolumeRecordKeeper::EndCall(const PodVolumeKey& key, uint64_t attempt, CallAnswer answer) {
+template <typename T>
+Status RecordKeeper<T>::EndCall(const Key& key, uint64_t attempt, CallAnswer answer) {
   const Entry now = EntryOf(key);
   if (now.record.attempt != attempt) {
     return Error::NotApplied(Code::kAborted,
-                             "volume " + key.ToString() + " has moved on since call " +
+                             "volume " + Kind<T>::Name(key) + " has moved on since call " +
                                  std::to_string(attempt) + ", whose answer is late");
   }
   const VolumeEvent event = AnswerEvent(answer, now.record.uncertain);
@@ -128,7 +159,7 @@ Status VolumeRecordKeeper::EndCall(const PodVolumeKey& key, uint64_t attempt, Ca
   next.record.state = row->to;
   next.record.uncertain = row->uncertain;
   RowChange change = RowChange::kPut;
-  if (row->to == VolumeState::kNotSetUp) {
+  if (row->to == Kind<T>::kNothing && !Kind<T>::HoldsMore(next.record)) {
     change = RowChange::kRemove;
   } else if (now.stored && SaysTheSame(now.record, next.record)) {
     change = RowChange::kNone;
@@ -147,6 +178,69 @@ Status VolumeRecordKeeper::EndCall(const PodVolumeKey& key, uint64_t attempt, Ca
   uncertain.record.uncertain = true;
   RETURN_IF_ERROR(Assign(uncertain, RowChange::kNone));
   return assigned.error().AsMaybeApplied();
+}
+
+template <typename T>
+Status RecordKeeper<T>::Assign(Entry next, RowChange change) {
+  const Key key = next.record.key;
+  switch (change) {
+    case RowChange::kNone:
+      break;
+    case RowChange::kPut:
+      RETURN_IF_ERROR(store_.Put(EncodeRecord(next.record), Kind<T>::kDurability));
+      next.stored = true;
+      break;
+    case RowChange::kRemove:
+      RETURN_IF_ERROR(store_.Remove(Kind<T>::kName, RecordKey(key), Kind<T>::kDurability));
+      break;
+  }
+  const VolumeState state = next.record.state;
+  const bool uncertain = next.record.uncertain;
+  {
+    const MutexLock lock(mu_);
+    if (state == Kind<T>::kNothing && !next.gone && !Kind<T>::HoldsMore(next.record)) {
+      entries_.erase(key);
+    } else {
+      entries_[key] = std::move(next);
+    }
+  }
+  observer_.StateAssigned(Kind<T>::Shown(key), state, uncertain);
+  return OkStatus();
+}
+
+template <typename T>
+void RecordKeeper<T>::LogTolerated(const T& record, const Error& error) {
+  logger_.LogLimited("record-tolerated", LogLevel::kWarning,
+                     "teardown goes on although its record could not be written",
+                     {{"volume", Kind<T>::Name(record.key)},
+                      {"state", VolumeStateName(record.state)},
+                      {"error", error}});
+}
+
+template class RecordKeeper<PodVolumeRecord>;
+template class RecordKeeper<DeviceRecord>;
+
+// ---- the volumes of pods ------------------------------------------------------------------------
+
+std::vector<PodVolumeRecord> VolumeRecordKeeper::FindOfPod(const PodUid& pod) const {
+  std::vector<PodVolumeRecord> found;
+  const MutexLock lock(mu_);
+  for (auto it = entries_.lower_bound({pod, SpecName()});
+       it != entries_.end() && it->first.pod == pod; ++it) {
+    if (!it->second.gone) found.push_back(it->second.record);
+  }
+  return found;
+}
+
+std::vector<PodVolumeRecord> VolumeRecordKeeper::FindOfDevice(
+    const UniqueVolumeName& device) const {
+  std::vector<PodVolumeRecord> found;
+  const MutexLock lock(mu_);
+  for (const auto& [key, entry] : entries_) {
+    const bool uses = entry.record.has_device && entry.record.unique_name == device;
+    if (!entry.gone && uses) found.push_back(entry.record);
+  }
+  return found;
 }
 
 Status VolumeRecordKeeper::ForgetPod(const PodUid& pod) {
@@ -172,41 +266,34 @@ Status VolumeRecordKeeper::ForgetPod(const PodUid& pod) {
   return OkStatus();
 }
 
-Status VolumeRecordKeeper::Assign(Entry next, RowChange change) {
-  const PodVolumeKey key = next.record.key;
-  switch (change) {
-    case RowChange::kNone:
-      break;
-    case RowChange::kPut:
-      RETURN_IF_ERROR(store_.Put(EncodeRecord(next.record), kPodVolumeRecordDurability));
-      next.stored = true;
-      break;
-    case RowChange::kRemove:
-      RETURN_IF_ERROR(
-          store_.Remove(kPodVolumeRecordKind, RecordKey(key), kPodVolumeRecordDurability));
-      break;
+// ---- devices ------------------------------------------------------------------------------------
+
+Status DeviceRecordKeeper::Forget(const UniqueVolumeName& device) {
+  const Entry now = EntryOf(device);
+  if (now.record.state != VolumeState::kAttached || now.record.uncertain) {
+    return Error::NotApplied(
+        Code::kFailedPrecondition,
+        "volume " + device.str() + " is still " + std::string(VolumeStateName(now.record.state)));
   }
-  const VolumeState state = next.record.state;
-  const bool uncertain = next.record.uncertain;
-  {
-    const MutexLock lock(mu_);
-    if (state == VolumeState::kNotSetUp && !next.gone) {
-      entries_.erase(key);
-    } else {
-      entries_[key] = std::move(next);
-    }
-  }
-  observer_.StateAssigned(key, state, uncertain);
+  if (!now.stored) return OkStatus();
+  RETURN_IF_ERROR(store_.Remove(kDeviceRecordKind, RecordKey(device), kDeviceRecordDurability));
+  const MutexLock lock(mu_);
+  entries_.erase(device);
   return OkStatus();
 }
 
-void VolumeRecordKeeper::LogTolerated(const PodVolumeRecord& record, const Error& error) {
-  logger_.LogLimited("record-tolerated", LogLevel::kWarning,
-                     "teardown goes on although its record could not be written",
-                     {{"pod", record.key.pod},
-                      {"volume", record.key.spec},
-                      {"state", VolumeStateName(record.state)},
-                      {"error", error}});
+Status DeviceRecordKeeper::SetFormat(const UniqueVolumeName& device,
+                                     std::optional<FormatRecord> format) {
+  Entry next = EntryOf(device);
+  if (next.record.state != VolumeState::kMountingDevice) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "volume " + device.str() + " is " +
+                                 std::string(VolumeStateName(next.record.state)) +
+                                 ": it is not being mounted, so nothing of it may be formatted");
+  }
+  if (next.record.format == format) return OkStatus();
+  next.record.format = std::move(format);
+  return Assign(std::move(next), RowChange::kPut);
 }
 
 }  // namespace volumed

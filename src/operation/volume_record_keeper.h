@@ -1,5 +1,5 @@
-// VolumeRecordKeeper: the one place that assigns a state to a volume of a pod. It asks the table,
-// writes the record, and only then lets the new state be seen.
+// RecordKeeper: the one place that assigns a state to a volume of a pod, or to a device. It asks
+// the table, writes the record, and only then lets the new state be seen.
 #pragma once
 
 #include <atomic>
@@ -21,61 +21,108 @@
 
 namespace volumed {
 
+// What differs between the kinds of records; specialised in the source file.
+template <typename T>
+struct RecordTraits;
+template <>
+struct RecordTraits<PodVolumeRecord> {
+  using Key = PodVolumeKey;
+};
+template <>
+struct RecordTraits<DeviceRecord> {
+  using Key = UniqueVolumeName;
+};
+
 // Threads: any; calls for one key one at a time (the executor's keys see to it), except that an
 // answer may come late. Blocks: BeginCall, EndCall and Forget, until the store has answered.
-class VolumeRecordKeeper {
+template <typename T>
+class RecordKeeper {
  public:
+  using Key = typename RecordTraits<T>::Key;
+
   // All outlive this. `observer` is told of each assignment, on the thread that made it.
-  VolumeRecordKeeper(RecordStore& store, const Clock& clock, Logger& logger,
-                     OperationObserver& observer, BootId boot_id);
+  RecordKeeper(RecordStore& store, const Clock& clock, Logger& logger, OperationObserver& observer,
+               BootId boot_id);
 
   // A row of the store, as AfterRestart leaves it.
-  void Restore(PodVolumeRecord record) EXCLUDES(mu_);
+  void Restore(T record) EXCLUDES(mu_);
 
-  std::optional<PodVolumeRecord> Find(const PodVolumeKey& key) const EXCLUDES(mu_);
-  std::vector<PodVolumeRecord> FindOfPod(const PodUid& pod) const EXCLUDES(mu_);
+  std::optional<T> Find(const Key& key) const EXCLUDES(mu_);
 
   // The intent: assigns the in-call state that `call` leads to, and answers the attempt's number.
-  // `facts` gives everything of the record but state, uncertainty, boot id, time and attempt.
+  // `facts` gives everything of the record but state, uncertainty, boot id, time and attempt (and
+  // the intent of a format, which only BeginFormat and its like change).
   // Errors, all not applied: FailedPrecondition, when the call cannot be made in the volume's
   // state, saying why; those of the store. A disk that takes no writes (full, read-only, EIO) does
-  // not stop a kTearDown or kUnmapVolume of a volume that has a row already: whatever that row
-  // says, a restart finds the volume by it.
-  Result<uint64_t> BeginCall(PodVolumeRecord facts, VolumeEvent call) EXCLUDES(mu_);
+  // not stop a call that takes away a volume that has a row already: whatever that row says, a
+  // restart finds the volume by it.
+  Result<uint64_t> BeginCall(T facts, VolumeEvent call) EXCLUDES(mu_);
 
   // The answer: assigns the state that follows. Where that is "nothing there", the row goes.
   // Errors: Aborted, not applied, when the volume has moved on since `attempt` (the answer of a
   // call that was given up); those of the store, as maybe applied: the volume then stays in call,
-  // uncertain. Nor does it fail the end of a teardown: the row goes with its pod.
-  Status EndCall(const PodVolumeKey& key, uint64_t attempt, CallAnswer answer) EXCLUDES(mu_);
+  // uncertain. Nor does such a disk fail the end of a teardown; the row goes later.
+  Status EndCall(const Key& key, uint64_t attempt, CallAnswer answer) EXCLUDES(mu_);
 
-  // Removes what rows are left of a pod. FailedPrecondition, not applied, when a volume of it is
-  // not torn down, naming it.
-  Status ForgetPod(const PodUid& pod) EXCLUDES(mu_);
-
- private:
+ protected:
   struct Entry {
-    PodVolumeRecord record;
+    T record;
     bool stored = false;  // the store has a row of the volume, of this state or an earlier one
-    bool gone = false;    // torn down; only the row could not be removed
+    bool gone = false;    // taken away; only the row could not be removed
   };
   enum class RowChange { kNone, kPut, kRemove };
 
-  Entry EntryOf(const PodVolumeKey& key) const EXCLUDES(mu_);
-  Result<Entry> PlanCall(const Entry& now, PodVolumeRecord facts, VolumeEvent call);
+  Entry EntryOf(const Key& key) const EXCLUDES(mu_);
   // The one function that assigns: writes the row, then lets `next` be seen. An error: nothing is.
   Status Assign(Entry next, RowChange change) EXCLUDES(mu_);
-  void LogTolerated(const PodVolumeRecord& record, const Error& error);
 
   RecordStore& store_;
   const Clock& clock_;
+  mutable Mutex mu_;
+  std::map<Key, Entry> entries_ GUARDED_BY(mu_);
+
+ private:
+  Result<Entry> PlanCall(const Entry& now, T facts, VolumeEvent call);
+  void LogTolerated(const T& record, const Error& error);
+
   Logger& logger_;
   OperationObserver& observer_;
   const BootId boot_id_;
   std::atomic<uint64_t> last_attempt_{0};  // of all volumes: no number is used twice
+};
 
-  mutable Mutex mu_;
-  std::map<PodVolumeKey, Entry> entries_ GUARDED_BY(mu_);
+extern template class RecordKeeper<PodVolumeRecord>;
+extern template class RecordKeeper<DeviceRecord>;
+
+// The volumes of pods. Threads, blocks: as RecordKeeper.
+class VolumeRecordKeeper final : public RecordKeeper<PodVolumeRecord> {
+ public:
+  using RecordKeeper::RecordKeeper;
+
+  std::vector<PodVolumeRecord> FindOfPod(const PodUid& pod) const EXCLUDES(mu_);
+  // Those that are bound from this device, in whichever state.
+  std::vector<PodVolumeRecord> FindOfDevice(const UniqueVolumeName& device) const EXCLUDES(mu_);
+  // Removes what rows are left of a pod. FailedPrecondition, not applied, when a volume of it is
+  // not torn down, naming it.
+  Status ForgetPod(const PodUid& pod) EXCLUDES(mu_);
+};
+
+// The devices of the node. A row that tells of a filesystem stays when the device is unmounted:
+// half of a filesystem must be known as our own, and a whole one must never be made anew. Threads,
+// blocks: as RecordKeeper.
+class DeviceRecordKeeper final : public RecordKeeper<DeviceRecord> {
+ public:
+  using RecordKeeper::RecordKeeper;
+
+  // The volume is no more. FailedPrecondition, not applied, unless it is unmounted; those of the
+  // store.
+  Status Forget(const UniqueVolumeName& device) EXCLUDES(mu_);
+
+  // Sets (or, with nullopt, takes away) the format of a device that is being mounted; durable when
+  // it returns. Errors, not applied: FailedPrecondition when no call is made on it; those of the
+  // store.
+  Status SetFormat(const UniqueVolumeName& device, std::optional<FormatRecord> format)
+      EXCLUDES(mu_);
 };
 
 }  // namespace volumed

@@ -18,6 +18,9 @@ Error NoVolume(const std::string& why) {
 }  // namespace
 
 std::string EncodeVolumeSnapshot(const VolumeSpec& spec) {
+  if (spec.persistent_volume() != nullptr) {
+    return EncodeObjectJson(Object(*spec.persistent_volume()));
+  }
   if (spec.volume() == nullptr) return "";
   Pod carrier;
   carrier.metadata.name = kCarrierName;
@@ -34,6 +37,9 @@ Result<VolumeSpec> DecodeVolumeSnapshot(const std::string& volume_json) {
   ManifestDecode decoded = DecodeManifest("record", volume_json);
   if (!decoded.problems.empty()) return NoVolume(decoded.problems.front().ToString());
   if (decoded.objects.size() == 1) {
+    if (PersistentVolume* volume = std::get_if<PersistentVolume>(&decoded.objects.front().object)) {
+      return VolumeSpec::FromPersistentVolume(std::move(*volume), false);
+    }
     if (Pod* carrier = std::get_if<Pod>(&decoded.objects.front().object);
         carrier != nullptr && carrier->spec.volumes.size() == 1) {
       return VolumeSpec::FromVolume(std::move(carrier->spec.volumes.front()));

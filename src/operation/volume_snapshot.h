@@ -12,7 +12,7 @@ namespace volumed {
 
 // Threads: any. Blocks: never.
 
-// "" for a spec that is not an inline volume.
+// A persistent volume is kept as its own object; whether the claim was read-only is not.
 std::string EncodeVolumeSnapshot(const VolumeSpec& spec);
 
 // Errors, not applied: DataLoss with the reason, when the text is no volume.

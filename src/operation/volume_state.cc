@@ -53,6 +53,9 @@ constexpr auto kTransitions = std::to_array<Transition>({
     {S::kAttaching, E::kReboot, S::kAttaching, kUncertain, "Attach"},
     {S::kAttached, E::kMountDevice, S::kMountingDevice, kCertain, "MountDevice"},
     {S::kAttached, E::kDetach, S::kDetaching, kCertain, "Detach"},
+    // A volume that needs no attach begins here, and is found here: its mount, or what is left of
+    // it.
+    {S::kAttached, E::kFound, S::kMountingDevice, kUncertain, "MountDevice"},
     {S::kAttached, E::kReboot, S::kAttached, kUncertain, "Attach"},
     {S::kMountingDevice, E::kMountDevice, S::kMountingDevice, kCertain, "MountDevice"},
     {S::kMountingDevice, E::kUnmountDevice, S::kUnmountingDevice, kCertain, "UnmountDevice"},
@@ -60,6 +63,9 @@ constexpr auto kTransitions = std::to_array<Transition>({
     {S::kMountingDevice, E::kNotApplied, S::kAttached, kCertain, "MountDevice"},
     {S::kMountingDevice, E::kMaybeApplied, S::kMountingDevice, kUncertain, "MountDevice"},
     {S::kMountingDevice, E::kReboot, S::kAttached, kUncertain, "Attach"},
+    // Found at start: it is mounted once more, which is nothing where it is there, and not lost if
+    // that fails.
+    {S::kDeviceMounted, E::kMountDevice, S::kMountingDevice, kUncertain, "MountDevice"},
     {S::kDeviceMounted, E::kUnmountDevice, S::kUnmountingDevice, kCertain, "UnmountDevice"},
     {S::kDeviceMounted, E::kExpand, S::kExpanding, kCertain, "NodeExpand"},
     {S::kDeviceMounted, E::kReboot, S::kAttached, kUncertain, "Attach"},
@@ -155,11 +161,10 @@ constexpr auto kImpossible = std::to_array<ImpossibleRow>({
     {S::kAttached, Set(E::kExpand), kFirst},
     {S::kAttached, kAnswers, kIdle},
     {S::kAttached, kPodCalls | kBlockCalls, kOther},
-    {S::kAttached, Set(E::kFound), kKnown},
     {S::kMountingDevice, Set(E::kAttach, E::kDetach, E::kExpand), kOnlySame},
     {S::kMountingDevice, kPodCalls | kBlockCalls, kOther},
     {S::kMountingDevice, Set(E::kFound), kKnown},
-    {S::kDeviceMounted, Set(E::kAttach, E::kMountDevice), kThere},
+    {S::kDeviceMounted, Set(E::kAttach), kThere},
     {S::kDeviceMounted, Set(E::kDetach), kFirst},
     {S::kDeviceMounted, kAnswers, kIdle},
     {S::kDeviceMounted, kPodCalls | kBlockCalls, kOther},
@@ -223,7 +228,7 @@ constexpr auto kLadders = std::to_array<Ladder>({
      S::kNotSetUp, S::kTearingDown},
     {"A volume on the node",
      "Kept per volume. A restart of the node leaves it attached at most: what the kernel kept in "
-     "memory is gone.",
+     "memory is gone. A volume that needs no attach (local) starts and ends as Attached.",
      S::kDetached, S::kExpanding},
     {"A block volume of a pod", "Kept per pod and volume; it starts and ends as NotSetUp.",
      S::kMapping, S::kUnmapping},

@@ -21,6 +21,7 @@ std::vector<std::unique_ptr<VolumePlugin>> MakeInTreePlugins(InTreePluginSetting
   plugins.push_back(std::make_unique<DownwardApiPlugin>());
   plugins.push_back(std::make_unique<ConfigMapPlugin>());
   plugins.push_back(std::make_unique<ProjectedPlugin>());
+  plugins.push_back(std::make_unique<LocalVolumePlugin>(settings.local));
   return plugins;
 }
 

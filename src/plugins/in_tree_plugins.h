@@ -6,11 +6,13 @@
 
 #include "pluginmgr/volume_plugin.h"
 #include "plugins/host_path.h"
+#include "plugins/local.h"
 
 namespace volumed {
 
 struct InTreePluginSettings {
-  HostPathSettings host_path;
+  HostPathSettings host_path = {};
+  LocalVolumeSettings local = {};
 };
 
 // In kubelet's order of registration. To be given to VolumePluginMgr::InitPlugins.

@@ -61,7 +61,7 @@ struct BindingInput {
   std::vector<StorageClassPtr> classes;
   std::vector<ClaimUse> uses;
   std::vector<ClaimBinding> recorded;
-  NodeFacts node;
+  BindingNode node;
   // False as long as some source has not delivered: then an absent object means nothing. Nothing
   // is lost or released, and only volumes that name their claim are bound.
   bool sources_complete = false;

@@ -40,7 +40,7 @@ bool SelectorHolds(const PersistentVolume& volume, const PersistentVolumeClaim& 
   return !claim.spec.selector || Matches(*claim.spec.selector, volume.metadata.labels);
 }
 
-bool ReachesNode(const PersistentVolume& volume, const NodeFacts& node) {
+bool ReachesNode(const PersistentVolume& volume, const BindingNode& node) {
   return !volume.spec.node_affinity ||
          Matches(volume.spec.node_affinity->required, node.labels, node.name);
 }

@@ -20,7 +20,7 @@ using PersistentVolumePtr = std::shared_ptr<const PersistentVolume>;
 using PersistentVolumeClaimPtr = std::shared_ptr<const PersistentVolumeClaim>;
 using StorageClassPtr = std::shared_ptr<const StorageClass>;
 
-struct NodeFacts {
+struct BindingNode {
   std::string name;
   StringMap labels;
 };
@@ -58,7 +58,7 @@ std::string_view MisfitText(Misfit misfit);
 struct ClaimNeeds {
   const PersistentVolumeClaim& claim;
   std::string storage_class;
-  const NodeFacts& node;
+  const BindingNode& node;
 };
 
 // By the volume's own fields, for a claim that leaves the choice of its volume open.

@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::string_view kPods = "pods";
 constexpr std::string_view kVolumes = "volumes";
+constexpr std::string_view kPlugins = "plugins";
+constexpr std::string_view kMounts = "mounts";
 // Source: kubernetes pkg/kubelet/config/defaults.go@v1.36.2 (DefaultKubeletVolumeDevicesDirName).
 constexpr char kVolumeDevices[] = "volumeDevices";
 
@@ -70,7 +72,7 @@ SafePath KubeletPaths::GetPodVolumeSubpathDir(const PodUid& pod, const SpecName&
       .Below(std::to_string(index));
 }
 
-SafePath KubeletPaths::GetPluginsDir() const { return {root_, "plugins"}; }
+SafePath KubeletPaths::GetPluginsDir() const { return {root_, std::string(kPlugins)}; }
 
 SafePath KubeletPaths::GetPluginDir(const std::string& plugin) const {
   return GetPluginsDir().Below(plugin);
@@ -81,6 +83,28 @@ SafePath KubeletPaths::GetVolumeDevicePluginDir(const std::string& plugin) const
 }
 
 SafePath KubeletPaths::AgentDir() const { return {root_, "volumed"}; }
+
+SafePath KubeletPaths::GetDeviceMountDir(const std::string& plugin, const SpecName& volume) const {
+  return GetPluginDir(plugin).Below(std::string(kMounts)).Below(volume.str());
+}
+
+Result<SafePath> KubeletPaths::BelowRoot(const std::string& absolute_path) const {
+  if (ElementsBelow(root_, absolute_path).empty()) {
+    return Error::NotApplied(Code::kInvalidArgument,
+                             "path \"" + absolute_path + "\" is not below " + root_);
+  }
+  return SafePath{root_, absolute_path.substr(root_.size() + 1)};
+}
+
+std::optional<KubeletPaths::DeviceMount> KubeletPaths::ParseDeviceMount(
+    const std::string& absolute_path) const {
+  const std::vector<std::string> elements = ElementsBelow(root_, absolute_path);
+  // plugins / <plugin, with its slash> / mounts / <volume>
+  if (elements.size() != 5 || elements[0] != kPlugins || elements[3] != kMounts) {
+    return std::nullopt;
+  }
+  return DeviceMount{elements[1] + "/" + elements[2], SpecName(elements[4])};
+}
 
 std::optional<KubeletPaths::PodVolume> KubeletPaths::ParsePodVolume(
     const std::string& absolute_path) const {

@@ -7,6 +7,7 @@
 //   emptyDirs <root>/pods/<uid>/volume-subpaths/<spec name>/<container>/<index of volumeMount>
 //   <root>/pods/<uid>/volumeDevices/<esc plugin>/<spec name>   link to a block volume's device
 //   <root>/plugins/                                            0750, per-plugin data
+//   <root>/plugins/<plugin>/mounts/<volume>                    a device, mounted once for all pods
 //   <root>/plugins/<plugin>/volumeDevices/                     binds of block volumes' devices
 // and the agent's own, which a kubelet does not have:
 //   <root>/volumed/records.db, <root>/volumed/objects/, <root>/volumed/keys/,
@@ -19,6 +20,7 @@
 #include <string>
 
 #include "base/ids.h"
+#include "base/result.h"
 #include "os/kernel.h"
 
 namespace volumed {
@@ -51,9 +53,14 @@ class KubeletPaths {
   SafePath GetPluginsDir() const;
   // <root>/plugins/<plugin>: here the slash of the name is kept.
   SafePath GetPluginDir(const std::string& plugin) const;
+  // <root>/plugins/<plugin>/mounts/<volume>
+  SafePath GetDeviceMountDir(const std::string& plugin, const SpecName& volume) const;
   // <root>/plugins/<plugin>/volumeDevices
   SafePath GetVolumeDevicePluginDir(const std::string& plugin) const;
   SafePath AgentDir() const;  // <root>/volumed
+  // A path that a record or the mount table names, for effects. InvalidArgument, not applied, when
+  // it is not below the root, or not clean.
+  Result<SafePath> BelowRoot(const std::string& absolute_path) const;
 
   struct PodVolume {
     PodUid pod;
@@ -63,6 +70,13 @@ class KubeletPaths {
   };
   // The volume that an absolute path belongs to (it, or something in it), if it is one of ours.
   std::optional<PodVolume> ParsePodVolume(const std::string& absolute_path) const;
+  struct DeviceMount {
+    std::string plugin;
+    SpecName volume;
+    friend bool operator==(const DeviceMount&, const DeviceMount&) = default;
+  };
+  // The device that is, or was, mounted at exactly this absolute path.
+  std::optional<DeviceMount> ParseDeviceMount(const std::string& absolute_path) const;
   std::optional<PodUid> ParsePod(const std::string& absolute_path) const;
 
  private:

@@ -34,19 +34,37 @@ ActualVolume& ActualStateOfWorld::VolumeAt(const PodVolumeKey& key) {
   return pods_.at(key.pod).volumes.at(key.spec);
 }
 
-void ActualStateOfWorld::Apply(ActualVolume& volume, VolumeEvent event) {
-  const std::optional<Transition> row = Next(volume.state, event);
+template <typename Thing>
+void ActualStateOfWorld::Apply(Thing& thing, VolumeEvent event) {
+  const std::optional<Transition> row = Next(thing.state, event);
   if (!row) {
-    volume.uncertain = true;
+    thing.uncertain = true;
     return;
   }
-  if (row->to != volume.state) volume.since_unix_ms = clock_.WallUnixMillis();
-  volume.state = row->to;
-  volume.uncertain = row->uncertain;
+  if (row->to != thing.state) thing.since_unix_ms = clock_.WallUnixMillis();
+  thing.state = row->to;
+  thing.uncertain = row->uncertain;
 }
 
-void ActualStateOfWorld::AddReconstructed(const PodVolumeKey& key, const std::string& plugin_name,
-                                          VolumeState recorded, bool same_boot) {
+template <typename Thing>
+void ActualStateOfWorld::Start(Thing& thing, VolumeEvent call) {
+  thing.in_flight = true;
+  thing.uncertain_before = thing.uncertain;
+  Apply(thing, call);
+}
+
+template <typename Thing>
+void ActualStateOfWorld::Failed(Thing& thing, const std::optional<OperationFailure>& failure) {
+  thing.in_flight = false;
+  const bool maybe_applied = !failure || failure->error.maybe_applied();
+  Apply(thing, AnswerEvent(maybe_applied ? CallAnswer::kMaybeApplied : CallAnswer::kNotApplied,
+                           thing.uncertain_before));
+  if (failure) NoteFailure(thing.failure, *failure);
+}
+
+ActualVolume& ActualStateOfWorld::AddReconstructed(const PodVolumeKey& key,
+                                                   const std::string& plugin_name,
+                                                   VolumeState recorded, bool same_boot) {
   ActualVolume& volume = pods_.at(key.pod).volumes[key.spec];
   volume.plugin_name = plugin_name;
   volume.state = recorded;
@@ -55,30 +73,30 @@ void ActualStateOfWorld::AddReconstructed(const PodVolumeKey& key, const std::st
   if (volume.state == VolumeState::kNotSetUp) Apply(volume, VolumeEvent::kFound);
   volume.uncertain = true;
   volume.reconstructed = true;
+  return volume;
 }
 
-bool ActualStateOfWorld::MountStarted(const PodVolumeKey& key, const std::string& plugin_name,
-                                      uint64_t generation) {
+bool ActualStateOfWorld::MountStarted(const PodVolumeKey& key, const MountIntent& intent) {
   auto [at, added] = pods_.at(key.pod).volumes.try_emplace(key.spec);
   ActualVolume& volume = at->second;
   if (added) volume.since_unix_ms = clock_.WallUnixMillis();
   const bool is_remount = volume.state == VolumeState::kSetUp;
-  volume.plugin_name = plugin_name;
-  volume.in_flight = true;
-  volume.uncertain_before = volume.uncertain;
-  volume.call_generation = generation;
-  Apply(volume, is_remount ? VolumeEvent::kRemount : VolumeEvent::kSetUp);
+  volume.plugin_name = intent.plugin_name;
+  volume.unique_name = intent.unique_name;
+  volume.has_device = intent.has_device;
+  volume.call_generation = intent.generation;
+  Start(volume, is_remount ? VolumeEvent::kRemount : VolumeEvent::kSetUp);
   return is_remount;
 }
 
 void ActualStateOfWorld::MountDone(const PodVolumeKey& key,
                                    const OperationOutcome<MountedVolume>& outcome) {
   ActualVolume& volume = VolumeAt(key);
-  volume.in_flight = false;
   if (!outcome.value) {
     Failed(volume, outcome.failure);
     return;
   }
+  volume.in_flight = false;
   Apply(volume, VolumeEvent::kDone);
   volume.reconstructed = false;
   volume.applied_generation = volume.call_generation;
@@ -88,10 +106,8 @@ void ActualStateOfWorld::MountDone(const PodVolumeKey& key,
 
 void ActualStateOfWorld::UnmountStarted(const PodVolumeKey& key) {
   ActualVolume& volume = VolumeAt(key);
-  volume.in_flight = true;
-  volume.uncertain_before = volume.uncertain;
   volume.applied_generation = 0;
-  Apply(volume, VolumeEvent::kTearDown);
+  Start(volume, VolumeEvent::kTearDown);
 }
 
 void ActualStateOfWorld::UnmountDone(const PodVolumeKey& key,
@@ -100,21 +116,79 @@ void ActualStateOfWorld::UnmountDone(const PodVolumeKey& key,
     EraseVolume(key);
     return;
   }
-  ActualVolume& volume = VolumeAt(key);
-  volume.in_flight = false;
-  Failed(volume, outcome.failure);
-}
-
-void ActualStateOfWorld::Failed(ActualVolume& volume,
-                                const std::optional<OperationFailure>& failure) {
-  const bool maybe_applied = !failure || failure->error.maybe_applied();
-  Apply(volume, AnswerEvent(maybe_applied ? CallAnswer::kMaybeApplied : CallAnswer::kNotApplied,
-                            volume.uncertain_before));
-  if (failure) NoteFailure(volume.failure, *failure);
+  Failed(VolumeAt(key), outcome.failure);
 }
 
 void ActualStateOfWorld::EraseVolume(const PodVolumeKey& key) {
   pods_.at(key.pod).volumes.erase(key.spec);
+}
+
+// ---- devices ------------------------------------------------------------------------------------
+
+const ActualDevice* ActualStateOfWorld::FindDevice(const UniqueVolumeName& device) const {
+  const auto found = devices_.find(device);
+  return found == devices_.end() ? nullptr : &found->second;
+}
+
+std::vector<PodVolumeKey> ActualStateOfWorld::UsersOf(const UniqueVolumeName& volume) const {
+  std::vector<PodVolumeKey> users;
+  for (const auto& [uid, pod] : pods_) {
+    for (const auto& [spec, actual] : pod.volumes) {
+      if (actual.unique_name == volume && (actual.in_flight || MayBePresent(actual))) {
+        users.push_back({uid, spec});
+      }
+    }
+  }
+  return users;
+}
+
+void ActualStateOfWorld::AddReconstructedDevice(const UniqueVolumeName& name, ActualDevice device) {
+  device.since_unix_ms = clock_.WallUnixMillis();
+  if (device.state == VolumeState::kAttached) Apply(device, VolumeEvent::kFound);
+  device.uncertain = true;
+  device.reconstructed = true;
+  devices_.insert_or_assign(name, std::move(device));
+}
+
+void ActualStateOfWorld::MountDeviceStarted(const UniqueVolumeName& name,
+                                            const std::string& plugin_name, const SpecName& spec) {
+  auto [at, added] = devices_.try_emplace(name);
+  ActualDevice& device = at->second;
+  if (added) device.since_unix_ms = clock_.WallUnixMillis();
+  device.plugin_name = plugin_name;
+  device.spec = spec;
+  Start(device, VolumeEvent::kMountDevice);
+}
+
+void ActualStateOfWorld::MountDeviceDone(const UniqueVolumeName& name,
+                                         const OperationOutcome<MountedDevice>& outcome) {
+  ActualDevice& device = devices_.at(name);
+  if (!outcome.value) {
+    Failed(device, outcome.failure);
+    return;
+  }
+  device.in_flight = false;
+  Apply(device, VolumeEvent::kDone);
+  device.reconstructed = false;
+  device.device_mount_path = outcome.value->device_mount_path;
+  device.failure.reset();
+}
+
+void ActualStateOfWorld::UnmountDeviceStarted(const UniqueVolumeName& name) {
+  Start(devices_.at(name), VolumeEvent::kUnmountDevice);
+}
+
+void ActualStateOfWorld::UnmountDeviceDone(const UniqueVolumeName& name,
+                                           const OperationOutcome<Unit>& outcome) {
+  if (outcome.value) {
+    devices_.erase(name);
+    return;
+  }
+  Failed(devices_.at(name), outcome.failure);
+}
+
+void ActualStateOfWorld::QuarantineDevice(const UniqueVolumeName& name, const std::string& reason) {
+  devices_[name].quarantine_reason = reason;
 }
 
 void ActualStateOfWorld::NoteFailure(std::optional<FailureHistory>& history,
@@ -132,6 +206,15 @@ bool IsSetUp(const ActualVolume& volume) {
 
 bool MayBePresent(const ActualVolume& volume) {
   return volume.state != VolumeState::kNotSetUp || volume.uncertain;
+}
+
+bool IsMounted(const ActualDevice& device) {
+  return device.state == VolumeState::kDeviceMounted && !device.uncertain &&
+         !device.reconstructed && device.quarantine_reason.empty();
+}
+
+bool MayBePresent(const ActualDevice& device) {
+  return device.state != VolumeState::kAttached || device.uncertain;
 }
 
 }  // namespace volumed

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/ids.h"
@@ -33,6 +34,10 @@ struct ActualVolume {
   bool reconstructed = false;
   int64_t since_unix_ms = 0;  // of the state
 
+  // Of a persistent volume, which pods share; else empty.
+  UniqueVolumeName unique_name;
+  bool has_device = false;  // it is bound from the device of that name
+
   bool in_flight = false;         // an operation of it runs
   bool uncertain_before = false;  // of the operation that runs
   uint64_t call_generation = 0;   // of the inputs that the operation that runs was given
@@ -41,6 +46,25 @@ struct ActualVolume {
   uint64_t applied_generation = 0;
   std::optional<MountedVolume> mounted;  // facts of the last successful set-up
   std::optional<FailureHistory> failure;
+};
+
+// The device of a volume, which the pods of the node share.
+struct ActualDevice {
+  std::string plugin_name;
+  SpecName spec;
+  std::string device_mount_path;
+  // A volume that needs no attach begins, and ends, as attached.
+  VolumeState state = VolumeState::kAttached;
+  bool uncertain = false;
+  bool reconstructed = false;  // found at start and not verified since
+  int64_t since_unix_ms = 0;   // of the state
+
+  bool in_flight = false;         // an operation of it runs
+  bool uncertain_before = false;  // of the operation that runs
+  std::optional<FailureHistory> failure;
+
+  // Set when its record could not be read: nothing of it is touched.
+  std::string quarantine_reason;
 };
 
 // A pod that is to leave, and why.
@@ -63,6 +87,8 @@ struct PodIdentity {
 
 struct ActualPod {
   PodIdentity identity;
+  // As it was last wanted, or as its record has it; null when neither is known.
+  PodPtr object;
   int64_t since_unix_ms = 0;  // when this process first knew it
   std::map<SpecName, ActualVolume> volumes;
 
@@ -86,6 +112,14 @@ struct ActualPod {
   std::string quarantine_reason;
 };
 
+// What a mount is started with.
+struct MountIntent {
+  std::string plugin_name;
+  uint64_t generation = 0;
+  UniqueVolumeName unique_name = {};
+  bool has_device = false;
+};
+
 // Threads: the control thread. Blocks: never.
 // REQUIRES, where a key is taken: the volume (or pod) is there, unless said otherwise.
 class ActualStateOfWorld {
@@ -103,12 +137,12 @@ class ActualStateOfWorld {
 
   // A volume that was found at start. It is uncertain, whatever its record says. With another boot
   // the state falls to what a reboot leaves of it.
-  void AddReconstructed(const PodVolumeKey& key, const std::string& plugin_name,
-                        VolumeState recorded, bool same_boot);
+  ActualVolume& AddReconstructed(const PodVolumeKey& key, const std::string& plugin_name,
+                                 VolumeState recorded, bool same_boot);
 
   // The intent to set up or bring up to date (which of them: by the state). Adds the volume if it
   // is not there. Returns true for a remount.
-  bool MountStarted(const PodVolumeKey& key, const std::string& plugin_name, uint64_t generation);
+  bool MountStarted(const PodVolumeKey& key, const MountIntent& intent);
   void MountDone(const PodVolumeKey& key, const OperationOutcome<MountedVolume>& outcome);
   void UnmountStarted(const PodVolumeKey& key);
   // Erases the volume on success.
@@ -116,22 +150,48 @@ class ActualStateOfWorld {
   // Nothing of it is on the node.
   void EraseVolume(const PodVolumeKey& key);
 
+  const std::map<UniqueVolumeName, ActualDevice>& devices() const { return devices_; }
+  const ActualDevice* FindDevice(const UniqueVolumeName& device) const;
+  // Those of pods that may have something of it, or for which an operation runs.
+  std::vector<PodVolumeKey> UsersOf(const UniqueVolumeName& volume) const;
+  // Found at start, by its record as AfterRestart leaves it, or else by its mount. It is uncertain.
+  void AddReconstructedDevice(const UniqueVolumeName& name, ActualDevice device);
+  // Adds the device if it is not there.
+  void MountDeviceStarted(const UniqueVolumeName& name, const std::string& plugin_name,
+                          const SpecName& spec);
+  void MountDeviceDone(const UniqueVolumeName& name,
+                       const OperationOutcome<MountedDevice>& outcome);
+  void UnmountDeviceStarted(const UniqueVolumeName& name);
+  // Erases the device on success.
+  void UnmountDeviceDone(const UniqueVolumeName& name, const OperationOutcome<Unit>& outcome);
+  void EraseDevice(const UniqueVolumeName& name) { devices_.erase(name); }
+  // Nothing of it is touched until its record is repaired. Adds it if it is not there.
+  void QuarantineDevice(const UniqueVolumeName& name, const std::string& reason);
+
   void NoteFailure(std::optional<FailureHistory>& history, const OperationFailure& failure) const;
 
  private:
   ActualVolume& VolumeAt(const PodVolumeKey& key);
   // The one assignment. An impossible transition is this program's own fault; it is kept from doing
   // harm by leaving the state as it is and marking it uncertain.
-  void Apply(ActualVolume& volume, VolumeEvent event);
-  void Failed(ActualVolume& volume, const std::optional<OperationFailure>& failure);
+  template <typename Thing>
+  void Apply(Thing& thing, VolumeEvent event);
+  template <typename Thing>
+  void Start(Thing& thing, VolumeEvent call);
+  template <typename Thing>
+  void Failed(Thing& thing, const std::optional<OperationFailure>& failure);
 
   const Clock& clock_;
   std::map<PodUid, ActualPod> pods_;
+  std::map<UniqueVolumeName, ActualDevice> devices_;
 };
 
 // It stands there and may be used: set up, and verified by this process.
 bool IsSetUp(const ActualVolume& volume);
 // Something of it may be on the node.
 bool MayBePresent(const ActualVolume& volume);
+// It is mounted, and verified by this process: pods may be given their binds.
+bool IsMounted(const ActualDevice& device);
+bool MayBePresent(const ActualDevice& device);
 
 }  // namespace volumed

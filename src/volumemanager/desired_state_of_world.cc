@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <utility>
 #include <variant>
 
 #include "kube/pod_facts.h"
 #include "kube/refused_sources.h"
+#include "kube/selectors.h"
+#include "volume/unique_name.h"
 #include "volumemanager/sub_path_requests.h"
 
 namespace volumed {
@@ -64,15 +67,91 @@ bool SameOwnership(const Pod& a, const Pod& b) {
   return a.spec.security_context == b.spec.security_context && users(a) == users(b);
 }
 
+// A persistent volume does not change under its pods: only which one it is counts.
+bool SameVolume(const VolumeSpec& a, const VolumeSpec& b) {
+  if (a.volume() != nullptr && b.volume() != nullptr) return *a.volume() == *b.volume();
+  return a.volume() == b.volume() && a.name() == b.name() && a.read_only() == b.read_only();
+}
+
 bool SameInputs(const WantedVolume& a, const WantedVolume& b) {
-  return a.plugin_name == b.plugin_name && *a.spec.volume() == *b.spec.volume() &&
+  return a.plugin_name == b.plugin_name && SameVolume(a.spec, b.spec) &&
          a.sub_paths == b.sub_paths && a.nested_mount_points == b.nested_mount_points;
 }
 
-Error FilesystemVolumeAsDevice(const std::string& volume) {
-  return Error::NotApplied(
-      Code::kInvalidArgument,
-      "volume " + volume + " has volumeMode Filesystem, but is specified in volumeDevices");
+// Source: desired_state_of_world_populator.go@v1.36.2 (createVolumeSpec).
+std::optional<Error> WrongMode(const std::string& volume, const VolumeSpec& spec, bool is_device) {
+  const PersistentVolume* persistent = spec.persistent_volume();
+  const bool is_block = persistent != nullptr && persistent->spec.volume_mode == VolumeMode::kBlock;
+  if (is_block == is_device) return std::nullopt;
+  return Error::NotApplied(Code::kInvalidArgument,
+                           "volume " + volume + " has volumeMode " +
+                               (is_block ? "Block" : "Filesystem") + ", but is specified in " +
+                               (is_device ? "volumeDevices" : "volumeMounts"));
+}
+
+bool NamesClaim(const VolumeSource& source) {
+  return std::holds_alternative<PersistentVolumeClaimVolumeSource>(source) ||
+         std::holds_alternative<EphemeralVolumeSource>(source);
+}
+
+std::optional<std::string> RefusalOfSpec(const VolumeSpec& spec) {
+  if (spec.volume() != nullptr) return RefusalOf(spec.volume()->source);
+  return RefusalOf(spec.persistent_volume()->spec.source);
+}
+
+bool IsReadOnlyUse(const VolumeSource& source) {
+  const auto* claim = std::get_if<PersistentVolumeClaimVolumeSource>(&source);
+  return claim != nullptr && claim->read_only;
+}
+
+// The objects that a volume's content comes from; none of a persistent volume, whose content is its
+// own.
+std::set<ObjectKey> ContentObjects(const Pod& pod, const VolumeSpec& spec) {
+  if (spec.volume() == nullptr) return {};
+  return ObjectsOfVolume(pod.metadata.name_space, spec.volume()->source);
+}
+
+DownwardUse DownwardUseOf(const VolumeSpec& spec) {
+  return spec.volume() == nullptr ? DownwardUse{} : DownwardUseOf(spec.volume()->source);
+}
+
+// As it was built before, by its name in the pod's spec. Null if it was not.
+const WantedVolume* FindPodVolume(const WantedPod* before, const std::string& name) {
+  if (before == nullptr) return nullptr;
+  for (const auto& [spec, volume] : before->volumes) {
+    const std::vector<std::string>& names = volume.pod_volumes;
+    if (std::find(names.begin(), names.end(), name) != names.end()) return &volume;
+  }
+  return nullptr;
+}
+
+// Two volumes of one pod that are one on the node.
+void Merge(WantedVolume& into, WantedVolume more) {
+  if (!into.mountable() || into.unique_name.empty() || into.unique_name != more.unique_name) {
+    into.problems.push_back(
+        {"CheckVolumes",
+         Error::NotApplied(Code::kInvalidArgument, "volume " + more.pod_volumes.front() +
+                                                       " has the same directory as volume " +
+                                                       into.pod_volumes.front() +
+                                                       ": a persistent volume may not be called as "
+                                                       "another volume of the pod")});
+    return;
+  }
+  if (into.spec.read_only() != more.spec.read_only()) {
+    into.problems.push_back(
+        {"CheckVolumes", Error::NotApplied(Code::kInvalidArgument,
+                                           "volumes " + into.pod_volumes.front() + " and " +
+                                               more.pod_volumes.front() +
+                                               " name the same claim, one of them with readOnly")});
+  }
+  const auto append = [](auto& to, auto& from) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  };
+  append(into.pod_volumes, more.pod_volumes);
+  append(into.sub_paths, more.sub_paths);
+  append(into.nested_mount_points, more.nested_mount_points);
+  append(into.problems, more.problems);
+  into.objects.merge(more.objects);
 }
 
 }  // namespace
@@ -130,34 +209,106 @@ std::vector<std::string> NestedMountPoints(const Pod& pod, const std::string& vo
 }
 
 DesiredStateOfWorld::DesiredStateOfWorld(const ObjectCatalog& catalog,
-                                         const VolumePluginMgr& plugins, const HostNode& node)
-    : catalog_(catalog), plugins_(plugins), node_(node) {}
+                                         const VolumePluginMgr& plugins, const HostNode& node,
+                                         ClaimResolver& claims)
+    : catalog_(catalog), plugins_(plugins), node_(node), claims_(claims) {}
 
-WantedVolume DesiredStateOfWorld::BuildVolume(const Pod& pod, const PodVolume& volume,
-                                              const WantedVolume* before) const {
-  WantedVolume wanted{VolumeSpec::FromVolume(volume), {}, {}, {}, 0, {}, {}};
-  wanted.objects = ObjectsOfVolume(pod.metadata.name_space, volume.source);
-  if (DownwardUseOf(volume.source).resources) {
-    wanted.objects.insert({ObjectKind::kNode, "", node_.GetNodeName().str()});
+WantedVolume DesiredStateOfWorld::ResolveClaim(const Pod& pod, const PodVolume& volume,
+                                               const WantedPod* before) const {
+  ResolvedClaim resolved = claims_.Resolve(pod, volume);
+  WantedVolume wanted{.spec = VolumeSpec::FromVolume(volume)};
+  if (resolved.volume != nullptr) {
+    wanted.spec = VolumeSpec::FromPersistentVolume(*resolved.volume, IsReadOnlyUse(volume.source));
+  } else if (const WantedVolume* old = FindPodVolume(before, volume.name);
+             old != nullptr && old->spec.persistent_volume() != nullptr) {
+    wanted.spec = old->spec;  // what a pod has it keeps, whatever becomes of the claim
   }
-  wanted.nested_mount_points = NestedMountPoints(pod, volume.name);
-  const std::vector<SubPathRequest> earlier =
-      before == nullptr ? std::vector<SubPathRequest>{} : before->sub_paths;
-  SubPathPlan plan = PlanSubPaths(pod, volume.name, earlier, catalog_, node_);
-  wanted.sub_paths = std::move(plan.requests);
-  wanted.problems = std::move(plan.problems);
-  wanted.objects.merge(plan.objects);
-  if (const std::optional<std::string> refusal = RefusalOf(volume.source)) {
+  wanted.claim = resolved.claim;
+  wanted.objects = std::move(resolved.objects);
+  if (resolved.problem) wanted.problems.push_back(*std::move(resolved.problem));
+  return wanted;
+}
+
+void DesiredStateOfWorld::FindPlugin(WantedVolume& wanted) const {
+  if (const std::optional<std::string> refusal = RefusalOfSpec(wanted.spec)) {
     wanted.problems.push_back(
         {"FindPlugin",
          Error::NotApplied(Code::kUnimplemented, "no volume plugin matched: " + *refusal)});
-    return wanted;
+    return;
   }
   const Result<VolumePlugin*> plugin = plugins_.FindPluginBySpec(wanted.spec);
-  if (plugin.ok()) {
-    wanted.plugin_name = (*plugin)->GetPluginName();
-  } else {
+  if (!plugin.ok()) {
     wanted.problems.push_back({"FindPlugin", plugin.error()});
+    return;
+  }
+  wanted.plugin_name = (*plugin)->GetPluginName();
+  const PersistentVolume* persistent = wanted.spec.persistent_volume();
+  if (persistent == nullptr) return;
+  const Result<std::string> volume_name = (*plugin)->GetVolumeName(wanted.spec);
+  if (!volume_name.ok()) {
+    wanted.problems.push_back({"GetVolumeName", volume_name.error()});
+    wanted.plugin_name.clear();
+    return;
+  }
+  wanted.unique_name = GetUniqueVolumeName(wanted.plugin_name, *volume_name);
+  wanted.has_device = (*plugin)->AsDeviceMountable() != nullptr;
+  wanted.one_pod_only =
+      persistent->spec.access_modes == std::vector<AccessMode>{AccessMode::kReadWriteOncePod};
+  if (!persistent->spec.mount_options.empty() && !(*plugin)->SupportsMountOption()) {
+    wanted.problems.push_back(
+        {"CheckMountOptions", Error::NotApplied(Code::kInvalidArgument,
+                                                "Mount options are not supported for this volume "
+                                                "type")});
+    wanted.plugin_name.clear();
+  }
+}
+
+// Source: kubernetes pkg/volume/util/operationexecutor/operation_generator.go@v1.36.2
+// (checkNodeAffinity).
+void DesiredStateOfWorld::CheckNodeAffinity(WantedVolume& wanted) const {
+  const PersistentVolume* persistent = wanted.spec.persistent_volume();
+  if (persistent == nullptr || !persistent->spec.node_affinity) return;
+  const NodeName node = node_.GetNodeName();
+  if (Matches(persistent->spec.node_affinity->required, node_.GetNodeLabels(), node.str())) return;
+  wanted.problems.push_back(
+      {"CheckNodeAffinity",
+       Error::NotApplied(Code::kFailedPrecondition,
+                         "no matching NodeSelectorTerms: persistent volume " +
+                             persistent->metadata.name + " is not for node " + node.str())});
+  wanted.plugin_name.clear();
+}
+
+WantedVolume DesiredStateOfWorld::BuildVolume(const Pod& pod, const PodVolume& volume,
+                                              bool is_device, const WantedPod* before) const {
+  WantedVolume wanted = NamesClaim(volume.source)
+                            ? ResolveClaim(pod, volume, before)
+                            : WantedVolume{.spec = VolumeSpec::FromVolume(volume)};
+  wanted.pod_volumes = {volume.name};
+  wanted.objects.merge(ContentObjects(pod, wanted.spec));
+  if (DownwardUseOf(wanted.spec).resources) {
+    wanted.objects.insert({ObjectKind::kNode, "", node_.GetNodeName().str()});
+  }
+  wanted.nested_mount_points = NestedMountPoints(pod, volume.name);
+  const WantedVolume* old = FindPodVolume(before, volume.name);
+  const std::vector<SubPathRequest> earlier =
+      old == nullptr ? std::vector<SubPathRequest>{} : old->sub_paths;
+  SubPathPlan plan = PlanSubPaths(pod, volume.name, earlier, catalog_, node_);
+  wanted.sub_paths = std::move(plan.requests);
+  for (WantedProblem& problem : plan.problems) wanted.problems.push_back(std::move(problem));
+  wanted.objects.merge(plan.objects);
+  if (wanted.spec.volume() != nullptr && NamesClaim(wanted.spec.volume()->source)) return wanted;
+  FindPlugin(wanted);
+  CheckNodeAffinity(wanted);
+  if (const auto wrong = WrongMode(volume.name, wanted.spec, is_device)) {
+    wanted.plugin_name.clear();
+    wanted.problems.push_back({"CheckVolumeMode", *wrong});
+  } else if (is_device) {
+    wanted.plugin_name.clear();
+    wanted.problems.push_back(
+        {"CheckVolumeMode",
+         Error::NotApplied(Code::kUnimplemented, "volume " + volume.name +
+                                                     " has volumeMode Block: this version maps no "
+                                                     "block volumes into pods")});
   }
   return wanted;
 }
@@ -170,18 +321,13 @@ WantedPod DesiredStateOfWorld::Build(PodPtr pod, const WantedPod* before) const 
     if (use == uses.end()) continue;  // no container uses it: as kubelet, not made
     const bool is_device = use->second.as_device;
     uses.erase(use);
-    const SpecName spec(volume.name);
-    const WantedVolume* old = nullptr;
-    if (before != nullptr) {
-      const auto found = before->volumes.find(spec);
-      if (found != before->volumes.end()) old = &found->second;
+    WantedVolume made = BuildVolume(*pod, volume, is_device, before);
+    const SpecName spec = made.spec.name();
+    if (const auto there = wanted.volumes.find(spec); there != wanted.volumes.end()) {
+      Merge(there->second, std::move(made));
+    } else {
+      wanted.volumes.emplace(spec, std::move(made));
     }
-    WantedVolume made = BuildVolume(*pod, volume, old);
-    if (is_device) {
-      made.plugin_name.clear();
-      made.problems.push_back({"CheckVolumeMode", FilesystemVolumeAsDevice(volume.name)});
-    }
-    wanted.volumes.insert_or_assign(spec, std::move(made));
   }
   for (const auto& [unknown, use] : uses) {
     wanted.problems.push_back(
@@ -199,7 +345,7 @@ void DesiredStateOfWorld::AssignGenerations(WantedPod& now, const WantedPod* bef
   for (auto& [spec, volume] : now.volumes) {
     const WantedVolume* old = nullptr;
     if (before != nullptr && before->volumes.contains(spec)) old = &before->volumes.at(spec);
-    const bool same_fields = same_pod || !DownwardUseOf(volume.spec.volume()->source).any;
+    const bool same_fields = same_pod || !DownwardUseOf(volume.spec).any;
     const bool same = old != nullptr && same_ownership && same_fields && SameInputs(*old, volume);
     volume.generation = same ? old->generation : ++last_generation_;
   }
@@ -231,7 +377,7 @@ std::set<PodUid> DesiredStateOfWorld::ObjectChanged(const ObjectKey& key) {
     SetPod(pod);  // sub-paths may expand differently, or at last
     for (auto& [spec, volume] : pods_.at(uid).volumes) {
       // Only content counts here: what a sub-path's variables say now does not move it.
-      if (ObjectsOfVolume(pod->metadata.name_space, volume.spec.volume()->source).contains(key) ||
+      if (ContentObjects(*pod, volume.spec).contains(key) ||
           (key.kind == ObjectKind::kNode && volume.objects.contains(key))) {
         volume.generation = ++last_generation_;
       }
@@ -243,18 +389,37 @@ std::set<PodUid> DesiredStateOfWorld::ObjectChanged(const ObjectKey& key) {
 void DesiredStateOfWorld::Index(const PodUid& pod, const WantedPod& wanted) {
   for (const auto& [spec, volume] : wanted.volumes) {
     for (const ObjectKey& key : volume.objects) referrers_[key].insert(pod);
+    if (volume.mountable() && !volume.unique_name.empty()) users_[volume.unique_name].insert(pod);
   }
 }
 
 void DesiredStateOfWorld::Unindex(const PodUid& pod, const WantedPod& wanted) {
+  const auto erase = [&pod](auto& index, const auto& key) {
+    const auto found = index.find(key);
+    if (found == index.end()) return;
+    found->second.erase(pod);
+    if (found->second.empty()) index.erase(found);
+  };
   for (const auto& [spec, volume] : wanted.volumes) {
-    for (const ObjectKey& key : volume.objects) {
-      const auto found = referrers_.find(key);
-      if (found == referrers_.end()) continue;
-      found->second.erase(pod);
-      if (found->second.empty()) referrers_.erase(found);
-    }
+    for (const ObjectKey& key : volume.objects) erase(referrers_, key);
+    erase(users_, volume.unique_name);
   }
+}
+
+const std::set<PodUid>& DesiredStateOfWorld::UsersOf(const UniqueVolumeName& volume) const {
+  static const std::set<PodUid> kNobody;
+  const auto found = users_.find(volume);
+  return found == users_.end() ? kNobody : found->second;
+}
+
+const WantedVolume* DesiredStateOfWorld::FindUse(const PodUid& pod,
+                                                 const UniqueVolumeName& volume) const {
+  const WantedPod* wanted = Find(pod);
+  if (wanted == nullptr) return nullptr;
+  for (const auto& [spec, use] : wanted->volumes) {
+    if (use.unique_name == volume) return &use;
+  }
+  return nullptr;
 }
 
 const WantedPod* DesiredStateOfWorld::Find(const PodUid& pod) const {

@@ -24,18 +24,26 @@
 #include "operation/volume_operations.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "volumehost/volume_host.h"
+#include "volumemanager/claim_resolver.h"
 #include "volumemanager/wanted_problem.h"
 
 namespace volumed {
 
 struct WantedVolume {
   VolumeSpec spec;
-  std::string plugin_name;  // "" when no plugin was found: the volume cannot be mounted
-  std::vector<SubPathRequest> sub_paths;
-  std::vector<std::string> nested_mount_points;
+  // Of the pod's spec: one, or several that name the same claim.
+  std::vector<std::string> pod_volumes = {};
+  std::optional<ObjectKey> claim = {};  // that it came by
+  // Of a persistent volume, which pods share; else empty.
+  UniqueVolumeName unique_name = {};
+  bool has_device = false;       // it is bound from the device of that name
+  bool one_pod_only = false;     // ReadWriteOncePod
+  std::string plugin_name = {};  // "" when no plugin was found: the volume cannot be mounted
+  std::vector<SubPathRequest> sub_paths = {};
+  std::vector<std::string> nested_mount_points = {};
   uint64_t generation = 0;
-  std::set<ObjectKey> objects;  // that its content comes from, or that its sub-paths need
-  std::vector<WantedProblem> problems;
+  std::set<ObjectKey> objects = {};  // that its content comes from, or that its sub-paths need
+  std::vector<WantedProblem> problems = {};
 
   bool mountable() const { return !plugin_name.empty(); }
 };
@@ -49,10 +57,10 @@ struct WantedPod {
 // Threads: the control thread. Blocks: never.
 class DesiredStateOfWorld {
  public:
-  // Both outlive this. The catalog is read for sub-paths whose variables come from objects; the
+  // All outlive this. The catalog is read for sub-paths whose variables come from objects; the
   // host's node facts for those that come from the pod's resources.
   DesiredStateOfWorld(const ObjectCatalog& catalog, const VolumePluginMgr& plugins,
-                      const HostNode& node);
+                      const HostNode& node, ClaimResolver& claims);
 
   // Adds the pod, or takes over what changed in it.
   void SetPod(PodPtr pod);
@@ -66,11 +74,19 @@ class DesiredStateOfWorld {
   const WantedPod* Find(const PodUid& pod) const;
   const WantedVolume* Find(const PodVolumeKey& key) const;
   const std::map<PodUid, WantedPod>& pods() const { return pods_; }
+  // The pods that want this persistent volume and can have it mounted.
+  const std::set<PodUid>& UsersOf(const UniqueVolumeName& volume) const;
+  // The pod's volume that is this one. Null if there is none.
+  const WantedVolume* FindUse(const PodUid& pod, const UniqueVolumeName& volume) const;
 
  private:
   WantedPod Build(PodPtr pod, const WantedPod* before) const;
-  WantedVolume BuildVolume(const Pod& pod, const PodVolume& volume,
-                           const WantedVolume* before) const;
+  WantedVolume BuildVolume(const Pod& pod, const PodVolume& volume, bool is_device,
+                           const WantedPod* before) const;
+  // The volume behind a claim; where there is none, a volume that cannot be mounted.
+  WantedVolume ResolveClaim(const Pod& pod, const PodVolume& volume, const WantedPod* before) const;
+  void FindPlugin(WantedVolume& wanted) const;
+  void CheckNodeAffinity(WantedVolume& wanted) const;
   void AssignGenerations(WantedPod& now, const WantedPod* before);
   void Index(const PodUid& pod, const WantedPod& wanted);
   void Unindex(const PodUid& pod, const WantedPod& wanted);
@@ -78,9 +94,11 @@ class DesiredStateOfWorld {
   const ObjectCatalog& catalog_;
   const VolumePluginMgr& plugins_;
   const HostNode& node_;
+  ClaimResolver& claims_;
   uint64_t last_generation_ = 0;
   std::map<PodUid, WantedPod> pods_;
   std::map<ObjectKey, std::set<PodUid>> referrers_;
+  std::map<UniqueVolumeName, std::set<PodUid>> users_;
 };
 
 // Directories that a container's other mounts need inside this volume, relative to its root:

@@ -5,9 +5,12 @@
 
 #include "base/backoff.h"
 #include "base/strings.h"
+#include "volume/unique_name.h"
 #include "volumemanager/actual_state_of_world.h"
+#include "volumemanager/claims.h"
 #include "volumemanager/consumers.h"
 #include "volumemanager/desired_state_of_world.h"
+#include "volumemanager/device_reconciler.h"
 #include "volumemanager/failed_mount_text.h"
 #include "volumemanager/pod_views.h"
 #include "volumemanager/reconciler.h"
@@ -75,14 +78,26 @@ class KubeletVolumeManager::Impl {
  private:
   VolumeStatsSettings StatsSettings();
   Reconciler::Hooks MakeHooks();
+  DeviceReconciler::Hooks MakeDeviceHooks();
+  Claims::Hooks MakeClaimHooks();
+  std::vector<ClaimPod> ClaimPods() const;
+  // The answers for these claims may be others: the pods that name them are built anew.
+  void ObjectChanged(const ObjectKey& key);
+  // Nothing has to be known of the volume any more.
+  void ForgetVolume(const PersistentVolume& volume);
+  void ForgetDevice(const UniqueVolumeName& device);
+  // Rows of devices whose volume is no more.
+  void ForgetRestingDevices();
   void Load();
   void Loaded(const Result<FoundAtStart>& found);
   void CatalogChanged(const std::vector<ObjectChange>& changes);
   void PodSourceChanged(const ObjectChange& change);
+  void StorageChanged(const ObjectChange& change);
   // Decides whether the pod is wanted, from what the sources and commands say now.
   void EvaluatePod(const PodUid& uid);
   PodIdentity IdentityOf(const Pod& pod) const;  // of a pod that a source has
   void Want(const PodPtr& pod);
+  void Unwant(const PodUid& uid);
   void Evict(const PodUid& uid, const std::string& message);
   // Tells those who count, before the orphans are marked as leaving.
   void ReportOrphans() const;
@@ -118,10 +133,14 @@ class KubeletVolumeManager::Impl {
   RecordWriter records_;
   Consumers consumers_;
   ActualStateOfWorld actual_;
+  Claims claims_;
   DesiredStateOfWorld desired_;
   SizeLimits size_limits_;
   VolumeStats stats_;
+  DeviceReconciler devices_;
   Reconciler reconciler_;
+  // Devices at rest whose rows are left for what they tell of a filesystem -> the volume's name.
+  std::map<UniqueVolumeName, std::string> resting_devices_;
   PodViews views_;
   // Last, so that it goes first: what comes later finds nobody.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
@@ -137,13 +156,17 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
       consumers_({parts.scheduler, records_, parts.consumer_watch, parts.log}, boot_id,
                  [this](const PodUid& uid) { reconciler_.MarkDirty(uid); }),
       actual_(parts.scheduler.clock()),
-      desired_(parts.catalog, parts.plugins, parts.host.node),
+      claims_(
+          {parts.scheduler, parts.catalog, parts.host.node, records_, parts.operations, parts.log},
+          MakeClaimHooks()),
+      desired_(parts.catalog, parts.plugins, parts.host.node, claims_),
       size_limits_(parts.host.events, parts.scheduler.clock(), settings_.size_limit_action,
                    [this](const PodUid& uid, const std::string& message) { Evict(uid, message); }),
       stats_(parts.scheduler, parts.plugins, parts.log, StatsSettings()),
-      reconciler_(
-          {parts.scheduler, desired_, actual_, consumers_, parts.operations, records_, parts.log},
-          MakeHooks()),
+      devices_({parts.scheduler, desired_, actual_, parts.operations}, MakeDeviceHooks()),
+      reconciler_({parts.scheduler, desired_, actual_, consumers_, parts.operations, records_,
+                   devices_, parts.log},
+                  MakeHooks()),
       views_({parts.scheduler.clock(), parts.catalog, desired_, actual_, consumers_, reconciler_,
               parts.operations, stats_, size_limits_, settings_.is_stuck}) {
   parts_.catalog.AddListener(
@@ -173,12 +196,69 @@ Reconciler::Hooks KubeletVolumeManager::Impl::MakeHooks() {
   hooks.gone = [this](const PodVolumeKey& key) {
     stats_.Forget(key);
     size_limits_.Forget(key);
+    claims_.MarkDirty();
   };
   hooks.removed = [this](const PodUid& uid, const ActualPod& last) { PodRemoved(uid, last); };
   hooks.command_recorded = [this](const PodUid& uid, const Status& written) {
     AnswerDeletes(uid, written);
   };
   return hooks;
+}
+
+DeviceReconciler::Hooks KubeletVolumeManager::Impl::MakeDeviceHooks() {
+  DeviceReconciler::Hooks hooks;
+  hooks.ready = [this] { return Ready(); };
+  hooks.changed = [this](const PodUid& uid) { reconciler_.MarkDirty(uid); };
+  hooks.gone = [this](const UniqueVolumeName& device, const SpecName& volume) {
+    resting_devices_[device] = volume.str();
+    ForgetRestingDevices();
+    claims_.MarkDirty();
+  };
+  return hooks;
+}
+
+Claims::Hooks KubeletVolumeManager::Impl::MakeClaimHooks() {
+  Claims::Hooks hooks;
+  hooks.ready = [this] { return Ready(); };
+  hooks.pods = [this] { return ClaimPods(); };
+  hooks.has_volume = [this](const PodVolumeKey& key) {
+    const ActualVolume* volume = actual_.FindVolume(key);
+    return volume != nullptr && !volume->unique_name.empty();
+  };
+  hooks.changed = [this](const std::set<ObjectKey>& claims) {
+    for (const ObjectKey& claim : claims) ObjectChanged(claim);
+  };
+  hooks.volume_gone = [this](const PersistentVolume& volume) { ForgetVolume(volume); };
+  return hooks;
+}
+
+std::vector<ClaimPod> KubeletVolumeManager::Impl::ClaimPods() const {
+  std::vector<ClaimPod> pods;
+  for (const auto& [uid, pod] : actual_.pods()) {
+    if (pod.object == nullptr) continue;
+    ClaimPod of{pod.object, desired_.Find(uid) != nullptr, {}};
+    for (const auto& [spec, volume] : pod.volumes) {
+      if (!volume.unique_name.empty() && (volume.in_flight || MayBePresent(volume))) {
+        of.present.insert(spec);
+      }
+    }
+    pods.push_back(std::move(of));
+  }
+  return pods;
+}
+
+void KubeletVolumeManager::Impl::ForgetVolume(const PersistentVolume& volume) {
+  const VolumeSpec spec = VolumeSpec::FromPersistentVolume(volume, false);
+  const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(spec);
+  if (!plugin.ok() || (*plugin)->AsDeviceMountable() == nullptr) return;
+  const Result<std::string> name = (*plugin)->GetVolumeName(spec);
+  if (name.ok()) ForgetDevice(GetUniqueVolumeName((*plugin)->GetPluginName(), *name));
+}
+
+void KubeletVolumeManager::Impl::ForgetDevice(const UniqueVolumeName& device) {
+  if (actual_.FindDevice(device) != nullptr) return;  // its unmount is followed by this
+  resting_devices_.erase(device);
+  parts_.operations.ForgetDevice(device, [](const OperationOutcome<Unit>&) {});
 }
 
 void KubeletVolumeManager::Impl::Changed(const PodUid& uid) const {
@@ -216,7 +296,7 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
   }
   load_error_.reset();
   const ReconstructResult result =
-      Reconstruct(*found, boot_id_, settings_.adopt_root, actual_, consumers_);
+      Reconstruct(*found, boot_id_, settings_.adopt_root, parts_.host.paths, actual_, consumers_);
   quarantined_pods_ = result.quarantined_pods;
   unknown_mounts_ = result.unknown_mounts.size();
   for (const KubeletPaths::PodVolume& mount : result.unknown_mounts) {
@@ -224,15 +304,27 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
                           "a mount below the root has no record; it is left alone",
                           {{"pod", mount.pod}, {"volume", mount.spec}});
   }
-  if (settings_.restore_operations) settings_.restore_operations(result.volumes);
+  for (const KubeletPaths::DeviceMount& mount : result.unknown_device_mounts) {
+    parts_.log.LogLimited("unknown mount", LogLevel::kWarning,
+                          "a device mounted below the root has no record; it is left alone",
+                          {{"plugin", mount.plugin}, {"volume", mount.volume}});
+  }
+  unknown_mounts_ += result.unknown_device_mounts.size();
+  for (const DeviceRecord& device : result.devices) {
+    if (device.format) resting_devices_[device.key] = device.spec.str();
+  }
+  if (settings_.restore_operations) settings_.restore_operations(result.volumes, result.devices);
   if (settings_.taken_over) settings_.taken_over(result.take_over);
+  claims_.Restore(found->bindings, found->quarantined);
   loaded_ = true;
   parts_.log.Info("records loaded", {{"pods", found->pods.size()},
                                      {"volumes", found->volumes.size()},
                                      {"quarantined", found->quarantined.size()}});
   for (const auto& [uid, pod] : actual_.pods()) reconciler_.MarkDirty(uid);
+  claims_.Start();
   for (const PodPtr& pod : parts_.catalog.Pods()) EvaluatePod(pod->uid());
   CheckReady();
+  devices_.Start();
   reconciler_.Start();
 }
 
@@ -257,6 +349,19 @@ void KubeletVolumeManager::Impl::CheckReady() {
   for (const auto& [uid, pod] : actual_.pods()) uids.push_back(uid);
   for (const auto& [uid, since] : tombstones_) uids.push_back(uid);
   for (const PodUid& uid : uids) EvaluatePod(uid);
+  claims_.MarkDirty();
+  devices_.MarkAllDirty();
+  ForgetRestingDevices();
+}
+
+void KubeletVolumeManager::Impl::ForgetRestingDevices() {
+  if (!Ready()) return;
+  const std::map<UniqueVolumeName, std::string> resting = resting_devices_;
+  for (const auto& [device, volume] : resting) {
+    const bool known = parts_.catalog.FindPersistentVolume(volume) != nullptr ||
+                       claims_.FindVolume(volume) != nullptr;
+    if (!known) ForgetDevice(device);
+  }
 }
 
 void KubeletVolumeManager::Impl::ReportOrphans() const {
@@ -281,15 +386,44 @@ void KubeletVolumeManager::Impl::CatalogChanged(const std::vector<ObjectChange>&
         PodSourceChanged(change);
         continue;
       }
-      for (const PodUid& uid : desired_.ObjectChanged(change.key)) {
-        for (const auto& [spec, volume] : desired_.Find(uid)->volumes) {
-          if (volume.objects.contains(change.key)) reconciler_.ResetBackoff({uid, spec});
-        }
-        reconciler_.MarkDirty(uid);
-      }
+      ObjectChanged(change.key);
+      StorageChanged(change);
     }
   }
   CheckReady();
+}
+
+void KubeletVolumeManager::Impl::ObjectChanged(const ObjectKey& key) {
+  for (const PodUid& uid : desired_.ObjectChanged(key)) {
+    for (const auto& [spec, volume] : desired_.Find(uid)->volumes) {
+      if (!volume.objects.contains(key)) continue;
+      reconciler_.ResetBackoff(PodVolumeKey{uid, spec});
+      if (volume.has_device) parts_.operations.ResetBackoff(OperationKey(volume.unique_name));
+    }
+    reconciler_.MarkDirty(uid);
+  }
+}
+
+void KubeletVolumeManager::Impl::StorageChanged(const ObjectChange& change) {
+  switch (change.key.kind) {
+    case ObjectKind::kPersistentVolume:
+      claims_.ResetBackoff(change.key.name);
+      if (change.what == ObjectChange::What::kRemoved &&
+          claims_.FindVolume(change.key.name) == nullptr) {
+        ForgetVolume(std::get<PersistentVolume>(*change.before));
+      }
+      return;
+    case ObjectKind::kPersistentVolumeClaim:
+    case ObjectKind::kStorageClass:
+      claims_.MarkDirty();
+      return;
+    case ObjectKind::kPod:
+    case ObjectKind::kSecret:
+    case ObjectKind::kConfigMap:
+    case ObjectKind::kNode:
+    case ObjectKind::kCsiDriver:
+      return;
+  }
 }
 
 void KubeletVolumeManager::Impl::PodSourceChanged(const ObjectChange& change) {
@@ -315,7 +449,7 @@ void KubeletVolumeManager::Impl::EvaluatePod(const PodUid& uid) {
   if (pod != nullptr && !ending && !commanded) {
     Want(pod);
   } else {
-    desired_.RemovePod(uid);
+    Unwant(uid);
     if (actual != nullptr && !commanded) {
       if (ending) {
         MarkLeaving(*actual, ending->reason, ending->grace_seconds);
@@ -325,6 +459,17 @@ void KubeletVolumeManager::Impl::EvaluatePod(const PodUid& uid) {
     }
   }
   reconciler_.MarkDirty(uid);
+}
+
+// The devices of its volumes, and their claims, may be without a pod now.
+void KubeletVolumeManager::Impl::Unwant(const PodUid& uid) {
+  const WantedPod* wanted = desired_.Find(uid);
+  if (wanted == nullptr) return;
+  for (const auto& [spec, volume] : wanted->volumes) {
+    if (volume.has_device) devices_.MarkDirty(volume.unique_name);
+    if (volume.claim) claims_.MarkDirty();
+  }
+  desired_.RemovePod(uid);
 }
 
 PodIdentity KubeletVolumeManager::Impl::IdentityOf(const Pod& pod) const {
@@ -337,6 +482,8 @@ void KubeletVolumeManager::Impl::Want(const PodPtr& pod) {
   const PodIdentity identity = IdentityOf(*pod);
   ActualPod& actual = actual_.AddPod(pod->uid(), identity);
   actual.identity = identity;
+  actual.object = pod;
+  claims_.MarkDirty();
   if (actual.leaving) {
     actual.leaving.reset();
     actual.teardown_begun = false;
@@ -372,7 +519,7 @@ void KubeletVolumeManager::Impl::Evict(const PodUid& uid, const std::string& mes
   MarkLeaving(*pod, "evicted: " + message, kEvictionGraceSeconds);
   pod->leaving->commanded = true;
   pod->record_outdated = true;
-  desired_.RemovePod(uid);
+  Unwant(uid);
   reconciler_.MarkDirty(uid);
 }
 
@@ -410,7 +557,7 @@ void KubeletVolumeManager::Impl::DeletePod(const PodUid& uid, bool force, Done d
   pod->leaving->force = pod->leaving->force || force;
   pod->leaving->left_sources =
       parts_.catalog.FindPod(uid) == nullptr && parts_.catalog.AllSourcesComplete();
-  desired_.RemovePod(uid);
+  Unwant(uid);
   if (pod->record_durable && !pod->record_outdated && !pod->record_writing) {
     PostAnswer(done, OkStatus());
   } else {
@@ -493,6 +640,7 @@ void KubeletVolumeManager::Impl::ReleaseHold(HoldRequest request,
 
 void KubeletVolumeManager::Impl::PodRemoved(const PodUid& uid, const ActualPod& last) {
   consumers_.ForgetPod(uid);
+  claims_.MarkDirty();
   const bool commanded = last.leaving && last.leaving->commanded && !last.leaving->left_sources;
   const PodPtr pod = parts_.catalog.FindPod(uid);
   if (commanded && (pod != nullptr || !Ready())) {

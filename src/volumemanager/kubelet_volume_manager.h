@@ -55,8 +55,9 @@ struct VolumeManagerSettings {
   SizeLimitAction size_limit_action = SizeLimitAction::kEvict;
   // Told once, before the first operation, what volumes the last agent left in the store: the
   // operation layer keeps the states of their records (PodVolumeOperations::Restore).
-  std::function<void(const std::vector<PodVolumeRecord>&)> restore_operations;
-  // Answers whether a worker for this key (PodVolumeKey::ToString()) could not be ended. Optional.
+  std::function<void(const std::vector<PodVolumeRecord>&, const std::vector<DeviceRecord>&)>
+      restore_operations;
+  // Answers whether a worker for this key (OperationKey::ToString()) could not be ended. Optional.
   std::function<bool(const std::string& key)> is_stuck;
   // What the start found, for whoever counts it. Optional; each is called on the control thread.
   std::function<void(const TakeOver&)> taken_over;

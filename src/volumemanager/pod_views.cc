@@ -40,9 +40,15 @@ ProblemView FromWanted(const WantedProblem& wanted, const ActualPod& pod) {
   problem.code = CodeName(wanted.error.code());
   problem.outcome = OutcomeName(wanted.error.outcome());
   problem.message = wanted.error.message();
-  problem.who_must_act = OwnerOf(pod.identity);
+  problem.who_must_act = wanted.who_must_act.empty() ? OwnerOf(pod.identity) : wanted.who_must_act;
   problem.since_unix_ms = pod.since_unix_ms;
   return problem;
+}
+
+const UniqueVolumeName& SharedName(const WantedVolume* wanted, const ActualVolume* actual) {
+  static const UniqueVolumeName kNone;
+  if (wanted != nullptr && !wanted->unique_name.empty()) return wanted->unique_name;
+  return actual == nullptr ? kNone : actual->unique_name;
 }
 
 VolumeUsageView UsageOf(const Metrics& metrics) {
@@ -67,7 +73,7 @@ std::string PhaseOf(const ActualPod& pod, const WantedPod* wanted) {
 PodViews::Running PodViews::TakeRunning() const {
   Running running;
   for (RunningOperation& operation : parts_.operations.Running()) {
-    const PodVolumeKey key = operation.key;
+    const OperationKey key = operation.key;
     running.insert_or_assign(key, std::move(operation));
   }
   return running;
@@ -148,7 +154,11 @@ VolumeView PodViews::BuildVolume(const PodVolumeKey& key, const ActualPod& pod,
     }
   }
   view.stuck = parts_.is_stuck && parts_.is_stuck(key.ToString());
-  if (const auto found = running.find(key); found != running.end()) {
+  AddShared(wanted, actual, view);
+  OperationKey busy = key;
+  if (!running.contains(busy) && !view.device_state.empty())
+    busy = OperationKey(SharedName(wanted, actual));
+  if (const auto found = running.find(busy); found != running.end()) {
     view.running_step = found->second.step;
     view.progress = found->second.progress;
   }
@@ -157,6 +167,50 @@ VolumeView PodViews::BuildVolume(const PodVolumeKey& key, const ActualPod& pod,
     view.usage = UsageOf(stats->metrics);
   }
   return view;
+}
+
+// What the volume has by being a persistent one.
+void PodViews::AddShared(const WantedVolume* wanted, const ActualVolume* actual,
+                         VolumeView& view) const {
+  if (wanted != nullptr) {
+    view.pod_volumes = wanted->pod_volumes;
+    if (wanted->claim) view.claim = wanted->claim->name_space + "/" + wanted->claim->name;
+  }
+  const UniqueVolumeName name = SharedName(wanted, actual);
+  if (name.empty()) return;
+  view.persistent_volume = view.spec.str();
+  if (!(wanted != nullptr ? wanted->has_device : actual->has_device)) return;
+  const ActualDevice* device = parts_.actual.FindDevice(name);
+  view.device_state = VolumeStateName(device == nullptr ? VolumeState::kAttached : device->state);
+  if (device != nullptr) view.device_mount_path = device->device_mount_path;
+  view.stuck = view.stuck || (parts_.is_stuck && parts_.is_stuck(name.str()));
+}
+
+// The first thing that keeps a wanted persistent volume from being set up, but for failures of its
+// own.
+std::optional<ProblemView> PodViews::SharedProblem(const PodVolumeKey& key, const ActualPod& pod,
+                                                   const WantedVolume& wanted) const {
+  if (const std::optional<PodUid> other = parts_.reconciler.ExcludedBy(key.pod, wanted)) {
+    const ActualPod* user = parts_.actual.FindPod(*other);
+    ProblemView problem = Waiting(
+        "WaitForOtherPod",
+        "volume uses the ReadWriteOncePod access mode and is already in use by another pod (" +
+            user->identity.DisplayName() + ")",
+        OwnerOf(user->identity), pod.since_unix_ms);
+    problem.code = CodeName(Code::kFailedPrecondition);
+    return problem;
+  }
+  if (!wanted.has_device) return std::nullopt;
+  const ActualDevice* device = parts_.actual.FindDevice(wanted.unique_name);
+  if (device == nullptr) return std::nullopt;
+  if (!device->quarantine_reason.empty()) {
+    return Waiting("ReadRecord",
+                   device->quarantine_reason + "; the device is left alone until it is repaired",
+                   kAdministrator, device->since_unix_ms);
+  }
+  if (!device->failure) return std::nullopt;
+  // The disk is the node's: no owner of a pod can mend it.
+  return FromFailure(*device->failure, OperationKey(wanted.unique_name), pod, nullptr);
 }
 
 std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, const ActualPod& pod,
@@ -171,6 +225,7 @@ std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, cons
   }
   if (wanted == nullptr) return std::nullopt;
   if (!wanted->problems.empty()) return FromWanted(wanted->problems.front(), pod);
+  if (auto shared = SharedProblem(key, pod, *wanted)) return shared;
   if (actual != nullptr && MayBePresent(*actual) && actual->plugin_name != wanted->plugin_name) {
     return Waiting("WaitForUnmount",
                    "the volume is still there as " + actual->plugin_name +
@@ -185,7 +240,7 @@ std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, cons
   return std::nullopt;
 }
 
-ProblemView PodViews::FromFailure(const FailureHistory& failure, const PodVolumeKey& key,
+ProblemView PodViews::FromFailure(const FailureHistory& failure, const OperationKey& key,
                                   const ActualPod& pod, const WantedVolume* wanted) const {
   const Error& error = failure.last.error;
   ProblemView problem;
@@ -213,7 +268,9 @@ std::string PodViews::WhoMustAct(const Error& error, const ActualPod& pod,
         // An object that is there may still lack a key: its message says so, and names it.
         const bool concerned = error.message().find("\"" + key.name + "\"") != std::string::npos ||
                                error.message().find("/" + key.name) != std::string::npos;
-        if (key.kind != ObjectKind::kNode && concerned) return OwnerOf(key);
+        const bool has_content =
+            key.kind == ObjectKind::kSecret || key.kind == ObjectKind::kConfigMap;
+        if (has_content && concerned) return OwnerOf(key);
       }
       return OwnerOf(pod.identity);
     }

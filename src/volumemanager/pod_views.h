@@ -42,7 +42,7 @@ class PodViews {
   explicit PodViews(Parts parts) : parts_(std::move(parts)) {}
 
   // Operations that run now; taken once for a list of views.
-  using Running = std::map<PodVolumeKey, RunningOperation>;
+  using Running = std::map<OperationKey, RunningOperation>;
   Running TakeRunning() const;
 
   // A pod of the actual state. REQUIRES: it is there.
@@ -56,7 +56,10 @@ class PodViews {
   std::optional<ProblemView> VolumeProblem(const PodVolumeKey& key, const ActualPod& pod,
                                            const WantedVolume* wanted,
                                            const ActualVolume* actual) const;
-  ProblemView FromFailure(const FailureHistory& failure, const PodVolumeKey& key,
+  void AddShared(const WantedVolume* wanted, const ActualVolume* actual, VolumeView& view) const;
+  std::optional<ProblemView> SharedProblem(const PodVolumeKey& key, const ActualPod& pod,
+                                           const WantedVolume& wanted) const;
+  ProblemView FromFailure(const FailureHistory& failure, const OperationKey& key,
                           const ActualPod& pod, const WantedVolume* wanted) const;
   std::string WhoMustAct(const Error& error, const ActualPod& pod,
                          const WantedVolume* wanted) const;

@@ -11,40 +11,14 @@ namespace volumed {
 namespace {
 
 constexpr const char* kRecordOperation = "pod_record";
-// Wall time may jump; a timer for a wall time is looked at again after this, at the latest.
-constexpr Duration kLongestWallWait = std::chrono::hours(1);
-// An operation that this reconciler did not start holds the key. That should not be; look again.
-constexpr Duration kUnknownPending = std::chrono::seconds(1);
-
-Duration Milliseconds(int64_t count) { return std::chrono::milliseconds(count); }
 
 }  // namespace
 
-class Reconciler::Wake {
- public:
-  explicit Wake(const Clock& clock) : clock_(clock) {}
-
-  void At(TimePoint when) {
-    if (!when_ || when < *when_) when_ = when;
-  }
-  void AtWall(int64_t unix_ms) {
-    const int64_t left = std::max<int64_t>(unix_ms - clock_.WallUnixMillis(), 0);
-    At(clock_.Now() + std::min(Milliseconds(left), kLongestWallWait));
-  }
-  const Clock& clock() const { return clock_; }
-  const std::optional<TimePoint>& when() const { return when_; }
-
- private:
-  const Clock& clock_;
-  std::optional<TimePoint> when_;
-};
-
 Reconciler::Reconciler(Parts parts, Hooks hooks)
-    : parts_(parts), hooks_(std::move(hooks)), record_backoff_(parts.scheduler.clock()) {}
-
-Reconciler::~Reconciler() {
-  for (const auto& [pod, timer] : timers_) parts_.scheduler.Cancel(timer);
-}
+    : parts_(parts),
+      hooks_(std::move(hooks)),
+      record_backoff_(parts.scheduler.clock()),
+      queue_(parts.scheduler, [this](const PodUid& uid, Wake& wake) { ReconcilePod(uid, wake); }) {}
 
 // Completions may come when this is gone: then they do nothing.
 template <typename Function>
@@ -54,28 +28,16 @@ auto Reconciler::IfAlive(Function function) {
   };
 }
 
-void Reconciler::Start() {
-  started_ = true;
-  if (!dirty_.empty()) RunPass();
-}
-
-void Reconciler::MarkDirty(const PodUid& pod) {
-  dirty_.insert(pod);
-  if (!started_ || pass_posted_) return;
-  pass_posted_ = true;
-  parts_.scheduler.Post(IfAlive([this] {
-    pass_posted_ = false;
-    RunPass();
-  }));
-}
-
-void Reconciler::RunPass() {
-  for (const PodUid& pod : std::exchange(dirty_, {})) ReconcilePod(pod);
-}
-
 void Reconciler::ResetBackoff(const PodUid& pod) {
   record_backoff_.Reset(pod.str());
   parts_.operations.ResetBackoff({pod, SpecName()});
+  if (const WantedPod* wanted = parts_.desired.Find(pod)) {
+    for (const auto& [spec, volume] : wanted->volumes) {
+      if (!volume.has_device) continue;
+      parts_.operations.ResetBackoff(OperationKey(volume.unique_name));
+      parts_.devices.MarkDirty(volume.unique_name);
+    }
+  }
   if (const ActualPod* actual = parts_.actual.FindPod(pod)) {
     for (const auto& [spec, volume] : actual->volumes) parts_.operations.ResetBackoff({pod, spec});
   }
@@ -101,10 +63,9 @@ Reconciler::Wait Reconciler::WaitsFor(const PodUid& uid, const ActualPod& pod) c
   return pod.record_writing ? Wait::kRecord : Wait::kNothing;
 }
 
-void Reconciler::ReconcilePod(const PodUid& uid) {
+void Reconciler::ReconcilePod(const PodUid& uid, Wake& wake) {
   ActualPod* pod = parts_.actual.FindPod(uid);
   const WantedPod* wanted = parts_.desired.Find(uid);
-  Wake wake(parts_.scheduler.clock());
   if (pod != nullptr && !pod->quarantine_reason.empty()) {
     // Nobody knows what is there. It is shown, and left alone.
   } else if (wanted != nullptr && pod != nullptr) {
@@ -112,21 +73,7 @@ void Reconciler::ReconcilePod(const PodUid& uid) {
   } else if (pod != nullptr) {
     ReconcileUnwanted(uid, *pod, wake);
   }
-  Arm(uid, wake);
   hooks_.changed(uid);
-}
-
-void Reconciler::Arm(const PodUid& uid, const Wake& wake) {
-  if (const auto timer = timers_.find(uid); timer != timers_.end()) {
-    parts_.scheduler.Cancel(timer->second);
-    timers_.erase(timer);
-  }
-  if (!wake.when()) return;
-  const Duration delay = std::max(*wake.when() - wake.clock().Now(), Duration::zero());
-  timers_[uid] = parts_.scheduler.PostAfter(delay, IfAlive([this, uid] {
-                                              timers_.erase(uid);
-                                              MarkDirty(uid);
-                                            }));
 }
 
 // ---- the pod's record ---------------------------------------------------------------------------
@@ -194,15 +141,40 @@ void Reconciler::ReconcileWanted(const PodUid& uid, const WantedPod& wanted, Wak
   UnmountStale(uid, wanted, pod, wake);
   std::vector<SpecName> mounts;
   for (const auto& [spec, volume] : wanted.volumes) {
-    if (!volume.mountable()) continue;
+    if (!volume.mountable() || ExcludedBy(uid, volume)) continue;
     const ActualVolume* actual = parts_.actual.FindVolume({uid, spec});
     if (NeedsMount(volume, actual, wake)) mounts.push_back(spec);
   }
   if (mounts.empty() && (!pod.record_durable || !pod.record_outdated)) return;
   if (!EnsureRecord(uid, pod, wake)) return;
   for (const SpecName& spec : mounts) {
-    StartMount({uid, spec}, wanted, wanted.volumes.at(spec), wake);
+    const WantedVolume& volume = wanted.volumes.at(spec);
+    if (DeviceIsMounted(volume)) {
+      StartMount({uid, spec}, wanted, volume, wake);
+    } else {
+      parts_.devices.MarkDirty(volume.unique_name);  // its end is an event
+    }
   }
+}
+
+std::optional<PodUid> Reconciler::ExcludedBy(const PodUid& pod, const WantedVolume& wanted) const {
+  if (!wanted.one_pod_only) return std::nullopt;
+  for (const PodVolumeKey& user : parts_.actual.UsersOf(wanted.unique_name)) {
+    if (user.pod != pod) return user.pod;
+  }
+  return std::nullopt;
+}
+
+bool Reconciler::DeviceIsMounted(const WantedVolume& wanted) const {
+  if (!wanted.has_device) return true;
+  const ActualDevice* device = parts_.actual.FindDevice(wanted.unique_name);
+  return device != nullptr && IsMounted(*device);
+}
+
+void Reconciler::SharedVolumeChanged(const UniqueVolumeName& volume, bool has_device) {
+  if (volume.empty()) return;
+  if (has_device) parts_.devices.MarkDirty(volume);
+  parts_.devices.TellUsers(volume);
 }
 
 bool Reconciler::NeedsMount(const WantedVolume& wanted, const ActualVolume* actual,
@@ -227,17 +199,22 @@ void Reconciler::StartMount(const PodVolumeKey& key, const WantedPod& pod,
                        wanted.sub_paths,
                        wanted.nested_mount_points,
                        found != nullptr && found->state == VolumeState::kSetUp,
-                       found != nullptr && found->reconstructed};
+                       found != nullptr && found->reconstructed,
+                       wanted.unique_name,
+                       wanted.has_device};
   const StartResult result = parts_.operations.MountVolume(
       std::move(request), IfAlive([this, key](const OperationOutcome<MountedVolume>& outcome) {
         parts_.actual.MountDone(key, outcome);
         if (outcome.value) hooks_.set_up(key);
         MarkDirty(key.pod);
+        const ActualVolume& volume = *parts_.actual.FindVolume(key);
+        SharedVolumeChanged(volume.unique_name, volume.has_device);
       }));
   if (result == StartResult::kStarted) {
-    parts_.actual.MountStarted(key, wanted.plugin_name, wanted.generation);
+    parts_.actual.MountStarted(
+        key, {wanted.plugin_name, wanted.generation, wanted.unique_name, wanted.has_device});
   } else {
-    NotStarted(key, result, wake);
+    wake.AfterRefusal(result, parts_.operations, key);
   }
 }
 
@@ -284,23 +261,28 @@ void Reconciler::ReconcileUnwanted(const PodUid& uid, ActualPod& pod, Wake& wake
 
 void Reconciler::StartUnmount(const PodVolumeKey& key, const ActualPod& pod, Wake& wake) {
   const ActualVolume& volume = pod.volumes.at(key.spec);
+  const UniqueVolumeName shared = volume.unique_name;
+  const bool has_device = volume.has_device;
   if (!MayBePresent(volume)) {
     parts_.actual.EraseVolume(key);
     hooks_.gone(key);
     MarkDirty(key.pod);
+    SharedVolumeChanged(shared, has_device);
     return;
   }
-  const UnmountRequest request{key.pod, key.spec, volume.plugin_name, pod.identity.DisplayName()};
+  const UnmountRequest request{key.pod, key.spec, volume.plugin_name, pod.identity.DisplayName(),
+                               has_device ? shared : UniqueVolumeName()};
   const StartResult result = parts_.operations.UnmountVolume(
-      request, IfAlive([this, key](const OperationOutcome<Unit>& outcome) {
+      request, IfAlive([this, key, shared, has_device](const OperationOutcome<Unit>& outcome) {
         parts_.actual.UnmountDone(key, outcome);
         if (outcome.value) hooks_.gone(key);
         MarkDirty(key.pod);
+        SharedVolumeChanged(shared, has_device);
       }));
   if (result == StartResult::kStarted) {
     parts_.actual.UnmountStarted(key);
   } else {
-    NotStarted(key, result, wake);
+    wake.AfterRefusal(result, parts_.operations, key);
   }
 }
 
@@ -328,7 +310,7 @@ void Reconciler::RemovePod(const PodUid& uid, ActualPod& pod, Wake& wake) {
   if (result == StartResult::kStarted) {
     pod.removing = true;
   } else {
-    NotStarted({uid, SpecName()}, result, wake);
+    wake.AfterRefusal(result, parts_.operations, {uid, SpecName()});
   }
 }
 
@@ -337,19 +319,6 @@ void Reconciler::PodRemoved(const PodUid& uid) {
   parts_.actual.ErasePod(uid);
   record_backoff_.Reset(uid.str());
   hooks_.removed(uid, last);
-}
-
-void Reconciler::NotStarted(const PodVolumeKey& key, StartResult result, Wake& wake) const {
-  switch (result) {
-    case StartResult::kStarted:
-      return;
-    case StartResult::kPending:
-      wake.At(wake.clock().Now() + kUnknownPending);
-      return;
-    case StartResult::kBackoff:
-      wake.At(parts_.operations.NextTry(key).value_or(wake.clock().Now() + kUnknownPending));
-      return;
-  }
 }
 
 }  // namespace volumed

@@ -11,10 +11,8 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 
 #include "base/backoff.h"
 #include "base/ids.h"
@@ -24,6 +22,8 @@
 #include "volumemanager/actual_state_of_world.h"
 #include "volumemanager/consumers.h"
 #include "volumemanager/desired_state_of_world.h"
+#include "volumemanager/device_reconciler.h"
+#include "volumemanager/reconcile_queue.h"
 #include "volumemanager/record_writer.h"
 
 namespace volumed {
@@ -39,6 +39,7 @@ class Reconciler {
     Consumers& consumers;
     VolumeOperations& operations;
     RecordWriter& records;
+    DeviceReconciler& devices;
     Logger& log;
   };
   struct Hooks {
@@ -56,13 +57,12 @@ class Reconciler {
   };
 
   Reconciler(Parts parts, Hooks hooks);
-  ~Reconciler();
   Reconciler(const Reconciler&) = delete;
   Reconciler& operator=(const Reconciler&) = delete;
 
   // Nothing is started before this.
-  void Start();
-  void MarkDirty(const PodUid& pod);
+  void Start() { queue_.Start(); }
+  void MarkDirty(const PodUid& pod) { queue_.MarkDirty(pod); }
   // Forgets back-offs of a pod, or of one of its volumes: the cause may be gone.
   void ResetBackoff(const PodUid& pod);
   void ResetBackoff(const PodVolumeKey& key) { parts_.operations.ResetBackoff(key); }
@@ -70,17 +70,15 @@ class Reconciler {
   // Why a pod that is to leave stays, if something keeps it.
   enum class Wait { kNothing, kSources, kConsumers, kGrace, kRecord };
   Wait WaitsFor(const PodUid& uid, const ActualPod& pod) const;
+  // The other pod that keeps this one from a volume that is for one pod at a time, if one does.
+  std::optional<PodUid> ExcludedBy(const PodUid& pod, const WantedVolume& wanted) const;
   // When the record is tried again after a failure.
   std::optional<TimePoint> NextRecordTry(const PodUid& pod) const;
   // When the grace period of a leaving pod is over, as unix milliseconds.
   static int64_t GraceEnd(const Leaving& leaving);
 
  private:
-  // The earliest moment at which a pod has to be looked at without an event.
-  class Wake;
-
-  void RunPass();
-  void ReconcilePod(const PodUid& uid);
+  void ReconcilePod(const PodUid& uid, Wake& wake);
   void ReconcileWanted(const PodUid& uid, const WantedPod& wanted, Wake& wake);
   void ReconcileUnwanted(const PodUid& uid, ActualPod& pod, Wake& wake);
   // True once the record says what it should; else it is being written, or backs off.
@@ -89,6 +87,7 @@ class Reconciler {
   void RecordWritten(const PodUid& uid, const Status& written);
 
   bool NeedsMount(const WantedVolume& wanted, const ActualVolume* actual, Wake& wake) const;
+  bool DeviceIsMounted(const WantedVolume& wanted) const;
   void StartMount(const PodVolumeKey& key, const WantedPod& pod, const WantedVolume& wanted,
                   Wake& wake);
   void StartUnmount(const PodVolumeKey& key, const ActualPod& pod, Wake& wake);
@@ -96,18 +95,15 @@ class Reconciler {
   void PodRemoved(const PodUid& uid);
   // Volumes of a wanted pod that it does not have any more, or has by another plugin.
   void UnmountStale(const PodUid& uid, const WantedPod& wanted, ActualPod& pod, Wake& wake);
-  void NotStarted(const PodVolumeKey& key, StartResult result, Wake& wake) const;
-  void Arm(const PodUid& uid, const Wake& wake);
+  // Something of a volume that pods share has changed: its device, and others, may go on.
+  void SharedVolumeChanged(const UniqueVolumeName& volume, bool has_device);
   template <typename Function>
   auto IfAlive(Function function);
 
   Parts parts_;
   Hooks hooks_;
   Backoff record_backoff_;
-  bool started_ = false;
-  bool pass_posted_ = false;
-  std::set<PodUid> dirty_;
-  std::map<PodUid, TimerId> timers_;
+  ReconcileQueue<PodUid> queue_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

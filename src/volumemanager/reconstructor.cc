@@ -1,10 +1,13 @@
 #include "volumemanager/reconstructor.h"
 
+#include <algorithm>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "base/strings.h"
+#include "kube/decode.h"
+#include "volume/unique_name.h"
 
 namespace volumed {
 namespace {
@@ -84,6 +87,18 @@ std::vector<KubeletPaths::PodVolume> MountedVolumes(const MountListing& listing,
   return volumes;
 }
 
+std::vector<KubeletPaths::DeviceMount> MountedDevices(const MountListing& listing,
+                                                      const KubeletPaths& paths) {
+  std::vector<KubeletPaths::DeviceMount> devices;
+  for (const MountEntry& mount : listing.mounts) {
+    const auto device = paths.ParseDeviceMount(mount.mount_point);
+    if (device && std::find(devices.begin(), devices.end(), *device) == devices.end()) {
+      devices.push_back(*device);
+    }
+  }
+  return devices;
+}
+
 }  // namespace
 
 Result<FoundAtStart> LoadFoundAtStart(RecordStore& store, Kernel& kernel, const Clock& clock,
@@ -94,11 +109,16 @@ Result<FoundAtStart> LoadFoundAtStart(RecordStore& store, Kernel& kernel, const 
   RETURN_IF_ERROR(LoadKind(store, kPodVolumeRecordKind, &DecodePodVolumeRecord, found.volumes,
                            found.quarantined));
   RETURN_IF_ERROR(
+      LoadKind(store, kDeviceRecordKind, &DecodeDeviceRecord, found.devices, found.quarantined));
+  RETURN_IF_ERROR(
       LoadKind(store, kHoldRecordKind, &DecodeHoldRecord, found.holds, found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kClaimBindingRecordKind, &DecodeClaimBindingRecord,
+                           found.bindings, found.quarantined));
   CallOptions call;
   call.deadline = Deadline::After(clock, options.call_timeout);
-  ASSIGN_OR_RETURN(const MountListing mounts, kernel.Call(ListMounts{paths.GetPodsDir().Display()}, call));
+  ASSIGN_OR_RETURN(const MountListing mounts, kernel.Call(ListMounts{paths.root()}, call));
   found.mounted = MountedVolumes(mounts, paths);
+  found.device_mounts = MountedDevices(mounts, paths);
 
   const DirectoryFinder finder(kernel, clock, paths, log, options.call_timeout);
   std::set<PodUid> pods;
@@ -115,10 +135,19 @@ Result<FoundAtStart> LoadFoundAtStart(RecordStore& store, Kernel& kernel, const 
 
 namespace {
 
+// Null for a record without one, or with one that is refused by now.
+PodPtr DecodePod(const std::string& json) {
+  ManifestDecode decoded = DecodeManifest("record", json);
+  if (decoded.objects.size() != 1) return nullptr;
+  Pod* pod = std::get_if<Pod>(&decoded.objects.front().object);
+  return pod == nullptr ? nullptr : std::make_shared<const Pod>(std::move(*pod));
+}
+
 void RestorePod(const PodRecord& record, ActualStateOfWorld& actual) {
   ActualPod& pod = actual.AddPod(record.uid, {record.ns, record.name, record.source});
   pod.record_durable = true;
   pod.recorded_json = record.pod_json;
+  pod.object = DecodePod(record.pod_json);
   if (!record.terminating && record.terminating_since_unix_ms == 0) return;
   // Without a command the sources have to say it again; only the grace period goes on.
   pod.leaving = Leaving{record.terminating ? "deleted by command" : "it was leaving",
@@ -139,10 +168,56 @@ void AddUnrecorded(const KubeletPaths::PodVolume& volume, ActualStateOfWorld& ac
   ++take_over.volumes;
 }
 
+// Devices by their records, and those that only the mount table shows.
+void RestoreDevices(const FoundAtStart& found, const BootId& boot_id, bool adopt_root,
+                    const KubeletPaths& paths, ActualStateOfWorld& actual,
+                    ReconstructResult& result) {
+  std::set<std::string> known;
+  for (const DeviceRecord& record : found.devices) {
+    const DeviceRecord now = AfterRestart(record, boot_id);
+    result.devices.push_back(now);
+    known.insert(now.device_mount_path);
+    // Its row may be left for the format that it tells of.
+    if (now.state == VolumeState::kAttached && !now.uncertain) continue;
+    ActualDevice device;
+    device.plugin_name = now.plugin_name;
+    device.spec = now.spec;
+    device.device_mount_path = now.device_mount_path;
+    device.state = now.state;
+    actual.AddReconstructedDevice(now.key, std::move(device));
+  }
+  for (const KubeletPaths::DeviceMount& mount : found.device_mounts) {
+    const std::string path = paths.GetDeviceMountDir(mount.plugin, mount.volume).Display();
+    if (known.contains(path)) continue;
+    if (!adopt_root) {
+      result.unknown_device_mounts.push_back(mount);
+      continue;
+    }
+    ActualDevice device;
+    device.plugin_name = mount.plugin;
+    device.spec = mount.volume;
+    device.device_mount_path = path;
+    actual.AddReconstructedDevice(GetUniqueVolumeName(mount.plugin, mount.volume.str()),
+                                  std::move(device));
+  }
+}
+
+// A row that nobody can read: what it tells of is left alone.
+void Quarantine(const QuarantinedRecord& row, ActualStateOfWorld& actual, std::set<PodUid>& pods) {
+  const std::string reason = "record " + row.kind + " \"" + row.key + "\": " + row.reason;
+  if (row.kind == kDeviceRecordKind) {
+    actual.QuarantineDevice(UniqueVolumeName(row.key), reason);
+  } else if (row.kind != kClaimBindingRecordKind) {
+    actual.AddPod(PodOfKey(row.key), {}).quarantine_reason = reason;
+    pods.insert(PodOfKey(row.key));
+  }
+}
+
 }  // namespace
 
 ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, bool adopt_root,
-                              ActualStateOfWorld& actual, Consumers& consumers) {
+                              const KubeletPaths& paths, ActualStateOfWorld& actual,
+                              Consumers& consumers) {
   ReconstructResult result;
   for (const PodRecord& record : found.pods) RestorePod(record, actual);
   for (const PodVolumeRecord& record : found.volumes) {
@@ -150,8 +225,10 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
     // Its row may be left of a teardown that could not remove it; its pod's removal does.
     if (record.state == VolumeState::kNotSetUp && !record.uncertain) continue;
     actual.AddPod(record.key.pod, {record.pod_namespace, record.pod_name, ""});
-    actual.AddReconstructed(record.key, record.plugin_name, record.state,
-                            record.boot_id == boot_id);
+    ActualVolume& volume = actual.AddReconstructed(record.key, record.plugin_name, record.state,
+                                                   record.boot_id == boot_id);
+    volume.unique_name = record.unique_name;
+    volume.has_device = record.has_device;
     ++result.take_over.volumes;
   }
   for (const KubeletPaths::PodVolume& volume : found.mounted) {
@@ -169,11 +246,10 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
   for (const PodUid& pod : found.pod_directories) {
     actual.AddPod(pod, {}).has_directories = true;
   }
+  RestoreDevices(found, boot_id, adopt_root, paths, actual, result);
   std::set<PodUid> quarantined;
   for (const QuarantinedRecord& row : found.quarantined) {
-    ActualPod& pod = actual.AddPod(PodOfKey(row.key), {});
-    pod.quarantine_reason = "record " + row.kind + " \"" + row.key + "\": " + row.reason;
-    quarantined.insert(PodOfKey(row.key));
+    Quarantine(row, actual, quarantined);
     if (row.kind == kPodVolumeRecordKind) ++result.take_over.unreadable;
   }
   result.quarantined_pods = quarantined.size();

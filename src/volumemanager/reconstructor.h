@@ -26,11 +26,14 @@ namespace volumed {
 struct FoundAtStart {
   std::vector<PodRecord> pods;
   std::vector<PodVolumeRecord> volumes;  // as they were written
+  std::vector<DeviceRecord> devices;     // likewise
   std::vector<HoldRecord> holds;
-  std::vector<QuarantinedRecord> quarantined;        // of all three kinds
-  std::vector<KubeletPaths::PodVolume> mounted;      // by the mount table, each once
-  std::vector<KubeletPaths::PodVolume> directories;  // below pods/, see LoadFoundAtStart
-  std::vector<PodUid> pod_directories;               // with all_directories
+  std::vector<ClaimBindingRecord> bindings;
+  std::vector<QuarantinedRecord> quarantined;            // of all kinds
+  std::vector<KubeletPaths::PodVolume> mounted;          // by the mount table, each once
+  std::vector<KubeletPaths::PodVolume> directories;      // below pods/, see LoadFoundAtStart
+  std::vector<PodUid> pod_directories;                   // with all_directories
+  std::vector<KubeletPaths::DeviceMount> device_mounts;  // by the mount table, each once
 };
 
 struct FindOptions {
@@ -50,15 +53,18 @@ Result<FoundAtStart> LoadFoundAtStart(RecordStore& store, Kernel& kernel, const 
 struct ReconstructResult {
   // For the operation layer: the volumes as a new agent must take them.
   std::vector<PodVolumeRecord> volumes;
+  std::vector<DeviceRecord> devices;
   size_t quarantined_pods = 0;
   TakeOver take_over;
   // Mounts below the root of pods that no record knows: not ours, left alone.
   std::vector<KubeletPaths::PodVolume> unknown_mounts;
+  std::vector<KubeletPaths::DeviceMount> unknown_device_mounts;  // likewise
 };
 
 // Puts what was found into `actual` and `consumers`. With `adopt_root`, pods without a record are
 // taken as ours. Threads: the control thread. Blocks: never.
 ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, bool adopt_root,
-                              ActualStateOfWorld& actual, Consumers& consumers);
+                              const KubeletPaths& paths, ActualStateOfWorld& actual,
+                              Consumers& consumers);
 
 }  // namespace volumed

@@ -38,8 +38,13 @@ struct VolumeView {
   std::string pod_namespace;
   std::string pod_name;
   SpecName spec;
+  std::vector<std::string> pod_volumes;  // its names in the pod's spec
+  std::string claim;                     // "namespace/name", of a volume that came by a claim
+  std::string persistent_volume;  // its name; "" for an inline volume, or while there is none
   std::string plugin_name;
-  std::string state;  // of the transition table: "SetUp"
+  std::string state;         // of the transition table: "SetUp"
+  std::string device_state;  // of the device that it is bound from: "DeviceMounted"; "" without
+  std::string device_mount_path;
   bool uncertain = false;
   bool stuck = false;   // a worker for it could not be ended
   bool wanted = false;  // the desired state has it

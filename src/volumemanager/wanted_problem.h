@@ -11,6 +11,7 @@ namespace volumed {
 struct WantedProblem {
   std::string step;  // "FindPlugin", "ExpandSubPath", "CheckVolumeMounts"
   Error error;
+  std::string who_must_act = {};  // "": the owner of the pod
 };
 
 }  // namespace volumed

@@ -109,18 +109,26 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
       events_(world.clock),
       node_(Facts()),
       host_{world.paths, kernel_, world.clock, host_objects_, tokens_, events_, node_, families_},
-      operations_(scheduler_, store_, plugins_, host_, log_, observer_, ReadBootId(), {}),
-      other_operations_(scheduler_, store_, plugins_, host_, log_, observer_, ReadBootId(), {}),
+      recycler_pods_(kernel_, containers_, world.clock),
+      devices_(store_, world.clock, log_, observer_, ReadBootId()),
+      format_intents_(devices_, ReadBootId()),
+      operations_(scheduler_, store_, plugins_, host_, log_, observer_, devices_, ReadBootId(), {}),
+      other_operations_(scheduler_, store_, plugins_, host_, log_, observer_, devices_,
+                        ReadBootId(), {}),
       buggy_operations_(bug.operations ? bug.operations(operations_, other_operations_) : nullptr),
       consumer_watch_(world) {
   catalog_.AddListener(
       [this](const std::vector<ObjectChange>& changes) { host_objects_.Follow(changes); });
-  MustBeOk(plugins_.InitPlugins(MakeInTreePlugins(), host_), "plugins");
+  InTreePluginSettings plugins;
+  plugins.local.format_intents = &format_intents_;
+  plugins.host_path.recycler_pods = &recycler_pods_;
+  MustBeOk(plugins_.InitPlugins(MakeInTreePlugins(std::move(plugins)), host_), "plugins");
   VolumeManagerSettings settings;
   settings.stats.period = Duration::zero();
-  settings.restore_operations = [this](const std::vector<PodVolumeRecord>& records) {
-    operations_.Restore(records);
-    other_operations_.Restore(records);
+  settings.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
+                                       const std::vector<DeviceRecord>& devices) {
+    operations_.Restore(volumes, devices);
+    other_operations_.Restore(volumes, {});
   };
   VolumeOperations& used =
       buggy_operations_ ? *buggy_operations_ : static_cast<VolumeOperations&>(operations_);

@@ -13,7 +13,9 @@
 #include "kube/object_catalog.h"
 #include "metrics/exported_families.h"
 #include "operation/pod_volume_operations.h"
+#include "operation/record_format_intents.h"
 #include "pluginmgr/volume_plugin_mgr.h"
+#include "recycler/local_recycler_pods.h"
 #include "unit/crash/crash_harness.h"
 #include "unit/crash/crash_monitor.h"
 #include "volumehost/event_log.h"
@@ -51,6 +53,16 @@ class WorldConsumerWatch final : public ConsumerWatch {
   };
   const CrashWorld& world_;
   std::map<uint64_t, Watched> watches_;
+};
+
+// Recycler pods that only scrub need none.
+class NoContainers final : public ContainerRunner {
+ public:
+  Result<bool> Exists(const std::string&, const CallOptions&) override { return false; }
+  Result<ContainerEnd> Run(const ContainerRun&, const CallOptions&) override {
+    return Error::NotApplied(Code::kUnimplemented, "no containers here");
+  }
+  Status Remove(const std::string&, const CallOptions&) override { return OkStatus(); }
 };
 
 class NoObserver final : public OperationObserver {
@@ -101,6 +113,10 @@ class CrashAgent {
   VolumeHost host_;
   VolumePluginMgr plugins_;
   NoObserver observer_;
+  NoContainers containers_;
+  LocalRecyclerPods recycler_pods_;
+  DeviceRecordKeeper devices_;
+  RecordFormatIntents format_intents_;
   PodVolumeOperations operations_;
   PodVolumeOperations other_operations_;  // of a bug that loses the keys; idle otherwise
   std::unique_ptr<VolumeOperations> buggy_operations_;

@@ -142,6 +142,9 @@ void Run::Check(const ScenarioStep& step, const std::string* expected) {
     const std::string left = world_.LeftOf(pod);
     if (!left.empty()) world_.Violation("step \"" + step.name + "\" has left " + left);
   }
+  if (const std::string left = step.no_devices ? world_.LeftOfDevices() : ""; !left.empty()) {
+    world_.Violation("step \"" + step.name + "\" has left " + left);
+  }
   const std::string snapshot = world_.Snapshot() + agent_->ViewText();
   result_.snapshots.push_back(snapshot);
   if (expected == nullptr || !step.compare || (rebooted_ && !step.compare_after_reboot)) return;

@@ -36,6 +36,7 @@ struct ScenarioStep {
   bool compare_after_reboot = true;
   // Pods of which nothing is left after it.
   std::vector<std::string> gone = {};
+  bool no_devices = false;  // no device is mounted after it
   // Likewise, unless a process holds them.
   std::vector<std::string> gone_unless_held = {};
 };

@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "operation/volume_record.h"
+#include "unit/crash/crash_devices.h"
 
 namespace volumed {
 namespace {
@@ -39,7 +40,7 @@ bool IsTerminatingOnRecord(const CrashWorld& world, const std::string& pod) {
 
 EffectKind KindOfEffect(const AnyRequest& request) {
   if (IsOneOf<Mount, BindMount, Remount, MakeDirectory, MakeFile, ChangeOwnership,
-              WriteAtomicPayload>(request)) {
+              WriteAtomicPayload, FormatDevice, CheckFilesystem>(request)) {
     return EffectKind::kMakes;
   }
   if (IsOneOf<Unmount, RemoveTree, RemoveFile>(request)) return EffectKind::kTakesAway;
@@ -74,6 +75,7 @@ Result<AnyAnswer> CheckedKernel::Do(const AnyRequest& request, const CallOptions
 }
 
 std::string CheckedKernel::BrokenRule(const AnyRequest& request) const {
+  if (const std::string broken = BrokenDeviceRule(world_, request); !broken.empty()) return broken;
   const std::string path = RequestPath(request);
   const std::string pods = world_.paths.GetPodsDir().Display() + "/";
   if (path.rfind(pods, 0) != 0) return BrokenHostPathRule(path);

@@ -302,9 +302,11 @@ Scenario ShortLifeScenario() {
 }
 
 std::vector<Scenario> AllScenarios() {
-  return {SetUpScenario(),        ChangeScenario(),  RemovedObjectScenario(),
-          DeletedByUidScenario(), HeldPodScenario(), ForeignMountScenario(),
-          ShortLifeScenario()};
+  return {SetUpScenario(),        ChangeScenario(),        RemovedObjectScenario(),
+          DeletedByUidScenario(), HeldPodScenario(),       ForeignMountScenario(),
+          ShortLifeScenario(),    DeviceScenario(),        CutFormatScenario(),
+          CheckedDiskScenario(),  ReleasedClaimScenario(), RecycleScenario(),
+          BindingScenario()};
 }
 
 }  // namespace volumed

@@ -16,6 +16,14 @@ Scenario HeldPodScenario();        // teardown: a process holds the pod, then en
 Scenario ForeignMountScenario();   // teardown: somebody's own mount, with data, lies in a volume
 Scenario ShortLifeScenario();      // removed while it is being set up; comes back while it leaves
 
+// Persistent volumes; see crash_device_scenarios.cc.
+Scenario DeviceScenario();         // a new disk is formatted, shared by two pods, and left
+Scenario BindingScenario();        // the sources bring volume and claim, then their pod
+Scenario CutFormatScenario();      // the worker dies amid mkfs
+Scenario CheckedDiskScenario();    // fsck; a second pod after the first
+Scenario ReleasedClaimScenario();  // Retain: a claim leaves, another comes, the volume goes
+Scenario RecycleScenario();        // Recycle: the claim leaves before its pod
+
 std::vector<Scenario> AllScenarios();
 
 }  // namespace volumed

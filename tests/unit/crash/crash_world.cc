@@ -5,6 +5,8 @@
 #include <string_view>
 
 #include "operation/volume_record.h"
+#include "plugins/local.h"
+#include "unit/crash/crash_devices.h"
 
 namespace volumed {
 namespace {
@@ -72,6 +74,9 @@ std::string RecordText(const Record& row) {
     return name + record->ns + "/" + record->name + " " + record->source +
            (record->terminating ? " terminating" : "") + "\n";
   }
+  if (row.kind == kDeviceRecordKind || row.kind == kClaimBindingRecordKind) {
+    return DeviceRecordText(row);
+  }
   return name + "\n";
 }
 
@@ -98,6 +103,8 @@ std::unique_ptr<CrashWorld> CrashWorld::Clone() const {
   copy->commands = commands;
   copy->token_rotation_unix_ms = token_rotation_unix_ms;
   copy->pods = pods;
+  copy->devices = devices;
+  copy->filesystems = filesystems;
   copy->precious = precious;
   return copy;
 }
@@ -115,7 +122,9 @@ void CrashWorld::Reboot(bool power_loss) {
   for (auto& [uid, pod] : pods) {
     pod.held_by = 0;
     for (auto& [spec, volume] : pod.volumes) volume.established = false;
-    for (PodData& data : pod.data) data.present = data.present && !data.on_tmpfs;
+    for (PodData& data : pod.data) {
+      data.present = data.present && !data.on_tmpfs && !data.on_device;
+    }
   }
 }
 
@@ -132,10 +141,20 @@ void CrashWorld::PodWrites(const std::string& pod, const std::string& path,
   pods.at(pod).data.push_back({path, content, gid, on_tmpfs, true});
 }
 
+void CrashWorld::PodWritesToDevice(const std::string& pod, const std::string& path,
+                                   const std::string& content, uint32_t gid) {
+  PodWrites(pod, path, content, gid, false);
+  pods.at(pod).data.back().on_device = true;
+}
+
 void CrashWorld::PodsWriteAgain() {
   for (auto& [uid, pod] : pods) {
     for (PodData& data : pod.data) {
       if (!pod.wanted || data.present) continue;
+      if (data.on_device) {
+        data.present = true;  // it is looked for with the rest
+        continue;
+      }
       kernel->AddFile(data.path, data.content, 0644, kPodUser, data.gid);
       data.present = true;
     }
@@ -157,6 +176,7 @@ std::string CrashWorld::VolumePath(const std::string& pod, const std::string& sp
 }
 
 void CrashWorld::CheckState(const std::string& when, const std::string& changed) {
+  CheckDevices(*this, when);
   for (const auto& [path, content] : precious) {
     if (kernel->Find(path).content != content) {
       Violation(path + ", which is nobody's to remove, is gone or changed " + when);
@@ -226,6 +246,15 @@ std::string CrashWorld::Snapshot() const {
   text += "records:\n";
   for (const Record& row : store->All()) text += RecordText(row);
   return text;
+}
+
+std::string CrashWorld::LeftOfDevices() const {
+  for (const auto& [volume, path] : devices) {
+    const std::string place =
+        paths.GetDeviceMountDir(kLocalVolumePluginName, SpecName(volume)).Display();
+    if (kernel->Exists(place)) return "directory " + place;
+  }
+  return "";
 }
 
 std::string CrashWorld::LeftOf(const std::string& pod) const {

@@ -25,8 +25,9 @@ struct PodData {
   std::string path;
   std::string content;
   uint32_t gid = 0;
-  bool on_tmpfs = false;  // a reboot takes it
-  bool present = true;    // false: a reboot took it; the pod writes it again
+  bool on_tmpfs = false;   // a reboot takes it
+  bool present = true;     // false: a reboot took it; the pod writes it again
+  bool on_device = false;  // a reboot hides it until the device is mounted again
 };
 
 struct VolumeTruth {
@@ -78,6 +79,9 @@ class CrashWorld {
   // The pod's container writes a file into a volume, as uid 1000 and group `gid`.
   void PodWrites(const std::string& pod, const std::string& path, const std::string& content,
                  uint32_t gid, bool on_tmpfs);
+  // Into a volume whose device keeps it.
+  void PodWritesToDevice(const std::string& pod, const std::string& path,
+                         const std::string& content, uint32_t gid);
   // What a reboot took of the wanted pods' data is written again.
   void PodsWriteAgain();
 
@@ -92,6 +96,8 @@ class CrashWorld {
   // Files, mounts and records without what may differ between two correct runs: timestamps, numbers
   // of attempts, order of mounts.
   std::string Snapshot() const;
+  // "" if no device is mounted any more, and no place for one is left; else what.
+  std::string LeftOfDevices() const;
   // "" if nothing of the pod is left; else what.
   std::string LeftOf(const std::string& pod) const;
 
@@ -108,6 +114,9 @@ class CrashWorld {
   int64_t token_rotation_unix_ms = 0;
 
   std::map<std::string, PodTruth> pods;
+  std::map<std::string, std::string> devices;  // persistent volume -> its block device
+  // UUIDs of filesystems that were mounted: from then on they are the only ones.
+  std::map<std::string, std::string> filesystems;
   std::map<std::string, std::string> precious;  // path -> content: of nobody whom the agent serves
   std::vector<std::string> violations;
 

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "operation/volume_record.h"
+#include "plugins/local.h"
 #include "unit/crash/crash_monitor.h"
 #include "unit/crash/crash_scenarios.h"
 
@@ -255,6 +256,37 @@ class ForgetfulStatKernel final : public PassingKernel {
   }
 };
 
+// Takes the device away with the first pod's bind of it.
+class GreedyDeviceUnmountKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    const auto* unmount = std::get_if<Unmount>(&request);
+    const auto volume =
+        unmount == nullptr ? std::nullopt : world_.paths.ParsePodVolume(unmount->target.Display());
+    if (volume && volume->plugin == kLocalVolumePluginName) {
+      (void)real_.Do(Unmount{world_.paths.GetDeviceMountDir(volume->plugin, volume->spec)},
+                     options);
+    }
+    return PassingKernel::Do(request, options);
+  }
+};
+
+// Sees no filesystem on any disk.
+class BlindProbeKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    Result<AnyAnswer> answer = PassingKernel::Do(request, options);
+    if (!answer.ok() || !std::holds_alternative<ProbeDevice>(request)) return answer;
+    DeviceProbe probe = std::get<DeviceProbe>(*answer);
+    probe.fs_type.clear();
+    probe.blank = true;
+    probe.why_not_blank.clear();
+    return AnyAnswer(probe);
+  }
+};
+
 // ---- the operations
 // ---------------------------------------------------------------------------------
 
@@ -275,11 +307,27 @@ class KeylessOperations final : public VolumeOperations {
                         std::function<void(OperationOutcome<Unit>)> done) override {
     return real_.RemovePod(std::move(pod), std::move(name), record, std::move(done));
   }
-  bool IsPending(const PodVolumeKey& key) const override { return real_.IsPending(key); }
-  std::optional<TimePoint> NextTry(const PodVolumeKey& key) const override {
+  StartResult MountDevice(MountDeviceRequest request,
+                          std::function<void(OperationOutcome<MountedDevice>)> done) override {
+    return real_.MountDevice(std::move(request), std::move(done));
+  }
+  StartResult UnmountDevice(UnmountDeviceRequest request,
+                            std::function<void(OperationOutcome<Unit>)> done) override {
+    return real_.UnmountDevice(std::move(request), std::move(done));
+  }
+  StartResult ForgetDevice(UniqueVolumeName device,
+                           std::function<void(OperationOutcome<Unit>)> done) override {
+    return real_.ForgetDevice(std::move(device), std::move(done));
+  }
+  StartResult ReclaimVolume(ReclaimRequest request,
+                            std::function<void(OperationOutcome<Unit>)> done) override {
+    return real_.ReclaimVolume(std::move(request), std::move(done));
+  }
+  bool IsPending(const OperationKey& key) const override { return real_.IsPending(key); }
+  std::optional<TimePoint> NextTry(const OperationKey& key) const override {
     return real_.NextTry(key);
   }
-  void ResetBackoff(const PodVolumeKey& key) override { real_.ResetBackoff(key); }
+  void ResetBackoff(const OperationKey& key) override { real_.ResetBackoff(key); }
   std::vector<RunningOperation> Running() const override { return real_.Running(); }
 
  private:
@@ -380,10 +428,58 @@ std::vector<SeededBugCase> BugsOfTheAgent() {
           {keyless, ShortLifeScenario(), WalkKind::kCrash, 101}};
 }
 
+std::optional<FormatRecord> FormatIn(const Record& row) {
+  if (row.kind != kDeviceRecordKind) return std::nullopt;
+  const Result<DeviceRecord> record = DecodeDeviceRecord(row);
+  return record.ok() ? record->format : std::nullopt;
+}
+
+std::vector<SeededBugCase> BugsOfStorage() {
+  return {
+      {Losing("intent of a format not written",
+              [](const Record& row) {
+                const auto format = FormatIn(row);
+                return format && !format->finished;
+              }),
+       DeviceScenario()},
+      {Losing("end of a format not written",
+              [](const Record& row) {
+                const auto format = FormatIn(row);
+                return format && format->finished;
+              }),
+       DeviceScenario()},
+      {Losing("binding of a claim not written",
+              [](const Record& row) { return row.kind == kClaimBindingRecordKind; }),
+       BindingScenario()},
+      {Losing("release of a claim not written",
+              [](const Record& row) {
+                if (row.kind != kClaimBindingRecordKind) return false;
+                const auto record = DecodeClaimBindingRecord(row);
+                return record.ok() && record->binding.state == BindingState::kReleased;
+              }),
+       ReleasedClaimScenario()},
+      {InStore<BlindStore>("formats and devices forgotten at restart",
+                           std::string(kDeviceRecordKind)),
+       CutFormatScenario()},
+      {InStore<BlindStore>("bindings forgotten at restart", std::string(kClaimBindingRecordKind)),
+       ReleasedClaimScenario()},
+      {InStore<ForgetfulStore>("row of a volume that is gone not removed",
+                               std::string(kDeviceRecordKind)),
+       ReleasedClaimScenario()},
+      {InKernel<GreedyDeviceUnmountKernel>("device unmounted while a pod has it"),
+       DeviceScenario()},
+      {InKernel<BlindProbeKernel>("a disk with a filesystem taken for blank"),
+       CheckedDiskScenario()},
+      {InKernel<IdleKernel<CheckFilesystem>>("filesystem not checked"), CheckedDiskScenario()},
+      {InKernel<IdleKernel<RemoveTree>>("volume not scrubbed"), RecycleScenario()},
+  };
+}
+
 }  // namespace
 
 std::vector<SeededBugCase> SeededBugs() {
   std::vector<SeededBugCase> all = BugsOfRecords();
+  for (SeededBugCase& bug : BugsOfStorage()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfEffects()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfTheAgent()) all.push_back(std::move(bug));
   return all;

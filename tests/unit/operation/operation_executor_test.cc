@@ -32,6 +32,17 @@ class OperationExecutorTest : public ::testing::Test {
           trace_.push_back("done " + key.ToString() + (failure ? " failed" : ""));
         });
   }
+  StartResult StartOn(const OperationKey& key, DeviceUse use) {
+    return executor_->Start(
+        {.key = key,
+         .name = "any",
+         .plugin_name = "test.io/p",
+         .pod_display_name = "",
+         .device = device_,
+         .use = use},
+        [](OperationProgress&) { return std::optional<OperationFailure>(); },
+        [](const std::optional<OperationFailure>&) {});
+  }
   // Starts and runs to the end.
   StartResult Run(const PodVolumeKey& key, const std::string& name,
                   std::optional<Error> error = std::nullopt) {
@@ -45,6 +56,7 @@ class OperationExecutorTest : public ::testing::Test {
     return *next - scheduler_.clock().Now();
   }
 
+  const UniqueVolumeName device_{"test.io/p/disk"};
   const PodVolumeKey data_ = Key("uid-1", "data");
   const PodVolumeKey logs_ = Key("uid-1", "logs");
   const PodVolumeKey pod_ = Key("uid-1", "");
@@ -77,6 +89,22 @@ TEST_F(OperationExecutorTest, OneOperationPerVolumeOfAPod) {
   scheduler_.RunFor(Duration::zero());
   EXPECT_EQ(trace_.size(), 6u);
   EXPECT_EQ(Start(data_, "volume_unmount"), StartResult::kStarted);
+}
+
+TEST_F(OperationExecutorTest, NothingRunsBesideTheMountOrUnmountOfItsDevice) {
+  EXPECT_EQ(StartOn(OperationKey(device_), DeviceUse::kExclusive), StartResult::kStarted);
+  EXPECT_TRUE(executor_->IsPending(OperationKey(device_)));
+  EXPECT_EQ(StartOn(OperationKey(device_), DeviceUse::kExclusive), StartResult::kPending);
+  EXPECT_EQ(StartOn(data_, DeviceUse::kExclusive), StartResult::kPending);
+  EXPECT_EQ(StartOn(data_, DeviceUse::kShared), StartResult::kPending);
+  EXPECT_EQ(Start(logs_, "volume_mount"), StartResult::kStarted);  // of another volume
+  scheduler_.RunFor(Duration::zero());
+  EXPECT_EQ(StartOn(data_, DeviceUse::kShared), StartResult::kStarted);
+  EXPECT_EQ(StartOn(other_, DeviceUse::kShared), StartResult::kStarted);  // two unmounts of pods
+  EXPECT_EQ(StartOn(OperationKey(device_), DeviceUse::kExclusive), StartResult::kPending);
+  scheduler_.RunFor(Duration::zero());
+  EXPECT_EQ(StartOn(data_, DeviceUse::kExclusive), StartResult::kStarted);
+  EXPECT_EQ(StartOn(other_, DeviceUse::kExclusive), StartResult::kPending);  // binds, one by one
 }
 
 TEST_F(OperationExecutorTest, ThePodExcludesItsVolumesBothWays) {

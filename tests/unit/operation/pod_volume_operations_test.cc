@@ -45,9 +45,12 @@ class PodVolumeOperationsTest : public ::testing::Test {
   // A new agent on the same kernel and store.
   void Restart(const std::string& boot) {
     operations_.reset();
-    operations_ = std::make_unique<PodVolumeOperations>(
-        scheduler_, store_, plugins_, host_, logger_, observer_, BootId(boot), OperationSettings());
-    operations_->Restore(LoadRecords(store_));
+    devices_ = std::make_unique<DeviceRecordKeeper>(store_, scheduler_.clock(), logger_, observer_,
+                                                    BootId(boot));
+    operations_ = std::make_unique<PodVolumeOperations>(scheduler_, store_, plugins_, host_,
+                                                        logger_, observer_, *devices_, BootId(boot),
+                                                        OperationSettings());
+    operations_->Restore(LoadRecords(store_), {});
   }
 
   static MountRequest Request(VolumeSource source = EmptyDirVolumeSource{}) {
@@ -123,6 +126,7 @@ class PodVolumeOperationsTest : public ::testing::Test {
   LogLines log_;
   Logger logger_{log_.Options(), scheduler_.clock()};
   RecordingObserver observer_;
+  std::unique_ptr<DeviceRecordKeeper> devices_;
   std::unique_ptr<PodVolumeOperations> operations_;
 };
 
@@ -502,9 +506,10 @@ class PodVolumeCrash : public ::testing::Test {
     LogLines log;
     Logger logger(log.Options(), scheduler.clock());
     RecordingObserver observer;
-    PodVolumeOperations operations(scheduler, world.store, plugins, host, logger, observer,
+    DeviceRecordKeeper devices(world.store, scheduler.clock(), logger, observer, BootId("boot-a"));
+    PodVolumeOperations operations(scheduler, world.store, plugins, host, logger, observer, devices,
                                    BootId("boot-a"), OperationSettings());
-    operations.Restore(LoadRecords(world.store));
+    operations.Restore(LoadRecords(world.store), {});
     bool good = true;
     const auto check = [&](auto outcome) { good = good && outcome.value.has_value(); };
     try {

@@ -14,7 +14,7 @@ namespace volumed {
 class RecordingObserver final : public OperationObserver {
  public:
   struct Assigned {
-    PodVolumeKey key;
+    OperationKey key;
     VolumeState state;
     bool uncertain;
     friend bool operator==(const Assigned&, const Assigned&) = default;
@@ -23,7 +23,7 @@ class RecordingObserver final : public OperationObserver {
   void OperationFinished(const FinishedOperation& operation) override {
     finished.push_back(operation);
   }
-  void StateAssigned(const PodVolumeKey& key, VolumeState state, bool uncertain) override {
+  void StateAssigned(const OperationKey& key, VolumeState state, bool uncertain) override {
     assigned.push_back({key, state, uncertain});
   }
 

@@ -28,7 +28,7 @@ class ActualStateTest : public ::testing::Test {
   ActualStateTest() { actual_.AddPod(PodUid("a"), {"default", "a", "manifests"}); }
   const ActualVolume& Volume() { return *actual_.FindVolume(kKey); }
   void Mount(const OperationOutcome<MountedVolume>& outcome, uint64_t generation = 1) {
-    actual_.MountStarted(kKey, "p", generation);
+    actual_.MountStarted(kKey, {"p", generation});
     actual_.MountDone(kKey, outcome);
   }
   ManualClock clock_;
@@ -36,7 +36,7 @@ class ActualStateTest : public ::testing::Test {
 };
 
 TEST_F(ActualStateTest, AMountThatWasCertainlyNotAppliedLeavesNothing) {
-  EXPECT_FALSE(actual_.MountStarted(kKey, "p", 1));
+  EXPECT_FALSE(actual_.MountStarted(kKey, {"p", 1}));
   EXPECT_EQ(Volume().state, VolumeState::kSettingUp);
   EXPECT_TRUE(Volume().in_flight);
   actual_.MountDone(kKey, Failed<MountedVolume>(kNot));
@@ -62,7 +62,7 @@ TEST_F(ActualStateTest, AfterMaybeAppliedALaterNotAppliedProvesNothing) {
 TEST_F(ActualStateTest, OnlyASuccessRemembersTheInputs) {
   Mount(Mounted(), 3);
   EXPECT_EQ(Volume().applied_generation, 3u);
-  EXPECT_TRUE(actual_.MountStarted(kKey, "p", 4));
+  EXPECT_TRUE(actual_.MountStarted(kKey, {"p", 4}));
   EXPECT_TRUE(IsSetUp(Volume()));
   actual_.MountDone(kKey, Failed<MountedVolume>(kMaybe));
   EXPECT_EQ(Volume().applied_generation, 3u);

@@ -9,7 +9,8 @@ class DesiredStateTest : public ManagerTest {
  protected:
   void SetUp() override {
     StartAgent();
-    desired_ = std::make_unique<DesiredStateOfWorld>(agent_->catalog, agent_->plugins, host_parts);
+    desired_ = std::make_unique<DesiredStateOfWorld>(agent_->catalog, agent_->plugins, host_parts,
+                                                     claims_);
   }
   // The first pod of a manifest.
   static PodPtr PodOf(const std::string& manifest) {
@@ -28,6 +29,17 @@ class DesiredStateTest : public ManagerTest {
     return *desired_->Find({PodUid("a"), SpecName(spec)});
   }
 
+  // Answers what a test puts in, by the pod volume's name.
+  class ScriptedClaims final : public ClaimResolver {
+   public:
+    ResolvedClaim Resolve(const Pod&, const PodVolume& volume) override {
+      const auto found = answers.find(volume.name);
+      return found == answers.end() ? ResolvedClaim{} : found->second;
+    }
+    std::map<std::string, ResolvedClaim> answers;
+  };
+
+  ScriptedClaims claims_;
   std::unique_ptr<DesiredStateOfWorld> desired_;
 };
 

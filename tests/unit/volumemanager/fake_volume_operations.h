@@ -21,16 +21,19 @@ namespace volumed {
 // What is on the node; outlives the agents of a test.
 struct FakeNode {
   std::set<PodVolumeKey> present;
+  std::set<UniqueVolumeName> devices;  // mounted
   std::set<PodUid> removed_pods;
 };
 
 class FakeVolumeOperations final : public VolumeOperations {
  public:
   struct Call {
-    std::string operation;  // "mount", "unmount", "remove"
-    PodVolumeKey key;
-    std::optional<MountRequest> mount;
-    std::string plugin_name;
+    std::string operation;  // "mount", "unmount", "remove", "mount_device" ...
+    OperationKey key;
+    std::optional<MountRequest> mount = std::nullopt;
+    std::string plugin_name = {};
+    std::optional<MountDeviceRequest> mount_device = std::nullopt;
+    std::optional<ReclaimRequest> reclaim = std::nullopt;
   };
 
   FakeVolumeOperations(Scheduler& scheduler, FakeNode& node)
@@ -39,12 +42,12 @@ class FakeVolumeOperations final : public VolumeOperations {
   std::vector<Call> calls;
 
   // The next `times` operations of this kind on this volume (an empty spec: on the pod) fail.
-  void FailNext(const std::string& operation, const PodVolumeKey& key, Error error, int times = 1) {
+  void FailNext(const std::string& operation, const OperationKey& key, Error error, int times = 1) {
     failures_.insert_or_assign({operation, key}, Failure{std::move(error), times});
   }
   // Operations of this volume do not end until Release.
-  void Hang(const PodVolumeKey& key) { hanging_.insert(key); }
-  void Release(const PodVolumeKey& key) {
+  void Hang(const OperationKey& key) { hanging_.insert(key); }
+  void Release(const OperationKey& key) {
     hanging_.erase(key);
     const auto held = held_.find(key);
     if (held == held_.end()) return;
@@ -52,21 +55,21 @@ class FakeVolumeOperations final : public VolumeOperations {
     held_.erase(held);
     scheduler_.Post(finish);
   }
-  void SetRefresh(const PodVolumeKey& key, int64_t unix_ms) { refresh_[key] = unix_ms; }
+  void SetRefresh(const OperationKey& key, int64_t unix_ms) { refresh_[key] = unix_ms; }
 
   size_t Count(const std::string& operation) const {
     size_t count = 0;
     for (const Call& call : calls) count += call.operation == operation ? 1 : 0;
     return count;
   }
-  size_t Count(const std::string& operation, const PodVolumeKey& key) const {
+  size_t Count(const std::string& operation, const OperationKey& key) const {
     size_t count = 0;
     for (const Call& call : calls) {
       count += call.operation == operation && call.key == key ? 1 : 0;
     }
     return count;
   }
-  const Call* Last(const std::string& operation, const PodVolumeKey& key) const {
+  const Call* Last(const std::string& operation, const OperationKey& key) const {
     const Call* last = nullptr;
     for (const Call& call : calls) {
       if (call.operation == operation && call.key == key) last = &call;
@@ -79,7 +82,7 @@ class FakeVolumeOperations final : public VolumeOperations {
     const PodVolumeKey key{request.pod->uid(), request.spec.name()};
     const auto refused = Admit("mount", key);
     if (refused) return *refused;
-    calls.push_back({"mount", key, request, ""});
+    calls.push_back({"mount", key, request});
     Finish(key, [this, key, request, done] {
       OperationOutcome<MountedVolume> outcome;
       if ((outcome.failure = TakeFailure("mount", key, "SetUp"))) return done(outcome);
@@ -119,7 +122,7 @@ class FakeVolumeOperations final : public VolumeOperations {
     const PodVolumeKey key{pod, SpecName()};
     const auto refused = Admit("remove", key);
     if (refused) return *refused;
-    calls.push_back({"remove", key, std::nullopt, ""});
+    calls.push_back({"remove", key});
     Finish(key, [this, key, record, done] {
       OperationOutcome<Unit> outcome;
       if ((outcome.failure = TakeFailure("remove", key, "RemoveDirectories"))) return done(outcome);
@@ -131,19 +134,56 @@ class FakeVolumeOperations final : public VolumeOperations {
     return StartResult::kStarted;
   }
 
-  bool IsPending(const PodVolumeKey& key) const override { return running_.contains(key); }
-  std::optional<TimePoint> NextTry(const PodVolumeKey& key) const override {
+  StartResult MountDevice(MountDeviceRequest request,
+                          std::function<void(OperationOutcome<MountedDevice>)> done) override {
+    const OperationKey key(request.device);
+    const auto refused = Admit("mount_device", key);
+    if (refused) return *refused;
+    calls.push_back({"mount_device", key, std::nullopt, "", request});
+    Finish(key, [this, key, request, done] {
+      OperationOutcome<MountedDevice> outcome;
+      if ((outcome.failure = TakeFailure("mount_device", key, "MountDevice"))) return done(outcome);
+      node_.devices.insert(request.device);
+      outcome.value = MountedDevice{"fake", "/root/plugins/" + request.spec.name().str()};
+      done(outcome);
+    });
+    return StartResult::kStarted;
+  }
+
+  StartResult UnmountDevice(UnmountDeviceRequest request,
+                            std::function<void(OperationOutcome<Unit>)> done) override {
+    return Simple("unmount_device", OperationKey(request.device), request.plugin_name, done,
+                  [this, device = request.device] { node_.devices.erase(device); });
+  }
+
+  StartResult ForgetDevice(UniqueVolumeName device,
+                           std::function<void(OperationOutcome<Unit>)> done) override {
+    return Simple("forget_device", OperationKey(device), "", done, [] {});
+  }
+
+  StartResult ReclaimVolume(ReclaimRequest request,
+                            std::function<void(OperationOutcome<Unit>)> done) override {
+    const OperationKey key = ReclaimKeyOf(request.volume->metadata.name);
+    const StartResult started = Simple("reclaim", key, "", done, [] {});
+    if (started == StartResult::kStarted) calls.back().reclaim = request;
+    return started;
+  }
+  static OperationKey ReclaimKeyOf(const std::string& volume) { return ReclaimKey(volume); }
+
+  bool IsPending(const OperationKey& key) const override { return running_.contains(key); }
+  std::optional<TimePoint> NextTry(const OperationKey& key) const override {
     std::optional<TimePoint> next;
-    for (const char* operation : {"mount", "unmount", "remove"}) {
+    for (const char* operation :
+         {"mount", "unmount", "remove", "mount_device", "unmount_device", "reclaim"}) {
       const auto until = backoff_.BlockedUntil(key.ToString(), operation);
       if (until && (!next || *next < *until)) next = until;
     }
     return next;
   }
-  void ResetBackoff(const PodVolumeKey& key) override { backoff_.Reset(key.ToString()); }
+  void ResetBackoff(const OperationKey& key) override { backoff_.Reset(key.ToString()); }
   std::vector<RunningOperation> Running() const override {
     std::vector<RunningOperation> all;
-    for (const PodVolumeKey& key : running_) all.push_back({key, "volume_mount", "SetUp", 0, 0, 7});
+    for (const OperationKey& key : running_) all.push_back({key, "volume_mount", "SetUp", 0, 0, 7});
     return all;
   }
 
@@ -158,14 +198,30 @@ class FakeVolumeOperations final : public VolumeOperations {
     int times;
   };
 
-  std::optional<StartResult> Admit(const std::string& operation, const PodVolumeKey& key) {
+  StartResult Simple(const std::string& operation, const OperationKey& key,
+                     const std::string& plugin, std::function<void(OperationOutcome<Unit>)> done,
+                     std::function<void()> effect) {
+    const auto refused = Admit(operation, key);
+    if (refused) return *refused;
+    calls.push_back({operation, key, std::nullopt, plugin});
+    Finish(key, [this, operation, key, done, effect] {
+      OperationOutcome<Unit> outcome;
+      if ((outcome.failure = TakeFailure(operation, key, operation))) return done(outcome);
+      effect();
+      outcome.value = Unit{};
+      done(outcome);
+    });
+    return StartResult::kStarted;
+  }
+
+  std::optional<StartResult> Admit(const std::string& operation, const OperationKey& key) {
     if (running_.contains(key)) return StartResult::kPending;
     if (backoff_.BlockedUntil(key.ToString(), operation)) return StartResult::kBackoff;
     running_.insert(key);
     return std::nullopt;
   }
 
-  void Finish(const PodVolumeKey& key, std::function<void()> body) {
+  void Finish(const OperationKey& key, std::function<void()> body) {
     const auto finish = [this, key, body = std::move(body)] {
       running_.erase(key);
       body();
@@ -177,7 +233,7 @@ class FakeVolumeOperations final : public VolumeOperations {
     }
   }
 
-  std::optional<OperationFailure> TakeFailure(const std::string& operation, const PodVolumeKey& key,
+  std::optional<OperationFailure> TakeFailure(const std::string& operation, const OperationKey& key,
                                               const std::string& step) {
     const auto found = failures_.find({operation, key});
     if (found == failures_.end() || found->second.times == 0) {
@@ -192,10 +248,10 @@ class FakeVolumeOperations final : public VolumeOperations {
   Scheduler& scheduler_;
   FakeNode& node_;
   Backoff backoff_;
-  std::set<PodVolumeKey> running_, hanging_;
-  std::map<PodVolumeKey, std::function<void()>> held_;
-  std::map<PodVolumeKey, int64_t> refresh_;
-  std::map<std::pair<std::string, PodVolumeKey>, Failure> failures_;
+  std::set<OperationKey> running_, hanging_;
+  std::map<OperationKey, std::function<void()>> held_;
+  std::map<OperationKey, int64_t> refresh_;
+  std::map<std::pair<std::string, OperationKey>, Failure> failures_;
 };
 
 }  // namespace volumed

@@ -22,6 +22,7 @@
 #include "kube/object_catalog.h"
 #include "metrics/exported_families.h"
 #include "operation/volume_record.h"
+#include "pluginmgr/device_mountable_volume_plugin.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "unit/volumemanager/fake_volume_operations.h"
 #include "volumehost/volume_host.h"
@@ -131,7 +132,14 @@ class FakePlugin final : public VolumePlugin {
     return spec.name().str();
   }
   bool CanSupport(const VolumeSpec& spec) const override {
+    if (const PersistentVolume* volume = spec.persistent_volume()) {
+      return VolumeSourceKind(volume->spec.source) == kind_;
+    }
     return spec.volume() != nullptr && VolumeSourceKind(spec.volume()->source) == kind_;
+  }
+  // The device of "local", which operations mount, and nobody asks here.
+  DeviceMountableVolumePlugin* AsDeviceMountable() override {
+    return kind_ == "local" ? &device_ : nullptr;
   }
   bool RequiresRemount(const VolumeSpec&) const override { return kind_ != "emptyDir"; }
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr) override {
@@ -167,9 +175,27 @@ class FakePlugin final : public VolumePlugin {
     const std::shared_ptr<MetricsScript> metrics_;
   };
 
+  class NoDevice final : public DeviceMountableVolumePlugin {
+   public:
+    explicit NoDevice(VolumePlugin& plugin) : plugin_(plugin) {}
+    VolumePlugin& plugin() override { return plugin_; }
+    Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() override { return NotUsed(); }
+    Result<std::unique_ptr<DeviceUnmounter>> NewDeviceUnmounter() override { return NotUsed(); }
+    Result<std::vector<std::string>> GetDeviceMountRefs(const SafePath&,
+                                                        const CallOptions&) override {
+      return NotUsed();
+    }
+    Result<bool> CanDeviceMount(const VolumeSpec&) const override { return true; }
+
+   private:
+    static Error NotUsed() { return Error::NotApplied(Code::kUnimplemented, "not used"); }
+    VolumePlugin& plugin_;
+  };
+
   const std::string name_;
   const std::string kind_;
   const std::shared_ptr<MetricsScript> metrics_;
+  NoDevice device_{*this};
 };
 
 class FakeHostParts final : public HostObjects,
@@ -227,8 +253,10 @@ class ManagerTest : public ::testing::Test {
       settings.adopt_root = test.adopt_root;
       settings.stats.period = test.stats_period;
       settings.size_limit_action = test.size_limit_action;
-      settings.restore_operations = [this](const std::vector<PodVolumeRecord>& records) {
-        restored = records;
+      settings.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
+                                           const std::vector<DeviceRecord>& devices) {
+        restored = volumes;
+        restored_devices = devices;
       };
       settings.is_stuck = [&test](const std::string& key) { return test.stuck.contains(key); };
       for (const std::string& source : test.sources) catalog.ExpectSource(source);
@@ -244,6 +272,7 @@ class ManagerTest : public ::testing::Test {
     VolumePluginMgr plugins;
     FakeVolumeOperations operations;
     std::vector<PodVolumeRecord> restored;
+    std::vector<DeviceRecord> restored_devices;
     std::unique_ptr<KubeletVolumeManager> manager;
   };
 
@@ -363,11 +392,10 @@ class ManagerTest : public ::testing::Test {
   ExportedFamilies families;
   VolumeHost host{paths, kernel, clock, host_parts, host_parts, host_parts, host_parts, families};
   std::vector<std::pair<std::string, std::string>> plugin_kinds{
-      {"kubernetes.io/empty-dir", "emptyDir"},
-      {"kubernetes.io/configmap", "configMap"},
-      {"kubernetes.io/secret", "secret"},
-      {"kubernetes.io/downward-api", "downwardAPI"},
-      {"kubernetes.io/projected", "projected"}};
+      {"kubernetes.io/empty-dir", "emptyDir"},  {"kubernetes.io/configmap", "configMap"},
+      {"kubernetes.io/secret", "secret"},       {"kubernetes.io/downward-api", "downwardAPI"},
+      {"kubernetes.io/projected", "projected"}, {"kubernetes.io/local-volume", "local"},
+      {"kubernetes.io/host-path", "hostPath"}};
   std::vector<std::string> sources{"manifests"};
   std::set<std::string> stuck;
   bool adopt_root = false;

@@ -1,0 +1,142 @@
+#include "operation/device_operations.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/strings.h"
+#include "operation/call_options.h"
+#include "operation/step_runner.h"
+#include "operation/volume_snapshot.h"
+#include "pluginmgr/device_mountable_volume_plugin.h"
+
+namespace volumed {
+namespace {
+
+using Failure = std::optional<OperationFailure>;
+
+Error MountsNoDevices(const std::string& plugin) {
+  return Error::NotApplied(Code::kUnimplemented,
+                           "volume plugin " + plugin + " mounts no devices on the node");
+}
+
+// What is known of a device that is to be unmounted, by its record or else by the request.
+DeviceRecord FactsOf(const UnmountDeviceRequest& request, const DeviceRecordKeeper& devices) {
+  if (std::optional<DeviceRecord> record = devices.Find(request.device)) return *std::move(record);
+  DeviceRecord facts;
+  facts.key = request.device;
+  facts.plugin_name = request.plugin_name;
+  facts.spec = request.spec;
+  facts.device_mount_path = request.device_mount_path;
+  // Nobody knows what it may hang with: it gets a domain of its own.
+  facts.fault_domain = "found:" + request.device.str();
+  return facts;
+}
+
+Status CheckNobodyHasIt(const DeviceOperationParts& parts, DeviceMountableVolumePlugin& plugin,
+                        const UniqueVolumeName& device, const SafePath& path,
+                        const CallOptions& call) {
+  const std::vector<PodVolumeRecord> users = parts.volumes.FindOfDevice(device);
+  if (!users.empty()) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "the volume is still " +
+                                 std::string(VolumeStateName(users.front().state)) + " for pod " +
+                                 users.front().pod_namespace + "/" + users.front().pod_name);
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> others, plugin.GetDeviceMountRefs(path, call));
+  if (others.empty()) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition, "the device mount path \"" + path.Display() +
+                                                          "\" is still mounted by other "
+                                                          "references [" +
+                                                          Join(others, " ") + "]");
+}
+
+}  // namespace
+
+Failure RunMountDevice(const DeviceOperationParts& parts, const MountDeviceRequest& request,
+                       MountedDevice& result, OperationProgress& progress) {
+  const auto failed = [](const char* step, const Error& error) {
+    return OperationFailure{kMountDeviceOperation, step, error};
+  };
+  progress.EnterStep("FindPlugin");
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(request.spec);
+  if (!plugin.ok()) return failed("FindPluginBySpec", plugin.error());
+  DeviceMountableVolumePlugin* mountable = (*plugin)->AsDeviceMountable();
+  const std::string name = (*plugin)->GetPluginName();
+  if (mountable == nullptr) return failed("NewDeviceMounter", MountsNoDevices(name));
+  const Result<std::unique_ptr<DeviceMounter>> mounter = mountable->NewDeviceMounter();
+  if (!mounter.ok()) return failed("NewDeviceMounter", mounter.error());
+  const Result<SafePath> path = (*mounter)->GetDeviceMountPath(request.spec);
+  if (!path.ok()) return failed("GetDeviceMountPath", path.error());
+
+  DeviceStateCall call{.operation = kMountDeviceOperation,
+                       .event = VolumeEvent::kMountDevice,
+                       .facts = {},
+                       .steps = {}};
+  call.facts.key = request.device;
+  call.facts.plugin_name = name;
+  call.facts.spec = request.spec.name();
+  call.facts.device_mount_path = path->Display();
+  call.facts.fault_domain = (*plugin)->FaultDomain(request.spec);
+  call.facts.volume_json = EncodeVolumeSnapshot(request.spec);
+  call.steps.push_back({.name = "MountDevice",
+                        .timeout = parts.settings.mount_device,
+                        .run = [&](const CallOptions& options) {
+                          DeviceMounterArgs args;
+                          args.fs_group = request.fs_group;
+                          args.event = [&](EventType type, const std::string& reason,
+                                           const std::string& message) {
+                            for (const PodUid& pod : request.pods) {
+                              parts.host.events.RecordPodEvent(pod, type, reason, message);
+                            }
+                          };
+                          args.call = options;
+                          return (*mounter)->MountDevice(request.spec, "", *path, args);
+                        }});
+  DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
+                          OperationCall(request.device.str(), call.facts.fault_domain, progress));
+  if (Failure failure = runner.Run(call)) return failure;
+  result.plugin_name = name;
+  result.device_mount_path = path->Display();
+  return std::nullopt;
+}
+
+Failure RunUnmountDevice(const DeviceOperationParts& parts, const UnmountDeviceRequest& request,
+                         OperationProgress& progress) {
+  const auto failed = [](const char* step, const Error& error) {
+    return OperationFailure{kUnmountDeviceOperation, step, error};
+  };
+  progress.EnterStep("FindPlugin");
+  DeviceStateCall call{.operation = kUnmountDeviceOperation,
+                       .event = VolumeEvent::kUnmountDevice,
+                       .facts = FactsOf(request, parts.devices),
+                       .steps = {}};
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginByName(call.facts.plugin_name);
+  if (!plugin.ok()) return failed("FindPluginByName", plugin.error());
+  DeviceMountableVolumePlugin* mountable = (*plugin)->AsDeviceMountable();
+  if (mountable == nullptr) {
+    return failed("NewDeviceUnmounter", MountsNoDevices(call.facts.plugin_name));
+  }
+  const Result<std::unique_ptr<DeviceUnmounter>> unmounter = mountable->NewDeviceUnmounter();
+  if (!unmounter.ok()) return failed("NewDeviceUnmounter", unmounter.error());
+  const Result<SafePath> path = parts.host.paths.BelowRoot(call.facts.device_mount_path);
+  if (!path.ok()) return failed("GetDeviceMountPath", path.error());
+
+  call.steps.push_back({.name = "GetDeviceMountRefs",
+                        .timeout = parts.settings.unmount_device,
+                        .changes_volume = false,
+                        .run = [&](const CallOptions& options) {
+                          return CheckNobodyHasIt(parts, *mountable, call.facts.key, *path,
+                                                  options);
+                        }});
+  call.steps.push_back({.name = "UnmountDevice",
+                        .timeout = parts.settings.unmount_device,
+                        .run = [&](const CallOptions& options) {
+                          return (*unmounter)->UnmountDevice(*path, options);
+                        }});
+  DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
+                          OperationCall(call.facts.key.str(), call.facts.fault_domain, progress));
+  return runner.Run(call);
+}
+
+}  // namespace volumed

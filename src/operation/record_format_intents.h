@@ -1,0 +1,34 @@
+// RecordFormatIntents: the intents of formats in the records of devices, so that one row tells all
+// of a device, and one owner writes it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/ids.h"
+#include "mounter/format_intents.h"
+#include "operation/volume_record_keeper.h"
+
+namespace volumed {
+
+// Keys are unique volume names. Threads, blocks: as FormatIntents. Begin and Finish fail with
+// FailedPrecondition, not applied, for a device that is not being mounted.
+class RecordFormatIntents final : public FormatIntents {
+ public:
+  // `devices` outlives this.
+  RecordFormatIntents(DeviceRecordKeeper& devices, BootId boot_id)
+      : devices_(devices), boot_id_(std::move(boot_id)) {}
+
+  Result<std::optional<FormatIntent>> Find(const std::string& key) override;
+  Status Begin(const std::string& key, const FormatIntent& intent) override;
+  Status Finish(const std::string& key, const FormatIntent& intent) override;
+  Status Withdraw(const std::string& key) override;
+
+ private:
+  Status Put(const std::string& key, const FormatIntent& intent, bool finished);
+
+  DeviceRecordKeeper& devices_;
+  const BootId boot_id_;
+};
+
+}  // namespace volumed

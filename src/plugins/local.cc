@@ -1,0 +1,84 @@
+#include "plugins/local.h"
+
+#include <utility>
+
+#include "plugins/local_mounts.h"
+
+namespace volumed {
+namespace {
+
+Error NotLocal() {
+  return Error::NotApplied(Code::kInvalidArgument, "Spec does not reference a local volume type");
+}
+
+}  // namespace
+
+Status LocalVolumePlugin::Init(PluginContext context) {
+  host_ = &context.host;
+  return OkStatus();
+}
+
+bool LocalVolumePlugin::CanSupport(const VolumeSpec& spec) const {
+  return spec.SourceAs<LocalVolumeSource>() != nullptr;
+}
+
+Result<std::string> LocalVolumePlugin::GetVolumeName(const VolumeSpec& spec) const {
+  if (!CanSupport(spec)) return NotLocal();
+  return spec.name().str();
+}
+
+Result<std::unique_ptr<Mounter>> LocalVolumePlugin::NewMounter(const VolumeSpec& spec, PodPtr pod) {
+  if (!CanSupport(spec)) return NotLocal();
+  return std::unique_ptr<Mounter>(
+      std::make_unique<LocalVolumeMounter>(*host_, spec, std::move(pod)));
+}
+
+Result<std::unique_ptr<Unmounter>> LocalVolumePlugin::NewUnmounter(const SpecName& spec,
+                                                                   const PodUid& pod) {
+  return std::unique_ptr<Unmounter>(std::make_unique<LocalVolumeUnmounter>(
+      *host_, host_->paths.GetPodVolumeDir(pod, kLocalVolumePluginName, spec)));
+}
+
+Result<ReconstructedVolume> LocalVolumePlugin::ConstructVolumeSpec(const SpecName& spec,
+                                                                   const SafePath&,
+                                                                   const CallOptions& call) {
+  ASSIGN_OR_RETURN(const MountListing table, host_->kernel.Call(ListMounts{}, call));
+  const std::string device = host_->paths.GetDeviceMountDir(kLocalVolumePluginName, spec).Display();
+  LocalVolumeSource source;
+  for (const MountEntry& mount : table.mounts) {
+    if (mount.mount_point == device) source.path = mount.source;
+  }
+  PersistentVolume volume;
+  volume.metadata.name = spec.str();
+  volume.spec.source = std::move(source);
+  return ReconstructedVolume{VolumeSpec::FromPersistentVolume(std::move(volume), false)};
+}
+
+std::string LocalVolumePlugin::FaultDomain(const VolumeSpec& spec) const {
+  const auto* source = spec.SourceAs<LocalVolumeSource>();
+  return source == nullptr ? "" : source->path;
+}
+
+Result<std::unique_ptr<DeviceMounter>> LocalVolumePlugin::NewDeviceMounter() {
+  return std::unique_ptr<DeviceMounter>(std::make_unique<LocalDeviceMounter>(*host_, settings_));
+}
+
+Result<std::unique_ptr<DeviceUnmounter>> LocalVolumePlugin::NewDeviceUnmounter() {
+  return std::unique_ptr<DeviceUnmounter>(std::make_unique<LocalDeviceUnmounter>(*host_));
+}
+
+Result<std::vector<std::string>> LocalVolumePlugin::GetDeviceMountRefs(const SafePath& place,
+                                                                       const CallOptions& call) {
+  ASSIGN_OR_RETURN(const MountListing table, host_->kernel.Call(ListMounts{}, call));
+  // Where nothing is mounted, what shows elsewhere is the agent's own disk.
+  for (const MountEntry& mount : table.mounts) {
+    if (mount.mount_point == place.Display()) return MountRefsOf(table.mounts, place.Display());
+  }
+  return std::vector<std::string>();
+}
+
+Result<bool> LocalVolumePlugin::CanDeviceMount(const VolumeSpec& spec) const {
+  return CanSupport(spec);
+}
+
+}  // namespace volumed

@@ -1,0 +1,72 @@
+// local: a directory or a block device of this node, as a persistent volume.
+// Source: kubernetes pkg/volume/local/local.go@v1.36.2.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mounter/format_decision.h"
+#include "mounter/format_intents.h"
+#include "pluginmgr/device_mountable_volume_plugin.h"
+#include "pluginmgr/persistent_volume_plugin.h"
+#include "pluginmgr/volume_plugin.h"
+
+namespace volumed {
+
+inline constexpr char kLocalVolumePluginName[] = "kubernetes.io/local-volume";
+
+// On a PersistentVolume: "never", "blank" or "full-scan"; "never", "preen" or "report".
+inline constexpr char kFormatPolicyAnnotation[] = "volumed.io/format-policy";
+inline constexpr char kFsckPolicyAnnotation[] = "volumed.io/fsck-policy";
+
+struct LocalVolumeSettings {
+  // Outlives the plugin. Null: block devices are not mounted, as no format could be recorded.
+  FormatIntents* format_intents = nullptr;
+  // Where a volume's annotations say nothing.
+  FormatPolicy format_policy = FormatPolicy::kBlank;
+  FsckPolicy fsck_policy = FsckPolicy::kPreen;
+};
+
+// A block device is mounted once at <root>/plugins/kubernetes.io/local-volume/mounts/<pv>, and
+// bound from there into each pod; a directory is bound as it is. The volume may hang with the disk:
+// FaultDomain() answers its path.
+class LocalVolumePlugin final : public VolumePlugin,
+                                public PersistentVolumePlugin,
+                                public DeviceMountableVolumePlugin {
+ public:
+  explicit LocalVolumePlugin(LocalVolumeSettings settings) : settings_(settings) {}
+
+  Status Init(PluginContext context) override;
+  std::string GetPluginName() const override { return kLocalVolumePluginName; }
+  // The PersistentVolume's name.
+  Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
+  bool CanSupport(const VolumeSpec& spec) const override;
+  bool RequiresRemount(const VolumeSpec&) const override { return false; }
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr pod) override;
+  Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
+  // With the device's path where one is mounted; else, as kubelet, with an empty one.
+  Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
+                                                  const CallOptions& call) override;
+  bool SupportsMountOption() const override { return true; }
+  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
+  std::string FaultDomain(const VolumeSpec& spec) const override;
+
+  VolumePlugin& plugin() override { return *this; }
+  PersistentVolumePlugin* AsPersistent() override { return this; }
+  DeviceMountableVolumePlugin* AsDeviceMountable() override { return this; }
+
+  std::vector<AccessMode> GetAccessModes() const override { return {AccessMode::kReadWriteOnce}; }
+  Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() override;
+  Result<std::unique_ptr<DeviceUnmounter>> NewDeviceUnmounter() override;
+  Result<std::vector<std::string>> GetDeviceMountRefs(const SafePath& device_mount_path,
+                                                      const CallOptions& call) override;
+  // Also of a directory: its device mount does nothing.
+  Result<bool> CanDeviceMount(const VolumeSpec& spec) const override;
+
+ private:
+  const LocalVolumeSettings settings_;
+  VolumeHost* host_ = nullptr;
+};
+
+}  // namespace volumed

@@ -1,0 +1,251 @@
+#include "plugins/local_mounts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/strings.h"
+#include "metrics/metrics_statfs.h"
+#include "mounter/host_directory.h"
+#include "mounter/mount_options.h"
+#include "mounter/safe_format_and_mount.h"
+#include "mounter/volume_ownership.h"
+#include "os/mount_table.h"
+#include "volume/unique_name.h"
+
+namespace volumed {
+namespace {
+
+constexpr uint32_t kDirectoryMode = 0750;
+// Source: kubernetes pkg/kubelet/events/event.go@v1.36.2 (WarnAlreadyMountedVolume).
+constexpr char kAlreadyMountedVolume[] = "AlreadyMountedVolume";
+constexpr char kReadOnlyOption[] = "ro";
+// Of a filesystem, when neither the volume nor the disk names one.
+constexpr char kDefaultFsType[] = "ext4";
+
+const LocalVolumeSource& SourceOf(const PersistentVolume& volume) {
+  return std::get<LocalVolumeSource>(volume.spec.source);
+}
+
+Result<FileType> TypeOf(VolumeHost& host, const std::string& path, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const FileInfo info,
+                   host.kernel.Call(Stat{.path = HostPath(path), .follow = true}, call));
+  switch (info.type) {
+    case FileType::kDirectory:
+    case FileType::kBlockDevice:
+      return info.type;
+    case FileType::kMissing:
+      return Error::NotApplied(Code::kNotFound, "path \"" + path + "\" does not exist");
+    case FileType::kRegular:
+    case FileType::kSymlink:
+    case FileType::kSocket:
+    case FileType::kCharDevice:
+    case FileType::kFifo:
+      break;
+  }
+  return Error::NotApplied(Code::kInvalidArgument,
+                           "only directory and block device are supported, and \"" + path +
+                               "\" is a " + std::string(FileTypeName(info.type)));
+}
+
+Result<bool> IsMountPoint(VolumeHost& host, const SafePath& path, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const FileInfo info,
+                   host.kernel.Call(Stat{.path = path, .only_mount_point = true}, call));
+  return info.is_mount_point;
+}
+
+template <typename T>
+Result<T> PolicyOf(const PersistentVolume& volume, const char* annotation, T fallback,
+                   Result<T> (*parse)(std::string_view)) {
+  const auto found = volume.metadata.annotations.find(annotation);
+  if (found == volume.metadata.annotations.end()) return fallback;
+  return parse(found->second).With(std::string("annotation ") + annotation);
+}
+
+Status UnmountAndRemove(VolumeHost& host, const SafePath& place, const CallOptions& call) {
+  RETURN_IF_ERROR(host.kernel.Call(Unmount{.target = place}, call));
+  if (const auto removed = host.kernel.Call(RemoveDirectory{place}, call); !removed.ok()) {
+    return removed.error().AsMaybeApplied();  // it is unmounted
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+std::vector<std::string> MountRefsOf(const std::vector<MountEntry>& mounts,
+                                     const std::string& path) {
+  const MountSnapshot table(mounts);
+  const MountEntry* covering = table.FindCovering(path);
+  if (covering == nullptr) return {};
+  // The part of the filesystem that is at `path`.
+  const std::string below =
+      covering->mount_point == "/" ? path : path.substr(covering->mount_point.size());
+  std::string root = covering->root == "/" ? below : covering->root + below;
+  if (root.empty()) root = "/";
+  std::vector<std::string> refs;
+  for (const MountEntry& mount : mounts) {
+    const bool same = mount.device_major == covering->device_major &&
+                      mount.device_minor == covering->device_minor && mount.root == root;
+    if (same && mount.mount_point != path) refs.push_back(mount.mount_point);
+  }
+  return refs;
+}
+
+// ---- the device ---------------------------------------------------------------------------------
+
+Result<SafePath> LocalDeviceMounter::GetDeviceMountPath(const VolumeSpec& spec) const {
+  return host_.paths.GetDeviceMountDir(kLocalVolumePluginName, spec.name());
+}
+
+Status LocalDeviceMounter::MountDevice(const VolumeSpec& spec, const std::string&,
+                                       const SafePath& place, const DeviceMounterArgs& args) {
+  const PersistentVolume& volume = *spec.persistent_volume();
+  ASSIGN_OR_RETURN(const FileType type, TypeOf(host_, SourceOf(volume).path, args.call));
+  if (type == FileType::kDirectory) return OkStatus();
+  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_, place, args.call));
+  if (mounted) return OkStatus();
+  RETURN_IF_ERROR(host_.kernel.Call(
+      MakeDirectory{.path = place, .mode = kDirectoryMode, .parent_mode = kDirectoryMode},
+      args.call));
+  const Status status = MountBlock(volume, spec.read_only(), place, args);
+  if (!status.ok() && !status.error().maybe_applied()) {
+    // Nothing is there: not even the directory. One that stays is found by the next try.
+    if (!host_.kernel.Call(RemoveDirectory{place}, args.call).ok()) {
+      return status.error().AsMaybeApplied();
+    }
+  }
+  return status;
+}
+
+Status LocalDeviceMounter::MountBlock(const PersistentVolume& volume, bool read_only,
+                                      const SafePath& place, const DeviceMounterArgs& args) {
+  if (settings_.format_intents == nullptr) {
+    return Error::NotApplied(Code::kUnimplemented,
+                             "nothing keeps the intents of formats: block devices are not mounted");
+  }
+  const LocalVolumeSource& source = SourceOf(volume);
+  SafeMountRequest request;
+  request.key = GetUniqueVolumeName(kLocalVolumePluginName, volume.metadata.name).str();
+  request.device = source.path;
+  request.target = place;
+  request.fs_type = source.fs_type.empty() ? kDefaultFsType : source.fs_type;
+  request.options = MountOptionFromSpec(
+      volume.metadata.annotations, volume.spec.mount_options,
+      read_only ? std::vector<std::string>{kReadOnlyOption} : std::vector<std::string>{});
+  ASSIGN_OR_RETURN(request.format_policy, PolicyOf(volume, kFormatPolicyAnnotation,
+                                                   settings_.format_policy, &ParseFormatPolicy));
+  ASSIGN_OR_RETURN(request.fsck_policy, PolicyOf(volume, kFsckPolicyAnnotation,
+                                                 settings_.fsck_policy, &ParseFsckPolicy));
+  SafeFormatAndMount mounter(host_.kernel, *settings_.format_intents);
+  const SafeMountReport report =
+      mounter.FormatAndMount(request, args.call, [&](SafeMountStage, int64_t bytes) {
+        if (args.call.progress) args.call.progress(bytes);
+      });
+  for (const SafeMountNotice& notice : report.notices) {
+    if (!args.event) break;
+    args.event(notice.warning ? EventType::kWarning : EventType::kNormal, notice.reason,
+               notice.message);
+  }
+  if (report.status.ok()) return OkStatus();
+  return report.status.error().With("local: failed to mount device " + source.path + " at " +
+                                    place.Display() + " (fstype: " + request.fs_type + ")");
+}
+
+Status LocalDeviceUnmounter::UnmountDevice(const SafePath& place, const CallOptions& call) {
+  const auto parsed = host_.paths.ParseDeviceMount(place.Display());
+  if (!parsed || parsed->plugin != kLocalVolumePluginName) {
+    return Error::NotApplied(Code::kInvalidArgument,
+                             "\"" + place.Display() + "\" is not a place of local volumes");
+  }
+  return UnmountAndRemove(host_, place, call);
+}
+
+// ---- a pod's bind -------------------------------------------------------------------------------
+
+LocalVolumeMounter::LocalVolumeMounter(VolumeHost& host, VolumeSpec spec, PodPtr pod)
+    : host_(host),
+      spec_(std::move(spec)),
+      pod_(std::move(pod)),
+      place_(host.paths.GetPodVolumeDir(pod_->uid(), kLocalVolumePluginName, spec_.name())) {}
+
+Attributes LocalVolumeMounter::GetAttributes() const {
+  return {.read_only = spec_.read_only(), .managed = !spec_.read_only(), .selinux_relabel = true};
+}
+
+Result<Metrics> LocalVolumeMounter::GetMetrics(const CallOptions& call) {
+  return MetricsStatFs(host_.kernel, host_.clock, place_).GetMetrics(call);
+}
+
+// The directory, or the place at which the block device is mounted for the node.
+Result<SafePath> LocalVolumeMounter::FindSource(const CallOptions& call) const {
+  const std::string& path = SourceOf(*spec_.persistent_volume()).path;
+  ASSIGN_OR_RETURN(const FileType type, TypeOf(host_, path, call));
+  if (type == FileType::kDirectory) return HostPath(path);
+  const SafePath device = host_.paths.GetDeviceMountDir(kLocalVolumePluginName, spec_.name());
+  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_, device, call));
+  if (mounted) return device;
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "device " + path + " is not mounted at " + device.Display());
+}
+
+Status LocalVolumeMounter::WarnOfOtherGroup(const SafePath& source, int64_t fs_group,
+                                            const CallOptions& call) const {
+  ASSIGN_OR_RETURN(const FileInfo info,
+                   host_.kernel.Call(Stat{.path = source, .follow = true}, call));
+  if (static_cast<int64_t>(info.gid) == fs_group) return OkStatus();
+  host_.events.RecordPodEvent(pod_->uid(), EventType::kWarning, kAlreadyMountedVolume,
+                              "The requested fsGroup is " + std::to_string(fs_group) +
+                                  ", but the volume " + spec_.name().str() + " has GID " +
+                                  std::to_string(info.gid) + ". The volume may not be shareable.");
+  return OkStatus();
+}
+
+Status LocalVolumeMounter::Bind(const SafePath& source, const SafePath& dir,
+                                const CallOptions& call) const {
+  RETURN_IF_ERROR(host_.kernel.Call(
+      MakeDirectory{.path = dir, .mode = kDirectoryMode, .parent_mode = kDirectoryMode}, call));
+  const Result<Done> bound = host_.kernel.Call(
+      BindMount{.source = source, .target = dir, .read_only = spec_.read_only()}, call);
+  if (bound.ok()) return OkStatus();
+  if (!bound.error().maybe_applied() && host_.kernel.Call(RemoveDirectory{dir}, call).ok()) {
+    return bound.error();
+  }
+  return bound.error().AsMaybeApplied();
+}
+
+Status LocalVolumeMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
+  ASSIGN_OR_RETURN(const SafePath source, FindSource(args.call));
+  ASSIGN_OR_RETURN(const MountListing table, host_.kernel.Call(ListMounts{}, args.call));
+  std::vector<std::string> users = MountRefsOf(table.mounts, source.Display());
+  const std::string pods = host_.paths.GetPodsDir().Display() + "/";
+  std::erase_if(users, [&](const std::string& place) {
+    return !place.starts_with(pods) || place == dir.Display();
+  });
+  const bool shared = !users.empty();
+  if (args.fs_group && shared) {
+    RETURN_IF_ERROR(WarnOfOtherGroup(source, *args.fs_group, args.call));
+  }
+  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_, dir, args.call));
+  if (!mounted) RETURN_IF_ERROR(Bind(source, dir, args.call));
+  // The first user's group it is; and a set-up that was finished once is not walked again. (Kubelet
+  // takes any bind that is there for finished, even where its walk had failed.)
+  if (spec_.read_only() || shared || (mounted && args.is_remount)) return OkStatus();
+  const auto owned = SetVolumeOwnership(host_.kernel, host_.events, host_.clock,
+                                        {.dir = dir,
+                                         .fs_group = args.fs_group,
+                                         .policy = args.fs_group_change_policy,
+                                         .read_only = false,
+                                         .pod = pod_->uid()},
+                                        args.call);
+  if (!owned.ok()) return owned.error().AsMaybeApplied();  // it is bound
+  return OkStatus();
+}
+
+Result<Metrics> LocalVolumeUnmounter::GetMetrics(const CallOptions& call) {
+  return MetricsStatFs(host_.kernel, host_.clock, place_).GetMetrics(call);
+}
+
+Status LocalVolumeUnmounter::TearDownAt(const SafePath& dir, const CallOptions& call) {
+  return UnmountAndRemove(host_, dir, call);
+}
+
+}  // namespace volumed

@@ -1,0 +1,84 @@
+// The mounts of local volumes: a device's, for the node, and a pod's bind of it. Private to local.
+// Source: kubernetes pkg/volume/local/local.go@v1.36.2.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "attacher/attacher.h"
+#include "mounter/mounter.h"
+#include "plugins/local.h"
+
+namespace volumed {
+
+// Every other place at which what is at `path` shows.
+// Source: kubernetes mount-utils mount_linux.go@v1.36.2 (SearchMountPoints).
+std::vector<std::string> MountRefsOf(const std::vector<MountEntry>& mounts,
+                                     const std::string& path);
+
+// Threads: one at a time per volume. Blocks: until the deadline, but for mkfs and fsck.
+class LocalDeviceMounter final : public DeviceMounter {
+ public:
+  LocalDeviceMounter(VolumeHost& host, const LocalVolumeSettings& settings)
+      : host_(host), settings_(settings) {}
+  Result<SafePath> GetDeviceMountPath(const VolumeSpec& spec) const override;
+  // Errors: NotFound "path \"...\" does not exist"; those of SafeFormatAndMount.
+  Status MountDevice(const VolumeSpec& spec, const std::string& device_path,
+                     const SafePath& device_mount_path, const DeviceMounterArgs& args) override;
+
+ private:
+  Status MountBlock(const PersistentVolume& volume, bool read_only, const SafePath& place,
+                    const DeviceMounterArgs& args);
+
+  VolumeHost& host_;
+  const LocalVolumeSettings settings_;
+};
+
+class LocalDeviceUnmounter final : public DeviceUnmounter {
+ public:
+  explicit LocalDeviceUnmounter(VolumeHost& host) : host_(host) {}
+  // InvalidArgument, not applied, for a place that is not one of local's.
+  Status UnmountDevice(const SafePath& device_mount_path, const CallOptions& call) override;
+
+ private:
+  VolumeHost& host_;
+};
+
+class LocalVolumeMounter final : public Mounter {
+ public:
+  // REQUIRES: a local persistent volume.
+  LocalVolumeMounter(VolumeHost& host, VolumeSpec spec, PodPtr pod);
+
+  std::string GetPath() const override { return place_.Display(); }
+  SafePath GetSafePath() const override { return place_; }
+  Attributes GetAttributes() const override;
+  Result<Metrics> GetMetrics(const CallOptions& call) override;
+  Status SetUp(const MounterArgs& args) override { return SetUpAt(place_, args); }
+  Status SetUpAt(const SafePath& dir, const MounterArgs& args) override;
+
+ private:
+  Result<SafePath> FindSource(const CallOptions& call) const;
+  Status WarnOfOtherGroup(const SafePath& source, int64_t fs_group, const CallOptions& call) const;
+  Status Bind(const SafePath& source, const SafePath& dir, const CallOptions& call) const;
+
+  VolumeHost& host_;
+  const VolumeSpec spec_;
+  const PodPtr pod_;
+  const SafePath place_;
+};
+
+class LocalVolumeUnmounter final : public Unmounter {
+ public:
+  LocalVolumeUnmounter(VolumeHost& host, SafePath place) : host_(host), place_(std::move(place)) {}
+
+  std::string GetPath() const override { return place_.Display(); }
+  Result<Metrics> GetMetrics(const CallOptions& call) override;
+  Status TearDown(const CallOptions& call) override { return TearDownAt(place_, call); }
+  Status TearDownAt(const SafePath& dir, const CallOptions& call) override;
+
+ private:
+  VolumeHost& host_;
+  const SafePath place_;
+};
+
+}  // namespace volumed

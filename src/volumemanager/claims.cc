@@ -1,0 +1,436 @@
+#include "volumemanager/claims.h"
+
+#include <utility>
+
+#include "kube/ephemeral_claim.h"
+#include "operation/volume_snapshot.h"
+
+namespace volumed {
+namespace {
+
+constexpr const char* kWriteOperation = "claim_binding";
+constexpr const char* kAdministrator = "an administrator";
+constexpr const char* kNobody = "nobody: retried";
+
+ObjectKey ObjectKeyOf(const ClaimKey& claim) {
+  return {ObjectKind::kPersistentVolumeClaim, claim.name_space, claim.name};
+}
+
+std::string ClaimNameOf(const Pod& pod, const PodVolume& volume) {
+  const auto* claim = std::get_if<PersistentVolumeClaimVolumeSource>(&volume.source);
+  return claim == nullptr ? EphemeralClaimName(pod, volume) : claim->claim_name;
+}
+
+// Who can bring about what the claim waits for.
+std::string WhoMustAct(const ClaimDecision& decision) {
+  const std::string owner = "the owner of claim " + ToString(decision.claim);
+  switch (decision.wait) {
+    case ClaimWait::kNone:
+    case ClaimWait::kSources:
+    case ClaimWait::kFirstConsumer:
+      return kNobody;
+    case ClaimWait::kProvisioning:
+      return "provisioner " + decision.provisioner;
+    case ClaimWait::kNoMatch:
+    case ClaimWait::kVolumeMissing:
+    case ClaimWait::kLost:
+      return kAdministrator;
+    case ClaimWait::kVolumeTaken:
+    case ClaimWait::kVolumeUnfit:
+    case ClaimWait::kBeingDeleted:
+      return owner;
+  }
+  __builtin_unreachable();
+}
+
+PersistentVolumePtr DecodeVolume(const std::string& json) {
+  const Result<VolumeSpec> spec = DecodeVolumeSnapshot(json);
+  if (!spec.ok() || spec->persistent_volume() == nullptr) return nullptr;
+  return std::make_shared<const PersistentVolume>(*spec->persistent_volume());
+}
+
+}  // namespace
+
+Claims::Claims(Parts parts, Hooks hooks)
+    : parts_(parts), hooks_(std::move(hooks)), backoff_(parts.scheduler.clock()) {}
+
+// Completions may come when this is gone: then they do nothing.
+template <typename Function>
+auto Claims::IfAlive(Function function) {
+  return [alive = std::weak_ptr<bool>(alive_), function = std::move(function)](auto&&... args) {
+    if (!alive.expired()) function(std::forward<decltype(args)>(args)...);
+  };
+}
+
+void Claims::Restore(const std::vector<ClaimBindingRecord>& records,
+                     const std::vector<QuarantinedRecord>& unreadable) {
+  for (const ClaimBindingRecord& record : records) {
+    Bound bound;
+    bound.record = record;
+    bound.volume = DecodeVolume(record.volume_json);
+    bound.durable = true;
+    bound_[record.binding.volume_name] = std::move(bound);
+  }
+  for (const QuarantinedRecord& row : unreadable) {
+    if (row.kind == kClaimBindingRecordKind) quarantined_[row.key] = row.reason;
+  }
+  IndexClaims();
+}
+
+void Claims::Start() {
+  started_ = true;
+  Decide();
+}
+
+void Claims::MarkDirty() {
+  if (!started_ || posted_) return;
+  posted_ = true;
+  parts_.scheduler.Post(IfAlive([this] {
+    posted_ = false;
+    Decide();
+  }));
+}
+
+void Claims::WakeAt(TimePoint when) {
+  if (wake_ && *wake_ <= when) return;
+  wake_ = when;
+  const Duration delay = std::max(when - parts_.scheduler.clock().Now(), Duration::zero());
+  parts_.scheduler.PostAfter(delay, IfAlive([this, when] {
+                               if (wake_ == when) wake_.reset();
+                               MarkDirty();
+                             }));
+}
+
+void Claims::ResetBackoff(const std::string& volume_name) {
+  backoff_.Reset(volume_name);
+  parts_.operations.ResetBackoff(ReclaimKey(volume_name));
+  MarkDirty();
+}
+
+// ---- the decision -------------------------------------------------------------------------------
+
+void Claims::Decide() {
+  const std::vector<ClaimPod> pods = hooks_.pods();
+  const BindingInput input = MakeInput(pods);
+  Adopt(input, DecideBindings(input));
+}
+
+BindingInput Claims::MakeInput(const std::vector<ClaimPod>& pods) const {
+  BindingInput input;
+  input.claims = parts_.catalog.PersistentVolumeClaims();
+  input.classes = parts_.catalog.StorageClasses();
+  input.node = {parts_.node.GetNodeName().str(), parts_.node.GetNodeLabels()};
+  // With a binding that nobody can read, any new one might give away a volume that is taken.
+  input.sources_complete = hooks_.ready() && quarantined_.empty();
+  for (const auto& [name, bound] : bound_) {
+    if (!bound.removing && !bound.record.deleted) input.recorded.push_back(bound.record.binding);
+  }
+  AddVolumes(input);
+  AddPods(pods, input);
+  return input;
+}
+
+// Those of the sources, and those that are needed although their manifest is gone.
+void Claims::AddVolumes(BindingInput& input) const {
+  std::set<std::string> there;
+  for (const PersistentVolumePtr& volume : parts_.catalog.PersistentVolumes()) {
+    const std::string& name = volume->metadata.name;
+    const auto bound = bound_.find(name);
+    const bool deleted = bound != bound_.end() && bound->second.record.deleted;
+    // Whose it is, nobody can tell.
+    if (deleted || quarantined_.contains(name)) continue;
+    there.insert(name);
+    input.volumes.push_back(volume);
+  }
+  for (const auto& [name, bound] : bound_) {
+    const BindingState state = bound.record.binding.state;
+    const bool needed =
+        state == BindingState::kBound ||
+        (state != BindingState::kReclaimed && bound.volume != nullptr &&
+         ReclaimActionOf(bound.volume->spec.reclaim_policy) != ReclaimAction::kNone);
+    if (there.contains(name) || bound.removing || bound.record.deleted || !needed) continue;
+    if (bound.volume == nullptr) continue;
+    PersistentVolume kept = *bound.volume;
+    // Only an absence that means something is a wish to delete it.
+    if (input.sources_complete && !kept.metadata.deletion_unix_millis) {
+      kept.metadata.deletion_unix_millis = parts_.scheduler.clock().WallUnixMillis();
+    }
+    input.volumes.push_back(std::make_shared<const PersistentVolume>(std::move(kept)));
+  }
+}
+
+void Claims::AddPods(const std::vector<ClaimPod>& pods, BindingInput& input) const {
+  std::set<ClaimKey> there;
+  for (const PersistentVolumeClaimPtr& claim : input.claims) there.insert(KeyOfClaim(*claim));
+  for (const ClaimPod& of : pods) {
+    const Pod& pod = *of.pod;
+    for (const PodVolume& volume : pod.spec.volumes) {
+      const bool ephemeral = std::holds_alternative<EphemeralVolumeSource>(volume.source);
+      if (!ephemeral && !std::holds_alternative<PersistentVolumeClaimVolumeSource>(volume.source)) {
+        continue;
+      }
+      const ClaimKey key{pod.metadata.name_space, ClaimNameOf(pod, volume)};
+      if (ephemeral && there.insert(key).second) {
+        input.claims.push_back(
+            std::make_shared<const PersistentVolumeClaim>(EphemeralClaimOf(pod, volume)));
+      }
+      const Bound* bound = BoundTo(key);
+      const bool present =
+          bound != nullptr && of.present.contains(SpecName(bound->record.binding.volume_name));
+      if (!of.wanted && !present) continue;
+      input.uses.push_back({pod.metadata.name_space + "/" + pod.metadata.name, key,
+                            present ? bound->record.binding.volume_name : ""});
+    }
+  }
+}
+
+void Claims::IndexClaims() {
+  volume_of_.clear();
+  for (const auto& [name, bound] : bound_) {
+    const bool is_bound = bound.record.binding.state == BindingState::kBound && !bound.removing &&
+                          !bound.record.deleted;
+    if (is_bound) volume_of_[bound.record.binding.claim] = name;
+  }
+}
+
+const Claims::Bound* Claims::BoundTo(const ClaimKey& claim) const {
+  const auto name = volume_of_.find(claim);
+  if (name == volume_of_.end()) return nullptr;
+  const auto bound = bound_.find(name->second);
+  return bound == bound_.end() ? nullptr : &bound->second;
+}
+
+void Claims::Adopt(const BindingInput& input, BindingResult result) {
+  std::set<ObjectKey> changed;
+  if (std::exchange(knew_all_, input.sources_complete) != input.sources_complete) {
+    for (const ClaimUse& use : input.uses) changed.insert(ObjectKeyOf(use.claim));
+  }
+  std::map<ClaimKey, ClaimDecision> claims;
+  for (ClaimDecision& decision : result.claims) {
+    const auto before = claims_.find(decision.claim);
+    if (before == claims_.end() || before->second != decision) {
+      changed.insert(ObjectKeyOf(decision.claim));
+    }
+    claims.emplace(decision.claim, std::move(decision));
+  }
+  for (const auto& [key, decision] : claims_) {
+    if (!claims.contains(key)) changed.insert(ObjectKeyOf(key));
+  }
+  claims_ = std::move(claims);
+  volumes_.clear();
+  for (const VolumeDecision& decision : result.volumes) {
+    volumes_.emplace(decision.volume_name, decision);
+  }
+  std::set<std::string> kept;
+  for (const ClaimBinding& binding : result.bindings) {
+    kept.insert(binding.volume_name);
+    AdoptBinding(binding);
+  }
+  std::vector<std::string> dropped;
+  for (const auto& [name, bound] : bound_) {
+    const bool deleted_and_known =
+        bound.record.deleted &&
+        (parts_.catalog.FindPersistentVolume(name) != nullptr || !input.sources_complete);
+    if (!kept.contains(name) && !deleted_and_known && !bound.removing) dropped.push_back(name);
+  }
+  for (const std::string& name : dropped) Forget(name);
+  IndexClaims();
+  for (const auto& [name, decision] : volumes_) Reclaim(decision);
+  if (!changed.empty()) hooks_.changed(changed);
+}
+
+void Claims::AdoptBinding(const ClaimBinding& binding) {
+  Bound& bound = bound_[binding.volume_name];
+  ClaimBindingRecord record{binding, bound.record.volume_json, false};
+  const PersistentVolumePtr volume = parts_.catalog.FindPersistentVolume(binding.volume_name);
+  if (volume != nullptr && volume != bound.volume) {
+    record.volume_json = EncodeVolumeSnapshot(VolumeSpec::FromPersistentVolume(*volume, false));
+    bound.volume = volume;
+  }
+  const bool same = bound.record == record && !bound.removing;
+  if (same && (bound.durable || bound.writing)) return;
+  if (!same) bound.durable = false;
+  bound.record = std::move(record);
+  bound.removing = false;
+  Write(binding.volume_name);
+}
+
+// ---- the records --------------------------------------------------------------------------------
+
+void Claims::Write(const std::string& name) {
+  Bound& bound = bound_.at(name);
+  if (bound.writing) return;  // its end looks again
+  if (const auto next = backoff_.BlockedUntil(name, kWriteOperation)) return WakeAt(*next);
+  bound.writing = true;
+  const ClaimBindingRecord written = bound.record;
+  const bool removing = bound.removing;
+  const auto done = IfAlive([this, name, written, removing](const Status& status) {
+    Bound& now = bound_.at(name);
+    now.writing = false;
+    const bool current = removing == now.removing && (removing || written == now.record);
+    if (status.ok() && current) now.durable = true;
+    Written(name, status);
+  });
+  if (removing) {
+    parts_.records.Remove(kClaimBindingRecordKind, name, kClaimBindingRecordDurability, done);
+  } else {
+    parts_.records.Put(EncodeRecord(written), kClaimBindingRecordDurability, done);
+  }
+}
+
+void Claims::Written(const std::string& name, const Status& written) {
+  const Bound& bound = bound_.at(name);
+  if (!written.ok()) {
+    backoff_.RecordFailure(name, kWriteOperation, CodeName(written.error().code()));
+    parts_.log.LogLimited("claim binding " + name, LogLevel::kWarning,
+                          "the binding of a volume could not be recorded",
+                          {{"volume", name}, {"error", written.error()}});
+  } else {
+    backoff_.Reset(name, kWriteOperation);
+  }
+  if (!bound.durable) {
+    Write(name);
+    return;
+  }
+  const ObjectKey claim = ObjectKeyOf(bound.record.binding.claim);
+  if (bound.removing) {
+    const PersistentVolumePtr volume = bound.volume;
+    bound_.erase(name);
+    if (volume != nullptr && parts_.catalog.FindPersistentVolume(name) == nullptr) {
+      hooks_.volume_gone(*volume);
+    }
+  }
+  hooks_.changed({claim});
+  MarkDirty();
+}
+
+void Claims::Forget(const std::string& name) {
+  Bound& bound = bound_.at(name);
+  bound.removing = true;
+  bound.durable = false;
+  Write(name);
+}
+
+// ---- reclaiming ---------------------------------------------------------------------------------
+
+void Claims::Reclaim(const VolumeDecision& decision) {
+  const auto found = bound_.find(decision.volume_name);
+  if (decision.reclaim == ReclaimAction::kNone || found == bound_.end()) return;
+  Bound& bound = found->second;
+  // What is not on record as released may be somebody's after a crash.
+  if (!bound.durable || bound.reclaiming || bound.volume == nullptr) return;
+  const std::string name = decision.volume_name;
+  const ReclaimAction action = decision.reclaim;
+  const StartResult started = parts_.operations.ReclaimVolume(
+      {bound.volume, action}, IfAlive([this, name, action](const OperationOutcome<Unit>& outcome) {
+        Reclaimed(name, action, outcome);
+      }));
+  if (started == StartResult::kStarted) {
+    bound.reclaiming = true;
+  } else if (const auto next = parts_.operations.NextTry(ReclaimKey(name))) {
+    WakeAt(*next);
+  }
+}
+
+void Claims::Reclaimed(const std::string& name, ReclaimAction action,
+                       const OperationOutcome<Unit>& outcome) {
+  Bound& bound = bound_.at(name);
+  bound.reclaiming = false;
+  if (outcome.failure) {
+    const int64_t now = parts_.scheduler.clock().WallUnixMillis();
+    if (!bound.failure) bound.failure = FailureHistory{*outcome.failure, now, 0};
+    bound.failure->last = *outcome.failure;
+    ++bound.failure->attempts;
+    bound.record.binding.state = BindingState::kReclaimFailed;
+  } else {
+    bound.failure.reset();
+    bound.record.deleted = action == ReclaimAction::kDelete;
+    bound.record.binding.state = BindingState::kReclaimed;
+  }
+  bound.durable = false;
+  Write(name);
+  MarkDirty();
+}
+
+// ---- answers ------------------------------------------------------------------------------------
+
+std::optional<WantedProblem> Claims::ProblemOf(const ObjectKey& claim,
+                                               const ClaimDecision* decision,
+                                               const Bound* bound) const {
+  const std::string name = claim.name_space + "/" + claim.name;
+  const auto problem = [&name](const char* step, Code code, const std::string& text,
+                               std::string who) {
+    // Source: desired_state_of_world_populator.go@v1.36.2 (createVolumeSpec).
+    return WantedProblem{step,
+                         Error::NotApplied(code, "error processing PVC " + name + ": " + text),
+                         std::move(who)};
+  };
+  if (decision == nullptr) {
+    if (!hooks_.ready()) {
+      return problem("WaitForClaim", Code::kUnavailable,
+                     "not every source has delivered a complete list yet", kNobody);
+    }
+    return problem("WaitForClaim", Code::kNotFound, "there is no such claim",
+                   "the owner of claim " + name);
+  }
+  if (decision->wait == ClaimWait::kSources && hooks_.ready() && !quarantined_.empty()) {
+    const auto& [volume, reason] = *quarantined_.begin();
+    return problem("ReadRecord", Code::kDataLoss,
+                   "the record of the binding of PersistentVolume " + volume + " cannot be read (" +
+                       reason + "): until it is repaired, no other claim is bound",
+                   kAdministrator);
+  }
+  if (decision->phase != PersistentVolumeClaimPhase::kBound || bound == nullptr) {
+    return problem("WaitForBinding", Code::kFailedPrecondition,
+                   "PVC is not bound: " + decision->reason, WhoMustAct(*decision));
+  }
+  if (!bound->durable) {
+    return problem("RecordBinding", Code::kUnavailable, "its binding is being recorded", kNobody);
+  }
+  if (bound->volume == nullptr) {
+    return problem("FindVolume", Code::kUnavailable,
+                   "PersistentVolume " + bound->record.binding.volume_name + " is not known yet",
+                   kNobody);
+  }
+  return std::nullopt;
+}
+
+ResolvedClaim Claims::Resolve(const Pod& pod, const PodVolume& volume) {
+  const ClaimKey key{pod.metadata.name_space, ClaimNameOf(pod, volume)};
+  ResolvedClaim resolved;
+  resolved.claim = ObjectKeyOf(key);
+  resolved.objects = {resolved.claim};
+  if (std::holds_alternative<EphemeralVolumeSource>(volume.source)) {
+    const auto made = parts_.catalog.FindPersistentVolumeClaim(key.name_space, key.name);
+    const Status owned = made == nullptr ? OkStatus() : CheckEphemeralClaimOwner(pod, *made);
+    if (!owned.ok()) {
+      resolved.problem = WantedProblem{"CheckClaimOwner", owned.error(), ""};
+      return resolved;
+    }
+  }
+  const Bound* bound = BoundTo(key);
+  resolved.problem = ProblemOf(resolved.claim, FindClaim(key), bound);
+  const bool has_it = bound != nullptr && bound->durable && bound->volume != nullptr &&
+                      hooks_.has_volume({pod.uid(), SpecName(bound->record.binding.volume_name)});
+  // What a pod has it keeps, whatever becomes of the claim.
+  if (has_it) resolved.problem.reset();
+  if (!resolved.problem) resolved.volume = bound->volume;
+  return resolved;
+}
+
+const ClaimDecision* Claims::FindClaim(const ClaimKey& claim) const {
+  const auto found = claims_.find(claim);
+  return found == claims_.end() ? nullptr : &found->second;
+}
+
+const VolumeDecision* Claims::FindVolume(const std::string& volume_name) const {
+  const auto found = volumes_.find(volume_name);
+  return found == volumes_.end() ? nullptr : &found->second;
+}
+
+const FailureHistory* Claims::ReclaimFailure(const std::string& volume_name) const {
+  const auto found = bound_.find(volume_name);
+  return found == bound_.end() || !found->second.failure ? nullptr : &*found->second.failure;
+}
+
+}  // namespace volumed

@@ -1,0 +1,136 @@
+// Claims: which persistent volume each claim has, and what becomes of a volume that its claim has
+// left. DecideBindings decides, from the objects of the sources, the pods of the node and what is
+// on record; here is what makes its decisions hold: a binding is written before any pod may use it,
+// an object that is still needed is kept when its manifest is gone, and a released volume is
+// deleted or recycled by an operation that its record calls for until it is done.
+//
+// What stays, and for how long ("deletion protection"):
+//  - the binding of a claim: until the claim is gone and no pod of the node has the volume;
+//  - a PersistentVolume: as long as it is bound, or its data is not reclaimed.
+// Source: kubernetes pkg/controller/volume/persistentvolume@v1.36.2, pkg/controller/volume/
+// {pvcprotection,pvprotection}.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/backoff.h"
+#include "base/ids.h"
+#include "base/log.h"
+#include "base/scheduler.h"
+#include "kube/object_catalog.h"
+#include "operation/volume_operations.h"
+#include "operation/volume_record.h"
+#include "volume/claim_binding.h"
+#include "volumehost/volume_host.h"
+#include "volumemanager/actual_state_of_world.h"
+#include "volumemanager/claim_resolver.h"
+#include "volumemanager/record_writer.h"
+
+namespace volumed {
+
+// A pod of the node, wanted or not yet gone.
+struct ClaimPod {
+  PodPtr pod;
+  bool wanted = false;
+  std::set<SpecName> present;  // volumes that may be there
+};
+
+// Threads: the control thread. Blocks: never.
+class Claims final : public ClaimResolver {
+ public:
+  // All outlive this.
+  struct Parts {
+    Scheduler& scheduler;
+    const ObjectCatalog& catalog;
+    const HostNode& node;
+    RecordWriter& records;
+    VolumeOperations& operations;
+    Logger& log;
+  };
+  struct Hooks {
+    // Absence from the sources means something.
+    std::function<bool()> ready;
+    std::function<std::vector<ClaimPod>()> pods;
+    // Something of this volume of a pod may be there.
+    std::function<bool(const PodVolumeKey&)> has_volume;
+    // The answers of Resolve for these claims may be others now.
+    std::function<void(const std::set<ObjectKey>& claims)> changed;
+    // A PersistentVolume is no more: nothing has to be known of it.
+    std::function<void(const PersistentVolume&)> volume_gone;
+  };
+
+  Claims(Parts parts, Hooks hooks);
+  Claims(const Claims&) = delete;
+  Claims& operator=(const Claims&) = delete;
+
+  // What the last agent left. Nothing is decided before Start().
+  void Restore(const std::vector<ClaimBindingRecord>& records,
+               const std::vector<QuarantinedRecord>& unreadable);
+  void Start();
+  // Objects, pods or what pods have may be others now: decided anew, soon.
+  void MarkDirty();
+  // Of one volume: what keeps it from being reclaimed may be gone.
+  void ResetBackoff(const std::string& volume_name);
+
+  ResolvedClaim Resolve(const Pod& pod, const PodVolume& volume) override;
+
+  // As last decided. Null if there is none.
+  const ClaimDecision* FindClaim(const ClaimKey& claim) const;
+  const VolumeDecision* FindVolume(const std::string& volume_name) const;
+  // The failure of the reclaim that is tried again.
+  const FailureHistory* ReclaimFailure(const std::string& volume_name) const;
+
+ private:
+  struct Bound {
+    ClaimBindingRecord record;
+    PersistentVolumePtr volume;  // its snapshot; null when it could not be read
+    bool durable = false;
+    bool writing = false;
+    bool removing = false;  // the row goes; the binding is forgotten already
+    bool reclaiming = false;
+    std::optional<FailureHistory> failure;
+  };
+
+  void Decide();
+  BindingInput MakeInput(const std::vector<ClaimPod>& pods) const;
+  void AddVolumes(BindingInput& input) const;
+  void AddPods(const std::vector<ClaimPod>& pods, BindingInput& input) const;
+  // Takes over what was decided, and writes what changed.
+  void Adopt(const BindingInput& input, BindingResult result);
+  void AdoptBinding(const ClaimBinding& binding);
+  void IndexClaims();
+  void Forget(const std::string& volume_name);
+  void Write(const std::string& volume_name);
+  void Written(const std::string& volume_name, const Status& written);
+  void Reclaim(const VolumeDecision& decision);
+  void Reclaimed(const std::string& volume_name, ReclaimAction action,
+                 const OperationOutcome<Unit>& outcome);
+  void WakeAt(TimePoint when);
+  std::optional<WantedProblem> ProblemOf(const ObjectKey& claim, const ClaimDecision* decision,
+                                         const Bound* bound) const;
+  const Bound* BoundTo(const ClaimKey& claim) const;
+  template <typename Function>
+  auto IfAlive(Function function);
+
+  Parts parts_;
+  Hooks hooks_;
+  bool started_ = false;
+  bool posted_ = false;
+  std::optional<TimePoint> wake_;
+  Backoff backoff_;                                 // of writing records
+  std::map<std::string, Bound> bound_;              // by the volume's name
+  std::map<ClaimKey, std::string> volume_of_;       // of claims that are bound
+  std::map<std::string, std::string> quarantined_;  // volume -> why its record is unreadable
+  std::map<ClaimKey, ClaimDecision> claims_;
+  std::map<std::string, VolumeDecision> volumes_;
+  bool knew_all_ = false;  // the last decision knew every source
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace volumed

@@ -1,0 +1,122 @@
+// ReconcileQueue: which pods (or devices) something happened to. An event marks one dirty, and one
+// pass later looks at each dirty one once; what waits for a moment gets a timer.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/scheduler.h"
+#include "operation/volume_operations.h"
+
+namespace volumed {
+
+// The earliest moment at which something has to be looked at without an event. A value.
+class Wake {
+ public:
+  // Wall time may jump; a timer for a wall time is looked at again after this, at the latest.
+  static constexpr Duration kLongestWallWait = std::chrono::hours(1);
+  // An operation that nobody announces the end of holds the key. That should not be; look again.
+  static constexpr Duration kUnknownPending = std::chrono::seconds(1);
+
+  explicit Wake(const Clock& clock) : clock_(clock) {}
+
+  void At(TimePoint when) {
+    if (!when_ || when < *when_) when_ = when;
+  }
+  void AtWall(int64_t unix_ms) {
+    const int64_t left = std::max<int64_t>(unix_ms - clock_.WallUnixMillis(), 0);
+    At(clock_.Now() + std::min<Duration>(std::chrono::milliseconds(left), kLongestWallWait));
+  }
+  // An operation could not be started.
+  void AfterRefusal(StartResult result, const VolumeOperations& operations,
+                    const OperationKey& key) {
+    switch (result) {
+      case StartResult::kStarted:
+        return;
+      case StartResult::kPending:
+        At(clock_.Now() + kUnknownPending);
+        return;
+      case StartResult::kBackoff:
+        At(operations.NextTry(key).value_or(clock_.Now() + kUnknownPending));
+        return;
+    }
+  }
+  const Clock& clock() const { return clock_; }
+  const std::optional<TimePoint>& when() const { return when_; }
+
+ private:
+  const Clock& clock_;
+  std::optional<TimePoint> when_;
+};
+
+// Threads: the control thread. Blocks: never.
+template <typename Key>
+class ReconcileQueue {
+ public:
+  // `reconcile` may mark more dirty: they wait for the next pass. The scheduler outlives this.
+  ReconcileQueue(Scheduler& scheduler, std::function<void(const Key&, Wake&)> reconcile)
+      : scheduler_(scheduler), reconcile_(std::move(reconcile)) {}
+  ~ReconcileQueue() {
+    for (const auto& [key, timer] : timers_) scheduler_.Cancel(timer);
+  }
+  ReconcileQueue(const ReconcileQueue&) = delete;
+  ReconcileQueue& operator=(const ReconcileQueue&) = delete;
+
+  // Nothing is reconciled before this.
+  void Start() {
+    started_ = true;
+    if (!dirty_.empty()) RunPass();
+  }
+
+  void MarkDirty(const Key& key) {
+    dirty_.insert(key);
+    if (!started_ || pass_posted_) return;
+    pass_posted_ = true;
+    scheduler_.Post([this, alive = std::weak_ptr<bool>(alive_)] {
+      if (alive.expired()) return;
+      pass_posted_ = false;
+      RunPass();
+    });
+  }
+
+ private:
+  void RunPass() {
+    for (const Key& key : std::exchange(dirty_, {})) {
+      Wake wake(scheduler_.clock());
+      reconcile_(key, wake);
+      Arm(key, wake);
+    }
+  }
+
+  void Arm(const Key& key, const Wake& wake) {
+    if (const auto timer = timers_.find(key); timer != timers_.end()) {
+      scheduler_.Cancel(timer->second);
+      timers_.erase(timer);
+    }
+    if (!wake.when()) return;
+    const Duration delay = std::max(*wake.when() - wake.clock().Now(), Duration::zero());
+    timers_[key] = scheduler_.PostAfter(delay, [this, key, alive = std::weak_ptr<bool>(alive_)] {
+      if (alive.expired()) return;
+      timers_.erase(key);
+      MarkDirty(key);
+    });
+  }
+
+  Scheduler& scheduler_;
+  const std::function<void(const Key&, Wake&)> reconcile_;
+  bool started_ = false;
+  bool pass_posted_ = false;
+  std::set<Key> dirty_;
+  std::map<Key, TimerId> timers_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace volumed

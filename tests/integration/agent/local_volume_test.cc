@@ -1,0 +1,185 @@
+// Persistent volumes on the real daemon: loop devices with ext4 and xfs, shared by pods, refused
+// where they hold something else, and over kills.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+
+#include "integration/agent/agent_fixture.h"
+#include "integration/loop_device.h"
+
+namespace volumed {
+namespace {
+
+constexpr int64_t kDiskBytes = int64_t{320} << 20;  // mkfs.xfs makes nothing smaller than 300 MB
+constexpr const char* kPlugin = "kubernetes.io~local-volume";
+
+class LocalVolumeTest : public AgentTest {
+ protected:
+  void SetUp() override {
+    AgentTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
+    settings["node-name"] = "n1";
+  }
+
+  LoopDevice Disk() const {
+    EXPECT_TRUE(MakeImage(scratch() + "/disk.img", kDiskBytes));
+    LoopDevice disk(scratch() + "/disk.img");
+    EXPECT_TRUE(disk.valid());
+    return disk;
+  }
+
+  static std::string Storage(const std::string& name, const std::string& path,
+                             const std::string& fs_type,
+                             const std::string& mode = "ReadWriteOnce") {
+    return "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: " + name +
+           "}\nspec:\n  capacity: {storage: 300Mi}\n  accessModes: [" + mode +
+           "]\n  local: {path: " + path + (fs_type.empty() ? "" : ", fsType: " + fs_type) +
+           "}\n  nodeAffinity: {required: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, "
+           "operator: In, values: [n1]}]}]}}\n"
+           "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: " +
+           name + ", namespace: default}\nspec:\n  accessModes: [" + mode +
+           "]\n  volumeName: " + name + "\n  resources: {requests: {storage: 100Mi}}\n";
+  }
+  static std::string PodOn(const std::string& name, const std::string& claim,
+                           const std::string& group = "", bool read_only = false) {
+    return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name +
+           ", namespace: default, uid: uid-" + name + "}\nspec:\n" +
+           (group.empty() ? "" : "  securityContext: {fsGroup: " + group + "}\n") +
+           "  terminationGracePeriodSeconds: 0\n"
+           "  containers:\n  - {name: c, image: x, volumeMounts: [{name: data, mountPath: /d}]}\n"
+           "  volumes:\n  - name: data\n    persistentVolumeClaim: {claimName: " +
+           claim + (read_only ? ", readOnly: true" : "") + "}\n";
+  }
+  std::string PlaceOf(const std::string& pod, const std::string& volume) const {
+    return root() + "/pods/uid-" + pod + "/volumes/" + kPlugin + "/" + volume;
+  }
+  std::string DevicePlace(const std::string& volume) const {
+    return root() + "/plugins/kubernetes.io/local-volume/mounts/" + volume;
+  }
+  std::string Explain(const std::string& pod) { return Ctl({"explain", pod}).output; }
+  void DeletePodAndWait(const std::string& pod) {
+    ASSERT_TRUE(Delete("Pod", pod).ok());
+    ASSERT_TRUE(WaitGone(pod)) << Explain(pod);
+  }
+  bool DeviceIsGone(const std::string& volume) {
+    return Eventually(kPatience, [&] { return !Exists(DevicePlace(volume)); });
+  }
+};
+
+TEST_F(LocalVolumeTest, TwoPodsShareANewDiskAndItsDataOutlivesThem) {
+  const LoopDevice disk = Disk();
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Storage("disk", disk.path(), "ext4") + PodOn("a", "disk")));
+  ASSERT_TRUE(WaitPhase("a", "Ready")) << Explain("a");
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("b", "disk")));
+  ASSERT_TRUE(WaitPhase("b", "Ready")) << Explain("b");
+  EXPECT_EQ(MountsBelow(DevicePlace("disk")).size(), 1u);
+  WriteText(PlaceOf("a", "disk") + "/kept.txt", "kept");
+  EXPECT_EQ(ReadText(PlaceOf("b", "disk") + "/kept.txt"), "kept");
+  const std::string explained = Explain("a");
+  EXPECT_NE(explained.find("default/disk"), std::string::npos) << explained;
+  EXPECT_NE(explained.find("DeviceMounted"), std::string::npos) << explained;
+
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("a"));
+  EXPECT_EQ(MountsBelow(DevicePlace("disk")).size(), 1u);
+  EXPECT_EQ(ReadText(PlaceOf("b", "disk") + "/kept.txt"), "kept");
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("b"));
+  EXPECT_TRUE(DeviceIsGone("disk"));
+  EXPECT_EQ(LeftOvers(), "");
+
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("c", "disk", "", true)));
+  ASSERT_TRUE(WaitPhase("c", "Ready")) << Explain("c");
+  EXPECT_EQ(ReadText(PlaceOf("c", "disk") + "/kept.txt"), "kept");
+  EXPECT_EQ(::mkdir((PlaceOf("c", "disk") + "/new").c_str(), 0755), -1);
+  EXPECT_EQ(errno, EROFS);
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("c"));
+  EXPECT_TRUE(DeviceIsGone("disk"));
+}
+
+TEST_F(LocalVolumeTest, AnXfsDiskIsOwnedByTheFirstPodsGroup) {
+  const LoopDevice disk = Disk();
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(
+      ApplyOk(Storage("disk", disk.path(), "xfs") + PodOn("a", "disk", "2000")));
+  ASSERT_TRUE(WaitPhase("a", "Ready")) << Explain("a");
+  struct stat found {};
+  ASSERT_EQ(::stat(PlaceOf("a", "disk").c_str(), &found), 0);
+  EXPECT_EQ(found.st_gid, 2000u);
+  EXPECT_EQ(found.st_mode & 02770, 02770u);
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("b", "disk", "3000")));
+  ASSERT_TRUE(WaitPhase("b", "Ready")) << Explain("b");
+  ASSERT_EQ(::stat(PlaceOf("b", "disk").c_str(), &found), 0);
+  EXPECT_EQ(found.st_gid, 2000u);
+  EXPECT_NE(
+      Explain("b").find("The requested fsGroup is 3000, but the volume disk has GID 2000. The "
+                        "volume may not be shareable."),
+      std::string::npos)
+      << Explain("b");
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("a"));
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("b"));
+  EXPECT_TRUE(DeviceIsGone("disk"));
+}
+
+TEST_F(LocalVolumeTest, ADiskWithSomethingOnItIsRefusedWithItsReasonAndNotTouched) {
+  const LoopDevice disk = Disk();
+  RunCommand({"dd", "if=/dev/urandom", "of=" + disk.path(), "bs=4096", "count=4", "conv=fsync"});
+  const std::string before = RunCommand({"sha256sum", disk.path()}).output;
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Storage("disk", disk.path(), "ext4") + PodOn("a", "disk")));
+  ASSERT_TRUE(Eventually(kPatience, [&] {
+    return Explain("a").find("unknown data and is not formatted") != std::string::npos;
+  })) << Explain("a");
+  EXPECT_EQ(FindPod("a")->phase(), "Pending");
+  EXPECT_NE(Explain("a").find("an administrator"), std::string::npos) << Explain("a");
+  EXPECT_EQ(RunCommand({"sha256sum", disk.path()}).output, before);
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("a"));
+  EXPECT_TRUE(DeviceIsGone("disk"));
+  EXPECT_EQ(LeftOvers(), "");
+}
+
+TEST_F(LocalVolumeTest, ADirectoryIsBoundAsItIs) {
+  const std::string directory = scratch() + "/directory";
+  ASSERT_EQ(::mkdir(directory.c_str(), 0755), 0);
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Storage("dir", directory, "") + PodOn("a", "dir")));
+  ASSERT_TRUE(WaitPhase("a", "Ready")) << Explain("a");
+  WriteText(PlaceOf("a", "dir") + "/kept.txt", "kept");
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("a"));
+  EXPECT_EQ(ReadText(directory + "/kept.txt"), "kept");
+  EXPECT_FALSE(Exists(DevicePlace("dir")));
+}
+
+TEST_F(LocalVolumeTest, KillsAtAnyMomentNeitherBlockNorFormatAgain) {
+  const LoopDevice disk = Disk();
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Storage("disk", disk.path(), "ext4") + PodOn("a", "disk")));
+  for (int i = 0; i < 6; ++i) {
+    ::usleep(static_cast<useconds_t>(40'000 * i));
+    KillAgent();
+    ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  }
+  ASSERT_TRUE(WaitPhase("a", "Ready")) << Explain("a");
+  WriteText(PlaceOf("a", "disk") + "/kept.txt", "kept");
+  for (int i = 0; i < 3; ++i) {
+    KillAgent();
+    ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+    ASSERT_TRUE(WaitPhase("a", "Ready")) << Explain("a");
+    EXPECT_EQ(ReadText(PlaceOf("a", "disk") + "/kept.txt"), "kept");
+  }
+  ASSERT_TRUE(Delete("Pod", "a").ok());
+  KillAgent();
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_TRUE(WaitGone("a")) << Explain("a");
+  EXPECT_TRUE(DeviceIsGone("disk"));
+  EXPECT_EQ(LeftOvers(), "");
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("b", "disk")));
+  ASSERT_TRUE(WaitPhase("b", "Ready")) << Explain("b");
+  EXPECT_EQ(ReadText(PlaceOf("b", "disk") + "/kept.txt"), "kept");
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("b"));
+}
+
+}  // namespace
+}  // namespace volumed

@@ -1,0 +1,217 @@
+// Scenarios with persistent volumes: claims, devices that pods share, formats, checks, recycling.
+#include <string>
+
+#include "plugins/host_path.h"
+#include "plugins/local.h"
+#include "unit/crash/crash_scenarios.h"
+
+namespace volumed {
+namespace {
+
+constexpr const char* kFiles = "manifests";
+constexpr const char* kFirst = "u-first";
+constexpr const char* kSecond = "u-second";
+constexpr const char* kDisk = "/dev/vdb";
+constexpr const char* kVolume = "disk";
+constexpr const char* kScratchVolume = "scratch";
+constexpr const char* kScratchPath = "/srv/scratch";
+constexpr uint32_t kFsGroup = 3000;
+
+std::string PersistentVolumeManifest() {
+  return std::string("---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: ") + kVolume +
+         R"(}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteOnce]
+  persistentVolumeReclaimPolicy: Retain
+  local: {path: /dev/vdb}
+  nodeAffinity: {required: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [n1]}]}]}}
+)";
+}
+
+std::string RecycledVolumeManifest() {
+  return std::string("---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: ") +
+         kScratchVolume + R"(}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteOnce]
+  persistentVolumeReclaimPolicy: Recycle
+  hostPath: {path: /srv/scratch}
+)";
+}
+
+std::string ClaimManifest(const std::string& name) {
+  return "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: " + name +
+         ", namespace: default, uid: claim-" + name + R"(}
+spec:
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 1Gi}}
+)";
+}
+
+std::string PodManifest(const std::string& uid, const std::string& claim) {
+  return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + uid +
+         ", namespace: default, uid: " + uid + R"(}
+spec:
+  securityContext: {fsGroup: 3000}
+  containers:
+  - {name: main, image: x, volumeMounts: [{name: data, mountPath: /data}]}
+  volumes:
+  - {name: data, persistentVolumeClaim: {claimName: )" +
+         claim + "}}\n";
+}
+
+PodTruth DiskTruth() {
+  PodTruth pod;
+  pod.wanted = true;
+  pod.volumes[kVolume].plugin = kLocalVolumePluginName;
+  pod.volumes[kVolume].has_mount = true;
+  return pod;
+}
+
+void ApplyPod(CrashWorld& world, const std::string& uid) {
+  world.sources[kFiles]["pod-" + uid] = PodManifest(uid, "data");
+  world.pods[uid] = DiskTruth();
+}
+
+void RemovePod(CrashWorld& world, const std::string& uid) {
+  world.sources[kFiles].erase("pod-" + uid);
+  world.pods.at(uid).wanted = false;
+}
+
+ScenarioStep Storage(FakeDevice device) {
+  return {.name = "the sources have a volume and a claim", .happen = [device](CrashWorld& world) {
+            world.devices[kVolume] = kDisk;
+            world.kernel->AddDevice(kDisk, device);
+            world.sources[kFiles]["volume"] = PersistentVolumeManifest();
+            world.sources[kFiles]["claim"] = ClaimManifest("data");
+          }};
+}
+
+ScenarioStep Apply(const std::string& uid) {
+  return {.name = "pod " + uid + " is applied",
+          .happen = [uid](CrashWorld& world) { ApplyPod(world, uid); }};
+}
+
+ScenarioStep Write(const std::string& uid) {
+  return {.name = "pod " + uid + " writes", .happen = [uid](CrashWorld& world) {
+            world.PodWritesToDevice(uid, world.VolumePath(uid, kVolume) + "/" + uid + ".txt",
+                                    "of " + uid, kFsGroup);
+          }};
+}
+
+ScenarioStep Remove(const std::string& uid, bool last) {
+  return {.name = "pod " + uid + " is removed",
+          .happen = [uid](CrashWorld& world) { RemovePod(world, uid); },
+          .gone = {uid},
+          .no_devices = last};
+}
+
+FakeDevice Existing(CheckResult damage) {
+  FakeDevice device;
+  device.fs_type = "ext4";
+  device.usage = "filesystem";
+  device.identity.uuid = "6b1c6a5e-0000-4000-8000-000000000001";
+  device.was_mounted = true;
+  device.damage = damage;
+  return device;
+}
+
+}  // namespace
+
+Scenario DeviceScenario() {
+  return {"two pods on a new disk",
+          {Storage(FakeDevice())},
+          {Apply(kFirst), Write(kFirst), Apply(kSecond), Write(kSecond), Remove(kFirst, false),
+           Remove(kSecond, true)}};
+}
+
+Scenario BindingScenario() {
+  return {
+      "a claim that is bound", {}, {Storage(FakeDevice()), Apply(kFirst), Remove(kFirst, true)}};
+}
+
+Scenario CutFormatScenario() {
+  FakeDevice device;
+  // Without it nobody could tell after a reboot that it is the disk of the format.
+  device.identity.stable_id = "serial:1";
+  device.cut_next_format = true;
+  ScenarioStep apply = Apply(kFirst);
+  apply.name += ", and its format is cut off";
+  return {
+      "a format that is cut off", {Storage(device)}, {apply, Write(kFirst), Remove(kFirst, true)}};
+}
+
+Scenario CheckedDiskScenario() {
+  return {"a disk that needs a check",
+          {Storage(Existing(CheckResult::kFixed))},
+          {Apply(kFirst), Write(kFirst), Remove(kFirst, true), Apply(kSecond)}};
+}
+
+Scenario ReleasedClaimScenario() {
+  ScenarioStep released{.name = "pod and claim are removed",
+                        .happen =
+                            [](CrashWorld& world) {
+                              RemovePod(world, kFirst);
+                              world.sources[kFiles].erase("claim");
+                            },
+                        .gone = {kFirst},
+                        .no_devices = true};
+  // Its volume holds another one's data: it gets none.
+  ScenarioStep next{.name = "another claim comes", .happen = [](CrashWorld& world) {
+                      world.sources[kFiles]["claim"] = ClaimManifest("next");
+                    }};
+  ScenarioStep gone{.name = "the volume is removed",
+                    .happen = [](CrashWorld& world) { world.sources[kFiles].erase("volume"); }};
+  return {"a claim that leaves",
+          {Storage(FakeDevice())},
+          {Apply(kFirst), Write(kFirst), released, next, gone}};
+}
+
+Scenario RecycleScenario() {
+  ScenarioStep storage{.name = "the sources have a volume to be recycled",
+                       .happen = [](CrashWorld& world) {
+                         world.kernel->AddDirectory(kScratchPath);
+                         world.sources[kFiles]["volume"] = RecycledVolumeManifest();
+                         world.sources[kFiles]["claim"] = ClaimManifest("data");
+                       }};
+  ScenarioStep apply{.name = "a pod is applied", .happen = [](CrashWorld& world) {
+                       world.sources[kFiles]["pod"] = PodManifest(kFirst, "data");
+                       PodTruth pod;
+                       pod.wanted = true;
+                       pod.volumes[kScratchVolume].plugin = kHostPathPluginName;
+                       pod.volumes[kScratchVolume].host_path = kScratchPath;
+                       world.pods[kFirst] = pod;
+                     }};
+  ScenarioStep write{.name = "it writes", .happen = [](CrashWorld& world) {
+                       world.PodWrites(kFirst, std::string(kScratchPath) + "/a/data.txt", "x", 0,
+                                       false);
+                     }};
+  ScenarioStep claim_leaves{.name = "its claim leaves first", .happen = [](CrashWorld& world) {
+                              world.sources[kFiles].erase("claim");
+                            }};
+  ScenarioStep leaves{.name = "the pod leaves",
+                      .happen =
+                          [](CrashWorld& world) {
+                            world.sources[kFiles].erase("pod");
+                            world.pods.at(kFirst).wanted = false;
+                          },
+                      .gone = {kFirst}};
+  ScenarioStep next{.name = "another claim comes, and its pod", .happen = [](CrashWorld& world) {
+                      if (world.kernel->Exists(std::string(kScratchPath) + "/a")) {
+                        world.Violation("a volume was not recycled");
+                      }
+                      world.sources[kFiles]["claim"] = ClaimManifest("next");
+                      world.sources[kFiles]["pod"] = PodManifest(kSecond, "next");
+                      world.pods[kSecond] = world.pods.at(kFirst);
+                      world.pods[kSecond].wanted = true;
+                      world.pods[kSecond].data.clear();
+                    }};
+  ScenarioStep writes_too{.name = "that one writes", .happen = [](CrashWorld& world) {
+                            world.PodWrites(kSecond, std::string(kScratchPath) + "/b.txt", "y", 0,
+                                            false);
+                          }};
+  return {"a recycled volume", {storage}, {apply, write, claim_leaves, leaves, next, writes_too}};
+}
+
+}  // namespace volumed

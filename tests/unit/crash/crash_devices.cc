@@ -1,0 +1,146 @@
+#include "unit/crash/crash_devices.h"
+
+#include <optional>
+#include <variant>
+
+#include "operation/volume_record.h"
+#include "plugins/local.h"
+#include "volume/unique_name.h"
+
+namespace volumed {
+namespace {
+
+// What the device's record says to whoever reads it in this boot.
+std::optional<DeviceRecord> RecordOf(const CrashWorld& world, const std::string& volume) {
+  const UniqueVolumeName name = GetUniqueVolumeName(kLocalVolumePluginName, volume);
+  const std::optional<Record> row = world.store->Find(kDeviceRecordKind, RecordKey(name));
+  if (!row) return std::nullopt;
+  const Result<DeviceRecord> record = DecodeDeviceRecord(*row);
+  if (!record.ok()) return std::nullopt;
+  return AfterRestart(*record, BootId(world.boot_id()));
+}
+
+std::string PlaceOf(const CrashWorld& world, const std::string& volume) {
+  return world.paths.GetDeviceMountDir(kLocalVolumePluginName, SpecName(volume)).Display();
+}
+
+// The volume whose device is at `device`, or mounted at `place`.
+std::string VolumeOf(const CrashWorld& world, const std::string& device, const std::string& place) {
+  for (const auto& [volume, path] : world.devices) {
+    if ((!device.empty() && path == device) ||
+        (!place.empty() && PlaceOf(world, volume) == place)) {
+      return volume;
+    }
+  }
+  return "";
+}
+
+std::string MustSay(const CrashWorld& world, const std::string& volume, VolumeState state) {
+  const std::optional<DeviceRecord> record = RecordOf(world, volume);
+  if (!record) return "there is no record of the device";
+  if (record->state == state) return "";
+  return "its record says " + std::string(VolumeStateName(record->state));
+}
+
+std::string BrokenFormatRule(const CrashWorld& world, const FormatDevice& request) {
+  const std::string volume = VolumeOf(world, request.device, "");
+  if (volume.empty()) return "nobody asked for this device";
+  const FakeDevice device = world.kernel->Device(request.device);
+  if (device.filesystem != 0) return "it was mounted since it has a filesystem";
+  if (!device.fs_type.empty() && device.formats == 0) return "it has somebody's filesystem";
+  const std::optional<DeviceRecord> record = RecordOf(world, volume);
+  if (!record || !record->format) return "no intent of the format is on record";
+  if (record->format->finished) return "its format is recorded as finished";
+  if (record->format->fs_uuid != request.fs_uuid) return "another UUID is on record";
+  return MustSay(world, volume, VolumeState::kMountingDevice);
+}
+
+std::string BrokenMountRule(const CrashWorld& world, const Mount& request) {
+  const std::string volume = VolumeOf(world, "", request.target.Display());
+  if (volume.empty()) return "";
+  if (const std::string broken = MustSay(world, volume, VolumeState::kMountingDevice);
+      !broken.empty()) {
+    return broken;
+  }
+  if (!world.store->Find(kClaimBindingRecordKind, volume)) {
+    return "no binding of the volume is on record";
+  }
+  if (world.kernel->Device(world.devices.at(volume)).damage != CheckResult::kClean) {
+    return "its filesystem was not checked";
+  }
+  const std::optional<DeviceRecord> record = RecordOf(world, volume);
+  if (record->format && !record->format->finished) return "an unfinished format is on record";
+  return "";
+}
+
+std::string BrokenUnmountRule(const CrashWorld& world, const std::string& place) {
+  const std::string volume = VolumeOf(world, "", place);
+  if (volume.empty()) return "";
+  for (const auto& [uid, pod] : world.pods) {
+    if (pod.is_protected() && pod.volumes.contains(volume)) return "pod " + uid + " has the volume";
+  }
+  const std::string pods = world.paths.GetPodsDir().Display() + "/";
+  for (const MountEntry& mount : world.kernel->Mounts()) {
+    const bool is_bind =
+        mount.mount_point.rfind(pods, 0) == 0 && mount.mount_point.ends_with("/" + volume);
+    if (is_bind) return mount.mount_point + " is still bound from it";
+  }
+  return MustSay(world, volume, VolumeState::kUnmountingDevice);
+}
+
+std::string BrokenBindRule(const CrashWorld& world, const BindMount& request) {
+  const std::string source = request.source.Display();
+  for (const auto& [volume, path] : world.devices) {
+    if (source != PlaceOf(world, volume)) continue;
+    if (!world.kernel->IsMountPoint(source)) return "nothing is mounted at its source";
+    return MustSay(world, volume, VolumeState::kDeviceMounted);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string BrokenDeviceRule(const CrashWorld& world, const AnyRequest& request) {
+  if (const auto* format = std::get_if<FormatDevice>(&request)) {
+    return BrokenFormatRule(world, *format);
+  }
+  if (const auto* mount = std::get_if<Mount>(&request)) return BrokenMountRule(world, *mount);
+  if (const auto* bind = std::get_if<BindMount>(&request)) return BrokenBindRule(world, *bind);
+  if (const auto* unmount = std::get_if<Unmount>(&request)) {
+    return BrokenUnmountRule(world, unmount->target.Display());
+  }
+  return "";
+}
+
+void CheckDevices(CrashWorld& world, const std::string& when) {
+  for (const auto& [volume, path] : world.devices) {
+    const FakeDevice device = world.kernel->Device(path);
+    const auto before = world.filesystems.find(volume);
+    if (before != world.filesystems.end() && before->second != device.identity.uuid) {
+      world.Violation("the filesystem of " + volume + " is another one " + when);
+    }
+    if (device.filesystem != 0) world.filesystems[volume] = device.identity.uuid;
+  }
+}
+
+std::string DeviceRecordText(const Record& row) {
+  const std::string name = row.kind + " " + row.key + ": ";
+  if (row.kind == kClaimBindingRecordKind) {
+    const Result<ClaimBindingRecord> record = DecodeClaimBindingRecord(row);
+    if (!record.ok()) return name + record.error().ToString() + "\n";
+    return name + ToString(record->binding.claim) + " " +
+           std::to_string(static_cast<int>(record->binding.state)) +
+           (record->deleted ? " deleted" : "") + "\n";
+  }
+  const Result<DeviceRecord> record = DecodeDeviceRecord(row);
+  if (!record.ok()) return name + record.error().ToString() + "\n";
+  std::string text = name + record->plugin_name + " " + record->device_mount_path + " " +
+                     std::string(VolumeStateName(record->state)) +
+                     (record->uncertain ? " uncertain" : "");
+  if (record->format) {
+    text += " " + record->format->fs_type + (record->format->finished ? " finished" : " begun");
+  }
+  return text + "\n";
+}
+
+}  // namespace volumed

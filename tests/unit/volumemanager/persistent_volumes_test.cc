@@ -1,0 +1,314 @@
+// Claims, devices and the pods that share them, on fake operations.
+#include "unit/volumemanager/manager_fixture.h"
+#include "volumemanager/claims.h"
+
+namespace volumed {
+namespace {
+
+using std::chrono::seconds;
+
+const UniqueVolumeName kDevice("kubernetes.io/local-volume/disk");
+const std::string kUse = "data: persistentVolumeClaim: {claimName: data}";
+
+class PersistentVolumesTest : public ManagerTest {
+ protected:
+  void SetUp() override { StartAgent(); }
+
+  static std::string Volume(const std::string& name, const std::string& more = "",
+                            const std::string& mode = "ReadWriteOnce",
+                            const std::string& source = "local: {path: /dev/vdb}") {
+    return "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: " + name +
+           "}\nspec:\n  capacity: {storage: 1Gi}\n  accessModes: [" + mode + "]\n  " + source +
+           "\n  nodeAffinity: {required: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, "
+           "operator: In, values: [n1]}]}]}}\n" +
+           more;
+  }
+  static std::string Claim(const std::string& name, const std::string& more = "",
+                           const std::string& mode = "ReadWriteOnce") {
+    return "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: " + name +
+           ", namespace: default, uid: claim-" + name + "}\nspec:\n  accessModes: [" + mode +
+           "]\n  resources: {requests: {storage: 1Gi}}\n" + more;
+  }
+  static std::string Storage() { return Volume("disk") + Claim("data"); }
+
+  // The rows that the operation layer writes.
+  void LeaveDevice(VolumeState state) {
+    DeviceRecord device;
+    device.key = kDevice;
+    device.plugin_name = "kubernetes.io/local-volume";
+    device.spec = SpecName("disk");
+    device.device_mount_path = "/var/lib/volumed/plugins/kubernetes.io/local-volume/mounts/disk";
+    device.state = state;
+    device.boot_id = BootId("boot-1");
+    ASSERT_TRUE(store.Put(EncodeRecord(device), kDeviceRecordDurability).ok());
+  }
+  void LeaveRecords() {
+    LeaveDevice(VolumeState::kDeviceMounted);
+    PodVolumeRecord record;
+    record.key = Key("a", "disk");
+    record.pod_namespace = "default";
+    record.pod_name = "a";
+    record.plugin_name = "kubernetes.io/local-volume";
+    record.state = VolumeState::kSetUp;
+    record.boot_id = BootId("boot-1");
+    record.unique_name = kDevice;
+    record.has_device = true;
+    ASSERT_TRUE(store.Put(EncodeRecord(record), kPodVolumeRecordDurability).ok());
+  }
+
+  size_t DeviceCalls(const std::string& operation) {
+    return operations().Count(operation, OperationKey(kDevice));
+  }
+  std::optional<ClaimBindingRecord> Binding(const std::string& volume = "disk") const {
+    const auto row = store.Find(kClaimBindingRecordKind, volume);
+    if (!row) return std::nullopt;
+    return DecodeClaimBindingRecord(*row).value();
+  }
+  std::string Problem(const std::string& pod) {
+    const VolumeView volume = View(pod).volumes.at(0);
+    return volume.problem ? volume.problem->step + ": " + volume.problem->message : "";
+  }
+  bool ProblemHas(const std::string& pod, const std::string& text) {
+    return Problem(pod).find(text) != std::string::npos;
+  }
+};
+
+TEST_F(PersistentVolumesTest, TheBindingIsOnRecordBeforeTheDeviceAndTheDeviceBeforeTheBind) {
+  Deliver(Storage() + PodManifest("a", {kUse}));
+  ASSERT_EQ(DeviceCalls("mount_device"), 1u);
+  ASSERT_EQ(operations().calls.size(), 2u);
+  EXPECT_EQ(operations().calls[0].operation, "mount_device");
+  EXPECT_EQ(operations().calls[1].operation, "mount");
+  EXPECT_EQ(operations().calls[1].mount->unique_name, kDevice);
+  EXPECT_TRUE(operations().calls[1].mount->has_device);
+  ASSERT_TRUE(Binding());
+  EXPECT_EQ(Binding()->binding.claim_uid, "claim-data");
+  const PodView view = View("a");
+  EXPECT_EQ(view.phase, "Ready");
+  EXPECT_EQ(view.volumes.at(0).spec, SpecName("disk"));
+  EXPECT_EQ(view.volumes.at(0).pod_volumes, (std::vector<std::string>{"data"}));
+  EXPECT_EQ(view.volumes.at(0).claim, "default/data");
+  EXPECT_EQ(view.volumes.at(0).persistent_volume, "disk");
+  EXPECT_EQ(view.volumes.at(0).device_state, "DeviceMounted");
+}
+
+TEST_F(PersistentVolumesTest, AnUnrecordedBindingIsNotActedOn) {
+  store.FailNext(Error::NotApplied(Code::kUnavailable, "no disk"), 1);
+  Deliver(Storage() + PodManifest("a", {kUse}));
+  EXPECT_TRUE(operations().calls.empty());
+  EXPECT_TRUE(ProblemHas("a", "its binding is being recorded")) << Problem("a");
+  Pass(seconds(5));
+  EXPECT_EQ(Phase("a"), "Ready");
+}
+
+TEST_F(PersistentVolumesTest, AClaimThatIsNotBoundSaysWhyAndWhoMustAct) {
+  Deliver(PodManifest("a", {kUse}));
+  EXPECT_TRUE(ProblemHas("a", "error processing PVC default/data: there is no such claim"))
+      << Problem("a");
+  Deliver(Claim("data") + PodManifest("a", {kUse}));
+  EXPECT_TRUE(ProblemHas("a", "PVC is not bound: ")) << Problem("a");
+  EXPECT_EQ(View("a").volumes.at(0).problem->who_must_act, "an administrator");
+  EXPECT_EQ(Phase("a"), "Pending");
+  Deliver(Storage() + PodManifest("a", {kUse}));
+  EXPECT_EQ(Phase("a"), "Ready");
+}
+
+TEST_F(PersistentVolumesTest, TwoPodsShareTheDeviceAndTheLastOneTakesItAway) {
+  const std::string a = PodManifest("a", {kUse});
+  const std::string b = PodManifest("b", {kUse});
+  Deliver(Storage() + a + b);
+  EXPECT_EQ(DeviceCalls("mount_device"), 1u);
+  EXPECT_EQ(Phase("a"), "Ready");
+  EXPECT_EQ(Phase("b"), "Ready");
+  Deliver(Storage() + b);
+  EXPECT_EQ(Phase("a"), "gone");
+  EXPECT_EQ(DeviceCalls("unmount_device"), 0u);
+  Deliver(Storage());
+  EXPECT_EQ(DeviceCalls("unmount_device"), 1u);
+  EXPECT_EQ(operations().calls.back().operation == "remove" ||
+                operations().calls.back().operation == "unmount_device",
+            true);
+  EXPECT_TRUE(node.devices.empty());
+  EXPECT_TRUE(node.present.empty());
+  EXPECT_TRUE(Binding());  // the claim is still there
+}
+
+TEST_F(PersistentVolumesTest, ADeviceStaysWhileAPodMayHaveSomethingOfIt) {
+  Deliver(Storage() + PodManifest("a", {kUse}));
+  operations().FailNext("unmount", Key("a", "disk"),
+                        Error::MaybeApplied(Code::kDeadlineExceeded, "hangs"), 2);
+  Deliver(Storage());
+  EXPECT_EQ(DeviceCalls("unmount_device"), 0u);
+  Pass(seconds(10));
+  EXPECT_EQ(DeviceCalls("unmount_device"), 1u);
+  EXPECT_EQ(Phase("a"), "gone");
+}
+
+TEST_F(PersistentVolumesTest, AFailedDeviceIsTheProblemOfItsPodsAndIsTriedAgain) {
+  operations().FailNext("mount_device", OperationKey(kDevice),
+                        Error::NotApplied(Code::kFailedPrecondition, "the disk is not blank"), 1);
+  Deliver(Storage() + PodManifest("a", {kUse}));
+  EXPECT_EQ(Problem("a"), "MountDevice: the disk is not blank");
+  EXPECT_NE(View("a").volumes.at(0).problem->next_try_unix_ms, 0);
+  EXPECT_EQ(operations().Count("mount"), 0u);
+  Pass(seconds(2));
+  EXPECT_EQ(Phase("a"), "Ready");
+}
+
+TEST_F(PersistentVolumesTest, ASecondPodIsRefusedAReadWriteOncePodVolumeUntilTheFirstHasLeft) {
+  const std::string storage =
+      Volume("disk", "", "ReadWriteOncePod") + Claim("data", "", "ReadWriteOncePod");
+  Deliver(storage + PodManifest("a", {kUse}));
+  Deliver(storage + PodManifest("a", {kUse}) + PodManifest("b", {kUse}));
+  EXPECT_EQ(Phase("a"), "Ready");
+  EXPECT_EQ(Phase("b"), "Pending");
+  EXPECT_TRUE(ProblemHas("b",
+                         "volume uses the ReadWriteOncePod access mode and is already in use by "
+                         "another pod (default/a)"))
+      << Problem("b");
+  Deliver(storage + PodManifest("b", {kUse}));
+  EXPECT_EQ(Phase("b"), "Ready");
+  EXPECT_EQ(DeviceCalls("mount_device"), 1u);
+}
+
+TEST_F(PersistentVolumesTest, ARunningPodKeepsItsVolumeWhenClaimAndVolumeAreTakenFromTheSources) {
+  Deliver(Storage() + PodManifest("a", {kUse}));
+  Deliver(PodManifest("a", {kUse}));
+  EXPECT_EQ(operations().Count("unmount"), 0u);
+  EXPECT_TRUE(Binding());
+  EXPECT_EQ(Phase("a"), "Ready");
+  LeaveRecords();
+  StartAgent();
+  Deliver(PodManifest("a", {kUse}));
+  Pass(seconds(5));
+  EXPECT_EQ(Phase("a"), "Ready");
+  EXPECT_EQ(operations().Count("unmount"), 0u);
+  EXPECT_EQ(DeviceCalls("unmount_device"), 0u);
+  EXPECT_TRUE(Binding());
+  Deliver("");
+  EXPECT_EQ(DeviceCalls("unmount_device"), 1u);
+  EXPECT_FALSE(Binding());
+  EXPECT_EQ(DeviceCalls("forget_device"), 1u);
+}
+
+TEST_F(PersistentVolumesTest, ANewAgentVerifiesTheDeviceBeforeThePods) {
+  Deliver(Storage() + PodManifest("a", {kUse}));
+  LeaveRecords();
+  StartAgent();
+  Settle();
+  EXPECT_TRUE(operations().calls.empty());
+  Deliver(Storage() + PodManifest("a", {kUse}));
+  ASSERT_EQ(operations().calls.size(), 2u);
+  EXPECT_EQ(operations().calls[0].operation, "mount_device");
+  EXPECT_EQ(operations().calls[1].operation, "mount");
+  EXPECT_EQ(Phase("a"), "Ready");
+}
+
+TEST_F(PersistentVolumesTest, ADeviceThatIsLeftIsUnmountedOnlyWhenEverySourceHasDelivered) {
+  LeaveDevice(VolumeState::kMountingDevice);
+  StartAgent();
+  Settle();
+  DeliverFailure();
+  EXPECT_EQ(DeviceCalls("unmount_device"), 0u);
+  Deliver(Storage());
+  EXPECT_EQ(DeviceCalls("unmount_device"), 1u);
+}
+
+TEST_F(PersistentVolumesTest, AnUnreadableDeviceRecordKeepsEverybodyOff) {
+  store.Corrupt(kDeviceRecordKind, kDevice.str(), "checksum");
+  StartAgent();
+  Deliver(Storage() + PodManifest("a", {kUse}));
+  EXPECT_TRUE(operations().calls.empty());
+  EXPECT_TRUE(ProblemHas("a", "left alone until it is repaired")) << Problem("a");
+  EXPECT_EQ(View("a").volumes.at(0).problem->who_must_act, "an administrator");
+}
+
+TEST_F(PersistentVolumesTest, AReleasedVolumeIsRecycledOnceAndThenFree) {
+  const std::string recycled = Volume("disk", "  persistentVolumeReclaimPolicy: Recycle\n",
+                                      "ReadWriteOnce", "hostPath: {path: /srv/data}");
+  Deliver(recycled + Claim("data") + PodManifest("a", {kUse}));
+  EXPECT_EQ(Phase("a"), "Ready");
+  Deliver(recycled + PodManifest("a", {kUse}));
+  EXPECT_EQ(operations().Count("reclaim"), 0u);  // a pod has it
+  Deliver(recycled);
+  EXPECT_EQ(operations().Count("reclaim"), 1u);
+  EXPECT_FALSE(Binding());
+  Deliver(recycled + Claim("next") +
+          PodManifest("b", {"data: persistentVolumeClaim: {claimName: next}"}));
+  EXPECT_EQ(Phase("b"), "Ready");
+  EXPECT_EQ(operations().Count("reclaim"), 1u);
+}
+
+TEST_F(PersistentVolumesTest, ARetainedVolumeIsNotGivenToAnotherClaim) {
+  Deliver(Storage() + PodManifest("a", {kUse}));
+  Deliver(Volume("disk"));
+  ASSERT_TRUE(Binding());
+  EXPECT_EQ(Binding()->binding.state, BindingState::kReleased);
+  Deliver(Volume("disk") + Claim("next") +
+          PodManifest("b", {"data: persistentVolumeClaim: {claimName: next}"}));
+  EXPECT_EQ(Phase("b"), "Pending");
+  EXPECT_TRUE(ProblemHas("b", "PVC is not bound")) << Problem("b");
+  EXPECT_EQ(operations().Count("reclaim"), 0u);
+}
+
+TEST_F(PersistentVolumesTest, ADeletedVolumeIsGoneWhateverItsManifestSays) {
+  const std::string deleted = Volume("disk", "  persistentVolumeReclaimPolicy: Delete\n");
+  Deliver(deleted + Claim("data") + PodManifest("a", {kUse}));
+  Deliver(deleted);
+  EXPECT_EQ(operations().Count("reclaim"), 1u);
+  ASSERT_TRUE(Binding());
+  EXPECT_TRUE(Binding()->deleted);
+  StartAgent();
+  Deliver(deleted + Claim("next") +
+          PodManifest("b", {"data: persistentVolumeClaim: {claimName: next}"}));
+  EXPECT_EQ(Phase("b"), "Pending");
+  EXPECT_EQ(operations().Count("reclaim"), 0u);
+  Deliver("");
+  EXPECT_FALSE(Binding());
+}
+
+TEST_F(PersistentVolumesTest, AFailedReclaimIsTriedAgainAlsoByTheNextAgent) {
+  const std::string recycled = Volume("disk", "  persistentVolumeReclaimPolicy: Recycle\n");
+  Deliver(recycled + Claim("data") + PodManifest("a", {kUse}));
+  operations().FailNext("reclaim", FakeVolumeOperations::ReclaimKeyOf("disk"),
+                        Error::MaybeApplied(Code::kUnavailable, "no pod"), 1);
+  Deliver(recycled);
+  ASSERT_TRUE(Binding());
+  EXPECT_EQ(Binding()->binding.state, BindingState::kReclaimFailed);
+  StartAgent();
+  Deliver(recycled);
+  Pass(seconds(5));
+  EXPECT_EQ(operations().Count("reclaim"), 1u);
+  EXPECT_FALSE(Binding());
+}
+
+TEST_F(PersistentVolumesTest, AGenericEphemeralVolumeHasAClaimOfItsOwnWhichLeavesWithThePod) {
+  const std::string use =
+      "data: ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: "
+      "{requests: {storage: 1Gi}}}}}";
+  Deliver(Volume("disk") + PodManifest("a", {use}));
+  EXPECT_EQ(Phase("a"), "Ready");
+  EXPECT_EQ(View("a").volumes.at(0).claim, "default/a-data");
+  Deliver(Volume("disk"));
+  EXPECT_EQ(Phase("a"), "gone");
+  ASSERT_TRUE(Binding());
+  EXPECT_EQ(Binding()->binding.state, BindingState::kReleased);
+}
+
+TEST_F(PersistentVolumesTest, AVolumeOfAnotherNodeAndOneOfTheWrongModeAreRefused) {
+  const std::string block = Volume("disk", "  volumeMode: Block\n");
+  Deliver(block + Claim("data", "  volumeMode: Block\n") + PodManifest("a", {kUse}));
+  EXPECT_TRUE(ProblemHas("a", "volume data has volumeMode Block, but is specified in volumeMounts"))
+      << Problem("a");
+  EXPECT_TRUE(operations().calls.empty());
+}
+
+TEST_F(PersistentVolumesTest, TwoVolumesOfAPodThatNameOneClaimAreOneOnTheNode) {
+  Deliver(Storage() + PodManifest("a", {kUse, "more: persistentVolumeClaim: {claimName: data}"}));
+  EXPECT_EQ(Phase("a"), "Ready");
+  EXPECT_EQ(operations().Count("mount"), 1u);
+  EXPECT_EQ(View("a").volumes.at(0).pod_volumes, (std::vector<std::string>{"data", "more"}));
+}
+
+}  // namespace
+}  // namespace volumed
