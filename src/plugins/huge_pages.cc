@@ -49,7 +49,7 @@ std::optional<Quantity> ParseMountedSize(std::string_view text) {
 // The pages of what is mounted at `dir`; none for what is no hugetlbfs or does not tell.
 Result<std::optional<Quantity>> MountedPageSize(Kernel& kernel, const SafePath& dir,
                                                 const CallOptions& call) {
-  ASSIGN_OR_RETURN(const MountListing listing, kernel.Call(ListMounts{}, call));
+  ASSIGN_OR_RETURN(const MountListing listing, kernel.Call(ListMounts{dir.Display()}, call));
   std::optional<Quantity> size;
   for (const MountEntry& mount : listing.mounts) {  // a later one covers an earlier one
     if (mount.mount_point != dir.Display()) continue;

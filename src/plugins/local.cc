@@ -42,8 +42,8 @@ Result<std::unique_ptr<Unmounter>> LocalVolumePlugin::NewUnmounter(const SpecNam
 Result<ReconstructedVolume> LocalVolumePlugin::ConstructVolumeSpec(const SpecName& spec,
                                                                    const SafePath&,
                                                                    const CallOptions& call) {
-  ASSIGN_OR_RETURN(const MountListing table, host_->kernel.Call(ListMounts{}, call));
   const std::string device = host_->paths.GetDeviceMountDir(kLocalVolumePluginName, spec).Display();
+  ASSIGN_OR_RETURN(const MountListing table, host_->kernel.Call(ListMounts{device}, call));
   LocalVolumeSource source;
   for (const MountEntry& mount : table.mounts) {
     if (mount.mount_point == device) source.path = mount.source;
