@@ -244,7 +244,8 @@ Status Agent::MakeHost() {
 
 Status Agent::LoadPlugins() {
   ASSIGN_OR_RETURN(boot_id_, ReadBootId());
-  metrics_ = std::make_unique<AgentMetrics>(*kernel_, *records_, *catalog_, scheduler_->clock());
+  metrics_ = std::make_unique<AgentMetrics>(*kernel_, *records_, *catalog_, scheduler_->clock(),
+                                            families_);
   device_records_ = std::make_unique<DeviceRecordKeeper>(*records_, scheduler_->clock(), *log_,
                                                          *metrics_, boot_id_);
   plugins_ = std::make_unique<VolumePluginMgr>();

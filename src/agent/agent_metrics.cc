@@ -24,6 +24,12 @@ Metrics MetricsOf(const VolumeUsageView& usage) {
   return metrics;
 }
 
+// Without the namespace, which is the pod's.
+std::optional<std::string> ClaimNameOf(const VolumeView& volume) {
+  if (volume.claim.empty()) return std::nullopt;
+  return volume.claim.substr(volume.claim.find('/') + 1);
+}
+
 }  // namespace
 
 AgentMetrics::AgentMetrics(const WorkerKernel& kernel, const SqliteRecordStore& records,
@@ -77,7 +83,7 @@ void AgentMetrics::RefreshPod(const PodUid& pod) {
     for (const VolumeView& volume : view->volumes) {
       if (!volume.usage) continue;
       volume_stats_.Set({pod, volume.spec.str()},
-                        {view->ns, view->name, volume.plugin_name, std::nullopt},
+                        {view->ns, view->name, volume.plugin_name, ClaimNameOf(volume)},
                         MetricsOf(*volume.usage));
       now.insert(volume.spec.str());
     }

@@ -22,23 +22,25 @@ void StartTally::OrphansFound(const std::set<PodVolumeKey>& orphans) {
 }
 
 void StartTally::OperationFinished(const FinishedOperation& finished) {
+  if (finished.key.is_device()) return;  // what is counted are volumes of pods
+  const PodVolumeKey key = finished.key.pod_volume();
   const bool ok = !finished.failure.has_value();
   if (finished.operation == kMountOperation && ok) {
-    without_record_.erase(finished.key);  // it was wanted, and has a record now
+    without_record_.erase(key);  // it was wanted, and has a record now
     return;
   }
   if (finished.operation != kUnmountOperation) return;
-  if (without_record_.contains(finished.key)) {
+  if (without_record_.contains(key)) {
     families_.CountForceCleanedFailedVolumeOperations(1, ok ? 0 : 1);
-    if (ok) without_record_.erase(finished.key);
+    if (ok) without_record_.erase(key);
   }
-  if (!orphans_.contains(finished.key)) return;
+  if (!orphans_.contains(key)) return;
   if (ok) {
-    orphans_.erase(finished.key);
-    failed_orphans_.erase(finished.key);
+    orphans_.erase(key);
+    failed_orphans_.erase(key);
     ++cleaned_orphans_;
   } else {
-    failed_orphans_.insert(finished.key);
+    failed_orphans_.insert(key);
   }
   families_.SetOrphanPodCleanedVolumes(cleaned_orphans_,
                                        static_cast<int64_t>(failed_orphans_.size()));

@@ -12,7 +12,15 @@ struct CliKind {
 };
 
 inline constexpr CliKind kCliKinds[] = {
-    {"pod", true}, {"volume", false}, {"secret", true}, {"configmap", true}, {"node", true},
+    {"pod", true},
+    {"volume", false},
+    {"secret", true},
+    {"configmap", true},
+    {"node", true},
+    {"persistentvolume", true},
+    {"persistentvolumeclaim", true},
+    {"storageclass", true},
+    {"csidriver", true},
 };
 
 }  // namespace volumed

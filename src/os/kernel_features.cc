@@ -15,8 +15,10 @@ namespace volumed {
 namespace {
 
 bool HasSyscall(long number) {
-  // Arguments that no version of the call accepts: only ENOSYS says that it does not exist.
-  return ::syscall(number, -1L, nullptr, -1L, -1L, -1L) == 0 || errno != ENOSYS;
+  // Arguments that no version of the call accepts. ENOSYS: it does not exist; EPERM: a seccomp
+  // filter keeps it from us (it may not know its name yet), which comes to the same.
+  if (::syscall(number, -1L, nullptr, -1L, -1L, -1L) == 0) return true;
+  return errno != ENOSYS && errno != EPERM;
 }
 
 bool HasDetachedClone() {

@@ -213,8 +213,9 @@ int FakeVfs::CheckMake(FakeLocation directory, const std::string& name) const {
   const int error = LookupCovered(directory, name, &there);
   if (error == 0) return EEXIST;
   if (error != ENOENT) return error;
-  if (IsReadOnly(directory)) return EROFS;
+  // A directory that is gone takes nothing, whether it could be written or not.
   if (dentries_.at(directory.dentry).deleted) return ENOENT;
+  if (IsReadOnly(directory)) return EROFS;
   const FakeFilesystem& filesystem = FilesystemAt(directory);
   if (filesystem.max_inodes != 0 && filesystem.used_inodes >= filesystem.max_inodes) return ENOSPC;
   return 0;

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -333,7 +334,14 @@ TEST_F(KernelDifferentialTest, FakeAndRealKernelAgreeOnRandomSequencesOfEveryEff
   }
   if (sequences < 10000) return;
   EXPECT_EQ(calls.size(), std::variant_size_v<AnyRequest>);
-  for (const auto& [name, count] : calls) EXPECT_GT(successes[name], 100) << name;
+  // There are no devices here to succeed on; device_differential_test has them.
+  const std::set<std::string> on_devices = {ProbeDevice::kName, FormatDevice::kName,
+                                            CheckFilesystem::kName};
+  for (const auto& [name, count] : calls) {
+    if (!on_devices.contains(name)) {
+      EXPECT_GT(successes[name], 100) << name;
+    }
+  }
 }
 
 }  // namespace

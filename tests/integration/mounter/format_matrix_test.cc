@@ -2,6 +2,7 @@
 // outcome and its message.
 #include <fstream>
 
+#include "base/random.h"
 #include "integration/mounter/block_mount_fixture.h"
 
 namespace volumed {
@@ -184,7 +185,7 @@ TEST_P(FormatMatrix, AnUnfinishedFormatOfOursIsRepeated) {
   const LoopDevice device(image);
   auto probe = kernel_->Call(ProbeDevice{device.path(), false, false}, {});
   ASSERT_TRUE(probe.ok()) << probe.error().ToString();
-  const std::string uuid = "5b8b1d3c-1111-4222-8333-0123456789ab";
+  const std::string uuid = NewUuid();  // mkfs.btrfs refuses one that another device has
   FormatIntent intent;
   intent.device = probe->identity;
   intent.fs_type = Type();

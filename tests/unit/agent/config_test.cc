@@ -141,6 +141,14 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                             {"deadline-unmount", {"7s"}},
                             {"deadline-stats", {"7s"}},
                             {"volume-stats-period", {"7s"}},
+                            {"empty-dir-limit-action", {"report"}},
+                            {"host-path-root", {"/h"}},
+                            {"enable-hostpath-provisioner", {"true"}},
+                            {"pv-recycler-pod-template-filepath-hostpath", {"/t"}},
+                            {"pv-recycler-minimum-timeout-hostpath", {"7"}},
+                            {"pv-recycler-timeout-increment-hostpath", {"7"}},
+                            {"runc", {"/bin/runc"}},
+                            {"busybox", {"/bin/bb"}},
                             {"token-issuer", {"https://t"}}};
   const Result<Config> loaded = LoadConfig("", false, other);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();

@@ -26,6 +26,7 @@ class ContainerMountsTest : public testing::Test {
   VolumeView& AddVolume(const std::string& name, const std::string& path) {
     VolumeView volume;
     volume.spec = SpecName(name);
+    volume.pod_volumes = {name};
     volume.state = "SetUp";
     volume.host_path = path;
     view_.volumes.push_back(volume);

@@ -226,7 +226,8 @@ TEST(ValidateGood, CombinationsThatKubernetesAllows) {
            "{volumes: [{name: v}], initContainers: [{name: i, volumeMounts: [{name: v, mountPath: "
            "/x}]}], containers: [{name: c, volumeMounts: [{name: v, mountPath: /x}, {name: v, "
            "mountPath: /y}]}]}",
-           "{volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {}}}}], containers: "
+           "{volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {accessModes: "
+           "[ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}], containers: "
            "[{name: c, volumeDevices: [{name: v, devicePath: /dev/x}]}]}",
            "{volumes: [{name: v, fc: {wwids: [a]}}, {name: w, fc: {targetWWNs: [a], lun: 0}}], "
            "containers: [{name: c}]}",

@@ -40,7 +40,7 @@ TEST(FailedMountTextTest, NamesWhatIsNotMountedAndWhatCannotBeTried) {
   const auto volume = [](const char* name) {
     PodVolume manifest;
     manifest.name = name;
-    return WantedVolume{VolumeSpec::FromVolume(manifest), "p", {}, {}, 1, {}, {}};
+    return WantedVolume{.spec = VolumeSpec::FromVolume(manifest), .plugin_name = "p"};
   };
   wanted.volumes.emplace(SpecName("a"), volume("a"));
   ActualPod actual;
@@ -69,7 +69,8 @@ TEST(TakeOverTest, AVolumeThatNoRecordKnowsIsToldApart) {
   RecordWriter records(scheduler, store);
   FakeConsumerWatch watch;
   Consumers consumers({scheduler, records, watch, log}, BootId("b"), [](const PodUid&) {});
-  const ReconstructResult result = Reconstruct(found, BootId("b"), false, actual, consumers);
+  const ReconstructResult result =
+      Reconstruct(found, BootId("b"), false, KubeletPaths("/root"), actual, consumers);
   EXPECT_EQ(result.take_over.volumes, 2u);
   EXPECT_EQ(result.take_over.unreadable, 0u);
   const std::set<PodVolumeKey> expected = {{PodUid("a"), SpecName("new")}};

@@ -1,0 +1,76 @@
+# Sourced by scripts/demo, which has started the daemon: persistent volumes on real loop devices.
+
+loops=()
+
+# new_disk FILE SIZE: prints the loop device of a new image, which reads as zeros.
+new_disk() {
+  truncate -s "$2" "$1"
+  losetup --find --show "$1"
+}
+
+detach_disks() {
+  local loop
+  for loop in "${loops[@]}"; do losetup --detach "$loop"; done
+  loops=()
+}
+
+demo_storage() {
+  local ext4_disk xfs_disk used_disk before writer reader shared
+  ext4_disk=$(new_disk "$scratch/ext4.img" 64M) && loops+=("$ext4_disk")
+  xfs_disk=$(new_disk "$scratch/xfs.img" 320M) && loops+=("$xfs_disk")
+  used_disk=$(new_disk "$scratch/used.img" 64M) && loops+=("$used_disk")
+  echo "accounts that nobody has a copy of" | dd of="$used_disk" bs=512 seek=9000 conv=fsync status=none
+  before=$(sha256sum <"$used_disk")
+  mkdir -p "$scratch/recycled"
+
+  say "persistent volumes: two new disks, a directory, and a disk that is not blank"
+  sed -e "s#EXT4_DISK#$ext4_disk#; s#XFS_DISK#$xfs_disk#; s#USED_DISK#$used_disk#" \
+    -e "s#SCRATCH#$scratch/recycled#" examples/storage.yaml | ctl apply -f -
+  ctl wait writer --for ready --timeout 60
+  ctl wait reader --for ready --timeout 60
+  ctl get volumes
+  findmnt -rno SOURCE,TARGET,FSTYPE,OPTIONS | grep -F "$root/" | grep -E "ext4-disk|xfs-disk"
+
+  writer=$root/pods/0f3f1a52-6f6a-4b0e-8f63-0c1d1f6a1001/volumes
+  reader=$root/pods/0f3f1a52-6f6a-4b0e-8f63-0c1d1f6a1002/volumes
+  shared=kubernetes.io~local-volume/ext4-disk
+  echo "written by one pod" >"$writer/$shared/note"
+  expect "the same disk in the other pod" "$(cat "$reader/$shared/note")" "written by one pod"
+  if touch "$reader/$shared/x" 2>/dev/null; then fail "the read-only claim can be written"; fi
+  echo "ok: the read-only claim cannot be written"
+  expect "filesystem of the claim that asked for 200Mi" \
+    "$(stat -fc %T "$writer/kubernetes.io~local-volume/xfs-disk")" xfs
+  expect "its group" "$(stat -c %g "$writer/kubernetes.io~local-volume/xfs-disk")" 2000
+
+  say "the disk that is not blank is refused, and says why"
+  wait_for_text refused "is not formatted"
+  ctl explain refused
+  expect "its content" "$(sha256sum <"$used_disk")" "$before"
+
+  say "pods and claims go: disks are unmounted, the directory is recycled"
+  echo "left behind" >"$scratch/recycled/old"
+  local pod
+  for pod in writer reader refused; do ctl delete pod "$pod"; done
+  for pod in writer reader refused; do ctl wait "$pod" --for gone --timeout 30; done
+  ctl delete persistentvolumeclaim scratch
+  for _ in $(seq 200); do
+    [[ -z $(ls -A "$scratch/recycled") ]] && break
+    sleep 0.05
+  done
+  expect "files in the recycled directory" "$(find "$scratch/recycled" -mindepth 1 | wc -l)" 0
+  for _ in $(seq 200); do
+    findmnt -rno TARGET | grep -qF "$root/plugins/" || break
+    sleep 0.05
+  done
+  expect "disks still mounted" "$(findmnt -rno TARGET | grep -cF "$root/plugins/" || true)" 0
+  detach_disks
+}
+
+# wait_for_text POD TEXT: until `explain` has it.
+wait_for_text() {
+  for _ in $(seq 200); do
+    ctl explain "$1" | grep -qF "$2" && return 0
+    sleep 0.05
+  done
+  fail "explain $1 does not say '$2': $(ctl explain "$1")"
+}
