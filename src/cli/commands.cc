@@ -73,7 +73,8 @@ ExitCode ApplyFile(const CliContext& context, const std::string& file) {
   }
   if (response.problems_size() > 0) return ReportProblems(response);
   for (const v1::AppliedObject& applied : response.applied()) {
-    std::cout << applied.object().kind() << " " << applied.object().namespace_() << "/"
+    const std::string& name_space = applied.object().namespace_();
+    std::cout << applied.object().kind() << " " << name_space << (name_space.empty() ? "" : "/")
               << applied.object().name() << " " << applied.result() << "\n";
   }
   return kExitOk;

@@ -259,8 +259,10 @@ MountTableStats KeptMountTable::stats() const {
 }
 
 Result<std::unique_ptr<KeptMountTable>> KeptMountTable::Open(const KernelFeatures& features) {
-  if (!features.mount_events) return PollMountTable::Open("no mount-events: the kernel lacks or a filter refuses them");
-  if (!features.statmount) return PollMountTable::Open("no statmount: the kernel lacks or a filter refuses it");
+  if (!features.mount_events)
+    return PollMountTable::Open("no mount-events: the kernel lacks or a filter refuses them");
+  if (!features.statmount)
+    return PollMountTable::Open("no statmount: the kernel lacks or a filter refuses it");
   Result<std::unique_ptr<KeptMountTable>> by_events = EventMountTable::Open();
   if (by_events.ok()) return by_events;
   return PollMountTable::Open(by_events.error().message());

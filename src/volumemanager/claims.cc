@@ -370,6 +370,9 @@ std::optional<WantedProblem> Claims::ProblemOf(const ObjectKey& claim,
       return problem("WaitForClaim", Code::kUnavailable,
                      "not every source has delivered a complete list yet", kNobody);
     }
+    if (parts_.catalog.FindPersistentVolumeClaim(claim.name_space, claim.name) != nullptr) {
+      return problem("WaitForClaim", Code::kUnavailable, "its volume is being chosen", kNobody);
+    }
     return problem("WaitForClaim", Code::kNotFound, "there is no such claim",
                    "the owner of claim " + name);
   }

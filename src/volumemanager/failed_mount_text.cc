@@ -11,11 +11,13 @@ std::optional<std::string> FailedMountText(const WantedPod& wanted, const Actual
   for (const auto& [spec, volume] : wanted.volumes) {
     const auto found = actual.volumes.find(spec);
     if (found == actual.volumes.end() || !IsSetUp(found->second)) unmounted.push_back(spec.str());
-    if (volume.problems.empty()) continue;
-    unprocessed.push_back(spec.str());
+    const size_t before = reasons.size();
     for (const WantedProblem& problem : volume.problems) {
+      // What passes by itself is no failure yet.
+      if (problem.error.code() == Code::kUnavailable) continue;
       reasons.push_back(problem.error.message());
     }
+    if (reasons.size() > before) unprocessed.push_back(spec.str());
   }
   if (unprocessed.empty()) return std::nullopt;
   return "Unable to attach or mount volumes: unmounted volumes=[" + Join(unmounted, " ") +

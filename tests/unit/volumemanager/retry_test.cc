@@ -46,6 +46,9 @@ TEST(FailedMountTextTest, NamesWhatIsNotMountedAndWhatCannotBeTried) {
   ActualPod actual;
   EXPECT_FALSE(FailedMountText(wanted, actual).has_value());
   wanted.volumes.emplace(SpecName("b"), volume("b"));
+  const Error passing = Error::NotApplied(Code::kUnavailable, "soon");
+  wanted.volumes.at(SpecName("b")).problems.push_back({"WaitForClaim", passing});
+  EXPECT_FALSE(FailedMountText(wanted, actual).has_value()) << "what passes by itself";
   wanted.volumes.at(SpecName("b")).problems.push_back({"FindPlugin", kBroken});
   EXPECT_EQ(FailedMountText(wanted, actual),
             "Unable to attach or mount volumes: unmounted volumes=[a b], unattached volumes=[], "
