@@ -11,23 +11,62 @@
 namespace volumed {
 namespace {
 
-Status Delete(const ReclaimParts& parts, const VolumeSpec& spec, const CallOptions& call) {
-  ASSIGN_OR_RETURN(DeletableVolumePlugin * plugin, parts.plugins.FindDeletablePluginBySpec(spec));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Deleter> deleter, plugin->NewDeleter(spec));
-  return deleter->Delete(call);
-}
+// The reasons of the controller's events about a PersistentVolume.
+constexpr char kRecyclerPod[] = "RecyclerPod";
+constexpr char kVolumeRecycled[] = "VolumeRecycled";
 
-Status Recycle(const ReclaimParts& parts, const VolumeSpec& spec, const CallOptions& call) {
-  ASSIGN_OR_RETURN(RecyclableVolumePlugin * plugin, parts.plugins.FindRecyclablePluginBySpec(spec));
-  const std::string& name = spec.name().str();
-  return plugin->Recycle(
-      name, spec,
-      [&parts, &name](EventType type, const std::string& message) {
-        parts.logger.Log(type == EventType::kWarning ? LogLevel::kWarning : LogLevel::kInfo,
-                         "recycler pod", {{"volume", name}, {"message", message}});
-      },
-      call);
-}
+// One reclaim of one volume. Its events go to the log, but for failures (VolumeFailedRecycle,
+// VolumeFailedDelete): those have the event's words as their error, which is logged anyway.
+class Reclaim {
+ public:
+  Reclaim(const ReclaimParts& parts, const VolumeSpec& spec, const CallOptions& call)
+      : parts_(parts), spec_(spec), name_(spec.name().str()), call_(call) {}
+
+  Status Recycle() const {
+    const auto plugin = parts_.plugins.FindRecyclablePluginBySpec(spec_);
+    if (!plugin.ok()) {
+      return Failed(plugin.error(), "No recycler plugin found for the volume!");
+    }
+    const Status recycled = (*plugin)->Recycle(
+        name_, spec_,
+        [this](EventType type, const std::string& message) {
+          Tell(type, kRecyclerPod, "Recycler pod: " + message);
+        },
+        call_);
+    if (!recycled.ok()) {
+      return Failed(recycled.error(), "Recycle failed: " + recycled.error().message());
+    }
+    Tell(EventType::kNormal, kVolumeRecycled, "Volume recycled");
+    return OkStatus();
+  }
+
+  // Silent where it succeeds, as the controller is.
+  Status Delete() const {
+    const auto plugin = parts_.plugins.FindDeletablePluginBySpec(spec_);
+    if (!plugin.ok()) {
+      return Failed(plugin.error(), "error getting deleter volume plugin for volume \"" + name_ +
+                                        "\": " + plugin.error().message());
+    }
+    const auto deleter = (*plugin)->NewDeleter(spec_);
+    if (!deleter.ok()) return deleter.error();
+    return (*deleter)->Delete(call_);
+  }
+
+ private:
+  void Tell(EventType type, const char* reason, const std::string& message) const {
+    parts_.logger.Log(type == EventType::kWarning ? LogLevel::kWarning : LogLevel::kInfo,
+                      "reclaim of a persistent volume",
+                      {{"volume", name_}, {"reason", reason}, {"message", message}});
+  }
+  static Status Failed(const Error& error, const std::string& message) {
+    return Error::FromParts(error.code(), error.outcome(), error.sys_errno(), message);
+  }
+
+  const ReclaimParts& parts_;
+  const VolumeSpec& spec_;
+  const std::string name_;
+  const CallOptions& call_;
+};
 
 }  // namespace
 
@@ -44,7 +83,8 @@ std::optional<OperationFailure> RunReclaim(const ReclaimParts& parts, const Recl
   CallOptions call = OperationCall("reclaim/" + spec.name().str(),
                                    plugin.ok() ? (*plugin)->FaultDomain(spec) : "", progress);
   call.deadline = Deadline::After(parts.host.clock, parts.settings.reclaim);
-  const Status done = deletes ? Delete(parts, spec, call) : Recycle(parts, spec, call);
+  const Reclaim reclaim(parts, spec, call);
+  const Status done = deletes ? reclaim.Delete() : reclaim.Recycle();
   if (done.ok()) return std::nullopt;
   return OperationFailure{ReclaimOperationName(request.action), step, done.error()};
 }

@@ -28,7 +28,8 @@ struct ReclaimParts {
 const char* ReclaimOperationName(ReclaimAction action);
 
 // Threads: one at a time per volume. Blocks: until the volume is reclaimed.
-// Errors: NotFound, not applied, when no plugin can do it, in kubelet's words; those of the plugin.
+// Errors: when no plugin can do it, not applied, in the words of the controller's event; those of
+// the plugin. Events about the volume (RecyclerPod, VolumeFailedRecycle ...) go to the log.
 std::optional<OperationFailure> RunReclaim(const ReclaimParts& parts, const ReclaimRequest& request,
                                            const VolumeSpec& spec, OperationProgress& progress);
 

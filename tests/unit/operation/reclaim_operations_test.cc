@@ -1,0 +1,93 @@
+#include "operation/reclaim_operations.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/manual_clock.h"
+#include "fakes/fake_kernel.h"
+#include "unit/pluginmgr/stateful_plugin.h"
+#include "unit/plugins/plugin_world.h"
+
+namespace volumed {
+namespace {
+
+class ReclaimOperationsTest : public ::testing::Test {
+ protected:
+  void Init(StatefulPlugin::Switches switches = {}) {
+    std::vector<std::unique_ptr<VolumePlugin>> plugins;
+    plugins.push_back(std::make_unique<StatefulPlugin>("x/v", storage_, std::move(switches)));
+    ASSERT_TRUE(mgr_.InitPlugins(std::move(plugins), world_.host).ok());
+    storage_.volumes["pv-1"] = Quantity();
+    volume_.metadata.name = "pv-1";
+  }
+  std::optional<OperationFailure> Run(ReclaimAction action) {
+    const ReclaimRequest request{std::make_shared<const PersistentVolume>(volume_), action};
+    OperationProgress progress(clock_);
+    return RunReclaim({mgr_, world_.host, settings_, logger_}, request,
+                      VolumeSpec::FromPersistentVolume(volume_, false), progress);
+  }
+  static std::string Text(const std::optional<OperationFailure>& failure) {
+    return failure ? failure->operation + " " + failure->step + ": " + failure->error.message()
+                   : "done";
+  }
+
+  ManualClock clock_;
+  FakeKernel kernel_;
+  PluginWorld world_{kernel_, "/r"};
+  StatefulStorage storage_;
+  VolumePluginMgr mgr_;
+  OperationSettings settings_;
+  std::string log_;
+  Logger logger_{
+      LogOptions{LogLevel::kDebug, LogOptions::Target::kCallback,
+                 [this](LogLevel, std::string_view line) { log_ += std::string(line) + "\n"; }},
+      clock_};
+  PersistentVolume volume_;
+};
+
+TEST_F(ReclaimOperationsTest, RecyclingTellsThePodsEventsAndThatItIsDone) {
+  Init();
+  EXPECT_EQ(Text(Run(ReclaimAction::kRecycle)), "done");
+  EXPECT_NE(log_.find("reason=RecyclerPod message=\"Recycler pod: scrubbed pv-1\""),
+            std::string::npos)
+      << log_;
+  EXPECT_NE(log_.find("reason=VolumeRecycled"), std::string::npos) << log_;
+}
+
+TEST_F(ReclaimOperationsTest, FailuresHaveTheWordsOfTheControllersEvents) {
+  Init();
+  storage_.volumes.clear();
+  EXPECT_EQ(Text(Run(ReclaimAction::kRecycle)),
+            "volume_recycle Recycle: Recycle failed: no volume pv-1");
+}
+
+TEST_F(ReclaimOperationsTest, AVolumeInUseIsLeftAlone) {
+  Init();
+  storage_.in_use = {"pv-1"};
+  EXPECT_EQ(Text(Run(ReclaimAction::kDelete)), "volume_delete Delete: volume is in use: pv-1");
+  EXPECT_TRUE(storage_.volumes.contains("pv-1"));
+}
+
+TEST_F(ReclaimOperationsTest, APluginThatCannotIsNamed) {
+  Init({.capable = false});
+  EXPECT_EQ(Text(Run(ReclaimAction::kRecycle)),
+            "volume_recycle Recycle: No recycler plugin found for the volume!");
+  EXPECT_EQ(Text(Run(ReclaimAction::kDelete)),
+            "volume_delete Delete: error getting deleter volume plugin for volume \"pv-1\": no "
+            "deletable volume plugin matched");
+}
+
+TEST_F(ReclaimOperationsTest, DeletingIsSilentWhenItSucceeds) {
+  Init();
+  EXPECT_EQ(Text(Run(ReclaimAction::kDelete)), "done");
+  EXPECT_TRUE(storage_.volumes.empty());
+  EXPECT_EQ(log_, "");
+}
+
+}  // namespace
+}  // namespace volumed
