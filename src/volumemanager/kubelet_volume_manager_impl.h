@@ -1,0 +1,134 @@
+// KubeletVolumeManager::Impl: what the manager is made of, for its own source files alone:
+// kubelet_volume_manager.cc puts it together, loads what the last agent left, and shows it;
+// kubelet_volume_manager_pods.cc decides which pods are wanted, and follows them to their end.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/backoff.h"
+#include "volumemanager/actual_state_of_world.h"
+#include "volumemanager/claims.h"
+#include "volumemanager/consumers.h"
+#include "volumemanager/desired_state_of_world.h"
+#include "volumemanager/device_reconciler.h"
+#include "volumemanager/kubelet_volume_manager.h"
+#include "volumemanager/pod_views.h"
+#include "volumemanager/reconciler.h"
+#include "volumemanager/reconstructor.h"
+#include "volumemanager/record_writer.h"
+
+namespace volumed {
+
+// Why a pod that a source has is not to have volumes any more, and how long it keeps them.
+struct Ending {
+  std::string reason;
+  int64_t grace_seconds = 0;
+};
+// nullopt for a pod that goes on.
+std::optional<Ending> EndingOf(const Pod& pod);
+
+class KubeletVolumeManager::Impl {
+ public:
+  using Done = std::function<void(Status)>;
+
+  Impl(VolumeManagerParts parts, BootId boot_id, VolumeManagerSettings settings);
+
+  void Start();
+  void CheckReady();
+  void DeletePod(const PodUid& uid, bool force, Done done);
+  void Hold(HoldRequest request, std::function<void(Status)> done);
+  void ReleaseHold(HoldRequest request, std::function<void(Status)> done);
+  Status Retry(const PodUid& uid);
+  Status RetryVolume(const PodVolumeKey& key);
+  std::vector<PodView> Pods() const;
+  std::optional<PodView> FindPod(const PodUid& uid) const;
+  void SetStatsTimes(Duration period, Duration deadline) { stats_.SetTimes(period, deadline); }
+  bool Ready() const { return loaded_ && NotReadyReason().empty(); }
+  std::string NotReadyReason() const;
+
+  std::map<std::pair<std::string, std::string>, int64_t> VolumeCounts() const;
+
+  uint64_t next_observer_ = 1;
+  std::map<uint64_t, std::function<void(const PodUid&)>> observers_;
+  size_t quarantined_pods_ = 0;
+  size_t unknown_mounts_ = 0;
+
+ private:
+  VolumeStatsSettings StatsSettings();
+  Reconciler::Hooks MakeHooks();
+  DeviceReconciler::Hooks MakeDeviceHooks();
+  Claims::Hooks MakeClaimHooks();
+  std::vector<ClaimPod> ClaimPods() const;
+  // The answers for these claims may be others: the pods that name them are built anew.
+  void ObjectChanged(const ObjectKey& key);
+  // Nothing has to be known of the volume any more.
+  void ForgetVolume(const PersistentVolume& volume);
+  void ForgetDevice(const UniqueVolumeName& device);
+  // Rows of devices whose volume is no more.
+  void ForgetRestingDevices();
+  void Load();
+  void Loaded(const Result<FoundAtStart>& found);
+  void CatalogChanged(const std::vector<ObjectChange>& changes);
+  void PodSourceChanged(const ObjectChange& change);
+  void StorageChanged(const ObjectChange& change);
+  // Decides whether the pod is wanted, from what the sources and commands say now.
+  void EvaluatePod(const PodUid& uid);
+  PodIdentity IdentityOf(const Pod& pod) const;  // of a pod that a source has
+  void Want(const PodPtr& pod);
+  void Unwant(const PodUid& uid);
+  void Evict(const PodUid& uid, const std::string& message);
+  // Tells those who count, before the orphans are marked as leaving.
+  void ReportOrphans() const;
+  void MarkLeaving(ActualPod& pod, const std::string& reason, std::optional<int64_t> grace_seconds);
+  void PodRemoved(const PodUid& uid, const ActualPod& last);
+  void Changed(const PodUid& uid) const;
+
+  // A pod that was deleted by command and is still in a source, or may be: its record is kept, so
+  // that neither this agent nor the next one makes its volumes again.
+  void KeepTombstone(const PodUid& uid, const ActualPod& last);
+  void WriteTombstone(const PodUid& uid, const PodIdentity& identity);
+  void DropTombstone(const PodUid& uid);
+  PodView TombstoneView(const Pod& pod) const;
+
+  // Why the command cannot be taken, if so.
+  std::optional<Error> RefuseDelete(const PodUid& uid) const;
+  // Later, on the control thread.
+  void PostAnswer(const Done& done, const Status& status);
+  // Answers those who wait until the command to delete this pod is durable.
+  void AnswerDeletes(const PodUid& uid, const Status& written);
+
+  const VolumeManagerParts parts_;
+  const BootId boot_id_;
+  const VolumeManagerSettings settings_;
+
+  bool loaded_ = false;
+  bool was_ready_ = false;
+  std::optional<Error> load_error_;
+  Backoff load_backoff_;
+  std::map<PodUid, int64_t> tombstones_;         // since, unix milliseconds
+  std::map<PodUid, std::vector<Done>> deletes_;  // whose command is not durable yet
+
+  RecordWriter records_;
+  Consumers consumers_;
+  ActualStateOfWorld actual_;
+  Claims claims_;
+  DesiredStateOfWorld desired_;
+  SizeLimits size_limits_;
+  VolumeStats stats_;
+  DeviceReconciler devices_;
+  Reconciler reconciler_;
+  // Devices at rest whose rows are left for what they tell of a filesystem -> the volume's name.
+  std::map<UniqueVolumeName, std::string> resting_devices_;
+  PodViews views_;
+  // Last, so that it goes first: what comes later finds nobody.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace volumed

@@ -1,0 +1,344 @@
+// Which pods are wanted, by what sources, commands and limits say; and how they leave.
+#include "volumemanager/failed_mount_text.h"
+#include "volumemanager/kubelet_volume_manager_impl.h"
+
+namespace volumed {
+namespace {
+
+constexpr const char* kCommandReason = "deleted by command";
+// Source: kubernetes pkg/kubelet/eviction/eviction_manager.go@v1.36.2 (immediate eviction).
+constexpr int64_t kEvictionGraceSeconds = 1;
+
+Error NoSuchPod(const PodUid& pod) {
+  return Error::NotApplied(Code::kNotFound, "no pod with uid " + pod.str() + " is known");
+}
+
+Error NotLoaded() {
+  return Error::NotApplied(Code::kUnavailable, "the records of the last run are not loaded yet");
+}
+
+}  // namespace
+
+std::optional<Ending> EndingOf(const Pod& pod) {
+  if (pod.status.phase == PodPhase::kSucceeded) return Ending{"it has ended (Succeeded)", 0};
+  if (pod.status.phase == PodPhase::kFailed) return Ending{"it has ended (Failed)", 0};
+  if (!pod.deletion_requested()) return std::nullopt;
+  // From the moment we hear of it, as kubelet does: the timestamp is of another machine's clock.
+  return Ending{"its deletion was requested", pod.metadata.deletion_grace_period_seconds.value_or(
+                                                  pod.spec.termination_grace_period_seconds)};
+}
+
+// ---- events -------------------------------------------------------------------------------------
+
+void KubeletVolumeManager::Impl::CatalogChanged(const std::vector<ObjectChange>& changes) {
+  if (loaded_) {
+    for (const ObjectChange& change : changes) {
+      if (change.key.kind == ObjectKind::kPod) {
+        PodSourceChanged(change);
+        continue;
+      }
+      ObjectChanged(change.key);
+      StorageChanged(change);
+    }
+  }
+  CheckReady();
+}
+
+void KubeletVolumeManager::Impl::ObjectChanged(const ObjectKey& key) {
+  for (const PodUid& uid : desired_.ObjectChanged(key)) {
+    for (const auto& [spec, volume] : desired_.Find(uid)->volumes) {
+      if (!volume.objects.contains(key)) continue;
+      reconciler_.ResetBackoff(PodVolumeKey{uid, spec});
+      if (volume.has_device) parts_.operations.ResetBackoff(OperationKey(volume.unique_name));
+    }
+    reconciler_.MarkDirty(uid);
+  }
+}
+
+void KubeletVolumeManager::Impl::StorageChanged(const ObjectChange& change) {
+  switch (change.key.kind) {
+    case ObjectKind::kPersistentVolume:
+      claims_.ResetBackoff(change.key.name);
+      if (change.what == ObjectChange::What::kRemoved &&
+          claims_.FindVolume(change.key.name) == nullptr) {
+        ForgetVolume(std::get<PersistentVolume>(*change.before));
+      }
+      return;
+    case ObjectKind::kPersistentVolumeClaim:
+    case ObjectKind::kStorageClass:
+      claims_.MarkDirty();
+      return;
+    case ObjectKind::kPod:
+    case ObjectKind::kSecret:
+    case ObjectKind::kConfigMap:
+    case ObjectKind::kNode:
+    case ObjectKind::kCsiDriver:
+      return;
+  }
+}
+
+void KubeletVolumeManager::Impl::PodSourceChanged(const ObjectChange& change) {
+  if (change.what == ObjectChange::What::kRemoved) {
+    ActualPod* pod = actual_.FindPod(change.uid);
+    if (pod != nullptr && pod->leaving) pod->leaving->left_sources = true;
+  }
+  reconciler_.ResetBackoff(change.uid);
+  EvaluatePod(change.uid);
+}
+
+void KubeletVolumeManager::Impl::EvaluatePod(const PodUid& uid) {
+  const PodPtr pod = parts_.catalog.FindPod(uid);
+  const std::optional<Ending> ending = pod == nullptr ? std::nullopt : EndingOf(*pod);
+  if (tombstones_.contains(uid)) {
+    if (pod == nullptr && Ready()) DropTombstone(uid);
+    Changed(uid);
+    return;
+  }
+  ActualPod* actual = actual_.FindPod(uid);
+  const bool commanded = actual != nullptr && actual->leaving && actual->leaving->commanded &&
+                         !(pod != nullptr && actual->leaving->left_sources);
+  if (pod != nullptr && !ending && !commanded) {
+    Want(pod);
+  } else {
+    Unwant(uid);
+    if (actual != nullptr && !commanded) {
+      if (ending) {
+        MarkLeaving(*actual, ending->reason, ending->grace_seconds);
+      } else if (Ready()) {
+        MarkLeaving(*actual, "removed from its sources", std::nullopt);
+      }
+    }
+  }
+  reconciler_.MarkDirty(uid);
+}
+
+// The devices of its volumes, and their claims, may be without a pod now.
+void KubeletVolumeManager::Impl::Unwant(const PodUid& uid) {
+  const WantedPod* wanted = desired_.Find(uid);
+  if (wanted == nullptr) return;
+  for (const auto& [spec, volume] : wanted->volumes) {
+    if (volume.has_device) devices_.MarkDirty(volume.unique_name);
+    if (volume.claim) claims_.MarkDirty();
+  }
+  desired_.RemovePod(uid);
+}
+
+PodIdentity KubeletVolumeManager::Impl::IdentityOf(const Pod& pod) const {
+  const ObjectKey key{ObjectKind::kPod, pod.metadata.name_space, pod.metadata.name};
+  const std::optional<ObjectOrigin> origin = parts_.catalog.OriginOf(key);
+  return {key.name_space, key.name, origin ? origin->source : ""};
+}
+
+void KubeletVolumeManager::Impl::Want(const PodPtr& pod) {
+  const PodIdentity identity = IdentityOf(*pod);
+  ActualPod& actual = actual_.AddPod(pod->uid(), identity);
+  actual.identity = identity;
+  actual.object = pod;
+  claims_.MarkDirty();
+  if (actual.leaving) {
+    actual.leaving.reset();
+    actual.teardown_begun = false;
+    actual.remove_failure.reset();
+    actual.record_outdated = actual.record_durable || actual.record_writing;
+    AnswerDeletes(pod->uid(), OkStatus());  // it had left every source; this is a new wish
+  }
+  desired_.SetPod(pod);
+  if (const auto text = FailedMountText(*desired_.Find(pod->uid()), actual)) {
+    parts_.host.events.RecordPodEvent(pod->uid(), EventType::kWarning, kFailedMount, *text);
+  }
+}
+
+void KubeletVolumeManager::Impl::MarkLeaving(ActualPod& pod, const std::string& reason,
+                                             std::optional<int64_t> grace_seconds) {
+  const bool is_new = !pod.leaving;
+  if (is_new) {
+    pod.leaving = Leaving{};
+    pod.leaving->since_unix_ms = parts_.scheduler.clock().WallUnixMillis();
+  }
+  pod.leaving->reason = reason;
+  if (grace_seconds) pod.leaving->grace_seconds = *grace_seconds;
+  // A restart must not begin the grace period anew.
+  if (is_new && pod.leaving->grace_seconds > 0) {
+    pod.record_outdated = pod.record_durable || pod.record_writing;
+  }
+}
+
+// As if it had been deleted by command: its source still has it, and must not bring it back.
+void KubeletVolumeManager::Impl::Evict(const PodUid& uid, const std::string& message) {
+  ActualPod* pod = actual_.FindPod(uid);
+  if (pod == nullptr || pod->leaving) return;
+  MarkLeaving(*pod, "evicted: " + message, kEvictionGraceSeconds);
+  pod->leaving->commanded = true;
+  pod->record_outdated = true;
+  Unwant(uid);
+  reconciler_.MarkDirty(uid);
+}
+
+std::optional<Error> KubeletVolumeManager::Impl::RefuseDelete(const PodUid& uid) const {
+  if (!loaded_) return NotLoaded();
+  const ActualPod* pod = actual_.FindPod(uid);
+  if (pod == nullptr) {
+    if (parts_.catalog.FindPod(uid) == nullptr) return NoSuchPod(uid);
+    return std::nullopt;
+  }
+  if (pod->quarantine_reason.empty()) return std::nullopt;
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "pod " + uid.str() + " is left alone: " + pod->quarantine_reason);
+}
+
+void KubeletVolumeManager::Impl::DeletePod(const PodUid& uid, bool force, Done done) {
+  if (const std::optional<Error> refused = RefuseDelete(uid)) {
+    PostAnswer(done, *refused);
+    return;
+  }
+  ActualPod* pod = actual_.FindPod(uid);
+  if (pod == nullptr) {
+    if (!tombstones_.contains(uid)) {
+      PostAnswer(done, OkStatus());  // it has ended: nothing of it is here, and nothing will be
+      return;
+    }
+    // The row may have been refused by the disk when the pod went; it is written again.
+    deletes_[uid].push_back(std::move(done));
+    WriteTombstone(uid, IdentityOf(*parts_.catalog.FindPod(uid)));
+    return;
+  }
+  MarkLeaving(*pod, kCommandReason, std::nullopt);
+  if (!pod->leaving->commanded) pod->record_outdated = true;
+  pod->leaving->commanded = true;
+  pod->leaving->force = pod->leaving->force || force;
+  pod->leaving->left_sources =
+      parts_.catalog.FindPod(uid) == nullptr && parts_.catalog.AllSourcesComplete();
+  Unwant(uid);
+  if (pod->record_durable && !pod->record_outdated && !pod->record_writing) {
+    PostAnswer(done, OkStatus());
+  } else {
+    deletes_[uid].push_back(std::move(done));
+  }
+  reconciler_.ResetBackoff(uid);
+  reconciler_.MarkDirty(uid);
+}
+
+void KubeletVolumeManager::Impl::PostAnswer(const Done& done, const Status& status) {
+  parts_.scheduler.Post([done, status] { done(status); });
+}
+
+void KubeletVolumeManager::Impl::AnswerDeletes(const PodUid& uid, const Status& written) {
+  auto waiting = deletes_.extract(uid);
+  if (waiting.empty()) return;
+  Status answer = written;
+  const ActualPod* pod = actual_.FindPod(uid);
+  // What no source has any more comes back from none, with or without a record.
+  const bool left_sources = pod != nullptr && pod->leaving && pod->leaving->left_sources;
+  if (!written.ok() && left_sources) {
+    answer = OkStatus();
+  } else if (!written.ok()) {
+    const Error& cause = written.error();
+    answer = Error::FromParts(cause.code(), Outcome::kMaybeApplied, cause.sys_errno(),
+                              "pod " + uid.str() +
+                                  " leaves, but may come back at the next start: the command "
+                                  "could not be recorded: " +
+                                  cause.message());
+  }
+  for (const Done& done : waiting.mapped()) PostAnswer(done, answer);
+}
+
+Status KubeletVolumeManager::Impl::Retry(const PodUid& uid) {
+  if (!loaded_) return NotLoaded();
+  if (actual_.FindPod(uid) == nullptr) return NoSuchPod(uid);
+  reconciler_.ResetBackoff(uid);
+  EvaluatePod(uid);
+  return OkStatus();
+}
+
+Status KubeletVolumeManager::Impl::RetryVolume(const PodVolumeKey& key) {
+  if (!loaded_) return NotLoaded();
+  const ActualPod* pod = actual_.FindPod(key.pod);
+  if (pod == nullptr) return NoSuchPod(key.pod);
+  if (actual_.FindVolume(key) == nullptr && desired_.Find(key) == nullptr) {
+    return Error::NotApplied(Code::kNotFound, "pod " + pod->identity.DisplayName() +
+                                                  " has no volume \"" + key.spec.str() + "\"");
+  }
+  reconciler_.ResetBackoff(key);
+  EvaluatePod(key.pod);
+  return OkStatus();
+}
+
+void KubeletVolumeManager::Impl::Hold(HoldRequest request, std::function<void(Status)> done) {
+  const ActualPod* pod = actual_.FindPod(request.pod);
+  std::optional<Error> refused;
+  if (!loaded_) {
+    refused = NotLoaded();
+  } else if (pod == nullptr) {
+    refused = NoSuchPod(request.pod);
+  } else if (pod->teardown_begun) {
+    refused = Error::NotApplied(Code::kFailedPrecondition,
+                                "pod " + pod->identity.DisplayName() + " is being torn down");
+  }
+  if (refused) {
+    parts_.scheduler.Post([done, error = *refused] { done(error); });
+    return;
+  }
+  consumers_.Hold(request, std::move(done));
+  Changed(request.pod);
+}
+
+void KubeletVolumeManager::Impl::ReleaseHold(HoldRequest request,
+                                             std::function<void(Status)> done) {
+  consumers_.Release(request, std::move(done));
+}
+
+// ---- the end of a pod ---------------------------------------------------------------------------
+
+void KubeletVolumeManager::Impl::PodRemoved(const PodUid& uid, const ActualPod& last) {
+  consumers_.ForgetPod(uid);
+  claims_.MarkDirty();
+  const bool commanded = last.leaving && last.leaving->commanded && !last.leaving->left_sources;
+  const PodPtr pod = parts_.catalog.FindPod(uid);
+  if (commanded && (pod != nullptr || !Ready())) {
+    KeepTombstone(uid, last);
+    return;
+  }
+  AnswerDeletes(uid, OkStatus());
+  if (last.keeps_record) records_.Remove(kPodRecordKind, uid.str(), kPodRecordDurability, nullptr);
+  parts_.host.tokens.DeleteServiceAccountTokens(uid);
+  if (pod != nullptr) EvaluatePod(uid);  // it came back while it was leaving
+}
+
+void KubeletVolumeManager::Impl::KeepTombstone(const PodUid& uid, const ActualPod& last) {
+  parts_.host.tokens.DeleteServiceAccountTokens(uid);
+  tombstones_[uid] = last.leaving->since_unix_ms;
+  WriteTombstone(uid, last.identity);
+}
+
+void KubeletVolumeManager::Impl::WriteTombstone(const PodUid& uid, const PodIdentity& identity) {
+  PodRecord record;
+  record.uid = uid;
+  record.ns = identity.name_space;
+  record.name = identity.name;
+  record.source = identity.source;
+  record.terminating = true;
+  record.terminating_since_unix_ms = tombstones_.at(uid);
+  records_.Put(EncodeRecord(record), kPodRecordDurability, [this, uid](const Status& written) {
+    AnswerDeletes(uid, written);
+    if (written.ok()) return;
+    parts_.log.Warning("a pod deleted by command may come back at the next start",
+                       {{"pod", uid}, {"error", written.error()}});
+  });
+}
+
+void KubeletVolumeManager::Impl::DropTombstone(const PodUid& uid) {
+  tombstones_.erase(uid);
+  AnswerDeletes(uid, OkStatus());  // it has left its sources
+  records_.Remove(kPodRecordKind, uid.str(), kPodRecordDurability, nullptr);
+}
+
+PodView KubeletVolumeManager::Impl::TombstoneView(const Pod& pod) const {
+  ProblemView problem;
+  problem.step = "Deleted";
+  problem.message = "it was deleted by command and a source still has it";
+  problem.who_must_act = "the owner of its manifest: remove it there";
+  problem.since_unix_ms = tombstones_.at(pod.uid());
+  return views_.BuildRefused(pod, "Refused", std::move(problem));
+}
+
+}  // namespace volumed
