@@ -1,9 +1,10 @@
 #include "agent/root_lock.h"
 
 #include <fcntl.h>
-#include <signal.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -27,6 +28,7 @@ constexpr char kMark[] = "/volumed/created-by-volumed";
 constexpr char kLock[] = "/volumed/lock";
 constexpr char kDefaultKubeletRoot[] = "/var/lib/kubelet";
 constexpr auto kLeftOverLock = std::chrono::seconds(5);
+constexpr auto kPredecessorsEnd = std::chrono::milliseconds(1000);
 constexpr auto kLookAgain = std::chrono::milliseconds(5);
 
 std::optional<std::string> RootOfKubelet(const std::vector<std::string>& arguments) {
@@ -81,9 +83,16 @@ std::string PidIn(int lock) {
   return std::string(TrimSpace(std::string_view(pid, size > 0 ? static_cast<size_t>(size) : 0)));
 }
 
-bool IsAlive(const std::string& pid) {
+// True when the process is gone, or goes within `patience`: one that was killed a moment ago still
+// has its lock until the kernel has taken it apart.
+bool IsGone(const std::string& pid, std::chrono::milliseconds patience) {
   const std::optional<int64_t> number = ParseInt64(pid);
-  return number && *number > 0 && (::kill(static_cast<pid_t>(*number), 0) == 0 || errno == EPERM);
+  if (!number || *number <= 0) return true;
+  const Descriptor process(
+      static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(*number), 0)));
+  if (!process.valid()) return errno == ESRCH;
+  pollfd wait = {process.get(), POLLIN, 0};
+  return ::poll(&wait, 1, static_cast<int>(patience.count())) == 1;
 }
 
 // A worker that an agent had just forked when it was killed has the lock too, until it execs: then
@@ -99,7 +108,7 @@ Result<Descriptor> TakeLock(const std::string& path) {
       return Error::FromErrno(errno, "lock " + path, Outcome::kNotApplied);
     }
     const std::string owner = PidIn(lock.get());
-    if (IsAlive(owner) || std::chrono::steady_clock::now() > give_up) {
+    if (!IsGone(owner, kPredecessorsEnd) || std::chrono::steady_clock::now() > give_up) {
       return Error::NotApplied(Code::kUnavailable,
                                "another volumed (pid " + owner + ") owns " + path);
     }

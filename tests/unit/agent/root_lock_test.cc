@@ -2,9 +2,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/file.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -60,6 +63,30 @@ TEST_F(RootLockTest, ALockThatOutlivesItsOwnerForAMomentIsWaitedFor) {
   auto taken = std::async(std::launch::async, [&] { return RootLock::Acquire(root_, false).ok(); });
   ::close(left_over);
   EXPECT_TRUE(taken.get());
+}
+
+// A new agent that was started right after kill -9 found the old one's lock and gave up.
+TEST_F(RootLockTest, AnAgentThatIsBeingKilledIsWaitedFor) {
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const Result<RootLock> lock = RootLock::Acquire(root_, false);
+    const char ok = lock.ok() ? 'y' : 'n';
+    if (::write(ready[1], &ok, 1) == 1) ::pause();
+    ::_exit(0);
+  }
+  char locked = 0;
+  ASSERT_EQ(::read(ready[0], &locked, 1), 1);
+  ASSERT_EQ(locked, 'y');
+  auto taken = std::async(std::launch::async, [&] { return RootLock::Acquire(root_, false).ok(); });
+  EXPECT_EQ(taken.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+  ::kill(child, SIGKILL);
+  EXPECT_TRUE(taken.get());
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+  ::close(ready[0]);
+  ::close(ready[1]);
 }
 
 TEST_F(RootLockTest, SomebodysRootNeedsAdopt) {
