@@ -56,7 +56,9 @@ Result<OperationsStream::Next> OperationsStream::Fill(v1::WatchOperationsRespons
   Samples samples;
   for (size_t i = 0; i < std::min(running.size(), kMaxShown); ++i) {
     v1::RunningOperation* out = response->add_operations();
-    *out->mutable_pod() = MakePodRef(running[i].key.pod, backend().manager);
+    if (!running[i].key.is_device()) {
+      *out->mutable_pod() = MakePodRef(running[i].key.pod, backend().manager);
+    }
     AddOperation(running[i], now, samples, out);
   }
   samples_ = std::move(samples);
@@ -80,7 +82,7 @@ Result<OperationsStream::Next> OperationsStream::Fill(v1::WatchOperationsRespons
 void OperationsStream::AddOperation(const RunningOperation& running, int64_t now, Samples& samples,
                                     v1::RunningOperation* out) const {
   const std::string key = running.key.ToString() + " " + running.operation;
-  out->set_volume(running.key.spec.str());
+  out->set_volume(running.key.is_device() ? running.key.device.str() : running.key.spec.str());
   out->set_operation(running.operation);
   out->set_step(running.step);
   out->set_since_unix_ms(running.since_unix_ms);

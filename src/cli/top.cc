@@ -10,7 +10,8 @@ namespace {
 using Rows = std::vector<std::vector<std::string>>;
 
 std::string Name(const v1::ObjectRef& pod) {
-  return pod.name().empty() ? pod.uid() : pod.namespace_() + "/" + pod.name();
+  if (pod.name().empty()) return pod.uid().empty() ? "-" : pod.uid();
+  return pod.namespace_() + "/" + pod.name();
 }
 
 // What counts no entries shows none.
