@@ -58,6 +58,20 @@ std::optional<FormatDecision> RefuseToFormat(const FormatQuestion& question,
   return std::nullopt;
 }
 
+// The volume's filesystem is known, and it is not this one: another disk came to have this path.
+bool IsAnotherFilesystem(const DeviceProbe& probe, const std::optional<FormatIntent>& intent) {
+  return intent.has_value() && intent->finished && intent->fs_uuid != probe.identity.uuid;
+}
+
+FormatDecision RefuseAnother(const FormatQuestion& question, const DeviceProbe& probe,
+                             const FormatIntent& intent) {
+  return Refuse(MountErrorType::kFilesystemMismatch,
+                "disk " + question.device + " has a filesystem with UUID " + probe.identity.uuid +
+                    ", and this volume's has " + intent.fs_uuid +
+                    ": it is neither checked nor mounted; if it is meant, remove the volume and "
+                    "make it anew");
+}
+
 // A filesystem, or something else with a name.
 FormatDecision DecideSignature(const FormatQuestion& question, const DeviceProbe& probe) {
   const std::string wanted = "\"" + question.fs_type + "\" is wanted";
@@ -139,7 +153,12 @@ FormatDecision DecideFormat(const FormatQuestion& question, const DeviceProbe& p
                             const std::optional<FormatIntent>& intent) {
   const bool has_signature = !probe.fs_type.empty() || !probe.partition_table.empty();
   const bool ours = !probe.blank && IsOurUnfinished(probe, intent);
-  if (has_signature && !ours) return DecideSignature(question, probe);
+  if (has_signature && !ours) {
+    FormatDecision decision = DecideSignature(question, probe);
+    const bool mounts = decision.action == FormatAction::kMount;
+    return mounts && IsAnotherFilesystem(probe, intent) ? RefuseAnother(question, probe, *intent)
+                                                        : decision;
+  }
   if (!probe.blank && !ours) {
     return Refuse(MountErrorType::kFormatFailed,
                   "disk " + question.device +

@@ -207,14 +207,7 @@ Status SafeFormatAndMount::Check(Run& run, CheckMode mode) {
 // whatever an old intent allows or the disk reads as one day.
 Status SafeFormatAndMount::RecordFound(Run& run) {
   if (run.report.formatted) return OkStatus();
-  if (run.intent.has_value() && run.intent->finished) {
-    if (run.intent->fs_uuid != run.probe.identity.uuid) {
-      run.Notice(true, "FilesystemReplaced",
-                 "disk " + run.request.device + " has a filesystem with UUID " +
-                     run.probe.identity.uuid + "; this volume's had " + run.intent->fs_uuid);
-    }
-    return OkStatus();
-  }
+  if (run.intent.has_value() && run.intent->finished) return OkStatus();
   FormatIntent found;
   found.device = run.probe.identity;
   found.device.uuid.clear();

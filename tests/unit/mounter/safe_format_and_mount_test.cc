@@ -151,11 +151,22 @@ TEST_F(SafeFormatAndMountTest, AFoundFilesystemIsRecordedBeforeItsMountAndNeverF
   ASSERT_FALSE(report.status.ok());
   EXPECT_THAT(report.status.error().message(), HasSubstr("had a filesystem before"));
   EXPECT_EQ(kernel_.Device(kDevice).formats, 0);
+}
+
+// A volume whose path led to another disk was checked and mounted, with a notice.
+TEST_F(SafeFormatAndMountTest, AnotherFilesystemThanTheVolumesIsNeitherCheckedNorMounted) {
+  PutFilesystem("ext4", "found");
+  ASSERT_TRUE(Run().status.ok());
+  kernel_.UnmountBelow("/root/mnt");
   PutFilesystem("ext4", "another");
-  report = Run();
-  ASSERT_TRUE(report.status.ok());
-  ASSERT_EQ(report.notices.size(), 1u);
-  EXPECT_EQ(report.notices[0].reason, "FilesystemReplaced");
+  kernel_.ChangeDevice(kDevice, [](FakeDevice& device) { device.damage = CheckResult::kFixed; });
+  const SafeMountReport report = Run();
+  ASSERT_FALSE(report.status.ok());
+  EXPECT_EQ(report.error_type, MountErrorType::kFilesystemMismatch);
+  EXPECT_THAT(report.status.error().message(),
+              HasSubstr("has a filesystem with UUID another, and this volume's has found"));
+  EXPECT_FALSE(report.check.has_value());
+  EXPECT_EQ(report.notices.size(), 0u);
 }
 
 TEST_F(SafeFormatAndMountTest, ChecksEndAsKubeletsDo) {
