@@ -16,7 +16,7 @@
 #include <iterator>
 #include <utility>
 
-#include "agent/view_codec.h"
+#include "agent/agent_status.h"
 #include "base/strings.h"
 #include "mounter/node_root.h"
 #include "plugins/in_tree_plugins.h"
@@ -70,17 +70,6 @@ Result<std::string> FindWorker(const std::string& configured) {
                            "volumed-worker is not beside " + self.string() + "; set worker");
 }
 
-OperationSettings DeadlinesOf(const Config& config) {
-  OperationSettings settings;
-  settings.set_up = config.deadline_mount;
-  settings.prepare_sub_paths = config.deadline_mount;
-  settings.mount_device = config.deadline_mount;
-  settings.tear_down = config.deadline_unmount;
-  settings.unmount_device = config.deadline_unmount;
-  settings.clean_sub_paths = config.deadline_unmount;
-  return settings;
-}
-
 // Locks of keys are files that come and go; on a tmpfs, a teardown needs neither room on the root's
 // disk nor one that can be written. The mount outlives the agent, as workers with
 // locks do.
@@ -97,15 +86,6 @@ Status MountKeys(Kernel& kernel, const std::string& directory, const CallOptions
                                     .options = {"mode=0700", "size=16m", "nosuid", "nodev"}},
                               call));
   return OkStatus();
-}
-
-std::map<std::string, bool> FeatureMap(const KernelFeatures& features) {
-  return {{"open-tree-detached-clone", features.open_tree_detached_clone},
-          {"mount-setattr", features.mount_setattr},
-          {"statmount", features.statmount},
-          {"mount-events", features.mount_events},
-          {"fchmodat2", features.fchmodat2},
-          {"tmpfs-noswap", features.tmpfs_noswap}};
 }
 
 }  // namespace
@@ -225,6 +205,12 @@ Status Agent::MakeHost() {
   tokens.issuer = config_.token_issuer;
   ASSIGN_OR_RETURN(tokens_, LocalTokenIssuer::Open(tokens, clock));
   events_ = std::make_unique<EventLog>(clock);
+  catalog_->AddListener([this](const std::vector<ObjectChange>& changes) {
+    for (const ObjectChange& change : changes) {
+      // What is told of it is not about an earlier object of its name.
+      if (change.what == ObjectChange::What::kAdded) events_->Forget(change.key);
+    }
+  });
   if (!features_.tmpfs_noswap && SwapIsOn(ReadProcSwaps())) {
     events_->RecordNodeEvent(EventType::kWarning, kMemoryOnDiskReason, kMemoryOnDiskMessage);
   }
@@ -299,7 +285,7 @@ Status Agent::MakeManager() {
       boot_id_, std::move(settings));
   metrics_->Watch(*manager_);
   manager_->AddObserver([this](const PodUid& pod) {
-    if (!manager_->FindPod(pod)) events_->ForgetPod(pod);
+    if (!manager_->FindPod(pod)) events_->Forget(pod);
   });
   return OkStatus();
 }
@@ -330,7 +316,11 @@ Status Agent::OpenSockets() {
       .node = NodeName(config_.node_name),
       .features = features_,
       .forget_source = [this](const std::string& name) { return ForgetSource(name); },
-      .status = [this] { return DescribeStatus(); },
+      .status =
+          [this] {
+            return DescribeStatus({config_, features_, *kernel_, scheduler_->clock()},
+                                  NotReadyReason());
+          },
       .stuck = [this] { return kernel_->stuck_operations(); }});
   std::map<PeerRole, grpc::Service*> services;
   for (const PeerRole role : {PeerRole::kRead, PeerRole::kOperate, PeerRole::kAdmin}) {
@@ -371,106 +361,11 @@ Status Agent::OpenSockets() {
   return OkStatus();
 }
 
-void Agent::DeliverList(ObjectList list) {
-  for (const DecodeProblem& problem : list.problems) {
-    log_->LogLimited("source " + problem.ToString(), LogLevel::kWarning, "manifest problem",
-                     {{"source", list.source}, {"problem", problem.ToString()}});
-  }
-  if (list.complete) {
-    forgotten_.erase(list.source);
-  } else if (forgotten_.contains(list.source)) {
-    return;  // still not there; nobody waits for it any more
-  }
-  const bool was_complete = catalog_->AllSourcesComplete();
-  // The first complete list of the last source may hold what plugins ask for at once.
-  catalog_->Update(std::move(list));
-  host_objects_->SetAllSourcesComplete(catalog_->AllSourcesComplete());
-  kubelet_host_->SetSynced(catalog_->AllSourcesComplete());
-  if (was_complete != catalog_->AllSourcesComplete()) {
-    manager_->ObjectsChanged();
-    watchdog_->Status(NotReadyReason().value_or("ready"));
-  }
-}
-
-void Agent::StartSources() {
-  std::vector<ObjectSource*> sources = {object_directory_.get()};
-  for (const auto& directory : manifest_directories_) sources.push_back(directory.get());
-  for (ObjectSource* source : sources) catalog_->ExpectSource(source->name());
-  for (ObjectSource* source : sources) {
-    source->Start([this](ObjectList list) { DeliverList(std::move(list)); });
-  }
-}
-
-// A configured source reads anew and drops what it kept only out of caution; one that is not
-// configured any more goes with everything it delivered.
-Status Agent::ForgetSource(const std::string& name) {
-  if (name == object_directory_->name()) {
-    object_directory_->Forget();
-    return OkStatus();
-  }
-  for (const auto& directory : manifest_directories_) {
-    if (directory->name() != name) continue;
-    if (!Delivers(name)) DropSource(name);
-    directory->Forget();
-    return OkStatus();
-  }
-  if (!catalog_->ForgetSource(name)) {
-    return Error::NotApplied(Code::kNotFound, "no source " + name);
-  }
-  return OkStatus();
-}
-
-bool Agent::Delivers(const std::string& name) const {
-  const std::vector<SourceStatus> sources = catalog_->Sources();
-  return std::any_of(sources.begin(), sources.end(), [&](const SourceStatus& source) {
-    return source.name == name && source.last_list_complete;
-  });
-}
-
-// It does not deliver: what it had goes, and nothing waits for it until it is there again.
-void Agent::DropSource(const std::string& name) {
-  forgotten_.insert(name);
-  catalog_->ForgetSource(name);
-  host_objects_->SetAllSourcesComplete(catalog_->AllSourcesComplete());
-  kubelet_host_->SetSynced(catalog_->AllSourcesComplete());
-  manager_->ObjectsChanged();
-  watchdog_->Status(NotReadyReason().value_or("ready"));
-}
-
 // What the manager waits for, or what a plugin says keeps the node from being ready.
 std::optional<std::string> Agent::NotReadyReason() const {
   if (!manager_->Ready()) return manager_->NotReadyReason();
   if (const std::optional<Error> error = kubelet_host_->kubelet_error()) return error->message();
   return std::nullopt;
-}
-
-v1::GetStatusResponse Agent::DescribeStatus() const {
-  v1::GetStatusResponse status;
-  status.set_version(VOLUMED_VERSION);
-  status.set_root(config_.root);
-  const std::optional<std::string> not_ready = NotReadyReason();
-  status.set_ready(!not_ready.has_value());
-  if (not_ready) status.set_not_ready_reason(*not_ready);
-  for (const auto& [name, present] : FeatureMap(features_)) {
-    (*status.mutable_kernel_features())[name] = present;
-  }
-  const MountTableStats mounts = kernel_->mount_table().stats();
-  v1::MountTable& table = *status.mutable_mount_table();
-  table.set_source(std::string(MountTableSourceName(mounts.source)));
-  table.set_why_poll(mounts.why_poll);
-  table.set_mounts(mounts.mounts);
-  table.set_updates(mounts.updates);
-  table.set_full_reads(mounts.full_reads);
-  const Clock& clock = scheduler_->clock();
-  for (const StuckOperation& stuck : kernel_->stuck_operations()) {
-    EncodeStuck(stuck, clock, status.add_stuck());
-  }
-  const OperationSettings deadlines = DeadlinesOf(config_);
-  for (const NamedDeadline& deadline : OperationDeadlines()) {
-    (*status.mutable_deadlines())[std::string(deadline.key)] =
-        FormatDuration(deadlines.*deadline.value);
-  }
-  return status;
 }
 
 std::string Agent::AskControl(const std::function<std::string()>& question) {

@@ -86,7 +86,6 @@ class Agent {
   void Reload();
   void ApplyReload(ReloadedConfig reloaded);
   void Stop();
-  v1::GetStatusResponse DescribeStatus() const;
   // Nothing: ready.
   std::optional<std::string> NotReadyReason() const;
   // Runs `question` on the control thread and waits; empty when it does not answer in time.

@@ -37,6 +37,8 @@ AgentMetrics::AgentMetrics(const WorkerKernel& kernel, const SqliteRecordStore& 
                            ExportedFamilies& families)
     : kernel_(kernel), records_(records), catalog_(catalog), clock_(clock), families_(families) {
   families_.SetBuildInfo(VOLUMED_VERSION, VOLUMED_REVISION, __VERSION__);
+  // The first one is not to be hidden from rate().
+  families_.CountEvictions(kEmptyDirLimitSignal, 0);
 }
 
 void AgentMetrics::Watch(KubeletVolumeManager& manager) {

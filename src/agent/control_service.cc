@@ -9,6 +9,7 @@
 #include "agent/operations_stream.h"
 #include "agent/pod_lookup.h"
 #include "agent/pod_waiter.h"
+#include "agent/storage_list.h"
 #include "agent/view_codec.h"
 #include "kube/decode.h"
 
@@ -34,11 +35,7 @@ std::string RetryAnswer(const VolumeView& volume) {
 }
 
 v1::ObjectRef MakeRef(const Object& object) {
-  const ObjectKey key = KeyOf(object);
-  v1::ObjectRef ref;
-  ref.set_kind(std::string(ObjectKindName(key.kind)));
-  ref.set_namespace_(key.name_space);
-  ref.set_name(key.name);
+  v1::ObjectRef ref = MakeObjectRef(KeyOf(object));
   ref.set_uid(MetaOf(object).uid);
   return ref;
 }
@@ -297,6 +294,14 @@ grpc::ServerUnaryReactor* ControlService::Describe(grpc::CallbackServerContext* 
     });
   });
   return reactor;
+}
+
+grpc::ServerUnaryReactor* ControlService::GetStorage(grpc::CallbackServerContext* context,
+                                                     const v1::GetStorageRequest* request,
+                                                     v1::GetStorageResponse* response) {
+  return OnControl(context, PeerRole::kRead, [this, request, response] {
+    return ListStorage(backend_.catalog, backend_.manager, *request, response);
+  });
 }
 
 grpc::ServerUnaryReactor* ControlService::ListObjects(grpc::CallbackServerContext* context,

@@ -84,6 +84,9 @@ class ControlService final : public v1::VolumeAgent::CallbackService {
   grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
                                      const v1::DescribeRequest* request,
                                      v1::DescribeResponse* response) override;
+  grpc::ServerUnaryReactor* GetStorage(grpc::CallbackServerContext* context,
+                                       const v1::GetStorageRequest* request,
+                                       v1::GetStorageResponse* response) override;
   grpc::ServerUnaryReactor* ListObjects(grpc::CallbackServerContext* context,
                                         const v1::ListObjectsRequest* request,
                                         v1::ListObjectsResponse* response) override;

@@ -26,7 +26,7 @@ MountQuestion QuestionOf(const VolumeView& volume) {
 }
 
 // Kubelet's events name a volume in quotes, or by the end of its path.
-bool IsAbout(const PodEvent& event, const std::string& volume) {
+bool IsAbout(const KeptEvent& event, const std::string& volume) {
   for (const std::string& name : {"\"" + volume + "\"", "/" + volume + " ", "/" + volume + ","}) {
     if (event.message.find(name) != std::string::npos) return true;
   }
@@ -40,14 +40,24 @@ const VolumeView* FindVolume(const PodView& pod, const std::string& name) {
   return nullptr;
 }
 
+void AddSummaryField(const std::string& name, const std::string& value, v1::DescribeResponse* out) {
+  v1::SummaryField* field = out->add_summary();
+  field->set_name(name);
+  field->set_value(value);
+}
+
 void AddSummary(const Object& object, v1::DescribeResponse* out) {
   const SummaryLines lines = SummariseObject(object);
   for (size_t i = 0; i < std::min(lines.size(), kMaxSummaryLines); ++i) {
-    v1::SummaryField* field = out->add_summary();
-    field->set_name(lines[i].first);
-    field->set_value(lines[i].second);
+    AddSummaryField(lines[i].first, lines[i].second, out);
   }
   if (lines.size() > kMaxSummaryLines) out->add_not_shown("more fields of the spec");
+}
+
+// As kubectl shows it: what is only waiting for its end says so.
+template <typename View>
+std::string ShownPhase(const View& view) {
+  return view.deleting ? "Terminating (" + view.phase + ")" : view.phase;
 }
 
 bool AddListed(v1::ObjectRef ref, v1::ListObjectsResponse* response) {
@@ -124,16 +134,14 @@ Result<MountQuestions> Describer::DescribeVolume(const v1::DescribeRequest& requ
   EncodeVolume(volume, out->mutable_volume());
   view.volumes.clear();
   EncodePod(view, {}, out->mutable_pod());
-  for (const PodEvent& event : events_.Snapshot(uid)) {
+  for (const KeptEvent& event : events_.Snapshot(uid)) {
     if (IsAbout(event, request.volume())) EncodeEvent(event, out->add_events());
   }
   if (const std::shared_ptr<const Pod> pod = catalog_.FindPod(uid)) {
     for (const auto& [name, value] : SummariseObject(Object(*pod))) {
       const bool is_mount = name == "  mounts" && value.starts_with(request.volume() + " at ");
       if (!is_mount && name != "Volume " + request.volume()) continue;
-      v1::SummaryField* field = out->add_summary();
-      field->set_name(is_mount ? "Mounted" : "Manifest");
-      field->set_value(value);
+      AddSummaryField(is_mount ? "Mounted" : "Manifest", value, out);
     }
   }
   if (volume.host_path.empty()) return MountQuestions();
@@ -142,33 +150,53 @@ Result<MountQuestions> Describer::DescribeVolume(const v1::DescribeRequest& requ
 
 Status Describer::DescribeObject(ObjectKind kind, const v1::ObjectRef& ref,
                                  v1::DescribeResponse* out) const {
-  const bool is_node = kind == ObjectKind::kNode;
-  const std::string name_space = ref.namespace_().empty() ? "default" : ref.namespace_();
-  // Objects of some kinds have no namespace.
-  ObjectKey key{kind, name_space, ref.name()};
-  const bool in_namespace = AddObject(key, out);
-  if (!in_namespace) key.name_space.clear();
-  const bool found = in_namespace || AddObject(key, out);
-  if (is_node && ref.name() == node_.str()) {
-    out->mutable_object()->set_kind("Node");
-    out->mutable_object()->set_name(ref.name());
-    for (const PodEvent& event : events_.NodeSnapshot()) EncodeEvent(event, out->add_events());
-    return OkStatus();
+  ObjectKey key{kind, "", ref.name()};
+  if (!IsClusterScoped(kind)) {
+    key.name_space = ref.namespace_().empty() ? "default" : ref.namespace_();
   }
-  if (!found) {
-    return Error::NotApplied(Code::kNotFound, "no " + ToString({kind, name_space, ref.name()}));
+  *out->mutable_object() = MakeObjectRef(key);
+  const bool is_this_node = kind == ObjectKind::kNode && ref.name() == node_.str();
+  const bool is_kept = AddStorageState(key, out);
+  if (!AddObject(key, out) && !is_kept && !is_this_node) {
+    return Error::NotApplied(Code::kNotFound, "no " + ToString(key));
   }
+  const EventSubject subject = is_this_node ? EventSubject(PodUid()) : EventSubject(key);
+  for (const KeptEvent& event : events_.Snapshot(subject)) EncodeEvent(event, out->add_events());
   AddUsers(key, out);
   return OkStatus();
+}
+
+bool Describer::AddStorageState(const ObjectKey& key, v1::DescribeResponse* out) const {
+  const auto add = [out](const char* name, const std::string& value) {
+    if (!value.empty()) AddSummaryField(name, value, out);
+  };
+  if (key.kind == ObjectKind::kPersistentVolume) {
+    for (const PersistentVolumeView& volume : manager_.PersistentVolumes()) {
+      if (volume.name != key.name) continue;
+      add("Status", ShownPhase(volume));
+      add("Claim", volume.claim);
+      add("Reason", volume.reason);
+      return true;
+    }
+  }
+  if (key.kind == ObjectKind::kPersistentVolumeClaim) {
+    for (const PersistentVolumeClaimView& claim : manager_.PersistentVolumeClaims()) {
+      if (claim.ns != key.name_space || claim.name != key.name) continue;
+      add("Status", ShownPhase(claim));
+      add("Volume", claim.volume);
+      add("Capacity", claim.capacity);
+      add("Reason", claim.reason);
+      return true;
+    }
+  }
+  return false;
 }
 
 bool Describer::AddObject(const ObjectKey& key, v1::DescribeResponse* out) const {
   const ObjectPtr object = catalog_.FindObject(key);
   if (!object) return false;
   const ObjectMeta& meta = MetaOf(*object);
-  out->mutable_object()->set_kind(std::string(ObjectKindName(key.kind)));
-  out->mutable_object()->set_namespace_(key.name_space);
-  out->mutable_object()->set_name(key.name);
+  *out->mutable_object() = MakeObjectRef(key);
   out->mutable_object()->set_uid(meta.uid);
   for (const auto& [name, value] : meta.labels) (*out->mutable_labels())[name] = value;
   out->set_created_unix_ms(meta.creation_unix_millis.value_or(0));
@@ -228,12 +256,9 @@ Status Describer::List(const v1::ListObjectsRequest& request,
     }
     return OkStatus();
   }
-  for (const ObjectKey& key : catalog_.KeysOf(*kind, request.namespace_())) {
-    v1::ObjectRef ref;
-    ref.set_kind(std::string(ObjectKindName(key.kind)));
-    ref.set_namespace_(key.name_space);
-    ref.set_name(key.name);
-    AddListed(std::move(ref), response);
+  const std::string name_space = IsClusterScoped(*kind) ? "" : request.namespace_();
+  for (const ObjectKey& key : catalog_.KeysOf(*kind, name_space)) {
+    AddListed(MakeObjectRef(key), response);
   }
   return OkStatus();
 }

@@ -33,6 +33,8 @@ class Describer {
   Result<MountQuestions> DescribeVolume(const v1::DescribeRequest& request,
                                         v1::DescribeResponse* out) const;
   Status DescribeObject(ObjectKind kind, const v1::ObjectRef& ref, v1::DescribeResponse* out) const;
+  // What was decided about a volume or a claim; false if nothing is known of it.
+  bool AddStorageState(const ObjectKey& key, v1::DescribeResponse* out) const;
   // Identity, summary and problems of what a source has; false if none has it.
   bool AddObject(const ObjectKey& key, v1::DescribeResponse* out) const;
   void AddUsers(const ObjectKey& key, v1::DescribeResponse* out) const;

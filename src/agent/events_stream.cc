@@ -1,6 +1,8 @@
 #include "agent/events_stream.h"
 
 #include <map>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "agent/pod_lookup.h"
@@ -15,8 +17,15 @@ constexpr size_t kMaxShown = 500;
 }  // namespace
 
 Status EventsStream::Begin() {
-  if (!request_.pod().name().empty() || !request_.pod().uid().empty()) {
-    ASSIGN_OR_RETURN(pod_, FindPodUid(backend().manager, request_.pod()));
+  const v1::ObjectRef& asked = request_.object();
+  if (!asked.kind().empty()) {
+    kind_ = ParseObjectKind(asked.kind());
+    if (!kind_) {
+      return Error::NotApplied(Code::kInvalidArgument, "unknown kind '" + asked.kind() + "'");
+    }
+  }
+  if (!asked.name().empty() || !asked.uid().empty()) {
+    ASSIGN_OR_RETURN(subject_, FindSubject());
   }
   if (!request_.follow()) return OkStatus();
   listener_ =
@@ -32,28 +41,59 @@ void EventsStream::Unsubscribe() {
   if (listener_ != 0) backend().events.RemoveListener(listener_);
 }
 
-std::optional<v1::ObjectRef> EventsStream::RefOf(const PodUid& pod) {
-  if (pod_ && *pod_ != pod) return std::nullopt;
-  const std::string& name_space = request_.pod().namespace_();
-  v1::ObjectRef ref;
-  if (pod.empty()) {
-    if (!name_space.empty()) return std::nullopt;
-    ref.set_kind("Node");
-    ref.set_name(backend().node.str());
+Result<EventSubject> EventsStream::FindSubject() {
+  const v1::ObjectRef& asked = request_.object();
+  const ObjectKind kind = kind_.value_or(ObjectKind::kPod);
+  if (kind == ObjectKind::kPod) {
+    ASSIGN_OR_RETURN(PodUid pod, FindPodUid(backend().manager, asked));
+    return EventSubject(std::move(pod));
+  }
+  if (kind == ObjectKind::kNode && asked.name() == backend().node.str()) {
+    return EventSubject(PodUid());
+  }
+  ObjectKey key{kind, "", asked.name()};
+  if (!IsClusterScoped(kind)) {
+    key.name_space = asked.namespace_().empty() ? "default" : asked.namespace_();
+  }
+  if (!backend().catalog.FindObject(key) && backend().events.Snapshot(key).empty()) {
+    return Error::NotApplied(Code::kNotFound, "no " + ToString(key));
+  }
+  return EventSubject(std::move(key));
+}
+
+std::optional<v1::ObjectRef> EventsStream::RefOf(const EventSubject& subject) {
+  if (subject_ && *subject_ != subject) return std::nullopt;
+  std::optional<v1::ObjectRef> ref = MakeRef(subject);
+  if (!ref || subject_) return ref;
+  const std::string& name_space = request_.object().namespace_();
+  const bool other_place = !name_space.empty() && ref->namespace_() != name_space;
+  const bool other_kind = kind_ && ref->kind() != ObjectKindName(*kind_);
+  if (other_place || other_kind) return std::nullopt;
+  return ref;
+}
+
+std::optional<v1::ObjectRef> EventsStream::MakeRef(const EventSubject& subject) {
+  if (const ObjectKey* key = std::get_if<ObjectKey>(&subject)) {
+    v1::ObjectRef ref = MakeObjectRef(*key);
+    if (const ObjectPtr object = backend().catalog.FindObject(*key)) {
+      ref.set_uid(MetaOf(*object).uid);
+    }
     return ref;
   }
+  const PodUid& pod = std::get<PodUid>(subject);
+  if (pod.empty()) return MakeObjectRef({ObjectKind::kNode, "", backend().node.str()});
   const std::optional<PodView> view = backend().manager.FindPod(pod);
-  if (!view || (!pod_ && !name_space.empty() && view->ns != name_space)) return std::nullopt;
+  if (!view) return std::nullopt;
   return MakePodRef(*view);
 }
 
 Result<EventsStream::Next> EventsStream::Fill(v1::WatchEventsResponse* response) {
   std::vector<v1::ObjectEvent> events;
-  std::map<PodUid, std::optional<v1::ObjectRef>> refs;  // to build each pod's view once
+  std::map<EventSubject, std::optional<v1::ObjectRef>> refs;  // to build each pod's view once
   for (const LoggedEvent& logged : backend().events.Since(sent_)) {
     sent_ = logged.sequence;
-    auto [ref, is_new] = refs.try_emplace(logged.pod);
-    if (is_new) ref->second = RefOf(logged.pod);
+    auto [ref, is_new] = refs.try_emplace(logged.subject);
+    if (is_new) ref->second = RefOf(logged.subject);
     if (!ref->second) continue;
     v1::ObjectEvent& event = events.emplace_back();
     *event.mutable_object() = *ref->second;

@@ -55,7 +55,7 @@ void EncodeVolume(const VolumeView& view, v1::Volume* out) {
   if (view.usage) EncodeUsage(*view.usage, out->mutable_usage());
 }
 
-void EncodeEvent(const PodEvent& event, v1::Event* out) {
+void EncodeEvent(const KeptEvent& event, v1::Event* out) {
   out->set_first_unix_ms(event.first_unix_ms);
   out->set_last_unix_ms(event.last_unix_ms);
   out->set_count(event.count);
@@ -70,6 +70,14 @@ void EncodeStuck(const StuckOperation& stuck, const Clock& clock, v1::StuckOpera
   out->set_path(stuck.path);
   const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(clock.Now() - stuck.since);
   out->set_since_unix_ms(clock.WallUnixMillis() - age.count());
+}
+
+v1::ObjectRef MakeObjectRef(const ObjectKey& key) {
+  v1::ObjectRef ref;
+  ref.set_kind(std::string(ObjectKindName(key.kind)));
+  ref.set_namespace_(key.name_space);
+  ref.set_name(key.name);
+  return ref;
 }
 
 v1::ObjectRef MakePodRef(const PodView& view) {
@@ -89,7 +97,7 @@ v1::ObjectRef MakePodRef(const PodUid& pod, const VolumeManager& manager) {
   return ref;
 }
 
-void EncodePod(const PodView& view, const std::vector<PodEvent>& events, v1::Pod* out) {
+void EncodePod(const PodView& view, const std::vector<KeptEvent>& events, v1::Pod* out) {
   out->set_uid(view.uid.str());
   out->set_namespace_(view.ns);
   out->set_name(view.name);
@@ -99,7 +107,7 @@ void EncodePod(const PodView& view, const std::vector<PodEvent>& events, v1::Pod
   for (const std::string& holder : view.held_by) out->add_held_by(holder);
   for (const VolumeView& volume : view.volumes) EncodeVolume(volume, out->add_volumes());
   for (const ProblemView& problem : view.problems) EncodeProblemView(problem, out->add_problems());
-  for (const PodEvent& event : events) EncodeEvent(event, out->add_events());
+  for (const KeptEvent& event : events) EncodeEvent(event, out->add_events());
 }
 
 void EncodeProblem(const DecodeProblem& problem, v1::ManifestProblem* out) {

@@ -13,11 +13,12 @@
 namespace volumed {
 
 // `events` are the pod's own, oldest first.
-void EncodePod(const PodView& view, const std::vector<PodEvent>& events, v1::Pod* out);
+void EncodePod(const PodView& view, const std::vector<KeptEvent>& events, v1::Pod* out);
 void EncodeProblemView(const ProblemView& view, v1::Problem* out);
 void EncodeVolume(const VolumeView& view, v1::Volume* out);
-void EncodeEvent(const PodEvent& event, v1::Event* out);
+void EncodeEvent(const KeptEvent& event, v1::Event* out);
 void EncodeStuck(const StuckOperation& stuck, const Clock& clock, v1::StuckOperation* out);
+v1::ObjectRef MakeObjectRef(const ObjectKey& key);
 v1::ObjectRef MakePodRef(const PodView& view);
 // With the uid alone when no such pod is known any more.
 v1::ObjectRef MakePodRef(const PodUid& pod, const VolumeManager& manager);

@@ -26,6 +26,16 @@ std::string KindNames(bool objects_alone) {
   return Join(names, ", ");
 }
 
+// "" for a word that `get` knows.
+std::string CheckNoun(const std::string& word) {
+  std::vector<std::string_view> names;
+  for (const CliNoun& noun : kGetNouns) {
+    if (noun.Means(word)) return "";
+    names.push_back(noun.plural);
+  }
+  return "'" + word + "' is none of " + Join(names, ", ");
+}
+
 void AddObjectVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
   CLI::App* apply = app.add_subcommand("apply", "give objects to the agent");
   apply->add_option("-f,--filename", words.files, "manifest files; - is standard input")
@@ -49,11 +59,14 @@ void AddObjectVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
   describe->callback(
       [&] { chosen = [&] { return RunDescribe(words.context, words.kind, words.name); }; });
 
-  CLI::App* get = app.add_subcommand("get", "show pods or volumes");
-  get->add_option("what", words.what, "pods or volumes")
+  CLI::App* get = app.add_subcommand("get", "show pods, their volumes, or persistent volumes");
+  get->add_option("what", words.what,
+                  "pods, volumes, persistentvolumes (pv), persistentvolumeclaims (pvc) or "
+                  "storageclasses (sc)")
       ->required()
-      ->check(CLI::IsMember({"pods", "volumes"}));
-  get->add_option("name", words.name, "a pod's name or uid")->type_name("POD");
+      ->check(CheckNoun)
+      ->type_name("NOUN");
+  get->add_option("name", words.name, "one of them; for volumes their pod")->type_name("NAME");
   get->callback([&] { chosen = [&] { return RunGet(words.context, words.what, words.name); }; });
 }
 
@@ -96,7 +109,11 @@ void AddPodVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
       [&] { chosen = [&] { return RunRetry(words.context, words.name, words.volume); }; });
 
   CLI::App* events = app.add_subcommand("events", "what happened, as kubelet would tell it");
-  events->add_option("pod", words.name, "name or uid; else all")->type_name("POD");
+  events
+      ->add_option("object", words.name,
+                   "a pod's name or uid, pv/NAME, pvc/NAME, pvc/NAMESPACE/NAME or node/NAME; "
+                   "else all")
+      ->type_name("OBJECT");
   events->add_flag("-w,--watch", words.watch, "go on with each event that comes");
   events->callback(
       [&] { chosen = [&] { return RunEvents(words.context, words.name, words.watch); }; });

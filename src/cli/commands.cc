@@ -9,6 +9,8 @@
 #include <sstream>
 
 #include "cli/explain.h"
+#include "cli/object_kinds.h"
+#include "cli/storage_tables.h"
 
 namespace volumed {
 namespace {
@@ -98,6 +100,32 @@ std::optional<v1::Pod> GetOnePod(const CliContext& context, const std::string& n
   return response.pods(0);
 }
 
+ExitCode GetStorage(const CliContext& context, const CliNoun& noun, const std::string& name) {
+  v1::GetStorageRequest request;
+  request.set_kind(std::string(noun.singular));
+  request.set_namespace_(context.name_space);
+  request.set_name(name);
+  v1::GetStorageResponse response;
+  if (const ExitCode code = CallAndSay(context, &Stub::GetStorage, request, &response, "");
+      code != kExitOk) {
+    return code;
+  }
+  const int found = response.persistent_volumes_size() + response.persistent_volume_claims_size() +
+                    response.storage_classes_size();
+  if (!name.empty() && found == 0) {
+    std::cerr << "volumectl: no " << noun.singular << " " << name << "\n";
+    return kExitNotFound;
+  }
+  if (noun.plural == kPersistentVolumeNoun.plural) {
+    PrintPersistentVolumes(response, context.format, NowUnixMs(), std::cout);
+  } else if (noun.plural == kClaimNoun.plural) {
+    PrintClaims(response, context.format, context.name_space.empty(), NowUnixMs(), std::cout);
+  } else {
+    PrintStorageClasses(response, context.format, NowUnixMs(), std::cout);
+  }
+  return kExitOk;
+}
+
 }  // namespace
 
 ExitCode RunApply(const CliContext& context, const std::vector<std::string>& files) {
@@ -123,6 +151,9 @@ ExitCode RunDelete(const CliContext& context, const std::string& kind, const std
 }
 
 ExitCode RunGet(const CliContext& context, const std::string& what, const std::string& name) {
+  for (const CliNoun& noun : {kPersistentVolumeNoun, kClaimNoun, kStorageClassNoun}) {
+    if (noun.Means(what)) return GetStorage(context, noun, name);
+  }
   v1::GetPodsRequest request;
   request.set_namespace_(context.name_space);
   request.set_name(name);
@@ -135,7 +166,7 @@ ExitCode RunGet(const CliContext& context, const std::string& what, const std::s
     std::cerr << "volumectl: no pod " << name << "\n";
     return kExitNotFound;
   }
-  if (what == "pods") {
+  if (kPodNoun.Means(what)) {
     PrintPods(response, context.format, NowUnixMs(), std::cout);
   } else {
     PrintVolumes(response, context.format, NowUnixMs(), std::cout);

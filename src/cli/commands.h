@@ -40,9 +40,10 @@ ExitCode RunSources(const CliContext& context);
 ExitCode RunSourceForget(const CliContext& context, const std::string& source);
 ExitCode RunOci(const CliContext& context, const std::string& pod, const std::string& container);
 ExitCode RunStatus(const CliContext& context);
-// Until a signal comes, or once. `pod` empty: of all.
+// Until a signal comes, or once.
 ExitCode RunTop(const CliContext& context, bool once, std::chrono::milliseconds interval);
-ExitCode RunEvents(const CliContext& context, const std::string& pod, bool watch);
+// `object`: a pod, or KIND/NAME, or KIND/NAMESPACE/NAME; empty: of all.
+ExitCode RunEvents(const CliContext& context, const std::string& object, bool watch);
 ExitCode RunCompletion(const std::string& shell);
 // Prints what may stand next in `words`, one a line.
 ExitCode RunComplete(const CliContext& context, const CLI::App& commands,

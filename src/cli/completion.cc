@@ -78,12 +78,12 @@ class Line {
   }
 
   Words Candidates(const std::string& word) const {
-    if (pending_ != nullptr) return ValuesOf(pending_->get_type_name());
+    if (pending_ != nullptr) return ValuesOf(pending_->get_type_name(), word);
     if (!word.empty() && word[0] == '-') return Flags();
     Words all = Commands();
     const std::vector<const CLI::Option*> places = path_.back()->get_options(&IsPositional);
     if (positionals_.size() < places.size()) {
-      for (std::string& value : ValuesOf(places[positionals_.size()]->get_type_name())) {
+      for (std::string& value : ValuesOf(places[positionals_.size()]->get_type_name(), word)) {
         all.push_back(std::move(value));
       }
     }
@@ -140,12 +140,14 @@ class Line {
     flags.erase(std::unique(flags.begin(), flags.end()), flags.end());
     return flags;
   }
-  Words ValuesOf(const std::string& type) const {
+  Words ValuesOf(const std::string& type, const std::string& word) const {
     if (type == "FILE") return {kCompleteFiles};
     if (type == "KIND") return Kinds();
+    if (type == "NOUN") return Nouns();
     if (type == "POD" || type == "SOURCE")
       return lookup_(options_, type == "POD" ? "pod" : "source");
-    if (type == "NAME" && !positionals_.empty()) return lookup_(options_, positionals_[0]);
+    if (type == "OBJECT") return Objects(word);
+    if (type == "NAME" && !positionals_.empty()) return lookup_(options_, KindOfNames());
     if (type == "VOLUME" && !positionals_.empty()) return VolumesOf(positionals_[0]);
     return Choices(type);
   }
@@ -157,6 +159,33 @@ class Line {
       }
     }
     return kinds;
+  }
+  static Words Nouns() {
+    Words nouns;
+    for (const CliNoun& noun : kGetNouns) nouns.emplace_back(noun.plural);
+    for (const CliNoun& noun : kGetNouns) nouns.emplace_back(noun.short_name);
+    return nouns;
+  }
+  // Of the names that follow the first place, which is a kind, or a noun of `get`.
+  std::string KindOfNames() const {
+    if (path_.back()->get_name() != "get") return positionals_[0];
+    for (const CliNoun& noun : kGetNouns) {
+      if (noun.Means(positionals_[0])) return std::string(noun.names_of);
+    }
+    return positionals_[0];
+  }
+  // Pods, and KIND/NAME of the others; only those kinds are looked up that the word may begin.
+  Words Objects(const std::string& word) const {
+    Words all;
+    if (word.find('/') == std::string::npos) all = lookup_(options_, "pod");
+    for (const std::string_view kind : kEventKinds) {
+      const std::string prefix = std::string(kind) + "/";
+      if (!prefix.starts_with(word) && !word.starts_with(prefix)) continue;
+      for (const std::string& name : lookup_(options_, std::string(kind))) {
+        all.push_back(prefix + name);
+      }
+    }
+    return all;
   }
   Words VolumesOf(const std::string& pod) const {
     Words names;

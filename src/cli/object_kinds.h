@@ -1,5 +1,5 @@
-// The kinds that `describe`, `delete` and completion know: a new kind is one row. The agent decides
-// what a word means; a kind without a row works too, and is not offered.
+// The kinds that `describe`, `delete`, `get`, `events` and completion know: a new kind is one row.
+// The agent decides what a word means; a kind without a row works too, and is not offered.
 #pragma once
 
 #include <string_view>
@@ -22,5 +22,32 @@ inline constexpr CliKind kCliKinds[] = {
     {"storageclass", true},
     {"csidriver", true},
 };
+
+// What `get` shows, as kubectl names it.
+struct CliNoun {
+  std::string_view plural;
+  std::string_view singular;
+  std::string_view short_name;
+  std::string_view names_of;  // the kind of the names that may follow
+
+  bool Means(std::string_view word) const {
+    return word == plural || word == singular || word == short_name;
+  }
+};
+
+inline constexpr CliNoun kPodNoun = {"pods", "pod", "po", "pod"};
+// A pod's, of the pod that is named.
+inline constexpr CliNoun kVolumeNoun = {"volumes", "volume", "vol", "pod"};
+inline constexpr CliNoun kPersistentVolumeNoun = {"persistentvolumes", "persistentvolume", "pv",
+                                                  "persistentvolume"};
+inline constexpr CliNoun kClaimNoun = {"persistentvolumeclaims", "persistentvolumeclaim", "pvc",
+                                       "persistentvolumeclaim"};
+inline constexpr CliNoun kStorageClassNoun = {"storageclasses", "storageclass", "sc",
+                                              "storageclass"};
+inline constexpr CliNoun kGetNouns[] = {kPodNoun, kVolumeNoun, kPersistentVolumeNoun, kClaimNoun,
+                                        kStorageClassNoun};
+
+// The kinds, but for pods, that have events: `events KIND/NAME`.
+inline constexpr std::string_view kEventKinds[] = {"pv", "pvc", "node"};
 
 }  // namespace volumed

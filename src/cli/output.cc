@@ -60,6 +60,11 @@ std::string StateOf(const v1::Volume& volume) {
   return state;
 }
 
+// By its name alone: a claim is of its pod's namespace.
+std::string ClaimOf(const v1::Volume& volume) {
+  return OrDash(volume.claim().substr(volume.claim().find('/') + 1));
+}
+
 std::string UsedOf(const v1::Volume& volume) {
   if (!volume.has_usage() || !volume.usage().has_used_bytes()) return "-";
   return FormatBytes(volume.usage().used_bytes());
@@ -127,12 +132,14 @@ void PrintVolumes(const v1::GetPodsResponse& pods, OutputFormat format, int64_t 
                   std::ostream& out) {
   if (IsForPrograms(format)) return PrintMessage(pods, format, out);
   const bool wide = format == OutputFormat::kWide;
-  Rows rows = {{"NAMESPACE", "POD", "VOLUME", "PLUGIN", "STATE", "USED", "AGE", "PROBLEM"}};
+  Rows rows = {
+      {"NAMESPACE", "POD", "VOLUME", "PLUGIN", "CLAIM", "STATE", "USED", "AGE", "PROBLEM"}};
   if (wide) rows[0].push_back("PATH");
   for (const v1::Pod& pod : pods.pods()) {
     for (const v1::Volume& volume : pod.volumes()) {
       rows.push_back({pod.namespace_(), pod.name(), volume.name(), OrDash(volume.plugin()),
-                      StateOf(volume), UsedOf(volume), FormatAge(volume.since_unix_ms(), now),
+                      ClaimOf(volume), StateOf(volume), UsedOf(volume),
+                      FormatAge(volume.since_unix_ms(), now),
                       volume.has_problem() ? volume.problem().message() : "-"});
       if (wide) rows.back().push_back(OrDash(volume.host_path()));
     }

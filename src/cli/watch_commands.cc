@@ -27,6 +27,24 @@ void SplitVolumeName(const std::string& name, v1::DescribeRequest* request) {
 
 bool IsVolume(const std::string& kind) { return kind == "volume" || kind == "volumes"; }
 
+// "web" is a pod; with a slash in it, the kind stands before the name.
+v1::ObjectRef ParseObjectWord(const CliContext& context, const std::string& word) {
+  v1::ObjectRef ref;
+  ref.set_namespace_(context.name_space);
+  const size_t slash = word.find('/');
+  if (slash == std::string::npos) {
+    if (!word.empty()) ref.set_kind("Pod");
+    ref.set_name(word);
+    return ref;
+  }
+  ref.set_kind(word.substr(0, slash));
+  const std::string rest = word.substr(slash + 1);
+  const size_t second = rest.find('/');
+  if (second != std::string::npos) ref.set_namespace_(rest.substr(0, second));
+  ref.set_name(second == std::string::npos ? rest : rest.substr(second + 1));
+  return ref;
+}
+
 std::vector<std::string> EventRow(const v1::ObjectEvent& logged, int64_t now) {
   const v1::ObjectRef& object = logged.object();
   const v1::Event& event = logged.event();
@@ -70,7 +88,6 @@ std::vector<std::string> NamesOf(const CliContext& context, const std::string& k
   request.set_kind(kind);
   // A pod is looked for in the default namespace; others are not offered.
   request.set_namespace_(context.name_space.empty() ? "default" : context.name_space);
-  if (kind == "node") request.clear_namespace_();
   v1::ListObjectsResponse response;
   (void)client.Call(&Stub::ListObjects, request, &response);
   for (const v1::ObjectRef& object : response.objects()) names.push_back(object.name());
@@ -116,11 +133,9 @@ ExitCode RunTop(const CliContext& context, bool once, std::chrono::milliseconds 
   return status.ok() ? kExitOk : ReportFailure(status, context.socket);
 }
 
-ExitCode RunEvents(const CliContext& context, const std::string& pod, bool watch) {
+ExitCode RunEvents(const CliContext& context, const std::string& object, bool watch) {
   v1::WatchEventsRequest request;
-  request.mutable_pod()->set_kind("Pod");
-  request.mutable_pod()->set_namespace_(context.name_space);
-  request.mutable_pod()->set_name(pod);
+  *request.mutable_object() = ParseObjectWord(context, object);
   request.set_follow(watch);
   Client client(context.socket, context.timeout);
   const grpc::Status status = client.Stream<v1::WatchEventsRequest, v1::WatchEventsResponse>(

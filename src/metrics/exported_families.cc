@@ -124,6 +124,7 @@ struct ExportedFamilies::Impl {
   Counters force_cleaned_errors{registry, Family::kForceCleanedFailedVolumeOperationErrors};
   Gauges orphans_cleaned{registry, Family::kOrphanPodCleanedVolumes};
   Gauges orphans_failed{registry, Family::kOrphanPodCleanedVolumesErrors};
+  Counters evictions{registry, Family::kEvictions};
 
   Gauges build_info{registry, Family::kBuildInfo};
   Histograms control_loop_lag{registry, Family::kControlLoopLag};
@@ -203,6 +204,10 @@ void ExportedFamilies::CountForceCleanedFailedVolumeOperations(uint64_t tried, u
 void ExportedFamilies::SetOrphanPodCleanedVolumes(int64_t cleaned, int64_t failed) {
   impl_->orphans_cleaned.Set(static_cast<double>(cleaned));
   impl_->orphans_failed.Set(static_cast<double>(failed));
+}
+
+void ExportedFamilies::CountEvictions(const std::string& signal, uint64_t pods) {
+  impl_->evictions.Add({{"eviction_signal", signal}}, pods);
 }
 
 void ExportedFamilies::SetBuildInfo(const std::string& version, const std::string& revision,

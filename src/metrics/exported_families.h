@@ -45,6 +45,9 @@ class ExportedFamilies {
   // Of the last sweep.
   void SetOrphanPodCleanedVolumes(int64_t cleaned, int64_t failed);
 
+  // Pods that had to leave, by what called for it: "emptydirfs.limit".
+  void CountEvictions(const std::string& signal, uint64_t pods);
+
   void SetBuildInfo(const std::string& version, const std::string& revision,
                     const std::string& compiler);
   void SetPods(const std::map<std::string, int64_t>& pods_by_phase);

@@ -52,6 +52,8 @@ constexpr std::array<FamilySpec, kFamilyCount> kTable = {{
      "Volume directories of orphaned pods that the last sweep had to clean.", kKubelet},
     {Family::kOrphanPodCleanedVolumesErrors, "kubelet_orphan_pod_cleaned_volumes_errors", kGauge,
      "", "Volume directories of orphaned pods that the last sweep failed to clean.", kKubelet},
+    {Family::kEvictions, "kubelet_evictions", kCounter, "eviction_signal",
+     "Pods that had to leave, by what called for it.", kKubelet},
 
     {Family::kBuildInfo, "volumed_build_info", kGauge, "version,revision,compiler",
      "Always 1; the labels say what is running.", ""},

@@ -23,6 +23,7 @@ enum class Family {
   kForceCleanedFailedVolumeOperationErrors,
   kOrphanPodCleanedVolumes,
   kOrphanPodCleanedVolumesErrors,
+  kEvictions,
   kBuildInfo,
   kControlLoopLag,
   kPods,

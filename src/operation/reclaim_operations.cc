@@ -14,14 +14,33 @@ namespace {
 // The reasons of the controller's events about a PersistentVolume.
 constexpr char kRecyclerPod[] = "RecyclerPod";
 constexpr char kVolumeRecycled[] = "VolumeRecycled";
+constexpr char kVolumeFailedRecycle[] = "VolumeFailedRecycle";
+constexpr char kVolumeDelete[] = "VolumeDelete";
+constexpr char kVolumeFailedDelete[] = "VolumeFailedDelete";
 
-// One reclaim of one volume. Its events go to the log, but for failures (VolumeFailedRecycle,
-// VolumeFailedDelete): those have the event's words as their error, which is logged anyway.
+// One reclaim of one volume. A failure has the event's words as its error, which is logged anyway.
 class Reclaim {
  public:
   Reclaim(const ReclaimParts& parts, const VolumeSpec& spec, const CallOptions& call)
       : parts_(parts), spec_(spec), name_(spec.name().str()), call_(call) {}
 
+  // Tells how it ended.
+  Status Run(ReclaimAction action) const {
+    if (action == ReclaimAction::kDelete) {
+      const Status deleted = Delete();
+      if (!deleted.ok()) TellNotDeleted(deleted.error());
+      return deleted;
+    }
+    const Status recycled = Recycle();
+    if (!recycled.ok()) {
+      Record(EventType::kWarning, kVolumeFailedRecycle, recycled.error().message());
+    } else {
+      Tell(EventType::kNormal, kVolumeRecycled, "Volume recycled");
+    }
+    return recycled;
+  }
+
+ private:
   Status Recycle() const {
     const auto plugin = parts_.plugins.FindRecyclablePluginBySpec(spec_);
     if (!plugin.ok()) {
@@ -36,7 +55,6 @@ class Reclaim {
     if (!recycled.ok()) {
       return Failed(recycled.error(), "Recycle failed: " + recycled.error().message());
     }
-    Tell(EventType::kNormal, kVolumeRecycled, "Volume recycled");
     return OkStatus();
   }
 
@@ -52,8 +70,19 @@ class Reclaim {
     return (*deleter)->Delete(call_);
   }
 
- private:
+  // A volume that is still in use is no failure to the controller.
+  void TellNotDeleted(const Error& error) const {
+    if (IsDeletedVolumeInUse(error)) {
+      Record(EventType::kNormal, kVolumeDelete, error.message());
+    } else {
+      Record(EventType::kWarning, kVolumeFailedDelete, error.message());
+    }
+  }
+  void Record(EventType type, const char* reason, const std::string& message) const {
+    parts_.host.events.RecordVolumeEvent(name_, type, reason, message);
+  }
   void Tell(EventType type, const char* reason, const std::string& message) const {
+    Record(type, reason, message);
     parts_.logger.Log(type == EventType::kWarning ? LogLevel::kWarning : LogLevel::kInfo,
                       "reclaim of a persistent volume",
                       {{"volume", name_}, {"reason", reason}, {"message", message}});
@@ -84,7 +113,7 @@ std::optional<OperationFailure> RunReclaim(const ReclaimParts& parts, const Recl
                                    plugin.ok() ? (*plugin)->FaultDomain(spec) : "", progress);
   call.deadline = Deadline::After(parts.host.clock, parts.settings.reclaim);
   const Reclaim reclaim(parts, spec, call);
-  const Status done = deletes ? reclaim.Delete() : reclaim.Recycle();
+  const Status done = reclaim.Run(request.action);
   if (done.ok()) return std::nullopt;
   return OperationFailure{ReclaimOperationName(request.action), step, done.error()};
 }

@@ -29,7 +29,8 @@ const char* ReclaimOperationName(ReclaimAction action);
 
 // Threads: one at a time per volume. Blocks: until the volume is reclaimed.
 // Errors: when no plugin can do it, not applied, in the words of the controller's event; those of
-// the plugin. Events about the volume (RecyclerPod, VolumeFailedRecycle ...) go to the log.
+// the plugin. Events go to the PersistentVolume: RecyclerPod, VolumeRecycled, VolumeFailedRecycle,
+// VolumeFailedDelete, and VolumeDelete while it is in use.
 std::optional<OperationFailure> RunReclaim(const ReclaimParts& parts, const ReclaimRequest& request,
                                            const VolumeSpec& spec, OperationProgress& progress);
 

@@ -18,6 +18,7 @@ namespace {
 constexpr uint32_t kDirectoryMode = 0750;
 // Source: kubernetes pkg/kubelet/events/event.go@v1.36.2 (WarnAlreadyMountedVolume).
 constexpr char kAlreadyMountedVolume[] = "AlreadyMountedVolume";
+constexpr char kFailedMountOnFilesystemMismatch[] = "FailedMountOnFilesystemMismatch";
 constexpr char kReadOnlyOption[] = "ro";
 // Of a filesystem, when neither the volume nor the disk names one.
 constexpr char kDefaultFsType[] = "ext4";
@@ -146,6 +147,11 @@ Status LocalDeviceMounter::MountBlock(const PersistentVolume& volume, bool read_
                notice.message);
   }
   if (report.status.ok()) return OkStatus();
+  if (report.error_type == MountErrorType::kFilesystemMismatch) {
+    host_.events.RecordVolumeEvent(volume.metadata.name, EventType::kWarning,
+                                   kFailedMountOnFilesystemMismatch,
+                                   report.status.error().message());
+  }
   return report.status.error().With("local: failed to mount device " + source.path + " at " +
                                     place.Display() + " (fstype: " + request.fs_type + ")");
 }

@@ -15,36 +15,43 @@ std::string_view EventTypeName(EventType type) {
   return "Unknown";
 }
 
-EventLog::EventLog(const Clock& clock, size_t events_per_pod, size_t pods)
-    : clock_(clock), events_per_pod_(events_per_pod), max_pods_(pods) {}
+EventLog::EventLog(const Clock& clock, size_t events_per_subject, size_t subjects)
+    : clock_(clock), events_per_subject_(events_per_subject), max_subjects_(subjects) {}
 
 void EventLog::RecordPodEvent(const PodUid& pod, EventType type, const std::string& reason,
                               const std::string& message) {
-  const int64_t now = clock_.WallUnixMillis();
-  Record(pod, {type, reason, message, 0, now, now});
+  Record(pod, type, reason, message);
+}
+
+void EventLog::RecordObjectEvent(const ObjectKey& object, EventType type, const std::string& reason,
+                                 const std::string& message) {
+  Record(object, type, reason, message);
 }
 
 void EventLog::RecordNodeEvent(EventType type, const std::string& reason,
                                const std::string& message) {
-  RecordPodEvent(PodUid(), type, reason, message);
+  Record(PodUid(), type, reason, message);
 }
 
-bool EventLog::Combines(PodEvents& of_pod, const PodEvent& event) {
-  Similar& similar = of_pod.similar[{event.type, event.reason}];
+bool EventLog::Combines(SubjectEvents& kept, const KeptEvent& event) {
+  Similar& similar = kept.similar[{event.type, event.reason}];
   if (event.last_unix_ms - similar.last_unix_ms > kSimilarWithinMs) similar.messages.clear();
   similar.last_unix_ms = event.last_unix_ms;
   if (similar.messages.size() < kSimilarEvents) similar.messages.insert(event.message);
   return similar.messages.size() >= kSimilarEvents;
 }
 
-void EventLog::Record(const PodUid& pod, PodEvent event) {
+void EventLog::Record(EventSubject subject, EventType type, const std::string& reason,
+                      const std::string& message) {
+  const int64_t now = clock_.WallUnixMillis();
+  KeptEvent event{type, reason, message, 0, now, now};
   std::map<uint64_t, std::function<void()>> listeners;
   {
     MutexLock lock(mu_);
-    PodEvents& of_pod = pods_[pod];
-    of_pod.touched = ++sequence_;
-    std::deque<Entry>& events = of_pod.events;
-    const bool combined = Combines(of_pod, event);
+    SubjectEvents& kept = subjects_[std::move(subject)];
+    kept.touched = ++sequence_;
+    std::deque<Entry>& events = kept.events;
+    const bool combined = Combines(kept, event);
     const auto same = std::find_if(events.begin(), events.end(), [&](const Entry& entry) {
       return entry.combined == combined && entry.event.type == event.type &&
              entry.event.reason == event.reason &&
@@ -58,27 +65,28 @@ void EventLog::Record(const PodUid& pod, PodEvent event) {
     }
     ++event.count;
     events.push_back({std::move(event), sequence_, combined});
-    while (events.size() > events_per_pod_) events.pop_front();
-    if (pods_.size() > max_pods_) DropMostSilentPod();
+    while (events.size() > events_per_subject_) events.pop_front();
+    if (subjects_.size() > max_subjects_) DropMostSilent();
     listeners = listeners_;
   }
   for (const auto& [id, listener] : listeners) listener();
 }
 
-void EventLog::DropMostSilentPod() {
-  auto silent = pods_.end();
-  for (auto at = pods_.begin(); at != pods_.end(); ++at) {
-    if (at->first.empty()) continue;  // the node
-    if (silent == pods_.end() || at->second.touched < silent->second.touched) silent = at;
+void EventLog::DropMostSilent() {
+  const EventSubject node = PodUid();
+  auto silent = subjects_.end();
+  for (auto at = subjects_.begin(); at != subjects_.end(); ++at) {
+    if (at->first == node) continue;
+    if (silent == subjects_.end() || at->second.touched < silent->second.touched) silent = at;
   }
-  if (silent != pods_.end()) pods_.erase(silent);
+  if (silent != subjects_.end()) subjects_.erase(silent);
 }
 
-std::vector<PodEvent> EventLog::Snapshot(const PodUid& pod) const {
+std::vector<KeptEvent> EventLog::Snapshot(const EventSubject& subject) const {
   MutexLock lock(mu_);
-  std::vector<PodEvent> events;
-  const auto found = pods_.find(pod);
-  if (found == pods_.end()) return events;
+  std::vector<KeptEvent> events;
+  const auto found = subjects_.find(subject);
+  if (found == subjects_.end()) return events;
   for (const Entry& entry : found->second.events) events.push_back(entry.event);
   return events;
 }
@@ -87,10 +95,10 @@ std::vector<LoggedEvent> EventLog::Since(uint64_t sequence) const {
   std::vector<LoggedEvent> all;
   {
     MutexLock lock(mu_);
-    for (const auto& [pod, of_pod] : pods_) {
-      if (of_pod.touched <= sequence) continue;
-      for (const Entry& entry : of_pod.events) {
-        if (entry.sequence > sequence) all.push_back({pod, entry.event, entry.sequence});
+    for (const auto& [subject, kept] : subjects_) {
+      if (kept.touched <= sequence) continue;
+      for (const Entry& entry : kept.events) {
+        if (entry.sequence > sequence) all.push_back({subject, entry.event, entry.sequence});
       }
     }
   }
@@ -110,9 +118,9 @@ void EventLog::RemoveListener(uint64_t id) {
   listeners_.erase(id);
 }
 
-void EventLog::ForgetPod(const PodUid& pod) {
+void EventLog::Forget(const EventSubject& subject) {
   MutexLock lock(mu_);
-  pods_.erase(pod);
+  subjects_.erase(subject);
 }
 
 }  // namespace volumed

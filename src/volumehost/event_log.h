@@ -1,4 +1,5 @@
-// EventLog: the Kubernetes events of this node and its pods, kept in memory for volumectl.
+// EventLog: the Kubernetes events of this node, its pods, volumes and claims, kept in memory for
+// volumectl.
 // Source: kubernetes staging/src/k8s.io/client-go/tools/record/events_cache.go@v1.36.2 (counting of
 // equal events, combining of similar ones; its spam filter spares an API server, and here is none).
 #pragma once
@@ -11,6 +12,8 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/clock.h"
@@ -19,19 +22,22 @@
 
 namespace volumed {
 
-struct PodEvent {
+struct KeptEvent {
   EventType type = EventType::kNormal;
   std::string reason;
   std::string message;
   uint64_t count = 0;
   int64_t first_unix_ms = 0;
   int64_t last_unix_ms = 0;
-  friend bool operator==(const PodEvent&, const PodEvent&) = default;
+  friend bool operator==(const KeptEvent&, const KeptEvent&) = default;
 };
 
+// Whom an event is about: a pod, or an object of another kind. An empty uid: the node.
+using EventSubject = std::variant<PodUid, ObjectKey>;
+
 struct LoggedEvent {
-  PodUid pod;  // empty: the node
-  PodEvent event;
+  EventSubject subject;
+  KeptEvent event;
   uint64_t sequence = 0;  // grows with each event; an event that is counted up gets a new one
 };
 
@@ -39,32 +45,35 @@ std::string_view EventTypeName(EventType type);  // "Normal", "Warning"
 
 // An event of the same type, reason and message as an earlier one only counts it up. From the tenth
 // message of one type and reason on, with never ten minutes between two, all that follow count up
-// one event "(combined from similar events): <the newest message>". Each pod keeps its newest ones;
-// with too many pods, the one that was silent longest is forgotten.
-// Threads: any. Blocks: never.
+// one event "(combined from similar events): <the newest message>". Each subject keeps its newest
+// ones; with too many subjects, the one that was silent longest is forgotten. Threads: any. Blocks:
+// never.
 class EventLog final : public HostEvents {
  public:
-  static constexpr size_t kEventsPerPod = 64;
-  static constexpr size_t kPods = 4096;
+  static constexpr size_t kEventsPerSubject = 64;
+  static constexpr size_t kSubjects = 4096;
   // Source: events_cache.go@v1.36.2 (defaultAggregateMaxEvents, defaultAggregateIntervalInSeconds).
   static constexpr size_t kSimilarEvents = 10;
   static constexpr int64_t kSimilarWithinMs = 600'000;
 
-  explicit EventLog(const Clock& clock, size_t events_per_pod = kEventsPerPod, size_t pods = kPods);
+  explicit EventLog(const Clock& clock, size_t events_per_subject = kEventsPerSubject,
+                    size_t subjects = kSubjects);
 
   void RecordPodEvent(const PodUid& pod, EventType type, const std::string& reason,
                       const std::string& message) override EXCLUDES(mu_);
+  void RecordObjectEvent(const ObjectKey& object, EventType type, const std::string& reason,
+                         const std::string& message) override EXCLUDES(mu_);
 
   // Of the node itself, which is never forgotten.
   void RecordNodeEvent(EventType type, const std::string& reason, const std::string& message)
       EXCLUDES(mu_);
 
   // Oldest first, by when they were last seen.
-  std::vector<PodEvent> Snapshot(const PodUid& pod) const EXCLUDES(mu_);
-  std::vector<PodEvent> NodeSnapshot() const { return Snapshot(PodUid()); }
+  std::vector<KeptEvent> Snapshot(const EventSubject& subject) const EXCLUDES(mu_);
+  std::vector<KeptEvent> NodeSnapshot() const { return Snapshot(PodUid()); }
   // All that came, or were counted up, after this sequence number; oldest first.
   std::vector<LoggedEvent> Since(uint64_t sequence) const EXCLUDES(mu_);
-  void ForgetPod(const PodUid& pod) EXCLUDES(mu_);
+  void Forget(const EventSubject& subject) EXCLUDES(mu_);
 
   // `listener` is called after each event, on the thread that recorded it; it must not block, and
   // may be called once more after it was removed.
@@ -73,7 +82,7 @@ class EventLog final : public HostEvents {
 
  private:
   struct Entry {
-    PodEvent event;
+    KeptEvent event;
     uint64_t sequence = 0;
     bool combined = false;
   };
@@ -82,21 +91,22 @@ class EventLog final : public HostEvents {
     std::set<std::string> messages;  // at most kSimilarEvents
     int64_t last_unix_ms = 0;
   };
-  struct PodEvents {
+  struct SubjectEvents {
     std::deque<Entry> events;  // the newest last
     std::map<std::pair<EventType, std::string>, Similar> similar;
     uint64_t touched = 0;  // the value of sequence_ at the last event
   };
 
-  static bool Combines(PodEvents& of_pod, const PodEvent& event);
-  void Record(const PodUid& pod, PodEvent event) EXCLUDES(mu_);
-  void DropMostSilentPod() REQUIRES(mu_);
+  static bool Combines(SubjectEvents& kept, const KeptEvent& event);
+  void Record(EventSubject subject, EventType type, const std::string& reason,
+              const std::string& message) EXCLUDES(mu_);
+  void DropMostSilent() REQUIRES(mu_);
 
   const Clock& clock_;
-  const size_t events_per_pod_;
-  const size_t max_pods_;
+  const size_t events_per_subject_;
+  const size_t max_subjects_;
   mutable Mutex mu_;
-  std::map<PodUid, PodEvents> pods_ GUARDED_BY(mu_);
+  std::map<EventSubject, SubjectEvents> subjects_ GUARDED_BY(mu_);
   uint64_t sequence_ GUARDED_BY(mu_) = 0;
   std::map<uint64_t, std::function<void()>> listeners_ GUARDED_BY(mu_);
   uint64_t next_listener_ GUARDED_BY(mu_) = 1;

@@ -71,6 +71,14 @@ class HostEvents {
   virtual ~HostEvents() = default;
   virtual void RecordPodEvent(const PodUid& pod, EventType type, const std::string& reason,
                               const std::string& message) = 0;
+  // About an object that is no pod: a PersistentVolume, a PersistentVolumeClaim.
+  virtual void RecordObjectEvent(const ObjectKey& object, EventType type, const std::string& reason,
+                                 const std::string& message) = 0;
+  void RecordVolumeEvent(const std::string& persistent_volume, EventType type,
+                         const std::string& reason, const std::string& message) {
+    RecordObjectEvent({ObjectKind::kPersistentVolume, "", persistent_volume}, type, reason,
+                      message);
+  }
 };
 
 // Facts about the node. Threads: any. Blocks: never.

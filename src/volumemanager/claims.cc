@@ -4,6 +4,7 @@
 
 #include "kube/ephemeral_claim.h"
 #include "operation/volume_snapshot.h"
+#include "volumemanager/claim_events.h"
 
 namespace volumed {
 namespace {
@@ -205,11 +206,16 @@ void Claims::Adopt(const BindingInput& input, BindingResult result) {
   if (std::exchange(knew_all_, input.sources_complete) != input.sources_complete) {
     for (const ClaimUse& use : input.uses) changed.insert(ObjectKeyOf(use.claim));
   }
+  volumes_.clear();
+  for (const VolumeDecision& decision : result.volumes) {
+    volumes_.emplace(decision.volume_name, decision);
+  }
   std::map<ClaimKey, ClaimDecision> claims;
   for (ClaimDecision& decision : result.claims) {
     const auto before = claims_.find(decision.claim);
     if (before == claims_.end() || before->second != decision) {
       changed.insert(ObjectKeyOf(decision.claim));
+      TellDecision(before == claims_.end() ? nullptr : &before->second, decision);
     }
     claims.emplace(decision.claim, std::move(decision));
   }
@@ -217,10 +223,6 @@ void Claims::Adopt(const BindingInput& input, BindingResult result) {
     if (!claims.contains(key)) changed.insert(ObjectKeyOf(key));
   }
   claims_ = std::move(claims);
-  volumes_.clear();
-  for (const VolumeDecision& decision : result.volumes) {
-    volumes_.emplace(decision.volume_name, decision);
-  }
   std::set<std::string> kept;
   for (const ClaimBinding& binding : result.bindings) {
     kept.insert(binding.volume_name);
@@ -237,6 +239,16 @@ void Claims::Adopt(const BindingInput& input, BindingResult result) {
   IndexClaims();
   for (const auto& [name, decision] : volumes_) Reclaim(decision);
   if (!changed.empty()) hooks_.changed(changed);
+}
+
+void Claims::TellDecision(const ClaimDecision* before, const ClaimDecision& now) const {
+  const std::optional<ClaimEvent> event = EventOf(now, volumes_.contains(now.volume_name));
+  if (!event || (before != nullptr && before->uid == now.uid && before->wait == now.wait &&
+                 before->reason == now.reason)) {
+    return;
+  }
+  parts_.events.RecordObjectEvent(ObjectKeyOf(now.claim), event->type, event->reason,
+                                  event->message);
 }
 
 void Claims::AdoptBinding(const ClaimBinding& binding) {
@@ -429,6 +441,13 @@ const ClaimDecision* Claims::FindClaim(const ClaimKey& claim) const {
 const VolumeDecision* Claims::FindVolume(const std::string& volume_name) const {
   const auto found = volumes_.find(volume_name);
   return found == volumes_.end() ? nullptr : &found->second;
+}
+
+PersistentVolumePtr Claims::FindVolumeObject(const std::string& volume_name) const {
+  PersistentVolumePtr known = parts_.catalog.FindPersistentVolume(volume_name);
+  if (known != nullptr) return known;
+  const auto found = bound_.find(volume_name);
+  return found == bound_.end() ? nullptr : found->second.volume;
 }
 
 const FailureHistory* Claims::ReclaimFailure(const std::string& volume_name) const {

@@ -49,6 +49,7 @@ class Claims final : public ClaimResolver {
     Scheduler& scheduler;
     const ObjectCatalog& catalog;
     const HostNode& node;
+    HostEvents& events;
     RecordWriter& records;
     VolumeOperations& operations;
     Logger& log;
@@ -83,6 +84,9 @@ class Claims final : public ClaimResolver {
   // As last decided. Null if there is none.
   const ClaimDecision* FindClaim(const ClaimKey& claim) const;
   const VolumeDecision* FindVolume(const std::string& volume_name) const;
+  // As its source has it, or as it was kept when its manifest went; null when neither is known.
+  PersistentVolumePtr FindVolumeObject(const std::string& volume_name) const;
+  const std::map<std::string, VolumeDecision>& volumes() const { return volumes_; }
   // The failure of the reclaim that is tried again.
   const FailureHistory* ReclaimFailure(const std::string& volume_name) const;
 
@@ -104,6 +108,8 @@ class Claims final : public ClaimResolver {
   // Takes over what was decided, and writes what changed.
   void Adopt(const BindingInput& input, BindingResult result);
   void AdoptBinding(const ClaimBinding& binding);
+  // What is new about it, as an event of the claim. `before` is null for a claim that is new.
+  void TellDecision(const ClaimDecision* before, const ClaimDecision& now) const;
   void IndexClaims();
   void Forget(const std::string& volume_name);
   void Write(const std::string& volume_name);

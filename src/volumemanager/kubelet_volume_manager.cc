@@ -16,9 +16,9 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
       consumers_({parts.scheduler, records_, parts.consumer_watch, parts.log}, boot_id,
                  [this](const PodUid& uid) { reconciler_.MarkDirty(uid); }),
       actual_(parts.scheduler.clock()),
-      claims_(
-          {parts.scheduler, parts.catalog, parts.host.node, records_, parts.operations, parts.log},
-          MakeClaimHooks()),
+      claims_({parts.scheduler, parts.catalog, parts.host.node, parts.host.events, records_,
+               parts.operations, parts.log},
+              MakeClaimHooks()),
       desired_(parts.catalog, parts.plugins, parts.host.node, claims_),
       size_limits_(parts.host.events, parts.scheduler.clock(), settings_.size_limit_action,
                    [this](const PodUid& uid, const std::string& message) { Evict(uid, message); }),
@@ -313,6 +313,12 @@ Status KubeletVolumeManager::RetryVolume(const PodVolumeKey& key) {
 std::vector<PodView> KubeletVolumeManager::Pods() const { return impl_->Pods(); }
 std::optional<PodView> KubeletVolumeManager::FindPod(const PodUid& pod) const {
   return impl_->FindPod(pod);
+}
+std::vector<PersistentVolumeView> KubeletVolumeManager::PersistentVolumes() const {
+  return impl_->storage().PersistentVolumes();
+}
+std::vector<PersistentVolumeClaimView> KubeletVolumeManager::PersistentVolumeClaims() const {
+  return impl_->storage().PersistentVolumeClaims();
 }
 bool KubeletVolumeManager::Ready() const { return impl_->Ready(); }
 std::string KubeletVolumeManager::NotReadyReason() const { return impl_->NotReadyReason(); }

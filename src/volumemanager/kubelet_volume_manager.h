@@ -86,6 +86,8 @@ class KubeletVolumeManager final : public VolumeManager {
   Status RetryVolume(const PodVolumeKey& key) override;
   std::vector<PodView> Pods() const override;
   std::optional<PodView> FindPod(const PodUid& pod) const override;
+  std::vector<PersistentVolumeView> PersistentVolumes() const override;
+  std::vector<PersistentVolumeClaimView> PersistentVolumeClaims() const override;
   bool Ready() const override;
   std::string NotReadyReason() const override;
   uint64_t AddObserver(std::function<void(const PodUid&)> observer) override;

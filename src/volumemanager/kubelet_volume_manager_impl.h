@@ -23,6 +23,7 @@
 #include "volumemanager/reconciler.h"
 #include "volumemanager/reconstructor.h"
 #include "volumemanager/record_writer.h"
+#include "volumemanager/storage_views.h"
 
 namespace volumed {
 
@@ -49,6 +50,7 @@ class KubeletVolumeManager::Impl {
   Status RetryVolume(const PodVolumeKey& key);
   std::vector<PodView> Pods() const;
   std::optional<PodView> FindPod(const PodUid& uid) const;
+  StorageViews storage() const { return StorageViews(parts_.catalog, claims_); }
   void SetStatsTimes(Duration period, Duration deadline) { stats_.SetTimes(period, deadline); }
   bool Ready() const { return loaded_ && NotReadyReason().empty(); }
   std::string NotReadyReason() const;

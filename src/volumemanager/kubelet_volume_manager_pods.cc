@@ -1,4 +1,5 @@
 // Which pods are wanted, by what sources, commands and limits say; and how they leave.
+#include "metrics/exported_families.h"
 #include "volumemanager/failed_mount_text.h"
 #include "volumemanager/kubelet_volume_manager_impl.h"
 
@@ -168,6 +169,7 @@ void KubeletVolumeManager::Impl::Evict(const PodUid& uid, const std::string& mes
   ActualPod* pod = actual_.FindPod(uid);
   if (pod == nullptr || pod->leaving) return;
   MarkLeaving(*pod, "evicted: " + message, kEvictionGraceSeconds);
+  parts_.host.metrics.CountEvictions(kEmptyDirLimitSignal, 1);
   pod->leaving->commanded = true;
   pod->record_outdated = true;
   Unwant(uid);

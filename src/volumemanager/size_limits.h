@@ -25,6 +25,10 @@ enum class SizeLimitAction {
   kEvict,   // the pod has to leave, as in kubelet
   kReport,  // an event and a problem of the volume, until it holds less again
 };
+// What kubelet names as the cause of such an eviction. Source: eviction_manager.go
+// (signalEmptyDirFsLimit).
+inline constexpr char kEmptyDirLimitSignal[] = "emptydirfs.limit";
+
 // "evict", "report".
 std::string_view SizeLimitActionName(SizeLimitAction action);
 // InvalidArgument, not applied, naming the two.

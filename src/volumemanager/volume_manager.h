@@ -71,6 +71,36 @@ struct PodView {
   std::vector<ProblemView> problems;  // of the pod itself
 };
 
+// A volume of the sources, or one that is kept although its manifest is gone.
+struct PersistentVolumeView {
+  std::string name;
+  std::string capacity;                   // "1Gi"
+  std::vector<std::string> access_modes;  // "ReadWriteOnce"
+  std::string reclaim_policy;             // "Retain"
+  std::string phase;                      // "Available"
+  std::string claim;  // "namespace/name", that it is, was or shall be bound to; or ""
+  std::string storage_class;
+  std::string volume_mode;      // "Filesystem"
+  std::string reason;           // of the phase, or the last failure to reclaim it; or ""
+  bool deleting = false;        // it goes as soon as nothing needs it
+  int64_t created_unix_ms = 0;  // 0: nobody has said
+};
+
+struct PersistentVolumeClaimView {
+  std::string ns;
+  std::string name;
+  std::string phase;   // "Bound"
+  std::string volume;  // that it has, had, or names; or ""
+  // Of the volume, once it is bound; else empty.
+  std::string capacity;
+  std::vector<std::string> access_modes;
+  std::string storage_class;  // with the default class, where that counts
+  std::string volume_mode;
+  std::string reason;  // why it is not bound, or what is odd about its binding
+  bool deleting = false;
+  int64_t created_unix_ms = 0;
+};
+
 struct HoldRequest {
   PodUid pod;
   int64_t pid = 0;     // exactly one of the two is set
@@ -106,6 +136,9 @@ class VolumeManager {
 
   virtual std::vector<PodView> Pods() const = 0;
   virtual std::optional<PodView> FindPod(const PodUid& pod) const = 0;
+  // Sorted by name, and by namespace and name.
+  virtual std::vector<PersistentVolumeView> PersistentVolumes() const = 0;
+  virtual std::vector<PersistentVolumeClaimView> PersistentVolumeClaims() const = 0;
 
   // Records are loaded and every configured source has delivered: unmounting is allowed.
   virtual bool Ready() const = 0;

@@ -140,6 +140,21 @@ TEST_F(LocalVolumeTest, ADiskWithSomethingOnItIsRefusedWithItsReasonAndNotTouche
   EXPECT_EQ(LeftOvers(), "");
 }
 
+TEST_F(LocalVolumeTest, AnotherFilesystemIsToldToThePersistentVolume) {
+  const LoopDevice disk = Disk();
+  ASSERT_EQ(RunCommand({"mkfs.xfs", "-q", disk.path()}).exit_status, 0);
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Storage("disk", disk.path(), "ext4") + PodOn("a", "disk")));
+  ASSERT_TRUE(Eventually(kPatience, [&] {
+    return Ctl({"events", "pv/disk"}).output.find("FailedMountOnFilesystemMismatch") !=
+           std::string::npos;
+  })) << Ctl({"events"}).output;
+  const std::string described = Ctl({"describe", "pv", "disk"}).output;
+  EXPECT_NE(described.find("FailedMountOnFilesystemMismatch"), std::string::npos) << described;
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("a"));
+  EXPECT_TRUE(DeviceIsGone("disk"));
+}
+
 TEST_F(LocalVolumeTest, ADirectoryIsBoundAsItIs) {
   const std::string directory = scratch() + "/directory";
   ASSERT_EQ(::mkdir(directory.c_str(), 0755), 0);

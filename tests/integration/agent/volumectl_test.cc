@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
-#include <sstream>
 #include <thread>
 
 #include "integration/agent/example_pod.h"
@@ -48,21 +47,6 @@ class VolumectlTest : public ExamplePodTest {
       EXPECT_NE(result.output.find(part), std::string::npos) << "no '" << part << "' in:\n"
                                                              << result.output;
     }
-  }
-  // What bash offers for this line, whose last word is being completed.
-  std::vector<std::string> BashOffers(const std::vector<std::string>& words) {
-    std::string script = "source <(" VOLUMECTL " completion bash); COMP_WORDS=(" VOLUMECTL;
-    for (const std::string& word : words) script += " '" + word + "'";
-    script += "); COMP_CWORD=" + std::to_string(words.size()) +
-              "; _volumectl; printf '%s\\n' \"${COMPREPLY[@]}\"";
-    const CommandResult result = RunCommand({"bash", "-c", script});
-    EXPECT_EQ(result.exit_status, 0) << result.output;
-    std::vector<std::string> offered;
-    std::istringstream lines(result.output);
-    for (std::string line; std::getline(lines, line);) {
-      if (!line.empty()) offered.push_back(line);
-    }
-    return offered;
   }
 };
 
@@ -247,32 +231,12 @@ TEST_F(VolumectlTest, EventsAreListedAndFollowed) {
   ExpectSays({"events", "none"}, kNotFound, {"no pod default/none"});
 }
 
-TEST_F(VolumectlTest, BashCompletesVerbsFlagsKindsAndNames) {
-  ASSERT_NO_FATAL_FAILURE(StartWithPod());
-  using Words = std::vector<std::string>;
-  const auto has = [](const Words& words, const std::string& word) {
-    return std::find(words.begin(), words.end(), word) != words.end();
-  };
-  const Words verbs = BashOffers({"de"});
-  EXPECT_EQ(verbs, (Words{"delete", "describe"}));
-  EXPECT_TRUE(has(BashOffers({"wait", "--"}), "--for"));
-  EXPECT_TRUE(has(BashOffers({"wait", "--"}), "--socket"));
-  EXPECT_EQ(BashOffers({"wait", "x", "--for", ""}), (Words{"ready", "gone"}));
-  EXPECT_EQ(BashOffers({"describe", "se"}), Words{"secret"});
-  EXPECT_EQ(BashOffers({"--socket", socket_path(), "explain", "w"}), Words{"web"});
-  EXPECT_EQ(BashOffers({"describe", "secret", "--socket", socket_path(), ""}), Words{"web-secret"});
-  EXPECT_TRUE(
-      has(BashOffers({"--socket", socket_path(), "describe", "volume", "web/"}), "web/cache"));
-  EXPECT_EQ(BashOffers({"--socket", socket_path(), "retry", "web", "ca"}), Words{"cache"});
-  // Nobody answers: no names, no error, no waiting.
-  EXPECT_TRUE(BashOffers({"--socket", scratch() + "/none", "explain", ""}).empty());
-  EXPECT_EQ(Ctl({"completion", "fish"}).exit_status, kUsage);
-}
-
 TEST_F(VolumectlTest, ExitStatusSaysWhatIsTheMatter) {
   EXPECT_EQ(Ctl({"describe", "pod", "web"}).exit_status, kUnreachable);
   EXPECT_EQ(Ctl({"top", "--once"}).exit_status, kUnreachable);
   EXPECT_EQ(Ctl({"events"}).exit_status, kUnreachable);
+  EXPECT_EQ(Ctl({"get", "pv"}).exit_status, kUnreachable);
+  EXPECT_EQ(Ctl({"get", "teapots"}).exit_status, kUsage);
   EXPECT_EQ(Ctl({"describe", "pod"}).exit_status, kUsage);
   ExpectSays({"--help"}, 0, {"Exit status:", "the role of the caller does not suffice"});
 }

@@ -20,6 +20,8 @@ class CompletionTest : public ::testing::Test {
       if (kind == "pod") return Words{"web", "worker"};
       if (kind == "volume") return Words{"web/data", "web/cache", "worker/data"};
       if (kind == "secret") return Words{"s1"};
+      if (kind == "pv" || kind == "persistentvolume") return Words{"disk"};
+      if (kind == "pvc" || kind == "persistentvolumeclaim") return Words{"data"};
       return Words{};
     });
   }
@@ -43,7 +45,8 @@ TEST_F(CompletionTest, OffersTheVerbsOfTheTree) {
 
 TEST_F(CompletionTest, EveryPlaceOfEveryVerbHasSomethingToOfferOrIsFreeText) {
   const std::set<std::string> free_text = {"container"};
-  const std::set<std::string> known = {"KIND", "NAME", "POD", "VOLUME", "SOURCE", "FILE"};
+  const std::set<std::string> known = {"KIND", "NAME",   "NOUN",   "OBJECT",
+                                       "POD",  "VOLUME", "SOURCE", "FILE"};
   const std::function<void(const CLI::App&)> check = [&](const CLI::App& app) {
     for (const CLI::Option* option : app.get_options()) {
       const bool flag = !option->get_lnames().empty() || !option->get_snames().empty();
@@ -80,6 +83,23 @@ TEST_F(CompletionTest, OnlyWhatIsAnObjectCanBeDeleted) {
   const Words deletable = Offers({"delete", ""});
   EXPECT_EQ(std::count(deletable.begin(), deletable.end(), "volume"), 0);
   EXPECT_EQ(Offers({"describe", "vol"}), Words{"volume"});
+}
+
+TEST_F(CompletionTest, NounsOfGetAreFollowedByTheirNames) {
+  EXPECT_EQ(Offers({"get", "p"}),
+            (Words{"pods", "persistentvolumes", "persistentvolumeclaims", "po", "pv", "pvc"}));
+  EXPECT_EQ(Offers({"get", "pv", ""}), Words{"disk"});
+  EXPECT_EQ(Offers({"get", "persistentvolumeclaims", ""}), Words{"data"});
+  EXPECT_EQ(Offers({"get", "volumes", "wo"}), Words{"worker"}) << "the pod that has them";
+  EXPECT_EQ(Offers({"get", "po", "we"}), Words{"web"});
+}
+
+TEST_F(CompletionTest, EventsAreOfPodsOrOfAKindAndName) {
+  EXPECT_EQ(Offers({"events", ""}), (Words{"web", "worker", "pv/disk", "pvc/data"}));
+  EXPECT_EQ(Offers({"events", "pv"}), (Words{"pv/disk", "pvc/data"}));
+  asked_.clear();
+  EXPECT_EQ(Offers({"events", "pvc/"}), Words{"pvc/data"});
+  EXPECT_EQ(asked_, Words{"pvc"}) << "nothing else is looked up";
 }
 
 TEST_F(CompletionTest, BeyondTheLastPlaceNothingIsOffered) {

@@ -25,6 +25,7 @@ v1::GetPodsResponse OnePod() {
   good->set_plugin("kubernetes.io/empty-dir");
   good->set_state("SetUp");
   good->set_host_path("/r/pods/u-1/x");
+  good->set_claim("default/shared");
   good->mutable_usage()->set_used_bytes(3 << 20);
   v1::Volume* bad = pod->add_volumes();
   bad->set_name("secret");
@@ -50,6 +51,17 @@ TEST(OutputTest, TheTableOfPodsCountsReadyVolumesAndShowsTheFirstProblem) {
       out.str(),
       "NAMESPACE  NAME  PHASE    VOLUMES  AGE   HELD BY  PROBLEM\n"
       "default    web   Pending  1/2      1m5s  -        secret: Secret default/s not found\n");
+}
+
+TEST(OutputTest, AVolumeThatCameByAClaimNamesIt) {
+  std::ostringstream out;
+  PrintVolumes(OnePod(), OutputFormat::kTable, kNow, out);
+  EXPECT_EQ(out.str().find("NAMESPACE  POD  VOLUME  PLUGIN                   CLAIM   STATE"), 0u)
+      << out.str();
+  EXPECT_NE(out.str().find("kubernetes.io/empty-dir  shared  SetUp"), std::string::npos)
+      << out.str();
+  EXPECT_NE(out.str().find("kubernetes.io/secret     -       NotSetUp"), std::string::npos)
+      << out.str();
 }
 
 TEST(OutputTest, WideShowsPaths) {

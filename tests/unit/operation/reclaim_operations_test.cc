@@ -36,6 +36,17 @@ class ReclaimOperationsTest : public ::testing::Test {
                    : "done";
   }
 
+  // The volume's events.
+  std::string Events() const {
+    std::string text;
+    const ObjectKey volume{ObjectKind::kPersistentVolume, "", "pv-1"};
+    for (const KeptEvent& event : world_.events.Snapshot(volume)) {
+      text +=
+          std::string(EventTypeName(event.type)) + " " + event.reason + ": " + event.message + "\n";
+    }
+    return text;
+  }
+
   ManualClock clock_;
   FakeKernel kernel_;
   PluginWorld world_{kernel_, "/r"};
@@ -57,6 +68,9 @@ TEST_F(ReclaimOperationsTest, RecyclingTellsThePodsEventsAndThatItIsDone) {
             std::string::npos)
       << log_;
   EXPECT_NE(log_.find("reason=VolumeRecycled"), std::string::npos) << log_;
+  EXPECT_EQ(Events(),
+            "Normal RecyclerPod: Recycler pod: scrubbed pv-1\n"
+            "Normal VolumeRecycled: Volume recycled\n");
 }
 
 TEST_F(ReclaimOperationsTest, FailuresHaveTheWordsOfTheControllersEvents) {
@@ -64,6 +78,7 @@ TEST_F(ReclaimOperationsTest, FailuresHaveTheWordsOfTheControllersEvents) {
   storage_.volumes.clear();
   EXPECT_EQ(Text(Run(ReclaimAction::kRecycle)),
             "volume_recycle Recycle: Recycle failed: no volume pv-1");
+  EXPECT_EQ(Events(), "Warning VolumeFailedRecycle: Recycle failed: no volume pv-1\n");
 }
 
 TEST_F(ReclaimOperationsTest, AVolumeInUseIsLeftAlone) {
@@ -71,6 +86,7 @@ TEST_F(ReclaimOperationsTest, AVolumeInUseIsLeftAlone) {
   storage_.in_use = {"pv-1"};
   EXPECT_EQ(Text(Run(ReclaimAction::kDelete)), "volume_delete Delete: volume is in use: pv-1");
   EXPECT_TRUE(storage_.volumes.contains("pv-1"));
+  EXPECT_EQ(Events(), "Normal VolumeDelete: volume is in use: pv-1\n");
 }
 
 TEST_F(ReclaimOperationsTest, APluginThatCannotIsNamed) {
@@ -80,6 +96,10 @@ TEST_F(ReclaimOperationsTest, APluginThatCannotIsNamed) {
   EXPECT_EQ(Text(Run(ReclaimAction::kDelete)),
             "volume_delete Delete: error getting deleter volume plugin for volume \"pv-1\": no "
             "deletable volume plugin matched");
+  EXPECT_EQ(Events(),
+            "Warning VolumeFailedRecycle: No recycler plugin found for the volume!\n"
+            "Warning VolumeFailedDelete: error getting deleter volume plugin for volume \"pv-1\": "
+            "no deletable volume plugin matched\n");
 }
 
 TEST_F(ReclaimOperationsTest, DeletingIsSilentWhenItSucceeds) {
@@ -87,6 +107,7 @@ TEST_F(ReclaimOperationsTest, DeletingIsSilentWhenItSucceeds) {
   EXPECT_EQ(Text(Run(ReclaimAction::kDelete)), "done");
   EXPECT_TRUE(storage_.volumes.empty());
   EXPECT_EQ(log_, "");
+  EXPECT_EQ(Events(), "");
 }
 
 }  // namespace

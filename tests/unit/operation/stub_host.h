@@ -31,6 +31,10 @@ class StubHostParts final : public HostObjects,
                       const std::string& message) override {
     events.push_back(pod.str() + " " + reason + " " + message);
   }
+  void RecordObjectEvent(const ObjectKey& object, EventType, const std::string& reason,
+                         const std::string& message) override {
+    events.push_back(ToString(object) + " " + reason + " " + message);
+  }
   NodeName GetNodeName() const override { return NodeName("node"); }
   std::map<std::string, std::string> GetNodeLabels() const override { return {}; }
   std::map<std::string, Quantity> GetNodeAllocatable() const override { return {}; }

@@ -10,6 +10,7 @@ namespace {
 using std::chrono::seconds;
 
 const PodUid kPod("u1");
+const ObjectKey kDisk{ObjectKind::kPersistentVolume, "", "disk"};
 
 TEST(EventLogTest, KeepsAnEventWithItsTime) {
   ManualClock clock;
@@ -17,8 +18,8 @@ TEST(EventLogTest, KeepsAnEventWithItsTime) {
   log.RecordPodEvent(kPod, EventType::kWarning, "FailedMount", "no");
   const auto events = log.Snapshot(kPod);
   ASSERT_EQ(events.size(), 1u);
-  EXPECT_EQ(events[0], (PodEvent{EventType::kWarning, "FailedMount", "no", 1,
-                                 ManualClock::kStartUnixMillis, ManualClock::kStartUnixMillis}));
+  EXPECT_EQ(events[0], (KeptEvent{EventType::kWarning, "FailedMount", "no", 1,
+                                  ManualClock::kStartUnixMillis, ManualClock::kStartUnixMillis}));
 }
 
 TEST(EventLogTest, CountsTheSameEventUp) {
@@ -78,12 +79,16 @@ TEST(EventLogTest, ForgetsThePodThatWasSilentLongest) {
   EXPECT_EQ(log.Snapshot(PodUid("c")).size(), 1u);
 }
 
-TEST(EventLogTest, ForgetsAPodWhenTold) {
+TEST(EventLogTest, ForgetsASubjectWhenTold) {
   ManualClock clock;
   EventLog log(clock);
   log.RecordPodEvent(kPod, EventType::kNormal, "R", "");
-  log.ForgetPod(kPod);
+  log.RecordVolumeEvent("disk", EventType::kNormal, "R", "");
+  log.Forget(kPod);
   EXPECT_TRUE(log.Snapshot(kPod).empty());
+  EXPECT_EQ(log.Snapshot(kDisk).size(), 1u);
+  log.Forget(kDisk);
+  EXPECT_TRUE(log.Snapshot(kDisk).empty());
 }
 
 TEST(EventLogTest, TheTenthMessageOfOneReasonIsCombinedWithWhatFollows) {
@@ -112,7 +117,7 @@ TEST(EventLogTest, TellsWhatCameAfterASequenceNumber) {
   log.RecordPodEvent(kPod, EventType::kNormal, "B", "");
   const auto all = log.Since(0);
   ASSERT_EQ(all.size(), 2u);
-  EXPECT_EQ(all[0].pod, PodUid("b"));
+  EXPECT_EQ(all[0].subject, EventSubject(PodUid("b")));
   EXPECT_TRUE(log.Since(all[1].sequence).empty());
   log.RecordPodEvent(PodUid("b"), EventType::kNormal, "A", "");
   const auto more = log.Since(all[1].sequence);
@@ -132,6 +137,36 @@ TEST(EventLogTest, CallsListenersUntilTheyGo) {
   log.RemoveListener(id);
   log.RecordPodEvent(kPod, EventType::kNormal, "A", "");
   EXPECT_EQ(called, 1);
+}
+
+TEST(EventLogTest, ObjectsHaveEventsOfTheirOwn) {
+  ManualClock clock;
+  EventLog log(clock);
+  const ObjectKey claim{ObjectKind::kPersistentVolumeClaim, "prod", "disk"};
+  log.RecordVolumeEvent("disk", EventType::kNormal, "VolumeRecycled", "Volume recycled");
+  log.RecordVolumeEvent("disk", EventType::kNormal, "VolumeRecycled", "Volume recycled");
+  log.RecordObjectEvent(claim, EventType::kNormal, "FailedBinding", "none");
+  ASSERT_EQ(log.Snapshot(kDisk).size(), 1u);
+  EXPECT_EQ(log.Snapshot(kDisk)[0].count, 2u);
+  EXPECT_EQ(log.Snapshot(claim)[0].reason, "FailedBinding");
+  EXPECT_TRUE(log.Snapshot(PodUid("disk")).empty());
+  EXPECT_TRUE(log.Snapshot(ObjectKey{claim.kind, "default", "disk"}).empty());
+  const auto all = log.Since(0);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].subject, EventSubject(kDisk));
+  EXPECT_EQ(all[1].subject, EventSubject(claim));
+}
+
+TEST(EventLogTest, ObjectsAndPodsShareOneBound) {
+  ManualClock clock;
+  EventLog log(clock, 2, 2);
+  for (int i = 0; i < 3; ++i) {
+    log.RecordVolumeEvent("disk", EventType::kNormal, "R", std::to_string(i));
+  }
+  EXPECT_EQ(log.Snapshot(kDisk).size(), 2u);
+  log.RecordPodEvent(PodUid("a"), EventType::kNormal, "R", "");
+  log.RecordPodEvent(PodUid("b"), EventType::kNormal, "R", "");
+  EXPECT_TRUE(log.Snapshot(kDisk).empty());
 }
 
 TEST(EventLogTest, TheNodesEventsAreNeverForgotten) {

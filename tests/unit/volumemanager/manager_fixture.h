@@ -219,6 +219,11 @@ class FakeHostParts final : public HostObjects,
                       const std::string&) override {
     events.push_back(pod.str() + " " + reason);
   }
+  void RecordObjectEvent(const ObjectKey& object, EventType type, const std::string& reason,
+                         const std::string& message) override {
+    object_events.push_back(ToString(object) + " " + std::string(EventTypeName(type)) + " " +
+                            reason + ": " + message);
+  }
   NodeName GetNodeName() const override { return NodeName("n1"); }
   std::map<std::string, std::string> GetNodeLabels() const override { return {}; }
   std::map<std::string, Quantity> GetNodeAllocatable() const override { return {}; }
@@ -226,6 +231,7 @@ class FakeHostParts final : public HostObjects,
 
   std::set<PodUid> forgotten_tokens;
   std::vector<std::string> events;
+  std::vector<std::string> object_events;
 };
 
 class ManagerTest : public ::testing::Test {

@@ -34,7 +34,7 @@ class SizeLimitsTest : public ::testing::Test {
   }
   std::vector<std::string> Reasons() {
     std::vector<std::string> reasons;
-    for (const PodEvent& event : events_.Snapshot(key_.pod)) {
+    for (const KeptEvent& event : events_.Snapshot(key_.pod)) {
       reasons.push_back(event.reason + " " + event.message);
       EXPECT_EQ(event.type, EventType::kWarning);
       EXPECT_EQ(event.count, 1u);
@@ -117,6 +117,11 @@ TEST_F(SizeLimitsManagerTest, AFullEmptyDirTakesItsPodAwayForGood) {
   used = 5000;
   Pass(std::chrono::seconds(60));
   EXPECT_EQ(host_parts.events, (std::vector<std::string>{"a Evicted"}));
+  std::string exported;
+  families.AppendTo(exported);
+  EXPECT_NE(exported.find("kubelet_evictions{eviction_signal=\"emptydirfs.limit\"} 1\n"),
+            std::string::npos)
+      << exported;
   EXPECT_NE(Phase("a"), "Ready");
   EXPECT_NE(Phase("a"), "Pending");
   used = 0;

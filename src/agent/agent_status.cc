@@ -1,0 +1,62 @@
+#include "agent/agent_status.h"
+
+#include <map>
+
+#include "agent/view_codec.h"
+
+namespace volumed {
+namespace {
+
+std::map<std::string, bool> FeatureMap(const KernelFeatures& features) {
+  return {{"open-tree-detached-clone", features.open_tree_detached_clone},
+          {"mount-setattr", features.mount_setattr},
+          {"statmount", features.statmount},
+          {"mount-events", features.mount_events},
+          {"fchmodat2", features.fchmodat2},
+          {"tmpfs-noswap", features.tmpfs_noswap}};
+}
+
+void EncodeMountTable(const MountTableStats& stats, v1::MountTable* out) {
+  out->set_source(std::string(MountTableSourceName(stats.source)));
+  out->set_why_poll(stats.why_poll);
+  out->set_mounts(stats.mounts);
+  out->set_updates(stats.updates);
+  out->set_full_reads(stats.full_reads);
+}
+
+}  // namespace
+
+OperationSettings DeadlinesOf(const Config& config) {
+  OperationSettings settings;
+  settings.set_up = config.deadline_mount;
+  settings.prepare_sub_paths = config.deadline_mount;
+  settings.mount_device = config.deadline_mount;
+  settings.tear_down = config.deadline_unmount;
+  settings.unmount_device = config.deadline_unmount;
+  settings.clean_sub_paths = config.deadline_unmount;
+  return settings;
+}
+
+v1::GetStatusResponse DescribeStatus(const StatusParts& parts,
+                                     const std::optional<std::string>& not_ready_reason) {
+  v1::GetStatusResponse status;
+  status.set_version(VOLUMED_VERSION);
+  status.set_root(parts.config.root);
+  status.set_ready(!not_ready_reason.has_value());
+  status.set_not_ready_reason(not_ready_reason.value_or(""));
+  for (const auto& [name, present] : FeatureMap(parts.features)) {
+    (*status.mutable_kernel_features())[name] = present;
+  }
+  EncodeMountTable(parts.kernel.mount_table().stats(), status.mutable_mount_table());
+  for (const StuckOperation& stuck : parts.kernel.stuck_operations()) {
+    EncodeStuck(stuck, parts.clock, status.add_stuck());
+  }
+  const OperationSettings deadlines = DeadlinesOf(parts.config);
+  for (const NamedDeadline& deadline : OperationDeadlines()) {
+    (*status.mutable_deadlines())[std::string(deadline.key)] =
+        FormatDuration(deadlines.*deadline.value);
+  }
+  return status;
+}
+
+}  // namespace volumed

@@ -1,0 +1,29 @@
+// What `volumectl status` shows of the agent itself.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "agent.pb.h"
+#include "agent/config.h"
+#include "base/clock.h"
+#include "operation/operation_settings.h"
+#include "os/worker_kernel.h"
+
+namespace volumed {
+
+// The deadlines of operations, as configured.
+OperationSettings DeadlinesOf(const Config& config);
+
+struct StatusParts {
+  const Config& config;
+  const KernelFeatures& features;
+  const WorkerKernel& kernel;
+  const Clock& clock;
+};
+
+// `not_ready_reason`: nothing when the agent is ready. Threads: the control thread. Blocks: never.
+v1::GetStatusResponse DescribeStatus(const StatusParts& parts,
+                                     const std::optional<std::string>& not_ready_reason);
+
+}  // namespace volumed

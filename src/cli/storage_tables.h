@@ -1,0 +1,24 @@
+// `volumectl get pv|pvc|sc`: tables with kubectl's columns.
+// Source: kubernetes pkg/printers/internalversion/printers.go@v1.36.2 (printPersistentVolume,
+// printPersistentVolumeClaim, printStorageClass), without VOLUMEATTRIBUTESCLASS.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+
+#include "agent.pb.h"
+#include "cli/output.h"
+
+namespace volumed {
+
+// An object that nobody has dated has the age "<unknown>". Wide adds the volume mode, and of a
+// claim why it is not bound.
+void PrintPersistentVolumes(const v1::GetStorageResponse& storage, OutputFormat format,
+                            int64_t now_unix_ms, std::ostream& out);
+// With a column for the namespace when claims of all of them are shown.
+void PrintClaims(const v1::GetStorageResponse& storage, OutputFormat format, bool all_namespaces,
+                 int64_t now_unix_ms, std::ostream& out);
+void PrintStorageClasses(const v1::GetStorageResponse& storage, OutputFormat format,
+                         int64_t now_unix_ms, std::ostream& out);
+
+}  // namespace volumed

@@ -1,0 +1,95 @@
+#include "volumemanager/storage_views.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "kube/storage_enums.h"
+
+namespace volumed {
+namespace {
+
+template <typename E>
+std::string Text(E value) {
+  return std::string(EnumText(value));
+}
+
+std::vector<std::string> Texts(const std::vector<AccessMode>& modes) {
+  std::vector<std::string> texts;
+  for (const AccessMode mode : modes) texts.push_back(Text(mode));
+  return texts;
+}
+
+}  // namespace
+
+std::vector<PersistentVolumeView> StorageViews::PersistentVolumes() const {
+  std::map<std::string, PersistentVolumePtr> volumes;
+  for (const PersistentVolumePtr& volume : catalog_.PersistentVolumes()) {
+    volumes[volume->metadata.name] = volume;
+  }
+  for (const auto& [name, decision] : claims_.volumes()) {
+    if (!volumes.contains(name)) volumes[name] = claims_.FindVolumeObject(name);
+  }
+  std::vector<PersistentVolumeView> views;
+  for (const auto& [name, volume] : volumes) {
+    if (volume != nullptr) views.push_back(BuildVolume(*volume));
+  }
+  return views;
+}
+
+PersistentVolumeView StorageViews::BuildVolume(const PersistentVolume& volume) const {
+  PersistentVolumeView view;
+  view.name = volume.metadata.name;
+  view.capacity = volume.spec.capacity.String();
+  view.access_modes = Texts(volume.spec.access_modes);
+  view.reclaim_policy = Text(volume.spec.reclaim_policy);
+  view.phase = Text(PersistentVolumePhase::kPending);
+  view.storage_class = volume.spec.storage_class_name;
+  view.volume_mode = Text(volume.spec.volume_mode);
+  view.created_unix_ms = volume.metadata.creation_unix_millis.value_or(0);
+  if (const VolumeDecision* decision = claims_.FindVolume(view.name)) {
+    view.phase = Text(decision->phase);
+    view.reason = decision->reason;
+    view.deleting = decision->protection.deletion_requested;
+    if (decision->claim) view.claim = ToString(*decision->claim);
+  }
+  if (const FailureHistory* failure = claims_.ReclaimFailure(view.name)) {
+    view.reason = failure->last.error.message();
+  }
+  return view;
+}
+
+std::vector<PersistentVolumeClaimView> StorageViews::PersistentVolumeClaims() const {
+  std::vector<PersistentVolumeClaimView> views;
+  for (const PersistentVolumeClaimPtr& claim : catalog_.PersistentVolumeClaims()) {
+    views.push_back(BuildClaim(*claim));
+  }
+  return views;
+}
+
+PersistentVolumeClaimView StorageViews::BuildClaim(const PersistentVolumeClaim& claim) const {
+  PersistentVolumeClaimView view;
+  view.ns = claim.metadata.name_space;
+  view.name = claim.metadata.name;
+  view.phase = Text(PersistentVolumeClaimPhase::kPending);
+  view.volume = claim.spec.volume_name;
+  view.storage_class = claim.spec.storage_class_name.value_or("");
+  view.volume_mode = Text(claim.spec.volume_mode);
+  view.created_unix_ms = claim.metadata.creation_unix_millis.value_or(0);
+  const ClaimDecision* decision = claims_.FindClaim(KeyOfClaim(claim));
+  if (decision == nullptr) return view;
+  view.phase = Text(decision->phase);
+  view.storage_class = decision->storage_class;
+  view.reason = decision->reason;
+  view.deleting = decision->protection.deletion_requested;
+  if (!decision->volume_name.empty()) view.volume = decision->volume_name;
+  if (decision->phase != PersistentVolumeClaimPhase::kBound) return view;
+  // As the controller writes them into the claim's status.
+  if (const PersistentVolumePtr volume = claims_.FindVolumeObject(decision->volume_name)) {
+    view.capacity = volume->spec.capacity.String();
+    view.access_modes = Texts(volume->spec.access_modes);
+  }
+  return view;
+}
+
+}  // namespace volumed

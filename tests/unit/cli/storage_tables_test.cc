@@ -1,0 +1,116 @@
+#include "cli/storage_tables.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace volumed {
+namespace {
+
+constexpr int64_t kNow = 1'000'000'000'000;
+
+v1::GetStorageResponse Volumes() {
+  v1::GetStorageResponse storage;
+  v1::PersistentVolume* bound = storage.add_persistent_volumes();
+  bound->set_name("disk");
+  bound->set_capacity("1Gi");
+  bound->add_access_modes("ReadWriteMany");
+  bound->add_access_modes("ReadWriteOnce");
+  bound->set_reclaim_policy("Retain");
+  bound->set_phase("Bound");
+  bound->set_claim("default/data");
+  bound->set_storage_class("fast");
+  bound->set_volume_mode("Filesystem");
+  bound->set_created_unix_ms(kNow - 65'000);
+  v1::PersistentVolume* going = storage.add_persistent_volumes();
+  going->set_name("old");
+  going->set_capacity("5Gi");
+  going->add_access_modes("ReadWriteOncePod");
+  going->set_reclaim_policy("Delete");
+  going->set_phase("Failed");
+  going->set_reason("no deleter");
+  going->set_deleting(true);
+  return storage;
+}
+
+v1::GetStorageResponse Claims() {
+  v1::GetStorageResponse storage;
+  v1::PersistentVolumeClaim* claim = storage.add_persistent_volume_claims();
+  claim->set_namespace_("default");
+  claim->set_name("data");
+  claim->set_phase("Pending");
+  claim->set_storage_class("fast");
+  claim->set_volume_mode("Block");
+  claim->set_reason("no volume fits");
+  return storage;
+}
+
+std::string TableOf(const v1::GetStorageResponse& volumes, OutputFormat format) {
+  std::ostringstream out;
+  PrintPersistentVolumes(volumes, format, kNow, out);
+  return out.str();
+}
+
+std::string ClaimTable(OutputFormat format, bool all_namespaces) {
+  std::ostringstream out;
+  PrintClaims(Claims(), format, all_namespaces, kNow, out);
+  return out.str();
+}
+
+TEST(StorageTablesTest, VolumesHaveKubectlsColumns) {
+  EXPECT_EQ(
+      TableOf(Volumes(), OutputFormat::kTable),
+      "NAME  CAPACITY  ACCESS MODES  RECLAIM POLICY  STATUS       CLAIM         STORAGECLASS  "
+      "REASON      AGE\n"
+      "disk  1Gi       RWO,RWX       Retain          Bound        default/data  fast          "
+      "            1m5s\n"
+      "old   5Gi       RWOP          Delete          Terminating                              "
+      "no deleter  <unknown>\n");
+  EXPECT_NE(TableOf(Volumes(), OutputFormat::kWide).find("1m5s       Filesystem\n"),
+            std::string::npos)
+      << TableOf(Volumes(), OutputFormat::kWide);
+}
+
+TEST(StorageTablesTest, WhatWasCutIsSaid) {
+  v1::GetStorageResponse many = Volumes();
+  many.set_not_shown(7);
+  EXPECT_NE(TableOf(many, OutputFormat::kTable).find("and 7 more\n"), std::string::npos);
+}
+
+TEST(StorageTablesTest, ClaimsOfAllNamespacesNameThem) {
+  EXPECT_EQ(ClaimTable(OutputFormat::kTable, false),
+            "NAME  STATUS   VOLUME  CAPACITY  ACCESS MODES  STORAGECLASS  AGE\n"
+            "data  Pending                                  fast          <unknown>\n");
+  EXPECT_EQ(ClaimTable(OutputFormat::kTable, true).find("NAMESPACE  NAME  STATUS"), 0u);
+  const std::string wide = ClaimTable(OutputFormat::kWide, false);
+  EXPECT_NE(wide.find("VOLUMEMODE  REASON\n"), std::string::npos) << wide;
+  EXPECT_NE(wide.find("Block       no volume fits\n"), std::string::npos) << wide;
+}
+
+TEST(StorageTablesTest, TheDefaultClassIsMarked) {
+  v1::GetStorageResponse storage;
+  v1::StorageClass* one = storage.add_storage_classes();
+  one->set_name("fast");
+  one->set_provisioner("kubernetes.io/no-provisioner");
+  one->set_reclaim_policy("Delete");
+  one->set_volume_binding_mode("WaitForFirstConsumer");
+  one->set_is_default(true);
+  std::ostringstream out;
+  PrintStorageClasses(storage, OutputFormat::kTable, kNow, out);
+  EXPECT_EQ(out.str(),
+            "NAME            PROVISIONER                   RECLAIMPOLICY  VOLUMEBINDINGMODE     "
+            "ALLOWVOLUMEEXPANSION  AGE\n"
+            "fast (default)  kubernetes.io/no-provisioner  Delete         WaitForFirstConsumer  "
+            "false                 <unknown>\n");
+}
+
+TEST(StorageTablesTest, ProgramsGetTheWholeMessage) {
+  std::ostringstream json;
+  PrintPersistentVolumes(Volumes(), OutputFormat::kJson, kNow, json);
+  EXPECT_NE(json.str().find("\"access_modes\": ["), std::string::npos) << json.str();
+  EXPECT_NE(json.str().find("\"deleting\": true"), std::string::npos) << json.str();
+  EXPECT_NE(ClaimTable(OutputFormat::kYaml, true).find("phase: Pending"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace volumed

@@ -1,0 +1,193 @@
+// What a store refuses to open, and what it sets aside and goes on without.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include "unit/records/sqlite_record_store_fixture.h"
+
+namespace volumed {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void WriteAll(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+// Changes the file behind the store's back.
+void Edit(const std::string& path, const std::string& sql) {
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+  char* message = nullptr;
+  EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, &message), SQLITE_OK) << message;
+  sqlite3_close(db);
+}
+
+class RecordStoreDamageTest : public SqliteRecordStoreTest {};
+
+TEST_F(RecordStoreDamageTest, DamagedRowIsSetAsideAndStaysReported) {
+  {
+    auto store = Open();
+    ASSERT_TRUE(store->Put(kPodA, Durability::kProcess).ok());
+    ASSERT_TRUE(store->Put(kPodB, Durability::kProcess).ok());
+    ASSERT_TRUE(store->Put({"pod", "c", 1, "c"}, Durability::kProcess).ok());
+  }
+  Edit(File(),
+       "UPDATE records SET bytes=x'00' WHERE key='a';"
+       "UPDATE records SET version=version+1 WHERE key='c';");
+  for (int run = 0; run < 2; ++run) {
+    auto store = Open();
+    auto loaded = store->Load("pod");
+    ASSERT_TRUE(loaded.ok());
+    EXPECT_THAT(loaded->records, ElementsAre(kPodB));
+    ASSERT_THAT(loaded->quarantined, SizeIs(2));
+    EXPECT_EQ(loaded->quarantined[0].key, "a");
+    EXPECT_EQ(loaded->quarantined[1].key, "c");
+    EXPECT_EQ(loaded->quarantined[0].reason, "its checksum is wrong");
+    EXPECT_EQ(store->stats().quarantined, 2u);
+    EXPECT_THAT(store->Load("disk")->quarantined, IsEmpty());
+
+    const Status put = store->Put(kPodA, Durability::kProcess);
+    ASSERT_FALSE(put.ok());
+    EXPECT_EQ(put.error().code(), Code::kFailedPrecondition);
+    EXPECT_TRUE(store->Remove("pod", "a", Durability::kProcess).ok());
+  }
+  // Nothing of the bad row is lost: a human may still read it.
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(File().c_str(), &db), SQLITE_OK);
+  sqlite3_stmt* count = nullptr;
+  sqlite3_prepare_v2(db, "SELECT count(*) FROM quarantine WHERE bytes IN (x'00', x'63')", -1,
+                     &count, nullptr);
+  EXPECT_EQ(sqlite3_step(count), SQLITE_ROW);
+  EXPECT_EQ(sqlite3_column_int(count, 0), 2);
+  sqlite3_finalize(count);
+  sqlite3_close(db);
+}
+
+TEST_F(RecordStoreDamageTest, RowMovedToAnotherKeyIsSetAside) {
+  {
+    auto store = Open();
+    ASSERT_TRUE(store->Put(kPodA, Durability::kProcess).ok());
+  }
+  Edit(File(), "UPDATE records SET key='z';");
+  auto store = Open();
+  EXPECT_THAT(store->Load("pod")->records, IsEmpty());
+  ASSERT_THAT(store->Load("pod")->quarantined, SizeIs(1));
+  EXPECT_EQ(store->Load("pod")->quarantined[0].key, "z");
+}
+
+TEST_F(RecordStoreDamageTest, NewerSchemaIsRefusedNamingBothVersions) {
+  { auto store = Open(); }
+  Edit(File(), "PRAGMA user_version=9;");
+  const std::string before = ReadAll(File());
+  const Error error = OpenError(Options());
+  EXPECT_EQ(error.code(), Code::kFailedPrecondition);
+  EXPECT_THAT(error.message(), HasSubstr("schema version 9"));
+  EXPECT_THAT(error.message(), HasSubstr("versions 1 to 1"));
+  EXPECT_EQ(ReadAll(File()), before);
+}
+
+TEST_F(RecordStoreDamageTest, OlderSchemaIsMigratedInOrder) {
+  {
+    auto store = Open();
+    ASSERT_TRUE(store->Put(kPodA, Durability::kProcess).ok());
+  }
+  SqliteRecordStoreOptions options = Options();
+  options.migrations = {"CREATE TABLE extra(a INTEGER)", "INSERT INTO extra VALUES(1)"};
+  {
+    auto store = Open(options);
+    ASSERT_NE(store, nullptr);
+    EXPECT_THAT(store->Load("pod")->records, ElementsAre(kPodA));
+  }
+  EXPECT_NE(Open(options), nullptr) << "a second start migrates nothing";
+  EXPECT_THAT(OpenError(Options()).message(), HasSubstr("schema version 3"));
+}
+
+TEST_F(RecordStoreDamageTest, FailedMigrationLeavesTheOldSchema) {
+  {
+    auto store = Open();
+    ASSERT_TRUE(store->Put(kPodA, Durability::kProcess).ok());
+  }
+  SqliteRecordStoreOptions options = Options();
+  options.migrations = {"CREATE TABLE extra(a INTEGER); DELETE FROM records; SELECT nonsense"};
+  EXPECT_THAT(OpenError(options).message(), HasSubstr("to schema version 2"));
+  auto store = Open();
+  ASSERT_NE(store, nullptr);
+  EXPECT_THAT(store->Load("pod")->records, ElementsAre(kPodA));
+}
+
+TEST_F(RecordStoreDamageTest, FilesThatAreNotOursAreRefusedAndLeftAlone) {
+  ASSERT_TRUE(std::filesystem::create_directory(Directory()));
+  const struct {
+    std::string bytes;
+    std::string message;
+  } cases[] = {
+      {std::string(5000, 'x'), "cannot be read as a database"},
+      {"", "is empty"},
+  };
+  for (const auto& c : cases) {
+    WriteAll(File(), c.bytes);
+    const Error error = OpenError(Options());
+    EXPECT_EQ(error.code(), Code::kDataLoss);
+    EXPECT_THAT(error.message(), HasSubstr(c.message));
+    EXPECT_THAT(error.message(), HasSubstr(File()));
+    EXPECT_EQ(ReadAll(File()), c.bytes);
+  }
+  std::filesystem::remove(File());
+  Edit(File(), "CREATE TABLE mine(a); INSERT INTO mine VALUES(1);");
+  EXPECT_THAT(OpenError(Options()).message(), HasSubstr("database of another program"));
+  std::filesystem::remove(File());
+  std::filesystem::create_symlink("/dev/null", File());
+  EXPECT_THAT(OpenError(Options()).message(), HasSubstr("not a regular file"));
+}
+
+TEST_F(RecordStoreDamageTest, DamagedFileIsRefused) {
+  {
+    auto store = Open();
+    for (int i = 0; i < 200; ++i) {
+      ASSERT_TRUE(
+          store->Put({"k", std::to_string(i), 1, std::string(500, 'x')}, Durability::kProcess)
+              .ok());
+    }
+  }
+  std::string bytes = ReadAll(File());
+  ASSERT_GT(bytes.size(), 40'000u);
+  for (size_t i = 3 * 4096; i < 8 * 4096; ++i) bytes[i] = static_cast<char>(0xee);
+  WriteAll(File(), bytes);
+  const Error error = OpenError(Options());
+  EXPECT_EQ(error.code(), Code::kDataLoss) << error.ToString();
+  EXPECT_THAT(error.message(), HasSubstr("is damaged"));
+  EXPECT_EQ(ReadAll(File()), bytes);
+}
+
+TEST_F(RecordStoreDamageTest, MissingFileWithALogIsRefused) {
+  ASSERT_TRUE(std::filesystem::create_directory(Directory()));
+  WriteAll(File() + "-wal", "frames");
+  const Error error = OpenError(Options());
+  EXPECT_EQ(error.code(), Code::kDataLoss);
+  EXPECT_THAT(error.message(), HasSubstr("records.db is missing, but its log"));
+}
+
+TEST_F(RecordStoreDamageTest, InterruptedFirstStartIsStartedAgain) {
+  ASSERT_TRUE(std::filesystem::create_directory(Directory()));
+  WriteAll(File() + ".new", "half");
+  auto store = Open();
+  ASSERT_NE(store, nullptr);
+  EXPECT_FALSE(std::filesystem::exists(File() + ".new"));
+}
+
+}  // namespace
+}  // namespace volumed

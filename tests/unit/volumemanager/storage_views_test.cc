@@ -1,0 +1,125 @@
+// What is shown, and told as events, of persistent volumes and claims.
+#include "volumemanager/storage_views.h"
+
+#include "unit/volumemanager/manager_fixture.h"
+
+namespace volumed {
+namespace {
+
+class StorageViewsTest : public ManagerTest {
+ protected:
+  void SetUp() override { StartAgent(); }
+
+  static std::string Volume(const std::string& name, const std::string& metadata = "",
+                            const std::string& spec = "") {
+    return "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: " + name + metadata +
+           "}\nspec:\n  capacity: {storage: 1Gi}\n  accessModes: [ReadWriteOnce, ReadOnlyMany]\n"
+           "  persistentVolumeReclaimPolicy: Retain\n"
+           "  local: {path: /dev/vdb}\n  nodeAffinity: {required: {nodeSelectorTerms: "
+           "[{matchFields: [{key: metadata.name, operator: In, values: [n1]}]}]}}\n" +
+           spec;
+  }
+  static std::string Claim(const std::string& name, const std::string& spec = "",
+                           const std::string& storage = "1Mi") {
+    return "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: " + name +
+           ", namespace: default, uid: claim-" + name +
+           "}\nspec:\n  accessModes: [ReadWriteOnce]\n  resources: {requests: {storage: " +
+           storage + "}}\n" + spec;
+  }
+  PersistentVolumeView VolumeView(size_t at = 0) { return manager().PersistentVolumes().at(at); }
+  PersistentVolumeClaimView ClaimView(size_t at = 0) {
+    return manager().PersistentVolumeClaims().at(at);
+  }
+  const std::vector<std::string>& Events() const { return host_parts.object_events; }
+};
+
+TEST_F(StorageViewsTest, ABoundPairShowsEachOther) {
+  Deliver(Volume("disk", ", creationTimestamp: \"2026-01-02T03:04:05Z\"") + Claim("data"));
+  const PersistentVolumeView volume = VolumeView();
+  EXPECT_EQ(volume.name, "disk");
+  EXPECT_EQ(volume.capacity, "1Gi");
+  EXPECT_EQ(volume.access_modes, (std::vector<std::string>{"ReadWriteOnce", "ReadOnlyMany"}));
+  EXPECT_EQ(volume.reclaim_policy, "Retain");
+  EXPECT_EQ(volume.phase, "Bound");
+  EXPECT_EQ(volume.claim, "default/data");
+  EXPECT_EQ(volume.volume_mode, "Filesystem");
+  EXPECT_EQ(volume.created_unix_ms, 1'767'323'045'000);
+  const PersistentVolumeClaimView claim = ClaimView();
+  EXPECT_EQ(claim.ns + "/" + claim.name, "default/data");
+  EXPECT_EQ(claim.phase, "Bound");
+  EXPECT_EQ(claim.volume, "disk");
+  EXPECT_EQ(claim.capacity, "1Gi") << "the volume's, as in the claim's status";
+  EXPECT_EQ(claim.access_modes, volume.access_modes);
+  EXPECT_EQ(claim.created_unix_ms, 0) << "its manifest does not say";
+  EXPECT_EQ(Events(), std::vector<std::string>());
+}
+
+TEST_F(StorageViewsTest, APendingClaimSaysWhyAndTellsItOnce) {
+  Deliver(Claim("data"));
+  const PersistentVolumeClaimView claim = ClaimView();
+  EXPECT_EQ(claim.phase, "Pending");
+  EXPECT_EQ(claim.volume, "");
+  EXPECT_EQ(claim.capacity, "");
+  EXPECT_NE(claim.reason, "");
+  const std::vector<std::string> told = {
+      "PersistentVolumeClaim default/data Normal FailedBinding: no persistent volumes available "
+      "for "
+      "this claim and no storage class is set"};
+  EXPECT_EQ(Events(), told);
+  Deliver(Claim("data") + PodManifest("a", {"data: persistentVolumeClaim: {claimName: data}"}));
+  Pass(std::chrono::seconds(600));
+  EXPECT_EQ(Events(), told) << "nothing is new";
+}
+
+TEST_F(StorageViewsTest, ADifferentReasonIsToldToo) {
+  const std::string named = Claim("data", "  volumeName: disk\n", "2Gi");
+  Deliver(named);
+  ASSERT_EQ(Events().size(), 1u);
+  EXPECT_EQ(
+      Events()[0],
+      "PersistentVolumeClaim default/data Warning FailedBinding: PersistentVolume disk, which "
+      "it names, does not exist");
+  EXPECT_EQ(ClaimView().volume, "disk");
+  Deliver(named + Volume("disk"));
+  ASSERT_EQ(Events().size(), 2u);
+  EXPECT_NE(Events()[1].find("Warning VolumeMismatch: Cannot bind to requested volume \"disk\": "),
+            std::string::npos)
+      << Events()[1];
+}
+
+TEST_F(StorageViewsTest, AClaimThatLostItsVolumeSaysWhatBecameOfIt) {
+  const std::string was_bound = Claim("data", "  volumeName: disk\nstatus: {phase: Bound}\n");
+  Deliver(was_bound);
+  ASSERT_EQ(Events().size(), 1u);
+  EXPECT_NE(Events()[0].find("Warning ClaimLost: Bound claim has lost its PersistentVolume."),
+            std::string::npos)
+      << Events()[0];
+  EXPECT_EQ(ClaimView().phase, "Lost");
+  Deliver(Claim("other", "  volumeName: disk\n") + Volume("disk"));
+  Deliver(Claim("other", "  volumeName: disk\n") + Volume("disk") + was_bound);
+  ASSERT_EQ(Events().size(), 2u);
+  EXPECT_NE(Events()[1].find("Warning ClaimMisbound: "), std::string::npos) << Events()[1];
+}
+
+TEST_F(StorageViewsTest, AVolumeThatIsNeededIsShownAlthoughItsManifestIsGone) {
+  const std::string pod = PodManifest("a", {"data: persistentVolumeClaim: {claimName: data}"});
+  Deliver(Volume("disk") + Claim("data") + pod);
+  ASSERT_EQ(Phase("a"), "Ready");
+  Deliver(Claim("data") + pod);
+  const PersistentVolumeView volume = VolumeView();
+  EXPECT_EQ(volume.name, "disk");
+  EXPECT_EQ(volume.capacity, "1Gi");
+  EXPECT_TRUE(volume.deleting);
+  EXPECT_EQ(volume.claim, "default/data");
+}
+
+TEST_F(StorageViewsTest, AReleasedVolumeKeepsTheNameOfItsClaim) {
+  Deliver(Volume("disk") + Claim("data"));
+  Deliver(Volume("disk"));
+  EXPECT_EQ(VolumeView().phase, "Released");
+  EXPECT_EQ(VolumeView().claim, "default/data");
+  EXPECT_TRUE(manager().PersistentVolumeClaims().empty());
+}
+
+}  // namespace
+}  // namespace volumed
