@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <string>
+
+#include "volumehost/event_log.h"
+
 namespace volumed {
 namespace {
 

@@ -25,6 +25,7 @@
 #include "pluginmgr/device_mountable_volume_plugin.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "unit/volumemanager/fake_volume_operations.h"
+#include "volumehost/event_log.h"
 #include "volumehost/volume_host.h"
 #include "volumemanager/kubelet_volume_manager.h"
 
