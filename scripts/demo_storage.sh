@@ -29,6 +29,8 @@ demo_storage() {
   ctl wait writer --for ready --timeout 60
   ctl wait reader --for ready --timeout 60
   ctl get volumes
+  ctl get pvc
+  ctl get pv
   findmnt -rno SOURCE,TARGET,FSTYPE,OPTIONS | grep -F "$root/" | grep -E "ext4-disk|xfs-disk"
 
   writer=$root/pods/0f3f1a52-6f6a-4b0e-8f63-0c1d1f6a1001/volumes
@@ -58,6 +60,7 @@ demo_storage() {
     sleep 0.05
   done
   expect "files in the recycled directory" "$(find "$scratch/recycled" -mindepth 1 | wc -l)" 0
+  ctl events pv/
   for _ in $(seq 200); do
     findmnt -rno TARGET | grep -qF "$root/plugins/" || break
     sleep 0.05
