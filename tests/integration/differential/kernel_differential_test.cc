@@ -22,6 +22,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/strings.h"
 #include "fakes/fake_kernel.h"
 #include "integration/differential/request_generator.h"
 #include "integration/differential/world_text.h"
@@ -164,6 +165,7 @@ class DifferentialRun {
   std::string Run(const std::vector<Step>& steps);
   std::string RunStep(const Step& step, Kernel& real, Kernel& fake);
   std::string CompareWorlds(Kernel& real, FakeKernel& fake);
+  std::string PartsText(Kernel& kernel) const;
   std::vector<Step> Minimised(std::vector<Step> steps);
 
   const Variant& variant_;
@@ -194,6 +196,10 @@ std::unique_ptr<FakeKernel> DifferentialRun::MakeFake() {
   fake->AddDirectory(stage_);
   FakeBuilder builder(*fake);
   MakeWorld(*fake, builder);
+  for (const int status : {0, 1}) {
+    fake->AddProgram(status == 0 ? "/bin/true" : "/bin/false",
+                     [status](const auto&) { return ProgramEnd{status, ""}; });
+  }
   return fake;
 }
 
@@ -218,11 +224,38 @@ std::string DifferentialRun::RunStep(const Step& step, Kernel& real, Kernel& fak
          "\n  fake: " + fake_text + message(fake_result) + "\n";
 }
 
+// Where else each mount's part of its filesystem shows, and where the whole of it does.
+std::string DifferentialRun::PartsText(Kernel& kernel) const {
+  const Result<MountListing> all = kernel.Call(ListMounts{stage_}, {});
+  if (!all.ok()) return all.error().ToString();
+  std::string text;
+  for (const MountEntry& mount : all->mounts) {
+    FilesystemPart part{mount.device_major, mount.device_minor, mount.root};
+    text += Normalised(mount.mount_point);
+    for (const char* which : {" part: ", " whole: "}) {
+      ListMounts question;
+      question.showing = part;
+      const std::string shown = ResultText(kernel.Do(question, {}), stage_);
+      for (const std::string& line : SplitNonEmpty(shown, '\n')) {
+        text += which + line.substr(0, line.find(' '));
+      }
+      part.root.clear();
+    }
+    text += "\n";
+  }
+  return SortedLines(text);
+}
+
 std::string DifferentialRun::CompareWorlds(Kernel& real, FakeKernel& fake) {
   const std::string real_mounts = ResultText(real.Do(ListMounts{}, {}), stage_);
   const std::string fake_mounts = ResultText(fake.Do(ListMounts{}, {}), stage_);
   if (real_mounts != fake_mounts) {
     return "mounts differ\n--- real\n" + real_mounts + "--- fake\n" + fake_mounts;
+  }
+  const std::string real_parts = PartsText(real);
+  const std::string fake_parts = PartsText(fake);
+  if (real_parts != fake_parts) {
+    return "what shows where differs\n--- real\n" + real_parts + "--- fake\n" + fake_parts;
   }
   // Two payload directories of one target lie in the order of random numbers.
   const std::string real_tree = SortedLines(Normalised(RealTreeText(stage_)));
@@ -336,7 +369,7 @@ TEST_F(KernelDifferentialTest, FakeAndRealKernelAgreeOnRandomSequencesOfEveryEff
   EXPECT_EQ(calls.size(), std::variant_size_v<AnyRequest>);
   // There are no devices here to succeed on; device_differential_test has them.
   const std::set<std::string> on_devices = {ProbeDevice::kName, FormatDevice::kName,
-                                            CheckFilesystem::kName};
+                                            CheckFilesystem::kName, CheckDeviceUse::kName};
   for (const auto& [name, count] : calls) {
     if (!on_devices.contains(name)) {
       EXPECT_GT(successes[name], 100) << name;
