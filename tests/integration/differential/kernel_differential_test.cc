@@ -153,6 +153,8 @@ class DifferentialRun {
         sequences_(sequences) {}
 
   void operator()();
+  // One sequence in the namespace of the caller: what is different, or nothing.
+  std::string RunAlone(const std::vector<AnyRequest>& requests);
 
   const std::map<std::string, int>& calls() const { return calls_; }
   const std::map<std::string, int>& successes() const { return successes_; }
@@ -325,6 +327,14 @@ void DifferentialRun::operator()() {
   }
 }
 
+std::string DifferentialRun::RunAlone(const std::vector<AnyRequest>& requests) {
+  if (::mkdir(stage_.c_str(), 0755) != 0) return "no stage";
+  pristine_ = MakeFake();
+  std::vector<Step> steps;
+  for (const AnyRequest& request : requests) steps.push_back({request});
+  return Run(steps);
+}
+
 uint64_t NumberFromEnvironment(const char* name, uint64_t otherwise) {
   const char* text = std::getenv(name);
   return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
@@ -367,14 +377,34 @@ TEST_F(KernelDifferentialTest, FakeAndRealKernelAgreeOnRandomSequencesOfEveryEff
   }
   if (sequences < 10000) return;
   EXPECT_EQ(calls.size(), std::variant_size_v<AnyRequest>);
-  // There are no devices here to succeed on; device_differential_test has them.
+  // There are no devices here to succeed on; device_differential_test has them. Nor programs.
   const std::set<std::string> on_devices = {ProbeDevice::kName, FormatDevice::kName,
-                                            CheckFilesystem::kName, CheckDeviceUse::kName};
+                                            CheckFilesystem::kName, CheckDeviceUse::kName,
+                                            RunProgram::kName};
   for (const auto& [name, count] : calls) {
     if (!on_devices.contains(name)) {
       EXPECT_GT(successes[name], 100) << name;
     }
   }
+}
+
+TEST_F(KernelDifferentialTest, FakeAndRealProgramsEndAlike) {
+  DifferentialRun run(Variants()[0], scratch() + "/stage", 0, 0);
+  const std::string world = scratch() + "/stage/w";
+  PayloadFile file;
+  file.path = "x";
+  file.content = Secret<std::string>("no program");
+  file.mode = 0755;
+  std::vector<AnyRequest> requests = {WriteAtomicPayload{{world, "p"}, {file}},
+                                      RunProgram{{"/bin/true"}}, RunProgram{{"/bin/false", "x"}}};
+  for (const char* name : {"/p/x", "/f", "/a", "/la", "/lf", "/lself", "/fifo", "/sock", "/no",
+                           "/f/x", "/p/../p/x"}) {
+    requests.emplace_back(RunProgram{{world + name}});
+  }
+  requests.emplace_back(Remount{{world, ""}, {"noexec"}});
+  requests.emplace_back(RunProgram{{world + "/p/x"}});
+  EXPECT_EQ(run.RunAlone(requests), "");
+  EXPECT_EQ(run.successes().at(RunProgram::kName), 2);
 }
 
 }  // namespace

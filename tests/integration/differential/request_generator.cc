@@ -272,13 +272,14 @@ struct RequestGenerator::Maker<CheckDeviceUse> {
   static constexpr uint32_t kWeight = 1;
   static CheckDeviceUse Make(RequestGenerator& g) { return {g.NoDevice(), g.Below(2), 0}; }
 };
+// Nothing that would be started: until a child has its program it holds a copy of every descriptor
+// of the other threads, whose mounts are busy meanwhile. The test has programs by themselves.
 template <>
 struct RequestGenerator::Maker<RunProgram> {
   static constexpr uint32_t kWeight = 1;
   static RunProgram Make(RequestGenerator& g) {
-    constexpr const char* kPrograms[] = {"/bin/true", "/bin/true", "/bin/false", "bin/true"};
-    if (g.OneIn(3)) return {{g.world_ + "/p/" + Pick(g, kPayloadPaths)}};
-    return {{g.OneIn(2) ? g.NoDevice() : Pick(g, kPrograms), "argument"}};
+    if (g.OneIn(2)) return {{}};
+    return {{"bin/true", "argument"}};
   }
 };
 
@@ -337,7 +338,9 @@ std::string RequestText(const AnyRequest& request) {
         if constexpr (requires { r.fs_type; }) text += " " + r.fs_type;
         if constexpr (requires { r.path; }) text += " " + PathText(r.path);
         if constexpr (requires { r.below; }) text += " below " + r.below + " around " + r.around;
-        if constexpr (requires { r.arguments; }) text += " " + r.arguments[0];
+        if constexpr (requires { r.arguments; }) {
+          for (const std::string& argument : r.arguments) text += " " + argument;
+        }
         if constexpr (requires { r.target; }) text += " " + PathText(r.target);
         if constexpr (requires { r.options; }) {
           for (const std::string& option : r.options) text += " " + option;
