@@ -48,9 +48,9 @@ bool Drain(int pipe, std::string* output) {
 void Follow(const ChildProcess& child, int pipe, const CallOptions& options, std::string* output) {
   std::array<pollfd, 2> waits = {{{child.pidfd(), POLLIN, 0}, {pipe, POLLIN, 0}}};
   while (true) {
-    const int ready = ::poll(waits.data(), waits.size(), kProgressMillis);
+    const int ready = ::poll(waits.data(), waits.size(), options.progress ? kProgressMillis : -1);
     if (ready < 0) continue;  // EINTR
-    if (ready == 0 && options.progress) options.progress(BytesDone(child.pid()));
+    if (ready == 0) options.progress(BytesDone(child.pid()));
     // Its output is closed: only its end is left to wait for.
     if (waits[1].revents != 0 && !Drain(pipe, output)) waits[1].fd = -1;
     if (waits[0].revents != 0) return;

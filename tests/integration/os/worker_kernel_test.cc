@@ -236,7 +236,7 @@ TEST_F(WorkerKernelTest, AProgramsEndAndItsLastWordsAreAnswered) {
   EXPECT_EQ(run("kill -9 $$"), "137:");
   EXPECT_EQ(run("cat; echo $PATH; ls /proc/self/fd | wc -l"),
             "0:/usr/sbin:/usr/bin:/sbin:/bin\n5\n") << "stdin, out, err, the worker's life, ls's";
-  EXPECT_EQ(run("sleep 600 & echo gone"), "0:gone\n") << "what it leaves behind is not waited for";
+  EXPECT_EQ(run("sleep 2 & echo gone"), "0:gone\n") << "what it leaves behind is not waited for";
   EXPECT_EQ(run("head -c 100000 /dev/zero").size(), 2u + 4096u);
   EXPECT_EQ(kernel_->Call(RunProgram{{Path("none")}}, In("", seconds(20))).error().sys_errno(),
             ENOENT);

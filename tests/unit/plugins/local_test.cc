@@ -39,6 +39,7 @@ class LocalTest : public ::testing::Test {
  protected:
   LocalTest() : world_(kernel_, "/r"), plugin_({.format_intents = &intents_}) {
     EXPECT_TRUE(plugin_.Init(PluginContext{world_.host, wrappers_}).ok());
+    kernel_.AddDirectory("/r/plugins", 0750);
     volume_.metadata.name = "disk";
     volume_.spec.source = LocalVolumeSource{.path = kDisk, .fs_type = ""};
   }
@@ -164,7 +165,7 @@ TEST_F(LocalTest, ADeviceThatBecameReadOnlyIsNotGivenToANewWriter) {
   kernel_.AddDevice(kDisk, WithFilesystem());
   ASSERT_TRUE(MountDevice(false, false).ok());
   ASSERT_TRUE(SetUp1("writer", false).ok());
-  ASSERT_TRUE(kernel_.Call(Remount{{"/", std::string(kDevicePlace).substr(1)}, {"ro"}}, {}).ok());
+  ASSERT_TRUE(kernel_.Call(Remount{{kDevicePlace, ""}, {"ro"}}, {}).ok());
   EXPECT_TRUE(SetUp1("writer", false).ok()) << "what it has, it keeps";
   const Status refused = SetUp1("next", false);
   ASSERT_FALSE(refused.ok());
@@ -173,7 +174,7 @@ TEST_F(LocalTest, ADeviceThatBecameReadOnlyIsNotGivenToANewWriter) {
 
 TEST_F(LocalTest, ReferencesAreTheOtherPlacesOfTheSamePart) {
   kernel_.AddDevice(kDisk, WithFilesystem());
-  const SafePath place{"/", std::string(kDevicePlace).substr(1)};
+  const SafePath place{kDevicePlace, ""};
   EXPECT_THAT(plugin_.GetDeviceMountRefs(place, {}).value(), IsEmpty()) << "nothing is there";
   ASSERT_TRUE(MountDevice(false, false).ok());
   EXPECT_THAT(plugin_.GetDeviceMountRefs(place, {}).value(), IsEmpty());
@@ -194,7 +195,7 @@ TEST_F(LocalTest, NoOperationAsksForTheWholeMountTable) {
   ASSERT_TRUE(MountDevice(false, false).ok());
   ASSERT_TRUE(SetUp1("one", false, 3000).ok());
   ASSERT_TRUE(SetUp1("two", false, 4000).ok());
-  const SafePath place{"/", std::string(kDevicePlace).substr(1)};
+  const SafePath place{kDevicePlace, ""};
   EXPECT_TRUE(plugin_.GetDeviceMountRefs(place, {}).ok());
 }
 
