@@ -118,9 +118,9 @@ void Measure(const Node& node, int mounts, KeptMountTable* events, KeptMountTabl
   const std::string pod = node.Pod(mounts / kMountsPerPod / 2);
   const auto nothing = [] {};
   const auto churn = [&node] { node.Churn(); };
-  const auto fresh = [&pod] { ExpectPod(MountsBelow(Must(ReadMountTable()), pod)); };
+  const auto fresh = [&pod] { ExpectPod(SelectMounts(Must(ReadMountTable()), {.below = pod})); };
   const auto ask = [&pod](KeptMountTable& table) {
-    return [&table, &pod] { ExpectPod(Must(table.Below(pod))); };
+    return [&table, &pod] { ExpectPod(Must(table.Find({.below = pod}))); };
   };
   const double read = MedianMicros(nothing, fresh);
   const auto print = [&](const char* what, double micros) {

@@ -1,6 +1,10 @@
 #include "agent/mount_facts.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
+
+#include "os/mount_index.h"
 
 namespace volumed {
 namespace {
@@ -8,11 +12,6 @@ namespace {
 constexpr auto kTimeout = std::chrono::seconds(5);
 // A hostPath may have the whole node below it.
 constexpr int kMaxMountsPerVolume = 32;
-
-bool IsAtOrBelow(const std::string& path, const std::string& directory) {
-  if (directory.empty()) return false;
-  return path == directory || directory == "/" || path.starts_with(directory + "/");
-}
 
 void Encode(const MountEntry& entry, v1::MountFact* out) {
   out->set_mount_point(entry.mount_point);
@@ -26,6 +25,7 @@ void Encode(const MountEntry& entry, v1::MountFact* out) {
 }
 
 bool Concerns(const MountEntry& entry, const MountQuestion& question) {
+  if (question.path.empty()) return false;
   if (IsAtOrBelow(entry.mount_point, question.path)) return true;
   return std::find(question.sub_paths.begin(), question.sub_paths.end(), entry.mount_point) !=
          question.sub_paths.end();
@@ -64,6 +64,23 @@ void Answer(const std::vector<MountEntry>& table, const MountQuestion& question,
   }
 }
 
+// The part of the table that a question is about.
+Result<std::vector<MountEntry>> MountsOf(Kernel& kernel, const MountQuestion& question,
+                                         const CallOptions& call) {
+  std::vector<MountEntry> mounts;
+  if (question.path.empty()) return mounts;  // it is not anywhere yet
+  std::vector<ListMounts> parts = {{.around = question.path}, {.below = question.path}};
+  for (const std::string& sub_path : question.sub_paths) parts.push_back({.below = sub_path});
+  std::set<uint64_t> seen;
+  for (const ListMounts& part : parts) {
+    ASSIGN_OR_RETURN(MountListing listing, kernel.Call(part, call));
+    for (MountEntry& mount : listing.mounts) {
+      if (seen.insert(mount.mount_id).second) mounts.push_back(std::move(mount));
+    }
+  }
+  return mounts;
+}
+
 }  // namespace
 
 void AnswerMountQuestions(const std::vector<MountEntry>& table, const MountQuestions& questions,
@@ -75,12 +92,14 @@ void AddMountFacts(Kernel& kernel, const Clock& clock, const MountQuestions& que
                    v1::DescribeResponse* response) {
   CallOptions call;
   call.deadline = Deadline::After(clock, kTimeout);
-  const Result<MountListing> listing = kernel.Call(ListMounts{}, call);
-  if (!listing.ok()) {
-    response->set_mounts_error(listing.error().ToString());
-    return;
+  for (const MountQuestion& question : questions) {
+    const Result<std::vector<MountEntry>> mounts = MountsOf(kernel, question, call);
+    if (!mounts.ok()) {
+      response->set_mounts_error(mounts.error().ToString());
+      return;
+    }
+    Answer(*mounts, question, response);
   }
-  AnswerMountQuestions(listing->mounts, questions, response);
 }
 
 }  // namespace volumed

@@ -20,12 +20,13 @@ struct MountQuestion {
 };
 using MountQuestions = std::vector<MountQuestion>;
 
-// Answers each question from the table; says in `not_shown` how many were left out.
+// Answers each question from the whole table; says in `not_shown` how many were left out.
 // Threads: any. Blocks: never.
 void AnswerMountQuestions(const std::vector<MountEntry>& table, const MountQuestions& questions,
                           v1::DescribeResponse* response);
 
-// Reads the table and does that; without a table, `mounts_error` says why.
+// The same by questions to the kernel that cost what their answers do; where one fails,
+// `mounts_error` says why.
 // Threads: any. Blocks: at most 5 s.
 void AddMountFacts(Kernel& kernel, const Clock& clock, const MountQuestions& questions,
                    v1::DescribeResponse* response);

@@ -22,6 +22,9 @@ namespace volumed {
 
 struct DeviceMounterArgs {
   std::optional<int64_t> fs_group;  // for drivers that apply it while they mount
+  // Some pods of the volume do not write; that none does is in the spec. A device that takes no
+  // writes is mounted for their sake.
+  bool some_pods_only_read = false;
   std::string selinux_label;        // of the mount as a whole; empty: none
   // What somebody should hear of, for the pods that wait: "FilesystemFormatted". May be empty.
   std::function<void(EventType type, const std::string& reason, const std::string& message)> event;

@@ -37,11 +37,15 @@ bool IsOurUnfinished(const DeviceProbe& probe, const std::optional<FormatIntent>
 std::optional<FormatDecision> RefuseToFormat(const FormatQuestion& question,
                                              const DeviceProbe& probe,
                                              const std::optional<FormatIntent>& intent) {
-  if (question.read_only || probe.read_only) {
+  if (question.read_only || question.for_readers || probe.read_only) {
     // Source: kubernetes mount-utils mount_linux.go@v1.36.2 (formatAndMountSensitive).
     std::string reason = "cannot mount unformatted disk " + question.device +
                          " as we are manipulating it in read-only mode";
-    if (!question.read_only) reason += " (the device is read-only)";
+    if (probe.read_only) {
+      reason += " (the device is read-only)";
+    } else if (!question.read_only) {
+      reason += " (no pod is to write to it)";
+    }
     return Refuse(MountErrorType::kUnformattedReadOnly, std::move(reason));
   }
   if (question.format_policy == FormatPolicy::kNever) {

@@ -41,6 +41,7 @@ struct FormatQuestion {
   std::string device;   // for texts
   std::string fs_type;  // never empty
   bool read_only = false;
+  bool for_readers = false;  // mounted for writing, perhaps, but nobody is going to write
   FormatPolicy format_policy = FormatPolicy::kBlank;
   FsckPolicy fsck_policy = FsckPolicy::kPreen;
 };

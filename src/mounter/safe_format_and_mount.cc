@@ -69,6 +69,10 @@ SafeMountReport SafeFormatAndMount::FormatAndMount(const SafeMountRequest& reque
     RETURN_IF_ERROR(Decide(run));
     return MountIt(run);
   }();
+  if (run.report.status.ok() && run.report.read_only && !IsReadOnly(request.options)) {
+    run.Notice(true, "DeviceReadOnly",
+               "disk " + request.device + " is write-protected and is mounted read-only");
+  }
   return std::move(run.report);
 }
 
@@ -76,6 +80,7 @@ void SafeFormatAndMount::Prepare(Run& run) {
   run.question.device = run.request.device;
   run.question.fs_type = run.request.fs_type.empty() ? kDefaultFsType : run.request.fs_type;
   run.question.read_only = IsReadOnly(run.request.options);
+  run.question.for_readers = run.request.for_readers;
   run.question.format_policy = run.request.format_policy;
   run.question.fsck_policy = run.request.fsck_policy;
   run.report.fs_type = run.question.fs_type;
@@ -90,6 +95,8 @@ Result<FormatDecision> SafeFormatAndMount::DecideByProbe(Run& run, bool full_sca
   }
   run.probe = *std::move(probe);
   run.report.device = run.probe.identity;
+  if (run.probe.read_only && run.request.read_only_if_protected) run.question.read_only = true;
+  run.report.read_only = run.question.read_only;
   return DecideFormat(run.question, run.probe, run.intent);
 }
 
@@ -223,6 +230,7 @@ Status SafeFormatAndMount::MountIt(Run& run) {
   mount.source = run.request.device;
   mount.target = run.request.target;
   mount.options = run.request.options;
+  if (run.report.read_only && !IsReadOnly(mount.options)) mount.options.emplace_back("ro");
   mount.options.emplace_back("defaults");
   mount.expected_device = run.report.device;
   const Result<Done> done = kernel_.Call(mount, run.Options(SafeMountStage::kMounting));

@@ -24,6 +24,10 @@ struct SafeMountRequest {
   SafePath target;                   // an existing directory
   std::string fs_type;               // empty: ext4
   std::vector<std::string> options;  // "ro" alone makes it read-only
+  // A device that takes no writes is mounted read-only; else it is refused.
+  bool read_only_if_protected = false;
+  // Nobody is going to write to it: what is blank stays so, and is refused.
+  bool for_readers = false;
   std::vector<std::string> format_options;
   FormatPolicy format_policy = FormatPolicy::kBlank;
   FsckPolicy fsck_policy = FsckPolicy::kPreen;
@@ -44,6 +48,7 @@ struct SafeMountReport {
   // Of the device that was mounted, with the filesystem's UUID: what later effects must find.
   DeviceIdentity device;
   std::string fs_type;
+  bool read_only = false;  // so it is, or would have been, mounted
   bool formatted = false;
   std::optional<FilesystemCheck> check;
   std::vector<SafeMountNotice> notices;

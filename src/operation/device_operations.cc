@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "operation/call_options.h"
+#include "operation/device_use.h"
 #include "operation/step_runner.h"
 #include "operation/volume_snapshot.h"
 #include "pluginmgr/device_mountable_volume_plugin.h"
@@ -51,6 +52,18 @@ Status CheckNobodyHasIt(const DeviceOperationParts& parts, DeviceMountableVolume
                                                           Join(others, " ") + "]");
 }
 
+// The last step of an unmount. What is to be detached must be let go of; what stays on the node may
+// be somebody else's as well (an administrator's mount), but nobody is told that it is free.
+Status CheckUnmountedDevice(const DeviceOperationParts& parts, const DeviceRecord& device,
+                            bool detaches, const CallOptions& call) {
+  if (!device.source) return OkStatus();
+  const Status let_go = CheckDeviceLetGo(parts.host.kernel, *device.source, call);
+  if (let_go.ok() || detaches) return let_go;
+  parts.logger.Warning("a device is unmounted, and may be in use still",
+                       {{"volume", device.key.str()}, {"why", let_go.error().message()}});
+  return OkStatus();
+}
+
 }  // namespace
 
 Failure RunMountDevice(const DeviceOperationParts& parts, const MountDeviceRequest& request,
@@ -84,6 +97,7 @@ Failure RunMountDevice(const DeviceOperationParts& parts, const MountDeviceReque
                         .run = [&](const CallOptions& options) {
                           DeviceMounterArgs args;
                           args.fs_group = request.fs_group;
+                          args.some_pods_only_read = request.some_pods_only_read;
                           args.event = [&](EventType type, const std::string& reason,
                                            const std::string& message) {
                             for (const PodUid& pod : request.pods) {
@@ -122,6 +136,12 @@ Failure RunUnmountDevice(const DeviceOperationParts& parts, const UnmountDeviceR
   const Result<SafePath> path = parts.host.paths.BelowRoot(call.facts.device_mount_path);
   if (!path.ok()) return failed("GetDeviceMountPath", path.error());
 
+  // It goes into the intent: once it is unmounted, nothing else says which device it was.
+  const Result<std::optional<MountedSource>> source =
+      FindMountedSource(parts.host.kernel, *path, CallOptions{});
+  if (!source.ok()) return failed("FindDevice", source.error());
+  if (*source) call.facts.source = *source;
+
   call.steps.push_back({.name = "GetDeviceMountRefs",
                         .timeout = parts.settings.unmount_device,
                         .changes_volume = false,
@@ -133,6 +153,14 @@ Failure RunUnmountDevice(const DeviceOperationParts& parts, const UnmountDeviceR
                         .timeout = parts.settings.unmount_device,
                         .run = [&](const CallOptions& options) {
                           return (*unmounter)->UnmountDevice(*path, options);
+                        }});
+  call.steps.push_back({.name = "CheckDeviceUse",
+                        .timeout = parts.settings.unmount_device,
+                        .changes_volume = false,
+                        .run = [&](const CallOptions& options) {
+                          return CheckUnmountedDevice(parts, call.facts,
+                                                      (*plugin)->AsAttachable() != nullptr,
+                                                      options);
                         }});
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
                           OperationCall(call.facts.key.str(), call.facts.fault_domain, progress));

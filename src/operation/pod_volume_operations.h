@@ -79,7 +79,7 @@ class PodVolumeOperations final : public VolumeOperations {
     DeviceRecordKeeper& devices;
     std::shared_ptr<VolumeRecordKeeper> keeper;
 
-    DeviceOperationParts ForDevices() const { return {plugins, host, settings, devices, *keeper}; }
+    DeviceOperationParts ForDevices() const { return {plugins, host, settings, devices, *keeper, logger}; }
   };
 
  private:

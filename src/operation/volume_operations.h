@@ -101,6 +101,8 @@ struct MountDeviceRequest {
   VolumeSpec spec;
   std::vector<PodUid> pods;  // that wait for it: a failure is an event of each
   std::optional<int64_t> fs_group = std::nullopt;  // of the first of them
+  // Some of them, while `spec` is read-only only if all do.
+  bool some_pods_only_read = false;
 };
 
 struct MountedDevice {

@@ -131,6 +131,11 @@ Record EncodeRecord(const DeviceRecord& record) {
     format->set_disk_sequence(record.format->device.disk_sequence);
     format->set_stable_id(record.format->device.stable_id);
   }
+  if (record.source) {
+    message.mutable_source()->set_path(record.source->path);
+    message.mutable_source()->set_device_major(record.source->device_major);
+    message.mutable_source()->set_device_minor(record.source->device_minor);
+  }
   return Encode(kDeviceRecordKind, RecordKey(record.key), message);
 }
 
@@ -221,6 +226,10 @@ Result<DeviceRecord> DecodeDeviceRecord(const Record& row) {
                                  .finished = format.finished(),
                                  .boot_id = BootId(format.boot_id())};
   }
+  if (message.has_source()) {
+    const record::MountedSource& source = message.source();
+    record.source = MountedSource{source.path(), source.device_major(), source.device_minor()};
+  }
   if (record.key.empty() || record.spec.empty() || RecordKey(record.key) != row.key) {
     return Unreadable(row, "belongs under the key \"" + RecordKey(record.key) + "\"");
   }
@@ -305,6 +314,8 @@ PodVolumeRecord AfterRestart(PodVolumeRecord record, const BootId& current_boot,
 }
 
 DeviceRecord AfterRestart(DeviceRecord record, const BootId& current_boot) {
+  // Numbers and paths of devices are a boot's own.
+  if (record.boot_id != current_boot) record.source.reset();
   ApplyRestart(record, current_boot);
   if (record.state == VolumeState::kAttached && record.uncertain) {
     if (const auto found = Next(record.state, VolumeEvent::kFound)) record.state = found->to;

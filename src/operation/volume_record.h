@@ -70,6 +70,15 @@ struct FormatRecord {
   friend bool operator==(const FormatRecord&, const FormatRecord&) = default;
 };
 
+// The block device that a device mount was made from, as the mount table had it: the number is its
+// filesystem's. Kept while it is unmounted, so that a new agent still asks whether it is let go of.
+struct MountedSource {
+  std::string path{};
+  uint32_t device_major = 0;
+  uint32_t device_minor = 0;
+  friend bool operator==(const MountedSource&, const MountedSource&) = default;
+};
+
 // Written by the operation layer alone. Key: the unique volume name.
 struct DeviceRecord {
   UniqueVolumeName key;
@@ -85,6 +94,7 @@ struct DeviceRecord {
   int64_t started_at_unix_ms = 0;
   uint64_t attempt = 0;
   std::optional<FormatRecord> format;
+  std::optional<MountedSource> source;
   friend bool operator==(const DeviceRecord&, const DeviceRecord&) = default;
 };
 

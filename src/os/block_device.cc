@@ -1,5 +1,6 @@
 #include "os/block_device.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/loop.h>
@@ -8,9 +9,11 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -76,6 +79,33 @@ std::string StableId(int device, const DeviceIdentity& identity) {
   return loop.empty() ? "" : loop + suffix;
 }
 
+// Of what is in a directory; nothing where it cannot be read.
+std::vector<std::string> NamesIn(const std::string& path) {
+  const auto close = [](DIR* directory) { ::closedir(directory); };
+  const std::unique_ptr<DIR, decltype(close)> directory(::opendir(path.c_str()), close);
+  std::vector<std::string> names;
+  while (const dirent* entry = directory == nullptr ? nullptr : ::readdir(directory.get())) {
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+  }
+  return names;
+}
+
+// What is made of the device and of each of its partitions. Source: Linux
+// Documentation/ABI/testing/sysfs-block (holders).
+std::vector<std::string> HoldersOf(const DeviceIdentity& identity) {
+  const std::string directory = SysfsDirectory(identity);
+  std::vector<std::string> holders = NamesIn(directory + "/holders");
+  for (const std::string& name : NamesIn(directory)) {
+    if (::access((directory + "/" + name + "/partition").c_str(), F_OK) != 0) continue;
+    for (std::string& holder : NamesIn(directory + "/" + name + "/holders")) {
+      holders.push_back(std::move(holder));
+    }
+  }
+  std::sort(holders.begin(), holders.end());
+  holders.erase(std::unique(holders.begin(), holders.end()), holders.end());
+  return holders;
+}
+
 }  // namespace
 
 Result<Descriptor> OpenBlockDevice(const std::string& path, int flags) {
@@ -135,6 +165,39 @@ Result<std::string> KernelDeviceName(const DeviceIdentity& identity) {
   std::string name(text.substr(text.rfind('/') + 1));
   for (char& c : name) c = c == '!' ? '/' : c;
   return name;
+}
+
+Result<DeviceUsers> DoCheckDeviceUse(const CheckDeviceUse& request) {
+  // Without a device, or with one that its driver has lost, there is nothing to be used.
+  const auto is_gone = [](const Error& error) {
+    const int why = error.sys_errno();
+    return why == ENOENT || why == ENXIO || why == ENODEV || why == ENOMEDIUM;
+  };
+  const Result<Descriptor> there = OpenBlockDevice(request.device, O_PATH);
+  if (!there.ok() && is_gone(there.error())) return DeviceUsers{};
+  if (!there.ok()) return there.error();
+  struct stat info = {};
+  if (::fstat(there->get(), &info) != 0) {
+    return Error::FromErrno(errno, "open device " + request.device, Outcome::kNotApplied);
+  }
+  DeviceIdentity identity;
+  identity.device_major = major(info.st_rdev);
+  identity.device_minor = minor(info.st_rdev);
+  const bool any = request.device_major == 0 && request.device_minor == 0;
+  if (!any && (identity.device_major != request.device_major ||
+               identity.device_minor != request.device_minor)) {
+    return DeviceUsers{};
+  }
+  DeviceUsers use;
+  use.present = true;
+  const Result<Descriptor> claim =
+      OpenBlockDevice(ProcFdPath(there->get()), O_RDONLY | O_EXCL | O_NONBLOCK);
+  if (claim.ok()) return use;
+  if (is_gone(claim.error())) return DeviceUsers{};
+  if (claim.error().sys_errno() != EBUSY) return claim.error();
+  use.in_use = true;
+  use.holders = HoldersOf(identity);
+  return use;
 }
 
 }  // namespace volumed

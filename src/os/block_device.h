@@ -26,4 +26,6 @@ Result<bool> IsReadOnlyDevice(int device, const std::string& path);
 // The kernel's own name of it: "sda1", "loop3".
 Result<std::string> KernelDeviceName(const DeviceIdentity& identity);
 
+Result<DeviceUsers> DoCheckDeviceUse(const CheckDeviceUse& request);
+
 }  // namespace volumed

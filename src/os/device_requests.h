@@ -129,6 +129,29 @@ struct CheckFilesystem {
   CheckMode mode = CheckMode::kPreen;
 };
 
+struct DeviceUsers {
+  // There is a block device at the path, with the number that was asked for.
+  bool present = false;
+  // Somebody has it for himself: a mount in any namespace, swap, a device made of it, a program.
+  bool in_use = false;
+  // Devices that are made of it or of its partitions, by the kernel's names, sorted: "dm-0".
+  std::vector<std::string> holders;
+};
+
+// Whether a device is let go of: it is opened for itself (O_EXCL), and closed at once. The only
+// proof there is that nothing uses it any more; a mount table knows of one namespace only.
+// Errors: FailedPrecondition, not applied, for what is no block device; errno of open(2).
+// Source: kubernetes pkg/volume/util/hostutil/hostutil_linux.go@v1.36.2 (DeviceOpened);
+// Linux block/bdev.c (bd_prepare_to_claim).
+struct CheckDeviceUse {
+  using Answer = DeviceUsers;
+  static constexpr const char* kName = "CheckDeviceUse";
+  std::string device;
+  // The number that the device must have to be the one that is meant. 0:0: any.
+  uint32_t device_major = 0;
+  uint32_t device_minor = 0;
+};
+
 // What a checker's exit code means. Pure. Source: fsck(8), e2fsck(8), xfs_repair(8),
 // btrfs-check(8).
 CheckResult ClassifyCheck(std::string_view fs_type, int exit_code);

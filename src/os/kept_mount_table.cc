@@ -12,7 +12,7 @@
 #include "base/descriptor.h"
 #include "base/mutex.h"
 #include "os/mount_event_queue.h"
-#include "os/mount_index.h"
+#include "os/mount_places.h"
 #include "os/mount_table.h"
 #include "os/statmount.h"
 
@@ -37,7 +37,7 @@ class EventMountTable final : public KeptMountTable {
  public:
   static Result<std::unique_ptr<KeptMountTable>> Open();
 
-  Result<std::vector<MountEntry>> Below(const std::string& path) override EXCLUDES(mu_);
+  Result<std::vector<MountEntry>> Find(const ListMounts& question) override EXCLUDES(mu_);
   int event_fd() const override { return event_fd_; }
   void TakeEvents() override EXCLUDES(mu_);
 
@@ -63,7 +63,7 @@ class EventMountTable final : public KeptMountTable {
 
   mutable Mutex mu_;
   MountEventQueue queue_ GUARDED_BY(mu_);
-  MountIndex places_ GUARDED_BY(mu_);  // of unique ids, which are in the order of mountinfo
+  MountPlaces places_ GUARDED_BY(mu_);  // of unique ids, which are in the order of mountinfo
   bool lost_ GUARDED_BY(mu_) = true;   // places_ may be wrong in any way
 };
 
@@ -80,27 +80,27 @@ Result<std::unique_ptr<KeptMountTable>> EventMountTable::Open() {
   return std::unique_ptr<KeptMountTable>(std::move(table));
 }
 
-Result<std::vector<MountEntry>> EventMountTable::Below(const std::string& path) {
-  std::vector<std::pair<uint64_t, std::string>> kept;
+Result<std::vector<MountEntry>> EventMountTable::Find(const ListMounts& question) {
+  std::vector<std::pair<uint64_t, MountPlace>> kept;
   {
     MutexLock lock(mu_);
     RETURN_IF_ERROR(CatchUp());
-    for (const uint64_t id : places_.Below(path)) kept.emplace_back(id, *places_.Find(id));
+    for (const uint64_t id : places_.Find(question)) kept.emplace_back(id, *places_.Get(id));
   }
   // Without the lock: nothing that is kept is used, and a long answer holds nobody up.
   std::vector<MountEntry> found;
   found.reserve(kept.size());
-  for (const auto& [id, point] : kept) {
+  for (const auto& [id, place] : kept) {
     ASSIGN_OR_RETURN(std::optional<MountEntry> entry, mounts_.Entry(id));
     if (!entry) continue;  // unmounted by now
-    if (entry->mount_point != point) {
-      // It was moved just now, or a directory above it was renamed some time ago.
+    if (PlaceOf(*entry) != place) {
+      // It was moved just now, or a directory above it, or of its root, was renamed some time ago.
       MutexLock lock(mu_);
       const bool lost = std::exchange(lost_, true);
       RETURN_IF_ERROR(Place(id));
       lost_ = lost;
     }
-    if (IsAtOrBelow(entry->mount_point, path)) found.push_back(std::move(*entry));
+    if (Concerns(*entry, question)) found.push_back(std::move(*entry));
   }
   return found;
 }
@@ -132,10 +132,10 @@ Status EventMountTable::Follow(size_t at_least) {
 Status EventMountTable::ReadAll() {
   ++full_reads_;
   ASSIGN_OR_RETURN(const std::vector<uint64_t> ids, mounts_.Ids());
-  places_ = MountIndex();
+  places_ = MountPlaces();
   for (const uint64_t id : ids) {
-    ASSIGN_OR_RETURN(std::optional<std::string> point, mounts_.MountPoint(id));
-    if (point) places_.Put(id, std::move(*point));
+    ASSIGN_OR_RETURN(std::optional<MountPlace> place, mounts_.Place(id));
+    if (place) places_.Put(id, std::move(*place));
   }
   mounts_known_ = places_.size();
   lost_ = false;
@@ -143,25 +143,25 @@ Status EventMountTable::ReadAll() {
 }
 
 Status EventMountTable::Place(uint64_t id) {
-  const std::string* known = places_.Find(id);
-  const std::optional<std::string> before = known ? std::optional(*known) : std::nullopt;
+  const MountPlace* known = places_.Get(id);
+  const std::string before = known == nullptr ? "" : known->mount_point;
   RETURN_IF_ERROR(PlaceOne(id));
-  const std::string* now = places_.Find(id);
-  if (!before || now == nullptr || *now == *before) return OkStatus();
-  for (const uint64_t below : places_.Below(*before)) RETURN_IF_ERROR(PlaceOne(below));
+  const MountPlace* now = places_.Get(id);
+  if (before.empty() || now == nullptr || now->mount_point == before) return OkStatus();
+  for (const uint64_t below : places_.Find({.below = before})) RETURN_IF_ERROR(PlaceOne(below));
   return OkStatus();
 }
 
 Status EventMountTable::PlaceOne(uint64_t id) {
-  ASSIGN_OR_RETURN(std::optional<std::string> point, mounts_.MountPoint(id));
-  if (!point) {
+  ASSIGN_OR_RETURN(std::optional<MountPlace> place, mounts_.Place(id));
+  if (!place) {
     if (places_.Erase(id)) ++updates_;
     mounts_known_ = places_.size();
     return OkStatus();
   }
-  const std::string* known = places_.Find(id);
-  if (known != nullptr && *known == *point) return OkStatus();
-  places_.Put(id, std::move(*point));
+  const MountPlace* known = places_.Get(id);
+  if (known != nullptr && *known == *place) return OkStatus();
+  places_.Put(id, std::move(*place));
   mounts_known_ = places_.size();
   ++updates_;
   return OkStatus();
@@ -177,7 +177,7 @@ class PollMountTable final : public KeptMountTable {
  public:
   static Result<std::unique_ptr<KeptMountTable>> Open(std::string why_poll);
 
-  Result<std::vector<MountEntry>> Below(const std::string& path) override EXCLUDES(mu_);
+  Result<std::vector<MountEntry>> Find(const ListMounts& question) override EXCLUDES(mu_);
   int event_fd() const override { return -1; }
   void TakeEvents() override {}
 
@@ -209,16 +209,14 @@ Result<std::unique_ptr<KeptMountTable>> PollMountTable::Open(std::string why_pol
   return std::unique_ptr<KeptMountTable>(std::move(table));
 }
 
-Result<std::vector<MountEntry>> PollMountTable::Below(const std::string& path) {
+Result<std::vector<MountEntry>> PollMountTable::Find(const ListMounts& question) {
   std::shared_ptr<const MountSnapshot> snapshot;
   {
     MutexLock lock(mu_);
     RETURN_IF_ERROR(CatchUp());
     snapshot = snapshot_;
   }
-  std::vector<MountEntry> found;
-  for (const MountEntry* entry : snapshot->FindBelow(path)) found.push_back(*entry);
-  return found;
+  return snapshot->Find(question);
 }
 
 Status PollMountTable::CatchUp() {

@@ -3,9 +3,9 @@
 //
 // Two ways to be told, chosen at Open:
 //  - events (Linux 6.15): a fanotify group on the mount namespace names each mount that came, went
-//    or was moved; statmount(2) of that one mount says where it is now. Only places are kept: flags
-//    and the like may change without an event (remount, propagation), so every answer asks
-//    statmount again for each mount in it.
+//    or was moved; statmount(2) of that one mount says where it is now, and what it shows there.
+//    Only this is kept: flags and the like may change without an event (remount, propagation), so
+//    every answer asks statmount again for each mount in it.
 //  - poll: poll(2) of mountinfo says whether something changed since it was last read; then the
 //    whole of it is read again.
 //
@@ -19,6 +19,8 @@
 //  - the rename of a directory above a mount point. A mount that this brings below a path is missed
 //    there until the table is read whole again; one that it takes away is noticed. So nothing may
 //    be deleted because this table shows no mount: deletes look for themselves (os/remove_tree.h).
+//  - the rename of a directory that is the root of a bind, or lies above it, on its filesystem: the
+//    bind is missed likewise when it is asked for by that root.
 //  - by poll only: changes of propagation, and of superblock options by fsconfig(2). In answers by
 //    poll these two are as old as the last announced change. ReadMountTable has them as they are.
 // Source: fanotify_mark(2), Linux fs/namespace.c (namespace_unlock, touch_mnt_namespace)@v6.18.
@@ -47,9 +49,10 @@ class KeptMountTable {
   static Result<std::unique_ptr<KeptMountTable>> Open(const KernelFeatures& features);
   virtual ~KeptMountTable() = default;
 
-  // The mounts whose mount point is the clean, absolute `path` or below it, in the kernel's order.
+  // The mounts that a question is about, in the kernel's order.
+  // REQUIRES: CheckMountQuestion() has let it pass.
   // Errors: errno of the system calls, not applied; the next question reads the table whole.
-  virtual Result<std::vector<MountEntry>> Below(const std::string& path) = 0;
+  virtual Result<std::vector<MountEntry>> Find(const ListMounts& question) = 0;
 
   // Readable while events wait; -1 by poll. TakeEvents() takes some of them and may be called as
   // often as is liked, so that they are not lost by the queue running full between two questions.

@@ -39,9 +39,11 @@ std::string RequestPath(const AnyRequest& request) {
         } else if constexpr (requires { r.path; }) {
           return r.path.Display();
         } else if constexpr (requires { r.below; }) {
-          return r.below;
+          return r.below.empty() ? r.around : r.below;
         } else if constexpr (requires { r.device; }) {
           return r.device;
+        } else if constexpr (requires { r.arguments; }) {
+          return r.arguments.empty() ? "" : r.arguments[0];
         } else {
           static_assert(std::is_same_v<R, ProbeFeatures>, "name the path of the new request");
           return "";

@@ -122,6 +122,11 @@ struct FileContent {
   std::string bytes;
 };
 
+struct ProgramEnd {
+  int exit_status = 0;  // 128 + the signal's number when a signal ended it
+  std::string output;   // the end of what it wrote to stdout and stderr: at most 4 KiB
+};
+
 struct MountListing {
   std::vector<MountEntry> mounts;  // in the kernel's order: a later one covers an earlier one
 };
@@ -140,15 +145,18 @@ struct KernelFeatures {
 // ---- requests -----------------------------------------------------------------------------------
 
 // The mount table. Never touches a mounted filesystem, so it cannot hang with one.
-// With `below`, only the mounts whose mount point is this path or lies below it, compared as text
-// (no link is followed); that costs what the answer does. WorkerKernel answers it from the table
-// that it keeps: see os/kept_mount_table.h for how fresh it is, and for what the kernel announces
-// to nobody. Without, the whole table is read.
-// Errors: InvalidArgument, not applied, for a `below` that is not absolute and clean.
+// Asked for a part of it, by at most one of the three, it costs what the answer does: WorkerKernel
+// answers from the table that it keeps (see os/kept_mount_table.h for how fresh it is, and for what
+// the kernel announces to nobody). Paths are compared as text; no link is followed. Without any,
+// the whole table is read as it is.
+// Errors: InvalidArgument, not applied, for a path that is not absolute and clean, or two questions
+// at once.
 struct ListMounts {
   using Answer = MountListing;
   static constexpr const char* kName = "ListMounts";
-  std::string below;  // empty: everything
+  std::string below = {};   // mounted at this path or below it
+  std::string around = {};  // mounted at this path or at a directory above it: what it may lie on
+  std::optional<FilesystemPart> showing = std::nullopt;  // wherever this part of a filesystem shows
 };
 
 struct ProbeFeatures {
@@ -320,15 +328,28 @@ struct WriteAtomicPayload {
   std::optional<uint32_t> gid = std::nullopt;
 };
 
+// Runs a program to its end: for tools that are no filesystem's (runc). `arguments[0]` is its
+// absolute path. It gets an environment of PATH and LC_ALL alone, /dev/null as its input, and no
+// descriptor but the output and CallOptions::kept_by_tools. It is in its worker's process group,
+// and so is killed with it; what it left behind is its caller's to clean up.
+// Errors: InvalidArgument, not applied, for a path that is not absolute; errno of the start, not
+// applied. Cancel: takes a second, then the worker is killed.
+struct RunProgram {
+  using Answer = ProgramEnd;
+  static constexpr const char* kName = "RunProgram";
+  std::vector<std::string> arguments;
+};
+
 using AnyRequest =
     std::variant<ListMounts, ProbeFeatures, Mount, BindMount, Remount, Unmount, MakeShared, Stat,
                  StatFs, Usage, ChangeOwnership, MakeDirectory, MakeFile, RemoveDirectory,
                  RemoveFile, RemoveTree, ListDirectory, ReadFile, WriteAtomicPayload, ProbeDevice,
-                 FormatDevice, CheckFilesystem>;
+                 FormatDevice, CheckFilesystem, CheckDeviceUse, RunProgram>;
 
 using AnyAnswer =
     std::variant<Done, Changed, FileInfo, FsInfo, UsageInfo, OwnershipInfo, DirectoryListing,
-                 FileContent, MountListing, KernelFeatures, DeviceProbe, FilesystemCheck>;
+                 FileContent, MountListing, KernelFeatures, DeviceProbe, FilesystemCheck, DeviceUsers,
+                 ProgramEnd>;
 
 std::string_view RequestName(const AnyRequest& request);
 // Whether half of the request's effect ruins data: it is always made as CallOptions::must_finish.
@@ -371,9 +392,10 @@ struct CallOptions {
   // An effect of which half ruins data (mkfs, a copy). Its worker is never killed: the deadline
   // then only bounds the wait for a worker, and the call lasts as long as the work does.
   bool must_finish = false;
-  // A descriptor that tools started by the effect keep open: the key's lock, so that the key stays
-  // locked while such a tool outlives its worker. -1: none. A worker sets it.
-  int kept_by_tools = -1;
+  // Descriptors that tools started by the effect keep open: the key's lock, so that the key stays
+  // locked while such a tool outlives its worker, and one by which the agent sees that it does. A
+  // worker sets them.
+  std::vector<int> kept_by_tools = {};
 };
 
 // Threads: any. Blocks: until the answer or the deadline, whichever is first.

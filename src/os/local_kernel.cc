@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "os/atomic_payload.h"
+#include "os/block_device.h"
 #include "os/device_probe.h"
 #include "os/file_effects.h"
 #include "os/filesystem_tools.h"
@@ -10,8 +11,8 @@
 #include "os/mount_table.h"
 #include "os/mounts.h"
 #include "os/ownership_walk.h"
+#include "os/program.h"
 #include "os/remove_tree.h"
-#include "os/safe_open.h"
 #include "os/usage_walk.h"
 
 namespace volumed {
@@ -25,10 +26,9 @@ struct Effects {
   const CallOptions& options;
 
   Result<MountListing> operator()(const ListMounts& r) const {
-    if (!r.below.empty()) RETURN_IF_ERROR(ValidateSafePath({r.below, ""}));
+    RETURN_IF_ERROR(CheckMountQuestion(r));
     ASSIGN_OR_RETURN(std::vector<MountEntry> mounts, ReadMountTable());
-    if (!r.below.empty()) mounts = MountsBelow(std::move(mounts), r.below);
-    return MountListing{std::move(mounts)};
+    return MountListing{SelectMounts(std::move(mounts), r)};
   }
   Result<KernelFeatures> operator()(const ProbeFeatures&) const { return features; }
   Result<Done> operator()(const Mount& r) const { return DoMount(r, features); }
@@ -59,6 +59,8 @@ struct Effects {
   Result<FilesystemCheck> operator()(const CheckFilesystem& r) const {
     return DoCheckFilesystem(r, tool_directories, options);
   }
+  Result<DeviceUsers> operator()(const CheckDeviceUse& r) const { return DoCheckDeviceUse(r); }
+  Result<ProgramEnd> operator()(const RunProgram& r) const { return DoRunProgram(r, options); }
 };
 
 }  // namespace

@@ -7,6 +7,14 @@
 
 namespace volumed {
 
+// A file or directory of a filesystem, whatever mount it is seen through.
+struct FilesystemPart {
+  uint32_t device_major = 0;  // as MountEntry's: the filesystem's number, which a disk's can differ
+  uint32_t device_minor = 0;  // from (btrfs)
+  std::string root;           // as MountEntry::root; empty: any part
+  friend bool operator==(const FilesystemPart&, const FilesystemPart&) = default;
+};
+
 struct MountEntry {
   uint64_t mount_id = 0;
   uint64_t parent_id = 0;

@@ -104,22 +104,16 @@ Result<std::vector<MountEntry>> ReadMountTable() {
   return ParseMountTable(stream.get(), kMountInfo);
 }
 
-std::vector<MountEntry> MountsBelow(std::vector<MountEntry> mounts, const std::string& path) {
-  std::erase_if(mounts,
-                [&](const MountEntry& entry) { return !IsAtOrBelow(entry.mount_point, path); });
-  return mounts;
-}
-
 MountSnapshot::MountSnapshot(std::vector<MountEntry> entries) : entries_(std::move(entries)) {
   for (size_t i = 0; i < entries_.size(); ++i) {
-    by_path_.Put(i, entries_[i].mount_point);
+    places_.Put(i, PlaceOf(entries_[i]));
     by_id_[entries_[i].mount_id] = i;
   }
 }
 
 const MountEntry* MountSnapshot::FindTop(const std::string& mount_point) const {
   // Mostly the last one. But a mount that was moved here lies on others that are newer than it.
-  const std::vector<uint64_t> stack = by_path_.At(mount_point);
+  const std::vector<uint64_t> stack = places_.At(mount_point);
   for (auto at = stack.rbegin(); at != stack.rend(); ++at) {
     const MountEntry& entry = entries_[*at];
     const bool covered = std::any_of(stack.begin(), stack.end(), [&](uint64_t other) {
@@ -143,9 +137,9 @@ const MountEntry* MountSnapshot::FindCovering(const std::string& path) const {
   return FindTop("/");
 }
 
-std::vector<const MountEntry*> MountSnapshot::FindBelow(const std::string& path) const {
-  std::vector<const MountEntry*> found;
-  for (const uint64_t position : by_path_.Below(path)) found.push_back(&entries_[position]);
+std::vector<MountEntry> MountSnapshot::Find(const ListMounts& question) const {
+  std::vector<MountEntry> found;
+  for (const uint64_t position : places_.Find(question)) found.push_back(entries_[position]);
   return found;
 }
 

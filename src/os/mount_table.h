@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 #include "os/mount_entry.h"
-#include "os/mount_index.h"
+#include "os/mount_places.h"
 
 namespace volumed {
 
@@ -20,9 +20,6 @@ Result<std::vector<MountEntry>> ReadMountTable();
 
 // The same from any stream in mountinfo's format. Source: proc_pid_mountinfo(5).
 Result<std::vector<MountEntry>> ParseMountTable(std::FILE* stream, const std::string& name);
-
-// Those whose mount point is `path` or below it, compared as text, in the same order.
-std::vector<MountEntry> MountsBelow(std::vector<MountEntry> mounts, const std::string& path);
 
 // One state of the table. Immutable. Threads: any. Blocks: never.
 class MountSnapshot {
@@ -36,13 +33,13 @@ class MountSnapshot {
   // The mount that a lookup of the clean, absolute, link-free `path` ends in; null only without
   // "/".
   const MountEntry* FindCovering(const std::string& path) const;
-  // Mount points at or below the clean, absolute `path`, in the kernel's order. Does not grow with
-  // the table.
-  std::vector<const MountEntry*> FindBelow(const std::string& path) const;
+  // The answer to a question that CheckMountQuestion() has let pass, in the kernel's order. Does not
+  // grow with the table.
+  std::vector<MountEntry> Find(const ListMounts& question) const;
 
  private:
   std::vector<MountEntry> entries_;
-  MountIndex by_path_;  // of positions in entries_
+  MountPlaces places_;  // of positions in entries_
   std::unordered_map<uint64_t, size_t> by_id_;
 };
 

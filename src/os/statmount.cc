@@ -242,11 +242,14 @@ Result<std::vector<uint64_t>> StatMounts::Ids() const {
   }
 }
 
-Result<std::optional<std::string>> StatMounts::MountPoint(uint64_t unique_id) const {
+Result<std::optional<MountPlace>> StatMounts::Place(uint64_t unique_id) const {
   Answer answer;
-  ASSIGN_OR_RETURN(const bool found, answer.Ask(namespace_id_, unique_id, kMountPoint));
-  if (!found || !answer.Has(kMountPoint)) return std::optional<std::string>();
-  return std::optional<std::string>(answer.Text(kMountPoint, answer->mnt_point));
+  ASSIGN_OR_RETURN(const bool found,
+                   answer.Ask(namespace_id_, unique_id, kSuperBasic | kMountRoot | kMountPoint));
+  if (!found || !answer.Has(kMountPoint)) return std::optional<MountPlace>();
+  return std::optional<MountPlace>({answer.Text(kMountPoint, answer->mnt_point),
+                                    {answer->sb_dev_major, answer->sb_dev_minor,
+                                     answer.Text(kMountRoot, answer->mnt_root)}});
 }
 
 Result<std::optional<MountEntry>> StatMounts::Entry(uint64_t unique_id) const {

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "os/kernel.h"
 #include "os/mount_entry.h"
+#include "os/mount_places.h"
 
 namespace volumed {
 
@@ -26,7 +27,7 @@ class StatMounts {
   // Unique ids of all mounts that the calling process can reach, in the order of mountinfo.
   Result<std::vector<uint64_t>> Ids() const;
   // Where it is mounted now; nothing when it is not, or not below this process's root.
-  Result<std::optional<std::string>> MountPoint(uint64_t unique_id) const;
+  Result<std::optional<MountPlace>> Place(uint64_t unique_id) const;
   // The line of mountinfo, as it is now; nothing as above. Needs Linux 6.13: Unimplemented where
   // the kernel leaves a field out.
   Result<std::optional<MountEntry>> Entry(uint64_t unique_id) const;

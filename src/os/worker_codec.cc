@@ -30,7 +30,13 @@ using worker_codec::ReadList;
 using worker_codec::WriteList;
 
 void Fill(const ListMounts& from, pb::Request& to) {
-  to.mutable_list_mounts()->set_below(from.below);
+  pb::ListMounts& m = *to.mutable_list_mounts();
+  m.set_below(from.below);
+  m.set_around(from.around);
+  if (!from.showing) return;
+  m.mutable_showing()->set_device_major(from.showing->device_major);
+  m.mutable_showing()->set_device_minor(from.showing->device_minor);
+  m.mutable_showing()->set_root(from.showing->root);
 }
 void Fill(const ProbeFeatures&, pb::Request& to) { to.mutable_probe_features(); }
 void Fill(const Mount& from, pb::Request& to) {
@@ -120,6 +126,18 @@ void Fill(const WriteAtomicPayload& from, pb::Request& to) {
   }
   if (from.gid) m.set_gid(*from.gid);
 }
+void Fill(const RunProgram& from, pb::Request& to) {
+  WriteList(from.arguments, to.mutable_run_program()->mutable_arguments());
+}
+
+ListMounts Read(const pb::ListMounts& from) {
+  ListMounts request{from.below(), from.around()};
+  if (from.has_showing()) {
+    const pb::FilesystemPart& part = from.showing();
+    request.showing = FilesystemPart{part.device_major(), part.device_minor(), part.root()};
+  }
+  return request;
+}
 
 Mount Read(const pb::Mount& from) {
   Mount request{from.fs_type(), from.source(), Read(from.target()), ReadList(from.options())};
@@ -149,7 +167,7 @@ WriteAtomicPayload Read(const pb::WriteAtomicPayload& from) {
 Result<AnyRequest> ReadRequest(const pb::Request& m) {
   switch (m.request_case()) {
     case pb::Request::kListMounts:
-      return AnyRequest(ListMounts{m.list_mounts().below()});
+      return AnyRequest(Read(m.list_mounts()));
     case pb::Request::kProbeFeatures:
       return AnyRequest(ProbeFeatures{});
     case pb::Request::kMount:
@@ -197,6 +215,10 @@ Result<AnyRequest> ReadRequest(const pb::Request& m) {
       return AnyRequest(Read(m.format_device()));
     case pb::Request::kCheckFilesystem:
       return AnyRequest(Read(m.check_filesystem()));
+    case pb::Request::kCheckDeviceUse:
+      return AnyRequest(Read(m.check_device_use()));
+    case pb::Request::kRunProgram:
+      return AnyRequest(RunProgram{ReadList(m.run_program().arguments())});
     case pb::Request::REQUEST_NOT_SET:
       break;
   }
@@ -275,6 +297,10 @@ void Fill(const KernelFeatures& from, pb::Answer& to) {
   m.set_fchmodat2(from.fchmodat2);
   m.set_tmpfs_noswap(from.tmpfs_noswap);
 }
+void Fill(const ProgramEnd& from, pb::Answer& to) {
+  to.mutable_program_end()->set_exit_status(from.exit_status);
+  to.mutable_program_end()->set_output(from.output);
+}
 
 FileType ReadFileType(uint32_t number) {
   return number <= static_cast<uint32_t>(FileType::kFifo) ? static_cast<FileType>(number)
@@ -346,6 +372,10 @@ Result<AnyAnswer> ReadAnswer(const pb::Answer& m) {
       return AnyAnswer(Read(m.device_probe()));
     case pb::Answer::kFilesystemCheck:
       return AnyAnswer(Read(m.filesystem_check()));
+    case pb::Answer::kDeviceUsers:
+      return AnyAnswer(Read(m.device_users()));
+    case pb::Answer::kProgramEnd:
+      return AnyAnswer(ProgramEnd{m.program_end().exit_status(), m.program_end().output()});
     case pb::Answer::ANSWER_NOT_SET:
       break;
   }

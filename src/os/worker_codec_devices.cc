@@ -42,6 +42,13 @@ void Fill(const CheckFilesystem& from, worker::Request& to) {
   m.set_mode(static_cast<uint32_t>(from.mode));
 }
 
+void Fill(const CheckDeviceUse& from, worker::Request& to) {
+  worker::CheckDeviceUse& m = *to.mutable_check_device_use();
+  m.set_device(from.device);
+  m.set_device_major(from.device_major);
+  m.set_device_minor(from.device_minor);
+}
+
 ProbeDevice Read(const worker::ProbeDevice& from) {
   return {from.device(), from.full_scan(), from.find_duplicates()};
 }
@@ -57,6 +64,10 @@ CheckFilesystem Read(const worker::CheckFilesystem& from) {
   return {from.device(), Read(from.expected()), from.fs_type(),
           from.mode() == static_cast<uint32_t>(CheckMode::kPreen) ? CheckMode::kPreen
                                                                   : CheckMode::kReport};
+}
+
+CheckDeviceUse Read(const worker::CheckDeviceUse& from) {
+  return {from.device(), from.device_major(), from.device_minor()};
 }
 
 void Fill(const DeviceProbe& from, worker::Answer& to) {
@@ -84,6 +95,13 @@ void Fill(const FilesystemCheck& from, worker::Answer& to) {
   m.set_output(from.output);
 }
 
+void Fill(const DeviceUsers& from, worker::Answer& to) {
+  worker::DeviceUsers& m = *to.mutable_device_users();
+  m.set_present(from.present);
+  m.set_in_use(from.in_use);
+  WriteList(from.holders, m.mutable_holders());
+}
+
 DeviceProbe Read(const worker::DeviceProbe& from) {
   DeviceProbe probe;
   probe.identity = Read(from.identity());
@@ -107,6 +125,10 @@ FilesystemCheck Read(const worker::FilesystemCheck& from) {
   return {from.result() <= known ? static_cast<CheckResult>(from.result())
                                  : CheckResult::kOperationalError,
           from.exit_code(), from.tool(), from.output()};
+}
+
+DeviceUsers Read(const worker::DeviceUsers& from) {
+  return {from.present(), from.in_use(), ReadList(from.holders())};
 }
 
 }  // namespace volumed::worker_codec

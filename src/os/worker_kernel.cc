@@ -4,20 +4,20 @@
 
 #include "os/kernel_features.h"
 #include "os/mount_table.h"
-#include "os/safe_open.h"
 #include "os/worker_pool.h"
 
 namespace volumed {
 namespace {
 
-// The lane of walks on the agent's own filesystem.
+// The lane of walks on the agent's own filesystem, and of programs.
 constexpr char kWalkDomain[] = "walks";
 
-// Takes as long as its tree is big, which a pod decides.
-bool IsWalk(const AnyRequest& request) {
+// Takes as long as its tree is big, which a pod decides; or as a program likes.
+bool MayBeLong(const AnyRequest& request) {
   return std::holds_alternative<Usage>(request) ||
          std::holds_alternative<ChangeOwnership>(request) ||
-         std::holds_alternative<RemoveTree>(request);
+         std::holds_alternative<RemoveTree>(request) ||
+         std::holds_alternative<RunProgram>(request);
 }
 
 // The lane of what is about a device: each device hangs for itself.
@@ -25,7 +25,8 @@ std::string DeviceDomain(const AnyRequest& request) {
   std::string device;
   if (std::holds_alternative<ProbeDevice>(request) ||
       std::holds_alternative<FormatDevice>(request) ||
-      std::holds_alternative<CheckFilesystem>(request)) {
+      std::holds_alternative<CheckFilesystem>(request) ||
+      std::holds_alternative<CheckDeviceUse>(request)) {
     device = RequestPath(request);
   } else if (const auto* mount = std::get_if<Mount>(&request);
              mount != nullptr && mount->expected_device) {
@@ -57,7 +58,7 @@ Result<AnyAnswer> WorkerKernel::Do(const AnyRequest& request, const CallOptions&
   routed.must_finish = options.must_finish || MustFinish(request);
   if (options.domain.empty()) {
     // These must not hold up the mounts behind them in the fast lane.
-    routed.domain = IsWalk(request) ? kWalkDomain : DeviceDomain(request);
+    routed.domain = MayBeLong(request) ? kWalkDomain : DeviceDomain(request);
   }
   return pool_->Do(request, routed);
 }
@@ -67,12 +68,12 @@ void WorkerKernel::SetLimits(int max_workers, int max_per_domain) {
 }
 
 Result<AnyAnswer> WorkerKernel::List(const ListMounts& request) {
-  if (request.below.empty()) {
+  RETURN_IF_ERROR(CheckMountQuestion(request));
+  if (request.below.empty() && request.around.empty() && !request.showing) {
     ASSIGN_OR_RETURN(std::vector<MountEntry> all, ReadMountTable());
     return AnyAnswer(MountListing{std::move(all)});
   }
-  RETURN_IF_ERROR(ValidateSafePath({request.below, ""}));
-  ASSIGN_OR_RETURN(std::vector<MountEntry> mounts, mounts_->Below(request.below));
+  ASSIGN_OR_RETURN(std::vector<MountEntry> mounts, mounts_->Find(request));
   return AnyAnswer(MountListing{std::move(mounts)});
 }
 

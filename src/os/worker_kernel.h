@@ -29,8 +29,8 @@ struct WorkerKernelOptions {
 };
 
 // Lanes: calls without a domain go one after another through the one fast worker, in the order of
-// their arrival; of these the walks (Usage, ChangeOwnership, RemoveTree) have a domain of their
-// own, "walks". Calls with a domain get a worker each, up to the limits, else they wait.
+// their arrival; of these the walks (Usage, ChangeOwnership, RemoveTree) and RunProgram have a
+// domain of their own, "walks". Calls with a domain get a worker each, up to the limits, else they wait.
 //
 // Keys: two calls with one key exclude each other across processes, also those of one agent: the
 // later one fails with Aborted, not applied. So give keys to calls that change a volume and are
@@ -38,8 +38,8 @@ struct WorkerKernelOptions {
 //
 // What ruins data when it is half done (MustFinish) is never killed, whatever the options say.
 //
-// ListMounts and ProbeFeatures cannot hang and are answered in-process; ListMounts below a path
-// from the kept mount table, of the mount namespace of the thread that called Create.
+// ListMounts and ProbeFeatures cannot hang and are answered in-process; ListMounts of a part
+// of the table from the kept one, of the mount namespace of the thread that called Create.
 //
 // Outcomes besides those of the requests:
 //   DeadlineExceeded, not applied:   no worker became free in time

@@ -1,6 +1,6 @@
 // volumed-worker: does one effect after another for the agent, in a process that can be killed.
-// Started by the agent alone, with the socket as descriptor 3. It ends when the agent closes the
-// socket, after the request at hand.
+// Started by the agent alone, with the descriptors that os/worker_process.h names. It ends when the
+// agent closes the socket, after the request at hand.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -18,11 +18,10 @@
 #include "os/local_kernel.h"
 #include "os/worker_channel.h"
 #include "os/worker_codec.h"
+#include "os/worker_process.h"
 
 namespace volumed {
 namespace {
-
-constexpr int kSocket = 3;
 
 struct Arguments {
   std::string key_directory;
@@ -75,7 +74,8 @@ class Worker {
     CancelToken cancel;
     CallOptions options;
     options.cancel = &cancel;
-    if (lock) options.kept_by_tools = lock->fd();
+    options.kept_by_tools = {kWorkerLife};
+    if (lock) options.kept_by_tools.push_back(lock->fd());
     options.progress = [&](int64_t done) { AtSafePoint(done, request.wants_progress, cancel); };
     return kernel_.Do(request.request, options);
   }
@@ -105,7 +105,10 @@ void RaiseDescriptorLimit() {
 int Main(int argc, char** argv) {
   const std::optional<Arguments> arguments = ParseArguments(argc, argv);
   struct stat socket = {};
-  if (!arguments || ::fstat(kSocket, &socket) != 0 || !S_ISSOCK(socket.st_mode)) {
+  struct stat life = {};
+  const bool by_agent = ::fstat(kWorkerSocket, &socket) == 0 && S_ISSOCK(socket.st_mode) &&
+                        ::fstat(kWorkerLife, &life) == 0 && S_ISFIFO(life.st_mode);
+  if (!arguments || !by_agent) {
     std::fprintf(stderr, "volumed-worker is started by volumed, and does nothing by itself\n");
     return 64;
   }
@@ -118,7 +121,7 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "volumed-worker: %s\n", kernel.error().ToString().c_str());
     return 78;
   }
-  return Worker(**kernel, arguments->key_directory, Descriptor(kSocket)).Run();
+  return Worker(**kernel, arguments->key_directory, Descriptor(kWorkerSocket)).Run();
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ void WorkerReaper::Run() {
     }
     if (stop) return LeaveToThemselves(watched);
     polls.assign(1, {wake_.get(), POLLIN, 0});
-    for (Watched& one : watched) polls.push_back({one.worker.process->pidfd(), POLLIN, 0});
+    for (Watched& one : watched) polls.push_back({one.worker.process->death_fd(), POLLIN, 0});
     ::poll(polls.data(), polls.size(), PollTimeoutMillis(watched));
     eventfd_t ignored = 0;
     if (polls[0].revents != 0) ::eventfd_read(wake_.get(), &ignored);

@@ -1,7 +1,9 @@
 #include "plugins/local.h"
 
+#include <optional>
 #include <utility>
 
+#include "mounter/mount_refs.h"
 #include "plugins/local_mounts.h"
 
 namespace volumed {
@@ -43,11 +45,10 @@ Result<ReconstructedVolume> LocalVolumePlugin::ConstructVolumeSpec(const SpecNam
                                                                    const SafePath&,
                                                                    const CallOptions& call) {
   const std::string device = host_->paths.GetDeviceMountDir(kLocalVolumePluginName, spec).Display();
-  ASSIGN_OR_RETURN(const MountListing table, host_->kernel.Call(ListMounts{device}, call));
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
+                   FindMountAt(host_->kernel, device, call));
   LocalVolumeSource source;
-  for (const MountEntry& mount : table.mounts) {
-    if (mount.mount_point == device) source.path = mount.source;
-  }
+  if (mount) source.path = mount->source;
   PersistentVolume volume;
   volume.metadata.name = spec.str();
   volume.spec.source = std::move(source);
@@ -69,12 +70,11 @@ Result<std::unique_ptr<DeviceUnmounter>> LocalVolumePlugin::NewDeviceUnmounter()
 
 Result<std::vector<std::string>> LocalVolumePlugin::GetDeviceMountRefs(const SafePath& place,
                                                                        const CallOptions& call) {
-  ASSIGN_OR_RETURN(const MountListing table, host_->kernel.Call(ListMounts{}, call));
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
+                   FindMountAt(host_->kernel, place.Display(), call));
   // Where nothing is mounted, what shows elsewhere is the agent's own disk.
-  for (const MountEntry& mount : table.mounts) {
-    if (mount.mount_point == place.Display()) return MountRefsOf(table.mounts, place.Display());
-  }
-  return std::vector<std::string>();
+  if (!mount) return std::vector<std::string>();
+  return FindMountRefs(host_->kernel, place.Display(), call);
 }
 
 Result<bool> LocalVolumePlugin::CanDeviceMount(const VolumeSpec& spec) const {

@@ -1,15 +1,16 @@
 #include "plugins/local_mounts.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/strings.h"
 #include "metrics/metrics_statfs.h"
 #include "mounter/host_directory.h"
 #include "mounter/mount_options.h"
+#include "mounter/mount_refs.h"
 #include "mounter/safe_format_and_mount.h"
 #include "mounter/volume_ownership.h"
-#include "os/mount_table.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
@@ -62,6 +63,13 @@ Result<T> PolicyOf(const PersistentVolume& volume, const char* annotation, T fal
   return parse(found->second).With(std::string("annotation ") + annotation);
 }
 
+// The volume itself says so, to every pod.
+bool IsReadOnlyVolume(const PersistentVolume& volume) {
+  const std::vector<std::string> options =
+      MountOptionFromSpec(volume.metadata.annotations, volume.spec.mount_options, {});
+  return std::find(options.begin(), options.end(), kReadOnlyOption) != options.end();
+}
+
 Status UnmountAndRemove(VolumeHost& host, const SafePath& place, const CallOptions& call) {
   RETURN_IF_ERROR(host.kernel.Call(Unmount{.target = place}, call));
   if (const auto removed = host.kernel.Call(RemoveDirectory{place}, call); !removed.ok()) {
@@ -71,25 +79,6 @@ Status UnmountAndRemove(VolumeHost& host, const SafePath& place, const CallOptio
 }
 
 }  // namespace
-
-std::vector<std::string> MountRefsOf(const std::vector<MountEntry>& mounts,
-                                     const std::string& path) {
-  const MountSnapshot table(mounts);
-  const MountEntry* covering = table.FindCovering(path);
-  if (covering == nullptr) return {};
-  // The part of the filesystem that is at `path`.
-  const std::string below =
-      covering->mount_point == "/" ? path : path.substr(covering->mount_point.size());
-  std::string root = covering->root == "/" ? below : covering->root + below;
-  if (root.empty()) root = "/";
-  std::vector<std::string> refs;
-  for (const MountEntry& mount : mounts) {
-    const bool same = mount.device_major == covering->device_major &&
-                      mount.device_minor == covering->device_minor && mount.root == root;
-    if (same && mount.mount_point != path) refs.push_back(mount.mount_point);
-  }
-  return refs;
-}
 
 // ---- the device ---------------------------------------------------------------------------------
 
@@ -107,7 +96,7 @@ Status LocalDeviceMounter::MountDevice(const VolumeSpec& spec, const std::string
   RETURN_IF_ERROR(host_.kernel.Call(
       MakeDirectory{.path = place, .mode = kDirectoryMode, .parent_mode = kDirectoryMode},
       args.call));
-  const Status status = MountBlock(volume, spec.read_only(), place, args);
+  const Status status = MountBlock(spec, place, args);
   if (!status.ok() && !status.error().maybe_applied()) {
     // Nothing is there: not even the directory. One that stays is found by the next try.
     if (!host_.kernel.Call(RemoveDirectory{place}, args.call).ok()) {
@@ -117,21 +106,23 @@ Status LocalDeviceMounter::MountDevice(const VolumeSpec& spec, const std::string
   return status;
 }
 
-Status LocalDeviceMounter::MountBlock(const PersistentVolume& volume, bool read_only,
-                                      const SafePath& place, const DeviceMounterArgs& args) {
+Status LocalDeviceMounter::MountBlock(const VolumeSpec& spec, const SafePath& place,
+                                      const DeviceMounterArgs& args) {
   if (settings_.format_intents == nullptr) {
     return Error::NotApplied(Code::kUnimplemented,
                              "nothing keeps the intents of formats: block devices are not mounted");
   }
+  const PersistentVolume& volume = *spec.persistent_volume();
   const LocalVolumeSource& source = SourceOf(volume);
   SafeMountRequest request;
   request.key = GetUniqueVolumeName(kLocalVolumePluginName, volume.metadata.name).str();
   request.device = source.path;
   request.target = place;
   request.fs_type = source.fs_type.empty() ? kDefaultFsType : source.fs_type;
-  request.options = MountOptionFromSpec(
-      volume.metadata.annotations, volume.spec.mount_options,
-      read_only ? std::vector<std::string>{kReadOnlyOption} : std::vector<std::string>{});
+  request.options =
+      MountOptionFromSpec(volume.metadata.annotations, volume.spec.mount_options, {});
+  request.for_readers = spec.read_only();
+  request.read_only_if_protected = spec.read_only() || args.some_pods_only_read;
   ASSIGN_OR_RETURN(request.format_policy, PolicyOf(volume, kFormatPolicyAnnotation,
                                                    settings_.format_policy, &ParseFormatPolicy));
   ASSIGN_OR_RETURN(request.fsck_policy, PolicyOf(volume, kFsckPolicyAnnotation,
@@ -171,10 +162,11 @@ LocalVolumeMounter::LocalVolumeMounter(VolumeHost& host, VolumeSpec spec, PodPtr
     : host_(host),
       spec_(std::move(spec)),
       pod_(std::move(pod)),
-      place_(host.paths.GetPodVolumeDir(pod_->uid(), kLocalVolumePluginName, spec_.name())) {}
+      place_(host.paths.GetPodVolumeDir(pod_->uid(), kLocalVolumePluginName, spec_.name())),
+      read_only_(spec_.read_only() || IsReadOnlyVolume(*spec_.persistent_volume())) {}
 
 Attributes LocalVolumeMounter::GetAttributes() const {
-  return {.read_only = spec_.read_only(), .managed = !spec_.read_only(), .selinux_relabel = true};
+  return {.read_only = read_only_, .managed = !read_only_, .selinux_relabel = true};
 }
 
 Result<Metrics> LocalVolumeMounter::GetMetrics(const CallOptions& call) {
@@ -210,7 +202,7 @@ Status LocalVolumeMounter::Bind(const SafePath& source, const SafePath& dir,
   RETURN_IF_ERROR(host_.kernel.Call(
       MakeDirectory{.path = dir, .mode = kDirectoryMode, .parent_mode = kDirectoryMode}, call));
   const Result<Done> bound = host_.kernel.Call(
-      BindMount{.source = source, .target = dir, .read_only = spec_.read_only()}, call);
+      BindMount{.source = source, .target = dir, .read_only = read_only_}, call);
   if (bound.ok()) return OkStatus();
   if (!bound.error().maybe_applied() && host_.kernel.Call(RemoveDirectory{dir}, call).ok()) {
     return bound.error();
@@ -218,10 +210,28 @@ Status LocalVolumeMounter::Bind(const SafePath& source, const SafePath& dir,
   return bound.error().AsMaybeApplied();
 }
 
+Status LocalVolumeMounter::CheckTakesWrites(const SafePath& source,
+                                            const CallOptions& call) const {
+  const std::string& device = SourceOf(*spec_.persistent_volume()).path;
+  // A directory is as its administrator has it.
+  if (source.Display() == device) return OkStatus();
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
+                   FindMountAt(host_.kernel, source.Display(), call));
+  if (!mount || !TakesNoWrites(*mount)) return OkStatus();
+  const Result<DeviceProbe> probe = host_.kernel.Call(ProbeDevice{device, false, false}, call);
+  const bool is_protected = probe.ok() && probe->read_only;
+  return Error::NotApplied(
+      Code::kFailedPrecondition,
+      "device " + device + " is mounted read-only at " + source.Display() +
+          (is_protected ? " because it is write-protected"
+                        : ", as after an error of its filesystem or by somebody's remount") +
+          ": a pod can have it only with readOnly in its claim's reference");
+}
+
 Status LocalVolumeMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
   ASSIGN_OR_RETURN(const SafePath source, FindSource(args.call));
-  ASSIGN_OR_RETURN(const MountListing table, host_.kernel.Call(ListMounts{}, args.call));
-  std::vector<std::string> users = MountRefsOf(table.mounts, source.Display());
+  ASSIGN_OR_RETURN(std::vector<std::string> users,
+                   FindMountRefs(host_.kernel, source.Display(), args.call));
   const std::string pods = host_.paths.GetPodsDir().Display() + "/";
   std::erase_if(users, [&](const std::string& place) {
     return !place.starts_with(pods) || place == dir.Display();
@@ -231,10 +241,13 @@ Status LocalVolumeMounter::SetUpAt(const SafePath& dir, const MounterArgs& args)
     RETURN_IF_ERROR(WarnOfOtherGroup(source, *args.fs_group, args.call));
   }
   ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_, dir, args.call));
-  if (!mounted) RETURN_IF_ERROR(Bind(source, dir, args.call));
+  if (!mounted) {
+    if (!read_only_) RETURN_IF_ERROR(CheckTakesWrites(source, args.call));
+    RETURN_IF_ERROR(Bind(source, dir, args.call));
+  }
   // The first user's group it is; and a set-up that was finished once is not walked again. (Kubelet
   // takes any bind that is there for finished, even where its walk had failed.)
-  if (spec_.read_only() || shared || (mounted && args.is_remount)) return OkStatus();
+  if (read_only_ || shared || (mounted && args.is_remount)) return OkStatus();
   const auto owned = SetVolumeOwnership(host_.kernel, host_.events, host_.clock,
                                         {.dir = dir,
                                          .fs_group = args.fs_group,

@@ -11,24 +11,21 @@
 
 namespace volumed {
 
-// Every other place at which what is at `path` shows.
-// Source: kubernetes mount-utils mount_linux.go@v1.36.2 (SearchMountPoints).
-std::vector<std::string> MountRefsOf(const std::vector<MountEntry>& mounts,
-                                     const std::string& path);
-
 // Threads: one at a time per volume. Blocks: until the deadline, but for mkfs and fsck.
 class LocalDeviceMounter final : public DeviceMounter {
  public:
   LocalDeviceMounter(VolumeHost& host, const LocalVolumeSettings& settings)
       : host_(host), settings_(settings) {}
   Result<SafePath> GetDeviceMountPath(const VolumeSpec& spec) const override;
+  // Read-only where the volume's own mount options say so, or the disk takes no writes and there
+  // are pods that only read. A claim's readOnly is a matter of the pod's bind: a pod that writes may
+  // join. But for pods that only read nothing is formatted.
   // Errors: NotFound "path \"...\" does not exist"; those of SafeFormatAndMount.
   Status MountDevice(const VolumeSpec& spec, const std::string& device_path,
                      const SafePath& device_mount_path, const DeviceMounterArgs& args) override;
 
  private:
-  Status MountBlock(const PersistentVolume& volume, bool read_only, const SafePath& place,
-                    const DeviceMounterArgs& args);
+  Status MountBlock(const VolumeSpec& spec, const SafePath& place, const DeviceMounterArgs& args);
 
   VolumeHost& host_;
   const LocalVolumeSettings settings_;
@@ -54,9 +51,12 @@ class LocalVolumeMounter final : public Mounter {
   Attributes GetAttributes() const override;
   Result<Metrics> GetMetrics(const CallOptions& call) override;
   Status SetUp(const MounterArgs& args) override { return SetUpAt(place_, args); }
+  // FailedPrecondition, not applied, for a pod that writes, where the device takes no writes: it
+  // never gets a read-only filesystem without a word.
   Status SetUpAt(const SafePath& dir, const MounterArgs& args) override;
 
  private:
+  Status CheckTakesWrites(const SafePath& source, const CallOptions& call) const;
   Result<SafePath> FindSource(const CallOptions& call) const;
   Status WarnOfOtherGroup(const SafePath& source, int64_t fs_group, const CallOptions& call) const;
   Status Bind(const SafePath& source, const SafePath& dir, const CallOptions& call) const;
@@ -65,6 +65,7 @@ class LocalVolumeMounter final : public Mounter {
   const VolumeSpec spec_;
   const PodPtr pod_;
   const SafePath place_;
+  const bool read_only_;  // by the claim of the pod, or by the volume
 };
 
 class LocalVolumeUnmounter final : public Unmounter {

@@ -201,7 +201,7 @@ Status LocalRecyclerPods::RunToEnd(const Pod& pod, const CallOptions& call) {
       return Error::NotApplied(Code::kNotFound, "/" + place.relative + " is not a directory");
     }
   }
-  return RunContainer(pod, call);
+  return RunContainer(pod, effect);
 }
 
 Status LocalRecyclerPods::RunContainer(const Pod& pod, const CallOptions& call) {

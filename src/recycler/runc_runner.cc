@@ -5,11 +5,10 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <utility>
 
 #include <nlohmann/json.hpp>
-
-#include "os/run_program.h"
 
 namespace volumed {
 namespace {
@@ -33,6 +32,12 @@ Status CheckExecutable(const std::string& path, const char* package) {
   return Error::NotApplied(
       Code::kFailedPrecondition,
       path + " cannot be run on this node; it comes with the package " + package);
+}
+
+// What looks after a container must not wait for the key that a stuck runc of it still holds.
+CallOptions WithoutKey(CallOptions call) {
+  call.key.clear();
+  return call;
 }
 
 Json Mounts(const ContainerRun& run) {
@@ -80,8 +85,8 @@ std::string OciConfig(const ContainerRun& run) {
   return config.dump();
 }
 
-RuncRunner::RuncRunner(RuncOptions options, const Clock& clock)
-    : options_(std::move(options)), clock_(clock) {}
+RuncRunner::RuncRunner(RuncOptions options, Kernel& kernel, const Clock& clock)
+    : options_(std::move(options)), kernel_(kernel), clock_(clock) {}
 
 std::string RuncRunner::BundleOf(const std::string& id) const {
   return options_.directory + "/bundles/" + id;
@@ -126,11 +131,17 @@ Status RuncRunner::MakeBundle(const ContainerRun& run) const {
   return Error::NotApplied(Code::kUnavailable, "cannot write " + bundle + "/config.json");
 }
 
+Result<ProgramEnd> RuncRunner::Runc(std::vector<std::string> arguments,
+                                    const CallOptions& call) const {
+  std::vector<std::string> command = {options_.runc, "--root", options_.directory + "/runc"};
+  command.insert(command.end(), std::make_move_iterator(arguments.begin()),
+                 std::make_move_iterator(arguments.end()));
+  return kernel_.Call(RunProgram{std::move(command)}, call);
+}
+
 Result<bool> RuncRunner::Exists(const std::string& id, const CallOptions& call) {
   RETURN_IF_ERROR(CheckPrograms());
-  ASSIGN_OR_RETURN(const ProgramEnd end,
-                   RunProgram({options_.runc, "--root", options_.directory + "/runc", "state", id},
-                              clock_, call.deadline));
+  ASSIGN_OR_RETURN(const ProgramEnd end, Runc({"state", id}, WithoutKey(call)));
   if (end.exit_status == 0) return true;
   if (end.output.find("does not exist") != std::string::npos) return false;
   return Error::NotApplied(Code::kUnavailable, "runc state " + id + ": " + end.output);
@@ -139,12 +150,11 @@ Result<bool> RuncRunner::Exists(const std::string& id, const CallOptions& call) 
 Result<ContainerEnd> RuncRunner::Run(const ContainerRun& run, const CallOptions& call) {
   RETURN_IF_ERROR(CheckPrograms());
   RETURN_IF_ERROR(MakeBundle(run));
-  Result<ProgramEnd> end = RunProgram({options_.runc, "--root", options_.directory + "/runc", "run",
-                                       "--bundle", BundleOf(run.id), run.id},
-                                      clock_, call.deadline);
+  Result<ProgramEnd> end = Runc({"run", "--bundle", BundleOf(run.id), run.id}, call);
   if (!end.ok()) {
     // runc is gone, and its container may still run.
     CallOptions remove;
+    remove.domain = call.domain;
     remove.deadline = Deadline::After(clock_, kRemoveTimeout);
     if (const Status removed = Remove(run.id, remove); !removed.ok()) {
       return end.error().With("the container may still run (" + removed.error().message() + ")");
@@ -157,10 +167,7 @@ Result<ContainerEnd> RuncRunner::Run(const ContainerRun& run, const CallOptions&
 Status RuncRunner::Remove(const std::string& id, const CallOptions& call) {
   ASSIGN_OR_RETURN(const bool exists, Exists(id, call));
   if (exists) {
-    ASSIGN_OR_RETURN(
-        const ProgramEnd end,
-        RunProgram({options_.runc, "--root", options_.directory + "/runc", "delete", "--force", id},
-                   clock_, call.deadline));
+    ASSIGN_OR_RETURN(const ProgramEnd end, Runc({"delete", "--force", id}, WithoutKey(call)));
     if (end.exit_status != 0) {
       return Error::MaybeApplied(Code::kUnavailable, "runc delete " + id + ": " + end.output);
     }

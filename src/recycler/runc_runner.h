@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "recycler/container_runner.h"
@@ -20,7 +21,9 @@ struct RuncOptions {
 // FailedPrecondition, not applied, naming the program and its Debian package when one is missing.
 class RuncRunner final : public ContainerRunner {
  public:
-  RuncRunner(RuncOptions options, const Clock& clock);
+  // Both outlive this. runc runs as an effect, in a worker: there it is killed at the deadline, and
+  // left to itself, and counted, where it cannot be.
+  RuncRunner(RuncOptions options, Kernel& kernel, const Clock& clock);
 
   Result<bool> Exists(const std::string& id, const CallOptions& call) override;
   Result<ContainerEnd> Run(const ContainerRun& run, const CallOptions& call) override;
@@ -30,8 +33,10 @@ class RuncRunner final : public ContainerRunner {
   std::string BundleOf(const std::string& id) const;
   Status CheckPrograms() const;
   Status MakeBundle(const ContainerRun& run) const;
+  Result<ProgramEnd> Runc(std::vector<std::string> arguments, const CallOptions& call) const;
 
   const RuncOptions options_;
+  Kernel& kernel_;
   const Clock& clock_;
 };
 

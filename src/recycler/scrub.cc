@@ -32,6 +32,8 @@ Result<SafePath> ScrubbedPlace(const std::string& path) {
 }
 
 Status CheckNothingMountedBelow(Kernel& kernel, const SafePath& place, const CallOptions& call) {
+  // The whole table, as it is: a kept one does not hear of a renamed directory, and this decides a
+  // delete. It happens once per recycled volume.
   ASSIGN_OR_RETURN(const MountListing listing, kernel.Call(ListMounts{}, call));
   const std::string below = "/" + place.relative + "/";
   for (const MountEntry& mount : listing.mounts) {

@@ -52,12 +52,15 @@ void DeviceReconciler::StartMount(const UniqueVolumeName& name, Wake& wake) {
   const WantedPod& first = *parts_.desired.Find(pods.front());
   // One that writes decides for all: a read-only claim has a read-only bind.
   const WantedVolume* use = parts_.desired.FindUse(pods.front(), name);
+  bool some_only_read = false;
   for (const PodUid& pod : pods) {
     const WantedVolume* other = parts_.desired.FindUse(pod, name);
+    some_only_read = some_only_read || other->spec.read_only();
     if (use->spec.read_only() && !other->spec.read_only()) use = other;
   }
   const WantedVolume& wanted = *use;
-  MountDeviceRequest request{name, wanted.spec, pods, first.pod->spec.security_context.fs_group};
+  MountDeviceRequest request{name, wanted.spec, pods, first.pod->spec.security_context.fs_group,
+                             some_only_read};
   const StartResult result = parts_.operations.MountDevice(
       std::move(request), [this, name, alive = std::weak_ptr<bool>(alive_)](
                               const OperationOutcome<MountedDevice>& outcome) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "os/device_requests.h"
 
@@ -20,11 +21,14 @@ struct FakeDevice {
   std::string data;         // without signature: "byte 0x53 at offset 1080 (...)"
   std::string hidden_data;  // likewise, but only a full scan finds it
   bool was_mounted = false;
-  // ---- how it fails
+  // ---- how it fails, and who has it
   bool unreadable = false;  // every read is EIO
   // What a check finds. kFixed: an error that preening mends; then clean.
   CheckResult damage = CheckResult::kClean;
   bool unmountable = false;  // EUCLEAN
+  // Somebody has it whom the mount table does not know: a mount in another namespace, a program.
+  bool claimed = false;
+  std::vector<std::string> holders;  // what is made of it: "dm-0"
   // The next format is cut off half way: there is data without a signature, and its caller hears
   // that the worker died.
   bool cut_next_format = false;

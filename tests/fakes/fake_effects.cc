@@ -1,5 +1,7 @@
 #include "fakes/fake_effects.h"
 
+#include <sys/mount.h>
+
 #include <cerrno>
 #include <string_view>
 
@@ -148,19 +150,49 @@ Result<bool> FakeEffects::IsMountPoint(const SafePath& path) const {
 // --------------------------------------------------------------------------------------
 
 Result<MountListing> FakeEffects::operator()(const ListMounts& request) {
-  if (request.below.empty()) return MountListing{vfs_.Table()};
-  RETURN_IF_ERROR(Validate({request.below, ""}));
-  const std::string inside = request.below == "/" ? "/" : request.below + "/";
+  const bool by_path = !request.below.empty() || !request.around.empty();
+  if ((!request.below.empty() && !request.around.empty()) || (by_path && request.showing)) {
+    return Error::NotApplied(Code::kInvalidArgument, "list mounts: two questions at once");
+  }
+  if (by_path) RETURN_IF_ERROR(Validate({request.below + request.around, ""}));
+  const auto is_in = [](const std::string& path, const std::string& directory) {
+    return directory == "/" || path == directory || path.rfind(directory + "/", 0) == 0;
+  };
   MountListing listing;
   for (MountEntry& entry : vfs_.Table()) {
-    const bool listed =
-        entry.mount_point == request.below || entry.mount_point.rfind(inside, 0) == 0;
+    bool listed = true;
+    if (!request.below.empty()) listed = is_in(entry.mount_point, request.below);
+    if (!request.around.empty()) listed = is_in(request.around, entry.mount_point);
+    if (request.showing) {
+      listed = entry.device_major == request.showing->device_major &&
+               entry.device_minor == request.showing->device_minor &&
+               (request.showing->root.empty() || request.showing->root == entry.root);
+    }
     if (listed) listing.mounts.push_back(std::move(entry));
   }
   return listing;
 }
 
 Result<KernelFeatures> FakeEffects::operator()(const ProbeFeatures&) { return state_.features; }
+
+Result<ProgramEnd> FakeEffects::operator()(const RunProgram& request) {
+  if (request.arguments.empty() || request.arguments[0].rfind('/', 0) != 0) {
+    return Error::NotApplied(Code::kInvalidArgument, "run: not an absolute path");
+  }
+  const auto fail = [&request](int sys_errno) {
+    return Error::FromErrno(sys_errno, "start " + request.arguments[0], Outcome::kNotApplied);
+  };
+  FakeWalk walk;
+  walk.follow_last = true;
+  FakeLocation found;
+  if (const int error = vfs_.WalkAbsolute(request.arguments[0], walk, &found)) return fail(error);
+  const FakeInode& inode = vfs_.InodeAt(found);
+  const bool noexec = (vfs_.GetMount(found.mount).attributes & MOUNT_ATTR_NOEXEC) != 0;
+  if (inode.type != FileType::kRegular || noexec || (inode.mode & 0111) == 0) return fail(EACCES);
+  const auto program = state_.programs.find(vfs_.PathOf(found));
+  if (program == state_.programs.end()) return fail(ENOEXEC);
+  return program->second(request.arguments);
+}
 
 Result<FileInfo> FakeEffects::operator()(const Stat& request) {
   FileInfo info;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -27,11 +29,16 @@ struct FakeAnchor {
   uint64_t mount = 0;       // the clone; 0: the anchor serves nothing
 };
 
+// The programs of the node, by their paths. A file that is none of them is not executable.
+using FakeProgram = std::function<ProgramEnd(const std::vector<std::string>& arguments)>;
+using FakePrograms = std::map<std::string, FakeProgram>;
+
 // What the effects work on; outlives them.
 struct FakeEffectState {
   FakeVfs& vfs;
   FakeAnchor& anchor;
   FakeDevices& devices;
+  const FakePrograms& programs;
   uint64_t& payloads;  // makes the names of payload directories differ
   const KernelFeatures& features;
   const std::string& agent_root;
@@ -81,6 +88,8 @@ class FakeEffects {
   Result<DeviceProbe> operator()(const ProbeDevice& request);
   Result<Done> operator()(const FormatDevice& request);
   Result<FilesystemCheck> operator()(const CheckFilesystem& request);
+  Result<DeviceUsers> operator()(const CheckDeviceUse& request);
+  Result<ProgramEnd> operator()(const RunProgram& request);
 
   // ---- shared by the effects, and by the fake kernel's hangs
   using OpenHow = FakeOpen;
@@ -100,6 +109,8 @@ class FakeEffects {
 
   Result<FakeDevice*> OpenDevice(const std::string& path) const;
   bool IsMounted(const FakeDevice& device) const;
+  // Not to be had by O_EXCL.
+  bool IsInUse(const FakeDevice& device) const;
   std::string FindDuplicate(const FakeDevice& device) const;
   DeviceProbe Look(const FakeDevice& device, bool full_scan) const;
   Status Pin(const FakeDevice& device, const std::string& path,

@@ -45,6 +45,10 @@ bool FakeEffects::IsMounted(const FakeDevice& device) const {
   return device.filesystem != 0 && vfs_.IsMounted(device.filesystem);
 }
 
+bool FakeEffects::IsInUse(const FakeDevice& device) const {
+  return IsMounted(device) || device.claimed || !device.holders.empty();
+}
+
 std::string FakeEffects::FindDuplicate(const FakeDevice& device) const {
   if (device.identity.uuid.empty()) return "";
   for (const auto& [path, other] : state_.devices.by_path) {
@@ -99,7 +103,7 @@ Result<Done> FakeEffects::operator()(const FormatDevice& request) {
     return Error::NotApplied(Code::kInvalidArgument, what + ": no UUID is given");
   }
   ASSIGN_OR_RETURN(FakeDevice * device, OpenDevice(request.device));
-  if (IsMounted(*device)) {
+  if (IsInUse(*device)) {
     return Error::FromErrno(EBUSY, what + ": not to be had for itself", Outcome::kNotApplied);
   }
   if (device->unreadable) return Error::FromErrno(EIO, what, Outcome::kNotApplied);
@@ -157,7 +161,7 @@ Result<FilesystemCheck> FakeEffects::operator()(const CheckFilesystem& request) 
   ASSIGN_OR_RETURN(FakeDevice * device, OpenDevice(request.device));
   RETURN_IF_ERROR(Pin(*device, request.device, request.expected));
   if (request.mode == CheckMode::kPreen && !IsExt(request.fs_type)) return FilesystemCheck{};
-  if (IsMounted(*device)) {
+  if (IsInUse(*device)) {
     return Error::FromErrno(EBUSY, what + ": not to be had for itself", Outcome::kNotApplied);
   }
   FilesystemCheck check;
@@ -185,6 +189,22 @@ Result<FilesystemCheck> FakeEffects::operator()(const CheckFilesystem& request) 
   }
   if (check.exit_code != 0) check.output = "the fake's finding";
   return check;
+}
+
+Result<DeviceUsers> FakeEffects::operator()(const CheckDeviceUse& request) {
+  const Result<FakeDevice*> device = OpenDevice(request.device);
+  if (!device.ok()) {
+    const int error = device.error().sys_errno();
+    if (error == ENOENT || error == ENXIO) return DeviceUsers{};
+    return device.error();
+  }
+  const DeviceIdentity& identity = (*device)->identity;
+  const bool any = request.device_major == 0 && request.device_minor == 0;
+  if (!any && (identity.device_major != request.device_major ||
+               identity.device_minor != request.device_minor)) {
+    return DeviceUsers{};
+  }
+  return DeviceUsers{true, IsInUse(**device), (*device)->holders};
 }
 
 Result<uint64_t> FakeEffects::FilesystemOfDevice(const Mount& request, const MountOptions& options,
@@ -216,7 +236,12 @@ Result<uint64_t> FakeEffects::FilesystemOfDevice(const Mount& request, const Mou
   }
   if (device.filesystem == 0) {
     device.filesystem = vfs_.NewFilesystem(request.fs_type, request.source);
-    vfs_.MutableFilesystem(device.filesystem).on_device = true;
+    FakeFilesystem& made = vfs_.MutableFilesystem(device.filesystem);
+    made.on_device = true;
+    if (device.fs_type != "btrfs") {
+      made.device_major = device.identity.device_major;
+      made.device_minor = device.identity.device_minor;
+    }
   }
   device.was_mounted = device.was_mounted || !read_only;
   return device.filesystem;

@@ -75,6 +75,8 @@ class FakeKernel final : public Kernel {
   // A block device, and its node at `path`. Its number is given here; a disk sequence and a size
   // too, where the test gives none.
   void AddDevice(const std::string& path, FakeDevice device = {}) EXCLUDES(mu_);
+  // An executable file that RunProgram runs. `program` is called under this kernel's lock.
+  void AddProgram(const std::string& path, FakeProgram program) EXCLUDES(mu_);
   FakeDevice Device(const std::string& path) const EXCLUDES(mu_);
   void ChangeDevice(const std::string& path, const std::function<void(FakeDevice&)>& change)
       EXCLUDES(mu_);
@@ -182,6 +184,7 @@ class FakeKernel final : public Kernel {
   FakeVfs vfs_ GUARDED_BY(mu_);
   FakeAnchor anchor_ GUARDED_BY(mu_);
   FakeDevices devices_ GUARDED_BY(mu_);
+  FakePrograms programs_ GUARDED_BY(mu_);
   uint64_t payloads_ GUARDED_BY(mu_) = 0;  // names the next payload directory
   uint64_t calls_ GUARDED_BY(mu_) = 0;
   std::vector<std::string> log_ GUARDED_BY(mu_);

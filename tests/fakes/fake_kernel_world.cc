@@ -147,6 +147,12 @@ void FakeKernel::AddDevice(const std::string& path, FakeDevice device) {
   devices_.by_path[path] = std::move(device);
 }
 
+void FakeKernel::AddProgram(const std::string& path, FakeProgram program) {
+  AddFile(path, "", 0755);
+  MutexLock lock(mu_);
+  programs_[path] = std::move(program);
+}
+
 FakeDevice FakeKernel::Device(const std::string& path) const {
   MutexLock lock(mu_);
   const auto device = devices_.by_path.find(path);

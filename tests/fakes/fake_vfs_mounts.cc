@@ -303,7 +303,9 @@ std::vector<MountEntry> FakeVfs::Table() const {
     MountEntry entry;
     entry.mount_id = id;
     entry.parent_id = mount.parent;
-    entry.device_minor = static_cast<uint32_t>(filesystem.id);
+    entry.device_major = filesystem.device_major;
+    entry.device_minor = filesystem.device_major != 0 ? filesystem.device_minor
+                                                      : static_cast<uint32_t>(filesystem.id);
     entry.root = RootText(mount.root);
     entry.mount_point = PathOf({id, mount.root});
     entry.options = OptionTexts(mount.attributes);

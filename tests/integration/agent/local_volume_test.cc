@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <string>
 
 #include "integration/agent/agent_fixture.h"
@@ -96,6 +97,50 @@ TEST_F(LocalVolumeTest, TwoPodsShareANewDiskAndItsDataOutlivesThem) {
   EXPECT_EQ(::mkdir((PlaceOf("c", "disk") + "/new").c_str(), 0755), -1);
   EXPECT_EQ(errno, EROFS);
   ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("c"));
+  EXPECT_TRUE(DeviceIsGone("disk"));
+}
+
+TEST_F(LocalVolumeTest, APodThatWritesJoinsOneThatOnlyReads) {
+  const LoopDevice disk = Disk();
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  // Who only reads has no disk formatted.
+  ASSERT_NO_FATAL_FAILURE(
+      ApplyOk(Storage("disk", disk.path(), "ext4") + PodOn("reader", "disk", "", true)));
+  ASSERT_TRUE(Eventually(kPatience, [&] {
+    return Explain("reader").find("no pod is to write to it") != std::string::npos;
+  })) << Explain("reader");
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("writer", "disk")));
+  ASSERT_TRUE(WaitPhase("writer", "Ready")) << Explain("writer");
+  ASSERT_TRUE(WaitPhase("reader", "Ready")) << Explain("reader");
+  WriteText(PlaceOf("writer", "disk") + "/kept.txt", "kept");
+  EXPECT_EQ(ReadText(PlaceOf("reader", "disk") + "/kept.txt"), "kept");
+  EXPECT_EQ(::mkdir((PlaceOf("reader", "disk") + "/new").c_str(), 0755), -1);
+  EXPECT_EQ(errno, EROFS);
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("writer"));
+  // The reader alone keeps the device; the next one that writes gets what it asks for.
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("next", "disk")));
+  ASSERT_TRUE(WaitPhase("next", "Ready")) << Explain("next");
+  EXPECT_EQ(::mkdir((PlaceOf("next", "disk") + "/new").c_str(), 0755), 0);
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("reader"));
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("next"));
+  EXPECT_TRUE(DeviceIsGone("disk"));
+}
+
+TEST_F(LocalVolumeTest, AWriteProtectedDiskServesReadersAndRefusesAWriter) {
+  ASSERT_TRUE(MakeImage(scratch() + "/disk.img", kDiskBytes));
+  ASSERT_EQ(std::system(("mkfs.ext4 -q -F " + scratch() + "/disk.img").c_str()), 0);
+  const LoopDevice disk(scratch() + "/disk.img", true);
+  ASSERT_TRUE(disk.valid());
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(
+      ApplyOk(Storage("disk", disk.path(), "ext4") + PodOn("reader", "disk", "", true)));
+  ASSERT_TRUE(WaitPhase("reader", "Ready")) << Explain("reader");
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("writer", "disk")));
+  ASSERT_TRUE(Eventually(kPatience, [&] {
+    return Explain("writer").find("because it is write-protected") != std::string::npos;
+  })) << Explain("writer");
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("writer"));
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("reader"));
   EXPECT_TRUE(DeviceIsGone("disk"));
 }
 

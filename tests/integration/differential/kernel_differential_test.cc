@@ -22,6 +22,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/strings.h"
 #include "fakes/fake_kernel.h"
 #include "integration/differential/request_generator.h"
 #include "integration/differential/world_text.h"
@@ -152,6 +153,8 @@ class DifferentialRun {
         sequences_(sequences) {}
 
   void operator()();
+  // One sequence in the namespace of the caller: what is different, or nothing.
+  std::string RunAlone(const std::vector<AnyRequest>& requests);
 
   const std::map<std::string, int>& calls() const { return calls_; }
   const std::map<std::string, int>& successes() const { return successes_; }
@@ -164,6 +167,7 @@ class DifferentialRun {
   std::string Run(const std::vector<Step>& steps);
   std::string RunStep(const Step& step, Kernel& real, Kernel& fake);
   std::string CompareWorlds(Kernel& real, FakeKernel& fake);
+  std::string PartsText(Kernel& kernel) const;
   std::vector<Step> Minimised(std::vector<Step> steps);
 
   const Variant& variant_;
@@ -194,6 +198,10 @@ std::unique_ptr<FakeKernel> DifferentialRun::MakeFake() {
   fake->AddDirectory(stage_);
   FakeBuilder builder(*fake);
   MakeWorld(*fake, builder);
+  for (const int status : {0, 1}) {
+    fake->AddProgram(status == 0 ? "/bin/true" : "/bin/false",
+                     [status](const auto&) { return ProgramEnd{status, ""}; });
+  }
   return fake;
 }
 
@@ -218,11 +226,38 @@ std::string DifferentialRun::RunStep(const Step& step, Kernel& real, Kernel& fak
          "\n  fake: " + fake_text + message(fake_result) + "\n";
 }
 
+// Where else each mount's part of its filesystem shows, and where the whole of it does.
+std::string DifferentialRun::PartsText(Kernel& kernel) const {
+  const Result<MountListing> all = kernel.Call(ListMounts{stage_}, {});
+  if (!all.ok()) return all.error().ToString();
+  std::string text;
+  for (const MountEntry& mount : all->mounts) {
+    FilesystemPart part{mount.device_major, mount.device_minor, mount.root};
+    text += Normalised(mount.mount_point);
+    for (const char* which : {" part: ", " whole: "}) {
+      ListMounts question;
+      question.showing = part;
+      const std::string shown = ResultText(kernel.Do(question, {}), stage_);
+      for (const std::string& line : SplitNonEmpty(shown, '\n')) {
+        text += which + line.substr(0, line.find(' '));
+      }
+      part.root.clear();
+    }
+    text += "\n";
+  }
+  return SortedLines(text);
+}
+
 std::string DifferentialRun::CompareWorlds(Kernel& real, FakeKernel& fake) {
   const std::string real_mounts = ResultText(real.Do(ListMounts{}, {}), stage_);
   const std::string fake_mounts = ResultText(fake.Do(ListMounts{}, {}), stage_);
   if (real_mounts != fake_mounts) {
     return "mounts differ\n--- real\n" + real_mounts + "--- fake\n" + fake_mounts;
+  }
+  const std::string real_parts = PartsText(real);
+  const std::string fake_parts = PartsText(fake);
+  if (real_parts != fake_parts) {
+    return "what shows where differs\n--- real\n" + real_parts + "--- fake\n" + fake_parts;
   }
   // Two payload directories of one target lie in the order of random numbers.
   const std::string real_tree = SortedLines(Normalised(RealTreeText(stage_)));
@@ -292,6 +327,14 @@ void DifferentialRun::operator()() {
   }
 }
 
+std::string DifferentialRun::RunAlone(const std::vector<AnyRequest>& requests) {
+  if (::mkdir(stage_.c_str(), 0755) != 0) return "no stage";
+  pristine_ = MakeFake();
+  std::vector<Step> steps;
+  for (const AnyRequest& request : requests) steps.push_back({request});
+  return Run(steps);
+}
+
 uint64_t NumberFromEnvironment(const char* name, uint64_t otherwise) {
   const char* text = std::getenv(name);
   return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
@@ -334,14 +377,34 @@ TEST_F(KernelDifferentialTest, FakeAndRealKernelAgreeOnRandomSequencesOfEveryEff
   }
   if (sequences < 10000) return;
   EXPECT_EQ(calls.size(), std::variant_size_v<AnyRequest>);
-  // There are no devices here to succeed on; device_differential_test has them.
+  // There are no devices here to succeed on; device_differential_test has them. Nor programs.
   const std::set<std::string> on_devices = {ProbeDevice::kName, FormatDevice::kName,
-                                            CheckFilesystem::kName};
+                                            CheckFilesystem::kName, CheckDeviceUse::kName,
+                                            RunProgram::kName};
   for (const auto& [name, count] : calls) {
     if (!on_devices.contains(name)) {
       EXPECT_GT(successes[name], 100) << name;
     }
   }
+}
+
+TEST_F(KernelDifferentialTest, FakeAndRealProgramsEndAlike) {
+  DifferentialRun run(Variants()[0], scratch() + "/stage", 0, 0);
+  const std::string world = scratch() + "/stage/w";
+  PayloadFile file;
+  file.path = "x";
+  file.content = Secret<std::string>("no program");
+  file.mode = 0755;
+  std::vector<AnyRequest> requests = {WriteAtomicPayload{{world, "p"}, {file}},
+                                      RunProgram{{"/bin/true"}}, RunProgram{{"/bin/false", "x"}}};
+  for (const char* name : {"/p/x", "/f", "/a", "/la", "/lf", "/lself", "/fifo", "/sock", "/no",
+                           "/f/x", "/p/../p/x"}) {
+    requests.emplace_back(RunProgram{{world + name}});
+  }
+  requests.emplace_back(Remount{{world, ""}, {"noexec"}});
+  requests.emplace_back(RunProgram{{world + "/p/x"}});
+  EXPECT_EQ(run.RunAlone(requests), "");
+  EXPECT_EQ(run.successes().at(RunProgram::kName), 2);
 }
 
 }  // namespace

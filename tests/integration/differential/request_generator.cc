@@ -104,8 +104,11 @@ template <>
 struct RequestGenerator::Maker<ListMounts> {
   static constexpr uint32_t kWeight = 2;
   static ListMounts Make(RequestGenerator& g) {
-    if (g.OneIn(3)) return {};
-    return {g.OneIn(2) ? g.MountPoint().Display() : g.Path().Display()};
+    const auto path = [&g] { return g.OneIn(2) ? g.MountPoint().Display() : g.Path().Display(); };
+    ListMounts list;  // CompareWorlds asks what shows where: numbers differ between the worlds
+    if (g.OneIn(2)) list.below = path();
+    if (g.OneIn(3)) list.around = path();
+    return list;
   }
 };
 template <>
@@ -264,6 +267,22 @@ struct RequestGenerator::Maker<CheckFilesystem> {
   }
 };
 
+template <>
+struct RequestGenerator::Maker<CheckDeviceUse> {
+  static constexpr uint32_t kWeight = 1;
+  static CheckDeviceUse Make(RequestGenerator& g) { return {g.NoDevice(), g.Below(2), 0}; }
+};
+// Nothing that would be started: until a child has its program it holds a copy of every descriptor
+// of the other threads, whose mounts are busy meanwhile. The test has programs by themselves.
+template <>
+struct RequestGenerator::Maker<RunProgram> {
+  static constexpr uint32_t kWeight = 1;
+  static RunProgram Make(RequestGenerator& g) {
+    if (g.OneIn(2)) return {{}};
+    return {{"bin/true", "argument"}};
+  }
+};
+
 std::string RequestGenerator::NoDevice() {
   constexpr const char* kNames[] = {"f", "a", "la", "lf", "lself", "fifo", "sock", "no", "f/x"};
   return world_ + "/" + Pick(*this, kNames);
@@ -318,7 +337,10 @@ std::string RequestText(const AnyRequest& request) {
         if constexpr (requires { r.source.root; }) text += " " + PathText(r.source);
         if constexpr (requires { r.fs_type; }) text += " " + r.fs_type;
         if constexpr (requires { r.path; }) text += " " + PathText(r.path);
-        if constexpr (requires { r.below; }) text += " " + r.below;
+        if constexpr (requires { r.below; }) text += " below " + r.below + " around " + r.around;
+        if constexpr (requires { r.arguments; }) {
+          for (const std::string& argument : r.arguments) text += " " + argument;
+        }
         if constexpr (requires { r.target; }) text += " " + PathText(r.target);
         if constexpr (requires { r.options; }) {
           for (const std::string& option : r.options) text += " " + option;

@@ -82,6 +82,14 @@ std::string Text(const DeviceProbe& probe) {
 std::string Text(const FilesystemCheck& check) {
   return std::string(CheckResultName(check.result)) + " " + std::to_string(check.exit_code);
 }
+std::string Text(const DeviceUsers& use) {
+  std::string text = use.present ? (use.in_use ? "in use" : "free") : "not there";
+  for (const std::string& holder : use.holders) text += " " + holder;
+  return text;
+}
+std::string Text(const ProgramEnd& end) {
+  return "ended with " + std::to_string(end.exit_status) + " " + end.output;
+}
 
 }  // namespace
 

@@ -35,6 +35,7 @@ struct World {
   std::string MountAs(const std::string& fs_type, std::vector<std::string> options = {}) {
     return Do(Mount{fs_type, device, target, std::move(options), Identity()});
   }
+  std::string Use() { return Do(CheckDeviceUse{device, 0, 0}); }
   std::string UnmountIt() { return Do(Unmount{target, false}); }
 };
 
@@ -65,10 +66,17 @@ class DeviceDifferential : public BlockMountTest,
     step("preen", world.Check(type, CheckMode::kPreen));
     step("report", world.Check(type, CheckMode::kReport));
     step("mount other type", world.MountAs(other));
+    step("use", world.Use());
     step("mount", world.MountAs(type));
+    step("use", world.Use());
     step("format mounted", world.Format(type, kUuid, true));
     step("report mounted", world.Check(type, CheckMode::kReport));
     step("unmount", world.UnmountIt());
+    step("use", world.Use());
+    const DeviceIdentity number = world.Identity();
+    step("use", world.Do(CheckDeviceUse{world.device, number.device_major, number.device_minor}));
+    step("use of another", world.Do(CheckDeviceUse{world.device, number.device_major, 1000}));
+    step("use of nothing", world.Do(CheckDeviceUse{world.device + "0", 0, 0}));
     step("mount ro", world.MountAs(type, {"ro"}));
     step("unmount", world.UnmountIt());
     step("unmount", world.UnmountIt());

@@ -89,18 +89,38 @@ class KeptMountTableTest : public MountNamespaceTest {
   }
 
   std::vector<MountEntry> Below(const std::string& path) {
-    auto mounts = table_->Below(path);
+    return Find({.below = path});
+  }
+  std::vector<MountEntry> Find(const ListMounts& question) {
+    auto mounts = table_->Find(question);
     EXPECT_TRUE(mounts.ok()) << mounts.error().ToString();
     return mounts.ok() ? *mounts : std::vector<MountEntry>();
   }
   std::vector<std::string> PointsBelow(const std::string& path) { return Points(Below(path)); }
   std::vector<std::string> Fresh(const std::string& path) {
-    return Texts(MountsBelow(ReadMountTable().value(), path));
+    return Texts(SelectMounts(ReadMountTable().value(), {.below = path}));
+  }
+  // By every part of a filesystem that is mounted at a path or below it, and by each place.
+  void ExpectFreshParts(const std::string& path) {
+    const std::vector<MountEntry> table = ReadMountTable().value();
+    for (const MountEntry& mount : table) {
+      if (!IsAtOrBelow(mount.mount_point, path)) continue;
+      ListMounts question;
+      question.showing = PlaceOf(mount).part;
+      EXPECT_EQ(Texts(Find(question)), Texts(SelectMounts(table, question)))
+          << mount.mount_point << " root " << mount.root;
+      question.showing->root.clear();
+      EXPECT_EQ(Texts(Find(question)), Texts(SelectMounts(table, question)))
+          << mount.mount_point;
+      const ListMounts around{.around = mount.mount_point + "/x"};
+      EXPECT_EQ(Texts(Find(around)), Texts(SelectMounts(table, around)));
+    }
   }
   void ExpectFresh(const std::string& path) {
     const std::vector<std::string> kept = Texts(Below(path));
     EXPECT_EQ(kept, Fresh(path));
     EXPECT_FALSE(kept.empty());
+    ExpectFreshParts(path);
   }
 
   KernelFeatures features_;
@@ -347,7 +367,7 @@ TEST_P(EveryWayTest, IsRightAfterTwoThousandBindsAmongOtherMountsAndQuestions) {
   std::thread asker([&] {
     size_t before = 0;
     while (!stop) {
-      const auto mounts = table_->Below(At("pods"));
+      const auto mounts = table_->Find({.below = At("pods")});
       // Binds only come, so an answer never has fewer than the one before.
       if (!mounts.ok() || mounts->size() < before) ++bad;
       if (mounts.ok()) before = mounts->size();

@@ -193,6 +193,55 @@ TEST_F(WorkerKernelTest, AWorkerThatCannotDieIsStuckUntilItDoes) {
   EXPECT_TRUE(kernel_->Call(Stat{At("data")}, In("other", seconds(10), "volume-1")).ok());
 }
 
+TEST_F(WorkerKernelTest, AProgramThatIgnoresEverythingEndsWithItsWorkerAtTheDeadline) {
+  const auto before = clock_.Now();
+  const auto end = kernel_->Call(
+      RunProgram{{"/bin/sh", "-c", "trap '' TERM INT HUP PIPE; echo begun; while :; do sleep 600; "
+                                   "done"}},
+      In("programs", milliseconds(300), "volume-1"));
+  ASSERT_FALSE(end.ok());
+  EXPECT_EQ(end.error().code(), Code::kDeadlineExceeded);
+  EXPECT_TRUE(end.error().maybe_applied());
+  EXPECT_LT(clock_.Now() - before, seconds(2));
+  // The shell and its sleep had the key's lock, too: none of them is left.
+  EXPECT_TRUE(Eventually([&] { return !*IsKeyLocked(options_.key_directory, "volume-1"); }));
+  EXPECT_EQ(kernel_->stats().stuck_now, 0);
+}
+
+TEST_F(WorkerKernelTest, AProgramThatCannotDieIsLeftToItselfAndCounted) {
+  StartHangfs();
+  hangfs_->Die();
+  const auto before = clock_.Now();
+  const auto end = kernel_->Call(RunProgram{{"/bin/cat", Path("hung/file")}},
+                                 In("programs", milliseconds(200), "volume-1"));
+  ASSERT_FALSE(end.ok());
+  EXPECT_EQ(end.error().code(), Code::kDeadlineExceeded);
+  EXPECT_LT(clock_.Now() - before, seconds(2)) << "its worker is dead, and it is not waited for";
+  ASSERT_TRUE(Eventually([&] { return kernel_->stats().stuck_now == 1; }));
+  EXPECT_EQ(kernel_->stuck_operations().at(0).request, "RunProgram");
+  EXPECT_EQ(kernel_->stuck_operations().at(0).path, "/bin/cat");
+  EXPECT_TRUE(*IsKeyLocked(options_.key_directory, "volume-1"));
+  hangfs_->Heal();
+  EXPECT_TRUE(Eventually([&] { return kernel_->stats().stuck_now == 0; }));
+  EXPECT_FALSE(*IsKeyLocked(options_.key_directory, "volume-1"));
+}
+
+TEST_F(WorkerKernelTest, AProgramsEndAndItsLastWordsAreAnswered) {
+  const auto run = [&](const std::string& script) {
+    const auto end = kernel_->Call(RunProgram{{"/bin/sh", "-c", script}}, In("", seconds(20)));
+    if (!end.ok()) return end.error().ToString();
+    return std::to_string(end->exit_status) + ":" + end->output;
+  };
+  EXPECT_EQ(run("echo out; echo err >&2; exit 7"), "7:out\nerr\n");
+  EXPECT_EQ(run("kill -9 $$"), "137:");
+  EXPECT_EQ(run("cat; echo $PATH; ls /proc/self/fd | wc -l"),
+            "0:/usr/sbin:/usr/bin:/sbin:/bin\n5\n") << "stdin, out, err, the worker's life, ls's";
+  EXPECT_EQ(run("sleep 2 & echo gone"), "0:gone\n") << "what it leaves behind is not waited for";
+  EXPECT_EQ(run("head -c 100000 /dev/zero").size(), 2u + 4096u);
+  EXPECT_EQ(kernel_->Call(RunProgram{{Path("none")}}, In("", seconds(20))).error().sys_errno(),
+            ENOENT);
+}
+
 TEST_F(WorkerKernelTest, OneDeadDomainStopsNoOther) {
   StartHangfs();
   hangfs_->Hang();

@@ -15,7 +15,7 @@
 #include "integration/mount_namespace_fixture.h"
 #include "metrics/metrics_block.h"
 #include "mounter/host_directory.h"
-#include "os/local_kernel.h"
+#include "os/worker_kernel.h"
 #include "pluginmgr/wrapper_volumes.h"
 #include "plugins/empty_dir.h"
 #include "plugins/host_path.h"
@@ -34,13 +34,16 @@ class RecyclerRootTest : public MountNamespaceTest {
   void SetUp() override {
     MountNamespaceTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    auto kernel = LocalKernel::Create({{}, scratch() + "/root"});
+    WorkerKernelOptions workers;
+    workers.worker_path = VOLUMED_WORKER;
+    workers.agent_root = scratch() + "/root";
+    auto kernel = WorkerKernel::Create(workers, clock_);
     ASSERT_TRUE(kernel.ok()) << kernel.error().ToString();
     kernel_ = std::move(kernel).value();
     world_ = std::make_unique<PluginWorld>(*kernel_, scratch() + "/root");
     RuncOptions options;
     options.directory = scratch() + "/runc";
-    containers_ = std::make_unique<RuncRunner>(options, clock_);
+    containers_ = std::make_unique<RuncRunner>(options, *kernel_, clock_);
     pods_ = std::make_unique<LocalRecyclerPods>(*kernel_, *containers_, clock_);
     volume_ = scratch() + "/volumes/one";
     fs::create_directories(volume_ + "/a/b");
@@ -77,7 +80,7 @@ class RecyclerRootTest : public MountNamespaceTest {
   }
 
   RealClock clock_;
-  std::unique_ptr<LocalKernel> kernel_;
+  std::unique_ptr<WorkerKernel> kernel_;
   std::unique_ptr<PluginWorld> world_;
   std::unique_ptr<RuncRunner> containers_;
   std::unique_ptr<LocalRecyclerPods> pods_;

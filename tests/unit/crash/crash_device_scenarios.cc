@@ -49,7 +49,8 @@ spec:
 )";
 }
 
-std::string PodManifest(const std::string& uid, const std::string& claim) {
+std::string PodManifest(const std::string& uid, const std::string& claim,
+                        bool read_only = false) {
   return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + uid +
          ", namespace: default, uid: " + uid + R"(}
 spec:
@@ -58,7 +59,7 @@ spec:
   - {name: main, image: x, volumeMounts: [{name: data, mountPath: /data}]}
   volumes:
   - {name: data, persistentVolumeClaim: {claimName: )" +
-         claim + "}}\n";
+         claim + (read_only ? ", readOnly: true" : "") + "}}\n";
 }
 
 PodTruth DiskTruth() {
@@ -123,6 +124,28 @@ Scenario DeviceScenario() {
   return {"two pods on a new disk",
           {Storage(FakeDevice())},
           {Apply(kFirst), Write(kFirst), Apply(kSecond), Write(kSecond), Remove(kFirst, false),
+           Remove(kSecond, true)}};
+}
+
+Scenario JoiningWriterScenario() {
+  const ScenarioStep reader{.name = "a pod that only reads is applied",
+                            .happen = [](CrashWorld& world) {
+                              world.sources[kFiles]["pod-" + std::string(kFirst)] =
+                                  PodManifest(kFirst, "data", true);
+                              world.pods[kFirst] = DiskTruth();
+                            }};
+  const ScenarioStep check{.name = "who may write is looked at", .happen = [](CrashWorld& world) {
+                             for (const MountEntry& mount : world.kernel->Mounts()) {
+                               for (const char* pod : {kFirst, kSecond}) {
+                                 if (mount.mount_point != world.VolumePath(pod, kVolume)) continue;
+                                 if (mount.read_only() == (pod == kFirst)) continue;
+                                 world.Violation(mount.mount_point + " is of the wrong kind");
+                               }
+                             }
+                           }};
+  return {"a reader, and a writer that joins",
+          {Storage(Existing(CheckResult::kClean))},
+          {reader, check, Apply(kSecond), check, Write(kSecond), Remove(kFirst, false),
            Remove(kSecond, true)}};
 }
 

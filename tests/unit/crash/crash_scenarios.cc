@@ -304,7 +304,7 @@ Scenario ShortLifeScenario() {
 std::vector<Scenario> AllScenarios() {
   return {SetUpScenario(),        ChangeScenario(),        RemovedObjectScenario(),
           DeletedByUidScenario(), HeldPodScenario(),       ForeignMountScenario(),
-          ShortLifeScenario(),    DeviceScenario(),        CutFormatScenario(),
+          ShortLifeScenario(),    DeviceScenario(), JoiningWriterScenario(),        CutFormatScenario(),
           CheckedDiskScenario(),  ReleasedClaimScenario(), RecycleScenario(),
           BindingScenario()};
 }

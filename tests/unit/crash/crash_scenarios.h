@@ -18,6 +18,7 @@ Scenario ShortLifeScenario();      // removed while it is being set up; comes ba
 
 // Persistent volumes; see crash_device_scenarios.cc.
 Scenario DeviceScenario();         // a new disk is formatted, shared by two pods, and left
+Scenario JoiningWriterScenario();  // the first pod of the device only reads
 Scenario BindingScenario();        // the sources bring volume and claim, then their pod
 Scenario CutFormatScenario();      // the worker dies amid mkfs
 Scenario CheckedDiskScenario();    // fsck; a second pod after the first

@@ -77,10 +77,47 @@ TEST(MountTable, FindsTheTopMountAndTheCoveringOne) {
 
 TEST(MountTable, FindsWhatLiesBelowAPathButNotBesideIt) {
   const MountSnapshot table(Parse(kTable).value());
-  EXPECT_EQ(table.FindBelow("/run").size(), 3u);
-  EXPECT_EQ(table.FindBelow("/run/a").size(), 2u);
-  EXPECT_EQ(table.FindBelow("/ru").size(), 0u);
-  EXPECT_EQ(table.FindBelow("/").size(), 5u);
+  EXPECT_EQ(table.Find({.below = "/run"}).size(), 3u);
+  EXPECT_EQ(table.Find({.below = "/run/a"}).size(), 2u);
+  EXPECT_EQ(table.Find({.below = "/ru"}).size(), 0u);
+  EXPECT_EQ(table.Find({.below = "/"}).size(), 5u);
+}
+
+TEST(MountTable, FindsWhatAPathMayLieOn) {
+  const std::vector<MountEntry> table = Parse(kTable).value();
+  const ListMounts around{.around = "/run/a/b"};
+  EXPECT_EQ(MountSnapshot(table).Find(around).size(), 4u);
+  EXPECT_EQ(SelectMounts(table, around).size(), 4u);
+  EXPECT_EQ(MountSnapshot(table).Find({.around = "/run/ab"}).size(), 2u);
+  EXPECT_EQ(MountSnapshot(table).Find({.around = "/"}).size(), 1u);
+}
+
+TEST(MountTable, FindsWhereAPartOfAFilesystemShows) {
+  const std::vector<MountEntry> table = Parse(kTable).value();
+  const auto find = [&table](const FilesystemPart& part) {
+    ListMounts question;
+    question.showing = part;
+    std::vector<std::string> points;
+    for (const MountEntry& mount : MountSnapshot(table).Find(question)) {
+      points.push_back(mount.mount_point);
+    }
+    EXPECT_EQ(points.size(), SelectMounts(table, question).size());
+    return points;
+  };
+  EXPECT_THAT(find({254, 0, "/"}), ElementsAre("/"));
+  EXPECT_THAT(find({254, 0, "/var/data x"}), ElementsAre("/mnt/with space\\end"));
+  EXPECT_THAT(find({254, 0, "/var"}), IsEmpty());
+  EXPECT_THAT(find({254, 0, ""}), ElementsAre("/", "/mnt/with space\\end"));
+  EXPECT_THAT(find({0, 2, ""}), IsEmpty()) << "0:25 is another number";
+}
+
+TEST(MountTable, AQuestionIsOneAndItsPathIsClean) {
+  EXPECT_TRUE(CheckMountQuestion({}).ok());
+  EXPECT_TRUE(CheckMountQuestion({.below = "/a"}).ok());
+  EXPECT_EQ(CheckMountQuestion({.below = "a"}).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(CheckMountQuestion({.around = "/a/../b"}).error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(CheckMountQuestion({.below = "/a", .around = "/a"}).error().code(),
+            Code::kInvalidArgument);
 }
 
 TEST(MountTable, TheDifferenceNamesWhatCameWentAndChanged) {
@@ -115,11 +152,11 @@ TEST(MountTable, TheTopMountIsTheOneThatNoOtherLiesOnAndNotTheLast) {
 }
 
 TEST(MountTable, SelectsWhatLiesBelowAPathInTheSameOrder) {
-  const std::vector<MountEntry> below = MountsBelow(Parse(kTable).value(), "/run");
+  const std::vector<MountEntry> below = SelectMounts(Parse(kTable).value(), {.below = "/run"});
   ASSERT_EQ(below.size(), 3u);
   EXPECT_EQ(below[0].mount_point, "/run");
   EXPECT_EQ(below[2].source, "two");
-  EXPECT_THAT(MountsBelow(Parse(kTable).value(), "/ru"), IsEmpty());
+  EXPECT_THAT(SelectMounts(Parse(kTable).value(), {.below = "/ru"}), IsEmpty());
 }
 
 TEST(MountTable, ReadsTheTableOfThisProcess) {

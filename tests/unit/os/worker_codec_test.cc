@@ -87,6 +87,10 @@ TEST(WorkerCodec, DeviceRequestsKeepEveryField) {
   EXPECT_EQ(check.fs_type, "xfs");
   EXPECT_EQ(check.mode, CheckMode::kReport);
   EXPECT_EQ(Same(CheckFilesystem{"/d", {}, "", CheckMode::kPreen}).mode, CheckMode::kPreen);
+  const CheckDeviceUse use = Same(CheckDeviceUse{kBytes, 8, 17});
+  EXPECT_EQ(use.device, kBytes);
+  EXPECT_EQ(use.device_major, 8u);
+  EXPECT_EQ(use.device_minor, 17u);
 }
 
 TEST(WorkerCodec, DeviceAnswersKeepEveryField) {
@@ -122,6 +126,11 @@ TEST(WorkerCodec, DeviceAnswersKeepEveryField) {
   EXPECT_TRUE(same.was_mounted);
   EXPECT_TRUE(same.blank);
   EXPECT_TRUE(same.read_whole);
+  const DeviceUsers use = SameAnswer(DeviceUsers{true, false, {"dm-0", kBytes}});
+  EXPECT_TRUE(use.present);
+  EXPECT_FALSE(use.in_use);
+  EXPECT_EQ(use.holders, (std::vector<std::string>{"dm-0", kBytes}));
+  EXPECT_TRUE(SameAnswer(DeviceUsers{false, true, {}}).in_use);
   const FilesystemCheck check =
       SameAnswer(FilesystemCheck{CheckResult::kUncorrected, 12, "e2fsck -a", kBytes});
   EXPECT_EQ(check.result, CheckResult::kUncorrected);
@@ -161,6 +170,14 @@ TEST(WorkerCodec, WalkAndTableRequestsKeepEveryField) {
   EXPECT_TRUE(change.on_root_mismatch);
   EXPECT_EQ(Same(ListMounts{"/a b\xff"}).below, "/a b\xff");
   EXPECT_EQ(Same(ListMounts{}).below, "");
+  EXPECT_EQ(Same(ListMounts{}).showing, std::nullopt);
+  EXPECT_EQ(Same(ListMounts{.around = kBytes}).around, kBytes);
+  const FilesystemPart part{8, 4294967295u, kBytes};
+  EXPECT_EQ(Same(ListMounts{.showing = part}).showing, part);
+  EXPECT_EQ(Same(RunProgram{{"/bin/a", kBytes}}).arguments,
+            (std::vector<std::string>{"/bin/a", kBytes}));
+  EXPECT_EQ(SameAnswer(ProgramEnd{137, kBytes}).exit_status, 137);
+  EXPECT_EQ(SameAnswer(ProgramEnd{0, kBytes}).output, kBytes);
   RoundTrip(ProbeFeatures{});
 }
 

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "base/manual_clock.h"
+#include "fakes/fake_kernel.h"
 #include "unit/records/temp_directory.h"
 
 namespace volumed {
@@ -36,16 +39,59 @@ TEST(RuncRunnerTest, TheContainerHasTheVolumeAndLittleElse) {
 TEST(RuncRunnerTest, AMissingProgramIsNamedWithItsPackage) {
   const TempDirectory scratch;
   const ManualClock clock;
-  RuncRunner no_runc({scratch.path() + "/runc", "/bin/true", scratch.path()}, clock);
+  FakeKernel kernel;
+  RuncRunner no_runc({scratch.path() + "/runc", "/bin/true", scratch.path()}, kernel, clock);
   const auto exists = no_runc.Exists("id", {});
   ASSERT_FALSE(exists.ok());
   EXPECT_EQ(exists.error().code(), Code::kFailedPrecondition);
   EXPECT_EQ(exists.error().message(), scratch.path() +
                                           "/runc cannot be run on this node; it comes with the "
                                           "package runc");
-  RuncRunner no_busybox({"/bin/true", scratch.path() + "/busybox", scratch.path()}, clock);
+  RuncRunner no_busybox({"/bin/true", scratch.path() + "/busybox", scratch.path()}, kernel,
+                        clock);
   EXPECT_NE(no_busybox.Run({"id", {"/bin/sh"}, {}}, {}).error().message().find("busybox-static"),
             std::string::npos);
+}
+
+// Remembers the key of each call.
+class KeyedKernel final : public Kernel {
+ public:
+  explicit KeyedKernel(Kernel& kernel) : kernel_(kernel) {}
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    keys_.push_back(std::get<RunProgram>(request).arguments.at(3) + ":" + options.key);
+    return kernel_.Do(request, options);
+  }
+  const std::vector<std::string>& keys() const { return keys_; }
+
+ private:
+  Kernel& kernel_;
+  std::vector<std::string> keys_;
+};
+
+TEST(RuncRunnerTest, AContainerThatDoesNotEndIsRemovedAlthoughItsKeyIsStillHeld) {
+  const TempDirectory scratch;
+  const ManualClock clock;
+  FakeKernel kernel;
+  std::set<std::string> containers;
+  kernel.AddProgram("/bin/true", [&](const std::vector<std::string>& words) {
+    const std::string& verb = words.at(3);
+    if (verb == "run") containers.insert(words.back());
+    if (verb == "delete") containers.erase(words.back());
+    if (verb != "state" || containers.contains(words.back())) return ProgramEnd{0, ""};
+    return ProgramEnd{1, "container does not exist"};
+  });
+  KeyedKernel keyed(kernel);
+  RuncRunner runc({"/bin/true", "/bin/true", scratch.path() + "/runc"}, keyed, clock);
+  kernel.FailNext(RunProgram::kName, Error::MaybeApplied(Code::kDeadlineExceeded, "too long"), 1,
+                  true);
+  CallOptions call;
+  call.key = "volume";
+  const auto end = runc.Run({"one", {"/bin/sh"}, {}}, call);
+  ASSERT_FALSE(end.ok());
+  EXPECT_EQ(end.error().code(), Code::kDeadlineExceeded);
+  EXPECT_TRUE(end.error().maybe_applied());
+  EXPECT_TRUE(containers.empty());
+  EXPECT_EQ(keyed.keys(), (std::vector<std::string>{"run:volume", "state:", "delete:"}));
 }
 
 }  // namespace

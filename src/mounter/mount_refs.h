@@ -1,0 +1,30 @@
+// Questions about the mount table that mounting asks. Each costs what its answer does, and not what
+// the table does: see ListMounts.
+//
+// Threads: any. Blocks: as ListMounts: never on a filesystem. Errors: those of ListMounts.
+// Paths are absolute and clean, and compared as text.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "os/kernel.h"
+#include "os/mount_entry.h"
+
+namespace volumed {
+
+// The topmost mount at exactly this path.
+Result<std::optional<MountEntry>> FindMountAt(Kernel& kernel, const std::string& path,
+                                              const CallOptions& call);
+
+// Every other place at which what is at `path` shows.
+// Source: kubernetes mount-utils mount_linux.go@v1.36.2 (SearchMountPoints).
+Result<std::vector<std::string>> FindMountRefs(Kernel& kernel, const std::string& path,
+                                               const CallOptions& call);
+
+// What its filesystem, or the mount itself, lets nobody write to.
+bool TakesNoWrites(const MountEntry& mount);
+
+}  // namespace volumed

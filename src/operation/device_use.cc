@@ -1,0 +1,67 @@
+#include "operation/device_use.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/strings.h"
+#include "mounter/mount_refs.h"
+
+namespace volumed {
+namespace {
+
+// Where the device, or what is left of its filesystem, is mounted in the agent's own namespace.
+Result<std::vector<std::string>> PlacesOf(Kernel& kernel, const MountedSource& source,
+                                          const CallOptions& call) {
+  std::vector<std::string> places;
+  if (source.device_major == 0 && source.device_minor == 0) return places;
+  ListMounts question;
+  question.showing = FilesystemPart{source.device_major, source.device_minor, ""};
+  ASSIGN_OR_RETURN(const MountListing shown, kernel.Call(question, call));
+  for (const MountEntry& mount : shown.mounts) places.push_back(mount.mount_point);
+  return places;
+}
+
+}  // namespace
+
+Result<std::optional<MountedSource>> FindMountedSource(Kernel& kernel, const SafePath& place,
+                                                       const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
+                   FindMountAt(kernel, place.Display(), call));
+  if (!mount || !mount->source.starts_with("/dev/")) return std::optional<MountedSource>();
+  return std::optional<MountedSource>({mount->source, mount->device_major, mount->device_minor});
+}
+
+Result<std::string> FindDeviceUsers(Kernel& kernel, const MountedSource& source,
+                                    const CallOptions& call) {
+  CheckDeviceUse check{source.path};
+  // A filesystem with a number of its own (btrfs) does not say what its disk's is.
+  if (source.device_major != 0) {
+    check.device_major = source.device_major;
+    check.device_minor = source.device_minor;
+  }
+  ASSIGN_OR_RETURN(const DeviceUsers users, kernel.Call(check, call));
+  if (!users.in_use) return std::string();
+  ASSIGN_OR_RETURN(const std::vector<std::string> places, PlacesOf(kernel, source, call));
+  std::vector<std::string> words;
+  if (!places.empty()) words.push_back("is mounted at " + Join(places, ", "));
+  if (!users.holders.empty()) words.push_back("is a part of " + Join(users.holders, ", "));
+  if (words.empty()) {
+    words.emplace_back(
+        "is held by a mount in another mount namespace (a container's), by swap, or by a program");
+  }
+  return source.path + " " + Join(words, " and ");
+}
+
+Status CheckDeviceLetGo(Kernel& kernel, const MountedSource& source, const CallOptions& call) {
+  const Result<std::string> users = FindDeviceUsers(kernel, source, call);
+  if (!users.ok()) {
+    const bool is_no_device = users.error().code() == Code::kFailedPrecondition;
+    return is_no_device ? OkStatus() : Status(users.error());
+  }
+  if (users->empty()) return OkStatus();
+  return Error::NotApplied(
+      Code::kFailedPrecondition,
+      "the device is in use when it was no longer expected to be in use: " + *users);
+}
+
+}  // namespace volumed

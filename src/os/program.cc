@@ -1,0 +1,103 @@
+#include "os/program.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <utility>
+
+#include "base/descriptor.h"
+
+namespace volumed {
+namespace {
+
+// How often the program's own count is looked at; as WorkMeter::kInterval.
+constexpr int kProgressMillis = 200;
+
+// Source: proc_pid_io(5).
+int64_t BytesDone(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/io");
+  std::string name;
+  int64_t value = 0;
+  int64_t sum = 0;
+  while (file >> name >> value) {
+    if (name == "rchar:" || name == "wchar:") sum += value;
+  }
+  return sum;
+}
+
+// Everything that is there now. False once nobody has the other end any more.
+bool Drain(int pipe, std::string* output) {
+  std::array<char, 4096> chunk;
+  while (true) {
+    const ssize_t size = ::read(pipe, chunk.data(), chunk.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size == 0) return false;
+    if (size < 0) return errno == EAGAIN;
+    output->append(chunk.data(), static_cast<size_t>(size));
+    if (output->size() > kProgramOutputBytes) {
+      output->erase(0, output->size() - kProgramOutputBytes);
+    }
+  }
+}
+
+// Until the program has ended.
+void Follow(const ChildProcess& child, int pipe, const CallOptions& options, std::string* output) {
+  std::array<pollfd, 2> waits = {{{child.pidfd(), POLLIN, 0}, {pipe, POLLIN, 0}}};
+  while (true) {
+    const int ready = ::poll(waits.data(), waits.size(), options.progress ? kProgressMillis : -1);
+    if (ready < 0) continue;  // EINTR
+    if (ready == 0) options.progress(BytesDone(child.pid()));
+    // Its output is closed: only its end is left to wait for.
+    if (waits[1].revents != 0 && !Drain(pipe, output)) waits[1].fd = -1;
+    if (waits[0].revents != 0) return;
+  }
+}
+
+}  // namespace
+
+Result<ProgramOutcome> RunToEnd(const ProgramSetup& setup, const CallOptions& options) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    return Error::FromErrno(errno, "pipe for " + setup.arguments.at(0), Outcome::kNotApplied);
+  }
+  const Descriptor ours(ends[0]);
+  Descriptor theirs(ends[1]);
+  // Only ours: a program is not made for an output that answers EAGAIN.
+  ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
+  ChildSetup child_setup;
+  child_setup.arguments = setup.arguments;
+  child_setup.environment = setup.environment;
+  child_setup.environment->insert(child_setup.environment->end(),
+                                  {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"});
+  child_setup.descriptors = {-1, theirs.get(), theirs.get()};
+  const auto give = [&child_setup](const std::vector<int>& more) {
+    child_setup.descriptors.insert(child_setup.descriptors.end(), more.begin(), more.end());
+  };
+  give(setup.descriptors);
+  give(options.kept_by_tools);
+  ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::Start(child_setup));
+  theirs.Reset();
+  ProgramOutcome outcome;
+  Follow(child, ours.get(), options, &outcome.output);
+  outcome.end = child.WaitForEnd(Duration::max()).value_or(ChildEnd{});
+  Drain(ours.get(), &outcome.output);
+  return outcome;
+}
+
+Result<ProgramEnd> DoRunProgram(const RunProgram& request, const CallOptions& options) {
+  if (request.arguments.empty() || !request.arguments[0].starts_with('/')) {
+    return Error::NotApplied(Code::kInvalidArgument, "run: no absolute path of a program is given");
+  }
+  ProgramSetup setup;
+  setup.arguments = request.arguments;
+  ASSIGN_OR_RETURN(ProgramOutcome outcome, RunToEnd(setup, options));
+  constexpr int kSignalled = 128;  // as a shell has it
+  return ProgramEnd{outcome.end.exited ? outcome.end.status : kSignalled + outcome.end.status,
+                    std::move(outcome.output)};
+}
+
+}  // namespace volumed

@@ -1,0 +1,226 @@
+// The unmount of a device: proven to be let go of where it is to be detached, and never said to be
+// where it is not.
+#include "operation/device_operations.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "fakes/fake_kernel.h"
+#include "fakes/memory_record_store.h"
+#include "metrics/exported_families.h"
+#include "operation/device_use.h"
+#include "pluginmgr/attachable_volume_plugin.h"
+#include "unit/operation/recording_parts.h"
+#include "unit/operation/stub_host.h"
+
+namespace volumed {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr char kPlugin[] = "test.io/disks";
+constexpr char kDisk[] = "/dev/vdb";
+constexpr char kPlace[] = "/r/plugins/test.io/disks/mounts/one";
+const UniqueVolumeName kDevice("test.io/disks/one");
+
+Error NotNeeded() { return Error::NotApplied(Code::kUnimplemented, "not needed here"); }
+
+// Mounts devices, and attaches them too if it is to.
+class DiskPlugin final : public VolumePlugin, public AttachableVolumePlugin {
+ public:
+  explicit DiskPlugin(const bool& attaches) : attaches_(attaches) {}
+
+  Status Init(PluginContext context) override {
+    host_ = &context.host;
+    return OkStatus();
+  }
+  std::string GetPluginName() const override { return kPlugin; }
+  Result<std::string> GetVolumeName(const VolumeSpec& spec) const override {
+    return spec.name().str();
+  }
+  bool CanSupport(const VolumeSpec&) const override { return true; }
+  bool RequiresRemount(const VolumeSpec&) const override { return false; }
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec&, PodPtr) override {
+    return NotNeeded();
+  }
+  Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName&, const PodUid&) override {
+    return NotNeeded();
+  }
+  Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName&, const SafePath&,
+                                                  const CallOptions&) override {
+    return NotNeeded();
+  }
+  bool SupportsMountOption() const override { return false; }
+  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
+  VolumePlugin& plugin() override { return *this; }
+  DeviceMountableVolumePlugin* AsDeviceMountable() override { return this; }
+  AttachableVolumePlugin* AsAttachable() override { return attaches_ ? this : nullptr; }
+
+  Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() override { return NotNeeded(); }
+  Result<std::unique_ptr<DeviceUnmounter>> NewDeviceUnmounter() override {
+    return std::unique_ptr<DeviceUnmounter>(std::make_unique<DiskUnmounter>(host_->kernel));
+  }
+  Result<std::vector<std::string>> GetDeviceMountRefs(const SafePath&,
+                                                      const CallOptions&) override {
+    return std::vector<std::string>();
+  }
+  Result<bool> CanDeviceMount(const VolumeSpec&) const override { return true; }
+  Result<std::unique_ptr<Attacher>> NewAttacher() override { return NotNeeded(); }
+  Result<std::unique_ptr<Detacher>> NewDetacher() override { return NotNeeded(); }
+  Result<bool> CanAttach(const VolumeSpec&) const override { return attaches_; }
+
+ private:
+  class DiskUnmounter final : public DeviceUnmounter {
+   public:
+    explicit DiskUnmounter(Kernel& kernel) : kernel_(kernel) {}
+    Status UnmountDevice(const SafePath& place, const CallOptions& call) override {
+      RETURN_IF_ERROR(kernel_.Call(Unmount{.target = place}, call));
+      return OkStatus();
+    }
+
+   private:
+    Kernel& kernel_;
+  };
+
+  const bool& attaches_;
+  VolumeHost* host_ = nullptr;
+};
+
+class UnmountDeviceTest : public ::testing::Test {
+ protected:
+  UnmountDeviceTest() {
+    std::vector<std::unique_ptr<VolumePlugin>> plugins;
+    plugins.push_back(std::make_unique<DiskPlugin>(attaches_));
+    EXPECT_TRUE(plugins_.InitPlugins(std::move(plugins), host_).ok());
+    FakeDevice device;
+    device.fs_type = "ext4";
+    device.usage = "filesystem";
+    kernel_.AddDevice(kDisk, device);
+    kernel_.AddDirectory(kPlace);
+    kernel_.AddDirectory("/mnt");
+    Put(kPlace);
+    DeviceRecord facts;
+    facts.key = kDevice;
+    facts.plugin_name = kPlugin;
+    facts.spec = SpecName("one");
+    facts.device_mount_path = kPlace;
+    const auto attempt = devices_.BeginCall(facts, VolumeEvent::kMountDevice);
+    EXPECT_TRUE(devices_.EndCall(kDevice, attempt.value(), CallAnswer::kDone).ok());
+  }
+
+  void Put(const std::string& place) {
+    EXPECT_TRUE(kernel_.Call(Mount{"ext4", kDisk, {place, ""}, {}}, {}).ok());
+  }
+  std::optional<OperationFailure> Run() {
+    OperationProgress progress(clock_);
+    return RunUnmountDevice({plugins_, host_, settings_, devices_, volumes_, logger_},
+                            {kDevice, kPlugin, SpecName("one"), kPlace}, progress);
+  }
+  std::optional<DeviceRecord> Stored() const {
+    const auto row = store_.Find(kDeviceRecordKind, RecordKey(kDevice));
+    return row ? std::optional<DeviceRecord>(DecodeDeviceRecord(*row).value()) : std::nullopt;
+  }
+
+  bool attaches_ = true;
+  ManualClock clock_;
+  LogLines log_;
+  Logger logger_{log_.Options(), clock_};
+  RecordingObserver observer_;
+  MemoryRecordStore store_;
+  DeviceRecordKeeper devices_{store_, clock_, logger_, observer_, BootId("boot-a")};
+  VolumeRecordKeeper volumes_{store_, clock_, logger_, observer_, BootId("boot-a")};
+  FakeKernel kernel_;
+  const KubeletPaths paths_{"/r"};
+  StubHostParts parts_;
+  ExportedFamilies families_;
+  VolumeHost host_{paths_, kernel_, clock_, parts_, parts_, parts_, parts_, families_};
+  VolumePluginMgr plugins_;
+  const OperationSettings settings_;
+};
+
+TEST_F(UnmountDeviceTest, OneThatNobodyHasIsUnmountedAndLeavesNoRecord) {
+  EXPECT_FALSE(Run());
+  EXPECT_FALSE(kernel_.IsMountPoint(kPlace));
+  EXPECT_FALSE(Stored());
+}
+
+TEST_F(UnmountDeviceTest, OneThatIsToBeDetachedMustBeLetGoOf) {
+  Put("/mnt");
+  const auto failure = Run();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->step, "CheckDeviceUse");
+  EXPECT_EQ(failure->error.code(), Code::kFailedPrecondition);
+  EXPECT_TRUE(failure->error.maybe_applied()) << "it is unmounted";
+  EXPECT_EQ(failure->error.message(),
+            "the device is in use when it was no longer expected to be in use: /dev/vdb is mounted "
+            "at /mnt");
+  ASSERT_TRUE(Stored());
+  EXPECT_TRUE(Stored()->uncertain);
+  // Nothing is mounted at its place any more; the record still says which device it is.
+  EXPECT_EQ(Run()->step, "CheckDeviceUse");
+  kernel_.UnmountBelow("/mnt");
+  EXPECT_FALSE(Run());
+  EXPECT_FALSE(Stored());
+}
+
+TEST_F(UnmountDeviceTest, WhoHasItIsNamedAsFarAsItCanBeKnown) {
+  kernel_.ChangeDevice(kDisk, [](FakeDevice& device) { device.holders = {"dm-0", "md1"}; });
+  EXPECT_THAT(Run()->error.message(), HasSubstr("/dev/vdb is a part of dm-0, md1"));
+  kernel_.ChangeDevice(kDisk, [](FakeDevice& device) {
+    device.holders.clear();
+    device.claimed = true;
+  });
+  EXPECT_THAT(Run()->error.message(), HasSubstr("a mount in another mount namespace"));
+}
+
+TEST_F(UnmountDeviceTest, OneThatCannotBeAskedIsNotTakenForFree) {
+  kernel_.FailNext(CheckDeviceUse::kName, EIO, Outcome::kNotApplied);
+  const auto failure = Run();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->error.sys_errno(), EIO);
+  EXPECT_TRUE(Stored());
+  EXPECT_FALSE(Run());
+}
+
+TEST_F(UnmountDeviceTest, OneThatIsGoneOrAnotherByNowIsNobodys) {
+  kernel_.SetCallHook([this](const AnyRequest& request) {
+    if (!std::holds_alternative<CheckDeviceUse>(request)) return;
+    kernel_.ChangeDevice(kDisk, [](FakeDevice& device) {
+      device.identity.device_minor = 77;
+      device.claimed = true;
+    });
+  });
+  EXPECT_FALSE(Run());
+}
+
+TEST_F(UnmountDeviceTest, OneThatStaysOnTheNodeMayBeAnAdministratorsToo) {
+  attaches_ = false;
+  Put("/mnt");
+  EXPECT_FALSE(Run());
+  EXPECT_FALSE(Stored());
+  EXPECT_TRUE(kernel_.IsMountPoint("/mnt"));
+  EXPECT_EQ(log_.Count("may be in use still"), 1);
+  EXPECT_EQ(log_.Count("/dev/vdb is mounted at /mnt"), 1);
+}
+
+TEST_F(UnmountDeviceTest, AnotherBootsDeviceIsForgotten) {
+  DeviceRecord record;
+  record.key = kDevice;
+  record.spec = SpecName("one");
+  record.state = VolumeState::kUnmountingDevice;
+  record.boot_id = BootId("boot-a");
+  record.source = MountedSource{kDisk, 7, 0};
+  const DeviceRecord decoded = DecodeDeviceRecord(EncodeRecord(record)).value();
+  EXPECT_EQ(decoded, record);
+  EXPECT_EQ(AfterRestart(decoded, BootId("boot-a")).source, record.source);
+  EXPECT_EQ(AfterRestart(decoded, BootId("boot-b")).source, std::nullopt);
+}
+
+}  // namespace
+}  // namespace volumed
