@@ -22,6 +22,7 @@
 #include "plugins/in_tree_plugins.h"
 #include "recycler/recycler_pod_template.h"
 #include "volumehost/swap.h"
+#include "volumemanager/provisioning.h"
 
 namespace volumed {
 namespace {
@@ -293,6 +294,9 @@ Status Agent::MakeManager() {
     metrics_->OrphansFound(orphans);
   };
   settings.is_stuck = [this](const std::string& key) { return metrics_->IsStuck(key); };
+  settings.remove_object = [this](const ObjectKey& key, const std::string& uid) {
+    scheduler_->RunBlocking([this, key, uid] { object_directory_->Remove(key, uid); });
+  };
   manager_ = std::make_unique<KubeletVolumeManager>(
       VolumeManagerParts{*scheduler_, *catalog_, *plugins_, *operations_, *records_, *kernel_,
                          *host_, *consumer_watch_, *log_},
@@ -413,6 +417,11 @@ Status Agent::ForgetSource(const std::string& name) {
     if (!Delivers(name)) DropSource(name);
     directory->Forget();
     return OkStatus();
+  }
+  if (name == Provisioning::kSourceName) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "the volumes that were made here are known by their records; delete "
+                             "the PersistentVolume instead");
   }
   if (!catalog_->ForgetSource(name)) {
     return Error::NotApplied(Code::kNotFound, "no source " + name);

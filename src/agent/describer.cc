@@ -158,8 +158,25 @@ Status Describer::DescribeObject(ObjectKind kind, const v1::ObjectRef& ref,
   if (!found) {
     return Error::NotApplied(Code::kNotFound, "no " + ToString({kind, name_space, ref.name()}));
   }
+  AddStorageStatus(key, out);
   AddUsers(key, out);
   return OkStatus();
+}
+
+void Describer::AddStorageStatus(const ObjectKey& key, v1::DescribeResponse* out) const {
+  const std::optional<StorageStatus> status = manager_.StorageStatusOf(key);
+  if (!status) return;
+  const bool is_claim = key.kind == ObjectKind::kPersistentVolumeClaim;
+  const auto add = [out](const char* name, const std::string& value) {
+    if (value.empty()) return;
+    v1::SummaryField* field = out->add_summary();
+    field->set_name(name);
+    field->set_value(value);
+  };
+  add("Status", status->phase);
+  add(is_claim ? "Volume" : "Claim", status->other);
+  add("Because", status->reason);
+  add("Held by", status->held_by);
 }
 
 bool Describer::AddObject(const ObjectKey& key, v1::DescribeResponse* out) const {

@@ -35,6 +35,8 @@ class Describer {
   Status DescribeObject(ObjectKind kind, const v1::ObjectRef& ref, v1::DescribeResponse* out) const;
   // Identity, summary and problems of what a source has; false if none has it.
   bool AddObject(const ObjectKey& key, v1::DescribeResponse* out) const;
+  // Of a claim or a persistent volume: its phase, and what it waits for or is held by.
+  void AddStorageStatus(const ObjectKey& key, v1::DescribeResponse* out) const;
   void AddUsers(const ObjectKey& key, v1::DescribeResponse* out) const;
 
   const ObjectCatalog& catalog_;
