@@ -22,6 +22,7 @@
 #include "plugins/in_tree_plugins.h"
 #include "recycler/recycler_pod_template.h"
 #include "volumehost/swap.h"
+#include "volumemanager/provisioning.h"
 
 namespace volumed {
 namespace {
@@ -279,6 +280,9 @@ Status Agent::MakeManager() {
     metrics_->OrphansFound(orphans);
   };
   settings.is_stuck = [this](const std::string& key) { return metrics_->IsStuck(key); };
+  settings.remove_object = [this](const ObjectKey& key, const std::string& uid) {
+    scheduler_->RunBlocking([this, key, uid] { object_directory_->Remove(key, uid); });
+  };
   manager_ = std::make_unique<KubeletVolumeManager>(
       VolumeManagerParts{*scheduler_, *catalog_, *plugins_, *operations_, *records_, *kernel_,
                          *host_, *consumer_watch_, *log_},

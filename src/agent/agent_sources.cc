@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "agent/agent.h"
+#include "volumemanager/provisioning.h"
 
 namespace volumed {
 
@@ -49,6 +50,11 @@ Status Agent::ForgetSource(const std::string& name) {
     if (!Delivers(name)) DropSource(name);
     directory->Forget();
     return OkStatus();
+  }
+  if (name == Provisioning::kSourceName) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "the volumes that were made here are known by their records; delete "
+                             "the PersistentVolume instead");
   }
   if (!catalog_->ForgetSource(name)) {
     return Error::NotApplied(Code::kNotFound, "no source " + name);

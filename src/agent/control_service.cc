@@ -115,8 +115,7 @@ grpc::ServerUnaryReactor* ControlService::Delete(grpc::CallbackServerContext* co
   if (*kind != ObjectKind::kPod) {
     ObjectKey key{*kind, ref.namespace_().empty() ? "default" : ref.namespace_(), ref.name()};
     if (IsClusterScoped(*kind)) key.name_space.clear();
-    backend_.scheduler.RunBlocking(
-        [this, reactor, key] { reactor->Finish(ToGrpcStatus(backend_.directory.Delete(key))); });
+    DeleteObject(reactor, response, key);
     return reactor;
   }
   backend_.scheduler.Post([this, reactor, ref, response, force = request->force()] {
@@ -129,6 +128,31 @@ grpc::ServerUnaryReactor* ControlService::Delete(grpc::CallbackServerContext* co
     DeletePod(reactor, response, *pod, force);
   });
   return reactor;
+}
+
+void ControlService::DeleteObject(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response,
+                                  const ObjectKey& key) {
+  backend_.scheduler.RunBlocking([this, reactor, response, key] {
+    const Status deleted = backend_.directory.Delete(key);
+    backend_.scheduler.Post([this, reactor, response, key, deleted] {
+      const auto finish = [this, reactor, response, key](const Status& status) {
+        const std::optional<StorageStatus> storage =
+            status.ok() ? backend_.manager.StorageStatusOf(key) : std::nullopt;
+        if (storage && !storage->held_by.empty()) {
+          response->set_warning(ToString(key) +
+                                " is Terminating until that is over: " + storage->held_by);
+        }
+        reactor->Finish(ToGrpcStatus(status));
+      };
+      const bool maybe_made_here = !deleted.ok() && deleted.error().code() == Code::kNotFound &&
+                                   key.kind == ObjectKind::kPersistentVolume;
+      if (!maybe_made_here) return finish(deleted);
+      backend_.manager.DeleteVolume(key.name, [finish, deleted](const Status& status) {
+        const bool nobodys = !status.ok() && status.error().code() == Code::kNotFound;
+        finish(nobodys ? deleted : status);
+      });
+    });
+  });
 }
 
 void ControlService::DeletePod(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response,

@@ -104,6 +104,9 @@ class ControlService final : public v1::VolumeAgent::CallbackService {
                                        void (VolumeManager::*change)(HoldRequest,
                                                                      std::function<void(Status)>));
   // On the control thread. Answers when nothing can bring the pod back.
+  // Of a kind other than a pod's.
+  void DeleteObject(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response,
+                    const ObjectKey& key);
   void DeletePod(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response, const PodUid& uid,
                  bool force);
   bool Refuse(grpc::ServerUnaryReactor* reactor, PeerRole needed) const;

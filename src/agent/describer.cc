@@ -157,6 +157,9 @@ Status Describer::DescribeObject(ObjectKind kind, const v1::ObjectRef& ref,
   *out->mutable_object() = MakeObjectRef(key);
   const bool is_this_node = kind == ObjectKind::kNode && ref.name() == node_.str();
   const bool is_kept = AddStorageState(key, out);
+  if (const std::optional<StorageStatus> status = manager_.StorageStatusOf(key)) {
+    if (!status->held_by.empty()) AddSummaryField("Held by", status->held_by, out);
+  }
   if (!AddObject(key, out) && !is_kept && !is_this_node) {
     return Error::NotApplied(Code::kNotFound, "no " + ToString(key));
   }

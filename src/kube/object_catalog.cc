@@ -108,7 +108,7 @@ class ObjectCatalog::Merge {
       }
       uid_owners_[candidate.uid] = candidate.key;
     }
-    entries_[candidate.key] = {candidate.origin, WithFirstSpec(candidate)};
+    entries_[candidate.key] = {candidate.origin, WithUid(candidate.key, WithFirstSpec(candidate))};
   }
 
   void Refuse(const Candidate& candidate, std::string field, const ObjectOrigin& owner,
@@ -138,6 +138,18 @@ class ObjectCatalog::Merge {
     return kept == before ? old->object : std::make_shared<const Object>(std::move(kept));
   }
 
+  ObjectPtr WithUid(const ObjectKey& key, ObjectPtr object) {
+    const bool of_storage =
+        key.kind == ObjectKind::kPersistentVolume || key.kind == ObjectKind::kPersistentVolumeClaim;
+    if (!of_storage || !catalog_.identify_ || !MetaOf(*object).uid.empty()) return object;
+    Object identified = *object;
+    MetaOf(identified).uid = catalog_.identify_(key);
+    if (MetaOf(identified).uid.empty()) return object;
+    const Entry* old = OldEntry(key);
+    if (old != nullptr && *old->object == identified) return old->object;
+    return std::make_shared<const Object>(std::move(identified));
+  }
+
   ObjectCatalog& catalog_;
   std::vector<Candidate> candidates_;
   Entries entries_;
@@ -159,6 +171,11 @@ void ObjectCatalog::Update(ObjectList list) {
   if (!list.complete) return;
   source.complete = true;
   source.objects = std::move(list.objects);
+  MergeAndNotify();
+}
+
+void ObjectCatalog::IdentifyBy(Identify identify) {
+  identify_ = std::move(identify);
   MergeAndNotify();
 }
 

@@ -70,6 +70,12 @@ class ObjectCatalog {
   // Drops the source, its objects and its expectation. False if there is no such source.
   bool ForgetSource(const std::string& name);
 
+  // Who gives a uid to a PersistentVolume or PersistentVolumeClaim whose manifest names none; asked
+  // at every merge, for what is in it. "": it stays without. What is there is merged anew at once.
+  // Until this is called such objects have no uid.
+  using Identify = std::function<std::string(const ObjectKey&)>;
+  void IdentifyBy(Identify identify);
+
   // Called after the catalog has changed; may read it, must not change it.
   void AddListener(Listener listener) { listeners_.push_back(std::move(listener)); }
 
@@ -135,6 +141,7 @@ class ObjectCatalog {
   ObjectPtr Find(ObjectKind kind, std::string_view name_space, std::string_view name) const;
 
   const Clock& clock_;
+  Identify identify_;
   uint64_t next_order_ = 1;
   std::map<std::string, Source> sources_;
   Entries entries_;

@@ -14,6 +14,7 @@
 #include <variant>
 
 #include "base/descriptor.h"
+#include "base/random.h"
 #include "base/strings.h"
 #include "kube/digest.h"
 #include "kube/static_pod.h"
@@ -62,6 +63,17 @@ Status WriteTemporary(const std::string& path, std::string_view bytes) {
   RETURN_IF_ERROR(WriteAll(fd.get(), bytes, path));
   if (::fsync(fd.get()) != 0) return Failed("sync", path, errno);
   return OkStatus();
+}
+
+// Kinds whose objects wait, once deleted, until nobody uses them.
+bool IsProtected(ObjectKind kind) {
+  return kind == ObjectKind::kPersistentVolume || kind == ObjectKind::kPersistentVolumeClaim;
+}
+
+// REQUIRES: IsProtected(kind).
+std::string_view ProtectionOf(ObjectKind kind) {
+  return kind == ObjectKind::kPersistentVolume ? kPersistentVolumeProtection
+                                               : kPersistentVolumeClaimProtection;
 }
 
 Status SyncDirectory(const std::string& path) {
@@ -241,12 +253,28 @@ Result<std::map<ObjectKey, ObjectDirectory::Stored>> ObjectDirectory::PrepareLoc
     }
     const ObjectKey key = KeyOf(object);
     if (const Pod* pod = std::get_if<Pod>(&object)) RETURN_IF_ERROR(CheckUidLocked(key, *pod));
+    if (IsProtected(key.kind)) RETURN_IF_ERROR(IdentifyLocked(key, object));
     Stored stored{std::make_shared<const Object>(std::move(object)), FileNameOf(key)};
     if (!next.emplace(key, std::move(stored)).second) {
       return Error::NotApplied(Code::kInvalidArgument, ToString(key) + " is given twice");
     }
   }
   return next;
+}
+
+Status ObjectDirectory::IdentifyLocked(const ObjectKey& key, Object& object) const {
+  const auto stored = stored_.find(key);
+  const ObjectMeta* before = stored == stored_.end() ? nullptr : &MetaOf(*stored->second.object);
+  if (before != nullptr && before->deletion_unix_millis) {
+    // Source: kubernetes apiserver registry/generic/registry/store.go@v1.36.2 (Create).
+    return Error::NotApplied(Code::kAlreadyExists, "object is being deleted: " + ToString(key) +
+                                                       " already exists; apply it again when it "
+                                                       "is gone");
+  }
+  ObjectMeta& metadata = MetaOf(object);
+  if (!metadata.uid.empty()) return OkStatus();
+  metadata.uid = before == nullptr || before->uid.empty() ? NewUuid() : before->uid;
+  return OkStatus();
 }
 
 std::string ObjectDirectory::TemporaryOf(const Stored& stored) const {
@@ -329,18 +357,71 @@ Status ObjectDirectory::RemoveFileLocked(const std::string& file) const {
   return OkStatus();
 }
 
+Status ObjectDirectory::MarkDeletedLocked(const ObjectKey& key, Stored& stored) {
+  if (MetaOf(*stored.object).deletion_unix_millis) return OkStatus();
+  Object marked = *stored.object;
+  ObjectMeta& metadata = MetaOf(marked);
+  metadata.deletion_unix_millis = scheduler_.clock().WallUnixMillis();
+  const std::string finalizer(ProtectionOf(key.kind));
+  if (std::find(metadata.finalizers.begin(), metadata.finalizers.end(), finalizer) ==
+      metadata.finalizers.end()) {
+    metadata.finalizers.push_back(finalizer);
+  }
+  const std::string temporary = TemporaryOf(stored);
+  const std::string path = directory_ + "/" + stored.file;
+  Status written =
+      WriteTemporary(temporary, EncodeObjectJson(marked, SecretEncoding::kWithSecrets));
+  if (written.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
+    written = Failed("rename to", path, errno);
+  }
+  if (!written.ok()) {
+    ::unlink(temporary.c_str());
+    return std::move(written).With("mark " + ToString(key) + " as deleted");
+  }
+  stored.object = std::make_shared<const Object>(std::move(marked));
+  DeliverLocked();
+  const Status synced = SyncDirectory(directory_);
+  if (!synced.ok()) return synced.error().AsMaybeApplied();
+  return OkStatus();
+}
+
 Status ObjectDirectory::Delete(const ObjectKey& key) {
   MutexLock lock(mu_);
   const auto stored = stored_.find(key);
   if (stored == stored_.end()) {
     return Error::NotApplied(Code::kNotFound, ToString(key) + " was not applied here");
   }
+  if (IsProtected(key.kind)) return MarkDeletedLocked(key, stored->second);
   const Status removed = RemoveFileLocked(stored->second.file);
   if (!removed.ok() && !removed.error().maybe_applied()) return removed;
   stored_.erase(stored);
   if (removed.ok()) RetryRemovalsLocked();
   DeliverLocked();
   return removed;
+}
+
+void ObjectDirectory::Remove(const ObjectKey& key, const std::string& uid) {
+  MutexLock lock(mu_);
+  const auto stored = stored_.find(key);
+  if (stored == stored_.end()) return;
+  const ObjectMeta& metadata = MetaOf(*stored->second.object);
+  const bool same = metadata.uid.empty() || metadata.uid == uid;
+  if (!same || !metadata.deletion_unix_millis) return;
+  (void)RemoveStoredLocked(stored);
+  DeliverLocked();
+}
+
+std::string ObjectDirectory::RemoveStoredLocked(std::map<ObjectKey, Stored>::iterator stored) {
+  const std::string object = ToString(stored->first);
+  const std::string file = stored->second.file;
+  stored_.erase(stored);
+  const Status removed = RemoveFileLocked(file);
+  if (removed.ok()) {
+    RetryRemovalsLocked();
+    return "";
+  }
+  RemoveLaterLocked(file, object, removed.error());
+  return unremoved_.at(file);
 }
 
 Result<std::string> ObjectDirectory::DeletePod(const PodUid& uid) {
@@ -352,16 +433,7 @@ Result<std::string> ObjectDirectory::DeletePod(const PodUid& uid) {
   if (stored == stored_.end()) {
     return Error::NotApplied(Code::kNotFound, "no pod with uid " + uid.str() + " was applied here");
   }
-  const std::string object = ToString(stored->first);
-  const std::string file = stored->second.file;
-  stored_.erase(stored);
-  std::string told;
-  if (const Status removed = RemoveFileLocked(file); removed.ok()) {
-    RetryRemovalsLocked();
-  } else {
-    RemoveLaterLocked(file, object, removed.error());
-    told = unremoved_.at(file);
-  }
+  std::string told = RemoveStoredLocked(stored);
   DeliverLocked();
   return told;
 }

@@ -29,6 +29,9 @@ struct AppliedObject {
 // renamed; a crash leaves the old or the new object. A file that does not decode is moved into
 // quarantine/ and told as a problem until the agent starts anew.
 //
+// A PersistentVolume or PersistentVolumeClaim without a uid gets a random one, which stays as long
+// as the object does. One that is deleted stays too, with its deletionTimestamp, until Remove().
+//
 // Threads: Start() and Forget() on the control thread; Apply() and the deletes on any other, since
 // they write to disk. REQUIRES: outlives its scheduler's tasks.
 class ObjectDirectory final : public ObjectSource {
@@ -52,14 +55,21 @@ class ObjectDirectory final : public ObjectSource {
   // pod without a uid has got one, and its name the node's suffix), sorted by key.
   // Blocks: on disk (one fsync per object and one for the directory).
   // Errors, nothing written: FailedPrecondition before the first load is complete and for other
-  // spec.volumes under the same uid, AlreadyExists for a uid of another pod, InvalidArgument for an
-  // object given twice; those of the RoomCheck. Else errno's code, not applied when no file was
-  // replaced yet, maybe applied afterwards.
+  // spec.volumes under the same uid, AlreadyExists for a uid of another pod and for an object that
+  // is being deleted, InvalidArgument for an object given twice; those of the RoomCheck. Else
+  // errno's code, not applied when no file was replaced yet, maybe applied afterwards.
   Result<std::vector<AppliedObject>> Apply(std::vector<Object> objects);
 
+  // A PersistentVolume or PersistentVolumeClaim is marked as deleted, once, with the
+  // finalizer that protects it: Kubernetes' rule (pkg/controller/volume/{pvc,pv}protection
+  // @v1.36.2). Any other object goes.
   // Errors: NotFound (not applied) when there is no such object; errno's code when its file could
-  // not be removed, not applied, or maybe applied when only the sync failed. Blocks: on disk.
+  // not be removed or written, not applied, or maybe applied when only the sync failed. Blocks: on
+  // disk.
   Status Delete(const ObjectKey& key);
+  // Of an object with this uid that Delete() has marked: nothing protects it any more. It goes even
+  // if its file stays, as with DeletePod. No such object: nothing. Blocks: on disk.
+  void Remove(const ObjectKey& key, const std::string& uid);
   // A pod goes even if its file stays (a disk that is read-only or failing), as its teardown must
   // not wait for that: the file then counts as gone, its removal is retried with back-off and at
   // every change, and the list names it as a problem. A start before that brings the pod back.
@@ -81,11 +91,16 @@ class ObjectDirectory final : public ObjectSource {
   Status CheckUidLocked(const ObjectKey& key, const Pod& pod) const REQUIRES(mu_);
   Result<std::map<ObjectKey, Stored>> PrepareLocked(std::vector<Object> objects) const
       REQUIRES(mu_);
+  // Gives the object the uid that it has here, or a new one.
+  Status IdentifyLocked(const ObjectKey& key, Object& object) const REQUIRES(mu_);
+  Status MarkDeletedLocked(const ObjectKey& key, Stored& stored) REQUIRES(mu_);
   AppliedObject::What ChangeLocked(const ObjectKey& key, const Object& object) const REQUIRES(mu_);
   std::string TemporaryOf(const Stored& stored) const;
   // Under temporary names; after an error none of them is left.
   Status WriteLocked(const std::map<ObjectKey, Stored>& next) const REQUIRES(mu_);
   Status RemoveFileLocked(const std::string& file) const REQUIRES(mu_);
+  // What must be told of its file; "" when that is gone.
+  std::string RemoveStoredLocked(std::map<ObjectKey, Stored>::iterator stored) REQUIRES(mu_);
   // Notes that `file` is still there and when to try again.
   void RemoveLaterLocked(const std::string& file, const std::string& object, const Error& error)
       REQUIRES(mu_);

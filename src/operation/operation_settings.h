@@ -21,6 +21,7 @@ struct OperationSettings {
   Duration unmount_device = std::chrono::seconds(123);
   // The recycler pod's own timeout is shorter, but grows with the volume.
   Duration reclaim = std::chrono::hours(24);
+  Duration provision = std::chrono::seconds(123);
   // Directories on the agent's own filesystem.
   Duration make_pod_directories = std::chrono::seconds(30);
   Duration remove_pod_directories = std::chrono::seconds(30);
@@ -43,6 +44,7 @@ inline std::vector<NamedDeadline> OperationDeadlines() {
       {"mountDevice", "mounting the device of a volume", &OperationSettings::mount_device},
       {"unmountDevice", "unmounting the device of a volume", &OperationSettings::unmount_device},
       {"reclaim", "deleting or recycling a released volume", &OperationSettings::reclaim},
+      {"provision", "making a volume for a claim", &OperationSettings::provision},
       {"makePodDirectories", "the directories of a pod", &OperationSettings::make_pod_directories},
       {"removePodDirectories", "removing the directories of a pod",
        &OperationSettings::remove_pod_directories},

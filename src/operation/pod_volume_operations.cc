@@ -7,6 +7,7 @@
 #include "mounter/subpath.h"
 #include "operation/call_options.h"
 #include "operation/device_operations.h"
+#include "operation/provision_operations.h"
 #include "operation/reclaim_operations.h"
 #include "operation/step_runner.h"
 #include "operation/volume_snapshot.h"
@@ -424,6 +425,46 @@ StartResult PodVolumeOperations::ReclaimVolume(ReclaimRequest request,
       [parts = parts_, request = std::move(request), spec](OperationProgress& progress) {
         return RunReclaim({parts.plugins, parts.host, parts.settings, parts.logger}, request, spec,
                           progress);
+      },
+      [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
+}
+
+OperationKey ProvisionKey(const std::string& volume_name) {
+  return OperationKey(UniqueVolumeName("provision/" + volume_name));
+}
+
+StartResult PodVolumeOperations::ProvisionVolume(
+    ProvisionRequest request, std::function<void(OperationOutcome<PersistentVolume>)> done) {
+  OperationExecutor::Operation operation{.key = ProvisionKey(request.planned.metadata.name),
+                                         .name = kProvisionOperation,
+                                         .plugin_name = request.plugin_name,
+                                         .pod_display_name = ""};
+  const auto made = std::make_shared<PersistentVolume>();
+  return executor_.Start(
+      std::move(operation),
+      [parts = parts_, request = std::move(request), made](OperationProgress& progress) -> Failure {
+        Result<PersistentVolume> volume =
+            RunProvision({parts.plugins, parts.host, parts.settings}, request, progress);
+        if (!volume.ok()) return OperationFailure{kProvisionOperation, "Provision", volume.error()};
+        *made = std::move(volume).value();
+        return std::nullopt;
+      },
+      [done = std::move(done), made](const Failure& failure) { done(OutcomeOf(failure, *made)); });
+}
+
+StartResult PodVolumeOperations::UndoProvision(ProvisionRequest request,
+                                               std::function<void(OperationOutcome<Unit>)> done) {
+  OperationExecutor::Operation operation{.key = ProvisionKey(request.planned.metadata.name),
+                                         .name = kUndoProvisionOperation,
+                                         .plugin_name = request.plugin_name,
+                                         .pod_display_name = ""};
+  return executor_.Start(
+      std::move(operation),
+      [parts = parts_, request = std::move(request)](OperationProgress& progress) -> Failure {
+        const Status undone =
+            RunUndoProvision({parts.plugins, parts.host, parts.settings}, request, progress);
+        if (undone.ok()) return std::nullopt;
+        return OperationFailure{kUndoProvisionOperation, "Undo", undone.error()};
       },
       [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
 }

@@ -60,6 +60,12 @@ class PodVolumeOperations final : public VolumeOperations {
   StartResult ReclaimVolume(ReclaimRequest request,
                             std::function<void(OperationOutcome<Unit>)> done) override;
 
+  StartResult ProvisionVolume(
+      ProvisionRequest request,
+      std::function<void(OperationOutcome<PersistentVolume>)> done) override;
+  StartResult UndoProvision(ProvisionRequest request,
+                            std::function<void(OperationOutcome<Unit>)> done) override;
+
   bool IsPending(const OperationKey& key) const override;
   std::optional<TimePoint> NextTry(const OperationKey& key) const override;
   void ResetBackoff(const OperationKey& key) override;

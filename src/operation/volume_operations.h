@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "mounter/mounter.h"
 #include "operation/volume_state.h"
+#include "pluginmgr/volume_options.h"
 #include "pluginmgr/volume_plugin.h"
 #include "volume/claim_binding.h"
 #include "volume/volume_spec.h"
@@ -123,6 +124,14 @@ struct ReclaimRequest {
   ReclaimAction action = ReclaimAction::kNone;
 };
 
+// A volume that is made for a claim, as its record has it.
+struct ProvisionRequest {
+  std::string plugin_name;
+  VolumeOptions options;
+  std::vector<TopologyTerm> allowed_topologies;
+  PersistentVolume planned;
+};
+
 // Which step failed, for explain.
 struct OperationFailure {
   std::string operation;  // "volume_mount"
@@ -157,6 +166,7 @@ struct RunningOperation {
 enum class PodRecordEnd { kRemove, kKeep };
 
 OperationKey ReclaimKey(const std::string& volume_name);
+OperationKey ProvisionKey(const std::string& volume_name);
 
 // Threads: the control thread, for every method. Blocks: never.
 class VolumeOperations {
@@ -186,6 +196,14 @@ class VolumeOperations {
                                    std::function<void(OperationOutcome<Unit>)> done) = 0;
   // Deletes or recycles a volume that nobody uses. Its key is ReclaimKey(volume's name).
   virtual StartResult ReclaimVolume(ReclaimRequest request,
+                                    std::function<void(OperationOutcome<Unit>)> done) = 0;
+
+  // Makes what was planned; nothing else, whatever the configuration says by now. Its key is
+  // ProvisionKey(volume's name).
+  virtual StartResult ProvisionVolume(
+      ProvisionRequest request, std::function<void(OperationOutcome<PersistentVolume>)> done) = 0;
+  // Takes back what ProvisionVolume may have left, before anybody has used it. The same key.
+  virtual StartResult UndoProvision(ProvisionRequest request,
                                     std::function<void(OperationOutcome<Unit>)> done) = 0;
 
   virtual bool IsPending(const OperationKey& key) const = 0;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "operation/volume_snapshot.h"
 #include "volume_record.pb.h"
 
 namespace volumed {
@@ -300,6 +301,69 @@ Result<ClaimBindingRecord> DecodeClaimBindingRecord(const Record& row) {
   if (record.binding.volume_name.empty() || record.binding.volume_name != row.key) {
     return Unreadable(row, "belongs under the key \"" + record.binding.volume_name + "\"");
   }
+  return record;
+}
+
+bool IsAboutClaims(const std::string& kind) {
+  return kind == kClaimBindingRecordKind || kind == kProvisionRecordKind ||
+         kind == kObjectUidRecordKind;
+}
+
+std::string RecordKey(const ObjectKey& object) { return ToString(object); }
+
+Record EncodeRecord(const ProvisionRecord& record) {
+  record::ProvisionRecord message;
+  message.set_volume_name(record.volume_name);
+  message.set_claim_namespace(record.claim.name_space);
+  message.set_claim_name(record.claim.name);
+  message.set_claim_uid(record.claim_uid);
+  message.set_plugin_name(record.plugin_name);
+  message.set_state(static_cast<record::ProvisionState>(record.state));
+  message.set_volume_json(record.volume_json);
+  return Encode(kProvisionRecordKind, record.volume_name, message);
+}
+
+Result<ProvisionRecord> DecodeProvisionRecord(const Record& row) {
+  ASSIGN_OR_RETURN(const record::ProvisionRecord message,
+                   Parse<record::ProvisionRecord>(row, kProvisionRecordKind));
+  const int state = static_cast<int>(message.state());
+  if (state < 0 || state > static_cast<int>(ProvisionState::kProvisioned)) {
+    return Unreadable(row, "has state " + std::to_string(state) + ", which no volume can have");
+  }
+  ProvisionRecord record;
+  record.volume_name = message.volume_name();
+  record.claim = {message.claim_namespace(), message.claim_name()};
+  record.claim_uid = message.claim_uid();
+  record.plugin_name = message.plugin_name();
+  record.state = static_cast<ProvisionState>(state);
+  record.volume_json = message.volume_json();
+  if (record.volume_name.empty() || record.volume_name != row.key) {
+    return Unreadable(row, "belongs under the key \"" + record.volume_name + "\"");
+  }
+  if (DecodePersistentVolume(record.volume_json) == nullptr) {
+    return Unreadable(row, "has no readable PersistentVolume");
+  }
+  return record;
+}
+
+Record EncodeRecord(const ObjectUidRecord& record) {
+  record::ObjectUidRecord message;
+  message.set_kind(std::string(ObjectKindName(record.object.kind)));
+  message.set_namespace_(record.object.name_space);
+  message.set_name(record.object.name);
+  message.set_uid(record.uid);
+  return Encode(kObjectUidRecordKind, RecordKey(record.object), message);
+}
+
+Result<ObjectUidRecord> DecodeObjectUidRecord(const Record& row) {
+  ASSIGN_OR_RETURN(const record::ObjectUidRecord message,
+                   Parse<record::ObjectUidRecord>(row, kObjectUidRecordKind));
+  const std::optional<ObjectKind> kind = ParseObjectKind(message.kind());
+  if (!kind) return Unreadable(row, "is of the unknown kind \"" + message.kind() + "\"");
+  ObjectUidRecord record{{*kind, message.namespace_(), message.name()}, message.uid()};
+  const std::string key = RecordKey(record.object);
+  if (key != row.key) return Unreadable(row, "belongs under the key \"" + key + "\"");
+  if (record.uid.empty()) return Unreadable(row, "has no uid");
   return record;
 }
 

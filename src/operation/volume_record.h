@@ -9,6 +9,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "kube/objects.h"
 #include "operation/volume_operations.h"
 #include "operation/volume_state.h"
 #include "os/device_requests.h"
@@ -20,6 +21,8 @@ namespace volumed {
 inline constexpr const char* kPodVolumeRecordKind = "pod-volume";
 inline constexpr const char* kDeviceRecordKind = "volume-device";
 inline constexpr const char* kClaimBindingRecordKind = "claim-binding";
+inline constexpr const char* kProvisionRecordKind = "provisioned-volume";
+inline constexpr const char* kObjectUidRecordKind = "object-uid";
 inline constexpr const char* kPodRecordKind = "pod";
 inline constexpr const char* kHoldRecordKind = "hold";
 // Of the messages below; a row of a later version is refused, not guessed at.
@@ -32,6 +35,10 @@ inline constexpr Durability kDeviceRecordDurability = Durability::kPowerLoss;
 inline constexpr Durability kPodRecordDurability = Durability::kPowerLoss;
 // Data of a claim must never be given to another one.
 inline constexpr Durability kClaimBindingRecordDurability = Durability::kPowerLoss;
+// What was made is told by nothing else, and must be found again.
+inline constexpr Durability kProvisionRecordDurability = Durability::kPowerLoss;
+// A claim that is taken for another one loses its volume, or gets that one's.
+inline constexpr Durability kObjectUidRecordDurability = Durability::kPowerLoss;
 // Processes and cgroups do not outlive a boot.
 inline constexpr Durability kHoldRecordDurability = Durability::kProcess;
 
@@ -119,6 +126,28 @@ struct ClaimBindingRecord {
   friend bool operator==(const ClaimBindingRecord&, const ClaimBindingRecord&) = default;
 };
 
+// kProvisioning: the volume may be there, wholly or in part, and nobody has used it.
+enum class ProvisionState { kProvisioning, kProvisioned };
+
+// A volume that this node makes, or has made, for a claim. Written by the volume manager. Key: the
+// volume's name.
+struct ProvisionRecord {
+  std::string volume_name{};
+  ClaimKey claim{};
+  std::string claim_uid{};
+  std::string plugin_name{};
+  ProvisionState state = ProvisionState::kProvisioning;
+  std::string volume_json{};  // the PersistentVolume: as planned, then as it was made
+  friend bool operator==(const ProvisionRecord&, const ProvisionRecord&) = default;
+};
+
+// The uid that the agent has given to an object whose manifest names none. Key: the object's.
+struct ObjectUidRecord {
+  ObjectKey object{};
+  std::string uid{};
+  friend bool operator==(const ObjectUidRecord&, const ObjectUidRecord&) = default;
+};
+
 // Key: "<pod uid>/pid/<pid>" or "<pod uid>/cgroup/<cgroup>".
 struct HoldRecord {
   PodUid pod{};
@@ -131,15 +160,22 @@ struct HoldRecord {
 
 // All functions: Threads: any. Blocks: never.
 
+// Whether what a claim has depends on such rows: with one that cannot be read, nothing new may be
+// decided about any claim.
+bool IsAboutClaims(const std::string& kind);
+
 std::string RecordKey(const PodVolumeKey& key);
 std::string RecordKey(const UniqueVolumeName& device);
 std::string RecordKey(const HoldRecord& hold);
+std::string RecordKey(const ObjectKey& object);
 
 Record EncodeRecord(const PodVolumeRecord& record);
 Record EncodeRecord(const DeviceRecord& record);
 Record EncodeRecord(const PodRecord& record);
 Record EncodeRecord(const HoldRecord& record);
 Record EncodeRecord(const ClaimBindingRecord& record);
+Record EncodeRecord(const ProvisionRecord& record);
+Record EncodeRecord(const ObjectUidRecord& record);
 
 // Errors, not applied, all reasons to set the row aside and leave its paths alone: DataLoss when it
 // is unreadable, has an unknown state, or belongs under another key; FailedPrecondition when a
@@ -149,6 +185,8 @@ Result<DeviceRecord> DecodeDeviceRecord(const Record& row);
 Result<PodRecord> DecodePodRecord(const Record& row);
 Result<HoldRecord> DecodeHoldRecord(const Record& row);
 Result<ClaimBindingRecord> DecodeClaimBindingRecord(const Record& row);
+Result<ProvisionRecord> DecodeProvisionRecord(const Record& row);
+Result<ObjectUidRecord> DecodeObjectUidRecord(const Record& row);
 
 // How a row that could not be decoded is shown and counted.
 QuarantinedRecord QuarantineOf(const Record& row, const Error& reason);

@@ -48,4 +48,10 @@ Result<VolumeSpec> DecodeVolumeSnapshot(const std::string& volume_json) {
   return NoVolume("it is something else than one volume");
 }
 
+std::shared_ptr<const PersistentVolume> DecodePersistentVolume(const std::string& volume_json) {
+  const Result<VolumeSpec> spec = DecodeVolumeSnapshot(volume_json);
+  if (!spec.ok() || spec->persistent_volume() == nullptr) return nullptr;
+  return std::make_shared<const PersistentVolume>(*spec->persistent_volume());
+}
+
 }  // namespace volumed

@@ -3,6 +3,7 @@
 // them.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "base/result.h"
@@ -17,5 +18,8 @@ std::string EncodeVolumeSnapshot(const VolumeSpec& spec);
 
 // Errors, not applied: DataLoss with the reason, when the text is no volume.
 Result<VolumeSpec> DecodeVolumeSnapshot(const std::string& volume_json);
+
+// The PersistentVolume in it; null when it is no readable one.
+std::shared_ptr<const PersistentVolume> DecodePersistentVolume(const std::string& volume_json);
 
 }  // namespace volumed

@@ -19,11 +19,25 @@ namespace volumed {
 class Provisioner {
  public:
   virtual ~Provisioner() = default;
-  // Makes the storage, and answers the PersistentVolume that stands for it. `selected_node` is null
-  // unless the claim waits for its first consumer. Blocks: until the deadline.
+  // The volume as Provision makes it, so that it can be recorded before. Blocks: never; no effect.
+  // Errors: those of what the claim or its class asks for in vain; Unimplemented, not applied, for
+  // a plugin that cannot tell. Not of the seed, whose controller keeps no intents.
+  virtual Result<PersistentVolume> Plan() {
+    return Error::NotApplied(Code::kUnimplemented,
+                             "the plugin does not say beforehand which volume it makes");
+  }
+  // Makes the storage (again: what is there already is taken), and answers the PersistentVolume
+  // that stands for it. `selected_node` is null unless the claim waits for its first consumer.
+  // Blocks: until the deadline.
   virtual Result<PersistentVolume> Provision(const NodeObject* selected_node,
                                              const std::vector<TopologyTerm>& topologies,
                                              const CallOptions& call) = 0;
+  // Takes back what a Provision of this plan may have left, which nobody has used. What is not its
+  // own stays, and is no error. Blocks: until the deadline.
+  virtual Status Undo(const PersistentVolume& /*planned*/, const CallOptions& /*call*/) {
+    return Error::NotApplied(Code::kUnimplemented,
+                             "the plugin does not take back what it has made");
+  }
 };
 
 class ProvisionableVolumePlugin {

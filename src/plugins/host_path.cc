@@ -209,7 +209,7 @@ Result<std::unique_ptr<Provisioner>> HostPathPlugin::NewProvisioner(const Volume
   };
   if (!settings_.config.provisioning_enabled) return disabled("");
   if (settings_.roots.empty()) return disabled(": no directory is configured for its volumes");
-  return NewHostPathProvisioner(*host_, settings_.roots.front(), options);
+  return NewHostPathProvisioner(*host_, settings_.roots, options);
 }
 
 }  // namespace volumed

@@ -69,7 +69,8 @@ class HostPathPlugin final : public VolumePlugin,
                  const RecycleEventRecorder& recorder, const CallOptions& call) override;
   // The Deleter fails with PermissionDenied, not applied, outside of the configured roots.
   Result<std::unique_ptr<Deleter>> NewDeleter(const VolumeSpec& spec) override;
-  // FailedPrecondition, "provisioning in volume plugin \"kubernetes.io/host-path\" is disabled".
+  // FailedPrecondition, "provisioning in volume plugin \"kubernetes.io/host-path\" is disabled";
+  // InvalidArgument for a parameter of the class.
   Result<std::unique_ptr<Provisioner>> NewProvisioner(const VolumeOptions& options) override;
 
  private:

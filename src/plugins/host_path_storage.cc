@@ -25,6 +25,21 @@ Error InvalidPath(const std::string& path, const std::string& reason) {
   return Error::NotApplied(Code::kInvalidArgument, "invalid HostPath `" + path + "`: " + reason);
 }
 
+// The path seen from the configured root above it.
+Result<SafePath> PlaceBelow(const std::vector<std::string>& roots, const std::string& path) {
+  const std::string cleaned = CleanHostPath(path);
+  for (const std::string& root : roots) {
+    if (IsBelow(cleaned, root)) {
+      return SafePath{root, cleaned.substr(root.size() + 1), Resolve::kNoSymlinks};
+    }
+  }
+  const std::string allowed =
+      roots.empty() ? "none, as no directory is configured" : Join(roots, ", ");
+  return Error::NotApplied(Code::kPermissionDenied,
+                           "host_path deleter only supports paths below: " + allowed +
+                               "; but received provided " + path);
+}
+
 class HostPathDeleter final : public Deleter {
  public:
   HostPathDeleter(VolumeHost& host, std::vector<std::string> roots, std::string path)
@@ -43,50 +58,57 @@ class HostPathDeleter final : public Deleter {
 
 Status HostPathDeleter::Delete(const CallOptions& call) {
   RETURN_IF_ERROR(CheckHostPath(path_));
-  const std::string path = CleanHostPath(path_);
-  for (const std::string& root : roots_) {
-    if (!IsBelow(path, root)) continue;
-    RETURN_IF_ERROR(CheckMayBeEmptied(path, host_.paths.root()));
-    CallOptions own = call;
-    own.domain = root;  // it may lie on a filesystem that hangs
-    const SafePath place{root, path.substr(root.size() + 1), Resolve::kNoSymlinks};
-    RETURN_IF_ERROR(host_.kernel.Call(RemoveTree{place}, own));
-    return OkStatus();
-  }
-  const std::string allowed =
-      roots_.empty() ? "none, as no directory is configured" : Join(roots_, ", ");
-  return Error::NotApplied(Code::kPermissionDenied,
-                           "host_path deleter only supports paths below: " + allowed +
-                               "; but received provided " + path_);
+  ASSIGN_OR_RETURN(const SafePath place, PlaceBelow(roots_, path_));
+  RETURN_IF_ERROR(CheckMayBeEmptied(path_, host_.paths.root()));
+  CallOptions own = call;
+  own.domain = place.root;  // it may lie on a filesystem that hangs
+  RETURN_IF_ERROR(host_.kernel.Call(RemoveTree{place}, own));
+  return OkStatus();
 }
 
 class HostPathProvisioner final : public Provisioner {
  public:
-  HostPathProvisioner(VolumeHost& host, std::string root, VolumeOptions options)
-      : host_(host), root_(std::move(root)), options_(std::move(options)) {}
+  HostPathProvisioner(VolumeHost& host, std::vector<std::string> roots, VolumeOptions options)
+      : host_(host), roots_(std::move(roots)), options_(std::move(options)) {}
 
+  Result<PersistentVolume> Plan() override;
   Result<PersistentVolume> Provision(const NodeObject* selected_node,
                                      const std::vector<TopologyTerm>& topologies,
                                      const CallOptions& call) override;
+  Status Undo(const PersistentVolume& planned, const CallOptions& call) override;
 
  private:
   Status MakeDirectoryFor(const std::string& name, const CallOptions& call);
 
   VolumeHost& host_;
-  const std::string root_;
+  const std::vector<std::string> roots_;
   const VolumeOptions options_;
 };
 
-Result<PersistentVolume> HostPathProvisioner::Provision(const NodeObject*,
-                                                        const std::vector<TopologyTerm>&,
-                                                        const CallOptions& call) {
+// Source: of the texts about selector and data source, kubernetes pkg/controller/volume/
+// persistentvolume/pv_controller.go@v1.36.2 and the in-tree provisioners before v1.27.
+Result<PersistentVolume> HostPathProvisioner::Plan() {
   const PersistentVolumeClaimSpec& claim = options_.claim.spec;
+  const auto refused = [](const std::string& why) {
+    return Error::NotApplied(Code::kInvalidArgument, why);
+  };
   if (claim.volume_mode == VolumeMode::kBlock) {
-    return Error::NotApplied(
-        Code::kInvalidArgument,
-        std::string(kHostPathPluginName) + " does not support block volume provisioning");
+    return refused(std::string(kHostPathPluginName) +
+                   " does not support block volume provisioning");
   }
-  const std::string name = NewUuid();
+  if (claim.selector) {
+    return refused("claim.Spec.Selector is not supported for dynamic provisioning on " +
+                   std::string(kHostPathPluginName));
+  }
+  if (!claim.data_source_json.empty() || !claim.data_source_ref_json.empty()) {
+    return refused(
+        "plugin \"" + std::string(kHostPathPluginName) +
+        "\" is not a CSI plugin. Only CSI plugin can provision a claim with a datasource");
+  }
+  if (options_.pv_name.empty() || options_.pv_name[0] == '.' ||
+      options_.pv_name.find('/') != std::string::npos) {
+    return refused("\"" + options_.pv_name + "\" is no name of a volume");
+  }
   PersistentVolume volume;
   volume.metadata.name = options_.pv_name;
   volume.metadata.annotations[kCreatedBy] = kProvisionerName;
@@ -94,21 +116,51 @@ Result<PersistentVolume> HostPathProvisioner::Provision(const NodeObject*,
   volume.spec.access_modes = claim.access_modes;
   if (claim.access_modes.empty()) volume.spec.access_modes = {AccessMode::kReadWriteOnce};
   volume.spec.capacity = claim.storage.request;
-  volume.spec.source = HostPathVolumeSource{root_ + "/" + name, HostPathType::kUnset};
+  volume.spec.source =
+      HostPathVolumeSource{roots_.front() + "/" + options_.pv_name, HostPathType::kUnset};
+  return volume;
+}
+
+Result<PersistentVolume> HostPathProvisioner::Provision(const NodeObject*,
+                                                        const std::vector<TopologyTerm>&,
+                                                        const CallOptions& call) {
+  ASSIGN_OR_RETURN(PersistentVolume volume, Plan());
   CallOptions own = call;
-  own.domain = root_;
-  RETURN_IF_ERROR(MakeDirectoryFor(name, own));
+  own.domain = roots_.front();
+  RETURN_IF_ERROR(MakeDirectoryFor(options_.pv_name, own));
   return volume;
 }
 
 Status HostPathProvisioner::MakeDirectoryFor(const std::string& name, const CallOptions& call) {
-  RETURN_IF_ERROR(MakeHostDirectory(host_.kernel, root_, kRootMode, call));
-  const SafePath place{root_, name, Resolve::kNoSymlinks};
-  if (const auto made = host_.kernel.Call(MakeDirectory{.path = place, .mode = kVolumeMode}, call);
+  const std::string& root = roots_.front();
+  RETURN_IF_ERROR(MakeHostDirectory(host_.kernel, root, kRootMode, call));
+  const SafePath place{root, name, Resolve::kNoSymlinks};
+  const Result<DirectoryListing> there = host_.kernel.Call(ListDirectory{place}, call);
+  if (there.ok() && !there->entries.empty()) {
+    return Error::NotApplied(Code::kAlreadyExists,
+                             place.Display() +
+                                 " is there already, and holds something: it is not "
+                                 "taken for a new volume");
+  }
+  if (!there.ok() && there.error().code() != Code::kNotFound) return there.error();
+  if (const auto made = host_.kernel.Call(
+          MakeDirectory{.path = place, .mode = kVolumeMode, .exact_mode = true}, call);
       !made.ok()) {
     return made.error().AsMaybeApplied();  // the root is there
   }
   return OkStatus();
+}
+
+Status HostPathProvisioner::Undo(const PersistentVolume& planned, const CallOptions& call) {
+  const auto* source = std::get_if<HostPathVolumeSource>(&planned.spec.source);
+  const std::string path = source == nullptr ? "" : source->path;
+  RETURN_IF_ERROR(CheckHostPath(path));
+  ASSIGN_OR_RETURN(const SafePath place, PlaceBelow(roots_, path));
+  CallOptions own = call;
+  own.domain = place.root;
+  const Result<Changed> removed = host_.kernel.Call(RemoveDirectory{place}, own);
+  if (removed.ok() || removed.error().code() == Code::kFailedPrecondition) return OkStatus();
+  return removed.error();
 }
 
 }  // namespace
@@ -146,10 +198,17 @@ Result<std::unique_ptr<Deleter>> NewHostPathDeleter(VolumeHost& host,
       std::make_unique<HostPathDeleter>(host, std::move(roots), std::move(path)));
 }
 
-Result<std::unique_ptr<Provisioner>> NewHostPathProvisioner(VolumeHost& host, std::string root,
+Result<std::unique_ptr<Provisioner>> NewHostPathProvisioner(VolumeHost& host,
+                                                            std::vector<std::string> roots,
                                                             VolumeOptions options) {
+  // Source: of the text, the in-tree provisioners of kubernetes before v1.27.
+  if (!options.parameters.empty()) {
+    return Error::NotApplied(Code::kInvalidArgument,
+                             "invalid option \"" + options.parameters.begin()->first +
+                                 "\" for volume plugin " + kHostPathPluginName);
+  }
   return std::unique_ptr<Provisioner>(
-      std::make_unique<HostPathProvisioner>(host, std::move(root), std::move(options)));
+      std::make_unique<HostPathProvisioner>(host, std::move(roots), std::move(options)));
 }
 
 }  // namespace volumed

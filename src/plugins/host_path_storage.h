@@ -30,9 +30,15 @@ Result<std::unique_ptr<Deleter>> NewHostPathDeleter(VolumeHost& host,
                                                     std::vector<std::string> roots,
                                                     std::string path);
 
-// Makes <root>/<uuid> (0750). `host` outlives the provisioner. Errors of Provision: InvalidArgument
-// for a claim of a block device or without a size; those of the effects.
-Result<std::unique_ptr<Provisioner>> NewHostPathProvisioner(VolumeHost& host, std::string root,
+// Makes <first root>/<name of the volume> (0750), so that a call that is repeated makes the same; a
+// directory that holds something is not the volume's, and is neither taken nor removed. `host`
+// outlives the provisioner. REQUIRES: a root.
+// Errors: InvalidArgument, not applied, for a class with parameters (there are none). Of Plan and
+// Provision: InvalidArgument for what hostPath cannot give (a block device, a data source, a
+// selector); AlreadyExists for a directory of somebody else; those of the effects. Of Undo:
+// PermissionDenied outside of the roots.
+Result<std::unique_ptr<Provisioner>> NewHostPathProvisioner(VolumeHost& host,
+                                                            std::vector<std::string> roots,
                                                             VolumeOptions options);
 
 }  // namespace volumed

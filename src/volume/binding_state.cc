@@ -40,7 +40,12 @@ void DecideRecorded(const VolumeState& volume, const ClaimUses& uses, const Bind
   const ReclaimAction action = ReclaimActionOf(object.spec.reclaim_policy);
   if (action == ReclaimAction::kNone) {
     decision.reason += "; its data is retained";
-  } else if (!input.sources_complete) {
+    return;
+  }
+  // Its object is what its data is reclaimed by. Source: kubernetes v1.36.2 (finalizer
+  // kubernetes.io/pv-controller of HonorPVReclaimPolicy).
+  decision.protection.held_by = "its data is not reclaimed yet";
+  if (!input.sources_complete) {
     decision.reason += "; it is reclaimed when every source has delivered";
   } else if (const auto& pods = uses.OfVolume(decision.volume_name); !pods.empty()) {
     decision.reason += "; it is reclaimed when " + PodsText(pods) + " has left";

@@ -44,12 +44,6 @@ std::string WhoMustAct(const ClaimDecision& decision) {
   __builtin_unreachable();
 }
 
-PersistentVolumePtr DecodeVolume(const std::string& json) {
-  const Result<VolumeSpec> spec = DecodeVolumeSnapshot(json);
-  if (!spec.ok() || spec->persistent_volume() == nullptr) return nullptr;
-  return std::make_shared<const PersistentVolume>(*spec->persistent_volume());
-}
-
 }  // namespace
 
 Claims::Claims(Parts parts, Hooks hooks)
@@ -68,18 +62,28 @@ void Claims::Restore(const std::vector<ClaimBindingRecord>& records,
   for (const ClaimBindingRecord& record : records) {
     Bound bound;
     bound.record = record;
-    bound.volume = DecodeVolume(record.volume_json);
+    bound.volume = DecodePersistentVolume(record.volume_json);
     bound.durable = true;
+    ClaimBinding& binding = bound.record.binding;
+    if (binding.state == BindingState::kBound && binding.claim_uid.empty()) {
+      // Of an agent that knew no uid for it: whoever has the name now is that claim.
+      binding.claim_uid = parts_.uids.UidOf(ObjectKeyOf(binding.claim));
+      bound.durable = binding.claim_uid.empty();
+    }
     bound_[record.binding.volume_name] = std::move(bound);
   }
   for (const QuarantinedRecord& row : unreadable) {
     if (row.kind == kClaimBindingRecordKind) quarantined_[row.key] = row.reason;
+    if (IsAboutClaims(row.kind)) unreadable_[row.kind + " \"" + row.key + "\""] = row.reason;
   }
   IndexClaims();
 }
 
 void Claims::Start() {
   started_ = true;
+  for (const auto& [name, bound] : bound_) {
+    if (!bound.durable) Write(name);
+  }
   Decide();
 }
 
@@ -111,6 +115,7 @@ void Claims::ResetBackoff(const std::string& volume_name) {
 // ---- the decision -------------------------------------------------------------------------------
 
 void Claims::Decide() {
+  if (!parts_.uids.Settled()) return;  // decided as soon as it is
   const std::vector<ClaimPod> pods = hooks_.pods();
   const BindingInput input = MakeInput(pods);
   Adopt(input, DecideBindings(input));
@@ -121,8 +126,8 @@ BindingInput Claims::MakeInput(const std::vector<ClaimPod>& pods) const {
   input.claims = parts_.catalog.PersistentVolumeClaims();
   input.classes = parts_.catalog.StorageClasses();
   input.node = {parts_.node.GetNodeName().str(), parts_.node.GetNodeLabels()};
-  // With a binding that nobody can read, any new one might give away a volume that is taken.
-  input.sources_complete = hooks_.ready() && quarantined_.empty();
+  // With a record that nobody can read, any new binding might give away a volume that is taken.
+  input.sources_complete = hooks_.ready() && unreadable_.empty();
   for (const auto& [name, bound] : bound_) {
     if (!bound.removing && !bound.record.deleted) input.recorded.push_back(bound.record.binding);
   }
@@ -176,9 +181,13 @@ void Claims::AddPods(const std::vector<ClaimPod>& pods, BindingInput& input) con
             std::make_shared<const PersistentVolumeClaim>(EphemeralClaimOf(pod, volume)));
       }
       const Bound* bound = BoundTo(key);
-      const bool present =
-          bound != nullptr && of.present.contains(SpecName(bound->record.binding.volume_name));
+      const SpecName spec(bound == nullptr ? "" : bound->record.binding.volume_name);
+      const bool present = bound != nullptr && of.present.contains(spec);
       if (!of.wanted && !present) continue;
+      // It is refused the claim, which must not wait for it then.
+      const bool refused = !present && IsLeaving(ObjectKeyOf(key)) &&
+                           (bound == nullptr || !hooks_.has_volume({pod.uid(), spec}));
+      if (refused) continue;
       input.uses.push_back({pod.metadata.name_space + "/" + pod.metadata.name, key,
                             present ? bound->record.binding.volume_name : ""});
     }
@@ -238,10 +247,16 @@ void Claims::Adopt(const BindingInput& input, BindingResult result) {
   for (const std::string& name : dropped) Forget(name);
   IndexClaims();
   for (const auto& [name, decision] : volumes_) Reclaim(decision);
+  if (input.sources_complete) {
+    parts_.provisioning.Serve(input.claims, claims_);
+    LetGo();
+  }
   if (!changed.empty()) hooks_.changed(changed);
 }
 
 void Claims::TellDecision(const ClaimDecision* before, const ClaimDecision& now) const {
+  // Of what this node makes, Provisioning tells.
+  if (now.wait == ClaimWait::kProvisioning && parts_.provisioning.IsOurs(now)) return;
   const std::optional<ClaimEvent> event = EventOf(now, volumes_.contains(now.volume_name));
   if (!event || (before != nullptr && before->uid == now.uid && before->wait == now.wait &&
                  before->reason == now.reason)) {
@@ -249,6 +264,27 @@ void Claims::TellDecision(const ClaimDecision* before, const ClaimDecision& now)
   }
   parts_.events.RecordObjectEvent(ObjectKeyOf(now.claim), event->type, event->reason,
                                   event->message);
+}
+
+void Claims::LetGo() {
+  for (const auto& [name, bound] : bound_) {
+    const bool deleted = bound.record.deleted && bound.durable && !bound.removing;
+    if (deleted) parts_.provisioning.Remove(name);
+  }
+  const auto may_go = [this](const Protection& protection, const ObjectKey& key) {
+    if (!protection.deletion_requested || !protection.may_go()) return;
+    const ObjectPtr object = parts_.catalog.FindObject(key);
+    if (object != nullptr) hooks_.may_go(key, MetaOf(*object).uid);
+  };
+  for (const auto& [key, decision] : claims_) may_go(decision.protection, ObjectKeyOf(key));
+  for (const auto& [name, decision] : volumes_) {
+    may_go(decision.protection, {ObjectKind::kPersistentVolume, "", name});
+  }
+}
+
+bool Claims::IsLeaving(const ObjectKey& claim) const {
+  const ObjectPtr object = parts_.catalog.FindObject(claim);
+  return object != nullptr && MetaOf(*object).deletion_unix_millis.has_value();
 }
 
 void Claims::AdoptBinding(const ClaimBinding& binding) {
@@ -388,13 +424,20 @@ std::optional<WantedProblem> Claims::ProblemOf(const ObjectKey& claim,
     return problem("WaitForClaim", Code::kNotFound, "there is no such claim",
                    "the owner of claim " + name);
   }
-  if (decision->wait == ClaimWait::kSources && hooks_.ready() && !quarantined_.empty()) {
-    const auto& [volume, reason] = *quarantined_.begin();
+  if (decision->wait == ClaimWait::kSources && hooks_.ready() && !unreadable_.empty()) {
+    const auto& [record, reason] = *unreadable_.begin();
     return problem("ReadRecord", Code::kDataLoss,
-                   "the record of the binding of PersistentVolume " + volume + " cannot be read (" +
-                       reason + "): until it is repaired, no other claim is bound",
+                   "the record " + record + " cannot be read (" + reason +
+                       "): until it is repaired, no other claim is bound",
                    kAdministrator);
   }
+  if (IsLeaving(claim)) {
+    const std::string& held_by = decision->protection.held_by;
+    return problem("WaitForClaim", Code::kFailedPrecondition,
+                   "PVC is being deleted" + (held_by.empty() ? "" : ": it is still " + held_by),
+                   "the owner of claim " + name);
+  }
+  if (auto provisioning = parts_.provisioning.ProblemOf(*decision)) return provisioning;
   if (decision->phase != PersistentVolumeClaimPhase::kBound || bound == nullptr) {
     return problem("WaitForBinding", Code::kFailedPrecondition,
                    "PVC is not bound: " + decision->reason, WhoMustAct(*decision));

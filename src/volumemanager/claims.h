@@ -6,6 +6,8 @@
 //
 // What stays, and for how long ("deletion protection"):
 //  - the binding of a claim: until the claim is gone and no pod of the node has the volume;
+//  - a claim that was deleted by command: as long as a pod of the node has its volume. A pod that
+//    has not got it by then is refused, and holds nothing;
 //  - a PersistentVolume: as long as it is bound, or its data is not reclaimed.
 // Source: kubernetes pkg/controller/volume/persistentvolume@v1.36.2, pkg/controller/volume/
 // {pvcprotection,pvprotection}.
@@ -30,6 +32,8 @@
 #include "volumehost/volume_host.h"
 #include "volumemanager/actual_state_of_world.h"
 #include "volumemanager/claim_resolver.h"
+#include "volumemanager/object_uids.h"
+#include "volumemanager/provisioning.h"
 #include "volumemanager/record_writer.h"
 
 namespace volumed {
@@ -52,6 +56,8 @@ class Claims final : public ClaimResolver {
     HostEvents& events;
     RecordWriter& records;
     VolumeOperations& operations;
+    ObjectUids& uids;
+    Provisioning& provisioning;
     Logger& log;
   };
   struct Hooks {
@@ -64,6 +70,8 @@ class Claims final : public ClaimResolver {
     std::function<void(const std::set<ObjectKey>& claims)> changed;
     // A PersistentVolume is no more: nothing has to be known of it.
     std::function<void(const PersistentVolume&)> volume_gone;
+    // A deleted object that nothing protects any more: it is to leave its source.
+    std::function<void(const ObjectKey&, const std::string& uid)> may_go;
   };
 
   Claims(Parts parts, Hooks hooks);
@@ -78,6 +86,8 @@ class Claims final : public ClaimResolver {
   void MarkDirty();
   // Of one volume: what keeps it from being reclaimed may be gone.
   void ResetBackoff(const std::string& volume_name);
+  // Decides anew then.
+  void WakeAt(TimePoint when);
 
   ResolvedClaim Resolve(const Pod& pod, const PodVolume& volume) override;
 
@@ -117,7 +127,9 @@ class Claims final : public ClaimResolver {
   void Reclaim(const VolumeDecision& decision);
   void Reclaimed(const std::string& volume_name, ReclaimAction action,
                  const OperationOutcome<Unit>& outcome);
-  void WakeAt(TimePoint when);
+  // Of volumes whose storage was deleted, and of objects that were deleted by command.
+  void LetGo();
+  bool IsLeaving(const ObjectKey& claim) const;
   std::optional<WantedProblem> ProblemOf(const ObjectKey& claim, const ClaimDecision* decision,
                                          const Bound* bound) const;
   const Bound* BoundTo(const ClaimKey& claim) const;
@@ -133,6 +145,7 @@ class Claims final : public ClaimResolver {
   std::map<std::string, Bound> bound_;              // by the volume's name
   std::map<ClaimKey, std::string> volume_of_;       // of claims that are bound
   std::map<std::string, std::string> quarantined_;  // volume -> why its record is unreadable
+  std::map<std::string, std::string> unreadable_;   // what a record is of -> why; those too
   std::map<ClaimKey, ClaimDecision> claims_;
   std::map<std::string, VolumeDecision> volumes_;
   bool knew_all_ = false;  // the last decision knew every source

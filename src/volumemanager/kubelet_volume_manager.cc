@@ -1,6 +1,11 @@
 #include "volumemanager/kubelet_volume_manager.h"
 
+#include <algorithm>
+
+#include "base/random.h"
 #include "base/strings.h"
+#include "kube/object_directory.h"
+#include "kube/storage_enums.h"
 #include "volume/unique_name.h"
 #include "volumemanager/kubelet_volume_manager_impl.h"
 
@@ -16,8 +21,16 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
       consumers_({parts.scheduler, records_, parts.consumer_watch, parts.log}, boot_id,
                  [this](const PodUid& uid) { reconciler_.MarkDirty(uid); }),
       actual_(parts.scheduler.clock()),
+      uids_({parts.scheduler, records_, parts.log}, MakeUidHooks()),
+      provisioning_(
+          {{parts.scheduler, records_, parts.log},
+           parts.catalog,
+           parts.plugins,
+           parts.operations,
+           parts.host.events},
+          {[this] { claims_.MarkDirty(); }, [this](TimePoint when) { claims_.WakeAt(when); }}),
       claims_({parts.scheduler, parts.catalog, parts.host.node, parts.host.events, records_,
-               parts.operations, parts.log},
+               parts.operations, uids_, provisioning_, parts.log},
               MakeClaimHooks()),
       desired_(parts.catalog, parts.plugins, parts.host.node, claims_),
       size_limits_(parts.host.events, parts.scheduler.clock(), settings_.size_limit_action,
@@ -89,7 +102,54 @@ Claims::Hooks KubeletVolumeManager::Impl::MakeClaimHooks() {
     for (const ObjectKey& claim : claims) ObjectChanged(claim);
   };
   hooks.volume_gone = [this](const PersistentVolume& volume) { ForgetVolume(volume); };
+  hooks.may_go = [this](const ObjectKey& key, const std::string& uid) { LetObjectGo(key, uid); };
   return hooks;
+}
+
+ObjectUids::Hooks KubeletVolumeManager::Impl::MakeUidHooks() {
+  ObjectUids::Hooks hooks;
+  hooks.new_uid =
+      settings_.new_uid ? settings_.new_uid : [](const ObjectKey&) { return NewUuid(); };
+  hooks.settled = [this] { claims_.MarkDirty(); };
+  return hooks;
+}
+
+void KubeletVolumeManager::Impl::LetObjectGo(const ObjectKey& key, const std::string& uid) {
+  if (key.kind == ObjectKind::kPersistentVolume && provisioning_.Has(key.name)) {
+    return provisioning_.Remove(key.name);
+  }
+  const std::optional<ObjectOrigin> origin = parts_.catalog.OriginOf(key);
+  const bool ours = origin && origin->source == ObjectDirectory::kSourceName;
+  if (ours && settings_.remove_object) settings_.remove_object(key, uid);
+}
+
+std::optional<StorageStatus> KubeletVolumeManager::Impl::StorageStatusOf(
+    const ObjectKey& object) const {
+  StorageStatus status;
+  const Protection* protection = nullptr;
+  if (object.kind == ObjectKind::kPersistentVolumeClaim) {
+    const ClaimDecision* claim = claims_.FindClaim({object.name_space, object.name});
+    if (claim == nullptr) return std::nullopt;
+    status = {std::string(EnumText(claim->phase)), "", claim->reason, claim->volume_name};
+    protection = &claim->protection;
+  } else if (object.kind == ObjectKind::kPersistentVolume) {
+    const VolumeDecision* volume = claims_.FindVolume(object.name);
+    if (volume == nullptr) return std::nullopt;
+    status = {std::string(EnumText(volume->phase)), "", volume->reason,
+              volume->claim ? ToString(*volume->claim) : ""};
+    protection = &volume->protection;
+  } else {
+    return std::nullopt;
+  }
+  status.held_by = protection->held_by;
+  if (protection->deletion_requested) status.phase = "Terminating";
+  return status;
+}
+
+void KubeletVolumeManager::Impl::DeleteVolume(const std::string& name, Done done) {
+  if (loaded_) return provisioning_.MarkDeleted(name, std::move(done));
+  PostAnswer(done, Error::NotApplied(Code::kUnavailable,
+                                     "the records of the last run are not loaded yet"));
 }
 
 std::vector<ClaimPod> KubeletVolumeManager::Impl::ClaimPods() const {
@@ -175,12 +235,19 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
   }
   if (settings_.restore_operations) settings_.restore_operations(result.volumes, result.devices);
   if (settings_.taken_over) settings_.taken_over(result.take_over);
+  uids_.Restore(found->uids, found->quarantined);
+  parts_.catalog.IdentifyBy([this, alive = std::weak_ptr<bool>(alive_)](const ObjectKey& object) {
+    return alive.expired() ? std::string() : uids_.UidOf(object);
+  });
+  provisioning_.Restore(found->provisioned);
   claims_.Restore(found->bindings, found->quarantined);
   loaded_ = true;
   parts_.log.Info("records loaded", {{"pods", found->pods.size()},
                                      {"volumes", found->volumes.size()},
                                      {"quarantined", found->quarantined.size()}});
   for (const auto& [uid, pod] : actual_.pods()) reconciler_.MarkDirty(uid);
+  // Before the first decision: a claim that has left must not be taken for the next of its name.
+  if (Ready()) uids_.ForgetThoseNotIn(parts_.catalog);
   claims_.Start();
   for (const PodPtr& pod : parts_.catalog.Pods()) EvaluatePod(pod->uid());
   CheckReady();
@@ -195,8 +262,12 @@ std::string KubeletVolumeManager::Impl::NotReadyReason() const {
   }
   const std::vector<std::string> missing = parts_.catalog.IncompleteSources();
   if (!missing.empty()) return "no complete list yet from: " + Join(missing, ", ");
-  // Without a source every pod would look deleted.
-  if (parts_.catalog.Sources().empty()) return "no source of pods is configured";
+  // Without a source every pod would look deleted; that of provisioned volumes has no pods.
+  const std::vector<SourceStatus> sources = parts_.catalog.Sources();
+  const bool has_source = std::any_of(sources.begin(), sources.end(), [](const auto& source) {
+    return source.name != Provisioning::kSourceName;
+  });
+  if (!has_source) return "no source of pods is configured";
   return "";
 }
 
@@ -205,6 +276,7 @@ void KubeletVolumeManager::Impl::CheckReady() {
   if (std::exchange(was_ready_, ready) == ready || !ready) return;
   // From now on absence means something: all that is not in a source is looked at, once.
   ReportOrphans();
+  uids_.ForgetThoseNotIn(parts_.catalog);
   std::vector<PodUid> uids;
   for (const auto& [uid, pod] : actual_.pods()) uids.push_back(uid);
   for (const auto& [uid, since] : tombstones_) uids.push_back(uid);
@@ -309,6 +381,12 @@ void KubeletVolumeManager::ReleaseHold(HoldRequest request, std::function<void(S
 Status KubeletVolumeManager::Retry(const PodUid& pod) { return impl_->Retry(pod); }
 Status KubeletVolumeManager::RetryVolume(const PodVolumeKey& key) {
   return impl_->RetryVolume(key);
+}
+std::optional<StorageStatus> KubeletVolumeManager::StorageStatusOf(const ObjectKey& object) const {
+  return impl_->StorageStatusOf(object);
+}
+void KubeletVolumeManager::DeleteVolume(const std::string& name, std::function<void(Status)> done) {
+  impl_->DeleteVolume(name, std::move(done));
 }
 std::vector<PodView> KubeletVolumeManager::Pods() const { return impl_->Pods(); }
 std::optional<PodView> KubeletVolumeManager::FindPod(const PodUid& pod) const {

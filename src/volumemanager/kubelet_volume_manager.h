@@ -61,6 +61,11 @@ struct VolumeManagerSettings {
   std::function<bool(const std::string& key)> is_stuck;
   // What the start found, for whoever counts it. Optional; each is called on the control thread.
   std::function<void(const TakeOver&)> taken_over;
+  // Takes an object that was deleted by command out of the source that volumectl fills, now that
+  // nothing protects it. Called again until it is gone.
+  std::function<void(const ObjectKey&, const std::string& uid)> remove_object;
+  // A uid for an object whose manifest names none. Without: random ones.
+  std::function<std::string(const ObjectKey&)> new_uid;
   // The volumes of pods that are here and in no source, once every source has delivered.
   std::function<void(const std::set<PodVolumeKey>&)> orphans_found;
 };
@@ -84,6 +89,8 @@ class KubeletVolumeManager final : public VolumeManager {
   void ReleaseHold(HoldRequest request, std::function<void(Status)> done) override;
   Status Retry(const PodUid& pod) override;
   Status RetryVolume(const PodVolumeKey& key) override;
+  std::optional<StorageStatus> StorageStatusOf(const ObjectKey& object) const override;
+  void DeleteVolume(const std::string& name, std::function<void(Status)> done) override;
   std::vector<PodView> Pods() const override;
   std::optional<PodView> FindPod(const PodUid& pod) const override;
   std::vector<PersistentVolumeView> PersistentVolumes() const override;

@@ -48,6 +48,8 @@ class KubeletVolumeManager::Impl {
   void ReleaseHold(HoldRequest request, std::function<void(Status)> done);
   Status Retry(const PodUid& uid);
   Status RetryVolume(const PodVolumeKey& key);
+  std::optional<StorageStatus> StorageStatusOf(const ObjectKey& object) const;
+  void DeleteVolume(const std::string& name, Done done);
   std::vector<PodView> Pods() const;
   std::optional<PodView> FindPod(const PodUid& uid) const;
   StorageViews storage() const { return StorageViews(parts_.catalog, claims_); }
@@ -67,6 +69,9 @@ class KubeletVolumeManager::Impl {
   Reconciler::Hooks MakeHooks();
   DeviceReconciler::Hooks MakeDeviceHooks();
   Claims::Hooks MakeClaimHooks();
+  ObjectUids::Hooks MakeUidHooks();
+  // A deleted object that nothing protects any more.
+  void LetObjectGo(const ObjectKey& key, const std::string& uid);
   std::vector<ClaimPod> ClaimPods() const;
   // The answers for these claims may be others: the pods that name them are built anew.
   void ObjectChanged(const ObjectKey& key);
@@ -120,6 +125,8 @@ class KubeletVolumeManager::Impl {
   RecordWriter records_;
   Consumers consumers_;
   ActualStateOfWorld actual_;
+  ObjectUids uids_;
+  Provisioning provisioning_;
   Claims claims_;
   DesiredStateOfWorld desired_;
   SizeLimits size_limits_;

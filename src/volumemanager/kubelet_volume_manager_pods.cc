@@ -39,6 +39,8 @@ void KubeletVolumeManager::Impl::CatalogChanged(const std::vector<ObjectChange>&
         continue;
       }
       ObjectChanged(change.key);
+      // Only an absence that means something ends an object.
+      if (change.what == ObjectChange::What::kRemoved && Ready()) uids_.Forget(change.key);
       StorageChanged(change);
     }
   }
@@ -67,6 +69,7 @@ void KubeletVolumeManager::Impl::StorageChanged(const ObjectChange& change) {
       return;
     case ObjectKind::kPersistentVolumeClaim:
     case ObjectKind::kStorageClass:
+      provisioning_.ResetBackoff();
       claims_.MarkDirty();
       return;
     case ObjectKind::kPod:

@@ -114,6 +114,10 @@ Result<FoundAtStart> LoadFoundAtStart(RecordStore& store, Kernel& kernel, const 
       LoadKind(store, kHoldRecordKind, &DecodeHoldRecord, found.holds, found.quarantined));
   RETURN_IF_ERROR(LoadKind(store, kClaimBindingRecordKind, &DecodeClaimBindingRecord,
                            found.bindings, found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kProvisionRecordKind, &DecodeProvisionRecord, found.provisioned,
+                           found.quarantined));
+  RETURN_IF_ERROR(
+      LoadKind(store, kObjectUidRecordKind, &DecodeObjectUidRecord, found.uids, found.quarantined));
   CallOptions call;
   call.deadline = Deadline::After(clock, options.call_timeout);
   ASSIGN_OR_RETURN(const MountListing mounts, kernel.Call(ListMounts{paths.root()}, call));
@@ -207,7 +211,7 @@ void Quarantine(const QuarantinedRecord& row, ActualStateOfWorld& actual, std::s
   const std::string reason = "record " + row.kind + " \"" + row.key + "\": " + row.reason;
   if (row.kind == kDeviceRecordKind) {
     actual.QuarantineDevice(UniqueVolumeName(row.key), reason);
-  } else if (row.kind != kClaimBindingRecordKind) {
+  } else if (!IsAboutClaims(row.kind)) {
     actual.AddPod(PodOfKey(row.key), {}).quarantine_reason = reason;
     pods.insert(PodOfKey(row.key));
   }

@@ -29,6 +29,8 @@ struct FoundAtStart {
   std::vector<DeviceRecord> devices;     // likewise
   std::vector<HoldRecord> holds;
   std::vector<ClaimBindingRecord> bindings;
+  std::vector<ProvisionRecord> provisioned;
+  std::vector<ObjectUidRecord> uids;
   std::vector<QuarantinedRecord> quarantined;            // of all kinds
   std::vector<KubeletPaths::PodVolume> mounted;          // by the mount table, each once
   std::vector<KubeletPaths::PodVolume> directories;      // below pods/, see LoadFoundAtStart

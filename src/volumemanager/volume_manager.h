@@ -107,6 +107,14 @@ struct HoldRequest {
   std::string cgroup;  // absolute path below the cgroup filesystem, or of a directory in it
 };
 
+// Where a PersistentVolumeClaim or PersistentVolume of this node stands.
+struct StorageStatus {
+  std::string phase;    // "Pending", "Bound", "Released" ...; "Terminating" once it is deleted
+  std::string held_by;  // what keeps it; "" when it could go at once
+  std::string reason;   // for people; "" when there is nothing to say
+  std::string other;    // the volume of a claim, the claim of a volume; "" when there is none
+};
+
 // Threads: the control thread, for every method. Blocks: never; `done` is called later, on the
 // control thread.
 class VolumeManager {
@@ -133,6 +141,14 @@ class VolumeManager {
   virtual Status Retry(const PodUid& pod) = 0;
   // Of one volume alone. NotFound: the pod neither has nor wants it.
   virtual Status RetryVolume(const PodVolumeKey& key) = 0;
+
+  // As last decided; nothing for an object that nothing was decided about.
+  virtual std::optional<StorageStatus> StorageStatusOf(const ObjectKey& object) const = 0;
+  // A command: a PersistentVolume that this node has provisioned is to go as soon as it is not
+  // bound and its data is reclaimed. `done` comes when the command is durable; until it can be
+  // recorded, that is tried again. NotFound, not applied: no such volume; Unavailable: as
+  // DeletePod.
+  virtual void DeleteVolume(const std::string& name, std::function<void(Status)> done) = 0;
 
   virtual std::vector<PodView> Pods() const = 0;
   virtual std::optional<PodView> FindPod(const PodUid& pod) const = 0;

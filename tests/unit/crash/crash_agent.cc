@@ -122,6 +122,8 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
   InTreePluginSettings plugins;
   plugins.local.format_intents = &format_intents_;
   plugins.host_path.recycler_pods = &recycler_pods_;
+  plugins.host_path.roots = {CrashWorld::kProvisionRoot};
+  plugins.host_path.config.provisioning_enabled = true;
   MustBeOk(plugins_.InitPlugins(MakeInTreePlugins(std::move(plugins)), host_), "plugins");
   VolumeManagerSettings settings;
   settings.stats.period = Duration::zero();
@@ -130,6 +132,7 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
     operations_.Restore(volumes, devices);
     other_operations_.Restore(volumes, {});
   };
+  settings.new_uid = [this](const ObjectKey& object) { return world_.NewUid(object); };
   VolumeOperations& used =
       buggy_operations_ ? *buggy_operations_ : static_cast<VolumeOperations&>(operations_);
   manager_ = std::make_unique<KubeletVolumeManager>(

@@ -6,6 +6,7 @@
 
 #include "fakes/simulated_crash.h"
 #include "unit/crash/crash_agent.h"
+#include "unit/crash/crash_provisioning.h"
 
 namespace volumed {
 namespace {
@@ -133,6 +134,7 @@ void Run::Survive(const std::function<void()>& what, Duration settle, int schedu
 
 void Run::Check(const ScenarioStep& step, const std::string* expected) {
   world_.PodsWriteAgain();
+  CheckProvisioned(world_, "at the end of step \"" + step.name + "\"");
   world_.CheckState("at the end of step \"" + step.name + "\"");
   std::vector<std::string> gone = step.gone;
   for (const std::string& pod : step.gone_unless_held) {
@@ -145,7 +147,7 @@ void Run::Check(const ScenarioStep& step, const std::string* expected) {
   if (const std::string left = step.no_devices ? world_.LeftOfDevices() : ""; !left.empty()) {
     world_.Violation("step \"" + step.name + "\" has left " + left);
   }
-  const std::string snapshot = world_.Snapshot() + agent_->ViewText();
+  const std::string snapshot = world_.Snapshot() + world_.WithoutUids(agent_->ViewText());
   result_.snapshots.push_back(snapshot);
   if (expected == nullptr || !step.compare || (rebooted_ && !step.compare_after_reboot)) return;
   if (snapshot != *expected) {

@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "operation/volume_record.h"
 #include "unit/crash/crash_devices.h"
+#include "unit/crash/crash_provisioning.h"
 
 namespace volumed {
 namespace {
@@ -76,7 +77,11 @@ Result<AnyAnswer> CheckedKernel::Do(const AnyRequest& request, const CallOptions
 
 std::string CheckedKernel::BrokenRule(const AnyRequest& request) const {
   if (const std::string broken = BrokenDeviceRule(world_, request); !broken.empty()) return broken;
+  if (const std::string broken = BrokenProvisionRule(world_, request); !broken.empty()) {
+    return broken;
+  }
   const std::string path = RequestPath(request);
+  if (IsProvisioned(path)) return "";
   const std::string pods = world_.paths.GetPodsDir().Display() + "/";
   if (path.rfind(pods, 0) != 0) return BrokenHostPathRule(path);
   const std::vector<std::string> names = Split(path.substr(pods.size()), '/');
@@ -155,6 +160,7 @@ Status CheckedStore::Remove(const std::string& kind, const std::string& key,
 }
 
 void CheckedStore::NotePut(const Record& row) {
+  if (row.kind == kProvisionRecordKind) CheckProvisionPut(world_, row);
   if (row.kind == kPodRecordKind) {
     const Result<PodRecord> record = DecodePodRecord(row);
     const auto pod = record.ok() ? world_.pods.find(record->uid.str()) : world_.pods.end();
@@ -174,6 +180,7 @@ void CheckedStore::NotePut(const Record& row) {
 }
 
 void CheckedStore::CheckRemove(const std::string& kind, const std::string& key) {
+  if (kind == kProvisionRecordKind) return CheckProvisionRemove(world_, key);
   const std::string pod = key.substr(0, key.find('/'));
   if (kind == kPodRecordKind) {
     const std::string directory = world_.paths.GetPodDir(PodUid(pod)).Display();

@@ -25,6 +25,11 @@ Scenario CheckedDiskScenario();    // fsck; a second pod after the first
 Scenario ReleasedClaimScenario();  // Retain: a claim leaves, another comes, the volume goes
 Scenario RecycleScenario();        // Recycle: the claim leaves before its pod
 
+// Volumes that the node makes; see crash_provision_scenarios.cc.
+Scenario ProvisionScenario();    // Immediate and WaitForFirstConsumer; one is deleted, one stays
+Scenario ShortClaimScenario();   // the claim leaves while its volume is being made
+Scenario RemadeClaimScenario();  // without a uid, Retain: the next of its name is another one
+
 std::vector<Scenario> AllScenarios();
 
 }  // namespace volumed

@@ -7,6 +7,7 @@
 #include "operation/volume_record.h"
 #include "plugins/local.h"
 #include "unit/crash/crash_devices.h"
+#include "unit/crash/crash_provisioning.h"
 
 namespace volumed {
 namespace {
@@ -77,6 +78,7 @@ std::string RecordText(const Record& row) {
   if (row.kind == kDeviceRecordKind || row.kind == kClaimBindingRecordKind) {
     return DeviceRecordText(row);
   }
+  if (row.kind == kProvisionRecordKind) return ProvisionRecordText(row);
   return name + "\n";
 }
 
@@ -103,6 +105,7 @@ std::unique_ptr<CrashWorld> CrashWorld::Clone() const {
   copy->commands = commands;
   copy->token_rotation_unix_ms = token_rotation_unix_ms;
   copy->pods = pods;
+  copy->uids = uids;
   copy->devices = devices;
   copy->filesystems = filesystems;
   copy->precious = precious;
@@ -243,11 +246,42 @@ bool CrashWorld::ShowsOneVersion(const std::string& path, const VolumeTruth& vol
 // -------------------------------------------------------------------------------
 
 std::string CrashWorld::Snapshot() const {
-  std::string text = "files:\n" + SortedLines(WithoutPayloadNames(kernel->DumpTree("/")));
+  const std::string files = WithoutUids(WithoutPayloadNames(kernel->DumpTree("/")));
+  std::string text = "files:\n" + SortedLines(files);
   text += "mounts:\n" + SortedLines(WithoutPayloadNames(WithoutGroups(kernel->DumpMounts())));
-  text += "records:\n";
-  for (const Record& row : store->All()) text += RecordText(row);
+  std::string records;
+  for (const Record& row : store->All()) records += RecordText(row);
+  return text + "records:\n" + SortedLines(WithoutUids(records));
+}
+
+std::string CrashWorld::NewUid(const ObjectKey& object) {
+  const std::string number = std::to_string(uids.size() + 1);
+  const std::string uid = "uid-" + std::string(6 - number.size(), '0') + number;
+  uids[uid] = ToString(object);
+  return uid;
+}
+
+std::string CrashWorld::WithoutUids(std::string text) const {
+  for (auto one = uids.rbegin(); one != uids.rend(); ++one) {
+    const auto& [uid, object] = *one;
+    // A volume that is called after a claim's uid has a uid itself: that one is replaced later.
+    const std::string name = "UID(" + object + ")";
+    for (size_t at = text.find(uid); at != std::string::npos; at = text.find(uid)) {
+      text.replace(at, uid.size(), name);
+    }
+  }
   return text;
+}
+
+std::string CrashWorld::ProvisionedPath(const std::string& claim) const {
+  for (const Record& row : store->All()) {
+    if (row.kind != kProvisionRecordKind) continue;
+    const Result<ProvisionRecord> record = DecodeProvisionRecord(row);
+    if (record.ok() && record->claim.name == claim) {
+      return std::string(kProvisionRoot) + "/" + record->volume_name;
+    }
+  }
+  return "";
 }
 
 std::string CrashWorld::LeftOfDevices() const {

@@ -13,6 +13,7 @@
 #include "base/manual_clock.h"
 #include "fakes/fake_kernel.h"
 #include "fakes/memory_record_store.h"
+#include "kube/objects.h"
 #include "volumehost/kubelet_paths.h"
 
 namespace volumed {
@@ -66,6 +67,8 @@ struct UserCommand {
 class CrashWorld {
  public:
   static constexpr const char* kRoot = "/var/lib/volumed";
+  // Below it volumes are provisioned.
+  static constexpr const char* kProvisionRoot = "/srv/pv";
   // A crash loop or an endless loop in an effect is a violation, not a hanging test.
   static constexpr uint64_t kMaxCallsOfAnAgent = 20000;
 
@@ -92,10 +95,17 @@ class CrashWorld {
   void CheckState(const std::string& when, const std::string& path = "");
   std::string VolumePath(const std::string& pod, const std::string& spec) const;
 
+  // A uid for an object whose manifest names none; never the same twice.
+  std::string NewUid(const ObjectKey& object);
+  // The directory that was made for a claim; "" if the records know none.
+  std::string ProvisionedPath(const std::string& claim) const;
+
   // ---- what is compared
   // Files, mounts and records without what may differ between two correct runs: timestamps, numbers
   // of attempts, order of mounts.
   std::string Snapshot() const;
+  // Uids are random: they are named after their objects instead.
+  std::string WithoutUids(std::string text) const;
   // "" if no device is mounted any more, and no place for one is left; else what.
   std::string LeftOfDevices() const;
   // "" if nothing of the pod is left; else what.
@@ -114,6 +124,7 @@ class CrashWorld {
   int64_t token_rotation_unix_ms = 0;
 
   std::map<std::string, PodTruth> pods;
+  std::map<std::string, std::string> uids;     // of NewUid -> the object
   std::map<std::string, std::string> devices;  // persistent volume -> its block device
   // UUIDs of filesystems that were mounted: from then on they are the only ones.
   std::map<std::string, std::string> filesystems;

@@ -128,6 +128,18 @@ class BlindStore final : public PassingStore {
   const std::string kind_;
 };
 
+// The end of a deletion is recorded with the release, before the effect.
+class HastyDeletionStore final : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+  Status Put(const Record& row, Durability durability) override {
+    if (row.kind != kClaimBindingRecordKind) return PassingStore::Put(row, durability);
+    ClaimBindingRecord record = DecodeClaimBindingRecord(row).value();
+    if (record.binding.state == BindingState::kReleased) record.deleted = true;
+    return PassingStore::Put(EncodeRecord(record), durability);
+  }
+};
+
 // ---- the effects
 // ------------------------------------------------------------------------------------
 
@@ -287,6 +299,20 @@ class BlindProbeKernel final : public PassingKernel {
   }
 };
 
+// Deletes the storage of a volume that is still bound: with the first look at it.
+class EarlyDeletionKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    Result<AnyAnswer> answer = PassingKernel::Do(request, options);
+    const auto* made = std::get_if<MakeDirectory>(&request);
+    const bool of_claim =
+        made != nullptr && made->path.root == CrashWorld::kProvisionRoot && answer.ok();
+    if (of_claim) (void)real_.Do(RemoveTree{made->path}, options);
+    return answer;
+  }
+};
+
 // ---- the operations
 // ---------------------------------------------------------------------------------
 
@@ -322,6 +348,15 @@ class KeylessOperations final : public VolumeOperations {
   StartResult ReclaimVolume(ReclaimRequest request,
                             std::function<void(OperationOutcome<Unit>)> done) override {
     return real_.ReclaimVolume(std::move(request), std::move(done));
+  }
+  StartResult ProvisionVolume(
+      ProvisionRequest request,
+      std::function<void(OperationOutcome<PersistentVolume>)> done) override {
+    return real_.ProvisionVolume(std::move(request), std::move(done));
+  }
+  StartResult UndoProvision(ProvisionRequest request,
+                            std::function<void(OperationOutcome<Unit>)> done) override {
+    return real_.UndoProvision(std::move(request), std::move(done));
   }
   bool IsPending(const OperationKey& key) const override { return real_.IsPending(key); }
   std::optional<TimePoint> NextTry(const OperationKey& key) const override {
@@ -475,11 +510,45 @@ std::vector<SeededBugCase> BugsOfStorage() {
   };
 }
 
+std::optional<ProvisionState> ProvisionIn(const Record& row) {
+  if (row.kind != kProvisionRecordKind) return std::nullopt;
+  const Result<ProvisionRecord> record = DecodeProvisionRecord(row);
+  return record.ok() ? std::optional(record->state) : std::nullopt;
+}
+
+std::vector<SeededBugCase> BugsOfProvisioning() {
+  return {
+      {Losing("intent to make a volume not written",
+              [](const Record& row) { return ProvisionIn(row) == ProvisionState::kProvisioning; }),
+       ProvisionScenario()},
+      {Losing("that a volume was made not written",
+              [](const Record& row) { return ProvisionIn(row) == ProvisionState::kProvisioned; }),
+       ProvisionScenario()},
+      {InStore<HastyDeletionStore>("deletion of a volume recorded before it is done"),
+       ProvisionScenario()},
+      {InStore<ForgetfulStore>("row of a deleted volume not removed",
+                               std::string(kProvisionRecordKind)),
+       ProvisionScenario()},
+      {InStore<BlindStore>("volumes that were made forgotten at restart",
+                           std::string(kProvisionRecordKind)),
+       ProvisionScenario()},
+      {InKernel<EarlyDeletionKernel>("a volume deleted that is not released"), ProvisionScenario()},
+      {InKernel<IdleKernel<RemoveDirectory>>("a volume that is not wanted any more not undone"),
+       ShortClaimScenario()},
+      {InStore<ForgetfulStore>("uid of a claim that is gone not forgotten",
+                               std::string(kObjectUidRecordKind)),
+       RemadeClaimScenario()},
+      {InStore<BlindStore>("uids forgotten at restart", std::string(kObjectUidRecordKind)),
+       RemadeClaimScenario()},
+  };
+}
+
 }  // namespace
 
 std::vector<SeededBugCase> SeededBugs() {
   std::vector<SeededBugCase> all = BugsOfRecords();
   for (SeededBugCase& bug : BugsOfStorage()) all.push_back(std::move(bug));
+  for (SeededBugCase& bug : BugsOfProvisioning()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfEffects()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfTheAgent()) all.push_back(std::move(bug));
   return all;

@@ -60,6 +60,21 @@ TEST_F(ObjectCatalogTest, IsCompleteOnceEverySourceHasDelivered) {
   EXPECT_FALSE(catalog_.Sources()[1].last_list_complete);
 }
 
+TEST_F(ObjectCatalogTest, AClaimWithoutAUidHasTheOneThatItIsGiven) {
+  const std::string claim =
+      "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: default}\n"
+      "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n";
+  Deliver("a", {FromFile("f", claim), FromFile("g", ConfigMapYaml("x", "1"))});
+  TakeChanges();
+  catalog_.IdentifyBy([](const ObjectKey& object) { return "uid of " + object.name; });
+  EXPECT_EQ(TakeChanges(), "*data ");
+  const auto before = catalog_.FindPersistentVolumeClaim("default", "data");
+  EXPECT_EQ(before->metadata.uid, "uid of data");
+  Deliver("a", {FromFile("f", claim)});
+  EXPECT_EQ(TakeChanges(), "-x ");
+  EXPECT_EQ(catalog_.FindPersistentVolumeClaim("default", "data"), before) << "the very object";
+}
+
 TEST_F(ObjectCatalogTest, TellsWhatWasAddedChangedAndRemoved) {
   Deliver("a", {FromFile("f", ConfigMapYaml("x", "1")), FromFile("g", ConfigMapYaml("w", "1"))});
   EXPECT_EQ(TakeChanges(), "+w +x ");

@@ -334,6 +334,7 @@ TEST_F(ObjectDirectoryTest, KeepsEveryStorageObjectAsItWasGiven) {
         KindOf(decoded.object) != ObjectKind::kPersistentVolumeClaim) {
       continue;
     }
+    if (MetaOf(decoded.object).uid.empty()) MetaOf(decoded.object).uid = "given";
     given.emplace(KeyOf(decoded.object), decoded.object);
     objects.push_back(std::move(decoded.object));
   }
@@ -351,7 +352,55 @@ TEST_F(ObjectDirectoryTest, KeepsEveryStorageObjectAsItWasGiven) {
   EXPECT_TRUE(directory->Delete({ObjectKind::kPersistentVolume, "", "pv-host"}).ok());
   EXPECT_TRUE(directory->Delete({ObjectKind::kStorageClass, "", "manual"}).ok());
   Settle();
-  EXPECT_EQ(last_.objects.size(), given.size() - 2);
+  EXPECT_EQ(last_.objects.size(), given.size() - 1) << "the volume waits until it may go";
+}
+
+const char kClaim[] =
+    "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: default}\n"
+    "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n";
+const ObjectKey kClaimKey{ObjectKind::kPersistentVolumeClaim, "default", "data"};
+
+TEST_F(ObjectDirectoryTest, AClaimKeepsItsUidUntilItIsMadeAnew) {
+  auto directory = Open();
+  ASSERT_TRUE(directory->Apply({DecodeOne(kClaim)}).ok());
+  const auto again = directory->Apply({DecodeOne(kClaim)});
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->at(0).what, AppliedObject::What::kUnchanged);
+  const std::string uid = MetaOf(*again->at(0).object).uid;
+  EXPECT_EQ(uid.size(), 36u);
+  directory = Open();
+  EXPECT_EQ(MetaOf(*last_.objects.at(0).object).uid, uid);
+  ASSERT_TRUE(directory->Delete(kClaimKey).ok());
+  directory->Remove(kClaimKey, uid);
+  const auto anew = directory->Apply({DecodeOne(kClaim)});
+  ASSERT_TRUE(anew.ok());
+  EXPECT_NE(MetaOf(*anew->at(0).object).uid, uid);
+}
+
+TEST_F(ObjectDirectoryTest, ADeletedClaimStaysTerminatingOverARestartUntilItIsRemoved) {
+  auto directory = Open();
+  ASSERT_TRUE(directory->Apply({DecodeOne(kClaim)}).ok());
+  Settle();
+  const std::string uid = MetaOf(*last_.objects.at(0).object).uid;
+  directory->Remove(kClaimKey, uid);
+  EXPECT_EQ(Names(), "data ") << "nobody has deleted it";
+  ASSERT_TRUE(directory->Delete(kClaimKey).ok());
+  ASSERT_TRUE(directory->Delete(kClaimKey).ok()) << "twice is once";
+  directory = Open();
+  ASSERT_EQ(last_.objects.size(), 1u);
+  const ObjectMeta& metadata = MetaOf(*last_.objects.at(0).object);
+  EXPECT_TRUE(metadata.deletion_unix_millis.has_value());
+  EXPECT_EQ(metadata.finalizers, std::vector<std::string>{"kubernetes.io/pvc-protection"});
+  const auto refused = directory->Apply({DecodeOne(kClaim)});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kAlreadyExists);
+  EXPECT_EQ(refused.error().message().find("object is being deleted: "), 0u);
+  directory->Remove(kClaimKey, "another");
+  EXPECT_EQ(Names(), "data ");
+  directory->Remove(kClaimKey, uid);
+  EXPECT_EQ(Names(), "");
+  directory = Open();
+  EXPECT_EQ(Names(), "");
 }
 
 }  // namespace

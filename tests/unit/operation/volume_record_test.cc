@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "operation/volume_snapshot.h"
 #include "unit/operation/recording_parts.h"
 
 namespace volumed {
@@ -93,6 +94,39 @@ TEST(VolumeRecord, RefusesWhatItCannotTrust) {
   const QuarantinedRecord aside = QuarantineOf(garbage, DecodePodVolumeRecord(garbage).error());
   EXPECT_EQ(aside.key, "uid-1/data");
   EXPECT_NE(aside.reason.find("no valid message"), std::string::npos);
+}
+
+TEST(VolumeRecord, AVolumeThatIsMadeIsRecordedWithAReadablePersistentVolume) {
+  PersistentVolume volume;
+  volume.metadata.name = "pvc-1";
+  volume.metadata.finalizers = {"kubernetes.io/pv-protection"};
+  volume.metadata.annotations["pv.kubernetes.io/provisioned-by"] = "kubernetes.io/host-path";
+  volume.metadata.deletion_unix_millis = 1'767'225'600'000;
+  volume.spec.capacity = Quantity::FromBytes(1 << 30);
+  volume.spec.access_modes = {AccessMode::kReadWriteOnce};
+  volume.spec.source = HostPathVolumeSource{"/srv/pv/pvc-1", HostPathType::kUnset};
+  volume.spec.claim_ref = ClaimReference{"default", "data", "1"};
+  ProvisionRecord record{.volume_name = "pvc-1",
+                         .claim = {"default", "data"},
+                         .claim_uid = "1",
+                         .plugin_name = "kubernetes.io/host-path",
+                         .state = ProvisionState::kProvisioned};
+  record.volume_json = EncodeVolumeSnapshot(VolumeSpec::FromPersistentVolume(volume, false));
+  const auto decoded = DecodeProvisionRecord(EncodeRecord(record));
+  ASSERT_TRUE(decoded.ok()) << decoded.error().ToString();
+  EXPECT_EQ(*decoded, record);
+  EXPECT_EQ(*DecodePersistentVolume(decoded->volume_json), volume);
+  record.volume_json = "{";
+  EXPECT_EQ(DecodeProvisionRecord(EncodeRecord(record)).error().code(), Code::kDataLoss);
+}
+
+TEST(VolumeRecord, AUidBelongsToItsObject) {
+  const ObjectUidRecord record{{ObjectKind::kPersistentVolumeClaim, "default", "data"}, "u"};
+  Record row = EncodeRecord(record);
+  EXPECT_EQ(row.key, "PersistentVolumeClaim default/data");
+  EXPECT_EQ(DecodeObjectUidRecord(row).value(), record);
+  row.key = "PersistentVolumeClaim default/other";
+  EXPECT_EQ(DecodeObjectUidRecord(row).error().code(), Code::kDataLoss);
 }
 
 TEST(VolumeRecord, AnotherBootVoidsKernelStateAndNothingElse) {

@@ -92,8 +92,7 @@ TEST_F(HostPathStorageTest, ProvisionsADirectoryBelowTheFirstRoot) {
   auto made = Plugin(WithRoots()).NewProvisioner(options).value()->Provision(nullptr, {}, {});
   ASSERT_TRUE(made.ok()) << made.error().ToString();
   const std::string path = std::get<HostPathVolumeSource>(made->spec.source).path;
-  EXPECT_EQ(path.find("/srv/volumes/"), 0u);
-  EXPECT_EQ(path.size(), std::string("/srv/volumes/").size() + 36);
+  EXPECT_EQ(path, "/srv/volumes/pv-new");
   EXPECT_EQ(kernel_.Find(path).type, FileType::kDirectory);
   EXPECT_EQ(kernel_.Find(path).mode, 0750u);
   EXPECT_EQ(made->metadata.name, "pv-new");
@@ -107,6 +106,59 @@ TEST_F(HostPathStorageTest, ProvisionsADirectoryBelowTheFirstRoot) {
   EXPECT_TRUE(Delete(WithRoots(), path).ok());
   EXPECT_FALSE(kernel_.Exists(path));
   EXPECT_TRUE(kernel_.Exists("/srv/volumes"));
+}
+
+TEST_F(HostPathStorageTest, WhatIsPlannedIsMadeAndMadeAgainTheSame) {
+  VolumeOptions options;
+  options.pv_name = "pvc-1";
+  const auto provisioner = Plugin(WithRoots()).NewProvisioner(options).value();
+  const auto planned = provisioner->Plan();
+  ASSERT_TRUE(planned.ok());
+  EXPECT_EQ(kernel_.call_count(), 0u);
+  EXPECT_EQ(*provisioner->Provision(nullptr, {}, {}), *planned);
+  EXPECT_EQ(*provisioner->Provision(nullptr, {}, {}), *planned) << "it may have been cut off";
+  EXPECT_TRUE(kernel_.Exists("/srv/volumes/pvc-1"));
+  ASSERT_TRUE(provisioner->Undo(*planned, {}).ok());
+  EXPECT_FALSE(kernel_.Exists("/srv/volumes/pvc-1"));
+  EXPECT_TRUE(provisioner->Undo(*planned, {}).ok()) << "gone is undone";
+}
+
+TEST_F(HostPathStorageTest, ADirectoryThatHoldsSomethingIsNeitherTakenNorTakenAway) {
+  kernel_.AddFile("/srv/volumes/pvc-1/precious", "x");
+  VolumeOptions options;
+  options.pv_name = "pvc-1";
+  const auto provisioner = Plugin(WithRoots()).NewProvisioner(options).value();
+  const auto made = provisioner->Provision(nullptr, {}, {});
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().code(), Code::kAlreadyExists);
+  EXPECT_FALSE(made.error().maybe_applied());
+  EXPECT_TRUE(provisioner->Undo(provisioner->Plan().value(), {}).ok());
+  EXPECT_TRUE(kernel_.Exists("/srv/volumes/pvc-1/precious"));
+  PersistentVolume elsewhere = provisioner->Plan().value();
+  elsewhere.spec.source = HostPathVolumeSource{"/etc/pvc-1", HostPathType::kUnset};
+  EXPECT_EQ(provisioner->Undo(elsewhere, {}).error().code(), Code::kPermissionDenied);
+}
+
+TEST_F(HostPathStorageTest, WhatTheProvisionerCannotGiveIsRefusedInWords) {
+  VolumeOptions options;
+  options.pv_name = "pvc-1";
+  options.parameters["speed"] = "fast";
+  EXPECT_EQ(Plugin(WithRoots()).NewProvisioner(options).error().message(),
+            "invalid option \"speed\" for volume plugin kubernetes.io/host-path");
+  options.parameters.clear();
+  const auto refusal = [&](const VolumeOptions& of) {
+    return plugin_->NewProvisioner(of).value()->Plan().error().message();
+  };
+  VolumeOptions selecting = options;
+  selecting.claim.spec.selector.emplace();
+  EXPECT_NE(refusal(selecting).find("Selector is not supported"), std::string::npos);
+  VolumeOptions filled = options;
+  filled.claim.spec.data_source_json = "{}";
+  EXPECT_NE(refusal(filled).find("Only CSI plugin can provision"), std::string::npos);
+  for (const char* name : {"", "..", "a/b"}) {
+    options.pv_name = name;
+    EXPECT_NE(refusal(options).find("is no name of a volume"), std::string::npos) << name;
+  }
 }
 
 TEST_F(HostPathStorageTest, ProvisioningIsOffUnlessConfigured) {

@@ -23,6 +23,7 @@ struct FakeNode {
   std::set<PodVolumeKey> present;
   std::set<UniqueVolumeName> devices;  // mounted
   std::set<PodUid> removed_pods;
+  std::set<std::string> made_volumes;  // provisioned
 };
 
 class FakeVolumeOperations final : public VolumeOperations {
@@ -170,11 +171,32 @@ class FakeVolumeOperations final : public VolumeOperations {
   }
   static OperationKey ReclaimKeyOf(const std::string& volume) { return ReclaimKey(volume); }
 
+  StartResult ProvisionVolume(
+      ProvisionRequest request,
+      std::function<void(OperationOutcome<PersistentVolume>)> done) override {
+    const std::string name = request.planned.metadata.name;
+    return Simple(
+        "provision", ProvisionKey(name), request.plugin_name,
+        [done, request](const OperationOutcome<Unit>& outcome) {
+          OperationOutcome<PersistentVolume> answer;
+          answer.failure = outcome.failure;
+          if (outcome.value) answer.value = request.planned;
+          done(answer);
+        },
+        [this, name] { node_.made_volumes.insert(name); });
+  }
+  StartResult UndoProvision(ProvisionRequest request,
+                            std::function<void(OperationOutcome<Unit>)> done) override {
+    const std::string name = request.planned.metadata.name;
+    return Simple("undo_provision", ProvisionKey(name), request.plugin_name, done,
+                  [this, name] { node_.made_volumes.erase(name); });
+  }
+
   bool IsPending(const OperationKey& key) const override { return running_.contains(key); }
   std::optional<TimePoint> NextTry(const OperationKey& key) const override {
     std::optional<TimePoint> next;
-    for (const char* operation :
-         {"mount", "unmount", "remove", "mount_device", "unmount_device", "reclaim"}) {
+    for (const char* operation : {"mount", "unmount", "remove", "mount_device", "unmount_device",
+                                  "reclaim", "provision", "undo_provision"}) {
       const auto until = backoff_.BlockedUntil(key.ToString(), operation);
       if (until && (!next || *next < *until)) next = until;
     }

@@ -23,6 +23,7 @@
 #include "metrics/exported_families.h"
 #include "operation/volume_record.h"
 #include "pluginmgr/device_mountable_volume_plugin.h"
+#include "pluginmgr/provisionable_volume_plugin.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "unit/volumemanager/fake_volume_operations.h"
 #include "volumehost/event_log.h"
@@ -142,6 +143,10 @@ class FakePlugin final : public VolumePlugin {
   DeviceMountableVolumePlugin* AsDeviceMountable() override {
     return kind_ == "local" ? &device_ : nullptr;
   }
+  // Volumes of "hostPath" are made, which operations do; here they are planned.
+  ProvisionableVolumePlugin* AsProvisionable() override {
+    return kind_ == "hostPath" ? &planner_ : nullptr;
+  }
   bool RequiresRemount(const VolumeSpec&) const override { return kind_ != "emptyDir"; }
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr) override {
     return std::unique_ptr<Mounter>(std::make_unique<FakeMounter>(spec.name(), metrics_));
@@ -193,10 +198,48 @@ class FakePlugin final : public VolumePlugin {
     VolumePlugin& plugin_;
   };
 
+  class Planner final : public ProvisionableVolumePlugin {
+   public:
+    explicit Planner(VolumePlugin& plugin) : plugin_(plugin) {}
+    VolumePlugin& plugin() override { return plugin_; }
+    Result<std::unique_ptr<Provisioner>> NewProvisioner(const VolumeOptions& options) override {
+      if (!options.parameters.empty()) {
+        return Error::NotApplied(Code::kInvalidArgument, "no such parameter");
+      }
+      return std::unique_ptr<Provisioner>(std::make_unique<Planned>(options));
+    }
+
+   private:
+    class Planned final : public Provisioner {
+     public:
+      explicit Planned(VolumeOptions options) : options_(std::move(options)) {}
+      Result<PersistentVolume> Plan() override {
+        PersistentVolume volume;
+        volume.metadata.name = options_.pv_name;
+        volume.spec.capacity = options_.claim.spec.storage.request;
+        volume.spec.access_modes = options_.claim.spec.access_modes;
+        volume.spec.reclaim_policy = options_.reclaim_policy;
+        volume.spec.source =
+            HostPathVolumeSource{"/made/" + options_.pv_name, HostPathType::kUnset};
+        return volume;
+      }
+      Result<PersistentVolume> Provision(const NodeObject*, const std::vector<TopologyTerm>&,
+                                         const CallOptions&) override {
+        return Error::NotApplied(Code::kUnimplemented, "operations do it");
+      }
+
+     private:
+      const VolumeOptions options_;
+    };
+
+    VolumePlugin& plugin_;
+  };
+
   const std::string name_;
   const std::string kind_;
   const std::shared_ptr<MetricsScript> metrics_;
   NoDevice device_{*this};
+  Planner planner_{*this};
 };
 
 class FakeHostParts final : public HostObjects,
@@ -264,6 +307,9 @@ class ManagerTest : public ::testing::Test {
                                            const std::vector<DeviceRecord>& devices) {
         restored = volumes;
         restored_devices = devices;
+      };
+      settings.remove_object = [&test](const ObjectKey& key, const std::string& uid) {
+        test.removed_objects.push_back(ToString(key) + " " + uid);
       };
       settings.is_stuck = [&test](const std::string& key) { return test.stuck.contains(key); };
       for (const std::string& source : test.sources) catalog.ExpectSource(source);
@@ -405,6 +451,7 @@ class ManagerTest : public ::testing::Test {
       {"kubernetes.io/host-path", "hostPath"}};
   std::vector<std::string> sources{"manifests"};
   std::set<std::string> stuck;
+  std::vector<std::string> removed_objects;  // deleted, and protected no more
   bool adopt_root = false;
   Duration stats_period{};  // zero: nothing is measured
   std::shared_ptr<FakePlugin::MetricsScript> metrics;

@@ -93,6 +93,7 @@ TEST_F(PersistentVolumesTest, TheBindingIsOnRecordBeforeTheDeviceAndTheDeviceBef
 }
 
 TEST_F(PersistentVolumesTest, AnUnrecordedBindingIsNotActedOn) {
+  Deliver(Volume("disk"));  // its uid is on record
   store.FailNext(Error::NotApplied(Code::kUnavailable, "no disk"), 1);
   Deliver(Storage() + PodManifest("a", {kUse}));
   EXPECT_TRUE(operations().calls.empty());

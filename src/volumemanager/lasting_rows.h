@@ -1,0 +1,60 @@
+// LastingRows: rows of one kind that are written until that has succeeded, each with the content
+// that was asked for last.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/backoff.h"
+#include "base/log.h"
+#include "base/scheduler.h"
+#include "volumemanager/record_writer.h"
+
+namespace volumed {
+
+// Threads: the control thread. Blocks: never. Errors: logged, and tried again with back-off.
+class LastingRows {
+ public:
+  // All outlive this.
+  struct Parts {
+    Scheduler& scheduler;
+    RecordWriter& records;
+    Logger& log;
+  };
+
+  // `durable` is called with each row's key once what was asked for last is on record.
+  LastingRows(Parts parts, const char* kind, Durability durability,
+              std::function<void(const std::string& key)> durable);
+
+  void Put(Record row);
+  void Remove(const std::string& key);
+
+  bool IsDurable(const std::string& key) const { return !pending_.contains(key); }
+  bool AllDurable() const { return pending_.empty(); }
+
+ private:
+  struct Pending {
+    std::optional<Record> row;  // nothing: it goes
+    uint64_t version = 0;
+    bool writing = false;
+  };
+
+  void Change(const std::string& key, std::optional<Record> row);
+  void Write(const std::string& key);
+  void Written(const std::string& key, uint64_t version, const Status& status);
+
+  const Parts parts_;
+  const char* const kind_;
+  const Durability durability_;
+  const std::function<void(const std::string&)> durable_;
+  Backoff backoff_;
+  std::map<std::string, Pending> pending_;
+  uint64_t next_version_ = 1;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace volumed

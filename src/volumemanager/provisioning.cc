@@ -1,0 +1,338 @@
+#include "volumemanager/provisioning.h"
+
+#include <set>
+#include <utility>
+
+#include "base/strings.h"
+#include "operation/volume_snapshot.h"
+#include "pluginmgr/provisionable_volume_plugin.h"
+
+namespace volumed {
+namespace {
+
+constexpr const char* kProvisionedBy = "pv.kubernetes.io/provisioned-by";
+constexpr const char* kBoundByController = "pv.kubernetes.io/bound-by-controller";
+// Source: kubernetes pkg/controller/volume/events/event.go@v1.36.2.
+constexpr const char* kProvisioningSucceeded = "ProvisioningSucceeded";
+constexpr const char* kProvisioningFailed = "ProvisioningFailed";
+constexpr const char* kAdministrator = "an administrator";
+constexpr const char* kNobody = "nobody: retried";
+
+std::string InBrackets(const std::vector<std::string>& words) {
+  return "[" + Join(words, " ") + "]";
+}
+
+std::string FailedText(const std::string& storage_class, const Error& error) {
+  return "Failed to provision volume with StorageClass \"" + storage_class +
+         "\": " + error.message();
+}
+
+// What the controller puts into whatever a provisioner answers.
+PersistentVolumePtr Complete(PersistentVolume volume, const std::string& volume_name,
+                             const PersistentVolume& planned) {
+  volume.metadata.name = volume_name;
+  for (const auto& [name, value] : planned.metadata.annotations) {
+    volume.metadata.annotations[name] = value;
+  }
+  volume.metadata.finalizers = planned.metadata.finalizers;
+  volume.spec.claim_ref = planned.spec.claim_ref;
+  volume.spec.storage_class_name = planned.spec.storage_class_name;
+  volume.spec.mount_options = planned.spec.mount_options;
+  return std::make_shared<const PersistentVolume>(std::move(volume));
+}
+
+}  // namespace
+
+std::string ProvisionedVolumeName(const std::string& claim_uid) { return "pvc-" + claim_uid; }
+
+Provisioning::Provisioning(Parts parts, Hooks hooks)
+    : parts_(parts),
+      hooks_(std::move(hooks)),
+      rows_(parts.rows, kProvisionRecordKind, kProvisionRecordDurability,
+            [this](const std::string& name) { RowIsDurable(name); }) {}
+
+// Operations may end when this is gone: then their ends do nothing.
+template <typename Function>
+auto Provisioning::IfAlive(Function function) {
+  return [alive = std::weak_ptr<bool>(alive_), function = std::move(function)](auto&&... args) {
+    if (!alive.expired()) function(std::forward<decltype(args)>(args)...);
+  };
+}
+
+void Provisioning::Restore(const std::vector<ProvisionRecord>& records) {
+  for (const ProvisionRecord& record : records) {
+    Entry entry;
+    entry.record = record;
+    entry.volume = DecodePersistentVolume(record.volume_json);
+    if (entry.volume == nullptr) continue;  // such a row is not readable, and was set aside
+    entries_[record.volume_name] = std::move(entry);
+  }
+  Publish();
+}
+
+// ---- what is asked for ------------------------------------------------------------------------
+
+bool Provisioning::IsOurs(const ClaimDecision& decision) const {
+  return decision.wait == ClaimWait::kProvisioning &&
+         parts_.plugins.FindProvisionablePluginByName(decision.provisioner).ok();
+}
+
+void Provisioning::Serve(const std::vector<PersistentVolumeClaimPtr>& claims,
+                         const std::map<ClaimKey, ClaimDecision>& decisions) {
+  std::set<std::string> wanted;
+  std::set<ClaimKey> waiting;
+  for (const PersistentVolumeClaimPtr& claim : claims) {
+    const auto decision = decisions.find(KeyOfClaim(*claim));
+    if (decision == decisions.end() || !IsOurs(decision->second)) continue;
+    wanted.insert(ProvisionedVolumeName(claim->metadata.uid));
+    waiting.insert(decision->first);
+    ServeClaim(*claim, decision->second);
+  }
+  std::erase_if(refused_, [&](const auto& one) { return !waiting.contains(one.first); });
+  for (auto& [name, entry] : entries_) {
+    const bool intent = entry.record.state == ProvisionState::kProvisioning;
+    if (intent && !wanted.contains(name)) Undo(entry);
+  }
+}
+
+void Provisioning::ServeClaim(const PersistentVolumeClaim& claim, const ClaimDecision& decision) {
+  if (claim.metadata.uid.empty()) return;  // nobody knows which claim it is
+  const auto found = entries_.find(ProvisionedVolumeName(claim.metadata.uid));
+  if (found != entries_.end()) {
+    Entry& entry = found->second;
+    const bool ready = entry.record.state == ProvisionState::kProvisioning && !entry.running &&
+                       !entry.removing && rows_.IsDurable(found->first);
+    if (!ready) return;
+    Result<ProvisionRequest> request = RequestFor(claim, decision);
+    if (!request.ok()) return Refuse(decision, request.error());
+    refused_.erase(decision.claim);
+    request->planned = *entry.volume;
+    return Make(entry, std::move(request).value());
+  }
+  const Result<ProvisionRequest> request = PlanFor(claim, decision);
+  if (!request.ok()) return Refuse(decision, request.error());
+  refused_.erase(decision.claim);
+  Intend(claim, *request);
+}
+
+Result<ProvisionRequest> Provisioning::RequestFor(const PersistentVolumeClaim& claim,
+                                                  const ClaimDecision& decision) const {
+  const std::shared_ptr<const StorageClass> storage_class =
+      parts_.catalog.FindStorageClass(decision.storage_class);
+  if (storage_class == nullptr) {
+    return Error::NotApplied(Code::kNotFound, "there is no StorageClass " + decision.storage_class);
+  }
+  ASSIGN_OR_RETURN(ProvisionableVolumePlugin * plugin,
+                   parts_.plugins.FindProvisionablePluginByName(decision.provisioner));
+  if (!storage_class->mount_options.empty() && !plugin->plugin().SupportsMountOption()) {
+    return Error::NotApplied(Code::kInvalidArgument,
+                             "Mount options are not supported by the provisioner but StorageClass "
+                             "\"" +
+                                 decision.storage_class + "\" has mount options " +
+                                 InBrackets(storage_class->mount_options));
+  }
+  ProvisionRequest request;
+  request.plugin_name = decision.provisioner;
+  request.options.reclaim_policy = storage_class->reclaim_policy;
+  request.options.mount_options = storage_class->mount_options;
+  request.options.pv_name = ProvisionedVolumeName(claim.metadata.uid);
+  request.options.claim = claim;
+  request.options.parameters = storage_class->parameters;
+  request.allowed_topologies = storage_class->allowed_topologies;
+  return request;
+}
+
+Result<ProvisionRequest> Provisioning::PlanFor(const PersistentVolumeClaim& claim,
+                                               const ClaimDecision& decision) const {
+  ASSIGN_OR_RETURN(ProvisionRequest request, RequestFor(claim, decision));
+  ASSIGN_OR_RETURN(ProvisionableVolumePlugin * plugin,
+                   parts_.plugins.FindProvisionablePluginByName(request.plugin_name));
+  Result<std::unique_ptr<Provisioner>> provisioner = plugin->NewProvisioner(request.options);
+  if (!provisioner.ok()) return provisioner.error().With("Failed to create provisioner");
+  ASSIGN_OR_RETURN(PersistentVolume planned, (*provisioner)->Plan());
+  planned.metadata.annotations[kProvisionedBy] = request.plugin_name;
+  planned.metadata.annotations[kBoundByController] = "yes";
+  planned.metadata.finalizers = {std::string(kPersistentVolumeProtection)};
+  planned.spec.claim_ref =
+      ClaimReference{claim.metadata.name_space, claim.metadata.name, claim.metadata.uid};
+  planned.spec.storage_class_name = decision.storage_class;
+  planned.spec.mount_options = request.options.mount_options;
+  request.planned = *Complete(planned, request.options.pv_name, planned);
+  return request;
+}
+
+void Provisioning::Refuse(const ClaimDecision& decision, const Error& error) {
+  const auto before = refused_.find(decision.claim);
+  const bool known = before != refused_.end() && before->second.message() == error.message();
+  refused_.insert_or_assign(decision.claim, error);
+  if (known) return;
+  const bool whole = error.message().starts_with("Failed to create provisioner") ||
+                     error.message().starts_with("Mount options");
+  parts_.events.RecordObjectEvent(
+      ObjectKeyOf(decision.claim), EventType::kWarning, kProvisioningFailed,
+      whole ? error.message() : FailedText(decision.storage_class, error));
+}
+
+// ---- from the intent to the volume ------------------------------------------------------------
+
+void Provisioning::Intend(const PersistentVolumeClaim& claim, const ProvisionRequest& request) {
+  const std::string& name = request.planned.metadata.name;
+  Entry entry;
+  entry.record.volume_name = name;
+  entry.record.claim = KeyOfClaim(claim);
+  entry.record.claim_uid = claim.metadata.uid;
+  entry.record.plugin_name = request.plugin_name;
+  entry.volume = std::make_shared<const PersistentVolume>(request.planned);
+  Write(entries_[name] = std::move(entry));
+}
+
+void Provisioning::Write(Entry& entry) {
+  entry.record.volume_json =
+      EncodeVolumeSnapshot(VolumeSpec::FromPersistentVolume(*entry.volume, false));
+  rows_.Put(EncodeRecord(entry.record));
+}
+
+void Provisioning::Started(Entry& entry, StartResult started) {
+  const std::string& name = entry.record.volume_name;
+  if (started == StartResult::kStarted) {
+    entry.running = true;
+  } else if (const auto next = parts_.operations.NextTry(ProvisionKey(name))) {
+    hooks_.wake_at(*next);
+  }
+}
+
+void Provisioning::Make(Entry& entry, ProvisionRequest request) {
+  const std::string name = entry.record.volume_name;
+  const std::string storage_class = request.planned.spec.storage_class_name;
+  Started(
+      entry,
+      parts_.operations.ProvisionVolume(
+          std::move(request),
+          IfAlive([this, name, storage_class](const OperationOutcome<PersistentVolume>& outcome) {
+            Made(name, storage_class, outcome);
+          })));
+}
+
+void Provisioning::Made(const std::string& volume_name, const std::string& storage_class,
+                        const OperationOutcome<PersistentVolume>& outcome) {
+  Entry& entry = entries_.at(volume_name);
+  entry.running = false;
+  if (outcome.failure) {
+    entry.failure = outcome.failure->error;
+    parts_.events.RecordObjectEvent(ObjectKeyOf(entry.record.claim), EventType::kWarning,
+                                    kProvisioningFailed, FailedText(storage_class, *entry.failure));
+    return hooks_.changed();
+  }
+  entry.failure.reset();
+  entry.volume = Complete(*outcome.value, volume_name, *entry.volume);
+  entry.record.state = ProvisionState::kProvisioned;
+  Write(entry);
+  parts_.events.RecordObjectEvent(
+      ObjectKeyOf(entry.record.claim), EventType::kNormal, kProvisioningSucceeded,
+      "Successfully provisioned volume " + volume_name + " using " + entry.record.plugin_name);
+}
+
+void Provisioning::Undo(Entry& entry) {
+  const std::string name = entry.record.volume_name;
+  if (entry.running || entry.removing || !rows_.IsDurable(name)) return;
+  ProvisionRequest request;
+  request.plugin_name = entry.record.plugin_name;
+  request.options.pv_name = name;
+  request.planned = *entry.volume;
+  Started(entry,
+          parts_.operations.UndoProvision(
+              std::move(request), IfAlive([this, name](const OperationOutcome<Unit>& outcome) {
+                Undone(name, outcome);
+              })));
+}
+
+void Provisioning::Undone(const std::string& volume_name, const OperationOutcome<Unit>& outcome) {
+  Entry& entry = entries_.at(volume_name);
+  entry.running = false;
+  if (outcome.failure) {
+    entry.failure = outcome.failure->error;
+    return hooks_.changed();
+  }
+  Remove(volume_name);
+}
+
+void Provisioning::Remove(const std::string& volume_name) {
+  const auto found = entries_.find(volume_name);
+  if (found == entries_.end() || found->second.removing) return;
+  found->second.removing = true;
+  rows_.Remove(volume_name);
+}
+
+void Provisioning::MarkDeleted(const std::string& volume_name, std::function<void(Status)> done) {
+  const auto found = entries_.find(volume_name);
+  if (found == entries_.end() || found->second.record.state != ProvisionState::kProvisioned) {
+    return done(Error::NotApplied(Code::kNotFound,
+                                  "PersistentVolume " + volume_name + " was not made here"));
+  }
+  Entry& entry = found->second;
+  if (entry.removing || entry.volume->metadata.deletion_unix_millis) return done(OkStatus());
+  PersistentVolume marked = *entry.volume;
+  marked.metadata.deletion_unix_millis = parts_.rows.scheduler.clock().WallUnixMillis();
+  entry.volume = std::make_shared<const PersistentVolume>(std::move(marked));
+  entry.waiting.push_back(std::move(done));
+  Write(entry);
+}
+
+void Provisioning::ResetBackoff() {
+  for (const auto& [name, entry] : entries_) parts_.operations.ResetBackoff(ProvisionKey(name));
+}
+
+void Provisioning::RowIsDurable(const std::string& volume_name) {
+  const auto found = entries_.find(volume_name);
+  const auto waiting = std::exchange(found->second.waiting, {});
+  if (found->second.removing) entries_.erase(found);
+  Publish();
+  for (const auto& done : waiting) done(OkStatus());
+  hooks_.changed();
+}
+
+// Only what is on record is a volume.
+void Provisioning::Publish() {
+  std::map<std::string, PersistentVolumePtr> made;
+  for (const auto& [name, entry] : entries_) {
+    const bool is_made = entry.record.state == ProvisionState::kProvisioned;
+    const auto before = published_.find(name);
+    if (is_made && rows_.IsDurable(name)) {
+      made[name] = entry.volume;
+    } else if (is_made && before != published_.end()) {
+      made.insert(*before);  // a change of it is being written
+    }
+  }
+  if (made == published_) return;
+  published_ = std::move(made);
+  ObjectList list;
+  list.source = kSourceName;
+  list.complete = true;
+  for (const auto& [name, volume] : published_) {
+    list.objects.push_back({std::make_shared<const Object>(*volume), "", 0});
+  }
+  parts_.catalog.Update(std::move(list));
+}
+
+std::optional<WantedProblem> Provisioning::ProblemOf(const ClaimDecision& decision) const {
+  if (!IsOurs(decision)) return std::nullopt;
+  const std::string claim = "error processing PVC " + ToString(decision.claim) + ": ";
+  if (const auto refused = refused_.find(decision.claim); refused != refused_.end()) {
+    return WantedProblem{"PlanVolume", refused->second.With(claim + "PVC is not bound"),
+                         kAdministrator};
+  }
+  const auto found = entries_.find(ProvisionedVolumeName(decision.uid));
+  if (found != entries_.end() && found->second.failure) {
+    const bool not_retried = found->second.failure->code() == Code::kAlreadyExists ||
+                             found->second.failure->code() == Code::kFailedPrecondition;
+    return WantedProblem{"Provision", found->second.failure->With(claim + "PVC is not bound"),
+                         not_retried ? kAdministrator : kNobody};
+  }
+  return WantedProblem{"Provision",
+                       Error::NotApplied(Code::kUnavailable,
+                                         claim + "PVC is not bound: its volume is being made by " +
+                                             decision.provisioner),
+                       kNobody};
+}
+
+}  // namespace volumed

@@ -1,0 +1,120 @@
+// Provisioning: the volumes that this node makes itself, for claims whose class names one of its
+// plugins as provisioner. A volume is planned, recorded as an intent, made, recorded as made, and
+// from then on is a PersistentVolume of the catalog, whose source this is; what binds, releases and
+// reclaims volumes (volumemanager/claims.h) takes it like any other. An intent whose claim does not
+// wait any more is undone. A claim has one volume: its name is the claim's uid.
+// Source: kubernetes pkg/controller/volume/persistentvolume/pv_controller.go@v1.36.2
+// (provisionClaim, provisionClaimOperation).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/scheduler.h"
+#include "kube/object_catalog.h"
+#include "operation/volume_operations.h"
+#include "operation/volume_record.h"
+#include "pluginmgr/volume_plugin_mgr.h"
+#include "volume/claim_binding.h"
+#include "volumehost/volume_host.h"
+#include "volumemanager/lasting_rows.h"
+#include "volumemanager/wanted_problem.h"
+
+namespace volumed {
+
+// Threads: the control thread. Blocks: never.
+class Provisioning {
+ public:
+  // Of the catalog.
+  static constexpr const char* kSourceName = "provisioned";
+
+  // All outlive this.
+  struct Parts {
+    LastingRows::Parts rows;
+    ObjectCatalog& catalog;
+    const VolumePluginMgr& plugins;
+    VolumeOperations& operations;
+    HostEvents& events;
+  };
+  struct Hooks {
+    // What this answers, or does, may be other now: decide anew.
+    std::function<void()> changed;
+    // Decide anew then.
+    std::function<void(TimePoint)> wake_at;
+  };
+
+  Provisioning(Parts parts, Hooks hooks);
+
+  // What the last agent left; made volumes are in the catalog afterwards.
+  void Restore(const std::vector<ProvisionRecord>& records);
+
+  // Begins or goes on with what the decisions ask for, and undoes what they do not. REQUIRES: they
+  // were made when every source had delivered.
+  void Serve(const std::vector<PersistentVolumeClaimPtr>& claims,
+             const std::map<ClaimKey, ClaimDecision>& decisions);
+
+  // A plugin of this node makes what the claim waits for.
+  bool IsOurs(const ClaimDecision& decision) const;
+  // Why there is no volume yet; nothing for a claim that is somebody else's to serve.
+  std::optional<WantedProblem> ProblemOf(const ClaimDecision& decision) const;
+
+  // A volume that was made here, or is to be.
+  bool Has(const std::string& volume_name) const { return entries_.contains(volume_name); }
+  // Its storage is gone, or is nobody's any more.
+  void Remove(const std::string& volume_name);
+  // Its PersistentVolume is to go as soon as nothing protects it. `done` comes when that is
+  // durable. NotFound, not applied: no such volume was made here.
+  void MarkDeleted(const std::string& volume_name, std::function<void(Status)> done);
+  // What keeps the volume of this claim from being made may be gone.
+  void ResetBackoff();
+
+ private:
+  struct Entry {
+    ProvisionRecord record;
+    PersistentVolumePtr volume;  // as planned, or as it was made
+    bool running = false;
+    bool removing = false;
+    std::optional<Error> failure;
+    std::vector<std::function<void(Status)>> waiting;  // until it is durable
+  };
+
+  // What is asked of a plugin for the claim. Errors: why it cannot be had, in the controller's
+  // words.
+  Result<ProvisionRequest> RequestFor(const PersistentVolumeClaim& claim,
+                                      const ClaimDecision& decision) const;
+  Result<ProvisionRequest> PlanFor(const PersistentVolumeClaim& claim,
+                                   const ClaimDecision& decision) const;
+  void ServeClaim(const PersistentVolumeClaim& claim, const ClaimDecision& decision);
+  void Intend(const PersistentVolumeClaim& claim, const ProvisionRequest& request);
+  void Refuse(const ClaimDecision& decision, const Error& error);
+  void Make(Entry& entry, ProvisionRequest request);
+  void Made(const std::string& volume_name, const std::string& storage_class,
+            const OperationOutcome<PersistentVolume>& outcome);
+  void Undo(Entry& entry);
+  void Undone(const std::string& volume_name, const OperationOutcome<Unit>& outcome);
+  // After an attempt to start an operation.
+  void Started(Entry& entry, StartResult started);
+  void Write(Entry& entry);
+  void RowIsDurable(const std::string& volume_name);
+  void Publish();
+  template <typename Function>
+  auto IfAlive(Function function);
+
+  const Parts parts_;
+  const Hooks hooks_;
+  LastingRows rows_;
+  std::map<std::string, Entry> entries_;  // by the volume's name
+  std::map<ClaimKey, Error> refused_;     // claims for which nothing can be planned
+  std::map<std::string, PersistentVolumePtr> published_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+// The name of the volume that is made for a claim with this uid.
+std::string ProvisionedVolumeName(const std::string& claim_uid);
+
+}  // namespace volumed

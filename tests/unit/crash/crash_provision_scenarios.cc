@@ -1,0 +1,143 @@
+// Scenarios with volumes that the node makes for claims, and deletes.
+#include <string>
+
+#include "plugins/host_path.h"
+#include "unit/crash/crash_provisioning.h"
+#include "unit/crash/crash_scenarios.h"
+
+namespace volumed {
+namespace {
+
+constexpr const char* kFiles = "manifests";
+constexpr const char* kFirst = "u-first";
+constexpr const char* kOther = "u-other";
+constexpr int kAmidTheWork = 12;
+
+std::string ClassManifest(const std::string& name, const std::string& policy,
+                          const std::string& mode) {
+  return "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: " + name +
+         "}\nprovisioner: kubernetes.io/host-path\nreclaimPolicy: " + policy +
+         "\nvolumeBindingMode: " + mode + "\n";
+}
+
+// `uid` empty: the manifest names none.
+std::string ClaimManifest(const std::string& name, const std::string& storage_class,
+                          const std::string& uid) {
+  return "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: " + name +
+         ", namespace: default" + (uid.empty() ? "" : ", uid: " + uid) +
+         "}\nspec:\n  accessModes: [ReadWriteOnce]\n  storageClassName: " + storage_class +
+         "\n  resources: {requests: {storage: 1Gi}}\n";
+}
+
+std::string PodManifest(const std::string& uid, const std::string& claim) {
+  return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + uid +
+         ", namespace: default, uid: " + uid +
+         "}\nspec:\n  containers:\n"
+         "  - {name: main, image: x, volumeMounts: [{name: data, mountPath: /data}]}\n"
+         "  volumes:\n  - {name: data, persistentVolumeClaim: {claimName: " +
+         claim + "}}\n";
+}
+
+std::string PlaceOf(const std::string& claim_uid) {
+  return std::string(CrashWorld::kProvisionRoot) + "/pvc-" + claim_uid;
+}
+
+void AddClaim(CrashWorld& world, const std::string& name, const std::string& storage_class,
+              const std::string& uid) {
+  world.sources[kFiles]["claim-" + name] = ClaimManifest(name, storage_class, uid);
+}
+
+void AddPod(CrashWorld& world, const std::string& uid, const std::string& claim) {
+  world.sources[kFiles]["pod-" + uid] = PodManifest(uid, claim);
+  PodTruth pod;
+  pod.wanted = true;
+  const std::string volume = "pvc-claim-" + claim;
+  pod.volumes[volume].plugin = kHostPathPluginName;
+  pod.volumes[volume].host_path = PlaceOf("claim-" + claim);
+  world.pods[uid] = pod;
+}
+
+void Keep(CrashWorld& world, const std::string& path, const std::string& content) {
+  world.kernel->AddFile(path, content);
+  world.precious[path] = content;
+}
+
+ScenarioStep Classes() {
+  return {.name = "the sources have classes", .happen = [](CrashWorld& world) {
+            world.sources[kFiles]["class-1"] = ClassManifest("made", "Delete", "Immediate");
+            world.sources[kFiles]["class-2"] =
+                ClassManifest("late", "Delete", "WaitForFirstConsumer");
+            world.sources[kFiles]["class-3"] = ClassManifest("kept", "Retain", "Immediate");
+          }};
+}
+
+}  // namespace
+
+Scenario ProvisionScenario() {
+  ScenarioStep claims{.name = "two claims come", .happen = [](CrashWorld& world) {
+                        AddClaim(world, "data", "made", "claim-data");
+                        AddClaim(world, "other", "late", "claim-other");
+                      }};
+  ScenarioStep pods{.name = "their pods come", .happen = [](CrashWorld& world) {
+                      AddPod(world, kFirst, "data");
+                      AddPod(world, kOther, "other");
+                    }};
+  ScenarioStep write{.name = "they write", .happen = [](CrashWorld& world) {
+                       Keep(world, PlaceOf("claim-data") + "/a/data.txt", "of the first");
+                       Keep(world, PlaceOf("claim-other") + "/data.txt", "of the other");
+                     }};
+  ScenarioStep leaves{.name = "the first pod leaves",
+                      .happen =
+                          [](CrashWorld& world) {
+                            world.sources[kFiles].erase(std::string("pod-") + kFirst);
+                            world.pods.at(kFirst).wanted = false;
+                          },
+                      .gone = {kFirst}};
+  ScenarioStep deleted{.name = "its claim is deleted", .happen = [](CrashWorld& world) {
+                         world.sources[kFiles].erase("claim-data");
+                         world.precious.erase(PlaceOf("claim-data") + "/a/data.txt");
+                       }};
+  ScenarioStep after{.name = "nothing is left of its volume", .happen = [](CrashWorld& world) {
+                       if (world.kernel->Exists(PlaceOf("claim-data"))) {
+                         world.Violation("a volume was not deleted");
+                       }
+                     }};
+  return {"a provisioned volume", {Classes()}, {claims, pods, write, leaves, deleted, after}};
+}
+
+Scenario ShortClaimScenario() {
+  ScenarioStep quiet{.name = "the agent has heard of all sources", .happen = {}};
+  ScenarioStep begun{
+      .name = "a claim comes",
+      .happen = [](CrashWorld& world) { AddClaim(world, "data", "made", "claim-1"); },
+      .scheduler_steps = kAmidTheWork,
+      .compare = false};
+  ScenarioStep gone{.name = "it is deleted at once",
+                    .happen = [](CrashWorld& world) { world.sources[kFiles].erase("claim-data"); }};
+  ScenarioStep again{.name = "another of its name comes", .happen = [](CrashWorld& world) {
+                       AddClaim(world, "data", "made", "claim-2");
+                     }};
+  // Whether the first claim's volume made the directory of them all, is open.
+  ScenarioStep root{
+      .name = "the directory of the volumes is there",
+      .happen = [](CrashWorld& world) { world.kernel->AddDirectory(CrashWorld::kProvisionRoot); }};
+  return {"a claim that does not stay", {Classes(), root}, {quiet, begun, gone, again}};
+}
+
+Scenario RemadeClaimScenario() {
+  ScenarioStep comes{.name = "a claim comes",
+                     .happen = [](CrashWorld& world) { AddClaim(world, "data", "kept", ""); }};
+  ScenarioStep write{.name = "its volume is written", .happen = [](CrashWorld& world) {
+                       const std::string path = world.ProvisionedPath("data");
+                       if (path.empty()) return world.Violation("the claim has no volume");
+                       Keep(world, path + "/data.txt", "of the first claim");
+                     }};
+  ScenarioStep leaves{.name = "the claim is removed", .happen = [](CrashWorld& world) {
+                        world.sources[kFiles].erase("claim-data");
+                      }};
+  ScenarioStep again{.name = "a claim of its name is made",
+                     .happen = [](CrashWorld& world) { AddClaim(world, "data", "kept", ""); }};
+  return {"a claim that is made again", {Classes()}, {comes, write, leaves, again}};
+}
+
+}  // namespace volumed

@@ -1,0 +1,29 @@
+// What a correct agent owes to the volumes that it makes for claims, and to whose they are: rules
+// for every effect and record, beside those of crash_monitor.h.
+#pragma once
+
+#include <string>
+
+#include "os/kernel.h"
+#include "records/record_store.h"
+#include "unit/crash/crash_world.h"
+
+namespace volumed {
+
+// Below it nothing is anybody's but the provisioner's.
+bool IsProvisioned(const std::string& path);
+
+// Which rule the effect would break; "" if none, or if it is about no provisioned volume.
+std::string BrokenProvisionRule(const CrashWorld& world, const AnyRequest& request);
+
+// That the record is, or is no longer, and what it is about does not agree.
+void CheckProvisionPut(CrashWorld& world, const Record& row);
+void CheckProvisionRemove(CrashWorld& world, const std::string& volume);
+
+// At the end of a step: no directory without a record, and one of a claim at most.
+void CheckProvisioned(CrashWorld& world, const std::string& when);
+
+// As far as two correct runs agree.
+std::string ProvisionRecordText(const Record& row);
+
+}  // namespace volumed
