@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "os/atomic_payload.h"
+#include "os/block_device.h"
 #include "os/device_probe.h"
 #include "os/file_effects.h"
 #include "os/filesystem_tools.h"
@@ -59,6 +60,7 @@ struct Effects {
   Result<FilesystemCheck> operator()(const CheckFilesystem& r) const {
     return DoCheckFilesystem(r, tool_directories, options);
   }
+  Result<DeviceFacts> operator()(const IdentifyDevice& r) const { return DoIdentifyDevice(r); }
 };
 
 }  // namespace

@@ -197,6 +197,8 @@ Result<AnyRequest> ReadRequest(const pb::Request& m) {
       return AnyRequest(Read(m.format_device()));
     case pb::Request::kCheckFilesystem:
       return AnyRequest(Read(m.check_filesystem()));
+    case pb::Request::kIdentifyDevice:
+      return AnyRequest(Read(m.identify_device()));
     case pb::Request::REQUEST_NOT_SET:
       break;
   }
@@ -346,6 +348,8 @@ Result<AnyAnswer> ReadAnswer(const pb::Answer& m) {
       return AnyAnswer(Read(m.device_probe()));
     case pb::Answer::kFilesystemCheck:
       return AnyAnswer(Read(m.filesystem_check()));
+    case pb::Answer::kDeviceFacts:
+      return AnyAnswer(Read(m.device_facts()));
     case pb::Answer::ANSWER_NOT_SET:
       break;
   }

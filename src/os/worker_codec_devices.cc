@@ -42,6 +42,10 @@ void Fill(const CheckFilesystem& from, worker::Request& to) {
   m.set_mode(static_cast<uint32_t>(from.mode));
 }
 
+void Fill(const IdentifyDevice& from, worker::Request& to) {
+  to.mutable_identify_device()->set_device(from.device);
+}
+
 ProbeDevice Read(const worker::ProbeDevice& from) {
   return {from.device(), from.full_scan(), from.find_duplicates()};
 }
@@ -58,6 +62,8 @@ CheckFilesystem Read(const worker::CheckFilesystem& from) {
           from.mode() == static_cast<uint32_t>(CheckMode::kPreen) ? CheckMode::kPreen
                                                                   : CheckMode::kReport};
 }
+
+IdentifyDevice Read(const worker::IdentifyDevice& from) { return {from.device()}; }
 
 void Fill(const DeviceProbe& from, worker::Answer& to) {
   worker::DeviceProbe& m = *to.mutable_device_probe();
@@ -84,6 +90,13 @@ void Fill(const FilesystemCheck& from, worker::Answer& to) {
   m.set_output(from.output);
 }
 
+void Fill(const DeviceFacts& from, worker::Answer& to) {
+  worker::DeviceFacts& m = *to.mutable_device_facts();
+  Write(from.identity, *m.mutable_identity());
+  m.set_wwid(from.wwid);
+  m.set_serial(from.serial);
+}
+
 DeviceProbe Read(const worker::DeviceProbe& from) {
   DeviceProbe probe;
   probe.identity = Read(from.identity());
@@ -107,6 +120,10 @@ FilesystemCheck Read(const worker::FilesystemCheck& from) {
   return {from.result() <= known ? static_cast<CheckResult>(from.result())
                                  : CheckResult::kOperationalError,
           from.exit_code(), from.tool(), from.output()};
+}
+
+DeviceFacts Read(const worker::DeviceFacts& from) {
+  return {Read(from.identity()), from.wwid(), from.serial()};
 }
 
 }  // namespace volumed::worker_codec

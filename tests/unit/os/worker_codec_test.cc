@@ -87,6 +87,7 @@ TEST(WorkerCodec, DeviceRequestsKeepEveryField) {
   EXPECT_EQ(check.fs_type, "xfs");
   EXPECT_EQ(check.mode, CheckMode::kReport);
   EXPECT_EQ(Same(CheckFilesystem{"/d", {}, "", CheckMode::kPreen}).mode, CheckMode::kPreen);
+  EXPECT_EQ(Same(IdentifyDevice{kBytes}).device, kBytes);
 }
 
 TEST(WorkerCodec, DeviceAnswersKeepEveryField) {
@@ -122,6 +123,8 @@ TEST(WorkerCodec, DeviceAnswersKeepEveryField) {
   EXPECT_TRUE(same.was_mounted);
   EXPECT_TRUE(same.blank);
   EXPECT_TRUE(same.read_whole);
+  const DeviceFacts facts{kIdentity, "naa.5", kBytes};
+  EXPECT_EQ(SameAnswer(facts), facts);
   const FilesystemCheck check =
       SameAnswer(FilesystemCheck{CheckResult::kUncorrected, 12, "e2fsck -a", kBytes});
   EXPECT_EQ(check.result, CheckResult::kUncorrected);
