@@ -67,7 +67,7 @@ DiskDirectory FindDisk(const DeviceIdentity& identity) {
 }
 
 // Source: Linux Documentation/ABI/{stable,testing}/sysfs-block*.
-constexpr std::array<const char*, 2> kWwidPlaces = {"/wwid", "/device/wwid"};  // NVMe; SCSI
+constexpr std::array<const char*, 2> kWwidPlaces = {"/wwid", "/device/wwid"};        // NVMe; SCSI
 constexpr std::array<const char*, 2> kSerialPlaces = {"/serial", "/device/serial"};  // virtio; NVMe
 
 std::string FirstAttribute(const std::string& directory, const std::array<const char*, 2>& places) {
@@ -95,12 +95,11 @@ std::string StableId(int device, const DiskDirectory& disk) {
   return loop.empty() ? "" : loop + disk.suffix;
 }
 
-// The unit serial number of a SCSI device, which has no attribute of its own: page 0x80 of its vital
-// product data, where a header of four bytes ends in the length. Source: SPC-4, 7.8.
+// The unit serial number of a SCSI device, which has no attribute of its own: page 0x80 of its
+// vital product data, where a header of four bytes ends in the length. Source: SPC-4, 7.8.
 std::string UnitSerial(const std::string& directory) {
   constexpr size_t kHeader = 4;
-  const Descriptor file(
-      ::open((directory + "/device/vpd_pg80").c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(::open((directory + "/device/vpd_pg80").c_str(), O_RDONLY | O_CLOEXEC));
   std::array<char, 256> page;
   const ssize_t size = file.valid() ? ::read(file.get(), page.data(), page.size()) : -1;
   if (size <= static_cast<ssize_t>(kHeader)) return "";

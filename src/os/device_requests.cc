@@ -30,8 +30,8 @@ std::string IdentityDifference(const DeviceIdentity& expected, const DeviceIdent
     differences.push_back(Words("its own identity", expected.stable_id, now.stable_id));
   }
   if (expected.size_bytes != now.size_bytes) {
-    differences.push_back(Words("its size", std::to_string(expected.size_bytes),
-                                std::to_string(now.size_bytes)));
+    differences.push_back(
+        Words("its size", std::to_string(expected.size_bytes), std::to_string(now.size_bytes)));
   }
   if (!expected.uuid.empty() && expected.uuid != now.uuid) {
     differences.push_back(Words("its filesystem's UUID", expected.uuid, now.uuid));

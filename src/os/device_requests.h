@@ -31,8 +31,8 @@ struct DeviceIdentity {
   friend bool operator==(const DeviceIdentity&, const DeviceIdentity&) = default;
 };
 
-// Each fact in which `now` differs from what was `expected`, for an error; empty when it is the same
-// device with the same filesystem. A UUID is compared only where one is expected. Pure.
+// Each fact in which `now` differs from what was `expected`, for an error; empty when it is the
+// same device with the same filesystem. A UUID is compared only where one is expected. Pure.
 std::string IdentityDifference(const DeviceIdentity& expected, const DeviceIdentity& now);
 
 // Whether both are certainly one device, although it may have been detached and attached in
