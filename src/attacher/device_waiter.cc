@@ -40,6 +40,7 @@ DeviceWaiter::DeviceWaiter(Scheduler& scheduler, Kernel& kernel, DeviceCatalog& 
 DeviceWaiter::~DeviceWaiter() {
   catalog_.SetListener(nullptr);
   while (!waits_.empty()) (void)Take(waits_.begin()->first);
+  for (const auto& [id, timer] : identifying_) scheduler_.Cancel(timer);
 }
 
 DeviceWaitId DeviceWaiter::Wait(DeviceQuery query, Deadline deadline, Completion done) {
@@ -230,34 +231,56 @@ std::optional<DeviceWaiter::Candidate> DeviceWaiter::Choose(
 // ---- the proof
 // -----------------------------------------------------------------------------------
 
-void DeviceWaiter::Identify(const std::string& node, Deadline deadline,
-                            std::shared_ptr<CancelToken> cancel,
-                            std::function<void(const Result<DeviceFacts>&)> then) {
-  ++stats_.verifications;
-  const TimePoint latest = scheduler_.clock().Now() + options_.identify_timeout;
-  if (deadline.when() > latest) deadline = Deadline::At(latest);
-  scheduler_.RunBlocking([&scheduler = scheduler_, &kernel = kernel_, node, deadline,
-                          cancel = std::move(cancel), then = std::move(then),
-                          alive = std::weak_ptr<const bool>(alive_)]() mutable {
-    CallOptions call;
-    call.deadline = deadline;
-    call.domain = DeviceDomain(node);
-    call.cancel = cancel.get();
-    Result<DeviceFacts> facts = kernel.Call(IdentifyDevice{node}, call);
-    scheduler.Post([facts = std::move(facts), then = std::move(then), alive = std::move(alive)] {
-      if (!alive.expired()) then(facts);
+void DeviceWaiter::Identify(Identification what) {
+  to_identify_.push_back(std::move(what));
+  StartIdentifications();
+}
+
+void DeviceWaiter::StartIdentifications() {
+  while (!to_identify_.empty() &&
+         identifying_.size() < static_cast<size_t>(options_.max_identifying)) {
+    Identification what = std::move(to_identify_.front());
+    to_identify_.pop_front();
+    if (what.cancel->cancelled()) continue;
+    ++stats_.verifications;
+    const uint64_t id = ++last_identification_;
+    identifying_[id] = scheduler_.PostAfter(options_.slow_after, [this, id] { Uncount(id); });
+    const TimePoint latest = scheduler_.clock().Now() + options_.identify_timeout;
+    if (what.deadline.when() > latest) what.deadline = Deadline::At(latest);
+    scheduler_.RunBlocking([this, &scheduler = scheduler_, &kernel = kernel_, id,
+                            what = std::move(what),
+                            alive = std::weak_ptr<const bool>(alive_)]() mutable {
+      CallOptions call;
+      call.deadline = what.deadline;
+      call.domain = DeviceDomain(what.node);
+      call.cancel = what.cancel.get();
+      Result<DeviceFacts> facts = kernel.Call(IdentifyDevice{what.node}, call);
+      scheduler.Post([this, id, facts = std::move(facts), then = std::move(what.then),
+                      alive = std::move(alive)] {
+        if (alive.expired()) return;
+        Uncount(id);
+        then(facts);
+      });
     });
-  });
+  }
+}
+
+void DeviceWaiter::Uncount(uint64_t identification) {
+  const auto counted = identifying_.find(identification);
+  if (counted == identifying_.end()) return;
+  scheduler_.Cancel(counted->second);
+  identifying_.erase(counted);
+  StartIdentifications();
 }
 
 void DeviceWaiter::Verify(DeviceWaitId id, Waiting& wait, Candidate candidate) {
   wait.verification = std::make_shared<CancelToken>();
   wait.verified_node = candidate.record.node;
   wait.look_again = false;
-  const std::string node = candidate.record.node;
-  Identify(node, wait.deadline, wait.verification,
-           [this, id, attempt = ++wait.attempt, candidate = std::move(candidate)](
-               const Result<DeviceFacts>& facts) { Verified(id, attempt, candidate, facts); });
+  Identification what{candidate.record.node, wait.deadline, wait.verification, nullptr};
+  what.then = [this, id, attempt = ++wait.attempt, candidate = std::move(candidate)](
+                  const Result<DeviceFacts>& facts) { Verified(id, attempt, candidate, facts); };
+  Identify(std::move(what));
 }
 
 void DeviceWaiter::Verified(DeviceWaitId id, uint64_t attempt, const Candidate& candidate,
@@ -384,9 +407,9 @@ void DeviceWaiter::NameDevices() {
     if (!record) return;
     ++naming_;
     const DeviceNumber number = record->number;
-    Identify(record->node, Deadline::After(scheduler_.clock(), options_.identify_timeout),
-             std::make_shared<CancelToken>(),
-             [this, number](const Result<DeviceFacts>& facts) { Named(number, facts); });
+    Identify({record->node, Deadline::After(scheduler_.clock(), options_.identify_timeout),
+              std::make_shared<CancelToken>(),
+              [this, number](const Result<DeviceFacts>& facts) { Named(number, facts); }});
   }
 }
 

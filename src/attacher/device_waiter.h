@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -47,6 +48,11 @@ struct DeviceWaiterOptions {
   Duration longest_recheck = std::chrono::seconds(16);
   // A device that does not answer for so long is tried again at the next look.
   Duration identify_timeout = std::chrono::seconds(10);
+  // Devices that are opened at a time: few workers stay warm, and many would have to be started for
+  // a burst. One that takes longer than this is no longer counted, so that dead ones hold up
+  // nobody.
+  int max_identifying = 4;
+  Duration slow_after = std::chrono::milliseconds(100);
   // Devices that are asked for their names at a time, where no udevd knows them.
   int max_naming = 4;
 };
@@ -139,9 +145,18 @@ class DeviceWaiter final : private DeviceListener {
   void RefreshKnown(bool now);
   void NameDevices();
   void Named(DeviceNumber number, const Result<DeviceFacts>& facts);
-  // Runs beside the control thread, and hands the answer to `then` unless the waiter is gone.
-  void Identify(const std::string& node, Deadline deadline, std::shared_ptr<CancelToken> cancel,
-                std::function<void(const Result<DeviceFacts>&)> then);
+  struct Identification {
+    std::string node;
+    Deadline deadline = Deadline::Infinite();
+    std::shared_ptr<CancelToken> cancel;
+    std::function<void(const Result<DeviceFacts>&)> then;
+  };
+  // Is done beside the control thread, in its turn; `then` hears of it unless the waiter is gone or
+  // it was cancelled before its turn.
+  void Identify(Identification what);
+  void StartIdentifications();
+  // No longer counted among those that run.
+  void Uncount(uint64_t identification);
 
   Scheduler& scheduler_;
   Kernel& kernel_;
@@ -157,6 +172,10 @@ class DeviceWaiter final : private DeviceListener {
   TimePoint source_checked_at_{};
   size_t by_own_name_ = 0;  // waits that only a serial or WWID leads to
   int naming_ = 0;          // devices that are being asked for their names
+
+  std::deque<Identification> to_identify_;
+  uint64_t last_identification_ = 0;
+  std::map<uint64_t, TimerId> identifying_;  // with the timers that stop counting them
 
   DeviceWaiterStats stats_;
   std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);

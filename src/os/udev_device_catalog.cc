@@ -136,8 +136,8 @@ void UdevDeviceCatalog::CheckSource() {
 }
 
 void UdevDeviceCatalog::TakeEvents() {
-  // So many in one go that a burst costs few turns of the loop, so few that others get theirs.
-  constexpr int kMost = 64;
+  // In a burst, what is found by one event must not wait for all the others.
+  constexpr int kMost = 4;
   for (int i = 0; i < kMost && monitor_; ++i) {
     const Result<std::optional<UdevDevice>> device = monitor_->Receive();
     if (!device.ok()) {
