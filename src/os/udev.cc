@@ -76,6 +76,14 @@ std::vector<std::string> UdevDevice::links() const {
   return links;
 }
 dev_t UdevDevice::number() const { return ::udev_device_get_devnum(handle_.get()); }
+std::optional<UdevDevice> UdevDevice::Parent(const std::string& subsystem,
+                                             const std::string& type) const {
+  // The child owns what this answers.
+  udev_device* parent = ::udev_device_get_parent_with_subsystem_devtype(
+      handle_.get(), subsystem.c_str(), type.c_str());
+  if (parent == nullptr) return std::nullopt;
+  return UdevDevice(UdevHandle<udev_device>(::udev_device_ref(parent)));
+}
 bool UdevDevice::initialized() const { return ::udev_device_get_is_initialized(handle_.get()) > 0; }
 
 Result<UdevMonitor> UdevMonitor::Create(const UdevContext& context, UdevGroup group,
@@ -89,7 +97,8 @@ Result<UdevMonitor> UdevMonitor::Create(const UdevContext& context, UdevGroup gr
       ::udev_monitor_filter_add_match_subsystem_devtype(handle.get(), subsystem.c_str(), nullptr);
   if (rc < 0) return FromErrno(-rc, what);
   rc = ::udev_monitor_set_receive_buffer_size(handle.get(), receive_buffer_bytes);
-  if (rc < 0) return FromErrno(-rc, what);
+  // Without CAP_NET_ADMIN it is now as large as net.core.rmem_max lets it be.
+  if (rc < 0 && rc != -EPERM) return FromErrno(-rc, what);
   rc = ::udev_monitor_enable_receiving(handle.get());
   if (rc < 0) return FromErrno(-rc, what);
   return UdevMonitor(std::move(handle));

@@ -64,6 +64,8 @@ class UdevDevice {
   std::string Property(const std::string& key) const;  // of the kernel or of a rule
   std::vector<std::string> links() const;              // that udevd made or will make
   dev_t number() const;
+  // The nearest device above of this kind, as of now.
+  std::optional<UdevDevice> Parent(const std::string& subsystem, const std::string& type) const;
   // udevd has run its rules on it.
   bool initialized() const;
 
@@ -79,7 +81,8 @@ enum class UdevGroup {
 class UdevMonitor {
  public:
   // Hears of `subsystem` from now on. `receive_buffer_bytes` is what the kernel queues before it
-  // loses events. Errors: errno, not applied.
+  // loses events; more than net.core.rmem_max needs CAP_NET_ADMIN, and is cut to that without.
+  // Errors: errno, not applied.
   static Result<UdevMonitor> Create(const UdevContext& context, UdevGroup group,
                                     const std::string& subsystem, int receive_buffer_bytes);
 

@@ -26,7 +26,7 @@ uint64_t SequenceOfLinks(const std::vector<std::string>& links) {
   for (const std::string& link : links) {
     const auto name = StripPrefix(link, "/dev/disk/by-diskseq/");
     if (!name) continue;
-    return ParseUint64(name->substr(0, name->find('-'))).value_or(0);
+    return ParseUint64(*name).value_or(0);
   }
   return 0;
 }
@@ -39,6 +39,18 @@ void AddProperties(const UdevDevice& device, std::initializer_list<const char*> 
   }
 }
 
+// Whether udevd's record is of the disk that is there now. A partition has no such link; but udevd
+// takes the events of a disk and its partitions in order, so its record is as new as its disk's.
+bool IsDescribed(const UdevDevice& device, uint64_t disk_sequence) {
+  if (!device.initialized()) return false;
+  if (device.type() == "partition") {
+    const std::optional<UdevDevice> disk = device.Parent(kSubsystem, "disk");
+    return disk && IsDescribed(*disk, disk_sequence);
+  }
+  const uint64_t described = SequenceOfLinks(device.links());
+  return described == 0 || disk_sequence == 0 || described == disk_sequence;
+}
+
 DeviceRecord RecordOf(const UdevDevice& device) {
   DeviceRecord record;
   record.number = {major(device.number()), minor(device.number())};
@@ -47,12 +59,9 @@ DeviceRecord RecordOf(const UdevDevice& device) {
   record.sysfs_path = device.sysfs_path();
   record.disk_sequence = ParseUint64(device.Property("DISKSEQ")).value_or(0);
   record.whole_disk = device.type() == "disk";
-  std::vector<std::string> links = device.links();
-  const uint64_t described = SequenceOfLinks(links);
-  record.described = device.initialized() && (described == 0 || record.disk_sequence == 0 ||
-                                              described == record.disk_sequence);
+  record.described = IsDescribed(device, record.disk_sequence);
   if (!record.described) return record;
-  record.links = std::move(links);
+  record.links = device.links();
   record.usable =
       device.Property("SYSTEMD_READY") != "0" && device.Property("DM_MULTIPATH_DEVICE_PATH") != "1";
   AddProperties(device, {"ID_SERIAL", "ID_SERIAL_SHORT", "ID_SCSI_SERIAL", "DM_SERIAL"},

@@ -1,12 +1,17 @@
 // Devices that come and go for real: loop devices, a udevd of the test's own, and none.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/blkpg.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -185,6 +190,38 @@ TEST_F(DeviceWaitTest, ADeviceIsFoundByEveryNameThatItHas) {
     const auto again = node_->Await(query);
     EXPECT_EQ(Text(again), loop.node() + " (first look)");
   }
+}
+
+TEST_F(DeviceWaitTest, APartitionIsFoundByItsNodeAndNotByTheSerialOfItsDisk) {
+  ASSERT_TRUE(lab_->StartUdevd());
+  StartWaiter();
+  ASSERT_TRUE(node_);
+  LabLoop loop;
+  ASSERT_TRUE(loop.Attach(Image("vol-1", 4 * kMiB)));
+  std::optional<Result<FoundDevice>> answer;
+  node_->Start(LinkQuery(loop.node() + "p1"), seconds(10),
+               [&](auto found) { answer = std::move(found); });
+  blkpg_partition partition = {};
+  partition.start = kMiB;
+  partition.length = kMiB;
+  partition.pno = 1;
+  blkpg_ioctl_arg request = {BLKPG_ADD_PARTITION, 0, sizeof(partition), &partition};
+  {
+    const Descriptor disk(::open(loop.node().c_str(), O_RDONLY | O_CLOEXEC));
+    ASSERT_EQ(::ioctl(disk.get(), BLKPG, &request), 0) << std::strerror(errno);
+  }
+  ASSERT_TRUE(node_->RunUntil([&] { return answer.has_value(); }));
+  ASSERT_TRUE(answer->ok()) << Text(*answer);
+  EXPECT_EQ((*answer)->facts.identity.size_bytes, kMiB);
+  EXPECT_THAT((*answer)->facts.identity.stable_id, ::testing::EndsWith("-part1"));
+  DeviceQuery query;
+  query.serial = "vol-1";
+  const auto disk = node_->Await(query);
+  ASSERT_TRUE(disk.ok()) << Text(disk);
+  EXPECT_EQ(disk->node, loop.node());
+  request.op = BLKPG_DEL_PARTITION;
+  const Descriptor device(::open(loop.node().c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_TRUE(node_->RunUntil([&] { return ::ioctl(device.get(), BLKPG, &request) == 0; }));
 }
 
 TEST_F(DeviceWaitTest, WithoutUdevdTheKernelsEventsFindADevice) {

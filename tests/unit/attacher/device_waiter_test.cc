@@ -414,6 +414,74 @@ TEST_F(WithoutUdevd, AUdevdThatComesIsNoticedByTheSecondLook) {
   EXPECT_EQ(udev_.source(), DeviceEventSource::kUdev);
 }
 
+// ---- devices that hang
+
+// Blocking tasks begin when the test says so: the others hang.
+class HoldingScheduler final : public Scheduler {
+ public:
+  explicit HoldingScheduler(Scheduler& scheduler) : scheduler_(scheduler) {}
+  const Clock& clock() const override { return scheduler_.clock(); }
+  void Post(Task task) override { scheduler_.Post(std::move(task)); }
+  TimerId PostAfter(Duration delay, Task task) override {
+    return scheduler_.PostAfter(delay, std::move(task));
+  }
+  bool Cancel(TimerId timer) override { return scheduler_.Cancel(timer); }
+  void RunBlocking(Task task) override { held_.push_back(std::move(task)); }
+  bool OnControlThread() const override { return scheduler_.OnControlThread(); }
+
+  std::vector<Task> held_;
+
+ private:
+  Scheduler& scheduler_;
+};
+
+TEST_F(DeviceWaiterTest, DevicesThatHangHoldUpTheOthersForAMomentOnly) {
+  HoldingScheduler holding(scheduler_);
+  waiter_.reset();
+  waiter_ = std::make_unique<DeviceWaiter>(holding, kernel_, udev_);
+  std::vector<DeviceWaitId> ids;
+  for (int i = 0; i < 6; ++i) {
+    const std::string volume = "vol-" + std::to_string(i);
+    Attach(Volume("sd" + std::string(1, static_cast<char>('a' + i)), volume));
+    ids.push_back(WaitForLink(ById(volume), seconds(30)));
+  }
+  Settle();
+  ASSERT_EQ(holding.held_.size(), 4u);
+  scheduler_.RunFor(milliseconds(99));
+  ASSERT_EQ(holding.held_.size(), 4u);
+  scheduler_.RunFor(milliseconds(1));
+  ASSERT_EQ(holding.held_.size(), 6u);
+  scheduler_.RunBlocking(holding.held_[4]);
+  scheduler_.RunBlocking(holding.held_[5]);
+  Settle();
+  EXPECT_EQ(Found(ids[4]).node, "/dev/sde");
+  EXPECT_EQ(Found(ids[5]).node, "/dev/sdf");
+  // One answers late, another not before the deadline.
+  scheduler_.RunBlocking(holding.held_[0]);
+  Settle();
+  EXPECT_EQ(Found(ids[0]).node, "/dev/sda");
+  scheduler_.RunFor(seconds(30));
+  EXPECT_THAT(Failure(ids[1]).message(), HasSubstr("/dev/sdb (7:1): it does not answer"));
+  // An answer to nobody.
+  scheduler_.RunBlocking(holding.held_[1]);
+  Settle();
+  EXPECT_EQ(answers_.size(), 6u);
+}
+
+TEST_F(DeviceWaiterTest, AnAnswerThatComesAfterTheWaiterIsGoneIsDropped) {
+  HoldingScheduler holding(scheduler_);
+  waiter_.reset();
+  waiter_ = std::make_unique<DeviceWaiter>(holding, kernel_, udev_);
+  Attach(Volume("sda", "vol-1"));
+  WaitForLink(ById("vol-1"));
+  ASSERT_EQ(holding.held_.size(), 1u);
+  waiter_.reset();
+  scheduler_.RunBlocking(holding.held_[0]);
+  scheduler_.RunFor(seconds(60));
+  EXPECT_TRUE(answers_.empty());
+  EXPECT_EQ(scheduler_.waiting_timers(), 0u);
+}
+
 // ---- cost
 
 TEST_F(DeviceWaiterTest, AnEventCostsNothingToWaitsThatItDoesNotConcern) {
