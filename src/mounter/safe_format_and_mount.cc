@@ -29,7 +29,7 @@ struct SafeFormatAndMount::Run {
 
   CallOptions Options(SafeMountStage stage) const {
     CallOptions options = call;
-    if (options.domain.empty()) options.domain = "device:" + request.device;
+    if (options.domain.empty()) options.domain = DeviceDomain(request.device);
     options.progress = nullptr;
     if (progress) {
       options.progress = [shared = progress, stage](int64_t bytes) { shared(stage, bytes); };

@@ -54,29 +54,60 @@ std::string LoopId(int device, const std::string& directory) {
   return "loop:" + *file + ":" + std::to_string(info.lo_inode);
 }
 
-std::string StableId(int device, const DeviceIdentity& identity) {
-  std::string directory = SysfsDirectory(identity);
+// Of a partition, that of its disk and what to add to the disk's names.
+struct DiskDirectory {
+  std::string path;
   std::string suffix;
+};
+
+DiskDirectory FindDisk(const DeviceIdentity& identity) {
+  const std::string directory = SysfsDirectory(identity);
   if (const std::optional<std::string> number = ReadAttribute(directory + "/partition")) {
-    suffix = "-part" + *number;
-    directory += "/..";
+    return {directory + "/..", "-part" + *number};
   }
-  // SCSI and NVMe; virtio and NVMe; some SCSI; device-mapper. Source: Linux
-  // Documentation/ABI/{stable,testing}/sysfs-block*.
-  const std::array<std::pair<const char*, const char*>, 6> kPlaces = {
-      {{"/wwid", "wwid:"},
-       {"/device/wwid", "wwid:"},
-       {"/serial", "serial:"},
-       {"/device/serial", "serial:"},
-       {"/dm/uuid", "dm:"},
-       {"/md/uuid", "md:"}}};
-  for (const auto& [place, kind] : kPlaces) {
-    if (const std::optional<std::string> value = ReadAttribute(directory + place)) {
-      return kind + *value + suffix;
+  return {directory, ""};
+}
+
+// Source: Linux Documentation/ABI/{stable,testing}/sysfs-block*.
+constexpr std::array<const char*, 2> kWwidPlaces = {"/wwid", "/device/wwid"};        // NVMe; SCSI
+constexpr std::array<const char*, 2> kSerialPlaces = {"/serial", "/device/serial"};  // virtio; NVMe
+
+std::string FirstAttribute(const std::string& directory, const std::array<const char*, 2>& places) {
+  for (const char* place : places) {
+    if (std::optional<std::string> value = ReadAttribute(directory + place)) return *value;
+  }
+  return "";
+}
+
+std::string StableId(int device, const DiskDirectory& disk) {
+  if (const std::string wwid = FirstAttribute(disk.path, kWwidPlaces); !wwid.empty()) {
+    return "wwid:" + wwid + disk.suffix;
+  }
+  if (const std::string serial = FirstAttribute(disk.path, kSerialPlaces); !serial.empty()) {
+    return "serial:" + serial + disk.suffix;
+  }
+  const std::array<std::pair<const char*, const char*>, 2> kMapped = {
+      {{"/dm/uuid", "dm:"}, {"/md/uuid", "md:"}}};
+  for (const auto& [place, kind] : kMapped) {
+    if (const std::optional<std::string> value = ReadAttribute(disk.path + place)) {
+      return kind + *value + disk.suffix;
     }
   }
-  const std::string loop = LoopId(device, directory);
-  return loop.empty() ? "" : loop + suffix;
+  const std::string loop = LoopId(device, disk.path);
+  return loop.empty() ? "" : loop + disk.suffix;
+}
+
+// The unit serial number of a SCSI device, which has no attribute of its own: page 0x80 of its
+// vital product data, where a header of four bytes ends in the length. Source: SPC-4, 7.8.
+std::string UnitSerial(const std::string& directory) {
+  constexpr size_t kHeader = 4;
+  const Descriptor file(::open((directory + "/device/vpd_pg80").c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 256> page;
+  const ssize_t size = file.valid() ? ::read(file.get(), page.data(), page.size()) : -1;
+  if (size <= static_cast<ssize_t>(kHeader)) return "";
+  const size_t length = std::min(static_cast<size_t>(static_cast<unsigned char>(page[3])),
+                                 static_cast<size_t>(size) - kHeader);
+  return std::string(TrimSpace(std::string_view(page.data() + kHeader, length)));
 }
 
 // Of what is in a directory; nothing where it cannot be read.
@@ -143,8 +174,24 @@ Result<DeviceIdentity> ReadDeviceIdentity(int device, const std::string& path) {
   identity.device_minor = minor(info.st_rdev);
   uint64_t sequence = 0;
   if (::ioctl(device, BLKGETDISKSEQ, &sequence) == 0) identity.disk_sequence = sequence;
-  identity.stable_id = StableId(device, identity);
+  identity.stable_id = StableId(device, FindDisk(identity));
   return identity;
+}
+
+Result<DeviceFacts> ReadDeviceFacts(int device, const std::string& path) {
+  DeviceFacts facts;
+  ASSIGN_OR_RETURN(facts.identity, ReadDeviceIdentity(device, path));
+  const DiskDirectory disk = FindDisk(facts.identity);
+  facts.wwid = FirstAttribute(disk.path, kWwidPlaces);
+  facts.serial = FirstAttribute(disk.path, kSerialPlaces);
+  if (facts.serial.empty()) facts.serial = UnitSerial(disk.path);
+  return facts;
+}
+
+Result<DeviceFacts> DoIdentifyDevice(const IdentifyDevice& request) {
+  // Without O_NONBLOCK the opening of a drive may wait for its medium.
+  ASSIGN_OR_RETURN(const Descriptor device, OpenBlockDevice(request.device, O_RDONLY | O_NONBLOCK));
+  return ReadDeviceFacts(device.get(), request.device);
 }
 
 Result<bool> IsReadOnlyDevice(int device, const std::string& path) {

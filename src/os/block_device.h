@@ -21,6 +21,9 @@ Result<Descriptor> OpenBlockDevice(const std::string& path, int flags);
 // All but the UUID, which is not the device's. FailedPrecondition without a medium.
 Result<DeviceIdentity> ReadDeviceIdentity(int device, const std::string& path);
 
+Result<DeviceFacts> ReadDeviceFacts(int device, const std::string& path);
+Result<DeviceFacts> DoIdentifyDevice(const IdentifyDevice& request);
+
 Result<bool> IsReadOnlyDevice(int device, const std::string& path);
 
 // The kernel's own name of it: "sda1", "loop3".

@@ -1,5 +1,7 @@
 #include "os/device_requests.h"
 
+#include "base/strings.h"
+
 namespace volumed {
 namespace {
 
@@ -15,24 +17,26 @@ std::string Words(std::string_view what, const std::string& expected, const std:
 }  // namespace
 
 std::string IdentityDifference(const DeviceIdentity& expected, const DeviceIdentity& now) {
+  std::vector<std::string> differences;
   if (expected.device_major != now.device_major || expected.device_minor != now.device_minor) {
-    return Words("its number", Number(expected.device_major, expected.device_minor),
-                 Number(now.device_major, now.device_minor));
+    differences.push_back(Words("its number", Number(expected.device_major, expected.device_minor),
+                                Number(now.device_major, now.device_minor)));
   }
   if (expected.disk_sequence != now.disk_sequence) {
-    return Words("its disk sequence", std::to_string(expected.disk_sequence),
-                 std::to_string(now.disk_sequence));
+    differences.push_back(Words("its disk sequence", std::to_string(expected.disk_sequence),
+                                std::to_string(now.disk_sequence)));
   }
   if (expected.stable_id != now.stable_id) {
-    return Words("its own identity", expected.stable_id, now.stable_id);
+    differences.push_back(Words("its own identity", expected.stable_id, now.stable_id));
   }
   if (expected.size_bytes != now.size_bytes) {
-    return Words("its size", std::to_string(expected.size_bytes), std::to_string(now.size_bytes));
+    differences.push_back(
+        Words("its size", std::to_string(expected.size_bytes), std::to_string(now.size_bytes)));
   }
   if (!expected.uuid.empty() && expected.uuid != now.uuid) {
-    return Words("its filesystem's UUID", expected.uuid, now.uuid);
+    differences.push_back(Words("its filesystem's UUID", expected.uuid, now.uuid));
   }
-  return "";
+  return Join(differences, "; ");
 }
 
 bool IsSameDisk(const DeviceIdentity& a, const DeviceIdentity& b, bool in_one_boot) {
@@ -41,6 +45,8 @@ bool IsSameDisk(const DeviceIdentity& a, const DeviceIdentity& b, bool in_one_bo
   return in_one_boot && a.disk_sequence != 0 && a.disk_sequence == b.disk_sequence &&
          a.device_major == b.device_major && a.device_minor == b.device_minor;
 }
+
+std::string DeviceDomain(const std::string& device) { return "device:" + device; }
 
 std::string_view CheckResultName(CheckResult result) {
   switch (result) {

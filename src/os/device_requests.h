@@ -31,14 +31,36 @@ struct DeviceIdentity {
   friend bool operator==(const DeviceIdentity&, const DeviceIdentity&) = default;
 };
 
-// How `now` differs from what was `expected`, for an error; empty when it is the same device with
-// the same filesystem. A UUID is compared only where one is expected. Pure.
+// Each fact in which `now` differs from what was `expected`, for an error; empty when it is the
+// same device with the same filesystem. A UUID is compared only where one is expected. Pure.
 std::string IdentityDifference(const DeviceIdentity& expected, const DeviceIdentity& now);
 
 // Whether both are certainly one device, although it may have been detached and attached in
 // between: same size, and the same stable identity or, in one boot and where there is none, the
 // same disk sequence. Pure.
 bool IsSameDisk(const DeviceIdentity& a, const DeviceIdentity& b, bool in_one_boot);
+
+// The fault domain of calls about one device (CallOptions::domain), where a caller knows no wider
+// one. Pure.
+std::string DeviceDomain(const std::string& device);
+
+// What a device is, as itself and the kernel say it, without a look at what is on it.
+struct DeviceFacts {
+  DeviceIdentity identity;  // without a UUID
+  // Of the whole disk, also for a partition; empty where it says none.
+  std::string wwid;    // "naa.5000c500a1b2c3d4", "eui.0025385b01234567"
+  std::string serial;  // the unit's serial number
+  friend bool operator==(const DeviceFacts&, const DeviceFacts&) = default;
+};
+
+// Opens the device and reads its facts through the descriptor, so that they are of one device
+// whatever happens to its path. Reads nothing from its medium.
+// Errors: those of opening; FailedPrecondition for what is no block device or has no medium.
+struct IdentifyDevice {
+  using Answer = DeviceFacts;
+  static constexpr const char* kName = "IdentifyDevice";
+  std::string device;
+};
 
 struct DeviceProbe {
   DeviceIdentity identity;

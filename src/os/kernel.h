@@ -344,12 +344,11 @@ using AnyRequest =
     std::variant<ListMounts, ProbeFeatures, Mount, BindMount, Remount, Unmount, MakeShared, Stat,
                  StatFs, Usage, ChangeOwnership, MakeDirectory, MakeFile, RemoveDirectory,
                  RemoveFile, RemoveTree, ListDirectory, ReadFile, WriteAtomicPayload, ProbeDevice,
-                 FormatDevice, CheckFilesystem, CheckDeviceUse, RunProgram>;
+                 FormatDevice, CheckFilesystem, CheckDeviceUse, RunProgram, IdentifyDevice>;
 
-using AnyAnswer =
-    std::variant<Done, Changed, FileInfo, FsInfo, UsageInfo, OwnershipInfo, DirectoryListing,
-                 FileContent, MountListing, KernelFeatures, DeviceProbe, FilesystemCheck, DeviceUsers,
-                 ProgramEnd>;
+using AnyAnswer = std::variant<Done, Changed, FileInfo, FsInfo, UsageInfo, OwnershipInfo,
+                               DirectoryListing, FileContent, MountListing, KernelFeatures,
+                               DeviceProbe, FilesystemCheck, DeviceUsers, ProgramEnd, DeviceFacts>;
 
 std::string_view RequestName(const AnyRequest& request);
 // Whether half of the request's effect ruins data: it is always made as CallOptions::must_finish.

@@ -61,6 +61,7 @@ struct Effects {
   }
   Result<DeviceUsers> operator()(const CheckDeviceUse& r) const { return DoCheckDeviceUse(r); }
   Result<ProgramEnd> operator()(const RunProgram& r) const { return DoRunProgram(r, options); }
+  Result<DeviceFacts> operator()(const IdentifyDevice& r) const { return DoIdentifyDevice(r); }
 };
 
 }  // namespace

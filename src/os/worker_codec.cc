@@ -219,6 +219,8 @@ Result<AnyRequest> ReadRequest(const pb::Request& m) {
       return AnyRequest(Read(m.check_device_use()));
     case pb::Request::kRunProgram:
       return AnyRequest(RunProgram{ReadList(m.run_program().arguments())});
+    case pb::Request::kIdentifyDevice:
+      return AnyRequest(Read(m.identify_device()));
     case pb::Request::REQUEST_NOT_SET:
       break;
   }
@@ -376,6 +378,8 @@ Result<AnyAnswer> ReadAnswer(const pb::Answer& m) {
       return AnyAnswer(Read(m.device_users()));
     case pb::Answer::kProgramEnd:
       return AnyAnswer(ProgramEnd{m.program_end().exit_status(), m.program_end().output()});
+    case pb::Answer::kDeviceFacts:
+      return AnyAnswer(Read(m.device_facts()));
     case pb::Answer::ANSWER_NOT_SET:
       break;
   }

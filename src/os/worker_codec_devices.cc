@@ -49,6 +49,10 @@ void Fill(const CheckDeviceUse& from, worker::Request& to) {
   m.set_device_minor(from.device_minor);
 }
 
+void Fill(const IdentifyDevice& from, worker::Request& to) {
+  to.mutable_identify_device()->set_device(from.device);
+}
+
 ProbeDevice Read(const worker::ProbeDevice& from) {
   return {from.device(), from.full_scan(), from.find_duplicates()};
 }
@@ -69,6 +73,8 @@ CheckFilesystem Read(const worker::CheckFilesystem& from) {
 CheckDeviceUse Read(const worker::CheckDeviceUse& from) {
   return {from.device(), from.device_major(), from.device_minor()};
 }
+
+IdentifyDevice Read(const worker::IdentifyDevice& from) { return {from.device()}; }
 
 void Fill(const DeviceProbe& from, worker::Answer& to) {
   worker::DeviceProbe& m = *to.mutable_device_probe();
@@ -102,6 +108,13 @@ void Fill(const DeviceUsers& from, worker::Answer& to) {
   WriteList(from.holders, m.mutable_holders());
 }
 
+void Fill(const DeviceFacts& from, worker::Answer& to) {
+  worker::DeviceFacts& m = *to.mutable_device_facts();
+  Write(from.identity, *m.mutable_identity());
+  m.set_wwid(from.wwid);
+  m.set_serial(from.serial);
+}
+
 DeviceProbe Read(const worker::DeviceProbe& from) {
   DeviceProbe probe;
   probe.identity = Read(from.identity());
@@ -129,6 +142,10 @@ FilesystemCheck Read(const worker::FilesystemCheck& from) {
 
 DeviceUsers Read(const worker::DeviceUsers& from) {
   return {from.present(), from.in_use(), ReadList(from.holders())};
+}
+
+DeviceFacts Read(const worker::DeviceFacts& from) {
+  return {Read(from.identity()), from.wwid(), from.serial()};
 }
 
 }  // namespace volumed::worker_codec

@@ -455,6 +455,10 @@ ClaimKey KeyOfClaim(const PersistentVolumeClaim& claim) {
   return {claim.metadata.name_space, claim.metadata.name};
 }
 
+ObjectKey ObjectKeyOf(const ClaimKey& claim) {
+  return {ObjectKind::kPersistentVolumeClaim, claim.name_space, claim.name};
+}
+
 ReclaimAction ReclaimActionOf(ReclaimPolicy policy) {
   switch (policy) {
     case ReclaimPolicy::kRetain:

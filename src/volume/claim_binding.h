@@ -29,6 +29,7 @@ struct ClaimKey {
 // "default/data".
 std::string ToString(const ClaimKey& key);
 ClaimKey KeyOfClaim(const PersistentVolumeClaim& claim);
+ObjectKey ObjectKeyOf(const ClaimKey& claim);
 
 enum class BindingState {
   kBound,

@@ -13,10 +13,6 @@ constexpr const char* kWriteOperation = "claim_binding";
 constexpr const char* kAdministrator = "an administrator";
 constexpr const char* kNobody = "nobody: retried";
 
-ObjectKey ObjectKeyOf(const ClaimKey& claim) {
-  return {ObjectKind::kPersistentVolumeClaim, claim.name_space, claim.name};
-}
-
 std::string ClaimNameOf(const Pod& pod, const PodVolume& volume) {
   const auto* claim = std::get_if<PersistentVolumeClaimVolumeSource>(&volume.source);
   return claim == nullptr ? EphemeralClaimName(pod, volume) : claim->claim_name;

@@ -85,6 +85,7 @@ class FakeEffects {
   Result<FileContent> operator()(const ReadFile& request);
   Result<Changed> operator()(const WriteAtomicPayload& request);
   // In fake_effects_devices.cc.
+  Result<DeviceFacts> operator()(const IdentifyDevice& request) const;
   Result<DeviceProbe> operator()(const ProbeDevice& request);
   Result<Done> operator()(const FormatDevice& request);
   Result<FilesystemCheck> operator()(const CheckFilesystem& request);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/strings.h"
 #include "fakes/fake_effects.h"
 #include "os/filesystem_tools.h"
 
@@ -82,6 +83,16 @@ DeviceProbe FakeEffects::Look(const FakeDevice& device, bool full_scan) const {
   }
   probe.blank = probe.why_not_blank.empty();
   return probe;
+}
+
+Result<DeviceFacts> FakeEffects::operator()(const IdentifyDevice& request) const {
+  ASSIGN_OR_RETURN(const FakeDevice* device, OpenDevice(request.device));
+  DeviceFacts facts{device->identity, "", ""};
+  facts.identity.uuid.clear();
+  const std::string& id = facts.identity.stable_id;
+  if (const auto wwid = StripPrefix(id, "wwid:")) facts.wwid = *wwid;
+  if (const auto serial = StripPrefix(id, "serial:")) facts.serial = *serial;
+  return facts;
 }
 
 Result<DeviceProbe> FakeEffects::operator()(const ProbeDevice& request) {

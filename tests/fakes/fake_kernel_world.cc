@@ -141,7 +141,11 @@ void FakeKernel::AddDevice(const std::string& path, FakeDevice device) {
   AddSpecial(path, FileType::kBlockDevice, 0600);
   MutexLock lock(mu_);
   device.identity.device_major = 7;
-  device.identity.device_minor = static_cast<uint32_t>(devices_.by_path.size());
+  // A name that is used again keeps its number, as sdb does.
+  const auto old = devices_.by_path.find(path);
+  device.identity.device_minor = old != devices_.by_path.end()
+                                     ? old->second.identity.device_minor
+                                     : static_cast<uint32_t>(devices_.by_path.size());
   if (device.identity.disk_sequence == 0) device.identity.disk_sequence = ++devices_.last_sequence;
   if (device.identity.size_bytes == 0) device.identity.size_bytes = int64_t{1} << 30;
   devices_.by_path[path] = std::move(device);

@@ -283,6 +283,12 @@ struct RequestGenerator::Maker<RunProgram> {
   }
 };
 
+template <>
+struct RequestGenerator::Maker<IdentifyDevice> {
+  static constexpr uint32_t kWeight = 1;
+  static IdentifyDevice Make(RequestGenerator& g) { return {g.NoDevice()}; }
+};
+
 std::string RequestGenerator::NoDevice() {
   constexpr const char* kNames[] = {"f", "a", "la", "lf", "lself", "fifo", "sock", "no", "f/x"};
   return world_ + "/" + Pick(*this, kNames);

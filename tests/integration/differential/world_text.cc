@@ -79,6 +79,11 @@ std::string Text(const DeviceProbe& probe) {
          (probe.was_mounted ? " was mounted" : "") + (probe.read_whole ? " whole" : "") +
          (probe.duplicate.empty() ? "" : " duplicate");
 }
+std::string Text(const DeviceFacts& facts) {
+  return "device" + std::string(facts.identity.size_bytes > 0 ? " with a size" : "") +
+         (facts.identity.disk_sequence != 0 ? " and a sequence" : "") + facts.identity.uuid +
+         facts.wwid + facts.serial;
+}
 std::string Text(const FilesystemCheck& check) {
   return std::string(CheckResultName(check.result)) + " " + std::to_string(check.exit_code);
 }

@@ -50,6 +50,10 @@ class DeviceDifferential : public BlockMountTest,
       text += name + ": " + result + "\n";
     };
     step("probe", world.Probe());
+    step("identify", world.Do(IdentifyDevice{world.device}));
+    step("identify nothing", world.Do(IdentifyDevice{world.device + "-no"}));
+    step("identify a directory", world.Do(IdentifyDevice{world.target.root}));
+    step("identify by no path", world.Do(IdentifyDevice{""}));
     step("full scan", world.Probe(true));
     step("mount unformatted", world.MountAs(type));
     step("unknown type", world.Format("vfat", kUuid));

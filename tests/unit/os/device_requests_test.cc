@@ -23,6 +23,9 @@ TEST(DeviceIdentity, EveryDifferenceIsNamed) {
   other = kDisk;
   other.size_bytes = 7;
   EXPECT_EQ(IdentityDifference(kDisk, other), "its size is 7, not 1073741824");
+  other.device_major = 9;
+  EXPECT_EQ(IdentityDifference(kDisk, other),
+            "its number is 9:16, not 8:16; its size is 7, not 1073741824");
   other = kDisk;
   other.uuid = "u-2";
   EXPECT_EQ(IdentityDifference(kDisk, other), "its filesystem's UUID is u-2, not u-1");

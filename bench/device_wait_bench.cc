@@ -1,0 +1,349 @@
+// How long it takes from a device's event to the answer of a wait for it, and how fast a hundred
+// devices are attached and found; against what others do in the same run: a look at the link every
+// 100 ms and every second, as kubelet's attachers do, `udevadm settle` and `udevadm wait`.
+//
+// Needs root, loop devices and udev: a udevd of its own runs in a network and a mount namespace.
+// Times are from LOOP_CONFIGURE's return, which all are told at once; "event" is when a listener of
+// its own has heard of the device. Figures are of one process on a machine that others may use; the
+// ratios are of the same run.
+#include <poll.h>
+#include <sched.h>
+#include <spawn.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "integration/attacher/udev_lab.h"
+#include "integration/attacher/waiter_on_node.h"
+#include "integration/loop_device.h"
+#include "os/udev.h"
+
+namespace volumed {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr int kSingles = 40;
+constexpr int kMany = 100;
+constexpr int64_t kImageBytes = 1 << 20;
+
+[[noreturn]] void Die(const std::string& what) {
+  std::fprintf(stderr, "device_wait_bench: %s: %s\n", what.c_str(), std::strerror(errno));
+  std::exit(1);
+}
+
+void Check(bool ok, const std::string& what) {
+  if (!ok) Die(what);
+}
+
+template <typename T>
+T Must(Result<T> result) {
+  if (!result.ok()) {
+    std::fprintf(stderr, "device_wait_bench: %s\n", result.error().ToString().c_str());
+    std::exit(1);
+  }
+  return std::move(result).value();
+}
+
+double Millis(SteadyClock::duration time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+std::string MakeScratch() {
+  Check(::unshare(CLONE_NEWNS) == 0, "unshare, which needs root");
+  Check(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0, "make / private");
+  char name[] = "/tmp/volumed-bench-XXXXXX";
+  if (::mkdtemp(name) == nullptr) Die("mkdtemp");
+  Check(::mount("bench", name, "tmpfs", 0, "mode=0755") == 0, "mount tmpfs");
+  return name;
+}
+
+std::string Volume(int i) { return "vol-" + std::to_string(i); }
+
+void WaitUntilGone(const std::string& path) {
+  while (::access(path.c_str(), F_OK) == 0) ::usleep(200);
+}
+
+int Run(std::vector<std::string> words) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = -1;
+  Check(::posix_spawnp(&child, arguments[0], nullptr, nullptr, arguments.data(), environ) == 0,
+        "start " + words[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+// ---- ways to wait for a link; each returns when the link is there
+// --------------------------------
+
+void Poll(const std::string& link, milliseconds period, SteadyClock::time_point next) {
+  // Where in its period the attach falls is chance; `next` is the poller's next look.
+  for (;; next += period) {
+    std::this_thread::sleep_until(next);
+    if (::access(link.c_str(), F_OK) == 0) return;
+  }
+}
+
+// When a listener hears of a device with this link.
+class Listener {
+ public:
+  Listener()
+      : context_(Must(UdevContext::Create())),
+        monitor_(Must(UdevMonitor::Create(context_, UdevGroup::kUdev, "block", 1 << 20))) {}
+  SteadyClock::time_point Await(const std::string& link) {
+    for (;;) {
+      pollfd ready = {monitor_.fd(), POLLIN, 0};
+      ::poll(&ready, 1, 10'000);
+      const SteadyClock::time_point now = SteadyClock::now();
+      auto event = monitor_.Receive();
+      if (!event.ok() || !*event) continue;
+      for (const std::string& other : (*event)->links()) {
+        if (other == link) return now;
+      }
+    }
+  }
+
+ private:
+  UdevContext context_;
+  UdevMonitor monitor_;
+};
+
+struct Samples {
+  std::vector<double> values;
+  double At(double share) {
+    std::sort(values.begin(), values.end());
+    return values.at(static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5));
+  }
+};
+
+// ---- one device at a time
+// ------------------------------------------------------------------------
+
+class Singles {
+ public:
+  Singles(std::string image, WaiterOnNode& node) : image_(std::move(image)), node_(node) {}
+
+  // Attaches the device; `wait` was begun before and returns when the link is there.
+  Samples Measure(const std::function<void(SteadyClock::time_point attached)>& wait) {
+    Samples samples;
+    for (int i = 0; i < kSingles; ++i) {
+      Check(loop_.Attach(image_), "attach");
+      const SteadyClock::time_point attached = SteadyClock::now();
+      wait(attached);
+      samples.values.push_back(Millis(SteadyClock::now() - attached));
+      Reset();
+    }
+    return samples;
+  }
+
+  struct Ours {
+    Samples from_attach;
+    Samples from_event;
+  };
+  Ours MeasureOurs() {
+    Ours ours;
+    for (int i = 0; i < kSingles; ++i) {
+      Listener listener;
+      std::optional<SteadyClock::time_point> answered;
+      node_.Start(LinkQuery(link_), std::chrono::seconds(10), [&](Result<FoundDevice> found) {
+        answered = SteadyClock::now();
+        Must(std::move(found));
+        node_.scheduler_->Stop();
+      });
+      SteadyClock::time_point attached, event;
+      std::thread plugger([&] {
+        Check(loop_.Attach(image_), "attach");
+        attached = SteadyClock::now();
+        event = listener.Await(link_);
+      });
+      node_.scheduler_->Run();
+      plugger.join();
+      ours.from_attach.values.push_back(Millis(*answered - attached));
+      ours.from_event.values.push_back(Millis(*answered - event));
+      Reset();
+    }
+    return ours;
+  }
+
+  const std::string& link() const { return link_; }
+
+ private:
+  void Reset() {
+    Check(loop_.Detach(), "detach");
+    WaitUntilGone(link_);
+    ::usleep(2000);
+  }
+
+  const std::string image_;
+  const std::string link_ = VolumeLink(Volume(0));
+  WaiterOnNode& node_;
+  LabLoop loop_;
+};
+
+void PrintRow(const char* name, Samples& samples, double ours) {
+  std::printf("  %-34s p50 %8.2f ms   p99 %8.2f ms   %7.1f x ours\n", name, samples.At(0.5),
+              samples.At(0.99), samples.At(0.5) / ours);
+}
+
+void OneAtATime(const std::string& scratch, WaiterOnNode& node) {
+  Singles singles(scratch + "/" + Volume(0), node);
+  Singles::Ours ours = singles.MeasureOurs();
+  const auto polled = [&](milliseconds period) {
+    return singles.Measure([&, start = SteadyClock::now()](SteadyClock::time_point attached) {
+      const auto behind = (attached - start) % period;
+      Poll(singles.link(), period, attached + (period - behind));
+    });
+  };
+  Samples fast = polled(milliseconds(100));
+  Samples slow = polled(milliseconds(1000));
+  Samples settle = singles.Measure([&](SteadyClock::time_point) {
+    Run({"udevadm", "settle", "--exit-if-exists=" + singles.link()});
+  });
+  Samples waited = singles.Measure([&](SteadyClock::time_point) {
+    Run({"udevadm", "wait", "--timeout=10", singles.link()});
+  });
+  const double base = ours.from_attach.At(0.5);
+  std::printf("one device, from its attach to the answer, %d times:\n", kSingles);
+  PrintRow("DeviceWaiter, identity verified", ours.from_attach, base);
+  PrintRow("look at the link every 100 ms", fast, base);
+  PrintRow("look at the link every second", slow, base);
+  PrintRow("udevadm settle", settle, base);
+  PrintRow("udevadm wait", waited, base);
+  std::printf("of this, from the libudev event to the answer: p50 %.2f ms, p99 %.2f ms\n",
+              ours.from_event.At(0.5), ours.from_event.At(0.99));
+}
+
+// ---- a hundred at once
+// ---------------------------------------------------------------------------
+
+class Many {
+ public:
+  explicit Many(std::string scratch) : scratch_(std::move(scratch)), loops_(kMany) {
+    for (const LabLoop& loop : loops_) Check(loop.valid(), "LOOP_CTL_ADD");
+  }
+
+  double Ours(WaiterOnNode& node) {
+    const SteadyClock::time_point start = SteadyClock::now();
+    int answered = 0;
+    for (int i = 0; i < kMany; ++i) {
+      node.Start(LinkQuery(VolumeLink(Volume(i))), std::chrono::seconds(30), [&](auto found) {
+        Must(std::move(found));
+        if (++answered == kMany) node.scheduler_->Stop();
+      });
+    }
+    std::thread plugger([this] { AttachAll(); });
+    node.scheduler_->Run();
+    const double time = Millis(SteadyClock::now() - start);
+    plugger.join();
+    DetachAll();
+    return time;
+  }
+
+  // One thread per volume, as kubelet has an operation for each.
+  double Polled(milliseconds period) {
+    const SteadyClock::time_point start = SteadyClock::now();
+    std::vector<std::thread> pollers;
+    for (int i = 0; i < kMany; ++i) {
+      pollers.emplace_back([=] { Poll(VolumeLink(Volume(i)), period, start + period); });
+    }
+    AttachAll();
+    for (std::thread& poller : pollers) poller.join();
+    const double time = Millis(SteadyClock::now() - start);
+    DetachAll();
+    return time;
+  }
+
+  // Attach all, then wait until udevd has nothing left to do.
+  double Settled() {
+    const SteadyClock::time_point start = SteadyClock::now();
+    AttachAll();
+    Run({"udevadm", "settle"});
+    const double time = Millis(SteadyClock::now() - start);
+    DetachAll();
+    return time;
+  }
+
+ private:
+  void AttachAll() {
+    for (int i = 0; i < kMany; ++i) {
+      Check(loops_[static_cast<size_t>(i)].Attach(scratch_ + "/" + Volume(i)), "attach");
+    }
+  }
+  void DetachAll() {
+    for (LabLoop& loop : loops_) Check(loop.Detach(), "detach");
+    for (int i = 0; i < kMany; ++i) WaitUntilGone(VolumeLink(Volume(i)));
+    Run({"udevadm", "settle"});
+  }
+
+  const std::string scratch_;
+  std::vector<LabLoop> loops_;
+};
+
+void PrintMany(const char* name, double time, double ours) {
+  std::printf("  %-34s %8.0f ms   %7.0f devices/s   %5.2f x ours\n", name, time,
+              kMany / time * 1000, time / ours);
+}
+
+void AtOnce(const std::string& scratch, WaiterOnNode& node) {
+  Many many(scratch);
+  many.Settled();  // the first of all pays for udevd's workers
+  const double ours = many.Ours(node);
+  const double fast = many.Polled(milliseconds(100));
+  const double slow = many.Polled(milliseconds(1000));
+  const double settled = many.Settled();
+  std::printf("%d devices attached one after another, until all are found:\n", kMany);
+  PrintMany("DeviceWaiter, identity verified", ours, ours);
+  PrintMany("look at each link every 100 ms", fast, ours);
+  PrintMany("look at each link every second", slow, ours);
+  PrintMany("udevadm settle after all", settled, ours);
+  const DeviceWaiterStats stats = node.waiter_->stats();
+  std::printf("the waiter: %llu events, %llu looks, %llu devices opened, %llu refused\n",
+              static_cast<unsigned long long>(stats.events),
+              static_cast<unsigned long long>(stats.looks),
+              static_cast<unsigned long long>(stats.verifications),
+              static_cast<unsigned long long>(stats.refused));
+}
+
+int Main() {
+  const std::string missing = MissingForUdevLab();
+  if (!missing.empty()) {
+    std::fprintf(stderr, "device_wait_bench: needs %s\n", missing.c_str());
+    return 1;
+  }
+  const std::string scratch = MakeScratch();
+  {
+    UdevLab lab;
+    Check(lab.StartUdevd(), "start udevd");
+    for (int i = 0; i < kMany; ++i) {
+      Check(MakeImage(scratch + "/" + Volume(i), kImageBytes), "image");
+    }
+    const std::unique_ptr<WaiterOnNode> node = Must(WaiterOnNode::Create(VOLUMED_WORKER));
+    OneAtATime(scratch, *node);
+    AtOnce(scratch, *node);
+  }
+  ::umount2(scratch.c_str(), MNT_DETACH);
+  ::rmdir(scratch.c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace volumed
+
+int main() { return volumed::Main(); }

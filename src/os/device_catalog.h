@@ -1,0 +1,90 @@
+// DeviceCatalog: which block devices the node has, as udevd or the kernel describes them, and news
+// of them. What it says is a hint: a device's identity is read through its descriptor
+// (IdentifyDevice). The real one is os/udev_device_catalog.h.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace volumed {
+
+struct DeviceNumber {
+  uint32_t device_major = 0;
+  uint32_t device_minor = 0;
+  std::string ToString() const {
+    return std::to_string(device_major) + ":" + std::to_string(device_minor);
+  }
+  friend auto operator<=>(const DeviceNumber&, const DeviceNumber&) = default;
+};
+
+struct DeviceRecord {
+  DeviceNumber number;
+  std::string name;            // the kernel's: "loop7"
+  std::string node;            // "/dev/loop7"
+  std::string sysfs_path;      // "/sys/devices/virtual/block/loop7"
+  uint64_t disk_sequence = 0;  // of the device that is there now; 0: the kernel has none
+  bool whole_disk = true;
+  // udevd has run its rules on this very device, not only on one that had the number before. Else
+  // the rest is empty.
+  bool described = false;
+  // False for what udevd's rules keep from use: a path of a multipath device, a loop device without
+  // a file.
+  bool usable = true;
+  std::vector<std::string> links;  // "/dev/disk/by-id/...": every name that it has
+  std::vector<std::string> serials;
+  std::vector<std::string> wwids;
+};
+
+// Where a path leads.
+struct DeviceLink {
+  bool exists = false;
+  std::string target;                  // of a link, as it is written; empty for a node
+  std::optional<DeviceNumber> number;  // of the block device at its end
+};
+
+enum class DeviceEventSource {
+  kUdev,    // udevd: a device comes with its links and properties
+  kKernel,  // no udevd: a device comes as the kernel names it
+};
+std::string_view DeviceEventSourceName(DeviceEventSource source);  // "udev", "kernel"
+
+struct DeviceEvent {
+  bool removed = false;
+  DeviceRecord record;  // as of the event
+};
+
+// Threads: the control thread.
+class DeviceListener {
+ public:
+  virtual ~DeviceListener() = default;
+  virtual void OnDevice(const DeviceEvent& event) = 0;
+  // Anything may have come or gone.
+  virtual void OnEventsLost(const std::string& why) = 0;
+};
+
+// Threads: the control thread. Blocks: for sysfs, /run and /dev only, never for a device.
+class DeviceCatalog {
+ public:
+  virtual ~DeviceCatalog() = default;
+
+  // One listener, which outlives the catalog or is taken away by nullptr.
+  virtual void SetListener(DeviceListener* listener) = 0;
+  virtual DeviceEventSource source() const = 0;
+  // Looks whether udevd is there now; a change of the source is told as lost events.
+  virtual void CheckSource() = 0;
+
+  // As of now; nothing when there is no such device. Errors: errno, not applied.
+  virtual Result<std::optional<DeviceRecord>> Find(DeviceNumber number) = 0;
+  virtual Result<std::optional<DeviceRecord>> FindByName(const std::string& name) = 0;
+  virtual Result<std::vector<DeviceRecord>> List() = 0;
+  // `path` is absolute, clean and below /dev.
+  virtual DeviceLink ReadLink(const std::string& path) = 0;
+};
+
+}  // namespace volumed

@@ -1,0 +1,60 @@
+// UdevDeviceCatalog: the DeviceCatalog of a node, by libudev.
+//
+// With a udevd in this network namespace its events are followed: they come when its rules have run
+// and links are made. Without one, the kernel's own: a device comes with its node (devtmpfs) and
+// without links or properties. Looking things up needs no udevd in either case.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "base/result.h"
+#include "os/device_catalog.h"
+#include "os/udev.h"
+
+namespace volumed {
+
+struct UdevDeviceCatalogOptions {
+  // What the kernel may queue while the control thread is busy; an event takes some 2 KiB of it.
+  int receive_buffer_bytes = 16 << 20;
+};
+
+class UdevDeviceCatalog final : public DeviceCatalog {
+ public:
+  // Follows events on `loop`, which outlives the catalog. Errors: errno, not applied.
+  static Result<std::unique_ptr<UdevDeviceCatalog>> Create(EventLoop& loop,
+                                                           UdevDeviceCatalogOptions options = {});
+  ~UdevDeviceCatalog() override;
+
+  void SetListener(DeviceListener* listener) override { listener_ = listener; }
+  DeviceEventSource source() const override { return source_; }
+  void CheckSource() override;
+  Result<std::optional<DeviceRecord>> Find(DeviceNumber number) override;
+  Result<std::optional<DeviceRecord>> FindByName(const std::string& name) override;
+  Result<std::vector<DeviceRecord>> List() override;
+  DeviceLink ReadLink(const std::string& path) override;
+
+ private:
+  UdevDeviceCatalog(EventLoop& loop, UdevDeviceCatalogOptions options, UdevContext context)
+      : loop_(loop), options_(options), context_(std::move(context)) {}
+
+  Status Follow(DeviceEventSource source);
+  void Unfollow();
+  void TakeEvents();
+
+  EventLoop& loop_;
+  const UdevDeviceCatalogOptions options_;
+  const UdevContext context_;
+  std::optional<UdevMonitor> monitor_;
+  DeviceEventSource source_ = DeviceEventSource::kKernel;
+  DeviceListener* listener_ = nullptr;
+};
+
+// Whether a udevd, or systemd on its behalf, listens in this thread's network namespace: its events
+// do not leave that. It is not asked itself, which could start it.
+bool UdevdListens();
+
+}  // namespace volumed
