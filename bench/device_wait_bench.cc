@@ -22,6 +22,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -94,7 +95,6 @@ int Run(std::vector<std::string> words) {
 // --------------------------------
 
 void Poll(const std::string& link, milliseconds period, SteadyClock::time_point next) {
-  // Where in its period the attach falls is chance; `next` is the poller's next look.
   for (;; next += period) {
     std::this_thread::sleep_until(next);
     if (::access(link.c_str(), F_OK) == 0) return;
@@ -205,10 +205,14 @@ void PrintRow(const char* name, Samples& samples, double ours) {
 void OneAtATime(const std::string& scratch, WaiterOnNode& node) {
   Singles singles(scratch + "/" + Volume(0), node);
   Singles::Ours ours = singles.MeasureOurs();
+  // Where in its period the attach falls is chance.
+  std::mt19937 random(1);
   const auto polled = [&](milliseconds period) {
-    return singles.Measure([&, start = SteadyClock::now()](SteadyClock::time_point attached) {
-      const auto behind = (attached - start) % period;
-      Poll(singles.link(), period, attached + (period - behind));
+    std::uniform_real_distribution<double> share(0, 1);
+    return singles.Measure([&](SteadyClock::time_point attached) {
+      const std::chrono::duration<double> first = share(random) * period;
+      Poll(singles.link(), period,
+           attached + std::chrono::duration_cast<SteadyClock::duration>(first));
     });
   };
   Samples fast = polled(milliseconds(100));

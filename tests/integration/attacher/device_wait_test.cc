@@ -353,7 +353,7 @@ class Announcements {
 };
 
 constexpr size_t kVolumes = 50;
-constexpr int kRounds = 4;
+constexpr int kRounds = 6;
 
 class FiftyDevices : public DeviceWaitTest {
  protected:
@@ -453,17 +453,24 @@ TEST_F(FiftyDevices, ComeAndGoInRandomOrderWithStaleLinksAndNoneIsMistaken) {
     at_.push_back(i);
   }
   Announcements announcements;
+  std::string cold;  // workers have to be started
   for (int round = 0; round < kRounds && !HasFatalFailure(); ++round) {
     Round(loops, announcements);
     Unplug(loops);
+    if (round == 0 && !latencies_ms_.empty()) {
+      cold = Percentiles(latencies_ms_);
+      latencies_ms_.clear();
+      own_ms_.clear();
+    }
   }
   EXPECT_EQ(wrong_, 0);
-  ASSERT_GT(latencies_ms_.size(), kVolumes * kRounds / 2);
+  ASSERT_GT(latencies_ms_.size(), kVolumes * (kRounds - 1) / 2);
   const DeviceWaiterStats stats = node_->waiter_->stats();
   std::cout << kVolumes * kRounds << " waits, " << found_by_event_ << " answered by event, "
             << stats.refused << " refused, " << wrong_ << " wrong; from event to answer "
-            << Percentiles(latencies_ms_) << "; as the waiter heard it " << Percentiles(own_ms_)
-            << "; " << stats.events << " events, " << stats.verifications << " devices opened\n";
+            << Percentiles(latencies_ms_) << " (first round " << cold << ")"
+            << "; as the waiter heard it " << Percentiles(own_ms_) << "; " << stats.events
+            << " events, " << stats.verifications << " devices opened\n";
 }
 
 }  // namespace
