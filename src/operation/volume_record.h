@@ -57,6 +57,7 @@ struct PodVolumeRecord {
   std::vector<SubPath> sub_paths;
   UniqueVolumeName unique_name;  // of a persistent volume; else empty
   bool has_device = false;       // it is bound from the device of that name
+  bool is_block = false;         // the pod has the device itself
   friend bool operator==(const PodVolumeRecord&, const PodVolumeRecord&) = default;
 };
 
@@ -68,6 +69,15 @@ struct FormatRecord {
   bool finished = false;
   BootId boot_id{};  // in which it was begun
   friend bool operator==(const FormatRecord&, const FormatRecord&) = default;
+};
+
+// The block device that pods were given as it is. From the first of them to the last it must be the
+// same one.
+struct MappedDeviceRecord {
+  DeviceIdentity device{};  // without a UUID
+  std::string path{};       // of its node
+  BootId boot_id{};         // in which it was last identified
+  friend bool operator==(const MappedDeviceRecord&, const MappedDeviceRecord&) = default;
 };
 
 // Written by the operation layer alone. Key: the unique volume name.
@@ -85,6 +95,9 @@ struct DeviceRecord {
   int64_t started_at_unix_ms = 0;
   uint64_t attempt = 0;
   std::optional<FormatRecord> format;
+  // A block volume's: nothing is mounted, and device_mount_path is its global map directory.
+  bool is_block = false;
+  std::optional<MappedDeviceRecord> mapped;
   friend bool operator==(const DeviceRecord&, const DeviceRecord&) = default;
 };
 

@@ -6,7 +6,9 @@
 #include "os/device_probe.h"
 #include "os/file_effects.h"
 #include "os/filesystem_tools.h"
+#include "os/block_device.h"
 #include "os/kernel_features.h"
+#include "os/loop_devices.h"
 #include "os/mount_table.h"
 #include "os/mounts.h"
 #include "os/ownership_walk.h"
@@ -59,6 +61,11 @@ struct Effects {
   Result<FilesystemCheck> operator()(const CheckFilesystem& r) const {
     return DoCheckFilesystem(r, tool_directories, options);
   }
+  Result<Changed> operator()(const MakeSymlink& r) const { return DoMakeSymlink(r); }
+  Result<FileContent> operator()(const ReadLink& r) const { return DoReadLink(r); }
+  Result<IdentifiedDevice> operator()(const IdentifyDevice& r) const { return DoIdentifyDevice(r); }
+  Result<Done> operator()(const SyncDevice& r) const { return DoSyncDevice(r); }
+  Result<Changed> operator()(const DetachLoops& r) const { return DoDetachLoops(r); }
 };
 
 }  // namespace

@@ -84,6 +84,17 @@ void Fill(const FilesystemCheck& from, worker::Answer& to) {
   m.set_output(from.output);
 }
 
+void Fill(const IdentifiedDevice& from, worker::Answer& to) {
+  worker::IdentifiedDevice& m = *to.mutable_identified_device();
+  Write(from.identity, *m.mutable_identity());
+  m.set_path(from.path);
+  m.set_read_only(from.read_only);
+}
+
+IdentifiedDevice Read(const worker::IdentifiedDevice& from) {
+  return {Read(from.identity()), from.path(), from.read_only(), nullptr};
+}
+
 DeviceProbe Read(const worker::DeviceProbe& from) {
   DeviceProbe probe;
   probe.identity = Read(from.identity());

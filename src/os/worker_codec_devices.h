@@ -32,7 +32,10 @@ CheckFilesystem Read(const worker::CheckFilesystem& from);
 
 void Fill(const DeviceProbe& from, worker::Answer& to);
 void Fill(const FilesystemCheck& from, worker::Answer& to);
+void Fill(const IdentifiedDevice& from, worker::Answer& to);
 DeviceProbe Read(const worker::DeviceProbe& from);
+// Without the descriptor, which is no part of the message.
+IdentifiedDevice Read(const worker::IdentifiedDevice& from);
 FilesystemCheck Read(const worker::FilesystemCheck& from);
 
 }  // namespace volumed::worker_codec

@@ -42,7 +42,8 @@ std::string Text(const FileInfo& info) {
   std::ostringstream text;
   text << FileTypeName(info.type) << " " << std::oct << info.mode << std::dec << " " << info.uid
        << ":" << info.gid << " " << info.size_bytes << " bytes, mount point " << info.is_mount_point
-       << ", has ids " << (info.device != 0) << (info.inode != 0);
+       << ", has ids " << (info.device != 0) << (info.inode != 0)
+       << (info.device_number != 0 ? ", of a device" : "");
   return text.str();
 }
 std::string Text(const FsInfo& info) {
@@ -81,6 +82,11 @@ std::string Text(const DeviceProbe& probe) {
 }
 std::string Text(const FilesystemCheck& check) {
   return std::string(CheckResultName(check.result)) + " " + std::to_string(check.exit_code);
+}
+
+std::string Text(const IdentifiedDevice& device) {
+  return std::to_string(device.identity.size_bytes) + " bytes" + (device.read_only ? " ro" : "") +
+         (device.hold ? " held" : "") + (device.identity.uuid.empty() ? "" : " uuid");
 }
 
 }  // namespace

@@ -104,6 +104,7 @@ std::unique_ptr<CrashWorld> CrashWorld::Clone() const {
   copy->token_rotation_unix_ms = token_rotation_unix_ms;
   copy->pods = pods;
   copy->devices = devices;
+  copy->block_volumes = block_volumes;
   copy->filesystems = filesystems;
   copy->precious = precious;
   return copy;
@@ -173,8 +174,31 @@ void CrashWorld::Violation(const std::string& what) {
 }
 
 std::string CrashWorld::VolumePath(const std::string& pod, const std::string& spec) const {
-  return paths.GetPodVolumeDir(PodUid(pod), pods.at(pod).volumes.at(spec).plugin, SpecName(spec))
+  const VolumeTruth& volume = pods.at(pod).volumes.at(spec);
+  if (volume.is_block) {
+    return paths.GetPodVolumeDeviceDir(PodUid(pod), volume.plugin).Below(spec).Display();
+  }
+  return paths.GetPodVolumeDir(PodUid(pod), volume.plugin, SpecName(spec)).Display();
+}
+
+std::string CrashWorld::NodePath(const std::string& pod, const std::string& spec) const {
+  return paths.GetBlockMapDir(pods.at(pod).volumes.at(spec).plugin, SpecName(spec))
+      .Below(pod)
       .Display();
+}
+
+void CrashWorld::CheckMapping(const std::string& pod, const std::string& spec,
+                              const std::string& when) {
+  const std::string& device = devices.at(spec);
+  if (kernel->Find(VolumePath(pod, spec)).content != device) {
+    Violation("pod " + pod + " has no link to device " + device + " " + when);
+  }
+  const auto identified =
+      kernel->Clone()->Call(IdentifyDevice{{NodePath(pod, spec), ""}, false}, CallOptions{});
+  if (!identified.ok() || identified->identity.device_minor !=
+                              kernel->Device(device).identity.device_minor) {
+    Violation("the node of pod " + pod + " is not device " + device + " " + when);
+  }
 }
 
 void CrashWorld::CheckState(const std::string& when, const std::string& changed) {
@@ -208,6 +232,10 @@ void CrashWorld::CheckVolume(const std::string& pod, const std::string& spec,
   }
   if (!volume.host_path.empty()) {
     if (!kernel->Exists(volume.host_path)) Violation(name + " has no directory " + when);
+    return;
+  }
+  if (volume.is_block) {
+    CheckMapping(pod, spec, when);
     return;
   }
   const std::string path = VolumePath(pod, spec);
@@ -252,9 +280,12 @@ std::string CrashWorld::Snapshot() const {
 
 std::string CrashWorld::LeftOfDevices() const {
   for (const auto& [volume, path] : devices) {
-    const std::string place =
-        paths.GetDeviceMountDir(kLocalVolumePluginName, SpecName(volume)).Display();
-    if (kernel->Exists(place)) return "directory " + place;
+    const SpecName name(volume);
+    const SafePath place = block_volumes.contains(volume)
+                               ? paths.GetBlockMapDir(kLocalVolumePluginName, name)
+                               : paths.GetDeviceMountDir(kLocalVolumePluginName, name);
+    if (kernel->Exists(place.Display())) return "directory " + place.Display();
+    if (kernel->Device(path).OpenHolds() != 0) return "a descriptor of " + path;
   }
   return "";
 }
