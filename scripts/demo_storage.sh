@@ -15,16 +15,17 @@ detach_disks() {
 }
 
 demo_storage() {
-  local ext4_disk xfs_disk used_disk before writer reader shared
+  local ext4_disk xfs_disk used_disk raw_disk before writer reader shared raw
   ext4_disk=$(new_disk "$scratch/ext4.img" 64M) && loops+=("$ext4_disk")
   xfs_disk=$(new_disk "$scratch/xfs.img" 320M) && loops+=("$xfs_disk")
   used_disk=$(new_disk "$scratch/used.img" 64M) && loops+=("$used_disk")
+  raw_disk=$(new_disk "$scratch/raw.img" 16M) && loops+=("$raw_disk")
   echo "accounts that nobody has a copy of" | dd of="$used_disk" bs=512 seek=9000 conv=fsync status=none
   before=$(sha256sum <"$used_disk")
   mkdir -p "$scratch/recycled"
 
   say "persistent volumes: two new disks, a directory, and a disk that is not blank"
-  sed -e "s#EXT4_DISK#$ext4_disk#; s#XFS_DISK#$xfs_disk#; s#USED_DISK#$used_disk#" \
+  sed -e "s#EXT4_DISK#$ext4_disk#; s#XFS_DISK#$xfs_disk#; s#USED_DISK#$used_disk#; s#RAW_DISK#$raw_disk#" \
     -e "s#SCRATCH#$scratch/recycled#" examples/storage.yaml | ctl apply -f -
   ctl wait writer --for ready --timeout 60
   ctl wait reader --for ready --timeout 60
@@ -44,6 +45,15 @@ demo_storage() {
     "$(stat -fc %T "$writer/kubernetes.io~local-volume/xfs-disk")" xfs
   expect "its group" "$(stat -c %g "$writer/kubernetes.io~local-volume/xfs-disk")" 2000
 
+  say "a raw block volume: the pod gets the device itself"
+  ctl wait database --for ready --timeout 60
+  ctl explain database
+  ctl oci database main
+  raw=$root/pods/0f3f1a52-6f6a-4b0e-8f63-0c1d1f6a1004/volumeDevices/kubernetes.io~local-volume/raw-disk
+  expect "the pod's link" "$(readlink "$raw")" "$raw_disk"
+  echo "page one" | dd of="$raw" bs=512 seek=3 conv=notrunc,fsync status=none
+  expect "written through the pod's path" "$(dd if="$raw_disk" bs=512 skip=3 count=1 status=none | head -c 8)" "page one"
+
   say "the disk that is not blank is refused, and says why"
   wait_for_text refused "is not formatted"
   ctl explain refused
@@ -52,8 +62,8 @@ demo_storage() {
   say "pods and claims go: disks are unmounted, the directory is recycled"
   echo "left behind" >"$scratch/recycled/old"
   local pod
-  for pod in writer reader refused; do ctl delete pod "$pod"; done
-  for pod in writer reader refused; do ctl wait "$pod" --for gone --timeout 30; done
+  for pod in writer reader refused database; do ctl delete pod "$pod"; done
+  for pod in writer reader refused database; do ctl wait "$pod" --for gone --timeout 30; done
   ctl delete persistentvolumeclaim scratch
   for _ in $(seq 200); do
     [[ -z $(ls -A "$scratch/recycled") ]] && break

@@ -5,12 +5,23 @@
 namespace volumed {
 namespace {
 
-const Container* FindContainer(const Pod& pod, const std::string& name) {
+Result<const Container*> FindContainer(const Pod& pod, const PodView& view,
+                                       const std::string& name) {
   for (const auto* list :
        {&pod.spec.init_containers, &pod.spec.containers, &pod.spec.ephemeral_containers}) {
     for (const Container& container : *list) {
       if (container.name == name) return &container;
     }
+  }
+  return Error::NotApplied(Code::kNotFound,
+                           "pod " + view.ns + "/" + view.name + " has no container " + name);
+}
+
+// By its name in the pod's spec. Null if there is none.
+const VolumeView* FindVolume(const PodView& view, const std::string& pod_volume) {
+  for (const VolumeView& volume : view.volumes) {
+    const std::vector<std::string>& names = volume.pod_volumes;
+    if (std::find(names.begin(), names.end(), pod_volume) != names.end()) return &volume;
   }
   return nullptr;
 }
@@ -61,20 +72,12 @@ Result<std::string> SourceOf(const VolumeView& volume, const VolumeMount& mount,
 Result<std::vector<ContainerMount>> GetContainerMounts(const Pod& pod, const PodView& view,
                                                        const std::string& container_name,
                                                        bool kernel_has_recursive_read_only) {
-  const Container* container = FindContainer(pod, container_name);
-  if (!container) {
-    return Error::NotApplied(Code::kNotFound, "pod " + view.ns + "/" + view.name +
-                                                  " has no container " + container_name);
-  }
+  ASSIGN_OR_RETURN(const Container* container, FindContainer(pod, view, container_name));
   std::vector<ContainerMount> mounts;
   for (size_t i = 0; i < container->volume_mounts.size(); ++i) {
     const VolumeMount& mount = container->volume_mounts[i];
-    const auto volume =
-        std::find_if(view.volumes.begin(), view.volumes.end(), [&](const VolumeView& v) {
-          return std::find(v.pod_volumes.begin(), v.pod_volumes.end(), mount.name) !=
-                 v.pod_volumes.end();
-        });
-    if (volume == view.volumes.end() || volume->state != "SetUp") {
+    const VolumeView* volume = FindVolume(view, mount.name);
+    if (volume == nullptr || volume->state != VolumeStateName(VolumeState::kSetUp)) {
       return Error::NotApplied(Code::kFailedPrecondition,
                                "volume " + mount.name + " is not set up");
     }
@@ -87,6 +90,21 @@ Result<std::vector<ContainerMount>> GetContainerMounts(const Pod& pod, const Pod
                       {"rbind", std::move(access), PropagationOption(mount)}});
   }
   return mounts;
+}
+
+Result<std::vector<ContainerDevice>> GetContainerDevices(const Pod& pod, const PodView& view,
+                                                         const std::string& container_name) {
+  ASSIGN_OR_RETURN(const Container* container, FindContainer(pod, view, container_name));
+  std::vector<ContainerDevice> devices;
+  for (const VolumeDevice& device : container->volume_devices) {
+    const VolumeView* volume = FindVolume(view, device.name);
+    if (volume == nullptr || volume->state != VolumeStateName(VolumeState::kMapped)) {
+      return Error::NotApplied(Code::kFailedPrecondition,
+                               "volume " + device.name + " is not mapped");
+    }
+    devices.push_back({device.device_path, volume->host_path, volume->read_only ? "r" : "mrw"});
+  }
+  return devices;
 }
 
 }  // namespace volumed

@@ -18,6 +18,19 @@ struct ContainerMount {
   std::vector<std::string> options;  // "rbind", "ro" or "rw", "rro", "rprivate" ...
 };
 
+// A volumeDevice, as linux.devices and linux.resources.devices have it. Source: kubernetes
+// pkg/kubelet/kubelet_pods.go@v1.36.2 (makeBlockVolumes).
+struct ContainerDevice {
+  std::string path;         // in the container
+  std::string host_path;    // the pod's link to the device
+  std::string permissions;  // "mrw"; "r" where the claim is read-only, which nothing else enforces
+};
+
+// Every volumeDevice of the container, in the order of the pod. Errors, not applied: NotFound (no
+// such container), FailedPrecondition naming the volume that is not mapped (kubelet leaves it out).
+Result<std::vector<ContainerDevice>> GetContainerDevices(const Pod& pod, const PodView& view,
+                                                         const std::string& container);
+
 // Every volumeMount of the container, in the order of the pod. Errors, not applied: NotFound (no
 // such container), FailedPrecondition naming the volume that is not set up, Unimplemented when
 // recursive read-only is demanded (Enabled) and the kernel cannot.

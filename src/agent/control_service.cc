@@ -287,6 +287,14 @@ grpc::ServerUnaryReactor* ControlService::GetContainerMounts(
       encoded->set_source(mount.source);
       for (const std::string& option : mount.options) encoded->add_options(option);
     }
+    ASSIGN_OR_RETURN(const std::vector<ContainerDevice> devices,
+                     GetContainerDevices(*pod, *view, request->container()));
+    for (const ContainerDevice& device : devices) {
+      v1::ContainerDevice* encoded = response->add_devices();
+      encoded->set_path(device.path);
+      encoded->set_host_path(device.host_path);
+      encoded->set_permissions(device.permissions);
+    }
     return OkStatus();
   });
 }

@@ -35,6 +35,9 @@ void EncodeVolume(const VolumeView& view, v1::Volume* out) {
   out->set_persistent_volume(view.persistent_volume);
   out->set_device_state(view.device_state);
   out->set_device_mount_path(view.device_mount_path);
+  out->set_is_block(view.is_block);
+  out->set_device_path(view.device_path);
+  out->set_device_node_path(view.device_node_path);
   out->set_plugin(view.plugin_name);
   out->set_state(view.state);
   out->set_uncertain(view.uncertain);

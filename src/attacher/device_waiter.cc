@@ -254,7 +254,10 @@ void DeviceWaiter::StartIdentifications() {
       call.deadline = what.deadline;
       call.domain = DeviceDomain(what.node);
       call.cancel = what.cancel.get();
-      Result<DeviceFacts> facts = kernel.Call(IdentifyDevice{what.node}, call);
+      const Result<IdentifiedDevice> device =
+          kernel.Call(IdentifyDevice{.path = {what.node, "", Resolve::kBeneath}}, call);
+      Result<DeviceFacts> facts =
+          device.ok() ? Result<DeviceFacts>(device->facts) : Result<DeviceFacts>(device.error());
       scheduler.Post([this, id, facts = std::move(facts), then = std::move(what.then),
                       alive = std::move(alive)] {
         if (alive.expired()) return;

@@ -39,6 +39,8 @@ class CustomBlockVolumeMapper {
   virtual Result<std::string> SetUpDevice(const CallOptions& call) = 0;
   // Answers the path at which the pod's device is; "": the path that attaching answered.
   virtual Result<std::string> MapPodDevice(const CallOptions& call) = 0;
+  // False where MapPodDevice only names a path: there is nothing then to be taken back.
+  virtual bool MapPodDeviceHasEffects() const { return true; }
   virtual std::string GetStagingPath() const = 0;
 };
 

@@ -277,7 +277,17 @@ ExitCode RunOci(const CliContext& context, const std::string& pod, const std::st
     for (const std::string& option : mount.options()) json << option;
     json << YAML::EndSeq << YAML::EndMap;
   }
-  json << YAML::EndSeq << YAML::EndMap;
+  json << YAML::EndSeq;
+  if (response.devices_size() > 0) {
+    // Not OCI's linux.devices: that has numbers, which the link's device is asked for.
+    json << "volumeDevices" << YAML::BeginSeq;
+    for (const v1::ContainerDevice& device : response.devices()) {
+      json << YAML::BeginMap << "path" << device.path() << "hostPath" << device.host_path()
+           << "permissions" << device.permissions() << YAML::EndMap;
+    }
+    json << YAML::EndSeq;
+  }
+  json << YAML::EndMap;
   std::cout << json.c_str() << "\n";
   return kExitOk;
 }

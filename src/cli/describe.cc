@@ -104,6 +104,9 @@ void PrintVolume(const v1::DescribeResponse& described, const v1::Volume& volume
     out << "    path:       " << volume.host_path() << (volume.read_only() ? ", read-only" : "")
         << "\n";
   }
+  if (!volume.device_node_path().empty()) {
+    out << "    node:       " << volume.device_node_path() << "\n";
+  }
   for (const v1::SubPathMount& mount : volume.sub_paths()) {
     out << "    sub-path:   container " << mount.container() << ", mount " << mount.index() << ": "
         << mount.host_path() << "\n";

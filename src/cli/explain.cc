@@ -40,8 +40,14 @@ void ExplainStorage(const v1::Volume& volume, std::ostream& out) {
   }
   if (volume.device_state().empty()) return;
   out << "    device:     " << volume.device_state();
-  if (!volume.device_mount_path().empty()) out << " at " << volume.device_mount_path();
+  if (!volume.device_mount_path().empty()) {
+    out << (volume.is_block() ? ", nodes in " : " at ") << volume.device_mount_path();
+  }
   out << "\n";
+  if (volume.is_block()) {
+    out << "    block:      "
+        << (volume.device_path().empty() ? "not mapped" : volume.device_path()) << "\n";
+  }
 }
 
 void ExplainVolume(const v1::Volume& volume, int64_t now, std::ostream& out) {

@@ -18,4 +18,10 @@ inline CallOptions OperationCall(std::string key, std::string domain, OperationP
   return call;
 }
 
+// The same call for an effect on the agent's own filesystem, which cannot hang with the volume.
+inline CallOptions OnOwnFilesystem(CallOptions call) {
+  call.domain.clear();
+  return call;
+}
+
 }  // namespace volumed

@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "operation/call_options.h"
 #include "operation/device_use.h"
+#include "operation/map_operations.h"
 #include "operation/step_runner.h"
 #include "operation/volume_snapshot.h"
 #include "pluginmgr/device_mountable_volume_plugin.h"
@@ -29,6 +30,7 @@ DeviceRecord FactsOf(const UnmountDeviceRequest& request, const DeviceRecordKeep
   facts.plugin_name = request.plugin_name;
   facts.spec = request.spec;
   facts.device_mount_path = request.device_mount_path;
+  facts.is_block = request.is_block;
   // Nobody knows what it may hang with: it gets a domain of its own.
   facts.fault_domain = "found:" + request.device.str();
   return facts;
@@ -37,13 +39,7 @@ DeviceRecord FactsOf(const UnmountDeviceRequest& request, const DeviceRecordKeep
 Status CheckNobodyHasIt(const DeviceOperationParts& parts, DeviceMountableVolumePlugin& plugin,
                         const UniqueVolumeName& device, const SafePath& path,
                         const CallOptions& call) {
-  const std::vector<PodVolumeRecord> users = parts.volumes.FindOfDevice(device);
-  if (!users.empty()) {
-    return Error::NotApplied(Code::kFailedPrecondition,
-                             "the volume is still " +
-                                 std::string(VolumeStateName(users.front().state)) + " for pod " +
-                                 users.front().pod_namespace + "/" + users.front().pod_name);
-  }
+  RETURN_IF_ERROR(CheckNoPodHas(parts.volumes, device));
   ASSIGN_OR_RETURN(const std::vector<std::string> others, plugin.GetDeviceMountRefs(path, call));
   if (others.empty()) return OkStatus();
   return Error::NotApplied(Code::kFailedPrecondition, "the device mount path \"" + path.Display() +
@@ -66,8 +62,18 @@ Status CheckUnmountedDevice(const DeviceOperationParts& parts, const DeviceRecor
 
 }  // namespace
 
+Status CheckNoPodHas(const VolumeRecordKeeper& volumes, const UniqueVolumeName& device) {
+  const std::vector<PodVolumeRecord> users = volumes.FindOfDevice(device);
+  if (users.empty()) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "the volume is still " +
+                               std::string(VolumeStateName(users.front().state)) + " for pod " +
+                               users.front().pod_namespace + "/" + users.front().pod_name);
+}
+
 Failure RunMountDevice(const DeviceOperationParts& parts, const MountDeviceRequest& request,
                        MountedDevice& result, OperationProgress& progress) {
+  if (IsBlockVolume(request.spec)) return RunSetUpDevice(parts, request, result, progress);
   const auto failed = [](const char* step, const Error& error) {
     return OperationFailure{kMountDeviceOperation, step, error};
   };
@@ -125,6 +131,7 @@ Failure RunUnmountDevice(const DeviceOperationParts& parts, const UnmountDeviceR
                        .event = VolumeEvent::kUnmountDevice,
                        .facts = FactsOf(request, parts.devices),
                        .steps = {}};
+  if (call.facts.is_block) return RunUnmapDevice(parts, std::move(call.facts), progress);
   const Result<VolumePlugin*> plugin = parts.plugins.FindPluginByName(call.facts.plugin_name);
   if (!plugin.ok()) return failed("FindPluginByName", plugin.error());
   DeviceMountableVolumePlugin* mountable = (*plugin)->AsDeviceMountable();

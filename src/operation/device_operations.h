@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "blockmapper/device_holds.h"
 #include "operation/operation_executor.h"
 #include "operation/operation_settings.h"
 #include "operation/volume_operations.h"
@@ -28,9 +29,14 @@ struct DeviceOperationParts {
   const OperationSettings& settings;
   DeviceRecordKeeper& devices;
   const VolumeRecordKeeper& volumes;
+  DeviceHolds& holds;
   Logger& logger;
 };
 
+// FailedPrecondition, not applied, while a pod's record says that it has something of the volume.
+Status CheckNoPodHas(const VolumeRecordKeeper& volumes, const UniqueVolumeName& device);
+
+// Of a block volume: RunSetUpDevice and RunUnmapDevice (map_operations.h) do it.
 // Threads: one at a time per device. Blocks: until the steps' deadlines and the store.
 // Errors: Unimplemented, not applied, when the plugin mounts no devices; those of the steps.
 std::optional<OperationFailure> RunMountDevice(const DeviceOperationParts& parts,

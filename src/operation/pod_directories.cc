@@ -15,6 +15,7 @@ constexpr uint32_t kPodDirectoryMode = 0750;
 constexpr std::string_view kVolumes = "volumes";
 constexpr std::string_view kPlugins = "plugins";
 constexpr std::string_view kSubpaths = "volume-subpaths";
+constexpr std::string_view kVolumeDevices = "volumeDevices";
 // Kubelet's own. Source: kubernetes pkg/kubelet/config/defaults.go@v1.36.2
 // (DefaultKubeletContainersDirName), pkg/kubelet/kubelet_pods.go@v1.36.2 (getEtcHostsPath).
 constexpr std::string_view kContainers = "containers";
@@ -76,6 +77,10 @@ Status RemoveTwoLevels(Kernel& kernel, const SafePath& top, const CallOptions& c
   });
 }
 
+Status RemoveLinkless(Kernel& kernel, const SafePath& directory, const CallOptions& call) {
+  return RemoveChildren(kernel, directory, call, Foreign);
+}
+
 Status RemoveSubpaths(Kernel& kernel, const KubeletPaths& paths, const PodUid& pod,
                       const CallOptions& call) {
   const SafePath top = paths.GetPodVolumeSubpathsDir(pod);
@@ -104,6 +109,7 @@ Status RemovePlugins(Kernel& kernel, const SafePath& directory, PodDirectoryOwne
 bool IsKnown(const DirectoryEntry& entry, PodDirectoryOwner owner) {
   if (entry.type == FileType::kDirectory) {
     return entry.name == kVolumes || entry.name == kPlugins || entry.name == kSubpaths ||
+           entry.name == kVolumeDevices ||
            (owner == PodDirectoryOwner::kKubelet && entry.name == kContainers);
   }
   return owner == PodDirectoryOwner::kKubelet && entry.name == kEtcHosts &&
@@ -142,6 +148,12 @@ Status RemovePodDirectories(Kernel& kernel, const KubeletPaths& paths, const Pod
     RETURN_IF_ERROR(
         RemoveTwoLevels(kernel, top.Below(std::string(kVolumes)), call,
                         [&](const SafePath& volume) { return RemoveEmpty(kernel, volume, call); }));
+  }
+  if (has(kVolumeDevices)) {
+    // The links in it are block volumes that are still there: they are named, and stay.
+    RETURN_IF_ERROR(
+        RemoveChildren(kernel, paths.GetPodVolumeDevicesDir(pod), call,
+                       [&](const SafePath& plugin) { return RemoveLinkless(kernel, plugin, call); }));
   }
   if (has(kPlugins)) {
     RETURN_IF_ERROR(RemovePlugins(kernel, top.Below(std::string(kPlugins)), owner, call));

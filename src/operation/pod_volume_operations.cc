@@ -8,9 +8,10 @@
 #include "operation/call_options.h"
 #include "operation/device_operations.h"
 #include "operation/provision_operations.h"
+#include "operation/map_operations.h"
+#include "operation/pod_volume_facts.h"
 #include "operation/reclaim_operations.h"
 #include "operation/step_runner.h"
-#include "operation/volume_snapshot.h"
 
 namespace volumed {
 namespace {
@@ -25,19 +26,12 @@ constexpr const char* kVolumeUnmount = "volume_unmount";
 constexpr const char* kPodRemove = "pod_remove";
 // Source: kubernetes pkg/kubelet/events/event.go@v1.36.2 (FailedMountVolume).
 constexpr const char* kFailedMount = "FailedMount";
+// (FailedMapVolume, SuccessfulMountVolume).
+constexpr const char* kFailedMap = "FailedMapVolume";
+constexpr const char* kSuccessfulMount = "SuccessfulMountVolume";
 
 std::string DisplayName(const Pod& pod) {
   return pod.metadata.name_space + "/" + pod.metadata.name;
-}
-
-PodVolumeKey KeyOf(const MountRequest& request) {
-  return {request.pod->uid(), request.spec.name()};
-}
-
-// The same call for an effect on the agent's own filesystem, which cannot hang with the volume.
-CallOptions OnOwnFilesystem(CallOptions call) {
-  call.domain.clear();
-  return call;
 }
 
 MounterArgs ArgsFor(const MountRequest& request, const CallOptions& call) {
@@ -51,22 +45,6 @@ MounterArgs ArgsFor(const MountRequest& request, const CallOptions& call) {
   args.is_remount = request.is_remount;
   args.call = call;
   return args;
-}
-
-PodVolumeRecord FactsOf(const MountRequest& request, const VolumePlugin& plugin) {
-  PodVolumeRecord facts;
-  facts.key = KeyOf(request);
-  facts.pod_namespace = request.pod->metadata.name_space;
-  facts.pod_name = request.pod->metadata.name;
-  facts.plugin_name = plugin.GetPluginName();
-  facts.fault_domain = plugin.FaultDomain(request.spec);
-  facts.volume_json = EncodeVolumeSnapshot(request.spec);
-  facts.unique_name = request.unique_name;
-  facts.has_device = request.has_device;
-  for (const SubPathRequest& sub_path : request.sub_paths) {
-    facts.sub_paths.push_back({sub_path.container, sub_path.index});
-  }
-  return facts;
 }
 
 Status PrepareSubPaths(const Parts& parts, const MountRequest& request, const Mounter& mounter,
@@ -94,18 +72,6 @@ VolumeEvent MountEvent(const MountRequest& request, const VolumeRecordKeeper& ke
   return request.is_remount && is_set_up ? VolumeEvent::kRemount : VolumeEvent::kSetUp;
 }
 
-// The executor keeps the two apart; a bind of a directory that no device is mounted on would give
-// the pod the node's own disk.
-Status CheckDevice(const Parts& parts, const UniqueVolumeName& device) {
-  if (device.empty()) return OkStatus();
-  const std::optional<DeviceRecord> record = parts.devices.Find(device);
-  if (record && record->state == VolumeState::kDeviceMounted && !record->uncertain) {
-    return OkStatus();
-  }
-  return Error::NotApplied(Code::kFailedPrecondition,
-                           "the device of volume " + device.str() + " is not mounted");
-}
-
 Failure RunMount(const Parts& parts, const MountRequest& request, MountedVolume& result,
                  OperationProgress& progress) {
   progress.EnterStep("FindPlugin");
@@ -114,7 +80,7 @@ Failure RunMount(const Parts& parts, const MountRequest& request, MountedVolume&
   const Result<std::unique_ptr<Mounter>> made = (*plugin)->NewMounter(request.spec, request.pod);
   if (!made.ok()) return OperationFailure{kVolumeMount, "NewMounter", made.error()};
   Mounter& mounter = **made;
-  if (const Status mounted = CheckDevice(parts, request.device()); !mounted.ok()) {
+  if (const Status mounted = CheckDevice(parts.devices, request.device()); !mounted.ok()) {
     return OperationFailure{kVolumeMount, "CheckDevice", mounted.error()};
   }
 
@@ -151,20 +117,6 @@ Failure RunMount(const Parts& parts, const MountRequest& request, MountedVolume&
   result.attributes = mounter.GetAttributes();
   result.refresh_unix_ms = mounter.refresh_unix_ms();
   return std::nullopt;
-}
-
-// What is known of a volume that is to be torn down, by its record or else by its request.
-PodVolumeRecord FactsOf(const UnmountRequest& request, const VolumeRecordKeeper& keeper) {
-  const PodVolumeKey key{request.pod, request.spec};
-  if (std::optional<PodVolumeRecord> record = keeper.Find(key)) return *std::move(record);
-  PodVolumeRecord facts;
-  facts.key = key;
-  facts.plugin_name = request.plugin_name;
-  facts.unique_name = request.device;
-  facts.has_device = !request.device.empty();
-  // Nobody knows what it may hang with: it gets a domain of its own.
-  facts.fault_domain = "found:" + key.ToString();
-  return facts;
 }
 
 Failure RunUnmount(const Parts& parts, const UnmountRequest& request, OperationProgress& progress) {
@@ -241,11 +193,28 @@ Failure RunRemovePod(const Parts& parts, const PodUid& pod, PodRecordEnd record,
 }
 
 // Source: operation_generator.go@v1.36.2 (GenerateError): '<prefix> for volume "<name>" <suffix>'.
-std::string FailedMountText(const SpecName& spec, const OperationFailure& failure) {
-  const std::string call =
-      failure.step == "NewMounter" ? "NewMounter initialization" : failure.step;
-  return "MountVolume." + call + " failed for volume \"" + spec.str() +
-         "\" : " + failure.error.message();
+std::string FailureText(const std::string& what, const SpecName& spec,
+                        const OperationFailure& failure) {
+  const bool making = failure.step == "NewMounter" || failure.step == "NewBlockVolumeMapper";
+  return what + "." + failure.step + (making ? " initialization" : "") + " failed for volume \"" +
+         spec.str() + "\" : " + failure.error.message();
+}
+
+void TellOfFailure(HostEvents& events, const PodUid& pod, const SpecName& spec, bool is_block,
+                   const OperationFailure& failure) {
+  events.RecordPodEvent(pod, EventType::kWarning, is_block ? kFailedMap : kFailedMount,
+                        FailureText(is_block ? "MapVolume" : "MountVolume", spec, failure));
+}
+
+// Source: operation_generator.go@v1.36.2 (GenerateMapVolumeFunc).
+void TellOfMapping(HostEvents& events, const PodVolumeKey& key, const MountedVolume& volume) {
+  const std::string text =
+      "MapVolume.MapPodDevice succeeded for volume \"" + key.spec.str() + "\" ";
+  const auto parent = [](const std::string& path) { return path.substr(0, path.rfind('/')); };
+  events.RecordPodEvent(key.pod, EventType::kNormal, kSuccessfulMount,
+                        text + "globalMapPath \"" + parent(volume.mapped->node_path) + "\"");
+  events.RecordPodEvent(key.pod, EventType::kNormal, kSuccessfulMount,
+                        text + "volumeMapPath \"" + parent(volume.host_path) + "\"");
 }
 
 template <typename T>
@@ -257,6 +226,15 @@ OperationOutcome<T> OutcomeOf(const Failure& failure, T value) {
     outcome.value = std::move(value);
   }
   return outcome;
+}
+
+OperationExecutor::Operation UnmountOperation(const char* name, const UnmountRequest& request) {
+  return {.key = {request.pod, request.spec},
+          .name = name,
+          .plugin_name = request.plugin_name,
+          .pod_display_name = request.pod_display_name,
+          .device = request.device,
+          .use = request.device.empty() ? DeviceUse::kNone : DeviceUse::kShared};
 }
 
 }  // namespace
@@ -274,7 +252,8 @@ PodVolumeOperations::PodVolumeOperations(Scheduler& scheduler, RecordStore& stor
              pod_directory_owner,
              devices,
              std::make_shared<VolumeRecordKeeper>(store, scheduler.clock(), logger, observer,
-                                                  std::move(boot_id))},
+                                                  std::move(boot_id)),
+             std::make_shared<DeviceHolds>()},
       executor_(scheduler, logger, observer) {}
 
 PodVolumeOperations::~PodVolumeOperations() = default;
@@ -303,27 +282,54 @@ StartResult PodVolumeOperations::MountVolume(
         return RunMount(parts, request, *result, progress);
       },
       [&events = parts_.host.events, key, result, done = std::move(done)](const Failure& failure) {
-        if (failure) {
-          events.RecordPodEvent(key.pod, EventType::kWarning, kFailedMount,
-                                FailedMountText(key.spec, *failure));
-        }
+        if (failure) TellOfFailure(events, key.pod, key.spec, false, *failure);
         done(OutcomeOf(failure, *result));
       });
 }
 
 StartResult PodVolumeOperations::UnmountVolume(UnmountRequest request,
                                                std::function<void(OperationOutcome<Unit>)> done) {
+  return executor_.Start(
+      UnmountOperation(kVolumeUnmount, request),
+      [parts = parts_, request](OperationProgress& progress) {
+        return RunUnmount(parts, request, progress);
+      },
+      [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
+}
+
+StartResult PodVolumeOperations::MapVolume(
+    MountRequest request, std::function<void(OperationOutcome<MountedVolume>)> done) {
+  const PodVolumeKey key = KeyOf(request);
+  const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(request.spec);
   OperationExecutor::Operation operation{
-      .key = {request.pod, request.spec},
-      .name = kVolumeUnmount,
-      .plugin_name = request.plugin_name,
-      .pod_display_name = request.pod_display_name,
-      .device = request.device,
-      .use = request.device.empty() ? DeviceUse::kNone : DeviceUse::kShared};
+      .key = key,
+      .name = kMapVolumeOperation,
+      .plugin_name = plugin.ok() ? (*plugin)->GetPluginName() : std::string(),
+      .pod_display_name = DisplayName(*request.pod),
+      .device = request.device(),
+      .use = DeviceUse::kExclusive};
+  auto result = std::make_shared<MountedVolume>();
   return executor_.Start(
       std::move(operation),
-      [parts = parts_, request = std::move(request)](OperationProgress& progress) {
-        return RunUnmount(parts, request, progress);
+      [parts = parts_, request = std::move(request), result](OperationProgress& progress) {
+        return RunMapVolume(parts.ForMapping(), request, *result, progress);
+      },
+      [&events = parts_.host.events, key, result, done = std::move(done)](const Failure& failure) {
+        if (failure) {
+          TellOfFailure(events, key.pod, key.spec, true, *failure);
+        } else {
+          TellOfMapping(events, key, *result);
+        }
+        done(OutcomeOf(failure, *result));
+      });
+}
+
+StartResult PodVolumeOperations::UnmapVolume(UnmountRequest request,
+                                             std::function<void(OperationOutcome<Unit>)> done) {
+  return executor_.Start(
+      UnmountOperation(kUnmapVolumeOperation, request),
+      [parts = parts_, request](OperationProgress& progress) {
+        return RunUnmapVolume(parts.ForMapping(), request, progress);
       },
       [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
 }
@@ -346,9 +352,10 @@ StartResult PodVolumeOperations::RemovePod(PodUid pod, std::string pod_display_n
 StartResult PodVolumeOperations::MountDevice(
     MountDeviceRequest request, std::function<void(OperationOutcome<MountedDevice>)> done) {
   const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(request.spec);
+  const bool is_block = IsBlockVolume(request.spec);
   OperationExecutor::Operation operation{
       .key = OperationKey(request.device),
-      .name = kMountDeviceOperation,
+      .name = is_block ? kMapDeviceOperation : kMountDeviceOperation,
       .plugin_name = plugin.ok() ? (*plugin)->GetPluginName() : std::string(),
       .pod_display_name = "",
       .device = request.device,
@@ -361,12 +368,11 @@ StartResult PodVolumeOperations::MountDevice(
       [parts = parts_, request = std::move(request), result](OperationProgress& progress) {
         return RunMountDevice(parts.ForDevices(), request, *result, progress);
       },
-      [&events = parts_.host.events, pods, spec, result,
+      [&events = parts_.host.events, pods, spec, is_block, result,
        done = std::move(done)](const Failure& failure) {
         for (const PodUid& pod : pods) {
           if (!failure) break;
-          events.RecordPodEvent(pod, EventType::kWarning, kFailedMount,
-                                FailedMountText(spec, *failure));
+          TellOfFailure(events, pod, spec, is_block, *failure);
         }
         done(OutcomeOf(failure, *result));
       });
@@ -375,7 +381,8 @@ StartResult PodVolumeOperations::MountDevice(
 StartResult PodVolumeOperations::UnmountDevice(UnmountDeviceRequest request,
                                                std::function<void(OperationOutcome<Unit>)> done) {
   OperationExecutor::Operation operation{.key = OperationKey(request.device),
-                                         .name = kUnmountDeviceOperation,
+                                         .name = request.is_block ? kUnmapDeviceOperation
+                                                                  : kUnmountDeviceOperation,
                                          .plugin_name = request.plugin_name,
                                          .pod_display_name = "",
                                          .device = request.device,

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/scheduler.h"
 #include "operation/device_operations.h"
+#include "operation/map_operations.h"
 #include "operation/operation_executor.h"
 #include "operation/operation_observer.h"
 #include "operation/operation_settings.h"
@@ -47,6 +48,10 @@ class PodVolumeOperations final : public VolumeOperations {
                           std::function<void(OperationOutcome<MountedVolume>)> done) override;
   StartResult UnmountVolume(UnmountRequest request,
                             std::function<void(OperationOutcome<Unit>)> done) override;
+  StartResult MapVolume(MountRequest request,
+                        std::function<void(OperationOutcome<MountedVolume>)> done) override;
+  StartResult UnmapVolume(UnmountRequest request,
+                          std::function<void(OperationOutcome<Unit>)> done) override;
   StartResult RemovePod(PodUid pod, std::string pod_display_name, PodRecordEnd record,
                         std::function<void(OperationOutcome<Unit>)> done) override;
 
@@ -74,6 +79,9 @@ class PodVolumeOperations final : public VolumeOperations {
   // The record of a volume as it was last assigned; nullopt when there is none.
   std::optional<PodVolumeRecord> FindRecord(const PodVolumeKey& key) const;
 
+  // Devices of block volumes that are held open.
+  size_t held_devices() const { return parts_.holds->size(); }
+
   // What operations use on an executor thread.
   struct Parts {
     VolumePluginMgr& plugins;
@@ -84,8 +92,14 @@ class PodVolumeOperations final : public VolumeOperations {
     PodDirectoryOwner pod_directory_owner;
     DeviceRecordKeeper& devices;
     std::shared_ptr<VolumeRecordKeeper> keeper;
+    std::shared_ptr<DeviceHolds> holds;
 
-    DeviceOperationParts ForDevices() const { return {plugins, host, settings, devices, *keeper, logger}; }
+    DeviceOperationParts ForDevices() const {
+      return {plugins, host, settings, devices, *keeper, *holds, logger};
+    }
+    MapOperationParts ForMapping() const {
+      return {plugins, host, settings, devices, *keeper, *holds};
+    }
   };
 
  private:

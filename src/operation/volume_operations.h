@@ -81,12 +81,20 @@ struct MountRequest {
   UniqueVolumeName device() const { return has_device ? unique_name : UniqueVolumeName(); }
 };
 
+// Where a block volume's device is.
+struct MappedDevice {
+  std::string device_path;  // "/dev/sdb"
+  std::string node_path;    // the pod's node of it, in the global map directory
+  friend bool operator==(const MappedDevice&, const MappedDevice&) = default;
+};
+
 struct MountedVolume {
   std::string plugin_name;
-  std::string host_path;
+  std::string host_path;  // of a block volume: the pod's link to the device
   Attributes attributes;
   std::vector<SubPathMount> sub_paths;
   std::optional<int64_t> refresh_unix_ms;
+  std::optional<MappedDevice> mapped = std::nullopt;  // of a block volume
 };
 
 struct UnmountRequest {
@@ -104,6 +112,7 @@ struct MountDeviceRequest {
   std::optional<int64_t> fs_group = std::nullopt;  // of the first of them
   // Some of them, while `spec` is read-only only if all do.
   bool some_pods_only_read = false;
+  PodPtr first_pod = nullptr;                      // of a block volume alone
 };
 
 struct MountedDevice {
@@ -116,6 +125,7 @@ struct UnmountDeviceRequest {
   std::string plugin_name;
   SpecName spec;
   std::string device_mount_path;
+  bool is_block = false;
 };
 
 // What is done with a volume that its claim has left.
@@ -177,12 +187,19 @@ class VolumeOperations {
                                   std::function<void(OperationOutcome<MountedVolume>)> done) = 0;
   virtual StartResult UnmountVolume(UnmountRequest request,
                                     std::function<void(OperationOutcome<Unit>)> done) = 0;
+  // The same of a block volume: the pod is given the device itself, or loses it. Sub-paths and nested
+  // mount points mean nothing here; the device must be set up (MountDevice).
+  virtual StartResult MapVolume(MountRequest request,
+                                std::function<void(OperationOutcome<MountedVolume>)> done) = 0;
+  virtual StartResult UnmapVolume(UnmountRequest request,
+                                  std::function<void(OperationOutcome<Unit>)> done) = 0;
   // Once no volume of the pod is left: its directories, and its record as said. Never removes what
   // it does not know: a directory with foreign content stays, and is named in the error.
   virtual StartResult RemovePod(PodUid pod, std::string pod_display_name, PodRecordEnd record,
                                 std::function<void(OperationOutcome<Unit>)> done) = 0;
 
-  // The device of a volume, mounted once for all pods of the node. Neither runs beside the other,
+  // The device of a volume, mounted once for all pods of the node; of a block volume, set up, and no
+  // more than that. Neither runs beside the other,
   // nor beside a mount or unmount of a pod's volume that names the device.
   virtual StartResult MountDevice(MountDeviceRequest request,
                                   std::function<void(OperationOutcome<MountedDevice>)> done) = 0;

@@ -72,6 +72,26 @@ void ApplyRestart(T& record, const BootId& current_boot) {
   record.boot_id = current_boot;
 }
 
+// What tells a device from others is the same in every message that has it; the UUID is not kept.
+template <typename Message>
+void WriteIdentity(const DeviceIdentity& device, Message& to) {
+  to.set_size_bytes(device.size_bytes);
+  to.set_device_major(device.device_major);
+  to.set_device_minor(device.device_minor);
+  to.set_disk_sequence(device.disk_sequence);
+  to.set_stable_id(device.stable_id);
+}
+
+template <typename Message>
+DeviceIdentity ReadIdentity(const Message& from) {
+  return {.size_bytes = from.size_bytes(),
+          .device_major = from.device_major(),
+          .device_minor = from.device_minor(),
+          .disk_sequence = from.disk_sequence(),
+          .stable_id = from.stable_id(),
+          .uuid = ""};
+}
+
 }  // namespace
 
 std::string RecordKey(const PodVolumeKey& key) { return key.ToString(); }
@@ -104,6 +124,7 @@ Record EncodeRecord(const PodVolumeRecord& record) {
   message.set_fault_domain(record.fault_domain);
   message.set_unique_name(record.unique_name.str());
   message.set_has_device(record.has_device);
+  message.set_is_block(record.is_block);
   return Encode(kPodVolumeRecordKind, RecordKey(record.key), message);
 }
 
@@ -126,11 +147,14 @@ Record EncodeRecord(const DeviceRecord& record) {
     format->set_fs_uuid(record.format->fs_uuid);
     format->set_finished(record.format->finished);
     format->set_boot_id(record.format->boot_id.str());
-    format->set_size_bytes(record.format->device.size_bytes);
-    format->set_device_major(record.format->device.device_major);
-    format->set_device_minor(record.format->device.device_minor);
-    format->set_disk_sequence(record.format->device.disk_sequence);
-    format->set_stable_id(record.format->device.stable_id);
+    WriteIdentity(record.format->device, *format);
+  }
+  message.set_is_block(record.is_block);
+  if (record.mapped) {
+    record::MappedDevice* mapped = message.mutable_mapped();
+    mapped->set_path(record.mapped->path);
+    mapped->set_boot_id(record.mapped->boot_id.str());
+    WriteIdentity(record.mapped->device, *mapped);
   }
   if (record.source) {
     message.mutable_source()->set_path(record.source->path);
@@ -185,6 +209,7 @@ Result<PodVolumeRecord> DecodePodVolumeRecord(const Record& row) {
   record.attempt = message.attempt();
   record.unique_name = UniqueVolumeName(message.unique_name());
   record.has_device = message.has_device();
+  record.is_block = message.is_block();
   for (const record::SubPath& sub_path : message.sub_paths()) {
     record.sub_paths.push_back({sub_path.container(), sub_path.index()});
   }
@@ -216,12 +241,7 @@ Result<DeviceRecord> DecodeDeviceRecord(const Record& row) {
   record.attempt = message.attempt();
   if (message.has_format()) {
     const record::FormatIntent& format = message.format();
-    record.format = FormatRecord{.device = {.size_bytes = format.size_bytes(),
-                                            .device_major = format.device_major(),
-                                            .device_minor = format.device_minor(),
-                                            .disk_sequence = format.disk_sequence(),
-                                            .stable_id = format.stable_id(),
-                                            .uuid = ""},
+    record.format = FormatRecord{.device = ReadIdentity(format),
                                  .fs_type = format.fs_type(),
                                  .fs_uuid = format.fs_uuid(),
                                  .finished = format.finished(),
@@ -230,6 +250,12 @@ Result<DeviceRecord> DecodeDeviceRecord(const Record& row) {
   if (message.has_source()) {
     const record::MountedSource& source = message.source();
     record.source = MountedSource{source.path(), source.device_major(), source.device_minor()};
+  }
+  record.is_block = message.is_block();
+  if (message.has_mapped()) {
+    const record::MappedDevice& mapped = message.mapped();
+    record.mapped =
+        MappedDeviceRecord{ReadIdentity(mapped), mapped.path(), BootId(mapped.boot_id())};
   }
   if (record.key.empty() || record.spec.empty() || RecordKey(record.key) != row.key) {
     return Unreadable(row, "belongs under the key \"" + RecordKey(record.key) + "\"");

@@ -64,6 +64,7 @@ struct PodVolumeRecord {
   std::vector<SubPath> sub_paths;
   UniqueVolumeName unique_name;  // of a persistent volume; else empty
   bool has_device = false;       // it is bound from the device of that name
+  bool is_block = false;         // the pod has the device itself
   friend bool operator==(const PodVolumeRecord&, const PodVolumeRecord&) = default;
 };
 
@@ -86,6 +87,15 @@ struct MountedSource {
   friend bool operator==(const MountedSource&, const MountedSource&) = default;
 };
 
+// The block device that pods were given as it is. From the first of them to the last it must be the
+// same one.
+struct MappedDeviceRecord {
+  DeviceIdentity device{};  // without a UUID
+  std::string path{};       // of its node
+  BootId boot_id{};         // in which it was last identified
+  friend bool operator==(const MappedDeviceRecord&, const MappedDeviceRecord&) = default;
+};
+
 // Written by the operation layer alone. Key: the unique volume name.
 struct DeviceRecord {
   UniqueVolumeName key;
@@ -102,6 +112,9 @@ struct DeviceRecord {
   uint64_t attempt = 0;
   std::optional<FormatRecord> format;
   std::optional<MountedSource> source;
+  // A block volume's: nothing is mounted, and device_mount_path is its global map directory.
+  bool is_block = false;
+  std::optional<MappedDeviceRecord> mapped;
   friend bool operator==(const DeviceRecord&, const DeviceRecord&) = default;
 };
 

@@ -20,7 +20,12 @@ struct Kind<PodVolumeRecord> {
   static constexpr const char* kName = kPodVolumeRecordKind;
   static constexpr Durability kDurability = kPodVolumeRecordDurability;
   static constexpr VolumeState kNothing = VolumeState::kNotSetUp;
-  static constexpr VolumeEvent kTakesFoundAway = VolumeEvent::kTearDown;
+  // How that was found which this call takes away, if it is one that does.
+  static std::optional<VolumeEvent> FoundFor(VolumeEvent call) {
+    if (call == VolumeEvent::kTearDown) return VolumeEvent::kFound;
+    if (call == VolumeEvent::kUnmapVolume) return VolumeEvent::kFoundMapped;
+    return std::nullopt;
+  }
   static bool HoldsMore(const PodVolumeRecord&) { return false; }
   static void CarryOver(const PodVolumeRecord&, PodVolumeRecord&) {}
   static OperationKey Shown(const PodVolumeKey& key) { return key; }
@@ -32,10 +37,14 @@ struct Kind<DeviceRecord> {
   static constexpr const char* kName = kDeviceRecordKind;
   static constexpr Durability kDurability = kDeviceRecordDurability;
   static constexpr VolumeState kNothing = VolumeState::kAttached;
-  static constexpr VolumeEvent kTakesFoundAway = VolumeEvent::kUnmountDevice;
+  static std::optional<VolumeEvent> FoundFor(VolumeEvent call) {
+    if (call == VolumeEvent::kUnmountDevice) return VolumeEvent::kFound;
+    return std::nullopt;
+  }
   static bool HoldsMore(const DeviceRecord& record) { return record.format.has_value(); }
   static void CarryOver(const DeviceRecord& before, DeviceRecord& facts) {
     facts.format = before.format;
+    facts.mapped = before.mapped;
   }
   static OperationKey Shown(const UniqueVolumeName& key) { return OperationKey(key); }
   static std::string Name(const UniqueVolumeName& key) { return key.str(); }
@@ -108,9 +117,10 @@ template <typename T>
 Result<typename RecordKeeper<T>::Entry> RecordKeeper<T>::PlanCall(const Entry& now, T facts,
                                                                   VolumeEvent call) {
   T from = now.record;
-  if (from.state == Kind<T>::kNothing && call == Kind<T>::kTakesFoundAway) {
+  const std::optional<VolumeEvent> found_by = Kind<T>::FoundFor(call);
+  if (from.state == Kind<T>::kNothing && found_by) {
     // No record, and yet somebody found something to take away.
-    if (const std::optional<Transition> found = Next(from.state, VolumeEvent::kFound)) {
+    if (const std::optional<Transition> found = Next(from.state, *found_by)) {
       from.state = found->to;
       from.uncertain = found->uncertain;
     }
@@ -293,6 +303,21 @@ Status DeviceRecordKeeper::SetFormat(const UniqueVolumeName& device,
   }
   if (next.record.format == format) return OkStatus();
   next.record.format = std::move(format);
+  return Assign(std::move(next), RowChange::kPut);
+}
+
+Status DeviceRecordKeeper::SetMapped(const UniqueVolumeName& device, MappedDeviceRecord mapped) {
+  Entry next = EntryOf(device);
+  if (next.record.state != VolumeState::kDeviceMounted) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "volume " + device.str() + " is " +
+                                 std::string(VolumeStateName(next.record.state)) +
+                                 ": its device is not set up, so no pod may have it");
+  }
+  mapped.boot_id = next.record.boot_id;
+  mapped.device.uuid.clear();
+  if (next.record.mapped == mapped) return OkStatus();
+  next.record.mapped = std::move(mapped);
   return Assign(std::move(next), RowChange::kPut);
 }
 

@@ -123,6 +123,9 @@ class DeviceRecordKeeper final : public RecordKeeper<DeviceRecord> {
   // store.
   Status SetFormat(const UniqueVolumeName& device, std::optional<FormatRecord> format)
       EXCLUDES(mu_);
+  // Sets which block device pods are given, identified in this boot; durable when it returns.
+  // Errors, not applied: FailedPrecondition unless the device is set up; those of the store.
+  Status SetMapped(const UniqueVolumeName& device, MappedDeviceRecord mapped) EXCLUDES(mu_);
 };
 
 }  // namespace volumed

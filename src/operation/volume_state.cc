@@ -17,6 +17,7 @@ constexpr auto kTransitions = std::to_array<Transition>({
     {S::kNotSetUp, E::kSetUp, S::kSettingUp, kCertain, "SetUp"},
     {S::kNotSetUp, E::kMapVolume, S::kMapping, kCertain, "MapVolume"},
     {S::kNotSetUp, E::kFound, S::kSettingUp, kUncertain, "SetUp"},
+    {S::kNotSetUp, E::kFoundMapped, S::kMapping, kUncertain, "MapVolume"},
     {S::kNotSetUp, E::kReboot, S::kNotSetUp, kCertain, ""},
     {S::kSettingUp, E::kSetUp, S::kSettingUp, kCertain, "SetUp"},
     {S::kSettingUp, E::kTearDown, S::kTearingDown, kCertain, "TearDown"},
@@ -96,6 +97,9 @@ constexpr auto kTransitions = std::to_array<Transition>({
     {S::kMapping, E::kNotApplied, S::kNotSetUp, kCertain, "MapVolume"},
     {S::kMapping, E::kMaybeApplied, S::kMapping, kUncertain, "MapVolume"},
     {S::kMapping, E::kReboot, S::kMapping, kUncertain, "MapVolume"},
+    // Found at start: it is mapped once more, which is nothing where it is there, and not lost if
+    // that fails.
+    {S::kMapped, E::kMapVolume, S::kMapping, kUncertain, "MapVolume"},
     {S::kMapped, E::kUnmapVolume, S::kUnmapping, kCertain, "UnmapVolume"},
     {S::kMapped, E::kReboot, S::kMapping, kUncertain, "MapVolume"},
     {S::kUnmapping, E::kUnmapVolume, S::kUnmapping, kCertain, "UnmapVolume"},
@@ -142,20 +146,22 @@ constexpr auto kImpossible = std::to_array<ImpossibleRow>({
     {S::kNotSetUp, kDeviceCalls, kOther},
     {S::kSettingUp, Set(E::kRemount), kOnlySame},
     {S::kSettingUp, kDeviceCalls | kBlockCalls, kOther},
-    {S::kSettingUp, Set(E::kFound), kKnown},
+    {S::kSettingUp, Set(E::kFound, E::kFoundMapped), kKnown},
     {S::kSetUp, kDeviceCalls | kBlockCalls, kOther},
-    {S::kSetUp, Set(E::kFound), kKnown},
+    {S::kSetUp, Set(E::kFound, E::kFoundMapped), kKnown},
     {S::kTearingDown, Set(E::kRemount), kOnlySame},
     {S::kTearingDown, kDeviceCalls | kBlockCalls, kOther},
-    {S::kTearingDown, Set(E::kFound), kKnown},
+    {S::kTearingDown, Set(E::kFound, E::kFoundMapped), kKnown},
 
+    {S::kDetached, Set(E::kFoundMapped), kOther},
     {S::kDetached, Set(E::kDetach), kAbsent},
     {S::kDetached, Set(E::kMountDevice, E::kUnmountDevice, E::kExpand), kFirst},
     {S::kDetached, kAnswers, kIdle},
     {S::kDetached, kPodCalls | kBlockCalls, kOther},
     {S::kAttaching, Set(E::kMountDevice, E::kUnmountDevice, E::kExpand), kOnlySame},
     {S::kAttaching, kPodCalls | kBlockCalls, kOther},
-    {S::kAttaching, Set(E::kFound), kKnown},
+    {S::kAttaching, Set(E::kFound, E::kFoundMapped), kKnown},
+    {S::kAttached, Set(E::kFoundMapped), kOther},
     {S::kAttached, Set(E::kAttach), kThere},
     {S::kAttached, Set(E::kUnmountDevice), kAbsent},
     {S::kAttached, Set(E::kExpand), kFirst},
@@ -163,30 +169,29 @@ constexpr auto kImpossible = std::to_array<ImpossibleRow>({
     {S::kAttached, kPodCalls | kBlockCalls, kOther},
     {S::kMountingDevice, Set(E::kAttach, E::kDetach, E::kExpand), kOnlySame},
     {S::kMountingDevice, kPodCalls | kBlockCalls, kOther},
-    {S::kMountingDevice, Set(E::kFound), kKnown},
+    {S::kMountingDevice, Set(E::kFound, E::kFoundMapped), kKnown},
     {S::kDeviceMounted, Set(E::kAttach), kThere},
     {S::kDeviceMounted, Set(E::kDetach), kFirst},
     {S::kDeviceMounted, kAnswers, kIdle},
     {S::kDeviceMounted, kPodCalls | kBlockCalls, kOther},
-    {S::kDeviceMounted, Set(E::kFound), kKnown},
+    {S::kDeviceMounted, Set(E::kFound, E::kFoundMapped), kKnown},
     {S::kUnmountingDevice, Set(E::kAttach, E::kDetach, E::kExpand), kOnlySame},
     {S::kUnmountingDevice, kPodCalls | kBlockCalls, kOther},
-    {S::kUnmountingDevice, Set(E::kFound), kKnown},
+    {S::kUnmountingDevice, Set(E::kFound, E::kFoundMapped), kKnown},
     {S::kDetaching, Set(E::kMountDevice, E::kUnmountDevice, E::kExpand), kOnlySame},
     {S::kDetaching, kPodCalls | kBlockCalls, kOther},
-    {S::kDetaching, Set(E::kFound), kKnown},
+    {S::kDetaching, Set(E::kFound, E::kFoundMapped), kKnown},
     {S::kExpanding, Set(E::kAttach, E::kDetach, E::kMountDevice), kOnlySame},
     {S::kExpanding, kPodCalls | kBlockCalls, kOther},
-    {S::kExpanding, Set(E::kFound), kKnown},
+    {S::kExpanding, Set(E::kFound, E::kFoundMapped), kKnown},
 
     {S::kMapping, kPodCalls | kDeviceCalls, kOther},
-    {S::kMapping, Set(E::kFound), kKnown},
-    {S::kMapped, Set(E::kMapVolume), kThere},
+    {S::kMapping, Set(E::kFound, E::kFoundMapped), kKnown},
     {S::kMapped, kAnswers, kIdle},
     {S::kMapped, kPodCalls | kDeviceCalls, kOther},
-    {S::kMapped, Set(E::kFound), kKnown},
+    {S::kMapped, Set(E::kFound, E::kFoundMapped), kKnown},
     {S::kUnmapping, kPodCalls | kDeviceCalls, kOther},
-    {S::kUnmapping, Set(E::kFound), kKnown},
+    {S::kUnmapping, Set(E::kFound, E::kFoundMapped), kKnown},
 });
 
 // How often the pair stands in the two tables; it must be once.
@@ -351,6 +356,8 @@ std::string_view VolumeEventName(VolumeEvent event) {
       return "maybe applied";
     case E::kFound:
       return "found";
+    case E::kFoundMapped:
+      return "found mapped";
     case E::kReboot:
       return "reboot";
   }

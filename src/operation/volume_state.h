@@ -53,12 +53,14 @@ enum class VolumeEvent : int {
   kMaybeApplied,
   // Something of the volume is there, and no record says how it came.
   kFound,
+  // The same of a block volume.
+  kFoundMapped,
   // The node was started anew: what the kernel kept in memory is gone, what lies on disk is not.
   kReboot,
 };
 
 inline constexpr int kVolumeStateCount = 15;
-inline constexpr int kVolumeEventCount = 15;
+inline constexpr int kVolumeEventCount = 16;
 
 // One row of the table. `uncertain`: the last call may or may not have had its effect; only the
 // same call or its inverse may follow, which is what the rows of the in-call states say. A volume

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/strings.h"
 #include "os/safe_open.h"
@@ -148,14 +149,17 @@ Result<Descriptor> OpenBlockDevice(const std::string& path, int flags) {
   // start.
   const Descriptor there(::open(path.c_str(), O_PATH | O_CLOEXEC));
   if (!there.valid()) return Error::FromErrno(errno, what, Outcome::kNotApplied);
+  return OpenBlockDeviceNode(there.get(), path, flags);
+}
+
+Result<Descriptor> OpenBlockDeviceNode(int node, const std::string& path, int flags) {
+  const std::string what = "open device " + path;
   struct stat info = {};
-  if (::fstat(there.get(), &info) != 0) {
-    return Error::FromErrno(errno, what, Outcome::kNotApplied);
-  }
+  if (::fstat(node, &info) != 0) return Error::FromErrno(errno, what, Outcome::kNotApplied);
   if (!S_ISBLK(info.st_mode)) {
     return Error::NotApplied(Code::kFailedPrecondition, what + ": not a block device");
   }
-  return DescriptorFrom(::open(ProcFdPath(there.get()).c_str(), flags | O_CLOEXEC), what);
+  return DescriptorFrom(::open(ProcFdPath(node).c_str(), flags | O_CLOEXEC), what);
 }
 
 Result<DeviceIdentity> ReadDeviceIdentity(int device, const std::string& path) {
@@ -186,12 +190,6 @@ Result<DeviceFacts> ReadDeviceFacts(int device, const std::string& path) {
   facts.serial = FirstAttribute(disk.path, kSerialPlaces);
   if (facts.serial.empty()) facts.serial = UnitSerial(disk.path);
   return facts;
-}
-
-Result<DeviceFacts> DoIdentifyDevice(const IdentifyDevice& request) {
-  // Without O_NONBLOCK the opening of a drive may wait for its medium.
-  ASSIGN_OR_RETURN(const Descriptor device, OpenBlockDevice(request.device, O_RDONLY | O_NONBLOCK));
-  return ReadDeviceFacts(device.get(), request.device);
 }
 
 Result<bool> IsReadOnlyDevice(int device, const std::string& path) {
@@ -245,6 +243,46 @@ Result<DeviceUsers> DoCheckDeviceUse(const CheckDeviceUse& request) {
   use.in_use = true;
   use.holders = HoldersOf(identity);
   return use;
+}
+
+Result<Descriptor> OpenExpectedDevice(int node, const std::string& path,
+                                      const DeviceIdentity& expected) {
+  ASSIGN_OR_RETURN(Descriptor device, OpenBlockDeviceNode(node, path, O_RDONLY | O_NONBLOCK));
+  ASSIGN_OR_RETURN(const DeviceIdentity now, ReadDeviceIdentity(device.get(), path));
+  const std::string difference = IdentityDifference(expected, now);
+  if (difference.empty()) return device;
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "device " + path + " is not the one that was expected: " + difference);
+}
+
+Result<Done> DoSyncDevice(const SyncDevice& request) {
+  const std::string shown = request.path.Display();
+  ASSIGN_OR_RETURN(const Descriptor node,
+                   OpenSafePath(request.path, O_PATH).With("open device " + shown));
+  ASSIGN_OR_RETURN(const Descriptor device,
+                   OpenExpectedDevice(node.get(), shown, request.expected));
+  if (::fsync(device.get()) != 0) {
+    return Error::FromErrno(errno, "sync device " + shown, Outcome::kNotApplied);
+  }
+  return Done{};
+}
+
+Result<IdentifiedDevice> DoIdentifyDevice(const IdentifyDevice& request) {
+  const std::string shown = request.path.Display();
+  ASSIGN_OR_RETURN(const Descriptor node,
+                   OpenSafePath(request.path, O_PATH).With("open device " + shown));
+  // Without O_NONBLOCK the opening of a drive may wait for its medium.
+  ASSIGN_OR_RETURN(Descriptor device,
+                   OpenBlockDeviceNode(node.get(), shown, O_RDONLY | O_NONBLOCK));
+  IdentifiedDevice answer;
+  ASSIGN_OR_RETURN(answer.facts, ReadDeviceFacts(device.get(), shown));
+  ASSIGN_OR_RETURN(answer.read_only, IsReadOnlyDevice(device.get(), shown));
+  std::array<char, PATH_MAX> path;
+  const ssize_t size = ::readlink(ProcFdPath(node.get()).c_str(), path.data(), path.size());
+  if (size < 0) return Error::FromErrno(errno, "resolve " + shown, Outcome::kNotApplied);
+  answer.path.assign(path.data(), static_cast<size_t>(size));
+  if (request.hold) answer.hold = std::make_shared<const Descriptor>(std::move(device));
+  return answer;
 }
 
 }  // namespace volumed

@@ -7,7 +7,7 @@
 
 #include "base/descriptor.h"
 #include "base/result.h"
-#include "os/device_requests.h"
+#include "os/kernel.h"
 
 namespace volumed {
 
@@ -18,11 +18,20 @@ namespace volumed {
 // is no block device; errno of open(2).
 Result<Descriptor> OpenBlockDevice(const std::string& path, int flags);
 
+// The same of a node that is open, if only with O_PATH; `path` is for errors.
+Result<Descriptor> OpenBlockDeviceNode(int node, const std::string& path, int flags);
+
+// The same, which must be this device: FailedPrecondition, not applied, if not.
+Result<Descriptor> OpenExpectedDevice(int node, const std::string& path,
+                                      const DeviceIdentity& expected);
+
+Result<IdentifiedDevice> DoIdentifyDevice(const IdentifyDevice& request);
+Result<Done> DoSyncDevice(const SyncDevice& request);
+
 // All but the UUID, which is not the device's. FailedPrecondition without a medium.
 Result<DeviceIdentity> ReadDeviceIdentity(int device, const std::string& path);
 
 Result<DeviceFacts> ReadDeviceFacts(int device, const std::string& path);
-Result<DeviceFacts> DoIdentifyDevice(const IdentifyDevice& request);
 
 Result<bool> IsReadOnlyDevice(int device, const std::string& path);
 

@@ -7,13 +7,18 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/descriptor.h"
+#include "os/safe_path.h"
+
 namespace volumed {
 
-struct Done;  // os/kernel.h
+struct Changed;  // os/kernel.h
+struct Done;     // likewise
 
 // What tells one device, and what is on it, from another.
 struct DeviceIdentity {
@@ -51,15 +56,6 @@ struct DeviceFacts {
   std::string wwid;    // "naa.5000c500a1b2c3d4", "eui.0025385b01234567"
   std::string serial;  // the unit's serial number
   friend bool operator==(const DeviceFacts&, const DeviceFacts&) = default;
-};
-
-// Opens the device and reads its facts through the descriptor, so that they are of one device
-// whatever happens to its path. Reads nothing from its medium.
-// Errors: those of opening; FailedPrecondition for what is no block device or has no medium.
-struct IdentifyDevice {
-  using Answer = DeviceFacts;
-  static constexpr const char* kName = "IdentifyDevice";
-  std::string device;
 };
 
 struct DeviceProbe {
@@ -172,6 +168,51 @@ struct CheckDeviceUse {
   // The number that the device must have to be the one that is meant. 0:0: any.
   uint32_t device_major = 0;
   uint32_t device_minor = 0;
+};
+
+// An open descriptor of a block device. As long as somebody has it, the kernel gives the device's
+// number to no other device, and a loop device keeps its file. It is open for reading alone and
+// claims nothing: whoever writes to the device, formats it or takes it for himself may do so.
+using DeviceHold = std::shared_ptr<const Descriptor>;
+
+struct IdentifiedDevice {
+  DeviceFacts facts;
+  std::string path;  // of its node, with every link followed: "/dev/sdb"
+  bool read_only = false;
+  DeviceHold hold;  // null unless it was asked for
+};
+
+// Opens a block device for reading and says which one it is. The facts are read through the
+// descriptor, so that they are of one device whatever happens to its path; nothing is read from its
+// medium. With `hold`, the open descriptor is
+// answered too; a worker passes it to the agent, whose own it is from then on.
+// Errors, all not applied: NotFound; FailedPrecondition for what is no block device or has no
+// medium.
+struct IdentifyDevice {
+  using Answer = IdentifiedDevice;
+  static constexpr const char* kName = "IdentifyDevice";
+  SafePath path;
+  bool hold = false;
+};
+
+// What was written to this device is on it when this has answered: whoever closes it last then has
+// nothing to wait for. Errors, all not applied: those of IdentifyDevice; FailedPrecondition for
+// another device; EIO.
+struct SyncDevice {
+  using Answer = Done;
+  static constexpr const char* kName = "SyncDevice";
+  SafePath path;
+  DeviceIdentity expected;
+};
+
+// Detaches each loop device that was attached to this path, which need not be there any more. The
+// path is compared with what the kernel shows as the loop device's file, never what it leads to.
+// Answers whether there was one. A loop device that somebody has open goes when he closes it.
+// Errors: NotFound where a loop device has no node in /dev; errno of the ioctl.
+struct DetachLoops {
+  using Answer = Changed;
+  static constexpr const char* kName = "DetachLoops";
+  SafePath path;
 };
 
 // What a checker's exit code means. Pure. Source: fsck(8), e2fsck(8), xfs_repair(8),

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -39,6 +41,9 @@ FileInfo ToFileInfo(const struct statx& stat) {
   info.inode = stat.stx_ino;
   info.size_bytes = static_cast<int64_t>(stat.stx_size);
   info.is_mount_point = (stat.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+  if (S_ISBLK(stat.stx_mode) || S_ISCHR(stat.stx_mode)) {
+    info.device_number = makedev(stat.stx_rdev_major, stat.stx_rdev_minor);
+  }
   return info;
 }
 
@@ -145,6 +150,13 @@ Result<Changed> MakeParents(const SafePath& path, uint32_t mode, const std::stri
   return any;
 }
 
+Result<std::string> ReadLinkAt(int directory, const std::string& name, const std::string& what) {
+  std::array<char, PATH_MAX> target;
+  const ssize_t size = ::readlinkat(directory, name.c_str(), target.data(), target.size());
+  if (size < 0) return NotApplied(what);
+  return std::string(target.data(), static_cast<size_t>(size));
+}
+
 // ---- remove -------------------------------------------------------------------------------------
 
 Result<Changed> RemoveOne(const SafePath& path, int flags, const std::string& what) {
@@ -246,6 +258,32 @@ Result<Changed> DoMakeFile(const MakeFile& request) {
   }
   if (FileTypeFromMode(stat.stx_mode) == FileType::kRegular) return Changed{false};
   return Error::FromErrno(EEXIST, what, Outcome::kNotApplied);
+}
+
+Result<Changed> DoMakeSymlink(const MakeSymlink& request) {
+  const std::string what = "make link " + request.path.Display();
+  ASSIGN_OR_RETURN(const ParentAndName parent, OpenParent(request.path));
+  const auto make = [&] {
+    return ::symlinkat(request.leads_to.c_str(), parent.parent.get(), parent.name.c_str());
+  };
+  if (make() == 0) return Changed{true};
+  if (errno != EEXIST) return NotApplied(what);
+  const Result<std::string> there = ReadLinkAt(parent.parent.get(), parent.name, what);
+  if (!there.ok()) {
+    const int failure = there.error().sys_errno();
+    return Error::FromErrno(failure == EINVAL ? EEXIST : failure, what, Outcome::kNotApplied);
+  }
+  if (*there == request.leads_to) return Changed{false};
+  if (::unlinkat(parent.parent.get(), parent.name.c_str(), 0) != 0) return NotApplied(what);
+  if (make() != 0) return Error::FromErrno(errno, what, Outcome::kMaybeApplied);
+  return Changed{true};
+}
+
+Result<FileContent> DoReadLink(const ReadLink& request) {
+  ASSIGN_OR_RETURN(const ParentAndName parent, OpenParent(request.path));
+  ASSIGN_OR_RETURN(std::string target, ReadLinkAt(parent.parent.get(), parent.name,
+                                                  "read link " + request.path.Display()));
+  return FileContent{std::move(target)};
 }
 
 Result<Changed> DoRemoveDirectory(const RemoveDirectory& request) {

@@ -13,6 +13,8 @@ Result<FileInfo> DoStat(const Stat& request);
 Result<FsInfo> DoStatFs(const StatFs& request);
 Result<Changed> DoMakeDirectory(const MakeDirectory& request);
 Result<Changed> DoMakeFile(const MakeFile& request);
+Result<Changed> DoMakeSymlink(const MakeSymlink& request);
+Result<FileContent> DoReadLink(const ReadLink& request);
 Result<Changed> DoRemoveDirectory(const RemoveDirectory& request);
 Result<Changed> DoRemoveFile(const RemoveFile& request);
 Result<DirectoryListing> DoListDirectory(const ListDirectory& request);

@@ -23,32 +23,9 @@
 #include "base/secret.h"
 #include "os/device_requests.h"
 #include "os/mount_entry.h"
+#include "os/safe_path.h"
 
 namespace volumed {
-
-// How the part of a path below `root` is resolved. Both refuse "..", magic links and anything that
-// leads out of the root. Source: openat2(2).
-enum class Resolve {
-  kNoSymlinks,  // RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS
-  kBeneath,     // RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS: links that stay inside are followed
-};
-
-// A place on the node. `root` is trusted: an absolute, clean path that only root can change (the
-// agent's own directory, or a path that an administrator named). `relative` may be influenced by a
-// pod, and is resolved below the root by descriptor; empty means the root itself.
-struct SafePath {
-  std::string root;
-  std::string relative;
-  Resolve resolve = Resolve::kNoSymlinks;
-
-  // For display only.
-  std::string Display() const { return relative.empty() ? root : root + "/" + relative; }
-  // The same root, one or more names further down.
-  SafePath Below(const std::string& name) const {
-    return {root, relative.empty() ? name : relative + "/" + name, resolve};
-  }
-  friend bool operator==(const SafePath&, const SafePath&) = default;
-};
 
 enum class FileType {
   kMissing,
@@ -83,6 +60,7 @@ struct FileInfo {
   uint64_t inode = 0;
   int64_t size_bytes = 0;  // of a block device its capacity, 0 where that is unknown
   bool is_mount_point = false;
+  uint64_t device_number = 0;  // of a device: which one it is, as makedev(3) has it
 };
 
 // Source: statfs(2). Sizes use f_bsize, as kubelet's do.
@@ -180,6 +158,9 @@ struct Mount {
 // Makes `source` (file or directory) appear at `target`, non-recursively unless `recursive`. The
 // flags ro, nodev, noexec, nosuid, noatime, relatime, nodiratime of the source's mount are kept.
 // The bind is never visible without its final flags where the kernel has mount_setattr.
+// With `expected_device`, `source` is the node of a block device, and that very node is bound only
+// if it is this device (FailedPrecondition otherwise). Read-only is then the bind's: it keeps
+// nobody from writing to the device.
 struct BindMount {
   using Answer = Done;
   static constexpr const char* kName = "BindMount";
@@ -188,6 +169,7 @@ struct BindMount {
   bool read_only = false;
   bool recursive = false;
   bool recursive_read_only = false;  // Unimplemented, naming mount-setattr, where it is missing
+  std::optional<DeviceIdentity> expected_device = std::nullopt;
 };
 
 // Changes the flags of the mount at `target`: "ro", "rw", "nosuid", "size=..." ...
@@ -271,6 +253,23 @@ struct MakeFile {
   uint32_t mode = 0644;
 };
 
+// A link to `leads_to`, which need not be there. One that leads elsewhere is replaced, and missing
+// for a moment. AlreadyExists when something else than a link is there.
+struct MakeSymlink {
+  using Answer = Changed;
+  static constexpr const char* kName = "MakeSymlink";
+  SafePath path;
+  std::string leads_to;
+};
+
+// Where a link leads, as it stands. NotFound when missing; InvalidArgument with EINVAL for what is
+// no link.
+struct ReadLink {
+  using Answer = FileContent;
+  static constexpr const char* kName = "ReadLink";
+  SafePath path;
+};
+
 // One empty directory. Missing: changed = false. FailedPrecondition when not empty or a mount
 // point.
 struct RemoveDirectory {
@@ -344,11 +343,13 @@ using AnyRequest =
     std::variant<ListMounts, ProbeFeatures, Mount, BindMount, Remount, Unmount, MakeShared, Stat,
                  StatFs, Usage, ChangeOwnership, MakeDirectory, MakeFile, RemoveDirectory,
                  RemoveFile, RemoveTree, ListDirectory, ReadFile, WriteAtomicPayload, ProbeDevice,
-                 FormatDevice, CheckFilesystem, CheckDeviceUse, RunProgram, IdentifyDevice>;
+                 FormatDevice, CheckFilesystem, CheckDeviceUse, RunProgram, MakeSymlink, ReadLink,
+                 IdentifyDevice, SyncDevice, DetachLoops>;
 
-using AnyAnswer = std::variant<Done, Changed, FileInfo, FsInfo, UsageInfo, OwnershipInfo,
-                               DirectoryListing, FileContent, MountListing, KernelFeatures,
-                               DeviceProbe, FilesystemCheck, DeviceUsers, ProgramEnd, DeviceFacts>;
+using AnyAnswer =
+    std::variant<Done, Changed, FileInfo, FsInfo, UsageInfo, OwnershipInfo, DirectoryListing,
+                 FileContent, MountListing, KernelFeatures, DeviceProbe, FilesystemCheck,
+                 DeviceUsers, ProgramEnd, IdentifiedDevice>;
 
 std::string_view RequestName(const AnyRequest& request);
 // Whether half of the request's effect ruins data: it is always made as CallOptions::must_finish.

@@ -7,7 +7,9 @@
 #include "os/device_probe.h"
 #include "os/file_effects.h"
 #include "os/filesystem_tools.h"
+#include "os/block_device.h"
 #include "os/kernel_features.h"
+#include "os/loop_devices.h"
 #include "os/mount_table.h"
 #include "os/mounts.h"
 #include "os/ownership_walk.h"
@@ -61,7 +63,11 @@ struct Effects {
   }
   Result<DeviceUsers> operator()(const CheckDeviceUse& r) const { return DoCheckDeviceUse(r); }
   Result<ProgramEnd> operator()(const RunProgram& r) const { return DoRunProgram(r, options); }
-  Result<DeviceFacts> operator()(const IdentifyDevice& r) const { return DoIdentifyDevice(r); }
+  Result<Changed> operator()(const MakeSymlink& r) const { return DoMakeSymlink(r); }
+  Result<FileContent> operator()(const ReadLink& r) const { return DoReadLink(r); }
+  Result<IdentifiedDevice> operator()(const IdentifyDevice& r) const { return DoIdentifyDevice(r); }
+  Result<Done> operator()(const SyncDevice& r) const { return DoSyncDevice(r); }
+  Result<Changed> operator()(const DetachLoops& r) const { return DoDetachLoops(r); }
 };
 
 }  // namespace

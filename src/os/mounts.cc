@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "os/block_device.h"
 #include "os/device_duplicates.h"
 #include "os/device_probe.h"
 #include "os/mount_helper.h"
@@ -281,6 +282,12 @@ Result<Done> DoBindMount(const BindMount& request, const KernelFeatures& feature
   }
   ASSIGN_OR_RETURN(const Descriptor source, OpenSafePath(request.source, O_PATH));
   ASSIGN_OR_RETURN(const Descriptor target, OpenSafePath(request.target, O_PATH));
+  if (request.expected_device) {
+    // Whoever wants the device to stay this one until the bind is used holds it.
+    RETURN_IF_ERROR(
+        OpenExpectedDevice(source.get(), request.source.Display(), *request.expected_device)
+            .With("bind on " + request.target.Display()));
+  }
   if (!features.mount_setattr) {
     RETURN_IF_ERROR(BindByMount(request, source.get(), target.get(), what));
     return Done{};

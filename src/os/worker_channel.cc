@@ -19,6 +19,7 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
 constexpr size_t kHeaderBytes = 2;
 constexpr char kInline = 'i';
 constexpr char kMemfd = 'm';
+constexpr char kBeside = 'd';  // in the packet, and a descriptor beside it
 
 Error NotApplied(const char* what) { return Error::FromErrno(errno, what, Outcome::kNotApplied); }
 
@@ -74,25 +75,36 @@ WorkerChannel::WorkerChannel(Descriptor socket)
     : socket_(std::move(socket)), buffer_(kMaxInlineBody + kHeaderBytes) {}
 
 Status WorkerChannel::Send(MessageKind kind, std::string_view body, bool as_memfd) {
-  as_memfd = as_memfd || body.size() > kMaxInlineBody;
-  char header[kHeaderBytes] = {static_cast<char>(kind), as_memfd ? kMemfd : kInline};
-  iovec parts[2] = {{header, sizeof(header)}, {const_cast<char*>(body.data()), body.size()}};
+  if (!as_memfd && body.size() <= kMaxInlineBody) return SendPacket(kind, kInline, body, -1);
+  ASSIGN_OR_RETURN(const Descriptor memory, MakeBody(body));
+  return SendPacket(kind, kMemfd, "", memory.get());
+}
+
+Status WorkerChannel::SendWithDescriptor(MessageKind kind, std::string_view body, int descriptor) {
+  if (body.size() > kMaxInlineBody) {
+    return Error::NotApplied(Code::kInvalidArgument,
+                             "a message with a descriptor holds at most 64 KiB");
+  }
+  return SendPacket(kind, kBeside, body, descriptor);
+}
+
+Status WorkerChannel::SendPacket(MessageKind kind, char place, std::string_view inline_body,
+                                 int descriptor) {
+  char header[kHeaderBytes] = {static_cast<char>(kind), place};
+  iovec parts[2] = {{header, sizeof(header)},
+                    {const_cast<char*>(inline_body.data()), inline_body.size()}};
   msghdr message = {};
   message.msg_iov = parts;
-  message.msg_iovlen = as_memfd || body.empty() ? 1 : 2;
-
-  Descriptor memory;
+  message.msg_iovlen = inline_body.empty() ? 1 : 2;
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  if (as_memfd) {
-    ASSIGN_OR_RETURN(memory, MakeBody(body));
+  if (descriptor >= 0) {
     message.msg_control = control;
     message.msg_controllen = sizeof(control);
     cmsghdr* rights = CMSG_FIRSTHDR(&message);
     rights->cmsg_level = SOL_SOCKET;
     rights->cmsg_type = SCM_RIGHTS;
     rights->cmsg_len = CMSG_LEN(sizeof(int));
-    const int fd = memory.get();
-    std::memcpy(CMSG_DATA(rights), &fd, sizeof(fd));
+    std::memcpy(CMSG_DATA(rights), &descriptor, sizeof(descriptor));
   }
   while (::sendmsg(socket_.get(), &message, MSG_NOSIGNAL) < 0) {
     if (errno != EINTR) return NotApplied("send to the worker socket");
@@ -116,16 +128,17 @@ Result<std::optional<WorkerMessage>> WorkerChannel::Receive(bool wait) {
   if (size < 0) return NotApplied("receive from the worker socket");
   if (size == 0) return std::optional<WorkerMessage>();
 
-  const Descriptor memory = TakeDescriptor(message);
+  Descriptor beside = TakeDescriptor(message);
   if (static_cast<size_t>(size) < kHeaderBytes || (message.msg_flags & MSG_TRUNC) != 0) {
     return Malformed("wrong size");
   }
   WorkerMessage received;
   received.kind = static_cast<MessageKind>(buffer_[0]);
   if (buffer_[1] == kMemfd) {
-    if (!memory.valid()) return Malformed("its body is missing");
-    ASSIGN_OR_RETURN(received.body, ReadBody(memory.get()));
+    if (!beside.valid()) return Malformed("its body is missing");
+    ASSIGN_OR_RETURN(received.body, ReadBody(beside.get()));
   } else {
+    if (buffer_[1] == kBeside) received.descriptor = std::move(beside);
     received.body.assign(buffer_.data() + kHeaderBytes, static_cast<size_t>(size) - kHeaderBytes);
   }
   return std::optional<WorkerMessage>(std::move(received));

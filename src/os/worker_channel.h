@@ -24,6 +24,7 @@ enum class MessageKind : char {
 struct WorkerMessage {
   MessageKind kind = MessageKind::kBody;
   std::string body;
+  Descriptor descriptor;  // that was sent beside the body; invalid: none
 };
 
 // Bodies up to this size go in the packet.
@@ -40,6 +41,9 @@ class WorkerChannel {
   // Blocks: while the socket's buffer is full. Errors: EPIPE, not applied, when the other end is
   // closed; other errno, not applied: a message is sent whole or not at all.
   Status Send(MessageKind kind, std::string_view body, bool as_memfd = false);
+  // The same, with a descriptor beside the body: the other end gets one of its own. InvalidArgument,
+  // not applied, for a body that is too large for the packet.
+  Status SendWithDescriptor(MessageKind kind, std::string_view body, int descriptor);
 
   // The next message; nothing when the other end is closed. Blocks: until then, if `wait`; else
   // Unavailable with EAGAIN when there is none. Errors: DataLoss, maybe applied, for a malformed
@@ -47,6 +51,8 @@ class WorkerChannel {
   Result<std::optional<WorkerMessage>> Receive(bool wait);
 
  private:
+  Status SendPacket(MessageKind kind, char place, std::string_view inline_body, int descriptor);
+
   Descriptor socket_;
   std::vector<char> buffer_;
 };

@@ -55,6 +55,8 @@ void Fill(const BindMount& from, pb::Request& to) {
   m.set_read_only(from.read_only);
   m.set_recursive(from.recursive);
   m.set_recursive_read_only(from.recursive_read_only);
+  if (from.expected_device)
+    worker_codec::Write(*from.expected_device, *m.mutable_expected_device());
 }
 void Fill(const Remount& from, pb::Request& to) {
   pb::Remount& m = *to.mutable_remount();
@@ -98,6 +100,24 @@ void Fill(const MakeDirectory& from, pb::Request& to) {
 void Fill(const MakeFile& from, pb::Request& to) {
   Write(from.path, *to.mutable_make_file()->mutable_path());
   to.mutable_make_file()->set_mode(from.mode);
+}
+void Fill(const MakeSymlink& from, pb::Request& to) {
+  Write(from.path, *to.mutable_make_symlink()->mutable_path());
+  to.mutable_make_symlink()->set_target(from.leads_to);
+}
+void Fill(const ReadLink& from, pb::Request& to) {
+  Write(from.path, *to.mutable_read_link()->mutable_path());
+}
+void Fill(const IdentifyDevice& from, pb::Request& to) {
+  Write(from.path, *to.mutable_identify_device()->mutable_path());
+  to.mutable_identify_device()->set_hold(from.hold);
+}
+void Fill(const SyncDevice& from, pb::Request& to) {
+  Write(from.path, *to.mutable_sync_device()->mutable_path());
+  worker_codec::Write(from.expected, *to.mutable_sync_device()->mutable_expected());
+}
+void Fill(const DetachLoops& from, pb::Request& to) {
+  Write(from.path, *to.mutable_detach_loops()->mutable_path());
 }
 void Fill(const RemoveDirectory& from, pb::Request& to) {
   Write(from.path, *to.mutable_remove_directory()->mutable_path());
@@ -145,6 +165,13 @@ Mount Read(const pb::Mount& from) {
   return request;
 }
 
+BindMount Read(const pb::BindMount& from) {
+  BindMount request{Read(from.source()), Read(from.target()), from.read_only(), from.recursive(),
+                    from.recursive_read_only()};
+  if (from.has_expected_device()) request.expected_device = Read(from.expected_device());
+  return request;
+}
+
 MakeDirectory Read(const pb::MakeDirectory& from) {
   MakeDirectory request{Read(from.path()), from.mode(), std::nullopt, from.exact_mode()};
   if (from.has_parent_mode()) request.parent_mode = from.parent_mode();
@@ -173,9 +200,7 @@ Result<AnyRequest> ReadRequest(const pb::Request& m) {
     case pb::Request::kMount:
       return AnyRequest(Read(m.mount()));
     case pb::Request::kBindMount:
-      return AnyRequest(BindMount{Read(m.bind_mount().source()), Read(m.bind_mount().target()),
-                                  m.bind_mount().read_only(), m.bind_mount().recursive(),
-                                  m.bind_mount().recursive_read_only()});
+      return AnyRequest(Read(m.bind_mount()));
     case pb::Request::kRemount:
       return AnyRequest(Remount{Read(m.remount().target()), ReadList(m.remount().options())});
     case pb::Request::kUnmount:
@@ -219,8 +244,18 @@ Result<AnyRequest> ReadRequest(const pb::Request& m) {
       return AnyRequest(Read(m.check_device_use()));
     case pb::Request::kRunProgram:
       return AnyRequest(RunProgram{ReadList(m.run_program().arguments())});
+    case pb::Request::kMakeSymlink:
+      return AnyRequest(MakeSymlink{Read(m.make_symlink().path()), m.make_symlink().target()});
+    case pb::Request::kReadLink:
+      return AnyRequest(ReadLink{Read(m.read_link().path())});
     case pb::Request::kIdentifyDevice:
-      return AnyRequest(Read(m.identify_device()));
+      return AnyRequest(
+          IdentifyDevice{Read(m.identify_device().path()), m.identify_device().hold()});
+    case pb::Request::kSyncDevice:
+      return AnyRequest(
+          SyncDevice{Read(m.sync_device().path()), Read(m.sync_device().expected())});
+    case pb::Request::kDetachLoops:
+      return AnyRequest(DetachLoops{Read(m.detach_loops().path())});
     case pb::Request::REQUEST_NOT_SET:
       break;
   }
@@ -241,6 +276,7 @@ void Fill(const FileInfo& from, pb::Answer& to) {
   m.set_inode(from.inode);
   m.set_size_bytes(from.size_bytes);
   m.set_is_mount_point(from.is_mount_point);
+  m.set_device_number(from.device_number);
 }
 void Fill(const FsInfo& from, pb::Answer& to) {
   pb::FsInfo& m = *to.mutable_fs_info();
@@ -311,7 +347,7 @@ FileType ReadFileType(uint32_t number) {
 
 FileInfo Read(const pb::FileInfo& m) {
   return {ReadFileType(m.type()), m.mode(),          m.uid(), m.gid(), m.device(), m.inode(),
-          m.size_bytes(),         m.is_mount_point()};
+          m.size_bytes(),         m.is_mount_point(), m.device_number()};
 }
 
 DirectoryListing Read(const pb::DirectoryListing& m) {
@@ -378,8 +414,8 @@ Result<AnyAnswer> ReadAnswer(const pb::Answer& m) {
       return AnyAnswer(Read(m.device_users()));
     case pb::Answer::kProgramEnd:
       return AnyAnswer(ProgramEnd{m.program_end().exit_status(), m.program_end().output()});
-    case pb::Answer::kDeviceFacts:
-      return AnyAnswer(Read(m.device_facts()));
+    case pb::Answer::kIdentifiedDevice:
+      return AnyAnswer(Read(m.identified_device()));
     case pb::Answer::ANSWER_NOT_SET:
       break;
   }
@@ -419,12 +455,24 @@ std::string EncodeAnswer(const Result<AnyAnswer>& answer) {
   return message.SerializeAsString();
 }
 
-Result<AnyAnswer> DecodeAnswer(std::string_view bytes) {
+int DescriptorOf(const Result<AnyAnswer>& answer) {
+  if (!answer.ok()) return -1;
+  const auto* device = std::get_if<IdentifiedDevice>(&*answer);
+  return device == nullptr || device->hold == nullptr ? -1 : device->hold->get();
+}
+
+Result<AnyAnswer> DecodeAnswer(std::string_view bytes, Descriptor descriptor) {
   pb::Answer message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return Error::MaybeApplied(Code::kDataLoss, "the worker's answer is malformed");
   }
-  return ReadAnswer(message);
+  Result<AnyAnswer> answer = ReadAnswer(message);
+  if (answer.ok() && descriptor.valid()) {
+    if (auto* device = std::get_if<IdentifiedDevice>(&*answer)) {
+      device->hold = std::make_shared<const Descriptor>(std::move(descriptor));
+    }
+  }
+  return answer;
 }
 
 }  // namespace volumed

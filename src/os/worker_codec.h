@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/descriptor.h"
 #include "base/result.h"
 #include "os/kernel.h"
 
@@ -21,7 +22,10 @@ Result<WorkerRequest> DecodeRequest(std::string_view bytes);
 
 // Answer and error alike.
 std::string EncodeAnswer(const Result<AnyAnswer>& answer);
-// Bytes that are no answer give DataLoss, maybe applied.
-Result<AnyAnswer> DecodeAnswer(std::string_view bytes);
+// What is sent beside the answer's bytes; -1: nothing. The answer keeps it.
+int DescriptorOf(const Result<AnyAnswer>& answer);
+// `descriptor` came beside the bytes, if it is valid. Bytes that are no answer give DataLoss, maybe
+// applied.
+Result<AnyAnswer> DecodeAnswer(std::string_view bytes, Descriptor descriptor = Descriptor());
 
 }  // namespace volumed

@@ -49,10 +49,6 @@ void Fill(const CheckDeviceUse& from, worker::Request& to) {
   m.set_device_minor(from.device_minor);
 }
 
-void Fill(const IdentifyDevice& from, worker::Request& to) {
-  to.mutable_identify_device()->set_device(from.device);
-}
-
 ProbeDevice Read(const worker::ProbeDevice& from) {
   return {from.device(), from.full_scan(), from.find_duplicates()};
 }
@@ -73,8 +69,6 @@ CheckFilesystem Read(const worker::CheckFilesystem& from) {
 CheckDeviceUse Read(const worker::CheckDeviceUse& from) {
   return {from.device(), from.device_major(), from.device_minor()};
 }
-
-IdentifyDevice Read(const worker::IdentifyDevice& from) { return {from.device()}; }
 
 void Fill(const DeviceProbe& from, worker::Answer& to) {
   worker::DeviceProbe& m = *to.mutable_device_probe();
@@ -108,11 +102,17 @@ void Fill(const DeviceUsers& from, worker::Answer& to) {
   WriteList(from.holders, m.mutable_holders());
 }
 
-void Fill(const DeviceFacts& from, worker::Answer& to) {
-  worker::DeviceFacts& m = *to.mutable_device_facts();
-  Write(from.identity, *m.mutable_identity());
-  m.set_wwid(from.wwid);
-  m.set_serial(from.serial);
+void Fill(const IdentifiedDevice& from, worker::Answer& to) {
+  worker::IdentifiedDevice& m = *to.mutable_identified_device();
+  Write(from.facts.identity, *m.mutable_facts()->mutable_identity());
+  m.mutable_facts()->set_wwid(from.facts.wwid);
+  m.mutable_facts()->set_serial(from.facts.serial);
+  m.set_path(from.path);
+  m.set_read_only(from.read_only);
+}
+
+IdentifiedDevice Read(const worker::IdentifiedDevice& from) {
+  return {Read(from.facts()), from.path(), from.read_only(), nullptr};
 }
 
 DeviceProbe Read(const worker::DeviceProbe& from) {

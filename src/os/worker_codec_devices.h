@@ -27,18 +27,18 @@ void Fill(const ProbeDevice& from, worker::Request& to);
 void Fill(const FormatDevice& from, worker::Request& to);
 void Fill(const CheckFilesystem& from, worker::Request& to);
 void Fill(const CheckDeviceUse& from, worker::Request& to);
-void Fill(const IdentifyDevice& from, worker::Request& to);
 ProbeDevice Read(const worker::ProbeDevice& from);
 FormatDevice Read(const worker::FormatDevice& from);
 CheckFilesystem Read(const worker::CheckFilesystem& from);
 CheckDeviceUse Read(const worker::CheckDeviceUse& from);
-IdentifyDevice Read(const worker::IdentifyDevice& from);
 
 void Fill(const DeviceProbe& from, worker::Answer& to);
 void Fill(const FilesystemCheck& from, worker::Answer& to);
 void Fill(const DeviceUsers& from, worker::Answer& to);
-void Fill(const DeviceFacts& from, worker::Answer& to);
+void Fill(const IdentifiedDevice& from, worker::Answer& to);
 DeviceProbe Read(const worker::DeviceProbe& from);
+// Without the descriptor, which is no part of the message.
+IdentifiedDevice Read(const worker::IdentifiedDevice& from);
 FilesystemCheck Read(const worker::FilesystemCheck& from);
 DeviceUsers Read(const worker::DeviceUsers& from);
 DeviceFacts Read(const worker::DeviceFacts& from);

@@ -31,6 +31,15 @@ std::string DeviceDomain(const AnyRequest& request) {
   } else if (const auto* mount = std::get_if<Mount>(&request);
              mount != nullptr && mount->expected_device) {
     device = mount->source;
+  } else if (const auto* identify = std::get_if<IdentifyDevice>(&request)) {
+    device = identify->path.Display();
+  } else if (const auto* sync = std::get_if<SyncDevice>(&request)) {
+    device = sync->path.Display();
+  } else if (const auto* bind = std::get_if<BindMount>(&request);
+             bind != nullptr && bind->expected_device) {
+    device = bind->source.Display();
+  } else if (const auto* loops = std::get_if<DetachLoops>(&request)) {
+    device = loops->path.Display();  // the end of a loop device writes back what it has
   }
   return device.empty() ? "" : "device:" + device;
 }

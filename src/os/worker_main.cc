@@ -57,13 +57,19 @@ class Worker {
       if (!message->has_value()) return 0;
       // A cancel that came after its request was answered.
       if ((*message)->kind != MessageKind::kBody) continue;
-      const std::string answer = EncodeAnswer(Serve((*message)->body));
       // An agent that is gone takes no answer; what was done stays done.
-      if (!channel_.Send(MessageKind::kBody, answer).ok()) return 0;
+      if (!SendAnswer(Serve((*message)->body)).ok()) return 0;
     }
   }
 
  private:
+  Status SendAnswer(const Result<AnyAnswer>& answer) {
+    const std::string body = EncodeAnswer(answer);
+    const int descriptor = DescriptorOf(answer);
+    if (descriptor < 0) return channel_.Send(MessageKind::kBody, body);
+    return channel_.SendWithDescriptor(MessageKind::kBody, body, descriptor);
+  }
+
   Result<AnyAnswer> Serve(const std::string& bytes) {
     ASSIGN_OR_RETURN(const WorkerRequest request, DecodeRequest(bytes));
     std::optional<KeyLock> lock;

@@ -349,7 +349,8 @@ Result<AnyAnswer> WorkerPool::AwaitAnswer(Call& call, std::unique_ptr<WorkerProc
       --stats_.slow_now;
     }
     if (!message.ok() || !message->has_value()) return Died(call, std::move(worker));
-    Result<AnyAnswer> answer = DecodeAnswer((*message)->body);
+    Result<AnyAnswer> answer =
+        DecodeAnswer((*message)->body, std::move((*message)->descriptor));
     GiveBack(call, std::move(worker));
     if (!answer.ok() && answer.error().code() == Code::kCancelled) {
       MutexLock lock(mu_);
@@ -385,10 +386,10 @@ Result<AnyAnswer> WorkerPool::KillWorker(Call& call, std::unique_ptr<WorkerProce
   const bool dead = worker->WaitForDeath(kSeeItDie);
   Result<AnyAnswer> answer = error;
   while (true) {
-    const Result<std::optional<WorkerMessage>> message = worker->channel().Receive(false);
+    Result<std::optional<WorkerMessage>> message = worker->channel().Receive(false);
     if (!message.ok() || !message->has_value()) break;
     if ((*message)->kind != MessageKind::kBody) continue;
-    answer = DecodeAnswer((*message)->body);
+    answer = DecodeAnswer((*message)->body, std::move((*message)->descriptor));
     break;
   }
   if (!dead) Abandon(call, std::move(worker), true);

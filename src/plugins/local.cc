@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "mounter/mount_refs.h"
+#include "plugins/local_block.h"
 #include "plugins/local_mounts.h"
 
 namespace volumed {
@@ -79,6 +80,32 @@ Result<std::vector<std::string>> LocalVolumePlugin::GetDeviceMountRefs(const Saf
 
 Result<bool> LocalVolumePlugin::CanDeviceMount(const VolumeSpec& spec) const {
   return CanSupport(spec);
+}
+
+Result<std::unique_ptr<BlockVolumeMapper>> LocalVolumePlugin::NewBlockVolumeMapper(
+    const VolumeSpec& spec, PodPtr pod) {
+  if (!CanSupport(spec)) return NotLocal();
+  return std::unique_ptr<BlockVolumeMapper>(
+      std::make_unique<LocalVolumeMapper>(*host_, spec, pod->uid()));
+}
+
+Result<std::unique_ptr<BlockVolumeUnmapper>> LocalVolumePlugin::NewBlockVolumeUnmapper(
+    const SpecName& spec, const PodUid& pod) {
+  return std::unique_ptr<BlockVolumeUnmapper>(
+      std::make_unique<LocalVolumeUnmapper>(*host_, spec, pod));
+}
+
+Result<VolumeSpec> LocalVolumePlugin::ConstructBlockVolumeSpec(const PodUid&, const SpecName& spec,
+                                                               const SafePath& map_path,
+                                                               const CallOptions& call) {
+  ASSIGN_OR_RETURN(const FileContent target, host_->kernel.Call(ReadLink{map_path}, call));
+  LocalVolumeSource source;
+  source.path = target.bytes;
+  PersistentVolume volume;
+  volume.metadata.name = spec.str();
+  volume.spec.volume_mode = VolumeMode::kBlock;
+  volume.spec.source = std::move(source);
+  return VolumeSpec::FromPersistentVolume(std::move(volume), false);
 }
 
 }  // namespace volumed

@@ -8,6 +8,7 @@
 
 #include "mounter/format_decision.h"
 #include "mounter/format_intents.h"
+#include "pluginmgr/block_volume_plugin.h"
 #include "pluginmgr/device_mountable_volume_plugin.h"
 #include "pluginmgr/persistent_volume_plugin.h"
 #include "pluginmgr/volume_plugin.h"
@@ -29,11 +30,13 @@ struct LocalVolumeSettings {
 };
 
 // A block device is mounted once at <root>/plugins/kubernetes.io/local-volume/mounts/<pv>, and
-// bound from there into each pod; a directory is bound as it is. The volume may hang with the disk:
-// FaultDomain() answers its path.
+// bound from there into each pod; a directory is bound as it is. With volumeMode Block the pod gets
+// the device itself, which must be one: what is a file needs a loop device that somebody attaches.
+// The volume may hang with the disk: FaultDomain() answers its path.
 class LocalVolumePlugin final : public VolumePlugin,
                                 public PersistentVolumePlugin,
-                                public DeviceMountableVolumePlugin {
+                                public DeviceMountableVolumePlugin,
+                                public BlockVolumePlugin {
  public:
   explicit LocalVolumePlugin(LocalVolumeSettings settings) : settings_(settings) {}
 
@@ -55,6 +58,7 @@ class LocalVolumePlugin final : public VolumePlugin,
   VolumePlugin& plugin() override { return *this; }
   PersistentVolumePlugin* AsPersistent() override { return this; }
   DeviceMountableVolumePlugin* AsDeviceMountable() override { return this; }
+  BlockVolumePlugin* AsBlock() override { return this; }
 
   std::vector<AccessMode> GetAccessModes() const override { return {AccessMode::kReadWriteOnce}; }
   Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() override;
@@ -63,6 +67,15 @@ class LocalVolumePlugin final : public VolumePlugin,
                                                       const CallOptions& call) override;
   // Also of a directory: its device mount does nothing.
   Result<bool> CanDeviceMount(const VolumeSpec& spec) const override;
+
+  Result<std::unique_ptr<BlockVolumeMapper>> NewBlockVolumeMapper(const VolumeSpec& spec,
+                                                                  PodPtr pod) override;
+  Result<std::unique_ptr<BlockVolumeUnmapper>> NewBlockVolumeUnmapper(const SpecName& spec,
+                                                                      const PodUid& pod) override;
+  // With the path that the pod's link leads to, where kubelet has an empty one.
+  Result<VolumeSpec> ConstructBlockVolumeSpec(const PodUid& pod, const SpecName& spec,
+                                              const SafePath& map_path,
+                                              const CallOptions& call) override;
 
  private:
   const LocalVolumeSettings settings_;

@@ -48,4 +48,9 @@ std::string VolumeSpec::Display() const {
   return "no volume";
 }
 
+bool IsBlockVolume(const VolumeSpec& spec) {
+  const PersistentVolume* volume = spec.persistent_volume();
+  return volume != nullptr && volume->spec.volume_mode == VolumeMode::kBlock;
+}
+
 }  // namespace volumed

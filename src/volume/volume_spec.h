@@ -77,4 +77,8 @@ class VolumeSpec {
   bool inline_for_csi_migration_ = false;
 };
 
+// Whether pods have it as a raw block device. Source: kubernetes
+// pkg/volume/util/util.go@v1.36.2 (GetVolumeMode, CheckVolumeModeFilesystem).
+bool IsBlockVolume(const VolumeSpec& spec);
+
 }  // namespace volumed

@@ -15,6 +15,7 @@ constexpr std::string_view kPlugins = "plugins";
 constexpr std::string_view kMounts = "mounts";
 // Source: kubernetes pkg/kubelet/config/defaults.go@v1.36.2 (DefaultKubeletVolumeDevicesDirName).
 constexpr char kVolumeDevices[] = "volumeDevices";
+constexpr char kEscapedSlash = '~';  // see EscapeQualifiedName
 
 // The elements of `path` below `root`; empty when it is not below. No element is empty, "." or
 // "..".
@@ -28,6 +29,12 @@ std::vector<std::string> ElementsBelow(const std::string& root, const std::strin
     if (element.empty() || element == "." || element == "..") return {};
   }
   return elements;
+}
+
+// plugins / <esc plugin> / volumeDevices / <volume> / <pod uid>
+bool IsBoundNode(const std::vector<std::string>& elements) {
+  return elements.size() == 5 && elements[0] == kPlugins && elements[2] == kVolumeDevices &&
+         elements[1].find(kEscapedSlash) != std::string::npos;
 }
 
 }  // namespace
@@ -57,7 +64,15 @@ SafePath KubeletPaths::GetPodPluginDir(const PodUid& pod, const std::string& plu
 }
 
 SafePath KubeletPaths::GetPodVolumeDeviceDir(const PodUid& pod, const std::string& plugin) const {
-  return GetPodDir(pod).Below(kVolumeDevices).Below(EscapeQualifiedName(plugin));
+  return GetPodVolumeDevicesDir(pod).Below(EscapeQualifiedName(plugin));
+}
+
+SafePath KubeletPaths::GetPodVolumeDevicesDir(const PodUid& pod) const {
+  return GetPodDir(pod).Below(kVolumeDevices);
+}
+
+SafePath KubeletPaths::GetBlockMapDir(const std::string& plugin, const SpecName& volume) const {
+  return GetVolumeDevicePluginDir(EscapeQualifiedName(plugin)).Below(volume.str());
 }
 
 SafePath KubeletPaths::GetPodVolumeSubpathsDir(const PodUid& pod) const {
@@ -99,19 +114,27 @@ Result<SafePath> KubeletPaths::BelowRoot(const std::string& absolute_path) const
 std::optional<KubeletPaths::DeviceMount> KubeletPaths::ParseDeviceMount(
     const std::string& absolute_path) const {
   const std::vector<std::string> elements = ElementsBelow(root_, absolute_path);
+  if (IsBoundNode(elements)) {
+    return DeviceMount{UnescapeQualifiedName(elements[1]), SpecName(elements[3]), true};
+  }
   // plugins / <plugin, with its slash> / mounts / <volume>
   if (elements.size() != 5 || elements[0] != kPlugins || elements[3] != kMounts) {
     return std::nullopt;
   }
-  return DeviceMount{elements[1] + "/" + elements[2], SpecName(elements[4])};
+  return DeviceMount{elements[1] + "/" + elements[2], SpecName(elements[4]), false};
 }
 
 std::optional<KubeletPaths::PodVolume> KubeletPaths::ParsePodVolume(
     const std::string& absolute_path) const {
   const std::vector<std::string> elements = ElementsBelow(root_, absolute_path);
+  if (IsBoundNode(elements)) {
+    return PodVolume{PodUid(elements[4]), UnescapeQualifiedName(elements[1]),
+                     SpecName(elements[3]), true};
+  }
   // pods / <uid> / volumes / <esc plugin> / <spec name> [/ ...]
   if (elements.size() < 5 || elements[0] != kPods || elements[2] != kVolumes) return std::nullopt;
-  return PodVolume{PodUid(elements[1]), UnescapeQualifiedName(elements[3]), SpecName(elements[4])};
+  return PodVolume{PodUid(elements[1]), UnescapeQualifiedName(elements[3]), SpecName(elements[4]),
+                   false};
 }
 
 std::optional<PodUid> KubeletPaths::ParsePod(const std::string& absolute_path) const {

@@ -8,7 +8,7 @@
 //   <root>/pods/<uid>/volumeDevices/<esc plugin>/<spec name>   link to a block volume's device
 //   <root>/plugins/                                            0750, per-plugin data
 //   <root>/plugins/<plugin>/mounts/<volume>                    a device, mounted once for all pods
-//   <root>/plugins/<plugin>/volumeDevices/                     binds of block volumes' devices
+//   <root>/plugins/<esc plugin>/volumeDevices/<volume>/<uid>   a block volume's device, bound
 // and the agent's own, which a kubelet does not have:
 //   <root>/volumed/records.db, <root>/volumed/objects/, <root>/volumed/keys/,
 //   <root>/volumed/tokens/
@@ -44,6 +44,8 @@ class KubeletPaths {
                            const SpecName& spec) const;
   // <root>/pods/<uid>/plugins/<esc plugin>
   SafePath GetPodPluginDir(const PodUid& pod, const std::string& plugin) const;
+  // <root>/pods/<uid>/volumeDevices
+  SafePath GetPodVolumeDevicesDir(const PodUid& pod) const;
   // <root>/pods/<uid>/volumeDevices/<esc plugin>
   SafePath GetPodVolumeDeviceDir(const PodUid& pod, const std::string& plugin) const;
   // <root>/pods/<uid>/volume-subpaths
@@ -55,6 +57,8 @@ class KubeletPaths {
   SafePath GetPluginDir(const std::string& plugin) const;
   // <root>/plugins/<plugin>/mounts/<volume>
   SafePath GetDeviceMountDir(const std::string& plugin, const SpecName& volume) const;
+  // <root>/plugins/<esc plugin>/volumeDevices/<volume>: a block volume's global map directory.
+  SafePath GetBlockMapDir(const std::string& plugin, const SpecName& volume) const;
   // <root>/plugins/<plugin>/volumeDevices
   SafePath GetVolumeDevicePluginDir(const std::string& plugin) const;
   SafePath AgentDir() const;  // <root>/volumed
@@ -66,16 +70,19 @@ class KubeletPaths {
     PodUid pod;
     std::string plugin;
     SpecName spec;
+    bool is_block = false;
     friend bool operator==(const PodVolume&, const PodVolume&) = default;
   };
-  // The volume that an absolute path belongs to (it, or something in it), if it is one of ours.
+  // The volume that an absolute path belongs to (it, or something in it), if it is one of ours; of
+  // a block volume, the pod's node in the global map directory.
   std::optional<PodVolume> ParsePodVolume(const std::string& absolute_path) const;
   struct DeviceMount {
     std::string plugin;
     SpecName volume;
+    bool is_block = false;  // the path is a node in its global map directory
     friend bool operator==(const DeviceMount&, const DeviceMount&) = default;
   };
-  // The device that is, or was, mounted at exactly this absolute path.
+  // The device that is, or was, mounted at exactly this absolute path, or that is bound there.
   std::optional<DeviceMount> ParseDeviceMount(const std::string& absolute_path) const;
   std::optional<PodUid> ParsePod(const std::string& absolute_path) const;
 

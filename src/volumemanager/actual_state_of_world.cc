@@ -64,13 +64,17 @@ void ActualStateOfWorld::Failed(Thing& thing, const std::optional<OperationFailu
 
 ActualVolume& ActualStateOfWorld::AddReconstructed(const PodVolumeKey& key,
                                                    const std::string& plugin_name,
-                                                   VolumeState recorded, bool same_boot) {
+                                                   VolumeState recorded, bool same_boot,
+                                                   bool is_block) {
   ActualVolume& volume = pods_.at(key.pod).volumes[key.spec];
   volume.plugin_name = plugin_name;
+  volume.is_block = is_block;
   volume.state = recorded;
   volume.since_unix_ms = clock_.WallUnixMillis();
   if (!same_boot) Apply(volume, VolumeEvent::kReboot);
-  if (volume.state == VolumeState::kNotSetUp) Apply(volume, VolumeEvent::kFound);
+  if (volume.state == VolumeState::kNotSetUp) {
+    Apply(volume, is_block ? VolumeEvent::kFoundMapped : VolumeEvent::kFound);
+  }
   volume.uncertain = true;
   volume.reconstructed = true;
   return volume;
@@ -84,8 +88,10 @@ bool ActualStateOfWorld::MountStarted(const PodVolumeKey& key, const MountIntent
   volume.plugin_name = intent.plugin_name;
   volume.unique_name = intent.unique_name;
   volume.has_device = intent.has_device;
+  volume.is_block = intent.is_block;
   volume.call_generation = intent.generation;
-  Start(volume, is_remount ? VolumeEvent::kRemount : VolumeEvent::kSetUp);
+  const VolumeEvent set_up = is_remount ? VolumeEvent::kRemount : VolumeEvent::kSetUp;
+  Start(volume, intent.is_block ? VolumeEvent::kMapVolume : set_up);
   return is_remount;
 }
 
@@ -107,7 +113,7 @@ void ActualStateOfWorld::MountDone(const PodVolumeKey& key,
 void ActualStateOfWorld::UnmountStarted(const PodVolumeKey& key) {
   ActualVolume& volume = VolumeAt(key);
   volume.applied_generation = 0;
-  Start(volume, VolumeEvent::kTearDown);
+  Start(volume, volume.is_block ? VolumeEvent::kUnmapVolume : VolumeEvent::kTearDown);
 }
 
 void ActualStateOfWorld::UnmountDone(const PodVolumeKey& key,
@@ -151,12 +157,14 @@ void ActualStateOfWorld::AddReconstructedDevice(const UniqueVolumeName& name, Ac
 }
 
 void ActualStateOfWorld::MountDeviceStarted(const UniqueVolumeName& name,
-                                            const std::string& plugin_name, const SpecName& spec) {
+                                            const std::string& plugin_name, const SpecName& spec,
+                                            bool is_block) {
   auto [at, added] = devices_.try_emplace(name);
   ActualDevice& device = at->second;
   if (added) device.since_unix_ms = clock_.WallUnixMillis();
   device.plugin_name = plugin_name;
   device.spec = spec;
+  device.is_block = is_block;
   Start(device, VolumeEvent::kMountDevice);
 }
 
@@ -201,7 +209,8 @@ void ActualStateOfWorld::NoteFailure(std::optional<FailureHistory>& history,
 }
 
 bool IsSetUp(const ActualVolume& volume) {
-  return volume.state == VolumeState::kSetUp && !volume.reconstructed;
+  const bool there = volume.state == VolumeState::kSetUp || volume.state == VolumeState::kMapped;
+  return there && !volume.reconstructed;
 }
 
 bool MayBePresent(const ActualVolume& volume) {

@@ -37,6 +37,7 @@ struct ActualVolume {
   // Of a persistent volume, which pods share; else empty.
   UniqueVolumeName unique_name;
   bool has_device = false;  // it is bound from the device of that name
+  bool is_block = false;    // the pod has the device itself: it is mapped, not set up
 
   bool in_flight = false;         // an operation of it runs
   bool uncertain_before = false;  // of the operation that runs
@@ -53,6 +54,7 @@ struct ActualDevice {
   std::string plugin_name;
   SpecName spec;
   std::string device_mount_path;
+  bool is_block = false;  // it is set up, and nothing is mounted
   // A volume that needs no attach begins, and ends, as attached.
   VolumeState state = VolumeState::kAttached;
   bool uncertain = false;
@@ -118,6 +120,7 @@ struct MountIntent {
   uint64_t generation = 0;
   UniqueVolumeName unique_name = {};
   bool has_device = false;
+  bool is_block = false;
 };
 
 // Threads: the control thread. Blocks: never.
@@ -138,9 +141,9 @@ class ActualStateOfWorld {
   // A volume that was found at start. It is uncertain, whatever its record says. With another boot
   // the state falls to what a reboot leaves of it.
   ActualVolume& AddReconstructed(const PodVolumeKey& key, const std::string& plugin_name,
-                                 VolumeState recorded, bool same_boot);
+                                 VolumeState recorded, bool same_boot, bool is_block = false);
 
-  // The intent to set up or bring up to date (which of them: by the state). Adds the volume if it
+  // The intent to set up, to map, or to bring up to date (which of them: by the state). Adds the volume if it
   // is not there. Returns true for a remount.
   bool MountStarted(const PodVolumeKey& key, const MountIntent& intent);
   void MountDone(const PodVolumeKey& key, const OperationOutcome<MountedVolume>& outcome);
@@ -158,7 +161,7 @@ class ActualStateOfWorld {
   void AddReconstructedDevice(const UniqueVolumeName& name, ActualDevice device);
   // Adds the device if it is not there.
   void MountDeviceStarted(const UniqueVolumeName& name, const std::string& plugin_name,
-                          const SpecName& spec);
+                          const SpecName& spec, bool is_block = false);
   void MountDeviceDone(const UniqueVolumeName& name,
                        const OperationOutcome<MountedDevice>& outcome);
   void UnmountDeviceStarted(const UniqueVolumeName& name);
@@ -186,7 +189,7 @@ class ActualStateOfWorld {
   std::map<UniqueVolumeName, ActualDevice> devices_;
 };
 
-// It stands there and may be used: set up, and verified by this process.
+// It stands there and may be used: set up or mapped, and verified by this process.
 bool IsSetUp(const ActualVolume& volume);
 // Something of it may be on the node.
 bool MayBePresent(const ActualVolume& volume);

@@ -80,8 +80,7 @@ bool SameInputs(const WantedVolume& a, const WantedVolume& b) {
 
 // Source: desired_state_of_world_populator.go@v1.36.2 (createVolumeSpec).
 std::optional<Error> WrongMode(const std::string& volume, const VolumeSpec& spec, bool is_device) {
-  const PersistentVolume* persistent = spec.persistent_volume();
-  const bool is_block = persistent != nullptr && persistent->spec.volume_mode == VolumeMode::kBlock;
+  const bool is_block = IsBlockVolume(spec);
   if (is_block == is_device) return std::nullopt;
   return Error::NotApplied(Code::kInvalidArgument,
                            "volume " + volume + " has volumeMode " +
@@ -251,7 +250,15 @@ void DesiredStateOfWorld::FindPlugin(WantedVolume& wanted) const {
     return;
   }
   wanted.unique_name = GetUniqueVolumeName(wanted.plugin_name, *volume_name);
-  wanted.has_device = (*plugin)->AsDeviceMountable() != nullptr;
+  wanted.is_block = IsBlockVolume(wanted.spec);
+  wanted.has_device = wanted.is_block || (*plugin)->AsDeviceMountable() != nullptr;
+  if (wanted.is_block && (*plugin)->AsBlock() == nullptr) {
+    wanted.problems.push_back(
+        {"FindMapperPlugin",
+         Error::NotApplied(Code::kUnimplemented,
+                           "volume plugin " + wanted.plugin_name + " has no block volumes")});
+    wanted.plugin_name.clear();
+  }
   wanted.one_pod_only =
       persistent->spec.access_modes == std::vector<AccessMode>{AccessMode::kReadWriteOncePod};
   if (!persistent->spec.mount_options.empty() && !(*plugin)->SupportsMountOption()) {
@@ -302,13 +309,6 @@ WantedVolume DesiredStateOfWorld::BuildVolume(const Pod& pod, const PodVolume& v
   if (const auto wrong = WrongMode(volume.name, wanted.spec, is_device)) {
     wanted.plugin_name.clear();
     wanted.problems.push_back({"CheckVolumeMode", *wrong});
-  } else if (is_device) {
-    wanted.plugin_name.clear();
-    wanted.problems.push_back(
-        {"CheckVolumeMode",
-         Error::NotApplied(Code::kUnimplemented, "volume " + volume.name +
-                                                     " has volumeMode Block: this version maps no "
-                                                     "block volumes into pods")});
   }
   return wanted;
 }

@@ -37,6 +37,7 @@ struct WantedVolume {
   // Of a persistent volume, which pods share; else empty.
   UniqueVolumeName unique_name = {};
   bool has_device = false;       // it is bound from the device of that name
+  bool is_block = false;         // the pod gets the device itself
   bool one_pod_only = false;     // ReadWriteOncePod
   std::string plugin_name = {};  // "" when no plugin was found: the volume cannot be mounted
   std::vector<SubPathRequest> sub_paths = {};

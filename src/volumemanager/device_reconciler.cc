@@ -59,8 +59,9 @@ void DeviceReconciler::StartMount(const UniqueVolumeName& name, Wake& wake) {
     if (use->spec.read_only() && !other->spec.read_only()) use = other;
   }
   const WantedVolume& wanted = *use;
-  MountDeviceRequest request{name, wanted.spec, pods, first.pod->spec.security_context.fs_group,
-                             some_only_read};
+  MountDeviceRequest request{name,           wanted.spec,
+                             pods,           first.pod->spec.security_context.fs_group,
+                             some_only_read, first.pod};
   const StartResult result = parts_.operations.MountDevice(
       std::move(request), [this, name, alive = std::weak_ptr<bool>(alive_)](
                               const OperationOutcome<MountedDevice>& outcome) {
@@ -70,7 +71,7 @@ void DeviceReconciler::StartMount(const UniqueVolumeName& name, Wake& wake) {
         TellUsers(name);
       });
   if (result == StartResult::kStarted) {
-    parts_.actual.MountDeviceStarted(name, wanted.plugin_name, wanted.spec.name());
+    parts_.actual.MountDeviceStarted(name, wanted.plugin_name, wanted.spec.name(), wanted.is_block);
     TellUsers(name);
   } else {
     wake.AfterRefusal(result, parts_.operations, OperationKey(name));
@@ -80,7 +81,7 @@ void DeviceReconciler::StartMount(const UniqueVolumeName& name, Wake& wake) {
 void DeviceReconciler::StartUnmount(const UniqueVolumeName& name, const ActualDevice& device,
                                     Wake& wake) {
   const UnmountDeviceRequest request{name, device.plugin_name, device.spec,
-                                     device.device_mount_path};
+                                     device.device_mount_path, device.is_block};
   const StartResult result = parts_.operations.UnmountDevice(
       request, [this, name, spec = device.spec,
                 alive = std::weak_ptr<bool>(alive_)](const OperationOutcome<Unit>& outcome) {

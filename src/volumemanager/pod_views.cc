@@ -19,10 +19,14 @@ std::string OwnerOf(const ObjectKey& key) {
   return "the owner of " + kind + " " + key.name_space + "/" + key.name;
 }
 
+std::string KindText(const std::string& plugin, bool is_block) {
+  return plugin + (is_block ? ", a block volume," : "");
+}
+
 bool IsSetUpFully(const WantedVolume& wanted, const ActualVolume* actual) {
   // A mount of a container that could not be expanded is not there, though its volume is.
   return actual != nullptr && IsSetUp(*actual) && wanted.problems.empty() &&
-         actual->plugin_name == wanted.plugin_name;
+         IsSameKind(*actual, wanted);
 }
 
 ProblemView Waiting(std::string step, std::string message, std::string who, int64_t since) {
@@ -142,6 +146,7 @@ VolumeView PodViews::BuildVolume(const PodVolumeKey& key, const ActualPod& pod,
   view.state = VolumeStateName(VolumeState::kNotSetUp);
   view.since_unix_ms = pod.since_unix_ms;
   if (wanted != nullptr) view.plugin_name = wanted->plugin_name;
+  view.is_block = actual != nullptr ? actual->is_block : wanted->is_block;
   if (actual != nullptr) {
     view.plugin_name = actual->plugin_name;
     view.state = VolumeStateName(actual->state);
@@ -151,6 +156,10 @@ VolumeView PodViews::BuildVolume(const PodVolumeKey& key, const ActualPod& pod,
       view.host_path = actual->mounted->host_path;
       view.read_only = actual->mounted->attributes.read_only;
       view.sub_paths = actual->mounted->sub_paths;
+      if (actual->mounted->mapped) {
+        view.device_path = actual->mounted->mapped->device_path;
+        view.device_node_path = actual->mounted->mapped->node_path;
+      }
     }
   }
   view.stuck = parts_.is_stuck && parts_.is_stuck(key.ToString());
@@ -226,10 +235,11 @@ std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, cons
   if (wanted == nullptr) return std::nullopt;
   if (!wanted->problems.empty()) return FromWanted(wanted->problems.front(), pod);
   if (auto shared = SharedProblem(key, pod, *wanted)) return shared;
-  if (actual != nullptr && MayBePresent(*actual) && actual->plugin_name != wanted->plugin_name) {
+  if (actual != nullptr && MayBePresent(*actual) && !IsSameKind(*actual, *wanted)) {
     return Waiting("WaitForUnmount",
-                   "the volume is still there as " + actual->plugin_name +
-                       " and has to leave before it can come as " + wanted->plugin_name,
+                   "the volume is still there as " + KindText(actual->plugin_name, actual->is_block) +
+                       " and has to leave before it can come as " +
+                       KindText(wanted->plugin_name, wanted->is_block),
                    OwnerOf(pod.identity), actual->since_unix_ms);
   }
   if (const SizeLimitBreach* breach = parts_.size_limits.Find(key)) {

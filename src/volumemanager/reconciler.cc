@@ -181,7 +181,7 @@ bool Reconciler::NeedsMount(const WantedVolume& wanted, const ActualVolume* actu
                             Wake& wake) const {
   if (actual == nullptr) return true;
   if (actual->in_flight) return false;
-  if (MayBePresent(*actual) && actual->plugin_name != wanted.plugin_name) return false;
+  if (MayBePresent(*actual) && !IsSameKind(*actual, wanted)) return false;
   if (!IsSetUp(*actual) || actual->uncertain) return true;
   if (actual->applied_generation != wanted.generation) return true;
   if (!actual->mounted || !actual->mounted->refresh_unix_ms) return false;
@@ -202,17 +202,19 @@ void Reconciler::StartMount(const PodVolumeKey& key, const WantedPod& pod,
                        found != nullptr && found->reconstructed,
                        wanted.unique_name,
                        wanted.has_device};
-  const StartResult result = parts_.operations.MountVolume(
-      std::move(request), IfAlive([this, key](const OperationOutcome<MountedVolume>& outcome) {
-        parts_.actual.MountDone(key, outcome);
-        if (outcome.value) hooks_.set_up(key);
-        MarkDirty(key.pod);
-        const ActualVolume& volume = *parts_.actual.FindVolume(key);
-        SharedVolumeChanged(volume.unique_name, volume.has_device);
-      }));
+  auto done = IfAlive([this, key](const OperationOutcome<MountedVolume>& outcome) {
+    parts_.actual.MountDone(key, outcome);
+    if (outcome.value) hooks_.set_up(key);
+    MarkDirty(key.pod);
+    const ActualVolume& volume = *parts_.actual.FindVolume(key);
+    SharedVolumeChanged(volume.unique_name, volume.has_device);
+  });
+  const StartResult result =
+      wanted.is_block ? parts_.operations.MapVolume(std::move(request), std::move(done))
+                      : parts_.operations.MountVolume(std::move(request), std::move(done));
   if (result == StartResult::kStarted) {
-    parts_.actual.MountStarted(
-        key, {wanted.plugin_name, wanted.generation, wanted.unique_name, wanted.has_device});
+    parts_.actual.MountStarted(key, {wanted.plugin_name, wanted.generation, wanted.unique_name,
+                                     wanted.has_device, wanted.is_block});
   } else {
     wake.AfterRefusal(result, parts_.operations, key);
   }
@@ -225,7 +227,7 @@ void Reconciler::UnmountStale(const PodUid& uid, const WantedPod& wanted, Actual
     const auto still = wanted.volumes.find(spec);
     const bool kept =
         still != wanted.volumes.end() &&
-        (!still->second.mountable() || still->second.plugin_name == volume.plugin_name);
+        (!still->second.mountable() || IsSameKind(volume, still->second));
     if (!kept && !volume.in_flight) stale.push_back(spec);
   }
   // The pod runs: what it has is taken away only when nobody can be using it.
@@ -272,13 +274,15 @@ void Reconciler::StartUnmount(const PodVolumeKey& key, const ActualPod& pod, Wak
   }
   const UnmountRequest request{key.pod, key.spec, volume.plugin_name, pod.identity.DisplayName(),
                                has_device ? shared : UniqueVolumeName()};
-  const StartResult result = parts_.operations.UnmountVolume(
-      request, IfAlive([this, key, shared, has_device](const OperationOutcome<Unit>& outcome) {
-        parts_.actual.UnmountDone(key, outcome);
-        if (outcome.value) hooks_.gone(key);
-        MarkDirty(key.pod);
-        SharedVolumeChanged(shared, has_device);
-      }));
+  auto done = IfAlive([this, key, shared, has_device](const OperationOutcome<Unit>& outcome) {
+    parts_.actual.UnmountDone(key, outcome);
+    if (outcome.value) hooks_.gone(key);
+    MarkDirty(key.pod);
+    SharedVolumeChanged(shared, has_device);
+  });
+  const StartResult result = volume.is_block
+                                 ? parts_.operations.UnmapVolume(request, std::move(done))
+                                 : parts_.operations.UnmountVolume(request, std::move(done));
   if (result == StartResult::kStarted) {
     parts_.actual.UnmountStarted(key);
   } else {

@@ -28,6 +28,11 @@
 
 namespace volumed {
 
+// What is there can become what is wanted: the same plugin's, and both mounted, or both mapped.
+inline bool IsSameKind(const ActualVolume& actual, const WantedVolume& wanted) {
+  return actual.plugin_name == wanted.plugin_name && actual.is_block == wanted.is_block;
+}
+
 // Threads: the control thread. Blocks: never.
 class Reconciler {
  public:

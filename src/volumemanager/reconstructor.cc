@@ -40,6 +40,27 @@ class DirectoryFinder {
       : kernel_(kernel), clock_(clock), paths_(paths), log_(log), timeout_(timeout) {}
 
   std::vector<std::string> Subdirectories(const SafePath& path) const {
+    // A hostPath has nothing here, so whatever a volume leaves is a directory.
+    return Entries(path, FileType::kDirectory);
+  }
+
+  void AddVolumesOf(const PodUid& pod, std::vector<KubeletPaths::PodVolume>& out) const {
+    const SafePath volumes = paths_.GetPodVolumesDir(pod);
+    for (const std::string& plugin : Subdirectories(volumes)) {
+      for (const std::string& spec : Subdirectories(volumes.Below(plugin))) {
+        out.push_back({pod, UnescapeQualifiedName(plugin), SpecName(spec), false});
+      }
+    }
+    const SafePath devices = paths_.GetPodVolumeDevicesDir(pod);
+    for (const std::string& plugin : Subdirectories(devices)) {
+      for (const std::string& spec : Entries(devices.Below(plugin), FileType::kSymlink)) {
+        out.push_back({pod, UnescapeQualifiedName(plugin), SpecName(spec), true});
+      }
+    }
+  }
+
+ private:
+  std::vector<std::string> Entries(const SafePath& path, FileType type) const {
     CallOptions call;
     call.deadline = Deadline::After(clock_, timeout_);
     const Result<DirectoryListing> listing = kernel_.Call(ListDirectory{path}, call);
@@ -51,22 +72,11 @@ class DirectoryFinder {
       return names;
     }
     for (const DirectoryEntry& entry : listing->entries) {
-      // A hostPath has nothing here, so whatever a volume leaves is a directory.
-      if (entry.type == FileType::kDirectory) names.push_back(entry.name);
+      if (entry.type == type) names.push_back(entry.name);
     }
     return names;
   }
 
-  void AddVolumesOf(const PodUid& pod, std::vector<KubeletPaths::PodVolume>& out) const {
-    const SafePath volumes = paths_.GetPodVolumesDir(pod);
-    for (const std::string& plugin : Subdirectories(volumes)) {
-      for (const std::string& spec : Subdirectories(volumes.Below(plugin))) {
-        out.push_back({pod, UnescapeQualifiedName(plugin), SpecName(spec)});
-      }
-    }
-  }
-
- private:
   Kernel& kernel_;
   const Clock& clock_;
   const KubeletPaths& paths_;
@@ -167,9 +177,34 @@ void AddUnrecorded(const KubeletPaths::PodVolume& volume, ActualStateOfWorld& ac
                    TakeOver& take_over) {
   const PodVolumeKey key{volume.pod, volume.spec};
   if (actual.FindVolume(key) != nullptr) return;
-  actual.AddReconstructed(key, volume.plugin, VolumeState::kNotSetUp, true);
+  ActualVolume& added = actual.AddReconstructed(key, volume.plugin, VolumeState::kNotSetUp, true,
+                                                volume.is_block);
+  if (volume.is_block) {
+    // Its device goes after it, whoever finds that.
+    added.unique_name = GetUniqueVolumeName(volume.plugin, volume.spec.str());
+    added.has_device = true;
+  }
   take_over.without_record.insert(key);
   ++take_over.volumes;
+}
+
+// Where it is mounted, or where its nodes are bound.
+std::string PlaceOf(const KubeletPaths::DeviceMount& device, const KubeletPaths& paths) {
+  return (device.is_block ? paths.GetBlockMapDir(device.plugin, device.volume)
+                          : paths.GetDeviceMountDir(device.plugin, device.volume))
+      .Display();
+}
+
+void AddUnrecordedDevice(const KubeletPaths::DeviceMount& found, const KubeletPaths& paths,
+                         ActualStateOfWorld& actual) {
+  const UniqueVolumeName name = GetUniqueVolumeName(found.plugin, found.volume.str());
+  if (actual.FindDevice(name) != nullptr) return;
+  ActualDevice device;
+  device.plugin_name = found.plugin;
+  device.spec = found.volume;
+  device.device_mount_path = PlaceOf(found, paths);
+  device.is_block = found.is_block;
+  actual.AddReconstructedDevice(name, std::move(device));
 }
 
 // Devices by their records, and those that only the mount table shows.
@@ -187,22 +222,24 @@ void RestoreDevices(const FoundAtStart& found, const BootId& boot_id, bool adopt
     device.plugin_name = now.plugin_name;
     device.spec = now.spec;
     device.device_mount_path = now.device_mount_path;
+    device.is_block = now.is_block;
     device.state = now.state;
     actual.AddReconstructedDevice(now.key, std::move(device));
   }
   for (const KubeletPaths::DeviceMount& mount : found.device_mounts) {
-    const std::string path = paths.GetDeviceMountDir(mount.plugin, mount.volume).Display();
-    if (known.contains(path)) continue;
-    if (!adopt_root) {
+    if (known.contains(PlaceOf(mount, paths))) continue;
+    if (adopt_root) {
+      AddUnrecordedDevice(mount, paths, actual);
+    } else {
       result.unknown_device_mounts.push_back(mount);
-      continue;
     }
-    ActualDevice device;
-    device.plugin_name = mount.plugin;
-    device.spec = mount.volume;
-    device.device_mount_path = path;
-    actual.AddReconstructedDevice(GetUniqueVolumeName(mount.plugin, mount.volume.str()),
-                                  std::move(device));
+  }
+  // A pod's link may be all that a reboot has left of a block volume, with its empty directories.
+  for (const KubeletPaths::PodVolume& volume : found.directories) {
+    const KubeletPaths::DeviceMount device{volume.plugin, volume.spec, true};
+    if (volume.is_block && adopt_root && !known.contains(PlaceOf(device, paths))) {
+      AddUnrecordedDevice(device, paths, actual);
+    }
   }
 }
 
@@ -230,7 +267,7 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
     if (record.state == VolumeState::kNotSetUp && !record.uncertain) continue;
     actual.AddPod(record.key.pod, {record.pod_namespace, record.pod_name, ""});
     ActualVolume& volume = actual.AddReconstructed(record.key, record.plugin_name, record.state,
-                                                   record.boot_id == boot_id);
+                                                   record.boot_id == boot_id, record.is_block);
     volume.unique_name = record.unique_name;
     volume.has_device = record.has_device;
     ++result.take_over.volumes;

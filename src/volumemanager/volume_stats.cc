@@ -3,12 +3,31 @@
 #include <algorithm>
 #include <utility>
 
+#include "metrics/metrics_nil.h"
+#include "pluginmgr/block_volume_plugin.h"
+
 namespace volumed {
 namespace {
 
 // A walk of a volume on the agent's own filesystem must not wait in the lane of the fast worker,
 // where mounts are made.
 constexpr const char* kOwnDomain = "volume-stats";
+
+// Who measures the volume: its mounter, or its mapper. Source: kubernetes
+// pkg/kubelet/server/stats/volume_stat_calculator.go@v1.36.2 (calcAndStoreStats).
+Result<std::shared_ptr<MetricsProvider>> ProviderOf(VolumePlugin& plugin, const VolumeSpec& spec,
+                                                    const PodPtr& pod) {
+  if (!IsBlockVolume(spec)) {
+    ASSIGN_OR_RETURN(std::unique_ptr<Mounter> mounter, plugin.NewMounter(spec, pod));
+    return std::shared_ptr<MetricsProvider>(std::move(mounter));
+  }
+  BlockVolumePlugin* block = plugin.AsBlock();
+  if (block == nullptr) return NewNotSupportedError();
+  ASSIGN_OR_RETURN(std::unique_ptr<BlockVolumeMapper> mapper,
+                   block->NewBlockVolumeMapper(spec, pod));
+  if (!mapper->SupportsMetrics()) return std::shared_ptr<MetricsProvider>(new MetricsNil());
+  return std::shared_ptr<MetricsProvider>(std::move(mapper));
+}
 
 }  // namespace
 
@@ -101,9 +120,10 @@ void VolumeStats::StartDue() {
 bool VolumeStats::StartOne(const PodVolumeKey& key, Volume& volume) {
   Result<VolumePlugin*> plugin = plugins_.FindPluginBySpec(volume.spec);
   if (!plugin.ok()) return false;
-  Result<std::unique_ptr<Mounter>> mounter = (*plugin)->NewMounter(volume.spec, volume.pod);
-  if (!mounter.ok()) {
-    volume.entry.last_error = mounter.error();
+  Result<std::shared_ptr<MetricsProvider>> provider =
+      ProviderOf(**plugin, volume.spec, volume.pod);
+  if (!provider.ok()) {
+    volume.entry.last_error = provider.error();
     return false;
   }
   std::string domain = (*plugin)->FaultDomain(volume.spec);
@@ -116,7 +136,7 @@ bool VolumeStats::StartOne(const PodVolumeKey& key, Volume& volume) {
   scheduler_.RunBlocking([this, key, incarnation = volume.incarnation, suspect = volume.suspect,
                           domain, deadline = settings_.deadline, &scheduler = scheduler_,
                           alive = std::weak_ptr<bool>(alive_),
-                          measured = std::shared_ptr<Mounter>(std::move(*mounter))] {
+                          measured = *std::move(provider)] {
     CallOptions call;
     call.deadline = Deadline::After(scheduler.clock(), deadline);
     call.domain = domain;

@@ -2,8 +2,11 @@
 // unmounts, new agents and reboots.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,11 +38,21 @@ struct FakeDevice {
   // ---- what was done to it
   int formats = 0;          // begun ones, cut ones included
   uint64_t filesystem = 0;  // in the FakeVfs; 0: never mounted since it was made
+  uint64_t inode = 0;       // of its node, wherever that is bound
+  std::vector<std::weak_ptr<const Descriptor>> holds;  // that were answered; see OpenHolds
+
+  // Descriptors of it that somebody keeps open.
+  int64_t OpenHolds() const {
+    return std::count_if(holds.begin(), holds.end(),
+                         [](const auto& hold) { return !hold.expired(); });
+  }
 };
 
 struct FakeDevices {
   std::map<std::string, FakeDevice> by_path;
   uint64_t last_sequence = 0;
+  // The files of loop devices that somebody else attached. The mount of such a file is busy.
+  std::set<std::string> loop_files;
 };
 
 }  // namespace volumed

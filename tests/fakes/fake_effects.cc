@@ -2,6 +2,8 @@
 
 #include <sys/mount.h>
 
+#include <sys/sysmacros.h>
+
 #include <cerrno>
 #include <string_view>
 
@@ -21,15 +23,6 @@ bool CleanComponents(std::string_view path) {
     if (end == path.size()) return true;
     begin = end + 1;
   }
-}
-
-Status Validate(const SafePath& path) {
-  const bool clean = !path.root.empty() && path.root[0] == '/' &&
-                     (path.root == "/" || CleanComponents(std::string_view(path.root).substr(1))) &&
-                     (path.relative.empty() || CleanComponents(path.relative)) &&
-                     (path.root + path.relative).find('\0') == std::string::npos;
-  if (clean) return OkStatus();
-  return Error::NotApplied(Code::kInvalidArgument, "path \"" + path.Display() + "\" is malformed");
 }
 
 Error OpenError(const SafePath& path, int sys_errno) {
@@ -64,6 +57,15 @@ uint64_t FsMagic(const std::string& type) {
 }
 
 }  // namespace
+
+Status FakeEffects::Validate(const SafePath& path) {
+  const bool clean = !path.root.empty() && path.root[0] == '/' &&
+                     (path.root == "/" || CleanComponents(std::string_view(path.root).substr(1))) &&
+                     (path.relative.empty() || CleanComponents(path.relative)) &&
+                     (path.root + path.relative).find('\0') == std::string::npos;
+  if (clean) return OkStatus();
+  return Error::NotApplied(Code::kInvalidArgument, "path \"" + path.Display() + "\" is malformed");
+}
 
 // ---- look-up
 // --------------------------------------------------------------------------------------
@@ -225,6 +227,11 @@ Result<FileInfo> FakeEffects::operator()(const Stat& request) {
   info.inode = inode.id;
   info.size_bytes = FakeVfs::SizeBytes(inode);
   info.is_mount_point = vfs_.IsMountRoot(*there);
+  if (const Result<FakeDevice*> device = OpenNode(*there, ""); device.ok()) {
+    info.size_bytes = (*device)->identity.size_bytes;
+    info.device_number =
+        makedev((*device)->identity.device_major, (*device)->identity.device_minor);
+  }
   return info;
 }
 
@@ -357,6 +364,39 @@ Result<Changed> FakeEffects::operator()(const MakeFile& request) {
   }
   if (vfs_.InodeAt(there).type == FileType::kRegular) return Changed{false};
   return Error::FromErrno(EEXIST, what, Outcome::kNotApplied);
+}
+
+Result<Changed> FakeEffects::operator()(const MakeSymlink& request) {
+  const std::string what = "make link " + request.path.Display();
+  ASSIGN_OR_RETURN(const Parent parent, OpenParent(request.path));
+  const int error = vfs_.MakeSymlink(parent.directory, parent.name, request.leads_to);
+  if (error == 0) return Changed{true};
+  if (error != EEXIST) return Error::FromErrno(error, what, Outcome::kNotApplied);
+  const Result<std::string> there = LinkAt(parent, what);
+  if (!there.ok()) return Error::FromErrno(EEXIST, what, Outcome::kNotApplied);
+  if (*there == request.leads_to) return Changed{false};
+  int failure = vfs_.Unlink(parent.directory, parent.name);
+  if (failure != 0) return Error::FromErrno(failure, what, Outcome::kNotApplied);
+  failure = vfs_.MakeSymlink(parent.directory, parent.name, request.leads_to);
+  if (failure != 0) return Error::FromErrno(failure, what, Outcome::kMaybeApplied);
+  return Changed{true};
+}
+
+Result<FileContent> FakeEffects::operator()(const ReadLink& request) {
+  ASSIGN_OR_RETURN(const Parent parent, OpenParent(request.path));
+  ASSIGN_OR_RETURN(std::string target, LinkAt(parent, "read link " + request.path.Display()));
+  return FileContent{std::move(target)};
+}
+
+Result<std::string> FakeEffects::LinkAt(const Parent& parent, const std::string& what) const {
+  FakeLocation found;
+  const int error = vfs_.LookupCovered(parent.directory, parent.name, &found);
+  if (error != 0) return Error::FromErrno(error, what, Outcome::kNotApplied);
+  const FakeInode& inode = vfs_.InodeAt(found);
+  if (inode.type != FileType::kSymlink) {
+    return Error::FromErrno(EINVAL, what, Outcome::kNotApplied);
+  }
+  return inode.content;
 }
 
 // ---- removing

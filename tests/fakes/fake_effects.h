@@ -85,12 +85,17 @@ class FakeEffects {
   Result<FileContent> operator()(const ReadFile& request);
   Result<Changed> operator()(const WriteAtomicPayload& request);
   // In fake_effects_devices.cc.
-  Result<DeviceFacts> operator()(const IdentifyDevice& request) const;
   Result<DeviceProbe> operator()(const ProbeDevice& request);
   Result<Done> operator()(const FormatDevice& request);
   Result<FilesystemCheck> operator()(const CheckFilesystem& request);
   Result<DeviceUsers> operator()(const CheckDeviceUse& request);
   Result<ProgramEnd> operator()(const RunProgram& request);
+  Result<IdentifiedDevice> operator()(const IdentifyDevice& request);
+  Result<Done> operator()(const SyncDevice& request);
+  Result<Changed> operator()(const DetachLoops& request);
+  // In fake_effects.cc.
+  Result<Changed> operator()(const MakeSymlink& request);
+  Result<FileContent> operator()(const ReadLink& request);
 
   // ---- shared by the effects, and by the fake kernel's hangs
   using OpenHow = FakeOpen;
@@ -102,6 +107,8 @@ class FakeEffects {
   Result<Parent> OpenParent(const SafePath& path) const;
 
  private:
+  static Status Validate(const SafePath& path);
+  Result<std::string> LinkAt(const Parent& parent, const std::string& what) const;
   // openat2 of one name without links; an errno.
   int OpenChild(FakeLocation directory, const std::string& name, bool no_xdev,
                 FakeLocation* found) const;
@@ -109,6 +116,9 @@ class FakeEffects {
   int RootOf(const SafePath& path, OpenHow how, FakeLocation* found) const;
 
   Result<FakeDevice*> OpenDevice(const std::string& path) const;
+  Result<FakeDevice*> OpenNode(FakeLocation node, const std::string& path) const;
+  Status ExpectDevice(FakeLocation node, const std::string& path,
+                      const DeviceIdentity& expected) const;
   bool IsMounted(const FakeDevice& device) const;
   // Not to be had by O_EXCL.
   bool IsInUse(const FakeDevice& device) const;

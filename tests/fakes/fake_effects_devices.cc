@@ -32,14 +32,63 @@ Result<FakeDevice*> FakeEffects::OpenDevice(const std::string& path) const {
   if (const int error = vfs_.WalkAbsolute(path, walk, &found)) {
     return Error::FromErrno(error, what, Outcome::kNotApplied);
   }
-  if (vfs_.InodeAt(found).type != FileType::kBlockDevice) {
-    return Refusal(what, "not a block device");
+  return OpenNode(found, path);
+}
+
+Result<FakeDevice*> FakeEffects::OpenNode(FakeLocation node, const std::string& path) const {
+  const std::string what = "open device " + path;
+  const FakeInode& inode = vfs_.InodeAt(node);
+  if (inode.type != FileType::kBlockDevice) return Refusal(what, "not a block device");
+  for (auto& [place, device] : state_.devices.by_path) {
+    if (device.inode == inode.id) return &device;
   }
-  const auto device = state_.devices.by_path.find(vfs_.PathOf(found));
-  if (device == state_.devices.by_path.end()) {
-    return Error::FromErrno(ENXIO, what, Outcome::kNotApplied);
+  return Error::FromErrno(ENXIO, what, Outcome::kNotApplied);
+}
+
+Result<IdentifiedDevice> FakeEffects::operator()(const IdentifyDevice& request) {
+  const std::string shown = request.path.Display();
+  ASSIGN_OR_RETURN(const FakeLocation node, Open(request.path).With("open device " + shown));
+  ASSIGN_OR_RETURN(FakeDevice * device, OpenNode(node, shown));
+  IdentifiedDevice answer;
+  answer.facts.identity = device->identity;
+  answer.facts.identity.uuid.clear();
+  const std::string& id = device->identity.stable_id;
+  if (const auto wwid = StripPrefix(id, "wwid:")) answer.facts.wwid = *wwid;
+  if (const auto serial = StripPrefix(id, "serial:")) answer.facts.serial = *serial;
+  answer.path = vfs_.PathOf(node);
+  answer.read_only = device->read_only;
+  if (request.hold) {
+    answer.hold = std::make_shared<const Descriptor>();
+    device->holds.push_back(answer.hold);
   }
-  return &device->second;
+  return answer;
+}
+
+Status FakeEffects::ExpectDevice(FakeLocation node, const std::string& path,
+                                 const DeviceIdentity& expected) const {
+  ASSIGN_OR_RETURN(const FakeDevice* device, OpenNode(node, path));
+  DeviceIdentity now = device->identity;
+  now.uuid.clear();
+  const std::string difference = IdentityDifference(expected, now);
+  if (difference.empty()) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "device " + path + " is not the one that was expected: " + difference);
+}
+
+Result<Done> FakeEffects::operator()(const SyncDevice& request) {
+  const std::string shown = request.path.Display();
+  ASSIGN_OR_RETURN(const FakeLocation node, Open(request.path).With("open device " + shown));
+  RETURN_IF_ERROR(ExpectDevice(node, shown, request.expected));
+  ASSIGN_OR_RETURN(const FakeDevice* device, OpenNode(node, shown));
+  if (device->unreadable) {
+    return Error::FromErrno(EIO, "sync device " + shown, Outcome::kNotApplied);
+  }
+  return Done{};
+}
+
+Result<Changed> FakeEffects::operator()(const DetachLoops& request) {
+  RETURN_IF_ERROR(Validate(request.path));
+  return Changed{state_.devices.loop_files.erase(request.path.Display()) > 0};
 }
 
 bool FakeEffects::IsMounted(const FakeDevice& device) const {
@@ -83,16 +132,6 @@ DeviceProbe FakeEffects::Look(const FakeDevice& device, bool full_scan) const {
   }
   probe.blank = probe.why_not_blank.empty();
   return probe;
-}
-
-Result<DeviceFacts> FakeEffects::operator()(const IdentifyDevice& request) const {
-  ASSIGN_OR_RETURN(const FakeDevice* device, OpenDevice(request.device));
-  DeviceFacts facts{device->identity, "", ""};
-  facts.identity.uuid.clear();
-  const std::string& id = facts.identity.stable_id;
-  if (const auto wwid = StripPrefix(id, "wwid:")) facts.wwid = *wwid;
-  if (const auto serial = StripPrefix(id, "serial:")) facts.serial = *serial;
-  return facts;
 }
 
 Result<DeviceProbe> FakeEffects::operator()(const ProbeDevice& request) {

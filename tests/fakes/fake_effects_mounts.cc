@@ -227,6 +227,10 @@ Result<Done> FakeEffects::operator()(const BindMount& request) {
   }
   ASSIGN_OR_RETURN(FakeLocation source, Open(request.source));
   ASSIGN_OR_RETURN(const FakeLocation target, Open(request.target));
+  if (request.expected_device) {
+    RETURN_IF_ERROR(ExpectDevice(source, request.source.Display(), *request.expected_device)
+                        .With("bind on " + request.target.Display()));
+  }
   if (by_tree) source = FindInAnchor(request, source).value_or(source);
   uint64_t tree = 0;
   if (const int error = vfs_.CloneMount(source, request.recursive, true, &tree)) {
@@ -302,6 +306,7 @@ Result<Changed> FakeEffects::operator()(const Unmount& request) {
   FakeLocation found;
   int error = OpenChild(parent->directory, parent->name, false, &found);
   if (error == ENOENT) return Changed{false};
+  if (error == 0 && state_.devices.loop_files.contains(vfs_.PathOf(found))) error = EBUSY;
   if (error == 0) error = vfs_.Unmount(found);
   if (error == 0) return Changed{true};
   if (error == EINVAL) return Changed{false};

@@ -270,6 +270,7 @@ void FakeKernel::Reboot() {
   }
   anchor_ = FakeAnchor();
   vfs_.Reboot();
+  devices_.loop_files.clear();
   for (auto& [path, device] : devices_.by_path) {
     device.identity.disk_sequence = ++devices_.last_sequence;
   }
@@ -283,6 +284,8 @@ std::unique_ptr<FakeKernel> FakeKernel::Clone() const {
   copy->anchor_ = anchor_;
   copy->devices_ = devices_;
   copy->programs_ = programs_;
+  // Whoever has a device open has it in the world that was copied.
+  for (auto& [path, device] : copy->devices_.by_path) device.holds.clear();
   copy->payloads_ = payloads_;
   return copy;
 }

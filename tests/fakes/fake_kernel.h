@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -80,6 +81,9 @@ class FakeKernel final : public Kernel {
   FakeDevice Device(const std::string& path) const EXCLUDES(mu_);
   void ChangeDevice(const std::string& path, const std::function<void(FakeDevice&)>& change)
       EXCLUDES(mu_);
+  // A loop device that somebody else attached to a file (or to a device's node that is bound there).
+  void AddLoop(const std::string& file) EXCLUDES(mu_);
+  std::set<std::string> LoopFiles() const EXCLUDES(mu_);
   // rm -r; not across mounts.
   void Remove(const std::string& path) EXCLUDES(mu_);
   // Takes away every mount at or below `path`, as an administrator's umount -R would.

@@ -148,6 +148,7 @@ void FakeKernel::AddDevice(const std::string& path, FakeDevice device) {
                                      : static_cast<uint32_t>(devices_.by_path.size());
   if (device.identity.disk_sequence == 0) device.identity.disk_sequence = ++devices_.last_sequence;
   if (device.identity.size_bytes == 0) device.identity.size_bytes = int64_t{1} << 30;
+  device.inode = vfs_.InodeAt(Require(path, false)).id;
   devices_.by_path[path] = std::move(device);
 }
 
@@ -170,6 +171,16 @@ void FakeKernel::ChangeDevice(const std::string& path,
   const auto device = devices_.by_path.find(path);
   if (device == devices_.by_path.end()) Mistake("device " + path, ENODEV);
   change(device->second);
+}
+
+void FakeKernel::AddLoop(const std::string& file) {
+  MutexLock lock(mu_);
+  devices_.loop_files.insert(file);
+}
+
+std::set<std::string> FakeKernel::LoopFiles() const {
+  MutexLock lock(mu_);
+  return devices_.loop_files;
 }
 
 void FakeKernel::Remove(const std::string& path) {

@@ -286,7 +286,35 @@ struct RequestGenerator::Maker<RunProgram> {
 template <>
 struct RequestGenerator::Maker<IdentifyDevice> {
   static constexpr uint32_t kWeight = 1;
-  static IdentifyDevice Make(RequestGenerator& g) { return {g.NoDevice()}; }
+  static IdentifyDevice Make(RequestGenerator& g) { return {g.Path(), g.OneIn(2)}; }
+};
+template <>
+struct RequestGenerator::Maker<SyncDevice> {
+  static constexpr uint32_t kWeight = 1;
+  static SyncDevice Make(RequestGenerator& g) { return {g.Path(), {}}; }
+};
+template <>
+struct RequestGenerator::Maker<DetachLoops> {
+  static constexpr uint32_t kWeight = 1;
+  static DetachLoops Make(RequestGenerator& g) { return {g.Path()}; }
+};
+
+template <>
+struct RequestGenerator::Maker<MakeSymlink> {
+  static constexpr uint32_t kWeight = 3;
+  static MakeSymlink Make(RequestGenerator& g) {
+    constexpr const char* kTargets[] = {"a", "a/b", "f", "no", "lself", "b"};
+    return {g.Path(), g.OneIn(4) ? g.world_ + "/d" : Pick(g, kTargets)};
+  }
+};
+template <>
+struct RequestGenerator::Maker<ReadLink> {
+  static constexpr uint32_t kWeight = 2;
+  static ReadLink Make(RequestGenerator& g) {
+    constexpr const char* kLinks[] = {"la", "lb", "a/lb", "lf", "lx", "lself"};
+    if (g.OneIn(2)) return {g.Path()};
+    return {{g.world_, Pick(g, kLinks)}};
+  }
 };
 
 std::string RequestGenerator::NoDevice() {
@@ -355,6 +383,8 @@ std::string RequestText(const AnyRequest& request) {
           text += std::string(r.read_only ? " ro" : "") + (r.recursive ? " recursive" : "") +
                   (r.recursive_read_only ? " recursive-ro" : "");
         }
+        if constexpr (requires { r.leads_to; }) text += " -> " + r.leads_to;
+        if constexpr (requires { r.hold; }) text += r.hold ? " hold" : "";
         if constexpr (requires { r.force; }) text += r.force ? " force" : "";
         if constexpr (requires { r.follow; }) {
           text += std::string(r.follow ? " follow" : "") + (r.only_mount_point ? " point" : "");

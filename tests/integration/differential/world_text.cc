@@ -42,7 +42,8 @@ std::string Text(const FileInfo& info) {
   std::ostringstream text;
   text << FileTypeName(info.type) << " " << std::oct << info.mode << std::dec << " " << info.uid
        << ":" << info.gid << " " << info.size_bytes << " bytes, mount point " << info.is_mount_point
-       << ", has ids " << (info.device != 0) << (info.inode != 0);
+       << ", has ids " << (info.device != 0) << (info.inode != 0)
+       << (info.device_number != 0 ? ", of a device" : "");
   return text.str();
 }
 std::string Text(const FsInfo& info) {
@@ -79,11 +80,6 @@ std::string Text(const DeviceProbe& probe) {
          (probe.was_mounted ? " was mounted" : "") + (probe.read_whole ? " whole" : "") +
          (probe.duplicate.empty() ? "" : " duplicate");
 }
-std::string Text(const DeviceFacts& facts) {
-  return "device" + std::string(facts.identity.size_bytes > 0 ? " with a size" : "") +
-         (facts.identity.disk_sequence != 0 ? " and a sequence" : "") + facts.identity.uuid +
-         facts.wwid + facts.serial;
-}
 std::string Text(const FilesystemCheck& check) {
   return std::string(CheckResultName(check.result)) + " " + std::to_string(check.exit_code);
 }
@@ -94,6 +90,13 @@ std::string Text(const DeviceUsers& use) {
 }
 std::string Text(const ProgramEnd& end) {
   return "ended with " + std::to_string(end.exit_status) + " " + end.output;
+}
+
+std::string Text(const IdentifiedDevice& device) {
+  const DeviceIdentity& identity = device.facts.identity;
+  return std::to_string(identity.size_bytes) + " bytes" +
+         (identity.disk_sequence != 0 ? " and a sequence" : "") + (device.read_only ? " ro" : "") +
+         (device.hold ? " held" : "") + identity.uuid + device.facts.wwid + device.facts.serial;
 }
 
 }  // namespace

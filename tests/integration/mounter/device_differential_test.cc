@@ -50,10 +50,10 @@ class DeviceDifferential : public BlockMountTest,
       text += name + ": " + result + "\n";
     };
     step("probe", world.Probe());
-    step("identify", world.Do(IdentifyDevice{world.device}));
-    step("identify nothing", world.Do(IdentifyDevice{world.device + "-no"}));
-    step("identify a directory", world.Do(IdentifyDevice{world.target.root}));
-    step("identify by no path", world.Do(IdentifyDevice{""}));
+    step("identify", world.Do(IdentifyDevice{{world.device, ""}}));
+    step("identify nothing", world.Do(IdentifyDevice{{world.device + "-no", ""}}));
+    step("identify a directory", world.Do(IdentifyDevice{{world.target.root, ""}}));
+    step("identify by no path", world.Do(IdentifyDevice{{"", ""}}));
     step("full scan", world.Probe(true));
     step("mount unformatted", world.MountAs(type));
     step("unknown type", world.Format("vfat", kUuid));
@@ -127,6 +127,95 @@ TEST_P(DeviceDifferential, AReadOnlyDevice) {
   EXPECT_EQ(fake.MountAs(type), real.MountAs(type));
   EXPECT_EQ(fake.Format(type, kUuid), real.Format(type, kUuid));
   EXPECT_EQ(fake.MountAs(type, {"ro"}), real.MountAs(type, {"ro"}));
+}
+
+using NodeDifferential = BlockMountTest;
+
+// Identified, held and bound as a node: what block volumes do with a device.
+std::string LifeOfANode(World& world, const std::string& detached) {
+  std::string text;
+  const auto step = [&](const std::string& name, const std::string& result) {
+    text += name + ": " + result + "\n";
+  };
+  const SafePath node{world.device, "", Resolve::kBeneath};
+  const SafePath file = world.target.Below("node");
+  step("identify", world.Do(IdentifyDevice{node, false}));
+  step("hold", world.Do(IdentifyDevice{node, true}));
+  step("identify missing", world.Do(IdentifyDevice{file, true}));
+  step("make file", world.Do(MakeFile{file, 0750}));
+  step("identify file", world.Do(IdentifyDevice{file, true}));
+  DeviceIdentity wrong = world.Identity();
+  wrong.disk_sequence += 1;
+  step("bind other", world.Do(BindMount{.source = node, .target = file, .expected_device = wrong}));
+  step("bind no device", world.Do(BindMount{.source = world.target,
+                                            .target = file,
+                                            .expected_device = world.Identity()}));
+  step("still a file", world.Do(Stat{file}));
+  step("bind", world.Do(BindMount{
+                   .source = node, .target = file, .expected_device = world.Identity()}));
+  step("a device", world.Do(Stat{file}));
+  step("listed as it lies below", world.Do(ListDirectory{world.target}));
+  step("identify by the bind", world.Do(IdentifyDevice{file, true}));
+  step("sync", world.Do(SyncDevice{file, world.Identity()}));
+  step("sync other", world.Do(SyncDevice{node, wrong}));
+  step("no loop device of it", world.Do(DetachLoops{file}));
+  step("remove bound", world.Do(RemoveFile{file}));
+  step("tree of bound", world.Do(RemoveTree{world.target}));
+  step("unbind", world.Do(Unmount{file}));
+  step("a file again", world.Do(Stat{file}));
+  step("link", world.Do(MakeSymlink{world.target.Below("link"), world.device}));
+  step("link again", world.Do(MakeSymlink{world.target.Below("link"), world.device}));
+  step("link elsewhere", world.Do(MakeSymlink{world.target.Below("link"), "elsewhere"}));
+  step("where", world.Do(ReadLink{world.target.Below("link")}));
+  step("link over a file", world.Do(MakeSymlink{file, world.device}));
+  step("read no link", world.Do(ReadLink{file}));
+  step("detach missing", world.Do(DetachLoops{{detached, ""}}));
+  return text;
+}
+
+TEST_F(NodeDifferential, TheFakeBindsNodesAsTheKernel) {
+  const LoopDevice device(Image());
+  ASSERT_TRUE(device.valid());
+  World real{*local_, device.path(), {scratch(), "mnt"}};
+  FakeDevice state;
+  state.identity.size_bytes = kImageBytes;
+  FakeKernel kernel;
+  kernel.AddDirectory("/scratch/mnt");
+  kernel.AddDevice("/dev/disk", state);
+  World fake{kernel, "/dev/disk", {"/scratch", "mnt"}};
+  const std::string happened = LifeOfANode(real, "/no/such/file");
+  EXPECT_EQ(LifeOfANode(fake, "/no/such/file"), happened);
+  EXPECT_THAT(happened, ::testing::HasSubstr("\nbind: done\n"));
+}
+
+TEST_F(NodeDifferential, LoopDevicesOfAPathAreDetachedByIt) {
+  const LoopDevice device(Image());
+  ASSERT_TRUE(device.valid());
+  const SafePath node{device.path(), ""};
+  const SafePath file = SafePath{scratch(), "mnt"}.Below("node");
+  World real{*local_, device.path(), {scratch(), "mnt"}};
+  ASSERT_EQ(real.Do(MakeFile{file, 0750}), "changed");
+  ASSERT_EQ(real.Do(BindMount{.source = node, .target = file}), "done");
+  const LoopDevice lock(file.Display());  // as kubelet takes it
+  ASSERT_TRUE(lock.valid());
+  EXPECT_THAT(real.Do(volumed::Unmount{file}), ::testing::HasSubstr("EBUSY"));
+
+  FakeKernel kernel;
+  kernel.AddDirectory("/scratch/mnt");
+  kernel.AddDevice("/dev/disk");
+  World fake{kernel, "/dev/disk", {"/scratch", "mnt"}};
+  const SafePath fake_file{"/scratch", "mnt/node"};
+  ASSERT_EQ(fake.Do(MakeFile{fake_file, 0750}), "changed");
+  ASSERT_EQ(fake.Do(BindMount{.source = {"/dev/disk", ""}, .target = fake_file}), "done");
+  kernel.AddLoop(fake_file.Display());
+  EXPECT_THAT(fake.Do(volumed::Unmount{fake_file}), ::testing::HasSubstr("EBUSY"));
+
+  EXPECT_EQ(real.Do(DetachLoops{file}), "changed");
+  EXPECT_EQ(fake.Do(DetachLoops{fake_file}), "changed");
+  EXPECT_EQ(real.Do(DetachLoops{file}), "unchanged");
+  EXPECT_EQ(fake.Do(DetachLoops{fake_file}), "unchanged");
+  EXPECT_EQ(real.Do(volumed::Unmount{file}), "changed");
+  EXPECT_EQ(fake.Do(volumed::Unmount{fake_file}), "changed");
 }
 
 INSTANTIATE_TEST_SUITE_P(Filesystems, DeviceDifferential,

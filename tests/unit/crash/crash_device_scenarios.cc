@@ -62,6 +62,20 @@ spec:
          claim + (read_only ? ", readOnly: true" : "") + "}}\n";
 }
 
+// A manifest that ends within its spec, with volumeMode Block.
+std::string AsBlock(const std::string& manifest) { return manifest + "  volumeMode: Block\n"; }
+
+std::string BlockPodManifest(const std::string& uid, const std::string& claim) {
+  return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + uid +
+         ", namespace: default, uid: " + uid + R"(}
+spec:
+  containers:
+  - {name: main, image: x, volumeDevices: [{name: data, devicePath: /dev/xvda}]}
+  volumes:
+  - {name: data, persistentVolumeClaim: {claimName: )" +
+         claim + "}}\n";
+}
+
 PodTruth DiskTruth() {
   PodTruth pod;
   pod.wanted = true;
@@ -235,6 +249,37 @@ Scenario RecycleScenario() {
                                             false);
                           }};
   return {"a recycled volume", {storage}, {apply, write, claim_leaves, leaves, next, writes_too}};
+}
+
+Scenario BlockScenario() {
+  const auto apply = [](const std::string& uid) {
+    return ScenarioStep{.name = "pod " + uid + " is applied", .happen = [uid](CrashWorld& world) {
+                          world.sources[kFiles]["pod-" + uid] = BlockPodManifest(uid, "data");
+                          PodTruth pod;
+                          pod.wanted = true;
+                          pod.volumes[kVolume].plugin = kLocalVolumePluginName;
+                          pod.volumes[kVolume].is_block = true;
+                          world.pods[uid] = pod;
+                        }};
+  };
+  ScenarioStep storage{.name = "the sources have a block volume and a claim",
+                       .happen = [](CrashWorld& world) {
+                         world.devices[kVolume] = kDisk;
+                         world.block_volumes.insert(kVolume);
+                         world.kernel->AddDevice(kDisk);
+                         world.kernel->AddDevice(kOtherBlockDevice);
+                         world.sources[kFiles]["volume"] = AsBlock(PersistentVolumeManifest());
+                         world.sources[kFiles]["claim"] = AsBlock(ClaimManifest("data"));
+                       }};
+  ScenarioStep first_leaves = Remove(kFirst, false);
+  first_leaves.name += ", which has a kubelet's loop device";
+  first_leaves.happen = [](CrashWorld& world) {
+    world.kernel->AddLoop(world.NodePath(kFirst, kVolume));
+    RemovePod(world, kFirst);
+  };
+  return {"two pods on a raw block volume",
+          {storage},
+          {apply(kFirst), apply(kSecond), first_leaves, Remove(kSecond, true)}};
 }
 
 }  // namespace volumed

@@ -98,6 +98,69 @@ std::string BrokenBindRule(const CrashWorld& world, const BindMount& request) {
   return "";
 }
 
+// ---- block volumes
+
+// The pod whose node, and the volume whose global map directory, the path is.
+std::optional<KubeletPaths::PodVolume> NodeAt(const CrashWorld& world, const std::string& path) {
+  const auto volume = world.paths.ParsePodVolume(path);
+  if (!volume || !volume->is_block || !world.block_volumes.contains(volume->spec.str())) {
+    return std::nullopt;
+  }
+  return volume;
+}
+
+std::string PodMustBe(const CrashWorld& world, const KubeletPaths::PodVolume& node,
+                      VolumeState state) {
+  const std::optional<Record> row =
+      world.store->Find(kPodVolumeRecordKind, RecordKey(PodVolumeKey{node.pod, node.spec}));
+  if (!row) return "there is no record of the volume";
+  const Result<PodVolumeRecord> record = DecodePodVolumeRecord(*row);
+  if (!record.ok()) return record.error().message();
+  const VolumeState now = AfterRestart(*record, BootId(world.boot_id())).state;
+  if (now == state) return "";
+  return "its record says " + std::string(VolumeStateName(now));
+}
+
+std::string BrokenNodeRule(const CrashWorld& world, const BindMount& bind,
+                           const KubeletPaths::PodVolume& node) {
+  const std::string volume = node.spec.str();
+  const std::string& device = world.devices.at(volume);
+  if (bind.source.Display() != device) return bind.source.Display() + " is another device";
+  if (!bind.expected_device) return "it is bound whatever it is";
+  if (world.kernel->Device(device).OpenHolds() == 0) return "nobody holds the device";
+  const std::optional<DeviceRecord> record = RecordOf(world, volume);
+  if (!record || !record->mapped) return "no record says which device it is";
+  if (record->mapped->path != device) return "another device is on record";
+  if (const std::string broken = MustSay(world, volume, VolumeState::kDeviceMounted);
+      !broken.empty()) {
+    return broken;
+  }
+  return PodMustBe(world, node, VolumeState::kMapping);
+}
+
+std::string BrokenUnmapRule(const CrashWorld& world, const std::string& path) {
+  if (const auto node = NodeAt(world, path)) {
+    const auto pod = world.pods.find(node->pod.str());
+    // A bind that failed takes its own file back; nothing is mounted on it.
+    const bool is_bound = world.kernel->IsMountPoint(path);
+    if (!is_bound && PodMustBe(world, *node, VolumeState::kMapping).empty()) return "";
+    if (is_bound && pod != world.pods.end() && pod->second.is_protected()) {
+      return "pod " + node->pod.str() + " has the volume";
+    }
+    return PodMustBe(world, *node, VolumeState::kUnmapping);
+  }
+  for (const std::string& volume : world.block_volumes) {
+    const std::string place =
+        world.paths.GetBlockMapDir(kLocalVolumePluginName, SpecName(volume)).Display();
+    if (path != place) continue;
+    if (world.kernel->Device(world.devices.at(volume)).OpenHolds() != 0) {
+      return "the device is held still";
+    }
+    return MustSay(world, volume, VolumeState::kUnmountingDevice);
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string BrokenDeviceRule(const CrashWorld& world, const AnyRequest& request) {
@@ -105,7 +168,20 @@ std::string BrokenDeviceRule(const CrashWorld& world, const AnyRequest& request)
     return BrokenFormatRule(world, *format);
   }
   if (const auto* mount = std::get_if<Mount>(&request)) return BrokenMountRule(world, *mount);
-  if (const auto* bind = std::get_if<BindMount>(&request)) return BrokenBindRule(world, *bind);
+  if (const auto* bind = std::get_if<BindMount>(&request)) {
+    if (const auto node = NodeAt(world, bind->target.Display())) {
+      return BrokenNodeRule(world, *bind, *node);
+    }
+    return BrokenBindRule(world, *bind);
+  }
+  const bool removes =
+      std::holds_alternative<Unmount>(request) || std::holds_alternative<RemoveFile>(request) ||
+      std::holds_alternative<RemoveTree>(request);
+  if (removes) {
+    if (const std::string broken = BrokenUnmapRule(world, RequestPath(request)); !broken.empty()) {
+      return broken;
+    }
+  }
   if (const auto* unmount = std::get_if<Unmount>(&request)) {
     return BrokenUnmountRule(world, unmount->target.Display());
   }
@@ -140,6 +216,7 @@ std::string DeviceRecordText(const Record& row) {
   if (record->format) {
     text += " " + record->format->fs_type + (record->format->finished ? " finished" : " begun");
   }
+  if (record->mapped) text += " mapped " + record->mapped->path;
   return text + "\n";
 }
 

@@ -41,7 +41,7 @@ bool IsTerminatingOnRecord(const CrashWorld& world, const std::string& pod) {
 
 EffectKind KindOfEffect(const AnyRequest& request) {
   if (IsOneOf<Mount, BindMount, Remount, MakeDirectory, MakeFile, ChangeOwnership,
-              WriteAtomicPayload, FormatDevice, CheckFilesystem>(request)) {
+              WriteAtomicPayload, FormatDevice, CheckFilesystem, MakeSymlink>(request)) {
     return EffectKind::kMakes;
   }
   if (IsOneOf<Unmount, RemoveTree, RemoveFile>(request)) return EffectKind::kTakesAway;
@@ -117,13 +117,15 @@ std::string CheckedKernel::BrokenVolumeRule(const AnyRequest& request, EffectKin
   const bool is_known = truth != world_.pods.end() && truth->second.volumes.contains(spec);
   if (kind == EffectKind::kMakes) {
     if (!state) return "there is no record of the volume";
-    const bool intended = *state == VolumeState::kSettingUp || *state == VolumeState::kSetUp;
+    const bool intended = *state == VolumeState::kSettingUp || *state == VolumeState::kSetUp ||
+                          *state == VolumeState::kMapping;
     return intended ? "" : "its record says " + std::string(VolumeStateName(*state));
   }
   if (!state) {
     // The target of a sub-path, an empty file of ours, goes with the pod.
     return in_sub_paths && IsOneOf<RemoveFile>(request) ? "" : "there is no record of the volume";
   }
+  if (*state == VolumeState::kMapped) return "its record says Mapped, and no unmapping";
   if (*state != VolumeState::kSetUp) return "";
   if (in_sub_paths && is_known && truth->second.volumes.at(spec).sub_path_follows_content)
     return "";
@@ -169,13 +171,15 @@ void CheckedStore::NotePut(const Record& row) {
   }
   if (row.kind != kPodVolumeRecordKind) return;
   const Result<PodVolumeRecord> record = DecodePodVolumeRecord(row);
-  if (!record.ok() || record->state != VolumeState::kSetUp || record->uncertain) return;
+  const bool is_there = record.ok() && (record->state == VolumeState::kSetUp ||
+                                        record->state == VolumeState::kMapped);
+  if (!is_there || record->uncertain) return;
   const auto pod = world_.pods.find(record->key.pod.str());
   if (pod == world_.pods.end()) return;
   const auto volume = pod->second.volumes.find(record->key.spec.str());
   if (volume == pod->second.volumes.end()) return;
   volume->second.established = true;
-  world_.CheckState("when its record said SetUp",
+  world_.CheckState("when its record said that it is there",
                     world_.VolumePath(record->key.pod.str(), record->key.spec.str()));
 }
 

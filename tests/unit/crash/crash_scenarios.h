@@ -23,6 +23,9 @@ Scenario BindingScenario();        // the sources bring volume and claim, then t
 Scenario CutFormatScenario();      // the worker dies amid mkfs
 Scenario CheckedDiskScenario();    // fsck; a second pod after the first
 Scenario ReleasedClaimScenario();  // Retain: a claim leaves, another comes, the volume goes
+// A raw block volume of two pods, for one of which a kubelet has left a loop device.
+Scenario BlockScenario();
+inline constexpr const char* kOtherBlockDevice = "/dev/vdc";  // of nobody
 Scenario RecycleScenario();        // Recycle: the claim leaves before its pod
 
 // Volumes that the node makes; see crash_provision_scenarios.cc.

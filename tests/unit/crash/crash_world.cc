@@ -107,6 +107,7 @@ std::unique_ptr<CrashWorld> CrashWorld::Clone() const {
   copy->pods = pods;
   copy->uids = uids;
   copy->devices = devices;
+  copy->block_volumes = block_volumes;
   copy->filesystems = filesystems;
   copy->precious = precious;
   return copy;
@@ -176,8 +177,31 @@ void CrashWorld::Violation(const std::string& what) {
 }
 
 std::string CrashWorld::VolumePath(const std::string& pod, const std::string& spec) const {
-  return paths.GetPodVolumeDir(PodUid(pod), pods.at(pod).volumes.at(spec).plugin, SpecName(spec))
+  const VolumeTruth& volume = pods.at(pod).volumes.at(spec);
+  if (volume.is_block) {
+    return paths.GetPodVolumeDeviceDir(PodUid(pod), volume.plugin).Below(spec).Display();
+  }
+  return paths.GetPodVolumeDir(PodUid(pod), volume.plugin, SpecName(spec)).Display();
+}
+
+std::string CrashWorld::NodePath(const std::string& pod, const std::string& spec) const {
+  return paths.GetBlockMapDir(pods.at(pod).volumes.at(spec).plugin, SpecName(spec))
+      .Below(pod)
       .Display();
+}
+
+void CrashWorld::CheckMapping(const std::string& pod, const std::string& spec,
+                              const std::string& when) {
+  const std::string& device = devices.at(spec);
+  if (kernel->Find(VolumePath(pod, spec)).content != device) {
+    Violation("pod " + pod + " has no link to device " + device + " " + when);
+  }
+  const std::string node = NodePath(pod, spec);
+  const std::vector<MountEntry> mounts = kernel->Mounts();
+  const bool is_bound = std::any_of(mounts.begin(), mounts.end(), [&](const MountEntry& mount) {
+    return mount.mount_point == node && mount.root == device;
+  });
+  if (!is_bound) Violation("the node of pod " + pod + " is not device " + device + " " + when);
 }
 
 void CrashWorld::CheckState(const std::string& when, const std::string& changed) {
@@ -211,6 +235,10 @@ void CrashWorld::CheckVolume(const std::string& pod, const std::string& spec,
   }
   if (!volume.host_path.empty()) {
     if (!kernel->Exists(volume.host_path)) Violation(name + " has no directory " + when);
+    return;
+  }
+  if (volume.is_block) {
+    CheckMapping(pod, spec, when);
     return;
   }
   const std::string path = VolumePath(pod, spec);
@@ -286,9 +314,12 @@ std::string CrashWorld::ProvisionedPath(const std::string& claim) const {
 
 std::string CrashWorld::LeftOfDevices() const {
   for (const auto& [volume, path] : devices) {
-    const std::string place =
-        paths.GetDeviceMountDir(kLocalVolumePluginName, SpecName(volume)).Display();
-    if (kernel->Exists(place)) return "directory " + place;
+    const SpecName name(volume);
+    const SafePath place = block_volumes.contains(volume)
+                               ? paths.GetBlockMapDir(kLocalVolumePluginName, name)
+                               : paths.GetDeviceMountDir(kLocalVolumePluginName, name);
+    if (kernel->Exists(place.Display())) return "directory " + place.Display();
+    if (kernel->Device(path).OpenHolds() != 0) return "a descriptor of " + path;
   }
   return "";
 }

@@ -34,6 +34,7 @@ struct PodData {
 struct VolumeTruth {
   std::string plugin;
   bool has_mount = false;                // a tmpfs of its own is mounted at its path
+  bool is_block = false;                 // its path is a link to the device
   std::vector<PayloadVersion> versions;  // what its readers may see; empty: no payload
   std::vector<std::string> sub_path_targets;
   bool sub_path_follows_content = false;  // a sub-path of a payload is bound anew with each version
@@ -94,6 +95,8 @@ class CrashWorld {
   // only at or around `path`, where an effect was made; empty: all.
   void CheckState(const std::string& when, const std::string& path = "");
   std::string VolumePath(const std::string& pod, const std::string& spec) const;
+  // The pod's node of a block volume.
+  std::string NodePath(const std::string& pod, const std::string& spec) const;
 
   // A uid for an object whose manifest names none; never the same twice.
   std::string NewUid(const ObjectKey& object);
@@ -126,6 +129,7 @@ class CrashWorld {
   std::map<std::string, PodTruth> pods;
   std::map<std::string, std::string> uids;     // of NewUid -> the object
   std::map<std::string, std::string> devices;  // persistent volume -> its block device
+  std::set<std::string> block_volumes;         // of these, those that pods have as they are
   // UUIDs of filesystems that were mounted: from then on they are the only ones.
   std::map<std::string, std::string> filesystems;
   std::map<std::string, std::string> precious;  // path -> content: of nobody whom the agent serves
@@ -134,6 +138,7 @@ class CrashWorld {
  private:
   void CheckVolume(const std::string& pod, const std::string& spec, const VolumeTruth& volume,
                    const std::string& when, const std::string& changed);
+  void CheckMapping(const std::string& pod, const std::string& spec, const std::string& when);
   bool ShowsOneVersion(const std::string& path, const VolumeTruth& volume) const;
 };
 

@@ -313,6 +313,49 @@ class EarlyDeletionKernel final : public PassingKernel {
   }
 };
 
+// Takes the nodes of all pods away with that of one.
+class GreedyUnmapKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    Result<AnyAnswer> answer = real_.Do(request, options);
+    const auto* unmount = std::get_if<Unmount>(&request);
+    const auto volume =
+        unmount == nullptr ? std::nullopt : world_.paths.ParsePodVolume(unmount->target.Display());
+    if (volume && volume->is_block && !world_.kernel->crashed()) {
+      world_.kernel->UnmountBelow(
+          world_.paths.GetBlockMapDir(volume->plugin, volume->spec).Display());
+      world_.CheckState("after an unmap");
+    }
+    return answer;
+  }
+};
+
+// Binds the node that is at hand, not the device that was identified.
+class AnyDeviceKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    const auto* bind = std::get_if<BindMount>(&request);
+    if (bind == nullptr || !bind->expected_device) return real_.Do(request, options);
+    BindMount other = *bind;
+    other.source = {kOtherBlockDevice, ""};
+    other.expected_device.reset();
+    return real_.Do(other, options);
+  }
+};
+
+// Holds nothing.
+class LoosingKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    const auto* identify = std::get_if<IdentifyDevice>(&request);
+    if (identify == nullptr) return real_.Do(request, options);
+    return real_.Do(IdentifyDevice{identify->path, false}, options);
+  }
+};
+
 // ---- the operations
 // ---------------------------------------------------------------------------------
 
@@ -328,6 +371,14 @@ class KeylessOperations final : public VolumeOperations {
   StartResult UnmountVolume(UnmountRequest request,
                             std::function<void(OperationOutcome<Unit>)> done) override {
     return real_.UnmountVolume(std::move(request), std::move(done));
+  }
+  StartResult MapVolume(MountRequest request,
+                        std::function<void(OperationOutcome<MountedVolume>)> done) override {
+    return real_.MapVolume(std::move(request), std::move(done));
+  }
+  StartResult UnmapVolume(UnmountRequest request,
+                          std::function<void(OperationOutcome<Unit>)> done) override {
+    return real_.UnmapVolume(std::move(request), std::move(done));
   }
   StartResult RemovePod(PodUid pod, std::string name, PodRecordEnd record,
                         std::function<void(OperationOutcome<Unit>)> done) override {
@@ -469,6 +520,30 @@ std::optional<FormatRecord> FormatIn(const Record& row) {
   return record.ok() ? record->format : std::nullopt;
 }
 
+bool SaysWhichDevice(const Record& row) {
+  if (row.kind != kDeviceRecordKind) return false;
+  const Result<DeviceRecord> record = DecodeDeviceRecord(row);
+  return record.ok() && record->mapped.has_value();
+}
+
+std::vector<SeededBugCase> BugsOfBlockVolumes() {
+  return {
+      {Losing("intent of a mapping not written",
+              [](const Record& row) { return StateIn(row) == VolumeState::kMapping; }),
+       BlockScenario()},
+      {Losing("intent of an unmapping not written",
+              [](const Record& row) { return StateIn(row) == VolumeState::kUnmapping; }),
+       BlockScenario()},
+      {Losing("which device is mapped not written", SaysWhichDevice), BlockScenario()},
+      {InKernel<GreedyUnmapKernel>("unmapped while another pod has it"), BlockScenario()},
+      {InKernel<AnyDeviceKernel>("another device bound"), BlockScenario()},
+      {InKernel<LoosingKernel>("device not held"), BlockScenario()},
+      {InKernel<IdleKernel<DetachLoops>>("loop device of a kubelet not detached"),
+       BlockScenario()},
+      {InKernel<IdleKernel<MakeSymlink>>("pod given no link to its device"), BlockScenario()},
+  };
+}
+
 std::vector<SeededBugCase> BugsOfStorage() {
   return {
       {Losing("intent of a format not written",
@@ -549,6 +624,7 @@ std::vector<SeededBugCase> SeededBugs() {
   std::vector<SeededBugCase> all = BugsOfRecords();
   for (SeededBugCase& bug : BugsOfStorage()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfProvisioning()) all.push_back(std::move(bug));
+  for (SeededBugCase& bug : BugsOfBlockVolumes()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfEffects()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfTheAgent()) all.push_back(std::move(bug));
   return all;

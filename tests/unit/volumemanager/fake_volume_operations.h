@@ -80,42 +80,19 @@ class FakeVolumeOperations final : public VolumeOperations {
 
   StartResult MountVolume(MountRequest request,
                           std::function<void(OperationOutcome<MountedVolume>)> done) override {
-    const PodVolumeKey key{request.pod->uid(), request.spec.name()};
-    const auto refused = Admit("mount", key);
-    if (refused) return *refused;
-    calls.push_back({"mount", key, request});
-    Finish(key, [this, key, request, done] {
-      OperationOutcome<MountedVolume> outcome;
-      if ((outcome.failure = TakeFailure("mount", key, "SetUp"))) return done(outcome);
-      node_.present.insert(key);
-      MountedVolume mounted;
-      mounted.plugin_name = "fake";
-      mounted.host_path = "/root/pods/" + key.ToString();
-      for (const SubPathRequest& sub_path : request.sub_paths) {
-        mounted.sub_paths.push_back({sub_path.container, sub_path.index, sub_path.sub_path});
-      }
-      if (refresh_.contains(key)) mounted.refresh_unix_ms = refresh_.at(key);
-      outcome.value = mounted;
-      done(outcome);
-    });
-    return StartResult::kStarted;
+    return Make("mount", "SetUp", std::move(request), std::move(done));
   }
-
   StartResult UnmountVolume(UnmountRequest request,
                             std::function<void(OperationOutcome<Unit>)> done) override {
-    const PodVolumeKey key{request.pod, request.spec};
-    const auto refused = Admit("unmount", key);
-    if (refused) return *refused;
-    calls.push_back({"unmount", key, std::nullopt, request.plugin_name});
-    if (on_unmount) on_unmount(key);
-    Finish(key, [this, key, done] {
-      OperationOutcome<Unit> outcome;
-      if ((outcome.failure = TakeFailure("unmount", key, "TearDown"))) return done(outcome);
-      node_.present.erase(key);
-      outcome.value = Unit{};
-      done(outcome);
-    });
-    return StartResult::kStarted;
+    return TakeAway("unmount", "TearDown", request, std::move(done));
+  }
+  StartResult MapVolume(MountRequest request,
+                        std::function<void(OperationOutcome<MountedVolume>)> done) override {
+    return Make("map", "BindDevice", std::move(request), std::move(done));
+  }
+  StartResult UnmapVolume(UnmountRequest request,
+                          std::function<void(OperationOutcome<Unit>)> done) override {
+    return TakeAway("unmap", "UnbindDevice", request, std::move(done));
   }
 
   StartResult RemovePod(PodUid pod, std::string, PodRecordEnd record,
@@ -195,8 +172,9 @@ class FakeVolumeOperations final : public VolumeOperations {
   bool IsPending(const OperationKey& key) const override { return running_.contains(key); }
   std::optional<TimePoint> NextTry(const OperationKey& key) const override {
     std::optional<TimePoint> next;
-    for (const char* operation : {"mount", "unmount", "remove", "mount_device", "unmount_device",
-                                  "reclaim", "provision", "undo_provision"}) {
+    for (const char* operation :
+         {"mount", "unmount", "map", "unmap", "remove", "mount_device", "unmount_device", "reclaim",
+          "provision", "undo_provision"}) {
       const auto until = backoff_.BlockedUntil(key.ToString(), operation);
       if (until && (!next || *next < *until)) next = until;
     }
@@ -219,6 +197,48 @@ class FakeVolumeOperations final : public VolumeOperations {
     Error error;
     int times;
   };
+
+  StartResult Make(const std::string& operation, const std::string& step, MountRequest request,
+                   std::function<void(OperationOutcome<MountedVolume>)> done) {
+    const PodVolumeKey key{request.pod->uid(), request.spec.name()};
+    const auto refused = Admit(operation, key);
+    if (refused) return *refused;
+    calls.push_back({operation, key, request});
+    Finish(key, [this, operation, step, key, request, done] {
+      OperationOutcome<MountedVolume> outcome;
+      if ((outcome.failure = TakeFailure(operation, key, step))) return done(outcome);
+      node_.present.insert(key);
+      MountedVolume mounted;
+      mounted.plugin_name = "fake";
+      mounted.host_path = "/root/pods/" + key.ToString();
+      for (const SubPathRequest& sub_path : request.sub_paths) {
+        mounted.sub_paths.push_back({sub_path.container, sub_path.index, sub_path.sub_path});
+      }
+      if (refresh_.contains(key)) mounted.refresh_unix_ms = refresh_.at(key);
+      if (operation == "map") mounted.mapped = MappedDevice{"/dev/fake", "/root/nodes/fake"};
+      outcome.value = mounted;
+      done(outcome);
+    });
+    return StartResult::kStarted;
+  }
+
+  StartResult TakeAway(const std::string& operation, const std::string& step,
+                       const UnmountRequest& request,
+                       std::function<void(OperationOutcome<Unit>)> done) {
+    const PodVolumeKey key{request.pod, request.spec};
+    const auto refused = Admit(operation, key);
+    if (refused) return *refused;
+    calls.push_back({operation, key, std::nullopt, request.plugin_name});
+    if (on_unmount) on_unmount(key);
+    Finish(key, [this, operation, step, key, done] {
+      OperationOutcome<Unit> outcome;
+      if ((outcome.failure = TakeFailure(operation, key, step))) return done(outcome);
+      node_.present.erase(key);
+      outcome.value = Unit{};
+      done(outcome);
+    });
+    return StartResult::kStarted;
+  }
 
   StartResult Simple(const std::string& operation, const OperationKey& key,
                      const std::string& plugin, std::function<void(OperationOutcome<Unit>)> done,

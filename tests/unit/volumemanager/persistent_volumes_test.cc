@@ -304,6 +304,32 @@ TEST_F(PersistentVolumesTest, AVolumeOfAnotherNodeAndOneOfTheWrongModeAreRefused
   EXPECT_TRUE(operations().calls.empty());
 }
 
+TEST_F(PersistentVolumesTest, ABlockVolumeIsMappedForEachPodAndItsDeviceLeavesLast) {
+  const std::string storage =
+      Volume("disk", "  volumeMode: Block\n") + Claim("data", "  volumeMode: Block\n");
+  const auto pod = [](const std::string& name) {
+    std::string text = PodManifest(name, {kUse});
+    const std::string mounts = "volumeMounts:\n    - {name: data, mountPath: /mnt/data}";
+    return text.replace(text.find(mounts), mounts.size(),
+                        "volumeDevices: [{name: data, devicePath: /dev/xvda}]");
+  };
+  Deliver(storage + pod("a") + pod("b"));
+  EXPECT_EQ(Phase("a"), "Ready") << Problem("a");
+  EXPECT_EQ(DeviceCalls("mount_device"), 1u);
+  EXPECT_EQ(operations().Count("map"), 2u);
+  EXPECT_EQ(operations().Count("mount"), 0u);
+  const VolumeView volume = View("a").volumes.at(0);
+  EXPECT_TRUE(volume.is_block);
+  EXPECT_EQ(volume.state, "Mapped");
+  EXPECT_EQ(volume.device_path, "/dev/fake");
+  Deliver(storage + pod("b"));
+  EXPECT_EQ(operations().Count("unmap"), 1u);
+  EXPECT_EQ(DeviceCalls("unmount_device"), 0u);
+  Deliver(storage);
+  EXPECT_EQ(Phase("b"), "gone");
+  EXPECT_EQ(DeviceCalls("unmount_device"), 1u);
+}
+
 TEST_F(PersistentVolumesTest, TwoVolumesOfAPodThatNameOneClaimAreOneOnTheNode) {
   Deliver(Storage() + PodManifest("a", {kUse, "more: persistentVolumeClaim: {claimName: data}"}));
   EXPECT_EQ(Phase("a"), "Ready");

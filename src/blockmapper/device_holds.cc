@@ -1,0 +1,34 @@
+#include "blockmapper/device_holds.h"
+
+#include <utility>
+
+namespace volumed {
+
+// What is given up is closed once the lock is gone: that may take its time.
+
+void DeviceHolds::Keep(const UniqueVolumeName& volume, DeviceHold hold) {
+  const MutexLock lock(mu_);
+  holds_[volume].swap(hold);
+}
+
+bool DeviceHolds::Release(const UniqueVolumeName& volume) {
+  DeviceHold given_up;
+  const MutexLock lock(mu_);
+  const auto found = holds_.find(volume);
+  if (found == holds_.end()) return false;
+  given_up = std::move(found->second);
+  holds_.erase(found);
+  return true;
+}
+
+bool DeviceHolds::Has(const UniqueVolumeName& volume) const {
+  const MutexLock lock(mu_);
+  return holds_.contains(volume);
+}
+
+size_t DeviceHolds::size() const {
+  const MutexLock lock(mu_);
+  return holds_.size();
+}
+
+}  // namespace volumed

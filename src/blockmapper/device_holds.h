@@ -1,0 +1,40 @@
+// DeviceHolds: an open descriptor of each device that is mapped into pods.
+//
+// What it is for: as long as it is open, the kernel gives the device's number (major:minor) to no
+// other device, a loop device keeps its file, and a device that is pulled out does not come back
+// under the same number as somebody else's. A pod's container has a node with that number, and the
+// number alone. Kubelet holds the device by a loop device for each pod and volume, which outlives
+// it, leaks, and cannot be found again behind links or without its node (kubernetes #102408,
+// #109132, #96888). A descriptor is this process's: it goes with it, whatever becomes of it, and a
+// new agent takes it again when it maps what it finds, the device's identity compared with the
+// record. It claims nothing, so the pod may open the device as it likes, with O_EXCL too.
+//
+// Between the end of an agent and the start of the next nobody holds the device.
+#pragma once
+
+#include <cstddef>
+#include <map>
+
+#include "base/ids.h"
+#include "base/mutex.h"
+#include "os/kernel.h"
+
+namespace volumed {
+
+// Threads: any. Blocks: Release, as close(2) does on a device: whoever closes it last waits until
+// what was written to it is there, which is why SyncDevice comes first.
+class DeviceHolds {
+ public:
+  // Until Release. One that is kept already gives way.
+  void Keep(const UniqueVolumeName& volume, DeviceHold hold) EXCLUDES(mu_);
+  // False where none was kept.
+  bool Release(const UniqueVolumeName& volume) EXCLUDES(mu_);
+  bool Has(const UniqueVolumeName& volume) const EXCLUDES(mu_);
+  size_t size() const EXCLUDES(mu_);
+
+ private:
+  mutable Mutex mu_;
+  std::map<UniqueVolumeName, DeviceHold> holds_ GUARDED_BY(mu_);
+};
+
+}  // namespace volumed

@@ -1,0 +1,377 @@
+#include "operation/map_operations.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/strings.h"
+#include "blockmapper/volume_path_handler.h"
+#include "mounter/host_directory.h"
+#include "operation/call_options.h"
+#include "operation/pod_directories.h"
+#include "operation/pod_volume_facts.h"
+#include "operation/step_runner.h"
+#include "operation/volume_snapshot.h"
+#include "pluginmgr/block_volume_plugin.h"
+
+namespace volumed {
+namespace {
+
+using Failure = std::optional<OperationFailure>;
+
+constexpr uint32_t kMapDirectoryMode = 0750;
+
+// With what a plugin does for block volumes, or why it does nothing.
+Result<BlockVolumePlugin*> NotNull(const Result<BlockVolumePlugin*>& found,
+                                   const std::string& plugin) {
+  if (!found.ok() || *found != nullptr) return found;
+  return Error::NotApplied(Code::kUnimplemented,
+                           "volume plugin " + plugin + " has no block volumes");
+}
+
+Result<BlockVolumePlugin*> FindMapper(const VolumePluginMgr& plugins, const VolumeSpec& spec) {
+  ASSIGN_OR_RETURN(const VolumePlugin* plugin, plugins.FindPluginBySpec(spec));
+  return NotNull(plugins.FindMapperPluginBySpec(spec), plugin->GetPluginName());
+}
+
+// ---- the device ---------------------------------------------------------------------------------
+
+// No answer says nothing of the device: it may hang, and then so would the close. Any other failure
+// is the device's end, or its error, which no waiting mends.
+bool MayStillAnswer(const Error& error) {
+  return error.code() == Code::kDeadlineExceeded || error.code() == Code::kUnavailable ||
+         error.code() == Code::kCancelled;
+}
+
+// The last to close a device waits until what was written is on it: a worker waits for that first.
+Status ReleaseDevice(const DeviceOperationParts& parts, const DeviceRecord& facts,
+                     const CallOptions& call) {
+  if (!parts.holds.Has(facts.key)) return OkStatus();
+  if (facts.mapped) {
+    const Result<Done> synced = parts.host.kernel.Call(
+        SyncDevice{{facts.mapped->path, ""}, facts.mapped->device}, call);
+    if (!synced.ok() && MayStillAnswer(synced.error())) return synced.error();
+    if (!synced.ok()) {
+      parts.logger.Warning("what pods wrote to a block volume may not all be on its device",
+                           {{"volume", facts.key}, {"error", synced.error()}});
+    }
+  }
+  parts.holds.Release(facts.key);
+  return OkStatus();
+}
+
+Status CheckNobodyHasTheDevice(const DeviceOperationParts& parts, const UniqueVolumeName& device,
+                               const SafePath& map_path, const CallOptions& call) {
+  RETURN_IF_ERROR(CheckNoPodHas(parts.volumes, device));
+  ASSIGN_OR_RETURN(const std::vector<std::string> refs,
+                   VolumePathHandler(parts.host.kernel).GetDeviceBindMountRefs(map_path, call));
+  if (refs.empty()) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "the device \"" + map_path.Display() +
+                               "\" is still referenced from other Pods [" + Join(refs, " ") + "]");
+}
+
+// ---- a pod's volume -----------------------------------------------------------------------------
+
+// What the steps of one mapping find out, for those that follow.
+struct Mapping {
+  const MapOperationParts& parts;
+  const MountRequest& request;
+  BlockVolumeMapper& mapper;
+  SafePath global_map_path;
+  std::string device_path;  // as the mapper names it
+  IdentifiedDevice device{};
+};
+
+Status NameDevice(Mapping& mapping, const CallOptions& call) {
+  if (CustomBlockVolumeMapper* custom = mapping.mapper.AsCustom()) {
+    ASSIGN_OR_RETURN(mapping.device_path, custom->MapPodDevice(call));
+  }
+  if (!mapping.device_path.empty()) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "nothing names a device for volume " + mapping.request.spec.name().str());
+}
+
+// In one boot nothing of a device changes but its size; afterwards only what it says of itself can
+// be compared.
+std::string DeviceDifference(const MappedDeviceRecord& known, const DeviceIdentity& now,
+                             const BootId& boot) {
+  DeviceIdentity expected = known.device;
+  expected.size_bytes = now.size_bytes;
+  if (known.boot_id == boot) return IdentityDifference(expected, now);
+  if (expected.stable_id.empty() || expected.stable_id == now.stable_id) return "";
+  return "its own identity is " + (now.stable_id.empty() ? "none" : now.stable_id) + ", not " +
+         expected.stable_id;
+}
+
+Status HoldDevice(Mapping& mapping, const CallOptions& call) {
+  const UniqueVolumeName& volume = mapping.request.unique_name;
+  ASSIGN_OR_RETURN(mapping.device,
+                   mapping.parts.host.kernel.Call(
+                       IdentifyDevice{HostPath(mapping.device_path), true}, call));
+  const std::optional<DeviceRecord> record = mapping.parts.devices.Find(volume);
+  if (record && record->mapped) {
+    const std::string difference =
+        DeviceDifference(*record->mapped, mapping.device.facts.identity, record->boot_id);
+    if (!difference.empty()) {
+      return Error::NotApplied(Code::kFailedPrecondition,
+                               "device " + mapping.device.path +
+                                   " is not the one that pods were given as this volume: " +
+                                   difference + "; all pods with the volume have to leave first");
+    }
+  }
+  RETURN_IF_ERROR(mapping.parts.devices.SetMapped(
+      volume, {mapping.device.facts.identity, mapping.device.path, BootId()}));
+  mapping.parts.holds.Keep(volume, mapping.device.hold);
+  return OkStatus();
+}
+
+std::vector<Step> MappingSteps(Mapping& mapping) {
+  const MapOperationParts& parts = mapping.parts;
+  CustomBlockVolumeMapper* custom = mapping.mapper.AsCustom();
+  std::vector<Step> steps;
+  steps.push_back({.name = "MakePodDirectories",
+                   .timeout = parts.settings.make_pod_directories,
+                   .changes_volume = false,
+                   .run = [&](const CallOptions& call) {
+                     return MakePodDirectories(parts.host.kernel, parts.host.paths,
+                                               mapping.request.pod->uid(), OnOwnFilesystem(call));
+                   }});
+  steps.push_back({.name = "MapPodDevice",
+                   .timeout = parts.settings.set_up,
+                   .changes_volume = custom != nullptr && custom->MapPodDeviceHasEffects(),
+                   .run = [&](const CallOptions& call) { return NameDevice(mapping, call); }});
+  steps.push_back({.name = "HoldDevice",
+                   .timeout = parts.settings.set_up,
+                   .changes_volume = false,
+                   .run = [&](const CallOptions& call) { return HoldDevice(mapping, call); }});
+  steps.push_back({.name = "BindDevice",
+                   .timeout = parts.settings.set_up,
+                   .run = [&](const CallOptions& call) {
+                     return VolumePathHandler(parts.host.kernel)
+                         .MapDeviceByBind(mapping.device, mapping.global_map_path,
+                                          mapping.request.pod->uid().str(), call);
+                   }});
+  steps.push_back({.name = "LinkDevice",
+                   .timeout = parts.settings.set_up,
+                   .run = [&](const CallOptions& call) {
+                     const PodDeviceMapPath place = mapping.mapper.GetPodDeviceMapPath();
+                     return VolumePathHandler(parts.host.kernel)
+                         .MapDeviceByLink(mapping.device.path, place.directory, place.link_name,
+                                          OnOwnFilesystem(call));
+                   }});
+  return steps;
+}
+
+// Where the pod's node is: by the device's record, or by what is known of the volume. What no record
+// knows was found at its place in the layout.
+Result<SafePath> GlobalMapPathOf(const MapOperationParts& parts, const PodVolumeRecord& facts,
+                                 const BlockVolumeUnmapper& unmapper) {
+  const std::optional<DeviceRecord> device = parts.devices.Find(facts.unique_name);
+  if (device && device->is_block) return parts.host.paths.BelowRoot(device->device_mount_path);
+  if (facts.volume_json.empty()) {
+    return parts.host.paths.GetBlockMapDir(facts.plugin_name, facts.key.spec);
+  }
+  ASSIGN_OR_RETURN(const VolumeSpec spec, DecodeVolumeSnapshot(facts.volume_json));
+  return unmapper.GetGlobalMapPath(spec);
+}
+
+std::vector<Step> UnmappingSteps(const MapOperationParts& parts, const PodUid& pod,
+                                 const SafePath& map_path, BlockVolumeUnmapper& unmapper) {
+  std::vector<Step> steps;
+  steps.push_back({.name = "DetachFileDevice",
+                   .timeout = parts.settings.tear_down,
+                   .changes_volume = false,
+                   .run = [&](const CallOptions& call) -> Status {
+                     RETURN_IF_ERROR(VolumePathHandler(parts.host.kernel)
+                                         .DetachFileDevice(map_path, pod.str(), call));
+                     return OkStatus();
+                   }});
+  steps.push_back({.name = "UnlinkDevice",
+                   .timeout = parts.settings.tear_down,
+                   .run = [&](const CallOptions& call) {
+                     const PodDeviceMapPath place = unmapper.GetPodDeviceMapPath();
+                     return VolumePathHandler(parts.host.kernel)
+                         .UnmapLinkedDevice(place.directory, place.link_name,
+                                            OnOwnFilesystem(call));
+                   }});
+  steps.push_back({.name = "UnbindDevice",
+                   .timeout = parts.settings.tear_down,
+                   .run = [&](const CallOptions& call) {
+                     return VolumePathHandler(parts.host.kernel)
+                         .UnmapBoundDevice(map_path, pod.str(), call);
+                   }});
+  if (unmapper.AsCustom() != nullptr) {
+    steps.push_back({.name = "UnmapPodDevice",
+                     .timeout = parts.settings.tear_down,
+                     .run = [&](const CallOptions& call) {
+                       return unmapper.AsCustom()->UnmapPodDevice(call);
+                     }});
+  }
+  return steps;
+}
+
+}  // namespace
+
+Failure RunSetUpDevice(const DeviceOperationParts& parts, const MountDeviceRequest& request,
+                       MountedDevice& result, OperationProgress& progress) {
+  const auto failed = [](const char* step, const Error& error) {
+    return OperationFailure{kMapDeviceOperation, step, error};
+  };
+  progress.EnterStep("FindPlugin");
+  const Result<BlockVolumePlugin*> plugin = FindMapper(parts.plugins, request.spec);
+  if (!plugin.ok()) return failed("FindMapperPluginBySpec", plugin.error());
+  const Result<std::unique_ptr<BlockVolumeMapper>> mapper =
+      (*plugin)->NewBlockVolumeMapper(request.spec, request.first_pod);
+  if (!mapper.ok()) return failed("NewBlockVolumeMapper", mapper.error());
+  const Result<SafePath> path = (*mapper)->GetGlobalMapPath(request.spec);
+  if (!path.ok()) return failed("GetGlobalMapPath", path.error());
+
+  DeviceStateCall call{.operation = kMapDeviceOperation,
+                       .event = VolumeEvent::kMountDevice,
+                       .facts = {},
+                       .steps = {}};
+  call.facts.key = request.device;
+  call.facts.plugin_name = (*plugin)->plugin().GetPluginName();
+  call.facts.spec = request.spec.name();
+  call.facts.device_mount_path = path->Display();
+  call.facts.fault_domain = (*plugin)->plugin().FaultDomain(request.spec);
+  call.facts.volume_json = EncodeVolumeSnapshot(request.spec);
+  call.facts.is_block = true;
+  if (CustomBlockVolumeMapper* custom = (*mapper)->AsCustom()) {
+    call.steps.push_back({.name = "SetUpDevice",
+                          .timeout = parts.settings.mount_device,
+                          .run = [custom](const CallOptions& options) -> Status {
+                            RETURN_IF_ERROR(custom->SetUpDevice(options));
+                            return OkStatus();
+                          }});
+  }
+  call.steps.push_back({.name = "MakeGlobalMapPath",
+                        .timeout = parts.settings.mount_device,
+                        .run = [&](const CallOptions& options) -> Status {
+                          RETURN_IF_ERROR(parts.host.kernel.Call(
+                              MakeDirectory{.path = *path,
+                                            .mode = kMapDirectoryMode,
+                                            .parent_mode = kMapDirectoryMode},
+                              OnOwnFilesystem(options)));
+                          return OkStatus();
+                        }});
+  DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
+                          OperationCall(request.device.str(), call.facts.fault_domain, progress));
+  if (Failure failure = runner.Run(call)) return failure;
+  result.plugin_name = call.facts.plugin_name;
+  result.device_mount_path = path->Display();
+  return std::nullopt;
+}
+
+Failure RunMapVolume(const MapOperationParts& parts, const MountRequest& request,
+                     MountedVolume& result, OperationProgress& progress) {
+  const auto failed = [](const char* step, const Error& error) {
+    return OperationFailure{kMapVolumeOperation, step, error};
+  };
+  progress.EnterStep("FindPlugin");
+  const Result<BlockVolumePlugin*> plugin = FindMapper(parts.plugins, request.spec);
+  if (!plugin.ok()) return failed("FindMapperPluginBySpec", plugin.error());
+  const Result<std::unique_ptr<BlockVolumeMapper>> mapper =
+      (*plugin)->NewBlockVolumeMapper(request.spec, request.pod);
+  if (!mapper.ok()) return failed("NewBlockVolumeMapper", mapper.error());
+  const Result<SafePath> path = (*mapper)->GetGlobalMapPath(request.spec);
+  if (!path.ok()) return failed("GetGlobalMapPath", path.error());
+  if (const Status set_up = CheckDevice(parts.devices, request.device()); !set_up.ok()) {
+    return failed("CheckDevice", set_up.error());
+  }
+  Mapping mapping{parts, request, **mapper, *path, ""};
+  const StateCall call{.operation = kMapVolumeOperation,
+                       .event = VolumeEvent::kMapVolume,
+                       .facts = FactsOf(request, (*plugin)->plugin()),
+                       .steps = MappingSteps(mapping)};
+  StepRunner runner(parts.volumes, parts.host.clock, progress,
+                    OperationCall(call.facts.key.ToString(), call.facts.fault_domain, progress));
+  if (Failure failure = runner.Run(call)) return failure;
+  const PodDeviceMapPath link = (*mapper)->GetPodDeviceMapPath();
+  result.plugin_name = call.facts.plugin_name;
+  result.host_path = link.directory.Below(link.link_name).Display();
+  result.attributes.read_only = request.spec.read_only();
+  result.mapped = MappedDevice{mapping.device.path,
+                               path->Below(request.pod->uid().str()).Display()};
+  return std::nullopt;
+}
+
+Failure RunUnmapVolume(const MapOperationParts& parts, const UnmountRequest& request,
+                       OperationProgress& progress) {
+  const auto failed = [](const char* step, const Error& error) {
+    return OperationFailure{kUnmapVolumeOperation, step, error};
+  };
+  progress.EnterStep("FindPlugin");
+  StateCall call{.operation = kUnmapVolumeOperation,
+                 .event = VolumeEvent::kUnmapVolume,
+                 .facts = FactsOf(request, parts.volumes),
+                 .steps = {}};
+  call.facts.is_block = true;
+  const std::string& name = call.facts.plugin_name;
+  const Result<BlockVolumePlugin*> plugin =
+      NotNull(parts.plugins.FindMapperPluginByName(name), name);
+  if (!plugin.ok()) return failed("FindMapperPluginByName", plugin.error());
+  const Result<std::unique_ptr<BlockVolumeUnmapper>> unmapper =
+      (*plugin)->NewBlockVolumeUnmapper(request.spec, request.pod);
+  if (!unmapper.ok()) return failed("NewBlockVolumeUnmapper", unmapper.error());
+  const Result<SafePath> path = GlobalMapPathOf(parts, call.facts, **unmapper);
+  if (!path.ok()) return failed("GetGlobalMapPath", path.error());
+  call.steps = UnmappingSteps(parts, request.pod, *path, **unmapper);
+  StepRunner runner(parts.volumes, parts.host.clock, progress,
+                    OperationCall(call.facts.key.ToString(), call.facts.fault_domain, progress));
+  return runner.Run(call);
+}
+
+Failure RunUnmapDevice(const DeviceOperationParts& parts, DeviceRecord facts,
+                       OperationProgress& progress) {
+  const auto failed = [](const char* step, const Error& error) {
+    return OperationFailure{kUnmapDeviceOperation, step, error};
+  };
+  const std::string name = facts.plugin_name;
+  const Result<BlockVolumePlugin*> plugin =
+      NotNull(parts.plugins.FindMapperPluginByName(name), name);
+  if (!plugin.ok()) return failed("FindMapperPluginByName", plugin.error());
+  // Of no pod: it is the device's end. Source: GenerateUnmapDeviceFunc.
+  const Result<std::unique_ptr<BlockVolumeUnmapper>> unmapper =
+      (*plugin)->NewBlockVolumeUnmapper(facts.spec, PodUid());
+  if (!unmapper.ok()) return failed("NewBlockVolumeUnmapper", unmapper.error());
+  const Result<SafePath> path = parts.host.paths.BelowRoot(facts.device_mount_path);
+  if (!path.ok()) return failed("GetGlobalMapPath", path.error());
+
+  DeviceStateCall call{.operation = kUnmapDeviceOperation,
+                       .event = VolumeEvent::kUnmountDevice,
+                       .facts = facts,
+                       .steps = {}};
+  call.steps.push_back({.name = "GetDeviceBindMountRefs",
+                        .timeout = parts.settings.unmount_device,
+                        .changes_volume = false,
+                        .run = [&](const CallOptions& options) {
+                          return CheckNobodyHasTheDevice(parts, facts.key, *path, options);
+                        }});
+  call.steps.push_back({.name = "ReleaseDevice",
+                        .timeout = parts.settings.unmount_device,
+                        .changes_volume = false,
+                        .run = [&](const CallOptions& options) {
+                          return ReleaseDevice(parts, facts, options);
+                        }});
+  if (CustomBlockVolumeUnmapper* custom = (*unmapper)->AsCustom()) {
+    call.steps.push_back({.name = "TearDownDevice",
+                          .timeout = parts.settings.unmount_device,
+                          .run = [&, custom](const CallOptions& options) {
+                            return custom->TearDownDevice(
+                                *path, facts.mapped ? facts.mapped->path : "", options);
+                          }});
+  }
+  call.steps.push_back({.name = "RemoveMapPath",
+                        .timeout = parts.settings.unmount_device,
+                        .run = [&](const CallOptions& options) {
+                          return VolumePathHandler(parts.host.kernel)
+                              .RemoveMapPath(*path, OnOwnFilesystem(options));
+                        }});
+  DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
+                          OperationCall(facts.key.str(), facts.fault_domain, progress));
+  return runner.Run(call);
+}
+
+}  // namespace volumed

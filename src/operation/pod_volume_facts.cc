@@ -1,0 +1,56 @@
+#include "operation/pod_volume_facts.h"
+
+#include <utility>
+
+#include "operation/volume_snapshot.h"
+
+namespace volumed {
+
+PodVolumeKey KeyOf(const MountRequest& request) {
+  return {request.pod->uid(), request.spec.name()};
+}
+
+PodVolumeRecord FactsOf(const MountRequest& request, const VolumePlugin& plugin) {
+  PodVolumeRecord facts;
+  facts.key = KeyOf(request);
+  facts.pod_namespace = request.pod->metadata.name_space;
+  facts.pod_name = request.pod->metadata.name;
+  facts.plugin_name = plugin.GetPluginName();
+  facts.fault_domain = plugin.FaultDomain(request.spec);
+  facts.volume_json = EncodeVolumeSnapshot(request.spec);
+  facts.unique_name = request.unique_name;
+  facts.has_device = request.has_device;
+  facts.is_block = IsBlockVolume(request.spec);
+  for (const SubPathRequest& sub_path : request.sub_paths) {
+    facts.sub_paths.push_back({sub_path.container, sub_path.index});
+  }
+  return facts;
+}
+
+PodVolumeRecord FactsOf(const UnmountRequest& request, const VolumeRecordKeeper& keeper) {
+  const PodVolumeKey key{request.pod, request.spec};
+  if (std::optional<PodVolumeRecord> record = keeper.Find(key)) return *std::move(record);
+  PodVolumeRecord facts;
+  facts.key = key;
+  facts.plugin_name = request.plugin_name;
+  facts.unique_name = request.device;
+  facts.has_device = !request.device.empty();
+  // Nobody knows what it may hang with: it gets a domain of its own.
+  facts.fault_domain = "found:" + key.ToString();
+  return facts;
+}
+
+// The executor keeps the two apart; a bind of a directory that no device is mounted on would give
+// the pod the node's own disk.
+Status CheckDevice(const DeviceRecordKeeper& devices, const UniqueVolumeName& device) {
+  if (device.empty()) return OkStatus();
+  const std::optional<DeviceRecord> record = devices.Find(device);
+  if (record && record->state == VolumeState::kDeviceMounted && !record->uncertain) {
+    return OkStatus();
+  }
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "the device of volume " + device.str() + " is not " +
+                               (record && record->is_block ? "set up" : "mounted"));
+}
+
+}  // namespace volumed

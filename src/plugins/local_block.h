@@ -1,0 +1,52 @@
+// Local volumes as raw block devices: the pod gets the device itself. Private to local.
+// Source: kubernetes pkg/volume/local/local.go@v1.36.2 (localVolumeMapper, localVolumeUnmapper).
+#pragma once
+
+#include <string>
+
+#include "blockmapper/block_volume_mapper.h"
+#include "volumehost/volume_host.h"
+
+namespace volumed {
+
+// Threads: one at a time. Blocks: GetMetrics alone.
+class LocalVolumeMapper final : public BlockVolumeMapper, public CustomBlockVolumeMapper {
+ public:
+  // REQUIRES: a local persistent volume.
+  LocalVolumeMapper(VolumeHost& host, VolumeSpec spec, PodUid pod);
+
+  Result<SafePath> GetGlobalMapPath(const VolumeSpec& spec) const override;
+  PodDeviceMapPath GetPodDeviceMapPath() const override;
+  bool SupportsMetrics() const override { return true; }
+  // Of the pod's node, so it can be asked once the volume is mapped.
+  Result<Metrics> GetMetrics(const CallOptions& call) override;
+  CustomBlockVolumeMapper* AsCustom() override { return this; }
+
+  // The node has the device already.
+  Result<std::string> SetUpDevice(const CallOptions&) override { return std::string(); }
+  // The path of the volume's source.
+  Result<std::string> MapPodDevice(const CallOptions&) override;
+  bool MapPodDeviceHasEffects() const override { return false; }
+  std::string GetStagingPath() const override { return ""; }
+
+ private:
+  VolumeHost& host_;
+  const VolumeSpec spec_;
+  const PodUid pod_;
+};
+
+class LocalVolumeUnmapper final : public BlockVolumeUnmapper {
+ public:
+  LocalVolumeUnmapper(VolumeHost& host, SpecName spec, PodUid pod);
+
+  Result<SafePath> GetGlobalMapPath(const VolumeSpec& spec) const override;
+  PodDeviceMapPath GetPodDeviceMapPath() const override;
+  Result<Metrics> GetMetrics(const CallOptions& call) override;
+
+ private:
+  VolumeHost& host_;
+  const SpecName spec_;
+  const PodUid pod_;
+};
+
+}  // namespace volumed

@@ -1,0 +1,275 @@
+// Raw block volumes on the real daemon: a loop device that pods get as it is, over kills and
+// restarts, and nothing that is left behind. VOLUMED_BLOCK_CYCLES and VOLUMED_BLOCK_RESTARTS set how
+// often.
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "integration/agent/agent_fixture.h"
+#include "integration/loop_device.h"
+
+namespace volumed {
+namespace {
+
+constexpr int64_t kDiskBytes = int64_t{8} << 20;
+constexpr const char* kPlugin = "kubernetes.io~local-volume";
+
+int Setting(const char* name, int fallback) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? fallback : std::atoi(text);
+}
+
+std::vector<std::string> Names(const std::string& directory) {
+  std::vector<std::string> names;
+  DIR* open = ::opendir(directory.c_str());
+  if (open == nullptr) return names;
+  while (const dirent* entry = ::readdir(open)) {
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+  }
+  ::closedir(open);
+  return names;
+}
+
+std::string LinkTarget(const std::string& path) {
+  char target[PATH_MAX];
+  const ssize_t size = ::readlink(path.c_str(), target, sizeof(target));
+  return size < 0 ? "" : std::string(target, static_cast<size_t>(size));
+}
+
+dev_t NumberOf(const std::string& device) {
+  struct stat found {};
+  return ::stat(device.c_str(), &found) == 0 && S_ISBLK(found.st_mode) ? found.st_rdev : 0;
+}
+
+class BlockVolumeTest : public AgentTest {
+ protected:
+  void SetUp() override {
+    AgentTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
+    settings["node-name"] = "n1";
+  }
+
+  LoopDevice Disk(const std::string& name = "disk") const {
+    EXPECT_TRUE(MakeImage(scratch() + "/" + name + ".img", kDiskBytes));
+    LoopDevice disk(scratch() + "/" + name + ".img");
+    EXPECT_TRUE(disk.valid());
+    return disk;
+  }
+  static std::string Storage(const std::string& path) {
+    return "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec:\n"
+           "  capacity: {storage: 8Mi}\n  volumeMode: Block\n  accessModes: [ReadWriteOnce]\n"
+           "  local: {path: " +
+           path +
+           "}\n  nodeAffinity: {required: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, "
+           "operator: In, values: [n1]}]}]}}\n"
+           "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: disk, namespace: "
+           "default}\nspec:\n  accessModes: [ReadWriteOnce]\n  volumeMode: Block\n"
+           "  volumeName: disk\n  resources: {requests: {storage: 4Mi}}\n";
+  }
+  static std::string PodOn(const std::string& name, bool read_only = false) {
+    return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name +
+           ", namespace: default, uid: uid-" + name +
+           "}\nspec:\n  terminationGracePeriodSeconds: 0\n"
+           "  containers:\n  - {name: c, image: x, volumeDevices: [{name: data, devicePath: "
+           "/dev/xvda}]}\n"
+           "  volumes:\n  - name: data\n    persistentVolumeClaim: {claimName: disk" +
+           (read_only ? ", readOnly: true" : "") + "}\n";
+  }
+  std::string Link(const std::string& pod) const {
+    return root() + "/pods/uid-" + pod + "/volumeDevices/" + kPlugin + "/disk";
+  }
+  std::string MapDirectory() const {
+    return root() + "/plugins/" + kPlugin + "/volumeDevices/disk";
+  }
+  std::string Node(const std::string& pod) const { return MapDirectory() + "/uid-" + pod; }
+
+  std::string Explain(const std::string& pod) { return Ctl({"explain", pod}).output; }
+  void ApplyAndWait(const std::string& pod) {
+    ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn(pod)));
+    ASSERT_TRUE(WaitPhase(pod, "Ready")) << Explain(pod);
+  }
+  void DeleteAndWait(const std::string& pod) {
+    ASSERT_TRUE(Delete("Pod", pod).ok());
+    ASSERT_TRUE(WaitGone(pod)) << Explain(pod);
+  }
+  bool DeviceIsGone() {
+    return Eventually(kPatience, [&] { return !Exists(MapDirectory()); });
+  }
+  // What a pod writes and reads through its path.
+  void Dd(const std::string& path, const std::string& text) const {
+    WriteText(scratch() + "/in", text);
+    const CommandResult written = RunCommand(
+        {"dd", "if=" + scratch() + "/in", "of=" + path, "conv=notrunc,fsync", "status=none"});
+    ASSERT_EQ(written.exit_status, 0) << written.output;
+  }
+  static std::string ReadBack(const std::string& path, size_t bytes) {
+    return RunCommand({"dd", "if=" + path, "bs=" + std::to_string(bytes), "count=1", "status=none"})
+        .output;
+  }
+  // The agent's descriptors that lead to this path; all with an empty one.
+  size_t Descriptors(const std::string& path) const {
+    const std::string directory = "/proc/" + std::to_string(agent_pid()) + "/fd";
+    size_t count = 0;
+    for (const std::string& name : Names(directory)) {
+      count += path.empty() || LinkTarget(directory + "/" + name) == path ? 1 : 0;
+    }
+    return count;
+  }
+  // Loop devices whose file is the agent's or this test's own; others come and go.
+  std::vector<std::string> LoopFiles() const {
+    std::vector<std::string> files;
+    for (const std::string& name : Names("/sys/block")) {
+      const std::string file = ReadText("/sys/block/" + name + "/loop/backing_file");
+      if (file.rfind(scratch(), 0) == 0 || file.rfind(root(), 0) == 0) files.push_back(file);
+    }
+    return files;
+  }
+};
+
+TEST_F(BlockVolumeTest, TwoPodsShareADeviceAndItsDataOutlivesTheAgent) {
+  const LoopDevice disk = Disk();
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Storage(disk.path())));
+  ASSERT_NO_FATAL_FAILURE(ApplyAndWait("a"));
+  ASSERT_NO_FATAL_FAILURE(ApplyAndWait("b"));
+  EXPECT_EQ(LinkTarget(Link("a")), disk.path());
+  EXPECT_NE(NumberOf(disk.path()), 0u);
+  EXPECT_EQ(NumberOf(Node("a")), NumberOf(disk.path()));
+  EXPECT_EQ(NumberOf(Node("b")), NumberOf(disk.path()));
+  EXPECT_EQ(Descriptors(disk.path()), 1u);
+  EXPECT_EQ(LoopFiles().size(), 1u);  // the disk itself
+  ASSERT_NO_FATAL_FAILURE(Dd(Link("a"), "kept"));
+  EXPECT_EQ(ReadBack(Link("b"), 4), "kept");
+  const std::string explained = Explain("a");
+  EXPECT_NE(explained.find("Mapped"), std::string::npos) << explained;
+  EXPECT_NE(explained.find(disk.path()), std::string::npos) << explained;
+  EXPECT_NE(explained.find("SuccessfulMountVolume"), std::string::npos) << explained;
+  const std::string described = Ctl({"describe", "volume", "a/disk"}).output;
+  EXPECT_NE(described.find(Node("a")), std::string::npos) << described;
+  const std::string oci = Ctl({"oci", "a", "c"}).output;
+  EXPECT_NE(oci.find("\"mrw\""), std::string::npos) << oci;
+  EXPECT_NE(oci.find(Link("a")), std::string::npos) << oci;
+
+  KillAgent();
+  EXPECT_EQ(ReadBack(Link("b"), 4), "kept");
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_TRUE(WaitPhase("a", "Ready")) << Explain("a");
+  ASSERT_TRUE(WaitPhase("b", "Ready")) << Explain("b");
+  EXPECT_EQ(Descriptors(disk.path()), 1u);
+  EXPECT_EQ(MountsBelow(MapDirectory()).size(), 2u);
+
+  ASSERT_NO_FATAL_FAILURE(DeleteAndWait("a"));
+  EXPECT_EQ(ReadBack(Link("b"), 4), "kept");
+  EXPECT_EQ(Descriptors(disk.path()), 1u);
+  ASSERT_NO_FATAL_FAILURE(DeleteAndWait("b"));
+  EXPECT_TRUE(DeviceIsGone());
+  EXPECT_EQ(Descriptors(disk.path()), 0u);
+  EXPECT_EQ(LeftOvers(), "");
+  EXPECT_EQ(ReadBack(disk.path(), 4), "kept");
+}
+
+TEST_F(BlockVolumeTest, NoPodIsGivenAnotherDeviceThanTheFirstOneHas) {
+  const LoopDevice disk = Disk();
+  const LoopDevice other = Disk("other");
+  const std::string link = scratch() + "/link";
+  ASSERT_EQ(::symlink(disk.path().c_str(), link.c_str()), 0);
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Storage(link)));
+  ASSERT_NO_FATAL_FAILURE(ApplyAndWait("a"));
+  ASSERT_EQ(::unlink(link.c_str()), 0);
+  ASSERT_EQ(::symlink(other.path().c_str(), link.c_str()), 0);
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("b")));
+  ASSERT_TRUE(Eventually(kPatience, [&] {
+    return Explain("b").find("is not the one that pods were given as this volume") !=
+           std::string::npos;
+  })) << Explain("b");
+  EXPECT_EQ(LinkTarget(Link("a")), disk.path());
+  EXPECT_EQ(NumberOf(Node("a")), NumberOf(disk.path()));
+  EXPECT_FALSE(Exists(Node("b")));
+  ASSERT_NO_FATAL_FAILURE(DeleteAndWait("b"));
+  ASSERT_NO_FATAL_FAILURE(DeleteAndWait("a"));
+  EXPECT_TRUE(DeviceIsGone());
+  EXPECT_EQ(LeftOvers(), "");
+}
+
+TEST_F(BlockVolumeTest, AKubeletsLoopDeviceIsDetachedWithThePodsNode) {
+  const LoopDevice disk = Disk();
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Storage(disk.path())));
+  ASSERT_NO_FATAL_FAILURE(ApplyAndWait("a"));
+  const LoopDevice lock(Node("a"));
+  ASSERT_TRUE(lock.valid());
+  EXPECT_EQ(LoopFiles().size(), 2u);
+  ASSERT_NO_FATAL_FAILURE(DeleteAndWait("a"));
+  EXPECT_TRUE(DeviceIsGone());
+  EXPECT_EQ(LoopFiles().size(), 1u);
+}
+
+TEST_F(BlockVolumeTest, ADirectoryIsNoBlockDevice) {
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Storage(scratch()) + PodOn("a")));
+  ASSERT_TRUE(Eventually(kPatience, [&] {
+    return Explain("a").find("not a block device") != std::string::npos;
+  })) << Explain("a");
+  ASSERT_NO_FATAL_FAILURE(DeleteAndWait("a"));
+  EXPECT_EQ(LeftOvers(), "");
+}
+
+TEST_F(BlockVolumeTest, LoopDevicesMountsAndDescriptorsReturnToTheStart) {
+  const int cycles = Setting("VOLUMED_BLOCK_CYCLES", 20);
+  const int restarts = Setting("VOLUMED_BLOCK_RESTARTS", 3);
+  const LoopDevice disk = Disk();
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Storage(disk.path())));
+  const auto cycle = [&] {
+    ASSERT_NO_FATAL_FAILURE(ApplyAndWait("a"));
+    ASSERT_NO_FATAL_FAILURE(DeleteAndWait("a"));
+    ASSERT_TRUE(DeviceIsGone());
+  };
+  ASSERT_NO_FATAL_FAILURE(cycle());  // the workers and connections that there will be
+  const size_t descriptors = Descriptors("");
+  const size_t mounts = MountsBelow("/").size();
+  const std::vector<std::string> loops = LoopFiles();
+  for (int i = 0; i < cycles; ++i) ASSERT_NO_FATAL_FAILURE(cycle()) << i;
+  EXPECT_TRUE(Eventually(kPatience, [&] { return Descriptors("") <= descriptors; }))
+      << Descriptors("") << " descriptors, " << descriptors << " before";
+  EXPECT_EQ(Descriptors(disk.path()), 0u);
+  EXPECT_EQ(MountsBelow("/").size(), mounts);
+  EXPECT_EQ(LoopFiles(), loops);
+
+  ASSERT_NO_FATAL_FAILURE(ApplyAndWait("a"));
+  const size_t mapped = Descriptors("");
+  for (int i = 0; i < restarts; ++i) {
+    if (i % 2 == 0) {
+      KillAgent();
+    } else {
+      ASSERT_EQ(StopAgent(), 0);
+    }
+    ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+    ASSERT_TRUE(WaitPhase("a", "Ready")) << Explain("a");
+    ASSERT_EQ(Descriptors(disk.path()), 1u) << i;
+    ASSERT_EQ(MountsBelow(MapDirectory()).size(), 1u) << i;
+  }
+  EXPECT_TRUE(Eventually(kPatience, [&] { return Descriptors("") <= mapped; }))
+      << Descriptors("") << " descriptors, " << mapped << " before";
+  ASSERT_NO_FATAL_FAILURE(DeleteAndWait("a"));
+  EXPECT_TRUE(DeviceIsGone());
+  EXPECT_EQ(Descriptors(disk.path()), 0u);
+  EXPECT_EQ(MountsBelow("/").size(), mounts);
+  EXPECT_EQ(LoopFiles(), loops);
+  EXPECT_EQ(LeftOvers(), "");
+  std::cout << cycles << " times mapped and unmapped, " << restarts
+            << " restarts: " << loops.size() << " loop device(s), " << mounts << " mounts, "
+            << descriptors << " descriptors, as before\n";
+}
+
+}  // namespace
+}  // namespace volumed

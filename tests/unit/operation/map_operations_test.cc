@@ -1,0 +1,329 @@
+// Block volumes through the operations, on the local plugin: which device pods get, and until when.
+#include "operation/map_operations.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "base/simulated_scheduler.h"
+#include "fakes/fake_kernel.h"
+#include "fakes/memory_record_store.h"
+#include "metrics/exported_families.h"
+#include "operation/pod_volume_operations.h"
+#include "pluginmgr/block_volume_plugin.h"
+#include "plugins/local.h"
+#include "unit/operation/recording_parts.h"
+#include "unit/operation/stub_host.h"
+
+namespace volumed {
+namespace {
+
+const std::string kRoot = "/var/lib/volumed";
+const std::string kMapPath = kRoot + "/plugins/kubernetes.io~local-volume/volumeDevices/disk";
+const UniqueVolumeName kDevice("kubernetes.io/local-volume/disk");
+
+class MapOperationsTest : public ::testing::Test {
+ protected:
+  MapOperationsTest() {
+    kernel_.AddDirectory(kRoot + "/pods", 0750);
+    kernel_.AddDevice("/dev/vdb");
+    kernel_.AddDevice("/dev/vdc");
+    kernel_.AddSymlink("/dev/by-id", "/dev/vdb");
+    std::vector<std::unique_ptr<VolumePlugin>> plugins;
+    plugins.push_back(std::make_unique<LocalVolumePlugin>(LocalVolumeSettings{}));
+    EXPECT_TRUE(plugins_.InitPlugins(std::move(plugins), host_).ok());
+    Restart("boot-a");
+  }
+
+  // A new agent on the same kernel and store.
+  void Restart(const std::string& boot) {
+    operations_.reset();
+    devices_ = std::make_unique<DeviceRecordKeeper>(store_, scheduler_.clock(), logger_, observer_,
+                                                    BootId(boot));
+    operations_ = std::make_unique<PodVolumeOperations>(scheduler_, store_, plugins_, host_,
+                                                        logger_, observer_, *devices_, BootId(boot),
+                                                        OperationSettings());
+    std::vector<PodVolumeRecord> volumes;
+    std::vector<DeviceRecord> devices;
+    for (const Record& row : store_.All()) {
+      if (row.kind == kPodVolumeRecordKind) volumes.push_back(DecodePodVolumeRecord(row).value());
+      if (row.kind == kDeviceRecordKind) devices.push_back(DecodeDeviceRecord(row).value());
+    }
+    operations_->Restore(volumes, devices);
+  }
+
+  static PodPtr ThePod(const std::string& uid) {
+    auto pod = std::make_shared<Pod>();
+    pod->metadata.name_space = "default";
+    pod->metadata.name = uid;
+    pod->metadata.uid = uid;
+    return pod;
+  }
+  VolumeSpec Spec() const {
+    PersistentVolume volume;
+    volume.metadata.name = "disk";
+    volume.spec.volume_mode = VolumeMode::kBlock;
+    LocalVolumeSource source;
+    source.path = path_;
+    volume.spec.source = source;
+    return VolumeSpec::FromPersistentVolume(std::move(volume), read_only_);
+  }
+  static std::string Text(const std::optional<OperationFailure>& failure) {
+    return failure ? failure->operation + "/" + failure->step + ": " + failure->error.ToString()
+                   : "";
+  }
+
+  // Each answers what failed; "" on success.
+  std::string SetUpDevice() {
+    OperationOutcome<MountedDevice> outcome;
+    operations_->ResetBackoff(OperationKey(kDevice));
+    EXPECT_EQ(operations_->MountDevice({kDevice, Spec(), {}, std::nullopt, ThePod("u-1")},
+                                       [&](const auto& got) { outcome = got; }),
+              StartResult::kStarted);
+    scheduler_.RunFor(Duration::zero());
+    return Text(outcome.failure);
+  }
+  std::string UnmapDevice() {
+    std::optional<OperationFailure> failure;
+    operations_->ResetBackoff(OperationKey(kDevice));
+    EXPECT_EQ(operations_->UnmountDevice(
+                  {kDevice, kLocalVolumePluginName, SpecName("disk"), kMapPath, true},
+                  [&](const auto& got) { failure = got.failure; }),
+              StartResult::kStarted);
+    scheduler_.RunFor(Duration::zero());
+    return Text(failure);
+  }
+  std::string Map(const std::string& pod) {
+    operations_->ResetBackoff(Key(pod, "disk"));
+    MountRequest request{.pod = ThePod(pod), .spec = Spec(), .sub_paths = {},
+                         .nested_mount_points = {}};
+    request.unique_name = kDevice;
+    request.has_device = true;
+    std::optional<OperationFailure> failure;
+    EXPECT_EQ(operations_->MapVolume(std::move(request),
+                                     [&](const OperationOutcome<MountedVolume>& got) {
+                                       failure = got.failure;
+                                       if (got.value) mapped_ = *got.value;
+                                     }),
+              StartResult::kStarted);
+    scheduler_.RunFor(Duration::zero());
+    return Text(failure);
+  }
+  std::string Unmap(const std::string& pod) {
+    std::optional<OperationFailure> failure;
+    operations_->ResetBackoff(Key(pod, "disk"));
+    EXPECT_EQ(operations_->UnmapVolume({PodUid(pod), SpecName("disk"), kLocalVolumePluginName,
+                                        "default/" + pod, kDevice},
+                                       [&](const auto& got) { failure = got.failure; }),
+              StartResult::kStarted);
+    scheduler_.RunFor(Duration::zero());
+    return Text(failure);
+  }
+
+  static std::string Link(const std::string& pod) {
+    return kRoot + "/pods/" + pod + "/volumeDevices/kubernetes.io~local-volume/disk";
+  }
+  static std::string Node(const std::string& pod) { return kMapPath + "/" + pod; }
+  int64_t Holds() const { return kernel_.Device("/dev/vdb").OpenHolds(); }
+
+  FakeKernel kernel_;
+  MemoryRecordStore store_;
+  SimulatedScheduler scheduler_{1};
+  LogLines log_;
+  Logger logger_{log_.Options(), scheduler_.clock()};
+  RecordingObserver observer_;
+  KubeletPaths paths_{kRoot};
+  StubHostParts parts_;
+  ExportedFamilies families_;
+  VolumeHost host_{paths_, kernel_, scheduler_.clock(), parts_, parts_, parts_, parts_, families_};
+  VolumePluginMgr plugins_;
+  std::unique_ptr<DeviceRecordKeeper> devices_;
+  std::unique_ptr<PodVolumeOperations> operations_;
+  std::string path_ = "/dev/by-id";
+  bool read_only_ = false;
+  MountedVolume mapped_;
+};
+
+TEST_F(MapOperationsTest, APodGetsItsNodeAndItsLinkAndTheDeviceIsHeld) {
+  ASSERT_EQ(SetUpDevice(), "");
+  ASSERT_EQ(Map("u-1"), "");
+  EXPECT_EQ(kernel_.Find(Link("u-1")).content, "/dev/vdb");
+  EXPECT_EQ(kernel_.Find(Node("u-1")).type, FileType::kBlockDevice);
+  EXPECT_EQ(mapped_.host_path, Link("u-1"));
+  ASSERT_TRUE(mapped_.mapped);
+  EXPECT_EQ(*mapped_.mapped, (MappedDevice{"/dev/vdb", Node("u-1")}));
+  EXPECT_FALSE(mapped_.attributes.read_only);
+  EXPECT_EQ(Holds(), 1);
+  EXPECT_EQ(operations_->held_devices(), 1u);
+  EXPECT_EQ(devices_->Find(kDevice)->mapped->path, "/dev/vdb");
+  EXPECT_EQ(parts_.events,
+            (std::vector<std::string>{
+                "u-1 SuccessfulMountVolume MapVolume.MapPodDevice succeeded for volume \"disk\" "
+                "globalMapPath \"" + kMapPath + "\"",
+                "u-1 SuccessfulMountVolume MapVolume.MapPodDevice succeeded for volume \"disk\" "
+                "volumeMapPath \"" + kRoot +
+                    "/pods/u-1/volumeDevices/kubernetes.io~local-volume\""}));
+
+  ASSERT_EQ(Unmap("u-1"), "");
+  EXPECT_FALSE(kernel_.Exists(Link("u-1")));
+  EXPECT_FALSE(kernel_.Exists(Node("u-1")));
+  ASSERT_EQ(UnmapDevice(), "");
+  EXPECT_EQ(Holds(), 0);
+  EXPECT_FALSE(kernel_.Exists(kMapPath));
+  EXPECT_EQ(store_.All().size(), 0u);
+  EXPECT_EQ(kernel_.Mounts().size(), 1u);
+}
+
+TEST_F(MapOperationsTest, TheDeviceStaysWhileAnotherPodRefersToIt) {
+  ASSERT_EQ(SetUpDevice(), "");
+  ASSERT_EQ(Map("u-1"), "");
+  ASSERT_EQ(Map("u-2"), "");
+  EXPECT_EQ(Holds(), 1);
+  ASSERT_EQ(Unmap("u-1"), "");
+  EXPECT_NE(UnmapDevice().find("the volume is still Mapped for pod default/u-2"),
+            std::string::npos);
+  EXPECT_EQ(Holds(), 1);
+  ASSERT_EQ(Unmap("u-2"), "");
+  EXPECT_EQ(UnmapDevice(), "");
+}
+
+TEST_F(MapOperationsTest, ANodeThatNoRecordKnowsKeepsTheDeviceToo) {
+  ASSERT_EQ(SetUpDevice(), "");
+  kernel_.AddFile(Node("u-9"), "");
+  ASSERT_TRUE(kernel_
+                  .Call(BindMount{.source = {"/dev/vdb", ""}, .target = {Node("u-9"), ""}},
+                        CallOptions{})
+                  .ok());
+  EXPECT_EQ(UnmapDevice(),
+            "unmap_device/GetDeviceBindMountRefs: " +
+                Error::NotApplied(Code::kFailedPrecondition,
+                                  "the device \"" + kMapPath +
+                                      "\" is still referenced from other Pods [u-9]")
+                    .ToString());
+  EXPECT_TRUE(kernel_.IsMountPoint(Node("u-9")));
+}
+
+TEST_F(MapOperationsTest, NoPodGetsAnotherDeviceThanTheFirstOneGot) {
+  ASSERT_EQ(SetUpDevice(), "");
+  ASSERT_EQ(Map("u-1"), "");
+  path_ = "/dev/vdc";
+  const std::string failure = Map("u-2");
+  EXPECT_EQ(failure.find("map_volume/HoldDevice: "), 0u) << failure;
+  EXPECT_NE(failure.find("device /dev/vdc is not the one that pods were given as this volume"),
+            std::string::npos)
+      << failure;
+  EXPECT_FALSE(kernel_.Exists(Node("u-2")));
+  // A new agent knows it by the record, and takes the hold again.
+  Restart("boot-a");
+  EXPECT_EQ(Holds(), 0);
+  path_ = "/dev/vdb";
+  ASSERT_EQ(SetUpDevice(), "");
+  ASSERT_EQ(Map("u-1"), "");
+  EXPECT_EQ(Holds(), 1);
+  kernel_.ChangeDevice("/dev/vdb", [](FakeDevice& device) { device.identity.size_bytes *= 2; });
+  EXPECT_EQ(Map("u-2"), "");  // it has grown
+  kernel_.ChangeDevice("/dev/vdb", [](FakeDevice& device) { ++device.identity.disk_sequence; });
+  EXPECT_NE(Map("u-3").find("its disk sequence is"), std::string::npos);
+}
+
+TEST_F(MapOperationsTest, AfterARebootADeviceIsKnownByWhatItSaysOfItself) {
+  kernel_.ChangeDevice("/dev/vdb",
+                       [](FakeDevice& device) { device.identity.stable_id = "serial:1"; });
+  ASSERT_EQ(SetUpDevice(), "");
+  ASSERT_EQ(Map("u-1"), "");
+  kernel_.Reboot();
+  Restart("boot-b");
+  kernel_.ChangeDevice("/dev/vdb",
+                       [](FakeDevice& device) { device.identity.stable_id = "serial:2"; });
+  ASSERT_EQ(SetUpDevice(), "");
+  EXPECT_NE(Map("u-1").find("its own identity is serial:2, not serial:1"), std::string::npos);
+  kernel_.ChangeDevice("/dev/vdb",
+                       [](FakeDevice& device) { device.identity.stable_id = "serial:1"; });
+  ASSERT_EQ(Map("u-1"), "");
+  EXPECT_TRUE(kernel_.IsMountPoint(Node("u-1")));
+}
+
+TEST_F(MapOperationsTest, WhatIsNoBlockDeviceIsRefusedWithoutATrace) {
+  kernel_.AddDirectory("/srv/directory");
+  path_ = "/srv/directory";
+  ASSERT_EQ(SetUpDevice(), "");
+  const std::string failure = Map("u-1");
+  EXPECT_NE(failure.find("not a block device"), std::string::npos) << failure;
+  EXPECT_FALSE(operations_->FindRecord(Key("u-1", "disk")));
+  ASSERT_EQ(parts_.events.size(), 1u);
+  EXPECT_EQ(parts_.events[0].find("u-1 FailedMapVolume MapVolume.HoldDevice failed for volume"),
+            0u)
+      << parts_.events[0];
+  EXPECT_EQ(UnmapDevice(), "");
+}
+
+TEST_F(MapOperationsTest, AVolumeIsMappedOnlyOnceItsDeviceIsSetUp) {
+  EXPECT_NE(Map("u-1").find("map_volume/CheckDevice"), std::string::npos);
+  EXPECT_EQ(kernel_.Mounts().size(), 1u);
+}
+
+TEST_F(MapOperationsTest, ReadOnlyIsForTheRuntimeToEnforce) {
+  read_only_ = true;
+  ASSERT_EQ(SetUpDevice(), "");
+  ASSERT_EQ(Map("u-1"), "");
+  EXPECT_TRUE(mapped_.attributes.read_only);
+  EXPECT_FALSE(kernel_.Device("/dev/vdb").read_only);
+}
+
+TEST_F(MapOperationsTest, AVolumeFoundWithoutARecordIsTakenAwayWithAKubeletsLoopDevice) {
+  kernel_.AddSymlink(Link("u-7"), "/dev/vdb");
+  kernel_.AddFile(Node("u-7"), "");
+  ASSERT_TRUE(kernel_
+                  .Call(BindMount{.source = {"/dev/vdb", ""}, .target = {Node("u-7"), ""}},
+                        CallOptions{})
+                  .ok());
+  kernel_.AddLoop(Node("u-7"));
+  ASSERT_EQ(Unmap("u-7"), "");
+  EXPECT_TRUE(kernel_.LoopFiles().empty());
+  EXPECT_FALSE(kernel_.Exists(Link("u-7")));
+  EXPECT_FALSE(kernel_.Exists(Node("u-7")));
+  EXPECT_EQ(UnmapDevice(), "");
+  EXPECT_FALSE(kernel_.Exists(kMapPath));
+}
+
+TEST_F(MapOperationsTest, ABlockVolumeIsKnownByThePodsLink) {
+  ASSERT_EQ(SetUpDevice(), "");
+  ASSERT_EQ(Map("u-1"), "");
+  BlockVolumePlugin* plugin = plugins_.FindMapperPluginByName(kLocalVolumePluginName).value();
+  ASSERT_NE(plugin, nullptr);
+  const VolumeSpec spec = plugin
+                              ->ConstructBlockVolumeSpec(PodUid("u-1"), SpecName("disk"),
+                                                         {kRoot, Link("u-1").substr(kRoot.size() + 1)},
+                                                         CallOptions{})
+                              .value();
+  EXPECT_TRUE(IsBlockVolume(spec));
+  EXPECT_EQ(spec.SourceAs<LocalVolumeSource>()->path, "/dev/vdb");
+}
+
+TEST_F(MapOperationsTest, TheCapacityIsTheDevicesAndNothingElseIsMeasured) {
+  ASSERT_EQ(SetUpDevice(), "");
+  ASSERT_EQ(Map("u-1"), "");
+  BlockVolumePlugin* plugin = plugins_.FindMapperPluginByName(kLocalVolumePluginName).value();
+  const auto mapper = plugin->NewBlockVolumeMapper(Spec(), ThePod("u-1")).value();
+  ASSERT_TRUE(mapper->SupportsMetrics());
+  const Metrics metrics = mapper->GetMetrics(CallOptions{}).value();
+  EXPECT_EQ(metrics.capacity_bytes, kernel_.Device("/dev/vdb").identity.size_bytes);
+  EXPECT_FALSE(metrics.used_bytes);
+}
+
+TEST_F(MapOperationsTest, ADeviceThatHangsIsNotClosedAndOneThatFailsIs) {
+  ASSERT_EQ(SetUpDevice(), "");
+  ASSERT_EQ(Map("u-1"), "");
+  ASSERT_EQ(Unmap("u-1"), "");
+  kernel_.FailNext("SyncDevice",
+                   Error::MaybeApplied(Code::kDeadlineExceeded, "SyncDevice: no answer in time"));
+  EXPECT_NE(UnmapDevice().find("unmap_device/ReleaseDevice"), std::string::npos);
+  EXPECT_EQ(Holds(), 1);
+  kernel_.ChangeDevice("/dev/vdb", [](FakeDevice& device) { device.unreadable = true; });
+  EXPECT_EQ(UnmapDevice(), "");
+  EXPECT_EQ(Holds(), 0);
+  EXPECT_EQ(log_.Count("may not all be on its device"), 1);
+}
+
+}  // namespace
+}  // namespace volumed
