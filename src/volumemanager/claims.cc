@@ -247,6 +247,9 @@ void Claims::Adopt(const BindingInput& input, BindingResult result) {
     parts_.provisioning.Serve(input.claims, claims_);
     LetGo();
   }
+  for (const ClaimKey& claim : parts_.provisioning.TakeChanged()) {
+    changed.insert(ObjectKeyOf(claim));
+  }
   if (!changed.empty()) hooks_.changed(changed);
 }
 

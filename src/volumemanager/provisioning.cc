@@ -1,8 +1,5 @@
 #include "volumemanager/provisioning.h"
 
-#include <set>
-#include <utility>
-
 #include "base/strings.h"
 #include "operation/volume_snapshot.h"
 #include "pluginmgr/provisionable_volume_plugin.h"
@@ -166,6 +163,7 @@ void Provisioning::Refuse(const ClaimDecision& decision, const Error& error) {
   const bool known = before != refused_.end() && before->second.message() == error.message();
   refused_.insert_or_assign(decision.claim, error);
   if (known) return;
+  changed_.insert(decision.claim);
   const bool whole = error.message().starts_with("Failed to create provisioner") ||
                      error.message().starts_with("Mount options");
   parts_.events.RecordObjectEvent(
@@ -183,6 +181,7 @@ void Provisioning::Intend(const PersistentVolumeClaim& claim, const ProvisionReq
   entry.record.claim_uid = claim.metadata.uid;
   entry.record.plugin_name = request.plugin_name;
   entry.volume = std::make_shared<const PersistentVolume>(request.planned);
+  changed_.insert(entry.record.claim);
   Write(entries_[name] = std::move(entry));
 }
 
@@ -217,6 +216,7 @@ void Provisioning::Made(const std::string& volume_name, const std::string& stora
                         const OperationOutcome<PersistentVolume>& outcome) {
   Entry& entry = entries_.at(volume_name);
   entry.running = false;
+  changed_.insert(entry.record.claim);
   if (outcome.failure) {
     entry.failure = outcome.failure->error;
     parts_.events.RecordObjectEvent(ObjectKeyOf(entry.record.claim), EventType::kWarning,

@@ -11,7 +11,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -63,6 +65,9 @@ class Provisioning {
   // Why there is no volume yet; nothing for a claim that is somebody else's to serve.
   std::optional<WantedProblem> ProblemOf(const ClaimDecision& decision) const;
 
+  // The claims whose ProblemOf may be another one since this was called last.
+  std::set<ClaimKey> TakeChanged() { return std::exchange(changed_, {}); }
+
   // A volume that was made here, or is to be.
   bool Has(const std::string& volume_name) const { return entries_.contains(volume_name); }
   // Its storage is gone, or is nobody's any more.
@@ -111,6 +116,7 @@ class Provisioning {
   std::map<std::string, Entry> entries_;  // by the volume's name
   std::map<ClaimKey, Error> refused_;     // claims for which nothing can be planned
   std::map<std::string, PersistentVolumePtr> published_;
+  std::set<ClaimKey> changed_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

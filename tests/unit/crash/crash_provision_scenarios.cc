@@ -1,5 +1,6 @@
 // Scenarios with volumes that the node makes for claims, and deletes.
 #include <string>
+#include <vector>
 
 #include "plugins/host_path.h"
 #include "unit/crash/crash_provisioning.h"
@@ -11,7 +12,8 @@ namespace {
 constexpr const char* kFiles = "manifests";
 constexpr const char* kFirst = "u-first";
 constexpr const char* kOther = "u-other";
-constexpr int kAmidTheWork = 12;
+constexpr int kFirstAmidTheWork = 3;
+constexpr int kLastAmidTheWork = 12;
 
 std::string ClassManifest(const std::string& name, const std::string& policy,
                           const std::string& mode) {
@@ -106,22 +108,26 @@ Scenario ProvisionScenario() {
 }
 
 Scenario ShortClaimScenario() {
-  ScenarioStep quiet{.name = "the agent has heard of all sources", .happen = {}};
-  ScenarioStep begun{
-      .name = "a claim comes",
-      .happen = [](CrashWorld& world) { AddClaim(world, "data", "made", "claim-1"); },
-      .scheduler_steps = kAmidTheWork,
-      .compare = false};
-  ScenarioStep gone{.name = "it is deleted at once",
-                    .happen = [](CrashWorld& world) { world.sources[kFiles].erase("claim-data"); }};
-  ScenarioStep again{.name = "another of its name comes", .happen = [](CrashWorld& world) {
-                       AddClaim(world, "data", "made", "claim-2");
-                     }};
   // Whether the first claim's volume made the directory of them all, is open.
   ScenarioStep root{
       .name = "the directory of the volumes is there",
       .happen = [](CrashWorld& world) { world.kernel->AddDirectory(CrashWorld::kProvisionRoot); }};
-  return {"a claim that does not stay", {Classes(), root}, {quiet, begun, gone, again}};
+  std::vector<ScenarioStep> steps{{.name = "the agent has heard of all sources", .happen = {}}};
+  // Each leaves at another moment of the work.
+  for (int amid = kFirstAmidTheWork; amid <= kLastAmidTheWork; ++amid) {
+    const std::string uid = "claim-" + std::to_string(amid);
+    steps.push_back({.name = uid + " comes",
+                     .happen = [uid](CrashWorld& world) { AddClaim(world, "data", "made", uid); },
+                     .scheduler_steps = amid,
+                     .compare = false});
+    steps.push_back({.name = uid + " is deleted at once", .happen = [](CrashWorld& world) {
+                       world.sources[kFiles].erase("claim-data");
+                     }});
+  }
+  steps.push_back({.name = "another of its name comes", .happen = [](CrashWorld& world) {
+                     AddClaim(world, "data", "made", "claim-last");
+                   }});
+  return {"a claim that does not stay", {Classes(), root}, steps};
 }
 
 Scenario RemadeClaimScenario() {

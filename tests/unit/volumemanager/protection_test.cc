@@ -61,7 +61,6 @@ TEST_F(ProtectionTest, ADeletedClaimStaysWhileItsPodDoesAlsoOverARestart) {
   EXPECT_EQ(Phase("a"), "Ready");
   EXPECT_FALSE(ToBeRemoved(kClaim));
 
-  PutPodRecord("a");
   PodVolumeRecord record;
   record.key = Key("a", "disk");
   record.pod_namespace = "default";
