@@ -36,6 +36,8 @@ struct Kind<DeviceRecord> {
   static bool HoldsMore(const DeviceRecord& record) { return record.format.has_value(); }
   static void CarryOver(const DeviceRecord& before, DeviceRecord& facts) {
     facts.format = before.format;
+    if (facts.size_bytes == 0) facts.size_bytes = before.size_bytes;
+    if (facts.target_bytes == 0) facts.target_bytes = before.target_bytes;
   }
   static OperationKey Shown(const UniqueVolumeName& key) { return OperationKey(key); }
   static std::string Name(const UniqueVolumeName& key) { return key.str(); }
@@ -293,6 +295,19 @@ Status DeviceRecordKeeper::SetFormat(const UniqueVolumeName& device,
   }
   if (next.record.format == format) return OkStatus();
   next.record.format = std::move(format);
+  return Assign(std::move(next), RowChange::kPut);
+}
+
+Status DeviceRecordKeeper::SetSize(const UniqueVolumeName& device, int64_t size_bytes) {
+  Entry next = EntryOf(device);
+  if (next.record.state != VolumeState::kExpanding) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "volume " + device.str() + " is " +
+                                 std::string(VolumeStateName(next.record.state)) +
+                                 ": it is not being expanded");
+  }
+  next.record.size_bytes = size_bytes;
+  next.record.target_bytes = 0;
   return Assign(std::move(next), RowChange::kPut);
 }
 

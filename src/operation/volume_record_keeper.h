@@ -123,6 +123,10 @@ class DeviceRecordKeeper final : public RecordKeeper<DeviceRecord> {
   // store.
   Status SetFormat(const UniqueVolumeName& device, std::optional<FormatRecord> format)
       EXCLUDES(mu_);
+
+  // The volume that is being expanded is proven to have this size; its target is reached. Errors,
+  // not applied: FailedPrecondition when it is not being expanded; those of the store.
+  Status SetSize(const UniqueVolumeName& device, int64_t size_bytes) EXCLUDES(mu_);
 };
 
 }  // namespace volumed

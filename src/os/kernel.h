@@ -23,32 +23,9 @@
 #include "base/secret.h"
 #include "os/device_requests.h"
 #include "os/mount_entry.h"
+#include "os/safe_path.h"
 
 namespace volumed {
-
-// How the part of a path below `root` is resolved. Both refuse "..", magic links and anything that
-// leads out of the root. Source: openat2(2).
-enum class Resolve {
-  kNoSymlinks,  // RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS
-  kBeneath,     // RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS: links that stay inside are followed
-};
-
-// A place on the node. `root` is trusted: an absolute, clean path that only root can change (the
-// agent's own directory, or a path that an administrator named). `relative` may be influenced by a
-// pod, and is resolved below the root by descriptor; empty means the root itself.
-struct SafePath {
-  std::string root;
-  std::string relative;
-  Resolve resolve = Resolve::kNoSymlinks;
-
-  // For display only.
-  std::string Display() const { return relative.empty() ? root : root + "/" + relative; }
-  // The same root, one or more names further down.
-  SafePath Below(const std::string& name) const {
-    return {root, relative.empty() ? name : relative + "/" + name, resolve};
-  }
-  friend bool operator==(const SafePath&, const SafePath&) = default;
-};
 
 enum class FileType {
   kMissing,
@@ -324,11 +301,12 @@ using AnyRequest =
     std::variant<ListMounts, ProbeFeatures, Mount, BindMount, Remount, Unmount, MakeShared, Stat,
                  StatFs, Usage, ChangeOwnership, MakeDirectory, MakeFile, RemoveDirectory,
                  RemoveFile, RemoveTree, ListDirectory, ReadFile, WriteAtomicPayload, ProbeDevice,
-                 FormatDevice, CheckFilesystem>;
+                 FormatDevice, CheckFilesystem, GrowFilesystem>;
 
 using AnyAnswer =
     std::variant<Done, Changed, FileInfo, FsInfo, UsageInfo, OwnershipInfo, DirectoryListing,
-                 FileContent, MountListing, KernelFeatures, DeviceProbe, FilesystemCheck>;
+                 FileContent, MountListing, KernelFeatures, DeviceProbe, FilesystemCheck,
+                 FilesystemGrowth>;
 
 std::string_view RequestName(const AnyRequest& request);
 // Whether half of the request's effect ruins data: it is always made as CallOptions::must_finish.

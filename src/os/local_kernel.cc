@@ -6,6 +6,7 @@
 #include "os/device_probe.h"
 #include "os/file_effects.h"
 #include "os/filesystem_tools.h"
+#include "os/grow_filesystem.h"
 #include "os/kernel_features.h"
 #include "os/mount_table.h"
 #include "os/mounts.h"
@@ -58,6 +59,9 @@ struct Effects {
   }
   Result<FilesystemCheck> operator()(const CheckFilesystem& r) const {
     return DoCheckFilesystem(r, tool_directories, options);
+  }
+  Result<FilesystemGrowth> operator()(const GrowFilesystem& r) const {
+    return DoGrowFilesystem(r, tool_directories, options);
   }
 };
 

@@ -20,6 +20,8 @@ void WriteList(const std::vector<std::string>& from, Repeated* to) {
   for (const std::string& text : from) *to->Add() = text;
 }
 
+void Write(const SafePath& from, worker::SafePath& to);
+SafePath Read(const worker::SafePath& from);
 void Write(const DeviceIdentity& from, worker::DeviceIdentity& to);
 DeviceIdentity Read(const worker::DeviceIdentity& from);
 
@@ -28,11 +30,15 @@ void Fill(const FormatDevice& from, worker::Request& to);
 void Fill(const CheckFilesystem& from, worker::Request& to);
 ProbeDevice Read(const worker::ProbeDevice& from);
 FormatDevice Read(const worker::FormatDevice& from);
+void Fill(const GrowFilesystem& from, worker::Request& to);
 CheckFilesystem Read(const worker::CheckFilesystem& from);
+GrowFilesystem Read(const worker::GrowFilesystem& from);
 
 void Fill(const DeviceProbe& from, worker::Answer& to);
 void Fill(const FilesystemCheck& from, worker::Answer& to);
 DeviceProbe Read(const worker::DeviceProbe& from);
+void Fill(const FilesystemGrowth& from, worker::Answer& to);
 FilesystemCheck Read(const worker::FilesystemCheck& from);
+FilesystemGrowth Read(const worker::FilesystemGrowth& from);
 
 }  // namespace volumed::worker_codec

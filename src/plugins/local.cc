@@ -81,4 +81,10 @@ Result<bool> LocalVolumePlugin::CanDeviceMount(const VolumeSpec& spec) const {
   return CanSupport(spec);
 }
 
+Result<bool> LocalVolumePlugin::NodeExpand(const NodeResizeOptions& options,
+                                           const CallOptions& call) {
+  if (!CanSupport(options.spec)) return NotLocal();
+  return ExpandLocalVolume(*host_, options, call);
+}
+
 }  // namespace volumed

@@ -9,6 +9,7 @@
 #include "mounter/format_decision.h"
 #include "mounter/format_intents.h"
 #include "pluginmgr/device_mountable_volume_plugin.h"
+#include "pluginmgr/node_expandable_volume_plugin.h"
 #include "pluginmgr/persistent_volume_plugin.h"
 #include "pluginmgr/volume_plugin.h"
 
@@ -33,7 +34,8 @@ struct LocalVolumeSettings {
 // FaultDomain() answers its path.
 class LocalVolumePlugin final : public VolumePlugin,
                                 public PersistentVolumePlugin,
-                                public DeviceMountableVolumePlugin {
+                                public DeviceMountableVolumePlugin,
+                                public NodeExpandableVolumePlugin {
  public:
   explicit LocalVolumePlugin(LocalVolumeSettings settings) : settings_(settings) {}
 
@@ -55,6 +57,7 @@ class LocalVolumePlugin final : public VolumePlugin,
   VolumePlugin& plugin() override { return *this; }
   PersistentVolumePlugin* AsPersistent() override { return this; }
   DeviceMountableVolumePlugin* AsDeviceMountable() override { return this; }
+  NodeExpandableVolumePlugin* AsNodeExpandable() override { return this; }
 
   std::vector<AccessMode> GetAccessModes() const override { return {AccessMode::kReadWriteOnce}; }
   Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() override;
@@ -63,6 +66,13 @@ class LocalVolumePlugin final : public VolumePlugin,
                                                       const CallOptions& call) override;
   // Also of a directory: its device mount does nothing.
   Result<bool> CanDeviceMount(const VolumeSpec& spec) const override;
+  bool RequiresFsResize() const override { return true; }
+  // The device is to be large enough already: nobody but an administrator makes it so. A directory
+  // has no size of its own, and nothing is done. (Kubelet proves nothing, and takes a resize tool
+  // that ended well for done.)
+  // Errors, besides those of ResizeFs: ResourceExhausted, not applied, for a device that is smaller
+  // than the new size, naming both; Internal, maybe applied, for a filesystem that did not grow.
+  Result<bool> NodeExpand(const NodeResizeOptions& options, const CallOptions& call) override;
 
  private:
   const LocalVolumeSettings settings_;

@@ -82,6 +82,12 @@ std::string Text(const DeviceProbe& probe) {
 std::string Text(const FilesystemCheck& check) {
   return std::string(CheckResultName(check.result)) + " " + std::to_string(check.exit_code);
 }
+std::string Text(const FilesystemGrowth& growth) {
+  return growth.fs_type + " " + std::to_string(growth.device_bytes) + " " +
+         std::to_string(growth.before_bytes) + " to " + std::to_string(growth.after_bytes) +
+         (growth.fills_device ? " fills" : "") + (growth.has_errors ? " errors" : "") + " " +
+         growth.tool;
+}
 
 }  // namespace
 

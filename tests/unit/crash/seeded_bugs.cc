@@ -315,6 +315,10 @@ class KeylessOperations final : public VolumeOperations {
                             std::function<void(OperationOutcome<Unit>)> done) override {
     return real_.UnmountDevice(std::move(request), std::move(done));
   }
+  StartResult ExpandVolume(ExpandRequest request,
+                           std::function<void(OperationOutcome<ExpandedVolume>)> done) override {
+    return real_.ExpandVolume(std::move(request), std::move(done));
+  }
   StartResult ForgetDevice(UniqueVolumeName device,
                            std::function<void(OperationOutcome<Unit>)> done) override {
     return real_.ForgetDevice(std::move(device), std::move(done));
