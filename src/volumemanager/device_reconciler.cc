@@ -50,19 +50,15 @@ void DeviceReconciler::Reconcile(const UniqueVolumeName& name, Wake& wake) {
 void DeviceReconciler::StartMount(const UniqueVolumeName& name, Wake& wake) {
   const std::vector<PodUid> pods = PodsThatMayHave(name);
   const WantedPod& first = *parts_.desired.Find(pods.front());
-  // One that writes decides for all: a read-only claim has a read-only bind.
-  const WantedVolume* use = parts_.desired.FindUse(pods.front(), name);
-  for (const PodUid& pod : pods) {
-    const WantedVolume* other = parts_.desired.FindUse(pod, name);
-    if (use->spec.read_only() && !other->spec.read_only()) use = other;
-  }
-  const WantedVolume& wanted = *use;
+  const WantedVolume& wanted = *WritingUse(parts_.desired, pods, name);
   MountDeviceRequest request{name, wanted.spec, pods, first.pod->spec.security_context.fs_group};
+  if (hooks_.set_sizes) hooks_.set_sizes(wanted, request);
   const StartResult result = parts_.operations.MountDevice(
       std::move(request), [this, name, alive = std::weak_ptr<bool>(alive_)](
                               const OperationOutcome<MountedDevice>& outcome) {
         if (alive.expired()) return;
         parts_.actual.MountDeviceDone(name, outcome);
+        if (outcome.value && hooks_.mounted) hooks_.mounted(name);
         MarkDirty(name);
         TellUsers(name);
       });

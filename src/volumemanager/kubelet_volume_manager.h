@@ -84,6 +84,7 @@ class KubeletVolumeManager final : public VolumeManager {
   void ReleaseHold(HoldRequest request, std::function<void(Status)> done) override;
   Status Retry(const PodUid& pod) override;
   Status RetryVolume(const PodVolumeKey& key) override;
+  PersistentVolumeClaimStatus ClaimStatus(const PersistentVolumeClaim& claim) const override;
   std::vector<PodView> Pods() const override;
   std::optional<PodView> FindPod(const PodUid& pod) const override;
   bool Ready() const override;

@@ -23,6 +23,7 @@
 #include "volumemanager/reconciler.h"
 #include "volumemanager/reconstructor.h"
 #include "volumemanager/record_writer.h"
+#include "volumemanager/volume_expander.h"
 
 namespace volumed {
 
@@ -47,6 +48,9 @@ class KubeletVolumeManager::Impl {
   void ReleaseHold(HoldRequest request, std::function<void(Status)> done);
   Status Retry(const PodUid& uid);
   Status RetryVolume(const PodVolumeKey& key);
+  PersistentVolumeClaimStatus ClaimStatus(const PersistentVolumeClaim& claim) const {
+    return claims_.ShownStatus(claim);
+  }
   std::vector<PodView> Pods() const;
   std::optional<PodView> FindPod(const PodUid& uid) const;
   void SetStatsTimes(Duration period, Duration deadline) { stats_.SetTimes(period, deadline); }
@@ -68,6 +72,8 @@ class KubeletVolumeManager::Impl {
   std::vector<ClaimPod> ClaimPods() const;
   // The answers for these claims may be others: the pods that name them are built anew.
   void ObjectChanged(const ObjectKey& key);
+  // Of a volume whose plugin mounts devices; empty for others.
+  UniqueVolumeName DeviceNameOf(const PersistentVolume& volume) const;
   // Nothing has to be known of the volume any more.
   void ForgetVolume(const PersistentVolume& volume);
   void ForgetDevice(const UniqueVolumeName& device);
@@ -122,6 +128,7 @@ class KubeletVolumeManager::Impl {
   DesiredStateOfWorld desired_;
   SizeLimits size_limits_;
   VolumeStats stats_;
+  VolumeExpander expander_;
   DeviceReconciler devices_;
   Reconciler reconciler_;
   // Devices at rest whose rows are left for what they tell of a filesystem -> the volume's name.

@@ -104,6 +104,9 @@ class VolumeManager {
   // Of one volume alone. NotFound: the pod neither has nor wants it.
   virtual Status RetryVolume(const PodVolumeKey& key) = 0;
 
+  // The claim's status as it is to be shown: the object's, with what the agent knows of it.
+  virtual PersistentVolumeClaimStatus ClaimStatus(const PersistentVolumeClaim& claim) const = 0;
+
   virtual std::vector<PodView> Pods() const = 0;
   virtual std::optional<PodView> FindPod(const PodUid& pod) const = 0;
 
