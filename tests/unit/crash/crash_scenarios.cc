@@ -305,7 +305,7 @@ std::vector<Scenario> AllScenarios() {
   return {SetUpScenario(),        ChangeScenario(),        RemovedObjectScenario(),
           DeletedByUidScenario(), HeldPodScenario(),       ForeignMountScenario(),
           ShortLifeScenario(),    DeviceScenario(),        CutFormatScenario(),
-          CheckedDiskScenario(),  ReleasedClaimScenario(), RecycleScenario(),
+          ExpandScenario(),       CheckedDiskScenario(),  ReleasedClaimScenario(), RecycleScenario(),
           BindingScenario()};
 }
 

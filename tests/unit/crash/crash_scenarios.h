@@ -20,6 +20,7 @@ Scenario ShortLifeScenario();      // removed while it is being set up; comes ba
 Scenario DeviceScenario();         // a new disk is formatted, shared by two pods, and left
 Scenario BindingScenario();        // the sources bring volume and claim, then their pod
 Scenario CutFormatScenario();      // the worker dies amid mkfs
+Scenario ExpandScenario();         // a volume grows while a pod has it, and while none has
 Scenario CheckedDiskScenario();    // fsck; a second pod after the first
 Scenario ReleasedClaimScenario();  // Retain: a claim leaves, another comes, the volume goes
 Scenario RecycleScenario();        // Recycle: the claim leaves before its pod
