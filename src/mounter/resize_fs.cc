@@ -16,17 +16,17 @@ Error NotSupported(const ResizeRequest& request, const std::string& format) {
 
 Result<std::optional<FilesystemGrowth>> ResizeFs::Ask(const ResizeRequest& request,
                                                       bool only_measure, const CallOptions& call) {
-  ASSIGN_OR_RETURN(const DeviceProbe probe,
-                   kernel_.Call(ProbeDevice{request.device}, call)
-                       .With("get the format of disk " + request.device));
+  ASSIGN_OR_RETURN(const DeviceProbe probe, kernel_.Call(ProbeDevice{request.device}, call)
+                                                .With("get the format of disk " + request.device));
   if (probe.fs_type.empty() && probe.partition_table.empty()) {
     return std::optional<FilesystemGrowth>();
   }
   const bool known = probe.fs_type == "ext3" || probe.fs_type == "ext4" || probe.fs_type == "xfs" ||
                      probe.fs_type == "btrfs";
   if (!probe.partition_table.empty() || !known) {
-    return NotSupported(request, probe.partition_table.empty() ? probe.fs_type
-                                                               : "unknown data, probably partitions");
+    return NotSupported(request, probe.partition_table.empty()
+                                     ? probe.fs_type
+                                     : "unknown data, probably partitions");
   }
   GrowFilesystem grow;
   grow.device = request.device;
@@ -38,9 +38,9 @@ Result<std::optional<FilesystemGrowth>> ResizeFs::Ask(const ResizeRequest& reque
   options.must_finish = !grow.only_measure;
   ASSIGN_OR_RETURN(FilesystemGrowth growth, kernel_.Call(grow, options));
   if (probe.read_only && !only_measure && !growth.fills_device) {
-    return Error::NotApplied(Code::kFailedPrecondition,
-                             "device " + request.device + " is read-only: its filesystem (" +
-                                 GrowthText(growth) + ") is not grown");
+    return Error::NotApplied(Code::kFailedPrecondition, "device " + request.device +
+                                                            " is read-only: its filesystem (" +
+                                                            GrowthText(growth) + ") is not grown");
   }
   return std::optional<FilesystemGrowth>(std::move(growth));
 }
@@ -51,8 +51,9 @@ Result<std::optional<FilesystemGrowth>> ResizeFs::Resize(const ResizeRequest& re
 }
 
 Result<bool> ResizeFs::NeedResize(const ResizeRequest& request, const CallOptions& call) {
-  ASSIGN_OR_RETURN(const DeviceProbe probe,
-                   kernel_.Call(ProbeDevice{request.device}, call).With("look at " + request.device));
+  ASSIGN_OR_RETURN(
+      const DeviceProbe probe,
+      kernel_.Call(ProbeDevice{request.device}, call).With("look at " + request.device));
   if (probe.read_only) return false;
   ASSIGN_OR_RETURN(const std::optional<FilesystemGrowth> growth, Ask(request, true, call));
   return growth.has_value() && !growth->fills_device;

@@ -16,7 +16,7 @@
 namespace volumed {
 
 struct ResizeRequest {
-  std::string device;                 // a path
+  std::string device;                  // a path
   std::optional<SafePath> mounted_at;  // of a mounted one; only ext3 and ext4 may do without
 };
 

@@ -68,10 +68,10 @@ Failure RunExpand(const DeviceOperationParts& parts, const ExpandRequest& reques
   if (!plugin.ok()) return failed("FindPluginBySpec", plugin.error());
   NodeExpandableVolumePlugin* expandable = (*plugin)->AsNodeExpandable();
   if (expandable == nullptr) {
-    return failed("FindNodeExpandablePlugin",
-                  Error::NotApplied(Code::kUnimplemented,
-                                    "volume plugin " + (*plugin)->GetPluginName() +
-                                        " makes no volumes larger on the node"));
+    return failed(
+        "FindNodeExpandablePlugin",
+        Error::NotApplied(Code::kUnimplemented, "volume plugin " + (*plugin)->GetPluginName() +
+                                                    " makes no volumes larger on the node"));
   }
   const Result<NodeResizeOptions> options = OptionsOf(**plugin, request, result);
   if (!options.ok()) return failed("GetDeviceMountPath", options.error());
@@ -90,9 +90,9 @@ Failure RunExpand(const DeviceOperationParts& parts, const ExpandRequest& reques
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress, base);
   if (!record && is_block) return runner.RunWithoutRecord(kExpandVolumeOperation, steps);
   if (!record) {
-    return failed("FindRecord", Error::NotApplied(Code::kFailedPrecondition,
-                                                  "volume " + request.volume.str() +
-                                                      " has no device on the node"));
+    return failed("FindRecord",
+                  Error::NotApplied(Code::kFailedPrecondition, "volume " + request.volume.str() +
+                                                                   " has no device on the node"));
   }
   steps.push_back({.name = "RecordSize", .run = [&](const CallOptions&) {
                      return parts.devices.SetSize(request.volume, target_bytes);
@@ -112,8 +112,8 @@ void TellOfExpansion(HostEvents& events, const ExpansionAudience& audience, Even
 }
 
 std::string ExpansionDoneText(const SpecName& spec, const NodeName& node, const std::string& note) {
-  const std::string text = "MountVolume.NodeExpandVolume succeeded for volume \"" + spec.str() +
-                           "\" " + node.str();
+  const std::string text =
+      "MountVolume.NodeExpandVolume succeeded for volume \"" + spec.str() + "\" " + node.str();
   return note.empty() ? text : text + ": " + note;
 }
 

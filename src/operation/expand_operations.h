@@ -24,10 +24,10 @@ inline constexpr const char* kFileSystemResizeSuccessful = "FileSystemResizeSucc
 inline constexpr const char* kFileSystemResizeFailed = "FileSystemResizeFailed";
 inline constexpr const char* kVolumeResizeFailed = "VolumeResizeFailed";
 
-// Threads: one at a time per volume. Blocks: until the steps' deadlines and the store; as long as it
-// takes for the growth of a filesystem.
-// Errors: Unimplemented, not applied, when the plugin expands nothing; FailedPrecondition, not
-// applied, when the volume is not on the node; those of the plugin.
+// Threads: one at a time per volume. Blocks: until the steps' deadlines and the store; as long as
+// it takes for the growth of a filesystem. Errors: Unimplemented, not applied, when the plugin
+// expands nothing; FailedPrecondition, not applied, when the volume is not on the node; those of
+// the plugin.
 std::optional<OperationFailure> RunExpand(const DeviceOperationParts& parts,
                                           const ExpandRequest& request, ExpandedVolume& result,
                                           OperationProgress& progress);

@@ -410,7 +410,8 @@ StartResult PodVolumeOperations::ExpandVolume(
       [parts = parts_, request = std::move(request), result](OperationProgress& progress) {
         return RunExpand(parts.ForDevices(), request, *result, progress);
       },
-      [&host = parts_.host, audience, spec, result, done = std::move(done)](const Failure& failure) {
+      [&host = parts_.host, audience, spec, result,
+       done = std::move(done)](const Failure& failure) {
         if (failure) {
           TellOfExpansion(host.events, audience, EventType::kWarning, kVolumeResizeFailed,
                           ExpansionFailedText(spec, failure->error));

@@ -164,7 +164,8 @@ struct GrowFilesystem {
   DeviceIdentity expected;
   std::string fs_type;
   std::optional<SafePath> mounted_at = std::nullopt;
-  bool only_measure = false;  // changes nothing; an xfs or btrfs that is not mounted may be measured
+  bool only_measure =
+      false;  // changes nothing; an xfs or btrfs that is not mounted may be measured
 };
 
 // What a checker's exit code means. Pure. Source: fsck(8), e2fsck(8), xfs_repair(8),

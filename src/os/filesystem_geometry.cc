@@ -92,8 +92,8 @@ Result<FilesystemGeometry> ReadExt(int device, const std::string& what) {
   const uint64_t groups = blocks / blocks_per_group + 1;
   const uint64_t descriptors = groups * (is_64_bit ? 64 : 32) / block + 1;
   const uint64_t overhead = 3 + tables + descriptors + super.Little(0xCE, 2);
-  geometry.smallest_growth_bytes = static_cast<int64_t>((overhead + 50) * block) +
-                                   (int64_t{1024} << log_cluster);
+  geometry.smallest_growth_bytes =
+      static_cast<int64_t>((overhead + 50) * block) + (int64_t{1024} << log_cluster);
   return geometry;
 }
 
@@ -233,9 +233,9 @@ Status CheckMountedFrom(FilesystemFamily family, int mounted, int device,
     // Its st_dev is of no device.
     btrfs_ioctl_fs_info_args info = {};
     if (::ioctl(mounted, BTRFS_IOC_FS_INFO, &info) != 0) return other;
-    const bool same = on_device.filesystem_uuid.size() == sizeof(info.fsid) &&
-                      std::memcmp(info.fsid, on_device.filesystem_uuid.data(),
-                                  sizeof(info.fsid)) == 0;
+    const bool same =
+        on_device.filesystem_uuid.size() == sizeof(info.fsid) &&
+        std::memcmp(info.fsid, on_device.filesystem_uuid.data(), sizeof(info.fsid)) == 0;
     return same ? OkStatus() : Status(other);
   }
   struct stat place = {};

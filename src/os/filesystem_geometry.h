@@ -29,9 +29,9 @@ struct FilesystemGeometry {
   std::string filesystem_uuid;  // btrfs: 16 bytes
 };
 
-// From the superblock on the device. Right for one that is not mounted; and for a mounted ext, whose
-// superblock the kernel keeps in the device's own cache.
-// Errors, not applied: DataLoss where there is no such superblock; errno of reading.
+// From the superblock on the device. Right for one that is not mounted; and for a mounted ext,
+// whose superblock the kernel keeps in the device's own cache. Errors, not applied: DataLoss where
+// there is no such superblock; errno of reading.
 Result<FilesystemGeometry> ReadGeometry(FilesystemFamily family, int device,
                                         const std::string& what);
 

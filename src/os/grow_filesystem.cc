@@ -57,8 +57,8 @@ Status Look(Run& run) {
   if (run.request.mounted_at) {
     ASSIGN_OR_RETURN(run.mounted,
                      OpenSafePath(*run.request.mounted_at, O_RDONLY | O_DIRECTORY).With(run.what));
-    RETURN_IF_ERROR(CheckMountedFrom(run.family, run.mounted.get(), run.device_fd(), run.on_device,
-                                     run.what));
+    RETURN_IF_ERROR(
+        CheckMountedFrom(run.family, run.mounted.get(), run.device_fd(), run.on_device, run.what));
   }
   ASSIGN_OR_RETURN(run.geometry, Measure(run));
   run.growth.fs_type = run.request.fs_type;
@@ -134,10 +134,9 @@ Status CheckWholly(const Run& run) {
 Status GrowByTool(Run& run) {
   {
     // Let go at once: the tools take their own claim.
-    ASSIGN_OR_RETURN(
-        const Descriptor claim,
-        OpenBlockDevice(ProcFdPath(run.device_fd()), O_RDONLY | O_EXCL | O_NONBLOCK)
-            .With(run.what + ": not to be had for itself"));
+    ASSIGN_OR_RETURN(const Descriptor claim,
+                     OpenBlockDevice(ProcFdPath(run.device_fd()), O_RDONLY | O_EXCL | O_NONBLOCK)
+                         .With(run.what + ": not to be had for itself"));
   }
   RETURN_IF_ERROR(CheckWholly(run));
   run.growth.tool = "resize2fs";

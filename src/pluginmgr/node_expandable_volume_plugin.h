@@ -37,9 +37,9 @@ class NodeExpandableVolumePlugin {
   virtual ~NodeExpandableVolumePlugin() = default;
   virtual VolumePlugin& plugin() = 0;
   virtual bool RequiresFsResize() const = 0;
-  // True: the volume is proven to have the new size now; false: it is to be asked again. Idempotent.
-  // Blocks: until the deadline, but for the growth of a filesystem.
-  // Errors: ClassifyExpansionFailure() says what each means.
+  // True: the volume is proven to have the new size now; false: it is to be asked again.
+  // Idempotent. Blocks: until the deadline, but for the growth of a filesystem. Errors:
+  // ClassifyExpansionFailure() says what each means.
   virtual Result<bool> NodeExpand(const NodeResizeOptions& options, const CallOptions& call) = 0;
 };
 

@@ -51,7 +51,8 @@ ClaimResize FollowClaim(const std::optional<ClaimResize>& recorded,
 
 // The part of a controller, for a claim that none cares for: a volume that is larger than the claim
 // says is to be grown on the node; a wish that was taken back is forgotten. Nothing changes for
-// other claims. Source: external-resizer pkg/controller/resize_status.go (markForPendingNodeExpansion).
+// other claims. Source: external-resizer pkg/controller/resize_status.go
+// (markForPendingNodeExpansion).
 void FollowVolume(const Quantity& volume_capacity, int64_t now_unix_ms, ClaimResize& resize);
 
 void MarkNodeResizeInProgress(int64_t now_unix_ms, ClaimResize& resize);

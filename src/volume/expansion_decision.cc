@@ -31,8 +31,7 @@ ExpansionDecision DecideRecovering(const ExpansionQuestion& question) {
     }
     return decision;
   }
-  decision.action =
-      IsNodesTurn(question.resize_status) ? Call(question) : ExpansionAction::kWait;
+  decision.action = IsNodesTurn(question.resize_status) ? Call(question) : ExpansionAction::kWait;
   return decision;
 }
 

@@ -28,21 +28,21 @@ struct ExpansionQuestion {
   Quantity claim_capacity;
   std::optional<Quantity> allocated;
   std::string resize_status;
-  bool read_write_many = false;             // one of the claim's access modes
+  bool read_write_many = false;              // one of the claim's access modes
   bool node_expansion_not_required = false;  // the annotation above
-  bool read_only = false;                   // every pod of the node reads only
-  bool failed_finally = false;              // an attempt of this node, to this size
-  bool in_use = false;                      // an attempt of this node could not be made in use
+  bool read_only = false;                    // every pod of the node reads only
+  bool failed_finally = false;               // an attempt of this node, to this size
+  bool in_use = false;                       // an attempt of this node could not be made in use
 };
 
 enum class ExpansionAction {
   kNothing,
-  kExpand,         // the plugin is called
-  kReportDone,     // the volume has `new_size`: somebody else has seen to it
-  kRefuseReadOnly, // an event, and then as if it were done
-  kWait,           // somebody else has to move first: looked at again when the claim changes
-  kGiveUp,         // not before the volume is mounted anew
-  kUnknownSize,    // "current or new size of the volume is not set"
+  kExpand,          // the plugin is called
+  kReportDone,      // the volume has `new_size`: somebody else has seen to it
+  kRefuseReadOnly,  // an event, and then as if it were done
+  kWait,            // somebody else has to move first: looked at again when the claim changes
+  kGiveUp,          // not before the volume is mounted anew
+  kUnknownSize,     // "current or new size of the volume is not set"
 };
 std::string_view ExpansionActionName(ExpansionAction action);
 
@@ -53,7 +53,8 @@ struct ExpansionDecision {
   // RecoverVolumeExpansionFailure); else only afterwards.
   bool recovers = false;
   bool claim_already_updated = false;  // its capacity is the new size already: another node's work
-  bool infeasible_on_failure = false;  // its owner has given up this size: the next failure is final
+  bool infeasible_on_failure =
+      false;  // its owner has given up this size: the next failure is final
 };
 
 ExpansionDecision DecideExpansion(const ExpansionQuestion& question);

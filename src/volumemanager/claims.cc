@@ -277,10 +277,10 @@ std::optional<ClaimResize> Claims::ResizeFor(const ClaimBinding& binding, const 
                           before.state == BindingState::kBound;
   const PersistentVolumeClaimPtr object =
       parts_.catalog.FindPersistentVolumeClaim(binding.claim.name_space, binding.claim.name);
-  ClaimResize resize = FollowClaim(same_claim ? bound.record.resize : std::nullopt, object.get(),
-                                   same_claim ? as_bound->spec.capacity
-                                              : (volume != nullptr ? volume : as_bound)
-                                                    ->spec.capacity);
+  ClaimResize resize =
+      FollowClaim(same_claim ? bound.record.resize : std::nullopt, object.get(),
+                  same_claim ? as_bound->spec.capacity
+                             : (volume != nullptr ? volume : as_bound)->spec.capacity);
   FollowVolume((volume != nullptr ? volume : as_bound)->spec.capacity,
                parts_.scheduler.clock().WallUnixMillis(), resize);
   return resize;

@@ -104,7 +104,7 @@ class Claims final : public ClaimResolver {
  private:
   struct Bound {
     ClaimBindingRecord record;
-    PersistentVolumePtr volume;  // its snapshot; null when it could not be read
+    PersistentVolumePtr volume;   // its snapshot; null when it could not be read
     bool durable = false;         // but for the size that the claim says
     bool resize_durable = false;  // that too
     bool writing = false;

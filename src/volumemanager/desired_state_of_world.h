@@ -101,8 +101,9 @@ class DesiredStateOfWorld {
   std::map<UniqueVolumeName, std::set<PodUid>> users_;
 };
 
-// Of the uses of a persistent volume by these pods, one that writes, if there is one: it decides for
-// all, since a read-only claim has a read-only bind. REQUIRES: each of them uses it; there is one.
+// Of the uses of a persistent volume by these pods, one that writes, if there is one: it decides
+// for all, since a read-only claim has a read-only bind. REQUIRES: each of them uses it; there is
+// one.
 const WantedVolume* WritingUse(const DesiredStateOfWorld& desired, const std::vector<PodUid>& pods,
                                const UniqueVolumeName& volume);
 

@@ -54,8 +54,7 @@ bool VolumeExpander::IsOnNode(const UniqueVolumeName& name, const WantedVolume& 
   }
   for (const PodVolumeKey& user : parts_.actual.UsersOf(name)) {
     const ActualVolume& volume = *parts_.actual.FindVolume(user);
-    const bool there =
-        volume.state == VolumeState::kSetUp || volume.state == VolumeState::kMapped;
+    const bool there = volume.state == VolumeState::kSetUp || volume.state == VolumeState::kMapped;
     if (there && !volume.in_flight && !volume.reconstructed) return true;
   }
   return false;
@@ -72,8 +71,7 @@ ExpansionQuestion VolumeExpander::QuestionOf(const WantedVolume& wanted,
   question.recorded_size = claim.resize.capacity;
   question.allocated = claim.resize.allocated;
   question.resize_status = claim.resize.status;
-  question.claim_request =
-      object == nullptr ? volume.capacity : object->spec.storage.request;
+  question.claim_request = object == nullptr ? volume.capacity : object->spec.storage.request;
   question.read_write_many =
       IsReadWriteMany(object == nullptr ? volume.access_modes : object->spec.access_modes);
   question.node_expansion_not_required =
@@ -101,10 +99,16 @@ void VolumeExpander::Reconcile(const UniqueVolumeName& name, Wake& wake) {
   if (users.empty()) return;
   now.pods.assign(users.begin(), users.end());
   now.wanted = WritingUse(parts_.desired, now.pods, name);
-  if (!IsExpandable(*now.wanted) || !IsOnNode(name, *now.wanted)) return;
-  const std::optional<ClaimResizeState> claim =
-      parts_.claims.FindResize(now.wanted->spec.name().str());
+  std::optional<ClaimResizeState> claim = parts_.claims.FindResize(now.wanted->spec.name().str());
   if (!claim) return;
+  if (!IsExpandable(*now.wanted)) {
+    // A hostPath, say: there is nothing that a node could do for it.
+    if (!IsKeptByAgent(claim->resize) || claim->resize.status != kNodeResizePending) return;
+    MarkNodeResizeFinished(now.wanted->spec.persistent_volume()->spec.capacity, claim->resize);
+    parts_.claims.SetResize(now.wanted->spec.name().str(), claim->resize);
+    return;
+  }
+  if (!IsOnNode(name, *now.wanted)) return;
   now.claim = *claim;
   // What it has when it comes to the node is what the claim says, as in kubelet.
   const auto known = known_.try_emplace(name, Known{.size = claim->resize.capacity}).first;

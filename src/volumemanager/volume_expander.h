@@ -70,7 +70,7 @@ class VolumeExpander {
   struct Known {
     Quantity size;  // as far as is proven
     bool in_flight = false;
-    bool in_use = false;              // could not be done in use
+    bool in_use = false;                             // could not be done in use
     std::optional<Quantity> failed = std::nullopt;   // finally, to this size
     std::optional<Quantity> refused = std::nullopt;  // to be made this large, as all only read
     std::optional<FailureHistory> failure = std::nullopt;

@@ -33,8 +33,8 @@ struct FakeDevice {
   bool cut_next_growth = false;
   int grow_error = 0;  // every growth of the mounted filesystem fails with it, and changes nothing
   // ---- what was done to it
-  int formats = 0;          // begun ones, cut ones included
-  int growths = 0;          // likewise
+  int formats = 0;  // begun ones, cut ones included
+  int growths = 0;  // likewise
   // Of the filesystem; 0: as large as the device.
   int64_t fs_bytes = 0;
   uint64_t filesystem = 0;  // in the FakeVfs; 0: never mounted since it was made

@@ -189,7 +189,7 @@ Result<FilesystemCheck> FakeEffects::operator()(const CheckFilesystem& request) 
   return check;
 }
 
-// ext of a mounted filesystem as on a node without CAP_SYS_RESOURCE is a fault: grow_error.
+// A mounted ext on a node without CAP_SYS_RESOURCE is a fault: grow_error EPERM.
 Result<FilesystemGrowth> FakeEffects::operator()(const GrowFilesystem& request) {
   const std::string what = "grow " + request.fs_type + " on " + request.device;
   if (!IsGrowable(request.fs_type)) {
@@ -217,13 +217,17 @@ Result<FilesystemGrowth> FakeEffects::operator()(const GrowFilesystem& request) 
   if (device->read_only) return Refusal(what, "the device is read-only");
   if (request.mounted_at) {
     if (growth.has_errors) return Refusal(what, "the filesystem has errors");
+    if (device->grow_error == EPERM) {
+      return Error::FromParts(Code::kFailedPrecondition, Outcome::kNotApplied, EPERM,
+                              what + ": it lacks the capability CAP_SYS_RESOURCE");
+    }
     if (device->grow_error != 0) {
       return Error::FromErrno(device->grow_error, what, Outcome::kNotApplied);
     }
-  } else if (IsMounted(*device)) {
-    return Error::FromErrno(EBUSY, what + ": not to be had for itself", Outcome::kNotApplied);
   } else if (!IsExt(device->fs_type)) {
     return Error::NotApplied(Code::kInvalidArgument, what + ": it grows only while it is mounted");
+  } else if (IsMounted(*device)) {
+    return Error::FromErrno(EBUSY, what + ": not to be had for itself", Outcome::kNotApplied);
   } else if (device->damage != CheckResult::kClean && device->damage != CheckResult::kFixed) {
     return Refusal(what, "it has errors");
   } else {

@@ -202,8 +202,7 @@ class GrowingVolumeTest : public LocalVolumeTest {
   }
   std::string DescribeClaim() { return Ctl({"describe", "pvc", "disk"}).output; }
   bool ClaimSays(const std::string& text) {
-    return Eventually(kPatience,
-                      [&] { return DescribeClaim().find(text) != std::string::npos; });
+    return Eventually(kPatience, [&] { return DescribeClaim().find(text) != std::string::npos; });
   }
 };
 

@@ -33,11 +33,8 @@ class GrowFilesystemTest : public BlockMountTest {
     return static_cast<int64_t>(info.f_blocks) * info.f_bsize;
   }
   // Marked as the kernel marks a filesystem in which it found an error.
-  void SetErrorFlag(const std::string& image) {
-    std::fstream file(image, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(1024 + 0x3A);
-    const char flags[] = {3, 0};  // EXT2_VALID_FS | EXT2_ERROR_FS
-    file.write(flags, sizeof(flags));
+  static void SetErrorFlag(const std::string& image) {
+    ASSERT_EQ(Shell("debugfs -w -R 'set_super_value state 3' " + image), 0);  // valid, errors
   }
 };
 
@@ -211,8 +208,7 @@ TEST_F(GrowFilesystemTest, AnotherDeviceIsNotGrown) {
   const std::string image = Image();
   Mkfs("ext4", image);
   const LoopDevice device(image);
-  DeviceIdentity expected =
-      kernel_->Call(ProbeDevice{device.path()}, {}).value().identity;
+  DeviceIdentity expected = kernel_->Call(ProbeDevice{device.path()}, {}).value().identity;
   Enlarge(device);
   const auto growth = kernel_->Call(GrowFilesystem{device.path(), expected, "ext4"}, {});
   ASSERT_FALSE(growth.ok());

@@ -24,8 +24,8 @@ Action Expected(const ExpansionQuestion& q) {
   const bool legacy = !q.allocated && q.resize_status.empty();
   const Quantity size = q.allocated ? *q.allocated : q.volume_capacity;
   const bool updated = !legacy && q.resize_status.empty() && q.claim_capacity >= size;
-  bool allowed = legacy || q.resize_status == "NodeResizePending" ||
-                 q.resize_status == "NodeResizeInProgress";
+  bool allowed =
+      legacy || q.resize_status == "NodeResizePending" || q.resize_status == "NodeResizeInProgress";
   if (updated) {
     if (q.recorded_size >= size) return Action::kWait;
     if (!q.read_write_many || q.node_expansion_not_required) return Action::kReportDone;
@@ -88,8 +88,8 @@ TEST(ExpansionDecision, EveryQuestionHasItsAnswer) {
     if (!acts) continue;
     const bool recovers = q.allocated.has_value() || !q.resize_status.empty();
     ASSERT_EQ(decision.recovers, recovers) << Text(q);
-    ASSERT_EQ(decision.new_size, recovers ? q.allocated.value_or(q.volume_capacity)
-                                          : q.volume_capacity)
+    ASSERT_EQ(decision.new_size,
+              recovers ? q.allocated.value_or(q.volume_capacity) : q.volume_capacity)
         << Text(q);
     ASSERT_EQ(decision.infeasible_on_failure,
               recovers && q.failed_finally && q.claim_request != decision.new_size)

@@ -162,8 +162,8 @@ class FakeVolumeOperations final : public VolumeOperations {
       OperationOutcome<MountedDevice> outcome;
       if ((outcome.failure = TakeFailure("mount_device", key, "MountDevice"))) return done(outcome);
       node_.devices.insert(request.device);
-      outcome.value = MountedDevice{"fake", "/root/plugins/" + request.spec.name().str(),
-                                    request.size};
+      outcome.value =
+          MountedDevice{"fake", "/root/plugins/" + request.spec.name().str(), request.size};
       done(outcome);
     });
     return StartResult::kStarted;

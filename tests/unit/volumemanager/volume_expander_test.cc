@@ -1,5 +1,5 @@
-// Volumes that are to be larger: the claim is told before and after, failures keep no pod, and a new
-// agent goes on where the last one ended. On fake operations.
+// Volumes that are to be larger: the claim is told before and after, failures keep no pod, and a
+// new agent goes on where the last one ended. On fake operations.
 #include "unit/volumemanager/manager_fixture.h"
 
 namespace volumed {
@@ -18,7 +18,8 @@ class VolumeExpanderTest : public ManagerTest {
   static std::string Storage(const std::string& size, const std::string& status = "",
                              const std::string& mode = "ReadWriteOnce",
                              const std::string& request = "1Gi") {
-    return "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec:\n  capacity: "
+    return "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec:\n  "
+           "capacity: "
            "{storage: " +
            size + "}\n  accessModes: [" + mode +
            "]\n  local: {path: /dev/vdb}\n  nodeAffinity: {required: {nodeSelectorTerms: "
@@ -173,9 +174,9 @@ TEST_F(VolumeExpanderTest, AReadOnlyUseIsRefusedWithOneEvent) {
   Deliver(Storage("2Gi") + PodA(true));
   Pass(minutes(10));
   EXPECT_EQ(Expands(), 0u);
-  EXPECT_EQ(std::count(host_parts.events.begin(), host_parts.events.end(),
-                       "a FileSystemResizeFailed"),
-            1);
+  EXPECT_EQ(
+      std::count(host_parts.events.begin(), host_parts.events.end(), "a FileSystemResizeFailed"),
+      1);
   EXPECT_EQ(Phase("a"), "Ready");
 }
 
@@ -198,14 +199,12 @@ TEST_F(VolumeExpanderTest, AClaimOfAClusterIsExpandedAsItsStatusSays) {
   const std::string allocated = "  allocatedResources: {storage: 2Gi}\n";
   Deliver(Storage("1Gi", status("1Gi", "")) + PodA());
   // Its controller is still at it.
-  Deliver(Storage("2Gi", status("1Gi", allocated +
-                                           "  allocatedResourceStatuses: {storage: "
-                                           "ControllerResizeInProgress}\n")) +
+  Deliver(Storage("2Gi", status("1Gi", allocated + "  allocatedResourceStatuses: {storage: "
+                                                   "ControllerResizeInProgress}\n")) +
           PodA());
   EXPECT_EQ(Expands(), 0u);
-  Deliver(Storage("2Gi", status("1Gi", allocated +
-                                           "  allocatedResourceStatuses: {storage: "
-                                           "NodeResizePending}\n")) +
+  Deliver(Storage("2Gi", status("1Gi", allocated + "  allocatedResourceStatuses: {storage: "
+                                                   "NodeResizePending}\n")) +
           PodA());
   EXPECT_EQ(Expands(), 1u);
   EXPECT_EQ(Recorded().capacity, Gi(2));
