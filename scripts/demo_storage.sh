@@ -26,7 +26,8 @@ demo_storage() {
 
   say "persistent volumes: two new disks, a directory, and a disk that is not blank"
   sed -e "s#EXT4_DISK#$ext4_disk#; s#XFS_DISK#$xfs_disk#; s#USED_DISK#$used_disk#; s#RAW_DISK#$raw_disk#" \
-    -e "s#SCRATCH#$scratch/recycled#" examples/storage.yaml | ctl apply -f -
+    -e "s#SCRATCH#$scratch/recycled#" examples/storage.yaml >"$scratch/storage.yaml"
+  ctl apply -f "$scratch/storage.yaml"
   ctl wait writer --for ready --timeout 60
   ctl wait reader --for ready --timeout 60
   ctl get volumes
@@ -53,6 +54,24 @@ demo_storage() {
   expect "the pod's link" "$(readlink "$raw")" "$raw_disk"
   echo "page one" | dd of="$raw" bs=512 seek=3 conv=notrunc,fsync status=none
   expect "written through the pod's path" "$(dd if="$raw_disk" bs=512 skip=3 count=1 status=none | head -c 8)" "page one"
+
+  say "the xfs disk is enlarged, and its volume grows while the pod uses it"
+  local xfs_place=$writer/kubernetes.io~local-volume/xfs-disk
+  echo "written before it grew" >"$xfs_place/note"
+  truncate -s 480M "$scratch/xfs.img"
+  losetup --set-capacity "$xfs_disk"
+  sed 's/300Mi/480Mi/' "$scratch/storage.yaml" | ctl apply -f -
+  for _ in $(seq 200); do
+    (($(stat -fc '%b * %S' "$xfs_place") > 400 << 20)) && break
+    sleep 0.05
+  done
+  expect "more than 400 MiB for the pod" "$(($(stat -fc '%b * %S' "$xfs_place") > 400 << 20))" 1
+  expect "its files" "$(cat "$xfs_place/note")" "written before it grew"
+  for _ in $(seq 200); do
+    ctl describe pod writer | grep -qF FileSystemResizeSuccessful && break
+    sleep 0.05
+  done
+  ctl describe pod writer | grep -F FileSystemResizeSuccessful || fail "no event of the growth"
 
   say "the disk that is not blank is refused, and says why"
   wait_for_text refused "is not formatted"

@@ -211,7 +211,13 @@ bool Describer::AddObject(const ObjectKey& key, v1::DescribeResponse* out) const
     out->set_file(origin->file);
     out->set_document(origin->document);
   }
-  AddSummary(*object, out);
+  if (const auto* claim = std::get_if<PersistentVolumeClaim>(&*object)) {
+    PersistentVolumeClaim shown = *claim;
+    shown.status = manager_.ClaimStatus(*claim);
+    AddSummary(Object(std::move(shown)), out);
+  } else {
+    AddSummary(*object, out);
+  }
   for (const DecodeProblem& problem : catalog_.ProblemsOf(key)) {
     v1::Problem* encoded = out->add_problems();
     encoded->set_step("ReadManifest");

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/quantity.h"
 #include "base/result.h"
 #include "kube/objects.h"
 #include "os/kernel.h"
@@ -26,6 +27,9 @@ struct DeviceMounterArgs {
   // writes is mounted for their sake.
   bool some_pods_only_read = false;
   std::string selinux_label;        // of the mount as a whole; empty: none
+  // The volume is to be this large: what can only be grown unmounted is, before the mount. That it
+  // cannot be grown fails no mount.
+  std::optional<Quantity> grow_to;
   // What somebody should hear of, for the pods that wait: "FilesystemFormatted". May be empty.
   std::function<void(EventType type, const std::string& reason, const std::string& message)> event;
   // Deadline, key and cancel token for every effect of the call.

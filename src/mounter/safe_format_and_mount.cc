@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/random.h"
+#include "mounter/resize_fs.h"
 
 namespace volumed {
 namespace {
@@ -54,6 +55,8 @@ std::string_view SafeMountStageName(SafeMountStage stage) {
       return "formatting";
     case SafeMountStage::kChecking:
       return "checking";
+    case SafeMountStage::kGrowing:
+      return "growing";
     case SafeMountStage::kMounting:
       return "mounting";
   }
@@ -67,6 +70,7 @@ SafeMountReport SafeFormatAndMount::FormatAndMount(const SafeMountRequest& reque
   Prepare(run);
   run.report.status = [&]() -> Status {
     RETURN_IF_ERROR(Decide(run));
+    RETURN_IF_ERROR(Grow(run));
     return MountIt(run);
   }();
   if (run.report.status.ok() && run.report.read_only && !IsReadOnly(request.options)) {
@@ -208,6 +212,29 @@ Status SafeFormatAndMount::Check(Run& run, CheckMode mode) {
                   Error::NotApplied(Code::kFailedPrecondition,
                                     "'fsck' found errors on device " + run.request.device +
                                         " but could not correct them: " + check->output));
+}
+
+Status SafeFormatAndMount::Grow(Run& run) {
+  const bool grows_unmounted = run.question.fs_type == "ext3" || run.question.fs_type == "ext4";
+  if (!run.request.grow || !grows_unmounted || run.question.read_only || run.report.formatted) {
+    return OkStatus();
+  }
+  CallOptions options = run.Options(SafeMountStage::kGrowing);
+  options.must_finish = true;
+  const Result<FilesystemGrowth> growth = kernel_.Call(
+      GrowFilesystem{run.request.device, run.report.device, run.question.fs_type}, options);
+  if (growth.ok()) {
+    run.report.growth = *growth;
+    if (growth->before_bytes != growth->after_bytes) {
+      run.Notice(false, "FilesystemGrown",
+                 "device " + run.request.device + " has " + GrowthText(*growth));
+    }
+    return OkStatus();
+  }
+  run.Notice(true, "FileSystemResizeFailed", growth.error().message());
+  if (!growth.error().maybe_applied()) return OkStatus();
+  // Half of a growth is marked in the superblock, and nothing is mounted before it is mended.
+  return Check(run, CheckMode::kPreen);
 }
 
 // From here on there is data to lose. Once a filesystem was seen, the volume is never formatted,

@@ -31,6 +31,9 @@ struct SafeMountRequest {
   std::vector<std::string> format_options;
   FormatPolicy format_policy = FormatPolicy::kBlank;
   FsckPolicy fsck_policy = FsckPolicy::kPreen;
+  // An ext3 or ext4 that is smaller than its device is grown before it is mounted, when no
+  // capability is needed for it. That it cannot be is a notice, not a failure.
+  bool grow = false;
 };
 
 // What happened that somebody should hear of, failed or not: for events.
@@ -51,11 +54,12 @@ struct SafeMountReport {
   bool read_only = false;  // so it is, or would have been, mounted
   bool formatted = false;
   std::optional<FilesystemCheck> check;
+  std::optional<FilesystemGrowth> growth;  // of one that was grown, or measured for it
   std::vector<SafeMountNotice> notices;
 };
 
 // What a long call is doing, for live progress. Bytes, or none for mounting.
-enum class SafeMountStage { kProbing, kFormatting, kChecking, kMounting };
+enum class SafeMountStage { kProbing, kFormatting, kChecking, kGrowing, kMounting };
 std::string_view SafeMountStageName(SafeMountStage stage);
 
 // Threads: any, but one call per key at a time. Blocks: until call.deadline, but for mkfs and fsck,
@@ -80,6 +84,7 @@ class SafeFormatAndMount {
   Result<FormatDecision> DecideByProbe(Run& run, bool full_scan);
   Status Format(Run& run, bool repeat);
   Status Check(Run& run, CheckMode mode);
+  Status Grow(Run& run);
   Status RecordFound(Run& run);
   Status MountIt(Run& run);
   Status MountWithNouuid(Run& run, Mount mount, const Error& refused);

@@ -98,12 +98,15 @@ Failure RunMountDevice(const DeviceOperationParts& parts, const MountDeviceReque
   call.facts.device_mount_path = path->Display();
   call.facts.fault_domain = (*plugin)->FaultDomain(request.spec);
   call.facts.volume_json = EncodeVolumeSnapshot(request.spec);
+  call.facts.size_bytes = request.size.Value();
+  call.facts.target_bytes = request.grow_to ? request.grow_to->Value() : 0;
   call.steps.push_back({.name = "MountDevice",
                         .timeout = parts.settings.mount_device,
                         .run = [&](const CallOptions& options) {
                           DeviceMounterArgs args;
                           args.fs_group = request.fs_group;
                           args.some_pods_only_read = request.some_pods_only_read;
+                          args.grow_to = request.grow_to;
                           args.event = [&](EventType type, const std::string& reason,
                                            const std::string& message) {
                             for (const PodUid& pod : request.pods) {
@@ -118,6 +121,7 @@ Failure RunMountDevice(const DeviceOperationParts& parts, const MountDeviceReque
   if (Failure failure = runner.Run(call)) return failure;
   result.plugin_name = name;
   result.device_mount_path = path->Display();
+  result.size = request.size;
   return std::nullopt;
 }
 

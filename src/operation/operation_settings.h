@@ -19,6 +19,8 @@ struct OperationSettings {
   // Without mkfs and fsck, which are never cut short.
   Duration mount_device = std::chrono::seconds(123);
   Duration unmount_device = std::chrono::seconds(123);
+  // Without the growth of a filesystem, which is never cut short.
+  Duration node_expand = std::chrono::seconds(123);
   // The recycler pod's own timeout is shorter, but grows with the volume.
   Duration reclaim = std::chrono::hours(24);
   Duration provision = std::chrono::seconds(123);
@@ -43,6 +45,7 @@ inline std::vector<NamedDeadline> OperationDeadlines() {
       {"tearDown", "taking a volume away", &OperationSettings::tear_down},
       {"mountDevice", "mounting the device of a volume", &OperationSettings::mount_device},
       {"unmountDevice", "unmounting the device of a volume", &OperationSettings::unmount_device},
+      {"nodeExpand", "making a volume larger", &OperationSettings::node_expand},
       {"reclaim", "deleting or recycling a released volume", &OperationSettings::reclaim},
       {"provision", "making a volume for a claim", &OperationSettings::provision},
       {"makePodDirectories", "the directories of a pod", &OperationSettings::make_pod_directories},

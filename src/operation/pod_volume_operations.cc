@@ -10,6 +10,7 @@
 #include "operation/provision_operations.h"
 #include "operation/map_operations.h"
 #include "operation/pod_volume_facts.h"
+#include "operation/expand_operations.h"
 #include "operation/reclaim_operations.h"
 #include "operation/step_runner.h"
 
@@ -393,6 +394,41 @@ StartResult PodVolumeOperations::UnmountDevice(UnmountDeviceRequest request,
         return RunUnmountDevice(parts.ForDevices(), request, progress);
       },
       [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
+}
+
+OperationKey ExpandKey(const UniqueVolumeName& volume) {
+  return OperationKey(UniqueVolumeName("expand/" + volume.str()));
+}
+
+StartResult PodVolumeOperations::ExpandVolume(
+    ExpandRequest request, std::function<void(OperationOutcome<ExpandedVolume>)> done) {
+  const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(request.spec);
+  OperationExecutor::Operation operation{
+      .key = ExpandKey(request.volume),
+      .name = kExpandVolumeOperation,
+      .plugin_name = plugin.ok() ? (*plugin)->GetPluginName() : std::string(),
+      .pod_display_name = "",
+      .device = request.volume,
+      .use = DeviceUse::kExclusive};
+  auto result = std::make_shared<ExpandedVolume>();
+  const ExpansionAudience audience{request.pods, request.claim};
+  const SpecName spec = request.spec.name();
+  return executor_.Start(
+      std::move(operation),
+      [parts = parts_, request = std::move(request), result](OperationProgress& progress) {
+        return RunExpand(parts.ForDevices(), request, *result, progress);
+      },
+      [&host = parts_.host, audience, spec, result,
+       done = std::move(done)](const Failure& failure) {
+        if (failure) {
+          TellOfExpansion(host.events, audience, EventType::kWarning, kVolumeResizeFailed,
+                          ExpansionFailedText(spec, failure->error));
+        } else {
+          TellOfExpansion(host.events, audience, EventType::kNormal, kFileSystemResizeSuccessful,
+                          ExpansionDoneText(spec, host.node.GetNodeName(), result->note));
+        }
+        done(OutcomeOf(failure, *result));
+      });
 }
 
 StartResult PodVolumeOperations::ForgetDevice(UniqueVolumeName device,

@@ -60,6 +60,8 @@ class PodVolumeOperations final : public VolumeOperations {
   StartResult UnmountDevice(UnmountDeviceRequest request,
                             std::function<void(OperationOutcome<Unit>)> done) override;
 
+  StartResult ExpandVolume(ExpandRequest request,
+                           std::function<void(OperationOutcome<ExpandedVolume>)> done) override;
   StartResult ForgetDevice(UniqueVolumeName device,
                            std::function<void(OperationOutcome<Unit>)> done) override;
   StartResult ReclaimVolume(ReclaimRequest request,

@@ -13,12 +13,14 @@
 
 #include "base/clock.h"
 #include "base/ids.h"
+#include "base/quantity.h"
 #include "base/result.h"
 #include "mounter/mounter.h"
 #include "operation/volume_state.h"
 #include "pluginmgr/volume_options.h"
 #include "pluginmgr/volume_plugin.h"
 #include "volume/claim_binding.h"
+#include "volume/expansion_decision.h"
 #include "volume/volume_spec.h"
 
 namespace volumed {
@@ -113,11 +115,33 @@ struct MountDeviceRequest {
   // Some of them, while `spec` is read-only only if all do.
   bool some_pods_only_read = false;
   PodPtr first_pod = nullptr;                      // of a block volume alone
+  // What the claim says of its size; zero: it is not known.
+  Quantity size = {};
+  // It is to be made this large; what can only be grown unmounted is, before the mount.
+  std::optional<Quantity> grow_to = std::nullopt;
 };
 
 struct MountedDevice {
   std::string plugin_name;
   std::string device_mount_path;
+  Quantity size = {};  // as of the request
+};
+
+// A volume that is on the node is made larger.
+struct ExpandRequest {
+  UniqueVolumeName volume;
+  VolumeSpec spec;
+  PodPtr pod;                // one that has it
+  std::vector<PodUid> pods;  // all of them, for events
+  std::string claim;         // "namespace/name", likewise
+  Quantity new_size;
+  Quantity old_size;
+  // What a failure would mean, for events.
+  ExpansionDecision decision;
+};
+
+struct ExpandedVolume {
+  std::string note;  // what was done, for people; may be empty
 };
 
 struct UnmountDeviceRequest {
@@ -177,6 +201,7 @@ enum class PodRecordEnd { kRemove, kKeep };
 
 OperationKey ReclaimKey(const std::string& volume_name);
 OperationKey ProvisionKey(const std::string& volume_name);
+OperationKey ExpandKey(const UniqueVolumeName& volume);
 
 // Threads: the control thread, for every method. Blocks: never.
 class VolumeOperations {
@@ -206,6 +231,11 @@ class VolumeOperations {
   // The caller has made sure that no pod has the volume.
   virtual StartResult UnmountDevice(UnmountDeviceRequest request,
                                     std::function<void(OperationOutcome<Unit>)> done) = 0;
+
+  // Makes a volume larger on the node; alone, as MountDevice is. Its key is ExpandKey(volume), so
+  // that its back-off is its own. Whether it succeeded or not, the volume stays mounted.
+  virtual StartResult ExpandVolume(ExpandRequest request,
+                                   std::function<void(OperationOutcome<ExpandedVolume>)> done) = 0;
 
   // The volume is no more, and what its record says of its filesystem may go. Success when there is
   // no record; a device that is mounted is FailedPrecondition.

@@ -161,6 +161,8 @@ Record EncodeRecord(const DeviceRecord& record) {
     message.mutable_source()->set_device_major(record.source->device_major);
     message.mutable_source()->set_device_minor(record.source->device_minor);
   }
+  message.set_size_bytes(record.size_bytes);
+  message.set_target_bytes(record.target_bytes);
   return Encode(kDeviceRecordKind, RecordKey(record.key), message);
 }
 
@@ -239,6 +241,8 @@ Result<DeviceRecord> DecodeDeviceRecord(const Record& row) {
   record.volume_json = message.volume_json();
   record.started_at_unix_ms = message.started_at_unix_ms();
   record.attempt = message.attempt();
+  record.size_bytes = message.size_bytes();
+  record.target_bytes = message.target_bytes();
   if (message.has_format()) {
     const record::FormatIntent& format = message.format();
     record.format = FormatRecord{.device = ReadIdentity(format),
@@ -298,6 +302,46 @@ Result<HoldRecord> DecodeHoldRecord(const Record& row) {
   return record;
 }
 
+namespace {
+
+void Write(const ClaimResize& from, record::ClaimResize& to) {
+  to.set_capacity(from.capacity.String());
+  if (from.allocated) to.set_allocated(from.allocated->String());
+  to.set_status(from.status);
+  to.set_seen(from.seen);
+  for (const ClaimCondition& condition : from.conditions) {
+    record::ClaimCondition& added = *to.add_conditions();
+    added.set_type(condition.type);
+    added.set_status(condition.status);
+    added.set_reason(condition.reason);
+    added.set_message(condition.message);
+    if (condition.last_transition_unix_millis) {
+      added.set_last_transition_unix_ms(*condition.last_transition_unix_millis);
+    }
+  }
+}
+
+Result<ClaimResize> ReadResize(const record::ClaimResize& from) {
+  ClaimResize resize;
+  ASSIGN_OR_RETURN(resize.capacity, Quantity::Parse(from.capacity()));
+  if (!from.allocated().empty()) {
+    ASSIGN_OR_RETURN(resize.allocated, Quantity::Parse(from.allocated()));
+  }
+  resize.status = from.status();
+  resize.seen = from.seen();
+  for (const record::ClaimCondition& condition : from.conditions()) {
+    ClaimCondition added{condition.type(), condition.status(), condition.reason(),
+                         condition.message(), std::nullopt};
+    if (condition.has_last_transition_unix_ms()) {
+      added.last_transition_unix_millis = condition.last_transition_unix_ms();
+    }
+    resize.conditions.push_back(std::move(added));
+  }
+  return resize;
+}
+
+}  // namespace
+
 Record EncodeRecord(const ClaimBindingRecord& record) {
   record::ClaimBindingRecord message;
   message.set_volume_name(record.binding.volume_name);
@@ -307,6 +351,7 @@ Record EncodeRecord(const ClaimBindingRecord& record) {
   message.set_state(static_cast<record::BindingState>(record.binding.state));
   message.set_volume_json(record.volume_json);
   message.set_deleted(record.deleted);
+  if (record.resize) Write(*record.resize, *message.mutable_resize());
   return Encode(kClaimBindingRecordKind, record.binding.volume_name, message);
 }
 
@@ -324,6 +369,11 @@ Result<ClaimBindingRecord> DecodeClaimBindingRecord(const Record& row) {
                     static_cast<BindingState>(state)};
   record.volume_json = message.volume_json();
   record.deleted = message.deleted();
+  if (message.has_resize()) {
+    const Result<ClaimResize> resize = ReadResize(message.resize());
+    if (!resize.ok()) return Unreadable(row, resize.error().message());
+    record.resize = *resize;
+  }
   if (record.binding.volume_name.empty() || record.binding.volume_name != row.key) {
     return Unreadable(row, "belongs under the key \"" + record.binding.volume_name + "\"");
   }

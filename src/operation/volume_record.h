@@ -15,6 +15,7 @@
 #include "os/device_requests.h"
 #include "records/record_store.h"
 #include "volume/claim_binding.h"
+#include "volume/claim_resize.h"
 
 namespace volumed {
 
@@ -115,6 +116,8 @@ struct DeviceRecord {
   // A block volume's: nothing is mounted, and device_mount_path is its global map directory.
   bool is_block = false;
   std::optional<MappedDeviceRecord> mapped;
+  int64_t size_bytes = 0;    // that it has, as far as is proven; 0: not known
+  int64_t target_bytes = 0;  // that it is being made as large as, or was to be; 0: nothing is meant
   friend bool operator==(const DeviceRecord&, const DeviceRecord&) = default;
 };
 
@@ -136,6 +139,8 @@ struct ClaimBindingRecord {
   ClaimBinding binding{};
   std::string volume_json{};  // the PersistentVolume
   bool deleted = false;       // its storage is gone
+  // Of the claim that it is bound to: in place of its object's status, for as long.
+  std::optional<ClaimResize> resize{};
   friend bool operator==(const ClaimBindingRecord&, const ClaimBindingRecord&) = default;
 };
 

@@ -45,6 +45,8 @@ struct Kind<DeviceRecord> {
   static void CarryOver(const DeviceRecord& before, DeviceRecord& facts) {
     facts.format = before.format;
     facts.mapped = before.mapped;
+    if (facts.size_bytes == 0) facts.size_bytes = before.size_bytes;
+    if (facts.target_bytes == 0) facts.target_bytes = before.target_bytes;
   }
   static OperationKey Shown(const UniqueVolumeName& key) { return OperationKey(key); }
   static std::string Name(const UniqueVolumeName& key) { return key.str(); }
@@ -318,6 +320,19 @@ Status DeviceRecordKeeper::SetMapped(const UniqueVolumeName& device, MappedDevic
   mapped.device.uuid.clear();
   if (next.record.mapped == mapped) return OkStatus();
   next.record.mapped = std::move(mapped);
+  return Assign(std::move(next), RowChange::kPut);
+}
+
+Status DeviceRecordKeeper::SetSize(const UniqueVolumeName& device, int64_t size_bytes) {
+  Entry next = EntryOf(device);
+  if (next.record.state != VolumeState::kExpanding) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "volume " + device.str() + " is " +
+                                 std::string(VolumeStateName(next.record.state)) +
+                                 ": it is not being expanded");
+  }
+  next.record.size_bytes = size_bytes;
+  next.record.target_bytes = 0;
   return Assign(std::move(next), RowChange::kPut);
 }
 

@@ -126,6 +126,10 @@ class DeviceRecordKeeper final : public RecordKeeper<DeviceRecord> {
   // Sets which block device pods are given, identified in this boot; durable when it returns.
   // Errors, not applied: FailedPrecondition unless the device is set up; those of the store.
   Status SetMapped(const UniqueVolumeName& device, MappedDeviceRecord mapped) EXCLUDES(mu_);
+
+  // The volume that is being expanded is proven to have this size; its target is reached. Errors,
+  // not applied: FailedPrecondition when it is not being expanded; those of the store.
+  Status SetSize(const UniqueVolumeName& device, int64_t size_bytes) EXCLUDES(mu_);
 };
 
 }  // namespace volumed

@@ -83,6 +83,9 @@ constexpr auto kTransitions = std::to_array<Transition>({
     {S::kDetaching, E::kMaybeApplied, S::kDetaching, kUncertain, "Detach"},
     {S::kDetaching, E::kReboot, S::kDetaching, kUncertain, "Detach"},
     {S::kExpanding, E::kExpand, S::kExpanding, kCertain, "NodeExpand"},
+    // Whatever became of the growth, the device is mounted as it was. That is looked at once more,
+    // so that pods need not wait for it; the claim says whether it is to be grown again.
+    {S::kExpanding, E::kMountDevice, S::kMountingDevice, kUncertain, "MountDevice"},
     // Nothing shrinks a volume again; a volume that cannot be grown must still be able to leave.
     {S::kExpanding, E::kUnmountDevice, S::kUnmountingDevice, kCertain, "UnmountDevice"},
     {S::kExpanding, E::kDone, S::kDeviceMounted, kCertain, "NodeExpand"},
@@ -181,7 +184,7 @@ constexpr auto kImpossible = std::to_array<ImpossibleRow>({
     {S::kDetaching, Set(E::kMountDevice, E::kUnmountDevice, E::kExpand), kOnlySame},
     {S::kDetaching, kPodCalls | kBlockCalls, kOther},
     {S::kDetaching, Set(E::kFound, E::kFoundMapped), kKnown},
-    {S::kExpanding, Set(E::kAttach, E::kDetach, E::kMountDevice), kOnlySame},
+    {S::kExpanding, Set(E::kAttach, E::kDetach), kOnlySame},
     {S::kExpanding, kPodCalls | kBlockCalls, kOther},
     {S::kExpanding, Set(E::kFound, E::kFoundMapped), kKnown},
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -213,6 +214,42 @@ struct DetachLoops {
   using Answer = Changed;
   static constexpr const char* kName = "DetachLoops";
   SafePath path;
+};
+
+// How large a filesystem is beside its device.
+struct FilesystemGrowth {
+  std::string fs_type;
+  int64_t device_bytes = 0;
+  // By the filesystem's own geometry, which counts what it needs for itself; statfs(2) does not.
+  int64_t before_bytes = 0;
+  int64_t after_bytes = 0;
+  // What is left of the device is less than the filesystem could take: less than a block group with
+  // its tables (ext), an allocation group (xfs), a sector (btrfs).
+  bool fills_device = false;
+  // In the superblock: the kernel found errors, and nobody has mended them. Only ext keeps it.
+  bool has_errors = false;
+  std::string tool;  // that grew it: "resize2fs"; empty: the kernel, or nobody
+  friend bool operator==(const FilesystemGrowth&, const FilesystemGrowth&) = default;
+};
+
+// Makes the filesystem as large as its device. One that fills it is left alone, whoever may grow
+// it; that is success. Mounted: by the kernel (ext3, ext4, xfs, btrfs). Not mounted: ext3 and ext4
+// by e2fsck -f and resize2fs; a read-only device is refused. Must finish, unless `only_measure`.
+// Progress: bytes that the tool has read and written.
+// Errors: InvalidArgument, not applied, for a type that cannot be grown, or not unless it is
+// mounted; FailedPrecondition, not applied, for another device or filesystem, a read-only one, one
+// with errors, and with EPERM where the agent lacks CAP_SYS_RESOURCE (ext, mounted); EBUSY, not
+// applied, for a device that is mounted after all; NotFound naming the package of a missing tool;
+// from the moment at which something may be changed on: maybe applied.
+struct GrowFilesystem {
+  using Answer = FilesystemGrowth;
+  static constexpr const char* kName = "GrowFilesystem";
+  std::string device;
+  DeviceIdentity expected;
+  std::string fs_type;
+  std::optional<SafePath> mounted_at = std::nullopt;
+  bool only_measure =
+      false;  // changes nothing; an xfs or btrfs that is not mounted may be measured
 };
 
 // What a checker's exit code means. Pure. Source: fsck(8), e2fsck(8), xfs_repair(8),

@@ -11,38 +11,20 @@
 
 #include "os/block_device.h"
 #include "os/device_probe.h"
+#include "os/filesystem_geometry.h"
 #include "os/safe_open.h"
 #include "os/tool.h"
 
 namespace volumed {
 namespace {
 
-enum class Family { kExt, kXfs, kBtrfs };
-
-std::optional<Family> FamilyOf(const std::string& fs_type) {
-  if (fs_type == "ext2" || fs_type == "ext3" || fs_type == "ext4") return Family::kExt;
-  if (fs_type == "xfs") return Family::kXfs;
-  if (fs_type == "btrfs") return Family::kBtrfs;
-  return std::nullopt;
-}
+using Family = FilesystemFamily;
 
 Result<Family> RequireFamily(const std::string& fs_type, const std::string& what) {
-  if (const std::optional<Family> family = FamilyOf(fs_type)) return *family;
+  if (const std::optional<Family> family = FilesystemFamilyOf(fs_type)) return *family;
   return Error::NotApplied(
       Code::kInvalidArgument,
       what + ": filesystem type \"" + fs_type + "\" is none of ext2, ext3, ext4, xfs, btrfs");
-}
-
-const char* PackageOf(Family family) {
-  switch (family) {
-    case Family::kExt:
-      return "e2fsprogs";
-    case Family::kXfs:
-      return "xfsprogs";
-    case Family::kBtrfs:
-      return "btrfs-progs";
-  }
-  return "";
 }
 
 // mke2fs obeys the last -E only, so what the caller gives in another one goes into ours. The
@@ -87,7 +69,7 @@ Error Refusal(const std::string& what, const std::string& why) {
 bool IsOurs(const FormatDevice& request, const DeviceProbe& probe) {
   if (!probe.partition_table.empty()) return false;
   if (probe.fs_type.empty()) return true;
-  return FamilyOf(probe.fs_type).has_value() && probe.identity.uuid == request.fs_uuid &&
+  return FilesystemFamilyOf(probe.fs_type).has_value() && probe.identity.uuid == request.fs_uuid &&
          !probe.was_mounted;
 }
 
@@ -145,7 +127,7 @@ Status CheckFormatted(const FormatDevice& request, int device, const std::string
 
 ToolRun CheckRun(const CheckFilesystem& request, Family family) {
   ToolRun run;
-  run.package = PackageOf(family);
+  run.package = ToolPackageOf(family);
   switch (family) {
     case Family::kExt:
       run.program = "e2fsck";
@@ -193,7 +175,7 @@ Result<Done> DoFormatDevice(const FormatDevice& request,
     return Error::NotApplied(Code::kInvalidArgument, what + ": no UUID is given");
   }
   run.program = "mkfs." + request.fs_type;
-  run.package = PackageOf(family);
+  run.package = ToolPackageOf(family);
   run.arguments.emplace_back(kToolDevice);
   // Open until the end: its number then stays this device's.
   ASSIGN_OR_RETURN(const Descriptor device, OpenBlockDevice(request.device, O_RDONLY | O_NONBLOCK));

@@ -53,6 +53,7 @@ std::string RequestPath(const AnyRequest& request) {
 }
 
 bool MustFinish(const AnyRequest& request) {
+  if (const auto* grow = std::get_if<GrowFilesystem>(&request)) return !grow->only_measure;
   return std::holds_alternative<FormatDevice>(request) ||
          std::holds_alternative<CheckFilesystem>(request);
 }

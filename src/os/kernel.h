@@ -344,12 +344,12 @@ using AnyRequest =
                  StatFs, Usage, ChangeOwnership, MakeDirectory, MakeFile, RemoveDirectory,
                  RemoveFile, RemoveTree, ListDirectory, ReadFile, WriteAtomicPayload, ProbeDevice,
                  FormatDevice, CheckFilesystem, CheckDeviceUse, RunProgram, MakeSymlink, ReadLink,
-                 IdentifyDevice, SyncDevice, DetachLoops>;
+                 IdentifyDevice, SyncDevice, DetachLoops, GrowFilesystem>;
 
 using AnyAnswer =
     std::variant<Done, Changed, FileInfo, FsInfo, UsageInfo, OwnershipInfo, DirectoryListing,
                  FileContent, MountListing, KernelFeatures, DeviceProbe, FilesystemCheck,
-                 DeviceUsers, ProgramEnd, IdentifiedDevice>;
+                 DeviceUsers, ProgramEnd, IdentifiedDevice, FilesystemGrowth>;
 
 std::string_view RequestName(const AnyRequest& request);
 // Whether half of the request's effect ruins data: it is always made as CallOptions::must_finish.

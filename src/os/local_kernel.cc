@@ -8,6 +8,7 @@
 #include "os/file_effects.h"
 #include "os/filesystem_tools.h"
 #include "os/block_device.h"
+#include "os/grow_filesystem.h"
 #include "os/kernel_features.h"
 #include "os/loop_devices.h"
 #include "os/mount_table.h"
@@ -68,6 +69,9 @@ struct Effects {
   Result<IdentifiedDevice> operator()(const IdentifyDevice& r) const { return DoIdentifyDevice(r); }
   Result<Done> operator()(const SyncDevice& r) const { return DoSyncDevice(r); }
   Result<Changed> operator()(const DetachLoops& r) const { return DoDetachLoops(r); }
+  Result<FilesystemGrowth> operator()(const GrowFilesystem& r) const {
+    return DoGrowFilesystem(r, tool_directories, options);
+  }
 };
 
 }  // namespace

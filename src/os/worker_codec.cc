@@ -12,21 +12,10 @@ namespace pb = worker;
 
 // ---- requests -----------------------------------------------------------------------------------
 
-void Write(const SafePath& from, pb::SafePath& to) {
-  to.set_root(from.root);
-  to.set_relative(from.relative);
-  to.set_resolve(static_cast<uint32_t>(from.resolve));
-}
-
-SafePath Read(const pb::SafePath& from) {
-  return {from.root(), from.relative(),
-          from.resolve() == static_cast<uint32_t>(Resolve::kBeneath) ? Resolve::kBeneath
-                                                                     : Resolve::kNoSymlinks};
-}
-
 using worker_codec::Fill;  // of the requests and answers about devices
 using worker_codec::Read;
 using worker_codec::ReadList;
+using worker_codec::Write;
 using worker_codec::WriteList;
 
 void Fill(const ListMounts& from, pb::Request& to) {
@@ -256,6 +245,8 @@ Result<AnyRequest> ReadRequest(const pb::Request& m) {
           SyncDevice{Read(m.sync_device().path()), Read(m.sync_device().expected())});
     case pb::Request::kDetachLoops:
       return AnyRequest(DetachLoops{Read(m.detach_loops().path())});
+    case pb::Request::kGrowFilesystem:
+      return AnyRequest(Read(m.grow_filesystem()));
     case pb::Request::REQUEST_NOT_SET:
       break;
   }
@@ -416,6 +407,8 @@ Result<AnyAnswer> ReadAnswer(const pb::Answer& m) {
       return AnyAnswer(ProgramEnd{m.program_end().exit_status(), m.program_end().output()});
     case pb::Answer::kIdentifiedDevice:
       return AnyAnswer(Read(m.identified_device()));
+    case pb::Answer::kFilesystemGrowth:
+      return AnyAnswer(Read(m.filesystem_growth()));
     case pb::Answer::ANSWER_NOT_SET:
       break;
   }

@@ -2,6 +2,18 @@
 
 namespace volumed::worker_codec {
 
+void Write(const SafePath& from, worker::SafePath& to) {
+  to.set_root(from.root);
+  to.set_relative(from.relative);
+  to.set_resolve(static_cast<uint32_t>(from.resolve));
+}
+
+SafePath Read(const worker::SafePath& from) {
+  return {from.root(), from.relative(),
+          from.resolve() == static_cast<uint32_t>(Resolve::kBeneath) ? Resolve::kBeneath
+                                                                     : Resolve::kNoSymlinks};
+}
+
 void Write(const DeviceIdentity& from, worker::DeviceIdentity& to) {
   to.set_size_bytes(from.size_bytes);
   to.set_device_major(from.device_major);
@@ -49,6 +61,15 @@ void Fill(const CheckDeviceUse& from, worker::Request& to) {
   m.set_device_minor(from.device_minor);
 }
 
+void Fill(const GrowFilesystem& from, worker::Request& to) {
+  worker::GrowFilesystem& m = *to.mutable_grow_filesystem();
+  m.set_device(from.device);
+  Write(from.expected, *m.mutable_expected());
+  m.set_fs_type(from.fs_type);
+  if (from.mounted_at) Write(*from.mounted_at, *m.mutable_mounted_at());
+  m.set_only_measure(from.only_measure);
+}
+
 ProbeDevice Read(const worker::ProbeDevice& from) {
   return {from.device(), from.full_scan(), from.find_duplicates()};
 }
@@ -68,6 +89,12 @@ CheckFilesystem Read(const worker::CheckFilesystem& from) {
 
 CheckDeviceUse Read(const worker::CheckDeviceUse& from) {
   return {from.device(), from.device_major(), from.device_minor()};
+}
+
+GrowFilesystem Read(const worker::GrowFilesystem& from) {
+  return {from.device(), Read(from.expected()), from.fs_type(),
+          from.has_mounted_at() ? std::optional(Read(from.mounted_at())) : std::nullopt,
+          from.only_measure()};
 }
 
 void Fill(const DeviceProbe& from, worker::Answer& to) {
@@ -115,6 +142,17 @@ IdentifiedDevice Read(const worker::IdentifiedDevice& from) {
   return {Read(from.facts()), from.path(), from.read_only(), nullptr};
 }
 
+void Fill(const FilesystemGrowth& from, worker::Answer& to) {
+  worker::FilesystemGrowth& m = *to.mutable_filesystem_growth();
+  m.set_fs_type(from.fs_type);
+  m.set_device_bytes(from.device_bytes);
+  m.set_before_bytes(from.before_bytes);
+  m.set_after_bytes(from.after_bytes);
+  m.set_fills_device(from.fills_device);
+  m.set_has_errors(from.has_errors);
+  m.set_tool(from.tool);
+}
+
 DeviceProbe Read(const worker::DeviceProbe& from) {
   DeviceProbe probe;
   probe.identity = Read(from.identity());
@@ -146,6 +184,11 @@ DeviceUsers Read(const worker::DeviceUsers& from) {
 
 DeviceFacts Read(const worker::DeviceFacts& from) {
   return {Read(from.identity()), from.wwid(), from.serial()};
+}
+
+FilesystemGrowth Read(const worker::FilesystemGrowth& from) {
+  return {from.fs_type(),      from.device_bytes(), from.before_bytes(), from.after_bytes(),
+          from.fills_device(), from.has_errors(),   from.tool()};
 }
 
 }  // namespace volumed::worker_codec

@@ -20,6 +20,8 @@ void WriteList(const std::vector<std::string>& from, Repeated* to) {
   for (const std::string& text : from) *to->Add() = text;
 }
 
+void Write(const SafePath& from, worker::SafePath& to);
+SafePath Read(const worker::SafePath& from);
 void Write(const DeviceIdentity& from, worker::DeviceIdentity& to);
 DeviceIdentity Read(const worker::DeviceIdentity& from);
 
@@ -29,8 +31,10 @@ void Fill(const CheckFilesystem& from, worker::Request& to);
 void Fill(const CheckDeviceUse& from, worker::Request& to);
 ProbeDevice Read(const worker::ProbeDevice& from);
 FormatDevice Read(const worker::FormatDevice& from);
+void Fill(const GrowFilesystem& from, worker::Request& to);
 CheckFilesystem Read(const worker::CheckFilesystem& from);
 CheckDeviceUse Read(const worker::CheckDeviceUse& from);
+GrowFilesystem Read(const worker::GrowFilesystem& from);
 
 void Fill(const DeviceProbe& from, worker::Answer& to);
 void Fill(const FilesystemCheck& from, worker::Answer& to);
@@ -39,8 +43,10 @@ void Fill(const IdentifiedDevice& from, worker::Answer& to);
 DeviceProbe Read(const worker::DeviceProbe& from);
 // Without the descriptor, which is no part of the message.
 IdentifiedDevice Read(const worker::IdentifiedDevice& from);
+void Fill(const FilesystemGrowth& from, worker::Answer& to);
 FilesystemCheck Read(const worker::FilesystemCheck& from);
 DeviceUsers Read(const worker::DeviceUsers& from);
 DeviceFacts Read(const worker::DeviceFacts& from);
+FilesystemGrowth Read(const worker::FilesystemGrowth& from);
 
 }  // namespace volumed::worker_codec

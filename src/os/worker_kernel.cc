@@ -16,8 +16,7 @@ constexpr char kWalkDomain[] = "walks";
 bool MayBeLong(const AnyRequest& request) {
   return std::holds_alternative<Usage>(request) ||
          std::holds_alternative<ChangeOwnership>(request) ||
-         std::holds_alternative<RemoveTree>(request) ||
-         std::holds_alternative<RunProgram>(request);
+         std::holds_alternative<RemoveTree>(request) || std::holds_alternative<RunProgram>(request);
 }
 
 // The lane of what is about a device: each device hangs for itself.
@@ -26,7 +25,8 @@ std::string DeviceDomain(const AnyRequest& request) {
   if (std::holds_alternative<ProbeDevice>(request) ||
       std::holds_alternative<FormatDevice>(request) ||
       std::holds_alternative<CheckFilesystem>(request) ||
-      std::holds_alternative<CheckDeviceUse>(request)) {
+      std::holds_alternative<CheckDeviceUse>(request) ||
+      std::holds_alternative<GrowFilesystem>(request)) {
     device = RequestPath(request);
   } else if (const auto* mount = std::get_if<Mount>(&request);
              mount != nullptr && mount->expected_device) {

@@ -4,6 +4,7 @@
 // Threads: any, after Init, unless said otherwise. plugin() is the plugin that has the capability.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -27,6 +28,8 @@ struct NodeResizeOptions {
   Quantity new_size;
   Quantity old_size;
   CsiVolumePhase csi_volume_phase = CsiVolumePhase::kPublished;
+  // What was done, in words for the event. May be empty.
+  std::function<void(const std::string&)> note = {};
 };
 
 class NodeExpandableVolumePlugin {
@@ -34,8 +37,9 @@ class NodeExpandableVolumePlugin {
   virtual ~NodeExpandableVolumePlugin() = default;
   virtual VolumePlugin& plugin() = 0;
   virtual bool RequiresFsResize() const = 0;
-  // True: the volume has the new size now; false: it is to be asked again. Blocks: until the
-  // deadline.
+  // True: the volume is proven to have the new size now; false: it is to be asked again.
+  // Idempotent. Blocks: until the deadline, but for the growth of a filesystem. Errors:
+  // ClassifyExpansionFailure() says what each means.
   virtual Result<bool> NodeExpand(const NodeResizeOptions& options, const CallOptions& call) = 0;
 };
 

@@ -108,4 +108,10 @@ Result<VolumeSpec> LocalVolumePlugin::ConstructBlockVolumeSpec(const PodUid&, co
   return VolumeSpec::FromPersistentVolume(std::move(volume), false);
 }
 
+Result<bool> LocalVolumePlugin::NodeExpand(const NodeResizeOptions& options,
+                                           const CallOptions& call) {
+  if (!CanSupport(options.spec)) return NotLocal();
+  return ExpandLocalVolume(*host_, options, call);
+}
+
 }  // namespace volumed

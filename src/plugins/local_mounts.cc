@@ -9,6 +9,7 @@
 #include "mounter/host_directory.h"
 #include "mounter/mount_options.h"
 #include "mounter/mount_refs.h"
+#include "mounter/resize_fs.h"
 #include "mounter/safe_format_and_mount.h"
 #include "mounter/volume_ownership.h"
 #include "volume/unique_name.h"
@@ -127,6 +128,7 @@ Status LocalDeviceMounter::MountBlock(const VolumeSpec& spec, const SafePath& pl
                                                    settings_.format_policy, &ParseFormatPolicy));
   ASSIGN_OR_RETURN(request.fsck_policy, PolicyOf(volume, kFsckPolicyAnnotation,
                                                  settings_.fsck_policy, &ParseFsckPolicy));
+  request.grow = args.grow_to.has_value();
   SafeFormatAndMount mounter(host_.kernel, *settings_.format_intents);
   const SafeMountReport report =
       mounter.FormatAndMount(request, args.call, [&](SafeMountStage, int64_t bytes) {
@@ -145,6 +147,56 @@ Status LocalDeviceMounter::MountBlock(const VolumeSpec& spec, const SafePath& pl
   }
   return report.status.error().With("local: failed to mount device " + source.path + " at " +
                                     place.Display() + " (fstype: " + request.fs_type + ")");
+}
+
+// ---- expansion ----------------------------------------------------------------------------------
+
+namespace {
+
+Status CheckDeviceSize(const std::string& path, int64_t device_bytes, int64_t target_bytes) {
+  if (device_bytes >= target_bytes) return OkStatus();
+  return Error::NotApplied(Code::kResourceExhausted,
+                           "local: device " + path + " has " + std::to_string(device_bytes) +
+                               " bytes, and the volume is to have " + std::to_string(target_bytes) +
+                               ": enlarge the device first");
+}
+
+// A fresh look: what was opened before may have had another size.
+Result<int64_t> DeviceBytes(VolumeHost& host, const std::string& path, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const DeviceProbe probe, host.kernel.Call(ProbeDevice{path}, call));
+  return probe.identity.size_bytes;
+}
+
+}  // namespace
+
+Result<bool> ExpandLocalVolume(VolumeHost& host, const NodeResizeOptions& options,
+                               const CallOptions& call) {
+  const PersistentVolume& volume = *options.spec.persistent_volume();
+  const std::string& path = SourceOf(volume).path;
+  const int64_t target = options.new_size.Value();
+  const auto note = [&options](const std::string& text) {
+    if (options.note) options.note(text);
+    return true;
+  };
+  ASSIGN_OR_RETURN(const FileType type, TypeOf(host, path, call));
+  if (type == FileType::kDirectory) {
+    return note("a local directory has no size of its own: nothing is to be done");
+  }
+  ASSIGN_OR_RETURN(const int64_t device_bytes, DeviceBytes(host, path, call));
+  RETURN_IF_ERROR(CheckDeviceSize(path, device_bytes, target));
+  if (volume.spec.volume_mode == VolumeMode::kBlock) {
+    return note("device " + path + " has " + std::to_string(device_bytes) + " bytes");
+  }
+  ResizeFs resize(host.kernel);
+  ASSIGN_OR_RETURN(const std::optional<FilesystemGrowth> growth,
+                   resize.Resize({path, options.device_mount_path}, call));
+  if (!growth) {
+    return Error::NotApplied(Code::kDataLoss, "local: device " + path + " has no filesystem");
+  }
+  if (ProvesSize(*growth, target)) return note(GrowthText(*growth));
+  return Error::MaybeApplied(Code::kInternal, "local: the volume is to have " +
+                                                  std::to_string(target) + " bytes, and there is " +
+                                                  GrowthText(*growth));
 }
 
 Status LocalDeviceUnmounter::UnmountDevice(const SafePath& place, const CallOptions& call) {

@@ -31,6 +31,10 @@ class LocalDeviceMounter final : public DeviceMounter {
   const LocalVolumeSettings settings_;
 };
 
+// NodeExpand of LocalVolumePlugin. REQUIRES: a local persistent volume.
+Result<bool> ExpandLocalVolume(VolumeHost& host, const NodeResizeOptions& options,
+                               const CallOptions& call);
+
 class LocalDeviceUnmounter final : public DeviceUnmounter {
  public:
   explicit LocalDeviceUnmounter(VolumeHost& host) : host_(host) {}

@@ -195,6 +195,26 @@ void ActualStateOfWorld::UnmountDeviceDone(const UniqueVolumeName& name,
   Failed(devices_.at(name), outcome.failure);
 }
 
+void ActualStateOfWorld::ExpandDeviceStarted(const UniqueVolumeName& name) {
+  const auto device = devices_.find(name);
+  if (device != devices_.end()) Start(device->second, VolumeEvent::kExpand);
+}
+
+void ActualStateOfWorld::ExpandDeviceDone(const UniqueVolumeName& name,
+                                          const OperationOutcome<ExpandedVolume>& outcome) {
+  const auto found = devices_.find(name);
+  if (found == devices_.end()) return;
+  ActualDevice& device = found->second;
+  device.in_flight = false;
+  if (outcome.value) {
+    Apply(device, VolumeEvent::kDone);
+    return;
+  }
+  const bool maybe_applied = !outcome.failure || outcome.failure->error.maybe_applied();
+  Apply(device, AnswerEvent(maybe_applied ? CallAnswer::kMaybeApplied : CallAnswer::kNotApplied,
+                            device.uncertain_before));
+}
+
 void ActualStateOfWorld::QuarantineDevice(const UniqueVolumeName& name, const std::string& reason) {
   devices_[name].quarantine_reason = reason;
 }

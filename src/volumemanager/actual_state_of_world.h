@@ -167,6 +167,10 @@ class ActualStateOfWorld {
   void UnmountDeviceStarted(const UniqueVolumeName& name);
   // Erases the device on success.
   void UnmountDeviceDone(const UniqueVolumeName& name, const OperationOutcome<Unit>& outcome);
+  // Nothing where the volume has no device. Whatever becomes of it, the device stays mounted.
+  void ExpandDeviceStarted(const UniqueVolumeName& name);
+  void ExpandDeviceDone(const UniqueVolumeName& name,
+                        const OperationOutcome<ExpandedVolume>& outcome);
   void EraseDevice(const UniqueVolumeName& name) { devices_.erase(name); }
   // Nothing of it is touched until its record is repaired. Adds it if it is not there.
   void QuarantineDevice(const UniqueVolumeName& name, const std::string& reason);

@@ -40,6 +40,12 @@ std::string WhoMustAct(const ClaimDecision& decision) {
   __builtin_unreachable();
 }
 
+// But for what the claim says of its size.
+bool SameBinding(const ClaimBindingRecord& a, ClaimBindingRecord b) {
+  b.resize = a.resize;
+  return a == b;
+}
+
 }  // namespace
 
 Claims::Claims(Parts parts, Hooks hooks)
@@ -59,7 +65,7 @@ void Claims::Restore(const std::vector<ClaimBindingRecord>& records,
     Bound bound;
     bound.record = record;
     bound.volume = DecodePersistentVolume(record.volume_json);
-    bound.durable = true;
+    bound.durable = bound.resize_durable = true;
     ClaimBinding& binding = bound.record.binding;
     if (binding.state == BindingState::kBound && binding.claim_uid.empty()) {
       // Of an agent that knew no uid for it: whoever has the name now is that claim.
@@ -290,16 +296,70 @@ void Claims::AdoptBinding(const ClaimBinding& binding) {
   Bound& bound = bound_[binding.volume_name];
   ClaimBindingRecord record{binding, bound.record.volume_json, false};
   const PersistentVolumePtr volume = parts_.catalog.FindPersistentVolume(binding.volume_name);
+  record.resize = ResizeFor(binding, bound, volume);
   if (volume != nullptr && volume != bound.volume) {
     record.volume_json = EncodeVolumeSnapshot(VolumeSpec::FromPersistentVolume(*volume, false));
     bound.volume = volume;
   }
-  const bool same = bound.record == record && !bound.removing;
-  if (same && (bound.durable || bound.writing)) return;
+  const bool same = SameBinding(bound.record, record) && !bound.removing;
+  const bool same_resize = bound.record.resize == record.resize;
+  const bool durable = bound.durable && bound.resize_durable;
+  if (same && same_resize && (durable || bound.writing)) return;
   if (!same) bound.durable = false;
+  if (!same_resize) bound.resize_durable = false;
   bound.record = std::move(record);
   bound.removing = false;
   Write(binding.volume_name);
+}
+
+// ---- what the claims say of their sizes ---------------------------------------------------------
+
+std::optional<ClaimResize> Claims::ResizeFor(const ClaimBinding& binding, const Bound& bound,
+                                             const PersistentVolumePtr& volume) const {
+  // As the claim got it: what it became since is for the node to make true.
+  const PersistentVolumePtr as_bound = bound.volume != nullptr ? bound.volume : volume;
+  if (binding.state != BindingState::kBound || as_bound == nullptr) return std::nullopt;
+  const ClaimBinding& before = bound.record.binding;
+  const bool same_claim = before.claim == binding.claim && before.claim_uid == binding.claim_uid &&
+                          before.state == BindingState::kBound;
+  const PersistentVolumeClaimPtr object =
+      parts_.catalog.FindPersistentVolumeClaim(binding.claim.name_space, binding.claim.name);
+  ClaimResize resize =
+      FollowClaim(same_claim ? bound.record.resize : std::nullopt, object.get(),
+                  same_claim ? as_bound->spec.capacity
+                             : (volume != nullptr ? volume : as_bound)->spec.capacity);
+  FollowVolume((volume != nullptr ? volume : as_bound)->spec.capacity,
+               parts_.scheduler.clock().WallUnixMillis(), resize);
+  return resize;
+}
+
+std::optional<ClaimResizeState> Claims::FindResize(const std::string& volume_name) const {
+  const auto found = bound_.find(volume_name);
+  if (found == bound_.end() || !found->second.record.resize || found->second.removing) {
+    return std::nullopt;
+  }
+  const Bound& bound = found->second;
+  return ClaimResizeState{bound.record.binding.claim, *bound.record.resize,
+                          bound.durable && bound.resize_durable};
+}
+
+void Claims::SetResize(const std::string& volume_name, const ClaimResize& resize) {
+  if (!FindResize(volume_name)) return;
+  Bound& bound = bound_.at(volume_name);
+  if (bound.record.resize == resize) return;
+  bound.record.resize = resize;
+  bound.resize_durable = false;
+  Write(volume_name);
+  MarkDirty();
+}
+
+PersistentVolumeClaimStatus Claims::ShownStatus(const PersistentVolumeClaim& claim) const {
+  PersistentVolumeClaimStatus status = claim.status;
+  const Bound* bound = BoundTo(KeyOfClaim(claim));
+  if (bound == nullptr || !bound->durable) return status;
+  status.phase = PersistentVolumeClaimPhase::kBound;
+  if (bound->record.resize) ShowIn(*bound->record.resize, status);
+  return status;
 }
 
 // ---- the records --------------------------------------------------------------------------------
@@ -314,9 +374,11 @@ void Claims::Write(const std::string& name) {
   const auto done = IfAlive([this, name, written, removing](const Status& status) {
     Bound& now = bound_.at(name);
     now.writing = false;
-    const bool current = removing == now.removing && (removing || written == now.record);
+    const bool current = removing == now.removing && (removing || SameBinding(written, now.record));
+    const bool newly = status.ok() && current && !now.durable;
     if (status.ok() && current) now.durable = true;
-    Written(name, status);
+    if (status.ok() && (removing || written.resize == now.record.resize)) now.resize_durable = true;
+    Written(name, status, newly);
   });
   if (removing) {
     parts_.records.Remove(kClaimBindingRecordKind, name, kClaimBindingRecordDurability, done);
@@ -325,7 +387,7 @@ void Claims::Write(const std::string& name) {
   }
 }
 
-void Claims::Written(const std::string& name, const Status& written) {
+void Claims::Written(const std::string& name, const Status& written, bool newly_durable) {
   const Bound& bound = bound_.at(name);
   if (!written.ok()) {
     backoff_.RecordFailure(name, kWriteOperation, CodeName(written.error().code()));
@@ -335,20 +397,20 @@ void Claims::Written(const std::string& name, const Status& written) {
   } else {
     backoff_.Reset(name, kWriteOperation);
   }
-  if (!bound.durable) {
-    Write(name);
-    return;
-  }
+  const PersistentVolumePtr volume = bound.volume;
   const ObjectKey claim = ObjectKeyOf(bound.record.binding.claim);
-  if (bound.removing) {
-    const PersistentVolumePtr volume = bound.volume;
+  const bool settled = bound.durable && bound.resize_durable;
+  if (newly_durable && bound.removing) {
     bound_.erase(name);
     if (volume != nullptr && parts_.catalog.FindPersistentVolume(name) == nullptr) {
       hooks_.volume_gone(*volume);
     }
+  } else if (!settled) {
+    Write(name);
   }
-  hooks_.changed({claim});
-  MarkDirty();
+  if (newly_durable) hooks_.changed({claim});
+  if (settled && volume != nullptr && bound_.contains(name)) hooks_.resize_recorded(*volume);
+  if (newly_durable || settled) MarkDirty();
 }
 
 void Claims::Forget(const std::string& name) {

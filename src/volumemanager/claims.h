@@ -45,6 +45,13 @@ struct ClaimPod {
   std::set<SpecName> present;  // volumes that may be there
 };
 
+// What the claim of a volume says of its size.
+struct ClaimResizeState {
+  ClaimKey claim;
+  ClaimResize resize;
+  bool durable = false;  // it is on record so
+};
+
 // Threads: the control thread. Blocks: never.
 class Claims final : public ClaimResolver {
  public:
@@ -68,6 +75,8 @@ class Claims final : public ClaimResolver {
     std::function<bool(const PodVolumeKey&)> has_volume;
     // The answers of Resolve for these claims may be others now.
     std::function<void(const std::set<ObjectKey>& claims)> changed;
+    // What the claim of this volume says of its size is on record, as it is.
+    std::function<void(const PersistentVolume&)> resize_recorded;
     // A PersistentVolume is no more: nothing has to be known of it.
     std::function<void(const PersistentVolume&)> volume_gone;
     // A deleted object that nothing protects any more: it is to leave its source.
@@ -97,14 +106,21 @@ class Claims final : public ClaimResolver {
   // As its source has it, or as it was kept when its manifest went; null when neither is known.
   PersistentVolumePtr FindVolumeObject(const std::string& volume_name) const;
   const std::map<std::string, VolumeDecision>& volumes() const { return volumes_; }
+  // Of a volume that is bound. A claim's status is the object's, but for what this says.
+  std::optional<ClaimResizeState> FindResize(const std::string& volume_name) const;
+  // Replaces it; the hook is told when that is on record. Nothing for a volume that is not bound.
+  void SetResize(const std::string& volume_name, const ClaimResize& resize);
+  // The claim's status, with what only the agent knows.
+  PersistentVolumeClaimStatus ShownStatus(const PersistentVolumeClaim& claim) const;
   // The failure of the reclaim that is tried again.
   const FailureHistory* ReclaimFailure(const std::string& volume_name) const;
 
  private:
   struct Bound {
     ClaimBindingRecord record;
-    PersistentVolumePtr volume;  // its snapshot; null when it could not be read
-    bool durable = false;
+    PersistentVolumePtr volume;   // its snapshot; null when it could not be read
+    bool durable = false;         // but for the size that the claim says
+    bool resize_durable = false;  // that too
     bool writing = false;
     bool removing = false;  // the row goes; the binding is forgotten already
     bool reclaiming = false;
@@ -123,7 +139,9 @@ class Claims final : public ClaimResolver {
   void IndexClaims();
   void Forget(const std::string& volume_name);
   void Write(const std::string& volume_name);
-  void Written(const std::string& volume_name, const Status& written);
+  void Written(const std::string& volume_name, const Status& written, bool newly_durable);
+  std::optional<ClaimResize> ResizeFor(const ClaimBinding& binding, const Bound& bound,
+                                       const PersistentVolumePtr& volume) const;
   void Reclaim(const VolumeDecision& decision);
   void Reclaimed(const std::string& volume_name, ReclaimAction action,
                  const OperationOutcome<Unit>& outcome);

@@ -406,6 +406,16 @@ void DesiredStateOfWorld::Unindex(const PodUid& pod, const WantedPod& wanted) {
   }
 }
 
+const WantedVolume* WritingUse(const DesiredStateOfWorld& desired, const std::vector<PodUid>& pods,
+                               const UniqueVolumeName& volume) {
+  const WantedVolume* use = desired.FindUse(pods.front(), volume);
+  for (const PodUid& pod : pods) {
+    const WantedVolume* other = desired.FindUse(pod, volume);
+    if (use->spec.read_only() && !other->spec.read_only()) use = other;
+  }
+  return use;
+}
+
 const std::set<PodUid>& DesiredStateOfWorld::UsersOf(const UniqueVolumeName& volume) const {
   static const std::set<PodUid> kNobody;
   const auto found = users_.find(volume);

@@ -102,6 +102,12 @@ class DesiredStateOfWorld {
   std::map<UniqueVolumeName, std::set<PodUid>> users_;
 };
 
+// Of the uses of a persistent volume by these pods, one that writes, if there is one: it decides
+// for all, since a read-only claim has a read-only bind. REQUIRES: each of them uses it; there is
+// one.
+const WantedVolume* WritingUse(const DesiredStateOfWorld& desired, const std::vector<PodUid>& pods,
+                               const UniqueVolumeName& volume);
+
 // Directories that a container's other mounts need inside this volume, relative to its root:
 // "data/cache" for a volume at /srv with another one at /srv/data/cache. A mount of a sub-path is
 // not looked at, since its root is not the volume's.

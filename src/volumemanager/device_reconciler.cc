@@ -1,5 +1,6 @@
 #include "volumemanager/device_reconciler.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -50,23 +51,23 @@ void DeviceReconciler::Reconcile(const UniqueVolumeName& name, Wake& wake) {
 void DeviceReconciler::StartMount(const UniqueVolumeName& name, Wake& wake) {
   const std::vector<PodUid> pods = PodsThatMayHave(name);
   const WantedPod& first = *parts_.desired.Find(pods.front());
-  // One that writes decides for all: a read-only claim has a read-only bind.
-  const WantedVolume* use = parts_.desired.FindUse(pods.front(), name);
-  bool some_only_read = false;
-  for (const PodUid& pod : pods) {
-    const WantedVolume* other = parts_.desired.FindUse(pod, name);
-    some_only_read = some_only_read || other->spec.read_only();
-    if (use->spec.read_only() && !other->spec.read_only()) use = other;
-  }
-  const WantedVolume& wanted = *use;
-  MountDeviceRequest request{name,           wanted.spec,
-                             pods,           first.pod->spec.security_context.fs_group,
-                             some_only_read, first.pod};
+  const WantedVolume& wanted = *WritingUse(parts_.desired, pods, name);
+  const bool some_only_read = std::any_of(pods.begin(), pods.end(), [&](const PodUid& pod) {
+    return parts_.desired.FindUse(pod, name)->spec.read_only();
+  });
+  MountDeviceRequest request{.device = name,
+                             .spec = wanted.spec,
+                             .pods = pods,
+                             .fs_group = first.pod->spec.security_context.fs_group,
+                             .some_pods_only_read = some_only_read,
+                             .first_pod = first.pod};
+  if (hooks_.set_sizes) hooks_.set_sizes(wanted, request);
   const StartResult result = parts_.operations.MountDevice(
       std::move(request), [this, name, alive = std::weak_ptr<bool>(alive_)](
                               const OperationOutcome<MountedDevice>& outcome) {
         if (alive.expired()) return;
         parts_.actual.MountDeviceDone(name, outcome);
+        if (outcome.value && hooks_.mounted) hooks_.mounted(name);
         MarkDirty(name);
         TellUsers(name);
       });

@@ -36,6 +36,10 @@ class DeviceReconciler {
     std::function<void(const PodUid&)> changed;
     // Nothing of the device of this volume is on the node any more.
     std::function<void(const UniqueVolumeName&, const SpecName&)> gone;
+    // Fills in the sizes that the volume has and is to have. May be empty.
+    std::function<void(const WantedVolume&, MountDeviceRequest&)> set_sizes;
+    // The device is mounted, and verified. May be empty.
+    std::function<void(const UniqueVolumeName&)> mounted;
   };
 
   DeviceReconciler(Parts parts, Hooks hooks);

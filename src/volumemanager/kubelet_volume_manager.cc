@@ -36,12 +36,18 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
       size_limits_(parts.host.events, parts.scheduler.clock(), settings_.size_limit_action,
                    [this](const PodUid& uid, const std::string& message) { Evict(uid, message); }),
       stats_(parts.scheduler, parts.plugins, parts.log, StatsSettings()),
+      expander_({parts.scheduler, parts.catalog, parts.plugins, desired_, actual_, claims_,
+                 parts.operations, parts.host.events},
+                [this](const UniqueVolumeName& volume) {
+                  devices_.MarkDirty(volume);
+                  devices_.TellUsers(volume);
+                }),
       devices_({parts.scheduler, desired_, actual_, parts.operations}, MakeDeviceHooks()),
       reconciler_({parts.scheduler, desired_, actual_, consumers_, parts.operations, records_,
                    devices_, parts.log},
                   MakeHooks()),
       views_({parts.scheduler.clock(), parts.catalog, desired_, actual_, consumers_, reconciler_,
-              parts.operations, stats_, size_limits_, settings_.is_stuck}) {
+              parts.operations, stats_, size_limits_, expander_, settings_.is_stuck}) {
   parts_.catalog.AddListener(
       [this, alive = std::weak_ptr<bool>(alive_)](const std::vector<ObjectChange>& changes) {
         if (!alive.expired()) CatalogChanged(changes);
@@ -64,7 +70,9 @@ Reconciler::Hooks KubeletVolumeManager::Impl::MakeHooks() {
   hooks.set_up = [this](const PodVolumeKey& key) {
     const WantedPod* pod = desired_.Find(key.pod);
     const WantedVolume* volume = desired_.Find(key);
-    if (volume != nullptr) stats_.Track(key, volume->spec, pod->pod);
+    if (volume == nullptr) return;
+    stats_.Track(key, volume->spec, pod->pod);
+    if (!volume->unique_name.empty()) expander_.MarkDirty(volume->unique_name);
   };
   hooks.gone = [this](const PodVolumeKey& key) {
     stats_.Forget(key);
@@ -83,10 +91,17 @@ DeviceReconciler::Hooks KubeletVolumeManager::Impl::MakeDeviceHooks() {
   hooks.ready = [this] { return Ready(); };
   hooks.changed = [this](const PodUid& uid) { reconciler_.MarkDirty(uid); };
   hooks.gone = [this](const UniqueVolumeName& device, const SpecName& volume) {
+    expander_.Forget(device);
     resting_devices_[device] = volume.str();
     ForgetRestingDevices();
     claims_.MarkDirty();
   };
+  hooks.set_sizes = [this](const WantedVolume& wanted, MountDeviceRequest& request) {
+    const VolumeExpander::Sizes sizes = expander_.SizesForMount(wanted);
+    request.size = sizes.now;
+    request.grow_to = sizes.grow_to;
+  };
+  hooks.mounted = [this](const UniqueVolumeName& device) { expander_.MarkDirty(device); };
   return hooks;
 }
 
@@ -100,6 +115,10 @@ Claims::Hooks KubeletVolumeManager::Impl::MakeClaimHooks() {
   };
   hooks.changed = [this](const std::set<ObjectKey>& claims) {
     for (const ObjectKey& claim : claims) ObjectChanged(claim);
+  };
+  hooks.resize_recorded = [this](const PersistentVolume& volume) {
+    const UniqueVolumeName device = DeviceNameOf(volume);
+    if (!device.empty()) expander_.MarkDirty(device);
   };
   hooks.volume_gone = [this](const PersistentVolume& volume) { ForgetVolume(volume); };
   hooks.may_go = [this](const ObjectKey& key, const std::string& uid) { LetObjectGo(key, uid); };
@@ -167,12 +186,16 @@ std::vector<ClaimPod> KubeletVolumeManager::Impl::ClaimPods() const {
   return pods;
 }
 
-void KubeletVolumeManager::Impl::ForgetVolume(const PersistentVolume& volume) {
+UniqueVolumeName KubeletVolumeManager::Impl::DeviceNameOf(const PersistentVolume& volume) const {
   const VolumeSpec spec = VolumeSpec::FromPersistentVolume(volume, false);
   const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(spec);
-  if (!plugin.ok() || (*plugin)->AsDeviceMountable() == nullptr) return;
+  if (!plugin.ok() || (*plugin)->AsDeviceMountable() == nullptr) return UniqueVolumeName();
   const Result<std::string> name = (*plugin)->GetVolumeName(spec);
-  if (name.ok()) ForgetDevice(GetUniqueVolumeName((*plugin)->GetPluginName(), *name));
+  return name.ok() ? GetUniqueVolumeName((*plugin)->GetPluginName(), *name) : UniqueVolumeName();
+}
+
+void KubeletVolumeManager::Impl::ForgetVolume(const PersistentVolume& volume) {
+  if (const UniqueVolumeName device = DeviceNameOf(volume); !device.empty()) ForgetDevice(device);
 }
 
 void KubeletVolumeManager::Impl::ForgetDevice(const UniqueVolumeName& device) {
@@ -252,6 +275,7 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
   for (const PodPtr& pod : parts_.catalog.Pods()) EvaluatePod(pod->uid());
   CheckReady();
   devices_.Start();
+  expander_.Start();
   reconciler_.Start();
 }
 
@@ -387,6 +411,10 @@ std::optional<StorageStatus> KubeletVolumeManager::StorageStatusOf(const ObjectK
 }
 void KubeletVolumeManager::DeleteVolume(const std::string& name, std::function<void(Status)> done) {
   impl_->DeleteVolume(name, std::move(done));
+}
+PersistentVolumeClaimStatus KubeletVolumeManager::ClaimStatus(
+    const PersistentVolumeClaim& claim) const {
+  return impl_->ClaimStatus(claim);
 }
 std::vector<PodView> KubeletVolumeManager::Pods() const { return impl_->Pods(); }
 std::optional<PodView> KubeletVolumeManager::FindPod(const PodUid& pod) const {

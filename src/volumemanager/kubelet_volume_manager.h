@@ -91,6 +91,7 @@ class KubeletVolumeManager final : public VolumeManager {
   Status RetryVolume(const PodVolumeKey& key) override;
   std::optional<StorageStatus> StorageStatusOf(const ObjectKey& object) const override;
   void DeleteVolume(const std::string& name, std::function<void(Status)> done) override;
+  PersistentVolumeClaimStatus ClaimStatus(const PersistentVolumeClaim& claim) const override;
   std::vector<PodView> Pods() const override;
   std::optional<PodView> FindPod(const PodUid& pod) const override;
   std::vector<PersistentVolumeView> PersistentVolumes() const override;

@@ -24,6 +24,7 @@
 #include "volumemanager/reconstructor.h"
 #include "volumemanager/record_writer.h"
 #include "volumemanager/storage_views.h"
+#include "volumemanager/volume_expander.h"
 
 namespace volumed {
 
@@ -50,6 +51,9 @@ class KubeletVolumeManager::Impl {
   Status RetryVolume(const PodVolumeKey& key);
   std::optional<StorageStatus> StorageStatusOf(const ObjectKey& object) const;
   void DeleteVolume(const std::string& name, Done done);
+  PersistentVolumeClaimStatus ClaimStatus(const PersistentVolumeClaim& claim) const {
+    return claims_.ShownStatus(claim);
+  }
   std::vector<PodView> Pods() const;
   std::optional<PodView> FindPod(const PodUid& uid) const;
   StorageViews storage() const { return StorageViews(parts_.catalog, claims_); }
@@ -75,6 +79,8 @@ class KubeletVolumeManager::Impl {
   std::vector<ClaimPod> ClaimPods() const;
   // The answers for these claims may be others: the pods that name them are built anew.
   void ObjectChanged(const ObjectKey& key);
+  // Of a volume whose plugin mounts devices; empty for others.
+  UniqueVolumeName DeviceNameOf(const PersistentVolume& volume) const;
   // Nothing has to be known of the volume any more.
   void ForgetVolume(const PersistentVolume& volume);
   void ForgetDevice(const UniqueVolumeName& device);
@@ -131,6 +137,7 @@ class KubeletVolumeManager::Impl {
   DesiredStateOfWorld desired_;
   SizeLimits size_limits_;
   VolumeStats stats_;
+  VolumeExpander expander_;
   DeviceReconciler devices_;
   Reconciler reconciler_;
   // Devices at rest whose rows are left for what they tell of a filesystem -> the volume's name.

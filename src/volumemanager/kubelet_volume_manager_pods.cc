@@ -53,6 +53,7 @@ void KubeletVolumeManager::Impl::ObjectChanged(const ObjectKey& key) {
       if (!volume.objects.contains(key)) continue;
       reconciler_.ResetBackoff(PodVolumeKey{uid, spec});
       if (volume.has_device) parts_.operations.ResetBackoff(OperationKey(volume.unique_name));
+      expander_.Retry(volume.unique_name);
     }
     reconciler_.MarkDirty(uid);
   }
@@ -251,6 +252,9 @@ Status KubeletVolumeManager::Impl::Retry(const PodUid& uid) {
   if (!loaded_) return NotLoaded();
   if (actual_.FindPod(uid) == nullptr) return NoSuchPod(uid);
   reconciler_.ResetBackoff(uid);
+  if (const WantedPod* wanted = desired_.Find(uid)) {
+    for (const auto& [spec, volume] : wanted->volumes) expander_.Retry(volume.unique_name);
+  }
   EvaluatePod(uid);
   return OkStatus();
 }
@@ -264,6 +268,7 @@ Status KubeletVolumeManager::Impl::RetryVolume(const PodVolumeKey& key) {
                                                   " has no volume \"" + key.spec.str() + "\"");
   }
   reconciler_.ResetBackoff(key);
+  if (const WantedVolume* wanted = desired_.Find(key)) expander_.Retry(wanted->unique_name);
   EvaluatePod(key.pod);
   return OkStatus();
 }

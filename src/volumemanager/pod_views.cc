@@ -167,6 +167,7 @@ VolumeView PodViews::BuildVolume(const PodVolumeKey& key, const ActualPod& pod,
   OperationKey busy = key;
   if (!running.contains(busy) && !view.device_state.empty())
     busy = OperationKey(SharedName(wanted, actual));
+  if (!running.contains(busy)) busy = ExpandKey(SharedName(wanted, actual));
   if (const auto found = running.find(busy); found != running.end()) {
     view.running_step = found->second.step;
     view.progress = found->second.progress;
@@ -246,6 +247,10 @@ std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, cons
     return Waiting("SizeLimit",
                    breach->message + "It holds " + std::to_string(breach->used_bytes) + " bytes.",
                    OwnerOf(pod.identity), breach->since_unix_ms);
+  }
+  // The pod has its volume; it is only smaller than it is to be.
+  if (const FailureHistory* failure = parts_.expander.Failure(wanted->unique_name)) {
+    return FromFailure(*failure, ExpandKey(wanted->unique_name), pod, nullptr);
   }
   return std::nullopt;
 }

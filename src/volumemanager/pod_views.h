@@ -17,6 +17,7 @@
 #include "volumemanager/desired_state_of_world.h"
 #include "volumemanager/reconciler.h"
 #include "volumemanager/size_limits.h"
+#include "volumemanager/volume_expander.h"
 #include "volumemanager/volume_manager.h"
 #include "volumemanager/volume_stats.h"
 
@@ -36,6 +37,7 @@ class PodViews {
     const VolumeOperations& operations;
     const VolumeStats& stats;
     const SizeLimits& size_limits;
+    const VolumeExpander& expander;
     std::function<bool(const std::string& key)> is_stuck;  // may be empty
   };
 

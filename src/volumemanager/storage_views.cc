@@ -89,6 +89,11 @@ PersistentVolumeClaimView StorageViews::BuildClaim(const PersistentVolumeClaim& 
     view.capacity = volume->spec.capacity.String();
     view.access_modes = Texts(volume->spec.access_modes);
   }
+  // A volume that was grown here is known better.
+  const ResourceList capacity = claims_.ShownStatus(claim).capacity;
+  if (const auto storage = capacity.find("storage"); storage != capacity.end()) {
+    view.capacity = storage->second.String();
+  }
   return view;
 }
 

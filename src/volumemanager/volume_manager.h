@@ -153,6 +153,9 @@ class VolumeManager {
   // DeletePod.
   virtual void DeleteVolume(const std::string& name, std::function<void(Status)> done) = 0;
 
+  // The claim's status as it is to be shown: the object's, with what the agent knows of it.
+  virtual PersistentVolumeClaimStatus ClaimStatus(const PersistentVolumeClaim& claim) const = 0;
+
   virtual std::vector<PodView> Pods() const = 0;
   virtual std::optional<PodView> FindPod(const PodUid& pod) const = 0;
   // Sorted by name, and by namespace and name.

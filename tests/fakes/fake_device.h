@@ -35,8 +35,15 @@ struct FakeDevice {
   // The next format is cut off half way: there is data without a signature, and its caller hears
   // that the worker died.
   bool cut_next_format = false;
+  // The next growth of its filesystem is cut off: it is made, and its caller hears that the worker
+  // died.
+  bool cut_next_growth = false;
+  int grow_error = 0;  // every growth of the mounted filesystem fails with it, and changes nothing
   // ---- what was done to it
-  int formats = 0;          // begun ones, cut ones included
+  int formats = 0;  // begun ones, cut ones included
+  int growths = 0;  // likewise
+  // Of the filesystem; 0: as large as the device.
+  int64_t fs_bytes = 0;
   uint64_t filesystem = 0;  // in the FakeVfs; 0: never mounted since it was made
   uint64_t inode = 0;       // of its node, wherever that is bound
   std::vector<std::weak_ptr<const Descriptor>> holds;  // that were answered; see OpenHolds

@@ -96,6 +96,7 @@ class FakeEffects {
   // In fake_effects.cc.
   Result<Changed> operator()(const MakeSymlink& request);
   Result<FileContent> operator()(const ReadLink& request);
+  Result<FilesystemGrowth> operator()(const GrowFilesystem& request);
 
   // ---- shared by the effects, and by the fake kernel's hangs
   using OpenHow = FakeOpen;

@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "fakes/fake_effects.h"
 #include "os/filesystem_tools.h"
+#include "os/grow_filesystem.h"
 
 namespace volumed {
 namespace {
@@ -187,6 +188,7 @@ Result<Done> FakeEffects::operator()(const FormatDevice& request) {
   }
   device->data.clear();
   device->fs_type = request.fs_type;
+  device->fs_bytes = device->identity.size_bytes;
   device->usage = "filesystem";
   device->identity.uuid = request.fs_uuid;
   return Done{};
@@ -255,6 +257,63 @@ Result<DeviceUsers> FakeEffects::operator()(const CheckDeviceUse& request) {
     return DeviceUsers{};
   }
   return DeviceUsers{true, IsInUse(**device), (*device)->holders};
+}
+
+// A mounted ext on a node without CAP_SYS_RESOURCE is a fault: grow_error EPERM.
+Result<FilesystemGrowth> FakeEffects::operator()(const GrowFilesystem& request) {
+  const std::string what = "grow " + request.fs_type + " on " + request.device;
+  if (!IsGrowable(request.fs_type)) {
+    return Error::NotApplied(Code::kInvalidArgument, what + ": it cannot be grown");
+  }
+  ASSIGN_OR_RETURN(FakeDevice * device, OpenDevice(request.device));
+  RETURN_IF_ERROR(Pin(*device, request.device, request.expected));
+  if (device->fs_type != request.fs_type) {
+    return Error::NotApplied(Code::kDataLoss, what + ": there is no such superblock");
+  }
+  if (request.mounted_at) {
+    ASSIGN_OR_RETURN(const FakeLocation place, Open(*request.mounted_at));
+    if (!IsMounted(*device) || vfs_.InodeAt(place).filesystem != device->filesystem) {
+      return Refusal(what, "another filesystem than the device's is mounted there");
+    }
+  }
+  FilesystemGrowth growth;
+  growth.fs_type = request.fs_type;
+  growth.device_bytes = device->identity.size_bytes;
+  growth.before_bytes = growth.after_bytes =
+      device->fs_bytes == 0 ? growth.device_bytes : device->fs_bytes;
+  growth.fills_device = growth.after_bytes == growth.device_bytes;
+  growth.has_errors = IsExt(device->fs_type) && device->damage != CheckResult::kClean;
+  if (request.only_measure || growth.fills_device) return growth;
+  if (device->read_only) return Refusal(what, "the device is read-only");
+  if (request.mounted_at) {
+    if (growth.has_errors) return Refusal(what, "the filesystem has errors");
+    if (device->grow_error == EPERM) {
+      return Error::FromParts(Code::kFailedPrecondition, Outcome::kNotApplied, EPERM,
+                              what + ": it lacks the capability CAP_SYS_RESOURCE");
+    }
+    if (device->grow_error != 0) {
+      return Error::FromErrno(device->grow_error, what, Outcome::kNotApplied);
+    }
+  } else if (!IsExt(device->fs_type)) {
+    return Error::NotApplied(Code::kInvalidArgument, what + ": it grows only while it is mounted");
+  } else if (IsMounted(*device)) {
+    return Error::FromErrno(EBUSY, what + ": not to be had for itself", Outcome::kNotApplied);
+  } else if (device->damage != CheckResult::kClean && device->damage != CheckResult::kFixed) {
+    return Refusal(what, "it has errors");
+  } else {
+    device->damage = CheckResult::kClean;
+    growth.tool = "resize2fs";
+  }
+  ++device->growths;
+  device->fs_bytes = growth.device_bytes;
+  if (device->cut_next_growth) {
+    device->cut_next_growth = false;
+    return Error::MaybeApplied(Code::kUnavailable, what + ": the worker died");
+  }
+  growth.after_bytes = growth.device_bytes;
+  growth.fills_device = true;
+  growth.has_errors = false;
+  return growth;
 }
 
 Result<uint64_t> FakeEffects::FilesystemOfDevice(const Mount& request, const MountOptions& options,

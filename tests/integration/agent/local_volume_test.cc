@@ -1,6 +1,7 @@
 // Persistent volumes on the real daemon: loop devices with ext4 and xfs, shared by pods, refused
 // where they hold something else, and over kills.
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -240,6 +241,138 @@ TEST_F(LocalVolumeTest, KillsAtAnyMomentNeitherBlockNorFormatAgain) {
   EXPECT_EQ(ReadText(PlaceOf("b", "disk") + "/kept.txt"), "kept");
   ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("b"));
 }
+
+// ---- volumes that are made larger ---------------------------------------------------------------
+
+constexpr int64_t kGrownBytes = int64_t{480} << 20;
+
+class GrowingVolumeTest : public LocalVolumeTest {
+ protected:
+  static std::string Sized(std::string storage, const std::string& size) {
+    return storage.replace(storage.find("300Mi"), 5, size);
+  }
+  void Enlarge(const LoopDevice& disk, int64_t size_bytes = kGrownBytes) const {
+    ASSERT_EQ(::truncate((scratch() + "/disk.img").c_str(), size_bytes), 0);
+    ASSERT_EQ(RunCommand({"losetup", "-c", disk.path()}).exit_status, 0);
+  }
+  int64_t StatFsBytes(const std::string& place) const {
+    struct statfs info = {};
+    EXPECT_EQ(::statfs(place.c_str(), &info), 0);
+    return static_cast<int64_t>(info.f_blocks) * info.f_bsize;
+  }
+  std::string DescribeClaim() { return Ctl({"describe", "pvc", "disk"}).output; }
+  bool ClaimSays(const std::string& text) {
+    return Eventually(kPatience, [&] { return DescribeClaim().find(text) != std::string::npos; });
+  }
+};
+
+TEST_F(GrowingVolumeTest, XfsGrowsInUseAndSaysSo) {
+  const LoopDevice disk = Disk();
+  const std::string storage = Storage("disk", disk.path(), "xfs");
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(storage + PodOn("a", "disk")));
+  ASSERT_TRUE(WaitPhase("a", "Ready")) << Explain("a");
+  EXPECT_TRUE(ClaimSays("300Mi")) << DescribeClaim();
+  WriteText(PlaceOf("a", "disk") + "/kept.txt", "kept");
+  // The volume first: the device is too small, and the pod runs.
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Sized(storage, "480Mi") + PodOn("a", "disk")));
+  ASSERT_TRUE(ClaimSays("NodeResizeError")) << DescribeClaim();
+  EXPECT_NE(Explain("a").find("enlarge the device first"), std::string::npos) << Explain("a");
+  EXPECT_EQ(FindPod("a")->phase(), "Ready");
+  ASSERT_NO_FATAL_FAILURE(Enlarge(disk));
+  EXPECT_EQ(Ctl({"retry", "a"}).exit_status, 0);
+  ASSERT_TRUE(Eventually(kPatience, [&] {
+    return StatFsBytes(PlaceOf("a", "disk")) > int64_t{400} << 20;
+  })) << Explain("a");
+  ASSERT_TRUE(ClaimSays("status.capacity.storage"));
+  EXPECT_TRUE(Eventually(kPatience, [&] {
+    return DescribeClaim().find("NodeResizeError") == std::string::npos;
+  })) << DescribeClaim();
+  EXPECT_TRUE(ClaimSays("480Mi")) << DescribeClaim();
+  EXPECT_NE(Ctl({"describe", "pod", "a"}).output.find("FileSystemResizeSuccessful"),
+            std::string::npos);
+  EXPECT_EQ(ReadText(PlaceOf("a", "disk") + "/kept.txt"), "kept");
+}
+
+TEST_F(GrowingVolumeTest, Ext4IsExplainedInUseAndGrownBeforeItsNextMount) {
+  const LoopDevice disk = Disk();
+  const std::string storage = Storage("disk", disk.path(), "ext4");
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(storage + PodOn("a", "disk")));
+  ASSERT_TRUE(WaitPhase("a", "Ready")) << Explain("a");
+  WriteText(PlaceOf("a", "disk") + "/kept.txt", "kept");
+  ASSERT_NO_FATAL_FAILURE(Enlarge(disk));
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Sized(storage, "480Mi") + PodOn("a", "disk")));
+  const auto grown = [&] { return StatFsBytes(PlaceOf("a", "disk")) > int64_t{400} << 20; };
+  ASSERT_TRUE(Eventually(kPatience, [&] {
+    return grown() || Explain("a").find("CAP_SYS_RESOURCE") != std::string::npos;
+  })) << Explain("a");
+  EXPECT_EQ(FindPod("a")->phase(), "Ready");
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("a"));
+  ASSERT_TRUE(DeviceIsGone("disk"));
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("b", "disk")));
+  ASSERT_TRUE(WaitPhase("b", "Ready")) << Explain("b");
+  EXPECT_GT(StatFsBytes(PlaceOf("b", "disk")), int64_t{400} << 20);
+  EXPECT_TRUE(ClaimSays("480Mi")) << DescribeClaim();
+  EXPECT_TRUE(Eventually(kPatience, [&] {
+    return DescribeClaim().find("NodeResizeError") == std::string::npos;
+  })) << DescribeClaim();
+  EXPECT_EQ(ReadText(PlaceOf("b", "disk") + "/kept.txt"), "kept");
+}
+
+TEST_F(GrowingVolumeTest, AReadOnlyUseIsToldAndNotGrown) {
+  const LoopDevice disk = Disk();
+  const std::string storage = Storage("disk", disk.path(), "xfs");
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(storage + PodOn("a", "disk")));
+  ASSERT_TRUE(WaitPhase("a", "Ready")) << Explain("a");
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("a"));
+  ASSERT_TRUE(DeviceIsGone("disk"));
+  ASSERT_NO_FATAL_FAILURE(Enlarge(disk));
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Sized(storage, "480Mi") + PodOn("b", "disk", "", true)));
+  ASSERT_TRUE(WaitPhase("b", "Ready")) << Explain("b");
+  EXPECT_TRUE(Eventually(kPatience, [&] {
+    return Ctl({"describe", "pod", "b"}).output.find("requested read-only file system") !=
+           std::string::npos;
+  }));
+  EXPECT_LT(StatFsBytes(PlaceOf("b", "disk")), int64_t{400} << 20);
+}
+
+// Kills at moments after the change, from at once to when it is over.
+class KilledGrowthTest : public GrowingVolumeTest,
+                         public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(KilledGrowthTest, LosesNothingAndTheVolumeGrows) {
+  const LoopDevice disk = Disk();
+  const std::string storage = Storage("disk", disk.path(), GetParam());
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(storage + PodOn("a", "disk")));
+  ASSERT_TRUE(WaitPhase("a", "Ready")) << Explain("a");
+  WriteText(PlaceOf("a", "disk") + "/kept.txt", "kept");
+  int64_t mebibytes = 320;
+  for (const int milliseconds : {0, 2, 5, 9, 14, 20, 35}) {
+    mebibytes += 40;
+    ASSERT_NO_FATAL_FAILURE(Enlarge(disk, mebibytes << 20));
+    ASSERT_NO_FATAL_FAILURE(
+        ApplyOk(Sized(storage, std::to_string(mebibytes) + "Mi") + PodOn("a", "disk")));
+    ::usleep(static_cast<useconds_t>(1000 * milliseconds));
+    KillAgent();
+    ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+    ASSERT_TRUE(Eventually(kPatience, [&] {
+      const std::string claim = DescribeClaim();
+      return claim.find(std::to_string(mebibytes) + "Mi") != std::string::npos &&
+             claim.find("NodeResize") == std::string::npos;
+    })) << DescribeClaim();
+    EXPECT_GT(StatFsBytes(PlaceOf("a", "disk")), (mebibytes - 80) << 20);
+    EXPECT_EQ(ReadText(PlaceOf("a", "disk") + "/kept.txt"), "kept");
+    ASSERT_TRUE(WaitPhase("a", "Ready")) << Explain("a");
+  }
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("a"));
+  EXPECT_TRUE(DeviceIsGone("disk"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Filesystems, KilledGrowthTest, ::testing::Values("xfs", "btrfs"),
+                         [](const auto& type) { return std::string(type.param); });
 
 }  // namespace
 }  // namespace volumed

@@ -317,6 +317,17 @@ struct RequestGenerator::Maker<ReadLink> {
   }
 };
 
+template <>
+struct RequestGenerator::Maker<GrowFilesystem> {
+  static constexpr uint32_t kWeight = 1;
+  static GrowFilesystem Make(RequestGenerator& g) {
+    GrowFilesystem grow{g.NoDevice(), {}, g.OneIn(4) ? "ext2" : "xfs"};
+    if (g.OneIn(2)) grow.mounted_at = g.Path();
+    grow.only_measure = g.OneIn(2);
+    return grow;
+  }
+};
+
 std::string RequestGenerator::NoDevice() {
   constexpr const char* kNames[] = {"f", "a", "la", "lf", "lself", "fifo", "sock", "no", "f/x"};
   return world_ + "/" + Pick(*this, kNames);

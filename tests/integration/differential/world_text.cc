@@ -98,6 +98,12 @@ std::string Text(const IdentifiedDevice& device) {
          (identity.disk_sequence != 0 ? " and a sequence" : "") + (device.read_only ? " ro" : "") +
          (device.hold ? " held" : "") + identity.uuid + device.facts.wwid + device.facts.serial;
 }
+std::string Text(const FilesystemGrowth& growth) {
+  return growth.fs_type + " " + std::to_string(growth.device_bytes) + " " +
+         std::to_string(growth.before_bytes) + " to " + std::to_string(growth.after_bytes) +
+         (growth.fills_device ? " fills" : "") + (growth.has_errors ? " errors" : "") + " " +
+         growth.tool;
+}
 
 }  // namespace
 

@@ -1,5 +1,13 @@
 // The same requests about a block device to LocalKernel, on a loop device, and to FakeKernel: equal
 // answers, errors and outcomes.
+#include <fcntl.h>
+#include <linux/loop.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <functional>
 #include <string>
 
 #include "fakes/fake_kernel.h"
@@ -36,6 +44,13 @@ struct World {
     return Do(Mount{fs_type, device, target, std::move(options), Identity()});
   }
   std::string Use() { return Do(CheckDeviceUse{device, 0, 0}); }
+  std::function<void(int64_t)> enlarge;
+  std::string Grow(const std::string& type, bool mounted, bool only_measure = false) {
+    GrowFilesystem grow{device, Identity(), type};
+    if (mounted) grow.mounted_at = target;
+    grow.only_measure = only_measure;
+    return Do(grow);
+  }
   std::string UnmountIt() { return Do(Unmount{target, false}); }
 };
 
@@ -90,21 +105,80 @@ class DeviceDifferential : public BlockMountTest,
     step("check other", world.Do(CheckFilesystem{world.device, replaced, type, CheckMode::kPreen}));
     return text;
   }
+
+  static std::string Growth(World& world, const std::string& type) {
+    std::string text;
+    const auto step = [&](const std::string& name, const std::string& result) {
+      text += name + ": " + result + "\n";
+    };
+    step("format", world.Format(type, kUuid));
+    step("full", world.Grow(type, false));
+    world.enlarge(kImageBytes * 3 / 2);
+    step("measure", world.Grow(type, false, true));
+    step("other type", world.Grow("ext2", false));
+    step("unmounted", world.Grow(type, false));
+    step("not mounted there", world.Grow(type, true));
+    step("mount", world.MountAs(type));
+    step("mounted", world.Grow(type, true));
+    step("again", world.Grow(type, true));
+    world.enlarge(kImageBytes * 2);
+    step("mounted, not told", world.Grow(type, false));
+    step("mounted, larger", world.Grow(type, true));
+    DeviceIdentity wrong = world.Identity();
+    wrong.disk_sequence += 1;
+    step("other device", world.Do(GrowFilesystem{world.device, wrong, type, world.target}));
+    step("unmount", world.UnmountIt());
+    step("measure", world.Grow(type, false, true));
+    return text;
+  }
+
+  // The kernel refuses a mounted ext to who lacks CAP_SYS_RESOURCE.
+  static bool MayGrowMountedExt() {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.rfind("CapEff:", 0) == 0)
+        return (std::stoull(line.substr(8), nullptr, 16) >> 24) & 1;
+    }
+    return false;
+  }
 };
 
 TEST_P(DeviceDifferential, TheFakeDoesAsTheKernel) {
   const std::string type = GetParam();
   const LoopDevice device(Image());
   ASSERT_TRUE(device.valid());
-  World real{*local_, device.path(), {scratch(), "mnt"}};
+  World real{*local_, device.path(), {scratch(), "mnt"}, {}};
   FakeKernel kernel;
   kernel.AddDirectory("/scratch/mnt");
   kernel.AddDevice("/dev/disk");
-  World fake{kernel, "/dev/disk", {"/scratch", "mnt"}};
+  World fake{kernel, "/dev/disk", {"/scratch", "mnt"}, {}};
   const std::string other = type == "xfs" ? "btrfs" : "xfs";
   const std::string happened = LifeOfADevice(real, type, other);
   EXPECT_EQ(LifeOfADevice(fake, type, other), happened);
   EXPECT_THAT(happened, ::testing::HasSubstr("\nformat: done\n"));
+}
+
+TEST_P(DeviceDifferential, AGrowth) {
+  const std::string type = GetParam();
+  const std::string image = Image();
+  const LoopDevice device(image);
+  ASSERT_TRUE(device.valid());
+  World real{*local_, device.path(), {scratch(), "mnt"}, [&](int64_t bytes) {
+               ASSERT_EQ(::truncate(image.c_str(), bytes), 0);
+               const Descriptor fd(::open(device.path().c_str(), O_RDWR | O_CLOEXEC));
+               ASSERT_EQ(::ioctl(fd.get(), LOOP_SET_CAPACITY, 0), 0);
+             }};
+  FakeDevice state;
+  state.identity.size_bytes = kImageBytes;
+  if (type.starts_with("ext") && !MayGrowMountedExt()) state.grow_error = EPERM;
+  FakeKernel kernel;
+  kernel.AddDirectory("/scratch/mnt");
+  kernel.AddDevice("/dev/disk", state);
+  World fake{kernel, "/dev/disk", {"/scratch", "mnt"}, [&](int64_t bytes) {
+               kernel.ChangeDevice("/dev/disk",
+                                   [bytes](FakeDevice& disk) { disk.identity.size_bytes = bytes; });
+             }};
+  EXPECT_EQ(Growth(fake, type), Growth(real, type));
 }
 
 TEST_P(DeviceDifferential, AReadOnlyDevice) {
@@ -113,7 +187,7 @@ TEST_P(DeviceDifferential, AReadOnlyDevice) {
   Mkfs(type, image);
   const LoopDevice device(image, true);
   ASSERT_TRUE(device.valid());
-  World real{*local_, device.path(), {scratch(), "mnt"}};
+  World real{*local_, device.path(), {scratch(), "mnt"}, {}};
   FakeDevice state;
   state.read_only = true;
   state.fs_type = type;
@@ -122,7 +196,7 @@ TEST_P(DeviceDifferential, AReadOnlyDevice) {
   FakeKernel kernel;
   kernel.AddDirectory("/scratch/mnt");
   kernel.AddDevice("/dev/disk", state);
-  World fake{kernel, "/dev/disk", {"/scratch", "mnt"}};
+  World fake{kernel, "/dev/disk", {"/scratch", "mnt"}, {}};
   EXPECT_EQ(fake.Probe(), real.Probe());
   EXPECT_EQ(fake.MountAs(type), real.MountAs(type));
   EXPECT_EQ(fake.Format(type, kUuid), real.Format(type, kUuid));

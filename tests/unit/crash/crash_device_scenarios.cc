@@ -3,6 +3,7 @@
 
 #include "plugins/host_path.h"
 #include "plugins/local.h"
+#include "unit/crash/crash_devices.h"
 #include "unit/crash/crash_scenarios.h"
 
 namespace volumed {
@@ -17,11 +18,9 @@ constexpr const char* kScratchVolume = "scratch";
 constexpr const char* kScratchPath = "/srv/scratch";
 constexpr uint32_t kFsGroup = 3000;
 
-std::string PersistentVolumeManifest() {
+std::string PersistentVolumeManifest(const std::string& size = "1Gi") {
   return std::string("---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: ") + kVolume +
-         R"(}
-spec:
-  capacity: {storage: 1Gi}
+         "}\nspec:\n  capacity: {storage: " + size + R"(}
   accessModes: [ReadWriteOnce]
   persistentVolumeReclaimPolicy: Retain
   local: {path: /dev/vdb}
@@ -203,6 +202,36 @@ Scenario ReleasedClaimScenario() {
   return {"a claim that leaves",
           {Storage(FakeDevice())},
           {Apply(kFirst), Write(kFirst), released, next, gone}};
+}
+
+Scenario ExpandScenario() {
+  FakeDevice device;
+  device.identity.size_bytes = int64_t{1} << 30;
+  device.identity.stable_id = "serial:2";
+  const auto grow = [](int64_t gib, const std::string& how) {
+    return ScenarioStep{.name = "disk and volume grow " + how, .happen = [gib](CrashWorld& world) {
+                          world.kernel->ChangeDevice(kDisk, [gib](FakeDevice& disk) {
+                            if (disk.fs_bytes == 0) disk.fs_bytes = disk.identity.size_bytes;
+                            disk.identity.size_bytes = gib << 30;
+                          });
+                          world.sources[kFiles]["volume"] =
+                              PersistentVolumeManifest(std::to_string(gib) + "Gi");
+                        }};
+  };
+  const auto look = [](int64_t gib) {
+    return ScenarioStep{.name = "it is looked at", .happen = [gib](CrashWorld& world) {
+                          if (world.kernel->Device(kDisk).fs_bytes != gib << 30) {
+                            world.Violation("the filesystem did not grow");
+                          }
+                          if (ClaimedBytes(world, kVolume) != gib << 30) {
+                            world.Violation("the claim does not have the size of its volume");
+                          }
+                        }};
+  };
+  return {"a volume that is made larger",
+          {Storage(device)},
+          {Apply(kFirst), Write(kFirst), grow(2, "in use"), look(2), Remove(kFirst, true),
+           grow(3, "unused"), Apply(kSecond), look(3)}};
 }
 
 Scenario RecycleScenario() {

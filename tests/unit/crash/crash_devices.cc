@@ -55,6 +55,25 @@ std::string BrokenFormatRule(const CrashWorld& world, const FormatDevice& reques
   return MustSay(world, volume, VolumeState::kMountingDevice);
 }
 
+std::optional<ClaimResize> ResizeOf(const CrashWorld& world, const std::string& volume) {
+  const std::optional<Record> row = world.store->Find(kClaimBindingRecordKind, volume);
+  if (!row) return std::nullopt;
+  const Result<ClaimBindingRecord> record = DecodeClaimBindingRecord(*row);
+  return record.ok() ? record->resize : std::nullopt;
+}
+
+std::string BrokenGrowRule(const CrashWorld& world, const GrowFilesystem& request) {
+  if (request.only_measure) return "";
+  const std::string volume = VolumeOf(world, request.device, "");
+  if (volume.empty()) return "nobody asked for this device";
+  const std::optional<DeviceRecord> record = RecordOf(world, volume);
+  if (!record || record->target_bytes == 0) return "no target size is on record";
+  if (!request.mounted_at) return MustSay(world, volume, VolumeState::kMountingDevice);
+  const std::optional<ClaimResize> claim = ResizeOf(world, volume);
+  if (!claim || claim->status != kNodeResizeInProgress) return "its claim was not told";
+  return MustSay(world, volume, VolumeState::kExpanding);
+}
+
 std::string BrokenMountRule(const CrashWorld& world, const Mount& request) {
   const std::string volume = VolumeOf(world, "", request.target.Display());
   if (volume.empty()) return "";
@@ -167,6 +186,9 @@ std::string BrokenDeviceRule(const CrashWorld& world, const AnyRequest& request)
   if (const auto* format = std::get_if<FormatDevice>(&request)) {
     return BrokenFormatRule(world, *format);
   }
+  if (const auto* grow = std::get_if<GrowFilesystem>(&request)) {
+    return BrokenGrowRule(world, *grow);
+  }
   if (const auto* mount = std::get_if<Mount>(&request)) return BrokenMountRule(world, *mount);
   if (const auto* bind = std::get_if<BindMount>(&request)) {
     if (const auto node = NodeAt(world, bind->target.Display())) {
@@ -188,6 +210,11 @@ std::string BrokenDeviceRule(const CrashWorld& world, const AnyRequest& request)
   return "";
 }
 
+int64_t ClaimedBytes(const CrashWorld& world, const std::string& volume) {
+  const std::optional<ClaimResize> claim = ResizeOf(world, volume);
+  return claim ? claim->capacity.Value() : 0;
+}
+
 void CheckDevices(CrashWorld& world, const std::string& when) {
   for (const auto& [volume, path] : world.devices) {
     const FakeDevice device = world.kernel->Device(path);
@@ -195,7 +222,16 @@ void CheckDevices(CrashWorld& world, const std::string& when) {
     if (before != world.filesystems.end() && before->second != device.identity.uuid) {
       world.Violation("the filesystem of " + volume + " is another one " + when);
     }
-    if (device.filesystem != 0) world.filesystems[volume] = device.identity.uuid;
+    if (device.filesystem == 0) continue;
+    world.filesystems[volume] = device.identity.uuid;
+    const std::optional<DeviceRecord> record = RecordOf(world, volume);
+    const int64_t has = device.fs_bytes == 0 ? device.identity.size_bytes : device.fs_bytes;
+    if (record && record->size_bytes > has) {
+      world.Violation("the record of " + volume + " says more than there is " + when);
+    }
+    if (ClaimedBytes(world, volume) > has) {
+      world.Violation("the claim of " + volume + " says more than there is " + when);
+    }
   }
 }
 

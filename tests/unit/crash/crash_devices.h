@@ -19,4 +19,7 @@ void CheckDevices(CrashWorld& world, const std::string& when);
 // Of rows of kinds "volume-device" and "claim-binding", as far as two correct runs agree.
 std::string DeviceRecordText(const Record& row);
 
+// What the claim of this volume says of its size, on record; 0: nothing.
+int64_t ClaimedBytes(const CrashWorld& world, const std::string& volume);
+
 }  // namespace volumed

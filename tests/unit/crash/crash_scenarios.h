@@ -21,6 +21,7 @@ Scenario DeviceScenario();         // a new disk is formatted, shared by two pod
 Scenario JoiningWriterScenario();  // the first pod of the device only reads
 Scenario BindingScenario();        // the sources bring volume and claim, then their pod
 Scenario CutFormatScenario();      // the worker dies amid mkfs
+Scenario ExpandScenario();         // a volume grows while a pod has it, and while none has
 Scenario CheckedDiskScenario();    // fsck; a second pod after the first
 Scenario ReleasedClaimScenario();  // Retain: a claim leaves, another comes, the volume goes
 // A raw block volume of two pods, for one of which a kubelet has left a loop device.

@@ -255,6 +255,25 @@ class IdleKernel final : public PassingKernel {
   }
 };
 
+// Says of every filesystem that it has grown to its device, and lets none.
+class PretendingGrowthKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    const auto* grow = std::get_if<GrowFilesystem>(&request);
+    if (grow == nullptr || grow->only_measure) return real_.Do(request, options);
+    GrowFilesystem measure = *grow;
+    measure.only_measure = true;
+    Result<AnyAnswer> answer = real_.Do(measure, options);
+    if (answer.ok()) {
+      auto& growth = std::get<FilesystemGrowth>(*answer);
+      growth.after_bytes = growth.device_bytes;
+      growth.fills_device = true;
+    }
+    return answer;
+  }
+};
+
 // Mounts a tmpfs where one is: it does not look first.
 class ForgetfulStatKernel final : public PassingKernel {
  public:
@@ -391,6 +410,10 @@ class KeylessOperations final : public VolumeOperations {
   StartResult UnmountDevice(UnmountDeviceRequest request,
                             std::function<void(OperationOutcome<Unit>)> done) override {
     return real_.UnmountDevice(std::move(request), std::move(done));
+  }
+  StartResult ExpandVolume(ExpandRequest request,
+                           std::function<void(OperationOutcome<ExpandedVolume>)> done) override {
+    return real_.ExpandVolume(std::move(request), std::move(done));
   }
   StartResult ForgetDevice(UniqueVolumeName device,
                            std::function<void(OperationOutcome<Unit>)> done) override {
@@ -582,6 +605,23 @@ std::vector<SeededBugCase> BugsOfStorage() {
        CheckedDiskScenario()},
       {InKernel<IdleKernel<CheckFilesystem>>("filesystem not checked"), CheckedDiskScenario()},
       {InKernel<IdleKernel<RemoveTree>>("volume not scrubbed"), RecycleScenario()},
+      {Losing("intent of an expansion not written",
+              [](const Record& row) {
+                if (row.kind != kDeviceRecordKind) return false;
+                const auto record = DecodeDeviceRecord(row);
+                return record.ok() && record->state == VolumeState::kExpanding;
+              }),
+       ExpandScenario()},
+      {Losing("claim not told that its volume grows",
+              [](const Record& row) {
+                if (row.kind != kClaimBindingRecordKind) return false;
+                const auto record = DecodeClaimBindingRecord(row);
+                return record.ok() && record->resize &&
+                       record->resize->status == kNodeResizeInProgress;
+              }),
+       ExpandScenario()},
+      {InKernel<PretendingGrowthKernel>("a growth that did not happen taken for done"),
+       ExpandScenario()},
   };
 }
 

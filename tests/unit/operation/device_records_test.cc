@@ -81,6 +81,28 @@ TEST_F(DeviceRecordsTest, ARebootLeavesADeviceToBeLookedAt) {
   EXPECT_EQ(AfterRestart(*Stored(), BootId("boot-a")), *Stored());
 }
 
+TEST_F(DeviceRecordsTest, AnExpansionHasItsTargetOnRecordBeforeAndItsSizeAfter) {
+  EXPECT_EQ(keeper_.SetSize(kDevice, 2).error().code(), Code::kFailedPrecondition);
+  Do(VolumeEvent::kMountDevice);
+  DeviceRecord facts = *Stored();
+  facts.target_bytes = 2048;
+  const auto attempt = keeper_.BeginCall(facts, VolumeEvent::kExpand);
+  ASSERT_TRUE(attempt.ok());
+  EXPECT_EQ(Stored()->state, VolumeState::kExpanding);
+  EXPECT_EQ(Stored()->target_bytes, 2048);
+  store_.PowerLoss();
+  EXPECT_EQ(Stored()->target_bytes, 2048);
+  // A new agent may look at its mount, and does not forget the target.
+  const DeviceRecord found = AfterRestart(*Stored(), BootId("boot-a"));
+  EXPECT_TRUE(found.uncertain);
+  EXPECT_TRUE(Next(found.state, VolumeEvent::kMountDevice));
+  ASSERT_TRUE(keeper_.SetSize(kDevice, 2048).ok());
+  ASSERT_TRUE(keeper_.EndCall(kDevice, *attempt, CallAnswer::kDone).ok());
+  EXPECT_EQ(Stored()->state, VolumeState::kDeviceMounted);
+  EXPECT_EQ(Stored()->size_bytes, 2048);
+  EXPECT_EQ(Stored()->target_bytes, 0);
+}
+
 TEST_F(DeviceRecordsTest, AFormatIsOnRecordBeforeAndAfterAndOutlivesTheMount) {
   EXPECT_EQ(intents_.Begin(kDevice.str(), Intent("u1")).error().code(), Code::kFailedPrecondition);
   const uint64_t attempt = Begin(VolumeEvent::kMountDevice);

@@ -157,5 +157,22 @@ TEST(VolumeRecord, ACallThatWasBeingMadeIsUncertainAfterARestart) {
   }
 }
 
+TEST(VolumeRecord, ABindingKeepsWhatItsClaimSaysOfItsSize) {
+  ClaimBindingRecord record;
+  record.binding = {{"default", "data"}, "uid", "disk", BindingState::kBound};
+  // A row of a program that knew nothing of it.
+  EXPECT_FALSE(DecodeClaimBindingRecord(EncodeRecord(record)).value().resize);
+  record.resize = ClaimResize{};
+  record.resize->capacity = Quantity::Parse("1Gi").value();
+  record.resize->allocated = Quantity::Parse("1500M").value();
+  record.resize->status = kNodeResizeInProgress;
+  record.resize->seen = "//";
+  record.resize->conditions = {{"Resizing", "True", "r", "m", 17},
+                               {"NodeResizeError", "False", "", "", std::nullopt}};
+  EXPECT_EQ(DecodeClaimBindingRecord(EncodeRecord(record)).value(), record);
+  record.resize->allocated.reset();
+  EXPECT_EQ(DecodeClaimBindingRecord(EncodeRecord(record)).value(), record);
+}
+
 }  // namespace
 }  // namespace volumed

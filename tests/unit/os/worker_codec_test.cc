@@ -93,6 +93,23 @@ TEST(WorkerCodec, DeviceRequestsKeepEveryField) {
   EXPECT_EQ(use.device_minor, 17u);
 }
 
+TEST(WorkerCodec, AGrowthKeepsEveryField) {
+  const GrowFilesystem grow = Same(GrowFilesystem{"/d", kIdentity, "xfs", Place(), false});
+  EXPECT_EQ(grow.device, "/d");
+  EXPECT_EQ(grow.expected, kIdentity);
+  EXPECT_EQ(grow.fs_type, "xfs");
+  EXPECT_EQ(grow.mounted_at, Place());
+  EXPECT_FALSE(grow.only_measure);
+  EXPECT_TRUE(Same(GrowFilesystem{"/d", {}, "", std::nullopt, true}).only_measure);
+  EXPECT_FALSE(Same(GrowFilesystem{"/d", {}, "", std::nullopt, true}).mounted_at.has_value());
+  const FilesystemGrowth growth{"ext4", int64_t{5} << 40, 1, 2, true, false, kBytes};
+  EXPECT_EQ(SameAnswer(growth), growth);
+  FilesystemGrowth other = growth;
+  other.fills_device = false;
+  other.has_errors = true;
+  EXPECT_EQ(SameAnswer(other), other);
+}
+
 TEST(WorkerCodec, DeviceAnswersKeepEveryField) {
   DeviceProbe probe;
   probe.identity = kIdentity;

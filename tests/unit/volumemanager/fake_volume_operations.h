@@ -35,6 +35,7 @@ class FakeVolumeOperations final : public VolumeOperations {
     std::string plugin_name = {};
     std::optional<MountDeviceRequest> mount_device = std::nullopt;
     std::optional<ReclaimRequest> reclaim = std::nullopt;
+    std::optional<ExpandRequest> expand = std::nullopt;
   };
 
   FakeVolumeOperations(Scheduler& scheduler, FakeNode& node)
@@ -112,6 +113,23 @@ class FakeVolumeOperations final : public VolumeOperations {
     return StartResult::kStarted;
   }
 
+  StartResult ExpandVolume(ExpandRequest request,
+                           std::function<void(OperationOutcome<ExpandedVolume>)> done) override {
+    const OperationKey key = ExpandKey(request.volume);
+    const auto refused = Admit("expand", key);
+    if (refused) return *refused;
+    Call call{"expand", key};
+    call.expand = request;
+    calls.push_back(call);
+    Finish(key, [this, key, done] {
+      OperationOutcome<ExpandedVolume> outcome;
+      if ((outcome.failure = TakeFailure("expand", key, "NodeExpand"))) return done(outcome);
+      outcome.value = ExpandedVolume{};
+      done(outcome);
+    });
+    return StartResult::kStarted;
+  }
+
   StartResult MountDevice(MountDeviceRequest request,
                           std::function<void(OperationOutcome<MountedDevice>)> done) override {
     const OperationKey key(request.device);
@@ -122,7 +140,8 @@ class FakeVolumeOperations final : public VolumeOperations {
       OperationOutcome<MountedDevice> outcome;
       if ((outcome.failure = TakeFailure("mount_device", key, "MountDevice"))) return done(outcome);
       node_.devices.insert(request.device);
-      outcome.value = MountedDevice{"fake", "/root/plugins/" + request.spec.name().str()};
+      outcome.value =
+          MountedDevice{"fake", "/root/plugins/" + request.spec.name().str(), request.size};
       done(outcome);
     });
     return StartResult::kStarted;

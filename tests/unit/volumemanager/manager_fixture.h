@@ -24,6 +24,7 @@
 #include "operation/volume_record.h"
 #include "pluginmgr/device_mountable_volume_plugin.h"
 #include "pluginmgr/provisionable_volume_plugin.h"
+#include "pluginmgr/node_expandable_volume_plugin.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "unit/volumemanager/fake_volume_operations.h"
 #include "volumehost/event_log.h"
@@ -147,6 +148,9 @@ class FakePlugin final : public VolumePlugin {
   ProvisionableVolumePlugin* AsProvisionable() override {
     return kind_ == "hostPath" ? &planner_ : nullptr;
   }
+  NodeExpandableVolumePlugin* AsNodeExpandable() override {
+    return kind_ == "local" ? &expands_ : nullptr;
+  }
   bool RequiresRemount(const VolumeSpec&) const override { return kind_ != "emptyDir"; }
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr) override {
     return std::unique_ptr<Mounter>(std::make_unique<FakeMounter>(spec.name(), metrics_));
@@ -235,11 +239,25 @@ class FakePlugin final : public VolumePlugin {
     VolumePlugin& plugin_;
   };
 
+  class NoGrowth final : public NodeExpandableVolumePlugin {
+   public:
+    explicit NoGrowth(VolumePlugin& plugin) : plugin_(plugin) {}
+    VolumePlugin& plugin() override { return plugin_; }
+    bool RequiresFsResize() const override { return true; }
+    Result<bool> NodeExpand(const NodeResizeOptions&, const CallOptions&) override {
+      return Error::NotApplied(Code::kUnimplemented, "not used");
+    }
+
+   private:
+    VolumePlugin& plugin_;
+  };
+
   const std::string name_;
   const std::string kind_;
   const std::shared_ptr<MetricsScript> metrics_;
   NoDevice device_{*this};
   Planner planner_{*this};
+  NoGrowth expands_{*this};
 };
 
 class FakeHostParts final : public HostObjects,

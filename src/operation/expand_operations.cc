@@ -1,0 +1,130 @@
+#include "operation/expand_operations.h"
+
+#include <memory>
+#include <utility>
+
+#include "attacher/attacher.h"
+#include "operation/call_options.h"
+#include "operation/step_runner.h"
+#include "operation/volume_snapshot.h"
+#include "pluginmgr/device_mountable_volume_plugin.h"
+#include "pluginmgr/node_expandable_volume_plugin.h"
+
+namespace volumed {
+namespace {
+
+using Failure = std::optional<OperationFailure>;
+
+// Where the volume is on the node: the device's one mount, or else the pod's.
+Result<SafePath> PlaceOf(VolumePlugin& plugin, const ExpandRequest& request) {
+  if (DeviceMountableVolumePlugin* mountable = plugin.AsDeviceMountable()) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<DeviceMounter> mounter, mountable->NewDeviceMounter());
+    return mounter->GetDeviceMountPath(request.spec);
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<Mounter> mounter,
+                   plugin.NewMounter(request.spec, request.pod));
+  return mounter->GetSafePath();
+}
+
+Result<NodeResizeOptions> OptionsOf(VolumePlugin& plugin, const ExpandRequest& request,
+                                    ExpandedVolume& result) {
+  NodeResizeOptions options{.spec = request.spec,
+                            .device_path = "",
+                            .device_mount_path = {},
+                            .device_stage_path = {},
+                            .new_size = request.new_size,
+                            .old_size = request.old_size};
+  options.note = [&result](const std::string& note) { result.note = note; };
+  const PersistentVolume* volume = request.spec.persistent_volume();
+  if (volume == nullptr || volume->spec.volume_mode == VolumeMode::kBlock) return options;
+  ASSIGN_OR_RETURN(options.device_mount_path, PlaceOf(plugin, request));
+  options.device_stage_path = options.device_mount_path;
+  return options;
+}
+
+Status CallPlugin(NodeExpandableVolumePlugin& plugin, const NodeResizeOptions& options,
+                  const ExpansionDecision& decision, const CallOptions& call) {
+  const Result<bool> done = plugin.NodeExpand(options, call);
+  if (!done.ok()) {
+    if (ClassifyExpansionFailure(done.error(), decision) != ExpansionEnd::kDone) {
+      return done.error();
+    }
+    if (options.note) options.note("nothing is to be done on a node: " + done.error().message());
+    return OkStatus();
+  }
+  if (*done) return OkStatus();
+  return Error::MaybeApplied(Code::kUnavailable, "the volume is not of its new size yet");
+}
+
+}  // namespace
+
+Failure RunExpand(const DeviceOperationParts& parts, const ExpandRequest& request,
+                  ExpandedVolume& result, OperationProgress& progress) {
+  const auto failed = [](const char* step, const Error& error) {
+    return OperationFailure{kExpandVolumeOperation, step, error};
+  };
+  progress.EnterStep("FindPlugin");
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(request.spec);
+  if (!plugin.ok()) return failed("FindPluginBySpec", plugin.error());
+  NodeExpandableVolumePlugin* expandable = (*plugin)->AsNodeExpandable();
+  if (expandable == nullptr) {
+    return failed(
+        "FindNodeExpandablePlugin",
+        Error::NotApplied(Code::kUnimplemented, "volume plugin " + (*plugin)->GetPluginName() +
+                                                    " makes no volumes larger on the node"));
+  }
+  const Result<NodeResizeOptions> options = OptionsOf(**plugin, request, result);
+  if (!options.ok()) return failed("GetDeviceMountPath", options.error());
+
+  const int64_t target_bytes = request.new_size.Value();
+  std::vector<Step> steps;
+  steps.push_back({.name = "NodeExpand",
+                   .timeout = parts.settings.node_expand,
+                   .run = [&](const CallOptions& call) {
+                     return CallPlugin(*expandable, *options, request.decision, call);
+                   }});
+  const std::optional<DeviceRecord> record = parts.devices.Find(request.volume);
+  const bool is_block = options->device_mount_path.root.empty();
+  const CallOptions base =
+      OperationCall(request.volume.str(), (*plugin)->FaultDomain(request.spec), progress);
+  DeviceStepRunner runner(parts.devices, parts.host.clock, progress, base);
+  if (!record && is_block) return runner.RunWithoutRecord(kExpandVolumeOperation, steps);
+  if (!record) {
+    return failed("FindRecord",
+                  Error::NotApplied(Code::kFailedPrecondition, "volume " + request.volume.str() +
+                                                                   " has no device on the node"));
+  }
+  steps.push_back({.name = "RecordSize", .run = [&](const CallOptions&) {
+                     return parts.devices.SetSize(request.volume, target_bytes);
+                   }});
+  DeviceStateCall call{.operation = kExpandVolumeOperation,
+                       .event = VolumeEvent::kExpand,
+                       .facts = *record,
+                       .steps = std::move(steps)};
+  call.facts.target_bytes = target_bytes;
+  call.facts.volume_json = EncodeVolumeSnapshot(request.spec);
+  return runner.Run(call);
+}
+
+void TellOfExpansion(HostEvents& events, const ExpansionAudience& audience, EventType type,
+                     const std::string& reason, const std::string& message) {
+  for (const PodUid& pod : audience.pods) events.RecordPodEvent(pod, type, reason, message);
+}
+
+std::string ExpansionDoneText(const SpecName& spec, const NodeName& node, const std::string& note) {
+  const std::string text =
+      "MountVolume.NodeExpandVolume succeeded for volume \"" + spec.str() + "\" " + node.str();
+  return note.empty() ? text : text + ": " + note;
+}
+
+std::string ExpansionFailedText(const SpecName& spec, const Error& error) {
+  return "NodeExpandVolume.NodeExpandVolume failed for volume \"" + spec.str() +
+         "\" : " + error.message();
+}
+
+std::string ExpansionReadOnlyText(const SpecName& spec) {
+  return "MountVolume.NodeExpandVolume failed for volume \"" + spec.str() +
+         "\" requested read-only file system";
+}
+
+}  // namespace volumed

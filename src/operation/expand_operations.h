@@ -1,0 +1,49 @@
+// The operation that makes a volume larger on the node, while it is mounted or mapped. Used by
+// PodVolumeOperations.
+//
+// The device's record is its intent: it is Expanding, and has the target size, before the plugin is
+// called; it has the proven size before it rests. A volume without such a record (one that is given
+// to pods as a block device) has its intent in the claim's status alone.
+// Source: kubernetes pkg/volume/util/operationexecutor/{operation_generator,node_expander}.go
+// @v1.36.2 (GenerateExpandInUseVolumeFunc, NodeExpander).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "operation/device_operations.h"
+#include "operation/operation_executor.h"
+#include "operation/volume_operations.h"
+
+namespace volumed {
+
+// Kubelet's operation_name.
+inline constexpr const char* kExpandVolumeOperation = "volume_fs_resize";
+// Source: kubernetes pkg/kubelet/events/event.go@v1.36.2.
+inline constexpr const char* kFileSystemResizeSuccessful = "FileSystemResizeSuccessful";
+inline constexpr const char* kFileSystemResizeFailed = "FileSystemResizeFailed";
+inline constexpr const char* kVolumeResizeFailed = "VolumeResizeFailed";
+
+// Threads: one at a time per volume. Blocks: until the steps' deadlines and the store; as long as
+// it takes for the growth of a filesystem. Errors: Unimplemented, not applied, when the plugin
+// expands nothing; FailedPrecondition, not applied, when the volume is not on the node; those of
+// the plugin.
+std::optional<OperationFailure> RunExpand(const DeviceOperationParts& parts,
+                                          const ExpandRequest& request, ExpandedVolume& result,
+                                          OperationProgress& progress);
+
+// Whom an expansion's event is about.
+struct ExpansionAudience {
+  std::vector<PodUid> pods;
+  std::string claim;  // "namespace/name"
+};
+// The one place at which they are told.
+void TellOfExpansion(HostEvents& events, const ExpansionAudience& audience, EventType type,
+                     const std::string& reason, const std::string& message);
+
+// The messages of kubelet's events.
+std::string ExpansionDoneText(const SpecName& spec, const NodeName& node, const std::string& note);
+std::string ExpansionFailedText(const SpecName& spec, const Error& error);
+std::string ExpansionReadOnlyText(const SpecName& spec);
+
+}  // namespace volumed

@@ -1,0 +1,105 @@
+// VolumeExpander: makes volumes larger that are on the node and smaller than their
+// PersistentVolume says. It tells the claim before and after, starts the operation, and decides by
+// DecideExpansion alone. It runs for volumes that something happened to.
+//
+// That a volume cannot be made larger keeps no pod from running: its claim's conditions and
+// `volumectl explain` say why, and when it is tried again.
+// Source: kubernetes pkg/kubelet/volumemanager/reconciler/reconciler_common.go@v1.36.2
+// (expandVolume), pkg/volume/util/operationexecutor/node_expander.go.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/scheduler.h"
+#include "kube/object_catalog.h"
+#include "operation/volume_operations.h"
+#include "pluginmgr/volume_plugin_mgr.h"
+#include "volume/expansion_decision.h"
+#include "volumehost/volume_host.h"
+#include "volumemanager/actual_state_of_world.h"
+#include "volumemanager/claims.h"
+#include "volumemanager/desired_state_of_world.h"
+#include "volumemanager/reconcile_queue.h"
+
+namespace volumed {
+
+// Threads: the control thread. Blocks: never.
+class VolumeExpander {
+ public:
+  // All outlive this.
+  struct Parts {
+    Scheduler& scheduler;
+    const ObjectCatalog& catalog;
+    const VolumePluginMgr& plugins;
+    const DesiredStateOfWorld& desired;
+    ActualStateOfWorld& actual;
+    Claims& claims;
+    VolumeOperations& operations;
+    HostEvents& events;
+  };
+  // `ended`: an operation of this volume has ended, whatever became of it.
+  VolumeExpander(Parts parts, std::function<void(const UniqueVolumeName&)> ended);
+  VolumeExpander(const VolumeExpander&) = delete;
+  VolumeExpander& operator=(const VolumeExpander&) = delete;
+
+  // Nothing is started before this.
+  void Start() { queue_.Start(); }
+  void MarkDirty(const UniqueVolumeName& volume) { queue_.MarkDirty(volume); }
+  // Something may have changed that kept it from being made larger.
+  void Retry(const UniqueVolumeName& volume);
+  // It is not on the node any more: nothing of its past counts when it comes again.
+  void Forget(const UniqueVolumeName& volume) { known_.erase(volume); }
+
+  // For the mount of its device: the size that its claim says, and the one that it is to have.
+  struct Sizes {
+    Quantity now;  // zero: not known
+    std::optional<Quantity> grow_to;
+  };
+  Sizes SizesForMount(const WantedVolume& wanted) const;
+
+  // The last failure, as long as it has not succeeded since. Null if there is none.
+  const FailureHistory* Failure(const UniqueVolumeName& volume) const;
+
+ private:
+  // Of a volume on the node.
+  struct Known {
+    Quantity size;  // as far as is proven
+    bool in_flight = false;
+    bool in_use = false;                             // could not be done in use
+    std::optional<Quantity> failed = std::nullopt;   // finally, to this size
+    std::optional<Quantity> refused = std::nullopt;  // to be made this large, as all only read
+    std::optional<FailureHistory> failure = std::nullopt;
+  };
+  // All that a decision needs.
+  struct Case {
+    const WantedVolume* wanted = nullptr;
+    std::vector<PodUid> pods;
+    ClaimResizeState claim;
+    ExpansionDecision decision;
+  };
+
+  void Reconcile(const UniqueVolumeName& name, Wake& wake);
+  bool IsExpandable(const WantedVolume& wanted) const;
+  bool IsOnNode(const UniqueVolumeName& name, const WantedVolume& wanted) const;
+  ExpansionQuestion QuestionOf(const WantedVolume& wanted, const ClaimResizeState& claim) const;
+  void Act(const UniqueVolumeName& name, const Case& now, Known& known, Wake& wake);
+  void RefuseReadOnly(const Case& now, Known& known);
+  void Expand(const UniqueVolumeName& name, const Case& now, Known& known, Wake& wake);
+  void Expanded(const UniqueVolumeName& name, const std::string& volume,
+                const ExpansionDecision& decision, const OperationOutcome<ExpandedVolume>& outcome);
+  void Failed(const std::string& volume, const ExpansionDecision& decision,
+              const OperationFailure& failure, Known& known);
+
+  Parts parts_;
+  const std::function<void(const UniqueVolumeName&)> ended_;
+  std::map<UniqueVolumeName, Known> known_;
+  ReconcileQueue<UniqueVolumeName> queue_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace volumed
