@@ -150,6 +150,7 @@ Scenario JoiningWriterScenario() {
   const ScenarioStep check{.name = "who may write is looked at", .happen = [](CrashWorld& world) {
                              for (const MountEntry& mount : world.kernel->Mounts()) {
                                for (const char* pod : {kFirst, kSecond}) {
+                                 if (!world.pods.contains(pod)) continue;
                                  if (mount.mount_point != world.VolumePath(pod, kVolume)) continue;
                                  if (mount.read_only() == (pod == kFirst)) continue;
                                  world.Violation(mount.mount_point + " is of the wrong kind");

@@ -58,6 +58,7 @@ class DiskPlugin final : public VolumePlugin, public AttachableVolumePlugin {
   }
   bool SupportsMountOption() const override { return false; }
   bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
+  std::string FaultDomain(const VolumeSpec&) const override { return ""; }
   VolumePlugin& plugin() override { return *this; }
   DeviceMountableVolumePlugin* AsDeviceMountable() override { return this; }
   AttachableVolumePlugin* AsAttachable() override { return attaches_ ? this : nullptr; }
