@@ -89,7 +89,7 @@ TEST_F(ProvisioningTest, AVolumeIsMadeUsedKeptOverKillsAndDeletedWithItsClaim) {
                 .output.find("Successfully provisioned volume " + volume +
                              " using kubernetes.io/host-path"),
             std::string::npos)
-      << Ctl({"events", "a"}).output;
+      << Describe("pod", "a");
 
   ASSERT_NO_FATAL_FAILURE(Restart());
   ASSERT_TRUE(WaitPhase("a", "Ready")) << Ctl({"explain", "a"}).output;
