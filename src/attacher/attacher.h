@@ -25,7 +25,7 @@ struct DeviceMounterArgs {
   // Some pods of the volume do not write; that none does is in the spec. A device that takes no
   // writes is mounted for their sake.
   bool some_pods_only_read = false;
-  std::string selinux_label;        // of the mount as a whole; empty: none
+  std::string selinux_label;  // of the mount as a whole; empty: none
   // What somebody should hear of, for the pods that wait: "FilesystemFormatted". May be empty.
   std::function<void(EventType type, const std::string& reason, const std::string& message)> event;
   // Deadline, key and cancel token for every effect of the call.

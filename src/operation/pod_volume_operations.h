@@ -79,7 +79,9 @@ class PodVolumeOperations final : public VolumeOperations {
     DeviceRecordKeeper& devices;
     std::shared_ptr<VolumeRecordKeeper> keeper;
 
-    DeviceOperationParts ForDevices() const { return {plugins, host, settings, devices, *keeper, logger}; }
+    DeviceOperationParts ForDevices() const {
+      return {plugins, host, settings, devices, *keeper, logger};
+    }
   };
 
  private:

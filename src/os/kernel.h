@@ -346,10 +346,9 @@ using AnyRequest =
                  RemoveFile, RemoveTree, ListDirectory, ReadFile, WriteAtomicPayload, ProbeDevice,
                  FormatDevice, CheckFilesystem, CheckDeviceUse, RunProgram>;
 
-using AnyAnswer =
-    std::variant<Done, Changed, FileInfo, FsInfo, UsageInfo, OwnershipInfo, DirectoryListing,
-                 FileContent, MountListing, KernelFeatures, DeviceProbe, FilesystemCheck, DeviceUsers,
-                 ProgramEnd>;
+using AnyAnswer = std::variant<Done, Changed, FileInfo, FsInfo, UsageInfo, OwnershipInfo,
+                               DirectoryListing, FileContent, MountListing, KernelFeatures,
+                               DeviceProbe, FilesystemCheck, DeviceUsers, ProgramEnd>;
 
 std::string_view RequestName(const AnyRequest& request);
 // Whether half of the request's effect ruins data: it is always made as CallOptions::must_finish.

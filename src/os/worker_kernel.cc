@@ -16,8 +16,7 @@ constexpr char kWalkDomain[] = "walks";
 bool MayBeLong(const AnyRequest& request) {
   return std::holds_alternative<Usage>(request) ||
          std::holds_alternative<ChangeOwnership>(request) ||
-         std::holds_alternative<RemoveTree>(request) ||
-         std::holds_alternative<RunProgram>(request);
+         std::holds_alternative<RemoveTree>(request) || std::holds_alternative<RunProgram>(request);
 }
 
 // The lane of what is about a device: each device hangs for itself.

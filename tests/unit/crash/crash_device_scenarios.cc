@@ -49,8 +49,7 @@ spec:
 )";
 }
 
-std::string PodManifest(const std::string& uid, const std::string& claim,
-                        bool read_only = false) {
+std::string PodManifest(const std::string& uid, const std::string& claim, bool read_only = false) {
   return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + uid +
          ", namespace: default, uid: " + uid + R"(}
 spec:
@@ -128,12 +127,11 @@ Scenario DeviceScenario() {
 }
 
 Scenario JoiningWriterScenario() {
-  const ScenarioStep reader{.name = "a pod that only reads is applied",
-                            .happen = [](CrashWorld& world) {
-                              world.sources[kFiles]["pod-" + std::string(kFirst)] =
-                                  PodManifest(kFirst, "data", true);
-                              world.pods[kFirst] = DiskTruth();
-                            }};
+  const ScenarioStep reader{
+      .name = "a pod that only reads is applied", .happen = [](CrashWorld& world) {
+        world.sources[kFiles]["pod-" + std::string(kFirst)] = PodManifest(kFirst, "data", true);
+        world.pods[kFirst] = DiskTruth();
+      }};
   const ScenarioStep check{.name = "who may write is looked at", .happen = [](CrashWorld& world) {
                              for (const MountEntry& mount : world.kernel->Mounts()) {
                                for (const char* pod : {kFirst, kSecond}) {

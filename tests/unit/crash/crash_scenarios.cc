@@ -302,11 +302,11 @@ Scenario ShortLifeScenario() {
 }
 
 std::vector<Scenario> AllScenarios() {
-  return {SetUpScenario(),        ChangeScenario(),        RemovedObjectScenario(),
-          DeletedByUidScenario(), HeldPodScenario(),       ForeignMountScenario(),
-          ShortLifeScenario(),    DeviceScenario(), JoiningWriterScenario(),        CutFormatScenario(),
-          CheckedDiskScenario(),  ReleasedClaimScenario(), RecycleScenario(),
-          BindingScenario()};
+  return {SetUpScenario(),        ChangeScenario(),      RemovedObjectScenario(),
+          DeletedByUidScenario(), HeldPodScenario(),     ForeignMountScenario(),
+          ShortLifeScenario(),    DeviceScenario(),      JoiningWriterScenario(),
+          CutFormatScenario(),    CheckedDiskScenario(), ReleasedClaimScenario(),
+          RecycleScenario(),      BindingScenario()};
 }
 
 }  // namespace volumed
