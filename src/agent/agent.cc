@@ -246,7 +246,8 @@ Status Agent::LoadPlugins() {
 Result<HostPathSettings> Agent::MakeHostPathSettings() {
   const Clock& clock = scheduler_->clock();
   containers_ = std::make_unique<RuncRunner>(
-      RuncOptions{config_.runc, config_.busybox, config_.root + "/volumed/recycler"}, *kernel_, clock);
+      RuncOptions{config_.runc, config_.busybox, config_.root + "/volumed/recycler"}, *kernel_,
+      clock);
   recycler_pods_ = std::make_unique<LocalRecyclerPods>(*kernel_, *containers_, clock);
   HostPathSettings settings;
   settings.roots = config_.host_path_roots;

@@ -169,9 +169,8 @@ Failure RunUnmountDevice(const DeviceOperationParts& parts, const UnmountDeviceR
                         .timeout = parts.settings.unmount_device,
                         .changes_volume = false,
                         .run = [&](const CallOptions& options) {
-                          return CheckUnmountedDevice(parts, call.facts,
-                                                      (*plugin)->AsAttachable() != nullptr,
-                                                      options);
+                          return CheckUnmountedDevice(
+                              parts, call.facts, (*plugin)->AsAttachable() != nullptr, options);
                         }});
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
                           OperationCall(call.facts.key.str(), call.facts.fault_domain, progress));

@@ -44,9 +44,9 @@ std::optional<OperationFailure> RunMountDevice(const DeviceOperationParts& parts
                                                MountedDevice& result, OperationProgress& progress);
 
 // Errors: FailedPrecondition, not applied, while a pod's record, or the mount table, says that
-// somebody has the volume; maybe applied, when it is unmounted, and its plugin is to detach a device
-// that somebody still has (where nothing is detached, that is a line in the log); those of the
-// steps.
+// somebody has the volume; maybe applied, when it is unmounted, and its plugin is to detach a
+// device that somebody still has (where nothing is detached, that is a line in the log); those of
+// the steps.
 std::optional<OperationFailure> RunUnmountDevice(const DeviceOperationParts& parts,
                                                  const UnmountDeviceRequest& request,
                                                  OperationProgress& progress);

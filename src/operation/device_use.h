@@ -1,8 +1,8 @@
 // Whether the device of a volume is let go of: what has to be proven before it is detached, and
-// what is said of it when it is not. A mount table cannot prove it: a container's copy of the mounts
-// is in another namespace, and a device can be claimed without any mount.
-// Source: kubernetes pkg/volume/util/operationexecutor/operation_generator.go@v1.36.2
-// (GenerateUnmountDeviceFunc: DeviceOpened).
+// what is said of it when it is not. A mount table cannot prove it: a container's copy of the
+// mounts is in another namespace, and a device can be claimed without any mount. Source: kubernetes
+// pkg/volume/util/operationexecutor/operation_generator.go@v1.36.2 (GenerateUnmountDeviceFunc:
+// DeviceOpened).
 //
 // Threads: any. Blocks: until the call's deadline; opening a dead disk may hang.
 #pragma once

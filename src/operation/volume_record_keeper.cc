@@ -28,6 +28,7 @@ struct Kind<PodVolumeRecord> {
   }
   static bool HoldsMore(const PodVolumeRecord&) { return false; }
   static void CarryOver(const PodVolumeRecord&, PodVolumeRecord&) {}
+  static void Learn(const PodVolumeRecord&, PodVolumeRecord&) {}
   static OperationKey Shown(const PodVolumeKey& key) { return key; }
   static std::string Name(const PodVolumeKey& key) { return key.ToString(); }
 };
@@ -47,6 +48,10 @@ struct Kind<DeviceRecord> {
     facts.mapped = before.mapped;
     if (facts.size_bytes == 0) facts.size_bytes = before.size_bytes;
     if (facts.target_bytes == 0) facts.target_bytes = before.target_bytes;
+  }
+  // What an unmount has to remember: the kernel forgets it.
+  static void Learn(const DeviceRecord& facts, DeviceRecord& record) {
+    if (facts.source) record.source = facts.source;
   }
   static OperationKey Shown(const UniqueVolumeName& key) { return OperationKey(key); }
   static std::string Name(const UniqueVolumeName& key) { return key.str(); }
@@ -131,10 +136,12 @@ Result<typename RecordKeeper<T>::Entry> RecordKeeper<T>::PlanCall(const Entry& n
   if (!row) return CannotCall(from, call);
   // A teardown keeps what is known: its caller may know the name alone.
   const bool keep_facts = TakesAway(call) && now.record.state != Kind<T>::kNothing;
+  const bool was_uncertain = from.uncertain;
   Kind<T>::CarryOver(now.record, facts);
-  Entry next{.record = keep_facts ? from : std::move(facts), .stored = now.stored};
+  Entry next{.record = keep_facts ? std::move(from) : facts, .stored = now.stored};
+  if (keep_facts) Kind<T>::Learn(facts, next.record);
   next.record.state = row->to;
-  next.record.uncertain = row->uncertain || from.uncertain;
+  next.record.uncertain = row->uncertain || was_uncertain;
   next.record.boot_id = boot_id_;
   next.record.attempt = ++last_attempt_;
   next.record.started_at_unix_ms = clock_.WallUnixMillis();

@@ -62,8 +62,8 @@ class SpawnAttributes {
     ::posix_spawnattr_setsigmask(&attributes_, &none);
     ::posix_spawnattr_setsigdefault(&attributes_, &all);
     ::posix_spawnattr_setpgroup(&attributes_, 0);
-    const int flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                      (own_group ? POSIX_SPAWN_SETPGROUP : 0);
+    const int flags =
+        POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | (own_group ? POSIX_SPAWN_SETPGROUP : 0);
     ::posix_spawnattr_setflags(&attributes_, static_cast<short>(flags));
   }
   ~SpawnAttributes() { ::posix_spawnattr_destroy(&attributes_); }

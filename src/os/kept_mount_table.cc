@@ -64,7 +64,7 @@ class EventMountTable final : public KeptMountTable {
   mutable Mutex mu_;
   MountEventQueue queue_ GUARDED_BY(mu_);
   MountPlaces places_ GUARDED_BY(mu_);  // of unique ids, which are in the order of mountinfo
-  bool lost_ GUARDED_BY(mu_) = true;   // places_ may be wrong in any way
+  bool lost_ GUARDED_BY(mu_) = true;    // places_ may be wrong in any way
 };
 
 Result<std::unique_ptr<KeptMountTable>> EventMountTable::Open() {

@@ -43,7 +43,9 @@ class MountPlaces {
   // Null: not there. Valid until the number is put or erased. O(1).
   const MountPlace* Get(uint64_t id) const;
   // The mounts at exactly this path. O(log n + answers).
-  std::vector<uint64_t> At(const std::string& mount_point) const { return by_point_.At(mount_point); }
+  std::vector<uint64_t> At(const std::string& mount_point) const {
+    return by_point_.At(mount_point);
+  }
   // The mounts that a question is about. O(log n + answers), and for `around` that many for each
   // directory of the path. REQUIRES: CheckMountQuestion() has let it pass.
   std::vector<uint64_t> Find(const ListMounts& question) const;

@@ -33,8 +33,8 @@ class MountSnapshot {
   // The mount that a lookup of the clean, absolute, link-free `path` ends in; null only without
   // "/".
   const MountEntry* FindCovering(const std::string& path) const;
-  // The answer to a question that CheckMountQuestion() has let pass, in the kernel's order. Does not
-  // grow with the table.
+  // The answer to a question that CheckMountQuestion() has let pass, in the kernel's order. Does
+  // not grow with the table.
   std::vector<MountEntry> Find(const ListMounts& question) const;
 
  private:

@@ -247,9 +247,9 @@ Result<std::optional<MountPlace>> StatMounts::Place(uint64_t unique_id) const {
   ASSIGN_OR_RETURN(const bool found,
                    answer.Ask(namespace_id_, unique_id, kSuperBasic | kMountRoot | kMountPoint));
   if (!found || !answer.Has(kMountPoint)) return std::optional<MountPlace>();
-  return std::optional<MountPlace>({answer.Text(kMountPoint, answer->mnt_point),
-                                    {answer->sb_dev_major, answer->sb_dev_minor,
-                                     answer.Text(kMountRoot, answer->mnt_root)}});
+  return std::optional<MountPlace>(
+      {answer.Text(kMountPoint, answer->mnt_point),
+       {answer->sb_dev_major, answer->sb_dev_minor, answer.Text(kMountRoot, answer->mnt_root)}});
 }
 
 Result<std::optional<MountEntry>> StatMounts::Entry(uint64_t unique_id) const {

@@ -30,7 +30,8 @@ struct WorkerKernelOptions {
 
 // Lanes: calls without a domain go one after another through the one fast worker, in the order of
 // their arrival; of these the walks (Usage, ChangeOwnership, RemoveTree) and RunProgram have a
-// domain of their own, "walks". Calls with a domain get a worker each, up to the limits, else they wait.
+// domain of their own, "walks". Calls with a domain get a worker each, up to the limits, else they
+// wait.
 //
 // Keys: two calls with one key exclude each other across processes, also those of one agent: the
 // later one fails with Aborted, not applied. So give keys to calls that change a volume and are

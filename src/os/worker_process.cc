@@ -49,8 +49,8 @@ bool WorkerProcess::WaitForDeath(Duration timeout) {
   if (how_it_ended_.empty()) {
     const std::optional<ChildEnd> end = child_.WaitForEnd(timeout);
     if (!end) return false;
-    how_it_ended_ = (end->exited ? "ended with status " : "killed by signal ") +
-                    std::to_string(end->status);
+    how_it_ended_ =
+        (end->exited ? "ended with status " : "killed by signal ") + std::to_string(end->status);
   }
   const Duration spent = std::chrono::steady_clock::now() - begin;
   return HangsUpWithin(life_.get(), timeout - spent);

@@ -46,8 +46,7 @@ Result<ReconstructedVolume> LocalVolumePlugin::ConstructVolumeSpec(const SpecNam
                                                                    const SafePath&,
                                                                    const CallOptions& call) {
   const std::string device = host_->paths.GetDeviceMountDir(kLocalVolumePluginName, spec).Display();
-  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
-                   FindMountAt(host_->kernel, device, call));
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount, FindMountAt(host_->kernel, device, call));
   LocalVolumeSource source;
   if (mount) source.path = mount->source;
   PersistentVolume volume;

@@ -120,8 +120,7 @@ Status LocalDeviceMounter::MountBlock(const VolumeSpec& spec, const SafePath& pl
   request.device = source.path;
   request.target = place;
   request.fs_type = source.fs_type.empty() ? kDefaultFsType : source.fs_type;
-  request.options =
-      MountOptionFromSpec(volume.metadata.annotations, volume.spec.mount_options, {});
+  request.options = MountOptionFromSpec(volume.metadata.annotations, volume.spec.mount_options, {});
   request.for_readers = spec.read_only();
   request.read_only_if_protected = spec.read_only() || args.some_pods_only_read;
   ASSIGN_OR_RETURN(request.format_policy, PolicyOf(volume, kFormatPolicyAnnotation,
@@ -253,8 +252,8 @@ Status LocalVolumeMounter::Bind(const SafePath& source, const SafePath& dir,
                                 const CallOptions& call) const {
   RETURN_IF_ERROR(host_.kernel.Call(
       MakeDirectory{.path = dir, .mode = kDirectoryMode, .parent_mode = kDirectoryMode}, call));
-  const Result<Done> bound = host_.kernel.Call(
-      BindMount{.source = source, .target = dir, .read_only = read_only_}, call);
+  const Result<Done> bound =
+      host_.kernel.Call(BindMount{.source = source, .target = dir, .read_only = read_only_}, call);
   if (bound.ok()) return OkStatus();
   if (!bound.error().maybe_applied() && host_.kernel.Call(RemoveDirectory{dir}, call).ok()) {
     return bound.error();
@@ -262,8 +261,7 @@ Status LocalVolumeMounter::Bind(const SafePath& source, const SafePath& dir,
   return bound.error().AsMaybeApplied();
 }
 
-Status LocalVolumeMounter::CheckTakesWrites(const SafePath& source,
-                                            const CallOptions& call) const {
+Status LocalVolumeMounter::CheckTakesWrites(const SafePath& source, const CallOptions& call) const {
   const std::string& device = SourceOf(*spec_.persistent_volume()).path;
   // A directory is as its administrator has it.
   if (source.Display() == device) return OkStatus();

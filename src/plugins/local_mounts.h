@@ -18,9 +18,9 @@ class LocalDeviceMounter final : public DeviceMounter {
       : host_(host), settings_(settings) {}
   Result<SafePath> GetDeviceMountPath(const VolumeSpec& spec) const override;
   // Read-only where the volume's own mount options say so, or the disk takes no writes and there
-  // are pods that only read. A claim's readOnly is a matter of the pod's bind: a pod that writes may
-  // join. But for pods that only read nothing is formatted.
-  // Errors: NotFound "path \"...\" does not exist"; those of SafeFormatAndMount.
+  // are pods that only read. A claim's readOnly is a matter of the pod's bind: a pod that writes
+  // may join. But for pods that only read nothing is formatted. Errors: NotFound "path \"...\" does
+  // not exist"; those of SafeFormatAndMount.
   Status MountDevice(const VolumeSpec& spec, const std::string& device_path,
                      const SafePath& device_mount_path, const DeviceMounterArgs& args) override;
 

@@ -127,8 +127,8 @@ Result<AnyAnswer> FakeKernel::DoLocked(const AnyRequest& request, const CallOpti
 }
 
 Result<AnyAnswer> FakeKernel::Apply(const AnyRequest& request, const CallOptions& options) {
-  const FakeEffectState state{vfs_,      anchor_,   devices_,
-                              programs_, payloads_, options_.features, options_.agent_root};
+  const FakeEffectState state{vfs_,      anchor_,           devices_,           programs_,
+                              payloads_, options_.features, options_.agent_root};
   return FakeEffects(state, options).Do(request);
 }
 

@@ -58,7 +58,7 @@ struct FakeFilesystem {
   uint64_t used_pages = 0;
   uint64_t used_inodes = 0;
   bool survives_reboot = false;
-  bool on_device = false;  // stays while it is not mounted
+  bool on_device = false;     // stays while it is not mounted
   uint32_t device_major = 0;  // of that device; 0: it has a number of its own
   uint32_t device_minor = 0;
 };

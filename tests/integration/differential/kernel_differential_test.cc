@@ -199,8 +199,9 @@ std::unique_ptr<FakeKernel> DifferentialRun::MakeFake() {
   FakeBuilder builder(*fake);
   MakeWorld(*fake, builder);
   for (const int status : {0, 1}) {
-    fake->AddProgram(status == 0 ? "/bin/true" : "/bin/false",
-                     [status](const auto&) { return ProgramEnd{status, ""}; });
+    fake->AddProgram(status == 0 ? "/bin/true" : "/bin/false", [status](const auto&) {
+      return ProgramEnd{status, ""};
+    });
   }
   return fake;
 }
@@ -397,8 +398,8 @@ TEST_F(KernelDifferentialTest, FakeAndRealProgramsEndAlike) {
   file.mode = 0755;
   std::vector<AnyRequest> requests = {WriteAtomicPayload{{world, "p"}, {file}},
                                       RunProgram{{"/bin/true"}}, RunProgram{{"/bin/false", "x"}}};
-  for (const char* name : {"/p/x", "/f", "/a", "/la", "/lf", "/lself", "/fifo", "/sock", "/no",
-                           "/f/x", "/p/../p/x"}) {
+  for (const char* name :
+       {"/p/x", "/f", "/a", "/la", "/lf", "/lself", "/fifo", "/sock", "/no", "/f/x", "/p/../p/x"}) {
     requests.emplace_back(RunProgram{{world + name}});
   }
   requests.emplace_back(Remount{{world, ""}, {"noexec"}});

@@ -88,9 +88,7 @@ class KeptMountTableTest : public MountNamespaceTest {
     ASSERT_EQ(::umount2(At(name).c_str(), flags), 0) << name << ": " << std::strerror(errno);
   }
 
-  std::vector<MountEntry> Below(const std::string& path) {
-    return Find({.below = path});
-  }
+  std::vector<MountEntry> Below(const std::string& path) { return Find({.below = path}); }
   std::vector<MountEntry> Find(const ListMounts& question) {
     auto mounts = table_->Find(question);
     EXPECT_TRUE(mounts.ok()) << mounts.error().ToString();
@@ -110,8 +108,7 @@ class KeptMountTableTest : public MountNamespaceTest {
       EXPECT_EQ(Texts(Find(question)), Texts(SelectMounts(table, question)))
           << mount.mount_point << " root " << mount.root;
       question.showing->root.clear();
-      EXPECT_EQ(Texts(Find(question)), Texts(SelectMounts(table, question)))
-          << mount.mount_point;
+      EXPECT_EQ(Texts(Find(question)), Texts(SelectMounts(table, question))) << mount.mount_point;
       const ListMounts around{.around = mount.mount_point + "/x"};
       EXPECT_EQ(Texts(Find(around)), Texts(SelectMounts(table, around)));
     }

@@ -195,10 +195,11 @@ TEST_F(WorkerKernelTest, AWorkerThatCannotDieIsStuckUntilItDoes) {
 
 TEST_F(WorkerKernelTest, AProgramThatIgnoresEverythingEndsWithItsWorkerAtTheDeadline) {
   const auto before = clock_.Now();
-  const auto end = kernel_->Call(
-      RunProgram{{"/bin/sh", "-c", "trap '' TERM INT HUP PIPE; echo begun; while :; do sleep 600; "
-                                   "done"}},
-      In("programs", milliseconds(300), "volume-1"));
+  const auto end =
+      kernel_->Call(RunProgram{{"/bin/sh", "-c",
+                                "trap '' TERM INT HUP PIPE; echo begun; while :; do sleep 600; "
+                                "done"}},
+                    In("programs", milliseconds(300), "volume-1"));
   ASSERT_FALSE(end.ok());
   EXPECT_EQ(end.error().code(), Code::kDeadlineExceeded);
   EXPECT_TRUE(end.error().maybe_applied());
@@ -235,7 +236,8 @@ TEST_F(WorkerKernelTest, AProgramsEndAndItsLastWordsAreAnswered) {
   EXPECT_EQ(run("echo out; echo err >&2; exit 7"), "7:out\nerr\n");
   EXPECT_EQ(run("kill -9 $$"), "137:");
   EXPECT_EQ(run("cat; echo $PATH; ls /proc/self/fd | wc -l"),
-            "0:/usr/sbin:/usr/bin:/sbin:/bin\n5\n") << "stdin, out, err, the worker's life, ls's";
+            "0:/usr/sbin:/usr/bin:/sbin:/bin\n5\n")
+      << "stdin, out, err, the worker's life, ls's";
   EXPECT_EQ(run("sleep 2 & echo gone"), "0:gone\n") << "what it leaves behind is not waited for";
   EXPECT_EQ(run("head -c 100000 /dev/zero").size(), 2u + 4096u);
   EXPECT_EQ(kernel_->Call(RunProgram{{Path("none")}}, In("", seconds(20))).error().sys_errno(),

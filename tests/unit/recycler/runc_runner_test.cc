@@ -47,8 +47,7 @@ TEST(RuncRunnerTest, AMissingProgramIsNamedWithItsPackage) {
   EXPECT_EQ(exists.error().message(), scratch.path() +
                                           "/runc cannot be run on this node; it comes with the "
                                           "package runc");
-  RuncRunner no_busybox({"/bin/true", scratch.path() + "/busybox", scratch.path()}, kernel,
-                        clock);
+  RuncRunner no_busybox({"/bin/true", scratch.path() + "/busybox", scratch.path()}, kernel, clock);
   EXPECT_NE(no_busybox.Run({"id", {"/bin/sh"}, {}}, {}).error().message().find("busybox-static"),
             std::string::npos);
 }
