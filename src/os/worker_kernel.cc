@@ -21,17 +21,18 @@ bool IsWalk(const AnyRequest& request) {
 }
 
 // The lane of what is about a device: each device hangs for itself.
-std::string DeviceDomain(const AnyRequest& request) {
+std::string DeviceLane(const AnyRequest& request) {
   std::string device;
   if (std::holds_alternative<ProbeDevice>(request) ||
       std::holds_alternative<FormatDevice>(request) ||
-      std::holds_alternative<CheckFilesystem>(request)) {
+      std::holds_alternative<CheckFilesystem>(request) ||
+      std::holds_alternative<IdentifyDevice>(request)) {
     device = RequestPath(request);
   } else if (const auto* mount = std::get_if<Mount>(&request);
              mount != nullptr && mount->expected_device) {
     device = mount->source;
   }
-  return device.empty() ? "" : "device:" + device;
+  return device.empty() ? "" : DeviceDomain(device);
 }
 
 }  // namespace
@@ -57,7 +58,7 @@ Result<AnyAnswer> WorkerKernel::Do(const AnyRequest& request, const CallOptions&
   routed.must_finish = options.must_finish || MustFinish(request);
   if (options.domain.empty()) {
     // These must not hold up the mounts behind them in the fast lane.
-    routed.domain = IsWalk(request) ? kWalkDomain : DeviceDomain(request);
+    routed.domain = IsWalk(request) ? kWalkDomain : DeviceLane(request);
   }
   return pool_->Do(request, routed);
 }
