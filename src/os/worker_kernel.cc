@@ -20,7 +20,7 @@ bool MayBeLong(const AnyRequest& request) {
 }
 
 // The lane of what is about a device: each device hangs for itself.
-std::string DeviceDomain(const AnyRequest& request) {
+std::string DeviceLane(const AnyRequest& request) {
   std::string device;
   if (std::holds_alternative<ProbeDevice>(request) ||
       std::holds_alternative<FormatDevice>(request) ||
@@ -41,7 +41,7 @@ std::string DeviceDomain(const AnyRequest& request) {
   } else if (const auto* loops = std::get_if<DetachLoops>(&request)) {
     device = loops->path.Display();  // the end of a loop device writes back what it has
   }
-  return device.empty() ? "" : "device:" + device;
+  return device.empty() ? "" : DeviceDomain(device);
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ Result<AnyAnswer> WorkerKernel::Do(const AnyRequest& request, const CallOptions&
   routed.must_finish = options.must_finish || MustFinish(request);
   if (options.domain.empty()) {
     // These must not hold up the mounts behind them in the fast lane.
-    routed.domain = MayBeLong(request) ? kWalkDomain : DeviceDomain(request);
+    routed.domain = MayBeLong(request) ? kWalkDomain : DeviceLane(request);
   }
   return pool_->Do(request, routed);
 }
