@@ -193,7 +193,7 @@ class FakeVolumeOperations final : public VolumeOperations {
   std::optional<TimePoint> NextTry(const OperationKey& key) const override {
     std::optional<TimePoint> next;
     for (const char* operation :
-         {"mount", "unmount", "remove", "mount_device", "unmount_device", "reclaim"}) {
+         {"mount", "unmount", "remove", "mount_device", "unmount_device", "expand", "reclaim"}) {
       const auto until = backoff_.BlockedUntil(key.ToString(), operation);
       if (until && (!next || *next < *until)) next = until;
     }
