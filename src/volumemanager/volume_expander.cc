@@ -71,7 +71,9 @@ ExpansionQuestion VolumeExpander::QuestionOf(const WantedVolume& wanted,
   question.recorded_size = claim.resize.capacity;
   question.allocated = claim.resize.allocated;
   question.resize_status = claim.resize.status;
-  question.claim_request = object == nullptr ? volume.capacity : object->spec.storage.request;
+  // Where the volume's own size is the wish, it is what has to be taken back.
+  const bool asks_by_claim = object != nullptr && !IsKeptByAgent(claim.resize);
+  question.claim_request = asks_by_claim ? object->spec.storage.request : volume.capacity;
   question.read_write_many =
       IsReadWriteMany(object == nullptr ? volume.access_modes : object->spec.access_modes);
   question.node_expansion_not_required =

@@ -57,6 +57,13 @@ std::string WithoutGroups(const std::string& text) {
   return out;
 }
 
+// What a pod's volume had when it was set up last: a crash may set it up once more, after it grew.
+std::string WithoutCapacity(std::string json) {
+  const size_t at = json.find("\"capacity\":{");
+  if (at != std::string::npos) json.erase(at, json.find('}', at) - at + 1);
+  return json;
+}
+
 std::string RecordText(const Record& row) {
   const std::string name = row.kind + " " + row.key + ": ";
   if (row.kind == kPodVolumeRecordKind) {
@@ -64,7 +71,8 @@ std::string RecordText(const Record& row) {
     if (!record.ok()) return name + record.error().ToString() + "\n";
     std::string text = name + record->plugin_name + " " + record->fault_domain + " " +
                        std::string(VolumeStateName(record->state)) +
-                       (record->uncertain ? " uncertain" : "") + " " + record->volume_json;
+                       (record->uncertain ? " uncertain" : "") + " " +
+                       WithoutCapacity(record->volume_json);
     for (const auto& sub : record->sub_paths)
       text += " " + sub.container + std::to_string(sub.index);
     return text + "\n";

@@ -192,8 +192,8 @@ class FakeVolumeOperations final : public VolumeOperations {
   std::optional<TimePoint> NextTry(const OperationKey& key) const override {
     std::optional<TimePoint> next;
     for (const char* operation :
-         {"mount", "unmount", "map", "unmap", "remove", "mount_device", "unmount_device", "reclaim",
-          "provision", "undo_provision"}) {
+         {"mount", "unmount", "map", "unmap", "remove", "mount_device", "unmount_device", "expand",
+          "reclaim", "provision", "undo_provision"}) {
       const auto until = backoff_.BlockedUntil(key.ToString(), operation);
       if (until && (!next || *next < *until)) next = until;
     }

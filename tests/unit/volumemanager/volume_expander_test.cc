@@ -214,6 +214,23 @@ TEST_F(VolumeExpanderTest, AClaimOfAClusterIsExpandedAsItsStatusSays) {
   EXPECT_EQ(manager().ClaimStatus(claim).capacity.at("storage"), Gi(2));
 }
 
+TEST_F(VolumeExpanderTest, ASizeThatTheOwnerOfAClusterClaimGaveUpIsInfeasibleOnceItFailsAgain) {
+  const std::string status =
+      "status:\n  phase: Bound\n  capacity: {storage: 1Gi}\n  allocatedResources: {storage: 2Gi}\n"
+      "  allocatedResourceStatuses: {storage: NodeResizePending}\n";
+  FailExpand(Error::NotApplied(Code::kResourceExhausted, "too small"), 1000);
+  Deliver(Storage("2Gi", status, "ReadWriteOnce", "2Gi") + PodA());
+  Pass(minutes(10));
+  EXPECT_EQ(Recorded().status, kNodeResizeInProgress);
+  Deliver(Storage("2Gi", status, "ReadWriteOnce", "1500Mi") + PodA());
+  Pass(minutes(10));
+  EXPECT_EQ(Recorded().status, kNodeResizeInfeasible);
+  const size_t expands = Expands();
+  Pass(minutes(60));
+  EXPECT_EQ(Expands(), expands);
+  EXPECT_EQ(Phase("a"), "Ready");
+}
+
 TEST_F(VolumeExpanderTest, TheSizeOfAClaimGoesWithItsBinding) {
   Deliver(Storage("1Gi") + PodA());
   Deliver(Storage("2Gi") + PodA());
