@@ -25,7 +25,7 @@ Scenario ReleasedClaimScenario();  // Retain: a claim leaves, another comes, the
 // A raw block volume of two pods, for one of which a kubelet has left a loop device.
 Scenario BlockScenario();
 inline constexpr const char* kOtherBlockDevice = "/dev/vdc";  // of nobody
-Scenario RecycleScenario();        // Recycle: the claim leaves before its pod
+Scenario RecycleScenario();  // Recycle: the claim leaves before its pod
 
 std::vector<Scenario> AllScenarios();
 

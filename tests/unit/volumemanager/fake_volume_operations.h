@@ -150,8 +150,8 @@ class FakeVolumeOperations final : public VolumeOperations {
   bool IsPending(const OperationKey& key) const override { return running_.contains(key); }
   std::optional<TimePoint> NextTry(const OperationKey& key) const override {
     std::optional<TimePoint> next;
-    for (const char* operation :
-         {"mount", "unmount", "map", "unmap", "remove", "mount_device", "unmount_device", "reclaim"}) {
+    for (const char* operation : {"mount", "unmount", "map", "unmap", "remove", "mount_device",
+                                  "unmount_device", "reclaim"}) {
       const auto until = backoff_.BlockedUntil(key.ToString(), operation);
       if (until && (!next || *next < *until)) next = until;
     }
