@@ -221,12 +221,12 @@ std::string LifeOfANode(World& world, const std::string& detached) {
   DeviceIdentity wrong = world.Identity();
   wrong.disk_sequence += 1;
   step("bind other", world.Do(BindMount{.source = node, .target = file, .expected_device = wrong}));
-  step("bind no device", world.Do(BindMount{.source = world.target,
-                                            .target = file,
-                                            .expected_device = world.Identity()}));
+  step("bind no device",
+       world.Do(
+           BindMount{.source = world.target, .target = file, .expected_device = world.Identity()}));
   step("still a file", world.Do(Stat{file}));
-  step("bind", world.Do(BindMount{
-                   .source = node, .target = file, .expected_device = world.Identity()}));
+  step("bind",
+       world.Do(BindMount{.source = node, .target = file, .expected_device = world.Identity()}));
   step("a device", world.Do(Stat{file}));
   step("listed as it lies below", world.Do(ListDirectory{world.target}));
   step("identify by the bind", world.Do(IdentifyDevice{file, true}));

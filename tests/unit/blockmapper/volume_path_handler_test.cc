@@ -45,8 +45,7 @@ TEST_F(VolumePathHandlerTest, ADeviceIsBoundOncePerPodAndTakenAwayAgain) {
   ASSERT_TRUE(handler_.UnmapBoundDevice(kMapPath, "u-1", {}).ok());
   ASSERT_TRUE(handler_.UnmapBoundDevice(kMapPath, "u-1", {}).ok());
   EXPECT_FALSE(kernel_.Exists(Node("u-1")));
-  EXPECT_EQ(handler_.GetDeviceBindMountRefs(kMapPath, {}).value(),
-            std::vector<std::string>{"u-2"});
+  EXPECT_EQ(handler_.GetDeviceBindMountRefs(kMapPath, {}).value(), std::vector<std::string>{"u-2"});
   EXPECT_FALSE(handler_.RemoveMapPath(kMapPath, {}).ok());
   EXPECT_TRUE(kernel_.IsMountPoint(Node("u-2")));
   ASSERT_TRUE(handler_.UnmapBoundDevice(kMapPath, "u-2", {}).ok());

@@ -196,9 +196,9 @@ std::string BrokenDeviceRule(const CrashWorld& world, const AnyRequest& request)
     }
     return BrokenBindRule(world, *bind);
   }
-  const bool removes =
-      std::holds_alternative<Unmount>(request) || std::holds_alternative<RemoveFile>(request) ||
-      std::holds_alternative<RemoveTree>(request);
+  const bool removes = std::holds_alternative<Unmount>(request) ||
+                       std::holds_alternative<RemoveFile>(request) ||
+                       std::holds_alternative<RemoveTree>(request);
   if (removes) {
     if (const std::string broken = BrokenUnmapRule(world, RequestPath(request)); !broken.empty()) {
       return broken;

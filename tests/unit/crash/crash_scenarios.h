@@ -27,7 +27,7 @@ Scenario ReleasedClaimScenario();  // Retain: a claim leaves, another comes, the
 // A raw block volume of two pods, for one of which a kubelet has left a loop device.
 Scenario BlockScenario();
 inline constexpr const char* kOtherBlockDevice = "/dev/vdc";  // of nobody
-Scenario RecycleScenario();        // Recycle: the claim leaves before its pod
+Scenario RecycleScenario();  // Recycle: the claim leaves before its pod
 
 // Volumes that the node makes; see crash_provision_scenarios.cc.
 Scenario ProvisionScenario();    // Immediate and WaitForFirstConsumer; one is deleted, one stays

@@ -561,8 +561,7 @@ std::vector<SeededBugCase> BugsOfBlockVolumes() {
       {InKernel<GreedyUnmapKernel>("unmapped while another pod has it"), BlockScenario()},
       {InKernel<AnyDeviceKernel>("another device bound"), BlockScenario()},
       {InKernel<LoosingKernel>("device not held"), BlockScenario()},
-      {InKernel<IdleKernel<DetachLoops>>("loop device of a kubelet not detached"),
-       BlockScenario()},
+      {InKernel<IdleKernel<DetachLoops>>("loop device of a kubelet not detached"), BlockScenario()},
       {InKernel<IdleKernel<MakeSymlink>>("pod given no link to its device"), BlockScenario()},
   };
 }

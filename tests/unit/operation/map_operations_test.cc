@@ -95,8 +95,8 @@ class MapOperationsTest : public ::testing::Test {
   }
   std::string Map(const std::string& pod) {
     operations_->ResetBackoff(Key(pod, "disk"));
-    MountRequest request{.pod = ThePod(pod), .spec = Spec(), .sub_paths = {},
-                         .nested_mount_points = {}};
+    MountRequest request{
+        .pod = ThePod(pod), .spec = Spec(), .sub_paths = {}, .nested_mount_points = {}};
     request.unique_name = kDevice;
     request.has_device = true;
     std::optional<OperationFailure> failure;
@@ -159,10 +159,11 @@ TEST_F(MapOperationsTest, APodGetsItsNodeAndItsLinkAndTheDeviceIsHeld) {
   EXPECT_EQ(parts_.events,
             (std::vector<std::string>{
                 "u-1 SuccessfulMountVolume MapVolume.MapPodDevice succeeded for volume \"disk\" "
-                "globalMapPath \"" + kMapPath + "\"",
+                "globalMapPath \"" +
+                    kMapPath + "\"",
                 "u-1 SuccessfulMountVolume MapVolume.MapPodDevice succeeded for volume \"disk\" "
-                "volumeMapPath \"" + kRoot +
-                    "/pods/u-1/volumeDevices/kubernetes.io~local-volume\""}));
+                "volumeMapPath \"" +
+                    kRoot + "/pods/u-1/volumeDevices/kubernetes.io~local-volume\""}));
 
   ASSERT_EQ(Unmap("u-1"), "");
   EXPECT_FALSE(kernel_.Exists(Link("u-1")));
@@ -190,16 +191,15 @@ TEST_F(MapOperationsTest, TheDeviceStaysWhileAnotherPodRefersToIt) {
 TEST_F(MapOperationsTest, ANodeThatNoRecordKnowsKeepsTheDeviceToo) {
   ASSERT_EQ(SetUpDevice(), "");
   kernel_.AddFile(Node("u-9"), "");
-  ASSERT_TRUE(kernel_
-                  .Call(BindMount{.source = {"/dev/vdb", ""}, .target = {Node("u-9"), ""}},
-                        CallOptions{})
-                  .ok());
-  EXPECT_EQ(UnmapDevice(),
-            "unmap_device/GetDeviceBindMountRefs: " +
-                Error::NotApplied(Code::kFailedPrecondition,
-                                  "the device \"" + kMapPath +
-                                      "\" is still referenced from other Pods [u-9]")
-                    .ToString());
+  ASSERT_TRUE(
+      kernel_
+          .Call(BindMount{.source = {"/dev/vdb", ""}, .target = {Node("u-9"), ""}}, CallOptions{})
+          .ok());
+  EXPECT_EQ(UnmapDevice(), "unmap_device/GetDeviceBindMountRefs: " +
+                               Error::NotApplied(Code::kFailedPrecondition,
+                                                 "the device \"" + kMapPath +
+                                                     "\" is still referenced from other Pods [u-9]")
+                                   .ToString());
   EXPECT_TRUE(kernel_.IsMountPoint(Node("u-9")));
 }
 
@@ -251,8 +251,7 @@ TEST_F(MapOperationsTest, WhatIsNoBlockDeviceIsRefusedWithoutATrace) {
   EXPECT_NE(failure.find("not a block device"), std::string::npos) << failure;
   EXPECT_FALSE(operations_->FindRecord(Key("u-1", "disk")));
   ASSERT_EQ(parts_.events.size(), 1u);
-  EXPECT_EQ(parts_.events[0].find("u-1 FailedMapVolume MapVolume.HoldDevice failed for volume"),
-            0u)
+  EXPECT_EQ(parts_.events[0].find("u-1 FailedMapVolume MapVolume.HoldDevice failed for volume"), 0u)
       << parts_.events[0];
   EXPECT_EQ(UnmapDevice(), "");
 }
@@ -273,10 +272,10 @@ TEST_F(MapOperationsTest, ReadOnlyIsForTheRuntimeToEnforce) {
 TEST_F(MapOperationsTest, AVolumeFoundWithoutARecordIsTakenAwayWithAKubeletsLoopDevice) {
   kernel_.AddSymlink(Link("u-7"), "/dev/vdb");
   kernel_.AddFile(Node("u-7"), "");
-  ASSERT_TRUE(kernel_
-                  .Call(BindMount{.source = {"/dev/vdb", ""}, .target = {Node("u-7"), ""}},
-                        CallOptions{})
-                  .ok());
+  ASSERT_TRUE(
+      kernel_
+          .Call(BindMount{.source = {"/dev/vdb", ""}, .target = {Node("u-7"), ""}}, CallOptions{})
+          .ok());
   kernel_.AddLoop(Node("u-7"));
   ASSERT_EQ(Unmap("u-7"), "");
   EXPECT_TRUE(kernel_.LoopFiles().empty());
@@ -291,11 +290,11 @@ TEST_F(MapOperationsTest, ABlockVolumeIsKnownByThePodsLink) {
   ASSERT_EQ(Map("u-1"), "");
   BlockVolumePlugin* plugin = plugins_.FindMapperPluginByName(kLocalVolumePluginName).value();
   ASSERT_NE(plugin, nullptr);
-  const VolumeSpec spec = plugin
-                              ->ConstructBlockVolumeSpec(PodUid("u-1"), SpecName("disk"),
-                                                         {kRoot, Link("u-1").substr(kRoot.size() + 1)},
-                                                         CallOptions{})
-                              .value();
+  const VolumeSpec spec =
+      plugin
+          ->ConstructBlockVolumeSpec(PodUid("u-1"), SpecName("disk"),
+                                     {kRoot, Link("u-1").substr(kRoot.size() + 1)}, CallOptions{})
+          .value();
   EXPECT_TRUE(IsBlockVolume(spec));
   EXPECT_EQ(spec.SourceAs<LocalVolumeSource>()->path, "/dev/vdb");
 }

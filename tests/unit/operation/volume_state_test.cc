@@ -27,8 +27,8 @@ bool IsAnswer(VolumeEvent event) {
 }
 
 bool IsCall(VolumeEvent event) {
-  return !IsAnswer(event) && event != VolumeEvent::kFound &&
-         event != VolumeEvent::kFoundMapped && event != VolumeEvent::kReboot;
+  return !IsAnswer(event) && event != VolumeEvent::kFound && event != VolumeEvent::kFoundMapped &&
+         event != VolumeEvent::kReboot;
 }
 
 std::string Pair(VolumeState state, VolumeEvent event) {

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace volumed {
@@ -158,6 +162,44 @@ TEST(WorkerCodec, DeviceAnswersKeepEveryField) {
   EXPECT_EQ(check.output, kBytes);
 }
 
+TEST(WorkerCodec, WhatBlockVolumesNeedKeepsEveryField) {
+  const DeviceIdentity identity{1, 2, 3, 4, kBytes, "uuid"};
+  BindMount bind{Place(), Place()};
+  EXPECT_EQ(Same(bind).expected_device, std::nullopt);
+  bind.expected_device = identity;
+  EXPECT_EQ(Same(bind).expected_device, identity);
+  const IdentifyDevice identify = Same(IdentifyDevice{Place(Resolve::kBeneath), true});
+  EXPECT_EQ(identify.path, Place(Resolve::kBeneath));
+  EXPECT_TRUE(identify.hold);
+  EXPECT_EQ(Same(SyncDevice{Place(), identity}).path, Place());
+  EXPECT_EQ(Same(SyncDevice{Place(), identity}).expected, identity);
+  EXPECT_EQ(Same(DetachLoops{Place()}).path, Place());
+  EXPECT_EQ(Same(MakeSymlink{Place(), kBytes}).path, Place());
+  EXPECT_EQ(Same(MakeSymlink{Place(), kBytes}).leads_to, kBytes);
+  EXPECT_EQ(Same(ReadLink{Place()}).path, Place());
+  const IdentifiedDevice device = SameAnswer(IdentifiedDevice{identity, kBytes, true, nullptr});
+  EXPECT_EQ(device.identity, identity);
+  EXPECT_EQ(device.path, kBytes);
+  EXPECT_TRUE(device.read_only);
+  EXPECT_EQ(device.hold, nullptr);
+}
+
+TEST(WorkerCodec, ADescriptorGoesBesideItsAnswerAndBelongsToWhoeverDecodesIt) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::pipe(ends), 0);
+  const Descriptor other(ends[1]);
+  const Result<AnyAnswer> answer = AnyAnswer(IdentifiedDevice{
+      {}, "/dev/x", false, std::make_shared<const Descriptor>(Descriptor(ends[0]))});
+  EXPECT_EQ(DescriptorOf(answer), ends[0]);
+  EXPECT_EQ(DescriptorOf(Result<AnyAnswer>(AnyAnswer(Done{}))), -1);
+  auto sent = std::get<IdentifiedDevice>(*answer).hold->Duplicate();
+  ASSERT_TRUE(sent.ok());
+  const int number = sent->get();
+  const auto decoded = DecodeAnswer(EncodeAnswer(answer), std::move(*sent));
+  ASSERT_TRUE(decoded.ok());
+  EXPECT_EQ(std::get<IdentifiedDevice>(*decoded).hold->get(), number);
+}
+
 TEST(WorkerCodec, FileRequestsKeepEveryField) {
   EXPECT_EQ(Same(Stat{Place(), true, false}).path, Place());
   EXPECT_TRUE(Same(Stat{Place(), true, false}).follow);
@@ -220,7 +262,7 @@ TEST(WorkerCodec, SmallAnswersKeepEveryField) {
   SameAnswer(Done{});
   EXPECT_EQ(SameAnswer(Changed{true}), Changed{true});
   EXPECT_EQ(SameAnswer(Changed{false}), Changed{false});
-  const FileInfo info = SameAnswer(FileInfo{FileType::kFifo, 07777, 1, 2, 3, 4, 5, true});
+  const FileInfo info = SameAnswer(FileInfo{FileType::kFifo, 07777, 1, 2, 3, 4, 5, true, 6});
   EXPECT_EQ(info.type, FileType::kFifo);
   EXPECT_EQ(info.mode, 07777u);
   EXPECT_EQ(info.uid, 1u);
@@ -229,6 +271,7 @@ TEST(WorkerCodec, SmallAnswersKeepEveryField) {
   EXPECT_EQ(info.inode, 4u);
   EXPECT_EQ(info.size_bytes, 5);
   EXPECT_TRUE(info.is_mount_point);
+  EXPECT_EQ(info.device_number, 6u);
   const FsInfo fs = SameAnswer(FsInfo{1, 2, 3, 4, 5, 6, 7});
   EXPECT_EQ(fs.fs_magic, 1u);
   EXPECT_EQ(fs.capacity_bytes, 2);
