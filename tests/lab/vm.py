@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The lab's virtual machine: boots it, or resumes it frozen, gives it a job, returns its exit code.
 
-  vm.py freeze IMAGE                     boots once and freezes the booted machine into IMAGE/warm.*
+  vm.py freeze IMAGE                     boots once and freezes the booted machine into IMAGE/warm-*;
+                                         nothing to do when that is there for this QEMU and machine
   vm.py run IMAGE JOB LOGS [--cold] [--timeout S] [--after SCRIPT]
                                          JOB/run.sh runs inside as /lab/run.sh
 
@@ -11,6 +12,7 @@ monitor: the job plugs devices by itself. Their images are disk1.img, disk2.img 
 folder; SCRIPT, if given, gets that folder when the machine is off.
 """
 import argparse
+import hashlib
 import json
 import os
 import pathlib
@@ -27,6 +29,7 @@ MEMORY_MB = 1024
 CPUS = 2
 SLOTS = 6  # for devices that a job plugs in; guest library: lab.sh
 DISKS = 8
+QEMU = "qemu-system-x86_64"
 NO_RESULT = 125  # QEMU ended, or time was up, before the job had an exit code
 
 
@@ -59,6 +62,38 @@ class Monitor:
         raise RuntimeError(f"{command}: QEMU has ended")
 
 
+def machine_arguments(image, work, root):
+    arguments = [
+        "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(CPUS),
+        "-m", str(MEMORY_MB), "-display", "none", "-nodefaults", "-nic", "none",
+        "-kernel", image / "vmlinuz", "-initrd", image / "initrd.img",
+        "-append", "console=ttyS0 quiet mitigations=off random.trust_cpu=on"
+                   " systemd.show_status=0 systemd.journald.forward_to_console=0",
+        "-drive", f"{root},if=none,id=root", "-device", "virtio-blk-pci,drive=root,serial=labroot",
+        "-serial", f"file:{work}/serial.log", "-device", "virtio-serial-pci",
+        "-chardev", f"file,id=console,path={work}/console.log",
+        "-device", "virtconsole,chardev=console",
+        "-chardev", f"file,id=rc,path={work}/rc", "-device", "virtserialport,chardev=rc,name=lab.rc",
+        "-qmp", f"unix:{work}/qmp,server=on,wait=off",
+        # The guest's own monitor: a monitor's socket, and a port that is connected to it.
+        "-chardev", f"socket,id=monitor,path={work}/guest-qmp,server=on,wait=off",
+        "-mon", "chardev=monitor,mode=control",
+        "-chardev", f"socket,id=guest,path={work}/guest-qmp,reconnect=1",
+        "-device", "virtserialport,chardev=guest,name=lab.qmp",
+        "-device", "virtio-scsi-pci,id=scsi0"]
+    for number, slot in enumerate([f"slot{n}" for n in range(1, SLOTS + 1)] + ["jobin", "jobout"]):
+        arguments += ["-device", f"pcie-root-port,id={slot},chassis={number + 1}"]
+    return [str(argument) for argument in arguments]
+
+
+def frozen(image):
+    """The two files of a frozen machine. A state fits only the machine and the QEMU that made it."""
+    version = subprocess.run([QEMU, "--version"], stdout=subprocess.PIPE, check=True).stdout
+    what = version + "\n".join(machine_arguments(image, pathlib.Path("work"), "root")).encode()
+    key = hashlib.sha256(what).hexdigest()[:16]
+    return image / f"warm-{key}.qcow2", image / f"warm-{key}.state"
+
+
 class Machine:
     """One QEMU process, with the files of its run in `work`."""
 
@@ -67,37 +102,13 @@ class Machine:
         self.deadline = deadline
         self._errors = open(work / "qemu.err", "w")
         self._process = subprocess.Popen(
-            ["nice", "qemu-system-x86_64", *self._arguments(image, root), *more],
+            [QEMU, *machine_arguments(image, work, root), *more],
             stdin=subprocess.DEVNULL, stdout=self._errors, stderr=self._errors)
         try:
             self.monitor = Monitor(work / "qmp", min(deadline, time.monotonic() + 20))
         except OSError as error:
             self.end()
             raise RuntimeError(f"QEMU does not start: {(work / 'qemu.err').read_text()}") from error
-
-    def _arguments(self, image, root):
-        work = self.work
-        arguments = [
-            "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(CPUS),
-            "-m", str(MEMORY_MB), "-display", "none", "-nodefaults", "-nic", "none",
-            "-kernel", image / "vmlinuz", "-initrd", image / "initrd.img",
-            "-append", "console=ttyS0 quiet mitigations=off random.trust_cpu=on"
-                       " systemd.show_status=0 systemd.journald.forward_to_console=0",
-            "-drive", f"{root},if=none,id=root", "-device", "virtio-blk-pci,drive=root,serial=labroot",
-            "-serial", f"file:{work}/serial.log", "-device", "virtio-serial-pci",
-            "-chardev", f"file,id=console,path={work}/console.log",
-            "-device", "virtconsole,chardev=console",
-            "-chardev", f"file,id=rc,path={work}/rc", "-device", "virtserialport,chardev=rc,name=lab.rc",
-            "-qmp", f"unix:{work}/qmp,server=on,wait=off",
-            # The guest's own monitor: a monitor's socket, and a port that is connected to it.
-            "-chardev", f"socket,id=monitor,path={work}/guest-qmp,server=on,wait=off",
-            "-mon", "chardev=monitor,mode=control",
-            "-chardev", f"socket,id=guest,path={work}/guest-qmp,reconnect=1",
-            "-device", "virtserialport,chardev=guest,name=lab.qmp",
-            "-device", "virtio-scsi-pci,id=scsi0"]
-        for number, slot in enumerate([f"slot{n}" for n in range(1, SLOTS + 1)] + ["jobin", "jobout"]):
-            arguments += ["-device", f"pcie-root-port,id={slot},chassis={number + 1}"]
-        return [str(argument) for argument in arguments]
 
     def plug(self, name, file, read_only):
         self.monitor.call("blockdev-add", **{
@@ -136,14 +147,16 @@ class Machine:
 
 
 def freeze(image):
-    """Into warm.qcow2 (what the boot wrote) and warm.state (memory and devices)."""
-    disk, state = image / "warm.qcow2", image / "warm.state"
-    new_state = image / "warm.state.new"
-    state.unlink(missing_ok=True)
+    """Into a disk (what the boot wrote) and a state (memory and devices)."""
+    disk, state = frozen(image)
+    if state.exists():
+        return
+    print("lab: freezing a booted machine (half a minute, once)", file=sys.stderr)
+    new_state = state.with_suffix(".new")
     subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b",
                     image / "root.img", disk], check=True)
     with tempfile.TemporaryDirectory(prefix="volumed-lab.") as folder:
-        machine = Machine(image, pathlib.Path(folder), time.monotonic() + 180,
+        machine = Machine(image, pathlib.Path(folder), time.monotonic() + 300,
                           f"file={disk},format=qcow2", [])
         try:
             machine.wait_until(lambda: machine.said() == "ready", "it was up")
@@ -165,9 +178,9 @@ def start(image, work, deadline, cold):
     if cold:
         return Machine(image, work, deadline,
                        f"file={image}/root.img,format=raw,snapshot=on", ["-S"])
-    machine = Machine(image, work, deadline,
-                      f"file={image}/warm.qcow2,format=qcow2,snapshot=on",
-                      ["-S", "-incoming", f"exec:cat {image}/warm.state"])
+    disk, state = frozen(image)
+    machine = Machine(image, work, deadline, f"file={disk},format=qcow2,snapshot=on",
+                      ["-S", "-incoming", f"exec:cat {state}"])
     machine.wait_until(lambda: machine.monitor.call("query-status")["status"]
                        not in ("inmigrate", "finish-migrate"), "it was resumed")
     return machine

@@ -149,17 +149,19 @@ resize() {
   wait_until 20 has_size "$(by_id "$1")" $bytes || { echo "$1 does not change its size" >&2; return 1; }
 }
 
+# What `systemctl reboot` does where no logind runs.
+start_target() { systemctl start --no-block --job-mode=replace-irreversibly "$1"; }
 # End of the machine, the orderly way. A rebooted one runs the test again, with LAB_BOOT=2.
 lab_reboot() {
   mkdir -p $lab_state && touch $lab_state/ending
   date +%s >/var/lib/lab/clock
-  systemctl reboot
+  start_target reboot.target
   sleep infinity
 }
 # lab_poweroff: the test has passed so far; its .after script looks at the disks.
 lab_poweroff() {
   touch $lab_state/ending
   echo "rc 0" >/dev/virtio-ports/lab.rc
-  systemctl poweroff
+  start_target poweroff.target
   sleep infinity
 }

@@ -27,8 +27,7 @@ must wait_until 30 read_it
 say "the target dies under a mounted filesystem"
 must mount "$disk" /mnt/a
 iscsi_target_kill
-echo x >/mnt/a/f
-expect_text "sync" "$(sync -f /mnt/a 2>&1 || true)" "Input/output error"
+expect_text "a write" "$( (echo x >/mnt/a/f; sync -f /mnt/a) 2>&1 || true)" "Input/output error"
 must umount /mnt/a
 must timeout 30 iscsiadm -m node -T $iscsi_target -p $server_address --logout
 say "up for $(now) s"
