@@ -35,6 +35,12 @@ Status CheckExecutable(const std::string& path, const char* package) {
       path + " cannot be run on this node; it comes with the package " + package);
 }
 
+// runc's own words, as against those of the container.
+bool RuncWasForbidden(const std::string& output) {
+  return output.find("runc run failed") != std::string::npos &&
+         output.find("peration not permitted") != std::string::npos;
+}
+
 Json Mounts(const ContainerRun& run) {
   Json mounts = Json::array();
   mounts.push_back({{"destination", "/proc"}, {"type", "proc"}, {"source", "proc"}});
@@ -139,8 +145,9 @@ Result<bool> RuncRunner::Exists(const std::string& id, const CallOptions& call) 
 Result<ContainerEnd> RuncRunner::Run(const ContainerRun& run, const CallOptions& call) {
   RETURN_IF_ERROR(CheckPrograms());
   RETURN_IF_ERROR(MakeBundle(run));
+  // A session keyring of its own is refused by a service's sandbox, and of no use to a scrub.
   Result<ProgramEnd> end = RunProgram({options_.runc, "--root", options_.directory + "/runc", "run",
-                                       "--bundle", BundleOf(run.id), run.id},
+                                       "--no-new-keyring", "--bundle", BundleOf(run.id), run.id},
                                       clock_, call.deadline);
   if (!end.ok()) {
     // runc is gone, and its container may still run.
@@ -150,6 +157,13 @@ Result<ContainerEnd> RuncRunner::Run(const ContainerRun& run, const CallOptions&
       return end.error().With("the container may still run (" + removed.error().message() + ")");
     }
     return end.error();
+  }
+  if (end->exit_status != 0 && RuncWasForbidden(end->output)) {
+    return Error::MaybeApplied(
+        Code::kFailedPrecondition,
+        "runc may not make a container here; under systemd the unit needs the drop-in runc.conf "
+        "(docs/OPERATIONS.md): " +
+            end->output);
   }
   return ContainerEnd{end->exit_status, std::move(end->output)};
 }

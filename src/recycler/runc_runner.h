@@ -17,7 +17,8 @@ struct RuncOptions {
   std::string directory;
 };
 
-// FailedPrecondition, not applied, naming the program and its Debian package when one is missing.
+// FailedPrecondition, not applied, naming the program and its Debian package when one is missing;
+// FailedPrecondition, maybe applied, when a sandbox forbids containers, naming what allows them.
 class RuncRunner final : public ContainerRunner {
  public:
   RuncRunner(RuncOptions options, const Clock& clock);

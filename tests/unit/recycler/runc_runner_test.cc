@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -46,6 +48,24 @@ TEST(RuncRunnerTest, AMissingProgramIsNamedWithItsPackage) {
   RuncRunner no_busybox({"/bin/true", scratch.path() + "/busybox", scratch.path()}, clock);
   EXPECT_NE(no_busybox.Run({"id", {"/bin/sh"}, {}}, {}).error().message().find("busybox-static"),
             std::string::npos);
+}
+
+TEST(RuncRunnerTest, ASandboxThatForbidsContainersIsNamedWithWhatAllowsThem) {
+  const TempDirectory scratch;
+  const ManualClock clock;
+  const std::string runc = scratch.path() + "/runc";
+  // What runc 1.1 says under RestrictNamespaces=yes.
+  std::ofstream(runc) << "#!/bin/sh\n"
+                         "echo 'nsexec-1[7]: failed to unshare: Operation not permitted'\n"
+                         "echo 'level=error msg=\"runc run failed: unable to start\"'\n"
+                         "exit 1\n";
+  std::filesystem::permissions(runc, std::filesystem::perms::owner_all);
+  RuncRunner runner({runc, "/bin/true", scratch.path() + "/state"}, clock);
+  const auto end = runner.Run({"id", {"/bin/sh"}, {}}, {});
+  ASSERT_FALSE(end.ok());
+  EXPECT_EQ(end.error().code(), Code::kFailedPrecondition);
+  EXPECT_NE(end.error().message().find("drop-in runc.conf"), std::string::npos);
+  EXPECT_NE(end.error().message().find("failed to unshare"), std::string::npos) << "runc's own words";
 }
 
 }  // namespace
