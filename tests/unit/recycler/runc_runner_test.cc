@@ -65,7 +65,8 @@ TEST(RuncRunnerTest, ASandboxThatForbidsContainersIsNamedWithWhatAllowsThem) {
   ASSERT_FALSE(end.ok());
   EXPECT_EQ(end.error().code(), Code::kFailedPrecondition);
   EXPECT_NE(end.error().message().find("drop-in runc.conf"), std::string::npos);
-  EXPECT_NE(end.error().message().find("failed to unshare"), std::string::npos) << "runc's own words";
+  EXPECT_NE(end.error().message().find("failed to unshare"), std::string::npos)
+      << "runc's own words";
 }
 
 }  // namespace
