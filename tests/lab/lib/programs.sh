@@ -1,8 +1,8 @@
 # Programs of tests/integration, as they were built; sourced after lab.sh.
-#   run_programs FOLDER/NAME...    all of them, in the place that they were built for
+#   run_programs FOLDER/NAME[:FILTER]...   in the place that they were built for; a filter of GoogleTest
 
 run_programs() {
-  local project build program log from status failed=0
+  local project build program filter log from status failed=0
   project=$(cat /lab/project)
   build=$(cat /lab/build-path)
   mkdir -p "$(dirname "$build")" "$project"
@@ -12,10 +12,13 @@ run_programs() {
   export VOLUMED_SEED=1165684726 VOLUMED_SEQUENCES=200
   modprobe -a loop fuse
   for program in "$@"; do
+    filter='*'
+    [[ $program != *:* ]] || filter=${program#*:}
+    program=${program%%:*}
     log=/lab/out/$(basename "$program").log
     from=$(now)
     status=0
-    "$build/tests/integration/$program" >"$log" 2>&1 || status=$?
+    "$build/tests/integration/$program" --gtest_filter="$filter" >"$log" 2>&1 || status=$?
     echo "$program: exit $status after $(since "$from") s," \
       "$(grep -oE '\[  (PASSED|SKIPPED|FAILED)  ?\] [0-9]+ test' "$log" | tr -s '[] \n' ' ')"
     grep -oE 'skipped: .*' "$log" | sort | uniq -c || true
