@@ -28,8 +28,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-// A caller that is killed before hangfs has taken its question can be killed: on a slow machine that
-// takes long.
+// A caller that is killed before hangfs has taken its question can be killed: on a slow machine
+// that takes long.
 constexpr auto kTimeToBeAsleep = milliseconds(500);
 
 class WorkerKernelTest : public MountNamespaceTest {

@@ -63,7 +63,7 @@ spec:
     - name: scrub
       image: busybox
       command: [/bin/sh]
-      args: ["-c", "echo a container was here; find /scrub -mindepth 1 -delete"]
+      args: ["-c", "rm -rf /scrub/..?* /scrub/.[!.]* /scrub/*"]
       volumeMounts: [{name: vol, mountPath: /scrub}]
   volumes: [{name: vol, hostPath: {path: /any}}]
 YAML
