@@ -40,6 +40,12 @@ CallOptions WithoutKey(CallOptions call) {
   return call;
 }
 
+// runc's own words, as against those of the container.
+bool RuncWasForbidden(const std::string& output) {
+  return output.find("runc run failed") != std::string::npos &&
+         output.find("peration not permitted") != std::string::npos;
+}
+
 Json Mounts(const ContainerRun& run) {
   Json mounts = Json::array();
   mounts.push_back({{"destination", "/proc"}, {"type", "proc"}, {"source", "proc"}});
@@ -150,7 +156,9 @@ Result<bool> RuncRunner::Exists(const std::string& id, const CallOptions& call) 
 Result<ContainerEnd> RuncRunner::Run(const ContainerRun& run, const CallOptions& call) {
   RETURN_IF_ERROR(CheckPrograms());
   RETURN_IF_ERROR(MakeBundle(run));
-  Result<ProgramEnd> end = Runc({"run", "--bundle", BundleOf(run.id), run.id}, call);
+  // A session keyring of its own is refused by a service's sandbox, and of no use to a scrub.
+  Result<ProgramEnd> end =
+      Runc({"run", "--no-new-keyring", "--bundle", BundleOf(run.id), run.id}, call);
   if (!end.ok()) {
     // runc is gone, and its container may still run.
     CallOptions remove;
@@ -160,6 +168,13 @@ Result<ContainerEnd> RuncRunner::Run(const ContainerRun& run, const CallOptions&
       return end.error().With("the container may still run (" + removed.error().message() + ")");
     }
     return end.error();
+  }
+  if (end->exit_status != 0 && RuncWasForbidden(end->output)) {
+    return Error::MaybeApplied(
+        Code::kFailedPrecondition,
+        "runc may not make a container here; under systemd the unit needs the drop-in runc.conf "
+        "(docs/OPERATIONS.md): " +
+            end->output);
   }
   return ContainerEnd{end->exit_status, std::move(end->output)};
 }

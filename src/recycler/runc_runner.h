@@ -18,7 +18,8 @@ struct RuncOptions {
   std::string directory;
 };
 
-// FailedPrecondition, not applied, naming the program and its Debian package when one is missing.
+// FailedPrecondition, not applied, naming the program and its Debian package when one is missing;
+// FailedPrecondition, maybe applied, when a sandbox forbids containers, naming what allows them.
 class RuncRunner final : public ContainerRunner {
  public:
   // Both outlive this. runc runs as an effect, in a worker: there it is killed at the deadline, and

@@ -28,6 +28,10 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
+// A caller that is killed before hangfs has taken its question can be killed: on a slow machine
+// that takes long.
+constexpr auto kTimeToBeAsleep = milliseconds(500);
+
 class WorkerKernelTest : public MountNamespaceTest {
  protected:
   void SetUp() override {
@@ -166,7 +170,7 @@ TEST_F(WorkerKernelTest, AHungCallEndsAtItsDeadlineAndItsWorkerIsKilled) {
 TEST_F(WorkerKernelTest, AWorkerThatCannotDieIsStuckUntilItDoes) {
   StartHangfs();
   hangfs_->Die();
-  auto answer = AskHangfs(milliseconds(100), "volume-1");
+  auto answer = AskHangfs(kTimeToBeAsleep, "volume-1");
   ASSERT_FALSE(answer.ok());
   EXPECT_EQ(answer.error().code(), Code::kDeadlineExceeded);
   ASSERT_TRUE(Eventually([&] { return kernel_->stats().stuck_now == 1; }));
@@ -274,7 +278,7 @@ TEST_F(WorkerKernelTest, ADomainFullOfStuckWorkersIsRefusedAtOnce) {
   Start();
   StartHangfs();
   hangfs_->Die();
-  EXPECT_EQ(AskHangfs(milliseconds(50)).error().code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(AskHangfs(kTimeToBeAsleep).error().code(), Code::kDeadlineExceeded);
   ASSERT_TRUE(Eventually([&] { return kernel_->stats().stuck_now == 1; }));
   auto refused = AskHangfs(seconds(60));
   EXPECT_EQ(refused.error().code(), Code::kUnavailable);
@@ -412,7 +416,7 @@ TEST_F(WorkerKernelTest, IsMountPointIsAnsweredWhileTheFilesystemHangs) {
 TEST_F(WorkerKernelTest, AForcedUnmountFreesAStuckCaller) {
   StartHangfs();
   hangfs_->Die();
-  EXPECT_EQ(AskHangfs(milliseconds(50)).error().code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(AskHangfs(kTimeToBeAsleep).error().code(), Code::kDeadlineExceeded);
   EXPECT_EQ(kernel_->Call(Unmount{At("hung")}, In("other", seconds(5))).error().sys_errno(), EBUSY);
   auto forced = kernel_->Call(Unmount{At("hung"), true}, In("other", seconds(5)));
   ASSERT_TRUE(forced.ok()) << forced.error().ToString();

@@ -93,5 +93,25 @@ TEST(RuncRunnerTest, AContainerThatDoesNotEndIsRemovedAlthoughItsKeyIsStillHeld)
   EXPECT_EQ(keyed.keys(), (std::vector<std::string>{"run:volume", "state:", "delete:"}));
 }
 
+TEST(RuncRunnerTest, ASandboxThatForbidsContainersIsNamedWithWhatAllowsThem) {
+  const TempDirectory scratch;
+  const ManualClock clock;
+  FakeKernel kernel;
+  kernel.AddProgram("/bin/true", [](const std::vector<std::string>& words) {
+    if (words.at(3) != "run") return ProgramEnd{1, "container does not exist"};
+    // What runc 1.1 says under RestrictNamespaces=yes.
+    return ProgramEnd{1,
+                      "nsexec-1[7]: failed to unshare: Operation not permitted\n"
+                      "level=error msg=\"runc run failed: unable to start\"\n"};
+  });
+  RuncRunner runner({"/bin/true", "/bin/true", scratch.path() + "/state"}, kernel, clock);
+  const auto end = runner.Run({"id", {"/bin/sh"}, {}}, {});
+  ASSERT_FALSE(end.ok());
+  EXPECT_EQ(end.error().code(), Code::kFailedPrecondition);
+  EXPECT_NE(end.error().message().find("drop-in runc.conf"), std::string::npos);
+  EXPECT_NE(end.error().message().find("failed to unshare"), std::string::npos)
+      << "runc's own words";
+}
+
 }  // namespace
 }  // namespace volumed

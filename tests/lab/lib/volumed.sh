@@ -1,0 +1,67 @@
+# volumed as a user installs it, under its shipped unit; sourced after lab.sh.
+#   install_volumed               what /lab/product has, the group, the directories; not started
+#   configure LINE...             lines of /etc/volumed/config.yaml
+#   start_volumed
+#   property NAME                 of the unit
+#   wait_ready POD, wait_gone POD
+#   explains POD TEXT             whether `explain` has it
+#   local_volume NAME DEVICE FSTYPE   manifests: a PersistentVolume of that disk and its claim
+#   pod NAME UID CLAIM...             a manifest: one pod that has the claims, mounted at /CLAIM
+#   volume_path UID VOLUME            where a pod's local volume is
+unset VOLUMED_SOCKET
+volumed_root=/var/lib/volumed
+
+install_volumed() {
+  cp -a /lab/product/. /
+  must systemd-sysusers
+  must systemd-tmpfiles --create
+  mkdir -p /etc/volumed
+  : >/etc/volumed/config.yaml
+  must systemctl daemon-reload
+}
+configure() { printf '%s\n' "$@" >/etc/volumed/config.yaml; }
+start_volumed() { systemctl start volumed || fail "start: $(systemctl status --no-pager volumed; journalctl --no-pager -u volumed -n 30)"; }
+property() { systemctl show -p "$1" --value volumed; }
+wait_ready() { volumectl wait "$1" --for ready --timeout "${2:-40}" || fail "$1 is not ready: $(volumectl explain "$1")"; }
+wait_gone() { volumectl wait "$1" --for gone --timeout "${2:-40}" || fail "$1 does not go: $(volumectl explain "$1")"; }
+explains() { volumectl explain "$1" | grep -qF -- "$2"; }
+nothing_mounted() { [[ -z $(pod_mounts) ]]; }
+# pod_mounts: what PID 1 sees below the agent's pods and plugins.
+pod_mounts() { awk -v root=$volumed_root/ 'index($5, root "pods/") || index($5, root "plugins/") { print $1, $5 }' /proc/1/mountinfo | sort; }
+volume_path() { echo "$volumed_root/pods/$1/volumes/kubernetes.io~local-volume/$2"; }
+
+local_volume() {
+  cat <<YAML
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: $1}
+spec:
+  capacity: {storage: 64Mi}
+  accessModes: [ReadWriteOnce]
+  persistentVolumeReclaimPolicy: Retain
+  local: {path: $2, fsType: $3}
+  nodeAffinity:
+    required:
+      nodeSelectorTerms:
+        - matchFields: [{key: metadata.name, operator: In, values: [labvm]}]
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: $1}
+spec:
+  accessModes: [ReadWriteOnce]
+  volumeName: $1
+  resources: {requests: {storage: 32Mi}}
+YAML
+}
+
+pod() {
+  local name=$1 uid=$2 claim
+  shift 2
+  printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, uid: %s}\nspec:\n' "$name" "$uid"
+  printf '  containers:\n    - {name: main, image: busybox, volumeMounts: ['
+  for claim in "$@"; do printf '{name: %s, mountPath: /%s}, ' "$claim" "$claim"; done
+  printf ']}\n  volumes:\n'
+  for claim in "$@"; do printf '    - {name: %s, persistentVolumeClaim: {claimName: %s}}\n' "$claim" "$claim"; done
+}

@@ -1,0 +1,8 @@
+# Integration tests on a kernel without statmount, mount events and the rest of what came after 6.1:
+# workers, random sequences of effects, a whole agent, by the paths that such a kernel leaves.
+# A hundred pods at once take longer than that test waits, where every instruction is emulated.
+# needs: integration-tests
+. /lab/lib/lab.sh
+. /lab/lib/programs.sh
+run_programs os/worker_kernel_test mounter/device_identity_test \
+  differential/kernel_differential_test 'agent/agent_whole_life_test:-*ManyPods*'
