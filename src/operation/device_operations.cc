@@ -5,9 +5,10 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "operation/attach_operations.h"
 #include "operation/call_options.h"
+#include "operation/device_facts.h"
 #include "operation/step_runner.h"
-#include "operation/volume_snapshot.h"
 #include "pluginmgr/device_mountable_volume_plugin.h"
 
 namespace volumed {
@@ -36,13 +37,7 @@ DeviceRecord FactsOf(const UnmountDeviceRequest& request, const DeviceRecordKeep
 Status CheckNobodyHasIt(const DeviceOperationParts& parts, DeviceMountableVolumePlugin& plugin,
                         const UniqueVolumeName& device, const SafePath& path,
                         const CallOptions& call) {
-  const std::vector<PodVolumeRecord> users = parts.volumes.FindOfDevice(device);
-  if (!users.empty()) {
-    return Error::NotApplied(Code::kFailedPrecondition,
-                             "the volume is still " +
-                                 std::string(VolumeStateName(users.front().state)) + " for pod " +
-                                 users.front().pod_namespace + "/" + users.front().pod_name);
-  }
+  RETURN_IF_ERROR(CheckNoPodHas(parts.volumes, device));
   ASSIGN_OR_RETURN(const std::vector<std::string> others, plugin.GetDeviceMountRefs(path, call));
   if (others.empty()) return OkStatus();
   return Error::NotApplied(Code::kFailedPrecondition, "the device mount path \"" + path.Display() +
@@ -71,14 +66,15 @@ Failure RunMountDevice(const DeviceOperationParts& parts, const MountDeviceReque
 
   DeviceStateCall call{.operation = kMountDeviceOperation,
                        .event = VolumeEvent::kMountDevice,
-                       .facts = {},
+                       .facts = DeviceFactsOf(request.device, **plugin, request.spec, *path),
                        .steps = {}};
-  call.facts.key = request.device;
-  call.facts.plugin_name = name;
-  call.facts.spec = request.spec.name();
-  call.facts.device_mount_path = path->Display();
-  call.facts.fault_domain = (*plugin)->FaultDomain(request.spec);
-  call.facts.volume_json = EncodeVolumeSnapshot(request.spec);
+  call.facts.attachable = request.attachable;
+  std::string device_path;
+  if (request.attachable) {
+    Result<Step> wait = MakeWaitForAttachStep(parts, **plugin, request, device_path);
+    if (!wait.ok()) return failed("NewAttacher", wait.error());
+    call.steps.push_back(std::move(wait).value());
+  }
   call.steps.push_back({.name = "MountDevice",
                         .timeout = parts.settings.mount_device,
                         .run = [&](const CallOptions& options) {
@@ -91,13 +87,14 @@ Failure RunMountDevice(const DeviceOperationParts& parts, const MountDeviceReque
                             }
                           };
                           args.call = options;
-                          return (*mounter)->MountDevice(request.spec, "", *path, args);
+                          return (*mounter)->MountDevice(request.spec, device_path, *path, args);
                         }});
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
                           OperationCall(request.device.str(), call.facts.fault_domain, progress));
   if (Failure failure = runner.Run(call)) return failure;
   result.plugin_name = name;
   result.device_mount_path = path->Display();
+  result.device_path = device_path;
   return std::nullopt;
 }
 

@@ -19,6 +19,12 @@ struct OperationSettings {
   // Without mkfs and fsck, which are never cut short.
   Duration mount_device = std::chrono::seconds(123);
   Duration unmount_device = std::chrono::seconds(123);
+  Duration attach = std::chrono::seconds(123);
+  Duration detach = std::chrono::seconds(123);
+  // Until the device of an attached volume is there. Source: kubernetes
+  // pkg/kubelet/volumemanager/volume_manager.go@v1.36.2 (waitForAttachTimeout).
+  Duration wait_for_attach = std::chrono::minutes(10);
+  Duration verify_attached = std::chrono::seconds(30);
   // The recycler pod's own timeout is shorter, but grows with the volume.
   Duration reclaim = std::chrono::hours(24);
   // Directories on the agent's own filesystem.
@@ -42,6 +48,12 @@ inline std::vector<NamedDeadline> OperationDeadlines() {
       {"tearDown", "taking a volume away", &OperationSettings::tear_down},
       {"mountDevice", "mounting the device of a volume", &OperationSettings::mount_device},
       {"unmountDevice", "unmounting the device of a volume", &OperationSettings::unmount_device},
+      {"attach", "attaching a volume to the node", &OperationSettings::attach},
+      {"detach", "detaching a volume from the node, each step", &OperationSettings::detach},
+      {"waitForAttach", "waiting for the device of an attached volume",
+       &OperationSettings::wait_for_attach},
+      {"verifyAttached", "asking a plugin which volumes are attached",
+       &OperationSettings::verify_attached},
       {"reclaim", "deleting or recycling a released volume", &OperationSettings::reclaim},
       {"makePodDirectories", "the directories of a pod", &OperationSettings::make_pod_directories},
       {"removePodDirectories", "removing the directories of a pod",

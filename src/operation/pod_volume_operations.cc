@@ -247,17 +247,6 @@ std::string FailedMountText(const SpecName& spec, const OperationFailure& failur
          "\" : " + failure.error.message();
 }
 
-template <typename T>
-OperationOutcome<T> OutcomeOf(const Failure& failure, T value) {
-  OperationOutcome<T> outcome;
-  if (failure) {
-    outcome.failure = failure;
-  } else {
-    outcome.value = std::move(value);
-  }
-  return outcome;
-}
-
 }  // namespace
 
 PodVolumeOperations::PodVolumeOperations(Scheduler& scheduler, RecordStore& store,

@@ -15,6 +15,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "mounter/mounter.h"
+#include "operation/attach_requests.h"
 #include "operation/volume_state.h"
 #include "pluginmgr/volume_plugin.h"
 #include "volume/claim_binding.h"
@@ -101,11 +102,14 @@ struct MountDeviceRequest {
   VolumeSpec spec;
   std::vector<PodUid> pods;  // that wait for it: a failure is an event of each
   std::optional<int64_t> fs_group = std::nullopt;  // of the first of them
+  bool attachable = false;                         // it was attached, and its device is waited for
+  PodPtr pod = nullptr;  // the first of them; for those that are attachable
 };
 
 struct MountedDevice {
   std::string plugin_name;
   std::string device_mount_path;
+  std::string device_path = {};  // of an attachable volume
 };
 
 struct UnmountDeviceRequest {
@@ -134,6 +138,17 @@ struct OperationOutcome {
   std::optional<OperationFailure> failure;  // set otherwise
 };
 
+template <typename T>
+OperationOutcome<T> OutcomeOf(const std::optional<OperationFailure>& failure, T value) {
+  OperationOutcome<T> outcome;
+  if (failure) {
+    outcome.failure = failure;
+  } else {
+    outcome.value = std::move(value);
+  }
+  return outcome;
+}
+
 enum class StartResult {
   kStarted,  // done will be called once, on the control thread, unless the agent ends first
   kPending,  // an operation of this key is running; done is not called
@@ -155,6 +170,7 @@ struct RunningOperation {
 enum class PodRecordEnd { kRemove, kKeep };
 
 OperationKey ReclaimKey(const std::string& volume_name);
+OperationKey VerifyAttachedKey(const std::string& plugin_name);
 
 // Threads: the control thread, for every method. Blocks: never.
 class VolumeOperations {
@@ -177,6 +193,19 @@ class VolumeOperations {
   // The caller has made sure that no pod has the volume.
   virtual StartResult UnmountDevice(UnmountDeviceRequest request,
                                     std::function<void(OperationOutcome<Unit>)> done) = 0;
+
+  // The volume is made present on the node, and taken from it again. As the two above, neither runs
+  // beside another operation of the device.
+  virtual StartResult AttachVolume(AttachRequest request,
+                                   std::function<void(OperationOutcome<AttachedVolume>)> done) = 0;
+  // The caller has made sure that no pod has the volume and that its device is not mounted.
+  virtual StartResult DetachVolume(DetachRequest request,
+                                   std::function<void(OperationOutcome<Unit>)> done) = 0;
+  // Asks the plugin, in one call, whether these volumes are attached still; runs beside anything.
+  // Its key is VerifyAttachedKey(plugin's name).
+  virtual StartResult VerifyVolumesAreAttached(
+      VerifyAttachedRequest request,
+      std::function<void(OperationOutcome<VerifiedAttachments>)> done) = 0;
 
   // The volume is no more, and what its record says of its filesystem may go. Success when there is
   // no record; a device that is mounted is FailedPrecondition.

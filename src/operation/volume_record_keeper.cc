@@ -19,10 +19,16 @@ template <>
 struct Kind<PodVolumeRecord> {
   static constexpr const char* kName = kPodVolumeRecordKind;
   static constexpr Durability kDurability = kPodVolumeRecordDurability;
-  static constexpr VolumeState kNothing = VolumeState::kNotSetUp;
-  static constexpr VolumeEvent kTakesFoundAway = VolumeEvent::kTearDown;
+  static bool IsNothing(const PodVolumeRecord& record) {
+    return record.state == VolumeState::kNotSetUp && !record.uncertain;
+  }
+  static VolumeState Begin(const PodVolumeRecord&, VolumeEvent) { return VolumeState::kNotSetUp; }
+  static bool TakesFoundAway(const PodVolumeRecord& from, VolumeEvent call) {
+    return call == VolumeEvent::kTearDown && from.state == VolumeState::kNotSetUp;
+  }
   static bool HoldsMore(const PodVolumeRecord&) { return false; }
   static void CarryOver(const PodVolumeRecord&, PodVolumeRecord&) {}
+  static void ClearGone(PodVolumeRecord&) {}
   static OperationKey Shown(const PodVolumeKey& key) { return key; }
   static std::string Name(const PodVolumeKey& key) { return key.ToString(); }
 };
@@ -31,11 +37,25 @@ template <>
 struct Kind<DeviceRecord> {
   static constexpr const char* kName = kDeviceRecordKind;
   static constexpr Durability kDurability = kDeviceRecordDurability;
-  static constexpr VolumeState kNothing = VolumeState::kAttached;
-  static constexpr VolumeEvent kTakesFoundAway = VolumeEvent::kUnmountDevice;
+  static bool IsNothing(const DeviceRecord& record) { return IsGone(record); }
+  // A mount that was found without a record is unmounted as if nobody had attached it.
+  static VolumeState Begin(const DeviceRecord& facts, VolumeEvent call) {
+    return RestingState(facts.attachable && call != VolumeEvent::kUnmountDevice);
+  }
+  // Also of a device that was mounted when the node went down: its mount point may be left.
+  static bool TakesFoundAway(const DeviceRecord& from, VolumeEvent call) {
+    return call == VolumeEvent::kUnmountDevice && from.state == VolumeState::kAttached;
+  }
   static bool HoldsMore(const DeviceRecord& record) { return record.format.has_value(); }
   static void CarryOver(const DeviceRecord& before, DeviceRecord& facts) {
     facts.format = before.format;
+    if (IsGone(before)) return;
+    facts.limit_key = before.limit_key;
+    if (facts.device_path.empty()) facts.device_path = before.device_path;
+  }
+  // What is left for its format tells of no device.
+  static void ClearGone(DeviceRecord& record) {
+    if (IsGone(record)) record.device_path.clear();
   }
   static OperationKey Shown(const UniqueVolumeName& key) { return OperationKey(key); }
   static std::string Name(const UniqueVolumeName& key) { return key.str(); }
@@ -98,9 +118,8 @@ typename RecordKeeper<T>::Entry RecordKeeper<T>::EntryOf(const Key& key) const {
   const MutexLock lock(mu_);
   const auto found = entries_.find(key);
   if (found != entries_.end()) return found->second;
-  Entry none;
+  Entry none;  // as IsNothing() has it
   none.record.key = key;
-  none.record.state = Kind<T>::kNothing;
   return none;
 }
 
@@ -108,7 +127,9 @@ template <typename T>
 Result<typename RecordKeeper<T>::Entry> RecordKeeper<T>::PlanCall(const Entry& now, T facts,
                                                                   VolumeEvent call) {
   T from = now.record;
-  if (from.state == Kind<T>::kNothing && call == Kind<T>::kTakesFoundAway) {
+  const bool is_new = Kind<T>::IsNothing(from);
+  if (is_new) from.state = Kind<T>::Begin(facts, call);
+  if ((is_new || from.uncertain) && Kind<T>::TakesFoundAway(from, call)) {
     // No record, and yet somebody found something to take away.
     if (const std::optional<Transition> found = Next(from.state, VolumeEvent::kFound)) {
       from.state = found->to;
@@ -118,7 +139,7 @@ Result<typename RecordKeeper<T>::Entry> RecordKeeper<T>::PlanCall(const Entry& n
   const std::optional<Transition> row = Next(from.state, call);
   if (!row) return CannotCall(from, call);
   // A teardown keeps what is known: its caller may know the name alone.
-  const bool keep_facts = TakesAway(call) && now.record.state != Kind<T>::kNothing;
+  const bool keep_facts = TakesAway(call) && !is_new;
   Kind<T>::CarryOver(now.record, facts);
   Entry next{.record = keep_facts ? from : std::move(facts), .stored = now.stored};
   next.record.state = row->to;
@@ -158,8 +179,9 @@ Status RecordKeeper<T>::EndCall(const Key& key, uint64_t attempt, CallAnswer ans
   Entry next = now;
   next.record.state = row->to;
   next.record.uncertain = row->uncertain;
+  Kind<T>::ClearGone(next.record);
   RowChange change = RowChange::kPut;
-  if (row->to == Kind<T>::kNothing && !Kind<T>::HoldsMore(next.record)) {
+  if (Kind<T>::IsNothing(next.record) && !Kind<T>::HoldsMore(next.record)) {
     change = RowChange::kRemove;
   } else if (now.stored && SaysTheSame(now.record, next.record)) {
     change = RowChange::kNone;
@@ -198,7 +220,7 @@ Status RecordKeeper<T>::Assign(Entry next, RowChange change) {
   const bool uncertain = next.record.uncertain;
   {
     const MutexLock lock(mu_);
-    if (state == Kind<T>::kNothing && !next.gone && !Kind<T>::HoldsMore(next.record)) {
+    if (Kind<T>::IsNothing(next.record) && !next.gone && !Kind<T>::HoldsMore(next.record)) {
       entries_.erase(key);
     } else {
       entries_[key] = std::move(next);
@@ -270,7 +292,7 @@ Status VolumeRecordKeeper::ForgetPod(const PodUid& pod) {
 
 Status DeviceRecordKeeper::Forget(const UniqueVolumeName& device) {
   const Entry now = EntryOf(device);
-  if (now.record.state != VolumeState::kAttached || now.record.uncertain) {
+  if (!IsGone(now.record)) {
     return Error::NotApplied(
         Code::kFailedPrecondition,
         "volume " + device.str() + " is still " + std::string(VolumeStateName(now.record.state)));
@@ -280,6 +302,19 @@ Status DeviceRecordKeeper::Forget(const UniqueVolumeName& device) {
   const MutexLock lock(mu_);
   entries_.erase(device);
   return OkStatus();
+}
+
+Status DeviceRecordKeeper::SetDevicePath(const UniqueVolumeName& device, const std::string& path) {
+  Entry next = EntryOf(device);
+  if (!IsInCall(next.record.state)) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "volume " + device.str() + " is " +
+                                 std::string(VolumeStateName(next.record.state)) +
+                                 ": no call is made that could find its device");
+  }
+  if (next.record.device_path == path) return OkStatus();
+  next.record.device_path = path;
+  return Assign(std::move(next), RowChange::kPut);
 }
 
 Status DeviceRecordKeeper::SetFormat(const UniqueVolumeName& device,

@@ -6,6 +6,7 @@
 #include "os/device_probe.h"
 #include "os/file_effects.h"
 #include "os/filesystem_tools.h"
+#include "os/flush_device.h"
 #include "os/kernel_features.h"
 #include "os/mount_table.h"
 #include "os/mounts.h"
@@ -59,6 +60,7 @@ struct Effects {
   Result<FilesystemCheck> operator()(const CheckFilesystem& r) const {
     return DoCheckFilesystem(r, tool_directories, options);
   }
+  Result<Done> operator()(const FlushDevice& r) const { return DoFlushDevice(r); }
 };
 
 }  // namespace

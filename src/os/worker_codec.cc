@@ -197,6 +197,8 @@ Result<AnyRequest> ReadRequest(const pb::Request& m) {
       return AnyRequest(Read(m.format_device()));
     case pb::Request::kCheckFilesystem:
       return AnyRequest(Read(m.check_filesystem()));
+    case pb::Request::kFlushDevice:
+      return AnyRequest(Read(m.flush_device()));
     case pb::Request::REQUEST_NOT_SET:
       break;
   }

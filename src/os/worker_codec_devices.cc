@@ -42,6 +42,10 @@ void Fill(const CheckFilesystem& from, worker::Request& to) {
   m.set_mode(static_cast<uint32_t>(from.mode));
 }
 
+void Fill(const FlushDevice& from, worker::Request& to) {
+  to.mutable_flush_device()->set_device(from.device);
+}
+
 ProbeDevice Read(const worker::ProbeDevice& from) {
   return {from.device(), from.full_scan(), from.find_duplicates()};
 }
@@ -58,6 +62,8 @@ CheckFilesystem Read(const worker::CheckFilesystem& from) {
           from.mode() == static_cast<uint32_t>(CheckMode::kPreen) ? CheckMode::kPreen
                                                                   : CheckMode::kReport};
 }
+
+FlushDevice Read(const worker::FlushDevice& from) { return {from.device()}; }
 
 void Fill(const DeviceProbe& from, worker::Answer& to) {
   worker::DeviceProbe& m = *to.mutable_device_probe();

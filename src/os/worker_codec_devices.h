@@ -26,9 +26,11 @@ DeviceIdentity Read(const worker::DeviceIdentity& from);
 void Fill(const ProbeDevice& from, worker::Request& to);
 void Fill(const FormatDevice& from, worker::Request& to);
 void Fill(const CheckFilesystem& from, worker::Request& to);
+void Fill(const FlushDevice& from, worker::Request& to);
 ProbeDevice Read(const worker::ProbeDevice& from);
 FormatDevice Read(const worker::FormatDevice& from);
 CheckFilesystem Read(const worker::CheckFilesystem& from);
+FlushDevice Read(const worker::FlushDevice& from);
 
 void Fill(const DeviceProbe& from, worker::Answer& to);
 void Fill(const FilesystemCheck& from, worker::Answer& to);

@@ -25,7 +25,8 @@ std::string DeviceDomain(const AnyRequest& request) {
   std::string device;
   if (std::holds_alternative<ProbeDevice>(request) ||
       std::holds_alternative<FormatDevice>(request) ||
-      std::holds_alternative<CheckFilesystem>(request)) {
+      std::holds_alternative<CheckFilesystem>(request) ||
+      std::holds_alternative<FlushDevice>(request)) {
     device = RequestPath(request);
   } else if (const auto* mount = std::get_if<Mount>(&request);
              mount != nullptr && mount->expected_device) {

@@ -37,6 +37,8 @@ struct WantedVolume {
   // Of a persistent volume, which pods share; else empty.
   UniqueVolumeName unique_name = {};
   bool has_device = false;       // it is bound from the device of that name
+  bool attachable = false;       // that device is attached to the node before it is mounted
+  std::string limit_key = {};    // of its plugin's attach limits; "": has none
   bool one_pod_only = false;     // ReadWriteOncePod
   std::string plugin_name = {};  // "" when no plugin was found: the volume cannot be mounted
   std::vector<SubPathRequest> sub_paths = {};
@@ -86,6 +88,7 @@ class DesiredStateOfWorld {
   // The volume behind a claim; where there is none, a volume that cannot be mounted.
   WantedVolume ResolveClaim(const Pod& pod, const PodVolume& volume, const WantedPod* before) const;
   void FindPlugin(WantedVolume& wanted) const;
+  void FindAttachment(VolumePlugin& plugin, WantedVolume& wanted) const;
   void CheckNodeAffinity(WantedVolume& wanted) const;
   void AssignGenerations(WantedPod& now, const WantedPod* before);
   void Index(const PodUid& pod, const WantedPod& wanted);

@@ -50,6 +50,7 @@ class KubeletVolumeManager::Impl {
   std::vector<PodView> Pods() const;
   std::optional<PodView> FindPod(const PodUid& uid) const;
   void SetStatsTimes(Duration period, Duration deadline) { stats_.SetTimes(period, deadline); }
+  void SetVerifyAttachedPeriod(Duration period) { devices_.SetVerifyAttachedPeriod(period); }
   bool Ready() const { return loaded_ && NotReadyReason().empty(); }
   std::string NotReadyReason() const;
 

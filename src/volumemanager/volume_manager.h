@@ -45,6 +45,7 @@ struct VolumeView {
   std::string state;         // of the transition table: "SetUp"
   std::string device_state;  // of the device that it is bound from: "DeviceMounted"; "" without
   std::string device_mount_path;
+  std::string device_path;  // on the node, of a volume that the agent attached
   bool uncertain = false;
   bool stuck = false;   // a worker for it could not be ended
   bool wanted = false;  // the desired state has it

@@ -30,6 +30,7 @@ struct FakeDevice {
   bool cut_next_format = false;
   // ---- what was done to it
   int formats = 0;          // begun ones, cut ones included
+  int flushes = 0;
   uint64_t filesystem = 0;  // in the FakeVfs; 0: never mounted since it was made
 };
 

@@ -81,6 +81,7 @@ class FakeEffects {
   Result<DeviceProbe> operator()(const ProbeDevice& request);
   Result<Done> operator()(const FormatDevice& request);
   Result<FilesystemCheck> operator()(const CheckFilesystem& request);
+  Result<Done> operator()(const FlushDevice& request);
 
   // ---- shared by the effects, and by the fake kernel's hangs
   using OpenHow = FakeOpen;

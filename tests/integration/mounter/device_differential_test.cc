@@ -50,6 +50,8 @@ class DeviceDifferential : public BlockMountTest,
     };
     step("probe", world.Probe());
     step("full scan", world.Probe(true));
+    step("flush", world.Do(FlushDevice{world.device}));
+    step("flush what is no device", world.Do(FlushDevice{world.target.Display()}));
     step("mount unformatted", world.MountAs(type));
     step("unknown type", world.Format("vfat", kUuid));
     step("no UUID", world.Format(type, ""));
@@ -68,6 +70,7 @@ class DeviceDifferential : public BlockMountTest,
     step("mount", world.MountAs(type));
     step("format mounted", world.Format(type, kUuid, true));
     step("report mounted", world.Check(type, CheckMode::kReport));
+    step("flush mounted", world.Do(FlushDevice{world.device}));
     step("unmount", world.UnmountIt());
     step("mount ro", world.MountAs(type, {"ro"}));
     step("unmount", world.UnmountIt());
