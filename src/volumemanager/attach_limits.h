@@ -37,8 +37,8 @@ class AttachLimits {
   // nullopt: it may be attached now. Otherwise it waits from now on: ResourceExhausted, not
   // applied; or what GetVolumeLimits says when the plugin cannot be used on this node.
   std::optional<Refusal> Admit(const UniqueVolumeName& device, const WantedVolume& wanted);
-  // It waits no more.
-  void Forget(const UniqueVolumeName& device) { waiting_.erase(device); }
+  // It waits no more. True if it did.
+  bool Forget(const UniqueVolumeName& device) { return waiting_.erase(device) > 0; }
 
   // Those that wait, for when a slot may have become free.
   std::vector<UniqueVolumeName> Waiting() const;

@@ -34,6 +34,7 @@ std::vector<PodUid> DeviceReconciler::PodsThatMayHave(const UniqueVolumeName& na
 }
 
 void DeviceReconciler::Reconcile(const UniqueVolumeName& name, Wake& wake) {
+  if (parts_.desired.UsersOf(name).empty()) WaitsNoMore(name);
   const ActualDevice* device = parts_.actual.FindDevice(name);
   if (device != nullptr && (device->in_flight || !device->quarantine_reason.empty())) return;
   if (IsAttachable(name, device)) {

@@ -78,6 +78,7 @@ class DeviceReconciler {
   void ReconcileAttachable(const UniqueVolumeName& name, const ActualDevice* device, Wake& wake);
   void StartAttach(const UniqueVolumeName& name, Wake& wake);
   void StartDetach(const UniqueVolumeName& name, const ActualDevice& device, Wake& wake);
+  void WaitsNoMore(const UniqueVolumeName& name);
   // Those that wait for one are looked at again.
   void SlotMayBeFree();
   void TellRefused(const std::vector<PodUid>& pods, const WantedVolume& wanted,

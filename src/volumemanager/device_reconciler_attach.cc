@@ -32,7 +32,6 @@ void DeviceReconciler::ReconcileAttachable(const UniqueVolumeName& name, const A
   now.may_begin = !PodsThatMayHave(name).empty();
   now.used = !parts_.actual.UsersOf(name).empty();
   now.may_leave = hooks_.ready();
-  if (!now.wanted) limits_.Forget(name);
   switch (NextAttachStep(now)) {
     case AttachStep::kNothing:
       return;
@@ -111,6 +110,11 @@ void DeviceReconciler::StartDetach(const UniqueVolumeName& name, const ActualDev
   } else {
     wake.AfterRefusal(result, parts_.operations, OperationKey(name));
   }
+}
+
+void DeviceReconciler::WaitsNoMore(const UniqueVolumeName& name) {
+  if (!limits_.Forget(name)) return;
+  SlotMayBeFree();  // who came later may have its turn
 }
 
 void DeviceReconciler::SlotMayBeFree() {

@@ -6,6 +6,7 @@
 #include "kube/decode.h"
 #include "mounter/node_root.h"
 #include "plugins/in_tree_plugins.h"
+#include "unit/crash/crash_devices.h"
 
 namespace volumed {
 namespace {
@@ -122,7 +123,12 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
   InTreePluginSettings plugins;
   plugins.local.format_intents = &format_intents_;
   plugins.host_path.recycler_pods = &recycler_pods_;
-  MustBeOk(plugins_.InitPlugins(MakeInTreePlugins(std::move(plugins)), host_), "plugins");
+  std::vector<std::unique_ptr<VolumePlugin>> made = MakeInTreePlugins(std::move(plugins));
+  made.push_back(std::make_unique<FakeArrayPlugin>(
+      world.array, *world.kernel,
+      FakeArrayPlugin::Watch{[&world](const std::string& volume) { CheckAttach(world, volume); },
+                             [&world](const std::string& volume) { CheckDetach(world, volume); }}));
+  MustBeOk(plugins_.InitPlugins(std::move(made), host_), "plugins");
   VolumeManagerSettings settings;
   settings.stats.period = Duration::zero();
   settings.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,

@@ -306,7 +306,7 @@ std::vector<Scenario> AllScenarios() {
           DeletedByUidScenario(), HeldPodScenario(),       ForeignMountScenario(),
           ShortLifeScenario(),    DeviceScenario(),        CutFormatScenario(),
           CheckedDiskScenario(),  ReleasedClaimScenario(), RecycleScenario(),
-          BindingScenario()};
+          BindingScenario(),      AttachScenario(),        ShortAttachScenario()};
 }
 
 }  // namespace volumed

@@ -22,6 +22,8 @@ Scenario BindingScenario();        // the sources bring volume and claim, then t
 Scenario CutFormatScenario();      // the worker dies amid mkfs
 Scenario CheckedDiskScenario();    // fsck; a second pod after the first
 Scenario ReleasedClaimScenario();  // Retain: a claim leaves, another comes, the volume goes
+Scenario AttachScenario();         // a disk of an array, shared by two pods, and left
+Scenario ShortAttachScenario();    // its pod leaves while it is being attached
 Scenario RecycleScenario();        // Recycle: the claim leaves before its pod
 
 std::vector<Scenario> AllScenarios();

@@ -104,6 +104,7 @@ std::unique_ptr<CrashWorld> CrashWorld::Clone() const {
   copy->token_rotation_unix_ms = token_rotation_unix_ms;
   copy->pods = pods;
   copy->devices = devices;
+  copy->array = array;
   copy->filesystems = filesystems;
   copy->precious = precious;
   return copy;
@@ -116,6 +117,9 @@ void CrashWorld::Reboot(bool power_loss) {
   kernel->Reboot();
   if (power_loss) store->PowerLoss();
   ++boots;
+  // Its initiator has to log in again.
+  for (const std::string& volume : array.attached) kernel->Remove(array.disks.at(volume));
+  array.attached.clear();
   // Nobody's mounts either come back by themselves; what lies on them is safe from us now.
   std::erase_if(precious, [](const auto& entry) { return entry.first.rfind(kRoot, 0) == 0; });
   // Pids are given anew: another process has each of them, and started as early in its boot.
@@ -250,11 +254,15 @@ std::string CrashWorld::Snapshot() const {
   return text;
 }
 
+std::string CrashWorld::PluginOf(const std::string& volume) const {
+  return array.disks.contains(volume) ? kFakeArrayPlugin : kLocalVolumePluginName;
+}
+
 std::string CrashWorld::LeftOfDevices() const {
   for (const auto& [volume, path] : devices) {
-    const std::string place =
-        paths.GetDeviceMountDir(kLocalVolumePluginName, SpecName(volume)).Display();
+    const std::string place = paths.GetDeviceMountDir(PluginOf(volume), SpecName(volume)).Display();
     if (kernel->Exists(place)) return "directory " + place;
+    if (array.attached.contains(volume)) return "attached volume " + volume;
   }
   return "";
 }
