@@ -41,6 +41,15 @@ Status FlushIfDevice(Kernel& kernel, const std::string& path, const CallOptions&
   return OkStatus();
 }
 
+// However a flush ends, the volume is attached as before: not even one that was given up changes
+// it.
+Status FlushBeforeDetach(Kernel& kernel, const std::string& path, const CallOptions& call) {
+  const Status flushed = FlushIfDevice(kernel, path, call);
+  if (flushed.ok() || !flushed.error().maybe_applied()) return flushed;
+  const Error& error = flushed.error();
+  return Error::FromParts(error.code(), Outcome::kNotApplied, error.sys_errno(), error.message());
+}
+
 // What was done cannot be undone by saying that it could not be written down.
 Status RecordPath(DeviceRecordKeeper& devices, const UniqueVolumeName& device,
                   const std::string& path) {
@@ -120,7 +129,7 @@ Failure RunDetach(const DeviceOperationParts& parts, const DetachRequest& reques
                         .timeout = parts.settings.detach,
                         .changes_volume = false,
                         .run = [&](const CallOptions& options) {
-                          return FlushIfDevice(parts.host.kernel, record->device_path, options);
+                          return FlushBeforeDetach(parts.host.kernel, record->device_path, options);
                         }});
   call.steps.push_back(
       {.name = "Detach", .timeout = parts.settings.detach, .run = [&](const CallOptions& options) {

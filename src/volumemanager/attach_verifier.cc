@@ -9,7 +9,7 @@ namespace {
 
 // An answer of its plugin says something of it.
 bool CanBeVerified(const ActualDevice& device, const std::string& plugin_name) {
-  if (!device.attachable || device.plugin_name != plugin_name || device.in_flight) return false;
+  if (!device.attachable || device.plugin_name != plugin_name) return false;
   if (!device.quarantine_reason.empty()) return false;
   switch (device.state) {
     case VolumeState::kAttached:
@@ -63,25 +63,30 @@ std::optional<TimePoint> AttachVerifier::NextTime(const std::string& plugin_name
 
 void AttachVerifier::Reconcile(const std::string& plugin_name, Wake& wake) {
   VerifyAttachedRequest request{plugin_name, {}};
+  bool any = false;
   bool urgent = false;
   for (const auto& [name, device] : parts_.actual.devices()) {
     if (!CanBeVerified(device, plugin_name)) continue;
     const std::set<PodUid>& users = parts_.desired.UsersOf(name);
     if (users.empty()) continue;  // what leaves needs no answer
+    any = true;
+    if (device.in_flight) continue;  // an answer would be late
     request.volumes.push_back({name, parts_.desired.FindUse(*users.begin(), name)->spec});
     urgent = urgent || device.attachment == Attachment::kUnknown;
   }
-  if (request.volumes.empty()) {
+  if (!any) {
     plugins_.erase(plugin_name);
     return;
   }
   // What was attached just now needs no question yet.
   const auto asked = plugins_.try_emplace(plugin_name, Asked{wake.clock().Now(), {}}).first;
   const std::optional<TimePoint> next = NextTime(plugin_name, asked->second.last_answer);
-  if (urgent || (next && *next <= wake.clock().Now())) {
+  if (!urgent && (!next || *next > wake.clock().Now())) {
+    if (next) wake.At(*next);
+  } else if (request.volumes.empty()) {
+    wake.At(wake.clock().Now() + Wake::kUnknownPending);  // all of them are busy
+  } else {
     Ask(plugin_name, std::move(request), wake);
-  } else if (next) {
-    wake.At(*next);
   }
 }
 

@@ -169,8 +169,13 @@ Scenario ShortAttachScenario() {
   ScenarioStep begun = ApplyToArray(kFirst);
   begun.scheduler_steps = kAmidTheAttach;
   begun.compare = false;
+  // How far the first mount comes, and so whether it makes these, is open.
+  ScenarioStep places{.name = "the plugin has its directories", .happen = [](CrashWorld& world) {
+                        world.kernel->AddDirectory(
+                            world.paths.GetPluginDir(kFakeArrayPlugin).Display() + "/mounts");
+                      }};
   return {"a short attach",
-          {ArrayStorage()},
+          {ArrayStorage(), places},
           {quiet, begun, Remove(kFirst, true), ApplyToArray(kFirst), Remove(kFirst, true)}};
 }
 

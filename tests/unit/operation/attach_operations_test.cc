@@ -247,6 +247,16 @@ TEST_F(AttachOperationsTest, WhatCannotBeFlushedIsNotDetached) {
   EXPECT_EQ(Stored()->state, VolumeState::kAttached);
 }
 
+TEST_F(AttachOperationsTest, AFlushThatHangsLeavesTheVolumeAttached) {
+  ASSERT_TRUE(Attach().value);
+  kernel_.Hang(kPath);
+  EXPECT_EQ(StepOf(Detach()), "FlushDevice");
+  EXPECT_EQ(Stored()->state, VolumeState::kAttached);
+  EXPECT_FALSE(Stored()->uncertain);
+  kernel_.Unhang(kPath);
+  EXPECT_TRUE(Detach().value);
+}
+
 TEST_F(AttachOperationsTest, WhatNoRecordSaysWasAttachedIsLeftAlone) {
   array_.attached.insert("disk");
   const auto refused = Detach();
