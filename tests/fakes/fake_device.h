@@ -29,7 +29,7 @@ struct FakeDevice {
   // that the worker died.
   bool cut_next_format = false;
   // ---- what was done to it
-  int formats = 0;          // begun ones, cut ones included
+  int formats = 0;  // begun ones, cut ones included
   int flushes = 0;
   uint64_t filesystem = 0;  // in the FakeVfs; 0: never mounted since it was made
 };
