@@ -271,6 +271,7 @@ Status Agent::MakeManager() {
   settings.adopt_root = root_lock_->adopted();
   settings.stats.period = config_.volume_stats_period;
   settings.stats.deadline = config_.deadline_stats;
+  settings.verify_attached_period = config_.verify_attached_period;
   settings.size_limit_action = config_.empty_dir_limit_action;
   settings.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
                                        const std::vector<DeviceRecord>& devices) {
@@ -403,6 +404,7 @@ void Agent::ApplyReload(ReloadedConfig reloaded) {
   kernel_->SetLimits(config_.max_workers, config_.max_workers_per_domain);
   operations_->SetSettings(DeadlinesOf(config_));
   manager_->SetStatsTimes(config_.volume_stats_period, config_.deadline_stats);
+  manager_->SetVerifyAttachedPeriod(config_.verify_attached_period);
   std::vector<std::string> changed;
   for (const ChangedKey& key : reloaded.changes) {
     if (key.reloadable) {

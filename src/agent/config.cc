@@ -225,10 +225,19 @@ std::vector<Row> MakeTable() {
                                          &Config::deadline_mount, shortest, hours(1))));
   table.push_back(Reloadable(DurationRow("deadline-unmount", "for each effect of a teardown",
                                          &Config::deadline_unmount, shortest, hours(1))));
+  table.push_back(Reloadable(DurationRow("deadline-attach",
+                                         "for attaching a volume, and for each step of a detach",
+                                         &Config::deadline_attach, shortest, hours(1))));
+  table.push_back(Reloadable(DurationRow("deadline-wait-for-attach",
+                                         "until the device of an attached volume is there",
+                                         &Config::deadline_wait_for_attach, shortest, hours(24))));
   table.push_back(Reloadable(DurationRow("deadline-stats", "for measuring one volume",
                                          &Config::deadline_stats, shortest, hours(1))));
   table.push_back(Reloadable(DurationRow("volume-stats-period", "how often each volume is measured",
                                          &Config::volume_stats_period, shortest, hours(24))));
+  table.push_back(Reloadable(DurationRow(
+      "verify-attached-period", "how often plugins are asked which volumes are attached; 0s: never",
+      &Config::verify_attached_period, Duration::zero(), hours(24))));
   table.push_back({{"empty-dir-limit-action", "evict|report",
                     "what becomes of a pod whose emptyDir exceeds its sizeLimit", false},
                    Setter(&Config::empty_dir_limit_action,

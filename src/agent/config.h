@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "volumemanager/attach_verifier.h"
 #include "volumemanager/size_limits.h"
 
 namespace volumed {
@@ -33,8 +34,11 @@ struct Config {
   int max_workers_per_domain = 4;
   Duration deadline_mount = std::chrono::seconds(30);
   Duration deadline_unmount = std::chrono::seconds(30);
+  Duration deadline_attach = std::chrono::seconds(123);
+  Duration deadline_wait_for_attach = std::chrono::minutes(10);
   Duration deadline_stats = std::chrono::seconds(10);
   Duration volume_stats_period = std::chrono::seconds(60);
+  Duration verify_attached_period = kVerifyAttachedPeriod;
   SizeLimitAction empty_dir_limit_action = SizeLimitAction::kEvict;
   // Below which hostPath volumes may be deleted, and are made (below the first). Empty: neither.
   std::vector<std::string> host_path_roots;

@@ -40,6 +40,7 @@ void ExplainStorage(const v1::Volume& volume, std::ostream& out) {
   }
   if (volume.device_state().empty()) return;
   out << "    device:     " << volume.device_state();
+  if (!volume.device_path().empty()) out << ", " << volume.device_path();
   if (!volume.device_mount_path().empty()) {
     out << (volume.is_block() ? ", nodes in " : " at ") << volume.device_mount_path();
   }

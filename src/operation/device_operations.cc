@@ -5,11 +5,12 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "operation/attach_operations.h"
 #include "operation/call_options.h"
+#include "operation/device_facts.h"
 #include "operation/device_use.h"
 #include "operation/map_operations.h"
 #include "operation/step_runner.h"
-#include "operation/volume_snapshot.h"
 #include "pluginmgr/device_mountable_volume_plugin.h"
 
 namespace volumed {
@@ -62,15 +63,6 @@ Status CheckUnmountedDevice(const DeviceOperationParts& parts, const DeviceRecor
 
 }  // namespace
 
-Status CheckNoPodHas(const VolumeRecordKeeper& volumes, const UniqueVolumeName& device) {
-  const std::vector<PodVolumeRecord> users = volumes.FindOfDevice(device);
-  if (users.empty()) return OkStatus();
-  return Error::NotApplied(Code::kFailedPrecondition,
-                           "the volume is still " +
-                               std::string(VolumeStateName(users.front().state)) + " for pod " +
-                               users.front().pod_namespace + "/" + users.front().pod_name);
-}
-
 Failure RunMountDevice(const DeviceOperationParts& parts, const MountDeviceRequest& request,
                        MountedDevice& result, OperationProgress& progress) {
   if (IsBlockVolume(request.spec)) return RunSetUpDevice(parts, request, result, progress);
@@ -90,16 +82,17 @@ Failure RunMountDevice(const DeviceOperationParts& parts, const MountDeviceReque
 
   DeviceStateCall call{.operation = kMountDeviceOperation,
                        .event = VolumeEvent::kMountDevice,
-                       .facts = {},
+                       .facts = DeviceFactsOf(request.device, **plugin, request.spec, *path),
                        .steps = {}};
-  call.facts.key = request.device;
-  call.facts.plugin_name = name;
-  call.facts.spec = request.spec.name();
-  call.facts.device_mount_path = path->Display();
-  call.facts.fault_domain = (*plugin)->FaultDomain(request.spec);
-  call.facts.volume_json = EncodeVolumeSnapshot(request.spec);
   call.facts.size_bytes = request.size.Value();
   call.facts.target_bytes = request.grow_to ? request.grow_to->Value() : 0;
+  call.facts.attachable = request.attachable;
+  std::string device_path;
+  if (request.attachable) {
+    Result<Step> wait = MakeWaitForAttachStep(parts, **plugin, request, device_path);
+    if (!wait.ok()) return failed("NewAttacher", wait.error());
+    call.steps.push_back(std::move(wait).value());
+  }
   call.steps.push_back({.name = "MountDevice",
                         .timeout = parts.settings.mount_device,
                         .run = [&](const CallOptions& options) {
@@ -114,7 +107,7 @@ Failure RunMountDevice(const DeviceOperationParts& parts, const MountDeviceReque
                             }
                           };
                           args.call = options;
-                          return (*mounter)->MountDevice(request.spec, "", *path, args);
+                          return (*mounter)->MountDevice(request.spec, device_path, *path, args);
                         }});
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
                           OperationCall(request.device.str(), call.facts.fault_domain, progress));
@@ -122,6 +115,7 @@ Failure RunMountDevice(const DeviceOperationParts& parts, const MountDeviceReque
   result.plugin_name = name;
   result.device_mount_path = path->Display();
   result.size = request.size;
+  result.device_path = device_path;
   return std::nullopt;
 }
 

@@ -33,9 +33,6 @@ struct DeviceOperationParts {
   Logger& logger;
 };
 
-// FailedPrecondition, not applied, while a pod's record says that it has something of the volume.
-Status CheckNoPodHas(const VolumeRecordKeeper& volumes, const UniqueVolumeName& device);
-
 // Of a block volume: RunSetUpDevice and RunUnmapDevice (map_operations.h) do it.
 // Threads: one at a time per device. Blocks: until the steps' deadlines and the store.
 // Errors: Unimplemented, not applied, when the plugin mounts no devices; those of the steps.

@@ -109,6 +109,11 @@ Failure RunExpand(const DeviceOperationParts& parts, const ExpandRequest& reques
 void TellOfExpansion(HostEvents& events, const ExpansionAudience& audience, EventType type,
                      const std::string& reason, const std::string& message) {
   for (const PodUid& pod : audience.pods) events.RecordPodEvent(pod, type, reason, message);
+  const size_t slash = audience.claim.find('/');
+  if (slash == std::string::npos) return;
+  events.RecordObjectEvent({ObjectKind::kPersistentVolumeClaim, audience.claim.substr(0, slash),
+                            audience.claim.substr(slash + 1)},
+                           type, reason, message);
 }
 
 std::string ExpansionDoneText(const SpecName& spec, const NodeName& node, const std::string& note) {

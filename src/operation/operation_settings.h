@@ -21,6 +21,12 @@ struct OperationSettings {
   Duration unmount_device = std::chrono::seconds(123);
   // Without the growth of a filesystem, which is never cut short.
   Duration node_expand = std::chrono::seconds(123);
+  Duration attach = std::chrono::seconds(123);
+  Duration detach = std::chrono::seconds(123);
+  // Until the device of an attached volume is there. Source: kubernetes
+  // pkg/kubelet/volumemanager/volume_manager.go@v1.36.2 (waitForAttachTimeout).
+  Duration wait_for_attach = std::chrono::minutes(10);
+  Duration verify_attached = std::chrono::seconds(30);
   // The recycler pod's own timeout is shorter, but grows with the volume.
   Duration reclaim = std::chrono::hours(24);
   Duration provision = std::chrono::seconds(123);
@@ -46,6 +52,12 @@ inline std::vector<NamedDeadline> OperationDeadlines() {
       {"mountDevice", "mounting the device of a volume", &OperationSettings::mount_device},
       {"unmountDevice", "unmounting the device of a volume", &OperationSettings::unmount_device},
       {"nodeExpand", "making a volume larger", &OperationSettings::node_expand},
+      {"attach", "attaching a volume to the node", &OperationSettings::attach},
+      {"detach", "detaching a volume from the node, each step", &OperationSettings::detach},
+      {"waitForAttach", "waiting for the device of an attached volume",
+       &OperationSettings::wait_for_attach},
+      {"verifyAttached", "asking a plugin which volumes are attached",
+       &OperationSettings::verify_attached},
       {"reclaim", "deleting or recycling a released volume", &OperationSettings::reclaim},
       {"provision", "making a volume for a claim", &OperationSettings::provision},
       {"makePodDirectories", "the directories of a pod", &OperationSettings::make_pod_directories},

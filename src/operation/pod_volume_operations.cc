@@ -7,10 +7,10 @@
 #include "mounter/subpath.h"
 #include "operation/call_options.h"
 #include "operation/device_operations.h"
-#include "operation/provision_operations.h"
+#include "operation/expand_operations.h"
 #include "operation/map_operations.h"
 #include "operation/pod_volume_facts.h"
-#include "operation/expand_operations.h"
+#include "operation/provision_operations.h"
 #include "operation/reclaim_operations.h"
 #include "operation/step_runner.h"
 
@@ -218,17 +218,6 @@ void TellOfMapping(HostEvents& events, const PodVolumeKey& key, const MountedVol
                         text + "volumeMapPath \"" + parent(volume.host_path) + "\"");
 }
 
-template <typename T>
-OperationOutcome<T> OutcomeOf(const Failure& failure, T value) {
-  OperationOutcome<T> outcome;
-  if (failure) {
-    outcome.failure = failure;
-  } else {
-    outcome.value = std::move(value);
-  }
-  return outcome;
-}
-
 OperationExecutor::Operation UnmountOperation(const char* name, const UnmountRequest& request) {
   return {.key = {request.pod, request.spec},
           .name = name,
@@ -381,13 +370,13 @@ StartResult PodVolumeOperations::MountDevice(
 
 StartResult PodVolumeOperations::UnmountDevice(UnmountDeviceRequest request,
                                                std::function<void(OperationOutcome<Unit>)> done) {
-  OperationExecutor::Operation operation{.key = OperationKey(request.device),
-                                         .name = request.is_block ? kUnmapDeviceOperation
-                                                                  : kUnmountDeviceOperation,
-                                         .plugin_name = request.plugin_name,
-                                         .pod_display_name = "",
-                                         .device = request.device,
-                                         .use = DeviceUse::kExclusive};
+  OperationExecutor::Operation operation{
+      .key = OperationKey(request.device),
+      .name = request.is_block ? kUnmapDeviceOperation : kUnmountDeviceOperation,
+      .plugin_name = request.plugin_name,
+      .pod_display_name = "",
+      .device = request.device,
+      .use = DeviceUse::kExclusive};
   return executor_.Start(
       std::move(operation),
       [parts = parts_, request = std::move(request)](OperationProgress& progress) {

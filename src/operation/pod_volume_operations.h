@@ -62,6 +62,14 @@ class PodVolumeOperations final : public VolumeOperations {
 
   StartResult ExpandVolume(ExpandRequest request,
                            std::function<void(OperationOutcome<ExpandedVolume>)> done) override;
+  StartResult AttachVolume(AttachRequest request,
+                           std::function<void(OperationOutcome<AttachedVolume>)> done) override;
+  StartResult DetachVolume(DetachRequest request,
+                           std::function<void(OperationOutcome<Unit>)> done) override;
+  StartResult VerifyVolumesAreAttached(
+      VerifyAttachedRequest request,
+      std::function<void(OperationOutcome<VerifiedAttachments>)> done) override;
+
   StartResult ForgetDevice(UniqueVolumeName device,
                            std::function<void(OperationOutcome<Unit>)> done) override;
   StartResult ReclaimVolume(ReclaimRequest request,

@@ -16,6 +16,7 @@
 #include "base/quantity.h"
 #include "base/result.h"
 #include "mounter/mounter.h"
+#include "operation/attach_requests.h"
 #include "operation/volume_state.h"
 #include "pluginmgr/volume_options.h"
 #include "pluginmgr/volume_plugin.h"
@@ -114,17 +115,20 @@ struct MountDeviceRequest {
   std::optional<int64_t> fs_group = std::nullopt;  // of the first of them
   // Some of them, while `spec` is read-only only if all do.
   bool some_pods_only_read = false;
-  PodPtr first_pod = nullptr;                      // of a block volume alone
+  // The first of them, for volumes that are attachable or block volumes.
+  PodPtr first_pod = nullptr;
   // What the claim says of its size; zero: it is not known.
   Quantity size = {};
   // It is to be made this large; what can only be grown unmounted is, before the mount.
   std::optional<Quantity> grow_to = std::nullopt;
+  bool attachable = false;  // it was attached, and its device is waited for
 };
 
 struct MountedDevice {
   std::string plugin_name;
   std::string device_mount_path;
-  Quantity size = {};  // as of the request
+  std::string device_path = {};  // of an attachable volume
+  Quantity size = {};            // as of the request
 };
 
 // A volume that is on the node is made larger.
@@ -179,6 +183,17 @@ struct OperationOutcome {
   std::optional<OperationFailure> failure;  // set otherwise
 };
 
+template <typename T>
+OperationOutcome<T> OutcomeOf(const std::optional<OperationFailure>& failure, T value) {
+  OperationOutcome<T> outcome;
+  if (failure) {
+    outcome.failure = failure;
+  } else {
+    outcome.value = std::move(value);
+  }
+  return outcome;
+}
+
 enum class StartResult {
   kStarted,  // done will be called once, on the control thread, unless the agent ends first
   kPending,  // an operation of this key is running; done is not called
@@ -202,6 +217,7 @@ enum class PodRecordEnd { kRemove, kKeep };
 OperationKey ReclaimKey(const std::string& volume_name);
 OperationKey ProvisionKey(const std::string& volume_name);
 OperationKey ExpandKey(const UniqueVolumeName& volume);
+OperationKey VerifyAttachedKey(const std::string& plugin_name);
 
 // Threads: the control thread, for every method. Blocks: never.
 class VolumeOperations {
@@ -212,8 +228,8 @@ class VolumeOperations {
                                   std::function<void(OperationOutcome<MountedVolume>)> done) = 0;
   virtual StartResult UnmountVolume(UnmountRequest request,
                                     std::function<void(OperationOutcome<Unit>)> done) = 0;
-  // The same of a block volume: the pod is given the device itself, or loses it. Sub-paths and nested
-  // mount points mean nothing here; the device must be set up (MountDevice).
+  // The same of a block volume: the pod is given the device itself, or loses it. Sub-paths and
+  // nested mount points mean nothing here; the device must be set up (MountDevice).
   virtual StartResult MapVolume(MountRequest request,
                                 std::function<void(OperationOutcome<MountedVolume>)> done) = 0;
   virtual StartResult UnmapVolume(UnmountRequest request,
@@ -223,9 +239,9 @@ class VolumeOperations {
   virtual StartResult RemovePod(PodUid pod, std::string pod_display_name, PodRecordEnd record,
                                 std::function<void(OperationOutcome<Unit>)> done) = 0;
 
-  // The device of a volume, mounted once for all pods of the node; of a block volume, set up, and no
-  // more than that. Neither runs beside the other,
-  // nor beside a mount or unmount of a pod's volume that names the device.
+  // The device of a volume, mounted once for all pods of the node; of a block volume, set up, and
+  // no more than that. Neither runs beside the other, nor beside a mount or unmount of a pod's
+  // volume that names the device.
   virtual StartResult MountDevice(MountDeviceRequest request,
                                   std::function<void(OperationOutcome<MountedDevice>)> done) = 0;
   // The caller has made sure that no pod has the volume.
@@ -236,6 +252,19 @@ class VolumeOperations {
   // that its back-off is its own. Whether it succeeded or not, the volume stays mounted.
   virtual StartResult ExpandVolume(ExpandRequest request,
                                    std::function<void(OperationOutcome<ExpandedVolume>)> done) = 0;
+
+  // The volume is made present on the node, and taken from it again. As the two above, neither runs
+  // beside another operation of the device.
+  virtual StartResult AttachVolume(AttachRequest request,
+                                   std::function<void(OperationOutcome<AttachedVolume>)> done) = 0;
+  // The caller has made sure that no pod has the volume and that its device is not mounted.
+  virtual StartResult DetachVolume(DetachRequest request,
+                                   std::function<void(OperationOutcome<Unit>)> done) = 0;
+  // Asks the plugin, in one call, whether these volumes are attached still; runs beside anything.
+  // Its key is VerifyAttachedKey(plugin's name).
+  virtual StartResult VerifyVolumesAreAttached(
+      VerifyAttachedRequest request,
+      std::function<void(OperationOutcome<VerifiedAttachments>)> done) = 0;
 
   // The volume is no more, and what its record says of its filesystem may go. Success when there is
   // no record; a device that is mounted is FailedPrecondition.

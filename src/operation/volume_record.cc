@@ -13,16 +13,17 @@ Error Unreadable(const Record& row, const std::string& why) {
 }
 
 template <typename Message>
-Result<Message> Parse(const Record& row, const std::string& kind) {
+Result<Message> Parse(const Record& row, const std::string& kind,
+                      uint32_t known_version = kVolumeRecordVersion) {
   if (row.kind != kind) {
     return Error::NotApplied(Code::kInvalidArgument,
                              "record of kind " + row.kind + " where " + kind + " is expected");
   }
-  if (row.version > kVolumeRecordVersion) {
+  if (row.version > known_version) {
     return Error::NotApplied(Code::kFailedPrecondition,
                              "record " + row.kind + " \"" + row.key + "\" has version " +
                                  std::to_string(row.version) + "; this program knows up to " +
-                                 std::to_string(kVolumeRecordVersion));
+                                 std::to_string(known_version));
   }
   Message message;
   if (!message.ParseFromString(row.bytes)) return Unreadable(row, "is no valid message");
@@ -30,8 +31,9 @@ Result<Message> Parse(const Record& row, const std::string& kind) {
 }
 
 template <typename Message>
-Record Encode(const char* kind, std::string key, const Message& message) {
-  return {kind, std::move(key), kVolumeRecordVersion, message.SerializeAsString()};
+Record Encode(const char* kind, std::string key, const Message& message,
+              uint32_t version = kVolumeRecordVersion) {
+  return {kind, std::move(key), version, message.SerializeAsString()};
 }
 
 // On the ladder of a volume on the node; else on one of a volume of a pod.
@@ -163,7 +165,10 @@ Record EncodeRecord(const DeviceRecord& record) {
   }
   message.set_size_bytes(record.size_bytes);
   message.set_target_bytes(record.target_bytes);
-  return Encode(kDeviceRecordKind, RecordKey(record.key), message);
+  message.set_attachable(record.attachable);
+  message.set_device_path(record.device_path);
+  message.set_limit_key(record.limit_key);
+  return Encode(kDeviceRecordKind, RecordKey(record.key), message, kDeviceRecordVersion);
 }
 
 Record EncodeRecord(const PodRecord& record) {
@@ -223,7 +228,7 @@ Result<PodVolumeRecord> DecodePodVolumeRecord(const Record& row) {
 
 Result<DeviceRecord> DecodeDeviceRecord(const Record& row) {
   ASSIGN_OR_RETURN(const record::DeviceRecord message,
-                   Parse<record::DeviceRecord>(row, kDeviceRecordKind));
+                   Parse<record::DeviceRecord>(row, kDeviceRecordKind, kDeviceRecordVersion));
   const std::optional<VolumeState> state = VolumeStateFromNumber(static_cast<int>(message.state()));
   if (!state || !IsDeviceState(*state)) {
     return Unreadable(row, "has state " + std::to_string(static_cast<int>(message.state())) +
@@ -261,6 +266,9 @@ Result<DeviceRecord> DecodeDeviceRecord(const Record& row) {
     record.mapped =
         MappedDeviceRecord{ReadIdentity(mapped), mapped.path(), BootId(mapped.boot_id())};
   }
+  record.attachable = message.attachable();
+  record.device_path = message.device_path();
+  record.limit_key = message.limit_key();
   if (record.key.empty() || record.spec.empty() || RecordKey(record.key) != row.key) {
     return Unreadable(row, "belongs under the key \"" + RecordKey(record.key) + "\"");
   }
@@ -453,11 +461,18 @@ PodVolumeRecord AfterRestart(PodVolumeRecord record, const BootId& current_boot,
   return record;
 }
 
+bool IsGone(const DeviceRecord& record) {
+  return record.state == RestingState(record.attachable) && !record.uncertain;
+}
+
 DeviceRecord AfterRestart(DeviceRecord record, const BootId& current_boot) {
   // Numbers and paths of devices are a boot's own.
-  if (record.boot_id != current_boot) record.source.reset();
+  if (record.boot_id != current_boot) {
+    record.source.reset();
+    record.device_path.clear();
+  }
   ApplyRestart(record, current_boot);
-  if (record.state == VolumeState::kAttached && record.uncertain) {
+  if (!record.attachable && record.state == VolumeState::kAttached && record.uncertain) {
     if (const auto found = Next(record.state, VolumeEvent::kFound)) record.state = found->to;
   }
   return record;

@@ -28,6 +28,10 @@ inline constexpr const char* kPodRecordKind = "pod";
 inline constexpr const char* kHoldRecordKind = "hold";
 // Of the messages below; a row of a later version is refused, not guessed at.
 inline constexpr uint32_t kVolumeRecordVersion = 1;
+// Of a device's. 2 adds what is known of its attachment: a program that does not know of it would
+// take a volume that is attached for one that is gone. A row of version 1 is of a volume that was
+// not attached by the agent.
+inline constexpr uint32_t kDeviceRecordVersion = 2;
 
 // A reboot voids the mounts; and that the volume may exist at all is in the pod's record, synced.
 inline constexpr Durability kPodVolumeRecordDurability = Durability::kProcess;
@@ -104,7 +108,7 @@ struct DeviceRecord {
   SpecName spec;
   std::string device_mount_path;
   std::string fault_domain;
-  // No plugin of the agent attaches a volume: here a device begins, and ends.
+  // A volume that needs no attach begins, and ends, as attached; another one as detached.
   VolumeState state = VolumeState::kAttached;
   bool uncertain = false;
   BootId boot_id;
@@ -118,8 +122,14 @@ struct DeviceRecord {
   std::optional<MappedDeviceRecord> mapped;
   int64_t size_bytes = 0;    // that it has, as far as is proven; 0: not known
   int64_t target_bytes = 0;  // that it is being made as large as, or was to be; 0: nothing is meant
+  bool attachable = false;   // the agent attaches it, and detaches it
+  std::string device_path;   // on the node, as Attach or WaitForAttach answered it in this boot
+  std::string limit_key;     // of the plugin's attach limits: "storage-limits-..."; "": has none
   friend bool operator==(const DeviceRecord&, const DeviceRecord&) = default;
 };
+
+// Its row, if there is one, is left for what it tells of a filesystem.
+bool IsGone(const DeviceRecord& record);
 
 // Written by the volume manager, removed by RemovePod. Key: the pod's uid.
 struct PodRecord {
@@ -215,7 +225,8 @@ QuarantinedRecord QuarantineOf(const Record& row, const Error& reason);
 PodVolumeRecord AfterRestart(PodVolumeRecord record, const BootId& current_boot,
                              bool* rebooted = nullptr);
 // The same of a device. One of another boot that needs no attach may have left its mount point: it
-// is as one that was found.
+// is as one that was found. Of an attachable one nobody knows whether it is attached, nor under
+// which path.
 DeviceRecord AfterRestart(DeviceRecord record, const BootId& current_boot);
 
 }  // namespace volumed

@@ -19,9 +19,13 @@ template <>
 struct Kind<PodVolumeRecord> {
   static constexpr const char* kName = kPodVolumeRecordKind;
   static constexpr Durability kDurability = kPodVolumeRecordDurability;
-  static constexpr VolumeState kNothing = VolumeState::kNotSetUp;
+  static bool IsNothing(const PodVolumeRecord& record) {
+    return record.state == VolumeState::kNotSetUp && !record.uncertain;
+  }
+  static VolumeState Begin(const PodVolumeRecord&, VolumeEvent) { return VolumeState::kNotSetUp; }
   // How that was found which this call takes away, if it is one that does.
-  static std::optional<VolumeEvent> FoundFor(VolumeEvent call) {
+  static std::optional<VolumeEvent> FoundFor(const PodVolumeRecord& from, VolumeEvent call) {
+    if (from.state != VolumeState::kNotSetUp) return std::nullopt;
     if (call == VolumeEvent::kTearDown) return VolumeEvent::kFound;
     if (call == VolumeEvent::kUnmapVolume) return VolumeEvent::kFoundMapped;
     return std::nullopt;
@@ -29,6 +33,7 @@ struct Kind<PodVolumeRecord> {
   static bool HoldsMore(const PodVolumeRecord&) { return false; }
   static void CarryOver(const PodVolumeRecord&, PodVolumeRecord&) {}
   static void Learn(const PodVolumeRecord&, PodVolumeRecord&) {}
+  static void ClearGone(PodVolumeRecord&) {}
   static OperationKey Shown(const PodVolumeKey& key) { return key; }
   static std::string Name(const PodVolumeKey& key) { return key.ToString(); }
 };
@@ -37,9 +42,15 @@ template <>
 struct Kind<DeviceRecord> {
   static constexpr const char* kName = kDeviceRecordKind;
   static constexpr Durability kDurability = kDeviceRecordDurability;
-  static constexpr VolumeState kNothing = VolumeState::kAttached;
-  static std::optional<VolumeEvent> FoundFor(VolumeEvent call) {
-    if (call == VolumeEvent::kUnmountDevice) return VolumeEvent::kFound;
+  static bool IsNothing(const DeviceRecord& record) { return IsGone(record); }
+  // A mount that was found without a record is unmounted as if nobody had attached it.
+  static VolumeState Begin(const DeviceRecord& facts, VolumeEvent call) {
+    return RestingState(facts.attachable && call != VolumeEvent::kUnmountDevice);
+  }
+  // Also of a device that was mounted when the node went down: its mount point may be left.
+  static std::optional<VolumeEvent> FoundFor(const DeviceRecord& from, VolumeEvent call) {
+    const bool may_be_mounted = from.state == VolumeState::kAttached;
+    if (may_be_mounted && call == VolumeEvent::kUnmountDevice) return VolumeEvent::kFound;
     return std::nullopt;
   }
   static bool HoldsMore(const DeviceRecord& record) { return record.format.has_value(); }
@@ -48,10 +59,17 @@ struct Kind<DeviceRecord> {
     facts.mapped = before.mapped;
     if (facts.size_bytes == 0) facts.size_bytes = before.size_bytes;
     if (facts.target_bytes == 0) facts.target_bytes = before.target_bytes;
+    if (IsGone(before)) return;
+    facts.limit_key = before.limit_key;
+    if (facts.device_path.empty()) facts.device_path = before.device_path;
   }
   // What an unmount has to remember: the kernel forgets it.
   static void Learn(const DeviceRecord& facts, DeviceRecord& record) {
     if (facts.source) record.source = facts.source;
+  }
+  // What is left for its format tells of no device.
+  static void ClearGone(DeviceRecord& record) {
+    if (IsGone(record)) record.device_path.clear();
   }
   static OperationKey Shown(const UniqueVolumeName& key) { return OperationKey(key); }
   static std::string Name(const UniqueVolumeName& key) { return key.str(); }
@@ -114,9 +132,8 @@ typename RecordKeeper<T>::Entry RecordKeeper<T>::EntryOf(const Key& key) const {
   const MutexLock lock(mu_);
   const auto found = entries_.find(key);
   if (found != entries_.end()) return found->second;
-  Entry none;
+  Entry none;  // as IsNothing() has it
   none.record.key = key;
-  none.record.state = Kind<T>::kNothing;
   return none;
 }
 
@@ -124,8 +141,10 @@ template <typename T>
 Result<typename RecordKeeper<T>::Entry> RecordKeeper<T>::PlanCall(const Entry& now, T facts,
                                                                   VolumeEvent call) {
   T from = now.record;
-  const std::optional<VolumeEvent> found_by = Kind<T>::FoundFor(call);
-  if (from.state == Kind<T>::kNothing && found_by) {
+  const bool is_new = Kind<T>::IsNothing(from);
+  if (is_new) from.state = Kind<T>::Begin(facts, call);
+  const std::optional<VolumeEvent> found_by = Kind<T>::FoundFor(from, call);
+  if ((is_new || from.uncertain) && found_by) {
     // No record, and yet somebody found something to take away.
     if (const std::optional<Transition> found = Next(from.state, *found_by)) {
       from.state = found->to;
@@ -135,7 +154,7 @@ Result<typename RecordKeeper<T>::Entry> RecordKeeper<T>::PlanCall(const Entry& n
   const std::optional<Transition> row = Next(from.state, call);
   if (!row) return CannotCall(from, call);
   // A teardown keeps what is known: its caller may know the name alone.
-  const bool keep_facts = TakesAway(call) && now.record.state != Kind<T>::kNothing;
+  const bool keep_facts = TakesAway(call) && !is_new;
   const bool was_uncertain = from.uncertain;
   Kind<T>::CarryOver(now.record, facts);
   Entry next{.record = keep_facts ? std::move(from) : facts, .stored = now.stored};
@@ -177,8 +196,9 @@ Status RecordKeeper<T>::EndCall(const Key& key, uint64_t attempt, CallAnswer ans
   Entry next = now;
   next.record.state = row->to;
   next.record.uncertain = row->uncertain;
+  Kind<T>::ClearGone(next.record);
   RowChange change = RowChange::kPut;
-  if (row->to == Kind<T>::kNothing && !Kind<T>::HoldsMore(next.record)) {
+  if (Kind<T>::IsNothing(next.record) && !Kind<T>::HoldsMore(next.record)) {
     change = RowChange::kRemove;
   } else if (now.stored && SaysTheSame(now.record, next.record)) {
     change = RowChange::kNone;
@@ -217,7 +237,7 @@ Status RecordKeeper<T>::Assign(Entry next, RowChange change) {
   const bool uncertain = next.record.uncertain;
   {
     const MutexLock lock(mu_);
-    if (state == Kind<T>::kNothing && !next.gone && !Kind<T>::HoldsMore(next.record)) {
+    if (Kind<T>::IsNothing(next.record) && !next.gone && !Kind<T>::HoldsMore(next.record)) {
       entries_.erase(key);
     } else {
       entries_[key] = std::move(next);
@@ -289,7 +309,7 @@ Status VolumeRecordKeeper::ForgetPod(const PodUid& pod) {
 
 Status DeviceRecordKeeper::Forget(const UniqueVolumeName& device) {
   const Entry now = EntryOf(device);
-  if (now.record.state != VolumeState::kAttached || now.record.uncertain) {
+  if (!IsGone(now.record)) {
     return Error::NotApplied(
         Code::kFailedPrecondition,
         "volume " + device.str() + " is still " + std::string(VolumeStateName(now.record.state)));
@@ -299,6 +319,19 @@ Status DeviceRecordKeeper::Forget(const UniqueVolumeName& device) {
   const MutexLock lock(mu_);
   entries_.erase(device);
   return OkStatus();
+}
+
+Status DeviceRecordKeeper::SetDevicePath(const UniqueVolumeName& device, const std::string& path) {
+  Entry next = EntryOf(device);
+  if (!IsInCall(next.record.state)) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "volume " + device.str() + " is " +
+                                 std::string(VolumeStateName(next.record.state)) +
+                                 ": no call is made that could find its device");
+  }
+  if (next.record.device_path == path) return OkStatus();
+  next.record.device_path = path;
+  return Assign(std::move(next), RowChange::kPut);
 }
 
 Status DeviceRecordKeeper::SetFormat(const UniqueVolumeName& device,

@@ -114,6 +114,11 @@ class DeviceRecordKeeper final : public RecordKeeper<DeviceRecord> {
  public:
   using RecordKeeper::RecordKeeper;
 
+  // Where the device is on the node, as the call that is being made has found out; durable when it
+  // returns. Errors, not applied: FailedPrecondition when no call is made on it; those of the
+  // store.
+  Status SetDevicePath(const UniqueVolumeName& device, const std::string& path) EXCLUDES(mu_);
+
   // The volume is no more. FailedPrecondition, not applied, unless it is unmounted; those of the
   // store.
   Status Forget(const UniqueVolumeName& device) EXCLUDES(mu_);

@@ -53,6 +53,10 @@ constexpr auto kTransitions = std::to_array<Transition>({
     {S::kAttaching, E::kMaybeApplied, S::kAttaching, kUncertain, "Attach"},
     {S::kAttaching, E::kReboot, S::kAttaching, kUncertain, "Attach"},
     {S::kAttached, E::kMountDevice, S::kMountingDevice, kCertain, "MountDevice"},
+    // After a reboot, or found to be missing: it is attached once more, which is nothing where it
+    // is
+    // there, and not lost if that fails.
+    {S::kAttached, E::kAttach, S::kAttaching, kUncertain, "Attach"},
     {S::kAttached, E::kDetach, S::kDetaching, kCertain, "Detach"},
     // A volume that needs no attach begins here, and is found here: its mount, or what is left of
     // it.
@@ -165,7 +169,6 @@ constexpr auto kImpossible = std::to_array<ImpossibleRow>({
     {S::kAttaching, kPodCalls | kBlockCalls, kOther},
     {S::kAttaching, Set(E::kFound, E::kFoundMapped), kKnown},
     {S::kAttached, Set(E::kFoundMapped), kOther},
-    {S::kAttached, Set(E::kAttach), kThere},
     {S::kAttached, Set(E::kUnmountDevice), kAbsent},
     {S::kAttached, Set(E::kExpand), kFirst},
     {S::kAttached, kAnswers, kIdle},
@@ -292,6 +295,8 @@ bool IsInCall(VolumeState state) {
   }
   __builtin_unreachable();
 }
+
+VolumeState RestingState(bool attachable) { return attachable ? S::kDetached : S::kAttached; }
 
 std::string_view VolumeStateName(VolumeState state) {
   switch (state) {

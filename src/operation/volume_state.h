@@ -100,6 +100,9 @@ VolumeEvent AnswerEvent(CallAnswer answer, bool uncertain_before_call);
 // A call is being made, or was being made when the program ended.
 bool IsInCall(VolumeState state);
 
+// Where a device begins and ends: the state in which nothing of it is on the node.
+VolumeState RestingState(bool attachable);
+
 // "SettingUp"; never empty.
 std::string_view VolumeStateName(VolumeState state);
 std::string_view VolumeEventName(VolumeEvent event);

@@ -252,6 +252,17 @@ struct GrowFilesystem {
       false;  // changes nothing; an xfs or btrfs that is not mounted may be measured
 };
 
+// Writes what the kernel keeps of the device back to it and waits until the device says that it has
+// it; then nothing of it is cached any more. What lies in a filesystem that is mounted is not
+// written by this: unmount first. Source: blockdev(8) --flushbufs; fsync(2).
+// Errors, not applied: NotFound; FailedPrecondition for what is no block device; EIO where
+// something could not be written.
+struct FlushDevice {
+  using Answer = Done;
+  static constexpr const char* kName = "FlushDevice";
+  std::string device;
+};
+
 // What a checker's exit code means. Pure. Source: fsck(8), e2fsck(8), xfs_repair(8),
 // btrfs-check(8).
 CheckResult ClassifyCheck(std::string_view fs_type, int exit_code);

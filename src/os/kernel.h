@@ -344,7 +344,7 @@ using AnyRequest =
                  StatFs, Usage, ChangeOwnership, MakeDirectory, MakeFile, RemoveDirectory,
                  RemoveFile, RemoveTree, ListDirectory, ReadFile, WriteAtomicPayload, ProbeDevice,
                  FormatDevice, CheckFilesystem, CheckDeviceUse, RunProgram, MakeSymlink, ReadLink,
-                 IdentifyDevice, SyncDevice, DetachLoops, GrowFilesystem>;
+                 IdentifyDevice, SyncDevice, DetachLoops, GrowFilesystem, FlushDevice>;
 
 using AnyAnswer =
     std::variant<Done, Changed, FileInfo, FsInfo, UsageInfo, OwnershipInfo, DirectoryListing,

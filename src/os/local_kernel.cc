@@ -7,7 +7,7 @@
 #include "os/device_probe.h"
 #include "os/file_effects.h"
 #include "os/filesystem_tools.h"
-#include "os/block_device.h"
+#include "os/flush_device.h"
 #include "os/grow_filesystem.h"
 #include "os/kernel_features.h"
 #include "os/loop_devices.h"
@@ -72,6 +72,7 @@ struct Effects {
   Result<FilesystemGrowth> operator()(const GrowFilesystem& r) const {
     return DoGrowFilesystem(r, tool_directories, options);
   }
+  Result<Done> operator()(const FlushDevice& r) const { return DoFlushDevice(r); }
 };
 
 }  // namespace

@@ -70,6 +70,10 @@ void Fill(const GrowFilesystem& from, worker::Request& to) {
   m.set_only_measure(from.only_measure);
 }
 
+void Fill(const FlushDevice& from, worker::Request& to) {
+  to.mutable_flush_device()->set_device(from.device);
+}
+
 ProbeDevice Read(const worker::ProbeDevice& from) {
   return {from.device(), from.full_scan(), from.find_duplicates()};
 }
@@ -96,6 +100,8 @@ GrowFilesystem Read(const worker::GrowFilesystem& from) {
           from.has_mounted_at() ? std::optional(Read(from.mounted_at())) : std::nullopt,
           from.only_measure()};
 }
+
+FlushDevice Read(const worker::FlushDevice& from) { return {from.device()}; }
 
 void Fill(const DeviceProbe& from, worker::Answer& to) {
   worker::DeviceProbe& m = *to.mutable_device_probe();

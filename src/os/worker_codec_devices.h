@@ -29,12 +29,14 @@ void Fill(const ProbeDevice& from, worker::Request& to);
 void Fill(const FormatDevice& from, worker::Request& to);
 void Fill(const CheckFilesystem& from, worker::Request& to);
 void Fill(const CheckDeviceUse& from, worker::Request& to);
+void Fill(const FlushDevice& from, worker::Request& to);
 ProbeDevice Read(const worker::ProbeDevice& from);
 FormatDevice Read(const worker::FormatDevice& from);
 void Fill(const GrowFilesystem& from, worker::Request& to);
 CheckFilesystem Read(const worker::CheckFilesystem& from);
 CheckDeviceUse Read(const worker::CheckDeviceUse& from);
 GrowFilesystem Read(const worker::GrowFilesystem& from);
+FlushDevice Read(const worker::FlushDevice& from);
 
 void Fill(const DeviceProbe& from, worker::Answer& to);
 void Fill(const FilesystemCheck& from, worker::Answer& to);

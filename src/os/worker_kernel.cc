@@ -26,7 +26,8 @@ std::string DeviceLane(const AnyRequest& request) {
       std::holds_alternative<FormatDevice>(request) ||
       std::holds_alternative<CheckFilesystem>(request) ||
       std::holds_alternative<CheckDeviceUse>(request) ||
-      std::holds_alternative<GrowFilesystem>(request)) {
+      std::holds_alternative<GrowFilesystem>(request) ||
+      std::holds_alternative<FlushDevice>(request)) {
     device = RequestPath(request);
   } else if (const auto* mount = std::get_if<Mount>(&request);
              mount != nullptr && mount->expected_device) {

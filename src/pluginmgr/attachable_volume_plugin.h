@@ -21,6 +21,8 @@ class AttachableVolumePlugin : public DeviceMountableVolumePlugin {
   virtual Result<bool> CanAttach(const VolumeSpec& spec) const = 0;
   // Whether attaching fails because the node can take no more. Blocks: never.
   virtual bool VerifyExhaustedResource(const VolumeSpec&) const { return false; }
+  // False where VolumesAreAttached says yes whatever is asked: then nobody asks again and again.
+  virtual bool VerifiesAttachments() const { return true; }
   // Null where the nodes are asked one by one. (The seed has this as SupportsBulkVolumeVerification
   // and an interface that the Attacher may also have.)
   virtual BulkVolumeVerifier* AsBulkVolumeVerifier() { return nullptr; }

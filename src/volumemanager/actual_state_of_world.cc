@@ -150,8 +150,10 @@ std::vector<PodVolumeKey> ActualStateOfWorld::UsersOf(const UniqueVolumeName& vo
 
 void ActualStateOfWorld::AddReconstructedDevice(const UniqueVolumeName& name, ActualDevice device) {
   device.since_unix_ms = clock_.WallUnixMillis();
-  if (device.state == VolumeState::kAttached) Apply(device, VolumeEvent::kFound);
-  device.uncertain = true;
+  if (!device.attachable && device.state == VolumeState::kAttached) {
+    Apply(device, VolumeEvent::kFound);
+  }
+  device.uncertain = device.uncertain || device.state != VolumeState::kAttached;
   device.reconstructed = true;
   devices_.insert_or_assign(name, std::move(device));
 }
@@ -162,6 +164,7 @@ void ActualStateOfWorld::MountDeviceStarted(const UniqueVolumeName& name,
   auto [at, added] = devices_.try_emplace(name);
   ActualDevice& device = at->second;
   if (added) device.since_unix_ms = clock_.WallUnixMillis();
+  BeginAs(device, false);
   device.plugin_name = plugin_name;
   device.spec = spec;
   device.is_block = is_block;
@@ -179,20 +182,99 @@ void ActualStateOfWorld::MountDeviceDone(const UniqueVolumeName& name,
   Apply(device, VolumeEvent::kDone);
   device.reconstructed = false;
   device.device_mount_path = outcome.value->device_mount_path;
+  if (device.attachable) device.device_path = outcome.value->device_path;
   device.failure.reset();
 }
 
 void ActualStateOfWorld::UnmountDeviceStarted(const UniqueVolumeName& name) {
-  Start(devices_.at(name), VolumeEvent::kUnmountDevice);
+  ActualDevice& device = devices_.at(name);
+  // After a reboot: what is left of its mount.
+  if (device.state == VolumeState::kAttached && device.uncertain) {
+    Apply(device, VolumeEvent::kFound);
+  }
+  Start(device, VolumeEvent::kUnmountDevice);
 }
 
 void ActualStateOfWorld::UnmountDeviceDone(const UniqueVolumeName& name,
                                            const OperationOutcome<Unit>& outcome) {
+  ActualDevice& device = devices_.at(name);
+  if (!outcome.value) {
+    Failed(device, outcome.failure);
+    return;
+  }
+  if (!device.attachable) {
+    devices_.erase(name);
+    return;
+  }
+  device.in_flight = false;
+  Apply(device, VolumeEvent::kDone);
+  // What is to be attached once more may turn out to be attached.
+  device.uncertain = device.uncertain || device.attachment == Attachment::kMissing;
+  device.failure.reset();
+}
+
+// Nothing of it is on the node: now it is of this kind.
+void ActualStateOfWorld::BeginAs(ActualDevice& device, bool attachable) {
+  if (MayBePresent(device)) return;
+  device.attachable = attachable;
+  device.state = RestingState(attachable);
+}
+
+void ActualStateOfWorld::AttachStarted(const UniqueVolumeName& name, const AttachIntent& intent) {
+  auto [at, added] = devices_.try_emplace(name);
+  ActualDevice& device = at->second;
+  if (added) device.since_unix_ms = clock_.WallUnixMillis();
+  BeginAs(device, true);
+  device.plugin_name = intent.plugin_name;
+  device.spec = intent.spec;
+  device.limit_key = intent.limit_key;
+  ++device.attach_changes;
+  Start(device, VolumeEvent::kAttach);
+}
+
+void ActualStateOfWorld::AttachDone(const UniqueVolumeName& name,
+                                    const OperationOutcome<AttachedVolume>& outcome) {
+  ActualDevice& device = devices_.at(name);
+  ++device.attach_changes;
+  if (!outcome.value) {
+    Failed(device, outcome.failure);
+    return;
+  }
+  device.in_flight = false;
+  Apply(device, VolumeEvent::kDone);
+  device.reconstructed = false;
+  device.attachment = Attachment::kAttached;
+  device.device_path = outcome.value->device_path;
+  device.failure.reset();
+}
+
+void ActualStateOfWorld::DetachStarted(const UniqueVolumeName& name) {
+  ActualDevice& device = devices_.at(name);
+  ++device.attach_changes;
+  Start(device, VolumeEvent::kDetach);
+}
+
+void ActualStateOfWorld::DetachDone(const UniqueVolumeName& name,
+                                    const OperationOutcome<Unit>& outcome) {
   if (outcome.value) {
     devices_.erase(name);
     return;
   }
-  Failed(devices_.at(name), outcome.failure);
+  ActualDevice& device = devices_.at(name);
+  ++device.attach_changes;
+  Failed(device, outcome.failure);
+}
+
+bool ActualStateOfWorld::AttachmentVerified(const UniqueVolumeName& name, bool attached) {
+  ActualDevice& device = devices_.at(name);
+  const Attachment now = attached ? Attachment::kAttached : Attachment::kMissing;
+  if (device.attachment == now) return false;
+  device.attachment = now;
+  if (!attached) {
+    device.missing_since_unix_ms = clock_.WallUnixMillis();
+    device.uncertain = true;
+  }
+  return true;
 }
 
 void ActualStateOfWorld::ExpandDeviceStarted(const UniqueVolumeName& name) {
@@ -239,11 +321,12 @@ bool MayBePresent(const ActualVolume& volume) {
 
 bool IsMounted(const ActualDevice& device) {
   return device.state == VolumeState::kDeviceMounted && !device.uncertain &&
-         !device.reconstructed && device.quarantine_reason.empty();
+         !device.reconstructed && device.quarantine_reason.empty() &&
+         (!device.attachable || device.attachment == Attachment::kAttached);
 }
 
 bool MayBePresent(const ActualDevice& device) {
-  return device.state != VolumeState::kAttached || device.uncertain;
+  return device.state != RestingState(device.attachable) || device.uncertain;
 }
 
 }  // namespace volumed

@@ -49,6 +49,13 @@ struct ActualVolume {
   std::optional<FailureHistory> failure;
 };
 
+// Whether the volume of an attachable device is attached, as far as its plugin has said.
+enum class Attachment {
+  kUnknown,  // found at start, and not asked about since
+  kAttached,
+  kMissing,  // the plugin says that it is not, although it should be
+};
+
 // The device of a volume, which the pods of the node share.
 struct ActualDevice {
   std::string plugin_name;
@@ -57,6 +64,14 @@ struct ActualDevice {
   bool is_block = false;  // it is set up, and nothing is mounted
   // A volume that needs no attach begins, and ends, as attached.
   VolumeState state = VolumeState::kAttached;
+  // ---- of one that the agent attaches
+  bool attachable = false;
+  Attachment attachment = Attachment::kUnknown;
+  int64_t missing_since_unix_ms = 0;
+  std::string device_path;      // on the node
+  std::string limit_key;        // of the slot that it takes; "": none
+  uint64_t attach_changes = 0;  // rises when it is attached or detached: dates an older answer
+  // ----
   bool uncertain = false;
   bool reconstructed = false;  // found at start and not verified since
   int64_t since_unix_ms = 0;   // of the state
@@ -123,6 +138,13 @@ struct MountIntent {
   bool is_block = false;
 };
 
+// What an attach is started with.
+struct AttachIntent {
+  std::string plugin_name;
+  SpecName spec;
+  std::string limit_key = {};
+};
+
 // Threads: the control thread. Blocks: never.
 // REQUIRES, where a key is taken: the volume (or pod) is there, unless said otherwise.
 class ActualStateOfWorld {
@@ -143,8 +165,8 @@ class ActualStateOfWorld {
   ActualVolume& AddReconstructed(const PodVolumeKey& key, const std::string& plugin_name,
                                  VolumeState recorded, bool same_boot, bool is_block = false);
 
-  // The intent to set up, to map, or to bring up to date (which of them: by the state). Adds the volume if it
-  // is not there. Returns true for a remount.
+  // The intent to set up, to map, or to bring up to date (which of them: by the state). Adds the
+  // volume if it is not there. Returns true for a remount.
   bool MountStarted(const PodVolumeKey& key, const MountIntent& intent);
   void MountDone(const PodVolumeKey& key, const OperationOutcome<MountedVolume>& outcome);
   void UnmountStarted(const PodVolumeKey& key);
@@ -157,7 +179,8 @@ class ActualStateOfWorld {
   const ActualDevice* FindDevice(const UniqueVolumeName& device) const;
   // Those of pods that may have something of it, or for which an operation runs.
   std::vector<PodVolumeKey> UsersOf(const UniqueVolumeName& volume) const;
-  // Found at start, by its record as AfterRestart leaves it, or else by its mount. It is uncertain.
+  // Found at start, by its record as AfterRestart leaves it, or else by its mount. It is uncertain;
+  // one that is attached and no more is as its record says, and unverified.
   void AddReconstructedDevice(const UniqueVolumeName& name, ActualDevice device);
   // Adds the device if it is not there.
   void MountDeviceStarted(const UniqueVolumeName& name, const std::string& plugin_name,
@@ -165,13 +188,23 @@ class ActualStateOfWorld {
   void MountDeviceDone(const UniqueVolumeName& name,
                        const OperationOutcome<MountedDevice>& outcome);
   void UnmountDeviceStarted(const UniqueVolumeName& name);
-  // Erases the device on success.
+  // On success: erases a device that needs no attach; another one is attached still.
   void UnmountDeviceDone(const UniqueVolumeName& name, const OperationOutcome<Unit>& outcome);
   // Nothing where the volume has no device. Whatever becomes of it, the device stays mounted.
   void ExpandDeviceStarted(const UniqueVolumeName& name);
   void ExpandDeviceDone(const UniqueVolumeName& name,
                         const OperationOutcome<ExpandedVolume>& outcome);
   void EraseDevice(const UniqueVolumeName& name) { devices_.erase(name); }
+
+  // Adds the device if it is not there.
+  void AttachStarted(const UniqueVolumeName& name, const AttachIntent& intent);
+  void AttachDone(const UniqueVolumeName& name, const OperationOutcome<AttachedVolume>& outcome);
+  void DetachStarted(const UniqueVolumeName& name);
+  // Erases the device on success.
+  void DetachDone(const UniqueVolumeName& name, const OperationOutcome<Unit>& outcome);
+  // Its plugin has said whether it is attached. True if that is news.
+  bool AttachmentVerified(const UniqueVolumeName& name, bool attached);
+
   // Nothing of it is touched until its record is repaired. Adds it if it is not there.
   void QuarantineDevice(const UniqueVolumeName& name, const std::string& reason);
 
@@ -185,6 +218,7 @@ class ActualStateOfWorld {
   void Apply(Thing& thing, VolumeEvent event);
   template <typename Thing>
   void Start(Thing& thing, VolumeEvent call);
+  static void BeginAs(ActualDevice& device, bool attachable);
   template <typename Thing>
   void Failed(Thing& thing, const std::optional<OperationFailure>& failure);
 

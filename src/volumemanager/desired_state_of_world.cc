@@ -9,6 +9,8 @@
 #include "kube/pod_facts.h"
 #include "kube/refused_sources.h"
 #include "kube/selectors.h"
+#include "pluginmgr/attachable_volume_plugin.h"
+#include "pluginmgr/volume_plugin_with_attach_limits.h"
 #include "volume/unique_name.h"
 #include "volumemanager/sub_path_requests.h"
 
@@ -259,6 +261,7 @@ void DesiredStateOfWorld::FindPlugin(WantedVolume& wanted) const {
                            "volume plugin " + wanted.plugin_name + " has no block volumes")});
     wanted.plugin_name.clear();
   }
+  FindAttachment(**plugin, wanted);
   wanted.one_pod_only =
       persistent->spec.access_modes == std::vector<AccessMode>{AccessMode::kReadWriteOncePod};
   if (!persistent->spec.mount_options.empty() && !(*plugin)->SupportsMountOption()) {
@@ -267,6 +270,22 @@ void DesiredStateOfWorld::FindPlugin(WantedVolume& wanted) const {
                                                 "Mount options are not supported for this volume "
                                                 "type")});
     wanted.plugin_name.clear();
+  }
+}
+
+void DesiredStateOfWorld::FindAttachment(VolumePlugin& plugin, WantedVolume& wanted) const {
+  const AttachableVolumePlugin* attachable = plugin.AsAttachable();
+  if (attachable == nullptr) return;
+  const Result<bool> can_attach = attachable->CanAttach(wanted.spec);
+  if (!can_attach.ok()) {
+    wanted.problems.push_back({"CanAttach", can_attach.error()});
+    wanted.plugin_name.clear();
+    return;
+  }
+  wanted.attachable = *can_attach;
+  const VolumePluginWithAttachLimits* limited = plugin.AsWithAttachLimits();
+  if (wanted.attachable && limited != nullptr) {
+    wanted.limit_key = limited->VolumeLimitKey(wanted.spec);
   }
 }
 

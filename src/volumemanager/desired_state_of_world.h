@@ -38,6 +38,8 @@ struct WantedVolume {
   UniqueVolumeName unique_name = {};
   bool has_device = false;       // it is bound from the device of that name
   bool is_block = false;         // the pod gets the device itself
+  bool attachable = false;       // that device is attached to the node before it is mounted
+  std::string limit_key = {};    // of its plugin's attach limits; "": has none
   bool one_pod_only = false;     // ReadWriteOncePod
   std::string plugin_name = {};  // "" when no plugin was found: the volume cannot be mounted
   std::vector<SubPathRequest> sub_paths = {};
@@ -87,6 +89,7 @@ class DesiredStateOfWorld {
   // The volume behind a claim; where there is none, a volume that cannot be mounted.
   WantedVolume ResolveClaim(const Pod& pod, const PodVolume& volume, const WantedPod* before) const;
   void FindPlugin(WantedVolume& wanted) const;
+  void FindAttachment(VolumePlugin& plugin, WantedVolume& wanted) const;
   void CheckNodeAffinity(WantedVolume& wanted) const;
   void AssignGenerations(WantedPod& now, const WantedPod* before);
   void Index(const PodUid& pod, const WantedPod& wanted);

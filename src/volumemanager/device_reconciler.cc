@@ -10,7 +10,11 @@ DeviceReconciler::DeviceReconciler(Parts parts, Hooks hooks)
     : parts_(parts),
       hooks_(std::move(hooks)),
       queue_(parts.scheduler,
-             [this](const UniqueVolumeName& name, Wake& wake) { Reconcile(name, wake); }) {}
+             [this](const UniqueVolumeName& name, Wake& wake) { Reconcile(name, wake); }),
+      limits_(parts.scheduler.clock(), parts.plugins, parts.desired, parts.actual),
+      verifier_({parts.scheduler, parts.plugins, parts.desired, parts.actual, parts.operations},
+                {[this](const UniqueVolumeName& name) { Verified(name); },
+                 [this](const UniqueVolumeName& name) { TellUsers(name); }}) {}
 
 void DeviceReconciler::MarkAllDirty() {
   for (const auto& [name, device] : parts_.actual.devices()) MarkDirty(name);
@@ -31,8 +35,13 @@ std::vector<PodUid> DeviceReconciler::PodsThatMayHave(const UniqueVolumeName& na
 }
 
 void DeviceReconciler::Reconcile(const UniqueVolumeName& name, Wake& wake) {
+  if (parts_.desired.UsersOf(name).empty()) WaitsNoMore(name);
   const ActualDevice* device = parts_.actual.FindDevice(name);
   if (device != nullptr && (device->in_flight || !device->quarantine_reason.empty())) return;
+  if (IsAttachable(name, device)) {
+    ReconcileAttachable(name, device, wake);
+    return;
+  }
   if (!parts_.desired.UsersOf(name).empty()) {
     const bool mounted = device != nullptr && IsMounted(*device);
     if (!mounted && !PodsThatMayHave(name).empty()) StartMount(name, wake);
@@ -62,6 +71,9 @@ void DeviceReconciler::StartMount(const UniqueVolumeName& name, Wake& wake) {
                              .some_pods_only_read = some_only_read,
                              .first_pod = first.pod};
   if (hooks_.set_sizes) hooks_.set_sizes(wanted, request);
+  if (const ActualDevice* device = parts_.actual.FindDevice(name)) {
+    request.attachable = device->attachable && MayBePresent(*device);
+  }
   const StartResult result = parts_.operations.MountDevice(
       std::move(request), [this, name, alive = std::weak_ptr<bool>(alive_)](
                               const OperationOutcome<MountedDevice>& outcome) {
@@ -88,7 +100,7 @@ void DeviceReconciler::StartUnmount(const UniqueVolumeName& name, const ActualDe
                 alive = std::weak_ptr<bool>(alive_)](const OperationOutcome<Unit>& outcome) {
         if (alive.expired()) return;
         parts_.actual.UnmountDeviceDone(name, outcome);
-        if (outcome.value) hooks_.gone(name, spec);
+        if (outcome.value && parts_.actual.FindDevice(name) == nullptr) hooks_.gone(name, spec);
         MarkDirty(name);
         TellUsers(name);
       });

@@ -42,12 +42,14 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
                   devices_.MarkDirty(volume);
                   devices_.TellUsers(volume);
                 }),
-      devices_({parts.scheduler, desired_, actual_, parts.operations}, MakeDeviceHooks()),
+      devices_({parts.scheduler, desired_, actual_, parts.operations, parts.plugins},
+               MakeDeviceHooks()),
       reconciler_({parts.scheduler, desired_, actual_, consumers_, parts.operations, records_,
                    devices_, parts.log},
                   MakeHooks()),
       views_({parts.scheduler.clock(), parts.catalog, desired_, actual_, consumers_, reconciler_,
-              parts.operations, stats_, size_limits_, expander_, settings_.is_stuck}) {
+              devices_, parts.operations, stats_, size_limits_, expander_, settings_.is_stuck}) {
+  devices_.SetVerifyAttachedPeriod(settings_.verify_attached_period);
   parts_.catalog.AddListener(
       [this, alive = std::weak_ptr<bool>(alive_)](const std::vector<ObjectChange>& changes) {
         if (!alive.expired()) CatalogChanged(changes);
@@ -102,6 +104,9 @@ DeviceReconciler::Hooks KubeletVolumeManager::Impl::MakeDeviceHooks() {
     request.grow_to = sizes.grow_to;
   };
   hooks.mounted = [this](const UniqueVolumeName& device) { expander_.MarkDirty(device); };
+  hooks.event = [this](const PodUid& uid, const std::string& reason, const std::string& message) {
+    parts_.host.events.RecordPodEvent(uid, EventType::kWarning, reason, message);
+  };
   return hooks;
 }
 
@@ -390,6 +395,9 @@ KubeletVolumeManager::~KubeletVolumeManager() = default;
 void KubeletVolumeManager::Start() { impl_->Start(); }
 void KubeletVolumeManager::SetStatsTimes(Duration period, Duration deadline) {
   impl_->SetStatsTimes(period, deadline);
+}
+void KubeletVolumeManager::SetVerifyAttachedPeriod(Duration period) {
+  impl_->SetVerifyAttachedPeriod(period);
 }
 void KubeletVolumeManager::ObjectsChanged() { impl_->CheckReady(); }
 void KubeletVolumeManager::DeletePod(const PodUid& pod, bool force,

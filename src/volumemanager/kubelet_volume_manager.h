@@ -26,6 +26,7 @@
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "records/record_store.h"
 #include "volumehost/volume_host.h"
+#include "volumemanager/attach_verifier.h"
 #include "volumemanager/consumer_watch.h"
 #include "volumemanager/size_limits.h"
 #include "volumemanager/take_over.h"
@@ -51,6 +52,8 @@ struct VolumeManagerSettings {
   // The root was made by somebody else (--adopt-root): pods found in it are ours to clean.
   bool adopt_root = false;
   VolumeStatsSettings stats;
+  // How often plugins are asked which volumes are attached; zero: only at start.
+  Duration verify_attached_period = kVerifyAttachedPeriod;
   // What becomes of a pod with an emptyDir that holds more than its sizeLimit.
   SizeLimitAction size_limit_action = SizeLimitAction::kEvict;
   // Told once, before the first operation, what volumes the last agent left in the store: the
@@ -84,6 +87,8 @@ class KubeletVolumeManager final : public VolumeManager {
   void ObjectsChanged() override;
   // How volumes are measured from now on (VolumeStats::SetTimes).
   void SetStatsTimes(Duration period, Duration deadline);
+  // How often plugins are asked from now on which volumes are attached; zero: never.
+  void SetVerifyAttachedPeriod(Duration period);
   void DeletePod(const PodUid& pod, bool force, std::function<void(Status)> done) override;
   void Hold(HoldRequest request, std::function<void(Status)> done) override;
   void ReleaseHold(HoldRequest request, std::function<void(Status)> done) override;

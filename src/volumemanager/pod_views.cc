@@ -191,8 +191,12 @@ void PodViews::AddShared(const WantedVolume* wanted, const ActualVolume* actual,
   view.persistent_volume = view.spec.str();
   if (!(wanted != nullptr ? wanted->has_device : actual->has_device)) return;
   const ActualDevice* device = parts_.actual.FindDevice(name);
-  view.device_state = VolumeStateName(device == nullptr ? VolumeState::kAttached : device->state);
-  if (device != nullptr) view.device_mount_path = device->device_mount_path;
+  const bool attachable = wanted != nullptr && wanted->attachable;
+  view.device_state = VolumeStateName(device == nullptr ? RestingState(attachable) : device->state);
+  if (device != nullptr) {
+    view.device_mount_path = device->device_mount_path;
+    if (!device->device_path.empty()) view.device_path = device->device_path;
+  }
   view.stuck = view.stuck || (parts_.is_stuck && parts_.is_stuck(name.str()));
 }
 
@@ -212,6 +216,7 @@ std::optional<ProblemView> PodViews::SharedProblem(const PodVolumeKey& key, cons
   }
   if (!wanted.has_device) return std::nullopt;
   const ActualDevice* device = parts_.actual.FindDevice(wanted.unique_name);
+  if (auto attach = AttachProblem(wanted, pod, device)) return attach;
   if (device == nullptr) return std::nullopt;
   if (!device->quarantine_reason.empty()) {
     return Waiting("ReadRecord",
@@ -238,7 +243,8 @@ std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, cons
   if (auto shared = SharedProblem(key, pod, *wanted)) return shared;
   if (actual != nullptr && MayBePresent(*actual) && !IsSameKind(*actual, *wanted)) {
     return Waiting("WaitForUnmount",
-                   "the volume is still there as " + KindText(actual->plugin_name, actual->is_block) +
+                   "the volume is still there as " +
+                       KindText(actual->plugin_name, actual->is_block) +
                        " and has to leave before it can come as " +
                        KindText(wanted->plugin_name, wanted->is_block),
                    OwnerOf(pod.identity), actual->since_unix_ms);

@@ -15,6 +15,7 @@
 #include "volumemanager/actual_state_of_world.h"
 #include "volumemanager/consumers.h"
 #include "volumemanager/desired_state_of_world.h"
+#include "volumemanager/device_reconciler.h"
 #include "volumemanager/reconciler.h"
 #include "volumemanager/size_limits.h"
 #include "volumemanager/volume_expander.h"
@@ -34,6 +35,7 @@ class PodViews {
     const ActualStateOfWorld& actual;
     const Consumers& consumers;
     const Reconciler& reconciler;
+    const DeviceReconciler& devices;
     const VolumeOperations& operations;
     const VolumeStats& stats;
     const SizeLimits& size_limits;
@@ -61,6 +63,10 @@ class PodViews {
   void AddShared(const WantedVolume* wanted, const ActualVolume* actual, VolumeView& view) const;
   std::optional<ProblemView> SharedProblem(const PodVolumeKey& key, const ActualPod& pod,
                                            const WantedVolume& wanted) const;
+  // In pod_views_attach.cc: what keeps a volume from being attached, but for failures of its own;
+  // and what is wrong with one that is mounted.
+  std::optional<ProblemView> AttachProblem(const WantedVolume& wanted, const ActualPod& pod,
+                                           const ActualDevice* device) const;
   ProblemView FromFailure(const FailureHistory& failure, const OperationKey& key,
                           const ActualPod& pod, const WantedVolume* wanted) const;
   std::string WhoMustAct(const Error& error, const ActualPod& pod,

@@ -177,8 +177,8 @@ void AddUnrecorded(const KubeletPaths::PodVolume& volume, ActualStateOfWorld& ac
                    TakeOver& take_over) {
   const PodVolumeKey key{volume.pod, volume.spec};
   if (actual.FindVolume(key) != nullptr) return;
-  ActualVolume& added = actual.AddReconstructed(key, volume.plugin, VolumeState::kNotSetUp, true,
-                                                volume.is_block);
+  ActualVolume& added =
+      actual.AddReconstructed(key, volume.plugin, VolumeState::kNotSetUp, true, volume.is_block);
   if (volume.is_block) {
     // Its device goes after it, whoever finds that.
     added.unique_name = GetUniqueVolumeName(volume.plugin, volume.spec.str());
@@ -217,13 +217,17 @@ void RestoreDevices(const FoundAtStart& found, const BootId& boot_id, bool adopt
     result.devices.push_back(now);
     known.insert(now.device_mount_path);
     // Its row may be left for the format that it tells of.
-    if (now.state == VolumeState::kAttached && !now.uncertain) continue;
+    if (IsGone(now)) continue;
     ActualDevice device;
     device.plugin_name = now.plugin_name;
     device.spec = now.spec;
     device.device_mount_path = now.device_mount_path;
     device.is_block = now.is_block;
     device.state = now.state;
+    device.uncertain = now.uncertain;
+    device.attachable = now.attachable;
+    device.device_path = now.device_path;
+    device.limit_key = now.limit_key;
     actual.AddReconstructedDevice(now.key, std::move(device));
   }
   for (const KubeletPaths::DeviceMount& mount : found.device_mounts) {

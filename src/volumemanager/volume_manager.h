@@ -45,8 +45,8 @@ struct VolumeView {
   std::string state;         // of the transition table: "SetUp"
   std::string device_state;  // of the device that it is bound from: "DeviceMounted"; "" without
   std::string device_mount_path;
-  bool is_block = false;  // host_path is the pod's link to the device
-  std::string device_path;
+  bool is_block = false;         // host_path is the pod's link to the device
+  std::string device_path;       // on the node, of a volume that is attached or a block volume
   std::string device_node_path;  // the pod's node of it, in the global map directory
   bool uncertain = false;
   bool stuck = false;   // a worker for it could not be ended

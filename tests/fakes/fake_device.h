@@ -42,6 +42,7 @@ struct FakeDevice {
   // ---- what was done to it
   int formats = 0;  // begun ones, cut ones included
   int growths = 0;  // likewise
+  int flushes = 0;
   // Of the filesystem; 0: as large as the device.
   int64_t fs_bytes = 0;
   uint64_t filesystem = 0;  // in the FakeVfs; 0: never mounted since it was made

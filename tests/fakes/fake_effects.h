@@ -88,6 +88,7 @@ class FakeEffects {
   Result<DeviceProbe> operator()(const ProbeDevice& request);
   Result<Done> operator()(const FormatDevice& request);
   Result<FilesystemCheck> operator()(const CheckFilesystem& request);
+  Result<Done> operator()(const FlushDevice& request);
   Result<DeviceUsers> operator()(const CheckDeviceUse& request);
   Result<ProgramEnd> operator()(const RunProgram& request);
   Result<IdentifiedDevice> operator()(const IdentifyDevice& request);

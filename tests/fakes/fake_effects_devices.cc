@@ -316,6 +316,15 @@ Result<FilesystemGrowth> FakeEffects::operator()(const GrowFilesystem& request) 
   return growth;
 }
 
+Result<Done> FakeEffects::operator()(const FlushDevice& request) {
+  ASSIGN_OR_RETURN(FakeDevice * device, OpenDevice(request.device));
+  if (device->unreadable) {
+    return Error::FromErrno(EIO, "flush device " + request.device, Outcome::kNotApplied);
+  }
+  ++device->flushes;
+  return Done{};
+}
+
 Result<uint64_t> FakeEffects::FilesystemOfDevice(const Mount& request, const MountOptions& options,
                                                  const std::string& what) {
   const auto fail = [&what](int sys_errno) {

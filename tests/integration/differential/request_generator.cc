@@ -328,6 +328,12 @@ struct RequestGenerator::Maker<GrowFilesystem> {
   }
 };
 
+template <>
+struct RequestGenerator::Maker<FlushDevice> {
+  static constexpr uint32_t kWeight = 1;
+  static FlushDevice Make(RequestGenerator& g) { return {g.NoDevice()}; }
+};
+
 std::string RequestGenerator::NoDevice() {
   constexpr const char* kNames[] = {"f", "a", "la", "lf", "lself", "fifo", "sock", "no", "f/x"};
   return world_ + "/" + Pick(*this, kNames);

@@ -70,6 +70,8 @@ class DeviceDifferential : public BlockMountTest,
     step("identify a directory", world.Do(IdentifyDevice{{world.target.root, ""}}));
     step("identify by no path", world.Do(IdentifyDevice{{"", ""}}));
     step("full scan", world.Probe(true));
+    step("flush", world.Do(FlushDevice{world.device}));
+    step("flush what is no device", world.Do(FlushDevice{world.target.Display()}));
     step("mount unformatted", world.MountAs(type));
     step("unknown type", world.Format("vfat", kUuid));
     step("no UUID", world.Format(type, ""));
@@ -90,6 +92,7 @@ class DeviceDifferential : public BlockMountTest,
     step("use", world.Use());
     step("format mounted", world.Format(type, kUuid, true));
     step("report mounted", world.Check(type, CheckMode::kReport));
+    step("flush mounted", world.Do(FlushDevice{world.device}));
     step("unmount", world.UnmountIt());
     step("use", world.Use());
     const DeviceIdentity number = world.Identity();

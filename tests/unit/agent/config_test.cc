@@ -141,6 +141,9 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                             {"deadline-unmount", {"7s"}},
                             {"deadline-stats", {"7s"}},
                             {"volume-stats-period", {"7s"}},
+                            {"deadline-attach", {"7s"}},
+                            {"deadline-wait-for-attach", {"7s"}},
+                            {"verify-attached-period", {"7s"}},
                             {"empty-dir-limit-action", {"report"}},
                             {"host-path-root", {"/h"}},
                             {"enable-hostpath-provisioner", {"true"}},
@@ -157,9 +160,16 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
   const auto before = PrintConfig(Config());
   const auto wanted = PrintConfig(*loaded);
   const auto after = PrintConfig(merged.config);
-  const std::set<std::string_view> reloads = {
-      "log-level",        "max-workers",    "max-workers-per-domain", "deadline-mount",
-      "deadline-unmount", "deadline-stats", "volume-stats-period"};
+  const std::set<std::string_view> reloads = {"log-level",
+                                              "max-workers",
+                                              "max-workers-per-domain",
+                                              "deadline-mount",
+                                              "deadline-unmount",
+                                              "deadline-stats",
+                                              "volume-stats-period",
+                                              "deadline-attach",
+                                              "deadline-wait-for-attach",
+                                              "verify-attached-period"};
   for (size_t i = 0; i < after.size(); ++i) {
     const bool reload = reloads.contains(after[i].first);
     EXPECT_EQ(after[i], reload ? wanted[i] : before[i]);

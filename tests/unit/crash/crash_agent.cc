@@ -6,6 +6,7 @@
 #include "kube/decode.h"
 #include "mounter/node_root.h"
 #include "plugins/in_tree_plugins.h"
+#include "unit/crash/crash_devices.h"
 
 namespace volumed {
 namespace {
@@ -124,7 +125,12 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
   plugins.host_path.recycler_pods = &recycler_pods_;
   plugins.host_path.roots = {CrashWorld::kProvisionRoot};
   plugins.host_path.config.provisioning_enabled = true;
-  MustBeOk(plugins_.InitPlugins(MakeInTreePlugins(std::move(plugins)), host_), "plugins");
+  std::vector<std::unique_ptr<VolumePlugin>> made = MakeInTreePlugins(std::move(plugins));
+  made.push_back(std::make_unique<FakeArrayPlugin>(
+      world.array, *world.kernel,
+      FakeArrayPlugin::Watch{[&world](const std::string& volume) { CheckAttach(world, volume); },
+                             [&world](const std::string& volume) { CheckDetach(world, volume); }}));
+  MustBeOk(plugins_.InitPlugins(std::move(made), host_), "plugins");
   VolumeManagerSettings settings;
   settings.stats.period = Duration::zero();
   settings.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,

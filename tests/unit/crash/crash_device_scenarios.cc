@@ -14,6 +14,8 @@ constexpr const char* kFirst = "u-first";
 constexpr const char* kSecond = "u-second";
 constexpr const char* kDisk = "/dev/vdb";
 constexpr const char* kVolume = "disk";
+constexpr const char* kArrayVolume = "lun";
+constexpr const char* kArrayDisk = "/dev/array/lun";
 constexpr const char* kScratchVolume = "scratch";
 constexpr const char* kScratchPath = "/srv/scratch";
 constexpr uint32_t kFsGroup = 3000;
@@ -130,7 +132,65 @@ FakeDevice Existing(CheckResult damage) {
   return device;
 }
 
+ScenarioStep ArrayStorage() {
+  return {.name = "the sources have a volume of an array, and a claim",
+          .happen = [](CrashWorld& world) {
+            world.devices[kArrayVolume] = kArrayDisk;
+            world.array.disks[kArrayVolume] = kArrayDisk;
+            world.kernel->AddDevice(kArrayDisk, Existing(CheckResult::kClean));
+            world.kernel->Remove(kArrayDisk);  // until it is attached
+            world.sources[kFiles]["volume"] =
+                std::string(
+                    "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: lun}\nspec:\n"
+                    "  capacity: {storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n"
+                    "  persistentVolumeReclaimPolicy: Retain\n  flexVolume: {driver: ") +
+                kFakeArrayPlugin + "}\n";
+            world.sources[kFiles]["claim"] = ClaimManifest("data");
+          }};
+}
+
+ScenarioStep ApplyToArray(const std::string& uid) {
+  return {.name = "pod " + uid + " is applied", .happen = [uid](CrashWorld& world) {
+            world.sources[kFiles]["pod-" + uid] = PodManifest(uid, "data");
+            PodTruth pod;
+            pod.wanted = true;
+            pod.volumes[kArrayVolume].plugin = kFakeArrayPlugin;
+            pod.volumes[kArrayVolume].has_mount = true;
+            world.pods[uid] = pod;
+          }};
+}
+
+ScenarioStep WriteToArray(const std::string& uid) {
+  return {.name = "pod " + uid + " writes", .happen = [uid](CrashWorld& world) {
+            world.PodWritesToDevice(uid, world.VolumePath(uid, kArrayVolume) + "/" + uid + ".txt",
+                                    "of " + uid, kFsGroup);
+          }};
+}
+
 }  // namespace
+
+Scenario AttachScenario() {
+  return {"two pods on a disk of an array",
+          {ArrayStorage()},
+          {ApplyToArray(kFirst), WriteToArray(kFirst), ApplyToArray(kSecond), WriteToArray(kSecond),
+           Remove(kFirst, false), Remove(kSecond, true)}};
+}
+
+Scenario ShortAttachScenario() {
+  constexpr int kAmidTheAttach = 12;
+  ScenarioStep quiet{.name = "the agent has heard of all sources", .happen = {}};
+  ScenarioStep begun = ApplyToArray(kFirst);
+  begun.scheduler_steps = kAmidTheAttach;
+  begun.compare = false;
+  // How far the first mount comes, and so whether it makes these, is open.
+  ScenarioStep places{.name = "the plugin has its directories", .happen = [](CrashWorld& world) {
+                        world.kernel->AddDirectory(
+                            world.paths.GetPluginDir(kFakeArrayPlugin).Display() + "/mounts");
+                      }};
+  return {"a short attach",
+          {ArrayStorage(), places},
+          {quiet, begun, Remove(kFirst, true), ApplyToArray(kFirst), Remove(kFirst, true)}};
+}
 
 Scenario DeviceScenario() {
   return {"two pods on a new disk",

@@ -4,7 +4,6 @@
 #include <variant>
 
 #include "operation/volume_record.h"
-#include "plugins/local.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
@@ -12,7 +11,7 @@ namespace {
 
 // What the device's record says to whoever reads it in this boot.
 std::optional<DeviceRecord> RecordOf(const CrashWorld& world, const std::string& volume) {
-  const UniqueVolumeName name = GetUniqueVolumeName(kLocalVolumePluginName, volume);
+  const UniqueVolumeName name = GetUniqueVolumeName(world.PluginOf(volume), volume);
   const std::optional<Record> row = world.store->Find(kDeviceRecordKind, RecordKey(name));
   if (!row) return std::nullopt;
   const Result<DeviceRecord> record = DecodeDeviceRecord(*row);
@@ -21,7 +20,7 @@ std::optional<DeviceRecord> RecordOf(const CrashWorld& world, const std::string&
 }
 
 std::string PlaceOf(const CrashWorld& world, const std::string& volume) {
-  return world.paths.GetDeviceMountDir(kLocalVolumePluginName, SpecName(volume)).Display();
+  return world.paths.GetDeviceMountDir(world.PluginOf(volume), SpecName(volume)).Display();
 }
 
 // The volume whose device is at `device`, or mounted at `place`.
@@ -215,7 +214,38 @@ int64_t ClaimedBytes(const CrashWorld& world, const std::string& volume) {
   return claim ? claim->capacity.Value() : 0;
 }
 
+void CheckAttach(CrashWorld& world, const std::string& volume) {
+  const std::string broken = MustSay(world, volume, VolumeState::kAttaching);
+  if (!broken.empty()) world.Violation("Attach " + volume + ": " + broken);
+}
+
+void CheckDetach(CrashWorld& world, const std::string& volume) {
+  const std::string what = "Detach " + volume + ": ";
+  const std::string broken = MustSay(world, volume, VolumeState::kDetaching);
+  if (!broken.empty()) world.Violation(what + broken);
+  const std::string& device = world.devices.at(volume);
+  for (const MountEntry& mount : world.kernel->Mounts()) {
+    if (mount.source == device) world.Violation(what + "it is mounted at " + mount.mount_point);
+  }
+  for (const auto& [uid, pod] : world.pods) {
+    if (pod.is_protected() && pod.volumes.contains(volume)) {
+      world.Violation(what + "pod " + uid + " has the volume");
+    }
+  }
+  const bool is_there = world.array.attached.contains(volume);
+  if (is_there && world.kernel->Device(device).flushes <= world.array.flushes.at(volume)) {
+    world.Violation(what + "its device was not flushed");
+  }
+}
+
 void CheckDevices(CrashWorld& world, const std::string& when) {
+  for (const MountEntry& mount : world.kernel->Mounts()) {
+    for (const auto& [volume, path] : world.array.disks) {
+      if (mount.source == path && !world.array.attached.contains(volume)) {
+        world.Violation("volume " + volume + " is mounted and not attached " + when);
+      }
+    }
+  }
   for (const auto& [volume, path] : world.devices) {
     const FakeDevice device = world.kernel->Device(path);
     const auto before = world.filesystems.find(volume);
@@ -247,6 +277,7 @@ std::string DeviceRecordText(const Record& row) {
   const Result<DeviceRecord> record = DecodeDeviceRecord(row);
   if (!record.ok()) return name + record.error().ToString() + "\n";
   std::string text = name + record->plugin_name + " " + record->device_mount_path + " " +
+                     record->device_path + (record->attachable ? " attachable " : "") +
                      std::string(VolumeStateName(record->state)) +
                      (record->uncertain ? " uncertain" : "");
   if (record->format) {

@@ -13,6 +13,11 @@ namespace volumed {
 // Which rule of devices the effect would break; "" if none, or if it is about no device.
 std::string BrokenDeviceRule(const CrashWorld& world, const AnyRequest& request);
 
+// Before a volume of the array is attached, or detached: the record must say so; and a detach
+// leaves nobody without it, and nothing unwritten.
+void CheckAttach(CrashWorld& world, const std::string& volume);
+void CheckDetach(CrashWorld& world, const std::string& volume);
+
 // Established volumes of devices, and what is on them: at any time. `when` is for the text.
 void CheckDevices(CrashWorld& world, const std::string& when);
 

@@ -308,7 +308,7 @@ std::vector<Scenario> AllScenarios() {
           CutFormatScenario(),     ExpandScenario(),     CheckedDiskScenario(),
           ReleasedClaimScenario(), RecycleScenario(),    BindingScenario(),
           ProvisionScenario(),     ShortClaimScenario(), RemadeClaimScenario(),
-          BlockScenario()};
+          BlockScenario(),         AttachScenario(),     ShortAttachScenario()};
 }
 
 }  // namespace volumed

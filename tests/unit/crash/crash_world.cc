@@ -116,6 +116,7 @@ std::unique_ptr<CrashWorld> CrashWorld::Clone() const {
   copy->uids = uids;
   copy->devices = devices;
   copy->block_volumes = block_volumes;
+  copy->array = array;
   copy->filesystems = filesystems;
   copy->precious = precious;
   return copy;
@@ -128,6 +129,9 @@ void CrashWorld::Reboot(bool power_loss) {
   kernel->Reboot();
   if (power_loss) store->PowerLoss();
   ++boots;
+  // Its initiator has to log in again.
+  for (const std::string& volume : array.attached) kernel->Remove(array.disks.at(volume));
+  array.attached.clear();
   // Nobody's mounts either come back by themselves; what lies on them is safe from us now.
   std::erase_if(precious, [](const auto& entry) { return entry.first.rfind(kRoot, 0) == 0; });
   // Pids are given anew: another process has each of them, and started as early in its boot.
@@ -320,14 +324,19 @@ std::string CrashWorld::ProvisionedPath(const std::string& claim) const {
   return "";
 }
 
+std::string CrashWorld::PluginOf(const std::string& volume) const {
+  return array.disks.contains(volume) ? kFakeArrayPlugin : kLocalVolumePluginName;
+}
+
 std::string CrashWorld::LeftOfDevices() const {
   for (const auto& [volume, path] : devices) {
     const SpecName name(volume);
     const SafePath place = block_volumes.contains(volume)
-                               ? paths.GetBlockMapDir(kLocalVolumePluginName, name)
-                               : paths.GetDeviceMountDir(kLocalVolumePluginName, name);
+                               ? paths.GetBlockMapDir(PluginOf(volume), name)
+                               : paths.GetDeviceMountDir(PluginOf(volume), name);
     if (kernel->Exists(place.Display())) return "directory " + place.Display();
     if (kernel->Device(path).OpenHolds() != 0) return "a descriptor of " + path;
+    if (array.attached.contains(volume)) return "attached volume " + volume;
   }
   return "";
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/manual_clock.h"
+#include "fakes/fake_array_plugin.h"
 #include "fakes/fake_kernel.h"
 #include "fakes/memory_record_store.h"
 #include "kube/objects.h"
@@ -130,6 +131,9 @@ class CrashWorld {
   std::map<std::string, std::string> uids;     // of NewUid -> the object
   std::map<std::string, std::string> devices;  // persistent volume -> its block device
   std::set<std::string> block_volumes;         // of these, those that pods have as they are
+  FakeArray array;                             // of those that are attached
+  // The plugin of such a volume.
+  std::string PluginOf(const std::string& volume) const;
   // UUIDs of filesystems that were mounted: from then on they are the only ones.
   std::map<std::string, std::string> filesystems;
   std::map<std::string, std::string> precious;  // path -> content: of nobody whom the agent serves

@@ -303,6 +303,21 @@ class GreedyDeviceUnmountKernel final : public PassingKernel {
   }
 };
 
+// Detaches the disk with the first pod's bind of it.
+class GreedyDetachKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    const auto* unmount = std::get_if<Unmount>(&request);
+    const auto volume =
+        unmount == nullptr ? std::nullopt : world_.paths.ParsePodVolume(unmount->target.Display());
+    if (volume && volume->plugin == kFakeArrayPlugin && !world_.kernel->crashed()) {
+      world_.array.attached.erase(volume->spec.str());
+    }
+    return PassingKernel::Do(request, options);
+  }
+};
+
 // Sees no filesystem on any disk.
 class BlindProbeKernel final : public PassingKernel {
  public:
@@ -414,6 +429,19 @@ class KeylessOperations final : public VolumeOperations {
   StartResult ExpandVolume(ExpandRequest request,
                            std::function<void(OperationOutcome<ExpandedVolume>)> done) override {
     return real_.ExpandVolume(std::move(request), std::move(done));
+  }
+  StartResult AttachVolume(AttachRequest request,
+                           std::function<void(OperationOutcome<AttachedVolume>)> done) override {
+    return real_.AttachVolume(std::move(request), std::move(done));
+  }
+  StartResult DetachVolume(DetachRequest request,
+                           std::function<void(OperationOutcome<Unit>)> done) override {
+    return real_.DetachVolume(std::move(request), std::move(done));
+  }
+  StartResult VerifyVolumesAreAttached(
+      VerifyAttachedRequest request,
+      std::function<void(OperationOutcome<VerifiedAttachments>)> done) override {
+    return real_.VerifyVolumesAreAttached(std::move(request), std::move(done));
   }
   StartResult ForgetDevice(UniqueVolumeName device,
                            std::function<void(OperationOutcome<Unit>)> done) override {
@@ -566,6 +594,27 @@ std::vector<SeededBugCase> BugsOfBlockVolumes() {
   };
 }
 
+std::optional<VolumeState> DeviceStateIn(const Record& row) {
+  if (row.kind != kDeviceRecordKind) return std::nullopt;
+  const Result<DeviceRecord> record = DecodeDeviceRecord(row);
+  return record.ok() ? std::optional(record->state) : std::nullopt;
+}
+
+std::vector<SeededBugCase> BugsOfAttachments() {
+  return {
+      {Losing("intent of an attach not written",
+              [](const Record& row) { return DeviceStateIn(row) == VolumeState::kAttaching; }),
+       AttachScenario()},
+      {Losing("intent of a detach not written",
+              [](const Record& row) { return DeviceStateIn(row) == VolumeState::kDetaching; }),
+       AttachScenario()},
+      {InStore<BlindStore>("attachments forgotten at restart", std::string(kDeviceRecordKind)),
+       AttachScenario()},
+      {InKernel<GreedyDetachKernel>("disk detached while a pod has it"), AttachScenario()},
+      {InKernel<IdleKernel<FlushDevice>>("disk not flushed before its detach"), AttachScenario()},
+  };
+}
+
 std::vector<SeededBugCase> BugsOfStorage() {
   return {
       {Losing("intent of a format not written",
@@ -664,6 +713,7 @@ std::vector<SeededBugCase> SeededBugs() {
   for (SeededBugCase& bug : BugsOfStorage()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfProvisioning()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfBlockVolumes()) all.push_back(std::move(bug));
+  for (SeededBugCase& bug : BugsOfAttachments()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfEffects()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfTheAgent()) all.push_back(std::move(bug));
   return all;

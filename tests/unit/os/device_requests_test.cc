@@ -79,6 +79,7 @@ TEST(DeviceRequests, WhatRuinsDataHalfDoneMustFinish) {
   EXPECT_TRUE(MustFinish(AnyRequest(FormatDevice{})));
   EXPECT_TRUE(MustFinish(AnyRequest(CheckFilesystem{})));
   EXPECT_FALSE(MustFinish(AnyRequest(ProbeDevice{})));
+  EXPECT_FALSE(MustFinish(AnyRequest(FlushDevice{})));
   EXPECT_FALSE(MustFinish(AnyRequest(Mount{})));
   EXPECT_EQ(RequestPath(AnyRequest(ProbeDevice{"/dev/sdb"})), "/dev/sdb");
 }

@@ -85,6 +85,7 @@ TEST(WorkerCodec, DeviceRequestsKeepEveryField) {
   EXPECT_TRUE(format.reads_zero);
   EXPECT_FALSE(format.repeat);
   EXPECT_TRUE(Same(FormatDevice{"/d", {}, "", "", {}, false, true}).repeat);
+  EXPECT_EQ(Same(FlushDevice{kBytes}).device, kBytes);
   const CheckFilesystem check = Same(CheckFilesystem{"/d", kIdentity, "xfs", CheckMode::kReport});
   EXPECT_EQ(check.device, "/d");
   EXPECT_EQ(check.expected, kIdentity);

@@ -22,6 +22,7 @@ namespace volumed {
 struct FakeNode {
   std::set<PodVolumeKey> present;
   std::set<UniqueVolumeName> devices;  // mounted
+  std::set<UniqueVolumeName> attached;
   std::set<PodUid> removed_pods;
   std::set<std::string> made_volumes;  // provisioned
 };
@@ -36,6 +37,8 @@ class FakeVolumeOperations final : public VolumeOperations {
     std::optional<MountDeviceRequest> mount_device = std::nullopt;
     std::optional<ReclaimRequest> reclaim = std::nullopt;
     std::optional<ExpandRequest> expand = std::nullopt;
+    std::optional<AttachRequest> attach = std::nullopt;
+    std::optional<VerifyAttachedRequest> verify = std::nullopt;
   };
 
   FakeVolumeOperations(Scheduler& scheduler, FakeNode& node)
@@ -153,6 +156,54 @@ class FakeVolumeOperations final : public VolumeOperations {
                   [this, device = request.device] { node_.devices.erase(device); });
   }
 
+  StartResult AttachVolume(AttachRequest request,
+                           std::function<void(OperationOutcome<AttachedVolume>)> done) override {
+    const OperationKey key(request.device);
+    const auto refused = Admit("attach", key);
+    if (refused) return *refused;
+    calls.push_back({.operation = "attach", .key = key, .attach = request});
+    Finish(key, [this, key, request, done] {
+      OperationOutcome<AttachedVolume> outcome;
+      if ((outcome.failure = TakeFailure("attach", key, "Attach"))) return done(outcome);
+      node_.attached.insert(request.device);
+      outcome.value = AttachedVolume{"fake", "/dev/" + request.spec.name().str()};
+      done(outcome);
+    });
+    return StartResult::kStarted;
+  }
+
+  StartResult DetachVolume(DetachRequest request,
+                           std::function<void(OperationOutcome<Unit>)> done) override {
+    return Simple("detach", OperationKey(request.device), request.plugin_name, done,
+                  [this, device = request.device] { node_.attached.erase(device); });
+  }
+
+  StartResult VerifyVolumesAreAttached(
+      VerifyAttachedRequest request,
+      std::function<void(OperationOutcome<VerifiedAttachments>)> done) override {
+    const OperationKey key = VerifyAttachedKeyOf(request.plugin_name);
+    const auto refused = Admit("verify", key);
+    if (refused) return *refused;
+    calls.push_back({.operation = "verify", .key = key, .verify = request});
+    // What the plugin sees when it is asked; its answer may come later.
+    VerifiedAttachments seen;
+    for (const VolumeToVerify& volume : request.volumes) {
+      seen[volume.device] = node_.attached.contains(volume.device);
+    }
+    Finish(key, [this, key, seen, done] {
+      OperationOutcome<VerifiedAttachments> outcome;
+      if ((outcome.failure = TakeFailure("verify", key, "VolumesAreAttached"))) {
+        return done(outcome);
+      }
+      outcome.value = seen;
+      done(outcome);
+    });
+    return StartResult::kStarted;
+  }
+  static OperationKey VerifyAttachedKeyOf(const std::string& plugin) {
+    return VerifyAttachedKey(plugin);
+  }
+
   StartResult ForgetDevice(UniqueVolumeName device,
                            std::function<void(OperationOutcome<Unit>)> done) override {
     return Simple("forget_device", OperationKey(device), "", done, [] {});
@@ -193,7 +244,7 @@ class FakeVolumeOperations final : public VolumeOperations {
     std::optional<TimePoint> next;
     for (const char* operation :
          {"mount", "unmount", "map", "unmap", "remove", "mount_device", "unmount_device", "expand",
-          "reclaim", "provision", "undo_provision"}) {
+          "reclaim", "provision", "undo_provision", "attach", "detach", "verify"}) {
       const auto until = backoff_.BlockedUntil(key.ToString(), operation);
       if (until && (!next || *next < *until)) next = until;
     }

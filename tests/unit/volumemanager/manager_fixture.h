@@ -22,10 +22,12 @@
 #include "kube/object_catalog.h"
 #include "metrics/exported_families.h"
 #include "operation/volume_record.h"
+#include "pluginmgr/attachable_volume_plugin.h"
 #include "pluginmgr/device_mountable_volume_plugin.h"
-#include "pluginmgr/provisionable_volume_plugin.h"
 #include "pluginmgr/node_expandable_volume_plugin.h"
+#include "pluginmgr/provisionable_volume_plugin.h"
 #include "pluginmgr/volume_plugin_mgr.h"
+#include "pluginmgr/volume_plugin_with_attach_limits.h"
 #include "unit/volumemanager/fake_volume_operations.h"
 #include "volumehost/event_log.h"
 #include "volumehost/volume_host.h"
@@ -126,8 +128,17 @@ class FakePlugin final : public VolumePlugin {
   struct MetricsScript {
     std::function<Result<Metrics>(const SpecName&, const CallOptions&)> answer;
   };
-  FakePlugin(std::string name, std::string kind, std::shared_ptr<MetricsScript> metrics = nullptr)
-      : name_(std::move(name)), kind_(std::move(kind)), metrics_(std::move(metrics)) {}
+  struct AttachScript {
+    std::map<std::string, int64_t> limits;
+    std::optional<Error> limits_error;
+    bool verifies = true;
+  };
+  FakePlugin(std::string name, std::string kind, std::shared_ptr<MetricsScript> metrics = nullptr,
+             std::shared_ptr<AttachScript> attach = std::make_shared<AttachScript>())
+      : name_(std::move(name)),
+        kind_(std::move(kind)),
+        metrics_(std::move(metrics)),
+        attach_(std::move(attach)) {}
 
   Status Init(PluginContext) override { return OkStatus(); }
   std::string GetPluginName() const override { return name_; }
@@ -142,6 +153,7 @@ class FakePlugin final : public VolumePlugin {
   }
   // The device of "local", which operations mount, and nobody asks here.
   DeviceMountableVolumePlugin* AsDeviceMountable() override {
+    if (kind_ == "flexVolume") return &attachable_;
     return kind_ == "local" ? &device_ : nullptr;
   }
   // Volumes of "hostPath" are made, which operations do; here they are planned.
@@ -150,6 +162,12 @@ class FakePlugin final : public VolumePlugin {
   }
   NodeExpandableVolumePlugin* AsNodeExpandable() override {
     return kind_ == "local" ? &expands_ : nullptr;
+  }
+  AttachableVolumePlugin* AsAttachable() override {
+    return kind_ == "flexVolume" ? &attachable_ : nullptr;
+  }
+  VolumePluginWithAttachLimits* AsWithAttachLimits() override {
+    return kind_ == "flexVolume" ? &attachable_ : nullptr;
   }
   bool RequiresRemount(const VolumeSpec&) const override { return kind_ != "emptyDir"; }
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr) override {
@@ -183,6 +201,33 @@ class FakePlugin final : public VolumePlugin {
    private:
     const SpecName spec_;
     const std::shared_ptr<MetricsScript> metrics_;
+  };
+
+  // The attachments of "flexVolume", which operations make, and nobody asks here but for limits.
+  class NoAttachment final : public AttachableVolumePlugin, public VolumePluginWithAttachLimits {
+   public:
+    explicit NoAttachment(FakePlugin& plugin) : plugin_(plugin) {}
+    VolumePlugin& plugin() override { return plugin_; }
+    Result<std::unique_ptr<Attacher>> NewAttacher() override { return NotUsed(); }
+    Result<std::unique_ptr<Detacher>> NewDetacher() override { return NotUsed(); }
+    Result<bool> CanAttach(const VolumeSpec&) const override { return true; }
+    bool VerifiesAttachments() const override { return plugin_.attach_->verifies; }
+    Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() override { return NotUsed(); }
+    Result<std::unique_ptr<DeviceUnmounter>> NewDeviceUnmounter() override { return NotUsed(); }
+    Result<std::vector<std::string>> GetDeviceMountRefs(const SafePath&,
+                                                        const CallOptions&) override {
+      return NotUsed();
+    }
+    Result<bool> CanDeviceMount(const VolumeSpec&) const override { return true; }
+    Result<std::map<std::string, int64_t>> GetVolumeLimits() const override {
+      if (plugin_.attach_->limits_error) return *plugin_.attach_->limits_error;
+      return plugin_.attach_->limits;
+    }
+    std::string VolumeLimitKey(const VolumeSpec&) const override { return "storage-limits-fake"; }
+
+   private:
+    static Error NotUsed() { return Error::NotApplied(Code::kUnimplemented, "not used"); }
+    FakePlugin& plugin_;
   };
 
   class NoDevice final : public DeviceMountableVolumePlugin {
@@ -255,9 +300,11 @@ class FakePlugin final : public VolumePlugin {
   const std::string name_;
   const std::string kind_;
   const std::shared_ptr<MetricsScript> metrics_;
+  const std::shared_ptr<AttachScript> attach_;
   NoDevice device_{*this};
   Planner planner_{*this};
   NoGrowth expands_{*this};
+  NoAttachment attachable_{*this};
 };
 
 class FakeHostParts final : public HostObjects,
@@ -311,7 +358,7 @@ class ManagerTest : public ::testing::Test {
           operations(scheduler, test.node) {
       std::vector<std::unique_ptr<VolumePlugin>> made;
       for (const auto& [name, kind] : test.plugin_kinds) {
-        made.push_back(std::make_unique<FakePlugin>(name, kind, test.metrics));
+        made.push_back(std::make_unique<FakePlugin>(name, kind, test.metrics, test.attach));
       }
       EXPECT_TRUE(plugins.InitPlugins(std::move(made), test.host).ok());
       operations.on_remove = [&test](const PodUid& pod) {
@@ -466,13 +513,14 @@ class ManagerTest : public ::testing::Test {
       {"kubernetes.io/empty-dir", "emptyDir"},  {"kubernetes.io/configmap", "configMap"},
       {"kubernetes.io/secret", "secret"},       {"kubernetes.io/downward-api", "downwardAPI"},
       {"kubernetes.io/projected", "projected"}, {"kubernetes.io/local-volume", "local"},
-      {"kubernetes.io/host-path", "hostPath"}};
+      {"kubernetes.io/host-path", "hostPath"},  {"test.io/array", "flexVolume"}};
   std::vector<std::string> sources{"manifests"};
   std::set<std::string> stuck;
   std::vector<std::string> removed_objects;  // deleted, and protected no more
   bool adopt_root = false;
   Duration stats_period{};  // zero: nothing is measured
   std::shared_ptr<FakePlugin::MetricsScript> metrics;
+  std::shared_ptr<FakePlugin::AttachScript> attach = std::make_shared<FakePlugin::AttachScript>();
   SizeLimitAction size_limit_action = SizeLimitAction::kEvict;
   std::unique_ptr<Agent> agent_;
 };

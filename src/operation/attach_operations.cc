@@ -1,0 +1,239 @@
+#include "operation/attach_operations.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "mounter/host_directory.h"
+#include "operation/call_options.h"
+#include "operation/device_facts.h"
+#include "operation/device_use.h"
+#include "pluginmgr/attachable_volume_plugin.h"
+#include "volume/unique_name.h"
+
+namespace volumed {
+namespace {
+
+using Failure = std::optional<OperationFailure>;
+
+Result<AttachableVolumePlugin*> RequireAttachable(VolumePlugin& plugin) {
+  if (AttachableVolumePlugin* attachable = plugin.AsAttachable()) return attachable;
+  return Error::NotApplied(Code::kUnimplemented, "volume plugin " + plugin.GetPluginName() +
+                                                     " attaches no volumes to the node");
+}
+
+Result<DeviceRecord> RequireRecord(const DeviceRecordKeeper& devices,
+                                   const UniqueVolumeName& device) {
+  std::optional<DeviceRecord> record = devices.Find(device);
+  if (record && record->attachable) return *std::move(record);
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "no record says that volume " + device.str() +
+                               " was attached by this agent: it is left alone");
+}
+
+// A path that leads to no block device has nothing to flush: the device is gone, or the plugin
+// attaches something else.
+Status FlushIfDevice(Kernel& kernel, const std::string& path, const CallOptions& call) {
+  if (path.empty() || path.front() != '/') return OkStatus();
+  ASSIGN_OR_RETURN(const FileInfo info,
+                   kernel.Call(Stat{.path = HostPath(path), .follow = true}, call));
+  if (info.type != FileType::kBlockDevice) return OkStatus();
+  RETURN_IF_ERROR(kernel.Call(FlushDevice{path}, call));
+  return OkStatus();
+}
+
+// However a flush ends, the volume is attached as before: not even one that was given up changes
+// it.
+Status FlushBeforeDetach(Kernel& kernel, const std::string& path, const CallOptions& call) {
+  const Status flushed = FlushIfDevice(kernel, path, call);
+  if (flushed.ok() || !flushed.error().maybe_applied()) return flushed;
+  const Error& error = flushed.error();
+  return Error::FromParts(error.code(), Outcome::kNotApplied, error.sys_errno(), error.message());
+}
+
+// What was done cannot be undone by saying that it could not be written down.
+Status RecordPath(DeviceRecordKeeper& devices, const UniqueVolumeName& device,
+                  const std::string& path) {
+  const Status recorded = devices.SetDevicePath(device, path);
+  return recorded.ok() ? recorded : Status(recorded.error().AsMaybeApplied());
+}
+
+Failure FailedAt(const char* operation, const char* step, const Error& error) {
+  return OperationFailure{operation, step, error};
+}
+
+}  // namespace
+
+Failure RunAttach(const DeviceOperationParts& parts, const AttachRequest& request,
+                  AttachedVolume& result, OperationProgress& progress) {
+  const auto failed = [](const char* step, const Error& error) {
+    return FailedAt(kAttachOperation, step, error);
+  };
+  progress.EnterStep("FindPlugin");
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(request.spec);
+  if (!plugin.ok()) return failed("FindPluginBySpec", plugin.error());
+  const Result<AttachableVolumePlugin*> attachable = RequireAttachable(**plugin);
+  if (!attachable.ok()) return failed("NewAttacher", attachable.error());
+  const Result<std::unique_ptr<Attacher>> attacher = (*attachable)->NewAttacher();
+  if (!attacher.ok()) return failed("NewAttacher", attacher.error());
+  const Result<SafePath> place = (*attacher)->GetDeviceMountPath(request.spec);
+  if (!place.ok()) return failed("GetDeviceMountPath", place.error());
+
+  DeviceStateCall call{.operation = kAttachOperation,
+                       .event = VolumeEvent::kAttach,
+                       .facts = DeviceFactsOf(request.device, **plugin, request.spec, *place),
+                       .steps = {}};
+  call.facts.attachable = true;
+  call.facts.limit_key = request.limit_key;
+  call.steps.push_back(
+      {.name = "Attach",
+       .timeout = parts.settings.attach,
+       .run = [&](const CallOptions& options) -> Status {
+         ASSIGN_OR_RETURN(
+             result.device_path,
+             (*attacher)->Attach(request.spec, parts.host.node.GetNodeName(), options));
+         return RecordPath(parts.devices, request.device, result.device_path);
+       }});
+  DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
+                          OperationCall(request.device.str(), call.facts.fault_domain, progress));
+  if (Failure failure = runner.Run(call)) return failure;
+  result.plugin_name = call.facts.plugin_name;
+  return std::nullopt;
+}
+
+Failure RunDetach(const DeviceOperationParts& parts, const DetachRequest& request,
+                  OperationProgress& progress) {
+  const auto failed = [](const char* step, const Error& error) {
+    return FailedAt(kDetachOperation, step, error);
+  };
+  progress.EnterStep("FindPlugin");
+  const Result<DeviceRecord> record = RequireRecord(parts.devices, request.device);
+  if (!record.ok()) return failed("FindRecord", record.error());
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginByName(record->plugin_name);
+  if (!plugin.ok()) return failed("FindPluginByName", plugin.error());
+  const Result<AttachableVolumePlugin*> attachable = RequireAttachable(**plugin);
+  if (!attachable.ok()) return failed("NewDetacher", attachable.error());
+  const Result<std::unique_ptr<Detacher>> detacher = (*attachable)->NewDetacher();
+  if (!detacher.ok()) return failed("NewDetacher", detacher.error());
+  const Result<UniqueNameParts> name = SplitUniqueName(request.device);
+  if (!name.ok()) return failed("GetVolumeName", name.error());
+
+  DeviceStateCall call{
+      .operation = kDetachOperation, .event = VolumeEvent::kDetach, .facts = *record, .steps = {}};
+  call.steps.push_back({.name = "CheckDeviceUnused",
+                        .timeout = parts.settings.detach,
+                        .changes_volume = false,
+                        .run = [&](const CallOptions& options) {
+                          return CheckDeviceUnused(parts, *record, options);
+                        }});
+  call.steps.push_back({.name = "FlushDevice",
+                        .timeout = parts.settings.detach,
+                        .changes_volume = false,
+                        .run = [&](const CallOptions& options) {
+                          return FlushBeforeDetach(parts.host.kernel, record->device_path, options);
+                        }});
+  call.steps.push_back(
+      {.name = "Detach", .timeout = parts.settings.detach, .run = [&](const CallOptions& options) {
+         return (*detacher)->Detach(name->volume_name, parts.host.node.GetNodeName(), options);
+       }});
+  DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
+                          OperationCall(request.device.str(), record->fault_domain, progress));
+  return runner.Run(call);
+}
+
+// ---- are they attached? -------------------------------------------------------------------------
+
+namespace {
+
+Result<std::vector<bool>> AskWhetherAttached(AttachableVolumePlugin& plugin,
+                                             const std::vector<VolumeSpec>& specs,
+                                             const NodeName& node, const CallOptions& call) {
+  if (BulkVolumeVerifier* bulk = plugin.AsBulkVolumeVerifier()) {
+    ASSIGN_OR_RETURN(const BulkVolumeVerifier::AttachedByNode answer,
+                     bulk->BulkVerifyVolumes({{node, specs}}, call));
+    const auto of_node = answer.find(node);
+    return of_node == answer.end() ? std::vector<bool>() : of_node->second;
+  }
+  ASSIGN_OR_RETURN(const std::unique_ptr<Attacher> attacher, plugin.NewAttacher());
+  return attacher->VolumesAreAttached(specs, node, call);
+}
+
+}  // namespace
+
+const char* VerifyAttachedOperationName(const VolumePluginMgr& plugins,
+                                        const std::string& plugin_name) {
+  const Result<AttachableVolumePlugin*> plugin = plugins.FindAttachablePluginByName(plugin_name);
+  const bool in_bulk =
+      plugin.ok() && *plugin != nullptr && (*plugin)->AsBulkVolumeVerifier() != nullptr;
+  return in_bulk ? kBulkVerifyAttachedOperation : kVerifyAttachedOperation;
+}
+
+Failure RunVerifyAttached(const DeviceOperationParts& parts, const VerifyAttachedRequest& request,
+                          VerifiedAttachments& result, OperationProgress& progress) {
+  progress.EnterStep("FindPlugin");
+  const char* operation = VerifyAttachedOperationName(parts.plugins, request.plugin_name);
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginByName(request.plugin_name);
+  if (!plugin.ok()) return FailedAt(operation, "FindPluginByName", plugin.error());
+  const Result<AttachableVolumePlugin*> attachable = RequireAttachable(**plugin);
+  if (!attachable.ok()) return FailedAt(operation, "NewAttacher", attachable.error());
+  std::vector<VolumeSpec> specs;
+  for (const VolumeToVerify& volume : request.volumes) specs.push_back(volume.spec);
+  const Step ask{
+      .name = "VolumesAreAttached",
+      .timeout = parts.settings.verify_attached,
+      .changes_volume = false,
+      .run = [&](const CallOptions& options) -> Status {
+        ASSIGN_OR_RETURN(
+            const std::vector<bool> attached,
+            AskWhetherAttached(**attachable, specs, parts.host.node.GetNodeName(), options));
+        if (attached.size() != specs.size()) {
+          return Error::NotApplied(Code::kInternal,
+                                   "volume plugin " + request.plugin_name + " was asked of " +
+                                       std::to_string(specs.size()) + " volumes and answered for " +
+                                       std::to_string(attached.size()));
+        }
+        for (size_t i = 0; i < attached.size(); ++i) {
+          result[request.volumes[i].device] = attached[i];
+        }
+        return OkStatus();
+      }};
+  const std::string key = "verify/" + request.plugin_name;
+  DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
+                          OperationCall(key, key, progress));
+  return runner.RunWithoutRecord(operation, {ask});
+}
+
+// ---- parts of other operations ------------------------------------------------------------------
+
+Result<Step> MakeWaitForAttachStep(const DeviceOperationParts& parts, VolumePlugin& plugin,
+                                   const MountDeviceRequest& request, std::string& device_path) {
+  ASSIGN_OR_RETURN(AttachableVolumePlugin * attachable, RequireAttachable(plugin));
+  ASSIGN_OR_RETURN(std::unique_ptr<Attacher> made, attachable->NewAttacher());
+  if (const auto record = parts.devices.Find(request.device)) device_path = record->device_path;
+  // Waiting may log in to a target: from here on only UnmountDevice takes it back.
+  return Step{.name = "WaitForAttach",
+              .timeout = parts.settings.wait_for_attach,
+              .changes_volume = true,
+              .run = [&parts, &request, &device_path,
+                      attacher = std::shared_ptr<Attacher>(std::move(made))](
+                         const CallOptions& options) -> Status {
+                ASSIGN_OR_RETURN(device_path, attacher->WaitForAttach(request.spec, device_path,
+                                                                      *request.first_pod, options));
+                return RecordPath(parts.devices, request.device, device_path);
+              }};
+}
+
+Status CheckDeviceUnused(const DeviceOperationParts& parts, const DeviceRecord& device,
+                         const CallOptions& call) {
+  RETURN_IF_ERROR(CheckNoPodHas(parts.volumes, device.key));
+  ASSIGN_OR_RETURN(const MountListing there,
+                   parts.host.kernel.Call(ListMounts{.below = device.device_mount_path}, call));
+  if (!there.mounts.empty()) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "the device is still mounted at " + there.mounts.front().mount_point);
+  }
+  if (device.device_path.empty()) return OkStatus();
+  return CheckDeviceLetGo(parts.host.kernel, MountedSource{device.device_path, 0, 0}, call);
+}
+
+}  // namespace volumed

@@ -1,0 +1,31 @@
+#include "operation/device_facts.h"
+
+#include <string>
+#include <vector>
+
+#include "operation/volume_snapshot.h"
+
+namespace volumed {
+
+DeviceRecord DeviceFactsOf(const UniqueVolumeName& device, const VolumePlugin& plugin,
+                           const VolumeSpec& spec, const SafePath& device_mount_path) {
+  DeviceRecord facts;
+  facts.key = device;
+  facts.plugin_name = plugin.GetPluginName();
+  facts.spec = spec.name();
+  facts.device_mount_path = device_mount_path.Display();
+  facts.fault_domain = plugin.FaultDomain(spec);
+  facts.volume_json = EncodeVolumeSnapshot(spec);
+  return facts;
+}
+
+Status CheckNoPodHas(const VolumeRecordKeeper& volumes, const UniqueVolumeName& device) {
+  const std::vector<PodVolumeRecord> users = volumes.FindOfDevice(device);
+  if (users.empty()) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "the volume is still " +
+                               std::string(VolumeStateName(users.front().state)) + " for pod " +
+                               users.front().pod_namespace + "/" + users.front().pod_name);
+}
+
+}  // namespace volumed

@@ -1,0 +1,20 @@
+// What the operations on devices have in common: the facts of a device's record, and the question
+// whether a pod may have anything of it.
+#pragma once
+
+#include "base/result.h"
+#include "operation/volume_record.h"
+#include "operation/volume_record_keeper.h"
+#include "pluginmgr/volume_plugin.h"
+
+namespace volumed {
+
+// Threads: any. Blocks: never.
+
+DeviceRecord DeviceFactsOf(const UniqueVolumeName& device, const VolumePlugin& plugin,
+                           const VolumeSpec& spec, const SafePath& device_mount_path);
+
+// Errors: FailedPrecondition, not applied, naming a pod that has it by its record.
+Status CheckNoPodHas(const VolumeRecordKeeper& volumes, const UniqueVolumeName& device);
+
+}  // namespace volumed

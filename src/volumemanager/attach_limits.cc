@@ -1,0 +1,111 @@
+#include "volumemanager/attach_limits.h"
+
+#include <set>
+#include <utility>
+
+#include "base/strings.h"
+#include "pluginmgr/volume_plugin_with_attach_limits.h"
+
+namespace volumed {
+namespace {
+
+// nullopt: as many as you like.
+Result<std::optional<int64_t>> LimitOf(const VolumePluginMgr& plugins, const std::string& plugin,
+                                       const std::string& limit_key) {
+  ASSIGN_OR_RETURN(VolumePlugin * found, plugins.FindPluginByName(plugin));
+  const VolumePluginWithAttachLimits* limited = found->AsWithAttachLimits();
+  if (limited == nullptr) return std::optional<int64_t>();
+  const auto limits = limited->GetVolumeLimits();
+  if (!limits.ok()) return limits.error().With("attach limits of " + plugin);
+  const auto limit = limits->find(limit_key);
+  return limit == limits->end() ? std::optional<int64_t>() : std::optional(limit->second);
+}
+
+}  // namespace
+
+std::optional<AttachLimits::Refusal> AttachLimits::Admit(const UniqueVolumeName& device,
+                                                         const WantedVolume& wanted) {
+  const ActualDevice* known = actual_.FindDevice(device);
+  // What may be attached has its slot, even where the limit has fallen since.
+  if (wanted.limit_key.empty() || (known != nullptr && MayBePresent(*known))) {
+    waiting_.erase(device);
+    return std::nullopt;
+  }
+  const auto found = waiting_.find(device);
+  const bool is_new = found == waiting_.end();
+  const Waiter waiter =
+      is_new ? Waiter{wanted.plugin_name, wanted.limit_key, clock_.WallUnixMillis(), ++last_turn_}
+             : found->second;
+  std::optional<Error> refused = Check(device, waiter);
+  if (!refused) {
+    waiting_.erase(device);
+    return std::nullopt;
+  }
+  waiting_.insert_or_assign(device, waiter);
+  return Refusal{*std::move(refused), waiter.since_unix_ms, is_new};
+}
+
+std::vector<UniqueVolumeName> AttachLimits::Waiting() const {
+  std::vector<UniqueVolumeName> devices;
+  for (const auto& [device, waiter] : waiting_) devices.push_back(device);
+  return devices;
+}
+
+std::optional<AttachLimits::Refusal> AttachLimits::Find(const UniqueVolumeName& device) const {
+  const auto found = waiting_.find(device);
+  if (found == waiting_.end()) return std::nullopt;
+  std::optional<Error> refused = Check(device, found->second);
+  if (!refused) return std::nullopt;
+  return Refusal{*std::move(refused), found->second.since_unix_ms, false};
+}
+
+std::optional<Error> AttachLimits::Check(const UniqueVolumeName& device,
+                                         const Waiter& waiter) const {
+  const Result<std::optional<int64_t>> limit =
+      LimitOf(plugins_, waiter.plugin_name, waiter.limit_key);
+  if (!limit.ok()) return limit.error();
+  if (!*limit) return std::nullopt;
+  const std::vector<UniqueVolumeName> slots = SlotsOf(waiter.limit_key, device);
+  int64_t ahead = 0;
+  for (const auto& [other, of_other] : waiting_) {
+    const bool same = other != device && of_other.limit_key == waiter.limit_key;
+    ahead += same && of_other.turn < waiter.turn ? 1 : 0;
+  }
+  if (static_cast<int64_t>(slots.size()) + ahead < **limit) return std::nullopt;
+  std::string text = "the node takes at most " + std::to_string(**limit) + " volumes of limit \"" +
+                     waiter.limit_key + "\" at once";
+  for (size_t i = 0; i < slots.size(); ++i) {
+    text +=
+        (i == 0 ? ": slot " : ", slot ") + std::to_string(i + 1) + " has " + UsersText(slots[i]);
+  }
+  if (ahead > 0) text += "; " + std::to_string(ahead) + " wait longer";
+  return Error::NotApplied(Code::kResourceExhausted, std::move(text));
+}
+
+std::vector<UniqueVolumeName> AttachLimits::SlotsOf(const std::string& limit_key,
+                                                    const UniqueVolumeName& device) const {
+  std::vector<UniqueVolumeName> slots;
+  for (const auto& [name, known] : actual_.devices()) {
+    if (name != device && known.limit_key == limit_key && MayBePresent(known)) {
+      slots.push_back(name);
+    }
+  }
+  return slots;
+}
+
+// "volume data-1 (pod default/a)".
+std::string AttachLimits::UsersText(const UniqueVolumeName& device) const {
+  std::set<PodUid> pods = desired_.UsersOf(device);
+  for (const PodVolumeKey& user : actual_.UsersOf(device)) pods.insert(user.pod);
+  std::vector<std::string> names;
+  for (const PodUid& uid : pods) {
+    const ActualPod* pod = actual_.FindPod(uid);
+    names.push_back(pod == nullptr ? uid.str() : pod->identity.DisplayName());
+  }
+  const std::string users = names.empty()
+                                ? "no pod; it is being detached"
+                                : (names.size() == 1 ? "pod " : "pods ") + Join(names, ", ");
+  return "volume " + actual_.FindDevice(device)->spec.str() + " (" + users + ")";
+}
+
+}  // namespace volumed

@@ -1,0 +1,83 @@
+// AttachVerifier: asks plugins whether the volumes that pods want are attached still: at start,
+// before what was found is used, and from time to time. It asks each plugin of all its volumes in
+// one call, and never of one alone.
+// Source: kubernetes pkg/controller/volume/attachdetach/reconciler/reconciler.go@v1.36.2
+// (syncStates) and pkg/volume/util/operationexecutor/operation_executor.go@v1.36.2
+// (VerifyVolumesAreAttached).
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/scheduler.h"
+#include "operation/volume_operations.h"
+#include "pluginmgr/volume_plugin_mgr.h"
+#include "volumemanager/actual_state_of_world.h"
+#include "volumemanager/desired_state_of_world.h"
+#include "volumemanager/reconcile_queue.h"
+
+namespace volumed {
+
+// Source: kubernetes pkg/controller/volume/attachdetach/config/v1alpha1/defaults.go@v1.36.2
+// (ReconcilerSyncLoopPeriod).
+inline constexpr Duration kVerifyAttachedPeriod = std::chrono::seconds(60);
+
+// Threads: the control thread. Blocks: never.
+class AttachVerifier {
+ public:
+  // All outlive this.
+  struct Parts {
+    Scheduler& scheduler;
+    const VolumePluginMgr& plugins;
+    const DesiredStateOfWorld& desired;
+    ActualStateOfWorld& actual;
+    VolumeOperations& operations;
+  };
+  struct Hooks {
+    // The plugin has said something new of this device, or something for the first time.
+    std::function<void(const UniqueVolumeName&)> verified;
+    // The question could not be answered: whoever waits for it has another reason to be shown.
+    std::function<void(const UniqueVolumeName&)> failed;
+  };
+
+  AttachVerifier(Parts parts, Hooks hooks);
+  AttachVerifier(const AttachVerifier&) = delete;
+  AttachVerifier& operator=(const AttachVerifier&) = delete;
+
+  void Start() { queue_.Start(); }
+  // How often a plugin is asked again; zero: never.
+  void SetPeriod(Duration period);
+  // Something of the plugin's devices has changed: one is attached, or found and not verified.
+  void MarkDirty(const std::string& plugin_name) { queue_.MarkDirty(plugin_name); }
+
+  // Why the plugin's answer is not there; null if it did not fail last time.
+  const FailureHistory* FailureOf(const std::string& plugin_name) const;
+
+ private:
+  struct Asked {
+    TimePoint last_answer;  // or since when there is something to be asked about
+    std::optional<FailureHistory> failure;
+  };
+
+  void Reconcile(const std::string& plugin_name, Wake& wake);
+  // When it is to be asked again; nullopt: never.
+  std::optional<TimePoint> NextTime(const std::string& plugin_name, TimePoint last) const;
+  void Ask(const std::string& plugin_name, VerifyAttachedRequest request, Wake& wake);
+  void Answered(const std::string& plugin_name, const std::map<UniqueVolumeName, uint64_t>& asked,
+                const OperationOutcome<VerifiedAttachments>& outcome);
+
+  Parts parts_;
+  Hooks hooks_;
+  Duration period_ = kVerifyAttachedPeriod;
+  std::map<std::string, Asked> plugins_;
+  ReconcileQueue<std::string> queue_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace volumed

@@ -1,0 +1,331 @@
+// The attach pipeline on a fake array: steps, records, proofs before a detach.
+#include "operation/attach_operations.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "base/simulated_scheduler.h"
+#include "fakes/fake_array_plugin.h"
+#include "fakes/memory_record_store.h"
+#include "metrics/exported_families.h"
+#include "operation/pod_volume_operations.h"
+#include "unit/operation/recording_parts.h"
+#include "unit/operation/stub_host.h"
+
+namespace volumed {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const UniqueVolumeName kDisk("test.io/array/disk");
+constexpr char kPath[] = "/dev/array/disk";
+constexpr char kPlace[] = "/var/lib/volumed/plugins/test.io/array/mounts/disk";
+
+class AttachOperationsTest : public ::testing::Test {
+ protected:
+  AttachOperationsTest() {
+    kernel_.AddDirectory("/var/lib/volumed/pods", 0750);
+    array_.disks["disk"] = kPath;
+    FakeDevice device;
+    device.fs_type = "ext4";
+    device.usage = "filesystem";
+    device.identity.uuid = "6b1c6a5e-0000-4000-8000-000000000001";
+    kernel_.AddDevice(kPath, device);
+    kernel_.Remove(kPath);  // until it is attached
+    std::vector<std::unique_ptr<VolumePlugin>> plugins;
+    plugins.push_back(std::make_unique<FakeArrayPlugin>(array_, kernel_));
+    EXPECT_TRUE(plugins_.InitPlugins(std::move(plugins), host_).ok());
+  }
+
+  static VolumeSpec Spec() {
+    PersistentVolume volume;
+    volume.metadata.name = "disk";
+    FlexPersistentVolumeSource source;
+    source.driver = kFakeArrayPlugin;
+    volume.spec.source = source;
+    return VolumeSpec::FromPersistentVolume(volume, false);
+  }
+  template <typename T, typename Start>
+  OperationOutcome<T> Run(Start start) {
+    std::optional<OperationOutcome<T>> outcome;
+    operations_.ResetBackoff(OperationKey(kDisk));
+    const StartResult started =
+        start([&outcome](const OperationOutcome<T>& answer) { outcome = answer; });
+    EXPECT_EQ(started, StartResult::kStarted);
+    scheduler_.RunFor(std::chrono::milliseconds(1));
+    EXPECT_TRUE(outcome.has_value());
+    return outcome.value_or(OperationOutcome<T>());
+  }
+  OperationOutcome<AttachedVolume> Attach() {
+    return Run<AttachedVolume>([this](auto done) {
+      return operations_.AttachVolume({kDisk, Spec(), {PodUid("a"), PodUid("b")}, "key"}, done);
+    });
+  }
+  OperationOutcome<MountedDevice> MountDevice() {
+    auto pod = std::make_shared<Pod>();
+    pod->metadata.uid = "a";
+    return Run<MountedDevice>([&](auto done) {
+      MountDeviceRequest request{kDisk, Spec(), {PodUid("a")}};
+      request.attachable = true;
+      request.first_pod = pod;
+      return operations_.MountDevice(request, done);
+    });
+  }
+  OperationOutcome<Unit> UnmountDevice() {
+    return Run<Unit>([this](auto done) {
+      return operations_.UnmountDevice({kDisk, kFakeArrayPlugin, SpecName("disk"), kPlace}, done);
+    });
+  }
+  OperationOutcome<Unit> Detach() {
+    return Run<Unit>([this](auto done) {
+      return operations_.DetachVolume({kDisk, kFakeArrayPlugin, SpecName("disk")}, done);
+    });
+  }
+  OperationOutcome<VerifiedAttachments> Verify() {
+    return Run<VerifiedAttachments>([this](auto done) {
+      operations_.ResetBackoff(VerifyAttachedKey(kFakeArrayPlugin));
+      return operations_.VerifyVolumesAreAttached({kFakeArrayPlugin, {{kDisk, Spec()}}}, done);
+    });
+  }
+  std::optional<DeviceRecord> Stored() const {
+    const auto row = store_.Find(kDeviceRecordKind, RecordKey(kDisk));
+    return row ? std::optional<DeviceRecord>(DecodeDeviceRecord(*row).value()) : std::nullopt;
+  }
+  template <typename T>
+  static std::string StepOf(const OperationOutcome<T>& outcome) {
+    return outcome.failure ? outcome.failure->step : "";
+  }
+
+  ManualClock clock_;
+  SimulatedScheduler scheduler_{1, clock_};
+  FakeArray array_;
+  FakeKernel kernel_;
+  MemoryRecordStore store_;
+  LogLines log_;
+  Logger logger_{log_.Options(), clock_};
+  RecordingObserver observer_;
+  StubHostParts parts_;
+  KubeletPaths paths_{"/var/lib/volumed"};
+  ExportedFamilies families_;
+  VolumeHost host_{paths_, kernel_, clock_, parts_, parts_, parts_, parts_, families_};
+  VolumePluginMgr plugins_;
+  DeviceRecordKeeper devices_{store_, clock_, logger_, observer_, BootId("boot-a")};
+  PodVolumeOperations operations_{scheduler_, store_,           plugins_,
+                                  host_,      logger_,          observer_,
+                                  devices_,   BootId("boot-a"), OperationSettings()};
+};
+
+TEST_F(AttachOperationsTest, UpAndDownWithARowForEachState) {
+  const auto attached = Attach();
+  ASSERT_TRUE(attached.value) << attached.failure->error.ToString();
+  EXPECT_EQ(attached.value->device_path, kPath);
+  ASSERT_TRUE(Stored());
+  EXPECT_EQ(Stored()->state, VolumeState::kAttached);
+  EXPECT_TRUE(Stored()->attachable);
+  EXPECT_EQ(Stored()->device_path, kPath);
+  EXPECT_EQ(Stored()->limit_key, "key");
+  const auto mounted = MountDevice();
+  ASSERT_TRUE(mounted.value) << mounted.failure->error.ToString();
+  EXPECT_EQ(mounted.value->device_path, kPath);
+  EXPECT_EQ(Stored()->limit_key, "key");
+  EXPECT_TRUE(kernel_.IsMountPoint(kPlace));
+  ASSERT_TRUE(UnmountDevice().value);
+  EXPECT_EQ(Stored()->state, VolumeState::kAttached);
+  EXPECT_EQ(Stored()->device_path, kPath);
+  const auto detached = Detach();
+  ASSERT_TRUE(detached.value) << detached.failure->error.ToString();
+  EXPECT_FALSE(Stored());
+  EXPECT_THAT(array_.calls, ElementsAre("Attach disk", "WaitForAttach disk /dev/array/disk",
+                                        "MountDevice disk /dev/array/disk", "Detach disk"));
+  EXPECT_EQ(kernel_.Device(kPath).flushes, 1);
+  EXPECT_TRUE(array_.attached.empty());
+  std::vector<std::string> names;
+  for (const FinishedOperation& finished : observer_.finished) names.push_back(finished.operation);
+  EXPECT_THAT(names,
+              ElementsAre("volume_attach", "mount_device", "unmount_device", "volume_detach"));
+  EXPECT_THAT(parts_.events,
+              ElementsAre("a SuccessfulAttachVolume AttachVolume.Attach succeeded for volume "
+                          "\"disk\" ",
+                          "b SuccessfulAttachVolume AttachVolume.Attach succeeded for volume "
+                          "\"disk\" "));
+}
+
+TEST_F(AttachOperationsTest, WhatIsNotAttachedIsNotMounted) {
+  const auto mounted = MountDevice();
+  EXPECT_EQ(StepOf(mounted), "RecordIntent");
+  EXPECT_THAT(mounted.failure->error.message(),
+              HasSubstr("is Detached: MountDevice is impossible"));
+  EXPECT_TRUE(array_.calls.empty());
+}
+
+TEST_F(AttachOperationsTest, AFailedAttachIsAnEventAndLeavesNoRow) {
+  array_.failures.insert({"Attach", Error::NotApplied(Code::kResourceExhausted, "full")});
+  const auto failed = Attach();
+  EXPECT_EQ(failed.failure->operation, "volume_attach");
+  EXPECT_EQ(StepOf(failed), "Attach");
+  EXPECT_FALSE(Stored());
+  EXPECT_THAT(parts_.events, Contains("a FailedAttachVolume AttachVolume.Attach failed for volume "
+                                      "\"disk\" : full"));
+}
+
+TEST_F(AttachOperationsTest, AnAttachThatMayBeAppliedCanBeRepeatedOrTakenBack) {
+  array_.failures.insert({"Attach", Error::MaybeApplied(Code::kDeadlineExceeded, "slow")});
+  EXPECT_TRUE(Attach().failure);
+  EXPECT_EQ(Stored()->state, VolumeState::kAttaching);
+  EXPECT_TRUE(Stored()->uncertain);
+  EXPECT_EQ(StepOf(MountDevice()), "RecordIntent");
+  EXPECT_TRUE(Detach().value);
+  EXPECT_FALSE(Stored());
+}
+
+TEST_F(AttachOperationsTest, APathThatCannotBeRecordedLeavesTheAttachInDoubt) {
+  // The second write is that of the path.
+  kernel_.SetCallHook([this](const AnyRequest&) {
+    store_.FailNext(Error::NotApplied(Code::kResourceExhausted, "disk full"), 1);
+  });
+  const auto failed = Attach();
+  kernel_.SetCallHook(nullptr);
+  ASSERT_TRUE(failed.failure);
+  EXPECT_TRUE(failed.failure->error.maybe_applied());
+  EXPECT_EQ(devices_.Find(kDisk)->state, VolumeState::kAttaching);
+}
+
+TEST_F(AttachOperationsTest, TheWaitHasADeadlineOfItsOwnAndNeedsAnUnmountAfterwards) {
+  ASSERT_TRUE(Attach().value);
+  const TimePoint before = clock_.Now();
+  array_.failures.insert({"MountDevice", Error::NotApplied(Code::kInvalidArgument, "bad type")});
+  const auto failed = MountDevice();
+  EXPECT_EQ(StepOf(failed), "MountDevice");
+  EXPECT_EQ(array_.last_deadline.when(), before + std::chrono::minutes(10));
+  // The wait may have logged in somewhere: only an unmount takes that back.
+  EXPECT_TRUE(failed.failure->error.maybe_applied());
+  EXPECT_EQ(StepOf(Detach()), "RecordIntent");
+  EXPECT_TRUE(UnmountDevice().value);
+  EXPECT_TRUE(Detach().value);
+}
+
+TEST_F(AttachOperationsTest, ADeviceThatVanishesIsWaitedForAndNotMounted) {
+  ASSERT_TRUE(Attach().value);
+  kernel_.Remove(kPath);
+  const auto failed = MountDevice();
+  EXPECT_EQ(StepOf(failed), "WaitForAttach");
+  EXPECT_EQ(Stored()->state, VolumeState::kAttached);
+  EXPECT_FALSE(kernel_.Exists(kPlace));
+  EXPECT_TRUE(Detach().value);  // there is nothing to flush
+}
+
+TEST_F(AttachOperationsTest, WhatIsMountedIsNotDetached) {
+  ASSERT_TRUE(Attach().value);
+  ASSERT_TRUE(MountDevice().value);
+  const auto refused = Detach();
+  EXPECT_EQ(StepOf(refused), "RecordIntent");
+  EXPECT_FALSE(refused.failure->error.maybe_applied());
+  EXPECT_TRUE(array_.attached.contains("disk"));
+}
+
+TEST_F(AttachOperationsTest, WhatSomebodyElseHasMountedIsNotDetached) {
+  ASSERT_TRUE(Attach().value);
+  kernel_.AddMount("ext4", kPath, "/mnt/by-hand");
+  const auto refused = Detach();
+  EXPECT_EQ(StepOf(refused), "CheckDeviceUnused");
+  EXPECT_NE(refused.failure->error.message().find("/mnt/by-hand"), std::string::npos)
+      << refused.failure->error.message();
+  EXPECT_EQ(Stored()->state, VolumeState::kAttached);
+  kernel_.UnmountBelow("/mnt/by-hand");
+  EXPECT_TRUE(Detach().value);
+}
+
+TEST_F(AttachOperationsTest, WhatCannotBeFlushedIsNotDetached) {
+  ASSERT_TRUE(Attach().value);
+  kernel_.ChangeDevice(kPath, [](FakeDevice& device) { device.unreadable = true; });
+  const auto refused = Detach();
+  EXPECT_EQ(StepOf(refused), "FlushDevice");
+  EXPECT_TRUE(array_.attached.contains("disk"));
+  EXPECT_EQ(Stored()->state, VolumeState::kAttached);
+}
+
+TEST_F(AttachOperationsTest, AFlushThatHangsLeavesTheVolumeAttached) {
+  ASSERT_TRUE(Attach().value);
+  kernel_.Hang(kPath);
+  EXPECT_EQ(StepOf(Detach()), "FlushDevice");
+  EXPECT_EQ(Stored()->state, VolumeState::kAttached);
+  EXPECT_FALSE(Stored()->uncertain);
+  kernel_.Unhang(kPath);
+  EXPECT_TRUE(Detach().value);
+}
+
+TEST_F(AttachOperationsTest, WhatNoRecordSaysWasAttachedIsLeftAlone) {
+  array_.attached.insert("disk");
+  const auto refused = Detach();
+  EXPECT_EQ(StepOf(refused), "FindRecord");
+  EXPECT_TRUE(array_.calls.empty());
+}
+
+TEST_F(AttachOperationsTest, PluginsAreAskedInOneCallOfTheirKind) {
+  ASSERT_TRUE(Attach().value);
+  EXPECT_EQ(*Verify().value, (VerifiedAttachments{{kDisk, true}}));
+  EXPECT_EQ(array_.calls.back(), "VolumesAreAttached");
+  EXPECT_EQ(observer_.finished.back().operation, "verify_volumes_are_attached_per_node");
+  array_.in_bulk = true;
+  array_.attached.clear();
+  EXPECT_EQ(*Verify().value, (VerifiedAttachments{{kDisk, false}}));
+  EXPECT_EQ(array_.calls.back(), "BulkVerifyVolumes");
+  EXPECT_EQ(observer_.finished.back().operation, "verify_volumes_are_attached");
+  array_.failures.insert({"VolumesAreAttached", Error::NotApplied(Code::kUnavailable, "down")});
+  EXPECT_EQ(StepOf(Verify()), "VolumesAreAttached");
+  EXPECT_EQ(Stored()->state, VolumeState::kAttached);
+}
+
+// ---- the rows -----------------------------------------------------------------------------------
+
+TEST(AttachRecordsTest, ARowOfTheFirstVersionIsOfADeviceThatNeedsNoAttach) {
+  DeviceRecord record;
+  record.key = UniqueVolumeName("kubernetes.io/local-volume/disk");
+  record.spec = SpecName("disk");
+  record.state = VolumeState::kDeviceMounted;
+  Record row = EncodeRecord(record);
+  EXPECT_EQ(row.version, 2u);
+  row.version = 1;
+  const Result<DeviceRecord> old = DecodeDeviceRecord(row);
+  ASSERT_TRUE(old.ok()) << old.error().ToString();
+  EXPECT_FALSE(old->attachable);
+  row.version = 3;
+  EXPECT_EQ(DecodeDeviceRecord(row).error().code(), Code::kFailedPrecondition);
+}
+
+TEST(AttachRecordsTest, AnAttachableDeviceIsReadBackWhole) {
+  DeviceRecord record;
+  record.key = kDisk;
+  record.spec = SpecName("disk");
+  record.state = VolumeState::kAttached;
+  record.attachable = true;
+  record.device_path = kPath;
+  record.limit_key = "storage-limits-array";
+  EXPECT_EQ(DecodeDeviceRecord(EncodeRecord(record)).value(), record);
+}
+
+TEST(AttachRecordsTest, AfterARebootAnAttachmentIsInDoubtAndItsPathUnknown) {
+  DeviceRecord record;
+  record.key = kDisk;
+  record.boot_id = BootId("boot-a");
+  record.attachable = true;
+  record.device_path = kPath;
+  for (const VolumeState state :
+       {VolumeState::kAttached, VolumeState::kDeviceMounted, VolumeState::kUnmountingDevice}) {
+    record.state = state;
+    const DeviceRecord now = AfterRestart(record, BootId("boot-b"));
+    EXPECT_EQ(now.state, VolumeState::kAttached);
+    EXPECT_TRUE(now.uncertain);
+    EXPECT_EQ(now.device_path, "");
+    const DeviceRecord same = AfterRestart(record, BootId("boot-a"));
+    EXPECT_EQ(same.state, state);
+    EXPECT_EQ(same.device_path, kPath);
+  }
+}
+
+}  // namespace
+}  // namespace volumed
