@@ -48,8 +48,8 @@ Status ReleaseDevice(const DeviceOperationParts& parts, const DeviceRecord& fact
                      const CallOptions& call) {
   if (!parts.holds.Has(facts.key)) return OkStatus();
   if (facts.mapped) {
-    const Result<Done> synced = parts.host.kernel.Call(
-        SyncDevice{{facts.mapped->path, ""}, facts.mapped->device}, call);
+    const Result<Done> synced =
+        parts.host.kernel.Call(SyncDevice{{facts.mapped->path, ""}, facts.mapped->device}, call);
     if (!synced.ok() && MayStillAnswer(synced.error())) return synced.error();
     if (!synced.ok()) {
       parts.logger.Warning("what pods wrote to a block volume may not all be on its device",
@@ -88,8 +88,8 @@ Status NameDevice(Mapping& mapping, const CallOptions& call) {
     ASSIGN_OR_RETURN(mapping.device_path, custom->MapPodDevice(call));
   }
   if (!mapping.device_path.empty()) return OkStatus();
-  return Error::NotApplied(Code::kFailedPrecondition,
-                           "nothing names a device for volume " + mapping.request.spec.name().str());
+  return Error::NotApplied(Code::kFailedPrecondition, "nothing names a device for volume " +
+                                                          mapping.request.spec.name().str());
 }
 
 // In one boot nothing of a device changes but its size; afterwards only what it says of itself can
@@ -106,9 +106,8 @@ std::string DeviceDifference(const MappedDeviceRecord& known, const DeviceIdenti
 
 Status HoldDevice(Mapping& mapping, const CallOptions& call) {
   const UniqueVolumeName& volume = mapping.request.unique_name;
-  ASSIGN_OR_RETURN(mapping.device,
-                   mapping.parts.host.kernel.Call(
-                       IdentifyDevice{HostPath(mapping.device_path), true}, call));
+  ASSIGN_OR_RETURN(mapping.device, mapping.parts.host.kernel.Call(
+                                       IdentifyDevice{HostPath(mapping.device_path), true}, call));
   const std::optional<DeviceRecord> record = mapping.parts.devices.Find(volume);
   if (record && record->mapped) {
     const std::string difference =
@@ -145,26 +144,26 @@ std::vector<Step> MappingSteps(Mapping& mapping) {
                    .timeout = parts.settings.set_up,
                    .changes_volume = false,
                    .run = [&](const CallOptions& call) { return HoldDevice(mapping, call); }});
-  steps.push_back({.name = "BindDevice",
-                   .timeout = parts.settings.set_up,
-                   .run = [&](const CallOptions& call) {
-                     return VolumePathHandler(parts.host.kernel)
-                         .MapDeviceByBind(mapping.device, mapping.global_map_path,
-                                          mapping.request.pod->uid().str(), call);
-                   }});
-  steps.push_back({.name = "LinkDevice",
-                   .timeout = parts.settings.set_up,
-                   .run = [&](const CallOptions& call) {
-                     const PodDeviceMapPath place = mapping.mapper.GetPodDeviceMapPath();
-                     return VolumePathHandler(parts.host.kernel)
-                         .MapDeviceByLink(mapping.device.path, place.directory, place.link_name,
-                                          OnOwnFilesystem(call));
-                   }});
+  // The link comes first and goes last: when a power loss takes the record, it is what the volume
+  // is found by. (Kubelet binds first, and unlinks first.)
+  steps.push_back(
+      {.name = "LinkDevice", .timeout = parts.settings.set_up, .run = [&](const CallOptions& call) {
+         const PodDeviceMapPath place = mapping.mapper.GetPodDeviceMapPath();
+         return VolumePathHandler(parts.host.kernel)
+             .MapDeviceByLink(mapping.device.path, place.directory, place.link_name,
+                              OnOwnFilesystem(call));
+       }});
+  steps.push_back(
+      {.name = "BindDevice", .timeout = parts.settings.set_up, .run = [&](const CallOptions& call) {
+         return VolumePathHandler(parts.host.kernel)
+             .MapDeviceByBind(mapping.device, mapping.global_map_path,
+                              mapping.request.pod->uid().str(), call);
+       }});
   return steps;
 }
 
-// Where the pod's node is: by the device's record, or by what is known of the volume. What no record
-// knows was found at its place in the layout.
+// Where the pod's node is: by the device's record, or by what is known of the volume. What no
+// record knows was found at its place in the layout.
 Result<SafePath> GlobalMapPathOf(const MapOperationParts& parts, const PodVolumeRecord& facts,
                                  const BlockVolumeUnmapper& unmapper) {
   const std::optional<DeviceRecord> device = parts.devices.Find(facts.unique_name);
@@ -179,14 +178,28 @@ Result<SafePath> GlobalMapPathOf(const MapOperationParts& parts, const PodVolume
 std::vector<Step> UnmappingSteps(const MapOperationParts& parts, const PodUid& pod,
                                  const SafePath& map_path, BlockVolumeUnmapper& unmapper) {
   std::vector<Step> steps;
-  steps.push_back({.name = "DetachFileDevice",
-                   .timeout = parts.settings.tear_down,
-                   .changes_volume = false,
-                   .run = [&](const CallOptions& call) -> Status {
-                     RETURN_IF_ERROR(VolumePathHandler(parts.host.kernel)
-                                         .DetachFileDevice(map_path, pod.str(), call));
-                     return OkStatus();
-                   }});
+  steps.push_back(
+      {.name = "DetachFileDevice",
+       .timeout = parts.settings.tear_down,
+       .changes_volume = false,
+       .run = [&](const CallOptions& call) -> Status {
+         RETURN_IF_ERROR(
+             VolumePathHandler(parts.host.kernel).DetachFileDevice(map_path, pod.str(), call));
+         return OkStatus();
+       }});
+  steps.push_back(
+      {.name = "UnbindDevice",
+       .timeout = parts.settings.tear_down,
+       .run = [&](const CallOptions& call) {
+         return VolumePathHandler(parts.host.kernel).UnmapBoundDevice(map_path, pod.str(), call);
+       }});
+  if (unmapper.AsCustom() != nullptr) {
+    steps.push_back({.name = "UnmapPodDevice",
+                     .timeout = parts.settings.tear_down,
+                     .run = [&](const CallOptions& call) {
+                       return unmapper.AsCustom()->UnmapPodDevice(call);
+                     }});
+  }
   steps.push_back({.name = "UnlinkDevice",
                    .timeout = parts.settings.tear_down,
                    .run = [&](const CallOptions& call) {
@@ -195,19 +208,6 @@ std::vector<Step> UnmappingSteps(const MapOperationParts& parts, const PodUid& p
                          .UnmapLinkedDevice(place.directory, place.link_name,
                                             OnOwnFilesystem(call));
                    }});
-  steps.push_back({.name = "UnbindDevice",
-                   .timeout = parts.settings.tear_down,
-                   .run = [&](const CallOptions& call) {
-                     return VolumePathHandler(parts.host.kernel)
-                         .UnmapBoundDevice(map_path, pod.str(), call);
-                   }});
-  if (unmapper.AsCustom() != nullptr) {
-    steps.push_back({.name = "UnmapPodDevice",
-                     .timeout = parts.settings.tear_down,
-                     .run = [&](const CallOptions& call) {
-                       return unmapper.AsCustom()->UnmapPodDevice(call);
-                     }});
-  }
   return steps;
 }
 
@@ -246,16 +246,16 @@ Failure RunSetUpDevice(const DeviceOperationParts& parts, const MountDeviceReque
                             return OkStatus();
                           }});
   }
-  call.steps.push_back({.name = "MakeGlobalMapPath",
-                        .timeout = parts.settings.mount_device,
-                        .run = [&](const CallOptions& options) -> Status {
-                          RETURN_IF_ERROR(parts.host.kernel.Call(
-                              MakeDirectory{.path = *path,
-                                            .mode = kMapDirectoryMode,
-                                            .parent_mode = kMapDirectoryMode},
-                              OnOwnFilesystem(options)));
-                          return OkStatus();
-                        }});
+  call.steps.push_back(
+      {.name = "MakeGlobalMapPath",
+       .timeout = parts.settings.mount_device,
+       .run = [&](const CallOptions& options) -> Status {
+         RETURN_IF_ERROR(parts.host.kernel.Call(
+             MakeDirectory{
+                 .path = *path, .mode = kMapDirectoryMode, .parent_mode = kMapDirectoryMode},
+             OnOwnFilesystem(options)));
+         return OkStatus();
+       }});
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
                           OperationCall(request.device.str(), call.facts.fault_domain, progress));
   if (Failure failure = runner.Run(call)) return failure;
@@ -292,8 +292,8 @@ Failure RunMapVolume(const MapOperationParts& parts, const MountRequest& request
   result.plugin_name = call.facts.plugin_name;
   result.host_path = link.directory.Below(link.link_name).Display();
   result.attributes.read_only = request.spec.read_only();
-  result.mapped = MappedDevice{mapping.device.path,
-                               path->Below(request.pod->uid().str()).Display()};
+  result.mapped =
+      MappedDevice{mapping.device.path, path->Below(request.pod->uid().str()).Display()};
   return std::nullopt;
 }
 
@@ -349,12 +349,11 @@ Failure RunUnmapDevice(const DeviceOperationParts& parts, DeviceRecord facts,
                         .run = [&](const CallOptions& options) {
                           return CheckNobodyHasTheDevice(parts, facts.key, *path, options);
                         }});
-  call.steps.push_back({.name = "ReleaseDevice",
-                        .timeout = parts.settings.unmount_device,
-                        .changes_volume = false,
-                        .run = [&](const CallOptions& options) {
-                          return ReleaseDevice(parts, facts, options);
-                        }});
+  call.steps.push_back(
+      {.name = "ReleaseDevice",
+       .timeout = parts.settings.unmount_device,
+       .changes_volume = false,
+       .run = [&](const CallOptions& options) { return ReleaseDevice(parts, facts, options); }});
   if (CustomBlockVolumeUnmapper* custom = (*unmapper)->AsCustom()) {
     call.steps.push_back({.name = "TearDownDevice",
                           .timeout = parts.settings.unmount_device,
@@ -363,12 +362,12 @@ Failure RunUnmapDevice(const DeviceOperationParts& parts, DeviceRecord facts,
                                 *path, facts.mapped ? facts.mapped->path : "", options);
                           }});
   }
-  call.steps.push_back({.name = "RemoveMapPath",
-                        .timeout = parts.settings.unmount_device,
-                        .run = [&](const CallOptions& options) {
-                          return VolumePathHandler(parts.host.kernel)
-                              .RemoveMapPath(*path, OnOwnFilesystem(options));
-                        }});
+  call.steps.push_back(
+      {.name = "RemoveMapPath",
+       .timeout = parts.settings.unmount_device,
+       .run = [&](const CallOptions& options) {
+         return VolumePathHandler(parts.host.kernel).RemoveMapPath(*path, OnOwnFilesystem(options));
+       }});
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
                           OperationCall(facts.key.str(), facts.fault_domain, progress));
   return runner.Run(call);

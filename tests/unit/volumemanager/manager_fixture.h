@@ -22,6 +22,7 @@
 #include "kube/object_catalog.h"
 #include "metrics/exported_families.h"
 #include "operation/volume_record.h"
+#include "pluginmgr/block_volume_plugin.h"
 #include "pluginmgr/device_mountable_volume_plugin.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "unit/volumemanager/fake_volume_operations.h"
@@ -141,6 +142,7 @@ class FakePlugin final : public VolumePlugin {
   DeviceMountableVolumePlugin* AsDeviceMountable() override {
     return kind_ == "local" ? &device_ : nullptr;
   }
+  BlockVolumePlugin* AsBlock() override { return kind_ == "local" ? &blocks_ : nullptr; }
   bool RequiresRemount(const VolumeSpec&) const override { return kind_ != "emptyDir"; }
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr) override {
     return std::unique_ptr<Mounter>(std::make_unique<FakeMounter>(spec.name(), metrics_));
@@ -175,6 +177,27 @@ class FakePlugin final : public VolumePlugin {
     const std::shared_ptr<MetricsScript> metrics_;
   };
 
+  class NoBlocks final : public BlockVolumePlugin {
+   public:
+    explicit NoBlocks(VolumePlugin& plugin) : plugin_(plugin) {}
+    VolumePlugin& plugin() override { return plugin_; }
+    Result<std::unique_ptr<BlockVolumeMapper>> NewBlockVolumeMapper(const VolumeSpec&,
+                                                                    PodPtr) override {
+      return Error::NotApplied(Code::kUnimplemented, "not used");
+    }
+    Result<std::unique_ptr<BlockVolumeUnmapper>> NewBlockVolumeUnmapper(const SpecName&,
+                                                                        const PodUid&) override {
+      return Error::NotApplied(Code::kUnimplemented, "not used");
+    }
+    Result<VolumeSpec> ConstructBlockVolumeSpec(const PodUid&, const SpecName&, const SafePath&,
+                                                const CallOptions&) override {
+      return Error::NotApplied(Code::kUnimplemented, "not used");
+    }
+
+   private:
+    VolumePlugin& plugin_;
+  };
+
   class NoDevice final : public DeviceMountableVolumePlugin {
    public:
     explicit NoDevice(VolumePlugin& plugin) : plugin_(plugin) {}
@@ -196,6 +219,7 @@ class FakePlugin final : public VolumePlugin {
   const std::string kind_;
   const std::shared_ptr<MetricsScript> metrics_;
   NoDevice device_{*this};
+  NoBlocks blocks_{*this};
 };
 
 class FakeHostParts final : public HostObjects,
