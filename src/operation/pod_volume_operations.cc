@@ -379,13 +379,13 @@ StartResult PodVolumeOperations::MountDevice(
 
 StartResult PodVolumeOperations::UnmountDevice(UnmountDeviceRequest request,
                                                std::function<void(OperationOutcome<Unit>)> done) {
-  OperationExecutor::Operation operation{.key = OperationKey(request.device),
-                                         .name = request.is_block ? kUnmapDeviceOperation
-                                                                  : kUnmountDeviceOperation,
-                                         .plugin_name = request.plugin_name,
-                                         .pod_display_name = "",
-                                         .device = request.device,
-                                         .use = DeviceUse::kExclusive};
+  OperationExecutor::Operation operation{
+      .key = OperationKey(request.device),
+      .name = request.is_block ? kUnmapDeviceOperation : kUnmountDeviceOperation,
+      .plugin_name = request.plugin_name,
+      .pod_display_name = "",
+      .device = request.device,
+      .use = DeviceUse::kExclusive};
   return executor_.Start(
       std::move(operation),
       [parts = parts_, request = std::move(request)](OperationProgress& progress) {

@@ -175,8 +175,8 @@ class VolumeOperations {
                                   std::function<void(OperationOutcome<MountedVolume>)> done) = 0;
   virtual StartResult UnmountVolume(UnmountRequest request,
                                     std::function<void(OperationOutcome<Unit>)> done) = 0;
-  // The same of a block volume: the pod is given the device itself, or loses it. Sub-paths and nested
-  // mount points mean nothing here; the device must be set up (MountDevice).
+  // The same of a block volume: the pod is given the device itself, or loses it. Sub-paths and
+  // nested mount points mean nothing here; the device must be set up (MountDevice).
   virtual StartResult MapVolume(MountRequest request,
                                 std::function<void(OperationOutcome<MountedVolume>)> done) = 0;
   virtual StartResult UnmapVolume(UnmountRequest request,
@@ -186,9 +186,9 @@ class VolumeOperations {
   virtual StartResult RemovePod(PodUid pod, std::string pod_display_name, PodRecordEnd record,
                                 std::function<void(OperationOutcome<Unit>)> done) = 0;
 
-  // The device of a volume, mounted once for all pods of the node; of a block volume, set up, and no
-  // more than that. Neither runs beside the other,
-  // nor beside a mount or unmount of a pod's volume that names the device.
+  // The device of a volume, mounted once for all pods of the node; of a block volume, set up, and
+  // no more than that. Neither runs beside the other, nor beside a mount or unmount of a pod's
+  // volume that names the device.
   virtual StartResult MountDevice(MountDeviceRequest request,
                                   std::function<void(OperationOutcome<MountedDevice>)> done) = 0;
   // The caller has made sure that no pod has the volume.

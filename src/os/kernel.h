@@ -151,8 +151,8 @@ struct Mount {
 // flags ro, nodev, noexec, nosuid, noatime, relatime, nodiratime of the source's mount are kept.
 // The bind is never visible without its final flags where the kernel has mount_setattr.
 // With `expected_device`, `source` is the node of a block device, and that very node is bound only
-// if it is this device (FailedPrecondition otherwise). Read-only is then the bind's: it keeps nobody
-// from writing to the device.
+// if it is this device (FailedPrecondition otherwise). Read-only is then the bind's: it keeps
+// nobody from writing to the device.
 struct BindMount {
   using Answer = Done;
   static constexpr const char* kName = "BindMount";
@@ -245,8 +245,8 @@ struct MakeFile {
   uint32_t mode = 0644;
 };
 
-// A link to `leads_to`, which need not be there. One that leads elsewhere is replaced, and missing for
-// a moment. AlreadyExists when something else than a link is there.
+// A link to `leads_to`, which need not be there. One that leads elsewhere is replaced, and missing
+// for a moment. AlreadyExists when something else than a link is there.
 struct MakeSymlink {
   using Answer = Changed;
   static constexpr const char* kName = "MakeSymlink";
@@ -323,13 +323,12 @@ using AnyRequest =
     std::variant<ListMounts, ProbeFeatures, Mount, BindMount, Remount, Unmount, MakeShared, Stat,
                  StatFs, Usage, ChangeOwnership, MakeDirectory, MakeFile, RemoveDirectory,
                  RemoveFile, RemoveTree, ListDirectory, ReadFile, WriteAtomicPayload, ProbeDevice,
-                 FormatDevice, CheckFilesystem, MakeSymlink, ReadLink, IdentifyDevice,
-                 SyncDevice, DetachLoops>;
+                 FormatDevice, CheckFilesystem, MakeSymlink, ReadLink, IdentifyDevice, SyncDevice,
+                 DetachLoops>;
 
-using AnyAnswer =
-    std::variant<Done, Changed, FileInfo, FsInfo, UsageInfo, OwnershipInfo, DirectoryListing,
-                 FileContent, MountListing, KernelFeatures, DeviceProbe, FilesystemCheck,
-                 IdentifiedDevice>;
+using AnyAnswer = std::variant<Done, Changed, FileInfo, FsInfo, UsageInfo, OwnershipInfo,
+                               DirectoryListing, FileContent, MountListing, KernelFeatures,
+                               DeviceProbe, FilesystemCheck, IdentifiedDevice>;
 
 std::string_view RequestName(const AnyRequest& request);
 // Whether half of the request's effect ruins data: it is always made as CallOptions::must_finish.

@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "os/atomic_payload.h"
+#include "os/block_device.h"
 #include "os/device_probe.h"
 #include "os/file_effects.h"
 #include "os/filesystem_tools.h"
-#include "os/block_device.h"
 #include "os/kernel_features.h"
 #include "os/loop_devices.h"
 #include "os/mount_table.h"

@@ -230,8 +230,7 @@ Result<AnyRequest> ReadRequest(const pb::Request& m) {
       return AnyRequest(
           IdentifyDevice{Read(m.identify_device().path()), m.identify_device().hold()});
     case pb::Request::kSyncDevice:
-      return AnyRequest(
-          SyncDevice{Read(m.sync_device().path()), Read(m.sync_device().expected())});
+      return AnyRequest(SyncDevice{Read(m.sync_device().path()), Read(m.sync_device().expected())});
     case pb::Request::kDetachLoops:
       return AnyRequest(DetachLoops{Read(m.detach_loops().path())});
     case pb::Request::REQUEST_NOT_SET:
@@ -320,8 +319,9 @@ FileType ReadFileType(uint32_t number) {
 }
 
 FileInfo Read(const pb::FileInfo& m) {
-  return {ReadFileType(m.type()), m.mode(),          m.uid(), m.gid(), m.device(), m.inode(),
-          m.size_bytes(),         m.is_mount_point(), m.device_number()};
+  return {
+      ReadFileType(m.type()), m.mode(),           m.uid(),          m.gid(), m.device(), m.inode(),
+      m.size_bytes(),         m.is_mount_point(), m.device_number()};
 }
 
 DirectoryListing Read(const pb::DirectoryListing& m) {

@@ -143,8 +143,8 @@ class ActualStateOfWorld {
   ActualVolume& AddReconstructed(const PodVolumeKey& key, const std::string& plugin_name,
                                  VolumeState recorded, bool same_boot, bool is_block = false);
 
-  // The intent to set up, to map, or to bring up to date (which of them: by the state). Adds the volume if it
-  // is not there. Returns true for a remount.
+  // The intent to set up, to map, or to bring up to date (which of them: by the state). Adds the
+  // volume if it is not there. Returns true for a remount.
   bool MountStarted(const PodVolumeKey& key, const MountIntent& intent);
   void MountDone(const PodVolumeKey& key, const OperationOutcome<MountedVolume>& outcome);
   void UnmountStarted(const PodVolumeKey& key);

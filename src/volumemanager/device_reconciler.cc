@@ -68,8 +68,7 @@ void DeviceReconciler::StartMount(const UniqueVolumeName& name, Wake& wake) {
         TellUsers(name);
       });
   if (result == StartResult::kStarted) {
-    parts_.actual.MountDeviceStarted(name, wanted.plugin_name, wanted.spec.name(),
-                                     wanted.is_block);
+    parts_.actual.MountDeviceStarted(name, wanted.plugin_name, wanted.spec.name(), wanted.is_block);
     TellUsers(name);
   } else {
     wake.AfterRefusal(result, parts_.operations, OperationKey(name));

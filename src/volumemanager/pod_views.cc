@@ -237,7 +237,8 @@ std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, cons
   if (auto shared = SharedProblem(key, pod, *wanted)) return shared;
   if (actual != nullptr && MayBePresent(*actual) && !IsSameKind(*actual, *wanted)) {
     return Waiting("WaitForUnmount",
-                   "the volume is still there as " + KindText(actual->plugin_name, actual->is_block) +
+                   "the volume is still there as " +
+                       KindText(actual->plugin_name, actual->is_block) +
                        " and has to leave before it can come as " +
                        KindText(wanted->plugin_name, wanted->is_block),
                    OwnerOf(pod.identity), actual->since_unix_ms);

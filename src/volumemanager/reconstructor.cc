@@ -173,8 +173,8 @@ void AddUnrecorded(const KubeletPaths::PodVolume& volume, ActualStateOfWorld& ac
                    TakeOver& take_over) {
   const PodVolumeKey key{volume.pod, volume.spec};
   if (actual.FindVolume(key) != nullptr) return;
-  ActualVolume& added = actual.AddReconstructed(key, volume.plugin, VolumeState::kNotSetUp, true,
-                                                volume.is_block);
+  ActualVolume& added =
+      actual.AddReconstructed(key, volume.plugin, VolumeState::kNotSetUp, true, volume.is_block);
   if (volume.is_block) {
     // Its device goes after it, whoever finds that.
     added.unique_name = GetUniqueVolumeName(volume.plugin, volume.spec.str());
