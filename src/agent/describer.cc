@@ -21,9 +21,8 @@ Error UnknownKind(const std::string& kind) {
 
 MountQuestion QuestionOf(const VolumeView& volume) {
   // What is mounted of a block volume is its node; the pod's path is a link.
-  MountQuestion question{volume.spec.str(),
-                         volume.is_block ? volume.device_node_path : volume.host_path,
-                         {}};
+  MountQuestion question{
+      volume.spec.str(), volume.is_block ? volume.device_node_path : volume.host_path, {}};
   for (const SubPathMount& mount : volume.sub_paths) question.sub_paths.push_back(mount.host_path);
   return question;
 }

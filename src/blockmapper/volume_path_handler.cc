@@ -20,8 +20,8 @@ Status CheckBoundDevice(Kernel& kernel, const IdentifiedDevice& wanted, const Sa
   const std::string difference = IdentityDifference(wanted.facts.identity, there.facts.identity);
   if (difference.empty()) return OkStatus();
   return Error::NotApplied(Code::kFailedPrecondition, "the node at " + place.Display() +
-                                                          " is another device than " +
-                                                          wanted.path + ": " + difference);
+                                                          " is another device than " + wanted.path +
+                                                          ": " + difference);
 }
 
 // The entries of a directory; none where it is missing.
@@ -152,9 +152,9 @@ Result<SafePath> VolumePathHandler::FindGlobalMapPathUUIDFromPod(const SafePath&
                                                                  const PodUid& pod,
                                                                  const CallOptions& call) {
   ASSIGN_OR_RETURN(const FileContent target, kernel_.Call(ReadLink{pod_link}, call));
-  ASSIGN_OR_RETURN(const FileInfo device,
-                   kernel_.Call(Stat{.path = {target.bytes, "", Resolve::kBeneath}, .follow = true},
-                                call));
+  ASSIGN_OR_RETURN(
+      const FileInfo device,
+      kernel_.Call(Stat{.path = {target.bytes, "", Resolve::kBeneath}, .follow = true}, call));
   if (device.type == FileType::kBlockDevice) {
     ASSIGN_OR_RETURN(std::optional<SafePath> found,
                      FindNode(kernel_, plugin_dir, pod, device.device_number, 0, call));

@@ -145,18 +145,20 @@ std::vector<Step> MappingSteps(Mapping& mapping) {
                    .timeout = parts.settings.set_up,
                    .changes_volume = false,
                    .run = [&](const CallOptions& call) { return HoldDevice(mapping, call); }});
-  steps.push_back(
-      {.name = "BindDevice", .timeout = parts.settings.set_up, .run = [&](const CallOptions& call) {
-         return VolumePathHandler(parts.host.kernel)
-             .MapDeviceByBind(mapping.device, mapping.global_map_path,
-                              mapping.request.pod->uid().str(), call);
-       }});
+  // The link comes first and goes last: when a power loss takes the record, it is what the volume
+  // is found by. (Kubelet binds first, and unlinks first.)
   steps.push_back(
       {.name = "LinkDevice", .timeout = parts.settings.set_up, .run = [&](const CallOptions& call) {
          const PodDeviceMapPath place = mapping.mapper.GetPodDeviceMapPath();
          return VolumePathHandler(parts.host.kernel)
              .MapDeviceByLink(mapping.device.path, place.directory, place.link_name,
                               OnOwnFilesystem(call));
+       }});
+  steps.push_back(
+      {.name = "BindDevice", .timeout = parts.settings.set_up, .run = [&](const CallOptions& call) {
+         return VolumePathHandler(parts.host.kernel)
+             .MapDeviceByBind(mapping.device, mapping.global_map_path,
+                              mapping.request.pod->uid().str(), call);
        }});
   return steps;
 }
@@ -186,14 +188,6 @@ std::vector<Step> UnmappingSteps(const MapOperationParts& parts, const PodUid& p
              VolumePathHandler(parts.host.kernel).DetachFileDevice(map_path, pod.str(), call));
          return OkStatus();
        }});
-  steps.push_back({.name = "UnlinkDevice",
-                   .timeout = parts.settings.tear_down,
-                   .run = [&](const CallOptions& call) {
-                     const PodDeviceMapPath place = unmapper.GetPodDeviceMapPath();
-                     return VolumePathHandler(parts.host.kernel)
-                         .UnmapLinkedDevice(place.directory, place.link_name,
-                                            OnOwnFilesystem(call));
-                   }});
   steps.push_back(
       {.name = "UnbindDevice",
        .timeout = parts.settings.tear_down,
@@ -207,6 +201,14 @@ std::vector<Step> UnmappingSteps(const MapOperationParts& parts, const PodUid& p
                        return unmapper.AsCustom()->UnmapPodDevice(call);
                      }});
   }
+  steps.push_back({.name = "UnlinkDevice",
+                   .timeout = parts.settings.tear_down,
+                   .run = [&](const CallOptions& call) {
+                     const PodDeviceMapPath place = unmapper.GetPodDeviceMapPath();
+                     return VolumePathHandler(parts.host.kernel)
+                         .UnmapLinkedDevice(place.directory, place.link_name,
+                                            OnOwnFilesystem(call));
+                   }});
   return steps;
 }
 

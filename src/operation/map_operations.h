@@ -1,5 +1,5 @@
-// The operations on block volumes, as lists of steps: a device is set up once for the node, given to
-// pods as it is, and torn down when none of them has it any more. Used by PodVolumeOperations.
+// The operations on block volumes, as lists of steps: a device is set up once for the node, given
+// to pods as it is, and torn down when none of them has it any more. Used by PodVolumeOperations.
 // Source: kubernetes pkg/volume/util/operationexecutor/operation_generator.go@v1.36.2
 // (GenerateMapVolumeFunc, GenerateUnmapVolumeFunc, GenerateUnmapDeviceFunc),
 // pkg/volume/util/util.go@v1.36.2 (MapBlockVolume, UnmapBlockVolume).

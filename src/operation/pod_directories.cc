@@ -151,9 +151,9 @@ Status RemovePodDirectories(Kernel& kernel, const KubeletPaths& paths, const Pod
   }
   if (has(kVolumeDevices)) {
     // The links in it are block volumes that are still there: they are named, and stay.
-    RETURN_IF_ERROR(
-        RemoveChildren(kernel, paths.GetPodVolumeDevicesDir(pod), call,
-                       [&](const SafePath& plugin) { return RemoveLinkless(kernel, plugin, call); }));
+    RETURN_IF_ERROR(RemoveChildren(
+        kernel, paths.GetPodVolumeDevicesDir(pod), call,
+        [&](const SafePath& plugin) { return RemoveLinkless(kernel, plugin, call); }));
   }
   if (has(kPlugins)) {
     RETURN_IF_ERROR(RemovePlugins(kernel, top.Below(std::string(kPlugins)), owner, call));

@@ -1,5 +1,5 @@
-// What is known of a pod's volume before a call on it is made: the facts of its record, whether it is
-// mounted or mapped. For the operations' own source files alone.
+// What is known of a pod's volume before a call on it is made: the facts of its record, whether it
+// is mounted or mapped. For the operations' own source files alone.
 #pragma once
 
 #include "operation/volume_operations.h"
@@ -16,8 +16,8 @@ PodVolumeRecord FactsOf(const MountRequest& request, const VolumePlugin& plugin)
 // Of a volume that is to be taken away: by its record, or else by the request.
 PodVolumeRecord FactsOf(const UnmountRequest& request, const VolumeRecordKeeper& keeper);
 
-// FailedPrecondition, not applied, unless the device of that name is mounted, or set up; success for
-// an empty name.
+// FailedPrecondition, not applied, unless the device of that name is mounted, or set up; success
+// for an empty name.
 Status CheckDevice(const DeviceRecordKeeper& devices, const UniqueVolumeName& device);
 
 }  // namespace volumed

@@ -41,8 +41,8 @@ class WorkerChannel {
   // Blocks: while the socket's buffer is full. Errors: EPIPE, not applied, when the other end is
   // closed; other errno, not applied: a message is sent whole or not at all.
   Status Send(MessageKind kind, std::string_view body, bool as_memfd = false);
-  // The same, with a descriptor beside the body: the other end gets one of its own. InvalidArgument,
-  // not applied, for a body that is too large for the packet.
+  // The same, with a descriptor beside the body: the other end gets one of its own.
+  // InvalidArgument, not applied, for a body that is too large for the packet.
   Status SendWithDescriptor(MessageKind kind, std::string_view body, int descriptor);
 
   // The next message; nothing when the other end is closed. Blocks: until then, if `wait`; else

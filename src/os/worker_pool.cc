@@ -349,8 +349,7 @@ Result<AnyAnswer> WorkerPool::AwaitAnswer(Call& call, std::unique_ptr<WorkerProc
       --stats_.slow_now;
     }
     if (!message.ok() || !message->has_value()) return Died(call, std::move(worker));
-    Result<AnyAnswer> answer =
-        DecodeAnswer((*message)->body, std::move((*message)->descriptor));
+    Result<AnyAnswer> answer = DecodeAnswer((*message)->body, std::move((*message)->descriptor));
     GiveBack(call, std::move(worker));
     if (!answer.ok() && answer.error().code() == Code::kCancelled) {
       MutexLock lock(mu_);

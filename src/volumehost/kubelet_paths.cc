@@ -128,8 +128,8 @@ std::optional<KubeletPaths::PodVolume> KubeletPaths::ParsePodVolume(
     const std::string& absolute_path) const {
   const std::vector<std::string> elements = ElementsBelow(root_, absolute_path);
   if (IsBoundNode(elements)) {
-    return PodVolume{PodUid(elements[4]), UnescapeQualifiedName(elements[1]),
-                     SpecName(elements[3]), true};
+    return PodVolume{PodUid(elements[4]), UnescapeQualifiedName(elements[1]), SpecName(elements[3]),
+                     true};
   }
   // pods / <uid> / volumes / <esc plugin> / <spec name> [/ ...]
   if (elements.size() < 5 || elements[0] != kPods || elements[2] != kVolumes) return std::nullopt;

@@ -254,13 +254,6 @@ void DesiredStateOfWorld::FindPlugin(WantedVolume& wanted) const {
   wanted.unique_name = GetUniqueVolumeName(wanted.plugin_name, *volume_name);
   wanted.is_block = IsBlockVolume(wanted.spec);
   wanted.has_device = wanted.is_block || (*plugin)->AsDeviceMountable() != nullptr;
-  if (wanted.is_block && (*plugin)->AsBlock() == nullptr) {
-    wanted.problems.push_back(
-        {"FindMapperPlugin",
-         Error::NotApplied(Code::kUnimplemented,
-                           "volume plugin " + wanted.plugin_name + " has no block volumes")});
-    wanted.plugin_name.clear();
-  }
   FindAttachment(**plugin, wanted);
   wanted.one_pod_only =
       persistent->spec.access_modes == std::vector<AccessMode>{AccessMode::kReadWriteOncePod};
@@ -328,6 +321,15 @@ WantedVolume DesiredStateOfWorld::BuildVolume(const Pod& pod, const PodVolume& v
   if (const auto wrong = WrongMode(volume.name, wanted.spec, is_device)) {
     wanted.plugin_name.clear();
     wanted.problems.push_back({"CheckVolumeMode", *wrong});
+  } else if (wanted.is_block && wanted.mountable()) {
+    const Result<BlockVolumePlugin*> mapper = plugins_.FindMapperPluginByName(wanted.plugin_name);
+    if (!mapper.ok() || *mapper == nullptr) {
+      wanted.problems.push_back(
+          {"FindMapperPlugin",
+           Error::NotApplied(Code::kUnimplemented,
+                             "volume plugin " + wanted.plugin_name + " has no block volumes")});
+      wanted.plugin_name.clear();
+    }
   }
   return wanted;
 }

@@ -225,9 +225,8 @@ void Reconciler::UnmountStale(const PodUid& uid, const WantedPod& wanted, Actual
   std::vector<SpecName> stale;
   for (const auto& [spec, volume] : pod.volumes) {
     const auto still = wanted.volumes.find(spec);
-    const bool kept =
-        still != wanted.volumes.end() &&
-        (!still->second.mountable() || IsSameKind(volume, still->second));
+    const bool kept = still != wanted.volumes.end() &&
+                      (!still->second.mountable() || IsSameKind(volume, still->second));
     if (!kept && !volume.in_flight) stale.push_back(spec);
   }
   // The pod runs: what it has is taken away only when nobody can be using it.

@@ -120,8 +120,7 @@ void VolumeStats::StartDue() {
 bool VolumeStats::StartOne(const PodVolumeKey& key, Volume& volume) {
   Result<VolumePlugin*> plugin = plugins_.FindPluginBySpec(volume.spec);
   if (!plugin.ok()) return false;
-  Result<std::shared_ptr<MetricsProvider>> provider =
-      ProviderOf(**plugin, volume.spec, volume.pod);
+  Result<std::shared_ptr<MetricsProvider>> provider = ProviderOf(**plugin, volume.spec, volume.pod);
   if (!provider.ok()) {
     volume.entry.last_error = provider.error();
     return false;
@@ -135,8 +134,7 @@ bool VolumeStats::StartOne(const PodVolumeKey& key, Volume& volume) {
   if (volume.suspect) ++running_suspect_;
   scheduler_.RunBlocking([this, key, incarnation = volume.incarnation, suspect = volume.suspect,
                           domain, deadline = settings_.deadline, &scheduler = scheduler_,
-                          alive = std::weak_ptr<bool>(alive_),
-                          measured = *std::move(provider)] {
+                          alive = std::weak_ptr<bool>(alive_), measured = *std::move(provider)] {
     CallOptions call;
     call.deadline = Deadline::After(scheduler.clock(), deadline);
     call.domain = domain;

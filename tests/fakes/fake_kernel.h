@@ -81,7 +81,8 @@ class FakeKernel final : public Kernel {
   FakeDevice Device(const std::string& path) const EXCLUDES(mu_);
   void ChangeDevice(const std::string& path, const std::function<void(FakeDevice&)>& change)
       EXCLUDES(mu_);
-  // A loop device that somebody else attached to a file (or to a device's node that is bound there).
+  // A loop device that somebody else attached to a file (or to a device's node that is bound
+  // there).
   void AddLoop(const std::string& file) EXCLUDES(mu_);
   std::set<std::string> LoopFiles() const EXCLUDES(mu_);
   // rm -r; not across mounts.

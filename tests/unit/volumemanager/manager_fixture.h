@@ -23,6 +23,7 @@
 #include "metrics/exported_families.h"
 #include "operation/volume_record.h"
 #include "pluginmgr/attachable_volume_plugin.h"
+#include "pluginmgr/block_volume_plugin.h"
 #include "pluginmgr/device_mountable_volume_plugin.h"
 #include "pluginmgr/node_expandable_volume_plugin.h"
 #include "pluginmgr/provisionable_volume_plugin.h"
@@ -169,6 +170,7 @@ class FakePlugin final : public VolumePlugin {
   VolumePluginWithAttachLimits* AsWithAttachLimits() override {
     return kind_ == "flexVolume" ? &attachable_ : nullptr;
   }
+  BlockVolumePlugin* AsBlock() override { return kind_ == "local" ? &blocks_ : nullptr; }
   bool RequiresRemount(const VolumeSpec&) const override { return kind_ != "emptyDir"; }
   Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr) override {
     return std::unique_ptr<Mounter>(std::make_unique<FakeMounter>(spec.name(), metrics_));
@@ -228,6 +230,27 @@ class FakePlugin final : public VolumePlugin {
    private:
     static Error NotUsed() { return Error::NotApplied(Code::kUnimplemented, "not used"); }
     FakePlugin& plugin_;
+  };
+
+  class NoBlocks final : public BlockVolumePlugin {
+   public:
+    explicit NoBlocks(VolumePlugin& plugin) : plugin_(plugin) {}
+    VolumePlugin& plugin() override { return plugin_; }
+    Result<std::unique_ptr<BlockVolumeMapper>> NewBlockVolumeMapper(const VolumeSpec&,
+                                                                    PodPtr) override {
+      return Error::NotApplied(Code::kUnimplemented, "not used");
+    }
+    Result<std::unique_ptr<BlockVolumeUnmapper>> NewBlockVolumeUnmapper(const SpecName&,
+                                                                        const PodUid&) override {
+      return Error::NotApplied(Code::kUnimplemented, "not used");
+    }
+    Result<VolumeSpec> ConstructBlockVolumeSpec(const PodUid&, const SpecName&, const SafePath&,
+                                                const CallOptions&) override {
+      return Error::NotApplied(Code::kUnimplemented, "not used");
+    }
+
+   private:
+    VolumePlugin& plugin_;
   };
 
   class NoDevice final : public DeviceMountableVolumePlugin {
@@ -305,6 +328,7 @@ class FakePlugin final : public VolumePlugin {
   Planner planner_{*this};
   NoGrowth expands_{*this};
   NoAttachment attachable_{*this};
+  NoBlocks blocks_{*this};
 };
 
 class FakeHostParts final : public HostObjects,
