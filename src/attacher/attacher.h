@@ -26,7 +26,7 @@ struct DeviceMounterArgs {
   // Some pods of the volume do not write; that none does is in the spec. A device that takes no
   // writes is mounted for their sake.
   bool some_pods_only_read = false;
-  std::string selinux_label;        // of the mount as a whole; empty: none
+  std::string selinux_label;  // of the mount as a whole; empty: none
   // The volume is to be this large: what can only be grown unmounted is, before the mount. That it
   // cannot be grown fails no mount.
   std::optional<Quantity> grow_to;

@@ -59,10 +59,10 @@ Result<std::optional<SafePath>> FindNode(Kernel& kernel, const SafePath& directo
 Status VolumePathHandler::Bind(const IdentifiedDevice& device, const SafePath& place,
                                const CallOptions& call) {
   ASSIGN_OR_RETURN(const Changed made, kernel_.Call(MakeFile{place, kMapMode}, call));
-  const Result<Done> bound = kernel_.Call(BindMount{.source = {device.path, ""},
-                                                    .target = place,
-                                                    .expected_device = device.facts.identity},
-                                          call);
+  const Result<Done> bound = kernel_.Call(
+      BindMount{
+          .source = {device.path, ""}, .target = place, .expected_device = device.facts.identity},
+      call);
   if (bound.ok()) return OkStatus();
   if (bound.error().maybe_applied() || !made.changed) return bound.error();
   // Nothing is there: not even the file.

@@ -7,11 +7,8 @@
 #include "mounter/subpath.h"
 #include "operation/call_options.h"
 #include "operation/device_operations.h"
-#include "operation/expand_operations.h"
 #include "operation/map_operations.h"
 #include "operation/pod_volume_facts.h"
-#include "operation/provision_operations.h"
-#include "operation/reclaim_operations.h"
 #include "operation/step_runner.h"
 
 namespace volumed {
@@ -381,122 +378,6 @@ StartResult PodVolumeOperations::UnmountDevice(UnmountDeviceRequest request,
       std::move(operation),
       [parts = parts_, request = std::move(request)](OperationProgress& progress) {
         return RunUnmountDevice(parts.ForDevices(), request, progress);
-      },
-      [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
-}
-
-OperationKey ExpandKey(const UniqueVolumeName& volume) {
-  return OperationKey(UniqueVolumeName("expand/" + volume.str()));
-}
-
-StartResult PodVolumeOperations::ExpandVolume(
-    ExpandRequest request, std::function<void(OperationOutcome<ExpandedVolume>)> done) {
-  const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(request.spec);
-  OperationExecutor::Operation operation{
-      .key = ExpandKey(request.volume),
-      .name = kExpandVolumeOperation,
-      .plugin_name = plugin.ok() ? (*plugin)->GetPluginName() : std::string(),
-      .pod_display_name = "",
-      .device = request.volume,
-      .use = DeviceUse::kExclusive};
-  auto result = std::make_shared<ExpandedVolume>();
-  const ExpansionAudience audience{request.pods, request.claim};
-  const SpecName spec = request.spec.name();
-  return executor_.Start(
-      std::move(operation),
-      [parts = parts_, request = std::move(request), result](OperationProgress& progress) {
-        return RunExpand(parts.ForDevices(), request, *result, progress);
-      },
-      [&host = parts_.host, audience, spec, result,
-       done = std::move(done)](const Failure& failure) {
-        if (failure) {
-          TellOfExpansion(host.events, audience, EventType::kWarning, kVolumeResizeFailed,
-                          ExpansionFailedText(spec, failure->error));
-        } else {
-          TellOfExpansion(host.events, audience, EventType::kNormal, kFileSystemResizeSuccessful,
-                          ExpansionDoneText(spec, host.node.GetNodeName(), result->note));
-        }
-        done(OutcomeOf(failure, *result));
-      });
-}
-
-StartResult PodVolumeOperations::ForgetDevice(UniqueVolumeName device,
-                                              std::function<void(OperationOutcome<Unit>)> done) {
-  OperationExecutor::Operation operation{.key = OperationKey(device),
-                                         .name = kForgetDeviceOperation,
-                                         .plugin_name = "",
-                                         .pod_display_name = "",
-                                         .device = device,
-                                         .use = DeviceUse::kExclusive};
-  return executor_.Start(
-      std::move(operation),
-      [parts = parts_, device](OperationProgress& progress) -> Failure {
-        progress.EnterStep("RemoveRecord");
-        const Status forgotten = parts.devices.Forget(device);
-        if (forgotten.ok()) return std::nullopt;
-        return OperationFailure{kForgetDeviceOperation, "RemoveRecord", forgotten.error()};
-      },
-      [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
-}
-
-OperationKey ReclaimKey(const std::string& volume_name) {
-  return OperationKey(UniqueVolumeName("reclaim/" + volume_name));
-}
-
-StartResult PodVolumeOperations::ReclaimVolume(ReclaimRequest request,
-                                               std::function<void(OperationOutcome<Unit>)> done) {
-  const VolumeSpec spec = VolumeSpec::FromPersistentVolume(*request.volume, false);
-  const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(spec);
-  OperationExecutor::Operation operation{
-      .key = ReclaimKey(request.volume->metadata.name),
-      .name = ReclaimOperationName(request.action),
-      .plugin_name = plugin.ok() ? (*plugin)->GetPluginName() : std::string(),
-      .pod_display_name = ""};
-  return executor_.Start(
-      std::move(operation),
-      [parts = parts_, request = std::move(request), spec](OperationProgress& progress) {
-        return RunReclaim({parts.plugins, parts.host, parts.settings, parts.logger}, request, spec,
-                          progress);
-      },
-      [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
-}
-
-OperationKey ProvisionKey(const std::string& volume_name) {
-  return OperationKey(UniqueVolumeName("provision/" + volume_name));
-}
-
-StartResult PodVolumeOperations::ProvisionVolume(
-    ProvisionRequest request, std::function<void(OperationOutcome<PersistentVolume>)> done) {
-  OperationExecutor::Operation operation{.key = ProvisionKey(request.planned.metadata.name),
-                                         .name = kProvisionOperation,
-                                         .plugin_name = request.plugin_name,
-                                         .pod_display_name = ""};
-  const auto made = std::make_shared<PersistentVolume>();
-  return executor_.Start(
-      std::move(operation),
-      [parts = parts_, request = std::move(request), made](OperationProgress& progress) -> Failure {
-        Result<PersistentVolume> volume =
-            RunProvision({parts.plugins, parts.host, parts.settings}, request, progress);
-        if (!volume.ok()) return OperationFailure{kProvisionOperation, "Provision", volume.error()};
-        *made = std::move(volume).value();
-        return std::nullopt;
-      },
-      [done = std::move(done), made](const Failure& failure) { done(OutcomeOf(failure, *made)); });
-}
-
-StartResult PodVolumeOperations::UndoProvision(ProvisionRequest request,
-                                               std::function<void(OperationOutcome<Unit>)> done) {
-  OperationExecutor::Operation operation{.key = ProvisionKey(request.planned.metadata.name),
-                                         .name = kUndoProvisionOperation,
-                                         .plugin_name = request.plugin_name,
-                                         .pod_display_name = ""};
-  return executor_.Start(
-      std::move(operation),
-      [parts = parts_, request = std::move(request)](OperationProgress& progress) -> Failure {
-        const Status undone =
-            RunUndoProvision({parts.plugins, parts.host, parts.settings}, request, progress);
-        if (undone.ok()) return std::nullopt;
-        return OperationFailure{kUndoProvisionOperation, "Undo", undone.error()};
       },
       [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
 }

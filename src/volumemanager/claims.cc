@@ -10,35 +10,6 @@ namespace volumed {
 namespace {
 
 constexpr const char* kWriteOperation = "claim_binding";
-constexpr const char* kAdministrator = "an administrator";
-constexpr const char* kNobody = "nobody: retried";
-
-std::string ClaimNameOf(const Pod& pod, const PodVolume& volume) {
-  const auto* claim = std::get_if<PersistentVolumeClaimVolumeSource>(&volume.source);
-  return claim == nullptr ? EphemeralClaimName(pod, volume) : claim->claim_name;
-}
-
-// Who can bring about what the claim waits for.
-std::string WhoMustAct(const ClaimDecision& decision) {
-  const std::string owner = "the owner of claim " + ToString(decision.claim);
-  switch (decision.wait) {
-    case ClaimWait::kNone:
-    case ClaimWait::kSources:
-    case ClaimWait::kFirstConsumer:
-      return kNobody;
-    case ClaimWait::kProvisioning:
-      return "provisioner " + decision.provisioner;
-    case ClaimWait::kNoMatch:
-    case ClaimWait::kVolumeMissing:
-    case ClaimWait::kLost:
-      return kAdministrator;
-    case ClaimWait::kVolumeTaken:
-    case ClaimWait::kVolumeUnfit:
-    case ClaimWait::kBeingDeleted:
-      return owner;
-  }
-  __builtin_unreachable();
-}
 
 // But for what the claim says of its size.
 bool SameBinding(const ClaimBindingRecord& a, ClaimBindingRecord b) {
@@ -177,7 +148,7 @@ void Claims::AddPods(const std::vector<ClaimPod>& pods, BindingInput& input) con
       if (!ephemeral && !std::holds_alternative<PersistentVolumeClaimVolumeSource>(volume.source)) {
         continue;
       }
-      const ClaimKey key{pod.metadata.name_space, ClaimNameOf(pod, volume)};
+      const ClaimKey key = KeyOf(pod, volume);
       if (ephemeral && there.insert(key).second) {
         input.claims.push_back(
             std::make_shared<const PersistentVolumeClaim>(EphemeralClaimOf(pod, volume)));
@@ -312,56 +283,6 @@ void Claims::AdoptBinding(const ClaimBinding& binding) {
   Write(binding.volume_name);
 }
 
-// ---- what the claims say of their sizes ---------------------------------------------------------
-
-std::optional<ClaimResize> Claims::ResizeFor(const ClaimBinding& binding, const Bound& bound,
-                                             const PersistentVolumePtr& volume) const {
-  // As the claim got it: what it became since is for the node to make true.
-  const PersistentVolumePtr as_bound = bound.volume != nullptr ? bound.volume : volume;
-  if (binding.state != BindingState::kBound || as_bound == nullptr) return std::nullopt;
-  const ClaimBinding& before = bound.record.binding;
-  const bool same_claim = before.claim == binding.claim && before.claim_uid == binding.claim_uid &&
-                          before.state == BindingState::kBound;
-  const PersistentVolumeClaimPtr object =
-      parts_.catalog.FindPersistentVolumeClaim(binding.claim.name_space, binding.claim.name);
-  ClaimResize resize =
-      FollowClaim(same_claim ? bound.record.resize : std::nullopt, object.get(),
-                  same_claim ? as_bound->spec.capacity
-                             : (volume != nullptr ? volume : as_bound)->spec.capacity);
-  FollowVolume((volume != nullptr ? volume : as_bound)->spec.capacity,
-               parts_.scheduler.clock().WallUnixMillis(), resize);
-  return resize;
-}
-
-std::optional<ClaimResizeState> Claims::FindResize(const std::string& volume_name) const {
-  const auto found = bound_.find(volume_name);
-  if (found == bound_.end() || !found->second.record.resize || found->second.removing) {
-    return std::nullopt;
-  }
-  const Bound& bound = found->second;
-  return ClaimResizeState{bound.record.binding.claim, *bound.record.resize,
-                          bound.durable && bound.resize_durable};
-}
-
-void Claims::SetResize(const std::string& volume_name, const ClaimResize& resize) {
-  if (!FindResize(volume_name)) return;
-  Bound& bound = bound_.at(volume_name);
-  if (bound.record.resize == resize) return;
-  bound.record.resize = resize;
-  bound.resize_durable = false;
-  Write(volume_name);
-  MarkDirty();
-}
-
-PersistentVolumeClaimStatus Claims::ShownStatus(const PersistentVolumeClaim& claim) const {
-  PersistentVolumeClaimStatus status = claim.status;
-  const Bound* bound = BoundTo(KeyOfClaim(claim));
-  if (bound == nullptr || !bound->durable) return status;
-  status.phase = PersistentVolumeClaimPhase::kBound;
-  if (bound->record.resize) ShowIn(*bound->record.resize, status);
-  return status;
-}
-
 // ---- the records --------------------------------------------------------------------------------
 
 void Claims::Write(const std::string& name) {
@@ -459,104 +380,6 @@ void Claims::Reclaimed(const std::string& name, ReclaimAction action,
   bound.durable = false;
   Write(name);
   MarkDirty();
-}
-
-// ---- answers ------------------------------------------------------------------------------------
-
-std::optional<WantedProblem> Claims::ProblemOf(const ObjectKey& claim,
-                                               const ClaimDecision* decision,
-                                               const Bound* bound) const {
-  const std::string name = claim.name_space + "/" + claim.name;
-  const auto problem = [&name](const char* step, Code code, const std::string& text,
-                               std::string who) {
-    // Source: desired_state_of_world_populator.go@v1.36.2 (createVolumeSpec).
-    return WantedProblem{step,
-                         Error::NotApplied(code, "error processing PVC " + name + ": " + text),
-                         std::move(who)};
-  };
-  if (decision == nullptr) {
-    if (!hooks_.ready()) {
-      return problem("WaitForClaim", Code::kUnavailable,
-                     "not every source has delivered a complete list yet", kNobody);
-    }
-    if (parts_.catalog.FindPersistentVolumeClaim(claim.name_space, claim.name) != nullptr) {
-      return problem("WaitForClaim", Code::kUnavailable, "its volume is being chosen", kNobody);
-    }
-    return problem("WaitForClaim", Code::kNotFound, "there is no such claim",
-                   "the owner of claim " + name);
-  }
-  if (decision->wait == ClaimWait::kSources && hooks_.ready() && !unreadable_.empty()) {
-    const auto& [record, reason] = *unreadable_.begin();
-    return problem("ReadRecord", Code::kDataLoss,
-                   "the record " + record + " cannot be read (" + reason +
-                       "): until it is repaired, no other claim is bound",
-                   kAdministrator);
-  }
-  if (IsLeaving(claim)) {
-    const std::string& held_by = decision->protection.held_by;
-    return problem("WaitForClaim", Code::kFailedPrecondition,
-                   "PVC is being deleted" + (held_by.empty() ? "" : ": it is still " + held_by),
-                   "the owner of claim " + name);
-  }
-  if (auto provisioning = parts_.provisioning.ProblemOf(*decision)) return provisioning;
-  if (decision->phase != PersistentVolumeClaimPhase::kBound || bound == nullptr) {
-    return problem("WaitForBinding", Code::kFailedPrecondition,
-                   "PVC is not bound: " + decision->reason, WhoMustAct(*decision));
-  }
-  if (!bound->durable) {
-    return problem("RecordBinding", Code::kUnavailable, "its binding is being recorded", kNobody);
-  }
-  if (bound->volume == nullptr) {
-    return problem("FindVolume", Code::kUnavailable,
-                   "PersistentVolume " + bound->record.binding.volume_name + " is not known yet",
-                   kNobody);
-  }
-  return std::nullopt;
-}
-
-ResolvedClaim Claims::Resolve(const Pod& pod, const PodVolume& volume) {
-  const ClaimKey key{pod.metadata.name_space, ClaimNameOf(pod, volume)};
-  ResolvedClaim resolved;
-  resolved.claim = ObjectKeyOf(key);
-  resolved.objects = {resolved.claim};
-  if (std::holds_alternative<EphemeralVolumeSource>(volume.source)) {
-    const auto made = parts_.catalog.FindPersistentVolumeClaim(key.name_space, key.name);
-    const Status owned = made == nullptr ? OkStatus() : CheckEphemeralClaimOwner(pod, *made);
-    if (!owned.ok()) {
-      resolved.problem = WantedProblem{"CheckClaimOwner", owned.error(), ""};
-      return resolved;
-    }
-  }
-  const Bound* bound = BoundTo(key);
-  resolved.problem = ProblemOf(resolved.claim, FindClaim(key), bound);
-  const bool has_it = bound != nullptr && bound->durable && bound->volume != nullptr &&
-                      hooks_.has_volume({pod.uid(), SpecName(bound->record.binding.volume_name)});
-  // What a pod has it keeps, whatever becomes of the claim.
-  if (has_it) resolved.problem.reset();
-  if (!resolved.problem) resolved.volume = bound->volume;
-  return resolved;
-}
-
-const ClaimDecision* Claims::FindClaim(const ClaimKey& claim) const {
-  const auto found = claims_.find(claim);
-  return found == claims_.end() ? nullptr : &found->second;
-}
-
-const VolumeDecision* Claims::FindVolume(const std::string& volume_name) const {
-  const auto found = volumes_.find(volume_name);
-  return found == volumes_.end() ? nullptr : &found->second;
-}
-
-PersistentVolumePtr Claims::FindVolumeObject(const std::string& volume_name) const {
-  PersistentVolumePtr known = parts_.catalog.FindPersistentVolume(volume_name);
-  if (known != nullptr) return known;
-  const auto found = bound_.find(volume_name);
-  return found == bound_.end() ? nullptr : found->second.volume;
-}
-
-const FailureHistory* Claims::ReclaimFailure(const std::string& volume_name) const {
-  const auto found = bound_.find(volume_name);
-  return found == bound_.end() || !found->second.failure ? nullptr : &*found->second.failure;
 }
 
 }  // namespace volumed

@@ -127,6 +127,8 @@ class Claims final : public ClaimResolver {
     std::optional<FailureHistory> failure;
   };
 
+  // Of the claim that the pod's volume names, or has made for it.
+  static ClaimKey KeyOf(const Pod& pod, const PodVolume& volume);
   void Decide();
   BindingInput MakeInput(const std::vector<ClaimPod>& pods) const;
   void AddVolumes(BindingInput& input) const;

@@ -42,7 +42,7 @@ bool IsTerminatingOnRecord(const CrashWorld& world, const std::string& pod) {
 EffectKind KindOfEffect(const AnyRequest& request) {
   if (IsOneOf<Mount, BindMount, Remount, MakeDirectory, MakeFile, ChangeOwnership,
               WriteAtomicPayload, FormatDevice, CheckFilesystem, MakeSymlink, GrowFilesystem>(
-              request)) {
+          request)) {
     return EffectKind::kMakes;
   }
   if (IsOneOf<Unmount, RemoveTree, RemoveFile>(request)) return EffectKind::kTakesAway;
