@@ -49,18 +49,6 @@ Status CheckNobodyHasIt(const DeviceOperationParts& parts, DeviceMountableVolume
                                                           Join(others, " ") + "]");
 }
 
-// The last step of an unmount. What is to be detached must be let go of; what stays on the node may
-// be somebody else's as well (an administrator's mount), but nobody is told that it is free.
-Status CheckUnmountedDevice(const DeviceOperationParts& parts, const DeviceRecord& device,
-                            bool detaches, const CallOptions& call) {
-  if (!device.source) return OkStatus();
-  const Status let_go = CheckDeviceLetGo(parts.host.kernel, *device.source, call);
-  if (let_go.ok() || detaches) return let_go;
-  parts.logger.Warning("a device is unmounted, and may be in use still",
-                       {{"volume", device.key.str()}, {"why", let_go.error().message()}});
-  return OkStatus();
-}
-
 }  // namespace
 
 Failure RunMountDevice(const DeviceOperationParts& parts, const MountDeviceRequest& request,
@@ -162,9 +150,12 @@ Failure RunUnmountDevice(const DeviceOperationParts& parts, const UnmountDeviceR
   call.steps.push_back({.name = "CheckDeviceUse",
                         .timeout = parts.settings.unmount_device,
                         .changes_volume = false,
-                        .run = [&](const CallOptions& options) {
-                          return CheckUnmountedDevice(
-                              parts, call.facts, (*plugin)->AsAttachable() != nullptr, options);
+                        .run = [&](const CallOptions& options) -> Status {
+                          if (!call.facts.source) return OkStatus();
+                          return CheckReleasedDevice(parts.host.kernel, parts.logger,
+                                                     {call.facts.key, *call.facts.source,
+                                                      (*plugin)->AsAttachable() != nullptr},
+                                                     options);
                         }});
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
                           OperationCall(call.facts.key.str(), call.facts.fault_domain, progress));

@@ -1,5 +1,7 @@
 #include "operation/device_use.h"
 
+#include <sys/sysmacros.h>
+
 #include <utility>
 #include <vector>
 
@@ -13,9 +15,16 @@ namespace {
 Result<std::vector<std::string>> PlacesOf(Kernel& kernel, const MountedSource& source,
                                           const CallOptions& call) {
   std::vector<std::string> places;
-  if (source.device_major == 0 && source.device_minor == 0) return places;
+  FilesystemPart part{source.device_major, source.device_minor, ""};
+  if (part.device_major == 0 && part.device_minor == 0) {
+    ASSIGN_OR_RETURN(const FileInfo node,
+                     kernel.Call(Stat{.path = {source.path, ""}, .follow = true}, call));
+    if (node.type != FileType::kBlockDevice) return places;
+    part.device_major = major(node.device_number);
+    part.device_minor = minor(node.device_number);
+  }
   ListMounts question;
-  question.showing = FilesystemPart{source.device_major, source.device_minor, ""};
+  question.showing = part;
   ASSIGN_OR_RETURN(const MountListing shown, kernel.Call(question, call));
   for (const MountEntry& mount : shown.mounts) places.push_back(mount.mount_point);
   return places;
@@ -62,6 +71,15 @@ Status CheckDeviceLetGo(Kernel& kernel, const MountedSource& source, const CallO
   return Error::NotApplied(
       Code::kFailedPrecondition,
       "the device is in use when it was no longer expected to be in use: " + *users);
+}
+
+Status CheckReleasedDevice(Kernel& kernel, Logger& logger, const ReleasedDevice& device,
+                           const CallOptions& call) {
+  const Status let_go = CheckDeviceLetGo(kernel, device.source, call);
+  if (let_go.ok() || device.is_detached_next) return let_go;
+  logger.Warning("a device is let go of by its pods, and may be in use still",
+                 {{"volume", device.volume.str()}, {"why", let_go.error().message()}});
+  return OkStatus();
 }
 
 }  // namespace volumed

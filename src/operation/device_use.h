@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "base/log.h"
 #include "base/result.h"
 #include "operation/volume_record.h"
 #include "os/kernel.h"
@@ -28,5 +29,17 @@ Result<std::string> FindDeviceUsers(Kernel& kernel, const MountedSource& source,
 // FailedPrecondition, not applied, with those words while somebody has it. A path that is no block
 // device is success, as kubelet's: there is nothing to be asked.
 Status CheckDeviceLetGo(Kernel& kernel, const MountedSource& source, const CallOptions& call);
+
+struct ReleasedDevice {
+  UniqueVolumeName volume;
+  MountedSource source;
+  bool is_detached_next = false;
+};
+
+// The last step of an unmount or unmapping. What is to be detached must be let go of; what stays on
+// the node may be somebody else's as well (an administrator's mount), but nobody is told that it is
+// free: that is a line of the log. Errors: those of CheckDeviceLetGo, of what is to be detached.
+Status CheckReleasedDevice(Kernel& kernel, Logger& logger, const ReleasedDevice& device,
+                           const CallOptions& call);
 
 }  // namespace volumed

@@ -7,8 +7,10 @@
 #include "base/strings.h"
 #include "blockmapper/volume_path_handler.h"
 #include "mounter/host_directory.h"
+#include "operation/attach_operations.h"
 #include "operation/call_options.h"
 #include "operation/device_facts.h"
+#include "operation/device_use.h"
 #include "operation/pod_directories.h"
 #include "operation/pod_volume_facts.h"
 #include "operation/step_runner.h"
@@ -87,6 +89,11 @@ struct Mapping {
 Status NameDevice(Mapping& mapping, const CallOptions& call) {
   if (CustomBlockVolumeMapper* custom = mapping.mapper.AsCustom()) {
     ASSIGN_OR_RETURN(mapping.device_path, custom->MapPodDevice(call));
+  }
+  if (mapping.device_path.empty()) {
+    // Then it is the one that attaching, or waiting for it, has answered.
+    const auto record = mapping.parts.devices.Find(mapping.request.unique_name);
+    if (record) mapping.device_path = record->device_path;
   }
   if (!mapping.device_path.empty()) return OkStatus();
   return Error::NotApplied(Code::kFailedPrecondition, "nothing names a device for volume " +
@@ -228,17 +235,19 @@ Failure RunSetUpDevice(const DeviceOperationParts& parts, const MountDeviceReque
   const Result<SafePath> path = (*mapper)->GetGlobalMapPath(request.spec);
   if (!path.ok()) return failed("GetGlobalMapPath", path.error());
 
-  DeviceStateCall call{.operation = kMapDeviceOperation,
-                       .event = VolumeEvent::kMountDevice,
-                       .facts = {},
-                       .steps = {}};
-  call.facts.key = request.device;
-  call.facts.plugin_name = (*plugin)->plugin().GetPluginName();
-  call.facts.spec = request.spec.name();
-  call.facts.device_mount_path = path->Display();
-  call.facts.fault_domain = (*plugin)->plugin().FaultDomain(request.spec);
-  call.facts.volume_json = EncodeVolumeSnapshot(request.spec);
+  DeviceStateCall call{
+      .operation = kMapDeviceOperation,
+      .event = VolumeEvent::kMountDevice,
+      .facts = DeviceFactsOf(request.device, (*plugin)->plugin(), request.spec, *path),
+      .steps = {}};
   call.facts.is_block = true;
+  call.facts.attachable = request.attachable;
+  std::string device_path;
+  if (request.attachable) {
+    Result<Step> wait = MakeWaitForAttachStep(parts, (*plugin)->plugin(), request, device_path);
+    if (!wait.ok()) return failed("NewAttacher", wait.error());
+    call.steps.push_back(std::move(wait).value());
+  }
   if (CustomBlockVolumeMapper* custom = (*mapper)->AsCustom()) {
     call.steps.push_back({.name = "SetUpDevice",
                           .timeout = parts.settings.mount_device,
@@ -262,6 +271,7 @@ Failure RunSetUpDevice(const DeviceOperationParts& parts, const MountDeviceReque
   if (Failure failure = runner.Run(call)) return failure;
   result.plugin_name = call.facts.plugin_name;
   result.device_mount_path = path->Display();
+  result.device_path = device_path;
   return std::nullopt;
 }
 
@@ -369,6 +379,18 @@ Failure RunUnmapDevice(const DeviceOperationParts& parts, DeviceRecord facts,
        .run = [&](const CallOptions& options) {
          return VolumePathHandler(parts.host.kernel).RemoveMapPath(*path, OnOwnFilesystem(options));
        }});
+  if (facts.mapped) {
+    const DeviceIdentity& device = facts.mapped->device;
+    const MountedSource source{facts.mapped->path, device.device_major, device.device_minor};
+    const bool detaches = (*plugin)->plugin().AsAttachable() != nullptr;
+    call.steps.push_back({.name = "CheckDeviceUse",
+                          .timeout = parts.settings.unmount_device,
+                          .changes_volume = false,
+                          .run = [&parts, &facts, source, detaches](const CallOptions& options) {
+                            return CheckReleasedDevice(parts.host.kernel, parts.logger,
+                                                       {facts.key, source, detaches}, options);
+                          }});
+  }
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
                           OperationCall(facts.key.str(), facts.fault_domain, progress));
   return runner.Run(call);

@@ -44,7 +44,7 @@ struct World {
     return Do(Mount{fs_type, device, target, std::move(options), Identity()});
   }
   std::string Use() { return Do(CheckDeviceUse{device, 0, 0}); }
-  std::function<void(int64_t)> enlarge;
+  std::function<void(int64_t)> enlarge = {};
   std::string Grow(const std::string& type, bool mounted, bool only_measure = false) {
     GrowFilesystem grow{device, Identity(), type};
     if (mounted) grow.mounted_at = target;

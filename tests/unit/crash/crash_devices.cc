@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "operation/volume_record.h"
+#include "plugins/local.h"
 #include "volume/unique_name.h"
 
 namespace volumed {

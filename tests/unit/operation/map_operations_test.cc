@@ -77,8 +77,9 @@ class MapOperationsTest : public ::testing::Test {
   std::string SetUpDevice() {
     OperationOutcome<MountedDevice> outcome;
     operations_->ResetBackoff(OperationKey(kDevice));
-    EXPECT_EQ(operations_->MountDevice({kDevice, Spec(), {}, std::nullopt, ThePod("u-1")},
-                                       [&](const auto& got) { outcome = got; }),
+    MountDeviceRequest request{kDevice, Spec(), {}};
+    request.first_pod = ThePod("u-1");
+    EXPECT_EQ(operations_->MountDevice(request, [&](const auto& got) { outcome = got; }),
               StartResult::kStarted);
     scheduler_.RunFor(Duration::zero());
     return Text(outcome.failure);

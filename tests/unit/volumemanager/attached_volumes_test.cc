@@ -26,7 +26,7 @@ TEST_F(AttachedVolumesTest, UpAndDownTheLadder) {
   EXPECT_EQ(Done(), (Lines{"attach disk", "mount_device disk", "mount disk for a"}));
   const FakeVolumeOperations::Call& mount = *operations().Last("mount_device", Disk());
   EXPECT_TRUE(mount.mount_device->attachable);
-  EXPECT_EQ(mount.mount_device->pod->uid(), PodUid("a"));
+  EXPECT_EQ(mount.mount_device->first_pod->uid(), PodUid("a"));
   EXPECT_EQ(ViewOf("a").device_state, "DeviceMounted");
   Deliver(Volume("disk") + User("a", "disk") + User("b", "disk"));
   EXPECT_EQ(Done(), (Lines{"mount disk for b"}));

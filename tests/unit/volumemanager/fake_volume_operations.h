@@ -144,7 +144,7 @@ class FakeVolumeOperations final : public VolumeOperations {
       if ((outcome.failure = TakeFailure("mount_device", key, "MountDevice"))) return done(outcome);
       node_.devices.insert(request.device);
       outcome.value =
-          MountedDevice{"fake", "/root/plugins/" + request.spec.name().str(), request.size};
+          MountedDevice{"fake", "/root/plugins/" + request.spec.name().str(), "", request.size};
       done(outcome);
     });
     return StartResult::kStarted;

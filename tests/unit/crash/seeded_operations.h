@@ -1,0 +1,89 @@
+// Operations that make one mistake.
+#pragma once
+
+#include <utility>
+
+#include "operation/volume_operations.h"
+
+namespace volumed {
+
+// Each set-up is started twice, and the second does not know of the first: no key keeps them apart.
+class KeylessOperations final : public VolumeOperations {
+ public:
+  KeylessOperations(VolumeOperations& real, VolumeOperations& other) : real_(real), other_(other) {}
+  StartResult MountVolume(MountRequest request,
+                          std::function<void(OperationOutcome<MountedVolume>)> done) override {
+    (void)other_.MountVolume(request, [](const OperationOutcome<MountedVolume>&) {});
+    return real_.MountVolume(std::move(request), std::move(done));
+  }
+  StartResult UnmountVolume(UnmountRequest request,
+                            std::function<void(OperationOutcome<Unit>)> done) override {
+    return real_.UnmountVolume(std::move(request), std::move(done));
+  }
+  StartResult MapVolume(MountRequest request,
+                        std::function<void(OperationOutcome<MountedVolume>)> done) override {
+    return real_.MapVolume(std::move(request), std::move(done));
+  }
+  StartResult UnmapVolume(UnmountRequest request,
+                          std::function<void(OperationOutcome<Unit>)> done) override {
+    return real_.UnmapVolume(std::move(request), std::move(done));
+  }
+  StartResult RemovePod(PodUid pod, std::string name, PodRecordEnd record,
+                        std::function<void(OperationOutcome<Unit>)> done) override {
+    return real_.RemovePod(std::move(pod), std::move(name), record, std::move(done));
+  }
+  StartResult MountDevice(MountDeviceRequest request,
+                          std::function<void(OperationOutcome<MountedDevice>)> done) override {
+    return real_.MountDevice(std::move(request), std::move(done));
+  }
+  StartResult UnmountDevice(UnmountDeviceRequest request,
+                            std::function<void(OperationOutcome<Unit>)> done) override {
+    return real_.UnmountDevice(std::move(request), std::move(done));
+  }
+  StartResult ExpandVolume(ExpandRequest request,
+                           std::function<void(OperationOutcome<ExpandedVolume>)> done) override {
+    return real_.ExpandVolume(std::move(request), std::move(done));
+  }
+  StartResult AttachVolume(AttachRequest request,
+                           std::function<void(OperationOutcome<AttachedVolume>)> done) override {
+    return real_.AttachVolume(std::move(request), std::move(done));
+  }
+  StartResult DetachVolume(DetachRequest request,
+                           std::function<void(OperationOutcome<Unit>)> done) override {
+    return real_.DetachVolume(std::move(request), std::move(done));
+  }
+  StartResult VerifyVolumesAreAttached(
+      VerifyAttachedRequest request,
+      std::function<void(OperationOutcome<VerifiedAttachments>)> done) override {
+    return real_.VerifyVolumesAreAttached(std::move(request), std::move(done));
+  }
+  StartResult ForgetDevice(UniqueVolumeName device,
+                           std::function<void(OperationOutcome<Unit>)> done) override {
+    return real_.ForgetDevice(std::move(device), std::move(done));
+  }
+  StartResult ReclaimVolume(ReclaimRequest request,
+                            std::function<void(OperationOutcome<Unit>)> done) override {
+    return real_.ReclaimVolume(std::move(request), std::move(done));
+  }
+  StartResult ProvisionVolume(
+      ProvisionRequest request,
+      std::function<void(OperationOutcome<PersistentVolume>)> done) override {
+    return real_.ProvisionVolume(std::move(request), std::move(done));
+  }
+  StartResult UndoProvision(ProvisionRequest request,
+                            std::function<void(OperationOutcome<Unit>)> done) override {
+    return real_.UndoProvision(std::move(request), std::move(done));
+  }
+  bool IsPending(const OperationKey& key) const override { return real_.IsPending(key); }
+  std::optional<TimePoint> NextTry(const OperationKey& key) const override {
+    return real_.NextTry(key);
+  }
+  void ResetBackoff(const OperationKey& key) override { real_.ResetBackoff(key); }
+  std::vector<RunningOperation> Running() const override { return real_.Running(); }
+
+ private:
+  VolumeOperations& real_;
+  VolumeOperations& other_;
+};
+
+}  // namespace volumed

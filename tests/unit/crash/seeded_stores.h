@@ -1,0 +1,139 @@
+// Record stores that make one mistake each.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "operation/volume_record.h"
+#include "unit/crash/seeded_bugs.h"
+
+namespace volumed {
+
+// A store that keeps its promises; a mistake overrides what it breaks.
+class PassingStore : public RecordStore {
+ public:
+  explicit PassingStore(RecordStore& real) : real_(real) {}
+  Status Put(const Record& record, Durability durability) override {
+    return real_.Put(record, durability);
+  }
+  Status Remove(const std::string& kind, const std::string& key, Durability durability) override {
+    return real_.Remove(kind, key, durability);
+  }
+  Result<LoadedRecords> Load(const std::string& kind) override { return real_.Load(kind); }
+  RecordStoreStats stats() const override { return real_.stats(); }
+
+ protected:
+  RecordStore& real_;
+};
+
+inline std::optional<VolumeState> StateIn(const Record& row) {
+  if (row.kind != kPodVolumeRecordKind) return std::nullopt;
+  const Result<PodVolumeRecord> record = DecodePodVolumeRecord(row);
+  return record.ok() ? std::optional<VolumeState>(record->state) : std::nullopt;
+}
+
+inline bool SaysTerminating(const Record& row) {
+  if (row.kind != kPodRecordKind) return false;
+  const Result<PodRecord> record = DecodePodRecord(row);
+  return record.ok() && record->terminating;
+}
+
+// Puts that `lost` names are answered with success, and never made.
+class LosingStore final : public PassingStore {
+ public:
+  LosingStore(RecordStore& real, std::function<bool(const Record&)> lost)
+      : PassingStore(real), lost_(std::move(lost)) {}
+  Status Put(const Record& record, Durability durability) override {
+    return lost_(record) ? OkStatus() : PassingStore::Put(record, durability);
+  }
+
+ private:
+  const std::function<bool(const Record&)> lost_;
+};
+
+// A put is answered at once, and made when the next write comes.
+class LateStore final : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+  Status Put(const Record& record, Durability durability) override {
+    RETURN_IF_ERROR(Flush());
+    late_ = {record, durability};
+    return OkStatus();
+  }
+  Status Remove(const std::string& kind, const std::string& key, Durability durability) override {
+    RETURN_IF_ERROR(Flush());
+    return PassingStore::Remove(kind, key, durability);
+  }
+
+ private:
+  Status Flush() {
+    if (!late_) return OkStatus();
+    const auto [record, durability] = *std::exchange(late_, std::nullopt);
+    return PassingStore::Put(record, durability);
+  }
+  std::optional<std::pair<Record, Durability>> late_;
+};
+
+// The outcome is recorded with the intent, before the effect.
+class HastyStore final : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+  Status Put(const Record& row, Durability durability) override {
+    if (StateIn(row) != VolumeState::kSettingUp) return PassingStore::Put(row, durability);
+    PodVolumeRecord record = DecodePodVolumeRecord(row).value();
+    record.state = VolumeState::kSetUp;
+    record.uncertain = false;
+    return PassingStore::Put(EncodeRecord(record), durability);
+  }
+};
+
+// The row goes with the intent to tear down, before the effect.
+class EarlyRemovingStore final : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+  Status Put(const Record& row, Durability durability) override {
+    if (StateIn(row) != VolumeState::kTearingDown) return PassingStore::Put(row, durability);
+    return PassingStore::Remove(row.kind, row.key, durability);
+  }
+};
+
+class ForgetfulStore final : public PassingStore {
+ public:
+  ForgetfulStore(RecordStore& real, std::string kind)
+      : PassingStore(real), kind_(std::move(kind)) {}
+  Status Remove(const std::string& kind, const std::string& key, Durability durability) override {
+    return kind == kind_ ? OkStatus() : PassingStore::Remove(kind, key, durability);
+  }
+
+ private:
+  const std::string kind_;
+};
+
+// A new agent does not see the rows of a kind.
+class BlindStore final : public PassingStore {
+ public:
+  BlindStore(RecordStore& real, std::string kind) : PassingStore(real), kind_(std::move(kind)) {}
+  Result<LoadedRecords> Load(const std::string& kind) override {
+    return kind == kind_ ? Result<LoadedRecords>(LoadedRecords()) : PassingStore::Load(kind);
+  }
+
+ private:
+  const std::string kind_;
+};
+
+// The end of a deletion is recorded with the release, before the effect.
+class HastyDeletionStore final : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+  Status Put(const Record& row, Durability durability) override {
+    if (row.kind != kClaimBindingRecordKind) return PassingStore::Put(row, durability);
+    ClaimBindingRecord record = DecodeClaimBindingRecord(row).value();
+    if (record.binding.state == BindingState::kReleased) record.deleted = true;
+    return PassingStore::Put(EncodeRecord(record), durability);
+  }
+};
+
+}  // namespace volumed

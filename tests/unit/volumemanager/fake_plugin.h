@@ -1,0 +1,230 @@
+// FakePlugin: a plugin of one kind of volume, with the capabilities that the real one of its name
+// has; nothing of it is ever called but what the manager asks of a plugin itself.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pluginmgr/attachable_volume_plugin.h"
+#include "pluginmgr/block_volume_plugin.h"
+#include "pluginmgr/device_mountable_volume_plugin.h"
+#include "pluginmgr/node_expandable_volume_plugin.h"
+#include "pluginmgr/provisionable_volume_plugin.h"
+#include "pluginmgr/volume_plugin_mgr.h"
+#include "pluginmgr/volume_plugin_with_attach_limits.h"
+
+namespace volumed {
+
+// Takes every source of one kind ("secret", "emptyDir" ...); answers with metrics on order.
+class FakePlugin final : public VolumePlugin {
+ public:
+  struct MetricsScript {
+    std::function<Result<Metrics>(const SpecName&, const CallOptions&)> answer;
+  };
+  struct AttachScript {
+    std::map<std::string, int64_t> limits;
+    std::optional<Error> limits_error;
+    bool verifies = true;
+  };
+  FakePlugin(std::string name, std::string kind, std::shared_ptr<MetricsScript> metrics = nullptr,
+             std::shared_ptr<AttachScript> attach = std::make_shared<AttachScript>())
+      : name_(std::move(name)),
+        kind_(std::move(kind)),
+        metrics_(std::move(metrics)),
+        attach_(std::move(attach)) {}
+
+  Status Init(PluginContext) override { return OkStatus(); }
+  std::string GetPluginName() const override { return name_; }
+  Result<std::string> GetVolumeName(const VolumeSpec& spec) const override {
+    return spec.name().str();
+  }
+  bool CanSupport(const VolumeSpec& spec) const override {
+    if (const PersistentVolume* volume = spec.persistent_volume()) {
+      return VolumeSourceKind(volume->spec.source) == kind_;
+    }
+    return spec.volume() != nullptr && VolumeSourceKind(spec.volume()->source) == kind_;
+  }
+  // The device of "local", which operations mount, and nobody asks here.
+  DeviceMountableVolumePlugin* AsDeviceMountable() override {
+    if (kind_ == "flexVolume") return &attachable_;
+    return kind_ == "local" ? &device_ : nullptr;
+  }
+  // Volumes of "hostPath" are made, which operations do; here they are planned.
+  ProvisionableVolumePlugin* AsProvisionable() override {
+    return kind_ == "hostPath" ? &planner_ : nullptr;
+  }
+  NodeExpandableVolumePlugin* AsNodeExpandable() override {
+    return kind_ == "local" ? &expands_ : nullptr;
+  }
+  AttachableVolumePlugin* AsAttachable() override {
+    return kind_ == "flexVolume" ? &attachable_ : nullptr;
+  }
+  VolumePluginWithAttachLimits* AsWithAttachLimits() override {
+    return kind_ == "flexVolume" ? &attachable_ : nullptr;
+  }
+  BlockVolumePlugin* AsBlock() override { return kind_ == "local" ? &blocks_ : nullptr; }
+  bool RequiresRemount(const VolumeSpec&) const override { return kind_ != "emptyDir"; }
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr) override {
+    return std::unique_ptr<Mounter>(std::make_unique<FakeMounter>(spec.name(), metrics_));
+  }
+  Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName&, const PodUid&) override {
+    return Error::NotApplied(Code::kUnimplemented, "not used");
+  }
+  Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName&, const SafePath&,
+                                                  const CallOptions&) override {
+    return Error::NotApplied(Code::kUnimplemented, "not used");
+  }
+  bool SupportsMountOption() const override { return false; }
+  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
+  std::string FaultDomain(const VolumeSpec&) const override { return ""; }
+
+ private:
+  class FakeMounter final : public Mounter {
+   public:
+    FakeMounter(SpecName spec, std::shared_ptr<MetricsScript> metrics)
+        : spec_(std::move(spec)), metrics_(std::move(metrics)) {}
+    std::string GetPath() const override { return "/fake/" + spec_.str(); }
+    Result<Metrics> GetMetrics(const CallOptions& options) override {
+      return metrics_ ? metrics_->answer(spec_, options) : Result<Metrics>(NewNotSupportedError());
+    }
+    Status SetUp(const MounterArgs&) override { return OkStatus(); }
+    Status SetUpAt(const SafePath&, const MounterArgs&) override { return OkStatus(); }
+    Attributes GetAttributes() const override { return {}; }
+    SafePath GetSafePath() const override { return {"/fake", spec_.str(), {}}; }
+
+   private:
+    const SpecName spec_;
+    const std::shared_ptr<MetricsScript> metrics_;
+  };
+
+  // The attachments of "flexVolume", which operations make, and nobody asks here but for limits.
+  class NoAttachment final : public AttachableVolumePlugin, public VolumePluginWithAttachLimits {
+   public:
+    explicit NoAttachment(FakePlugin& plugin) : plugin_(plugin) {}
+    VolumePlugin& plugin() override { return plugin_; }
+    Result<std::unique_ptr<Attacher>> NewAttacher() override { return NotUsed(); }
+    Result<std::unique_ptr<Detacher>> NewDetacher() override { return NotUsed(); }
+    Result<bool> CanAttach(const VolumeSpec&) const override { return true; }
+    bool VerifiesAttachments() const override { return plugin_.attach_->verifies; }
+    Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() override { return NotUsed(); }
+    Result<std::unique_ptr<DeviceUnmounter>> NewDeviceUnmounter() override { return NotUsed(); }
+    Result<std::vector<std::string>> GetDeviceMountRefs(const SafePath&,
+                                                        const CallOptions&) override {
+      return NotUsed();
+    }
+    Result<bool> CanDeviceMount(const VolumeSpec&) const override { return true; }
+    Result<std::map<std::string, int64_t>> GetVolumeLimits() const override {
+      if (plugin_.attach_->limits_error) return *plugin_.attach_->limits_error;
+      return plugin_.attach_->limits;
+    }
+    std::string VolumeLimitKey(const VolumeSpec&) const override { return "storage-limits-fake"; }
+
+   private:
+    static Error NotUsed() { return Error::NotApplied(Code::kUnimplemented, "not used"); }
+    FakePlugin& plugin_;
+  };
+
+  class NoBlocks final : public BlockVolumePlugin {
+   public:
+    explicit NoBlocks(VolumePlugin& plugin) : plugin_(plugin) {}
+    VolumePlugin& plugin() override { return plugin_; }
+    Result<std::unique_ptr<BlockVolumeMapper>> NewBlockVolumeMapper(const VolumeSpec&,
+                                                                    PodPtr) override {
+      return Error::NotApplied(Code::kUnimplemented, "not used");
+    }
+    Result<std::unique_ptr<BlockVolumeUnmapper>> NewBlockVolumeUnmapper(const SpecName&,
+                                                                        const PodUid&) override {
+      return Error::NotApplied(Code::kUnimplemented, "not used");
+    }
+    Result<VolumeSpec> ConstructBlockVolumeSpec(const PodUid&, const SpecName&, const SafePath&,
+                                                const CallOptions&) override {
+      return Error::NotApplied(Code::kUnimplemented, "not used");
+    }
+
+   private:
+    VolumePlugin& plugin_;
+  };
+
+  class NoDevice final : public DeviceMountableVolumePlugin {
+   public:
+    explicit NoDevice(VolumePlugin& plugin) : plugin_(plugin) {}
+    VolumePlugin& plugin() override { return plugin_; }
+    Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() override { return NotUsed(); }
+    Result<std::unique_ptr<DeviceUnmounter>> NewDeviceUnmounter() override { return NotUsed(); }
+    Result<std::vector<std::string>> GetDeviceMountRefs(const SafePath&,
+                                                        const CallOptions&) override {
+      return NotUsed();
+    }
+    Result<bool> CanDeviceMount(const VolumeSpec&) const override { return true; }
+
+   private:
+    static Error NotUsed() { return Error::NotApplied(Code::kUnimplemented, "not used"); }
+    VolumePlugin& plugin_;
+  };
+
+  class Planner final : public ProvisionableVolumePlugin {
+   public:
+    explicit Planner(VolumePlugin& plugin) : plugin_(plugin) {}
+    VolumePlugin& plugin() override { return plugin_; }
+    Result<std::unique_ptr<Provisioner>> NewProvisioner(const VolumeOptions& options) override {
+      if (!options.parameters.empty()) {
+        return Error::NotApplied(Code::kInvalidArgument, "no such parameter");
+      }
+      return std::unique_ptr<Provisioner>(std::make_unique<Planned>(options));
+    }
+
+   private:
+    class Planned final : public Provisioner {
+     public:
+      explicit Planned(VolumeOptions options) : options_(std::move(options)) {}
+      Result<PersistentVolume> Plan() override {
+        PersistentVolume volume;
+        volume.metadata.name = options_.pv_name;
+        volume.spec.capacity = options_.claim.spec.storage.request;
+        volume.spec.access_modes = options_.claim.spec.access_modes;
+        volume.spec.reclaim_policy = options_.reclaim_policy;
+        volume.spec.source =
+            HostPathVolumeSource{"/made/" + options_.pv_name, HostPathType::kUnset};
+        return volume;
+      }
+      Result<PersistentVolume> Provision(const NodeObject*, const std::vector<TopologyTerm>&,
+                                         const CallOptions&) override {
+        return Error::NotApplied(Code::kUnimplemented, "operations do it");
+      }
+
+     private:
+      const VolumeOptions options_;
+    };
+
+    VolumePlugin& plugin_;
+  };
+
+  class NoGrowth final : public NodeExpandableVolumePlugin {
+   public:
+    explicit NoGrowth(VolumePlugin& plugin) : plugin_(plugin) {}
+    VolumePlugin& plugin() override { return plugin_; }
+    bool RequiresFsResize() const override { return true; }
+    Result<bool> NodeExpand(const NodeResizeOptions&, const CallOptions&) override {
+      return Error::NotApplied(Code::kUnimplemented, "not used");
+    }
+
+   private:
+    VolumePlugin& plugin_;
+  };
+
+  const std::string name_;
+  const std::string kind_;
+  const std::shared_ptr<MetricsScript> metrics_;
+  const std::shared_ptr<AttachScript> attach_;
+  NoDevice device_{*this};
+  Planner planner_{*this};
+  NoGrowth expands_{*this};
+  NoAttachment attachable_{*this};
+  NoBlocks blocks_{*this};
+};
+
+}  // namespace volumed
