@@ -42,12 +42,10 @@ Status FlushIfDevice(Kernel& kernel, const std::string& path, const CallOptions&
   return OkStatus();
 }
 
-// However a flush ends, the volume is attached as before: not even one that was given up changes
-// it.
-Status FlushBeforeDetach(Kernel& kernel, const std::string& path, const CallOptions& call) {
-  const Status flushed = FlushIfDevice(kernel, path, call);
-  if (flushed.ok() || !flushed.error().maybe_applied()) return flushed;
-  const Error& error = flushed.error();
+// Of a question, or of a flush: without an answer, too, the volume is as attached as it was.
+Status ChangedNothing(const Status& done) {
+  if (done.ok() || !done.error().maybe_applied()) return done;
+  const Error& error = done.error();
   return Error::FromParts(error.code(), Outcome::kNotApplied, error.sys_errno(), error.message());
 }
 
@@ -124,13 +122,14 @@ Failure RunDetach(const DeviceOperationParts& parts, const DetachRequest& reques
                         .timeout = parts.settings.detach,
                         .changes_volume = false,
                         .run = [&](const CallOptions& options) {
-                          return CheckDeviceUnused(parts, *record, options);
+                          return ChangedNothing(CheckDeviceUnused(parts, *record, options));
                         }});
   call.steps.push_back({.name = "FlushDevice",
                         .timeout = parts.settings.detach,
                         .changes_volume = false,
                         .run = [&](const CallOptions& options) {
-                          return FlushBeforeDetach(parts.host.kernel, record->device_path, options);
+                          return ChangedNothing(
+                              FlushIfDevice(parts.host.kernel, record->device_path, options));
                         }});
   call.steps.push_back(
       {.name = "Detach", .timeout = parts.settings.detach, .run = [&](const CallOptions& options) {

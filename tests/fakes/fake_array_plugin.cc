@@ -91,7 +91,7 @@ class FakeArrayPlugin::AttacherOf final : public Attacher {
     const std::string& path = array_.disks.at(volume);
     array_.attached.insert(volume);
     array_.flushes[volume] = plugin_.node_.Device(path).flushes;
-    if (!plugin_.node_.Exists(path)) plugin_.node_.AddSpecial(path, FileType::kBlockDevice, 0600);
+    if (!plugin_.node_.Exists(path)) plugin_.node_.ReturnDeviceNode(path);
     if (failure) return *failure;
     const Status looked = plugin_.Look(volume, call);
     if (!looked.ok()) return looked.error().AsMaybeApplied();

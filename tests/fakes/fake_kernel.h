@@ -76,6 +76,8 @@ class FakeKernel final : public Kernel {
   // A block device, and its node at `path`. Its number is given here; a disk sequence and a size
   // too, where the test gives none.
   void AddDevice(const std::string& path, FakeDevice device = {}) EXCLUDES(mu_);
+  // The node of a device that was added comes back, after it was removed.
+  void ReturnDeviceNode(const std::string& path) EXCLUDES(mu_);
   // An executable file that RunProgram runs. `program` is called under this kernel's lock.
   void AddProgram(const std::string& path, FakeProgram program) EXCLUDES(mu_);
   FakeDevice Device(const std::string& path) const EXCLUDES(mu_);

@@ -152,6 +152,12 @@ void FakeKernel::AddDevice(const std::string& path, FakeDevice device) {
   devices_.by_path[path] = std::move(device);
 }
 
+void FakeKernel::ReturnDeviceNode(const std::string& path) {
+  AddSpecial(path, FileType::kBlockDevice, 0600);
+  MutexLock lock(mu_);
+  devices_.by_path.at(path).inode = vfs_.InodeAt(Require(path, false)).id;
+}
+
 void FakeKernel::AddProgram(const std::string& path, FakeProgram program) {
   AddFile(path, "", 0755);
   MutexLock lock(mu_);

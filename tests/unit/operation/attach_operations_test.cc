@@ -229,7 +229,9 @@ TEST_F(AttachOperationsTest, WhatIsMountedIsNotDetached) {
 
 TEST_F(AttachOperationsTest, WhatSomebodyElseHasMountedIsNotDetached) {
   ASSERT_TRUE(Attach().value);
-  kernel_.AddMount("ext4", kPath, "/mnt/by-hand");
+  kernel_.ChangeDevice(kPath, [](FakeDevice& device) { device.fs_type = "ext4"; });
+  kernel_.AddDirectory("/mnt/by-hand");
+  ASSERT_TRUE(kernel_.Call(Mount{"ext4", kPath, {"/mnt/by-hand", ""}, {}}, {}).ok());
   const auto refused = Detach();
   EXPECT_EQ(StepOf(refused), "CheckDeviceUnused");
   EXPECT_NE(refused.failure->error.message().find("/mnt/by-hand"), std::string::npos)
@@ -248,10 +250,10 @@ TEST_F(AttachOperationsTest, WhatCannotBeFlushedIsNotDetached) {
   EXPECT_EQ(Stored()->state, VolumeState::kAttached);
 }
 
-TEST_F(AttachOperationsTest, AFlushThatHangsLeavesTheVolumeAttached) {
+TEST_F(AttachOperationsTest, ADeviceThatHangsLeavesTheVolumeAttached) {
   ASSERT_TRUE(Attach().value);
   kernel_.Hang(kPath);
-  EXPECT_EQ(StepOf(Detach()), "FlushDevice");
+  EXPECT_EQ(StepOf(Detach()), "CheckDeviceUnused");
   EXPECT_EQ(Stored()->state, VolumeState::kAttached);
   EXPECT_FALSE(Stored()->uncertain);
   kernel_.Unhang(kPath);
