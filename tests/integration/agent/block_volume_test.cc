@@ -124,8 +124,8 @@ class BlockVolumeTest : public AgentTest {
     }
     return count;
   }
-  // Without those of workers (a socket and a pidfd each), of which a few are kept warm.
-  size_t OwnDescriptors() const { return Descriptors("") - 2 * Workers().size(); }
+  // Without those of workers (a socket, a pidfd and a pipe each), of which a few are kept warm.
+  size_t OwnDescriptors() const { return Descriptors("") - 3 * Workers().size(); }
   static size_t MountCount() {
     const std::string table = ReadText("/proc/self/mountinfo");
     return static_cast<size_t>(std::count(table.begin(), table.end(), '\n'));

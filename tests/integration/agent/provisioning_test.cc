@@ -85,7 +85,7 @@ TEST_F(ProvisioningTest, AVolumeIsMadeUsedKeptOverKillsAndDeletedWithItsClaim) {
   ASSERT_EQ(::stat(place.c_str(), &found), 0);
   EXPECT_EQ(found.st_mode & 07777, 0750u);
   WriteText(place + "/kept.txt", "kept");
-  EXPECT_NE(Ctl({"events", "a"})
+  EXPECT_NE(Ctl({"events", "pvc/data"})
                 .output.find("Successfully provisioned volume " + volume +
                              " using kubernetes.io/host-path"),
             std::string::npos)

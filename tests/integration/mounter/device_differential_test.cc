@@ -153,7 +153,9 @@ TEST_P(DeviceDifferential, TheFakeDoesAsTheKernel) {
   World real{*local_, device.path(), {scratch(), "mnt"}, {}};
   FakeKernel kernel;
   kernel.AddDirectory("/scratch/mnt");
-  kernel.AddDevice("/dev/disk");
+  FakeDevice state;
+  state.identity.size_bytes = kImageBytes;
+  kernel.AddDevice("/dev/disk", state);
   World fake{kernel, "/dev/disk", {"/scratch", "mnt"}, {}};
   const std::string other = type == "xfs" ? "btrfs" : "xfs";
   const std::string happened = LifeOfADevice(real, type, other);
