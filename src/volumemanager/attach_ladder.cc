@@ -11,9 +11,7 @@ AttachStep ToMounted(const AttachSituation& now) {
     case Attachment::kMissing:
       return now.used || !now.may_leave ? AttachStep::kNothing : AttachStep::kUnmount;
     case Attachment::kAttached:
-      // What is being grown is mounted; only that call, or an unmount, may follow.
-      if (IsMounted(device) || device.state == VolumeState::kExpanding) return AttachStep::kNothing;
-      return AttachStep::kMount;
+      return IsMounted(device) ? AttachStep::kNothing : AttachStep::kMount;
   }
   __builtin_unreachable();
 }
