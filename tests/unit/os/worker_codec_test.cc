@@ -178,7 +178,8 @@ TEST(WorkerCodec, WhatBlockVolumesNeedKeepsEveryField) {
   EXPECT_EQ(Same(MakeSymlink{Place(), kBytes}).path, Place());
   EXPECT_EQ(Same(MakeSymlink{Place(), kBytes}).leads_to, kBytes);
   EXPECT_EQ(Same(ReadLink{Place()}).path, Place());
-  const IdentifiedDevice device = SameAnswer(IdentifiedDevice{{identity, "", ""}, kBytes, true, nullptr});
+  const IdentifiedDevice device =
+      SameAnswer(IdentifiedDevice{{identity, "", ""}, kBytes, true, nullptr});
   EXPECT_EQ(device.facts.identity, identity);
   EXPECT_EQ(device.path, kBytes);
   EXPECT_TRUE(device.read_only);
