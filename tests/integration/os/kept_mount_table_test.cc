@@ -14,6 +14,7 @@
 #include <atomic>
 #include <memory>
 #include <ostream>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -99,18 +100,25 @@ class KeptMountTableTest : public MountNamespaceTest {
     return Texts(SelectMounts(ReadMountTable().value(), {.below = path}));
   }
   // By every part of a filesystem that is mounted at a path or below it, and by each place.
+  void ExpectRight(const ListMounts& question, const std::vector<MountEntry>& table) {
+    EXPECT_EQ(Texts(Find(question)), Texts(SelectMounts(table, question)));
+  }
+  // Each question once, and of very many alike mounts only some: an answer has all of them.
   void ExpectFreshParts(const std::string& path) {
     const std::vector<MountEntry> table = ReadMountTable().value();
+    std::set<std::string> asked;
+    size_t here = 0;
     for (const MountEntry& mount : table) {
       if (!IsAtOrBelow(mount.mount_point, path)) continue;
-      ListMounts question;
-      question.showing = PlaceOf(mount).part;
-      EXPECT_EQ(Texts(Find(question)), Texts(SelectMounts(table, question)))
-          << mount.mount_point << " root " << mount.root;
-      question.showing->root.clear();
-      EXPECT_EQ(Texts(Find(question)), Texts(SelectMounts(table, question))) << mount.mount_point;
-      const ListMounts around{.around = mount.mount_point + "/x"};
-      EXPECT_EQ(Texts(Find(around)), Texts(SelectMounts(table, around)));
+      FilesystemPart part = PlaceOf(mount).part;
+      const std::string device =
+          std::to_string(part.device_major) + ":" + std::to_string(part.device_minor);
+      if (asked.insert(device + part.root).second) {
+        ExpectRight(ListMounts{.showing = part}, table);
+        part.root.clear();
+        ExpectRight(ListMounts{.showing = part}, table);
+      }
+      if (++here % 50 == 1) ExpectRight(ListMounts{.around = mount.mount_point + "/x"}, table);
     }
   }
   void ExpectFresh(const std::string& path) {
