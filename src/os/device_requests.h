@@ -185,8 +185,8 @@ struct IdentifiedDevice {
 
 // Opens a block device for reading and says which one it is. The facts are read through the
 // descriptor, so that they are of one device whatever happens to its path; nothing is read from its
-// medium. With `hold`, the open descriptor is
-// answered too; a worker passes it to the agent, whose own it is from then on.
+// medium. With `hold`, the open descriptor is answered too; a worker passes it to the agent, whose
+// own it is from then on.
 // Errors, all not applied: NotFound; FailedPrecondition for what is no block device or has no
 // medium.
 struct IdentifyDevice {
@@ -240,7 +240,8 @@ struct FilesystemGrowth {
 // mounted; FailedPrecondition, not applied, for another device or filesystem, a read-only one, one
 // with errors, and with EPERM where the agent lacks CAP_SYS_RESOURCE (ext, mounted); EBUSY, not
 // applied, for a device that is mounted after all; NotFound naming the package of a missing tool;
-// from the moment at which something may be changed on: maybe applied.
+// from the moment at which its size may be changed on: maybe applied. What e2fsck has mended before
+// that counts for nothing.
 struct GrowFilesystem {
   using Answer = FilesystemGrowth;
   static constexpr const char* kName = "GrowFilesystem";
