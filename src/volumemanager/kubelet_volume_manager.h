@@ -85,7 +85,8 @@ class KubeletVolumeManager final : public VolumeManager {
   void Start();
 
   void ObjectsChanged() override;
-  // A device is there now, by these names: what failed for want of it is tried again.
+  // A device is there now, by these names, or has another size: what failed for want of it is
+  // tried again.
   void DeviceAppeared(const std::vector<std::string>& paths);
   // How volumes are measured from now on (VolumeStats::SetTimes).
   void SetStatsTimes(Duration period, Duration deadline);

@@ -66,6 +66,7 @@ void KubeletVolumeManager::Impl::DeviceAppeared(const std::vector<std::string>& 
         const auto& all = volume.device_paths;
         if (std::find(all.begin(), all.end(), path) == all.end()) continue;
         reconciler_.ResetBackoff(PodVolumeKey{uid, spec});
+        expander_.Retry(volume.unique_name);  // it may be larger now
         if (!volume.has_device) continue;
         parts_.operations.ResetBackoff(OperationKey(volume.unique_name));
         devices_.MarkDirty(volume.unique_name);

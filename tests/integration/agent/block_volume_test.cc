@@ -141,6 +141,31 @@ class BlockVolumeTest : public AgentTest {
   }
 };
 
+TEST_F(BlockVolumeTest, AnEnlargedDiskIsLargerForThePodAndOnItsClaim) {
+  const LoopDevice disk = Disk();
+  const auto sized = [&disk](const std::string& size) {
+    std::string storage = Storage(disk.path());
+    return storage.replace(storage.find("8Mi"), 3, size);
+  };
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(sized("8Mi")));
+  ASSERT_NO_FATAL_FAILURE(ApplyAndWait("a"));
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(sized("16Mi") + PodOn("a")));
+  const auto claim_says = [this](const std::string& text) {
+    return Eventually(kPatience, [&] {
+      return Ctl({"describe", "pvc", "disk"}).output.find(text) != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(claim_says("NodeResizeError")) << Ctl({"describe", "pvc", "disk"}).output;
+  EXPECT_NE(Explain("a").find("enlarge the device first"), std::string::npos) << Explain("a");
+  ASSERT_EQ(::truncate((scratch() + "/disk.img").c_str(), 2 * kDiskBytes), 0);
+  ASSERT_EQ(RunCommand({"losetup", "-c", disk.path()}).exit_status, 0);
+  EXPECT_TRUE(claim_says("16Mi")) << Ctl({"describe", "pvc", "disk"}).output << Explain("a");
+  EXPECT_EQ(RunCommand({"blockdev", "--getsize64", Link("a")}).output, "16777216\n");
+  DeleteAndWait("a");
+  EXPECT_TRUE(DeviceIsGone());
+}
+
 TEST_F(BlockVolumeTest, TwoPodsShareADeviceAndItsDataOutlivesTheAgent) {
   const LoopDevice disk = Disk();
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());

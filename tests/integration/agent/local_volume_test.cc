@@ -101,6 +101,22 @@ TEST_F(LocalVolumeTest, TwoPodsShareANewDiskAndItsDataOutlivesThem) {
   EXPECT_TRUE(DeviceIsGone("disk"));
 }
 
+TEST_F(LocalVolumeTest, ADiskThatComesAfterThePodIsMountedByItsEvent) {
+  LoopDevice disk = Disk();
+  const std::string path = disk.path();
+  disk.Detach();
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Storage("disk", path, "ext4") + PodOn("a", "disk")));
+  ASSERT_TRUE(Eventually(kPatience, [&] { return Explain("a").find(path) != std::string::npos; }))
+      << Explain("a");
+  EXPECT_NE(FindPod("a")->phase(), "Ready");
+  ASSERT_EQ(RunCommand({"losetup", path, scratch() + "/disk.img"}).exit_status, 0);
+  EXPECT_TRUE(WaitPhase("a", "Ready")) << Explain("a");
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("a"));
+  EXPECT_TRUE(DeviceIsGone("disk"));
+  EXPECT_EQ(RunCommand({"losetup", "-d", path}).exit_status, 0);
+}
+
 TEST_F(LocalVolumeTest, APodThatWritesJoinsOneThatOnlyReads) {
   const LoopDevice disk = Disk();
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());

@@ -41,6 +41,17 @@ TEST_F(AttachedVolumesTest, UpAndDownTheLadder) {
   EXPECT_TRUE(node.attached.empty());
 }
 
+TEST_F(AttachedVolumesTest, AVolumeInThePodItselfIsAttachedAsAnyOther) {
+  Deliver(PodManifest("a", {"v: flexVolume: {driver: test.io/array}"}));
+  EXPECT_EQ(Done(), (Lines{"attach v", "mount_device v", "mount v for a"}));
+  EXPECT_EQ(ViewOf("a").device_state, "DeviceMounted");
+  EXPECT_TRUE(ViewOf("a").claim.empty());
+  Deliver("");
+  const Lines down = Done();
+  EXPECT_EQ(down.back(), "detach v");
+  EXPECT_TRUE(node.attached.empty());
+}
+
 TEST_F(AttachedVolumesTest, APluginThatAttachesNothingNeverHasAnAttach) {
   Deliver(
       "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec:\n  capacity: "

@@ -73,6 +73,25 @@ class PersistentVolumesTest : public ManagerTest {
   }
 };
 
+TEST_F(PersistentVolumesTest, ADiskThatAppearsIsMountedAtOnceAndNotAfterTheBackOff) {
+  operations().FailNext("mount_device", OperationKey(kDevice),
+                        Error::NotApplied(Code::kNotFound, "no such device"), 9);
+  Deliver(Storage() + PodManifest("a", {kUse}));
+  Pass(seconds(60));
+  const size_t tried = DeviceCalls("mount_device");
+  manager().DeviceAppeared({"/dev/vdc", "/dev/disk/by-id/other"});
+  Settle();
+  EXPECT_EQ(DeviceCalls("mount_device"), tried) << "another disk";
+  manager().DeviceAppeared({"/dev/disk/by-id/x", "/dev/vdb"});
+  Settle();
+  EXPECT_EQ(DeviceCalls("mount_device"), tried + 1);
+  Deliver("");
+  Settle();
+  manager().DeviceAppeared({"/dev/vdb"});
+  Settle();
+  EXPECT_EQ(DeviceCalls("mount_device"), tried + 1) << "nobody wants it any more";
+}
+
 TEST_F(PersistentVolumesTest, TheBindingIsOnRecordBeforeTheDeviceAndTheDeviceBeforeTheBind) {
   Deliver(Storage() + PodManifest("a", {kUse}));
   ASSERT_EQ(DeviceCalls("mount_device"), 1u);
