@@ -1,21 +1,23 @@
 # Local volumes that are made larger while something writes to them; sourced after volumed.sh.
 #   grow_plug NAME KIND FSTYPE MI     a disk, remembered as volume NAME
 #   grow_manifest NAME UID [MI]       the volume, its claim and the pod NAME; with a new capacity
+#   grow_volume NAME MI               the manifests of the volume and its claim alone, to stdout
 #   grow_fill NAME, grow_same NAME    random files with their sums; whether they are still so
 #   grow_bytes NAME                   size of the mounted filesystem
-#   grow_has NAME MI                  whether the filesystem has more than nine tenths of that
+#   grow_has NAME MI                  whether the filesystem has more than four fifths of that
 #   writer_start NAME, writer_stop NAME   a process that appends lines, with fsync, until stopped
 #   writer_lost NAME                  lines that the process was told are on the disk, and are not
 # The pod of a volume has its name.
-declare -A grow_kind grow_type grow_uid grow_path grow_writer
+declare -A grow_type grow_uid grow_path grow_writer
 grow_plug() {
-  grow_kind[$1]=$2 grow_type[$1]=$3
+  grow_type[$1]=$3
   grow_path[$1]=$(plug "$2" "$1" "$4")
 }
 grow_place() { volume_path "${grow_uid[$1]}" "$1"; }
+grow_volume() { local_volume "$1" "${grow_path[$1]}" "${grow_type[$1]}" "$2"; }
 grow_manifest() {
   grow_uid[$1]=$2
-  { local_volume "$1" "${grow_path[$1]}" "${grow_type[$1]}" "${3:-64}"; pod "$1" "$2" "$1"; } | manifest "$1"
+  { grow_volume "$1" "${3:-64}"; pod "$1" "$2" "$1"; } | manifest "$1"
 }
 grow_fill() {
   local place number
@@ -27,7 +29,7 @@ grow_fill() {
 }
 grow_same() { (cd "$(grow_place "$1")/files" && sha256sum --quiet --check "$lab_state/sums-$1"); }
 grow_bytes() { stat -fc '%b %S' "$(grow_place "$1")" | awk '{ printf "%d", $1 * $2 }'; }
-grow_has() { (($(grow_bytes "$1") > ($2 << 20) * 9 / 10)); }
+grow_has() { (($(grow_bytes "$1") > ($2 << 20) * 4 / 5)); }
 # What is acknowledged is written down elsewhere, after the disk has it.
 writer_loop() {
   local place=$1 told=$2 line=0
@@ -35,7 +37,7 @@ writer_loop() {
     line=$((line + 1))
     echo $line | dd of="$place/lines" oflag=append conv=notrunc,fsync status=none
     echo $line >"$told"
-    sleep 0.05
+    sleep 0.3
   done
 }
 writer_start() {

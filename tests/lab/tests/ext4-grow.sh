@@ -57,11 +57,12 @@ for name in "${names[@]}"; do
 done
 
 say "a volume that its pod only reads"
-rm /etc/volumed/manifests/grow-xfs.yaml
+read_by() { { grow_volume grow-xfs "$1"; pod reader "$(uid 4)" grow-xfs:ro; } | manifest grow-xfs; }
+read_by 640
 wait_gone grow-xfs
-resize grow-xfs 800
-{ local_volume grow-xfs "${grow_path[grow-xfs]}" xfs 800; pod reader "$(uid 4)" grow-xfs:ro; } | manifest reader
 wait_ready reader
+resize grow-xfs 800
+read_by 800
 must wait_until 30 events_say reader "requested read-only file system"
 grow_uid[grow-xfs]=$(uid 4)
 expect "it is as large as it was" "$(grow_has grow-xfs 800 && echo grown || echo same)" same
@@ -74,10 +75,10 @@ must wait_until 30 claim_says grow-ext4 "has errors"
 must wait_until 30 explains grow-ext4 "has errors"
 wait_ready grow-ext4
 expect "it is as large as it was" "$(grow_has grow-ext4 320 && echo grown || echo same)" same
-mv /etc/volumed/manifests/grow-ext4.yaml /root/
+grow_volume grow-ext4 320 | manifest grow-ext4
 wait_gone grow-ext4
 must wait_until 30 not findmnt -n --source "$(disk_node grow-ext4)"
-mv /root/grow-ext4.yaml /etc/volumed/manifests/
+grow_manifest grow-ext4 "$(uid 0)" 320
 wait_ready grow-ext4 90
 must wait_until 30 grow_has grow-ext4 320
 must grow_same grow-ext4
