@@ -13,5 +13,5 @@ show kill -9 "$demo_agent"
 demo_is_back() { [[ $(property MainPID) != "$demo_agent" && $(property SubState) == running ]]; }
 must wait_until 60 demo_is_back
 show volumectl wait app --for ready --timeout 60
-show findmnt -no SOURCE,FSTYPE,SIZE,TARGET "$demo_data"
+show findmnt -rno SOURCE,FSTYPE,SIZE,TARGET "$demo_data"
 expect "mounts that moved, by their ids" "$(diff <(echo "$demo_mounts") <(mount_ids) | wc -l)" 0

@@ -14,7 +14,7 @@ spec:
 YAML
 if has_plugin nfs-app kubernetes.io/nfs; then
   show volumectl wait nfs-app --for ready --timeout 60
-  show findmnt -no SOURCE,FSTYPE,TARGET "$demo_nfs"
+  show findmnt -rno SOURCE,FSTYPE,TARGET "$demo_nfs"
   echo "from the pod" >"$demo_nfs/note"
   expect "on the server" "$(cat /srv/lab/note)" "from the pod"
   title "its server stops answering: the other pod goes on; when it is back, so is the volume"

@@ -17,7 +17,7 @@ YAML
 if has_plugin iscsi-app kubernetes.io/iscsi; then
   show volumectl wait iscsi-app --for ready --timeout 90
   show iscsiadm -m session
-  show findmnt -no SOURCE,FSTYPE,TARGET "$demo_iscsi"
+  show findmnt -rno SOURCE,FSTYPE,TARGET "$demo_iscsi"
   echo "from the pod" >"$demo_iscsi/note"
   must sync -f "$demo_iscsi"
   rm /etc/volumed/manifests/iscsi-app.yaml

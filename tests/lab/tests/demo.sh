@@ -7,6 +7,7 @@
 . /lab/lib/nfs.sh
 . /lab/lib/iscsi.sh
 . /lab/lib/demo.sh
+export SYSTEMD_COLORS=0 SYSTEMD_URLIFY=0
 for step in /lab/demo/[0-9]*.sh; do
   # shellcheck source=/dev/null
   . "$step"
