@@ -9,6 +9,7 @@
 #   pod NAME UID CLAIM[:ro]...             a manifest: one pod that has the claims, mounted at /CLAIM
 #   manifest FILE                     stdin becomes a manifest of that name, by one rename
 #   next_try POD                      seconds until volumed tries by itself again; 0: it tries now
+#   attempts POD                      how often its first problem was met
 #   volume_path UID VOLUME            where a pod's local volume is
 unset VOLUMED_SOCKET
 volumed_root=/var/lib/volumed
@@ -27,7 +28,8 @@ property() { systemctl show -p "$1" --value volumed; }
 wait_ready() { volumectl wait "$1" --for ready --timeout "${2:-40}" || fail "$1 is not ready: $(volumectl explain "$1")"; }
 wait_gone() { volumectl wait "$1" --for gone --timeout "${2:-40}" || fail "$1 does not go: $(volumectl explain "$1")"; }
 manifest() { cat >/etc/volumed/new && mv /etc/volumed/new "/etc/volumed/manifests/$1.yaml"; }
-next_try() { volumectl explain "$1" | sed -n 's/^ *next try: *\(in \([0-9]*\)s\|now\).*/0\2/p' | head -n 1; }
+next_try() { volumectl explain "$1" | awk '/^ *next try:/ { print ($3 == "in" ? $4 + 0 : 0); exit }'; }
+attempts() { volumectl explain "$1" | sed -n 's/.*, \([0-9]*\) attempts$/\1/p' | head -n 1; }
 explains() { volumectl explain "$1" | grep -qF -- "$2"; }
 nothing_mounted() { [[ -z $(pod_mounts) ]]; }
 # pod_mounts: what PID 1 sees below the agent's pods and plugins.

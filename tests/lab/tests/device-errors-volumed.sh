@@ -60,4 +60,17 @@ must wait_until 60 explains bad-xfs "Input/output error"
 dm_heal bad-xfs
 # By the back-off alone.
 wait_ready bad-xfs 120
+say "errors that the tool cannot correct: told, and tried no more often than the back-off says"
+no_sick_pod bad-ext4
+wait_gone bad-ext4 60
+must wait_until 30 not findmnt -n --source /dev/mapper/bad-ext4
+must debugfs -w -R 'clri <2>' /dev/mapper/bad-ext4
+must debugfs -w -R 'ssv state 2' /dev/mapper/bad-ext4
+sick_pod bad-ext4
+must wait_until 60 explains bad-ext4 "could not correct"
+sleep 25
+volumectl explain bad-ext4
+# 0.5 s, doubled each time.
+expect "a handful of attempts in half a minute (there were $(attempts bad-ext4))" "$(($(attempts bad-ext4) <= 9))" 1
+goes_on "while a disk is not mended"
 say "up for $(now) s"

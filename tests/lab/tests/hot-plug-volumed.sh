@@ -51,7 +51,7 @@ for name in "${names[@]}"; do
   wait_ready "$name" 60
   took=$(since "$from")
   say "$name: ready $took s after udev had its link; the next try would have been after $next s"
-  expect "sooner than the back-off" "$(awk -v t="$took" -v next="$next" 'BEGIN { print (t < next) }')" 1
+  expect "sooner than the back-off" "$(awk -v took="$took" -v limit="$next" 'BEGIN { print (took < limit) }')" 1
   echo "of $name" >"$(place "$name")/note"
   sync -f "$(place "$name")"
 done
