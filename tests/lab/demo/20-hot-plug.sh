@@ -10,7 +10,7 @@ show volumectl explain app
 title "the disk is plugged in: the pod is ready, without waiting for the next try"
 must plug virtio-blk data 128
 demo_from=$(now)
-show volumectl wait app --for ready --timeout 60
+show volumectl wait app --for ready --timeout 180
 say "$(since "$demo_from") s after udev had its link; a new disk, so its filesystem was made in this time"
 show volumectl get volumes -o wide
 show findmnt -rno SOURCE,FSTYPE,SIZE,TARGET "$demo_data"

@@ -7,11 +7,11 @@ demo_reloaded() { journalctl -b -o cat -u volumed | grep 'configuration reloaded
 must wait_until 20 demo_reloaded
 demo_reloaded | tail -n 1
 show systemctl restart volumed
-must volumectl wait app --for ready --timeout 60
+must volumectl wait app --for ready --timeout 180
 demo_agent=$(property MainPID)
 show kill -9 "$demo_agent"
 demo_is_back() { [[ $(property MainPID) != "$demo_agent" && $(property SubState) == running ]]; }
 must wait_until 60 demo_is_back
-show volumectl wait app --for ready --timeout 60
+show volumectl wait app --for ready --timeout 180
 show findmnt -rno SOURCE,FSTYPE,SIZE,TARGET "$demo_data"
 expect "mounts that moved, by their ids" "$(diff <(echo "$demo_mounts") <(mount_ids) | wc -l)" 0

@@ -13,7 +13,7 @@ spec:
     - {name: share, nfs: {server: $server_address, path: /srv/lab}}
 YAML
 if has_plugin nfs-app kubernetes.io/nfs; then
-  show volumectl wait nfs-app --for ready --timeout 60
+  show volumectl wait nfs-app --for ready --timeout 180
   show findmnt -rno SOURCE,FSTYPE,TARGET "$demo_nfs"
   echo "from the pod" >"$demo_nfs/note"
   expect "on the server" "$(cat /srv/lab/note)" "from the pod"
@@ -27,5 +27,5 @@ if has_plugin nfs-app kubernetes.io/nfs; then
   demo_nfs_answers() { timeout 5 cat "$demo_nfs/note"; }
   must wait_until 60 demo_nfs_answers
   rm /etc/volumed/manifests/nfs-app.yaml
-  show volumectl wait nfs-app --for gone --timeout 60
+  show volumectl wait nfs-app --for gone --timeout 180
 fi
