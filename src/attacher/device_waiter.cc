@@ -115,7 +115,18 @@ void DeviceWaiter::OnDevice(const DeviceEvent& event) {
   }
   LookAtWaitsFor(DeviceKeys(event.record), scheduler_.clock().Now());
   NameDevices();
-  if (appeared_ && !event.removed) appeared_(event.record);
+  TellOfAppearance(event);
+}
+
+void DeviceWaiter::TellOfAppearance(const DeviceEvent& event) {
+  if (event.removed) {
+    heard_.erase(event.record.number);
+    return;
+  }
+  const auto [heard, is_new] = heard_.try_emplace(event.record.number, event.record);
+  const bool is_news = is_new || event.resized || heard->second != event.record;
+  heard->second = event.record;
+  if (appeared_ && is_news) appeared_(event.record);
 }
 
 void DeviceWaiter::LookAtWaitsFor(const std::vector<std::string>& keys, TimePoint event_at) {

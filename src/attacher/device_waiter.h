@@ -93,7 +93,9 @@ class DeviceWaiter final : private DeviceListener {
   // False if there is no such wait, or no longer.
   bool Cancel(DeviceWaitId id);
 
-  // Hears of each device that comes or changes, after the waits that it concerns. At most one.
+  // Hears of each device that comes, that is another by what is known of it, or that changes its
+  // size, after the waits that it concerns. Not of news that say nothing new: udevd tells of a
+  // device whenever somebody closes it who could write to it, e2fsck for one. At most one.
   void SetAppearanceListener(std::function<void(const CatalogDevice&)> listener) {
     appeared_ = std::move(listener);
   }
@@ -125,6 +127,7 @@ class DeviceWaiter final : private DeviceListener {
 
   void OnDevice(const DeviceEvent& event) override;
   void OnEventsLost(const std::string& why) override;
+  void TellOfAppearance(const DeviceEvent& event);
 
   void LookAtWaitsFor(const std::vector<std::string>& keys, TimePoint event_at);
   void Look(DeviceWaitId id, Waiting& wait);
@@ -183,6 +186,7 @@ class DeviceWaiter final : private DeviceListener {
   std::map<uint64_t, TimerId> identifying_;  // with the timers that stop counting them
 
   std::function<void(const CatalogDevice&)> appeared_;
+  std::map<DeviceNumber, CatalogDevice> heard_;  // of devices that are there, as of the last event
   DeviceWaiterStats stats_;
   std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
 };

@@ -36,9 +36,11 @@ struct CatalogDevice {
   // False for what udevd's rules keep from use: a path of a multipath device, a loop device without
   // a file.
   bool usable = true;
-  std::vector<std::string> links;  // "/dev/disk/by-id/...": every name that it has
+  std::vector<std::string> links;  // "/dev/disk/by-id/...": every name that it has, sorted
   std::vector<std::string> serials;
   std::vector<std::string> wwids;
+
+  friend bool operator==(const CatalogDevice&, const CatalogDevice&) = default;
 };
 
 // Where a path leads.
@@ -57,6 +59,7 @@ std::string_view DeviceEventSourceName(DeviceEventSource source);  // "udev", "k
 struct DeviceEvent {
   bool removed = false;
   CatalogDevice record;  // as of the event
+  bool resized = false;
 };
 
 // Threads: the control thread.

@@ -5,6 +5,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -62,6 +63,7 @@ CatalogDevice RecordOf(const UdevDevice& device) {
   record.described = IsDescribed(device, record.disk_sequence);
   if (!record.described) return record;
   record.links = device.links();
+  std::sort(record.links.begin(), record.links.end());
   record.usable =
       device.Property("SYSTEMD_READY") != "0" && device.Property("DM_MULTIPATH_DEVICE_PATH") != "1";
   AddProperties(device, {"ID_SERIAL", "ID_SERIAL_SHORT", "ID_SCSI_SERIAL", "DM_SERIAL"},
@@ -155,7 +157,9 @@ void UdevDeviceCatalog::TakeEvents() {
     }
     if (!*device) return;
     if (listener_ != nullptr) {
-      listener_->OnDevice({(*device)->action() == "remove", RecordOf(**device)});
+      // Source: linux block/genhd.c@v6.1 (set_capacity_and_notify).
+      listener_->OnDevice({(*device)->action() == "remove", RecordOf(**device),
+                           (*device)->Property("RESIZE") == "1"});
     }
   }
 }

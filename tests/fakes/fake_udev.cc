@@ -35,6 +35,11 @@ void FakeUdev::Process(const std::string& name) {
   Tell(DeviceEventSource::kUdev, false, record);
 }
 
+void FakeUdev::Resize(const std::string& name) {
+  Tell(DeviceEventSource::kKernel, false, plugged_.at(name).record, true);
+  Tell(DeviceEventSource::kUdev, false, plugged_.at(name).record, true);
+}
+
 void FakeUdev::Unplug(const std::string& name, bool leave_links) {
   const auto plugged = plugged_.find(name);
   const CatalogDevice record = plugged->second.record;
@@ -69,9 +74,10 @@ void FakeUdev::CheckSource() {
   }
 }
 
-void FakeUdev::Tell(DeviceEventSource source, bool removed, const CatalogDevice& record) {
+void FakeUdev::Tell(DeviceEventSource source, bool removed, const CatalogDevice& record,
+                    bool resized) {
   if (lose_ || source != source_) return;
-  scheduler_.Post([this, event = DeviceEvent{removed, record}] {
+  scheduler_.Post([this, event = DeviceEvent{removed, record, resized}] {
     if (listener_ != nullptr) listener_->OnDevice(event);
   });
 }

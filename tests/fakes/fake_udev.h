@@ -32,6 +32,8 @@ class FakeUdev final : public DeviceCatalog {
   void Plug(const FakeDisk& disk);
   // udevd has run its rules: links are made, over those of others. An event of udevd comes.
   void Process(const std::string& name);
+  // It has another size: an event of udevd, after the kernel's.
+  void Resize(const std::string& name);
   // Device and node go at once; its links too, unless they are `left`.
   void Unplug(const std::string& name, bool leave_links = false);
   // A link that no rule made.
@@ -63,7 +65,8 @@ class FakeUdev final : public DeviceCatalog {
     CatalogDevice record;
   };
 
-  void Tell(DeviceEventSource source, bool removed, const CatalogDevice& record);
+  void Tell(DeviceEventSource source, bool removed, const CatalogDevice& record,
+            bool resized = false);
 
   Scheduler& scheduler_;
   FakeKernel& kernel_;

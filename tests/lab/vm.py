@@ -3,8 +3,9 @@
 
   vm.py freeze IMAGE                     boots once and freezes the booted machine into IMAGE/warm-*;
                                          nothing to do when that is there for this QEMU and machine
-  vm.py run IMAGE JOB LOGS [--cold] [--timeout S] [--after SCRIPT]
-                                         JOB/run.sh runs inside as /lab/run.sh
+  vm.py run IMAGE JOB LOGS [--cold] [--timeout S] [--follow] [--after SCRIPT]
+                                         JOB/run.sh runs inside as /lab/run.sh;
+                                         --follow prints what it says while it runs
 
 A job comes in as a disk with a tar of JOB, and /lab/out goes out as another: both are plugged in
 when the machine is up, for a frozen machine cannot have them. Inside, the port lab.qmp is QEMU's own
@@ -131,13 +132,20 @@ class Machine:
                 raise RuntimeError(f"time was up before {what}")
             time.sleep(0.05)
 
-    def wait_for_end(self):
+    def wait_for_end(self, follow):
         """False when time was up."""
-        try:
-            self._process.wait(max(0, self.deadline - time.monotonic()))
-            return True
-        except subprocess.TimeoutExpired:
-            return False
+        with open(self.work / "console.log", errors="replace", newline="") as console:
+            while True:
+                try:
+                    self._process.wait(min(0.1 if follow else 600,
+                                           max(0, self.deadline - time.monotonic())))
+                    ended = True
+                except subprocess.TimeoutExpired:
+                    ended = False
+                if follow:
+                    print(console.read().replace("\r", ""), end="", flush=True)
+                if ended or time.monotonic() >= self.deadline:
+                    return ended
 
     def end(self):
         if self._process.poll() is None:
@@ -206,7 +214,7 @@ def keep_logs(work, logs):
     subprocess.run(["tar", "-C", logs, "-xf", work / "out.raw"], stderr=subprocess.DEVNULL, check=False)
 
 
-def run(image, job, logs, cold, timeout, after):
+def run(image, job, logs, cold, timeout, follow, after):
     with tempfile.TemporaryDirectory(prefix="volumed-lab.") as folder:
         work = pathlib.Path(folder)
         pack(job, work)
@@ -216,7 +224,7 @@ def run(image, job, logs, cold, timeout, after):
             machine.plug("labout", work / "out.raw", False)
             machine.plug("labin", work / "job.tar", True)
             machine.monitor.call("cont")
-            in_time = machine.wait_for_end()
+            in_time = machine.wait_for_end(follow)
             said = machine.said()
             if said.startswith("rc "):
                 status = int(said.removeprefix("rc "))
@@ -247,12 +255,14 @@ def main():
         running.add_argument(name, type=pathlib.Path)
     running.add_argument("--cold", action="store_true")
     running.add_argument("--timeout", type=int, default=120)
+    running.add_argument("--follow", action="store_true")
     running.add_argument("--after")
     words = parser.parse_args()
     if words.command == "freeze":
         freeze(words.image)
         return 0
-    return run(words.image, words.job, words.logs, words.cold, words.timeout, words.after)
+    return run(words.image, words.job, words.logs, words.cold, words.timeout, words.follow,
+               words.after)
 
 
 if __name__ == "__main__":

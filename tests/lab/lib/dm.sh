@@ -2,7 +2,7 @@
 #   dm_make NAME DEVICE       prints /dev/mapper/NAME, all of DEVICE
 #   dm_error NAME             every read and write fails with EIO
 #   dm_flakey NAME UP DOWN    works for UP seconds, fails for DOWN seconds, and again
-#   dm_delay NAME MS          each read and write takes that much longer
+#   dm_delay NAME MS [MS]     each read takes that much longer, each write as the second says, if given
 #   dm_hang NAME              reads and writes wait, until:
 #   dm_heal NAME              as at first
 #   dm_remove NAME
@@ -27,7 +27,7 @@ dm_make() {
 }
 dm_error() { dm_table "$1" error; }
 dm_flakey() { dm_table "$1" flakey DEVICE 0 "$2" "$3"; }
-dm_delay() { dm_table "$1" delay DEVICE 0 "$2"; }
+dm_delay() { dm_table "$1" delay DEVICE 0 "$2" DEVICE 0 "${3:-$2}"; }
 dm_hang() { must dmsetup suspend --noflush --nolockfs "$1"; }
 dm_heal() { dm_table "$1" linear DEVICE 0; }
 dm_remove() { must dmsetup remove --retry "$1"; }

@@ -3,7 +3,7 @@
 #
 # A device is called by a name of the test's choice, which is also its serial number:
 #   plug virtio-blk|virtio-scsi|nvme NAME SIZE_MB   prints its /dev/disk/by-id path
-#   replug NAME       the same disk again, with what is on it
+#   replug NAME [SERIAL]   the same disk again, with what is on it; by another serial number, if given
 #   unplug NAME       refuses a device that is mounted
 #   yank NAME         surprise removal, whoever uses it
 #   resize NAME SIZE_MB
@@ -41,9 +41,11 @@ now() { cut -d' ' -f1 /proc/uptime; }
 # since TIME: seconds, with a fraction.
 since() { awk -v from="$1" '{ printf "%.2f", $1 - from }' /proc/uptime; }
 
+# Limits are for a machine that does nothing else; others may use it too.
+lab_patience=3
 # wait_until SECONDS COMMAND...: false when it was not so in time.
 wait_until() {
-  local limit=$1 from
+  local limit=$(($1 * lab_patience)) from
   from=$(now)
   shift
   until "$@" >/dev/null 2>&1; do
@@ -81,7 +83,7 @@ free_slot() {
   return 1
 }
 
-# by_id NAME: the path that udev gives the device, or nothing.
+# by_id SERIAL: the path that udev gives the device, or nothing.
 by_id() {
   local path
   for path in /dev/disk/by-id/virtio-"$1" /dev/disk/by-id/scsi-*_"$1" /dev/disk/by-id/nvme-QEMU*_"$1"; do
@@ -101,7 +103,7 @@ plug() {
 }
 
 replug() {
-  local name=$1 kind slot where id count
+  local name=$1 serial=${2:-$1} kind slot where id count
   kind=$(cat "$lab_state/disks/$name/kind") || return 1
   count=$(($(cat "$lab_state/disks/$name/count" 2>/dev/null || echo 0) + 1))
   echo $count >"$lab_state/disks/$name/count"
@@ -115,10 +117,11 @@ replug() {
     [[ $kind == nvme ]] && where='"driver":"nvme"' || where='"driver":"virtio-blk-pci"'
     where+=',"bus":"'$slot'"'
   fi
-  qmp '{"execute":"device_add","arguments":{'"$where"',"drive":"'"$name"'","id":"'"$id"'","serial":"'"$name"'"}}' || return 1
-  wait_until 20 by_id "$name" || { echo "$name does not appear" >&2; return 1; }
-  basename "$(readlink -f "$(by_id "$name")")" >"$lab_state/disks/$name/node"
-  by_id "$name"
+  qmp '{"execute":"device_add","arguments":{'"$where"',"drive":"'"$name"'","id":"'"$id"'","serial":"'"$serial"'"}}' || return 1
+  echo "$serial" >"$lab_state/disks/$name/serial"
+  wait_until 20 by_id "$serial" || { echo "$name does not appear" >&2; return 1; }
+  basename "$(readlink -f "$(by_id "$serial")")" >"$lab_state/disks/$name/node"
+  by_id "$serial"
 }
 
 node_is_gone() { [[ ! -e /sys/block/$1 ]]; }
@@ -136,17 +139,19 @@ yank() {
 
 unplug() {
   local node
-  node=/dev/$(cat "$lab_state/disks/$1/node")
+  node=$(disk_node "$1")
   ! findmnt -n --source "$node" >/dev/null || { echo "$1 is mounted" >&2; return 1; }
   must blockdev --flushbufs "$node"
   yank "$1"
 }
 
+# disk_node NAME: /dev/..., where it is plugged in.
+disk_node() { echo "/dev/$(cat "$lab_state/disks/$1/node")"; }
 has_size() { [[ $(blockdev --getsize64 "$1") == "$2" ]]; }
 resize() {
   local bytes=$(($2 << 20))
   qmp '{"execute":"block_resize","arguments":{"node-name":"'"$1"'","size":'$bytes'}}' || return 1
-  wait_until 20 has_size "$(by_id "$1")" $bytes || { echo "$1 does not change its size" >&2; return 1; }
+  wait_until 20 has_size "$(disk_node "$1")" $bytes || { echo "$1 does not change its size" >&2; return 1; }
 }
 
 # What `systemctl reboot` does where no logind runs.

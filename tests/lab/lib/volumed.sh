@@ -5,8 +5,11 @@
 #   property NAME                 of the unit
 #   wait_ready POD, wait_gone POD
 #   explains POD TEXT             whether `explain` has it
-#   local_volume NAME DEVICE FSTYPE   manifests: a PersistentVolume of that disk and its claim
-#   pod NAME UID CLAIM...             a manifest: one pod that has the claims, mounted at /CLAIM
+#   local_volume NAME DEVICE FSTYPE [MI]   manifests: a PersistentVolume of that disk and its claim
+#   pod NAME UID CLAIM[:ro]...             a manifest: one pod that has the claims, mounted at /CLAIM
+#   manifest FILE                     stdin becomes a manifest of that name, by one rename
+#   next_try POD                      seconds until volumed tries by itself again; 0: it tries now
+#   attempts POD                      how often its first problem was met
 #   volume_path UID VOLUME            where a pod's local volume is
 unset VOLUMED_SOCKET
 volumed_root=/var/lib/volumed
@@ -22,8 +25,11 @@ install_volumed() {
 configure() { printf '%s\n' "$@" >/etc/volumed/config.yaml; }
 start_volumed() { systemctl start volumed || fail "start: $(systemctl status --no-pager volumed; journalctl --no-pager -u volumed -n 30)"; }
 property() { systemctl show -p "$1" --value volumed; }
-wait_ready() { volumectl wait "$1" --for ready --timeout "${2:-40}" || fail "$1 is not ready: $(volumectl explain "$1")"; }
-wait_gone() { volumectl wait "$1" --for gone --timeout "${2:-40}" || fail "$1 does not go: $(volumectl explain "$1")"; }
+wait_ready() { volumectl wait "$1" --for ready --timeout "$((${2:-40} * lab_patience))" || fail "$1 is not ready: $(volumectl explain "$1")"; }
+wait_gone() { volumectl wait "$1" --for gone --timeout "$((${2:-40} * lab_patience))" || fail "$1 does not go: $(volumectl explain "$1")"; }
+manifest() { cat >/etc/volumed/new && mv /etc/volumed/new "/etc/volumed/manifests/$1.yaml"; }
+next_try() { volumectl explain "$1" | awk '/^ *next try:/ { print ($3 == "in" ? $4 + 0 : 0); exit }'; }
+attempts() { volumectl explain "$1" | sed -n 's/.*, \([0-9]*\) attempts$/\1/p' | head -n 1; }
 explains() { volumectl explain "$1" | grep -qF -- "$2"; }
 nothing_mounted() { [[ -z $(pod_mounts) ]]; }
 # pod_mounts: what PID 1 sees below the agent's pods and plugins.
@@ -37,7 +43,7 @@ apiVersion: v1
 kind: PersistentVolume
 metadata: {name: $1}
 spec:
-  capacity: {storage: 64Mi}
+  capacity: {storage: ${4:-64}Mi}
   accessModes: [ReadWriteOnce]
   persistentVolumeReclaimPolicy: Retain
   local: {path: $2, fsType: $3}
@@ -52,16 +58,20 @@ metadata: {name: $1}
 spec:
   accessModes: [ReadWriteOnce]
   volumeName: $1
-  resources: {requests: {storage: 32Mi}}
+  resources: {requests: {storage: $((${4:-64} / 2))Mi}}
 YAML
 }
 
 pod() {
-  local name=$1 uid=$2 claim
+  local name=$1 uid=$2 claim reference
   shift 2
   printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, uid: %s}\nspec:\n' "$name" "$uid"
   printf '  containers:\n    - {name: main, image: busybox, volumeMounts: ['
-  for claim in "$@"; do printf '{name: %s, mountPath: /%s}, ' "$claim" "$claim"; done
+  for claim in "${@%:ro}"; do printf '{name: %s, mountPath: /%s}, ' "$claim" "$claim"; done
   printf ']}\n  volumes:\n'
-  for claim in "$@"; do printf '    - {name: %s, persistentVolumeClaim: {claimName: %s}}\n' "$claim" "$claim"; done
+  for claim in "$@"; do
+    reference="claimName: ${claim%:ro}"
+    [[ $claim != *:ro ]] || reference+=", readOnly: true"
+    printf '    - {name: %s, persistentVolumeClaim: {%s}}\n' "${claim%:ro}" "$reference"
+  done
 }

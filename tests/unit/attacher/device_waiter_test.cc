@@ -153,6 +153,27 @@ TEST_F(DeviceWaiterTest, NewsOfADeviceThatStaysDoNotDelayIt) {
   EXPECT_EQ(kernel_.call_count(), 1u);
 }
 
+// Seen in the virtual machine: each e2fsck of a disk that it could not mend was an event of udevd,
+// which ended the back-off of the volume, so that e2fsck ran again at once.
+TEST_F(DeviceWaiterTest, NewsThatSayNothingNewAreNoAppearance) {
+  std::vector<std::string> appeared;
+  waiter_->SetAppearanceListener(
+      [&](const CatalogDevice& device) { appeared.push_back(device.node); });
+  Attach(Volume("sda", "vol-1"));
+  Settle();
+  EXPECT_THAT(appeared, testing::ElementsAre("/dev/sda"));
+  for (int i = 0; i < 3; ++i) udev_.Process("sda");
+  Settle();
+  EXPECT_EQ(appeared.size(), 1u);
+  udev_.Resize("sda");
+  Settle();
+  EXPECT_EQ(appeared.size(), 2u);
+  udev_.Unplug("sda");
+  Attach(Volume("sda", "vol-1"));
+  Settle();
+  EXPECT_EQ(appeared.size(), 3u);
+}
+
 TEST_F(DeviceWaiterTest, LostEventsAreMadeUpForByTheSecondLook) {
   const DeviceWaitId id = WaitForLink(ById("vol-1"));
   DeviceQuery query;

@@ -115,6 +115,21 @@ TEST_F(VolumeExpanderTest, AFailureBacksOffAndKeepsNoPod) {
   EXPECT_EQ(operations().Count("mount_device", OperationKey(kDevice)), 1u);
 }
 
+TEST_F(VolumeExpanderTest, ADeviceThatWasEnlargedIsNotWaitedForByTheBackOff) {
+  Deliver(Storage("1Gi") + PodA());
+  FailExpand(Error::NotApplied(Code::kResourceExhausted, "device /dev/vdb is too small"), 6);
+  Deliver(Storage("2Gi") + PodA());
+  Pass(seconds(20));  // 0.5 s, 1 s, 2 s, 4 s, 8 s
+  ASSERT_EQ(Expands(), 6u);
+  manager().DeviceAppeared({"/dev/vdc"});
+  Settle();
+  EXPECT_EQ(Expands(), 6u);
+  manager().DeviceAppeared({"/dev/disk/by-id/virtio-disk", "/dev/vdb"});
+  Settle();
+  EXPECT_EQ(Expands(), 7u);
+  EXPECT_EQ(Recorded().capacity, Gi(2));
+}
+
 TEST_F(VolumeExpanderTest, AnUnknownOutcomeIsLookedAtOnceMoreAndHoldsNobodyUp) {
   Deliver(Storage("1Gi") + PodA());
   FailExpand(Error::MaybeApplied(Code::kUnavailable, "the worker died"));
