@@ -65,8 +65,6 @@ void KubeletVolumeManager::Impl::DeviceAppeared(const std::vector<std::string>& 
       for (const auto& [spec, volume] : desired_.Find(uid)->volumes) {
         const auto& all = volume.device_paths;
         if (std::find(all.begin(), all.end(), path) == all.end()) continue;
-        // It may be larger now.
-        expander_.Retry(volume.unique_name);
         reconciler_.ResetBackoff(PodVolumeKey{uid, spec});
         expander_.Retry(volume.unique_name);  // it may be larger now
         if (!volume.has_device) continue;
