@@ -38,6 +38,9 @@ class DynamicPluginProber {
   virtual Status Init() = 0;
   // What has changed since the last call; all that is there on the first.
   virtual ProbeResult Probe() = 0;
+  // Why there is no plugin for a driver of this name, for errors: which file is missing, or what
+  // its driver answered. "": nothing is known of it. Threads: any. Blocks: never.
+  virtual std::string WhyMissing(const std::string& /*plugin_name*/) const { return ""; }
 };
 
 // Finds nothing: what the manager uses where there is no prober, or one that failed to start.

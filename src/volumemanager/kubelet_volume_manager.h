@@ -85,6 +85,8 @@ class KubeletVolumeManager final : public VolumeManager {
   void Start();
 
   void ObjectsChanged() override;
+  // A plugin came, changed or went: what waits for it is tried at once.
+  void PluginChanged(const std::string& plugin_name);
   // How volumes are measured from now on (VolumeStats::SetTimes).
   void SetStatsTimes(Duration period, Duration deadline);
   // How often plugins are asked from now on which volumes are attached; zero: never.
