@@ -26,7 +26,7 @@ Result<std::string> FlexVolumePlugin::GetVolumeName(const VolumeSpec& spec) cons
     return Error::NotApplied(Code::kInvalidArgument,
                              "not a flexVolume of driver " + driver_->name());
   }
-  return spec.name().str();
+  return FlexVolumeName(spec);
 }
 
 Result<std::unique_ptr<Mounter>> FlexVolumePlugin::NewMounter(const VolumeSpec& spec, PodPtr pod) {

@@ -37,7 +37,7 @@ class FlexVolumePlugin final : public VolumePlugin,
   Status Init(PluginContext context) override;
   // "vendor/driver".
   std::string GetPluginName() const override { return driver_->name(); }
-  // The volume's name: kubelet throws away what the driver says to getvolumename.
+  // FlexVolumeName: kubelet throws away what the driver says to getvolumename.
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
   bool RequiresRemount(const VolumeSpec&) const override { return false; }

@@ -40,7 +40,7 @@ Result<std::string> FlexVolumeAttacher::WaitForAttach(const VolumeSpec& spec,
 }
 
 Result<SafePath> FlexVolumeAttacher::GetDeviceMountPath(const VolumeSpec& spec) const {
-  return host_.paths.GetFlexDeviceMountDir(driver_->name(), spec.name());
+  return host_.paths.GetFlexDeviceMountDir(driver_->name(), SpecName(FlexVolumeName(spec)));
 }
 
 Status FlexVolumeAttacher::MountDevice(const VolumeSpec& spec, const std::string& device_path,
@@ -58,7 +58,7 @@ Status FlexVolumeAttacher::MountAt(const VolumeSpec& spec, const std::string& de
                                  {place.Display(), device_path, FlexOptions(spec)}, args.call));
   if (status || device_path.empty()) return OkStatus();
   const FlexSource source = FlexSourceOf(spec);
-  const DeviceToMount device{.key = GetUniqueVolumeName(driver_->name(), spec.name().str()).str(),
+  const DeviceToMount device{.key = GetUniqueVolumeName(driver_->name(), FlexVolumeName(spec)).str(),
                              .path = device_path,
                              .place = place,
                              .fs_type = source.fs_type,

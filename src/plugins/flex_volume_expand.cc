@@ -19,7 +19,7 @@ Result<Quantity> FlexVolumePlugin::ExpandVolumeDevice(const VolumeSpec& spec,
                                                       const CallOptions& call) {
   RETURN_IF_ERROR(GetVolumeName(spec));
   const std::string place =
-      host_->paths.GetFlexDeviceMountDir(driver_->name(), spec.name()).Display();
+      host_->paths.GetFlexDeviceMountDir(driver_->name(), SpecName(FlexVolumeName(spec))).Display();
   ASSIGN_OR_RETURN(
       const std::optional<FlexStatus> status,
       driver_->Call(FlexCommand::kExpandVolume,

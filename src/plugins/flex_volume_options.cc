@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kube/base64.h"
+#include "kube/digest.h"
 
 namespace volumed {
 namespace {
@@ -49,7 +50,7 @@ std::optional<SecretName> SecretNameOf(const VolumeSpec& spec, const Pod& pod) {
 Texts SystemOptions(const VolumeSpec& spec, const FlexSource& source) {
   return {{kFsType, source.fs_type},
           {kReadWrite, source.read_only ? "ro" : "rw"},
-          {kPvOrVolumeName, spec.name().str()}};
+          {kPvOrVolumeName, FlexVolumeName(spec)}};
 }
 
 // Of a text that is no UTF-8 what can be shown as such is sent.
@@ -82,6 +83,15 @@ FlexSource FlexSourceOf(const VolumeSpec& spec) {
     return Common(*source, source->read_only);
   }
   return Common(*spec.SourceAs<FlexPersistentVolumeSource>(), spec.read_only());
+}
+
+std::string FlexVolumeName(const VolumeSpec& spec) {
+  if (spec.volume() == nullptr) return spec.name().str();
+  constexpr size_t kDigits = 16;
+  const FlexSource source = FlexSourceOf(spec);
+  const std::string told = Json{{"fsType", source.fs_type}, {"options", source.options}}.dump(
+      -1, ' ', false, Json::error_handler_t::replace);
+  return spec.name().str() + "-" + HalfSha256Hex(told).substr(0, kDigits);
 }
 
 FlexArgument FlexOptions(const VolumeSpec& spec) {

@@ -87,6 +87,8 @@ class KubeletVolumeManager final : public VolumeManager {
   void ObjectsChanged() override;
   // A plugin came, changed or went: what waits for it is tried at once.
   void PluginChanged(const std::string& plugin_name);
+  // A device is there now, by these names: what failed for want of it is tried again.
+  void DeviceAppeared(const std::vector<std::string>& paths);
   // How volumes are measured from now on (VolumeStats::SetTimes).
   void SetStatsTimes(Duration period, Duration deadline);
   // How often plugins are asked from now on which volumes are attached; zero: never.

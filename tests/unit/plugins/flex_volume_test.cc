@@ -42,7 +42,7 @@ class FlexVolumeTest : public ::testing::Test {
  protected:
   FlexVolumeTest() : world_(kernel_, "/r") {
     kernel_.AddDirectory("/r/plugins", 0750);
-    kernel_.AddProgram(kExecutable, [this](const std::vector<std::string>& words) {
+    kernel_.AddProgram(kExecutable, [this](FakeKernel&, const std::vector<std::string>& words) {
       calls_.emplace_back(words.begin() + 1, words.end());
       const auto answer = answers_.find(words.at(1));
       return answer == answers_.end() ? ProgramEnd{1, kUnsupported} : answer->second;
