@@ -246,6 +246,11 @@ Result<VolumePlugin*> VolumePluginMgr::FindPluginForTeardown(const std::string& 
   if (found.ok() || found.error().code() != Code::kNotFound) return found;
   MutexLock lock(mu_);
   if (const auto removed = removed_.find(name); removed != removed_.end()) return removed->second;
+  if (std::unique_ptr<VolumePlugin> made = prober_->MakeForTeardown(name)) {
+    RETURN_IF_ERROR(InitOne(*made));
+    retired_.push_back(std::move(made));
+    return removed_[name] = retired_.back().get();
+  }
   return NotFound(found.error().message() + Why(name));
 }
 

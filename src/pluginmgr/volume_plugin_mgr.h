@@ -52,8 +52,8 @@ class VolumePluginMgr {
   // matched: a and b" when a static and a probed one have it.
   Result<VolumePlugin*> FindPluginByName(const std::string& name) const EXCLUDES(mu_);
 
-  // The same for what takes a volume away: a probed plugin that was removed is found too, so that
-  // what it has made can go. NotFound has the prober's reason appended.
+  // The same for what takes a volume away: where a probed plugin was removed, or is not
+  // there yet, one that can take away what it has made is found. NotFound has the prober's reason appended.
   Result<VolumePlugin*> FindPluginForTeardown(const std::string& name) const EXCLUDES(mu_);
 
   // NotFound when the plugin lacks the capability: "no persistent volume plugin matched" (then

@@ -36,6 +36,7 @@ class FlexVolumeProber::State final : public std::enable_shared_from_this<State>
 
   Status Init() EXCLUDES(mu_);
   ProbeResult Probe() EXCLUDES(mu_);
+  std::unique_ptr<VolumePlugin> MakeForTeardown(const std::string& plugin_name) const;
   std::string WhyMissing(const std::string& plugin_name) const EXCLUDES(mu_);
   // Looks on another thread; then the directory is watched again.
   void LookLater();
@@ -88,6 +89,10 @@ FlexVolumeProber::~FlexVolumeProber() { state_->Abandon(); }
 
 Status FlexVolumeProber::Init() { return state_->Init(); }
 ProbeResult FlexVolumeProber::Probe() { return state_->Probe(); }
+std::unique_ptr<VolumePlugin> FlexVolumeProber::MakeForTeardown(
+    const std::string& plugin_name) const {
+  return state_->MakeForTeardown(plugin_name);
+}
 std::string FlexVolumeProber::WhyMissing(const std::string& plugin_name) const {
   return state_->WhyMissing(plugin_name);
 }
@@ -153,6 +158,15 @@ ProbeResult FlexVolumeProber::State::Probe() {
   ProbeResult result;
   result.events = std::exchange(events_, {});
   return result;
+}
+
+std::unique_ptr<VolumePlugin> FlexVolumeProber::State::MakeForTeardown(
+    const std::string& plugin_name) const {
+  if (plugin_name.starts_with("kubernetes.io/")) return nullptr;
+  return std::make_unique<FlexVolumePlugin>(
+      std::make_shared<FlexVolumeDriver>(kernel_, plugin_name,
+                                         DriverExecutable(settings_.directory, plugin_name)),
+      FlexCapabilities{}, settings_.devices);
 }
 
 std::string FlexVolumeProber::State::WhyMissing(const std::string& plugin_name) const {

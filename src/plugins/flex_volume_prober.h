@@ -50,6 +50,8 @@ class FlexVolumeProber final : public DynamicPluginProber {
   Status Init() override;
   // What is known by now; never asks a driver.
   ProbeResult Probe() override;
+  // For any name that is no plugin of Kubernetes' own.
+  std::unique_ptr<VolumePlugin> MakeForTeardown(const std::string& plugin_name) const override;
   std::string WhyMissing(const std::string& plugin_name) const override;
 
   // Something may have changed in the directory: looks there, on another thread.
