@@ -38,8 +38,8 @@ class DynamicPluginProber {
   virtual Status Init() = 0;
   // What has changed since the last call; all that is there on the first.
   virtual ProbeResult Probe() = 0;
-  // A plugin for what a driver has left that there is none of now: removed, or not asked yet. It can
-  // take volumes away, as far as that goes without the driver. Null: there is none such.
+  // A plugin for what a driver has left that there is none of now: removed, or not asked yet. It
+  // can take volumes away, as far as that goes without the driver. Null: there is none such.
   // Threads: any. Blocks: never.
   virtual std::unique_ptr<VolumePlugin> MakeForTeardown(const std::string& /*plugin_name*/) const {
     return nullptr;

@@ -53,7 +53,8 @@ class VolumePluginMgr {
   Result<VolumePlugin*> FindPluginByName(const std::string& name) const EXCLUDES(mu_);
 
   // The same for what takes a volume away: where a probed plugin was removed, or is not
-  // there yet, one that can take away what it has made is found. NotFound has the prober's reason appended.
+  // there yet, one that can take away what it has made is found. NotFound has the prober's reason
+  // appended.
   Result<VolumePlugin*> FindPluginForTeardown(const std::string& name) const EXCLUDES(mu_);
 
   // NotFound when the plugin lacks the capability: "no persistent volume plugin matched" (then

@@ -58,12 +58,13 @@ Status FlexVolumeAttacher::MountAt(const VolumeSpec& spec, const std::string& de
                                  {place.Display(), device_path, FlexOptions(spec)}, args.call));
   if (status || device_path.empty()) return OkStatus();
   const FlexSource source = FlexSourceOf(spec);
-  const DeviceToMount device{.key = GetUniqueVolumeName(driver_->name(), FlexVolumeName(spec)).str(),
-                             .path = device_path,
-                             .place = place,
-                             .fs_type = source.fs_type,
-                             .options = {},
-                             .for_readers = source.read_only};
+  const DeviceToMount device{
+      .key = GetUniqueVolumeName(driver_->name(), FlexVolumeName(spec)).str(),
+      .path = device_path,
+      .place = place,
+      .fs_type = source.fs_type,
+      .options = {},
+      .for_readers = source.read_only};
   return FormatAndMountVolume(host_, settings_, spec, device, args)
       .With("flexVolume driver " + driver_->name() + ", which has no mountdevice");
 }

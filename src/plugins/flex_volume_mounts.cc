@@ -70,7 +70,8 @@ Status FlexVolumeMounter::MountAt(const SafePath& dir, const MounterArgs& args) 
 }
 
 Status FlexVolumeMounter::BindDevice(const SafePath& dir, const CallOptions& call) {
-  const SafePath device = host_.paths.GetFlexDeviceMountDir(driver_->name(), SpecName(FlexVolumeName(spec_)));
+  const SafePath device =
+      host_.paths.GetFlexDeviceMountDir(driver_->name(), SpecName(FlexVolumeName(spec_)));
   ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_.kernel, device, call));
   if (!mounted) {
     return Error::NotApplied(Code::kFailedPrecondition,

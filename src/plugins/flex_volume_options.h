@@ -29,10 +29,10 @@ struct FlexSource {
 };
 FlexSource FlexSourceOf(const VolumeSpec& spec);
 
-// What the volume is called to its driver and on the node: a persistent volume by its name. The name
-// of an inline one is of its pod alone, and is followed by a digest of what the driver is told of
-// it: pods whose volumes have one name and different options do not get each other's. (In kubelet
-// they do.) REQUIRES: the spec is one.
+// What the volume is called to its driver and on the node: a persistent volume by its name. The
+// name of an inline one is of its pod alone, and is followed by a digest of what the driver is told
+// of it: pods whose volumes have one name and different options do not get each other's. (In
+// kubelet they do.) REQUIRES: the spec is one.
 std::string FlexVolumeName(const VolumeSpec& spec);
 
 // An argument of a driver. One with secrets may be shown to nobody but the driver.

@@ -77,9 +77,10 @@ class FlexVolumeTest : public AgentTest {
            "}\nspec:\n  capacity: {storage: " + std::to_string(size) +
            "}\n  accessModes: [ReadWriteOnce]\n  persistentVolumeReclaimPolicy: Retain\n"
            "  flexVolume: " +
-           Source(volume) + "\n---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: " +
-           volume + ", namespace: default}\nspec:\n  accessModes: [ReadWriteOnce]\n  volumeName: " +
-           volume + "\n  resources: {requests: {storage: 1Mi}}\n";
+           Source(volume) +
+           "\n---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: " + volume +
+           ", namespace: default}\nspec:\n  accessModes: [ReadWriteOnce]\n  volumeName: " + volume +
+           "\n  resources: {requests: {storage: 1Mi}}\n";
   }
   static std::string OnClaim(const std::string& pod, const std::string& claim) {
     return PodWith(pod, "persistentVolumeClaim: {claimName: " + claim + "}");
@@ -221,10 +222,10 @@ TEST_F(FlexVolumeTest, ADriverThatHangsStopsNobodyElse) {
   for (int i = 0; i < 6; ++i) {
     ASSERT_NO_FATAL_FAILURE(ApplyOk(PodWith("sleepy-" + std::to_string(i),
                                             "flexVolume: {driver: volumed.io/sleepy, options: {n: "
-                                            "\"" + std::to_string(i) + "\"}}")));
+                                            "\"" +
+                                                std::to_string(i) + "\"}}")));
   }
-  ASSERT_NO_FATAL_FAILURE(
-      ApplyOk(PodWith("of-the-dead", "flexVolume: {driver: volumed.io/dead}")));
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(PodWith("of-the-dead", "flexVolume: {driver: volumed.io/dead}")));
   ASSERT_NO_FATAL_FAILURE(ApplyOk(Inline("a", "one")));
   ASSERT_TRUE(WaitPhase("a", "Ready")) << Explain("a");
   EXPECT_TRUE(WaitSays("of-the-dead", "volumed.io/dead")) << Explain("of-the-dead");
@@ -232,8 +233,8 @@ TEST_F(FlexVolumeTest, ADriverThatHangsStopsNobodyElse) {
   ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("a"));
   EXPECT_TRUE(WaitDetached("one"));
   // What hung goes as soon as its driver is well.
-  ASSERT_NO_FATAL_FAILURE(Install("volumed.io~sleepy",
-                                  "#!/bin/sh\necho '{\"status\": \"Success\"}'\n"));
+  ASSERT_NO_FATAL_FAILURE(
+      Install("volumed.io~sleepy", "#!/bin/sh\necho '{\"status\": \"Success\"}'\n"));
   for (int i = 0; i < 6; ++i) {
     ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("sleepy-" + std::to_string(i)));
   }
@@ -242,9 +243,10 @@ TEST_F(FlexVolumeTest, ADriverThatHangsStopsNobodyElse) {
 }
 
 TEST_F(FlexVolumeTest, ADriverThatOthersMayWriteIsNotRun) {
-  ASSERT_NO_FATAL_FAILURE(Install(
-      "volumed.io~open", "#!/bin/sh\ntouch " + scratch() + "/ran\necho '{\"status\": \"Success\", "
-                         "\"capabilities\": {\"attach\": false}}'\n"));
+  ASSERT_NO_FATAL_FAILURE(
+      Install("volumed.io~open", "#!/bin/sh\ntouch " + scratch() +
+                                     "/ran\necho '{\"status\": \"Success\", "
+                                     "\"capabilities\": {\"attach\": false}}'\n"));
   ASSERT_EQ(::chmod(PathOf("volumed.io~open").c_str(), 0777), 0);
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
   ASSERT_NO_FATAL_FAILURE(ApplyOk(PodWith("a", "flexVolume: {driver: volumed.io/open}")));

@@ -110,9 +110,9 @@ TEST_F(FlexVolumeProberTest, ComesChangesGoesAndComesAgain) {
   EXPECT_THAT(Look(), ElementsAre("+v/d"));
   Remove("v~d");
   EXPECT_THAT(Look(), ElementsAre("-v/d"));
-  EXPECT_EQ(prober_.WhyMissing("v/d"),
-            "flexVolume driver \"v/d\" is not installed: there is no executable " + root_ +
-                "/v~d/d");
+  EXPECT_EQ(
+      prober_.WhyMissing("v/d"),
+      "flexVolume driver \"v/d\" is not installed: there is no executable " + root_ + "/v~d/d");
   Install("v~d", "d", kGood);
   EXPECT_THAT(Look(), ElementsAre("+v/d"));
   EXPECT_THAT(changed_, ElementsAre("v/d", "v/d", "v/d", "v/d"));

@@ -123,6 +123,26 @@ TEST_F(FlexVolumeTest, ItIsCalledAsItsDriverAndHasItsVolumes) {
   EXPECT_EQ(plugin_->FaultDomain(Spec()), "flexvolume/v.io/d");
 }
 
+TEST_F(FlexVolumeTest, InlineVolumesOfOneNameAndOtherOptionsAreOtherVolumes) {
+  const auto inline_volume = [](const std::string& image, bool read_only) {
+    FlexVolumeSource source;
+    source.driver = kDriver;
+    source.read_only = read_only;
+    source.options = {{"image", image}};
+    return VolumeSpec::FromVolume({"data", source});
+  };
+  const std::string one = plugin_->GetVolumeName(inline_volume("/1", false)).value();
+  EXPECT_EQ(plugin_->GetVolumeName(inline_volume("/1", true)).value(), one);
+  EXPECT_NE(plugin_->GetVolumeName(inline_volume("/2", false)).value(), one);
+  EXPECT_THAT(one, testing::StartsWith("data-"));
+  const auto attacher = plugin_->AsAttachable()->NewAttacher().value();
+  ASSERT_TRUE(attacher->Attach(inline_volume("/1", false), NodeName("n1"), {}).ok());
+  EXPECT_THAT(calls_.at(1).at(1), HasSubstr("\"kubernetes.io/pvOrVolumeName\":\"" + one + "\""))
+      << "detach gets the name that attach got";
+  EXPECT_THAT(attacher->GetDeviceMountPath(inline_volume("/1", false)).value().Display(),
+              testing::EndsWith("/mounts/" + one));
+}
+
 TEST_F(FlexVolumeTest, OnlyADriverThatAttachesHasDevices) {
   EXPECT_NE(plugin_->AsAttachable(), nullptr);
   EXPECT_NE(plugin_->AsDeviceMountable(), nullptr);
@@ -146,9 +166,8 @@ TEST_F(FlexVolumeTest, TheCallsHaveKubeletsArguments) {
   const auto attacher = plugin_->AsAttachable()->NewAttacher().value();
   EXPECT_EQ(attacher->Attach(Spec(), NodeName("n1"), {}).value(), "/dev/vdb");
   EXPECT_EQ(attacher->WaitForAttach(Spec(), "/dev/vdb", MakePod(), {}).value(), "/dev/vdb");
-  const std::string options =
-      R"({"kubernetes.io/fsType":"","kubernetes.io/pvOrVolumeName":"disk",)"
-      R"("kubernetes.io/readwrite":"rw","size":"1"})";
+  const std::string options = R"({"kubernetes.io/fsType":"","kubernetes.io/pvOrVolumeName":"disk",)"
+                              R"("kubernetes.io/readwrite":"rw","size":"1"})";
   EXPECT_THAT(calls_, ElementsAre(ElementsAre("getvolumename", options),
                                   ElementsAre("attach", options, "n1"),
                                   ElementsAre("waitforattach", "/dev/vdb", options)));
@@ -156,7 +175,8 @@ TEST_F(FlexVolumeTest, TheCallsHaveKubeletsArguments) {
   EXPECT_EQ(attacher->VolumesAreAttached({Spec()}, NodeName("n1"), {}).value(),
             std::vector<bool>{true})
       << "a driver that does not know it is not asked again, and the volume is attached";
-  ASSERT_TRUE(plugin_->AsAttachable()->NewDetacher().value()->Detach("disk", NodeName("n1"), {}).ok());
+  ASSERT_TRUE(
+      plugin_->AsAttachable()->NewDetacher().value()->Detach("disk", NodeName("n1"), {}).ok());
   EXPECT_THAT(calls_, ElementsAre(ElementsAre("isattached", options, "n1"),
                                   ElementsAre("detach", "disk", "n1")));
   EXPECT_FALSE(plugin_->AsAttachable()->VerifiesAttachments());
@@ -313,8 +333,10 @@ TEST_F(FlexVolumeTest, WhatFailedMayHaveBeenDoneUnlessItOnlyAsks) {
   EXPECT_TRUE(failed.error().maybe_applied());
   EXPECT_EQ(failed.error().message(),
             "flexVolume driver v.io/d: attach failed: status: Failure, reason: no such array");
+  MakePlugin({});  // which has not heard yet that it is not supported
   Answer("getvolumename", kFailure, 1);
-  const auto asked = attacher->Attach(Spec(), NodeName("n1"), {});
+  const auto asked =
+      plugin_->AsAttachable()->NewAttacher().value()->Attach(Spec(), NodeName("n1"), {});
   ASSERT_FALSE(asked.ok());
   EXPECT_FALSE(asked.error().maybe_applied());
   EXPECT_THAT(asked.error().message(), HasSubstr("getvolumename failed"));
@@ -404,9 +426,8 @@ TEST_F(FlexVolumeTest, ADriverThatHangsIsLeftAtTheDeadline) {
   kernel_.Hang(kExecutable);
   CallOptions call;
   call.deadline = Deadline::After(world_.clock, std::chrono::seconds(5));
-  kernel_.SetHangHook([&](const AnyRequest&, Deadline deadline) {
-    world_.clock.AdvanceTo(deadline.when());
-  });
+  kernel_.SetHangHook(
+      [&](const AnyRequest&, Deadline deadline) { world_.clock.AdvanceTo(deadline.when()); });
   const auto attacher = plugin_->AsAttachable()->NewAttacher().value();
   const auto attached = attacher->VolumesAreAttached({Spec(), Spec()}, NodeName("n1"), call);
   ASSERT_FALSE(attached.ok()) << "the time is over";
@@ -434,10 +455,10 @@ TEST_F(FlexVolumeTest, AVolumeGrowsByItsDriverAndItsFilesystemByTheKernel) {
   const auto small = expander->NodeExpand(options, {});
   ASSERT_FALSE(small.ok()) << "the device has not grown";
   EXPECT_THAT(Commands(), ElementsAre("expandvolume", "expandfs"));
-  EXPECT_THAT(calls_.at(0), ElementsAre("expandvolume", testing::_, kDevicePlace, "2147483648",
-                                        "1073741824"));
-  EXPECT_THAT(calls_.at(1), ElementsAre("expandfs", testing::_, kDisk, kDevicePlace, "2147483648",
-                                        "1073741824"));
+  EXPECT_THAT(calls_.at(0),
+              ElementsAre("expandvolume", testing::_, kDevicePlace, "2147483648", "1073741824"));
+  EXPECT_THAT(calls_.at(1),
+              ElementsAre("expandfs", testing::_, kDisk, kDevicePlace, "2147483648", "1073741824"));
   kernel_.ChangeDevice(kDisk, [](FakeDevice& disk) {
     disk.fs_bytes = kGi;
     disk.identity.size_bytes = 2 * kGi;

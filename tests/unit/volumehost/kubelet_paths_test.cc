@@ -63,9 +63,9 @@ TEST(KubeletPathsTest, DevicesAreParsedBackThoseOfFlexVolumesToo) {
   EXPECT_EQ(flex.Display(), "/r/plugins/kubernetes.io/flexvolume/v.io/d/mounts/pv");
   EXPECT_EQ(paths.ParseDeviceMount(flex.Display()),
             (KubeletPaths::DeviceMount{"v.io/d", SpecName("pv"), false, flex.Display()}));
-  for (const char* path : {"/r/plugins/a/b/c/mounts/pv", "/r/plugins/a/b/other/pv",
-                           "/r/plugins/a/mounts/pv", "/r/pods/a/b/mounts/pv",
-                           "/r/plugins/kubernetes.io/flexvolume/v.io/d/mounts/pv/x"}) {
+  for (const char* path :
+       {"/r/plugins/a/b/c/mounts/pv", "/r/plugins/a/b/other/pv", "/r/plugins/a/mounts/pv",
+        "/r/pods/a/b/mounts/pv", "/r/plugins/kubernetes.io/flexvolume/v.io/d/mounts/pv/x"}) {
     EXPECT_FALSE(paths.ParseDeviceMount(path).has_value()) << path;
   }
 }
