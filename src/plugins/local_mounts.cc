@@ -10,20 +10,16 @@
 #include "mounter/mount_options.h"
 #include "mounter/mount_refs.h"
 #include "mounter/resize_fs.h"
-#include "mounter/safe_format_and_mount.h"
 #include "mounter/volume_ownership.h"
+#include "plugins/volume_places.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
 namespace {
 
-constexpr uint32_t kDirectoryMode = 0750;
 // Source: kubernetes pkg/kubelet/events/event.go@v1.36.2 (WarnAlreadyMountedVolume).
 constexpr char kAlreadyMountedVolume[] = "AlreadyMountedVolume";
-constexpr char kFailedMountOnFilesystemMismatch[] = "FailedMountOnFilesystemMismatch";
 constexpr char kReadOnlyOption[] = "ro";
-// Of a filesystem, when neither the volume nor the disk names one.
-constexpr char kDefaultFsType[] = "ext4";
 
 const LocalVolumeSource& SourceOf(const PersistentVolume& volume) {
   return std::get<LocalVolumeSource>(volume.spec.source);
@@ -50,33 +46,11 @@ Result<FileType> TypeOf(VolumeHost& host, const std::string& path, const CallOpt
                                "\" is a " + std::string(FileTypeName(info.type)));
 }
 
-Result<bool> IsMountPoint(VolumeHost& host, const SafePath& path, const CallOptions& call) {
-  ASSIGN_OR_RETURN(const FileInfo info,
-                   host.kernel.Call(Stat{.path = path, .only_mount_point = true}, call));
-  return info.is_mount_point;
-}
-
-template <typename T>
-Result<T> PolicyOf(const PersistentVolume& volume, const char* annotation, T fallback,
-                   Result<T> (*parse)(std::string_view)) {
-  const auto found = volume.metadata.annotations.find(annotation);
-  if (found == volume.metadata.annotations.end()) return fallback;
-  return parse(found->second).With(std::string("annotation ") + annotation);
-}
-
 // The volume itself says so, to every pod.
 bool IsReadOnlyVolume(const PersistentVolume& volume) {
   const std::vector<std::string> options =
       MountOptionFromSpec(volume.metadata.annotations, volume.spec.mount_options, {});
   return std::find(options.begin(), options.end(), kReadOnlyOption) != options.end();
-}
-
-Status UnmountAndRemove(VolumeHost& host, const SafePath& place, const CallOptions& call) {
-  RETURN_IF_ERROR(host.kernel.Call(Unmount{.target = place}, call));
-  if (const auto removed = host.kernel.Call(RemoveDirectory{place}, call); !removed.ok()) {
-    return removed.error().AsMaybeApplied();  // it is unmounted
-  }
-  return OkStatus();
 }
 
 }  // namespace
@@ -92,60 +66,24 @@ Status LocalDeviceMounter::MountDevice(const VolumeSpec& spec, const std::string
   const PersistentVolume& volume = *spec.persistent_volume();
   ASSIGN_OR_RETURN(const FileType type, TypeOf(host_, SourceOf(volume).path, args.call));
   if (type == FileType::kDirectory) return OkStatus();
-  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_, place, args.call));
+  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_.kernel, place, args.call));
   if (mounted) return OkStatus();
-  RETURN_IF_ERROR(host_.kernel.Call(
-      MakeDirectory{.path = place, .mode = kDirectoryMode, .parent_mode = kDirectoryMode},
-      args.call));
-  const Status status = MountBlock(spec, place, args);
-  if (!status.ok() && !status.error().maybe_applied()) {
-    // Nothing is there: not even the directory. One that stays is found by the next try.
-    if (!host_.kernel.Call(RemoveDirectory{place}, args.call).ok()) {
-      return status.error().AsMaybeApplied();
-    }
-  }
-  return status;
+  RETURN_IF_ERROR(MakePlace(host_.kernel, place, args.call));
+  return OrNothing(host_.kernel, place, MountBlock(spec, place, args), args.call);
 }
 
 Status LocalDeviceMounter::MountBlock(const VolumeSpec& spec, const SafePath& place,
                                       const DeviceMounterArgs& args) {
-  if (settings_.format_intents == nullptr) {
-    return Error::NotApplied(Code::kUnimplemented,
-                             "nothing keeps the intents of formats: block devices are not mounted");
-  }
   const PersistentVolume& volume = *spec.persistent_volume();
   const LocalVolumeSource& source = SourceOf(volume);
-  SafeMountRequest request;
-  request.key = GetUniqueVolumeName(kLocalVolumePluginName, volume.metadata.name).str();
-  request.device = source.path;
-  request.target = place;
-  request.fs_type = source.fs_type.empty() ? kDefaultFsType : source.fs_type;
-  request.options = MountOptionFromSpec(volume.metadata.annotations, volume.spec.mount_options, {});
-  request.for_readers = spec.read_only();
-  request.read_only_if_protected = spec.read_only() || args.some_pods_only_read;
-  ASSIGN_OR_RETURN(request.format_policy, PolicyOf(volume, kFormatPolicyAnnotation,
-                                                   settings_.format_policy, &ParseFormatPolicy));
-  ASSIGN_OR_RETURN(request.fsck_policy, PolicyOf(volume, kFsckPolicyAnnotation,
-                                                 settings_.fsck_policy, &ParseFsckPolicy));
-  request.grow = args.grow_to.has_value();
-  SafeFormatAndMount mounter(host_.kernel, *settings_.format_intents);
-  const SafeMountReport report =
-      mounter.FormatAndMount(request, args.call, [&](SafeMountStage, int64_t bytes) {
-        if (args.call.progress) args.call.progress(bytes);
-      });
-  for (const SafeMountNotice& notice : report.notices) {
-    if (!args.event) break;
-    args.event(notice.warning ? EventType::kWarning : EventType::kNormal, notice.reason,
-               notice.message);
-  }
-  if (report.status.ok()) return OkStatus();
-  if (report.error_type == MountErrorType::kFilesystemMismatch) {
-    host_.events.RecordVolumeEvent(volume.metadata.name, EventType::kWarning,
-                                   kFailedMountOnFilesystemMismatch,
-                                   report.status.error().message());
-  }
-  return report.status.error().With("local: failed to mount device " + source.path + " at " +
-                                    place.Display() + " (fstype: " + request.fs_type + ")");
+  const DeviceToMount device{
+      .key = GetUniqueVolumeName(kLocalVolumePluginName, volume.metadata.name).str(),
+      .path = source.path,
+      .place = place,
+      .fs_type = source.fs_type,
+      .options = MountOptionFromSpec(volume.metadata.annotations, volume.spec.mount_options, {}),
+      .for_readers = spec.read_only()};
+  return FormatAndMountVolume(host_, settings_, spec, device, args).With("local");
 }
 
 // ---- expansion ----------------------------------------------------------------------------------
@@ -204,7 +142,7 @@ Status LocalDeviceUnmounter::UnmountDevice(const SafePath& place, const CallOpti
     return Error::NotApplied(Code::kInvalidArgument,
                              "\"" + place.Display() + "\" is not a place of local volumes");
   }
-  return UnmountAndRemove(host_, place, call);
+  return UnmountAndRemove(host_.kernel, place, call);
 }
 
 // ---- a pod's bind -------------------------------------------------------------------------------
@@ -230,7 +168,7 @@ Result<SafePath> LocalVolumeMounter::FindSource(const CallOptions& call) const {
   ASSIGN_OR_RETURN(const FileType type, TypeOf(host_, path, call));
   if (type == FileType::kDirectory) return HostPath(path);
   const SafePath device = host_.paths.GetDeviceMountDir(kLocalVolumePluginName, spec_.name());
-  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_, device, call));
+  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_.kernel, device, call));
   if (mounted) return device;
   return Error::NotApplied(Code::kFailedPrecondition,
                            "device " + path + " is not mounted at " + device.Display());
@@ -250,15 +188,10 @@ Status LocalVolumeMounter::WarnOfOtherGroup(const SafePath& source, int64_t fs_g
 
 Status LocalVolumeMounter::Bind(const SafePath& source, const SafePath& dir,
                                 const CallOptions& call) const {
-  RETURN_IF_ERROR(host_.kernel.Call(
-      MakeDirectory{.path = dir, .mode = kDirectoryMode, .parent_mode = kDirectoryMode}, call));
+  RETURN_IF_ERROR(MakePlace(host_.kernel, dir, call));
   const Result<Done> bound =
       host_.kernel.Call(BindMount{.source = source, .target = dir, .read_only = read_only_}, call);
-  if (bound.ok()) return OkStatus();
-  if (!bound.error().maybe_applied() && host_.kernel.Call(RemoveDirectory{dir}, call).ok()) {
-    return bound.error();
-  }
-  return bound.error().AsMaybeApplied();
+  return OrNothing(host_.kernel, dir, bound.ok() ? OkStatus() : Status(bound.error()), call);
 }
 
 Status LocalVolumeMounter::CheckTakesWrites(const SafePath& source, const CallOptions& call) const {
@@ -290,7 +223,7 @@ Status LocalVolumeMounter::SetUpAt(const SafePath& dir, const MounterArgs& args)
   if (args.fs_group && shared) {
     RETURN_IF_ERROR(WarnOfOtherGroup(source, *args.fs_group, args.call));
   }
-  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_, dir, args.call));
+  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_.kernel, dir, args.call));
   if (!mounted) {
     if (!read_only_) RETURN_IF_ERROR(CheckTakesWrites(source, args.call));
     RETURN_IF_ERROR(Bind(source, dir, args.call));
@@ -314,7 +247,7 @@ Result<Metrics> LocalVolumeUnmounter::GetMetrics(const CallOptions& call) {
 }
 
 Status LocalVolumeUnmounter::TearDownAt(const SafePath& dir, const CallOptions& call) {
-  return UnmountAndRemove(host_, dir, call);
+  return UnmountAndRemove(host_.kernel, dir, call);
 }
 
 }  // namespace volumed
