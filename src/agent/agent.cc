@@ -257,7 +257,7 @@ Status Agent::LoadPlugins() {
                                *log_);
 }
 
-std::unique_ptr<DynamicPluginProber> Agent::MakeProber(const DeviceMountSettings& devices) {
+std::unique_ptr<DynamicPluginProber> Agent::MakeProber(const DeviceVolumeSettings& devices) {
   if (config_.volume_plugin_dir.empty()) return nullptr;
   FlexVolumeProberSettings settings;
   settings.directory = config_.volume_plugin_dir;

@@ -32,7 +32,7 @@
 #include "os/worker_kernel.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "plugins/host_path.h"
-#include "plugins/volume_device_mount.h"
+#include "plugins/device_volume.h"
 #include "records/sqlite_record_store.h"
 #include "recycler/local_recycler_pods.h"
 #include "recycler/runc_runner.h"
@@ -80,7 +80,7 @@ class Agent {
   Status LoadPlugins();
   Result<HostPathSettings> MakeHostPathSettings();
   // Null where no drivers are looked for.
-  std::unique_ptr<DynamicPluginProber> MakeProber(const DeviceMountSettings& devices);
+  std::unique_ptr<DynamicPluginProber> MakeProber(const DeviceVolumeSettings& devices);
   Status MakeManager();
   Status MakeSources();
   Status OpenSockets();

@@ -9,7 +9,7 @@
 namespace volumed {
 
 FlexVolumePlugin::FlexVolumePlugin(std::shared_ptr<FlexVolumeDriver> driver,
-                                   FlexCapabilities capabilities, DeviceMountSettings settings)
+                                   FlexCapabilities capabilities, DeviceVolumeSettings settings)
     : driver_(std::move(driver)), capabilities_(capabilities), settings_(settings) {}
 
 Status FlexVolumePlugin::Init(PluginContext context) {

@@ -11,8 +11,8 @@
 #include "pluginmgr/node_expandable_volume_plugin.h"
 #include "pluginmgr/persistent_volume_plugin.h"
 #include "pluginmgr/volume_plugin.h"
+#include "plugins/device_volume.h"
 #include "plugins/flex_volume_driver.h"
-#include "plugins/volume_device_mount.h"
 
 namespace volumed {
 
@@ -32,7 +32,7 @@ class FlexVolumePlugin final : public VolumePlugin,
  public:
   // The driver outlives neither this nor what this has made: it is shared.
   FlexVolumePlugin(std::shared_ptr<FlexVolumeDriver> driver, FlexCapabilities capabilities,
-                   DeviceMountSettings settings);
+                   DeviceVolumeSettings settings);
 
   Status Init(PluginContext context) override;
   // "vendor/driver".
@@ -102,7 +102,7 @@ class FlexVolumePlugin final : public VolumePlugin,
 
   const std::shared_ptr<FlexVolumeDriver> driver_;
   const FlexCapabilities capabilities_;
-  const DeviceMountSettings settings_;
+  const DeviceVolumeSettings settings_;
   NodeExpander node_expander_{*this};
   VolumeHost* host_ = nullptr;
 };

@@ -58,15 +58,16 @@ Status FlexVolumeAttacher::MountAt(const VolumeSpec& spec, const std::string& de
                                  {place.Display(), device_path, FlexOptions(spec)}, args.call));
   if (status || device_path.empty()) return OkStatus();
   const FlexSource source = FlexSourceOf(spec);
-  const DeviceToMount device{
-      .key = GetUniqueVolumeName(driver_->name(), FlexVolumeName(spec)).str(),
-      .path = device_path,
-      .place = place,
-      .fs_type = source.fs_type,
-      .options = {},
-      .for_readers = source.read_only};
-  return FormatAndMountVolume(host_, settings_, spec, device, args)
-      .With("flexVolume driver " + driver_->name() + ", which has no mountdevice");
+  DeviceMountRequest request;
+  request.plugin = "flexVolume driver " + driver_->name() + ", which has no mountdevice";
+  request.key = GetUniqueVolumeName(driver_->name(), FlexVolumeName(spec)).str();
+  request.volume = spec.persistent_volume();
+  request.device = device_path;
+  request.place = place;
+  request.fs_type = source.fs_type;
+  request.for_readers = source.read_only;
+  request.read_only_if_protected = source.read_only || args.some_pods_only_read;
+  return MountDeviceVolume(host_, settings_, request, args);
 }
 
 Status FlexVolumeDetacher::Detach(const std::string& volume_name, const NodeName& node,

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "attacher/attacher.h"
+#include "plugins/device_volume.h"
 #include "plugins/flex_volume_driver.h"
-#include "plugins/volume_device_mount.h"
 
 namespace volumed {
 
@@ -18,7 +18,7 @@ namespace volumed {
 class FlexVolumeAttacher final : public Attacher {
  public:
   FlexVolumeAttacher(VolumeHost& host, std::shared_ptr<FlexVolumeDriver> driver,
-                     const DeviceMountSettings& settings)
+                     const DeviceVolumeSettings& settings)
       : host_(host), driver_(std::move(driver)), settings_(settings) {}
 
   // Empty where the driver does not support it: then there is no device.
@@ -43,7 +43,7 @@ class FlexVolumeAttacher final : public Attacher {
 
   VolumeHost& host_;
   const std::shared_ptr<FlexVolumeDriver> driver_;
-  const DeviceMountSettings settings_;
+  const DeviceVolumeSettings settings_;
 };
 
 class FlexVolumeDetacher final : public Detacher {

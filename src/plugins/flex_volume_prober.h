@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/scheduler.h"
 #include "pluginmgr/dynamic_plugin_prober.h"
-#include "plugins/volume_device_mount.h"
+#include "plugins/device_volume.h"
 
 namespace volumed {
 
@@ -26,7 +26,7 @@ struct FlexVolumeProberSettings {
   // How long Init() waits for the drivers that are there, so that a restart finds them. Those that
   // take longer come later.
   Duration first_wait = std::chrono::seconds(3);
-  DeviceMountSettings devices = {};
+  DeviceVolumeSettings devices = {};
 };
 
 // Threads: any; Init() and the end on the loop's thread. Blocks: Init() alone, as said. An `init`

@@ -11,13 +11,13 @@
 #include "pluginmgr/node_expandable_volume_plugin.h"
 #include "pluginmgr/persistent_volume_plugin.h"
 #include "pluginmgr/volume_plugin.h"
-#include "plugins/volume_device_mount.h"
+#include "plugins/device_volume.h"
 
 namespace volumed {
 
 inline constexpr char kLocalVolumePluginName[] = "kubernetes.io/local-volume";
 
-using LocalVolumeSettings = DeviceMountSettings;
+using LocalVolumeSettings = DeviceVolumeSettings;
 
 // A block device is mounted once at <root>/plugins/kubernetes.io/local-volume/mounts/<pv>, and
 // bound from there into each pod; a directory is bound as it is. With volumeMode Block the pod gets

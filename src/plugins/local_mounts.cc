@@ -1,16 +1,13 @@
 #include "plugins/local_mounts.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
-#include "base/strings.h"
 #include "metrics/metrics_statfs.h"
 #include "mounter/host_directory.h"
-#include "mounter/mount_options.h"
 #include "mounter/mount_refs.h"
-#include "mounter/resize_fs.h"
 #include "mounter/volume_ownership.h"
+#include "plugins/device_volume.h"
 #include "plugins/volume_places.h"
 #include "volume/unique_name.h"
 
@@ -19,7 +16,6 @@ namespace {
 
 // Source: kubernetes pkg/kubelet/events/event.go@v1.36.2 (WarnAlreadyMountedVolume).
 constexpr char kAlreadyMountedVolume[] = "AlreadyMountedVolume";
-constexpr char kReadOnlyOption[] = "ro";
 
 const LocalVolumeSource& SourceOf(const PersistentVolume& volume) {
   return std::get<LocalVolumeSource>(volume.spec.source);
@@ -46,13 +42,6 @@ Result<FileType> TypeOf(VolumeHost& host, const std::string& path, const CallOpt
                                "\" is a " + std::string(FileTypeName(info.type)));
 }
 
-// The volume itself says so, to every pod.
-bool IsReadOnlyVolume(const PersistentVolume& volume) {
-  const std::vector<std::string> options =
-      MountOptionFromSpec(volume.metadata.annotations, volume.spec.mount_options, {});
-  return std::find(options.begin(), options.end(), kReadOnlyOption) != options.end();
-}
-
 }  // namespace
 
 // ---- the device ---------------------------------------------------------------------------------
@@ -76,64 +65,39 @@ Status LocalDeviceMounter::MountBlock(const VolumeSpec& spec, const SafePath& pl
                                       const DeviceMounterArgs& args) {
   const PersistentVolume& volume = *spec.persistent_volume();
   const LocalVolumeSource& source = SourceOf(volume);
-  const DeviceToMount device{
-      .key = GetUniqueVolumeName(kLocalVolumePluginName, volume.metadata.name).str(),
-      .path = source.path,
-      .place = place,
-      .fs_type = source.fs_type,
-      .options = MountOptionFromSpec(volume.metadata.annotations, volume.spec.mount_options, {}),
-      .for_readers = spec.read_only()};
-  return FormatAndMountVolume(host_, settings_, spec, device, args).With("local");
+  DeviceMountRequest request;
+  request.plugin = "local";
+  request.key = GetUniqueVolumeName(kLocalVolumePluginName, volume.metadata.name).str();
+  request.volume = &volume;
+  request.device = source.path;
+  request.place = place;
+  request.fs_type = source.fs_type;
+  request.for_readers = spec.read_only();
+  request.read_only_if_protected = spec.read_only() || args.some_pods_only_read;
+  return MountDeviceVolume(host_, settings_, request, args);
 }
 
 // ---- expansion ----------------------------------------------------------------------------------
-
-namespace {
-
-Status CheckDeviceSize(const std::string& path, int64_t device_bytes, int64_t target_bytes) {
-  if (device_bytes >= target_bytes) return OkStatus();
-  return Error::NotApplied(Code::kResourceExhausted,
-                           "local: device " + path + " has " + std::to_string(device_bytes) +
-                               " bytes, and the volume is to have " + std::to_string(target_bytes) +
-                               ": enlarge the device first");
-}
-
-// A fresh look: what was opened before may have had another size.
-Result<int64_t> DeviceBytes(VolumeHost& host, const std::string& path, const CallOptions& call) {
-  ASSIGN_OR_RETURN(const DeviceProbe probe, host.kernel.Call(ProbeDevice{path}, call));
-  return probe.identity.size_bytes;
-}
-
-}  // namespace
 
 Result<bool> ExpandLocalVolume(VolumeHost& host, const NodeResizeOptions& options,
                                const CallOptions& call) {
   const PersistentVolume& volume = *options.spec.persistent_volume();
   const std::string& path = SourceOf(volume).path;
-  const int64_t target = options.new_size.Value();
-  const auto note = [&options](const std::string& text) {
-    if (options.note) options.note(text);
-    return true;
-  };
   ASSIGN_OR_RETURN(const FileType type, TypeOf(host, path, call));
   if (type == FileType::kDirectory) {
-    return note("a local directory has no size of its own: nothing is to be done");
+    if (options.note) {
+      options.note("a local directory has no size of its own: nothing is to be done");
+    }
+    return true;
   }
-  ASSIGN_OR_RETURN(const int64_t device_bytes, DeviceBytes(host, path, call));
-  RETURN_IF_ERROR(CheckDeviceSize(path, device_bytes, target));
-  if (volume.spec.volume_mode == VolumeMode::kBlock) {
-    return note("device " + path + " has " + std::to_string(device_bytes) + " bytes");
-  }
-  ResizeFs resize(host.kernel);
-  ASSIGN_OR_RETURN(const std::optional<FilesystemGrowth> growth,
-                   resize.Resize({path, options.device_mount_path}, call));
-  if (!growth) {
-    return Error::NotApplied(Code::kDataLoss, "local: device " + path + " has no filesystem");
-  }
-  if (ProvesSize(*growth, target)) return note(GrowthText(*growth));
-  return Error::MaybeApplied(Code::kInternal, "local: the volume is to have " +
-                                                  std::to_string(target) + " bytes, and there is " +
-                                                  GrowthText(*growth));
+  return GrowDeviceVolume(host,
+                          {.plugin = "local",
+                           .device = path,
+                           .mounted_at = options.device_mount_path,
+                           .is_block = volume.spec.volume_mode == VolumeMode::kBlock,
+                           .target_bytes = options.new_size.Value(),
+                           .note = options.note},
+                          call);
 }
 
 Status LocalDeviceUnmounter::UnmountDevice(const SafePath& place, const CallOptions& call) {
@@ -152,7 +116,7 @@ LocalVolumeMounter::LocalVolumeMounter(VolumeHost& host, VolumeSpec spec, PodPtr
       spec_(std::move(spec)),
       pod_(std::move(pod)),
       place_(host.paths.GetPodVolumeDir(pod_->uid(), kLocalVolumePluginName, spec_.name())),
-      read_only_(spec_.read_only() || IsReadOnlyVolume(*spec_.persistent_volume())) {}
+      read_only_(spec_.read_only() || IsReadOnlyVolume(spec_.persistent_volume())) {}
 
 Attributes LocalVolumeMounter::GetAttributes() const {
   return {.read_only = read_only_, .managed = !read_only_, .selinux_relabel = true};
@@ -186,31 +150,6 @@ Status LocalVolumeMounter::WarnOfOtherGroup(const SafePath& source, int64_t fs_g
   return OkStatus();
 }
 
-Status LocalVolumeMounter::Bind(const SafePath& source, const SafePath& dir,
-                                const CallOptions& call) const {
-  RETURN_IF_ERROR(MakePlace(host_.kernel, dir, call));
-  const Result<Done> bound =
-      host_.kernel.Call(BindMount{.source = source, .target = dir, .read_only = read_only_}, call);
-  return OrNothing(host_.kernel, dir, bound.ok() ? OkStatus() : Status(bound.error()), call);
-}
-
-Status LocalVolumeMounter::CheckTakesWrites(const SafePath& source, const CallOptions& call) const {
-  const std::string& device = SourceOf(*spec_.persistent_volume()).path;
-  // A directory is as its administrator has it.
-  if (source.Display() == device) return OkStatus();
-  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
-                   FindMountAt(host_.kernel, source.Display(), call));
-  if (!mount || !TakesNoWrites(*mount)) return OkStatus();
-  const Result<DeviceProbe> probe = host_.kernel.Call(ProbeDevice{device, false, false}, call);
-  const bool is_protected = probe.ok() && probe->read_only;
-  return Error::NotApplied(
-      Code::kFailedPrecondition,
-      "device " + device + " is mounted read-only at " + source.Display() +
-          (is_protected ? " because it is write-protected"
-                        : ", as after an error of its filesystem or by somebody's remount") +
-          ": a pod can have it only with readOnly in its claim's reference");
-}
-
 Status LocalVolumeMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
   ASSIGN_OR_RETURN(const SafePath source, FindSource(args.call));
   ASSIGN_OR_RETURN(std::vector<std::string> users,
@@ -225,8 +164,12 @@ Status LocalVolumeMounter::SetUpAt(const SafePath& dir, const MounterArgs& args)
   }
   ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_.kernel, dir, args.call));
   if (!mounted) {
-    if (!read_only_) RETURN_IF_ERROR(CheckTakesWrites(source, args.call));
-    RETURN_IF_ERROR(Bind(source, dir, args.call));
+    const std::string& device = SourceOf(*spec_.persistent_volume()).path;
+    // A directory is as its administrator has it.
+    if (!read_only_ && source.Display() != device) {
+      RETURN_IF_ERROR(CheckTakesWrites(host_, device, source, args.call));
+    }
+    RETURN_IF_ERROR(BindForPod(host_, source, dir, read_only_, args.call));
   }
   // The first user's group it is; and a set-up that was finished once is not walked again. (Kubelet
   // takes any bind that is there for finished, even where its walk had failed.)

@@ -134,7 +134,7 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
                              [&world](const std::string& volume) { CheckDetach(world, volume); }}));
   made.push_back(std::make_unique<FlexVolumePlugin>(
       std::make_shared<FlexVolumeDriver>(kernel_, kFakeFlexDriver, kFakeFlexExecutable),
-      FlexCapabilities{}, DeviceMountSettings{.format_intents = &format_intents_}));
+      FlexCapabilities{}, DeviceVolumeSettings{.format_intents = &format_intents_}));
   MustBeOk(plugins_.InitPlugins(std::move(made), host_), "plugins");
   VolumeManagerSettings settings;
   settings.stats.period = Duration::zero();

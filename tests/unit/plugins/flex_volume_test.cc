@@ -55,7 +55,7 @@ class FlexVolumeTest : public ::testing::Test {
   void MakePlugin(FlexCapabilities capabilities) {
     driver_ = std::make_shared<FlexVolumeDriver>(kernel_, kDriver, kExecutable);
     plugin_ = std::make_unique<FlexVolumePlugin>(driver_, capabilities,
-                                                 DeviceMountSettings{.format_intents = &intents_});
+                                                 DeviceVolumeSettings{.format_intents = &intents_});
     EXPECT_TRUE(plugin_->Init(PluginContext{world_.host, wrappers_}).ok());
   }
   void SetSource(std::map<std::string, std::string> options,
