@@ -19,6 +19,7 @@
 #include "agent/agent_status.h"
 #include "base/strings.h"
 #include "mounter/node_root.h"
+#include "plugins/flex_volume_prober.h"
 #include "plugins/in_tree_plugins.h"
 #include "recycler/recycler_pod_template.h"
 #include "volumehost/swap.h"
@@ -29,6 +30,8 @@ namespace {
 
 // How long an HTTP handler waits for the control thread before it says that it does not turn.
 constexpr auto kAskTimeout = std::chrono::seconds(5);
+// For every source to deliver, as plugins wait for it.
+constexpr auto kPluginsWait = std::chrono::minutes(10);
 constexpr auto kPrepareRootTimeout = std::chrono::seconds(20);
 constexpr int kPrepareRootAgain = 4;
 constexpr char kKeys[] = "keys";  // below the agent's own directory
@@ -249,7 +252,33 @@ Status Agent::LoadPlugins() {
   InTreePluginSettings settings;
   settings.local.format_intents = format_intents_.get();
   ASSIGN_OR_RETURN(settings.host_path, MakeHostPathSettings());
-  return plugins_->InitPlugins(MakeInTreePlugins(std::move(settings)), *host_);
+  std::unique_ptr<DynamicPluginProber> prober = MakeProber(settings.local);
+  return plugins_->InitPlugins(MakeInTreePlugins(std::move(settings)), std::move(prober), *host_,
+                               *log_);
+}
+
+std::unique_ptr<DynamicPluginProber> Agent::MakeProber(const DeviceVolumeSettings& devices) {
+  if (config_.volume_plugin_dir.empty()) return nullptr;
+  FlexVolumeProberSettings settings;
+  settings.directory = config_.volume_plugin_dir;
+  settings.devices = devices;
+  return std::make_unique<FlexVolumeProber>(
+      FlexVolumeProber::Parts{*scheduler_, &scheduler_->loop(), *kernel_, *log_},
+      std::move(settings), [this](const std::string& plugin) {
+        scheduler_->Post([this, plugin] {
+          if (manager_) manager_->PluginChanged(plugin);
+        });
+      });
+}
+
+void Agent::RunPlugins() {
+  scheduler_->RunBlocking([this] {
+    CallOptions call;
+    call.deadline = Deadline::After(scheduler_->clock(), kPluginsWait);
+    if (const Status ran = plugins_->Run(call); !ran.ok()) {
+      log_->Warning("plugins have not got what they wait for", {{"error", ran.error()}});
+    }
+  });
 }
 
 Result<HostPathSettings> Agent::MakeHostPathSettings() {
@@ -435,6 +464,7 @@ Status Agent::Run() {
   RETURN_IF_ERROR(control_server_->Start());
   StartSources();
   manager_->Start();
+  RunPlugins();
   scheduler_->Post([this] {
     log_->Info("volumed started",
                {{"version", VOLUMED_VERSION}, {"root", config_.root}, {"node", config_.node_name}});

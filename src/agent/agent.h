@@ -32,6 +32,7 @@
 #include "os/worker_kernel.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "plugins/host_path.h"
+#include "plugins/device_volume.h"
 #include "records/sqlite_record_store.h"
 #include "recycler/local_recycler_pods.h"
 #include "recycler/runc_runner.h"
@@ -78,11 +79,15 @@ class Agent {
   Status MakeHost();
   Status LoadPlugins();
   Result<HostPathSettings> MakeHostPathSettings();
+  // Null where no drivers are looked for.
+  std::unique_ptr<DynamicPluginProber> MakeProber(const DeviceVolumeSettings& devices);
   Status MakeManager();
   Status MakeSources();
   Status OpenSockets();
 
   void StartSources();
+  // What plugins wait for is there, or is not after all: logged.
+  void RunPlugins();
   void DeliverList(ObjectList list);
   Status ForgetSource(const std::string& name);
   bool Delivers(const std::string& name) const;  // its last list was complete

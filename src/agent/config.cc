@@ -249,6 +249,10 @@ std::vector<Row> MakeTable() {
                      return std::string(SizeLimitActionName(config.empty_dir_limit_action));
                    }});
   AddHostPathRows(table);
+  table.push_back(PathRow("volume-plugin-dir",
+                          "directory of flexVolume drivers, each <vendor~driver>/<driver>; empty: "
+                          "none are looked for",
+                          &Config::volume_plugin_dir, true));
   table.push_back(TextRow("token-issuer", "iss of service account tokens", &Config::token_issuer));
   return table;
 }

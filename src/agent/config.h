@@ -49,6 +49,8 @@ struct Config {
   int host_path_recycler_increment_seconds = 30;
   std::string runc = "/usr/sbin/runc";
   std::string busybox = "/bin/busybox";
+  // <directory>/<vendor~driver>/<driver>: flexVolume drivers. Empty: none are looked for.
+  std::string volume_plugin_dir = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec";
   std::string token_issuer = "https://volumed.local";
 };
 

@@ -107,7 +107,7 @@ Failure RunDetach(const DeviceOperationParts& parts, const DetachRequest& reques
   progress.EnterStep("FindPlugin");
   const Result<DeviceRecord> record = RequireRecord(parts.devices, request.device);
   if (!record.ok()) return failed("FindRecord", record.error());
-  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginByName(record->plugin_name);
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginForTeardown(record->plugin_name);
   if (!plugin.ok()) return failed("FindPluginByName", plugin.error());
   const Result<AttachableVolumePlugin*> attachable = RequireAttachable(**plugin);
   if (!attachable.ok()) return failed("NewDetacher", attachable.error());

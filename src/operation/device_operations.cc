@@ -118,7 +118,7 @@ Failure RunUnmountDevice(const DeviceOperationParts& parts, const UnmountDeviceR
                        .facts = FactsOf(request, parts.devices),
                        .steps = {}};
   if (call.facts.is_block) return RunUnmapDevice(parts, std::move(call.facts), progress);
-  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginByName(call.facts.plugin_name);
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginForTeardown(call.facts.plugin_name);
   if (!plugin.ok()) return failed("FindPluginByName", plugin.error());
   DeviceMountableVolumePlugin* mountable = (*plugin)->AsDeviceMountable();
   if (mountable == nullptr) {

@@ -125,7 +125,7 @@ Failure RunUnmount(const Parts& parts, const UnmountRequest& request, OperationP
                  .steps = {}};
   const std::string& name =
       request.plugin_name.empty() ? call.facts.plugin_name : request.plugin_name;
-  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginByName(name);
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginForTeardown(name);
   if (!plugin.ok()) return OperationFailure{kVolumeUnmount, "FindPluginByName", plugin.error()};
   const Result<std::unique_ptr<Unmounter>> made =
       (*plugin)->NewUnmounter(request.spec, request.pod);

@@ -38,6 +38,15 @@ class DynamicPluginProber {
   virtual Status Init() = 0;
   // What has changed since the last call; all that is there on the first.
   virtual ProbeResult Probe() = 0;
+  // A plugin for what a driver has left that there is none of now: removed, or not asked yet. It
+  // can take volumes away, as far as that goes without the driver. Null: there is none such.
+  // Threads: any. Blocks: never.
+  virtual std::unique_ptr<VolumePlugin> MakeForTeardown(const std::string& /*plugin_name*/) const {
+    return nullptr;
+  }
+  // Why there is no plugin for a driver of this name, for errors: which file is missing, or what
+  // its driver answered. "": nothing is known of it. Threads: any. Blocks: never.
+  virtual std::string WhyMissing(const std::string& /*plugin_name*/) const { return ""; }
 };
 
 // Finds nothing: what the manager uses where there is no prober, or one that failed to start.

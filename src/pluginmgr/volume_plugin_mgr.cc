@@ -170,7 +170,9 @@ void VolumePluginMgr::Apply(ProbeEvent event) const {
   const auto old = probed_.find(event.plugin_name);
   switch (event.op) {
     case ProbeOperation::kRemove:
-      if (old != probed_.end()) Retire(old);
+      if (old == probed_.end()) return;
+      removed_[event.plugin_name] = old->second.get();
+      Retire(old);
       return;
     case ProbeOperation::kAddOrUpdate:
       break;
@@ -183,12 +185,18 @@ void VolumePluginMgr::Apply(ProbeEvent event) const {
     return;
   }
   if (old != probed_.end()) Retire(old);
+  removed_.erase(event.plugin_name);
   probed_.emplace(event.plugin_name, std::move(event.plugin));
 }
 
 void VolumePluginMgr::Retire(Plugins::iterator probed) const {
   retired_.push_back(std::move(probed->second));
   probed_.erase(probed);
+}
+
+std::string VolumePluginMgr::Why(const std::string& driver) const {
+  const std::string why = driver.empty() ? std::string() : prober_->WhyMissing(driver);
+  return why.empty() ? why : ": " + why;
 }
 
 // ---- look-ups -----------------------------------------------------------------------------------
@@ -209,7 +217,9 @@ Result<VolumePlugin*> VolumePluginMgr::FindPluginBySpec(const VolumeSpec& spec) 
       match = plugin.get();
     }
   }
-  if (names.empty()) return NotFound("no volume plugin matched");
+  if (names.empty()) {
+    return NotFound("no volume plugin matched" + Why(spec.KubeletExpandablePluginName()));
+  }
   if (names.size() > 1) {
     return Error::NotApplied(Code::kFailedPrecondition,
                              "multiple volume plugins matched: " + Join(names, ","));
@@ -229,6 +239,19 @@ Result<VolumePlugin*> VolumePluginMgr::FindPluginByName(const std::string& name)
   if (loaded != plugins_.end()) return loaded->second.get();
   if (probed != probed_.end()) return probed->second.get();
   return NotFound("no volume plugin matched name: " + name);
+}
+
+Result<VolumePlugin*> VolumePluginMgr::FindPluginForTeardown(const std::string& name) const {
+  Result<VolumePlugin*> found = FindPluginByName(name);
+  if (found.ok() || found.error().code() != Code::kNotFound) return found;
+  MutexLock lock(mu_);
+  if (const auto removed = removed_.find(name); removed != removed_.end()) return removed->second;
+  if (std::unique_ptr<VolumePlugin> made = prober_->MakeForTeardown(name)) {
+    RETURN_IF_ERROR(InitOne(*made));
+    retired_.push_back(std::move(made));
+    return removed_[name] = retired_.back().get();
+  }
+  return NotFound(found.error().message() + Why(name));
 }
 
 std::vector<std::string> VolumePluginMgr::PluginNames() const {

@@ -46,11 +46,16 @@ class VolumePluginMgr {
 
   // NotFound "no volume plugin matched"; FailedPrecondition "multiple volume plugins matched: a,b";
   // InvalidArgument "could not find plugin because volume spec is nil" for one that was moved from.
-  // All look at the prober first.
+  // All look at the prober first. Where a driver is missing, its prober's reason is appended.
   Result<VolumePlugin*> FindPluginBySpec(const VolumeSpec& spec) const EXCLUDES(mu_);
   // NotFound "no volume plugin matched name: <n>"; FailedPrecondition "multiple volume plugins
   // matched: a and b" when a static and a probed one have it.
   Result<VolumePlugin*> FindPluginByName(const std::string& name) const EXCLUDES(mu_);
+
+  // The same for what takes a volume away: where a probed plugin was removed, or is not
+  // there yet, one that can take away what it has made is found. NotFound has the prober's reason
+  // appended.
+  Result<VolumePlugin*> FindPluginForTeardown(const std::string& name) const EXCLUDES(mu_);
 
   // NotFound when the plugin lacks the capability: "no persistent volume plugin matched" (then
   // recyclable, provisionable, deletable, creatable), "no plugin with limits found".
@@ -91,6 +96,8 @@ class VolumePluginMgr {
   void RefreshProbedPlugins() const REQUIRES(mu_);
   void Apply(ProbeEvent event) const REQUIRES(mu_);
   void Retire(Plugins::iterator probed) const REQUIRES(mu_);
+  // ": reason", or nothing.
+  std::string Why(const std::string& driver) const REQUIRES(mu_);
 
   std::unique_ptr<WrapperVolumes> wrapper_volumes_;
   const std::unique_ptr<ExpandableVolumePlugin> kubelet_expandable_;
@@ -103,6 +110,8 @@ class VolumePluginMgr {
   Plugins plugins_ GUARDED_BY(mu_);
   mutable Plugins probed_ GUARDED_BY(mu_);
   mutable std::vector<std::unique_ptr<VolumePlugin>> retired_ GUARDED_BY(mu_);
+  // Of the retired ones those whose driver is gone: the last of each name.
+  mutable std::map<std::string, VolumePlugin*> removed_ GUARDED_BY(mu_);
 };
 
 }  // namespace volumed

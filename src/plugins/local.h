@@ -6,29 +6,18 @@
 #include <string>
 #include <vector>
 
-#include "mounter/format_decision.h"
-#include "mounter/format_intents.h"
 #include "pluginmgr/block_volume_plugin.h"
 #include "pluginmgr/device_mountable_volume_plugin.h"
 #include "pluginmgr/node_expandable_volume_plugin.h"
 #include "pluginmgr/persistent_volume_plugin.h"
 #include "pluginmgr/volume_plugin.h"
+#include "plugins/device_volume.h"
 
 namespace volumed {
 
 inline constexpr char kLocalVolumePluginName[] = "kubernetes.io/local-volume";
 
-// On a PersistentVolume: "never", "blank" or "full-scan"; "never", "preen" or "report".
-inline constexpr char kFormatPolicyAnnotation[] = "volumed.io/format-policy";
-inline constexpr char kFsckPolicyAnnotation[] = "volumed.io/fsck-policy";
-
-struct LocalVolumeSettings {
-  // Outlives the plugin. Null: block devices are not mounted, as no format could be recorded.
-  FormatIntents* format_intents = nullptr;
-  // Where a volume's annotations say nothing.
-  FormatPolicy format_policy = FormatPolicy::kBlank;
-  FsckPolicy fsck_policy = FsckPolicy::kPreen;
-};
+using LocalVolumeSettings = DeviceVolumeSettings;
 
 // A block device is mounted once at <root>/plugins/kubernetes.io/local-volume/mounts/<pv>, and
 // bound from there into each pod; a directory is bound as it is. With volumeMode Block the pod gets

@@ -1,29 +1,21 @@
 #include "plugins/local_mounts.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
-#include "base/strings.h"
 #include "metrics/metrics_statfs.h"
 #include "mounter/host_directory.h"
-#include "mounter/mount_options.h"
 #include "mounter/mount_refs.h"
-#include "mounter/resize_fs.h"
-#include "mounter/safe_format_and_mount.h"
 #include "mounter/volume_ownership.h"
+#include "plugins/device_volume.h"
+#include "plugins/volume_places.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
 namespace {
 
-constexpr uint32_t kDirectoryMode = 0750;
 // Source: kubernetes pkg/kubelet/events/event.go@v1.36.2 (WarnAlreadyMountedVolume).
 constexpr char kAlreadyMountedVolume[] = "AlreadyMountedVolume";
-constexpr char kFailedMountOnFilesystemMismatch[] = "FailedMountOnFilesystemMismatch";
-constexpr char kReadOnlyOption[] = "ro";
-// Of a filesystem, when neither the volume nor the disk names one.
-constexpr char kDefaultFsType[] = "ext4";
 
 const LocalVolumeSource& SourceOf(const PersistentVolume& volume) {
   return std::get<LocalVolumeSource>(volume.spec.source);
@@ -50,35 +42,6 @@ Result<FileType> TypeOf(VolumeHost& host, const std::string& path, const CallOpt
                                "\" is a " + std::string(FileTypeName(info.type)));
 }
 
-Result<bool> IsMountPoint(VolumeHost& host, const SafePath& path, const CallOptions& call) {
-  ASSIGN_OR_RETURN(const FileInfo info,
-                   host.kernel.Call(Stat{.path = path, .only_mount_point = true}, call));
-  return info.is_mount_point;
-}
-
-template <typename T>
-Result<T> PolicyOf(const PersistentVolume& volume, const char* annotation, T fallback,
-                   Result<T> (*parse)(std::string_view)) {
-  const auto found = volume.metadata.annotations.find(annotation);
-  if (found == volume.metadata.annotations.end()) return fallback;
-  return parse(found->second).With(std::string("annotation ") + annotation);
-}
-
-// The volume itself says so, to every pod.
-bool IsReadOnlyVolume(const PersistentVolume& volume) {
-  const std::vector<std::string> options =
-      MountOptionFromSpec(volume.metadata.annotations, volume.spec.mount_options, {});
-  return std::find(options.begin(), options.end(), kReadOnlyOption) != options.end();
-}
-
-Status UnmountAndRemove(VolumeHost& host, const SafePath& place, const CallOptions& call) {
-  RETURN_IF_ERROR(host.kernel.Call(Unmount{.target = place}, call));
-  if (const auto removed = host.kernel.Call(RemoveDirectory{place}, call); !removed.ok()) {
-    return removed.error().AsMaybeApplied();  // it is unmounted
-  }
-  return OkStatus();
-}
-
 }  // namespace
 
 // ---- the device ---------------------------------------------------------------------------------
@@ -92,110 +55,49 @@ Status LocalDeviceMounter::MountDevice(const VolumeSpec& spec, const std::string
   const PersistentVolume& volume = *spec.persistent_volume();
   ASSIGN_OR_RETURN(const FileType type, TypeOf(host_, SourceOf(volume).path, args.call));
   if (type == FileType::kDirectory) return OkStatus();
-  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_, place, args.call));
+  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_.kernel, place, args.call));
   if (mounted) return OkStatus();
-  RETURN_IF_ERROR(host_.kernel.Call(
-      MakeDirectory{.path = place, .mode = kDirectoryMode, .parent_mode = kDirectoryMode},
-      args.call));
-  const Status status = MountBlock(spec, place, args);
-  if (!status.ok() && !status.error().maybe_applied()) {
-    // Nothing is there: not even the directory. One that stays is found by the next try.
-    if (!host_.kernel.Call(RemoveDirectory{place}, args.call).ok()) {
-      return status.error().AsMaybeApplied();
-    }
-  }
-  return status;
+  RETURN_IF_ERROR(MakePlace(host_.kernel, place, args.call));
+  return OrNothing(host_.kernel, place, MountBlock(spec, place, args), args.call);
 }
 
 Status LocalDeviceMounter::MountBlock(const VolumeSpec& spec, const SafePath& place,
                                       const DeviceMounterArgs& args) {
-  if (settings_.format_intents == nullptr) {
-    return Error::NotApplied(Code::kUnimplemented,
-                             "nothing keeps the intents of formats: block devices are not mounted");
-  }
   const PersistentVolume& volume = *spec.persistent_volume();
   const LocalVolumeSource& source = SourceOf(volume);
-  SafeMountRequest request;
+  DeviceMountRequest request;
+  request.plugin = "local";
   request.key = GetUniqueVolumeName(kLocalVolumePluginName, volume.metadata.name).str();
+  request.volume = &volume;
   request.device = source.path;
-  request.target = place;
-  request.fs_type = source.fs_type.empty() ? kDefaultFsType : source.fs_type;
-  request.options = MountOptionFromSpec(volume.metadata.annotations, volume.spec.mount_options, {});
+  request.place = place;
+  request.fs_type = source.fs_type;
   request.for_readers = spec.read_only();
   request.read_only_if_protected = spec.read_only() || args.some_pods_only_read;
-  ASSIGN_OR_RETURN(request.format_policy, PolicyOf(volume, kFormatPolicyAnnotation,
-                                                   settings_.format_policy, &ParseFormatPolicy));
-  ASSIGN_OR_RETURN(request.fsck_policy, PolicyOf(volume, kFsckPolicyAnnotation,
-                                                 settings_.fsck_policy, &ParseFsckPolicy));
-  request.grow = args.grow_to.has_value();
-  SafeFormatAndMount mounter(host_.kernel, *settings_.format_intents);
-  const SafeMountReport report =
-      mounter.FormatAndMount(request, args.call, [&](SafeMountStage, int64_t bytes) {
-        if (args.call.progress) args.call.progress(bytes);
-      });
-  for (const SafeMountNotice& notice : report.notices) {
-    if (!args.event) break;
-    args.event(notice.warning ? EventType::kWarning : EventType::kNormal, notice.reason,
-               notice.message);
-  }
-  if (report.status.ok()) return OkStatus();
-  if (report.error_type == MountErrorType::kFilesystemMismatch) {
-    host_.events.RecordVolumeEvent(volume.metadata.name, EventType::kWarning,
-                                   kFailedMountOnFilesystemMismatch,
-                                   report.status.error().message());
-  }
-  return report.status.error().With("local: failed to mount device " + source.path + " at " +
-                                    place.Display() + " (fstype: " + request.fs_type + ")");
+  return MountDeviceVolume(host_, settings_, request, args);
 }
 
 // ---- expansion ----------------------------------------------------------------------------------
-
-namespace {
-
-Status CheckDeviceSize(const std::string& path, int64_t device_bytes, int64_t target_bytes) {
-  if (device_bytes >= target_bytes) return OkStatus();
-  return Error::NotApplied(Code::kResourceExhausted,
-                           "local: device " + path + " has " + std::to_string(device_bytes) +
-                               " bytes, and the volume is to have " + std::to_string(target_bytes) +
-                               ": enlarge the device first");
-}
-
-// A fresh look: what was opened before may have had another size.
-Result<int64_t> DeviceBytes(VolumeHost& host, const std::string& path, const CallOptions& call) {
-  ASSIGN_OR_RETURN(const DeviceProbe probe, host.kernel.Call(ProbeDevice{path}, call));
-  return probe.identity.size_bytes;
-}
-
-}  // namespace
 
 Result<bool> ExpandLocalVolume(VolumeHost& host, const NodeResizeOptions& options,
                                const CallOptions& call) {
   const PersistentVolume& volume = *options.spec.persistent_volume();
   const std::string& path = SourceOf(volume).path;
-  const int64_t target = options.new_size.Value();
-  const auto note = [&options](const std::string& text) {
-    if (options.note) options.note(text);
-    return true;
-  };
   ASSIGN_OR_RETURN(const FileType type, TypeOf(host, path, call));
   if (type == FileType::kDirectory) {
-    return note("a local directory has no size of its own: nothing is to be done");
+    if (options.note) {
+      options.note("a local directory has no size of its own: nothing is to be done");
+    }
+    return true;
   }
-  ASSIGN_OR_RETURN(const int64_t device_bytes, DeviceBytes(host, path, call));
-  RETURN_IF_ERROR(CheckDeviceSize(path, device_bytes, target));
-  if (volume.spec.volume_mode == VolumeMode::kBlock) {
-    return note("device " + path + " has " + std::to_string(device_bytes) + " bytes");
-  }
-  ResizeFs resize(host.kernel);
-  ASSIGN_OR_RETURN(const std::optional<FilesystemGrowth> growth,
-                   resize.Resize({path, options.device_mount_path}, call));
-  if (!growth) {
-    return Error::NotApplied(Code::kDataLoss, "local: device " + path + " has no filesystem");
-  }
-  if (ProvesSize(*growth, target)) return note(GrowthText(*growth));
-  return Error::MaybeApplied(Code::kInternal, "local: the volume is to have " +
-                                                  std::to_string(target) + " bytes, and there is " +
-                                                  GrowthText(*growth));
+  return GrowDeviceVolume(host,
+                          {.plugin = "local",
+                           .device = path,
+                           .mounted_at = options.device_mount_path,
+                           .is_block = volume.spec.volume_mode == VolumeMode::kBlock,
+                           .target_bytes = options.new_size.Value(),
+                           .note = options.note},
+                          call);
 }
 
 Status LocalDeviceUnmounter::UnmountDevice(const SafePath& place, const CallOptions& call) {
@@ -204,7 +106,7 @@ Status LocalDeviceUnmounter::UnmountDevice(const SafePath& place, const CallOpti
     return Error::NotApplied(Code::kInvalidArgument,
                              "\"" + place.Display() + "\" is not a place of local volumes");
   }
-  return UnmountAndRemove(host_, place, call);
+  return UnmountAndRemove(host_.kernel, place, call);
 }
 
 // ---- a pod's bind -------------------------------------------------------------------------------
@@ -214,7 +116,7 @@ LocalVolumeMounter::LocalVolumeMounter(VolumeHost& host, VolumeSpec spec, PodPtr
       spec_(std::move(spec)),
       pod_(std::move(pod)),
       place_(host.paths.GetPodVolumeDir(pod_->uid(), kLocalVolumePluginName, spec_.name())),
-      read_only_(spec_.read_only() || IsReadOnlyVolume(*spec_.persistent_volume())) {}
+      read_only_(spec_.read_only() || IsReadOnlyVolume(spec_.persistent_volume())) {}
 
 Attributes LocalVolumeMounter::GetAttributes() const {
   return {.read_only = read_only_, .managed = !read_only_, .selinux_relabel = true};
@@ -230,7 +132,7 @@ Result<SafePath> LocalVolumeMounter::FindSource(const CallOptions& call) const {
   ASSIGN_OR_RETURN(const FileType type, TypeOf(host_, path, call));
   if (type == FileType::kDirectory) return HostPath(path);
   const SafePath device = host_.paths.GetDeviceMountDir(kLocalVolumePluginName, spec_.name());
-  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_, device, call));
+  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_.kernel, device, call));
   if (mounted) return device;
   return Error::NotApplied(Code::kFailedPrecondition,
                            "device " + path + " is not mounted at " + device.Display());
@@ -248,36 +150,6 @@ Status LocalVolumeMounter::WarnOfOtherGroup(const SafePath& source, int64_t fs_g
   return OkStatus();
 }
 
-Status LocalVolumeMounter::Bind(const SafePath& source, const SafePath& dir,
-                                const CallOptions& call) const {
-  RETURN_IF_ERROR(host_.kernel.Call(
-      MakeDirectory{.path = dir, .mode = kDirectoryMode, .parent_mode = kDirectoryMode}, call));
-  const Result<Done> bound =
-      host_.kernel.Call(BindMount{.source = source, .target = dir, .read_only = read_only_}, call);
-  if (bound.ok()) return OkStatus();
-  if (!bound.error().maybe_applied() && host_.kernel.Call(RemoveDirectory{dir}, call).ok()) {
-    return bound.error();
-  }
-  return bound.error().AsMaybeApplied();
-}
-
-Status LocalVolumeMounter::CheckTakesWrites(const SafePath& source, const CallOptions& call) const {
-  const std::string& device = SourceOf(*spec_.persistent_volume()).path;
-  // A directory is as its administrator has it.
-  if (source.Display() == device) return OkStatus();
-  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
-                   FindMountAt(host_.kernel, source.Display(), call));
-  if (!mount || !TakesNoWrites(*mount)) return OkStatus();
-  const Result<DeviceProbe> probe = host_.kernel.Call(ProbeDevice{device, false, false}, call);
-  const bool is_protected = probe.ok() && probe->read_only;
-  return Error::NotApplied(
-      Code::kFailedPrecondition,
-      "device " + device + " is mounted read-only at " + source.Display() +
-          (is_protected ? " because it is write-protected"
-                        : ", as after an error of its filesystem or by somebody's remount") +
-          ": a pod can have it only with readOnly in its claim's reference");
-}
-
 Status LocalVolumeMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
   ASSIGN_OR_RETURN(const SafePath source, FindSource(args.call));
   ASSIGN_OR_RETURN(std::vector<std::string> users,
@@ -290,10 +162,14 @@ Status LocalVolumeMounter::SetUpAt(const SafePath& dir, const MounterArgs& args)
   if (args.fs_group && shared) {
     RETURN_IF_ERROR(WarnOfOtherGroup(source, *args.fs_group, args.call));
   }
-  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_, dir, args.call));
+  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_.kernel, dir, args.call));
   if (!mounted) {
-    if (!read_only_) RETURN_IF_ERROR(CheckTakesWrites(source, args.call));
-    RETURN_IF_ERROR(Bind(source, dir, args.call));
+    const std::string& device = SourceOf(*spec_.persistent_volume()).path;
+    // A directory is as its administrator has it.
+    if (!read_only_ && source.Display() != device) {
+      RETURN_IF_ERROR(CheckTakesWrites(host_, device, source, args.call));
+    }
+    RETURN_IF_ERROR(BindForPod(host_, source, dir, read_only_, args.call));
   }
   // The first user's group it is; and a set-up that was finished once is not walked again. (Kubelet
   // takes any bind that is there for finished, even where its walk had failed.)
@@ -314,7 +190,7 @@ Result<Metrics> LocalVolumeUnmounter::GetMetrics(const CallOptions& call) {
 }
 
 Status LocalVolumeUnmounter::TearDownAt(const SafePath& dir, const CallOptions& call) {
-  return UnmountAndRemove(host_, dir, call);
+  return UnmountAndRemove(host_.kernel, dir, call);
 }
 
 }  // namespace volumed

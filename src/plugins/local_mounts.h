@@ -60,10 +60,8 @@ class LocalVolumeMounter final : public Mounter {
   Status SetUpAt(const SafePath& dir, const MounterArgs& args) override;
 
  private:
-  Status CheckTakesWrites(const SafePath& source, const CallOptions& call) const;
   Result<SafePath> FindSource(const CallOptions& call) const;
   Status WarnOfOtherGroup(const SafePath& source, int64_t fs_group, const CallOptions& call) const;
-  Status Bind(const SafePath& source, const SafePath& dir, const CallOptions& call) const;
 
   VolumeHost& host_;
   const VolumeSpec spec_;

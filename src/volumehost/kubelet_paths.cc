@@ -13,6 +13,7 @@ constexpr std::string_view kPods = "pods";
 constexpr std::string_view kVolumes = "volumes";
 constexpr std::string_view kPlugins = "plugins";
 constexpr std::string_view kMounts = "mounts";
+constexpr char kFlexVolume[] = "kubernetes.io/flexvolume";
 // Source: kubernetes pkg/kubelet/config/defaults.go@v1.36.2 (DefaultKubeletVolumeDevicesDirName).
 constexpr char kVolumeDevices[] = "volumeDevices";
 constexpr char kEscapedSlash = '~';  // see EscapeQualifiedName
@@ -103,6 +104,11 @@ SafePath KubeletPaths::GetDeviceMountDir(const std::string& plugin, const SpecNa
   return GetPluginDir(plugin).Below(std::string(kMounts)).Below(volume.str());
 }
 
+SafePath KubeletPaths::GetFlexDeviceMountDir(const std::string& driver,
+                                             const SpecName& volume) const {
+  return GetDeviceMountDir(std::string(kFlexVolume) + "/" + driver, volume);
+}
+
 Result<SafePath> KubeletPaths::BelowRoot(const std::string& absolute_path) const {
   if (ElementsBelow(root_, absolute_path).empty()) {
     return Error::NotApplied(Code::kInvalidArgument,
@@ -118,10 +124,16 @@ std::optional<KubeletPaths::DeviceMount> KubeletPaths::ParseDeviceMount(
     return DeviceMount{UnescapeQualifiedName(elements[1]), SpecName(elements[3]), true};
   }
   // plugins / <plugin, with its slash> / mounts / <volume>
-  if (elements.size() != 5 || elements[0] != kPlugins || elements[3] != kMounts) {
+  const size_t size = elements.size();
+  if (size < 5 || elements[0] != kPlugins || elements[size - 2] != kMounts) return std::nullopt;
+  std::string plugin =
+      Join(std::vector<std::string>(elements.begin() + 1, elements.end() - 2), "/");
+  if (const auto driver = StripPrefix(plugin, std::string(kFlexVolume) + "/")) {
+    plugin = std::string(*driver);
+  } else if (size != 5) {
     return std::nullopt;
   }
-  return DeviceMount{elements[1] + "/" + elements[2], SpecName(elements[4]), false};
+  return DeviceMount{std::move(plugin), SpecName(elements.back()), false, absolute_path};
 }
 
 std::optional<KubeletPaths::PodVolume> KubeletPaths::ParsePodVolume(

@@ -8,6 +8,7 @@
 //   <root>/pods/<uid>/volumeDevices/<esc plugin>/<spec name>   link to a block volume's device
 //   <root>/plugins/                                            0750, per-plugin data
 //   <root>/plugins/<plugin>/mounts/<volume>                    a device, mounted once for all pods
+//   <root>/plugins/kubernetes.io/flexvolume/<driver>/mounts/<volume>   the same, of a flexVolume
 //   <root>/plugins/<esc plugin>/volumeDevices/<volume>/<uid>   a block volume's device, bound
 // and the agent's own, which a kubelet does not have:
 //   <root>/volumed/records.db, <root>/volumed/objects/, <root>/volumed/keys/,
@@ -57,6 +58,9 @@ class KubeletPaths {
   SafePath GetPluginDir(const std::string& plugin) const;
   // <root>/plugins/<plugin>/mounts/<volume>
   SafePath GetDeviceMountDir(const std::string& plugin, const SpecName& volume) const;
+  // <root>/plugins/kubernetes.io/flexvolume/<driver>/mounts/<volume>; "vendor/driver" keeps its
+  // slash. Source: kubernetes pkg/volume/flexvolume/plugin.go@v1.36.2 (getDeviceMountPath).
+  SafePath GetFlexDeviceMountDir(const std::string& driver, const SpecName& volume) const;
   // <root>/plugins/<esc plugin>/volumeDevices/<volume>: a block volume's global map directory.
   SafePath GetBlockMapDir(const std::string& plugin, const SpecName& volume) const;
   // <root>/plugins/<plugin>/volumeDevices
@@ -80,6 +84,7 @@ class KubeletPaths {
     std::string plugin;
     SpecName volume;
     bool is_block = false;  // the path is a node in its global map directory
+    std::string path = {};  // where it is mounted; empty for such a node
     friend bool operator==(const DeviceMount&, const DeviceMount&) = default;
   };
   // The device that is, or was, mounted at exactly this absolute path, or that is bound there.

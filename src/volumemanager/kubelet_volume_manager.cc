@@ -404,6 +404,9 @@ void KubeletVolumeManager::SetVerifyAttachedPeriod(Duration period) {
   impl_->SetVerifyAttachedPeriod(period);
 }
 void KubeletVolumeManager::ObjectsChanged() { impl_->CheckReady(); }
+void KubeletVolumeManager::PluginChanged(const std::string& plugin_name) {
+  impl_->PluginChanged(plugin_name);
+}
 void KubeletVolumeManager::DeletePod(const PodUid& pod, bool force,
                                      std::function<void(Status)> done) {
   impl_->DeletePod(pod, force, std::move(done));

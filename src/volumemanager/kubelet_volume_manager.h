@@ -85,6 +85,8 @@ class KubeletVolumeManager final : public VolumeManager {
   void Start();
 
   void ObjectsChanged() override;
+  // A plugin came, changed or went: what waits for it is tried at once.
+  void PluginChanged(const std::string& plugin_name);
   // A device is there now, by these names, or has another size: what failed for want of it is
   // tried again.
   void DeviceAppeared(const std::vector<std::string>& paths);

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,7 @@ class KubeletVolumeManager::Impl {
 
   void Start();
   void CheckReady();
+  void PluginChanged(const std::string& plugin_name);
   void DeletePod(const PodUid& uid, bool force, Done done);
   void Hold(HoldRequest request, std::function<void(Status)> done);
   void ReleaseHold(HoldRequest request, std::function<void(Status)> done);
@@ -93,6 +95,8 @@ class KubeletVolumeManager::Impl {
   void CatalogChanged(const std::vector<ObjectChange>& changes);
   void PodSourceChanged(const ObjectChange& change);
   void StorageChanged(const ObjectChange& change);
+  // Those that want a volume of the plugin, or have one.
+  std::set<PodUid> PodsOfPlugin(const std::string& plugin_name) const;
   // Decides whether the pod is wanted, from what the sources and commands say now.
   void EvaluatePod(const PodUid& uid);
   PodIdentity IdentityOf(const Pod& pod) const;  // of a pod that a source has

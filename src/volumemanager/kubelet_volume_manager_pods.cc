@@ -59,6 +59,43 @@ void KubeletVolumeManager::Impl::ObjectChanged(const ObjectKey& key) {
   }
 }
 
+std::set<PodUid> KubeletVolumeManager::Impl::PodsOfPlugin(const std::string& plugin_name) const {
+  std::set<PodUid> pods;
+  for (const auto& [uid, pod] : desired_.pods()) {
+    for (const auto& [spec, volume] : pod.volumes) {
+      const bool waits = volume.spec.KubeletExpandablePluginName() == plugin_name;
+      if (waits || volume.plugin_name == plugin_name) pods.insert(uid);
+    }
+  }
+  for (const auto& [uid, pod] : actual_.pods()) {
+    for (const auto& [spec, volume] : pod.volumes) {
+      if (volume.plugin_name == plugin_name) pods.insert(uid);
+    }
+  }
+  return pods;
+}
+
+void KubeletVolumeManager::Impl::PluginChanged(const std::string& plugin_name) {
+  if (!loaded_) return;  // nothing has been looked for yet
+  // What was built with a plugin that is gone stays so: its pods keep what they have.
+  const bool is_there = parts_.plugins.FindPluginByName(plugin_name).ok();
+  for (const PodUid& uid : PodsOfPlugin(plugin_name)) {
+    const WantedPod* wanted = desired_.Find(uid);
+    if (wanted != nullptr && is_there) desired_.SetPod(PodPtr(wanted->pod));
+    reconciler_.ResetBackoff(uid);
+    if (wanted = desired_.Find(uid); wanted != nullptr) {
+      for (const auto& [spec, volume] : wanted->volumes) expander_.Retry(volume.unique_name);
+    }
+    reconciler_.MarkDirty(uid);
+  }
+  parts_.operations.ResetBackoff(VerifyAttachedKey(plugin_name));
+  for (const auto& [name, device] : actual_.devices()) {
+    if (device.plugin_name != plugin_name) continue;
+    parts_.operations.ResetBackoff(OperationKey(name));
+    devices_.MarkDirty(name);
+  }
+}
+
 void KubeletVolumeManager::Impl::DeviceAppeared(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     for (const PodUid& uid : desired_.PodsWithDevicePath(path)) {

@@ -190,9 +190,8 @@ void AddUnrecorded(const KubeletPaths::PodVolume& volume, ActualStateOfWorld& ac
 
 // Where it is mounted, or where its nodes are bound.
 std::string PlaceOf(const KubeletPaths::DeviceMount& device, const KubeletPaths& paths) {
-  return (device.is_block ? paths.GetBlockMapDir(device.plugin, device.volume)
-                          : paths.GetDeviceMountDir(device.plugin, device.volume))
-      .Display();
+  if (!device.is_block) return device.path;
+  return paths.GetBlockMapDir(device.plugin, device.volume).Display();
 }
 
 void AddUnrecordedDevice(const KubeletPaths::DeviceMount& found, const KubeletPaths& paths,

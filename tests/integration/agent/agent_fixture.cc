@@ -212,6 +212,7 @@ void AgentTest::StartAgent() {
       {"metrics-address", "127.0.0.1:" + std::to_string(metrics_port_)},
       {"node-name", "it-node"},
       {"worker", VOLUMED_WORKER},
+      {"volume-plugin-dir", scratch_ + "/drivers"},
       {"volume-stats-period", "1s"}};
   for (const auto& [key, value] : settings) lines[key] = value;
   std::string config;

@@ -152,6 +152,7 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                             {"pv-recycler-timeout-increment-hostpath", {"7"}},
                             {"runc", {"/bin/runc"}},
                             {"busybox", {"/bin/bb"}},
+                            {"volume-plugin-dir", {"/p"}},
                             {"token-issuer", {"https://t"}}};
   const Result<Config> loaded = LoadConfig("", false, other);
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();

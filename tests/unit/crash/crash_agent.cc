@@ -3,8 +3,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include "fakes/fake_flex_driver.h"
 #include "kube/decode.h"
 #include "mounter/node_root.h"
+#include "plugins/flex_volume.h"
 #include "plugins/in_tree_plugins.h"
 #include "unit/crash/crash_devices.h"
 
@@ -130,6 +132,9 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
       world.array, *world.kernel,
       FakeArrayPlugin::Watch{[&world](const std::string& volume) { CheckAttach(world, volume); },
                              [&world](const std::string& volume) { CheckDetach(world, volume); }}));
+  made.push_back(std::make_unique<FlexVolumePlugin>(
+      std::make_shared<FlexVolumeDriver>(kernel_, kFakeFlexDriver, kFakeFlexExecutable),
+      FlexCapabilities{}, DeviceVolumeSettings{.format_intents = &format_intents_}));
   MustBeOk(plugins_.InitPlugins(std::move(made), host_), "plugins");
   VolumeManagerSettings settings;
   settings.stats.period = Duration::zero();

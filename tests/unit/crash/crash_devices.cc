@@ -2,7 +2,9 @@
 
 #include <optional>
 #include <variant>
+#include <vector>
 
+#include "fakes/fake_flex_driver.h"
 #include "operation/volume_record.h"
 #include "plugins/local.h"
 #include "volume/unique_name.h"
@@ -21,7 +23,7 @@ std::optional<DeviceRecord> RecordOf(const CrashWorld& world, const std::string&
 }
 
 std::string PlaceOf(const CrashWorld& world, const std::string& volume) {
-  return world.paths.GetDeviceMountDir(world.PluginOf(volume), SpecName(volume)).Display();
+  return world.DevicePlaceOf(volume).Display();
 }
 
 // The volume whose device is at `device`, or mounted at `place`.
@@ -180,6 +182,41 @@ std::string BrokenUnmapRule(const CrashWorld& world, const std::string& path) {
   return "";
 }
 
+// What a detach would take from somebody, but for its flush; "" if nothing.
+std::string BrokenDetachRule(const CrashWorld& world, const std::string& volume) {
+  if (const std::string broken = MustSay(world, volume, VolumeState::kDetaching); !broken.empty()) {
+    return broken;
+  }
+  const std::string& device = world.devices.at(volume);
+  for (const MountEntry& mount : world.kernel->Mounts()) {
+    if (mount.source == device) return "it is mounted at " + mount.mount_point;
+  }
+  for (const auto& [uid, pod] : world.pods) {
+    if (pod.is_protected() && pod.volumes.contains(volume)) return "pod " + uid + " has the volume";
+  }
+  return "";
+}
+
+// A call of the flexVolume driver.
+std::string BrokenDriverRule(const CrashWorld& world, const RunProgram& request) {
+  const std::vector<std::string>& words = request.arguments;
+  if (words.at(0) != kFakeFlexExecutable) return "";
+  if (words.at(1) == "attach") {
+    const std::string volume = FlexOption(words.at(2), "kubernetes.io/pvOrVolumeName");
+    return MustSay(world, volume, VolumeState::kAttaching);
+  }
+  if (words.at(1) == "detach") return BrokenDetachRule(world, words.at(2));
+  if (words.at(1) == "unmountdevice") return BrokenUnmountRule(world, words.at(2));
+  if (words.at(1) == "mountdevice") {
+    return MustSay(world, VolumeOf(world, "", words.at(2)), VolumeState::kMountingDevice);
+  }
+  if (words.at(1) != "unmount") return "";
+  const auto volume = world.paths.ParsePodVolume(words.at(2));
+  const auto pod = volume ? world.pods.find(volume->pod.str()) : world.pods.end();
+  const bool has_it = pod != world.pods.end() && pod->second.is_protected();
+  return has_it ? "pod " + pod->first + " has the volume" : "";
+}
+
 }  // namespace
 
 std::string BrokenDeviceRule(const CrashWorld& world, const AnyRequest& request) {
@@ -188,6 +225,9 @@ std::string BrokenDeviceRule(const CrashWorld& world, const AnyRequest& request)
   }
   if (const auto* grow = std::get_if<GrowFilesystem>(&request)) {
     return BrokenGrowRule(world, *grow);
+  }
+  if (const auto* program = std::get_if<RunProgram>(&request)) {
+    return BrokenDriverRule(world, *program);
   }
   if (const auto* mount = std::get_if<Mount>(&request)) return BrokenMountRule(world, *mount);
   if (const auto* bind = std::get_if<BindMount>(&request)) {
@@ -222,17 +262,9 @@ void CheckAttach(CrashWorld& world, const std::string& volume) {
 
 void CheckDetach(CrashWorld& world, const std::string& volume) {
   const std::string what = "Detach " + volume + ": ";
-  const std::string broken = MustSay(world, volume, VolumeState::kDetaching);
+  const std::string broken = BrokenDetachRule(world, volume);
   if (!broken.empty()) world.Violation(what + broken);
   const std::string& device = world.devices.at(volume);
-  for (const MountEntry& mount : world.kernel->Mounts()) {
-    if (mount.source == device) world.Violation(what + "it is mounted at " + mount.mount_point);
-  }
-  for (const auto& [uid, pod] : world.pods) {
-    if (pod.is_protected() && pod.volumes.contains(volume)) {
-      world.Violation(what + "pod " + uid + " has the volume");
-    }
-  }
   const bool is_there = world.array.attached.contains(volume);
   if (is_there && world.kernel->Device(device).flushes <= world.array.flushes.at(volume)) {
     world.Violation(what + "its device was not flushed");
@@ -241,8 +273,13 @@ void CheckDetach(CrashWorld& world, const std::string& volume) {
 
 void CheckDevices(CrashWorld& world, const std::string& when) {
   for (const MountEntry& mount : world.kernel->Mounts()) {
-    for (const auto& [volume, path] : world.array.disks) {
-      if (mount.source == path && !world.array.attached.contains(volume)) {
+    for (const auto& [volume, path] : world.devices) {
+      const bool of_array = world.array.disks.contains(volume);
+      const bool of_driver = world.flex_volumes.contains(volume);
+      const bool attached = of_array    ? world.array.attached.contains(volume)
+                            : of_driver ? IsFlexAttached(*world.kernel, volume)
+                                        : true;
+      if (mount.source == path && !attached) {
         world.Violation("volume " + volume + " is mounted and not attached " + when);
       }
     }

@@ -66,8 +66,9 @@ Result<AnyAnswer> CheckedKernel::Do(const AnyRequest& request, const CallOptions
     throw RunawayAgent{};
   }
   const EffectKind kind = KindOfEffect(request);
-  if (kind == EffectKind::kNone) return world_.kernel->Do(request, options);
-  const std::string broken = BrokenRule(request);
+  const bool is_program = std::holds_alternative<RunProgram>(request);
+  if (kind == EffectKind::kNone && !is_program) return world_.kernel->Do(request, options);
+  const std::string broken = is_program ? BrokenDeviceRule(world_, request) : BrokenRule(request);
   const Result<AnyAnswer> answer = world_.kernel->Do(request, options);
   if (world_.kernel->crashed() || !HadEffect(request, answer)) return answer;
   const std::string effect = std::string(RequestName(request)) + " " + RequestPath(request);

@@ -4,6 +4,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "fakes/fake_flex_driver.h"
 #include "operation/volume_record.h"
 #include "plugins/local.h"
 #include "unit/crash/crash_devices.h"
@@ -117,6 +118,7 @@ std::unique_ptr<CrashWorld> CrashWorld::Clone() const {
   copy->devices = devices;
   copy->block_volumes = block_volumes;
   copy->array = array;
+  copy->flex_volumes = flex_volumes;
   copy->filesystems = filesystems;
   copy->precious = precious;
   return copy;
@@ -324,7 +326,14 @@ std::string CrashWorld::ProvisionedPath(const std::string& claim) const {
   return "";
 }
 
+SafePath CrashWorld::DevicePlaceOf(const std::string& volume) const {
+  const SpecName name(volume);
+  return flex_volumes.contains(volume) ? paths.GetFlexDeviceMountDir(kFakeFlexDriver, name)
+                                       : paths.GetDeviceMountDir(PluginOf(volume), name);
+}
+
 std::string CrashWorld::PluginOf(const std::string& volume) const {
+  if (flex_volumes.contains(volume)) return kFakeFlexDriver;
   return array.disks.contains(volume) ? kFakeArrayPlugin : kLocalVolumePluginName;
 }
 
@@ -333,10 +342,11 @@ std::string CrashWorld::LeftOfDevices() const {
     const SpecName name(volume);
     const SafePath place = block_volumes.contains(volume)
                                ? paths.GetBlockMapDir(PluginOf(volume), name)
-                               : paths.GetDeviceMountDir(PluginOf(volume), name);
+                               : DevicePlaceOf(volume);
     if (kernel->Exists(place.Display())) return "directory " + place.Display();
     if (kernel->Device(path).OpenHolds() != 0) return "a descriptor of " + path;
-    if (array.attached.contains(volume)) return "attached volume " + volume;
+    const bool flex = flex_volumes.contains(volume) && IsFlexAttached(*kernel, volume);
+    if (flex || array.attached.contains(volume)) return "attached volume " + volume;
   }
   return "";
 }

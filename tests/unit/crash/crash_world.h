@@ -132,8 +132,11 @@ class CrashWorld {
   std::map<std::string, std::string> devices;  // persistent volume -> its block device
   std::set<std::string> block_volumes;         // of these, those that pods have as they are
   FakeArray array;                             // of those that are attached
+  std::set<std::string> flex_volumes;          // of those that are attached by FakeFlexDriver
   // The plugin of such a volume.
   std::string PluginOf(const std::string& volume) const;
+  // Where its device is mounted.
+  SafePath DevicePlaceOf(const std::string& volume) const;
   // UUIDs of filesystems that were mounted: from then on they are the only ones.
   std::map<std::string, std::string> filesystems;
   std::map<std::string, std::string> precious;  // path -> content: of nobody whom the agent serves

@@ -158,6 +158,21 @@ std::vector<SeededBugCase> BugsOfAttachments() {
   };
 }
 
+std::vector<SeededBugCase> BugsOfFlexVolumes() {
+  return {
+      {Losing("intent of a driver's attach not written",
+              [](const Record& row) { return DeviceStateIn(row) == VolumeState::kAttaching; }),
+       FlexVolumeScenario()},
+      {Losing("intent of a driver's detach not written",
+              [](const Record& row) { return DeviceStateIn(row) == VolumeState::kDetaching; }),
+       FlexVolumeScenario()},
+      {InKernel<GreedyDriverKernel>("driver detaches while a pod has the disk"),
+       FlexVolumeScenario()},
+      {InKernel<PretendingDriverKernel<kDetachCall>>("driver not asked to detach"),
+       FlexVolumeScenario()},
+  };
+}
+
 std::vector<SeededBugCase> BugsOfStorage() {
   return {
       {Losing("intent of a format not written",
@@ -257,6 +272,7 @@ std::vector<SeededBugCase> SeededBugs() {
   for (SeededBugCase& bug : BugsOfProvisioning()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfBlockVolumes()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfAttachments()) all.push_back(std::move(bug));
+  for (SeededBugCase& bug : BugsOfFlexVolumes()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfEffects()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfTheAgent()) all.push_back(std::move(bug));
   return all;

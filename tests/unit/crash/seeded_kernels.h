@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "fakes/fake_flex_driver.h"
 #include "plugins/local.h"
 #include "unit/crash/crash_monitor.h"
 #include "unit/crash/crash_scenarios.h"
@@ -188,6 +189,37 @@ class GreedyDetachKernel final : public PassingKernel {
     return PassingKernel::Do(request, options);
   }
 };
+
+// Has the flexVolume driver detach the disk with the first pod's bind of it.
+class GreedyDriverKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    const auto* unmount = std::get_if<Unmount>(&request);
+    const auto volume =
+        unmount == nullptr ? std::nullopt : world_.paths.ParsePodVolume(unmount->target.Display());
+    if (volume && volume->plugin == kFakeFlexDriver && !world_.kernel->crashed()) {
+      (void)real_.Do(RunProgram{{kFakeFlexExecutable, "detach", volume->spec.str(), "n1"}},
+                     options);
+    }
+    return PassingKernel::Do(request, options);
+  }
+};
+
+// Says that the flexVolume driver has done this call, and does not ask it.
+template <const char* kCall>
+class PretendingDriverKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    const auto* program = std::get_if<RunProgram>(&request);
+    const bool is_it = program != nullptr && program->arguments.at(0) == kFakeFlexExecutable &&
+                       program->arguments.at(1) == kCall;
+    if (!is_it) return PassingKernel::Do(request, options);
+    return AnyAnswer(ProgramEnd{0, R"({"status":"Success"})"});
+  }
+};
+inline constexpr char kDetachCall[] = "detach";
 
 // Sees no filesystem on any disk.
 class BlindProbeKernel final : public PassingKernel {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -21,12 +22,20 @@ struct ProbeScript {
   Status init = OkStatus();
   std::deque<ProbeResult> answers;
   int probes = 0;
+  std::string why = "";
+  std::function<std::unique_ptr<VolumePlugin>(const std::string&)> make_for_teardown = nullptr;
 };
 
 class ScriptedProber final : public DynamicPluginProber {
  public:
   explicit ScriptedProber(ProbeScript& script) : script_(script) {}
   Status Init() override { return script_.init; }
+  std::unique_ptr<VolumePlugin> MakeForTeardown(const std::string& name) const override {
+    return script_.make_for_teardown ? script_.make_for_teardown(name) : nullptr;
+  }
+  std::string WhyMissing(const std::string& name) const override {
+    return script_.why.empty() ? "" : name + " " + script_.why;
+  }
   ProbeResult Probe() override {
     ++script_.probes;
     if (script_.answers.empty()) return {};
@@ -110,6 +119,39 @@ TEST_F(DynamicPluginsTest, AnUpdateReplacesAndARemovalTakesAway) {
   EXPECT_EQ(second->GetPluginName(), "v/d");
   Take("never/was");
   EXPECT_FALSE(mgr_.FindPluginBySpec(Spec()).ok());
+}
+
+TEST_F(DynamicPluginsTest, WhatARemovedPluginHasMadeIsTakenAwayByIt) {
+  ASSERT_TRUE(Init().ok());
+  VolumePlugin* first = Bring("v/d");
+  ASSERT_EQ(*mgr_.FindPluginByName("v/d"), first);
+  Take("v/d");
+  EXPECT_EQ(*mgr_.FindPluginForTeardown("v/d"), first);
+  EXPECT_FALSE(mgr_.FindPluginByName("v/d").ok());
+  VolumePlugin* second = Bring("v/d");
+  EXPECT_EQ(*mgr_.FindPluginForTeardown("v/d"), second);
+}
+
+TEST_F(DynamicPluginsTest, WhatIsLeftOfADriverOfAnEarlierRunIsTakenAwayByOneMadeForIt) {
+  ASSERT_TRUE(Init().ok());
+  script_.why = "is missing";
+  EXPECT_EQ(mgr_.FindPluginForTeardown("v/d").error().message(),
+            "no volume plugin matched name: v/d: v/d is missing");
+  script_.make_for_teardown = [this](const std::string& name) { return Plugin(name); };
+  VolumePlugin* const made = *mgr_.FindPluginForTeardown("v/d");
+  EXPECT_EQ(made->GetPluginName(), "v/d");
+  EXPECT_EQ(*mgr_.FindPluginForTeardown("v/d"), made) << "one is enough";
+  EXPECT_FALSE(mgr_.FindPluginByName("v/d").ok());
+}
+
+TEST_F(DynamicPluginsTest, TheReasonWhyADriverIsMissingIsToldWithItsVolume) {
+  ASSERT_TRUE(Init().ok());
+  script_.why = "is missing";
+  FlexVolumeSource source;
+  source.driver = "v/d";
+  EXPECT_EQ(mgr_.FindPluginBySpec(VolumeSpec::FromVolume({"f", source})).error().message(),
+            "no volume plugin matched: v/d is missing");
+  EXPECT_EQ(mgr_.FindPluginBySpec(Spec()).error().message(), "no volume plugin matched");
 }
 
 TEST_F(DynamicPluginsTest, AProbedPluginThatCannotBeUsedIsLeftOutAndLogged) {

@@ -22,9 +22,11 @@ namespace volumed {
 // Objects of the namespace "default".
 class FakeObjects final : public HostObjects {
  public:
-  void PutSecret(const std::string& name, const std::map<std::string, std::string>& data) {
+  void PutSecret(const std::string& name, const std::map<std::string, std::string>& data,
+                 const std::string& type = "Opaque") {
     auto secret = std::make_shared<SecretObject>();
     secret->metadata.name = name;
+    secret->type = type;
     for (const auto& [key, value] : data) secret->data.emplace(key, Secret<std::string>(value));
     secrets_[name] = std::move(secret);
   }

@@ -53,6 +53,23 @@ TEST(KubeletPathsTest, ParsesBackWhatItBuilt) {
   EXPECT_EQ(paths.ParsePod(paths.GetPodDir(kPod).Display()), kPod);
 }
 
+TEST(KubeletPathsTest, DevicesAreParsedBackThoseOfFlexVolumesToo) {
+  const KubeletPaths paths("/r");
+  const SafePath local = paths.GetDeviceMountDir("kubernetes.io/local-volume", SpecName("pv"));
+  EXPECT_EQ(paths.ParseDeviceMount(local.Display()),
+            (KubeletPaths::DeviceMount{"kubernetes.io/local-volume", SpecName("pv"), false,
+                                       local.Display()}));
+  const SafePath flex = paths.GetFlexDeviceMountDir("v.io/d", SpecName("pv"));
+  EXPECT_EQ(flex.Display(), "/r/plugins/kubernetes.io/flexvolume/v.io/d/mounts/pv");
+  EXPECT_EQ(paths.ParseDeviceMount(flex.Display()),
+            (KubeletPaths::DeviceMount{"v.io/d", SpecName("pv"), false, flex.Display()}));
+  for (const char* path :
+       {"/r/plugins/a/b/c/mounts/pv", "/r/plugins/a/b/other/pv", "/r/plugins/a/mounts/pv",
+        "/r/pods/a/b/mounts/pv", "/r/plugins/kubernetes.io/flexvolume/v.io/d/mounts/pv/x"}) {
+    EXPECT_FALSE(paths.ParseDeviceMount(path).has_value()) << path;
+  }
+}
+
 TEST(KubeletPathsTest, ParsesWhatLiesInsideAVolume) {
   const auto parsed =
       KubeletPaths("/r").ParsePodVolume("/r/pods/u/volumes/kubernetes.io~secret/s/..data/key");

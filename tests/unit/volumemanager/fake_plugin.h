@@ -81,10 +81,6 @@ class FakePlugin final : public VolumePlugin {
   bool SupportsMountOption() const override { return false; }
   bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
   std::string FaultDomain(const VolumeSpec&) const override { return ""; }
-  std::vector<std::string> DevicePaths(const VolumeSpec& spec) const override {
-    const auto* local = spec.SourceAs<LocalVolumeSource>();
-    return local == nullptr ? std::vector<std::string>{} : std::vector{local->path};
-  }
 
  private:
   class FakeMounter final : public Mounter {

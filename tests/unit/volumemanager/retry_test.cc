@@ -25,6 +25,20 @@ TEST_F(RetryTest, OfOneVolumeTriesThatOneAlone) {
   EXPECT_EQ(operations().Count("mount", Key("a", "two")), 1u);
 }
 
+TEST_F(RetryTest, APluginThatChangedEndsTheBackOffOfItsVolumesAlone) {
+  StartAgent();
+  operations().FailNext("mount", Key("a", "one"), kBroken, 1);
+  Deliver(PodManifest("a", {"one: emptyDir: {}"}));
+  ASSERT_EQ(operations().Count("mount", Key("a", "one")), 1u);
+  manager().PluginChanged("v.io/other");
+  Settle();
+  EXPECT_EQ(operations().Count("mount", Key("a", "one")), 1u);
+  const PodView pod = *manager().FindPod(PodUid("a"));
+  manager().PluginChanged(pod.volumes.at(0).plugin_name);
+  Settle();
+  EXPECT_EQ(operations().Count("mount", Key("a", "one")), 2u);
+}
+
 TEST_F(RetryTest, OfWhatIsNotThereIsRefused) {
   StartAgent();
   Deliver(PodManifest("a", {"one: emptyDir: {}"}));

@@ -1,0 +1,110 @@
+// flexVolume: volumes of a driver that is an executable on the node, called for each step.
+// Source: kubernetes pkg/volume/flexvolume/plugin.go@v1.36.2.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pluginmgr/attachable_volume_plugin.h"
+#include "pluginmgr/expandable_volume_plugin.h"
+#include "pluginmgr/node_expandable_volume_plugin.h"
+#include "pluginmgr/persistent_volume_plugin.h"
+#include "pluginmgr/volume_plugin.h"
+#include "plugins/device_volume.h"
+#include "plugins/flex_volume_driver.h"
+
+namespace volumed {
+
+// One driver. What it can do was asked once, by `init`, before this is made: FlexVolumeProber does.
+// A driver that attaches is mounted once for the node, at
+// <root>/plugins/kubernetes.io/flexvolume/<driver>/mounts/<volume>, and bound into pods; any other
+// mounts each pod's volume itself. What a driver does not support the agent does in its place.
+//
+// Differences from kubelet's, on purpose: every call has a deadline; a driver is run only if nobody
+// but root can change it; `expandvolume` is called here, as there is no controller beside; a bind
+// for a pod that only reads is read-only; what a driver that was removed has mounted is unmounted
+// without it (its volumes are not detached: that takes the driver).
+class FlexVolumePlugin final : public VolumePlugin,
+                               public PersistentVolumePlugin,
+                               public AttachableVolumePlugin,
+                               public ExpandableVolumePlugin {
+ public:
+  // The driver outlives neither this nor what this has made: it is shared.
+  FlexVolumePlugin(std::shared_ptr<FlexVolumeDriver> driver, FlexCapabilities capabilities,
+                   DeviceVolumeSettings settings);
+
+  Status Init(PluginContext context) override;
+  // "vendor/driver".
+  std::string GetPluginName() const override { return driver_->name(); }
+  // FlexVolumeName: kubelet throws away what the driver says to getvolumename.
+  Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
+  bool CanSupport(const VolumeSpec& spec) const override;
+  bool RequiresRemount(const VolumeSpec&) const override { return false; }
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr pod) override;
+  Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
+  // An inline volume of the driver, without options: nothing on disk tells them.
+  Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
+                                                  const CallOptions& call) override;
+  bool SupportsMountOption() const override { return false; }
+  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
+  // The driver's: whatever hangs, hangs with it.
+  std::string FaultDomain(const VolumeSpec&) const override {
+    return FlexFaultDomain(driver_->name());
+  }
+
+  VolumePlugin& plugin() override { return *this; }
+  PersistentVolumePlugin* AsPersistent() override { return this; }
+  AttachableVolumePlugin* AsAttachable() override { return capabilities_.attach ? this : nullptr; }
+  DeviceMountableVolumePlugin* AsDeviceMountable() override { return AsAttachable(); }
+  ExpandableVolumePlugin* AsExpandable() override { return this; }
+  NodeExpandableVolumePlugin* AsNodeExpandable() override { return &node_expander_; }
+
+  std::vector<AccessMode> GetAccessModes() const override {
+    return {AccessMode::kReadWriteOnce, AccessMode::kReadOnlyMany};
+  }
+
+  Result<std::unique_ptr<Attacher>> NewAttacher() override;
+  Result<std::unique_ptr<Detacher>> NewDetacher() override;
+  Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() override;
+  Result<std::unique_ptr<DeviceUnmounter>> NewDeviceUnmounter() override;
+  Result<std::vector<std::string>> GetDeviceMountRefs(const SafePath& device_mount_path,
+                                                      const CallOptions& call) override;
+  Result<bool> CanAttach(const VolumeSpec& spec) const override { return CanSupport(spec); }
+  Result<bool> CanDeviceMount(const VolumeSpec& spec) const override { return CanSupport(spec); }
+  // Until the driver has said that it does not know isattached.
+  bool VerifiesAttachments() const override {
+    return !driver_->IsKnownUnsupported(FlexCommand::kIsAttached);
+  }
+
+  // expandvolume; a driver that does not know it needs nothing done. Answers the driver's size
+  // where it says one.
+  Result<Quantity> ExpandVolumeDevice(const VolumeSpec& spec, const Quantity& new_size,
+                                      const Quantity& old_size, const CallOptions& call) override;
+  bool RequiresFsResize() const override { return capabilities_.requires_fs_resize; }
+
+ private:
+  // On the node both is done: expandvolume, then, where the driver wants it, expandfs or what
+  // stands in for it.
+  class NodeExpander final : public NodeExpandableVolumePlugin {
+   public:
+    explicit NodeExpander(FlexVolumePlugin& owner) : owner_(owner) {}
+    VolumePlugin& plugin() override { return owner_; }
+    bool RequiresFsResize() const override { return true; }
+    // Errors, besides the driver's: Internal, maybe applied, for a filesystem that did not grow.
+    Result<bool> NodeExpand(const NodeResizeOptions& options, const CallOptions& call) override;
+
+   private:
+    Result<bool> GrowFilesystemItself(const NodeResizeOptions& options, const std::string& device,
+                                      const CallOptions& call) const;
+    FlexVolumePlugin& owner_;
+  };
+
+  const std::shared_ptr<FlexVolumeDriver> driver_;
+  const FlexCapabilities capabilities_;
+  const DeviceVolumeSettings settings_;
+  NodeExpander node_expander_{*this};
+  VolumeHost* host_ = nullptr;
+};
+
+}  // namespace volumed

@@ -1,0 +1,65 @@
+// The devices of flexVolumes: attached, mounted for the node, and taken away again by their driver,
+// or by the agent where the driver does not care. Private to flexVolume.
+// Source: kubernetes pkg/volume/flexvolume/attacher.go and detacher.go@v1.36.2.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attacher/attacher.h"
+#include "plugins/device_volume.h"
+#include "plugins/flex_volume_driver.h"
+
+namespace volumed {
+
+// Threads: one at a time per volume. Blocks: until the deadline; but for mkfs and fsck where the
+// agent mounts. Errors: those of FlexVolumeDriver::Call.
+class FlexVolumeAttacher final : public Attacher {
+ public:
+  FlexVolumeAttacher(VolumeHost& host, std::shared_ptr<FlexVolumeDriver> driver,
+                     const DeviceVolumeSettings& settings)
+      : host_(host), driver_(std::move(driver)), settings_(settings) {}
+
+  // Empty where the driver does not support it: then there is no device.
+  Result<std::string> Attach(const VolumeSpec& spec, const NodeName& node,
+                             const CallOptions& call) override;
+  // A volume of which the driver cannot say it is taken for attached, as kubelet does: one that is
+  // in trouble leaves the others alone. An error: the time is over.
+  Result<std::vector<bool>> VolumesAreAttached(const std::vector<VolumeSpec>& specs,
+                                               const NodeName& node,
+                                               const CallOptions& call) override;
+  Result<std::string> WaitForAttach(const VolumeSpec& spec, const std::string& device_path,
+                                    const Pod& pod, const CallOptions& call) override;
+  Result<SafePath> GetDeviceMountPath(const VolumeSpec& spec) const override;
+  // By mountdevice, else by the rules of docs/FORMATTING.md; without either and without a device
+  // nothing is mounted here, and `mount` has to do it.
+  Status MountDevice(const VolumeSpec& spec, const std::string& device_path,
+                     const SafePath& device_mount_path, const DeviceMounterArgs& args) override;
+
+ private:
+  Status MountAt(const VolumeSpec& spec, const std::string& device_path, const SafePath& place,
+                 const DeviceMounterArgs& args);
+
+  VolumeHost& host_;
+  const std::shared_ptr<FlexVolumeDriver> driver_;
+  const DeviceVolumeSettings settings_;
+};
+
+class FlexVolumeDetacher final : public Detacher {
+ public:
+  FlexVolumeDetacher(VolumeHost& host, std::shared_ptr<FlexVolumeDriver> driver)
+      : host_(host), driver_(std::move(driver)) {}
+
+  Status Detach(const std::string& volume_name, const NodeName& node,
+                const CallOptions& call) override;
+  // By unmountdevice, else by a plain unmount. InvalidArgument, not applied, for a place that is
+  // not one of this driver's.
+  Status UnmountDevice(const SafePath& device_mount_path, const CallOptions& call) override;
+
+ private:
+  VolumeHost& host_;
+  const std::shared_ptr<FlexVolumeDriver> driver_;
+};
+
+}  // namespace volumed

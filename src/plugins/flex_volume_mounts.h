@@ -1,0 +1,65 @@
+// A pod's flexVolume: mounted by its driver, or bound from where its device is mounted. Private to
+// flexVolume. Source: kubernetes pkg/volume/flexvolume/mounter.go and unmounter.go@v1.36.2.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "mounter/mounter.h"
+#include "pluginmgr/volume_plugin.h"
+#include "plugins/flex_volume_driver.h"
+
+namespace volumed {
+
+class FlexVolumeMounter final : public Mounter {
+ public:
+  // REQUIRES: a flexVolume of this driver.
+  FlexVolumeMounter(VolumeHost& host, std::shared_ptr<FlexVolumeDriver> driver,
+                    const FlexCapabilities& capabilities, VolumeSpec spec, PodPtr pod);
+
+  std::string GetPath() const override { return place_.Display(); }
+  SafePath GetSafePath() const override { return place_; }
+  Attributes GetAttributes() const override;
+  // Those of the filesystem where the driver says so, else NotSupported.
+  Result<Metrics> GetMetrics(const CallOptions& call) override;
+  Status SetUp(const MounterArgs& args) override { return SetUpAt(place_, args); }
+  // Errors: those of FlexVolumeDriver::Call and FlexMountOptions; FailedPrecondition, not applied,
+  // where the driver has no `mount` and nothing is mounted for the node.
+  Status SetUpAt(const SafePath& dir, const MounterArgs& args) override;
+
+ private:
+  Status MountAt(const SafePath& dir, const MounterArgs& args);
+  Status BindDevice(const SafePath& dir, const CallOptions& call);
+
+  VolumeHost& host_;
+  const std::shared_ptr<FlexVolumeDriver> driver_;
+  const FlexCapabilities capabilities_;
+  const VolumeSpec spec_;
+  const PodPtr pod_;
+  const SafePath place_;
+  const bool read_only_;
+};
+
+class FlexVolumeUnmounter final : public Unmounter {
+ public:
+  FlexVolumeUnmounter(VolumeHost& host, std::shared_ptr<FlexVolumeDriver> driver,
+                      const FlexCapabilities& capabilities, SafePath place)
+      : host_(host),
+        driver_(std::move(driver)),
+        capabilities_(capabilities),
+        place_(std::move(place)) {}
+
+  std::string GetPath() const override { return place_.Display(); }
+  Result<Metrics> GetMetrics(const CallOptions& call) override;
+  Status TearDown(const CallOptions& call) override { return TearDownAt(place_, call); }
+  // By `unmount`, else by a plain unmount; a place that is not there is none of the driver's.
+  Status TearDownAt(const SafePath& dir, const CallOptions& call) override;
+
+ private:
+  VolumeHost& host_;
+  const std::shared_ptr<FlexVolumeDriver> driver_;
+  const FlexCapabilities capabilities_;
+  const SafePath place_;
+};
+
+}  // namespace volumed

@@ -1,0 +1,43 @@
+// What a flexVolume driver prints: one JSON object, on stdout or stderr.
+// Source: kubernetes pkg/volume/flexvolume/driver-call.go@v1.36.2 (DriverStatus,
+// DriverCapabilities, handleCmdResponse).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace volumed {
+
+// What the driver can do; what it does not say it can, but for metrics.
+struct FlexCapabilities {
+  bool attach = true;
+  bool selinux_relabel = true;
+  bool supports_metrics = false;
+  bool fs_group = true;
+  bool requires_fs_resize = true;
+  friend bool operator==(const FlexCapabilities&, const FlexCapabilities&) = default;
+};
+
+enum class FlexOutcome { kSuccess, kNotSupported, kFailure };
+
+struct FlexStatus {
+  FlexOutcome outcome = FlexOutcome::kFailure;
+  std::string status;  // as the driver has it: "Success", "Not supported", or anything else
+  std::string message;
+  std::string device;       // of attach and waitforattach
+  std::string volume_name;  // of getvolumename
+  bool attached = false;    // of isattached
+  FlexCapabilities capabilities = {};
+  int64_t new_size_bytes = 0;  // of expandvolume
+  friend bool operator==(const FlexStatus&, const FlexStatus&) = default;
+};
+
+// Threads: any. Blocks: never. Keys are taken in any case of letters, as Go's decoder does; those
+// that are unknown are skipped. Errors: Internal, not applied, saying what is wrong with the text
+// and never what it holds: empty, no JSON object, a value of another type.
+Result<FlexStatus> ParseFlexStatus(std::string_view output);
+
+}  // namespace volumed
