@@ -48,6 +48,10 @@ class FakePlugin final : public VolumePlugin {
     }
     return spec.volume() != nullptr && VolumeSourceKind(spec.volume()->source) == kind_;
   }
+  std::vector<std::string> DevicePaths(const VolumeSpec& spec) const override {
+    const auto* source = spec.SourceAs<LocalVolumeSource>();
+    return source == nullptr ? std::vector<std::string>() : std::vector{source->path};
+  }
   // The device of "local", which operations mount, and nobody asks here.
   DeviceMountableVolumePlugin* AsDeviceMountable() override {
     if (kind_ == "flexVolume") return &attachable_;
