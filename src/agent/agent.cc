@@ -239,16 +239,33 @@ Status Agent::LoadPlugins() {
   format_intents_ = std::make_unique<RecordFormatIntents>(*device_records_, boot_id_);
   InTreePluginSettings settings;
   settings.local.format_intents = format_intents_.get();
+  MakeRecycler();
   ASSIGN_OR_RETURN(settings.host_path, MakeHostPathSettings());
+  ASSIGN_OR_RETURN(settings.nfs, MakeNfsSettings());
   return plugins_->InitPlugins(MakeInTreePlugins(std::move(settings)), *host_);
 }
 
-Result<HostPathSettings> Agent::MakeHostPathSettings() {
+void Agent::MakeRecycler() {
   const Clock& clock = scheduler_->clock();
   containers_ = std::make_unique<RuncRunner>(
       RuncOptions{config_.runc, config_.busybox, config_.root + "/volumed/recycler"}, *kernel_,
       clock);
-  recycler_pods_ = std::make_unique<LocalRecyclerPods>(*kernel_, *containers_, clock);
+  recycler_pods_ = std::make_unique<LocalRecyclerPods>(
+      *kernel_, *containers_, clock, config_.root + "/volumed/recycler-volumes");
+}
+
+Result<NfsSettings> Agent::MakeNfsSettings() {
+  NfsSettings settings;
+  settings.recycler_pods = recycler_pods_.get();
+  settings.unmount_timeout = config_.nfs_unmount_timeout;
+  settings.config.recycler_minimum_timeout_seconds = config_.nfs_recycler_minimum_seconds;
+  settings.config.recycler_timeout_increment_seconds = config_.nfs_recycler_increment_seconds;
+  ASSIGN_OR_RETURN(settings.config.recycler_pod_template,
+                   LoadRecyclerPodTemplate(config_.nfs_recycler_template));
+  return settings;
+}
+
+Result<HostPathSettings> Agent::MakeHostPathSettings() {
   HostPathSettings settings;
   settings.roots = config_.host_path_roots;
   settings.recycler_pods = recycler_pods_.get();

@@ -29,6 +29,7 @@
 #include "os/worker_kernel.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "plugins/host_path.h"
+#include "plugins/nfs.h"
 #include "records/sqlite_record_store.h"
 #include "recycler/local_recycler_pods.h"
 #include "recycler/runc_runner.h"
@@ -73,7 +74,9 @@ class Agent {
   Status OpenRecords();
   Status MakeHost();
   Status LoadPlugins();
+  void MakeRecycler();
   Result<HostPathSettings> MakeHostPathSettings();
+  Result<NfsSettings> MakeNfsSettings();
   Status MakeManager();
   Status MakeSources();
   Status OpenSockets();

@@ -47,6 +47,11 @@ struct Config {
   std::string host_path_recycler_template;
   int host_path_recycler_minimum_seconds = 60;
   int host_path_recycler_increment_seconds = 30;
+  // A manifest of a Pod that recycles NFS volumes; empty: the built-in one.
+  std::string nfs_recycler_template;
+  int nfs_recycler_minimum_seconds = 300;
+  int nfs_recycler_increment_seconds = 30;
+  Duration nfs_unmount_timeout = std::chrono::minutes(1);
   std::string runc = "/usr/sbin/runc";
   std::string busybox = "/bin/busybox";
   std::string token_issuer = "https://volumed.local";
