@@ -288,6 +288,7 @@ Status Agent::MakeManager() {
   settings.adopt_root = root_lock_->adopted();
   settings.stats.period = config_.volume_stats_period;
   settings.stats.deadline = config_.deadline_stats;
+  settings.health.period = config_.server_look_period;
   settings.verify_attached_period = config_.verify_attached_period;
   settings.size_limit_action = config_.empty_dir_limit_action;
   settings.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,

@@ -253,6 +253,10 @@ std::vector<Row> MakeTable() {
                                          &Config::deadline_stats, shortest, hours(1))));
   table.push_back(Reloadable(DurationRow("volume-stats-period", "how often each volume is measured",
                                          &Config::volume_stats_period, shortest, hours(24))));
+  table.push_back(DurationRow(
+      "server-look-period",
+      "how often a server that volumes hang with is looked at; 0s: never, and none shows as Stuck",
+      &Config::server_look_period, Duration::zero(), hours(1)));
   table.push_back(Reloadable(DurationRow(
       "verify-attached-period", "how often plugins are asked which volumes are attached; 0s: never",
       &Config::verify_attached_period, Duration::zero(), hours(24))));

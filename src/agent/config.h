@@ -38,6 +38,7 @@ struct Config {
   Duration deadline_wait_for_attach = std::chrono::minutes(10);
   Duration deadline_stats = std::chrono::seconds(10);
   Duration volume_stats_period = std::chrono::seconds(60);
+  Duration server_look_period = std::chrono::seconds(10);
   Duration verify_attached_period = kVerifyAttachedPeriod;
   SizeLimitAction empty_dir_limit_action = SizeLimitAction::kEvict;
   // Below which hostPath volumes may be deleted, and are made (below the first). Empty: neither.
