@@ -19,6 +19,7 @@
 #include "agent/agent_status.h"
 #include "base/strings.h"
 #include "mounter/node_root.h"
+#include "os/process_scope.h"
 #include "plugins/in_tree_plugins.h"
 #include "recycler/recycler_pod_template.h"
 #include "volumehost/swap.h"
@@ -172,6 +173,9 @@ Status Agent::StartKernel() {
   }
   RETURN_IF_ERROR(prepared);
   ASSIGN_OR_RETURN(features_, kernel_->Call(ProbeFeatures{}, call));
+  const std::optional<std::string> why_not = WhyNoScopes();
+  log_->Info("scopes of their own for mount helpers",
+             {{"available", !why_not.has_value()}, {"why_not", why_not.value_or("")}});
   RETURN_IF_ERROR(FollowMounts());
   return FollowDevices();
 }
