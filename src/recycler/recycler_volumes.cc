@@ -66,7 +66,8 @@ Status RecyclerVolumes::MakePresent(const Pod& pod, const PodVolume& volume,
   SafePath above;
   above.root = directory_.substr(0, directory_.rfind('/'));
   above.relative = directory_.substr(directory_.rfind('/') + 1);
-  RETURN_IF_ERROR(kernel_.Call(MakeDirectory{.path = above, .mode = kPrivateMode}, own));
+  RETURN_IF_ERROR(kernel_.Call(
+      MakeDirectory{.path = above, .mode = kPrivateMode, .parent_mode = kPrivateMode}, own));
   RETURN_IF_ERROR(kernel_.Call(MakeDirectory{.path = place, .mode = kPrivateMode}, own));
   RETURN_IF_ERROR(kernel_.Call(
       Mount{.fs_type = kNfs, .source = NfsExport(*source), .target = place, .options = {}}, call));
