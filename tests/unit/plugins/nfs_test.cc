@@ -291,6 +291,38 @@ TEST_F(NfsTest, ServerAndPathAreFoundInTheMountTable) {
   EXPECT_EQ(source_of(), (NfsVolumeSource{"fd00::1", "/srv", false}));
 }
 
+TEST_F(NfsTest, WhicheverCallHangsTheSameCallOrItsInverseMendsIt) {
+  for (const bool apply : {false, true}) {
+    for (uint64_t call = 1; call <= 6; ++call) {
+      for (const bool again : {false, true}) {
+        const std::unique_ptr<FakeKernel> kernel = kernel_.Clone();
+        PluginWorld world(*kernel, "/r");
+        NfsPlugin plugin;
+        ASSERT_TRUE(plugin.Init(PluginContext{world.host, wrappers_}).ok());
+        const auto set_up = [&] {
+          return plugin.NewMounter(Spec(), std::make_shared<const Pod>(MakePod("u1")))
+              .value()
+              ->SetUp({});
+        };
+        const std::string before = kernel->DumpTree("/r/pods") + kernel->DumpMounts();
+        kernel->FailAt(call, Error::MaybeApplied(Code::kDeadlineExceeded, "hangs"), apply);
+        const Status first = set_up();
+        if (!first.ok() && !first.error().maybe_applied()) {
+          EXPECT_EQ(kernel->DumpTree("/r/pods") + kernel->DumpMounts(), before) << call;
+        }
+        if (again) {
+          ASSERT_TRUE(set_up().ok()) << call;
+          EXPECT_TRUE(kernel->IsMountPoint(kPlace));
+        }
+        const auto unmounter = plugin.NewUnmounter(SpecName("data"), PodUid("u1")).value();
+        ASSERT_TRUE(unmounter->TearDown({}).ok()) << call;
+        EXPECT_FALSE(kernel->Exists(kPlace));
+        EXPECT_THAT(kernel->DumpMounts(), Not(HasSubstr("nfs")));
+      }
+    }
+  }
+}
+
 // ---- recycling ----------------------------------------------------------------------------------
 
 TEST_F(NfsTest, RecyclesByAMountOfItsOwn) {
