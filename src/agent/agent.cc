@@ -263,8 +263,8 @@ void Agent::MakeRecycler() {
   containers_ = std::make_unique<RuncRunner>(
       RuncOptions{config_.runc, config_.busybox, config_.root + "/volumed/recycler"}, *kernel_,
       clock);
-  recycler_pods_ = std::make_unique<LocalRecyclerPods>(
-      *kernel_, *containers_, clock, config_.root + "/volumed/recycler-volumes");
+  recycler_pods_ = std::make_unique<LocalRecyclerPods>(*kernel_, *containers_, clock,
+                                                       config_.root + "/volumed/recycler-volumes");
 }
 
 Result<NfsSettings> Agent::MakeNfsSettings() {

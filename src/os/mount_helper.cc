@@ -70,8 +70,8 @@ Status MountWithHelper(const Mount& request, const CallOptions& options) {
   silent.progress = nullptr;
   ASSIGN_OR_RETURN(const ProgramOutcome outcome, RunToEnd(setup, silent));
   if (outcome.end.exited && outcome.end.status == 0) return OkStatus();
-  const std::string said = WithoutValues(
-      Join(SplitNonEmpty(outcome.output, '\n'), "; "), request.options);
+  const std::string said =
+      WithoutValues(Join(SplitNonEmpty(outcome.output, '\n'), "; "), request.options);
   const std::string how = (outcome.end.exited ? " ended with status " : " was ended by signal ") +
                           std::to_string(outcome.end.status) + (said.empty() ? "" : ": " + said);
   if (outcome.end.exited) {

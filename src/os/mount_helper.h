@@ -15,8 +15,8 @@ bool HasMountHelper(const std::string& fs_type);
 // The helper is another process and gets the target as a path: check that it holds no link first.
 // It runs in a scope of its own (os/process_scope.h), for the daemons that it leaves behind.
 // Blocks: as long as the helper does.
-// Errors: not applied, when the helper failed, with its status and what it said, in which the values
-// of options are left out; maybe applied, when a signal ended it.
+// Errors: not applied, when the helper failed, with its status and what it said, in which the
+// values of options are left out; maybe applied, when a signal ended it.
 Status MountWithHelper(const Mount& request, const CallOptions& options);
 
 }  // namespace volumed

@@ -10,8 +10,8 @@
 
 namespace volumed {
 
-// Filesystems with a helper (/sbin/mount.nfs) are mounted by it, all others by the mount API itself,
-// whose error texts go into the message.
+// Filesystems with a helper (/sbin/mount.nfs) are mounted by it, all others by the mount API
+// itself, whose error texts go into the message.
 Result<Done> DoMount(const Mount& request, const KernelFeatures& features,
                      const CallOptions& options);
 

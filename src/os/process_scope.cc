@@ -48,8 +48,8 @@ Result<Bus> Connect() {
   return bus;
 }
 
-// StartTransientUnit(name, mode, properties, auxiliary units). A service that is stopped leaves what
-// its mounts need: at shutdown these scopes end after it, and after the containers.
+// StartTransientUnit(name, mode, properties, auxiliary units). A service that is stopped leaves
+// what its mounts need: at shutdown these scopes end after it, and after the containers.
 int FillRequest(sd_bus_message* message, const std::string& name, const std::string& description,
                 uint32_t pid) {
   int rc = sd_bus_message_append(message, "ss", name.c_str(), "fail");
@@ -80,7 +80,8 @@ bool IsIn(pid_t pid, const std::string& name) {
 std::optional<std::string> WhyNoScopes() {
   if (sd_booted() <= 0) return "systemd does not run this machine";
   if (::access(kSocket, W_OK) != 0) {
-    return std::string(kSocket) + ": " + Error::FromErrno(errno, "", Outcome::kNotApplied).message();
+    return std::string(kSocket) + ": " +
+           Error::FromErrno(errno, "", Outcome::kNotApplied).message();
   }
   return std::nullopt;
 }
@@ -94,9 +95,9 @@ std::string ScopeName(std::string_view kind, std::string_view what, pid_t pid) {
 Status MoveToScope(pid_t pid, const std::string& name, const std::string& description) {
   ASSIGN_OR_RETURN(const Bus bus, Connect());
   sd_bus_message* made = nullptr;
-  int rc = sd_bus_message_new_method_call(
-      bus.get(), &made, "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
-      "org.freedesktop.systemd1.Manager", "StartTransientUnit");
+  int rc = sd_bus_message_new_method_call(bus.get(), &made, "org.freedesktop.systemd1",
+                                          "/org/freedesktop/systemd1",
+                                          "org.freedesktop.systemd1.Manager", "StartTransientUnit");
   const Message message(made);
   if (rc >= 0) rc = FillRequest(message.get(), name, description, static_cast<uint32_t>(pid));
   if (rc < 0) return Failed("make the request for " + name, rc);

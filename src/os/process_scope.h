@@ -14,8 +14,8 @@
 
 namespace volumed {
 
-// Why this process can have no scopes: there is no systemd, or its socket is not for us. Nothing: it
-// can. Threads: any. Blocks: never.
+// Why this process can have no scopes: there is no systemd, or its socket is not for us. Nothing:
+// it can. Threads: any. Blocks: never.
 std::optional<std::string> WhyNoScopes();
 
 // "volumed-mount-9f86d081884c7d65-4711.scope": of `kind` ("mount"), of what it is for, and of the
@@ -23,7 +23,8 @@ std::optional<std::string> WhyNoScopes();
 std::string ScopeName(std::string_view kind, std::string_view what, pid_t pid);
 
 // Moves the process; when it returns, the process is there. The scope goes with its last process.
-// Threads: any. Blocks: up to 5 s. Errors: Unavailable, maybe applied; the process runs in any case.
+// Threads: any. Blocks: up to 5 s. Errors: Unavailable, maybe applied; the process runs in any
+// case.
 Status MoveToScope(pid_t pid, const std::string& name, const std::string& description);
 
 }  // namespace volumed

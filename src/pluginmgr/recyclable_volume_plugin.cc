@@ -16,9 +16,9 @@ Status RecycleByPod(const VolumeConfig& config, RecyclerPodRunner* pods,
   Pod pod = config.recycler_pod_template ? *config.recycler_pod_template
                                          : NewPersistentVolumeRecyclerPodTemplate();
   RETURN_IF_ERROR(ValidateRecyclerPodTemplate(pod).With("recycler pod template"));
-  pod.spec.active_deadline_seconds = CalculateTimeoutForVolume(
-      config.recycler_minimum_timeout_seconds, config.recycler_timeout_increment_seconds,
-      volume.spec.capacity);
+  pod.spec.active_deadline_seconds =
+      CalculateTimeoutForVolume(config.recycler_minimum_timeout_seconds,
+                                config.recycler_timeout_increment_seconds, volume.spec.capacity);
   pod.spec.volumes[0].source = std::move(source);
   return RecycleVolumeByWatchingPodUntilCompletion(pv_name, std::move(pod), *pods, recorder, call);
 }

@@ -78,9 +78,9 @@ std::vector<std::string> NfsMounter::OptionsOf(const VolumeSpec& spec) const {
 }
 
 Status NfsMounter::CanMount(const CallOptions& call) {
-  ASSIGN_OR_RETURN(const FileInfo helper,
-                   host_.kernel.Call(Stat{.path = HostPath(kHelper), .follow = true},
-                                     OnOwnFilesystem(call)));
+  ASSIGN_OR_RETURN(
+      const FileInfo helper,
+      host_.kernel.Call(Stat{.path = HostPath(kHelper), .follow = true}, OnOwnFilesystem(call)));
   if (helper.type == FileType::kRegular) return OkStatus();
   return Error::NotApplied(Code::kNotFound,
                            std::string(kHelper) + " is missing: install the package nfs-common");
@@ -91,17 +91,15 @@ Result<bool> NfsMounter::IsMounted(const SafePath& dir, const CallOptions& call)
                    FindMountAt(host_.kernel, dir.Display(), call));
   if (!mount) return false;
   if (IsNfsType(mount->fs_type)) return true;
-  return Error::NotApplied(Code::kFailedPrecondition,
-                           "something else than NFS is mounted at " + dir.Display() + ": " +
-                               mount->fs_type + " of " + mount->source);
+  return Error::NotApplied(Code::kFailedPrecondition, "something else than NFS is mounted at " +
+                                                          dir.Display() + ": " + mount->fs_type +
+                                                          " of " + mount->source);
 }
 
 Status NfsMounter::MountAt(const SafePath& dir, const CallOptions& call) const {
-  RETURN_IF_ERROR(host_.kernel.Call(Mount{.fs_type = kFsType,
-                                          .source = NfsExport(source_),
-                                          .target = dir,
-                                          .options = options_},
-                                    call));
+  RETURN_IF_ERROR(host_.kernel.Call(
+      Mount{.fs_type = kFsType, .source = NfsExport(source_), .target = dir, .options = options_},
+      call));
   // With the option "bg", mount.nfs says that all is well and goes on trying: a pod would write
   // into the directory below.
   const Result<bool> mounted = IsMounted(dir, call);
@@ -227,9 +225,8 @@ Result<std::unique_ptr<Mounter>> NfsPlugin::NewMounter(const VolumeSpec& spec, P
 
 Result<std::unique_ptr<Unmounter>> NfsPlugin::NewUnmounter(const SpecName& spec,
                                                            const PodUid& pod) {
-  return std::unique_ptr<Unmounter>(
-      std::make_unique<NfsUnmounter>(*host_, host_->paths.GetPodVolumeDir(pod, kNfsPluginName, spec),
-                                     settings_.unmount_timeout));
+  return std::unique_ptr<Unmounter>(std::make_unique<NfsUnmounter>(
+      *host_, host_->paths.GetPodVolumeDir(pod, kNfsPluginName, spec), settings_.unmount_timeout));
 }
 
 Result<ReconstructedVolume> NfsPlugin::ConstructVolumeSpec(const SpecName& spec,

@@ -35,8 +35,8 @@ struct NfsSettings {
 //
 // A teardown unmounts, for at most `unmount_timeout`, and then by force; never lazily. A forced
 // unmount fails every request to the server that the kernel has under way on that filesystem, so it
-// is made only where no other mount shows the same filesystem. (Kubelet's ends the requests of other
-// pods, too.) A volume that a process still uses stays mounted.
+// is made only where no other mount shows the same filesystem. (Kubelet's ends the requests of
+// other pods, too.) A volume that a process still uses stays mounted.
 class NfsPlugin final : public VolumePlugin,
                         public PersistentVolumePlugin,
                         public RecyclableVolumePlugin {

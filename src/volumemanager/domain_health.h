@@ -40,13 +40,14 @@ struct DomainHealthSettings {
   // Of these, at domains that do not answer: they cannot use up the others.
   int max_running_silent = 12;
   uint64_t jitter_seed = 1;
-  // Told of each domain that fell silent or answers again, with the volumes tracked in it. Optional.
+  // Told of each domain that fell silent or answers again, with the volumes tracked in it.
+  // Optional.
   std::function<void(const DomainState& domain, const std::set<PodVolumeKey>& volumes)> changed;
 };
 
 // A domain is silent after two looks in a row, the second right after the first, had no answer: so
-// a domain that dies shows as silent after one period and two deadlines at most. Any answer will do,
-// an error (ESTALE) too; but what a soft mount says when it gives up (EIO, ETIMEDOUT) is none.
+// a domain that dies shows as silent after one period and two deadlines at most. Any answer will
+// do, an error (ESTALE) too; but what a soft mount says when it gives up (EIO, ETIMEDOUT) is none.
 // Nothing follows from a look that found no worker free.
 //
 // Looks have a lane of their own, the domain's with " look" behind it: the domain's own may be full
@@ -82,7 +83,6 @@ class DomainHealth {
     std::map<PodVolumeKey, SafePath> volumes;
     PodVolumeKey looked_at;  // the last one
     uint64_t incarnation = 0;
-    bool running = false;
     bool missed = false;  // the last look had no answer
     int64_t look_unix_ms = 0;
     TimePoint due;

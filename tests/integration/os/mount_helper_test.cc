@@ -61,8 +61,9 @@ TEST_F(MountHelperTest, IsCalledAsByMount8) {
   const Status mounted =
       MountWithHelper(Request("lab.sub", {"ro,vers=3", "x-systemd.automount", "nosuid"}), {});
   ASSERT_TRUE(mounted.ok()) << mounted.error().ToString();
-  EXPECT_EQ(Said().substr(0, Said().find('\n')).find("nas:/srv|" + scratch() +
-                                                     "/target|-o|ro,vers=3,nosuid|-t|lab.sub|"),
+  EXPECT_EQ(Said()
+                .substr(0, Said().find('\n'))
+                .find("nas:/srv|" + scratch() + "/target|-o|ro,vers=3,nosuid|-t|lab.sub|"),
             0u)
       << Said();
   EXPECT_NE(Said().find("LC_ALL=C"), std::string::npos);

@@ -23,7 +23,7 @@ nfs_start() {
     must modprobe nfsv3
     versions="-V 3"
     # Its sockets are in /run, where the node's own portmapper has those of its.
-    start="mount -t tmpfs tmpfs /run && rpcbind -w"
+    start="mount -t tmpfs tmpfs /run && rpcbind"
   fi
   # The view of nfsd's control files is that of the namespace that mounts them.
   on_server bash -c "$start && mount -t nfsd nfsd /proc/fs/nfsd && exportfs -ra &&

@@ -58,6 +58,8 @@ for i in 1 2 3 4 5 6; do is_mounted $i || fail "p$i is not mounted any more"; do
 is_mounted 8 || fail "p8, which a process uses, was unmounted"
 wait_until 30 stuck_are 7 || wait_until 30 stuck_are 6 || say "Stuck after the restart: $(stuck)"
 say "p7, which nobody uses, is $(is_mounted 7 && echo mounted still || echo unmounted)"
+kill $holder
+wait $holder || true
 
 say "the server returns"
 server_join
@@ -66,9 +68,8 @@ wait_until 90 stuck_are 0 || fail "still Stuck: $(volumectl get volumes)"
 say "nothing is Stuck any more $(since "$from") s after the server's return"
 for i in 1 2 3 4 5 6; do wait_ready p$i; done
 expect "what p1 wrote" "$(timeout 20 cat "$(nfs_path "$(uid 1)")/note")" "of p1"
-kill $holder
 wait_gone p7 60
-wait_gone p8 150
+wait_gone p8 60
 say "the deleted pods are gone $(since "$from") s after the server's return"
 expect "their data" "$(cat /srv/lab/v8/note)" "of p8"
 rm /etc/volumed/manifests/*.yaml

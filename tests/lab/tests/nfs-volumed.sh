@@ -41,7 +41,8 @@ expect "mode of what is below" "$(stat -c %a "$(dirname "$(nfs_path "$(uid 1)")"
 say "an export that is not there"
 nfs_pod none "$(uid 5)" $server_address /srv/none >/etc/volumed/manifests/none.yaml
 must wait_until 40 explains none "mount.nfs"
-volumectl explain none | grep -m1 error:
+volumectl explain none >/tmp/none
+grep -m1 error: /tmp/none
 rm /etc/volumed/manifests/none.yaml
 wait_gone none
 

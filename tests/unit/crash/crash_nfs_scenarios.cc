@@ -103,8 +103,9 @@ ScenarioStep ClaimLeaves() {
 }
 
 ScenarioStep NextClaim() {
-  return {.name = "another claim comes",
-          .happen = [](CrashWorld& world) { world.sources[kFiles]["claim"] = ClaimManifest("next"); }};
+  return {.name = "another claim comes", .happen = [](CrashWorld& world) {
+            world.sources[kFiles]["claim"] = ClaimManifest("next");
+          }};
 }
 
 ScenarioStep IsEmpty(const std::string& uid) {

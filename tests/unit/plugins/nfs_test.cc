@@ -154,8 +154,7 @@ TEST_F(NfsTest, AMissingHelperIsNamedWithItsPackage) {
   kernel_.Remove("/sbin/mount.nfs");
   const Status status = MounterOf(Spec())->CanMount(call_);
   ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().message(),
-            "/sbin/mount.nfs is missing: install the package nfs-common");
+  EXPECT_EQ(status.error().message(), "/sbin/mount.nfs is missing: install the package nfs-common");
   EXPECT_EQ(status.error().code(), Code::kNotFound);
 }
 
@@ -269,9 +268,8 @@ TEST_F(NfsTest, OfAServerThatDoesNotAnswerOnlyTheMountTableIsAsked) {
   kernel_.Hang(kPlace);
   EXPECT_TRUE(SetUp1(Spec()).ok()) << "as an agent does that takes it over";
   const auto found = plugin_.ConstructVolumeSpec(
-      SpecName("data"), world_.paths.GetPodVolumeDir(PodUid("u1"), kNfsPluginName,
-                                                     SpecName("data")),
-      call_);
+      SpecName("data"),
+      world_.paths.GetPodVolumeDir(PodUid("u1"), kNfsPluginName, SpecName("data")), call_);
   EXPECT_TRUE(found.ok());
 }
 
@@ -329,9 +327,11 @@ TEST_F(NfsTest, RecyclesByAMountOfItsOwn) {
   ASSERT_TRUE(SetUp1(Spec()).ok());
   kernel_.AddFile(std::string(kPlace) + "/dir/file", "x");
   ASSERT_TRUE(TearDown1().ok());
-  ASSERT_TRUE(plugin_.Recycle("data", Spec(), [](EventType, const std::string&) {}, call_).ok());
-  EXPECT_EQ(mounts_.back().target.Display(),
-            "/r/volumed/recycler/default_recycler-for-data_vol");
+  ASSERT_TRUE(plugin_
+                  .Recycle(
+                      "data", Spec(), [](EventType, const std::string&) {}, call_)
+                  .ok());
+  EXPECT_EQ(mounts_.back().target.Display(), "/r/volumed/recycler/default_recycler-for-data_vol");
   EXPECT_THAT(kernel_.DumpMounts(), Not(HasSubstr("nfs")));
   ASSERT_TRUE(SetUp1(Spec()).ok());
   EXPECT_FALSE(kernel_.Exists(std::string(kPlace) + "/dir"));
@@ -341,19 +341,22 @@ TEST_F(NfsTest, ARecyclersMountThatAnEarlierAgentLeftIsTakenAwayFirst) {
   const std::string left = "/r/volumed/recycler/default_recycler-for-data_vol";
   kernel_.AddMount("nfs4", "other:/precious", left);
   kernel_.AddFile(left + "/file", "of somebody else");
-  ASSERT_TRUE(plugin_.Recycle("data", Spec(), [](EventType, const std::string&) {}, call_).ok());
+  ASSERT_TRUE(plugin_
+                  .Recycle(
+                      "data", Spec(), [](EventType, const std::string&) {}, call_)
+                  .ok());
   EXPECT_EQ(unmounts_.front().target.Display(), left);
   EXPECT_THAT(kernel_.DumpMounts(), Not(HasSubstr("nfs")));
 }
 
 TEST_F(NfsTest, AVolumeThatCannotBeMountedIsNotRecycled) {
   volume_.spec.source = NfsVolumeSource{"nas", "/not/exported", false};
-  const Status status =
-      plugin_.Recycle("data", Spec(), [](EventType, const std::string&) {}, call_);
+  const Status status = plugin_.Recycle(
+      "data", Spec(), [](EventType, const std::string&) {}, call_);
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.error().message(), HasSubstr("access denied by server"));
-  const Status inline_volume = plugin_.Recycle("data", Inline({"nas", "/srv/lab", false}),
-                                               [](EventType, const std::string&) {}, call_);
+  const Status inline_volume = plugin_.Recycle(
+      "data", Inline({"nas", "/srv/lab", false}), [](EventType, const std::string&) {}, call_);
   EXPECT_EQ(inline_volume.error().message(), "spec.PersistentVolumeSource.NFS is nil");
 }
 

@@ -89,8 +89,7 @@ TEST_F(DomainHealthTest, ADeadServerIsSilentWithAllItsVolumesWithinThirtySeconds
   for (int i = 0; i < 8; ++i) EXPECT_TRUE(IsSilent("v" + std::to_string(i)));
   EXPECT_FALSE(IsSilent("w"));
   EXPECT_THAT(told_, ElementsAre("NFS server nas silent 8"));
-  EXPECT_THAT(Health().Answering(),
-              ElementsAre(Pair("nfs:nas", false), Pair("nfs:other", true)));
+  EXPECT_THAT(Health().Answering(), ElementsAre(Pair("nfs:nas", false), Pair("nfs:other", true)));
 }
 
 TEST_F(DomainHealthTest, SaysSinceWhenAsOfTheFirstLookWithoutAnAnswer) {
@@ -130,8 +129,7 @@ TEST_F(DomainHealthTest, AnErrorOfTheServerIsAnAnswerAndThatOfASoftMountIsNone) 
   scheduler_.RunFor(minutes(1));
   EXPECT_THAT(told_, IsEmpty());
   Track("w", "soft");
-  kernel_.FailNextBelow("StatFs", "/m/w", Error::FromErrno(EIO, "statfs", Outcome::kNotApplied),
-                        2);
+  kernel_.FailNextBelow("StatFs", "/m/w", Error::FromErrno(EIO, "statfs", Outcome::kNotApplied), 2);
   scheduler_.RunFor(minutes(1));
   EXPECT_THAT(told_, ElementsAre("NFS server soft silent 1", "NFS server soft answers 1"));
 }

@@ -326,10 +326,14 @@ class ManagerTest : public ::testing::Test {
   ExportedFamilies families;
   VolumeHost host{paths, kernel, clock, host_parts, host_parts, host_parts, host_parts, families};
   std::vector<std::pair<std::string, std::string>> plugin_kinds{
-      {"kubernetes.io/empty-dir", "emptyDir"},  {"kubernetes.io/configmap", "configMap"},
-      {"kubernetes.io/secret", "secret"},       {"kubernetes.io/downward-api", "downwardAPI"},
-      {"kubernetes.io/projected", "projected"}, {"kubernetes.io/local-volume", "local"},
-      {"kubernetes.io/host-path", "hostPath"},  {"test.io/array", "flexVolume"},
+      {"kubernetes.io/empty-dir", "emptyDir"},
+      {"kubernetes.io/configmap", "configMap"},
+      {"kubernetes.io/secret", "secret"},
+      {"kubernetes.io/downward-api", "downwardAPI"},
+      {"kubernetes.io/projected", "projected"},
+      {"kubernetes.io/local-volume", "local"},
+      {"kubernetes.io/host-path", "hostPath"},
+      {"test.io/array", "flexVolume"},
       {"kubernetes.io/nfs", "nfs"}};
   std::vector<std::string> sources{"manifests"};
   std::set<std::string> stuck;
