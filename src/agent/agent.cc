@@ -19,6 +19,7 @@
 #include "agent/agent_status.h"
 #include "base/strings.h"
 #include "mounter/node_root.h"
+#include "os/process_scope.h"
 #include "plugins/flex_volume_prober.h"
 #include "plugins/in_tree_plugins.h"
 #include "recycler/recycler_pod_template.h"
@@ -175,6 +176,9 @@ Status Agent::StartKernel() {
   }
   RETURN_IF_ERROR(prepared);
   ASSIGN_OR_RETURN(features_, kernel_->Call(ProbeFeatures{}, call));
+  const std::optional<std::string> why_not = WhyNoScopes();
+  log_->Info("scopes of their own for mount helpers",
+             {{"available", !why_not.has_value()}, {"why_not", why_not.value_or("")}});
   RETURN_IF_ERROR(FollowMounts());
   return FollowDevices();
 }
@@ -251,7 +255,9 @@ Status Agent::LoadPlugins() {
   format_intents_ = std::make_unique<RecordFormatIntents>(*device_records_, boot_id_);
   InTreePluginSettings settings;
   settings.local.format_intents = format_intents_.get();
+  MakeRecycler();
   ASSIGN_OR_RETURN(settings.host_path, MakeHostPathSettings());
+  ASSIGN_OR_RETURN(settings.nfs, MakeNfsSettings());
   std::unique_ptr<DynamicPluginProber> prober = MakeProber(settings.local);
   return plugins_->InitPlugins(MakeInTreePlugins(std::move(settings)), std::move(prober), *host_,
                                *log_);
@@ -281,12 +287,27 @@ void Agent::RunPlugins() {
   });
 }
 
-Result<HostPathSettings> Agent::MakeHostPathSettings() {
+void Agent::MakeRecycler() {
   const Clock& clock = scheduler_->clock();
   containers_ = std::make_unique<RuncRunner>(
       RuncOptions{config_.runc, config_.busybox, config_.root + "/volumed/recycler"}, *kernel_,
       clock);
-  recycler_pods_ = std::make_unique<LocalRecyclerPods>(*kernel_, *containers_, clock);
+  recycler_pods_ = std::make_unique<LocalRecyclerPods>(*kernel_, *containers_, clock,
+                                                       config_.root + "/volumed/recycler-volumes");
+}
+
+Result<NfsSettings> Agent::MakeNfsSettings() {
+  NfsSettings settings;
+  settings.recycler_pods = recycler_pods_.get();
+  settings.unmount_timeout = config_.nfs_unmount_timeout;
+  settings.config.recycler_minimum_timeout_seconds = config_.nfs_recycler_minimum_seconds;
+  settings.config.recycler_timeout_increment_seconds = config_.nfs_recycler_increment_seconds;
+  ASSIGN_OR_RETURN(settings.config.recycler_pod_template,
+                   LoadRecyclerPodTemplate(config_.nfs_recycler_template));
+  return settings;
+}
+
+Result<HostPathSettings> Agent::MakeHostPathSettings() {
   HostPathSettings settings;
   settings.roots = config_.host_path_roots;
   settings.recycler_pods = recycler_pods_.get();
@@ -309,6 +330,7 @@ Status Agent::MakeManager() {
   settings.adopt_root = root_lock_->adopted();
   settings.stats.period = config_.volume_stats_period;
   settings.stats.deadline = config_.deadline_stats;
+  settings.health.period = config_.server_look_period;
   settings.verify_attached_period = config_.verify_attached_period;
   settings.size_limit_action = config_.empty_dir_limit_action;
   settings.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,

@@ -31,8 +31,9 @@
 #include "os/udev_device_catalog.h"
 #include "os/worker_kernel.h"
 #include "pluginmgr/volume_plugin_mgr.h"
-#include "plugins/host_path.h"
 #include "plugins/device_volume.h"
+#include "plugins/host_path.h"
+#include "plugins/nfs.h"
 #include "records/sqlite_record_store.h"
 #include "recycler/local_recycler_pods.h"
 #include "recycler/runc_runner.h"
@@ -78,9 +79,11 @@ class Agent {
   Status OpenRecords();
   Status MakeHost();
   Status LoadPlugins();
+  void MakeRecycler();
   Result<HostPathSettings> MakeHostPathSettings();
   // Null where no drivers are looked for.
   std::unique_ptr<DynamicPluginProber> MakeProber(const DeviceVolumeSettings& devices);
+  Result<NfsSettings> MakeNfsSettings();
   Status MakeManager();
   Status MakeSources();
   Status OpenSockets();

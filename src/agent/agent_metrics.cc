@@ -113,6 +113,7 @@ void AgentMetrics::RefreshTotals() {
   families_.SetWorkerPool(kernel_.stats());
   families_.SetMountTable(kernel_.mount_table().stats());
   families_.SetStuckOperations(kernel_.stuck_operations());
+  families_.SetFaultDomains(manager_->DomainsAnswering());
   families_.SetRecordStore(records_.stats(), records_.on_ballast());
 }
 

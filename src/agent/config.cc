@@ -162,6 +162,24 @@ void AddHostPathRows(std::vector<Row>& table) {
   table.push_back(IntRow("pv-recycler-timeout-increment-hostpath",
                          "seconds that it may take for each Gi, if that is more",
                          &Config::host_path_recycler_increment_seconds, 0, 86400));
+}
+
+void AddNfsRows(std::vector<Row>& table) {
+  table.push_back(PathRow("pv-recycler-pod-template-filepath-nfs",
+                          "manifest of the Pod that recycles NFS volumes; default: built in",
+                          &Config::nfs_recycler_template, true));
+  table.push_back(IntRow("pv-recycler-minimum-timeout-nfs",
+                         "seconds that recycling an NFS volume may take, at least",
+                         &Config::nfs_recycler_minimum_seconds, 1, 86400));
+  table.push_back(IntRow("pv-recycler-increment-timeout-nfs",
+                         "seconds that it may take for each Gi, if that is more",
+                         &Config::nfs_recycler_increment_seconds, 0, 86400));
+  table.push_back(DurationRow("nfs-unmount-timeout", "after which the unmount of NFS is forced",
+                              &Config::nfs_unmount_timeout, std::chrono::milliseconds(100),
+                              std::chrono::hours(1)));
+}
+
+void AddRecyclerRows(std::vector<Row>& table) {
   table.push_back(PathRow("runc", "the program that runs recycler pods", &Config::runc, false));
   table.push_back(PathRow("busybox", "a static busybox: what recycler pods consist of",
                           &Config::busybox, false));
@@ -235,6 +253,10 @@ std::vector<Row> MakeTable() {
                                          &Config::deadline_stats, shortest, hours(1))));
   table.push_back(Reloadable(DurationRow("volume-stats-period", "how often each volume is measured",
                                          &Config::volume_stats_period, shortest, hours(24))));
+  table.push_back(DurationRow(
+      "server-look-period",
+      "how often a server that volumes hang with is looked at; 0s: never, and none shows as Stuck",
+      &Config::server_look_period, Duration::zero(), hours(1)));
   table.push_back(Reloadable(DurationRow(
       "verify-attached-period", "how often plugins are asked which volumes are attached; 0s: never",
       &Config::verify_attached_period, Duration::zero(), hours(24))));
@@ -253,6 +275,8 @@ std::vector<Row> MakeTable() {
                           "directory of flexVolume drivers, each <vendor~driver>/<driver>; empty: "
                           "none are looked for",
                           &Config::volume_plugin_dir, true));
+  AddNfsRows(table);
+  AddRecyclerRows(table);
   table.push_back(TextRow("token-issuer", "iss of service account tokens", &Config::token_issuer));
   return table;
 }

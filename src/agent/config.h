@@ -38,6 +38,7 @@ struct Config {
   Duration deadline_wait_for_attach = std::chrono::minutes(10);
   Duration deadline_stats = std::chrono::seconds(10);
   Duration volume_stats_period = std::chrono::seconds(60);
+  Duration server_look_period = std::chrono::seconds(10);
   Duration verify_attached_period = kVerifyAttachedPeriod;
   SizeLimitAction empty_dir_limit_action = SizeLimitAction::kEvict;
   // Below which hostPath volumes may be deleted, and are made (below the first). Empty: neither.
@@ -47,6 +48,11 @@ struct Config {
   std::string host_path_recycler_template;
   int host_path_recycler_minimum_seconds = 60;
   int host_path_recycler_increment_seconds = 30;
+  // A manifest of a Pod that recycles NFS volumes; empty: the built-in one.
+  std::string nfs_recycler_template;
+  int nfs_recycler_minimum_seconds = 300;
+  int nfs_recycler_increment_seconds = 30;
+  Duration nfs_unmount_timeout = std::chrono::minutes(1);
   std::string runc = "/usr/sbin/runc";
   std::string busybox = "/bin/busybox";
   // <directory>/<vendor~driver>/<driver>: flexVolume drivers. Empty: none are looked for.

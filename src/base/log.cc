@@ -80,18 +80,6 @@ spdlog::sink_ptr MakeSink(const LogOptions& options) {
   return nullptr;
 }
 
-// "2024-05-01T09:30:00.123Z"
-std::string WallTime(int64_t unix_ms) {
-  const std::time_t seconds = static_cast<std::time_t>(unix_ms / 1000);
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  char date[32];
-  const size_t size = std::strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &parts);
-  char fraction[8];
-  std::snprintf(fraction, sizeof(fraction), ".%03dZ", static_cast<int>(unix_ms % 1000));
-  return std::string(date, size) + fraction;
-}
-
 // The bytes of the UTF-8 character at the front; 0 if there is no valid one. Source: RFC 3629.
 size_t Utf8Length(std::string_view text) {
   const auto byte = [&text](size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -161,6 +149,17 @@ bool NeedsQuotes(std::string_view value) {
 }
 
 }  // namespace
+
+std::string WallTimeText(int64_t unix_ms) {
+  const std::time_t seconds = static_cast<std::time_t>(unix_ms / 1000);
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char date[32];
+  const size_t size = std::strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &parts);
+  char fraction[8];
+  std::snprintf(fraction, sizeof(fraction), ".%03dZ", static_cast<int>(unix_ms % 1000));
+  return std::string(date, size) + fraction;
+}
 
 std::string_view LogLevelName(LogLevel level) {
   switch (level) {
@@ -271,7 +270,7 @@ void Logger::Write(LogLevel level, std::string_view message, Fields fields, uint
   std::string line;
   if (options_.target == LogOptions::Target::kJournal) line += JournalPrefix(level);
   if (options_.target == LogOptions::Target::kStderr) {
-    line += "time=" + WallTime(clock_.WallUnixMillis()) + ' ';
+    line += "time=" + WallTimeText(clock_.WallUnixMillis()) + ' ';
   }
   line += "level=";
   line += LogLevelName(level);

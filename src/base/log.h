@@ -31,6 +31,9 @@ std::string_view LogLevelName(LogLevel level);
 // InvalidArgument (NotApplied) names the four that exist.
 Result<LogLevel> ParseLogLevel(std::string_view name);
 
+// "2024-05-01T09:30:00.123Z": how times are written for people.
+std::string WallTimeText(int64_t unix_ms);
+
 // One key and its value. Built from the types that may be logged; a Secret<T> is deliberately not
 // among them, so that writing one is a compile error. `key` must outlive the call: a literal.
 struct LogField {

@@ -54,7 +54,7 @@ void ExplainStorage(const v1::Volume& volume, std::ostream& out) {
 void ExplainVolume(const v1::Volume& volume, int64_t now, std::ostream& out) {
   out << "  volume " << volume.name() << " (" << volume.plugin() << "): " << volume.state();
   if (volume.uncertain()) out << ", uncertain";
-  if (volume.stuck()) out << ", stuck: a worker on it cannot be ended";
+  if (volume.stuck()) out << ", stuck";
   if (!volume.running_step().empty()) {
     out << ", running " << volume.running_step();
     if (volume.progress() > 0) out << " (" << volume.progress() << " entries)";

@@ -132,6 +132,7 @@ struct ExportedFamilies::Impl {
   Gauges source_complete{registry, Family::kSourceComplete};
   Gauges stuck{registry, Family::kStuckOperations};
   Counters stuck_ever{registry, Family::kStuckOperationsEver};
+  Gauges fault_domain_up{registry, Family::kFaultDomainUp};
   Gauges workers{registry, Family::kWorkers};
   Gauges worker_calls_waiting{registry, Family::kWorkerCallsWaiting};
   Counters worker_requests{registry, Family::kWorkerRequests};
@@ -262,6 +263,12 @@ void ExportedFamilies::SetStuckOperations(const std::vector<StuckOperation>& stu
     ++values[{{"operation", operation.request}, {"domain", operation.domain}}];
   }
   impl_->stuck.Replace(values);
+}
+
+void ExportedFamilies::SetFaultDomains(const std::map<std::string, bool>& answering) {
+  std::map<Labels, double> values;
+  for (const auto& [domain, answers] : answering) values[{{"domain", domain}}] = answers ? 1 : 0;
+  impl_->fault_domain_up.Replace(values);
 }
 
 void ExportedFamilies::SetRecordStore(const RecordStoreStats& stats, bool on_ballast) {

@@ -57,6 +57,8 @@ class ExportedFamilies {
   void SetWorkerPool(const WorkerPoolStats& stats);
   void SetMountTable(const MountTableStats& stats);
   void SetStuckOperations(const std::vector<StuckOperation>& stuck);
+  // Domain -> whether it answers.
+  void SetFaultDomains(const std::map<std::string, bool>& answering);
   void SetRecordStore(const RecordStoreStats& stats, bool on_ballast);
 
   // Appends all families in the Prometheus text format, each once, families without a series left

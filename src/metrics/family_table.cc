@@ -66,6 +66,8 @@ constexpr std::array<FamilySpec, kFamilyCount> kTable = {{
      "Operations whose worker was killed at its deadline and has not died.", ""},
     {Family::kStuckOperationsEver, "volumed_stuck_operations_total", kCounter, "",
      "Operations that ever became stuck since the start.", ""},
+    {Family::kFaultDomainUp, "volumed_fault_domain_up", kGauge, "domain",
+     "1 while the server that volumes hang with answers; 0: all of its volumes are stuck.", ""},
     {Family::kWorkers, "volumed_workers", kGauge, "state",
      "Worker processes: idle, busy, slow (past its deadline, not to be killed), stuck.", ""},
     {Family::kWorkerCallsWaiting, "volumed_worker_calls_waiting", kGauge, "",

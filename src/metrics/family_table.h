@@ -30,6 +30,7 @@ enum class Family {
   kSourceComplete,
   kStuckOperations,
   kStuckOperationsEver,
+  kFaultDomainUp,
   kWorkers,
   kWorkerCallsWaiting,
   kWorkerRequests,

@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "os/held_start.h"
+
 extern char** environ;
 
 namespace volumed {
@@ -75,36 +77,35 @@ class SpawnAttributes {
   posix_spawnattr_t attributes_;
 };
 
-std::vector<char*> Pointers(const std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  pointers.reserve(words.size() + 1);
-  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 }  // namespace
 
 Result<ChildProcess> ChildProcess::Start(const ChildSetup& setup) {
   const std::string what = "start " + setup.arguments.at(0);
+  if (setup.held) {
+    ASSIGN_OR_RETURN(const pid_t held, StartHeld(setup).With(what));
+    return Adopt(held, setup);
+  }
   SpawnActions actions;
   RETURN_IF_ERROR(actions.Give(setup.descriptors).With(what));
   const SpawnAttributes attributes(setup.own_group);
-  const std::vector<char*> argv = Pointers(setup.arguments);
+  const std::vector<char*> argv = ArgumentPointers(setup.arguments);
   std::vector<char*> variables;
-  if (setup.environment) variables = Pointers(*setup.environment);
+  if (setup.environment) variables = ArgumentPointers(*setup.environment);
   pid_t pid = -1;
   const int failure = ::posix_spawn(&pid, argv[0], actions.get(), attributes.get(), argv.data(),
                                     setup.environment ? variables.data() : environ);
   if (failure != 0) return Error::FromErrno(failure, what, Outcome::kNotApplied);
-  // Nobody else reaps our children, so the pid cannot have been given away yet.
+  return Adopt(pid, setup);
+}
+
+Result<ChildProcess> ChildProcess::Adopt(pid_t pid, const ChildSetup& setup) {
   Descriptor pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd.valid()) {
     // No descriptors are left: it could not be waited for. It has hardly begun.
     const int saved = errno;
     ::kill(setup.own_group ? -pid : pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
-    return Error::FromErrno(saved, what, Outcome::kMaybeApplied);
+    return Error::FromErrno(saved, "start " + setup.arguments.at(0), Outcome::kMaybeApplied);
   }
   return ChildProcess(pid, std::move(pidfd), setup.own_group);
 }

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,9 @@ struct ChildSetup {
   std::vector<int> descriptors;
   // A process group of its own; else the caller's.
   bool own_group = false;
+  // Called with the child's id before its program begins, which waits for the return. Empty: the
+  // program begins at once.
+  std::function<void(pid_t pid)> held = nullptr;
 };
 
 struct ChildEnd {
@@ -48,6 +52,9 @@ class ChildProcess {
   std::optional<ChildEnd> WaitForEnd(Duration timeout);
 
  private:
+  // Nobody else reaps our children, so the id is still this child's.
+  static Result<ChildProcess> Adopt(pid_t pid, const ChildSetup& setup);
+
   ChildProcess(pid_t pid, Descriptor pidfd, bool own_group)
       : pid_(pid), pidfd_(std::move(pidfd)), own_group_(own_group) {}
 

@@ -368,6 +368,10 @@ struct RunProgram {
   std::map<size_t, Secret<std::string>> secret_arguments = {};
   // Of the output at most this much is kept; at most 64 KiB.
   size_t output_bytes = 4096;
+  // In a systemd scope of its own, where there is systemd (os/process_scope.h): what it leaves
+  // behind outlives the agent's service, and the service's IPAddressDeny= does not bind it. It does
+  // not get CallOptions::kept_by_tools then: a daemon would keep the volume locked.
+  bool own_scope = false;
 };
 
 using AnyRequest =

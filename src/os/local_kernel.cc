@@ -35,7 +35,7 @@ struct Effects {
     return MountListing{SelectMounts(std::move(mounts), r)};
   }
   Result<KernelFeatures> operator()(const ProbeFeatures&) const { return features; }
-  Result<Done> operator()(const Mount& r) const { return DoMount(r, features); }
+  Result<Done> operator()(const Mount& r) const { return DoMount(r, features, options); }
   Result<Done> operator()(const BindMount& r) const { return DoBindMount(r, features, anchor); }
   Result<Done> operator()(const Remount& r) const { return DoRemount(r, features); }
   Result<Changed> operator()(const Unmount& r) const { return DoUnmount(r); }

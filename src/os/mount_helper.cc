@@ -1,60 +1,83 @@
 #include "os/mount_helper.h"
 
-#include <libmount/libmount.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/strings.h"
+#include "os/mount_options.h"
+#include "os/program.h"
 
 namespace volumed {
 namespace {
 
-struct ContextDeleter {
-  void operator()(libmnt_context* context) const { mnt_free_context(context); }
-};
-
-// A type is a word; "../x" would leave /sbin. "fuse.sshfs" is mounted by mount.fuse.
+// A type is a word; "../x" would leave /sbin.
 bool IsPlainType(const std::string& fs_type) {
   return !fs_type.empty() && fs_type.find('/') == std::string::npos && fs_type[0] != '.';
 }
 
-// What mount(8) would print; without the options, which may hold a password.
-std::string FailureText(libmnt_context* context, int rc) {
-  char text[512] = "";
-  mnt_context_get_excode(context, rc, text, sizeof(text));
+std::string FamilyOf(const std::string& fs_type) { return fs_type.substr(0, fs_type.find('.')); }
+
+// "" without one. "fuse.sshfs" is mounted by mount.fuse.
+std::string FindHelper(const std::string& fs_type) {
+  if (!IsPlainType(fs_type)) return "";
+  for (const std::string& name : {fs_type, FamilyOf(fs_type)}) {
+    const std::string path = "/sbin/mount." + name;
+    if (::access(path.c_str(), X_OK) == 0) return path;
+  }
+  return "";
+}
+
+// As mount(8) calls it: helper source target [-o options] [-t type.subtype].
+std::vector<std::string> CommandOf(const std::string& helper, const Mount& request) {
+  std::vector<std::string> command = {helper, request.source, request.target.Display()};
+  if (const std::string options = OptionsForHelper(request.options); !options.empty()) {
+    command.insert(command.end(), {"-o", options});
+  }
+  if (FamilyOf(request.fs_type) != request.fs_type) {
+    command.insert(command.end(), {"-t", request.fs_type});
+  }
+  return command;
+}
+
+// An option's value may be a password, and a helper may name it.
+std::string WithoutValues(std::string text, const std::vector<std::string>& options) {
+  constexpr size_t kTooShortToHide = 3;
+  for (const std::string& word : Split(OptionsForHelper(options), ',')) {
+    const size_t equals = word.find('=');
+    const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
+    if (value.size() < kTooShortToHide) continue;
+    for (size_t at = text.find(value); at != std::string::npos; at = text.find(value, at + 3)) {
+      text.replace(at, value.size(), "***");
+    }
+  }
   return text;
 }
 
 }  // namespace
 
-bool HasMountHelper(const std::string& fs_type) {
-  if (!IsPlainType(fs_type)) return false;
-  const std::string family = fs_type.substr(0, fs_type.find('.'));
-  return ::access(("/sbin/mount." + fs_type).c_str(), X_OK) == 0 ||
-         (family != fs_type && ::access(("/sbin/mount." + family).c_str(), X_OK) == 0);
-}
+bool HasMountHelper(const std::string& fs_type) { return !FindHelper(fs_type).empty(); }
 
-Status MountWithHelper(const Mount& request) {
+Status MountWithHelper(const Mount& request, const CallOptions& options) {
   const std::string what = "mount " + request.fs_type + " on " + request.target.Display();
-  std::unique_ptr<libmnt_context, ContextDeleter> context(mnt_new_context());
-  if (context == nullptr) return Error::FromErrno(ENOMEM, what, Outcome::kNotApplied);
-  const std::string options = Join(request.options, ",");
-  const bool ready = mnt_context_disable_canonicalize(context.get(), 1) == 0 &&
-                     mnt_context_disable_mtab(context.get(), 1) == 0 &&
-                     mnt_context_set_fstype(context.get(), request.fs_type.c_str()) == 0 &&
-                     mnt_context_set_source(context.get(), request.source.c_str()) == 0 &&
-                     mnt_context_set_target(context.get(), request.target.Display().c_str()) == 0 &&
-                     mnt_context_set_options(context.get(), options.c_str()) == 0;
-  if (!ready) return Error::FromErrno(EINVAL, what, Outcome::kNotApplied);
-  const int rc = mnt_context_mount(context.get());
-  if (rc == 0 && mnt_context_get_status(context.get()) == 1) return OkStatus();
-  const std::string text = FailureText(context.get(), rc);
-  if (rc > 0) return Error::FromErrno(rc, what + " (" + text + ")", Outcome::kNotApplied);
-  const int status = mnt_context_get_helper_status(context.get());
-  return Error::NotApplied(Code::kUnknown, what + ": the mount helper ended with status " +
-                                               std::to_string(status) + " " + text);
+  ProgramSetup setup;
+  setup.arguments = CommandOf(FindHelper(request.fs_type), request);
+  setup.scope = {"mount", request.target.Display()};
+  // A helper that waits for its server moves no bytes that would tell how far it is.
+  CallOptions silent = options;
+  silent.progress = nullptr;
+  ASSIGN_OR_RETURN(const ProgramOutcome outcome, RunToEnd(setup, silent));
+  if (outcome.end.exited && outcome.end.status == 0) return OkStatus();
+  const std::string said =
+      WithoutValues(Join(SplitNonEmpty(outcome.output, '\n'), "; "), request.options);
+  const std::string how = (outcome.end.exited ? " ended with status " : " was ended by signal ") +
+                          std::to_string(outcome.end.status) + (said.empty() ? "" : ": " + said);
+  if (outcome.end.exited) {
+    return Error::NotApplied(Code::kUnknown, what + ": the mount helper" + how);
+  }
+  return Error::MaybeApplied(Code::kUnavailable, what + ": the mount helper" + how);
 }
 
 }  // namespace volumed

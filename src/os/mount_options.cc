@@ -6,6 +6,8 @@
 #include <array>
 #include <string_view>
 
+#include "base/strings.h"
+
 namespace volumed {
 namespace {
 
@@ -112,6 +114,14 @@ Result<MountOptions> ParseMountOptions(const std::vector<std::string>& options) 
     }
   }
   return parsed;
+}
+
+std::string OptionsForHelper(const std::vector<std::string>& options) {
+  std::vector<std::string> words;
+  for (const std::string& word : Split(Join(options, ","), ',')) {
+    if (!word.empty() && !IsForPrograms(word)) words.push_back(word);
+  }
+  return Join(words, ",");
 }
 
 unsigned long AttributesToMountFlags(uint64_t attributes) {

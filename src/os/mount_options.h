@@ -26,6 +26,9 @@ struct MountOptions {
 // Errors: InvalidArgument, not applied, for words that are another request ("bind", "remount").
 Result<MountOptions> ParseMountOptions(const std::vector<std::string>& options);
 
+// What a mount helper gets behind -o: the words in their order, without those for other programs.
+std::string OptionsForHelper(const std::vector<std::string>& options);
+
 // The same flags for mount(2). Source: mount(2), mount_setattr(2).
 unsigned long AttributesToMountFlags(uint64_t attributes);
 // The MOUNT_ATTR_* that a statfs f_flags value shows.

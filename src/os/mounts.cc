@@ -245,7 +245,8 @@ Result<bool> IsMountPoint(const SafePath& path) {
 
 }  // namespace
 
-Result<Done> DoMount(const Mount& request, const KernelFeatures& features) {
+Result<Done> DoMount(const Mount& request, const KernelFeatures& features,
+                     const CallOptions& call) {
   const std::string what = "mount " + request.fs_type + " on " + request.target.Display();
   if (request.fs_type.empty()) {
     return Error::NotApplied(Code::kInvalidArgument, what + ": no filesystem type is given");
@@ -262,7 +263,7 @@ Result<Done> DoMount(const Mount& request, const KernelFeatures& features) {
     checked.source = pinned.source;
   }
   if (HasMountHelper(request.fs_type)) {
-    RETURN_IF_ERROR(MountWithHelper(checked));
+    RETURN_IF_ERROR(MountWithHelper(checked, call));
     return Done{};
   }
   ASSIGN_OR_RETURN(const Descriptor mount, MakeFilesystem(checked, options, what));

@@ -10,9 +10,10 @@
 
 namespace volumed {
 
-// Filesystems with a helper (/sbin/mount.nfs) are mounted by it through libmount, all others by the
-// mount API itself, whose error texts go into the message.
-Result<Done> DoMount(const Mount& request, const KernelFeatures& features);
+// Filesystems with a helper (/sbin/mount.nfs) are mounted by it, all others by the mount API
+// itself, whose error texts go into the message.
+Result<Done> DoMount(const Mount& request, const KernelFeatures& features,
+                     const CallOptions& options);
 
 // By open_tree, mount_setattr and move_mount; by mount(2), in two steps, without mount_setattr.
 Result<Done> DoBindMount(const BindMount& request, const KernelFeatures& features,

@@ -7,10 +7,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <fstream>
+#include <mutex>
 #include <utility>
 
 #include "base/descriptor.h"
+#include "os/process_scope.h"
 
 namespace volumed {
 namespace {
@@ -57,6 +60,19 @@ void Follow(const ChildProcess& child, int pipe, const CallOptions& options, siz
   }
 }
 
+// A program without its scope is better than none: on a node without systemd it never has one. A
+// failure is told on stderr, which is the agent's, once per worker.
+void HoldForScope(pid_t pid, const std::string& kind, const std::string& what) {
+  const Status moved =
+      MoveToScope(pid, ScopeName(kind, what, pid), "volumed: " + kind + " " + what);
+  static std::once_flag told;
+  if (moved.ok()) return;
+  std::call_once(told, [&moved] {
+    std::fprintf(stderr, "volumed-worker: no scope of its own for a program: %s\n",
+                 moved.error().ToString().c_str());
+  });
+}
+
 }  // namespace
 
 Result<ProgramOutcome> RunToEnd(const ProgramSetup& setup, const CallOptions& options) {
@@ -78,7 +94,13 @@ Result<ProgramOutcome> RunToEnd(const ProgramSetup& setup, const CallOptions& op
     child_setup.descriptors.insert(child_setup.descriptors.end(), more.begin(), more.end());
   };
   give(setup.descriptors);
-  give(options.kept_by_tools);
+  if (!setup.scope) {
+    give(options.kept_by_tools);
+  } else if (!WhyNoScopes()) {
+    child_setup.held = [&setup](pid_t pid) {
+      HoldForScope(pid, setup.scope->first, setup.scope->second);
+    };
+  }
   ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::Start(child_setup));
   theirs.Reset();
   ProgramOutcome outcome;
@@ -101,6 +123,7 @@ Result<ProgramEnd> DoRunProgram(const RunProgram& request, const CallOptions& op
     }
     setup.arguments[number] = text.Reveal();
   }
+  if (request.own_scope) setup.scope = {"run", request.arguments[0]};
   constexpr size_t kMostOutput = 64 * 1024;
   setup.output_bytes = std::min(request.output_bytes, kMostOutput);
   ASSIGN_OR_RETURN(ProgramOutcome outcome, RunToEnd(setup, options));

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -18,6 +20,9 @@ struct ProgramSetup {
   std::vector<std::string> environment;  // besides PATH and LC_ALL=C
   std::vector<int> descriptors;          // which it has from 3 on, before options.kept_by_tools
   size_t output_bytes = kProgramOutputBytes;  // of the output, at most this much is kept
+  // Set: it runs in a scope of its own, called after this ("mount", "/path"), where there are
+  // scopes, and without options.kept_by_tools.
+  std::optional<std::pair<std::string, std::string>> scope = std::nullopt;
 };
 
 struct ProgramOutcome {

@@ -142,6 +142,7 @@ void Fill(const RunProgram& from, pb::Request& to) {
     (*m.mutable_secret_arguments())[number] = text.Reveal();
   }
   m.set_output_bytes(from.output_bytes);
+  m.set_own_scope(from.own_scope);
 }
 void Fill(const WriteFile& from, pb::Request& to) {
   pb::WriteFile& m = *to.mutable_write_file();
@@ -196,7 +197,7 @@ WriteAtomicPayload Read(const pb::WriteAtomicPayload& from) {
 }
 
 RunProgram Read(const pb::RunProgram& from) {
-  RunProgram request{ReadList(from.arguments()), {}, from.output_bytes()};
+  RunProgram request{ReadList(from.arguments()), {}, from.output_bytes(), from.own_scope()};
   for (const auto& [number, text] : from.secret_arguments()) {
     request.secret_arguments.emplace(number, Secret<std::string>(text));
   }

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "os/kernel.h"
+#include "pluginmgr/volume_options.h"
 #include "pluginmgr/volume_plugin.h"
 #include "recycler/recycler.h"
 
@@ -22,5 +23,12 @@ class RecyclableVolumePlugin {
   virtual Status Recycle(const std::string& pv_name, const VolumeSpec& spec,
                          const RecycleEventRecorder& recorder, const CallOptions& call) = 0;
 };
+
+// Recycles by the pod of `config`, whose first volume becomes `source`. `pods` may be null.
+// Errors: Unimplemented, not applied, without `pods`; InvalidArgument for a template that is none;
+// those of the recycler.
+Status RecycleByPod(const VolumeConfig& config, RecyclerPodRunner* pods,
+                    const PersistentVolume& volume, const std::string& pv_name, VolumeSource source,
+                    const RecycleEventRecorder& recorder, const CallOptions& call);
 
 }  // namespace volumed

@@ -71,6 +71,9 @@ class VolumePlugin {
   // What the plugin's volumes may hang together with, for CallOptions::domain: empty for those that
   // lie on the agent's own filesystem or a tmpfs; hostPath answers the path.
   virtual std::string FaultDomain(const VolumeSpec& spec) const = 0;
+  // What that is, for people, where many volumes share it and it may stop to answer as a whole:
+  // "NFS server nas-1". Such a domain is looked at now and then. Empty: it is not.
+  virtual std::string FaultDomainName(const VolumeSpec&) const { return ""; }
 
   // Where the node shows the volume's device, if that comes without the agent: when one of these
   // paths appears, a mount that failed is tried again at once. Pure.

@@ -5,7 +5,6 @@
 #include "metrics/metrics_nil.h"
 #include "mounter/host_directory.h"
 #include "plugins/host_path_storage.h"
-#include "recycler/recycler_pod_template.h"
 
 namespace volumed {
 namespace {
@@ -176,21 +175,9 @@ Status HostPathPlugin::Recycle(const std::string& pv_name, const VolumeSpec& spe
     return Error::NotApplied(Code::kInvalidArgument, "spec.PersistentVolume.Spec.HostPath is nil");
   }
   RETURN_IF_ERROR(CheckMayBeEmptied(source->path, host_->paths.root()));
-  if (settings_.recycler_pods == nullptr) {
-    return Error::NotApplied(Code::kUnimplemented, "this node runs no recycler pods");
-  }
-  // A copy: kubelet's recycles share one template, and so one another's path.
-  const VolumeConfig& config = settings_.config;
-  Pod pod = config.recycler_pod_template ? *config.recycler_pod_template
-                                         : NewPersistentVolumeRecyclerPodTemplate();
-  RETURN_IF_ERROR(ValidateRecyclerPodTemplate(pod).With("recycler pod template"));
-  pod.spec.active_deadline_seconds = CalculateTimeoutForVolume(
-      config.recycler_minimum_timeout_seconds, config.recycler_timeout_increment_seconds,
-      spec.persistent_volume()->spec.capacity);
-  pod.spec.volumes[0].source =
-      HostPathVolumeSource{CleanHostPath(source->path), HostPathType::kUnset};
-  return RecycleVolumeByWatchingPodUntilCompletion(pv_name, std::move(pod),
-                                                   *settings_.recycler_pods, recorder, call);
+  return RecycleByPod(settings_.config, settings_.recycler_pods, *spec.persistent_volume(), pv_name,
+                      HostPathVolumeSource{CleanHostPath(source->path), HostPathType::kUnset},
+                      recorder, call);
 }
 
 Result<std::unique_ptr<Deleter>> HostPathPlugin::NewDeleter(const VolumeSpec& spec) {

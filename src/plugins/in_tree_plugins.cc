@@ -17,6 +17,7 @@ std::vector<std::unique_ptr<VolumePlugin>> MakeInTreePlugins(InTreePluginSetting
   plugins.push_back(std::make_unique<EmptyDirPlugin>());
   plugins.push_back(std::make_unique<GitRepoPlugin>());
   plugins.push_back(std::make_unique<HostPathPlugin>(std::move(settings.host_path)));
+  plugins.push_back(std::make_unique<NfsPlugin>(std::move(settings.nfs)));
   plugins.push_back(std::make_unique<SecretPlugin>());
   plugins.push_back(std::make_unique<DownwardApiPlugin>());
   plugins.push_back(std::make_unique<ConfigMapPlugin>());

@@ -7,12 +7,14 @@
 #include "pluginmgr/volume_plugin.h"
 #include "plugins/host_path.h"
 #include "plugins/local.h"
+#include "plugins/nfs.h"
 
 namespace volumed {
 
 struct InTreePluginSettings {
   HostPathSettings host_path = {};
   LocalVolumeSettings local = {};
+  NfsSettings nfs = {};
 };
 
 // In kubelet's order of registration. To be given to VolumePluginMgr::InitPlugins.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
-#include <variant>
 
 #include "recycler/recycler_pod_template.h"
 #include "recycler/scrub.h"
@@ -30,11 +29,9 @@ Error Cannot(const Pod& pod, const std::string& why) {
                                                      " cannot be run on this node: " + why);
 }
 
-const HostPathVolumeSource* HostPathOf(const PodVolume& volume) {
-  return std::get_if<HostPathVolumeSource>(&volume.source);
-}
+}  // namespace
 
-Status CheckCanRun(const Pod& pod) {
+Status LocalRecyclerPods::CheckCanRun(const Pod& pod) const {
   RETURN_IF_ERROR(ValidateRecyclerPodTemplate(pod));
   if (pod.spec.containers.size() != 1 || !pod.spec.init_containers.empty()) {
     return Cannot(pod, "it must have one container and no init containers");
@@ -45,9 +42,7 @@ Status CheckCanRun(const Pod& pod) {
   }
   if (container.command.empty()) return Cannot(pod, "its container names no command");
   for (const PodVolume& volume : pod.spec.volumes) {
-    const HostPathVolumeSource* source = HostPathOf(volume);
-    if (source == nullptr) return Cannot(pod, "volume " + volume.name + " is not a hostPath");
-    RETURN_IF_ERROR(ScrubbedPlace(source->path));
+    RETURN_IF_ERROR(volumes_.Check(volume).With("recycler pod " + pod.metadata.name));
   }
   for (const VolumeMount& mount : container.volume_mounts) {
     const bool known = std::any_of(pod.spec.volumes.begin(), pod.spec.volumes.end(),
@@ -57,7 +52,7 @@ Status CheckCanRun(const Pod& pod) {
   return OkStatus();
 }
 
-ContainerRun RunOf(const Pod& pod) {
+ContainerRun LocalRecyclerPods::RunOf(const Pod& pod) const {
   const Container& container = pod.spec.containers[0];
   ContainerRun run;
   run.id = ContainerId(pod.metadata.name_space, pod.metadata.name);
@@ -66,13 +61,11 @@ ContainerRun RunOf(const Pod& pod) {
   for (const VolumeMount& mount : container.volume_mounts) {
     for (const PodVolume& volume : pod.spec.volumes) {
       if (volume.name != mount.name) continue;
-      run.binds.push_back({HostPathOf(volume)->path, mount.mount_path, mount.read_only});
+      run.binds.push_back({volumes_.PlaceOf(pod, volume), mount.mount_path, mount.read_only});
     }
   }
   return run;
 }
-
-}  // namespace
 
 // Tells, in this order: that the pod waits, that it runs (an event), how it ended.
 class LocalRecyclerPods::Watch final : public RecyclerPodWatch {
@@ -119,8 +112,11 @@ class LocalRecyclerPods::Watch final : public RecyclerPodWatch {
 };
 
 LocalRecyclerPods::LocalRecyclerPods(Kernel& kernel, ContainerRunner& containers,
-                                     const Clock& clock)
-    : kernel_(kernel), containers_(containers), clock_(clock) {}
+                                     const Clock& clock, std::string mounts)
+    : kernel_(kernel),
+      containers_(containers),
+      clock_(clock),
+      volumes_(kernel, clock, std::move(mounts)) {}
 
 LocalRecyclerPods::~LocalRecyclerPods() = default;
 
@@ -161,6 +157,7 @@ Status LocalRecyclerPods::DeletePod(const std::string& name_space, const std::st
   if (pod == nullptr || !ScrubsLikeTemplate(*pod)) {
     RETURN_IF_ERROR(containers_.Remove(ContainerId(name_space, name), call));
   }
+  RETURN_IF_ERROR(volumes_.Remove(name_space, name, call));
   MutexLock lock(mu_);
   pods_.erase(key);
   return OkStatus();
@@ -191,8 +188,9 @@ RecyclerPodChange LocalRecyclerPods::RunPod(const Pod& pod, const CallOptions& c
 Status LocalRecyclerPods::RunToEnd(const Pod& pod, const CallOptions& call) {
   CallOptions effect = call;
   for (const PodVolume& volume : pod.spec.volumes) {
-    ASSIGN_OR_RETURN(const SafePath place, ScrubbedPlace(HostPathOf(volume)->path));
-    effect.domain = "/" + place.relative;  // it may lie on a filesystem that hangs
+    ASSIGN_OR_RETURN(const SafePath place, ScrubbedPlace(volumes_.PlaceOf(pod, volume)));
+    effect.domain = RecyclerVolumes::DomainOf(volume);  // it may lie on a filesystem that hangs
+    RETURN_IF_ERROR(volumes_.MakePresent(pod, volume, effect));
     if (ScrubsLikeTemplate(pod)) return ScrubDirectory(kernel_, place, effect);
     // A container would delete what is mounted below, or, by removing the mount point, unmount it.
     RETURN_IF_ERROR(CheckNothingMountedBelow(kernel_, place, effect));

@@ -10,6 +10,7 @@
 #include "base/mutex.h"
 #include "recycler/container_runner.h"
 #include "recycler/recycler.h"
+#include "recycler/recycler_volumes.h"
 
 namespace volumed {
 
@@ -18,13 +19,14 @@ namespace volumed {
 // is earlier.
 //
 // Images are not pulled: a pod of another image than busybox (or the template's) is refused, and
-// named. Pods may have hostPath volumes only, and one container.
+// named. Pods may have hostPath and NFS volumes only, and one container.
 //
 // Threads: any. Blocks: Next, for the pod's whole run.
 class LocalRecyclerPods final : public RecyclerPodRunner {
  public:
-  // All outlive this.
-  LocalRecyclerPods(Kernel& kernel, ContainerRunner& containers, const Clock& clock);
+  // All outlive this. `mounts` is where NFS volumes are mounted; see RecyclerVolumes.
+  LocalRecyclerPods(Kernel& kernel, ContainerRunner& containers, const Clock& clock,
+                    std::string mounts = "");
   ~LocalRecyclerPods() override;
 
   Result<std::unique_ptr<RecyclerPodWatch>> WatchPod(const std::string& name_space,
@@ -42,6 +44,8 @@ class LocalRecyclerPods final : public RecyclerPodRunner {
   // The pod's whole run; its end as a change.
   RecyclerPodChange RunPod(const Pod& pod, const CallOptions& call);
   Status RunToEnd(const Pod& pod, const CallOptions& call);
+  Status CheckCanRun(const Pod& pod) const;
+  ContainerRun RunOf(const Pod& pod) const;
   Status RunContainer(const Pod& pod, const CallOptions& call);
   // Null when it is not there (any more).
   std::shared_ptr<const Pod> Find(const Key& key) const EXCLUDES(mu_);
@@ -49,6 +53,7 @@ class LocalRecyclerPods final : public RecyclerPodRunner {
   Kernel& kernel_;
   ContainerRunner& containers_;
   const Clock& clock_;
+  RecyclerVolumes volumes_;
   mutable Mutex mu_;
   std::map<Key, std::shared_ptr<const Pod>> pods_ GUARDED_BY(mu_);
 };

@@ -10,6 +10,13 @@
 #include "volumemanager/kubelet_volume_manager_impl.h"
 
 namespace volumed {
+namespace {
+
+// Reasons of events; kubelet has none for it.
+constexpr const char* kVolumeStuck = "VolumeStuck";
+constexpr const char* kVolumeAnswers = "VolumeAnswers";
+
+}  // namespace
 
 KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
                                  VolumeManagerSettings settings)
@@ -36,6 +43,7 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
       size_limits_(parts.host.events, parts.scheduler.clock(), settings_.size_limit_action,
                    [this](const PodUid& uid, const std::string& message) { Evict(uid, message); }),
       stats_(parts.scheduler, parts.plugins, parts.log, StatsSettings()),
+      health_(parts.scheduler, parts.kernel, parts.log, HealthSettings()),
       expander_({parts.scheduler, parts.catalog, parts.plugins, desired_, actual_, claims_,
                  parts.operations, parts.host.events},
                 [this](const UniqueVolumeName& volume) {
@@ -48,7 +56,8 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
                    devices_, parts.log},
                   MakeHooks()),
       views_({parts.scheduler.clock(), parts.catalog, desired_, actual_, consumers_, reconciler_,
-              devices_, parts.operations, stats_, size_limits_, expander_, settings_.is_stuck}) {
+              devices_, parts.operations, stats_, health_, size_limits_, expander_,
+              settings_.is_stuck}) {
   devices_.SetVerifyAttachedPeriod(settings_.verify_attached_period);
   parts_.catalog.AddListener(
       [this, alive = std::weak_ptr<bool>(alive_)](const std::vector<ObjectChange>& changes) {
@@ -65,6 +74,43 @@ VolumeStatsSettings KubeletVolumeManager::Impl::StatsSettings() {
   return stats;
 }
 
+DomainHealthSettings KubeletVolumeManager::Impl::HealthSettings() {
+  DomainHealthSettings health = settings_.health;
+  health.changed = [this](const DomainState& domain, const std::set<PodVolumeKey>& volumes) {
+    DomainChanged(domain, volumes);
+  };
+  return health;
+}
+
+void KubeletVolumeManager::Impl::TrackHealth(const PodVolumeKey& key, const VolumeSpec& spec,
+                                             const PodPtr& pod) {
+  const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(spec);
+  if (!plugin.ok() || IsBlockVolume(spec)) return;
+  const std::string name = (*plugin)->FaultDomainName(spec);
+  if (name.empty()) return;
+  const Result<std::unique_ptr<Mounter>> mounter = (*plugin)->NewMounter(spec, pod);
+  if (!mounter.ok()) return;
+  health_.Track(key, (*plugin)->FaultDomain(spec), name, (*mounter)->GetSafePath());
+}
+
+void KubeletVolumeManager::Impl::DomainChanged(const DomainState& domain,
+                                               const std::set<PodVolumeKey>& volumes) {
+  for (const PodVolumeKey& key : volumes) {
+    const std::string volume = "volume \"" + key.spec.str() + "\": ";
+    if (domain.silent) {
+      parts_.host.events.RecordPodEvent(key.pod, EventType::kWarning, kVolumeStuck,
+                                        volume + domain.Text());
+    } else {
+      parts_.host.events.RecordPodEvent(key.pod, EventType::kNormal, kVolumeAnswers,
+                                        volume + domain.name + " answers again");
+      // What failed for want of an answer need not wait any longer. One that is gone by now: no
+      // matter.
+      (void)RetryVolume(key).ok();
+    }
+    Changed(key.pod);
+  }
+}
+
 Reconciler::Hooks KubeletVolumeManager::Impl::MakeHooks() {
   Reconciler::Hooks hooks;
   hooks.ready = [this] { return Ready(); };
@@ -74,10 +120,12 @@ Reconciler::Hooks KubeletVolumeManager::Impl::MakeHooks() {
     const WantedVolume* volume = desired_.Find(key);
     if (volume == nullptr) return;
     stats_.Track(key, volume->spec, pod->pod);
+    TrackHealth(key, volume->spec, pod->pod);
     if (!volume->unique_name.empty()) expander_.MarkDirty(volume->unique_name);
   };
   hooks.gone = [this](const PodVolumeKey& key) {
     stats_.Forget(key);
+    health_.Forget(key);
     size_limits_.Forget(key);
     claims_.MarkDirty();
   };
@@ -416,6 +464,9 @@ void KubeletVolumeManager::Hold(HoldRequest request, std::function<void(Status)>
 }
 void KubeletVolumeManager::ReleaseHold(HoldRequest request, std::function<void(Status)> done) {
   impl_->ReleaseHold(std::move(request), std::move(done));
+}
+std::map<std::string, bool> KubeletVolumeManager::DomainsAnswering() const {
+  return impl_->DomainsAnswering();
 }
 Status KubeletVolumeManager::Retry(const PodUid& pod) { return impl_->Retry(pod); }
 Status KubeletVolumeManager::RetryVolume(const PodVolumeKey& key) {

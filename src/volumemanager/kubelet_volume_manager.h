@@ -28,6 +28,7 @@
 #include "volumehost/volume_host.h"
 #include "volumemanager/attach_verifier.h"
 #include "volumemanager/consumer_watch.h"
+#include "volumemanager/domain_health.h"
 #include "volumemanager/size_limits.h"
 #include "volumemanager/take_over.h"
 #include "volumemanager/volume_manager.h"
@@ -52,6 +53,7 @@ struct VolumeManagerSettings {
   // The root was made by somebody else (--adopt-root): pods found in it are ours to clean.
   bool adopt_root = false;
   VolumeStatsSettings stats;
+  DomainHealthSettings health;
   // How often plugins are asked which volumes are attached; zero: only at start.
   Duration verify_attached_period = kVerifyAttachedPeriod;
   // What becomes of a pod with an emptyDir that holds more than its sizeLimit.
@@ -114,6 +116,8 @@ class KubeletVolumeManager final : public VolumeManager {
   // For volume_manager_total_volumes: (plugin name, "desired_state_of_world" or
   // "actual_state_of_world") -> volumes. Source: kubernetes pkg/kubelet/volumemanager/metrics.
   std::map<std::pair<std::string, std::string>, int64_t> VolumeCounts() const;
+  // Servers that volumes hang with: whether they answer.
+  std::map<std::string, bool> DomainsAnswering() const;
   // Pods found at start whose records could not be read, and mounts below the root without a
   // record.
   size_t quarantined_pods() const;

@@ -19,6 +19,7 @@
 #include "volumemanager/consumers.h"
 #include "volumemanager/desired_state_of_world.h"
 #include "volumemanager/device_reconciler.h"
+#include "volumemanager/domain_health.h"
 #include "volumemanager/kubelet_volume_manager.h"
 #include "volumemanager/pod_views.h"
 #include "volumemanager/reconciler.h"
@@ -66,6 +67,7 @@ class KubeletVolumeManager::Impl {
   std::string NotReadyReason() const;
 
   std::map<std::pair<std::string, std::string>, int64_t> VolumeCounts() const;
+  std::map<std::string, bool> DomainsAnswering() const { return health_.Answering(); }
 
   uint64_t next_observer_ = 1;
   std::map<uint64_t, std::function<void(const PodUid&)>> observers_;
@@ -74,6 +76,10 @@ class KubeletVolumeManager::Impl {
 
  private:
   VolumeStatsSettings StatsSettings();
+  DomainHealthSettings HealthSettings();
+  void TrackHealth(const PodVolumeKey& key, const VolumeSpec& spec, const PodPtr& pod);
+  // A server fell silent, or answers again.
+  void DomainChanged(const DomainState& domain, const std::set<PodVolumeKey>& volumes);
   Reconciler::Hooks MakeHooks();
   DeviceReconciler::Hooks MakeDeviceHooks();
   Claims::Hooks MakeClaimHooks();
@@ -143,6 +149,7 @@ class KubeletVolumeManager::Impl {
   DesiredStateOfWorld desired_;
   SizeLimits size_limits_;
   VolumeStats stats_;
+  DomainHealth health_;
   VolumeExpander expander_;
   DeviceReconciler devices_;
   Reconciler reconciler_;

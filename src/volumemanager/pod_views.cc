@@ -162,7 +162,8 @@ VolumeView PodViews::BuildVolume(const PodVolumeKey& key, const ActualPod& pod,
       }
     }
   }
-  view.stuck = parts_.is_stuck && parts_.is_stuck(key.ToString());
+  view.stuck = (parts_.is_stuck && parts_.is_stuck(key.ToString())) ||
+               parts_.health.FindSilent(key) != nullptr;
   AddShared(wanted, actual, view);
   OperationKey busy = key;
   if (!running.contains(busy) && !view.device_state.empty())
@@ -228,9 +229,26 @@ std::optional<ProblemView> PodViews::SharedProblem(const PodVolumeKey& key, cons
   return FromFailure(*device->failure, OperationKey(wanted.unique_name), pod, nullptr);
 }
 
+ProblemView PodViews::SilentProblem(const DomainState& silent, const PodVolumeKey& key,
+                                    const ActualPod& pod, const ActualVolume* actual) const {
+  ProblemView problem;
+  problem.step = "Stuck";
+  problem.message = silent.Text();
+  if (actual != nullptr && actual->failure) {
+    problem = FromFailure(*actual->failure, key, pod, nullptr);
+    problem.message = silent.Text() + "; " + problem.message;
+  }
+  problem.who_must_act = kAdministrator;
+  problem.since_unix_ms = silent.since_unix_ms;
+  return problem;
+}
+
 std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, const ActualPod& pod,
                                                    const WantedVolume* wanted,
                                                    const ActualVolume* actual) const {
+  if (const DomainState* silent = parts_.health.FindSilent(key)) {
+    return SilentProblem(*silent, key, pod, actual);
+  }
   if (actual != nullptr && actual->failure) {
     return FromFailure(*actual->failure, key, pod, wanted);
   }

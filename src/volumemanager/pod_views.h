@@ -16,6 +16,7 @@
 #include "volumemanager/consumers.h"
 #include "volumemanager/desired_state_of_world.h"
 #include "volumemanager/device_reconciler.h"
+#include "volumemanager/domain_health.h"
 #include "volumemanager/reconciler.h"
 #include "volumemanager/size_limits.h"
 #include "volumemanager/volume_expander.h"
@@ -38,6 +39,7 @@ class PodViews {
     const DeviceReconciler& devices;
     const VolumeOperations& operations;
     const VolumeStats& stats;
+    const DomainHealth& health;
     const SizeLimits& size_limits;
     const VolumeExpander& expander;
     std::function<bool(const std::string& key)> is_stuck;  // may be empty
@@ -57,6 +59,9 @@ class PodViews {
  private:
   VolumeView BuildVolume(const PodVolumeKey& key, const ActualPod& pod, const WantedVolume* wanted,
                          const ActualVolume* actual, const Running& running) const;
+  // Of a volume whose server does not answer, whatever else is wrong with it.
+  ProblemView SilentProblem(const DomainState& silent, const PodVolumeKey& key,
+                            const ActualPod& pod, const ActualVolume* actual) const;
   std::optional<ProblemView> VolumeProblem(const PodVolumeKey& key, const ActualPod& pod,
                                            const WantedVolume* wanted,
                                            const ActualVolume* actual) const;

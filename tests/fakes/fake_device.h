@@ -61,6 +61,8 @@ struct FakeDevices {
   uint64_t last_sequence = 0;
   // The files of loop devices that somebody else attached. The mount of such a file is busy.
   std::set<std::string> loop_files;
+  // What NFS servers export ("nas:/srv"), by the filesystem that it is.
+  std::map<std::string, uint64_t> exports;
 };
 
 }  // namespace volumed

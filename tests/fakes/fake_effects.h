@@ -140,6 +140,8 @@ class FakeEffects {
   Status Pin(const FakeDevice& device, const std::string& path,
              const DeviceIdentity& expected) const;
   // The filesystem of the device that a mount's source is; 0 where it is no device of this world.
+  // Of an export that mount.nfs mounts; 0 for other types, and without that helper.
+  Result<uint64_t> FilesystemOfExport(const Mount& request, const std::string& what);
   Result<uint64_t> FilesystemOfDevice(const Mount& request, const MountOptions& options,
                                       const std::string& what);
 

@@ -115,6 +115,20 @@ Status FakeEffects::AttachTree(uint64_t tree, FakeLocation target, bool by_tree,
   return OkStatus();
 }
 
+Result<uint64_t> FakeEffects::FilesystemOfExport(const Mount& request, const std::string& what) {
+  FakeLocation helper;
+  FakeWalk walk;
+  walk.follow_last = true;
+  const bool is_nfs = request.fs_type == "nfs" || request.fs_type == "nfs4";
+  if (!is_nfs || vfs_.WalkAbsolute("/sbin/mount." + request.fs_type, walk, &helper) != 0) {
+    return uint64_t{0};
+  }
+  const auto found = state_.devices.exports.find(request.source);
+  if (found != state_.devices.exports.end()) return found->second;
+  return Error::NotApplied(Code::kUnknown, what + ": the mount helper ended with status 32: " +
+                                               "access denied by server while mounting");
+}
+
 Result<Done> FakeEffects::operator()(const Mount& request) {
   const std::string what = "mount " + request.fs_type + " on " + request.target.Display();
   if (request.fs_type.empty()) {
@@ -125,7 +139,8 @@ Result<Done> FakeEffects::operator()(const Mount& request) {
     return Error::NotApplied(Code::kUnimplemented, what + ": this kernel has no tmpfs-noswap");
   }
   ASSIGN_OR_RETURN(const FakeLocation target, Open(request.target));
-  if (MountableTypes().count(request.fs_type) == 0) {
+  ASSIGN_OR_RETURN(const uint64_t exported, FilesystemOfExport(request, what));
+  if (exported == 0 && MountableTypes().count(request.fs_type) == 0) {
     return Error::FromErrno(ENODEV, what, Outcome::kNotApplied);
   }
   TmpfsParameters parameters;
@@ -137,10 +152,14 @@ Result<Done> FakeEffects::operator()(const Mount& request) {
   const bool huge = request.fs_type == "hugetlbfs";
   const uint64_t huge_page_bytes = huge ? HugePageBytes(options.parameters) : 0;
   if (huge && huge_page_bytes == 0) return Error::FromErrno(EINVAL, what, Outcome::kNotApplied);
-  ASSIGN_OR_RETURN(uint64_t id, FilesystemOfDevice(request, options, what));
+  uint64_t id = exported;
+  if (id == 0) {
+    ASSIGN_OR_RETURN(id, FilesystemOfDevice(request, options, what));
+  }
   if (id == 0) id = vfs_.NewFilesystem(request.fs_type, request.source);
   FakeFilesystem& filesystem = vfs_.MutableFilesystem(id);
-  filesystem.read_only = (options.attributes & MOUNT_ATTR_RDONLY) != 0;
+  // One mount's "ro" is not the other mounts' of an export.
+  if (exported == 0) filesystem.read_only = (options.attributes & MOUNT_ATTR_RDONLY) != 0;
   if (parameters.pages) filesystem.max_pages = *parameters.pages;
   if (parameters.inodes) filesystem.max_inodes = *parameters.inodes;
   filesystem.shows_size = parameters.pages.has_value();

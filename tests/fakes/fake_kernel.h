@@ -76,6 +76,9 @@ class FakeKernel final : public Kernel {
   // A block device, and its node at `path`. Its number is given here; a disk sequence and a size
   // too, where the test gives none.
   void AddDevice(const std::string& path, FakeDevice device = {}) EXCLUDES(mu_);
+  // An export of an NFS server, empty, which a Mount of type nfs shows where there is a
+  // /sbin/mount.nfs. What is in it stays, whoever mounts it.
+  void AddExport(const std::string& source) EXCLUDES(mu_);
   // The node of a device that was added comes back, after it was removed.
   void ReturnDeviceNode(const std::string& path) EXCLUDES(mu_);
   // An executable file that RunProgram runs.

@@ -152,6 +152,13 @@ void FakeKernel::AddDevice(const std::string& path, FakeDevice device) {
   devices_.by_path[path] = std::move(device);
 }
 
+void FakeKernel::AddExport(const std::string& source) {
+  MutexLock lock(mu_);
+  const uint64_t id = vfs_.NewFilesystem("nfs4", source);
+  vfs_.MutableFilesystem(id).on_device = true;
+  devices_.exports[source] = id;
+}
+
 void FakeKernel::ReturnDeviceNode(const std::string& path) {
   AddSpecial(path, FileType::kBlockDevice, 0600);
   MutexLock lock(mu_);

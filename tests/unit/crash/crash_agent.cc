@@ -112,7 +112,8 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
       events_(world.clock),
       node_(Facts()),
       host_{world.paths, kernel_, world.clock, host_objects_, tokens_, events_, node_, families_},
-      recycler_pods_(kernel_, containers_, world.clock),
+      recycler_pods_(kernel_, containers_, world.clock,
+                     std::string(CrashWorld::kRoot) + "/recycler"),
       devices_(store_, world.clock, log_, observer_, ReadBootId()),
       format_intents_(devices_, ReadBootId()),
       operations_(scheduler_, store_, plugins_, host_, log_, observer_, devices_, ReadBootId(), {}),
@@ -125,6 +126,7 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
   InTreePluginSettings plugins;
   plugins.local.format_intents = &format_intents_;
   plugins.host_path.recycler_pods = &recycler_pods_;
+  plugins.nfs.recycler_pods = &recycler_pods_;
   plugins.host_path.roots = {CrashWorld::kProvisionRoot};
   plugins.host_path.config.provisioning_enabled = true;
   std::vector<std::unique_ptr<VolumePlugin>> made = MakeInTreePlugins(std::move(plugins));
@@ -138,6 +140,7 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
   MustBeOk(plugins_.InitPlugins(std::move(made), host_), "plugins");
   VolumeManagerSettings settings;
   settings.stats.period = Duration::zero();
+  settings.health.period = Duration::zero();
   settings.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
                                        const std::vector<DeviceRecord>& devices) {
     operations_.Restore(volumes, devices);

@@ -302,14 +302,15 @@ Scenario ShortLifeScenario() {
 }
 
 std::vector<Scenario> AllScenarios() {
-  return {SetUpScenario(),         ChangeScenario(),         RemovedObjectScenario(),
-          DeletedByUidScenario(),  HeldPodScenario(),        ForeignMountScenario(),
-          ShortLifeScenario(),     DeviceScenario(),         JoiningWriterScenario(),
-          CutFormatScenario(),     ExpandScenario(),         CheckedDiskScenario(),
-          ReleasedClaimScenario(), RecycleScenario(),        BindingScenario(),
-          ProvisionScenario(),     ShortClaimScenario(),     RemadeClaimScenario(),
-          BlockScenario(),         AttachScenario(),         ShortAttachScenario(),
-          FlexVolumeScenario(),    ShortFlexVolumeScenario()};
+  return {SetUpScenario(),         ChangeScenario(),          RemovedObjectScenario(),
+          DeletedByUidScenario(),  HeldPodScenario(),         ForeignMountScenario(),
+          ShortLifeScenario(),     DeviceScenario(),          JoiningWriterScenario(),
+          CutFormatScenario(),     ExpandScenario(),          CheckedDiskScenario(),
+          ReleasedClaimScenario(), RecycleScenario(),         BindingScenario(),
+          ProvisionScenario(),     ShortClaimScenario(),      RemadeClaimScenario(),
+          BlockScenario(),         AttachScenario(),          ShortAttachScenario(),
+          FlexVolumeScenario(),    ShortFlexVolumeScenario(), NfsScenario(),
+          NfsRecycleScenario()};
 }
 
 }  // namespace volumed

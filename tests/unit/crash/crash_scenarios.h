@@ -39,6 +39,10 @@ Scenario ProvisionScenario();    // Immediate and WaitForFirstConsumer; one is d
 Scenario ShortClaimScenario();   // the claim leaves while its volume is being made
 Scenario RemadeClaimScenario();  // without a uid, Retain: the next of its name is another one
 
+// Exports of an NFS server; see crash_nfs_scenarios.cc.
+Scenario NfsScenario();         // mounted for two pods
+Scenario NfsRecycleScenario();  // by a mount of the recycler's own
+
 std::vector<Scenario> AllScenarios();
 
 }  // namespace volumed

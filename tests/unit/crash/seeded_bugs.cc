@@ -231,6 +231,15 @@ std::vector<SeededBugCase> BugsOfStorage() {
   };
 }
 
+std::vector<SeededBugCase> BugsOfNfs() {
+  return {
+      {InKernel<OtherExportKernel>("another export recycled"), NfsRecycleScenario()},
+      {InKernel<NfsBlindKernel>("an export mounted where it is mounted"), NfsScenario()},
+      {InKernel<GreedyExportKernel>("an export taken from a pod that has it"), NfsScenario()},
+      {InKernel<IdleKernel<RemoveFile>>("an export not scrubbed"), NfsRecycleScenario()},
+  };
+}
+
 std::optional<ProvisionState> ProvisionIn(const Record& row) {
   if (row.kind != kProvisionRecordKind) return std::nullopt;
   const Result<ProvisionRecord> record = DecodeProvisionRecord(row);
@@ -270,6 +279,7 @@ std::vector<SeededBugCase> SeededBugs() {
   std::vector<SeededBugCase> all = BugsOfRecords();
   for (SeededBugCase& bug : BugsOfStorage()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfProvisioning()) all.push_back(std::move(bug));
+  for (SeededBugCase& bug : BugsOfNfs()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfBlockVolumes()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfAttachments()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfFlexVolumes()) all.push_back(std::move(bug));

@@ -127,6 +127,57 @@ class IdleKernel final : public PassingKernel {
   }
 };
 
+// Mounts another export of the server for the recycler.
+class OtherExportKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    const auto* mount = std::get_if<Mount>(&request);
+    const bool recycles =
+        mount != nullptr && mount->target.Display().find("/recycler/") != std::string::npos;
+    if (!recycles) return real_.Do(request, options);
+    Mount other = *mount;
+    other.source = "nas:/other";
+    return real_.Do(other, options);
+  }
+};
+
+// Sees no NFS in the mount table, and so mounts it where it is mounted.
+class NfsBlindKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    Result<AnyAnswer> answer = real_.Do(request, options);
+    mounted_ = std::holds_alternative<Mount>(request);
+    if (answer.ok() && !after_mount_ && std::holds_alternative<ListMounts>(request)) {
+      std::erase_if(std::get<MountListing>(*answer).mounts,
+                    [](const MountEntry& mount) { return mount.fs_type == "nfs4"; });
+    }
+    after_mount_ = mounted_;
+    return answer;
+  }
+
+ private:
+  bool mounted_ = false;
+  bool after_mount_ = false;  // what was just mounted is seen
+};
+
+// Takes the export away from all pods with the first one's mount of it.
+class GreedyExportKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    Result<AnyAnswer> answer = real_.Do(request, options);
+    if (std::holds_alternative<Unmount>(request) && !world_.kernel->crashed()) {
+      for (const MountEntry& mount : world_.kernel->Mounts()) {
+        if (mount.fs_type == "nfs4") world_.kernel->UnmountBelow(mount.mount_point);
+      }
+      world_.CheckState("after an unmount");
+    }
+    return answer;
+  }
+};
+
 // Says of every filesystem that it has grown to its device, and lets none.
 class PretendingGrowthKernel final : public PassingKernel {
  public:

@@ -244,6 +244,8 @@ TEST(WorkerCodec, WalkAndTableRequestsKeepEveryField) {
   ASSERT_EQ(secret.secret_arguments.size(), 1u);
   EXPECT_EQ(secret.secret_arguments.at(1).Reveal(), kBytes);
   EXPECT_EQ(secret.output_bytes, 7u);
+  EXPECT_FALSE(secret.own_scope);
+  EXPECT_TRUE(Same(RunProgram{{"/bin/a"}, {}, 7, true}).own_scope);
   const WriteFile write = Same(WriteFile{Place(), Secret<std::string>(kBytes), 04755});
   EXPECT_EQ(write.path, Place());
   EXPECT_EQ(write.content.Reveal(), kBytes);

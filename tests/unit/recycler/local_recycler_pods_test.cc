@@ -149,7 +149,7 @@ TEST_F(LocalRecyclerPodsTest, PodsThatCannotBeRunHereAreRefusedWithTheReason) {
   EXPECT_NE(reason(pod).find("names no command"), std::string::npos);
   pod = Custom();
   pod.spec.volumes[0].source = EmptyDirVolumeSource{};
-  EXPECT_NE(reason(pod).find("volume vol is not a hostPath"), std::string::npos);
+  EXPECT_NE(reason(pod).find("volume vol is neither a hostPath nor nfs"), std::string::npos);
   pod = Custom();
   pod.spec.containers[0].volume_mounts[0].name = "other";
   EXPECT_NE(reason(pod).find("unknown volume, other"), std::string::npos);

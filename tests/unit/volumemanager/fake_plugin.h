@@ -84,7 +84,13 @@ class FakePlugin final : public VolumePlugin {
   }
   bool SupportsMountOption() const override { return false; }
   bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
-  std::string FaultDomain(const VolumeSpec&) const override { return ""; }
+  // Volumes of "nfs" are all of one server.
+  std::string FaultDomain(const VolumeSpec&) const override {
+    return kind_ == "nfs" ? "nfs:nas" : "";
+  }
+  std::string FaultDomainName(const VolumeSpec&) const override {
+    return kind_ == "nfs" ? "NFS server nas" : "";
+  }
 
  private:
   class FakeMounter final : public Mounter {

@@ -37,6 +37,7 @@ class StubKernel final : public Kernel {
   std::vector<std::string> mount_points;
   std::map<std::string, std::vector<std::string>> directories;  // display path -> subdirectories
   int failing_list_mounts = 0;
+  bool server_is_dead = false;
 
   Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions&) override {
     if (std::holds_alternative<ListMounts>(request)) {
@@ -62,6 +63,10 @@ class StubKernel final : public Kernel {
         listing.entries.push_back({name, FileType::kDirectory});
       }
       return AnyAnswer(listing);
+    }
+    if (std::holds_alternative<StatFs>(request)) {
+      if (!server_is_dead) return AnyAnswer(FsInfo{});
+      return Error::MaybeApplied(Code::kDeadlineExceeded, "no answer in time");
     }
     ADD_FAILURE() << "the manager must not do " << RequestName(request);
     return Error::NotApplied(Code::kUnimplemented, "not expected");
@@ -321,10 +326,15 @@ class ManagerTest : public ::testing::Test {
   ExportedFamilies families;
   VolumeHost host{paths, kernel, clock, host_parts, host_parts, host_parts, host_parts, families};
   std::vector<std::pair<std::string, std::string>> plugin_kinds{
-      {"kubernetes.io/empty-dir", "emptyDir"},  {"kubernetes.io/configmap", "configMap"},
-      {"kubernetes.io/secret", "secret"},       {"kubernetes.io/downward-api", "downwardAPI"},
-      {"kubernetes.io/projected", "projected"}, {"kubernetes.io/local-volume", "local"},
-      {"kubernetes.io/host-path", "hostPath"},  {"test.io/array", "flexVolume"}};
+      {"kubernetes.io/empty-dir", "emptyDir"},
+      {"kubernetes.io/configmap", "configMap"},
+      {"kubernetes.io/secret", "secret"},
+      {"kubernetes.io/downward-api", "downwardAPI"},
+      {"kubernetes.io/projected", "projected"},
+      {"kubernetes.io/local-volume", "local"},
+      {"kubernetes.io/host-path", "hostPath"},
+      {"test.io/array", "flexVolume"},
+      {"kubernetes.io/nfs", "nfs"}};
   std::vector<std::string> sources{"manifests"};
   std::set<std::string> stuck;
   std::vector<std::string> removed_objects;  // deleted, and protected no more

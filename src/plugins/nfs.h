@@ -1,0 +1,81 @@
+// nfs: an export of an NFS server, mounted for each pod by mount.nfs.
+// Source: kubernetes pkg/volume/nfs/nfs.go@v1.36.2.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "pluginmgr/persistent_volume_plugin.h"
+#include "pluginmgr/recyclable_volume_plugin.h"
+#include "pluginmgr/volume_options.h"
+#include "pluginmgr/volume_plugin.h"
+
+namespace volumed {
+
+inline constexpr char kNfsPluginName[] = "kubernetes.io/nfs";
+
+struct NfsSettings {
+  // The recycler pod's template and timeouts.
+  VolumeConfig config;
+  // Runs recycler pods; outlives the plugin. Null: volumes are not recycled.
+  RecyclerPodRunner* recycler_pods = nullptr;
+  // How long an unmount may take before it is forced.
+  // Source: kubernetes pkg/volume/nfs/nfs.go@v1.36.2 (unMountTimeout).
+  Duration unmount_timeout = std::chrono::minutes(1);
+};
+
+// Each pod has a mount of its own; nothing is attached and no ownership is changed.
+//
+// A server that does not answer hangs everything that touches its volumes, so all of them are one
+// fault domain, "nfs:<server>", and whether a volume is mounted is asked of the mount table alone.
+//
+// A teardown unmounts, for at most `unmount_timeout`, and then by force; never lazily. A forced
+// unmount fails every request to the server that the kernel has under way on that filesystem, so it
+// is made only where no other mount shows the same filesystem. (Kubelet's ends the requests of
+// other pods, too.) A volume that a process still uses stays mounted.
+class NfsPlugin final : public VolumePlugin,
+                        public PersistentVolumePlugin,
+                        public RecyclableVolumePlugin {
+ public:
+  explicit NfsPlugin(NfsSettings settings = {}) : settings_(std::move(settings)) {}
+
+  Status Init(PluginContext context) override;
+  std::string GetPluginName() const override { return kNfsPluginName; }
+  // "<server>/<path>"
+  Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
+  bool CanSupport(const VolumeSpec& spec) const override;
+  bool RequiresRemount(const VolumeSpec&) const override { return false; }
+  // The mounter's CanMount fails with NotFound, naming the package, where there is no mount.nfs.
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr pod) override;
+  Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
+  // With the server and path that the mount table has, where it is mounted; else, as kubelet, with
+  // the volume's name for a path, and no server.
+  Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
+                                                  const CallOptions& call) override;
+  bool SupportsMountOption() const override { return true; }
+  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
+  std::string FaultDomain(const VolumeSpec& spec) const override;
+  std::string FaultDomainName(const VolumeSpec& spec) const override;
+
+  VolumePlugin& plugin() override { return *this; }
+  PersistentVolumePlugin* AsPersistent() override { return this; }
+  RecyclableVolumePlugin* AsRecyclable() override { return this; }
+
+  std::vector<AccessMode> GetAccessModes() const override {
+    return {AccessMode::kReadWriteOnce, AccessMode::kReadOnlyMany, AccessMode::kReadWriteMany};
+  }
+  // Errors: InvalidArgument for what is no persistent NFS volume; Unimplemented when nothing runs
+  // recycler pods; those of the recycler.
+  Status Recycle(const std::string& pv_name, const VolumeSpec& spec,
+                 const RecycleEventRecorder& recorder, const CallOptions& call) override;
+
+ private:
+  const NfsSettings settings_;
+  VolumeHost* host_ = nullptr;
+};
+
+}  // namespace volumed

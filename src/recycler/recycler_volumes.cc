@@ -1,0 +1,107 @@
+#include "recycler/recycler_volumes.h"
+
+#include <chrono>
+#include <utility>
+#include <variant>
+
+#include "recycler/scrub.h"
+#include "volume/nfs_export.h"
+
+namespace volumed {
+namespace {
+
+constexpr auto kRemoveTimeout = std::chrono::minutes(1);
+constexpr uint32_t kPrivateMode = 0700;
+constexpr char kNfs[] = "nfs";
+
+// No name of an object has '_' in it.
+std::string PrefixOf(const std::string& name_space, const std::string& name) {
+  return name_space + "_" + name + "_";
+}
+
+const HostPathVolumeSource* HostPathOf(const PodVolume& volume) {
+  return std::get_if<HostPathVolumeSource>(&volume.source);
+}
+const NfsVolumeSource* NfsOf(const PodVolume& volume) {
+  return std::get_if<NfsVolumeSource>(&volume.source);
+}
+
+}  // namespace
+
+Status RecyclerVolumes::Check(const PodVolume& volume) const {
+  if (const HostPathVolumeSource* source = HostPathOf(volume)) {
+    RETURN_IF_ERROR(ScrubbedPlace(source->path));
+    return OkStatus();
+  }
+  if (NfsOf(volume) == nullptr) {
+    return Error::NotApplied(Code::kUnimplemented,
+                             "volume " + volume.name + " is neither a hostPath nor nfs");
+  }
+  if (!directory_.empty()) return OkStatus();
+  return Error::NotApplied(Code::kUnimplemented,
+                           "there is no place to mount volume " + volume.name + " at");
+}
+
+std::string RecyclerVolumes::DomainOf(const PodVolume& volume) {
+  if (const NfsVolumeSource* source = NfsOf(volume)) return NfsFaultDomain(*source);
+  const HostPathVolumeSource* source = HostPathOf(volume);
+  return source == nullptr ? "" : source->path;
+}
+
+std::string RecyclerVolumes::PlaceOf(const Pod& pod, const PodVolume& volume) const {
+  if (const HostPathVolumeSource* source = HostPathOf(volume)) return source->path;
+  return Directory(PrefixOf(pod.metadata.name_space, pod.metadata.name) + volume.name).Display();
+}
+
+Status RecyclerVolumes::MakePresent(const Pod& pod, const PodVolume& volume,
+                                    const CallOptions& call) {
+  const NfsVolumeSource* source = NfsOf(volume);
+  if (source == nullptr) return OkStatus();
+  // What an agent before this one mounted may be of another server.
+  RETURN_IF_ERROR(Remove(pod.metadata.name_space, pod.metadata.name, call));
+  const SafePath place =
+      Directory(PrefixOf(pod.metadata.name_space, pod.metadata.name) + volume.name);
+  CallOptions own = call;
+  own.domain.clear();
+  SafePath above;
+  above.root = directory_.substr(0, directory_.rfind('/'));
+  above.relative = directory_.substr(directory_.rfind('/') + 1);
+  RETURN_IF_ERROR(kernel_.Call(
+      MakeDirectory{.path = above, .mode = kPrivateMode, .parent_mode = kPrivateMode}, own));
+  RETURN_IF_ERROR(kernel_.Call(MakeDirectory{.path = place, .mode = kPrivateMode}, own));
+  RETURN_IF_ERROR(kernel_.Call(
+      Mount{.fs_type = kNfs, .source = NfsExport(*source), .target = place, .options = {}}, call));
+  return OkStatus();
+}
+
+Status RecyclerVolumes::RemoveAt(const SafePath& place, const CallOptions& call) {
+  CallOptions bounded = call;
+  bounded.deadline = Deadline::After(clock_, kRemoveTimeout);
+  // What hangs here is nobody's but the recycler's.
+  if (bounded.domain.empty()) bounded.domain = "recycler:" + place.relative;
+  RETURN_IF_ERROR(kernel_.Call(Unmount{place}, bounded));
+  bounded.domain.clear();
+  RETURN_IF_ERROR(kernel_.Call(RemoveDirectory{place}, bounded));
+  return OkStatus();
+}
+
+Status RecyclerVolumes::Remove(const std::string& name_space, const std::string& name,
+                               const CallOptions& call) {
+  if (directory_.empty()) return OkStatus();
+  CallOptions own = call;
+  own.domain.clear();
+  own.deadline = Deadline::After(clock_, kRemoveTimeout);
+  const Result<DirectoryListing> listing = kernel_.Call(ListDirectory{Directory()}, own);
+  if (!listing.ok()) {
+    if (listing.error().code() == Code::kNotFound) return OkStatus();
+    return listing.error();
+  }
+  const std::string prefix = PrefixOf(name_space, name);
+  for (const DirectoryEntry& entry : listing->entries) {
+    if (!entry.name.starts_with(prefix)) continue;
+    RETURN_IF_ERROR(RemoveAt(Directory(entry.name), call).With("recycler pod " + name));
+  }
+  return OkStatus();
+}
+
+}  // namespace volumed

@@ -1,0 +1,43 @@
+// RecyclerVolumes: where the volumes of a recycler pod are on this node. A hostPath is where it is;
+// an NFS export is mounted for the run, below a directory of the agent's own.
+#pragma once
+
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "kube/objects.h"
+#include "os/kernel.h"
+
+namespace volumed {
+
+// Threads: one call at a time per pod. Blocks: until the call's deadline.
+class RecyclerVolumes {
+ public:
+  // Both outlive this. `directory` is absolute, and made when it is needed; empty: nothing can be
+  // mounted.
+  RecyclerVolumes(Kernel& kernel, const Clock& clock, std::string directory)
+      : kernel_(kernel), clock_(clock), directory_(std::move(directory)) {}
+
+  // InvalidArgument or Unimplemented, not applied, for a volume that cannot be scrubbed here.
+  Status Check(const PodVolume& volume) const;
+  // What may hang with the volume; CallOptions::domain.
+  static std::string DomainOf(const PodVolume& volume);
+  // The absolute path at which it is, or will be.
+  std::string PlaceOf(const Pod& pod, const PodVolume& volume) const;
+  // Mounts what has to be mounted, anew.
+  Status MakePresent(const Pod& pod, const PodVolume& volume, const CallOptions& call);
+  // Takes away what was mounted for the pod of this name, by whichever agent. Blocks: up to a
+  // minute for each mount, whatever the call's deadline. Errors: those of Unmount.
+  Status Remove(const std::string& name_space, const std::string& name, const CallOptions& call);
+
+ private:
+  SafePath Directory(const std::string& entry = "") const { return {directory_, entry}; }
+  Status RemoveAt(const SafePath& place, const CallOptions& call);
+
+  Kernel& kernel_;
+  const Clock& clock_;
+  const std::string directory_;
+};
+
+}  // namespace volumed

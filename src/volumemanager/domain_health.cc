@@ -1,0 +1,231 @@
+#include "volumemanager/domain_health.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "mounter/mount_refs.h"
+
+namespace volumed {
+namespace {
+
+constexpr char kLookLane[] = " look";
+// Between two looks at a domain that is silent; each may take the whole deadline.
+constexpr auto kSilentPause = std::chrono::seconds(2);
+// After a look that told nothing.
+constexpr auto kNoNewsPause = std::chrono::seconds(1);
+
+// What a soft mount, or a network without a route, answers in place of the server.
+bool IsNoAnswer(int sys_errno) {
+  switch (sys_errno) {
+    case EIO:
+    case ETIMEDOUT:
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case EHOSTUNREACH:
+    case EHOSTDOWN:
+    case ENETUNREACH:
+    case ENETDOWN:
+    case ENOTCONN:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::string DomainState::Text() const {
+  return name + " does not answer since " + WallTimeText(since_unix_ms);
+}
+
+DomainHealth::DomainHealth(Scheduler& scheduler, Kernel& kernel, Logger& log,
+                           DomainHealthSettings settings)
+    : scheduler_(scheduler),
+      kernel_(kernel),
+      log_(log),
+      settings_(std::move(settings)),
+      random_(settings_.jitter_seed) {}
+
+DomainHealth::~DomainHealth() {
+  if (timer_ != 0) scheduler_.Cancel(timer_);
+}
+
+void DomainHealth::Track(const PodVolumeKey& key, const std::string& domain,
+                         const std::string& name, SafePath place) {
+  if (settings_.period <= Duration::zero() || domain_of_.contains(key)) return;
+  domain_of_[key] = domain;
+  Domain& found = domains_[domain];
+  found.volumes.emplace(key, std::move(place));
+  if (found.incarnation != 0) return;
+  found.incarnation = next_incarnation_++;
+  found.state.name = name;
+  // It has just answered a mount. Not all at once after a start.
+  const double share = std::uniform_real_distribution<double>(0.5, 1)(random_);
+  Schedule(domain, found, std::chrono::duration_cast<Duration>(settings_.period * share));
+}
+
+void DomainHealth::Forget(const PodVolumeKey& key) {
+  const auto of = domain_of_.find(key);
+  if (of == domain_of_.end()) return;
+  const auto domain = domains_.find(of->second);
+  domain_of_.erase(of);
+  domain->second.volumes.erase(key);
+  if (!domain->second.volumes.empty()) return;
+  queue_.erase({domain->second.due, domain->first});
+  domains_.erase(domain);
+}
+
+const DomainState* DomainHealth::FindSilent(const PodVolumeKey& key) const {
+  const auto of = domain_of_.find(key);
+  if (of == domain_of_.end()) return nullptr;
+  const DomainState& state = domains_.at(of->second).state;
+  return state.silent ? &state : nullptr;
+}
+
+std::map<std::string, bool> DomainHealth::Answering() const {
+  std::map<std::string, bool> answering;
+  for (const auto& [name, domain] : domains_) answering[name] = !domain.state.silent;
+  return answering;
+}
+
+// ---- when ---------------------------------------------------------------------------------------
+
+void DomainHealth::Schedule(const std::string& name, Domain& domain, Duration delay) {
+  queue_.erase({domain.due, name});
+  domain.due = scheduler_.clock().Now() + delay;
+  queue_.emplace(domain.due, name);
+  ArmTimer();
+}
+
+void DomainHealth::ArmTimer() {
+  if (queue_.empty() || running_ >= settings_.max_running) return;
+  const TimePoint now = scheduler_.clock().Now();
+  const TimePoint due = std::max(queue_.begin()->first, now);
+  if (timer_ != 0) {
+    if (timer_due_ <= due) return;
+    scheduler_.Cancel(timer_);
+  }
+  timer_due_ = due;
+  timer_ = scheduler_.PostAfter(due - now, [this] {
+    timer_ = 0;
+    StartDue();
+  });
+}
+
+void DomainHealth::StartDue() {
+  const TimePoint now = scheduler_.clock().Now();
+  std::vector<std::string> due;
+  for (auto at = queue_.begin(); at != queue_.end() && at->first <= now; ++at) {
+    due.push_back(at->second);
+  }
+  for (const std::string& name : due) {
+    if (running_ >= settings_.max_running) break;  // the next that ends goes on here
+    Domain& domain = domains_.at(name);
+    if (domain.state.silent && running_silent_ >= settings_.max_running_silent) {
+      Schedule(name, domain, kNoNewsPause);
+    } else {
+      Start(name, domain);
+    }
+  }
+  ArmTimer();
+}
+
+// ---- a look -------------------------------------------------------------------------------------
+
+void DomainHealth::Start(const std::string& name, Domain& domain) {
+  queue_.erase({domain.due, name});
+  // Another volume each time, but the same one again until it answers.
+  auto volume = domain.volumes.find(domain.looked_at);
+  if (volume == domain.volumes.end() || !domain.missed) {
+    volume = domain.volumes.upper_bound(domain.looked_at);
+    if (volume == domain.volumes.end()) volume = domain.volumes.begin();
+  }
+  domain.looked_at = volume->first;
+  domain.look_unix_ms = scheduler_.clock().WallUnixMillis();
+  ++running_;
+  if (domain.state.silent) ++running_silent_;
+  scheduler_.RunBlocking([this, name, place = volume->second, incarnation = domain.incarnation,
+                          silent = domain.state.silent, deadline = settings_.deadline,
+                          &scheduler = scheduler_, &kernel = kernel_,
+                          alive = std::weak_ptr<bool>(alive_)] {
+    CallOptions call;
+    call.deadline = Deadline::After(scheduler.clock(), deadline);
+    call.domain = name + kLookLane;
+    const Look look = LookAt(kernel, place, call);
+    scheduler.Post([this, name, incarnation, silent, alive, look] {
+      if (!alive.expired()) Finished(name, incarnation, silent, look);
+    });
+  });
+}
+
+DomainHealth::Look DomainHealth::LookAt(Kernel& kernel, const SafePath& place,
+                                        const CallOptions& call) {
+  const Result<FsInfo> answer = kernel.Call(StatFs{place}, call);
+  if (!answer.ok()) {
+    const Error& error = answer.error();
+    // One that is not applied waited for a worker.
+    const bool hung = error.code() == Code::kDeadlineExceeded && error.maybe_applied();
+    if (hung || IsNoAnswer(error.sys_errno())) return {Verdict::kNoAnswer, error.message()};
+    if (error.sys_errno() == 0) return {};
+  }
+  // A volume that is being taken away may have left its directory, which lies on the node's disk.
+  const auto mount = FindMountAt(kernel, place.Display(), CallOptions());
+  if (!mount.ok() || !*mount) return {};
+  return {Verdict::kAnswers, ""};
+}
+
+void DomainHealth::Finished(const std::string& name, uint64_t incarnation, bool was_silent,
+                            const Look& look) {
+  --running_;
+  if (was_silent) --running_silent_;
+  const auto found = domains_.find(name);
+  if (found == domains_.end() || found->second.incarnation != incarnation) return ArmTimer();
+  Domain& domain = found->second;
+  switch (look.verdict) {
+    case Verdict::kAnswers:
+      return Answered(name, domain);
+    case Verdict::kNoAnswer:
+      return Missed(name, domain, look.error);
+    case Verdict::kNoNews:
+      domain.missed = false;  // not the same volume again: it may be the one that is going
+      return Schedule(name, domain, kNoNewsPause);
+  }
+}
+
+void DomainHealth::Missed(const std::string& name, Domain& domain, const std::string& error) {
+  domain.state.last_error = error;
+  const bool second = std::exchange(domain.missed, true);
+  if (domain.state.silent) return Schedule(name, domain, kSilentPause);
+  if (!second) {
+    domain.state.since_unix_ms = domain.look_unix_ms;
+    return Schedule(name, domain, Duration::zero());
+  }
+  domain.state.silent = true;
+  Schedule(name, domain, kSilentPause);
+  Tell(name, domain);
+}
+
+void DomainHealth::Answered(const std::string& name, Domain& domain) {
+  domain.missed = false;
+  Schedule(name, domain, settings_.period);
+  if (!std::exchange(domain.state.silent, false)) return;
+  Tell(name, domain);
+}
+
+void DomainHealth::Tell(const std::string& name, const Domain& domain) {
+  const DomainState state = domain.state;
+  std::set<PodVolumeKey> volumes;
+  for (const auto& [key, place] : domain.volumes) volumes.insert(key);
+  if (state.silent) {
+    log_.Warning("volumes are stuck: what they lie on does not answer",
+                 {{"domain", name}, {"volumes", volumes.size()}, {"error", state.last_error}});
+  } else {
+    log_.Info("what stuck volumes lie on answers again",
+              {{"domain", name}, {"volumes", volumes.size()}});
+  }
+  // Copies: what is told may forget volumes.
+  if (settings_.changed) settings_.changed(state, volumes);
+}
+
+}  // namespace volumed
