@@ -37,6 +37,15 @@ Result<bool> IsMountPoint(VolumeHost& host, const SafePath& path, const CallOpti
   return info.is_mount_point;
 }
 
+Result<std::vector<std::string>> FindDeviceMountRefs(VolumeHost& host, const SafePath& place,
+                                                     const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
+                   FindMountAt(host.kernel, place.Display(), call));
+  // Where nothing is mounted, what shows elsewhere is the agent's own disk.
+  if (!mount) return std::vector<std::string>();
+  return FindMountRefs(host.kernel, place.Display(), call);
+}
+
 Status UnmountAndRemove(VolumeHost& host, const SafePath& place, const CallOptions& call) {
   RETURN_IF_ERROR(host.kernel.Call(Unmount{.target = place}, call));
   if (const auto removed = host.kernel.Call(RemoveDirectory{place}, call); !removed.ok()) {

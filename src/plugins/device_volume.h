@@ -38,6 +38,10 @@ struct DeviceVolumeSettings {
 
 Result<bool> IsMountPoint(VolumeHost& host, const SafePath& path, const CallOptions& call);
 
+// Every other place at which the mount at `place` shows; none where nothing is mounted there.
+Result<std::vector<std::string>> FindDeviceMountRefs(VolumeHost& host, const SafePath& place,
+                                                     const CallOptions& call);
+
 // Takes the mount away, and its empty directory. Maybe applied: it is unmounted.
 Status UnmountAndRemove(VolumeHost& host, const SafePath& place, const CallOptions& call);
 

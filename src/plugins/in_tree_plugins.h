@@ -6,6 +6,7 @@
 
 #include "pluginmgr/volume_plugin.h"
 #include "plugins/host_path.h"
+#include "plugins/iscsi.h"
 #include "plugins/local.h"
 
 namespace volumed {
@@ -13,6 +14,7 @@ namespace volumed {
 struct InTreePluginSettings {
   HostPathSettings host_path = {};
   LocalVolumeSettings local = {};
+  IscsiSettings iscsi = {};
 };
 
 // In kubelet's order of registration. To be given to VolumePluginMgr::InitPlugins.

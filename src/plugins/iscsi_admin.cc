@@ -20,7 +20,8 @@ std::string Meaning(int exit_status) {
     case IscsiExit::kDaemonNotRunning:
       return "iscsid does not answer: see that iscsid.service of the package open-iscsi runs";
     case IscsiExit::kAuthenticationFailed:
-      return "the target refuses the login: see the CHAP secret, and the target's list of initiators";
+      return "the target refuses the login: see the CHAP secret, and the target's list of "
+             "initiators";
     case IscsiExit::kTransportTimeout:
       return "the portal does not answer";
     case IscsiExit::kTransportNotFound:
@@ -66,14 +67,15 @@ bool WasForbidden(const std::string& output) {
 }
 
 Error EndError(const std::vector<std::string>& arguments, const ProgramEnd& end) {
-  std::string text = "iscsiadm " + Join(arguments, " ") + " ended with " +
-                     std::to_string(end.exit_status);
+  std::string text =
+      "iscsiadm " + Join(arguments, " ") + " ended with " + std::to_string(end.exit_status);
   if (const std::string meaning = Meaning(end.exit_status); !meaning.empty()) {
     text += " (" + meaning + ")";
   }
   if (WasForbidden(end.output)) {
-    text += " (it is kept from the network: under systemd the unit needs the drop-in iscsi.conf, "
-            "see docs/OPERATIONS.md)";
+    text +=
+        " (it is kept from the network: under systemd the unit needs the drop-in iscsi.conf, "
+        "see docs/OPERATIONS.md)";
   }
   const std::string_view said = TrimSpace(end.output);
   if (!said.empty()) text += ": " + std::string(said);
@@ -138,7 +140,7 @@ Status IscsiAdmin::Do(std::vector<std::string> arguments, const std::vector<Iscs
 Status IscsiAdmin::DoWithNode(const IscsiDisk& disk, const std::string& portal,
                               const std::vector<std::string>& what,
                               const std::vector<IscsiExit>& tolerated, const CallOptions& call) {
-  std::vector<std::string> arguments = {"-m", "node", "-p", portal,
+  std::vector<std::string> arguments = {"-m", "node",   "-p", portal,
                                         "-T", disk.iqn, "-I", disk.iface};
   arguments.insert(arguments.end(), what.begin(), what.end());
   return Do(std::move(arguments), tolerated, call);

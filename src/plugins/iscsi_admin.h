@@ -1,10 +1,10 @@
-// IscsiAdmin: open-iscsi's iscsiadm, one function per call that volumes need, with its exit codes by
-// name. It is never given a secret: those are written into open-iscsi's records (iscsi_records.h).
-// Private to iscsi.
+// IscsiAdmin: open-iscsi's iscsiadm, one function per call that volumes need, with its exit codes
+// by name. It is never given a secret: those are written into open-iscsi's records
+// (iscsi_records.h). Private to iscsi.
 //
-// Discovery keeps nothing in open-iscsi's database: kubelet's leaves a record of every target of the
-// portal, and overwrites those that are there. A node's record is made for the wanted target alone.
-// Source: kubernetes pkg/volume/iscsi/iscsi_util.go@v1.36.2; iscsiadm(8), open-iscsi
+// Discovery keeps nothing in open-iscsi's database: kubelet's leaves a record of every target of
+// the portal, and overwrites those that are there. A node's record is made for the wanted target
+// alone. Source: kubernetes pkg/volume/iscsi/iscsi_util.go@v1.36.2; iscsiadm(8), open-iscsi
 // include/iscsi_err.h.
 #pragma once
 
@@ -60,21 +60,23 @@ struct IscsiAdminOptions {
 
 // Threads: any, one call per target at a time. Blocks: until the call's deadline, or the timeout.
 // Errors, not applied where nothing was done for certain: NotFound naming open-iscsi where the
-// program is missing; Unavailable naming iscsid.service; Unauthenticated for a login that the target
-// refuses; Internal with the program's own words.
+// program is missing; Unavailable naming iscsid.service; Unauthenticated for a login that the
+// target refuses; Internal with the program's own words.
 class IscsiAdmin {
  public:
   IscsiAdmin(Kernel& kernel, const Clock& clock, IscsiAdminOptions options)
       : kernel_(kernel), clock_(clock), options_(std::move(options)) {}
 
   Result<IscsiIface> ShowIface(const std::string& iface, const CallOptions& call);
-  // disk.iface: as disk.init_iface, with the volume's initiator name. One that sessions use is left.
+  // disk.iface: as disk.init_iface, with the volume's initiator name. One that sessions use is
+  // left.
   Status CloneIface(const IscsiDisk& disk, const IscsiIface& original, const CallOptions& call);
   Status DeleteIface(const std::string& iface, const CallOptions& call);
 
   // From a record of the portal, where discovery needs secrets; else without one.
-  Result<std::vector<DiscoveredPortal>> Discover(const std::string& portal, const std::string& iface,
-                                                 bool from_record, const CallOptions& call);
+  Result<std::vector<DiscoveredPortal>> Discover(const std::string& portal,
+                                                 const std::string& iface, bool from_record,
+                                                 const CallOptions& call);
   Status NewDiscoveryRecord(const std::string& portal, const std::string& iface,
                             const CallOptions& call);
   Status DeleteDiscoveryRecord(const std::string& portal, const std::string& iface,

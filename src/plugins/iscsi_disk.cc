@@ -41,8 +41,8 @@ Status CheckDisk(const IscsiDisk& disk) {
   for (const std::string& portal : disk.portals) {
     if (!IsName(portal, ".:-_[]%")) return Invalid("\"" + portal + "\" is no portal");
   }
-  const bool typed = disk.iqn.starts_with("iqn.") || disk.iqn.starts_with("eui.") ||
-                     disk.iqn.starts_with("naa.");
+  const bool typed =
+      disk.iqn.starts_with("iqn.") || disk.iqn.starts_with("eui.") || disk.iqn.starts_with("naa.");
   if (!typed || !IsName(disk.iqn, ".:-_")) return Invalid("\"" + disk.iqn + "\" is no target name");
   if (!IsName(disk.init_iface, ".:-_")) {
     return Invalid("\"" + disk.init_iface + "\" is no interface");
@@ -53,7 +53,8 @@ Status CheckDisk(const IscsiDisk& disk) {
   if (disk.lun < 0) return Invalid("lun " + std::to_string(disk.lun) + " is negative");
   if (disk.iface.size() > kLongestIface) {
     return Invalid("interface \"" + disk.iface + "\", which the initiator name needs, is longer " +
-                   "than the " + std::to_string(kLongestIface) + " characters that open-iscsi takes");
+                   "than the " + std::to_string(kLongestIface) +
+                   " characters that open-iscsi takes");
   }
   return OkStatus();
 }
@@ -80,16 +81,17 @@ Result<IscsiVolume> FromSource(const Source& source, const SpecName& name, bool 
   portals.insert(portals.end(), source.portals.begin(), source.portals.end());
   for (const std::string& portal : portals) {
     const std::string with_port = PortalWithPort(portal);
-    const bool known = std::any_of(disk.portals.begin(), disk.portals.end(),
-                                   [&](const auto& other) { return IsSamePortal(other, with_port); });
+    const bool known =
+        std::any_of(disk.portals.begin(), disk.portals.end(),
+                    [&](const auto& other) { return IsSamePortal(other, with_port); });
     if (!known) disk.portals.push_back(with_port);
   }
   disk.iqn = source.iqn;
   disk.lun = source.lun;
   disk.init_iface = source.iscsi_interface;
   disk.initiator_name = source.initiator_name;
-  disk.iface = disk.initiator_name.empty() ? disk.init_iface
-                                           : disk.portals.front() + ":" + disk.vol_name;
+  disk.iface =
+      disk.initiator_name.empty() ? disk.init_iface : disk.portals.front() + ":" + disk.vol_name;
   RETURN_IF_ERROR(CheckDisk(disk));
   return volume;
 }
@@ -125,8 +127,11 @@ Result<IscsiVolume> IscsiVolumeOf(const VolumeSpec& spec) {
   if (const auto* source = spec.SourceAs<IscsiPersistentVolumeSource>()) {
     return FromSource(*source, spec.name(), spec.read_only());
   }
-  return Error::NotApplied(Code::kInvalidArgument,
-                           "Spec does not reference an ISCSI volume type");
+  return Error::NotApplied(Code::kInvalidArgument, "Spec does not reference an ISCSI volume type");
+}
+
+std::string GetIscsiVolumeName(const IscsiVolume& volume) {
+  return volume.target_portal + ":" + volume.disk.iqn + ":" + std::to_string(volume.disk.lun);
 }
 
 std::string PortalWithPort(const std::string& portal) {
@@ -164,8 +169,9 @@ std::string ByPathLink(const IscsiDisk& disk, const std::string& portal,
 }
 
 SafePath IscsiMountPlace(const KubeletPaths& paths, const IscsiDisk& disk) {
-  return paths.GetPluginDir(kIscsiPluginName).Below(kIfacePrefix + disk.iface).Below(
-      PlaceName(disk));
+  return paths.GetPluginDir(kIscsiPluginName)
+      .Below(kIfacePrefix + disk.iface)
+      .Below(PlaceName(disk));
 }
 
 SafePath IscsiMapPlace(const KubeletPaths& paths, const IscsiDisk& disk) {
@@ -175,8 +181,8 @@ SafePath IscsiMapPlace(const KubeletPaths& paths, const IscsiDisk& disk) {
 }
 
 bool IsIscsiMapPlace(const KubeletPaths& paths, const SafePath& place) {
-  return place.Display().starts_with(
-      paths.GetVolumeDevicePluginDir(kIscsiPluginName).Display() + "/");
+  return place.Display().starts_with(paths.GetVolumeDevicePluginDir(kIscsiPluginName).Display() +
+                                     "/");
 }
 
 std::optional<IscsiDisk> ParseIscsiPlace(const std::string& path) {

@@ -53,6 +53,9 @@ struct IscsiVolume {
 // those of portals, targets or interfaces.
 Result<IscsiVolume> IscsiVolumeOf(const VolumeSpec& spec);
 
+// "<portal>:<iqn>:<lun>", with the portal as it is written. Source: iscsi.go (GetVolumeName).
+std::string GetIscsiVolumeName(const IscsiVolume& volume);
+
 // "10.0.0.1" is "10.0.0.1:3260", "fd00::1" and "[fd00::1]" are "[fd00::1]:3260".
 std::string PortalWithPort(const std::string& portal);
 struct PortalParts {

@@ -55,7 +55,8 @@ Result<std::unique_ptr<NamedLocks::Held>> NamedLocks::Hold(const std::string& na
   MutexLock lock(mu_);
   while (held_.contains(name)) {
     if (call.cancel != nullptr && call.cancel->cancelled()) {
-      return Error::NotApplied(Code::kCancelled, "cancelled while waiting for another call of " + name);
+      return Error::NotApplied(Code::kCancelled,
+                               "cancelled while waiting for another call of " + name);
     }
     const Duration left = call.deadline.Remaining(clock);
     if (left == Duration::zero()) {
@@ -79,7 +80,7 @@ void NamedLocks::Release(const std::string& name) {
 struct IscsiInitiator::Attach {
   const IscsiAttachRequest& request;
   const IscsiDisk& disk;
-  ChapSettings discovery, session;              // empty: without CHAP
+  ChapSettings discovery, session;                  // empty: without CHAP
   std::map<std::string, std::string> missing = {};  // portal: why
   std::vector<std::string> present = {};            // portals with the disk
 
@@ -103,10 +104,10 @@ Status IscsiInitiator::WriteFileFor(const IscsiAttachRequest& request, const Cal
   const CallOptions own = OnOwnFilesystem(call);
   ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_, request.place, own));
   if (mounted) return OkStatus();
-  RETURN_IF_ERROR(host_.kernel.Call(MakeDirectory{.path = request.place,
-                                                  .mode = kVolumeDirectoryMode,
-                                                  .parent_mode = kVolumeDirectoryMode},
-                                    own));
+  RETURN_IF_ERROR(host_.kernel.Call(
+      MakeDirectory{
+          .path = request.place, .mode = kVolumeDirectoryMode, .parent_mode = kVolumeDirectoryMode},
+      own));
   const auto written = host_.kernel.Call(
       WriteFile{request.place.Below(kIscsiFile),
                 Secret<std::string>(EncodeIscsiDisk(request.volume.disk)), kFileMode},
@@ -173,10 +174,10 @@ Status IscsiInitiator::LoginAll(Attach& attach, const CallOptions& call) {
                                 ", target " + attach.disk.iqn + ": " + why);
   }
   if (attach.present.size() < attach.disk.portals.size()) {
-    attach.Warn("IscsiPortalMissing",
-                std::to_string(attach.present.size()) + " of " +
-                    std::to_string(attach.disk.portals.size()) + " portals of target " +
-                    attach.disk.iqn + " lead to the disk; " + why);
+    attach.Warn("IscsiPortalMissing", std::to_string(attach.present.size()) + " of " +
+                                          std::to_string(attach.disk.portals.size()) +
+                                          " portals of target " + attach.disk.iqn +
+                                          " lead to the disk; " + why);
   }
   return OkStatus();
 }
@@ -255,9 +256,9 @@ Status IscsiInitiator::AttachPortal(Attach& attach, const std::string& portal,
   RETURN_IF_ERROR(scsi_.ScanHost(session->host, 0, 0, attach.disk.lun, call));
   ASSIGN_OR_RETURN(const std::vector<IscsiSessionDisk> after, sessions_.DisksOf(*session, own));
   if (has_lun(after)) return OkStatus();
-  return Error::MaybeApplied(Code::kNotFound, "the target shows no disk as LUN " +
-                                                  std::to_string(attach.disk.lun) +
-                                                  " to this initiator");
+  return Error::MaybeApplied(
+      Code::kNotFound,
+      "the target shows no disk as LUN " + std::to_string(attach.disk.lun) + " to this initiator");
 }
 
 // ---- the device ---------------------------------------------------------------------------------
@@ -363,9 +364,8 @@ Status IscsiInitiator::RescanSize(const IscsiDisk& disk, const CallOptions& call
   ASSIGN_OR_RETURN(const std::optional<std::string> device,
                    FindDevice(disk, OnOwnFilesystem(call)));
   if (device) return scsi_.RescanSize(*device, call);
-  return Error::NotApplied(Code::kFailedPrecondition,
-                           "no session with target " + disk.iqn + " has LUN " +
-                               std::to_string(disk.lun));
+  return Error::NotApplied(Code::kFailedPrecondition, "no session with target " + disk.iqn +
+                                                          " has LUN " + std::to_string(disk.lun));
 }
 
 // ---- detach -------------------------------------------------------------------------------------
@@ -449,9 +449,8 @@ Status IscsiInitiator::EndSessions(const IscsiDisk& disk, const SafePath& place,
   ASSIGN_OR_RETURN(const std::vector<IscsiSession> sessions, sessions_.Of(disk, own));
   bool all_ended = true;
   for (const std::string& portal : disk.portals) {
-    bool is_used = std::any_of(others.begin(), others.end(), [&](const IscsiDisk& other) {
-      return HasPortal(other, portal);
-    });
+    bool is_used = std::any_of(others.begin(), others.end(),
+                               [&](const IscsiDisk& other) { return HasPortal(other, portal); });
     if (const IscsiSession* session = SessionAt(sessions, portal); session != nullptr && !is_used) {
       ASSIGN_OR_RETURN(const std::vector<IscsiSessionDisk> left, sessions_.DisksOf(*session, own));
       is_used = !left.empty();
@@ -463,14 +462,17 @@ Status IscsiInitiator::EndSessions(const IscsiDisk& disk, const SafePath& place,
     RETURN_IF_ERROR(EndSession(disk, portal, call));
   }
   // One that was not made for this volume is left, as kubelet leaves it.
-  const bool made_for_it = disk.has_own_iface() &&
-                           disk.iface == disk.portals.front() + ":" + disk.vol_name;
+  const bool made_for_it =
+      disk.has_own_iface() && disk.iface == disk.portals.front() + ":" + disk.vol_name;
   if (!all_ended || !made_for_it) return OkStatus();
   return admin_.DeleteIface(disk.iface, call);
 }
 
 Status IscsiInitiator::DetachDisk(const SafePath& place, const CallOptions& call) {
   const CallOptions own = OnOwnFilesystem(call);
+  // It is made before the first login, and removed when all is taken away.
+  ASSIGN_OR_RETURN(const FileInfo there, host_.kernel.Call(Stat{.path = place}, own));
+  if (there.type == FileType::kMissing) return OkStatus();
   ASSIGN_OR_RETURN(const IscsiDisk disk, LoadDisk(place, own));
   ASSIGN_OR_RETURN(const auto lock, targets_.Hold(disk.iqn, host_.clock, call));
   ASSIGN_OR_RETURN(const std::vector<IscsiDisk> others, OthersOf(disk, place, own));

@@ -1,7 +1,7 @@
-// IscsiInitiator: brings the disk of an iSCSI volume to the node (sessions, scan, device), and takes
-// it away again (device, sessions, records). Both may be repeated at any time, and one that was cut
-// off is finished by the other: what is there is looked up in the kernel, and what was wanted in the
-// file that lies beside the volume's place before the first login.
+// IscsiInitiator: brings the disk of an iSCSI volume to the node (sessions, scan, device), and
+// takes it away again (device, sessions, records). Both may be repeated at any time, and one that
+// was cut off is finished by the other: what is there is looked up in the kernel, and what was
+// wanted in the file that lies beside the volume's place before the first login.
 //
 // A session is shared by all volumes of its target and portal. It is ended only when the kernel has
 // no other disk on it and no other volume has begun to use it; so all that happens to one target
@@ -85,8 +85,8 @@ class IscsiInitiator {
   IscsiInitiator(VolumeHost& host, DeviceFinder& devices, const IscsiOptions& options);
 
   // Answers the device's path: udevd's link to the disk, or the multipath device. Errors: not
-  // applied before iscsi.json is there, so that nothing is to be taken away; maybe applied from then
-  // on.
+  // applied before iscsi.json is there, so that nothing is to be taken away; maybe applied from
+  // then on.
   Result<std::string> AttachDisk(const IscsiAttachRequest& request, const CallOptions& call);
   // What is at `place` is unmounted and unmapped already. Idempotent. FailedPrecondition for a disk
   // that somebody uses still, naming who: then nothing is taken away. The directory is removed only

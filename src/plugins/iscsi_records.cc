@@ -17,9 +17,8 @@ constexpr uint32_t kRecordMode = 0600;
 
 // A line ends a value, and blanks at its ends are not kept: both would be another password.
 Status CheckValue(const std::string& key, const std::string& value) {
-  const bool printable = std::none_of(value.begin(), value.end(), [](unsigned char c) {
-    return c < 0x20 || c == 0x7f;
-  });
+  const bool printable = std::none_of(value.begin(), value.end(),
+                                      [](unsigned char c) { return c < 0x20 || c == 0x7f; });
   if (!value.empty() && value.size() <= kLongestValue && printable &&
       TrimSpace(value).size() == value.size() && value != "<empty>") {
     return OkStatus();
@@ -128,9 +127,9 @@ Result<std::vector<SafePath>> IscsiRecords::FindNode(const IscsiDisk& disk,
 Status IscsiRecords::Rewrite(const std::vector<SafePath>& files, const std::string& what,
                              const ChapSettings& settings, const CallOptions& call) {
   if (files.empty()) {
-    return Error::NotApplied(Code::kNotFound, "open-iscsi has no record of " + what + " below " +
-                                                  Join(roots_, " or ") +
-                                                  ": the CHAP secret has no place to be written to");
+    return Error::NotApplied(
+        Code::kNotFound, "open-iscsi has no record of " + what + " below " + Join(roots_, " or ") +
+                             ": the CHAP secret has no place to be written to");
   }
   for (const SafePath& file : files) {
     ASSIGN_OR_RETURN(const FileContent record, kernel_.Call(ReadFile{file}, call));

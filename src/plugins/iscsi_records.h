@@ -1,13 +1,13 @@
 // CHAP in open-iscsi's own records of nodes and discoveries. iscsiadm would take a password as an
-// argument, which every process of the node can read; so the files are written instead, as open-iscsi
-// keeps them itself: "name = value" lines, root's alone (0600). Private to iscsi.
+// argument, which every process of the node can read; so the files are written instead, as
+// open-iscsi keeps them itself: "name = value" lines, root's alone (0600). Private to iscsi.
 //
 //   /etc/iscsi (or /var/lib/iscsi)/nodes/<iqn>/<address>,<port>,<group>/<iface>
 //                                  nodes/<iqn>/<address>,<port>             without a group
 //                                  send_targets/<address>,<port>/st_config
 //
-// Source: open-iscsi usr/idbm.c; kubernetes pkg/volume/iscsi/iscsi_util.go@v1.36.2 (chapSt, chapSess,
-// updateISCSIDiscoverydb, updateISCSINode), which gives the secrets as arguments.
+// Source: open-iscsi usr/idbm.c; kubernetes pkg/volume/iscsi/iscsi_util.go@v1.36.2 (chapSt,
+// chapSess, updateISCSIDiscoverydb, updateISCSINode), which gives the secrets as arguments.
 #pragma once
 
 #include <map>

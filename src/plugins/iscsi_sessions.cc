@@ -52,8 +52,7 @@ SafePath IscsiSessions::Sys(const std::string& relative) const {
   return {sys_root_, relative, Resolve::kBeneath};
 }
 
-Result<std::string> IscsiSessions::Attribute(const std::string& relative,
-                                             const CallOptions& call) {
+Result<std::string> IscsiSessions::Attribute(const std::string& relative, const CallOptions& call) {
   const Result<FileContent> content = kernel_.Call(ReadFile{Sys(relative)}, call);
   if (content.ok()) return std::string(TrimSpace(content->bytes));
   if (IsGone(content.error())) return std::string();
@@ -78,8 +77,7 @@ Status IscsiSessions::AddPortals(IscsiSession& session, const CallOptions& call)
     if (!part.starts_with("connection")) continue;
     const std::string connection = std::string(kConnectionClass) + "/" + part + "/";
     for (const char* kind : {"persistent_", ""}) {
-      ASSIGN_OR_RETURN(const std::string address,
-                       Attribute(connection + kind + "address", call));
+      ASSIGN_OR_RETURN(const std::string address, Attribute(connection + kind + "address", call));
       ASSIGN_OR_RETURN(const std::string port, Attribute(connection + kind + "port", call));
       if (address.empty() || port.empty()) continue;
       std::string portal = PortalText(address, port);

@@ -3,7 +3,6 @@
 #include <optional>
 #include <utility>
 
-#include "mounter/mount_refs.h"
 #include "plugins/local_block.h"
 #include "plugins/local_mounts.h"
 
@@ -76,11 +75,7 @@ Result<std::unique_ptr<DeviceUnmounter>> LocalVolumePlugin::NewDeviceUnmounter()
 
 Result<std::vector<std::string>> LocalVolumePlugin::GetDeviceMountRefs(const SafePath& place,
                                                                        const CallOptions& call) {
-  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
-                   FindMountAt(host_->kernel, place.Display(), call));
-  // Where nothing is mounted, what shows elsewhere is the agent's own disk.
-  if (!mount) return std::vector<std::string>();
-  return FindMountRefs(host_->kernel, place.Display(), call);
+  return FindDeviceMountRefs(*host_, place, call);
 }
 
 Result<bool> LocalVolumePlugin::CanDeviceMount(const VolumeSpec& spec) const {
