@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "mounter/mount_refs.h"
 #include "plugins/local_block.h"
 #include "plugins/local_mounts.h"
 
