@@ -308,7 +308,8 @@ std::vector<Scenario> AllScenarios() {
           CutFormatScenario(),     ExpandScenario(),     CheckedDiskScenario(),
           ReleasedClaimScenario(), RecycleScenario(),    BindingScenario(),
           ProvisionScenario(),     ShortClaimScenario(), RemadeClaimScenario(),
-          BlockScenario(),         AttachScenario(),     ShortAttachScenario()};
+          BlockScenario(),         AttachScenario(),     ShortAttachScenario(),
+          IscsiScenario(),         ShortIscsiScenario()};
 }
 
 }  // namespace volumed
