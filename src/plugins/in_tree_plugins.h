@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "pluginmgr/volume_plugin.h"
+#include "plugins/fc.h"
 #include "plugins/host_path.h"
 #include "plugins/local.h"
 
@@ -13,6 +14,7 @@ namespace volumed {
 struct InTreePluginSettings {
   HostPathSettings host_path = {};
   LocalVolumeSettings local = {};
+  FcSettings fc = {};
 };
 
 // In kubelet's order of registration. To be given to VolumePluginMgr::InitPlugins.
