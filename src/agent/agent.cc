@@ -172,7 +172,8 @@ Status Agent::StartKernel() {
   }
   RETURN_IF_ERROR(prepared);
   ASSIGN_OR_RETURN(features_, kernel_->Call(ProbeFeatures{}, call));
-  return FollowMounts();
+  RETURN_IF_ERROR(FollowMounts());
+  return FollowDevices();
 }
 
 // Takes mount events as they come, so that a node that mounts much between two questions costs no
@@ -186,6 +187,14 @@ Status Agent::FollowMounts() {
   if (mounts.event_fd() < 0) return OkStatus();
   return scheduler_->loop().WatchFd(mounts.event_fd(), EPOLLIN,
                                     [&mounts](uint32_t) { mounts.TakeEvents(); });
+}
+
+Status Agent::FollowDevices() {
+  ASSIGN_OR_RETURN(device_catalog_, UdevDeviceCatalog::Create(scheduler_->loop()));
+  device_waiter_ = std::make_unique<DeviceWaiter>(*scheduler_, *kernel_, *device_catalog_);
+  device_finder_ = std::make_unique<WaitingDeviceFinder>(*scheduler_, *device_waiter_);
+  log_->Info("devices", {{"events", DeviceEventSourceName(device_catalog_->source())}});
+  return OkStatus();
 }
 
 Status Agent::OpenRecords() {
@@ -289,6 +298,11 @@ Status Agent::MakeManager() {
       VolumeManagerParts{*scheduler_, *catalog_, *plugins_, *operations_, *records_, *kernel_,
                          *host_, *consumer_watch_, *log_},
       boot_id_, std::move(settings));
+  device_waiter_->SetAppearanceListener([this](const CatalogDevice& device) {
+    std::vector<std::string> paths = device.links;
+    paths.push_back(device.node);
+    manager_->DeviceAppeared(paths);
+  });
   metrics_->Watch(*manager_);
   manager_->AddObserver([this](const PodUid& pod) {
     if (!manager_->FindPod(pod)) events_->Forget(pod);

@@ -18,6 +18,8 @@
 #include "agent/root_lock.h"
 #include "agent/signals.h"
 #include "agent/watchdog.h"
+#include "attacher/device_finder.h"
+#include "attacher/device_waiter.h"
 #include "base/log.h"
 #include "base/real_scheduler.h"
 #include "kube/manifest_directory.h"
@@ -26,6 +28,7 @@
 #include "metrics/exported_families.h"
 #include "operation/pod_volume_operations.h"
 #include "operation/record_format_intents.h"
+#include "os/udev_device_catalog.h"
 #include "os/worker_kernel.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "plugins/host_path.h"
@@ -69,7 +72,8 @@ class Agent {
   Status StartScheduler();
   Status OwnRoot();
   Status StartKernel();
-  Status FollowMounts();  // the end of StartKernel
+  Status FollowMounts();   // the end of StartKernel,
+  Status FollowDevices();  // in this order
   Status OpenRecords();
   Status MakeHost();
   Status LoadPlugins();
@@ -101,6 +105,9 @@ class Agent {
   std::unique_ptr<KubeletPaths> paths_;
   std::unique_ptr<WorkerKernel> kernel_;
   KernelFeatures features_;
+  std::unique_ptr<UdevDeviceCatalog> device_catalog_;
+  std::unique_ptr<DeviceWaiter> device_waiter_;
+  std::unique_ptr<DeviceFinder> device_finder_;
   ExportedFamilies families_;
   std::unique_ptr<SqliteRecordStore> records_;
   std::unique_ptr<ObjectCatalog> catalog_;

@@ -96,7 +96,7 @@ std::vector<std::string> DeviceKeys(const DeviceQuery& query) {
   return keys;
 }
 
-std::vector<std::string> DeviceKeys(const DeviceRecord& record) {
+std::vector<std::string> DeviceKeys(const CatalogDevice& record) {
   std::vector<std::string> keys = OwnNameKeys(record);
   for (const std::string& link : record.links) keys.push_back("link:" + link);
   keys.push_back("link:" + record.node);
@@ -106,7 +106,7 @@ std::vector<std::string> DeviceKeys(const DeviceRecord& record) {
   return keys;
 }
 
-std::vector<std::string> OwnNameKeys(const DeviceRecord& record) {
+std::vector<std::string> OwnNameKeys(const CatalogDevice& record) {
   std::vector<std::string> keys;
   // A partition carries the names of its disk.
   if (!record.whole_disk) return keys;
@@ -137,7 +137,7 @@ std::string NormalWwid(const std::string& wwid) {
   return normal;
 }
 
-std::string RefuseRecord(const DeviceQuery& query, const DeviceRecord& record,
+std::string RefuseRecord(const DeviceQuery& query, const CatalogDevice& record,
                          const std::string& link, DeviceEventSource source) {
   if (query.number && *query.number != record.number) {
     return Differs("number", record.number.ToString(), query.number->ToString());
@@ -162,7 +162,7 @@ std::string RefuseRecord(const DeviceQuery& query, const DeviceRecord& record,
                "to compare is given";
 }
 
-std::string RefuseFacts(const DeviceQuery& query, const DeviceRecord& record,
+std::string RefuseFacts(const DeviceQuery& query, const CatalogDevice& record,
                         const DeviceFacts& facts) {
   std::vector<std::string> reasons;
   const DeviceIdentity& identity = facts.identity;

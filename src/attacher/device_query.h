@@ -39,9 +39,9 @@ std::string DeviceQueryText(const DeviceQuery& query);
 // A device is among the wanted ones only if a key of its record is one of the query's: what an
 // index of many queries goes by. ("link:/dev/sdb", "number:8:16", "serial:vol-1" ..)
 std::vector<std::string> DeviceKeys(const DeviceQuery& query);
-std::vector<std::string> DeviceKeys(const DeviceRecord& record);
+std::vector<std::string> DeviceKeys(const CatalogDevice& record);
 // Of these, the ones by which a whole disk names itself; the same texts.
-std::vector<std::string> OwnNameKeys(const DeviceRecord& record);
+std::vector<std::string> OwnNameKeys(const CatalogDevice& record);
 std::vector<std::string> OwnNameKeys(const DeviceFacts& facts);
 
 // A World Wide Identifier in one spelling, whoever wrote it: the kernel ("naa.600.."), udevd
@@ -50,12 +50,12 @@ std::string NormalWwid(const std::string& wwid);
 
 // Why the device of this record is not taken for the wanted one, or not yet; empty when nothing
 // speaks against a look at the device itself. `link`: the query's link that led here, or empty.
-std::string RefuseRecord(const DeviceQuery& query, const DeviceRecord& record,
+std::string RefuseRecord(const DeviceQuery& query, const CatalogDevice& record,
                          const std::string& link, DeviceEventSource source);
 
 // Each fact that speaks against the opened device; empty when it is the wanted one, and still the
 // one of the record.
-std::string RefuseFacts(const DeviceQuery& query, const DeviceRecord& record,
+std::string RefuseFacts(const DeviceQuery& query, const CatalogDevice& record,
                         const DeviceFacts& facts);
 
 }  // namespace volumed

@@ -115,6 +115,7 @@ void DeviceWaiter::OnDevice(const DeviceEvent& event) {
   }
   LookAtWaitsFor(DeviceKeys(event.record), scheduler_.clock().Now());
   NameDevices();
+  if (appeared_ && !event.removed) appeared_(event.record);
 }
 
 void DeviceWaiter::LookAtWaitsFor(const std::vector<std::string>& keys, TimePoint event_at) {
@@ -178,7 +179,7 @@ std::vector<DeviceWaiter::Candidate> DeviceWaiter::FindCandidates(const Waiting&
   const DeviceQuery& query = wait.query;
   if (!query.links.empty()) return FindByLinks(query);
   if (LedByOwnName(query)) return FindByOwnName(query);
-  Result<std::optional<DeviceRecord>> record =
+  Result<std::optional<CatalogDevice>> record =
       query.number ? catalog_.Find(*query.number)
                    : catalog_.FindByName(query.sysfs_path.substr(query.sysfs_path.rfind('/') + 1));
   if (!record.ok() || !*record) return {};
@@ -190,7 +191,7 @@ std::vector<DeviceWaiter::Candidate> DeviceWaiter::FindByLinks(const DeviceQuery
   for (const std::string& path : query.links) {
     const DeviceLink link = catalog_.ReadLink(path);
     if (!link.number) continue;
-    Result<std::optional<DeviceRecord>> record = catalog_.Find(*link.number);
+    Result<std::optional<CatalogDevice>> record = catalog_.Find(*link.number);
     if (record.ok() && *record) candidates.push_back({std::move(**record), path});
   }
   return candidates;
@@ -200,7 +201,7 @@ std::vector<DeviceWaiter::Candidate> DeviceWaiter::FindByOwnName(const DeviceQue
   const std::string key = DeviceKeys(query).front();
   std::vector<Candidate> candidates;
   for (const DeviceNumber number : known_.Bearers(key)) {
-    Result<std::optional<DeviceRecord>> record = catalog_.Find(number);
+    Result<std::optional<CatalogDevice>> record = catalog_.Find(number);
     if (!record.ok() || !*record) continue;
     // Without a sequence it cannot be told from another, and what it said would be forgotten.
     if ((*record)->disk_sequence != 0) known_.Update(**record);
@@ -374,7 +375,7 @@ std::string DeviceWaiter::WhyNot(const Waiting& wait) {
 }
 
 std::string DeviceWaiter::WhyNot(const Waiting& wait, const Candidate& candidate) const {
-  const DeviceRecord& record = candidate.record;
+  const CatalogDevice& record = candidate.record;
   std::string text = record.node + " (" + record.number.ToString() + ")";
   if (!candidate.link.empty() && candidate.link != record.node) {
     text = candidate.link + " points to " + text;
@@ -394,7 +395,7 @@ std::string DeviceWaiter::WhyNot(const Waiting& wait, const Candidate& candidate
 void DeviceWaiter::RefreshKnown(bool now) {
   const TimePoint time = scheduler_.clock().Now();
   if (!now && listed_at_ && time - *listed_at_ < options_.first_recheck) return;
-  const Result<std::vector<DeviceRecord>> records = catalog_.List();
+  const Result<std::vector<CatalogDevice>> records = catalog_.List();
   if (records.ok()) {
     listed_at_ = time;
     known_.Reset(*records);
@@ -406,7 +407,7 @@ void DeviceWaiter::RefreshKnown(bool now) {
 void DeviceWaiter::NameDevices() {
   if (by_own_name_ == 0 || catalog_.source() == DeviceEventSource::kUdev) return;
   while (naming_ < options_.max_naming) {
-    const std::optional<DeviceRecord> record = known_.TakeNameless();
+    const std::optional<CatalogDevice> record = known_.TakeNameless();
     if (!record) return;
     ++naming_;
     const DeviceNumber number = record->number;

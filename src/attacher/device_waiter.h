@@ -93,11 +93,16 @@ class DeviceWaiter final : private DeviceListener {
   // False if there is no such wait, or no longer.
   bool Cancel(DeviceWaitId id);
 
+  // Hears of each device that comes or changes, after the waits that it concerns. At most one.
+  void SetAppearanceListener(std::function<void(const CatalogDevice&)> listener) {
+    appeared_ = std::move(listener);
+  }
+
   DeviceWaiterStats stats() const;
 
  private:
   struct Candidate {
-    DeviceRecord record;
+    CatalogDevice record;
     std::string link;
   };
   struct Waiting {
@@ -177,6 +182,7 @@ class DeviceWaiter final : private DeviceListener {
   uint64_t last_identification_ = 0;
   std::map<uint64_t, TimerId> identifying_;  // with the timers that stop counting them
 
+  std::function<void(const CatalogDevice&)> appeared_;
   DeviceWaiterStats stats_;
   std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
 };

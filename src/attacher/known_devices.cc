@@ -4,12 +4,12 @@
 
 namespace volumed {
 
-void KnownDevices::Reset(const std::vector<DeviceRecord>& records) {
+void KnownDevices::Reset(const std::vector<CatalogDevice>& records) {
   std::map<DeviceNumber, Device> old;
   old.swap(devices_);
   bearers_.clear();
   nameless_.clear();
-  for (const DeviceRecord& record : records) {
+  for (const CatalogDevice& record : records) {
     Device& device = devices_[record.number];
     const auto before = old.find(record.number);
     if (before != old.end() && record.disk_sequence != 0 &&
@@ -22,7 +22,7 @@ void KnownDevices::Reset(const std::vector<DeviceRecord>& records) {
   }
 }
 
-void KnownDevices::Update(const DeviceRecord& record) {
+void KnownDevices::Update(const CatalogDevice& record) {
   Device& device = devices_[record.number];
   Unindex(device);
   if (record.disk_sequence == 0 || device.record.disk_sequence != record.disk_sequence) {
@@ -64,7 +64,7 @@ std::vector<DeviceNumber> KnownDevices::Bearers(const std::string& key) const {
   return {bearers->second.begin(), bearers->second.end()};
 }
 
-std::optional<DeviceRecord> KnownDevices::TakeNameless() {
+std::optional<CatalogDevice> KnownDevices::TakeNameless() {
   if (nameless_.empty()) return std::nullopt;
   const DeviceNumber number = *nameless_.begin();
   nameless_.erase(nameless_.begin());

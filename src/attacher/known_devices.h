@@ -22,8 +22,8 @@ class KnownDevices {
  public:
   // What is known now is just this; answers are kept of devices that are still the same. Those that
   // were asked and never answered are nameless again.
-  void Reset(const std::vector<DeviceRecord>& records);
-  void Update(const DeviceRecord& record);
+  void Reset(const std::vector<CatalogDevice>& records);
+  void Update(const CatalogDevice& record);
   void Remove(DeviceNumber number);
   // What the device said of itself. Ignored if it is another by now.
   void SetFacts(DeviceNumber number, const DeviceFacts& facts);
@@ -33,12 +33,12 @@ class KnownDevices {
   // By a key of OwnNameKeys.
   std::vector<DeviceNumber> Bearers(const std::string& key) const;
   // A whole disk that was not asked for its names yet, and is taken for asked from now on.
-  std::optional<DeviceRecord> TakeNameless();
+  std::optional<CatalogDevice> TakeNameless();
   size_t size() const { return devices_.size(); }
 
  private:
   struct Device {
-    DeviceRecord record;
+    CatalogDevice record;
     bool answered = false;
     std::vector<std::string> fact_keys;
   };

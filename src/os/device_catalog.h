@@ -23,7 +23,7 @@ struct DeviceNumber {
   friend auto operator<=>(const DeviceNumber&, const DeviceNumber&) = default;
 };
 
-struct DeviceRecord {
+struct CatalogDevice {
   DeviceNumber number;
   std::string name;            // the kernel's: "loop7"
   std::string node;            // "/dev/loop7"
@@ -56,7 +56,7 @@ std::string_view DeviceEventSourceName(DeviceEventSource source);  // "udev", "k
 
 struct DeviceEvent {
   bool removed = false;
-  DeviceRecord record;  // as of the event
+  CatalogDevice record;  // as of the event
 };
 
 // Threads: the control thread.
@@ -80,9 +80,9 @@ class DeviceCatalog {
   virtual void CheckSource() = 0;
 
   // As of now; nothing when there is no such device. Errors: errno, not applied.
-  virtual Result<std::optional<DeviceRecord>> Find(DeviceNumber number) = 0;
-  virtual Result<std::optional<DeviceRecord>> FindByName(const std::string& name) = 0;
-  virtual Result<std::vector<DeviceRecord>> List() = 0;
+  virtual Result<std::optional<CatalogDevice>> Find(DeviceNumber number) = 0;
+  virtual Result<std::optional<CatalogDevice>> FindByName(const std::string& name) = 0;
+  virtual Result<std::vector<CatalogDevice>> List() = 0;
   // `path` is absolute, clean and below /dev.
   virtual DeviceLink ReadLink(const std::string& path) = 0;
 };

@@ -58,6 +58,12 @@ bool MustFinish(const AnyRequest& request) {
          std::holds_alternative<CheckFilesystem>(request);
 }
 
+bool HoldsSecret(const AnyRequest& request) {
+  if (const auto* run = std::get_if<RunProgram>(&request)) return !run->secret_arguments.empty();
+  return std::holds_alternative<WriteAtomicPayload>(request) ||
+         std::holds_alternative<WriteFile>(request);
+}
+
 struct CancelToken::Impl {
   mutable Mutex mu;
   bool cancelled GUARDED_BY(mu) = false;

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -102,7 +103,7 @@ struct FileContent {
 
 struct ProgramEnd {
   int exit_status = 0;  // 128 + the signal's number when a signal ended it
-  std::string output;   // the end of what it wrote to stdout and stderr: at most 4 KiB
+  std::string output;   // the end of what it wrote to stdout and stderr
 };
 
 struct MountListing {
@@ -327,16 +328,46 @@ struct WriteAtomicPayload {
   std::optional<uint32_t> gid = std::nullopt;
 };
 
+// Gives a small regular file exactly this content and mode, as one change that a power loss does
+// not undo: a new file, synced, takes the place of the old one. Answers changed = false, writing
+// nothing, when both are already so.
+// Errors: EEXIST, not applied, where something else than a file is there; EBUSY, not applied, for a
+// mount point; OutOfRange, not applied, beyond 64 KiB.
+struct WriteFile {
+  using Answer = Changed;
+  static constexpr const char* kName = "WriteFile";
+  SafePath path;
+  Secret<std::string> content;
+  uint32_t mode = 0600;
+};
+
+// Writes a value to an attribute of the kernel's (sysfs), by one write(2). What the value does is
+// done when this answers. Never makes a file. Several components of such a path are links: see
+// Resolve::kBeneath.
+// Errors: NotFound; FailedPrecondition, not applied, for what is no regular file; errno of the
+// write, maybe applied.
+struct WriteAttribute {
+  using Answer = Done;
+  static constexpr const char* kName = "WriteAttribute";
+  SafePath path;
+  std::string value;
+};
+
 // Runs a program to its end: for tools that are no filesystem's (runc). `arguments[0]` is its
 // absolute path. It gets an environment of PATH and LC_ALL alone, /dev/null as its input, and no
 // descriptor but the output and CallOptions::kept_by_tools. It is in its worker's process group,
 // and so is killed with it; what it left behind is its caller's to clean up.
-// Errors: InvalidArgument, not applied, for a path that is not absolute; errno of the start, not
-// applied. Cancel: takes a second, then the worker is killed.
+// Errors: InvalidArgument, not applied, for a path that is not absolute, or a secret argument
+// without a place; errno of the start, not applied. Cancel: takes a second, then the worker is
+// killed.
 struct RunProgram {
   using Answer = ProgramEnd;
   static constexpr const char* kName = "RunProgram";
   std::vector<std::string> arguments;
+  // Take the place of the arguments with these numbers, which are what may be shown.
+  std::map<size_t, Secret<std::string>> secret_arguments = {};
+  // Of the output at most this much is kept; at most 64 KiB.
+  size_t output_bytes = 4096;
 };
 
 using AnyRequest =
@@ -344,7 +375,8 @@ using AnyRequest =
                  StatFs, Usage, ChangeOwnership, MakeDirectory, MakeFile, RemoveDirectory,
                  RemoveFile, RemoveTree, ListDirectory, ReadFile, WriteAtomicPayload, ProbeDevice,
                  FormatDevice, CheckFilesystem, CheckDeviceUse, RunProgram, MakeSymlink, ReadLink,
-                 IdentifyDevice, SyncDevice, DetachLoops, GrowFilesystem, FlushDevice>;
+                 IdentifyDevice, SyncDevice, DetachLoops, GrowFilesystem, FlushDevice, WriteFile,
+                 WriteAttribute>;
 
 using AnyAnswer =
     std::variant<Done, Changed, FileInfo, FsInfo, UsageInfo, OwnershipInfo, DirectoryListing,
@@ -354,6 +386,8 @@ using AnyAnswer =
 std::string_view RequestName(const AnyRequest& request);
 // Whether half of the request's effect ruins data: it is always made as CallOptions::must_finish.
 bool MustFinish(const AnyRequest& request);
+// Whether it has a part that may be seen by nobody but the worker that does it.
+bool HoldsSecret(const AnyRequest& request);
 // The path that a request is about, for logs and errors; empty for those without.
 std::string RequestPath(const AnyRequest& request);
 

@@ -17,6 +17,7 @@
 #include "os/program.h"
 #include "os/remove_tree.h"
 #include "os/usage_walk.h"
+#include "os/write_file.h"
 
 namespace volumed {
 namespace {
@@ -73,6 +74,8 @@ struct Effects {
     return DoGrowFilesystem(r, tool_directories, options);
   }
   Result<Done> operator()(const FlushDevice& r) const { return DoFlushDevice(r); }
+  Result<Changed> operator()(const WriteFile& r) const { return DoWriteFile(r); }
+  Result<Done> operator()(const WriteAttribute& r) const { return DoWriteAttribute(r); }
 };
 
 }  // namespace

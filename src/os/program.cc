@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fstream>
@@ -30,7 +31,7 @@ int64_t BytesDone(pid_t pid) {
 }
 
 // Everything that is there now. False once nobody has the other end any more.
-bool Drain(int pipe, std::string* output) {
+bool Drain(int pipe, size_t keep, std::string* output) {
   std::array<char, 4096> chunk;
   while (true) {
     const ssize_t size = ::read(pipe, chunk.data(), chunk.size());
@@ -38,21 +39,20 @@ bool Drain(int pipe, std::string* output) {
     if (size == 0) return false;
     if (size < 0) return errno == EAGAIN;
     output->append(chunk.data(), static_cast<size_t>(size));
-    if (output->size() > kProgramOutputBytes) {
-      output->erase(0, output->size() - kProgramOutputBytes);
-    }
+    if (output->size() > keep) output->erase(0, output->size() - keep);
   }
 }
 
 // Until the program has ended.
-void Follow(const ChildProcess& child, int pipe, const CallOptions& options, std::string* output) {
+void Follow(const ChildProcess& child, int pipe, const CallOptions& options, size_t keep,
+            std::string* output) {
   std::array<pollfd, 2> waits = {{{child.pidfd(), POLLIN, 0}, {pipe, POLLIN, 0}}};
   while (true) {
     const int ready = ::poll(waits.data(), waits.size(), options.progress ? kProgressMillis : -1);
     if (ready < 0) continue;  // EINTR
     if (ready == 0) options.progress(BytesDone(child.pid()));
     // Its output is closed: only its end is left to wait for.
-    if (waits[1].revents != 0 && !Drain(pipe, output)) waits[1].fd = -1;
+    if (waits[1].revents != 0 && !Drain(pipe, keep, output)) waits[1].fd = -1;
     if (waits[0].revents != 0) return;
   }
 }
@@ -82,9 +82,9 @@ Result<ProgramOutcome> RunToEnd(const ProgramSetup& setup, const CallOptions& op
   ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::Start(child_setup));
   theirs.Reset();
   ProgramOutcome outcome;
-  Follow(child, ours.get(), options, &outcome.output);
+  Follow(child, ours.get(), options, setup.output_bytes, &outcome.output);
   outcome.end = child.WaitForEnd(Duration::max()).value_or(ChildEnd{});
-  Drain(ours.get(), &outcome.output);
+  Drain(ours.get(), setup.output_bytes, &outcome.output);
   return outcome;
 }
 
@@ -94,6 +94,15 @@ Result<ProgramEnd> DoRunProgram(const RunProgram& request, const CallOptions& op
   }
   ProgramSetup setup;
   setup.arguments = request.arguments;
+  for (const auto& [number, text] : request.secret_arguments) {
+    if (number == 0 || number >= setup.arguments.size()) {
+      return Error::NotApplied(Code::kInvalidArgument,
+                               "run " + request.arguments[0] + ": a secret argument has no place");
+    }
+    setup.arguments[number] = text.Reveal();
+  }
+  constexpr size_t kMostOutput = 64 * 1024;
+  setup.output_bytes = std::min(request.output_bytes, kMostOutput);
   ASSIGN_OR_RETURN(ProgramOutcome outcome, RunToEnd(setup, options));
   constexpr int kSignalled = 128;  // as a shell has it
   return ProgramEnd{outcome.end.exited ? outcome.end.status : kSignalled + outcome.end.status,

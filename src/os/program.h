@@ -11,19 +11,19 @@
 
 namespace volumed {
 
+inline constexpr size_t kProgramOutputBytes = 4096;
+
 struct ProgramSetup {
   std::vector<std::string> arguments;    // the first is the program's absolute path
   std::vector<std::string> environment;  // besides PATH and LC_ALL=C
   std::vector<int> descriptors;          // which it has from 3 on, before options.kept_by_tools
+  size_t output_bytes = kProgramOutputBytes;  // of the output, at most this much is kept
 };
 
 struct ProgramOutcome {
   ChildEnd end;
   std::string output;  // the end of stdout and stderr
 };
-
-// Of the output at most this much is kept.
-inline constexpr size_t kProgramOutputBytes = 4096;
 
 // The program is in the caller's process group. A daemon that it leaves behind is not waited for.
 // Threads: any. Blocks: until the program ends: whoever cannot wait for it kills the worker, and

@@ -51,8 +51,8 @@ bool IsDescribed(const UdevDevice& device, uint64_t disk_sequence) {
   return described == 0 || disk_sequence == 0 || described == disk_sequence;
 }
 
-DeviceRecord RecordOf(const UdevDevice& device) {
-  DeviceRecord record;
+CatalogDevice RecordOf(const UdevDevice& device) {
+  CatalogDevice record;
   record.number = {major(device.number()), minor(device.number())};
   record.name = device.name();
   record.node = device.node();
@@ -70,9 +70,9 @@ DeviceRecord RecordOf(const UdevDevice& device) {
   return record;
 }
 
-Result<std::optional<DeviceRecord>> RecordOf(Result<std::optional<UdevDevice>> device) {
+Result<std::optional<CatalogDevice>> RecordOf(Result<std::optional<UdevDevice>> device) {
   if (!device.ok()) return device.error();
-  if (!*device) return std::optional<DeviceRecord>();
+  if (!*device) return std::optional<CatalogDevice>();
   return std::optional(RecordOf(**device));
 }
 
@@ -160,22 +160,22 @@ void UdevDeviceCatalog::TakeEvents() {
   }
 }
 
-Result<std::optional<DeviceRecord>> UdevDeviceCatalog::Find(DeviceNumber number) {
+Result<std::optional<CatalogDevice>> UdevDeviceCatalog::Find(DeviceNumber number) {
   return RecordOf(
       UdevDevice::FromBlockNumber(context_, makedev(number.device_major, number.device_minor)));
 }
 
-Result<std::optional<DeviceRecord>> UdevDeviceCatalog::FindByName(const std::string& name) {
+Result<std::optional<CatalogDevice>> UdevDeviceCatalog::FindByName(const std::string& name) {
   return RecordOf(UdevDevice::FromName(context_, kSubsystem, name));
 }
 
-Result<std::vector<DeviceRecord>> UdevDeviceCatalog::List() {
+Result<std::vector<CatalogDevice>> UdevDeviceCatalog::List() {
   ASSIGN_OR_RETURN(UdevEnumerate enumerate, UdevEnumerate::Create(context_));
   RETURN_IF_ERROR(enumerate.MatchSubsystem(kSubsystem));
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, enumerate.Scan());
-  std::vector<DeviceRecord> records;
+  std::vector<CatalogDevice> records;
   for (const std::string& path : paths) {
-    ASSIGN_OR_RETURN(std::optional<DeviceRecord> record,
+    ASSIGN_OR_RETURN(std::optional<CatalogDevice> record,
                      RecordOf(UdevDevice::FromSysfsPath(context_, path)));
     if (record) records.push_back(std::move(*record));
   }

@@ -32,9 +32,9 @@ class UdevDeviceCatalog final : public DeviceCatalog {
   void SetListener(DeviceListener* listener) override { listener_ = listener; }
   DeviceEventSource source() const override { return source_; }
   void CheckSource() override;
-  Result<std::optional<DeviceRecord>> Find(DeviceNumber number) override;
-  Result<std::optional<DeviceRecord>> FindByName(const std::string& name) override;
-  Result<std::vector<DeviceRecord>> List() override;
+  Result<std::optional<CatalogDevice>> Find(DeviceNumber number) override;
+  Result<std::optional<CatalogDevice>> FindByName(const std::string& name) override;
+  Result<std::vector<CatalogDevice>> List() override;
   DeviceLink ReadLink(const std::string& path) override;
 
  private:

@@ -136,7 +136,22 @@ void Fill(const WriteAtomicPayload& from, pb::Request& to) {
   if (from.gid) m.set_gid(*from.gid);
 }
 void Fill(const RunProgram& from, pb::Request& to) {
-  WriteList(from.arguments, to.mutable_run_program()->mutable_arguments());
+  pb::RunProgram& m = *to.mutable_run_program();
+  WriteList(from.arguments, m.mutable_arguments());
+  for (const auto& [number, text] : from.secret_arguments) {
+    (*m.mutable_secret_arguments())[number] = text.Reveal();
+  }
+  m.set_output_bytes(from.output_bytes);
+}
+void Fill(const WriteFile& from, pb::Request& to) {
+  pb::WriteFile& m = *to.mutable_write_file();
+  Write(from.path, *m.mutable_path());
+  m.set_content(from.content.Reveal());
+  m.set_mode(from.mode);
+}
+void Fill(const WriteAttribute& from, pb::Request& to) {
+  Write(from.path, *to.mutable_write_attribute()->mutable_path());
+  to.mutable_write_attribute()->set_value(from.value);
 }
 
 ListMounts Read(const pb::ListMounts& from) {
@@ -177,6 +192,14 @@ WriteAtomicPayload Read(const pb::WriteAtomicPayload& from) {
     request.files.push_back(std::move(file));
   }
   if (from.has_gid()) request.gid = from.gid();
+  return request;
+}
+
+RunProgram Read(const pb::RunProgram& from) {
+  RunProgram request{ReadList(from.arguments()), {}, from.output_bytes()};
+  for (const auto& [number, text] : from.secret_arguments()) {
+    request.secret_arguments.emplace(number, Secret<std::string>(text));
+  }
   return request;
 }
 
@@ -232,7 +255,7 @@ Result<AnyRequest> ReadRequest(const pb::Request& m) {
     case pb::Request::kCheckDeviceUse:
       return AnyRequest(Read(m.check_device_use()));
     case pb::Request::kRunProgram:
-      return AnyRequest(RunProgram{ReadList(m.run_program().arguments())});
+      return AnyRequest(Read(m.run_program()));
     case pb::Request::kMakeSymlink:
       return AnyRequest(MakeSymlink{Read(m.make_symlink().path()), m.make_symlink().target()});
     case pb::Request::kReadLink:
@@ -248,6 +271,13 @@ Result<AnyRequest> ReadRequest(const pb::Request& m) {
       return AnyRequest(Read(m.grow_filesystem()));
     case pb::Request::kFlushDevice:
       return AnyRequest(Read(m.flush_device()));
+    case pb::Request::kWriteFile:
+      return AnyRequest(WriteFile{Read(m.write_file().path()),
+                                  Secret<std::string>(m.write_file().content()),
+                                  m.write_file().mode()});
+    case pb::Request::kWriteAttribute:
+      return AnyRequest(
+          WriteAttribute{Read(m.write_attribute().path()), m.write_attribute().value()});
     case pb::Request::REQUEST_NOT_SET:
       break;
   }

@@ -12,11 +12,13 @@ namespace {
 // The lane of walks on the agent's own filesystem, and of programs.
 constexpr char kWalkDomain[] = "walks";
 
-// Takes as long as its tree is big, which a pod decides; or as a program likes.
+// Takes as long as its tree is big, which a pod decides; or as a program likes, or a driver.
 bool MayBeLong(const AnyRequest& request) {
   return std::holds_alternative<Usage>(request) ||
          std::holds_alternative<ChangeOwnership>(request) ||
-         std::holds_alternative<RemoveTree>(request) || std::holds_alternative<RunProgram>(request);
+         std::holds_alternative<RemoveTree>(request) ||
+         std::holds_alternative<RunProgram>(request) ||
+         std::holds_alternative<WriteAttribute>(request);
 }
 
 // The lane of what is about a device: each device hangs for itself.

@@ -285,7 +285,7 @@ void WorkerPool::GiveBack(const Call& call, std::unique_ptr<WorkerProcess> worke
 Result<std::unique_ptr<WorkerProcess>> WorkerPool::SendToWorker(Call& call) {
   const std::string body =
       EncodeRequest(call.request, call.options.key, call.options.progress != nullptr);
-  const bool secret = std::holds_alternative<WriteAtomicPayload>(call.request);
+  const bool secret = HoldsSecret(call.request);
   for (int attempt = 1;; ++attempt) {
     ASSIGN_OR_RETURN(std::unique_ptr<WorkerProcess> worker, TakeWorker(call));
     call.sent_at = clock_.Now();

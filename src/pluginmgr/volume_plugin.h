@@ -72,6 +72,10 @@ class VolumePlugin {
   // lie on the agent's own filesystem or a tmpfs; hostPath answers the path.
   virtual std::string FaultDomain(const VolumeSpec& spec) const = 0;
 
+  // Where the node shows the volume's device, if that comes without the agent: when one of these
+  // paths appears, a mount that failed is tried again at once. Pure.
+  virtual std::vector<std::string> DevicePaths(const VolumeSpec&) const { return {}; }
+
   // Null where the plugin lacks the capability; constant after Init; owned by the plugin.
   virtual PersistentVolumePlugin* AsPersistent() { return nullptr; }
   virtual RecyclableVolumePlugin* AsRecyclable() { return nullptr; }

@@ -60,6 +60,12 @@ std::string LocalVolumePlugin::FaultDomain(const VolumeSpec& spec) const {
   return source == nullptr ? "" : source->path;
 }
 
+std::vector<std::string> LocalVolumePlugin::DevicePaths(const VolumeSpec& spec) const {
+  const auto* source = spec.SourceAs<LocalVolumeSource>();
+  if (source == nullptr || !source->path.starts_with("/dev/")) return {};
+  return {source->path};
+}
+
 Result<std::unique_ptr<DeviceMounter>> LocalVolumePlugin::NewDeviceMounter() {
   return std::unique_ptr<DeviceMounter>(std::make_unique<LocalDeviceMounter>(*host_, settings_));
 }

@@ -45,6 +45,7 @@ class LocalVolumePlugin final : public VolumePlugin,
   bool SupportsMountOption() const override { return true; }
   bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
   std::string FaultDomain(const VolumeSpec& spec) const override;
+  std::vector<std::string> DevicePaths(const VolumeSpec& spec) const override;
 
   VolumePlugin& plugin() override { return *this; }
   PersistentVolumePlugin* AsPersistent() override { return this; }

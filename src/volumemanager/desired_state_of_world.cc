@@ -243,18 +243,9 @@ void DesiredStateOfWorld::FindPlugin(WantedVolume& wanted) const {
     return;
   }
   wanted.plugin_name = (*plugin)->GetPluginName();
+  FindDevice(**plugin, wanted);
   const PersistentVolume* persistent = wanted.spec.persistent_volume();
   if (persistent == nullptr) return;
-  const Result<std::string> volume_name = (*plugin)->GetVolumeName(wanted.spec);
-  if (!volume_name.ok()) {
-    wanted.problems.push_back({"GetVolumeName", volume_name.error()});
-    wanted.plugin_name.clear();
-    return;
-  }
-  wanted.unique_name = GetUniqueVolumeName(wanted.plugin_name, *volume_name);
-  wanted.is_block = IsBlockVolume(wanted.spec);
-  wanted.has_device = wanted.is_block || (*plugin)->AsDeviceMountable() != nullptr;
-  FindAttachment(**plugin, wanted);
   wanted.one_pod_only =
       persistent->spec.access_modes == std::vector<AccessMode>{AccessMode::kReadWriteOncePod};
   if (!persistent->spec.mount_options.empty() && !(*plugin)->SupportsMountOption()) {
@@ -264,6 +255,28 @@ void DesiredStateOfWorld::FindPlugin(WantedVolume& wanted) const {
                                                 "type")});
     wanted.plugin_name.clear();
   }
+}
+
+// Source: kubernetes pkg/kubelet/volumemanager/cache/desired_state_of_world.go@v1.36.2
+// (AddPodToVolume): what is attached, or mounted once for the node, has a name of its own.
+void DesiredStateOfWorld::FindDevice(VolumePlugin& plugin, WantedVolume& wanted) const {
+  const auto refuse = [&wanted](const char* step, const Error& error) {
+    wanted.problems.push_back({step, error});
+    wanted.plugin_name.clear();
+  };
+  wanted.is_block = IsBlockVolume(wanted.spec);
+  wanted.has_device = wanted.is_block;
+  if (const DeviceMountableVolumePlugin* mountable = plugin.AsDeviceMountable()) {
+    const Result<bool> can_mount = mountable->CanDeviceMount(wanted.spec);
+    if (!can_mount.ok()) return refuse("CanDeviceMount", can_mount.error());
+    wanted.has_device = wanted.has_device || *can_mount;
+  }
+  if (!wanted.has_device && wanted.spec.persistent_volume() == nullptr) return;
+  const Result<std::string> volume_name = plugin.GetVolumeName(wanted.spec);
+  if (!volume_name.ok()) return refuse("GetVolumeName", volume_name.error());
+  wanted.unique_name = GetUniqueVolumeName(wanted.plugin_name, *volume_name);
+  wanted.device_paths = plugin.DevicePaths(wanted.spec);
+  FindAttachment(plugin, wanted);
 }
 
 void DesiredStateOfWorld::FindAttachment(VolumePlugin& plugin, WantedVolume& wanted) const {
@@ -410,6 +423,7 @@ std::set<PodUid> DesiredStateOfWorld::ObjectChanged(const ObjectKey& key) {
 void DesiredStateOfWorld::Index(const PodUid& pod, const WantedPod& wanted) {
   for (const auto& [spec, volume] : wanted.volumes) {
     for (const ObjectKey& key : volume.objects) referrers_[key].insert(pod);
+    for (const std::string& path : volume.device_paths) by_device_path_[path].insert(pod);
     if (volume.mountable() && !volume.unique_name.empty()) users_[volume.unique_name].insert(pod);
   }
 }
@@ -423,6 +437,7 @@ void DesiredStateOfWorld::Unindex(const PodUid& pod, const WantedPod& wanted) {
   };
   for (const auto& [spec, volume] : wanted.volumes) {
     for (const ObjectKey& key : volume.objects) erase(referrers_, key);
+    for (const std::string& path : volume.device_paths) erase(by_device_path_, path);
     erase(users_, volume.unique_name);
   }
 }
@@ -441,6 +456,12 @@ const std::set<PodUid>& DesiredStateOfWorld::UsersOf(const UniqueVolumeName& vol
   static const std::set<PodUid> kNobody;
   const auto found = users_.find(volume);
   return found == users_.end() ? kNobody : found->second;
+}
+
+const std::set<PodUid>& DesiredStateOfWorld::PodsWithDevicePath(const std::string& path) const {
+  static const std::set<PodUid> kNobody;
+  const auto found = by_device_path_.find(path);
+  return found == by_device_path_.end() ? kNobody : found->second;
 }
 
 const WantedVolume* DesiredStateOfWorld::FindUse(const PodUid& pod,

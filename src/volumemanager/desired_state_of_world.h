@@ -34,7 +34,7 @@ struct WantedVolume {
   // Of the pod's spec: one, or several that name the same claim.
   std::vector<std::string> pod_volumes = {};
   std::optional<ObjectKey> claim = {};  // that it came by
-  // Of a persistent volume, which pods share; else empty.
+  // Of what pods share: a persistent volume, or one that has a device; else empty.
   UniqueVolumeName unique_name = {};
   bool has_device = false;       // it is bound from the device of that name
   bool is_block = false;         // the pod gets the device itself
@@ -46,6 +46,7 @@ struct WantedVolume {
   std::vector<std::string> nested_mount_points = {};
   uint64_t generation = 0;
   std::set<ObjectKey> objects = {};  // that its content comes from, or that its sub-paths need
+  std::vector<std::string> device_paths = {};  // VolumePlugin::DevicePaths
   std::vector<WantedProblem> problems = {};
 
   bool mountable() const { return !plugin_name.empty(); }
@@ -73,6 +74,8 @@ class DesiredStateOfWorld {
   // The object was added, changed or removed: the volumes made from it get a new generation.
   // Returns their pods.
   std::set<PodUid> ObjectChanged(const ObjectKey& key);
+  // The pods with volumes whose device is at this path.
+  const std::set<PodUid>& PodsWithDevicePath(const std::string& path) const;
   // Null if the pod is not wanted. Valid until the next change.
   const WantedPod* Find(const PodUid& pod) const;
   const WantedVolume* Find(const PodVolumeKey& key) const;
@@ -89,6 +92,7 @@ class DesiredStateOfWorld {
   // The volume behind a claim; where there is none, a volume that cannot be mounted.
   WantedVolume ResolveClaim(const Pod& pod, const PodVolume& volume, const WantedPod* before) const;
   void FindPlugin(WantedVolume& wanted) const;
+  void FindDevice(VolumePlugin& plugin, WantedVolume& wanted) const;
   void FindAttachment(VolumePlugin& plugin, WantedVolume& wanted) const;
   void CheckNodeAffinity(WantedVolume& wanted) const;
   void AssignGenerations(WantedPod& now, const WantedPod* before);
@@ -102,6 +106,7 @@ class DesiredStateOfWorld {
   uint64_t last_generation_ = 0;
   std::map<PodUid, WantedPod> pods_;
   std::map<ObjectKey, std::set<PodUid>> referrers_;
+  std::map<std::string, std::set<PodUid>> by_device_path_;
   std::map<UniqueVolumeName, std::set<PodUid>> users_;
 };
 

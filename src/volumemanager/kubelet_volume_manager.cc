@@ -396,6 +396,10 @@ void KubeletVolumeManager::Start() { impl_->Start(); }
 void KubeletVolumeManager::SetStatsTimes(Duration period, Duration deadline) {
   impl_->SetStatsTimes(period, deadline);
 }
+void KubeletVolumeManager::DeviceAppeared(const std::vector<std::string>& paths) {
+  impl_->DeviceAppeared(paths);
+}
+
 void KubeletVolumeManager::SetVerifyAttachedPeriod(Duration period) {
   impl_->SetVerifyAttachedPeriod(period);
 }

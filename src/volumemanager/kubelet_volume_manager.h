@@ -85,6 +85,8 @@ class KubeletVolumeManager final : public VolumeManager {
   void Start();
 
   void ObjectsChanged() override;
+  // A device is there now, by these names: what failed for want of it is tried again.
+  void DeviceAppeared(const std::vector<std::string>& paths);
   // How volumes are measured from now on (VolumeStats::SetTimes).
   void SetStatsTimes(Duration period, Duration deadline);
   // How often plugins are asked from now on which volumes are attached; zero: never.

@@ -58,6 +58,7 @@ class KubeletVolumeManager::Impl {
   std::optional<PodView> FindPod(const PodUid& uid) const;
   StorageViews storage() const { return StorageViews(parts_.catalog, claims_); }
   void SetStatsTimes(Duration period, Duration deadline) { stats_.SetTimes(period, deadline); }
+  void DeviceAppeared(const std::vector<std::string>& paths);
   void SetVerifyAttachedPeriod(Duration period) { devices_.SetVerifyAttachedPeriod(period); }
   bool Ready() const { return loaded_ && NotReadyReason().empty(); }
   std::string NotReadyReason() const;

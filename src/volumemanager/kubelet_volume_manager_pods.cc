@@ -59,6 +59,22 @@ void KubeletVolumeManager::Impl::ObjectChanged(const ObjectKey& key) {
   }
 }
 
+void KubeletVolumeManager::Impl::DeviceAppeared(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    for (const PodUid& uid : desired_.PodsWithDevicePath(path)) {
+      for (const auto& [spec, volume] : desired_.Find(uid)->volumes) {
+        const auto& all = volume.device_paths;
+        if (std::find(all.begin(), all.end(), path) == all.end()) continue;
+        reconciler_.ResetBackoff(PodVolumeKey{uid, spec});
+        if (!volume.has_device) continue;
+        parts_.operations.ResetBackoff(OperationKey(volume.unique_name));
+        devices_.MarkDirty(volume.unique_name);
+      }
+      reconciler_.MarkDirty(uid);
+    }
+  }
+}
+
 void KubeletVolumeManager::Impl::StorageChanged(const ObjectChange& change) {
   switch (change.key.kind) {
     case ObjectKind::kPersistentVolume:

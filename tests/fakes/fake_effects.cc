@@ -191,9 +191,9 @@ Result<ProgramEnd> FakeEffects::operator()(const RunProgram& request) {
   const FakeInode& inode = vfs_.InodeAt(found);
   const bool noexec = (vfs_.GetMount(found.mount).attributes & MOUNT_ATTR_NOEXEC) != 0;
   if (inode.type != FileType::kRegular || noexec || (inode.mode & 0111) == 0) return fail(EACCES);
-  const auto program = state_.programs.find(vfs_.PathOf(found));
-  if (program == state_.programs.end()) return fail(ENOEXEC);
-  return program->second(request.arguments);
+  if (!state_.programs.contains(vfs_.PathOf(found))) return fail(ENOEXEC);
+  if (!state_.program_end) return Error::NotApplied(Code::kInternal, "the program has not run");
+  return *state_.program_end;
 }
 
 Result<FileInfo> FakeEffects::operator()(const Stat& request) {
@@ -380,6 +380,64 @@ Result<Changed> FakeEffects::operator()(const MakeSymlink& request) {
   failure = vfs_.MakeSymlink(parent.directory, parent.name, request.leads_to);
   if (failure != 0) return Error::FromErrno(failure, what, Outcome::kMaybeApplied);
   return Changed{true};
+}
+
+Result<Changed> FakeEffects::operator()(const WriteFile& request) {
+  const std::string what = "write " + request.path.Display();
+  const auto fail = [&what](int error) {
+    return Error::FromErrno(error, what, Outcome::kNotApplied);
+  };
+  const std::string& content = request.content.Reveal();
+  if (content.size() > kReadFileLimit) {
+    return Error::NotApplied(Code::kOutOfRange, what + ": larger than 65536 bytes");
+  }
+  ASSIGN_OR_RETURN(const Parent parent, OpenParent(request.path));
+  FakeLocation there;
+  const int missing = vfs_.LookupCovered(parent.directory, parent.name, &there);
+  if (missing != 0 && missing != ENOENT) return fail(missing);
+  if (missing == 0) {
+    if (vfs_.IsCovered(there)) return fail(EBUSY);
+    const FakeInode& inode = vfs_.InodeAt(there);
+    if (inode.type != FileType::kRegular) return fail(EEXIST);
+    if (inode.mode == (request.mode & kModeBits) && inode.content == content) return Changed{false};
+  }
+  const std::string fresh = "." + parent.name + ".new";
+  (void)vfs_.Unlink(parent.directory, fresh);
+  if (const int error = vfs_.MakeNode(parent.directory, fresh, FileType::kRegular, 0600)) {
+    return fail(error);
+  }
+  FakeLocation made;
+  int error = vfs_.LookupCovered(parent.directory, fresh, &made);
+  if (error == 0) error = vfs_.WriteFile(made, content);
+  if (error == 0) error = vfs_.Chmod(made, request.mode & kModeBits);
+  if (error == 0) error = vfs_.Rename(parent.directory, fresh, parent.name);
+  if (error == 0) return Changed{true};
+  (void)vfs_.Unlink(parent.directory, fresh);
+  return fail(error);
+}
+
+Result<Done> FakeEffects::operator()(const WriteAttribute& request) {
+  const std::string what = "write to " + request.path.Display();
+  ASSIGN_OR_RETURN(const FakeLocation file, Open(request.path));
+  switch (vfs_.InodeAt(file).type) {
+    case FileType::kRegular:
+      break;
+    case FileType::kDirectory:
+      return Error::FromErrno(EISDIR, what, Outcome::kNotApplied);
+    case FileType::kSocket:
+    case FileType::kFifo:
+      return Error::FromErrno(ENXIO, what, Outcome::kNotApplied);
+    case FileType::kMissing:
+    case FileType::kSymlink:
+    case FileType::kCharDevice:
+    case FileType::kBlockDevice:
+      return Error::NotApplied(Code::kFailedPrecondition, what + ": not a regular file");
+  }
+  if (vfs_.IsReadOnly(file)) return Error::FromErrno(EROFS, what, Outcome::kNotApplied);
+  if (const int error = vfs_.WriteFile(file, request.value)) {
+    return Error::FromErrno(error, what, Outcome::kMaybeApplied);
+  }
+  return Done{};
 }
 
 Result<FileContent> FakeEffects::operator()(const ReadLink& request) {

@@ -29,9 +29,16 @@ struct FakeAnchor {
   uint64_t mount = 0;       // the clone; 0: the anchor serves nothing
 };
 
-// The programs of the node, by their paths. A file that is none of them is not executable.
-using FakeProgram = std::function<ProgramEnd(const std::vector<std::string>& arguments)>;
+class FakeKernel;
+
+// The programs of the node, by their paths. A file that is none of them is not executable. What a
+// program remembers it keeps in files of its world, which may be a copy of another.
+using FakeProgram =
+    std::function<ProgramEnd(FakeKernel& world, const std::vector<std::string>& arguments)>;
 using FakePrograms = std::map<std::string, FakeProgram>;
+// Attributes that do something, by their paths without links.
+using FakeAttribute = std::function<void(FakeKernel& world, const std::string& value)>;
+using FakeAttributes = std::map<std::string, FakeAttribute>;
 
 // What the effects work on; outlives them.
 struct FakeEffectState {
@@ -42,6 +49,7 @@ struct FakeEffectState {
   uint64_t& payloads;  // makes the names of payload directories differ
   const KernelFeatures& features;
   const std::string& agent_root;
+  const ProgramEnd* program_end = nullptr;  // of the program that the request runs
 };
 
 // The flags of an open(2) that matter here: O_NOFOLLOW, O_DIRECTORY.
@@ -90,6 +98,7 @@ class FakeEffects {
   Result<FilesystemCheck> operator()(const CheckFilesystem& request);
   Result<Done> operator()(const FlushDevice& request);
   Result<DeviceUsers> operator()(const CheckDeviceUse& request);
+  // The program itself has run already.
   Result<ProgramEnd> operator()(const RunProgram& request);
   Result<IdentifiedDevice> operator()(const IdentifyDevice& request);
   Result<Done> operator()(const SyncDevice& request);
@@ -97,6 +106,8 @@ class FakeEffects {
   // In fake_effects.cc.
   Result<Changed> operator()(const MakeSymlink& request);
   Result<FileContent> operator()(const ReadLink& request);
+  Result<Changed> operator()(const WriteFile& request);
+  Result<Done> operator()(const WriteAttribute& request);
   Result<FilesystemGrowth> operator()(const GrowFilesystem& request);
 
   // ---- shared by the effects, and by the fake kernel's hangs

@@ -100,35 +100,79 @@ Result<AnyAnswer> FakeKernel::Do(const AnyRequest& request, const CallOptions& o
   }
   // The clock moves on before the call is answered.
   if (hang_hook) hang_hook(request, options.deadline);
-  MutexLock lock(mu_);
-  return DoLocked(request, options);
+  const std::optional<Begun> begun = Begin(request, options);
+  if (!begun) return Inert();
+  // Outside of the lock: both may change this world.
+  std::optional<ProgramEnd> end;
+  if (begun->program) end = begun->program();
+  if (begun->attribute) begun->attribute();
+  return Finish(request, options, *begun, end ? &*end : nullptr);
 }
 
-Result<AnyAnswer> FakeKernel::DoLocked(const AnyRequest& request, const CallOptions& options) {
-  if (inert_) return Inert();
-  ++calls_;
+std::optional<FakeKernel::Begun> FakeKernel::Begin(const AnyRequest& request,
+                                                   const CallOptions& options) {
+  MutexLock lock(mu_);
+  if (inert_) return std::nullopt;
+  Begun begun;
+  begun.number = ++calls_;
+  begun.line = log_.size();
   log_.push_back(CallText(calls_, request));
-  const bool crashes = crash_ && crash_->call == calls_;
-  if (crashes && crash_->point == CrashPoint::kBefore) {
+  if (crash_ && crash_->call == calls_ && crash_->point == CrashPoint::kBefore) {
     inert_ = true;
     log_.back() += " -> the agent ends before it";
     throw SimulatedCrash{};
   }
-  const Plan plan = PlanCall(request, options);
-  Result<AnyAnswer> answer = plan.apply ? Apply(request, options) : Result<AnyAnswer>(*plan.error);
+  begun.plan = PlanCall(request, options);
+  if (begun.plan.apply) FindWhatItSetsOff(request, &begun);
+  return begun;
+}
+
+void FakeKernel::FindWhatItSetsOff(const AnyRequest& request, Begun* begun) {
+  const auto path_of = [this](const std::string& path) {
+    FakeWalk walk;
+    walk.follow_last = true;
+    FakeLocation found;
+    return vfs_.WalkAbsolute(path, walk, &found) == 0 ? vfs_.PathOf(found) : std::string();
+  };
+  if (const auto* run = std::get_if<RunProgram>(&request)) {
+    const auto program = programs_.find(run->arguments.empty() ? "" : path_of(run->arguments[0]));
+    if (program == programs_.end()) return;
+    std::vector<std::string> words = run->arguments;
+    for (const auto& [number, text] : run->secret_arguments) words.at(number) = text.Reveal();
+    begun->program = [this, run = program->second, words = std::move(words)] {
+      return run(*this, words);
+    };
+  } else if (const auto* write = std::get_if<WriteAttribute>(&request)) {
+    const auto attribute = attributes_.find(path_of(write->path.Display()));
+    if (attribute == attributes_.end()) return;
+    begun->attribute = [this, effect = attribute->second, value = write->value] {
+      effect(*this, value);
+    };
+  }
+}
+
+Result<AnyAnswer> FakeKernel::Finish(const AnyRequest& request, const CallOptions& options,
+                                     const Begun& begun, const ProgramEnd* program_end) {
+  MutexLock lock(mu_);
+  const Plan& plan = begun.plan;
+  Result<AnyAnswer> answer =
+      plan.apply ? Apply(request, options, program_end) : Result<AnyAnswer>(*plan.error);
   if (plan.error) answer = *plan.error;
-  log_.back() += " -> " + (answer.ok() ? AnswerText(*answer) : answer.error().ToString());
-  if (crashes) {
+  std::string& line = log_.at(begun.line);
+  line += " -> " + (answer.ok() ? AnswerText(*answer) : answer.error().ToString());
+  if (crash_ && crash_->call == begun.number) {
     inert_ = true;
-    log_.back() += ", and the agent ends";
+    line += ", and the agent ends";
     throw SimulatedCrash{};
   }
   return answer;
 }
 
-Result<AnyAnswer> FakeKernel::Apply(const AnyRequest& request, const CallOptions& options) {
-  const FakeEffectState state{vfs_,      anchor_,           devices_,           programs_,
-                              payloads_, options_.features, options_.agent_root};
+Result<AnyAnswer> FakeKernel::Apply(const AnyRequest& request, const CallOptions& options,
+                                    const ProgramEnd* program_end) {
+  const FakeEffectState state{
+      vfs_,       anchor_, devices_, programs_, payloads_, options_.features, options_.agent_root,
+      program_end};
   return FakeEffects(state, options).Do(request);
 }
 
@@ -284,6 +328,7 @@ std::unique_ptr<FakeKernel> FakeKernel::Clone() const {
   copy->anchor_ = anchor_;
   copy->devices_ = devices_;
   copy->programs_ = programs_;
+  copy->attributes_ = attributes_;
   // Whoever has a device open has it in the world that was copied.
   for (auto& [path, device] : copy->devices_.by_path) device.holds.clear();
   copy->payloads_ = payloads_;

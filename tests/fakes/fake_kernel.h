@@ -78,8 +78,10 @@ class FakeKernel final : public Kernel {
   void AddDevice(const std::string& path, FakeDevice device = {}) EXCLUDES(mu_);
   // The node of a device that was added comes back, after it was removed.
   void ReturnDeviceNode(const std::string& path) EXCLUDES(mu_);
-  // An executable file that RunProgram runs. `program` is called under this kernel's lock.
+  // An executable file that RunProgram runs.
   void AddProgram(const std::string& path, FakeProgram program) EXCLUDES(mu_);
+  // A file that has an effect when WriteAttribute writes to it.
+  void AddAttribute(const std::string& path, FakeAttribute effect) EXCLUDES(mu_);
   FakeDevice Device(const std::string& path) const EXCLUDES(mu_);
   void ChangeDevice(const std::string& path, const std::function<void(FakeDevice&)>& change)
       EXCLUDES(mu_);
@@ -174,9 +176,22 @@ class FakeKernel final : public Kernel {
     bool apply = true;
   };
 
-  // Counts the call, and makes its effect unless it is planned otherwise. May throw.
-  Result<AnyAnswer> DoLocked(const AnyRequest& request, const CallOptions& options) REQUIRES(mu_);
-  Result<AnyAnswer> Apply(const AnyRequest& request, const CallOptions& options) REQUIRES(mu_);
+  // A call that was counted, and what it sets off in the world outside of the kernel.
+  struct Begun {
+    uint64_t number = 0;
+    size_t line = 0;  // of the log
+    Plan plan;
+    std::function<ProgramEnd()> program;
+    std::function<void()> attribute;
+  };
+  // Nothing when the agent has ended. May throw, as may Finish.
+  std::optional<Begun> Begin(const AnyRequest& request, const CallOptions& options) EXCLUDES(mu_);
+  // Makes the effect, unless it is planned otherwise.
+  Result<AnyAnswer> Finish(const AnyRequest& request, const CallOptions& options,
+                           const Begun& begun, const ProgramEnd* program_end) EXCLUDES(mu_);
+  void FindWhatItSetsOff(const AnyRequest& request, Begun* begun) REQUIRES(mu_);
+  Result<AnyAnswer> Apply(const AnyRequest& request, const CallOptions& options,
+                          const ProgramEnd* program_end) REQUIRES(mu_);
   Plan PlanCall(const AnyRequest& request, const CallOptions& options) REQUIRES(mu_);
   const Hung* FindHung(const AnyRequest& request) const REQUIRES(mu_);
   std::optional<Plan> TakeFault(const AnyRequest& request) REQUIRES(mu_);
@@ -192,6 +207,7 @@ class FakeKernel final : public Kernel {
   FakeAnchor anchor_ GUARDED_BY(mu_);
   FakeDevices devices_ GUARDED_BY(mu_);
   FakePrograms programs_ GUARDED_BY(mu_);
+  FakeAttributes attributes_ GUARDED_BY(mu_);
   uint64_t payloads_ GUARDED_BY(mu_) = 0;  // names the next payload directory
   uint64_t calls_ GUARDED_BY(mu_) = 0;
   std::vector<std::string> log_ GUARDED_BY(mu_);

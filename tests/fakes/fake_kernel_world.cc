@@ -164,6 +164,12 @@ void FakeKernel::AddProgram(const std::string& path, FakeProgram program) {
   programs_[path] = std::move(program);
 }
 
+void FakeKernel::AddAttribute(const std::string& path, FakeAttribute effect) {
+  AddFile(path, "");
+  MutexLock lock(mu_);
+  attributes_[path] = std::move(effect);
+}
+
 FakeDevice FakeKernel::Device(const std::string& path) const {
   MutexLock lock(mu_);
   const auto device = devices_.by_path.find(path);
@@ -193,7 +199,7 @@ void FakeKernel::Remove(const std::string& path) {
   MutexLock lock(mu_);
   const size_t slash = path.rfind('/');
   RemoveTree request{{slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)}};
-  const Result<AnyAnswer> removed = Apply(request, {});
+  const Result<AnyAnswer> removed = Apply(request, {}, nullptr);
   if (!removed.ok()) throw std::logic_error(removed.error().ToString());
 }
 

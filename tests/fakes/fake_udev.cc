@@ -26,7 +26,7 @@ void FakeUdev::Plug(const FakeDisk& disk) {
 
 void FakeUdev::Process(const std::string& name) {
   Plugged& plugged = plugged_.at(name);
-  DeviceRecord& record = plugged.record;
+  CatalogDevice& record = plugged.record;
   record.described = true;
   record.usable = plugged.disk.usable;
   record.links = plugged.disk.links;
@@ -37,7 +37,7 @@ void FakeUdev::Process(const std::string& name) {
 
 void FakeUdev::Unplug(const std::string& name, bool leave_links) {
   const auto plugged = plugged_.find(name);
-  const DeviceRecord record = plugged->second.record;
+  const CatalogDevice record = plugged->second.record;
   for (const std::string& link : record.links) {
     if (!leave_links && kernel_.Find(link).content == record.node) kernel_.Remove(link);
   }
@@ -69,31 +69,31 @@ void FakeUdev::CheckSource() {
   }
 }
 
-void FakeUdev::Tell(DeviceEventSource source, bool removed, const DeviceRecord& record) {
+void FakeUdev::Tell(DeviceEventSource source, bool removed, const CatalogDevice& record) {
   if (lose_ || source != source_) return;
   scheduler_.Post([this, event = DeviceEvent{removed, record}] {
     if (listener_ != nullptr) listener_->OnDevice(event);
   });
 }
 
-Result<std::optional<DeviceRecord>> FakeUdev::Find(DeviceNumber number) {
+Result<std::optional<CatalogDevice>> FakeUdev::Find(DeviceNumber number) {
   ++look_ups_;
   for (const auto& [name, plugged] : plugged_) {
     if (plugged.record.number == number) return std::optional(plugged.record);
   }
-  return std::optional<DeviceRecord>();
+  return std::optional<CatalogDevice>();
 }
 
-Result<std::optional<DeviceRecord>> FakeUdev::FindByName(const std::string& name) {
+Result<std::optional<CatalogDevice>> FakeUdev::FindByName(const std::string& name) {
   ++look_ups_;
   const auto plugged = plugged_.find(name);
-  if (plugged == plugged_.end()) return std::optional<DeviceRecord>();
+  if (plugged == plugged_.end()) return std::optional<CatalogDevice>();
   return std::optional(plugged->second.record);
 }
 
-Result<std::vector<DeviceRecord>> FakeUdev::List() {
+Result<std::vector<CatalogDevice>> FakeUdev::List() {
   ++listings_;
-  std::vector<DeviceRecord> records;
+  std::vector<CatalogDevice> records;
   for (const auto& [name, plugged] : plugged_) records.push_back(plugged.record);
   return records;
 }

@@ -48,9 +48,9 @@ class FakeUdev final : public DeviceCatalog {
   void SetListener(DeviceListener* listener) override { listener_ = listener; }
   DeviceEventSource source() const override { return source_; }
   void CheckSource() override;
-  Result<std::optional<DeviceRecord>> Find(DeviceNumber number) override;
-  Result<std::optional<DeviceRecord>> FindByName(const std::string& name) override;
-  Result<std::vector<DeviceRecord>> List() override;
+  Result<std::optional<CatalogDevice>> Find(DeviceNumber number) override;
+  Result<std::optional<CatalogDevice>> FindByName(const std::string& name) override;
+  Result<std::vector<CatalogDevice>> List() override;
   DeviceLink ReadLink(const std::string& path) override;
 
   // How often something was looked up.
@@ -60,10 +60,10 @@ class FakeUdev final : public DeviceCatalog {
  private:
   struct Plugged {
     FakeDisk disk;
-    DeviceRecord record;
+    CatalogDevice record;
   };
 
-  void Tell(DeviceEventSource source, bool removed, const DeviceRecord& record);
+  void Tell(DeviceEventSource source, bool removed, const CatalogDevice& record);
 
   Scheduler& scheduler_;
   FakeKernel& kernel_;

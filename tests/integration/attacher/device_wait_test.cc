@@ -117,7 +117,7 @@ TEST_F(DeviceWaitTest, DevicesAreListedAndLookedUpWithoutUdevd) {
   EXPECT_EQ(node_->catalog_->source(), DeviceEventSource::kKernel);
   auto all = node_->catalog_->List();
   ASSERT_TRUE(all.ok()) << all.error().ToString();
-  const auto ours = std::find_if(all->begin(), all->end(), [&](const DeviceRecord& record) {
+  const auto ours = std::find_if(all->begin(), all->end(), [&](const CatalogDevice& record) {
     return record.name == loop.name();
   });
   ASSERT_NE(ours, all->end());

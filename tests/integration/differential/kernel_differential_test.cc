@@ -199,7 +199,7 @@ std::unique_ptr<FakeKernel> DifferentialRun::MakeFake() {
   FakeBuilder builder(*fake);
   MakeWorld(*fake, builder);
   for (const int status : {0, 1}) {
-    fake->AddProgram(status == 0 ? "/bin/true" : "/bin/false", [status](const auto&) {
+    fake->AddProgram(status == 0 ? "/bin/true" : "/bin/false", [status](FakeKernel&, const auto&) {
       return ProgramEnd{status, ""};
     });
   }

@@ -334,6 +334,24 @@ struct RequestGenerator::Maker<FlushDevice> {
   static FlushDevice Make(RequestGenerator& g) { return {g.NoDevice()}; }
 };
 
+template <>
+struct RequestGenerator::Maker<WriteFile> {
+  static constexpr uint32_t kWeight = 4;
+  static WriteFile Make(RequestGenerator& g) {
+    return {g.Path(), g.File().content, g.OneIn(3) ? g.Mode() : 0600};
+  }
+};
+template <>
+struct RequestGenerator::Maker<WriteAttribute> {
+  static constexpr uint32_t kWeight = 3;
+  static WriteAttribute Make(RequestGenerator& g) {
+    constexpr const char* kFiles[] = {"f", "a/f", "hard", "p/x", "lf", "a/b/g"};
+    SafePath path = g.Path();
+    if (g.OneIn(2)) path = {g.world_, Pick(g, kFiles), Resolve::kBeneath};
+    return {path, g.OneIn(2) ? "1" : "- - -"};
+  }
+};
+
 std::string RequestGenerator::NoDevice() {
   constexpr const char* kNames[] = {"f", "a", "la", "lf", "lself", "fifo", "sock", "no", "f/x"};
   return world_ + "/" + Pick(*this, kNames);

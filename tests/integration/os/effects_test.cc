@@ -416,6 +416,37 @@ TEST_P(EffectsTest, ReadFileHasALimit) {
   EXPECT_EQ(Call(ReadFile{{scratch(), ""}}).error().sys_errno(), EISDIR);
 }
 
+TEST_P(EffectsTest, WriteFileReplacesTheFileAndNotWhatElseHasItsContent) {
+  File("f", "old");
+  ASSERT_EQ(::link(Path("f").c_str(), Path("hard").c_str()), 0);
+  const WriteFile write{At("f"), Secret<std::string>("new"), 0640};
+  EXPECT_EQ(*Call(write), Changed{true});
+  EXPECT_EQ(*Call(write), Changed{false});
+  EXPECT_EQ(Call(ReadFile{At("f")})->bytes, "new");
+  EXPECT_EQ(Call(ReadFile{At("hard")})->bytes, "old");
+  EXPECT_EQ(Call(Stat{At("f")})->mode, 0640u);
+  EXPECT_EQ(Call(ListDirectory{{scratch(), ""}})->entries.size(), 2u);
+}
+
+TEST_P(EffectsTest, WriteFileReplacesNothingThatIsNoFile) {
+  Directory("d");
+  Link("d", "l");
+  for (const char* name : {"d", "l"}) {
+    EXPECT_EQ(Call(WriteFile{At(name), Secret<std::string>("x")}).error().sys_errno(), EEXIST);
+  }
+  const Secret<std::string> large(std::string(65537, 'a'));
+  EXPECT_EQ(Call(WriteFile{At("f"), large}).error().code(), Code::kOutOfRange);
+  EXPECT_FALSE(Exists("f"));
+}
+
+TEST_P(EffectsTest, WriteAttributeNeverMakesAFile) {
+  File("scan", "x");
+  EXPECT_TRUE(Call(WriteAttribute{At("scan"), "0 0 7"}).ok());
+  EXPECT_EQ(Call(ReadFile{At("scan")})->bytes, "0 0 7");
+  EXPECT_EQ(Call(WriteAttribute{At("none"), "1"}).error().code(), Code::kNotFound);
+  EXPECT_FALSE(Exists("none"));
+}
+
 TEST_P(EffectsTest, MalformedPathsAreRefusedBeforeAnythingIsTouched) {
   for (const char* bad : {"..", "a/../b", "a//b", "/a", "a/", "."}) {
     auto made = Call(MakeDirectory{At(bad)});

@@ -245,6 +245,10 @@ TEST_F(WorkerKernelTest, AProgramsEndAndItsLastWordsAreAnswered) {
       << "stdin, out, err, the worker's life, ls's";
   EXPECT_EQ(run("sleep 2 & echo gone"), "0:gone\n") << "what it leaves behind is not waited for";
   EXPECT_EQ(run("head -c 100000 /dev/zero").size(), 2u + 4096u);
+  RunProgram with_secret{{"/bin/echo", "a", "(secret)"}, {{2, Secret<std::string>("hush")}}, 3};
+  EXPECT_EQ(kernel_->Call(with_secret, In("", seconds(20)))->output, "sh\n");
+  with_secret.secret_arguments.emplace(3, Secret<std::string>("hush"));
+  EXPECT_EQ(kernel_->Call(with_secret, In("", seconds(20))).error().code(), Code::kInvalidArgument);
   EXPECT_EQ(kernel_->Call(RunProgram{{Path("none")}}, In("", seconds(20))).error().sys_errno(),
             ENOENT);
 }

@@ -12,8 +12,8 @@ using ::testing::UnorderedElementsAre;
 constexpr DeviceEventSource kUdev = DeviceEventSource::kUdev;
 constexpr DeviceEventSource kKernel = DeviceEventSource::kKernel;
 
-DeviceRecord Disk() {
-  DeviceRecord record;
+CatalogDevice Disk() {
+  CatalogDevice record;
   record.number = {8, 16};
   record.name = "sdb";
   record.node = "/dev/sdb";
@@ -113,7 +113,7 @@ TEST(DeviceQuery, SharesAKeyWithEachRecordThatItCouldMean) {
 }
 
 TEST(DeviceQuery, APartitionIsNotFoundByTheNamesOfItsDisk) {
-  DeviceRecord partition = Disk();
+  CatalogDevice partition = Disk();
   partition.whole_disk = false;
   EXPECT_THAT(OwnNameKeys(partition), ::testing::IsEmpty());
   EXPECT_THAT(OwnNameKeys(Disk()),
@@ -135,7 +135,7 @@ TEST(RefuseRecord, ALinkThatUdevdDidNotGiveIsStale) {
 }
 
 TEST(RefuseRecord, WhatUdevdHasNotFinishedIsNotThereYet) {
-  DeviceRecord record = Disk();
+  CatalogDevice record = Disk();
   record.described = false;
   record.links.clear();
   EXPECT_THAT(RefuseRecord(Link("/dev/sdb"), record, "/dev/sdb", kUdev), HasSubstr("not finished"));
@@ -147,7 +147,7 @@ TEST(RefuseRecord, WhatUdevdHasNotFinishedIsNotThereYet) {
 }
 
 TEST(RefuseRecord, WithoutUdevdALinkNeedsAProof) {
-  DeviceRecord record = Disk();
+  CatalogDevice record = Disk();
   record.described = false;
   record.links.clear();
   DeviceQuery query = Link("/dev/disk/by-id/scsi-a");

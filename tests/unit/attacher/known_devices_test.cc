@@ -9,8 +9,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-DeviceRecord Disk(uint32_t number, const std::string& serial, uint64_t sequence) {
-  DeviceRecord record;
+CatalogDevice Disk(uint32_t number, const std::string& serial, uint64_t sequence) {
+  CatalogDevice record;
   record.number = {8, number};
   record.disk_sequence = sequence;
   record.described = !serial.empty();

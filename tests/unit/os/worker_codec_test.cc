@@ -239,6 +239,17 @@ TEST(WorkerCodec, WalkAndTableRequestsKeepEveryField) {
   EXPECT_EQ(Same(ListMounts{.showing = part}).showing, part);
   EXPECT_EQ(Same(RunProgram{{"/bin/a", kBytes}}).arguments,
             (std::vector<std::string>{"/bin/a", kBytes}));
+  const RunProgram secret =
+      Same(RunProgram{{"/bin/a", "", "c"}, {{1, Secret<std::string>(kBytes)}}, 7});
+  ASSERT_EQ(secret.secret_arguments.size(), 1u);
+  EXPECT_EQ(secret.secret_arguments.at(1).Reveal(), kBytes);
+  EXPECT_EQ(secret.output_bytes, 7u);
+  const WriteFile write = Same(WriteFile{Place(), Secret<std::string>(kBytes), 04755});
+  EXPECT_EQ(write.path, Place());
+  EXPECT_EQ(write.content.Reveal(), kBytes);
+  EXPECT_EQ(write.mode, 04755u);
+  EXPECT_EQ(Same(WriteAttribute{Place(), kBytes}).path, Place());
+  EXPECT_EQ(Same(WriteAttribute{Place(), kBytes}).value, kBytes);
   EXPECT_EQ(SameAnswer(ProgramEnd{137, kBytes}).exit_status, 137);
   EXPECT_EQ(SameAnswer(ProgramEnd{0, kBytes}).output, kBytes);
   RoundTrip(ProbeFeatures{});

@@ -72,7 +72,7 @@ TEST(RuncRunnerTest, AContainerThatDoesNotEndIsRemovedAlthoughItsKeyIsStillHeld)
   const ManualClock clock;
   FakeKernel kernel;
   std::set<std::string> containers;
-  kernel.AddProgram("/bin/true", [&](const std::vector<std::string>& words) {
+  kernel.AddProgram("/bin/true", [&](FakeKernel&, const std::vector<std::string>& words) {
     const std::string& verb = words.at(3);
     if (verb == "run") containers.insert(words.back());
     if (verb == "delete") containers.erase(words.back());
@@ -97,7 +97,7 @@ TEST(RuncRunnerTest, ASandboxThatForbidsContainersIsNamedWithWhatAllowsThem) {
   const TempDirectory scratch;
   const ManualClock clock;
   FakeKernel kernel;
-  kernel.AddProgram("/bin/true", [](const std::vector<std::string>& words) {
+  kernel.AddProgram("/bin/true", [](FakeKernel&, const std::vector<std::string>& words) {
     if (words.at(3) != "run") return ProgramEnd{1, "container does not exist"};
     // What runc 1.1 says under RestrictNamespaces=yes.
     return ProgramEnd{1,
