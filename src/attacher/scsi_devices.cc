@@ -287,7 +287,8 @@ Status ScsiDevices::FlushMap(const std::string& name, const CallOptions& call) {
                              what + " ended with " + std::to_string(end.exit_status) +
                                  (said.empty() ? std::string() : ": " + said));
   }
-  return Error::MaybeApplied(Code::kInternal, what + " ended well, and " + node + " is still there");
+  return Error::MaybeApplied(Code::kInternal,
+                             what + " ended well, and " + node + " is still there");
 }
 
 // ---- sizes
@@ -308,8 +309,7 @@ Status ScsiDevices::RescanSize(const std::string& device, const CallOptions& cal
       silent += (silent.empty() ? "" : "; ") + path + (disk ? " is " + disk->state : " is gone");
       continue;
     }
-    const auto asked =
-        kernel_.Call(WriteAttribute{Sys(disk->sysfs_path + "/rescan"), "1"}, call);
+    const auto asked = kernel_.Call(WriteAttribute{Sys(disk->sysfs_path + "/rescan"), "1"}, call);
     if (!asked.ok()) return asked.error().With("ask " + path + " for its size");
     ++answered;
   }
@@ -322,10 +322,10 @@ Status ScsiDevices::RescanSize(const std::string& device, const CallOptions& cal
   ASSIGN_OR_RETURN(const ProgramEnd end,
                    RunMultipathTool("multipathd", {"resize", "map", *name}, device, call));
   if (end.exit_status == 0) return OkStatus();
-  return Error::MaybeApplied(Code::kFailedPrecondition,
-                             "multipathd resize map " + *name + " ended with " +
-                                 std::to_string(end.exit_status) + ": " +
-                                 std::string(TrimSpace(end.output)));
+  return Error::MaybeApplied(Code::kFailedPrecondition, "multipathd resize map " + *name +
+                                                            " ended with " +
+                                                            std::to_string(end.exit_status) + ": " +
+                                                            std::string(TrimSpace(end.output)));
 }
 
 // ---- removal
@@ -343,9 +343,9 @@ Status ScsiDevices::ProveUnused(const std::string& name, const CallOptions& call
   if (users.present) return OkStatus();
   ASSIGN_OR_RETURN(const bool is_there, IsThere(name, call));
   if (!is_there) return OkStatus();
-  return Error::NotApplied(Code::kFailedPrecondition,
-                           "nothing proves that " + *dev + " is unused: its node " + node +
-                               " is missing, or is another device");
+  return Error::NotApplied(Code::kFailedPrecondition, "nothing proves that " + *dev +
+                                                          " is unused: its node " + node +
+                                                          " is missing, or is another device");
 }
 
 Status ScsiDevices::RemoveDisk(const std::string& name, const CallOptions& call) {
@@ -362,15 +362,15 @@ Status ScsiDevices::RemoveDisk(const std::string& name, const CallOptions& call)
     }
   }
   // By its address, not its name: a name may have been given to another disk by now.
-  const auto deleted =
-      kernel_.Call(WriteAttribute{Sys(disk->sysfs_path + "/delete"), "1"}, call);
+  const auto deleted = kernel_.Call(WriteAttribute{Sys(disk->sysfs_path + "/delete"), "1"}, call);
   if (deleted.ok() || IsMissing(deleted.error())) return OkStatus();
   return deleted.error().With("delete " + disk->node);
 }
 
 Status ScsiDevices::RemoveMultipath(const std::string& name, const CallOptions& call) {
   const std::string node = dev_root_ + "/" + name;
-  ASSIGN_OR_RETURN(const std::vector<std::string> paths, NamesIn("block/" + name + "/slaves", call));
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                   NamesIn("block/" + name + "/slaves", call));
   RETURN_IF_ERROR(ProveUnused(name, call));
   RETURN_IF_ERROR(kernel_.Call(FlushDevice{node}, call).With("flush " + node));
   RETURN_IF_ERROR(FlushMap(name, call));

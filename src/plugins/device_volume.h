@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,8 @@ struct DeviceMountRequest {
   std::string key;                           // of the volume, for its format intent
   const PersistentVolume* volume = nullptr;  // for its options and annotations; null: inline
   std::string device;                        // a path
+  // What the path must lead to, where that was found out before.
+  std::optional<DeviceIdentity> expected = std::nullopt;
   SafePath place;                            // an existing directory
   std::string fs_type;                       // empty: kDefaultFsType
   std::vector<std::string> options;          // of the plugin, besides the volume's

@@ -20,6 +20,7 @@ std::vector<std::unique_ptr<VolumePlugin>> MakeInTreePlugins(InTreePluginSetting
   plugins.push_back(std::make_unique<SecretPlugin>());
   plugins.push_back(std::make_unique<IscsiPlugin>(std::move(settings.iscsi)));
   plugins.push_back(std::make_unique<DownwardApiPlugin>());
+  plugins.push_back(std::make_unique<FcPlugin>(std::move(settings.fc)));
   plugins.push_back(std::make_unique<ConfigMapPlugin>());
   plugins.push_back(std::make_unique<ProjectedPlugin>());
   plugins.push_back(std::make_unique<LocalVolumePlugin>(settings.local));

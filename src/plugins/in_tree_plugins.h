@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "pluginmgr/volume_plugin.h"
+#include "plugins/fc.h"
 #include "plugins/host_path.h"
 #include "plugins/iscsi.h"
 #include "plugins/local.h"
@@ -14,6 +15,7 @@ namespace volumed {
 struct InTreePluginSettings {
   HostPathSettings host_path = {};
   LocalVolumeSettings local = {};
+  FcSettings fc = {};
   IscsiSettings iscsi = {};
 };
 

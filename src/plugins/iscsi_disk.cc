@@ -8,7 +8,6 @@
 #include <cinttypes>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <regex>
 
 #include "base/strings.h"
 
@@ -131,7 +130,7 @@ Result<IscsiVolume> IscsiVolumeOf(const VolumeSpec& spec) {
 }
 
 std::string GetIscsiVolumeName(const IscsiVolume& volume) {
-  return volume.target_portal + ":" + volume.disk.iqn + ":" + std::to_string(volume.disk.lun);
+  return IscsiVolumeName(volume.target_portal, volume.disk.iqn, volume.disk.lun);
 }
 
 std::string PortalWithPort(const std::string& portal) {
@@ -186,18 +185,14 @@ bool IsIscsiMapPlace(const KubeletPaths& paths, const SafePath& place) {
 }
 
 std::optional<IscsiDisk> ParseIscsiPlace(const std::string& path) {
-  static const std::regex kPlace(
-      R"(.*/iface-([^/]+)/([^/]+?:[0-9]+)-((?:iqn|eui|naa)\.[^/]+)-lun-([0-9]+)/?)");
-  std::smatch match;
-  if (!std::regex_match(path, match, kPlace)) return std::nullopt;
-  const std::optional<int64_t> lun = ParseInt64(match[4].str());
-  if (!lun) return std::nullopt;
+  const std::optional<IscsiNames> names = ParseIscsiNames(path);
+  if (!names) return std::nullopt;
   IscsiDisk disk;
-  disk.iface = match[1];
-  disk.init_iface = match[1];
-  disk.portals = {match[2].str()};
-  disk.iqn = match[3];
-  disk.lun = *lun;
+  disk.iface = names->iface;
+  disk.init_iface = names->iface;
+  disk.portals = {names->portal};
+  disk.iqn = names->iqn;
+  disk.lun = names->lun;
   return disk;
 }
 

@@ -16,11 +16,11 @@
 
 #include "base/result.h"
 #include "volume/volume_spec.h"
+#include "volumehost/iscsi_names.h"
 #include "volumehost/kubelet_paths.h"
 
 namespace volumed {
 
-inline constexpr char kIscsiPluginName[] = "kubernetes.io/iscsi";
 inline constexpr char kIscsiFile[] = "iscsi.json";
 
 // A value; threads: any.

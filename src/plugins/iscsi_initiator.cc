@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "mounter/host_directory.h"
 #include "operation/call_options.h"
 #include "plugins/device_volume.h"
 
@@ -293,7 +294,30 @@ Result<std::optional<std::string>> IscsiInitiator::FindDevice(const IscsiDisk& d
   return single;
 }
 
-// A link found it; that it is the LUN of this target is proven by where the kernel has it.
+Status IscsiInitiator::ProveNode(const IscsiDisk& disk, const std::string& node,
+                                 const CallOptions& call) {
+  const CallOptions own = OnOwnFilesystem(call);
+  ASSIGN_OR_RETURN(const PathDisks disks, DisksOf(disk, own));
+  for (const IscsiSessionDisk& path : disks) {
+    if (path.name.empty()) continue;
+    if (node == "/dev/" + path.name) return OkStatus();
+    ASSIGN_OR_RETURN(const std::optional<std::string> multipath,
+                     scsi_.MultipathOf("/dev/" + path.name, own));
+    if (multipath && node == *multipath) return OkStatus();
+  }
+  return Error::NotApplied(
+      Code::kFailedPrecondition,
+      "device " + node + " is not LUN " + std::to_string(disk.lun) + " of target " + disk.iqn);
+}
+
+Result<DeviceIdentity> IscsiInitiator::ProveDevice(const IscsiDisk& disk, const std::string& path,
+                                                   const CallOptions& call) {
+  ASSIGN_OR_RETURN(const IdentifiedDevice device,
+                   host_.kernel.Call(IdentifyDevice{HostPath(path)}, call));
+  RETURN_IF_ERROR(ProveNode(disk, device.path, call).With("link " + path));
+  return device.facts.identity;
+}
+
 Result<std::string> IscsiInitiator::WaitForLinks(const Attach& attach,
                                                  std::vector<std::string> links, Duration timeout,
                                                  const CallOptions& call) {
@@ -301,20 +325,8 @@ Result<std::string> IscsiInitiator::WaitForLinks(const Attach& attach,
   query.links = std::move(links);
   ASSIGN_OR_RETURN(const FoundDevice found,
                    devices_.WaitForDevice(query, Within(call, host_.clock, timeout)));
-  const CallOptions own = OnOwnFilesystem(call);
-  ASSIGN_OR_RETURN(const PathDisks disks, DisksOf(attach.disk, own));
-  for (const IscsiSessionDisk& path : disks) {
-    if (path.name.empty()) continue;
-    const std::string node = "/dev/" + path.name;
-    ASSIGN_OR_RETURN(const std::optional<std::string> multipath, scsi_.MultipathOf(node, own));
-    if (found.node == node || (multipath && found.node == *multipath)) {
-      return found.link.empty() ? found.node : found.link;
-    }
-  }
-  return Error::NotApplied(Code::kFailedPrecondition,
-                           "device " + found.node + " at " + Join(query.links, " or ") +
-                               " is not LUN " + std::to_string(attach.disk.lun) + " of target " +
-                               attach.disk.iqn);
+  RETURN_IF_ERROR(ProveNode(attach.disk, found.node, call).With("link " + found.link));
+  return found.link.empty() ? found.node : found.link;
 }
 
 Result<std::string> IscsiInitiator::WaitForDevice(Attach& attach, const CallOptions& call) {

@@ -94,6 +94,10 @@ class IscsiInitiator {
   Status DetachDisk(const SafePath& place, const CallOptions& call);
   // The device of the volume at this place, if the node has it. Changes nothing.
   Result<std::optional<std::string>> FindDevice(const IscsiDisk& disk, const CallOptions& call);
+  // The device at `path` now. FailedPrecondition, not applied, when it is not this disk: neither
+  // one of its paths nor the multipath device over them.
+  Result<DeviceIdentity> ProveDevice(const IscsiDisk& disk, const std::string& path,
+                                     const CallOptions& call);
   // Asks the target for the disk's size, on every path.
   Status RescanSize(const IscsiDisk& disk, const CallOptions& call);
 
@@ -112,6 +116,8 @@ class IscsiInitiator {
   Result<std::string> WaitForLinks(const Attach& attach, std::vector<std::string> links,
                                    Duration timeout, const CallOptions& call);
 
+  // Where the kernel has it decides, whatever its links say.
+  Status ProveNode(const IscsiDisk& disk, const std::string& node, const CallOptions& call);
   // The volume's own disks, one for each session.
   Result<PathDisks> DisksOf(const IscsiDisk& disk, const CallOptions& call);
   Result<IscsiDisk> LoadDisk(const SafePath& place, const CallOptions& call);

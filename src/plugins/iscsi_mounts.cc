@@ -65,6 +65,7 @@ Result<SafePath> IscsiAttacher::GetDeviceMountPath(const VolumeSpec& spec) const
 Status IscsiAttacher::MountDevice(const VolumeSpec& spec, const std::string& device_path,
                                   const SafePath& place, const DeviceMounterArgs& args) {
   ASSIGN_OR_RETURN(const IscsiVolume volume, IscsiVolumeOf(spec));
+  ASSIGN_OR_RETURN(IscsiInitiator * initiator, RequireInitiator(parts_));
   ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(parts_.host, place, args.call));
   if (mounted) return OkStatus();
   // WaitForAttach has made it, with the file in it: it stays until the sessions are ended.
@@ -77,6 +78,7 @@ Status IscsiAttacher::MountDevice(const VolumeSpec& spec, const std::string& dev
   request.key = GetUniqueVolumeName(kIscsiPluginName, GetIscsiVolumeName(volume)).str();
   request.volume = spec.persistent_volume();
   request.device = device_path;
+  ASSIGN_OR_RETURN(request.expected, initiator->ProveDevice(volume.disk, device_path, args.call));
   request.place = place;
   request.fs_type = volume.fs_type;
   // Source: kubernetes pkg/volume/util/util.go@v1.36.2 (AddSELinuxMountOption).

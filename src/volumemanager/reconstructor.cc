@@ -190,6 +190,7 @@ void AddUnrecorded(const KubeletPaths::PodVolume& volume, ActualStateOfWorld& ac
 
 // Where it is mounted, or where its nodes are bound.
 std::string PlaceOf(const KubeletPaths::DeviceMount& device, const KubeletPaths& paths) {
+  if (!device.place.empty()) return device.place;
   return (device.is_block ? paths.GetBlockMapDir(device.plugin, device.volume)
                           : paths.GetDeviceMountDir(device.plugin, device.volume))
       .Display();

@@ -316,8 +316,10 @@ TEST_F(IscsiTest, ADiskOfAnotherTargetBehindTheLinkIsRefused) {
   kernel_.AddSymlink(kByPath, "../../sdz");
   const auto device = WaitForAttach(Spec());
   ASSERT_FALSE(device.ok());
-  EXPECT_THAT(device.error().message(), HasSubstr("/dev/sdz at"));
+  EXPECT_THAT(device.error().message(), HasSubstr("device /dev/sdz"));
   EXPECT_THAT(device.error().message(), HasSubstr("is not LUN 1 of target"));
+  EXPECT_THAT(MountDevice(Spec(), kByPath).error().message(), HasSubstr("is not LUN 1 of target"));
+  EXPECT_FALSE(kernel_.IsMountPoint(kPlace));
 }
 
 // ---- restarts -----------------------------------------------------------------------------------
