@@ -7,6 +7,10 @@
 #   explains POD TEXT             whether `explain` has it
 #   local_volume NAME DEVICE FSTYPE   manifests: a PersistentVolume of that disk and its claim
 #   pod NAME UID CLAIM...             a manifest: one pod that has the claims, mounted at /CLAIM
+#   iscsi_volume NAME LUN SECRET [MODE]   the same of a LUN of the lab's target, with CHAP; Block
+#   iscsi_secret NAME USER PASSWORD   the secret of such a volume
+#   block_pod NAME UID CLAIM          a pod that has the claim's device
+#   install_dropin FILE           one of those that come with the documentation
 #   volume_path UID VOLUME            where a pod's local volume is
 unset VOLUMED_SOCKET
 volumed_root=/var/lib/volumed
@@ -17,6 +21,10 @@ install_volumed() {
   must systemd-tmpfiles --create
   mkdir -p /etc/volumed
   : >/etc/volumed/config.yaml
+  must systemctl daemon-reload
+}
+install_dropin() {
+  must install -D -m 644 "$(find / -xdev -path '*/doc/volumed/*' -name "$1" -print -quit)" "/etc/systemd/system/volumed.service.d/$1"
   must systemctl daemon-reload
 }
 configure() { printf '%s\n' "$@" >/etc/volumed/config.yaml; }
@@ -64,4 +72,52 @@ pod() {
   for claim in "$@"; do printf '{name: %s, mountPath: /%s}, ' "$claim" "$claim"; done
   printf ']}\n  volumes:\n'
   for claim in "$@"; do printf '    - {name: %s, persistentVolumeClaim: {claimName: %s}}\n' "$claim" "$claim"; done
+}
+
+iscsi_volume() {
+  cat <<YAML
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: $1}
+spec:
+  capacity: {storage: 64Mi}
+  accessModes: [ReadWriteOnce]
+  volumeMode: ${4:-Filesystem}
+  persistentVolumeReclaimPolicy: Retain
+  iscsi:
+    targetPortal: $server_address
+    iqn: $iscsi_target
+    lun: $2
+    fsType: ext4
+    chapAuthSession: true
+    secretRef: {name: $3, namespace: default}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: $1}
+spec:
+  accessModes: [ReadWriteOnce]
+  volumeMode: ${4:-Filesystem}
+  volumeName: $1
+  resources: {requests: {storage: 32Mi}}
+YAML
+}
+iscsi_secret() {
+  cat <<YAML
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: $1}
+type: kubernetes.io/iscsi-chap
+stringData:
+  node.session.auth.username: $2
+  node.session.auth.password: $3
+YAML
+}
+
+block_pod() {
+  printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, uid: %s}\nspec:\n' "$1" "$2"
+  printf '  containers:\n    - {name: main, image: busybox, volumeDevices: [{name: data, devicePath: /dev/xvda}]}\n'
+  printf '  volumes:\n    - {name: data, persistentVolumeClaim: {claimName: %s}}\n' "$3"
 }
