@@ -248,6 +248,8 @@ Status Agent::LoadPlugins() {
   format_intents_ = std::make_unique<RecordFormatIntents>(*device_records_, boot_id_);
   InTreePluginSettings settings;
   settings.local.format_intents = format_intents_.get();
+  settings.fc.device.format_intents = format_intents_.get();
+  settings.fc.devices = device_finder_.get();
   ASSIGN_OR_RETURN(settings.host_path, MakeHostPathSettings());
   return plugins_->InitPlugins(MakeInTreePlugins(std::move(settings)), *host_);
 }

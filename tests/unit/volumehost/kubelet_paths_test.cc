@@ -65,21 +65,22 @@ TEST(KubeletPathsTest, TheDevicesOfFibreChannelLieBelowTheirNames) {
   const KubeletPaths paths("/r");
   const auto mount = paths.ParseDeviceMount("/r/plugins/kubernetes.io/fc/500a0982991b8dc5-lun-7");
   ASSERT_TRUE(mount);
-  EXPECT_EQ(*mount, (KubeletPaths::DeviceMount{
-                        "kubernetes.io/fc", SpecName("[500a0982991b8dc5]:7"), false,
-                        "/r/plugins/kubernetes.io/fc/500a0982991b8dc5-lun-7"}));
-  const std::string map = "/r/plugins/kubernetes.io/fc/volumeDevices/3600508b400105e210000900000490000";
+  EXPECT_EQ(*mount,
+            (KubeletPaths::DeviceMount{"kubernetes.io/fc", SpecName("[500a0982991b8dc5]:7"), false,
+                                       "/r/plugins/kubernetes.io/fc/500a0982991b8dc5-lun-7"}));
+  const std::string map =
+      "/r/plugins/kubernetes.io/fc/volumeDevices/3600508b400105e210000900000490000";
   const auto node = paths.ParseDeviceMount(map + "/u1");
   ASSERT_TRUE(node);
-  EXPECT_EQ(*node, (KubeletPaths::DeviceMount{
-                       "kubernetes.io/fc", SpecName("[3600508b400105e210000900000490000]"), true,
-                       map}));
+  EXPECT_EQ(*node,
+            (KubeletPaths::DeviceMount{
+                "kubernetes.io/fc", SpecName("[3600508b400105e210000900000490000]"), true, map}));
   // A pod's block volume is known by its link: the node does not say its name in the pod.
   EXPECT_FALSE(paths.ParsePodVolume(map + "/u1"));
-  for (const char* other : {"/r/plugins/kubernetes.io/fc", "/r/plugins/kubernetes.io/fc/volumeDevices",
-                            "/r/plugins/kubernetes.io/fc/volumeDevices/x",
-                            "/r/plugins/kubernetes.io/fc/a-lun-0/inside",
-                            "/r/plugins/kubernetes.io/other/a-lun-0"}) {
+  for (const char* other :
+       {"/r/plugins/kubernetes.io/fc", "/r/plugins/kubernetes.io/fc/volumeDevices",
+        "/r/plugins/kubernetes.io/fc/volumeDevices/x", "/r/plugins/kubernetes.io/fc/a-lun-0/inside",
+        "/r/plugins/kubernetes.io/other/a-lun-0"}) {
     EXPECT_FALSE(paths.ParseDeviceMount(other)) << other;
   }
 }
