@@ -250,6 +250,8 @@ Status Agent::LoadPlugins() {
   settings.local.format_intents = format_intents_.get();
   settings.iscsi.formats = settings.local;
   settings.iscsi.devices = device_finder_.get();
+  settings.fc.device.format_intents = format_intents_.get();
+  settings.fc.devices = device_finder_.get();
   ASSIGN_OR_RETURN(settings.host_path, MakeHostPathSettings());
   return plugins_->InitPlugins(MakeInTreePlugins(std::move(settings)), *host_);
 }

@@ -19,8 +19,8 @@
 namespace volumed {
 
 struct SafeMountRequest {
-  std::string key;                   // of the volume, for its format intent
-  std::string device;                // a path
+  std::string key;     // of the volume, for its format intent
+  std::string device;  // a path
   // What the path must lead to, where that was found out before: without a UUID. Another device is
   // refused (FailedPrecondition, not applied) before anything is done to it.
   std::optional<DeviceIdentity> expected_device = std::nullopt;

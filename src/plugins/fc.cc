@@ -27,8 +27,8 @@ VolumeSpec SpecOf(const SpecName& spec, const FcNames& names, VolumeMode mode) {
 
 Status FcPlugin::Init(PluginContext context) {
   host_ = &context.host;
-  disks_ = std::make_unique<FcDisks>(host_->kernel, settings_.devices, host_->clock,
-                                     settings_.places);
+  disks_ =
+      std::make_unique<FcDisks>(host_->kernel, settings_.devices, host_->clock, settings_.places);
   return OkStatus();
 }
 
@@ -53,8 +53,8 @@ Result<std::unique_ptr<Mounter>> FcPlugin::NewMounter(const VolumeSpec& spec, Po
 }
 
 Result<std::unique_ptr<Unmounter>> FcPlugin::NewUnmounter(const SpecName& spec, const PodUid& pod) {
-  return std::unique_ptr<Unmounter>(
-      std::make_unique<FcUnmounter>(*host_, host_->paths.GetPodVolumeDir(pod, kFcPluginName, spec)));
+  return std::unique_ptr<Unmounter>(std::make_unique<FcUnmounter>(
+      *host_, host_->paths.GetPodVolumeDir(pod, kFcPluginName, spec)));
 }
 
 // A bind and the device's mount show the same part of one filesystem.
@@ -74,8 +74,7 @@ Result<ReconstructedVolume> FcPlugin::ConstructVolumeSpec(const SpecName& spec,
 }
 
 Result<std::unique_ptr<Attacher>> FcPlugin::NewAttacher() {
-  return std::unique_ptr<Attacher>(
-      std::make_unique<FcAttacher>(*host_, *disks_, settings_.device));
+  return std::unique_ptr<Attacher>(std::make_unique<FcAttacher>(*host_, *disks_, settings_.device));
 }
 
 Result<std::unique_ptr<Detacher>> FcPlugin::NewDetacher() {
@@ -117,8 +116,7 @@ Result<bool> FcPlugin::NodeExpand(const NodeResizeOptions& options, const CallOp
 Result<std::unique_ptr<BlockVolumeMapper>> FcPlugin::NewBlockVolumeMapper(const VolumeSpec& spec,
                                                                           PodPtr pod) {
   RETURN_IF_ERROR(FcNamesOf(spec));
-  return std::unique_ptr<BlockVolumeMapper>(
-      std::make_unique<FcMapper>(*host_, spec, pod->uid()));
+  return std::unique_ptr<BlockVolumeMapper>(std::make_unique<FcMapper>(*host_, spec, pod->uid()));
 }
 
 Result<std::unique_ptr<BlockVolumeUnmapper>> FcPlugin::NewBlockVolumeUnmapper(const SpecName& spec,
@@ -130,11 +128,11 @@ Result<std::unique_ptr<BlockVolumeUnmapper>> FcPlugin::NewBlockVolumeUnmapper(co
 Result<VolumeSpec> FcPlugin::ConstructBlockVolumeSpec(const PodUid& pod, const SpecName& spec,
                                                       const SafePath& map_path,
                                                       const CallOptions& call) {
-  ASSIGN_OR_RETURN(const SafePath node,
-                   VolumePathHandler(host_->kernel)
-                       .FindGlobalMapPathUUIDFromPod(
-                           host_->paths.GetVolumeDevicePluginDir(kFcPluginName), map_path, pod,
-                           call));
+  ASSIGN_OR_RETURN(
+      const SafePath node,
+      VolumePathHandler(host_->kernel)
+          .FindGlobalMapPathUUIDFromPod(host_->paths.GetVolumeDevicePluginDir(kFcPluginName),
+                                        map_path, pod, call));
   SafePath place = node;
   place.relative.erase(place.relative.rfind('/'));  // its last name is the pod's uid
   ASSIGN_OR_RETURN(const FcNames names, FcNamesAt(*host_, place));

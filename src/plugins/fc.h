@@ -26,9 +26,9 @@ struct FcSettings {
 };
 
 // WaitForAttach finds the LUN's multipath device or disk, MountDevice mounts it at
-// <root>/plugins/kubernetes.io/fc/<wwn>-lun-<lun> or ../fc/<wwid>, and pods get binds; UnmountDevice
-// takes the multipath device and its disks away from the node. With volumeMode Block the pod gets
-// the device.
+// <root>/plugins/kubernetes.io/fc/<wwn>-lun-<lun> or ../fc/<wwid>, and pods get binds;
+// UnmountDevice takes the multipath device and its disks away from the node. With volumeMode Block
+// the pod gets the device.
 //
 // Differences from kubelet's, on purpose: a disk is proven by sysfs and by its opened descriptor,
 // not by its links' names; nothing is polled every ten seconds; what is still in use is not deleted

@@ -33,7 +33,9 @@ Result<SafePath> FcMapper::GetGlobalMapPath(const VolumeSpec& spec) const {
   return MapPlaceOf(host_, spec);
 }
 
-PodDeviceMapPath FcMapper::GetPodDeviceMapPath() const { return PodPath(host_, spec_.name(), pod_); }
+PodDeviceMapPath FcMapper::GetPodDeviceMapPath() const {
+  return PodPath(host_, spec_.name(), pod_);
+}
 
 Result<Metrics> FcMapper::GetMetrics(const CallOptions& call) {
   ASSIGN_OR_RETURN(const SafePath place, MapPlaceOf(host_, spec_));

@@ -69,8 +69,8 @@ std::string RemotePortOf(const std::string& sysfs_path) {
 std::string PciAddressOf(const std::string& sysfs_path) {
   std::string address;
   for (const std::string& element : Split(sysfs_path, '/')) {
-    const bool is_function = element.size() == 12 && element[4] == ':' && element[7] == ':' &&
-                             element[10] == '.';
+    const bool is_function =
+        element.size() == 12 && element[4] == ':' && element[7] == ':' && element[10] == '.';
     if (is_function) address = element;
   }
   return address;
@@ -105,8 +105,7 @@ bool IsFcDisk(const FcNames& names, const ScsiDisk& disk, const std::string& por
                        [&](const std::string& wwid) { return IsWwid(wwid, disk.wwid); });
   }
   const int64_t lun = names.lun.value_or(0);
-  const bool is_lun =
-      disk.lun == lun || (lun >= kPeripheralLuns && disk.lun == (lun | kFlatSpace));
+  const bool is_lun = disk.lun == lun || (lun >= kPeripheralLuns && disk.lun == (lun | kFlatSpace));
   const std::string port = NormalWwn(port_name);
   return is_lun && !port.empty() &&
          std::any_of(names.target_wwns.begin(), names.target_wwns.end(),
@@ -160,8 +159,8 @@ Result<std::vector<std::string>> FcDisks::LinksOf(const FcNames& names, const Ca
   const SafePath hosts{places_.sys, "class/fc_host", Resolve::kBeneath};
   const Result<DirectoryListing> listing = kernel_.Call(ListDirectory{hosts}, call);
   if (!listing.ok() && !IsMissing(listing.error())) return listing.error();
-  for (const DirectoryEntry& host : listing.ok() ? listing->entries
-                                                 : std::vector<DirectoryEntry>()) {
+  for (const DirectoryEntry& host :
+       listing.ok() ? listing->entries : std::vector<DirectoryEntry>()) {
     const Result<FileContent> place = kernel_.Call(ReadLink{hosts.Below(host.name)}, call);
     if (!place.ok()) continue;  // it went
     const std::string address = PciAddressOf(place->bytes);
@@ -172,8 +171,8 @@ Result<std::vector<std::string>> FcDisks::LinksOf(const FcNames& names, const Ca
   }
   for (const std::string& wwn : names.target_wwns) {
     for (const std::string& prefix : prefixes) {
-      links.push_back(places_.dev + "/disk/by-path/" + prefix + "fc-0x" + NormalWwn(wwn) +
-                      "-lun-" + FcLunText(names.lun.value_or(0)));
+      links.push_back(places_.dev + "/disk/by-path/" + prefix + "fc-0x" + NormalWwn(wwn) + "-lun-" +
+                      FcLunText(names.lun.value_or(0)));
     }
   }
   return links;
@@ -192,6 +191,7 @@ Result<DeviceQuery> FcDisks::MapQuery(const Found& found, const CallOptions& cal
   }
   ASSIGN_OR_RETURN(const ScsiMap map, scsi_.DescribeMap(*found.map, call));
   DeviceQuery query;
+  query.links = {*found.map};
   query.number = map.number;
   query.stable_id = "dm:" + map.uuid;
   return query;
@@ -208,6 +208,7 @@ Result<DeviceQuery> FcDisks::QueryFor(const FcNames& names, const Found& found,
   const auto running = std::find_if(found.disks.begin(), found.disks.end(),
                                     [](const ScsiDisk& disk) { return disk.running(); });
   const ScsiDisk& disk = running == found.disks.end() ? found.disks.front() : *running;
+  query.links = {disk.node};
   query.number = disk.number;
   query.wwid = disk.wwid;
   return query;

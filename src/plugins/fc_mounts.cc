@@ -48,8 +48,8 @@ SafePath FcMapPlace(const VolumeHost& host, const FcNames& names) {
 Result<FcNames> FcNamesAt(const VolumeHost& host, const SafePath& place) {
   const std::string path = place.Display();
   const FcNames names = ParseFcDirectoryName(path.substr(path.rfind('/') + 1));
-  const bool is_ours = path == FcDevicePlace(host, names).Display() ||
-                       path == FcMapPlace(host, names).Display();
+  const bool is_ours =
+      path == FcDevicePlace(host, names).Display() || path == FcMapPlace(host, names).Display();
   if (is_ours && ValidateFcNames(names).ok()) return names;
   return Error::NotApplied(Code::kInvalidArgument, "\"" + path + "\" is not a place of fc volumes");
 }
@@ -75,10 +75,10 @@ Status FcAttacher::MountDevice(const VolumeSpec& spec, const std::string&, const
   ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_, place, args.call));
   if (mounted) return OkStatus();
   ASSIGN_OR_RETURN(const FoundDevice device, disks_.WaitFor(names, args.call));
-  RETURN_IF_ERROR(host_.kernel.Call(MakeDirectory{.path = place,
-                                                  .mode = kVolumeDirectoryMode,
-                                                  .parent_mode = kVolumeDirectoryMode},
-                                    args.call));
+  RETURN_IF_ERROR(host_.kernel.Call(
+      MakeDirectory{
+          .path = place, .mode = kVolumeDirectoryMode, .parent_mode = kVolumeDirectoryMode},
+      args.call));
   const Status status = Mount(spec, device, place, args);
   if (!status.ok() && !status.error().maybe_applied()) {
     // Nothing is there: not even the directory. One that stays is found by the next try.

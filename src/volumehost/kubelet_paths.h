@@ -11,8 +11,6 @@
 //   <root>/plugins/<esc plugin>/volumeDevices/<volume>/<uid>   a block volume's device, bound
 //   <root>/plugins/kubernetes.io/fc/<names>                    the same two of Fibre Channel
 //   <root>/plugins/kubernetes.io/fc/volumeDevices/<names>/<uid>
-//   <root>/plugins/kubernetes.io/iscsi/iface-<iface>/<portal>-<iqn>-lun-<lun>     of iSCSI
-//   <root>/plugins/kubernetes.io/iscsi/volumeDevices/iface-<iface>/<the same>/<uid>
 // and the agent's own, which a kubelet does not have:
 //   <root>/volumed/records.db, <root>/volumed/objects/, <root>/volumed/keys/,
 //   <root>/volumed/tokens/
@@ -82,8 +80,8 @@ class KubeletPaths {
   std::optional<PodVolume> ParsePodVolume(const std::string& absolute_path) const;
   struct DeviceMount {
     std::string plugin;
-    SpecName volume;         // as its plugin's GetVolumeName has it
-    bool is_block = false;   // the path is a node in its global map directory
+    SpecName volume;  // as its plugin's GetVolumeName has it
+    bool is_block = false;  // the path is a node in its global map directory
     std::string place = {};  // the device's mount, or the global map directory
     friend bool operator==(const DeviceMount&, const DeviceMount&) = default;
   };

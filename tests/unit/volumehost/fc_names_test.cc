@@ -16,10 +16,9 @@ TEST(FcNamesTest, AVolumeIsCalledAsKubeletCallsIt) {
 }
 
 TEST(FcNamesTest, ADirectoryIsReadBack) {
-  for (const FcNames& names :
-       {kByPort, kByWwid, FcNames{{"500a0982991b8dc5"}, 2147483647, {}},
-        FcNames{{}, std::nullopt, {"3600508b400105e2", "3600508b400105e3"}},
-        FcNames{{}, std::nullopt, {"1ATA_disk-of-mine_17"}}}) {
+  for (const FcNames& names : {kByPort, kByWwid, FcNames{{"500a0982991b8dc5"}, 2147483647, {}},
+                               FcNames{{}, std::nullopt, {"3600508b400105e2", "3600508b400105e3"}},
+                               FcNames{{}, std::nullopt, {"1ATA_disk-of-mine_17"}}}) {
     EXPECT_EQ(ParseFcDirectoryName(FcDirectoryName(names)), names) << FcDirectoryName(names);
   }
   EXPECT_EQ(ParseFcDirectoryName("-lun-3").wwids.size(), 1u);
