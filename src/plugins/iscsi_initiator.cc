@@ -46,36 +46,6 @@ bool HasPortal(const IscsiDisk& disk, const std::string& portal) {
 
 }  // namespace
 
-// ---- locks --------------------------------------------------------------------------------------
-
-Result<std::unique_ptr<NamedLocks::Held>> NamedLocks::Hold(const std::string& name,
-                                                           const Clock& clock,
-                                                           const CallOptions& call) {
-  // A cancelled call is noticed so late at most: nothing wakes it.
-  constexpr Duration kSlice = std::chrono::seconds(1);
-  MutexLock lock(mu_);
-  while (held_.contains(name)) {
-    if (call.cancel != nullptr && call.cancel->cancelled()) {
-      return Error::NotApplied(Code::kCancelled,
-                               "cancelled while waiting for another call of " + name);
-    }
-    const Duration left = call.deadline.Remaining(clock);
-    if (left == Duration::zero()) {
-      return Error::NotApplied(Code::kDeadlineExceeded,
-                               "another call of target " + name + " takes too long");
-    }
-    free_.WaitFor(mu_, std::min(left, kSlice));
-  }
-  held_.insert(name);
-  return std::make_unique<Held>(*this, name);
-}
-
-void NamedLocks::Release(const std::string& name) {
-  MutexLock lock(mu_);
-  held_.erase(name);
-  free_.NotifyAll();
-}
-
 // ---- attach -------------------------------------------------------------------------------------
 
 struct IscsiInitiator::Attach {
@@ -438,7 +408,11 @@ Status IscsiInitiator::RemoveDevices(const IscsiDisk& disk, const CallOptions& c
   ASSIGN_OR_RETURN(const PathDisks disks, DisksOf(disk, OnOwnFilesystem(call)));
   for (const IscsiSessionDisk& path : disks) {
     if (!path.name.empty()) {
-      RETURN_IF_ERROR(scsi_.Remove("/dev/" + path.name, call));
+      // It may have gone with its multipath device, and its name to another disk since.
+      const std::string node = "/dev/" + path.name;
+      ASSIGN_OR_RETURN(const std::optional<ScsiDisk> now,
+                       scsi_.FindDisk(node, OnOwnFilesystem(call)));
+      if (now && now->sysfs_path == path.sysfs_path) RETURN_IF_ERROR(scsi_.Remove(node, call));
       continue;
     }
     // No driver has it, so nothing is cached of it.

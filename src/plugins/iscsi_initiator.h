@@ -15,17 +15,16 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "attacher/device_finder.h"
 #include "attacher/scsi_devices.h"
-#include "base/mutex.h"
 #include "plugins/iscsi_admin.h"
 #include "plugins/iscsi_disk.h"
 #include "plugins/iscsi_records.h"
 #include "plugins/iscsi_sessions.h"
+#include "plugins/named_locks.h"
 #include "volumehost/volume_host.h"
 
 namespace volumed {
@@ -41,32 +40,6 @@ struct IscsiOptions {
   // Portals that are missing are tried again for so long after the first one is there. (Kubelet
   // tries five rounds, however long they take.)
   Duration more_portals_timeout = std::chrono::seconds(30);
-};
-
-// Names of which one at a time is held. Threads: any.
-class NamedLocks {
- public:
-  class Held {
-   public:
-    Held(NamedLocks& locks, std::string name) : locks_(locks), name_(std::move(name)) {}
-    ~Held() { locks_.Release(name_); }
-    Held(const Held&) = delete;
-    Held& operator=(const Held&) = delete;
-
-   private:
-    NamedLocks& locks_;
-    const std::string name_;
-  };
-  // Blocks: until the name is free. Errors, not applied: DeadlineExceeded, Cancelled.
-  Result<std::unique_ptr<Held>> Hold(const std::string& name, const Clock& clock,
-                                     const CallOptions& call);
-
- private:
-  void Release(const std::string& name);
-
-  Mutex mu_;
-  CondVar free_;
-  std::set<std::string> held_ GUARDED_BY(mu_);
 };
 
 struct IscsiAttachRequest {
