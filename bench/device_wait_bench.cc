@@ -21,8 +21,10 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -40,6 +42,8 @@ using std::chrono::milliseconds;
 
 constexpr int kSingles = 40;
 constexpr int kMany = 100;
+constexpr int kBurst = 50;
+constexpr int kBursts = 10;
 constexpr int64_t kImageBytes = 1 << 20;
 
 [[noreturn]] void Die(const std::string& what) {
@@ -107,6 +111,20 @@ class Listener {
   Listener()
       : context_(Must(UdevContext::Create())),
         monitor_(Must(UdevMonitor::Create(context_, UdevGroup::kUdev, "block", 1 << 20))) {}
+  // The next link of a volume that is new, and when it was heard of.
+  std::pair<std::string, SteadyClock::time_point> Next() {
+    for (;;) {
+      pollfd ready = {monitor_.fd(), POLLIN, 0};
+      ::poll(&ready, 1, 10'000);
+      const SteadyClock::time_point now = SteadyClock::now();
+      auto event = monitor_.Receive();
+      if (!event.ok() || !*event) continue;
+      for (const std::string& link : (*event)->links()) {
+        const bool is_volume = link.rfind(VolumeLink("vol-"), 0) == 0;
+        if (is_volume && heard_.insert(link).second) return {link, now};
+      }
+    }
+  }
   SteadyClock::time_point Await(const std::string& link) {
     for (;;) {
       pollfd ready = {monitor_.fd(), POLLIN, 0};
@@ -123,6 +141,7 @@ class Listener {
  private:
   UdevContext context_;
   UdevMonitor monitor_;
+  std::set<std::string> heard_;
 };
 
 struct Samples {
@@ -300,6 +319,73 @@ class Many {
   std::vector<LabLoop> loops_;
 };
 
+// ---- bursts: fifty at once, in random order, plugged and unplugged over and over
+// -------------------------------------------------------------------------------
+
+// From the moment at which a listener of the bench's own hears of each device, to its answer.
+class Bursts {
+ public:
+  Bursts(std::string scratch, WaiterOnNode& node)
+      : scratch_(std::move(scratch)), node_(node), loops_(kBurst), at_(kBurst), answered_(kBurst) {}
+
+  Samples Measure() {
+    Samples samples;
+    std::mt19937 random(7);
+    for (int round = 0; round < kBursts; ++round) One(random, samples);
+    return samples;
+  }
+
+ private:
+  void One(std::mt19937& random, Samples& samples) {
+    std::vector<size_t> order(kBurst);
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::shuffle(order.begin(), order.end(), random);
+    int answers = 0;
+    for (size_t i = 0; i < kBurst; ++i) {
+      node_.Start(LinkQuery(VolumeLink(Volume(static_cast<int>(i)))), std::chrono::seconds(30),
+                  [&, i](Result<FoundDevice> found) {
+                    answered_[i] = SteadyClock::now();
+                    Must(std::move(found));
+                    if (++answers == kBurst) node_.scheduler_->Stop();
+                  });
+    }
+    Listener listener;
+    std::thread plugger([&] {
+      for (size_t k = 0; k < kBurst; ++k) {
+        Check(loops_[k].Attach(scratch_ + "/" + Volume(static_cast<int>(order[k]))), "attach");
+      }
+    });
+    std::thread hearer([&] {
+      for (size_t left = kBurst; left > 0; --left) {
+        const auto [link, when] = listener.Next();
+        at_[static_cast<size_t>(std::stoi(link.substr(link.rfind('-') + 1)))] = when;
+      }
+    });
+    node_.scheduler_->Run();
+    plugger.join();
+    hearer.join();
+    for (size_t i = 0; i < kBurst; ++i) samples.values.push_back(Millis(answered_[i] - at_[i]));
+    std::shuffle(order.begin(), order.end(), random);
+    for (const size_t k : order) Check(loops_[k].Detach(), "detach");
+    for (int i = 0; i < kBurst; ++i) WaitUntilGone(VolumeLink(Volume(i)));
+    Run({"udevadm", "settle"});
+  }
+
+  const std::string scratch_;
+  WaiterOnNode& node_;
+  std::vector<LabLoop> loops_;
+  std::vector<SteadyClock::time_point> at_, answered_;
+};
+
+void InBursts(const std::string& scratch, WaiterOnNode& node) {
+  Bursts bursts(scratch, node);
+  Samples samples = bursts.Measure();
+  std::printf(
+      "%d devices at once in random order, %d times, from the libudev event to the answer:\n"
+      "  p50 %.2f ms, p90 %.2f ms, p99 %.2f ms, longest %.2f ms\n",
+      kBurst, kBursts, samples.At(0.5), samples.At(0.9), samples.At(0.99), samples.At(1));
+}
+
 void PrintMany(const char* name, double time, double ours) {
   std::printf("  %-34s %8.0f ms   %7.0f devices/s   %5.2f x ours\n", name, time,
               kMany / time * 1000, time / ours);
@@ -341,6 +427,7 @@ int Main() {
     const std::unique_ptr<WaiterOnNode> node = Must(WaiterOnNode::Create(VOLUMED_WORKER));
     OneAtATime(scratch, *node);
     AtOnce(scratch, *node);
+    InBursts(scratch, *node);
   }
   ::umount2(scratch.c_str(), MNT_DETACH);
   ::rmdir(scratch.c_str());

@@ -255,6 +255,10 @@ Status Agent::LoadPlugins() {
   format_intents_ = std::make_unique<RecordFormatIntents>(*device_records_, boot_id_);
   InTreePluginSettings settings;
   settings.local.format_intents = format_intents_.get();
+  settings.iscsi.formats = settings.local;
+  settings.iscsi.devices = device_finder_.get();
+  settings.fc.device.format_intents = format_intents_.get();
+  settings.fc.devices = device_finder_.get();
   MakeRecycler();
   ASSIGN_OR_RETURN(settings.host_path, MakeHostPathSettings());
   ASSIGN_OR_RETURN(settings.nfs, MakeNfsSettings());

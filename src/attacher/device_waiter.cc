@@ -17,6 +17,13 @@ std::string Seconds(Duration duration) {
   return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(duration).count()) + " s";
 }
 
+Result<DeviceFacts> FactsOf(Kernel& kernel, const std::string& node, const CallOptions& call) {
+  Result<IdentifiedDevice> device =
+      kernel.Call(IdentifyDevice{.path = {node, "", Resolve::kBeneath}}, call);
+  if (!device.ok()) return device.error();
+  return std::move(device->facts);
+}
+
 }  // namespace
 
 std::string_view DeviceFoundByName(DeviceFoundBy by) {
@@ -41,6 +48,7 @@ DeviceWaiter::~DeviceWaiter() {
   catalog_.SetListener(nullptr);
   while (!waits_.empty()) (void)Take(waits_.begin()->first);
   for (const auto& [id, timer] : identifying_) scheduler_.Cancel(timer);
+  for (const auto& [number, cancel] : asking_) cancel->Cancel();
 }
 
 DeviceWaitId DeviceWaiter::Wait(DeviceQuery query, Deadline deadline, Completion done) {
@@ -98,6 +106,8 @@ DeviceWaiter::Completion DeviceWaiter::Take(DeviceWaitId id) {
   }
   // One that was refused has no second look, and was not counted.
   if (wait.recheck_timer != 0 && LedByOwnName(wait.query)) --by_own_name_;
+  // What is announced while nobody waits is not heard of.
+  if (waits_.empty()) announced_.Clear();
   return std::move(wait.done);
 }
 
@@ -129,6 +139,16 @@ void DeviceWaiter::TellOfAppearance(const DeviceEvent& event) {
   if (appeared_ && is_news) appeared_(event.record);
 }
 
+void DeviceWaiter::OnAnnounced(const DeviceEvent& event) {
+  if (waits_.empty()) return;
+  if (event.removed) {
+    announced_.Forget(event.record.number);
+  } else {
+    announced_.Announce(event.record);
+    StartAnnounced();
+  }
+}
+
 void DeviceWaiter::LookAtWaitsFor(const std::vector<std::string>& keys, TimePoint event_at) {
   std::vector<DeviceWaitId> concerned;
   for (const std::string& key : keys) {
@@ -147,6 +167,7 @@ void DeviceWaiter::LookAtWaitsFor(const std::vector<std::string>& keys, TimePoin
 
 void DeviceWaiter::OnEventsLost(const std::string&) {
   ++stats_.events_lost;
+  announced_.Clear();
   if (by_own_name_ > 0) {
     RefreshKnown(true);
   } else {
@@ -266,10 +287,7 @@ void DeviceWaiter::StartIdentifications() {
       call.deadline = what.deadline;
       call.domain = DeviceDomain(what.node);
       call.cancel = what.cancel.get();
-      const Result<IdentifiedDevice> device =
-          kernel.Call(IdentifyDevice{.path = {what.node, "", Resolve::kBeneath}}, call);
-      Result<DeviceFacts> facts =
-          device.ok() ? Result<DeviceFacts>(device->facts) : Result<DeviceFacts>(device.error());
+      Result<DeviceFacts> facts = FactsOf(kernel, what.node, call);
       scheduler.Post([this, id, facts = std::move(facts), then = std::move(what.then),
                       alive = std::move(alive)] {
         if (alive.expired()) return;
@@ -286,16 +304,65 @@ void DeviceWaiter::Uncount(uint64_t identification) {
   scheduler_.Cancel(counted->second);
   identifying_.erase(counted);
   StartIdentifications();
+  StartAnnounced();
+}
+
+void DeviceWaiter::StartAnnounced() {
+  const auto running = [this] {
+    return identifying_.size() + static_cast<size_t>(announced_.asked());
+  };
+  while (running() < static_cast<size_t>(options_.max_identifying)) {
+    const std::optional<CatalogDevice> device = announced_.TakeNext();
+    if (!device) return;
+    ++stats_.verifications;
+    CallOptions call;
+    call.deadline = Deadline::After(scheduler_.clock(), options_.identify_timeout);
+    call.domain = DeviceDomain(device->node);
+    const auto cancel = asking_[device->number] = std::make_shared<CancelToken>();
+    scheduler_.RunBlocking([this, &scheduler = scheduler_, &kernel = kernel_, device = *device,
+                            call, cancel, alive = std::weak_ptr<const bool>(alive_)]() mutable {
+      call.cancel = cancel.get();
+      Result<DeviceFacts> facts = FactsOf(kernel, device.node, call);
+      scheduler.Post(
+          [this, device = std::move(device), facts = std::move(facts), alive = std::move(alive)] {
+            if (!alive.expired()) Answered(device, facts);
+          });
+    });
+  }
+}
+
+void DeviceWaiter::Answered(const CatalogDevice& device, const Result<DeviceFacts>& facts) {
+  asking_.erase(device.number);
+  for (const AnnouncedDevices::Then& then : announced_.Answered(device, facts)) then(facts);
+  StartAnnounced();
 }
 
 void DeviceWaiter::Verify(DeviceWaitId id, Waiting& wait, Candidate candidate) {
   wait.verification = std::make_shared<CancelToken>();
   wait.verified_node = candidate.record.node;
   wait.look_again = false;
-  Identification what{candidate.record.node, wait.deadline, wait.verification, nullptr};
-  what.then = [this, id, attempt = ++wait.attempt, candidate = std::move(candidate)](
-                  const Result<DeviceFacts>& facts) { Verified(id, attempt, candidate, facts); };
-  Identify(std::move(what));
+  const CatalogDevice record = candidate.record;
+  const auto then = [this, id, attempt = ++wait.attempt,
+                     candidate = std::move(candidate)](const Result<DeviceFacts>& facts) {
+    Verified(id, attempt, candidate, facts);
+  };
+  if (const DeviceFacts* known = announced_.Find(record)) {
+    ++stats_.known_early;
+    scheduler_.Post(
+        [then, facts = Result<DeviceFacts>(*known), alive = std::weak_ptr<const bool>(alive_)] {
+          if (!alive.expired()) then(facts);
+        });
+    return;
+  }
+  Identification what{record.node, wait.deadline, wait.verification, then};
+  // An early question may have come too early: only a good answer counts.
+  const auto joined = [this, what, then](const Result<DeviceFacts>& facts) {
+    if (what.cancel->cancelled()) return;
+    if (!facts.ok()) return Identify(what);
+    ++stats_.known_early;
+    then(facts);
+  };
+  if (!announced_.Join(record, joined)) Identify(std::move(what));
 }
 
 void DeviceWaiter::Verified(DeviceWaitId id, uint64_t attempt, const Candidate& candidate,

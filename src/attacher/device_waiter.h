@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "attacher/announced_devices.h"
 #include "attacher/device_query.h"
 #include "attacher/known_devices.h"
 #include "base/clock.h"
@@ -63,6 +64,7 @@ struct DeviceWaiterStats {
   uint64_t events_lost = 0;  // times, not events
   uint64_t looks = 0;
   uint64_t verifications = 0;  // devices opened
+  uint64_t known_early = 0;    // found by what they said before udevd's event
   uint64_t refused = 0;        // of these, not the wanted one or gone again
   uint64_t found_first = 0, found_by_event = 0, found_by_second_look = 0;
   uint64_t expired = 0;
@@ -126,6 +128,7 @@ class DeviceWaiter final : private DeviceListener {
   };
 
   void OnDevice(const DeviceEvent& event) override;
+  void OnAnnounced(const DeviceEvent& event) override;
   void OnEventsLost(const std::string& why) override;
   void TellOfAppearance(const DeviceEvent& event);
 
@@ -163,6 +166,9 @@ class DeviceWaiter final : private DeviceListener {
   // it was cancelled before its turn.
   void Identify(Identification what);
   void StartIdentifications();
+  // Of what the kernel announced, while somebody waits and nobody else is to be identified.
+  void StartAnnounced();
+  void Answered(const CatalogDevice& device, const Result<DeviceFacts>& facts);
   // No longer counted among those that run.
   void Uncount(uint64_t identification);
 
@@ -176,6 +182,8 @@ class DeviceWaiter final : private DeviceListener {
   std::unordered_multimap<std::string, DeviceWaitId> index_;  // by DeviceKeys
 
   KnownDevices known_;
+  AnnouncedDevices announced_;
+  std::map<DeviceNumber, std::shared_ptr<CancelToken>> asking_;  // of these, those that are asked
   std::optional<TimePoint> listed_at_;
   TimePoint source_checked_at_{};
   size_t by_own_name_ = 0;  // waits that only a serial or WWID leads to

@@ -99,6 +99,16 @@ Result<FormatDecision> SafeFormatAndMount::DecideByProbe(Run& run, bool full_sca
   }
   run.probe = *std::move(probe);
   run.report.device = run.probe.identity;
+  if (run.request.expected_device) {
+    const std::string difference =
+        IdentityDifference(*run.request.expected_device, run.probe.identity);
+    if (!difference.empty()) {
+      return run.Fail(MountErrorType::kGetDiskFormatFailed,
+                      Error::NotApplied(Code::kFailedPrecondition,
+                                        "disk " + run.request.device +
+                                            " is not the one that was found: " + difference));
+    }
+  }
   if (run.probe.read_only && run.request.read_only_if_protected) run.question.read_only = true;
   run.report.read_only = run.question.read_only;
   return DecideFormat(run.question, run.probe, run.intent);

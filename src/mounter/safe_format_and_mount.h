@@ -19,8 +19,11 @@
 namespace volumed {
 
 struct SafeMountRequest {
-  std::string key;                   // of the volume, for its format intent
-  std::string device;                // a path
+  std::string key;     // of the volume, for its format intent
+  std::string device;  // a path
+  // What the path must lead to, where that was found out before: without a UUID. Another device is
+  // refused (FailedPrecondition, not applied) before anything is done to it.
+  std::optional<DeviceIdentity> expected_device = std::nullopt;
   SafePath target;                   // an existing directory
   std::string fs_type;               // empty: ext4
   std::vector<std::string> options;  // "ro" alone makes it read-only

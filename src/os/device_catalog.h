@@ -67,6 +67,9 @@ class DeviceListener {
  public:
   virtual ~DeviceListener() = default;
   virtual void OnDevice(const DeviceEvent& event) = 0;
+  // The kernel has it, or it has changed, or gone, and udevd has not finished with it: its OnDevice
+  // follows. Of the record number, name, node, sequence and kind are there.
+  virtual void OnAnnounced(const DeviceEvent&) {}
   // Anything may have come or gone.
   virtual void OnEventsLost(const std::string& why) = 0;
 };

@@ -72,6 +72,17 @@ CatalogDevice RecordOf(const UdevDevice& device) {
   return record;
 }
 
+// What the kernel's own event says; udevd's database is not asked.
+CatalogDevice AnnouncementOf(const UdevDevice& device) {
+  CatalogDevice record;
+  record.number = {major(device.number()), minor(device.number())};
+  record.name = device.name();
+  record.node = device.node();
+  record.disk_sequence = ParseUint64(device.Property("DISKSEQ")).value_or(0);
+  record.whole_disk = device.type() == "disk";
+  return record;
+}
+
 Result<std::optional<CatalogDevice>> RecordOf(Result<std::optional<UdevDevice>> device) {
   if (!device.ok()) return device.error();
   if (!*device) return std::optional<CatalogDevice>();
@@ -124,8 +135,16 @@ Status UdevDeviceCatalog::Follow(DeviceEventSource source) {
   ASSIGN_OR_RETURN(UdevMonitor monitor,
                    UdevMonitor::Create(context_, group, kSubsystem, options_.receive_buffer_bytes));
   RETURN_IF_ERROR(loop_.WatchFd(monitor.fd(), EPOLLIN, [this](uint32_t) { TakeEvents(); }));
+  std::optional<UdevMonitor> announcements;
+  if (source == DeviceEventSource::kUdev) {
+    ASSIGN_OR_RETURN(announcements, UdevMonitor::Create(context_, UdevGroup::kKernel, kSubsystem,
+                                                        options_.receive_buffer_bytes));
+    RETURN_IF_ERROR(
+        loop_.WatchFd(announcements->fd(), EPOLLIN, [this](uint32_t) { TakeAnnouncements(); }));
+  }
   Unfollow();
   monitor_ = std::move(monitor);
+  announcements_ = std::move(announcements);
   source_ = source;
   return OkStatus();
 }
@@ -133,6 +152,8 @@ Status UdevDeviceCatalog::Follow(DeviceEventSource source) {
 void UdevDeviceCatalog::Unfollow() {
   if (monitor_) loop_.UnwatchFd(monitor_->fd());
   monitor_.reset();
+  if (announcements_) loop_.UnwatchFd(announcements_->fd());
+  announcements_.reset();
 }
 
 void UdevDeviceCatalog::CheckSource() {
@@ -160,6 +181,21 @@ void UdevDeviceCatalog::TakeEvents() {
       // Source: linux block/genhd.c@v6.1 (set_capacity_and_notify).
       listener_->OnDevice({(*device)->action() == "remove", RecordOf(**device),
                            (*device)->Property("RESIZE") == "1"});
+    }
+  }
+}
+
+void UdevDeviceCatalog::TakeAnnouncements() {
+  constexpr int kMost = 16;
+  for (int i = 0; i < kMost && announcements_; ++i) {
+    const Result<std::optional<UdevDevice>> device = announcements_->Receive();
+    if (!device.ok()) {
+      if (listener_ != nullptr) listener_->OnEventsLost(device.error().ToString());
+      continue;
+    }
+    if (!*device) return;
+    if (listener_ != nullptr) {
+      listener_->OnAnnounced({(*device)->action() == "remove", AnnouncementOf(**device)});
     }
   }
 }

@@ -44,11 +44,13 @@ class UdevDeviceCatalog final : public DeviceCatalog {
   Status Follow(DeviceEventSource source);
   void Unfollow();
   void TakeEvents();
+  void TakeAnnouncements();
 
   EventLoop& loop_;
   const UdevDeviceCatalogOptions options_;
   const UdevContext context_;
   std::optional<UdevMonitor> monitor_;
+  std::optional<UdevMonitor> announcements_;  // of the kernel, while events come from udevd
   DeviceEventSource source_ = DeviceEventSource::kKernel;
   DeviceListener* listener_ = nullptr;
 };

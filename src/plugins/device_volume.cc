@@ -46,6 +46,7 @@ Status MountDeviceVolume(VolumeHost& host, const DeviceVolumeSettings& settings,
   SafeMountRequest request;
   request.key = wanted.key;
   request.device = wanted.device;
+  request.expected_device = wanted.expected;
   request.target = wanted.place;
   request.fs_type = wanted.fs_type.empty() ? kDefaultFsType : wanted.fs_type;
   request.options = OptionsOf(wanted.volume, wanted.options);

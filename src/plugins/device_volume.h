@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,6 @@ namespace volumed {
 inline constexpr char kFormatPolicyAnnotation[] = "volumed.io/format-policy";
 inline constexpr char kFsckPolicyAnnotation[] = "volumed.io/fsck-policy";
 
-inline constexpr uint32_t kVolumeDirectoryMode = 0750;
 // Of a filesystem, when neither the volume nor the disk names one.
 inline constexpr char kDefaultFsType[] = "ext4";
 
@@ -44,11 +44,13 @@ struct DeviceMountRequest {
   std::string key;                           // of the volume, for its format intent
   const PersistentVolume* volume = nullptr;  // for its options and annotations; null: inline
   std::string device;                        // a path
-  SafePath place;                            // an existing directory
-  std::string fs_type;                       // empty: kDefaultFsType
-  std::vector<std::string> options;          // of the plugin, besides the volume's
-  bool for_readers = false;                  // nobody is to write to it
-  bool read_only_if_protected = false;       // see SafeMountRequest
+  // What the path must lead to, where that was found out before.
+  std::optional<DeviceIdentity> expected = std::nullopt;
+  SafePath place;                       // an existing directory
+  std::string fs_type;                  // empty: kDefaultFsType
+  std::vector<std::string> options;     // of the plugin, besides the volume's
+  bool for_readers = false;             // nobody is to write to it
+  bool read_only_if_protected = false;  // see SafeMountRequest
 };
 
 // Proves, formats, checks and mounts; the notices go to args.event, another filesystem than the

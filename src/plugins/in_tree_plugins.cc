@@ -19,7 +19,9 @@ std::vector<std::unique_ptr<VolumePlugin>> MakeInTreePlugins(InTreePluginSetting
   plugins.push_back(std::make_unique<HostPathPlugin>(std::move(settings.host_path)));
   plugins.push_back(std::make_unique<NfsPlugin>(std::move(settings.nfs)));
   plugins.push_back(std::make_unique<SecretPlugin>());
+  plugins.push_back(std::make_unique<IscsiPlugin>(std::move(settings.iscsi)));
   plugins.push_back(std::make_unique<DownwardApiPlugin>());
+  plugins.push_back(std::make_unique<FcPlugin>(std::move(settings.fc)));
   plugins.push_back(std::make_unique<ConfigMapPlugin>());
   plugins.push_back(std::make_unique<ProjectedPlugin>());
   plugins.push_back(std::make_unique<LocalVolumePlugin>(settings.local));

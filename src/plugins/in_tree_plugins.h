@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "pluginmgr/volume_plugin.h"
+#include "plugins/fc.h"
 #include "plugins/host_path.h"
+#include "plugins/iscsi.h"
 #include "plugins/local.h"
 #include "plugins/nfs.h"
 
@@ -15,6 +17,8 @@ struct InTreePluginSettings {
   HostPathSettings host_path = {};
   LocalVolumeSettings local = {};
   NfsSettings nfs = {};
+  FcSettings fc = {};
+  IscsiSettings iscsi = {};
 };
 
 // In kubelet's order of registration. To be given to VolumePluginMgr::InitPlugins.

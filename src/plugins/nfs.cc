@@ -8,12 +8,12 @@
 #include "mounter/mount_options.h"
 #include "mounter/mount_refs.h"
 #include "operation/call_options.h"
+#include "plugins/volume_places.h"
 #include "volume/nfs_export.h"
 
 namespace volumed {
 namespace {
 
-constexpr uint32_t kDirectoryMode = 0750;
 constexpr char kFsType[] = "nfs";
 constexpr char kHelper[] = "/sbin/mount.nfs";
 constexpr char kReadOnlyOption[] = "ro";
@@ -114,13 +114,8 @@ Status NfsMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
   ASSIGN_OR_RETURN(const bool mounted, IsMounted(dir, args.call));
   if (mounted) return OkStatus();
   const CallOptions own = OnOwnFilesystem(args.call);
-  RETURN_IF_ERROR(host_.kernel.Call(
-      MakeDirectory{.path = dir, .mode = kDirectoryMode, .parent_mode = kDirectoryMode}, own));
-  const Status status = MountAt(dir, args.call);
-  if (status.ok() || status.error().maybe_applied()) return status;
-  // Nothing is mounted: not even the directory stays. One that does is found by the next try.
-  if (!host_.kernel.Call(RemoveDirectory{dir}, own).ok()) return status.error().AsMaybeApplied();
-  return status;
+  RETURN_IF_ERROR(MakePlace(host_.kernel, dir, own));
+  return OrNothing(host_.kernel, dir, MountAt(dir, args.call), own);
 }
 
 // ---- teardown -----------------------------------------------------------------------------------

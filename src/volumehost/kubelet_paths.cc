@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "base/strings.h"
+#include "volumehost/fc_names.h"
+#include "volumehost/iscsi_names.h"
 
 namespace volumed {
 namespace {
@@ -36,6 +38,51 @@ std::vector<std::string> ElementsBelow(const std::string& root, const std::strin
 bool IsBoundNode(const std::vector<std::string>& elements) {
   return elements.size() == 5 && elements[0] == kPlugins && elements[2] == kVolumeDevices &&
          elements[1].find(kEscapedSlash) != std::string::npos;
+}
+
+// plugins / kubernetes.io / fc / <names>, or ../ volumeDevices / <names> / <pod uid>
+// plugins / <plugin, with its slash> / mounts / <volume>; the name of a flexVolume driver lies
+// below that of all of them.
+std::optional<KubeletPaths::DeviceMount> MountedDeviceAt(const std::vector<std::string>& elements) {
+  const size_t size = elements.size();
+  if (size < 5 || elements[0] != kPlugins || elements[size - 2] != kMounts) return std::nullopt;
+  std::string plugin =
+      Join(std::vector<std::string>(elements.begin() + 1, elements.end() - 2), "/");
+  if (const auto driver = StripPrefix(plugin, std::string(kFlexVolume) + "/")) {
+    plugin = std::string(*driver);
+  } else if (size != 5) {
+    return std::nullopt;
+  }
+  return KubeletPaths::DeviceMount{std::move(plugin), SpecName(elements.back()), false};
+}
+
+std::optional<KubeletPaths::DeviceMount> FcDeviceAt(const std::vector<std::string>& elements) {
+  constexpr size_t kNames = 3;
+  if (elements.size() <= kNames || elements[0] != kPlugins ||
+      elements[1] + "/" + elements[2] != kFcPluginName) {
+    return std::nullopt;
+  }
+  const bool is_block = elements[kNames] == kVolumeDevices;
+  if (elements.size() != (is_block ? kNames + 3 : kNames + 1)) return std::nullopt;
+  const FcNames names = ParseFcDirectoryName(elements[is_block ? kNames + 1 : kNames]);
+  return KubeletPaths::DeviceMount{kFcPluginName, SpecName(FcVolumeName(names)), is_block};
+}
+
+// plugins / kubernetes.io / iscsi / iface-<iface> / <names>, or
+// plugins / kubernetes.io / iscsi / volumeDevices / iface-<iface> / <names> / <pod uid>
+std::optional<KubeletPaths::DeviceMount> IscsiDeviceAt(const std::vector<std::string>& elements) {
+  constexpr size_t kIface = 3;
+  if (elements.size() <= kIface || elements[0] != kPlugins ||
+      elements[1] + "/" + elements[2] != kIscsiPluginName) {
+    return std::nullopt;
+  }
+  const bool is_block = elements[kIface] == kVolumeDevices;
+  if (elements.size() != (is_block ? kIface + 4 : kIface + 2)) return std::nullopt;
+  const size_t at = is_block ? kIface + 1 : kIface;
+  const auto names = ParseIscsiNames("/" + elements[at] + "/" + elements[at + 1]);
+  if (!names) return std::nullopt;
+  return KubeletPaths::DeviceMount{
+      kIscsiPluginName, SpecName(IscsiVolumeName(names->portal, names->iqn, names->lun)), is_block};
 }
 
 }  // namespace
@@ -120,20 +167,19 @@ Result<SafePath> KubeletPaths::BelowRoot(const std::string& absolute_path) const
 std::optional<KubeletPaths::DeviceMount> KubeletPaths::ParseDeviceMount(
     const std::string& absolute_path) const {
   const std::vector<std::string> elements = ElementsBelow(root_, absolute_path);
+  std::optional<DeviceMount> device;
   if (IsBoundNode(elements)) {
-    return DeviceMount{UnescapeQualifiedName(elements[1]), SpecName(elements[3]), true};
+    device = DeviceMount{UnescapeQualifiedName(elements[1]), SpecName(elements[3]), true};
+  } else {
+    device = MountedDeviceAt(elements);
+    if (!device) device = FcDeviceAt(elements);
+    if (!device) device = IscsiDeviceAt(elements);
   }
-  // plugins / <plugin, with its slash> / mounts / <volume>
-  const size_t size = elements.size();
-  if (size < 5 || elements[0] != kPlugins || elements[size - 2] != kMounts) return std::nullopt;
-  std::string plugin =
-      Join(std::vector<std::string>(elements.begin() + 1, elements.end() - 2), "/");
-  if (const auto driver = StripPrefix(plugin, std::string(kFlexVolume) + "/")) {
-    plugin = std::string(*driver);
-  } else if (size != 5) {
-    return std::nullopt;
-  }
-  return DeviceMount{std::move(plugin), SpecName(elements.back()), false, absolute_path};
+  if (!device) return std::nullopt;
+  // A pod's node lies in the directory of its device.
+  device->place =
+      device->is_block ? absolute_path.substr(0, absolute_path.rfind('/')) : absolute_path;
+  return device;
 }
 
 std::optional<KubeletPaths::PodVolume> KubeletPaths::ParsePodVolume(

@@ -10,6 +10,8 @@
 //   <root>/plugins/<plugin>/mounts/<volume>                    a device, mounted once for all pods
 //   <root>/plugins/kubernetes.io/flexvolume/<driver>/mounts/<volume>   the same, of a flexVolume
 //   <root>/plugins/<esc plugin>/volumeDevices/<volume>/<uid>   a block volume's device, bound
+//   <root>/plugins/kubernetes.io/fc/<names>                    the same two of Fibre Channel
+//   <root>/plugins/kubernetes.io/fc/volumeDevices/<names>/<uid>
 // and the agent's own, which a kubelet does not have:
 //   <root>/volumed/records.db, <root>/volumed/objects/, <root>/volumed/keys/,
 //   <root>/volumed/tokens/
@@ -82,9 +84,9 @@ class KubeletPaths {
   std::optional<PodVolume> ParsePodVolume(const std::string& absolute_path) const;
   struct DeviceMount {
     std::string plugin;
-    SpecName volume;
-    bool is_block = false;  // the path is a node in its global map directory
-    std::string path = {};  // where it is mounted; empty for such a node
+    SpecName volume;         // as its plugin's GetVolumeName has it
+    bool is_block = false;   // the path is a node in its global map directory
+    std::string place = {};  // the device's mount, or the global map directory
     friend bool operator==(const DeviceMount&, const DeviceMount&) = default;
   };
   // The device that is, or was, mounted at exactly this absolute path, or that is bound there.

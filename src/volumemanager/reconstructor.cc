@@ -190,8 +190,10 @@ void AddUnrecorded(const KubeletPaths::PodVolume& volume, ActualStateOfWorld& ac
 
 // Where it is mounted, or where its nodes are bound.
 std::string PlaceOf(const KubeletPaths::DeviceMount& device, const KubeletPaths& paths) {
-  if (!device.is_block) return device.path;
-  return paths.GetBlockMapDir(device.plugin, device.volume).Display();
+  if (!device.place.empty()) return device.place;
+  return (device.is_block ? paths.GetBlockMapDir(device.plugin, device.volume)
+                          : paths.GetDeviceMountDir(device.plugin, device.volume))
+      .Display();
 }
 
 void AddUnrecordedDevice(const KubeletPaths::DeviceMount& found, const KubeletPaths& paths,

@@ -76,9 +76,16 @@ void FakeUdev::CheckSource() {
 
 void FakeUdev::Tell(DeviceEventSource source, bool removed, const CatalogDevice& record,
                     bool resized) {
-  if (lose_ || source != source_) return;
-  scheduler_.Post([this, event = DeviceEvent{removed, record, resized}] {
-    if (listener_ != nullptr) listener_->OnDevice(event);
+  const bool announced =
+      announce_ && source == DeviceEventSource::kKernel && source_ == DeviceEventSource::kUdev;
+  if (lose_ || (source != source_ && !announced)) return;
+  scheduler_.Post([this, announced, event = DeviceEvent{removed, record, resized}] {
+    if (listener_ == nullptr) return;
+    if (announced) {
+      listener_->OnAnnounced(event);
+    } else {
+      listener_->OnDevice(event);
+    }
   });
 }
 

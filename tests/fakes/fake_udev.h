@@ -40,6 +40,8 @@ class FakeUdev final : public DeviceCatalog {
   void AddLink(const std::string& path, const std::string& name);
   void RemoveLink(const std::string& path);
 
+  // The kernel's events are told as announcements while udevd is there.
+  void AnnounceDevices(bool announce) { announce_ = announce; }
   // Events are posted; they can be lost instead, with or without a word of it.
   void LoseEvents(bool lose) { lose_ = lose; }
   void Overflow();
@@ -74,6 +76,7 @@ class FakeUdev final : public DeviceCatalog {
   DeviceEventSource source_ = DeviceEventSource::kUdev;
   bool running_ = true;
   bool lose_ = false;
+  bool announce_ = false;
   std::map<std::string, Plugged> plugged_;
   uint64_t look_ups_ = 0;
   uint64_t listings_ = 0;

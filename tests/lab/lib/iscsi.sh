@@ -3,6 +3,9 @@
 #   iscsi_target_stop             in order
 #   iscsi_target_kill             SIGKILL: the kernel closes its connections
 #   iscsi_target_pause, iscsi_target_resume
+#   iscsi_target_lun LUN SIZE_MB  one more
+#   iscsi_target_resize LUN SIZE_MB
+#   iscsi_target_chap USER PASSWORD   of sessions, from now on
 #   iscsi_login                   prints the by-path device
 #   iscsi_logout
 # server_cut is what a crashed or unreachable target looks like.
@@ -20,6 +23,24 @@ iscsi_target_start() {
   must target_admin --mode logicalunit --op new --tid 1 --lun 1 --backing-store /srv/lun.img
   must target_admin --mode logicalunit --op update --tid 1 --lun 1 --params scsi_sn=iscsi-vol-1
   must target_admin --mode target --op bind --tid 1 --initiator-address ALL
+}
+iscsi_target_lun() {
+  truncate -s "$2M" "/srv/lun$1.img"
+  must target_admin --mode logicalunit --op new --tid 1 --lun "$1" --backing-store "/srv/lun$1.img"
+  must target_admin --mode logicalunit --op update --tid 1 --lun "$1" --params "scsi_sn=iscsi-vol-$1"
+}
+# tgtd reads the size of a backing store when it opens it: the LUN is made again, under the session.
+iscsi_target_resize() {
+  local image=/srv/lun$1.img
+  [[ -e $image ]] || image=/srv/lun.img
+  truncate -s "$2M" "$image"
+  must target_admin --mode logicalunit --op delete --tid 1 --lun "$1"
+  must target_admin --mode logicalunit --op new --tid 1 --lun "$1" --backing-store "$image"
+  must target_admin --mode logicalunit --op update --tid 1 --lun "$1" --params "scsi_sn=iscsi-vol-$1"
+}
+iscsi_target_chap() {
+  must target_admin --mode account --op new --user "$1" --password "$2"
+  must target_admin --mode account --op bind --tid 1 --user "$1"
 }
 iscsi_target_kill() {
   kill -9 "$(target_process)"

@@ -10,6 +10,9 @@
 #   manifest FILE                     stdin becomes a manifest of that name, by one rename
 #   next_try POD                      seconds until volumed tries by itself again; 0: it tries now
 #   attempts POD                      how often its first problem was met
+#   iscsi_volume NAME LUN SECRET [MODE]   the same of a LUN of the lab's target, with CHAP; Block
+#   iscsi_secret NAME USER PASSWORD   the secret of such a volume
+#   block_pod NAME UID CLAIM          a pod that has the claim's device
 #   volume_path UID VOLUME            where a pod's local volume is
 unset VOLUMED_SOCKET
 volumed_root=/var/lib/volumed
@@ -74,4 +77,52 @@ pod() {
     [[ $claim != *:ro ]] || reference+=", readOnly: true"
     printf '    - {name: %s, persistentVolumeClaim: {%s}}\n' "${claim%:ro}" "$reference"
   done
+}
+
+iscsi_volume() {
+  cat <<YAML
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: $1}
+spec:
+  capacity: {storage: 64Mi}
+  accessModes: [ReadWriteOnce]
+  volumeMode: ${4:-Filesystem}
+  persistentVolumeReclaimPolicy: Retain
+  iscsi:
+    targetPortal: $server_address
+    iqn: $iscsi_target
+    lun: $2
+    fsType: ext4
+    chapAuthSession: true
+    secretRef: {name: $3, namespace: default}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: $1}
+spec:
+  accessModes: [ReadWriteOnce]
+  volumeMode: ${4:-Filesystem}
+  volumeName: $1
+  resources: {requests: {storage: 32Mi}}
+YAML
+}
+iscsi_secret() {
+  cat <<YAML
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: $1}
+type: kubernetes.io/iscsi-chap
+stringData:
+  node.session.auth.username: $2
+  node.session.auth.password: $3
+YAML
+}
+
+block_pod() {
+  printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s, uid: %s}\nspec:\n' "$1" "$2"
+  printf '  containers:\n    - {name: main, image: busybox, volumeDevices: [{name: data, devicePath: /dev/xvda}]}\n'
+  printf '  volumes:\n    - {name: data, persistentVolumeClaim: {claimName: %s}}\n' "$3"
 }

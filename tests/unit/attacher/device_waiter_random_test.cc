@@ -20,6 +20,7 @@ constexpr uint32_t kSteps = 150;
 class RandomLife : private WaiterWorld {
  public:
   explicit RandomLife(uint64_t seed) : WaiterWorld(seed), random_(seed) {
+    udev_.AnnounceDevices(seed % 2 == 1);
     // Some disks change while they are being opened.
     kernel_.SetCallHook([this](const AnyRequest&) {
       if (Below(4) == 0) ChangeADisk();

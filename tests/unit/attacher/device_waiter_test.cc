@@ -64,6 +64,70 @@ TEST_F(DeviceWaiterTest, ADeviceIsNotThereBeforeUdevdHasFinishedWithIt) {
   EXPECT_EQ(Found(id).node, "/dev/sda");
 }
 
+// ---- what the kernel announces
+// --------------------------------------------------------------------
+
+TEST_F(DeviceWaiterTest, AnAnnouncedDeviceIsAskedWhileUdevdIsAtWork) {
+  udev_.AnnounceDevices(true);
+  const DeviceWaitId id = WaitForLink(ById("vol-1"));
+  udev_.Plug(Volume("sda", "vol-1"));
+  Settle();
+  EXPECT_FALSE(answered(id));
+  EXPECT_EQ(waiter_->stats().verifications, 1u);
+  udev_.Process("sda");
+  Settle();
+  EXPECT_EQ(Found(id).facts.serial, "vol-1");
+  EXPECT_EQ(waiter_->stats().verifications, 1u) << "it is not opened again";
+  EXPECT_EQ(waiter_->stats().known_early, 1u);
+}
+
+TEST_F(DeviceWaiterTest, NoDeviceIsOpenedThatNobodyWaitsFor) {
+  udev_.AnnounceDevices(true);
+  Attach(Volume("sda", "vol-1"));
+  Settle();
+  EXPECT_EQ(waiter_->stats().verifications, 0u);
+}
+
+TEST_F(DeviceWaiterTest, WhatADiskSaidIsNotTakenForItsSuccessor) {
+  udev_.AnnounceDevices(true);
+  const DeviceWaitId id = WaitForLink(ById("vol-2"));
+  udev_.Plug(Volume("sda", "vol-1"));
+  Settle();
+  // The kernel's word of the change is lost; udevd's is not.
+  udev_.LoseEvents(true);
+  udev_.Unplug("sda");
+  udev_.Plug(Volume("sda", "vol-2"));
+  udev_.LoseEvents(false);
+  udev_.Process("sda");
+  Settle();
+  EXPECT_EQ(Found(id).facts.serial, "vol-2");
+  EXPECT_EQ(waiter_->stats().known_early, 0u);
+}
+
+TEST_F(DeviceWaiterTest, WhoJoinsAnEarlyQuestionIsAnsweredByItsEnd) {
+  udev_.AnnounceDevices(true);
+  const DeviceWaitId id = WaitForLink(ById("vol-1"));
+  bool processed = false;
+  kernel_.SetCallHook([&](const AnyRequest&) {
+    if (!std::exchange(processed, true)) udev_.Process("sda");
+  });
+  udev_.Plug(Volume("sda", "vol-1"));
+  Settle();
+  EXPECT_EQ(Found(id).facts.serial, "vol-1");
+  EXPECT_EQ(waiter_->stats().verifications, 1u);
+}
+
+TEST_F(DeviceWaiterTest, AnEarlyQuestionThatFailedIsAskedAgain) {
+  udev_.AnnounceDevices(true);
+  const DeviceWaitId id = WaitForLink(ById("vol-1"));
+  kernel_.FailNext("IdentifyDevice", ENXIO, Outcome::kNotApplied);
+  udev_.Plug(Volume("sda", "vol-1"));
+  udev_.Process("sda");
+  Settle();
+  EXPECT_EQ(Found(id).facts.serial, "vol-1");
+  EXPECT_EQ(waiter_->stats().verifications, 2u);
+}
+
 TEST_F(DeviceWaiterTest, AStaleLinkToAnotherDiskIsNotTaken) {
   Attach(Volume("sda", "vol-1"));
   udev_.Unplug("sda", true);

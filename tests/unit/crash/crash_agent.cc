@@ -107,6 +107,7 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
       buggy_store_(bug.store ? bug.store(checked_store_, world) : nullptr),
       kernel_(buggy_kernel_ ? *buggy_kernel_ : static_cast<Kernel&>(checked_kernel_)),
       store_(buggy_store_ ? *buggy_store_ : static_cast<RecordStore&>(checked_store_)),
+      device_finder_(kernel_),
       catalog_(world.clock),
       tokens_(world),
       events_(world.clock),
@@ -125,6 +126,8 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
       [this](const std::vector<ObjectChange>& changes) { host_objects_.Follow(changes); });
   InTreePluginSettings plugins;
   plugins.local.format_intents = &format_intents_;
+  plugins.iscsi.formats = plugins.local;
+  plugins.iscsi.devices = &device_finder_;
   plugins.host_path.recycler_pods = &recycler_pods_;
   plugins.nfs.recycler_pods = &recycler_pods_;
   plugins.host_path.roots = {CrashWorld::kProvisionRoot};

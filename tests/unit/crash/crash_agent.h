@@ -10,6 +10,7 @@
 #include "agent/catalog_host_objects.h"
 #include "base/log.h"
 #include "base/simulated_scheduler.h"
+#include "fakes/fake_device_finder.h"
 #include "kube/object_catalog.h"
 #include "metrics/exported_families.h"
 #include "operation/pod_volume_operations.h"
@@ -104,6 +105,7 @@ class CrashAgent {
   std::unique_ptr<RecordStore> buggy_store_;
   Kernel& kernel_;
   RecordStore& store_;
+  FakeDeviceFinder device_finder_;
   ObjectCatalog catalog_;
   CatalogHostObjects host_objects_;
   WorldTokens tokens_;

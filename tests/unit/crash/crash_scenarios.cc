@@ -310,7 +310,7 @@ std::vector<Scenario> AllScenarios() {
           ProvisionScenario(),     ShortClaimScenario(),      RemadeClaimScenario(),
           BlockScenario(),         AttachScenario(),          ShortAttachScenario(),
           FlexVolumeScenario(),    ShortFlexVolumeScenario(), NfsScenario(),
-          NfsRecycleScenario()};
+          NfsRecycleScenario(),    IscsiScenario(),           ShortIscsiScenario()};
 }
 
 }  // namespace volumed

@@ -34,6 +34,10 @@ Scenario BlockScenario();
 inline constexpr const char* kOtherBlockDevice = "/dev/vdc";  // of nobody
 Scenario RecycleScenario();  // Recycle: the claim leaves before its pod
 
+// Disks of an iSCSI target; see crash_iscsi_scenarios.cc.
+Scenario IscsiScenario();       // two pods, each on a LUN, share the sessions of two portals
+Scenario ShortIscsiScenario();  // its pod leaves while the agent logs in
+
 // Volumes that the node makes; see crash_provision_scenarios.cc.
 Scenario ProvisionScenario();    // Immediate and WaitForFirstConsumer; one is deleted, one stays
 Scenario ShortClaimScenario();   // the claim leaves while its volume is being made

@@ -273,6 +273,15 @@ std::vector<SeededBugCase> BugsOfProvisioning() {
   };
 }
 
+std::vector<SeededBugCase> BugsOfIscsi() {
+  return {
+      {InKernel<NoIscsiFileKernel>("iSCSI portals of a volume not written down"), IscsiScenario()},
+      {InKernel<LonelyIscsiKernel>("iSCSI session ended under another disk"), IscsiScenario()},
+      {InKernel<IdleKernel<FlushDevice>>("iSCSI disk deleted unflushed"), IscsiScenario()},
+      {InKernel<KeepingScsiKernel>("iSCSI disk not deleted"), IscsiScenario()},
+  };
+}
+
 }  // namespace
 
 std::vector<SeededBugCase> SeededBugs() {
@@ -283,6 +292,7 @@ std::vector<SeededBugCase> SeededBugs() {
   for (SeededBugCase& bug : BugsOfBlockVolumes()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfAttachments()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfFlexVolumes()) all.push_back(std::move(bug));
+  for (SeededBugCase& bug : BugsOfIscsi()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfEffects()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfTheAgent()) all.push_back(std::move(bug));
   return all;

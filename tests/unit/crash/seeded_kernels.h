@@ -197,6 +197,58 @@ class PretendingGrowthKernel final : public PassingKernel {
   }
 };
 
+// Forgets to write which target a volume is of.
+class NoIscsiFileKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    const auto* write = std::get_if<WriteFile>(&request);
+    if (write == nullptr || !write->path.relative.ends_with("/iscsi.json")) {
+      return real_.Do(request, options);
+    }
+    return AnyAnswer(Changed{true});
+  }
+};
+
+// Sees, once it has unmounted a disk, neither other volumes of the target nor their disks.
+class LonelyIscsiKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    const auto* unmount = std::get_if<Unmount>(&request);
+    if (unmount != nullptr && unmount->target.Display().find("/iface-") != std::string::npos) {
+      is_blind_ = true;
+    }
+    Result<AnyAnswer> answer = real_.Do(request, options);
+    const auto* list = std::get_if<ListDirectory>(&request);
+    if (list == nullptr || !answer.ok() || !is_blind_) return answer;
+    auto& entries = std::get<DirectoryListing>(*answer).entries;
+    const std::string path = list->path.Display();
+    if (path.find("/iface-") != std::string::npos) entries.clear();
+    if (path.find("/session") != std::string::npos) {
+      std::erase_if(entries,
+                    [](const DirectoryEntry& entry) { return entry.name.ends_with(":2"); });
+    }
+    return answer;
+  }
+
+ private:
+  bool is_blind_ = false;
+};
+
+// Leaves a disk where it is, and says that it is deleted.
+class KeepingScsiKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    const auto* write = std::get_if<WriteAttribute>(&request);
+    if (write == nullptr || !write->path.relative.ends_with("/delete")) {
+      return real_.Do(request, options);
+    }
+    return AnyAnswer(Done{});
+  }
+};
+
 // Mounts a tmpfs where one is: it does not look first.
 class ForgetfulStatKernel final : public PassingKernel {
  public:

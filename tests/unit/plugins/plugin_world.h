@@ -30,6 +30,11 @@ class FakeObjects final : public HostObjects {
     for (const auto& [key, value] : data) secret->data.emplace(key, Secret<std::string>(value));
     secrets_[name] = std::move(secret);
   }
+  void SetSecretType(const std::string& name, const std::string& type) {
+    auto changed = std::make_shared<SecretObject>(*secrets_.at(name));
+    changed->type = type;
+    secrets_[name] = std::move(changed);
+  }
   void PutConfigMap(const std::string& name, StringMap data, StringMap binary = {}) {
     auto map = std::make_shared<ConfigMapObject>();
     map->metadata.name = name;

@@ -1,0 +1,64 @@
+// AnnouncedDevices: what is known already of devices that the kernel has announced and udevd is
+// still at work on. Its rules take longer than to ask a device who it is; so that is asked
+// meanwhile, and the answer is there when udevd's event comes.
+//
+// What a device said counts only for the very disk that said it (its disk sequence), and only until
+// the kernel announces a change of it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "os/device_catalog.h"
+#include "os/device_requests.h"
+
+namespace volumed {
+
+// Threads: one. Blocks: never.
+class AnnouncedDevices {
+ public:
+  using Then = std::function<void(const Result<DeviceFacts>& facts)>;
+
+  // Of a whole disk with a sequence; others are not kept. What was known of the number is void. A
+  // device that is made of others (device-mapper, md) is not asked early: whoever takes it apart
+  // must find it closed.
+  void Announce(const CatalogDevice& device);
+  void Forget(DeviceNumber number);
+  void Clear();
+
+  // The next one to be asked, in the order of their announcements; Answered() has to follow.
+  std::optional<CatalogDevice> TakeNext();
+  // Those who joined, if the answer is good for them: each is to be told. Of one that was announced
+  // again meanwhile nobody is told: it is to be asked again.
+  std::vector<Then> Answered(const CatalogDevice& device, const Result<DeviceFacts>& facts);
+  // How many were taken and have not answered.
+  int asked() const { return asked_; }
+
+  // Null where nothing is known of this very disk.
+  const DeviceFacts* Find(const CatalogDevice& device) const;
+  // True while this very disk is being asked: `then` hears of it. Else it is not asked any more on
+  // its announcement alone.
+  bool Join(const CatalogDevice& device, Then then);
+
+ private:
+  enum class State { kQueued, kAsked, kKnown };
+  struct Entry {
+    CatalogDevice device;
+    State state = State::kQueued;
+    bool again = false;  // announced anew while it was asked
+    bool gone = false;   // forgotten while it was asked
+    DeviceFacts facts;
+    std::vector<Then> joined;
+  };
+  std::map<DeviceNumber, Entry> entries_;
+  std::deque<DeviceNumber> queue_;
+  int asked_ = 0;
+};
+
+}  // namespace volumed

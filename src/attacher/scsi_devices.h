@@ -1,0 +1,114 @@
+// ScsiDevices: SCSI disks and the multipath devices made of them, by what sysfs says of them and by
+// its attributes: hosts are scanned, disks asked for their size again, and disks taken away from
+// the node once nothing is cached of them and nobody uses them. iSCSI and Fibre Channel share it.
+//
+// Linux, not this class, decides when a disk is gone: to write to its `delete` waits for that, so
+// that nothing is polled.
+// Source: kubernetes pkg/volume/fc/fc_util.go, pkg/volume/iscsi/iscsi_util.go,
+// pkg/volume/util/device_util_linux.go@v1.36.2; Linux Documentation/scsi, Documentation/ABI/testing
+// (sysfs-block, sysfs-class-scsi_host); multipath(8), multipathd(8).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "os/device_catalog.h"
+#include "os/kernel.h"
+
+namespace volumed {
+
+// A SCSI disk as sysfs has it now.
+struct ScsiDisk {
+  std::string name;     // "sdb"
+  std::string node;     // "/dev/sdb"
+  std::string address;  // "3:0:0:1": host, channel, target, LUN
+  // Below the sysfs root, links followed:
+  // "devices/pci0000:00/0000:00:05.0/host3/rport-3:0-0/target3:0:0/3:0:0:1".
+  std::string sysfs_path;
+  DeviceNumber number;
+  int64_t lun = 0;
+  std::string wwid;   // "naa.6001405..."; empty where the disk says none
+  std::string state;  // "running", "offline", "transport-offline", ..
+  bool running() const { return state == "running"; }
+};
+
+// A multipath device as sysfs has it now.
+struct ScsiMap {
+  DeviceNumber number;
+  std::string uuid;  // "mpath-36001405.."
+};
+
+// Threads: any, one call per device at a time. Blocks: until the call's deadline; sysfs itself
+// answers at once, but to delete a disk waits for what it still has to write.
+//
+// A device is named by its node or any link to it below the device root ("/dev/sdb",
+// "/dev/mapper/mpatha", "/dev/disk/by-id/..").
+class ScsiDevices {
+ public:
+  // The kernel outlives it. The roots are for tests on a recorded tree.
+  explicit ScsiDevices(Kernel& kernel, std::string sys_root = "/sys", std::string dev_root = "/dev")
+      : kernel_(kernel), sys_root_(std::move(sys_root)), dev_root_(std::move(dev_root)) {}
+
+  // Asks one host for what it has there; nullopt: everything in that place. NotFound, not applied,
+  // for a host that is not there.
+  Status ScanHost(int host, std::optional<int> channel, std::optional<int> target,
+                  std::optional<int64_t> lun, const CallOptions& call);
+  // Asks all hosts for everything, also where one refuses; then the first refusal is the error.
+  // NotFound, not applied, naming what is missing, on a node without SCSI hosts.
+  Status RescanAllHosts(const CallOptions& call);
+
+  // Nothing: there is no such device. FailedPrecondition, not applied: it is no SCSI disk.
+  Result<std::optional<ScsiDisk>> FindDisk(const std::string& disk, const CallOptions& call);
+  // Every SCSI disk of the node, in the order of their names.
+  Result<std::vector<ScsiDisk>> ListDisks(const CallOptions& call);
+
+  // "/dev/dm-3": the multipath device of which the disk is a path. What else is made of a disk (a
+  // logical volume, an encrypted device) is none.
+  Result<std::optional<std::string>> MultipathOf(const std::string& disk, const CallOptions& call);
+  // "/dev/sdb", "/dev/sdc": of what a device is made; empty for one that is made of nothing, and
+  // for one that is not there.
+  Result<std::vector<std::string>> PathsOf(const std::string& dm, const CallOptions& call);
+  Result<bool> IsMultipath(const std::string& device, const CallOptions& call);
+  // NotFound, not applied, for one that is not there.
+  Result<ScsiMap> DescribeMap(const std::string& dm, const CallOptions& call);
+
+  // The disk, or each path of the multipath device, is asked for its size; the multipath device
+  // takes the new one over. FailedPrecondition, not applied, naming the disk, where none answered.
+  Status RescanSize(const std::string& device, const CallOptions& call);
+
+  // Takes a disk, or a multipath device with its paths, away from the node: nobody uses it, what is
+  // cached is written, the map is flushed, and each disk is deleted. Idempotent: what is not there
+  // is success, and a call that ended half way is continued by the next, given the multipath device
+  // or any disk that is left.
+  // Errors: FailedPrecondition for what is in use, naming who holds it; EIO for what cannot be
+  // written (but a disk that is not running has nothing to be asked: what it did not take is lost
+  // already); NotFound naming multipath-tools where a map is to be flushed and the tool is missing.
+  // Not applied before the map or the first disk is gone; maybe applied from then on.
+  Status Remove(const std::string& device, const CallOptions& call);
+
+ private:
+  SafePath Sys(const std::string& relative) const;
+  Result<std::optional<std::string>> NameOf(const std::string& device, const CallOptions& call);
+  Result<std::string> Attribute(const std::string& relative, const CallOptions& call);
+  Result<std::optional<ScsiDisk>> DiskByName(const std::string& name, const CallOptions& call);
+  // The names in a directory of sysfs; none where it is missing.
+  Result<std::vector<std::string>> NamesIn(const std::string& relative, const CallOptions& call);
+  Result<bool> IsThere(const std::string& name, const CallOptions& call);
+  Result<bool> IsMap(const std::string& name, const CallOptions& call);
+  Status ProveUnused(const std::string& name, const CallOptions& call);
+  Result<ProgramEnd> RunMultipathTool(const std::string& tool,
+                                      const std::vector<std::string>& arguments,
+                                      const std::string& device, const CallOptions& call);
+  Status FlushMap(const std::string& name, const CallOptions& call);
+  Status RemoveMultipath(const std::string& name, const CallOptions& call);
+  Status RemoveDisk(const std::string& name, const CallOptions& call);
+
+  Kernel& kernel_;
+  const std::string sys_root_;
+  const std::string dev_root_;
+};
+
+}  // namespace volumed

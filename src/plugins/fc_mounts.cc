@@ -1,0 +1,165 @@
+#include "plugins/fc_mounts.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "metrics/metrics_statfs.h"
+#include "mounter/mount_refs.h"
+#include "mounter/volume_ownership.h"
+#include "plugins/volume_places.h"
+#include "volume/unique_name.h"
+
+namespace volumed {
+namespace {
+
+constexpr char kReadOnlyOption[] = "ro";
+constexpr char kContextOption[] = "context=";
+
+}  // namespace
+
+// ---- names
+// ---------------------------------------------------------------------------------------
+
+Result<FcNames> FcNamesOf(const VolumeSpec& spec) {
+  const auto* source = spec.SourceAs<FcVolumeSource>();
+  if (source == nullptr) {
+    return Error::NotApplied(Code::kInvalidArgument, "Spec does not reference a FC volume type");
+  }
+  FcNames names{source->target_wwns, source->lun, source->wwids};
+  for (std::string& wwid : names.wwids) std::replace(wwid.begin(), wwid.end(), ' ', '_');
+  RETURN_IF_ERROR(ValidateFcNames(names));
+  return names;
+}
+
+bool IsReadOnlyFc(const VolumeSpec& spec) {
+  const auto* source = spec.SourceAs<FcVolumeSource>();
+  if (spec.volume() != nullptr) return source != nullptr && source->read_only;
+  return spec.read_only();
+}
+
+SafePath FcDevicePlace(const VolumeHost& host, const FcNames& names) {
+  return host.paths.GetPluginDir(kFcPluginName).Below(FcDirectoryName(names));
+}
+
+SafePath FcMapPlace(const VolumeHost& host, const FcNames& names) {
+  return host.paths.GetVolumeDevicePluginDir(kFcPluginName).Below(FcDirectoryName(names));
+}
+
+Result<FcNames> FcNamesAt(const VolumeHost& host, const SafePath& place) {
+  const std::string path = place.Display();
+  const FcNames names = ParseFcDirectoryName(path.substr(path.rfind('/') + 1));
+  const bool is_ours =
+      path == FcDevicePlace(host, names).Display() || path == FcMapPlace(host, names).Display();
+  if (is_ours && ValidateFcNames(names).ok()) return names;
+  return Error::NotApplied(Code::kInvalidArgument, "\"" + path + "\" is not a place of fc volumes");
+}
+
+// ---- the device
+// ----------------------------------------------------------------------------------
+
+Result<std::string> FcAttacher::WaitForAttach(const VolumeSpec& spec, const std::string&,
+                                              const Pod&, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const FcNames names, FcNamesOf(spec));
+  ASSIGN_OR_RETURN(const FoundDevice device, disks_.WaitFor(names, call));
+  return device.node;
+}
+
+Result<SafePath> FcAttacher::GetDeviceMountPath(const VolumeSpec& spec) const {
+  ASSIGN_OR_RETURN(const FcNames names, FcNamesOf(spec));
+  return FcDevicePlace(host_, names);
+}
+
+Status FcAttacher::MountDevice(const VolumeSpec& spec, const std::string&, const SafePath& place,
+                               const DeviceMounterArgs& args) {
+  ASSIGN_OR_RETURN(const FcNames names, FcNamesOf(spec));
+  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_.kernel, place, args.call));
+  if (mounted) return OkStatus();
+  ASSIGN_OR_RETURN(const FoundDevice device, disks_.WaitFor(names, args.call));
+  RETURN_IF_ERROR(MakePlace(host_.kernel, place, args.call));
+  return OrNothing(host_.kernel, place, Mount(spec, device, place, args), args.call);
+}
+
+Status FcAttacher::Mount(const VolumeSpec& spec, const FoundDevice& device, const SafePath& place,
+                         const DeviceMounterArgs& args) {
+  ASSIGN_OR_RETURN(const FcNames names, FcNamesOf(spec));
+  const bool read_only = IsReadOnlyFc(spec);
+  DeviceMountRequest request;
+  request.plugin = "fc";
+  request.key = GetUniqueVolumeName(kFcPluginName, FcVolumeName(names)).str();
+  request.volume = spec.persistent_volume();
+  request.device = device.node;
+  request.expected = device.facts.identity;
+  request.place = place;
+  request.fs_type = spec.SourceAs<FcVolumeSource>()->fs_type;
+  if (read_only) request.options.emplace_back(kReadOnlyOption);
+  if (!args.selinux_label.empty()) request.options.push_back(kContextOption + args.selinux_label);
+  request.for_readers = read_only;
+  request.read_only_if_protected = read_only || args.some_pods_only_read;
+  return MountDeviceVolume(host_, settings_, request, args);
+}
+
+Status FcDetacher::UnmountDevice(const SafePath& place, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const FcNames names, FcNamesAt(host_, place));
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
+                   FindMountAt(host_.kernel, place.Display(), call));
+  RETURN_IF_ERROR(UnmountAndRemove(host_.kernel, place, call));
+  std::optional<std::string> device;
+  if (mount) device = mount->source;
+  const Status removed = disks_.Remove(names, device, call);
+  if (removed.ok() || !mount) return removed;
+  return removed.error().AsMaybeApplied();  // it is unmounted
+}
+
+// ---- a pod's bind
+// --------------------------------------------------------------------------------
+
+FcMounter::FcMounter(VolumeHost& host, VolumeSpec spec, PodPtr pod)
+    : host_(host),
+      spec_(std::move(spec)),
+      pod_(std::move(pod)),
+      place_(host.paths.GetPodVolumeDir(pod_->uid(), kFcPluginName, spec_.name())),
+      read_only_(IsReadOnlyFc(spec_) || IsReadOnlyVolume(spec_.persistent_volume())) {}
+
+Attributes FcMounter::GetAttributes() const {
+  return {.read_only = read_only_, .managed = !read_only_, .selinux_relabel = true};
+}
+
+Result<Metrics> FcMounter::GetMetrics(const CallOptions& call) {
+  return MetricsStatFs(host_.kernel, host_.clock, place_).GetMetrics(call);
+}
+
+Status FcMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
+  ASSIGN_OR_RETURN(const FcNames names, FcNamesOf(spec_));
+  const SafePath source = FcDevicePlace(host_, names);
+  ASSIGN_OR_RETURN(const bool bound, IsMountPoint(host_.kernel, dir, args.call));
+  if (!bound) {
+    ASSIGN_OR_RETURN(const std::optional<MountEntry> device,
+                     FindMountAt(host_.kernel, source.Display(), args.call));
+    if (!device) {
+      return Error::NotApplied(
+          Code::kFailedPrecondition,
+          "fc volume " + FcVolumeName(names) + " is not mounted at " + source.Display());
+    }
+    if (!read_only_) {
+      RETURN_IF_ERROR(CheckTakesWrites(host_, device->source, source, args.call));
+    }
+    RETURN_IF_ERROR(BindForPod(host_, source, dir, read_only_, args.call));
+  }
+  if (read_only_ || (bound && args.is_remount)) return OkStatus();
+  const auto owned = SetVolumeOwnership(host_.kernel, host_.events, host_.clock,
+                                        {.dir = dir,
+                                         .fs_group = args.fs_group,
+                                         .policy = args.fs_group_change_policy,
+                                         .read_only = false,
+                                         .pod = pod_->uid()},
+                                        args.call);
+  if (!owned.ok()) return owned.error().AsMaybeApplied();  // it is bound
+  return OkStatus();
+}
+
+Result<Metrics> FcUnmounter::GetMetrics(const CallOptions& call) {
+  return MetricsStatFs(host_.kernel, host_.clock, place_).GetMetrics(call);
+}
+
+}  // namespace volumed

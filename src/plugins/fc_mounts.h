@@ -1,0 +1,114 @@
+// The mounts of Fibre Channel volumes: a device's, for the node, and a pod's bind of it. Private to
+// fc. Source: kubernetes pkg/volume/fc/attacher.go, disk_manager.go@v1.36.2.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "attacher/attacher.h"
+#include "mounter/mounter.h"
+#include "pluginmgr/volume_plugin.h"
+#include "plugins/device_volume.h"
+#include "plugins/fc_disk.h"
+
+namespace volumed {
+
+// The names in a spec, clean and with '_' for blanks. InvalidArgument, not applied: it is no fc
+// volume, or those of ValidateFcNames.
+Result<FcNames> FcNamesOf(const VolumeSpec& spec);
+// By its claim, or, of an inline volume, by its source.
+// Source: kubernetes pkg/volume/fc/fc.go@v1.36.2 (getVolumeSource).
+bool IsReadOnlyFc(const VolumeSpec& spec);
+
+// <root>/plugins/kubernetes.io/fc/<names>
+SafePath FcDevicePlace(const VolumeHost& host, const FcNames& names);
+// <root>/plugins/kubernetes.io/fc/volumeDevices/<names>
+SafePath FcMapPlace(const VolumeHost& host, const FcNames& names);
+// What belongs at the absolute path, if that is one of the two. InvalidArgument, not applied.
+Result<FcNames> FcNamesAt(const VolumeHost& host, const SafePath& place);
+
+// Threads: one at a time per volume. Blocks: until the deadline, but for mkfs and fsck.
+class FcAttacher final : public Attacher {
+ public:
+  FcAttacher(VolumeHost& host, FcDisks& disks, const DeviceVolumeSettings& settings)
+      : host_(host), disks_(disks), settings_(settings) {}
+
+  Result<std::string> Attach(const VolumeSpec&, const NodeName&, const CallOptions&) override {
+    return std::string();  // the fabric has done it
+  }
+  Result<std::vector<bool>> VolumesAreAttached(const std::vector<VolumeSpec>& specs,
+                                               const NodeName&, const CallOptions&) override {
+    return std::vector<bool>(specs.size(), true);
+  }
+  Result<std::string> WaitForAttach(const VolumeSpec& spec, const std::string& device_path,
+                                    const Pod& pod, const CallOptions& call) override;
+  Result<SafePath> GetDeviceMountPath(const VolumeSpec& spec) const override;
+  // The device is found and proven once more: names are given again. The one that was proven is the
+  // one that is mounted. Read-only where the claim says so, as kubelet's: another node may write.
+  Status MountDevice(const VolumeSpec& spec, const std::string& device_path,
+                     const SafePath& device_mount_path, const DeviceMounterArgs& args) override;
+
+ private:
+  Status Mount(const VolumeSpec& spec, const FoundDevice& device, const SafePath& place,
+               const DeviceMounterArgs& args);
+
+  VolumeHost& host_;
+  FcDisks& disks_;
+  const DeviceVolumeSettings settings_;
+};
+
+class FcDetacher final : public Detacher {
+ public:
+  FcDetacher(VolumeHost& host, FcDisks& disks) : host_(host), disks_(disks) {}
+  // Also takes the volume's disks away from the node. A second call goes on where the first one
+  // ended. InvalidArgument, not applied, for a place that is not one of fc's.
+  Status UnmountDevice(const SafePath& device_mount_path, const CallOptions& call) override;
+  Status Detach(const std::string&, const NodeName&, const CallOptions&) override {
+    return OkStatus();  // UnmountDevice, or TearDownDevice, has left nothing
+  }
+
+ private:
+  VolumeHost& host_;
+  FcDisks& disks_;
+};
+
+class FcMounter final : public Mounter {
+ public:
+  // REQUIRES: an fc volume with valid names.
+  FcMounter(VolumeHost& host, VolumeSpec spec, PodPtr pod);
+
+  std::string GetPath() const override { return place_.Display(); }
+  SafePath GetSafePath() const override { return place_; }
+  Attributes GetAttributes() const override;
+  // Kubelet has none for fc.
+  Result<Metrics> GetMetrics(const CallOptions& call) override;
+  Status SetUp(const MounterArgs& args) override { return SetUpAt(place_, args); }
+  // FailedPrecondition, not applied: the device is not mounted; or it takes no writes, and the pod
+  // writes.
+  Status SetUpAt(const SafePath& dir, const MounterArgs& args) override;
+
+ private:
+  VolumeHost& host_;
+  const VolumeSpec spec_;
+  const PodPtr pod_;
+  const SafePath place_;
+  const bool read_only_;
+};
+
+class FcUnmounter final : public Unmounter {
+ public:
+  FcUnmounter(VolumeHost& host, SafePath place) : host_(host), place_(std::move(place)) {}
+
+  std::string GetPath() const override { return place_.Display(); }
+  Result<Metrics> GetMetrics(const CallOptions& call) override;
+  Status TearDown(const CallOptions& call) override { return TearDownAt(place_, call); }
+  Status TearDownAt(const SafePath& dir, const CallOptions& call) override {
+    return UnmountAndRemove(host_, dir, call);
+  }
+
+ private:
+  VolumeHost& host_;
+  const SafePath place_;
+};
+
+}  // namespace volumed

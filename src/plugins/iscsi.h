@@ -1,0 +1,95 @@
+// iscsi: a LUN of an iSCSI target, by open-iscsi, as a filesystem or a raw block device.
+// Source: kubernetes pkg/volume/iscsi/iscsi.go@v1.36.2.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attacher/device_finder.h"
+#include "pluginmgr/attachable_volume_plugin.h"
+#include "pluginmgr/block_volume_plugin.h"
+#include "pluginmgr/node_expandable_volume_plugin.h"
+#include "pluginmgr/persistent_volume_plugin.h"
+#include "pluginmgr/volume_plugin.h"
+#include "plugins/device_volume.h"
+#include "plugins/iscsi_mounts.h"
+
+namespace volumed {
+
+struct IscsiSettings {
+  DeviceVolumeSettings formats = {};
+  DeviceFinder* devices = nullptr;  // outlives the plugin; null: nothing is attached
+  IscsiOptions options = {};
+};
+
+// A disk is logged in to when it is waited for, mounted once for the node below
+// <root>/plugins/kubernetes.io/iscsi, bound from there into each pod, and logged out of when its
+// mount goes. The volume may hang with its portal: FaultDomain() answers it.
+class IscsiPlugin final : public VolumePlugin,
+                          public PersistentVolumePlugin,
+                          public AttachableVolumePlugin,
+                          public BlockVolumePlugin,
+                          public NodeExpandableVolumePlugin {
+ public:
+  explicit IscsiPlugin(IscsiSettings settings) : settings_(std::move(settings)) {}
+
+  Status Init(PluginContext context) override;
+  std::string GetPluginName() const override { return kIscsiPluginName; }
+  // "<portal>:<iqn>:<lun>", with the portal as it is written.
+  Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
+  bool CanSupport(const VolumeSpec& spec) const override;
+  bool RequiresRemount(const VolumeSpec&) const override { return false; }
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr pod) override;
+  Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
+  // By the name of the directory that the disk is mounted at. NotFound, not applied, where none is.
+  Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
+                                                  const CallOptions& call) override;
+  bool SupportsMountOption() const override { return true; }
+  bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return true; }
+  std::string FaultDomain(const VolumeSpec& spec) const override;
+
+  VolumePlugin& plugin() override { return *this; }
+  PersistentVolumePlugin* AsPersistent() override { return this; }
+  AttachableVolumePlugin* AsAttachable() override { return this; }
+  DeviceMountableVolumePlugin* AsDeviceMountable() override { return this; }
+  BlockVolumePlugin* AsBlock() override { return this; }
+  NodeExpandableVolumePlugin* AsNodeExpandable() override { return this; }
+
+  std::vector<AccessMode> GetAccessModes() const override {
+    return {AccessMode::kReadWriteOnce, AccessMode::kReadOnlyMany};
+  }
+  Result<std::unique_ptr<Attacher>> NewAttacher() override;
+  Result<std::unique_ptr<Detacher>> NewDetacher() override;
+  Result<bool> CanAttach(const VolumeSpec& spec) const override { return CanSupport(spec); }
+  bool VerifiesAttachments() const override { return false; }
+  Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() override;
+  Result<std::unique_ptr<DeviceUnmounter>> NewDeviceUnmounter() override;
+  Result<std::vector<std::string>> GetDeviceMountRefs(const SafePath& device_mount_path,
+                                                      const CallOptions& call) override;
+  Result<bool> CanDeviceMount(const VolumeSpec& spec) const override { return CanSupport(spec); }
+
+  // By the node that the pod has; its directory has the name. NotFound, not applied, without one.
+  Result<std::unique_ptr<BlockVolumeMapper>> NewBlockVolumeMapper(const VolumeSpec& spec,
+                                                                  PodPtr pod) override;
+  Result<std::unique_ptr<BlockVolumeUnmapper>> NewBlockVolumeUnmapper(const SpecName& spec,
+                                                                      const PodUid& pod) override;
+  Result<VolumeSpec> ConstructBlockVolumeSpec(const PodUid& pod, const SpecName& spec,
+                                              const SafePath& map_path,
+                                              const CallOptions& call) override;
+
+  bool RequiresFsResize() const override { return true; }
+  // The target is asked for the disk's size on every path, then the filesystem follows. (Kubelet
+  // does neither.) Errors: those of ScsiDevices::RescanSize and GrowDeviceVolume.
+  Result<bool> NodeExpand(const NodeResizeOptions& options, const CallOptions& call) override;
+
+ private:
+  IscsiParts parts() { return {*host_, settings_.formats, initiator_.get()}; }
+
+  const IscsiSettings settings_;
+  VolumeHost* host_ = nullptr;
+  std::unique_ptr<IscsiInitiator> initiator_;
+};
+
+}  // namespace volumed

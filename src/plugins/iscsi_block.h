@@ -1,0 +1,54 @@
+// iSCSI volumes as raw block devices. Private to iscsi.
+// Source: kubernetes pkg/volume/iscsi/iscsi.go@v1.36.2 (iscsiDiskMapper, iscsiDiskUnmapper).
+#pragma once
+
+#include <string>
+
+#include "blockmapper/block_volume_mapper.h"
+#include "plugins/iscsi_mounts.h"
+
+namespace volumed {
+
+// The device comes by WaitForAttach, and is named by what that answered. Threads: one at a time.
+// Blocks: GetMetrics alone.
+class IscsiMapper final : public BlockVolumeMapper {
+ public:
+  IscsiMapper(VolumeHost& host, SpecName spec, IscsiDisk disk, PodUid pod)
+      : host_(host), spec_(std::move(spec)), disk_(std::move(disk)), pod_(std::move(pod)) {}
+
+  // Errors, not applied: those of IscsiVolumeOf.
+  Result<SafePath> GetGlobalMapPath(const VolumeSpec& spec) const override;
+  PodDeviceMapPath GetPodDeviceMapPath() const override;
+  bool SupportsMetrics() const override { return true; }
+  // Of the pod's node, so it can be asked once the volume is mapped.
+  Result<Metrics> GetMetrics(const CallOptions& call) override;
+
+ private:
+  VolumeHost& host_;
+  const SpecName spec_;
+  const IscsiDisk disk_;
+  const PodUid pod_;
+};
+
+class IscsiUnmapper final : public BlockVolumeUnmapper, public CustomBlockVolumeUnmapper {
+ public:
+  IscsiUnmapper(const IscsiParts& parts, SpecName spec, PodUid pod)
+      : parts_(parts), spec_(std::move(spec)), pod_(std::move(pod)) {}
+
+  Result<SafePath> GetGlobalMapPath(const VolumeSpec& spec) const override;
+  PodDeviceMapPath GetPodDeviceMapPath() const override;
+  Result<Metrics> GetMetrics(const CallOptions& call) override;
+  CustomBlockVolumeUnmapper* AsCustom() override { return this; }
+
+  // Takes the disk from the node and ends the sessions; the directory is the caller's.
+  Status TearDownDevice(const SafePath& map_path, const std::string& device_path,
+                        const CallOptions& call) override;
+  Status UnmapPodDevice(const CallOptions&) override { return OkStatus(); }
+
+ private:
+  const IscsiParts parts_;
+  const SpecName spec_;
+  const PodUid pod_;
+};
+
+}  // namespace volumed

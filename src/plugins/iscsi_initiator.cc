@@ -1,0 +1,474 @@
+#include "plugins/iscsi_initiator.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/strings.h"
+#include "mounter/host_directory.h"
+#include "operation/call_options.h"
+#include "plugins/device_volume.h"
+#include "plugins/volume_places.h"
+
+namespace volumed {
+namespace {
+
+// Source: iscsi_util.go (minMultipathCount, minAttachAttempts, maxAttachAttempts).
+constexpr size_t kEnoughPaths = 2;
+constexpr int kEnoughRounds = 2;
+constexpr int kMostRounds = 5;
+constexpr uint32_t kFileMode = 0600;
+
+// The link of the multipath device over a unit, as udevd's rules make it of multipathd's name; ""
+// for a unit whose name they would spell in another way. Source: multipath-tools
+// libmultipath/discovery.c (parse_vpd_pg83), kpartx/dm-parts.rules.
+std::string MultipathLink(const std::string& wwid) {
+  constexpr char kLink[] = "/dev/disk/by-id/dm-uuid-mpath-";
+  if (const auto naa = StripPrefix(wwid, "naa.")) return kLink + ("3" + std::string(*naa));
+  if (const auto eui = StripPrefix(wwid, "eui.")) return kLink + ("2" + std::string(*eui));
+  return "";
+}
+
+CallOptions Within(const CallOptions& call, const Clock& clock, Duration timeout) {
+  CallOptions bounded = call;
+  const Deadline own = Deadline::After(clock, timeout);
+  if (own.when() < call.deadline.when()) bounded.deadline = own;
+  return bounded;
+}
+
+Status AfterEffects(Status status) {
+  return status.ok() ? status : Status(status.error().AsMaybeApplied());
+}
+
+bool HasPortal(const IscsiDisk& disk, const std::string& portal) {
+  return std::any_of(disk.portals.begin(), disk.portals.end(),
+                     [&](const std::string& other) { return IsSamePortal(other, portal); });
+}
+
+}  // namespace
+
+// ---- attach -------------------------------------------------------------------------------------
+
+struct IscsiInitiator::Attach {
+  const IscsiAttachRequest& request;
+  const IscsiDisk& disk;
+  ChapSettings discovery, session;                  // empty: without CHAP
+  std::map<std::string, std::string> missing = {};  // portal: why
+  std::vector<std::string> present = {};            // portals with the disk
+
+  void Warn(const std::string& reason, const std::string& message) const {
+    if (request.warn) request.warn(reason, message);
+  }
+};
+
+IscsiInitiator::IscsiInitiator(VolumeHost& host, DeviceFinder& devices, const IscsiOptions& options)
+    : host_(host),
+      devices_(devices),
+      options_(options),
+      admin_(host.kernel, host.clock, options_.admin),
+      records_(host.kernel, options_.database_roots),
+      sessions_(host.kernel),
+      scsi_(host.kernel) {}
+
+// Before the first login, so that whatever ends the agent, somebody knows what to log out of. On
+// what is mounted already it was written then, and lies beneath the mount.
+Status IscsiInitiator::WriteFileFor(const IscsiAttachRequest& request, const CallOptions& call) {
+  const CallOptions own = OnOwnFilesystem(call);
+  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_.kernel, request.place, own));
+  if (mounted) return OkStatus();
+  RETURN_IF_ERROR(MakePlace(host_.kernel, request.place, own));
+  const auto written = host_.kernel.Call(
+      WriteFile{request.place.Below(kIscsiFile),
+                Secret<std::string>(EncodeIscsiDisk(request.volume.disk)), kFileMode},
+      own);
+  return written.ok() ? OkStatus() : Status(written.error().AsMaybeApplied());
+}
+
+Status IscsiInitiator::PrepareIface(const IscsiDisk& disk, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const IscsiIface original, admin_.ShowIface(disk.init_iface, call));
+  return admin_.CloneIface(disk, original, call);
+}
+
+Result<std::string> IscsiInitiator::AttachDisk(const IscsiAttachRequest& request,
+                                               const CallOptions& call) {
+  Attach attach{request, request.volume.disk, {}, {}};
+  if (request.chap_secret != nullptr && request.volume.chap_discovery) {
+    ASSIGN_OR_RETURN(attach.discovery, ChapSettingsOf(*request.chap_secret, ChapUse::kDiscovery));
+  }
+  if (request.chap_secret != nullptr && request.volume.chap_session) {
+    ASSIGN_OR_RETURN(attach.session, ChapSettingsOf(*request.chap_secret, ChapUse::kSession));
+  }
+  ASSIGN_OR_RETURN(const auto lock, targets_.Hold(attach.disk.iqn, host_.clock, call));
+  // A question: without open-iscsi nothing is begun.
+  RETURN_IF_ERROR(admin_.ShowIface(attach.disk.init_iface, call));
+  RETURN_IF_ERROR(WriteFileFor(request, call));
+  if (attach.disk.has_own_iface()) RETURN_IF_ERROR(AfterEffects(PrepareIface(attach.disk, call)));
+  RETURN_IF_ERROR(AfterEffects(LoginAll(attach, call)));
+  const Result<std::string> device = WaitForDevice(attach, call);
+  return device.ok() ? device : Result<std::string>(device.error().AsMaybeApplied());
+}
+
+// A portal that is missing is tried again while it costs little; a volume does not wait for it long
+// once it has a path.
+Status IscsiInitiator::LoginAll(Attach& attach, const CallOptions& call) {
+  std::optional<Error> last;
+  std::optional<Deadline> patience;
+  for (int round = 1; round <= kMostRounds; ++round) {
+    for (const std::string& portal : attach.disk.portals) {
+      if (std::find(attach.present.begin(), attach.present.end(), portal) != attach.present.end()) {
+        continue;
+      }
+      if (patience && patience->Passed(host_.clock)) break;
+      const Status attached = AttachPortal(attach, portal, call);
+      if (attached.ok()) {
+        attach.present.push_back(portal);
+        attach.missing.erase(portal);
+        if (!patience) patience = Deadline::After(host_.clock, options_.more_portals_timeout);
+        continue;
+      }
+      attach.missing[portal] = attached.error().message();
+      last = attached.error();
+    }
+    if (attach.present.empty() || attach.missing.empty()) break;
+    if (attach.present.size() >= kEnoughPaths && round >= kEnoughRounds) break;
+    if (patience && patience->Passed(host_.clock)) break;
+  }
+  std::string why;
+  for (const auto& [portal, reason] : attach.missing) {
+    why += (why.empty() ? "" : "; ") + portal + ": " + reason;
+  }
+  if (attach.present.empty()) {
+    return Error::FromParts(last ? last->code() : Code::kInvalidArgument, Outcome::kMaybeApplied, 0,
+                            "iscsi: failed to get any path for iscsi disk " + attach.disk.vol_name +
+                                ", target " + attach.disk.iqn + ": " + why);
+  }
+  if (attach.present.size() < attach.disk.portals.size()) {
+    attach.Warn("IscsiPortalMissing", std::to_string(attach.present.size()) + " of " +
+                                          std::to_string(attach.disk.portals.size()) +
+                                          " portals of target " + attach.disk.iqn +
+                                          " lead to the disk; " + why);
+  }
+  return OkStatus();
+}
+
+// The portal's group, which tells records of the portal apart; "" where the target keeps it to
+// itself.
+Result<std::string> IscsiInitiator::DiscoverGroup(const Attach& attach, const std::string& portal,
+                                                  const CallOptions& call) {
+  const std::string& iface = attach.disk.iface;
+  const bool with_chap = !attach.discovery.empty();
+  bool is_ours = false;
+  if (with_chap) {
+    // One that an administrator has is used, and stays.
+    ASSIGN_OR_RETURN(const bool known, records_.HasDiscovery(portal, OnOwnFilesystem(call)));
+    is_ours = !known;
+    if (is_ours) RETURN_IF_ERROR(admin_.NewDiscoveryRecord(portal, iface, call));
+    RETURN_IF_ERROR(records_.SetDiscovery(portal, attach.discovery, OnOwnFilesystem(call)));
+  }
+  const Result<std::vector<DiscoveredPortal>> found =
+      admin_.Discover(portal, iface, with_chap, call);
+  if (is_ours) RETURN_IF_ERROR(admin_.DeleteDiscoveryRecord(portal, iface, call));
+  if (!found.ok()) return found.error();
+  bool offered = found->empty();
+  for (const DiscoveredPortal& target : *found) {
+    if (target.iqn != attach.disk.iqn) continue;
+    offered = true;
+    if (IsSamePortal(target.portal, portal)) return target.group;
+  }
+  if (offered) return std::string();
+  return Error::NotApplied(Code::kNotFound, "the portal offers no target " + attach.disk.iqn +
+                                                " to this initiator (of " +
+                                                std::to_string(found->size()) + " that it names)");
+}
+
+Status IscsiInitiator::Login(const Attach& attach, const std::string& portal,
+                             const CallOptions& call) {
+  const IscsiDisk& disk = attach.disk;
+  ASSIGN_OR_RETURN(const std::string group, DiscoverGroup(attach, portal, call));
+  RETURN_IF_ERROR(admin_.NewNode(disk, portal, group, call));
+  // Only the volume's LUN is wanted here, and no session that an agent did not ask for.
+  RETURN_IF_ERROR(admin_.SetNode(
+      disk, portal, {{"node.session.scan", "manual"}, {"node.startup", "manual"}}, call));
+  if (!attach.session.empty()) {
+    RETURN_IF_ERROR(records_.SetNode(disk, portal, attach.session, OnOwnFilesystem(call)));
+  }
+  const Status logged_in = admin_.Login(disk, portal, call);
+  if (logged_in.ok()) return OkStatus();
+  // Nothing is left of a login that failed, not even its record with the secret. One of which
+  // nothing is known is ended by DetachDisk.
+  if (const Status deleted = admin_.DeleteNode(disk, portal, call); !deleted.ok()) {
+    return logged_in.error().With("(its record stays: " + deleted.error().message() + ")");
+  }
+  return logged_in;
+}
+
+Status IscsiInitiator::AttachPortal(Attach& attach, const std::string& portal,
+                                    const CallOptions& call) {
+  const CallOptions own = OnOwnFilesystem(call);
+  ASSIGN_OR_RETURN(std::vector<IscsiSession> sessions, sessions_.Of(attach.disk, own));
+  const IscsiSession* session = SessionAt(sessions, portal);
+  if (session == nullptr) {
+    RETURN_IF_ERROR(Login(attach, portal, call));
+    ASSIGN_OR_RETURN(sessions, sessions_.Of(attach.disk, own));
+    session = SessionAt(sessions, portal);
+  }
+  if (session == nullptr) {
+    return Error::MaybeApplied(Code::kUnavailable, "the login ended well, and there is no session");
+  }
+  const auto has_lun = [&](const std::vector<IscsiSessionDisk>& disks) {
+    return std::any_of(disks.begin(), disks.end(),
+                       [&](const auto& disk) { return disk.lun == attach.disk.lun; });
+  };
+  ASSIGN_OR_RETURN(const std::vector<IscsiSessionDisk> before, sessions_.DisksOf(*session, own));
+  if (has_lun(before)) return OkStatus();
+  // The target is asked, and may be slow: not on the agent's own lane.
+  RETURN_IF_ERROR(scsi_.ScanHost(session->host, 0, 0, attach.disk.lun, call));
+  ASSIGN_OR_RETURN(const std::vector<IscsiSessionDisk> after, sessions_.DisksOf(*session, own));
+  if (has_lun(after)) return OkStatus();
+  return Error::MaybeApplied(
+      Code::kNotFound,
+      "the target shows no disk as LUN " + std::to_string(attach.disk.lun) + " to this initiator");
+}
+
+// ---- the device ---------------------------------------------------------------------------------
+
+Result<IscsiInitiator::PathDisks> IscsiInitiator::DisksOf(const IscsiDisk& disk,
+                                                          const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::vector<IscsiSession> sessions, sessions_.Of(disk, call));
+  PathDisks own;
+  for (const IscsiSession& session : sessions) {
+    const bool is_ours = std::any_of(session.portals.begin(), session.portals.end(),
+                                     [&](const auto& portal) { return HasPortal(disk, portal); });
+    if (!is_ours) continue;
+    ASSIGN_OR_RETURN(const std::vector<IscsiSessionDisk> disks, sessions_.DisksOf(session, call));
+    for (const IscsiSessionDisk& found : disks) {
+      if (found.lun == disk.lun) own.push_back(found);
+    }
+  }
+  return own;
+}
+
+Result<std::optional<std::string>> IscsiInitiator::FindDevice(const IscsiDisk& disk,
+                                                              const CallOptions& call) {
+  ASSIGN_OR_RETURN(const PathDisks disks, DisksOf(disk, call));
+  std::optional<std::string> single;
+  for (const IscsiSessionDisk& path : disks) {
+    if (path.name.empty()) continue;
+    const std::string node = "/dev/" + path.name;
+    ASSIGN_OR_RETURN(std::optional<std::string> multipath, scsi_.MultipathOf(node, call));
+    if (multipath) return multipath;
+    if (!single) single = node;
+  }
+  return single;
+}
+
+Status IscsiInitiator::ProveNode(const IscsiDisk& disk, const std::string& node,
+                                 const CallOptions& call) {
+  const CallOptions own = OnOwnFilesystem(call);
+  ASSIGN_OR_RETURN(const PathDisks disks, DisksOf(disk, own));
+  for (const IscsiSessionDisk& path : disks) {
+    if (path.name.empty()) continue;
+    if (node == "/dev/" + path.name) return OkStatus();
+    ASSIGN_OR_RETURN(const std::optional<std::string> multipath,
+                     scsi_.MultipathOf("/dev/" + path.name, own));
+    if (multipath && node == *multipath) return OkStatus();
+  }
+  return Error::NotApplied(
+      Code::kFailedPrecondition,
+      "device " + node + " is not LUN " + std::to_string(disk.lun) + " of target " + disk.iqn);
+}
+
+Result<DeviceIdentity> IscsiInitiator::ProveDevice(const IscsiDisk& disk, const std::string& path,
+                                                   const CallOptions& call) {
+  ASSIGN_OR_RETURN(const IdentifiedDevice device,
+                   host_.kernel.Call(IdentifyDevice{HostPath(path)}, call));
+  RETURN_IF_ERROR(ProveNode(disk, device.path, call).With("link " + path));
+  return device.facts.identity;
+}
+
+Result<std::string> IscsiInitiator::WaitForLinks(const Attach& attach,
+                                                 std::vector<std::string> links, Duration timeout,
+                                                 const CallOptions& call) {
+  DeviceQuery query;
+  query.links = std::move(links);
+  ASSIGN_OR_RETURN(const FoundDevice found,
+                   devices_.WaitForDevice(query, Within(call, host_.clock, timeout)));
+  RETURN_IF_ERROR(ProveNode(attach.disk, found.node, call).With("link " + found.link));
+  return found.link.empty() ? found.node : found.link;
+}
+
+Result<std::string> IscsiInitiator::WaitForDevice(Attach& attach, const CallOptions& call) {
+  const CallOptions own = OnOwnFilesystem(call);
+  ASSIGN_OR_RETURN(const std::vector<IscsiSession> sessions, sessions_.Of(attach.disk, own));
+  ASSIGN_OR_RETURN(const PathDisks disks, DisksOf(attach.disk, own));
+  std::vector<std::string> links;
+  std::vector<std::string> multipath_links;
+  for (const IscsiSession& session : sessions) {
+    for (const std::string& portal : session.portals) {
+      if (!HasPortal(attach.disk, portal)) continue;
+      links.push_back(ByPathLink(attach.disk, portal, session.pci_address));
+    }
+  }
+  for (const IscsiSessionDisk& disk : disks) {
+    const std::string link = MultipathLink(disk.wwid);
+    const bool known = link.empty() || std::find(multipath_links.begin(), multipath_links.end(),
+                                                 link) != multipath_links.end();
+    if (!known) multipath_links.push_back(link);
+  }
+  const bool wants_multipath = attach.disk.portals.size() > 1;
+  if (wants_multipath && !multipath_links.empty()) {
+    Result<std::string> device =
+        WaitForLinks(attach, multipath_links, options_.multipath_timeout, call);
+    if (device.ok() || device.error().code() != Code::kDeadlineExceeded ||
+        call.deadline.Passed(host_.clock)) {
+      return device;
+    }
+  }
+  if (wants_multipath) {
+    attach.Warn("IscsiSinglePath",
+                "there is no multipath device over the disk of target " + attach.disk.iqn +
+                    ": it is used by a single path (is multipathd of multipath-tools running?)");
+  }
+  // A path that multipathd has taken is not given out: then its multipath device is.
+  links.insert(links.end(), multipath_links.begin(), multipath_links.end());
+  Result<std::string> device = WaitForLinks(attach, links, options_.device_timeout, call);
+  if (device.ok() || device.error().code() != Code::kDeadlineExceeded) return device;
+  // One whose unit has a name that multipathd spells in its own way.
+  ASSIGN_OR_RETURN(const std::optional<std::string> found, FindDevice(attach.disk, own));
+  ASSIGN_OR_RETURN(const bool is_multipath,
+                   found ? scsi_.IsMultipath(*found, own) : Result<bool>(false));
+  return is_multipath ? Result<std::string>(*found) : device;
+}
+
+Status IscsiInitiator::RescanSize(const IscsiDisk& disk, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::optional<std::string> device,
+                   FindDevice(disk, OnOwnFilesystem(call)));
+  if (device) return scsi_.RescanSize(*device, call);
+  return Error::NotApplied(Code::kFailedPrecondition, "no session with target " + disk.iqn +
+                                                          " has LUN " + std::to_string(disk.lun));
+}
+
+// ---- detach -------------------------------------------------------------------------------------
+
+Result<IscsiDisk> IscsiInitiator::LoadDisk(const SafePath& place, const CallOptions& call) {
+  const Result<FileContent> file = host_.kernel.Call(ReadFile{place.Below(kIscsiFile)}, call);
+  if (!file.ok() && file.error().code() != Code::kNotFound) return file.error();
+  if (file.ok()) {
+    Result<IscsiDisk> disk = DecodeIscsiDisk(file->bytes);
+    if (disk.ok()) return disk;
+  }
+  // A kubelet does not write it atomically. The place names one portal.
+  if (std::optional<IscsiDisk> disk = ParseIscsiPlace(place.Display())) return *std::move(disk);
+  return Error::NotApplied(Code::kInvalidArgument,
+                           "\"" + place.Display() + "\" is not a place of iSCSI volumes");
+}
+
+Result<std::vector<SafePath>> IscsiInitiator::PlacesBelow(const SafePath& directory,
+                                                          const CallOptions& call) {
+  std::vector<SafePath> places;
+  const Result<DirectoryListing> listing = host_.kernel.Call(ListDirectory{directory}, call);
+  if (!listing.ok()) {
+    if (listing.error().code() == Code::kNotFound) return places;
+    return listing.error();
+  }
+  for (const DirectoryEntry& entry : listing->entries) {
+    if (entry.type == FileType::kDirectory) places.push_back(directory.Below(entry.name));
+  }
+  return places;
+}
+
+Result<std::vector<IscsiDisk>> IscsiInitiator::OthersOf(const IscsiDisk& disk,
+                                                        const SafePath& place,
+                                                        const CallOptions& call) {
+  std::vector<IscsiDisk> others;
+  for (const SafePath& of_disk :
+       {IscsiMountPlace(host_.paths, disk), IscsiMapPlace(host_.paths, disk)}) {
+    SafePath directory = of_disk;
+    directory.relative = directory.relative.substr(0, directory.relative.rfind('/'));
+    ASSIGN_OR_RETURN(const std::vector<SafePath> places, PlacesBelow(directory, call));
+    for (const SafePath& other : places) {
+      const std::optional<IscsiDisk> named = ParseIscsiPlace(other.Display());
+      if (other == place || !named || named->iqn != disk.iqn) continue;
+      // Of one that is mounted the file is hidden; then its disk is on the sessions that it uses.
+      ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_.kernel, other, call));
+      if (mounted) {
+        others.push_back(*named);
+        continue;
+      }
+      ASSIGN_OR_RETURN(IscsiDisk loaded, LoadDisk(other, call));
+      others.push_back(std::move(loaded));
+    }
+  }
+  return others;
+}
+
+Status IscsiInitiator::RemoveDevices(const IscsiDisk& disk, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const PathDisks disks, DisksOf(disk, OnOwnFilesystem(call)));
+  for (const IscsiSessionDisk& path : disks) {
+    if (!path.name.empty()) {
+      // It may have gone with its multipath device, and its name to another disk since.
+      const std::string node = "/dev/" + path.name;
+      ASSIGN_OR_RETURN(const std::optional<ScsiDisk> now,
+                       scsi_.FindDisk(node, OnOwnFilesystem(call)));
+      if (now && now->sysfs_path == path.sysfs_path) RETURN_IF_ERROR(scsi_.Remove(node, call));
+      continue;
+    }
+    // No driver has it, so nothing is cached of it.
+    RETURN_IF_ERROR(host_.kernel.Call(
+        WriteAttribute{{"/sys", path.sysfs_path + "/delete", Resolve::kBeneath}, "1"}, call));
+  }
+  return OkStatus();
+}
+
+Status IscsiInitiator::EndSession(const IscsiDisk& disk, const std::string& portal,
+                                  const CallOptions& call) {
+  RETURN_IF_ERROR(admin_.Logout(disk, portal, call));
+  return admin_.DeleteNode(disk, portal, call);
+}
+
+Status IscsiInitiator::EndSessions(const IscsiDisk& disk, const SafePath& place,
+                                   const CallOptions& call) {
+  const CallOptions own = OnOwnFilesystem(call);
+  ASSIGN_OR_RETURN(const std::vector<IscsiDisk> others, OthersOf(disk, place, own));
+  ASSIGN_OR_RETURN(const std::vector<IscsiSession> sessions, sessions_.Of(disk, own));
+  bool all_ended = true;
+  for (const std::string& portal : disk.portals) {
+    bool is_used = std::any_of(others.begin(), others.end(),
+                               [&](const IscsiDisk& other) { return HasPortal(other, portal); });
+    if (const IscsiSession* session = SessionAt(sessions, portal); session != nullptr && !is_used) {
+      ASSIGN_OR_RETURN(const std::vector<IscsiSessionDisk> left, sessions_.DisksOf(*session, own));
+      is_used = !left.empty();
+    }
+    if (is_used) {
+      all_ended = false;
+      continue;
+    }
+    RETURN_IF_ERROR(EndSession(disk, portal, call));
+  }
+  // One that was not made for this volume is left, as kubelet leaves it.
+  const bool made_for_it =
+      disk.has_own_iface() && disk.iface == disk.portals.front() + ":" + disk.vol_name;
+  if (!all_ended || !made_for_it) return OkStatus();
+  return admin_.DeleteIface(disk.iface, call);
+}
+
+Status IscsiInitiator::DetachDisk(const SafePath& place, const CallOptions& call) {
+  const CallOptions own = OnOwnFilesystem(call);
+  // It is made before the first login, and removed when all is taken away.
+  ASSIGN_OR_RETURN(const FileInfo there, host_.kernel.Call(Stat{.path = place}, own));
+  if (there.type == FileType::kMissing) return OkStatus();
+  ASSIGN_OR_RETURN(const IscsiDisk disk, LoadDisk(place, own));
+  ASSIGN_OR_RETURN(const auto lock, targets_.Hold(disk.iqn, host_.clock, call));
+  ASSIGN_OR_RETURN(const std::vector<IscsiDisk> others, OthersOf(disk, place, own));
+  // The same disk as another volume, with a filesystem and without: then it is the other's still.
+  const bool is_shared = std::any_of(others.begin(), others.end(), [&](const IscsiDisk& other) {
+    return other.lun == disk.lun && HasPortal(other, disk.portals.front());
+  });
+  if (!is_shared) RETURN_IF_ERROR(RemoveDevices(disk, call));
+  RETURN_IF_ERROR(AfterEffects(EndSessions(disk, place, call)));
+  if (IsIscsiMapPlace(host_.paths, place)) return OkStatus();  // the caller's, with pods' nodes
+  const auto removed = host_.kernel.Call(RemoveTree{place}, own);
+  return removed.ok() ? OkStatus() : Status(removed.error().AsMaybeApplied());
+}
+
+}  // namespace volumed

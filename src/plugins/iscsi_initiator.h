@@ -1,0 +1,116 @@
+// IscsiInitiator: brings the disk of an iSCSI volume to the node (sessions, scan, device), and
+// takes it away again (device, sessions, records). Both may be repeated at any time, and one that
+// was cut off is finished by the other: what is there is looked up in the kernel, and what was
+// wanted in the file that lies beside the volume's place before the first login.
+//
+// A session is shared by all volumes of its target and portal. It is ended only when the kernel has
+// no other disk on it and no other volume has begun to use it; so all that happens to one target
+// happens one at a time.
+//
+// Differences from kubelet's, on purpose: docs/OPERATIONS.md, "iSCSI".
+// Source: kubernetes pkg/volume/iscsi/iscsi_util.go@v1.36.2 (AttachDisk, DetachDisk,
+// DetachBlockISCSIDisk).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "attacher/device_finder.h"
+#include "attacher/scsi_devices.h"
+#include "plugins/iscsi_admin.h"
+#include "plugins/iscsi_disk.h"
+#include "plugins/iscsi_records.h"
+#include "plugins/iscsi_sessions.h"
+#include "plugins/named_locks.h"
+#include "volumehost/volume_host.h"
+
+namespace volumed {
+
+struct IscsiOptions {
+  IscsiAdminOptions admin;
+  // Where open-iscsi may keep its records.
+  std::vector<std::string> database_roots = {"/etc/iscsi", "/var/lib/iscsi"};
+  // Of one disk, from the scan that finds it.
+  Duration device_timeout = std::chrono::seconds(30);
+  // Of the multipath device over disks that are there: without one, a single path is used.
+  Duration multipath_timeout = std::chrono::seconds(10);
+  // Portals that are missing are tried again for so long after the first one is there. (Kubelet
+  // tries five rounds, however long they take.)
+  Duration more_portals_timeout = std::chrono::seconds(30);
+};
+
+struct IscsiAttachRequest {
+  IscsiVolume volume;
+  SafePath place;  // of the volume on the node; iscsi.json goes there
+  // Null: none is needed. Used while the call lasts.
+  const SecretObject* chap_secret = nullptr;
+  // For what somebody should hear of though it worked. May be empty.
+  std::function<void(const std::string& reason, const std::string& message)> warn;
+};
+
+// Threads: any; calls about one target wait for each other. Blocks: until the call's deadline.
+class IscsiInitiator {
+ public:
+  // All outlive it.
+  IscsiInitiator(VolumeHost& host, DeviceFinder& devices, const IscsiOptions& options);
+
+  // Answers the device's path: udevd's link to the disk, or the multipath device. Errors: not
+  // applied before iscsi.json is there, so that nothing is to be taken away; maybe applied from
+  // then on.
+  Result<std::string> AttachDisk(const IscsiAttachRequest& request, const CallOptions& call);
+  // What is at `place` is unmounted and unmapped already. Idempotent. FailedPrecondition for a disk
+  // that somebody uses still, naming who: then nothing is taken away. The directory is removed only
+  // when all else is.
+  Status DetachDisk(const SafePath& place, const CallOptions& call);
+  // The device of the volume at this place, if the node has it. Changes nothing.
+  Result<std::optional<std::string>> FindDevice(const IscsiDisk& disk, const CallOptions& call);
+  // The device at `path` now. FailedPrecondition, not applied, when it is not this disk: neither
+  // one of its paths nor the multipath device over them.
+  Result<DeviceIdentity> ProveDevice(const IscsiDisk& disk, const std::string& path,
+                                     const CallOptions& call);
+  // Asks the target for the disk's size, on every path.
+  Status RescanSize(const IscsiDisk& disk, const CallOptions& call);
+
+ private:
+  struct Attach;  // one call of AttachDisk
+  using PathDisks = std::vector<IscsiSessionDisk>;
+
+  Status WriteFileFor(const IscsiAttachRequest& request, const CallOptions& call);
+  Status PrepareIface(const IscsiDisk& disk, const CallOptions& call);
+  Status LoginAll(Attach& attach, const CallOptions& call);
+  Status AttachPortal(Attach& attach, const std::string& portal, const CallOptions& call);
+  Result<std::string> DiscoverGroup(const Attach& attach, const std::string& portal,
+                                    const CallOptions& call);
+  Status Login(const Attach& attach, const std::string& portal, const CallOptions& call);
+  Result<std::string> WaitForDevice(Attach& attach, const CallOptions& call);
+  Result<std::string> WaitForLinks(const Attach& attach, std::vector<std::string> links,
+                                   Duration timeout, const CallOptions& call);
+
+  // Where the kernel has it decides, whatever its links say.
+  Status ProveNode(const IscsiDisk& disk, const std::string& node, const CallOptions& call);
+  // The volume's own disks, one for each session.
+  Result<PathDisks> DisksOf(const IscsiDisk& disk, const CallOptions& call);
+  Result<IscsiDisk> LoadDisk(const SafePath& place, const CallOptions& call);
+  Status RemoveDevices(const IscsiDisk& disk, const CallOptions& call);
+  Status EndSessions(const IscsiDisk& disk, const SafePath& place, const CallOptions& call);
+  // Other volumes that are, or are about to be, on this node with the same target and interface.
+  Result<std::vector<IscsiDisk>> OthersOf(const IscsiDisk& disk, const SafePath& place,
+                                          const CallOptions& call);
+  Result<std::vector<SafePath>> PlacesBelow(const SafePath& directory, const CallOptions& call);
+  // Records may be deleted, and interfaces, where the session is gone.
+  Status EndSession(const IscsiDisk& disk, const std::string& portal, const CallOptions& call);
+
+  VolumeHost& host_;
+  DeviceFinder& devices_;
+  const IscsiOptions options_;
+  IscsiAdmin admin_;
+  IscsiRecords records_;
+  IscsiSessions sessions_;
+  ScsiDevices scsi_;
+  NamedLocks targets_;
+};
+
+}  // namespace volumed

@@ -1,0 +1,107 @@
+// The mounts of iSCSI volumes: a disk's, for the node, and a pod's bind of it. Private to iscsi.
+// Source: kubernetes pkg/volume/iscsi/attacher.go, iscsi.go, disk_manager.go@v1.36.2.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attacher/attacher.h"
+#include "mounter/mounter.h"
+#include "pluginmgr/volume_plugin.h"
+#include "plugins/device_volume.h"
+#include "plugins/iscsi_initiator.h"
+
+namespace volumed {
+
+// All outlive the parts that are made of it.
+struct IscsiParts {
+  VolumeHost& host;
+  const DeviceVolumeSettings& formats;
+  // Null where nobody finds devices: then nothing is attached.
+  IscsiInitiator* initiator = nullptr;
+};
+
+// Unimplemented, not applied, without an initiator.
+Result<IscsiInitiator*> RequireInitiator(const IscsiParts& parts);
+
+// Logging in is WaitForAttach's, as in kubelet: Attach does nothing, and all volumes count as
+// attached. Threads: one at a time per volume.
+class IscsiAttacher final : public Attacher {
+ public:
+  explicit IscsiAttacher(const IscsiParts& parts) : parts_(parts) {}
+
+  Result<std::string> Attach(const VolumeSpec&, const NodeName&, const CallOptions&) override {
+    return std::string();
+  }
+  Result<std::vector<bool>> VolumesAreAttached(const std::vector<VolumeSpec>& specs,
+                                               const NodeName&, const CallOptions&) override {
+    return std::vector<bool>(specs.size(), true);
+  }
+  // Errors, besides those of IscsiInitiator::AttachDisk: NotFound, not applied, and Unavailable,
+  // for the CHAP secret; InvalidArgument for one of another type.
+  Result<std::string> WaitForAttach(const VolumeSpec& spec, const std::string& device_path,
+                                    const Pod& pod, const CallOptions& call) override;
+  Result<SafePath> GetDeviceMountPath(const VolumeSpec& spec) const override;
+  Status MountDevice(const VolumeSpec& spec, const std::string& device_path,
+                     const SafePath& device_mount_path, const DeviceMounterArgs& args) override;
+
+ private:
+  Result<std::shared_ptr<const SecretObject>> ChapSecret(const IscsiVolume& volume,
+                                                         const Pod& pod) const;
+
+  const IscsiParts parts_;
+};
+
+class IscsiDetacher final : public Detacher {
+ public:
+  explicit IscsiDetacher(const IscsiParts& parts) : parts_(parts) {}
+
+  Status Detach(const std::string&, const NodeName&, const CallOptions&) override {
+    return OkStatus();
+  }
+  // InvalidArgument, not applied, for a place that is not one of iSCSI's.
+  Status UnmountDevice(const SafePath& device_mount_path, const CallOptions& call) override;
+
+ private:
+  const IscsiParts parts_;
+};
+
+class IscsiMounter final : public Mounter {
+ public:
+  IscsiMounter(VolumeHost& host, const VolumeSpec& spec, IscsiVolume volume, PodPtr pod);
+
+  std::string GetPath() const override { return place_.Display(); }
+  SafePath GetSafePath() const override { return place_; }
+  Attributes GetAttributes() const override;
+  Result<Metrics> GetMetrics(const CallOptions& call) override;
+  Status SetUp(const MounterArgs& args) override { return SetUpAt(place_, args); }
+  // FailedPrecondition, not applied: the disk is not mounted for the node, or takes no writes
+  // though the pod writes.
+  Status SetUpAt(const SafePath& dir, const MounterArgs& args) override;
+
+ private:
+  VolumeHost& host_;
+  const IscsiVolume volume_;
+  const PodPtr pod_;
+  const SafePath place_;
+  const bool read_only_;  // by the pod, or by the volume
+};
+
+class IscsiUnmounter final : public Unmounter {
+ public:
+  IscsiUnmounter(VolumeHost& host, SafePath place) : host_(host), place_(std::move(place)) {}
+
+  std::string GetPath() const override { return place_.Display(); }
+  Result<Metrics> GetMetrics(const CallOptions& call) override;
+  Status TearDown(const CallOptions& call) override { return TearDownAt(place_, call); }
+  Status TearDownAt(const SafePath& dir, const CallOptions& call) override {
+    return UnmountAndRemove(host_, dir, call);
+  }
+
+ private:
+  VolumeHost& host_;
+  const SafePath place_;
+};
+
+}  // namespace volumed

@@ -1,0 +1,158 @@
+#include "plugins/iscsi_sessions.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <regex>
+
+#include "base/strings.h"
+
+namespace volumed {
+namespace {
+
+constexpr char kSessionClass[] = "class/iscsi_session";
+constexpr char kConnectionClass[] = "class/iscsi_connection";
+
+// ENODEV, ENXIO: what attributes answer while their device goes.
+bool IsGone(const Error& error) {
+  return error.code() == Code::kNotFound || error.sys_errno() == ENOENT ||
+         error.sys_errno() == ENODEV || error.sys_errno() == ENXIO;
+}
+
+std::string PortalText(const std::string& address, const std::string& port) {
+  const bool is_v6 = address.find(':') != std::string::npos;
+  return (is_v6 ? "[" + address + "]" : address) + ":" + port;
+}
+
+// "devices/pci0000:00/0000:00:05.0/host3/session1": the last PCI function before the host.
+void AddPlace(IscsiSession& session) {
+  static const std::regex kHost(R"(host([0-9]+))");
+  static const std::regex kPci(R"([0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])");
+  for (const std::string& part : Split(session.sysfs_path, '/')) {
+    std::smatch match;
+    if (std::regex_match(part, kPci)) session.pci_address = part;
+    if (!std::regex_match(part, match, kHost)) continue;
+    session.host = static_cast<int>(ParseInt64(match[1].str()).value_or(0));
+  }
+}
+
+}  // namespace
+
+const IscsiSession* SessionAt(const std::vector<IscsiSession>& sessions,
+                              const std::string& portal) {
+  for (const IscsiSession& session : sessions) {
+    for (const std::string& at : session.portals) {
+      if (IsSamePortal(at, portal)) return &session;
+    }
+  }
+  return nullptr;
+}
+
+SafePath IscsiSessions::Sys(const std::string& relative) const {
+  return {sys_root_, relative, Resolve::kBeneath};
+}
+
+Result<std::string> IscsiSessions::Attribute(const std::string& relative, const CallOptions& call) {
+  const Result<FileContent> content = kernel_.Call(ReadFile{Sys(relative)}, call);
+  if (content.ok()) return std::string(TrimSpace(content->bytes));
+  if (IsGone(content.error())) return std::string();
+  return content.error();
+}
+
+Result<std::vector<std::string>> IscsiSessions::NamesIn(const std::string& relative,
+                                                        const CallOptions& call) {
+  const Result<DirectoryListing> listing = kernel_.Call(ListDirectory{Sys(relative)}, call);
+  std::vector<std::string> names;
+  if (!listing.ok()) {
+    if (IsGone(listing.error())) return names;
+    return listing.error();
+  }
+  for (const DirectoryEntry& entry : listing->entries) names.push_back(entry.name);
+  return names;
+}
+
+Status IscsiSessions::AddPortals(IscsiSession& session, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> parts, NamesIn(session.sysfs_path, call));
+  for (const std::string& part : parts) {
+    if (!part.starts_with("connection")) continue;
+    const std::string connection = std::string(kConnectionClass) + "/" + part + "/";
+    for (const char* kind : {"persistent_", ""}) {
+      ASSIGN_OR_RETURN(const std::string address, Attribute(connection + kind + "address", call));
+      ASSIGN_OR_RETURN(const std::string port, Attribute(connection + kind + "port", call));
+      if (address.empty() || port.empty()) continue;
+      std::string portal = PortalText(address, port);
+      if (std::find(session.portals.begin(), session.portals.end(), portal) ==
+          session.portals.end()) {
+        session.portals.push_back(std::move(portal));
+      }
+    }
+  }
+  return OkStatus();
+}
+
+Result<std::optional<IscsiSession>> IscsiSessions::Look(const std::string& name,
+                                                        const IscsiDisk& disk,
+                                                        const CallOptions& call) {
+  const std::string place = std::string(kSessionClass) + "/" + name;
+  ASSIGN_OR_RETURN(const std::string target, Attribute(place + "/targetname", call));
+  if (target != disk.iqn) return std::optional<IscsiSession>();
+  IscsiSession session;
+  session.name = name;
+  ASSIGN_OR_RETURN(session.iface, Attribute(place + "/ifacename", call));
+  if (session.iface != disk.iface) return std::optional<IscsiSession>();
+  const Result<FileContent> link = kernel_.Call(ReadLink{Sys(place)}, call);
+  if (!link.ok()) {
+    if (IsGone(link.error())) return std::optional<IscsiSession>();
+    return link.error();
+  }
+  // .. / session1 / iscsi_session / session1
+  session.sysfs_path = (std::filesystem::path(kSessionClass) / link->bytes)
+                           .lexically_normal()
+                           .parent_path()
+                           .parent_path()
+                           .native();
+  AddPlace(session);
+  RETURN_IF_ERROR(AddPortals(session, call));
+  return std::optional(std::move(session));
+}
+
+Result<std::vector<IscsiSession>> IscsiSessions::Of(const IscsiDisk& disk,
+                                                    const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(kSessionClass, call));
+  std::vector<IscsiSession> sessions;
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(std::optional<IscsiSession> session, Look(name, disk, call));
+    if (session) sessions.push_back(*std::move(session));
+  }
+  return sessions;
+}
+
+Result<std::vector<IscsiSessionDisk>> IscsiSessions::DisksOf(const IscsiSession& session,
+                                                             const CallOptions& call) {
+  std::vector<IscsiSessionDisk> disks;
+  ASSIGN_OR_RETURN(const std::vector<std::string> targets, NamesIn(session.sysfs_path, call));
+  for (const std::string& target : targets) {
+    if (!target.starts_with("target")) continue;
+    const std::string target_path = session.sysfs_path + "/" + target;
+    ASSIGN_OR_RETURN(const std::vector<std::string> units, NamesIn(target_path, call));
+    for (const std::string& unit : units) {
+      // host : channel : target : LUN
+      const std::vector<std::string> address = Split(unit, ':');
+      const std::optional<int64_t> lun =
+          address.size() == 4 ? ParseInt64(address[3]) : std::nullopt;
+      if (!lun) continue;
+      IscsiSessionDisk disk{*lun, target_path + "/" + unit, "", ""};
+      ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                       NamesIn(disk.sysfs_path + "/block", call));
+      if (!names.empty()) disk.name = names.front();
+      ASSIGN_OR_RETURN(disk.wwid, Attribute(disk.sysfs_path + "/wwid", call));
+      // A disk by its type, even where the kernel has not named it yet: what else a target has (its
+      // controller) is none.
+      ASSIGN_OR_RETURN(const std::string type, Attribute(disk.sysfs_path + "/type", call));
+      if (!disk.name.empty() || type == "0") disks.push_back(std::move(disk));
+    }
+  }
+  return disks;
+}
+
+}  // namespace volumed

@@ -1,0 +1,29 @@
+// The directory that an iSCSI disk is mounted at, or bound in, names the disk:
+//   .. / iface-<iface> / <portal>-<iqn>-lun-<lun>
+// Source: kubernetes pkg/volume/iscsi/iscsi_util.go@v1.36.2 (makePDNameInternal,
+// extractPortalAndIqn).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace volumed {
+
+inline constexpr char kIscsiPluginName[] = "kubernetes.io/iscsi";
+
+// A value; threads: any.
+struct IscsiNames {
+  std::string iface;   // "default"
+  std::string portal;  // "10.0.0.1:3260", "[fd00::1]:3260"
+  std::string iqn;
+  int64_t lun = 0;
+};
+
+// Of the last two elements of the path; nothing for other paths. Pure.
+std::optional<IscsiNames> ParseIscsiNames(const std::string& path);
+
+// "<portal>:<iqn>:<lun>". Source: iscsi.go (GetVolumeName).
+std::string IscsiVolumeName(const std::string& portal, const std::string& iqn, int64_t lun);
+
+}  // namespace volumed
