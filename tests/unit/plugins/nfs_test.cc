@@ -223,6 +223,13 @@ TEST_F(NfsTest, ABusyMountStays) {
 TEST_F(NfsTest, AnUnmountThatHangsIsForcedOnItsOwnLaneWithoutTheKey) {
   ASSERT_TRUE(SetUp1(Spec()).ok());
   kernel_.Hang(kPlace);
+  std::vector<bool> forced;
+  kernel_.SetCallHook([&](const AnyRequest& request) {
+    const auto* unmount = std::get_if<Unmount>(&request);
+    if (unmount == nullptr) return;
+    forced.push_back(unmount->force);
+    if (unmount->force) kernel_.Unhang(kPlace);  // what waited has failed
+  });
   std::vector<Duration> given;
   kernel_.SetHangHook([&](const AnyRequest&, Deadline deadline) {
     given.push_back(deadline.Remaining(world_.clock));
@@ -233,9 +240,7 @@ TEST_F(NfsTest, AnUnmountThatHangsIsForcedOnItsOwnLaneWithoutTheKey) {
   const Status status = TearDown1();
   ASSERT_TRUE(status.ok()) << status.error().ToString();
   EXPECT_THAT(given, ElementsAre(Duration(minutes(1)))) << "its own, not the step's";
-  ASSERT_EQ(unmounts_.size(), 2u);
-  EXPECT_FALSE(unmounts_[0].force);
-  EXPECT_TRUE(unmounts_[1].force);
+  EXPECT_THAT(forced, ElementsAre(false, true));
   EXPECT_FALSE(kernel_.Exists(kPlace));
 }
 
@@ -305,7 +310,8 @@ TEST_F(NfsTest, WhicheverCallHangsTheSameCallOrItsInverseMendsIt) {
         const std::string before = kernel->DumpTree("/r/pods") + kernel->DumpMounts();
         kernel->FailAt(call, Error::MaybeApplied(Code::kDeadlineExceeded, "hangs"), apply);
         const Status first = set_up();
-        if (!first.ok() && !first.error().maybe_applied()) {
+        if (first.ok()) continue;  // it makes fewer calls
+        if (!first.error().maybe_applied()) {
           EXPECT_EQ(kernel->DumpTree("/r/pods") + kernel->DumpMounts(), before) << call;
         }
         if (again) {
