@@ -34,6 +34,9 @@ OperationSettings DeadlinesOf(const Config& config) {
   settings.tear_down = config.deadline_unmount;
   settings.unmount_device = config.deadline_unmount;
   settings.clean_sub_paths = config.deadline_unmount;
+  settings.attach = config.deadline_attach;
+  settings.detach = config.deadline_attach;
+  settings.wait_for_attach = config.deadline_wait_for_attach;
   return settings;
 }
 

@@ -1,6 +1,7 @@
 #include "pluginmgr/driver_directory.h"
 
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,12 +21,25 @@ constexpr uint32_t kRootMask =
 constexpr uint32_t kDriverMask = IN_CREATE | IN_CLOSE_WRITE | IN_ATTRIB | IN_DELETE |
                                  IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF;
 
+constexpr mode_t kDirectoryMode = 0755;
+
 bool IsHidden(const std::string& name) { return name.empty() || name[0] == '.'; }
 
 // "driver" of "vendor~driver".
 std::string DriverFile(const std::string& driver) {
   const size_t tilde = driver.rfind('~');
   return tilde == std::string::npos ? driver : driver.substr(tilde + 1);
+}
+
+// Whatever the process's umask is, nobody but root may write to them.
+Status MakeDirectories(const std::string& path) {
+  for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string part = path.substr(0, end);
+    if (::mkdir(part.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
+      return Error::FromErrno(errno, "make " + part, Outcome::kNotApplied);
+    }
+    if (end == std::string::npos) return OkStatus();
+  }
 }
 
 std::string PathOf(const std::string& directory, const std::string& driver) {
@@ -44,11 +58,7 @@ Status DriverDirectory::Init() {
 }
 
 Status DriverDirectory::WatchRoot() {
-  std::error_code error;
-  fs::create_directories(directory_, error);
-  if (error) {
-    return Error::FromErrno(error.value(), "make " + directory_, Outcome::kNotApplied);
-  }
+  RETURN_IF_ERROR(MakeDirectories(directory_));
   ASSIGN_OR_RETURN(root_watch_, inotify_->AddWatch(directory_, kRootMask));
   return OkStatus();
 }

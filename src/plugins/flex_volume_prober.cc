@@ -251,6 +251,7 @@ Result<std::unique_ptr<VolumePlugin>> FlexVolumeProber::State::MakePlugin(
 void FlexVolumeProber::State::Ask(const std::string& name, const std::string& executable,
                                   uint64_t version) {
   Result<std::unique_ptr<VolumePlugin>> plugin = MakePlugin(name, executable);
+  bool is_news = true;
   {
     MutexLock lock(mu_);
     const auto found = found_.find(name);
@@ -266,9 +267,11 @@ void FlexVolumeProber::State::Ask(const std::string& name, const std::string& ex
       event.plugin = std::move(plugin).value();
       events_.push_back(std::move(event));
     } else {
+      is_news = found->second.failure != plugin.error();
       found->second.failure = plugin.error();
     }
   }
+  if (is_news) changed_(name);  // what waits for it waits for something else now
   if (!plugin.ok()) {
     log_.LogLimited("flexVolume driver " + name, LogLevel::kError,
                     "flexVolume driver cannot be used",
@@ -277,7 +280,6 @@ void FlexVolumeProber::State::Ask(const std::string& name, const std::string& ex
     return;
   }
   log_.Info("flexVolume driver found", {{"driver", name}, {"executable", executable}});
-  changed_(name);
 }
 
 void FlexVolumeProber::State::AskLater(const std::string& name, const std::string& executable,

@@ -1,4 +1,6 @@
 // Which pods are wanted, by what sources, commands and limits say; and how they leave.
+#include <algorithm>
+
 #include "metrics/exported_families.h"
 #include "volumemanager/failed_mount_text.h"
 #include "volumemanager/kubelet_volume_manager_impl.h"
@@ -16,6 +18,12 @@ Error NoSuchPod(const PodUid& pod) {
 
 Error NotLoaded() {
   return Error::NotApplied(Code::kUnavailable, "the records of the last run are not loaded yet");
+}
+
+bool HasVolumeOf(const WantedPod& pod, const std::string& plugin_name) {
+  return std::any_of(pod.volumes.begin(), pod.volumes.end(), [&](const auto& volume) {
+    return volume.second.plugin_name == plugin_name;
+  });
 }
 
 }  // namespace
@@ -77,11 +85,13 @@ std::set<PodUid> KubeletVolumeManager::Impl::PodsOfPlugin(const std::string& plu
 
 void KubeletVolumeManager::Impl::PluginChanged(const std::string& plugin_name) {
   if (!loaded_) return;  // nothing has been looked for yet
-  // What was built with a plugin that is gone stays so: its pods keep what they have.
   const bool is_there = parts_.plugins.FindPluginByName(plugin_name).ok();
   for (const PodUid& uid : PodsOfPlugin(plugin_name)) {
     const WantedPod* wanted = desired_.Find(uid);
-    if (wanted != nullptr && is_there) desired_.SetPod(PodPtr(wanted->pod));
+    // What was built with a plugin that is gone stays so: its pods keep what they have.
+    if (wanted != nullptr && (is_there || !HasVolumeOf(*wanted, plugin_name))) {
+      desired_.SetPod(PodPtr(wanted->pod));
+    }
     reconciler_.ResetBackoff(uid);
     if (wanted = desired_.Find(uid); wanted != nullptr) {
       for (const auto& [spec, volume] : wanted->volumes) expander_.Retry(volume.unique_name);

@@ -58,6 +58,14 @@ class DirectoryPluginProberTest : public ::testing::Test {
 
 TEST_F(DirectoryPluginProberTest, MakesItsDirectoryAndFindsWhatIsThere) {
   EXPECT_TRUE(fs::is_directory(root_));
+  const mode_t umask_before = ::umask(0);
+  DirectoryPluginProber deep(root_ + "/a/b", nullptr);
+  EXPECT_TRUE(deep.Init().ok());
+  ::umask(umask_before);
+  for (const char* made : {"/a", "/a/b"}) {
+    EXPECT_EQ(fs::status(root_ + made).permissions(), fs::perms(0755)) << made;
+  }
+  fs::remove_all(root_ + "/a");
   Install("example.com~nfs", "nfs");
   Install("plain", "plain");
   EXPECT_EQ(Probe(), (Told{"+example.com/nfs", "+plain"}));
