@@ -20,9 +20,6 @@
 #include "base/strings.h"
 #include "mounter/node_root.h"
 #include "os/process_scope.h"
-#include "plugins/flex_volume_prober.h"
-#include "plugins/in_tree_plugins.h"
-#include "recycler/recycler_pod_template.h"
 #include "volumehost/swap.h"
 #include "volumemanager/provisioning.h"
 
@@ -31,8 +28,6 @@ namespace {
 
 // How long an HTTP handler waits for the control thread before it says that it does not turn.
 constexpr auto kAskTimeout = std::chrono::seconds(5);
-// For every source to deliver, as plugins wait for it.
-constexpr auto kPluginsWait = std::chrono::minutes(10);
 constexpr auto kPrepareRootTimeout = std::chrono::seconds(20);
 constexpr int kPrepareRootAgain = 4;
 constexpr char kKeys[] = "keys";  // below the agent's own directory
@@ -136,6 +131,7 @@ Status Agent::StartScheduler() {
   options.min_level = config_.log_level;
   options.target = LogTargetFromEnvironment();
   log_ = std::make_unique<Logger>(options, wall_clock_);
+  ASSIGN_OR_RETURN(boot_id_, ReadBootId());
   ASSIGN_OR_RETURN(scheduler_, RealScheduler::Create());
   ASSIGN_OR_RETURN(signals_,
                    Signals::Create(scheduler_->loop(), {[this] { Stop(); }, [this] { Reload(); }}));
@@ -245,84 +241,6 @@ Status Agent::MakeHost() {
   return OkStatus();
 }
 
-Status Agent::LoadPlugins() {
-  ASSIGN_OR_RETURN(boot_id_, ReadBootId());
-  metrics_ = std::make_unique<AgentMetrics>(*kernel_, *records_, *catalog_, scheduler_->clock(),
-                                            families_);
-  device_records_ = std::make_unique<DeviceRecordKeeper>(*records_, scheduler_->clock(), *log_,
-                                                         *metrics_, boot_id_);
-  plugins_ = std::make_unique<VolumePluginMgr>();
-  format_intents_ = std::make_unique<RecordFormatIntents>(*device_records_, boot_id_);
-  InTreePluginSettings settings;
-  settings.local.format_intents = format_intents_.get();
-  settings.iscsi.formats = settings.local;
-  settings.iscsi.devices = device_finder_.get();
-  settings.fc.device.format_intents = format_intents_.get();
-  settings.fc.devices = device_finder_.get();
-  MakeRecycler();
-  ASSIGN_OR_RETURN(settings.host_path, MakeHostPathSettings());
-  ASSIGN_OR_RETURN(settings.nfs, MakeNfsSettings());
-  std::unique_ptr<DynamicPluginProber> prober = MakeProber(settings.local);
-  return plugins_->InitPlugins(MakeInTreePlugins(std::move(settings)), std::move(prober), *host_,
-                               *log_);
-}
-
-std::unique_ptr<DynamicPluginProber> Agent::MakeProber(const DeviceVolumeSettings& devices) {
-  if (config_.volume_plugin_dir.empty()) return nullptr;
-  FlexVolumeProberSettings settings;
-  settings.directory = config_.volume_plugin_dir;
-  settings.devices = devices;
-  return std::make_unique<FlexVolumeProber>(
-      FlexVolumeProber::Parts{*scheduler_, &scheduler_->loop(), *kernel_, *log_},
-      std::move(settings), [this](const std::string& plugin) {
-        scheduler_->Post([this, plugin] {
-          if (manager_) manager_->PluginChanged(plugin);
-        });
-      });
-}
-
-void Agent::RunPlugins() {
-  scheduler_->RunBlocking([this] {
-    CallOptions call;
-    call.deadline = Deadline::After(scheduler_->clock(), kPluginsWait);
-    if (const Status ran = plugins_->Run(call); !ran.ok()) {
-      log_->Warning("plugins have not got what they wait for", {{"error", ran.error()}});
-    }
-  });
-}
-
-void Agent::MakeRecycler() {
-  const Clock& clock = scheduler_->clock();
-  containers_ = std::make_unique<RuncRunner>(
-      RuncOptions{config_.runc, config_.busybox, config_.root + "/volumed/recycler"}, *kernel_,
-      clock);
-  recycler_pods_ = std::make_unique<LocalRecyclerPods>(*kernel_, *containers_, clock,
-                                                       config_.root + "/volumed/recycler-volumes");
-}
-
-Result<NfsSettings> Agent::MakeNfsSettings() {
-  NfsSettings settings;
-  settings.recycler_pods = recycler_pods_.get();
-  settings.unmount_timeout = config_.nfs_unmount_timeout;
-  settings.config.recycler_minimum_timeout_seconds = config_.nfs_recycler_minimum_seconds;
-  settings.config.recycler_timeout_increment_seconds = config_.nfs_recycler_increment_seconds;
-  ASSIGN_OR_RETURN(settings.config.recycler_pod_template,
-                   LoadRecyclerPodTemplate(config_.nfs_recycler_template));
-  return settings;
-}
-
-Result<HostPathSettings> Agent::MakeHostPathSettings() {
-  HostPathSettings settings;
-  settings.roots = config_.host_path_roots;
-  settings.recycler_pods = recycler_pods_.get();
-  settings.config.provisioning_enabled = config_.host_path_provisioning;
-  settings.config.recycler_minimum_timeout_seconds = config_.host_path_recycler_minimum_seconds;
-  settings.config.recycler_timeout_increment_seconds = config_.host_path_recycler_increment_seconds;
-  ASSIGN_OR_RETURN(settings.config.recycler_pod_template,
-                   LoadRecyclerPodTemplate(config_.host_path_recycler_template));
-  return settings;
-}
-
 Status Agent::MakeManager() {
   operations_ = std::make_unique<PodVolumeOperations>(
       *scheduler_, *records_, *plugins_, *host_, *log_, *metrics_, *device_records_, boot_id_,
@@ -353,11 +271,15 @@ Status Agent::MakeManager() {
       VolumeManagerParts{*scheduler_, *catalog_, *plugins_, *operations_, *records_, *kernel_,
                          *host_, *consumer_watch_, *log_},
       boot_id_, std::move(settings));
-  device_waiter_->SetAppearanceListener([this](const CatalogDevice& device) {
-    std::vector<std::string> paths = device.links;
-    paths.push_back(device.node);
-    manager_->DeviceAppeared(paths);
-  });
+  const auto names_of = [](const CatalogDevice& device) {
+    std::vector<std::string> names = device.links;
+    names.push_back(device.node);
+    return names;
+  };
+  device_waiter_->SetAppearanceListener(
+      [=, this](const CatalogDevice& device) { manager_->DeviceAppeared(names_of(device)); });
+  device_waiter_->SetRemovalListener(
+      [=, this](const CatalogDevice& device) { manager_->DeviceVanished(names_of(device)); });
   metrics_->Watch(*manager_);
   manager_->AddObserver([this](const PodUid& pod) {
     if (!manager_->FindPod(pod)) events_->Forget(pod);

@@ -125,12 +125,18 @@ void DeviceWaiter::OnDevice(const DeviceEvent& event) {
   }
   LookAtWaitsFor(DeviceKeys(event.record), scheduler_.clock().Now());
   NameDevices();
-  TellOfAppearance(event);
+  TellOfChange(event);
 }
 
-void DeviceWaiter::TellOfAppearance(const DeviceEvent& event) {
+void DeviceWaiter::TellOfChange(const DeviceEvent& event) {
   if (event.removed) {
-    heard_.erase(event.record.number);
+    CatalogDevice last = event.record;
+    if (const auto heard = heard_.find(event.record.number); heard != heard_.end()) {
+      // What it was called is known no longer to whoever tells of its end.
+      if (last.links.empty()) last.links = std::move(heard->second.links);
+      heard_.erase(heard);
+    }
+    if (vanished_) vanished_(last);
     return;
   }
   const auto [heard, is_new] = heard_.try_emplace(event.record.number, event.record);

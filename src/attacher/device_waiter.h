@@ -102,6 +102,11 @@ class DeviceWaiter final : private DeviceListener {
     appeared_ = std::move(listener);
   }
 
+  // Hears of each device that goes, with the names that it had. At most one.
+  void SetRemovalListener(std::function<void(const CatalogDevice&)> listener) {
+    vanished_ = std::move(listener);
+  }
+
   DeviceWaiterStats stats() const;
 
  private:
@@ -130,7 +135,7 @@ class DeviceWaiter final : private DeviceListener {
   void OnDevice(const DeviceEvent& event) override;
   void OnAnnounced(const DeviceEvent& event) override;
   void OnEventsLost(const std::string& why) override;
-  void TellOfAppearance(const DeviceEvent& event);
+  void TellOfChange(const DeviceEvent& event);
 
   void LookAtWaitsFor(const std::vector<std::string>& keys, TimePoint event_at);
   void Look(DeviceWaitId id, Waiting& wait);
@@ -194,6 +199,7 @@ class DeviceWaiter final : private DeviceListener {
   std::map<uint64_t, TimerId> identifying_;  // with the timers that stop counting them
 
   std::function<void(const CatalogDevice&)> appeared_;
+  std::function<void(const CatalogDevice&)> vanished_;
   std::map<DeviceNumber, CatalogDevice> heard_;  // of devices that are there, as of the last event
   DeviceWaiterStats stats_;
   std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);

@@ -7,7 +7,6 @@
 #include "metrics/metrics_statfs.h"
 #include "mounter/mount_refs.h"
 #include "mounter/volume_ownership.h"
-#include "plugins/volume_places.h"
 #include "volume/unique_name.h"
 
 namespace volumed {

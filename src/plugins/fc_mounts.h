@@ -10,6 +10,7 @@
 #include "pluginmgr/volume_plugin.h"
 #include "plugins/device_volume.h"
 #include "plugins/fc_disk.h"
+#include "plugins/volume_places.h"
 
 namespace volumed {
 
@@ -103,7 +104,7 @@ class FcUnmounter final : public Unmounter {
   Result<Metrics> GetMetrics(const CallOptions& call) override;
   Status TearDown(const CallOptions& call) override { return TearDownAt(place_, call); }
   Status TearDownAt(const SafePath& dir, const CallOptions& call) override {
-    return UnmountAndRemove(host_, dir, call);
+    return UnmountAndRemove(host_.kernel, dir, call);
   }
 
  private:

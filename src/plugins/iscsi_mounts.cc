@@ -7,7 +7,6 @@
 #include "mounter/mount_refs.h"
 #include "mounter/volume_ownership.h"
 #include "operation/call_options.h"
-#include "plugins/volume_places.h"
 #include "volume/unique_name.h"
 
 namespace volumed {

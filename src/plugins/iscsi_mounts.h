@@ -11,6 +11,7 @@
 #include "pluginmgr/volume_plugin.h"
 #include "plugins/device_volume.h"
 #include "plugins/iscsi_initiator.h"
+#include "plugins/volume_places.h"
 
 namespace volumed {
 
@@ -96,7 +97,7 @@ class IscsiUnmounter final : public Unmounter {
   Result<Metrics> GetMetrics(const CallOptions& call) override;
   Status TearDown(const CallOptions& call) override { return TearDownAt(place_, call); }
   Status TearDownAt(const SafePath& dir, const CallOptions& call) override {
-    return UnmountAndRemove(host_, dir, call);
+    return UnmountAndRemove(host_.kernel, dir, call);
   }
 
  private:

@@ -57,7 +57,7 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
                   MakeHooks()),
       views_({parts.scheduler.clock(), parts.catalog, desired_, actual_, consumers_, reconciler_,
               devices_, parts.operations, stats_, health_, size_limits_, expander_,
-              settings_.is_stuck}) {
+              settings_.is_stuck, vanished_devices_}) {
   devices_.SetVerifyAttachedPeriod(settings_.verify_attached_period);
   parts_.catalog.AddListener(
       [this, alive = std::weak_ptr<bool>(alive_)](const std::vector<ObjectChange>& changes) {
@@ -446,6 +446,9 @@ void KubeletVolumeManager::SetStatsTimes(Duration period, Duration deadline) {
 }
 void KubeletVolumeManager::DeviceAppeared(const std::vector<std::string>& paths) {
   impl_->DeviceAppeared(paths);
+}
+void KubeletVolumeManager::DeviceVanished(const std::vector<std::string>& paths) {
+  impl_->DeviceVanished(paths);
 }
 
 void KubeletVolumeManager::SetVerifyAttachedPeriod(Duration period) {

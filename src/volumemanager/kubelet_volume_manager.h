@@ -92,6 +92,8 @@ class KubeletVolumeManager final : public VolumeManager {
   // A device is there now, by these names, or has another size: what failed for want of it is
   // tried again.
   void DeviceAppeared(const std::vector<std::string>& paths);
+  // It is not there any more: the pods that have it are told.
+  void DeviceVanished(const std::vector<std::string>& paths);
   // How volumes are measured from now on (VolumeStats::SetTimes).
   void SetStatsTimes(Duration period, Duration deadline);
   // How often plugins are asked from now on which volumes are attached; zero: never.

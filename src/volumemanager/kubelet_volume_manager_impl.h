@@ -62,6 +62,7 @@ class KubeletVolumeManager::Impl {
   StorageViews storage() const { return StorageViews(parts_.catalog, claims_); }
   void SetStatsTimes(Duration period, Duration deadline) { stats_.SetTimes(period, deadline); }
   void DeviceAppeared(const std::vector<std::string>& paths);
+  void DeviceVanished(const std::vector<std::string>& paths);
   void SetVerifyAttachedPeriod(Duration period) { devices_.SetVerifyAttachedPeriod(period); }
   bool Ready() const { return loaded_ && NotReadyReason().empty(); }
   std::string NotReadyReason() const;
@@ -146,6 +147,8 @@ class KubeletVolumeManager::Impl {
   ObjectUids uids_;
   Provisioning provisioning_;
   Claims claims_;
+  // Of volumes that are wanted, by path: when it went.
+  std::map<std::string, int64_t> vanished_devices_;
   DesiredStateOfWorld desired_;
   SizeLimits size_limits_;
   VolumeStats stats_;

@@ -8,6 +8,13 @@
 namespace volumed {
 namespace {
 
+// Source: kubernetes pkg/kubelet/server/stats/volume_stat_calculator.go@v1.36.2.
+constexpr const char* kVolumeConditionAbnormal = "VolumeConditionAbnormal";
+
+bool Contains(const std::vector<std::string>& all, const std::string& one) {
+  return std::find(all.begin(), all.end(), one) != all.end();
+}
+
 constexpr const char* kCommandReason = "deleted by command";
 // Source: kubernetes pkg/kubelet/eviction/eviction_manager.go@v1.36.2 (immediate eviction).
 constexpr int64_t kEvictionGraceSeconds = 1;
@@ -21,9 +28,8 @@ Error NotLoaded() {
 }
 
 bool HasVolumeOf(const WantedPod& pod, const std::string& plugin_name) {
-  return std::any_of(pod.volumes.begin(), pod.volumes.end(), [&](const auto& volume) {
-    return volume.second.plugin_name == plugin_name;
-  });
+  return std::any_of(pod.volumes.begin(), pod.volumes.end(),
+                     [&](const auto& volume) { return volume.second.plugin_name == plugin_name; });
 }
 
 }  // namespace
@@ -108,10 +114,10 @@ void KubeletVolumeManager::Impl::PluginChanged(const std::string& plugin_name) {
 
 void KubeletVolumeManager::Impl::DeviceAppeared(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
+    vanished_devices_.erase(path);
     for (const PodUid& uid : desired_.PodsWithDevicePath(path)) {
       for (const auto& [spec, volume] : desired_.Find(uid)->volumes) {
-        const auto& all = volume.device_paths;
-        if (std::find(all.begin(), all.end(), path) == all.end()) continue;
+        if (!Contains(volume.device_paths, path)) continue;
         reconciler_.ResetBackoff(PodVolumeKey{uid, spec});
         expander_.Retry(volume.unique_name);  // it may be larger now
         if (!volume.has_device) continue;
@@ -119,7 +125,34 @@ void KubeletVolumeManager::Impl::DeviceAppeared(const std::vector<std::string>& 
         devices_.MarkDirty(volume.unique_name);
       }
       reconciler_.MarkDirty(uid);
+      Changed(uid);
     }
+  }
+}
+
+void KubeletVolumeManager::Impl::DeviceVanished(const std::vector<std::string>& paths) {
+  const int64_t now = parts_.scheduler.clock().WallUnixMillis();
+  std::set<PodUid> pods;
+  for (const std::string& path : paths) {
+    const std::set<PodUid>& users = desired_.PodsWithDevicePath(path);
+    if (!users.empty()) vanished_devices_.emplace(path, now);
+    pods.insert(users.begin(), users.end());
+  }
+  // Those of which waiting has found out the path.
+  for (const auto& [name, device] : actual_.devices()) {
+    if (device.device_path.empty() || !Contains(paths, device.device_path)) continue;
+    vanished_devices_.emplace(device.device_path, now);
+    const std::set<PodUid>& users = desired_.UsersOf(name);
+    pods.insert(users.begin(), users.end());
+  }
+  for (const PodUid& uid : pods) {
+    for (const auto& [spec, volume] : desired_.Find(uid)->volumes) {
+      if (const auto gone = views_.VanishedDevice({uid, spec}, volume)) {
+        parts_.host.events.RecordPodEvent(uid, EventType::kWarning, kVolumeConditionAbnormal,
+                                          "volume \"" + spec.str() + "\": " + gone->message);
+      }
+    }
+    Changed(uid);
   }
 }
 

@@ -229,6 +229,27 @@ std::optional<ProblemView> PodViews::SharedProblem(const PodVolumeKey& key, cons
   return FromFailure(*device->failure, OperationKey(wanted.unique_name), pod, nullptr);
 }
 
+std::optional<ProblemView> PodViews::VanishedDevice(const PodVolumeKey& key,
+                                                    const WantedVolume& wanted) const {
+  if (parts_.vanished_devices.empty()) return std::nullopt;
+  const ActualVolume* actual = parts_.actual.FindVolume(key);
+  if (actual == nullptr || !MayBePresent(*actual)) return std::nullopt;
+  std::vector<std::string> paths = wanted.device_paths;
+  const ActualDevice* device = parts_.actual.FindDevice(wanted.unique_name);
+  if (device != nullptr) paths.push_back(device->device_path);
+  for (const std::string& path : paths) {
+    const auto vanished = parts_.vanished_devices.find(path);
+    if (vanished == parts_.vanished_devices.end()) continue;
+    return Waiting(
+        "DeviceGone",
+        "device " + path +
+            " has left the node while the volume is in use: what the pod still has of it "
+            "answers with errors; the pod has to go before a device that returns is used",
+        kAdministrator, vanished->second);
+  }
+  return std::nullopt;
+}
+
 ProblemView PodViews::SilentProblem(const DomainState& silent, const PodVolumeKey& key,
                                     const ActualPod& pod, const ActualVolume* actual) const {
   ProblemView problem;
@@ -257,6 +278,7 @@ std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, cons
                    kAdministrator, actual == nullptr ? 0 : actual->since_unix_ms);
   }
   if (wanted == nullptr) return std::nullopt;
+  if (auto gone = VanishedDevice(key, *wanted)) return gone;
   if (!wanted->problems.empty()) return FromWanted(wanted->problems.front(), pod);
   if (auto shared = SharedProblem(key, pod, *wanted)) return shared;
   if (actual != nullptr && MayBePresent(*actual) && !IsSameKind(*actual, *wanted)) {

@@ -42,7 +42,8 @@ class PodViews {
     const DomainHealth& health;
     const SizeLimits& size_limits;
     const VolumeExpander& expander;
-    std::function<bool(const std::string& key)> is_stuck;  // may be empty
+    std::function<bool(const std::string& key)> is_stuck;    // may be empty
+    const std::map<std::string, int64_t>& vanished_devices;  // path: when it went
   };
 
   explicit PodViews(Parts parts) : parts_(std::move(parts)) {}
@@ -55,6 +56,10 @@ class PodViews {
   PodView Build(const PodUid& uid, const Running& running) const;
   // A pod that only the sources know, and why nothing is done for it.
   PodView BuildRefused(const Pod& pod, const std::string& phase, ProblemView problem) const;
+
+  // Of a volume that is on the node while its device is not; nothing for others.
+  std::optional<ProblemView> VanishedDevice(const PodVolumeKey& key,
+                                            const WantedVolume& wanted) const;
 
  private:
   VolumeView BuildVolume(const PodVolumeKey& key, const ActualPod& pod, const WantedVolume* wanted,

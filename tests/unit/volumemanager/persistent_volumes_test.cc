@@ -73,6 +73,19 @@ class PersistentVolumesTest : public ManagerTest {
   }
 };
 
+TEST_F(PersistentVolumesTest, ADiskThatIsPulledOutUnderAPodIsNamed) {
+  Deliver(Storage() + PodManifest("a", {kUse}));
+  ASSERT_EQ(Phase("a"), "Ready");
+  manager().DeviceVanished({"/dev/vdc"});
+  EXPECT_EQ(Problem("a"), "");
+  manager().DeviceVanished({"/dev/disk/by-id/x", "/dev/vdb"});
+  EXPECT_TRUE(Problem("a").starts_with("DeviceGone: device /dev/vdb has left the node"));
+  EXPECT_EQ(Phase("a"), "Ready") << "its mounts are there still";
+  EXPECT_EQ(events.back(), "a VolumeConditionAbnormal");
+  manager().DeviceAppeared({"/dev/vdb"});
+  EXPECT_EQ(Problem("a"), "");
+}
+
 TEST_F(PersistentVolumesTest, ADiskThatAppearsIsMountedAtOnceAndNotAfterTheBackOff) {
   operations().FailNext("mount_device", OperationKey(kDevice),
                         Error::NotApplied(Code::kNotFound, "no such device"), 9);

@@ -1,0 +1,94 @@
+// Agent: the volume plugins, with what they need of the agent's other parts.
+#include <utility>
+
+#include "agent/agent.h"
+#include "plugins/flex_volume_prober.h"
+#include "plugins/in_tree_plugins.h"
+#include "recycler/recycler_pod_template.h"
+
+namespace volumed {
+namespace {
+
+// For every source to deliver, as plugins wait for it.
+constexpr auto kPluginsWait = std::chrono::minutes(10);
+
+}  // namespace
+
+Status Agent::LoadPlugins() {
+  metrics_ = std::make_unique<AgentMetrics>(*kernel_, *records_, *catalog_, scheduler_->clock(),
+                                            families_);
+  device_records_ = std::make_unique<DeviceRecordKeeper>(*records_, scheduler_->clock(), *log_,
+                                                         *metrics_, boot_id_);
+  plugins_ = std::make_unique<VolumePluginMgr>();
+  format_intents_ = std::make_unique<RecordFormatIntents>(*device_records_, boot_id_);
+  InTreePluginSettings settings;
+  settings.local.format_intents = format_intents_.get();
+  settings.iscsi.formats = settings.local;
+  settings.iscsi.devices = device_finder_.get();
+  settings.fc.device.format_intents = format_intents_.get();
+  settings.fc.devices = device_finder_.get();
+  MakeRecycler();
+  ASSIGN_OR_RETURN(settings.host_path, MakeHostPathSettings());
+  ASSIGN_OR_RETURN(settings.nfs, MakeNfsSettings());
+  std::unique_ptr<DynamicPluginProber> prober = MakeProber(settings.local);
+  return plugins_->InitPlugins(MakeInTreePlugins(std::move(settings)), std::move(prober), *host_,
+                               *log_);
+}
+
+std::unique_ptr<DynamicPluginProber> Agent::MakeProber(const DeviceVolumeSettings& devices) {
+  if (config_.volume_plugin_dir.empty()) return nullptr;
+  FlexVolumeProberSettings settings;
+  settings.directory = config_.volume_plugin_dir;
+  settings.devices = devices;
+  return std::make_unique<FlexVolumeProber>(
+      FlexVolumeProber::Parts{*scheduler_, &scheduler_->loop(), *kernel_, *log_},
+      std::move(settings), [this](const std::string& plugin) {
+        scheduler_->Post([this, plugin] {
+          if (manager_) manager_->PluginChanged(plugin);
+        });
+      });
+}
+
+void Agent::RunPlugins() {
+  scheduler_->RunBlocking([this] {
+    CallOptions call;
+    call.deadline = Deadline::After(scheduler_->clock(), kPluginsWait);
+    if (const Status ran = plugins_->Run(call); !ran.ok()) {
+      log_->Warning("plugins have not got what they wait for", {{"error", ran.error()}});
+    }
+  });
+}
+
+void Agent::MakeRecycler() {
+  const Clock& clock = scheduler_->clock();
+  containers_ = std::make_unique<RuncRunner>(
+      RuncOptions{config_.runc, config_.busybox, config_.root + "/volumed/recycler"}, *kernel_,
+      clock);
+  recycler_pods_ = std::make_unique<LocalRecyclerPods>(*kernel_, *containers_, clock,
+                                                       config_.root + "/volumed/recycler-volumes");
+}
+
+Result<NfsSettings> Agent::MakeNfsSettings() {
+  NfsSettings settings;
+  settings.recycler_pods = recycler_pods_.get();
+  settings.unmount_timeout = config_.nfs_unmount_timeout;
+  settings.config.recycler_minimum_timeout_seconds = config_.nfs_recycler_minimum_seconds;
+  settings.config.recycler_timeout_increment_seconds = config_.nfs_recycler_increment_seconds;
+  ASSIGN_OR_RETURN(settings.config.recycler_pod_template,
+                   LoadRecyclerPodTemplate(config_.nfs_recycler_template));
+  return settings;
+}
+
+Result<HostPathSettings> Agent::MakeHostPathSettings() {
+  HostPathSettings settings;
+  settings.roots = config_.host_path_roots;
+  settings.recycler_pods = recycler_pods_.get();
+  settings.config.provisioning_enabled = config_.host_path_provisioning;
+  settings.config.recycler_minimum_timeout_seconds = config_.host_path_recycler_minimum_seconds;
+  settings.config.recycler_timeout_increment_seconds = config_.host_path_recycler_increment_seconds;
+  ASSIGN_OR_RETURN(settings.config.recycler_pod_template,
+                   LoadRecyclerPodTemplate(config_.host_path_recycler_template));
+  return settings;
+}
+
+}  // namespace volumed
