@@ -150,6 +150,11 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                             {"pv-recycler-pod-template-filepath-hostpath", {"/t"}},
                             {"pv-recycler-minimum-timeout-hostpath", {"7"}},
                             {"pv-recycler-timeout-increment-hostpath", {"7"}},
+                            {"pv-recycler-pod-template-filepath-nfs", {"/t"}},
+                            {"pv-recycler-minimum-timeout-nfs", {"7"}},
+                            {"pv-recycler-increment-timeout-nfs", {"7"}},
+                            {"nfs-unmount-timeout", {"7s"}},
+                            {"server-look-period", {"7s"}},
                             {"runc", {"/bin/runc"}},
                             {"busybox", {"/bin/bb"}},
                             {"token-issuer", {"https://t"}}};
