@@ -59,6 +59,7 @@ void FillFamilies(ExportedFamilies& families) {
   stuck.request = "StatFs";
   stuck.domain = "nfs:server";
   families.SetStuckOperations({stuck, stuck});
+  families.SetFaultDomains({{"nfs:server", false}});
 }
 
 void FillVolumes(VolumeStatsText& volumes) {
