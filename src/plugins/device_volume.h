@@ -56,11 +56,11 @@ struct DeviceMountRequest {
   std::string device;                        // a path
   // What the path must lead to, where that was found out before.
   std::optional<DeviceIdentity> expected = std::nullopt;
-  SafePath place;                            // an existing directory
-  std::string fs_type;                       // empty: kDefaultFsType
-  std::vector<std::string> options;          // of the plugin, besides the volume's
-  bool for_readers = false;                  // nobody is to write to it
-  bool read_only_if_protected = false;       // see SafeMountRequest
+  SafePath place;                       // an existing directory
+  std::string fs_type;                  // empty: kDefaultFsType
+  std::vector<std::string> options;     // of the plugin, besides the volume's
+  bool for_readers = false;             // nobody is to write to it
+  bool read_only_if_protected = false;  // see SafeMountRequest
 };
 
 // Proves, formats, checks and mounts; the notices go to args.event, another filesystem than the
