@@ -120,8 +120,11 @@ std::string MapLink(int64_t lun) {
 
 bool IsMounted(const FakeKernel& world, const std::string& node) {
   const auto mounts = world.Mounts();
-  return std::any_of(mounts.begin(), mounts.end(),
-                     [&](const MountEntry& mount) { return mount.source == node; });
+  // By its number: the source may be a link to it.
+  const DeviceIdentity disk = world.Device(node).identity;
+  return std::any_of(mounts.begin(), mounts.end(), [&](const MountEntry& mount) {
+    return mount.device_major == disk.device_major && mount.device_minor == disk.device_minor;
+  });
 }
 
 void RemoveIfThere(FakeKernel& world, const std::string& path) {

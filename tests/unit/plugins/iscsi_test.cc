@@ -467,6 +467,20 @@ TEST_F(IscsiTest, ALoginThatHangsEndsAtItsDeadlineAndIsTakenBack) {
   ExpectNothingLeft();
 }
 
+TEST_F(IscsiTest, ADiskThatDoesNotAnswerKeepsItsSessionUntilItDoes) {
+  Mount();
+  kernel_.Hang("/dev/sdb");
+  const Status hung = UnmountDevice();
+  ASSERT_FALSE(hung.ok());
+  EXPECT_EQ(hung.error().code(), Code::kDeadlineExceeded);
+  EXPECT_TRUE(hung.error().maybe_applied());
+  EXPECT_EQ(FakeIscsiSessions(kernel_).size(), 1U);
+  EXPECT_TRUE(kernel_.Exists(std::string(kPlace) + "/iscsi.json"));
+  kernel_.Unhang("/dev/sdb");
+  ASSERT_TRUE(UnmountDevice().ok());
+  ExpectNothingLeft();
+}
+
 // ---- sizes --------------------------------------------------------------------------------------
 
 TEST_F(IscsiTest, AVolumeGrowsWithItsLun) {
