@@ -122,6 +122,8 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
       [this](const std::vector<ObjectChange>& changes) { host_objects_.Follow(changes); });
   InTreePluginSettings plugins;
   plugins.local.format_intents = &format_intents_;
+  plugins.fc.device.format_intents = &format_intents_;
+  plugins.fc.devices = &device_finder_;
   plugins.host_path.recycler_pods = &recycler_pods_;
   plugins.host_path.roots = {CrashWorld::kProvisionRoot};
   plugins.host_path.config.provisioning_enabled = true;

@@ -10,6 +10,7 @@
 #include "agent/catalog_host_objects.h"
 #include "base/log.h"
 #include "base/simulated_scheduler.h"
+#include "fakes/fake_device_finder.h"
 #include "kube/object_catalog.h"
 #include "metrics/exported_families.h"
 #include "operation/pod_volume_operations.h"
@@ -117,6 +118,7 @@ class CrashAgent {
   LocalRecyclerPods recycler_pods_;
   DeviceRecordKeeper devices_;
   RecordFormatIntents format_intents_;
+  FakeDeviceFinder device_finder_{kernel_};
   PodVolumeOperations operations_;
   PodVolumeOperations other_operations_;  // of a bug that loses the keys; idle otherwise
   std::unique_ptr<VolumeOperations> buggy_operations_;

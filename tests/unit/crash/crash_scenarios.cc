@@ -302,13 +302,17 @@ Scenario ShortLifeScenario() {
 }
 
 std::vector<Scenario> AllScenarios() {
-  return {SetUpScenario(),         ChangeScenario(),     RemovedObjectScenario(),
-          DeletedByUidScenario(),  HeldPodScenario(),    ForeignMountScenario(),
-          ShortLifeScenario(),     DeviceScenario(),     JoiningWriterScenario(),
-          CutFormatScenario(),     ExpandScenario(),     CheckedDiskScenario(),
-          ReleasedClaimScenario(), RecycleScenario(),    BindingScenario(),
-          ProvisionScenario(),     ShortClaimScenario(), RemadeClaimScenario(),
-          BlockScenario(),         AttachScenario(),     ShortAttachScenario()};
+  return {SetUpScenario(),         ChangeScenario(),
+          RemovedObjectScenario(), DeletedByUidScenario(),
+          HeldPodScenario(),       ForeignMountScenario(),
+          ShortLifeScenario(),     DeviceScenario(),
+          JoiningWriterScenario(), CutFormatScenario(),
+          ExpandScenario(),        CheckedDiskScenario(),
+          ReleasedClaimScenario(), RecycleScenario(),
+          BindingScenario(),       ProvisionScenario(),
+          ShortClaimScenario(),    RemadeClaimScenario(),
+          BlockScenario(),         AttachScenario(),
+          ShortAttachScenario(),   FcScenario()};
 }
 
 }  // namespace volumed

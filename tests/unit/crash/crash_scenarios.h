@@ -26,6 +26,7 @@ Scenario CheckedDiskScenario();    // fsck; a second pod after the first
 Scenario ReleasedClaimScenario();  // Retain: a claim leaves, another comes, the volume goes
 Scenario AttachScenario();         // a disk of an array, shared by two pods, and left
 Scenario ShortAttachScenario();    // its pod leaves while it is being attached
+Scenario FcScenario();  // a LUN by two paths, shared by two pods; map and disks go with the last
 // A raw block volume of two pods, for one of which a kubelet has left a loop device.
 Scenario BlockScenario();
 inline constexpr const char* kOtherBlockDevice = "/dev/vdc";  // of nobody

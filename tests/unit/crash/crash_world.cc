@@ -117,6 +117,8 @@ std::unique_ptr<CrashWorld> CrashWorld::Clone() const {
   copy->devices = devices;
   copy->block_volumes = block_volumes;
   copy->array = array;
+  copy->fc_volumes = fc_volumes;
+  copy->fc_disks = fc_disks;
   copy->filesystems = filesystems;
   copy->precious = precious;
   return copy;
@@ -325,18 +327,35 @@ std::string CrashWorld::ProvisionedPath(const std::string& claim) const {
 }
 
 std::string CrashWorld::PluginOf(const std::string& volume) const {
+  if (fc_volumes.contains(volume)) return kFcPluginName;
   return array.disks.contains(volume) ? kFakeArrayPlugin : kLocalVolumePluginName;
+}
+
+std::string CrashWorld::NameOf(const std::string& volume) const {
+  const auto fc = fc_volumes.find(volume);
+  return fc == fc_volumes.end() ? volume : FcVolumeName(fc->second);
+}
+
+std::string CrashWorld::DevicePlaceOf(const std::string& volume) const {
+  const auto fc = fc_volumes.find(volume);
+  if (fc == fc_volumes.end()) {
+    return paths.GetDeviceMountDir(PluginOf(volume), SpecName(volume)).Display();
+  }
+  return paths.GetPluginDir(kFcPluginName).Below(FcDirectoryName(fc->second)).Display();
 }
 
 std::string CrashWorld::LeftOfDevices() const {
   for (const auto& [volume, path] : devices) {
     const SpecName name(volume);
-    const SafePath place = block_volumes.contains(volume)
-                               ? paths.GetBlockMapDir(PluginOf(volume), name)
-                               : paths.GetDeviceMountDir(PluginOf(volume), name);
-    if (kernel->Exists(place.Display())) return "directory " + place.Display();
+    const std::string place = block_volumes.contains(volume)
+                                  ? paths.GetBlockMapDir(PluginOf(volume), name).Display()
+                                  : DevicePlaceOf(volume);
+    if (kernel->Exists(place)) return "directory " + place;
     if (kernel->Device(path).OpenHolds() != 0) return "a descriptor of " + path;
     if (array.attached.contains(volume)) return "attached volume " + volume;
+  }
+  for (const std::string& disk : fc_disks) {
+    if (kernel->Exists("/sys/block/" + disk)) return "disk " + disk;
   }
   return "";
 }

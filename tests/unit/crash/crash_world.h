@@ -15,6 +15,7 @@
 #include "fakes/fake_kernel.h"
 #include "fakes/memory_record_store.h"
 #include "kube/objects.h"
+#include "volumehost/fc_names.h"
 #include "volumehost/kubelet_paths.h"
 
 namespace volumed {
@@ -132,6 +133,12 @@ class CrashWorld {
   std::map<std::string, std::string> devices;  // persistent volume -> its block device
   std::set<std::string> block_volumes;         // of these, those that pods have as they are
   FakeArray array;                             // of those that are attached
+  std::map<std::string, FcNames> fc_volumes;   // of those that lie on a Fibre Channel array
+  std::vector<std::string> fc_disks;           // their SCSI disks, and what is made of these
+  // As the plugin's GetVolumeName has it.
+  std::string NameOf(const std::string& volume) const;
+  // Where its device is mounted for the node.
+  std::string DevicePlaceOf(const std::string& volume) const;
   // The plugin of such a volume.
   std::string PluginOf(const std::string& volume) const;
   // UUIDs of filesystems that were mounted: from then on they are the only ones.
