@@ -367,10 +367,13 @@ Status ScsiDevices::RemoveDisk(const std::string& name, const CallOptions& call)
   return deleted.error().With("delete " + disk->node);
 }
 
-Status ScsiDevices::RemoveMultipath(const std::string& name, const CallOptions& call) {
+Status ScsiDevices::RemoveMultipath(const std::string& name, const std::vector<std::string>& last,
+                                    const CallOptions& call) {
   const std::string node = dev_root_ + "/" + name;
-  ASSIGN_OR_RETURN(const std::vector<std::string> paths,
-                   NamesIn("block/" + name + "/slaves", call));
+  ASSIGN_OR_RETURN(std::vector<std::string> paths, NamesIn("block/" + name + "/slaves", call));
+  std::stable_partition(paths.begin(), paths.end(), [&last](const std::string& path) {
+    return std::find(last.begin(), last.end(), path) == last.end();
+  });
   RETURN_IF_ERROR(ProveUnused(name, call));
   RETURN_IF_ERROR(kernel_.Call(FlushDevice{node}, call).With("flush " + node));
   RETURN_IF_ERROR(FlushMap(name, call));
@@ -380,13 +383,14 @@ Status ScsiDevices::RemoveMultipath(const std::string& name, const CallOptions& 
   return OkStatus();
 }
 
-Status ScsiDevices::Remove(const std::string& device, const CallOptions& call) {
+Status ScsiDevices::Remove(const std::string& device, const CallOptions& call,
+                           const std::vector<std::string>& last) {
   ASSIGN_OR_RETURN(const std::optional<std::string> name, NameOf(device, call));
   if (!name) return OkStatus();
   ASSIGN_OR_RETURN(const bool is_map, IsMap(*name, call));
-  if (is_map) return RemoveMultipath(*name, call);
+  if (is_map) return RemoveMultipath(*name, last, call);
   ASSIGN_OR_RETURN(const std::optional<std::string> map, MultipathOf(device, call));
-  if (map) return RemoveMultipath(map->substr(dev_root_.size() + 1), call);
+  if (map) return RemoveMultipath(map->substr(dev_root_.size() + 1), last, call);
   return RemoveDisk(*name, call);
 }
 

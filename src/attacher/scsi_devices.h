@@ -87,7 +87,9 @@ class ScsiDevices {
   // written (but a disk that is not running has nothing to be asked: what it did not take is lost
   // already); NotFound naming multipath-tools where a map is to be flushed and the tool is missing.
   // Not applied before the map or the first disk is gone; maybe applied from then on.
-  Status Remove(const std::string& device, const CallOptions& call);
+  // `last`: names of those paths that go after the others, as the caller knows the rest by them.
+  Status Remove(const std::string& device, const CallOptions& call,
+                const std::vector<std::string>& last = {});
 
  private:
   SafePath Sys(const std::string& relative) const;
@@ -103,7 +105,8 @@ class ScsiDevices {
                                       const std::vector<std::string>& arguments,
                                       const std::string& device, const CallOptions& call);
   Status FlushMap(const std::string& name, const CallOptions& call);
-  Status RemoveMultipath(const std::string& name, const CallOptions& call);
+  Status RemoveMultipath(const std::string& name, const std::vector<std::string>& last,
+                         const CallOptions& call);
   Status RemoveDisk(const std::string& name, const CallOptions& call);
 
   Kernel& kernel_;

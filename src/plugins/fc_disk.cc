@@ -254,16 +254,28 @@ Result<FoundDevice> FcDisks::WaitFor(const FcNames& names, const CallOptions& ca
 // ---- removal
 // -------------------------------------------------------------------------------------
 
+// A multipath device may have paths by ports that the volume does not name. Once it is flushed they
+// are known by their unit's WWID alone, so a disk that the volume does name goes last.
 Status FcDisks::Remove(const FcNames& names, const std::optional<std::string>& mounted,
                        const CallOptions& call) {
+  ASSIGN_OR_RETURN(const Found found, Find(names, call));
+  ASSIGN_OR_RETURN(const std::vector<ScsiDisk> all, scsi_.ListDisks(call));
+  std::vector<std::string> named, others;
+  for (const ScsiDisk& disk : found.disks) named.push_back(disk.name);
+  for (const ScsiDisk& disk : all) {
+    const bool is_same_unit =
+        !found.disks.empty() && !disk.wwid.empty() && disk.wwid == found.disks.front().wwid;
+    const bool is_named = std::find(named.begin(), named.end(), disk.name) != named.end();
+    if (is_same_unit && !is_named) others.push_back(disk.name);
+  }
+  bool removed = mounted.has_value();
   if (mounted) {
     ASSIGN_OR_RETURN(const bool is_map, scsi_.IsMultipath(*mounted, call));
-    if (is_map) RETURN_IF_ERROR(scsi_.Remove(*mounted, call));
+    if (is_map) RETURN_IF_ERROR(scsi_.Remove(*mounted, call, named));
   }
-  ASSIGN_OR_RETURN(const Found found, Find(names, call));
-  bool removed = mounted.has_value();
-  for (const ScsiDisk& disk : found.disks) {
-    const Status gone = scsi_.Remove(disk.node, call);
+  others.insert(others.end(), named.begin(), named.end());
+  for (const std::string& name : others) {
+    const Status gone = scsi_.Remove(places_.dev + "/" + name, call, named);
     if (!gone.ok()) return removed ? gone.error().AsMaybeApplied() : gone.error();
     removed = true;
   }

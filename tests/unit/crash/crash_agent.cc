@@ -128,6 +128,8 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
   plugins.local.format_intents = &format_intents_;
   plugins.iscsi.formats = plugins.local;
   plugins.iscsi.devices = &device_finder_;
+  plugins.fc.device.format_intents = &format_intents_;
+  plugins.fc.devices = &device_finder_;
   plugins.host_path.recycler_pods = &recycler_pods_;
   plugins.nfs.recycler_pods = &recycler_pods_;
   plugins.host_path.roots = {CrashWorld::kProvisionRoot};

@@ -1,6 +1,7 @@
 // Scenarios with persistent volumes: claims, devices that pods share, formats, checks, recycling.
 #include <string>
 
+#include "fakes/fake_scsi_tree.h"
 #include "plugins/host_path.h"
 #include "plugins/local.h"
 #include "unit/crash/crash_devices.h"
@@ -15,6 +16,7 @@ constexpr const char* kSecond = "u-second";
 constexpr const char* kDisk = "/dev/vdb";
 constexpr const char* kVolume = "disk";
 constexpr const char* kArrayVolume = "lun";
+constexpr const char* kFcVolume = "fabric";
 constexpr const char* kArrayDisk = "/dev/array/lun";
 constexpr const char* kScratchVolume = "scratch";
 constexpr const char* kScratchPath = "/srv/scratch";
@@ -167,6 +169,49 @@ ScenarioStep WriteToArray(const std::string& uid) {
           }};
 }
 
+// Two paths to one LUN, and the multipath device of them.
+ScenarioStep FcStorage() {
+  return {.name = "the sources have a LUN of Fibre Channel, and a claim",
+          .happen = [](CrashWorld& world) {
+            FakeScsiTree tree(*world.kernel);
+            tree.AddHost(3);
+            tree.AddRemotePort("rport-3:0-0", "0x500a0982991b8dc5");
+            tree.AddRemotePort("rport-3:0-1", "0x500a0982891b8dc5");
+            tree.AddDisk({.name = "sdb", .address = "3:0:0:1"});
+            tree.AddDisk({.name = "sdc", .address = "3:0:1:1", .rport = "rport-3:0-1"});
+            tree.AddMap("dm-0", "mpatha", "mpath-36001405a1b2c3d4e", {"sdb", "sdc"});
+            tree.AddMultipathTools(std::make_shared<FakeMultipathTools>());
+            world.fc_volumes[kFcVolume] = {{"500a0982991b8dc5"}, 1, {}};
+            world.fc_disks = {"dm-0", "sdb", "sdc"};
+            world.devices[kFcVolume] = "/dev/dm-0";
+            world.sources[kFiles]["volume"] =
+                std::string("---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: ") +
+                kFcVolume +
+                "}\nspec:\n  capacity: {storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n"
+                "  persistentVolumeReclaimPolicy: Retain\n"
+                "  fc: {targetWWNs: [\"500a0982991b8dc5\"], lun: 1}\n";
+            world.sources[kFiles]["claim"] = ClaimManifest("data");
+          }};
+}
+
+ScenarioStep ApplyToFc(const std::string& uid) {
+  return {.name = "pod " + uid + " is applied", .happen = [uid](CrashWorld& world) {
+            world.sources[kFiles]["pod-" + uid] = PodManifest(uid, "data");
+            PodTruth pod;
+            pod.wanted = true;
+            pod.volumes[kFcVolume].plugin = kFcPluginName;
+            pod.volumes[kFcVolume].has_mount = true;
+            world.pods[uid] = pod;
+          }};
+}
+
+ScenarioStep WriteToFc(const std::string& uid) {
+  return {.name = "pod " + uid + " writes", .happen = [uid](CrashWorld& world) {
+            world.PodWritesToDevice(uid, world.VolumePath(uid, kFcVolume) + "/" + uid + ".txt",
+                                    "of " + uid, kFsGroup);
+          }};
+}
+
 }  // namespace
 
 Scenario AttachScenario() {
@@ -190,6 +235,13 @@ Scenario ShortAttachScenario() {
   return {"a short attach",
           {ArrayStorage(), places},
           {quiet, begun, Remove(kFirst, true), ApplyToArray(kFirst), Remove(kFirst, true)}};
+}
+
+Scenario FcScenario() {
+  return {"two pods on a LUN of Fibre Channel",
+          {FcStorage()},
+          {ApplyToFc(kFirst), WriteToFc(kFirst), ApplyToFc(kSecond), WriteToFc(kSecond),
+           Remove(kFirst, false), Remove(kSecond, true)}};
 }
 
 Scenario DeviceScenario() {

@@ -14,7 +14,7 @@ namespace {
 
 // What the device's record says to whoever reads it in this boot.
 std::optional<DeviceRecord> RecordOf(const CrashWorld& world, const std::string& volume) {
-  const UniqueVolumeName name = GetUniqueVolumeName(world.PluginOf(volume), volume);
+  const UniqueVolumeName name = GetUniqueVolumeName(world.PluginOf(volume), world.NameOf(volume));
   const std::optional<Record> row = world.store->Find(kDeviceRecordKind, RecordKey(name));
   if (!row) return std::nullopt;
   const Result<DeviceRecord> record = DecodeDeviceRecord(*row);
@@ -115,6 +115,22 @@ std::string BrokenBindRule(const CrashWorld& world, const BindMount& request) {
     if (source != PlaceOf(world, volume)) continue;
     if (!world.kernel->IsMountPoint(source)) return "nothing is mounted at its source";
     return MustSay(world, volume, VolumeState::kDeviceMounted);
+  }
+  return "";
+}
+
+// A disk is deleted when no pod has its volume, nothing is mounted of it, and all is written.
+std::string BrokenDeleteRule(const CrashWorld& world, const WriteAttribute& request) {
+  if (!request.path.Display().ends_with("/delete")) return "";
+  for (const auto& [volume, names] : world.fc_volumes) {
+    const std::string broken = BrokenUnmountRule(world, PlaceOf(world, volume));
+    if (!broken.empty()) return broken;
+    if (world.kernel->IsMountPoint(PlaceOf(world, volume))) return "its filesystem is mounted";
+    if (world.kernel->Device(world.devices.at(volume)).flushes == 0) return "it was not flushed";
+  }
+  for (const std::string& disk : world.fc_disks) {
+    const bool is_map = disk.rfind("dm-", 0) == 0;
+    if (is_map && world.kernel->Exists("/sys/block/" + disk)) return disk + " is made of it";
   }
   return "";
 }
@@ -230,6 +246,9 @@ std::string BrokenDeviceRule(const CrashWorld& world, const AnyRequest& request)
     return BrokenDriverRule(world, *program);
   }
   if (const auto* mount = std::get_if<Mount>(&request)) return BrokenMountRule(world, *mount);
+  if (const auto* write = std::get_if<WriteAttribute>(&request)) {
+    return BrokenDeleteRule(world, *write);
+  }
   if (const auto* bind = std::get_if<BindMount>(&request)) {
     if (const auto node = NodeAt(world, bind->target.Display())) {
       return BrokenNodeRule(world, *bind, *node);

@@ -45,13 +45,16 @@ EffectKind KindOfEffect(const AnyRequest& request) {
           request)) {
     return EffectKind::kMakes;
   }
-  if (IsOneOf<Unmount, RemoveTree, RemoveFile>(request)) return EffectKind::kTakesAway;
+  if (IsOneOf<Unmount, RemoveTree, RemoveFile, WriteAttribute>(request)) {
+    return EffectKind::kTakesAway;
+  }
   if (IsOneOf<RemoveDirectory>(request)) return EffectKind::kRemovesEmpty;
   return EffectKind::kNone;
 }
 
 bool HadEffect(const AnyRequest& request, const Result<AnyAnswer>& answer) {
-  if (!answer.ok()) return IsOneOf<RemoveTree>(request);  // what lay outside of a mount is gone
+  // What lay outside of a mount is gone; an attribute goes with its device.
+  if (!answer.ok()) return IsOneOf<RemoveTree, WriteAttribute>(request);
   if (const auto* changed = std::get_if<Changed>(&*answer)) return changed->changed;
   if (const auto* owned = std::get_if<OwnershipInfo>(&*answer)) return owned->changed > 0;
   return true;

@@ -302,15 +302,20 @@ Scenario ShortLifeScenario() {
 }
 
 std::vector<Scenario> AllScenarios() {
-  return {SetUpScenario(),         ChangeScenario(),          RemovedObjectScenario(),
-          DeletedByUidScenario(),  HeldPodScenario(),         ForeignMountScenario(),
-          ShortLifeScenario(),     DeviceScenario(),          JoiningWriterScenario(),
-          CutFormatScenario(),     ExpandScenario(),          CheckedDiskScenario(),
-          ReleasedClaimScenario(), RecycleScenario(),         BindingScenario(),
-          ProvisionScenario(),     ShortClaimScenario(),      RemadeClaimScenario(),
-          BlockScenario(),         AttachScenario(),          ShortAttachScenario(),
-          FlexVolumeScenario(),    ShortFlexVolumeScenario(), NfsScenario(),
-          NfsRecycleScenario(),    IscsiScenario(),           ShortIscsiScenario()};
+  return {SetUpScenario(),           ChangeScenario(),
+          RemovedObjectScenario(),   DeletedByUidScenario(),
+          HeldPodScenario(),         ForeignMountScenario(),
+          ShortLifeScenario(),       DeviceScenario(),
+          JoiningWriterScenario(),   CutFormatScenario(),
+          ExpandScenario(),          CheckedDiskScenario(),
+          ReleasedClaimScenario(),   RecycleScenario(),
+          BindingScenario(),         ProvisionScenario(),
+          ShortClaimScenario(),      RemadeClaimScenario(),
+          BlockScenario(),           AttachScenario(),
+          ShortAttachScenario(),     FlexVolumeScenario(),
+          ShortFlexVolumeScenario(), NfsScenario(),
+          NfsRecycleScenario(),      IscsiScenario(),
+          ShortIscsiScenario(),      FcScenario()};
 }
 
 }  // namespace volumed

@@ -29,6 +29,7 @@ Scenario ShortAttachScenario();    // its pod leaves while it is being attached
 // Disks of a flexVolume driver; see crash_flex_scenarios.cc.
 Scenario FlexVolumeScenario();       // a new disk, shared by two pods, and left
 Scenario ShortFlexVolumeScenario();  // its pod leaves while it is being attached
+Scenario FcScenario();  // a LUN by two paths, shared by two pods; map and disks go with the last
 // A raw block volume of two pods, for one of which a kubelet has left a loop device.
 Scenario BlockScenario();
 inline constexpr const char* kOtherBlockDevice = "/dev/vdc";  // of nobody

@@ -119,6 +119,8 @@ std::unique_ptr<CrashWorld> CrashWorld::Clone() const {
   copy->block_volumes = block_volumes;
   copy->array = array;
   copy->flex_volumes = flex_volumes;
+  copy->fc_volumes = fc_volumes;
+  copy->fc_disks = fc_disks;
   copy->filesystems = filesystems;
   copy->precious = precious;
   return copy;
@@ -328,13 +330,21 @@ std::string CrashWorld::ProvisionedPath(const std::string& claim) const {
 
 SafePath CrashWorld::DevicePlaceOf(const std::string& volume) const {
   const SpecName name(volume);
-  return flex_volumes.contains(volume) ? paths.GetFlexDeviceMountDir(kFakeFlexDriver, name)
-                                       : paths.GetDeviceMountDir(PluginOf(volume), name);
+  if (flex_volumes.contains(volume)) return paths.GetFlexDeviceMountDir(kFakeFlexDriver, name);
+  const auto fc = fc_volumes.find(volume);
+  if (fc == fc_volumes.end()) return paths.GetDeviceMountDir(PluginOf(volume), name);
+  return paths.GetPluginDir(kFcPluginName).Below(FcDirectoryName(fc->second));
 }
 
 std::string CrashWorld::PluginOf(const std::string& volume) const {
   if (flex_volumes.contains(volume)) return kFakeFlexDriver;
+  if (fc_volumes.contains(volume)) return kFcPluginName;
   return array.disks.contains(volume) ? kFakeArrayPlugin : kLocalVolumePluginName;
+}
+
+std::string CrashWorld::NameOf(const std::string& volume) const {
+  const auto fc = fc_volumes.find(volume);
+  return fc == fc_volumes.end() ? volume : FcVolumeName(fc->second);
 }
 
 std::string CrashWorld::LeftOfDevices() const {
@@ -347,6 +357,9 @@ std::string CrashWorld::LeftOfDevices() const {
     if (kernel->Device(path).OpenHolds() != 0) return "a descriptor of " + path;
     const bool flex = flex_volumes.contains(volume) && IsFlexAttached(*kernel, volume);
     if (flex || array.attached.contains(volume)) return "attached volume " + volume;
+  }
+  for (const std::string& disk : fc_disks) {
+    if (kernel->Exists("/sys/block/" + disk)) return "disk " + disk;
   }
   return "";
 }

@@ -15,6 +15,7 @@
 #include "fakes/fake_kernel.h"
 #include "fakes/memory_record_store.h"
 #include "kube/objects.h"
+#include "volumehost/fc_names.h"
 #include "volumehost/kubelet_paths.h"
 
 namespace volumed {
@@ -133,6 +134,10 @@ class CrashWorld {
   std::set<std::string> block_volumes;         // of these, those that pods have as they are
   FakeArray array;                             // of those that are attached
   std::set<std::string> flex_volumes;          // of those that are attached by FakeFlexDriver
+  std::map<std::string, FcNames> fc_volumes;   // of those that lie on a Fibre Channel array
+  std::vector<std::string> fc_disks;           // their SCSI disks, and what is made of these
+  // As the plugin's GetVolumeName has it.
+  std::string NameOf(const std::string& volume) const;
   // The plugin of such a volume.
   std::string PluginOf(const std::string& volume) const;
   // Where its device is mounted.

@@ -155,6 +155,9 @@ std::vector<SeededBugCase> BugsOfAttachments() {
        AttachScenario()},
       {InKernel<GreedyDetachKernel>("disk detached while a pod has it"), AttachScenario()},
       {InKernel<IdleKernel<FlushDevice>>("disk not flushed before its detach"), AttachScenario()},
+      {InKernel<GreedyDeleteKernel>("disk of a LUN deleted while a pod has it"), FcScenario()},
+      {InKernel<IdleKernel<FlushDevice>>("LUN not flushed before its disks go"), FcScenario()},
+      {InKernel<IdleToolKernel>("multipath map taken for flushed"), FcScenario()},
   };
 }
 

@@ -324,6 +324,33 @@ class PretendingDriverKernel final : public PassingKernel {
 };
 inline constexpr char kDetachCall[] = "detach";
 
+// Deletes the disks of a LUN with the first pod's bind of it.
+class GreedyDeleteKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    const auto* unmount = std::get_if<Unmount>(&request);
+    const auto volume =
+        unmount == nullptr ? std::nullopt : world_.paths.ParsePodVolume(unmount->target.Display());
+    Result<AnyAnswer> answer = PassingKernel::Do(request, options);
+    if (volume && volume->plugin == kFcPluginName) {
+      (void)real_.Do(WriteAttribute{{"/sys", "block/sdb/device/delete", Resolve::kBeneath}, "1"},
+                     options);
+    }
+    return answer;
+  }
+};
+
+// Runs no tool, and says that all is well.
+class IdleToolKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    if (std::holds_alternative<RunProgram>(request)) return AnyAnswer(ProgramEnd{});
+    return PassingKernel::Do(request, options);
+  }
+};
+
 // Sees no filesystem on any disk.
 class BlindProbeKernel final : public PassingKernel {
  public:

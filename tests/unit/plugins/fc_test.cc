@@ -265,6 +265,31 @@ TEST_F(FcTest, AnUnmountThatEndedAfterTheMountWasGoneIsContinued) {
   for (const char* name : {"dm-0", "sdb", "sdc"}) EXPECT_FALSE(tree_.HasBlock(name)) << name;
 }
 
+// Found by the crash walk: sdc is a path of the unit by a port that the volume does not name.
+TEST_F(FcTest, AnUnmountThatEndedAmongThePathsLeavesNoneBehind) {
+  AddMultipath();
+  ASSERT_TRUE(MountDevice().ok());
+  kernel_.FailNext("WriteAttribute", EIO, Outcome::kNotApplied);
+  ASSERT_FALSE(UnmountDevice().ok());
+  EXPECT_FALSE(tree_.HasBlock("dm-0"));
+  ASSERT_TRUE(UnmountDevice().ok());
+  for (const char* name : {"sdb", "sdc"}) EXPECT_FALSE(tree_.HasBlock(name)) << name;
+}
+
+TEST_F(FcTest, TheDiskThatTheVolumeNamesGoesLast) {
+  AddMultipath();
+  ASSERT_TRUE(MountDevice().ok());
+  std::vector<std::string> deleted;
+  kernel_.SetCallHook([&](const AnyRequest& request) {
+    const auto* write = std::get_if<WriteAttribute>(&request);
+    if (write != nullptr) deleted.push_back(write->path.Display());
+  });
+  ASSERT_TRUE(UnmountDevice().ok());
+  ASSERT_EQ(deleted.size(), 2u);
+  EXPECT_THAT(deleted[0], HasSubstr("3:0:1:1/delete"));
+  EXPECT_THAT(deleted[1], HasSubstr("3:0:0:1/delete"));
+}
+
 TEST_F(FcTest, DisksOfOthersStay) {
   tree_.AddDisk({.name = "sdb", .address = "3:0:0:1"});
   tree_.AddDisk({.name = "sdc", .address = "3:0:0:2", .wwid = "naa.6001405a1b2c3d4f"});
