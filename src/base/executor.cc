@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/mutex.h"
+#include "base/thread_nice.h"
 
 namespace volumed {
 
@@ -17,6 +18,7 @@ struct Executor::State {
   explicit State(ExecutorOptions given) : options(given) {}
 
   const ExecutorOptions options;
+  const int nice = ThreadNice();
   Mutex mu;
   CondVar work_or_stop;
   std::deque<Task> queue GUARDED_BY(mu);
@@ -115,6 +117,8 @@ Status Executor::StartThreads() {
 void* Executor::ThreadMain(void* argument) {
   const std::unique_ptr<std::shared_ptr<State>> share(
       static_cast<std::shared_ptr<State>*>(argument));
+  // Not that of the control thread, which may have started this one; nor may a worker get it.
+  SetThreadNice((*share)->nice);
   Work(**share);
   return nullptr;
 }

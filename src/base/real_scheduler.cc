@@ -4,10 +4,14 @@
 #include <chrono>
 #include <utility>
 
+#include "base/thread_nice.h"
+
 namespace volumed {
 namespace {
 
 constexpr Duration kThreadRetry = std::chrono::milliseconds(100);
+// In a burst of devices, a dozen processes of udevd compete with the one thread that answers.
+constexpr int kControlNice = -10;
 
 }  // namespace
 
@@ -23,6 +27,13 @@ RealScheduler::RealScheduler(std::unique_ptr<RealClock> clock, std::unique_ptr<E
     : clock_(std::move(clock)),
       loop_(std::move(loop)),
       executor_(std::make_unique<Executor>(options)) {}
+
+void RealScheduler::Run() {
+  const int usual = ThreadNice();
+  SetThreadNice(usual + kControlNice);
+  loop_->Run();
+  SetThreadNice(usual);
+}
 
 void RealScheduler::RunBlocking(Task task) {
   // The task is queued either way; without a thread it waits until there is memory for one.

@@ -21,8 +21,9 @@ class RealScheduler final : public Scheduler {
   // ResourceExhausted (NotApplied) without descriptors to spare.
   static Result<std::unique_ptr<RealScheduler>> Create(ExecutorOptions options = {});
 
-  // The calling thread becomes the control thread until Stop(). Blocks: yes.
-  void Run() { loop_->Run(); }
+  // The calling thread becomes the control thread until Stop(), with more of the processor than
+  // others where that is allowed: what it does is short, and everybody waits for it. Blocks: yes.
+  void Run();
   // Run() returns after the control task that runs now; what is queued is not run.
   void Stop() { loop_->Stop(); }
 

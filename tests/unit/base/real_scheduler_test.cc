@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/thread_nice.h"
 #include "unit/base/run_scheduler.h"
 
 namespace volumed {
@@ -43,6 +44,24 @@ TEST(RealSchedulerTest, BlockingTasksRunElsewhereAndPostBack) {
   EXPECT_TRUE(result_on_control);
   EXPECT_FALSE(scheduler->OnControlThread());
   EXPECT_TRUE(RunUntil(*scheduler, [&] { return scheduler->load().busy == 0; }));
+}
+
+TEST(RealSchedulerTest, WhatTheControlThreadStartsHasNoMoreOfTheProcessorThanOthers) {
+  const int usual = ThreadNice();
+  const auto scheduler = Make();
+  int of_control = usual;
+  int of_blocking = usual + 1;
+  scheduler->Post([&] {
+    of_control = ThreadNice();
+    scheduler->RunBlocking([&] {
+      of_blocking = ThreadNice();
+      scheduler->Post([&] { scheduler->Stop(); });
+    });
+  });
+  scheduler->Run();
+  EXPECT_LE(of_control, usual);
+  EXPECT_EQ(of_blocking, usual);
+  EXPECT_EQ(ThreadNice(), usual);
 }
 
 TEST(RealSchedulerTest, ThereAreAsManyThreadsAsBlockedTasks) {

@@ -119,7 +119,6 @@ class CrashAgent {
   LocalRecyclerPods recycler_pods_;
   DeviceRecordKeeper devices_;
   RecordFormatIntents format_intents_;
-  FakeDeviceFinder device_finder_{kernel_};
   PodVolumeOperations operations_;
   PodVolumeOperations other_operations_;  // of a bug that loses the keys; idle otherwise
   std::unique_ptr<VolumeOperations> buggy_operations_;

@@ -81,7 +81,7 @@ TEST_F(PersistentVolumesTest, ADiskThatIsPulledOutUnderAPodIsNamed) {
   manager().DeviceVanished({"/dev/disk/by-id/x", "/dev/vdb"});
   EXPECT_TRUE(Problem("a").starts_with("DeviceGone: device /dev/vdb has left the node"));
   EXPECT_EQ(Phase("a"), "Ready") << "its mounts are there still";
-  EXPECT_EQ(events.back(), "a VolumeConditionAbnormal");
+  EXPECT_EQ(host_parts.events.back(), "a VolumeConditionAbnormal");
   manager().DeviceAppeared({"/dev/vdb"});
   EXPECT_EQ(Problem("a"), "");
 }
