@@ -101,7 +101,7 @@ Status MoveToScope(pid_t pid, const std::string& name, const std::string& descri
   const Message message(made);
   if (rc >= 0) rc = FillRequest(message.get(), name, description, static_cast<uint32_t>(pid));
   if (rc < 0) return Failed("make the request for " + name, rc);
-  sd_bus_error error = SD_BUS_ERROR_NULL;
+  sd_bus_error error = {};
   const auto micros = std::chrono::microseconds(kPatience).count();
   rc = sd_bus_call(bus.get(), message.get(), static_cast<uint64_t>(micros), &error, nullptr);
   const std::string why = error.message == nullptr ? "" : std::string(": ") + error.message;

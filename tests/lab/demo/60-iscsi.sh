@@ -14,15 +14,13 @@ spec:
     - name: lun
       iscsi: {targetPortal: "$server_address:3260", iqn: $iscsi_target, lun: 1, fsType: ext4}
 YAML
-if has_plugin iscsi-app kubernetes.io/iscsi; then
-  show volumectl wait iscsi-app --for ready --timeout 180
-  show iscsiadm -m session
-  show findmnt -rno SOURCE,FSTYPE,TARGET "$demo_iscsi"
-  echo "from the pod" >"$demo_iscsi/note"
-  must sync -f "$demo_iscsi"
-  rm /etc/volumed/manifests/iscsi-app.yaml
-  show volumectl wait iscsi-app --for gone --timeout 180
-  no_session() { (($(sessions) == 0)); }
-  must wait_until 60 no_session
-  expect "sessions that are left" "$(sessions)" 0
-fi
+show volumectl wait iscsi-app --for ready --timeout 180
+show iscsiadm -m session
+show findmnt -rno SOURCE,FSTYPE,TARGET "$demo_iscsi"
+echo "from the pod" >"$demo_iscsi/note"
+must sync -f "$demo_iscsi"
+rm /etc/volumed/manifests/iscsi-app.yaml
+show volumectl wait iscsi-app --for gone --timeout 180
+no_session() { (($(sessions) == 0)); }
+must wait_until 60 no_session
+expect "sessions that are left" "$(sessions)" 0

@@ -64,6 +64,8 @@ for name in late-blk late-nvme; do
   must sync -f "$(place "$name")"
 done
 expect "the agent runs" "$(property SubState)" running
+must wait_until 30 explains late-scsi "has left the node while the volume is in use"
+volumectl explain late-scsi
 goes late-scsi
 wanted late-scsi
 must wait_until 30 explains late-scsi "does not exist"

@@ -65,7 +65,10 @@ say "the agent is killed between login and mount"
 logged_in() { [[ $(sessions) == 1 ]]; }
 cp /root/first.yaml /etc/volumed/manifests/first.yaml
 must wait_until 60 logged_in
+before=$(property MainPID)
 systemctl kill -s KILL --kill-whom=main volumed
+agent_is_new() { [[ $(property MainPID) != "$before" ]] && volumectl status >/dev/null 2>&1; }
+must wait_until 60 agent_is_new
 wait_ready first 90
 expect "sessions" "$(sessions)" 1
 expect "what was written" "$(cat "$(path 1 lun1)/note")" first
