@@ -291,8 +291,7 @@ TEST_F(ReconcilerTest, APodThatHasEndedLosesItsVolumes) {
 
 TEST_F(ReconcilerTest, AVolumeWithoutAPluginDisturbsNeitherItsPodNorOthers) {
   StartAgent();
-  Deliver(PodManifest("a", {kData, Volume("fc", "fc: {wwids: [x]}")}) +
-          PodManifest("b", {kData}));
+  Deliver(PodManifest("a", {kData, Volume("fc", "fc: {wwids: [x]}")}) + PodManifest("b", {kData}));
   EXPECT_EQ(Phase("b"), "Ready");
   EXPECT_EQ(Phase("a"), "Pending");
   const PodView view = View("a");
