@@ -5,6 +5,7 @@
 
 #include "blockmapper/volume_path_handler.h"
 #include "mounter/mount_refs.h"
+#include "plugins/device_bind.h"
 #include "plugins/fc_block.h"
 #include "plugins/fc_mounts.h"
 
@@ -48,12 +49,18 @@ std::string FcPlugin::FaultDomain(const VolumeSpec& spec) const {
 }
 
 Result<std::unique_ptr<Mounter>> FcPlugin::NewMounter(const VolumeSpec& spec, PodPtr pod) {
-  RETURN_IF_ERROR(FcNamesOf(spec));
-  return std::unique_ptr<Mounter>(std::make_unique<FcMounter>(*host_, spec, std::move(pod)));
+  ASSIGN_OR_RETURN(const FcNames names, FcNamesOf(spec));
+  DeviceBind bind;
+  bind.volume = "fc volume " + FcVolumeName(names);
+  bind.device_mount = FcDevicePlace(*host_, names);
+  bind.place = host_->paths.GetPodVolumeDir(pod->uid(), kFcPluginName, spec.name());
+  bind.pod = pod->uid();
+  bind.read_only = IsReadOnlyFc(spec) || IsReadOnlyVolume(spec.persistent_volume());
+  return std::unique_ptr<Mounter>(std::make_unique<DeviceBindMounter>(*host_, std::move(bind)));
 }
 
 Result<std::unique_ptr<Unmounter>> FcPlugin::NewUnmounter(const SpecName& spec, const PodUid& pod) {
-  return std::unique_ptr<Unmounter>(std::make_unique<FcUnmounter>(
+  return std::unique_ptr<Unmounter>(std::make_unique<DeviceBindUnmounter>(
       *host_, host_->paths.GetPodVolumeDir(pod, kFcPluginName, spec)));
 }
 

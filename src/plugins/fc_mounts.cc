@@ -4,9 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "metrics/metrics_statfs.h"
 #include "mounter/mount_refs.h"
-#include "mounter/volume_ownership.h"
+#include "plugins/volume_places.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
@@ -108,57 +107,6 @@ Status FcDetacher::UnmountDevice(const SafePath& place, const CallOptions& call)
   const Status removed = disks_.Remove(names, device, call);
   if (removed.ok() || !mount) return removed;
   return removed.error().AsMaybeApplied();  // it is unmounted
-}
-
-// ---- a pod's bind
-// --------------------------------------------------------------------------------
-
-FcMounter::FcMounter(VolumeHost& host, VolumeSpec spec, PodPtr pod)
-    : host_(host),
-      spec_(std::move(spec)),
-      pod_(std::move(pod)),
-      place_(host.paths.GetPodVolumeDir(pod_->uid(), kFcPluginName, spec_.name())),
-      read_only_(IsReadOnlyFc(spec_) || IsReadOnlyVolume(spec_.persistent_volume())) {}
-
-Attributes FcMounter::GetAttributes() const {
-  return {.read_only = read_only_, .managed = !read_only_, .selinux_relabel = true};
-}
-
-Result<Metrics> FcMounter::GetMetrics(const CallOptions& call) {
-  return MetricsStatFs(host_.kernel, host_.clock, place_).GetMetrics(call);
-}
-
-Status FcMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
-  ASSIGN_OR_RETURN(const FcNames names, FcNamesOf(spec_));
-  const SafePath source = FcDevicePlace(host_, names);
-  ASSIGN_OR_RETURN(const bool bound, IsMountPoint(host_.kernel, dir, args.call));
-  if (!bound) {
-    ASSIGN_OR_RETURN(const std::optional<MountEntry> device,
-                     FindMountAt(host_.kernel, source.Display(), args.call));
-    if (!device) {
-      return Error::NotApplied(
-          Code::kFailedPrecondition,
-          "fc volume " + FcVolumeName(names) + " is not mounted at " + source.Display());
-    }
-    if (!read_only_) {
-      RETURN_IF_ERROR(CheckTakesWrites(host_, device->source, source, args.call));
-    }
-    RETURN_IF_ERROR(BindForPod(host_, source, dir, read_only_, args.call));
-  }
-  if (read_only_ || (bound && args.is_remount)) return OkStatus();
-  const auto owned = SetVolumeOwnership(host_.kernel, host_.events, host_.clock,
-                                        {.dir = dir,
-                                         .fs_group = args.fs_group,
-                                         .policy = args.fs_group_change_policy,
-                                         .read_only = false,
-                                         .pod = pod_->uid()},
-                                        args.call);
-  if (!owned.ok()) return owned.error().AsMaybeApplied();  // it is bound
-  return OkStatus();
-}
-
-Result<Metrics> FcUnmounter::GetMetrics(const CallOptions& call) {
-  return MetricsStatFs(host_.kernel, host_.clock, place_).GetMetrics(call);
 }
 
 }  // namespace volumed

@@ -10,7 +10,6 @@
 #include "pluginmgr/volume_plugin.h"
 #include "plugins/device_volume.h"
 #include "plugins/fc_disk.h"
-#include "plugins/volume_places.h"
 
 namespace volumed {
 
@@ -71,45 +70,6 @@ class FcDetacher final : public Detacher {
  private:
   VolumeHost& host_;
   FcDisks& disks_;
-};
-
-class FcMounter final : public Mounter {
- public:
-  // REQUIRES: an fc volume with valid names.
-  FcMounter(VolumeHost& host, VolumeSpec spec, PodPtr pod);
-
-  std::string GetPath() const override { return place_.Display(); }
-  SafePath GetSafePath() const override { return place_; }
-  Attributes GetAttributes() const override;
-  // Kubelet has none for fc.
-  Result<Metrics> GetMetrics(const CallOptions& call) override;
-  Status SetUp(const MounterArgs& args) override { return SetUpAt(place_, args); }
-  // FailedPrecondition, not applied: the device is not mounted; or it takes no writes, and the pod
-  // writes.
-  Status SetUpAt(const SafePath& dir, const MounterArgs& args) override;
-
- private:
-  VolumeHost& host_;
-  const VolumeSpec spec_;
-  const PodPtr pod_;
-  const SafePath place_;
-  const bool read_only_;
-};
-
-class FcUnmounter final : public Unmounter {
- public:
-  FcUnmounter(VolumeHost& host, SafePath place) : host_(host), place_(std::move(place)) {}
-
-  std::string GetPath() const override { return place_.Display(); }
-  Result<Metrics> GetMetrics(const CallOptions& call) override;
-  Status TearDown(const CallOptions& call) override { return TearDownAt(place_, call); }
-  Status TearDownAt(const SafePath& dir, const CallOptions& call) override {
-    return UnmountAndRemove(host_.kernel, dir, call);
-  }
-
- private:
-  VolumeHost& host_;
-  const SafePath place_;
 };
 
 }  // namespace volumed

@@ -5,6 +5,7 @@
 #include "base/strings.h"
 #include "blockmapper/volume_path_handler.h"
 #include "mounter/mount_refs.h"
+#include "plugins/device_bind.h"
 #include "plugins/iscsi_block.h"
 #include "plugins/volume_places.h"
 
@@ -48,14 +49,19 @@ std::string IscsiPlugin::FaultDomain(const VolumeSpec& spec) const {
 }
 
 Result<std::unique_ptr<Mounter>> IscsiPlugin::NewMounter(const VolumeSpec& spec, PodPtr pod) {
-  ASSIGN_OR_RETURN(IscsiVolume volume, IscsiVolumeOf(spec));
-  return std::unique_ptr<Mounter>(
-      std::make_unique<IscsiMounter>(*host_, spec, std::move(volume), std::move(pod)));
+  ASSIGN_OR_RETURN(const IscsiVolume volume, IscsiVolumeOf(spec));
+  DeviceBind bind;
+  bind.volume = "LUN " + std::to_string(volume.disk.lun) + " of target " + volume.disk.iqn;
+  bind.device_mount = IscsiMountPlace(host_->paths, volume.disk);
+  bind.place = host_->paths.GetPodVolumeDir(pod->uid(), kIscsiPluginName, spec.name());
+  bind.pod = pod->uid();
+  bind.read_only = volume.read_only || IsReadOnlyVolume(spec.persistent_volume());
+  return std::unique_ptr<Mounter>(std::make_unique<DeviceBindMounter>(*host_, std::move(bind)));
 }
 
 Result<std::unique_ptr<Unmounter>> IscsiPlugin::NewUnmounter(const SpecName& spec,
                                                              const PodUid& pod) {
-  return std::unique_ptr<Unmounter>(std::make_unique<IscsiUnmounter>(
+  return std::unique_ptr<Unmounter>(std::make_unique<DeviceBindUnmounter>(
       *host_, host_->paths.GetPodVolumeDir(pod, kIscsiPluginName, spec)));
 }
 

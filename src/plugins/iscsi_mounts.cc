@@ -3,10 +3,8 @@
 #include <optional>
 #include <utility>
 
-#include "metrics/metrics_statfs.h"
-#include "mounter/mount_refs.h"
-#include "mounter/volume_ownership.h"
 #include "operation/call_options.h"
+#include "plugins/volume_places.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
@@ -96,58 +94,6 @@ Status IscsiDetacher::UnmountDevice(const SafePath& place, const CallOptions& ca
   RETURN_IF_ERROR(parts_.host.kernel.Call(Unmount{.target = place}, call));
   const Status detached = initiator->DetachDisk(place, call);
   return detached.ok() ? detached : Status(detached.error().AsMaybeApplied());  // it is unmounted
-}
-
-// ---- a pod's bind -------------------------------------------------------------------------------
-
-IscsiMounter::IscsiMounter(VolumeHost& host, const VolumeSpec& spec, IscsiVolume volume, PodPtr pod)
-    : host_(host),
-      volume_(std::move(volume)),
-      pod_(std::move(pod)),
-      place_(host.paths.GetPodVolumeDir(pod_->uid(), kIscsiPluginName, spec.name())),
-      read_only_(volume_.read_only || IsReadOnlyVolume(spec.persistent_volume())) {}
-
-Attributes IscsiMounter::GetAttributes() const {
-  return {.read_only = read_only_, .managed = !read_only_, .selinux_relabel = true};
-}
-
-Result<Metrics> IscsiMounter::GetMetrics(const CallOptions& call) {
-  return MetricsStatFs(host_.kernel, host_.clock, place_).GetMetrics(call);
-}
-
-Status IscsiMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
-  const SafePath source = IscsiMountPlace(host_.paths, volume_.disk);
-  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_.kernel, dir, args.call));
-  if (!mounted) {
-    ASSIGN_OR_RETURN(const std::optional<MountEntry> disk,
-                     FindMountAt(host_.kernel, source.Display(), args.call));
-    if (!disk) {
-      return Error::NotApplied(Code::kFailedPrecondition,
-                               "LUN " + std::to_string(volume_.disk.lun) + " of target " +
-                                   volume_.disk.iqn + " is not mounted at " + source.Display());
-    }
-    if (!read_only_) {
-      RETURN_IF_ERROR(CheckTakesWrites(host_, disk->source, source, args.call));
-    }
-    RETURN_IF_ERROR(BindForPod(host_, source, dir, read_only_, args.call));
-  }
-  // A set-up that was finished once is not walked again.
-  if (read_only_ || (mounted && args.is_remount)) return OkStatus();
-  // A failure fails the set-up: kubelet's diskSetUp does not look at it, and the pod starts with
-  // files that it cannot write.
-  const auto owned = SetVolumeOwnership(host_.kernel, host_.events, host_.clock,
-                                        {.dir = dir,
-                                         .fs_group = args.fs_group,
-                                         .policy = args.fs_group_change_policy,
-                                         .read_only = false,
-                                         .pod = pod_->uid()},
-                                        args.call);
-  if (!owned.ok()) return owned.error().AsMaybeApplied();  // it is bound
-  return OkStatus();
-}
-
-Result<Metrics> IscsiUnmounter::GetMetrics(const CallOptions& call) {
-  return MetricsStatFs(host_.kernel, host_.clock, place_).GetMetrics(call);
 }
 
 }  // namespace volumed

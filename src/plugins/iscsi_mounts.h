@@ -11,7 +11,6 @@
 #include "pluginmgr/volume_plugin.h"
 #include "plugins/device_volume.h"
 #include "plugins/iscsi_initiator.h"
-#include "plugins/volume_places.h"
 
 namespace volumed {
 
@@ -66,43 +65,6 @@ class IscsiDetacher final : public Detacher {
 
  private:
   const IscsiParts parts_;
-};
-
-class IscsiMounter final : public Mounter {
- public:
-  IscsiMounter(VolumeHost& host, const VolumeSpec& spec, IscsiVolume volume, PodPtr pod);
-
-  std::string GetPath() const override { return place_.Display(); }
-  SafePath GetSafePath() const override { return place_; }
-  Attributes GetAttributes() const override;
-  Result<Metrics> GetMetrics(const CallOptions& call) override;
-  Status SetUp(const MounterArgs& args) override { return SetUpAt(place_, args); }
-  // FailedPrecondition, not applied: the disk is not mounted for the node, or takes no writes
-  // though the pod writes.
-  Status SetUpAt(const SafePath& dir, const MounterArgs& args) override;
-
- private:
-  VolumeHost& host_;
-  const IscsiVolume volume_;
-  const PodPtr pod_;
-  const SafePath place_;
-  const bool read_only_;  // by the pod, or by the volume
-};
-
-class IscsiUnmounter final : public Unmounter {
- public:
-  IscsiUnmounter(VolumeHost& host, SafePath place) : host_(host), place_(std::move(place)) {}
-
-  std::string GetPath() const override { return place_.Display(); }
-  Result<Metrics> GetMetrics(const CallOptions& call) override;
-  Status TearDown(const CallOptions& call) override { return TearDownAt(place_, call); }
-  Status TearDownAt(const SafePath& dir, const CallOptions& call) override {
-    return UnmountAndRemove(host_.kernel, dir, call);
-  }
-
- private:
-  VolumeHost& host_;
-  const SafePath place_;
 };
 
 }  // namespace volumed

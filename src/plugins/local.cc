@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "mounter/mount_refs.h"
+#include "plugins/device_bind.h"
 #include "plugins/local_block.h"
 #include "plugins/local_mounts.h"
 #include "plugins/volume_places.h"
@@ -39,7 +40,7 @@ Result<std::unique_ptr<Mounter>> LocalVolumePlugin::NewMounter(const VolumeSpec&
 
 Result<std::unique_ptr<Unmounter>> LocalVolumePlugin::NewUnmounter(const SpecName& spec,
                                                                    const PodUid& pod) {
-  return std::unique_ptr<Unmounter>(std::make_unique<LocalVolumeUnmounter>(
+  return std::unique_ptr<Unmounter>(std::make_unique<DeviceBindUnmounter>(
       *host_, host_->paths.GetPodVolumeDir(pod, kLocalVolumePluginName, spec)));
 }
 

@@ -185,12 +185,4 @@ Status LocalVolumeMounter::SetUpAt(const SafePath& dir, const MounterArgs& args)
   return OkStatus();
 }
 
-Result<Metrics> LocalVolumeUnmounter::GetMetrics(const CallOptions& call) {
-  return MetricsStatFs(host_.kernel, host_.clock, place_).GetMetrics(call);
-}
-
-Status LocalVolumeUnmounter::TearDownAt(const SafePath& dir, const CallOptions& call) {
-  return UnmountAndRemove(host_.kernel, dir, call);
-}
-
 }  // namespace volumed

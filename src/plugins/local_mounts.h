@@ -70,18 +70,4 @@ class LocalVolumeMounter final : public Mounter {
   const bool read_only_;  // by the claim of the pod, or by the volume
 };
 
-class LocalVolumeUnmounter final : public Unmounter {
- public:
-  LocalVolumeUnmounter(VolumeHost& host, SafePath place) : host_(host), place_(std::move(place)) {}
-
-  std::string GetPath() const override { return place_.Display(); }
-  Result<Metrics> GetMetrics(const CallOptions& call) override;
-  Status TearDown(const CallOptions& call) override { return TearDownAt(place_, call); }
-  Status TearDownAt(const SafePath& dir, const CallOptions& call) override;
-
- private:
-  VolumeHost& host_;
-  const SafePath place_;
-};
-
 }  // namespace volumed

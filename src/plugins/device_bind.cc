@@ -1,0 +1,57 @@
+#include "plugins/device_bind.h"
+
+#include <optional>
+
+#include "metrics/metrics_statfs.h"
+#include "mounter/mount_refs.h"
+#include "mounter/volume_ownership.h"
+#include "plugins/device_volume.h"
+#include "plugins/volume_places.h"
+
+namespace volumed {
+
+Attributes DeviceBindMounter::GetAttributes() const {
+  return {.read_only = bind_.read_only, .managed = !bind_.read_only, .selinux_relabel = true};
+}
+
+Result<Metrics> DeviceBindMounter::GetMetrics(const CallOptions& call) {
+  return MetricsStatFs(host_.kernel, host_.clock, bind_.place).GetMetrics(call);
+}
+
+Status DeviceBindMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
+  ASSIGN_OR_RETURN(const bool bound, IsMountPoint(host_.kernel, dir, args.call));
+  if (!bound) {
+    const std::string source = bind_.device_mount.Display();
+    ASSIGN_OR_RETURN(const std::optional<MountEntry> device,
+                     FindMountAt(host_.kernel, source, args.call));
+    if (!device) {
+      return Error::NotApplied(Code::kFailedPrecondition,
+                               bind_.volume + " is not mounted at " + source);
+    }
+    if (!bind_.read_only) {
+      RETURN_IF_ERROR(CheckTakesWrites(host_, device->source, bind_.device_mount, args.call));
+    }
+    RETURN_IF_ERROR(BindForPod(host_, bind_.device_mount, dir, bind_.read_only, args.call));
+  }
+  // A set-up that was finished once is not walked again.
+  if (bind_.read_only || (bound && args.is_remount)) return OkStatus();
+  const auto owned = SetVolumeOwnership(host_.kernel, host_.events, host_.clock,
+                                        {.dir = dir,
+                                         .fs_group = args.fs_group,
+                                         .policy = args.fs_group_change_policy,
+                                         .read_only = false,
+                                         .pod = bind_.pod},
+                                        args.call);
+  if (!owned.ok()) return owned.error().AsMaybeApplied();  // it is bound
+  return OkStatus();
+}
+
+Result<Metrics> DeviceBindUnmounter::GetMetrics(const CallOptions& call) {
+  return MetricsStatFs(host_.kernel, host_.clock, place_).GetMetrics(call);
+}
+
+Status DeviceBindUnmounter::TearDownAt(const SafePath& dir, const CallOptions& call) {
+  return UnmountAndRemove(host_.kernel, dir, call);
+}
+
+}  // namespace volumed

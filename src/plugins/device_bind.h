@@ -1,0 +1,57 @@
+// A pod's bind of a device that is mounted once for the node: what the plugins of block devices
+// have in common on the pod's side. Private to plugins.
+// Source: kubernetes pkg/volume/iscsi/disk_manager.go, pkg/volume/fc/disk_manager.go@v1.36.2.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "mounter/mounter.h"
+#include "volumehost/volume_host.h"
+
+namespace volumed {
+
+struct DeviceBind {
+  std::string volume;     // "fc volume [5..]:0": for messages
+  SafePath device_mount;  // of the device, for the node
+  SafePath place;         // the pod's
+  PodUid pod;
+  bool read_only = false;  // by the pod, or by the volume
+};
+
+// Threads: one at a time per volume. Blocks: until the call's deadline.
+class DeviceBindMounter final : public Mounter {
+ public:
+  DeviceBindMounter(VolumeHost& host, DeviceBind bind) : host_(host), bind_(std::move(bind)) {}
+
+  std::string GetPath() const override { return bind_.place.Display(); }
+  SafePath GetSafePath() const override { return bind_.place; }
+  Attributes GetAttributes() const override;
+  Result<Metrics> GetMetrics(const CallOptions& call) override;
+  Status SetUp(const MounterArgs& args) override { return SetUpAt(bind_.place, args); }
+  // FailedPrecondition, not applied: the device is not mounted for the node; or it takes no writes,
+  // and the pod writes. A failed change of ownership fails the set-up: kubelet's diskSetUp does not
+  // look at it, and the pod starts with files that it cannot write.
+  Status SetUpAt(const SafePath& dir, const MounterArgs& args) override;
+
+ private:
+  VolumeHost& host_;
+  const DeviceBind bind_;
+};
+
+// Threads: one at a time per volume. Blocks: until the call's deadline.
+class DeviceBindUnmounter final : public Unmounter {
+ public:
+  DeviceBindUnmounter(VolumeHost& host, SafePath place) : host_(host), place_(std::move(place)) {}
+
+  std::string GetPath() const override { return place_.Display(); }
+  Result<Metrics> GetMetrics(const CallOptions& call) override;
+  Status TearDown(const CallOptions& call) override { return TearDownAt(place_, call); }
+  Status TearDownAt(const SafePath& dir, const CallOptions& call) override;
+
+ private:
+  VolumeHost& host_;
+  const SafePath place_;
+};
+
+}  // namespace volumed
