@@ -104,7 +104,7 @@ Status FcDetacher::UnmountDevice(const SafePath& place, const CallOptions& call)
   RETURN_IF_ERROR(UnmountAndRemove(host_.kernel, place, call));
   std::optional<std::string> device;
   if (mount) device = mount->source;
-  const Status removed = disks_.Remove(names, device, call);
+  Status removed = disks_.Remove(names, device, call);
   if (removed.ok() || !mount) return removed;
   return removed.error().AsMaybeApplied();  // it is unmounted
 }
