@@ -183,6 +183,7 @@ TEST_F(FlexVolumeTest, TheCallsHaveKubeletsArguments) {
 }
 
 TEST_F(FlexVolumeTest, TheNodeTakesAsManyAsItsAdministratorHasSetOfADriverThatAttaches) {
+  MakePlugin({.attach = false});
   EXPECT_EQ(plugin_->AsWithAttachLimits(), nullptr) << "it attaches nothing";
   AttachLimitSettings limits;
   limits.Set({{kDriver, 4}});

@@ -3,11 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "blockmapper/volume_path_handler.h"
+#include "mounter/host_directory.h"
 #include "unit/plugins/iscsi_fixture.h"
 
 namespace volumed {
@@ -66,7 +67,8 @@ TEST_F(IscsiAttachedTest, AVolumeIsMissedWhenItsDiskAloneHasGone) {
   Mount(2);
   const Result<FileContent> link = kernel_.Call(ReadLink{{"/sys", "block/sdc"}}, {});
   ASSERT_TRUE(link.ok());
-  const std::string unit = "/sys/block/" + link->bytes + "/../../delete";
+  const auto block = std::filesystem::path("/sys/block/" + link->bytes).lexically_normal();
+  const std::string unit = block.parent_path().parent_path() / "delete";
   ASSERT_TRUE(kernel_.Call(WriteAttribute{HostPath(unit), "1"}, {}).ok());
   EXPECT_THAT(Attached({Spec(2), Spec(1)}), ElementsAre(false, true));
 }

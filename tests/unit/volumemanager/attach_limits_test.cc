@@ -50,6 +50,7 @@ TEST_F(AttachLimitsTest, AFreedSlotWakesTheOneThatWaitedLongest) {
 }
 
 TEST_F(AttachLimitsTest, ALimitThatIsRaisedWakesWhoWaits) {
+  Deliver(TwoPods());
   Deliver(TwoPods() + User("c", "three"));
   EXPECT_EQ(StepOf("c"), "CheckAttachLimits");
   attach->limits["storage-limits-fake"] = 3;

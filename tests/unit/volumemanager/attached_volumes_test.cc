@@ -383,7 +383,7 @@ TEST_F(VerifiedVolumesTest, AnAnswerFromBeforeAMountIsNotBelieved) {
   node.attached.clear();
   Pass(kVerifyAttachedPeriod + seconds(1));  // the plugin has not seen it
   (void)Done();
-  operations().FailNext("unmount_device", Disk(), MaybeApplied(), 1);
+  operations().FailNext("unmount_device", OperationKey(Device("disk")), MaybeApplied(), 1);
   Deliver(Volume("disk"));
   Deliver(Volume("disk") + User("b", "disk"));
   EXPECT_EQ(Phase("b"), "Ready");
