@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -65,11 +64,7 @@ TEST_F(IscsiAttachedTest, AMountedVolumeIsMissedWhenItsSessionHasEnded) {
 TEST_F(IscsiAttachedTest, AVolumeIsMissedWhenItsDiskAloneHasGone) {
   Mount(1);
   Mount(2);
-  const Result<FileContent> link = kernel_.Call(ReadLink{{"/sys", "block/sdc"}}, {});
-  ASSERT_TRUE(link.ok());
-  const auto block = std::filesystem::path("/sys/block/" + link->bytes).lexically_normal();
-  const std::string unit = block.parent_path().parent_path() / "delete";
-  ASSERT_TRUE(kernel_.Call(WriteAttribute{HostPath(unit), "1"}, {}).ok());
+  kernel_.Remove("/sys/block/sdc");
   EXPECT_THAT(Attached({Spec(2), Spec(1)}), ElementsAre(false, true));
 }
 
