@@ -396,6 +396,8 @@ void Agent::ApplyReload(ReloadedConfig reloaded) {
   operations_->SetSettings(DeadlinesOf(config_));
   manager_->SetStatsTimes(config_.volume_stats_period, config_.deadline_stats);
   manager_->SetVerifyAttachedPeriod(config_.verify_attached_period);
+  attach_limits_.Set(config_.attach_limits);
+  manager_->AttachLimitsChanged();
   std::vector<std::string> changed;
   for (const ChangedKey& key : reloaded.changes) {
     if (key.reloadable) {

@@ -31,6 +31,7 @@
 #include "os/udev_device_catalog.h"
 #include "os/worker_kernel.h"
 #include "pluginmgr/volume_plugin_mgr.h"
+#include "plugins/attach_limit_settings.h"
 #include "plugins/device_volume.h"
 #include "plugins/host_path.h"
 #include "plugins/nfs.h"
@@ -131,6 +132,7 @@ class Agent {
   std::unique_ptr<AgentMetrics> metrics_;
   std::unique_ptr<DeviceRecordKeeper> device_records_;
   std::unique_ptr<RecordFormatIntents> format_intents_;
+  AttachLimitSettings attach_limits_;
   std::unique_ptr<VolumePluginMgr> plugins_;
   std::unique_ptr<PodVolumeOperations> operations_;
   std::unique_ptr<ProcConsumerWatch> consumer_watch_;

@@ -27,6 +27,9 @@ Status Agent::LoadPlugins() {
   settings.iscsi.devices = device_finder_.get();
   settings.fc.device.format_intents = format_intents_.get();
   settings.fc.devices = device_finder_.get();
+  attach_limits_.Set(config_.attach_limits);
+  settings.iscsi.limits = &attach_limits_;
+  settings.fc.limits = &attach_limits_;
   MakeRecycler();
   ASSIGN_OR_RETURN(settings.host_path, MakeHostPathSettings());
   ASSIGN_OR_RETURN(settings.nfs, MakeNfsSettings());
@@ -40,6 +43,7 @@ std::unique_ptr<DynamicPluginProber> Agent::MakeProber(const DeviceVolumeSetting
   FlexVolumeProberSettings settings;
   settings.directory = config_.volume_plugin_dir;
   settings.devices = devices;
+  settings.limits = &attach_limits_;
   return std::make_unique<FlexVolumeProber>(
       FlexVolumeProber::Parts{*scheduler_, &scheduler_->loop(), *kernel_, *log_},
       std::move(settings), [this](const std::string& plugin) {

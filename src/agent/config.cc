@@ -11,6 +11,8 @@
 #include <optional>
 
 #include "base/strings.h"
+#include "volumehost/fc_names.h"
+#include "volumehost/iscsi_names.h"
 
 namespace volumed {
 namespace {
@@ -93,6 +95,30 @@ Result<std::map<std::string, std::string>> ParseLabels(const Values& values) {
     labels[value.substr(0, equals)] = value.substr(equals + 1);
   }
   return labels;
+}
+
+// Far beyond what any node takes.
+constexpr int kMostAttached = 100000;
+
+// Which of them attach volumes is known of those that are built in alone.
+Status CheckAttaches(const std::string& plugin) {
+  const bool is_in_tree = plugin.starts_with("kubernetes.io/");
+  const bool attaches = is_in_tree ? plugin == kIscsiPluginName || plugin == kFcPluginName
+                                   : plugin.find('/') != std::string::npos;
+  if (attaches) return OkStatus();
+  return Invalid("\"" + plugin + "\" attaches no volumes: " + kIscsiPluginName + ", " +
+                 kFcPluginName + ", or <vendor>/<driver> of a flexVolume driver");
+}
+
+Result<std::map<std::string, int64_t>> ParseAttachLimits(const Values& values) {
+  using Named = std::map<std::string, std::string>;
+  ASSIGN_OR_RETURN(const Named named, ParseLabels(values));
+  std::map<std::string, int64_t> limits;
+  for (const auto& [plugin, text] : named) {
+    RETURN_IF_ERROR(CheckAttaches(plugin));
+    ASSIGN_OR_RETURN(limits[plugin], ParseInt({text}, 0, kMostAttached).With(plugin));
+  }
+  return limits;
 }
 
 struct Row {
@@ -260,6 +286,17 @@ std::vector<Row> MakeTable() {
   table.push_back(Reloadable(DurationRow(
       "verify-attached-period", "how often plugins are asked which volumes are attached; 0s: never",
       &Config::verify_attached_period, Duration::zero(), hours(24))));
+  table.push_back(
+      {{"attach-limits", "list of plugin=number",
+        "how many volumes of a plugin the node takes at once; default: any number", true},
+       Setter(&Config::attach_limits, ParseAttachLimits),
+       [](const Config& config) {
+         std::vector<std::string> limits;
+         for (const auto& [plugin, limit] : config.attach_limits) {
+           limits.push_back(plugin + "=" + std::to_string(limit));
+         }
+         return Join(limits, ",");
+       }});
   table.push_back({{"empty-dir-limit-action", "evict|report",
                     "what becomes of a pod whose emptyDir exceeds its sizeLimit", false},
                    Setter(&Config::empty_dir_limit_action,

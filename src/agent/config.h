@@ -40,6 +40,7 @@ struct Config {
   Duration volume_stats_period = std::chrono::seconds(60);
   Duration server_look_period = std::chrono::seconds(10);
   Duration verify_attached_period = kVerifyAttachedPeriod;
+  std::map<std::string, int64_t> attach_limits;  // by name of the plugin
   SizeLimitAction empty_dir_limit_action = SizeLimitAction::kEvict;
   // Below which hostPath volumes may be deleted, and are made (below the first). Empty: neither.
   std::vector<std::string> host_path_roots;

@@ -1,5 +1,7 @@
 #include "attacher/scsi_devices.h"
 
+#include <sys/sysmacros.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -162,6 +164,18 @@ Result<std::optional<ScsiDisk>> ScsiDevices::FindDisk(const std::string& disk,
   ASSIGN_OR_RETURN(const std::optional<std::string> name, NameOf(disk, call));
   if (!name) return std::optional<ScsiDisk>();
   return DiskByName(*name, call);
+}
+
+Result<std::optional<std::string>> ScsiDevices::NodeOf(uint64_t device_number,
+                                                       const CallOptions& call) {
+  const DeviceNumber number{major(device_number), minor(device_number)};
+  const Result<FileContent> link =
+      kernel_.Call(ReadLink{Sys("dev/block/" + number.ToString())}, call);
+  if (!link.ok() && IsMissing(link.error())) return std::optional<std::string>();
+  if (!link.ok()) return link.error();
+  std::string name = std::filesystem::path(link->bytes).filename().native();
+  std::replace(name.begin(), name.end(), '!', '/');  // as a driver's name may have it
+  return std::optional(dev_root_ + "/" + name);
 }
 
 Result<std::vector<ScsiDisk>> ScsiDevices::ListDisks(const CallOptions& call) {

@@ -62,6 +62,9 @@ class ScsiDevices {
 
   // Nothing: there is no such device. FailedPrecondition, not applied: it is no SCSI disk.
   Result<std::optional<ScsiDisk>> FindDisk(const std::string& disk, const CallOptions& call);
+  // "/dev/sdb", of a device by its number (makedev(3)), whatever kind it is. Nothing: there is
+  // none.
+  Result<std::optional<std::string>> NodeOf(uint64_t device_number, const CallOptions& call);
   // Every SCSI disk of the node, in the order of their names.
   Result<std::vector<ScsiDisk>> ListDisks(const CallOptions& call);
 

@@ -13,6 +13,8 @@
 #include "pluginmgr/node_expandable_volume_plugin.h"
 #include "pluginmgr/persistent_volume_plugin.h"
 #include "pluginmgr/volume_plugin.h"
+#include "plugins/attach_limit_settings.h"
+#include "plugins/device_attachments.h"
 #include "plugins/device_volume.h"
 #include "plugins/fc_disk.h"
 
@@ -23,6 +25,7 @@ struct FcSettings {
   // Outlives the plugin. Null: no volume is attached, as nothing waits for devices.
   DeviceFinder* devices = nullptr;
   FcDiskPlaces places = {};
+  const AttachLimitSettings* limits = nullptr;  // outlives the plugin; null: none
 };
 
 // WaitForAttach finds the LUN's multipath device or disk, MountDevice mounts it at
@@ -64,6 +67,7 @@ class FcPlugin final : public VolumePlugin,
   DeviceMountableVolumePlugin* AsDeviceMountable() override { return this; }
   BlockVolumePlugin* AsBlock() override { return this; }
   NodeExpandableVolumePlugin* AsNodeExpandable() override { return this; }
+  VolumePluginWithAttachLimits* AsWithAttachLimits() override { return &limits_; }
 
   std::vector<AccessMode> GetAccessModes() const override {
     return {AccessMode::kReadWriteOnce, AccessMode::kReadOnlyMany};
@@ -71,8 +75,7 @@ class FcPlugin final : public VolumePlugin,
   Result<std::unique_ptr<Attacher>> NewAttacher() override;
   Result<std::unique_ptr<Detacher>> NewDetacher() override;
   Result<bool> CanAttach(const VolumeSpec& spec) const override { return CanSupport(spec); }
-  // VolumesAreAttached has nobody to ask.
-  bool VerifiesAttachments() const override { return false; }
+  BulkVolumeVerifier* AsBulkVolumeVerifier() override { return &verifier_; }
   Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() override;
   Result<std::unique_ptr<DeviceUnmounter>> NewDeviceUnmounter() override;
   Result<std::vector<std::string>> GetDeviceMountRefs(const SafePath& device_mount_path,
@@ -97,6 +100,8 @@ class FcPlugin final : public VolumePlugin,
   const FcSettings settings_;
   VolumeHost* host_ = nullptr;
   std::unique_ptr<FcDisks> disks_;  // from Init on
+  NodeByNodeVerifier verifier_{*this};
+  ConfiguredAttachLimits limits_{*this, settings_.limits};
 };
 
 }  // namespace volumed

@@ -126,15 +126,21 @@ Result<std::string> FcDisks::PortNameOf(const ScsiDisk& disk, const CallOptions&
   return name.error();
 }
 
+Result<bool> FcDisks::IsDiskOf(const FcNames& names, const ScsiDisk& disk,
+                               const CallOptions& call) {
+  std::string port_name;
+  if (!names.target_wwns.empty()) {
+    ASSIGN_OR_RETURN(port_name, PortNameOf(disk, call));
+  }
+  return IsFcDisk(names, disk, port_name);
+}
+
 Result<FcDisks::Found> FcDisks::Find(const FcNames& names, const CallOptions& call) {
   Found found;
   ASSIGN_OR_RETURN(std::vector<ScsiDisk> disks, scsi_.ListDisks(call));
   for (ScsiDisk& disk : disks) {
-    std::string port_name;
-    if (!names.target_wwns.empty()) {
-      ASSIGN_OR_RETURN(port_name, PortNameOf(disk, call));
-    }
-    if (!IsFcDisk(names, disk, port_name)) continue;
+    ASSIGN_OR_RETURN(const bool is_ours, IsDiskOf(names, disk, call));
+    if (!is_ours) continue;
     if (!found.map) {
       ASSIGN_OR_RETURN(found.map, scsi_.MultipathOf(disk.node, call));
     }

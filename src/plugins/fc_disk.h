@@ -64,6 +64,9 @@ class FcDisks {
   Status Remove(const FcNames& names, const std::optional<std::string>& mounted,
                 const CallOptions& call);
 
+  // Whether a disk that is on the node is the volume's.
+  Result<bool> IsDiskOf(const FcNames& names, const ScsiDisk& disk, const CallOptions& call);
+
   ScsiDevices& scsi() { return scsi_; }
 
  private:

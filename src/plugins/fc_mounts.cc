@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "mounter/mount_refs.h"
+#include "plugins/device_attachments.h"
 #include "plugins/volume_places.h"
 #include "volume/unique_name.h"
 
@@ -61,6 +62,26 @@ Result<std::string> FcAttacher::WaitForAttach(const VolumeSpec& spec, const std:
   ASSIGN_OR_RETURN(const FcNames names, FcNamesOf(spec));
   ASSIGN_OR_RETURN(const FoundDevice device, disks_.WaitFor(names, call));
   return device.node;
+}
+
+Result<std::vector<bool>> FcAttacher::VolumesAreAttached(const std::vector<VolumeSpec>& specs,
+                                                         const NodeName& node,
+                                                         const CallOptions& call) {
+  RETURN_IF_ERROR(CheckIsThisNode(host_, node));
+  std::vector<FcNames> names;
+  std::vector<SafePath> places;
+  for (const VolumeSpec& spec : specs) {
+    ASSIGN_OR_RETURN(FcNames of_spec, FcNamesOf(spec));
+    places.push_back(IsBlockVolume(spec) ? FcMapPlace(host_, of_spec)
+                                         : FcDevicePlace(host_, of_spec));
+    names.push_back(std::move(of_spec));
+  }
+  return AreDevicesAttached(
+      host_, disks_.scsi(), kFcPluginName, places,
+      [&](size_t volume, const ScsiDisk& disk, const CallOptions& options) {
+        return disks_.IsDiskOf(names[volume], disk, options);
+      },
+      call);
 }
 
 Result<SafePath> FcAttacher::GetDeviceMountPath(const VolumeSpec& spec) const {

@@ -36,10 +36,12 @@ class FcAttacher final : public Attacher {
   Result<std::string> Attach(const VolumeSpec&, const NodeName&, const CallOptions&) override {
     return std::string();  // the fabric has done it
   }
+  // By the disks that the node has them mounted or mapped from: see device_attachments.h. (In
+  // kubelet all of them are, whatever has become of their disks.) InvalidArgument, not applied, for
+  // another node.
   Result<std::vector<bool>> VolumesAreAttached(const std::vector<VolumeSpec>& specs,
-                                               const NodeName&, const CallOptions&) override {
-    return std::vector<bool>(specs.size(), true);
-  }
+                                               const NodeName& node,
+                                               const CallOptions& call) override;
   Result<std::string> WaitForAttach(const VolumeSpec& spec, const std::string& device_path,
                                     const Pod& pod, const CallOptions& call) override;
   Result<SafePath> GetDeviceMountPath(const VolumeSpec& spec) const override;

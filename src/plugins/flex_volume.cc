@@ -9,8 +9,12 @@
 namespace volumed {
 
 FlexVolumePlugin::FlexVolumePlugin(std::shared_ptr<FlexVolumeDriver> driver,
-                                   FlexCapabilities capabilities, DeviceVolumeSettings settings)
-    : driver_(std::move(driver)), capabilities_(capabilities), settings_(settings) {}
+                                   FlexCapabilities capabilities, DeviceVolumeSettings settings,
+                                   const AttachLimitSettings* limits)
+    : driver_(std::move(driver)),
+      capabilities_(capabilities),
+      settings_(settings),
+      limits_(*this, limits) {}
 
 Status FlexVolumePlugin::Init(PluginContext context) {
   host_ = &context.host;

@@ -11,6 +11,7 @@
 #include "pluginmgr/node_expandable_volume_plugin.h"
 #include "pluginmgr/persistent_volume_plugin.h"
 #include "pluginmgr/volume_plugin.h"
+#include "plugins/attach_limit_settings.h"
 #include "plugins/device_volume.h"
 #include "plugins/flex_volume_driver.h"
 
@@ -30,9 +31,9 @@ class FlexVolumePlugin final : public VolumePlugin,
                                public AttachableVolumePlugin,
                                public ExpandableVolumePlugin {
  public:
-  // The driver outlives neither this nor what this has made: it is shared.
+  // The driver outlives neither this nor what this has made: it is shared. `limits` outlives it.
   FlexVolumePlugin(std::shared_ptr<FlexVolumeDriver> driver, FlexCapabilities capabilities,
-                   DeviceVolumeSettings settings);
+                   DeviceVolumeSettings settings, const AttachLimitSettings* limits = nullptr);
 
   Status Init(PluginContext context) override;
   // "vendor/driver".
@@ -59,6 +60,9 @@ class FlexVolumePlugin final : public VolumePlugin,
   DeviceMountableVolumePlugin* AsDeviceMountable() override { return AsAttachable(); }
   ExpandableVolumePlugin* AsExpandable() override { return this; }
   NodeExpandableVolumePlugin* AsNodeExpandable() override { return &node_expander_; }
+  VolumePluginWithAttachLimits* AsWithAttachLimits() override {
+    return capabilities_.attach ? &limits_ : nullptr;
+  }
 
   std::vector<AccessMode> GetAccessModes() const override {
     return {AccessMode::kReadWriteOnce, AccessMode::kReadOnlyMany};
@@ -104,6 +108,7 @@ class FlexVolumePlugin final : public VolumePlugin,
   const FlexCapabilities capabilities_;
   const DeviceVolumeSettings settings_;
   NodeExpander node_expander_{*this};
+  ConfiguredAttachLimits limits_;
   VolumeHost* host_ = nullptr;
 };
 

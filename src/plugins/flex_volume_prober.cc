@@ -166,7 +166,7 @@ std::unique_ptr<VolumePlugin> FlexVolumeProber::State::MakeForTeardown(
   return std::make_unique<FlexVolumePlugin>(
       std::make_shared<FlexVolumeDriver>(kernel_, plugin_name,
                                          DriverExecutable(settings_.directory, plugin_name)),
-      FlexCapabilities{}, settings_.devices);
+      FlexCapabilities{}, settings_.devices, settings_.limits);
 }
 
 std::string FlexVolumeProber::State::WhyMissing(const std::string& plugin_name) const {
@@ -245,7 +245,7 @@ Result<std::unique_ptr<VolumePlugin>> FlexVolumeProber::State::MakePlugin(
                                  name);
   }
   return std::unique_ptr<VolumePlugin>(std::make_unique<FlexVolumePlugin>(
-      std::move(driver), status->capabilities, settings_.devices));
+      std::move(driver), status->capabilities, settings_.devices, settings_.limits));
 }
 
 void FlexVolumeProber::State::Ask(const std::string& name, const std::string& executable,

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/scheduler.h"
 #include "pluginmgr/dynamic_plugin_prober.h"
+#include "plugins/attach_limit_settings.h"
 #include "plugins/device_volume.h"
 
 namespace volumed {
@@ -27,6 +28,7 @@ struct FlexVolumeProberSettings {
   // take longer come later.
   Duration first_wait = std::chrono::seconds(3);
   DeviceVolumeSettings devices = {};
+  const AttachLimitSettings* limits = nullptr;  // outlives the plugins; null: none
 };
 
 // Threads: any; Init() and the end on the loop's thread. Blocks: Init() alone, as said. An `init`

@@ -13,6 +13,8 @@
 #include "pluginmgr/node_expandable_volume_plugin.h"
 #include "pluginmgr/persistent_volume_plugin.h"
 #include "pluginmgr/volume_plugin.h"
+#include "plugins/attach_limit_settings.h"
+#include "plugins/device_attachments.h"
 #include "plugins/device_volume.h"
 #include "plugins/iscsi_mounts.h"
 
@@ -22,6 +24,7 @@ struct IscsiSettings {
   DeviceVolumeSettings formats = {};
   DeviceFinder* devices = nullptr;  // outlives the plugin; null: nothing is attached
   IscsiOptions options = {};
+  const AttachLimitSettings* limits = nullptr;  // outlives the plugin; null: none
 };
 
 // A disk is logged in to when it is waited for, mounted once for the node below
@@ -56,6 +59,7 @@ class IscsiPlugin final : public VolumePlugin,
   DeviceMountableVolumePlugin* AsDeviceMountable() override { return this; }
   BlockVolumePlugin* AsBlock() override { return this; }
   NodeExpandableVolumePlugin* AsNodeExpandable() override { return this; }
+  VolumePluginWithAttachLimits* AsWithAttachLimits() override { return &limits_; }
 
   std::vector<AccessMode> GetAccessModes() const override {
     return {AccessMode::kReadWriteOnce, AccessMode::kReadOnlyMany};
@@ -63,7 +67,8 @@ class IscsiPlugin final : public VolumePlugin,
   Result<std::unique_ptr<Attacher>> NewAttacher() override;
   Result<std::unique_ptr<Detacher>> NewDetacher() override;
   Result<bool> CanAttach(const VolumeSpec& spec) const override { return CanSupport(spec); }
-  bool VerifiesAttachments() const override { return false; }
+  bool VerifiesAttachments() const override { return initiator_ != nullptr; }
+  BulkVolumeVerifier* AsBulkVolumeVerifier() override { return &verifier_; }
   Result<std::unique_ptr<DeviceMounter>> NewDeviceMounter() override;
   Result<std::unique_ptr<DeviceUnmounter>> NewDeviceUnmounter() override;
   Result<std::vector<std::string>> GetDeviceMountRefs(const SafePath& device_mount_path,
@@ -90,6 +95,8 @@ class IscsiPlugin final : public VolumePlugin,
   const IscsiSettings settings_;
   VolumeHost* host_ = nullptr;
   std::unique_ptr<IscsiInitiator> initiator_;
+  NodeByNodeVerifier verifier_{*this};
+  ConfiguredAttachLimits limits_{*this, settings_.limits};
 };
 
 }  // namespace volumed

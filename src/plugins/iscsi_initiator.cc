@@ -45,6 +45,12 @@ bool HasPortal(const IscsiDisk& disk, const std::string& portal) {
                      [&](const std::string& other) { return IsSamePortal(other, portal); });
 }
 
+// By one of the volume's portals.
+bool IsWith(const IscsiSession& session, const IscsiDisk& disk) {
+  return std::any_of(session.portals.begin(), session.portals.end(),
+                     [&](const std::string& portal) { return HasPortal(disk, portal); });
+}
+
 }  // namespace
 
 // ---- attach -------------------------------------------------------------------------------------
@@ -237,9 +243,7 @@ Result<IscsiInitiator::PathDisks> IscsiInitiator::DisksOf(const IscsiDisk& disk,
   ASSIGN_OR_RETURN(const std::vector<IscsiSession> sessions, sessions_.Of(disk, call));
   PathDisks own;
   for (const IscsiSession& session : sessions) {
-    const bool is_ours = std::any_of(session.portals.begin(), session.portals.end(),
-                                     [&](const auto& portal) { return HasPortal(disk, portal); });
-    if (!is_ours) continue;
+    if (!IsWith(session, disk)) continue;
     ASSIGN_OR_RETURN(const std::vector<IscsiSessionDisk> disks, sessions_.DisksOf(session, call));
     for (const IscsiSessionDisk& found : disks) {
       if (found.lun == disk.lun) own.push_back(found);
@@ -338,6 +342,14 @@ Result<std::string> IscsiInitiator::WaitForDevice(Attach& attach, const CallOpti
   ASSIGN_OR_RETURN(const bool is_multipath,
                    found ? scsi_.IsMultipath(*found, own) : Result<bool>(false));
   return is_multipath ? Result<std::string>(*found) : device;
+}
+
+Result<bool> IscsiInitiator::IsDiskOf(const IscsiDisk& disk, const ScsiDisk& found,
+                                      const CallOptions& call) {
+  if (found.lun != disk.lun) return false;
+  ASSIGN_OR_RETURN(const std::optional<IscsiSession> session,
+                   sessions_.UnderDisk(found.sysfs_path, disk, call));
+  return session && IsWith(*session, disk);
 }
 
 Status IscsiInitiator::RescanSize(const IscsiDisk& disk, const CallOptions& call) {

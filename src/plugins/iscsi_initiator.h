@@ -71,6 +71,9 @@ class IscsiInitiator {
   // one of its paths nor the multipath device over them.
   Result<DeviceIdentity> ProveDevice(const IscsiDisk& disk, const std::string& path,
                                      const CallOptions& call);
+  // Whether a disk that is on the node is the volume's: by its session and its LUN.
+  Result<bool> IsDiskOf(const IscsiDisk& disk, const ScsiDisk& found, const CallOptions& call);
+  ScsiDevices& scsi() { return scsi_; }
   // Asks the target for the disk's size, on every path.
   Status RescanSize(const IscsiDisk& disk, const CallOptions& call);
 

@@ -4,10 +4,19 @@
 #include <utility>
 
 #include "operation/call_options.h"
+#include "plugins/device_attachments.h"
 #include "plugins/volume_places.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
+
+namespace {
+
+SafePath PlaceOf(const KubeletPaths& paths, const VolumeSpec& spec, const IscsiDisk& disk) {
+  return IsBlockVolume(spec) ? IscsiMapPlace(paths, disk) : IscsiMountPlace(paths, disk);
+}
+
+}  // namespace
 
 Result<IscsiInitiator*> RequireInitiator(const IscsiParts& parts) {
   if (parts.initiator != nullptr) return parts.initiator;
@@ -43,16 +52,34 @@ Result<std::string> IscsiAttacher::WaitForAttach(const VolumeSpec& spec, const s
   ASSIGN_OR_RETURN(IscsiInitiator * initiator, RequireInitiator(parts_));
   ASSIGN_OR_RETURN(const IscsiVolume volume, IscsiVolumeOf(spec));
   ASSIGN_OR_RETURN(const std::shared_ptr<const SecretObject> secret, ChapSecret(volume, pod));
-  const KubeletPaths& paths = parts_.host.paths;
   IscsiAttachRequest request;
-  request.place =
-      IsBlockVolume(spec) ? IscsiMapPlace(paths, volume.disk) : IscsiMountPlace(paths, volume.disk);
+  request.place = PlaceOf(parts_.host.paths, spec, volume.disk);
   request.volume = volume;
   request.chap_secret = secret.get();
   request.warn = [&](const std::string& reason, const std::string& message) {
     parts_.host.events.RecordPodEvent(pod.uid(), EventType::kWarning, reason, message);
   };
   return initiator->AttachDisk(request, call);
+}
+
+Result<std::vector<bool>> IscsiAttacher::VolumesAreAttached(const std::vector<VolumeSpec>& specs,
+                                                            const NodeName& node,
+                                                            const CallOptions& call) {
+  RETURN_IF_ERROR(CheckIsThisNode(parts_.host, node));
+  ASSIGN_OR_RETURN(IscsiInitiator * initiator, RequireInitiator(parts_));
+  std::vector<IscsiDisk> disks;
+  std::vector<SafePath> places;
+  for (const VolumeSpec& spec : specs) {
+    ASSIGN_OR_RETURN(IscsiVolume volume, IscsiVolumeOf(spec));
+    places.push_back(PlaceOf(parts_.host.paths, spec, volume.disk));
+    disks.push_back(std::move(volume.disk));
+  }
+  return AreDevicesAttached(
+      parts_.host, initiator->scsi(), kIscsiPluginName, places,
+      [&](size_t volume, const ScsiDisk& disk, const CallOptions& options) {
+        return initiator->IsDiskOf(disks[volume], disk, options);
+      },
+      call);
 }
 
 Result<SafePath> IscsiAttacher::GetDeviceMountPath(const VolumeSpec& spec) const {

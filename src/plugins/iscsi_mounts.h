@@ -25,8 +25,8 @@ struct IscsiParts {
 // Unimplemented, not applied, without an initiator.
 Result<IscsiInitiator*> RequireInitiator(const IscsiParts& parts);
 
-// Logging in is WaitForAttach's, as in kubelet: Attach does nothing, and all volumes count as
-// attached. Threads: one at a time per volume.
+// Logging in is WaitForAttach's, as in kubelet: Attach does nothing. Threads: one at a time per
+// volume.
 class IscsiAttacher final : public Attacher {
  public:
   explicit IscsiAttacher(const IscsiParts& parts) : parts_(parts) {}
@@ -34,10 +34,12 @@ class IscsiAttacher final : public Attacher {
   Result<std::string> Attach(const VolumeSpec&, const NodeName&, const CallOptions&) override {
     return std::string();
   }
+  // By the disks that the node has them mounted or mapped from: see device_attachments.h. (In
+  // kubelet all of them are, whatever has become of their sessions.) InvalidArgument, not applied,
+  // for another node.
   Result<std::vector<bool>> VolumesAreAttached(const std::vector<VolumeSpec>& specs,
-                                               const NodeName&, const CallOptions&) override {
-    return std::vector<bool>(specs.size(), true);
-  }
+                                               const NodeName& node,
+                                               const CallOptions& call) override;
   // Errors, besides those of IscsiInitiator::AttachDisk: NotFound, not applied, and Unavailable,
   // for the CHAP secret; InvalidArgument for one of another type.
   Result<std::string> WaitForAttach(const VolumeSpec& spec, const std::string& device_path,

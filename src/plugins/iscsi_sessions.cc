@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <regex>
 
 #include "base/strings.h"
 
@@ -24,15 +23,30 @@ std::string PortalText(const std::string& address, const std::string& port) {
   return (is_v6 ? "[" + address + "]" : address) + ":" + port;
 }
 
+// The number of "host3".
+std::optional<int64_t> NumberAfter(const std::string& word, const std::string& part) {
+  const auto number = StripPrefix(part, word);
+  const bool is_number =
+      number && !number->empty() && number->find_first_not_of("0123456789") == std::string::npos;
+  return is_number ? ParseInt64(*number) : std::nullopt;
+}
+
+// "0000:00:05.0".
+bool IsPciFunction(const std::string& part) {
+  constexpr char kHex[] = "0123456789abcdef";
+  const std::vector<std::string> parts = Split(part, ':');
+  if (parts.size() != 3 || parts[0].size() < 4 || parts[1].size() != 2) return false;
+  const std::string& last = parts[2];  // "05.0"
+  const bool has_form = last.size() == 4 && last[2] == '.' && last[3] >= '0' && last[3] <= '7';
+  return has_form &&
+         (parts[0] + parts[1] + last.substr(0, 2)).find_first_not_of(kHex) == std::string::npos;
+}
+
 // "devices/pci0000:00/0000:00:05.0/host3/session1": the last PCI function before the host.
 void AddPlace(IscsiSession& session) {
-  static const std::regex kHost(R"(host([0-9]+))");
-  static const std::regex kPci(R"([0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])");
   for (const std::string& part : Split(session.sysfs_path, '/')) {
-    std::smatch match;
-    if (std::regex_match(part, kPci)) session.pci_address = part;
-    if (!std::regex_match(part, match, kHost)) continue;
-    session.host = static_cast<int>(ParseInt64(match[1].str()).value_or(0));
+    if (IsPciFunction(part)) session.pci_address = part;
+    if (const auto host = NumberAfter("host", part)) session.host = static_cast<int>(*host);
   }
 }
 
@@ -125,6 +139,15 @@ Result<std::vector<IscsiSession>> IscsiSessions::Of(const IscsiDisk& disk,
     if (session) sessions.push_back(*std::move(session));
   }
   return sessions;
+}
+
+Result<std::optional<IscsiSession>> IscsiSessions::UnderDisk(const std::string& sysfs_path,
+                                                             const IscsiDisk& disk,
+                                                             const CallOptions& call) {
+  for (const std::string& part : Split(sysfs_path, '/')) {
+    if (NumberAfter("session", part)) return Look(part, disk, call);
+  }
+  return std::optional<IscsiSession>();
 }
 
 Result<std::vector<IscsiSessionDisk>> IscsiSessions::DisksOf(const IscsiSession& session,

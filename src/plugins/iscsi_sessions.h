@@ -40,6 +40,9 @@ class IscsiSessions {
 
   // With this target, through disk.iface.
   Result<std::vector<IscsiSession>> Of(const IscsiDisk& disk, const CallOptions& call);
+  // The session with this target, through disk.iface, that a disk of this path in sysfs is on.
+  Result<std::optional<IscsiSession>> UnderDisk(const std::string& sysfs_path,
+                                                const IscsiDisk& disk, const CallOptions& call);
   // Every unit that the kernel has there as a disk, of all LUNs.
   Result<std::vector<IscsiSessionDisk>> DisksOf(const IscsiSession& session,
                                                 const CallOptions& call);

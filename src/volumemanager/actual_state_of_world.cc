@@ -1,5 +1,6 @@
 #include "volumemanager/actual_state_of_world.h"
 
+#include <type_traits>
 #include <utility>
 
 namespace volumed {
@@ -49,6 +50,7 @@ void ActualStateOfWorld::Apply(Thing& thing, VolumeEvent event) {
 template <typename Thing>
 void ActualStateOfWorld::Start(Thing& thing, VolumeEvent call) {
   thing.in_flight = true;
+  if constexpr (std::is_same_v<Thing, ActualDevice>) ++thing.operations;
   thing.uncertain_before = thing.uncertain;
   Apply(thing, call);
 }
@@ -228,14 +230,12 @@ void ActualStateOfWorld::AttachStarted(const UniqueVolumeName& name, const Attac
   device.plugin_name = intent.plugin_name;
   device.spec = intent.spec;
   device.limit_key = intent.limit_key;
-  ++device.attach_changes;
   Start(device, VolumeEvent::kAttach);
 }
 
 void ActualStateOfWorld::AttachDone(const UniqueVolumeName& name,
                                     const OperationOutcome<AttachedVolume>& outcome) {
   ActualDevice& device = devices_.at(name);
-  ++device.attach_changes;
   if (!outcome.value) {
     Failed(device, outcome.failure);
     return;
@@ -250,7 +250,6 @@ void ActualStateOfWorld::AttachDone(const UniqueVolumeName& name,
 
 void ActualStateOfWorld::DetachStarted(const UniqueVolumeName& name) {
   ActualDevice& device = devices_.at(name);
-  ++device.attach_changes;
   Start(device, VolumeEvent::kDetach);
 }
 
@@ -261,7 +260,6 @@ void ActualStateOfWorld::DetachDone(const UniqueVolumeName& name,
     return;
   }
   ActualDevice& device = devices_.at(name);
-  ++device.attach_changes;
   Failed(device, outcome.failure);
 }
 

@@ -68,9 +68,9 @@ struct ActualDevice {
   bool attachable = false;
   Attachment attachment = Attachment::kUnknown;
   int64_t missing_since_unix_ms = 0;
-  std::string device_path;      // on the node
-  std::string limit_key;        // of the slot that it takes; "": none
-  uint64_t attach_changes = 0;  // rises when it is attached or detached: dates an older answer
+  std::string device_path;  // on the node
+  std::string limit_key;    // of the slot that it takes; "": none
+  uint64_t operations = 0;  // rises with each that begins: dates an older answer
   // ----
   bool uncertain = false;
   bool reconstructed = false;  // found at start and not verified since

@@ -96,7 +96,7 @@ void AttachVerifier::Ask(const std::string& plugin_name, VerifyAttachedRequest r
   if (parts_.operations.IsPending(key)) return;  // its end is an event
   std::map<UniqueVolumeName, uint64_t> asked;
   for (const VolumeToVerify& volume : request.volumes) {
-    asked[volume.device] = parts_.actual.FindDevice(volume.device)->attach_changes;
+    asked[volume.device] = parts_.actual.FindDevice(volume.device)->operations;
   }
   const StartResult result = parts_.operations.VerifyVolumesAreAttached(
       std::move(request), [this, plugin_name, asked, alive = std::weak_ptr<bool>(alive_)](
@@ -122,8 +122,8 @@ void AttachVerifier::Answered(const std::string& plugin_name,
     const ActualDevice* device = parts_.actual.FindDevice(name);
     const auto when = asked.find(name);
     const bool is_late = device == nullptr || device->in_flight || when == asked.end() ||
-                         device->attach_changes != when->second;
-    if (is_late) continue;  // it was attached or detached since it was asked about
+                         device->operations != when->second;
+    if (is_late) continue;  // it is being, or was, attached, mounted ... since it was asked about
     if (parts_.actual.AttachmentVerified(name, attached)) hooks_.verified(name);
   }
 }

@@ -68,6 +68,7 @@ class DeviceReconciler {
   void TellUsers(const UniqueVolumeName& volume) const;
 
   // How often plugins are asked which volumes are attached; zero: never again.
+  void AttachLimitsChanged() { SlotMayBeFree(); }
   void SetVerifyAttachedPeriod(Duration period) { verifier_.SetPeriod(period); }
   // For those who show why a device waits.
   const AttachLimits& limits() const { return limits_; }

@@ -451,6 +451,8 @@ void KubeletVolumeManager::DeviceVanished(const std::vector<std::string>& paths)
   impl_->DeviceVanished(paths);
 }
 
+void KubeletVolumeManager::AttachLimitsChanged() { impl_->AttachLimitsChanged(); }
+
 void KubeletVolumeManager::SetVerifyAttachedPeriod(Duration period) {
   impl_->SetVerifyAttachedPeriod(period);
 }

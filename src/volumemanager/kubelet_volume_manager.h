@@ -98,6 +98,8 @@ class KubeletVolumeManager final : public VolumeManager {
   void SetStatsTimes(Duration period, Duration deadline);
   // How often plugins are asked from now on which volumes are attached; zero: never.
   void SetVerifyAttachedPeriod(Duration period);
+  // GetVolumeLimits may answer something else from now on: who waits for a slot is looked at again.
+  void AttachLimitsChanged();
   void DeletePod(const PodUid& pod, bool force, std::function<void(Status)> done) override;
   void Hold(HoldRequest request, std::function<void(Status)> done) override;
   void ReleaseHold(HoldRequest request, std::function<void(Status)> done) override;

@@ -139,17 +139,25 @@ void FakeKernel::AddMount(const std::string& fs_type, const std::string& source,
 
 void FakeKernel::AddDevice(const std::string& path, FakeDevice device) {
   AddSpecial(path, FileType::kBlockDevice, 0600);
-  MutexLock lock(mu_);
-  device.identity.device_major = 7;
-  // A name that is used again keeps its number, as sdb does.
-  const auto old = devices_.by_path.find(path);
-  device.identity.device_minor = old != devices_.by_path.end()
-                                     ? old->second.identity.device_minor
-                                     : static_cast<uint32_t>(devices_.by_path.size());
-  if (device.identity.disk_sequence == 0) device.identity.disk_sequence = ++devices_.last_sequence;
-  if (device.identity.size_bytes == 0) device.identity.size_bytes = int64_t{1} << 30;
-  device.inode = vfs_.InodeAt(Require(path, false)).id;
-  devices_.by_path[path] = std::move(device);
+  std::string number;
+  {
+    MutexLock lock(mu_);
+    device.identity.device_major = 7;
+    // A name that is used again keeps its number, as sdb does.
+    const auto old = devices_.by_path.find(path);
+    device.identity.device_minor = old != devices_.by_path.end()
+                                       ? old->second.identity.device_minor
+                                       : static_cast<uint32_t>(devices_.by_path.size());
+    if (device.identity.disk_sequence == 0)
+      device.identity.disk_sequence = ++devices_.last_sequence;
+    if (device.identity.size_bytes == 0) device.identity.size_bytes = int64_t{1} << 30;
+    device.inode = vfs_.InodeAt(Require(path, false)).id;
+    number = "7:" + std::to_string(device.identity.device_minor);
+    devices_.by_path[path] = std::move(device);
+  }
+  // Whether it is there at the moment or not, is for /sys/block to say.
+  const std::string link = "/sys/dev/block/" + number;
+  if (!Exists(link)) AddSymlink(link, "../../block/" + path.substr(path.rfind('/') + 1));
 }
 
 void FakeKernel::AddExport(const std::string& source) {

@@ -1,6 +1,7 @@
 // flexVolume on the real daemon: drivers that come, change and go while it runs, the example's loop
 // devices, a driver that hangs, one that must not be run, and one that tells a secret.
 #include <gmock/gmock.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -219,6 +220,29 @@ TEST_F(FlexVolumeTest, APodKeepsItsVolumeWhileItsDriverChangesAndGoes) {
   EXPECT_TRUE(WaitDetached("one"));
   ASSERT_TRUE(WaitPhase("late", "Ready")) << Explain("late");
   ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("late"));
+  EXPECT_TRUE(WaitDetached("two"));
+  ExpectNothingLeft();
+}
+
+TEST_F(FlexVolumeTest, TheNodeTakesNoMoreVolumesOfADriverThanItsLimitUntilThatIsRaised) {
+  settings["attach-limits"] = "{volumed.io/loop: 1}";
+  ASSERT_NO_FATAL_FAILURE(InstallLoop());
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Inline("a", "one")));
+  ASSERT_TRUE(WaitPhase("a", "Ready")) << Explain("a");
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Inline("b", "two")));
+  ASSERT_TRUE(WaitSays("b",
+                       "the node takes at most 1 volumes of limit "
+                       "\"storage-limits-volumed.io-loop\" at once: slot 1 has volume"))
+      << Explain("b");
+  EXPECT_EQ(DeviceOf("two"), "");
+  const std::string file = scratch() + "/config.yaml";
+  WriteText(file, Replaced(ReadText(file), "volumed.io/loop: 1", "volumed.io/loop: 2"));
+  ASSERT_EQ(::kill(agent_pid(), SIGHUP), 0);
+  ASSERT_TRUE(WaitPhase("b", "Ready")) << Explain("b");
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("a"));
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("b"));
+  EXPECT_TRUE(WaitDetached("one"));
   EXPECT_TRUE(WaitDetached("two"));
   ExpectNothingLeft();
 }

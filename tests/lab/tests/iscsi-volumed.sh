@@ -1,6 +1,7 @@
 # iSCSI volumes of a real target by a real open-iscsi, under the shipped unit: CHAP,
-# two LUNs over one session, a raw block volume, a LUN that grows, an agent that is killed between
-# login and mount; in the end no session, no disk and no record of open-iscsi is left.
+# two LUNs over one session, a limit of two, a raw block volume, a LUN that grows, an agent that is
+# killed between login and mount, a session that ends while no agent runs; in the end no session, no
+# disk and no record of open-iscsi is left.
 # needs: product
 . /lab/lib/lab.sh
 . /lab/lib/server.sh
@@ -16,6 +17,7 @@ iscsi_target_lun 3 64
 iscsi_target_chap robot $secret
 iscsi_initiator 5
 iscsi_secret chap robot $secret >/etc/volumed/manifests/chap.yaml
+configure "attach-limits: {kubernetes.io/iscsi: 2}"
 start_volumed
 
 sessions() { iscsiadm -m session 2>/dev/null | wc -l; }
@@ -41,6 +43,14 @@ sed -i '0,/storage: 64Mi/s//storage: 160Mi/' /etc/volumed/manifests/first.yaml
 grown() { (($(findmnt -bno SIZE "$(path 1 lun1)") > 120 << 20)); }
 must wait_until 60 grown
 expect "what was written" "$(cat "$(path 1 lun1)/note")" first
+
+say "the node takes no third one"
+{ iscsi_volume lun3 3 chap Block; block_pod raw ${uid}3 lun3; } >/etc/volumed/manifests/raw.yaml
+no_slot() { explains raw "the node takes at most 2 volumes of limit \"storage-limits-iscsi\""; }
+must wait_until 30 no_slot
+expect "disks" "$(disks)" 2
+rm /etc/volumed/manifests/raw.yaml
+wait_gone raw 60
 
 say "one pod leaves: the session stays for the other"
 mv /etc/volumed/manifests/first.yaml /root/first.yaml
@@ -71,6 +81,20 @@ agent_is_new() { [[ $(property MainPID) != "$before" ]] && volumectl status >/de
 must wait_until 60 agent_is_new
 wait_ready first 90
 expect "sessions" "$(sessions)" 1
+expect "what was written" "$(cat "$(path 1 lun1)/note")" first
+
+say "its session ends while no agent runs: told, left alone, and logged in to anew for the next pod"
+systemctl stop volumed
+iscsi_logout
+start_volumed
+is_missed() { explains first "is not attached to this node any more"; }
+must wait_until 60 is_missed
+expect "mounts of the pod" "$(findmnt -nl -o TARGET "$(path 1 lun1)" | wc -l)" 1
+rm /etc/volumed/manifests/first.yaml
+wait_gone first 60
+must wait_until 40 nothing_left
+cp /root/first.yaml /etc/volumed/manifests/first.yaml
+wait_ready first 90
 expect "what was written" "$(cat "$(path 1 lun1)/note")" first
 rm /etc/volumed/manifests/first.yaml
 wait_gone first 60

@@ -71,6 +71,23 @@ TEST_F(ConfigTest, EveryProblemOfAFileIsInOneMessage) {
   }
 }
 
+TEST_F(ConfigTest, AttachLimitsAreOfPluginsThatAttach) {
+  const auto loaded = LoadText("attach-limits: {kubernetes.io/iscsi: 64, acme/array: 0}\n");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().ToString();
+  EXPECT_EQ(loaded->attach_limits,
+            (std::map<std::string, int64_t>{{"acme/array", 0}, {"kubernetes.io/iscsi", 64}}));
+  const auto of_nfs = LoadText("attach-limits: {kubernetes.io/nfs: 3}\n");
+  ASSERT_FALSE(of_nfs.ok());
+  EXPECT_NE(of_nfs.error().message().find("\"kubernetes.io/nfs\" attaches no volumes"),
+            std::string::npos);
+  const auto of_word = LoadText("attach-limits: {kubernetes.io/fc: many}\n");
+  ASSERT_FALSE(of_word.ok());
+  EXPECT_NE(of_word.error().message().find("kubernetes.io/fc: must be an integer from 0"),
+            std::string::npos);
+  EXPECT_FALSE(LoadText("attach-limits: {kubernetes.io/fc: -1}\n").ok());
+  EXPECT_FALSE(LoadText("attach-limits: {array: 1}\n").ok());
+}
+
 TEST_F(ConfigTest, AFileThatIsNoMapIsRefused) {
   EXPECT_FALSE(LoadText("- a\n- b\n").ok());
   EXPECT_FALSE(LoadText("root: [unclosed\n").ok());
@@ -144,6 +161,7 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                             {"deadline-attach", {"7s"}},
                             {"deadline-wait-for-attach", {"7s"}},
                             {"verify-attached-period", {"7s"}},
+                            {"attach-limits", {"kubernetes.io/iscsi=7", "acme/array=0"}},
                             {"empty-dir-limit-action", {"report"}},
                             {"host-path-root", {"/h"}},
                             {"enable-hostpath-provisioner", {"true"}},
@@ -175,7 +193,8 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                                               "volume-stats-period",
                                               "deadline-attach",
                                               "deadline-wait-for-attach",
-                                              "verify-attached-period"};
+                                              "verify-attached-period",
+                                              "attach-limits"};
   for (size_t i = 0; i < after.size(); ++i) {
     const bool reload = reloads.contains(after[i].first);
     EXPECT_EQ(after[i], reload ? wanted[i] : before[i]);

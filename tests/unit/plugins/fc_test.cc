@@ -36,6 +36,7 @@ class FcTest : public ::testing::Test {
     FcSettings settings;
     settings.device.format_intents = &intents_;
     settings.devices = &finder_;
+    settings.limits = &limits_;
     plugin_ = std::make_unique<FcPlugin>(settings);
     EXPECT_TRUE(plugin_->Init(PluginContext{world_.host, wrappers_}).ok());
     kernel_.AddDirectory("/r/plugins", 0750);
@@ -80,6 +81,12 @@ class FcTest : public ::testing::Test {
         .value()
         ->SetUp(args);
   }
+  std::vector<bool> Attached() {
+    const NodeName node = world_.host.node.GetNodeName();
+    auto answers = plugin_->AsBulkVolumeVerifier()->BulkVerifyVolumes({{node, {Spec()}}}, call_);
+    EXPECT_TRUE(answers.ok()) << answers.error().ToString();
+    return answers.ok() ? answers->at(node) : std::vector<bool>();
+  }
   std::string SourceAt(const std::string& path) {
     const auto mount = FindMountAt(kernel_, path, {});
     return mount.ok() && *mount ? (*mount)->source : "";
@@ -91,6 +98,7 @@ class FcTest : public ::testing::Test {
   WrapperVolumes wrappers_{mgr_};
   MemoryFormatIntents intents_;
   FakeDeviceFinder finder_;
+  AttachLimitSettings limits_;
   FakeScsiTree tree_;
   std::shared_ptr<FakeMultipathTools> tools_ = std::make_shared<FakeMultipathTools>();
   std::unique_ptr<FcPlugin> plugin_;
@@ -363,10 +371,45 @@ TEST_F(FcTest, ABlockVolumesDisksGoAtItsTearDown) {
   for (const char* name : {"dm-0", "sdb", "sdc"}) EXPECT_FALSE(tree_.HasBlock(name)) << name;
 }
 
+// ---- which are attached -------------------------------------------------------------------------
+
+TEST_F(FcTest, NothingIsMissingOfAVolumeThatIsNotUsedYet) {
+  EXPECT_THAT(Attached(), ElementsAre(true));
+  tree_.AddDisk({.name = "sdb", .address = "3:0:0:1"});
+  EXPECT_THAT(Attached(), ElementsAre(true));
+}
+
+TEST_F(FcTest, AMountedVolumeIsMissedWhenItsDiskHasGone) {
+  tree_.AddDisk({.name = "sdb", .address = "3:0:0:1"});
+  ASSERT_TRUE(MountDevice().ok());
+  EXPECT_THAT(Attached(), ElementsAre(true));
+  kernel_.Remove("/sys/block/sdb");
+  EXPECT_THAT(Attached(), ElementsAre(false));
+}
+
+TEST_F(FcTest, AMultipathDeviceThatHasLostItsPathsIsMissed) {
+  AddMultipath();
+  ASSERT_TRUE(MountDevice().ok());
+  EXPECT_THAT(Attached(), ElementsAre(true));
+  kernel_.Remove("/sys/devices/virtual/block/dm-0/slaves/sdb");
+  EXPECT_THAT(Attached(), ElementsAre(false)) << "sdc is not on the volume's port";
+  source_.target_wwns = {"500a0982891b8dc5"};
+  kernel_.Remove("/sys/devices/virtual/block/dm-0/slaves/sdc");
+  EXPECT_THAT(Attached(), ElementsAre(true)) << "another volume, which is not mounted";
+  source_.target_wwns = {kPort};
+  EXPECT_THAT(Attached(), ElementsAre(false));
+}
+
+TEST_F(FcTest, TheNodeTakesAsManyAsItsAdministratorHasSet) {
+  EXPECT_EQ(plugin_->AsWithAttachLimits()->VolumeLimitKey(Spec()), "storage-limits-fc");
+  limits_.Set({{"kubernetes.io/fc", 3}});
+  EXPECT_EQ(plugin_->AsWithAttachLimits()->GetVolumeLimits()->at("storage-limits-fc"), 3);
+}
+
 TEST_F(FcTest, AVolumeIsNamedAndItsDomainIsItsPort) {
   EXPECT_EQ(plugin_->GetVolumeName(Spec()).value(), "[500a0982991b8dc5]:1");
   EXPECT_EQ(plugin_->FaultDomain(Spec()), "fc:500a0982991b8dc5");
-  EXPECT_FALSE(plugin_->VerifiesAttachments());
+  EXPECT_TRUE(plugin_->VerifiesAttachments());
   source_ = {};
   source_.wwids = {"1LIO-ORG disk"};
   EXPECT_EQ(plugin_->GetVolumeName(Spec()).value(), "[1LIO-ORG_disk]");

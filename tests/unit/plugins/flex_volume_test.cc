@@ -182,6 +182,16 @@ TEST_F(FlexVolumeTest, TheCallsHaveKubeletsArguments) {
   EXPECT_FALSE(plugin_->AsAttachable()->VerifiesAttachments());
 }
 
+TEST_F(FlexVolumeTest, TheNodeTakesAsManyAsItsAdministratorHasSetOfADriverThatAttaches) {
+  MakePlugin({.attach = false});
+  EXPECT_EQ(plugin_->AsWithAttachLimits(), nullptr) << "it attaches nothing";
+  AttachLimitSettings limits;
+  limits.Set({{kDriver, 4}});
+  FlexVolumePlugin plugin(driver_, {.attach = true}, {}, &limits);
+  VolumePluginWithAttachLimits& limited = *plugin.AsWithAttachLimits();
+  EXPECT_EQ(limited.GetVolumeLimits()->at(limited.VolumeLimitKey(Spec())), 4);
+}
+
 TEST_F(FlexVolumeTest, MountIsToldOfThePodItsGroupAndItsSecret) {
   world_.objects.PutSecret("s", {{"user", "x&y"}}, kDriver);
   SetSource({{"kubernetes.io/readwrite", "mine"}}, SecretReference{"s", ""});

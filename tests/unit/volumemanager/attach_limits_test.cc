@@ -49,6 +49,18 @@ TEST_F(AttachLimitsTest, AFreedSlotWakesTheOneThatWaitedLongest) {
   EXPECT_EQ(Phase("e"), "Ready");
 }
 
+TEST_F(AttachLimitsTest, ALimitThatIsRaisedWakesWhoWaits) {
+  Deliver(TwoPods());
+  Deliver(TwoPods() + User("c", "three"));
+  EXPECT_EQ(StepOf("c"), "CheckAttachLimits");
+  attach->limits["storage-limits-fake"] = 3;
+  Pass(seconds(600));
+  EXPECT_NE(Phase("c"), "Ready") << "nobody has said so";
+  manager().AttachLimitsChanged();
+  Settle();
+  EXPECT_EQ(Phase("c"), "Ready");
+}
+
 TEST_F(AttachLimitsTest, OneThatWaitsNoMoreHoldsNobodyBack) {
   Deliver(TwoPods());
   Deliver(TwoPods() + User("d", "three"));

@@ -375,6 +375,24 @@ TEST_F(VerifiedVolumesTest, AnAnswerFromBeforeADetachIsNotBelieved) {
   EXPECT_EQ(StepOf("b"), "VolumesAreAttached");
 }
 
+// One that sees its disks alone says "missing" between an unmount and the next mount.
+TEST_F(VerifiedVolumesTest, AnAnswerFromBeforeAMountIsNotBelieved) {
+  StartAgent();
+  Deliver(Volume("disk") + User("a", "disk"));
+  operations().Hang(Ask());
+  node.attached.clear();
+  Pass(kVerifyAttachedPeriod + seconds(1));  // the plugin has not seen it
+  (void)Done();
+  operations().FailNext("unmount_device", OperationKey(Device("disk")), MaybeApplied(), 1);
+  Deliver(Volume("disk"));
+  Deliver(Volume("disk") + User("b", "disk"));
+  EXPECT_EQ(Phase("b"), "Ready");
+  for (const std::string& done : Done()) EXPECT_NE(done, "attach disk") << "mounted again only";
+  operations().Release(Ask());
+  Settle();
+  EXPECT_EQ(StepOf("b"), "");
+}
+
 TEST_F(VerifiedVolumesTest, APluginThatCannotTellIsNotAskedAgainAndAgain) {
   attach->verifies = false;
   BindBefore(Volume("disk"));
