@@ -51,11 +51,100 @@ say "two portals, one multipath device"
 { volume lun1 1; pod first ${uid}1 lun1; } >/etc/volumed/manifests/first.yaml
 wait_ready first 90
 say "ready at $(now) s"
-multipath -ll
 volumectl explain first
-volumectl get devices || true
 expect "sessions" "$(sessions)" 2
 expect "disks" "$(disks)" 2
 expect "paths of the map" "$(paths)" 2
-expect "kind of what is mounted" "$(lsblk -dnro TYPE "$(grow_source)")" mpath
-say "end at $(now)"
+expect "what is mounted" "$(lsblk -dnro TYPE "$(grow_source)")" mpath
+explain() { volumectl explain first; }
+expect_text "what explain says" "$(explain)" "/dev/disk/by-id/dm-uuid-mpath-"
+state() { multipath -ll; iscsiadm -m session -P 3 | grep -E 'Current Portal|State|scsi disk'; volumectl explain "$1" | cut -c1-600; }
+
+say "$(now): a path dies under a pod that writes"
+grow_fill lun1
+writer_start lun1
+source=$(grow_source)
+server_cut second
+must wait_until 40 has_paths 1
+told=$(cat "$lab_state/told-lun1")
+goes_on() { (($(cat "$lab_state/told-lun1") > told + 3)); }
+must wait_until 30 goes_on
+state first
+
+say "$(now): the agent is killed meanwhile"
+before=$(property MainPID)
+systemctl kill -s KILL --kill-whom=main volumed
+agent_is_new() { [[ $(property MainPID) != "$before" ]] && volumectl status >/dev/null 2>&1; }
+must wait_until 60 agent_is_new
+wait_ready first 60
+expect "what is mounted" "$(grow_source)" "$source"
+told=$(cat "$lab_state/told-lun1")
+must wait_until 30 goes_on
+state first
+server_join second
+must wait_until 60 has_paths 2
+say "$(now): it is back"
+writer_stop lun1
+expect "lines lost" "$(writer_lost lun1)" 0
+must grow_same lun1
+
+say "$(now): the LUN grows"
+iscsi_target_resize 1 160
+sed -i '0,/storage: 64Mi/s//storage: 160Mi/' /etc/volumed/manifests/first.yaml
+grown() { (($(findmnt -bno SIZE "$(grow_place)") > 120 << 20)); }
+wait_until 60 grown || { state first; fail "it does not grow"; }
+say "$(now): grown"
+must grow_same lun1
+lsblk -nro NAME,SIZE,TYPE
+
+say "$(now): the pod leaves"
+mv /etc/volumed/manifests/first.yaml /root/first.yaml
+wait_gone first 60
+wait_until 40 nothing_left || { state first; lsblk; fail "not all goes"; }
+say "$(now): gone"
+
+say "$(now): a raw block volume"
+{ volume lun2 2 Block; block_pod raw ${uid}2 lun2; } >/etc/volumed/manifests/raw.yaml
+wait_ready raw 90
+link=$volumed_root/pods/${uid}2/volumeDevices/kubernetes.io~iscsi/lun2
+ls -l "$link"
+volumectl explain raw
+expect "what is mapped" "$(lsblk -dnro TYPE "$(readlink -f "$link")")" mpath
+echo raw | dd of="$link" conv=fsync status=none
+rm /etc/volumed/manifests/raw.yaml
+wait_gone raw 60
+wait_until 40 nothing_left || { state raw; lsblk; fail "not all goes"; }
+say "$(now): gone"
+
+say "$(now): a pod leaves while a path is dead"
+mv /root/first.yaml /etc/volumed/manifests/first.yaml
+wait_ready first 90
+must grow_same lun1
+expect "paths of the map" "$(paths)" 2
+server_cut second
+rm /etc/volumed/manifests/first.yaml
+wait_gone first 60
+wait_until 60 nothing_left || { state first; lsblk; fail "not all goes"; }
+say "$(now): gone"
+server_join second
+
+say "$(now): no multipathd"
+must systemctl stop multipathd.socket multipathd.service
+{ volume lun3 3; pod single ${uid}3 lun3; } >/etc/volumed/manifests/single.yaml
+wait_ready single 120
+state single
+say "$(now): multipathd comes"
+systemctl start multipathd.socket multipathd.service
+sleep 3
+state single
+rm /etc/volumed/manifests/single.yaml
+wait_gone single 60
+wait_until 60 nothing_left || { state single; lsblk; fail "not all goes"; }
+say "$(now): gone"
+
+expect "records of open-iscsi" "$(find /etc/iscsi/nodes /etc/iscsi/send_targets -type f 2>/dev/null | wc -l)" 0
+expect "mounts" "$(pod_mounts)" ""
+find $volumed_root/plugins
+journalctl -b -u volumed --no-pager | tail -n 60
+journalctl -b -u multipathd --no-pager | tail -n 60
+say "up for $(now) s"

@@ -291,6 +291,26 @@ TEST_F(IscsiTest, APortalThatIsDeadIsDoneWithout) {
   ExpectNothingLeft();
 }
 
+// The kernel has no address of a connection that is down.
+TEST_F(IscsiTest, APathThatIsDownHidesNoOther) {
+  target_->multipath = true;
+  source_.portals = {"10.0.0.2"};
+  Mount();
+  const size_t calls = FakeIscsiCalls(kernel_).size();
+  for (const char* attribute : {"/address", "/port"}) {
+    kernel_.FailNextBelow("ReadFile",
+                          std::string("/sys/class/iscsi_connection/connection2:0") + attribute,
+                          Error::FromErrno(ENOTCONN, "read", Outcome::kNotApplied), 100);
+  }
+  const auto device = WaitForAttach(Spec());
+  ASSERT_TRUE(device.ok()) << device.error().ToString();
+  EXPECT_THAT(*device, HasSubstr("/dev/disk/by-id/dm-uuid-mpath-3600140"));
+  EXPECT_EQ(FakeIscsiCalls(kernel_).size(), calls + 1) << "the interface is looked at";
+  const Status gone = UnmountDevice();
+  ASSERT_TRUE(gone.ok()) << gone.error().ToString();
+  ExpectNothingLeft();
+}
+
 // ---- what is missing ----------------------------------------------------------------------------
 
 TEST_F(IscsiTest, WhatIsMissingIsNamed) {
