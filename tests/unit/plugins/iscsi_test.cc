@@ -271,6 +271,20 @@ TEST_F(IscsiTest, TwoPathsAreUsedThroughTheirMultipathDevice) {
   ExpectNothingLeft();
 }
 
+// Seen on a slow node: the wait ended when multipathd had the device and udevd had not; a path of
+// it was given out, which could not be formatted, and the pod was told of a single path.
+TEST_F(IscsiTest, OfAMultipathDeviceWithoutItsLinkNoPathIsUsed) {
+  target_->multipath = true;
+  target_->names_multipath = false;
+  source_.portals = {"10.0.0.2"};
+  EXPECT_EQ(WaitForAttach(Spec()).value(), "/dev/dm-1");
+  EXPECT_THAT(EventText(), Not(HasSubstr("IscsiSinglePath")));
+  Mount();
+  const Status gone = UnmountDevice();
+  ASSERT_TRUE(gone.ok()) << gone.error().ToString();
+  ExpectNothingLeft();
+}
+
 TEST_F(IscsiTest, WithoutMultipathASinglePathIsUsedAndThePodHearsOfIt) {
   source_.portals = {"10.0.0.2"};
   EXPECT_EQ(WaitForAttach(Spec()).value(), kByPath);
