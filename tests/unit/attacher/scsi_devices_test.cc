@@ -184,8 +184,24 @@ TEST_F(ScsiDevicesTest, AMapWithoutARunningPathGoesThoughItTakesNothing) {
   EXPECT_EQ(RemoveError("/dev/dm-0").sys_errno(), EIO) << "sdc runs: it may take it yet";
   EXPECT_THAT(tools_->commands, IsEmpty());
   tree_.SetState("sdc", "transport-offline");
-  ASSERT_TRUE(scsi_.Remove("/dev/dm-0", call_).ok());
+  for (const char* path : {"/dev/sdb", "/dev/sdc"}) {
+    kernel_.ChangeDevice(path, [](FakeDevice& device) { device.offline = true; });
+  }
+  const Status gone = scsi_.Remove("/dev/dm-0", call_);
+  ASSERT_TRUE(gone.ok()) << gone.error().ToString();
   for (const char* name : {"dm-0", "sdb", "sdc"}) EXPECT_FALSE(tree_.HasBlock(name)) << name;
+}
+
+// Seen with a real target that was away: nobody can open an offline disk, and so it stayed.
+TEST_F(ScsiDevicesTest, AnOfflineDiskThatNobodyCanOpenGoes) {
+  tree_.SetState("sdb", "transport-offline");
+  kernel_.ChangeDevice("/dev/sdb", [](FakeDevice& device) { device.offline = true; });
+  kernel_.ChangeDevice("/dev/sdb", [](FakeDevice& device) { device.claimed = true; });
+  EXPECT_THAT(RemoveError("/dev/sdb").message(), HasSubstr("still in use"));
+  kernel_.ChangeDevice("/dev/sdb", [](FakeDevice& device) { device.claimed = false; });
+  const Status gone = scsi_.Remove("/dev/sdb", call_);
+  ASSERT_TRUE(gone.ok()) << gone.error().ToString();
+  EXPECT_FALSE(tree_.HasBlock("sdb"));
 }
 
 TEST_F(ScsiDevicesTest, AMissingToolIsMissedOnlyForAMultipathDevice) {
