@@ -315,7 +315,7 @@ Status ScsiDevices::RescanSize(const std::string& device, const CallOptions& cal
     ASSIGN_OR_RETURN(disks, PathsOf(device, call));
   }
   std::string silent;
-  size_t answered = 0;
+  std::vector<std::string> answered;
   for (const std::string& path : disks) {
     ASSIGN_OR_RETURN(const std::optional<ScsiDisk> disk, FindDisk(path, call));
     // A path that is down has no say in it; nobody reads from it either.
@@ -325,21 +325,50 @@ Status ScsiDevices::RescanSize(const std::string& device, const CallOptions& cal
     }
     const auto asked = kernel_.Call(WriteAttribute{Sys(disk->sysfs_path + "/rescan"), "1"}, call);
     if (!asked.ok()) return asked.error().With("ask " + path + " for its size");
-    ++answered;
+    answered.push_back(disk->name);
   }
-  if (answered == 0) {
+  if (answered.empty()) {
     return Error::NotApplied(Code::kFailedPrecondition,
                              "no disk of " + device + " can be asked for its size: " + silent);
   }
-  if (!is_map) return OkStatus();
+  return is_map ? ResizeMap(device, answered, silent, call) : OkStatus();
+}
+
+Result<int64_t> ScsiDevices::BytesOf(const std::string& name, const CallOptions& call) {
+  constexpr int64_t kSector = 512;  // whatever the device's own is
+  ASSIGN_OR_RETURN(const std::string sectors, Attribute("block/" + name + "/size", call));
+  const std::optional<int64_t> parsed = ParseInt64(sectors);
+  if (parsed) return *parsed * kSector;
+  return Error::NotApplied(Code::kDataLoss, "sysfs says no size of " + dev_root_ + "/" + name);
+}
+
+// That multipathd ends well is no proof: it asks one path for the size, be it one that is down. And
+// Linux refuses a map that is larger than one of its paths. So a path that is down may keep the map
+// as it was. Source: multipath-tools multipathd/cli_handlers.c (cli_resize, resize_map).
+Status ScsiDevices::ResizeMap(const std::string& device, const std::vector<std::string>& answered,
+                              const std::string& silent, const CallOptions& call) {
   ASSIGN_OR_RETURN(const std::optional<std::string> name, NameOf(device, call));
+  if (!name) return Error::NotApplied(Code::kNotFound, "there is no " + device);
   ASSIGN_OR_RETURN(const ProgramEnd end,
                    RunMultipathTool("multipathd", {"resize", "map", *name}, device, call));
-  if (end.exit_status == 0) return OkStatus();
-  return Error::MaybeApplied(Code::kFailedPrecondition, "multipathd resize map " + *name +
-                                                            " ended with " +
-                                                            std::to_string(end.exit_status) + ": " +
-                                                            std::string(TrimSpace(end.output)));
+  const std::string why = silent.empty() ? "" : " (" + silent + ")";
+  if (end.exit_status != 0) {
+    return Error::MaybeApplied(Code::kFailedPrecondition,
+                               "multipathd resize map " + *name + " ended with " +
+                                   std::to_string(end.exit_status) + ": " +
+                                   std::string(TrimSpace(end.output)) + why);
+  }
+  ASSIGN_OR_RETURN(const int64_t map_bytes, BytesOf(*name, call));
+  for (const std::string& path : answered) {
+    ASSIGN_OR_RETURN(const int64_t path_bytes, BytesOf(path, call));
+    if (path_bytes == map_bytes) continue;
+    return Error::MaybeApplied(
+        Code::kUnavailable, "multipath device " + dev_root_ + "/" + *name + " has " +
+                                std::to_string(map_bytes) + " bytes, its path " + dev_root_ + "/" +
+                                path + " " + std::to_string(path_bytes) +
+                                ": it takes a new size over once all its paths have it" + why);
+  }
+  return OkStatus();
 }
 
 // ---- removal
@@ -381,6 +410,14 @@ Status ScsiDevices::RemoveDisk(const std::string& name, const CallOptions& call)
   return deleted.error().With("delete " + disk->node);
 }
 
+Result<bool> ScsiDevices::AnyRuns(const std::vector<std::string>& names, const CallOptions& call) {
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(const std::optional<ScsiDisk> disk, DiskByName(name, call));
+    if (disk && disk->running()) return true;
+  }
+  return false;
+}
+
 Status ScsiDevices::RemoveMultipath(const std::string& name, const std::vector<std::string>& last,
                                     const CallOptions& call) {
   const std::string node = dev_root_ + "/" + name;
@@ -389,7 +426,12 @@ Status ScsiDevices::RemoveMultipath(const std::string& name, const std::vector<s
     return std::find(last.begin(), last.end(), path) == last.end();
   });
   RETURN_IF_ERROR(ProveUnused(name, call));
-  RETURN_IF_ERROR(kernel_.Call(FlushDevice{node}, call).With("flush " + node));
+  const auto flushed = kernel_.Call(FlushDevice{node}, call);
+  if (!flushed.ok()) {
+    // As with a disk: what has no path that runs takes nothing, however often it is asked.
+    ASSIGN_OR_RETURN(const bool runs, AnyRuns(paths, call));
+    if (runs || flushed.error().maybe_applied()) return flushed.error().With("flush " + node);
+  }
   RETURN_IF_ERROR(FlushMap(name, call));
   for (const std::string& path : paths) {
     RETURN_IF_ERROR(After(RemoveDisk(path, call), true));

@@ -80,6 +80,8 @@ class ScsiDevices {
 
   // The disk, or each path of the multipath device, is asked for its size; the multipath device
   // takes the new one over. FailedPrecondition, not applied, naming the disk, where none answered.
+  // Unavailable, maybe applied, where the multipath device has not the size of those that did: a
+  // path that is down keeps it from that, and is named.
   Status RescanSize(const std::string& device, const CallOptions& call);
 
   // Takes a disk, or a multipath device with its paths, away from the node: nobody uses it, what is
@@ -87,10 +89,11 @@ class ScsiDevices {
   // is success, and a call that ended half way is continued by the next, given the multipath device
   // or any disk that is left.
   // Errors: FailedPrecondition for what is in use, naming who holds it; EIO for what cannot be
-  // written (but a disk that is not running has nothing to be asked: what it did not take is lost
-  // already); NotFound naming multipath-tools where a map is to be flushed and the tool is missing.
-  // Not applied before the map or the first disk is gone; maybe applied from then on.
-  // `last`: names of those paths that go after the others, as the caller knows the rest by them.
+  // written (but a disk that is not running, or a multipath device without a path that is, has
+  // nothing to be asked: what it did not take is lost already); NotFound naming multipath-tools
+  // where a map is to be flushed and the tool is missing. Not applied before the map or the first
+  // disk is gone; maybe applied from then on. `last`: names of those paths that go after the
+  // others, as the caller knows the rest by them.
   Status Remove(const std::string& device, const CallOptions& call,
                 const std::vector<std::string>& last = {});
 
@@ -103,10 +106,15 @@ class ScsiDevices {
   Result<std::vector<std::string>> NamesIn(const std::string& relative, const CallOptions& call);
   Result<bool> IsThere(const std::string& name, const CallOptions& call);
   Result<bool> IsMap(const std::string& name, const CallOptions& call);
+  Result<int64_t> BytesOf(const std::string& name, const CallOptions& call);
+  Result<bool> AnyRuns(const std::vector<std::string>& names, const CallOptions& call);
   Status ProveUnused(const std::string& name, const CallOptions& call);
   Result<ProgramEnd> RunMultipathTool(const std::string& tool,
                                       const std::vector<std::string>& arguments,
                                       const std::string& device, const CallOptions& call);
+  // `answered`: names of paths that were asked; `silent`: of the others, and why.
+  Status ResizeMap(const std::string& device, const std::vector<std::string>& answered,
+                   const std::string& silent, const CallOptions& call);
   Status FlushMap(const std::string& name, const CallOptions& call);
   Status RemoveMultipath(const std::string& name, const std::vector<std::string>& last,
                          const CallOptions& call);

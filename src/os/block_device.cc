@@ -237,8 +237,9 @@ Result<DeviceUsers> DoCheckDeviceUse(const CheckDeviceUse& request) {
   use.present = true;
   const Result<Descriptor> claim =
       OpenBlockDevice(ProcFdPath(there->get()), O_RDONLY | O_EXCL | O_NONBLOCK);
-  if (claim.ok()) return use;
-  if (is_gone(claim.error())) return DeviceUsers{};
+  // The driver is asked last: that it opens the device for nobody is said only to who has the
+  // claim.
+  if (claim.ok() || is_gone(claim.error())) return use;
   if (claim.error().sys_errno() != EBUSY) return claim.error();
   use.in_use = true;
   use.holders = HoldersOf(identity);

@@ -158,8 +158,9 @@ struct DeviceUsers {
 };
 
 // Whether a device is let go of: it is opened for itself (O_EXCL), and closed at once. The only
-// proof there is that nothing uses it any more; a mount table knows of one namespace only.
-// Errors: FailedPrecondition, not applied, for what is no block device; errno of open(2).
+// proof there is that nothing uses it any more; a mount table knows of one namespace only. An open
+// that the driver refuses (ENXIO: a SCSI disk that is offline) proves it too: the claim comes
+// first. Errors: FailedPrecondition, not applied, for what is no block device; errno of open(2).
 // Source: kubernetes pkg/volume/util/hostutil/hostutil_linux.go@v1.36.2 (DeviceOpened);
 // Linux block/bdev.c (bd_prepare_to_claim).
 struct CheckDeviceUse {

@@ -328,20 +328,37 @@ Result<std::string> IscsiInitiator::WaitForDevice(Attach& attach, const CallOpti
       return device;
     }
   }
+  // One that udevd has not named yet, or whose unit multipathd spells in its own way. A path of it
+  // is of no use, and that there is a single path would not be true.
+  ASSIGN_OR_RETURN(std::optional<std::string> map, FindMap(attach.disk, own));
+  if (map) return WaitForMap(attach, *map, multipath_links, call);
   if (wants_multipath) {
     attach.Warn("IscsiSinglePath",
                 "there is no multipath device over the disk of target " + attach.disk.iqn +
-                    ": it is used by a single path (is multipathd of multipath-tools running?)");
+                    ": it is used by a single path (is multipathd of multipath-tools running, and "
+                    "does its find_multipaths let it take new disks?)");
   }
   // A path that multipathd has taken is not given out: then its multipath device is.
   links.insert(links.end(), multipath_links.begin(), multipath_links.end());
   Result<std::string> device = WaitForLinks(attach, links, options_.device_timeout, call);
-  if (device.ok() || device.error().code() != Code::kDeadlineExceeded) return device;
-  // One whose unit has a name that multipathd spells in its own way.
-  ASSIGN_OR_RETURN(const std::optional<std::string> found, FindDevice(attach.disk, own));
-  ASSIGN_OR_RETURN(const bool is_multipath,
-                   found ? scsi_.IsMultipath(*found, own) : Result<bool>(false));
-  return is_multipath ? Result<std::string>(*found) : device;
+  if (!device.ok() && device.error().code() != Code::kDeadlineExceeded) return device;
+  ASSIGN_OR_RETURN(map, FindMap(attach.disk, own));  // it may have come meanwhile
+  return map ? WaitForMap(attach, *map, multipath_links, call) : device;
+}
+
+Result<std::optional<std::string>> IscsiInitiator::FindMap(const IscsiDisk& disk,
+                                                           const CallOptions& call) {
+  ASSIGN_OR_RETURN(std::optional<std::string> device, FindDevice(disk, call));
+  ASSIGN_OR_RETURN(const bool is_map, device ? scsi_.IsMultipath(*device, call) : Result(false));
+  if (!is_map) device.reset();
+  return device;
+}
+
+Result<std::string> IscsiInitiator::WaitForMap(const Attach& attach, const std::string& map,
+                                               std::vector<std::string> links,
+                                               const CallOptions& call) {
+  links.push_back(map);  // the last: what else leads to it is the same after a reboot
+  return WaitForLinks(attach, std::move(links), options_.device_timeout, call);
 }
 
 Result<bool> IscsiInitiator::IsDiskOf(const IscsiDisk& disk, const ScsiDisk& found,

@@ -92,6 +92,12 @@ class IscsiInitiator {
   Result<std::string> WaitForLinks(const Attach& attach, std::vector<std::string> links,
                                    Duration timeout, const CallOptions& call);
 
+  // The multipath device over the volume's disks, by sysfs: "/dev/dm-3".
+  Result<std::optional<std::string>> FindMap(const IscsiDisk& disk, const CallOptions& call);
+  // Until udevd has finished with it. `links`: its own, which may be none.
+  Result<std::string> WaitForMap(const Attach& attach, const std::string& map,
+                                 std::vector<std::string> links, const CallOptions& call);
+
   // Where the kernel has it decides, whatever its links say.
   Status ProveNode(const IscsiDisk& disk, const std::string& node, const CallOptions& call);
   // The volume's own disks, one for each session.

@@ -26,6 +26,7 @@ struct FakeDevice {
   bool was_mounted = false;
   // ---- how it fails, and who has it
   bool unreadable = false;  // every read is EIO
+  bool offline = false;     // every open is ENXIO, as of an offline SCSI disk
   // What a check finds. kFixed: an error that preening mends; then clean.
   CheckResult damage = CheckResult::kClean;
   bool unmountable = false;  // EUCLEAN

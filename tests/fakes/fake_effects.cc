@@ -227,7 +227,7 @@ Result<FileInfo> FakeEffects::operator()(const Stat& request) {
   info.inode = inode.id;
   info.size_bytes = FakeVfs::SizeBytes(inode);
   info.is_mount_point = vfs_.IsMountRoot(*there);
-  if (const Result<FakeDevice*> device = OpenNode(*there, ""); device.ok()) {
+  if (const Result<FakeDevice*> device = FindNode(*there, ""); device.ok()) {
     info.size_bytes = (*device)->identity.size_bytes;
     info.device_number =
         makedev((*device)->identity.device_major, (*device)->identity.device_minor);

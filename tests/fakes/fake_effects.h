@@ -128,8 +128,11 @@ class FakeEffects {
   Result<bool> IsMountPoint(const SafePath& path) const;
   int RootOf(const SafePath& path, OpenHow how, FakeLocation* found) const;
 
+  Result<FakeDevice*> FindDevice(const std::string& path) const;
+  Result<FakeDevice*> FindNode(FakeLocation node, const std::string& path) const;
   Result<FakeDevice*> OpenDevice(const std::string& path) const;
   Result<FakeDevice*> OpenNode(FakeLocation node, const std::string& path) const;
+  static Result<FakeDevice*> Opened(FakeDevice* device, const std::string& path);
   Status ExpectDevice(FakeLocation node, const std::string& path,
                       const DeviceIdentity& expected) const;
   bool IsMounted(const FakeDevice& device) const;

@@ -23,6 +23,21 @@ Error Refusal(const std::string& what, const std::string& why) {
 }  // namespace
 
 Result<FakeDevice*> FakeEffects::OpenDevice(const std::string& path) const {
+  ASSIGN_OR_RETURN(FakeDevice * device, FindDevice(path));
+  return Opened(device, path);
+}
+
+Result<FakeDevice*> FakeEffects::OpenNode(FakeLocation node, const std::string& path) const {
+  ASSIGN_OR_RETURN(FakeDevice * device, FindNode(node, path));
+  return Opened(device, path);
+}
+
+Result<FakeDevice*> FakeEffects::Opened(FakeDevice* device, const std::string& path) {
+  if (!device->offline) return device;
+  return Error::FromErrno(ENXIO, "open device " + path, Outcome::kNotApplied);
+}
+
+Result<FakeDevice*> FakeEffects::FindDevice(const std::string& path) const {
   const std::string what = "open device " + path;
   if (path.empty() || path[0] != '/') {
     return Error::NotApplied(Code::kInvalidArgument, what + ": not an absolute path");
@@ -33,10 +48,10 @@ Result<FakeDevice*> FakeEffects::OpenDevice(const std::string& path) const {
   if (const int error = vfs_.WalkAbsolute(path, walk, &found)) {
     return Error::FromErrno(error, what, Outcome::kNotApplied);
   }
-  return OpenNode(found, path);
+  return FindNode(found, path);
 }
 
-Result<FakeDevice*> FakeEffects::OpenNode(FakeLocation node, const std::string& path) const {
+Result<FakeDevice*> FakeEffects::FindNode(FakeLocation node, const std::string& path) const {
   const std::string what = "open device " + path;
   const FakeInode& inode = vfs_.InodeAt(node);
   if (inode.type != FileType::kBlockDevice) return Refusal(what, "not a block device");
@@ -244,7 +259,7 @@ Result<FilesystemCheck> FakeEffects::operator()(const CheckFilesystem& request) 
 }
 
 Result<DeviceUsers> FakeEffects::operator()(const CheckDeviceUse& request) {
-  const Result<FakeDevice*> device = OpenDevice(request.device);
+  const Result<FakeDevice*> device = FindDevice(request.device);
   if (!device.ok()) {
     const int error = device.error().sys_errno();
     if (error == ENOENT || error == ENXIO) return DeviceUsers{};

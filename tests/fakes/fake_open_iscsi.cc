@@ -167,7 +167,7 @@ void MakeMap(FakeKernel& world, const FakeIscsiTarget& target, int64_t lun) {
   world.AddFile(place + "/dev", std::to_string(identity.device_major) + ":" +
                                     std::to_string(identity.device_minor) + "\n");
   world.AddSymlink("/sys/block/" + map, "../devices/virtual/block/" + map);
-  world.AddSymlink(MapLink(lun), "../../" + map);
+  if (target.names_multipath) world.AddSymlink(MapLink(lun), "../../" + map);
   for (const std::string& path : paths) {
     world.AddSymlink(place + "/slaves/" + path, "../../../../../../block/" + path);
     const std::string link = world.Find("/sys/block/" + path).content;

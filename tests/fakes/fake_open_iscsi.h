@@ -30,7 +30,8 @@ struct FakeIscsiTarget {
   std::string chap_password;  // of sessions, and of discovery
   bool chap_discovery = false;
   bool daemon_runs = true;
-  bool multipath = false;  // multipathd makes a device over two paths of a LUN
+  bool multipath = false;       // multipathd makes a device over two paths of a LUN
+  bool names_multipath = true;  // and udevd its link
 };
 
 inline constexpr char kFakeIscsiadm[] = "/usr/sbin/iscsiadm";

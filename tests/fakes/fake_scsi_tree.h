@@ -69,6 +69,7 @@ class FakeScsiTree {
     kernel_.AddFile(dir + "/rescan", "");
     kernel_.AddFile(dir + "/delete", "");
     kernel_.AddFile(block + "/dev", Number(kernel_.Device(node)));
+    kernel_.AddFile(block + "/size", Sectors(kernel_.Device(node)));
     kernel_.AddDirectory(block + "/holders");
     kernel_.AddDirectory(block + "/slaves");
     kernel_.AddSymlink(block + "/device", "../../../" + disk.address);
@@ -86,6 +87,7 @@ class FakeScsiTree {
     kernel_.AddDevice("/dev/" + name, std::move(device));
     const std::string dir = "/sys/devices/virtual/block/" + name;
     kernel_.AddFile(dir + "/dev", Number(kernel_.Device("/dev/" + name)));
+    kernel_.AddFile(dir + "/size", Sectors(kernel_.Device("/dev/" + name)));
     kernel_.AddFile(dir + "/dm/uuid", uuid + "\n");
     kernel_.AddDirectory(dir + "/holders");
     kernel_.AddDirectory(dir + "/slaves");
@@ -110,11 +112,20 @@ class FakeScsiTree {
                          }
                          return ProgramEnd{};
                        });
-    kernel_.AddProgram("/usr/sbin/multipathd", [tools](FakeKernel&, const auto& arguments) {
-      tools->commands.push_back(Join(arguments, " "));
-      return ProgramEnd{tools->resize_status, tools->resize_status == 0 ? "ok\n" : "fail\n"};
-    });
+    kernel_.AddProgram(
+        "/usr/sbin/multipathd", [tools, maps = maps_](FakeKernel& world, const auto& arguments) {
+          tools->commands.push_back(Join(arguments, " "));
+          if (tools->resize_status != 0) return ProgramEnd{tools->resize_status, "fail\n"};
+          for (const Map& map : *maps) {
+            if (arguments.back() != map.name || map.paths.empty()) continue;
+            // As the real one: by its first path alone, dead or not.
+            SetBytes(world, map.name, world.Device("/dev/" + map.paths[0]).identity.size_bytes);
+          }
+          return ProgramEnd{0, "ok\n"};
+        });
   }
+  // The array has made the unit larger; this path has said so.
+  void Grow(const std::string& disk, int64_t bytes) { SetBytes(kernel_, disk, bytes); }
   void SetState(const std::string& disk, const std::string& state) {
     kernel_.AddFile("/sys/block/" + disk + "/device/state", state + "\n");
   }
@@ -136,6 +147,14 @@ class FakeScsiTree {
   static std::string Number(const FakeDevice& device) {
     return std::to_string(device.identity.device_major) + ":" +
            std::to_string(device.identity.device_minor) + "\n";
+  }
+  static std::string Sectors(const FakeDevice& device) {
+    return std::to_string(device.identity.size_bytes / 512) + "\n";
+  }
+  static void SetBytes(FakeKernel& world, const std::string& name, int64_t bytes) {
+    const std::string node = "/dev/" + name;
+    world.ChangeDevice(node, [&](FakeDevice& device) { device.identity.size_bytes = bytes; });
+    world.AddFile("/sys/block/" + name + "/size", Sectors(world.Device(node)));
   }
   static void Remove(FakeKernel& world, const std::vector<std::string>& paths) {
     for (const std::string& path : paths) {

@@ -4,7 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
 
 #include "integration/os/kernel_fixture.h"
 
@@ -445,6 +449,19 @@ TEST_P(EffectsTest, WriteAttributeNeverMakesAFile) {
   EXPECT_EQ(Call(ReadFile{At("scan")})->bytes, "0 0 7");
   EXPECT_EQ(Call(WriteAttribute{At("none"), "1"}).error().code(), Code::kNotFound);
   EXPECT_FALSE(Exists("none"));
+}
+
+// As of a SCSI disk that is offline: nobody can open it, but nobody has it either.
+TEST_P(EffectsTest, ADeviceThatItsDriverOpensForNobodyIsUnused) {
+  constexpr unsigned kMajor = 8, kMinor = 255;  // sdp15
+  if (std::filesystem::exists("/sys/dev/block/8:255")) GTEST_SKIP() << "this node has an sdp15";
+  ASSERT_EQ(::mknod(Path("disk").c_str(), S_IFBLK | 0600, makedev(kMajor, kMinor)), 0);
+  const auto use = Call(CheckDeviceUse{Path("disk"), kMajor, kMinor});
+  ASSERT_TRUE(use.ok()) << use.error().ToString();
+  EXPECT_TRUE(use->present);
+  EXPECT_FALSE(use->in_use);
+  EXPECT_FALSE(Call(CheckDeviceUse{Path("disk"), kMajor, kMinor - 1})->present) << "another";
+  EXPECT_EQ(Call(FlushDevice{Path("disk")}).error().sys_errno(), ENXIO);
 }
 
 TEST_P(EffectsTest, MalformedPathsAreRefusedBeforeAnythingIsTouched) {

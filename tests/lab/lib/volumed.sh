@@ -10,7 +10,8 @@
 #   manifest FILE                     stdin becomes a manifest of that name, by one rename
 #   next_try POD                      seconds until volumed tries by itself again; 0: it tries now
 #   attempts POD                      how often its first problem was met
-#   iscsi_volume NAME LUN SECRET [MODE]   the same of a LUN of the lab's target, with CHAP; Block
+#   iscsi_volume NAME LUN SECRET [MODE [PORTAL]]   the same of a LUN of the lab's target, with CHAP;
+#                                     Block; by one more portal
 #   iscsi_secret NAME USER PASSWORD   the secret of such a volume
 #   block_pod NAME UID CLAIM          a pod that has the claim's device
 #   volume_path UID VOLUME            where a pod's local volume is
@@ -92,6 +93,7 @@ spec:
   persistentVolumeReclaimPolicy: Retain
   iscsi:
     targetPortal: $server_address
+    portals: [${5:-}]
     iqn: $iscsi_target
     lun: $2
     fsType: ext4

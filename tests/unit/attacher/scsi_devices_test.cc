@@ -174,6 +174,36 @@ TEST_F(ScsiDevicesTest, AMapInUseKeepsItsPaths) {
   for (const char* name : {"dm-0", "sdb", "sdc"}) EXPECT_TRUE(tree_.HasBlock(name)) << name;
 }
 
+// Seen with a real multipathd: every path was dead, nothing could be written, and the map stayed
+// for as long as its target was away.
+TEST_F(ScsiDevicesTest, AMapWithoutARunningPathGoesThoughItTakesNothing) {
+  AddMultipath();
+  tree_.AddMultipathTools(tools_);
+  kernel_.ChangeDevice("/dev/dm-0", [](FakeDevice& device) { device.unreadable = true; });
+  tree_.SetState("sdb", "transport-offline");
+  EXPECT_EQ(RemoveError("/dev/dm-0").sys_errno(), EIO) << "sdc runs: it may take it yet";
+  EXPECT_THAT(tools_->commands, IsEmpty());
+  tree_.SetState("sdc", "transport-offline");
+  for (const char* path : {"/dev/sdb", "/dev/sdc"}) {
+    kernel_.ChangeDevice(path, [](FakeDevice& device) { device.offline = true; });
+  }
+  const Status gone = scsi_.Remove("/dev/dm-0", call_);
+  ASSERT_TRUE(gone.ok()) << gone.error().ToString();
+  for (const char* name : {"dm-0", "sdb", "sdc"}) EXPECT_FALSE(tree_.HasBlock(name)) << name;
+}
+
+// Seen with a real target that was away: nobody can open an offline disk, and so it stayed.
+TEST_F(ScsiDevicesTest, AnOfflineDiskThatNobodyCanOpenGoes) {
+  tree_.SetState("sdb", "transport-offline");
+  kernel_.ChangeDevice("/dev/sdb", [](FakeDevice& device) { device.offline = true; });
+  kernel_.ChangeDevice("/dev/sdb", [](FakeDevice& device) { device.claimed = true; });
+  EXPECT_THAT(RemoveError("/dev/sdb").message(), HasSubstr("still in use"));
+  kernel_.ChangeDevice("/dev/sdb", [](FakeDevice& device) { device.claimed = false; });
+  const Status gone = scsi_.Remove("/dev/sdb", call_);
+  ASSERT_TRUE(gone.ok()) << gone.error().ToString();
+  EXPECT_FALSE(tree_.HasBlock("sdb"));
+}
+
 TEST_F(ScsiDevicesTest, AMissingToolIsMissedOnlyForAMultipathDevice) {
   AddMultipath();
   const Error error = RemoveError("/dev/sdb");
@@ -228,6 +258,24 @@ TEST_F(ScsiDevicesTest, EachRunningPathIsAskedForItsSizeAndThenTheMap) {
   tree_.SetState("sdb", "offline");
   EXPECT_THAT(scsi_.RescanSize("/dev/dm-0", call_).error().message(),
               HasSubstr("/dev/sdb is offline"));
+}
+
+// Seen with a real multipathd, which said "ok" and left the map as it was.
+TEST_F(ScsiDevicesTest, AMapThatADeadPathKeepsSmallIsNoSuccess) {
+  AddMultipath();
+  tree_.AddMultipathTools(tools_);
+  tree_.SetState("sdb", "transport-offline");
+  tree_.Grow("sdc", int64_t{2} << 30);
+  const Status small = scsi_.RescanSize("/dev/dm-0", call_);
+  ASSERT_FALSE(small.ok());
+  EXPECT_EQ(small.error().code(), Code::kUnavailable);
+  EXPECT_THAT(small.error().message(), HasSubstr("/dev/dm-0 has 1073741824 bytes"));
+  EXPECT_THAT(small.error().message(), HasSubstr("/dev/sdb is transport-offline"));
+  tree_.SetState("sdb", "running");
+  tree_.Grow("sdb", int64_t{2} << 30);
+  const Status grown = scsi_.RescanSize("/dev/dm-0", call_);
+  EXPECT_TRUE(grown.ok()) << grown.error().ToString();
+  EXPECT_EQ(kernel_.Device("/dev/dm-0").identity.size_bytes, int64_t{2} << 30);
 }
 
 TEST_F(ScsiDevicesTest, ADiskAloneNeedsNoMultipathTool) {

@@ -164,6 +164,20 @@ TEST_F(IscsiTest, TwoPathsAreUsedThroughTheirMultipathDevice) {
   ExpectNothingLeft();
 }
 
+// Seen on a slow node: the wait ended when multipathd had the device and udevd had not; a path of
+// it was given out, which could not be formatted, and the pod was told of a single path.
+TEST_F(IscsiTest, OfAMultipathDeviceWithoutItsLinkNoPathIsUsed) {
+  target_->multipath = true;
+  target_->names_multipath = false;
+  source_.portals = {"10.0.0.2"};
+  EXPECT_EQ(WaitForAttach(Spec()).value(), "/dev/dm-1");
+  EXPECT_THAT(EventText(), Not(HasSubstr("IscsiSinglePath")));
+  Mount();
+  const Status gone = UnmountDevice();
+  ASSERT_TRUE(gone.ok()) << gone.error().ToString();
+  ExpectNothingLeft();
+}
+
 TEST_F(IscsiTest, WithoutMultipathASinglePathIsUsedAndThePodHearsOfIt) {
   source_.portals = {"10.0.0.2"};
   EXPECT_EQ(WaitForAttach(Spec()).value(), kByPath);
@@ -181,6 +195,26 @@ TEST_F(IscsiTest, APortalThatIsDeadIsDoneWithout) {
   EXPECT_THAT(*device, HasSubstr("ip-10.0.0.2:3260"));
   EXPECT_THAT(EventText(), HasSubstr("1 of 2 portals"));
   ASSERT_TRUE(UnmountDevice().ok());
+  ExpectNothingLeft();
+}
+
+// The kernel has no address of a connection that is down.
+TEST_F(IscsiTest, APathThatIsDownHidesNoOther) {
+  target_->multipath = true;
+  source_.portals = {"10.0.0.2"};
+  Mount();
+  const size_t calls = FakeIscsiCalls(kernel_).size();
+  for (const char* attribute : {"/address", "/port"}) {
+    kernel_.FailNextBelow("ReadFile",
+                          std::string("/sys/class/iscsi_connection/connection2:0") + attribute,
+                          Error::FromErrno(ENOTCONN, "read", Outcome::kNotApplied), 100);
+  }
+  const auto device = WaitForAttach(Spec());
+  ASSERT_TRUE(device.ok()) << device.error().ToString();
+  EXPECT_THAT(*device, HasSubstr("/dev/disk/by-id/dm-uuid-mpath-3600140"));
+  EXPECT_EQ(FakeIscsiCalls(kernel_).size(), calls + 1) << "the interface is looked at";
+  const Status gone = UnmountDevice();
+  ASSERT_TRUE(gone.ok()) << gone.error().ToString();
   ExpectNothingLeft();
 }
 
