@@ -51,8 +51,7 @@ std::string MakeScratch() {
 
 std::string Volume(int i) { return "vol-" + std::to_string(i); }
 
-// ---- one device at a time
-// ------------------------------------------------------------------------
+// ---- one device at a time -----------------------------------------------------------------------
 
 class Singles {
  public:
@@ -152,8 +151,7 @@ void OneAtATime(const std::string& scratch, WaiterOnNode& node) {
               ours.from_event.At(0.5), ours.from_event.At(0.99));
 }
 
-// ---- a hundred at once
-// ---------------------------------------------------------------------------
+// ---- a hundred at once --------------------------------------------------------------------------
 
 class Many {
  public:
@@ -218,8 +216,7 @@ class Many {
   std::vector<LabLoop> loops_;
 };
 
-// ---- bursts: fifty at once, in random order, plugged and unplugged over and over
-// -------------------------------------------------------------------------------
+// ---- bursts: fifty at once, in random order, plugged and unplugged over and over ----------------
 
 // From the moment at which a listener of the bench's own hears of each device, to its answer.
 class Bursts {

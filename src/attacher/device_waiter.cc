@@ -104,8 +104,7 @@ DeviceWaiter::Completion DeviceWaiter::Take(DeviceWaitId id) {
   return std::move(wait.done);
 }
 
-// ---- what leads to a look
-// ------------------------------------------------------------------------
+// ---- what leads to a look -----------------------------------------------------------------------
 
 void DeviceWaiter::OnDevice(const DeviceEvent& event) {
   ++stats_.events;
@@ -192,8 +191,7 @@ void DeviceWaiter::Recheck(DeviceWaitId id) {
   wait.recheck_timer = scheduler_.PostAfter(wait.recheck_after, [this, id] { Recheck(id); });
 }
 
-// ---- the look
-// ------------------------------------------------------------------------------------
+// ---- the look -----------------------------------------------------------------------------------
 
 // Always at what is there now: an event is but a hint whom to look at, and may be old.
 void DeviceWaiter::Look(DeviceWaitId id, Waiting& wait) {
@@ -260,8 +258,7 @@ std::optional<DeviceWaiter::Candidate> DeviceWaiter::Choose(
   return std::move(candidates.front());
 }
 
-// ---- the deadline
-// --------------------------------------------------------------------------------
+// ---- the deadline -------------------------------------------------------------------------------
 
 void DeviceWaiter::Expire(DeviceWaitId id) {
   ++stats_.expired;
@@ -313,8 +310,7 @@ std::string DeviceWaiter::WhyNot(const Waiting& wait, const Candidate& candidate
   return text + ": " + (why.empty() ? "not opened yet" : why);
 }
 
-// ---- names of devices
-// ----------------------------------------------------------------------------
+// ---- names of devices ---------------------------------------------------------------------------
 
 void DeviceWaiter::RefreshKnown(bool now) {
   const TimePoint time = scheduler_.clock().Now();

@@ -97,8 +97,7 @@ PayloadFile RequestGenerator::File() {
   return file;
 }
 
-// ---- one maker per request; kWeight is its share
-// --------------------------------------------------
+// ---- one maker per request; kWeight is its share ------------------------------------------------
 
 template <>
 struct RequestGenerator::Maker<ListMounts> {
@@ -376,8 +375,7 @@ AnyRequest RequestGenerator::Next() {
   (std::make_index_sequence<std::variant_size_v<AnyRequest>>());
 }
 
-// ---- text
-// -----------------------------------------------------------------------------------------
+// ---- text ---------------------------------------------------------------------------------------
 
 namespace {
 
