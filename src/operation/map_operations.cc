@@ -51,12 +51,12 @@ Status ReleaseDevice(const DeviceOperationParts& parts, const DeviceRecord& fact
                      const CallOptions& call) {
   if (!parts.holds.Has(facts.key)) return OkStatus();
   if (facts.mapped) {
-    const Result<Done> synced =
-        parts.host.kernel.Call(SyncDevice{{facts.mapped->path, ""}, facts.mapped->device}, call);
-    if (!synced.ok() && MayStillAnswer(synced.error())) return synced.error();
-    if (!synced.ok()) {
+    const Result<Done> flushed =
+        parts.host.kernel.Call(FlushDevice{facts.mapped->path, facts.mapped->device}, call);
+    if (!flushed.ok() && MayStillAnswer(flushed.error())) return flushed.error();
+    if (!flushed.ok()) {
       parts.logger.Warning("what pods wrote to a block volume may not all be on its device",
-                           {{"volume", facts.key}, {"error", synced.error()}});
+                           {{"volume", facts.key}, {"error", flushed.error()}});
     }
   }
   parts.holds.Release(facts.key);

@@ -98,10 +98,6 @@ void Fill(const IdentifyDevice& from, pb::Request& to) {
   Write(from.path, *to.mutable_identify_device()->mutable_path());
   to.mutable_identify_device()->set_hold(from.hold);
 }
-void Fill(const SyncDevice& from, pb::Request& to) {
-  Write(from.path, *to.mutable_sync_device()->mutable_path());
-  worker_codec::Write(from.expected, *to.mutable_sync_device()->mutable_expected());
-}
 void Fill(const DetachLoops& from, pb::Request& to) {
   Write(from.path, *to.mutable_detach_loops()->mutable_path());
 }
@@ -261,8 +257,6 @@ Result<AnyRequest> ReadRequest(const pb::Request& m) {
     case pb::Request::kIdentifyDevice:
       return AnyRequest(
           IdentifyDevice{Read(m.identify_device().path()), m.identify_device().hold()});
-    case pb::Request::kSyncDevice:
-      return AnyRequest(SyncDevice{Read(m.sync_device().path()), Read(m.sync_device().expected())});
     case pb::Request::kDetachLoops:
       return AnyRequest(DetachLoops{Read(m.detach_loops().path())});
     case pb::Request::kGrowFilesystem:

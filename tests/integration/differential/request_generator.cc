@@ -288,11 +288,6 @@ struct RequestGenerator::Maker<IdentifyDevice> {
   static IdentifyDevice Make(RequestGenerator& g) { return {g.Path(), g.OneIn(2)}; }
 };
 template <>
-struct RequestGenerator::Maker<SyncDevice> {
-  static constexpr uint32_t kWeight = 1;
-  static SyncDevice Make(RequestGenerator& g) { return {g.Path(), {}}; }
-};
-template <>
 struct RequestGenerator::Maker<DetachLoops> {
   static constexpr uint32_t kWeight = 1;
   static DetachLoops Make(RequestGenerator& g) { return {g.Path()}; }
@@ -330,7 +325,11 @@ struct RequestGenerator::Maker<GrowFilesystem> {
 template <>
 struct RequestGenerator::Maker<FlushDevice> {
   static constexpr uint32_t kWeight = 1;
-  static FlushDevice Make(RequestGenerator& g) { return {g.NoDevice()}; }
+  static FlushDevice Make(RequestGenerator& g) {
+    FlushDevice flush{g.NoDevice()};
+    if (g.OneIn(2)) flush.expected = DeviceIdentity{};
+    return flush;
+  }
 };
 
 template <>
