@@ -100,6 +100,8 @@ class KubeletVolumeManager::Impl {
   void ForgetRestingDevices();
   void Load();
   void Loaded(const Result<FoundAtStart>& found);
+  void LoadAgain(const Error& error);  // after a while
+  void TellOfUnknownMounts(const ReconstructResult& result) const;
   void CatalogChanged(const std::vector<ObjectChange>& changes);
   void PodSourceChanged(const ObjectChange& change);
   void StorageChanged(const ObjectChange& change);

@@ -22,32 +22,13 @@ void KubeletVolumeManager::Impl::Load() {
 }
 
 void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
-  if (!found.ok()) {
-    load_error_ = found.error();
-    const Duration delay = load_backoff_.RecordFailure("records", "load", "");
-    parts_.log.Error("what the last run left could not be read; trying again",
-                     {{"error", found.error()}});
-    parts_.scheduler.PostAfter(delay, [this, alive = std::weak_ptr<bool>(alive_)] {
-      if (!alive.expired()) Load();
-    });
-    return;
-  }
+  if (!found.ok()) return LoadAgain(found.error());
   load_error_.reset();
   const ReconstructResult result =
       Reconstruct(*found, boot_id_, settings_.adopt_root, parts_.host.paths, actual_, consumers_);
   quarantined_pods_ = result.quarantined_pods;
-  unknown_mounts_ = result.unknown_mounts.size();
-  for (const KubeletPaths::PodVolume& mount : result.unknown_mounts) {
-    parts_.log.LogLimited("unknown mount", LogLevel::kWarning,
-                          "a mount below the root has no record; it is left alone",
-                          {{"pod", mount.pod}, {"volume", mount.spec}});
-  }
-  for (const KubeletPaths::DeviceMount& mount : result.unknown_device_mounts) {
-    parts_.log.LogLimited("unknown mount", LogLevel::kWarning,
-                          "a device mounted below the root has no record; it is left alone",
-                          {{"plugin", mount.plugin}, {"volume", mount.volume}});
-  }
-  unknown_mounts_ += result.unknown_device_mounts.size();
+  unknown_mounts_ = result.unknown_mounts.size() + result.unknown_device_mounts.size();
+  TellOfUnknownMounts(result);
   for (const DeviceRecord& device : result.devices) {
     if (device.format) resting_devices_[device.key] = device.spec.str();
   }
@@ -72,6 +53,28 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
   devices_.Start();
   expander_.Start();
   reconciler_.Start();
+}
+
+void KubeletVolumeManager::Impl::LoadAgain(const Error& error) {
+  load_error_ = error;
+  const Duration delay = load_backoff_.RecordFailure("records", "load", "");
+  parts_.log.Error("what the last run left could not be read; trying again", {{"error", error}});
+  parts_.scheduler.PostAfter(delay, [this, alive = std::weak_ptr<bool>(alive_)] {
+    if (!alive.expired()) Load();
+  });
+}
+
+void KubeletVolumeManager::Impl::TellOfUnknownMounts(const ReconstructResult& result) const {
+  for (const KubeletPaths::PodVolume& mount : result.unknown_mounts) {
+    parts_.log.LogLimited("unknown mount", LogLevel::kWarning,
+                          "a mount below the root has no record; it is left alone",
+                          {{"pod", mount.pod}, {"volume", mount.spec}});
+  }
+  for (const KubeletPaths::DeviceMount& mount : result.unknown_device_mounts) {
+    parts_.log.LogLimited("unknown mount", LogLevel::kWarning,
+                          "a device mounted below the root has no record; it is left alone",
+                          {{"plugin", mount.plugin}, {"volume", mount.volume}});
+  }
 }
 
 std::string KubeletVolumeManager::Impl::NotReadyReason() const {
