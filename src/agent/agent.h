@@ -88,6 +88,7 @@ class Agent {
   Status MakeManager();
   Status MakeSources();
   Status OpenSockets();
+  HttpHandlers MakeHttpHandlers();
 
   void StartSources();
   // What plugins wait for is there, or is not after all: logged.

@@ -63,8 +63,7 @@ Status After(Status status, bool changed) {
 
 }  // namespace
 
-// ---- sysfs
-// ---------------------------------------------------------------------------------------
+// ---- sysfs --------------------------------------------------------------------------------------
 
 SafePath ScsiDevices::Sys(const std::string& relative) const {
   return {sys_root_, relative, Resolve::kBeneath};
@@ -190,8 +189,7 @@ Result<std::vector<ScsiDisk>> ScsiDevices::ListDisks(const CallOptions& call) {
   return disks;
 }
 
-// ---- hosts
-// ---------------------------------------------------------------------------------------
+// ---- hosts --------------------------------------------------------------------------------------
 
 Status ScsiDevices::ScanHost(int host, std::optional<int> channel, std::optional<int> target,
                              std::optional<int64_t> lun, const CallOptions& call) {
@@ -220,8 +218,7 @@ Status ScsiDevices::RescanAllHosts(const CallOptions& call) {
   return first_refusal;
 }
 
-// ---- multipath
-// -----------------------------------------------------------------------------------
+// ---- multipath ----------------------------------------------------------------------------------
 
 Result<bool> ScsiDevices::IsMap(const std::string& name, const CallOptions& call) {
   if (!StripPrefix(name, kMapName)) return false;
@@ -305,8 +302,7 @@ Status ScsiDevices::FlushMap(const std::string& name, const CallOptions& call) {
                              what + " ended well, and " + node + " is still there");
 }
 
-// ---- sizes
-// ---------------------------------------------------------------------------------------
+// ---- sizes --------------------------------------------------------------------------------------
 
 Status ScsiDevices::RescanSize(const std::string& device, const CallOptions& call) {
   ASSIGN_OR_RETURN(const bool is_map, IsMultipath(device, call));
@@ -371,8 +367,7 @@ Status ScsiDevices::ResizeMap(const std::string& device, const std::vector<std::
   return OkStatus();
 }
 
-// ---- removal
-// -------------------------------------------------------------------------------------
+// ---- removal ------------------------------------------------------------------------------------
 
 Status ScsiDevices::ProveUnused(const std::string& name, const CallOptions& call) {
   const std::string node = dev_root_ + "/" + name;

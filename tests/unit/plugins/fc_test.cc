@@ -106,8 +106,7 @@ class FcTest : public ::testing::Test {
   CallOptions call_;
 };
 
-// ---- which disk
-// ----------------------------------------------------------------------------------
+// ---- which disk ---------------------------------------------------------------------------------
 
 TEST_F(FcTest, ADiskIsTheVolumesByItsRemotePortAndLun) {
   tree_.AddDisk({.name = "sdb", .address = "3:0:0:2"});
@@ -196,8 +195,7 @@ TEST_F(FcTest, TheErrorSaysWhatWasWaitedForAndThatThereIsNoHost) {
   EXPECT_THAT(disks.WaitFor({{kPort}, 1, {}}, call_).error().message(), HasSubstr("no SCSI hosts"));
 }
 
-// ---- the device's mount
-// --------------------------------------------------------------------------
+// ---- the device's mount -------------------------------------------------------------------------
 
 TEST_F(FcTest, TheProvenDeviceIsMountedWhateverPathWasRecorded) {
   AddMultipath();
@@ -246,8 +244,7 @@ TEST_F(FcTest, APodIsBoundOnlyToAMountedDevice) {
   EXPECT_EQ(plugin_->GetVolumeName(spec->spec).value(), "[500a0982991b8dc5]:1");
 }
 
-// ---- the end
-// -------------------------------------------------------------------------------------
+// ---- the end ------------------------------------------------------------------------------------
 
 TEST_F(FcTest, UnmountingTakesTheMapAndItsDisksAway) {
   AddMultipath();
@@ -338,8 +335,7 @@ TEST_F(FcTest, OnlyPlacesOfFcAreUnmounted) {
   }
 }
 
-// ---- growth, block mode, names
-// -------------------------------------------------------------------
+// ---- growth, block mode, names ------------------------------------------------------------------
 
 TEST_F(FcTest, AGrownUnitIsAskedForItsSizeAndItsFilesystemGrows) {
   tree_.AddDisk({.name = "sdb", .address = "3:0:0:1"});
