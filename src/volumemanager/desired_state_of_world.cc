@@ -328,7 +328,9 @@ WantedVolume DesiredStateOfWorld::BuildVolume(const Pod& pod, const PodVolume& v
   wanted.sub_paths = std::move(plan.requests);
   for (WantedProblem& problem : plan.problems) wanted.problems.push_back(std::move(problem));
   wanted.objects.merge(plan.objects);
-  if (wanted.spec.volume() != nullptr && NamesClaim(wanted.spec.volume()->source)) return wanted;
+  wanted.is_open_claim =
+      wanted.spec.volume() != nullptr && NamesClaim(wanted.spec.volume()->source);
+  if (wanted.is_open_claim) return wanted;
   FindPlugin(wanted);
   CheckNodeAffinity(wanted);
   if (const auto wrong = WrongMode(volume.name, wanted.spec, is_device)) {

@@ -506,7 +506,7 @@ TEST_F(IscsiTest, AVolumeGrowsWithItsLun) {
 
 TEST_F(IscsiTest, WhatItSaysOfItself) {
   EXPECT_EQ(plugin_->FaultDomain(Spec()), "iscsi:10.0.0.1:3260");
-  EXPECT_EQ(plugin_->GetVolumeName(Spec()).value(), "10.0.0.1:iqn.2026-01.lab:t:1");
+  EXPECT_EQ(plugin_->GetVolumeName(Spec()).value(), "10.0.0.1:3260:iqn.2026-01.lab:t:1");
   EXPECT_FALSE(plugin_->VerifiesAttachments());
   EXPECT_THAT(
       plugin_->NewAttacher().value()->VolumesAreAttached({Spec()}, NodeName("n"), {}).value(),
