@@ -413,6 +413,7 @@ Status Agent::Run() {
   StartSources();
   manager_->Start();
   RunPlugins();
+  left_over_mounts_->Remove();
   scheduler_->Post([this] {
     log_->Info("volumed started",
                {{"version", VOLUMED_VERSION}, {"root", config_.root}, {"node", config_.node_name}});

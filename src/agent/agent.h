@@ -35,6 +35,7 @@
 #include "plugins/host_path.h"
 #include "plugins/nfs.h"
 #include "records/sqlite_record_store.h"
+#include "recycler/left_over_mounts.h"
 #include "recycler/local_recycler_pods.h"
 #include "recycler/runc_runner.h"
 #include "volumehost/event_log.h"
@@ -127,6 +128,7 @@ class Agent {
   std::unique_ptr<VolumeHost> host_;
   std::unique_ptr<RuncRunner> containers_;
   std::unique_ptr<LocalRecyclerPods> recycler_pods_;
+  std::unique_ptr<LeftOverMounts> left_over_mounts_;
   BootId boot_id_;
   std::unique_ptr<AgentMetrics> metrics_;
   std::unique_ptr<DeviceRecordKeeper> device_records_;

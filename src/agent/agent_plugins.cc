@@ -1,4 +1,5 @@
 // Agent: the volume plugins, with what they need of the agent's other parts.
+#include <algorithm>
 #include <utility>
 
 #include "agent/agent.h"
@@ -66,6 +67,14 @@ void Agent::MakeRecycler() {
       clock);
   recycler_pods_ = std::make_unique<LocalRecyclerPods>(*kernel_, *containers_, clock,
                                                        config_.root + "/volumed/recycler-volumes");
+  left_over_mounts_ = std::make_unique<LeftOverMounts>(*scheduler_, *recycler_pods_, *log_);
+  catalog_->AddListener([this](const std::vector<ObjectChange>& changes) {
+    const bool volume_gone = std::any_of(changes.begin(), changes.end(), [](const auto& change) {
+      return change.what == ObjectChange::What::kRemoved &&
+             change.key.kind == ObjectKind::kPersistentVolume;
+    });
+    if (volume_gone) left_over_mounts_->Remove();
+  });
 }
 
 Result<NfsSettings> Agent::MakeNfsSettings() {
