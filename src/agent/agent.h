@@ -3,6 +3,7 @@
 // knows everything.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <set>
@@ -106,6 +107,7 @@ class Agent {
 
   Config config_;
   const ConfigOrigin origin_;
+  std::atomic<Duration> nfs_unmount_timeout_;  // of config_, for the threads of operations
   RealClock wall_clock_;
   std::unique_ptr<Logger> log_;
   std::unique_ptr<RealScheduler> scheduler_;

@@ -80,7 +80,7 @@ void Agent::MakeRecycler() {
 Result<NfsSettings> Agent::MakeNfsSettings() {
   NfsSettings settings;
   settings.recycler_pods = recycler_pods_.get();
-  settings.unmount_timeout = config_.nfs_unmount_timeout;
+  settings.unmount_timeout = [this] { return nfs_unmount_timeout_.load(); };
   settings.config.recycler_minimum_timeout_seconds = config_.nfs_recycler_minimum_seconds;
   settings.config.recycler_timeout_increment_seconds = config_.nfs_recycler_increment_seconds;
   ASSIGN_OR_RETURN(settings.config.recycler_pod_template,

@@ -111,6 +111,11 @@ void KubeletVolumeManager::Impl::DomainChanged(const DomainState& domain,
   }
 }
 
+void KubeletVolumeManager::Impl::SetServerLookPeriod(Duration period) {
+  health_.SetPeriod(period);
+  for (const auto& [uid, pod] : actual_.pods()) Changed(uid);  // it may show as Stuck no more
+}
+
 Reconciler::Hooks KubeletVolumeManager::Impl::MakeHooks() {
   Reconciler::Hooks hooks;
   hooks.ready = [this] { return Ready(); };
@@ -453,6 +458,9 @@ void KubeletVolumeManager::DeviceVanished(const std::vector<std::string>& paths)
   impl_->DeviceVanished(paths);
 }
 
+void KubeletVolumeManager::SetServerLookPeriod(Duration period) {
+  impl_->SetServerLookPeriod(period);
+}
 void KubeletVolumeManager::SetVerifyAttachedPeriod(Duration period) {
   impl_->SetVerifyAttachedPeriod(period);
 }

@@ -63,6 +63,7 @@ class KubeletVolumeManager::Impl {
   void SetStatsTimes(Duration period, Duration deadline) { stats_.SetTimes(period, deadline); }
   void DeviceAppeared(const std::vector<std::string>& paths);
   void DeviceVanished(const std::vector<std::string>& paths);
+  void SetServerLookPeriod(Duration period);
   void SetVerifyAttachedPeriod(Duration period) { devices_.SetVerifyAttachedPeriod(period); }
   bool Ready() const { return loaded_ && NotReadyReason().empty(); }
   std::string NotReadyReason() const;
