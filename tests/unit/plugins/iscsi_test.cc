@@ -95,7 +95,7 @@ class IscsiTest : public ::testing::Test {
                                       {"node.session.auth.password", password},
                                       {"discovery.sendtargets.auth.username", "user"},
                                       {"discovery.sendtargets.auth.password", password}});
-    world_.objects.SetSecretType("chap", kIscsiChapSecretType);
+    world_.objects.SetSecretType("chap", "kubernetes.io/iscsi-chap");
   }
   std::string EventText() const {
     std::string text;
@@ -250,11 +250,21 @@ TEST_F(IscsiTest, WithoutItsSecretNothingIsBegun) {
   EXPECT_FALSE(missing.error().maybe_applied());
   EXPECT_THAT(FakeIscsiCalls(kernel_), IsEmpty());
   PutChapSecret(kCanary);
-  world_.objects.SetSecretType("chap", "Opaque");
-  EXPECT_THAT(WaitForAttach(Spec()).error().message(), HasSubstr("is of type Opaque"));
   source_.secret_ref.reset();
   EXPECT_THAT(WaitForAttach(Spec()).error().message(),
               HasSubstr("CHAP enabled but secret name is empty"));
+}
+
+// Kubernetes' own examples have a type of its own, and nothing that asks for it.
+TEST_F(IscsiTest, AChapSecretOfAnyTypeWasRefused) {
+  for (const char* type : {"Opaque", "kubernetes.io/iscsi", "kubernetes.io/iscsi-chap"}) {
+    UseChap();
+    PutChapSecret(kCanary);
+    world_.objects.SetSecretType("chap", type);
+    const auto device = WaitForAttach(Spec());
+    EXPECT_TRUE(device.ok()) << type << ": " << device.error().ToString();
+    ASSERT_TRUE(UnmountDevice().ok());
+  }
 }
 
 // ---- several portals ----------------------------------------------------------------------------
