@@ -243,6 +243,8 @@ void DesiredStateOfWorld::FindPlugin(WantedVolume& wanted) const {
     return;
   }
   wanted.plugin_name = (*plugin)->GetPluginName();
+  wanted.server = (*plugin)->FaultDomainName(wanted.spec);
+  if (!wanted.server.empty()) wanted.server_domain = (*plugin)->FaultDomain(wanted.spec);
   FindDevice(**plugin, wanted);
   const PersistentVolume* persistent = wanted.spec.persistent_volume();
   if (persistent == nullptr) return;

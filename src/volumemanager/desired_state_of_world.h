@@ -49,6 +49,8 @@ struct WantedVolume {
   uint64_t generation = 0;
   std::set<ObjectKey> objects = {};  // that its content comes from, or that its sub-paths need
   std::vector<std::string> device_paths = {};  // VolumePlugin::DevicePaths
+  std::string server = {};         // VolumePlugin::FaultDomainName: "NFS server nas-1"; "": none
+  std::string server_domain = {};  // its VolumePlugin::FaultDomain
   std::vector<WantedProblem> problems = {};
 
   bool mountable() const { return !plugin_name.empty(); }

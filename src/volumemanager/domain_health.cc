@@ -96,6 +96,11 @@ const DomainState* DomainHealth::FindSilent(const PodVolumeKey& key) const {
   return state.silent ? &state : nullptr;
 }
 
+const DomainState* DomainHealth::Find(const std::string& domain) const {
+  const auto found = domains_.find(domain);
+  return IsOff() || found == domains_.end() ? nullptr : &found->second.state;
+}
+
 std::map<std::string, bool> DomainHealth::Answering() const {
   std::map<std::string, bool> answering;
   if (IsOff()) return answering;

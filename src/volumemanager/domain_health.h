@@ -73,6 +73,8 @@ class DomainHealth {
 
   // Null unless the volume's domain is silent. Valid until the next change.
   const DomainState* FindSilent(const PodVolumeKey& key) const;
+  // Null where no volume of the domain is tracked, or none is looked at. Valid likewise.
+  const DomainState* Find(const std::string& domain) const;
   // Of each domain that has volumes: whether it answers. Empty while none is looked at.
   std::map<std::string, bool> Answering() const;
 
