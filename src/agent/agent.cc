@@ -91,7 +91,9 @@ Status MountKeys(Kernel& kernel, const std::string& directory, const CallOptions
 }  // namespace
 
 Agent::Agent(Config config, ConfigOrigin origin)
-    : config_(std::move(config)), origin_(std::move(origin)) {
+    : config_(std::move(config)),
+      origin_(std::move(origin)),
+      nfs_unmount_timeout_(config_.nfs_unmount_timeout) {
   if (config_.node_name.empty()) config_.node_name = HostName();
 }
 
@@ -399,9 +401,11 @@ void Agent::ApplyReload(ReloadedConfig reloaded) {
   kernel_->SetLimits(config_.max_workers, config_.max_workers_per_domain);
   operations_->SetSettings(DeadlinesOf(config_));
   manager_->SetStatsTimes(config_.volume_stats_period, config_.deadline_stats);
+  manager_->SetServerLookPeriod(config_.server_look_period);
   manager_->SetVerifyAttachedPeriod(config_.verify_attached_period);
   attach_limits_.Set(config_.attach_limits);
   manager_->AttachLimitsChanged();
+  nfs_unmount_timeout_ = config_.nfs_unmount_timeout;
   std::vector<std::string> changed;
   for (const ChangedKey& key : reloaded.changes) {
     if (key.reloadable) {
@@ -419,6 +423,7 @@ Status Agent::Run() {
   StartSources();
   manager_->Start();
   RunPlugins();
+  left_over_mounts_->Remove();
   scheduler_->Post([this] {
     log_->Info("volumed started",
                {{"version", VOLUMED_VERSION}, {"root", config_.root}, {"node", config_.node_name}});

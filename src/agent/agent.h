@@ -3,6 +3,7 @@
 // knows everything.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <set>
@@ -36,6 +37,7 @@
 #include "plugins/host_path.h"
 #include "plugins/nfs.h"
 #include "records/sqlite_record_store.h"
+#include "recycler/left_over_mounts.h"
 #include "recycler/local_recycler_pods.h"
 #include "recycler/runc_runner.h"
 #include "volumehost/event_log.h"
@@ -107,6 +109,7 @@ class Agent {
 
   Config config_;
   const ConfigOrigin origin_;
+  std::atomic<Duration> nfs_unmount_timeout_;  // of config_, for the threads of operations
   RealClock wall_clock_;
   std::unique_ptr<Logger> log_;
   std::unique_ptr<RealScheduler> scheduler_;
@@ -129,6 +132,7 @@ class Agent {
   std::unique_ptr<VolumeHost> host_;
   std::unique_ptr<RuncRunner> containers_;
   std::unique_ptr<LocalRecyclerPods> recycler_pods_;
+  std::unique_ptr<LeftOverMounts> left_over_mounts_;
   BootId boot_id_;
   std::unique_ptr<AgentMetrics> metrics_;
   std::unique_ptr<DeviceRecordKeeper> device_records_;

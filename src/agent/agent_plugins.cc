@@ -1,4 +1,5 @@
 // Agent: the volume plugins, with what they need of the agent's other parts.
+#include <algorithm>
 #include <utility>
 
 #include "agent/agent.h"
@@ -70,12 +71,20 @@ void Agent::MakeRecycler() {
       clock);
   recycler_pods_ = std::make_unique<LocalRecyclerPods>(*kernel_, *containers_, clock,
                                                        config_.root + "/volumed/recycler-volumes");
+  left_over_mounts_ = std::make_unique<LeftOverMounts>(*scheduler_, *recycler_pods_, *log_);
+  catalog_->AddListener([this](const std::vector<ObjectChange>& changes) {
+    const bool volume_gone = std::any_of(changes.begin(), changes.end(), [](const auto& change) {
+      return change.what == ObjectChange::What::kRemoved &&
+             change.key.kind == ObjectKind::kPersistentVolume;
+    });
+    if (volume_gone) left_over_mounts_->Remove();
+  });
 }
 
 Result<NfsSettings> Agent::MakeNfsSettings() {
   NfsSettings settings;
   settings.recycler_pods = recycler_pods_.get();
-  settings.unmount_timeout = config_.nfs_unmount_timeout;
+  settings.unmount_timeout = [this] { return nfs_unmount_timeout_.load(); };
   settings.config.recycler_minimum_timeout_seconds = config_.nfs_recycler_minimum_seconds;
   settings.config.recycler_timeout_increment_seconds = config_.nfs_recycler_increment_seconds;
   ASSIGN_OR_RETURN(settings.config.recycler_pod_template,

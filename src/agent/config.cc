@@ -200,9 +200,9 @@ void AddNfsRows(std::vector<Row>& table) {
   table.push_back(IntRow("pv-recycler-increment-timeout-nfs",
                          "seconds that it may take for each Gi, if that is more",
                          &Config::nfs_recycler_increment_seconds, 0, 86400));
-  table.push_back(DurationRow("nfs-unmount-timeout", "after which the unmount of NFS is forced",
-                              &Config::nfs_unmount_timeout, std::chrono::milliseconds(100),
-                              std::chrono::hours(1)));
+  table.push_back(Reloadable(DurationRow(
+      "nfs-unmount-timeout", "after which the unmount of NFS is forced",
+      &Config::nfs_unmount_timeout, std::chrono::milliseconds(100), std::chrono::hours(1))));
 }
 
 void AddRecyclerRows(std::vector<Row>& table) {
@@ -279,10 +279,10 @@ std::vector<Row> MakeTable() {
                                          &Config::deadline_stats, shortest, hours(1))));
   table.push_back(Reloadable(DurationRow("volume-stats-period", "how often each volume is measured",
                                          &Config::volume_stats_period, shortest, hours(24))));
-  table.push_back(DurationRow(
+  table.push_back(Reloadable(DurationRow(
       "server-look-period",
       "how often a server that volumes hang with is looked at; 0s: never, and none shows as Stuck",
-      &Config::server_look_period, Duration::zero(), hours(1)));
+      &Config::server_look_period, Duration::zero(), hours(1))));
   table.push_back(Reloadable(DurationRow(
       "verify-attached-period", "how often plugins are asked which volumes are attached; 0s: never",
       &Config::verify_attached_period, Duration::zero(), hours(24))));

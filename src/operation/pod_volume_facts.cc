@@ -35,6 +35,7 @@ PodVolumeRecord FactsOf(const UnmountRequest& request, const VolumeRecordKeeper&
   facts.plugin_name = request.plugin_name;
   facts.unique_name = request.device;
   facts.has_device = !request.device.empty();
+  if (request.constructed) facts.volume_json = EncodeVolumeSnapshot(*request.constructed);
   // Nobody knows what it may hang with: it gets a domain of its own.
   facts.fault_domain = "found:" + key.ToString();
   return facts;

@@ -106,6 +106,8 @@ struct UnmountRequest {
   std::string plugin_name;
   std::string pod_display_name;  // "namespace/name", for logs
   UniqueVolumeName device = {};  // as of the mount
+  // What its plugin made of it, where it was found and no record knew it.
+  std::optional<VolumeSpec> constructed = std::nullopt;
 };
 
 struct MountDeviceRequest {

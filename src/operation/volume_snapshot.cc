@@ -19,7 +19,13 @@ Error NoVolume(const std::string& why) {
 
 std::string EncodeVolumeSnapshot(const VolumeSpec& spec) {
   if (spec.persistent_volume() != nullptr) {
-    return EncodeObjectJson(Object(*spec.persistent_volume()));
+    PersistentVolume volume = *spec.persistent_volume();
+    // Of one that its plugin constructed only the source is known; without these it is none.
+    if (volume.spec.access_modes.empty()) {
+      volume.spec.access_modes = {AccessMode::kReadWriteOnce};
+    }
+    if (volume.spec.capacity.Value() <= 0) volume.spec.capacity = Quantity::FromBytes(1);
+    return EncodeObjectJson(Object(std::move(volume)));
   }
   if (spec.volume() == nullptr) return "";
   Pod carrier;

@@ -13,7 +13,8 @@ namespace volumed {
 
 // Threads: any. Blocks: never.
 
-// A persistent volume is kept as its own object; whether the claim was read-only is not.
+// A persistent volume is kept as its own object; whether the claim was read-only is not. One that
+// its plugin constructed, of which only the source is known, gets what the object must say besides.
 std::string EncodeVolumeSnapshot(const VolumeSpec& spec);
 
 // Errors, not applied: DataLoss with the reason, when the text is no volume.

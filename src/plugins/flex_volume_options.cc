@@ -63,6 +63,9 @@ Texts WithOwn(Texts options, const FlexSource& source) {
   return options;
 }
 
+// Source: kubernetes pkg/volume/flexvolume/util.go@v1.36.2 (addSecretsToOptions): for inline
+// volumes, too, by pkg/volume/util/util.go (GetSecretForPV), whose plugin name is the driver's name
+// here.
 Result<std::shared_ptr<const SecretObject>> FindSecret(const SecretName& name,
                                                        const std::string& driver,
                                                        const HostObjects& objects) {

@@ -65,7 +65,6 @@ std::string NamespaceOf(const LocalObjectReference&) { return ""; }
 template <typename Source>
 Result<IscsiVolume> FromSource(const Source& source, const SpecName& name, bool read_only) {
   IscsiVolume volume;
-  volume.target_portal = source.target_portal;
   volume.fs_type = source.fs_type;
   volume.read_only = read_only;
   volume.chap_discovery = source.chap_auth_discovery;
@@ -130,7 +129,7 @@ Result<IscsiVolume> IscsiVolumeOf(const VolumeSpec& spec) {
 }
 
 std::string GetIscsiVolumeName(const IscsiVolume& volume) {
-  return IscsiVolumeName(volume.target_portal, volume.disk.iqn, volume.disk.lun);
+  return IscsiVolumeName(volume.disk.portals.front(), volume.disk.iqn, volume.disk.lun);
 }
 
 std::string PortalWithPort(const std::string& portal) {

@@ -40,7 +40,6 @@ struct IscsiDisk {
 
 struct IscsiVolume {
   IscsiDisk disk;
-  std::string target_portal;  // as it is written
   std::string fs_type;
   bool read_only = false;  // by the pod's source, or its claim
   bool chap_discovery = false;
@@ -53,7 +52,9 @@ struct IscsiVolume {
 // those of portals, targets or interfaces.
 Result<IscsiVolume> IscsiVolumeOf(const VolumeSpec& spec);
 
-// "<portal>:<iqn>:<lun>", with the portal as it is written. Source: iscsi.go (GetVolumeName).
+// "<portal>:<iqn>:<lun>". Source: iscsi.go (GetVolumeName), which has the portal as it is written:
+// without its port, a volume that is found on the node would be another one, as its place has the
+// port.
 std::string GetIscsiVolumeName(const IscsiVolume& volume);
 
 // "10.0.0.1" is "10.0.0.1:3260", "fd00::1" and "[fd00::1]" are "[fd00::1]:3260".

@@ -26,8 +26,8 @@ Result<IscsiInitiator*> RequireInitiator(const IscsiParts& parts) {
 
 // ---- the disk -----------------------------------------------------------------------------------
 
-// Source: kubernetes pkg/volume/iscsi/iscsi.go@v1.36.2 (createSecretMap),
-// pkg/volume/util/util.go (GetSecretForPV, which alone looks at the type).
+// A secret of any type. Source: kubernetes pkg/volume/iscsi/iscsi.go@v1.36.2 (createSecretMap),
+// which gets the secret itself, for inline and persistent volumes, and not by GetSecretForPV.
 Result<std::shared_ptr<const SecretObject>> IscsiAttacher::ChapSecret(const IscsiVolume& volume,
                                                                       const Pod& pod) const {
   if (!volume.chap_discovery && !volume.chap_session) return std::shared_ptr<const SecretObject>();
@@ -37,14 +37,7 @@ Result<std::shared_ptr<const SecretObject>> IscsiAttacher::ChapSecret(const Iscs
   }
   const std::string& ns =
       volume.secret_namespace.empty() ? pod.metadata.name_space : volume.secret_namespace;
-  ASSIGN_OR_RETURN(std::shared_ptr<const SecretObject> secret,
-                   parts_.host.objects.GetSecret(ns, volume.secret_name));
-  if (secret->type != kIscsiChapSecretType && secret->type != kIscsiPluginName) {
-    return Error::NotApplied(Code::kInvalidArgument,
-                             "iscsi: secret " + ns + "/" + volume.secret_name + " is of type " +
-                                 secret->type + ", not " + kIscsiChapSecretType);
-  }
-  return secret;
+  return parts_.host.objects.GetSecret(ns, volume.secret_name);
 }
 
 Result<std::string> IscsiAttacher::WaitForAttach(const VolumeSpec& spec, const std::string&,

@@ -41,7 +41,7 @@ class IscsiAttacher final : public Attacher {
                                                const NodeName& node,
                                                const CallOptions& call) override;
   // Errors, besides those of IscsiInitiator::AttachDisk: NotFound, not applied, and Unavailable,
-  // for the CHAP secret; InvalidArgument for one of another type.
+  // for the CHAP secret.
   Result<std::string> WaitForAttach(const VolumeSpec& spec, const std::string& device_path,
                                     const Pod& pod, const CallOptions& call) override;
   Result<SafePath> GetDeviceMountPath(const VolumeSpec& spec) const override;

@@ -22,8 +22,6 @@
 
 namespace volumed {
 
-inline constexpr char kIscsiChapSecretType[] = "kubernetes.io/iscsi-chap";
-
 enum class ChapUse { kDiscovery, kSession };
 
 // The settings of a record that the secret has, with the method in front.

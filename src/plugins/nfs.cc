@@ -221,7 +221,8 @@ Result<std::unique_ptr<Mounter>> NfsPlugin::NewMounter(const VolumeSpec& spec, P
 Result<std::unique_ptr<Unmounter>> NfsPlugin::NewUnmounter(const SpecName& spec,
                                                            const PodUid& pod) {
   return std::unique_ptr<Unmounter>(std::make_unique<NfsUnmounter>(
-      *host_, host_->paths.GetPodVolumeDir(pod, kNfsPluginName, spec), settings_.unmount_timeout));
+      *host_, host_->paths.GetPodVolumeDir(pod, kNfsPluginName, spec),
+      settings_.unmount_timeout()));
 }
 
 Result<ReconstructedVolume> NfsPlugin::ConstructVolumeSpec(const SpecName& spec,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,9 +24,9 @@ struct NfsSettings {
   VolumeConfig config;
   // Runs recycler pods; outlives the plugin. Null: volumes are not recycled.
   RecyclerPodRunner* recycler_pods = nullptr;
-  // How long an unmount may take before it is forced.
+  // How long an unmount that begins now may take before it is forced. Threads: any.
   // Source: kubernetes pkg/volume/nfs/nfs.go@v1.36.2 (unMountTimeout).
-  Duration unmount_timeout = std::chrono::minutes(1);
+  std::function<Duration()> unmount_timeout = [] { return Duration(std::chrono::minutes(1)); };
 };
 
 // Each pod has a mount of its own; nothing is attached and no ownership is changed.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "recycler/recycler_pod_template.h"
@@ -149,18 +150,55 @@ Status LocalRecyclerPods::CreatePod(const Pod& pod, const CallOptions& call) {
   return OkStatus();
 }
 
+Result<std::shared_ptr<const Pod>> LocalRecyclerPods::Reserve(const Key& key) {
+  MutexLock lock(mu_);
+  const auto [at, added] = pods_.emplace(key, nullptr);
+  if (!added && at->second == nullptr) {
+    return Error::NotApplied(Code::kUnavailable,
+                             "what an earlier recycler pod " + key + " left is being taken away");
+  }
+  return std::exchange(at->second, nullptr);
+}
+
+void LocalRecyclerPods::Release(const Key& key) {
+  MutexLock lock(mu_);
+  pods_.erase(key);
+}
+
 Status LocalRecyclerPods::DeletePod(const std::string& name_space, const std::string& name,
                                     const CallOptions& call) {
   const Key key = KeyOfPod(name_space, name);
-  const std::shared_ptr<const Pod> pod = Find(key);
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Pod> pod, Reserve(key));
+  Status deleted = OkStatus();
   // One that is not known here was left by another agent: its container is all there is of it.
   if (pod == nullptr || !ScrubsLikeTemplate(*pod)) {
-    RETURN_IF_ERROR(containers_.Remove(ContainerId(name_space, name), call));
+    deleted = containers_.Remove(ContainerId(name_space, name), call);
   }
-  RETURN_IF_ERROR(volumes_.Remove(name_space, name, call));
-  MutexLock lock(mu_);
-  pods_.erase(key);
-  return OkStatus();
+  if (deleted.ok()) deleted = volumes_.Remove(name_space, name, call);
+  // What could not be removed is found by what is on the node, by whoever comes next.
+  Release(key);
+  return deleted;
+}
+
+Result<bool> LocalRecyclerPods::RemoveLeftOverMounts(const CallOptions& call) {
+  ASSIGN_OR_RETURN(const auto left, volumes_.PodsWithPlaces(call));
+  bool some_at_work = false;
+  std::optional<Error> first;
+  for (const auto& [name_space, name] : left) {
+    const Key key = KeyOfPod(name_space, name);
+    {
+      MutexLock lock(mu_);
+      if (!pods_.emplace(key, nullptr).second) {
+        some_at_work = true;
+        continue;
+      }
+    }
+    const Status removed = volumes_.Remove(name_space, name, call);
+    if (!removed.ok() && !first) first = removed.error();
+    Release(key);
+  }
+  if (first) return *first;
+  return !some_at_work;
 }
 
 RecyclerPodChange LocalRecyclerPods::RunPod(const Pod& pod, const CallOptions& call) {

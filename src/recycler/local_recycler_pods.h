@@ -37,6 +37,13 @@ class LocalRecyclerPods final : public RecyclerPodRunner {
   Status DeletePod(const std::string& name_space, const std::string& name,
                    const CallOptions& call) override EXCLUDES(mu_);
 
+  // Unmounts what is mounted for recycler pods that are not here: an agent that ended left it, or
+  // an unmount failed. Removes its empty directory, and nothing else. Meanwhile no pod of such a
+  // name can be created. False: some pods are at work, and what is theirs is left alone. Blocks: up
+  // to a minute for each mount. Errors: the first of those of RecyclerVolumes::Remove, after all
+  // were tried.
+  Result<bool> RemoveLeftOverMounts(const CallOptions& call) EXCLUDES(mu_);
+
  private:
   class Watch;
   using Key = std::string;  // namespace/name
@@ -47,6 +54,10 @@ class LocalRecyclerPods final : public RecyclerPodRunner {
   Status CheckCanRun(const Pod& pod) const;
   ContainerRun RunOf(const Pod& pod) const;
   Status RunContainer(const Pod& pod, const CallOptions& call);
+  // The pod's name is the caller's until Release, and nobody else takes away what is left of it.
+  // Unavailable, not applied, while it is another's.
+  Result<std::shared_ptr<const Pod>> Reserve(const Key& key) EXCLUDES(mu_);
+  void Release(const Key& key) EXCLUDES(mu_);
   // Null when it is not there (any more).
   std::shared_ptr<const Pod> Find(const Key& key) const EXCLUDES(mu_);
 
@@ -55,6 +66,7 @@ class LocalRecyclerPods final : public RecyclerPodRunner {
   const Clock& clock_;
   RecyclerVolumes volumes_;
   mutable Mutex mu_;
+  // Null: reserved.
   std::map<Key, std::shared_ptr<const Pod>> pods_ GUARDED_BY(mu_);
 };
 

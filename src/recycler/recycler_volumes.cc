@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/strings.h"
 #include "recycler/scrub.h"
 #include "volume/nfs_export.h"
 
@@ -13,6 +14,8 @@ namespace {
 constexpr auto kRemoveTimeout = std::chrono::minutes(1);
 constexpr uint32_t kPrivateMode = 0700;
 constexpr char kNfs[] = "nfs";
+// One is made; mounts upon it are somebody else's mistake.
+constexpr int kMaxMountsUponEachOther = 8;
 
 // No name of an object has '_' in it.
 std::string PrefixOf(const std::string& name_space, const std::string& name) {
@@ -79,29 +82,56 @@ Status RecyclerVolumes::RemoveAt(const SafePath& place, const CallOptions& call)
   bounded.deadline = Deadline::After(clock_, kRemoveTimeout);
   // What hangs here is nobody's but the recycler's.
   if (bounded.domain.empty()) bounded.domain = "recycler:" + place.relative;
-  RETURN_IF_ERROR(kernel_.Call(Unmount{place}, bounded));
+  for (int mounts = 0;; ++mounts) {
+    ASSIGN_OR_RETURN(const Changed unmounted, kernel_.Call(Unmount{place}, bounded));
+    if (!unmounted.changed) break;  // the kernel's word that nothing is mounted there
+    if (mounts == kMaxMountsUponEachOther) {
+      return Error::MaybeApplied(Code::kFailedPrecondition,
+                                 "mounts upon mounts at " + place.Display());
+    }
+  }
   bounded.domain.clear();
   RETURN_IF_ERROR(kernel_.Call(RemoveDirectory{place}, bounded));
   return OkStatus();
 }
 
-Status RecyclerVolumes::Remove(const std::string& name_space, const std::string& name,
-                               const CallOptions& call) {
-  if (directory_.empty()) return OkStatus();
+Result<std::vector<std::string>> RecyclerVolumes::Names(const CallOptions& call) {
+  std::vector<std::string> names;
+  if (directory_.empty()) return names;
   CallOptions own = call;
   own.domain.clear();
   own.deadline = Deadline::After(clock_, kRemoveTimeout);
   const Result<DirectoryListing> listing = kernel_.Call(ListDirectory{Directory()}, own);
   if (!listing.ok()) {
-    if (listing.error().code() == Code::kNotFound) return OkStatus();
+    if (listing.error().code() == Code::kNotFound) return names;
     return listing.error();
   }
+  for (const DirectoryEntry& entry : listing->entries) names.push_back(entry.name);
+  return names;
+}
+
+Status RecyclerVolumes::Remove(const std::string& name_space, const std::string& name,
+                               const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, Names(call));
   const std::string prefix = PrefixOf(name_space, name);
-  for (const DirectoryEntry& entry : listing->entries) {
-    if (!entry.name.starts_with(prefix)) continue;
-    RETURN_IF_ERROR(RemoveAt(Directory(entry.name), call).With("recycler pod " + name));
+  for (const std::string& entry : names) {
+    if (!entry.starts_with(prefix)) continue;
+    RETURN_IF_ERROR(RemoveAt(Directory(entry), call).With("recycler pod " + name));
   }
   return OkStatus();
+}
+
+Result<std::set<std::pair<std::string, std::string>>> RecyclerVolumes::PodsWithPlaces(
+    const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, Names(call));
+  std::set<std::pair<std::string, std::string>> pods;
+  for (const std::string& entry : names) {
+    constexpr size_t kParts = 3;  // namespace, pod, volume
+    const std::vector<std::string> parts = Split(entry, '_');
+    const bool is_ours = parts.size() == kParts && !parts[0].empty() && !parts[1].empty();
+    if (is_ours) pods.emplace(parts[0], parts[1]);
+  }
+  return pods;
 }
 
 }  // namespace volumed

@@ -2,7 +2,10 @@
 // an NFS export is mounted for the run, below a directory of the agent's own.
 #pragma once
 
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -28,11 +31,17 @@ class RecyclerVolumes {
   // Mounts what has to be mounted, anew.
   Status MakePresent(const Pod& pod, const PodVolume& volume, const CallOptions& call);
   // Takes away what was mounted for the pod of this name, by whichever agent. Blocks: up to a
-  // minute for each mount, whatever the call's deadline. Errors: those of Unmount.
+  // minute for each mount, whatever the call's deadline. Errors: those of Unmount. What is mounted
+  // is unmounted until the kernel says that nothing is; then its directory goes, if it is empty.
   Status Remove(const std::string& name_space, const std::string& name, const CallOptions& call);
+  // Namespaces and names of the pods for which something is, or was, mounted. Names of another form
+  // are nobody's of the recycler, and left out.
+  Result<std::set<std::pair<std::string, std::string>>> PodsWithPlaces(const CallOptions& call);
 
  private:
   SafePath Directory(const std::string& entry = "") const { return {directory_, entry}; }
+  // The names in the directory; none where it is missing.
+  Result<std::vector<std::string>> Names(const CallOptions& call);
   Status RemoveAt(const SafePath& place, const CallOptions& call);
 
   Kernel& kernel_;

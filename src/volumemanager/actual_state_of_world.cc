@@ -183,6 +183,7 @@ void ActualStateOfWorld::MountDeviceDone(const UniqueVolumeName& name,
   device.in_flight = false;
   Apply(device, VolumeEvent::kDone);
   device.reconstructed = false;
+  device.unrecorded = false;
   device.device_mount_path = outcome.value->device_mount_path;
   if (device.attachable) device.device_path = outcome.value->device_path;
   device.failure.reset();
@@ -215,9 +216,9 @@ void ActualStateOfWorld::UnmountDeviceDone(const UniqueVolumeName& name,
   device.failure.reset();
 }
 
-// Nothing of it is on the node: now it is of this kind.
+// Nothing of it is on the node, or nobody knows how it came there: now it is of this kind.
 void ActualStateOfWorld::BeginAs(ActualDevice& device, bool attachable) {
-  if (MayBePresent(device)) return;
+  if (MayBePresent(device) && (!device.unrecorded || device.attachable == attachable)) return;
   device.attachable = attachable;
   device.state = RestingState(attachable);
 }
@@ -238,10 +239,17 @@ void ActualStateOfWorld::AttachDone(const UniqueVolumeName& name,
   ActualDevice& device = devices_.at(name);
   if (!outcome.value) {
     Failed(device, outcome.failure);
+    // Then nothing was begun: it is what it was found as.
+    if (device.unrecorded && outcome.failure && !outcome.failure->error.maybe_applied()) {
+      BeginAs(device, false);
+      Apply(device, VolumeEvent::kFound);
+    }
     return;
   }
   device.in_flight = false;
   Apply(device, VolumeEvent::kDone);
+  // Its mount was there before.
+  if (std::exchange(device.unrecorded, false)) Apply(device, VolumeEvent::kFound);
   device.reconstructed = false;
   device.attachment = Attachment::kAttached;
   device.device_path = outcome.value->device_path;

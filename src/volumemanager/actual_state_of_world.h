@@ -38,6 +38,8 @@ struct ActualVolume {
   UniqueVolumeName unique_name;
   bool has_device = false;  // it is bound from the device of that name
   bool is_block = false;    // the pod has the device itself: it is mapped, not set up
+  // What its plugin made of it, where no record knew it.
+  std::optional<VolumeSpec> constructed;
 
   bool in_flight = false;         // an operation of it runs
   bool uncertain_before = false;  // of the operation that runs
@@ -74,7 +76,10 @@ struct ActualDevice {
   // ----
   bool uncertain = false;
   bool reconstructed = false;  // found at start and not verified since
-  int64_t since_unix_ms = 0;   // of the state
+  // Found so, and no record knows it. Nobody knows then who attached it: it is not detached, unless
+  // a pod has wanted it since, and this agent has attached it, which is nothing where it is there.
+  bool unrecorded = false;
+  int64_t since_unix_ms = 0;  // of the state
 
   bool in_flight = false;         // an operation of it runs
   bool uncertain_before = false;  // of the operation that runs

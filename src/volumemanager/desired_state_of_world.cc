@@ -243,6 +243,8 @@ void DesiredStateOfWorld::FindPlugin(WantedVolume& wanted) const {
     return;
   }
   wanted.plugin_name = (*plugin)->GetPluginName();
+  wanted.server = (*plugin)->FaultDomainName(wanted.spec);
+  if (!wanted.server.empty()) wanted.server_domain = (*plugin)->FaultDomain(wanted.spec);
   FindDevice(**plugin, wanted);
   const PersistentVolume* persistent = wanted.spec.persistent_volume();
   if (persistent == nullptr) return;
@@ -328,7 +330,9 @@ WantedVolume DesiredStateOfWorld::BuildVolume(const Pod& pod, const PodVolume& v
   wanted.sub_paths = std::move(plan.requests);
   for (WantedProblem& problem : plan.problems) wanted.problems.push_back(std::move(problem));
   wanted.objects.merge(plan.objects);
-  if (wanted.spec.volume() != nullptr && NamesClaim(wanted.spec.volume()->source)) return wanted;
+  wanted.is_open_claim =
+      wanted.spec.volume() != nullptr && NamesClaim(wanted.spec.volume()->source);
+  if (wanted.is_open_claim) return wanted;
   FindPlugin(wanted);
   CheckNodeAffinity(wanted);
   if (const auto wrong = WrongMode(volume.name, wanted.spec, is_device)) {

@@ -34,6 +34,8 @@ struct WantedVolume {
   // Of the pod's spec: one, or several that name the same claim.
   std::vector<std::string> pod_volumes = {};
   std::optional<ObjectKey> claim = {};  // that it came by
+  // The claim has no volume, or none that is known yet: `spec` is named as the pod names it.
+  bool is_open_claim = false;
   // Of what pods share: a persistent volume, or one that has a device; else empty.
   UniqueVolumeName unique_name = {};
   bool has_device = false;       // it is bound from the device of that name
@@ -47,6 +49,8 @@ struct WantedVolume {
   uint64_t generation = 0;
   std::set<ObjectKey> objects = {};  // that its content comes from, or that its sub-paths need
   std::vector<std::string> device_paths = {};  // VolumePlugin::DevicePaths
+  std::string server = {};         // VolumePlugin::FaultDomainName: "NFS server nas-1"; "": none
+  std::string server_domain = {};  // its VolumePlugin::FaultDomain
   std::vector<WantedProblem> problems = {};
 
   bool mountable() const { return !plugin_name.empty(); }

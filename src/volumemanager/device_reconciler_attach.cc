@@ -17,15 +17,22 @@ constexpr const char* kNotAttached = "VolumeNotAttached";
 
 bool DeviceReconciler::IsAttachable(const UniqueVolumeName& name,
                                     const ActualDevice* device) const {
-  // What it was begun as it stays, until nothing of it is here any more.
-  if (device != nullptr && MayBePresent(*device)) return device->attachable;
   const std::set<PodUid>& users = parts_.desired.UsersOf(name);
+  // What it was begun as it stays, until nothing of it is here any more. Nobody knows how one was
+  // begun that no record knows: it is what the pods want.
+  if (device != nullptr && MayBePresent(*device) && (!device->unrecorded || users.empty())) {
+    return device->attachable;
+  }
   if (users.empty()) return device != nullptr && device->attachable;
   return parts_.desired.FindUse(*users.begin(), name)->attachable;
 }
 
 void DeviceReconciler::ReconcileAttachable(const UniqueVolumeName& name, const ActualDevice* device,
                                            Wake& wake) {
+  if (device != nullptr && device->unrecorded && !device->attachable) {
+    if (!PodsThatMayHave(name).empty()) StartAttach(name, wake);
+    return;
+  }
   AttachSituation now;
   now.device = device;
   now.wanted = !parts_.desired.UsersOf(name).empty();

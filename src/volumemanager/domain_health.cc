@@ -45,24 +45,37 @@ DomainHealth::DomainHealth(Scheduler& scheduler, Kernel& kernel, Logger& log,
       kernel_(kernel),
       log_(log),
       settings_(std::move(settings)),
+      period_(settings_.period),
       random_(settings_.jitter_seed) {}
 
 DomainHealth::~DomainHealth() {
   if (timer_ != 0) scheduler_.Cancel(timer_);
 }
 
+void DomainHealth::SetPeriod(Duration period) {
+  if (period == period_) return;
+  period_ = period;
+  for (auto& [name, domain] : domains_) {
+    if (IsOff()) {
+      queue_.erase({domain.due, name});
+      domain.missed = false;
+      domain.state.silent = false;
+    } else if (!domain.looking && !domain.missed && !domain.state.silent) {
+      ScheduleSoon(name, domain);
+    }
+  }
+}
+
 void DomainHealth::Track(const PodVolumeKey& key, const std::string& domain,
                          const std::string& name, SafePath place) {
-  if (settings_.period <= Duration::zero() || domain_of_.contains(key)) return;
+  if (domain_of_.contains(key)) return;
   domain_of_[key] = domain;
   Domain& found = domains_[domain];
   found.volumes.emplace(key, std::move(place));
   if (found.incarnation != 0) return;
   found.incarnation = next_incarnation_++;
   found.state.name = name;
-  // It has just answered a mount. Not all at once after a start.
-  const double share = std::uniform_real_distribution<double>(0.5, 1)(random_);
-  Schedule(domain, found, std::chrono::duration_cast<Duration>(settings_.period * share));
+  ScheduleSoon(domain, found);  // it has just answered a mount
 }
 
 void DomainHealth::Forget(const PodVolumeKey& key) {
@@ -83,16 +96,28 @@ const DomainState* DomainHealth::FindSilent(const PodVolumeKey& key) const {
   return state.silent ? &state : nullptr;
 }
 
+const DomainState* DomainHealth::Find(const std::string& domain) const {
+  const auto found = domains_.find(domain);
+  return IsOff() || found == domains_.end() ? nullptr : &found->second.state;
+}
+
 std::map<std::string, bool> DomainHealth::Answering() const {
   std::map<std::string, bool> answering;
+  if (IsOff()) return answering;
   for (const auto& [name, domain] : domains_) answering[name] = !domain.state.silent;
   return answering;
 }
 
 // ---- when ---------------------------------------------------------------------------------------
 
+void DomainHealth::ScheduleSoon(const std::string& name, Domain& domain) {
+  const double share = std::uniform_real_distribution<double>(0.5, 1)(random_);
+  Schedule(name, domain, std::chrono::duration_cast<Duration>(period_ * share));
+}
+
 void DomainHealth::Schedule(const std::string& name, Domain& domain, Duration delay) {
   queue_.erase({domain.due, name});
+  if (IsOff()) return;
   domain.due = scheduler_.clock().Now() + delay;
   queue_.emplace(domain.due, name);
   ArmTimer();
@@ -143,6 +168,7 @@ void DomainHealth::Start(const std::string& name, Domain& domain) {
   }
   domain.looked_at = volume->first;
   domain.look_unix_ms = scheduler_.clock().WallUnixMillis();
+  domain.looking = true;
   ++running_;
   if (domain.state.silent) ++running_silent_;
   scheduler_.RunBlocking([this, name, place = volume->second, incarnation = domain.incarnation,
@@ -182,6 +208,8 @@ void DomainHealth::Finished(const std::string& name, uint64_t incarnation, bool 
   const auto found = domains_.find(name);
   if (found == domains_.end() || found->second.incarnation != incarnation) return ArmTimer();
   Domain& domain = found->second;
+  domain.looking = false;
+  if (IsOff()) return;  // nobody asks any more
   switch (look.verdict) {
     case Verdict::kAnswers:
       return Answered(name, domain);
@@ -208,7 +236,7 @@ void DomainHealth::Missed(const std::string& name, Domain& domain, const std::st
 
 void DomainHealth::Answered(const std::string& name, Domain& domain) {
   domain.missed = false;
-  Schedule(name, domain, settings_.period);
+  Schedule(name, domain, period_);
   if (!std::exchange(domain.state.silent, false)) return;
   Tell(name, domain);
 }

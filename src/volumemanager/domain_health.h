@@ -62,6 +62,10 @@ class DomainHealth {
   DomainHealth(const DomainHealth&) = delete;
   DomainHealth& operator=(const DomainHealth&) = delete;
 
+  // Counts from the end of the looks that run now, and for what answers at once. Zero or less: none
+  // is looked at any more, and none counts as silent.
+  void SetPeriod(Duration period);
+
   // A volume of `domain` is mounted at `place`. Known volumes are as they were.
   void Track(const PodVolumeKey& key, const std::string& domain, const std::string& name,
              SafePath place);
@@ -69,7 +73,9 @@ class DomainHealth {
 
   // Null unless the volume's domain is silent. Valid until the next change.
   const DomainState* FindSilent(const PodVolumeKey& key) const;
-  // Of each domain that has volumes: whether it answers.
+  // Null where no volume of the domain is tracked, or none is looked at. Valid likewise.
+  const DomainState* Find(const std::string& domain) const;
+  // Of each domain that has volumes: whether it answers. Empty while none is looked at.
   std::map<std::string, bool> Answering() const;
 
  private:
@@ -84,11 +90,15 @@ class DomainHealth {
     PodVolumeKey looked_at;  // the last one
     uint64_t incarnation = 0;
     bool missed = false;  // the last look had no answer
+    bool looking = false;
     int64_t look_unix_ms = 0;
     TimePoint due;
   };
 
+  bool IsOff() const { return period_ <= Duration::zero(); }
   void Schedule(const std::string& name, Domain& domain, Duration delay);
+  // For one that answers, as far as is known. Not all at once.
+  void ScheduleSoon(const std::string& name, Domain& domain);
   void ArmTimer();
   void StartDue();
   void Start(const std::string& name, Domain& domain);
@@ -101,7 +111,8 @@ class DomainHealth {
   Scheduler& scheduler_;
   Kernel& kernel_;
   Logger& log_;
-  const DomainHealthSettings settings_;
+  const DomainHealthSettings settings_;  // its period is that of the start
+  Duration period_;
   std::mt19937_64 random_;
   std::map<std::string, Domain> domains_;
   std::map<PodVolumeKey, std::string> domain_of_;

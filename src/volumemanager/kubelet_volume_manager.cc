@@ -108,6 +108,11 @@ void KubeletVolumeManager::Impl::DomainChanged(const DomainState& domain,
   }
 }
 
+void KubeletVolumeManager::Impl::SetServerLookPeriod(Duration period) {
+  health_.SetPeriod(period);
+  for (const auto& [uid, pod] : actual_.pods()) Changed(uid);  // it may show as Stuck no more
+}
+
 Reconciler::Hooks KubeletVolumeManager::Impl::MakeHooks() {
   Reconciler::Hooks hooks;
   hooks.ready = [this] { return Ready(); };
@@ -326,6 +331,9 @@ void KubeletVolumeManager::DeviceVanished(const std::vector<std::string>& paths)
 
 void KubeletVolumeManager::AttachLimitsChanged() { impl_->AttachLimitsChanged(); }
 
+void KubeletVolumeManager::SetServerLookPeriod(Duration period) {
+  impl_->SetServerLookPeriod(period);
+}
 void KubeletVolumeManager::SetVerifyAttachedPeriod(Duration period) {
   impl_->SetVerifyAttachedPeriod(period);
 }

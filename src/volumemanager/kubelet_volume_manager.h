@@ -96,6 +96,8 @@ class KubeletVolumeManager final : public VolumeManager {
   void DeviceVanished(const std::vector<std::string>& paths);
   // How volumes are measured from now on (VolumeStats::SetTimes).
   void SetStatsTimes(Duration period, Duration deadline);
+  // How often servers are looked at from now on (DomainHealth::SetPeriod).
+  void SetServerLookPeriod(Duration period);
   // How often plugins are asked from now on which volumes are attached; zero: never.
   void SetVerifyAttachedPeriod(Duration period);
   // GetVolumeLimits may answer something else from now on: who waits for a slot is looked at again.

@@ -65,6 +65,7 @@ class KubeletVolumeManager::Impl {
   void DeviceAppeared(const std::vector<std::string>& paths);
   void DeviceVanished(const std::vector<std::string>& paths);
   void AttachLimitsChanged() { devices_.AttachLimitsChanged(); }
+  void SetServerLookPeriod(Duration period);
   void SetVerifyAttachedPeriod(Duration period) { devices_.SetVerifyAttachedPeriod(period); }
   bool Ready() const { return loaded_ && NotReadyReason().empty(); }
   std::string NotReadyReason() const;

@@ -11,14 +11,16 @@ void KubeletVolumeManager::Impl::Start() { Load(); }
 void KubeletVolumeManager::Impl::Load() {
   FindOptions options;
   options.all_directories = settings_.adopt_root;
-  parts_.scheduler.RunBlocking([this, options, alive = std::weak_ptr<bool>(alive_),
-                                parts = parts_] {
-    Result<FoundAtStart> found = LoadFoundAtStart(
-        parts.store, parts.kernel, parts.scheduler.clock(), parts.host.paths, parts.log, options);
-    parts.scheduler.Post([this, alive, found] {
-      if (!alive.expired()) Loaded(found);
-    });
-  });
+  parts_.scheduler.RunBlocking(
+      [this, options, alive = std::weak_ptr<bool>(alive_), parts = parts_] {
+        Result<FoundAtStart> found =
+            LoadFoundAtStart({parts.store, parts.kernel, parts.plugins, parts.scheduler.clock(),
+                              parts.host.paths, parts.log},
+                             options);
+        parts.scheduler.Post([this, alive, found] {
+          if (!alive.expired()) Loaded(found);
+        });
+      });
 }
 
 void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {

@@ -9,8 +9,8 @@
 namespace volumed {
 namespace {
 
-constexpr const char* kNobody = "nobody: retried";
-constexpr const char* kAdministrator = "an administrator";
+constexpr const char* kNobody = kNobodyMustAct;
+constexpr const char* kAdministrator = kAdministratorMustAct;
 
 std::string OwnerOf(const PodIdentity& pod) { return "the owner of pod " + pod.DisplayName(); }
 
@@ -163,7 +163,8 @@ VolumeView PodViews::BuildVolume(const PodVolumeKey& key, const ActualPod& pod,
     }
   }
   view.stuck = (parts_.is_stuck && parts_.is_stuck(key.ToString())) ||
-               parts_.health.FindSilent(key) != nullptr;
+               parts_.health.FindSilent(key) != nullptr ||
+               (wanted != nullptr && IsServerSilent(*wanted, actual));
   AddShared(wanted, actual, view);
   OperationKey busy = key;
   if (!running.contains(busy) && !view.device_state.empty())
@@ -173,7 +174,7 @@ VolumeView PodViews::BuildVolume(const PodVolumeKey& key, const ActualPod& pod,
     view.running_step = found->second.step;
     view.progress = found->second.progress;
   }
-  view.problem = VolumeProblem(key, pod, wanted, actual);
+  view.problem = VolumeProblem(key, pod, wanted, actual, running);
   if (const VolumeStatsEntry* stats = parts_.stats.Find(key); stats != nullptr && stats->measured) {
     view.usage = UsageOf(stats->metrics);
   }
@@ -250,25 +251,15 @@ std::optional<ProblemView> PodViews::VanishedDevice(const PodVolumeKey& key,
   return std::nullopt;
 }
 
-ProblemView PodViews::SilentProblem(const DomainState& silent, const PodVolumeKey& key,
-                                    const ActualPod& pod, const ActualVolume* actual) const {
-  ProblemView problem;
-  problem.step = "Stuck";
-  problem.message = silent.Text();
-  if (actual != nullptr && actual->failure) {
-    problem = FromFailure(*actual->failure, key, pod, nullptr);
-    problem.message = silent.Text() + "; " + problem.message;
-  }
-  problem.who_must_act = kAdministrator;
-  problem.since_unix_ms = silent.since_unix_ms;
-  return problem;
-}
-
 std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, const ActualPod& pod,
                                                    const WantedVolume* wanted,
-                                                   const ActualVolume* actual) const {
+                                                   const ActualVolume* actual,
+                                                   const Running& running) const {
   if (const DomainState* silent = parts_.health.FindSilent(key)) {
     return SilentProblem(*silent, key, pod, actual);
+  }
+  if (wanted != nullptr) {
+    if (auto server = ServerProblem(key, pod, *wanted, actual, running)) return server;
   }
   if (actual != nullptr && actual->failure) {
     return FromFailure(*actual->failure, key, pod, wanted);

@@ -67,9 +67,15 @@ class PodViews {
   // Of a volume whose server does not answer, whatever else is wrong with it.
   ProblemView SilentProblem(const DomainState& silent, const PodVolumeKey& key,
                             const ActualPod& pod, const ActualVolume* actual) const;
+  // Of a volume that is not mounted from its server: what is known of that. In pod_views_server.cc,
+  // as the one before.
+  std::optional<ProblemView> ServerProblem(const PodVolumeKey& key, const ActualPod& pod,
+                                           const WantedVolume& wanted, const ActualVolume* actual,
+                                           const Running& running) const;
+  bool IsServerSilent(const WantedVolume& wanted, const ActualVolume* actual) const;
   std::optional<ProblemView> VolumeProblem(const PodVolumeKey& key, const ActualPod& pod,
-                                           const WantedVolume* wanted,
-                                           const ActualVolume* actual) const;
+                                           const WantedVolume* wanted, const ActualVolume* actual,
+                                           const Running& running) const;
   void AddShared(const WantedVolume* wanted, const ActualVolume* actual, VolumeView& view) const;
   std::optional<ProblemView> SharedProblem(const PodVolumeKey& key, const ActualPod& pod,
                                            const WantedVolume& wanted) const;
@@ -89,6 +95,9 @@ class PodViews {
 
   const Parts parts_;
 };
+
+inline constexpr const char* kNobodyMustAct = "nobody: retried";
+inline constexpr const char* kAdministratorMustAct = "an administrator";
 
 // "Pending", "Ready", "Terminating", "Refused"; see PodView.
 std::string PhaseOf(const ActualPod& pod, const WantedPod* wanted);

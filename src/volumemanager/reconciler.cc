@@ -222,11 +222,16 @@ void Reconciler::StartMount(const PodVolumeKey& key, const WantedPod& pod,
 
 void Reconciler::UnmountStale(const PodUid& uid, const WantedPod& wanted, ActualPod& pod,
                               Wake& wake) {
+  const bool has_open_claim =
+      std::any_of(wanted.volumes.begin(), wanted.volumes.end(),
+                  [](const auto& entry) { return entry.second.is_open_claim; });
   std::vector<SpecName> stale;
   for (const auto& [spec, volume] : pod.volumes) {
     const auto still = wanted.volumes.find(spec);
-    const bool kept = still != wanted.volumes.end() &&
-                      (!still->second.mountable() || IsSameKind(volume, still->second));
+    // One that was found may be that of a claim whose volume is not known yet.
+    const bool kept = still == wanted.volumes.end()
+                          ? volume.reconstructed && has_open_claim
+                          : !still->second.mountable() || IsSameKind(volume, still->second);
     if (!kept && !volume.in_flight) stale.push_back(spec);
   }
   // The pod runs: what it has is taken away only when nobody can be using it.
@@ -271,8 +276,12 @@ void Reconciler::StartUnmount(const PodVolumeKey& key, const ActualPod& pod, Wak
     SharedVolumeChanged(shared, has_device);
     return;
   }
-  const UnmountRequest request{key.pod, key.spec, volume.plugin_name, pod.identity.DisplayName(),
-                               has_device ? shared : UniqueVolumeName()};
+  const UnmountRequest request{key.pod,
+                               key.spec,
+                               volume.plugin_name,
+                               pod.identity.DisplayName(),
+                               has_device ? shared : UniqueVolumeName(),
+                               volume.constructed};
   auto done = IfAlive([this, key, shared, has_device](const OperationOutcome<Unit>& outcome) {
     parts_.actual.UnmountDone(key, outcome);
     if (outcome.value) hooks_.gone(key);

@@ -35,9 +35,7 @@ PodUid PodOfKey(const std::string& key) { return PodUid(key.substr(0, key.find('
 
 class DirectoryFinder {
  public:
-  DirectoryFinder(Kernel& kernel, const Clock& clock, const KubeletPaths& paths, Logger& log,
-                  Duration timeout)
-      : kernel_(kernel), clock_(clock), paths_(paths), log_(log), timeout_(timeout) {}
+  DirectoryFinder(const FindParts& parts, Duration timeout) : parts_(parts), timeout_(timeout) {}
 
   std::vector<std::string> Subdirectories(const SafePath& path) const {
     // A hostPath has nothing here, so whatever a volume leaves is a directory.
@@ -45,13 +43,13 @@ class DirectoryFinder {
   }
 
   void AddVolumesOf(const PodUid& pod, std::vector<KubeletPaths::PodVolume>& out) const {
-    const SafePath volumes = paths_.GetPodVolumesDir(pod);
+    const SafePath volumes = parts_.paths.GetPodVolumesDir(pod);
     for (const std::string& plugin : Subdirectories(volumes)) {
       for (const std::string& spec : Subdirectories(volumes.Below(plugin))) {
         out.push_back({pod, UnescapeQualifiedName(plugin), SpecName(spec), false});
       }
     }
-    const SafePath devices = paths_.GetPodVolumeDevicesDir(pod);
+    const SafePath devices = parts_.paths.GetPodVolumeDevicesDir(pod);
     for (const std::string& plugin : Subdirectories(devices)) {
       for (const std::string& spec : Entries(devices.Below(plugin), FileType::kSymlink)) {
         out.push_back({pod, UnescapeQualifiedName(plugin), SpecName(spec), true});
@@ -62,12 +60,12 @@ class DirectoryFinder {
  private:
   std::vector<std::string> Entries(const SafePath& path, FileType type) const {
     CallOptions call;
-    call.deadline = Deadline::After(clock_, timeout_);
-    const Result<DirectoryListing> listing = kernel_.Call(ListDirectory{path}, call);
+    call.deadline = Deadline::After(parts_.clock, timeout_);
+    const Result<DirectoryListing> listing = parts_.kernel.Call(ListDirectory{path}, call);
     std::vector<std::string> names;
     if (!listing.ok()) {
       if (listing.error().code() != Code::kNotFound) {
-        log_.Warning("directory of a pod could not be read", {{"error", listing.error()}});
+        parts_.log.Warning("directory of a pod could not be read", {{"error", listing.error()}});
       }
       return names;
     }
@@ -77,10 +75,7 @@ class DirectoryFinder {
     return names;
   }
 
-  Kernel& kernel_;
-  const Clock& clock_;
-  const KubeletPaths& paths_;
-  Logger& log_;
+  const FindParts& parts_;
   const Duration timeout_;
 };
 
@@ -109,12 +104,7 @@ std::vector<KubeletPaths::DeviceMount> MountedDevices(const MountListing& listin
   return devices;
 }
 
-}  // namespace
-
-Result<FoundAtStart> LoadFoundAtStart(RecordStore& store, Kernel& kernel, const Clock& clock,
-                                      const KubeletPaths& paths, Logger& log,
-                                      const FindOptions& options) {
-  FoundAtStart found;
+Status LoadRecords(RecordStore& store, FoundAtStart& found) {
   RETURN_IF_ERROR(LoadKind(store, kPodRecordKind, &DecodePodRecord, found.pods, found.quarantined));
   RETURN_IF_ERROR(LoadKind(store, kPodVolumeRecordKind, &DecodePodVolumeRecord, found.volumes,
                            found.quarantined));
@@ -128,22 +118,61 @@ Result<FoundAtStart> LoadFoundAtStart(RecordStore& store, Kernel& kernel, const 
                            found.quarantined));
   RETURN_IF_ERROR(
       LoadKind(store, kObjectUidRecordKind, &DecodeObjectUidRecord, found.uids, found.quarantined));
-  CallOptions call;
-  call.deadline = Deadline::After(clock, options.call_timeout);
-  ASSIGN_OR_RETURN(const MountListing mounts, kernel.Call(ListMounts{paths.root()}, call));
-  found.mounted = MountedVolumes(mounts, paths);
-  found.device_mounts = MountedDevices(mounts, paths);
+  return OkStatus();
+}
 
-  const DirectoryFinder finder(kernel, clock, paths, log, options.call_timeout);
+// Asks the plugins of what no record knows, but of pods that are not ours.
+void ConstructVolumes(const FindParts& parts, const FindOptions& options, FoundAtStart& found) {
+  std::set<PodVolumeKey> asked;
+  for (const PodVolumeRecord& record : found.volumes) asked.insert(record.key);
+  std::set<PodUid> ours;
+  for (const PodRecord& pod : found.pods) ours.insert(pod.uid);
+  for (const PodVolumeRecord& record : found.volumes) ours.insert(record.key.pod);
+  for (const auto* volumes : {&found.mounted, &found.directories}) {
+    for (const KubeletPaths::PodVolume& volume : *volumes) {
+      const PodVolumeKey key{volume.pod, volume.spec};
+      if (!options.all_directories && !ours.contains(volume.pod)) continue;
+      if (!asked.insert(key).second) continue;
+      CallOptions call;
+      call.deadline = Deadline::After(parts.clock, options.call_timeout);
+      Result<std::optional<FoundVolume>> constructed =
+          ConstructFoundVolume(parts.plugins, parts.paths, volume, call);
+      if (!constructed.ok()) {
+        parts.log.Warning("a volume that no record knows does not say which one it is",
+                          {{"pod", volume.pod},
+                           {"volume", volume.spec},
+                           {"plugin", volume.plugin},
+                           {"error", constructed.error()}});
+      } else if (*constructed) {
+        found.constructed.emplace(key, **std::move(constructed));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Result<FoundAtStart> LoadFoundAtStart(const FindParts& parts, const FindOptions& options) {
+  FoundAtStart found;
+  RETURN_IF_ERROR(LoadRecords(parts.store, found));
+  CallOptions call;
+  call.deadline = Deadline::After(parts.clock, options.call_timeout);
+  ASSIGN_OR_RETURN(const MountListing mounts,
+                   parts.kernel.Call(ListMounts{parts.paths.root()}, call));
+  found.mounted = MountedVolumes(mounts, parts.paths);
+  found.device_mounts = MountedDevices(mounts, parts.paths);
+
+  const DirectoryFinder finder(parts, options.call_timeout);
   std::set<PodUid> pods;
   for (const PodRecord& pod : found.pods) pods.insert(pod.uid);
   if (options.all_directories) {
-    for (const std::string& name : finder.Subdirectories(paths.GetPodsDir())) {
+    for (const std::string& name : finder.Subdirectories(parts.paths.GetPodsDir())) {
       pods.insert(PodUid(name));
       found.pod_directories.push_back(PodUid(name));
     }
   }
   for (const PodUid& pod : pods) finder.AddVolumesOf(pod, found.directories);
+  ConstructVolumes(parts, options, found);
   return found;
 }
 
@@ -173,16 +202,16 @@ void RestorePod(const PodRecord& record, ActualStateOfWorld& actual) {
 }
 
 // A volume that the kernel or the disk shows and no record does.
-void AddUnrecorded(const KubeletPaths::PodVolume& volume, ActualStateOfWorld& actual,
-                   TakeOver& take_over) {
+void AddUnrecorded(const FoundAtStart& found, const KubeletPaths::PodVolume& volume,
+                   ActualStateOfWorld& actual, TakeOver& take_over) {
   const PodVolumeKey key{volume.pod, volume.spec};
   if (actual.FindVolume(key) != nullptr) return;
   ActualVolume& added =
       actual.AddReconstructed(key, volume.plugin, VolumeState::kNotSetUp, true, volume.is_block);
-  if (volume.is_block) {
-    // Its device goes after it, whoever finds that.
-    added.unique_name = GetUniqueVolumeName(volume.plugin, volume.spec.str());
-    added.has_device = true;
+  if (const auto of = found.constructed.find(key); of != found.constructed.end()) {
+    added.unique_name = of->second.unique_name;
+    added.has_device = of->second.has_device;  // it goes after the volume, whoever finds that
+    added.constructed = of->second.spec;
   }
   take_over.without_record.insert(key);
   ++take_over.volumes;
@@ -196,15 +225,10 @@ std::string PlaceOf(const KubeletPaths::DeviceMount& device, const KubeletPaths&
       .Display();
 }
 
-void AddUnrecordedDevice(const KubeletPaths::DeviceMount& found, const KubeletPaths& paths,
+void AddUnrecordedDevice(const UniqueVolumeName& name, ActualDevice device,
                          ActualStateOfWorld& actual) {
-  const UniqueVolumeName name = GetUniqueVolumeName(found.plugin, found.volume.str());
   if (actual.FindDevice(name) != nullptr) return;
-  ActualDevice device;
-  device.plugin_name = found.plugin;
-  device.spec = found.volume;
-  device.device_mount_path = PlaceOf(found, paths);
-  device.is_block = found.is_block;
+  device.unrecorded = true;
   actual.AddReconstructedDevice(name, std::move(device));
 }
 
@@ -232,19 +256,31 @@ void RestoreDevices(const FoundAtStart& found, const BootId& boot_id, bool adopt
     actual.AddReconstructedDevice(now.key, std::move(device));
   }
   for (const KubeletPaths::DeviceMount& mount : found.device_mounts) {
-    if (known.contains(PlaceOf(mount, paths))) continue;
+    const std::string place = PlaceOf(mount, paths);
+    if (known.contains(place)) continue;
     if (adopt_root) {
-      AddUnrecordedDevice(mount, paths, actual);
+      ActualDevice device;
+      device.plugin_name = mount.plugin;
+      device.spec = mount.volume;
+      device.device_mount_path = place;
+      device.is_block = mount.is_block;
+      AddUnrecordedDevice(GetUniqueVolumeName(mount.plugin, mount.volume.str()), std::move(device),
+                          actual);
     } else {
       result.unknown_device_mounts.push_back(mount);
     }
   }
   // A pod's link may be all that a reboot has left of a block volume, with its empty directories.
   for (const KubeletPaths::PodVolume& volume : found.directories) {
-    const KubeletPaths::DeviceMount device{volume.plugin, volume.spec, true};
-    if (volume.is_block && adopt_root && !known.contains(PlaceOf(device, paths))) {
-      AddUnrecordedDevice(device, paths, actual);
-    }
+    const auto of = found.constructed.find({volume.pod, volume.spec});
+    if (!volume.is_block || !adopt_root || of == found.constructed.end()) continue;
+    if (known.contains(of->second.global_map_path)) continue;
+    ActualDevice device;
+    device.plugin_name = volume.plugin;
+    device.spec = volume.spec;
+    device.device_mount_path = of->second.global_map_path;
+    device.is_block = true;
+    AddUnrecordedDevice(of->second.unique_name, std::move(device), actual);
   }
 }
 
@@ -283,11 +319,11 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
       continue;
     }
     actual.AddPod(volume.pod, {});
-    AddUnrecorded(volume, actual, result.take_over);
+    AddUnrecorded(found, volume, actual, result.take_over);
   }
   for (const KubeletPaths::PodVolume& volume : found.directories) {
     actual.AddPod(volume.pod, {});
-    AddUnrecorded(volume, actual, result.take_over);
+    AddUnrecorded(found, volume, actual, result.take_over);
   }
   for (const PodUid& pod : found.pod_directories) {
     actual.AddPod(pod, {}).has_directories = true;

@@ -6,6 +6,7 @@
 // has the directories alone.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "volumehost/kubelet_paths.h"
 #include "volumemanager/actual_state_of_world.h"
 #include "volumemanager/consumers.h"
+#include "volumemanager/found_volumes.h"
 #include "volumemanager/take_over.h"
 
 namespace volumed {
@@ -36,6 +38,9 @@ struct FoundAtStart {
   std::vector<KubeletPaths::PodVolume> directories;      // below pods/, see LoadFoundAtStart
   std::vector<PodUid> pod_directories;                   // with all_directories
   std::vector<KubeletPaths::DeviceMount> device_mounts;  // by the mount table, each once
+  // Of those that no record knows: what their plugins make of them. One that nothing tells of any
+  // more is left out.
+  std::map<PodVolumeKey, FoundVolume> constructed;
 };
 
 struct FindOptions {
@@ -44,13 +49,21 @@ struct FindOptions {
   Duration call_timeout = std::chrono::seconds(10);
 };
 
-// Threads: any. Blocks: on the store and the kernel. Only directories of the agent's own are read,
-// never one inside a volume.
-// Errors: those of the store and of ListMounts, not applied; a directory that cannot be read is
-// left out, and logged.
-Result<FoundAtStart> LoadFoundAtStart(RecordStore& store, Kernel& kernel, const Clock& clock,
-                                      const KubeletPaths& paths, Logger& log,
-                                      const FindOptions& options);
+// All outlive the call.
+struct FindParts {
+  RecordStore& store;
+  Kernel& kernel;
+  const VolumePluginMgr& plugins;
+  const Clock& clock;
+  const KubeletPaths& paths;
+  Logger& log;
+};
+
+// Threads: any. Blocks: on the store, the kernel, and plugins. Only directories of the agent's own
+// are read, never one inside a volume.
+// Errors: those of the store and of ListMounts, not applied; a directory that cannot be read, and a
+// volume that its plugin cannot construct, is left out, and logged.
+Result<FoundAtStart> LoadFoundAtStart(const FindParts& parts, const FindOptions& options);
 
 struct ReconstructResult {
   // For the operation layer: the volumes as a new agent must take them.

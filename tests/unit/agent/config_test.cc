@@ -194,7 +194,9 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                                               "deadline-attach",
                                               "deadline-wait-for-attach",
                                               "verify-attached-period",
-                                              "attach-limits"};
+                                              "attach-limits",
+                                              "server-look-period",
+                                              "nfs-unmount-timeout"};
   for (size_t i = 0; i < after.size(); ++i) {
     const bool reload = reloads.contains(after[i].first);
     EXPECT_EQ(after[i], reload ? wanted[i] : before[i]);

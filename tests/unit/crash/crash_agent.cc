@@ -117,7 +117,8 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
                      std::string(CrashWorld::kRoot) + "/recycler"),
       devices_(store_, world.clock, log_, observer_, ReadBootId()),
       format_intents_(devices_, ReadBootId()),
-      operations_(scheduler_, store_, plugins_, host_, log_, observer_, devices_, ReadBootId(), {}),
+      operations_(scheduler_, store_, plugins_, host_, log_, observer_, devices_, ReadBootId(), {},
+                  world.adopt_root ? PodDirectoryOwner::kKubelet : PodDirectoryOwner::kAgent),
       other_operations_(scheduler_, store_, plugins_, host_, log_, observer_, devices_,
                         ReadBootId(), {}),
       buggy_operations_(bug.operations ? bug.operations(operations_, other_operations_) : nullptr),
@@ -144,6 +145,7 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
       FlexCapabilities{}, DeviceVolumeSettings{.format_intents = &format_intents_}));
   MustBeOk(plugins_.InitPlugins(std::move(made), host_), "plugins");
   VolumeManagerSettings settings;
+  settings.adopt_root = world.adopt_root;
   settings.stats.period = Duration::zero();
   settings.health.period = Duration::zero();
   settings.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,

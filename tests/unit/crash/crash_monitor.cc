@@ -90,7 +90,10 @@ std::string CheckedKernel::BrokenRule(const AnyRequest& request) const {
   if (path.rfind(pods, 0) != 0) return BrokenHostPathRule(path);
   const std::vector<std::string> names = Split(path.substr(pods.size()), '/');
   const std::string& pod = names[0];
-  if (!world_.store->Find(kPodRecordKind, pod)) return "there is no record of the pod";
+  if (!world_.store->Find(kPodRecordKind, pod)) {
+    // Of an adopted root, what nobody wants goes without a record.
+    return world_.adopt_root ? "" : "there is no record of the pod";
+  }
   const EffectKind kind = KindOfEffect(request);
   const auto truth = world_.pods.find(pod);
   if (truth != world_.pods.end()) {

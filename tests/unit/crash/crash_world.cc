@@ -113,6 +113,7 @@ std::unique_ptr<CrashWorld> CrashWorld::Clone() const {
   copy->processes = processes;
   copy->commands = commands;
   copy->token_rotation_unix_ms = token_rotation_unix_ms;
+  copy->adopt_root = adopt_root;
   copy->pods = pods;
   copy->uids = uids;
   copy->devices = devices;

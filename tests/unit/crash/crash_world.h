@@ -127,6 +127,7 @@ class CrashWorld {
   std::map<int64_t, uint64_t> processes;  // pid -> start time
   std::vector<UserCommand> commands;
   int64_t token_rotation_unix_ms = 0;
+  bool adopt_root = false;  // --adopt-root
 
   std::map<std::string, PodTruth> pods;
   std::map<std::string, std::string> uids;     // of NewUid -> the object

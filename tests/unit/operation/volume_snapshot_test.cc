@@ -17,6 +17,21 @@ TEST(VolumeSnapshot, KeepsReferencesAndComesBackEqual) {
   EXPECT_EQ(*spec->volume(), volume);
 }
 
+TEST(VolumeSnapshot, OfAVolumeThatWasConstructedFromItsPlacesCanBeRead) {
+  PersistentVolume volume;
+  volume.metadata.name = "lun1";
+  volume.spec.volume_mode = VolumeMode::kBlock;
+  FcVolumeSource source;
+  source.target_wwns = {"500a0982991b8dc5"};
+  source.lun = 1;
+  volume.spec.source = source;
+  const auto spec =
+      DecodeVolumeSnapshot(EncodeVolumeSnapshot(VolumeSpec::FromPersistentVolume(volume, false)));
+  ASSERT_TRUE(spec.ok()) << spec.error().ToString();
+  EXPECT_EQ(*spec->SourceAs<FcVolumeSource>(), source);
+  EXPECT_TRUE(IsBlockVolume(*spec));
+}
+
 TEST(VolumeSnapshot, SaysWhyATextIsNoVolume) {
   for (const char* text : {"", "not json", "[]", "{}",
                            R"({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}})"}) {

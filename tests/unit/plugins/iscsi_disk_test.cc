@@ -44,7 +44,7 @@ TEST(IscsiDiskTest, TheNameIsAsWrittenAndThePlaceHasThePort) {
   IscsiVolumeSource source = Source();
   source.portals = {"10.0.0.2", "10.0.0.1:3260"};
   const IscsiVolume volume = Of(source).value();
-  EXPECT_EQ(GetIscsiVolumeName(volume), "10.0.0.1:iqn.2026-01.lab:t:1");
+  EXPECT_EQ(GetIscsiVolumeName(volume), "10.0.0.1:3260:iqn.2026-01.lab:t:1");
   EXPECT_THAT(volume.disk.portals, ElementsAre("10.0.0.1:3260", "10.0.0.2:3260"));
   const KubeletPaths paths("/r");
   EXPECT_EQ(IscsiMountPlace(paths, volume.disk).Display(),

@@ -91,7 +91,7 @@ class IscsiTest : public ::testing::Test {
                                       {"node.session.auth.password", password},
                                       {"discovery.sendtargets.auth.username", "user"},
                                       {"discovery.sendtargets.auth.password", password}});
-    world_.objects.SetSecretType("chap", kIscsiChapSecretType);
+    world_.objects.SetSecretType("chap", "kubernetes.io/iscsi-chap");
   }
   std::string EventText() const {
     std::string text;

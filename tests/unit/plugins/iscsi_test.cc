@@ -143,11 +143,21 @@ TEST_F(IscsiTest, WithoutItsSecretNothingIsBegun) {
   EXPECT_FALSE(missing.error().maybe_applied());
   EXPECT_THAT(FakeIscsiCalls(kernel_), IsEmpty());
   PutChapSecret(kCanary);
-  world_.objects.SetSecretType("chap", "Opaque");
-  EXPECT_THAT(WaitForAttach(Spec()).error().message(), HasSubstr("is of type Opaque"));
   source_.secret_ref.reset();
   EXPECT_THAT(WaitForAttach(Spec()).error().message(),
               HasSubstr("CHAP enabled but secret name is empty"));
+}
+
+// Kubernetes' own examples have a type of its own, and nothing that asks for it.
+TEST_F(IscsiTest, AChapSecretOfAnyTypeWasRefused) {
+  for (const char* type : {"Opaque", "kubernetes.io/iscsi", "kubernetes.io/iscsi-chap"}) {
+    UseChap();
+    PutChapSecret(kCanary);
+    world_.objects.SetSecretType("chap", type);
+    const auto device = WaitForAttach(Spec());
+    EXPECT_TRUE(device.ok()) << type << ": " << device.error().ToString();
+    ASSERT_TRUE(UnmountDevice().ok());
+  }
 }
 
 // ---- several portals ----------------------------------------------------------------------------
@@ -274,7 +284,7 @@ TEST_F(IscsiTest, AVolumeGrowsWithItsLun) {
 
 TEST_F(IscsiTest, WhatItSaysOfItself) {
   EXPECT_EQ(plugin_->FaultDomain(Spec()), "iscsi:10.0.0.1:3260");
-  EXPECT_EQ(plugin_->GetVolumeName(Spec()).value(), "10.0.0.1:iqn.2026-01.lab:t:1");
+  EXPECT_EQ(plugin_->GetVolumeName(Spec()).value(), "10.0.0.1:3260:iqn.2026-01.lab:t:1");
   EXPECT_TRUE(plugin_->VerifiesAttachments());
   EXPECT_EQ(UnmountDevice("/r/plugins/kubernetes.io/iscsi/other").error().code(),
             Code::kInvalidArgument);

@@ -82,7 +82,10 @@ class NfsTest : public ::testing::Test {
   WrapperVolumes wrappers_{mgr_};
   NoContainers containers_;
   LocalRecyclerPods recycler_pods_{kernel_, containers_, world_.clock, "/r/volumed/recycler"};
-  NfsPlugin plugin_{NfsSettings{.config = {}, .recycler_pods = &recycler_pods_}};
+  Duration unmount_timeout_ = NfsSettings().unmount_timeout();
+  NfsPlugin plugin_{NfsSettings{.config = {},
+                                .recycler_pods = &recycler_pods_,
+                                .unmount_timeout = [this] { return unmount_timeout_; }}};
   PersistentVolume volume_;
   CallOptions call_;
   std::vector<Mount> mounts_;
@@ -242,6 +245,20 @@ TEST_F(NfsTest, AnUnmountThatHangsIsForcedOnItsOwnLaneWithoutTheKey) {
   EXPECT_THAT(given, ElementsAre(Duration(minutes(1)))) << "its own, not the step's";
   EXPECT_THAT(forced, ElementsAre(false, true));
   EXPECT_FALSE(kernel_.Exists(kPlace));
+}
+
+TEST_F(NfsTest, ATimeoutThatWasReloadedIsThatOfTheNextUnmount) {
+  ASSERT_TRUE(SetUp1(Spec()).ok());
+  unmount_timeout_ = seconds(7);
+  kernel_.Hang(kPlace);
+  std::vector<Duration> given;
+  kernel_.SetHangHook([&](const AnyRequest&, Deadline deadline) {
+    given.push_back(deadline.Remaining(world_.clock));
+    kernel_.Unhang(kPlace);
+  });
+  kernel_.SetClock(&world_.clock);
+  (void)TearDown1();
+  EXPECT_THAT(given, ElementsAre(Duration(seconds(7))));
 }
 
 TEST_F(NfsTest, NothingIsForcedThatAnotherMountShares) {

@@ -6,6 +6,7 @@
 namespace volumed {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
@@ -48,6 +49,39 @@ TEST_F(DeadServerTest, OthersAreNot) {
   for (const VolumeView& volume : View("b").volumes) {
     EXPECT_EQ(volume.stuck, volume.plugin_name == "kubernetes.io/nfs") << volume.spec.str();
   }
+}
+
+// It showed mount's own words alone, which name no server.
+TEST_F(DeadServerTest, AMountThatFailsNamesTheServerAndWhatIsKnownOfIt) {
+  const Error timed_out = Error::NotApplied(
+      Code::kUnknown, "the mount helper ended with status 32: mount.nfs: Connection timed out");
+  for (const char* pod : {"c", "d"}) operations().FailNext("mount", Key(pod, "v"), timed_out, 99);
+  const std::string pods = PodManifest("a", {"one: nfs: {server: nas, path: /1}"}) +
+                           PodManifest("c", {"v: nfs: {server: nas, path: /3}"});
+  Deliver(pods);
+  EXPECT_THAT(Volume("c").problem->message,
+              AllOf(HasSubstr("of NFS server nas, which answers for other volumes of this node: "),
+                    HasSubstr("Connection timed out")));
+  EXPECT_FALSE(Volume("c").stuck);
+  kernel.server_is_dead = true;
+  Pass(std::chrono::seconds(30));
+  EXPECT_THAT(Volume("c").problem->message, AllOf(HasSubstr("NFS server nas does not answer since"),
+                                                  HasSubstr("Connection timed out")));
+  EXPECT_TRUE(Volume("c").stuck);
+
+  Deliver(PodManifest("d", {"v: nfs: {server: nas, path: /3}"}));
+  Pass(std::chrono::seconds(60));
+  EXPECT_THAT(Volume("d").problem->message,
+              HasSubstr("of NFS server nas, of which nothing else is mounted here"));
+}
+
+TEST_F(DeadServerTest, AMountThatTakesLongSaysForWhomItWaits) {
+  operations().Hang(Key("c", "v"));
+  Deliver(PodManifest("c", {"v: nfs: {server: nas, path: /3}"}));
+  EXPECT_FALSE(Volume("c").problem.has_value());
+  Pass(std::chrono::seconds(12));
+  ASSERT_TRUE(Volume("c").problem.has_value());
+  EXPECT_THAT(Volume("c").problem->message, HasSubstr("waits 12 s for NFS server nas"));
 }
 
 TEST_F(DeadServerTest, WhatFailedMeanwhileIsTriedAtOnceWhenItReturns) {

@@ -80,6 +80,39 @@ TEST_F(DomainHealthTest, AServerThatAnswersCostsOneLookAPeriodHoweverManyVolumes
   EXPECT_THAT(Health().Answering(), ElementsAre(Pair("nfs:nas", true)));
 }
 
+TEST_F(DomainHealthTest, ANewPeriodCountsWithoutARestart) {
+  settings_.period = minutes(10);
+  Track("v", "nas");
+  scheduler_.RunFor(seconds(60));
+  EXPECT_THAT(looks_, IsEmpty());
+  Health().SetPeriod(seconds(10));
+  scheduler_.RunFor(seconds(60));
+  EXPECT_GE(looks_.size(), 5u);
+  Health().SetPeriod(minutes(10));
+  scheduler_.RunFor(seconds(15));
+  const size_t looks = looks_.size();
+  scheduler_.RunFor(seconds(60));
+  EXPECT_EQ(looks_.size(), looks);
+}
+
+TEST_F(DomainHealthTest, LooksCanBeEndedAndBegunAgain) {
+  Track("v", "nas");
+  kernel_.Hang("/m/v");
+  Until("v", true);
+  Health().SetPeriod(Duration::zero());
+  EXPECT_FALSE(IsSilent("v")) << "nobody knows any more";
+  EXPECT_THAT(Health().Answering(), IsEmpty());
+  Track("w", "other");
+  scheduler_.RunFor(minutes(1));
+  const size_t looks = looks_.size();
+  scheduler_.RunFor(minutes(10));
+  EXPECT_EQ(looks_.size(), looks);
+  EXPECT_FALSE(IsSilent("v"));
+  Health().SetPeriod(seconds(10));
+  EXPECT_LE(Until("v", true), seconds(21));
+  EXPECT_THAT(Health().Answering(), ElementsAre(Pair("nfs:nas", false), Pair("nfs:other", true)));
+}
+
 TEST_F(DomainHealthTest, ADeadServerIsSilentWithAllItsVolumesWithinThirtySeconds) {
   for (int i = 0; i < 8; ++i) Track("v" + std::to_string(i), "nas");
   Track("w", "other");

@@ -78,9 +78,13 @@ class FakePlugin final : public VolumePlugin {
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName&, const PodUid&) override {
     return Error::NotApplied(Code::kUnimplemented, "not used");
   }
-  Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName&, const SafePath&,
+  Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath&,
                                                   const CallOptions&) override {
-    return Error::NotApplied(Code::kUnimplemented, "not used");
+    if (kind_ != "local") return Error::NotApplied(Code::kUnimplemented, "not used");
+    PersistentVolume volume;
+    volume.metadata.name = spec.str();
+    volume.spec.source = LocalVolumeSource{};
+    return ReconstructedVolume{VolumeSpec::FromPersistentVolume(std::move(volume), false)};
   }
   bool SupportsMountOption() const override { return false; }
   bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }

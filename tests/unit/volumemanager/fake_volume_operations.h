@@ -253,7 +253,9 @@ class FakeVolumeOperations final : public VolumeOperations {
   void ResetBackoff(const OperationKey& key) override { backoff_.Reset(key.ToString()); }
   std::vector<RunningOperation> Running() const override {
     std::vector<RunningOperation> all;
-    for (const OperationKey& key : running_) all.push_back({key, "volume_mount", "SetUp", 0, 0, 7});
+    for (const auto& [key, since] : running_) {
+      all.push_back({key, "volume_mount", "SetUp", since, since, 7});
+    }
     return all;
   }
 
@@ -329,7 +331,7 @@ class FakeVolumeOperations final : public VolumeOperations {
   std::optional<StartResult> Admit(const std::string& operation, const OperationKey& key) {
     if (running_.contains(key)) return StartResult::kPending;
     if (backoff_.BlockedUntil(key.ToString(), operation)) return StartResult::kBackoff;
-    running_.insert(key);
+    running_.emplace(key, scheduler_.clock().WallUnixMillis());
     return std::nullopt;
   }
 
@@ -360,7 +362,8 @@ class FakeVolumeOperations final : public VolumeOperations {
   Scheduler& scheduler_;
   FakeNode& node_;
   Backoff backoff_;
-  std::set<OperationKey> running_, hanging_;
+  std::map<OperationKey, int64_t> running_;  // since, unix milliseconds
+  std::set<OperationKey> hanging_;
   std::map<OperationKey, std::function<void()>> held_;
   std::map<OperationKey, int64_t> refresh_;
   std::map<std::pair<std::string, OperationKey>, Failure> failures_;

@@ -1,0 +1,70 @@
+// PodViews: volumes of a server that may not answer.
+#include <utility>
+
+#include "volumemanager/pod_views.h"
+
+namespace volumed {
+namespace {
+
+// A server at work answers a mount much sooner.
+constexpr int64_t kLongMountMs = 10'000;
+
+// What went wrong may be that the server has not answered. A helper says no more than that it
+// failed.
+bool MayBeTheServer(const Error& error) {
+  return error.code() == Code::kUnknown || error.code() == Code::kUnavailable ||
+         error.code() == Code::kDeadlineExceeded;
+}
+
+}  // namespace
+
+ProblemView PodViews::SilentProblem(const DomainState& silent, const PodVolumeKey& key,
+                                    const ActualPod& pod, const ActualVolume* actual) const {
+  ProblemView problem;
+  problem.step = "Stuck";
+  problem.message = silent.Text();
+  if (actual != nullptr && actual->failure) {
+    problem = FromFailure(*actual->failure, key, pod, nullptr);
+    problem.message = silent.Text() + "; " + problem.message;
+  }
+  problem.who_must_act = kAdministratorMustAct;
+  problem.since_unix_ms = silent.since_unix_ms;
+  return problem;
+}
+
+// Nothing of the volume is looked at while it is not mounted: others of the server tell.
+bool PodViews::IsServerSilent(const WantedVolume& wanted, const ActualVolume* actual) const {
+  if (wanted.server.empty() || (actual != nullptr && IsSetUp(*actual))) return false;
+  const DomainState* known = parts_.health.Find(wanted.server_domain);
+  return known != nullptr && known->silent;
+}
+
+std::optional<ProblemView> PodViews::ServerProblem(const PodVolumeKey& key, const ActualPod& pod,
+                                                   const WantedVolume& wanted,
+                                                   const ActualVolume* actual,
+                                                   const Running& running) const {
+  if (wanted.server.empty() || !wanted.problems.empty()) return std::nullopt;
+  const DomainState* known = parts_.health.Find(wanted.server_domain);
+  if (IsServerSilent(wanted, actual)) return SilentProblem(*known, key, pod, actual);
+  const std::string others =
+      known != nullptr ? ", which answers for other volumes of this node"
+                       : ", of which nothing else is mounted here that would tell if it answers";
+  if (actual != nullptr && actual->failure && MayBeTheServer(actual->failure->last.error)) {
+    ProblemView problem = FromFailure(*actual->failure, key, pod, &wanted);
+    problem.message = "of " + wanted.server + others + ": " + problem.message;
+    return problem;
+  }
+  const auto mount = running.find(key);
+  if (mount == running.end() || (actual != nullptr && actual->failure)) return std::nullopt;
+  const int64_t taken_ms = parts_.clock.WallUnixMillis() - mount->second.since_unix_ms;
+  if (taken_ms < kLongMountMs) return std::nullopt;
+  ProblemView problem;
+  problem.operation = mount->second.operation;
+  problem.step = mount->second.step;
+  problem.message = "waits " + std::to_string(taken_ms / 1000) + " s for " + wanted.server + others;
+  problem.who_must_act = kNobodyMustAct;
+  problem.since_unix_ms = mount->second.since_unix_ms;
+  return problem;
+}
+
+}  // namespace volumed
