@@ -159,6 +159,11 @@ bool IsSamePortal(const std::string& a, const std::string& b) {
   return one.port == other.port && NormalAddress(one.address) == NormalAddress(other.address);
 }
 
+bool HasPortal(const IscsiDisk& disk, const std::string& portal) {
+  return std::any_of(disk.portals.begin(), disk.portals.end(),
+                     [&](const std::string& other) { return IsSamePortal(other, portal); });
+}
+
 std::string ByPathLink(const IscsiDisk& disk, const std::string& portal,
                        const std::string& pci_address) {
   const PortalParts parts = SplitPortal(portal);

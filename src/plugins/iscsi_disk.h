@@ -67,6 +67,8 @@ struct PortalParts {
 PortalParts SplitPortal(const std::string& portal);
 // The same portal, however an IPv6 address is written.
 bool IsSamePortal(const std::string& a, const std::string& b);
+// One of the disk's.
+bool HasPortal(const IscsiDisk& disk, const std::string& portal);
 
 // The name of udevd's link to the disk, below /dev/disk/by-path. `pci_address` is of the host of a
 // transport other than tcp; empty for tcp. Source: systemd src/udev/udev-builtin-path_id.c
