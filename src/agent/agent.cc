@@ -337,25 +337,29 @@ Status Agent::OpenSockets() {
   control_server_ = std::make_unique<ControlServer>(std::move(socket), PeerRoles(group, readers),
                                                     scheduler_->loop(), *log_, services);
   if (!config_.metrics_address.empty()) {
-    HttpHandlers handlers;
-    handlers.metrics = [this] { return AskControl([this] { return metrics_->Collect(); }); };
-    handlers.unhealthy = [this] {
-      return AskControl([] { return std::string("ok"); }) == "ok"
-                 ? std::string()
-                 : std::string("the control thread does not answer");
-    };
-    handlers.not_ready = [this] {
-      const std::string answer = AskControl([this] {
-        const std::optional<std::string> reason = NotReadyReason();
-        return reason ? "no: " + *reason : std::string("ready");
-      });
-      if (answer == "ready") return std::string();
-      return answer.empty() ? std::string("the control thread does not answer") : answer;
-    };
-    ASSIGN_OR_RETURN(http_server_, HttpServer::Start(config_.metrics_address, std::move(handlers)));
+    ASSIGN_OR_RETURN(http_server_, HttpServer::Start(config_.metrics_address, MakeHttpHandlers()));
   }
   watchdog_ = std::make_unique<Watchdog>(*scheduler_);
   return OkStatus();
+}
+
+HttpHandlers Agent::MakeHttpHandlers() {
+  HttpHandlers handlers;
+  handlers.metrics = [this] { return AskControl([this] { return metrics_->Collect(); }); };
+  handlers.unhealthy = [this] {
+    return AskControl([] { return std::string("ok"); }) == "ok"
+               ? std::string()
+               : std::string("the control thread does not answer");
+  };
+  handlers.not_ready = [this] {
+    const std::string answer = AskControl([this] {
+      const std::optional<std::string> reason = NotReadyReason();
+      return reason ? "no: " + *reason : std::string("ready");
+    });
+    if (answer == "ready") return std::string();
+    return answer.empty() ? std::string("the control thread does not answer") : answer;
+  };
+  return handlers;
 }
 
 // What the manager waits for, or what a plugin says keeps the node from being ready.

@@ -87,6 +87,7 @@ class Agent {
   Status MakeManager();
   Status MakeSources();
   Status OpenSockets();
+  HttpHandlers MakeHttpHandlers();
 
   void StartSources();
   // What plugins wait for is there, or is not after all: logged.

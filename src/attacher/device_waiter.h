@@ -4,7 +4,8 @@
 // Whatever finds a device, it is given out only when its opened descriptor proves it to be the one
 // that was asked for (attacher/device_query.h); that is done by the Kernel, since the opening of a
 // device may hang. A stale link, a name that has a new owner, a device that goes while it is looked
-// at: all count as "not there yet", and the error at the deadline names them.
+// at: all count as "not there yet", and the error at the deadline names them. That proof is in
+// device_waiter_proof.cc, all else in device_waiter.cc.
 #pragma once
 
 #include <cstdint>

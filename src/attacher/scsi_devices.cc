@@ -61,8 +61,7 @@ Status After(Status status, bool changed) {
 
 }  // namespace
 
-// ---- sysfs
-// ---------------------------------------------------------------------------------------
+// ---- sysfs --------------------------------------------------------------------------------------
 
 SafePath ScsiDevices::Sys(const std::string& relative) const {
   return {sys_root_, relative, Resolve::kBeneath};
@@ -176,8 +175,7 @@ Result<std::vector<ScsiDisk>> ScsiDevices::ListDisks(const CallOptions& call) {
   return disks;
 }
 
-// ---- hosts
-// ---------------------------------------------------------------------------------------
+// ---- hosts --------------------------------------------------------------------------------------
 
 Status ScsiDevices::ScanHost(int host, std::optional<int> channel, std::optional<int> target,
                              std::optional<int64_t> lun, const CallOptions& call) {
@@ -206,8 +204,7 @@ Status ScsiDevices::RescanAllHosts(const CallOptions& call) {
   return first_refusal;
 }
 
-// ---- multipath
-// -----------------------------------------------------------------------------------
+// ---- multipath ----------------------------------------------------------------------------------
 
 Result<bool> ScsiDevices::IsMap(const std::string& name, const CallOptions& call) {
   if (!StripPrefix(name, kMapName)) return false;
@@ -291,8 +288,7 @@ Status ScsiDevices::FlushMap(const std::string& name, const CallOptions& call) {
                              what + " ended well, and " + node + " is still there");
 }
 
-// ---- sizes
-// ---------------------------------------------------------------------------------------
+// ---- sizes --------------------------------------------------------------------------------------
 
 Status ScsiDevices::RescanSize(const std::string& device, const CallOptions& call) {
   ASSIGN_OR_RETURN(const bool is_map, IsMultipath(device, call));
@@ -328,8 +324,7 @@ Status ScsiDevices::RescanSize(const std::string& device, const CallOptions& cal
                                                             std::string(TrimSpace(end.output)));
 }
 
-// ---- removal
-// -------------------------------------------------------------------------------------
+// ---- removal ------------------------------------------------------------------------------------
 
 Status ScsiDevices::ProveUnused(const std::string& name, const CallOptions& call) {
   const std::string node = dev_root_ + "/" + name;

@@ -22,7 +22,7 @@
 namespace volumed {
 
 // Threads: any. Blocks: Release, as close(2) does on a device: whoever closes it last waits until
-// what was written to it is there, which is why SyncDevice comes first.
+// what was written to it is there, which is why FlushDevice comes first.
 class DeviceHolds {
  public:
   // Until Release. One that is kept already gives way.

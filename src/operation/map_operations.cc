@@ -51,12 +51,12 @@ Status ReleaseDevice(const DeviceOperationParts& parts, const DeviceRecord& fact
                      const CallOptions& call) {
   if (!parts.holds.Has(facts.key)) return OkStatus();
   if (facts.mapped) {
-    const Result<Done> synced =
-        parts.host.kernel.Call(SyncDevice{{facts.mapped->path, ""}, facts.mapped->device}, call);
-    if (!synced.ok() && MayStillAnswer(synced.error())) return synced.error();
-    if (!synced.ok()) {
+    const Result<Done> flushed =
+        parts.host.kernel.Call(FlushDevice{facts.mapped->path, facts.mapped->device}, call);
+    if (!flushed.ok() && MayStillAnswer(flushed.error())) return flushed.error();
+    if (!flushed.ok()) {
       parts.logger.Warning("what pods wrote to a block volume may not all be on its device",
-                           {{"volume", facts.key}, {"error", synced.error()}});
+                           {{"volume", facts.key}, {"error", flushed.error()}});
     }
   }
   parts.holds.Release(facts.key);
@@ -219,6 +219,50 @@ std::vector<Step> UnmappingSteps(const MapOperationParts& parts, const PodUid& p
   return steps;
 }
 
+// `detaches`: the plugin takes the device from the node afterwards.
+std::vector<Step> DeviceUnmappingSteps(const DeviceOperationParts& parts, const DeviceRecord& facts,
+                                       const SafePath& map_path, BlockVolumeUnmapper& unmapper,
+                                       bool detaches) {
+  std::vector<Step> steps;
+  steps.push_back({.name = "GetDeviceBindMountRefs",
+                   .timeout = parts.settings.unmount_device,
+                   .changes_volume = false,
+                   .run = [&](const CallOptions& call) {
+                     return CheckNobodyHasTheDevice(parts, facts.key, map_path, call);
+                   }});
+  steps.push_back(
+      {.name = "ReleaseDevice",
+       .timeout = parts.settings.unmount_device,
+       .changes_volume = false,
+       .run = [&](const CallOptions& call) { return ReleaseDevice(parts, facts, call); }});
+  if (CustomBlockVolumeUnmapper* custom = unmapper.AsCustom()) {
+    steps.push_back({.name = "TearDownDevice",
+                     .timeout = parts.settings.unmount_device,
+                     .run = [&, custom](const CallOptions& call) {
+                       return custom->TearDownDevice(map_path,
+                                                     facts.mapped ? facts.mapped->path : "", call);
+                     }});
+  }
+  steps.push_back(
+      {.name = "RemoveMapPath",
+       .timeout = parts.settings.unmount_device,
+       .run = [&](const CallOptions& call) {
+         return VolumePathHandler(parts.host.kernel).RemoveMapPath(map_path, OnOwnFilesystem(call));
+       }});
+  if (facts.mapped) {
+    const DeviceIdentity& device = facts.mapped->device;
+    const MountedSource source{facts.mapped->path, device.device_major, device.device_minor};
+    steps.push_back({.name = "CheckDeviceUse",
+                     .timeout = parts.settings.unmount_device,
+                     .changes_volume = false,
+                     .run = [&parts, &facts, source, detaches](const CallOptions& call) {
+                       return CheckReleasedDevice(parts.host.kernel, parts.logger,
+                                                  {facts.key, source, detaches}, call);
+                     }});
+  }
+  return steps;
+}
+
 }  // namespace
 
 Failure RunSetUpDevice(const DeviceOperationParts& parts, const MountDeviceRequest& request,
@@ -350,47 +394,12 @@ Failure RunUnmapDevice(const DeviceOperationParts& parts, DeviceRecord facts,
   const Result<SafePath> path = parts.host.paths.BelowRoot(facts.device_mount_path);
   if (!path.ok()) return failed("GetGlobalMapPath", path.error());
 
-  DeviceStateCall call{.operation = kUnmapDeviceOperation,
-                       .event = VolumeEvent::kUnmountDevice,
-                       .facts = facts,
-                       .steps = {}};
-  call.steps.push_back({.name = "GetDeviceBindMountRefs",
-                        .timeout = parts.settings.unmount_device,
-                        .changes_volume = false,
-                        .run = [&](const CallOptions& options) {
-                          return CheckNobodyHasTheDevice(parts, facts.key, *path, options);
-                        }});
-  call.steps.push_back(
-      {.name = "ReleaseDevice",
-       .timeout = parts.settings.unmount_device,
-       .changes_volume = false,
-       .run = [&](const CallOptions& options) { return ReleaseDevice(parts, facts, options); }});
-  if (CustomBlockVolumeUnmapper* custom = (*unmapper)->AsCustom()) {
-    call.steps.push_back({.name = "TearDownDevice",
-                          .timeout = parts.settings.unmount_device,
-                          .run = [&, custom](const CallOptions& options) {
-                            return custom->TearDownDevice(
-                                *path, facts.mapped ? facts.mapped->path : "", options);
-                          }});
-  }
-  call.steps.push_back(
-      {.name = "RemoveMapPath",
-       .timeout = parts.settings.unmount_device,
-       .run = [&](const CallOptions& options) {
-         return VolumePathHandler(parts.host.kernel).RemoveMapPath(*path, OnOwnFilesystem(options));
-       }});
-  if (facts.mapped) {
-    const DeviceIdentity& device = facts.mapped->device;
-    const MountedSource source{facts.mapped->path, device.device_major, device.device_minor};
-    const bool detaches = (*plugin)->plugin().AsAttachable() != nullptr;
-    call.steps.push_back({.name = "CheckDeviceUse",
-                          .timeout = parts.settings.unmount_device,
-                          .changes_volume = false,
-                          .run = [&parts, &facts, source, detaches](const CallOptions& options) {
-                            return CheckReleasedDevice(parts.host.kernel, parts.logger,
-                                                       {facts.key, source, detaches}, options);
-                          }});
-  }
+  const bool detaches = (*plugin)->plugin().AsAttachable() != nullptr;
+  const DeviceStateCall call{
+      .operation = kUnmapDeviceOperation,
+      .event = VolumeEvent::kUnmountDevice,
+      .facts = facts,
+      .steps = DeviceUnmappingSteps(parts, facts, *path, **unmapper, detaches)};
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
                           OperationCall(facts.key.str(), facts.fault_domain, progress));
   return runner.Run(call);

@@ -255,18 +255,6 @@ Result<Descriptor> OpenExpectedDevice(int node, const std::string& path,
                            "device " + path + " is not the one that was expected: " + difference);
 }
 
-Result<Done> DoSyncDevice(const SyncDevice& request) {
-  const std::string shown = request.path.Display();
-  ASSIGN_OR_RETURN(const Descriptor node,
-                   OpenSafePath(request.path, O_PATH).With("open device " + shown));
-  ASSIGN_OR_RETURN(const Descriptor device,
-                   OpenExpectedDevice(node.get(), shown, request.expected));
-  if (::fsync(device.get()) != 0) {
-    return Error::FromErrno(errno, "sync device " + shown, Outcome::kNotApplied);
-  }
-  return Done{};
-}
-
 Result<IdentifiedDevice> DoIdentifyDevice(const IdentifyDevice& request) {
   const std::string shown = request.path.Display();
   ASSIGN_OR_RETURN(const Descriptor node,

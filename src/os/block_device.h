@@ -26,7 +26,6 @@ Result<Descriptor> OpenExpectedDevice(int node, const std::string& path,
                                       const DeviceIdentity& expected);
 
 Result<IdentifiedDevice> DoIdentifyDevice(const IdentifyDevice& request);
-Result<Done> DoSyncDevice(const SyncDevice& request);
 
 // All but the UUID, which is not the device's. FailedPrecondition without a medium.
 Result<DeviceIdentity> ReadDeviceIdentity(int device, const std::string& path);

@@ -196,16 +196,6 @@ struct IdentifyDevice {
   bool hold = false;
 };
 
-// What was written to this device is on it when this has answered: whoever closes it last then has
-// nothing to wait for. Errors, all not applied: those of IdentifyDevice; FailedPrecondition for
-// another device; EIO.
-struct SyncDevice {
-  using Answer = Done;
-  static constexpr const char* kName = "SyncDevice";
-  SafePath path;
-  DeviceIdentity expected;
-};
-
 // Detaches each loop device that was attached to this path, which need not be there any more. The
 // path is compared with what the kernel shows as the loop device's file, never what it leads to.
 // Answers whether there was one. A loop device that somebody has open goes when he closes it.
@@ -254,14 +244,16 @@ struct GrowFilesystem {
 };
 
 // Writes what the kernel keeps of the device back to it and waits until the device says that it has
-// it; then nothing of it is cached any more. What lies in a filesystem that is mounted is not
-// written by this: unmount first. Source: blockdev(8) --flushbufs; fsync(2).
-// Errors, not applied: NotFound; FailedPrecondition for what is no block device; EIO where
-// something could not be written.
+// it; then nothing of it is cached any more, and whoever closes it last has nothing to wait for.
+// What lies in a filesystem that is mounted is not written by this: unmount first. Source:
+// blockdev(8) --flushbufs; fsync(2).
+// Errors, not applied: NotFound; FailedPrecondition for what is no block device, or another one
+// than `expected`; EIO where something could not be written.
 struct FlushDevice {
   using Answer = Done;
   static constexpr const char* kName = "FlushDevice";
   std::string device;
+  std::optional<DeviceIdentity> expected = std::nullopt;
 };
 
 // What a checker's exit code means. Pure. Source: fsck(8), e2fsck(8), xfs_repair(8),

@@ -379,7 +379,7 @@ using AnyRequest =
                  StatFs, Usage, ChangeOwnership, MakeDirectory, MakeFile, RemoveDirectory,
                  RemoveFile, RemoveTree, ListDirectory, ReadFile, WriteAtomicPayload, ProbeDevice,
                  FormatDevice, CheckFilesystem, CheckDeviceUse, RunProgram, MakeSymlink, ReadLink,
-                 IdentifyDevice, SyncDevice, DetachLoops, GrowFilesystem, FlushDevice, WriteFile,
+                 IdentifyDevice, DetachLoops, GrowFilesystem, FlushDevice, WriteFile,
                  WriteAttribute>;
 
 using AnyAnswer =

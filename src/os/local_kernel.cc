@@ -68,7 +68,6 @@ struct Effects {
   Result<Changed> operator()(const MakeSymlink& r) const { return DoMakeSymlink(r); }
   Result<FileContent> operator()(const ReadLink& r) const { return DoReadLink(r); }
   Result<IdentifiedDevice> operator()(const IdentifyDevice& r) const { return DoIdentifyDevice(r); }
-  Result<Done> operator()(const SyncDevice& r) const { return DoSyncDevice(r); }
   Result<Changed> operator()(const DetachLoops& r) const { return DoDetachLoops(r); }
   Result<FilesystemGrowth> operator()(const GrowFilesystem& r) const {
     return DoGrowFilesystem(r, tool_directories, options);

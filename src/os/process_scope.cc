@@ -2,30 +2,28 @@
 
 #include <systemd/sd-bus.h>
 #include <systemd/sd-daemon.h>
-#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace volumed {
 namespace {
 
-// systemd's own: it needs no message bus. Source: systemd 252 src/shared/bus-util.c
-// (bus_connect_system_systemd).
-constexpr char kSocket[] = "/run/systemd/private";
-constexpr char kAddress[] = "unix:path=/run/systemd/private";
-constexpr auto kPatience = std::chrono::seconds(5);
-constexpr timespec kPause = {0, 2'000'000};
+constexpr char kManager[] = "org.freedesktop.systemd1.Manager";
 
 struct BusDeleter {
-  void operator()(sd_bus* bus) const { sd_bus_flush_close_unref(bus); }
+  // Not flushed: what was asked is answered, and who does not answer must not hold us up.
+  void operator()(sd_bus* bus) const { sd_bus_close_unref(bus); }
 };
 struct MessageDeleter {
   void operator()(sd_bus_message* message) const { sd_bus_message_unref(message); }
@@ -38,13 +36,38 @@ Error Failed(const std::string& what, int rc) {
   return Error::FromParts(Code::kUnavailable, Outcome::kMaybeApplied, -rc, error.message());
 }
 
-Result<Bus> Connect() {
+// Zero would be the library's own patience.
+uint64_t MicrosLeft(const Deadline& deadline) {
+  const auto left = std::chrono::ceil<std::chrono::microseconds>(deadline.Remaining(RealClock()));
+  return static_cast<uint64_t>(std::max<int64_t>(left.count(), 1));
+}
+
+// Until `satisfied`, which is asked at each turn, with the message that came if one did.
+Status RunUntil(sd_bus* bus, const std::string& name, const Deadline& deadline,
+                const std::function<bool(sd_bus_message*)>& satisfied) {
+  while (!deadline.Passed(RealClock())) {
+    sd_bus_message* got = nullptr;
+    int rc = sd_bus_process(bus, &got);
+    const Message message(got);
+    if (rc < 0) return Failed("wait for the start of " + name, rc);
+    if (satisfied(message.get())) return OkStatus();
+    if (rc > 0) continue;
+    rc = sd_bus_wait(bus, MicrosLeft(deadline));
+    if (rc < 0 && rc != -EINTR) return Failed("wait for the start of " + name, rc);
+  }
+  return Error::MaybeApplied(Code::kUnavailable, "systemd did not start " + name + " in time");
+}
+
+Result<Bus> Connect(const std::string& socket, const std::string& name, const Deadline& deadline) {
   sd_bus* made = nullptr;
   int rc = sd_bus_new(&made);
   Bus bus(made);
-  if (rc >= 0) rc = sd_bus_set_address(bus.get(), kAddress);
+  if (rc >= 0) rc = sd_bus_set_address(bus.get(), ("unix:path=" + socket).c_str());
   if (rc >= 0) rc = sd_bus_start(bus.get());
-  if (rc < 0) return Failed(std::string("connect to ") + kSocket, rc);
+  if (rc < 0) return Failed("connect to " + socket, rc);
+  // Left to a call, this would take as long as the library likes.
+  const auto ready = [&bus](sd_bus_message*) { return sd_bus_is_ready(bus.get()) > 0; };
+  RETURN_IF_ERROR(RunUntil(bus.get(), name, deadline, ready));
   return bus;
 }
 
@@ -65,9 +88,56 @@ int FillRequest(sd_bus_message* message, const std::string& name, const std::str
   return rc;
 }
 
+// The job that was queued, by its object path.
+Result<std::string> QueueStart(sd_bus* bus, pid_t pid, const std::string& name,
+                               const std::string& description, const Deadline& deadline) {
+  sd_bus_message* made = nullptr;
+  int rc =
+      sd_bus_message_new_method_call(bus, &made, "org.freedesktop.systemd1",
+                                     "/org/freedesktop/systemd1", kManager, "StartTransientUnit");
+  const Message message(made);
+  if (rc >= 0) rc = FillRequest(message.get(), name, description, static_cast<uint32_t>(pid));
+  if (rc < 0) return Failed("make the request for " + name, rc);
+  sd_bus_error error = {};
+  sd_bus_message* answer = nullptr;
+  rc = sd_bus_call(bus, message.get(), MicrosLeft(deadline), &error, &answer);
+  const Message answered(answer);
+  const std::string why = error.message == nullptr ? "" : std::string(": ") + error.message;
+  sd_bus_error_free(&error);
+  if (rc < 0) return Failed("start " + name + why, rc);
+  const char* job = nullptr;
+  rc = sd_bus_message_read(answered.get(), "o", &job);
+  if (rc < 0) return Failed("read systemd's answer for " + name, rc);
+  return std::string(job);
+}
+
+// The result of the job, if the message says that it has ended.
+std::optional<std::string> ResultIn(sd_bus_message* message, const std::string& job) {
+  if (sd_bus_message_is_signal(message, kManager, "JobRemoved") <= 0) return std::nullopt;
+  uint32_t id = 0;
+  const char* path = nullptr;
+  const char* unit = nullptr;
+  const char* result = nullptr;
+  if (sd_bus_message_read(message, "uoss", &id, &path, &unit, &result) < 0) return std::nullopt;
+  return path == job ? std::make_optional<std::string>(result) : std::nullopt;
+}
+
+// "done", or why not. A signal that came before the answer to the call was kept by the library, so
+// none is missed.
+Result<std::string> WaitForJob(sd_bus* bus, const std::string& job, const std::string& name,
+                               const Deadline& deadline) {
+  std::optional<std::string> result;
+  const auto ended = [&](sd_bus_message* message) {
+    if (message != nullptr) result = ResultIn(message, job);
+    return result.has_value();
+  };
+  RETURN_IF_ERROR(RunUntil(bus, name, deadline, ended));
+  return *std::move(result);
+}
+
 // The kernel's word. Source: cgroups(7).
-bool IsIn(pid_t pid, const std::string& name) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/cgroup");
+bool IsIn(pid_t pid, const std::string& name, const std::string& proc) {
+  std::ifstream file(proc + "/" + std::to_string(pid) + "/cgroup");
   std::string line;
   while (std::getline(file, line)) {
     if (line.ends_with("/" + name)) return true;
@@ -79,9 +149,9 @@ bool IsIn(pid_t pid, const std::string& name) {
 
 std::optional<std::string> WhyNoScopes() {
   if (sd_booted() <= 0) return "systemd does not run this machine";
-  if (::access(kSocket, W_OK) != 0) {
-    return std::string(kSocket) + ": " +
-           Error::FromErrno(errno, "", Outcome::kNotApplied).message();
+  const std::string socket = ScopePlaces().socket;
+  if (::access(socket.c_str(), W_OK) != 0) {
+    return socket + ": " + Error::FromErrno(errno, "", Outcome::kNotApplied).message();
   }
   return std::nullopt;
 }
@@ -92,28 +162,17 @@ std::string ScopeName(std::string_view kind, std::string_view what, pid_t pid) {
   return "volumed-" + std::string(kind) + "-" + hash.data() + "-" + std::to_string(pid) + ".scope";
 }
 
-Status MoveToScope(pid_t pid, const std::string& name, const std::string& description) {
-  ASSIGN_OR_RETURN(const Bus bus, Connect());
-  sd_bus_message* made = nullptr;
-  int rc = sd_bus_message_new_method_call(bus.get(), &made, "org.freedesktop.systemd1",
-                                          "/org/freedesktop/systemd1",
-                                          "org.freedesktop.systemd1.Manager", "StartTransientUnit");
-  const Message message(made);
-  if (rc >= 0) rc = FillRequest(message.get(), name, description, static_cast<uint32_t>(pid));
-  if (rc < 0) return Failed("make the request for " + name, rc);
-  sd_bus_error error = {};
-  const auto micros = std::chrono::microseconds(kPatience).count();
-  rc = sd_bus_call(bus.get(), message.get(), static_cast<uint64_t>(micros), &error, nullptr);
-  const std::string why = error.message == nullptr ? "" : std::string(": ") + error.message;
-  sd_bus_error_free(&error);
-  if (rc < 0) return Failed("start " + name + why, rc);
-  // The answer says that a job is queued; the process moves when it runs.
-  const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (!IsIn(pid, name)) {
-    if (std::chrono::steady_clock::now() > until) {
-      return Error::MaybeApplied(Code::kUnavailable, "the process is not in " + name + " in time");
-    }
-    ::nanosleep(&kPause, nullptr);
+Status MoveToScope(pid_t pid, const std::string& name, const std::string& description,
+                   const ScopePlaces& places) {
+  const Deadline deadline = Deadline::After(RealClock(), places.patience);
+  ASSIGN_OR_RETURN(const Bus bus, Connect(places.socket, name, deadline));
+  ASSIGN_OR_RETURN(const std::string job, QueueStart(bus.get(), pid, name, description, deadline));
+  ASSIGN_OR_RETURN(const std::string result, WaitForJob(bus.get(), job, name, deadline));
+  if (result != "done") {
+    return Error::MaybeApplied(Code::kUnavailable, "the start of " + name + " ended: " + result);
+  }
+  if (!IsIn(pid, name, places.proc)) {
+    return Error::MaybeApplied(Code::kUnavailable, "the process is not in " + name);
   }
   return OkStatus();
 }

@@ -71,7 +71,9 @@ void Fill(const GrowFilesystem& from, worker::Request& to) {
 }
 
 void Fill(const FlushDevice& from, worker::Request& to) {
-  to.mutable_flush_device()->set_device(from.device);
+  worker::FlushDevice& m = *to.mutable_flush_device();
+  m.set_device(from.device);
+  if (from.expected) Write(*from.expected, *m.mutable_expected());
 }
 
 ProbeDevice Read(const worker::ProbeDevice& from) {
@@ -101,7 +103,11 @@ GrowFilesystem Read(const worker::GrowFilesystem& from) {
           from.only_measure()};
 }
 
-FlushDevice Read(const worker::FlushDevice& from) { return {from.device()}; }
+FlushDevice Read(const worker::FlushDevice& from) {
+  FlushDevice request{from.device()};
+  if (from.has_expected()) request.expected = Read(from.expected());
+  return request;
+}
 
 void Fill(const DeviceProbe& from, worker::Answer& to) {
   worker::DeviceProbe& m = *to.mutable_device_probe();

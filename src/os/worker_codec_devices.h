@@ -1,4 +1,4 @@
-// The part of os/worker_codec.h that is about block devices, and what both parts share. Pure.
+// The part of os/worker_codec.h that is about block devices, and what all parts share. Pure.
 #pragma once
 
 #include <string>

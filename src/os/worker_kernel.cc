@@ -36,8 +36,6 @@ std::string DeviceLane(const AnyRequest& request) {
     device = mount->source;
   } else if (const auto* identify = std::get_if<IdentifyDevice>(&request)) {
     device = identify->path.Display();
-  } else if (const auto* sync = std::get_if<SyncDevice>(&request)) {
-    device = sync->path.Display();
   } else if (const auto* bind = std::get_if<BindMount>(&request);
              bind != nullptr && bind->expected_device) {
     device = bind->source.Display();

@@ -112,8 +112,7 @@ bool IsFcDisk(const FcNames& names, const ScsiDisk& disk, const std::string& por
                      [&](const std::string& wwn) { return NormalWwn(wwn) == port; });
 }
 
-// ---- what is there
-// -------------------------------------------------------------------------------
+// ---- what is there ------------------------------------------------------------------------------
 
 Result<std::string> FcDisks::PortNameOf(const ScsiDisk& disk, const CallOptions& call) {
   const std::string port = RemotePortOf(disk.sysfs_path);
@@ -143,8 +142,7 @@ Result<FcDisks::Found> FcDisks::Find(const FcNames& names, const CallOptions& ca
   return found;
 }
 
-// ---- waiting
-// -------------------------------------------------------------------------------------
+// ---- waiting ------------------------------------------------------------------------------------
 
 // The names that udev will give a disk of the volume. A by-path link begins with the place of the
 // host bus adapter through which the port is seen, so each adapter of the node makes one.
@@ -251,8 +249,7 @@ Result<FoundDevice> FcDisks::WaitFor(const FcNames& names, const CallOptions& ca
   }
 }
 
-// ---- removal
-// -------------------------------------------------------------------------------------
+// ---- removal ------------------------------------------------------------------------------------
 
 // A multipath device may have paths by ports that the volume does not name. Once it is flushed they
 // are known by their unit's WWID alone, so a disk that the volume does name goes last.

@@ -16,8 +16,7 @@ constexpr char kContextOption[] = "context=";
 
 }  // namespace
 
-// ---- names
-// ---------------------------------------------------------------------------------------
+// ---- names --------------------------------------------------------------------------------------
 
 Result<FcNames> FcNamesOf(const VolumeSpec& spec) {
   const auto* source = spec.SourceAs<FcVolumeSource>();
@@ -53,8 +52,7 @@ Result<FcNames> FcNamesAt(const VolumeHost& host, const SafePath& place) {
   return Error::NotApplied(Code::kInvalidArgument, "\"" + path + "\" is not a place of fc volumes");
 }
 
-// ---- the device
-// ----------------------------------------------------------------------------------
+// ---- the device ---------------------------------------------------------------------------------
 
 Result<std::string> FcAttacher::WaitForAttach(const VolumeSpec& spec, const std::string&,
                                               const Pod&, const CallOptions& call) {

@@ -1,6 +1,7 @@
 // KubeletVolumeManager::Impl: what the manager is made of, for its own source files alone:
-// kubelet_volume_manager.cc puts it together, loads what the last agent left, and shows it;
-// kubelet_volume_manager_pods.cc decides which pods are wanted, and follows them to their end.
+// kubelet_volume_manager.cc puts it together, and shows it; kubelet_volume_manager_start.cc loads
+// what the last agent left, until absence means something; kubelet_volume_manager_pods.cc decides
+// which pods are wanted, and follows them to their end.
 #pragma once
 
 #include <cstdint>
@@ -99,6 +100,8 @@ class KubeletVolumeManager::Impl {
   void ForgetRestingDevices();
   void Load();
   void Loaded(const Result<FoundAtStart>& found);
+  void LoadAgain(const Error& error);  // after a while
+  void TellOfUnknownMounts(const ReconstructResult& result) const;
   void CatalogChanged(const std::vector<ObjectChange>& changes);
   void PodSourceChanged(const ObjectChange& change);
   void StorageChanged(const ObjectChange& change);

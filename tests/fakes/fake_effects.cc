@@ -67,8 +67,7 @@ Status FakeEffects::Validate(const SafePath& path) {
   return Error::NotApplied(Code::kInvalidArgument, "path \"" + path.Display() + "\" is malformed");
 }
 
-// ---- look-up
-// --------------------------------------------------------------------------------------
+// ---- look-up ------------------------------------------------------------------------------------
 
 int FakeEffects::RootOf(const SafePath& path, OpenHow how, FakeLocation* found) const {
   FakeWalk walk;
@@ -148,8 +147,7 @@ Result<bool> FakeEffects::IsMountPoint(const SafePath& path) const {
   return false;
 }
 
-// ---- reading
-// --------------------------------------------------------------------------------------
+// ---- reading ------------------------------------------------------------------------------------
 
 Result<MountListing> FakeEffects::operator()(const ListMounts& request) {
   const bool by_path = !request.below.empty() || !request.around.empty();
@@ -287,8 +285,7 @@ Result<FileContent> FakeEffects::operator()(const ReadFile& request) {
   return FileContent{inode.content};
 }
 
-// ---- making
-// ---------------------------------------------------------------------------------------
+// ---- making -------------------------------------------------------------------------------------
 
 Result<Changed> FakeEffects::MakeOneDirectory(FakeLocation parent, const std::string& name,
                                               uint32_t mode, bool exact_mode,
@@ -457,8 +454,7 @@ Result<std::string> FakeEffects::LinkAt(const Parent& parent, const std::string&
   return inode.content;
 }
 
-// ---- removing
-// -------------------------------------------------------------------------------------
+// ---- removing -----------------------------------------------------------------------------------
 
 Result<Changed> FakeEffects::RemoveOne(const SafePath& path, bool directory,
                                        const std::string& what) {

@@ -101,7 +101,6 @@ class FakeEffects {
   // The program itself has run already.
   Result<ProgramEnd> operator()(const RunProgram& request);
   Result<IdentifiedDevice> operator()(const IdentifyDevice& request);
-  Result<Done> operator()(const SyncDevice& request);
   Result<Changed> operator()(const DetachLoops& request);
   // In fake_effects.cc.
   Result<Changed> operator()(const MakeSymlink& request);

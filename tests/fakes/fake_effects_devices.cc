@@ -20,6 +20,16 @@ Error Refusal(const std::string& what, const std::string& why) {
   return Error::NotApplied(Code::kFailedPrecondition, what + ": " + why);
 }
 
+Status ExpectIdentity(const FakeDevice& device, const std::string& path,
+                      const DeviceIdentity& expected) {
+  DeviceIdentity now = device.identity;
+  now.uuid.clear();
+  const std::string difference = IdentityDifference(expected, now);
+  if (difference.empty()) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "device " + path + " is not the one that was expected: " + difference);
+}
+
 }  // namespace
 
 Result<FakeDevice*> FakeEffects::OpenDevice(const std::string& path) const {
@@ -68,23 +78,7 @@ Result<IdentifiedDevice> FakeEffects::operator()(const IdentifyDevice& request) 
 Status FakeEffects::ExpectDevice(FakeLocation node, const std::string& path,
                                  const DeviceIdentity& expected) const {
   ASSIGN_OR_RETURN(const FakeDevice* device, OpenNode(node, path));
-  DeviceIdentity now = device->identity;
-  now.uuid.clear();
-  const std::string difference = IdentityDifference(expected, now);
-  if (difference.empty()) return OkStatus();
-  return Error::NotApplied(Code::kFailedPrecondition,
-                           "device " + path + " is not the one that was expected: " + difference);
-}
-
-Result<Done> FakeEffects::operator()(const SyncDevice& request) {
-  const std::string shown = request.path.Display();
-  ASSIGN_OR_RETURN(const FakeLocation node, Open(request.path).With("open device " + shown));
-  RETURN_IF_ERROR(ExpectDevice(node, shown, request.expected));
-  ASSIGN_OR_RETURN(const FakeDevice* device, OpenNode(node, shown));
-  if (device->unreadable) {
-    return Error::FromErrno(EIO, "sync device " + shown, Outcome::kNotApplied);
-  }
-  return Done{};
+  return ExpectIdentity(*device, path, expected);
 }
 
 Result<Changed> FakeEffects::operator()(const DetachLoops& request) {
@@ -318,6 +312,9 @@ Result<FilesystemGrowth> FakeEffects::operator()(const GrowFilesystem& request) 
 
 Result<Done> FakeEffects::operator()(const FlushDevice& request) {
   ASSIGN_OR_RETURN(FakeDevice * device, OpenDevice(request.device));
+  if (request.expected) {
+    RETURN_IF_ERROR(ExpectIdentity(*device, request.device, *request.expected));
+  }
   if (device->unreadable) {
     return Error::FromErrno(EIO, "flush device " + request.device, Outcome::kNotApplied);
   }

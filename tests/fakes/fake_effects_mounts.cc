@@ -171,8 +171,7 @@ Result<Done> FakeEffects::operator()(const Mount& request) {
   return Done{};
 }
 
-// ---- bind
-// -----------------------------------------------------------------------------------------
+// ---- bind ---------------------------------------------------------------------------------------
 
 void FakeEffects::MakeAnchor() {
   FakeAnchor& anchor = state_.anchor;
@@ -267,8 +266,7 @@ Result<Done> FakeEffects::operator()(const BindMount& request) {
   return Done{};
 }
 
-// ---- remount, unmount, share
-// ----------------------------------------------------------------------
+// ---- remount, unmount, share --------------------------------------------------------------------
 
 Status FakeEffects::Reconfigure(const Remount& request, FakeLocation target,
                                 const std::string& what) {

@@ -12,8 +12,7 @@ bool IsMissing(const Error& error) { return error.sys_errno() == ENOENT; }
 
 }  // namespace
 
-// ---- RemoveTree
-// -----------------------------------------------------------------------------------
+// ---- RemoveTree ---------------------------------------------------------------------------------
 
 bool FakeEffects::UnlinkName(FakeLocation directory, const std::string& name, bool is_directory,
                              Removal* removal) {
@@ -82,8 +81,7 @@ Result<Changed> FakeEffects::operator()(const RemoveTree& request) {
   return RemoveAt(parent->directory, parent->name, "remove " + request.path.Display());
 }
 
-// ---- Usage
-// ----------------------------------------------------------------------------------------
+// ---- Usage --------------------------------------------------------------------------------------
 
 void FakeEffects::CountUsage(FakeLocation at, std::set<uint64_t>* seen, UsageInfo* info) const {
   const FakeInode& inode = vfs_.InodeAt(at);
@@ -105,8 +103,7 @@ Result<UsageInfo> FakeEffects::operator()(const Usage& request) {
   return info;
 }
 
-// ---- ChangeOwnership
-// ------------------------------------------------------------------------------
+// ---- ChangeOwnership ----------------------------------------------------------------------------
 
 Status FakeEffects::OwnEntry(FakeLocation at, const Group& wanted, OwnershipInfo* info) {
   ++info->visited;

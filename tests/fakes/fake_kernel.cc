@@ -81,8 +81,7 @@ std::string CallText(uint64_t number, const AnyRequest& request) {
 FakeKernel::FakeKernel(FakeKernelOptions options) : options_(std::move(options)) {}
 FakeKernel::~FakeKernel() = default;
 
-// ---- a call
-// ---------------------------------------------------------------------------------------
+// ---- a call -------------------------------------------------------------------------------------
 
 Result<AnyAnswer> FakeKernel::Do(const AnyRequest& request, const CallOptions& options) {
   HangHook hang_hook;
@@ -228,8 +227,7 @@ const FakeKernel::Hung* FakeKernel::FindHung(const AnyRequest& request) const {
   return nullptr;
 }
 
-// ---- faults
-// ---------------------------------------------------------------------------------------
+// ---- faults -------------------------------------------------------------------------------------
 
 void FakeKernel::FailNext(std::string_view request, Error error, int count, bool apply) {
   FailNextBelow(request, "", std::move(error), count, apply);

@@ -45,8 +45,7 @@ FakeVfs::FakeVfs() {
   root_mount_ = NewMount(filesystem, 0);
 }
 
-// ---- look-up
-// --------------------------------------------------------------------------------------
+// ---- look-up ------------------------------------------------------------------------------------
 
 FakeLocation FakeVfs::namespace_root() const {
   return FollowMounts({root_mount_, mounts_.at(root_mount_).root});
@@ -168,8 +167,7 @@ bool FakeVfs::IsBelow(uint64_t dentry, uint64_t ancestor) const {
   return dentry == ancestor;
 }
 
-// ---- files
-// ----------------------------------------------------------------------------------------
+// ---- files --------------------------------------------------------------------------------------
 
 int64_t FakeVfs::SizeBytes(const FakeInode& inode) {
   if (inode.type == FileType::kDirectory) {

@@ -380,9 +380,8 @@ TEST_F(KernelDifferentialTest, FakeAndRealKernelAgreeOnRandomSequencesOfEveryEff
   EXPECT_EQ(calls.size(), std::variant_size_v<AnyRequest>);
   // There are no devices here to succeed on; device_differential_test has them. Nor programs.
   const std::set<std::string> on_devices = {
-      ProbeDevice::kName,    FormatDevice::kName, CheckFilesystem::kName,
-      CheckDeviceUse::kName, RunProgram::kName,   GrowFilesystem::kName,
-      IdentifyDevice::kName, SyncDevice::kName,   FlushDevice::kName};
+      ProbeDevice::kName, FormatDevice::kName,   CheckFilesystem::kName, CheckDeviceUse::kName,
+      RunProgram::kName,  GrowFilesystem::kName, IdentifyDevice::kName,  FlushDevice::kName};
   for (const auto& [name, count] : calls) {
     if (!on_devices.contains(name)) {
       EXPECT_GT(successes[name], 100) << name;

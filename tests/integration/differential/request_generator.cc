@@ -97,8 +97,7 @@ PayloadFile RequestGenerator::File() {
   return file;
 }
 
-// ---- one maker per request; kWeight is its share
-// --------------------------------------------------
+// ---- one maker per request; kWeight is its share ------------------------------------------------
 
 template <>
 struct RequestGenerator::Maker<ListMounts> {
@@ -289,11 +288,6 @@ struct RequestGenerator::Maker<IdentifyDevice> {
   static IdentifyDevice Make(RequestGenerator& g) { return {g.Path(), g.OneIn(2)}; }
 };
 template <>
-struct RequestGenerator::Maker<SyncDevice> {
-  static constexpr uint32_t kWeight = 1;
-  static SyncDevice Make(RequestGenerator& g) { return {g.Path(), {}}; }
-};
-template <>
 struct RequestGenerator::Maker<DetachLoops> {
   static constexpr uint32_t kWeight = 1;
   static DetachLoops Make(RequestGenerator& g) { return {g.Path()}; }
@@ -331,7 +325,11 @@ struct RequestGenerator::Maker<GrowFilesystem> {
 template <>
 struct RequestGenerator::Maker<FlushDevice> {
   static constexpr uint32_t kWeight = 1;
-  static FlushDevice Make(RequestGenerator& g) { return {g.NoDevice()}; }
+  static FlushDevice Make(RequestGenerator& g) {
+    FlushDevice flush{g.NoDevice()};
+    if (g.OneIn(2)) flush.expected = DeviceIdentity{};
+    return flush;
+  }
 };
 
 template <>
@@ -376,8 +374,7 @@ AnyRequest RequestGenerator::Next() {
   (std::make_index_sequence<std::variant_size_v<AnyRequest>>());
 }
 
-// ---- text
-// -----------------------------------------------------------------------------------------
+// ---- text ---------------------------------------------------------------------------------------
 
 namespace {
 

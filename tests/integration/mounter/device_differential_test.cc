@@ -235,8 +235,8 @@ std::string LifeOfANode(World& world, const std::string& detached) {
   step("a device", world.Do(Stat{file}));
   step("listed as it lies below", world.Do(ListDirectory{world.target}));
   step("identify by the bind", world.Do(IdentifyDevice{file, true}));
-  step("sync", world.Do(SyncDevice{file, world.Identity()}));
-  step("sync other", world.Do(SyncDevice{node, wrong}));
+  step("flush", world.Do(FlushDevice{file.Display(), world.Identity()}));
+  step("flush other", world.Do(FlushDevice{world.device, wrong}));
   step("no loop device of it", world.Do(DetachLoops{file}));
   step("remove bound", world.Do(RemoveFile{file}));
   step("tree of bound", world.Do(RemoveTree{world.target}));

@@ -4,24 +4,18 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <memory>
 #include <ostream>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/descriptor.h"
-#include "base/strings.h"
-#include "integration/mount_namespace_fixture.h"
+#include "integration/os/kept_mount_table_fixture.h"
 #include "os/kernel_features.h"
 #include "os/mount_table.h"
 #include "os/statmount.h"
@@ -33,104 +27,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Source: fs.fanotify.max_queued_events.
-constexpr int kQueuedEvents = 16384;
 constexpr unsigned kMoveMountBeneath = 0x200;  // MOVE_MOUNT_BENEATH, Linux 6.5
-
-std::string Text(const MountEntry& entry) {
-  return std::to_string(entry.mount_id) + " " + std::to_string(entry.parent_id) + " " +
-         std::to_string(entry.device_major) + ":" + std::to_string(entry.device_minor) + " [" +
-         entry.root + "] [" + entry.mount_point + "] " + Join(entry.options, ",") + " " +
-         Join(entry.propagation, " ") + " - " + entry.fs_type + " [" + entry.source + "] " +
-         Join(entry.super_options, ",");
-}
-
-std::vector<std::string> Texts(const std::vector<MountEntry>& entries) {
-  std::vector<std::string> texts;
-  for (const MountEntry& entry : entries) texts.push_back(Text(entry));
-  return texts;
-}
-
-std::vector<std::string> Points(const std::vector<MountEntry>& entries) {
-  std::vector<std::string> points;
-  for (const MountEntry& entry : entries) points.push_back(entry.mount_point);
-  return points;
-}
-
-class KeptMountTableTest : public MountNamespaceTest {
- protected:
-  void Open(const std::vector<std::string>& masked) {
-    const Result<KernelFeatures> features = ProbeKernelFeatures(masked);
-    ASSERT_TRUE(features.ok());
-    features_ = *features;
-    auto table = KeptMountTable::Open(features_);
-    ASSERT_TRUE(table.ok()) << table.error().ToString();
-    table_ = std::move(table).value();
-  }
-  void TearDown() override {
-    table_.reset();
-    MountNamespaceTest::TearDown();
-  }
-
-  std::string At(const std::string& name) const { return scratch() + "/" + name; }
-  void Directory(const std::string& name) {
-    ASSERT_EQ(::mkdir(At(name).c_str(), 0755), 0) << name << ": " << std::strerror(errno);
-  }
-  void Tmpfs(const std::string& name) {
-    ASSERT_EQ(::mount(name.c_str(), At(name).c_str(), "tmpfs", 0, nullptr), 0) << name;
-  }
-  void Bind(const std::string& from, const std::string& to) {
-    ASSERT_EQ(::mount(At(from).c_str(), At(to).c_str(), nullptr, MS_BIND, nullptr), 0) << to;
-  }
-  void Change(const std::string& name, unsigned long flags, const char* data = nullptr) {
-    ASSERT_EQ(::mount(nullptr, At(name).c_str(), nullptr, flags, data), 0) << std::strerror(errno);
-  }
-  void Unmount(const std::string& name, int flags = 0) {
-    ASSERT_EQ(::umount2(At(name).c_str(), flags), 0) << name << ": " << std::strerror(errno);
-  }
-
-  std::vector<MountEntry> Below(const std::string& path) { return Find({.below = path}); }
-  std::vector<MountEntry> Find(const ListMounts& question) {
-    auto mounts = table_->Find(question);
-    EXPECT_TRUE(mounts.ok()) << mounts.error().ToString();
-    return mounts.ok() ? *mounts : std::vector<MountEntry>();
-  }
-  std::vector<std::string> PointsBelow(const std::string& path) { return Points(Below(path)); }
-  std::vector<std::string> Fresh(const std::string& path) {
-    return Texts(SelectMounts(ReadMountTable().value(), {.below = path}));
-  }
-  // By every part of a filesystem that is mounted at a path or below it, and by each place.
-  void ExpectRight(const ListMounts& question, const std::vector<MountEntry>& table) {
-    EXPECT_EQ(Texts(Find(question)), Texts(SelectMounts(table, question)));
-  }
-  // Each question once, and of very many alike mounts only some: an answer has all of them.
-  void ExpectFreshParts(const std::string& path) {
-    const std::vector<MountEntry> table = ReadMountTable().value();
-    std::set<std::string> asked;
-    size_t here = 0;
-    for (const MountEntry& mount : table) {
-      if (!IsAtOrBelow(mount.mount_point, path)) continue;
-      FilesystemPart part = PlaceOf(mount).part;
-      const std::string device =
-          std::to_string(part.device_major) + ":" + std::to_string(part.device_minor);
-      if (asked.insert(device + part.root).second) {
-        ExpectRight(ListMounts{.showing = part}, table);
-        part.root.clear();
-        ExpectRight(ListMounts{.showing = part}, table);
-      }
-      if (++here % 50 == 1) ExpectRight(ListMounts{.around = mount.mount_point + "/x"}, table);
-    }
-  }
-  void ExpectFresh(const std::string& path) {
-    const std::vector<std::string> kept = Texts(Below(path));
-    EXPECT_EQ(kept, Fresh(path));
-    EXPECT_FALSE(kept.empty());
-    ExpectFreshParts(path);
-  }
-
-  KernelFeatures features_;
-  std::unique_ptr<KeptMountTable> table_;
-};
 
 struct Way {
   const char* name;
@@ -421,96 +318,6 @@ TEST_P(EveryWayTest, TheMountOfADescriptorIsFound) {
   EXPECT_TRUE((*FindMountOf(inside.get(), features_))->shared);
   Unmount("m", MNT_DETACH);
   EXPECT_FALSE(FindMountOf(inside.get(), features_)->has_value());
-}
-
-// ---- by events alone ----------------------------------------------------------------------------
-
-class EventsTest : public KeptMountTableTest {
- protected:
-  void SetUp() override {
-    MountNamespaceTest::SetUp();
-    if (IsSkipped() || HasFatalFailure()) return;
-    const KernelFeatures features = ProbeKernelFeatures({}).value();
-    if (!features.mount_events || !features.statmount) {
-      GTEST_SKIP() << "skipped: needs mount-events and statmount (Linux 6.15)";
-    }
-    Open({});
-    ASSERT_EQ(table_->stats().source, MountTableSource::kEvents);
-    Directory("a");
-    Directory("b");
-  }
-  // Two events each.
-  void Churn(int times) {
-    for (int i = 0; i < times; ++i) {
-      Bind("a", "b");
-      Unmount("b");
-    }
-  }
-  bool EventsWait() const {
-    pollfd poll_of = {table_->event_fd(), POLLIN, 0};
-    return ::poll(&poll_of, 1, 0) == 1;
-  }
-};
-
-TEST_F(EventsTest, AQueueThatRanFullIsMendedByOneFullReading) {
-  Churn(kQueuedEvents / 2 + 100);
-  Tmpfs("b");  // its event is lost
-  EXPECT_THAT(PointsBelow(At("b")), ElementsAre(At("b")));
-  EXPECT_EQ(table_->stats().full_reads, 2u);
-  EXPECT_FALSE(EventsWait());
-  ExpectFresh("/");
-  Unmount("b");  // and from then on events count again
-  EXPECT_THAT(PointsBelow(At("b")), IsEmpty());
-  ExpectFresh("/");
-  EXPECT_EQ(table_->stats().full_reads, 2u);
-}
-
-TEST_F(EventsTest, ALostEventThatIsTakenBetweenQuestionsIsMendedByTheNextQuestion) {
-  Churn(kQueuedEvents / 2 + 100);
-  Tmpfs("b");
-  while (EventsWait()) table_->TakeEvents();
-  EXPECT_EQ(table_->stats().full_reads, 1u);
-  EXPECT_THAT(PointsBelow(At("b")), ElementsAre(At("b")));
-  EXPECT_EQ(table_->stats().full_reads, 2u);
-}
-
-TEST_F(EventsTest, EventsThatAreTakenAsTheyComeAreNotLost) {
-  for (int round = 0; round < 10; ++round) {
-    Churn(kQueuedEvents / 16);
-    while (EventsWait()) table_->TakeEvents();
-  }
-  Tmpfs("b");
-  while (EventsWait()) table_->TakeEvents();
-  EXPECT_EQ(table_->stats().mounts, ReadMountTable()->size());
-  ExpectFresh("/");
-  EXPECT_EQ(table_->stats().full_reads, 1u);
-}
-
-TEST_F(EventsTest, ARenameAboveAMountIsNoticedWhereItWas) {
-  Directory("a/m");
-  Tmpfs("a/m");
-  ExpectFresh(At("a"));
-  ASSERT_EQ(::rename(At("a").c_str(), At("c").c_str()), 0);
-  EXPECT_THAT(PointsBelow(At("a")), IsEmpty());
-  // From then on it is known where it went.
-  EXPECT_THAT(PointsBelow(At("c")), ElementsAre(At("c/m")));
-  ExpectFresh("/");
-  EXPECT_EQ(table_->stats().full_reads, 1u);
-}
-
-TEST_F(EventsTest, ManyOptionsFitIntoAnAnswer) {
-  std::string lower;
-  for (int i = 0; i < 40; ++i) {
-    const std::string name = "a/" + std::string(60, 'x') + std::to_string(i);
-    Directory(name);
-    lower += (lower.empty() ? "" : ":") + At(name);
-  }
-  const std::string options = "lowerdir=" + lower;
-  ASSERT_LT(options.size(), 4096u);
-  ASSERT_GT(options.size(), 2048u);
-  ASSERT_EQ(::mount("overlay", At("b").c_str(), "overlay", MS_RDONLY, options.c_str()), 0)
-      << std::strerror(errno);
-  ExpectFresh(At("b"));
 }
 
 }  // namespace

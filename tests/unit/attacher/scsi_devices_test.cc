@@ -121,8 +121,7 @@ TEST_F(ScsiDevicesTest, ALogicalVolumeOfADiskIsNoMultipathDevice) {
   EXPECT_FALSE(scsi_.IsMultipath("/dev/dm-1", call_).value());
 }
 
-// ---- removal
-// -------------------------------------------------------------------------------------
+// ---- removal ------------------------------------------------------------------------------------
 
 TEST_F(ScsiDevicesTest, ADiskIsFlushedAndDeleted) {
   ASSERT_TRUE(scsi_.Remove("/dev/sdb", call_).ok());
@@ -214,8 +213,7 @@ TEST_F(ScsiDevicesTest, AHungFlushEndsAtItsDeadlineAndDeletesNothing) {
   EXPECT_TRUE(tree_.HasBlock("sdb"));
 }
 
-// ---- sizes
-// ---------------------------------------------------------------------------------------
+// ---- sizes --------------------------------------------------------------------------------------
 
 TEST_F(ScsiDevicesTest, EachRunningPathIsAskedForItsSizeAndThenTheMap) {
   AddMultipath();

@@ -19,8 +19,7 @@
 
 namespace volumed {
 
-// ---- a scenario
-// -------------------------------------------------------------------------------------
+// ---- a scenario ---------------------------------------------------------------------------------
 
 struct ScenarioStep {
   std::string name;
@@ -48,8 +47,7 @@ struct Scenario {
   std::vector<ScenarioStep> steps;
 };
 
-// ---- a seeded bug
-// -----------------------------------------------------------------------------------
+// ---- a seeded bug -------------------------------------------------------------------------------
 
 // What a mistake in the program could do, seeded from outside. Empty functions: no such mistake.
 struct SeededBug {
@@ -66,8 +64,7 @@ struct SeededBug {
   bool ignores_boot_id = false;
 };
 
-// ---- a run
-// ------------------------------------------------------------------------------------------
+// ---- a run --------------------------------------------------------------------------------------
 
 // How an agent of a run ends; the first crash is the first agent's, and so on.
 struct AgentEnd {
@@ -97,8 +94,7 @@ RunResult RunScenario(const Scenario& scenario, const CrashWorld& start, const S
                       uint64_t seed, const std::vector<AgentEnd>& ends,
                       const std::vector<std::string>* expected);
 
-// ---- the walk
-// ---------------------------------------------------------------------------------------
+// ---- the walk -----------------------------------------------------------------------------------
 
 enum class WalkKind { kCrash, kReboot, kPowerLoss, kTwice };
 const char* WalkKindName(WalkKind kind);

@@ -60,8 +60,7 @@ bool HadEffect(const AnyRequest& request, const Result<AnyAnswer>& answer) {
   return true;
 }
 
-// ---- the kernel
-// -------------------------------------------------------------------------------------
+// ---- the kernel ---------------------------------------------------------------------------------
 
 Result<AnyAnswer> CheckedKernel::Do(const AnyRequest& request, const CallOptions& options) {
   if (!world_.kernel->crashed() && ++calls_ > CrashWorld::kMaxCallsOfAnAgent) {
@@ -149,8 +148,7 @@ std::string CheckedKernel::BrokenHostPathRule(const std::string& path) const {
   return "";
 }
 
-// ---- the records
-// ------------------------------------------------------------------------------------
+// ---- the records --------------------------------------------------------------------------------
 
 Status CheckedStore::Put(const Record& record, Durability durability) {
   const Status written = world_.store->Put(record, durability);

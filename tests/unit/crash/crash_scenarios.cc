@@ -84,8 +84,7 @@ std::string OtherPod() {
 )";
 }
 
-// ---- what is owed to the two pods
-// -------------------------------------------------------------------
+// ---- what is owed to the two pods ---------------------------------------------------------------
 
 std::vector<PayloadVersion> ConfigVersions() {
   return {{{"a", "a1"}, {"b", "b1"}, {"old", "x"}}, {{"a", "a2"}, {"b", "b2"}, {"new", "x"}}};
@@ -150,8 +149,7 @@ PodTruth OtherTruth() {
   return pod;
 }
 
-// ---- steps
-// ------------------------------------------------------------------------------------------
+// ---- steps --------------------------------------------------------------------------------------
 
 void ApplyOther(CrashWorld& world) {
   world.sources[kApplied]["pod-other"] = OtherPod();

@@ -126,8 +126,7 @@ std::unique_ptr<CrashWorld> CrashWorld::Clone() const {
   return copy;
 }
 
-// ---- what happens to the world
-// --------------------------------------------------------------------
+// ---- what happens to the world ------------------------------------------------------------------
 
 void CrashWorld::Reboot(bool power_loss) {
   kernel->Reboot();
@@ -183,8 +182,7 @@ void CrashWorld::PodsWriteAgain() {
   }
 }
 
-// ---- what is owed
-// -----------------------------------------------------------------------------------
+// ---- what is owed -------------------------------------------------------------------------------
 
 void CrashWorld::Violation(const std::string& what) {
   if (violations.size() >= kMaxViolations) return;
@@ -286,8 +284,7 @@ bool CrashWorld::ShowsOneVersion(const std::string& path, const VolumeTruth& vol
   return std::find(volume.versions.begin(), volume.versions.end(), seen) != volume.versions.end();
 }
 
-// ---- what is compared
-// -------------------------------------------------------------------------------
+// ---- what is compared ---------------------------------------------------------------------------
 
 std::string CrashWorld::Snapshot() const {
   const std::string files = WithoutUids(WithoutPayloadNames(kernel->DumpTree("/")));

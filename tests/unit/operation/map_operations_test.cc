@@ -315,8 +315,8 @@ TEST_F(MapOperationsTest, ADeviceThatHangsIsNotClosedAndOneThatFailsIs) {
   ASSERT_EQ(SetUpDevice(), "");
   ASSERT_EQ(Map("u-1"), "");
   ASSERT_EQ(Unmap("u-1"), "");
-  kernel_.FailNext("SyncDevice",
-                   Error::MaybeApplied(Code::kDeadlineExceeded, "SyncDevice: no answer in time"));
+  kernel_.FailNext("FlushDevice",
+                   Error::MaybeApplied(Code::kDeadlineExceeded, "FlushDevice: no answer in time"));
   EXPECT_NE(UnmapDevice().find("unmap_device/ReleaseDevice"), std::string::npos);
   EXPECT_EQ(Holds(), 1);
   kernel_.ChangeDevice("/dev/vdb", [](FakeDevice& device) { device.unreadable = true; });

@@ -1,4 +1,4 @@
-// A program that is held until something was done with its process, and scopes.
+// A program that is held until something was done with its process.
 #include <gtest/gtest.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -10,7 +10,6 @@
 
 #include "base/descriptor.h"
 #include "os/child_process.h"
-#include "os/process_scope.h"
 
 namespace volumed {
 namespace {
@@ -78,26 +77,6 @@ TEST(HeldStartTest, AProgramThatIsNotThereIsAnErrorOfTheStart) {
   EXPECT_EQ(child.error().sys_errno(), ENOENT);
   EXPECT_FALSE(child.error().maybe_applied());
   EXPECT_TRUE(held);
-}
-
-TEST(ProcessScopeTest, NamesTellTheKindThePlaceAndTheProcess) {
-  const std::string name = ScopeName("mount", "/a/b", 4711);
-  EXPECT_EQ(name.rfind("volumed-mount-", 0), 0u) << name;
-  EXPECT_TRUE(name.ends_with("-4711.scope")) << name;
-  EXPECT_EQ(name.size(), std::string("volumed-mount-0123456789abcdef-4711.scope").size());
-  EXPECT_NE(name, ScopeName("mount", "/a/c", 4711));
-  EXPECT_EQ(name, ScopeName("mount", "/a/b", 4711));
-}
-
-TEST(ProcessScopeTest, WithoutSystemdThereIsAReasonAndAnError) {
-  const auto why_not = WhyNoScopes();
-  if (!why_not) GTEST_SKIP() << "skipped: systemd runs this machine";
-  EXPECT_FALSE(why_not->empty());
-  const Status moved = MoveToScope(::getpid(), ScopeName("test", "/", ::getpid()), "a test");
-  ASSERT_FALSE(moved.ok());
-  EXPECT_EQ(moved.error().code(), Code::kUnavailable);
-  EXPECT_NE(moved.error().message().find("/run/systemd/private"), std::string::npos)
-      << moved.error().message();
 }
 
 }  // namespace

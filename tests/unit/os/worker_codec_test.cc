@@ -86,6 +86,7 @@ TEST(WorkerCodec, DeviceRequestsKeepEveryField) {
   EXPECT_FALSE(format.repeat);
   EXPECT_TRUE(Same(FormatDevice{"/d", {}, "", "", {}, false, true}).repeat);
   EXPECT_EQ(Same(FlushDevice{kBytes}).device, kBytes);
+  EXPECT_EQ(Same(FlushDevice{kBytes}).expected, std::nullopt);
   const CheckFilesystem check = Same(CheckFilesystem{"/d", kIdentity, "xfs", CheckMode::kReport});
   EXPECT_EQ(check.device, "/d");
   EXPECT_EQ(check.expected, kIdentity);
@@ -172,8 +173,7 @@ TEST(WorkerCodec, WhatBlockVolumesNeedKeepsEveryField) {
   const IdentifyDevice identify = Same(IdentifyDevice{Place(Resolve::kBeneath), true});
   EXPECT_EQ(identify.path, Place(Resolve::kBeneath));
   EXPECT_TRUE(identify.hold);
-  EXPECT_EQ(Same(SyncDevice{Place(), identity}).path, Place());
-  EXPECT_EQ(Same(SyncDevice{Place(), identity}).expected, identity);
+  EXPECT_EQ(Same(FlushDevice{kBytes, identity}).expected, identity);
   EXPECT_EQ(Same(DetachLoops{Place()}).path, Place());
   EXPECT_EQ(Same(MakeSymlink{Place(), kBytes}).path, Place());
   EXPECT_EQ(Same(MakeSymlink{Place(), kBytes}).leads_to, kBytes);

@@ -98,8 +98,7 @@ class FcTest : public ::testing::Test {
   CallOptions call_;
 };
 
-// ---- which disk
-// ----------------------------------------------------------------------------------
+// ---- which disk ---------------------------------------------------------------------------------
 
 TEST_F(FcTest, ADiskIsTheVolumesByItsRemotePortAndLun) {
   tree_.AddDisk({.name = "sdb", .address = "3:0:0:2"});
@@ -188,8 +187,7 @@ TEST_F(FcTest, TheErrorSaysWhatWasWaitedForAndThatThereIsNoHost) {
   EXPECT_THAT(disks.WaitFor({{kPort}, 1, {}}, call_).error().message(), HasSubstr("no SCSI hosts"));
 }
 
-// ---- the device's mount
-// --------------------------------------------------------------------------
+// ---- the device's mount -------------------------------------------------------------------------
 
 TEST_F(FcTest, TheProvenDeviceIsMountedWhateverPathWasRecorded) {
   AddMultipath();
@@ -238,8 +236,7 @@ TEST_F(FcTest, APodIsBoundOnlyToAMountedDevice) {
   EXPECT_EQ(plugin_->GetVolumeName(spec->spec).value(), "[500a0982991b8dc5]:1");
 }
 
-// ---- the end
-// -------------------------------------------------------------------------------------
+// ---- the end ------------------------------------------------------------------------------------
 
 TEST_F(FcTest, UnmountingTakesTheMapAndItsDisksAway) {
   AddMultipath();
@@ -330,8 +327,7 @@ TEST_F(FcTest, OnlyPlacesOfFcAreUnmounted) {
   }
 }
 
-// ---- growth, block mode, names
-// -------------------------------------------------------------------
+// ---- growth, block mode, names ------------------------------------------------------------------
 
 TEST_F(FcTest, AGrownUnitIsAskedForItsSizeAndItsFilesystemGrows) {
   tree_.AddDisk({.name = "sdb", .address = "3:0:0:1"});

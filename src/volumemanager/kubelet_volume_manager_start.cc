@@ -1,0 +1,134 @@
+#include <algorithm>
+#include <utility>
+
+#include "base/strings.h"
+#include "volumemanager/kubelet_volume_manager_impl.h"
+
+namespace volumed {
+
+void KubeletVolumeManager::Impl::Start() { Load(); }
+
+void KubeletVolumeManager::Impl::Load() {
+  FindOptions options;
+  options.all_directories = settings_.adopt_root;
+  parts_.scheduler.RunBlocking([this, options, alive = std::weak_ptr<bool>(alive_),
+                                parts = parts_] {
+    Result<FoundAtStart> found = LoadFoundAtStart(
+        parts.store, parts.kernel, parts.scheduler.clock(), parts.host.paths, parts.log, options);
+    parts.scheduler.Post([this, alive, found] {
+      if (!alive.expired()) Loaded(found);
+    });
+  });
+}
+
+void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
+  if (!found.ok()) return LoadAgain(found.error());
+  load_error_.reset();
+  const ReconstructResult result =
+      Reconstruct(*found, boot_id_, settings_.adopt_root, parts_.host.paths, actual_, consumers_);
+  quarantined_pods_ = result.quarantined_pods;
+  unknown_mounts_ = result.unknown_mounts.size() + result.unknown_device_mounts.size();
+  TellOfUnknownMounts(result);
+  for (const DeviceRecord& device : result.devices) {
+    if (device.format) resting_devices_[device.key] = device.spec.str();
+  }
+  if (settings_.restore_operations) settings_.restore_operations(result.volumes, result.devices);
+  if (settings_.taken_over) settings_.taken_over(result.take_over);
+  uids_.Restore(found->uids, found->quarantined);
+  parts_.catalog.IdentifyBy([this, alive = std::weak_ptr<bool>(alive_)](const ObjectKey& object) {
+    return alive.expired() ? std::string() : uids_.UidOf(object);
+  });
+  provisioning_.Restore(found->provisioned);
+  claims_.Restore(found->bindings, found->quarantined);
+  loaded_ = true;
+  parts_.log.Info("records loaded", {{"pods", found->pods.size()},
+                                     {"volumes", found->volumes.size()},
+                                     {"quarantined", found->quarantined.size()}});
+  for (const auto& [uid, pod] : actual_.pods()) reconciler_.MarkDirty(uid);
+  // Before the first decision: a claim that has left must not be taken for the next of its name.
+  if (Ready()) uids_.ForgetThoseNotIn(parts_.catalog);
+  claims_.Start();
+  for (const PodPtr& pod : parts_.catalog.Pods()) EvaluatePod(pod->uid());
+  CheckReady();
+  devices_.Start();
+  expander_.Start();
+  reconciler_.Start();
+}
+
+void KubeletVolumeManager::Impl::LoadAgain(const Error& error) {
+  load_error_ = error;
+  const Duration delay = load_backoff_.RecordFailure("records", "load", "");
+  parts_.log.Error("what the last run left could not be read; trying again", {{"error", error}});
+  parts_.scheduler.PostAfter(delay, [this, alive = std::weak_ptr<bool>(alive_)] {
+    if (!alive.expired()) Load();
+  });
+}
+
+void KubeletVolumeManager::Impl::TellOfUnknownMounts(const ReconstructResult& result) const {
+  for (const KubeletPaths::PodVolume& mount : result.unknown_mounts) {
+    parts_.log.LogLimited("unknown mount", LogLevel::kWarning,
+                          "a mount below the root has no record; it is left alone",
+                          {{"pod", mount.pod}, {"volume", mount.spec}});
+  }
+  for (const KubeletPaths::DeviceMount& mount : result.unknown_device_mounts) {
+    parts_.log.LogLimited("unknown mount", LogLevel::kWarning,
+                          "a device mounted below the root has no record; it is left alone",
+                          {{"plugin", mount.plugin}, {"volume", mount.volume}});
+  }
+}
+
+std::string KubeletVolumeManager::Impl::NotReadyReason() const {
+  if (!loaded_) {
+    return load_error_ ? "the records cannot be loaded: " + load_error_->ToString()
+                       : "the records are being loaded";
+  }
+  const std::vector<std::string> missing = parts_.catalog.IncompleteSources();
+  if (!missing.empty()) return "no complete list yet from: " + Join(missing, ", ");
+  // Without a source every pod would look deleted; that of provisioned volumes has no pods.
+  const std::vector<SourceStatus> sources = parts_.catalog.Sources();
+  const bool has_source = std::any_of(sources.begin(), sources.end(), [](const auto& source) {
+    return source.name != Provisioning::kSourceName;
+  });
+  if (!has_source) return "no source of pods is configured";
+  return "";
+}
+
+void KubeletVolumeManager::Impl::CheckReady() {
+  const bool ready = Ready();
+  if (std::exchange(was_ready_, ready) == ready || !ready) return;
+  // From now on absence means something: all that is not in a source is looked at, once.
+  ReportOrphans();
+  uids_.ForgetThoseNotIn(parts_.catalog);
+  std::vector<PodUid> uids;
+  for (const auto& [uid, pod] : actual_.pods()) uids.push_back(uid);
+  for (const auto& [uid, since] : tombstones_) uids.push_back(uid);
+  for (const PodUid& uid : uids) EvaluatePod(uid);
+  claims_.MarkDirty();
+  devices_.MarkAllDirty();
+  ForgetRestingDevices();
+}
+
+void KubeletVolumeManager::Impl::ForgetRestingDevices() {
+  if (!Ready()) return;
+  const std::map<UniqueVolumeName, std::string> resting = resting_devices_;
+  for (const auto& [device, volume] : resting) {
+    const bool known = parts_.catalog.FindPersistentVolume(volume) != nullptr ||
+                       claims_.FindVolume(volume) != nullptr;
+    if (!known) ForgetDevice(device);
+  }
+}
+
+void KubeletVolumeManager::Impl::ReportOrphans() const {
+  if (!settings_.orphans_found) return;
+  std::set<PodVolumeKey> orphans;
+  for (const auto& [uid, pod] : actual_.pods()) {
+    const bool commanded = pod.leaving && pod.leaving->commanded;
+    if (commanded || parts_.catalog.FindPod(uid) != nullptr) continue;
+    for (const auto& [spec, volume] : pod.volumes) {
+      if (MayBePresent(volume)) orphans.insert({uid, spec});
+    }
+  }
+  settings_.orphans_found(orphans);
+}
+
+}  // namespace volumed

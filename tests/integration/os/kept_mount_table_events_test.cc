@@ -1,0 +1,113 @@
+// What only a table that is kept by events can get wrong: a queue that runs full, and what no event
+// tells of.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mount.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "integration/os/kept_mount_table_fixture.h"
+
+namespace volumed {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// Source: fs.fanotify.max_queued_events.
+constexpr int kQueuedEvents = 16384;
+
+class KeptMountTableEventsTest : public KeptMountTableTest {
+ protected:
+  void SetUp() override {
+    MountNamespaceTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    const KernelFeatures features = ProbeKernelFeatures({}).value();
+    if (!features.mount_events || !features.statmount) {
+      GTEST_SKIP() << "skipped: needs mount-events and statmount (Linux 6.15)";
+    }
+    Open({});
+    ASSERT_EQ(table_->stats().source, MountTableSource::kEvents);
+    Directory("a");
+    Directory("b");
+  }
+  // Two events each.
+  void Churn(int times) {
+    for (int i = 0; i < times; ++i) {
+      Bind("a", "b");
+      Unmount("b");
+    }
+  }
+  bool EventsWait() const {
+    pollfd poll_of = {table_->event_fd(), POLLIN, 0};
+    return ::poll(&poll_of, 1, 0) == 1;
+  }
+};
+
+TEST_F(KeptMountTableEventsTest, AQueueThatRanFullIsMendedByOneFullReading) {
+  Churn(kQueuedEvents / 2 + 100);
+  Tmpfs("b");  // its event is lost
+  EXPECT_THAT(PointsBelow(At("b")), ElementsAre(At("b")));
+  EXPECT_EQ(table_->stats().full_reads, 2u);
+  EXPECT_FALSE(EventsWait());
+  ExpectFresh("/");
+  Unmount("b");  // and from then on events count again
+  EXPECT_THAT(PointsBelow(At("b")), IsEmpty());
+  ExpectFresh("/");
+  EXPECT_EQ(table_->stats().full_reads, 2u);
+}
+
+TEST_F(KeptMountTableEventsTest, ALostEventThatIsTakenBetweenQuestionsIsMendedByTheNextQuestion) {
+  Churn(kQueuedEvents / 2 + 100);
+  Tmpfs("b");
+  while (EventsWait()) table_->TakeEvents();
+  EXPECT_EQ(table_->stats().full_reads, 1u);
+  EXPECT_THAT(PointsBelow(At("b")), ElementsAre(At("b")));
+  EXPECT_EQ(table_->stats().full_reads, 2u);
+}
+
+TEST_F(KeptMountTableEventsTest, EventsThatAreTakenAsTheyComeAreNotLost) {
+  for (int round = 0; round < 10; ++round) {
+    Churn(kQueuedEvents / 16);
+    while (EventsWait()) table_->TakeEvents();
+  }
+  Tmpfs("b");
+  while (EventsWait()) table_->TakeEvents();
+  EXPECT_EQ(table_->stats().mounts, ReadMountTable()->size());
+  ExpectFresh("/");
+  EXPECT_EQ(table_->stats().full_reads, 1u);
+}
+
+TEST_F(KeptMountTableEventsTest, ARenameAboveAMountIsNoticedWhereItWas) {
+  Directory("a/m");
+  Tmpfs("a/m");
+  ExpectFresh(At("a"));
+  ASSERT_EQ(::rename(At("a").c_str(), At("c").c_str()), 0);
+  EXPECT_THAT(PointsBelow(At("a")), IsEmpty());
+  // From then on it is known where it went.
+  EXPECT_THAT(PointsBelow(At("c")), ElementsAre(At("c/m")));
+  ExpectFresh("/");
+  EXPECT_EQ(table_->stats().full_reads, 1u);
+}
+
+TEST_F(KeptMountTableEventsTest, ManyOptionsFitIntoAnAnswer) {
+  std::string lower;
+  for (int i = 0; i < 40; ++i) {
+    const std::string name = "a/" + std::string(60, 'x') + std::to_string(i);
+    Directory(name);
+    lower += (lower.empty() ? "" : ":") + At(name);
+  }
+  const std::string options = "lowerdir=" + lower;
+  ASSERT_LT(options.size(), 4096u);
+  ASSERT_GT(options.size(), 2048u);
+  ASSERT_EQ(::mount("overlay", At("b").c_str(), "overlay", MS_RDONLY, options.c_str()), 0)
+      << std::strerror(errno);
+  ExpectFresh(At("b"));
+}
+
+}  // namespace
+}  // namespace volumed
