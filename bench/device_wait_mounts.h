@@ -8,7 +8,7 @@
 namespace volumed {
 
 // Prints how long one device takes, and `many` attached one after another: found by the waiter, and
-// by looks at their links.
-void UntilMounted(const std::string& scratch, WaiterOnNode& node, int many);
+// by looks at their links, in turns; and what they cost the processors.
+void UntilMounted(const std::string& scratch, WaiterOnNode& node, int many, int rounds);
 
 }  // namespace volumed

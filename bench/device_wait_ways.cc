@@ -27,6 +27,12 @@ double Millis(SteadyClock::duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
+void Drain(WaiterOnNode& node) {
+  node.RunUntil([&node, events = ~uint64_t{0}]() mutable {
+    return std::exchange(events, node.waiter_->stats().events) == events;
+  });
+}
+
 double Samples::At(double share) {
   std::sort(values.begin(), values.end());
   return values.at(static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5));

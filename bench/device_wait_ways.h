@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "integration/attacher/waiter_on_node.h"
 #include "os/udev.h"
 
 namespace volumed {
@@ -31,6 +32,9 @@ T Must(Result<T> result) {
 }
 
 double Millis(SteadyClock::duration time);
+
+// An agent's control thread never rests: what was announced before a measurement is no part of it.
+void Drain(WaiterOnNode& node);
 
 struct Samples {
   std::vector<double> values;

@@ -1,3 +1,9 @@
+# A program with this property gets protobuf's archive, and so no C++ library to load and relocate at
+# its start; for one that is started often. It asks for the static C++ runtime itself.
+define_property(TARGET PROPERTY VOLUMED_STARTS_OFTEN)
+find_library(VOLUMED_PROTOBUF_ARCHIVE libprotobuf.a REQUIRED)
+find_package(ZLIB REQUIRED)
+
 # volumed_proto(NAME file.proto [GRPC]): one library per proto file, used only where its name says.
 function(volumed_proto name file)
   cmake_parse_arguments(ARG "GRPC" "" "" ${ARGN})
@@ -16,7 +22,10 @@ function(volumed_proto name file)
   add_library(${name} STATIC ${generated})
   target_include_directories(${name} SYSTEM PUBLIC ${out})
   target_compile_options(${name} PRIVATE -w)
-  target_link_libraries(${name} PUBLIC protobuf::libprotobuf)
+  set(starts_often $<BOOL:$<TARGET_PROPERTY:VOLUMED_STARTS_OFTEN>>)
+  target_link_libraries(${name} PUBLIC
+    $<IF:${starts_often},${VOLUMED_PROTOBUF_ARCHIVE},protobuf::libprotobuf>
+    $<${starts_often}:ZLIB::ZLIB>)
   if(ARG_GRPC)
     target_link_libraries(${name} PUBLIC gRPC::grpc++)
   endif()

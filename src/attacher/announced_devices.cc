@@ -14,8 +14,16 @@ bool IsMadeOfOthers(const CatalogDevice& device) {
 
 }  // namespace
 
-void AnnouncedDevices::Announce(const CatalogDevice& device) {
+void AnnouncedDevices::Announce(const CatalogDevice& device, bool by_program) {
   const auto known = entries_.find(device.number);
+  if (by_program) {
+    // Of another disk, of which nothing was heard: what was known is void. It is asked when udevd
+    // has done with it, if anybody wants it: most of these are of devices that are long in use.
+    const bool is_other =
+        known != entries_.end() && known->second.device.disk_sequence != device.disk_sequence;
+    if (is_other) Forget(device.number);
+    return;
+  }
   if (known != entries_.end() && known->second.state == State::kAsked) {
     known->second.again = true;
     known->second.gone = false;

@@ -3,7 +3,8 @@
 // meanwhile, and the answer is there when udevd's event comes.
 //
 // What a device said counts only for the very disk that said it (its disk sequence), and only until
-// the kernel announces a change of it.
+// the kernel announces a change of it. An announcement that a program asked for is none: udevd has
+// each device announced again that somebody closed who could write to it, each fsck for one.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,8 @@ class AnnouncedDevices {
 
   // Of a whole disk with a sequence; others are not kept. What was known of the number is void. A
   // device that is made of others (device-mapper, md) is not asked early: whoever takes it apart
-  // must find it closed.
-  void Announce(const CatalogDevice& device);
+  // must find it closed. `by_program`: as in DeviceEvent.
+  void Announce(const CatalogDevice& device, bool by_program = false);
   void Forget(DeviceNumber number);
   void Clear();
 

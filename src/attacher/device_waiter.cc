@@ -142,7 +142,7 @@ void DeviceWaiter::OnAnnounced(const DeviceEvent& event) {
   if (event.removed) {
     announced_.Forget(event.record.number);
   } else {
-    announced_.Announce(event.record);
+    announced_.Announce(event.record, event.by_program);
     StartAnnounced();
   }
 }

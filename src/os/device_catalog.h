@@ -60,6 +60,9 @@ struct DeviceEvent {
   bool removed = false;
   CatalogDevice record;  // as of the event
   bool resized = false;
+  // The kernel tells it because a program asked for it: udevd, after somebody closed the device who
+  // could write to it, or `udevadm trigger`. The disk itself is as it was. Of announcements only.
+  bool by_program = false;
 };
 
 // Threads: the control thread.

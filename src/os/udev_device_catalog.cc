@@ -195,7 +195,10 @@ void UdevDeviceCatalog::TakeAnnouncements() {
     }
     if (!*device) return;
     if (listener_ != nullptr) {
-      listener_->OnAnnounced({(*device)->action() == "remove", AnnouncementOf(**device)});
+      DeviceEvent event{(*device)->action() == "remove", AnnouncementOf(**device)};
+      // Source: linux lib/kobject_uevent.c@v6.1 (kobject_synth_uevent), since 4.13.
+      event.by_program = !(*device)->Property("SYNTH_UUID").empty();
+      listener_->OnAnnounced(event);
     }
   }
 }

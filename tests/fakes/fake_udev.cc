@@ -21,7 +21,7 @@ void FakeUdev::Plug(const FakeDisk& disk) {
   plugged.record.sysfs_path = "/sys/devices/fake/block/" + disk.name;
   plugged.record.disk_sequence = identity.disk_sequence;
   plugged.record.whole_disk = disk.whole_disk;
-  Tell(DeviceEventSource::kKernel, false, plugged.record);
+  Tell(DeviceEventSource::kKernel, {false, plugged.record});
 }
 
 void FakeUdev::Process(const std::string& name) {
@@ -32,12 +32,19 @@ void FakeUdev::Process(const std::string& name) {
   record.links = plugged.disk.links;
   if (!plugged.disk.serial.empty()) record.serials = {plugged.disk.serial};
   for (const std::string& link : record.links) AddLink(link, name);
-  Tell(DeviceEventSource::kUdev, false, record);
+  Tell(DeviceEventSource::kUdev, {false, record});
+}
+
+void FakeUdev::CloseWritten(const std::string& name) {
+  DeviceEvent event{false, plugged_.at(name).record};
+  event.by_program = true;
+  Tell(DeviceEventSource::kKernel, event);
 }
 
 void FakeUdev::Resize(const std::string& name) {
-  Tell(DeviceEventSource::kKernel, false, plugged_.at(name).record, true);
-  Tell(DeviceEventSource::kUdev, false, plugged_.at(name).record, true);
+  const DeviceEvent event{false, plugged_.at(name).record, true};
+  Tell(DeviceEventSource::kKernel, event);
+  Tell(DeviceEventSource::kUdev, event);
 }
 
 void FakeUdev::Unplug(const std::string& name, bool leave_links) {
@@ -48,8 +55,8 @@ void FakeUdev::Unplug(const std::string& name, bool leave_links) {
   }
   plugged_.erase(plugged);
   kernel_.Remove(record.node);
-  Tell(DeviceEventSource::kKernel, true, record);
-  Tell(DeviceEventSource::kUdev, true, record);
+  Tell(DeviceEventSource::kKernel, {true, record});
+  Tell(DeviceEventSource::kUdev, {true, record});
 }
 
 void FakeUdev::AddLink(const std::string& path, const std::string& name) {
@@ -74,12 +81,11 @@ void FakeUdev::CheckSource() {
   }
 }
 
-void FakeUdev::Tell(DeviceEventSource source, bool removed, const CatalogDevice& record,
-                    bool resized) {
+void FakeUdev::Tell(DeviceEventSource source, const DeviceEvent& event) {
   const bool announced =
       announce_ && source == DeviceEventSource::kKernel && source_ == DeviceEventSource::kUdev;
   if (lose_ || (source != source_ && !announced)) return;
-  scheduler_.Post([this, announced, event = DeviceEvent{removed, record, resized}] {
+  scheduler_.Post([this, announced, event] {
     if (listener_ == nullptr) return;
     if (announced) {
       listener_->OnAnnounced(event);

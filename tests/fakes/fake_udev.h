@@ -32,6 +32,8 @@ class FakeUdev final : public DeviceCatalog {
   void Plug(const FakeDisk& disk);
   // udevd has run its rules: links are made, over those of others. An event of udevd comes.
   void Process(const std::string& name);
+  // Somebody has closed it who could write to it: udevd has the kernel announce it once more.
+  void CloseWritten(const std::string& name);
   // It has another size: an event of udevd, after the kernel's.
   void Resize(const std::string& name);
   // Device and node go at once; its links too, unless they are `left`.
@@ -67,8 +69,7 @@ class FakeUdev final : public DeviceCatalog {
     CatalogDevice record;
   };
 
-  void Tell(DeviceEventSource source, bool removed, const CatalogDevice& record,
-            bool resized = false);
+  void Tell(DeviceEventSource source, const DeviceEvent& event);
 
   Scheduler& scheduler_;
   FakeKernel& kernel_;

@@ -110,6 +110,26 @@ TEST_F(DeviceWaitTest, EachChangeOfADeviceIsAnEvent) {
   EXPECT_TRUE(nothing.ok()) << nothing.error().ToString();
 }
 
+// As after each fsck and umount, while other devices are still waited for.
+TEST_F(DeviceWaitTest, ADeviceThatAWriterClosedIsNotOpenedAgain) {
+  ASSERT_TRUE(lab_->StartUdevd());
+  StartWaiter();
+  ASSERT_TRUE(node_);
+  const DeviceWaitId other = node_->Start(LinkQuery(VolumeLink("vol-2")), std::chrono::seconds(60),
+                                          [](const Result<FoundDevice>&) {});
+  LabLoop loop;
+  ASSERT_TRUE(loop.Attach(Image("vol-1")));
+  ASSERT_TRUE(node_->Await(LinkQuery(VolumeLink("vol-1"))).ok());
+  const uint64_t opened = node_->waiter_->stats().verifications;
+  for (int i = 0; i < 3; ++i) {
+    const uint64_t events = node_->waiter_->stats().events;
+    ASSERT_TRUE(Descriptor(::open(loop.node().c_str(), O_RDWR | O_CLOEXEC)).valid());
+    EXPECT_TRUE(node_->RunUntil([&] { return node_->waiter_->stats().events > events; }));
+  }
+  EXPECT_EQ(node_->waiter_->stats().verifications, opened);
+  EXPECT_TRUE(node_->waiter_->Cancel(other));
+}
+
 TEST_F(DeviceWaitTest, DevicesAreListedAndLookedUpWithoutUdevd) {
   const LabLoop loop;
   StartWaiter();

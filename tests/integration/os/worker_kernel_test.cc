@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -27,6 +28,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A caller that is killed before hangfs has taken its question can be killed: on a slow machine
 // that takes long.
@@ -126,6 +128,24 @@ TEST_F(WorkerKernelTest, TheFastLaneUsesOneWorker) {
   EXPECT_EQ(kernel_->stats().requests, 100u);
   EXPECT_EQ(kernel_->stats().busy, 0);
   EXPECT_EQ(WorkerPids().size(), 2u);
+}
+
+// A burst starts dozens of workers, and most of a start was the loading of these.
+TEST_F(WorkerKernelTest, AWorkerLoadsNoCxxLibraries) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers bring a C++ runtime of their own";
+#endif
+  ASSERT_TRUE(kernel_->Call(Stat{At("data")}, In("", seconds(10))).ok());
+  ASSERT_TRUE(kernel_->Call(Stat{At("data")}, In("other", seconds(10))).ok());
+  const std::vector<pid_t> pids = WorkerPids();
+  ASSERT_EQ(pids.size(), 2u);
+  for (const pid_t pid : pids) {
+    std::ifstream in("/proc/" + std::to_string(pid) + "/maps");
+    const std::string maps((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+    EXPECT_THAT(maps, HasSubstr("libmount"));
+    EXPECT_THAT(maps, Not(HasSubstr("libstdc++")));
+    EXPECT_THAT(maps, Not(HasSubstr("libprotobuf")));
+  }
 }
 
 TEST_F(WorkerKernelTest, WorkersEndWithTheirAgent) {

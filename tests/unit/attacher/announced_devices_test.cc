@@ -75,6 +75,30 @@ TEST(AnnouncedDevicesTest, WhoJoinedHearsAlsoOfAForgottenDisk) {
   EXPECT_EQ(devices.Find(Disk(0, 7)), nullptr);
 }
 
+TEST(AnnouncedDevicesTest, AnAnnouncementByAProgramVoidsNothingAndAsksNobody) {
+  AnnouncedDevices devices;
+  devices.Announce(Disk(0, 7), true);
+  EXPECT_FALSE(devices.TakeNext()) << "one that is long in use";
+  devices.Announce(Disk(0, 7));
+  devices.Announce(Disk(0, 7), true);
+  ASSERT_TRUE(devices.TakeNext());
+  devices.Announce(Disk(0, 7), true);
+  (void)devices.Answered(Disk(0, 7), FactsOf(7));
+  devices.Announce(Disk(0, 7), true);
+  EXPECT_NE(devices.Find(Disk(0, 7)), nullptr);
+  EXPECT_FALSE(devices.TakeNext());
+}
+
+TEST(AnnouncedDevicesTest, AProgramsAnnouncementOfAnotherDiskVoidsWhatWasKnown) {
+  AnnouncedDevices devices;
+  devices.Announce(Disk(0, 7));
+  ASSERT_TRUE(devices.TakeNext());
+  (void)devices.Answered(Disk(0, 7), FactsOf(7));
+  devices.Announce(Disk(0, 8), true);
+  EXPECT_EQ(devices.Find(Disk(0, 7)), nullptr);
+  EXPECT_EQ(devices.Find(Disk(0, 8)), nullptr);
+}
+
 TEST(AnnouncedDevicesTest, OneThatIsAskedForInEarnestIsNotAskedTwice) {
   AnnouncedDevices devices;
   devices.Announce(Disk(0, 7));

@@ -26,6 +26,25 @@ TEST_F(DeviceWaiterEventsTest, AnAnnouncedDeviceIsAskedWhileUdevdIsAtWork) {
   EXPECT_EQ(waiter_->stats().known_early, 1u);
 }
 
+TEST_F(DeviceWaiterEventsTest, ADeviceThatAWriterClosedIsNotOpenedAgain) {
+  udev_.AnnounceDevices(true);
+  const DeviceWaitId first = WaitForLink(ById("vol-1"));
+  const DeviceWaitId second = WaitForLink(ById("vol-2"));
+  udev_.Plug(Volume("sda", "vol-1"));
+  Settle();
+  udev_.CloseWritten("sda");
+  Settle();
+  udev_.Process("sda");
+  Settle();
+  EXPECT_EQ(Found(first).facts.serial, "vol-1");
+  // It is checked, and mounted, while others are still waited for.
+  udev_.CloseWritten("sda");
+  Settle();
+  EXPECT_EQ(waiter_->stats().verifications, 1u);
+  EXPECT_EQ(waiter_->stats().known_early, 1u);
+  EXPECT_FALSE(answered(second));
+}
+
 TEST_F(DeviceWaiterEventsTest, NoDeviceIsOpenedThatNobodyWaitsFor) {
   udev_.AnnounceDevices(true);
   Attach(Volume("sda", "vol-1"));
