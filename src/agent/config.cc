@@ -111,8 +111,12 @@ Status CheckAttaches(const std::string& plugin) {
 }
 
 Result<std::map<std::string, int64_t>> ParseAttachLimits(const Values& values) {
+  Values entries;  // also as PrintConfig has them, in one text
+  for (const std::string& value : values) {
+    for (std::string& entry : SplitNonEmpty(value, ',')) entries.push_back(std::move(entry));
+  }
   using Named = std::map<std::string, std::string>;
-  ASSIGN_OR_RETURN(const Named named, ParseLabels(values));
+  ASSIGN_OR_RETURN(const Named named, ParseLabels(entries));
   std::map<std::string, int64_t> limits;
   for (const auto& [plugin, text] : named) {
     RETURN_IF_ERROR(CheckAttaches(plugin));
