@@ -12,7 +12,8 @@ namespace {
 
 using MountsByPath = std::map<std::string, MountEntry>;  // the topmost of each
 
-// The devices by which the node has what is at, or directly below, the place.
+// The devices by which the node has what is at the place; or, where pods have the device itself,
+// directly below it.
 Result<std::vector<std::string>> DevicesUsedAt(Kernel& kernel, ScsiDevices& scsi,
                                                const MountsByPath& mounts, const SafePath& place,
                                                const CallOptions& call) {
@@ -20,6 +21,7 @@ Result<std::vector<std::string>> DevicesUsedAt(Kernel& kernel, ScsiDevices& scsi
   const std::string path = place.Display();
   if (const auto mount = mounts.find(path); mount != mounts.end()) {
     devices.push_back(mount->second.source);
+    return devices;  // what somebody has mounted inside is not looked at: it may hang
   }
   const std::string below = path + "/";
   for (auto node = mounts.lower_bound(below);

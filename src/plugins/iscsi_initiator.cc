@@ -36,7 +36,7 @@ CallOptions Within(const CallOptions& call, const Clock& clock, Duration timeout
   return bounded;
 }
 
-Status AfterEffects(Status status) {
+Status AfterEffects(const Status& status) {
   return status.ok() ? status : Status(status.error().AsMaybeApplied());
 }
 
@@ -193,7 +193,7 @@ Status IscsiInitiator::Login(const Attach& attach, const std::string& portal,
   if (!attach.session.empty()) {
     RETURN_IF_ERROR(records_.SetNode(disk, portal, attach.session, OnOwnFilesystem(call)));
   }
-  const Status logged_in = admin_.Login(disk, portal, call);
+  Status logged_in = admin_.Login(disk, portal, call);
   if (logged_in.ok()) return OkStatus();
   // Nothing is left of a login that failed, not even its record with the secret. One of which
   // nothing is known is ended by DetachDisk.

@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::Pair;
 
 class IscsiAttachedTest : public IscsiTest {
@@ -73,6 +74,20 @@ TEST_F(IscsiAttachedTest, ADiskOfAnotherLunUnderTheMountIsNotTheVolumes) {
   kernel_.AddDirectory(kPlace, 0750);  // of LUN 1
   kernel_.AddMount("ext4", "/dev/sdc", kPlace);
   EXPECT_THAT(Attached({Spec(1), Spec(2)}), ElementsAre(false, true));
+}
+
+TEST_F(IscsiAttachedTest, WhatSomebodyMountedInsideTheVolumeIsNotAskedForItsDisk) {
+  Mount();
+  const std::string inside = std::string(kPlace) + "/export";
+  kernel_.AddDirectory(inside, 0755);
+  kernel_.AddMount("nfs4", "server:/export", inside);
+  const size_t before = kernel_.call_log().size();
+  EXPECT_THAT(Attached({Spec()}), ElementsAre(true));
+  const std::vector<std::string> calls = kernel_.call_log();
+  EXPECT_GT(calls.size(), before);
+  for (size_t i = before; i < calls.size(); ++i) {
+    EXPECT_THAT(calls[i], Not(HasSubstr("/export")));
+  }
 }
 
 TEST_F(IscsiAttachedTest, OneOfSeveralPathsIsEnough) {
