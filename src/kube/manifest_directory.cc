@@ -77,6 +77,10 @@ void ManifestDirectory::Start(ObjectListener listener) {
   Work();
 }
 
+void ManifestDirectory::Remember(SourceMemory memory) { memory_ = std::move(memory); }
+
+void ManifestDirectory::Accept() { Forget(); }
+
 void ManifestDirectory::Forget() {
   files_.Clear();
   vanished_.clear();

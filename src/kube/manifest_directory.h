@@ -57,7 +57,9 @@ class ManifestDirectory final : public ObjectSource {
 
   // "manifests:<directory>".
   const std::string& name() const override { return name_; }
+  void Remember(SourceMemory memory) override;
   void Start(ObjectListener listener) override;
+  void Accept() override;
   void Forget() override;
 
  private:
@@ -147,6 +149,7 @@ class ManifestDirectory final : public ObjectSource {
   std::map<std::string, std::set<std::string>> links_to_;  // target's name -> manifests
   std::string watch_error_;  // a watch that could not be added; changes may go unseen
   ManifestFiles files_;
+  SourceMemory memory_;
 };
 
 }  // namespace volumed

@@ -47,7 +47,10 @@ class ObjectDirectory final : public ObjectSource {
                   RoomCheck has_room = nullptr);
 
   const std::string& name() const override { return name_; }
+  // Its objects are on record by their files.
+  void Remember(SourceMemory) override {}
   void Start(ObjectListener listener) override;
+  void Accept() override { Forget(); }
   void Forget() override;
 
   // Stores all objects, replacing those of the same kind, namespace and name, and delivers the new

@@ -1,8 +1,13 @@
 // ObjectSource: where pods and the objects they use come from. A source delivers complete lists,
 // never differences, so that a listener which missed one is right again after the next.
+//
+// A source alone judges absence: an object leaves its list only when that is evidence that somebody
+// removed it. Until then the list has it, held or going.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,10 +16,50 @@
 
 namespace volumed {
 
+// How an object of a list comes to be in it.
+enum class Presence {
+  kPresent,  // its file has it now
+  kHeld,     // its file does not have it now, but that proves nothing: see `reason`
+  kGoing,    // it was seen to leave, and is removed from the list at `goes_at_unix_millis`
+};
+
 struct ObjectWithOrigin {
   ObjectPtr object;  // never null
   std::string file;  // path of the file it was read from
   int document = 0;  // from 0
+  Presence presence = Presence::kPresent;
+  std::string reason = {};          // of kHeld and kGoing, for people
+  int64_t goes_at_unix_millis = 0;  // of kGoing
+};
+
+// An object that the source had, and of which nobody can say now whether it is still there or what
+// it holds: its file is in disorder, and its content is not on record (a Secret, a ConfigMap).
+struct UnknownObject {
+  ObjectKey key;
+  std::string file;
+  std::string reason;
+};
+
+// What a manifest directory is recognised by over restarts. Device numbers are not among it: they
+// change with a boot.
+struct KnownDirectory {
+  std::string filesystem_type;    // "ext4"
+  std::string filesystem_uuid;    // "" if the filesystem has none
+  std::optional<uint64_t> inode;  // nullopt if the filesystem gives no lasting one
+  friend bool operator==(const KnownDirectory&, const KnownDirectory&) = default;
+};
+
+// An object that the source had delivered when the last agent ended.
+struct KnownObject {
+  ObjectKey key;
+  std::string uid;
+  std::string file;
+  ObjectPtr object;  // null for a Secret or ConfigMap: only that it exists is on record
+};
+
+struct SourceMemory {
+  std::vector<KnownObject> objects;
+  std::optional<KnownDirectory> directory;  // nullopt: the source is new
 };
 
 struct ObjectList {
@@ -23,7 +68,11 @@ struct ObjectList {
   // means nothing. True: `objects` is everything of the source, last good objects included.
   bool complete = false;
   std::vector<ObjectWithOrigin> objects;
+  std::vector<UnknownObject> unknown;
   std::vector<DecodeProblem> problems;  // all that stand now, not only new ones
+  // Why absence from this list proves nothing about some objects; "" for a source that is in order.
+  std::string incomplete_because;
+  std::optional<KnownDirectory> directory;  // to be put on record
 };
 
 using ObjectListener = std::function<void(ObjectList)>;
@@ -36,9 +85,15 @@ class ObjectSource {
   // Unique among the sources of a process; stable over restarts.
   virtual const std::string& name() const = 0;
 
+  // What the last agent knew of this source. REQUIRES: called before Start(), or not at all.
+  virtual void Remember(SourceMemory memory) = 0;
+
   // Begins to deliver. The first list comes soon and asynchronously, also when it is incomplete.
   // REQUIRES: called once.
   virtual void Start(ObjectListener listener) = 0;
+
+  // The administrator's word that what the source has now is right: what is held goes.
+  virtual void Accept() = 0;
 
   // Reads everything again and drops what is kept only because its absence was not a command
   // (the last good objects of broken files and of a vanished directory). An administrator's act.
