@@ -12,6 +12,7 @@
 
 #include "agent/agent.h"
 #include "agent/config.h"
+#include "os/process_guard.h"
 
 namespace volumed {
 namespace {
@@ -54,6 +55,10 @@ int CheckConfig(const Result<Config>& config) {
 int Main(int argc, char** argv) {
   // Modes are given exactly where files are made; the mask of whoever started us must not cut them.
   ::umask(0);
+  if (const Status guarded = GuardProcess(); !guarded.ok()) {
+    std::cerr << "volumed: " << guarded.error().message() << "\n";
+    return EXIT_FAILURE;
+  }
   Words words;
   CLI::App app("volumed makes the volumes of a node's pods present, and takes them away");
   app.require_subcommand(1);

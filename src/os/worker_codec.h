@@ -1,9 +1,11 @@
 // Requests and answers as bytes (proto/worker.proto). Pure. Threads: any. Blocks: never.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/result.h"
 #include "os/kernel.h"
@@ -14,9 +16,12 @@ struct WorkerRequest {
   AnyRequest request;
   std::string key;
   bool wants_progress = false;
+  // Until the deadline, counted from now. Nothing: the request is never killed.
+  std::optional<Duration> time_left = {};
 };
 
-std::string EncodeRequest(const AnyRequest& request, const std::string& key, bool wants_progress);
+std::string EncodeRequest(const AnyRequest& request, const std::string& key, bool wants_progress,
+                          std::optional<Duration> time_left);
 // Errors: DataLoss, not applied, for bytes that are no request.
 Result<WorkerRequest> DecodeRequest(std::string_view bytes);
 

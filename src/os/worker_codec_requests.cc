@@ -278,10 +278,12 @@ Result<AnyRequest> ReadRequest(const pb::Request& m) {
 
 }  // namespace
 
-std::string EncodeRequest(const AnyRequest& request, const std::string& key, bool wants_progress) {
+std::string EncodeRequest(const AnyRequest& request, const std::string& key, bool wants_progress,
+                          std::optional<Duration> time_left) {
   pb::Request message;
   message.set_key(key);
   message.set_wants_progress(wants_progress);
+  if (time_left) message.set_time_left_ns(time_left->count());
   std::visit([&message](const auto& r) { Fill(r, message); }, request);
   return message.SerializeAsString();
 }
@@ -292,7 +294,9 @@ Result<WorkerRequest> DecodeRequest(std::string_view bytes) {
     return Error::NotApplied(Code::kDataLoss, "a message to the worker is malformed");
   }
   ASSIGN_OR_RETURN(AnyRequest request, ReadRequest(message));
-  return WorkerRequest{std::move(request), message.key(), message.wants_progress()};
+  WorkerRequest decoded{std::move(request), message.key(), message.wants_progress()};
+  if (message.has_time_left_ns()) decoded.time_left = Duration(message.time_left_ns());
+  return decoded;
 }
 
 }  // namespace volumed

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "os/fault_domain.h"
 #include "os/kernel_features.h"
 #include "os/mount_table.h"
 #include "os/worker_pool.h"
@@ -11,6 +12,16 @@ namespace {
 
 // The lane of walks on the agent's own filesystem, and of programs.
 constexpr char kWalkDomain[] = "walks";
+
+std::vector<std::string> Command(const WorkerKernelOptions& options) {
+  std::vector<std::string> command = {options.worker_path};
+  if (!options.key_directory.empty()) {
+    command.push_back("--key-directory=" + options.key_directory);
+  }
+  if (!options.agent_root.empty()) command.push_back("--agent-root=" + options.agent_root);
+  for (const std::string& mask : options.masked_features) command.push_back("--mask=" + mask);
+  return command;
+}
 
 // Takes as long as its tree is big, which a pod decides; or as a program likes, or a driver.
 bool MayBeLong(const AnyRequest& request) {
@@ -50,7 +61,9 @@ std::string DeviceLane(const AnyRequest& request) {
 Result<std::unique_ptr<WorkerKernel>> WorkerKernel::Create(const WorkerKernelOptions& options,
                                                            const Clock& clock) {
   ASSIGN_OR_RETURN(const KernelFeatures features, ProbeKernelFeatures(options.masked_features));
-  ASSIGN_OR_RETURN(std::unique_ptr<WorkerPool> pool, WorkerPool::Create(options, clock));
+  WorkerPool::Parts parts{[command = Command(options)] { return SpawnWorker(command); },
+                          options.max_workers, options.max_per_domain, options.lanes_changed};
+  ASSIGN_OR_RETURN(std::unique_ptr<WorkerPool> pool, WorkerPool::Create(std::move(parts), clock));
   ASSIGN_OR_RETURN(std::unique_ptr<KeptMountTable> mounts, KeptMountTable::Open(features));
   return std::unique_ptr<WorkerKernel>(
       new WorkerKernel(std::move(pool), std::move(mounts), features));
@@ -69,6 +82,8 @@ Result<AnyAnswer> WorkerKernel::Do(const AnyRequest& request, const CallOptions&
   if (options.domain.empty()) {
     // These must not hold up the mounts behind them in the fast lane.
     routed.domain = MayBeLong(request) ? kWalkDomain : DeviceLane(request);
+  } else {
+    routed.domain = Locate(options.domain).lane;
   }
   return pool_->Do(request, routed);
 }
@@ -86,6 +101,16 @@ Result<AnyAnswer> WorkerKernel::List(const ListMounts& request) {
   ASSIGN_OR_RETURN(std::vector<MountEntry> mounts, mounts_->Find(request));
   return AnyAnswer(MountListing{std::move(mounts)});
 }
+
+FaultDomain WorkerKernel::Locate(const std::string& domain) {
+  if (!domain.starts_with('/')) return {domain, domain};
+  const std::string path = FollowLinksOnRoot(domain);
+  // A table that cannot be read shows nothing: then all such paths share one lane.
+  const Result<std::vector<MountEntry>> around = mounts_->Find({.around = path});
+  return DomainOfPath(path, around.ok() ? *around : std::vector<MountEntry>());
+}
+
+LaneHealth WorkerKernel::HealthOf(const std::string& lane) const { return pool_->HealthOf(lane); }
 
 WorkerPoolStats WorkerKernel::stats() const { return pool_->stats(); }
 

@@ -2,12 +2,14 @@
 // volumed-worker process, which is killed at the deadline, or abandoned if it cannot be killed.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "os/fault_domain.h"
 #include "os/kept_mount_table.h"
 #include "os/kernel.h"
 #include "os/worker_pool_stats.h"
@@ -24,14 +26,21 @@ struct WorkerKernelOptions {
   // Binds from this directory's own filesystem use a private anchor. Empty: no anchor.
   std::string agent_root;
   std::vector<std::string> masked_features;  // names as in KernelFeatures
-  int max_workers = 64;    // isolated workers with a request, all domains together
-  int max_per_domain = 4;  // of these, per domain, stuck ones included
+  // Isolated workers with a request, all domains together, and those of them that were killed and
+  // live on because they hang in the kernel.
+  int max_workers = 64;
+  int max_per_domain = 4;  // of these, per domain
+  // What HealthOf() answers may be different, or a lane has room again. On any thread, without a
+  // lock held. Optional.
+  std::function<void()> lanes_changed = {};
 };
 
 // Lanes: calls without a domain go one after another through the one fast worker, in the order of
 // their arrival; of these the walks (Usage, ChangeOwnership, RemoveTree) and RunProgram have a
 // domain of their own, "walks". Calls with a domain get a worker each, up to the limits, else they
-// wait.
+// wait; see base/lanes.h for what lanes that do not answer leave to others. A domain that is a path
+// is the lane of the filesystem that the path lies on, or of its server (os/fault_domain.h): many
+// paths on one dead mount are one lane.
 //
 // Keys: two calls with one key exclude each other across processes, also those of one agent: the
 // later one fails with Aborted, not applied. So give keys to calls that change a volume and are
@@ -44,6 +53,7 @@ struct WorkerKernelOptions {
 //
 // Outcomes besides those of the requests:
 //   DeadlineExceeded, not applied:   no worker became free in time
+//   Unavailable, not applied:        all workers of the lane are stuck
 //   DeadlineExceeded, maybe applied: the worker was killed at the deadline
 //   Cancelled, likewise in both cases
 //   Unavailable, maybe applied:      the worker died with the request
@@ -53,7 +63,7 @@ struct WorkerKernelOptions {
 // Threads: any. Blocks: Do() until the answer or the deadline (and at most 50 ms more, to see a
 // killed worker die). The destructor requires that no call is running; it waits for no stuck
 // worker.
-class WorkerKernel final : public Kernel {
+class WorkerKernel final : public Kernel, public FaultDomains {
  public:
   // `clock` must be a real one: the pool waits on the kernel's monotonic time.
   static Result<std::unique_ptr<WorkerKernel>> Create(const WorkerKernelOptions& options,
@@ -61,6 +71,8 @@ class WorkerKernel final : public Kernel {
   ~WorkerKernel() override;
 
   Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override;
+  FaultDomain Locate(const std::string& domain) override;
+  LaneHealth HealthOf(const std::string& lane) const override;
 
   // From now on. Lower ones end nothing that runs; higher ones admit what waits at once.
   void SetLimits(int max_workers, int max_per_domain);

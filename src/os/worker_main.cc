@@ -16,8 +16,10 @@
 #include "base/strings.h"
 #include "os/key_lock.h"
 #include "os/local_kernel.h"
+#include "os/process_guard.h"
 #include "os/worker_channel.h"
 #include "os/worker_codec.h"
+#include "os/worker_minder.h"
 #include "os/worker_process.h"
 
 namespace volumed {
@@ -48,7 +50,10 @@ std::optional<Arguments> ParseArguments(int argc, char** argv) {
 class Worker {
  public:
   Worker(Kernel& kernel, std::string key_directory, Descriptor socket)
-      : kernel_(kernel), key_directory_(std::move(key_directory)), channel_(std::move(socket)) {}
+      : kernel_(kernel),
+        key_directory_(std::move(key_directory)),
+        channel_(std::move(socket)),
+        minder_(channel_.fd()) {}
 
   int Run() {
     while (true) {
@@ -83,7 +88,10 @@ class Worker {
     options.kept_by_tools = {kWorkerLife};
     if (lock) options.kept_by_tools.push_back(lock->fd());
     options.progress = [&](int64_t done) { AtSafePoint(done, request.wants_progress, cancel); };
-    return kernel_.Do(request.request, options);
+    minder_.Begin(request.time_left);
+    Result<AnyAnswer> answer = kernel_.Do(request.request, options);
+    minder_.End();
+    return answer;
   }
 
   void AtSafePoint(int64_t done, bool wants_progress, CancelToken& cancel) {
@@ -98,6 +106,7 @@ class Worker {
   Kernel& kernel_;
   const std::string key_directory_;
   WorkerChannel channel_;
+  WorkerMinder minder_;
 };
 
 // A walk keeps a descriptor per level of a tree, up to a bound above the usual soft limit.
@@ -119,6 +128,10 @@ int Main(int argc, char** argv) {
     return 64;
   }
   ::prctl(PR_SET_NAME, "volumed-worker");
+  if (const Status guarded = GuardProcess(); !guarded.ok()) {
+    std::fprintf(stderr, "volumed-worker: %s\n", guarded.error().ToString().c_str());
+    return 78;
+  }
   ::signal(SIGPIPE, SIG_IGN);
   ::umask(0);  // modes in requests are exact
   RaiseDescriptorLimit();

@@ -18,6 +18,8 @@ namespace {
 
 // Warm isolated workers that are kept; more end when their request does.
 constexpr size_t kMaxIdle = 4;
+// More of single requests were no faster.
+constexpr int kFastWorkers = 1;
 // A dead worker is found out when a request is sent to it; so often another one is tried.
 constexpr int kSendAttempts = 3;
 // How long a call waits to see its killed worker die, so that the answer is usually final.
@@ -27,14 +29,8 @@ constexpr std::chrono::seconds kCancelGrace(1);
 // How long the destructor waits for idle workers, which end at once.
 constexpr std::chrono::milliseconds kIdleEnds(500);
 
-std::vector<std::string> Command(const WorkerKernelOptions& options) {
-  std::vector<std::string> command = {options.worker_path};
-  if (!options.key_directory.empty()) {
-    command.push_back("--key-directory=" + options.key_directory);
-  }
-  if (!options.agent_root.empty()) command.push_back("--agent-root=" + options.agent_root);
-  for (const std::string& mask : options.masked_features) command.push_back("--mask=" + mask);
-  return command;
+LaneLimits LimitsOf(int max_workers, int max_per_domain) {
+  return {.places = max_workers, .per_lane = max_per_domain, .own_lane = kFastWorkers};
 }
 
 // False for a deadline that has passed while nothing came.
@@ -59,7 +55,7 @@ bool PollUntil(pollfd* fds, nfds_t count, std::optional<TimePoint> until, const 
 
 struct WorkerPool::Waiter {
   Call& call;
-  CondVar admitted_or_cancelled;
+  CondVar admitted_or_not;
   bool admitted = false;
 };
 
@@ -85,18 +81,17 @@ struct WorkerPool::Call {
 
 // ---- life ---------------------------------------------------------------------------------------
 
-Result<std::unique_ptr<WorkerPool>> WorkerPool::Create(const WorkerKernelOptions& options,
-                                                       const Clock& clock) {
-  std::unique_ptr<WorkerPool> pool(new WorkerPool(options, clock));
+Result<std::unique_ptr<WorkerPool>> WorkerPool::Create(Parts parts, const Clock& clock) {
+  std::unique_ptr<WorkerPool> pool(new WorkerPool(std::move(parts), clock));
   RETURN_IF_ERROR(pool->Start());
   return pool;
 }
 
-WorkerPool::WorkerPool(const WorkerKernelOptions& options, const Clock& clock)
-    : command_(Command(options)),
+WorkerPool::WorkerPool(Parts parts, const Clock& clock)
+    : start_(std::move(parts.start)),
+      lanes_changed_(std::move(parts.lanes_changed)),
       clock_(clock),
-      max_workers_(options.max_workers),
-      max_per_domain_(options.max_per_domain) {}
+      lanes_(LimitsOf(parts.max_workers, parts.max_per_domain)) {}
 
 Status WorkerPool::Start() {
   WorkerReaper::Handler handler;
@@ -105,8 +100,8 @@ Status WorkerPool::Start() {
     OnDead(operation, was_stuck);
   };
   ASSIGN_OR_RETURN(reaper_, WorkerReaper::Start(clock_, std::move(handler)));
-  ASSIGN_OR_RETURN(std::unique_ptr<WorkerProcess> fast, WorkerProcess::Spawn(command_));
-  ASSIGN_OR_RETURN(std::unique_ptr<WorkerProcess> warm, WorkerProcess::Spawn(command_));
+  ASSIGN_OR_RETURN(std::unique_ptr<WorkerProcess> fast, start_());
+  ASSIGN_OR_RETURN(std::unique_ptr<WorkerProcess> warm, start_());
   MutexLock lock(mu_);
   fast_ = std::move(fast);
   idle_.push_back(std::move(warm));
@@ -129,38 +124,43 @@ WorkerPool::~WorkerPool() {
 
 // ---- admission ----------------------------------------------------------------------------------
 
-bool WorkerPool::HasRoom(const std::string& domain) {
-  const Lane& lane = lanes_[domain];
-  // A killed worker of the fast lane must not hold up the others; their number is bounded by stuck.
-  if (domain.empty()) return lane.busy == 0;
-  return lane.busy + lane.lost < max_per_domain_ && isolated_busy_ < max_workers_;
-}
-
-void WorkerPool::TakeRoom(const std::string& domain) {
-  ++lanes_[domain].busy;
-  if (!domain.empty()) ++isolated_busy_;
-  ++stats_.busy;
-}
-
 void WorkerPool::SetLimits(int max_workers, int max_per_domain) {
-  MutexLock lock(mu_);
-  max_workers_ = max_workers;
-  max_per_domain_ = max_per_domain;
-  AdmitWaiters();
+  {
+    MutexLock lock(mu_);
+    lanes_.SetLimits(LimitsOf(max_workers, max_per_domain));
+    AdmitWaiters();
+    WakeWaiters();
+  }
+  LanesChanged();
+}
+
+void WorkerPool::LanesChanged() const {
+  if (lanes_changed_) lanes_changed_();
 }
 
 void WorkerPool::AdmitWaiters() {
-  for (auto it = waiters_.begin(); it != waiters_.end();) {
-    Waiter& waiter = **it;
-    if (!HasRoom(waiter.call.options.domain)) {
-      ++it;
-      continue;
-    }
-    TakeRoom(waiter.call.options.domain);
-    waiter.admitted = true;
-    waiter.admitted_or_cancelled.NotifyOne();
-    it = waiters_.erase(it);
+  for (const Lanes::Ticket ticket : lanes_.Admit()) {
+    const auto found = waiters_.find(ticket);
+    ++stats_.busy;
+    found->second->admitted = true;
+    found->second->admitted_or_not.NotifyOne();
+    waiters_.erase(found);
   }
+}
+
+// Each looks for itself whether it still may wait.
+void WorkerPool::WakeWaiters() {
+  for (const auto& [ticket, waiter] : waiters_) waiter->admitted_or_not.NotifyOne();
+}
+
+std::optional<Error> WorkerPool::WhyNotWait(const Call& call) const {
+  const std::string& lane = call.options.domain;
+  const auto stuck = stuck_in_.find(lane);
+  if (stuck == stuck_in_.end() || stuck->second < lanes_.limits().per_lane) return std::nullopt;
+  return Error::NotApplied(Code::kUnavailable,
+                           call.Name() + ": " + std::to_string(stuck->second) +
+                               " workers are stuck in " +
+                               (lane.empty() ? "the agent's own filesystem" : lane));
 }
 
 Status WorkerPool::WaitForAdmission(Call& call, Waiter& waiter) {
@@ -175,50 +175,49 @@ Status WorkerPool::WaitForAdmission(Call& call, Waiter& waiter) {
       return Error::NotApplied(Code::kDeadlineExceeded,
                                call.Name() + ": no worker became free in time");
     }
+    if (std::optional<Error> error = WhyNotWait(call)) return *std::move(error);
     if (deadline.infinite()) {
-      waiter.admitted_or_cancelled.Wait(mu_);
+      waiter.admitted_or_not.Wait(mu_);
     } else {
-      waiter.admitted_or_cancelled.WaitFor(mu_, deadline.Remaining(clock_));
+      waiter.admitted_or_not.WaitFor(mu_, deadline.Remaining(clock_));
     }
   }
   return OkStatus();
 }
 
 Status WorkerPool::Admit(Call& call) {
-  const std::string& domain = call.options.domain;
+  const std::string& lane = call.options.domain;
   MutexLock lock(mu_);
-  if (lanes_[domain].stuck >= max_per_domain_) {
-    return Error::NotApplied(Code::kUnavailable,
-                             call.Name() + ": " + std::to_string(lanes_[domain].stuck) +
-                                 " workers are stuck in " +
-                                 (domain.empty() ? "the agent's own filesystem" : domain));
-  }
-  // Those who wait for the same lane come first.
-  const bool queue_jump = std::any_of(waiters_.begin(), waiters_.end(), [&](const Waiter* other) {
-    return other->call.options.domain == domain;
-  });
-  if (!queue_jump && HasRoom(domain) && !call.cancelled() &&
-      !call.options.deadline.Passed(clock_)) {
-    TakeRoom(domain);
-    return OkStatus();
-  }
   Waiter waiter{call, {}, false};
-  waiters_.push_back(&waiter);
-  ++stats_.waiting;
+  const Lanes::Ticket ticket = lanes_.Wait(lane);
+  waiters_[ticket] = &waiter;
+  // Not for one that has nothing to do any more.
+  if (!call.cancelled() && !call.options.deadline.Passed(clock_)) AdmitWaiters();
+  if (waiter.admitted) return OkStatus();
   Status admitted = WaitForAdmission(call, waiter);
-  --stats_.waiting;
-  if (!admitted.ok()) waiters_.remove(&waiter);
+  if (!admitted.ok()) {
+    lanes_.GiveUp(lane, ticket);
+    waiters_.erase(ticket);
+  }
   return admitted;
 }
 
 void WorkerPool::Leave(Call& call) {
   MutexLock lock(mu_);
-  Lane& lane = lanes_[call.options.domain];
-  --lane.busy;
+  lanes_.Leave(call.options.domain);
   --stats_.busy;
-  if (!call.options.domain.empty()) --isolated_busy_;
-  if (lane.busy == 0 && lane.lost == 0) lanes_.erase(call.options.domain);
   AdmitWaiters();
+}
+
+void WorkerPool::Answered(const Call& call) {
+  bool changed = false;
+  {
+    MutexLock lock(mu_);
+    changed = lanes_.Health(call.options.domain).silent_since.has_value();
+    lanes_.Answered(call.options.domain);
+    if (changed) AdmitWaiters();
+  }
+  if (changed) LanesChanged();
 }
 
 // ---- one request --------------------------------------------------------------------------------
@@ -232,7 +231,7 @@ Result<AnyAnswer> WorkerPool::Do(const AnyRequest& request, const CallOptions& o
       call.cancel_seen.store(true);
       ::eventfd_write(event, 1);
       MutexLock lock(mu_);
-      for (Waiter* waiter : waiters_) waiter->admitted_or_cancelled.NotifyOne();
+      WakeWaiters();
     });
   }
   Result<AnyAnswer> answer = [&]() -> Result<AnyAnswer> {
@@ -262,7 +261,7 @@ Result<std::unique_ptr<WorkerProcess>> WorkerPool::TakeWorker(const Call& call) 
     }
     ++stats_.spawned;
   }
-  Result<std::unique_ptr<WorkerProcess>> worker = WorkerProcess::Spawn(command_);
+  Result<std::unique_ptr<WorkerProcess>> worker = start_();
   if (worker.ok()) return worker;
   return Error::FromParts(Code::kUnavailable, Outcome::kNotApplied, worker.error().sys_errno(),
                           call.Name() + ": " + worker.error().message());
@@ -283,8 +282,11 @@ void WorkerPool::GiveBack(const Call& call, std::unique_ptr<WorkerProcess> worke
 // The worker that has the request now. A worker that died while it was idle did nothing, so another
 // may have it.
 Result<std::unique_ptr<WorkerProcess>> WorkerPool::SendToWorker(Call& call) {
+  const Deadline& deadline = call.options.deadline;
+  const bool may_be_killed = !call.options.must_finish && !deadline.infinite();
   const std::string body =
-      EncodeRequest(call.request, call.options.key, call.options.progress != nullptr);
+      EncodeRequest(call.request, call.options.key, call.options.progress != nullptr,
+                    may_be_killed ? std::make_optional(deadline.Remaining(clock_)) : std::nullopt);
   const bool secret = HoldsSecret(call.request);
   for (int attempt = 1;; ++attempt) {
     ASSIGN_OR_RETURN(std::unique_ptr<WorkerProcess> worker, TakeWorker(call));
@@ -339,6 +341,7 @@ Result<AnyAnswer> WorkerPool::AwaitAnswer(Call& call, std::unique_ptr<WorkerProc
     }
     Result<std::optional<WorkerMessage>> message = channel.Receive(true);
     if (message.ok() && message->has_value() && (*message)->kind == MessageKind::kProgress) {
+      Answered(call);
       if (call.options.progress) {
         call.options.progress(ParseInt64((*message)->body).value_or(0));
       }
@@ -350,6 +353,7 @@ Result<AnyAnswer> WorkerPool::AwaitAnswer(Call& call, std::unique_ptr<WorkerProc
     }
     if (!message.ok() || !message->has_value()) return Died(call, std::move(worker));
     Result<AnyAnswer> answer = DecodeAnswer((*message)->body, std::move((*message)->descriptor));
+    Answered(call);
     GiveBack(call, std::move(worker));
     if (!answer.ok() && answer.error().code() == Code::kCancelled) {
       MutexLock lock(mu_);
@@ -392,9 +396,17 @@ Result<AnyAnswer> WorkerPool::KillWorker(Call& call, std::unique_ptr<WorkerProce
     break;
   }
   if (!dead) Abandon(call, std::move(worker), true);
-  if (answer.ok() || answer.error() != error) return answer;
+  if (answer.ok() || answer.error() != error) {
+    Answered(call);
+    return answer;
+  }
   MutexLock lock(mu_);
-  ++(error.code() == Code::kCancelled ? stats_.cancelled : stats_.deadline_exceeded);
+  if (error.code() == Code::kCancelled) {
+    ++stats_.cancelled;
+  } else {
+    ++stats_.deadline_exceeded;
+    lanes_.NotAnswered(call.options.domain, call.sent_at);
+  }
   return error;
 }
 
@@ -407,7 +419,7 @@ void WorkerPool::Abandon(const Call& call, std::unique_ptr<WorkerProcess> worker
         call.options.key,          call.options.domain, std::string(RequestName(call.request)),
         RequestPath(call.request), worker->pid(),       call.sent_at};
     MutexLock lock(mu_);
-    ++lanes_[call.options.domain].lost;
+    lanes_.Lose(call.options.domain);
   }
   worker->channel().Close();
   lost.process = std::move(worker);
@@ -417,31 +429,42 @@ void WorkerPool::Abandon(const Call& call, std::unique_ptr<WorkerProcess> worker
 // ---- stuck --------------------------------------------------------------------------------------
 
 void WorkerPool::OnStuck(const StuckOperation& operation) {
-  MutexLock lock(mu_);
-  ++lanes_[operation.domain].stuck;
-  ++stats_.stuck_total;
-  stuck_.push_back(operation);
+  {
+    MutexLock lock(mu_);
+    ++stuck_in_[operation.domain];
+    ++stats_.stuck_total;
+    stuck_.push_back(operation);
+    WakeWaiters();
+  }
+  LanesChanged();
 }
 
 void WorkerPool::OnDead(const StuckOperation& operation, bool was_stuck) {
-  MutexLock lock(mu_);
-  Lane& lane = lanes_[operation.domain];
-  --lane.lost;
-  if (was_stuck) {
-    --lane.stuck;
-    stuck_.erase(
-        std::remove_if(stuck_.begin(), stuck_.end(),
-                       [&](const StuckOperation& other) { return other.pid == operation.pid; }),
-        stuck_.end());
+  {
+    MutexLock lock(mu_);
+    lanes_.Found(operation.domain);
+    if (was_stuck) {
+      if (--stuck_in_[operation.domain] == 0) stuck_in_.erase(operation.domain);
+      stuck_.erase(
+          std::remove_if(stuck_.begin(), stuck_.end(),
+                         [&](const StuckOperation& other) { return other.pid == operation.pid; }),
+          stuck_.end());
+    }
+    AdmitWaiters();
   }
-  if (lane.busy == 0 && lane.lost == 0) lanes_.erase(operation.domain);
-  AdmitWaiters();
+  LanesChanged();
+}
+
+LaneHealth WorkerPool::HealthOf(const std::string& lane) const {
+  MutexLock lock(mu_);
+  return lanes_.Health(lane);
 }
 
 WorkerPoolStats WorkerPool::stats() const {
   MutexLock lock(mu_);
   WorkerPoolStats stats = stats_;
   stats.stuck_now = static_cast<int>(stuck_.size());
+  stats.waiting = lanes_.waiting();
   stats.idle = static_cast<int>(idle_.size()) + (fast_ != nullptr ? 1 : 0);
   return stats;
 }

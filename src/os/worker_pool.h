@@ -1,18 +1,19 @@
 // WorkerPool: who gets a worker, and what becomes of one that does not answer. See WorkerKernel for
-// the lanes and the outcomes.
+// which calls share a lane, and for the outcomes.
 #pragma once
 
-#include <list>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/lanes.h"
 #include "base/mutex.h"
 #include "base/result.h"
 #include "os/kernel.h"
-#include "os/worker_kernel.h"
 #include "os/worker_pool_stats.h"
 #include "os/worker_process.h"
 #include "os/worker_reaper.h"
@@ -22,11 +23,22 @@ namespace volumed {
 // Threads: any. Blocks: as WorkerKernel::Do.
 //
 // A call is admitted to its domain's lane, takes a worker that is warm or starts one, and itself
-// waits on that worker's socket: no thread stands between. Whoever leaves admits the next.
+// waits on that worker's socket: no thread stands between. Whoever leaves admits the next. A worker
+// that was killed and does not die keeps its place in the lane until it does, so that there are
+// never more than max_workers processes besides the fast lane's, and the idle ones.
 class WorkerPool {
  public:
-  static Result<std::unique_ptr<WorkerPool>> Create(const WorkerKernelOptions& options,
-                                                    const Clock& clock);
+  struct Parts {
+    WorkerStarter start;
+    int max_workers;
+    int max_per_domain;
+    // A lane may have room again that it had not, or is silent or answers again. On any thread,
+    // without a lock held. Optional.
+    std::function<void()> lanes_changed;
+  };
+
+  // Starts the first two workers. Errors: those of the start.
+  static Result<std::unique_ptr<WorkerPool>> Create(Parts parts, const Clock& clock);
   ~WorkerPool();
 
   Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) EXCLUDES(mu_);
@@ -34,26 +46,24 @@ class WorkerPool {
 
   WorkerPoolStats stats() const EXCLUDES(mu_);
   std::vector<StuckOperation> stuck_operations() const EXCLUDES(mu_);
+  LaneHealth HealthOf(const std::string& lane) const EXCLUDES(mu_);
 
  private:
   struct Call;
   struct Waiter;
-  // What a domain has in use.
-  struct Lane {
-    int busy = 0;
-    int lost = 0;   // killed and not yet dead
-    int stuck = 0;  // of these, dead in no sight
-  };
 
-  WorkerPool(const WorkerKernelOptions& options, const Clock& clock);
+  WorkerPool(Parts parts, const Clock& clock);
   Status Start();
 
   Status Admit(Call& call) EXCLUDES(mu_);
   Status WaitForAdmission(Call& call, Waiter& waiter) REQUIRES(mu_);
-  bool HasRoom(const std::string& domain) REQUIRES(mu_);
-  void TakeRoom(const std::string& domain) REQUIRES(mu_);
+  // Nothing while one may wait for the lane. All its places may be lost for good.
+  std::optional<Error> WhyNotWait(const Call& call) const REQUIRES(mu_);
   void AdmitWaiters() REQUIRES(mu_);
+  void WakeWaiters() REQUIRES(mu_);
   void Leave(Call& call) EXCLUDES(mu_);
+  void Answered(const Call& call) EXCLUDES(mu_);
+  void LanesChanged() const;
 
   Result<AnyAnswer> Serve(Call& call);
   Result<std::unique_ptr<WorkerProcess>> TakeWorker(const Call& call) EXCLUDES(mu_);
@@ -67,17 +77,16 @@ class WorkerPool {
   void OnStuck(const StuckOperation& operation) EXCLUDES(mu_);
   void OnDead(const StuckOperation& operation, bool was_stuck) EXCLUDES(mu_);
 
-  const std::vector<std::string> command_;
+  const WorkerStarter start_;
+  const std::function<void()> lanes_changed_;
   const Clock& clock_;
 
   mutable Mutex mu_;
-  int max_workers_ GUARDED_BY(mu_);
-  int max_per_domain_ GUARDED_BY(mu_);
-  std::map<std::string, Lane> lanes_ GUARDED_BY(mu_);
-  std::list<Waiter*> waiters_ GUARDED_BY(mu_);  // in the order of arrival
+  Lanes lanes_ GUARDED_BY(mu_);
+  std::map<Lanes::Ticket, Waiter*> waiters_ GUARDED_BY(mu_);
+  std::map<std::string, int> stuck_in_ GUARDED_BY(mu_);  // by lane: lost, and dead in no sight
   std::unique_ptr<WorkerProcess> fast_ GUARDED_BY(mu_);
   std::vector<std::unique_ptr<WorkerProcess>> idle_ GUARDED_BY(mu_);
-  int isolated_busy_ GUARDED_BY(mu_) = 0;
   WorkerPoolStats stats_ GUARDED_BY(mu_);
   std::vector<StuckOperation> stuck_ GUARDED_BY(mu_);
 

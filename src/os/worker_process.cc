@@ -10,6 +10,9 @@
 #include <chrono>
 #include <utility>
 
+#include "base/descriptor.h"
+#include "os/child_process.h"
+
 namespace volumed {
 namespace {
 
@@ -19,10 +22,40 @@ bool HangsUpWithin(int fd, Duration timeout) {
   return ::poll(&wait, 1, static_cast<int>(std::max<int64_t>(0, millis))) > 0;
 }
 
+class SpawnedWorker final : public WorkerProcess {
+ public:
+  SpawnedWorker(ChildProcess child, Descriptor life, Descriptor socket)
+      : child_(std::move(child)), life_(std::move(life)), channel_(std::move(socket)) {}
+
+  WorkerChannel& channel() override { return channel_; }
+  pid_t pid() const override { return child_.pid(); }
+  int death_fd() const override { return how_it_ended_.empty() ? child_.pidfd() : life_.get(); }
+  void Kill() override { child_.Kill(); }
+  bool WaitForDeath(Duration timeout) override;
+  const std::string& how_it_ended() const override { return how_it_ended_; }
+
+ private:
+  ChildProcess child_;
+  const Descriptor life_;
+  WorkerChannel channel_;
+  std::string how_it_ended_;
+};
+
+bool SpawnedWorker::WaitForDeath(Duration timeout) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (how_it_ended_.empty()) {
+    const std::optional<ChildEnd> end = child_.WaitForEnd(timeout);
+    if (!end) return false;
+    how_it_ended_ =
+        (end->exited ? "ended with status " : "killed by signal ") + std::to_string(end->status);
+  }
+  const Duration spent = std::chrono::steady_clock::now() - begin;
+  return HangsUpWithin(life_.get(), timeout - spent);
+}
+
 }  // namespace
 
-Result<std::unique_ptr<WorkerProcess>> WorkerProcess::Spawn(
-    const std::vector<std::string>& arguments) {
+Result<std::unique_ptr<WorkerProcess>> SpawnWorker(const std::vector<std::string>& arguments) {
   const std::string what = "start " + arguments[0];
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -41,19 +74,7 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::Spawn(
   setup.own_group = true;
   ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::Start(setup));
   return std::unique_ptr<WorkerProcess>(
-      new WorkerProcess(std::move(child), std::move(life), std::move(ours)));
-}
-
-bool WorkerProcess::WaitForDeath(Duration timeout) {
-  const auto begin = std::chrono::steady_clock::now();
-  if (how_it_ended_.empty()) {
-    const std::optional<ChildEnd> end = child_.WaitForEnd(timeout);
-    if (!end) return false;
-    how_it_ended_ =
-        (end->exited ? "ended with status " : "killed by signal ") + std::to_string(end->status);
-  }
-  const Duration spent = std::chrono::steady_clock::now() - begin;
-  return HangsUpWithin(life_.get(), timeout - spent);
+      std::make_unique<SpawnedWorker>(std::move(child), std::move(life), std::move(ours)));
 }
 
 }  // namespace volumed

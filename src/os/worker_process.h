@@ -3,14 +3,13 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
-#include "base/descriptor.h"
 #include "base/result.h"
-#include "os/child_process.h"
 #include "os/worker_channel.h"
 
 namespace volumed {
@@ -24,30 +23,25 @@ inline constexpr int kWorkerLife = 4;
 // for nothing.
 class WorkerProcess {
  public:
-  // Starts `arguments[0]` in a process group of its own. Blocks: for the exec, about a millisecond.
-  // Errors: errno of the start.
-  static Result<std::unique_ptr<WorkerProcess>> Spawn(const std::vector<std::string>& arguments);
+  virtual ~WorkerProcess() = default;
 
-  WorkerChannel& channel() { return channel_; }
-  pid_t pid() const { return child_.pid(); }
+  virtual WorkerChannel& channel() = 0;
+  virtual pid_t pid() const = 0;
   // Readable (or hung up) when there is something new for WaitForDeath().
-  int death_fd() const { return how_it_ended_.empty() ? child_.pidfd() : life_.get(); }
+  virtual int death_fd() const = 0;
 
   // SIGKILL to the worker's process group, that is, to the tools that it runs too.
-  void Kill() { child_.Kill(); }
+  virtual void Kill() = 0;
   // Blocks: up to `timeout`. True if the worker is dead, and reaped, and its tools are gone too.
-  bool WaitForDeath(Duration timeout);
+  virtual bool WaitForDeath(Duration timeout) = 0;
   // How it ended: "killed by signal 9", "ended with status 78"; empty while it is not reaped.
-  const std::string& how_it_ended() const { return how_it_ended_; }
-
- private:
-  WorkerProcess(ChildProcess child, Descriptor life, Descriptor socket)
-      : child_(std::move(child)), life_(std::move(life)), channel_(std::move(socket)) {}
-
-  ChildProcess child_;
-  const Descriptor life_;
-  WorkerChannel channel_;
-  std::string how_it_ended_;
+  virtual const std::string& how_it_ended() const = 0;
 };
+
+// Makes a worker. Blocks: for the exec, about a millisecond. Errors: errno of the start.
+using WorkerStarter = std::function<Result<std::unique_ptr<WorkerProcess>>()>;
+
+// Starts `arguments[0]` in a process group of its own. Blocks and errors: as WorkerStarter.
+Result<std::unique_ptr<WorkerProcess>> SpawnWorker(const std::vector<std::string>& arguments);
 
 }  // namespace volumed

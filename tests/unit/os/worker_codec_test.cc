@@ -23,10 +23,11 @@ SafePath Place(Resolve resolve = Resolve::kNoSymlinks) {
 }
 
 WorkerRequest RoundTrip(const AnyRequest& request) {
-  auto decoded = DecodeRequest(EncodeRequest(request, "key/" + kBytes, true));
+  auto decoded = DecodeRequest(EncodeRequest(request, "key/" + kBytes, true, Duration(77)));
   EXPECT_TRUE(decoded.ok());
   EXPECT_EQ(decoded->key, "key/" + kBytes);
   EXPECT_TRUE(decoded->wants_progress);
+  EXPECT_EQ(decoded->time_left, Duration(77));
   EXPECT_EQ(decoded->request.index(), request.index());
   return std::move(decoded).value();
 }
@@ -41,6 +42,12 @@ Answer SameAnswer(const Answer& answer) {
   auto decoded = DecodeAnswer(EncodeAnswer(Result<AnyAnswer>(AnyAnswer(answer))));
   EXPECT_TRUE(decoded.ok());
   return std::get<Answer>(std::move(decoded).value());
+}
+
+TEST(WorkerCodec, ARequestWithoutADeadlineHasNoTimeLeft) {
+  auto decoded = DecodeRequest(EncodeRequest(Stat{Place()}, "", false, std::nullopt));
+  ASSERT_TRUE(decoded.ok());
+  EXPECT_EQ(decoded->time_left, std::nullopt);
 }
 
 TEST(WorkerCodec, MountRequestsKeepEveryField) {

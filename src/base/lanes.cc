@@ -1,0 +1,138 @@
+#include "base/lanes.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace volumed {
+namespace {
+
+// Lanes without anybody in them are remembered up to this number: whether they answered last time.
+constexpr size_t kRemembered = 1024;
+
+}  // namespace
+
+template <typename Change>
+void Lanes::Update(const std::string& name, const Change& change) {
+  const auto found = lanes_.try_emplace(name).first;
+  Lane& lane = found->second;
+  const auto count = [&](int sign) {
+    if (name.empty()) return;
+    const int used = sign * (lane.busy + lane.health.lost);
+    used_ += used;
+    if (lane.silent()) silent_used_ += used;
+  };
+  count(-1);
+  change(lane);
+  count(+1);
+  if (lane.waiting.empty()) {
+    waited_for_.erase(name);
+  } else {
+    waited_for_.insert(name);
+  }
+  if (lane.idle() && lanes_.size() > kRemembered) lanes_.erase(found);
+}
+
+const Lanes::Lane* Lanes::Find(const std::string& lane) const {
+  const auto found = lanes_.find(lane);
+  return found == lanes_.end() ? nullptr : &found->second;
+}
+
+Lanes::Ticket Lanes::Wait(const std::string& lane) {
+  const Ticket ticket = next_ticket_++;
+  Update(lane, [&](Lane& l) { l.waiting.push_back(ticket); });
+  ++waiting_;
+  return ticket;
+}
+
+void Lanes::GiveUp(const std::string& lane, Ticket ticket) {
+  Update(lane, [&](Lane& l) {
+    const auto found = std::find(l.waiting.begin(), l.waiting.end(), ticket);
+    if (found == l.waiting.end()) return;
+    l.waiting.erase(found);
+    --waiting_;
+  });
+}
+
+bool Lanes::HasRoom(const std::string& name, const Lane& lane) const {
+  // A lost place of the own lane holds up nobody: nothing would go on at all.
+  if (name.empty()) return lane.busy < limits_.own_lane;
+  if (lane.busy + lane.health.lost >= limits_.per_lane || used_ >= limits_.places) return false;
+  const int unreserved = limits_.places - Reserve();
+  if (lane.silent()) return lane.busy == 0 && silent_used_ < unreserved && used_ < unreserved;
+  if (lane.health.has_answered || used_ < unreserved) return true;
+  return lane.busy == 0 && used_ < limits_.places - Reserve() / 2;
+}
+
+std::vector<Lanes::Ticket> Lanes::Admit() {
+  std::vector<Ticket> admitted;
+  while (true) {
+    const std::string* next = nullptr;
+    const Lane* best = nullptr;
+    for (const std::string& name : waited_for_) {
+      const Lane& lane = lanes_.at(name);
+      if (!HasRoom(name, lane)) continue;
+      const auto rank = [](const Lane& l) { return std::pair(l.busy, l.waiting.front()); };
+      if (best != nullptr && rank(*best) <= rank(lane)) continue;
+      next = &name;
+      best = &lane;
+    }
+    if (next == nullptr) return admitted;
+    Update(std::string(*next), [&](Lane& lane) {
+      admitted.push_back(lane.waiting.front());
+      lane.waiting.pop_front();
+      ++lane.busy;
+    });
+    --waiting_;
+  }
+}
+
+void Lanes::Leave(const std::string& lane) {
+  Update(lane, [](Lane& l) { --l.busy; });
+}
+
+void Lanes::Answered(const std::string& lane) {
+  Update(lane, [](Lane& l) {
+    l.health.has_answered = true;
+    l.health.silent_since.reset();
+  });
+}
+
+void Lanes::NotAnswered(const std::string& lane, TimePoint since) {
+  Update(lane, [&](Lane& l) {
+    if (!l.health.silent_since) l.health.silent_since = since;
+  });
+}
+
+void Lanes::Lose(const std::string& lane) {
+  Update(lane, [](Lane& l) { ++l.health.lost; });
+}
+
+void Lanes::Found(const std::string& lane) {
+  Update(lane, [](Lane& l) { --l.health.lost; });
+}
+
+void Lanes::SetHealth(const std::string& lane, const LaneHealth& health) {
+  Update(lane, [&](Lane& l) { l.health = health; });
+}
+
+LaneHealth Lanes::Health(const std::string& lane) const {
+  const Lane* found = Find(lane);
+  return found == nullptr ? LaneHealth() : found->health;
+}
+
+int Lanes::busy(const std::string& lane) const {
+  const Lane* found = Find(lane);
+  return found == nullptr ? 0 : found->busy;
+}
+
+std::vector<std::string> Lanes::WaitedFor() const {
+  return {waited_for_.begin(), waited_for_.end()};
+}
+
+bool Lanes::IsFull(const std::string& lane) const {
+  const Lane* found = Find(lane);
+  if (found == nullptr) return false;
+  return found->busy + found->health.lost >= (lane.empty() ? limits_.own_lane : limits_.per_lane);
+}
+
+}  // namespace volumed

@@ -1,0 +1,108 @@
+// Lanes: which of those who wait may begin, so that what hangs cannot use up the threads or the
+// workers that healthy work needs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace volumed {
+
+struct LaneLimits {
+  int places = 64;    // of all lanes together, but for the own one
+  int per_lane = 4;   // of one lane
+  int own_lane = 64;  // of the lane without a name, which is the agent's own filesystem
+};
+
+// How a lane is, as far as its owner was told.
+struct LaneHealth {
+  int lost = 0;  // places of those who were given up, and have not ended
+  // Since when its calls were not answered in time. Nothing: the last one was answered, or none was
+  // made.
+  std::optional<TimePoint> silent_since = {};
+  bool has_answered = false;  // ever
+};
+
+// A lane is what hangs together: a filesystem, a server, a device, a driver. Who works in a lane
+// has a place of it. Who was given up because it cannot be ended keeps its place, as lost, until it
+// is found to be gone. Those who wait for one lane are admitted in the order in which they came;
+// between lanes, the one with the fewest at work goes first.
+//
+// Of the places of all lanes, a quarter is a reserve, so that lanes which hang leave room for
+// others, however many of them there are:
+//  - a silent lane gets one place at a time, to learn whether it answers again, and none of the
+//    reserve;
+//  - a lane that has not answered yet gets one place at a time of the reserve's first half;
+//  - the rest of the reserve is for lanes that have answered last time.
+// So each new lane that hangs gets a try for as long as lost places leave room for it, and lanes
+// that answer always have some.
+//
+// Threads: external lock. Blocks: never. Costs: per lane in which somebody waits.
+class Lanes {
+ public:
+  using Ticket = uint64_t;
+
+  explicit Lanes(LaneLimits limits) : limits_(limits) {}
+
+  // Lower limits end nothing; after higher ones, Admit() may find somebody.
+  void SetLimits(LaneLimits limits) { limits_ = limits; }
+
+  // Whoever asks waits from now on, behind the others of the lane, until Admit() names the ticket.
+  Ticket Wait(const std::string& lane);
+  // Does not wait any longer. REQUIRES: it waits in this lane.
+  void GiveUp(const std::string& lane, Ticket ticket);
+  // Those who may begin now; each has its place until Leave().
+  std::vector<Ticket> Admit();
+  void Leave(const std::string& lane);
+
+  void Answered(const std::string& lane);
+  // A call that began then was not answered in time.
+  void NotAnswered(const std::string& lane, TimePoint since);
+  void Lose(const std::string& lane);
+  void Found(const std::string& lane);  // one that was lost has ended
+  // In place of the four above, for an owner who is told by another one.
+  void SetHealth(const std::string& lane, const LaneHealth& health);
+
+  LaneHealth Health(const std::string& lane) const;
+  int busy(const std::string& lane) const;
+  int waiting() const { return waiting_; }
+  // Lanes in which somebody waits.
+  std::vector<std::string> WaitedFor() const;
+  const LaneLimits& limits() const { return limits_; }
+  // Whether the lane has as many at work and lost as one lane may have.
+  bool IsFull(const std::string& lane) const;
+
+ private:
+  struct Lane {
+    int busy = 0;
+    LaneHealth health;
+    std::deque<Ticket> waiting;
+    bool silent() const { return health.silent_since.has_value(); }
+    bool idle() const { return busy == 0 && health.lost == 0 && waiting.empty(); }
+  };
+
+  bool HasRoom(const std::string& name, const Lane& lane) const;
+  const Lane* Find(const std::string& lane) const;
+  // Of the limits, what silent lanes do not get.
+  int Reserve() const { return limits_.places / 4; }
+  // Changes the lane, and keeps what is counted over all lanes right.
+  template <typename Change>
+  void Update(const std::string& lane, const Change& change);
+
+  LaneLimits limits_;
+  std::map<std::string, Lane> lanes_;
+  std::set<std::string> waited_for_;
+  Ticket next_ticket_ = 1;
+  int waiting_ = 0;
+  int used_ = 0;         // places that are taken or lost, but for the own lane's
+  int silent_used_ = 0;  // of these, in lanes that are silent
+};
+
+}  // namespace volumed
