@@ -19,8 +19,14 @@ constexpr int kMaxMessageBytes = 16 * 1024 * 1024;
 }  // namespace
 
 ControlServer::ControlServer(PeerRoles roles, EventLoop& loop, Logger& log,
-                             const std::map<PeerRole, grpc::Service*>& services)
-    : roles_(std::move(roles)), loop_(loop), log_(log) {
+                             const std::map<PeerRole, grpc::Service*>& services,
+                             ControlLimits limits)
+    : roles_(std::move(roles)),
+      loop_(loop),
+      log_(log),
+      guests_(loop, limits, [this](Descriptor connection, PeerRole role) {
+        grpc::AddInsecureChannelFromFd(servers_.at(role).get(), connection.Release());
+      }) {
   for (const auto& [role, service] : services) {
     grpc::ServerBuilder builder;
     builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
@@ -60,14 +66,17 @@ void ControlServer::Admit(Descriptor connection) {
     return;
   }
   const PeerRole role = roles_.RoleOf(*peer);
-  const auto server = servers_.find(role);
-  if (server == servers_.end()) {
+  if (!servers_.contains(role)) {
     log_.LogLimited("refused-" + std::to_string(peer->uid), LogLevel::kWarning,
                     "control connection refused: no role",
                     {{"uid", peer->uid}, {"gid", peer->gid}, {"pid", peer->pid}});
     return;
   }
-  grpc::AddInsecureChannelFromFd(server->second.get(), connection.Release());
+  if (!guests_.Admit(std::move(connection), *peer, role)) {
+    log_.LogLimited("full-" + std::to_string(peer->uid), LogLevel::kWarning,
+                    "control connection refused: too many of them",
+                    {{"uid", peer->uid}, {"pid", peer->pid}});
+  }
 }
 
 }  // namespace volumed

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "agent/acceptor.h"
+#include "agent/control_guests.h"
 #include "agent/peer_role.h"
 #include "base/descriptor.h"
 #include "base/event_loop.h"
@@ -28,7 +29,8 @@ class ControlServer {
  public:
   // One service per role that may connect; they outlive the server.
   ControlServer(PeerRoles roles, EventLoop& loop, Logger& log,
-                const std::map<PeerRole, grpc::Service*>& services);
+                const std::map<PeerRole, grpc::Service*>& services,
+                ControlLimits limits = ControlLimitsOfProcess());
   // Ends the calls that run and closes the connections. Blocks: until the handlers are done, at
   // most one second.
   ~ControlServer();
@@ -46,6 +48,7 @@ class ControlServer {
   EventLoop& loop_;
   Logger& log_;
   std::map<PeerRole, std::unique_ptr<grpc::Server>> servers_;
+  ControlGuests guests_;
   std::unique_ptr<Acceptor> acceptor_;
 };
 

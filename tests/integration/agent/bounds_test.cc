@@ -182,5 +182,43 @@ TEST_F(BoundsTest, WithoutADescriptorLeftVolumectlIsAnsweredAndNothingSpins) {
   EXPECT_TRUE(Eventually(kPatience, [&] { return Missing(HttpGet("/metrics")).empty(); }));
 }
 
+TEST_F(BoundsTest, ControlConnectionsWithoutAWordKeepNobodyOut) {
+  ASSERT_NO_FATAL_FAILURE(StartWithPod());
+  const size_t threads = AgentThreads();
+  const size_t descriptors = AgentDescriptors();
+  std::vector<Descriptor> silent;
+  for (int i = 0; i < 1000; ++i) {
+    silent.push_back(ConnectControl());
+    ASSERT_TRUE(silent.back().valid()) << i;
+    if (i % 3 == 0) (void)!::send(silent.back().get(), "PRI", 3, MSG_NOSIGNAL);
+  }
+  const CommandResult answer = Ctl({"--request-timeout", "10", "get", "pods"});
+  EXPECT_EQ(answer.exit_status, 0) << answer.output;
+  std::cout << "beside 1000 silent control connections: " << AgentThreads() - threads
+            << " more threads, " << AgentDescriptors() - descriptors << " more descriptors\n";
+  EXPECT_LE(AgentDescriptors(), descriptors + 260);
+  EXPECT_TRUE(Eventually(kPatience, [&] { return AgentDescriptors() <= descriptors + 8; }))
+      << "they are closed when they go on saying nothing";
+}
+
+TEST_F(BoundsTest, WhoMayNotUseTheSocketTakesNoPlaceAtIt) {
+  ASSERT_NO_FATAL_FAILURE(StartWithPod());
+  ASSERT_EQ(::chmod(socket_path().c_str(), 0666), 0);
+  const size_t descriptors = AgentDescriptors();
+  // As nobody: a thousand connections, held for a while, each with the first words of a client.
+  const CommandResult tried = RunCommand(
+      {"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "python3", "-c",
+       "import socket,sys\nopen=[]\n"
+       "for i in range(1000):\n"
+       "  s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); open.append(s)\n"
+       "  try: s.send(b'PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n')\n"
+       "  except OSError: pass\n"
+       "print(sum(1 for s in open if s.recv(1) == b''))",
+       socket_path()});
+  EXPECT_EQ(tried.output, "1000\n") << "each is closed at once";
+  EXPECT_LE(AgentDescriptors(), descriptors + 8);
+  EXPECT_EQ(Ctl({"get", "pods"}).exit_status, 0);
+}
+
 }  // namespace
 }  // namespace volumed
