@@ -9,27 +9,26 @@
 #include <cctype>
 #include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
-#include <future>
 #include <iostream>
 #include <iterator>
 #include <utility>
 
 #include "agent/agent_status.h"
+#include "agent/config_checks.h"
 #include "base/strings.h"
 #include "mounter/node_root.h"
 #include "os/process_scope.h"
+#include "plugins/projected.h"
 #include "volumehost/swap.h"
 #include "volumemanager/provisioning.h"
 
 namespace volumed {
 namespace {
 
-// How long an HTTP handler waits for the control thread before it says that it does not turn.
-constexpr auto kAskTimeout = std::chrono::seconds(5);
 constexpr auto kPrepareRootTimeout = std::chrono::seconds(20);
 constexpr int kPrepareRootAgain = 4;
+constexpr char kTokensPart[] = "tokens";
 constexpr char kKeys[] = "keys";  // below the agent's own directory
 constexpr char kBootIdFile[] = "/proc/sys/kernel/random/boot_id";
 
@@ -54,20 +53,6 @@ Result<BootId> ReadBootId() {
 std::string ReadProcSwaps() {
   std::ifstream file("/proc/swaps");
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-// volumed-worker is installed, and built, beside volumed or in the folder of its library.
-Result<std::string> FindWorker(const std::string& configured) {
-  std::error_code error;
-  if (!configured.empty()) return configured;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  for (const char* place :
-       {"volumed-worker", "../libexec/volumed/volumed-worker", "../os/volumed-worker"}) {
-    const std::filesystem::path candidate = (self.parent_path() / place).lexically_normal();
-    if (::access(candidate.c_str(), X_OK) == 0) return candidate.string();
-  }
-  return Error::NotApplied(Code::kNotFound,
-                           "volumed-worker is not beside " + self.string() + "; set worker");
 }
 
 // Locks of keys are files that come and go; on a tmpfs, a teardown needs neither room on the root's
@@ -135,6 +120,9 @@ Status Agent::StartScheduler() {
   log_ = std::make_unique<Logger>(options, wall_clock_);
   ASSIGN_OR_RETURN(boot_id_, ReadBootId());
   ASSIGN_OR_RETURN(scheduler_, RealScheduler::Create());
+  parts_ = std::make_unique<AgentParts>(*scheduler_, *log_, [this] {
+    if (watchdog_) watchdog_->Status(NotReadyReason().value_or("ready"));
+  });
   ASSIGN_OR_RETURN(signals_,
                    Signals::Create(scheduler_->loop(), {[this] { Stop(); }, [this] { Reload(); }}));
   return OkStatus();
@@ -215,10 +203,7 @@ Status Agent::MakeHost() {
   host_objects_ = std::make_unique<CatalogHostObjects>();
   catalog_->AddListener(
       [this](const std::vector<ObjectChange>& changes) { host_objects_->Follow(changes); });
-  LocalTokenIssuerOptions tokens;
-  tokens.directory = config_.root + "/volumed/tokens";
-  tokens.issuer = config_.token_issuer;
-  ASSIGN_OR_RETURN(tokens_, LocalTokenIssuer::Open(tokens, clock));
+  OpenTokens();
   events_ = std::make_unique<EventLog>(clock);
   catalog_->AddListener([this](const std::vector<ObjectChange>& changes) {
     for (const ObjectChange& change : changes) {
@@ -241,6 +226,31 @@ Status Agent::MakeHost() {
   host_.reset(new VolumeHost{*paths_, *kernel_, clock, *host_objects_, *tokens_, *events_, *node_,
                              families_, kubelet_host_.get()});
   return OkStatus();
+}
+
+// Without a key that can be read, volumes with tokens wait, with the reason; all others do not.
+void Agent::OpenTokens() {
+  tokens_ = std::make_unique<HealingTokens>();
+  LocalTokenIssuerOptions options;
+  options.directory = config_.root + "/volumed/tokens";
+  options.issuer = config_.token_issuer;
+  const auto open = [this, options]() -> Status {
+    Result<std::unique_ptr<LocalTokenIssuer>> issuer =
+        LocalTokenIssuer::Open(options, scheduler_->clock());
+    if (!issuer.ok()) {
+      tokens_->Refuse(issuer.error());
+      return issuer.error();
+    }
+    tokens_->Use(std::move(issuer).value());
+    return OkStatus();
+  };
+  if (const Status opened = open(); !opened.ok()) {
+    return parts_->Retry(kTokensPart, opened.error(), open, [this]() -> Status {
+      manager_->PluginChanged(kProjectedPluginName);
+      return OkStatus();
+    });
+  }
+  parts_->Set(kTokensPart, OkStatus());
 }
 
 Status Agent::MakeManager() {
@@ -302,84 +312,11 @@ Status Agent::MakeSources() {
   return OkStatus();
 }
 
-Status Agent::OpenSockets() {
-  control_backend_.reset(new ControlBackend{
-      .scheduler = *scheduler_,
-      .log = *log_,
-      .catalog = *catalog_,
-      .directory = *object_directory_,
-      .manager = *manager_,
-      .events = *events_,
-      .operations = *operations_,
-      .kernel = *kernel_,
-      .node = NodeName(config_.node_name),
-      .features = features_,
-      .forget_source = [this](const std::string& name) { return ForgetSource(name); },
-      .status =
-          [this] {
-            return DescribeStatus({config_, features_, *kernel_, scheduler_->clock()},
-                                  NotReadyReason());
-          },
-      .stuck = [this] { return kernel_->stuck_operations(); }});
-  std::map<PeerRole, grpc::Service*> services;
-  for (const PeerRole role : {PeerRole::kRead, PeerRole::kOperate, PeerRole::kAdmin}) {
-    control_services_.push_back(std::make_unique<ControlService>(*control_backend_, role));
-    services[role] = control_services_.back().get();
-  }
-  const std::optional<gid_t> group = FindGroup(config_.socket_group);
-  if (!group && !config_.socket_group.empty()) {
-    log_->Warning("no such group: only root may use the control socket",
-                  {{"group", config_.socket_group}});
-  }
-  const std::optional<gid_t> readers = FindGroup(config_.read_group);
-  if (!readers && !config_.read_group.empty()) {
-    log_->Warning("no such group: nobody gets the role read", {{"group", config_.read_group}});
-  }
-  ASSIGN_OR_RETURN(Descriptor socket, MakeControlSocket({config_.socket, group, readers}));
-  control_server_ = std::make_unique<ControlServer>(std::move(socket), PeerRoles(group, readers),
-                                                    scheduler_->loop(), *log_, services);
-  if (!config_.metrics_address.empty()) {
-    ASSIGN_OR_RETURN(http_server_, HttpServer::Start(config_.metrics_address, MakeHttpHandlers()));
-  }
-  watchdog_ = std::make_unique<Watchdog>(*scheduler_);
-  return OkStatus();
-}
-
-HttpHandlers Agent::MakeHttpHandlers() {
-  HttpHandlers handlers;
-  handlers.metrics = [this] { return AskControl([this] { return metrics_->Collect(); }); };
-  handlers.unhealthy = [this] {
-    return AskControl([] { return std::string("ok"); }) == "ok"
-               ? std::string()
-               : std::string("the control thread does not answer");
-  };
-  handlers.not_ready = [this] {
-    const std::string answer = AskControl([this] {
-      const std::optional<std::string> reason = NotReadyReason();
-      return reason ? "no: " + *reason : std::string("ready");
-    });
-    if (answer == "ready") return std::string();
-    return answer.empty() ? std::string("the control thread does not answer") : answer;
-  };
-  return handlers;
-}
-
 // What the manager waits for, or what a plugin says keeps the node from being ready.
 std::optional<std::string> Agent::NotReadyReason() const {
   if (!manager_->Ready()) return manager_->NotReadyReason();
   if (const std::optional<Error> error = kubelet_host_->kubelet_error()) return error->message();
-  return std::nullopt;
-}
-
-std::string Agent::AskControl(const std::function<std::string()>& question) {
-  auto answer = std::make_shared<std::promise<std::string>>();
-  std::future<std::string> future = answer->get_future();
-  scheduler_->Post([this, answer, question, posted = scheduler_->clock().Now()] {
-    metrics_->ControlLoopLag(scheduler_->clock().Now() - posted);
-    answer->set_value(question());
-  });
-  if (future.wait_for(kAskTimeout) != std::future_status::ready) return "";
-  return future.get();
+  return parts_->Problem();
 }
 
 // A file that cannot be read, or is not right, or is not there any more, changes nothing.
@@ -419,7 +356,6 @@ void Agent::ApplyReload(ReloadedConfig reloaded) {
 }
 
 Status Agent::Run() {
-  RETURN_IF_ERROR(control_server_->Start());
   StartSources();
   manager_->Start();
   RunPlugins();

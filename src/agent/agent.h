@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -11,11 +12,15 @@
 #include <vector>
 
 #include "agent/agent_metrics.h"
+#include "agent/agent_parts.h"
 #include "agent/catalog_host_objects.h"
 #include "agent/config.h"
 #include "agent/control_server.h"
 #include "agent/control_service.h"
+#include "agent/control_socket.h"
+#include "agent/healing_tokens.h"
 #include "agent/http_server.h"
+#include "agent/metrics_text.h"
 #include "agent/root_lock.h"
 #include "agent/signals.h"
 #include "agent/watchdog.h"
@@ -81,15 +86,26 @@ class Agent {
   Status FollowDevices();  // in this order
   Status OpenRecords();
   Status MakeHost();
+  void OpenTokens();
   Status LoadPlugins();
   void MakeRecycler();
-  Result<HostPathSettings> MakeHostPathSettings();
+  HostPathSettings MakeHostPathSettings();
   // Null where no drivers are looked for.
   std::unique_ptr<DynamicPluginProber> MakeProber(const DeviceVolumeSettings& devices);
-  Result<NfsSettings> MakeNfsSettings();
+  NfsSettings MakeNfsSettings();
+  void CheckRecyclerTemplate(const std::string& part, const std::string& path);
   Status MakeManager();
   Status MakeSources();
   Status OpenSockets();
+  void MakeControlServices();
+  // InvalidArgument, Unavailable: the place is another's. What may heal does not end the start.
+  Status OpenControlSocket(Result<ProcessLock> lock, const ControlSocketOptions& options);
+  void KeepControlSocket(Result<ProcessLock> lock, const ControlSocketOptions& options, bool made);
+  // Groups that do not exist now may be made later.
+  void FollowGroup(const std::string& setting, const std::string& group, const std::string& what);
+  Status UseGroups();
+  void OpenHttp();
+  Status ServeHttp(Descriptor socket);
   HttpHandlers MakeHttpHandlers();
 
   void StartSources();
@@ -104,8 +120,8 @@ class Agent {
   void Stop();
   // Nothing: ready.
   std::optional<std::string> NotReadyReason() const;
-  // Runs `question` on the control thread and waits; empty when it does not answer in time.
-  std::string AskControl(const std::function<std::string()>& question);
+  // Answered by the control thread, or by saying that it does not answer.
+  HttpQuestion AskControl(std::function<std::string()> question);
 
   Config config_;
   const ConfigOrigin origin_;
@@ -114,6 +130,7 @@ class Agent {
   std::unique_ptr<Logger> log_;
   std::unique_ptr<RealScheduler> scheduler_;
   std::unique_ptr<Signals> signals_;
+  std::unique_ptr<AgentParts> parts_;
   std::unique_ptr<RootLock> root_lock_;
   std::unique_ptr<KubeletPaths> paths_;
   std::unique_ptr<WorkerKernel> kernel_;
@@ -125,7 +142,7 @@ class Agent {
   std::unique_ptr<SqliteRecordStore> records_;
   std::unique_ptr<ObjectCatalog> catalog_;
   std::unique_ptr<CatalogHostObjects> host_objects_;
-  std::unique_ptr<LocalTokenIssuer> tokens_;
+  std::unique_ptr<HealingTokens> tokens_;
   std::unique_ptr<EventLog> events_;
   std::unique_ptr<NodeFacts> node_;
   std::unique_ptr<NodeKubeletHost> kubelet_host_;
@@ -146,8 +163,10 @@ class Agent {
   std::vector<std::unique_ptr<ManifestDirectory>> manifest_directories_;
   std::set<std::string> forgotten_;  // configured sources that do not deliver, by command
   std::unique_ptr<ControlBackend> control_backend_;
-  std::vector<std::unique_ptr<ControlService>> control_services_;
+  std::map<PeerRole, std::unique_ptr<ControlService>> control_services_;
   std::unique_ptr<ControlServer> control_server_;
+  std::unique_ptr<ControlSocketKeeper> control_socket_;
+  std::unique_ptr<MetricsText> metrics_text_;
   std::unique_ptr<HttpServer> http_server_;
   std::unique_ptr<Watchdog> watchdog_;
 };

@@ -117,9 +117,13 @@ void AgentMetrics::RefreshTotals() {
   families_.SetRecordStore(records_.stats(), records_.on_ballast());
 }
 
-std::string AgentMetrics::Collect() {
+std::string AgentMetrics::Collect(const HttpServerStats& http,
+                                  const std::map<std::string, bool>& parts) {
   for (const PodUid& pod : std::exchange(dirty_, {})) RefreshPod(pod);
   RefreshTotals();
+  families_.SetHttpServer(http);
+  families_.SetParts(parts);
+  families_.SetCollected(clock_.WallUnixMillis());
   return Serialize(families_, volume_stats_, clock_.WallUnixMillis());
 }
 

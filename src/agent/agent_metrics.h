@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "kube/object_catalog.h"
 #include "metrics/exported_families.h"
+#include "metrics/http_server_stats.h"
 #include "metrics/volume_stats_text.h"
 #include "operation/operation_observer.h"
 #include "os/worker_kernel.h"
@@ -36,7 +37,8 @@ class AgentMetrics final : public OperationObserver {
   void OperationFinished(const FinishedOperation& finished) override;
 
   // The text of a scrape. Only what changed since the last one is looked at again.
-  std::string Collect();
+  // `parts`: of the agent, and whether each works.
+  std::string Collect(const HttpServerStats& http, const std::map<std::string, bool>& parts);
 
   // A worker on this key (PodVolumeKey::ToString()) could not be ended.
   bool IsStuck(const std::string& key) const;

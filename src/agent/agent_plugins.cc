@@ -32,8 +32,8 @@ Status Agent::LoadPlugins() {
   settings.iscsi.limits = &attach_limits_;
   settings.fc.limits = &attach_limits_;
   MakeRecycler();
-  ASSIGN_OR_RETURN(settings.host_path, MakeHostPathSettings());
-  ASSIGN_OR_RETURN(settings.nfs, MakeNfsSettings());
+  settings.host_path = MakeHostPathSettings();
+  settings.nfs = MakeNfsSettings();
   std::unique_ptr<DynamicPluginProber> prober = MakeProber(settings.local);
   return plugins_->InitPlugins(MakeInTreePlugins(std::move(settings)), std::move(prober), *host_,
                                *log_);
@@ -81,26 +81,39 @@ void Agent::MakeRecycler() {
   });
 }
 
-Result<NfsSettings> Agent::MakeNfsSettings() {
+// A template that cannot be read keeps its volumes from being scrubbed, each with the reason, and
+// nothing else from anything.
+void Agent::CheckRecyclerTemplate(const std::string& part, const std::string& path) {
+  const auto load = [path]() -> Status {
+    const Result<Pod> loaded = LoadRecyclerPodTemplate(path);
+    return loaded.ok() ? OkStatus() : Status(loaded.error());
+  };
+  if (const Status loaded = load(); !loaded.ok()) {
+    parts_->Retry(
+        part, loaded.error(), load, [] { return OkStatus(); }, PartNeed::kOptional);
+  }
+}
+
+NfsSettings Agent::MakeNfsSettings() {
   NfsSettings settings;
   settings.recycler_pods = recycler_pods_.get();
   settings.unmount_timeout = [this] { return nfs_unmount_timeout_.load(); };
   settings.config.recycler_minimum_timeout_seconds = config_.nfs_recycler_minimum_seconds;
   settings.config.recycler_timeout_increment_seconds = config_.nfs_recycler_increment_seconds;
-  ASSIGN_OR_RETURN(settings.config.recycler_pod_template,
-                   LoadRecyclerPodTemplate(config_.nfs_recycler_template));
+  settings.config.recycler_pod_template_path = config_.nfs_recycler_template;
+  CheckRecyclerTemplate("recycler of nfs volumes", config_.nfs_recycler_template);
   return settings;
 }
 
-Result<HostPathSettings> Agent::MakeHostPathSettings() {
+HostPathSettings Agent::MakeHostPathSettings() {
   HostPathSettings settings;
   settings.roots = config_.host_path_roots;
   settings.recycler_pods = recycler_pods_.get();
   settings.config.provisioning_enabled = config_.host_path_provisioning;
   settings.config.recycler_minimum_timeout_seconds = config_.host_path_recycler_minimum_seconds;
   settings.config.recycler_timeout_increment_seconds = config_.host_path_recycler_increment_seconds;
-  ASSIGN_OR_RETURN(settings.config.recycler_pod_template,
-                   LoadRecyclerPodTemplate(config_.host_path_recycler_template));
+  settings.config.recycler_pod_template_path = config_.host_path_recycler_template;
+  CheckRecyclerTemplate("recycler of hostPath volumes", config_.host_path_recycler_template);
   return settings;
 }
 

@@ -54,6 +54,12 @@ v1::GetStatusResponse DescribeStatus(const StatusParts& parts,
   for (const StuckOperation& stuck : parts.kernel.stuck_operations()) {
     EncodeStuck(stuck, parts.clock, status.add_stuck());
   }
+  for (const FailedPart& part : parts.parts.failed()) {
+    v1::FailedPart* encoded = status.add_failed_parts();
+    encoded->set_name(part.name);
+    encoded->set_error(part.error.message());
+    encoded->set_since_unix_ms(part.since_unix_ms);
+  }
   const OperationSettings deadlines = DeadlinesOf(parts.config);
   for (const NamedDeadline& deadline : OperationDeadlines()) {
     (*status.mutable_deadlines())[std::string(deadline.key)] =

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "agent.pb.h"
+#include "agent/agent_parts.h"
 #include "agent/config.h"
 #include "base/clock.h"
 #include "operation/operation_settings.h"
@@ -20,6 +21,7 @@ struct StatusParts {
   const KernelFeatures& features;
   const WorkerKernel& kernel;
   const Clock& clock;
+  const AgentParts& parts;
 };
 
 // `not_ready_reason`: nothing when the agent is ready. Threads: the control thread. Blocks: never.

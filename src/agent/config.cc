@@ -10,6 +10,7 @@
 #include <functional>
 #include <optional>
 
+#include "agent/config_checks.h"
 #include "base/strings.h"
 #include "volumehost/fc_names.h"
 #include "volumehost/iscsi_names.h"
@@ -49,6 +50,9 @@ Result<int> ParseInt(const Values& values, int low, int high) {
 Result<std::string> ParsePath(const Values& values, bool may_be_empty) {
   ASSIGN_OR_RETURN(std::string text, One(values));
   if (text.empty() && may_be_empty) return text;
+  const bool is_text =
+      std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; });
+  if (!is_text) return Invalid("must not have control characters");
   const std::filesystem::path path(text);
   if (!path.is_absolute() || path.lexically_normal() != path || text.back() == '/') {
     return Invalid("must be an absolute path without '.', '..', '//' or a trailing '/', not '" +
@@ -74,14 +78,7 @@ Result<Duration> ParseDurationIn(const Values& values, Duration low, Duration hi
 
 Result<std::string> ParseAddress(const Values& values) {
   ASSIGN_OR_RETURN(std::string text, One(values));
-  if (text.empty()) return text;
-  const size_t colon = text.rfind(':');
-  uint16_t port = 0;
-  const char* const end = text.data() + text.size();
-  if (colon == std::string::npos || colon == 0 ||
-      std::from_chars(text.data() + colon + 1, end, port).ptr != end || colon + 1 == text.size()) {
-    return Invalid("must be host:port, not '" + text + "'");
-  }
+  if (!text.empty()) RETURN_IF_ERROR(CheckAddress(text));
   return text;
 }
 
@@ -431,6 +428,8 @@ Result<Config> LoadConfig(const std::string& path, bool must_exist, const FlagVa
   std::vector<std::string> problems;
   Overlay(config, file, path + ": ", problems);
   Overlay(config, flags, "--", problems);
+  // What does not hold together is only worth saying of values that have their form.
+  if (problems.empty()) problems = ProblemsOfValues(config);
   if (!problems.empty()) return Invalid(Join(problems, "\n"));
   return config;
 }

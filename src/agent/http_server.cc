@@ -1,82 +1,140 @@
 #include "agent/http_server.h"
 
-#include <httplib.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <charconv>
-#include <chrono>
+#include <cstring>
 #include <utility>
 
 namespace volumed {
 namespace {
 
-// Scrapers and probes are few; more would be somebody's mistake, and memory.
-constexpr size_t kHttpThreads = 4;
-constexpr const char* kTextFormat = "text/plain; version=0.0.4; charset=utf-8";
+// A storm of connections must not fill the queue that a scraper's lies in too.
+constexpr int kBacklog = 1024;
+// The part of the process's descriptors that the server may take.
+constexpr rlim_t kShareOfDescriptors = 8;
+constexpr size_t kLeastConnections = 4;
 
-void AnswerProbe(const std::string& reason, httplib::Response& response) {
-  response.status = reason.empty() ? 200 : 503;
-  response.set_content(reason.empty() ? "ok\n" : reason + "\n", "text/plain");
-}
+struct HostAndPort {
+  std::string host;
+  std::string port;
+};
 
-}  // namespace
-
-HttpServer::HttpServer(std::unique_ptr<httplib::Server> server, int port)
-    : server_(std::move(server)), port_(port) {
-  thread_ = std::thread([raw = server_.get()] { raw->listen_after_bind(); });
-  // stop() is without effect before the thread listens, and the library tells of that by no event.
-  while (!server_->is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
-
-HttpServer::~HttpServer() {
-  server_->stop();
-  thread_.join();
-}
-
-Result<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address,
-                                                      HttpHandlers handlers) {
+Result<HostAndPort> ParseAddress(const std::string& address) {
   const size_t colon = address.rfind(':');
   int port = -1;
-  if (colon == std::string::npos ||
-      std::from_chars(address.data() + colon + 1, address.data() + address.size(), port).ec !=
-          std::errc() ||
-      port < 0 || port > 65535) {
+  const char* const end = address.data() + address.size();
+  if (colon == std::string::npos || colon == 0 ||
+      std::from_chars(address.data() + colon + 1, end, port).ptr != end || port < 0 ||
+      port > 65535) {
     return Error::NotApplied(Code::kInvalidArgument, "not host:port: '" + address + "'");
   }
   std::string host = address.substr(0, colon);
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
     host = host.substr(1, host.size() - 2);
   }
-  auto server = std::make_unique<httplib::Server>();
-  server->new_task_queue = [] { return new httplib::ThreadPool(kHttpThreads); };
-  // The library's default is SO_REUSEPORT, with which two agents would share a port in silence.
-  server->set_socket_options([](socket_t socket) {
-    const int yes = 1;
-    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  });
-  server->set_keep_alive_max_count(100);
-  server->set_read_timeout(std::chrono::seconds(5));
-  server->set_payload_max_length(0);
-  server->Get("/metrics", [metrics = std::move(handlers.metrics)](const httplib::Request&,
-                                                                  httplib::Response& response) {
-    response.set_content(metrics(), kTextFormat);
-  });
-  server->Get("/healthz", [unhealthy = std::move(handlers.unhealthy)](const httplib::Request&,
-                                                                      httplib::Response& response) {
-    AnswerProbe(unhealthy(), response);
-  });
-  server->Get("/readyz", [not_ready = std::move(handlers.not_ready)](const httplib::Request&,
-                                                                     httplib::Response& response) {
-    AnswerProbe(not_ready(), response);
-  });
-  if (port == 0) {
-    port = server->bind_to_any_port(host);
-  } else if (!server->bind_to_port(host, port)) {
-    port = -1;
+  return HostAndPort{std::move(host), std::to_string(port)};
+}
+
+struct FreeAddresses {
+  void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
+};
+
+// errno is the failed call's if the descriptor is not valid.
+Descriptor ListenAt(const addrinfo& at) {
+  Descriptor socket(
+      ::socket(at.ai_family, at.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, at.ai_protocol));
+  if (!socket.valid()) return socket;
+  const int yes = 1;
+  const int no = 0;
+  // Not SO_REUSEPORT, with which two agents would share a port in silence.
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  // [::] is for IPv4 too.
+  if (at.ai_family == AF_INET6) {
+    ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
   }
-  if (port < 0) {
-    return Error::NotApplied(Code::kUnavailable, "cannot listen on " + address);
+  if (::bind(socket.get(), at.ai_addr, at.ai_addrlen) != 0 ||
+      ::listen(socket.get(), kBacklog) != 0) {
+    return {};
   }
-  return std::unique_ptr<HttpServer>(new HttpServer(std::move(server), port));
+  return socket;
+}
+
+int PortOf(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  // The port lies at the same place in both families.
+  sockaddr_in ipv4{};
+  std::memcpy(&ipv4, &address, sizeof(ipv4));
+  return ntohs(ipv4.sin_port);
+}
+
+}  // namespace
+
+HttpLimits HttpLimitsOfProcess() {
+  HttpLimits limits;
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
+    const size_t share = static_cast<size_t>(files.rlim_cur / kShareOfDescriptors);
+    limits.connections = std::clamp(share, kLeastConnections, limits.connections);
+    limits.connections_per_peer = std::max<size_t>(limits.connections / 2, 1);
+  }
+  return limits;
+}
+
+Result<Descriptor> MakeHttpSocket(const std::string& address) {
+  ASSIGN_OR_RETURN(const HostAndPort where, ParseAddress(address));
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int looked_up = ::getaddrinfo(where.host.c_str(), where.port.c_str(), &hints, &found);
+  const std::unique_ptr<addrinfo, FreeAddresses> list(found);
+  std::string why = looked_up == 0 ? "no address" : ::gai_strerror(looked_up);
+  for (const addrinfo* at = list.get(); at != nullptr; at = at->ai_next) {
+    Descriptor socket = ListenAt(*at);
+    if (socket.valid()) return socket;
+    why = std::strerror(errno);
+  }
+  return Error::NotApplied(Code::kUnavailable, "cannot listen on " + address + ": " + why);
+}
+
+Result<std::unique_ptr<HttpServer>> HttpServer::Start(Descriptor socket, HttpHandlers handlers,
+                                                      HttpLimits limits, const Clock& clock,
+                                                      Logger& log) {
+  std::unique_ptr<HttpServer> server(new HttpServer());
+  ASSIGN_OR_RETURN(server->loop_, EventLoop::Create(clock));
+  server->port_ = PortOf(socket.get());
+  server->connections_ =
+      std::make_shared<HttpConnections>(server->loop_, clock, std::move(handlers), limits);
+  HttpConnections& connections = *server->connections_;
+  server->acceptor_ = std::make_unique<Acceptor>(
+      std::move(socket), *server->loop_, AcceptorOptions{},
+      AcceptorHandlers{[&connections](Descriptor connection, const sockaddr_storage& peer) {
+                         connections.Admit(std::move(connection), HttpPeer(peer));
+                       },
+                       [&connections, &log](int sys_errno) {
+                         // If the descriptors are with silent clients, the next one gets theirs.
+                         connections.MakeRoom();
+                         log.LogLimited("http-accept", LogLevel::kWarning,
+                                        "cannot accept an HTTP connection",
+                                        {{"error", ErrnoName(sys_errno)}});
+                       }});
+  RETURN_IF_ERROR(server->acceptor_->Start());
+  server->thread_ = std::thread([loop = server->loop_] { loop->Run(); });
+  return server;
+}
+
+HttpServer::~HttpServer() {
+  if (!thread_.joinable()) return;
+  loop_->Stop();
+  thread_.join();
 }
 
 }  // namespace volumed

@@ -1,41 +1,51 @@
-// HttpServer: /metrics, /healthz and /readyz, on loopback by default. It answers from values that
-// are kept in memory: a scrape never waits for a filesystem.
+// HttpServer: /metrics, /healthz and /readyz, on loopback by default, on one thread of its own. It
+// answers from values that are kept in memory: a scrape never waits for a filesystem, and a client
+// that does nothing, or that does it slowly, costs no thread.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 
+#include "agent/acceptor.h"
+#include "agent/http_connections.h"
+#include "base/clock.h"
+#include "base/event_loop.h"
+#include "base/log.h"
 #include "base/result.h"
-
-namespace httplib {
-class Server;
-}
 
 namespace volumed {
 
-struct HttpHandlers {
-  std::function<std::string()> metrics;    // text exposition format
-  std::function<std::string()> unhealthy;  // "" when healthy, else the reason
-  std::function<std::string()> not_ready;  // "" when ready, else the reason
-};
+// The limits of this process: with few descriptors (RLIMIT_NOFILE), fewer connections.
+HttpLimits HttpLimitsOfProcess();
 
-// Threads: construction and destruction on one thread; the handlers are called on the server's own.
+// A listening socket at "host:port" or "[host]:port"; port 0 is any free one. Blocks: looks up a
+// host that is no number. Errors, not applied: InvalidArgument (no such form), Unavailable (the
+// port is taken, no such address here).
+Result<Descriptor> MakeHttpSocket(const std::string& address);
+
+// Threads: construction and destruction on one thread; the questions are asked on the server's own.
 class HttpServer {
  public:
-  // Binds at once. Errors, not applied: InvalidArgument (address), Unavailable (port in use).
-  static Result<std::unique_ptr<HttpServer>> Start(const std::string& address,
-                                                   HttpHandlers handlers);
+  // `socket` listens and does not block. `clock` and `log` outlive the server, and every reply.
+  static Result<std::unique_ptr<HttpServer>> Start(Descriptor socket, HttpHandlers handlers,
+                                                   HttpLimits limits, const Clock& clock,
+                                                   Logger& log);
+  // Closes every connection. Blocks: until the server's thread has ended, which waits for nobody.
   ~HttpServer();
 
   int port() const { return port_; }
+  // Threads: any.
+  HttpServerStats stats() const { return connections_->stats(); }
+  uint64_t accept_attempts() const { return acceptor_->attempts(); }
 
  private:
-  HttpServer(std::unique_ptr<httplib::Server> server, int port);
+  HttpServer() = default;
 
-  std::unique_ptr<httplib::Server> server_;
-  const int port_;
+  std::shared_ptr<EventLoop> loop_;
+  std::shared_ptr<HttpConnections> connections_;
+  std::unique_ptr<Acceptor> acceptor_;
+  int port_ = 0;
   std::thread thread_;
 };
 

@@ -12,6 +12,7 @@
 
 #include "agent/agent.h"
 #include "agent/config.h"
+#include "agent/config_checks.h"
 #include "os/process_guard.h"
 
 namespace volumed {
@@ -73,8 +74,9 @@ int Main(int argc, char** argv) {
 
   const bool named = config_option->count() > 0 || check_option->count() > 0;
   const Result<Config> config = LoadConfig(words.config, named, words.flags);
-  if (!config.ok()) {
-    std::cerr << "volumed: " << config.error().message() << "\n";
+  const Status usable = config.ok() ? CheckPlaces(*config) : config.error();
+  if (!usable.ok()) {
+    std::cerr << "volumed: " << usable.error().message() << "\n";
     return EXIT_FAILURE;
   }
   if (check->parsed()) return CheckConfig(config);

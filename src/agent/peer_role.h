@@ -34,8 +34,8 @@ class PeerRoles {
   PeerRole RoleOf(const PeerCredentials& peer) const;
 
  private:
-  const std::optional<gid_t> operate_group_;
-  const std::optional<gid_t> read_group_;
+  std::optional<gid_t> operate_group_;
+  std::optional<gid_t> read_group_;
 };
 
 // SO_PEERCRED of a connected unix socket: the credentials at connect(2). Source: unix(7).

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
-#include "base/descriptor.h"
+#include "agent/process_lock.h"
 #include "base/result.h"
 
 namespace volumed {
@@ -23,9 +24,9 @@ class RootLock {
   bool adopted() const { return adopted_; }
 
  private:
-  RootLock(Descriptor lock, bool adopted) : lock_(std::move(lock)), adopted_(adopted) {}
+  RootLock(ProcessLock lock, bool adopted) : lock_(std::move(lock)), adopted_(adopted) {}
 
-  Descriptor lock_;
+  ProcessLock lock_;
   bool adopted_;
 };
 

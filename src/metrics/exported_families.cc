@@ -146,6 +146,10 @@ struct ExportedFamilies::Impl {
   Counters record_failures{registry, Family::kRecordFailures};
   Gauges records_quarantined{registry, Family::kRecordsQuarantined};
   Gauges records_on_ballast{registry, Family::kRecordsOnBallast};
+  Gauges http_connections{registry, Family::kHttpConnections};
+  Counters http_closed{registry, Family::kHttpConnectionsClosed};
+  Gauges part_up{registry, Family::kPartUp};
+  Gauges collected{registry, Family::kCollected};
 };
 
 // What needs no labels is exported from the start: a counter that appears with its first event
@@ -156,6 +160,7 @@ ExportedFamilies::ExportedFamilies() : impl_(std::make_unique<Impl>()) {
   SetOrphanPodCleanedVolumes(0, 0);
   SetWorkerPool({});
   SetRecordStore({}, false);
+  SetHttpServer({});
 }
 
 ExportedFamilies::~ExportedFamilies() = default;
@@ -278,6 +283,25 @@ void ExportedFamilies::SetRecordStore(const RecordStoreStats& stats, bool on_bal
   impl_->record_failures.Follow({}, stats.failures);
   impl_->records_quarantined.Set(static_cast<double>(stats.quarantined));
   impl_->records_on_ballast.Set(on_ballast ? 1 : 0);
+}
+
+void ExportedFamilies::SetHttpServer(const HttpServerStats& stats) {
+  impl_->http_connections.Set(static_cast<double>(stats.open));
+  for (size_t i = 0; i < stats.closed.size(); ++i) {
+    const auto closed = static_cast<HttpServerStats::Closed>(i);
+    impl_->http_closed.Follow({{"reason", std::string(HttpServerStats::ClosedName(closed))}},
+                              stats.closed[i]);
+  }
+}
+
+void ExportedFamilies::SetParts(const std::map<std::string, bool>& works) {
+  std::map<Labels, double> values;
+  for (const auto& [part, up] : works) values[{{"part", part}}] = up ? 1 : 0;
+  impl_->part_up.Replace(values);
+}
+
+void ExportedFamilies::SetCollected(int64_t unix_ms) {
+  impl_->collected.Set(static_cast<double>(unix_ms) / 1000);
 }
 
 void ExportedFamilies::AppendTo(std::string& out) const {

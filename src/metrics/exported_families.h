@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "metrics/http_server_stats.h"
 #include "os/mount_table_stats.h"
 #include "os/worker_pool_stats.h"
 #include "records/record_store.h"
@@ -60,6 +61,11 @@ class ExportedFamilies {
   // Domain -> whether it answers.
   void SetFaultDomains(const std::map<std::string, bool>& answering);
   void SetRecordStore(const RecordStoreStats& stats, bool on_ballast);
+  void SetHttpServer(const HttpServerStats& stats);
+  // Part of the agent -> whether it works.
+  void SetParts(const std::map<std::string, bool>& works);
+  // When the text is collected: one that is served late says so.
+  void SetCollected(int64_t unix_ms);
 
   // Appends all families in the Prometheus text format, each once, families without a series left
   // out.

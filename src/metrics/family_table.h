@@ -44,6 +44,10 @@ enum class Family {
   kRecordFailures,
   kRecordsQuarantined,
   kRecordsOnBallast,
+  kHttpConnections,
+  kHttpConnectionsClosed,
+  kPartUp,
+  kCollected,
 
   kVolumeStatsCapacityBytes,
   kVolumeStatsAvailableBytes,

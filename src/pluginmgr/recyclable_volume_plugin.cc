@@ -13,8 +13,9 @@ Status RecycleByPod(const VolumeConfig& config, RecyclerPodRunner* pods,
     return Error::NotApplied(Code::kUnimplemented, "this node runs no recycler pods");
   }
   // A copy: kubelet's recycles share one template, and so one another's path.
-  Pod pod = config.recycler_pod_template ? *config.recycler_pod_template
-                                         : NewPersistentVolumeRecyclerPodTemplate();
+  ASSIGN_OR_RETURN(Pod pod, config.recycler_pod_template
+                                ? Result<Pod>(*config.recycler_pod_template)
+                                : LoadRecyclerPodTemplate(config.recycler_pod_template_path));
   RETURN_IF_ERROR(ValidateRecyclerPodTemplate(pod).With("recycler pod template"));
   pod.spec.active_deadline_seconds =
       CalculateTimeoutForVolume(config.recycler_minimum_timeout_seconds,

@@ -53,6 +53,7 @@ class AgentTest : public ::testing::Test {
   bool AgentRuns();
   bool WaitReady(Milliseconds limit = kPatience);
   pid_t agent_pid() const { return agent_pid_; }
+  int metrics_port() const { return metrics_port_; }
   std::vector<pid_t> Workers() const;
 
   // /metrics, /readyz ...; "" when nothing answers within two seconds.

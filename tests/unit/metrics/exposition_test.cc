@@ -60,6 +60,8 @@ void FillFamilies(ExportedFamilies& families) {
   stuck.domain = "nfs:server";
   families.SetStuckOperations({stuck, stuck});
   families.SetFaultDomains({{"nfs:server", false}});
+  families.SetParts({{"metrics", true}, {"tokens", false}});
+  families.SetCollected(kNow);
 }
 
 void FillVolumes(VolumeStatsText& volumes) {

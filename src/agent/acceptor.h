@@ -1,0 +1,71 @@
+// Acceptor: takes connections from a listening socket, and stays calm when the process or the
+// system has no descriptor left: it then spends the few that it kept in reserve, and after those
+// it looks again by a timer and not whenever the socket is readable, which it would be for ever.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/event_loop.h"
+#include "base/result.h"
+
+namespace volumed {
+
+struct AcceptorOptions {
+  // Descriptors that are kept for connections which come when no other descriptor is left.
+  size_t reserved = 0;
+  Duration first_pause = std::chrono::milliseconds(50);
+  Duration longest_pause = std::chrono::seconds(1);
+};
+
+struct AcceptorHandlers {
+  // A new connection, close-on-exec and non-blocking, and the address of its other end.
+  std::function<void(Descriptor connection, const sockaddr_storage& peer)> accepted;
+  // No connection could be taken, for this errno; the acceptor pauses.
+  std::function<void(int sys_errno)> paused;
+};
+
+// Threads: the loop's; another one only while the loop does not run. attempts(): any.
+class Acceptor {
+ public:
+  // `socket` listens and does not block. `loop` outlives the acceptor.
+  Acceptor(Descriptor socket, EventLoop& loop, AcceptorOptions options, AcceptorHandlers handlers);
+  ~Acceptor();
+  Acceptor(const Acceptor&) = delete;
+  Acceptor& operator=(const Acceptor&) = delete;
+
+  // Accepts from now on. Errors: those of EventLoop::WatchFd.
+  Status Start();
+  // Takes those that wait now, for an acceptor that is about to go.
+  void AcceptWaiting() { AcceptSome(); }
+  // How often accept(2) was called since the start.
+  uint64_t attempts() const { return attempts_.load(); }
+
+ private:
+  void AcceptSome();
+  // Gives one of the reserve back to the process; false if there is none.
+  bool SpendReserve();
+  void FillReserve();
+  void Pause(int sys_errno);
+  void Resume();
+  void FillReserveLater();
+  Status Watch();
+
+  const Descriptor socket_;
+  EventLoop& loop_;
+  const AcceptorOptions options_;
+  const AcceptorHandlers handlers_;
+  std::vector<Descriptor> reserve_;
+  Duration pause_;
+  TimerId resume_timer_ = 0;
+  TimerId fill_timer_ = 0;
+  std::atomic<uint64_t> attempts_{0};
+};
+
+}  // namespace volumed

@@ -1,0 +1,71 @@
+// AgentParts: what of the agent does not work, while the rest of it does: the metrics port that is
+// taken, the token key that is damaged. Each is tried again until it works.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "base/scheduler.h"
+
+namespace volumed {
+
+// Whether the agent is ready without the part.
+enum class PartNeed { kForReadiness, kOptional };
+
+struct FailedPart {
+  std::string name;
+  PartNeed need;
+  Error error;
+  int64_t since_unix_ms = 0;
+};
+
+// Threads: the control thread, or before there is one. Blocks: never.
+class AgentParts {
+ public:
+  // `changed` is called when a part fails, fails for another reason, or works again. The scheduler
+  // and the log outlive this, and this outlives what the scheduler runs.
+  AgentParts(Scheduler& scheduler, Logger& log, std::function<void()> changed);
+
+  // How the part is now. Logged when that is something new.
+  void Set(const std::string& part, const Status& state, PartNeed need = PartNeed::kForReadiness);
+
+  // The part does not work, for `error`: `attempt`, which may block and runs beside the control
+  // thread, is made after a second, and again with growing delays of at most a minute. When it has
+  // succeeded `use` is called on the control thread, and if that succeeds too, the part works.
+  void Retry(const std::string& part, const Error& error, std::function<Status()> attempt,
+             std::function<Status()> use, PartNeed need = PartNeed::kForReadiness);
+
+  // In the order of their names.
+  std::vector<FailedPart> failed() const;
+  // Part -> whether it works.
+  std::map<std::string, bool> states() const;
+  // "metrics: cannot listen on ...; tokens: ..."; nothing if every part works that readiness needs.
+  std::optional<std::string> Problem() const;
+  // A line for each part that the agent is ready without: "without socket-group: no such group
+  // ...".
+  std::string Notes() const;
+
+ private:
+  struct Trial {
+    std::string part;
+    PartNeed need;
+    std::function<Status()> attempt;
+    std::function<Status()> use;
+    Duration delay;
+  };
+  void TryLater(std::shared_ptr<Trial> trial);
+
+  Scheduler& scheduler_;
+  Logger& log_;
+  const std::function<void()> changed_;
+  std::map<std::string, std::optional<FailedPart>> parts_;
+};
+
+}  // namespace volumed

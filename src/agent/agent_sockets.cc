@@ -1,0 +1,185 @@
+// Agent: what it is asked through: the control socket, and HTTP.
+#include <utility>
+
+#include "agent/agent.h"
+#include "agent/agent_status.h"
+
+namespace volumed {
+namespace {
+
+// How long a probe waits for the control thread before it says that it does not turn.
+constexpr auto kProbePatience = std::chrono::seconds(5);
+// After which a scrape gets the last text instead: scrapers wait ten seconds, and some of them
+// less.
+constexpr auto kMetricsPatience = std::chrono::seconds(2);
+// Names of parts, in readyz, `volumectl status` and the log.
+constexpr char kMetricsPart[] = "metrics";
+constexpr char kSocketPart[] = "control socket";
+
+}  // namespace
+
+// The socket comes last: whoever cannot have the lock, or ends for another reason, has not touched
+// what another agent serves.
+Status Agent::OpenSockets() {
+  MakeControlServices();
+  const std::optional<gid_t> group = FindGroup(config_.socket_group);
+  const std::optional<gid_t> readers = FindGroup(config_.read_group);
+  std::map<PeerRole, grpc::Service*> services;
+  for (const auto& [role, service] : control_services_) services[role] = service.get();
+  control_server_ = std::make_unique<ControlServer>(PeerRoles(group, readers), scheduler_->loop(),
+                                                    *log_, services);
+  ASSIGN_OR_RETURN(Descriptor passed, TakePassedSocket());
+  if (passed.valid()) {
+    OpenHttp();
+    RETURN_IF_ERROR(control_server_->ListenAt(std::move(passed)));
+  } else {
+    Result<ProcessLock> lock = LockControlSocket(config_.socket);
+    if (!lock.ok() && lock.error().code() == Code::kUnavailable) return lock.error();
+    OpenHttp();
+    RETURN_IF_ERROR(OpenControlSocket(std::move(lock), {config_.socket, group, readers}));
+  }
+  if (!group) {
+    FollowGroup("socket-group", config_.socket_group, "only root may operate");
+  }
+  if (!readers) {
+    FollowGroup("read-group", config_.read_group, "nobody gets the role read");
+  }
+  watchdog_ = std::make_unique<Watchdog>(*scheduler_);
+  return OkStatus();
+}
+
+void Agent::FollowGroup(const std::string& setting, const std::string& group,
+                        const std::string& what) {
+  if (group.empty()) return;
+  const Error missing =
+      Error::NotApplied(Code::kNotFound, "no such group: " + group + "; " + what + " until it is");
+  parts_->Retry(
+      setting, missing,
+      [group, missing]() -> Status {
+        if (FindGroup(group)) return OkStatus();
+        return missing;
+      },
+      [this] { return UseGroups(); }, PartNeed::kOptional);
+}
+
+Status Agent::UseGroups() {
+  const std::optional<gid_t> group = FindGroup(config_.socket_group);
+  const std::optional<gid_t> readers = FindGroup(config_.read_group);
+  control_server_->SetRoles(PeerRoles(group, readers));
+  return control_socket_ ? control_socket_->SetGroups(group, readers) : OkStatus();
+}
+
+void Agent::MakeControlServices() {
+  control_backend_.reset(new ControlBackend{
+      .scheduler = *scheduler_,
+      .log = *log_,
+      .catalog = *catalog_,
+      .directory = *object_directory_,
+      .manager = *manager_,
+      .events = *events_,
+      .operations = *operations_,
+      .kernel = *kernel_,
+      .node = NodeName(config_.node_name),
+      .features = features_,
+      .forget_source = [this](const std::string& name) { return ForgetSource(name); },
+      .status =
+          [this] {
+            return DescribeStatus({config_, features_, *kernel_, scheduler_->clock(), *parts_},
+                                  NotReadyReason());
+          },
+      .stuck = [this] { return kernel_->stuck_operations(); }});
+  for (const PeerRole role : {PeerRole::kRead, PeerRole::kOperate, PeerRole::kAdmin}) {
+    control_services_[role] = std::make_unique<ControlService>(*control_backend_, role);
+  }
+}
+
+Status Agent::OpenControlSocket(Result<ProcessLock> lock, const ControlSocketOptions& options) {
+  bool made = false;
+  if (lock.ok()) {
+    Result<Descriptor> socket = BindControlSocket(options);
+    if (socket.ok()) {
+      RETURN_IF_ERROR(control_server_->ListenAt(std::move(socket).value()));
+      made = true;
+    } else if (socket.error().code() == Code::kUnavailable ||
+               socket.error().code() == Code::kInvalidArgument) {
+      return socket.error();
+    }
+  }
+  KeepControlSocket(std::move(lock), options, made);
+  return OkStatus();
+}
+
+void Agent::KeepControlSocket(Result<ProcessLock> lock, const ControlSocketOptions& options,
+                              bool made) {
+  ControlSocketKeeper::Handlers handlers;
+  handlers.made = [this, path = options.path](Descriptor socket) {
+    log_->Warning("control socket made anew", {{"path", path}});
+    return control_server_->ListenAt(std::move(socket));
+  };
+  handlers.state = [this](const Status& state) { parts_->Set(kSocketPart, state); };
+  std::optional<ProcessLock> held;
+  if (lock.ok()) held = std::move(lock).value();
+  control_socket_ = std::make_unique<ControlSocketKeeper>(options, std::move(held),
+                                                          scheduler_->loop(), std::move(handlers));
+  control_socket_->Start(made);
+}
+
+void Agent::OpenHttp() {
+  metrics_text_ = std::make_unique<MetricsText>(
+      *scheduler_,
+      [this] {
+        return metrics_->Collect(http_server_ ? http_server_->stats() : HttpServerStats(),
+                                 parts_->states());
+      },
+      [this](Duration lag) { metrics_->ControlLoopLag(lag); });
+  if (config_.metrics_address.empty()) return;
+  metrics_text_->Collect();  // so that there is a last text before the control thread turns
+  Result<Descriptor> socket = MakeHttpSocket(config_.metrics_address);
+  const Status served = socket.ok() ? ServeHttp(std::move(socket).value()) : socket.error();
+  if (served.ok()) return parts_->Set(kMetricsPart, OkStatus());
+  const auto made = std::make_shared<Descriptor>();
+  parts_->Retry(
+      kMetricsPart, served.error(),
+      [made, address = config_.metrics_address]() -> Status {
+        ASSIGN_OR_RETURN(*made, MakeHttpSocket(address));
+        return OkStatus();
+      },
+      [this, made] { return ServeHttp(std::move(*made)); });
+}
+
+Status Agent::ServeHttp(Descriptor socket) {
+  ASSIGN_OR_RETURN(http_server_,
+                   HttpServer::Start(std::move(socket), MakeHttpHandlers(), HttpLimitsOfProcess(),
+                                     scheduler_->clock(), *log_));
+  return OkStatus();
+}
+
+HttpHandlers Agent::MakeHttpHandlers() {
+  HttpHandlers handlers;
+  handlers.metrics.ask = [this](HttpReply reply) { metrics_text_->Ask(std::move(reply)); };
+  handlers.metrics.late = [this] { return metrics_text_->last(); };
+  handlers.metrics.patience = kMetricsPatience;
+  handlers.unhealthy = AskControl([] { return std::string(); });
+  handlers.not_ready = AskControl([this]() -> std::string {
+    const std::optional<std::string> reason = NotReadyReason();
+    return reason ? "no: " + *reason : "ok\n" + parts_->Notes();
+  });
+  return handlers;
+}
+
+HttpQuestion Agent::AskControl(std::function<std::string()> question) {
+  HttpQuestion asked;
+  asked.ask = [this, question = std::move(question)](HttpReply reply) {
+    scheduler_->Post([this, question, reply = std::move(reply), asked = scheduler_->clock().Now()] {
+      metrics_->ControlLoopLag(scheduler_->clock().Now() - asked);
+      reply(std::make_shared<const std::string>(question()));
+    });
+  };
+  asked.late = [] {
+    return std::make_shared<const std::string>("the control thread does not answer");
+  };
+  asked.patience = kProbePatience;
+  return asked;
+}
+
+}  // namespace volumed

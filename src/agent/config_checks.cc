@@ -1,0 +1,282 @@
+#include "agent/config_checks.h"
+
+#include <arpa/inet.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "base/strings.h"
+#include "kube/field_rules.h"
+#include "os/kernel_features.h"
+
+namespace volumed {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What the kernel itself shows: nothing of ours can live there, or nothing for long.
+constexpr std::string_view kKernelsPlaces[] = {"/proc", "/sys", "/dev"};
+constexpr size_t kLongestSocket = sizeof(sockaddr_un::sun_path) - 1;
+// The longest path of the agent is a device's global mount point or a sub-path: up to two kilobytes
+// below the root. SQLite takes 512 bytes for a database and what it calls its companions.
+constexpr size_t kLongestRoot = 400;
+constexpr size_t kLongestPath = 2048;
+constexpr size_t kLongestName = 255;  // NAME_MAX
+constexpr size_t kLongestHost = 253;
+
+using Problems = std::vector<std::string>;
+
+bool LiesIn(const std::string& path, std::string_view directory) {
+  const std::optional<std::string_view> rest = StripPrefix(path, directory);
+  return rest && (rest->empty() || rest->front() == '/');
+}
+
+bool Overlap(const std::string& a, const std::string& b) { return LiesIn(a, b) || LiesIn(b, a); }
+
+struct Place {
+  std::string key;
+  std::string path;
+};
+
+// The directories that the agent works in, and the socket.
+std::vector<Place> PlacesOf(const Config& config) {
+  std::vector<Place> places = {{"root", config.root}, {"socket", config.socket}};
+  for (const std::string& path : config.manifest_dirs) places.push_back({"manifest-dir", path});
+  for (const std::string& path : config.host_path_roots) places.push_back({"host-path-root", path});
+  if (!config.volume_plugin_dir.empty()) {
+    places.push_back({"volume-plugin-dir", config.volume_plugin_dir});
+  }
+  return places;
+}
+
+void CheckLength(const Place& place, Problems& problems) {
+  const size_t longest = place.key == "root"     ? kLongestRoot
+                         : place.key == "socket" ? kLongestSocket
+                                                 : kLongestPath;
+  if (place.path.size() > longest) {
+    problems.push_back(place.key + ": must have at most " + std::to_string(longest) +
+                       " bytes, not " + std::to_string(place.path.size()));
+  }
+  for (const std::string& name : SplitNonEmpty(place.path, '/')) {
+    // The socket's lock has its name and five letters more.
+    if (name.size() > kLongestName - (place.key == "socket" ? 5 : 0)) {
+      problems.push_back(place.key + ": '" + name.substr(0, 20) + "...' is too long for a name");
+    }
+  }
+}
+
+// `as_seen` says how a place that is a link came to be there.
+void CheckOverlaps(const std::vector<Place>& places, const std::string& as_seen,
+                   Problems& problems) {
+  const Place& root = places.front();
+  for (const Place& place : places) {
+    for (const std::string_view kernels : kKernelsPlaces) {
+      if (!LiesIn(place.path, kernels)) continue;
+      problems.push_back(place.key + ": " + place.path + as_seen + " lies in " +
+                         std::string(kernels) + ", which is the kernel's");
+    }
+    const bool is_apart = place.key == "manifest-dir" || place.key == "host-path-root";
+    if (is_apart && Overlap(place.path, root.path)) {
+      problems.push_back(place.key + ": " + place.path + as_seen + " and the root " + root.path +
+                         " lie in one another");
+    }
+    if (place.key == "socket" && LiesIn(place.path, root.path + "/pods")) {
+      problems.push_back("socket: " + place.path + as_seen +
+                         " lies in the directory of the pods, which is swept");
+    }
+  }
+}
+
+void CheckTwice(const std::string& key, std::vector<std::string> values, Problems& problems) {
+  std::sort(values.begin(), values.end());
+  const auto twice = std::adjacent_find(values.begin(), values.end());
+  if (twice != values.end()) problems.push_back(key + ": " + *twice + " is given twice");
+}
+
+void CheckNames(const Config& config, Problems& problems) {
+  for (const auto& [key, value] : config.node_labels) {
+    if (const auto broken = kQualifiedName.broken(key)) {
+      problems.push_back("node-labels: " + Quoted(key) + ": " + *broken);
+    }
+    if (const auto broken = kLabelValue.broken(value)) {
+      problems.push_back("node-labels: " + key + ": " + Quoted(value) + ": " + *broken);
+    }
+  }
+  // Source: kubernetes pkg/kubeapiserver/options/authentication.go (service-account-issuer).
+  const size_t scheme = config.token_issuer.find("://");
+  if (config.token_issuer.empty()) {
+    problems.push_back("token-issuer: must not be empty");
+  } else if (config.token_issuer.find(':') != std::string::npos &&
+             (scheme == std::string::npos || scheme == 0 ||
+              scheme + 3 == config.token_issuer.size())) {
+    problems.push_back("token-issuer: with a ':' it must be a URL, not " +
+                       Quoted(config.token_issuer));
+  }
+  if (const auto masked = MaskFeatures({}, config.masked_kernel_features); !masked.ok()) {
+    problems.push_back("mask-kernel-feature: " + masked.error().message());
+  }
+}
+
+bool IsHostName(std::string_view host) {
+  if (host.empty() || host.size() > kLongestHost) return false;
+  for (const std::string& label : Split(host, '.')) {
+    const bool is_label =
+        !label.empty() && label.size() <= 63 && label.front() != '-' && label.back() != '-' &&
+        std::all_of(label.begin(), label.end(),
+                    [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; });
+    if (!is_label) return false;
+  }
+  // One whose last label is a number could only be an address, and is none.
+  const std::string_view last = host.substr(host.rfind('.') + 1);
+  return last.find_first_not_of("0123456789") != std::string_view::npos;
+}
+
+bool IsAddress(int family, const std::string& host) {
+  unsigned char bytes[sizeof(in6_addr)];
+  return ::inet_pton(family, host.c_str(), bytes) == 1;
+}
+
+// The path with every link resolved, as far as it is there.
+std::string Resolved(const std::string& path) {
+  std::error_code error;
+  const fs::path resolved = fs::weakly_canonical(path, error);
+  std::string text = error ? path : resolved.string();
+  while (text.size() > 1 && text.back() == '/') text.pop_back();
+  return text;
+}
+
+// The nearest directory above that is there, or the path itself.
+std::string NearestThere(std::string path) {
+  struct stat info {};
+  while (path.size() > 1 && ::stat(path.c_str(), &info) != 0) {
+    const size_t slash = path.rfind('/');
+    path = slash == 0 ? "/" : path.substr(0, slash);
+  }
+  return path;
+}
+
+void CheckDirectory(const Place& place, Problems& problems) {
+  const std::string there = NearestThere(place.path);
+  struct stat info {};
+  if (::stat(there.c_str(), &info) != 0) return;
+  if (!S_ISDIR(info.st_mode)) {
+    problems.push_back(place.key + ": " + there + " is not a directory");
+    return;
+  }
+  struct statfs kind {};
+  if (::statfs(there.c_str(), &kind) != 0) return;
+  switch (static_cast<uint32_t>(kind.f_type)) {
+    case PROC_SUPER_MAGIC:
+    case SYSFS_MAGIC:
+    case CGROUP_SUPER_MAGIC:
+    case CGROUP2_SUPER_MAGIC:
+    case DEVPTS_SUPER_MAGIC:
+    case DEBUGFS_MAGIC:
+    case TRACEFS_MAGIC:
+    case SECURITYFS_MAGIC:
+    case BPF_FS_MAGIC:
+      problems.push_back(place.key + ": " + there + " is on a filesystem of the kernel's own");
+      break;
+    default:
+      break;
+  }
+}
+
+void CheckSocketFile(const std::string& path, Problems& problems) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) == 0 && !S_ISSOCK(info.st_mode)) {
+    problems.push_back("socket: " + path + " is there and is not a socket");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> ProblemsOfValues(const Config& config) {
+  Problems problems;
+  const std::vector<Place> places = PlacesOf(config);
+  for (const Place& place : places) CheckLength(place, problems);
+  CheckOverlaps(places, "", problems);
+  CheckTwice("manifest-dir", config.manifest_dirs, problems);
+  CheckTwice("host-path-root", config.host_path_roots, problems);
+  CheckNames(config, problems);
+  if (config.host_path_provisioning && config.host_path_roots.empty()) {
+    problems.push_back("enable-hostpath-provisioner: needs a host-path-root");
+  }
+  return problems;
+}
+
+std::vector<std::string> ProblemsOfPlaces(const Config& config) {
+  Problems problems;
+  std::vector<Place> resolved;
+  for (const Place& place : PlacesOf(config)) {
+    if (place.key == "root" || place.key == "manifest-dir") CheckDirectory(place, problems);
+    resolved.push_back({place.key, Resolved(place.path)});
+  }
+  CheckOverlaps(resolved, " (with its links resolved)", problems);
+  CheckSocketFile(config.socket, problems);
+  if (const Result<std::string> worker = FindWorker(config.worker); !worker.ok()) {
+    problems.push_back("worker: " + worker.error().message());
+  }
+  return problems;
+}
+
+Status CheckPlaces(const Config& config) {
+  const Problems problems = ProblemsOfPlaces(config);
+  if (problems.empty()) return OkStatus();
+  return Error::NotApplied(Code::kInvalidArgument, Join(problems, "\n"));
+}
+
+Status CheckAddress(std::string_view address) {
+  const auto refuse = [&](const std::string& why) {
+    return Error::NotApplied(Code::kInvalidArgument,
+                             "must be host:port, not '" + std::string(address) + "': " + why);
+  };
+  const size_t colon = address.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) return refuse("it has no host, or no port");
+  const std::string_view port_text = address.substr(colon + 1);
+  const char* const end = port_text.data() + port_text.size();
+  uint16_t port = 0;
+  const auto parsed = std::from_chars(port_text.data(), end, port);
+  if (parsed.ec != std::errc() || parsed.ptr != end || port_text.empty()) {
+    return refuse("the port is not a number from 0 to 65535");
+  }
+  std::string host(address.substr(0, colon));
+  if (host.front() == '[') {
+    if (host.back() != ']' || !IsAddress(AF_INET6, host.substr(1, host.size() - 2))) {
+      return refuse("there is no IPv6 address in the brackets");
+    }
+    return OkStatus();
+  }
+  if (IsAddress(AF_INET, host) || IsAddress(AF_INET6, host) || IsHostName(host)) return OkStatus();
+  return refuse("the host is neither an address nor a name");
+}
+
+Result<std::string> FindWorker(const std::string& configured) {
+  std::error_code error;
+  const auto runs = [&](const std::string& path) {
+    return fs::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
+  };
+  if (!configured.empty()) {
+    if (runs(configured)) return configured;
+    return Error::NotApplied(Code::kNotFound, configured + " is not a program");
+  }
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  for (const char* place :
+       {"volumed-worker", "../libexec/volumed/volumed-worker", "../os/volumed-worker"}) {
+    std::string candidate = (self.parent_path() / place).lexically_normal().string();
+    if (runs(candidate)) return candidate;
+  }
+  return Error::NotApplied(Code::kNotFound,
+                           "volumed-worker is not beside " + self.string() + "; set worker");
+}
+
+}  // namespace volumed

@@ -1,0 +1,151 @@
+// HttpConnections: the connections of the HTTP server, each a small state machine on one event
+// loop. Whatever clients do, their number, their memory and their time are bounded, and a client
+// that asks for something finds a place: a new connection takes the place of the one that has been
+// silent longest. Source: RFC 9112 section 9.5 (a server may close a connection at any time).
+#pragma once
+
+#include <sys/socket.h>
+
+#include <array>
+#include <atomic>
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "agent/http_message.h"
+#include "base/clock.h"
+#include "base/descriptor.h"
+#include "base/event_loop.h"
+#include "metrics/http_server_stats.h"
+
+namespace volumed {
+
+using HttpText = std::shared_ptr<const std::string>;
+// Takes an answer. Threads: any. Only the first call of each counts.
+using HttpReply = std::function<void(HttpText)>;
+
+// A question that the server asks of the program.
+struct HttpQuestion {
+  // Sees to it that `reply` is called, at once or later, on any thread. Must not block.
+  std::function<void(HttpReply reply)> ask;
+  // The answer after `patience` without a reply. Must not block.
+  std::function<HttpText()> late;
+  Duration patience = std::chrono::seconds(5);
+};
+
+struct HttpHandlers {
+  HttpQuestion metrics;    // text exposition format
+  HttpQuestion unhealthy;  // "" when healthy, else the reason
+  HttpQuestion not_ready;  // as the one before; what begins with a line "ok" is good too
+};
+
+struct HttpLimits {
+  size_t connections = 64;
+  size_t connections_per_peer = 32;
+  // A request has to be there as a whole so long after its connection, or its first byte.
+  Duration header_timeout = std::chrono::seconds(5);
+  // How long a connection may wait for its next request.
+  Duration idle_timeout = std::chrono::seconds(5);
+  // For a client that takes nothing of its answer, and for the whole of an answer.
+  Duration write_stall = std::chrono::seconds(5);
+  Duration write_timeout = std::chrono::seconds(60);
+  // After which a client that is still taking its answer may have to make room.
+  Duration write_grace = std::chrono::seconds(1);
+  int requests_per_connection = 100;
+  // Of all answers together that clients have not taken yet; one alone may be longer.
+  size_t unsent_bytes = size_t{256} << 20;
+};
+
+// Whose connections are counted together: an IPv4 address, or the 64 bits of an IPv6 network, all
+// of whose addresses one machine may have.
+class HttpPeer {
+ public:
+  explicit HttpPeer(const sockaddr_storage& address);
+  friend auto operator<=>(const HttpPeer&, const HttpPeer&) = default;
+
+ private:
+  std::string key_;
+};
+
+// Threads: the loop's thread, stats() any. Blocks: never.
+class HttpConnections : public std::enable_shared_from_this<HttpConnections> {
+ public:
+  // REQUIRES: made by std::make_shared.
+  HttpConnections(std::shared_ptr<EventLoop> loop, const Clock& clock, HttpHandlers handlers,
+                  HttpLimits limits);
+  // Closes all. A reply that comes later does nothing. While the loop does not run.
+  ~HttpConnections();
+
+  // Takes a new connection, or closes it if no other may make room for it.
+  void Admit(Descriptor socket, const HttpPeer& peer);
+  // Closes the connection that has been silent longest; nothing if none is silent.
+  void MakeRoom();
+  HttpServerStats stats() const;
+
+ private:
+  enum class Phase { kReading, kAsked, kWriting, kDraining };
+  using Why = HttpServerStats::Closed;
+  struct Connection {
+    Connection(Descriptor its_socket, HttpPeer its_peer)
+        : socket(std::move(its_socket)), peer(std::move(its_peer)) {}
+
+    Descriptor socket;
+    HttpPeer peer;
+    Phase phase = Phase::kReading;
+    TimePoint since;    // when its phase began
+    TimerId timer = 0;  // of its phase
+    std::string input;  // what was read and is not answered yet
+    HttpRequest request;
+    uint64_t question = 0;  // names the one that is asked
+    int served = 0;
+    std::string head;  // the answer that is being written
+    HttpText body;
+    size_t sent = 0;
+    bool keep_alive = false;
+  };
+  using Id = uint64_t;
+  using Table = std::map<Id, Connection>;
+
+  bool MakeRoomFor(const HttpPeer& peer);
+  // The connection that must go first, of `peer` or of all.
+  std::optional<Id> Victim(const HttpPeer* peer) const;
+  const HttpPeer* BusiestPeer() const;
+  void Close(Id id, Why why);
+
+  void Enter(Connection& connection, Phase phase);
+  void SetTimer(Id id, Connection& connection, Duration timeout, Why why);
+  void Watch(Id id, Connection& connection, uint32_t events);
+
+  void ReadRequest(Id id, Connection& connection);
+  void OnReadable(Id id);
+  // Goes on with what is read; true if the connection waits for more input.
+  bool TakeRequest(Id id, Connection& connection);
+  void Handle(Id id, Connection& connection);
+  void Ask(Id id, Connection& connection, const HttpQuestion& question);
+  void Replied(Id id, uint64_t question, const HttpText& text);
+  void Answer(Id id, Connection& connection, int status, HttpText body);
+  bool FitsUnsent(Id id, size_t bytes);
+  void Write(Id id);
+  void Written(Id id, Connection& connection);
+  void Drain(Id id);
+
+  const std::shared_ptr<EventLoop> loop_;
+  const Clock& clock_;
+  const HttpHandlers handlers_;
+  const HttpLimits limits_;
+  Table connections_;
+  std::map<HttpPeer, size_t> per_peer_;
+  size_t unsent_bytes_ = 0;  // of the answers that are being written, as a whole
+  Id next_id_ = 1;
+  uint64_t next_question_ = 1;
+  std::atomic<size_t> open_{0};
+  std::atomic<uint64_t> accepted_{0};
+  std::array<std::atomic<uint64_t>, HttpServerStats::kClosedCount> closed_{};
+};
+
+}  // namespace volumed

@@ -1,0 +1,153 @@
+#include "agent/config_checks.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/strings.h"
+
+namespace volumed {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "" when the settings are good; else all that is wrong with them.
+std::string ProblemsOf(const FlagValues& flags) {
+  const Result<Config> config = LoadConfig("", false, flags);
+  return config.ok() ? "" : config.error().message();
+}
+
+testing::AssertionResult Refuses(const FlagValues& flags, const std::string& why) {
+  const std::string problems = ProblemsOf(flags);
+  if (problems.find(why) != std::string::npos) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "says: '" << problems << "'";
+}
+
+TEST(ConfigChecksTest, WhatIsTheKernelsIsNoPlaceForTheAgent) {
+  for (const char* place : {"/proc", "/proc/1/root", "/sys/fs/x", "/dev", "/dev/shm/root"}) {
+    EXPECT_TRUE(Refuses({{"root", {place}}}, "which is the kernel's")) << place;
+    EXPECT_TRUE(Refuses({{"manifest-dir", {place}}}, "which is the kernel's")) << place;
+    EXPECT_TRUE(Refuses({{"socket", {place}}}, "which is the kernel's")) << place;
+    EXPECT_TRUE(Refuses({{"host-path-root", {place}}}, "which is the kernel's")) << place;
+    EXPECT_TRUE(Refuses({{"volume-plugin-dir", {place}}}, "which is the kernel's")) << place;
+  }
+  EXPECT_EQ(ProblemsOf({{"root", {"/process/root"}}}), "");
+}
+
+TEST(ConfigChecksTest, ManifestsAndReclaimedDirectoriesLieApartFromTheRoot) {
+  for (const char* key : {"manifest-dir", "host-path-root"}) {
+    for (const char* place : {"/r", "/r/manifests", "/"}) {
+      if (std::string(place) == "/") continue;  // no path of its own form
+      EXPECT_TRUE(Refuses({{"root", {"/r"}}, {key, {place}}}, "lie in one another")) << place;
+    }
+    EXPECT_TRUE(Refuses({{"root", {"/a/b/r"}}, {key, {"/a"}}}, "lie in one another"));
+    EXPECT_EQ(ProblemsOf({{"root", {"/r"}}, {key, {"/r2"}}}), "");
+  }
+  EXPECT_TRUE(Refuses({{"root", {"/r"}}, {"socket", {"/r/pods/s"}}}, "directory of the pods"));
+  EXPECT_EQ(ProblemsOf({{"root", {"/r"}}, {"socket", {"/r/volumed/s"}}}), "");
+}
+
+TEST(ConfigChecksTest, PathsHaveTheLengthThatTheirUseAllows) {
+  const auto long_path = [](size_t size) {
+    std::string path;
+    while (path.size() + 101 < size) path += "/" + std::string(100, 'a');
+    return path + "/" + std::string(size - path.size() - 1, 'b');
+  };
+  EXPECT_EQ(ProblemsOf({{"socket", {long_path(107)}}}), "");
+  EXPECT_TRUE(Refuses({{"socket", {long_path(108)}}}, "socket: must have at most 107 bytes"));
+  EXPECT_EQ(ProblemsOf({{"root", {long_path(400)}}}), "");
+  EXPECT_TRUE(Refuses({{"root", {long_path(401)}}}, "root: must have at most 400 bytes"));
+  EXPECT_TRUE(Refuses({{"manifest-dir", {long_path(2049)}}}, "manifest-dir: must have at most"));
+  EXPECT_TRUE(Refuses({{"root", {"/" + std::string(256, 'a')}}}, "is too long for a name"));
+}
+
+TEST(ConfigChecksTest, APathIsAbsolutePlainAndPrintable) {
+  for (const char* key : {"root", "socket", "manifest-dir", "host-path-root", "runc", "busybox"}) {
+    for (const char* path : {"relative", "", "/", "/a/../b", "/a//b", "/a/", "/a/."}) {
+      EXPECT_TRUE(Refuses({{key, {path}}}, "must be an absolute path")) << key << " " << path;
+    }
+    EXPECT_TRUE(Refuses({{key, {"/a\nb"}}}, "control characters")) << key;
+  }
+}
+
+TEST(ConfigChecksTest, AnAddressHasAHostAndAPortThatExist) {
+  for (const char* good : {"127.0.0.1:9788", "0.0.0.0:1", "[::1]:9788", "::1:9788", "[::]:65535",
+                           "localhost:80", "node-1.example:80", "127.0.0.1:0"}) {
+    EXPECT_TRUE(CheckAddress(good).ok()) << good;
+  }
+  for (const char* bad :
+       {"",           ":80",          "host",         "host:",        "host:99999",
+        "host:65536", "host:-1",      "host:8x",      "host: 80",     "a b:80",
+        "-a:80",      "a..b:80",      "1.2.3.4.5:80", "999.1.1.1:80", "1.2.3:80",
+        "[::1:80",    "[1.2.3.4]:80", "[]:80",        "[::1]80",      "::g:80"}) {
+    EXPECT_FALSE(CheckAddress(bad).ok()) << bad;
+  }
+  EXPECT_TRUE(Refuses({{"metrics-address", {"127.0.0.1:99999"}}}, "from 0 to 65535"));
+}
+
+TEST(ConfigChecksTest, NamesAreWhatTheirUseTakes) {
+  EXPECT_TRUE(Refuses({{"node-labels", {"a b=c"}}}, "node-labels: \"a b\""));
+  EXPECT_TRUE(Refuses({{"node-labels", {"a=b c"}}}, "node-labels: a: \"b c\""));
+  EXPECT_TRUE(Refuses({{"token-issuer", {""}}}, "token-issuer: must not be empty"));
+  EXPECT_TRUE(Refuses({{"token-issuer", {"https:volumed"}}}, "token-issuer: with a ':'"));
+  EXPECT_EQ(ProblemsOf({{"token-issuer", {"kubernetes/serviceaccount"}}}), "");
+  EXPECT_TRUE(Refuses({{"mask-kernel-feature", {"flux"}}}, "no kernel feature is called flux"));
+  EXPECT_TRUE(Refuses({{"enable-hostpath-provisioner", {"true"}}}, "needs a host-path-root"));
+  EXPECT_TRUE(Refuses({{"manifest-dir", {"/a", "/b", "/a"}}}, "/a is given twice"));
+}
+
+class ConfigPlacesTest : public testing::Test {
+ protected:
+  ConfigPlacesTest() {
+    std::string name = (fs::temp_directory_path() / "places-XXXXXX").string();
+    directory_ = ::mkdtemp(name.data());
+    std::ofstream(directory_ / "worker") << "#!/bin/sh\n";
+    ::chmod((directory_ / "worker").c_str(), 0755);
+    config_.root = (directory_ / "root").string();
+    config_.manifest_dirs = {(directory_ / "manifests").string()};
+    config_.socket = (directory_ / "sock").string();
+    config_.worker = (directory_ / "worker").string();
+  }
+  ~ConfigPlacesTest() override { fs::remove_all(directory_); }
+  std::string Problems() const { return Join(ProblemsOfPlaces(config_), "\n"); }
+
+  fs::path directory_;
+  Config config_;
+};
+
+TEST_F(ConfigPlacesTest, WhatIsNotThereYetIsNoProblem) { EXPECT_EQ(Problems(), ""); }
+
+TEST_F(ConfigPlacesTest, ALinkDoesNotHideThatPlacesLieInOneAnother) {
+  fs::create_directories(directory_ / "root/inside");
+  fs::create_directory_symlink(directory_ / "root/inside", directory_ / "manifests");
+  EXPECT_NE(Problems().find("(with its links resolved)"), std::string::npos) << Problems();
+}
+
+TEST_F(ConfigPlacesTest, ALinkDoesNotHideAKernelsFilesystem) {
+  fs::create_directory_symlink("/proc/self", directory_ / "root");
+  EXPECT_NE(Problems().find("root: "), std::string::npos);
+  EXPECT_NE(Problems().find("filesystem of the kernel's own"), std::string::npos) << Problems();
+}
+
+TEST_F(ConfigPlacesTest, AFileIsNoDirectoryNorAbove) {
+  std::ofstream(directory_ / "file") << "x";
+  config_.root = (directory_ / "file").string();
+  EXPECT_NE(Problems().find("is not a directory"), std::string::npos);
+  config_.root = (directory_ / "file/below").string();
+  EXPECT_NE(Problems().find("is not a directory"), std::string::npos) << Problems();
+}
+
+TEST_F(ConfigPlacesTest, WhatIsNoSocketOrNoProgramIsSaid) {
+  std::ofstream(directory_ / "sock") << "x";
+  EXPECT_NE(Problems().find("socket: "), std::string::npos);
+  config_.worker = (directory_ / "sock").string();
+  EXPECT_NE(Problems().find("worker: "), std::string::npos);
+  config_.worker = directory_.string();
+  EXPECT_NE(Problems().find("is not a program"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace volumed

@@ -1,0 +1,171 @@
+#include "agent/control_socket.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace volumed {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+class ControlSocketTest : public testing::Test {
+ protected:
+  ControlSocketTest() {
+    std::string name = (fs::temp_directory_path() / "place-XXXXXX").string();
+    scratch_ = ::mkdtemp(name.data());
+    fs::create_directory(scratch_ / "run");
+    path_ = (scratch_ / "run/agent.sock").string();
+    loop_ = std::move(EventLoop::Create(clock_)).value();
+  }
+  ~ControlSocketTest() override {
+    keeper_.reset();
+    fs::remove_all(scratch_);
+  }
+
+  ControlSocketOptions Options() const { return {path_, std::nullopt, std::nullopt}; }
+  void Keep() {
+    Result<ProcessLock> lock = LockControlSocket(path_);
+    ASSERT_TRUE(lock.ok()) << lock.error().ToString();
+    Result<Descriptor> socket = BindControlSocket(Options());
+    ASSERT_TRUE(socket.ok()) << socket.error().ToString();
+    socket_ = std::move(socket).value();
+    keeper_ = std::make_unique<ControlSocketKeeper>(
+        Options(), std::move(lock).value(), *loop_,
+        ControlSocketKeeper::Handlers{[this](Descriptor made) -> Status {
+                                        ++made_;
+                                        socket_ = std::move(made);
+                                        return OkStatus();
+                                      },
+                                      [this](const Status& state) {
+                                        ++looks_;
+                                        state_ = state;
+                                      }});
+    keeper_->Start(/*made=*/true);
+    ASSERT_EQ(looks_, 1);
+    ASSERT_TRUE(state_.ok());
+  }
+  void RunFor(milliseconds time) {
+    loop_->PostAfter(time, [this] { loop_->Stop(); });
+    loop_->Run();
+  }
+  bool RunUntil(const std::function<bool()>& condition) {
+    for (int i = 0; i < 3000 && !condition(); ++i) RunFor(milliseconds(5));
+    return condition();
+  }
+  bool Connects() const {
+    const Descriptor client(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path_.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    return ::connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+  }
+
+  RealClock clock_;
+  fs::path scratch_;
+  std::string path_;
+  std::unique_ptr<EventLoop> loop_;
+  Descriptor socket_;
+  std::unique_ptr<ControlSocketKeeper> keeper_;
+  int made_ = 0;
+  int looks_ = 0;
+  Status state_;
+};
+
+TEST_F(ControlSocketTest, ALeftOverSocketIsReplacedAndAFileIsNot) {
+  { ASSERT_TRUE(BindControlSocket(Options()).ok()); }
+  EXPECT_TRUE(BindControlSocket(Options()).ok());
+  fs::remove(path_);
+  fs::create_directory(path_);
+  const Result<Descriptor> refused = BindControlSocket(Options());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kAlreadyExists);
+}
+
+TEST_F(ControlSocketTest, TheSocketOfALivingProcessIsNotReplaced) {
+  const Result<Descriptor> first = BindControlSocket(Options());
+  ASSERT_TRUE(first.ok());
+  const Result<Descriptor> second = BindControlSocket(Options());
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code(), Code::kUnavailable);
+  EXPECT_TRUE(Connects());
+}
+
+TEST_F(ControlSocketTest, ThePlaceHasOneHolder) {
+  const Result<ProcessLock> first = LockControlSocket(path_);
+  ASSERT_TRUE(first.ok());
+  const Result<ProcessLock> second =
+      ProcessLock::Take(path_ + ".lock", ProcessLock::Patience::kNone);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code(), Code::kUnavailable);
+  EXPECT_NE(second.error().message().find("pid " + std::to_string(::getpid())), std::string::npos);
+}
+
+TEST_F(ControlSocketTest, NobodyButItsOwnerMayConnectWhateverTheUmask) {
+  const mode_t before = ::umask(0);
+  const Result<Descriptor> socket = BindControlSocket(Options());
+  ::umask(before);
+  ASSERT_TRUE(socket.ok());
+  EXPECT_EQ(fs::status(path_).permissions(), fs::perms(0600));
+}
+
+TEST_F(ControlSocketTest, ASocketThatWasUnlinkedIsMadeAnew) {
+  Keep();
+  for (int round = 1; round <= 3; ++round) {
+    fs::remove(path_);
+    EXPECT_TRUE(RunUntil([&] { return made_ == round; }));
+    EXPECT_TRUE(Connects());
+  }
+}
+
+TEST_F(ControlSocketTest, ASocketThatWasMovedAwayIsMadeAnew) {
+  Keep();
+  fs::rename(path_, path_ + ".old");
+  EXPECT_TRUE(RunUntil([&] { return made_ == 1; }));
+  EXPECT_TRUE(Connects());
+}
+
+TEST_F(ControlSocketTest, ALockThatWasUnlinkedIsTakenAnew) {
+  Keep();
+  fs::remove(path_ + ".lock");
+  EXPECT_TRUE(RunUntil([&] { return fs::exists(path_ + ".lock"); }));
+  EXPECT_FALSE(ProcessLock::Take(path_ + ".lock", ProcessLock::Patience::kNone).ok());
+  EXPECT_EQ(made_, 0) << "the socket was there";
+}
+
+TEST_F(ControlSocketTest, ADirectoryThatWasRemovedOrMovedIsMadeAnewWithEverythingInIt) {
+  Keep();
+  fs::remove_all(scratch_ / "run");
+  EXPECT_TRUE(RunUntil([&] { return made_ == 1 && Connects(); }));
+  fs::rename(scratch_ / "run", scratch_ / "elsewhere");
+  EXPECT_TRUE(RunUntil([&] { return made_ == 2 && Connects(); }));
+  fs::remove(path_);
+  EXPECT_TRUE(RunUntil([&] { return made_ == 3 && Connects(); })) << "the new one is watched too";
+}
+
+TEST_F(ControlSocketTest, WhatIsInTheWayIsSaidAndWaitedFor) {
+  Keep();
+  fs::remove(path_);
+  fs::create_directory(path_);
+  EXPECT_TRUE(RunUntil([&] { return !state_.ok(); }));
+  EXPECT_EQ(state_.error().code(), Code::kAlreadyExists);
+  fs::remove(path_);
+  EXPECT_TRUE(RunUntil([&] { return state_.ok() && Connects(); }));
+}
+
+TEST_F(ControlSocketTest, OtherFilesOfTheDirectoryAreNotLookedAt) {
+  Keep();
+  for (int i = 0; i < 100; ++i) std::ofstream(scratch_ / "run" / std::to_string(i)) << "x";
+  RunFor(milliseconds(50));
+  EXPECT_EQ(looks_, 1);
+}
+
+}  // namespace
+}  // namespace volumed
