@@ -266,6 +266,7 @@ void FakeKernel::DumpBelow(FakeLocation at, const std::string& path, std::string
   if (inode.type == FileType::kSymlink) *text += " -> " + inode.content;
   if (inode.type == FileType::kRegular) *text += " " + DigestText(inode.content);
   if (vfs_.IsMountRoot(at)) *text += " mounted";
+  if (!inode.owner.empty()) *text += " storage of " + inode.owner;
   *text += "\n";
   for (const auto& [name, dentry] : inode.children) {
     DumpBelow(vfs_.FollowMounts({at.mount, dentry}), path == "/" ? "/" + name : path + "/" + name,

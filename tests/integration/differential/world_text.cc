@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <tuple>
 
@@ -97,6 +98,24 @@ std::string Text(const IdentifiedDevice& device) {
   return std::to_string(identity.size_bytes) + " bytes" +
          (identity.disk_sequence != 0 ? " and a sequence" : "") + (device.read_only ? " ro" : "") +
          (device.hold ? " held" : "") + identity.uuid + device.facts.wwid + device.facts.serial;
+}
+// Of the keys what lies in the world: above it, and in numbers, the two worlds differ.
+std::string KeysText(const std::vector<std::string>& keys) {
+  std::string text;
+  std::set<std::string> shown;
+  for (const std::string& key : keys) {
+    const size_t world = (key + "/").find("/w/");
+    if (world != std::string::npos) shown.insert(key.substr(world));
+  }
+  for (const std::string& key : shown) text += " " + key;
+  return text;
+}
+std::string Text(const StorageIdentity& identity) {
+  const StorageObject& object = identity.object;
+  return std::string(FileTypeName(identity.type)) + KeysText(identity.own) + " in" +
+         KeysText(identity.within) + (object.inode != 0 ? " inode" : "") +
+         (object.handle.empty() ? "" : " handle") + " owner " + identity.owner + " users " +
+         JoinWords(identity.users);
 }
 std::string Text(const FilesystemGrowth& growth) {
   return growth.fs_type + " " + std::to_string(growth.device_bytes) + " " +
