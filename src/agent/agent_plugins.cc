@@ -66,8 +66,8 @@ void Agent::RunPlugins() {
 }
 
 void Agent::MakeStorageGuard() {
-  storage_ = std::make_unique<StorageGuard>(*kernel_, *records_, scheduler_->clock(), *log_,
-                                            boot_id_);
+  storage_ =
+      std::make_unique<StorageGuard>(*kernel_, *records_, scheduler_->clock(), *log_, boot_id_);
   storage_->AddOwnDirectory("the agent's root", config_.root);
   for (const std::string& directory : config_.manifest_dirs) {
     storage_->AddOwnDirectory("the manifest directory", directory);

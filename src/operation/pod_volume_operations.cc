@@ -95,24 +95,22 @@ Failure RunMount(const Parts& parts, const MountRequest& request, MountedVolume&
                                                     request.pod->uid(), OnOwnFilesystem(options));
                         }});
   PodStorage storage(parts.storage, request, **plugin);
-  call.steps.push_back({.name = "ReserveStorage",
-                        .timeout = parts.settings.set_up,
-                        .changes_volume = false,
-                        .run = [&](const CallOptions& options) {
-                          return storage.Reserve(options);
-                        }});
+  call.steps.push_back(
+      {.name = "ReserveStorage",
+       .timeout = parts.settings.set_up,
+       .changes_volume = false,
+       .run = [&](const CallOptions& options) { return storage.Reserve(options); }});
   call.steps.push_back({.name = "SetUp",
                         .timeout = parts.settings.set_up,
                         .run = [&](const CallOptions& options) -> Status {
                           RETURN_IF_ERROR(mounter.CanMount(options));
                           return mounter.SetUp(ArgsFor(request, options));
                         }});
-  call.steps.push_back({.name = "RecordStorage",
-                        .timeout = parts.settings.set_up,
-                        .changes_volume = false,
-                        .run = [&](const CallOptions& options) {
-                          return storage.Record(options);
-                        }});
+  call.steps.push_back(
+      {.name = "RecordStorage",
+       .timeout = parts.settings.set_up,
+       .changes_volume = false,
+       .run = [&](const CallOptions& options) { return storage.Record(options); }});
   if (!request.sub_paths.empty()) {
     call.steps.push_back({.name = "PrepareSubPaths",
                           .timeout = parts.settings.prepare_sub_paths,

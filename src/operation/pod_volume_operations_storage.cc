@@ -106,9 +106,8 @@ StartResult PodVolumeOperations::ReclaimVolume(ReclaimRequest request,
   return executor_.Start(
       std::move(operation),
       [parts = parts_, request = std::move(request), spec](OperationProgress& progress) {
-        return RunReclaim(
-            {parts.plugins, parts.host, parts.settings, parts.logger, parts.storage}, request, spec,
-            progress);
+        return RunReclaim({parts.plugins, parts.host, parts.settings, parts.logger, parts.storage},
+                          request, spec, progress);
       },
       [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
 }
@@ -127,8 +126,8 @@ StartResult PodVolumeOperations::ProvisionVolume(
   return executor_.Start(
       std::move(operation),
       [parts = parts_, request = std::move(request), made](OperationProgress& progress) -> Failure {
-        Result<PersistentVolume> volume =
-            RunProvision({parts.plugins, parts.host, parts.settings, parts.storage}, request, progress);
+        Result<PersistentVolume> volume = RunProvision(
+            {parts.plugins, parts.host, parts.settings, parts.storage}, request, progress);
         if (!volume.ok()) return OperationFailure{kProvisionOperation, "Provision", volume.error()};
         *made = std::move(volume).value();
         return std::nullopt;
@@ -145,8 +144,8 @@ StartResult PodVolumeOperations::UndoProvision(ProvisionRequest request,
   return executor_.Start(
       std::move(operation),
       [parts = parts_, request = std::move(request)](OperationProgress& progress) -> Failure {
-        const Status undone =
-            RunUndoProvision({parts.plugins, parts.host, parts.settings, parts.storage}, request, progress);
+        const Status undone = RunUndoProvision(
+            {parts.plugins, parts.host, parts.settings, parts.storage}, request, progress);
         if (undone.ok()) return std::nullopt;
         return OperationFailure{kUndoProvisionOperation, "Undo", undone.error()};
       },

@@ -38,8 +38,7 @@ Status RecordFormatIntents::Reserve(const std::string& key, const std::string& d
 }
 
 Status RecordFormatIntents::Begin(const std::string& key, const FormatIntent& intent) {
-  RETURN_IF_ERROR(
-      storage_.Change(DeviceStorageId(UniqueVolumeName(key)), StorageUse::kFormat));
+  RETURN_IF_ERROR(storage_.Change(DeviceStorageId(UniqueVolumeName(key)), StorageUse::kFormat));
   return Put(key, intent, false);
 }
 

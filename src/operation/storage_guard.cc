@@ -17,9 +17,7 @@ constexpr auto kLookTimeout = std::chrono::seconds(10);
 // Begins the ids of the agent's own directories.
 constexpr char kOwn[] = "own/";
 
-Error Refused(const std::string& why) {
-  return Error::NotApplied(Code::kFailedPrecondition, why);
-}
+Error Refused(const std::string& why) { return Error::NotApplied(Code::kFailedPrecondition, why); }
 
 const char* UseText(StorageUse use) {
   switch (use) {
@@ -51,7 +49,8 @@ StorageIdentity OfExport(const StorageName& name) {
   return identity;
 }
 
-// The filesystem and the place in it that a key "fs:<major>:<minor>:<path>" tells; empty for others.
+// The filesystem and the place in it that a key "fs:<major>:<minor>:<path>" tells; empty for
+// others.
 std::optional<FilesystemPart> PartOf(const std::string& key) {
   const auto rest = StripPrefix(key, "fs:");
   if (!rest) return std::nullopt;
@@ -179,9 +178,8 @@ Status StorageGuard::Release(const std::string& id) {
 }
 
 Status StorageGuard::PutReservation(const StorageHolder& holder, const StorageName& name) {
-  RETURN_IF_ERROR(
-      store_.Put(EncodeRecord(StorageReservationRecord{holder, name, boot_id_}),
-                 kStorageRecordDurability));
+  RETURN_IF_ERROR(store_.Put(EncodeRecord(StorageReservationRecord{holder, name, boot_id_}),
+                             kStorageRecordDurability));
   const MutexLock lock(mu_);
   reserved_.insert(holder.id);
   return OkStatus();
@@ -243,8 +241,8 @@ Result<bool> StorageGuard::Mark(const StorageName& name, const StorageIdentity& 
                                 const std::string& owner, const std::string& replaces,
                                 const CallOptions& call) {
   if (identity.owner == owner) return true;
-  const Result<Changed> marked = kernel_.Call(
-      MarkStorage{HostPath(name.path), owner, replaces, identity.object}, call);
+  const Result<Changed> marked =
+      kernel_.Call(MarkStorage{HostPath(name.path), owner, replaces, identity.object}, call);
   if (marked.ok()) return true;
   const int why = marked.error().sys_errno();
   const bool cannot = why == EOPNOTSUPP || why == EROFS || why == EPERM;
@@ -259,8 +257,8 @@ Status StorageGuard::RecordOwner(const StorageOwner& owner, const StorageIdentit
   RETURN_IF_ERROR(Load());
   const bool is_directory = identity.type == FileType::kDirectory;
   const std::optional<StorageOwnerRecord> before = FindOwner(owner.volume);
-  StorageOwnerRecord record{owner.volume, owner.name, {}, owner.claim_uid,
-                            before && before->marked};
+  StorageOwnerRecord record{
+      owner.volume, owner.name, {}, owner.claim_uid, before && before->marked};
   if (is_directory) record.object = identity.object;
   const bool has_it = before && before->name == owner.name && before->object.inode != 0 &&
                       !owner.claim_uid.empty() && before->claim_uid == owner.claim_uid;
@@ -275,16 +273,14 @@ Status StorageGuard::RecordOwner(const StorageOwner& owner, const StorageIdentit
   if (!before) RETURN_IF_ERROR(PutOwner(record));
   if (is_directory && owner.marked && same && !owner.claim_uid.empty()) {
     const std::string replaces = before ? before->claim_uid : "";
-    ASSIGN_OR_RETURN(record.marked,
-                     Mark(owner.name, identity, owner.claim_uid, replaces, call));
+    ASSIGN_OR_RETURN(record.marked, Mark(owner.name, identity, owner.claim_uid, replaces, call));
   }
   return PutOwner(std::move(record));
 }
 
 // ---- reclaiming ---------------------------------------------------------------------------------
 
-Status StorageGuard::IdentifyAll(const std::string& volume,
-                                 const std::vector<KnownStorage>& others,
+Status StorageGuard::IdentifyAll(const std::string& volume, const std::vector<KnownStorage>& others,
                                  const CallOptions& call) {
   std::set<std::string> known = {volume};
   for (const KnownStorage& other : others) known.insert(other.holder.volume);
@@ -332,8 +328,8 @@ Status StorageGuard::CheckRecorded(const std::string& volume, const StorageName&
   {
     const MutexLock lock(mu_);
     if (const auto why = unreadable_.find(volume); why != unreadable_.end()) {
-      return Refused("whose the storage of persistent volume " + volume + " is cannot be told: " +
-                     why->second);
+      return Refused("whose the storage of persistent volume " + volume +
+                     " is cannot be told: " + why->second);
     }
   }
   const std::optional<StorageOwnerRecord> record = FindOwner(volume);
@@ -348,8 +344,9 @@ Status StorageGuard::CheckRecorded(const std::string& volume, const StorageName&
     }
     const std::string difference = StorageDifference(record->object, now.object);
     if (!difference.empty()) {
-      return Refused(name.ToString() + " is another directory than the one that persistent volume " +
-                     volume + " was used at: " + difference + "; it is not emptied");
+      return Refused(name.ToString() +
+                     " is another directory than the one that persistent volume " + volume +
+                     " was used at: " + difference + "; it is not emptied");
     }
   }
   // The volume may have been given to a claim that never used it.

@@ -1,6 +1,6 @@
 // StorageGuard: nothing is mounted, handed out, formatted, recycled or deleted before it is known
-// what the storage is and who else has it. It asks and reserves in one act, keeps on record what may
-// not be undone, and knows by which directory a persistent volume was first used.
+// what the storage is and who else has it. It asks and reserves in one act, keeps on record what
+// may not be undone, and knows by which directory a persistent volume was first used.
 #pragma once
 
 #include <map>
@@ -35,7 +35,8 @@ struct StorageOwner {
   bool marked = false;  // its directory is to say so itself: it can be reclaimed
 };
 
-// Threads: any; calls for one holder one at a time. Blocks: until the call's deadline and the store.
+// Threads: any; calls for one holder one at a time. Blocks: until the call's deadline and the
+// store.
 class StorageGuard {
  public:
   // All outlive this.
@@ -72,10 +73,10 @@ class StorageGuard {
   Status RecordOwner(const StorageOwner& owner, const StorageIdentity& identity,
                      const CallOptions& call);
 
-  // Everything that may not be so when a volume's storage is emptied: another volume in it or around
-  // it, the agent's own directories, a mount of a part of it, another directory than the one on
-  // record, another owner's mark. Taken, on record, if there is nothing.
-  // Errors: FailedPrecondition, not applied, in words; as Take.
+  // Everything that may not be so when a volume's storage is emptied: another volume in it or
+  // around it, the agent's own directories, a mount of a part of it, another directory than the one
+  // on record, another owner's mark. Taken, on record, if there is nothing. Errors:
+  // FailedPrecondition, not applied, in words; as Take.
   Status TakeForReclaim(const StorageHolder& holder, const StorageName& name,
                         const std::string& claim_uid, const std::vector<KnownStorage>& others,
                         const CallOptions& call);
@@ -106,8 +107,7 @@ class StorageGuard {
   Status PutOwner(StorageOwnerRecord record) EXCLUDES(mu_);
   // The mark of a directory becomes `owner`; whether it has it now.
   Result<bool> Mark(const StorageName& name, const StorageIdentity& identity,
-                    const std::string& owner, const std::string& replaces,
-                    const CallOptions& call);
+                    const std::string& owner, const std::string& replaces, const CallOptions& call);
 
   Kernel& kernel_;
   RecordStore& store_;

@@ -1,5 +1,5 @@
-// What the operations ask of the StorageGuard: which holder an operation is, and the steps that come
-// before and after its effects. For the operations' own source files alone.
+// What the operations ask of the StorageGuard: which holder an operation is, and the steps that
+// come before and after its effects. For the operations' own source files alone.
 #pragma once
 
 #include <optional>
@@ -34,9 +34,9 @@ std::vector<KnownStorage> StorageOf(
 std::optional<OperationFailure> ReleaseStorage(StorageGuard& guard, const std::string& id,
                                                const char* operation);
 
-// Before the set-up of a pod's volume: its storage is taken, and whose it is is recorded, if there is
-// anything yet; afterwards what was made by the set-up is. Volumes without storage of their own need
-// neither. Blocks: until the call's deadline. Errors: those of the guard.
+// Before the set-up of a pod's volume: its storage is taken, and whose it is is recorded, if there
+// is anything yet; afterwards what was made by the set-up is. Volumes without storage of their own
+// need neither. Blocks: until the call's deadline. Errors: those of the guard.
 class PodStorage {
  public:
   // All outlive this.

@@ -46,8 +46,8 @@ class StorageTable {
   // Lets go of those who are only known and whom nobody knows any more.
   void ReleaseKnown(const std::function<bool(const StorageHolder&)>& is_gone) EXCLUDES(mu_);
   // Who with a use and an id of this prefix has storage that overlaps this one.
-  std::optional<StorageHolder> Find(const std::string& prefix, const StorageIdentity& identity)
-      const EXCLUDES(mu_);
+  std::optional<StorageHolder> Find(const std::string& prefix,
+                                    const StorageIdentity& identity) const EXCLUDES(mu_);
   // From now on it excludes nobody who shares; nothing if it is not there.
   void Share(const std::string& id) EXCLUDES(mu_);
   bool Has(const std::string& id, StorageUse use) const EXCLUDES(mu_);

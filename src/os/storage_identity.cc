@@ -97,8 +97,7 @@ std::optional<std::pair<std::string, std::string>> SplitExport(const std::string
 std::vector<std::string> PlaceKeys(const MountEntry& mount, const std::string& place) {
   if (IsNfs(mount.fs_type)) {
     if (const auto share = SplitExport(mount.source)) {
-      std::vector<std::string> keys = {
-          NfsStorageKey(share->first, Joined(share->second, place))};
+      std::vector<std::string> keys = {NfsStorageKey(share->first, Joined(share->second, place))};
       for (const std::string& option : mount.super_options) {
         const auto address = StripPrefix(option, "addr=");
         if (!address) continue;
@@ -156,9 +155,9 @@ Result<MountEntry> MountOf(int file, const std::string& shown, const KernelFeatu
 Result<std::string> PlaceIn(const MountEntry& mount, const std::string& path,
                             const std::string& shown) {
   const auto not_there = [&] {
-    return Error::NotApplied(Code::kFailedPrecondition, "identify storage " + shown + ": it was " +
-                                                            "moved or removed meanwhile (" + path +
-                                                            ")");
+    return Error::NotApplied(
+        Code::kFailedPrecondition,
+        "identify storage " + shown + ": it was " + "moved or removed meanwhile (" + path + ")");
   };
   if (mount.root.ends_with("//deleted") || path.ends_with(" (deleted)")) return not_there();
   const std::string point = mount.mount_point == "/" ? "" : mount.mount_point;

@@ -82,8 +82,7 @@ struct LoopFile {
 std::optional<LoopFile> FileOfLoop(dev_t loop) {
   const std::optional<std::string> path = ReadLine(SysfsOf(loop) + "/loop/backing_file");
   if (!path) return std::nullopt;
-  const Descriptor node(
-      ::open(DeviceNodeName(loop).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const Descriptor node(::open(DeviceNodeName(loop).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat is = {};
   loop_info64 info = {};
   if (!node.valid() || ::fstat(node.get(), &is) != 0 || is.st_rdev != loop ||

@@ -31,8 +31,8 @@ std::set<std::string> LoopFilePaths(const StorageKeys& keys);
 // to it: of the same WWID, or loop devices on the same file.
 std::vector<dev_t> TwinsOf(dev_t device);
 
-// Whether somebody has the device, a part of it, or its whole for himself. A device that is gone, or
-// that its driver refuses to open, is nobody's. Blocks: as the device does.
+// Whether somebody has the device, a part of it, or its whole for himself. A device that is gone,
+// or that its driver refuses to open, is nobody's. Blocks: as the device does.
 bool IsClaimed(dev_t device);
 
 // "/dev/loop3"; "8:0" for one without a name.

@@ -133,9 +133,9 @@ Result<Changed> DoMarkStorage(const MarkStorage& request, const KernelFeatures& 
   if (request.owner.size() >= kLongestOwner) {
     return Refused(request, Code::kInvalidArgument, "the owner's name is too long");
   }
-  ASSIGN_OR_RETURN(const Descriptor directory,
-                   OpenSafePath(request.path, O_RDONLY | O_DIRECTORY)
-                       .With("mark " + request.path.Display()));
+  ASSIGN_OR_RETURN(
+      const Descriptor directory,
+      OpenSafePath(request.path, O_RDONLY | O_DIRECTORY).With("mark " + request.path.Display()));
   ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
                    FindMountEntryOf(directory.get(), features));
   const std::string difference = StorageDifference(

@@ -33,7 +33,8 @@ struct StorageObject {
 //   "ino:<device>:<inode>"       a file, by its inode: hard links, and a loop device on it;
 //   "nfs:<server>:<path>"        a file or directory of an export;
 //   "dev:<major>:<minor>"        a block device;
-//   "wwid:<wwid>[:<start>]"      a disk, or a partition by its start, by what the disk calls itself.
+//   "wwid:<wwid>[:<start>]"      a disk, or a partition by its start, by what the disk calls
+//   itself.
 // Two storages overlap if a key of one's own is the other's own, or is among what contains it.
 //
 // With `find_users`, a block device is also opened for itself (O_EXCL), as is every other device of
@@ -50,7 +51,7 @@ struct IdentifyStorage {
 
 struct StorageIdentity {
   FileType type{};
-  StorageObject object{};           // of a directory
+  StorageObject object{};             // of a directory
   std::vector<std::string> own{};     // sorted
   std::vector<std::string> within{};  // of what contains it: directories above, disks below; sorted
   std::string owner{};                // of a directory: its mark; see MarkStorage

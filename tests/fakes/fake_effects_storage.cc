@@ -59,8 +59,7 @@ void FakeEffects::AddDevice(const FakeDevice& device, std::vector<std::string>& 
 void FakeEffects::AddPlace(FakeLocation at, const std::string& missing,
                            StorageIdentity& identity) const {
   const FakeFilesystem& filesystem = vfs_.FilesystemAt(at);
-  const std::string place = missing.empty() ? vfs_.PlaceOf(at)
-                                            : Joined(vfs_.PlaceOf(at), missing);
+  const std::string place = missing.empty() ? vfs_.PlaceOf(at) : Joined(vfs_.PlaceOf(at), missing);
   const size_t colon = filesystem.source.find(":/");
   const bool is_nfs = filesystem.type == "nfs" || filesystem.type == "nfs4";
   std::string key;

@@ -115,9 +115,9 @@ class AttachOperationsTest : public ::testing::Test {
   VolumePluginMgr plugins_;
   DeviceRecordKeeper devices_{store_, clock_, logger_, observer_, BootId("boot-a")};
   StorageGuard storage_{kernel_, store_, clock_, logger_, BootId("boot-a")};
-  PodVolumeOperations operations_{scheduler_, store_,   plugins_,         host_,
-                                  logger_,    observer_, devices_,        storage_,
-                                  BootId("boot-a"), OperationSettings()};
+  PodVolumeOperations operations_{
+      scheduler_, store_,           plugins_,           host_, logger_, observer_, devices_,
+      storage_,   BootId("boot-a"), OperationSettings()};
 };
 
 TEST_F(AttachOperationsTest, UpAndDownWithARowForEachState) {

@@ -120,8 +120,9 @@ class UnmountDeviceTest : public ::testing::Test {
   }
   std::optional<OperationFailure> Run() {
     OperationProgress progress(clock_);
-    return RunUnmountDevice({plugins_, host_, settings_, devices_, storage_, volumes_, holds_, logger_},
-                            {kDevice, kPlugin, SpecName("one"), kPlace}, progress);
+    return RunUnmountDevice(
+        {plugins_, host_, settings_, devices_, storage_, volumes_, holds_, logger_},
+        {kDevice, kPlugin, SpecName("one"), kPlace}, progress);
   }
   std::optional<DeviceRecord> Stored() const {
     const auto row = store_.Find(kDeviceRecordKind, RecordKey(kDevice));

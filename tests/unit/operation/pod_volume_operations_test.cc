@@ -40,8 +40,8 @@ class PodVolumeOperationsTest : public ::testing::Test {
     operations_.reset();
     devices_ = std::make_unique<DeviceRecordKeeper>(store_, scheduler_.clock(), logger_, observer_,
                                                     BootId(boot));
-    storage_ = std::make_unique<StorageGuard>(kernel_, store_, scheduler_.clock(), logger_,
-                                              BootId(boot));
+    storage_ =
+        std::make_unique<StorageGuard>(kernel_, store_, scheduler_.clock(), logger_, BootId(boot));
     operations_ = std::make_unique<PodVolumeOperations>(scheduler_, store_, plugins_, host_,
                                                         logger_, observer_, *devices_, *storage_,
                                                         BootId(boot), OperationSettings());

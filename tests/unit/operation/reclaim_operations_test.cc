@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "fakes/memory_record_store.h"
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+#include "fakes/memory_record_store.h"
 
 #include "base/manual_clock.h"
 #include "fakes/fake_kernel.h"
