@@ -7,10 +7,10 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-#include "fakes/memory_record_store.h"
 
 #include "base/manual_clock.h"
 #include "fakes/fake_kernel.h"
+#include "fakes/memory_record_store.h"
 #include "unit/pluginmgr/stateful_plugin.h"
 #include "unit/plugins/plugin_world.h"
 
