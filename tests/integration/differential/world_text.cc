@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -226,6 +227,14 @@ void RealTreeBelow(const std::string& path, std::string* text) {
              std::to_string(std::hash<std::string>()(content) % 1000000007u);
   }
   if ((stat.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0) *text += " mounted";
+  char owner[256];
+  const ssize_t owner_size =
+      type == FileType::kDirectory
+          ? ::getxattr(path.c_str(), "trusted.volumed.owner", owner, sizeof(owner))
+          : -1;
+  if (owner_size > 0) {
+    *text += " storage of " + std::string(owner, static_cast<size_t>(owner_size));
+  }
   *text += "\n";
   if (type != FileType::kDirectory) return;
   std::vector<std::string> names;
