@@ -255,8 +255,8 @@ void Agent::OpenTokens() {
 
 Status Agent::MakeManager() {
   operations_ = std::make_unique<PodVolumeOperations>(
-      *scheduler_, *records_, *plugins_, *host_, *log_, *metrics_, *device_records_, boot_id_,
-      DeadlinesOf(config_),
+      *scheduler_, *records_, *plugins_, *host_, *log_, *metrics_, *device_records_, *storage_,
+      boot_id_, DeadlinesOf(config_),
       root_lock_->adopted() ? PodDirectoryOwner::kKubelet : PodDirectoryOwner::kAgent);
   consumer_watch_ = std::make_unique<ProcConsumerWatch>(*scheduler_, scheduler_->loop(),
                                                         ProcConsumerWatchOptions{});

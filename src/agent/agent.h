@@ -88,6 +88,7 @@ class Agent {
   Status MakeHost();
   void OpenTokens();
   Status LoadPlugins();
+  void MakeStorageGuard();
   void MakeRecycler();
   HostPathSettings MakeHostPathSettings();
   // Null where no drivers are looked for.
@@ -153,6 +154,7 @@ class Agent {
   BootId boot_id_;
   std::unique_ptr<AgentMetrics> metrics_;
   std::unique_ptr<DeviceRecordKeeper> device_records_;
+  std::unique_ptr<StorageGuard> storage_;
   std::unique_ptr<RecordFormatIntents> format_intents_;
   AttachLimitSettings attach_limits_;
   std::unique_ptr<VolumePluginMgr> plugins_;

@@ -21,7 +21,8 @@ Status Agent::LoadPlugins() {
   device_records_ = std::make_unique<DeviceRecordKeeper>(*records_, scheduler_->clock(), *log_,
                                                          *metrics_, boot_id_);
   plugins_ = std::make_unique<VolumePluginMgr>();
-  format_intents_ = std::make_unique<RecordFormatIntents>(*device_records_, boot_id_);
+  MakeStorageGuard();
+  format_intents_ = std::make_unique<RecordFormatIntents>(*device_records_, *storage_, boot_id_);
   InTreePluginSettings settings;
   settings.local.format_intents = format_intents_.get();
   settings.iscsi.formats = settings.local;
@@ -62,6 +63,18 @@ void Agent::RunPlugins() {
       log_->Warning("plugins have not got what they wait for", {{"error", ran.error()}});
     }
   });
+}
+
+void Agent::MakeStorageGuard() {
+  storage_ =
+      std::make_unique<StorageGuard>(*kernel_, *records_, scheduler_->clock(), *log_, boot_id_);
+  storage_->AddOwnDirectory("the agent's root", config_.root);
+  for (const std::string& directory : config_.manifest_dirs) {
+    storage_->AddOwnDirectory("the manifest directory", directory);
+  }
+  if (!config_.volume_plugin_dir.empty()) {
+    storage_->AddOwnDirectory("the driver directory", config_.volume_plugin_dir);
+  }
 }
 
 void Agent::MakeRecycler() {

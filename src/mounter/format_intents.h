@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "os/device_requests.h"
+#include "os/kernel.h"
 
 namespace volumed {
 
@@ -26,7 +26,12 @@ class FormatIntents {
  public:
   virtual ~FormatIntents() = default;
   virtual Result<std::optional<FormatIntent>> Find(const std::string& key) = 0;
-  // Before the tool starts. Replaces an unfinished one. Must survive a power loss. `finished` and
+  // Before the device is looked at: nobody else may change what it is from now on, until its mount
+  // is gone. FailedPrecondition, not applied, naming who has it.
+  virtual Status Reserve(const std::string& key, const std::string& device,
+                         const CallOptions& call) = 0;
+  // Before the tool starts. From now on nobody shares the device (FailedPrecondition, not applied,
+  // naming who has it). Replaces an unfinished one. Must survive a power loss. `finished` and
   // `in_this_boot` of the intent are not looked at.
   virtual Status Begin(const std::string& key, const FormatIntent& intent) = 0;
   // From now on the volume has a filesystem: after the tool has ended well, or a filesystem was

@@ -115,6 +115,8 @@ Result<FormatDecision> SafeFormatAndMount::DecideByProbe(Run& run, bool full_sca
 }
 
 Status SafeFormatAndMount::Decide(Run& run) {
+  RETURN_IF_ERROR(
+      intents_.Reserve(run.request.key, run.request.device, run.Options(SafeMountStage::kProbing)));
   ASSIGN_OR_RETURN(run.intent, intents_.Find(run.request.key));
   ASSIGN_OR_RETURN(FormatDecision decision, DecideByProbe(run, false));
   if (decision.action == FormatAction::kFullScan) {

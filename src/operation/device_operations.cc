@@ -11,6 +11,7 @@
 #include "operation/device_use.h"
 #include "operation/map_operations.h"
 #include "operation/step_runner.h"
+#include "operation/storage_steps.h"
 #include "pluginmgr/device_mountable_volume_plugin.h"
 
 namespace volumed {
@@ -99,7 +100,12 @@ Failure RunMountDevice(const DeviceOperationParts& parts, const MountDeviceReque
                         }});
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
                           OperationCall(request.device.str(), call.facts.fault_domain, progress));
-  if (Failure failure = runner.Run(call)) return failure;
+  if (Failure failure = runner.Run(call)) {
+    const std::optional<DeviceRecord> left = parts.devices.Find(request.device);
+    // Nothing of it is mounted: nobody has to know of it.
+    if (!left || IsGone(*left)) (void)parts.storage.Release(DeviceStorageId(request.device));
+    return failure;
+  }
   result.plugin_name = name;
   result.device_mount_path = path->Display();
   result.size = request.size;
@@ -159,7 +165,8 @@ Failure RunUnmountDevice(const DeviceOperationParts& parts, const UnmountDeviceR
                         }});
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
                           OperationCall(call.facts.key.str(), call.facts.fault_domain, progress));
-  return runner.Run(call);
+  if (Failure failure = runner.Run(call)) return failure;
+  return ReleaseStorage(parts.storage, DeviceStorageId(call.facts.key), kUnmountDeviceOperation);
 }
 
 }  // namespace volumed

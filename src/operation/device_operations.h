@@ -10,6 +10,7 @@
 #include "blockmapper/device_holds.h"
 #include "operation/operation_executor.h"
 #include "operation/operation_settings.h"
+#include "operation/storage_guard.h"
 #include "operation/volume_operations.h"
 #include "operation/volume_record_keeper.h"
 #include "pluginmgr/volume_plugin_mgr.h"
@@ -28,6 +29,7 @@ struct DeviceOperationParts {
   VolumeHost& host;
   const OperationSettings& settings;
   DeviceRecordKeeper& devices;
+  StorageGuard& storage;
   const VolumeRecordKeeper& volumes;
   DeviceHolds& holds;
   Logger& logger;

@@ -14,6 +14,7 @@
 #include "operation/pod_directories.h"
 #include "operation/pod_volume_facts.h"
 #include "operation/step_runner.h"
+#include "operation/storage_steps.h"
 #include "operation/volume_snapshot.h"
 #include "pluginmgr/block_volume_plugin.h"
 
@@ -127,6 +128,10 @@ Status HoldDevice(Mapping& mapping, const CallOptions& call) {
                                    difference + "; all pods with the volume have to leave first");
     }
   }
+  // A device that a pod has raw is nobody else's, under no other name either.
+  RETURN_IF_ERROR(mapping.parts.storage.Take(
+      DeviceStorageHolder(volume, mapping.request.spec.name(), StorageUse::kRaw),
+      StorageName{mapping.device.path}, call));
   RETURN_IF_ERROR(mapping.parts.devices.SetMapped(
       volume, {mapping.device.facts.identity, mapping.device.path, BootId()}));
   mapping.parts.holds.Keep(volume, mapping.device.hold);
@@ -402,7 +407,8 @@ Failure RunUnmapDevice(const DeviceOperationParts& parts, DeviceRecord facts,
       .steps = DeviceUnmappingSteps(parts, facts, *path, **unmapper, detaches)};
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
                           OperationCall(facts.key.str(), facts.fault_domain, progress));
-  return runner.Run(call);
+  if (Failure failure = runner.Run(call)) return failure;
+  return ReleaseStorage(parts.storage, DeviceStorageId(facts.key), kUnmapDeviceOperation);
 }
 
 }  // namespace volumed

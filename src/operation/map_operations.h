@@ -32,6 +32,7 @@ struct MapOperationParts {
   VolumeHost& host;
   const OperationSettings& settings;
   DeviceRecordKeeper& devices;
+  StorageGuard& storage;
   VolumeRecordKeeper& volumes;
   DeviceHolds& holds;
 };

@@ -10,6 +10,7 @@
 #include "operation/map_operations.h"
 #include "operation/pod_volume_facts.h"
 #include "operation/step_runner.h"
+#include "operation/storage_steps.h"
 
 namespace volumed {
 namespace {
@@ -93,12 +94,23 @@ Failure RunMount(const Parts& parts, const MountRequest& request, MountedVolume&
                           return MakePodDirectories(parts.host.kernel, parts.host.paths,
                                                     request.pod->uid(), OnOwnFilesystem(options));
                         }});
+  PodStorage storage(parts.storage, request, **plugin);
+  call.steps.push_back(
+      {.name = "ReserveStorage",
+       .timeout = parts.settings.set_up,
+       .changes_volume = false,
+       .run = [&](const CallOptions& options) { return storage.Reserve(options); }});
   call.steps.push_back({.name = "SetUp",
                         .timeout = parts.settings.set_up,
                         .run = [&](const CallOptions& options) -> Status {
                           RETURN_IF_ERROR(mounter.CanMount(options));
                           return mounter.SetUp(ArgsFor(request, options));
                         }});
+  call.steps.push_back(
+      {.name = "RecordStorage",
+       .timeout = parts.settings.set_up,
+       .changes_volume = false,
+       .run = [&](const CallOptions& options) { return storage.Record(options); }});
   if (!request.sub_paths.empty()) {
     call.steps.push_back({.name = "PrepareSubPaths",
                           .timeout = parts.settings.prepare_sub_paths,
@@ -109,7 +121,11 @@ Failure RunMount(const Parts& parts, const MountRequest& request, MountedVolume&
   }
   StepRunner runner(*parts.keeper, parts.host.clock, progress,
                     OperationCall(call.facts.key.ToString(), call.facts.fault_domain, progress));
-  if (Failure failure = runner.Run(call)) return failure;
+  if (Failure failure = runner.Run(call)) {
+    // Nothing of it is there: nobody has to know of it.
+    if (!parts.keeper->Find(call.facts.key)) storage.Release();
+    return failure;
+  }
   result.plugin_name = call.facts.plugin_name;
   result.host_path = mounter.GetPath();
   result.attributes = mounter.GetAttributes();
@@ -157,7 +173,8 @@ Failure RunUnmount(const Parts& parts, const UnmountRequest& request, OperationP
                         }});
   StepRunner runner(*parts.keeper, parts.host.clock, progress,
                     OperationCall(call.facts.key.ToString(), call.facts.fault_domain, progress));
-  return runner.Run(call);
+  if (Failure failure = runner.Run(call)) return failure;
+  return ReleaseStorage(parts.storage, PodStorageId(call.facts.key), kVolumeUnmount);
 }
 
 Failure RunRemovePod(const Parts& parts, const PodUid& pod, PodRecordEnd record,
@@ -229,7 +246,8 @@ OperationExecutor::Operation UnmountOperation(const char* name, const UnmountReq
 PodVolumeOperations::PodVolumeOperations(Scheduler& scheduler, RecordStore& store,
                                          VolumePluginMgr& plugins, VolumeHost& host, Logger& logger,
                                          OperationObserver& observer, DeviceRecordKeeper& devices,
-                                         BootId boot_id, OperationSettings settings,
+                                         StorageGuard& storage, BootId boot_id,
+                                         OperationSettings settings,
                                          PodDirectoryOwner pod_directory_owner)
     : parts_{plugins,
              host,
@@ -238,6 +256,7 @@ PodVolumeOperations::PodVolumeOperations(Scheduler& scheduler, RecordStore& stor
              settings,
              pod_directory_owner,
              devices,
+             storage,
              std::make_shared<VolumeRecordKeeper>(store, scheduler.clock(), logger, observer,
                                                   std::move(boot_id)),
              std::make_shared<DeviceHolds>()},
@@ -247,8 +266,14 @@ PodVolumeOperations::~PodVolumeOperations() = default;
 
 void PodVolumeOperations::Restore(const std::vector<PodVolumeRecord>& volumes,
                                   const std::vector<DeviceRecord>& devices) {
-  for (const PodVolumeRecord& record : volumes) parts_.keeper->Restore(record);
-  for (const DeviceRecord& record : devices) parts_.devices.Restore(record);
+  for (const PodVolumeRecord& record : volumes) {
+    parts_.keeper->Restore(record);
+    if (auto had = StorageOf(record)) parts_.storage.Expect(record.boot_id, *std::move(had));
+  }
+  for (const DeviceRecord& record : devices) {
+    parts_.devices.Restore(record);
+    if (auto had = StorageOf(record)) parts_.storage.Expect(record.boot_id, *std::move(had));
+  }
 }
 
 StartResult PodVolumeOperations::MountVolume(

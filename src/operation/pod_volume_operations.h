@@ -16,6 +16,7 @@
 #include "operation/operation_observer.h"
 #include "operation/operation_settings.h"
 #include "operation/pod_directories.h"
+#include "operation/storage_guard.h"
 #include "operation/volume_operations.h"
 #include "operation/volume_record.h"
 #include "operation/volume_record_keeper.h"
@@ -31,7 +32,8 @@ class PodVolumeOperations final : public VolumeOperations {
  public:
   PodVolumeOperations(Scheduler& scheduler, RecordStore& store, VolumePluginMgr& plugins,
                       VolumeHost& host, Logger& logger, OperationObserver& observer,
-                      DeviceRecordKeeper& devices, BootId boot_id, OperationSettings settings,
+                      DeviceRecordKeeper& devices, StorageGuard& storage, BootId boot_id,
+                      OperationSettings settings,
                       PodDirectoryOwner pod_directory_owner = PodDirectoryOwner::kAgent);
   ~PodVolumeOperations() override;
 
@@ -72,6 +74,8 @@ class PodVolumeOperations final : public VolumeOperations {
 
   StartResult ForgetDevice(UniqueVolumeName device,
                            std::function<void(OperationOutcome<Unit>)> done) override;
+  StartResult ForgetStorage(std::string volume_name,
+                            std::function<void(OperationOutcome<Unit>)> done) override;
   StartResult ReclaimVolume(ReclaimRequest request,
                             std::function<void(OperationOutcome<Unit>)> done) override;
 
@@ -101,14 +105,15 @@ class PodVolumeOperations final : public VolumeOperations {
     OperationSettings settings;
     PodDirectoryOwner pod_directory_owner;
     DeviceRecordKeeper& devices;
+    StorageGuard& storage;
     std::shared_ptr<VolumeRecordKeeper> keeper;
     std::shared_ptr<DeviceHolds> holds;
 
     DeviceOperationParts ForDevices() const {
-      return {plugins, host, settings, devices, *keeper, *holds, logger};
+      return {plugins, host, settings, devices, storage, *keeper, *holds, logger};
     }
     MapOperationParts ForMapping() const {
-      return {plugins, host, settings, devices, *keeper, *holds};
+      return {plugins, host, settings, devices, storage, *keeper, *holds};
     }
   };
 

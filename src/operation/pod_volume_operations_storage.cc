@@ -14,6 +14,8 @@ namespace {
 
 using Failure = std::optional<OperationFailure>;
 
+constexpr const char* kForgetStorageOperation = "forget_storage";  // ours
+
 }  // namespace
 
 OperationKey ExpandKey(const UniqueVolumeName& volume) {
@@ -70,6 +72,24 @@ StartResult PodVolumeOperations::ForgetDevice(UniqueVolumeName device,
       [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
 }
 
+StartResult PodVolumeOperations::ForgetStorage(std::string volume_name,
+                                               std::function<void(OperationOutcome<Unit>)> done) {
+  OperationExecutor::Operation operation{
+      .key = OperationKey(UniqueVolumeName("storage/" + volume_name)),
+      .name = kForgetStorageOperation,
+      .plugin_name = "",
+      .pod_display_name = ""};
+  return executor_.Start(
+      std::move(operation),
+      [parts = parts_, volume_name](OperationProgress& progress) -> Failure {
+        progress.EnterStep("RemoveRecord");
+        const Status forgotten = parts.storage.Forget(volume_name);
+        if (forgotten.ok()) return std::nullopt;
+        return OperationFailure{kForgetStorageOperation, "RemoveRecord", forgotten.error()};
+      },
+      [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
+}
+
 OperationKey ReclaimKey(const std::string& volume_name) {
   return OperationKey(UniqueVolumeName("reclaim/" + volume_name));
 }
@@ -86,8 +106,8 @@ StartResult PodVolumeOperations::ReclaimVolume(ReclaimRequest request,
   return executor_.Start(
       std::move(operation),
       [parts = parts_, request = std::move(request), spec](OperationProgress& progress) {
-        return RunReclaim({parts.plugins, parts.host, parts.settings, parts.logger}, request, spec,
-                          progress);
+        return RunReclaim({parts.plugins, parts.host, parts.settings, parts.logger, parts.storage},
+                          request, spec, progress);
       },
       [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
 }
@@ -106,8 +126,8 @@ StartResult PodVolumeOperations::ProvisionVolume(
   return executor_.Start(
       std::move(operation),
       [parts = parts_, request = std::move(request), made](OperationProgress& progress) -> Failure {
-        Result<PersistentVolume> volume =
-            RunProvision({parts.plugins, parts.host, parts.settings}, request, progress);
+        Result<PersistentVolume> volume = RunProvision(
+            {parts.plugins, parts.host, parts.settings, parts.storage}, request, progress);
         if (!volume.ok()) return OperationFailure{kProvisionOperation, "Provision", volume.error()};
         *made = std::move(volume).value();
         return std::nullopt;
@@ -124,8 +144,8 @@ StartResult PodVolumeOperations::UndoProvision(ProvisionRequest request,
   return executor_.Start(
       std::move(operation),
       [parts = parts_, request = std::move(request)](OperationProgress& progress) -> Failure {
-        const Status undone =
-            RunUndoProvision({parts.plugins, parts.host, parts.settings}, request, progress);
+        const Status undone = RunUndoProvision(
+            {parts.plugins, parts.host, parts.settings, parts.storage}, request, progress);
         if (undone.ok()) return std::nullopt;
         return OperationFailure{kUndoProvisionOperation, "Undo", undone.error()};
       },

@@ -36,6 +36,10 @@ Result<PersistentVolume> RunProvision(const ProvisionParts& parts, const Provisi
                              "volume " + request.planned.metadata.name +
                                  " was planned at another place than the configuration names now");
   }
+  const VolumeSpec made = VolumeSpec::FromPersistentVolume(plan, false);
+  if (const std::optional<StorageName> storage = StorageNameOf(made)) {
+    RETURN_IF_ERROR(parts.storage.CheckNotOwn(*storage, CallOf(parts, request, progress)));
+  }
   // Nobody selects a node here: the claim is this node's.
   return provisioner->Provision(nullptr, request.allowed_topologies,
                                 CallOf(parts, request, progress));

@@ -8,6 +8,7 @@
 
 #include "operation/operation_executor.h"
 #include "operation/operation_settings.h"
+#include "operation/storage_guard.h"
 #include "operation/volume_operations.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "volumehost/volume_host.h"
@@ -19,6 +20,7 @@ struct ProvisionParts {
   VolumePluginMgr& plugins;
   VolumeHost& host;
   const OperationSettings& settings;
+  StorageGuard& storage;
 };
 
 inline constexpr const char* kProvisionOperation = "volume_provision";

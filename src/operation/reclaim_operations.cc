@@ -1,10 +1,12 @@
 #include "operation/reclaim_operations.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "operation/call_options.h"
+#include "operation/storage_steps.h"
 #include "pluginmgr/deletable_volume_plugin.h"
 #include "pluginmgr/recyclable_volume_plugin.h"
 
@@ -25,13 +27,17 @@ class Reclaim {
       : parts_(parts), spec_(spec), name_(spec.name().str()), call_(call) {}
 
   // Tells how it ended.
-  Status Run(ReclaimAction action) const {
-    if (action == ReclaimAction::kDelete) {
-      const Status deleted = Delete();
+  Status Run(const ReclaimRequest& request) const {
+    const bool deletes = request.action == ReclaimAction::kDelete;
+    const auto reclaimed = [&] {
+      return WithStorage(request, [&] { return deletes ? Delete() : Recycle(); });
+    };
+    if (deletes) {
+      const Status deleted = reclaimed();
       if (!deleted.ok()) TellNotDeleted(deleted.error());
       return deleted;
     }
-    const Status recycled = Recycle();
+    const Status recycled = reclaimed();
     if (!recycled.ok()) {
       Record(EventType::kWarning, kVolumeFailedRecycle, recycled.error().message());
     } else {
@@ -41,6 +47,24 @@ class Reclaim {
   }
 
  private:
+  // Nobody else has the storage, or gets it meanwhile; from then on it is nobody's.
+  Status WithStorage(const ReclaimRequest& request, const std::function<Status()>& empty) const {
+    const std::optional<StorageName> storage = StorageNameOf(spec_);
+    if (!storage) return empty();
+    const StorageHolder holder = ReclaimStorageHolder(*request.volume);
+    RETURN_IF_ERROR(parts_.storage.TakeForReclaim(holder, *storage, request.claim_uid,
+                                                  StorageOf(request.others), call_));
+    const Status emptied = empty();
+    // What may be going on still keeps others out, over a restart too.
+    if (!emptied.ok() && emptied.error().maybe_applied()) return emptied;
+    if (emptied.ok()) {
+      const bool deleted = request.action == ReclaimAction::kDelete;
+      RETURN_IF_ERROR(parts_.storage.Reclaimed(name_, *storage, deleted, call_));
+    }
+    RETURN_IF_ERROR(parts_.storage.Release(holder.id));
+    return emptied;
+  }
+
   Status Recycle() const {
     const auto plugin = parts_.plugins.FindRecyclablePluginBySpec(spec_);
     if (!plugin.ok()) {
@@ -113,7 +137,7 @@ std::optional<OperationFailure> RunReclaim(const ReclaimParts& parts, const Recl
                                    plugin.ok() ? (*plugin)->FaultDomain(spec) : "", progress);
   call.deadline = Deadline::After(parts.host.clock, parts.settings.reclaim);
   const Reclaim reclaim(parts, spec, call);
-  const Status done = reclaim.Run(request.action);
+  const Status done = reclaim.Run(request);
   if (done.ok()) return std::nullopt;
   return OperationFailure{ReclaimOperationName(request.action), step, done.error()};
 }

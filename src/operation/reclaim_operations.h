@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "operation/operation_executor.h"
 #include "operation/operation_settings.h"
+#include "operation/storage_guard.h"
 #include "operation/volume_operations.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "volumehost/volume_host.h"
@@ -22,13 +23,15 @@ struct ReclaimParts {
   VolumeHost& host;
   const OperationSettings& settings;
   Logger& logger;
+  StorageGuard& storage;
 };
 
 // "volume_delete", "volume_recycle". REQUIRES: an action.
 const char* ReclaimOperationName(ReclaimAction action);
 
 // Threads: one at a time per volume. Blocks: until the volume is reclaimed.
-// Errors: when no plugin can do it, not applied, in the words of the controller's event; those of
+// Errors: FailedPrecondition, not applied, of the StorageGuard: somebody else's data may be there;
+// when no plugin can do it, not applied, in the words of the controller's event; those of
 // the plugin. Events go to the PersistentVolume: RecyclerPod, VolumeRecycled, VolumeFailedRecycle,
 // VolumeFailedDelete, and VolumeDelete while it is in use.
 std::optional<OperationFailure> RunReclaim(const ReclaimParts& parts, const ReclaimRequest& request,

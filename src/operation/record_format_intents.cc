@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "operation/storage_steps.h"
+
 namespace volumed {
 
 Result<std::optional<FormatIntent>> RecordFormatIntents::Find(const std::string& key) {
@@ -25,16 +27,29 @@ Status RecordFormatIntents::Put(const std::string& key, const FormatIntent& inte
   return devices_.SetFormat(UniqueVolumeName(key), std::move(format));
 }
 
+Status RecordFormatIntents::Reserve(const std::string& key, const std::string& device,
+                                    const CallOptions& call) {
+  const UniqueVolumeName name(key);
+  const std::optional<DeviceRecord> record = devices_.Find(name);
+  const SpecName spec = record ? record->spec : SpecName(key);
+  RETURN_IF_ERROR(storage_.Take(DeviceStorageHolder(name, spec, StorageUse::kShared),
+                                StorageName{device}, call));
+  return OkStatus();
+}
+
 Status RecordFormatIntents::Begin(const std::string& key, const FormatIntent& intent) {
+  RETURN_IF_ERROR(storage_.Change(DeviceStorageId(UniqueVolumeName(key)), StorageUse::kFormat));
   return Put(key, intent, false);
 }
 
 Status RecordFormatIntents::Finish(const std::string& key, const FormatIntent& intent) {
-  return Put(key, intent, true);
+  RETURN_IF_ERROR(Put(key, intent, true));
+  return storage_.Change(DeviceStorageId(UniqueVolumeName(key)), StorageUse::kShared);
 }
 
 Status RecordFormatIntents::Withdraw(const std::string& key) {
-  return devices_.SetFormat(UniqueVolumeName(key), std::nullopt);
+  RETURN_IF_ERROR(devices_.SetFormat(UniqueVolumeName(key), std::nullopt));
+  return storage_.Change(DeviceStorageId(UniqueVolumeName(key)), StorageUse::kShared);
 }
 
 }  // namespace volumed

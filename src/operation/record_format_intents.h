@@ -7,6 +7,7 @@
 
 #include "base/ids.h"
 #include "mounter/format_intents.h"
+#include "operation/storage_guard.h"
 #include "operation/volume_record_keeper.h"
 
 namespace volumed {
@@ -15,11 +16,13 @@ namespace volumed {
 // FailedPrecondition, not applied, for a device that is not being mounted.
 class RecordFormatIntents final : public FormatIntents {
  public:
-  // `devices` outlives this.
-  RecordFormatIntents(DeviceRecordKeeper& devices, BootId boot_id)
-      : devices_(devices), boot_id_(std::move(boot_id)) {}
+  // Both outlive this.
+  RecordFormatIntents(DeviceRecordKeeper& devices, StorageGuard& storage, BootId boot_id)
+      : devices_(devices), storage_(storage), boot_id_(std::move(boot_id)) {}
 
   Result<std::optional<FormatIntent>> Find(const std::string& key) override;
+  Status Reserve(const std::string& key, const std::string& device,
+                 const CallOptions& call) override;
   Status Begin(const std::string& key, const FormatIntent& intent) override;
   Status Finish(const std::string& key, const FormatIntent& intent) override;
   Status Withdraw(const std::string& key) override;
@@ -28,6 +31,7 @@ class RecordFormatIntents final : public FormatIntents {
   Status Put(const std::string& key, const FormatIntent& intent, bool finished);
 
   DeviceRecordKeeper& devices_;
+  StorageGuard& storage_;
   const BootId boot_id_;
 };
 

@@ -79,7 +79,8 @@ struct MountRequest {
   bool reconstructed = false;  // it was found at start, uncertain
   // Of a persistent volume, which pods share; else empty.
   UniqueVolumeName unique_name = {};
-  bool has_device = false;  // it is bound from the device of that name
+  bool has_device = false;     // it is bound from the device of that name
+  std::string claim_uid = {};  // of a persistent volume: whose it is
 
   UniqueVolumeName device() const { return has_device ? unique_name : UniqueVolumeName(); }
 };
@@ -162,6 +163,9 @@ struct UnmountDeviceRequest {
 struct ReclaimRequest {
   std::shared_ptr<const PersistentVolume> volume;
   ReclaimAction action = ReclaimAction::kNone;
+  std::string claim_uid = {};  // that it was bound with
+  // All other volumes that anybody knows: none may have its data in the same place.
+  std::vector<std::shared_ptr<const PersistentVolume>> others = {};
 };
 
 // A volume that is made for a claim, as its record has it.
@@ -272,6 +276,9 @@ class VolumeOperations {
   // no record; a device that is mounted is FailedPrecondition.
   virtual StartResult ForgetDevice(UniqueVolumeName device,
                                    std::function<void(OperationOutcome<Unit>)> done) = 0;
+  // A PersistentVolume is no more, and what is on record of its storage may go.
+  virtual StartResult ForgetStorage(std::string volume_name,
+                                    std::function<void(OperationOutcome<Unit>)> done) = 0;
   // Deletes or recycles a volume that nobody uses. Its key is ReclaimKey(volume's name).
   virtual StartResult ReclaimVolume(ReclaimRequest request,
                                     std::function<void(OperationOutcome<Unit>)> done) = 0;

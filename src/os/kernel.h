@@ -25,6 +25,7 @@
 #include "os/device_requests.h"
 #include "os/mount_entry.h"
 #include "os/safe_path.h"
+#include "os/storage_requests.h"
 
 namespace volumed {
 
@@ -380,12 +381,12 @@ using AnyRequest =
                  RemoveFile, RemoveTree, ListDirectory, ReadFile, WriteAtomicPayload, ProbeDevice,
                  FormatDevice, CheckFilesystem, CheckDeviceUse, RunProgram, MakeSymlink, ReadLink,
                  IdentifyDevice, DetachLoops, GrowFilesystem, FlushDevice, WriteFile,
-                 WriteAttribute>;
+                 WriteAttribute, IdentifyStorage, MarkStorage>;
 
 using AnyAnswer =
     std::variant<Done, Changed, FileInfo, FsInfo, UsageInfo, OwnershipInfo, DirectoryListing,
                  FileContent, MountListing, KernelFeatures, DeviceProbe, FilesystemCheck,
-                 DeviceUsers, ProgramEnd, IdentifiedDevice, FilesystemGrowth>;
+                 DeviceUsers, ProgramEnd, IdentifiedDevice, FilesystemGrowth, StorageIdentity>;
 
 std::string_view RequestName(const AnyRequest& request);
 // Whether half of the request's effect ruins data: it is always made as CallOptions::must_finish.

@@ -16,6 +16,7 @@
 #include "os/ownership_walk.h"
 #include "os/program.h"
 #include "os/remove_tree.h"
+#include "os/storage_identity.h"
 #include "os/usage_walk.h"
 #include "os/write_file.h"
 
@@ -75,6 +76,10 @@ struct Effects {
   Result<Done> operator()(const FlushDevice& r) const { return DoFlushDevice(r); }
   Result<Changed> operator()(const WriteFile& r) const { return DoWriteFile(r); }
   Result<Done> operator()(const WriteAttribute& r) const { return DoWriteAttribute(r); }
+  Result<StorageIdentity> operator()(const IdentifyStorage& r) const {
+    return DoIdentifyStorage(r, features);
+  }
+  Result<Changed> operator()(const MarkStorage& r) const { return DoMarkStorage(r, features); }
 };
 
 }  // namespace

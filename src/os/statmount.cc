@@ -200,17 +200,23 @@ MountEntry ToEntry(const Answer& answer) {
   return entry;
 }
 
-Result<std::optional<MountOfFile>> FindInTable(uint64_t mount_id) {
+Result<std::optional<MountEntry>> FindInTable(uint64_t mount_id) {
   ASSIGN_OR_RETURN(std::vector<MountEntry> entries, ReadMountTable());
-  for (const MountEntry& entry : entries) {
-    if (entry.mount_id != mount_id) continue;
-    MountOfFile found{entry.mount_point, false};
-    for (const std::string& field : entry.propagation) {
-      if (StripPrefix(field, "shared:")) found.shared = true;
-    }
-    return std::optional<MountOfFile>(std::move(found));
+  for (MountEntry& entry : entries) {
+    if (entry.mount_id == mount_id) return std::optional<MountEntry>(std::move(entry));
   }
-  return std::optional<MountOfFile>();
+  return std::optional<MountEntry>();
+}
+
+Result<uint64_t> MountIdOf(int fd, unsigned wanted) {
+  struct statx info = {};
+  if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, wanted, &info) != 0) {
+    return Error::FromErrno(errno, "statx", Outcome::kNotApplied);
+  }
+  if ((info.stx_mask & wanted) == 0) {
+    return Error::NotApplied(Code::kUnimplemented, "statx gives no mount id");
+  }
+  return info.stx_mnt_id;
 }
 
 }  // namespace
@@ -263,20 +269,34 @@ Result<std::optional<MountEntry>> StatMounts::Entry(uint64_t unique_id) const {
 }
 
 Result<std::optional<MountOfFile>> FindMountOf(int fd, const KernelFeatures& features) {
-  struct statx info = {};
-  const unsigned wanted = features.statmount ? kStatxUniqueMountId : unsigned{STATX_MNT_ID};
-  if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, wanted, &info) != 0) {
-    return Error::FromErrno(errno, "statx", Outcome::kNotApplied);
+  if (!features.statmount) {
+    ASSIGN_OR_RETURN(const uint64_t id, MountIdOf(fd, STATX_MNT_ID));
+    ASSIGN_OR_RETURN(const std::optional<MountEntry> entry, FindInTable(id));
+    if (!entry) return std::optional<MountOfFile>();
+    MountOfFile found{entry->mount_point, false};
+    for (const std::string& field : entry->propagation) {
+      if (StripPrefix(field, "shared:")) found.shared = true;
+    }
+    return std::optional<MountOfFile>(std::move(found));
   }
-  if ((info.stx_mask & wanted) == 0) {
-    return Error::NotApplied(Code::kUnimplemented, "statx gives no mount id");
-  }
-  if (!features.statmount) return FindInTable(info.stx_mnt_id);
+  ASSIGN_OR_RETURN(const uint64_t id, MountIdOf(fd, kStatxUniqueMountId));
   Answer answer;
-  ASSIGN_OR_RETURN(const bool found, answer.Ask(0, info.stx_mnt_id, kMountBasic | kMountPoint));
+  ASSIGN_OR_RETURN(const bool found, answer.Ask(0, id, kMountBasic | kMountPoint));
   if (!found || !answer.Has(kMountPoint)) return std::optional<MountOfFile>();
   return std::optional<MountOfFile>(MountOfFile{answer.Text(kMountPoint, answer->mnt_point),
                                                 (answer->mnt_propagation & MS_SHARED) != 0});
+}
+
+Result<std::optional<MountEntry>> FindMountEntryOf(int fd, const KernelFeatures& features) {
+  if (features.statmount) {
+    ASSIGN_OR_RETURN(const uint64_t id, MountIdOf(fd, kStatxUniqueMountId));
+    Answer answer;
+    ASSIGN_OR_RETURN(const bool found, answer.Ask(0, id, kWholeEntry));
+    if (!found || !answer.Has(kMountPoint)) return std::optional<MountEntry>();
+    if (answer.Has(kAlwaysThere | kSuperSource)) return std::optional<MountEntry>(ToEntry(answer));
+  }
+  ASSIGN_OR_RETURN(const uint64_t id, MountIdOf(fd, STATX_MNT_ID));
+  return FindInTable(id);
 }
 
 }  // namespace volumed

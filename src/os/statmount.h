@@ -48,5 +48,8 @@ struct MountOfFile {
 // with the feature statmount, without it a read of the whole table.
 // Threads: any. Blocks: never on the filesystem. Errors: errno of the calls, not applied.
 Result<std::optional<MountOfFile>> FindMountOf(int fd, const KernelFeatures& features);
+// The same with all of its line of mountinfo, of which a statmount before Linux 6.13 leaves fields
+// out: then the whole table is read.
+Result<std::optional<MountEntry>> FindMountEntryOf(int fd, const KernelFeatures& features);
 
 }  // namespace volumed

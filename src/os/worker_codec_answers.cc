@@ -169,6 +169,11 @@ Result<AnyAnswer> ReadAnswer(const pb::Answer& m) {
       return AnyAnswer(Read(m.identified_device()));
     case pb::Answer::kFilesystemGrowth:
       return AnyAnswer(Read(m.filesystem_growth()));
+    case pb::Answer::kStorageIdentity: {
+      StorageIdentity identity = Read(m.storage_identity());
+      identity.type = ReadFileType(m.storage_identity().type());
+      return AnyAnswer(std::move(identity));
+    }
     case pb::Answer::ANSWER_NOT_SET:
       break;
   }

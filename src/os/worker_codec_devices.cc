@@ -198,6 +198,59 @@ DeviceFacts Read(const worker::DeviceFacts& from) {
   return {Read(from.identity()), from.wwid(), from.serial()};
 }
 
+namespace {
+
+void Write(const StorageObject& from, worker::StorageObject& to) {
+  to.set_fs_type(from.fs_type);
+  to.set_fs_uuid(from.fs_uuid);
+  to.set_inode(from.inode);
+  to.set_handle(from.handle);
+}
+
+StorageObject Read(const worker::StorageObject& from) {
+  return {from.fs_type(), from.fs_uuid(), from.inode(), from.handle()};
+}
+
+}  // namespace
+
+void Fill(const IdentifyStorage& from, worker::Request& to) {
+  worker::IdentifyStorage& m = *to.mutable_identify_storage();
+  Write(from.path, *m.mutable_path());
+  m.set_find_users(from.find_users);
+}
+
+void Fill(const MarkStorage& from, worker::Request& to) {
+  worker::MarkStorage& m = *to.mutable_mark_storage();
+  Write(from.path, *m.mutable_path());
+  m.set_owner(from.owner);
+  m.set_replaces(from.replaces);
+  Write(from.expected, *m.mutable_expected());
+}
+
+MarkStorage Read(const worker::MarkStorage& from) {
+  return {Read(from.path()), from.owner(), from.replaces(), Read(from.expected())};
+}
+
+void Fill(const StorageIdentity& from, worker::Answer& to) {
+  worker::StorageIdentity& m = *to.mutable_storage_identity();
+  m.set_type(static_cast<uint32_t>(from.type));
+  Write(from.object, *m.mutable_object());
+  WriteList(from.own, m.mutable_own());
+  WriteList(from.within, m.mutable_within());
+  m.set_owner(from.owner);
+  WriteList(from.users, m.mutable_users());
+}
+
+StorageIdentity Read(const worker::StorageIdentity& from) {
+  StorageIdentity identity;
+  identity.object = Read(from.object());
+  identity.own = ReadList(from.own());
+  identity.within = ReadList(from.within());
+  identity.owner = from.owner();
+  identity.users = ReadList(from.users());
+  return identity;
+}
+
 FilesystemGrowth Read(const worker::FilesystemGrowth& from) {
   return {from.fs_type(),      from.device_bytes(), from.before_bytes(), from.after_bytes(),
           from.fills_device(), from.has_errors(),   from.tool()};

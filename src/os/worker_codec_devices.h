@@ -37,6 +37,9 @@ CheckFilesystem Read(const worker::CheckFilesystem& from);
 CheckDeviceUse Read(const worker::CheckDeviceUse& from);
 GrowFilesystem Read(const worker::GrowFilesystem& from);
 FlushDevice Read(const worker::FlushDevice& from);
+void Fill(const IdentifyStorage& from, worker::Request& to);
+void Fill(const MarkStorage& from, worker::Request& to);
+MarkStorage Read(const worker::MarkStorage& from);
 
 void Fill(const DeviceProbe& from, worker::Answer& to);
 void Fill(const FilesystemCheck& from, worker::Answer& to);
@@ -50,5 +53,8 @@ FilesystemCheck Read(const worker::FilesystemCheck& from);
 DeviceUsers Read(const worker::DeviceUsers& from);
 DeviceFacts Read(const worker::DeviceFacts& from);
 FilesystemGrowth Read(const worker::FilesystemGrowth& from);
+void Fill(const StorageIdentity& from, worker::Answer& to);
+// Without the type, whose numbers the other answers share.
+StorageIdentity Read(const worker::StorageIdentity& from);
 
 }  // namespace volumed::worker_codec

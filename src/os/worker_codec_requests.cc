@@ -270,6 +270,11 @@ Result<AnyRequest> ReadRequest(const pb::Request& m) {
     case pb::Request::kWriteAttribute:
       return AnyRequest(
           WriteAttribute{Read(m.write_attribute().path()), m.write_attribute().value()});
+    case pb::Request::kIdentifyStorage:
+      return AnyRequest(
+          IdentifyStorage{Read(m.identify_storage().path()), m.identify_storage().find_users()});
+    case pb::Request::kMarkStorage:
+      return AnyRequest(Read(m.mark_storage()));
     case pb::Request::REQUEST_NOT_SET:
       break;
   }

@@ -15,7 +15,8 @@ struct ResolvedClaim {
   ObjectKey claim;
   // Null: there is none yet, and `problem` says why.
   std::shared_ptr<const PersistentVolume> volume;
-  std::optional<WantedProblem> problem;
+  std::string claim_uid = {};  // that it was bound with
+  std::optional<WantedProblem> problem = {};
   // Objects whose change may change the answer, the claim among them.
   std::set<ObjectKey> objects;
 };

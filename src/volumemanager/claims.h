@@ -145,6 +145,8 @@ class Claims final : public ClaimResolver {
   std::optional<ClaimResize> ResizeFor(const ClaimBinding& binding, const Bound& bound,
                                        const PersistentVolumePtr& volume) const;
   void Reclaim(const VolumeDecision& decision);
+  // All that are known, but this one: in a source, or bound.
+  std::vector<PersistentVolumePtr> OtherVolumes(const std::string& volume_name) const;
   void Reclaimed(const std::string& volume_name, ReclaimAction action,
                  const OperationOutcome<Unit>& outcome);
   // Of volumes whose storage was deleted, and of objects that were deleted by command.

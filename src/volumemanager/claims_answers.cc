@@ -104,12 +104,28 @@ ResolvedClaim Claims::Resolve(const Pod& pod, const PodVolume& volume) {
   }
   const Bound* bound = BoundTo(key);
   resolved.problem = ProblemOf(resolved.claim, FindClaim(key), bound);
+  if (bound != nullptr) resolved.claim_uid = bound->record.binding.claim_uid;
   const bool has_it = bound != nullptr && bound->durable && bound->volume != nullptr &&
                       hooks_.has_volume({pod.uid(), SpecName(bound->record.binding.volume_name)});
   // What a pod has it keeps, whatever becomes of the claim.
   if (has_it) resolved.problem.reset();
   if (!resolved.problem) resolved.volume = bound->volume;
   return resolved;
+}
+
+std::vector<PersistentVolumePtr> Claims::OtherVolumes(const std::string& volume_name) const {
+  std::vector<PersistentVolumePtr> others;
+  std::set<std::string> there = {volume_name};
+  for (const PersistentVolumePtr& volume : parts_.catalog.PersistentVolumes()) {
+    const auto bound = bound_.find(volume->metadata.name);
+    const bool deleted = bound != bound_.end() && bound->second.record.deleted;
+    if (there.insert(volume->metadata.name).second && !deleted) others.push_back(volume);
+  }
+  for (const auto& [name, bound] : bound_) {
+    const bool has_storage = bound.volume != nullptr && !bound.record.deleted;
+    if (has_storage && there.insert(name).second) others.push_back(bound.volume);
+  }
+  return others;
 }
 
 const ClaimDecision* Claims::FindClaim(const ClaimKey& claim) const {

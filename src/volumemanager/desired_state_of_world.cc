@@ -225,6 +225,7 @@ WantedVolume DesiredStateOfWorld::ResolveClaim(const Pod& pod, const PodVolume& 
     wanted.spec = old->spec;  // what a pod has it keeps, whatever becomes of the claim
   }
   wanted.claim = resolved.claim;
+  wanted.claim_uid = std::move(resolved.claim_uid);
   wanted.objects = std::move(resolved.objects);
   if (resolved.problem) wanted.problems.push_back(*std::move(resolved.problem));
   return wanted;

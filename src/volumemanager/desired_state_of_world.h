@@ -34,6 +34,7 @@ struct WantedVolume {
   // Of the pod's spec: one, or several that name the same claim.
   std::vector<std::string> pod_volumes = {};
   std::optional<ObjectKey> claim = {};  // that it came by
+  std::string claim_uid = {};
   // The claim has no volume, or none that is known yet: `spec` is named as the pod names it.
   bool is_open_claim = false;
   // Of what pods share: a persistent volume, or one that has a device; else empty.

@@ -251,6 +251,7 @@ UniqueVolumeName KubeletVolumeManager::Impl::DeviceNameOf(const PersistentVolume
 
 void KubeletVolumeManager::Impl::ForgetVolume(const PersistentVolume& volume) {
   if (const UniqueVolumeName device = DeviceNameOf(volume); !device.empty()) ForgetDevice(device);
+  parts_.operations.ForgetStorage(volume.metadata.name, [](const OperationOutcome<Unit>&) {});
 }
 
 void KubeletVolumeManager::Impl::ForgetDevice(const UniqueVolumeName& device) {

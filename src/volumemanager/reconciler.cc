@@ -201,7 +201,8 @@ void Reconciler::StartMount(const PodVolumeKey& key, const WantedPod& pod,
                        found != nullptr && found->state == VolumeState::kSetUp,
                        found != nullptr && found->reconstructed,
                        wanted.unique_name,
-                       wanted.has_device};
+                       wanted.has_device,
+                       wanted.claim_uid};
   auto done = IfAlive([this, key](const OperationOutcome<MountedVolume>& outcome) {
     parts_.actual.MountDone(key, outcome);
     if (outcome.value) hooks_.set_up(key);

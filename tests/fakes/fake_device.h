@@ -40,6 +40,10 @@ struct FakeDevice {
   // died.
   bool cut_next_growth = false;
   int grow_error = 0;  // every growth of the mounted filesystem fails with it, and changes nothing
+  // Keys (os/storage_requests.h) that it has besides its number: its WWID, the file of a loop
+  // device; and those of what it is a part of.
+  std::vector<std::string> storage_own;
+  std::vector<std::string> storage_within;
   // ---- what was done to it
   int formats = 0;  // begun ones, cut ones included
   int growths = 0;  // likewise

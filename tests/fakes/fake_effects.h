@@ -108,6 +108,9 @@ class FakeEffects {
   Result<Changed> operator()(const WriteFile& request);
   Result<Done> operator()(const WriteAttribute& request);
   Result<FilesystemGrowth> operator()(const GrowFilesystem& request);
+  // In fake_effects_storage.cc.
+  Result<StorageIdentity> operator()(const IdentifyStorage& request);
+  Result<Changed> operator()(const MarkStorage& request);
 
   // ---- shared by the effects, and by the fake kernel's hangs
   using OpenHow = FakeOpen;
@@ -132,6 +135,9 @@ class FakeEffects {
   Result<FakeDevice*> OpenDevice(const std::string& path) const;
   Result<FakeDevice*> OpenNode(FakeLocation node, const std::string& path) const;
   static Result<FakeDevice*> Opened(FakeDevice* device, const std::string& path);
+  StorageObject ObjectAt(FakeLocation at) const;
+  void AddPlace(FakeLocation at, const std::string& missing, StorageIdentity& identity) const;
+  void AddDevice(const FakeDevice& device, std::vector<std::string>& keys) const;
   Status ExpectDevice(FakeLocation node, const std::string& path,
                       const DeviceIdentity& expected) const;
   bool IsMounted(const FakeDevice& device) const;

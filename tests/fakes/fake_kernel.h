@@ -40,6 +40,7 @@ struct FakeFile {
   uint32_t gid = 0;
   std::string content;  // of a file; of a link, what it points to
   bool is_mount_point = false;
+  std::string owner = {};  // of a directory: its mark
 };
 
 // Threads: any. Blocks: never (a hang answers at once, see Hang()).
@@ -98,6 +99,9 @@ class FakeKernel final : public Kernel {
   void UnmountBelow(const std::string& path) EXCLUDES(mu_);
   void SetAttributes(const std::string& path, uint32_t mode, uint32_t uid, uint32_t gid)
       EXCLUDES(mu_);
+
+  // The mark of a directory (MarkStorage), whoever set it.
+  void SetOwner(const std::string& path, const std::string& owner) EXCLUDES(mu_);
 
   FakeFile Find(const std::string& path, bool follow = false) const EXCLUDES(mu_);
   bool Exists(const std::string& path) const { return Find(path).type != FileType::kMissing; }

@@ -244,6 +244,11 @@ void FakeKernel::SetAttributes(const std::string& path, uint32_t mode, uint32_t 
   Check(vfs_.Chmod(there, mode), path);
 }
 
+void FakeKernel::SetOwner(const std::string& path, const std::string& owner) {
+  MutexLock lock(mu_);
+  vfs_.SetOwner(Require(path, false), owner);
+}
+
 FakeFile FakeKernel::Find(const std::string& path, bool follow) const {
   MutexLock lock(mu_);
   FakeLocation there;
@@ -251,7 +256,8 @@ FakeFile FakeKernel::Find(const std::string& path, bool follow) const {
   if (error == ENOENT || error == ENOTDIR) return {};
   Check(error, path);
   const FakeInode& inode = vfs_.InodeAt(there);
-  return {inode.type, inode.mode, inode.uid, inode.gid, inode.content, vfs_.IsMountRoot(there)};
+  return {inode.type, inode.mode, inode.uid, inode.gid, inode.content, vfs_.IsMountRoot(there),
+          inode.owner};
 }
 
 std::vector<MountEntry> FakeKernel::Mounts() const {
@@ -266,6 +272,7 @@ void FakeKernel::DumpBelow(FakeLocation at, const std::string& path, std::string
   if (inode.type == FileType::kSymlink) *text += " -> " + inode.content;
   if (inode.type == FileType::kRegular) *text += " " + DigestText(inode.content);
   if (vfs_.IsMountRoot(at)) *text += " mounted";
+  if (!inode.owner.empty()) *text += " storage of " + inode.owner;
   *text += "\n";
   for (const auto& [name, dentry] : inode.children) {
     DumpBelow(vfs_.FollowMounts({at.mount, dentry}), path == "/" ? "/" + name : path + "/" + name,

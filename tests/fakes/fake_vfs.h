@@ -34,6 +34,7 @@ struct FakeInode {
   uint32_t links = 0;                        // names of it; a directory has one
   std::string content;                       // of a file; of a link, its target
   std::map<std::string, uint64_t> children;  // of a directory: name to dentry
+  std::string owner;                         // of a directory: "trusted.volumed.owner"
 };
 
 struct FakeDentry {
@@ -103,6 +104,11 @@ class FakeVfs {
   std::string NameOf(FakeLocation at) const;
   // The path in the namespace, as d_path gives it.
   std::string PathOf(FakeLocation at) const;
+  // The path in its filesystem, as mountinfo shows the root of a mount of it.
+  std::string PlaceOf(FakeLocation at) const { return RootText(at.dentry); }
+  // The filesystem's number, as mountinfo shows it.
+  static std::pair<uint32_t, uint32_t> NumberOf(const FakeFilesystem& filesystem);
+  void SetOwner(FakeLocation at, const std::string& owner) { Inode(at.dentry).owner = owner; }
 
   // ---- files. `directory` must be one (else ENOTDIR).
   int MakeDirectory(FakeLocation directory, const std::string& name, uint32_t mode);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <set>
+#include <tuple>
 
 #include "fakes/fake_vfs.h"
 
@@ -295,6 +296,11 @@ std::string FakeVfs::RootText(uint64_t dentry) const {
   return deleted ? path + "//deleted" : path;
 }
 
+std::pair<uint32_t, uint32_t> FakeVfs::NumberOf(const FakeFilesystem& filesystem) {
+  if (filesystem.device_major == 0) return {0, static_cast<uint32_t>(filesystem.id)};
+  return {filesystem.device_major, filesystem.device_minor};
+}
+
 std::vector<MountEntry> FakeVfs::Table() const {
   std::vector<MountEntry> table;
   for (const auto& [id, mount] : mounts_) {
@@ -303,9 +309,7 @@ std::vector<MountEntry> FakeVfs::Table() const {
     MountEntry entry;
     entry.mount_id = id;
     entry.parent_id = mount.parent;
-    entry.device_major = filesystem.device_major;
-    entry.device_minor = filesystem.device_major != 0 ? filesystem.device_minor
-                                                      : static_cast<uint32_t>(filesystem.id);
+    std::tie(entry.device_major, entry.device_minor) = NumberOf(filesystem);
     entry.root = RootText(mount.root);
     entry.mount_point = PathOf({id, mount.root});
     entry.options = OptionTexts(mount.attributes);

@@ -18,6 +18,9 @@ class MemoryFormatIntents final : public FormatIntents {
     if (found == intents_.end()) return std::optional<FormatIntent>();
     return std::optional<FormatIntent>(found->second);
   }
+  Status Reserve(const std::string&, const std::string&, const CallOptions&) override {
+    return OkStatus();
+  }
   Status Begin(const std::string& key, const FormatIntent& intent) override {
     return Put("begin", key, intent, false);
   }

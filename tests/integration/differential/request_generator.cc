@@ -350,6 +350,20 @@ struct RequestGenerator::Maker<WriteAttribute> {
   }
 };
 
+template <>
+struct RequestGenerator::Maker<IdentifyStorage> {
+  static constexpr uint32_t kWeight = 4;
+  static IdentifyStorage Make(RequestGenerator& g) { return {g.Path(), g.OneIn(2)}; }
+};
+template <>
+struct RequestGenerator::Maker<MarkStorage> {
+  static constexpr uint32_t kWeight = 4;
+  static MarkStorage Make(RequestGenerator& g) {
+    constexpr const char* kOwners[] = {"", "one", "two"};
+    return {g.Path(), Pick(g, kOwners), Pick(g, kOwners), {}};
+  }
+};
+
 std::string RequestGenerator::NoDevice() {
   constexpr const char* kNames[] = {"f", "a", "la", "lf", "lself", "fifo", "sock", "no", "f/x"};
   return world_ + "/" + Pick(*this, kNames);

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <tuple>
 
@@ -97,6 +99,24 @@ std::string Text(const IdentifiedDevice& device) {
   return std::to_string(identity.size_bytes) + " bytes" +
          (identity.disk_sequence != 0 ? " and a sequence" : "") + (device.read_only ? " ro" : "") +
          (device.hold ? " held" : "") + identity.uuid + device.facts.wwid + device.facts.serial;
+}
+// Of the keys what lies in the world: above it, and in numbers, the two worlds differ.
+std::string KeysText(const std::vector<std::string>& keys) {
+  std::string text;
+  std::set<std::string> shown;
+  for (const std::string& key : keys) {
+    const size_t world = (key + "/").find("/w/");
+    if (world != std::string::npos) shown.insert(key.substr(world));
+  }
+  for (const std::string& key : shown) text += " " + key;
+  return text;
+}
+std::string Text(const StorageIdentity& identity) {
+  const StorageObject& object = identity.object;
+  return std::string(FileTypeName(identity.type)) + KeysText(identity.own) + " in" +
+         KeysText(identity.within) + (object.inode != 0 ? " inode" : "") +
+         (object.handle.empty() ? "" : " handle") + " owner " + identity.owner + " users " +
+         JoinWords(identity.users);
 }
 std::string Text(const FilesystemGrowth& growth) {
   return growth.fs_type + " " + std::to_string(growth.device_bytes) + " " +
@@ -207,6 +227,14 @@ void RealTreeBelow(const std::string& path, std::string* text) {
              std::to_string(std::hash<std::string>()(content) % 1000000007u);
   }
   if ((stat.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0) *text += " mounted";
+  char owner[256];
+  const ssize_t owner_size =
+      type == FileType::kDirectory
+          ? ::getxattr(path.c_str(), "trusted.volumed.owner", owner, sizeof(owner))
+          : -1;
+  if (owner_size > 0) {
+    *text += " storage of " + std::string(owner, static_cast<size_t>(owner_size));
+  }
   *text += "\n";
   if (type != FileType::kDirectory) return;
   std::vector<std::string> names;

@@ -118,6 +118,7 @@ class CrashAgent {
   NoContainers containers_;
   LocalRecyclerPods recycler_pods_;
   DeviceRecordKeeper devices_;
+  StorageGuard storage_;
   RecordFormatIntents format_intents_;
   PodVolumeOperations operations_;
   PodVolumeOperations other_operations_;  // of a bug that loses the keys; idle otherwise

@@ -313,7 +313,9 @@ std::vector<Scenario> AllScenarios() {
           ShortAttachScenario(),     FlexVolumeScenario(),
           ShortFlexVolumeScenario(), NfsScenario(),
           NfsRecycleScenario(),      IscsiScenario(),
-          ShortIscsiScenario(),      FcScenario()};
+          ShortIscsiScenario(),      FcScenario(),
+          NestedVolumesScenario(),   ExchangedDirectoryScenario(),
+          MarkedDirectoryScenario()};
 }
 
 }  // namespace volumed

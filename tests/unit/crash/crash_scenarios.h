@@ -48,6 +48,11 @@ Scenario RemadeClaimScenario();  // without a uid, Retain: the next of its name 
 Scenario NfsScenario();         // mounted for two pods
 Scenario NfsRecycleScenario();  // by a mount of the recycler's own
 
+// Whose storage it is; see crash_storage_scenarios.cc.
+Scenario NestedVolumesScenario();       // one volume's directory lies in that of a recycled one
+Scenario ExchangedDirectoryScenario();  // another directory is at the path of a recycled one
+Scenario MarkedDirectoryScenario();     // the directory of a recycled one is another claim's by now
+
 std::vector<Scenario> AllScenarios();
 
 }  // namespace volumed

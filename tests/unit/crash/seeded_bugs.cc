@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "operation/storage_record.h"
 #include "operation/volume_record.h"
 #include "plugins/local.h"
 #include "unit/crash/crash_monitor.h"
@@ -276,6 +277,20 @@ std::vector<SeededBugCase> BugsOfProvisioning() {
   };
 }
 
+std::vector<SeededBugCase> BugsOfSharedStorage() {
+  return {
+      {InKernel<FlatStorageKernel>("nested directory not seen"), NestedVolumesScenario()},
+      {Losing("identity of a directory not recorded",
+              [](const Record& row) { return row.kind == kStorageOwnerRecordKind; }),
+       ExchangedDirectoryScenario()},
+      {InStore<BlindStore>("identity of a directory forgotten at restart",
+                           std::string(kStorageOwnerRecordKind)),
+       ExchangedDirectoryScenario()},
+      {InKernel<IdleKernel<MarkStorage>>("owner's mark not written"), MarkedDirectoryScenario()},
+      {InKernel<UnmarkedStorageKernel>("owner's mark not compared"), MarkedDirectoryScenario()},
+  };
+}
+
 std::vector<SeededBugCase> BugsOfIscsi() {
   return {
       {InKernel<NoIscsiFileKernel>("iSCSI portals of a volume not written down"), IscsiScenario()},
@@ -291,6 +306,7 @@ std::vector<SeededBugCase> SeededBugs() {
   std::vector<SeededBugCase> all = BugsOfRecords();
   for (SeededBugCase& bug : BugsOfStorage()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfProvisioning()) all.push_back(std::move(bug));
+  for (SeededBugCase& bug : BugsOfSharedStorage()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfNfs()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfBlockVolumes()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfAttachments()) all.push_back(std::move(bug));

@@ -61,6 +61,10 @@ class KeylessOperations final : public VolumeOperations {
                            std::function<void(OperationOutcome<Unit>)> done) override {
     return real_.ForgetDevice(std::move(device), std::move(done));
   }
+  StartResult ForgetStorage(std::string volume_name,
+                            std::function<void(OperationOutcome<Unit>)> done) override {
+    return real_.ForgetStorage(std::move(volume_name), std::move(done));
+  }
   StartResult ReclaimVolume(ReclaimRequest request,
                             std::function<void(OperationOutcome<Unit>)> done) override {
     return real_.ReclaimVolume(std::move(request), std::move(done));

@@ -114,9 +114,10 @@ class AttachOperationsTest : public ::testing::Test {
   VolumeHost host_{paths_, kernel_, clock_, parts_, parts_, parts_, parts_, families_};
   VolumePluginMgr plugins_;
   DeviceRecordKeeper devices_{store_, clock_, logger_, observer_, BootId("boot-a")};
-  PodVolumeOperations operations_{scheduler_, store_,           plugins_,
-                                  host_,      logger_,          observer_,
-                                  devices_,   BootId("boot-a"), OperationSettings()};
+  StorageGuard storage_{kernel_, store_, clock_, logger_, BootId("boot-a")};
+  PodVolumeOperations operations_{
+      scheduler_, store_,           plugins_,           host_, logger_, observer_, devices_,
+      storage_,   BootId("boot-a"), OperationSettings()};
 };
 
 TEST_F(AttachOperationsTest, UpAndDownWithARowForEachState) {

@@ -120,8 +120,9 @@ class UnmountDeviceTest : public ::testing::Test {
   }
   std::optional<OperationFailure> Run() {
     OperationProgress progress(clock_);
-    return RunUnmountDevice({plugins_, host_, settings_, devices_, volumes_, holds_, logger_},
-                            {kDevice, kPlugin, SpecName("one"), kPlace}, progress);
+    return RunUnmountDevice(
+        {plugins_, host_, settings_, devices_, storage_, volumes_, holds_, logger_},
+        {kDevice, kPlugin, SpecName("one"), kPlace}, progress);
   }
   std::optional<DeviceRecord> Stored() const {
     const auto row = store_.Find(kDeviceRecordKind, RecordKey(kDevice));
@@ -143,6 +144,7 @@ class UnmountDeviceTest : public ::testing::Test {
   VolumeHost host_{paths_, kernel_, clock_, parts_, parts_, parts_, parts_, families_};
   VolumePluginMgr plugins_;
   const OperationSettings settings_;
+  StorageGuard storage_{kernel_, store_, clock_, logger_, BootId("boot-a")};
   DeviceHolds holds_;
 };
 

@@ -1,6 +1,7 @@
 // Devices on record: the states of one, and the format that its row tells of.
 #include <gtest/gtest.h>
 
+#include "fakes/fake_kernel.h"
 #include "fakes/memory_record_store.h"
 #include "operation/record_format_intents.h"
 #include "unit/operation/recording_parts.h"
@@ -36,6 +37,9 @@ class DeviceRecordsTest : public ::testing::Test {
   uint64_t Begin(VolumeEvent call) {
     const auto attempt = keeper_.BeginCall(Facts(), call);
     EXPECT_TRUE(attempt.ok()) << attempt.error().ToString();
+    if (call == VolumeEvent::kMountDevice) {
+      EXPECT_TRUE(intents_.Reserve(kDevice.str(), "/dev/sdb", {}).ok());
+    }
     return attempt.ok() ? *attempt : 0;
   }
   void Do(VolumeEvent call, CallAnswer answer = CallAnswer::kDone) {
@@ -48,7 +52,9 @@ class DeviceRecordsTest : public ::testing::Test {
   RecordingObserver observer_;
   MemoryRecordStore store_;
   DeviceRecordKeeper keeper_{store_, clock_, logger_, observer_, BootId("boot-a")};
-  RecordFormatIntents intents_{keeper_, BootId("boot-a")};
+  FakeKernel kernel_;
+  StorageGuard storage_{kernel_, store_, clock_, logger_, BootId("boot-a")};
+  RecordFormatIntents intents_{keeper_, storage_, BootId("boot-a")};
 };
 
 TEST_F(DeviceRecordsTest, ADeviceBeginsAttachedAndLeavesNoRowBehind) {
@@ -130,7 +136,7 @@ TEST_F(DeviceRecordsTest, AnUnfinishedFormatOutlivesAFailedMountAndTheBoot) {
   ASSERT_TRUE(Stored());
   DeviceRecordKeeper next(store_, clock_, logger_, observer_, BootId("boot-b"));
   next.Restore(AfterRestart(*Stored(), BootId("boot-b")));
-  RecordFormatIntents later(next, BootId("boot-b"));
+  RecordFormatIntents later(next, storage_, BootId("boot-b"));
   const auto found = later.Find(kDevice.str());
   ASSERT_TRUE(found.ok() && found->has_value());
   EXPECT_EQ((*found)->fs_uuid, "u1");

@@ -40,9 +40,11 @@ class MapOperationsTest : public ::testing::Test {
     operations_.reset();
     devices_ = std::make_unique<DeviceRecordKeeper>(store_, scheduler_.clock(), logger_, observer_,
                                                     BootId(boot));
+    storage_ =
+        std::make_unique<StorageGuard>(kernel_, store_, scheduler_.clock(), logger_, BootId(boot));
     operations_ = std::make_unique<PodVolumeOperations>(scheduler_, store_, plugins_, host_,
-                                                        logger_, observer_, *devices_, BootId(boot),
-                                                        OperationSettings());
+                                                        logger_, observer_, *devices_, *storage_,
+                                                        BootId(boot), OperationSettings());
     std::vector<PodVolumeRecord> volumes;
     std::vector<DeviceRecord> devices;
     for (const Record& row : store_.All()) {
@@ -139,6 +141,7 @@ class MapOperationsTest : public ::testing::Test {
   VolumeHost host_{paths_, kernel_, scheduler_.clock(), parts_, parts_, parts_, parts_, families_};
   VolumePluginMgr plugins_;
   std::unique_ptr<DeviceRecordKeeper> devices_;
+  std::unique_ptr<StorageGuard> storage_;
   std::unique_ptr<PodVolumeOperations> operations_;
   std::string path_ = "/dev/by-id";
   bool read_only_ = false;

@@ -49,8 +49,9 @@ class PodVolumeCrash : public ::testing::Test {
     Logger logger(log.Options(), scheduler.clock());
     RecordingObserver observer;
     DeviceRecordKeeper devices(world.store, scheduler.clock(), logger, observer, BootId("boot-a"));
+    StorageGuard storage(world.kernel, world.store, scheduler.clock(), logger, BootId("boot-a"));
     PodVolumeOperations operations(scheduler, world.store, plugins, host, logger, observer, devices,
-                                   BootId("boot-a"), OperationSettings());
+                                   storage, BootId("boot-a"), OperationSettings());
     operations.Restore(LoadPodVolumeRecords(world.store), {});
     bool good = true;
     const auto check = [&](auto outcome) { good = good && outcome.value.has_value(); };

@@ -40,9 +40,11 @@ class PodVolumeOperationsTest : public ::testing::Test {
     operations_.reset();
     devices_ = std::make_unique<DeviceRecordKeeper>(store_, scheduler_.clock(), logger_, observer_,
                                                     BootId(boot));
+    storage_ =
+        std::make_unique<StorageGuard>(kernel_, store_, scheduler_.clock(), logger_, BootId(boot));
     operations_ = std::make_unique<PodVolumeOperations>(scheduler_, store_, plugins_, host_,
-                                                        logger_, observer_, *devices_, BootId(boot),
-                                                        OperationSettings());
+                                                        logger_, observer_, *devices_, *storage_,
+                                                        BootId(boot), OperationSettings());
     operations_->Restore(LoadPodVolumeRecords(store_), {});
   }
 
@@ -120,6 +122,7 @@ class PodVolumeOperationsTest : public ::testing::Test {
   Logger logger_{log_.Options(), scheduler_.clock()};
   RecordingObserver observer_;
   std::unique_ptr<DeviceRecordKeeper> devices_;
+  std::unique_ptr<StorageGuard> storage_;
   std::unique_ptr<PodVolumeOperations> operations_;
 };
 

@@ -10,6 +10,7 @@
 
 #include "base/manual_clock.h"
 #include "fakes/fake_kernel.h"
+#include "fakes/memory_record_store.h"
 #include "unit/pluginmgr/stateful_plugin.h"
 #include "unit/plugins/plugin_world.h"
 
@@ -28,7 +29,7 @@ class ReclaimOperationsTest : public ::testing::Test {
   std::optional<OperationFailure> Run(ReclaimAction action) {
     const ReclaimRequest request{std::make_shared<const PersistentVolume>(volume_), action};
     OperationProgress progress(clock_);
-    return RunReclaim({mgr_, world_.host, settings_, logger_}, request,
+    return RunReclaim({mgr_, world_.host, settings_, logger_, guard_}, request,
                       VolumeSpec::FromPersistentVolume(volume_, false), progress);
   }
   static std::string Text(const std::optional<OperationFailure>& failure) {
@@ -58,6 +59,8 @@ class ReclaimOperationsTest : public ::testing::Test {
       LogOptions{LogLevel::kDebug, LogOptions::Target::kCallback,
                  [this](LogLevel, std::string_view line) { log_ += std::string(line) + "\n"; }},
       clock_};
+  MemoryRecordStore records_;
+  StorageGuard guard_{kernel_, records_, clock_, logger_, BootId("boot-a")};
   PersistentVolume volume_;
 };
 

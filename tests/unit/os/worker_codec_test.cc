@@ -193,6 +193,21 @@ TEST(WorkerCodec, WhatBlockVolumesNeedKeepsEveryField) {
   EXPECT_EQ(device.hold, nullptr);
 }
 
+TEST(WorkerCodec, WhatTellsStorageFromStorageKeepsEveryField) {
+  const IdentifyStorage identify = Same(IdentifyStorage{Place(Resolve::kBeneath), true});
+  EXPECT_EQ(identify.path, Place(Resolve::kBeneath));
+  EXPECT_TRUE(identify.find_users);
+  const StorageObject object{kBytes, "uuid", 3, "1:ab"};
+  const MarkStorage mark = Same(MarkStorage{Place(), kBytes, "before", object});
+  EXPECT_EQ(mark.path, Place());
+  EXPECT_EQ(mark.owner, kBytes);
+  EXPECT_EQ(mark.replaces, "before");
+  EXPECT_EQ(mark.expected, object);
+  const StorageIdentity identity{FileType::kDirectory, object,    {kBytes, "b"},
+                                 {"c", kBytes},        "a claim", {"/dev/loop1"}};
+  EXPECT_EQ(SameAnswer(identity), identity);
+}
+
 TEST(WorkerCodec, ADescriptorGoesBesideItsAnswerAndBelongsToWhoeverDecodesIt) {
   int ends[2] = {-1, -1};
   ASSERT_EQ(::pipe(ends), 0);

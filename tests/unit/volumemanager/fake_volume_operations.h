@@ -45,6 +45,7 @@ class FakeVolumeOperations final : public VolumeOperations {
       : scheduler_(scheduler), node_(node), backoff_(scheduler.clock()) {}
 
   std::vector<Call> calls;
+  std::vector<std::string> forgotten_storage;  // volumes
 
   // The next `times` operations of this kind on this volume (an empty spec: on the pod) fail.
   void FailNext(const std::string& operation, const OperationKey& key, Error error, int times = 1);
@@ -91,6 +92,15 @@ class FakeVolumeOperations final : public VolumeOperations {
 
   StartResult ForgetDevice(UniqueVolumeName device,
                            std::function<void(OperationOutcome<Unit>)> done) override;
+
+  StartResult ForgetStorage(std::string volume_name,
+                            std::function<void(OperationOutcome<Unit>)> done) override {
+    forgotten_storage.push_back(std::move(volume_name));
+    OperationOutcome<Unit> outcome;
+    outcome.value = Unit();
+    done(outcome);
+    return StartResult::kStarted;
+  }
 
   StartResult ReclaimVolume(ReclaimRequest request,
                             std::function<void(OperationOutcome<Unit>)> done) override;

@@ -1,0 +1,126 @@
+// StorageGuard: nothing is mounted, handed out, formatted, recycled or deleted before it is known
+// what the storage is and who else has it. It asks and reserves in one act, keeps on record what
+// may not be undone, and knows by which directory a persistent volume was first used.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "operation/storage_record.h"
+#include "operation/storage_table.h"
+#include "os/kernel.h"
+#include "records/record_store.h"
+
+namespace volumed {
+
+// Another volume that may have its data in the same place.
+struct KnownStorage {
+  StorageHolder holder;
+  StorageName name;
+};
+
+// Whose the storage of a persistent volume is to be.
+struct StorageOwner {
+  std::string volume;
+  StorageName name;
+  std::string claim_uid;
+  bool marked = false;  // its directory is to say so itself: it can be reclaimed
+};
+
+// Threads: any; calls for one holder one at a time. Blocks: until the call's deadline and the
+// store.
+class StorageGuard {
+ public:
+  // All outlive this.
+  StorageGuard(Kernel& kernel, RecordStore& store, const Clock& clock, Logger& log, BootId boot_id);
+  StorageGuard(const StorageGuard&) = delete;
+  StorageGuard& operator=(const StorageGuard&) = delete;
+
+  // A directory of the agent's own, which is never given away or emptied. Blocks: never.
+  void AddOwnDirectory(const std::string& what, const std::string& path);
+  // What the agent before this one had mounted or handed out. Blocks: never.
+  // Of another boot: nobody has it any more.
+  void Expect(const BootId& boot_id, KnownStorage known);
+
+  // What the storage is now. Errors: those of IdentifyStorage.
+  Result<StorageIdentity> Identify(const StorageName& name, bool find_users,
+                                   const CallOptions& call);
+  // Finds out what the storage is and takes it for this use. A device that somebody outside has for
+  // himself is not to be had raw, nor formatted, unless this holder has it raw already.
+  // Errors, not applied: FailedPrecondition, naming who has it; those of IdentifyStorage.
+  Result<StorageIdentity> Take(const StorageHolder& holder, const StorageName& name,
+                               const CallOptions& call);
+  // What is held already is from now on held for another use; as Take. FailedPrecondition, not
+  // applied, when it is not held.
+  Status Change(const std::string& id, StorageUse use);
+  // The outcome is known: nothing is left of the use. An error: it stays on record, and in force.
+  Status Release(const std::string& id);
+  bool Has(const std::string& id, StorageUse use) const { return table_.Has(id, use); }
+
+  // Says whose storage the directory of a persistent volume is, on record and in the directory
+  // itself, before a pod may use it. What it was when its claim first used it, it is until it is
+  // emptied. Errors: those of the store, and of MarkStorage; a
+  // filesystem that keeps no mark is left without one, and so is a directory with another's mark:
+  // it is that one's, and is never emptied for this volume.
+  Status RecordOwner(const StorageOwner& owner, const StorageIdentity& identity,
+                     const CallOptions& call);
+
+  // Everything that may not be so when a volume's storage is emptied: another volume in it or
+  // around it, the agent's own directories, a mount of a part of it, another directory than the one
+  // on record, another owner's mark. Taken, on record, if there is nothing. Errors:
+  // FailedPrecondition, not applied, in words; as Take.
+  Status TakeForReclaim(const StorageHolder& holder, const StorageName& name,
+                        const std::string& claim_uid, const std::vector<KnownStorage>& others,
+                        const CallOptions& call);
+  // Its content is gone, and its directory too if `deleted`: it is nobody's from now on.
+  Status Reclaimed(const std::string& volume, const StorageName& name, bool deleted,
+                   const CallOptions& call);
+  // The volume is no more. Its storage, if it is there, is its administrator's.
+  Status Forget(const std::string& volume);
+
+  // A new directory must not lie in the agent's own ones, nor around them.
+  Status CheckNotOwn(const StorageName& name, const CallOptions& call);
+
+ private:
+  Status Load() EXCLUDES(mu_);
+  // Those who are expected, as far as this use has to know them.
+  Status IdentifyExpected(StorageUse use, const CallOptions& call);
+  Status IdentifyAll(const std::string& volume, const std::vector<KnownStorage>& others,
+                     const CallOptions& call) EXCLUDES(mu_);
+  Status CheckNothingShows(const StorageName& name, const StorageIdentity& identity,
+                           const CallOptions& call);
+  Status CheckRecorded(const std::string& volume, const StorageName& name,
+                       const std::string& claim_uid, const StorageIdentity& now) EXCLUDES(mu_);
+  Status Reserve(const StorageHolder& holder, const StorageName& name,
+                 const StorageIdentity& identity) EXCLUDES(mu_);
+  Status PutReservation(const StorageHolder& holder, const StorageName& name) EXCLUDES(mu_);
+  CallOptions ShortCall(const StorageName& name) const;
+  std::optional<StorageOwnerRecord> FindOwner(const std::string& volume) const EXCLUDES(mu_);
+  Status PutOwner(StorageOwnerRecord record) EXCLUDES(mu_);
+  // The mark of a directory becomes `owner`; whether it has it now.
+  Result<bool> Mark(const StorageName& name, const StorageIdentity& identity,
+                    const std::string& owner, const std::string& replaces, const CallOptions& call);
+
+  Kernel& kernel_;
+  RecordStore& store_;
+  const Clock& clock_;
+  Logger& log_;
+  const BootId boot_id_;
+  StorageTable table_;
+  mutable Mutex mu_;
+  bool loaded_ GUARDED_BY(mu_) = false;
+  std::map<std::string, StorageOwnerRecord> owners_ GUARDED_BY(mu_);  // by the volume's name
+  std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);     // volume -> why
+  std::set<std::string> reserved_ GUARDED_BY(mu_);                    // ids with a row
+  std::map<std::string, KnownStorage> taken_ GUARDED_BY(mu_);         // by id
+};
+
+}  // namespace volumed

@@ -1,0 +1,45 @@
+// What is on record of storage: whose it is and by which directory it was first used, and which of
+// it is being formatted or emptied. Written by the operation layer alone.
+#pragma once
+
+#include <string>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "operation/storage_table.h"
+#include "os/storage_requests.h"
+#include "records/record_store.h"
+#include "volume/storage_name.h"
+
+namespace volumed {
+
+inline constexpr const char* kStorageOwnerRecordKind = "storage-owner";
+inline constexpr const char* kStorageReservationRecordKind = "storage-reservation";
+inline constexpr uint32_t kStorageRecordVersion = 1;
+// A delete is decided by both.
+inline constexpr Durability kStorageRecordDurability = Durability::kPowerLoss;
+
+// Key: the volume's name.
+struct StorageOwnerRecord {
+  std::string volume{};
+  StorageName name{};
+  StorageObject object{};   // the directory; empty where the storage is none (a device, an export)
+  std::string claim_uid{};  // that had it last; empty since it was emptied
+  bool marked = false;      // the directory says so itself
+  friend bool operator==(const StorageOwnerRecord&, const StorageOwnerRecord&) = default;
+};
+
+// Key: the holder's id. Of this boot alone: no work outlives a reboot.
+struct StorageReservationRecord {
+  StorageHolder holder{};
+  StorageName name{};
+  BootId boot_id{};
+};
+
+// Threads: any. Blocks: never. Errors of decoding: as DecodePodVolumeRecord's.
+Record EncodeRecord(const StorageOwnerRecord& record);
+Record EncodeRecord(const StorageReservationRecord& record);
+Result<StorageOwnerRecord> DecodeStorageOwnerRecord(const Record& row);
+Result<StorageReservationRecord> DecodeStorageReservationRecord(const Record& row);
+
+}  // namespace volumed

@@ -1,0 +1,158 @@
+#include "operation/storage_steps.h"
+
+#include <utility>
+
+#include "operation/pod_volume_facts.h"
+#include "operation/volume_snapshot.h"
+#include "volume/expansion_decision.h"
+
+namespace volumed {
+namespace {
+
+bool CanBeReclaimed(const VolumeSpec& spec, VolumePlugin& plugin) {
+  const PersistentVolume* volume = spec.persistent_volume();
+  if (volume == nullptr) return false;
+  switch (ReclaimActionOf(volume->spec.reclaim_policy)) {
+    case ReclaimAction::kNone:
+      return false;
+    case ReclaimAction::kDelete:
+      return plugin.AsDeletable() != nullptr;
+    case ReclaimAction::kRecycle:
+      return plugin.AsRecyclable() != nullptr;
+  }
+  __builtin_unreachable();
+}
+
+StorageHolder KnownHolder(const PersistentVolume& volume) {
+  return {.id = "known/" + volume.metadata.name,
+          .volume = volume.metadata.name,
+          .use = StorageUse::kKnown,
+          .raw = volume.spec.volume_mode == VolumeMode::kBlock,
+          .persistent = true,
+          .text = "persistent volume " + volume.metadata.name};
+}
+
+}  // namespace
+
+std::string PodStorageId(const PodVolumeKey& key) { return "pod/" + key.ToString(); }
+
+std::string DeviceStorageId(const UniqueVolumeName& device) { return "device/" + device.str(); }
+
+StorageHolder PodStorageHolder(const PodVolumeKey& key, const VolumeSpec& spec) {
+  StorageHolder holder;
+  holder.id = PodStorageId(key);
+  holder.use = StorageUse::kShared;
+  holder.persistent = spec.persistent_volume() != nullptr;
+  if (holder.persistent) {
+    holder.volume = spec.persistent_volume()->metadata.name;
+    holder.text = "persistent volume " + holder.volume + " of pod " + key.pod.str();
+  } else {
+    holder.volume = holder.id;
+    holder.text = "volume " + key.spec.str() + " of pod " + key.pod.str();
+  }
+  return holder;
+}
+
+StorageHolder DeviceStorageHolder(const UniqueVolumeName& device, const SpecName& spec,
+                                  StorageUse use) {
+  return {.id = DeviceStorageId(device),
+          .volume = spec.str(),
+          .use = use,
+          .raw = false,
+          .persistent = true,
+          .text = "persistent volume " + spec.str()};
+}
+
+StorageHolder ReclaimStorageHolder(const PersistentVolume& volume) {
+  StorageHolder holder = KnownHolder(volume);
+  holder.id = "reclaim/" + volume.metadata.name;
+  holder.use = StorageUse::kReclaim;
+  return holder;
+}
+
+std::optional<KnownStorage> StorageOf(const PodVolumeRecord& record) {
+  // The device of a block volume is its device's.
+  if (record.is_block || record.volume_json.empty()) return std::nullopt;
+  if (record.state == VolumeState::kNotSetUp && !record.uncertain) return std::nullopt;
+  const Result<VolumeSpec> spec = DecodeVolumeSnapshot(record.volume_json);
+  if (!spec.ok()) return std::nullopt;
+  const std::optional<StorageName> name = StorageNameOf(*spec);
+  if (!name) return std::nullopt;
+  return KnownStorage{PodStorageHolder(record.key, *spec), *name};
+}
+
+std::optional<KnownStorage> StorageOf(const DeviceRecord& record) {
+  if (IsGone(record)) return std::nullopt;
+  StorageHolder holder = DeviceStorageHolder(record.key, record.spec, StorageUse::kShared);
+  if (record.is_block) {
+    if (!record.mapped) return std::nullopt;
+    holder.use = StorageUse::kRaw;
+    return KnownStorage{std::move(holder), {record.mapped->path}};
+  }
+  // Of an interrupted mkfs, a tool that outlived its agent may be at work still.
+  if (record.format && !record.format->finished) holder.use = StorageUse::kFormat;
+  std::string path = record.device_path;
+  if (record.source && !record.source->path.empty()) path = record.source->path;
+  if (path.empty() && !record.volume_json.empty()) {
+    const Result<VolumeSpec> spec = DecodeVolumeSnapshot(record.volume_json);
+    const auto name = spec.ok() ? StorageNameOf(*spec) : std::nullopt;
+    if (name) path = name->path;
+  }
+  if (path.empty()) return std::nullopt;
+  return KnownStorage{std::move(holder), {std::move(path)}};
+}
+
+std::vector<KnownStorage> StorageOf(
+    const std::vector<std::shared_ptr<const PersistentVolume>>& volumes) {
+  std::vector<KnownStorage> known;
+  for (const auto& volume : volumes) {
+    const auto name = StorageNameOf(VolumeSpec::FromPersistentVolume(*volume, false));
+    if (name) known.push_back({KnownHolder(*volume), *name});
+  }
+  return known;
+}
+
+std::optional<OperationFailure> ReleaseStorage(StorageGuard& guard, const std::string& id,
+                                               const char* operation) {
+  const Status released = guard.Release(id);
+  if (released.ok()) return std::nullopt;
+  return OperationFailure{operation, "ReleaseStorage", released.error().AsMaybeApplied()};
+}
+
+PodStorage::PodStorage(StorageGuard& guard, const MountRequest& request, VolumePlugin& plugin)
+    : guard_(guard),
+      request_(request),
+      holder_(PodStorageHolder(KeyOf(request), request.spec)),
+      name_(StorageNameOf(request.spec)),
+      reclaimable_(CanBeReclaimed(request.spec, plugin)) {}
+
+Status PodStorage::Reserve(const CallOptions& call) {
+  // What the pod has already it has taken.
+  if (!name_ || (request_.is_remount && guard_.Has(holder_.id, StorageUse::kShared))) {
+    recorded_ = true;
+    return OkStatus();
+  }
+  ASSIGN_OR_RETURN(const StorageIdentity identity, guard_.Take(holder_, *name_, call));
+  if (identity.type == FileType::kMissing && name_->server.empty()) return OkStatus();
+  return RecordIdentity(identity, call);
+}
+
+Status PodStorage::Record(const CallOptions& call) {
+  if (recorded_ || !name_ || !holder_.persistent) return OkStatus();
+  ASSIGN_OR_RETURN(const StorageIdentity identity, guard_.Take(holder_, *name_, call));
+  return RecordIdentity(identity, call);
+}
+
+// It has no row that could stay.
+void PodStorage::Release() {
+  if (name_) (void)guard_.Release(holder_.id);
+}
+
+Status PodStorage::RecordIdentity(const StorageIdentity& identity, const CallOptions& call) {
+  recorded_ = true;
+  if (!holder_.persistent) return OkStatus();
+  return guard_.RecordOwner({holder_.volume, *name_, request_.claim_uid, reclaimable_}, identity,
+                            call);
+}
+
+}  // namespace volumed

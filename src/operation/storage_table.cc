@@ -1,0 +1,172 @@
+#include "operation/storage_table.h"
+
+#include <algorithm>
+
+namespace volumed {
+namespace {
+
+bool IsExclusive(StorageUse use) {
+  return use == StorageUse::kRaw || use == StorageUse::kFormat || use == StorageUse::kReclaim;
+}
+
+// The wanted storage lies inside the other one, and is not the same.
+bool Contains(const StorageIdentity& there, const StorageIdentity& wanted) {
+  const auto meets = [](const std::vector<std::string>& a, const std::vector<std::string>& b) {
+    return std::any_of(a.begin(), a.end(), [&b](const std::string& key) {
+      return std::binary_search(b.begin(), b.end(), key);
+    });
+  };
+  return meets(there.own, wanted.within) && !meets(wanted.own, there.own) &&
+         !meets(wanted.own, there.within);
+}
+
+}  // namespace
+
+bool Excludes(const StorageHolder& there, const StorageHolder& wanted, bool contains) {
+  const bool same = there.volume == wanted.volume;
+  switch (wanted.use) {
+    case StorageUse::kKnown:
+      return false;
+    case StorageUse::kShared:
+      if (there.use == StorageUse::kReclaim) return true;
+      return !same && IsExclusive(there.use);
+    case StorageUse::kRaw:
+      if (there.use == StorageUse::kReclaim) return true;
+      return !same && there.use != StorageUse::kKnown;
+    case StorageUse::kFormat:
+      if (there.use == StorageUse::kReclaim) return true;
+      return !same && (there.use != StorageUse::kKnown || there.raw);
+    case StorageUse::kReclaim:
+      // What a claim has lies in its own storage; a pod that looks at the node's whole tree (a
+      // hostPath of "/") has no part of it.
+      if (contains && !there.persistent) return false;
+      return !same || (there.use != StorageUse::kKnown && there.use != StorageUse::kReclaim);
+  }
+  __builtin_unreachable();
+}
+
+StorageTable::Index& StorageTable::IndexOf(StorageUse use) {
+  return IsExclusive(use) ? exclusive_ : others_;
+}
+
+void StorageTable::Add(const StorageHolder& holder, const StorageIdentity& identity) {
+  Remove(holder.id);
+  expected_.erase(holder.id);
+  Index& index = IndexOf(holder.use);
+  for (const std::string& key : identity.own) index.own[key].insert(holder.id);
+  for (const std::string& key : identity.within) index.within[key].insert(holder.id);
+  entries_[holder.id] = {holder, identity};
+}
+
+void StorageTable::Remove(const std::string& id) {
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return;
+  const auto drop = [&id](std::unordered_map<std::string, Ids>& index, const std::string& key) {
+    const auto at = index.find(key);
+    if (at == index.end()) return;
+    at->second.erase(id);
+    if (at->second.empty()) index.erase(at);
+  };
+  Index& index = IndexOf(found->second.holder.use);
+  for (const std::string& key : found->second.identity.own) drop(index.own, key);
+  for (const std::string& key : found->second.identity.within) drop(index.within, key);
+  entries_.erase(found);
+}
+
+void StorageTable::Collect(const Index& index, const StorageIdentity& identity, Ids& ids) const {
+  const auto add = [&ids](const std::unordered_map<std::string, Ids>& keys,
+                          const std::string& key) {
+    const auto found = keys.find(key);
+    if (found != keys.end()) ids.insert(found->second.begin(), found->second.end());
+  };
+  for (const std::string& key : identity.own) {
+    add(index.own, key);
+    add(index.within, key);
+  }
+  for (const std::string& key : identity.within) add(index.own, key);
+}
+
+std::optional<StorageHolder> StorageTable::Take(const StorageHolder& holder,
+                                                const StorageIdentity& identity) {
+  const MutexLock lock(mu_);
+  Ids ids;
+  Collect(exclusive_, identity, ids);
+  const bool shares = holder.use == StorageUse::kShared || holder.use == StorageUse::kKnown;
+  if (!shares) Collect(others_, identity, ids);
+  for (const std::string& id : ids) {
+    if (id == holder.id) continue;
+    const Entry& there = entries_.at(id);
+    if (Excludes(there.holder, holder, Contains(there.identity, identity))) return there.holder;
+  }
+  Add(holder, identity);
+  return std::nullopt;
+}
+
+void StorageTable::Release(const std::string& id) {
+  const MutexLock lock(mu_);
+  Remove(id);
+  expected_.erase(id);
+}
+
+void StorageTable::ReleaseKnown(const std::function<bool(const StorageHolder&)>& is_gone) {
+  const MutexLock lock(mu_);
+  Ids gone;
+  for (const auto& [id, entry] : entries_) {
+    if (entry.holder.use == StorageUse::kKnown && is_gone(entry.holder)) gone.insert(id);
+  }
+  for (const std::string& id : gone) Remove(id);
+}
+
+std::optional<StorageHolder> StorageTable::Find(const std::string& prefix,
+                                                const StorageIdentity& identity) const {
+  const MutexLock lock(mu_);
+  Ids ids;
+  Collect(exclusive_, identity, ids);
+  Collect(others_, identity, ids);
+  for (const std::string& id : ids) {
+    if (id.starts_with(prefix)) return entries_.at(id).holder;
+  }
+  return std::nullopt;
+}
+
+void StorageTable::Share(const std::string& id) {
+  const MutexLock lock(mu_);
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return;
+  Entry entry = found->second;
+  entry.holder.use = StorageUse::kShared;
+  Add(entry.holder, entry.identity);
+}
+
+bool StorageTable::Has(const std::string& id, StorageUse use) const {
+  const MutexLock lock(mu_);
+  const auto found = entries_.find(id);
+  return found != entries_.end() && found->second.holder.use == use;
+}
+
+void StorageTable::Expect(StorageHolder holder, StorageName name) {
+  const MutexLock lock(mu_);
+  if (entries_.contains(holder.id)) return;
+  const std::string id = holder.id;
+  expected_[id] = {std::move(holder), std::move(name)};
+}
+
+std::vector<std::pair<StorageHolder, StorageName>> StorageTable::Expected(StorageUse use) const {
+  const bool shares = use == StorageUse::kShared || use == StorageUse::kKnown;
+  std::vector<std::pair<StorageHolder, StorageName>> wanted;
+  const MutexLock lock(mu_);
+  for (const auto& [id, entry] : expected_) {
+    if (!shares || IsExclusive(entry.first.use)) wanted.push_back(entry);
+  }
+  return wanted;
+}
+
+void StorageTable::Identified(const std::string& id, const StorageIdentity& identity) {
+  const MutexLock lock(mu_);
+  const auto found = expected_.find(id);
+  if (found == expected_.end()) return;
+  const StorageHolder holder = found->second.first;
+  Add(holder, identity);
+}
+
+}  // namespace volumed

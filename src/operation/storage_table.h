@@ -1,0 +1,90 @@
+// StorageTable: who has which storage, by what the storage is and not by what it is called. Taking
+// a storage and asking who else has it are one act.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "os/storage_requests.h"
+#include "volume/storage_name.h"
+
+namespace volumed {
+
+enum class StorageUse {
+  kKnown,    // it is some volume's, and nobody has it at the moment
+  kShared,   // mounted, beside others
+  kRaw,      // a pod has the device itself
+  kFormat,   // a filesystem is being made
+  kReclaim,  // its content is being deleted
+};
+
+struct StorageHolder {
+  std::string id;      // "pod/<pod uid>/<volume>", "device/<unique name>", "reclaim/<volume>"
+  std::string volume;  // of one name: they may share what they have. A PersistentVolume's name
+  StorageUse use = StorageUse::kKnown;
+  bool raw = false;         // kKnown: as a device, not as a filesystem
+  bool persistent = false;  // what is in it outlives the pod
+  std::string text;         // "persistent volume pv-1"
+};
+
+// Threads: any. Blocks: never.
+class StorageTable {
+ public:
+  // Reserves, unless somebody has the storage who excludes this use; then the answer is who that
+  // is, and nothing is changed. An entry of the same id is replaced. Costs what the keys and those
+  // who have them cost, not what the table holds: who shares asks among those alone who do not.
+  std::optional<StorageHolder> Take(const StorageHolder& holder, const StorageIdentity& identity)
+      EXCLUDES(mu_);
+  void Release(const std::string& id) EXCLUDES(mu_);
+  // Lets go of those who are only known and whom nobody knows any more.
+  void ReleaseKnown(const std::function<bool(const StorageHolder&)>& is_gone) EXCLUDES(mu_);
+  // Who with a use and an id of this prefix has storage that overlaps this one.
+  std::optional<StorageHolder> Find(const std::string& prefix,
+                                    const StorageIdentity& identity) const EXCLUDES(mu_);
+  // From now on it excludes nobody who shares; nothing if it is not there.
+  void Share(const std::string& id) EXCLUDES(mu_);
+  bool Has(const std::string& id, StorageUse use) const EXCLUDES(mu_);
+
+  // A holder whose storage nobody has looked at yet: what the agent before this one left.
+  void Expect(StorageHolder holder, StorageName name) EXCLUDES(mu_);
+  // Those that `use` has to know of.
+  std::vector<std::pair<StorageHolder, StorageName>> Expected(StorageUse use) const EXCLUDES(mu_);
+  // What is expected is this; nothing if it was released meanwhile.
+  void Identified(const std::string& id, const StorageIdentity& identity) EXCLUDES(mu_);
+
+ private:
+  struct Entry {
+    StorageHolder holder;
+    StorageIdentity identity;
+  };
+  using Ids = std::set<std::string>;
+  // By key; those who exclude others apart from those who do not.
+  struct Index {
+    std::unordered_map<std::string, Ids> own;
+    std::unordered_map<std::string, Ids> within;
+  };
+
+  Index& IndexOf(StorageUse use) REQUIRES(mu_);
+  void Add(const StorageHolder& holder, const StorageIdentity& identity) REQUIRES(mu_);
+  void Remove(const std::string& id) REQUIRES(mu_);
+  void Collect(const Index& index, const StorageIdentity& identity, Ids& ids) const REQUIRES(mu_);
+
+  mutable Mutex mu_;
+  std::map<std::string, Entry> entries_ GUARDED_BY(mu_);
+  Index exclusive_ GUARDED_BY(mu_);
+  Index others_ GUARDED_BY(mu_);
+  std::map<std::string, std::pair<StorageHolder, StorageName>> expected_ GUARDED_BY(mu_);
+};
+
+// Whether `there`, which has storage that overlaps `wanted`'s, keeps it from being taken.
+// `contains`: what is there only contains what is wanted. Pure.
+bool Excludes(const StorageHolder& there, const StorageHolder& wanted, bool contains);
+
+}  // namespace volumed

@@ -1,0 +1,91 @@
+// The requests of the Kernel seam that tell one storage from another, whatever path leads to it,
+// and that mark whose it is. Part of os/kernel.h, which lists them in AnyRequest.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "os/safe_path.h"
+
+namespace volumed {
+
+enum class FileType;     // os/kernel.h
+struct Changed;          // likewise
+struct StorageIdentity;  // below
+
+// What tells one directory from another one that takes its place: it stays the same over renames,
+// over another mount of its filesystem, and, unless the filesystem lives in memory, over reboots.
+struct StorageObject {
+  std::string fs_type;
+  std::string fs_uuid;  // empty where the filesystem has none, or the kernel does not tell it
+  uint64_t inode = 0;
+  // As name_to_handle_at(2) has it, "<type>:<hexadecimal>": with the inode's generation, so that an
+  // inode number that is used again is another directory. Empty where the filesystem has none.
+  std::string handle;
+  friend bool operator==(const StorageObject&, const StorageObject&) = default;
+};
+
+// Says which storage a path leads to; every link is followed. Keys are compared as they are, within
+// one boot, and mean nothing else:
+//   "fs:<major>:<minor>:<path>"  a file or directory, by its place in its filesystem, so that every
+//                                mount and bind of it has the same key;
+//   "ino:<device>:<inode>"       a file, by its inode: hard links, and a loop device on it;
+//   "nfs:<server>:<path>"        a file or directory of an export;
+//   "dev:<major>:<minor>"        a block device;
+//   "wwid:<wwid>[:<start>]"      a disk, or a partition by its start, by what the disk calls
+//   itself.
+// Two storages overlap if a key of one's own is the other's own, or is among what contains it.
+//
+// With `find_users`, a block device is also opened for itself (O_EXCL), as is every other device of
+// the same WWID or on the same file, and closed at once.
+// A path that leads nowhere is no error: the type is kMissing, and the keys are those that it would
+// have. Errors, not applied: errno of open(2); FailedPrecondition for what was removed meanwhile.
+// Source: name_to_handle_at(2), ioctl_loop(4), Linux Documentation/ABI/stable/sysfs-block.
+struct IdentifyStorage {
+  using Answer = StorageIdentity;
+  static constexpr const char* kName = "IdentifyStorage";
+  SafePath path;
+  bool find_users = false;
+};
+
+struct StorageIdentity {
+  FileType type{};
+  StorageObject object{};             // of a directory
+  std::vector<std::string> own{};     // sorted
+  std::vector<std::string> within{};  // of what contains it: directories above, disks below; sorted
+  std::string owner{};                // of a directory: its mark; see MarkStorage
+  // Devices, as "/dev/loop3", that are this storage and that somebody has for himself; see
+  // find_users.
+  std::vector<std::string> users{};
+  friend bool operator==(const StorageIdentity&, const StorageIdentity&) = default;
+};
+
+// Names whose directory this is, in its attribute "trusted.volumed.owner", so that it says so
+// itself wherever records come from; durable when it returns. With an empty `owner` the mark is
+// removed. A mark that names neither `owner` nor `replaces` stays.
+// Errors, not applied: AlreadyExists for such a mark, naming its owner; FailedPrecondition for
+// another directory than `expected`; NotFound; EOPNOTSUPP on a filesystem that keeps no such
+// attribute (NFS).
+struct MarkStorage {
+  using Answer = Changed;
+  static constexpr const char* kName = "MarkStorage";
+  SafePath path;
+  std::string owner;
+  std::string replaces;
+  StorageObject expected;
+};
+
+// Whether what is done to the content of one can be seen in the other. Pure.
+bool Overlap(const StorageIdentity& a, const StorageIdentity& b);
+
+// What shows that `now` is another directory than the recorded one; empty when nothing does. What
+// is not known of one of them is not compared. Pure.
+std::string StorageDifference(const StorageObject& recorded, const StorageObject& now);
+
+// The key of an export's directory; `path` need not be clean. Pure.
+std::string NfsStorageKey(const std::string& server, const std::string& path);
+// The keys of what contains the storage of such a key, or of one of a file ("fs:..."). Pure.
+std::vector<std::string> KeysAbove(const std::string& key);
+
+}  // namespace volumed

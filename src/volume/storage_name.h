@@ -1,0 +1,24 @@
+// StorageName: where a volume says that its storage is. Two names may lead to one storage; only
+// IdentifyStorage (os/storage_requests.h) tells.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "volume/volume_spec.h"
+
+namespace volumed {
+
+struct StorageName {
+  std::string path;         // on this node: a directory, a file or a device
+  std::string server = {};  // of an NFS export; then `path` is the server's
+  friend bool operator==(const StorageName&, const StorageName&) = default;
+
+  std::string ToString() const { return server.empty() ? path : server + ":" + path; }
+};
+
+// Of hostPath, local and nfs volumes. Others have storage of their own (emptyDir), none that can
+// hold data (secret), or a device that is known once it is attached. Threads: any. Blocks: never.
+std::optional<StorageName> StorageNameOf(const VolumeSpec& spec);
+
+}  // namespace volumed

@@ -1,0 +1,153 @@
+// The requests of FakeEffects that tell one storage from another.
+#include <algorithm>
+#include <cerrno>
+
+#include "base/strings.h"
+#include "fakes/fake_effects.h"
+
+namespace volumed {
+namespace {
+
+void Sort(std::vector<std::string>& keys) {
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+}
+
+bool ShareOne(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  return std::any_of(a.begin(), a.end(), [&b](const std::string& key) {
+    return std::find(b.begin(), b.end(), key) != b.end();
+  });
+}
+
+std::string Joined(const std::string& above, const std::string& below) {
+  return (above == "/" ? "" : above) + below;
+}
+
+// Without the last name; nothing for "/".
+std::optional<SafePath> Above(const SafePath& path, std::string* name) {
+  SafePath above = path;
+  std::string& part = path.relative.empty() ? above.root : above.relative;
+  if (part == "/") return std::nullopt;
+  const size_t slash = part.rfind('/');
+  *name = slash == std::string::npos ? part : part.substr(slash + 1);
+  part = slash == std::string::npos ? "" : part.substr(0, slash);
+  if (path.relative.empty()) {
+    if (part.empty()) part = "/";
+    above.resolve = Resolve::kBeneath;
+  }
+  return above;
+}
+
+}  // namespace
+
+StorageObject FakeEffects::ObjectAt(FakeLocation at) const {
+  const FakeFilesystem& filesystem = vfs_.FilesystemAt(at);
+  const FakeInode& inode = vfs_.InodeAt(at);
+  StorageObject object{filesystem.type, "", inode.id, "1:" + std::to_string(inode.id)};
+  for (const auto& [path, device] : state_.devices.by_path) {
+    if (device.filesystem == filesystem.id) object.fs_uuid = device.identity.uuid;
+  }
+  return object;
+}
+
+void FakeEffects::AddDevice(const FakeDevice& device, std::vector<std::string>& keys) const {
+  keys.push_back("dev:" + std::to_string(device.identity.device_major) + ":" +
+                 std::to_string(device.identity.device_minor));
+  keys.insert(keys.end(), device.storage_own.begin(), device.storage_own.end());
+}
+
+void FakeEffects::AddPlace(FakeLocation at, const std::string& missing,
+                           StorageIdentity& identity) const {
+  const FakeFilesystem& filesystem = vfs_.FilesystemAt(at);
+  const std::string place = missing.empty() ? vfs_.PlaceOf(at) : Joined(vfs_.PlaceOf(at), missing);
+  const size_t colon = filesystem.source.find(":/");
+  const bool is_nfs = filesystem.type == "nfs" || filesystem.type == "nfs4";
+  std::string key;
+  if (is_nfs && colon != std::string::npos) {
+    key = NfsStorageKey(filesystem.source.substr(0, colon),
+                        filesystem.source.substr(colon + 1) + "/" + place);
+  } else {
+    const auto [high, low] = FakeVfs::NumberOf(filesystem);
+    key = "fs:" + std::to_string(high) + ":" + std::to_string(low) + ":" + place;
+  }
+  identity.own.push_back(key);
+  identity.within = KeysAbove(key);
+  for (const auto& [path, device] : state_.devices.by_path) {
+    if (device.filesystem != filesystem.id) continue;
+    AddDevice(device, identity.within);
+    identity.within.insert(identity.within.end(), device.storage_within.begin(),
+                           device.storage_within.end());
+  }
+}
+
+Result<StorageIdentity> FakeEffects::operator()(const IdentifyStorage& request) {
+  RETURN_IF_ERROR(Validate(request.path));
+  SafePath path = request.path;
+  std::string missing;
+  Result<FakeLocation> there = Open(path);
+  while (!there.ok()) {
+    if (there.error().sys_errno() != ENOENT) return there.error();
+    std::string name;
+    const std::optional<SafePath> above = Above(path, &name);
+    if (!above) return there.error();
+    missing = "/" + name + missing;
+    path = *above;
+    there = Open(path);
+  }
+  StorageIdentity identity;
+  const FakeInode& inode = vfs_.InodeAt(*there);
+  if (missing.empty()) identity.type = inode.type;
+  if (const Result<FakeDevice*> device = FindNode(*there, "");
+      missing.empty() && inode.type == FileType::kBlockDevice && device.ok()) {
+    AddDevice(**device, identity.own);
+    identity.within = (*device)->storage_within;
+    for (const auto& [node, other] : state_.devices.by_path) {
+      std::vector<std::string> keys;
+      AddDevice(other, keys);
+      if (request.find_users && ShareOne(keys, identity.own) && IsInUse(other)) {
+        identity.users.push_back(node);
+      }
+    }
+  } else {
+    AddPlace(*there, missing, identity);
+    identity.object.fs_type = vfs_.FilesystemAt(*there).type;
+    if (inode.type == FileType::kDirectory) identity.object = ObjectAt(*there);
+    if (!missing.empty()) {
+      identity.object.inode = 0;
+      identity.object.handle.clear();
+    }
+    if (identity.type == FileType::kDirectory) identity.owner = inode.owner;
+    if (identity.type == FileType::kRegular) {
+      identity.own.push_back("ino:" + std::to_string(inode.filesystem) + ":" +
+                             std::to_string(inode.id));
+    }
+  }
+  Sort(identity.own);
+  Sort(identity.within);
+  return identity;
+}
+
+Result<Changed> FakeEffects::operator()(const MarkStorage& request) {
+  const std::string what = "mark " + request.path.Display();
+  ASSIGN_OR_RETURN(const FakeLocation there, Open(request.path, {false, true}).With(what));
+  const std::string difference = StorageDifference(request.expected, ObjectAt(there));
+  if (!difference.empty()) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             what + ": it is another directory: " + difference);
+  }
+  const std::string now = vfs_.InodeAt(there).owner;
+  if (now == request.owner) return Changed{false};
+  if (!now.empty() && now != request.replaces) {
+    return Error::NotApplied(Code::kAlreadyExists,
+                             what + ": it is marked as storage of claim " + now);
+  }
+  const std::string& fs_type = vfs_.FilesystemAt(there).type;
+  if (fs_type == "nfs" || fs_type == "nfs4") {
+    return Error::FromErrno(EOPNOTSUPP, what, Outcome::kNotApplied);
+  }
+  if (vfs_.IsReadOnly(there)) return Error::FromErrno(EROFS, what, Outcome::kNotApplied);
+  vfs_.SetOwner(there, request.owner);
+  return Changed{true};
+}
+
+}  // namespace volumed

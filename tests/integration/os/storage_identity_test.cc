@@ -1,0 +1,246 @@
+// Which storage is which, on real filesystems, loop devices, partitions, binds and subvolumes.
+#include <gtest/gtest.h>
+#include <linux/blkpg.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "integration/loop_device.h"
+#include "integration/mount_namespace_fixture.h"
+#include "mounter/host_directory.h"
+#include "os/local_kernel.h"
+
+namespace volumed {
+namespace {
+
+constexpr int64_t kDiskBytes = int64_t{160} << 20;
+
+class StorageIdentityTest : public MountNamespaceTest {
+ protected:
+  void SetUp() override {
+    MountNamespaceTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    auto created = LocalKernel::Create({});
+    ASSERT_TRUE(created.ok());
+    kernel_ = std::move(created).value();
+    LocalKernelOptions old;
+    old.masked_features = {"statmount"};
+    created = LocalKernel::Create(old);
+    ASSERT_TRUE(created.ok());
+    old_kernel_ = std::move(created).value();
+  }
+  std::string Path(const std::string& name) const { return scratch() + "/" + name; }
+  std::string Directory(const std::string& name) const {
+    EXPECT_EQ(::mkdir(Path(name).c_str(), 0755), 0) << name;
+    return Path(name);
+  }
+  static void Bind(const std::string& from, const std::string& to) {
+    ASSERT_EQ(::mount(from.c_str(), to.c_str(), nullptr, MS_BIND, nullptr), 0);
+  }
+  // As each of two kernels says it, which must be the same.
+  StorageIdentity Identify(const std::string& path, bool users = false) {
+    const IdentifyStorage request{HostPath(path), users};
+    const auto now = kernel_->Call(request, {});
+    const auto before = old_kernel_->Call(request, {});
+    EXPECT_TRUE(now.ok()) << path << ": " << now.error().ToString();
+    EXPECT_TRUE(before.ok());
+    if (!now.ok() || !before.ok()) return {};
+    EXPECT_EQ(*now, *before) << path;
+    return *now;
+  }
+  bool Meet(const std::string& a, const std::string& b) {
+    const StorageIdentity one = Identify(a);
+    const StorageIdentity two = Identify(b);
+    EXPECT_EQ(Overlap(one, two), Overlap(two, one));
+    return Overlap(one, two);
+  }
+  static bool Run(const std::string& command) {
+    return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
+  }
+  static bool AddPartition(const std::string& disk, int number, int64_t start, int64_t length) {
+    const Descriptor device(::open(disk.c_str(), O_RDWR | O_CLOEXEC));
+    blkpg_partition part = {};
+    part.start = start;
+    part.length = length;
+    part.pno = number;
+    blkpg_ioctl_arg request = {};
+    request.op = BLKPG_ADD_PARTITION;
+    request.datalen = sizeof(part);
+    request.data = &part;
+    return device.valid() && ::ioctl(device.get(), BLKPG, &request) == 0;
+  }
+  static bool DropPartition(const std::string& disk, int number) {
+    const Descriptor device(::open(disk.c_str(), O_RDWR | O_CLOEXEC));
+    blkpg_partition part = {};
+    part.pno = number;
+    blkpg_ioctl_arg request = {};
+    request.op = BLKPG_DEL_PARTITION;
+    request.datalen = sizeof(part);
+    request.data = &part;
+    return device.valid() && ::ioctl(device.get(), BLKPG, &request) == 0;
+  }
+  static std::string NodeOf(const std::string& disk, int number) {
+    return disk + "p" + std::to_string(number);
+  }
+
+  std::unique_ptr<LocalKernel> kernel_;
+  std::unique_ptr<LocalKernel> old_kernel_;
+};
+
+TEST_F(StorageIdentityTest, ADirectoryMeetsWhatContainsItAndWhatLiesInsideIt) {
+  Directory("x");
+  Directory("x/sub");
+  Directory("xy");
+  EXPECT_TRUE(Meet(Path("x"), Path("x/sub")));
+  EXPECT_TRUE(Meet(Path("x"), Path("x")));
+  EXPECT_TRUE(Meet(Path("x"), Path("x/not/there/yet")));
+  EXPECT_FALSE(Meet(Path("x"), Path("xy")));
+  EXPECT_FALSE(Meet(Path("x/sub"), Path("x/other")));
+}
+
+TEST_F(StorageIdentityTest, LinksAndBindsLeadToTheSameDirectory) {
+  Directory("x");
+  Directory("x/sub");
+  Directory("bound");
+  Directory("beside");
+  ASSERT_EQ(::symlink("x/sub", Path("link").c_str()), 0);
+  Bind(Path("x/sub"), Path("bound"));
+  EXPECT_TRUE(Meet(Path("link"), Path("x")));
+  EXPECT_TRUE(Meet(Path("bound"), Path("x")));
+  EXPECT_TRUE(Meet(Path("bound"), Path("link")));
+  EXPECT_FALSE(Meet(Path("bound"), Path("beside")));
+  EXPECT_EQ(Identify(Path("bound")).object, Identify(Path("x/sub")).object);
+  // Of a bind whose own parents are mounted nowhere.
+  Directory("only");
+  ASSERT_EQ(::mount("inner", Path("only").c_str(), "tmpfs", 0, nullptr), 0);
+  Directory("only/deep");
+  Directory("only/deep/er");
+  Directory("kept");
+  Directory("kept-too");
+  Bind(Path("only/deep"), Path("kept"));
+  Bind(Path("only/deep/er"), Path("kept-too"));
+  ASSERT_EQ(::umount(Path("only").c_str()), 0);
+  EXPECT_TRUE(Meet(Path("kept"), Path("kept-too")));
+}
+
+TEST_F(StorageIdentityTest, AnotherDirectoryOfTheSameNameIsTold) {
+  Directory("x");
+  const StorageObject before = Identify(Path("x")).object;
+  EXPECT_NE(before.inode, 0u);
+  ASSERT_EQ(::rename(Path("x").c_str(), Path("away").c_str()), 0);
+  EXPECT_EQ(StorageDifference(before, Identify(Path("away")).object), "");
+  Directory("x");
+  EXPECT_NE(StorageDifference(before, Identify(Path("x")).object), "");
+}
+
+TEST_F(StorageIdentityTest, ADiskItsPartitionsAndWhatIsMountedFromThemMeet) {
+  if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
+  ASSERT_TRUE(MakeImage(Path("image"), kDiskBytes));
+  const LoopDevice disk(Path("image"));
+  ASSERT_TRUE(disk.valid());
+  ASSERT_TRUE(AddPartition(disk.path(), 1, 1 << 20, 64 << 20));
+  ASSERT_TRUE(AddPartition(disk.path(), 2, 80 << 20, 64 << 20));
+  const std::string one = NodeOf(disk.path(), 1);
+  const std::string two = NodeOf(disk.path(), 2);
+  EXPECT_TRUE(Meet(disk.path(), one));
+  EXPECT_FALSE(Meet(one, two));
+  ASSERT_TRUE(Run("mkfs.ext4 -q " + one));
+  Directory("mnt");
+  ASSERT_EQ(::mount(one.c_str(), Path("mnt").c_str(), "ext4", 0, nullptr), 0);
+  Directory("mnt/v");
+  EXPECT_TRUE(Meet(Path("mnt/v"), one));
+  EXPECT_TRUE(Meet(Path("mnt/v"), disk.path()));
+  EXPECT_FALSE(Meet(Path("mnt/v"), two));
+  // The image's own directory holds all of it.
+  EXPECT_TRUE(Meet(disk.path(), scratch()));
+  EXPECT_TRUE(Meet(Path("mnt/v"), Path("image")));
+  EXPECT_EQ(Identify(one, true).users, std::vector<std::string>{one});
+  EXPECT_EQ(Identify(disk.path(), true).users, std::vector<std::string>{disk.path()});
+  EXPECT_TRUE(Identify(two, true).users.empty());
+  const StorageObject object = Identify(Path("mnt/v")).object;
+  EXPECT_EQ(object.fs_uuid.size(), 36u) << object.fs_uuid;
+  EXPECT_EQ(object.fs_type, "ext4");
+  EXPECT_NE(object.handle, "");
+  ASSERT_EQ(::umount(Path("mnt").c_str()), 0);
+  ASSERT_EQ(::mount(one.c_str(), Path("mnt").c_str(), "ext4", 0, nullptr), 0);
+  EXPECT_EQ(Identify(Path("mnt/v")).object, object) << "it stays itself over mounts";
+  ASSERT_EQ(::umount(Path("mnt").c_str()), 0);
+  EXPECT_TRUE(DropPartition(disk.path(), 1));
+  EXPECT_TRUE(DropPartition(disk.path(), 2));
+}
+
+TEST_F(StorageIdentityTest, TwoLoopDevicesOnOneFileAreOneStorage) {
+  if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
+  ASSERT_TRUE(MakeImage(Path("image"), kDiskBytes));
+  ASSERT_TRUE(MakeImage(Path("other"), kDiskBytes));
+  ASSERT_EQ(::link(Path("image").c_str(), Path("hard").c_str()), 0);
+  const LoopDevice one(Path("image"));
+  const LoopDevice two(Path("hard"));
+  const LoopDevice other(Path("other"));
+  ASSERT_TRUE(one.valid() && two.valid() && other.valid());
+  EXPECT_TRUE(Meet(one.path(), two.path()));
+  EXPECT_TRUE(Meet(one.path(), Path("hard")));
+  EXPECT_FALSE(Meet(one.path(), other.path()));
+  EXPECT_FALSE(Meet(one.path(), Path("other")));
+  ASSERT_TRUE(Run("mkfs.ext4 -q " + one.path()));
+  Directory("mnt");
+  ASSERT_EQ(::mount(one.path().c_str(), Path("mnt").c_str(), "ext4", 0, nullptr), 0);
+  EXPECT_EQ(Identify(two.path(), true).users, std::vector<std::string>{one.path()});
+  EXPECT_TRUE(Identify(other.path(), true).users.empty());
+  EXPECT_TRUE(Meet(Path("mnt"), two.path()));
+  ASSERT_EQ(::umount(Path("mnt").c_str()), 0);
+}
+
+TEST_F(StorageIdentityTest, SubvolumesOfABtrfsLieInOneAnotherAsDirectoriesDo) {
+  if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
+  ASSERT_TRUE(MakeImage(Path("image"), kDiskBytes));
+  const LoopDevice disk(Path("image"));
+  ASSERT_TRUE(disk.valid());
+  if (!Run("mkfs.btrfs -q " + disk.path())) GTEST_SKIP() << "skipped: needs btrfs-progs";
+  Directory("mnt");
+  if (::mount(disk.path().c_str(), Path("mnt").c_str(), "btrfs", 0, nullptr) != 0) {
+    GTEST_SKIP() << "skipped: the kernel has no btrfs";
+  }
+  ASSERT_TRUE(Run("btrfs subvolume create " + Path("mnt/a")));
+  ASSERT_TRUE(Run("btrfs subvolume create " + Path("mnt/a/in")));
+  ASSERT_TRUE(Run("btrfs subvolume create " + Path("mnt/b")));
+  Directory("sub");
+  ASSERT_EQ(::mount(disk.path().c_str(), Path("sub").c_str(), "btrfs", 0, "subvol=/a"), 0);
+  EXPECT_TRUE(Meet(Path("mnt/a"), Path("mnt/a/in")));
+  EXPECT_TRUE(Meet(Path("sub"), Path("mnt/a")));
+  EXPECT_TRUE(Meet(Path("sub/in"), Path("mnt/a/in")));
+  EXPECT_FALSE(Meet(Path("sub"), Path("mnt/b")));
+  EXPECT_TRUE(Meet(Path("sub"), disk.path()));
+  // All roots of subvolumes have one inode number.
+  const StorageObject a = Identify(Path("mnt/a")).object;
+  EXPECT_NE(StorageDifference(a, Identify(Path("mnt/b")).object), "");
+  EXPECT_EQ(StorageDifference(a, Identify(Path("sub")).object), "");
+  ASSERT_EQ(::umount(Path("sub").c_str()), 0);
+  ASSERT_EQ(::umount(Path("mnt").c_str()), 0);
+}
+
+TEST_F(StorageIdentityTest, ADirectorySaysWhoseItIsUntilItsOwnerIsTakenAway) {
+  Directory("x");
+  const StorageObject object = Identify(Path("x")).object;
+  const auto mark = [&](const std::string& owner, const std::string& replaces) {
+    return kernel_->Call(MarkStorage{HostPath(Path("x")), owner, replaces, object}, {});
+  };
+  ASSERT_TRUE(mark("claim-1", "").ok());
+  EXPECT_EQ(Identify(Path("x")).owner, "claim-1");
+  EXPECT_FALSE(mark("claim-1", "")->changed);
+  EXPECT_EQ(mark("claim-2", "").error().code(), Code::kAlreadyExists);
+  EXPECT_EQ(Identify(Path("x")).owner, "claim-1");
+  EXPECT_TRUE(mark("claim-2", "claim-1").ok());
+  EXPECT_EQ(mark("", "claim-1").error().code(), Code::kAlreadyExists);
+  EXPECT_TRUE(mark("", "claim-2").ok());
+  EXPECT_EQ(Identify(Path("x")).owner, "");
+  ASSERT_EQ(::rmdir(Path("x").c_str()), 0);
+  Directory("x");
+  EXPECT_EQ(mark("claim-1", "").error().code(), Code::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace volumed

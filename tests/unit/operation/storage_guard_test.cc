@@ -1,0 +1,306 @@
+// What one storage is, who has it, and whose it is, before anything of it is deleted.
+#include "operation/storage_guard.h"
+
+#include <gtest/gtest.h>
+
+#include "fakes/fake_kernel.h"
+#include "fakes/memory_record_store.h"
+#include "mounter/host_directory.h"
+#include "operation/storage_steps.h"
+#include "unit/operation/recording_parts.h"
+
+namespace volumed {
+namespace {
+
+PersistentVolume HostPathVolume(const std::string& name, const std::string& path) {
+  PersistentVolume volume;
+  volume.metadata.name = name;
+  volume.spec.source = HostPathVolumeSource{path, HostPathType::kUnset};
+  return volume;
+}
+
+class StorageGuardTest : public ::testing::Test {
+ protected:
+  StorageGuardTest() { Restart(); }
+  void Restart(const std::string& boot = "boot-a") {
+    guard_ = std::make_unique<StorageGuard>(kernel_, store_, clock_, logger_, BootId(boot));
+    guard_->AddOwnDirectory("the agent's root", "/var/lib/volumed");
+  }
+  static StorageHolder Pod(const std::string& name, bool persistent = false) {
+    StorageHolder holder;
+    holder.id = "pod/" + name;
+    holder.volume = persistent ? name : holder.id;
+    holder.use = StorageUse::kShared;
+    holder.persistent = persistent;
+    holder.text = "volume " + name;
+    return holder;
+  }
+  static StorageHolder Device(const std::string& volume, StorageUse use) {
+    return DeviceStorageHolder(UniqueVolumeName("p/" + volume), SpecName(volume), use);
+  }
+  std::string Take(const StorageHolder& holder, const std::string& path) {
+    return Text(guard_->Take(holder, {path}, {}));
+  }
+  // "" when nothing is in the way.
+  std::string Reclaim(const PersistentVolume& volume, const std::string& claim,
+                      const std::vector<PersistentVolume>& others = {}) {
+    std::vector<std::shared_ptr<const PersistentVolume>> known;
+    for (const PersistentVolume& other : others) {
+      known.push_back(std::make_shared<const PersistentVolume>(other));
+    }
+    const Status taken = guard_->TakeForReclaim(ReclaimStorageHolder(volume), NameOf(volume), claim,
+                                                StorageOf(known), {});
+    return taken.ok() ? "" : taken.error().message();
+  }
+  static StorageName NameOf(const PersistentVolume& volume) {
+    return *StorageNameOf(VolumeSpec::FromPersistentVolume(volume, false));
+  }
+  void Use(const PersistentVolume& volume, const std::string& claim) {
+    const StorageName name = NameOf(volume);
+    const auto identity = guard_->Identify(name, false, {});
+    ASSERT_TRUE(identity.ok());
+    ASSERT_TRUE(guard_->RecordOwner({volume.metadata.name, name, claim, true}, *identity, {}).ok());
+  }
+  std::string OwnerOf(const std::string& path) {
+    return guard_->Identify({path}, false, {}).value().owner;
+  }
+  template <typename T>
+  static std::string Text(const Result<T>& result) {
+    return result.ok() ? "" : result.error().message();
+  }
+  static bool Has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  }
+
+  ManualClock clock_;
+  LogLines log_;
+  Logger logger_{log_.Options(), clock_};
+  FakeKernel kernel_;
+  MemoryRecordStore store_;
+  std::unique_ptr<StorageGuard> guard_;
+};
+
+TEST_F(StorageGuardTest, AVolumeInsideAnotherOnesDirectoryKeepsThatFromBeingEmptied) {
+  kernel_.AddDirectory("/x/sub");
+  const PersistentVolume outer = HostPathVolume("outer", "/x");
+  const PersistentVolume inner = HostPathVolume("inner", "/x/sub");
+  const std::string refused = Reclaim(outer, "claim-1", {inner});
+  EXPECT_TRUE(Has(refused, "persistent volume outer")) << refused;
+  EXPECT_TRUE(Has(refused, "persistent volume inner")) << refused;
+  EXPECT_NE(Reclaim(inner, "claim-2", {outer}), "") << "nor the other way round";
+  EXPECT_EQ(Reclaim(outer, "claim-1"), "");
+}
+
+TEST_F(StorageGuardTest, LinksAndBindsDoNotHideThatTwoDirectoriesAreOne) {
+  kernel_.AddDirectory("/x/sub");
+  kernel_.AddDirectory("/bound");
+  kernel_.AddSymlink("/link", "/x/sub");
+  ASSERT_TRUE(kernel_.Call(BindMount{{"/x/sub", ""}, {"/bound", ""}}, {}).ok());
+  const PersistentVolume outer = HostPathVolume("outer", "/x");
+  EXPECT_NE(Reclaim(outer, "claim-1", {HostPathVolume("inner", "/link")}), "");
+  EXPECT_NE(Reclaim(outer, "claim-1", {HostPathVolume("inner", "/bound")}), "");
+  EXPECT_EQ(Reclaim(HostPathVolume("beside", "/xy"), "claim-1", {outer}), "");
+}
+
+TEST_F(StorageGuardTest, APartThatIsMountedElsewhereKeepsItFromBeingEmptied) {
+  kernel_.AddDirectory("/x/sub");
+  kernel_.AddDirectory("/elsewhere");
+  const PersistentVolume outer = HostPathVolume("outer", "/x");
+  ASSERT_TRUE(kernel_.Call(BindMount{{"/x/sub", ""}, {"/elsewhere", ""}}, {}).ok());
+  EXPECT_TRUE(Has(Reclaim(outer, "claim-1"), "is mounted at /elsewhere"));
+  kernel_.UnmountBelow("/elsewhere");
+  EXPECT_EQ(Reclaim(outer, "claim-1"), "");
+}
+
+TEST_F(StorageGuardTest, TheAgentsOwnDirectoriesAreNeverEmptiedNorTakenForANewVolume) {
+  kernel_.AddDirectory("/var/lib/volumed/pods");
+  EXPECT_TRUE(Has(Reclaim(HostPathVolume("v", "/var/lib"), "c"), "the agent's root"));
+  kernel_.AddSymlink("/srv", "/var/lib/volumed");
+  EXPECT_TRUE(Has(Reclaim(HostPathVolume("v", "/srv/pods"), "c"), "the agent's root"));
+  EXPECT_FALSE(guard_->CheckNotOwn({"/srv/new"}, {}).ok());
+  EXPECT_TRUE(guard_->CheckNotOwn({"/data/new"}, {}).ok());
+}
+
+TEST_F(StorageGuardTest, APodThatLooksAtTheWholeTreeKeepsNothingFromBeingEmptied) {
+  kernel_.AddDirectory("/x/sub");
+  EXPECT_EQ(Take(Pod("looker"), "/"), "");
+  const PersistentVolume volume = HostPathVolume("v", "/x");
+  EXPECT_EQ(Reclaim(volume, "claim-1"), "");
+  ASSERT_TRUE(guard_->Release("reclaim/v").ok());
+  EXPECT_EQ(Take(Pod("inside"), "/x/sub"), "");
+  EXPECT_TRUE(Has(Reclaim(volume, "claim-1"), "volume inside"));
+}
+
+TEST_F(StorageGuardTest, WhatIsBeingEmptiedIsGivenToNobodyNotEvenAfterARestart) {
+  kernel_.AddDirectory("/x/sub");
+  const PersistentVolume volume = HostPathVolume("v", "/x");
+  ASSERT_EQ(Reclaim(volume, "claim-1"), "");
+  EXPECT_TRUE(Has(Take(Pod("late"), "/x/sub"), "whose content is being deleted"));
+  Restart();
+  EXPECT_TRUE(Has(Take(Pod("late"), "/x/sub"), "whose content is being deleted"));
+  EXPECT_EQ(Reclaim(volume, "claim-1"), "") << "it takes over what it began";
+  ASSERT_TRUE(guard_->Release("reclaim/v").ok());
+  EXPECT_EQ(Take(Pod("late"), "/x/sub"), "");
+  ASSERT_TRUE(guard_->Release("pod/late").ok());
+
+  ASSERT_EQ(Reclaim(volume, "claim-1"), "");
+  Restart("boot-b");
+  EXPECT_EQ(Take(Pod("late"), "/x/sub"), "") << "no work outlives a reboot";
+}
+
+TEST_F(StorageGuardTest, AnotherDirectoryAtTheSamePathIsNotEmptied) {
+  kernel_.AddDirectory("/x");
+  const PersistentVolume volume = HostPathVolume("v", "/x");
+  Use(volume, "claim-1");
+  kernel_.Remove("/x");
+  kernel_.AddDirectory("/x");
+  Restart();
+  EXPECT_TRUE(Has(Reclaim(volume, "claim-1"), "another directory"));
+}
+
+TEST_F(StorageGuardTest, AVolumeWhoseDiskIsNotMountedIsNotTakenForADeletedOne) {
+  FakeDevice disk;
+  kernel_.AddDevice("/dev/sdb", disk);
+  kernel_.AddDirectory("/mnt");
+  FormatDevice format;
+  format.device = "/dev/sdb";
+  format.expected = kernel_.Device("/dev/sdb").identity;
+  format.expected.uuid.clear();
+  format.fs_type = "ext4";
+  format.fs_uuid = "uuid-1";
+  ASSERT_TRUE(kernel_.Call(format, {}).ok());
+  ASSERT_TRUE(kernel_.Call(Mount{"ext4", "/dev/sdb", {"/mnt", ""}, {}}, {}).ok());
+  kernel_.AddDirectory("/mnt/v");
+  const PersistentVolume volume = HostPathVolume("v", "/mnt/v");
+  Use(volume, "claim-1");
+  kernel_.UnmountBelow("/mnt");
+  EXPECT_TRUE(Has(Reclaim(volume, "claim-1"), "another directory"));
+}
+
+TEST_F(StorageGuardTest, StorageIsMarkedBeforeItsFirstUseAndNotEmptiedForAnother) {
+  kernel_.AddDirectory("/x");
+  const PersistentVolume volume = HostPathVolume("v", "/x");
+  Use(volume, "claim-1");
+  EXPECT_EQ(OwnerOf("/x"), "claim-1");
+  // The records are older than the world: there another claim has had it since.
+  ASSERT_TRUE(kernel_
+                  .Call(MarkStorage{HostPath("/x"), "claim-2", "claim-1",
+                                    guard_->Identify({"/x"}, false, {})->object},
+                        {})
+                  .ok());
+  const std::string refused = Reclaim(volume, "claim-1");
+  EXPECT_TRUE(Has(refused, "claim-2")) << refused;
+  EXPECT_TRUE(Has(refused, "claim-1")) << refused;
+  Use(volume, "claim-1");
+  EXPECT_EQ(OwnerOf("/x"), "claim-2") << "another's mark is never written over";
+}
+
+TEST_F(StorageGuardTest, AnEmptiedVolumeLosesItsMarkAndTheNextClaimGetsItsOwn) {
+  kernel_.AddDirectory("/x");
+  const PersistentVolume volume = HostPathVolume("v", "/x");
+  Use(volume, "claim-1");
+  ASSERT_EQ(Reclaim(volume, "claim-1"), "");
+  ASSERT_TRUE(guard_->Reclaimed("v", NameOf(volume), false, {}).ok());
+  ASSERT_TRUE(guard_->Release("reclaim/v").ok());
+  EXPECT_EQ(OwnerOf("/x"), "");
+  Restart();
+  Use(volume, "claim-2");
+  EXPECT_EQ(OwnerOf("/x"), "claim-2");
+}
+
+TEST_F(StorageGuardTest, ARetainedVolumeThatIsGivenAnewGetsTheMarkOfItsNewClaim) {
+  kernel_.AddDirectory("/x");
+  const PersistentVolume volume = HostPathVolume("v", "/x");
+  Use(volume, "claim-1");
+  Restart();
+  Use(volume, "claim-2");
+  EXPECT_EQ(OwnerOf("/x"), "claim-2");
+  EXPECT_EQ(Reclaim(volume, "claim-2"), "");
+}
+
+TEST_F(StorageGuardTest, ADiskThatAPodHasRawIsNobodyElses) {
+  FakeDevice disk;
+  disk.storage_own = {"wwid:1"};
+  kernel_.AddDevice("/dev/sdb", disk);
+  kernel_.AddDevice("/dev/sdc", disk);  // another path to it
+  FakeDevice part;
+  part.storage_within = {"wwid:1"};
+  kernel_.AddDevice("/dev/sdb1", part);
+  EXPECT_EQ(Take(Device("raw", StorageUse::kRaw), "/dev/sdb"), "");
+  EXPECT_EQ(Take(Device("raw", StorageUse::kRaw), "/dev/sdb"), "") << "the same volume's next pod";
+  const std::string refused = Take(Device("two", StorageUse::kShared), "/dev/sdc");
+  EXPECT_TRUE(Has(refused, "persistent volume two") && Has(refused, "persistent volume raw"))
+      << refused;
+  EXPECT_NE(Take(Device("two", StorageUse::kShared), "/dev/sdb1"), "");
+  EXPECT_NE(Take(Device("two", StorageUse::kRaw), "/dev/sdb"), "");
+  EXPECT_NE(Take(Device("two", StorageUse::kFormat), "/dev/sdc"), "");
+  ASSERT_TRUE(guard_->Release("device/p/raw").ok());
+  EXPECT_EQ(Take(Device("two", StorageUse::kShared), "/dev/sdc"), "");
+}
+
+TEST_F(StorageGuardTest, TwoVolumesOfOneDiskShareItsFilesystemAndNoneIsFormattedMeanwhile) {
+  FakeDevice disk;
+  disk.storage_own = {"wwid:1"};
+  kernel_.AddDevice("/dev/sdb", disk);
+  kernel_.AddDevice("/dev/sdc", disk);
+  EXPECT_EQ(Take(Device("one", StorageUse::kShared), "/dev/sdb"), "");
+  EXPECT_EQ(Take(Device("two", StorageUse::kShared), "/dev/sdc"), "");
+  EXPECT_FALSE(guard_->Change("device/p/two", StorageUse::kFormat).ok());
+  EXPECT_NE(Take(Device("raw", StorageUse::kRaw), "/dev/sdb"), "");
+  ASSERT_TRUE(guard_->Release("device/p/one").ok());
+  EXPECT_TRUE(guard_->Change("device/p/two", StorageUse::kFormat).ok());
+  EXPECT_NE(Take(Device("one", StorageUse::kShared), "/dev/sdb"), "");
+  EXPECT_TRUE(guard_->Change("device/p/two", StorageUse::kShared).ok());
+  EXPECT_EQ(Take(Device("one", StorageUse::kShared), "/dev/sdb"), "");
+}
+
+TEST_F(StorageGuardTest, ADiskThatSomebodyOutsideHasIsNotHandedOutRaw) {
+  FakeDevice disk;
+  disk.storage_own = {"ino:1:2"};
+  kernel_.AddDevice("/dev/loop0", disk);
+  disk.claimed = true;
+  kernel_.AddDevice("/dev/loop1", disk);  // on the same file, and mounted somewhere
+  EXPECT_TRUE(Has(Take(Device("raw", StorageUse::kRaw), "/dev/loop0"), "/dev/loop1"));
+  kernel_.ChangeDevice("/dev/loop1", [](FakeDevice& device) { device.claimed = false; });
+  EXPECT_EQ(Take(Device("raw", StorageUse::kRaw), "/dev/loop0"), "");
+  // What the pod does with its device is its own affair.
+  kernel_.ChangeDevice("/dev/loop0", [](FakeDevice& device) { device.claimed = true; });
+  EXPECT_EQ(Take(Device("raw", StorageUse::kRaw), "/dev/loop0"), "");
+}
+
+TEST_F(StorageGuardTest, WhatTheAgentBeforeHadHandedOutIsKnownAfterARestart) {
+  kernel_.AddDevice("/dev/sdb");
+  guard_->Expect(BootId("boot-a"), {Device("raw", StorageUse::kRaw), {"/dev/sdb"}});
+  EXPECT_NE(Take(Device("two", StorageUse::kShared), "/dev/sdb"), "");
+  Restart();
+  guard_->Expect(BootId("another boot"), {Device("raw", StorageUse::kRaw), {"/dev/sdb"}});
+  EXPECT_EQ(Take(Device("two", StorageUse::kShared), "/dev/sdb"), "");
+}
+
+TEST_F(StorageGuardTest, AnExportInsideAnotherIsTheSameStorage) {
+  PersistentVolume outer;
+  outer.metadata.name = "outer";
+  outer.spec.source = NfsVolumeSource{"NAS.", "/srv/", false};
+  PersistentVolume inner = outer;
+  inner.metadata.name = "inner";
+  inner.spec.source = NfsVolumeSource{"nas", "/srv//sub/", false};
+  EXPECT_NE(Reclaim(outer, "c", {inner}), "");
+  inner.spec.source = NfsVolumeSource{"nas", "/srv2", false};
+  EXPECT_EQ(Reclaim(outer, "c", {inner}), "");
+  kernel_.AddMount("nfs4", "nas:/srv", "/mnt/nas");
+  kernel_.AddDirectory("/mnt/nas/pv");
+  ASSERT_TRUE(guard_->Release("reclaim/outer").ok());
+  EXPECT_NE(Reclaim(HostPathVolume("host", "/mnt/nas/pv"), "c", {outer}), "");
+}
+
+TEST_F(StorageGuardTest, AVolumeThatCannotBeLookedAtKeepsOthersFromBeingEmptied) {
+  kernel_.AddDirectory("/x");
+  kernel_.AddMount("nfs4", "nas:/srv", "/dead");
+  kernel_.Hang("/dead");
+  const std::string refused =
+      Reclaim(HostPathVolume("v", "/x"), "c", {HostPathVolume("other", "/dead/pv")});
+  EXPECT_TRUE(Has(refused, "persistent volume other")) << refused;
+}
+
+}  // namespace
+}  // namespace volumed
