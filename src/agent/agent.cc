@@ -206,6 +206,7 @@ Status Agent::OpenRecords() {
   SqliteRecordStoreOptions options;
   options.directory = config_.root + "/volumed/records";
   ASSIGN_OR_RETURN(records_, SqliteRecordStore::Open(options));
+  recovery_gate_ = std::make_unique<RecoveryGate>(*records_, scheduler_->clock());
   return OkStatus();
 }
 
@@ -239,7 +240,7 @@ Status Agent::MakeHost() {
   catalog_->AddListener(
       [this](const std::vector<ObjectChange>& changes) { kubelet_host_->Follow(changes); });
   host_.reset(new VolumeHost{*paths_, *kernel_, clock, *host_objects_, *tokens_, *events_, *node_,
-                             families_, kubelet_host_.get()});
+                             families_, *recovery_gate_, kubelet_host_.get()});
   return OkStatus();
 }
 

@@ -45,6 +45,7 @@
 #include "volumehost/local_token_issuer.h"
 #include "volumehost/node_facts.h"
 #include "volumehost/node_kubelet_host.h"
+#include "volumehost/recovery_gate.h"
 #include "volumehost/volume_host.h"
 #include "volumemanager/kubelet_volume_manager.h"
 #include "volumemanager/proc_consumer_watch.h"
@@ -123,6 +124,7 @@ class Agent {
   std::unique_ptr<DeviceFinder> device_finder_;
   ExportedFamilies families_;
   std::unique_ptr<SqliteRecordStore> records_;
+  std::unique_ptr<RecoveryGate> recovery_gate_;
   std::unique_ptr<ObjectCatalog> catalog_;
   std::unique_ptr<CatalogHostObjects> host_objects_;
   std::unique_ptr<LocalTokenIssuer> tokens_;

@@ -89,6 +89,23 @@ RecordStoreStats MemoryRecordStore::stats() const {
   return stats;
 }
 
+RecordsRecovery MemoryRecordStore::recovery() const {
+  MutexLock lock(mu_);
+  return recovery_;
+}
+
+Status MemoryRecordStore::AcceptRecords(const std::optional<std::string>& volume) {
+  MutexLock lock(mu_);
+  if (inert_) return Inert();
+  if (!recovery_.active) return OkStatus();
+  if (volume) {
+    recovery_.accepted.insert(*volume);
+  } else {
+    recovery_ = RecordsRecovery{.number = recovery_.number};
+  }
+  return OkStatus();
+}
+
 void MemoryRecordStore::FailNext(Error error, int count) {
   MutexLock lock(mu_);
   write_error_ = std::move(error);

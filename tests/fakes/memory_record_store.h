@@ -13,12 +13,13 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "records/record_store.h"
+#include "records/recoverable_records.h"
 
 namespace volumed {
 
 // Threads: any. Blocks: never.
 // A "write" is a Put or a Remove; writes are counted from 1.
-class MemoryRecordStore final : public RecordStore {
+class MemoryRecordStore final : public RecordStore, public RecoverableRecords {
  public:
   enum class CrashPoint {
     kBefore,  // the write is not made
@@ -31,6 +32,9 @@ class MemoryRecordStore final : public RecordStore {
   Status Remove(const std::string& kind, const std::string& key, Durability durability) override;
   Result<LoadedRecords> Load(const std::string& kind) override;
   RecordStoreStats stats() const override;
+
+  RecordsRecovery recovery() const override EXCLUDES(mu_);
+  Status AcceptRecords(const std::optional<std::string>& volume) override EXCLUDES(mu_);
 
   // The next `count` writes fail with `error` and change nothing.
   void FailNext(Error error, int count = 1) EXCLUDES(mu_);
@@ -72,6 +76,7 @@ class MemoryRecordStore final : public RecordStore {
   void EndWrite() REQUIRES(mu_);
 
   mutable Mutex mu_;
+  RecordsRecovery recovery_ GUARDED_BY(mu_);
   std::map<RowId, Record> rows_ GUARDED_BY(mu_);
   std::map<RowId, Record> synced_rows_ GUARDED_BY(mu_);  // what a power loss leaves
   std::map<RowId, std::string> quarantine_ GUARDED_BY(mu_);

@@ -21,6 +21,7 @@
 #include "unit/crash/crash_monitor.h"
 #include "volumehost/event_log.h"
 #include "volumehost/node_facts.h"
+#include "volumehost/recovery_gate.h"
 #include "volumemanager/consumer_watch.h"
 #include "volumemanager/kubelet_volume_manager.h"
 
@@ -112,6 +113,7 @@ class CrashAgent {
   EventLog events_;
   NodeFacts node_;
   ExportedFamilies families_;
+  RecoveryGate recovery_gate_;
   VolumeHost host_;
   VolumePluginMgr plugins_;
   NoObserver observer_;
