@@ -202,14 +202,6 @@ Status Agent::FollowDevices() {
   return OkStatus();
 }
 
-Status Agent::OpenRecords() {
-  SqliteRecordStoreOptions options;
-  options.directory = config_.root + "/volumed/records";
-  ASSIGN_OR_RETURN(records_, SqliteRecordStore::Open(options));
-  recovery_gate_ = std::make_unique<RecoveryGate>(*records_, scheduler_->clock());
-  return OkStatus();
-}
-
 Status Agent::MakeHost() {
   const Clock& clock = scheduler_->clock();
   catalog_ = std::make_unique<ObjectCatalog>(clock);
@@ -315,11 +307,15 @@ Status Agent::OpenSockets() {
       .kernel = *kernel_,
       .node = NodeName(config_.node_name),
       .features = features_,
+      .recovery = *recovery_gate_,
+      .accept_records = [this](const std::optional<std::string>& volume,
+                               RecordsAccepted done) { AcceptRecords(volume, std::move(done)); },
       .forget_source = [this](const std::string& name) { return ForgetSource(name); },
       .status =
           [this] {
-            return DescribeStatus({config_, features_, *kernel_, scheduler_->clock()},
-                                  NotReadyReason());
+            return DescribeStatus(
+                {config_, features_, *kernel_, *recovery_gate_, scheduler_->clock()},
+                NotReadyReason());
           },
       .stuck = [this] { return kernel_->stuck_operations(); }});
   std::map<PeerRole, grpc::Service*> services;
@@ -365,10 +361,17 @@ HttpHandlers Agent::MakeHttpHandlers() {
   return handlers;
 }
 
-// What the manager waits for, or what a plugin says keeps the node from being ready.
+// What the manager waits for, or what a plugin says keeps the node from being ready; or that steps
+// are held back. etcd answers likewise while it has found its data to be corrupt, and goes on with
+// what can do no harm. Source: etcd server/etcdserver/api/etcdhttp/health.go@v3.6.0 (readyz,
+// data_corruption).
 std::optional<std::string> Agent::NotReadyReason() const {
   if (!manager_->Ready()) return manager_->NotReadyReason();
   if (const std::optional<Error> error = kubelet_host_->kubelet_error()) return error->message();
+  if (const RecordsRecovery recovery = recovery_gate_->recovery(); recovery.active) {
+    return "the records may be older than the disks, and mkfs, recycle and delete are held back: " +
+           recovery.reason + " (see `volumectl records`)";
+  }
   return std::nullopt;
 }
 

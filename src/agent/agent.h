@@ -97,6 +97,7 @@ class Agent {
   // What plugins wait for is there, or is not after all: logged.
   void RunPlugins();
   void DeliverList(ObjectList list);
+  void AcceptRecords(const std::optional<std::string>& volume, RecordsAccepted done);
   Status ForgetSource(const std::string& name);
   bool Delivers(const std::string& name) const;  // its last list was complete
   void DropSource(const std::string& name);

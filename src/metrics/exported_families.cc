@@ -146,6 +146,8 @@ struct ExportedFamilies::Impl {
   Counters record_failures{registry, Family::kRecordFailures};
   Gauges records_quarantined{registry, Family::kRecordsQuarantined};
   Gauges records_on_ballast{registry, Family::kRecordsOnBallast};
+  Gauges records_recovery{registry, Family::kRecordsRecovery};
+  Gauges records_held_steps{registry, Family::kRecordsHeldSteps};
 };
 
 // What needs no labels is exported from the start: a counter that appears with its first event
@@ -156,6 +158,7 @@ ExportedFamilies::ExportedFamilies() : impl_(std::make_unique<Impl>()) {
   SetOrphanPodCleanedVolumes(0, 0);
   SetWorkerPool({});
   SetRecordStore({}, false);
+  SetRecordsRecovery(false, 0);
 }
 
 ExportedFamilies::~ExportedFamilies() = default;
@@ -278,6 +281,11 @@ void ExportedFamilies::SetRecordStore(const RecordStoreStats& stats, bool on_bal
   impl_->record_failures.Follow({}, stats.failures);
   impl_->records_quarantined.Set(static_cast<double>(stats.quarantined));
   impl_->records_on_ballast.Set(on_ballast ? 1 : 0);
+}
+
+void ExportedFamilies::SetRecordsRecovery(bool active, size_t held_steps) {
+  impl_->records_recovery.Set(active ? 1 : 0);
+  impl_->records_held_steps.Set(static_cast<double>(held_steps));
 }
 
 void ExportedFamilies::AppendTo(std::string& out) const {

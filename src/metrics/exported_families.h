@@ -2,6 +2,7 @@
 // for. What there is one of per volume is in VolumeStatsText.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -60,6 +61,8 @@ class ExportedFamilies {
   // Domain -> whether it answers.
   void SetFaultDomains(const std::map<std::string, bool>& answering);
   void SetRecordStore(const RecordStoreStats& stats, bool on_ballast);
+  // The records may be older than the disks, and so many irreversible steps wait for a person.
+  void SetRecordsRecovery(bool active, size_t held_steps);
 
   // Appends all families in the Prometheus text format, each once, families without a series left
   // out.

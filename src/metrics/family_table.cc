@@ -95,6 +95,11 @@ constexpr std::array<FamilySpec, kFamilyCount> kTable = {{
      "Records that could not be read and were set aside.", ""},
     {Family::kRecordsOnBallast, "volumed_records_on_ballast", kGauge, "",
      "1 when the disk of the records is full and only teardown is still recorded.", ""},
+    {Family::kRecordsRecovery, "volumed_records_recovery", kGauge, "",
+     "1 when the records may be older than the disks and mkfs, recycle and delete are held back.",
+     ""},
+    {Family::kRecordsHeldSteps, "volumed_records_held_steps", kGauge, "",
+     "Steps that were asked for and are held back until a person accepts the records.", ""},
 
     {Family::kVolumeStatsCapacityBytes, "kubelet_volume_stats_capacity_bytes", kGauge, kClaim,
      "Capacity of the volume in bytes.", kStats},

@@ -44,6 +44,8 @@ enum class Family {
   kRecordFailures,
   kRecordsQuarantined,
   kRecordsOnBallast,
+  kRecordsRecovery,
+  kRecordsHeldSteps,
 
   kVolumeStatsCapacityBytes,
   kVolumeStatsAvailableBytes,
