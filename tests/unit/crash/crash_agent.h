@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/simulated_scheduler.h"
 #include "fakes/fake_device_finder.h"
+#include "fakes/fake_irreversible_steps.h"
 #include "kube/object_catalog.h"
 #include "metrics/exported_families.h"
 #include "operation/pod_volume_operations.h"
@@ -114,6 +115,7 @@ class CrashAgent {
   NodeFacts node_;
   ExportedFamilies families_;
   RecoveryGate recovery_gate_;
+  FakeIrreversibleSteps no_gate_;
   VolumeHost host_;
   VolumePluginMgr plugins_;
   NoObserver observer_;

@@ -63,6 +63,7 @@ struct SeededBug {
   std::function<void(ObjectList& list, bool first)> list;
   bool waits_for_no_source = false;  // ready as soon as one source has delivered
   bool ignores_boot_id = false;
+  bool ignores_recovery = false;  // nothing is held back while the records are older
 };
 
 // ---- a run --------------------------------------------------------------------------------------

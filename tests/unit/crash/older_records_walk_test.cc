@@ -30,6 +30,7 @@ struct OlderWalk {
   uint64_t stride = 1;
   uint64_t states = 0;
   uint64_t seed = 1;
+  SeededBug bug = {};
 };
 
 struct OlderReport {
@@ -69,8 +70,8 @@ void WalkOlder(const Scenario& scenario, const OlderWalk& options, OlderReport& 
       AgentEnd older = end;
       older.older_state = state;
       older.number_too = options.number_too;
-      const RunResult run = RunScenario(scenario, *start, {}, options.seed, {older}, nullptr,
-                                        {.watch = true, .right = &right});
+      const RunResult run = RunScenario(scenario, *start, options.bug, options.seed, {older},
+                                        nullptr, {.watch = true, .right = &right});
       ++report.walk.walked;
       Count(report.walk, scenario.name + ", " + older.ToString(), run);
     }
@@ -111,6 +112,25 @@ TEST(OlderRecordsWalkTest, AnImageOfTheRootDiskAloneLosesNothing) {
   const OlderReport report = WalkAll("number put back too", {.number_too = true, .reboot = true});
   EXPECT_EQ(report.walk.violations, 0u);
   for (const std::string& example : report.walk.examples) ADD_FAILURE() << example;
+}
+
+// Without the gate the walk finds what would be lost.
+TEST(OlderRecordsWalkTest, ARecoveryThatIsIgnoredIsSeen) {
+  OlderReport all;
+  for (const Scenario& scenario : AllScenarios()) {
+    const bool ends_data = scenario.name == "a recycled volume" ||
+                           scenario.name == "two pods on a new disk" ||
+                           scenario.name == "a provisioned volume";
+    if (!ends_data) continue;
+    const uint64_t before = all.walk.violations;
+    OlderWalk options;
+    options.stride = 7;
+    options.states = 2;
+    options.bug.ignores_recovery = true;
+    WalkOlder(scenario, options, all);
+    std::cout << "  " << scenario.name << ": " << all.walk.violations - before << " with a loss\n";
+  }
+  EXPECT_GT(all.walk.violations, 0u);
 }
 
 }  // namespace
