@@ -190,13 +190,6 @@ Status Agent::FollowDevices() {
   return OkStatus();
 }
 
-Status Agent::OpenRecords() {
-  SqliteRecordStoreOptions options;
-  options.directory = config_.root + "/volumed/records";
-  ASSIGN_OR_RETURN(records_, SqliteRecordStore::Open(options));
-  return OkStatus();
-}
-
 Status Agent::MakeHost() {
   const Clock& clock = scheduler_->clock();
   catalog_ = std::make_unique<ObjectCatalog>(clock);
@@ -224,7 +217,7 @@ Status Agent::MakeHost() {
   catalog_->AddListener(
       [this](const std::vector<ObjectChange>& changes) { kubelet_host_->Follow(changes); });
   host_.reset(new VolumeHost{*paths_, *kernel_, clock, *host_objects_, *tokens_, *events_, *node_,
-                             families_, kubelet_host_.get()});
+                             families_, *recovery_gate_, kubelet_host_.get()});
   return OkStatus();
 }
 
@@ -312,10 +305,17 @@ Status Agent::MakeSources() {
   return OkStatus();
 }
 
-// What the manager waits for, or what a plugin says keeps the node from being ready.
+// What the manager waits for, or what a plugin says keeps the node from being ready; or that steps
+// are held back. etcd answers likewise while it has found its data to be corrupt, and goes on with
+// what can do no harm. Source: etcd server/etcdserver/api/etcdhttp/health.go@v3.6.0 (readyz,
+// data_corruption).
 std::optional<std::string> Agent::NotReadyReason() const {
   if (!manager_->Ready()) return manager_->NotReadyReason();
   if (const std::optional<Error> error = kubelet_host_->kubelet_error()) return error->message();
+  if (const RecordsRecovery recovery = recovery_gate_->recovery(); recovery.active) {
+    return "the records may be older than the disks, and mkfs, recycle and delete are held back: " +
+           recovery.reason + " (see `volumectl records`)";
+  }
   return parts_->Problem();
 }
 

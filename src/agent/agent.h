@@ -50,6 +50,7 @@
 #include "volumehost/local_token_issuer.h"
 #include "volumehost/node_facts.h"
 #include "volumehost/node_kubelet_host.h"
+#include "volumehost/recovery_gate.h"
 #include "volumehost/volume_host.h"
 #include "volumemanager/kubelet_volume_manager.h"
 #include "volumemanager/proc_consumer_watch.h"
@@ -113,6 +114,7 @@ class Agent {
   // What plugins wait for is there, or is not after all: logged.
   void RunPlugins();
   void DeliverList(ObjectList list);
+  void AcceptRecords(const std::optional<std::string>& volume, RecordsAccepted done);
   Status ForgetSource(const std::string& name);
   bool Delivers(const std::string& name) const;  // its last list was complete
   void DropSource(const std::string& name);
@@ -141,6 +143,7 @@ class Agent {
   std::unique_ptr<DeviceFinder> device_finder_;
   ExportedFamilies families_;
   std::unique_ptr<SqliteRecordStore> records_;
+  std::unique_ptr<RecoveryGate> recovery_gate_;
   std::unique_ptr<ObjectCatalog> catalog_;
   std::unique_ptr<CatalogHostObjects> host_objects_;
   std::unique_ptr<HealingTokens> tokens_;

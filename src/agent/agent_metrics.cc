@@ -33,9 +33,14 @@ std::optional<std::string> ClaimNameOf(const VolumeView& volume) {
 }  // namespace
 
 AgentMetrics::AgentMetrics(const WorkerKernel& kernel, const SqliteRecordStore& records,
-                           const ObjectCatalog& catalog, const Clock& clock,
-                           ExportedFamilies& families)
-    : kernel_(kernel), records_(records), catalog_(catalog), clock_(clock), families_(families) {
+                           const RecoveryGate& recovery, const ObjectCatalog& catalog,
+                           const Clock& clock, ExportedFamilies& families)
+    : kernel_(kernel),
+      records_(records),
+      recovery_(recovery),
+      catalog_(catalog),
+      clock_(clock),
+      families_(families) {
   families_.SetBuildInfo(VOLUMED_VERSION, VOLUMED_REVISION, __VERSION__);
   // The first one is not to be hidden from rate().
   families_.CountEvictions(kEmptyDirLimitSignal, 0);
@@ -115,6 +120,7 @@ void AgentMetrics::RefreshTotals() {
   families_.SetStuckOperations(kernel_.stuck_operations());
   families_.SetFaultDomains(manager_->DomainsAnswering());
   families_.SetRecordStore(records_.stats(), records_.on_ballast());
+  families_.SetRecordsRecovery(recovery_.recovery().active, recovery_.Held().size());
 }
 
 std::string AgentMetrics::Collect(const HttpServerStats& http,

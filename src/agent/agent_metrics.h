@@ -15,6 +15,7 @@
 #include "operation/operation_observer.h"
 #include "os/worker_kernel.h"
 #include "records/sqlite_record_store.h"
+#include "volumehost/recovery_gate.h"
 #include "volumemanager/kubelet_volume_manager.h"
 
 namespace volumed {
@@ -23,7 +24,8 @@ namespace volumed {
 class AgentMetrics final : public OperationObserver {
  public:
   AgentMetrics(const WorkerKernel& kernel, const SqliteRecordStore& records,
-               const ObjectCatalog& catalog, const Clock& clock, ExportedFamilies& families);
+               const RecoveryGate& recovery, const ObjectCatalog& catalog, const Clock& clock,
+               ExportedFamilies& families);
 
   // Follows the manager's views from now on. Called once.
   void Watch(KubeletVolumeManager& manager);
@@ -50,6 +52,7 @@ class AgentMetrics final : public OperationObserver {
 
   const WorkerKernel& kernel_;
   const SqliteRecordStore& records_;
+  const RecoveryGate& recovery_;
   const ObjectCatalog& catalog_;
   const Clock& clock_;
   KubeletVolumeManager* manager_ = nullptr;

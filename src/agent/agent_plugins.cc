@@ -16,8 +16,8 @@ constexpr auto kPluginsWait = std::chrono::minutes(10);
 }  // namespace
 
 Status Agent::LoadPlugins() {
-  metrics_ = std::make_unique<AgentMetrics>(*kernel_, *records_, *catalog_, scheduler_->clock(),
-                                            families_);
+  metrics_ = std::make_unique<AgentMetrics>(*kernel_, *records_, *recovery_gate_, *catalog_,
+                                            scheduler_->clock(), families_);
   device_records_ = std::make_unique<DeviceRecordKeeper>(*records_, scheduler_->clock(), *log_,
                                                          *metrics_, boot_id_);
   plugins_ = std::make_unique<VolumePluginMgr>();

@@ -81,11 +81,15 @@ void Agent::MakeControlServices() {
       .kernel = *kernel_,
       .node = NodeName(config_.node_name),
       .features = features_,
+      .recovery = *recovery_gate_,
+      .accept_records = [this](const std::optional<std::string>& volume,
+                               RecordsAccepted done) { AcceptRecords(volume, std::move(done)); },
       .forget_source = [this](const std::string& name) { return ForgetSource(name); },
       .status =
           [this] {
-            return DescribeStatus({config_, features_, *kernel_, scheduler_->clock(), *parts_},
-                                  NotReadyReason());
+            return DescribeStatus(
+                {config_, features_, *kernel_, *recovery_gate_, scheduler_->clock(), *parts_},
+                NotReadyReason());
           },
       .stuck = [this] { return kernel_->stuck_operations(); }});
   for (const PeerRole role : {PeerRole::kRead, PeerRole::kOperate, PeerRole::kAdmin}) {

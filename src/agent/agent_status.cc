@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "agent/records_view.h"
 #include "agent/view_codec.h"
 
 namespace volumed {
@@ -50,6 +51,7 @@ v1::GetStatusResponse DescribeStatus(const StatusParts& parts,
   for (const auto& [name, present] : FeatureMap(parts.features)) {
     (*status.mutable_kernel_features())[name] = present;
   }
+  *status.mutable_records() = DescribeRecords(parts.recovery);
   EncodeMountTable(parts.kernel.mount_table().stats(), status.mutable_mount_table());
   for (const StuckOperation& stuck : parts.kernel.stuck_operations()) {
     EncodeStuck(stuck, parts.clock, status.add_stuck());

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "operation/operation_settings.h"
 #include "os/worker_kernel.h"
+#include "volumehost/recovery_gate.h"
 
 namespace volumed {
 
@@ -20,6 +21,7 @@ struct StatusParts {
   const Config& config;
   const KernelFeatures& features;
   const WorkerKernel& kernel;
+  const RecoveryGate& recovery;
   const Clock& clock;
   const AgentParts& parts;
 };

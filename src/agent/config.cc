@@ -315,6 +315,9 @@ std::vector<Row> MakeTable() {
                           &Config::volume_plugin_dir, true));
   AddNfsRows(table);
   AddRecyclerRows(table);
+  table.push_back(PathRow("machine-id-file",
+                          "the machine's id, by which records of another machine are noticed",
+                          &Config::machine_id_file, false));
   table.push_back(TextRow("token-issuer", "iss of service account tokens", &Config::token_issuer));
   return table;
 }

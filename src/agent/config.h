@@ -58,6 +58,7 @@ struct Config {
   std::string busybox = "/bin/busybox";
   // <directory>/<vendor~driver>/<driver>: flexVolume drivers. Empty: none are looked for.
   std::string volume_plugin_dir = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec";
+  std::string machine_id_file = "/etc/machine-id";
   std::string token_issuer = "https://volumed.local";
 };
 

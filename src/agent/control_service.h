@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,13 @@
 #include "os/kernel.h"
 #include "os/worker_pool_stats.h"
 #include "volumehost/event_log.h"
+#include "volumehost/recovery_gate.h"
 #include "volumemanager/volume_manager.h"
 
 namespace volumed {
+
+// Told on the control thread what was held back and is permitted now.
+using RecordsAccepted = std::function<void(const Result<std::vector<HeldStep>>&)>;
 
 // What the handlers work on; everything outlives them. The catalog, the manager and the functions
 // are for the control thread.
@@ -36,6 +41,9 @@ struct ControlBackend {
   Kernel& kernel;
   NodeName node;
   KernelFeatures features;
+  RecoveryGate& recovery;
+  std::function<void(const std::optional<std::string>& volume, RecordsAccepted done)>
+      accept_records;
   std::function<Status(const std::string& source)> forget_source;
   std::function<v1::GetStatusResponse()> status;
   std::function<std::vector<StuckOperation>()> stuck;
@@ -80,6 +88,12 @@ class ControlService final : public v1::VolumeAgent::CallbackService {
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
                                       v1::GetStatusResponse* response) override;
+  grpc::ServerUnaryReactor* GetRecords(grpc::CallbackServerContext* context,
+                                       const v1::GetRecordsRequest* request,
+                                       v1::GetRecordsResponse* response) override;
+  grpc::ServerUnaryReactor* AcceptRecords(grpc::CallbackServerContext* context,
+                                          const v1::AcceptRecordsRequest* request,
+                                          v1::AcceptRecordsResponse* response) override;
 
   grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
                                      const v1::DescribeRequest* request,

@@ -147,6 +147,18 @@ void AddAgentVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
   forget->add_option("name", words.name, "as `sources` shows it")->required()->type_name("SOURCE");
   forget->callback([&] { chosen = [&] { return RunSourceForget(words.context, words.name); }; });
 
+  CLI::App* records =
+      app.add_subcommand("records", "whether the agent's records may be older than the disks");
+  records->require_subcommand(0, 1);
+  CLI::App* accept = records->add_subcommand(
+      "accept", "they are right: what was held back (mkfs, recycle, delete) goes on");
+  accept->add_option("--only", words.volume, "of one volume alone, as `records` shows it")
+      ->type_name("VOLUME");
+  accept->callback([&] { chosen = [&] { return RunRecordsAccept(words.context, words.volume); }; });
+  records->callback([&, accept] {
+    if (!accept->parsed()) chosen = [&] { return RunRecords(words.context); };
+  });
+
   CLI::App* status =
       app.add_subcommand("status", "the agent itself: readiness, kernel, stuck work");
   status->callback([&] { chosen = [&] { return RunStatus(words.context); }; });

@@ -258,6 +258,23 @@ ExitCode RunSourceForget(const CliContext& context, const std::string& source) {
                     "source " + source + " forgotten");
 }
 
+ExitCode RunRecords(const CliContext& context) {
+  v1::GetRecordsResponse response;
+  const ExitCode code =
+      CallAndSay(context, &Stub::GetRecords, v1::GetRecordsRequest(), &response, "");
+  if (code == kExitOk) PrintRecords(response.records(), context.format, NowUnixMs(), std::cout);
+  return code;
+}
+
+ExitCode RunRecordsAccept(const CliContext& context, const std::string& volume) {
+  v1::AcceptRecordsRequest request;
+  request.set_volume(volume);
+  v1::AcceptRecordsResponse response;
+  const ExitCode code = CallAndSay(context, &Stub::AcceptRecords, request, &response, "");
+  if (code == kExitOk) PrintAccepted(response, volume, context.format, NowUnixMs(), std::cout);
+  return code;
+}
+
 ExitCode RunOci(const CliContext& context, const std::string& pod, const std::string& container) {
   v1::GetContainerMountsRequest request;
   *request.mutable_pod() = MakeRef(context, "Pod", pod);

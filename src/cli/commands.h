@@ -38,6 +38,9 @@ ExitCode RunHold(const CliContext& context, const std::string& pod, int64_t pid,
 ExitCode RunRetry(const CliContext& context, const std::string& pod, const std::string& volume);
 ExitCode RunSources(const CliContext& context);
 ExitCode RunSourceForget(const CliContext& context, const std::string& source);
+ExitCode RunRecords(const CliContext& context);
+// `volume` empty: all of them.
+ExitCode RunRecordsAccept(const CliContext& context, const std::string& volume);
 ExitCode RunOci(const CliContext& context, const std::string& pod, const std::string& container);
 ExitCode RunStatus(const CliContext& context);
 // Until a signal comes, or once.

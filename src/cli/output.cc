@@ -159,6 +159,62 @@ void PrintSources(const v1::GetSourcesResponse& sources, OutputFormat format, in
   PrintTable(rows, out);
 }
 
+namespace {
+
+void PrintHeld(const google::protobuf::RepeatedPtrField<v1::HeldStep>& held, int64_t now,
+               std::ostream& out) {
+  Rows rows = {{"STEP", "VOLUME", "SINCE"}};
+  for (const v1::HeldStep& step : held) {
+    rows.push_back({step.step(), step.volume(), FormatAge(step.since_unix_ms(), now)});
+  }
+  PrintTable(rows, out);
+}
+
+}  // namespace
+
+void PrintRecords(const v1::RecordsStatus& records, OutputFormat format, int64_t now,
+                  std::ostream& out) {
+  if (IsForPrograms(format)) return PrintMessage(records, format, out);
+  out << "transactions: " << records.number() << "\n";
+  if (!records.not_compared().empty()) {
+    out << "not compared: " << records.not_compared() << " (not known here)\n";
+  }
+  if (!records.number_problem().empty()) {
+    out << "problem:      " << records.number_problem() << "\n";
+  }
+  if (!records.recovery()) {
+    out << "recovery:     no\n";
+    return;
+  }
+  out << "recovery:     since " << FormatAge(records.since_unix_ms(), now) << ": "
+      << records.reason() << "\n"
+      << "The records may be older than the disks: mkfs, recycle and delete are held back until\n"
+         "`volumectl records accept [--only VOLUME]`; everything else goes on.\n";
+  for (const std::string& volume : records.accepted()) out << "accepted: " << volume << "\n";
+  if (records.held().empty()) {
+    out << "Nothing has been held back since the agent's start.\n";
+  } else {
+    PrintHeld(records.held(), now, out);
+  }
+}
+
+void PrintAccepted(const v1::AcceptRecordsResponse& accepted, const std::string& volume,
+                   OutputFormat format, int64_t now, std::ostream& out) {
+  if (IsForPrograms(format)) return PrintMessage(accepted, format, out);
+  if (!accepted.was_recovery()) {
+    out << "nothing is held back: the records are in order\n";
+    return;
+  }
+  out << "records accepted" << (volume.empty() ? "" : " for volume " + volume) << "; they "
+      << "were doubted because " << accepted.reason() << "\n";
+  if (accepted.permitted().empty()) {
+    out << "nothing " << (volume.empty() ? "" : "of it ") << "had been held back\n";
+    return;
+  }
+  out << "held back before, and tried now:\n";
+  PrintHeld(accepted.permitted(), now, out);
+}
+
 int64_t NowUnixMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())

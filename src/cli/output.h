@@ -33,6 +33,11 @@ void PrintVolumes(const v1::GetPodsResponse& pods, OutputFormat format, int64_t 
                   std::ostream& out);
 void PrintSources(const v1::GetSourcesResponse& sources, OutputFormat format, int64_t now_unix_ms,
                   std::ostream& out);
+void PrintRecords(const v1::RecordsStatus& records, OutputFormat format, int64_t now_unix_ms,
+                  std::ostream& out);
+// `volume`: the one that was accepted; empty: all.
+void PrintAccepted(const v1::AcceptRecordsResponse& accepted, const std::string& volume,
+                   OutputFormat format, int64_t now_unix_ms, std::ostream& out);
 
 int64_t NowUnixMs();
 // "3m12s", "5d"; "-" for an unknown moment.

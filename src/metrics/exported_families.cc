@@ -150,6 +150,8 @@ struct ExportedFamilies::Impl {
   Counters http_closed{registry, Family::kHttpConnectionsClosed};
   Gauges part_up{registry, Family::kPartUp};
   Gauges collected{registry, Family::kCollected};
+  Gauges records_recovery{registry, Family::kRecordsRecovery};
+  Gauges records_held_steps{registry, Family::kRecordsHeldSteps};
 };
 
 // What needs no labels is exported from the start: a counter that appears with its first event
@@ -161,6 +163,7 @@ ExportedFamilies::ExportedFamilies() : impl_(std::make_unique<Impl>()) {
   SetWorkerPool({});
   SetRecordStore({}, false);
   SetHttpServer({});
+  SetRecordsRecovery(false, 0);
 }
 
 ExportedFamilies::~ExportedFamilies() = default;
@@ -302,6 +305,11 @@ void ExportedFamilies::SetParts(const std::map<std::string, bool>& works) {
 
 void ExportedFamilies::SetCollected(int64_t unix_ms) {
   impl_->collected.Set(static_cast<double>(unix_ms) / 1000);
+}
+
+void ExportedFamilies::SetRecordsRecovery(bool active, size_t held_steps) {
+  impl_->records_recovery.Set(active ? 1 : 0);
+  impl_->records_held_steps.Set(static_cast<double>(held_steps));
 }
 
 void ExportedFamilies::AppendTo(std::string& out) const {

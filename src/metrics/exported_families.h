@@ -2,6 +2,7 @@
 // for. What there is one of per volume is in VolumeStatsText.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -66,6 +67,8 @@ class ExportedFamilies {
   void SetParts(const std::map<std::string, bool>& works);
   // When the text is collected: one that is served late says so.
   void SetCollected(int64_t unix_ms);
+  // The records may be older than the disks, and so many irreversible steps wait for a person.
+  void SetRecordsRecovery(bool active, size_t held_steps);
 
   // Appends all families in the Prometheus text format, each once, families without a series left
   // out.

@@ -104,6 +104,11 @@ constexpr std::array<FamilySpec, kFamilyCount> kTable = {{
     {Family::kCollected, "volumed_metrics_collected_timestamp_seconds", kGauge, "",
      "When these figures were collected; older ones are served when the control thread is busy.",
      ""},
+    {Family::kRecordsRecovery, "volumed_records_recovery", kGauge, "",
+     "1 when the records may be older than the disks and mkfs, recycle and delete are held back.",
+     ""},
+    {Family::kRecordsHeldSteps, "volumed_records_held_steps", kGauge, "",
+     "Steps that were asked for and are held back until a person accepts the records.", ""},
 
     {Family::kVolumeStatsCapacityBytes, "kubelet_volume_stats_capacity_bytes", kGauge, kClaim,
      "Capacity of the volume in bytes.", kStats},

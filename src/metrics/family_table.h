@@ -48,6 +48,8 @@ enum class Family {
   kHttpConnectionsClosed,
   kPartUp,
   kCollected,
+  kRecordsRecovery,
+  kRecordsHeldSteps,
 
   kVolumeStatsCapacityBytes,
   kVolumeStatsAvailableBytes,

@@ -140,6 +140,10 @@ Status SafeFormatAndMount::Decide(Run& run) {
 }
 
 Status SafeFormatAndMount::Format(Run& run, bool repeat) {
+  if (const Status held = irreversible_.Admit(IrreversibleStep::kFormat, run.request.volume);
+      !held.ok()) {
+    return run.Fail(MountErrorType::kFormatFailed, held.error());
+  }
   FormatIntent intent;
   intent.device = run.probe.identity;
   intent.device.uuid.clear();

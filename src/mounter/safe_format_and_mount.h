@@ -15,11 +15,13 @@
 #include "mounter/format_decision.h"
 #include "mounter/format_intents.h"
 #include "os/kernel.h"
+#include "volumehost/irreversible_steps.h"
 
 namespace volumed {
 
 struct SafeMountRequest {
   std::string key;     // of the volume, for its format intent
+  std::string volume;  // its name for IrreversibleSteps
   std::string device;  // a path
   // What the path must lead to, where that was found out before: without a UUID. Another device is
   // refused (FailedPrecondition, not applied) before anything is done to it.
@@ -73,7 +75,9 @@ class SafeFormatAndMount {
  public:
   using Progress = std::function<void(SafeMountStage stage, int64_t bytes)>;
 
-  SafeFormatAndMount(Kernel& kernel, FormatIntents& intents) : kernel_(kernel), intents_(intents) {}
+  // All outlive this.
+  SafeFormatAndMount(Kernel& kernel, FormatIntents& intents, IrreversibleSteps& irreversible)
+      : kernel_(kernel), intents_(intents), irreversible_(irreversible) {}
 
   // `call.domain` empty: the device has one of its own. `call.progress` is not used.
   SafeMountReport FormatAndMount(const SafeMountRequest& request, const CallOptions& call,
@@ -94,6 +98,7 @@ class SafeFormatAndMount {
 
   Kernel& kernel_;
   FormatIntents& intents_;
+  IrreversibleSteps& irreversible_;
 };
 
 }  // namespace volumed

@@ -49,6 +49,9 @@ Status RunUndoProvision(const ProvisionParts& parts, const ProvisionRequest& req
                         OperationProgress& progress) {
   progress.EnterStep("Undo");
   ASSIGN_OR_RETURN(const std::unique_ptr<Provisioner> provisioner, ProvisionerOf(parts, request));
+  // Records that lost their tail may call a volume planned that was made and used.
+  RETURN_IF_ERROR(
+      parts.host.irreversible.Admit(IrreversibleStep::kDelete, request.planned.metadata.name));
   return provisioner->Undo(request.planned, CallOf(parts, request, progress));
 }
 

@@ -70,6 +70,7 @@ class Reclaim {
     if (!plugin.ok()) {
       return Failed(plugin.error(), "No recycler plugin found for the volume!");
     }
+    RETURN_IF_ERROR(parts_.host.irreversible.Admit(IrreversibleStep::kRecycle, name_));
     const Status recycled = (*plugin)->Recycle(
         name_, spec_,
         [this](EventType type, const std::string& message) {
@@ -91,6 +92,7 @@ class Reclaim {
     }
     const auto deleter = (*plugin)->NewDeleter(spec_);
     if (!deleter.ok()) return deleter.error();
+    RETURN_IF_ERROR(parts_.host.irreversible.Admit(IrreversibleStep::kDelete, name_));
     return (*deleter)->Delete(call_);
   }
 

@@ -45,6 +45,7 @@ Status MountDeviceVolume(VolumeHost& host, const DeviceVolumeSettings& settings,
   }
   SafeMountRequest request;
   request.key = wanted.key;
+  request.volume = wanted.volume != nullptr ? wanted.volume->metadata.name : wanted.key;
   request.device = wanted.device;
   request.expected_device = wanted.expected;
   request.target = wanted.place;
@@ -57,7 +58,7 @@ Status MountDeviceVolume(VolumeHost& host, const DeviceVolumeSettings& settings,
   ASSIGN_OR_RETURN(request.fsck_policy, PolicyOf(wanted.volume, kFsckPolicyAnnotation,
                                                  settings.fsck_policy, &ParseFsckPolicy));
   request.grow = args.grow_to.has_value();
-  SafeFormatAndMount mounter(host.kernel, *settings.format_intents);
+  SafeFormatAndMount mounter(host.kernel, *settings.format_intents, host.irreversible);
   const SafeMountReport report =
       mounter.FormatAndMount(request, args.call, [&](SafeMountStage, int64_t bytes) {
         if (args.call.progress) args.call.progress(bytes);

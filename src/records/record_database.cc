@@ -44,16 +44,26 @@ std::string Name(const Record& record) { return "record " + record.kind + "/" + 
 
 }  // namespace
 
-RecordDatabase::RecordDatabase(RecordFile file, Ballast ballast)
-    : file_(std::move(file)), ballast_(std::move(ballast)) {}
+RecordDatabase::RecordDatabase(RecordFile file, Ballast ballast, RecordNumbering numbering)
+    : file_(std::move(file)), ballast_(std::move(ballast)), numbering_(std::move(numbering)) {}
 
-Result<std::unique_ptr<RecordDatabase>> RecordDatabase::Open(const RecordFileOptions& options,
-                                                             int64_t ballast_bytes) {
-  ASSIGN_OR_RETURN(RecordFile file, OpenRecordFile(options));
-  Ballast ballast(options.directory + "/records.ballast", ballast_bytes);
+Result<std::unique_ptr<RecordDatabase>> RecordDatabase::Open(const RecordDatabaseOptions& options) {
+  Ballast ballast(options.file.directory + "/records.ballast", options.ballast_bytes);
+  Result<RecordFile> opened = OpenRecordFile(options.file);
+  // To migrate an older schema takes space.
+  if (!opened.ok() && opened.error().code() == Code::kResourceExhausted && ballast.Spend()) {
+    opened = OpenRecordFile(options.file);
+  }
+  if (!opened.ok()) return opened.error();
   RETURN_IF_ERROR(ballast.Restore());
-  std::unique_ptr<RecordDatabase> database(new RecordDatabase(std::move(file), std::move(ballast)));
+  std::unique_ptr<RecordDatabase> database(
+      new RecordDatabase(*std::move(opened), std::move(ballast),
+                         RecordNumbering(options.file.directory + kNumberFileSuffix, options.place,
+                                         options.now_unix_ms)));
   RETURN_IF_ERROR(database->Prepare());
+  RETURN_IF_ERROR(database->numbering_.Load(database->file_.db.get(), database->file_.path));
+  // What cannot be put on record now is with the next transaction, and holds in this process.
+  if (database->numbering_.is_due()) static_cast<void>(database->CommitNumber());
   RETURN_IF_ERROR(database->LoadQuarantine());
   // Every row is read once at the start: a bad one is known before anybody asks for its kind.
   ASSIGN_OR_RETURN(const SqliteStatement all,
@@ -229,10 +239,34 @@ RecordDatabase::Attempt RecordDatabase::TryCommit(const std::vector<RecordChange
   int rc = Run(statements_.begin.get());
   for (size_t i = 0; rc == SQLITE_OK && i < changes.size(); ++i) rc = Write(*changes[i]);
   if (rc != SQLITE_OK) return FailedAttempt(rc, /*in_commit=*/false);
+  if (synchronous_ == Durability::kPowerLoss) rc = numbering_.WriteNext();
+  if (rc != SQLITE_OK) return FailedAttempt(rc, /*in_commit=*/false);
   rc = Run(statements_.commit.get());
   if (rc != SQLITE_OK) return FailedAttempt(rc, /*in_commit=*/true);
-  ++commits_;
+  if (!changes.empty()) ++commits_;
+  has_log_ = true;
+  numbering_.Committed();
   return {};
+}
+
+RecordDatabase::Attempt RecordDatabase::CommitNumber() {
+  Status ready = log_uncertain_ ? RepairLog() : OkStatus();
+  if (ready.ok()) ready = SetSynchronous(Durability::kPowerLoss);
+  if (!ready.ok()) return {SQLITE_ERROR, ready.error()};
+  Attempt attempt = TryCommit({});
+  if (attempt.error && attempt.error->code() == Code::kResourceExhausted && ballast_.Spend()) {
+    attempt = TryCommit({});
+  }
+  return attempt;
+}
+
+Status RecordDatabase::AcceptRecords(const std::optional<std::string>& volume) {
+  if (!recovery().active) return OkStatus();
+  numbering_.Accept(volume);
+  const Attempt attempt = CommitNumber();
+  if (!attempt.error) return OkStatus();
+  numbering_.Discard();
+  return attempt.error->With("record that the records are accepted");
 }
 
 // A commit that failed in the disk may have left its frames, commit mark included, in the log:
@@ -242,6 +276,7 @@ RecordDatabase::Attempt RecordDatabase::TryCommit(const std::vector<RecordChange
 RecordDatabase::Attempt RecordDatabase::FailedAttempt(int rc, bool in_commit) {
   sqlite3* db = file_.db.get();
   Attempt attempt{rc, SqliteError(db, rc, "commit", Outcome::kNotApplied)};
+  numbering_.Unstage();
   if (sqlite3_get_autocommit(db) == 0) Run(statements_.rollback.get());
   if (in_commit && (rc & 0xff) == SQLITE_IOERR && !RepairLog().ok()) {
     attempt.error = attempt.error->AsMaybeApplied();
@@ -261,6 +296,12 @@ Status RecordDatabase::RepairLog() {
   return OkStatus();
 }
 
+void RecordDatabase::CheckpointWhenIdle() {
+  if (!has_log_ || log_uncertain_) return;
+  Checkpoint(SQLITE_CHECKPOINT_TRUNCATE);
+  has_log_ = false;
+}
+
 void RecordDatabase::CheckpointIfDue(bool nobody_waits) {
   // On ballast the log must not grow: it is all the space there is.
   const int due = on_ballast() ? 1 : nobody_waits ? kCheckpointEarlyPages : kCheckpointLatePages;
@@ -274,7 +315,10 @@ void RecordDatabase::CheckpointIfDue(bool nobody_waits) {
 
 int RecordDatabase::Checkpoint(int mode) {
   const int rc = sqlite3_wal_checkpoint_v2(file_.db.get(), nullptr, mode, nullptr, nullptr);
-  if (rc == SQLITE_OK) log_pages_ = 0;
+  if (rc == SQLITE_OK) {
+    log_pages_ = 0;
+    numbering_.Sync();
+  }
   return rc;
 }
 

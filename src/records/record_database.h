@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "records/ballast.h"
 #include "records/record_file.h"
+#include "records/record_numbering.h"
 #include "records/record_store.h"
 
 namespace volumed {
@@ -27,11 +28,17 @@ struct RecordChange {
   Status status;  // the answer
 };
 
+struct RecordDatabaseOptions {
+  RecordFileOptions file;
+  int64_t ballast_bytes = 0;
+  RecordsPlace place;
+  int64_t now_unix_ms = 0;
+};
+
 // Threads: one at a time. Blocks: on the disk.
 class RecordDatabase {
  public:
-  static Result<std::unique_ptr<RecordDatabase>> Open(const RecordFileOptions& options,
-                                                      int64_t ballast_bytes);
+  static Result<std::unique_ptr<RecordDatabase>> Open(const RecordDatabaseOptions& options);
   // Writes the log back into the file; nothing is lost if that fails.
   ~RecordDatabase() = default;
 
@@ -44,6 +51,16 @@ class RecordDatabase {
 
   // Writes the log back into the file when it has grown: early if nobody waits, late otherwise.
   void CheckpointIfDue(bool nobody_waits);
+
+  // There is a log that a checkpoint would empty: a change was made since the last idle moment.
+  bool has_log() const { return has_log_; }
+  // Writes the log back and cuts it off, so that an idle agent has none that could be damaged. The
+  // log keeps what could not be written back, until the next change.
+  void CheckpointWhenIdle();
+
+  // Of everything, which ends the recovery, or of one volume. Errors: those of a change.
+  Status AcceptRecords(const std::optional<std::string>& volume);
+  const RecordsRecovery& recovery() const { return numbering_.recovery(); }
 
   // On ballast: takes the ballast back if there is room again.
   void NoticeRoom();
@@ -65,13 +82,15 @@ class RecordDatabase {
     std::optional<Error> error;
   };
 
-  RecordDatabase(RecordFile file, Ballast ballast);
+  RecordDatabase(RecordFile file, Ballast ballast, RecordNumbering numbering);
   Status Prepare();
   Status LoadQuarantine();
 
   Error Full(const std::string& consequence) const;
   void ApplyOne(RecordChange& change);
   Attempt TryCommit(const std::vector<RecordChange*>& changes);
+  // A synced transaction of the number alone.
+  Attempt CommitNumber();
   Attempt FailedAttempt(int rc, bool in_commit);
   // An error: this change is not even tried.
   Status Admit(const RecordChange& change);
@@ -86,11 +105,13 @@ class RecordDatabase {
 
   RecordFile file_;
   Ballast ballast_;
+  RecordNumbering numbering_;
   Statements statements_;
   std::multimap<RowId, std::string> quarantine_;  // reasons
   std::optional<Durability> synchronous_;         // what the connection is set to
   int log_pages_ = 0;
   bool log_uncertain_ = false;
+  bool has_log_ = true;  // the agent before this one may have left one
   uint64_t commits_ = 0;
 };
 

@@ -29,6 +29,21 @@ constexpr const char* kSchemaVersion1 =
     "PRAGMA user_version=1;";
 static_assert(kApplicationId == 1448232259);
 
+// From here on a program is needed that keeps the laws of absence (docs/ARCHITECTURE.md): one
+// without them would take what it finds for all there is. `numbering` has one row at most
+// (records/record_numbering.h).
+constexpr const char* kSchemaVersion2 =
+    "CREATE TABLE numbering(id INTEGER PRIMARY KEY CHECK(id=1), records_id TEXT NOT NULL,"
+    " number INTEGER NOT NULL, machine_id TEXT NOT NULL, root_uuid TEXT NOT NULL,"
+    " reason TEXT NOT NULL, since INTEGER NOT NULL, accepted TEXT NOT NULL,"
+    " checksum INTEGER NOT NULL) STRICT;";
+
+std::vector<std::string> MigrationsOf(const RecordFileOptions& options) {
+  std::vector<std::string> migrations = {kSchemaVersion2};
+  migrations.insert(migrations.end(), options.migrations.begin(), options.migrations.end());
+  return migrations;
+}
+
 Code CodeOf(sqlite3* db, int rc) {
   if (IsSqliteFull(db, rc)) return Code::kResourceExhausted;
   switch (rc & 0xff) {
@@ -280,11 +295,12 @@ Result<RecordFile> OpenRecordFile(const RecordFileOptions& options) {
   // ask for our lock), and the log's index then lives in memory instead of a shared file.
   RETURN_IF_ERROR(SqliteExec(db, "PRAGMA locking_mode=EXCLUSIVE;", "lock " + file.path));
   RETURN_IF_ERROR(CheckOwner(db, file.path));
-  const int64_t ours = 1 + static_cast<int64_t>(options.migrations.size());
+  const std::vector<std::string> migrations = MigrationsOf(options);
+  const int64_t ours = 1 + static_cast<int64_t>(migrations.size());
   ASSIGN_OR_RETURN(const int64_t found, ReadVersion(db, file.path, ours));
   RETURN_IF_ERROR(Configure(db, file.path));
   RETURN_IF_ERROR(CheckIntegrity(db, file.path));
-  RETURN_IF_ERROR(Migrate(db, file.path, found, options.migrations));
+  RETURN_IF_ERROR(Migrate(db, file.path, found, migrations));
   return file;
 }
 

@@ -19,8 +19,10 @@ Error Closed() { return Error::NotApplied(Code::kUnavailable, "the record store 
 // Lives on the stack of its caller, who waits for `done`.
 struct SqliteRecordStore::Request {
   std::optional<RecordChange> change;
-  std::optional<Status> room;  // set before: look at the room
-  std::string load_kind;       // with neither
+  std::optional<Status> room;    // set before: look at the room
+  std::optional<Status> accept;  // set before: accept the records, of a volume or of all
+  std::optional<std::string> accept_volume;
+  std::string load_kind;  // with neither
   std::optional<Result<LoadedRecords>> loaded;
 
   CondVar answered;
@@ -29,18 +31,21 @@ struct SqliteRecordStore::Request {
 
 Result<std::unique_ptr<SqliteRecordStore>> SqliteRecordStore::Open(
     const SqliteRecordStoreOptions& options) {
-  ASSIGN_OR_RETURN(auto database,
-                   RecordDatabase::Open({options.directory, options.migrations, options.vfs},
-                                        options.ballast_bytes));
-  return std::unique_ptr<SqliteRecordStore>(new SqliteRecordStore(std::move(database)));
+  RecordDatabaseOptions database_options;
+  database_options.file = {options.directory, options.migrations, options.vfs};
+  database_options.ballast_bytes = options.ballast_bytes;
+  database_options.place = options.place;
+  database_options.now_unix_ms = options.now_unix_ms;
+  ASSIGN_OR_RETURN(auto database, RecordDatabase::Open(database_options));
+  return std::unique_ptr<SqliteRecordStore>(
+      new SqliteRecordStore(std::move(database), options.idle));
 }
 
-SqliteRecordStore::SqliteRecordStore(std::unique_ptr<RecordDatabase> database)
-    : database_(std::move(database)) {
+SqliteRecordStore::SqliteRecordStore(std::unique_ptr<RecordDatabase> database, Duration idle)
+    : idle_(idle), database_(std::move(database)) {
   {
     MutexLock lock(mu_);
-    on_ballast_ = database_->on_ballast();
-    stats_.quarantined = database_->quarantined();
+    TakeState();
   }
   MutexLock lock(close_mu_);
   thread_ = std::thread([this] { Run(); });
@@ -86,6 +91,22 @@ RecordStoreStats SqliteRecordStore::stats() const {
   return stats_;
 }
 
+RecordsRecovery SqliteRecordStore::recovery() const {
+  MutexLock lock(mu_);
+  return recovery_;
+}
+
+Status SqliteRecordStore::AcceptRecords(const std::optional<std::string>& volume) {
+  if (volume && volume->find('\n') != std::string::npos) {
+    return Error::NotApplied(Code::kInvalidArgument, "the name of a volume has one line");
+  }
+  Request request;
+  request.accept = OkStatus();
+  request.accept_volume = volume;
+  if (!Submit(request)) return Closed();
+  return *std::move(request.accept);
+}
+
 bool SqliteRecordStore::on_ballast() const {
   MutexLock lock(mu_);
   return on_ballast_;
@@ -108,15 +129,24 @@ bool SqliteRecordStore::Submit(Request& request) {
   return true;
 }
 
-// Until there is a request or the store closes; on ballast also to look for room.
+// Until there is a request or the store closes; on ballast also to look for room, and with a log
+// until nobody has written for a while.
 void SqliteRecordStore::WaitForWork() {
   while (queue_.empty() && !closing_) {
-    if (!on_ballast_) {
+    if (!on_ballast_ && !has_log_) {
       work_.Wait(mu_);
-    } else if (!work_.WaitFor(mu_, kLookForRoom)) {
+    } else if (!work_.WaitFor(mu_, on_ballast_ ? Duration(kLookForRoom) : idle_)) {
       return;
     }
   }
+}
+
+void SqliteRecordStore::TakeState() {
+  stats_.commits = database_->commits();
+  stats_.quarantined = database_->quarantined();
+  on_ballast_ = database_->on_ballast();
+  has_log_ = database_->has_log();
+  if (recovery_ != database_->recovery()) recovery_ = database_->recovery();
 }
 
 void SqliteRecordStore::Run() {
@@ -129,7 +159,10 @@ void SqliteRecordStore::Run() {
       if (queue_.empty() && closing_) break;
       batch.swap(queue_);
     }
-    if (batch.empty()) database_->NoticeRoom();
+    if (batch.empty()) {
+      database_->NoticeRoom();
+      database_->CheckpointWhenIdle();
+    }
     Serve(batch);
     {
       MutexLock lock(mu_);
@@ -137,7 +170,7 @@ void SqliteRecordStore::Run() {
     }
     database_->CheckpointIfDue(nobody_waits);
     MutexLock lock(mu_);
-    on_ballast_ = database_->on_ballast();
+    TakeState();
   }
   database_.reset();
 }
@@ -151,7 +184,7 @@ void SqliteRecordStore::Serve(const std::vector<Request*>& batch) {
   std::vector<Request*> unsynced;
   std::vector<Request*> synced;
   for (Request* request : batch) {
-    if (request->room) {
+    if (request->room || request->accept) {
       looks.push_back(request);
     } else if (!request->change) {
       loads.push_back(request);
@@ -161,7 +194,10 @@ void SqliteRecordStore::Serve(const std::vector<Request*>& batch) {
       synced.push_back(request);
     }
   }
-  for (Request* request : looks) request->room = database_->CheckRoom();
+  for (Request* request : looks) {
+    if (request->room) request->room = database_->CheckRoom();
+    if (request->accept) request->accept = database_->AcceptRecords(request->accept_volume);
+  }
   Finish(looks);
   for (Request* request : loads) request->loaded = database_->Load(request->load_kind);
   Finish(loads);
@@ -180,9 +216,7 @@ void SqliteRecordStore::ServeChanges(const std::vector<Request*>& requests, Dura
 void SqliteRecordStore::Finish(const std::vector<Request*>& requests) {
   if (requests.empty()) return;
   MutexLock lock(mu_);
-  stats_.commits = database_->commits();
-  stats_.quarantined = database_->quarantined();
-  on_ballast_ = database_->on_ballast();
+  TakeState();
   for (Request* request : requests) {
     if (request->change) {
       const bool ok = request->change->status.ok();

@@ -3,6 +3,7 @@
 //   <directory>/            0700, locked while the store is open
 //     records.db            0600, write-ahead log beside it while the store is open
 //     records.ballast       space that is given up when the disk is full
+//   <directory>.number      the number of the last synced transaction (records/number_file.h)
 //
 // One thread owns the connection. Calls that wait at the same time share a transaction, so that
 // many callers pay for one commit, and for one sync.
@@ -10,13 +11,17 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/result.h"
+#include "records/record_numbering.h"
 #include "records/record_store.h"
+#include "records/recoverable_records.h"
 
 namespace volumed {
 
@@ -25,12 +30,16 @@ class RecordDatabase;
 struct SqliteRecordStoreOptions {
   std::string directory;
   int64_t ballast_bytes = 1 << 20;  // 0: none
-  // For tests: SQL that takes the schema from version i + 1 to i + 2, and the name of a SQLite VFS.
+  RecordsPlace place;
+  int64_t now_unix_ms = 0;  // of a recovery that the start notices
+  // How long nobody may have written anything until the log is written back.
+  Duration idle = std::chrono::seconds(5);
+  // For tests: SQL that takes the schema from version i + 2 to i + 3, and the name of a SQLite VFS.
   std::vector<std::string> migrations;
   std::string vfs;
 };
 
-class SqliteRecordStore final : public RecordStore {
+class SqliteRecordStore final : public RecordStore, public RecoverableRecords {
  public:
   // Errors, nothing on disk harmed: FailedPrecondition when another process uses the records, when
   // the file is not ours, or when its schema is newer than this program (both versions are named);
@@ -60,6 +69,9 @@ class SqliteRecordStore final : public RecordStore {
   // ballast; Unavailable when closed. Blocks: for a look at the disk, while on ballast.
   Status CheckRoom() EXCLUDES(mu_);
 
+  RecordsRecovery recovery() const override EXCLUDES(mu_);
+  Status AcceptRecords(const std::optional<std::string>& volume) override EXCLUDES(mu_);
+
   // Finishes what waits, and closes the file; later calls fail with Unavailable, not applied.
   // Blocks: until the thread has ended.
   void Close() EXCLUDES(mu_);
@@ -67,15 +79,17 @@ class SqliteRecordStore final : public RecordStore {
  private:
   struct Request;
 
-  explicit SqliteRecordStore(std::unique_ptr<RecordDatabase> database);
+  SqliteRecordStore(std::unique_ptr<RecordDatabase> database, Duration idle);
   // Hands the request to the thread and waits for the answer. False: the store is closed.
   bool Submit(Request& request) EXCLUDES(mu_);
   void Run() EXCLUDES(mu_);
   void WaitForWork() REQUIRES(mu_);
   void Serve(const std::vector<Request*>& batch) EXCLUDES(mu_);
+  void TakeState() REQUIRES(mu_);
   void ServeChanges(const std::vector<Request*>& requests, Durability durability) EXCLUDES(mu_);
   void Finish(const std::vector<Request*>& requests) EXCLUDES(mu_);
 
+  const Duration idle_;
   std::unique_ptr<RecordDatabase> database_;  // of the thread alone, once it runs
 
   mutable Mutex mu_;
@@ -83,6 +97,8 @@ class SqliteRecordStore final : public RecordStore {
   std::vector<Request*> queue_ GUARDED_BY(mu_);
   bool closing_ GUARDED_BY(mu_) = false;
   bool on_ballast_ GUARDED_BY(mu_) = false;
+  bool has_log_ GUARDED_BY(mu_) = false;
+  RecordsRecovery recovery_ GUARDED_BY(mu_);
   RecordStoreStats stats_ GUARDED_BY(mu_);
 
   Mutex close_mu_;  // one Close() at a time

@@ -18,6 +18,7 @@
 #include "base/secret.h"
 #include "kube/objects.h"
 #include "os/kernel.h"
+#include "volumehost/irreversible_steps.h"
 #include "volumehost/kubelet_paths.h"
 
 namespace volumed {
@@ -171,6 +172,7 @@ struct VolumeHost {
   HostEvents& events;
   HostNode& node;
   ExportedFamilies& metrics;  // of the exposition, for what only plugins can measure
+  IrreversibleSteps& irreversible;
   // Null where the host is not of this kind, as a failed type assertion is in kubelet.
   KubeletHost* kubelet = nullptr;
   AttachDetachHost* attach_detach = nullptr;

@@ -342,6 +342,7 @@ void KubeletVolumeManager::ObjectsChanged() { impl_->CheckReady(); }
 void KubeletVolumeManager::PluginChanged(const std::string& plugin_name) {
   impl_->PluginChanged(plugin_name);
 }
+void KubeletVolumeManager::RetryStorage(const std::string& name) { impl_->RetryStorage(name); }
 void KubeletVolumeManager::DeletePod(const PodUid& pod, bool force,
                                      std::function<void(Status)> done) {
   impl_->DeletePod(pod, force, std::move(done));

@@ -100,6 +100,9 @@ class KubeletVolumeManager final : public VolumeManager {
   void SetServerLookPeriod(Duration period);
   // How often plugins are asked from now on which volumes are attached; zero: never.
   void SetVerifyAttachedPeriod(Duration period);
+  // What kept the storage of this volume from being made, deleted or recycled may be gone. `name`:
+  // of its PersistentVolume, or its unique name.
+  void RetryStorage(const std::string& name);
   // GetVolumeLimits may answer something else from now on: who waits for a slot is looked at again.
   void AttachLimitsChanged();
   void DeletePod(const PodUid& pod, bool force, std::function<void(Status)> done) override;

@@ -53,6 +53,7 @@ class KubeletVolumeManager::Impl {
   void ReleaseHold(HoldRequest request, std::function<void(Status)> done);
   Status Retry(const PodUid& uid);
   Status RetryVolume(const PodVolumeKey& key);
+  void RetryStorage(const std::string& name);
   std::optional<StorageStatus> StorageStatusOf(const ObjectKey& object) const;
   void DeleteVolume(const std::string& name, Done done);
   PersistentVolumeClaimStatus ClaimStatus(const PersistentVolumeClaim& claim) const {

@@ -370,6 +370,21 @@ Status KubeletVolumeManager::Impl::RetryVolume(const PodVolumeKey& key) {
   return OkStatus();
 }
 
+void KubeletVolumeManager::Impl::RetryStorage(const std::string& name) {
+  if (!loaded_) return;  // nothing has been tried yet
+  claims_.ResetBackoff(name);
+  provisioning_.ResetBackoff();
+  for (const auto& [uid, pod] : desired_.pods()) {
+    for (const auto& [spec, volume] : pod.volumes) {
+      if (!volume.has_device) continue;
+      if (volume.unique_name.str() != name && volume.spec.name().str() != name) continue;
+      parts_.operations.ResetBackoff(OperationKey(volume.unique_name));
+      devices_.MarkDirty(volume.unique_name);
+      reconciler_.MarkDirty(uid);
+    }
+  }
+}
+
 void KubeletVolumeManager::Impl::Hold(HoldRequest request, std::function<void(Status)> done) {
   const ActualPod* pod = actual_.FindPod(request.pod);
   std::optional<Error> refused;

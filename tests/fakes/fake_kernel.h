@@ -113,6 +113,10 @@ class FakeKernel final : public Kernel {
   std::string DumpTree(const std::string& root) const EXCLUDES(mu_);
   // One line per mount but the root's: point, type, source, root, flags, propagation. No ids.
   std::string DumpMounts() const EXCLUDES(mu_);
+  // What is stored to last, mounted or not: "DEVICE:PATH" and "EXPORT:PATH" -> content of a file,
+  // PATH -> content of one of the node's own root; "DEVICE" -> the UUID of a filesystem that was
+  // mounted since it was made.
+  std::map<std::string, std::string> StoredFiles() const EXCLUDES(mu_);
 
   // ---- faults. `request` is a name as "BindMount"; empty: any.
   // The next `count` calls of this kind fail with `error`, and make their effect all the same if

@@ -305,4 +305,20 @@ std::string FakeKernel::DumpMounts() const {
   return text;
 }
 
+std::map<std::string, std::string> FakeKernel::StoredFiles() const {
+  MutexLock lock(mu_);
+  std::map<std::string, std::string> files;
+  const auto add = [&](const std::string& prefix, uint64_t filesystem) {
+    for (auto& [path, content] : vfs_.FilesOf(filesystem)) files[prefix + path] = content;
+  };
+  add("", vfs_.FilesystemAt(vfs_.namespace_root()).id);
+  for (const auto& [source, filesystem] : devices_.exports) add(source + ":", filesystem);
+  for (const auto& [path, device] : devices_.by_path) {
+    if (device.filesystem == 0) continue;
+    files[path] = device.identity.uuid;
+    add(path + ":", device.filesystem);
+  }
+  return files;
+}
+
 }  // namespace volumed

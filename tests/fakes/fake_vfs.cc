@@ -176,6 +176,19 @@ int64_t FakeVfs::SizeBytes(const FakeInode& inode) {
   return static_cast<int64_t>(inode.content.size());
 }
 
+std::map<std::string, std::string> FakeVfs::FilesOf(uint64_t filesystem) const {
+  std::map<std::string, std::string> files;
+  std::vector<std::pair<std::string, uint64_t>> left = {{"", filesystems_.at(filesystem).root}};
+  while (!left.empty()) {
+    const auto [path, dentry] = left.back();
+    left.pop_back();
+    const FakeInode& inode = Inode(dentry);
+    if (inode.type == FileType::kRegular) files[path] = inode.content;
+    for (const auto& [name, child] : inode.children) left.emplace_back(path + "/" + name, child);
+  }
+  return files;
+}
+
 int64_t FakeVfs::AllocatedBytes(const FakeInode& inode) {
   const auto size = static_cast<int64_t>(inode.content.size());
   if (inode.type == FileType::kSymlink) return inode.content.size() < kInlineLink ? 0 : kPageBytes;

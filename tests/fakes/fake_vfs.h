@@ -125,6 +125,8 @@ class FakeVfs {
   // Clears setuid and setgid of files, as the kernel does.
   int Chown(FakeLocation at, std::optional<uint32_t> uid, std::optional<uint32_t> gid);
   bool IsReadOnly(FakeLocation at) const;
+  // Every regular file of the filesystem, mounted or not: path from its root -> content.
+  std::map<std::string, std::string> FilesOf(uint64_t filesystem) const;
   static int64_t SizeBytes(const FakeInode& inode);
   static int64_t AllocatedBytes(const FakeInode& inode);
 

@@ -28,8 +28,10 @@ Status MemoryRecordStore::BeginWrite(const RowId& id) {
   return OkStatus();
 }
 
-void MemoryRecordStore::EndWrite() {
+void MemoryRecordStore::EndWrite(Durability durability) {
   ++stats_.commits;
+  if (durability == Durability::kPowerLoss) file_number_ = ++state_.recovery.number;
+  if (keeps_history_) history_.push_back(state_);
   if (crash_ && crash_->call == calls_ && crash_->point == CrashPoint::kAfter) {
     inert_ = true;
     throw SimulatedCrash{};
@@ -45,10 +47,11 @@ Status MemoryRecordStore::Put(const Record& record, Durability durability) {
     return Error::NotApplied(Code::kFailedPrecondition, "record " + record.kind + "/" + record.key +
                                                             " is quarantined: " + bad->second);
   }
-  rows_[id] = record;
-  if (durability == Durability::kPowerLoss) synced_rows_[id] = record;
+  const auto row = std::make_shared<const Record>(record);
+  state_.rows[id] = row;
+  if (durability == Durability::kPowerLoss) state_.synced[id] = row;
   ++stats_.puts;
-  EndWrite();
+  EndWrite(durability);
   return OkStatus();
 }
 
@@ -57,10 +60,10 @@ Status MemoryRecordStore::Remove(const std::string& kind, const std::string& key
   MutexLock lock(mu_);
   const RowId id(kind, key);
   RETURN_IF_ERROR(BeginWrite(id));
-  rows_.erase(id);
-  if (durability == Durability::kPowerLoss) synced_rows_.erase(id);
+  state_.rows.erase(id);
+  if (durability == Durability::kPowerLoss) state_.synced.erase(id);
   ++stats_.removes;
-  EndWrite();
+  EndWrite(durability);
   return OkStatus();
 }
 
@@ -73,8 +76,8 @@ Result<LoadedRecords> MemoryRecordStore::Load(const std::string& kind) {
     return error;
   }
   LoadedRecords loaded;
-  for (const auto& [id, record] : rows_) {
-    if (id.first == kind) loaded.records.push_back(record);
+  for (const auto& [id, record] : state_.rows) {
+    if (id.first == kind) loaded.records.push_back(*record);
   }
   for (const auto& [id, reason] : quarantine_) {
     if (id.first == kind) loaded.quarantined.push_back({id.first, id.second, reason});
@@ -87,6 +90,25 @@ RecordStoreStats MemoryRecordStore::stats() const {
   RecordStoreStats stats = stats_;
   stats.quarantined = quarantine_.size();
   return stats;
+}
+
+RecordsRecovery MemoryRecordStore::recovery() const {
+  MutexLock lock(mu_);
+  return state_.recovery;
+}
+
+Status MemoryRecordStore::AcceptRecords(const std::optional<std::string>& volume) {
+  MutexLock lock(mu_);
+  if (inert_) return Inert();
+  RecordsRecovery& recovery = state_.recovery;
+  if (!recovery.active) return OkStatus();
+  if (volume) {
+    recovery.accepted.insert(*volume);
+  } else {
+    recovery = RecordsRecovery{.number = recovery.number};
+  }
+  file_number_ = ++recovery.number;
+  return OkStatus();
 }
 
 void MemoryRecordStore::FailNext(Error error, int count) {
@@ -123,19 +145,43 @@ void MemoryRecordStore::Revive() {
   write_errors_left_ = 0;
   load_error_.reset();
   calls_ = 0;
+  RecordsRecovery& recovery = state_.recovery;
+  if (recovery.number < file_number_) {
+    recovery.active = true;
+    recovery.reason = "transactions " + std::to_string(recovery.number + 1) + " to " +
+                      std::to_string(file_number_) + " are missing";
+    recovery.number = ++file_number_;
+  }
+}
+
+void MemoryRecordStore::KeepHistory() {
+  MutexLock lock(mu_);
+  keeps_history_ = true;
+  history_ = {state_};
+}
+
+size_t MemoryRecordStore::history() const {
+  MutexLock lock(mu_);
+  return history_.size();
+}
+
+void MemoryRecordStore::PutBack(size_t state, bool number_too) {
+  MutexLock lock(mu_);
+  state_ = history_.at(state);
+  if (number_too) file_number_ = state_.recovery.number;
 }
 
 void MemoryRecordStore::PowerLoss() {
   MutexLock lock(mu_);
-  rows_ = synced_rows_;
+  state_.rows = state_.synced;
 }
 
 void MemoryRecordStore::Corrupt(const std::string& kind, const std::string& key,
                                 std::string reason) {
   MutexLock lock(mu_);
   const RowId id(kind, key);
-  rows_.erase(id);
-  synced_rows_.erase(id);
+  state_.rows.erase(id);
+  state_.synced.erase(id);
   quarantine_[id] = std::move(reason);
 }
 
@@ -143,8 +189,8 @@ std::unique_ptr<MemoryRecordStore> MemoryRecordStore::Clone() const {
   auto copy = std::make_unique<MemoryRecordStore>();
   MutexLock lock(mu_);
   MutexLock copy_lock(copy->mu_);
-  copy->rows_ = rows_;
-  copy->synced_rows_ = synced_rows_;
+  copy->state_ = state_;
+  copy->file_number_ = file_number_;
   copy->quarantine_ = quarantine_;
   return copy;
 }
@@ -157,15 +203,15 @@ uint64_t MemoryRecordStore::calls() const {
 std::optional<Record> MemoryRecordStore::Find(const std::string& kind,
                                               const std::string& key) const {
   MutexLock lock(mu_);
-  const auto row = rows_.find(RowId(kind, key));
-  if (row == rows_.end()) return std::nullopt;
-  return row->second;
+  const auto row = state_.rows.find(RowId(kind, key));
+  if (row == state_.rows.end()) return std::nullopt;
+  return *row->second;
 }
 
 std::vector<Record> MemoryRecordStore::All() const {
   MutexLock lock(mu_);
   std::vector<Record> all;
-  for (const auto& [id, record] : rows_) all.push_back(record);
+  for (const auto& [id, record] : state_.rows) all.push_back(*record);
   return all;
 }
 

@@ -13,12 +13,13 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "records/record_store.h"
+#include "records/recoverable_records.h"
 
 namespace volumed {
 
 // Threads: any. Blocks: never.
 // A "write" is a Put or a Remove; writes are counted from 1.
-class MemoryRecordStore final : public RecordStore {
+class MemoryRecordStore final : public RecordStore, public RecoverableRecords {
  public:
   enum class CrashPoint {
     kBefore,  // the write is not made
@@ -32,6 +33,9 @@ class MemoryRecordStore final : public RecordStore {
   Result<LoadedRecords> Load(const std::string& kind) override;
   RecordStoreStats stats() const override;
 
+  RecordsRecovery recovery() const override EXCLUDES(mu_);
+  Status AcceptRecords(const std::optional<std::string>& volume) override EXCLUDES(mu_);
+
   // The next `count` writes fail with `error` and change nothing.
   void FailNext(Error error, int count = 1) EXCLUDES(mu_);
   // The next Load fails with `error`.
@@ -44,7 +48,8 @@ class MemoryRecordStore final : public RecordStore {
   bool crashed() const EXCLUDES(mu_);
   // Inert without a throw: for a crash that another fake ends the agent with.
   void Die() EXCLUDES(mu_);
-  // The start of a new agent: no faults, no crash planned, writes counted from 1 again.
+  // The start of a new agent: no faults, no crash planned, writes counted from 1 again; and if the
+  // number of the rows is behind that of the file, they are in recovery from now on.
   void Revive() EXCLUDES(mu_);
 
   // Each row goes back to what its last kPowerLoss write made of it. SQLite would often keep more;
@@ -54,6 +59,13 @@ class MemoryRecordStore final : public RecordStore {
   void Corrupt(const std::string& kind, const std::string& key, std::string reason) EXCLUDES(mu_);
   // The same rows; no faults, no counts.
   std::unique_ptr<MemoryRecordStore> Clone() const EXCLUDES(mu_);
+
+  // From now on each write leaves a copy of what the store then holds. The first copy is of now.
+  void KeepHistory() EXCLUDES(mu_);
+  size_t history() const EXCLUDES(mu_);
+  // The rows, and the number in the database, as copy `state` has them; with `number_too` the file
+  // of the number likewise, as an image of the whole disk would bring it back.
+  void PutBack(size_t state, bool number_too) EXCLUDES(mu_);
 
   // Writes since the making of the store or the last Revive().
   uint64_t calls() const EXCLUDES(mu_);
@@ -67,13 +79,23 @@ class MemoryRecordStore final : public RecordStore {
     CrashPoint point;
   };
 
+  // Rows are shared between copies.
+  using Rows = std::map<RowId, std::shared_ptr<const Record>>;
+  struct State {
+    Rows rows;
+    Rows synced;  // what a power loss leaves
+    RecordsRecovery recovery;
+  };
+
   // Common to both kinds of write. An error: the write is refused. May throw SimulatedCrash.
   Status BeginWrite(const RowId& id) REQUIRES(mu_);
-  void EndWrite() REQUIRES(mu_);
+  void EndWrite(Durability durability) REQUIRES(mu_);
 
   mutable Mutex mu_;
-  std::map<RowId, Record> rows_ GUARDED_BY(mu_);
-  std::map<RowId, Record> synced_rows_ GUARDED_BY(mu_);  // what a power loss leaves
+  State state_ GUARDED_BY(mu_);
+  uint64_t file_number_ GUARDED_BY(mu_) = 0;
+  bool keeps_history_ GUARDED_BY(mu_) = false;
+  std::vector<State> history_ GUARDED_BY(mu_);
   std::map<RowId, std::string> quarantine_ GUARDED_BY(mu_);
   RecordStoreStats stats_ GUARDED_BY(mu_);
   uint64_t calls_ GUARDED_BY(mu_) = 0;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <sstream>
+#include <string>
 
 #include "cli/explain.h"
 
@@ -115,6 +116,69 @@ TEST(ExplainTest, SaysWhatBlocksSinceWhenWhoActsAndWhenNext) {
         "deadlines: setUp 30s"}) {
     EXPECT_NE(out.str().find(part), std::string::npos) << part << "\nin:\n" << out.str();
   }
+}
+
+v1::HeldStep Held(const std::string& step, const std::string& volume, int64_t since) {
+  v1::HeldStep held;
+  held.set_step(step);
+  held.set_volume(volume);
+  held.set_since_unix_ms(since);
+  return held;
+}
+
+TEST(OutputTest, RecordsInOrderAreTwoLines) {
+  v1::RecordsStatus records;
+  records.set_number(7);
+  std::ostringstream out;
+  PrintRecords(records, OutputFormat::kTable, kNow, out);
+  EXPECT_EQ(out.str(), "transactions: 7\nrecovery:     no\n");
+}
+
+TEST(OutputTest, RecoveryShowsWhyAndWhatIsHeldBackAndWhatIsNotKnown) {
+  v1::RecordsStatus records;
+  records.set_number(412);
+  records.set_recovery(true);
+  records.set_reason("they end with transaction 398");
+  records.set_since_unix_ms(kNow - 65'000);
+  records.set_not_compared("machine-id");
+  records.add_accepted("pv-3");
+  *records.add_held() = Held("delete", "pvc-1", kNow - 4'000);
+  *records.add_held() = Held("mkfs", "data-0", kNow - 2'000);
+  std::ostringstream out;
+  PrintRecords(records, OutputFormat::kTable, kNow, out);
+  EXPECT_EQ(
+      out.str(),
+      "transactions: 412\n"
+      "not compared: machine-id (not known here)\n"
+      "recovery:     since 1m5s: they end with transaction 398\n"
+      "The records may be older than the disks: mkfs, recycle and delete are held back until\n"
+      "`volumectl records accept [--only VOLUME]`; everything else goes on.\n"
+      "accepted: pv-3\n"
+      "STEP    VOLUME  SINCE\n"
+      "delete  pvc-1   4s\n"
+      "mkfs    data-0  2s\n");
+}
+
+TEST(OutputTest, AcceptingListsWhatGoesOn) {
+  v1::AcceptRecordsResponse accepted;
+  std::ostringstream nothing;
+  PrintAccepted(accepted, "", OutputFormat::kTable, kNow, nothing);
+  EXPECT_EQ(nothing.str(), "nothing is held back: the records are in order\n");
+  accepted.set_was_recovery(true);
+  accepted.set_reason("the machine is another one");
+  std::ostringstream one;
+  PrintAccepted(accepted, "data-0", OutputFormat::kTable, kNow, one);
+  EXPECT_EQ(one.str(),
+            "records accepted for volume data-0; they were doubted because the machine is another "
+            "one\nnothing of it had been held back\n");
+  *accepted.add_permitted() = Held("mkfs", "data-0", kNow - 2'000);
+  std::ostringstream all;
+  PrintAccepted(accepted, "", OutputFormat::kTable, kNow, all);
+  EXPECT_EQ(all.str(),
+            "records accepted; they were doubted because the machine is another one\n"
+            "held back before, and tried now:\n"
+            "STEP  VOLUME  SINCE\n"
+            "mkfs  data-0  2s\n");
 }
 
 }  // namespace

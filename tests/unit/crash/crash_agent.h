@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/simulated_scheduler.h"
 #include "fakes/fake_device_finder.h"
+#include "fakes/fake_irreversible_steps.h"
 #include "kube/object_catalog.h"
 #include "metrics/exported_families.h"
 #include "operation/pod_volume_operations.h"
@@ -21,6 +22,7 @@
 #include "unit/crash/crash_monitor.h"
 #include "volumehost/event_log.h"
 #include "volumehost/node_facts.h"
+#include "volumehost/recovery_gate.h"
 #include "volumemanager/consumer_watch.h"
 #include "volumemanager/kubelet_volume_manager.h"
 
@@ -112,6 +114,8 @@ class CrashAgent {
   EventLog events_;
   NodeFacts node_;
   ExportedFamilies families_;
+  RecoveryGate recovery_gate_;
+  FakeIrreversibleSteps no_gate_;
   VolumeHost host_;
   VolumePluginMgr plugins_;
   NoObserver observer_;

@@ -32,14 +32,16 @@ std::string Difference(const std::string& expected, const std::string& found) {
 // A run: the world goes through the steps, with as many agents as it takes.
 class Run {
  public:
-  Run(CrashWorld& world, const SeededBug& bug, uint64_t seed, const std::vector<AgentEnd>& ends)
-      : world_(world), bug_(bug), seed_(seed), ends_(ends) {}
+  Run(CrashWorld& world, const SeededBug& bug, uint64_t seed, const std::vector<AgentEnd>& ends,
+      const OlderRecordsRun& older = {})
+      : world_(world), bug_(bug), seed_(seed), ends_(ends), older_(older) {}
 
   RunResult Go(const std::vector<ScenarioStep>& steps, const std::vector<std::string>* expected);
 
  private:
   void StartAgent();
   void EndAgent();
+  void PutRecordsBack(const AgentEnd& end);
   // Runs `what` until an agent has survived it and has settled.
   void Survive(const std::function<void()>& what, Duration settle, int scheduler_steps = 0);
   bool EndIfCrashed();
@@ -49,6 +51,7 @@ class Run {
   const SeededBug& bug_;
   const uint64_t seed_;
   const std::vector<AgentEnd>& ends_;
+  const OlderRecordsRun older_;
   bool rebooted_ = false;
   std::unique_ptr<CrashAgent> agent_;
   RunResult result_;
@@ -56,6 +59,7 @@ class Run {
 
 RunResult Run::Go(const std::vector<ScenarioStep>& steps,
                   const std::vector<std::string>* expected) {
+  if (older_.watch) world_.store->KeepHistory();
   try {
     Survive([] {}, std::chrono::seconds(0));
     for (size_t i = 0; i < steps.size(); ++i) {
@@ -66,7 +70,7 @@ RunResult Run::Go(const std::vector<ScenarioStep>& steps,
     EndAgent();
   } catch (const RunawayAgent&) {  // noted by who threw it
   } catch (const std::logic_error& error) {
-    world_.Violation(std::string("the agent could not go on: ") + error.what());
+    world_.Loss(std::string("the agent could not go on: ") + error.what());
   }
   agent_.reset();
   result_.violations = world_.violations;
@@ -123,6 +127,7 @@ void Run::Survive(const std::function<void()>& what, Duration settle, int schedu
         world_.Reboot(end.power_loss);
         rebooted_ = true;
       }
+      PutRecordsBack(end);
       world_.CheckState("when the agent had ended");
       // The new one hears of everything when it starts; and has the time that a start takes.
       told = true;
@@ -132,8 +137,21 @@ void Run::Survive(const std::function<void()>& what, Duration settle, int schedu
   }
 }
 
+void Run::PutRecordsBack(const AgentEnd& end) {
+  if (result_.record_states == 0) result_.record_states = world_.store->history();
+  if (!end.older_state) return;
+  world_.store->PutBack(*end.older_state, end.number_too);
+  world_.BeginOlderRecords();
+}
+
 void Run::Check(const ScenarioStep& step, const std::string* expected) {
   world_.PodsWriteAgain();
+  if (older_.watch) result_.stored.push_back(world_.StoredFiles());
+  if (world_.has_older_records()) {
+    world_.CheckNothingLost(older_.right->stored.at(result_.stored.size() - 1),
+                            "at the end of step \"" + step.name + "\"");
+    return;
+  }
   CheckProvisioned(world_, "at the end of step \"" + step.name + "\"");
   world_.CheckState("at the end of step \"" + step.name + "\"");
   std::vector<std::string> gone = step.gone;
@@ -156,7 +174,8 @@ void Run::Check(const ScenarioStep& step, const std::string* expected) {
   }
 }
 
-// The world in which the walked steps begin.
+}  // namespace
+
 std::unique_ptr<CrashWorld> PrepareWorld(const Scenario& scenario, uint64_t seed) {
   auto world = std::make_unique<CrashWorld>();
   const RunResult before = Run(*world, SeededBug(), seed, {}).Go(scenario.before, nullptr);
@@ -193,12 +212,13 @@ void Count(WalkReport& report, const std::string& title, const RunResult& run) {
   report.examples.push_back(text);
 }
 
-}  // namespace
-
 std::string AgentEnd::ToString() const {
   return std::string(after ? "after " : "before ") + (in_store ? "record write " : "kernel call ") +
          std::to_string(number) +
-         (reboot ? power_loss ? ", with a power loss" : ", with a reboot" : "");
+         (reboot ? power_loss ? ", with a power loss" : ", with a reboot" : "") +
+         (older_state ? ", records of write " + std::to_string(*older_state) +
+                            (number_too ? " and their number" : "")
+                      : "");
 }
 
 const char* WalkKindName(WalkKind kind) {
@@ -228,9 +248,9 @@ void WalkReport::Add(const WalkReport& other) {
 
 RunResult RunScenario(const Scenario& scenario, const CrashWorld& start, const SeededBug& bug,
                       uint64_t seed, const std::vector<AgentEnd>& ends,
-                      const std::vector<std::string>* expected) {
+                      const std::vector<std::string>* expected, const OlderRecordsRun& older) {
   const std::unique_ptr<CrashWorld> world = start.Clone();
-  return Run(*world, bug, seed, ends).Go(scenario.steps, expected);
+  return Run(*world, bug, seed, ends, older).Go(scenario.steps, expected);
 }
 
 WalkReport Walk(const Scenario& scenario, const SeededBug& bug, const WalkOptions& options) {

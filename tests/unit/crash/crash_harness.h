@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -62,6 +63,7 @@ struct SeededBug {
   std::function<void(ObjectList& list, bool first)> list;
   bool waits_for_no_source = false;  // ready as soon as one source has delivered
   bool ignores_boot_id = false;
+  bool ignores_recovery = false;  // nothing is held back while the records are older
 };
 
 // ---- a run --------------------------------------------------------------------------------------
@@ -73,6 +75,9 @@ struct AgentEnd {
   bool after = false;  // its effect is made
   bool reboot = false;
   bool power_loss = false;  // of a reboot
+  // The records that the next agent finds are older: those after so many writes of this one.
+  std::optional<size_t> older_state = std::nullopt;
+  bool number_too = false;  // and their number is put back with them
   std::string ToString() const;
 };
 
@@ -88,11 +93,26 @@ struct RunResult {
   size_t ends = 0;                     // crashes that came about
   std::vector<std::string> violations;
   std::string call_log;  // of the last agent
+  // What was stored to last at the end of each step, and the states of the records until the first
+  // end of an agent; of a run that is watched for the older-records walk.
+  std::vector<std::map<std::string, std::string>> stored;
+  size_t record_states = 0;
 };
+
+// With `right`, which was run to the same end without older records, only losses are violations.
+struct OlderRecordsRun {
+  bool watch = false;
+  const RunResult* right = nullptr;
+};
+
+// The world in which the walked steps begin.
+std::unique_ptr<CrashWorld> PrepareWorld(const Scenario& scenario, uint64_t seed);
+// Points are numbered: kernel calls first, before and after each.
+AgentEnd EndOfPoint(const PointCounts& counts, uint64_t point);
 
 RunResult RunScenario(const Scenario& scenario, const CrashWorld& start, const SeededBug& bug,
                       uint64_t seed, const std::vector<AgentEnd>& ends,
-                      const std::vector<std::string>* expected);
+                      const std::vector<std::string>* expected, const OlderRecordsRun& older = {});
 
 // ---- the walk -----------------------------------------------------------------------------------
 
@@ -117,5 +137,8 @@ struct WalkReport {
 };
 
 WalkReport Walk(const Scenario& scenario, const SeededBug& bug, const WalkOptions& options);
+
+// An example of each kind of violation goes into the report.
+void Count(WalkReport& report, const std::string& title, const RunResult& run);
 
 }  // namespace volumed

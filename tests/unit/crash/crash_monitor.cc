@@ -64,8 +64,12 @@ bool HadEffect(const AnyRequest& request, const Result<AnyAnswer>& answer) {
 
 Result<AnyAnswer> CheckedKernel::Do(const AnyRequest& request, const CallOptions& options) {
   if (!world_.kernel->crashed() && ++calls_ > CrashWorld::kMaxCallsOfAnAgent) {
-    world_.Violation("the agent makes effects without end: " + std::string(RequestName(request)));
+    world_.Loss("the agent makes effects without end: " + std::string(RequestName(request)));
     throw RunawayAgent{};
+  }
+  if (world_.has_older_records() && world_.store->recovery().active &&
+      std::holds_alternative<FormatDevice>(request)) {
+    world_.Loss("mkfs of " + RequestPath(request) + " during a recovery");
   }
   const EffectKind kind = KindOfEffect(request);
   const bool is_program = std::holds_alternative<RunProgram>(request);

@@ -60,6 +60,7 @@ void AddPod(CrashWorld& world, const std::string& uid, const std::string& claim)
 }
 
 void Keep(CrashWorld& world, const std::string& path, const std::string& content) {
+  if (!world.MayWrite(path, false)) return;
   world.kernel->AddFile(path, content);
   world.precious[path] = content;
 }

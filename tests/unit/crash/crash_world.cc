@@ -157,12 +157,14 @@ void CrashWorld::EndProcess(int64_t pid) {
 
 void CrashWorld::PodWrites(const std::string& pod, const std::string& path,
                            const std::string& content, uint32_t gid, bool on_tmpfs) {
+  if (!MayWrite(path, false)) return;
   kernel->AddFile(path, content, 0644, kPodUser, gid);
   pods.at(pod).data.push_back({path, content, gid, on_tmpfs, true});
 }
 
 void CrashWorld::PodWritesToDevice(const std::string& pod, const std::string& path,
                                    const std::string& content, uint32_t gid) {
+  if (!MayWrite(path, true)) return;
   PodWrites(pod, path, content, gid, false);
   // As the group has it anyway: a reboot's set-up, which asks for the group again, changes nothing.
   kernel->AddFile(path, content, 0664, kPodUser, gid);
@@ -170,6 +172,7 @@ void CrashWorld::PodWritesToDevice(const std::string& pod, const std::string& pa
 }
 
 void CrashWorld::PodsWriteAgain() {
+  if (older_records_) return;
   for (auto& [uid, pod] : pods) {
     for (PodData& data : pod.data) {
       if (!pod.wanted || data.present) continue;
@@ -183,9 +186,66 @@ void CrashWorld::PodsWriteAgain() {
   }
 }
 
+// ---- older records ------------------------------------------------------------------------------
+
+void CrashWorld::BeginOlderRecords() {
+  older_records_ = true;
+  seen_ = StoredFiles();
+}
+
+bool CrashWorld::MayWrite(const std::string& path, bool on_device) const {
+  if (!older_records_) return true;
+  if (on_device) {
+    const std::vector<MountEntry> mounts = kernel->Mounts();
+    return std::any_of(mounts.begin(), mounts.end(), [&](const MountEntry& mount) {
+      return mount.mount_point.starts_with(kRoot) && path.starts_with(mount.mount_point + "/");
+    });
+  }
+  if (IsProvisioned(path)) {
+    const size_t name = std::string_view(kProvisionRoot).size() + 1;
+    return kernel->Exists(path.substr(0, path.find('/', name)));
+  }
+  return !path.starts_with(kRoot) || kernel->Exists(path.substr(0, path.rfind('/')));
+}
+
+std::map<std::string, std::string> CrashWorld::StoredFiles() const {
+  std::map<std::string, std::string> files = kernel->StoredFiles();
+  // The agent's own root and what belongs to the system are no persistent volumes.
+  std::erase_if(files, [](const auto& file) {
+    for (const char* other : {kRoot, "/dev/", "/sys/", "/etc/", "/run/", "/sbin/", "/usr/",
+                              "/proc/", "/var/lib/iscsi/"}) {
+      if (file.first.find(':') == std::string::npos && file.first.starts_with(other)) {
+        return !file.first.starts_with("/dev/") || file.second.empty();
+      }
+    }
+    return false;
+  });
+  return files;
+}
+
+void CrashWorld::CheckNothingLost(const std::map<std::string, std::string>& with_right_records,
+                                  const std::string& when) {
+  const std::map<std::string, std::string> now = StoredFiles();
+  for (const auto& [name, content] : seen_) {
+    const auto kept = with_right_records.find(name);
+    if (kept == with_right_records.end()) continue;
+    const auto there = now.find(name);
+    if (there == now.end()) {
+      Loss("lost: " + name + " " + when);
+    } else if (there->second != content && kept->second == content) {
+      Loss("lost: what " + name + " had " + when);
+    }
+  }
+  for (const auto& [name, content] : now) seen_[name] = content;
+}
+
 // ---- what is owed -------------------------------------------------------------------------------
 
 void CrashWorld::Violation(const std::string& what) {
+  if (!older_records_) Loss(what);
+}
+
+void CrashWorld::Loss(const std::string& what) {
   if (violations.size() >= kMaxViolations) return;
   if (std::find(violations.begin(), violations.end(), what) != violations.end()) return;
   violations.push_back(what);

@@ -91,6 +91,20 @@ class CrashWorld {
   // What a reboot took of the wanted pods' data is written again.
   void PodsWriteAgain();
 
+  // ---- older records
+  // From now on the records may be older than the world: all that is owed is that no byte of a
+  // persistent volume is lost. What pods write goes only to what they have.
+  void BeginOlderRecords();
+  bool has_older_records() const { return older_records_; }
+  // Whether a container could write there now.
+  bool MayWrite(const std::string& path, bool on_device) const;
+  // The files of persistent volumes and the filesystems of their devices.
+  std::map<std::string, std::string> StoredFiles() const;
+  // Whatever has changed that the right records have kept is lost.
+  void CheckNothingLost(const std::map<std::string, std::string>& with_right_records,
+                        const std::string& when);
+  void Loss(const std::string& what);
+
   // ---- what is owed
   void Violation(const std::string& what);
   // Everything established of protected pods is there, and precious files are. Payloads are read
@@ -153,6 +167,9 @@ class CrashWorld {
                    const std::string& when, const std::string& changed);
   void CheckMapping(const std::string& pod, const std::string& spec, const std::string& when);
   bool ShowsOneVersion(const std::string& path, const VolumeTruth& volume) const;
+
+  bool older_records_ = false;
+  std::map<std::string, std::string> seen_;  // stored files since then, as they were last
 };
 
 }  // namespace volumed

@@ -225,6 +225,15 @@ TEST(ExportedFamiliesTest, TotalsOfOtherPartsAreFollowedAcrossTheirRestarts) {
               Contains(Pair("volumed_records_writes_total{operation=\"put\"}", "12")));
 }
 
+TEST(ExportedFamiliesTest, RecoveryOfTheRecordsIsThereFromTheStart) {
+  ExportedFamilies families;
+  EXPECT_THAT(ValuesOf(families), Contains(Pair("volumed_records_recovery", "0")));
+  EXPECT_THAT(ValuesOf(families), Contains(Pair("volumed_records_held_steps", "0")));
+  families.SetRecordsRecovery(true, 3);
+  EXPECT_THAT(ValuesOf(families), Contains(Pair("volumed_records_recovery", "1")));
+  EXPECT_THAT(ValuesOf(families), Contains(Pair("volumed_records_held_steps", "3")));
+}
+
 TEST(ExportedFamiliesTest, WorkersAndStuckOperations) {
   ExportedFamilies families;
   WorkerPoolStats stats;

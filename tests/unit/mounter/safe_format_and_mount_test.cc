@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "fakes/fake_irreversible_steps.h"
 #include "fakes/fake_kernel.h"
 #include "fakes/memory_format_intents.h"
 #include "fakes/simulated_crash.h"
@@ -27,11 +28,12 @@ class SafeFormatAndMountTest : public ::testing::Test {
     device.identity.stable_id = "wwid:sdb";
     kernel_.AddDevice(kDevice, device);
     request_.key = "v";
+    request_.volume = "pv";
     request_.device = kDevice;
     request_.target = {"/root", "mnt"};
   }
   SafeMountReport Run() {
-    return SafeFormatAndMount(kernel_, intents_).FormatAndMount(request_, {});
+    return SafeFormatAndMount(kernel_, intents_, irreversible_).FormatAndMount(request_, {});
   }
   void PutFilesystem(const std::string& type, const std::string& uuid,
                      const std::string& path = kDevice) {
@@ -45,6 +47,7 @@ class SafeFormatAndMountTest : public ::testing::Test {
 
   FakeKernel kernel_;
   MemoryFormatIntents intents_;
+  FakeIrreversibleSteps irreversible_;
   SafeMountRequest request_;
 };
 
@@ -76,6 +79,37 @@ TEST_F(SafeFormatAndMountTest, NothingIsFormattedWithoutARecordOrMountedWithoutI
   // It was not mounted, so it may be made again.
   ASSERT_TRUE(Run().status.ok());
   EXPECT_EQ(kernel_.Device(kDevice).formats, 2);
+}
+
+TEST_F(SafeFormatAndMountTest, AFormatThatIsHeldBackLeavesNeitherAnIntentNorAFilesystem) {
+  irreversible_.hold = true;
+  const SafeMountReport report = Run();
+  ASSERT_FALSE(report.status.ok());
+  EXPECT_EQ(report.status.error().code(), Code::kFailedPrecondition);
+  EXPECT_EQ(report.status.error().message(), "mkfs pv is held back");
+  EXPECT_EQ(report.error_type, MountErrorType::kFormatFailed);
+  EXPECT_EQ(kernel_.Device(kDevice).formats, 0);
+  EXPECT_THAT(intents_.calls(), IsEmpty());
+  irreversible_.hold = false;
+  EXPECT_TRUE(Run().status.ok());
+}
+
+TEST_F(SafeFormatAndMountTest, ARepeatedFormatIsHeldBackToo) {
+  kernel_.ChangeDevice(kDevice, [](FakeDevice& device) { device.cut_next_format = true; });
+  ASSERT_FALSE(Run().status.ok());
+  irreversible_.hold = true;
+  const int formats = kernel_.Device(kDevice).formats;
+  ASSERT_FALSE(Run().status.ok());
+  EXPECT_EQ(kernel_.Device(kDevice).formats, formats);
+  irreversible_.hold = false;
+  EXPECT_TRUE(Run().status.ok());
+}
+
+TEST_F(SafeFormatAndMountTest, NobodyIsAskedBeforeAFilesystemIsMounted) {
+  PutFilesystem("ext4", "u-1");
+  irreversible_.hold = true;
+  EXPECT_TRUE(Run().status.ok());
+  EXPECT_THAT(irreversible_.asked, IsEmpty());
 }
 
 TEST_F(SafeFormatAndMountTest, AnUnreadableDiskIsNeverFormatted) {
@@ -251,14 +285,14 @@ TEST_F(SafeFormatAndMountTest, AnEndOfTheAgentAtAnyCallConvergesAndNeverFormatsD
       std::unique_ptr<FakeKernel> kernel = kernel_.Clone();
       MemoryFormatIntents intents;
       kernel->CrashAtCall(call, point);
-      EXPECT_THROW(SafeFormatAndMount(*kernel, intents).FormatAndMount(request_, {}),
+      EXPECT_THROW(SafeFormatAndMount(*kernel, intents, irreversible_).FormatAndMount(request_, {}),
                    SimulatedCrash);
       kernel->Revive();
       const int formats = kernel->Device(kDevice).formats;
       const bool was_mounted = kernel->IsMountPoint("/root/mnt");
       kernel->UnmountBelow("/root/mnt");
       const SafeMountReport report =
-          SafeFormatAndMount(*kernel, intents).FormatAndMount(request_, {});
+          SafeFormatAndMount(*kernel, intents, irreversible_).FormatAndMount(request_, {});
       ASSERT_TRUE(report.status.ok()) << report.status.error().ToString();
       if (was_mounted) {
         EXPECT_EQ(kernel->Device(kDevice).formats, formats);

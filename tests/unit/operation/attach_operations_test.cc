@@ -8,6 +8,7 @@
 
 #include "base/simulated_scheduler.h"
 #include "fakes/fake_array_plugin.h"
+#include "fakes/fake_irreversible_steps.h"
 #include "fakes/memory_record_store.h"
 #include "metrics/exported_families.h"
 #include "operation/pod_volume_operations.h"
@@ -111,7 +112,9 @@ class AttachOperationsTest : public ::testing::Test {
   StubHostParts parts_;
   KubeletPaths paths_{"/var/lib/volumed"};
   ExportedFamilies families_;
-  VolumeHost host_{paths_, kernel_, clock_, parts_, parts_, parts_, parts_, families_};
+  FakeIrreversibleSteps irreversible_;
+  VolumeHost host_{paths_, kernel_, clock_,    parts_,       parts_,
+                   parts_, parts_,  families_, irreversible_};
   VolumePluginMgr plugins_;
   DeviceRecordKeeper devices_{store_, clock_, logger_, observer_, BootId("boot-a")};
   StorageGuard storage_{kernel_, store_, clock_, logger_, BootId("boot-a")};

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "fakes/fake_irreversible_steps.h"
 #include "fakes/fake_kernel.h"
 #include "fakes/memory_record_store.h"
 #include "metrics/exported_families.h"
@@ -141,7 +142,9 @@ class UnmountDeviceTest : public ::testing::Test {
   const KubeletPaths paths_{"/r"};
   StubHostParts parts_;
   ExportedFamilies families_;
-  VolumeHost host_{paths_, kernel_, clock_, parts_, parts_, parts_, parts_, families_};
+  FakeIrreversibleSteps irreversible_;
+  VolumeHost host_{paths_, kernel_, clock_,    parts_,       parts_,
+                   parts_, parts_,  families_, irreversible_};
   VolumePluginMgr plugins_;
   const OperationSettings settings_;
   StorageGuard storage_{kernel_, store_, clock_, logger_, BootId("boot-a")};

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/simulated_scheduler.h"
+#include "fakes/fake_irreversible_steps.h"
 #include "fakes/fake_kernel.h"
 #include "fakes/memory_record_store.h"
 #include "metrics/exported_families.h"
@@ -138,7 +139,9 @@ class MapOperationsTest : public ::testing::Test {
   KubeletPaths paths_{kRoot};
   StubHostParts parts_;
   ExportedFamilies families_;
-  VolumeHost host_{paths_, kernel_, scheduler_.clock(), parts_, parts_, parts_, parts_, families_};
+  FakeIrreversibleSteps irreversible_;
+  VolumeHost host_{paths_, kernel_, scheduler_.clock(), parts_,       parts_,
+                   parts_, parts_,  families_,          irreversible_};
   VolumePluginMgr plugins_;
   std::unique_ptr<DeviceRecordKeeper> devices_;
   std::unique_ptr<StorageGuard> storage_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/simulated_scheduler.h"
+#include "fakes/fake_irreversible_steps.h"
 #include "fakes/fake_kernel.h"
 #include "fakes/memory_record_store.h"
 #include "fakes/simulated_crash.h"
@@ -39,7 +40,9 @@ class PodVolumeCrash : public ::testing::Test {
     StubHostParts parts;
     KubeletPaths paths(kRoot);
     ExportedFamilies families;
-    VolumeHost host{paths, world.kernel, scheduler.clock(), parts, parts, parts, parts, families};
+    FakeIrreversibleSteps irreversible;
+    VolumeHost host{paths, world.kernel, scheduler.clock(), parts,       parts,
+                    parts, parts,        families,          irreversible};
     PluginScript script;
     VolumePluginMgr plugins;
     std::vector<std::unique_ptr<VolumePlugin>> list;

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/simulated_scheduler.h"
+#include "fakes/fake_irreversible_steps.h"
 #include "fakes/fake_kernel.h"
 #include "fakes/memory_record_store.h"
 #include "metrics/exported_families.h"
@@ -115,7 +116,9 @@ class PodVolumeOperationsTest : public ::testing::Test {
   StubHostParts parts_;
   KubeletPaths paths_{kRoot};
   ExportedFamilies families_;
-  VolumeHost host_{paths_, kernel_, scheduler_.clock(), parts_, parts_, parts_, parts_, families_};
+  FakeIrreversibleSteps irreversible_;
+  VolumeHost host_{paths_, kernel_, scheduler_.clock(), parts_,       parts_,
+                   parts_, parts_,  families_,          irreversible_};
   PluginScript script_;
   VolumePluginMgr plugins_;
   LogLines log_;

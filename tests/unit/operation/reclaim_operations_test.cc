@@ -84,6 +84,21 @@ TEST_F(ReclaimOperationsTest, FailuresHaveTheWordsOfTheControllersEvents) {
   EXPECT_EQ(Events(), "Warning VolumeFailedRecycle: Recycle failed: no volume pv-1\n");
 }
 
+TEST_F(ReclaimOperationsTest, WhatIsHeldBackIsNeitherRecycledNorDeleted) {
+  Init();
+  world_.irreversible.hold = true;
+  EXPECT_EQ(Text(Run(ReclaimAction::kRecycle)),
+            "volume_recycle Recycle: recycle pv-1 is held back");
+  EXPECT_EQ(Text(Run(ReclaimAction::kDelete)), "volume_delete Delete: delete pv-1 is held back");
+  EXPECT_TRUE(storage_.volumes.contains("pv-1"));
+  EXPECT_EQ(log_.find("RecyclerPod"), std::string::npos) << log_;
+  EXPECT_EQ(Events(),
+            "Warning VolumeFailedRecycle: recycle pv-1 is held back\n"
+            "Warning VolumeFailedDelete: delete pv-1 is held back\n");
+  world_.irreversible.hold = false;
+  EXPECT_EQ(Text(Run(ReclaimAction::kDelete)), "done");
+}
+
 TEST_F(ReclaimOperationsTest, AVolumeInUseIsLeftAlone) {
   Init();
   storage_.in_use = {"pv-1"};

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/manual_clock.h"
+#include "fakes/fake_irreversible_steps.h"
 #include "metrics/exported_families.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "volumehost/event_log.h"
@@ -97,7 +98,7 @@ struct PluginWorld {
                         .labels = {},
                         .allocatable = {{"memory", Quantity::FromBytes(int64_t{64} << 20)}},
                         .features = features})),
-        host{paths, kernel, clock, objects, tokens, events, node, families} {}
+        host{paths, kernel, clock, objects, tokens, events, node, families, irreversible} {}
 
   const KubeletPaths paths;
   ManualClock clock;
@@ -106,6 +107,7 @@ struct PluginWorld {
   EventLog events{clock};
   NodeFacts node;
   ExportedFamilies families;
+  FakeIrreversibleSteps irreversible;
   VolumeHost host;
 };
 

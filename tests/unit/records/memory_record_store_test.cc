@@ -103,5 +103,40 @@ TEST(MemoryRecordStoreTest, CloneGoesItsOwnWay) {
   EXPECT_THAT(store.All(), ElementsAre(kMount));
 }
 
+TEST(MemoryRecordStoreTest, OlderRowsAreNoticedUnlessTheNumberIsPutBackToo) {
+  MemoryRecordStore store;
+  store.KeepHistory();
+  ASSERT_TRUE(store.Put({"k", "a", 1, "1"}, Durability::kPowerLoss).ok());
+  ASSERT_TRUE(store.Put({"k", "a", 1, "2"}, Durability::kProcess).ok());
+  ASSERT_TRUE(store.Put({"k", "b", 1, "3"}, Durability::kPowerLoss).ok());
+  ASSERT_EQ(store.history(), 4u);
+  store.Revive();
+  EXPECT_FALSE(store.recovery().active) << "a mere restart";
+
+  store.PutBack(1, /*number_too=*/false);
+  EXPECT_EQ(store.Find("k", "a")->bytes, "1");
+  EXPECT_FALSE(store.Find("k", "b").has_value());
+  store.Revive();
+  EXPECT_TRUE(store.recovery().active);
+  store.Revive();
+  EXPECT_TRUE(store.recovery().active) << "it lasts";
+  ASSERT_TRUE(store.AcceptRecords("v").ok());
+  EXPECT_TRUE(store.recovery().active);
+  ASSERT_TRUE(store.AcceptRecords(std::nullopt).ok());
+  store.Revive();
+  EXPECT_FALSE(store.recovery().active);
+}
+
+TEST(MemoryRecordStoreTest, AnImageOfTheWholeDiskLooksRight) {
+  MemoryRecordStore store;
+  store.KeepHistory();
+  ASSERT_TRUE(store.Put({"k", "a", 1, "1"}, Durability::kPowerLoss).ok());
+  ASSERT_TRUE(store.Put({"k", "b", 1, "3"}, Durability::kPowerLoss).ok());
+  store.PutBack(0, /*number_too=*/true);
+  store.Revive();
+  EXPECT_FALSE(store.recovery().active);
+  EXPECT_TRUE(store.All().empty());
+}
+
 }  // namespace
 }  // namespace volumed

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/manual_clock.h"
 #include "base/simulated_scheduler.h"
+#include "fakes/fake_irreversible_steps.h"
 #include "fakes/memory_record_store.h"
 #include "fakes/simulated_crash.h"
 #include "kube/decode.h"
@@ -324,7 +325,9 @@ class ManagerTest : public ::testing::Test {
   FakeHostParts host_parts;
   KubeletPaths paths{kRoot};
   ExportedFamilies families;
-  VolumeHost host{paths, kernel, clock, host_parts, host_parts, host_parts, host_parts, families};
+  FakeIrreversibleSteps irreversible;
+  VolumeHost host{paths,      kernel,     clock,    host_parts,  host_parts,
+                  host_parts, host_parts, families, irreversible};
   std::vector<std::pair<std::string, std::string>> plugin_kinds{
       {"kubernetes.io/empty-dir", "emptyDir"},
       {"kubernetes.io/configmap", "configMap"},

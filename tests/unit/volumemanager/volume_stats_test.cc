@@ -46,7 +46,9 @@ class VolumeStatsTest : public ::testing::Test {
   FakeHostParts parts_;
   KubeletPaths paths_{"/r"};
   ExportedFamilies families_;
-  VolumeHost host_{paths_, kernel_, clock_, parts_, parts_, parts_, parts_, families_};
+  FakeIrreversibleSteps irreversible_;
+  VolumeHost host_{paths_, kernel_, clock_,    parts_,       parts_,
+                   parts_, parts_,  families_, irreversible_};
   VolumePluginMgr plugins_;
   PodPtr pod_ = std::make_shared<const Pod>();
   std::shared_ptr<FakePlugin::MetricsScript> script_ =

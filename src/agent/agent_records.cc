@@ -1,0 +1,61 @@
+// Agent: its records, and what becomes of those that may be older than the disks.
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <utility>
+
+#include "agent/agent.h"
+#include "os/filesystem_uuid.h"
+
+namespace volumed {
+namespace {
+
+constexpr size_t kMachineIdDigits = 32;  // Source: machine-id(5).
+
+// "" if the machine has none: a missing file, or "uninitialized".
+std::string ReadMachineId(const std::string& path) {
+  std::ifstream file(path);
+  std::string id;
+  file >> id;
+  const bool is_id = id.size() == kMachineIdDigits && std::all_of(id.begin(), id.end(), [](char c) {
+                       return std::isxdigit(static_cast<unsigned char>(c)) != 0;
+                     });
+  return is_id ? id : "";
+}
+
+}  // namespace
+
+Status Agent::OpenRecords() {
+  SqliteRecordStoreOptions options;
+  options.directory = config_.root + "/volumed/records";
+  options.place = {ReadMachineId(config_.machine_id_file), FilesystemUuid(config_.root)};
+  options.now_unix_ms = scheduler_->clock().WallUnixMillis();
+  ASSIGN_OR_RETURN(records_, SqliteRecordStore::Open(options));
+  recovery_gate_ = std::make_unique<RecoveryGate>(*records_, scheduler_->clock());
+  const RecordsRecovery recovery = records_->recovery();
+  log_->Info("records", {{"number", recovery.number},
+                         {"not_compared", recovery.not_compared},
+                         {"number_problem", recovery.number_problem}});
+  if (recovery.active) {
+    log_->Error("the records may be older than the disks: mkfs, recycle and delete are held back",
+                {{"reason", recovery.reason}});
+  }
+  return OkStatus();
+}
+
+void Agent::AcceptRecords(const std::optional<std::string>& volume, RecordsAccepted done) {
+  scheduler_->RunBlocking([this, volume, done = std::move(done)] {
+    Result<std::vector<HeldStep>> permitted = recovery_gate_->Accept(volume);
+    scheduler_->Post([this, volume, done, permitted = std::move(permitted)] {
+      if (permitted.ok()) {
+        log_->Warning("records accepted by command",
+                      {{"volume", volume.value_or("all")}, {"permitted", permitted->size()}});
+        for (const HeldStep& step : *permitted) manager_->RetryStorage(step.volume);
+        watchdog_->Status(NotReadyReason().value_or("ready"));
+      }
+      done(permitted);
+    });
+  });
+}
+
+}  // namespace volumed

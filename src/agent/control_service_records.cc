@@ -1,0 +1,43 @@
+// ControlService: the calls about the records.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/control_service.h"
+#include "agent/records_view.h"
+
+namespace volumed {
+
+grpc::ServerUnaryReactor* ControlService::GetRecords(grpc::CallbackServerContext* context,
+                                                     const v1::GetRecordsRequest* /*request*/,
+                                                     v1::GetRecordsResponse* response) {
+  return OnControl(context, PeerRole::kRead, [this, response]() -> Status {
+    *response->mutable_records() = DescribeRecords(backend_.recovery);
+    return OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* ControlService::AcceptRecords(grpc::CallbackServerContext* context,
+                                                        const v1::AcceptRecordsRequest* request,
+                                                        v1::AcceptRecordsResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (Refuse(reactor, PeerRole::kAdmin)) return reactor;
+  const RecordsRecovery before = backend_.recovery.recovery();
+  response->set_was_recovery(before.active);
+  response->set_reason(before.reason);
+  if (!before.active) {
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+  std::optional<std::string> volume;
+  if (!request->volume().empty()) volume = request->volume();
+  backend_.accept_records(volume, [reactor, response](const auto& permitted) {
+    if (permitted.ok()) {
+      for (const HeldStep& step : *permitted) EncodeHeldStep(step, response->add_permitted());
+    }
+    reactor->Finish(permitted.ok() ? grpc::Status::OK : ToGrpcStatus(permitted.error()));
+  });
+  return reactor;
+}
+
+}  // namespace volumed

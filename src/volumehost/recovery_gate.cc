@@ -1,0 +1,44 @@
+#include "volumehost/recovery_gate.h"
+
+namespace volumed {
+
+Status RecoveryGate::Admit(IrreversibleStep step, const std::string& volume) {
+  const RecordsRecovery recovery = records_.recovery();
+  MutexLock lock(mu_);
+  if (!recovery.active || recovery.accepted.contains(volume)) {
+    held_.erase({volume, step});
+    return OkStatus();
+  }
+  held_.try_emplace({volume, step}, clock_.WallUnixMillis());
+  return Error::NotApplied(
+      Code::kFailedPrecondition,
+      std::string(IrreversibleStepName(step)) + " of volume \"" + volume +
+          "\" is held back, for the records may be older than the disks: " + recovery.reason +
+          "; see `volumectl records`, and permit it with `volumectl records "
+          "accept --only " +
+          volume + "` or all with `volumectl records accept`");
+}
+
+std::vector<HeldStep> RecoveryGate::Held() const {
+  MutexLock lock(mu_);
+  std::vector<HeldStep> held;
+  for (const auto& [id, since] : held_) held.push_back({id.second, id.first, since});
+  return held;
+}
+
+Result<std::vector<HeldStep>> RecoveryGate::Accept(const std::optional<std::string>& volume) {
+  RETURN_IF_ERROR(records_.AcceptRecords(volume));
+  MutexLock lock(mu_);
+  std::vector<HeldStep> permitted;
+  for (auto at = held_.begin(); at != held_.end();) {
+    if (volume && at->first.first != *volume) {
+      ++at;
+      continue;
+    }
+    permitted.push_back({at->first.second, at->first.first, at->second});
+    at = held_.erase(at);
+  }
+  return permitted;
+}
+
+}  // namespace volumed
