@@ -83,8 +83,8 @@ FormatDecision RefuseAnother(const FormatQuestion& question, const DeviceProbe& 
 // Nothing tells what a mkfs of ours left before it wrote a superblock from somebody's data.
 FormatDecision RefuseUnknownData(const FormatQuestion& question, const DeviceProbe& probe,
                                  const std::optional<FormatIntent>& intent) {
-  std::string reason = "disk " + question.device +
-                       " has unknown data and is not formatted: " + probe.why_not_blank;
+  std::string reason =
+      "disk " + question.device + " has unknown data and is not formatted: " + probe.why_not_blank;
   if (IsUnfinished(intent)) {
     reason += "; a format of this volume was begun (" + intent->fs_type + ", UUID " +
               intent->fs_uuid +

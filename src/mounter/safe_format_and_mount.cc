@@ -209,8 +209,7 @@ Status SafeFormatAndMount::ProveFinished(Run& run) {
                               "by hand with this UUID: " +
                               check->output));
   }
-  RETURN_IF_ERROR(
-      intents_.Finish(run.request.key, *run.intent).With("record the finished format"));
+  RETURN_IF_ERROR(intents_.Finish(run.request.key, *run.intent).With("record the finished format"));
   run.intent->finished = true;
   run.Notice(false, "FilesystemFormatted",
              what + ", and '" + check->tool + "' finds it clean: the format is finished");
@@ -265,9 +264,9 @@ Status SafeFormatAndMount::Grow(Run& run) {
   if (!run.request.grow || !grows_unmounted || run.question.read_only || run.report.formatted) {
     return OkStatus();
   }
-  const Result<FilesystemGrowth> growth = kernel_.Call(
-      GrowFilesystem{run.request.device, run.report.device, run.question.fs_type},
-      run.Options(SafeMountStage::kGrowing));
+  const Result<FilesystemGrowth> growth =
+      kernel_.Call(GrowFilesystem{run.request.device, run.report.device, run.question.fs_type},
+                   run.Options(SafeMountStage::kGrowing));
   if (growth.ok()) {
     run.report.growth = *growth;
     if (growth->before_bytes != growth->after_bytes) {

@@ -107,7 +107,8 @@ Result<bool> ExtWasMounted(int device, const std::string& path) {
   return has_time || block[0x34] != 0 || block[0x35] != 0;
 }
 
-// ---- the mark of a mkfs that did not end ---------------------------------------------------------
+// ---- the mark of a mkfs that did not end
+// ---------------------------------------------------------
 
 // libblkid takes an unfinished xfs for an xfs, and does not know the temporary magic of btrfs.
 // Source: Linux fs/xfs/libxfs/xfs_format.h (xfs_dsb.sb_inprogress); btrfs-progs
@@ -134,7 +135,8 @@ Status FindUnfinished(int device, const std::string& path, DeviceProbe* answer) 
   const bool is_xfs = answer->fs_type == "xfs";
   if (!is_xfs && !(answer->fs_type.empty() && answer->partition_table.empty())) return OkStatus();
   const size_t wanted = is_xfs ? 1 : head.size();
-  const ssize_t got = ::pread(device, head.data(), wanted, is_xfs ? kXfsInProgress : kBtrfsSuperblock);
+  const ssize_t got =
+      ::pread(device, head.data(), wanted, is_xfs ? kXfsInProgress : kBtrfsSuperblock);
   if (got < 0) return Error::FromErrno(errno, "read superblock of " + path, Outcome::kNotApplied);
   if (static_cast<size_t>(got) < wanted) return OkStatus();  // it ends before
   if (is_xfs) {

@@ -110,8 +110,8 @@ struct FormatDevice {
   std::vector<std::string> options;  // for the tool, before its own
   // The caller has seen every byte to be zero: what reads as zero need not be written.
   bool reads_zero = false;
-  // An earlier run with this fs_uuid was interrupted. Then what is there may also be a filesystem of
-  // this type with this UUID that is marked as unfinished (DeviceProbe::unfinished).
+  // An earlier run with this fs_uuid was interrupted. Then what is there may also be a filesystem
+  // of this type with this UUID that is marked as unfinished (DeviceProbe::unfinished).
   bool repeat = false;
 };
 

@@ -35,8 +35,8 @@ struct FakeDevice {
   // Somebody has it whom the mount table does not know: a mount in another namespace, a program.
   bool claimed = false;
   std::vector<std::string> holders;  // what is made of it: "dm-0"
-  // The next format is cut off half way: an xfs or btrfs is marked as unfinished, of an ext there is
-  // data without a signature. Its caller hears that the worker died.
+  // The next format is cut off half way: an xfs or btrfs is marked as unfinished, of an ext there
+  // is data without a signature. Its caller hears that the worker died.
   bool cut_next_format = false;
   // The next format comes to its end, as far as can be seen, but a check finds this. Its caller
   // hears that the worker died.

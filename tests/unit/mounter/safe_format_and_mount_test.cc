@@ -151,9 +151,8 @@ TEST_F(SafeFormatAndMountTest, AFormatWhoseEndNobodyHeardOfIsProvenAndNotMadeAga
 }
 
 TEST_F(SafeFormatAndMountTest, AFormatThatIsNotProvenCompleteIsNeitherMadeAgainNorMounted) {
-  kernel_.ChangeDevice(kDevice, [](FakeDevice& device) {
-    device.unheard_next_format = CheckResult::kUncorrected;
-  });
+  kernel_.ChangeDevice(
+      kDevice, [](FakeDevice& device) { device.unheard_next_format = CheckResult::kUncorrected; });
   ASSERT_FALSE(Run().status.ok());
   SafeMountReport report = Run();
   ASSERT_FALSE(report.status.ok());
@@ -163,8 +162,8 @@ TEST_F(SafeFormatAndMountTest, AFormatThatIsNotProvenCompleteIsNeitherMadeAgainN
               HasSubstr("which 'e2fsck' does not find clean (status 4): it is neither mounted nor "
                         "formatted again"));
   // What could not be looked at is not proven either.
-  kernel_.ChangeDevice(
-      kDevice, [](FakeDevice& device) { device.damage = CheckResult::kOperationalError; });
+  kernel_.ChangeDevice(kDevice,
+                       [](FakeDevice& device) { device.damage = CheckResult::kOperationalError; });
   EXPECT_FALSE(Run().status.ok());
   kernel_.FailNext("CheckFilesystem", Error::NotApplied(Code::kNotFound, "e2fsck is missing"));
   report = Run();
@@ -173,8 +172,7 @@ TEST_F(SafeFormatAndMountTest, AFormatThatIsNotProvenCompleteIsNeitherMadeAgainN
   EXPECT_EQ(kernel_.Device(kDevice).formats, 1);
   EXPECT_FALSE(IsMounted());
   // An administrator has mended it.
-  kernel_.ChangeDevice(kDevice,
-                       [](FakeDevice& device) { device.damage = CheckResult::kClean; });
+  kernel_.ChangeDevice(kDevice, [](FakeDevice& device) { device.damage = CheckResult::kClean; });
   intents_.FailNext("finish");
   EXPECT_FALSE(Run().status.ok());
   EXPECT_FALSE(IsMounted());
