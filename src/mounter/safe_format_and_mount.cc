@@ -186,7 +186,9 @@ Status SafeFormatAndMount::Format(Run& run, bool repeat) {
 }
 
 // mkfs may have come to its end with nobody there to record it. What is proven complete is never
-// made again, and what is not complete is not known to be empty either: a person judges.
+// made again, and what is not complete is not known to be empty either: a person judges. The
+// checker is bounded by the call's deadline: it finds its way through a whole filesystem quickly,
+// and can be lost in a broken one for hours.
 Status SafeFormatAndMount::ProveFinished(Run& run) {
   const std::string what = "disk " + run.request.device + " has " + run.probe.fs_type +
                            " with the UUID of this volume's unfinished format (" +
@@ -196,8 +198,12 @@ Status SafeFormatAndMount::ProveFinished(Run& run) {
                                    CheckMode::kReport},
                    run.Options(SafeMountStage::kChecking));
   if (!check.ok()) {
-    return run.Fail(MountErrorType::kFormatFailed,
-                    check.error().With(what + ", and whether it is complete is not known"));
+    // Also if it was killed: it writes nothing.
+    return run.Fail(
+        MountErrorType::kFormatFailed,
+        Error::FromParts(
+            check.error().code(), Outcome::kNotApplied, check.error().sys_errno(),
+            what + ", and whether it is complete is not known: " + check.error().message()));
   }
   if (check->result != CheckResult::kClean) {
     return run.Fail(
@@ -217,9 +223,11 @@ Status SafeFormatAndMount::ProveFinished(Run& run) {
 }
 
 Status SafeFormatAndMount::Check(Run& run, CheckMode mode) {
+  CallOptions options = run.Options(SafeMountStage::kChecking);
+  // A report that was asked for is waited for, however large the disk is.
+  options.must_finish = true;
   Result<FilesystemCheck> check = kernel_.Call(
-      CheckFilesystem{run.request.device, run.probe.identity, run.question.fs_type, mode},
-      run.Options(SafeMountStage::kChecking));
+      CheckFilesystem{run.request.device, run.probe.identity, run.question.fs_type, mode}, options);
   if (!check.ok()) {
     // In use by another mount, which has checked it; or without a tool: kubelet goes on, too.
     const bool goes_on =

@@ -136,8 +136,8 @@ struct FilesystemCheck {
   std::string output;  // its end
 };
 
-// Runs the filesystem's own checker: e2fsck; xfs_repair -n; btrfs check. Must finish.
-// Errors as FormatDevice's.
+// Runs the filesystem's own checker: e2fsck; xfs_repair -n; btrfs check. Must finish if it preens;
+// a report writes nothing and may be killed. Errors as FormatDevice's.
 struct CheckFilesystem {
   using Answer = FilesystemCheck;
   static constexpr const char* kName = "CheckFilesystem";

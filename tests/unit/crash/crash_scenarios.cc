@@ -300,20 +300,16 @@ Scenario ShortLifeScenario() {
 }
 
 std::vector<Scenario> AllScenarios() {
-  return {SetUpScenario(),           ChangeScenario(),
-          RemovedObjectScenario(),   DeletedByUidScenario(),
-          HeldPodScenario(),         ForeignMountScenario(),
-          ShortLifeScenario(),       DeviceScenario(),
-          JoiningWriterScenario(),   CutFormatScenario(),
-          ExpandScenario(),          CheckedDiskScenario(),
-          ReleasedClaimScenario(),   RecycleScenario(),
-          BindingScenario(),         ProvisionScenario(),
-          ShortClaimScenario(),      RemadeClaimScenario(),
-          BlockScenario(),           AttachScenario(),
-          ShortAttachScenario(),     FlexVolumeScenario(),
-          ShortFlexVolumeScenario(), NfsScenario(),
-          NfsRecycleScenario(),      IscsiScenario(),
-          ShortIscsiScenario(),      FcScenario()};
+  return {SetUpScenario(),           ChangeScenario(),      RemovedObjectScenario(),
+          DeletedByUidScenario(),    HeldPodScenario(),     ForeignMountScenario(),
+          ShortLifeScenario(),       DeviceScenario(),      JoiningWriterScenario(),
+          CutFormatScenario(),       LostFormatScenario(),  HalfFormatScenario(),
+          ExpandScenario(),          CheckedDiskScenario(), ReleasedClaimScenario(),
+          RecycleScenario(),         BindingScenario(),     ProvisionScenario(),
+          ShortClaimScenario(),      RemadeClaimScenario(), BlockScenario(),
+          AttachScenario(),          ShortAttachScenario(), FlexVolumeScenario(),
+          ShortFlexVolumeScenario(), NfsScenario(),         NfsRecycleScenario(),
+          IscsiScenario(),           ShortIscsiScenario(),  FcScenario()};
 }
 
 }  // namespace volumed

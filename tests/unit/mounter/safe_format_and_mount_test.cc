@@ -171,6 +171,11 @@ TEST_F(SafeFormatAndMountTest, AFormatThatIsNotProvenCompleteIsNeitherMadeAgainN
   EXPECT_EQ(report.status.error().code(), Code::kNotFound);
   EXPECT_EQ(kernel_.Device(kDevice).formats, 1);
   EXPECT_FALSE(IsMounted());
+  // Nor what took too long, which has written nothing.
+  kernel_.FailNext("CheckFilesystem", Error::MaybeApplied(Code::kDeadlineExceeded, "too long"));
+  report = Run();
+  EXPECT_EQ(report.status.error().code(), Code::kDeadlineExceeded);
+  EXPECT_FALSE(report.status.error().maybe_applied());
   // An administrator has mended it.
   kernel_.ChangeDevice(kDevice, [](FakeDevice& device) { device.damage = CheckResult::kClean; });
   intents_.FailNext("finish");
@@ -192,6 +197,32 @@ TEST_F(SafeFormatAndMountTest, ARefusedFormatLeavesNoIntentThatCouldBeRepeated) 
   report = Run();
   ASSERT_FALSE(report.status.ok());
   EXPECT_EQ(kernel_.Device(kDevice).formats, 0);
+}
+
+// Passes every call on, and keeps how its checks are to be made.
+class CheckWatcher final : public Kernel {
+ public:
+  explicit CheckWatcher(Kernel& kernel) : kernel_(kernel) {}
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    if (std::holds_alternative<CheckFilesystem>(request))
+      must_finish_.push_back(options.must_finish);
+    return kernel_.Do(request, options);
+  }
+  const std::vector<bool>& must_finish() const { return must_finish_; }
+
+ private:
+  Kernel& kernel_;
+  std::vector<bool> must_finish_;
+};
+
+// e2fsck -fn was lost for a quarter of an hour in what was left of an ext4.
+TEST_F(SafeFormatAndMountTest, AProofEndsAtItsDeadlineAndAReportThatWasAskedForDoesNot) {
+  PutFilesystem("ext4", "ours");
+  ASSERT_TRUE(intents_.Begin("v", {kernel_.Device(kDevice).identity, "ext4", "ours"}).ok());
+  request_.fsck_policy = FsckPolicy::kReport;
+  CheckWatcher watcher(kernel_);
+  ASSERT_TRUE(SafeFormatAndMount(watcher, intents_).FormatAndMount(request_, {}).status.ok());
+  EXPECT_THAT(watcher.must_finish(), ElementsAre(false, true));
 }
 
 TEST_F(SafeFormatAndMountTest, AFoundFilesystemIsRecordedBeforeItsMountAndNeverFormattedLater) {

@@ -76,6 +76,9 @@ TEST(DeviceRequests, WhatRuinsDataHalfDoneMustFinishAndNothingElse) {
   GrowFilesystem mounted;
   mounted.mounted_at = SafePath{"/mnt", ""};
   EXPECT_TRUE(MustFinish(AnyRequest(mounted)));
+  CheckFilesystem report;
+  report.mode = CheckMode::kReport;
+  EXPECT_FALSE(MustFinish(AnyRequest(report)));
   GrowFilesystem measure;
   measure.only_measure = true;
   EXPECT_FALSE(MustFinish(AnyRequest(measure)));
