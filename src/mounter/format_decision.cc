@@ -22,15 +22,19 @@ bool IsUnfinished(const std::optional<FormatIntent>& intent) {
   return intent.has_value() && !intent->finished;
 }
 
-// What an interrupted run of ours left on the very disk that it was begun on. A filesystem with the
-// UUID that was drawn for this volume proves itself, whatever the disk can say of itself.
-bool IsOurUnfinished(const DeviceProbe& probe, const std::optional<FormatIntent>& intent) {
-  if (!IsUnfinished(intent) || !probe.partition_table.empty()) return false;
-  if (!probe.fs_type.empty()) {
-    return probe.usage == "filesystem" && probe.identity.uuid == intent->fs_uuid &&
-           probe.identity.size_bytes == intent->device.size_bytes && !probe.was_mounted;
-  }
-  return IsSameDisk(intent->device, probe.identity, intent->in_this_boot);
+// A filesystem with the UUID that was drawn for this volume proves itself, whatever the disk can
+// say of itself.
+bool IsOfUnfinishedIntent(const DeviceProbe& probe, const std::optional<FormatIntent>& intent) {
+  return IsUnfinished(intent) && probe.partition_table.empty() && probe.usage == "filesystem" &&
+         probe.identity.uuid == intent->fs_uuid;
+}
+
+// What an interrupted mkfs of ours certainly left, and nothing else can be.
+bool IsOurUnfinished(const FormatQuestion& question, const DeviceProbe& probe,
+                     const std::optional<FormatIntent>& intent) {
+  return IsOfUnfinishedIntent(probe, intent) && probe.unfinished && !probe.was_mounted &&
+         probe.fs_type == question.fs_type && probe.fs_type == intent->fs_type &&
+         probe.identity.size_bytes == intent->device.size_bytes;
 }
 
 // Reasons not to write to the device at all.
@@ -76,6 +80,20 @@ FormatDecision RefuseAnother(const FormatQuestion& question, const DeviceProbe& 
                     "make it anew");
 }
 
+// Nothing tells what a mkfs of ours left before it wrote a superblock from somebody's data.
+FormatDecision RefuseUnknownData(const FormatQuestion& question, const DeviceProbe& probe,
+                                 const std::optional<FormatIntent>& intent) {
+  std::string reason =
+      "disk " + question.device + " has unknown data and is not formatted: " + probe.why_not_blank;
+  if (IsUnfinished(intent)) {
+    reason += "; a format of this volume was begun (" + intent->fs_type + ", UUID " +
+              intent->fs_uuid +
+              ") and did not end: if nothing else can be on the disk, wipe it (blkdiscard -z), or "
+              "make the filesystem by hand with this UUID";
+  }
+  return Refuse(MountErrorType::kFormatFailed, std::move(reason));
+}
+
 // A filesystem, or something else with a name.
 FormatDecision DecideSignature(const FormatQuestion& question, const DeviceProbe& probe) {
   const std::string wanted = "\"" + question.fs_type + "\" is wanted";
@@ -92,6 +110,13 @@ FormatDecision DecideSignature(const FormatQuestion& question, const DeviceProbe
     return Refuse(MountErrorType::kFilesystemMismatch, "disk " + question.device +
                                                            " is already formatted with \"" +
                                                            probe.fs_type + "\", where " + wanted);
+  }
+  if (probe.unfinished) {
+    return Refuse(MountErrorType::kFormatFailed,
+                  "disk " + question.device + " has an unfinished " + probe.fs_type + " (UUID " +
+                      probe.identity.uuid +
+                      "): its mkfs did not end, and was not this volume's; it is neither mounted "
+                      "nor formatted");
   }
   if (!probe.duplicate.empty() && probe.fs_type == "btrfs") {
     return Refuse(MountErrorType::kUnknownMountError,
@@ -156,18 +181,16 @@ std::string_view MountErrorTypeName(MountErrorType type) {
 FormatDecision DecideFormat(const FormatQuestion& question, const DeviceProbe& probe,
                             const std::optional<FormatIntent>& intent) {
   const bool has_signature = !probe.fs_type.empty() || !probe.partition_table.empty();
-  const bool ours = !probe.blank && IsOurUnfinished(probe, intent);
+  const bool ours = IsOurUnfinished(question, probe, intent);
   if (has_signature && !ours) {
     FormatDecision decision = DecideSignature(question, probe);
-    const bool mounts = decision.action == FormatAction::kMount;
-    return mounts && IsAnotherFilesystem(probe, intent) ? RefuseAnother(question, probe, *intent)
-                                                        : decision;
+    if (decision.action != FormatAction::kMount) return decision;
+    if (IsAnotherFilesystem(probe, intent)) return RefuseAnother(question, probe, *intent);
+    // One that was mounted is in use: there is nothing to prove.
+    const bool is_unproven = IsOfUnfinishedIntent(probe, intent) && !probe.was_mounted;
+    return is_unproven ? Act(FormatAction::kProveFinished) : decision;
   }
-  if (!probe.blank && !ours) {
-    return Refuse(MountErrorType::kFormatFailed,
-                  "disk " + question.device +
-                      " has unknown data and is not formatted: " + probe.why_not_blank);
-  }
+  if (!probe.blank && !ours) return RefuseUnknownData(question, probe, intent);
   if (std::optional<FormatDecision> refusal = RefuseToFormat(question, probe, intent)) {
     return *std::move(refusal);
   }

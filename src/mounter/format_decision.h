@@ -1,8 +1,9 @@
 // DecideFormat: what may be done with a device before it is mounted. Pure; threads: any.
 //
 // The rule above all: only what is proven blank is formatted, and only once. A format that this
-// program began on this very disk, that is not recorded as finished, and after which nothing was
-// mounted, may be repeated; nothing else may be, ever.
+// program began and that is not recorded as finished is repeated only over what nothing but its
+// interrupted mkfs leaves: the mark of an unfinished filesystem of the wanted type, with the UUID
+// that was drawn for this volume. Nothing else is formatted, ever.
 #pragma once
 
 #include <optional>
@@ -51,6 +52,9 @@ enum class FormatAction {
   kFullScan,      // blank as far as it was read; read the rest
   kFormat,        // blank
   kRepeatFormat,  // our own unfinished format
+  // A filesystem with the UUID of our unfinished format, not marked as unfinished. Its checker
+  // tells: if it is clean, the format is finished, and is recorded so; else it is refused.
+  kProveFinished,
   kRefuse,
 };
 

@@ -16,8 +16,6 @@ struct FormatIntent {
   std::string fs_uuid;  // chosen for this volume's format, and kept for a repetition; or found
   // The tool ended well, or a filesystem was found there and is about to be mounted.
   bool finished = false;
-  // Begun since the node's last boot; filled in by Find().
-  bool in_this_boot = false;
 };
 
 // Records, one per volume key. Threads: any. Blocks: until the record is synced to disk.
@@ -31,11 +29,11 @@ class FormatIntents {
   virtual Status Reserve(const std::string& key, const std::string& device,
                          const CallOptions& call) = 0;
   // Before the tool starts. From now on nobody shares the device (FailedPrecondition, not applied,
-  // naming who has it). Replaces an unfinished one. Must survive a power loss. `finished` and
-  // `in_this_boot` of the intent are not looked at.
+  // naming who has it). Replaces an unfinished one. Must survive a power loss. `finished` of
+  // the intent is not looked at.
   virtual Status Begin(const std::string& key, const FormatIntent& intent) = 0;
-  // From now on the volume has a filesystem: after the tool has ended well, or a filesystem was
-  // found, and before anything is mounted. Must survive a power loss.
+  // From now on the volume has a filesystem: after the tool has ended well, or is proven to have,
+  // or a filesystem was found, and before anything is mounted. Must survive a power loss.
   virtual Status Finish(const std::string& key, const FormatIntent& intent) = 0;
   // The tool certainly did not start, on a disk that was blank: there is no record any more.
   virtual Status Withdraw(const std::string& key) = 0;

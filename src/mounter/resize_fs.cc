@@ -34,9 +34,7 @@ Result<std::optional<FilesystemGrowth>> ResizeFs::Ask(const ResizeRequest& reque
   grow.fs_type = probe.fs_type;
   grow.mounted_at = request.mounted_at;
   grow.only_measure = only_measure || probe.read_only;
-  CallOptions options = call;
-  options.must_finish = !grow.only_measure;
-  ASSIGN_OR_RETURN(FilesystemGrowth growth, kernel_.Call(grow, options));
+  ASSIGN_OR_RETURN(FilesystemGrowth growth, kernel_.Call(grow, call));
   if (probe.read_only && !only_measure && !growth.fills_device) {
     return Error::NotApplied(Code::kFailedPrecondition, "device " + request.device +
                                                             " is read-only: its filesystem (" +

@@ -122,6 +122,10 @@ Status SafeFormatAndMount::Decide(Run& run) {
   if (decision.action == FormatAction::kFullScan) {
     ASSIGN_OR_RETURN(decision, DecideByProbe(run, true));
   }
+  if (decision.action == FormatAction::kProveFinished) {
+    RETURN_IF_ERROR(ProveFinished(run));
+    decision = DecideFormat(run.question, run.probe, run.intent);
+  }
   switch (decision.action) {
     case FormatAction::kMount:
       return decision.check ? Check(run, *decision.check) : OkStatus();
@@ -132,6 +136,9 @@ Status SafeFormatAndMount::Decide(Run& run) {
     case FormatAction::kFullScan:
       return Error::NotApplied(
           Code::kInternal, "disk " + run.request.device + ": a full scan did not read everything");
+    case FormatAction::kProveFinished:
+      return Error::NotApplied(
+          Code::kInternal, "disk " + run.request.device + ": a proven format is not taken for one");
     case FormatAction::kRefuse:
       break;
   }
@@ -159,9 +166,7 @@ Status SafeFormatAndMount::Format(Run& run, bool repeat) {
   format.options = run.request.format_options;
   format.reads_zero = !repeat && run.probe.read_whole;
   format.repeat = repeat;
-  CallOptions options = run.Options(SafeMountStage::kFormatting);
-  options.must_finish = true;
-  const Result<Done> done = kernel_.Call(format, options);
+  const Result<Done> done = kernel_.Call(format, run.Options(SafeMountStage::kFormatting));
   if (!done.ok()) {
     const Error failed = done.error().With("failed to format disk " + run.request.device);
     if (!failed.maybe_applied() && !repeat) {
@@ -186,8 +191,46 @@ Status SafeFormatAndMount::Format(Run& run, bool repeat) {
   return OkStatus();
 }
 
+// mkfs may have come to its end with nobody there to record it. What is proven complete is never
+// made again, and what is not complete is not known to be empty either: a person judges. The
+// checker is bounded by the call's deadline: it finds its way through a whole filesystem quickly,
+// and can be lost in a broken one for hours.
+Status SafeFormatAndMount::ProveFinished(Run& run) {
+  const std::string what = "disk " + run.request.device + " has " + run.probe.fs_type +
+                           " with the UUID of this volume's unfinished format (" +
+                           run.intent->fs_uuid + ")";
+  const Result<FilesystemCheck> check =
+      kernel_.Call(CheckFilesystem{run.request.device, run.probe.identity, run.probe.fs_type,
+                                   CheckMode::kReport},
+                   run.Options(SafeMountStage::kChecking));
+  if (!check.ok()) {
+    // Also if it was killed: it writes nothing.
+    return run.Fail(
+        MountErrorType::kFormatFailed,
+        Error::FromParts(
+            check.error().code(), Outcome::kNotApplied, check.error().sys_errno(),
+            what + ", and whether it is complete is not known: " + check.error().message()));
+  }
+  if (check->result != CheckResult::kClean) {
+    return run.Fail(
+        MountErrorType::kFormatFailed,
+        Error::NotApplied(Code::kFailedPrecondition,
+                          what + ", which '" + check->tool + "' does not find clean (status " +
+                              std::to_string(check->exit_code) +
+                              "): it is neither mounted nor formatted again; mend it, or make it "
+                              "by hand with this UUID: " +
+                              check->output));
+  }
+  RETURN_IF_ERROR(intents_.Finish(run.request.key, *run.intent).With("record the finished format"));
+  run.intent->finished = true;
+  run.Notice(false, "FilesystemFormatted",
+             what + ", and '" + check->tool + "' finds it clean: the format is finished");
+  return OkStatus();
+}
+
 Status SafeFormatAndMount::Check(Run& run, CheckMode mode) {
   CallOptions options = run.Options(SafeMountStage::kChecking);
+  // A report that was asked for is waited for, however large the disk is.
   options.must_finish = true;
   Result<FilesystemCheck> check = kernel_.Call(
       CheckFilesystem{run.request.device, run.probe.identity, run.question.fs_type, mode}, options);
@@ -235,10 +278,9 @@ Status SafeFormatAndMount::Grow(Run& run) {
   if (!run.request.grow || !grows_unmounted || run.question.read_only || run.report.formatted) {
     return OkStatus();
   }
-  CallOptions options = run.Options(SafeMountStage::kGrowing);
-  options.must_finish = true;
-  const Result<FilesystemGrowth> growth = kernel_.Call(
-      GrowFilesystem{run.request.device, run.report.device, run.question.fs_type}, options);
+  const Result<FilesystemGrowth> growth =
+      kernel_.Call(GrowFilesystem{run.request.device, run.report.device, run.question.fs_type},
+                   run.Options(SafeMountStage::kGrowing));
   if (growth.ok()) {
     run.report.growth = *growth;
     if (growth->before_bytes != growth->after_bytes) {

@@ -67,8 +67,8 @@ struct SafeMountReport {
 enum class SafeMountStage { kProbing, kFormatting, kChecking, kGrowing, kMounting };
 std::string_view SafeMountStageName(SafeMountStage stage);
 
-// Threads: any, but one call per key at a time. Blocks: until call.deadline, but for mkfs and fsck,
-// which are never ended half way: then until they are done.
+// Threads: any, but one call per key at a time. Blocks: until call.deadline, but for mkfs, fsck and
+// a growth, which are never ended half way (MustFinish): then until they are done.
 // Errors (report.status): those of the effects. Maybe applied = a format or a mount may have been
 // made, so only the same call or an unmount may follow.
 class SafeFormatAndMount {
@@ -90,6 +90,7 @@ class SafeFormatAndMount {
   Status Decide(Run& run);
   Result<FormatDecision> DecideByProbe(Run& run, bool full_scan);
   Status Format(Run& run, bool repeat);
+  Status ProveFinished(Run& run);
   Status Check(Run& run, CheckMode mode);
   Status Grow(Run& run);
   Status RecordFound(Run& run);

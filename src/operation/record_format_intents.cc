@@ -13,8 +13,7 @@ Result<std::optional<FormatIntent>> RecordFormatIntents::Find(const std::string&
   return std::optional<FormatIntent>(FormatIntent{.device = format.device,
                                                   .fs_type = format.fs_type,
                                                   .fs_uuid = format.fs_uuid,
-                                                  .finished = format.finished,
-                                                  .in_this_boot = format.boot_id == boot_id_});
+                                                  .finished = format.finished});
 }
 
 Status RecordFormatIntents::Put(const std::string& key, const FormatIntent& intent, bool finished) {

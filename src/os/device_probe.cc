@@ -107,6 +107,53 @@ Result<bool> ExtWasMounted(int device, const std::string& path) {
   return has_time || block[0x34] != 0 || block[0x35] != 0;
 }
 
+// ---- the mark of a mkfs that did not end
+// ---------------------------------------------------------
+
+// libblkid takes an unfinished xfs for an xfs, and does not know the temporary magic of btrfs.
+// Source: Linux fs/xfs/libxfs/xfs_format.h (xfs_dsb.sb_inprogress); btrfs-progs
+// kernel-shared/ctree.h (BTRFS_MAGIC_TEMPORARY, btrfs_super_block).
+constexpr off_t kXfsInProgress = 126;
+constexpr off_t kBtrfsSuperblock = 64 * 1024;
+constexpr size_t kBtrfsUuid = 0x20;
+constexpr size_t kBtrfsMagic = 0x40;
+constexpr std::string_view kBtrfsUnfinished = "!BHRfS_M";
+
+std::string UuidText(const unsigned char* bytes) {
+  std::string text;
+  char hex[3];
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    std::snprintf(hex, sizeof(hex), "%02x", bytes[i]);
+    text += hex;
+  }
+  return text;
+}
+
+Status FindUnfinished(int device, const std::string& path, DeviceProbe* answer) {
+  std::array<unsigned char, kBtrfsMagic + kBtrfsUnfinished.size()> head = {};
+  const bool is_xfs = answer->fs_type == "xfs";
+  if (!is_xfs && !(answer->fs_type.empty() && answer->partition_table.empty())) return OkStatus();
+  const size_t wanted = is_xfs ? 1 : head.size();
+  const ssize_t got =
+      ::pread(device, head.data(), wanted, is_xfs ? kXfsInProgress : kBtrfsSuperblock);
+  if (got < 0) return Error::FromErrno(errno, "read superblock of " + path, Outcome::kNotApplied);
+  if (static_cast<size_t>(got) < wanted) return OkStatus();  // it ends before
+  if (is_xfs) {
+    answer->unfinished = head[0] != 0;
+  } else if (std::memcmp(head.data() + kBtrfsMagic, kBtrfsUnfinished.data(),
+                         kBtrfsUnfinished.size()) == 0) {
+    answer->unfinished = true;
+    answer->fs_type = "btrfs";
+    answer->usage = "filesystem";
+    answer->identity.uuid = UuidText(head.data() + kBtrfsUuid);
+  }
+  if (answer->unfinished) {
+    answer->why_not_blank = answer->fs_type + " signature of a mkfs that did not end";
+  }
+  return OkStatus();
+}
+
 // ---- blankness ----------------------------------------------------------------------------------
 
 constexpr size_t kChunk = 1024 * 1024;
@@ -210,6 +257,7 @@ Result<DeviceProbe> ProbeOpenDevice(int device, const std::string& path, ProbeDe
   ASSIGN_OR_RETURN(answer.identity, ReadDeviceIdentity(device, path));
   ASSIGN_OR_RETURN(answer.read_only, IsReadOnlyDevice(device, path));
   RETURN_IF_ERROR(FindSignatures(device, path, &answer));
+  RETURN_IF_ERROR(FindUnfinished(device, path, &answer));
   if (answer.fs_type == "ext2" || answer.fs_type == "ext3" || answer.fs_type == "ext4") {
     ASSIGN_OR_RETURN(answer.was_mounted, ExtWasMounted(device, path));
   }

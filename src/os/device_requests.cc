@@ -39,13 +39,6 @@ std::string IdentityDifference(const DeviceIdentity& expected, const DeviceIdent
   return Join(differences, "; ");
 }
 
-bool IsSameDisk(const DeviceIdentity& a, const DeviceIdentity& b, bool in_one_boot) {
-  if (a.size_bytes != b.size_bytes || a.stable_id != b.stable_id) return false;
-  if (!a.stable_id.empty()) return true;
-  return in_one_boot && a.disk_sequence != 0 && a.disk_sequence == b.disk_sequence &&
-         a.device_major == b.device_major && a.device_minor == b.device_minor;
-}
-
 std::string DeviceDomain(const std::string& device) { return "device:" + device; }
 
 std::string_view CheckResultName(CheckResult result) {

@@ -41,11 +41,6 @@ struct DeviceIdentity {
 // same device with the same filesystem. A UUID is compared only where one is expected. Pure.
 std::string IdentityDifference(const DeviceIdentity& expected, const DeviceIdentity& now);
 
-// Whether both are certainly one device, although it may have been detached and attached in
-// between: same size, and the same stable identity or, in one boot and where there is none, the
-// same disk sequence. Pure.
-bool IsSameDisk(const DeviceIdentity& a, const DeviceIdentity& b, bool in_one_boot);
-
 // The fault domain of calls about one device (CallOptions::domain), where a caller knows no wider
 // one. Pure.
 std::string DeviceDomain(const std::string& device);
@@ -69,6 +64,10 @@ struct DeviceProbe {
   std::string partition_table;  // "gpt", "dos"; empty: none
   bool read_only = false;
   bool bad_checksum = false;  // the superblock's checksum is wrong
+  // The superblock bears the mark that mkfs puts there first and takes away last: the in-progress
+  // flag of xfs, the temporary magic of btrfs. mkfs was cut off, or it is still running. ext has no
+  // such mark.
+  bool unfinished = false;
   // Some evidence in the superblock that it was mounted. Only ext2, ext3 and ext4 keep any.
   bool was_mounted = false;
   // Readable, without a signature, and zero in every region of os/blank_regions.h.
@@ -111,8 +110,8 @@ struct FormatDevice {
   std::vector<std::string> options;  // for the tool, before its own
   // The caller has seen every byte to be zero: what reads as zero need not be written.
   bool reads_zero = false;
-  // An earlier run with this fs_uuid was interrupted. Then what is there may also be without any
-  // signature, or a filesystem with this UUID that was never mounted.
+  // An earlier run with this fs_uuid was interrupted. Then what is there may also be a filesystem
+  // of this type with this UUID that is marked as unfinished (DeviceProbe::unfinished).
   bool repeat = false;
 };
 
@@ -137,8 +136,8 @@ struct FilesystemCheck {
   std::string output;  // its end
 };
 
-// Runs the filesystem's own checker: e2fsck; xfs_repair -n; btrfs check. Must finish.
-// Errors as FormatDevice's.
+// Runs the filesystem's own checker: e2fsck; xfs_repair -n; btrfs check. Must finish if it preens;
+// a report writes nothing and may be killed. Errors as FormatDevice's.
 struct CheckFilesystem {
   using Answer = FilesystemCheck;
   static constexpr const char* kName = "CheckFilesystem";

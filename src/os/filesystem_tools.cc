@@ -48,7 +48,6 @@ std::vector<std::string> ExtArguments(const FormatDevice& request) {
   arguments.insert(arguments.end(), {"-q", "-U", request.fs_uuid, "-E", extended});
   // Source: kubernetes mount-utils mount_linux.go@v1.36.2 (formatAndMountSensitive): -m0.
   if (request.fs_type != "ext2") arguments.emplace_back("-m0");
-  if (request.repeat) arguments.emplace_back("-F");
   return arguments;
 }
 
@@ -65,12 +64,10 @@ Error Refusal(const std::string& what, const std::string& why) {
   return Error::NotApplied(Code::kFailedPrecondition, what + ": " + why);
 }
 
-// Nothing, or what an interrupted run of ours may have left.
+// What an interrupted run of ours certainly left.
 bool IsOurs(const FormatDevice& request, const DeviceProbe& probe) {
-  if (!probe.partition_table.empty()) return false;
-  if (probe.fs_type.empty()) return true;
-  return FilesystemFamilyOf(probe.fs_type).has_value() && probe.identity.uuid == request.fs_uuid &&
-         !probe.was_mounted;
+  return probe.unfinished && probe.partition_table.empty() && probe.fs_type == request.fs_type &&
+         probe.identity.uuid == request.fs_uuid;
 }
 
 // Who may write is looked at under a claim, which excludes mounts and other claims. A tool cannot
@@ -93,35 +90,18 @@ Status CheckFormattable(const FormatDevice& request, int device, const std::stri
   return Refusal(what, "the device is not blank: " + probe.why_not_blank);
 }
 
-// Takes away what an unfinished run left to be recognised: mkfs.btrfs refuses a UUID that it finds,
-// be it on this very device.
-Status WipeSuperblocks(int device, const std::string& what) {
-  ASSIGN_OR_RETURN(const Descriptor claim,
-                   OpenBlockDevice(ProcFdPath(device), O_RDWR | O_EXCL | O_NONBLOCK).With(what));
-  constexpr off_t kPlaces[] = {0, 64 * 1024, 64 * 1024 * 1024};
-  std::array<char, 8192> zeros = {};
-  for (const off_t place : kPlaces) {
-    const ssize_t size = ::pwrite(claim.get(), zeros.data(), zeros.size(), place);
-    // A device may end before the last place.
-    if (size >= 0 || errno == ENOSPC) continue;
-    return Error::FromErrno(errno, what + ": wipe superblock", Outcome::kMaybeApplied);
-  }
-  if (::fsync(claim.get()) != 0) {
-    return Error::FromErrno(errno, what + ": wipe superblock", Outcome::kMaybeApplied);
-  }
-  return OkStatus();
-}
-
 Status CheckFormatted(const FormatDevice& request, int device, const std::string& what) {
   const Result<DeviceProbe> probe =
       ProbeOpenDevice(device, request.device, {false, false}, CallOptions{});
   if (!probe.ok()) return probe.error().With(what).AsMaybeApplied();
-  if (probe->fs_type == request.fs_type && probe->identity.uuid == request.fs_uuid) {
+  if (probe->fs_type == request.fs_type && probe->identity.uuid == request.fs_uuid &&
+      !probe->unfinished) {
     return OkStatus();
   }
   return Error::MaybeApplied(Code::kInternal,
                              what + ": after it, the device has " +
                                  (probe->fs_type.empty() ? "no filesystem" : probe->fs_type) +
+                                 (probe->unfinished ? " that is marked as unfinished" : "") +
                                  " with UUID \"" + probe->identity.uuid + "\"");
 }
 
@@ -181,7 +161,6 @@ Result<Done> DoFormatDevice(const FormatDevice& request,
   ASSIGN_OR_RETURN(const Descriptor device, OpenBlockDevice(request.device, O_RDONLY | O_NONBLOCK));
   run.device = device.get();
   RETURN_IF_ERROR(CheckFormattable(request, device.get(), what, options));
-  if (request.repeat) RETURN_IF_ERROR(WipeSuperblocks(device.get(), what));
   ASSIGN_OR_RETURN(const ToolResult result, RunTool(run, tool_directories, options).With(what));
   if (result.exit_code != 0) {
     return Error::MaybeApplied(Code::kInternal, what + ": " + run.program + " ended with status " +

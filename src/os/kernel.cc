@@ -54,8 +54,10 @@ std::string RequestPath(const AnyRequest& request) {
 
 bool MustFinish(const AnyRequest& request) {
   if (const auto* grow = std::get_if<GrowFilesystem>(&request)) return !grow->only_measure;
-  return std::holds_alternative<FormatDevice>(request) ||
-         std::holds_alternative<CheckFilesystem>(request);
+  if (const auto* check = std::get_if<CheckFilesystem>(&request)) {
+    return check->mode == CheckMode::kPreen;
+  }
+  return std::holds_alternative<FormatDevice>(request);
 }
 
 bool HoldsSecret(const AnyRequest& request) {

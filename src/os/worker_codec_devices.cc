@@ -124,6 +124,7 @@ void Fill(const DeviceProbe& from, worker::Answer& to) {
   m.set_why_not_blank(from.why_not_blank);
   m.set_bytes_read(from.bytes_read);
   m.set_duplicate(from.duplicate);
+  m.set_unfinished(from.unfinished);
 }
 
 void Fill(const FilesystemCheck& from, worker::Answer& to) {
@@ -180,6 +181,7 @@ DeviceProbe Read(const worker::DeviceProbe& from) {
   probe.why_not_blank = from.why_not_blank();
   probe.bytes_read = from.bytes_read();
   probe.duplicate = from.duplicate();
+  probe.unfinished = from.unfinished();
   return probe;
 }
 

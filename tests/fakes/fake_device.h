@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ struct FakeDevice {
   std::string data;         // without signature: "byte 0x53 at offset 1080 (...)"
   std::string hidden_data;  // likewise, but only a full scan finds it
   bool was_mounted = false;
+  bool unfinished = false;  // the filesystem bears the mark of a mkfs that did not end
   // ---- how it fails, and who has it
   bool unreadable = false;  // every read is EIO
   bool offline = false;     // every open is ENXIO, as of an offline SCSI disk
@@ -33,9 +35,12 @@ struct FakeDevice {
   // Somebody has it whom the mount table does not know: a mount in another namespace, a program.
   bool claimed = false;
   std::vector<std::string> holders;  // what is made of it: "dm-0"
-  // The next format is cut off half way: there is data without a signature, and its caller hears
-  // that the worker died.
+  // The next format is cut off half way: an xfs or btrfs is marked as unfinished, of an ext there
+  // is data without a signature. Its caller hears that the worker died.
   bool cut_next_format = false;
+  // The next format comes to its end, as far as can be seen, but a check finds this. Its caller
+  // hears that the worker died.
+  std::optional<CheckResult> unheard_next_format = std::nullopt;
   // The next growth of its filesystem is cut off: it is made, and its caller hears that the worker
   // died.
   bool cut_next_growth = false;

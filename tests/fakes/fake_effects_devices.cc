@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
+#include <utility>
 
 #include "base/strings.h"
 #include "fakes/fake_effects.h"
@@ -129,6 +131,7 @@ DeviceProbe FakeEffects::Look(const FakeDevice& device, bool full_scan) const {
   probe.partition_table = device.partition_table;
   probe.read_only = device.read_only;
   probe.was_mounted = IsExt(device.fs_type) && device.was_mounted;
+  probe.unfinished = device.unfinished;
   if (!device.fs_type.empty()) {
     probe.why_not_blank = device.fs_type + " signature";
   } else if (!device.partition_table.empty()) {
@@ -175,9 +178,8 @@ Result<Done> FakeEffects::operator()(const FormatDevice& request) {
   }
   const DeviceProbe probe = Look(*device, false);
   if (probe.read_only) return Refusal(what, "the device is read-only");
-  const bool unrecognised = probe.fs_type.empty() && probe.partition_table.empty();
-  const bool ours = unrecognised || (probe.usage == "filesystem" && !probe.was_mounted &&
-                                     probe.identity.uuid == request.fs_uuid);
+  const bool ours = probe.unfinished && probe.partition_table.empty() &&
+                    probe.fs_type == request.fs_type && probe.identity.uuid == request.fs_uuid;
   if (!probe.blank && !(request.repeat && ours)) {
     return Refusal(what, "the device is not blank: " + probe.why_not_blank);
   }
@@ -187,19 +189,23 @@ Result<Done> FakeEffects::operator()(const FormatDevice& request) {
   device->was_mounted = false;
   device->damage = CheckResult::kClean;
   ++device->formats;
-  if (device->cut_next_format) {
-    device->cut_next_format = false;
-    device->fs_type.clear();
-    device->usage.clear();
-    device->identity.uuid.clear();
+  const bool cut = std::exchange(device->cut_next_format, false);
+  const Error died = Error::MaybeApplied(Code::kUnavailable, what + ": the worker died");
+  device->unfinished = cut && !IsExt(request.fs_type);
+  if (cut && IsExt(request.fs_type)) {
     device->data = "byte 0x81 at offset 16777216 (allocation groups)";
-    return Error::MaybeApplied(Code::kUnavailable, what + ": the worker died");
+    return died;
   }
   device->data.clear();
   device->fs_type = request.fs_type;
   device->fs_bytes = device->identity.size_bytes;
   device->usage = "filesystem";
   device->identity.uuid = request.fs_uuid;
+  if (const auto unheard = std::exchange(device->unheard_next_format, std::nullopt)) {
+    device->damage = *unheard;
+    return died;
+  }
+  if (cut) return died;
   return Done{};
 }
 
@@ -227,6 +233,7 @@ Result<FilesystemCheck> FakeEffects::operator()(const CheckFilesystem& request) 
   }
   FilesystemCheck check;
   check.tool = IsExt(request.fs_type) ? "e2fsck" : request.fs_type;
+  if (device->unfinished) return FilesystemCheck{CheckResult::kUncorrected, 1, check.tool, ""};
   check.result = device->damage;
   switch (device->damage) {
     case CheckResult::kClean:
@@ -357,6 +364,7 @@ Result<uint64_t> FakeEffects::FilesystemOfDevice(const Mount& request, const Mou
   if (device.read_only && !read_only) return fail(EACCES);
   if (device.fs_type != request.fs_type) return fail(EINVAL);
   if (device.unmountable) return fail(EUCLEAN);
+  if (device.unfinished) return fail(device.fs_type == "xfs" ? EUCLEAN : EINVAL);
   const bool nouuid =
       std::any_of(options.parameters.begin(), options.parameters.end(),
                   [](const SuperParameter& parameter) { return parameter.key == "nouuid"; });

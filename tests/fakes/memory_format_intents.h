@@ -33,9 +33,6 @@ class MemoryFormatIntents final : public FormatIntents {
     return OkStatus();
   }
 
-  void Reboot() {
-    for (auto& [key, intent] : intents_) intent.in_this_boot = false;
-  }
   // The next write of this kind ("begin", "finish") fails, and writes nothing.
   void FailNext(const std::string& kind) { fail_next_ = kind; }
   const std::vector<std::string>& calls() const { return calls_; }
@@ -48,7 +45,6 @@ class MemoryFormatIntents final : public FormatIntents {
       return Error::NotApplied(Code::kUnavailable, "the record store is full");
     }
     intent.finished = finished;
-    intent.in_this_boot = true;
     intents_.insert_or_assign(key, intent);
     return OkStatus();
   }

@@ -79,8 +79,8 @@ std::string Text(const KernelFeatures& f) {
 std::string Text(const DeviceProbe& probe) {
   return probe.fs_type + " " + probe.usage + " " + probe.partition_table + " " +
          probe.identity.uuid + (probe.blank ? " blank" : "") + (probe.read_only ? " ro" : "") +
-         (probe.was_mounted ? " was mounted" : "") + (probe.read_whole ? " whole" : "") +
-         (probe.duplicate.empty() ? "" : " duplicate");
+         (probe.was_mounted ? " was mounted" : "") + (probe.unfinished ? " unfinished" : "") +
+         (probe.read_whole ? " whole" : "") + (probe.duplicate.empty() ? "" : " duplicate");
 }
 std::string Text(const FilesystemCheck& check) {
   return std::string(CheckResultName(check.result)) + " " + std::to_string(check.exit_code);

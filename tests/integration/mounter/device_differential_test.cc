@@ -210,6 +210,40 @@ TEST_P(DeviceDifferential, AReadOnlyDevice) {
 
 using NodeDifferential = BlockMountTest;
 
+// The mark is put back that mkfs takes away last.
+TEST_F(NodeDifferential, AnUnfinishedMkfs) {
+  for (const std::string type : {"xfs", "btrfs"}) {
+    const LoopDevice device(Image());
+    ASSERT_TRUE(device.valid());
+    World real{*local_, device.path(), {scratch(), "mnt"}};
+    FakeKernel kernel;
+    kernel.AddDirectory("/scratch/mnt");
+    FakeDevice state;
+    state.identity.size_bytes = kImageBytes;
+    kernel.AddDevice("/dev/disk", state);
+    World fake{kernel, "/dev/disk", {"/scratch", "mnt"}};
+    ASSERT_EQ(real.Format(type, kUuid), "done");
+    ASSERT_EQ(fake.Format(type, kUuid), "done");
+    const std::string mark =
+        type == "xfs" ? "xfs_db -x -c 'sb 0' -c 'write inprogress 1' " + device.path()
+                      : "printf '!' | dd conv=notrunc bs=1 seek=65600 of=" + device.path();
+    ASSERT_EQ(Shell(mark), 0);
+    kernel.ChangeDevice("/dev/disk", [](FakeDevice& disk) { disk.unfinished = true; });
+    const auto life = [&type](World& world) {
+      std::string text = world.Probe() + "\n" + world.Format(type, kUuid) + "\n";
+      text += world.Format(type, kOtherUuid, true) + "\n";
+      text += world.Format("ext4", kUuid, true) + "\n";
+      text += world.Check(type, CheckMode::kReport) + "\n" + world.MountAs(type) + "\n";
+      text += world.Format(type, kUuid, true) + "\n" + world.Probe() + "\n";
+      return text + world.MountAs(type) + "\n" + world.UnmountIt();
+    };
+    const std::string happened = life(real);
+    EXPECT_EQ(life(fake), happened);
+    EXPECT_THAT(happened, ::testing::HasSubstr(" unfinished\n"));
+    EXPECT_THAT(happened, ::testing::HasSubstr("\ndone\n"));
+  }
+}
+
 // Identified, held and bound as a node: what block volumes do with a device.
 std::string LifeOfANode(World& world, const std::string& detached) {
   std::string text;

@@ -2,7 +2,6 @@
 // outcome and its message.
 #include <fstream>
 
-#include "base/random.h"
 #include "integration/mounter/block_mount_fixture.h"
 
 namespace volumed {
@@ -179,47 +178,47 @@ TEST_P(FormatMatrix, AnotherTypeIsRefusedNamingBoth) {
   EXPECT_FALSE(Mounted().has_value());
 }
 
-// A kill during mkfs: what it left is formatted anew, with the same UUID, and only that.
-TEST_P(FormatMatrix, AnUnfinishedFormatOfOursIsRepeated) {
-  const std::string image = Image();
-  const LoopDevice device(image);
-  auto probe = kernel_->Call(ProbeDevice{device.path(), false, false}, {});
-  ASSERT_TRUE(probe.ok()) << probe.error().ToString();
-  const std::string uuid = NewUuid();  // mkfs.btrfs refuses one that another device has
-  FormatIntent intent;
-  intent.device = probe->identity;
-  intent.fs_type = Type();
-  intent.fs_uuid = uuid;
-  ASSERT_TRUE(intents_.Begin("volume", intent).ok());
-  // It came to its end, and nobody heard of it.
-  FormatDevice format;
-  format.device = device.path();
-  format.expected = probe->identity;
-  format.fs_type = Type();
-  format.fs_uuid = uuid;
-  auto formatted = kernel_->Call(format, {});
-  ASSERT_TRUE(formatted.ok()) << formatted.error().ToString();
+// It was made again, though it was whole. How a mkfs fares that is cut off is in cut_mkfs_test.cc.
+TEST_P(FormatMatrix, AFormatWhoseEndNobodyHeardOfIsProvenAndNotMadeAgain) {
+  const LoopDevice device(Image());
+  intents_.FailNext("finish");
   SafeMountReport report = Run(Request(device, Type()));
-  ASSERT_TRUE(report.status.ok()) << Text(report);
-  EXPECT_TRUE(report.formatted);
-  EXPECT_EQ(report.device.uuid, uuid);
-  EXPECT_EQ(kernel_->formats(), 2);
-  Unmount();
-  // It was cut off before the superblock was written.
-  ASSERT_EQ(Shell("wipefs -a -f " + device.path()), 0);
-  ASSERT_TRUE(intents_.Begin("volume", intent).ok());
+  ASSERT_FALSE(report.status.ok());
+  const std::string uuid = (*intents_.Find("volume"))->fs_uuid;
   report = Run(Request(device, Type()));
   ASSERT_TRUE(report.status.ok()) << Text(report);
+  EXPECT_FALSE(report.formatted);
   EXPECT_EQ(report.device.uuid, uuid);
-  EXPECT_EQ(kernel_->formats(), 3);
+  EXPECT_EQ(kernel_->formats(), 1);
+  EXPECT_THAT(Text(report), HasSubstr("finds it clean: the format is finished"));
+  Mark();
   Unmount();
-  // It is finished: without its superblock it is data, and stays.
+  report = Run(Request(device, Type()));
+  ASSERT_TRUE(report.status.ok()) << Text(report);
+  EXPECT_TRUE(HasMark());
+}
+
+// A filesystem that had lost its superblock was made again, on a record that was older than it.
+TEST_P(FormatMatrix, AnOldRecordOfABegunFormatCostsNoData) {
+  const LoopDevice device(Image());
+  ASSERT_TRUE(Run(Request(device, Type())).status.ok());
+  const FormatIntent intent = **intents_.Find("volume");
+  Mark();
+  Unmount();
+  ASSERT_TRUE(intents_.Begin("volume", intent).ok());
+  SafeMountReport report = Run(Request(device, Type()));
+  ASSERT_TRUE(report.status.ok()) << Text(report);
+  EXPECT_TRUE(HasMark());
+  EXPECT_TRUE((*intents_.Find("volume"))->finished);
+  Unmount();
+  ASSERT_TRUE(intents_.Begin("volume", intent).ok());
   ASSERT_EQ(Shell("wipefs -a -f " + device.path()), 0);
   report = Run(Request(device, Type()));
   ASSERT_FALSE(report.status.ok());
   EXPECT_EQ(report.error_type, MountErrorType::kFormatFailed);
   EXPECT_THAT(Text(report), HasSubstr("has unknown data and is not formatted: byte 0x"));
-  EXPECT_EQ(kernel_->formats(), 3);
+  EXPECT_THAT(Text(report), HasSubstr("UUID " + intent.fs_uuid + ") and did not end"));
+  EXPECT_EQ(kernel_->formats(), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Filesystems, FormatMatrix,

@@ -134,6 +134,23 @@ FakeDevice Existing(CheckResult damage) {
   return device;
 }
 
+// Nothing is done to the disk until somebody has had a hand in it.
+Scenario RefusedFormat(const std::string& name, const FakeDevice& device,
+                       const std::function<void(FakeDevice&)>& by_hand) {
+  ScenarioStep apply = Apply(kFirst);
+  apply.name += ", and its format does not end well";
+  ScenarioStep hand{.name = "somebody sees to the disk",
+                    .happen =
+                        [by_hand](CrashWorld& world) {
+                          if (world.kernel->IsMountPoint(world.VolumePath(kFirst, kVolume))) {
+                            world.Violation("a disk is mounted whose format is not proven");
+                          }
+                          world.kernel->ChangeDevice(kDisk, by_hand);
+                        },
+                    .settle = std::chrono::minutes(5)};
+  return {name, {Storage(device)}, {apply, hand, Write(kFirst), Remove(kFirst, true)}};
+}
+
 ScenarioStep ArrayStorage() {
   return {.name = "the sources have a volume of an array, and a claim",
           .happen = [](CrashWorld& world) {
@@ -287,13 +304,31 @@ Scenario BindingScenario() {
 
 Scenario CutFormatScenario() {
   FakeDevice device;
-  // Without it nobody could tell after a reboot that it is the disk of the format.
-  device.identity.stable_id = "serial:1";
   device.cut_next_format = true;
+  ScenarioStep storage = Storage(device);
+  storage.happen = [before = storage.happen](CrashWorld& world) {
+    before(world);
+    std::string& volume = world.sources[kFiles]["volume"];
+    const std::string path = "{path: /dev/vdb";
+    volume.insert(volume.find(path) + path.size(), ", fsType: xfs");
+  };
   ScenarioStep apply = Apply(kFirst);
   apply.name += ", and its format is cut off";
-  return {
-      "a format that is cut off", {Storage(device)}, {apply, Write(kFirst), Remove(kFirst, true)}};
+  return {"a format that is cut off", {storage}, {apply, Write(kFirst), Remove(kFirst, true)}};
+}
+
+Scenario LostFormatScenario() {
+  FakeDevice device;
+  device.cut_next_format = true;
+  return RefusedFormat("a format that leaves no mark", device,
+                       [](FakeDevice& disk) { disk.data.clear(); });
+}
+
+Scenario HalfFormatScenario() {
+  FakeDevice device;
+  device.unheard_next_format = CheckResult::kUncorrected;
+  return RefusedFormat("a format that is not whole", device,
+                       [](FakeDevice& disk) { disk.damage = CheckResult::kClean; });
 }
 
 Scenario CheckedDiskScenario() {

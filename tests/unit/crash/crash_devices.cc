@@ -49,7 +49,8 @@ std::string BrokenFormatRule(const CrashWorld& world, const FormatDevice& reques
   if (volume.empty()) return "nobody asked for this device";
   const FakeDevice device = world.kernel->Device(request.device);
   if (device.filesystem != 0) return "it was mounted since it has a filesystem";
-  if (!device.fs_type.empty() && device.formats == 0) return "it has somebody's filesystem";
+  if (!device.fs_type.empty() && !device.unfinished) return "it has a filesystem";
+  if (!device.data.empty()) return "it has data that may be anybody's";
   const std::optional<DeviceRecord> record = RecordOf(world, volume);
   if (!record || !record->format) return "no intent of the format is on record";
   if (record->format->finished) return "its format is recorded as finished";

@@ -300,22 +300,25 @@ Scenario ShortLifeScenario() {
 }
 
 std::vector<Scenario> AllScenarios() {
-  return {SetUpScenario(),           ChangeScenario(),
-          RemovedObjectScenario(),   DeletedByUidScenario(),
-          HeldPodScenario(),         ForeignMountScenario(),
-          ShortLifeScenario(),       DeviceScenario(),
-          JoiningWriterScenario(),   CutFormatScenario(),
-          ExpandScenario(),          CheckedDiskScenario(),
-          ReleasedClaimScenario(),   RecycleScenario(),
-          BindingScenario(),         ProvisionScenario(),
-          ShortClaimScenario(),      RemadeClaimScenario(),
-          BlockScenario(),           AttachScenario(),
-          ShortAttachScenario(),     FlexVolumeScenario(),
-          ShortFlexVolumeScenario(), NfsScenario(),
-          NfsRecycleScenario(),      IscsiScenario(),
-          ShortIscsiScenario(),      FcScenario(),
-          NestedVolumesScenario(),   ExchangedDirectoryScenario(),
-          MarkedDirectoryScenario()};
+  return {
+      SetUpScenario(),           ChangeScenario(),
+      RemovedObjectScenario(),   DeletedByUidScenario(),
+      HeldPodScenario(),         ForeignMountScenario(),
+      ShortLifeScenario(),       DeviceScenario(),
+      JoiningWriterScenario(),   CutFormatScenario(),
+      ExpandScenario(),          CheckedDiskScenario(),
+      ReleasedClaimScenario(),   RecycleScenario(),
+      BindingScenario(),         ProvisionScenario(),
+      ShortClaimScenario(),      RemadeClaimScenario(),
+      BlockScenario(),           AttachScenario(),
+      ShortAttachScenario(),     FlexVolumeScenario(),
+      ShortFlexVolumeScenario(), NfsScenario(),
+      NfsRecycleScenario(),      IscsiScenario(),
+      ShortIscsiScenario(),      FcScenario(),
+      NestedVolumesScenario(),   ExchangedDirectoryScenario(),
+      MarkedDirectoryScenario(), LostFormatScenario(),
+      HalfFormatScenario(),
+  };
 }
 
 }  // namespace volumed

@@ -20,7 +20,9 @@ Scenario ShortLifeScenario();      // removed while it is being set up; comes ba
 Scenario DeviceScenario();         // a new disk is formatted, shared by two pods, and left
 Scenario JoiningWriterScenario();  // the first pod of the device only reads
 Scenario BindingScenario();        // the sources bring volume and claim, then their pod
-Scenario CutFormatScenario();      // the worker dies amid mkfs
+Scenario CutFormatScenario();      // the worker dies amid mkfs, which left its mark
+Scenario LostFormatScenario();     // likewise, without a mark: until somebody wipes the disk
+Scenario HalfFormatScenario();     // it dies after mkfs, whose end did not reach the disk
 Scenario ExpandScenario();         // a volume grows while a pod has it, and while none has
 Scenario CheckedDiskScenario();    // fsck; a second pod after the first
 Scenario ReleasedClaimScenario();  // Retain: a claim leaves, another comes, the volume goes

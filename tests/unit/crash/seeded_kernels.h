@@ -400,6 +400,36 @@ class BlindProbeKernel final : public PassingKernel {
   }
 };
 
+// Changes what a probe answers.
+template <void (*kChange)(DeviceProbe&)>
+class ProbeChangingKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    Result<AnyAnswer> answer = PassingKernel::Do(request, options);
+    if (answer.ok() && std::holds_alternative<ProbeDevice>(request)) {
+      kChange(std::get<DeviceProbe>(*answer));
+    }
+    return answer;
+  }
+};
+inline void IgnoreMark(DeviceProbe& probe) { probe.unfinished = false; }
+inline void SeeMarkEverywhere(DeviceProbe& probe) { probe.unfinished = !probe.fs_type.empty(); }
+inline void TakeDataForBlank(DeviceProbe& probe) {
+  probe.blank = probe.fs_type.empty() && probe.partition_table.empty();
+}
+
+// Finds every filesystem clean, unless it is to mend it.
+class CredulousKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    const auto* check = std::get_if<CheckFilesystem>(&request);
+    if (check == nullptr || check->mode == CheckMode::kPreen) return real_.Do(request, options);
+    return AnyAnswer(FilesystemCheck{CheckResult::kClean, 0, "none", ""});
+  }
+};
+
 // Deletes the storage of a volume that is still bound: with the first look at it.
 class EarlyDeletionKernel final : public PassingKernel {
  public:

@@ -31,8 +31,14 @@ DeviceProbe Filesystem(const std::string& type, const std::string& uuid) {
   probe.why_not_blank = type + " signature";
   return probe;
 }
-FormatIntent Unfinished() { return {kDisk, "ext4", "ours", false, true}; }
-FormatIntent Finished() { return {kDisk, "ext4", "ours", true, true}; }
+// mkfs of it did not end.
+DeviceProbe Marked(const std::string& type, const std::string& uuid) {
+  DeviceProbe probe = Filesystem(type, uuid);
+  probe.unfinished = true;
+  return probe;
+}
+FormatIntent Unfinished(const std::string& type = "ext4") { return {kDisk, type, "ours", false}; }
+FormatIntent Finished() { return {kDisk, "ext4", "ours", true}; }
 FormatQuestion Question() { return {"/dev/sdb", "ext4"}; }
 
 FormatDecision Decide(const DeviceProbe& probe, std::optional<FormatIntent> intent = std::nullopt,
@@ -72,11 +78,14 @@ TEST(DecideFormat, PoliciesAndReadOnlyForbidIt) {
   read_only.read_only = true;
   ExpectRefused(Decide(read_only), MountErrorType::kUnformattedReadOnly, "device is read-only");
   // Nor is an unfinished one repeated.
+  question.fs_type = "xfs";
   question.read_only = true;
-  EXPECT_EQ(Decide(Data(), Unfinished(), question).action, FormatAction::kRefuse);
-  question = Question();
+  EXPECT_EQ(Decide(Marked("xfs", "ours"), Unfinished("xfs"), question).action,
+            FormatAction::kRefuse);
+  question.read_only = false;
   question.format_policy = FormatPolicy::kNever;
-  EXPECT_EQ(Decide(Data(), Unfinished(), question).action, FormatAction::kRefuse);
+  EXPECT_EQ(Decide(Marked("xfs", "ours"), Unfinished("xfs"), question).action,
+            FormatAction::kRefuse);
 }
 
 TEST(DecideFormat, AFullScanComesBeforeTheFormat) {
@@ -95,31 +104,55 @@ TEST(DecideFormat, AVolumeThatHadAFilesystemIsNeverFormattedAgain) {
   EXPECT_EQ(Decide(Filesystem("ext4", "ours"), Finished()).action, FormatAction::kMount);
 }
 
-TEST(DecideFormat, OurOwnUnfinishedFormatIsRepeatedOnTheSameDiskOnly) {
-  EXPECT_EQ(Decide(Blank(), Unfinished()).action, FormatAction::kFormat);
-  EXPECT_EQ(Decide(Data(), Unfinished()).action, FormatAction::kRepeatFormat);
-  EXPECT_EQ(Decide(Filesystem("ext4", "ours"), Unfinished()).action, FormatAction::kRepeatFormat);
-  // After a reboot, too, where the disk says who it is.
-  FormatIntent older = Unfinished();
-  older.in_this_boot = false;
-  DeviceProbe attached_again = Data();
-  attached_again.identity.disk_sequence = 99;
-  attached_again.identity.device_minor = 99;
-  EXPECT_EQ(Decide(attached_again, older).action, FormatAction::kRepeatFormat);
-  // Another disk, one that cannot be told, one that was mounted, another's filesystem.
-  DeviceProbe other = Data();
-  other.identity.stable_id = "wwid:b";
-  EXPECT_EQ(Decide(other, Unfinished()).action, FormatAction::kRefuse);
-  DeviceProbe nameless = Data();
-  nameless.identity.stable_id.clear();
-  older.device.stable_id.clear();
-  EXPECT_EQ(Decide(nameless, older).action, FormatAction::kRefuse);
+TEST(DecideFormat, OnlyTheMarkOfAMkfsThatDidNotEndOnOurUuidIsFormattedOver) {
+  for (const char* type : {"xfs", "btrfs"}) {
+    const FormatQuestion question{"/dev/sdb", type};
+    const FormatIntent intent = Unfinished(type);
+    const auto action = [&](const DeviceProbe& probe) {
+      return Decide(probe, intent, question).action;
+    };
+    EXPECT_EQ(action(Blank()), FormatAction::kFormat);
+    EXPECT_EQ(action(Marked(type, "ours")), FormatAction::kRepeatFormat);
+    ExpectRefused(Decide(Marked(type, "another's"), intent, question),
+                  MountErrorType::kFormatFailed, "has an unfinished " + std::string(type));
+    EXPECT_EQ(Decide(Marked(type, "ours"), std::nullopt, question).action, FormatAction::kRefuse);
+    FormatIntent finished = intent;
+    finished.finished = true;
+    EXPECT_EQ(Decide(Marked(type, "ours"), finished, question).action, FormatAction::kRefuse);
+    // Wanted is another type now, or the disk is another one.
+    EXPECT_EQ(Decide(Marked(type, "ours"), intent).action, FormatAction::kRefuse);
+    EXPECT_EQ(Decide(Marked(type, "ours"), Unfinished(), question).action, FormatAction::kRefuse);
+    DeviceProbe larger = Marked(type, "ours");
+    larger.identity.size_bytes *= 2;
+    EXPECT_EQ(action(larger), FormatAction::kRefuse);
+    DeviceProbe table = Marked(type, "ours");
+    table.partition_table = "dos";
+    EXPECT_EQ(action(table), FormatAction::kRefuse);
+  }
+}
+
+// What looked like nothing, on the disk of an unfinished format, was formatted: a database without
+// a signature, or a filesystem that had lost its superblock since.
+TEST(DecideFormat, DataWithoutASignatureIsNeverTakenForWhatAMkfsLeft) {
+  ExpectRefused(Decide(Data(), Unfinished()), MountErrorType::kFormatFailed,
+                "byte 0x53 at offset 1080 (start of the device); a format of this volume was begun "
+                "(ext4, UUID ours) and did not end");
+}
+
+// A filesystem that was complete was made again, as its end was not on record.
+TEST(DecideFormat, WhatBearsOurUuidAndNoMarkIsToBeProvenComplete) {
+  EXPECT_EQ(Decide(Filesystem("ext4", "ours"), Unfinished()).action, FormatAction::kProveFinished);
+  FormatQuestion question = Question();
+  question.read_only = true;
+  EXPECT_EQ(Decide(Filesystem("ext4", "ours"), Unfinished(), question).action,
+            FormatAction::kProveFinished);
   DeviceProbe mounted = Filesystem("ext4", "ours");
   mounted.was_mounted = true;
   EXPECT_EQ(Decide(mounted, Unfinished()).action, FormatAction::kMount);
   EXPECT_EQ(Decide(Filesystem("ext4", "another's"), Unfinished()).action, FormatAction::kMount);
+  EXPECT_EQ(Decide(Filesystem("xfs", "ours"), Unfinished()).action, FormatAction::kRefuse);
   EXPECT_EQ(Decide(Filesystem("xfs", "another's"), Unfinished()).action, FormatAction::kRefuse);
-  DeviceProbe table = Data();
+  DeviceProbe table = Filesystem("ext4", "ours");
   table.partition_table = "dos";
   EXPECT_EQ(Decide(table, Unfinished()).action, FormatAction::kRefuse);
 }

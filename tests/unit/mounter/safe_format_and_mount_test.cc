@@ -76,9 +76,10 @@ TEST_F(SafeFormatAndMountTest, NothingIsFormattedWithoutARecordOrMountedWithoutI
   EXPECT_TRUE(report.status.error().maybe_applied());
   EXPECT_EQ(kernel_.Device(kDevice).formats, 1);
   EXPECT_FALSE(IsMounted());
-  // It was not mounted, so it may be made again.
+  // It is whole, and is not made again.
   ASSERT_TRUE(Run().status.ok());
-  EXPECT_EQ(kernel_.Device(kDevice).formats, 2);
+  EXPECT_EQ(kernel_.Device(kDevice).formats, 1);
+  EXPECT_TRUE((*intents_.Find("v"))->finished);
 }
 
 TEST_F(SafeFormatAndMountTest, AFormatThatIsHeldBackLeavesNeitherAnIntentNorAFilesystem) {
@@ -133,27 +134,88 @@ TEST_F(SafeFormatAndMountTest, AFullScanFindsWhatTheRegionsDoNot) {
 }
 
 TEST_F(SafeFormatAndMountTest, ACutFormatIsRepeatedAlsoAfterARebootAndKeepsItsUuid) {
-  kernel_.ChangeDevice(kDevice, [](FakeDevice& device) { device.cut_next_format = true; });
-  SafeMountReport report = Run();
-  ASSERT_FALSE(report.status.ok());
-  EXPECT_TRUE(report.status.error().maybe_applied());
-  EXPECT_EQ(report.error_type, MountErrorType::kFormatFailed);
-  const std::string uuid = (*intents_.Find("v"))->fs_uuid;
-  kernel_.Reboot();
-  intents_.Reboot();
-  kernel_.AddDirectory("/root/mnt");
-  report = Run();
-  ASSERT_TRUE(report.status.ok()) << report.status.error().ToString();
-  EXPECT_EQ(report.device.uuid, uuid);
+  for (const char* type : {"xfs", "btrfs"}) {
+    request_.key = request_.fs_type = type;
+    request_.device = std::string("/dev/") + type;
+    FakeDevice device;
+    device.cut_next_format = true;
+    kernel_.AddDevice(request_.device, device);
+    SafeMountReport report = Run();
+    ASSERT_FALSE(report.status.ok());
+    EXPECT_TRUE(report.status.error().maybe_applied());
+    EXPECT_EQ(report.error_type, MountErrorType::kFormatFailed);
+    const std::string uuid = (*intents_.Find(type))->fs_uuid;
+    kernel_.Reboot();
+    kernel_.AddDirectory("/root/mnt");
+    report = Run();
+    ASSERT_TRUE(report.status.ok()) << report.status.error().ToString();
+    EXPECT_EQ(report.device.uuid, uuid);
+    EXPECT_EQ(kernel_.Device(request_.device).formats, 2);
+  }
 }
 
-TEST_F(SafeFormatAndMountTest, WhatIsNotOursOnADiskWithAnUnfinishedFormatStays) {
+// ext writes its superblock last: what is there before it could be anybody's.
+TEST_F(SafeFormatAndMountTest, ACutFormatThatLeftNoMarkIsRefusedUntilItIsWiped) {
   kernel_.ChangeDevice(kDevice, [](FakeDevice& device) { device.cut_next_format = true; });
   ASSERT_FALSE(Run().status.ok());
-  kernel_.ChangeDevice(kDevice, [](FakeDevice& device) { device.identity.stable_id = "wwid:x"; });
-  const SafeMountReport report = Run();
+  const std::string uuid = (*intents_.Find("v"))->fs_uuid;
+  SafeMountReport report = Run();
   ASSERT_FALSE(report.status.ok());
-  EXPECT_THAT(report.status.error().message(), HasSubstr("unknown data"));
+  EXPECT_FALSE(report.status.error().maybe_applied());
+  EXPECT_THAT(report.status.error().message(),
+              HasSubstr("a format of this volume was begun (ext4, UUID " + uuid + ")"));
+  EXPECT_EQ(kernel_.Device(kDevice).formats, 1);
+  kernel_.ChangeDevice(kDevice, [](FakeDevice& device) { device.data.clear(); });
+  ASSERT_TRUE(Run().status.ok());
+  EXPECT_EQ(kernel_.Device(kDevice).formats, 2);
+}
+
+TEST_F(SafeFormatAndMountTest, AFormatWhoseEndNobodyHeardOfIsProvenAndNotMadeAgain) {
+  kernel_.ChangeDevice(
+      kDevice, [](FakeDevice& device) { device.unheard_next_format = CheckResult::kClean; });
+  ASSERT_FALSE(Run().status.ok());
+  EXPECT_FALSE((*intents_.Find("v"))->finished);
+  const SafeMountReport report = Run();
+  ASSERT_TRUE(report.status.ok()) << report.status.error().ToString();
+  EXPECT_FALSE(report.formatted);
+  EXPECT_EQ(kernel_.Device(kDevice).formats, 1);
+  EXPECT_THAT(intents_.calls(), ElementsAre("begin v", "finish v"));
+  ASSERT_EQ(report.notices.size(), 1u);
+  EXPECT_THAT(report.notices[0].message, HasSubstr("finds it clean: the format is finished"));
+}
+
+TEST_F(SafeFormatAndMountTest, AFormatThatIsNotProvenCompleteIsNeitherMadeAgainNorMounted) {
+  kernel_.ChangeDevice(
+      kDevice, [](FakeDevice& device) { device.unheard_next_format = CheckResult::kUncorrected; });
+  ASSERT_FALSE(Run().status.ok());
+  SafeMountReport report = Run();
+  ASSERT_FALSE(report.status.ok());
+  EXPECT_FALSE(report.status.error().maybe_applied());
+  EXPECT_EQ(report.error_type, MountErrorType::kFormatFailed);
+  EXPECT_THAT(report.status.error().message(),
+              HasSubstr("which 'e2fsck' does not find clean (status 4): it is neither mounted nor "
+                        "formatted again"));
+  // What could not be looked at is not proven either.
+  kernel_.ChangeDevice(kDevice,
+                       [](FakeDevice& device) { device.damage = CheckResult::kOperationalError; });
+  EXPECT_FALSE(Run().status.ok());
+  kernel_.FailNext("CheckFilesystem", Error::NotApplied(Code::kNotFound, "e2fsck is missing"));
+  report = Run();
+  ASSERT_FALSE(report.status.ok());
+  EXPECT_EQ(report.status.error().code(), Code::kNotFound);
+  EXPECT_EQ(kernel_.Device(kDevice).formats, 1);
+  EXPECT_FALSE(IsMounted());
+  // Nor what took too long, which has written nothing.
+  kernel_.FailNext("CheckFilesystem", Error::MaybeApplied(Code::kDeadlineExceeded, "too long"));
+  report = Run();
+  EXPECT_EQ(report.status.error().code(), Code::kDeadlineExceeded);
+  EXPECT_FALSE(report.status.error().maybe_applied());
+  // An administrator has mended it.
+  kernel_.ChangeDevice(kDevice, [](FakeDevice& device) { device.damage = CheckResult::kClean; });
+  intents_.FailNext("finish");
+  EXPECT_FALSE(Run().status.ok());
+  EXPECT_FALSE(IsMounted());
+  EXPECT_TRUE(Run().status.ok());
   EXPECT_EQ(kernel_.Device(kDevice).formats, 1);
 }
 
@@ -169,6 +231,32 @@ TEST_F(SafeFormatAndMountTest, ARefusedFormatLeavesNoIntentThatCouldBeRepeated) 
   report = Run();
   ASSERT_FALSE(report.status.ok());
   EXPECT_EQ(kernel_.Device(kDevice).formats, 0);
+}
+
+// Passes every call on, and keeps how its checks are to be made.
+class CheckWatcher final : public Kernel {
+ public:
+  explicit CheckWatcher(Kernel& kernel) : kernel_(kernel) {}
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    if (std::holds_alternative<CheckFilesystem>(request))
+      must_finish_.push_back(options.must_finish);
+    return kernel_.Do(request, options);
+  }
+  const std::vector<bool>& must_finish() const { return must_finish_; }
+
+ private:
+  Kernel& kernel_;
+  std::vector<bool> must_finish_;
+};
+
+// e2fsck -fn was lost for a quarter of an hour in what was left of an ext4.
+TEST_F(SafeFormatAndMountTest, AProofEndsAtItsDeadlineAndAReportThatWasAskedForDoesNot) {
+  PutFilesystem("ext4", "ours");
+  ASSERT_TRUE(intents_.Begin("v", {kernel_.Device(kDevice).identity, "ext4", "ours"}).ok());
+  request_.fsck_policy = FsckPolicy::kReport;
+  CheckWatcher watcher(kernel_);
+  ASSERT_TRUE(SafeFormatAndMount(watcher, intents_).FormatAndMount(request_, {}).status.ok());
+  EXPECT_THAT(watcher.must_finish(), ElementsAre(false, true));
 }
 
 TEST_F(SafeFormatAndMountTest, AFoundFilesystemIsRecordedBeforeItsMountAndNeverFormattedLater) {

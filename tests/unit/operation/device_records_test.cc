@@ -141,7 +141,6 @@ TEST_F(DeviceRecordsTest, AnUnfinishedFormatOutlivesAFailedMountAndTheBoot) {
   ASSERT_TRUE(found.ok() && found->has_value());
   EXPECT_EQ((*found)->fs_uuid, "u1");
   EXPECT_FALSE((*found)->finished);
-  EXPECT_FALSE((*found)->in_this_boot);
   EXPECT_EQ((*found)->device.stable_id, "serial:1");
 }
 
