@@ -18,6 +18,7 @@
 #include "agent/http_server.h"
 #include "agent/root_lock.h"
 #include "agent/signals.h"
+#include "agent/source_losses.h"
 #include "agent/watchdog.h"
 #include "attacher/device_finder.h"
 #include "attacher/device_waiter.h"
@@ -96,9 +97,9 @@ class Agent {
   // What plugins wait for is there, or is not after all: logged.
   void RunPlugins();
   void DeliverList(ObjectList list);
+  Status AcceptSource(const std::string& name);
   Status ForgetSource(const std::string& name);
-  bool Delivers(const std::string& name) const;  // its last list was complete
-  void DropSource(const std::string& name);
+  ObjectSource* FindSource(const std::string& name) const;  // null: it is not configured
   void Reload();
   void ApplyReload(ReloadedConfig reloaded);
   void Stop();
@@ -142,9 +143,9 @@ class Agent {
   std::unique_ptr<PodVolumeOperations> operations_;
   std::unique_ptr<ProcConsumerWatch> consumer_watch_;
   std::unique_ptr<KubeletVolumeManager> manager_;
+  std::unique_ptr<SourceLosses> source_losses_;
   std::unique_ptr<ObjectDirectory> object_directory_;
   std::vector<std::unique_ptr<ManifestDirectory>> manifest_directories_;
-  std::set<std::string> forgotten_;  // configured sources that do not deliver, by command
   std::unique_ptr<ControlBackend> control_backend_;
   std::vector<std::unique_ptr<ControlService>> control_services_;
   std::unique_ptr<ControlServer> control_server_;

@@ -214,6 +214,7 @@ void ManifestDirectory::OnOpened(Opened opened) {
   }
   LoseDirectory();
   if (need_open_) return;
+  files_.LoseFiles();
   FinishListing();
   if (!opened.is_missing) ArmRetry();
   Deliver();
@@ -264,6 +265,7 @@ ManifestDirectory::Scanned ManifestDirectory::Scan(ScanRequest request) {
   scanned.moved = !open.ok() || open->inode != request.inode;
   if (scanned.moved) return scanned;
   for (const std::string& file : request.created) {
+    if (scanned.by_event.count(file) > 0) continue;
     const bool is_complete = IsCompleteAtCreation(open->fd, file);
     (is_complete ? request.files : scanned.begun).push_back(file);
     if (is_complete) scanned.by_event.insert(file);
@@ -310,6 +312,7 @@ void ManifestDirectory::OnScanned(Scanned scanned) {
     need_open_ = need_open_ || scanned.moved;
     if (!scanned.moved) {
       directory_error_ = scanned.error;
+      files_.LoseFiles();
       listing_ = Listing::kFound;  // what happens meanwhile is not judged by events alone
       FinishListing();
       ArmRetry();
@@ -458,6 +461,7 @@ ManifestMoment ManifestDirectory::Moment() const {
   moment.now_unix_millis = scheduler_.clock().WallUnixMillis();
   moment.settle = settle_;
   moment.directory_error = directory_error_;
+  if (listed_ && !in_known_) moment.directory_doubt = kOtherDirectory;
   const auto add = [&moment](const auto& files, const char* what) {
     for (const std::string& file : files) moment.busy.try_emplace(file, what);
   };

@@ -44,9 +44,6 @@
 
 namespace volumed {
 
-// How long an object's absence must last before the object goes (the setting removal-settle).
-inline constexpr Duration kRemovalSettle = std::chrono::seconds(10);
-
 // Threads: control thread. Files are read by Scheduler::RunBlocking. REQUIRES: scheduler and loop
 // outlive it, and `loop` is the scheduler's own.
 class ManifestDirectory final : public ObjectSource {

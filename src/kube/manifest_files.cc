@@ -137,6 +137,12 @@ void ManifestFiles::NoteLook(const std::string& file, const ManifestLook& look) 
   }
 }
 
+void ManifestFiles::LoseFiles() {
+  for (auto& [name, file] : std::exchange(files_, {})) {
+    for (const ObjectKey& key : file.objects) Lose(name, key);
+  }
+}
+
 void ManifestFiles::DoubtAbsences(const std::string& why) {
   for (auto& [key, known] : known_) {
     if (!known.present.empty()) continue;
@@ -189,6 +195,7 @@ std::optional<ManifestFiles::Hold> ManifestFiles::HoldOf(
     const Known& known, const ManifestMoment& moment,
     const std::vector<Suspect>& suspects) const {
   if (!moment.directory_error.empty()) return Hold{moment.directory_error};
+  if (!moment.directory_doubt.empty()) return Hold{moment.directory_doubt};
   const auto own = files_.find(known.file);
   if (own != files_.end() && own->second.may_hide()) {
     return Hold{PathOf(known.file) + ": " + own->second.disorder};
@@ -207,7 +214,7 @@ std::optional<ManifestFiles::Hold> ManifestFiles::HoldOf(
 
 bool ManifestFiles::JudgeAbsent(const ObjectKey& key, Known& known, const ManifestMoment& moment,
                                 const std::optional<Hold>& hold, ManifestJudgement& judgement,
-                                std::map<std::string, size_t>& kept) const {
+                                std::vector<Listed>& listed) const {
   if (hold && !hold->momentary) known.evident_since.reset();
   if (!hold && !known.evident_since) {
     known.evident_since = moment.now;
@@ -229,11 +236,11 @@ bool ManifestFiles::JudgeAbsent(const ObjectKey& key, Known& known, const Manife
     judgement.unknown.push_back({key, PathOf(known.file), reason});
     return true;
   }
-  ++kept[known.file];
-  judgement.objects.push_back(
-      {known.place.object, PathOf(known.file), known.place.document,
-       goes ? ObjectPresence::kGoing : ObjectPresence::kHeld, reason,
-       goes ? known.evident_since_unix_millis + Millis(moment.settle) : 0});
+  const ObjectPresence presence = goes ? ObjectPresence::kGoing : ObjectPresence::kHeld;
+  const int64_t goes_at = goes ? known.evident_since_unix_millis + Millis(moment.settle) : 0;
+  const Place& place = known.place;
+  listed.push_back({known.file, place.document, place.index,
+                    {place.object, PathOf(known.file), place.document, presence, reason, goes_at}});
   return true;
 }
 
@@ -242,27 +249,28 @@ ManifestJudgement ManifestFiles::Judge(ManifestMoment moment) {
   for (const auto& [name, file] : files_) {
     if (file.changing) moment.busy.try_emplace(name, "is being written");
   }
-  std::map<std::string, size_t> kept;
   const std::vector<Suspect> suspects = Suspects();
-  std::vector<std::tuple<std::string, int, size_t, const ObjectPtr*>> present;
+  std::vector<Listed> listed;
   for (auto entry = known_.begin(); entry != known_.end();) {
     Known& known = entry->second;
     for (const auto& [file, place] : known.present) {
-      present.emplace_back(file, place.document, place.index, &place.object);
+      listed.push_back({file, place.document, place.index,
+                        {place.object, PathOf(file), place.document}});
     }
     const bool stays =
         !known.present.empty() || JudgeAbsent(entry->first, known, moment,
-                                              HoldOf(known, moment, suspects), judgement, kept);
+                                              HoldOf(known, moment, suspects), judgement, listed);
     if (!stays) absent_of_[known.file].erase(entry->first);
     entry = stays ? std::next(entry) : known_.erase(entry);
   }
-  std::sort(present.begin(), present.end());
-  std::vector<ObjectWithOrigin> objects;
-  for (const auto& [file, document, index, object] : present) {
-    objects.push_back({*object, PathOf(file), document});
+  std::sort(listed.begin(), listed.end(), [](const Listed& a, const Listed& b) {
+    return std::tie(a.file, a.document, a.index) < std::tie(b.file, b.document, b.index);
+  });
+  std::map<std::string, size_t> kept;
+  for (Listed& one : listed) {
+    if (one.object.presence != ObjectPresence::kPresent) ++kept[one.file];
+    judgement.objects.push_back(std::move(one.object));
   }
-  objects.insert(objects.end(), judgement.objects.begin(), judgement.objects.end());
-  judgement.objects = std::move(objects);
   if (judgement.incomplete_because.empty()) judgement.incomplete_because = moment.directory_error;
   TellProblems(kept, judgement);
   return judgement;

@@ -5,7 +5,7 @@
 // An object of a file that is read is present, whatever disorder the rest is in. One that was known
 // and is in no file is held or going; docs/ARCHITECTURE.md ("Absence is judged per object") has the
 // law. In short, it is held
-//  - while the directory cannot be read;
+//  - while the directory cannot be read, or is not the known one;
 //  - if nobody saw how it came to be absent (ManifestLook::unproven), until it is back, or an event
 //    of its own file shows its absence once more, or Accept();
 //  - while its own file is in disorder;
@@ -72,6 +72,7 @@ struct ManifestMoment {
   int64_t now_unix_millis = 0;
   Duration settle{};
   std::string directory_error;               // "" while the directory can be read
+  std::string directory_doubt;               // "" while the directory is the known one
   std::map<std::string, std::string> busy;   // file -> "is being written", "is being read"
 };
 
@@ -97,6 +98,8 @@ class ManifestFiles {
   // A number for the looks that follow, greater than those before.
   uint64_t BeginScan() { return ++scan_; }
   void Apply(ManifestReading reading, const ManifestLook& look);
+  // The directory cannot be read: no file has anything until it is read again.
+  void LoseFiles();
   // Nobody knows any more how what is absent now came to be so.
   void DoubtAbsences(const std::string& why);
   // The administrator's word: of these objects those that are absent are gone, and files that are
@@ -161,10 +164,17 @@ class ManifestFiles {
   std::vector<Suspect> Suspects() const;  // files in disorder, the last touched first
   std::optional<Hold> HoldOf(const Known& known, const ManifestMoment& moment,
                              const std::vector<Suspect>& suspects) const;
+  // An object of the list, with what it is sorted by.
+  struct Listed {
+    std::string file;
+    int document = 0;
+    size_t index = 0;
+    ObjectWithOrigin object;
+  };
   // False: it is gone.
   bool JudgeAbsent(const ObjectKey& key, Known& known, const ManifestMoment& moment,
                    const std::optional<Hold>& hold, ManifestJudgement& judgement,
-                   std::map<std::string, size_t>& kept) const;
+                   std::vector<Listed>& listed) const;
   void TellProblems(const std::map<std::string, size_t>& kept, ManifestJudgement& judgement) const;
 
   const std::string directory_;

@@ -5,16 +5,21 @@
 // removed it. Until then the list has it, held or going.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "kube/decode.h"
 #include "kube/objects.h"
 
 namespace volumed {
+
+// How long an object's absence must last before the object goes (the setting removal-settle).
+inline constexpr Duration kRemovalSettle = std::chrono::seconds(10);
 
 // How an object of a list comes to be in it.
 enum class ObjectPresence {

@@ -101,9 +101,9 @@ TEST_F(ManifestFilesTest, AnUnprovenAbsenceIsHeldUntilAnEventOfItsFileShowsIt) {
   EXPECT_EQ(judgement_.incomplete_because, "nobody saw it");
   // The directory is listed again for another reason, and the file is there without the object.
   Read("a.yaml", ConfigMapYaml("b", "1"), /*by_event=*/false);
-  EXPECT_EQ(States(), "b:present a:held");
+  EXPECT_EQ(States(), "a:held b:present");
   Read("a.yaml", ConfigMapYaml("b", "2"), /*by_event=*/true);
-  EXPECT_EQ(States(), "b:present a:going");
+  EXPECT_EQ(States(), "a:going b:present");
 }
 
 TEST_F(ManifestFilesTest, WhatWasSeenToGoIsNotDoubtedByALaterListing) {
