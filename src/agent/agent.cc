@@ -289,6 +289,7 @@ Status Agent::MakeManager() {
   device_waiter_->SetRemovalListener(
       [=, this](const CatalogDevice& device) { manager_->DeviceVanished(names_of(device)); });
   metrics_->Watch(*manager_);
+  source_losses_ = std::make_unique<SourceLosses>(*catalog_, *manager_);
   manager_->AddObserver([this](const PodUid& pod) {
     if (!manager_->FindPod(pod)) events_->Forget(pod);
   });
@@ -302,7 +303,8 @@ Status Agent::MakeSources() {
                                         [this] { return records_->CheckRoom(); });
   for (const std::string& directory : config_.manifest_dirs) {
     ASSIGN_OR_RETURN(std::unique_ptr<ManifestDirectory> source,
-                     ManifestDirectory::Create(directory, node, *scheduler_, scheduler_->loop()));
+                     ManifestDirectory::Create(directory, node, *scheduler_, scheduler_->loop(),
+                                               config_.removal_settle));
     manifest_directories_.push_back(std::move(source));
   }
   return OkStatus();
@@ -343,6 +345,9 @@ void Agent::ApplyReload(ReloadedConfig reloaded) {
   manager_->SetStatsTimes(config_.volume_stats_period, config_.deadline_stats);
   manager_->SetServerLookPeriod(config_.server_look_period);
   manager_->SetVerifyAttachedPeriod(config_.verify_attached_period);
+  for (const auto& directory : manifest_directories_) {
+    directory->SetSettle(config_.removal_settle);
+  }
   attach_limits_.Set(config_.attach_limits);
   manager_->AttachLimitsChanged();
   nfs_unmount_timeout_ = config_.nfs_unmount_timeout;

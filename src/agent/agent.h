@@ -23,6 +23,7 @@
 #include "agent/metrics_text.h"
 #include "agent/root_lock.h"
 #include "agent/signals.h"
+#include "agent/source_losses.h"
 #include "agent/watchdog.h"
 #include "attacher/device_finder.h"
 #include "attacher/device_waiter.h"
@@ -115,9 +116,9 @@ class Agent {
   void RunPlugins();
   void DeliverList(ObjectList list);
   void AcceptRecords(const std::optional<std::string>& volume, RecordsAccepted done);
+  Status AcceptSource(const std::string& name);
   Status ForgetSource(const std::string& name);
-  bool Delivers(const std::string& name) const;  // its last list was complete
-  void DropSource(const std::string& name);
+  ObjectSource* FindSource(const std::string& name) const;  // null: it is not configured
   void Reload();
   void ApplyReload(ReloadedConfig reloaded);
   void Stop();
@@ -164,9 +165,9 @@ class Agent {
   std::unique_ptr<PodVolumeOperations> operations_;
   std::unique_ptr<ProcConsumerWatch> consumer_watch_;
   std::unique_ptr<KubeletVolumeManager> manager_;
+  std::unique_ptr<SourceLosses> source_losses_;
   std::unique_ptr<ObjectDirectory> object_directory_;
   std::vector<std::unique_ptr<ManifestDirectory>> manifest_directories_;
-  std::set<std::string> forgotten_;  // configured sources that do not deliver, by command
   std::unique_ptr<ControlBackend> control_backend_;
   std::map<PeerRole, std::unique_ptr<ControlService>> control_services_;
   std::unique_ptr<ControlServer> control_server_;

@@ -13,11 +13,7 @@ void Agent::DeliverList(ObjectList list) {
     log_->LogLimited("source " + problem.ToString(), LogLevel::kWarning, "manifest problem",
                      {{"source", list.source}, {"problem", problem.ToString()}});
   }
-  if (list.complete) {
-    forgotten_.erase(list.source);
-  } else if (forgotten_.contains(list.source)) {
-    return;  // still not there; nobody waits for it any more
-  }
+  source_losses_->Note(list);
   const bool was_complete = catalog_->AllSourcesComplete();
   // The first complete list of the last source may hold what plugins ask for at once.
   catalog_->Update(std::move(list));
@@ -38,18 +34,33 @@ void Agent::StartSources() {
   }
 }
 
-// A configured source reads anew and drops what it kept only out of caution; one that is not
-// configured any more goes with everything it delivered.
-Status Agent::ForgetSource(const std::string& name) {
-  if (name == object_directory_->name()) {
-    object_directory_->Forget();
-    return OkStatus();
-  }
+ObjectSource* Agent::FindSource(const std::string& name) const {
+  if (name == object_directory_->name()) return object_directory_.get();
   for (const auto& directory : manifest_directories_) {
-    if (directory->name() != name) continue;
-    if (!Delivers(name)) DropSource(name);
-    directory->Forget();
-    return OkStatus();
+    if (directory->name() == name) return directory.get();
+  }
+  return nullptr;
+}
+
+Status Agent::AcceptSource(const std::string& name) {
+  ObjectSource* const source = FindSource(name);
+  if (source == nullptr) {
+    const bool is_known = source_losses_->Knows(name);
+    return Error::NotApplied(
+        is_known ? Code::kFailedPrecondition : Code::kNotFound,
+        is_known ? "source " + name + " is not configured: it has nothing that could be right"
+                 : "no source " + name);
+  }
+  source->Accept();
+  return OkStatus();
+}
+
+// A source that is not configured any more goes with everything it delivered.
+Status Agent::ForgetSource(const std::string& name) {
+  if (FindSource(name) != nullptr) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "source " + name + " is configured; `volumectl source accept` takes "
+                             "away what it does not have any more");
   }
   if (name == Provisioning::kSourceName) {
     return Error::NotApplied(Code::kFailedPrecondition,
@@ -59,24 +70,8 @@ Status Agent::ForgetSource(const std::string& name) {
   if (!catalog_->ForgetSource(name)) {
     return Error::NotApplied(Code::kNotFound, "no source " + name);
   }
+  source_losses_->Forget(name);
   return OkStatus();
-}
-
-bool Agent::Delivers(const std::string& name) const {
-  const std::vector<SourceStatus> sources = catalog_->Sources();
-  return std::any_of(sources.begin(), sources.end(), [&](const SourceStatus& source) {
-    return source.name == name && source.last_list_complete;
-  });
-}
-
-// It does not deliver: what it had goes, and nothing waits for it until it is there again.
-void Agent::DropSource(const std::string& name) {
-  forgotten_.insert(name);
-  catalog_->ForgetSource(name);
-  host_objects_->SetWaitsFor(catalog_->IncompleteSources());
-  kubelet_host_->SetSynced(catalog_->AllSourcesComplete());
-  manager_->ObjectsChanged();
-  watchdog_->Status(NotReadyReason().value_or("ready"));
 }
 
 }  // namespace volumed

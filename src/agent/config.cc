@@ -237,6 +237,10 @@ std::vector<Row> MakeTable() {
   table.push_back({{"manifest-dir", "list of paths", "directories of manifests to run", false},
                    Setter(&Config::manifest_dirs, ParsePaths),
                    [](const Config& config) { return Join(config.manifest_dirs, ","); }});
+  table.push_back(Reloadable(
+      DurationRow("removal-settle",
+                  "how long an object must be absent from a manifest directory before it goes",
+                  &Config::removal_settle, shortest, hours(24))));
   table.push_back(PathRow("socket", "unix socket of the control API", &Config::socket, false));
   table.push_back(
       TextRow("socket-group", "group that owns the socket and may operate", &Config::socket_group));

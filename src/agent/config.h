@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "kube/object_source.h"
 #include "volumemanager/attach_verifier.h"
 #include "volumemanager/size_limits.h"
 
@@ -39,6 +40,7 @@ struct Config {
   Duration deadline_stats = std::chrono::seconds(10);
   Duration volume_stats_period = std::chrono::seconds(60);
   Duration server_look_period = std::chrono::seconds(10);
+  Duration removal_settle = kRemovalSettle;
   Duration verify_attached_period = kVerifyAttachedPeriod;
   std::map<std::string, int64_t> attach_limits;  // by name of the plugin
   SizeLimitAction empty_dir_limit_action = SizeLimitAction::kEvict;

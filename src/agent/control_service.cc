@@ -254,7 +254,10 @@ grpc::ServerUnaryReactor* ControlService::GetSources(grpc::CallbackServerContext
                                                      v1::GetSourcesResponse* response) {
   return OnControl(context, PeerRole::kRead, [this, response]() -> Status {
     for (const SourceStatus& source : backend_.catalog.Sources()) {
-      EncodeSource(source, response->add_sources());
+      v1::Source* const out = response->add_sources();
+      EncodeSource(source, out);
+      out->set_incomplete_because(backend_.losses.IncompleteBecause(source.name));
+      backend_.losses.EncodeAbsent(source.name, out->mutable_absent());
     }
     return OkStatus();
   });
@@ -262,9 +265,24 @@ grpc::ServerUnaryReactor* ControlService::GetSources(grpc::CallbackServerContext
 
 grpc::ServerUnaryReactor* ControlService::ForgetSource(grpc::CallbackServerContext* context,
                                                        const v1::ForgetSourceRequest* request,
-                                                       v1::ForgetSourceResponse* /*response*/) {
-  return OnControl(context, PeerRole::kAdmin,
-                   [this, request] { return backend_.forget_source(request->name()); });
+                                                       v1::ForgetSourceResponse* response) {
+  return OnControl(context, PeerRole::kAdmin, [this, request, response]() -> Status {
+    backend_.losses.EncodeAll(request->name(), response->mutable_goes());
+    if (request->dry_run()) return OkStatus();
+    RETURN_IF_ERROR(SourceLosses::CheckConfirmed(response->goes(), request->yes()));
+    return backend_.forget_source(request->name());
+  });
+}
+
+grpc::ServerUnaryReactor* ControlService::AcceptSource(grpc::CallbackServerContext* context,
+                                                       const v1::AcceptSourceRequest* request,
+                                                       v1::AcceptSourceResponse* response) {
+  return OnControl(context, PeerRole::kAdmin, [this, request, response]() -> Status {
+    backend_.losses.EncodeAbsent(request->name(), response->mutable_goes());
+    if (request->dry_run()) return OkStatus();
+    RETURN_IF_ERROR(SourceLosses::CheckConfirmed(response->goes(), request->yes()));
+    return backend_.accept_source(request->name());
+  });
 }
 
 grpc::ServerUnaryReactor* ControlService::GetContainerMounts(

@@ -12,6 +12,7 @@
 #include "agent.grpc.pb.h"
 #include "agent/config.h"
 #include "agent/peer_role.h"
+#include "agent/source_losses.h"
 #include "base/log.h"
 #include "base/scheduler.h"
 #include "kube/object_catalog.h"
@@ -44,6 +45,8 @@ struct ControlBackend {
   RecoveryGate& recovery;
   std::function<void(const std::optional<std::string>& volume, RecordsAccepted done)>
       accept_records;
+  const SourceLosses& losses;
+  std::function<Status(const std::string& source)> accept_source;
   std::function<Status(const std::string& source)> forget_source;
   std::function<v1::GetStatusResponse()> status;
   std::function<std::vector<StuckOperation>()> stuck;
@@ -79,6 +82,9 @@ class ControlService final : public v1::VolumeAgent::CallbackService {
   grpc::ServerUnaryReactor* GetSources(grpc::CallbackServerContext* context,
                                        const v1::GetSourcesRequest* request,
                                        v1::GetSourcesResponse* response) override;
+  grpc::ServerUnaryReactor* AcceptSource(grpc::CallbackServerContext* context,
+                                         const v1::AcceptSourceRequest* request,
+                                         v1::AcceptSourceResponse* response) override;
   grpc::ServerUnaryReactor* ForgetSource(grpc::CallbackServerContext* context,
                                          const v1::ForgetSourceRequest* request,
                                          v1::ForgetSourceResponse* response) override;

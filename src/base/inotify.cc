@@ -38,11 +38,19 @@ Result<Inotify> Inotify::Create() {
 }
 
 Result<int> Inotify::AddWatch(const std::string& directory, uint32_t mask) {
-  const int wd = ::inotify_add_watch(fd_.get(), directory.c_str(), mask | IN_ONLYDIR);
+  return Add(directory, mask | IN_ONLYDIR);
+}
+
+Result<int> Inotify::AddLinkWatch(const std::string& link, uint32_t mask) {
+  return Add(link, mask | IN_DONT_FOLLOW);
+}
+
+Result<int> Inotify::Add(const std::string& path, uint32_t mask) {
+  const int wd = ::inotify_add_watch(fd_.get(), path.c_str(), mask);
   if (wd < 0) {
     const int sys_errno = errno;
     // ENOSPC speaks of watches here, not of a disk.
-    const std::string what = "watch directory " + directory;
+    const std::string what = "watch " + path;
     return Error::FromErrno(sys_errno,
                             sys_errno == ENOSPC ? what + " (fs.inotify.max_user_watches)" : what,
                             Outcome::kNotApplied);

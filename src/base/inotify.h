@@ -31,6 +31,8 @@ class Inotify {
   // Watches a directory (IN_ONLYDIR is added). The same directory gives the same number again, with
   // the new mask. Errors (NotApplied): NotFound, FailedPrecondition (ENOTDIR), ResourceExhausted.
   Result<int> AddWatch(const std::string& directory, uint32_t mask);
+  // Watches what the path names itself: a symbolic link, not what it leads to. Else as AddWatch.
+  Result<int> AddLinkWatch(const std::string& link, uint32_t mask);
   // InvalidArgument (NotApplied) for a watch that is gone. An IN_IGNORED event follows.
   Status RemoveWatch(int wd);
 
@@ -38,6 +40,8 @@ class Inotify {
   Result<std::vector<InotifyEvent>> ReadEvents();
 
  private:
+  Result<int> Add(const std::string& path, uint32_t mask);
+
   explicit Inotify(Descriptor fd) : fd_(std::move(fd)) {}
 
   Descriptor fd_;

@@ -143,9 +143,21 @@ void AddAgentVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
 
   CLI::App* source = app.add_subcommand("source", "one source");
   source->require_subcommand(1);
-  CLI::App* forget = source->add_subcommand("forget", "drop what a source delivered last");
-  forget->add_option("name", words.name, "as `sources` shows it")->required()->type_name("SOURCE");
-  forget->callback([&] { chosen = [&] { return RunSourceForget(words.context, words.name); }; });
+  CLI::App* accept = source->add_subcommand(
+      "accept", "say that what a source has now is right: what it holds goes");
+  CLI::App* forget =
+      source->add_subcommand("forget", "drop all of a source that is not configured any more");
+  for (CLI::App* verb : {accept, forget}) {
+    verb->add_option("name", words.name, "as `sources` shows it")->required()->type_name("SOURCE");
+    verb->add_flag("--yes", words.yes, "also if volumes are mounted");
+    verb->add_flag("--dry-run", words.dry_run, "only show what would go");
+  }
+  accept->callback([&] {
+    chosen = [&] { return RunSourceAccept(words.context, words.name, words.yes, words.dry_run); };
+  });
+  forget->callback([&] {
+    chosen = [&] { return RunSourceForget(words.context, words.name, words.yes, words.dry_run); };
+  });
 
   CLI::App* records =
       app.add_subcommand("records", "whether the agent's records may be older than the disks");

@@ -24,6 +24,7 @@ struct CommandWords {
   int64_t pid = 0;
   double interval_s = 1;
   bool force = false, release = false, once = false, watch = false;
+  bool yes = false, dry_run = false;
 };
 
 using Verb = std::function<ExitCode()>;

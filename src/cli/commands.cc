@@ -126,6 +126,30 @@ ExitCode GetStorage(const CliContext& context, const CliNoun& noun, const std::s
   return kExitOk;
 }
 
+// Shows what a command would take from a source, and then gives it.
+template <typename Request, typename Response, typename Method>
+ExitCode TakeFromSource(const CliContext& context, Method method, const std::string& source,
+                        const std::string& done, bool yes, bool dry_run) {
+  Request request;
+  request.set_name(source);
+  request.set_dry_run(true);
+  Response response;
+  if (const ExitCode code = CallAndSay(context, method, request, &response, "");
+      code != kExitOk) {
+    return code;
+  }
+  if (IsForPrograms(context.format)) {
+    PrintMessage(response, context.format, std::cout);
+  } else {
+    PrintGoing(response.goes(), std::cout);
+  }
+  if (dry_run) return kExitOk;
+  request.set_dry_run(false);
+  request.set_yes(yes);
+  const std::string said = IsForPrograms(context.format) ? "" : "source " + source + " " + done;
+  return CallAndSay(context, method, request, &response, said);
+}
+
 }  // namespace
 
 ExitCode RunApply(const CliContext& context, const std::vector<std::string>& files) {
@@ -250,12 +274,16 @@ ExitCode RunSources(const CliContext& context) {
   return code;
 }
 
-ExitCode RunSourceForget(const CliContext& context, const std::string& source) {
-  v1::ForgetSourceRequest request;
-  request.set_name(source);
-  v1::ForgetSourceResponse response;
-  return CallAndSay(context, &Stub::ForgetSource, request, &response,
-                    "source " + source + " forgotten");
+ExitCode RunSourceAccept(const CliContext& context, const std::string& source, bool yes,
+                         bool dry_run) {
+  return TakeFromSource<v1::AcceptSourceRequest, v1::AcceptSourceResponse>(
+      context, &Stub::AcceptSource, source, "accepted", yes, dry_run);
+}
+
+ExitCode RunSourceForget(const CliContext& context, const std::string& source, bool yes,
+                         bool dry_run) {
+  return TakeFromSource<v1::ForgetSourceRequest, v1::ForgetSourceResponse>(
+      context, &Stub::ForgetSource, source, "forgotten", yes, dry_run);
 }
 
 ExitCode RunRecords(const CliContext& context) {

@@ -37,10 +37,14 @@ ExitCode RunHold(const CliContext& context, const std::string& pod, int64_t pid,
 // `volume` empty: all of the pod.
 ExitCode RunRetry(const CliContext& context, const std::string& pod, const std::string& volume);
 ExitCode RunSources(const CliContext& context);
-ExitCode RunSourceForget(const CliContext& context, const std::string& source);
 ExitCode RunRecords(const CliContext& context);
 // `volume` empty: all of them.
 ExitCode RunRecordsAccept(const CliContext& context, const std::string& volume);
+// Both show what goes. `yes`: also if volumes are mounted.
+ExitCode RunSourceAccept(const CliContext& context, const std::string& source, bool yes,
+                         bool dry_run);
+ExitCode RunSourceForget(const CliContext& context, const std::string& source, bool yes,
+                         bool dry_run);
 ExitCode RunOci(const CliContext& context, const std::string& pod, const std::string& container);
 ExitCode RunStatus(const CliContext& context);
 // Until a signal comes, or once.

@@ -1,5 +1,6 @@
 #include "cli/explain.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -69,6 +70,24 @@ void ExplainEvent(const v1::Event& event, int64_t now, std::ostream& out) {
       << FormatAge(event.last_unix_ms(), now) << " ago: " << event.message() << "\n";
 }
 
+// That the pod is in no file any more, and what becomes of it.
+void ExplainAbsence(const v1::Pod& pod, const v1::Source& source, int64_t now,
+                    std::ostream& out) {
+  for (const v1::AbsentObject& one : source.absent()) {
+    const bool is_it = one.object().kind() == "Pod" && one.object().name() == pod.name() &&
+                       one.object().namespace_() == pod.namespace_();
+    if (!is_it) continue;
+    out << "  absent:       " << one.reason();
+    if (one.presence() == "going") {
+      out << "; it goes in " << std::max<int64_t>(0, (one.goes_at_unix_ms() - now + 999) / 1000)
+          << "s\n";
+    } else {
+      out << "; that proves nothing, so it stays (`volumectl source accept " << source.name()
+          << "` takes it away)\n";
+    }
+  }
+}
+
 void Explain(const v1::Pod& pod, const v1::GetSourcesResponse& sources,
              const v1::GetStatusResponse& status, int64_t now, std::ostream& out) {
   out << "pod " << pod.namespace_() << "/" << pod.name() << " (uid " << pod.uid() << ", from "
@@ -81,6 +100,7 @@ void Explain(const v1::Pod& pod, const v1::GetSourcesResponse& sources,
   }
   for (const v1::Volume& volume : pod.volumes()) ExplainVolume(volume, now, out);
   for (const v1::Source& source : sources.sources()) {
+    ExplainAbsence(pod, source, now, out);
     if (source.complete() && source.healthy()) continue;
     out << "  source " << source.name() << ": "
         << (source.complete() ? "complete" : "has not delivered a complete list yet");

@@ -70,6 +70,31 @@ std::string UsedOf(const v1::Volume& volume) {
   return FormatBytes(volume.usage().used_bytes());
 }
 
+// "in 3s".
+std::string InSeconds(int64_t millis) {
+  return millis <= 0 ? "now" : "in " + std::to_string((millis + 999) / 1000) + "s";
+}
+
+// "Pod default/web".
+std::string NameOf(const v1::ObjectRef& object) {
+  const std::string& name_space = object.namespace_();
+  return object.kind() + " " + name_space + (name_space.empty() ? "" : "/") + object.name();
+}
+
+// Why a source is not in order, what it holds, and what is about to go.
+void PrintAbsence(const v1::Source& source, int64_t now, std::ostream& out) {
+  if (source.unconfigured()) {
+    out << source.name() << ": UNCONFIGURED: its objects stay until `volumectl source forget`\n";
+  } else if (!source.incomplete_because().empty()) {
+    out << source.name() << ": INCOMPLETE: " << source.incomplete_because() << "\n";
+  }
+  for (const v1::AbsentObject& one : source.absent()) {
+    out << "  " << NameOf(one.object()) << ": " << one.presence();
+    if (one.goes_at_unix_ms() != 0) out << ", goes " << InSeconds(one.goes_at_unix_ms() - now);
+    out << ": " << one.reason() << "\n";
+  }
+}
+
 }  // namespace
 
 Result<OutputFormat> ParseOutputFormat(const std::string& name) {
@@ -147,6 +172,20 @@ void PrintVolumes(const v1::GetPodsResponse& pods, OutputFormat format, int64_t 
   PrintTable(rows, out);
 }
 
+void PrintGoing(const google::protobuf::RepeatedPtrField<v1::AbsentObject>& goes,
+                std::ostream& out) {
+  if (goes.empty()) {
+    out << "nothing goes\n";
+    return;
+  }
+  Rows rows = {{"GOES", "MOUNTED VOLUMES", "DATA ON DISK", "FILE"}};
+  for (const v1::AbsentObject& one : goes) {
+    rows.push_back({NameOf(one.object()), OrDash(Join(one.mounted_volumes(), ",")),
+                    OrDash(Join(one.disk_data(), ",")), OrDash(one.file())});
+  }
+  PrintTable(rows, out);
+}
+
 void PrintSources(const v1::GetSourcesResponse& sources, OutputFormat format, int64_t now,
                   std::ostream& out) {
   if (IsForPrograms(format)) return PrintMessage(sources, format, out);
@@ -157,6 +196,7 @@ void PrintSources(const v1::GetSourcesResponse& sources, OutputFormat format, in
                     FormatAge(source.last_list_unix_ms(), now), OrDash(source.last_error())});
   }
   PrintTable(rows, out);
+  for (const v1::Source& source : sources.sources()) PrintAbsence(source, now, out);
 }
 
 namespace {

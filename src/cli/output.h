@@ -31,6 +31,9 @@ void PrintPods(const v1::GetPodsResponse& pods, OutputFormat format, int64_t now
                std::ostream& out);
 void PrintVolumes(const v1::GetPodsResponse& pods, OutputFormat format, int64_t now_unix_ms,
                   std::ostream& out);
+// What goes with a command: each object, and what of a pod is mounted or has data on the disk.
+void PrintGoing(const google::protobuf::RepeatedPtrField<v1::AbsentObject>& goes,
+                std::ostream& out);
 void PrintSources(const v1::GetSourcesResponse& sources, OutputFormat format, int64_t now_unix_ms,
                   std::ostream& out);
 void PrintRecords(const v1::RecordsStatus& records, OutputFormat format, int64_t now_unix_ms,

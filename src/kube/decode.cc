@@ -1,9 +1,12 @@
 #include "kube/decode.h"
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
+#include "base/strings.h"
 #include "kube/document_reader.h"
 #include "kube/field_reader.h"
 #include "kube/object_fields.h"
@@ -75,6 +78,25 @@ std::string HandledKinds() {
   return text + " of " + Quoted(version);
 }
 
+// False for what Kubernetes does not have either: a kind or version with a typing error, behind
+// which an object of this program may stand.
+// Source: kubernetes staging/src/k8s.io/api/{core,storage}/v1/register.go@v1.36.2.
+bool IsOfOtherKind(std::string_view api_version, std::string_view kind) {
+  static constexpr std::string_view kCore[] = {
+      "Binding",       "ComponentStatus",       "Endpoints",     "Event",   "LimitRange",
+      "Namespace",     "PodTemplate",           "ResourceQuota", "Service", "ServiceAccount",
+      "PodStatusResult", "RangeAllocation",     "ReplicationController"};
+  static constexpr std::string_view kStorage[] = {"CSINode", "CSIStorageCapacity",
+                                                  "VolumeAttachment", "VolumeAttributesClass"};
+  if (const auto item = StripSuffix(kind, "List")) kind = *item;
+  const auto has = [kind](const auto& kinds) {
+    return std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds);
+  };
+  if (api_version == "v1") return has(kCore);
+  if (StripPrefix(api_version, "storage.k8s.io/")) return has(kStorage);
+  return api_version.find('/') != std::string_view::npos;  // another group's
+}
+
 // Decodes the documents of one file into `result`.
 class Decoder {
  public:
@@ -124,8 +146,10 @@ class Decoder {
     if (kind_name == "List" && api_version == "v1") {
       return List(item, prefix, std::nullopt, problems);
     }
-    problems.Add(prefix + "kind", Quoted(kind_name) + " of " + Quoted(api_version) +
-                                      " is not handled; " + HandledKinds() + " are");
+    result_.problems.push_back({file_, document_, "", prefix + "kind",
+                                Quoted(kind_name) + " of " + Quoted(api_version) +
+                                    " is not handled; " + HandledKinds() + " are",
+                                IsOfOtherKind(api_version, kind_name)});
   }
 
   void OfKind(ObjectKind kind, const Json& item, const std::string& prefix, ProblemSink& problems) {

@@ -28,6 +28,9 @@ struct DecodeProblem {
   std::string object;      // "Pod default/web"; "" as long as that is unknown
   std::string field_path;  // "spec.volumes[2].secret.items[0].mode"; "" for the whole document
   std::string reason;      // never holds a value of a secret
+  // The document is an object of a kind that this program has no use for (a Service). It hides
+  // none that the program knows: its file is in order.
+  bool is_of_other_kind = false;
 
   // "web.yaml: document 2: Pod default/web: spec.volumes[0].name: must not be empty"; the shown
   // number of a document begins with 1.

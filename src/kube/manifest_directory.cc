@@ -1,21 +1,22 @@
 #include "kube/manifest_directory.h"
 
+#include <malloc.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 namespace volumed {
 namespace {
 
-// One mask for every watch, because an inode has one watch and a new mask replaces the old.
-constexpr uint32_t kMask = IN_CLOSE_WRITE | IN_MODIFY | IN_CREATE | IN_DELETE | IN_MOVED_FROM |
-                           IN_MOVED_TO | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF;
+// A file of this size takes some milliseconds to decode; a larger one waits for its turn.
+constexpr size_t kLargeBytes = 256 * 1024;
 
-// Events that end or put in doubt the directory that a watch stands for.
-constexpr uint32_t kDirectoryGone = IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED;
+constexpr char kNotUnlinked[] = "nobody was seen to unlink it";
+constexpr char kOverflowed[] = "events of the directory were lost (fs.inotify.max_queued_events)";
+constexpr char kOtherDirectory[] = "the directory is another one than the known one";
+constexpr char kEmpty[] = "the directory holds no manifest at all";
 
 std::string WithoutTrailingSlash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
@@ -24,71 +25,84 @@ std::string WithoutTrailingSlash(std::string path) {
 
 }  // namespace
 
-Result<std::unique_ptr<ManifestDirectory>> ManifestDirectory::Create(std::string directory,
-                                                                     NodeName node_name,
-                                                                     Scheduler& scheduler,
-                                                                     EventLoop& loop,
-                                                                     Duration settle) {
-  ASSIGN_OR_RETURN(Inotify inotify, Inotify::Create());
-  return std::unique_ptr<ManifestDirectory>(
-      new ManifestDirectory(WithoutTrailingSlash(std::move(directory)), std::move(node_name),
-                            std::move(inotify), scheduler, loop, settle));
+Result<std::unique_ptr<ManifestDirectory>> ManifestDirectory::Create(
+    std::string directory, NodeName node_name, Scheduler& scheduler, EventLoop& loop,
+    Duration settle, Identify identify) {
+  ASSIGN_OR_RETURN(ManifestWatches watches, ManifestWatches::Create());
+  return std::unique_ptr<ManifestDirectory>(new ManifestDirectory(
+      WithoutTrailingSlash(std::move(directory)), std::move(node_name), std::move(watches),
+      scheduler, loop, settle, std::move(identify)));
 }
 
-ManifestDirectory::ManifestDirectory(std::string directory, NodeName node_name, Inotify inotify,
-                                     Scheduler& scheduler, EventLoop& loop, Duration settle)
+ManifestDirectory::ManifestDirectory(std::string directory, NodeName node_name,
+                                     ManifestWatches watches, Scheduler& scheduler,
+                                     EventLoop& loop, Duration settle, Identify identify)
     : directory_(std::move(directory)),
       name_("manifests:" + directory_),
       node_name_(std::move(node_name)),
-      inotify_(std::move(inotify)),
+      watches_(std::move(watches)),
       scheduler_(scheduler),
       loop_(loop),
+      identify_(std::move(identify)),
+      retry_backoff_(scheduler.clock()),
       settle_(settle),
       files_(directory_) {}
 
 ManifestDirectory::~ManifestDirectory() {
   *alive_ = false;
   if (settle_timer_ != 0) scheduler_.Cancel(settle_timer_);
-  loop_.UnwatchFd(inotify_.fd());
+  if (retry_timer_ != 0) scheduler_.Cancel(retry_timer_);
+  loop_.UnwatchFd(watches_.fd());
 }
 
 template <typename Value>
-void ManifestDirectory::Run(std::function<Value()> work, void (ManifestDirectory::*done)(Value)) {
-  busy_ = true;
+void ManifestDirectory::Run(bool& busy, std::function<Value()> work,
+                            void (ManifestDirectory::*done)(Value)) {
+  busy = true;
   scheduler_.RunBlocking(
-      [this, &scheduler = scheduler_, alive = alive_, work = std::move(work), done] {
+      [this, &busy, &scheduler = scheduler_, alive = alive_, work = std::move(work), done] {
         // shared_ptr because a posted task must be copyable and descriptors are not.
         auto value = std::make_shared<Value>(work());
-        scheduler.Post([this, alive, value, done] {
+        scheduler.Post([this, &busy, alive, value, done] {
           if (!*alive) return;
-          busy_ = false;
+          busy = false;
           (this->*done)(std::move(*value));
           Work();
         });
       });
 }
 
+void ManifestDirectory::Remember(SourceMemory memory) {
+  // A list that has what is on record is complete, whatever can be read of the directory now.
+  complete_ = memory.directory.has_value() || !memory.objects.empty();
+  known_ = std::move(memory.directory);
+  files_.Remember(std::move(memory.objects));
+}
+
 void ManifestDirectory::Start(ObjectListener listener) {
   listener_ = std::move(listener);
   const Status watched =
-      loop_.WatchFd(inotify_.fd(), EPOLLIN, [this](uint32_t) { OnInotifyReadable(); });
+      loop_.WatchFd(watches_.fd(), EPOLLIN, [this](uint32_t) { OnInotifyReadable(); });
   if (!watched.ok()) watch_error_ = "changes will not be seen: " + watched.error().message();
   need_open_ = true;
   Work();
 }
 
-void ManifestDirectory::Remember(SourceMemory memory) { memory_ = std::move(memory); }
-
-void ManifestDirectory::Accept() { Forget(); }
-
-void ManifestDirectory::Forget() {
-  files_.Clear();
-  vanished_.clear();
-  lasting_.clear();
-  listed_.reset();
+void ManifestDirectory::Accept() {
+  accepting_ = files_.AbsentObjects();
   need_open_ = true;
+  need_scan_ = true;
   Work();
 }
+
+void ManifestDirectory::SetSettle(Duration settle) {
+  settle_ = settle;
+  if (listener_ == nullptr || !complete_) return;
+  Deliver();
+  Work();
+}
+
+// ---- events -------------------------------------------------------------------------------------
 
 void ManifestDirectory::OnInotifyReadable() {
   DrainEvents();
@@ -96,293 +110,369 @@ void ManifestDirectory::OnInotifyReadable() {
 }
 
 void ManifestDirectory::DrainEvents() {
-  const Result<std::vector<InotifyEvent>> events = inotify_.ReadEvents();
-  if (!events.ok()) {
-    watch_error_ = "changes may go unseen: " + events.error().message();
-    need_open_ = true;
-    return;
-  }
-  for (const InotifyEvent& event : *events) OnEvent(event);
-}
-
-void ManifestDirectory::OnEvent(const InotifyEvent& event) {
-  if (event.overflow) {
-    // Which writers have closed their files meanwhile is lost too.
-    writing_.clear();
-    need_open_ = true;
-    return;
-  }
-  const auto found = watches_.find(event.wd);
-  if (found == watches_.end()) return;
-  const Watch watch = found->second;
-  if ((event.mask & IN_IGNORED) != 0) watches_.erase(found);
-  if (watch.directory) OnManifestEvent(event);
-  // The path may lead elsewhere now, or lead somewhere at last.
-  if (watch.above && ((event.mask & kDirectoryGone) != 0 || event.name == child_of_above_)) {
-    need_open_ = true;
-  }
-  if (!watch.target_names.empty()) OnTargetEvent(watch, event);
-}
-
-void ManifestDirectory::OnManifestEvent(const InotifyEvent& event) {
-  if ((event.mask & kDirectoryGone) != 0 || (event.name.empty() && (event.mask & IN_ATTRIB) != 0)) {
-    need_open_ = true;
-    return;
-  }
-  // The swap of a mounted config map: every link of the directory leads through it.
-  if (event.name.substr(0, 2) == "..") need_scan_ = true;
-  if (!IsManifestName(event.name)) return;
-  if ((event.mask & IN_MODIFY) != 0) writing_.insert(event.name);
-  if ((event.mask & IN_CREATE) != 0) created_.insert(event.name);
-  if ((event.mask & (IN_CREATE | IN_MOVED_TO)) != 0) {
-    unlinked_.erase(event.name);
-    Back(event.name);
-  }
-  if ((event.mask & (IN_DELETE | IN_MOVED_FROM)) != 0) unlinked_.insert(event.name);
-  if ((event.mask & (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE)) != 0) {
-    writing_.erase(event.name);
-    dirty_.insert(event.name);
-  }
-  if ((event.mask & IN_ATTRIB) != 0 && writing_.count(event.name) == 0) dirty_.insert(event.name);
-}
-
-void ManifestDirectory::OnTargetEvent(const Watch& watch, const InotifyEvent& event) {
-  if (watch.target_names.count(event.name) == 0) return;
-  for (const std::string& file : links_to_[event.name]) {
-    if ((event.mask & IN_MODIFY) != 0) {
-      writing_.insert(file);
-    } else if ((event.mask & IN_CREATE) != 0) {
-      created_.insert(file);
-    } else {
-      writing_.erase(file);
-      dirty_.insert(file);
+  for (const ManifestEvent& event : watches_.Read()) {
+    switch (event.what) {
+      case ManifestEvent::What::kOverflow:
+        // Which writers have closed their files meanwhile is lost too.
+        writing_.clear();
+        unlinked_.clear();
+        overflowed_ = true;
+        files_.DoubtAbsences(kOverflowed);
+        need_open_ = need_scan_ = true;
+        break;
+      case ManifestEvent::What::kWay:
+        // What happens from now on in a directory that has lost its watch is not seen.
+        if ((event.mask & (IN_DELETE_SELF | IN_UNMOUNT | IN_IGNORED)) != 0) LoseDirectory();
+        need_open_ = true;
+        break;
+      case ManifestEvent::What::kEntry:
+        OnEntryEvent(event);
+        break;
+      case ManifestEvent::What::kTarget:
+        OnTargetEvent(event);
+        break;
     }
   }
 }
 
-void ManifestDirectory::Work() {
-  if (busy_ || listener_ == nullptr) return;
-  if (need_open_) {
-    need_open_ = false;
-    StartOpen();
-  } else if (open_ != nullptr && need_scan_) {
-    StartScan(/*whole=*/true);
-  } else if (open_ != nullptr && (!dirty_.empty() || !created_.empty())) {
-    StartScan(/*whole=*/false);
+void ManifestDirectory::OnEntryEvent(const ManifestEvent& event) {
+  const std::string& name = event.name;
+  // The swap of a mounted config map: every link of the directory leads through it.
+  if (name.starts_with("..")) need_scan_ = true;
+  if (!IsManifestName(name)) return;
+  if ((event.mask & IN_MODIFY) != 0) writing_.insert(name);
+  if ((event.mask & IN_CREATE) != 0) created_.insert(name);
+  if ((event.mask & (IN_CREATE | IN_MOVED_TO)) != 0) unlinked_.erase(name);
+  if ((event.mask & (IN_DELETE | IN_MOVED_FROM)) != 0) unlinked_.insert(name);
+  if ((event.mask & (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE)) != 0) {
+    writing_.erase(name);
+    dirty_.insert(name);
   }
+  if ((event.mask & IN_ATTRIB) != 0 && writing_.count(name) == 0) dirty_.insert(name);
+}
+
+void ManifestDirectory::OnTargetEvent(const ManifestEvent& event) {
+  if ((event.mask & IN_MODIFY) != 0) {
+    writing_.insert(event.name);
+  } else if ((event.mask & IN_CREATE) != 0) {
+    created_.insert(event.name);
+  } else {
+    writing_.erase(event.name);
+    dirty_.insert(event.name);
+  }
+}
+
+// ---- work ---------------------------------------------------------------------------------------
+
+void ManifestDirectory::Work() {
+  if (listener_ == nullptr) return;
+  if (!busy_) {
+    if (need_open_) {
+      need_open_ = false;
+      StartOpen();
+    } else if (watched_ && need_scan_) {
+      StartScan(/*whole=*/true);
+    } else if (watched_ && (!dirty_.empty() || !created_.empty())) {
+      StartScan(/*whole=*/false);
+    }
+  }
+  if (!large_busy_ && watched_ && !large_.empty()) StartLarge();
 }
 
 void ManifestDirectory::StartOpen() {
   Run<Opened>(
-      [directory = directory_] {
+      busy_,
+      [directory = directory_, identify = identify_] {
         Opened opened;
+        opened.way = WalkPath(Descriptor(), directory);
         Result<OpenDirectory> opened_directory = OpenDirectoryAt(directory);
-        if (opened_directory.ok()) {
-          opened.directory = *std::move(opened_directory);
-        } else {
+        if (!opened_directory.ok()) {
           opened.error = opened_directory.error().message();
+          // Its coming is told by an event.
+          opened.is_missing = opened_directory.error().code() == Code::kNotFound;
+          return opened;
         }
-        if (Result<NearestParent> above = OpenNearestParent(directory); above.ok()) {
-          opened.above = *std::move(above);
+        Result<KnownDirectory> identity = identify(opened_directory->fd);
+        if (!identity.ok()) {
+          opened.error = identity.error().message();
+          return opened;
         }
+        opened.identity = *std::move(identity);
+        opened.directory = *std::move(opened_directory);
         return opened;
       },
       &ManifestDirectory::OnOpened);
 }
 
-std::optional<std::pair<int, bool>> ManifestDirectory::AddWatch(const OpenDirectory& directory) {
-  // By descriptor, so that the watch is of the very inode that is read.
-  const Result<int> wd =
-      inotify_.AddWatch("/proc/self/fd/" + std::to_string(directory.fd.get()), kMask);
-  if (!wd.ok()) {
-    watch_error_ = "changes may go unseen: " + wd.error().message();
-    return std::nullopt;
+void ManifestDirectory::OnOpened(Opened opened) {
+  DrainEvents();  // of the old watches
+  if (watches_.SetWay(opened.directory, opened.way)) need_open_ = true;
+  directory_error_ = opened.error;
+  if (opened.directory) {
+    TakeDirectory(opened);
+    return;
   }
-  return std::make_pair(*wd, watches_.count(*wd) == 0);
+  LoseDirectory();
+  if (need_open_) return;
+  files_.LoseFiles();
+  FinishListing();
+  if (!opened.is_missing) ArmRetry();
+  Deliver();
 }
 
-void ManifestDirectory::OnOpened(Opened opened) {
-  DrainEvents();  // of the old watches: an unlink just before the directory went is a command
-  watch_error_.clear();
-  const bool same_directory = opened.directory && listed_ && *listed_ == opened.directory->identity;
-  if (!same_directory) {
-    for (const std::string& file : std::exchange(unlinked_, {})) Gone(file);
-    // Events about the old directory's files say nothing of the new one's.
-    dirty_.clear();
-    created_.clear();
-    writing_.clear();
+void ManifestDirectory::TakeDirectory(const Opened& opened) {
+  const bool is_watched = watched_ && *watched_ == opened.directory->inode;
+  if (!is_watched) {
+    LoseDirectory();
+    watched_ = opened.directory->inode;
+    now_ = opened.identity;
+    in_known_ = known_ && IsSameDirectory(*known_, *now_);
   }
-  for (auto& [wd, watch] : watches_) watch.directory = watch.above = false;
-  bool above_is_new = false;
-  if (opened.above) {
-    child_of_above_ = opened.above->child;
-    if (const auto added = AddWatch(opened.above->directory)) {
-      watches_[added->first].above = true;
-      above_is_new = added->second;
+  need_scan_ = true;
+}
+
+// Events about the old directory's files say nothing of the new one's.
+void ManifestDirectory::LoseDirectory() {
+  watched_.reset();
+  now_.reset();
+  in_known_ = listed_ = need_scan_ = overflowed_ = false;
+  listing_ = Listing::kFound;
+  dirty_.clear();
+  created_.clear();
+  writing_.clear();
+  unlinked_.clear();
+  large_.clear();
+  unreadable_.clear();
+}
+
+ManifestDirectory::ScanRequest ManifestDirectory::MakeRequest(bool whole) const {
+  ScanRequest request;
+  request.directory = directory_;
+  request.inode = *watched_;
+  request.whole = whole;
+  request.at = scheduler_.clock().Now();
+  request.options.node_name = node_name_;
+  return request;
+}
+
+ManifestDirectory::Scanned ManifestDirectory::Scan(ScanRequest request) {
+  Scanned scanned;
+  scanned.whole = request.whole;
+  scanned.inode = request.inode;
+  scanned.at = request.at;
+  scanned.by_event.insert(request.files.begin(), request.files.end());
+  Result<OpenDirectory> open = OpenDirectoryAt(request.directory);
+  scanned.moved = !open.ok() || open->inode != request.inode;
+  if (scanned.moved) return scanned;
+  for (const std::string& file : request.created) {
+    if (scanned.by_event.count(file) > 0) continue;
+    const bool is_complete = IsCompleteAtCreation(open->fd, file);
+    (is_complete ? request.files : scanned.begun).push_back(file);
+    if (is_complete) scanned.by_event.insert(file);
+  }
+  if (request.whole) {
+    Result<std::vector<std::string>> listed = ListManifests(open->fd);
+    if (!listed.ok()) {
+      scanned.error = listed.error().message();
+      return scanned;
     }
+    scanned.present = *listed;
+    request.files = *std::move(listed);
   }
-  directory_error_ = opened.error;
-  open_.reset();
-  if (opened.directory) {
-    open_ = std::make_shared<OpenDirectory>(*std::move(opened.directory));
-    if (const auto added = AddWatch(*open_)) watches_[added->first].directory = true;
-    need_scan_ = true;
-  } else if (above_is_new) {
-    // It may have come into being between the look and the watch.
-    need_open_ = true;
-  }
-  for (auto watch = watches_.begin(); watch != watches_.end();) {
-    const bool used =
-        watch->second.directory || watch->second.above || !watch->second.target_names.empty();
-    // An IN_IGNORED of a watch that is not in the map any more is passed over.
-    if (!used) static_cast<void>(inotify_.RemoveWatch(watch->first).ok());
-    watch = used ? std::next(watch) : watches_.erase(watch);
-  }
-  if (open_ != nullptr) return;
-  DropLasting();  // there is nothing to look at
-  if (!need_open_) Deliver();
+  scanned.scan = ReadManifests(request.directory, open->fd, request.files, request.options);
+  return scanned;
 }
 
 void ManifestDirectory::StartScan(bool whole) {
-  std::vector<std::string> dirty(dirty_.begin(), dirty_.end());
-  std::vector<std::string> created(created_.begin(), created_.end());
-  dirty_.clear();
-  created_.clear();
-  if (whole) need_scan_ = false;
+  ScanRequest request = MakeRequest(whole);
+  request.files.assign(dirty_.begin(), dirty_.end());
+  request.created.assign(created_.begin(), created_.end());
+  reading_ = std::exchange(dirty_, {});
+  reading_.merge(std::exchange(created_, {}));
+  if (whole) {
+    need_scan_ = false;
+    const bool overflowed = std::exchange(overflowed_, false);
+    if (overflowed && listing_ == Listing::kRefresh) listing_ = Listing::kOverflow;
+  }
+  request.options.max_bytes = kLargeBytes;
+  request.options.ask_for_writers = whole && listing_ != Listing::kRefresh;
   Run<Scanned>(
-      [whole, open = open_, directory = directory_, node_name = node_name_,
-       files = std::move(dirty), created = std::move(created)]() mutable {
-        Scanned scanned;
-        scanned.directory = open;
-        scanned.whole = whole;
-        for (const std::string& file : created) {
-          if (IsCompleteAtCreation(open->fd, file)) files.push_back(file);
-        }
-        if (whole) {
-          Result<std::vector<std::string>> listed = ListManifests(open->fd);
-          if (!listed.ok()) {
-            scanned.error = listed.error().message();
-            return scanned;
-          }
-          scanned.present = *listed;
-          files = *std::move(listed);
-        }
-        scanned.scan = ReadManifests(directory, open->fd, files, node_name);
-        return scanned;
-      },
+      busy_, [request = std::move(request)] { return Scan(request); },
       &ManifestDirectory::OnScanned);
 }
 
 void ManifestDirectory::OnScanned(Scanned scanned) {
   // What was read may be half of what somebody was writing just then: look at the events first.
   DrainEvents();
-  if (scanned.directory != open_) return;  // another directory is being read by now
-  if (!scanned.error.empty()) {
-    directory_error_ = scanned.error;
-    Deliver();
+  const std::set<std::string> were_dirty = std::exchange(reading_, {});
+  if (!watched_ || *watched_ != scanned.inode) return;  // another directory is being read by now
+  if (scanned.moved || !scanned.error.empty()) {
+    // What was to be read stays to be read, if it is the same directory after all.
+    dirty_.insert(were_dirty.begin(), were_dirty.end());
+    need_open_ = need_open_ || scanned.moved;
+    if (!scanned.moved) {
+      directory_error_ = scanned.error;
+      files_.LoseFiles();
+      listing_ = Listing::kFound;  // what happens meanwhile is not judged by events alone
+      FinishListing();
+      ArmRetry();
+      Deliver();
+    }
     return;
   }
+  directory_error_.clear();
   ApplyScan(scanned);
+  FinishListing();
+  ArmRetry();
   Deliver();
 }
 
+// ---- what was read ------------------------------------------------------------------------------
+
+std::string ManifestDirectory::WhyUnproven() const {
+  if (overflowed_) return kOverflowed;
+  return in_known_ ? "" : kOtherDirectory;
+}
+
+// Of an object that is absent when the directory is listed.
+std::string ManifestDirectory::ListingUnproven(bool is_empty) const {
+  if (std::string why = WhyUnproven(); !why.empty()) return why;
+  if (listing_ == Listing::kOverflow) return kOverflowed;
+  return listing_ == Listing::kFound && is_empty ? kEmpty : "";
+}
+
 void ManifestDirectory::ApplyScan(Scanned& scanned) {
-  if (scanned.whole) ApplyListing(scanned);
-  for (ManifestReading& reading : scanned.scan.readings) ApplyReading(std::move(reading));
-  WatchTargets(scanned.scan.targets);
+  const uint64_t number = files_.BeginScan();
+  // A source that has no past knows no other directory.
+  if (!known_ && !files_.HasKnownObjects()) Adopt();
+  const std::string unproven =
+      scanned.whole ? ListingUnproven(scanned.present.empty()) : WhyUnproven();
+  const bool is_found = scanned.whole && listing_ == Listing::kFound;
+  const auto look_at = [&](const std::string& file) {
+    const bool by_event = is_found || scanned.by_event.count(file) > 0;
+    return ManifestLook{scanned.at, by_event, number, unproven};
+  };
+  if (scanned.whole) ApplyListing(scanned, number);
+  std::vector<std::string> files = scanned.scan.large;
+  for (const std::string& file : scanned.scan.large) large_.insert_or_assign(file, look_at(file));
+  for (ManifestReading& reading : scanned.scan.readings) {
+    const ManifestLook look = look_at(reading.file);
+    files.push_back(reading.file);
+    ApplyReading(std::move(reading), look);
+  }
+  for (const std::string& file : scanned.begun) {
+    const bool is_new = dirty_.count(file) == 0 && unlinked_.count(file) == 0;
+    if (is_new) writing_.insert(file);  // its writer will close it
+  }
+  dirty_.merge(watches_.SetTargets(files, scanned.scan.targets));
+  if (scanned.whole) {
+    listing_ = Listing::kRefresh;
+    listed_ = true;
+  }
 }
 
-void ManifestDirectory::ApplyListing(const Scanned& scanned) {
+void ManifestDirectory::ApplyListing(const Scanned& scanned, uint64_t number) {
   const std::set<std::string> present(scanned.present.begin(), scanned.present.end());
-  const bool same_directory = !listed_ || *listed_ == scanned.directory->identity;
+  const std::string whole_unproven = ListingUnproven(present.empty());
   for (const std::string& file : files_.AbsentFrom(present)) {
-    // What was seen to be unlinked is gone, whatever directory is there now.
-    if (same_directory || vanished_.count(file) > 0 || lasting_.count(file) > 0) {
-      Gone(file);
-    } else {
-      files_.KeepUnseen(file);
-    }
+    const ManifestLook look{scanned.at, listing_ == Listing::kFound, number, whole_unproven};
+    ApplyReading({file, ManifestReading::What::kGone, "", {}}, look);
   }
-  listed_ = scanned.directory->identity;
-  complete_ = true;
 }
 
-void ManifestDirectory::ApplyReading(ManifestReading reading) {
-  if (dirty_.count(reading.file) == 0) unlinked_.erase(reading.file);
-  if (reading.what == ManifestReading::What::kGone) {
-    Gone(reading.file);
-    return;
-  }
-  Back(reading.file);
+void ManifestDirectory::ApplyReading(ManifestReading reading, ManifestLook look) {
+  using What = ManifestReading::What;
+  large_.erase(reading.file);
+  unreadable_.erase(reading.file);
+  if (reading.try_again) unreadable_.insert(reading.file);
   // Its writer will close it, and that will be another reading.
-  const bool is_being_written = writing_.count(reading.file) > 0;
-  if (!is_being_written) files_.Apply(std::move(reading));
-}
-
-void ManifestDirectory::Gone(const std::string& file) {
-  const bool lasted = lasting_.erase(file) > 0;
-  if (lasted || !files_.HasObjects(file)) {
-    vanished_.erase(file);
-    files_.Apply({file, ManifestReading::What::kGone, "", {}});
-    return;
+  if (reading.what != What::kGone && writing_.count(reading.file) > 0) return;
+  if (reading.what == What::kGone) {
+    writing_.erase(reading.file);
+    const bool was_seen = unlinked_.count(reading.file) > 0;
+    const bool is_found = listing_ == Listing::kFound;
+    if (look.unproven.empty() && !was_seen && !is_found) look.unproven = kNotUnlinked;
+    look.by_event = is_found || was_seen;
   }
-  vanished_.try_emplace(file, scheduler_.clock().Now() + settle_);
-  files_.Vanish(file);
-  ArmSettle();
+  if (dirty_.count(reading.file) == 0) unlinked_.erase(reading.file);
+  files_.Apply(std::move(reading), look);
 }
 
-void ManifestDirectory::Back(const std::string& file) {
-  vanished_.erase(file);
-  lasting_.erase(file);
+// Everything that the directory has is known now, but for large files that wait for their turn.
+void ManifestDirectory::FinishListing() {
+  if (!large_.empty() || large_busy_ || need_open_ || need_scan_) return;
+  if (accepting_) {
+    files_.Accept(*std::exchange(accepting_, std::nullopt));
+    Adopt();
+    complete_ = true;
+  }
+  if (!listed_) return;
+  complete_ = true;
+  if (!in_known_ && files_.AbsentObjects().empty()) Adopt();
 }
 
-void ManifestDirectory::ArmSettle() {
-  if (settle_timer_ != 0 || vanished_.empty()) return;
-  TimePoint first = vanished_.begin()->second;
-  for (const auto& [file, due] : vanished_) first = std::min(first, due);
-  const Duration left = std::max(first - scheduler_.clock().Now(), Duration::zero());
-  settle_timer_ = scheduler_.PostAfter(left, [this] {
-    settle_timer_ = 0;
-    OnSettled();
-  });
+// What is there is the known directory from now on.
+void ManifestDirectory::Adopt() {
+  known_ = now_;
+  in_known_ = now_.has_value();
 }
 
-void ManifestDirectory::OnSettled() {
-  DrainEvents();  // it may be back this moment
-  const TimePoint now = scheduler_.clock().Now();
-  for (auto file = vanished_.begin(); file != vanished_.end();) {
-    if (file->second > now) {
-      ++file;
-      continue;
+// ---- large files --------------------------------------------------------------------------------
+
+void ManifestDirectory::StartLarge() {
+  auto next = large_.extract(large_.begin());
+  large_file_ = std::move(next.key());
+  large_look_ = std::move(next.mapped());
+  ScanRequest request = MakeRequest(/*whole=*/false);
+  request.files = {large_file_};
+  request.options.ask_for_writers = true;
+  Run<Scanned>(
+      large_busy_, [request = std::move(request)] { return Scan(request); },
+      &ManifestDirectory::OnLargeRead);
+}
+
+void ManifestDirectory::OnLargeRead(Scanned scanned) {
+  DrainEvents();
+  const std::string file = std::exchange(large_file_, {});
+  if (watched_ && *watched_ == scanned.inode) {
+    if (scanned.moved) {
+      need_open_ = true;
+      return;
     }
-    lasting_.insert(file->first);
-    dirty_.insert(file->first);
-    file = vanished_.erase(file);
-  }
-  ArmSettle();
-  if (open_ == nullptr && !lasting_.empty()) {
-    DropLasting();
+    // Else another reading is to come, of what it is now.
+    const bool is_new = dirty_.count(file) == 0 && reading_.count(file) == 0 &&
+                        large_.count(file) == 0;
+    large_look_.at = scanned.at;
+    if (is_new && scanned.scan.readings.size() == 1) {
+      ApplyReading(std::move(scanned.scan.readings.front()), large_look_);
+    }
+    FinishListing();
     Deliver();
   }
-  Work();
+  // What decoding took is given back: the heap of the thread that decoded would keep it.
+  scheduler_.RunBlocking([] { ::malloc_trim(0); });
 }
 
-void ManifestDirectory::DropLasting() {
-  for (const std::string& file : std::exchange(lasting_, {})) {
-    files_.Apply({file, ManifestReading::What::kGone, "", {}});
-  }
-}
+// ---- delivery -----------------------------------------------------------------------------------
 
-void ManifestDirectory::WatchTargets(const std::vector<LinkTarget>& targets) {
-  for (const LinkTarget& target : targets) {
-    const auto added = AddWatch(target.parent);
-    if (!added) continue;
-    Watch& watch = watches_[added->first];
-    const bool name_is_new = watch.target_names.insert(target.name).second;
-    links_to_[target.name].insert(target.file);
-    // It may have changed between the reading and the watch.
-    if (added->second || name_is_new) dirty_.insert(target.file);
-  }
+ManifestMoment ManifestDirectory::Moment() const {
+  ManifestMoment moment;
+  moment.now = scheduler_.clock().Now();
+  moment.now_unix_millis = scheduler_.clock().WallUnixMillis();
+  moment.settle = settle_;
+  moment.directory_error = directory_error_;
+  if (listed_ && !in_known_) moment.directory_doubt = kOtherDirectory;
+  const auto add = [&moment](const auto& files, const char* what) {
+    for (const std::string& file : files) moment.busy.try_emplace(file, what);
+  };
+  add(writing_, "is being written");
+  add(dirty_, "is being read");
+  add(created_, "is being read");
+  add(reading_, "is being read");
+  if (!large_file_.empty()) moment.busy.try_emplace(large_file_, "is being read");
+  for (const auto& [file, look] : large_) moment.busy.try_emplace(file, "is being read");
+  if (need_open_ || need_scan_) moment.busy.try_emplace(directory_, "is being read");
+  return moment;
 }
 
 void ManifestDirectory::Deliver() {
@@ -393,12 +483,49 @@ void ManifestDirectory::Deliver() {
     list.problems.push_back(
         {directory_, -1, "", "",
          directory_error_ + (complete_ ? "; its last list stays" : "; never read so far")});
+    list.incomplete_because = directory_error_;
   }
-  if (!watch_error_.empty()) list.problems.push_back({directory_, -1, "", "", watch_error_});
+  for (const std::string& error : {watch_error_, watches_.error()}) {
+    if (!error.empty()) list.problems.push_back({directory_, -1, "", "", error});
+  }
   if (complete_) {
-    files_.AppendTo(list);
+    ManifestJudgement judgement = files_.Judge(Moment());
+    list.objects = std::move(judgement.objects);
+    list.unknown = std::move(judgement.unknown);
+    list.problems.insert(list.problems.end(), judgement.problems.begin(),
+                         judgement.problems.end());
+    list.incomplete_because = std::move(judgement.incomplete_because);
+    list.directory = known_;
+    dirty_.merge(judgement.due_files);
+    ArmSettle(judgement.next_due);
   }
   listener_(std::move(list));
+}
+
+void ManifestDirectory::ArmRetry() {
+  const bool is_needed = !unreadable_.empty() || !directory_error_.empty();
+  if (!is_needed) retry_backoff_.Reset("disk");
+  if (!is_needed || retry_timer_ != 0) return;
+  const Duration delay = retry_backoff_.RecordFailure("disk", "read", "");
+  retry_timer_ = scheduler_.PostAfter(delay, [this] {
+    retry_timer_ = 0;
+    dirty_.insert(unreadable_.begin(), unreadable_.end());
+    if (!directory_error_.empty()) need_open_ = true;
+    Work();
+  });
+}
+
+void ManifestDirectory::ArmSettle(std::optional<TimePoint> due) {
+  if (settle_timer_ != 0) scheduler_.Cancel(settle_timer_);
+  settle_timer_ = 0;
+  if (!due) return;
+  const Duration left = std::max(*due - scheduler_.clock().Now(), Duration::zero());
+  settle_timer_ = scheduler_.PostAfter(left, [this] {
+    settle_timer_ = 0;
+    DrainEvents();  // it may be back this moment
+    Deliver();
+    Work();
+  });
 }
 
 }  // namespace volumed

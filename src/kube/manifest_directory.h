@@ -3,15 +3,20 @@
 //
 //  - A file is read when its writer has closed it, when it was renamed into place or linked. While
 //    somebody writes it (IN_MODIFY without IN_CLOSE_WRITE so far) its last good objects count.
-//  - What a bad, empty, unreadable or absent file means: kube/manifest_files.h.
-//  - A file that goes has gone only when it is not back after kManifestSettle: editors save by
-//    renaming or unlinking the old file and writing a new one of its name. That is a change.
-//  - A directory that vanishes or cannot be read keeps its last list and says so; the nearest
-//    directory above is watched until it is back.
-//  - Symbolic links are followed and their targets' directories watched; a "..data" link that
-//    moves (a mounted config map) reads everything again.
+//  - When an absent object goes: kube/manifest_files.h. This class says what was seen of it. An
+//    unlink or rename that inotify told of is evidence in the known directory. After an overflow,
+//    in another directory, and if the known directory is found empty, nothing is.
+//  - The known directory is the one of which the agent that ran before, or the administrator's word,
+//    or a first start says so. Another one becomes it by itself once it has every known object.
+//    A directory that is found again (at a start, or when it is back in its place) is judged by its
+//    content: what was removed meanwhile nobody saw, and it counts as removed.
+//  - Symbolic links are followed and watched step by step; a "..data" link that moves (a mounted
+//    config map) reads everything again.
+//  - Large files are read and decoded one at a time beside the others, and delay none of them.
+//  - No descriptor of the directory is kept open: it can be unmounted and removed at any time.
 //  - What inotify cannot tell: changes on a network filesystem by another node, writes through
-//    mmap, a filesystem mounted over the directory later.
+//    mmap, a filesystem mounted over the directory later. Before an object goes, the path is opened
+//    anew, so that such a change takes nothing away.
 #pragma once
 
 #include <chrono>
@@ -25,32 +30,34 @@
 #include <utility>
 #include <vector>
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/ids.h"
-#include "base/inotify.h"
 #include "base/result.h"
 #include "base/scheduler.h"
+#include "kube/directory_identity.h"
 #include "kube/manifest_files.h"
 #include "kube/manifest_reader.h"
+#include "kube/manifest_watches.h"
 #include "kube/object_source.h"
 
 namespace volumed {
-
-// How long a manifest may be away before its objects are deleted. An editor's save takes
-// milliseconds, a configuration tool's less than this; a deletion by hand can wait for it.
-inline constexpr Duration kManifestSettle = std::chrono::seconds(1);
 
 // Threads: control thread. Files are read by Scheduler::RunBlocking. REQUIRES: scheduler and loop
 // outlive it, and `loop` is the scheduler's own.
 class ManifestDirectory final : public ObjectSource {
  public:
-  // `directory` is absolute; `node_name` completes pods without a uid.
+  using Identify = std::function<Result<KnownDirectory>(const Descriptor&)>;
+
+  // `directory` is absolute; `node_name` completes pods without a uid. A test may say by `identify`
+  // what the directory is recognised by.
   // Errors (not applied): ResourceExhausted without inotify instances.
   static Result<std::unique_ptr<ManifestDirectory>> Create(std::string directory,
                                                            NodeName node_name, Scheduler& scheduler,
                                                            EventLoop& loop,
-                                                           Duration settle = kManifestSettle);
+                                                           Duration settle = kRemovalSettle,
+                                                           Identify identify = IdentifyDirectory);
   ~ManifestDirectory() override;
   ManifestDirectory(const ManifestDirectory&) = delete;
   ManifestDirectory& operator=(const ManifestDirectory&) = delete;
@@ -60,96 +67,131 @@ class ManifestDirectory final : public ObjectSource {
   void Remember(SourceMemory memory) override;
   void Start(ObjectListener listener) override;
   void Accept() override;
-  void Forget() override;
+
+  // Counts for what is absent already, too.
+  void SetSettle(Duration settle);
+
+  // Readable when something has happened to what is watched.
+  int event_fd() const { return watches_.fd(); }
 
  private:
-  // What a watch is for. One inode has one watch, which may serve several ends.
-  struct Watch {
-    bool directory = false;              // the manifest directory itself
-    bool above = false;                  // a directory on the way to it
-    std::set<std::string> target_names;  // files here that links lead to
-  };
   struct Opened {
     std::optional<OpenDirectory> directory;
-    std::string error;  // why there is no directory
-    std::optional<NearestParent> above;
+    std::optional<KnownDirectory> identity;
+    std::string error;        // why there is no directory
+    bool is_missing = false;  // in which case an event will tell of it
+    PathWalk way;
   };
   struct Scanned {
-    std::shared_ptr<OpenDirectory> directory;
+    DirectoryInode inode;
+    bool moved = false;  // the path leads to another directory
     bool whole = false;  // listed, not only these files read
+    TimePoint at;
     std::string error;
     std::vector<std::string> present;
+    std::vector<std::string> begun;  // created, and not closed by their writer yet
+    std::set<std::string> by_event;
     ManifestScan scan;
   };
+  // Why a whole listing is made; it decides what an absence in it proves.
+  enum class Listing {
+    kRefresh,   // of the directory that is watched: removals were seen as events
+    kFound,     // of a directory that has come
+    kOverflow,  // after events were lost
+  };
 
-  ManifestDirectory(std::string directory, NodeName node_name, Inotify inotify,
-                    Scheduler& scheduler, EventLoop& loop, Duration settle);
+  ManifestDirectory(std::string directory, NodeName node_name, ManifestWatches watches,
+                    Scheduler& scheduler, EventLoop& loop, Duration settle, Identify identify);
 
   void OnInotifyReadable();
   void DrainEvents();
-  void OnEvent(const InotifyEvent& event);
-  void OnManifestEvent(const InotifyEvent& event);
-  void OnTargetEvent(const Watch& watch, const InotifyEvent& event);
+  void OnEntryEvent(const ManifestEvent& event);
+  void OnTargetEvent(const ManifestEvent& event);
 
   // Starts the next piece of work, if there is one and none is under way.
   void Work();
   void StartOpen();
   void OnOpened(Opened opened);
+  void TakeDirectory(const Opened& opened);
+  void LoseDirectory();
   void StartScan(bool whole);
+  struct ScanRequest {
+    std::string directory;
+    DirectoryInode inode;
+    bool whole = false;
+    TimePoint at;
+    std::vector<std::string> files;
+    std::vector<std::string> created;
+    ScanOptions options;
+  };
+  ScanRequest MakeRequest(bool whole) const;
+  static Scanned Scan(ScanRequest request);
   void OnScanned(Scanned scanned);
   void ApplyScan(Scanned& scanned);
-  void ApplyListing(const Scanned& scanned);
-  void ApplyReading(ManifestReading reading);
+  void ApplyListing(const Scanned& scanned, uint64_t number);
+  // Why an absence proves nothing in what is there now; "" in the known directory.
+  std::string WhyUnproven() const;
+  std::string ListingUnproven(bool is_empty) const;
+  void ApplyReading(ManifestReading reading, ManifestLook look);
+  void StartLarge();
+  void OnLargeRead(Scanned scanned);
 
-  // The file is not there: it goes when it was away long enough, and else is given time.
-  void Gone(const std::string& file);
-  // The name is there again.
-  void Back(const std::string& file);
-  void ArmSettle();
-  void OnSettled();
-  void DropLasting();
-
-  // Adds the watch of an open directory. The bool tells whether it is new. No path is looked up.
-  std::optional<std::pair<int, bool>> AddWatch(const OpenDirectory& directory);
-  void WatchTargets(const std::vector<LinkTarget>& targets);
+  // Looks at what could not be read once more, later and later.
+  void ArmRetry();
+  void ArmSettle(std::optional<TimePoint> due);
   void Deliver();
+  // Accepts what was asked for, once everything has been read. Adopts a directory that has all.
+  void FinishListing();
+  void Adopt();
+  ManifestMoment Moment() const;
   // Runs `work` on an executor thread and `done` with its value here, unless *this is gone then.
   template <typename Value>
-  void Run(std::function<Value()> work, void (ManifestDirectory::*done)(Value));
+  void Run(bool& busy, std::function<Value()> work, void (ManifestDirectory::*done)(Value));
 
   const std::string directory_;
   const std::string name_;
   const NodeName node_name_;
-  Inotify inotify_;
+  ManifestWatches watches_;
   Scheduler& scheduler_;
   EventLoop& loop_;
+  const Identify identify_;
   ObjectListener listener_;
   // Tasks that come back ask it whether *this is still there.
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
-  bool busy_ = false;  // one task at a time, so that readings are applied in order
+  // Work.
+  bool busy_ = false;        // one task at a time, so that readings are applied in order
+  bool large_busy_ = false;  // the same for large files
   bool need_open_ = false;
   bool need_scan_ = false;
   std::set<std::string> dirty_;
-  std::set<std::string> created_;   // to be read only if they are complete already
-  std::set<std::string> writing_;   // somebody has them open and has written
-  std::set<std::string> unlinked_;  // seen to go; counts even if the directory goes next
+  std::set<std::string> created_;          // to be read only if they are complete already
+  std::set<std::string> reading_;          // under way
+  std::map<std::string, ManifestLook> large_;  // to be read when their turn comes
+  std::string large_file_;                     // of large_busy_
+  ManifestLook large_look_;
+  std::set<std::string> unreadable_;  // by a fault that no event tells the end of
+  Backoff retry_backoff_;
+  TimerId retry_timer_ = 0;
+  std::set<std::string> writing_;          // somebody has them open and has written
+  std::set<std::string> unlinked_;         // seen to go
 
-  const Duration settle_;
-  std::map<std::string, TimePoint> vanished_;  // files that may be back by then
-  std::set<std::string> lasting_;              // that were away for so long; looked at once more
-  TimerId settle_timer_ = 0;
+  // The directory.
+  std::optional<KnownDirectory> known_;
+  std::optional<KnownDirectory> now_;     // what is there now
+  bool in_known_ = false;
+  std::optional<DirectoryInode> watched_;  // nullopt: it cannot be opened
+  std::string directory_error_;
+  Listing listing_ = Listing::kFound;  // what the next whole listing is
+  bool overflowed_ = false;            // since the last whole listing was begun
+  bool listed_ = false;                // the directory that is there has been listed
+  std::string watch_error_;            // events cannot be taken at all
 
   bool complete_ = false;
-  std::string directory_error_;  // "" while the directory is watched
-  std::shared_ptr<OpenDirectory> open_;
-  std::optional<DirectoryIdentity> listed_;  // the directory of the last whole listing
-  std::map<int, Watch> watches_;
-  std::string child_of_above_;  // the only name of interest in the directory above
-  std::map<std::string, std::set<std::string>> links_to_;  // target's name -> manifests
-  std::string watch_error_;  // a watch that could not be added; changes may go unseen
+  std::optional<std::set<ObjectKey>> accepting_;
+  Duration settle_;
+  TimerId settle_timer_ = 0;
   ManifestFiles files_;
-  SourceMemory memory_;
 };
 
 }  // namespace volumed

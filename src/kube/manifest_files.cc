@@ -1,7 +1,12 @@
 #include "kube/manifest_files.h"
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
+#include <tuple>
 #include <utility>
+
+#include "base/strings.h"
 
 namespace volumed {
 namespace {
@@ -12,99 +17,280 @@ std::string KeptText(size_t count) {
          " of its last good state stay";
 }
 
+int64_t Millis(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+}
+
 }  // namespace
 
-void ManifestFiles::Keep(const std::string& file, const std::string& reason) {
-  File& known = files_[file];
-  known.vanished = false;
-  known.problems = {{PathOf(file), -1, "", "", reason + KeptText(known.objects.size())}};
+std::string ManifestFiles::PathOf(const std::string& file) const {
+  return file.starts_with('/') ? file : directory_ + "/" + file;
 }
 
-void ManifestFiles::Apply(ManifestReading reading) {
-  switch (reading.what) {
-    case ManifestReading::What::kChanging:
-      if (const auto file = files_.find(reading.file); file != files_.end()) {
-        file->second.vanished = false;
-      }
-      return;
-    case ManifestReading::What::kGone:
-      files_.erase(reading.file);
-      return;
-    case ManifestReading::What::kUnreadable:
-      Keep(reading.file, reading.error);
-      return;
-    case ManifestReading::What::kRead:
-      break;
+void ManifestFiles::Remember(std::vector<KnownObject> objects) {
+  for (KnownObject& object : objects) {
+    Known& known = known_[object.key];
+    known.file = object.file;
+    if (const auto name = StripPrefix(object.file, directory_ + "/")) known.file = *name;
+    known.place.object = std::move(object.object);
+    absent_of_[known.file].insert(object.key);
   }
-  ManifestDecode& decode = reading.decode;
-  // A size or an encoding problem leaves no document either, but says more than "empty".
-  if (decode.documents == 0 && decode.problems.empty()) {
-    Keep(reading.file, "holds no object");
+}
+
+// "" for a file that is right in all its parts.
+std::string ManifestFiles::DisorderOf(const ManifestReading& reading) {
+  if (reading.what == ManifestReading::What::kUnreadable) return reading.error;
+  const std::vector<DecodeProblem>& problems = reading.decode.problems;
+  const auto broken = std::find_if(problems.begin(), problems.end(), [](const DecodeProblem& p) {
+    return !p.is_of_other_kind;
+  });
+  if (broken != problems.end()) return "is not right in all its parts";
+  // An empty file may be one that somebody has just begun to write.
+  return reading.decode.documents == 0 ? "holds no object" : "";
+}
+
+void ManifestFiles::ApplyState(File& file, ManifestReading& reading, const ManifestLook& look) {
+  const std::string disorder = DisorderOf(reading);
+  const bool is_new = disorder != file.disorder || !(file.stamp == reading.stamp) || look.by_event;
+  if (is_new || disorder.empty()) {
+    file.touched = look.scan;
+    file.accepted = false;
+  }
+  file.disorder = disorder;
+  file.stamp = reading.stamp;
+  file.changing = false;
+  file.problems = std::move(reading.decode.problems);
+}
+
+void ManifestFiles::Apply(ManifestReading reading, const ManifestLook& look) {
+  if (reading.what == ManifestReading::What::kChanging) {
+    files_[reading.file].changing = true;
     return;
   }
-  File next;
-  std::set<ObjectKey> seen;
-  for (DecodedObject& decoded : decode.objects) {
-    seen.insert(KeyOf(decoded.object));
-    next.objects.push_back({std::make_shared<const Object>(std::move(decoded.object)),
-                            PathOf(reading.file), decoded.document});
-  }
-  next.problems = std::move(decode.problems);
-  if (!next.problems.empty()) {
-    size_t kept = 0;
-    for (const ObjectWithOrigin& old : files_[reading.file].objects) {
-      if (seen.count(KeyOf(*old.object)) > 0) continue;
-      next.objects.push_back(old);
-      ++kept;
+  if (reading.what == ManifestReading::What::kGone) {
+    if (const auto found = files_.find(reading.file); found != files_.end()) {
+      const std::set<ObjectKey> lost = std::move(found->second.objects);
+      files_.erase(found);
+      for (const ObjectKey& key : lost) Lose(reading.file, key);
     }
-    if (kept > 0) {
-      next.problems.push_back(
-          {PathOf(reading.file), -1, "", "", "is not right in all its parts" + KeptText(kept)});
+  } else {
+    File& file = files_[reading.file];
+    ApplyState(file, reading, look);
+    ApplyObjects(reading.file, file, std::move(reading.decode.objects), look.scan);
+  }
+  NoteLook(reading.file, look);
+}
+
+void ManifestFiles::ApplyObjects(const std::string& name, File& file,
+                                 std::vector<DecodedObject> objects, uint64_t scan) {
+  std::set<ObjectKey> now;
+  size_t index = 0;
+  for (DecodedObject& decoded : objects) {
+    const ObjectKey key = KeyOf(decoded.object);
+    if (!now.insert(key).second) {
+      file.problems.push_back({PathOf(name), decoded.document, ToString(key), "metadata.name",
+                               "is in this file twice; the first is used"});
+      continue;
+    }
+    Known& known = known_[key];
+    if (known.present.empty() && !known.file.empty()) {
+      absent_of_[known.file].erase(key);
+      const Known back;
+      known = back;
+    }
+    const auto [place, is_new] = known.present.try_emplace(name);
+    if (is_new) place->second.first_seen = scan;
+    place->second.object = std::make_shared<const Object>(std::move(decoded.object));
+    place->second.document = decoded.document;
+    place->second.index = index++;
+  }
+  for (const ObjectKey& key : std::exchange(file.objects, now)) {
+    if (now.count(key) == 0) Lose(name, key);
+  }
+}
+
+void ManifestFiles::Lose(const std::string& file, const ObjectKey& key) {
+  Known& known = known_.at(key);
+  const auto place = known.present.find(file);
+  known.place = std::move(place->second);
+  known.file = file;
+  known.present.erase(place);
+  if (known.present.empty()) absent_of_[file].insert(key);
+}
+
+void ManifestFiles::NoteLook(const std::string& file, const ManifestLook& look) {
+  const auto absent = absent_of_.find(file);
+  if (absent == absent_of_.end()) return;
+  const auto state = files_.find(file);
+  const bool hidden = state != files_.end() && state->second.may_hide();
+  for (const ObjectKey& key : absent->second) {
+    Known& known = known_.at(key);
+    known.looked_at = look.at;
+    if (hidden) {
+      known.proven = false;
+    } else if (look.unproven.empty()) {
+      known.proven = known.unproven.empty() || look.by_event;
+      if (known.proven) known.unproven.clear();
+    } else if (!known.proven) {
+      known.unproven = look.unproven;
     }
   }
-  files_[reading.file] = std::move(next);
 }
 
-void ManifestFiles::Vanish(const std::string& file) {
-  const auto known = files_.find(file);
-  if (known != files_.end()) known->second.vanished = true;
-}
-
-void ManifestFiles::KeepUnseen(const std::string& file) {
-  if (!HasObjects(file)) {
-    files_.erase(file);
-    return;
+void ManifestFiles::LoseFiles() {
+  for (auto& [name, file] : std::exchange(files_, {})) {
+    for (const ObjectKey& key : file.objects) Lose(name, key);
   }
-  Keep(file,
-       "was not unlinked, but the directory is another one now and does not have it "
-       "(volumectl source forget drops it)");
 }
 
-bool ManifestFiles::HasObjects(const std::string& file) const {
-  const auto known = files_.find(file);
-  return known != files_.end() && !known->second.objects.empty();
+void ManifestFiles::DoubtAbsences(const std::string& why) {
+  for (auto& [key, known] : known_) {
+    if (!known.present.empty()) continue;
+    known.proven = false;
+    known.unproven = why;
+  }
 }
 
-std::vector<std::string> ManifestFiles::AbsentFrom(const std::set<std::string>& present) const {
-  std::vector<std::string> absent;
+void ManifestFiles::Accept(const std::set<ObjectKey>& objects) {
+  for (const ObjectKey& key : objects) {
+    const auto known = known_.find(key);
+    if (known == known_.end() || !known->second.present.empty()) continue;
+    absent_of_[known->second.file].erase(key);
+    known_.erase(known);
+  }
+  for (auto& [name, file] : files_) file.accepted = !file.disorder.empty();
+}
+
+std::vector<std::string> ManifestFiles::AbsentFrom(const std::set<std::string>& listed) const {
+  std::set<std::string> absent;
   for (const auto& [name, file] : files_) {
-    if (present.count(name) == 0) absent.push_back(name);
+    if (listed.count(name) == 0) absent.insert(name);
   }
+  for (const auto& [name, keys] : absent_of_) {
+    if (!keys.empty() && listed.count(name) == 0) absent.insert(name);
+  }
+  return {absent.begin(), absent.end()};
+}
+
+std::set<ObjectKey> ManifestFiles::AbsentObjects() const {
+  std::set<ObjectKey> absent;
+  for (const auto& [file, keys] : absent_of_) absent.insert(keys.begin(), keys.end());
   return absent;
 }
 
-void ManifestFiles::AppendTo(ObjectList& list) const {
-  std::set<ObjectKey> present;
+// ---- judgement ----------------------------------------------------------------------------------
+
+std::vector<ManifestFiles::Suspect> ManifestFiles::Suspects() const {
+  std::vector<Suspect> suspects;
   for (const auto& [name, file] : files_) {
-    if (file.vanished) continue;
-    for (const ObjectWithOrigin& object : file.objects) present.insert(KeyOf(*object.object));
+    if (file.may_hide()) suspects.push_back({name, &file});
   }
+  std::stable_sort(suspects.begin(), suspects.end(), [](const Suspect& a, const Suspect& b) {
+    return a.state->touched > b.state->touched;
+  });
+  return suspects;
+}
+
+std::optional<ManifestFiles::Hold> ManifestFiles::HoldOf(
+    const Known& known, const ManifestMoment& moment,
+    const std::vector<Suspect>& suspects) const {
+  if (!moment.directory_error.empty()) return Hold{moment.directory_error};
+  if (!moment.directory_doubt.empty()) return Hold{moment.directory_doubt};
+  const auto own = files_.find(known.file);
+  if (own != files_.end() && own->second.may_hide()) {
+    return Hold{PathOf(known.file) + ": " + own->second.disorder};
+  }
+  if (!known.unproven.empty()) return Hold{known.unproven};
+  if (!suspects.empty() && suspects.front().state->touched > known.place.first_seen) {
+    const Suspect& suspect = suspects.front();
+    return Hold{"may be in " + PathOf(suspect.file) + ", which " + suspect.state->disorder};
+  }
+  if (!moment.busy.empty()) {
+    const auto& [file, what] = *moment.busy.begin();
+    return Hold{PathOf(file) + " " + what, /*momentary=*/true};
+  }
+  return std::nullopt;
+}
+
+bool ManifestFiles::JudgeAbsent(const ObjectKey& key, Known& known, const ManifestMoment& moment,
+                                const std::optional<Hold>& hold, ManifestJudgement& judgement,
+                                std::vector<Listed>& listed) const {
+  if (hold && !hold->momentary) known.evident_since.reset();
+  if (!hold && !known.evident_since) {
+    known.evident_since = moment.now;
+    known.evident_since_unix_millis = moment.now_unix_millis;
+  }
+  bool goes = false;
+  if (known.evident_since) {
+    const TimePoint due = *known.evident_since + moment.settle;
+    const bool is_due = moment.now >= due;
+    if (!hold && is_due && known.looked_at >= due) return false;
+    goes = !hold || !is_due;
+    if (!hold && is_due) judgement.due_files.insert(known.file);
+    if (!is_due) judgement.next_due = std::min(judgement.next_due.value_or(due), due);
+  }
+  const std::string reason =
+      goes ? "is not in " + PathOf(known.file) + " any more" : hold->reason;
+  if (!goes && judgement.incomplete_because.empty()) judgement.incomplete_because = reason;
+  if (known.place.object == nullptr) {
+    judgement.unknown.push_back({key, PathOf(known.file), reason});
+    return true;
+  }
+  const ObjectPresence presence = goes ? ObjectPresence::kGoing : ObjectPresence::kHeld;
+  const int64_t goes_at = goes ? known.evident_since_unix_millis + Millis(moment.settle) : 0;
+  const Place& place = known.place;
+  listed.push_back({known.file, place.document, place.index,
+                    {place.object, PathOf(known.file), place.document, presence, reason, goes_at}});
+  return true;
+}
+
+ManifestJudgement ManifestFiles::Judge(ManifestMoment moment) {
+  ManifestJudgement judgement;
   for (const auto& [name, file] : files_) {
-    for (const ObjectWithOrigin& object : file.objects) {
-      if (file.vanished && present.count(KeyOf(*object.object)) > 0) continue;
-      list.objects.push_back(object);
+    if (file.changing) moment.busy.try_emplace(name, "is being written");
+  }
+  const std::vector<Suspect> suspects = Suspects();
+  std::vector<Listed> listed;
+  for (auto entry = known_.begin(); entry != known_.end();) {
+    Known& known = entry->second;
+    for (const auto& [file, place] : known.present) {
+      listed.push_back({file, place.document, place.index,
+                        {place.object, PathOf(file), place.document}});
     }
-    list.problems.insert(list.problems.end(), file.problems.begin(), file.problems.end());
+    const bool stays =
+        !known.present.empty() || JudgeAbsent(entry->first, known, moment,
+                                              HoldOf(known, moment, suspects), judgement, listed);
+    if (!stays) absent_of_[known.file].erase(entry->first);
+    entry = stays ? std::next(entry) : known_.erase(entry);
+  }
+  std::sort(listed.begin(), listed.end(), [](const Listed& a, const Listed& b) {
+    return std::tie(a.file, a.document, a.index) < std::tie(b.file, b.document, b.index);
+  });
+  std::map<std::string, size_t> kept;
+  for (Listed& one : listed) {
+    if (one.object.presence != ObjectPresence::kPresent) ++kept[one.file];
+    judgement.objects.push_back(std::move(one.object));
+  }
+  if (judgement.incomplete_because.empty()) judgement.incomplete_because = moment.directory_error;
+  TellProblems(kept, judgement);
+  return judgement;
+}
+
+void ManifestFiles::TellProblems(const std::map<std::string, size_t>& kept,
+                                 ManifestJudgement& judgement) const {
+  for (const auto& [name, file] : files_) {
+    judgement.problems.insert(judgement.problems.end(), file.problems.begin(),
+                              file.problems.end());
+    if (file.disorder.empty()) continue;
+    const auto count = kept.find(name);
+    const std::string stay = count == kept.end() ? "" : KeptText(count->second);
+    const std::string told = PathOf(name) + ": " + file.disorder;
+    if (file.may_hide() && judgement.incomplete_because.empty()) {
+      judgement.incomplete_because = told;
+    }
+    // A problem of a part is told already.
+    if (!file.problems.empty() && stay.empty()) continue;
+    judgement.problems.push_back({PathOf(name), -1, "", "", file.disorder + stay});
   }
 }
 

@@ -1,33 +1,89 @@
-// ManifestFiles: what is known of the files of one directory, and the rule by which a file's new
-// state changes that. Pure; kube/manifest_directory.h feeds it.
+// ManifestFiles: what is known of the files of one directory, what objects they have, and whether
+// the absence of an object is evidence that somebody removed it. It is pure: it is told what was
+// seen, and when. kube/manifest_directory.h feeds it.
 //
-// Absence is not a command: a file that turns bad, empty or unreadable keeps its last good objects.
-// Only an unlink that lasts, or a file that is right from its first to its last document and lacks
-// the object, takes an object away.
+// An object of a file that is read is present, whatever disorder the rest is in. One that was known
+// and is in no file is held or going; docs/ARCHITECTURE.md ("Absence is judged per object") has the
+// law. In short, it is held
+//  - while the directory cannot be read, or is not the known one;
+//  - if nobody saw how it came to be absent (ManifestLook::unproven), until it is back, or an event
+//    of its own file shows its absence once more, or Accept();
+//  - while its own file is in disorder;
+//  - while a file in disorder may have it: one that came or changed after the object was first seen
+//    in its own file. Of what only the last agent knew, any file in disorder may have it.
+// Else its absence is evidence, and it goes when that has lasted for the settle time and a look at
+// its own file, made after that, has not found it. The time begins with the evidence and is that
+// object's own: no other file and no other object renews it. While a file is being written or read,
+// nothing goes, but time passes.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "kube/decode.h"
 #include "kube/object_source.h"
 
 namespace volumed {
 
-// One look at one file.
+// By what a file's content is known to be the same as before.
+struct FileStamp {
+  uint64_t inode = 0;
+  int64_t size = 0;
+  int64_t modified_nanos = 0;
+  int64_t changed_nanos = 0;
+  friend bool operator==(const FileStamp&, const FileStamp&) = default;
+};
+
+// What one look at one file found.
 struct ManifestReading {
   enum class What {
     kRead,
     kGone,        // the name is not in the directory
     kUnreadable,  // the name is there; `error` says why its content is not known
-    kChanging,    // it changed while it was read: another event will follow
+    kChanging,    // somebody is writing it: another event will follow
   };
   std::string file;  // name inside the directory
   What what = What::kRead;
   std::string error;
   ManifestDecode decode;
+  FileStamp stamp = {};
+  // Of kUnreadable: the disk's or the kernel's fault, which no event tells the end of.
+  bool try_again = false;
+};
+
+// The circumstances of a look.
+struct ManifestLook {
+  TimePoint at;           // before the file was opened
+  bool by_event = false;  // the file's own event brought it about, or it is the first of a start
+  uint64_t scan = 0;      // looks of one number count as simultaneous
+  // Why an object that the look misses may have been lost in another way than by a removal; "" if
+  // its absence is evidence.
+  std::string unproven = {};
+};
+
+// What Judge() goes by, beside the files.
+struct ManifestMoment {
+  TimePoint now;
+  int64_t now_unix_millis = 0;
+  Duration settle{};
+  std::string directory_error;               // "" while the directory can be read
+  std::string directory_doubt;               // "" while the directory is the known one
+  std::map<std::string, std::string> busy;   // file -> "is being written", "is being read"
+};
+
+struct ManifestJudgement {
+  std::vector<ObjectWithOrigin> objects;  // by file and place in it
+  std::vector<UnknownObject> unknown;
+  std::vector<DecodeProblem> problems;
+  std::string incomplete_because;
+  std::optional<TimePoint> next_due;  // when the next object may go
+  // Files of objects whose time is over: each has to be looked at once more.
+  std::set<std::string> due_files;
 };
 
 // Threads: one. Blocks: no. Errors: none.
@@ -36,36 +92,96 @@ class ManifestFiles {
   // `directory` is put before file names.
   explicit ManifestFiles(std::string directory) : directory_(std::move(directory)) {}
 
-  void Apply(ManifestReading reading);
-  // The file was unlinked, and may be back in a moment: its objects stay, but yield to those that
-  // another file has now (it may have been renamed). A later reading decides.
-  void Vanish(const std::string& file);
-  // The file is absent, but nobody unlinked it: the directory is another one than before (it was
-  // replaced, or a filesystem came or went). Its objects are kept, and that is said.
-  void KeepUnseen(const std::string& file);
+  // What the last agent knew: absent, until a file has it.
+  void Remember(std::vector<KnownObject> objects);
 
-  bool HasObjects(const std::string& file) const;
-  // The known files that are not in `present`.
-  std::vector<std::string> AbsentFrom(const std::set<std::string>& present) const;
-  // Forgets everything; what is still there has to be read again.
-  void Clear() { files_.clear(); }
+  // A number for the looks that follow, greater than those before.
+  uint64_t BeginScan() { return ++scan_; }
+  void Apply(ManifestReading reading, const ManifestLook& look);
+  // The directory cannot be read: no file has anything until it is read again.
+  void LoseFiles();
+  // Nobody knows any more how what is absent now came to be so.
+  void DoubtAbsences(const std::string& why);
+  // The administrator's word: of these objects those that are absent are gone, and files that are
+  // in disorder now hide none.
+  void Accept(const std::set<ObjectKey>& objects);
 
-  // Objects and problems of all files, by file name.
-  void AppendTo(ObjectList& list) const;
-  bool empty() const { return files_.empty(); }
+  // What is not there goes, if its time has come; the rest is told as it stands.
+  ManifestJudgement Judge(ManifestMoment moment);
+
+  // Files of known objects, and files in disorder, that are not in `listed`.
+  std::vector<std::string> AbsentFrom(const std::set<std::string>& listed) const;
+  // Objects that were known and that no file has now.
+  std::set<ObjectKey> AbsentObjects() const;
+  bool HasKnownObjects() const { return !known_.empty(); }
 
  private:
   struct File {
-    std::vector<ObjectWithOrigin> objects;  // last good
+    std::set<ObjectKey> objects;
     std::vector<DecodeProblem> problems;
-    bool vanished = false;
+    std::string disorder;   // "" if the file is right in all its parts
+    FileStamp stamp;
+    uint64_t touched = 0;   // the scan that first found the present disorder
+    bool accepted = false;  // the disorder hides nothing, by the administrator's word
+    bool changing = false;
+    bool may_hide() const { return !disorder.empty() && !accepted; }
+  };
+  // An object in a file.
+  struct Place {
+    ObjectPtr object;  // null: its content is on no record
+    int document = 0;
+    size_t index = 0;         // among the objects of the file
+    uint64_t first_seen = 0;  // the scan; 0: by the last agent
+  };
+  struct Known {
+    std::map<std::string, Place> present;  // by file
+    // Of an absent object:
+    std::string file;  // the last that had it
+    Place place;       // there
+    bool proven = false;
+    std::string unproven;
+    TimePoint looked_at{};
+    std::optional<TimePoint> evident_since;
+    int64_t evident_since_unix_millis = 0;
+  };
+  struct Hold {
+    std::string reason;
+    bool momentary = false;  // time passes
+  };
+  struct Suspect {
+    std::string file;
+    const File* state = nullptr;
   };
 
-  std::string PathOf(const std::string& file) const { return directory_ + "/" + file; }
-  void Keep(const std::string& file, const std::string& reason);
+  std::string PathOf(const std::string& file) const;
+  static std::string DisorderOf(const ManifestReading& reading);
+  // Takes over what the reading says of the file itself.
+  void ApplyState(File& file, ManifestReading& reading, const ManifestLook& look);
+  void ApplyObjects(const std::string& name, File& file, std::vector<DecodedObject> objects,
+                    uint64_t scan);
+  void Lose(const std::string& file, const ObjectKey& key);
+  void NoteLook(const std::string& file, const ManifestLook& look);
+  std::vector<Suspect> Suspects() const;  // files in disorder, the last touched first
+  std::optional<Hold> HoldOf(const Known& known, const ManifestMoment& moment,
+                             const std::vector<Suspect>& suspects) const;
+  // An object of the list, with what it is sorted by.
+  struct Listed {
+    std::string file;
+    int document = 0;
+    size_t index = 0;
+    ObjectWithOrigin object;
+  };
+  // False: it is gone.
+  bool JudgeAbsent(const ObjectKey& key, Known& known, const ManifestMoment& moment,
+                   const std::optional<Hold>& hold, ManifestJudgement& judgement,
+                   std::vector<Listed>& listed) const;
+  void TellProblems(const std::map<std::string, size_t>& kept, ManifestJudgement& judgement) const;
 
   const std::string directory_;
+  uint64_t scan_ = 0;
   std::map<std::string, File> files_;
+  std::map<ObjectKey, Known> known_;
+  std::map<std::string, std::set<ObjectKey>> absent_of_;  // by the last file that had them
 };
 
 }  // namespace volumed

@@ -2,14 +2,18 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <cstdlib>
+#include <csignal>
+#include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -21,28 +25,19 @@
 namespace volumed {
 namespace {
 
-std::string ParentOf(const std::string& path) {
-  const size_t slash = path.find_last_of('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
+constexpr int kMostLinks = 40;  // as the kernel's own limit; path_resolution(7)
 
-bool SameContent(const struct stat& a, const struct stat& b) {
-  return a.st_size == b.st_size && a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
-         a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
-}
-
-ManifestReading Unreadable(const std::string& file, std::string_view what, int sys_errno) {
-  ManifestReading reading;
-  reading.file = file;
-  reading.what = ManifestReading::What::kUnreadable;
-  reading.error = std::string(what) + ": " + ErrnoName(sys_errno);
-  return reading;
+FileStamp StampOf(const struct stat& status) {
+  const auto nanos = [](const timespec& time) {
+    return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+  };
+  return {status.st_ino, status.st_size, nanos(status.st_mtim), nanos(status.st_ctim)};
 }
 
 // Up to one byte more than a manifest may have, so that a larger one is noticed.
-std::optional<std::string> ReadAll(int fd) {
+std::optional<std::string> ReadAll(int fd, size_t expected) {
   std::string bytes;
+  bytes.reserve(std::min(expected, kMaxManifestBytes) + 1);
   std::array<char, 64 * 1024> buffer;
   while (bytes.size() <= kMaxManifestBytes) {
     const ssize_t count = ::read(fd, buffer.data(), buffer.size());
@@ -52,6 +47,26 @@ std::optional<std::string> ReadAll(int fd) {
     bytes.append(buffer.data(), static_cast<size_t>(count));
   }
   return bytes;
+}
+
+// A read lease is refused while somebody has the file open for writing; it is given back at once.
+// Who opens the file just then waits for that, and this thread would get a SIGIO: it is taken off
+// the thread's own queue. False if the filesystem knows no leases.
+// Source: fcntl(2), F_SETLEASE.
+bool HasWriter(int fd) {
+  sigset_t sigio;
+  sigset_t before;
+  ::sigemptyset(&sigio);
+  ::sigaddset(&sigio, SIGIO);
+  if (::pthread_sigmask(SIG_BLOCK, &sigio, &before) != 0) return false;
+  const bool given = ::fcntl(fd, F_SETLEASE, F_RDLCK) == 0;
+  const bool refused = !given && errno == EAGAIN;
+  if (given) ::fcntl(fd, F_SETLEASE, F_UNLCK);
+  const timespec at_once{};
+  while (::sigtimedwait(&sigio, nullptr, &at_once) > 0) {
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return refused;
 }
 
 // Pods without a uid become static pods of this node; a pod that cannot is a problem.
@@ -71,101 +86,170 @@ void CompletePods(const NodeName& node_name, const std::string& path, ManifestDe
   decode.objects = std::move(complete);
 }
 
-ManifestReading ReadOne(const std::string& directory, int directory_fd, const std::string& file,
-                        const NodeName& node_name) {
-  // O_NONBLOCK: opening a FIFO of that name must not wait for a writer.
-  const Descriptor fd(
-      ::openat(directory_fd, file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  ManifestReading reading;
-  reading.file = file;
-  if (!fd.valid()) {
-    const int sys_errno = errno;
-    struct stat link {};
-    const bool is_there = ::fstatat(directory_fd, file.c_str(), &link, AT_SYMLINK_NOFOLLOW) == 0;
-    if (is_there || sys_errno != ENOENT) {
-      return Unreadable(
-          file, is_there && S_ISLNK(link.st_mode) ? "cannot follow its link" : "cannot be opened",
-          sys_errno);
+// Reads one file. Its methods are the steps.
+class FileReader {
+ public:
+  FileReader(const std::string& directory, int directory_fd, std::string file,
+             const ScanOptions& options)
+      : path_(directory + "/" + file), directory_fd_(directory_fd), options_(options) {
+    reading_.file = std::move(file);
+  }
+
+  // nullopt for a file that is too large for now.
+  std::optional<ManifestReading> Read() {
+    // O_NONBLOCK: opening a FIFO of that name must not wait for a writer.
+    const Descriptor fd(::openat(directory_fd_, reading_.file.c_str(),
+                                 O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    if (!fd.valid()) return NotOpened(errno);
+    struct stat before {};
+    if (::fstat(fd.get(), &before) != 0) return Unreadable("cannot be examined", errno);
+    reading_.stamp = StampOf(before);
+    if (!S_ISREG(before.st_mode)) return Unreadable("is not a regular file");
+    const auto size = static_cast<size_t>(before.st_size);
+    if (size > kMaxManifestBytes) {
+      return Unreadable("is larger than " + std::to_string(kMaxManifestBytes) + " bytes");
     }
-    reading.what = ManifestReading::What::kGone;
-    return reading;
+    if (size > options_.max_bytes) return std::nullopt;
+    return ReadContent(fd.get(), before);
   }
-  struct stat before {};
-  struct stat after {};
-  if (::fstat(fd.get(), &before) != 0) return Unreadable(file, "cannot be examined", errno);
-  if (!S_ISREG(before.st_mode)) {
-    reading.what = ManifestReading::What::kUnreadable;
-    reading.error = "is not a regular file";
-    return reading;
+
+ private:
+  ManifestReading ReadContent(int fd, const struct stat& before) {
+    if (options_.ask_for_writers && HasWriter(fd)) return Changing();
+    const std::optional<std::string> bytes = ReadAll(fd, static_cast<size_t>(before.st_size));
+    if (!bytes) return Unreadable("cannot be read", errno);
+    struct stat after {};
+    if (::fstat(fd, &after) != 0) return Unreadable("cannot be examined", errno);
+    if (!(StampOf(before) == StampOf(after))) return Changing();
+    reading_.decode = DecodeManifest(path_, *bytes);
+    CompletePods(options_.node_name, path_, reading_.decode);
+    return std::move(reading_);
   }
-  const std::optional<std::string> bytes = ReadAll(fd.get());
-  if (!bytes) return Unreadable(file, "cannot be read", errno);
-  if (::fstat(fd.get(), &after) != 0) return Unreadable(file, "cannot be examined", errno);
-  if (!SameContent(before, after)) {
-    reading.what = ManifestReading::What::kChanging;
-    return reading;
+
+  ManifestReading NotOpened(int sys_errno) {
+    struct stat link {};
+    const bool is_there =
+        ::fstatat(directory_fd_, reading_.file.c_str(), &link, AT_SYMLINK_NOFOLLOW) == 0;
+    if (!is_there && sys_errno == ENOENT) {
+      reading_.what = ManifestReading::What::kGone;
+      return std::move(reading_);
+    }
+    if (is_there) reading_.stamp = StampOf(link);
+    const bool is_link = is_there && S_ISLNK(link.st_mode);
+    return Unreadable(is_link ? "cannot follow its link" : "cannot be opened", sys_errno);
   }
-  const std::string path = directory + "/" + file;
-  reading.decode = DecodeManifest(path, *bytes);
-  CompletePods(node_name, path, reading.decode);
-  return reading;
+
+  ManifestReading Changing() {
+    reading_.what = ManifestReading::What::kChanging;
+    return std::move(reading_);
+  }
+  ManifestReading Unreadable(std::string why) {
+    reading_.what = ManifestReading::What::kUnreadable;
+    reading_.error = std::move(why);
+    return std::move(reading_);
+  }
+  ManifestReading Unreadable(std::string_view what, int sys_errno) {
+    // Of these an event tells when they are over.
+    static constexpr int kTold[] = {ENOENT, ENOTDIR, ELOOP, EACCES, EPERM, ENAMETOOLONG, ENXIO};
+    reading_.try_again = std::find(std::begin(kTold), std::end(kTold), sys_errno) == std::end(kTold);
+    return Unreadable(std::string(what) + ": " + std::string(ErrnoName(sys_errno)));
+  }
+
+  const std::string path_;
+  const int directory_fd_;
+  const ScanOptions& options_;
+  ManifestReading reading_;
+};
+
+Result<OpenDirectory> OpenBelow(int directory, const char* name) {
+  ASSIGN_OR_RETURN(Descriptor fd,
+                   DescriptorFrom(::openat(directory, name, O_PATH | O_DIRECTORY | O_CLOEXEC),
+                                  "open a directory"));
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) {
+    return Error::FromErrno(errno, "examine a directory", Outcome::kNotApplied);
+  }
+  return OpenDirectory{std::move(fd), {status.st_dev, status.st_ino}};
 }
 
-// Where the link leads, if the file is a link that leads anywhere.
-std::optional<LinkTarget> TargetOf(int directory_fd, const std::string& file) {
-  struct stat link {};
-  if (::fstatat(directory_fd, file.c_str(), &link, AT_SYMLINK_NOFOLLOW) != 0 ||
-      !S_ISLNK(link.st_mode)) {
-    return std::nullopt;
+// Puts the parts of a path before those that are left to walk.
+void Prepend(const std::string& path, std::vector<std::string>& rest) {
+  std::vector<std::string> parts = SplitNonEmpty(path, '/');
+  rest.insert(rest.end(), parts.rbegin(), parts.rend());  // `rest` is walked from its end
+}
+
+void AddTargets(const Descriptor& directory, const std::string& file,
+                std::vector<LinkTarget>& targets) {
+  struct stat status {};
+  if (::fstatat(directory.get(), file.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+      !S_ISLNK(status.st_mode)) {
+    return;
   }
-  const std::string path = "/proc/self/fd/" + std::to_string(directory_fd) + "/" + file;
-  const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), std::free);
-  if (real == nullptr) return std::nullopt;
-  const std::string target = real.get();
-  Result<OpenDirectory> parent = OpenDirectoryAt(ParentOf(target));
-  if (!parent.ok()) return std::nullopt;
-  return LinkTarget{file, *std::move(parent), target.substr(target.find_last_of('/') + 1)};
+  PathWalk walk = WalkPath(directory, file);
+  // The first link is the manifest itself, whose directory is watched as a whole.
+  for (size_t i = 1; i < walk.links.size(); ++i) {
+    targets.push_back({file, std::move(walk.links[i])});
+  }
+  if (walk.last) targets.push_back({file, *std::move(walk.last)});
 }
 
 }  // namespace
+
+PathWalk WalkPath(const Descriptor& start, const std::string& path) {
+  PathWalk walk;
+  const auto root_or = [&start](const std::string& p) {
+    return p.starts_with('/') ? OpenBelow(AT_FDCWD, "/") : OpenBelow(start.get(), ".");
+  };
+  Result<OpenDirectory> at = root_or(path);
+  std::vector<std::string> rest;
+  Prepend(path, rest);
+  while (at.ok() && !rest.empty()) {
+    const std::string name = std::move(rest.back());
+    rest.pop_back();
+    struct stat status {};
+    const bool is_there =
+        ::fstatat(at->fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+    if (is_there && S_ISLNK(status.st_mode) && walk.links.size() < kMostLinks) {
+      std::array<char, PATH_MAX> text;
+      const ssize_t size =
+          ::readlinkat(at->fd.get(), name.c_str(), text.data(), text.size());
+      if (size < 0) return walk;
+      const std::string target(text.data(), static_cast<size_t>(size));
+      Prepend(target, rest);
+      Result<OpenDirectory> next =
+          OpenBelow(target.starts_with('/') ? AT_FDCWD : at->fd.get(),
+                    target.starts_with('/') ? "/" : ".");
+      walk.links.push_back({*std::move(at), name});
+      at = std::move(next);
+      continue;
+    }
+    const bool goes_on = is_there && !rest.empty() && S_ISDIR(status.st_mode);
+    if (!goes_on) {
+      walk.is_there = is_there && rest.empty() && !S_ISLNK(status.st_mode);
+      walk.last = PathPoint{*std::move(at), name};
+      return walk;
+    }
+    at = OpenBelow(at->fd.get(), name.c_str());
+  }
+  return walk;
+}
 
 bool IsManifestName(std::string_view file) {
   if (file.empty() || file.front() == '.') return false;
   return StripSuffix(file, ".yaml") || StripSuffix(file, ".yml") || StripSuffix(file, ".json");
 }
 
-Result<OpenDirectory> OpenDirectoryAt(const std::string& path) {
-  ASSIGN_OR_RETURN(Descriptor fd,
-                   DescriptorFrom(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC),
-                                  "open directory " + path));
-  struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) {
-    return Error::FromErrno(errno, "examine directory " + path, Outcome::kNotApplied);
-  }
-  return OpenDirectory{std::move(fd), {status.st_dev, status.st_ino}};
-}
-
-Result<NearestParent> OpenNearestParent(const std::string& path) {
-  std::string below = path;
-  while (true) {
-    const std::string parent = ParentOf(below);
-    Result<OpenDirectory> opened = OpenDirectoryAt(parent);
-    if (opened.ok()) {
-      return NearestParent{*std::move(opened), below.substr(below.find_last_of('/') + 1)};
-    }
-    if (parent == "/" || parent == ".") return opened.error();
-    below = parent;
-  }
-}
-
 ManifestScan ReadManifests(const std::string& directory, const Descriptor& fd,
-                           const std::vector<std::string>& files, const NodeName& node_name) {
+                           const std::vector<std::string>& files, const ScanOptions& options) {
   ManifestScan scan;
   for (const std::string& file : files) {
-    scan.readings.push_back(ReadOne(directory, fd.get(), file, node_name));
-    if (std::optional<LinkTarget> target = TargetOf(fd.get(), file)) {
-      scan.targets.push_back(*std::move(target));
+    std::optional<ManifestReading> reading = FileReader(directory, fd.get(), file, options).Read();
+    if (reading) {
+      scan.readings.push_back(*std::move(reading));
+    } else {
+      scan.large.push_back(file);
     }
+    AddTargets(fd, file, scan.targets);
   }
   return scan;
 }

@@ -2,6 +2,7 @@
 // Threads: any. Blocks: every function here, on the filesystem.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,8 @@
 #include "base/descriptor.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "kube/decode.h"
+#include "kube/directory_identity.h"
 #include "kube/manifest_files.h"
 
 namespace volumed {
@@ -16,44 +19,47 @@ namespace volumed {
 // "*.yaml", "*.yml" or "*.json", not beginning with ".".
 bool IsManifestName(std::string_view file);
 
-// A directory as an inode: a path may lead to another one tomorrow.
-struct DirectoryIdentity {
-  unsigned long device = 0;
-  unsigned long inode = 0;
-  friend bool operator==(const DirectoryIdentity&, const DirectoryIdentity&) = default;
+// A name in a directory.
+struct PathPoint {
+  OpenDirectory parent;
+  std::string name;
 };
 
-struct OpenDirectory {
-  Descriptor fd;
-  DirectoryIdentity identity;
+// The way to what a path names.
+struct PathWalk {
+  std::vector<PathPoint> links;   // every symbolic link on it, in this order
+  std::optional<PathPoint> last;  // what is named, or the first name on the way that is not there
+  bool is_there = false;          // `last` is what is named
 };
 
-// Errors (not applied): errno's, as NotFound.
-Result<OpenDirectory> OpenDirectoryAt(const std::string& path);
+// Follows `path` from `start` (or from the root, if the path is absolute). A loop of links ends the
+// walk as a missing name does; `last` is absent if a directory on the way cannot be looked at.
+PathWalk WalkPath(const Descriptor& start, const std::string& path);
 
-struct NearestParent {
-  OpenDirectory directory;
-  std::string child;  // the path's next element below it
-};
-
-// The nearest directory above `path` that can be opened; "/" in the worst case.
-Result<NearestParent> OpenNearestParent(const std::string& path);
-
-// Where a symbolic link to a manifest leads; changes there change the manifest.
+// Something on the way from a symbolic link to a manifest: if it changes, the manifest does.
 struct LinkTarget {
-  std::string file;      // the link's name in the manifest directory
-  OpenDirectory parent;  // of the target
-  std::string name;      // of the target in its directory
+  std::string file;  // the link's name in the manifest directory
+  PathPoint point;
 };
 
 struct ManifestScan {
   std::vector<ManifestReading> readings;
   std::vector<LinkTarget> targets;
+  std::vector<std::string> large;  // files that were left out, for their size
+};
+
+struct ScanOptions {
+  NodeName node_name;  // completes pods without a uid
+  // Larger files are left out.
+  size_t max_bytes = kMaxManifestBytes;
+  // Nobody has watched these files so far: who has one of them open for writing is found by asking
+  // the kernel. Such a file counts as changing.
+  bool ask_for_writers = false;
 };
 
 // Reads and decodes these files of an open directory; pods get their static identity.
 ManifestScan ReadManifests(const std::string& directory, const Descriptor& fd,
-                           const std::vector<std::string>& files, const NodeName& node_name);
+                           const std::vector<std::string>& files, const ScanOptions& options);
 
 // True if the name is there and is more than a plain file that somebody has just begun to write.
 bool IsCompleteAtCreation(const Descriptor& fd, const std::string& file);

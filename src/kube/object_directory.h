@@ -51,7 +51,8 @@ class ObjectDirectory final : public ObjectSource {
   void Remember(SourceMemory) override {}
   void Start(ObjectListener listener) override;
   void Accept() override { Forget(); }
-  void Forget() override;
+  // Reads everything again.
+  void Forget();
 
   // Stores all objects, replacing those of the same kind, namespace and name, and delivers the new
   // list. An object that is stored already, equal, is not written again. Returns them as stored (a

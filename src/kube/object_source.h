@@ -5,16 +5,21 @@
 // removed it. Until then the list has it, held or going.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "kube/decode.h"
 #include "kube/objects.h"
 
 namespace volumed {
+
+// How long an object's absence must last before the object goes (the setting removal-settle).
+inline constexpr Duration kRemovalSettle = std::chrono::seconds(10);
 
 // How an object of a list comes to be in it.
 enum class ObjectPresence {
@@ -46,6 +51,9 @@ struct KnownDirectory {
   std::string filesystem_type;    // "ext4"
   std::string filesystem_uuid;    // "" if the filesystem has none
   std::optional<uint64_t> inode;  // nullopt if the filesystem gives no lasting one
+  // When the directory was made; nullopt if the filesystem does not tell. An inode's number is
+  // given to another directory as soon as the first is removed; its birth is not.
+  std::optional<int64_t> birth_unix_nanos = {};
   friend bool operator==(const KnownDirectory&, const KnownDirectory&) = default;
 };
 
@@ -92,12 +100,10 @@ class ObjectSource {
   // REQUIRES: called once.
   virtual void Start(ObjectListener listener) = 0;
 
-  // The administrator's word that what the source has now is right: what is held goes.
+  // The administrator's word that what the source has now is right: what is held or going at this
+  // moment, and is not back when the source has been read anew, goes at once; what is unknown is
+  // certainly absent. What leaves later is judged as ever.
   virtual void Accept() = 0;
-
-  // Reads everything again and drops what is kept only because its absence was not a command
-  // (the last good objects of broken files and of a vanished directory). An administrator's act.
-  virtual void Forget() = 0;
 };
 
 }  // namespace volumed

@@ -213,6 +213,7 @@ void AgentTest::StartAgent() {
       {"node-name", "it-node"},
       {"worker", VOLUMED_WORKER},
       {"volume-plugin-dir", scratch_ + "/drivers"},
+      {"removal-settle", "1s"},
       {"volume-stats-period", "1s"}};
   for (const auto& [key, value] : settings) lines[key] = value;
   std::string config;

@@ -172,6 +172,7 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                             {"pv-recycler-minimum-timeout-nfs", {"7"}},
                             {"pv-recycler-increment-timeout-nfs", {"7"}},
                             {"nfs-unmount-timeout", {"7s"}},
+                            {"removal-settle", {"7s"}},
                             {"server-look-period", {"7s"}},
                             {"runc", {"/bin/runc"}},
                             {"busybox", {"/bin/bb"}},
@@ -196,6 +197,7 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                                               "verify-attached-period",
                                               "attach-limits",
                                               "server-look-period",
+                                              "removal-settle",
                                               "nfs-unmount-timeout"};
   for (size_t i = 0; i < after.size(); ++i) {
     const bool reload = reloads.contains(after[i].first);

@@ -1,125 +1,9 @@
-// The manifest directory on real files and real inotify, driven by the program's own scheduler.
-#include "kube/manifest_directory.h"
-
-#include <fcntl.h>
-#include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <set>
-#include <string>
-
-#include "base/real_scheduler.h"
-#include "unit/base/run_scheduler.h"
-#include "unit/kube/kube_testing.h"
+// The manifest directory on real files: what it reads, and when. What it makes of absence is in
+// manifest_absence_test.cc.
+#include "unit/kube/manifest_directory_fixture.h"
 
 namespace volumed {
 namespace {
-
-namespace fs = std::filesystem;
-
-class ManifestDirectoryTest : public testing::Test {
- protected:
-  void SetUp() override {
-    char name[] = "/tmp/volumed-manifests-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    root_ = name;
-    directory_ = root_ / "manifests";
-    auto scheduler = RealScheduler::Create();
-    ASSERT_TRUE(scheduler.ok());
-    scheduler_ = *std::move(scheduler);
-  }
-  void TearDown() override {
-    source_.reset();
-    EXPECT_TRUE(RunUntilIdle(*scheduler_)) << "a reading is under way still";
-    scheduler_.reset();
-    fs::remove_all(root_);
-  }
-
-  void Start() {
-    auto source = ManifestDirectory::Create(directory_.string(), NodeName("n1"), *scheduler_,
-                                            scheduler_->loop(), settle_);
-    ASSERT_TRUE(source.ok());
-    source_ = *std::move(source);
-    source_->Start([this](ObjectList list) {
-      last_ = std::move(list);
-      ++lists_;
-      history_.insert(Names());
-      if (done_ && done_()) scheduler_->Stop();
-    });
-  }
-  void MakeAndStart() {
-    fs::create_directory(directory_);
-    Start();
-  }
-
-  // Runs the program until a list for which `done` holds was delivered; the time only ends a test
-  // that fails.
-  void RunUntil(std::function<bool()> done) {
-    if (last_ && done()) return;
-    done_ = std::move(done);
-    bool timed_out = false;
-    const TimerId timer = scheduler_->PostAfter(std::chrono::seconds(10), [&] {
-      timed_out = true;
-      scheduler_->Stop();
-    });
-    scheduler_->Run();
-    scheduler_->Cancel(timer);
-    done_ = nullptr;
-    ASSERT_FALSE(timed_out) << "objects: " << Names() << "\n" << Problems();
-  }
-  // What is on its way has arrived when a file that is written after it has.
-  void Settle() {
-    const std::string marker = "marker-" + std::to_string(++markers_);
-    Replace("zz-marker.yaml", ConfigMapYaml(marker, ""));
-    RunUntil([&] { return Names().find(marker) != std::string::npos; });
-  }
-
-  static void WriteFile(const fs::path& path, const std::string& text) {
-    std::ofstream(path, std::ios::trunc) << text;
-  }
-  void Write(const std::string& file, const std::string& text) {
-    WriteFile(directory_ / file, text);
-  }
-  void Replace(const std::string& file, const std::string& text) {
-    WriteFile(directory_ / ".new", text);
-    fs::rename(directory_ / ".new", directory_ / file);
-  }
-  // "a b": names of the delivered objects, without the marker.
-  std::string Names() const {
-    std::string names;
-    if (!last_) return "none";
-    for (const ObjectWithOrigin& object : last_->objects) {
-      names += (names.empty() ? "" : " ") + MetaOf(*object.object).name;
-    }
-    return names;
-  }
-  std::string Problems() const { return last_ ? ProblemsText(last_->problems) : ""; }
-  bool HasProblem(const std::string& text) const {
-    return Problems().find(text) != std::string::npos;
-  }
-  bool Has(const std::string& name) const {
-    return (" " + Names() + " ").find(" " + name + " ") != std::string::npos;
-  }
-
-  fs::path root_;
-  fs::path directory_;
-  std::unique_ptr<RealScheduler> scheduler_;
-  std::unique_ptr<ManifestDirectory> source_;
-  std::optional<ObjectList> last_;
-  std::function<bool()> done_;
-  // Short, as most tests wait for it; an hour for those in which nothing may depend on it.
-  Duration settle_ = std::chrono::milliseconds(20);
-  std::set<std::string> history_;  // Names() of every list so far
-  int lists_ = 0;
-  int markers_ = 0;
-};
 
 TEST_F(ManifestDirectoryTest, ReadsWhatIsThereAtTheStart) {
   fs::create_directory(directory_);
@@ -266,19 +150,6 @@ TEST_F(ManifestDirectoryTest, EachUnlinkHasTheWholeSettleTime) {
   EXPECT_GE(scheduler_->clock().Now() - start, settle_);
 }
 
-TEST_F(ManifestDirectoryTest, AFileBackWithoutTheObjectDeletesAtOnce) {
-  settle_ = std::chrono::hours(1);
-  MakeAndStart();
-  Write("a.yaml", ConfigMapYaml("x", "1") + "---\n" + ConfigMapYaml("w", "1"));
-  RunUntil([this] { return Names() == "x w"; });
-  fs::remove(directory_ / "a.yaml");
-  Write("a.yaml", ConfigMapYaml("x", "2"));
-  RunUntil([this] { return Names() == "x"; });
-  // Without being away as well.
-  Write("a.yaml", ConfigMapYaml("v", "1"));
-  RunUntil([this] { return Names() == "v"; });
-}
-
 TEST_F(ManifestDirectoryTest, AFileThatIsBackButBadKeepsItsObjects) {
   MakeAndStart();
   Write("a.yaml", ConfigMapYaml("x", "1"));
@@ -320,24 +191,6 @@ TEST_F(ManifestDirectoryTest, ADirectoryMadeAnewWithTheSameFilesIsAChange) {
   EXPECT_TRUE(Has("b"));
 }
 
-// No event tells that the file is back: its directory is a new one, which nobody watched yet.
-TEST_F(ManifestDirectoryTest, AFileBackInANewDirectoryHasTheWholeSettleTimeAgain) {
-  settle_ = std::chrono::milliseconds(200);
-  MakeAndStart();
-  Write("a.yaml", ConfigMapYaml("a", "1"));
-  RunUntil([this] { return Names() == "a"; });
-  fs::remove_all(directory_);
-  fs::create_directory(directory_);
-  Write("a.yaml", ConfigMapYaml("a2", "1"));
-  RunUntil([this] { return Names() == "a2"; });
-  scheduler_->PostAfter(2 * settle_, [this] { scheduler_->Stop(); });
-  scheduler_->Run();
-  Settle();
-  const TimePoint start = scheduler_->clock().Now();
-  fs::remove(directory_ / "a.yaml");
-  RunUntil([this] { return !Has("a2"); });
-  EXPECT_GE(scheduler_->clock().Now() - start, settle_);
-}
 
 TEST_F(ManifestDirectoryTest, ASlowWriterIsWaitedFor) {
   MakeAndStart();
@@ -350,7 +203,7 @@ TEST_F(ManifestDirectoryTest, ASlowWriterIsWaitedFor) {
     Settle();
     EXPECT_TRUE(Has("w"));
     // Nor does a look at everything take the half for the whole.
-    source_->Forget();
+    source_->Accept();
     Settle();
     EXPECT_FALSE(HasProblem("a.yaml"));
     slow << "---\n" << ConfigMapYaml("z", "1");
@@ -369,35 +222,6 @@ TEST_F(ManifestDirectoryTest, ADirectoryThatIsNotThereYetIsAwaited) {
   Write("a.yaml", ConfigMapYaml("a", "1"));
   RunUntil([this] { return last_->complete && Names() == "a"; });
   EXPECT_EQ(Problems(), "");
-}
-
-TEST_F(ManifestDirectoryTest, ADirectoryThatVanishesKeepsItsList) {
-  MakeAndStart();
-  Write("a.yaml", ConfigMapYaml("a", "1"));
-  RunUntil([this] { return Names() == "a"; });
-  fs::rename(directory_, root_ / "away");
-  RunUntil([this] { return HasProblem("its last list stays"); });
-  EXPECT_TRUE(last_->complete);
-  EXPECT_EQ(Names(), "a");
-  // Another directory in its place that lacks the file is not an unlink of the file.
-  fs::create_directory(directory_);
-  RunUntil([this] { return HasProblem("was not unlinked"); });
-  EXPECT_EQ(Names(), "a");
-  source_->Forget();
-  RunUntil([this] { return Names().empty(); });
-  // The old one comes back.
-  fs::remove(directory_);
-  fs::rename(root_ / "away", directory_);
-  RunUntil([this] { return Names() == "a" && Problems().empty(); });
-}
-
-TEST_F(ManifestDirectoryTest, FilesUnlinkedBeforeTheirDirectoryAreGone) {
-  MakeAndStart();
-  Write("a.yaml", ConfigMapYaml("a", "1"));
-  RunUntil([this] { return Names() == "a"; });
-  fs::remove_all(directory_);
-  RunUntil([this] { return HasProblem("its last list stays") && Names().empty(); });
-  EXPECT_TRUE(last_->complete);
 }
 
 TEST_F(ManifestDirectoryTest, FollowsLinksToOtherDirectories) {

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kube/manifest_reader.h"
@@ -11,55 +15,143 @@
 namespace volumed {
 namespace {
 
-TEST(ManifestFiles, UnreadableFilesKeepAndGoneFilesDrop) {
-  ManifestFiles files("/d");
-  const auto names = [&files] {
-    ObjectList list;
-    files.AppendTo(list);
-    std::string text;
-    for (const auto& object : list.objects) text += MetaOf(*object.object).name + " ";
-    return text + ProblemsText(list.problems);
-  };
-  using What = ManifestReading::What;
-  files.Apply({"a.yaml", What::kRead, "", DecodeManifest("/d/a.yaml", ConfigMapYaml("a", "1"))});
-  files.Apply({"a.yaml", What::kUnreadable, "cannot be read: EIO", {}});
-  EXPECT_EQ(names(), "a /d/a.yaml: cannot be read: EIO; 1 object of its last good state stay\n");
-  files.Apply({"a.yaml", What::kChanging, "", {}});
-  EXPECT_EQ(names().substr(0, 2), "a ");
-  EXPECT_TRUE(files.AbsentFrom({"a.yaml"}).empty());
-  EXPECT_EQ(files.AbsentFrom({"b.yaml"}), std::vector<std::string>{"a.yaml"});
-  files.KeepUnseen("a.yaml");
-  EXPECT_EQ(names().substr(0, 2), "a ");
-  EXPECT_TRUE(files.HasObjects("a.yaml"));
-  files.Apply({"a.yaml", What::kGone, "", {}});
-  EXPECT_EQ(names(), "");
-  EXPECT_FALSE(files.HasObjects("a.yaml"));
-  files.Apply({"b.yaml", What::kUnreadable, "EIO", {}});
-  files.KeepUnseen("b.yaml");  // it has nothing worth keeping
-  EXPECT_EQ(names(), "");
-}
+using What = ManifestReading::What;
 
-TEST(ManifestFiles, AVanishedFileYieldsItsObjectsToAnotherFileUntilItIsReadAgain) {
-  ManifestFiles files("/d");
-  const auto origins = [&files] {
-    ObjectList list;
-    files.AppendTo(list);
+// Files and the time, without a disk.
+class ManifestFilesTest : public testing::Test {
+ protected:
+  void Read(const std::string& file, const std::string& text, bool by_event = true) {
+    ManifestReading reading{file, What::kRead, "", DecodeManifest("/d/" + file, text)};
+    reading.stamp.size = static_cast<int64_t>(text.size());
+    files_.Apply(std::move(reading), Look(by_event));
+  }
+  void Found(const std::string& file, What what, const std::string& unproven = "") {
+    files_.Apply({file, what, what == What::kUnreadable ? "cannot be read: EIO" : "", {}},
+                 Look(true, unproven));
+  }
+  ManifestLook Look(bool by_event, const std::string& unproven = "") {
+    return {now_, by_event, files_.BeginScan(), unproven};
+  }
+  // "x:present w:held".
+  std::string States() {
+    ManifestMoment moment;
+    moment.now = now_;
+    moment.now_unix_millis = 1000 + (now_ - TimePoint()) / std::chrono::milliseconds(1);
+    moment.settle = std::chrono::seconds(10);
+    moment.busy = busy_;
+    judgement_ = files_.Judge(moment);
     std::string text;
-    for (const auto& object : list.objects) {
-      text += MetaOf(*object.object).name + "@" + object.file.substr(3) + " ";
+    for (const ObjectWithOrigin& object : judgement_.objects) {
+      static constexpr const char* kNames[] = {":present", ":held", ":going"};
+      text += (text.empty() ? "" : " ") + MetaOf(*object.object).name +
+              kNames[static_cast<int>(object.presence)];
     }
     return text;
-  };
-  using What = ManifestReading::What;
-  const std::string both = ConfigMapYaml("x", "1") + "---\n" + ConfigMapYaml("v", "1");
-  files.Apply({"a.yaml", What::kRead, "", DecodeManifest("/d/a.yaml", both)});
-  files.Vanish("a.yaml");
-  files.Vanish("unknown.yaml");
-  EXPECT_EQ(origins(), "x@a.yaml v@a.yaml ");
-  files.Apply({"b.yaml", What::kRead, "", DecodeManifest("/d/b.yaml", ConfigMapYaml("x", "1"))});
-  EXPECT_EQ(origins(), "v@a.yaml x@b.yaml ");
-  files.Apply({"a.yaml", What::kChanging, "", {}});
-  EXPECT_EQ(origins(), "x@a.yaml v@a.yaml x@b.yaml ");
+  }
+  void Pass(int seconds) { now_ += std::chrono::seconds(seconds); }
+
+  ManifestFiles files_{"/d"};
+  TimePoint now_{};
+  std::map<std::string, std::string> busy_;
+  ManifestJudgement judgement_;
+};
+
+TEST_F(ManifestFilesTest, WhatGoesIsLookedAtOnceMoreAfterItsTime) {
+  Read("a.yaml", ConfigMapYaml("a", "1"));
+  EXPECT_EQ(States(), "a:present");
+  Found("a.yaml", What::kGone);
+  EXPECT_EQ(States(), "a:going");
+  EXPECT_EQ(judgement_.next_due, now_ + std::chrono::seconds(10));
+  EXPECT_EQ(judgement_.objects.front().goes_at_unix_millis, 11'000);
+  Pass(10);
+  EXPECT_EQ(States(), "a:going");
+  EXPECT_EQ(judgement_.due_files, std::set<std::string>{"a.yaml"});
+  Found("a.yaml", What::kGone);
+  EXPECT_EQ(States(), "");
+  EXPECT_FALSE(files_.HasKnownObjects());
+}
+
+TEST_F(ManifestFilesTest, WhatTheLastLookFindsStays) {
+  Read("a.yaml", ConfigMapYaml("a", "1"));
+  Found("a.yaml", What::kGone);
+  EXPECT_EQ(States(), "a:going");
+  Pass(10);
+  Read("a.yaml", ConfigMapYaml("a", "2"));
+  EXPECT_EQ(States(), "a:present");
+}
+
+TEST_F(ManifestFilesTest, WritersDelayAndDoNotRenew) {
+  Read("a.yaml", ConfigMapYaml("a", "1"));
+  Found("a.yaml", What::kGone);
+  States();
+  busy_ = {{"b.yaml", "is being written"}};
+  Pass(10);
+  Found("a.yaml", What::kGone);
+  EXPECT_EQ(States(), "a:held");
+  EXPECT_EQ(judgement_.incomplete_because, "/d/b.yaml is being written");
+  busy_.clear();
+  EXPECT_EQ(States(), "");
+}
+
+TEST_F(ManifestFilesTest, AnUnprovenAbsenceIsHeldUntilAnEventOfItsFileShowsIt) {
+  Read("a.yaml", ConfigMapYaml("a", "1"));
+  Found("a.yaml", What::kGone, "nobody saw it");
+  Pass(100);
+  EXPECT_EQ(States(), "a:held");
+  EXPECT_EQ(judgement_.incomplete_because, "nobody saw it");
+  // The directory is listed again for another reason, and the file is there without the object.
+  Read("a.yaml", ConfigMapYaml("b", "1"), /*by_event=*/false);
+  EXPECT_EQ(States(), "a:held b:present");
+  Read("a.yaml", ConfigMapYaml("b", "2"), /*by_event=*/true);
+  EXPECT_EQ(States(), "a:going b:present");
+}
+
+TEST_F(ManifestFilesTest, WhatWasSeenToGoIsNotDoubtedByALaterListing) {
+  Read("a.yaml", ConfigMapYaml("a", "1"));
+  Found("a.yaml", What::kGone);
+  Found("a.yaml", What::kGone, "nobody saw it");
+  EXPECT_EQ(States(), "a:going");
+  files_.DoubtAbsences("events were lost");
+  EXPECT_EQ(States(), "a:held");
+}
+
+TEST_F(ManifestFilesTest, AnObjectThatIsInAnotherFileNowIsPresent) {
+  Read("a.yaml", ConfigMapYaml("x", "1"));
+  Read("b.yaml", ConfigMapYaml("x", "1"));
+  EXPECT_EQ(States(), "x:present x:present");
+  Found("a.yaml", What::kGone);
+  EXPECT_EQ(States(), "x:present");
+  EXPECT_EQ(judgement_.objects.front().file, "/d/b.yaml");
+}
+
+TEST_F(ManifestFilesTest, AnUnreadableFileSaysHowMuchOfItStays) {
+  Read("a.yaml", ConfigMapYaml("a", "1"));
+  Found("a.yaml", What::kUnreadable);
+  EXPECT_EQ(States(), "a:held");
+  EXPECT_EQ(ProblemsText(judgement_.problems),
+            "/d/a.yaml: cannot be read: EIO; 1 object of its last good state stay\n");
+  Found("a.yaml", What::kChanging);
+  EXPECT_EQ(States(), "a:held");
+  EXPECT_TRUE(files_.AbsentFrom({"a.yaml"}).empty());
+  EXPECT_EQ(files_.AbsentFrom({"b.yaml"}), std::vector<std::string>{"a.yaml"});
+}
+
+TEST_F(ManifestFilesTest, AcceptedDisorderHidesNothingUntilItChanges) {
+  Read("a.yaml", ConfigMapYaml("a", "1"));
+  Read("bad.yaml", "{{{");
+  files_.Accept({});
+  EXPECT_EQ(States(), "a:present");
+  EXPECT_EQ(judgement_.incomplete_because, "");
+  Found("a.yaml", What::kGone);
+  EXPECT_EQ(States(), "a:going");
+  Read("bad.yaml", "{{{{");
+  EXPECT_EQ(States(), "a:held");
+}
+
+TEST_F(ManifestFilesTest, TwoOfOneNameInAFileAreAProblemOfTheSecond) {
+  Read("a.yaml", ConfigMapYaml("a", "1") + "---\n" + ConfigMapYaml("a", "2"));
+  EXPECT_EQ(States(), "a:present");
+  EXPECT_NE(ProblemsText(judgement_.problems).find("twice"), std::string::npos);
 }
 
 TEST(ManifestNames, AreYamlAndJsonWithoutDot) {

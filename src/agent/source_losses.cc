@@ -1,0 +1,119 @@
+#include "agent/source_losses.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "agent/view_codec.h"
+#include "base/strings.h"
+
+namespace volumed {
+namespace {
+
+// The state of a volume of which nothing is on the node.
+constexpr std::string_view kNotSetUp = "NotSetUp";
+
+std::string_view PresenceName(ObjectPresence presence) {
+  switch (presence) {
+    case ObjectPresence::kPresent:
+      return "present";
+    case ObjectPresence::kHeld:
+      return "held";
+    case ObjectPresence::kGoing:
+      return "going";
+  }
+  return "";
+}
+
+// Its data is on the node's disk and ends with the pod.
+bool EndsWithThePod(const PodVolume& volume) {
+  const auto* empty_dir = std::get_if<EmptyDirVolumeSource>(&volume.source);
+  return empty_dir != nullptr && empty_dir->medium.empty();
+}
+
+}  // namespace
+
+void SourceLosses::Note(const ObjectList& list) {
+  incomplete_because_[list.source] = list.incomplete_because;
+  if (!list.complete) return;
+  std::vector<Absent>& absent = absent_[list.source];
+  absent.clear();
+  for (const ObjectWithOrigin& one : list.objects) {
+    if (one.presence == ObjectPresence::kPresent) continue;
+    absent.push_back({KeyOf(*one.object), one.object, one.file, PresenceName(one.presence),
+                      one.reason, one.goes_at_unix_millis});
+  }
+  for (const UnknownObject& one : list.unknown) {
+    absent.push_back({one.key, nullptr, one.file, "unknown", one.reason});
+  }
+}
+
+void SourceLosses::Forget(const std::string& source) {
+  absent_.erase(source);
+  incomplete_because_.erase(source);
+}
+
+std::string SourceLosses::IncompleteBecause(const std::string& source) const {
+  const auto found = incomplete_because_.find(source);
+  return found == incomplete_because_.end() ? "" : found->second;
+}
+
+bool SourceLosses::Knows(const std::string& source) const {
+  const std::vector<SourceStatus> sources = catalog_.Sources();
+  return std::any_of(sources.begin(), sources.end(),
+                     [&](const SourceStatus& status) { return status.name == source; });
+}
+
+void SourceLosses::EncodeAbsent(const std::string& source, AbsentObjects* out) const {
+  const auto found = absent_.find(source);
+  if (found == absent_.end()) return;
+  for (const Absent& absent : found->second) Encode(absent, out->Add());
+}
+
+void SourceLosses::EncodeAll(const std::string& source, AbsentObjects* out) const {
+  for (const ObjectKind kind : kAllObjectKinds) {
+    for (const ObjectKey& key : catalog_.KeysOf(kind, "")) {
+      const std::optional<ObjectOrigin> origin = catalog_.OriginOf(key);
+      if (!origin || origin->source != source) continue;
+      Encode({key, catalog_.FindObject(key), origin->file, "present", ""}, out->Add());
+    }
+  }
+}
+
+void SourceLosses::Encode(const Absent& absent, v1::AbsentObject* out) const {
+  *out->mutable_object() = MakeObjectRef(absent.key);
+  out->set_file(absent.file);
+  out->set_presence(std::string(absent.presence));
+  out->set_reason(absent.reason);
+  out->set_goes_at_unix_ms(absent.goes_at_unix_millis);
+  // What is used is the catalog's, which knows the uid; a list may have none.
+  const ObjectPtr used = catalog_.FindObject(absent.key);
+  const Pod* const pod = std::get_if<Pod>(used ? used.get() : absent.object.get());
+  if (pod == nullptr) return;
+  out->mutable_object()->set_uid(pod->metadata.uid);
+  for (const PodVolume& volume : pod->spec.volumes) {
+    if (EndsWithThePod(volume)) out->add_disk_data(volume.name);
+  }
+  const std::optional<PodView> view = manager_.FindPod(pod->uid());
+  for (const VolumeView& volume : view ? view->volumes : std::vector<VolumeView>()) {
+    if (volume.state != kNotSetUp) out->add_mounted_volumes(volume.spec.str());
+  }
+}
+
+Status SourceLosses::CheckConfirmed(const AbsentObjects& goes, bool yes) {
+  if (yes) return OkStatus();
+  std::vector<std::string> pods;
+  for (const v1::AbsentObject& one : goes) {
+    if (one.mounted_volumes().empty()) continue;
+    pods.push_back(one.object().namespace_() + "/" + one.object().name());
+  }
+  if (pods.empty()) return OkStatus();
+  const size_t count = pods.size();
+  if (count > 5) pods.resize(5);
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           std::to_string(count) + " pod" + (count == 1 ? "" : "s") +
+                               " with mounted volumes would go (" + Join(pods, ", ") +
+                               (count > 5 ? ", ..." : "") + "); --yes confirms it");
+}
+
+}  // namespace volumed

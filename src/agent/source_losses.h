@@ -1,0 +1,58 @@
+// SourceLosses: what a source has lost, is about to lose, or would lose by a command, for people.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agent.pb.h"
+#include "base/result.h"
+#include "kube/object_catalog.h"
+#include "kube/object_source.h"
+#include "volumemanager/volume_manager.h"
+
+namespace volumed {
+
+// Threads: control thread. Blocks: never. REQUIRES: catalog and manager outlive it.
+class SourceLosses {
+ public:
+  using AbsentObjects = google::protobuf::RepeatedPtrField<v1::AbsentObject>;
+
+  SourceLosses(const ObjectCatalog& catalog, const VolumeManager& manager)
+      : catalog_(catalog), manager_(manager) {}
+
+  // A list that a source has delivered.
+  void Note(const ObjectList& list);
+  void Forget(const std::string& source);
+  // Whether anything of the source is known.
+  bool Knows(const std::string& source) const;
+
+  // Of its newest list.
+  std::string IncompleteBecause(const std::string& source) const;
+  // What the source does not have now, held, going and unknown: what `source accept` takes away.
+  void EncodeAbsent(const std::string& source, AbsentObjects* out) const;
+  // All that it ever delivered and that is used: what `source forget` takes away.
+  void EncodeAll(const std::string& source, AbsentObjects* out) const;
+
+  // Errors (not applied): FailedPrecondition if volumes of these are mounted and nobody said yes.
+  static Status CheckConfirmed(const AbsentObjects& goes, bool yes);
+
+ private:
+  struct Absent {
+    ObjectKey key;
+    ObjectPtr object;  // null if unknown
+    std::string file;
+    std::string_view presence;
+    std::string reason;
+    int64_t goes_at_unix_millis = 0;
+  };
+
+  void Encode(const Absent& absent, v1::AbsentObject* out) const;
+
+  const ObjectCatalog& catalog_;
+  const VolumeManager& manager_;
+  std::map<std::string, std::vector<Absent>> absent_;
+  std::map<std::string, std::string> incomplete_because_;
+};
+
+}  // namespace volumed

@@ -1,0 +1,84 @@
+// ManifestWatches: the inotify watches of a manifest directory, and what their events mean for it.
+//
+// Watched are the directory; each symbolic link on the way to it; the directory above it, for being
+// moved or removed itself, so that it wakes for no other file there; and, for a manifest that is a
+// link, every directory in which a change of a name would change what it leads to. Only while the
+// directory is not there, the nearest one above tells of what is made in it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/inotify.h"
+#include "base/result.h"
+#include "kube/manifest_reader.h"
+
+namespace volumed {
+
+struct ManifestEvent {
+  enum class What {
+    kOverflow,  // events were lost
+    kWay,       // the path may lead to another directory now
+    kEntry,     // of the directory: `mask` and `name` are inotify's
+    kTarget,    // of what the link `name` in the directory leads to
+  };
+  What what = What::kWay;
+  uint32_t mask = 0;
+  std::string name;
+};
+
+// Threads: one. Blocks: no. Errors: in error(), for people: a watch that could not be added.
+class ManifestWatches {
+ public:
+  static Result<ManifestWatches> Create();
+
+  int fd() const { return inotify_.fd(); }
+  std::vector<ManifestEvent> Read();
+
+  // Watches the directory, if there is one, and the way to it. True if something may have changed
+  // between the look and the watch: the path has to be looked at once more.
+  bool SetWay(const std::optional<OpenDirectory>& directory, const PathWalk& way);
+  // Replaces what is watched for these manifests. The files whose targets may have changed between
+  // the look and the watch.
+  std::set<std::string> SetTargets(const std::vector<std::string>& files,
+                                   const std::vector<LinkTarget>& targets);
+  const std::string& error() const { return error_; }
+
+ private:
+  // What a watch is for. One inode has one watch, which may serve several ends.
+  struct Watch {
+    uint32_t mask = 0;
+    bool directory = false;                             // the manifest directory itself
+    bool way = false;                                   // on the way to it
+    std::string child;                                  // the name that is awaited there
+    std::map<std::string, std::set<std::string>> files;  // name here -> manifests that lead to it
+    bool used() const { return directory || way || !files.empty(); }
+  };
+  enum class Of { kDirectory, kLink };
+
+  explicit ManifestWatches(Inotify inotify) : inotify_(std::move(inotify)) {}
+
+  void Translate(const InotifyEvent& event, std::vector<ManifestEvent>& events);
+  struct Added {
+    int wd = -1;
+    Watch* watch = nullptr;  // null: it could not be added
+    bool is_new = false;
+  };
+  // Adds `mask` to the watch of the path.
+  Added Add(const std::string& path, uint32_t mask, Of of);
+  void Narrow(const std::string& path, uint32_t mask);
+  bool WatchAbove(const PathPoint& last, bool is_there);
+  void DropUnused();
+
+  Inotify inotify_;
+  std::map<int, Watch> watches_;
+  std::map<std::string, std::set<std::pair<int, std::string>>> targets_of_;  // by manifest
+  std::string error_;
+};
+
+}  // namespace volumed
