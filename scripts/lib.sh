@@ -1,6 +1,8 @@
 # Shared by the scripts of this folder; sourced, from the top of the project.
 # Objects of one checkout serve another: a clean clone finds what an earlier one compiled.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+# Tools that scripts/bootstrap has unpacked, not installed.
+export PATH=$PWD/build/tools:$PATH
 
 # stage NAME COMMAND...: runs the command and prints how many seconds it took.
 stage() {

@@ -1,5 +1,7 @@
 #include "agent/control_service.h"
 
+#include <algorithm>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "agent/storage_list.h"
 #include "agent/view_codec.h"
 #include "kube/decode.h"
+#include "kube/prepare_for_create.h"
 
 namespace volumed {
 namespace {
@@ -75,15 +78,28 @@ grpc::ServerUnaryReactor* ControlService::Apply(grpc::CallbackServerContext* con
   if (decoded.documents == 0 && decoded.problems.empty()) {
     decoded.problems.push_back({request->file(), -1, "", "", "holds no document"});
   }
+  for (const DecodeProblem& problem : decoded.problems) {
+    EncodeProblem(problem, response->add_problems());
+  }
   if (!decoded.problems.empty()) {
-    for (const DecodeProblem& problem : decoded.problems) {
-      EncodeProblem(problem, response->add_problems());
-    }
     reactor->Finish(grpc::Status::OK);
     return reactor;
   }
+  for (const DecodeProblem& warning : decoded.warnings) {
+    EncodeProblem(warning, response->add_warnings());
+  }
   std::vector<Object> objects;
-  for (DecodedObject& object : decoded.objects) objects.push_back(std::move(object.object));
+  for (DecodedObject& object : decoded.objects) {
+    const Status placed = request->namespace_().empty()
+                              ? OkStatus()
+                              : PutIntoNamespace(request->namespace_(), object);
+    if (!placed.ok()) {
+      reactor->Finish(ToGrpcStatus(placed));
+      return reactor;
+    }
+    PrepareForCreate(object.object);
+    objects.push_back(std::move(object.object));
+  }
   backend_.scheduler.RunBlocking([this, reactor, response, objects = std::move(objects)]() mutable {
     const Result<std::vector<AppliedObject>> applied = backend_.directory.Apply(std::move(objects));
     if (!applied.ok()) {
@@ -119,7 +135,7 @@ grpc::ServerUnaryReactor* ControlService::Delete(grpc::CallbackServerContext* co
     return reactor;
   }
   backend_.scheduler.Post([this, reactor, ref, response, force = request->force()] {
-    const Result<PodUid> pod = FindPodUid(backend_.manager, ref);
+    const Result<PodUid> pod = FindPodUid(backend_.manager, ref, backend_.node);
     if (!pod.ok()) {
       reactor->Finish(ToGrpcStatus(pod.error()));
       return;
@@ -183,12 +199,14 @@ grpc::ServerUnaryReactor* ControlService::GetPods(grpc::CallbackServerContext* c
                                                   const v1::GetPodsRequest* request,
                                                   v1::GetPodsResponse* response) {
   return OnControl(context, PeerRole::kRead, [this, request, response]() -> Status {
-    for (const PodView& pod : backend_.manager.Pods()) {
+    std::vector<PodView> pods = backend_.manager.Pods();
+    std::sort(pods.begin(), pods.end(), [](const PodView& a, const PodView& b) {
+      return std::tie(a.ns, a.name, a.uid) < std::tie(b.ns, b.name, b.uid);
+    });
+    for (const PodView& pod : pods) {
       if (!request->namespace_().empty() && pod.ns != request->namespace_()) continue;
-      if (!request->name().empty() && pod.name != request->name() &&
-          pod.uid.str() != request->name()) {
-        continue;
-      }
+      const std::string& name = request->name();
+      if (!name.empty() && !IsPodName(pod, name, backend_.node)) continue;
       EncodePod(pod, backend_.events.Snapshot(pod.uid), response->add_pods());
     }
     return OkStatus();
@@ -218,7 +236,7 @@ grpc::ServerUnaryReactor* ControlService::ChangeHold(
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   if (Refuse(reactor, PeerRole::kOperate)) return reactor;
   backend_.scheduler.Post([this, reactor, request, change] {
-    const Result<PodUid> pod = FindPodUid(backend_.manager, request.pod());
+    const Result<PodUid> pod = FindPodUid(backend_.manager, request.pod(), backend_.node);
     if (!pod.ok()) {
       reactor->Finish(ToGrpcStatus(pod.error()));
       return;
@@ -234,7 +252,7 @@ grpc::ServerUnaryReactor* ControlService::Retry(grpc::CallbackServerContext* con
                                                 const v1::RetryRequest* request,
                                                 v1::RetryResponse* response) {
   return OnControl(context, PeerRole::kOperate, [this, request, response]() -> Status {
-    ASSIGN_OR_RETURN(const PodUid pod, FindPodUid(backend_.manager, request->pod()));
+    ASSIGN_OR_RETURN(const PodUid pod, FindPodUid(backend_.manager, request->pod(), backend_.node));
     const std::optional<PodView> before = backend_.manager.FindPod(pod);
     RETURN_IF_ERROR(request->volume().empty()
                         ? backend_.manager.Retry(pod)
@@ -289,7 +307,7 @@ grpc::ServerUnaryReactor* ControlService::GetContainerMounts(
     grpc::CallbackServerContext* context, const v1::GetContainerMountsRequest* request,
     v1::GetContainerMountsResponse* response) {
   return OnControl(context, PeerRole::kRead, [this, request, response]() -> Status {
-    ASSIGN_OR_RETURN(const PodUid uid, FindPodUid(backend_.manager, request->pod()));
+    ASSIGN_OR_RETURN(const PodUid uid, FindPodUid(backend_.manager, request->pod(), backend_.node));
     const std::shared_ptr<const Pod> pod = backend_.catalog.FindPod(uid);
     const std::optional<PodView> view = backend_.manager.FindPod(uid);
     if (!pod || !view) {

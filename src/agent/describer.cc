@@ -93,7 +93,7 @@ Result<MountQuestions> Describer::Describe(const v1::DescribeRequest& request,
 
 Result<MountQuestions> Describer::DescribePod(const v1::ObjectRef& ref,
                                               v1::DescribeResponse* out) const {
-  const Result<PodUid> uid = FindPodUid(manager_, ref);
+  const Result<PodUid> uid = FindPodUid(manager_, ref, node_);
   if (!uid.ok()) {
     // One that has ended is known to its source alone.
     const std::string name_space = ref.namespace_().empty() ? "default" : ref.namespace_();
@@ -122,7 +122,7 @@ Result<MountQuestions> Describer::DescribeVolume(const v1::DescribeRequest& requ
   if (request.volume().empty()) {
     return Error::NotApplied(Code::kInvalidArgument, "a volume is named as POD/VOLUME");
   }
-  ASSIGN_OR_RETURN(const PodUid uid, FindPodUid(manager_, request.object()));
+  ASSIGN_OR_RETURN(const PodUid uid, FindPodUid(manager_, request.object(), node_));
   PodView view = *manager_.FindPod(uid);
   const VolumeView* found = FindVolume(view, request.volume());
   if (found == nullptr) {
@@ -249,6 +249,23 @@ void Describer::AddUsers(const ObjectKey& key, v1::DescribeResponse* out) const 
   if (more > 0) out->add_not_shown(std::to_string(more) + " more users");
 }
 
+void Describer::AddListedObject(const ObjectKey& key, v1::ListedObject* out) const {
+  *out->mutable_object() = MakeObjectRef(key);
+  if (const std::optional<ObjectOrigin> origin = catalog_.OriginOf(key)) {
+    out->set_source(origin->source);
+  }
+  const ObjectPtr object = catalog_.FindObject(key);
+  if (object == nullptr) return;
+  out->mutable_object()->set_uid(MetaOf(*object).uid);
+  out->set_created_unix_ms(MetaOf(*object).creation_unix_millis.value_or(0));
+  if (const auto* secret = std::get_if<SecretObject>(object.get())) {
+    out->set_type(secret->type);
+    out->set_keys(static_cast<int64_t>(secret->data.size()));
+  } else if (const auto* config_map = std::get_if<ConfigMapObject>(object.get())) {
+    out->set_keys(static_cast<int64_t>(config_map->data.size() + config_map->binary_data.size()));
+  }
+}
+
 Status Describer::List(const v1::ListObjectsRequest& request,
                        v1::ListObjectsResponse* response) const {
   const bool volumes = IsVolumeKind(request.kind());
@@ -269,7 +286,7 @@ Status Describer::List(const v1::ListObjectsRequest& request,
   }
   const std::string name_space = IsClusterScoped(*kind) ? "" : request.namespace_();
   for (const ObjectKey& key : catalog_.KeysOf(*kind, name_space)) {
-    AddListed(MakeObjectRef(key), response);
+    if (AddListed(MakeObjectRef(key), response)) AddListedObject(key, response->add_listed());
   }
   return OkStatus();
 }

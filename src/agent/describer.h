@@ -38,6 +38,8 @@ class Describer {
   // Identity, summary and problems of what a source has; false if none has it.
   bool AddObject(const ObjectKey& key, v1::DescribeResponse* out) const;
   void AddUsers(const ObjectKey& key, v1::DescribeResponse* out) const;
+  // Never what a Secret holds, only how many keys it has.
+  void AddListedObject(const ObjectKey& key, v1::ListedObject* out) const;
 
   const ObjectCatalog& catalog_;
   const VolumeManager& manager_;

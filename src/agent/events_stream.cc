@@ -45,7 +45,7 @@ Result<EventSubject> EventsStream::FindSubject() {
   const v1::ObjectRef& asked = request_.object();
   const ObjectKind kind = kind_.value_or(ObjectKind::kPod);
   if (kind == ObjectKind::kPod) {
-    ASSIGN_OR_RETURN(PodUid pod, FindPodUid(backend().manager, asked));
+    ASSIGN_OR_RETURN(PodUid pod, FindPodUid(backend().manager, asked, backend().node));
     return EventSubject(std::move(pod));
   }
   if (kind == ObjectKind::kNode && asked.name() == backend().node.str()) {

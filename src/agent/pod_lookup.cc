@@ -1,5 +1,9 @@
 #include "agent/pod_lookup.h"
 
+#include <vector>
+
+#include "kube/static_pod.h"
+
 namespace volumed {
 
 std::string DisplayName(const v1::ObjectRef& ref) {
@@ -7,7 +11,12 @@ std::string DisplayName(const v1::ObjectRef& ref) {
   return (ref.namespace_().empty() ? "default" : ref.namespace_()) + "/" + ref.name();
 }
 
-Result<PodUid> FindPodUid(const VolumeManager& manager, const v1::ObjectRef& ref) {
+bool IsPodName(const PodView& pod, const std::string& name, const NodeName& node) {
+  return pod.name == name || pod.uid.str() == name || pod.name == StaticPodName(name, node);
+}
+
+Result<PodUid> FindPodUid(const VolumeManager& manager, const v1::ObjectRef& ref,
+                          const NodeName& node) {
   if (ref.uid().empty() && ref.name().empty()) {
     return Error::NotApplied(Code::kInvalidArgument, "a pod's name or uid is needed");
   }
@@ -15,8 +24,11 @@ Result<PodUid> FindPodUid(const VolumeManager& manager, const v1::ObjectRef& ref
   if (manager.FindPod(by_uid)) return by_uid;
   if (ref.uid().empty()) {
     const std::string ns = ref.namespace_().empty() ? "default" : ref.namespace_();
-    for (const PodView& pod : manager.Pods()) {
-      if (pod.ns == ns && pod.name == ref.name()) return pod.uid;
+    const std::vector<PodView> pods = manager.Pods();
+    for (const std::string& name : {ref.name(), StaticPodName(ref.name(), node)}) {
+      for (const PodView& pod : pods) {
+        if (pod.ns == ns && pod.name == name) return pod.uid;
+      }
     }
   }
   return Error::NotApplied(Code::kNotFound, "no pod " + DisplayName(ref));

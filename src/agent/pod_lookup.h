@@ -9,9 +9,14 @@
 namespace volumed {
 
 // By uid when it is given, else by namespace (default "default") and name; a name that is a uid is
-// taken as one. Errors, not applied: InvalidArgument when nothing is given, NotFound.
+// taken as one. A static pod is found by the name in its manifest too, without the node's name that
+// it has got behind it. Errors, not applied: InvalidArgument when nothing is given, NotFound.
 // Threads: control thread.
-Result<PodUid> FindPodUid(const VolumeManager& manager, const v1::ObjectRef& ref);
+Result<PodUid> FindPodUid(const VolumeManager& manager, const v1::ObjectRef& ref,
+                          const NodeName& node);
+
+// Whether somebody who says `name` means this pod: its name, its uid, or its name in its manifest.
+bool IsPodName(const PodView& pod, const std::string& name, const NodeName& node);
 
 // "default/web", for messages.
 std::string DisplayName(const v1::ObjectRef& ref);

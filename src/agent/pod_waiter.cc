@@ -6,8 +6,9 @@
 namespace volumed {
 
 Status PodWaiter::Begin() {
-  if (request_.for_() != "ready" && request_.for_() != "gone") {
-    return Error::NotApplied(Code::kInvalidArgument, "for must be 'ready' or 'gone'");
+  const std::string& condition = request_.for_();
+  if (condition != "ready" && condition != "gone" && condition != "create") {
+    return Error::NotApplied(Code::kInvalidArgument, "for must be 'ready', 'gone' or 'create'");
   }
   observer_ = backend().manager.AddObserver([this](const PodUid& pod) {
     if (!pod_ || *pod_ == pod) Send();
@@ -15,19 +16,34 @@ Status PodWaiter::Begin() {
   return OkStatus();
 }
 
-Result<PodWaiter::Next> PodWaiter::Fill(v1::WaitResponse* response) {
+std::optional<PodView> PodWaiter::Look() {
   const VolumeManager& manager = backend().manager;
-  if (!pod_) {
-    const Result<PodUid> found = FindPodUid(manager, request_.pod());
-    if (found.ok()) {
-      pod_ = *found;
-    } else if (found.error().code() != Code::kNotFound) {
-      return found.error();
-    }
+  std::optional<PodView> view = pod_ ? manager.FindPod(*pod_) : std::nullopt;
+  // Another pod of that name does not keep the one that was seen from being gone.
+  if (view || (pod_ && request_.for_() == "gone")) return view;
+  const Result<PodUid> found = FindPodUid(manager, request_.pod(), backend().node);
+  if (!found.ok()) return std::nullopt;
+  pod_ = *found;
+  return manager.FindPod(*pod_);
+}
+
+Result<PodWaiter::Next> PodWaiter::Fill(v1::WaitResponse* response) {
+  if (request_.pod().name().empty() && request_.pod().uid().empty()) {
+    return Error::NotApplied(Code::kInvalidArgument, "a pod's name or uid is needed");
   }
-  const std::optional<PodView> view = pod_ ? manager.FindPod(*pod_) : std::nullopt;
+  const std::string& condition = request_.for_();
+  const std::optional<PodView> view = Look();
+  // As long as a source may still deliver it, nobody can say that it is not there.
+  const bool none = !view && backend().manager.Ready();
+  if (none && condition == "ready") {
+    return Error::NotApplied(Code::kNotFound, "no pod " + DisplayName(request_.pod()));
+  }
   if (view) EncodePod(*view, backend().events.Snapshot(view->uid), response->mutable_pod());
-  response->set_met(request_.for_() == "gone" ? !view : view && view->phase == "Ready");
+  if (condition == "gone") {
+    response->set_met(!view && (pod_ || none));
+  } else {
+    response->set_met(view && (condition == "create" || view->phase == "Ready"));
+  }
   return response->met() ? Next::kLast : Next::kMore;
 }
 

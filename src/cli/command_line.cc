@@ -44,11 +44,23 @@ void AddObjectVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
   apply->callback([&] { chosen = [&] { return RunApply(words.context, words.files); }; });
 
   CLI::App* del = app.add_subcommand("delete", "take an object away");
-  del->add_option("kind", words.kind, KindNames(true))->required()->type_name("KIND");
-  del->add_option("name", words.name, "name, or a pod's uid")->required()->type_name("NAME");
+  CLI::Option* kind = del->add_option("kind", words.kind, KindNames(true))->type_name("KIND");
+  del->add_option("name", words.name, "name, or a pod's uid")->type_name("NAME");
+  del->add_option("-f,--filename", words.files,
+                  "what these manifests name, the last first; - is standard input")
+      ->type_name("FILE")
+      ->excludes(kind);
   del->add_flag("--force", words.force, "also while processes use the pod's mounts");
+  del->add_flag("--ignore-not-found", words.ignore_not_found, "what is not there is no failure");
   del->callback([&] {
-    chosen = [&] { return RunDelete(words.context, words.kind, words.name, words.force); };
+    if (words.files.empty() && words.name.empty()) {
+      throw CLI::RequiredError("KIND and NAME, or --filename");
+    }
+    chosen = [&] {
+      const DeleteOptions options{words.force, words.ignore_not_found};
+      return words.files.empty() ? RunDelete(words.context, words.kind, words.name, options)
+                                 : RunDeleteFiles(words.context, words.files, options);
+    };
   });
 
   CLI::App* describe = app.add_subcommand("describe", "show all that is known of one object");
@@ -59,10 +71,10 @@ void AddObjectVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
   describe->callback(
       [&] { chosen = [&] { return RunDescribe(words.context, words.kind, words.name); }; });
 
-  CLI::App* get = app.add_subcommand("get", "show pods, their volumes, or persistent volumes");
+  CLI::App* get = app.add_subcommand("get", "show what there is of a kind");
   get->add_option("what", words.what,
-                  "pods, volumes, persistentvolumes (pv), persistentvolumeclaims (pvc) or "
-                  "storageclasses (sc)")
+                  "pods, volumes, persistentvolumes (pv), persistentvolumeclaims (pvc), "
+                  "storageclasses (sc), secrets, configmaps (cm), nodes or csidrivers")
       ->required()
       ->check(CheckNoun)
       ->type_name("NOUN");
@@ -75,10 +87,10 @@ void AddPodVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
   explain->add_option("pod", words.name, "name or uid")->required()->type_name("POD");
   explain->callback([&] { chosen = [&] { return RunExplain(words.context, words.name); }; });
 
-  CLI::App* wait = app.add_subcommand("wait", "until a pod is ready or gone");
+  CLI::App* wait = app.add_subcommand("wait", "until a pod is ready, gone or there");
   wait->add_option("pod", words.name, "name or uid")->required()->type_name("POD");
-  wait->add_option("--for", words.condition, "ready or gone")
-      ->check(CLI::IsMember({"ready", "gone"}));
+  wait->add_option("--for", words.condition, "ready, gone, or create (until there is such a pod)")
+      ->check(CLI::IsMember({"ready", "gone", "create"}));
   wait->add_option("--timeout", words.wait_timeout_s, "seconds")->check(CLI::PositiveNumber);
   wait->callback([&] {
     chosen = [&] {
@@ -171,6 +183,9 @@ void AddAgentVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
     if (!accept->parsed()) chosen = [&] { return RunRecords(words.context); };
   });
 
+  CLI::App* version = app.add_subcommand("version", "of this program and of the agent");
+  version->callback([&] { chosen = [&] { return RunVersion(words.context); }; });
+
   CLI::App* status =
       app.add_subcommand("status", "the agent itself: readiness, kernel, stuck work");
   status->callback([&] { chosen = [&] { return RunStatus(words.context); }; });
@@ -190,6 +205,7 @@ void AddCommands(CLI::App& app, CommandWords& words, Verb& chosen) {
   app.require_subcommand(1);
   app.fallthrough();
   app.footer(kExitCodes);
+  app.set_version_flag("--version", VOLUMED_VERSION, "of this program");
   app.add_option("-s,--socket", words.context.socket, "the agent's socket")
       ->envname("VOLUMED_SOCKET")
       ->type_name("FILE");

@@ -18,12 +18,12 @@ struct CommandWords {
   CliContext context;
   std::string output = "table";
   double timeout_s = 10;
-  double wait_timeout_s = 60;
+  double wait_timeout_s = 30;  // kubectl's
   std::vector<std::string> files;
   std::string kind, name, what, container, volume, shell, condition = "ready", cgroup;
   int64_t pid = 0;
   double interval_s = 1;
-  bool force = false, release = false, once = false, watch = false;
+  bool force = false, ignore_not_found = false, release = false, once = false, watch = false;
   bool yes = false, dry_run = false;
 };
 

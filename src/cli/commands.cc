@@ -10,6 +10,7 @@
 
 #include "cli/explain.h"
 #include "cli/object_kinds.h"
+#include "cli/object_tables.h"
 #include "cli/storage_tables.h"
 
 namespace volumed {
@@ -36,36 +37,24 @@ ExitCode CallAndSay(const CliContext& context, Method method, const Request& req
   return kExitOk;
 }
 
-std::optional<std::string> ReadAll(const std::string& file) {
-  std::stringstream content;
-  if (file == "-") {
-    content << std::cin.rdbuf();
-    return content.str();
-  }
-  std::ifstream in(file, std::ios::binary);
-  content << in.rdbuf();
-  if (!in) return std::nullopt;
-  return content.str();
+void PrintManifestProblem(const v1::ManifestProblem& problem) {
+  std::cerr << problem.file();
+  if (problem.document() >= 0) std::cerr << ": document " << problem.document() + 1;
+  if (!problem.field().empty()) std::cerr << ": " << problem.field();
+  std::cerr << ": " << problem.reason() << "\n";
 }
 
 ExitCode ReportProblems(const v1::ApplyResponse& response) {
-  for (const v1::ManifestProblem& problem : response.problems()) {
-    std::cerr << problem.file();
-    if (problem.document() >= 0) std::cerr << ": document " << problem.document() + 1;
-    if (!problem.field().empty()) std::cerr << ": " << problem.field();
-    std::cerr << ": " << problem.reason() << "\n";
-  }
+  for (const v1::ManifestProblem& problem : response.problems()) PrintManifestProblem(problem);
   std::cerr << "volumectl: nothing of this file was applied\n";
   return kExitInvalid;
 }
 
 ExitCode ApplyFile(const CliContext& context, const std::string& file) {
-  const std::optional<std::string> manifest = ReadAll(file);
-  if (!manifest) {
-    std::cerr << "volumectl: cannot read " << file << "\n";
-    return kExitUsage;
-  }
+  const std::optional<std::string> manifest = ReadManifest(file);
+  if (!manifest) return kExitUsage;
   v1::ApplyRequest request;
+  request.set_namespace_(context.name_space);
   request.set_file(file);
   request.set_manifest(*manifest);
   v1::ApplyResponse response;
@@ -74,6 +63,10 @@ ExitCode ApplyFile(const CliContext& context, const std::string& file) {
     return code;
   }
   if (response.problems_size() > 0) return ReportProblems(response);
+  for (const v1::ManifestProblem& warning : response.warnings()) {
+    std::cerr << "warning: ";
+    PrintManifestProblem(warning);
+  }
   for (const v1::AppliedObject& applied : response.applied()) {
     const std::string& name_space = applied.object().namespace_();
     std::cout << applied.object().kind() << " " << name_space << (name_space.empty() ? "" : "/")
@@ -134,8 +127,7 @@ ExitCode TakeFromSource(const CliContext& context, Method method, const std::str
   request.set_name(source);
   request.set_dry_run(true);
   Response response;
-  if (const ExitCode code = CallAndSay(context, method, request, &response, "");
-      code != kExitOk) {
+  if (const ExitCode code = CallAndSay(context, method, request, &response, ""); code != kExitOk) {
     return code;
   }
   if (IsForPrograms(context.format)) {
@@ -150,7 +142,45 @@ ExitCode TakeFromSource(const CliContext& context, Method method, const std::str
   return CallAndSay(context, method, request, &response, said);
 }
 
+// Of a kind that the agent only keeps.
+ExitCode GetKept(const CliContext& context, const CliNoun& noun, const std::string& name) {
+  v1::ListObjectsRequest request;
+  request.set_kind(std::string(noun.singular));
+  request.set_namespace_(context.name_space);
+  v1::ListObjectsResponse response;
+  if (const ExitCode code = CallAndSay(context, &Stub::ListObjects, request, &response, "");
+      code != kExitOk) {
+    return code;
+  }
+  if (!name.empty()) {
+    auto* listed = response.mutable_listed();
+    for (int i = listed->size() - 1; i >= 0; --i) {
+      if (listed->Get(i).object().name() != name) listed->DeleteSubrange(i, 1);
+    }
+    if (listed->empty()) {
+      std::cerr << "volumectl: no " << noun.singular << " " << name << "\n";
+      return kExitNotFound;
+    }
+  }
+  response.clear_objects();
+  PrintObjects(response, noun, context.format, context.name_space.empty(), NowUnixMs(), std::cout);
+  return kExitOk;
+}
+
 }  // namespace
+
+std::optional<std::string> ReadManifest(const std::string& file) {
+  std::stringstream content;
+  if (file == "-") {
+    content << std::cin.rdbuf();
+    return content.str();
+  }
+  std::ifstream in(file, std::ios::binary);
+  content << in.rdbuf();
+  if (in) return content.str();
+  std::cerr << "volumectl: cannot read " << file << "\n";
+  return std::nullopt;
+}
 
 ExitCode RunApply(const CliContext& context, const std::vector<std::string>& files) {
   ExitCode worst = kExitOk;
@@ -162,21 +192,12 @@ ExitCode RunApply(const CliContext& context, const std::vector<std::string>& fil
   return worst;
 }
 
-ExitCode RunDelete(const CliContext& context, const std::string& kind, const std::string& name,
-                   bool force) {
-  v1::DeleteRequest request;
-  *request.mutable_object() = MakeRef(context, kind, name);
-  request.set_force(force);
-  v1::DeleteResponse response;
-  const ExitCode code =
-      CallAndSay(context, &Stub::Delete, request, &response, kind + " " + name + " deleted");
-  if (!response.warning().empty()) std::cerr << "warning: " << response.warning() << "\n";
-  return code;
-}
-
 ExitCode RunGet(const CliContext& context, const std::string& what, const std::string& name) {
   for (const CliNoun& noun : {kPersistentVolumeNoun, kClaimNoun, kStorageClassNoun}) {
     if (noun.Means(what)) return GetStorage(context, noun, name);
+  }
+  for (const CliNoun& noun : kKeptNouns) {
+    if (noun.Means(what)) return GetKept(context, noun, name);
   }
   v1::GetPodsRequest request;
   request.set_namespace_(context.name_space);
@@ -335,6 +356,15 @@ ExitCode RunOci(const CliContext& context, const std::string& pod, const std::st
   json << YAML::EndMap;
   std::cout << json.c_str() << "\n";
   return kExitOk;
+}
+
+ExitCode RunVersion(const CliContext& context) {
+  std::cout << "volumectl " << VOLUMED_VERSION << "\n";
+  v1::GetStatusResponse response;
+  const ExitCode code =
+      CallAndSay(context, &Stub::GetStatus, v1::GetStatusRequest(), &response, "");
+  if (code == kExitOk) std::cout << "volumed   " << response.version() << "\n";
+  return code;
 }
 
 ExitCode RunStatus(const CliContext& context) {

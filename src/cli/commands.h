@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,19 @@ struct CliContext {
   std::string name_space;  // "": default, or all where a verb lists
 };
 
+// "-" is standard input; nullopt, and a line on stderr, if it cannot be read.
+std::optional<std::string> ReadManifest(const std::string& file);
+
 ExitCode RunApply(const CliContext& context, const std::vector<std::string>& files);
+struct DeleteOptions {
+  bool force = false;
+  bool ignore_not_found = false;
+};
 ExitCode RunDelete(const CliContext& context, const std::string& kind, const std::string& name,
-                   bool force);
+                   const DeleteOptions& options);
+// What the manifests name, the last first.
+ExitCode RunDeleteFiles(const CliContext& context, const std::vector<std::string>& files,
+                        const DeleteOptions& options);
 ExitCode RunGet(const CliContext& context, const std::string& what, const std::string& name);
 ExitCode RunDescribe(const CliContext& context, const std::string& kind, const std::string& name);
 ExitCode RunExplain(const CliContext& context, const std::string& pod);
@@ -47,6 +58,8 @@ ExitCode RunSourceForget(const CliContext& context, const std::string& source, b
                          bool dry_run);
 ExitCode RunOci(const CliContext& context, const std::string& pod, const std::string& container);
 ExitCode RunStatus(const CliContext& context);
+// The program's and the agent's.
+ExitCode RunVersion(const CliContext& context);
 // Until a signal comes, or once.
 ExitCode RunTop(const CliContext& context, bool once, std::chrono::milliseconds interval);
 // `object`: a pod, or KIND/NAME, or KIND/NAMESPACE/NAME; empty: of all.

@@ -44,8 +44,15 @@ inline constexpr CliNoun kClaimNoun = {"persistentvolumeclaims", "persistentvolu
                                        "persistentvolumeclaim"};
 inline constexpr CliNoun kStorageClassNoun = {"storageclasses", "storageclass", "sc",
                                               "storageclass"};
-inline constexpr CliNoun kGetNouns[] = {kPodNoun, kVolumeNoun, kPersistentVolumeNoun, kClaimNoun,
-                                        kStorageClassNoun};
+inline constexpr CliNoun kSecretNoun = {"secrets", "secret", "secret", "secret"};
+inline constexpr CliNoun kConfigMapNoun = {"configmaps", "configmap", "cm", "configmap"};
+inline constexpr CliNoun kNodeNoun = {"nodes", "node", "no", "node"};
+inline constexpr CliNoun kCsiDriverNoun = {"csidrivers", "csidriver", "csidriver", "csidriver"};
+// Those of which the agent keeps the object and nothing else.
+inline constexpr CliNoun kKeptNouns[] = {kSecretNoun, kConfigMapNoun, kNodeNoun, kCsiDriverNoun};
+inline constexpr CliNoun kGetNouns[] = {kPodNoun,       kVolumeNoun,       kPersistentVolumeNoun,
+                                        kClaimNoun,     kStorageClassNoun, kSecretNoun,
+                                        kConfigMapNoun, kNodeNoun,         kCsiDriverNoun};
 
 // The kinds, but for pods, that have events: `events KIND/NAME`.
 inline constexpr std::string_view kEventKinds[] = {"pv", "pvc", "node"};

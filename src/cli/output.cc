@@ -274,6 +274,10 @@ std::string FormatAge(int64_t since, int64_t now) {
   return std::to_string(seconds / 86400) + "d";
 }
 
+std::string FormatCreation(int64_t created, int64_t now) {
+  return created == 0 ? "<unknown>" : FormatAge(created, now);
+}
+
 std::string FormatBytes(int64_t bytes) {
   static constexpr const char* kUnits[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
   double amount = static_cast<double>(bytes);

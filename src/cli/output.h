@@ -45,6 +45,8 @@ void PrintAccepted(const v1::AcceptRecordsResponse& accepted, const std::string&
 int64_t NowUnixMs();
 // "3m12s", "5d"; "-" for an unknown moment.
 std::string FormatAge(int64_t since_unix_ms, int64_t now_unix_ms);
+// The age of an object; kubectl's "<unknown>" if nobody has said when it was made.
+std::string FormatCreation(int64_t created_unix_ms, int64_t now_unix_ms);
 // "12Mi", "3.4Gi", "517".
 std::string FormatBytes(int64_t bytes);
 

@@ -33,10 +33,6 @@ std::string StatusOf(const Storage& storage) {
   return storage.deleting() ? "Terminating" : storage.phase();
 }
 
-std::string AgeOf(int64_t created, int64_t now) {
-  return created == 0 ? "<unknown>" : FormatAge(created, now);
-}
-
 void PrintRows(const std::vector<Row>& rows, const v1::GetStorageResponse& storage,
                std::ostream& out) {
   PrintTable(rows, out);
@@ -55,7 +51,8 @@ void PrintPersistentVolumes(const v1::GetStorageResponse& storage, OutputFormat 
   for (const v1::PersistentVolume& volume : storage.persistent_volumes()) {
     rows.push_back({volume.name(), volume.capacity(), AccessModesOf(volume),
                     volume.reclaim_policy(), StatusOf(volume), volume.claim(),
-                    volume.storage_class(), volume.reason(), AgeOf(volume.created_unix_ms(), now)});
+                    volume.storage_class(), volume.reason(),
+                    FormatCreation(volume.created_unix_ms(), now)});
     if (wide) rows.back().push_back(volume.volume_mode());
   }
   PrintRows(rows, storage, out);
@@ -76,7 +73,7 @@ void PrintClaims(const v1::GetStorageResponse& storage, OutputFormat format, boo
                claim.capacity(),
                AccessModesOf(claim),
                claim.storage_class(),
-               AgeOf(claim.created_unix_ms(), now)};
+               FormatCreation(claim.created_unix_ms(), now)};
     if (wide) row.insert(row.end(), {claim.volume_mode(), claim.reason()});
     if (all_namespaces) row.insert(row.begin(), claim.namespace_());
     rows.push_back(std::move(row));
@@ -93,7 +90,7 @@ void PrintStorageClasses(const v1::GetStorageResponse& storage, OutputFormat for
     rows.push_back({one.name() + (one.is_default() ? " (default)" : ""), one.provisioner(),
                     one.reclaim_policy(), one.volume_binding_mode(),
                     one.allow_volume_expansion() ? "true" : "false",
-                    AgeOf(one.created_unix_ms(), now)});
+                    FormatCreation(one.created_unix_ms(), now)});
   }
   PrintRows(rows, storage, out);
 }

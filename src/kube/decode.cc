@@ -11,6 +11,7 @@
 #include "kube/field_reader.h"
 #include "kube/object_fields.h"
 #include "kube/storage_fields.h"
+#include "kube/unknown_fields.h"
 #include "kube/validate.h"
 
 namespace volumed {
@@ -194,7 +195,16 @@ class Decoder {
     Fields(reader, object);
     // Checks over several fields mean nothing while single ones are wrong.
     if (problems.empty()) Validate(object, prefix, problems);
-    if (problems.empty()) result_.objects.push_back({std::move(object), document_});
+    if (!problems.empty()) return;
+    const std::string name = Describe(item, KindOf(volumed::Object(object)));
+    for (const UnknownField& field : FindUnknownFields(KindOf(volumed::Object(object)), item)) {
+      result_.warnings.push_back({file_, document_, name, prefix + field.path, ToReason(field)});
+    }
+    const auto metadata = item.find("metadata");
+    const std::string* name_space =
+        metadata == item.end() ? nullptr : TextAt(*metadata, "namespace");
+    result_.objects.push_back(
+        {std::move(object), document_, name_space != nullptr && !name_space->empty()});
   }
 
   const std::string file_;
@@ -217,6 +227,20 @@ std::string DecodeProblem::ToString() const {
   add(field_path);
   add(reason);
   return text;
+}
+
+Status PutIntoNamespace(const std::string& name_space, DecodedObject& decoded) {
+  const ObjectKey key = KeyOf(decoded.object);
+  if (IsClusterScoped(key.kind) || key.name_space == name_space) return OkStatus();
+  if (decoded.names_namespace) {
+    return Error::NotApplied(Code::kInvalidArgument,
+                             "the namespace from the provided object " + Quoted(key.name_space) +
+                                 " does not match the namespace " + Quoted(name_space) +
+                                 ". You must pass '--namespace=" + key.name_space +
+                                 "' to perform this operation.");
+  }
+  MetaOf(decoded.object).name_space = name_space;
+  return OkStatus();
 }
 
 ManifestDecode DecodeManifest(std::string_view file, std::string_view bytes) {

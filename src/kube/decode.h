@@ -1,7 +1,8 @@
 // Manifests to objects and back: JSON or YAML, several documents in a file, kind List.
 //
 // One wrong document never hides another: each is decoded alone, and what is refused is told with
-// its file, document, field path and reason. Unknown fields are ignored, as the API server does.
+// its file, document, field path and reason. An unknown field is ignored,
+// as an API server ignores it, and is a warning.
 // Threads: any. Blocks: no. Errors: none as Result; they are DecodeProblems.
 #pragma once
 
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "kube/objects.h"
 
 namespace volumed {
@@ -41,11 +43,14 @@ struct DecodeProblem {
 struct DecodedObject {
   Object object;
   int document = 0;
+  bool names_namespace = false;  // metadata.namespace is there; else it is "default"
 };
 
 struct ManifestDecode {
   std::vector<DecodedObject> objects;
   std::vector<DecodeProblem> problems;
+  // What was taken, and is perhaps not what its writer meant: fields that nobody knows.
+  std::vector<DecodeProblem> warnings = {};
   // Documents that hold something. 0: the file is empty or has comments only, which is not the
   // same as a file that lists no object (kind List without items).
   int documents = 0;
@@ -55,6 +60,12 @@ struct ManifestDecode {
 // other, and a failed one, as YAML with the scalar rules of sigs.k8s.io/yaml (yes/no/on/off are
 // booleans, 0644 is octal).
 ManifestDecode DecodeManifest(std::string_view file, std::string_view bytes);
+
+// Puts an object that names no namespace into this one, as `kubectl -n` does; a kind without
+// namespaces stays as it is. Errors: InvalidArgument (not applied), in kubectl's words, if the
+// object names another one. Source: kubernetes cli-runtime pkg/resource/visitor.go@v1.36.2
+// (RequireNamespace).
+Status PutIntoNamespace(const std::string& name_space, DecodedObject& decoded);
 
 enum class SecretEncoding {
   kWithhold,     // every value is replaced by "<withheld>", which no decoder accepts

@@ -288,13 +288,20 @@ void FieldReader::Ints(const char* name, std::vector<int64_t>& out, const IntRul
 }
 
 template <typename Store>
-void FieldReader::ReadMap(const char* name, const TextRule& key_rule, Store store) {
+void FieldReader::ReadMap(const char* name, const TextRule& key_rule, Store store, Keys keys) {
   const Json* object = FindObject(name, Presence::kOptional);
   if (object == nullptr) return;
   for (const auto& [key, value] : object->items()) {
     const std::string entry = std::string(name) + "[" + key + "]";
     if (auto reason = key_rule.broken(key)) {
-      Problem(entry, *std::move(reason));
+      // Somebody may have put a secret where a key belongs.
+      if (keys == Keys::kMayBeSecret) {
+        Problem(std::string(name) + "[?]", "has a key that is no valid " +
+                                               std::string(key_rule.what) +
+                                               "; it is not shown, as it may be a secret");
+      } else {
+        Problem(entry, *std::move(reason));
+      }
     } else if (value.is_null()) {
       store(entry, key, std::string());  // as Go: the zero value
     } else if (!value.is_string()) {
@@ -306,7 +313,8 @@ void FieldReader::ReadMap(const char* name, const TextRule& key_rule, Store stor
 }
 
 template <typename Store>
-void FieldReader::ReadBase64Map(const char* name, const TextRule& key_rule, Store store) {
+void FieldReader::ReadBase64Map(const char* name, const TextRule& key_rule, Store store,
+                                Keys keys) {
   ReadMap(
       name, key_rule,
       [this, &store](const std::string& entry, const std::string& key, const std::string& text) {
@@ -315,7 +323,8 @@ void FieldReader::ReadBase64Map(const char* name, const TextRule& key_rule, Stor
         } else {
           Problem(entry, "is not base64");  // never the value: it may be a secret
         }
-      });
+      },
+      keys);
 }
 
 void FieldReader::TextMap(const char* name, StringMap& out, const TextRule& key_rule,
@@ -337,17 +346,22 @@ void FieldReader::BytesMap(const char* name, StringMap& out, const TextRule& key
 
 void FieldReader::SecretBytesMap(const char* name, std::map<std::string, Secret<std::string>>& out,
                                  const TextRule& key_rule) {
-  ReadBase64Map(name, key_rule, [&out](const std::string& key, std::string bytes) {
-    out.insert_or_assign(key, Secret<std::string>(std::move(bytes)));
-  });
+  ReadBase64Map(
+      name, key_rule,
+      [&out](const std::string& key, std::string bytes) {
+        out.insert_or_assign(key, Secret<std::string>(std::move(bytes)));
+      },
+      Keys::kMayBeSecret);
 }
 
 void FieldReader::SecretTextMap(const char* name, std::map<std::string, Secret<std::string>>& out,
                                 const TextRule& key_rule) {
-  ReadMap(name, key_rule,
-          [&out](const std::string&, const std::string& key, const std::string& text) {
-            out.insert_or_assign(key, Secret<std::string>(text));
-          });
+  ReadMap(
+      name, key_rule,
+      [&out](const std::string&, const std::string& key, const std::string& text) {
+        out.insert_or_assign(key, Secret<std::string>(text));
+      },
+      Keys::kMayBeSecret);
 }
 
 void FieldReader::Wrapped(const char* name, const char* inner, std::vector<std::string>& out) {

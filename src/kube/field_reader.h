@@ -185,11 +185,14 @@ class FieldReader {
   const std::string* TextOf(const std::string& element, const Json& value);
   std::optional<std::string> ReadText(const char* name, const TextRule& rule, Presence presence);
   std::optional<int64_t> ReadInt(const char* name, const IntRule& rule, Presence presence);
+  // Whether a key that breaks its rule may stand in the problem.
+  enum class Keys { kShown, kMayBeSecret };
   // Calls store(key, text) for each entry whose key and value are right.
   template <typename Store>
-  void ReadMap(const char* name, const TextRule& key_rule, Store store);
+  void ReadMap(const char* name, const TextRule& key_rule, Store store, Keys keys = Keys::kShown);
   template <typename Store>
-  void ReadBase64Map(const char* name, const TextRule& key_rule, Store store);
+  void ReadBase64Map(const char* name, const TextRule& key_rule, Store store,
+                     Keys keys = Keys::kShown);
   std::string PathOf(std::string_view name) const;
   void Problem(std::string_view name, std::string reason);
 

@@ -17,9 +17,19 @@ std::string RefusalOfRemoved(const RemovedVolumeSource& source) {
   return gone;
 }
 
+std::string RefusalOfCsi(const std::string& driver) {
+  return "csi volumes need a CSI client, which this version of volumed does not have: it can "
+         "neither "
+         "find the driver " +
+         (driver.empty() ? std::string("(none is named)") : driver) +
+         " on this node nor call it. Use a source that it has (local, nfs, iscsi, fc, flexVolume, "
+         "hostPath), or leave the pod to a kubelet";
+}
+
 }  // namespace
 
 std::optional<std::string> RefusalOf(const VolumeSource& source) {
+  if (const auto* csi = std::get_if<CsiVolumeSource>(&source)) return RefusalOfCsi(csi->driver);
   if (const auto* removed = std::get_if<RemovedVolumeSource>(&source)) {
     return RefusalOfRemoved(*removed);
   }
@@ -33,6 +43,9 @@ std::optional<std::string> RefusalOf(const VolumeSource& source) {
 }
 
 std::optional<std::string> RefusalOf(const PersistentVolumeSource& source) {
+  if (const auto* csi = std::get_if<CsiPersistentVolumeSource>(&source)) {
+    return RefusalOfCsi(csi->driver);
+  }
   const auto* removed = std::get_if<RemovedVolumeSource>(&source);
   if (removed == nullptr) return std::nullopt;
   return RefusalOfRemoved(*removed);

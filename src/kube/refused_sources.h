@@ -1,6 +1,6 @@
 // Volume sources that a manifest may hold and this program refuses: those that Kubernetes no longer
-// has in its tree, and image volumes. Each refusal says what to use in its place.
-// Threads: any. Blocks: no.
+// has in its tree, image volumes, and those of CSI drivers. Each refusal says what to use in its
+// place. Threads: any. Blocks: no.
 #pragma once
 
 #include <array>

@@ -9,12 +9,17 @@
 #include "kube/field_rules.h"
 
 namespace volumed {
+std::string StaticPodName(std::string_view name, const NodeName& node_name) {
+  std::string full = std::string(name) + '-';
+  for (const char c : node_name.str()) {
+    full += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return full;
+}
+
 Status ApplyStaticPodDefaults(const NodeName& node_name, std::string_view file, Pod& pod) {
   if (!pod.metadata.uid.empty()) return OkStatus();
-  std::string name = pod.metadata.name + '-';
-  for (const char c : node_name.str()) {
-    name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
+  std::string name = StaticPodName(pod.metadata.name, node_name);
   if (const auto reason = kDnsSubdomain.broken(name)) {
     return Error::NotApplied(Code::kInvalidArgument,
                              "the pod's name with the node's name behind it: " + *reason);

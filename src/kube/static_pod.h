@@ -1,6 +1,7 @@
 // What a pod from a file gets when it has no uid: kubelet's static-pod identity.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "base/ids.h"
@@ -11,6 +12,9 @@ namespace volumed {
 
 inline constexpr std::string_view kConfigHashAnnotation = "kubernetes.io/config.hash";
 inline constexpr std::string_view kConfigSourceAnnotation = "kubernetes.io/config.source";
+
+// The name that a pod without a uid gets on this node.
+std::string StaticPodName(std::string_view name, const NodeName& node_name);
 
 // A pod that has a uid is left alone. Another gets a uid of 32 hex digits, "-<node>" behind its
 // name, the node's name, and kubelet's two annotations.

@@ -69,7 +69,11 @@ bool TreeBuilder::End() {
 bool TreeBuilder::Key(std::string key) {
   if (!error_.empty()) return false;
   Frame& frame = stack_.back();
-  if (frame.value.contains(key)) return Fail("has the key " + Quoted(key) + " twice in one map");
+  if (frame.value.contains(key)) {
+    // What is no name of a field may be a secret that stands where a key belongs.
+    const std::string shown = kConfigKey.broken(key) ? "a key" : "the key " + Quoted(key);
+    return Fail("has " + shown + " twice in one map");
+  }
   frame.key = std::move(key);
   frame.expects_key = false;
   return Grow({0, frame.key.size()});

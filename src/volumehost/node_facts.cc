@@ -45,10 +45,17 @@ std::vector<std::string> AddressesOfThisMachine() {
   return addresses;
 }
 
-std::string MachineName() {
+utsname ThisMachine() {
   utsname names{};
-  return ::uname(&names) == 0 ? names.nodename : "";
+  return ::uname(&names) == 0 ? names : utsname{};
 }
+
+// Go's names, which Kubernetes uses, of what uname(2) calls otherwise.
+// Source: go.dev/src/internal/syslist (GOARCH) and uname(1) of Debian's architectures.
+constexpr std::pair<std::string_view, std::string_view> kArchitectures[] = {
+    {"x86_64", "amd64"},    {"aarch64", "arm64"},      {"i686", "386"},
+    {"armv7l", "arm"},      {"ppc64le", "ppc64le"},    {"s390x", "s390x"},
+    {"riscv64", "riscv64"}, {"loongarch64", "loong64"}};
 
 // Loopback, link-local, unspecified. Source: RFC 6890.
 bool IsForThisLinkOnly(const std::string& address) {
@@ -89,9 +96,26 @@ Result<NodeFacts> NodeFacts::Read(NodeFactsOptions options) {
   // emplace: what the options name already stays.
   options.allocatable.emplace("memory", Quantity::FromBytes(memory_bytes));
   options.allocatable.emplace("cpu", Quantity::FromInteger(processors));
-  if (options.host_name.empty()) options.host_name = MachineName();
+  const utsname machine = ThisMachine();
+  if (options.host_name.empty()) options.host_name = machine.nodename;
+  for (auto& [label, value] : DefaultNodeLabels(options.name, machine.machine)) {
+    options.labels.emplace(label, value);
+  }
   if (options.host_ip.empty()) options.host_ip = ChooseHostIp(AddressesOfThisMachine());
   return NodeFacts(std::move(options));
+}
+
+std::map<std::string, std::string> DefaultNodeLabels(const NodeName& name,
+                                                     const std::string& machine) {
+  std::string architecture = machine;
+  for (const auto& [of_kernel, of_go] : kArchitectures) {
+    if (machine == of_kernel) architecture = of_go;
+  }
+  return {{"kubernetes.io/hostname", name.str()},
+          {"kubernetes.io/os", "linux"},
+          {"kubernetes.io/arch", architecture},
+          {"beta.kubernetes.io/os", "linux"},
+          {"beta.kubernetes.io/arch", architecture}};
 }
 
 std::string ChooseHostIp(const std::vector<std::string>& addresses) {

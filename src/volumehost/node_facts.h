@@ -16,7 +16,7 @@ namespace volumed {
 
 struct NodeFactsOptions {
   NodeName name;
-  std::map<std::string, std::string> labels;
+  std::map<std::string, std::string> labels;  // they win over the default ones
   // Amounts that the configuration names; they replace those that were found.
   std::map<std::string, Quantity> allocatable;
   KernelFeatures features;          // as ProbeFeatures answered
@@ -29,15 +29,21 @@ struct NodeFactsOptions {
 // of IPv4 before IPv6; "" when there is none.
 std::string ChooseHostIp(const std::vector<std::string>& addresses);
 
+// The labels that a kubelet gives its node by itself, for a machine as uname(2) names it
+// ("x86_64"). Source: kubernetes pkg/kubelet/kubelet_node_status.go@v1.36.2 (initialNode,
+// updateDefaultLabels).
+std::map<std::string, std::string> DefaultNodeLabels(const NodeName& name,
+                                                     const std::string& machine);
+
 // MemTotal of a /proc/meminfo text, in bytes. DataLoss, not applied, when it is not there.
 Result<int64_t> ParseMemTotalBytes(std::string_view meminfo);
 
 // Immutable. Threads: any.
 class NodeFacts final : public HostNode {
  public:
-  // Reads /proc/meminfo, counts the processors that are on line, and asks for the machine's name
-  // and addresses; what the options name wins.
-  // Blocks: for a read of procfs. Errors: those of reading, not applied.
+  // Reads /proc/meminfo, counts the processors that are on line, and asks for the machine's name,
+  // kind and addresses; what the options name wins. Blocks: for a read of procfs. Errors: those of
+  // reading, not applied.
   static Result<NodeFacts> Read(NodeFactsOptions options);
 
   explicit NodeFacts(NodeFactsOptions options) : options_(std::move(options)) {}

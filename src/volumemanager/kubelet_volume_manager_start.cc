@@ -108,6 +108,7 @@ void KubeletVolumeManager::Impl::CheckReady() {
   claims_.MarkDirty();
   devices_.MarkAllDirty();
   ForgetRestingDevices();
+  Changed(PodUid());  // whoever waits for a pod that nobody has can be told so now
 }
 
 void KubeletVolumeManager::Impl::ForgetRestingDevices() {

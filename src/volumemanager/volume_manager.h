@@ -166,7 +166,8 @@ class VolumeManager {
   virtual bool Ready() const = 0;
   virtual std::string NotReadyReason() const = 0;
 
-  // Calls `observer` after every change of a view: wait and watch are built on it.
+  // Calls `observer` after every change of a view, and with an empty uid when Ready() has become
+  // true: wait and watch are built on it.
   virtual uint64_t AddObserver(std::function<void(const PodUid&)> observer) = 0;
   virtual void RemoveObserver(uint64_t id) = 0;
 };

@@ -79,7 +79,7 @@ TEST_F(CompletionTest, BashCompletesVerbsFlagsKindsAndNames) {
   EXPECT_EQ(verbs, (Words{"delete", "describe"}));
   EXPECT_TRUE(has(BashOffers({"wait", "--"}), "--for"));
   EXPECT_TRUE(has(BashOffers({"wait", "--"}), "--socket"));
-  EXPECT_EQ(BashOffers({"wait", "x", "--for", ""}), (Words{"ready", "gone"}));
+  EXPECT_EQ(BashOffers({"wait", "x", "--for", ""}), (Words{"ready", "gone", "create"}));
   EXPECT_EQ(BashOffers({"describe", "se"}), Words{"secret"});
   EXPECT_EQ(BashOffers({"--socket", socket_path(), "explain", "w"}), Words{"web"});
   EXPECT_EQ(BashOffers({"describe", "secret", "--socket", socket_path(), ""}), Words{"web-secret"});

@@ -43,6 +43,23 @@ TEST(NodeFactsTest, WhatTheConfigurationNamesWins) {
   EXPECT_FALSE(node->GetKernelFeatures().statmount);
 }
 
+TEST(NodeFactsTest, HasTheLabelsThatAKubeletSets) {
+  NodeFactsOptions options;
+  options.name = NodeName("node-7");
+  options.labels = {{"kubernetes.io/hostname", "other"}, {"zone", "a"}};
+  const Result<NodeFacts> facts = NodeFacts::Read(options);
+  ASSERT_TRUE(facts.ok());
+  const std::map<std::string, std::string> labels = facts->GetNodeLabels();
+  EXPECT_EQ(labels.at("kubernetes.io/hostname"), "other");  // what the configuration says wins
+  EXPECT_EQ(labels.at("zone"), "a");
+  EXPECT_EQ(labels.at("kubernetes.io/os"), "linux");
+  EXPECT_NE(labels.at("kubernetes.io/arch"), "");
+  EXPECT_EQ(DefaultNodeLabels(NodeName("n"), "x86_64").at("kubernetes.io/hostname"), "n");
+  EXPECT_EQ(DefaultNodeLabels(NodeName("n"), "x86_64").at("kubernetes.io/arch"), "amd64");
+  EXPECT_EQ(DefaultNodeLabels(NodeName("n"), "aarch64").at("beta.kubernetes.io/arch"), "arm64");
+  EXPECT_EQ(DefaultNodeLabels(NodeName("n"), "z80").at("kubernetes.io/arch"), "z80");
+}
+
 TEST(NodeFactsTest, TheHostsNameAddressAndCloud) {
   const NodeFacts told({.name = NodeName("n1"),
                         .labels = {},

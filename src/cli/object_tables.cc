@@ -1,0 +1,56 @@
+#include "cli/object_tables.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace volumed {
+namespace {
+
+// Which columns a kind has between NAME and AGE.
+struct Columns {
+  bool name_space = false;
+  bool type = false;
+  bool data = false;
+};
+
+Columns ColumnsOf(const CliNoun& noun, bool all_namespaces) {
+  const bool secret = noun.plural == kSecretNoun.plural;
+  const bool config_map = noun.plural == kConfigMapNoun.plural;
+  return {.name_space = all_namespaces && (secret || config_map),
+          .type = secret,
+          .data = secret || config_map};
+}
+
+using Row = std::vector<std::string>;
+
+Row MakeRow(const Columns& columns, bool wide, Row cells) {
+  const bool shown[] = {columns.name_space, true, columns.type, columns.data, true, wide};
+  Row row;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (shown[i]) row.push_back(std::move(cells[i]));
+  }
+  return row;
+}
+
+}  // namespace
+
+void PrintObjects(const v1::ListObjectsResponse& objects, const CliNoun& noun, OutputFormat format,
+                  bool all_namespaces, int64_t now, std::ostream& out) {
+  if (IsForPrograms(format)) return PrintMessage(objects, format, out);
+  const Columns columns = ColumnsOf(noun, all_namespaces);
+  const bool wide = format == OutputFormat::kWide;
+  std::vector<Row> rows = {
+      MakeRow(columns, wide, {"NAMESPACE", "NAME", "TYPE", "DATA", "AGE", "SOURCE"})};
+  for (const v1::ListedObject& listed : objects.listed()) {
+    const v1::ObjectRef& object = listed.object();
+    rows.push_back(
+        MakeRow(columns, wide,
+                {object.namespace_(), object.name(), listed.type(), std::to_string(listed.keys()),
+                 FormatCreation(listed.created_unix_ms(), now), listed.source()}));
+  }
+  PrintTable(rows, out);
+  if (objects.not_shown() > 0) out << "and " << objects.not_shown() << " more\n";
+}
+
+}  // namespace volumed

@@ -1,0 +1,45 @@
+// A manifest that somebody has saved from a cluster is taken as a new object.
+#include "kube/prepare_for_create.h"
+
+#include <gtest/gtest.h>
+
+#include "unit/kube/kube_testing.h"
+
+namespace volumed {
+namespace {
+
+TEST(PrepareForCreateTest, APodThatHadEndedOrWasBeingDeletedElsewhereIsANewOneHere) {
+  Object object = DecodeOne(R"(
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web
+  uid: 11111111-2222-3333-4444-555555555555
+  deletionTimestamp: "2026-01-01T00:00:00Z"
+  deletionGracePeriodSeconds: 30
+spec: {containers: [{name: main, image: x}]}
+status: {phase: Succeeded, podIP: 10.0.0.1}
+)");
+  PrepareForCreate(object);
+  const Pod& pod = std::get<Pod>(object);
+  EXPECT_FALSE(pod.deletion_requested());
+  EXPECT_FALSE(pod.metadata.deletion_grace_period_seconds);
+  EXPECT_EQ(pod.status.phase, PodStatus().phase);
+  EXPECT_EQ(pod.status.pod_ip, "10.0.0.1");
+  EXPECT_EQ(pod.metadata.uid, "11111111-2222-3333-4444-555555555555");
+}
+
+TEST(PrepareForCreateTest, AClaimsStatusIsNotTheUsersToSay) {
+  Object object = DecodeOne(R"(
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+status: {phase: Bound, capacity: {storage: 5Gi}}
+)");
+  PrepareForCreate(object);
+  EXPECT_EQ(std::get<PersistentVolumeClaim>(object).status, PersistentVolumeClaimStatus());
+}
+
+}  // namespace
+}  // namespace volumed
