@@ -113,7 +113,7 @@ NfsSettings Agent::MakeNfsSettings() {
   settings.unmount_timeout = [this] { return nfs_unmount_timeout_.load(); };
   settings.config.recycler_minimum_timeout_seconds = config_.nfs_recycler_minimum_seconds;
   settings.config.recycler_timeout_increment_seconds = config_.nfs_recycler_increment_seconds;
-  settings.config.recycler_pod_template_path = config_.nfs_recycler_template;
+  settings.config.other_attributes[kRecyclerTemplateAttribute] = config_.nfs_recycler_template;
   CheckRecyclerTemplate("recycler of nfs volumes", config_.nfs_recycler_template);
   return settings;
 }
@@ -125,7 +125,8 @@ HostPathSettings Agent::MakeHostPathSettings() {
   settings.config.provisioning_enabled = config_.host_path_provisioning;
   settings.config.recycler_minimum_timeout_seconds = config_.host_path_recycler_minimum_seconds;
   settings.config.recycler_timeout_increment_seconds = config_.host_path_recycler_increment_seconds;
-  settings.config.recycler_pod_template_path = config_.host_path_recycler_template;
+  settings.config.other_attributes[kRecyclerTemplateAttribute] =
+      config_.host_path_recycler_template;
   CheckRecyclerTemplate("recycler of hostPath volumes", config_.host_path_recycler_template);
   return settings;
 }

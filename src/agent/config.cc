@@ -54,7 +54,7 @@ Result<std::string> ParsePath(const Values& values, bool may_be_empty) {
       std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; });
   if (!is_text) return Invalid("must not have control characters");
   const std::filesystem::path path(text);
-  if (!path.is_absolute() || path.lexically_normal() != path || text.back() == '/') {
+  if (!path.is_absolute() || path.lexically_normal().string() != text || text.back() == '/') {
     return Invalid("must be an absolute path without '.', '..', '//' or a trailing '/', not '" +
                    text + "'");
   }

@@ -73,7 +73,7 @@ void HttpConnections::Admit(Descriptor socket, const HttpPeer& peer) {
   accepted_.fetch_add(1);
   if (!MakeRoomFor(peer)) {
     closed_[static_cast<size_t>(Why::kRefused)].fetch_add(1);
-    return;
+    return;  // the socket closes here
   }
   const Id id = next_id_++;
   Connection& admitted =
@@ -145,9 +145,10 @@ void HttpConnections::Close(Id id, Why why) {
   if (connection.body) unsent_bytes_ -= connection.body->size();
   const auto count = per_peer_.find(connection.peer);
   if (--count->second == 0) per_peer_.erase(count);
-  connections_.erase(found);
-  open_.store(connections_.size());
+  // Counted first: whoever sees the end of the connection finds it counted.
   closed_[static_cast<size_t>(why)].fetch_add(1);
+  open_.store(connections_.size() - 1);
+  connections_.erase(found);
 }
 
 // ---- what all phases have -----------------------------------------------------------------------

@@ -18,8 +18,6 @@ inline constexpr char kVolumeParameterFsType[] = "fstype";
 struct VolumeConfig {
   // What scrubs a released volume; each plugin puts its own volume into a copy of it.
   std::optional<Pod> recycler_pod_template;
-  // Without one: the manifest of it, read anew for each volume that is scrubbed; empty: built in.
-  std::string recycler_pod_template_path;
   // The recycler pod may take the greater of the minimum, and the increment for each whole Gi of
   // capacity (recycler/recycler_pod_template.h).
   int recycler_minimum_timeout_seconds = 0;

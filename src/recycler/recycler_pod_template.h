@@ -19,6 +19,11 @@ namespace volumed {
 // deadline, which is 60 s.
 Pod NewPersistentVolumeRecyclerPodTemplate();
 
+// The attribute of a plugin's configuration (VolumeConfig::other_attributes) with the manifest of
+// its template, if it has no template of its own: read anew for each volume, so that one that is
+// put right needs no restart.
+inline constexpr char kRecyclerTemplateAttribute[] = "recycler-pod-template";
+
 // The one Pod of a manifest, or, for an empty `path`, the one above. Blocks: reads the file.
 // Errors: NotFound; InvalidArgument, not applied, naming the file: "file was empty: <path>", and
 // what ValidateRecyclerPodTemplate says.

@@ -151,7 +151,7 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                             {"metrics-address", {"127.0.0.1:1"}},
                             {"worker", {"/w"}},
                             {"log-level", {"debug"}},
-                            {"mask-kernel-feature", {"f"}},
+                            {"mask-kernel-feature", {"statmount"}},
                             {"max-workers", {"7"}},
                             {"max-workers-per-domain", {"7"}},
                             {"deadline-mount", {"7s"}},
