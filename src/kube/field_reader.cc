@@ -297,7 +297,7 @@ void FieldReader::ReadMap(const char* name, const TextRule& key_rule, Store stor
       // Somebody may have put a secret where a key belongs.
       if (keys == Keys::kMayBeSecret) {
         Problem(std::string(name) + "[?]", "has a key that is no valid " +
-                                               std::string(key_rule.what) +
+                                               std::string(key_rule.name) +
                                                "; it is not shown, as it may be a secret");
       } else {
         Problem(entry, *std::move(reason));
