@@ -115,8 +115,9 @@ Result<FormatDecision> SafeFormatAndMount::DecideByProbe(Run& run, bool full_sca
 }
 
 Status SafeFormatAndMount::Decide(Run& run) {
-  RETURN_IF_ERROR(
-      intents_.Reserve(run.request.key, run.request.device, run.Options(SafeMountStage::kProbing)));
+  CallOptions look = run.call;
+  if (look.domain.empty()) look.domain = DeviceDomain(run.request.device);
+  RETURN_IF_ERROR(intents_.Reserve(run.request.key, run.request.device, look));
   ASSIGN_OR_RETURN(run.intent, intents_.Find(run.request.key));
   ASSIGN_OR_RETURN(FormatDecision decision, DecideByProbe(run, false));
   if (decision.action == FormatAction::kFullScan) {

@@ -61,8 +61,8 @@ class Reclaim {
       const bool deleted = request.action == ReclaimAction::kDelete;
       RETURN_IF_ERROR(parts_.storage.Reclaimed(name_, *storage, deleted, call_));
     }
-    RETURN_IF_ERROR(parts_.storage.Release(holder.id));
-    return emptied;
+    const Status released = parts_.storage.Release(holder.id);
+    return emptied.ok() ? released : emptied;
   }
 
   Status Recycle() const {

@@ -74,7 +74,6 @@ void StorageGuard::AddOwnDirectory(const std::string& what, const std::string& p
   table_.Expect({.id = kOwn + path,
                  .volume = "",
                  .use = StorageUse::kShared,
-                 .raw = false,
                  .persistent = true,
                  .text = what + " " + path},
                 {path});
@@ -105,8 +104,10 @@ Result<StorageIdentity> StorageGuard::Identify(const StorageName& name, bool fin
   return kernel_.Call(IdentifyStorage{HostPath(name.path), find_users}, own);
 }
 
-Status StorageGuard::IdentifyExpected(StorageUse use, const CallOptions& call) {
+Status StorageGuard::IdentifyExpected(StorageUse use, const CallOptions& call,
+                                      const std::string& prefix) {
   for (const auto& [holder, name] : table_.Expected(use)) {
+    if (!holder.id.starts_with(prefix)) continue;
     CallOptions look = ShortCall(name);
     look.cancel = call.cancel;
     const Result<StorageIdentity> identity = Identify(name, false, look);
@@ -200,7 +201,6 @@ Status StorageGuard::Load() {
       table_.Expect({.id = "known/" + volume,
                      .volume = volume,
                      .use = StorageUse::kKnown,
-                     .raw = false,
                      .persistent = true,
                      .text = "persistent volume " + volume},
                     record->name);
@@ -415,10 +415,9 @@ Status StorageGuard::CheckNotOwn(const StorageName& name, const CallOptions& cal
   const StorageHolder looked{.id = "look/" + name.path,
                              .volume = "look",
                              .use = StorageUse::kReclaim,
-                             .raw = false,
                              .persistent = true,
                              .text = "a new volume"};
-  RETURN_IF_ERROR(IdentifyExpected(StorageUse::kReclaim, call));
+  RETURN_IF_ERROR(IdentifyExpected(StorageUse::kReclaim, call, kOwn));
   ASSIGN_OR_RETURN(const StorageIdentity identity, Identify(name, false, call));
   const std::optional<StorageHolder> there = table_.Find(kOwn, identity);
   if (!there) return OkStatus();

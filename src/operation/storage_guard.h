@@ -92,7 +92,7 @@ class StorageGuard {
  private:
   Status Load() EXCLUDES(mu_);
   // Those who are expected, as far as this use has to know them.
-  Status IdentifyExpected(StorageUse use, const CallOptions& call);
+  Status IdentifyExpected(StorageUse use, const CallOptions& call, const std::string& prefix = "");
   Status IdentifyAll(const std::string& volume, const std::vector<KnownStorage>& others,
                      const CallOptions& call) EXCLUDES(mu_);
   Status CheckNothingShows(const StorageName& name, const StorageIdentity& identity,

@@ -2,31 +2,11 @@
 
 #include <utility>
 
+#include "operation/record_parse.h"
 #include "volume_record.pb.h"
 
 namespace volumed {
 namespace {
-
-Error Unreadable(const Record& row, const std::string& why) {
-  return Error::NotApplied(Code::kDataLoss, "record " + row.kind + " \"" + row.key + "\" " + why);
-}
-
-template <typename Message>
-Result<Message> Parse(const Record& row, const std::string& kind) {
-  if (row.kind != kind) {
-    return Error::NotApplied(Code::kInvalidArgument,
-                             "record of kind " + row.kind + " where " + kind + " is expected");
-  }
-  if (row.version > kStorageRecordVersion) {
-    return Error::NotApplied(Code::kFailedPrecondition,
-                             "record " + row.kind + " \"" + row.key + "\" has version " +
-                                 std::to_string(row.version) + "; this program knows up to " +
-                                 std::to_string(kStorageRecordVersion));
-  }
-  Message message;
-  if (!message.ParseFromString(row.bytes)) return Unreadable(row, "is no valid message");
-  return message;
-}
 
 void Write(const StorageName& name, record::StorageName& to) {
   to.set_path(name.path);
@@ -50,8 +30,9 @@ Record EncodeRecord(const StorageOwnerRecord& record) {
 }
 
 Result<StorageOwnerRecord> DecodeStorageOwnerRecord(const Record& row) {
-  ASSIGN_OR_RETURN(const record::StorageOwnerRecord message,
-                   Parse<record::StorageOwnerRecord>(row, kStorageOwnerRecordKind));
+  ASSIGN_OR_RETURN(
+      const record::StorageOwnerRecord message,
+      ParseRecord<record::StorageOwnerRecord>(row, kStorageOwnerRecordKind, kStorageRecordVersion));
   StorageOwnerRecord record{
       message.volume(),
       {message.name().path(), message.name().server()},
@@ -59,7 +40,7 @@ Result<StorageOwnerRecord> DecodeStorageOwnerRecord(const Record& row) {
       message.claim_uid(),
       message.marked()};
   if (record.volume.empty() || record.volume != row.key) {
-    return Unreadable(row, "belongs under the key \"" + record.volume + "\"");
+    return UnreadableRecord(row, "belongs under the key \"" + record.volume + "\"");
   }
   return record;
 }
@@ -77,7 +58,8 @@ Record EncodeRecord(const StorageReservationRecord& record) {
 
 Result<StorageReservationRecord> DecodeStorageReservationRecord(const Record& row) {
   ASSIGN_OR_RETURN(const record::StorageReservationRecord message,
-                   Parse<record::StorageReservationRecord>(row, kStorageReservationRecordKind));
+                   ParseRecord<record::StorageReservationRecord>(row, kStorageReservationRecordKind,
+                                                                 kStorageRecordVersion));
   StorageReservationRecord record;
   record.holder.id = message.id();
   record.holder.volume = message.volume();
@@ -87,7 +69,7 @@ Result<StorageReservationRecord> DecodeStorageReservationRecord(const Record& ro
   record.name = {message.name().path(), message.name().server()};
   record.boot_id = BootId(message.boot_id());
   if (record.holder.id.empty() || record.holder.id != row.key) {
-    return Unreadable(row, "belongs under the key \"" + record.holder.id + "\"");
+    return UnreadableRecord(row, "belongs under the key \"" + record.holder.id + "\"");
   }
   return record;
 }

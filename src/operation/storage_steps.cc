@@ -27,7 +27,6 @@ StorageHolder KnownHolder(const PersistentVolume& volume) {
   return {.id = "known/" + volume.metadata.name,
           .volume = volume.metadata.name,
           .use = StorageUse::kKnown,
-          .raw = volume.spec.volume_mode == VolumeMode::kBlock,
           .persistent = true,
           .text = "persistent volume " + volume.metadata.name};
 }
@@ -58,7 +57,6 @@ StorageHolder DeviceStorageHolder(const UniqueVolumeName& device, const SpecName
   return {.id = DeviceStorageId(device),
           .volume = spec.str(),
           .use = use,
-          .raw = false,
           .persistent = true,
           .text = "persistent volume " + spec.str()};
 }

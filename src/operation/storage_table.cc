@@ -31,11 +31,9 @@ bool Excludes(const StorageHolder& there, const StorageHolder& wanted, bool cont
       if (there.use == StorageUse::kReclaim) return true;
       return !same && IsExclusive(there.use);
     case StorageUse::kRaw:
-      if (there.use == StorageUse::kReclaim) return true;
-      return !same && there.use != StorageUse::kKnown;
     case StorageUse::kFormat:
       if (there.use == StorageUse::kReclaim) return true;
-      return !same && (there.use != StorageUse::kKnown || there.raw);
+      return !same && there.use != StorageUse::kKnown;
     case StorageUse::kReclaim:
       // What a claim has lies in its own storage; a pod that looks at the node's whole tree (a
       // hostPath of "/") has no part of it.

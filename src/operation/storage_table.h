@@ -29,7 +29,6 @@ struct StorageHolder {
   std::string id;      // "pod/<pod uid>/<volume>", "device/<unique name>", "reclaim/<volume>"
   std::string volume;  // of one name: they may share what they have. A PersistentVolume's name
   StorageUse use = StorageUse::kKnown;
-  bool raw = false;         // kKnown: as a device, not as a filesystem
   bool persistent = false;  // what is in it outlives the pod
   std::string text;         // "persistent volume pv-1"
 };

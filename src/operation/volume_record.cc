@@ -2,32 +2,19 @@
 
 #include <utility>
 
+#include "operation/record_parse.h"
 #include "operation/volume_snapshot.h"
 #include "volume_record.pb.h"
 
 namespace volumed {
 namespace {
 
-Error Unreadable(const Record& row, const std::string& why) {
-  return Error::NotApplied(Code::kDataLoss, "record " + row.kind + " \"" + row.key + "\" " + why);
-}
+Error Unreadable(const Record& row, const std::string& why) { return UnreadableRecord(row, why); }
 
 template <typename Message>
 Result<Message> Parse(const Record& row, const std::string& kind,
                       uint32_t known_version = kVolumeRecordVersion) {
-  if (row.kind != kind) {
-    return Error::NotApplied(Code::kInvalidArgument,
-                             "record of kind " + row.kind + " where " + kind + " is expected");
-  }
-  if (row.version > known_version) {
-    return Error::NotApplied(Code::kFailedPrecondition,
-                             "record " + row.kind + " \"" + row.key + "\" has version " +
-                                 std::to_string(row.version) + "; this program knows up to " +
-                                 std::to_string(known_version));
-  }
-  Message message;
-  if (!message.ParseFromString(row.bytes)) return Unreadable(row, "is no valid message");
-  return message;
+  return ParseRecord<Message>(row, kind, known_version);
 }
 
 template <typename Message>

@@ -1,6 +1,5 @@
 #include "os/block_device.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/loop.h>
@@ -20,6 +19,7 @@
 
 #include "base/strings.h"
 #include "os/safe_open.h"
+#include "os/sysfs.h"
 
 // Newer than Debian 12's headers of libc, not than its kernel. Source: linux/fs.h (5.15).
 #ifndef BLKGETDISKSEQ
@@ -32,19 +32,6 @@ namespace {
 std::string SysfsDirectory(const DeviceIdentity& identity) {
   return "/sys/dev/block/" + std::to_string(identity.device_major) + ":" +
          std::to_string(identity.device_minor);
-}
-
-// A small attribute without the blanks around it; nothing when there is none.
-std::optional<std::string> ReadAttribute(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return std::nullopt;
-  std::array<char, 4096> text;
-  const ssize_t size = ::read(file.get(), text.data(), text.size());
-  if (size <= 0) return std::nullopt;
-  const std::string_view trimmed =
-      TrimSpace(std::string_view(text.data(), static_cast<size_t>(size)));
-  if (trimmed.empty()) return std::nullopt;
-  return std::string(trimmed);
 }
 
 // A loop device is what its file is.
@@ -109,17 +96,6 @@ std::string UnitSerial(const std::string& directory) {
   const size_t length = std::min(static_cast<size_t>(static_cast<unsigned char>(page[3])),
                                  static_cast<size_t>(size) - kHeader);
   return std::string(TrimSpace(std::string_view(page.data() + kHeader, length)));
-}
-
-// Of what is in a directory; nothing where it cannot be read.
-std::vector<std::string> NamesIn(const std::string& path) {
-  const auto close = [](DIR* directory) { ::closedir(directory); };
-  const std::unique_ptr<DIR, decltype(close)> directory(::opendir(path.c_str()), close);
-  std::vector<std::string> names;
-  while (const dirent* entry = directory == nullptr ? nullptr : ::readdir(directory.get())) {
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
-  }
-  return names;
 }
 
 // What is made of the device and of each of its partitions. Source: Linux

@@ -1,6 +1,5 @@
 #include "os/storage_keys.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/loop.h>
 #include <sys/ioctl.h>
@@ -8,17 +7,13 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
-#include <climits>
-#include <memory>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include "base/descriptor.h"
 #include "base/strings.h"
 #include "os/block_device.h"
+#include "os/sysfs.h"
 
 namespace volumed {
 namespace {
@@ -32,28 +27,8 @@ std::string NumberText(dev_t device) {
 }
 std::string SysfsOf(dev_t device) { return "/sys/dev/block/" + NumberText(device); }
 
-std::optional<std::string> ReadLine(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return std::nullopt;
-  std::array<char, 4096> text;
-  const ssize_t size = ::read(file.get(), text.data(), text.size());
-  if (size <= 0) return std::nullopt;
-  const std::string_view line = TrimSpace(std::string_view(text.data(), static_cast<size_t>(size)));
-  return line.empty() ? std::nullopt : std::optional<std::string>(line);
-}
-
-std::vector<std::string> NamesIn(const std::string& path) {
-  const auto close = [](DIR* directory) { ::closedir(directory); };
-  const std::unique_ptr<DIR, decltype(close)> directory(::opendir(path.c_str()), close);
-  std::vector<std::string> names;
-  while (const dirent* entry = directory == nullptr ? nullptr : ::readdir(directory.get())) {
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
-  }
-  return names;
-}
-
 std::optional<dev_t> NumberIn(const std::string& directory) {
-  const std::optional<std::string> text = ReadLine(directory + "/dev");
+  const std::optional<std::string> text = ReadAttribute(directory + "/dev");
   if (!text) return std::nullopt;
   const size_t colon = text->find(':');
   if (colon == std::string::npos) return std::nullopt;
@@ -66,7 +41,7 @@ std::optional<dev_t> NumberIn(const std::string& directory) {
 // What the disk in this directory calls itself; empty where it says nothing.
 std::string WwidIn(const std::string& directory) {
   for (const char* place : {"/wwid", "/device/wwid"}) {
-    if (std::optional<std::string> wwid = ReadLine(directory + place)) return *std::move(wwid);
+    if (std::optional<std::string> wwid = ReadAttribute(directory + place)) return *std::move(wwid);
   }
   return "";
 }
@@ -80,7 +55,7 @@ struct LoopFile {
 // The file of a loop device. The node is made by udev or the kernel's devtmpfs, and a loop device
 // does not hang to be opened.
 std::optional<LoopFile> FileOfLoop(dev_t loop) {
-  const std::optional<std::string> path = ReadLine(SysfsOf(loop) + "/loop/backing_file");
+  const std::optional<std::string> path = ReadAttribute(SysfsOf(loop) + "/loop/backing_file");
   if (!path) return std::nullopt;
   const Descriptor node(::open(DeviceNodeName(loop).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat is = {};
@@ -113,7 +88,7 @@ void AddDevice(dev_t device, std::set<std::string>& keys, StorageKeys& all, int 
   keys.insert("dev:" + NumberText(device));
   if (::access((directory + "/partition").c_str(), F_OK) == 0) {
     const std::string wwid = WwidIn(directory + "/..");
-    const std::optional<std::string> start = ReadLine(directory + "/start");
+    const std::optional<std::string> start = ReadAttribute(directory + "/start");
     if (!wwid.empty() && start) keys.insert("wwid:" + wwid + ":" + *start);
   } else if (const std::string wwid = WwidIn(directory); !wwid.empty()) {
     keys.insert("wwid:" + wwid);
@@ -152,7 +127,8 @@ std::set<std::string> LoopFilePaths(const StorageKeys& keys) {
       const auto number = StripPrefix(key, "dev:");
       if (!number) continue;
       const std::string directory = "/sys/dev/block/" + std::string(*number);
-      if (auto path = ReadLine(directory + "/loop/backing_file")) paths.insert(*std::move(path));
+      if (auto path = ReadAttribute(directory + "/loop/backing_file"))
+        paths.insert(*std::move(path));
     }
   }
   return paths;

@@ -277,6 +277,20 @@ TEST_F(StorageGuardTest, WhatTheAgentBeforeHadHandedOutIsKnownAfterARestart) {
   EXPECT_EQ(Take(Device("two", StorageUse::kShared), "/dev/sdb"), "");
 }
 
+TEST_F(StorageGuardTest, WhoeverTakesItWhileAnotherStillLooksIsSeenByThatOne) {
+  kernel_.AddDevice("/dev/sdb");
+  std::string second = "not asked";
+  bool looking = false;
+  kernel_.SetCallHook([&](const AnyRequest& request) {
+    if (looking || !std::holds_alternative<IdentifyStorage>(request)) return;
+    looking = true;
+    second = Take(Device("two", StorageUse::kRaw), "/dev/sdb");
+  });
+  const std::string first = Take(Device("one", StorageUse::kRaw), "/dev/sdb");
+  EXPECT_EQ(second, "");
+  EXPECT_TRUE(Has(first, "persistent volume two")) << first;
+}
+
 TEST_F(StorageGuardTest, AnExportInsideAnotherIsTheSameStorage) {
   PersistentVolume outer;
   outer.metadata.name = "outer";
