@@ -78,7 +78,8 @@ std::string HandledKinds() {
 // Decodes the documents of one file into `result`.
 class Decoder {
  public:
-  Decoder(std::string_view file, ManifestDecode& result) : file_(file), result_(result) {}
+  Decoder(std::string_view file, DecodeRules rules, ManifestDecode& result)
+      : file_(file), rules_(rules), result_(result) {}
 
   void Document(const Json& document, int index) {
     document_ = index;
@@ -88,7 +89,7 @@ class Decoder {
  private:
   // `implied` is the kind of the list's items, where a list that names one holds the item.
   void Item(const Json& item, const std::string& prefix, std::optional<ObjectKind> implied) {
-    ProblemSink problems(file_, document_);
+    ProblemSink problems(file_, document_, rules_);
     ItemInto(item, prefix, implied, problems);
     for (DecodeProblem& problem : problems.Take()) result_.problems.push_back(std::move(problem));
   }
@@ -169,11 +170,12 @@ class Decoder {
     FieldReader reader(item, Base(prefix), problems);
     Fields(reader, object);
     // Checks over several fields mean nothing while single ones are wrong.
-    if (problems.empty()) Validate(object, prefix, problems);
+    if (problems.empty() && rules_ == DecodeRules::kAtTheDoor) Validate(object, prefix, problems);
     if (problems.empty()) result_.objects.push_back({std::move(object), document_});
   }
 
   const std::string file_;
+  const DecodeRules rules_;
   ManifestDecode& result_;
   int document_ = 0;
 };
@@ -195,14 +197,14 @@ std::string DecodeProblem::ToString() const {
   return text;
 }
 
-ManifestDecode DecodeManifest(std::string_view file, std::string_view bytes) {
+ManifestDecode DecodeManifest(std::string_view file, std::string_view bytes, DecodeRules rules) {
   ManifestDecode result;
   if (bytes.size() > kMaxManifestBytes) {
     result.problems.push_back({std::string(file), -1, "", "",
                                "is larger than " + std::to_string(kMaxManifestBytes) + " bytes"});
     return result;
   }
-  Decoder decoder(file, result);
+  Decoder decoder(file, rules, result);
   for (const RawDocument& document : ReadDocuments(bytes)) {
     const int index = result.documents++;
     if (document.value) {

@@ -360,6 +360,7 @@ Record EncodeRecord(const ClaimBindingRecord& record) {
   message.set_volume_json(record.volume_json);
   message.set_deleted(record.deleted);
   if (record.resize) Write(*record.resize, *message.mutable_resize());
+  message.set_pod_uid(record.pod_uid.str());
   return Encode(kClaimBindingRecordKind, record.binding.volume_name, message);
 }
 
@@ -382,6 +383,7 @@ Result<ClaimBindingRecord> DecodeClaimBindingRecord(const Record& row) {
     if (!resize.ok()) return Unreadable(row, resize.error().message());
     record.resize = *resize;
   }
+  record.pod_uid = PodUid(message.pod_uid());
   if (record.binding.volume_name.empty() || record.binding.volume_name != row.key) {
     return Unreadable(row, "belongs under the key \"" + record.binding.volume_name + "\"");
   }
@@ -390,7 +392,7 @@ Result<ClaimBindingRecord> DecodeClaimBindingRecord(const Record& row) {
 
 bool IsAboutClaims(const std::string& kind) {
   return kind == kClaimBindingRecordKind || kind == kProvisionRecordKind ||
-         kind == kObjectUidRecordKind;
+         kind == kObjectUidRecordKind || kind == kDeletedObjectRecordKind;
 }
 
 std::string RecordKey(const ObjectKey& object) { return ToString(object); }
@@ -449,6 +451,49 @@ Result<ObjectUidRecord> DecodeObjectUidRecord(const Record& row) {
   if (key != row.key) return Unreadable(row, "belongs under the key \"" + key + "\"");
   if (record.uid.empty()) return Unreadable(row, "has no uid");
   return record;
+}
+
+std::string RecordKey(const DeletedObjectRecord& deleted) {
+  return RecordKey(deleted.object) + " " + deleted.uid;
+}
+
+Record EncodeRecord(const DeletedObjectRecord& record) {
+  record::DeletedObjectRecord message;
+  message.set_kind(std::string(ObjectKindName(record.object.kind)));
+  message.set_namespace_(record.object.name_space);
+  message.set_name(record.object.name);
+  message.set_uid(record.uid);
+  message.set_number(record.number);
+  message.set_ended(record.ended);
+  message.set_since_unix_ms(record.since_unix_ms);
+  return Encode(kDeletedObjectRecordKind, RecordKey(record), message);
+}
+
+Result<DeletedObjectRecord> DecodeDeletedObjectRecord(const Record& row) {
+  ASSIGN_OR_RETURN(const record::DeletedObjectRecord message,
+                   Parse<record::DeletedObjectRecord>(row, kDeletedObjectRecordKind));
+  const std::optional<ObjectKind> kind = ParseObjectKind(message.kind());
+  if (!kind) return Unreadable(row, "is of the unknown kind \"" + message.kind() + "\"");
+  DeletedObjectRecord record{{*kind, message.namespace_(), message.name()},
+                             message.uid(),
+                             message.number(),
+                             message.ended(),
+                             message.since_unix_ms()};
+  const std::string key = RecordKey(record);
+  if (key != row.key) return Unreadable(row, "belongs under the key \"" + key + "\"");
+  return record;
+}
+
+Record EncodeRecord(const CommandNumberRecord& record) {
+  record::CommandNumberRecord message;
+  message.set_reserved(record.reserved);
+  return Encode(kCommandNumberRecordKind, "last", message);
+}
+
+Result<CommandNumberRecord> DecodeCommandNumberRecord(const Record& row) {
+  ASSIGN_OR_RETURN(const record::CommandNumberRecord message,
+                   Parse<record::CommandNumberRecord>(row, kCommandNumberRecordKind));
+  return CommandNumberRecord{message.reserved()};
 }
 
 QuarantinedRecord QuarantineOf(const Record& row, const Error& reason) {

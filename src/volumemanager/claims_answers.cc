@@ -20,11 +20,13 @@ std::string WhoMustAct(const ClaimDecision& decision) {
       return "provisioner " + decision.provisioner;
     case ClaimWait::kNoMatch:
     case ClaimWait::kVolumeMissing:
+    case ClaimWait::kClassMissing:
     case ClaimWait::kLost:
       return kAdministrator;
     case ClaimWait::kVolumeTaken:
     case ClaimWait::kVolumeUnfit:
     case ClaimWait::kBeingDeleted:
+    case ClaimWait::kMissing:
       return owner;
   }
   __builtin_unreachable();
@@ -110,6 +112,30 @@ ResolvedClaim Claims::Resolve(const Pod& pod, const PodVolume& volume) {
   if (has_it) resolved.problem.reset();
   if (!resolved.problem) resolved.volume = bound->volume;
   return resolved;
+}
+
+std::string Claims::BoundUid(const ClaimKey& claim) const {
+  const Bound* bound = BoundTo(claim);
+  return bound == nullptr ? "" : bound->record.binding.claim_uid;
+}
+
+bool Claims::IsBound(const ObjectKey& object) const {
+  if (object.kind == ObjectKind::kPersistentVolumeClaim) {
+    return volume_of_.contains({object.name_space, object.name});
+  }
+  const auto bound = bound_.find(object.name);
+  return object.kind == ObjectKind::kPersistentVolume && bound != bound_.end() &&
+         bound->second.record.binding.state == BindingState::kBound && !bound->second.removing;
+}
+
+bool Claims::Knows(const DeletedObjects::Id& object) const {
+  const auto& [key, uid] = object;
+  for (const auto& [name, bound] : bound_) {
+    const ClaimBinding& binding = bound.record.binding;
+    if (key.kind == ObjectKind::kPersistentVolume && key.name == name) return true;
+    if (ObjectKeyOf(binding.claim) == key && binding.claim_uid == uid) return true;
+  }
+  return false;
 }
 
 const ClaimDecision* Claims::FindClaim(const ClaimKey& claim) const {

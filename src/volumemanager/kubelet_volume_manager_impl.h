@@ -53,8 +53,15 @@ class KubeletVolumeManager::Impl {
   void ReleaseHold(HoldRequest request, std::function<void(Status)> done);
   Status Retry(const PodUid& uid);
   Status RetryVolume(const PodVolumeKey& key);
+  bool IsBeingDeleted(const ObjectKey& object) const;
+  bool HasEnded(const ObjectKey& object, const std::string& uid) const {
+    return deleted_.HasEnded({object, uid});
+  }
+  bool IsBound(const ObjectKey& object) const { return claims_.IsBound(object); }
+  std::string UidOnRecord(const ObjectKey& object) const;
   std::optional<StorageStatus> StorageStatusOf(const ObjectKey& object) const;
-  void DeleteVolume(const std::string& name, Done done);
+  void DeleteObject(const ObjectKey& object, Done done);
+  void NumberCommand(const std::function<void(Result<uint64_t>)>& done);
   PersistentVolumeClaimStatus ClaimStatus(const PersistentVolumeClaim& claim) const {
     return claims_.ShownStatus(claim);
   }
@@ -89,7 +96,15 @@ class KubeletVolumeManager::Impl {
   Claims::Hooks MakeClaimHooks();
   ObjectUids::Hooks MakeUidHooks();
   // A deleted object that nothing protects any more.
-  void LetObjectGo(const ObjectKey& key, const std::string& uid);
+  void LetObjectGo(const DeletedObjects::Id& object);
+  // What is on record of it is another thing than before.
+  void DeletionChanged(const DeletedObjects::Id& object);
+  // It has ended: it goes from wherever it is.
+  void TakeAway(const DeletedObjectRecord& deleted);
+  // No source has an object any more that a command has ended.
+  void ForgetDeleted(const ObjectKey& key);
+  // Nothing: a command can be taken.
+  std::optional<Error> WhyNoCommand() const;
   std::vector<ClaimPod> ClaimPods() const;
   // The answers for these claims may be others: the pods that name them are built anew.
   void ObjectChanged(const ObjectKey& key);
@@ -150,6 +165,7 @@ class KubeletVolumeManager::Impl {
   Consumers consumers_;
   ActualStateOfWorld actual_;
   ObjectUids uids_;
+  DeletedObjects deleted_;
   Provisioning provisioning_;
   Claims claims_;
   // Of volumes that are wanted, by path: when it went.

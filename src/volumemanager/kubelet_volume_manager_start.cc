@@ -40,6 +40,11 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
   parts_.catalog.IdentifyBy([this, alive = std::weak_ptr<bool>(alive_)](const ObjectKey& object) {
     return alive.expired() ? std::string() : uids_.UidOf(object);
   });
+  deleted_.Restore(found->deleted, found->command_numbers, found->quarantined);
+  parts_.catalog.SetEndedListener(
+      [this, alive = std::weak_ptr<bool>(alive_)](const ObjectKey& key) {
+        if (!alive.expired()) ForgetDeleted(key);
+      });
   provisioning_.Restore(found->provisioned);
   claims_.Restore(found->bindings, found->quarantined);
   loaded_ = true;

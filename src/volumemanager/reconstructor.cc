@@ -118,6 +118,10 @@ Status LoadRecords(RecordStore& store, FoundAtStart& found) {
                            found.quarantined));
   RETURN_IF_ERROR(
       LoadKind(store, kObjectUidRecordKind, &DecodeObjectUidRecord, found.uids, found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kDeletedObjectRecordKind, &DecodeDeletedObjectRecord,
+                           found.deleted, found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kCommandNumberRecordKind, &DecodeCommandNumberRecord,
+                           found.command_numbers, found.quarantined));
   return OkStatus();
 }
 
