@@ -212,6 +212,9 @@ Status Agent::OpenRecords() {
 Status Agent::MakeHost() {
   const Clock& clock = scheduler_->clock();
   catalog_ = std::make_unique<ObjectCatalog>(clock);
+  // Both lose an object by command alone.
+  catalog_->AbsenceEnds(std::string(ObjectDirectory::kSourceName));
+  catalog_->AbsenceEnds(Provisioning::kSourceName);
   host_objects_ = std::make_unique<CatalogHostObjects>();
   catalog_->AddListener(
       [this](const std::vector<ObjectChange>& changes) { host_objects_->Follow(changes); });

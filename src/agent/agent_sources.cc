@@ -21,7 +21,7 @@ void Agent::DeliverList(ObjectList list) {
   const bool was_complete = catalog_->AllSourcesComplete();
   // The first complete list of the last source may hold what plugins ask for at once.
   catalog_->Update(std::move(list));
-  host_objects_->SetAllSourcesComplete(catalog_->AllSourcesComplete());
+  host_objects_->SetWaitsFor(catalog_->IncompleteSources());
   kubelet_host_->SetSynced(catalog_->AllSourcesComplete());
   if (was_complete != catalog_->AllSourcesComplete()) {
     manager_->ObjectsChanged();
@@ -73,7 +73,7 @@ bool Agent::Delivers(const std::string& name) const {
 void Agent::DropSource(const std::string& name) {
   forgotten_.insert(name);
   catalog_->ForgetSource(name);
-  host_objects_->SetAllSourcesComplete(catalog_->AllSourcesComplete());
+  host_objects_->SetWaitsFor(catalog_->IncompleteSources());
   kubelet_host_->SetSynced(catalog_->AllSourcesComplete());
   manager_->ObjectsChanged();
   watchdog_->Status(NotReadyReason().value_or("ready"));

@@ -1,5 +1,7 @@
 #include "agent/catalog_host_objects.h"
 
+#include "base/strings.h"
+
 namespace volumed {
 
 void CatalogHostObjects::Follow(const std::vector<ObjectChange>& changes) {
@@ -8,17 +10,21 @@ void CatalogHostObjects::Follow(const std::vector<ObjectChange>& changes) {
     if (change.key.kind != ObjectKind::kSecret && change.key.kind != ObjectKind::kConfigMap) {
       continue;
     }
+    unknown_.erase(change.key);
     if (change.after) {
       objects_[change.key] = change.after;
     } else {
       objects_.erase(change.key);
     }
+    if (change.what == ObjectChange::What::kUnknown) {
+      unknown_[change.key] = change.file + ": " + change.reason;
+    }
   }
 }
 
-void CatalogHostObjects::SetAllSourcesComplete(bool all_complete) {
+void CatalogHostObjects::SetWaitsFor(const std::vector<std::string>& sources) {
   MutexLock lock(mu_);
-  all_complete_ = all_complete;
+  waits_for_ = sources.empty() ? "" : "no complete list yet from: " + Join(sources, ", ");
 }
 
 template <typename T>
@@ -30,9 +36,13 @@ Result<std::shared_ptr<const T>> CatalogHostObjects::Get(ObjectKind kind, const 
     // Shares the object's count: the value lives as long as anyone reads it.
     return std::shared_ptr<const T>(found->second, &std::get<T>(*found->second));
   }
-  if (!all_complete_) {
+  if (const auto unknown = unknown_.find(key); unknown != unknown_.end()) {
     return Error::NotApplied(Code::kUnavailable,
-                             ToString(key) + " is not known yet: not every source has delivered");
+                             ToString(key) + " is not known now: " + unknown->second);
+  }
+  if (!waits_for_.empty()) {
+    return Error::NotApplied(Code::kUnavailable,
+                             ToString(key) + " is not known yet: " + waits_for_);
   }
   return Error::NotApplied(Code::kNotFound, ToString(key) + " not found");
 }

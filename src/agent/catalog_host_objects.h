@@ -1,5 +1,6 @@
 // CatalogHostObjects: the secrets and config maps of the catalog for plugins, which run on executor
-// threads while the catalog belongs to the control thread.
+// threads while the catalog belongs to the control thread. As the catalog it has three answers: the
+// object, NotFound only if it is certainly absent, and Unavailable, with the file, if nobody knows.
 #pragma once
 
 #include <map>
@@ -13,15 +14,16 @@
 
 namespace volumed {
 
-// Threads: Follow on the control thread; the rest any.
+// Threads: Follow and SetWaitsFor on the control thread; the rest any.
 class CatalogHostObjects final : public HostObjects {
  public:
   CatalogHostObjects() = default;
 
   // Takes the changes over, as the catalog tells them; to be registered before whoever starts
-  // operations on them. `all_complete`: every expected source has delivered.
+  // operations on them.
   void Follow(const std::vector<ObjectChange>& changes) EXCLUDES(mu_);
-  void SetAllSourcesComplete(bool all_complete) EXCLUDES(mu_);
+  // The sources that have not delivered a complete list yet.
+  void SetWaitsFor(const std::vector<std::string>& sources) EXCLUDES(mu_);
 
   Result<std::shared_ptr<const SecretObject>> GetSecret(const std::string& ns,
                                                         const std::string& name) const override;
@@ -35,7 +37,9 @@ class CatalogHostObjects final : public HostObjects {
 
   mutable Mutex mu_;
   std::map<ObjectKey, ObjectPtr> objects_ GUARDED_BY(mu_);
-  bool all_complete_ GUARDED_BY(mu_) = false;
+  std::map<ObjectKey, std::string> unknown_ GUARDED_BY(mu_);  // -> why, with the file
+  // Until somebody says which sources there are, none has delivered.
+  std::string waits_for_ GUARDED_BY(mu_) = "not every source has delivered";
 };
 
 }  // namespace volumed

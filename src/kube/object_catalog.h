@@ -4,8 +4,11 @@
 //  1. An object's last complete list counts until the source delivers another or is forgotten.
 //  2. Two objects of one kind, namespace and name, or two pods of one uid: the one that was there
 //     first stays, the other is a problem of its file. When the first leaves, the other takes over.
+//     What a source had when the last agent ended is there first, until that source says otherwise.
 //  3. spec.volumes of a pod does not change under one uid: the spec that came first stays until the
 //     pod leaves; its metadata and status follow the file.
+//  4. What outlives a pod (OutlivesPods) does not end because it is absent. It is Missing then, and
+//     whoever delivers it next takes it over. A command ends it: End().
 #pragma once
 
 #include <cstdint>
@@ -19,18 +22,28 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "kube/object_finder.h"
 #include "kube/object_source.h"
 #include "kube/objects.h"
 
 namespace volumed {
 
 struct ObjectChange {
-  enum class What { kAdded, kChanged, kRemoved };
+  enum class What {
+    kAdded,
+    kChanged,  // also of an object that was Missing and has a source again
+    kMoved,    // another file has it now, as it was
+    kMissing,  // its source lacks it now; it stays
+    kUnknown,  // nobody can say any more whether it is there, or what it holds
+    kRemoved,  // it is certainly absent
+  };
   What what = What::kAdded;
   ObjectKey key;
   PodUid uid;        // pods only
-  ObjectPtr before;  // null when added
-  ObjectPtr after;   // null when removed
+  ObjectPtr before;  // null when added, and when it was unknown before
+  ObjectPtr after;   // null when removed or unknown
+  std::string file = {};    // of kUnknown: which file may have it
+  std::string reason = {};  // of kUnknown, for people
 };
 
 struct SourceStatus {
@@ -41,40 +54,63 @@ struct SourceStatus {
   std::vector<DecodeProblem> problems;
   std::string last_error;             // the newest list's first problem; "" when it had none
   int64_t last_list_unix_millis = 0;  // 0: never heard of it
-};
-
-struct ObjectOrigin {
-  std::string source;
-  std::string file;
-  int document = 0;
-  friend bool operator==(const ObjectOrigin&, const ObjectOrigin&) = default;
+  std::string incomplete_because;     // as the newest list has it
+  bool unconfigured = false;          // on record, and not among the configured sources any more
 };
 
 // Threads: control thread. Blocks: never. Errors: none; what is wrong is in the sources' status.
-class ObjectCatalog {
+class ObjectCatalog final : public ObjectFinder {
  public:
   using Listener = std::function<void(const std::vector<ObjectChange>&)>;
 
   explicit ObjectCatalog(const Clock& clock) : clock_(clock) {}
-  ObjectCatalog(const ObjectCatalog&) = delete;
-  ObjectCatalog& operator=(const ObjectCatalog&) = delete;
 
   // A source that is configured: AllSourcesComplete() waits for it. Update() of a source that was
   // not expected expects it from then on.
   void ExpectSource(const std::string& name);
 
+  // What a configured source had when the last agent ended. Until its first complete list these
+  // objects are unknown, and no other source gets their names; the list is compared with them.
+  // Nothing happens if the source has delivered already.
+  void Remember(const std::string& source, std::vector<KnownObject> objects);
+  // What a source had that is not configured any more: all of it is held, or unknown if its content
+  // is not on record, until ForgetSource(). Nobody waits for the source.
+  void HoldUnconfigured(const std::string& source, const std::vector<KnownObject>& objects);
+  // An object that was Missing when the last agent ended. REQUIRES: `object.object` is not null,
+  // and nobody has delivered it yet.
+  void RememberMissing(const std::string& source, const KnownObject& object,
+                       int64_t since_unix_millis);
+
+  // In this source an object ends by leaving it, whatever its kind: its absence is a command.
+  void AbsenceEnds(const std::string& source) { absence_ends_.insert(source); }
+
   // Takes a list over and tells the listeners what changed, if anything did. A list that is not
   // complete changes the source's status only.
   void Update(ObjectList list);
 
-  // Drops the source, its objects and its expectation. False if there is no such source.
+  // Drops the source, its objects and its expectation. What outlives a pod is Missing then. False
+  // if there is no such source.
   bool ForgetSource(const std::string& name);
+
+  // A command has ended this object for good, and that is on record: it goes, Missing or not. As
+  // long as a source has it, with this uid or without any, it is refused there. Also to be called
+  // at a start, for commands on record, before sources deliver.
+  void End(const ObjectKey& key, const std::string& uid);
+  // A command has ended the object, and a source may still have it.
+  bool IsEnded(const ObjectKey& key) const { return ended_.contains(key); }
+  // Told once no source has an object any more that a command ended: its record may go.
+  using EndedListener = std::function<void(const ObjectKey&)>;
+  void SetEndedListener(EndedListener listener) { ended_listener_ = std::move(listener); }
 
   // Who gives a uid to a PersistentVolume or PersistentVolumeClaim whose manifest names none; asked
   // at every merge, for what is in it. "": it stays without. What is there is merged anew at once.
   // Until this is called such objects have no uid.
   using Identify = std::function<std::string(const ObjectKey&)>;
   void IdentifyBy(Identify identify);
+
+  // Which file has the name, even if nobody knows now whether it still has the object. nullopt for
+  // a name that is free, and for that of an object that is Missing.
+  std::optional<ObjectOrigin> HolderOf(const ObjectKey& key) const;
 
   // Called after the catalog has changed; may read it, must not change it.
   void AddListener(Listener listener) { listeners_.push_back(std::move(listener)); }
@@ -83,70 +119,46 @@ class ObjectCatalog {
   bool AllSourcesComplete() const;
   std::vector<std::string> IncompleteSources() const;
   std::vector<SourceStatus> Sources() const;
-
-  // Pointers below are null when there is no such object. A shared_ptr keeps an old version alive.
-  std::vector<std::shared_ptr<const Pod>> Pods() const;  // sorted by uid
-  std::shared_ptr<const Pod> FindPod(const PodUid& uid) const;
-  std::shared_ptr<const Pod> FindPod(std::string_view name_space, std::string_view name) const;
-  std::shared_ptr<const SecretObject> FindSecret(std::string_view name_space,
-                                                 std::string_view name) const;
-  std::shared_ptr<const ConfigMapObject> FindConfigMap(std::string_view name_space,
-                                                       std::string_view name) const;
-  std::shared_ptr<const NodeObject> FindNode(std::string_view name) const;
-  std::shared_ptr<const PersistentVolume> FindPersistentVolume(std::string_view name) const;
-  std::shared_ptr<const PersistentVolumeClaim> FindPersistentVolumeClaim(
-      std::string_view name_space, std::string_view name) const;
-  std::shared_ptr<const StorageClass> FindStorageClass(std::string_view name) const;
-  std::shared_ptr<const CsiDriverObject> FindCsiDriver(std::string_view name) const;
-  // All of a kind, sorted by namespace and name.
-  std::vector<std::shared_ptr<const PersistentVolume>> PersistentVolumes() const;
-  std::vector<std::shared_ptr<const PersistentVolumeClaim>> PersistentVolumeClaims() const;
-  std::vector<std::shared_ptr<const StorageClass>> StorageClasses() const;
-  // Of any kind.
-  ObjectPtr FindObject(const ObjectKey& key) const {
-    return Find(key.kind, key.name_space, key.name);
-  }
-  // What there is of a kind, sorted by namespace and name; `name_space` empty: of all.
-  std::vector<ObjectKey> KeysOf(ObjectKind kind, std::string_view name_space) const;
-  std::optional<ObjectOrigin> OriginOf(const ObjectKey& key) const;
   // Problems of conflicts and of files that concern this object; for `volumectl explain`.
   std::vector<DecodeProblem> ProblemsOf(const ObjectKey& key) const;
-  size_t size() const { return entries_.size(); }
 
-  // The rules above in three sentences.
+  // The rules above in a few sentences.
   static std::string_view ConflictRules();
 
  private:
   struct Source {
     bool expected = false;
     bool complete = false;
+    bool unconfigured = false;
     bool last_list_complete = false;
     uint64_t order = 0;  // of arrival
     std::vector<ObjectWithOrigin> objects;
+    std::vector<UnknownObject> unknown;
+    // Of the last agent; emptied once the first complete list has been merged.
+    std::map<ObjectKey, KnownObject> remembered;
     std::vector<DecodeProblem> problems;           // of the last list
     std::vector<DecodeProblem> conflict_problems;  // of the last merge
+    std::string incomplete_because;
     int64_t last_list_unix_millis = 0;
   };
-  struct Entry {
-    ObjectOrigin origin;
-    ObjectPtr object;
-  };
-  using Entries = std::map<ObjectKey, Entry>;
   class Merge;
 
   void MergeAndNotify();
-  static std::vector<ObjectChange> Difference(const Entries& before, const Entries& after);
-  template <typename T>
-  std::vector<std::shared_ptr<const T>> AllOf(ObjectKind kind) const;
-  ObjectPtr Find(ObjectKind kind, std::string_view name_space, std::string_view name) const;
+  // Objects that a command ended and that no source has any more.
+  std::vector<ObjectKey> DropEnded(const std::set<ObjectKey>& still_there);
+  void NoteWhoIsWaitedFor();
+  void Notify(const std::vector<ObjectChange>& changes) const;
 
   const Clock& clock_;
   Identify identify_;
   uint64_t next_order_ = 1;
   std::map<std::string, Source> sources_;
-  Entries entries_;
-  std::map<PodUid, ObjectKey> pods_by_uid_;
+  std::set<std::string> absence_ends_;
+  std::map<ObjectKey, std::string> ended_;  // -> the uid that it had
+  // Who has each name, also of objects that are unknown now.
+  std::map<ObjectKey, ObjectOrigin> holders_;
   std::vector<Listener> listeners_;
+  EndedListener ended_listener_;
 };
 
 }  // namespace volumed

@@ -126,6 +126,7 @@ class KubeletVolumeManager::Impl {
   std::set<PodUid> PodsOfPlugin(const std::string& plugin_name) const;
   // Decides whether the pod is wanted, from what the sources and commands say now.
   void EvaluatePod(const PodUid& uid);
+  bool IsUnknown(const ActualPod& pod) const;
   PodIdentity IdentityOf(const Pod& pod) const;  // of a pod that a source has
   void Want(const PodPtr& pod);
   void Unwant(const PodUid& uid);

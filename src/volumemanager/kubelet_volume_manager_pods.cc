@@ -49,7 +49,12 @@ void KubeletVolumeManager::Impl::CatalogChanged(const std::vector<ObjectChange>&
   if (loaded_) {
     for (const ObjectChange& change : changes) {
       if (change.key.kind == ObjectKind::kPod) {
-        PodSourceChanged(change);
+        if (!change.uid.empty()) PodSourceChanged(change);
+        continue;
+      }
+      // With what nobody knows, everything stays as it is; so it does with what has only moved.
+      if (change.what == ObjectChange::What::kUnknown ||
+          change.what == ObjectChange::What::kMoved) {
         continue;
       }
       ObjectChanged(change.key);
@@ -160,7 +165,7 @@ void KubeletVolumeManager::Impl::StorageChanged(const ObjectChange& change) {
   switch (change.key.kind) {
     case ObjectKind::kPersistentVolume:
       claims_.ResetBackoff(change.key.name);
-      if (change.what == ObjectChange::What::kRemoved &&
+      if (change.what == ObjectChange::What::kRemoved && change.before != nullptr &&
           claims_.FindVolume(change.key.name) == nullptr) {
         ForgetVolume(std::get<PersistentVolume>(*change.before));
       }
@@ -197,6 +202,7 @@ void KubeletVolumeManager::Impl::EvaluatePod(const PodUid& uid) {
     return;
   }
   ActualPod* actual = actual_.FindPod(uid);
+  if (pod == nullptr && actual != nullptr && IsUnknown(*actual)) return;
   const bool commanded = actual != nullptr && actual->leaving && actual->leaving->commanded &&
                          !(pod != nullptr && actual->leaving->left_sources);
   if (pod != nullptr && !ending && !commanded) {
@@ -212,6 +218,13 @@ void KubeletVolumeManager::Impl::EvaluatePod(const PodUid& uid) {
     }
   }
   reconciler_.MarkDirty(uid);
+}
+
+// Nobody can say whether a source has the pod: what it has stays as it is.
+bool KubeletVolumeManager::Impl::IsUnknown(const ActualPod& pod) const {
+  const ObjectKey key{ObjectKind::kPod, pod.identity.name_space, pod.identity.name};
+  return Ready() &&
+         parts_.catalog.LookUp(key).answer == ObjectLookup::Answer::kUnknown;
 }
 
 // The devices of its volumes, and their claims, may be without a pod now.

@@ -9,6 +9,7 @@
 #include "plugins/flex_volume.h"
 #include "plugins/in_tree_plugins.h"
 #include "unit/crash/crash_devices.h"
+#include "volumemanager/provisioning.h"
 
 namespace volumed {
 namespace {
@@ -170,6 +171,9 @@ BootId CrashAgent::ReadBootId() const {
 
 void CrashAgent::Start() {
   MustBeOk(PrepareRoot(kernel_, world_.paths, {}), "root");
+  // The scenarios end claims and volumes by taking them out of their sources.
+  for (const auto& [source, objects] : world_.sources) catalog_.AbsenceEnds(source);
+  catalog_.AbsenceEnds(Provisioning::kSourceName);
   if (!bug_.waits_for_no_source) {
     for (const auto& [source, objects] : world_.sources) catalog_.ExpectSource(source);
   }
@@ -214,7 +218,7 @@ void CrashAgent::DeliverSource(const std::string& source) {
   // As Agent::DeliverList.
   const bool was_complete = catalog_.AllSourcesComplete();
   catalog_.Update(std::move(list));
-  host_objects_.SetAllSourcesComplete(catalog_.AllSourcesComplete());
+  host_objects_.SetWaitsFor(catalog_.IncompleteSources());
   if (was_complete != catalog_.AllSourcesComplete()) manager_->ObjectsChanged();
 }
 

@@ -21,6 +21,9 @@ class ObjectCatalogTest : public testing::Test {
       for (const ObjectChange& change : changes) {
         const char* what = change.what == What::kAdded     ? "+"
                            : change.what == What::kChanged ? "*"
+                           : change.what == What::kMissing ? "~"
+                           : change.what == What::kUnknown ? "?"
+                           : change.what == What::kMoved   ? ">"
                                                            : "-";
         changes_ += what + change.key.name + " ";
       }
@@ -293,8 +296,247 @@ TEST_F(ObjectCatalogTest, StorageObjectsAreMergedAsOthersAre) {
             "6: document 1: PersistentVolume pv: metadata.name: the same name was there first in "
             "source a, 1, document 1; this one is not used\n");
   Deliver("a", {});
-  EXPECT_EQ(TakeChanges(), "-c -c -sc -d ");
+  EXPECT_EQ(TakeChanges(), "-d ~c ~c ~sc ");
   EXPECT_EQ(catalog_.OriginOf({ObjectKind::kPersistentVolume, "", "pv"})->source, "b");
+}
+
+// ---- what is absent, and what nobody knows -------------------------------------------------------
+
+constexpr const char* kClaim =
+    "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: default}\n"
+    "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n";
+const ObjectKey kClaimKey{ObjectKind::kPersistentVolumeClaim, "default", "data"};
+const ObjectKey kMapKey{ObjectKind::kConfigMap, "default", "x"};
+
+KnownObject Known(const ObjectWithOrigin& object, const std::string& uid = "") {
+  return {KeyOf(*object.object), uid, object.file, object.object};
+}
+
+TEST_F(ObjectCatalogTest, AClaimThatLeavesItsSourceIsMissingAndStaysAsItWas) {
+  catalog_.IdentifyBy([](const ObjectKey& object) { return "uid of " + object.name; });
+  Deliver("a", {FromFile("f", kClaim)});
+  const auto before = catalog_.FindPersistentVolumeClaim("default", "data");
+  EXPECT_FALSE(catalog_.IsMissing(kClaimKey));
+  TakeChanges();
+  Deliver("a", {});
+  EXPECT_EQ(TakeChanges(), "~data ");
+  EXPECT_TRUE(catalog_.IsMissing(kClaimKey));
+  EXPECT_EQ(catalog_.FindPersistentVolumeClaim("default", "data"), before);
+  EXPECT_EQ(catalog_.PersistentVolumeClaims().size(), 1U);
+  EXPECT_EQ(catalog_.OriginOf(kClaimKey)->file, "f");
+  EXPECT_EQ(catalog_.LookUp(kClaimKey).answer, ObjectLookup::Answer::kFound);
+  Deliver("a", {});
+  EXPECT_EQ(TakeChanges(), "") << "told once";
+}
+
+TEST_F(ObjectCatalogTest, WhoeverDeliversAMissingObjectNextTakesItOverWithItsUid) {
+  catalog_.IdentifyBy([](const ObjectKey& object) { return "uid of " + object.name; });
+  Deliver("a", {FromFile("f", kClaim)});
+  Deliver("a", {});
+  TakeChanges();
+  Deliver("b", {FromFile("g", kClaim)});
+  EXPECT_EQ(TakeChanges(), "*data ");
+  EXPECT_FALSE(catalog_.IsMissing(kClaimKey));
+  EXPECT_EQ(catalog_.OriginOf(kClaimKey)->source, "b");
+  EXPECT_EQ(catalog_.FindPersistentVolumeClaim("default", "data")->metadata.uid, "uid of data");
+}
+
+TEST_F(ObjectCatalogTest, AForgottenSourceLeavesItsClaimsMissing) {
+  Deliver("a", {FromFile("f", kClaim), FromFile("g", ConfigMapYaml("x", "1"))});
+  TakeChanges();
+  EXPECT_TRUE(catalog_.ForgetSource("a"));
+  EXPECT_EQ(TakeChanges(), "-x ~data ");
+}
+
+TEST_F(ObjectCatalogTest, InASourceWhoseAbsenceIsACommandAClaimEnds) {
+  catalog_.AbsenceEnds("a");
+  Deliver("a", {FromFile("f", kClaim)});
+  TakeChanges();
+  Deliver("a", {});
+  EXPECT_EQ(TakeChanges(), "-data ");
+  EXPECT_EQ(catalog_.LookUp(kClaimKey).answer, ObjectLookup::Answer::kAbsent);
+}
+
+TEST_F(ObjectCatalogTest, ACommandEndsAMissingClaim) {
+  std::vector<ObjectKey> over;
+  catalog_.SetEndedListener([&](const ObjectKey& key) { over.push_back(key); });
+  Deliver("a", {FromFile("f", kClaim)});
+  Deliver("a", {});
+  TakeChanges();
+  catalog_.End(kClaimKey, "");
+  EXPECT_EQ(TakeChanges(), "-data ");
+  EXPECT_EQ(over, std::vector<ObjectKey>{kClaimKey}) << "no source has it";
+  EXPECT_FALSE(catalog_.IsEnded(kClaimKey));
+}
+
+TEST_F(ObjectCatalogTest, WhatACommandEndedIsRefusedUntilItsFileHasLostIt) {
+  std::vector<ObjectKey> over;
+  catalog_.SetEndedListener([&](const ObjectKey& key) { over.push_back(key); });
+  catalog_.IdentifyBy([](const ObjectKey&) { return "u-1"; });
+  Deliver("a", {FromFile("f", kClaim)});
+  TakeChanges();
+  catalog_.End(kClaimKey, "u-1");
+  EXPECT_EQ(TakeChanges(), "-data ");
+  EXPECT_TRUE(catalog_.IsEnded(kClaimKey));
+  EXPECT_NE(Problems("a").find("deleted by command and source a, f still has it"),
+            std::string::npos)
+      << Problems("a");
+  Deliver("a", {FromFile("f", kClaim), FromFile("g", ConfigMapYaml("x", "1"))});
+  EXPECT_EQ(TakeChanges(), "+x ");
+  // Another one of its name, with a uid of its own, is not the one that was deleted.
+  std::string anew = kClaim;
+  anew.replace(anew.find("name: data"), 10, "name: data, uid: u-2");
+  Deliver("b", {FromFile("h", anew)});
+  EXPECT_EQ(TakeChanges(), "+data ");
+  EXPECT_EQ(catalog_.FindPersistentVolumeClaim("default", "data")->metadata.uid, "u-2");
+  EXPECT_TRUE(over.empty());
+  Deliver("a", {});
+  EXPECT_EQ(over, std::vector<ObjectKey>{kClaimKey});
+  EXPECT_EQ(TakeChanges(), "-x ");
+}
+
+TEST_F(ObjectCatalogTest, ACommandOnRecordHoldsBeforeTheSourcesDeliver) {
+  std::vector<ObjectKey> over;
+  catalog_.SetEndedListener([&](const ObjectKey& key) { over.push_back(key); });
+  catalog_.ExpectSource("a");
+  catalog_.End(kClaimKey, "u-1");
+  EXPECT_TRUE(over.empty()) << "the source may have it still";
+  Deliver("a", {FromFile("f", kClaim)});
+  EXPECT_EQ(TakeChanges(), "");
+  Deliver("a", {});
+  EXPECT_EQ(over.size(), 1U);
+}
+
+TEST_F(ObjectCatalogTest, ALookUpHasThreeAnswers) {
+  using Answer = ObjectLookup::Answer;
+  catalog_.ExpectSource("a");
+  EXPECT_EQ(catalog_.LookUp(kMapKey).answer, Answer::kUnknown);
+  EXPECT_EQ(catalog_.LookUp(kMapKey).reason, "no complete list yet from: a");
+  Deliver("a", {});
+  EXPECT_EQ(catalog_.LookUp(kMapKey).answer, Answer::kAbsent);
+  ObjectList list{"a", true, {}};
+  list.unknown = {{kMapKey, "/d/f.yaml", "cannot be read: EIO"}};
+  catalog_.Update(list);
+  EXPECT_EQ(TakeChanges(), "?x ");
+  EXPECT_EQ(catalog_.LookUp(kMapKey).answer, Answer::kUnknown);
+  EXPECT_EQ(catalog_.LookUp(kMapKey).file, "/d/f.yaml");
+  EXPECT_EQ(catalog_.LookUp(kMapKey).reason, "cannot be read: EIO");
+  EXPECT_EQ(catalog_.FindConfigMap("default", "x"), nullptr);
+  catalog_.Update(list);
+  EXPECT_EQ(TakeChanges(), "") << "told once";
+  Deliver("a", {FromFile("/d/f.yaml", ConfigMapYaml("x", "1"))});
+  EXPECT_EQ(TakeChanges(), "+x ");
+  catalog_.Update(list);
+  EXPECT_EQ(TakeChanges(), "?x ");
+  Deliver("a", {});
+  EXPECT_EQ(TakeChanges(), "-x ") << "what was unknown is certainly absent now";
+}
+
+TEST_F(ObjectCatalogTest, TheHolderOfANameKeepsItOverAStartUntilItsOwnSourceLacksIt) {
+  const ObjectWithOrigin first = FromFile("f", ConfigMapYaml("x", "from a"));
+  catalog_.ExpectSource("b");
+  catalog_.Remember("a", {Known(first)});
+  TakeChanges();
+  Deliver("b", {FromFile("g", ConfigMapYaml("x", "from b"))});
+  EXPECT_EQ(TakeChanges(), "");
+  EXPECT_EQ(catalog_.FindConfigMap("default", "x"), nullptr);
+  EXPECT_EQ(catalog_.LookUp(kMapKey).file, "f");
+  EXPECT_NE(Problems("b").find("the same name is that of source a, f, of which nobody knows"),
+            std::string::npos)
+      << Problems("b");
+  Deliver("a", {first});
+  EXPECT_EQ(catalog_.FindConfigMap("default", "x")->data.at("k"), "from a");
+  Deliver("a", {});
+  EXPECT_EQ(catalog_.FindConfigMap("default", "x")->data.at("k"), "from b");
+}
+
+TEST_F(ObjectCatalogTest, AHolderWhoseFileIsInDisorderAfterAStartKeepsTheName) {
+  catalog_.Remember("a", {{kMapKey, "", "f", nullptr}});
+  ObjectList list{"a", true, {}};
+  list.unknown = {{kMapKey, "f", "cannot be decoded"}};
+  catalog_.Update(list);
+  Deliver("b", {FromFile("g", ConfigMapYaml("x", "from b"))});
+  EXPECT_EQ(catalog_.LookUp(kMapKey).answer, ObjectLookup::Answer::kUnknown);
+  Deliver("a", {});
+  EXPECT_EQ(catalog_.FindConfigMap("default", "x")->data.at("k"), "from b");
+}
+
+TEST_F(ObjectCatalogTest, ASourceThatIsNotConfiguredAnyMoreKeepsItsObjectsUntilItIsForgotten) {
+  catalog_.ExpectSource("a");
+  catalog_.HoldUnconfigured("gone", {Known(FromFile("f", kClaim), "u-1"),
+                                     Known(FromFile("h", PodYaml("web", "u"))),
+                                     {kMapKey, "", "g", nullptr}});
+  EXPECT_EQ(catalog_.IncompleteSources(), std::vector<std::string>{"a"});
+  Deliver("a", {FromFile("g", ConfigMapYaml("x", "from a"))});
+  EXPECT_TRUE(catalog_.AllSourcesComplete());
+  EXPECT_NE(catalog_.FindPod(PodUid("u")), nullptr);
+  EXPECT_EQ(catalog_.StandingOf(kClaimKey)->presence, ObjectPresence::kHeld);
+  EXPECT_FALSE(catalog_.IsMissing(kClaimKey));
+  EXPECT_EQ(catalog_.LookUp(kMapKey).file, "g");
+  EXPECT_TRUE(catalog_.Sources()[1].unconfigured);
+  TakeChanges();
+  EXPECT_TRUE(catalog_.ForgetSource("gone"));
+  EXPECT_EQ(TakeChanges(), "-web +x ~data ");
+}
+
+TEST_F(ObjectCatalogTest, WhatWasMissingWhenTheLastAgentEndedIsMissingStill) {
+  catalog_.ExpectSource("a");
+  catalog_.RememberMissing("a", Known(FromFile("f", kClaim), "u-1"), 77);
+  EXPECT_TRUE(catalog_.IsMissing(kClaimKey));
+  EXPECT_EQ(catalog_.StandingOf(kClaimKey)->missing_since_unix_millis, 77);
+  Deliver("a", {});
+  EXPECT_TRUE(catalog_.IsMissing(kClaimKey));
+  EXPECT_EQ(catalog_.StandingOf(kClaimKey)->missing_since_unix_millis, 77);
+  Deliver("a", {FromFile("f", kClaim)});
+  EXPECT_FALSE(catalog_.IsMissing(kClaimKey));
+}
+
+TEST_F(ObjectCatalogTest, AClaimThatTheFirstListAfterAStartLacksIsMissing) {
+  catalog_.Remember("a", {Known(FromFile("f", kClaim), "u-1")});
+  EXPECT_EQ(catalog_.FindPersistentVolumeClaim("default", "data"), nullptr);
+  EXPECT_EQ(catalog_.LookUp(kClaimKey).answer, ObjectLookup::Answer::kUnknown);
+  Deliver("a", {});
+  EXPECT_TRUE(catalog_.IsMissing(kClaimKey));
+  EXPECT_FALSE(catalog_.HolderOf(kClaimKey).has_value()) << "whoever delivers it next has it";
+  Deliver("a", {});
+  EXPECT_TRUE(catalog_.IsMissing(kClaimKey));
+}
+
+TEST_F(ObjectCatalogTest, AClaimOfWhichOnlyTheUidIsOnRecordStaysUnknownWhenItIsLost) {
+  catalog_.Remember("a", {{kClaimKey, "u-1", "f", nullptr}});
+  Deliver("a", {});
+  EXPECT_EQ(catalog_.LookUp(kClaimKey).answer, ObjectLookup::Answer::kUnknown);
+  EXPECT_EQ(catalog_.LookUp(kClaimKey).reason, "it has the object no more, and no command ended it");
+  catalog_.End(kClaimKey, "u-1");
+  EXPECT_EQ(catalog_.LookUp(kClaimKey).answer, ObjectLookup::Answer::kAbsent);
+}
+
+TEST_F(ObjectCatalogTest, AnObjectThatOnlyMovesToAnotherFileIsToldAsMoved) {
+  Deliver("a", {FromFile("f", ConfigMapYaml("x", "1"))});
+  TakeChanges();
+  Deliver("a", {FromFile("g", ConfigMapYaml("x", "1"))});
+  EXPECT_EQ(TakeChanges(), ">x ");
+  EXPECT_EQ(catalog_.HolderOf(kMapKey)->file, "g");
+}
+
+TEST_F(ObjectCatalogTest, VolumesDoNotChangeUnderOneUidOverAStart) {
+  const ObjectWithOrigin first = FromFile("f", PodYaml("web", "u", "  volumes: [{name: v}]\n"));
+  catalog_.Remember("a", {Known(first, "u")});
+  Deliver("a", {FromFile("f", PodYaml("web", "u", "  volumes: [{name: v}, {name: w}]\n"))});
+  EXPECT_EQ(catalog_.FindPod(PodUid("u"))->spec.volumes.size(), 1U);
+  EXPECT_NE(Problems("a").find("spec.volumes: is immutable under the same uid"), std::string::npos);
+}
+
+TEST_F(ObjectCatalogTest, WhatIsHeldAndWhatIsGoingSaysSo) {
+  ObjectWithOrigin held = FromFile("f", ConfigMapYaml("x", "1"));
+  held.presence = ObjectPresence::kGoing;
+  held.reason = "it was unlinked";
+  held.goes_at_unix_millis = 99;
+  Deliver("a", {held});
+  const auto standing = catalog_.StandingOf(kMapKey);
+  EXPECT_EQ(standing->presence, ObjectPresence::kGoing);
+  EXPECT_EQ(standing->reason, "it was unlinked");
+  EXPECT_EQ(standing->goes_at_unix_millis, 99);
 }
 
 }  // namespace

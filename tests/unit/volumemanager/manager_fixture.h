@@ -28,6 +28,7 @@
 #include "volumehost/event_log.h"
 #include "volumehost/volume_host.h"
 #include "volumemanager/kubelet_volume_manager.h"
+#include "volumemanager/provisioning.h"
 
 namespace volumed {
 
@@ -193,7 +194,11 @@ class ManagerTest : public ::testing::Test {
         test.removed_objects.push_back(ToString(key) + " " + uid);
       };
       settings.is_stuck = [&test](const std::string& key) { return test.stuck.contains(key); };
-      for (const std::string& source : test.sources) catalog.ExpectSource(source);
+      for (const std::string& source : test.sources) {
+        catalog.ExpectSource(source);
+        if (test.absence_ends) catalog.AbsenceEnds(source);
+      }
+      catalog.AbsenceEnds(Provisioning::kSourceName);
       manager = std::make_unique<KubeletVolumeManager>(
           VolumeManagerParts{scheduler, catalog, plugins, operations, test.store, test.kernel,
                              test.host, test.watch, log},
@@ -338,6 +343,9 @@ class ManagerTest : public ::testing::Test {
   std::vector<std::string> sources{"manifests"};
   std::set<std::string> stuck;
   std::vector<std::string> removed_objects;  // deleted, and protected no more
+  // Objects that outlive a pod end by leaving their source, as in a directory of
+  // removal-deletes-claims.
+  bool absence_ends = true;
   bool adopt_root = false;
   Duration stats_period{};  // zero: nothing is measured
   std::shared_ptr<FakePlugin::MetricsScript> metrics;

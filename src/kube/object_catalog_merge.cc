@@ -1,0 +1,376 @@
+// ObjectCatalog: how the sources' lists become one view, and what has changed by that.
+#include <algorithm>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include "kube/object_catalog.h"
+
+namespace volumed {
+namespace {
+
+const Pod* AsPod(const ObjectPtr& object) { return std::get_if<Pod>(object.get()); }
+
+PodUid UidOfPod(const ObjectPtr& object) {
+  const Pod* pod = AsPod(object);
+  return pod == nullptr ? PodUid() : pod->uid();
+}
+
+bool SameFile(const ObjectOrigin& a, const ObjectOrigin& b) {
+  return a.source == b.source && a.file == b.file;
+}
+
+std::string PlaceOfFile(const ObjectOrigin& origin) {
+  return "source " + origin.source + (origin.file.empty() ? "" : ", " + origin.file);
+}
+
+std::string Place(const ObjectOrigin& origin) {
+  return PlaceOfFile(origin) + ", document " + std::to_string(origin.document + 1);
+}
+
+constexpr const char* kLostWithoutCommand = "it has the object no more, and no command ended it";
+
+std::string NotDelivered(const std::string& source) {
+  return "source " + source + " has not delivered since the start of the agent";
+}
+
+}  // namespace
+
+// One merge of all sources' lists; the rules of the catalog stand here.
+class ObjectCatalog::Merge {
+ public:
+  explicit Merge(ObjectCatalog& catalog) : catalog_(catalog) {}
+
+  void Run() {
+    CollectCandidates();
+    CollectUnknown();
+    // What was there first stays: those who hold their names already claim before the others.
+    for (Candidate& candidate : candidates_) {
+      if (HeldItsNames(candidate)) Claim(candidate);
+    }
+    for (Candidate& candidate : candidates_) {
+      if (!candidate.claimed) Claim(candidate);
+    }
+    KeepMissing();
+    for (const auto& [key, entry] : entries_) unknown_.erase(key);
+  }
+
+  // REQUIRES: Run() is over.
+  std::vector<ObjectChange> Changes() const;
+  Entries TakeEntries() { return std::move(entries_); }
+  std::map<ObjectKey, Unknown> TakeUnknown() { return std::move(unknown_); }
+  // Objects that a command ended and that a source has all the same, or may have.
+  const std::set<ObjectKey>& ended_and_there() const { return ended_and_there_; }
+
+ private:
+  struct Candidate {
+    Source* source;
+    const ObjectWithOrigin* listed;
+    ObjectOrigin origin;
+    ObjectKey key;
+    PodUid uid;  // pods only
+    bool claimed = false;
+  };
+
+  void CollectCandidates() {
+    std::vector<std::pair<const std::string*, Source*>> sources;
+    for (auto& [name, source] : catalog_.sources_) {
+      source.conflict_problems.clear();
+      sources.emplace_back(&name, &source);
+    }
+    std::sort(sources.begin(), sources.end(),
+              [](const auto& a, const auto& b) { return a.second->order < b.second->order; });
+    for (const auto& [name, source] : sources) {
+      for (const ObjectWithOrigin& object : source->objects) {
+        candidates_.push_back({source, &object, {*name, object.file, object.document},
+                               KeyOf(*object.object), UidOfPod(object.object)});
+      }
+    }
+  }
+
+  // What a source may have without having said so: that is not anybody else's then.
+  void CollectUnknown() {
+    for (const auto& [name, source] : catalog_.sources_) {
+      for (const UnknownObject& object : source.unknown) {
+        unknown_.try_emplace(object.key, Unknown{{name, object.file, 0}, object.reason});
+      }
+      for (const auto& [key, object] : source.remembered) {
+        if (source.complete && !StaysUnknown(name, object)) continue;
+        const std::string why = source.complete ? kLostWithoutCommand : NotDelivered(name);
+        unknown_.try_emplace(key, Unknown{{name, object.file, 0}, why});
+      }
+    }
+    for (const auto& [key, unknown] : unknown_) {
+      if (catalog_.ended_.contains(key)) ended_and_there_.insert(key);
+    }
+  }
+
+  // It does not end by being absent, and nothing is left of it that could be Missing.
+  bool StaysUnknown(const std::string& source, const KnownObject& object) const {
+    return OutlivesPods(object.key.kind) && object.object == nullptr &&
+           !catalog_.absence_ends_.contains(source) && !WasEnded(object.key, object.uid);
+  }
+
+  bool WasEnded(const ObjectKey& key, const std::string& uid) const {
+    const auto ended = catalog_.ended_.find(key);
+    return ended != catalog_.ended_.end() && ended->second == uid;
+  }
+
+  const Entry* OldPod(const PodUid& uid) const {
+    const auto found = catalog_.pods_by_uid_.find(uid);
+    return found == catalog_.pods_by_uid_.end() ? nullptr : catalog_.FindEntry(found->second);
+  }
+
+  const ObjectOrigin* HolderOf(const ObjectKey& key) const {
+    const auto found = catalog_.holders_.find(key);
+    return found == catalog_.holders_.end() ? nullptr : &found->second;
+  }
+
+  // True if one of its names was this file's before, and none was another's.
+  bool HeldItsNames(const Candidate& candidate) const {
+    const Entry* by_uid = candidate.uid.empty() ? nullptr : OldPod(candidate.uid);
+    bool held = false;
+    for (const ObjectOrigin* holder :
+         {HolderOf(candidate.key), by_uid == nullptr ? nullptr : &by_uid->standing.origin}) {
+      if (holder == nullptr) continue;
+      if (!SameFile(*holder, candidate.origin)) return false;
+      held = true;
+    }
+    return held;
+  }
+
+  void Claim(Candidate& candidate) {
+    candidate.claimed = true;
+    if (IsRefusedAsEnded(candidate)) return;
+    if (const auto owner = entries_.find(candidate.key); owner != entries_.end()) {
+      return Refuse(candidate, "metadata.name", owner->second.standing.origin, "name");
+    }
+    if (const Unknown* held = HeldElsewhere(candidate)) {
+      return AddProblem(candidate, "metadata.name",
+                        "the same name is that of " + PlaceOfFile(held->origin) +
+                            ", of which nobody knows whether it still has it (" + held->reason +
+                            "); this one is not used until that is known");
+    }
+    if (!candidate.uid.empty()) {
+      if (const auto owner = uid_owners_.find(candidate.uid); owner != uid_owners_.end()) {
+        return Refuse(candidate, "metadata.uid", entries_.at(owner->second).standing.origin,
+                      "uid");
+      }
+      uid_owners_[candidate.uid] = candidate.key;
+    }
+    Entry entry;
+    entry.object = WithUid(candidate.key, WithFirstSpec(candidate));
+    entry.standing.origin = candidate.origin;
+    entry.standing.presence = candidate.listed->presence;
+    entry.standing.reason = candidate.listed->reason;
+    entry.standing.goes_at_unix_millis = candidate.listed->goes_at_unix_millis;
+    entries_[candidate.key] = std::move(entry);
+  }
+
+  bool IsRefusedAsEnded(const Candidate& candidate) {
+    const auto ended = catalog_.ended_.find(candidate.key);
+    if (ended == catalog_.ended_.end()) return false;
+    const std::string& uid = MetaOf(*candidate.listed->object).uid;
+    if (!uid.empty() && uid != ended->second) return false;  // it is another one
+    ended_and_there_.insert(candidate.key);
+    AddProblem(candidate, "metadata.name",
+               "deleted by command and " + PlaceOfFile(candidate.origin) +
+                   " still has it; it is not used until that has lost it");
+    return true;
+  }
+
+  // The file that had the name first, if that may still have it.
+  const Unknown* HeldElsewhere(const Candidate& candidate) const {
+    const auto unknown = unknown_.find(candidate.key);
+    const ObjectOrigin* holder = HolderOf(candidate.key);
+    if (unknown == unknown_.end() || holder == nullptr) return nullptr;
+    const bool its = SameFile(unknown->second.origin, *holder);
+    return its && !SameFile(*holder, candidate.origin) ? &unknown->second : nullptr;
+  }
+
+  void Refuse(const Candidate& candidate, std::string field, const ObjectOrigin& owner,
+              std::string_view what) {
+    AddProblem(candidate, std::move(field),
+               "the same " + std::string(what) + " was there first in " + Place(owner) +
+                   "; this one is not used");
+  }
+
+  void AddProblem(const Candidate& candidate, std::string field, std::string reason) {
+    candidate.source->conflict_problems.push_back({candidate.origin.file, candidate.origin.document,
+                                                   ToString(candidate.key), std::move(field),
+                                                   std::move(reason)});
+  }
+
+  // The pod of this uid as it was, also when the last agent ended; null if there was none.
+  ObjectPtr FirstOf(const Candidate& candidate) const {
+    if (candidate.uid.empty()) return nullptr;
+    if (const Entry* old = OldPod(candidate.uid)) return old->object;
+    const auto remembered = candidate.source->remembered.find(candidate.key);
+    if (remembered == candidate.source->remembered.end()) return nullptr;
+    const ObjectPtr& object = remembered->second.object;
+    return object != nullptr && UidOfPod(object) == candidate.uid ? object : nullptr;
+  }
+
+  // The object, or for a pod whose volumes changed under its uid: the new one with the old spec.
+  ObjectPtr WithFirstSpec(const Candidate& candidate) {
+    const ObjectPtr& object = candidate.listed->object;
+    const ObjectPtr old = FirstOf(candidate);
+    if (old == nullptr || old == object) return object;
+    const Pod& before = *AsPod(old);
+    const Pod& now = *AsPod(object);
+    if (before.spec.volumes == now.spec.volumes) return object;
+    AddProblem(candidate, "spec.volumes",
+               "is immutable under the same uid; the first spec stays until the pod leaves");
+    Pod kept = now;
+    kept.spec = before.spec;
+    return kept == before ? old : std::make_shared<const Object>(std::move(kept));
+  }
+
+  ObjectPtr WithUid(const ObjectKey& key, ObjectPtr object) {
+    const bool of_storage =
+        key.kind == ObjectKind::kPersistentVolume || key.kind == ObjectKind::kPersistentVolumeClaim;
+    if (!of_storage || !catalog_.identify_ || !MetaOf(*object).uid.empty()) return object;
+    Object identified = *object;
+    MetaOf(identified).uid = catalog_.identify_(key);
+    if (MetaOf(identified).uid.empty()) return object;
+    const Entry* old = catalog_.FindEntry(key);
+    if (old != nullptr && *old->object == identified) return old->object;
+    return std::make_shared<const Object>(std::move(identified));
+  }
+
+  // What outlives a pod does not end by being absent: neither what was here before, nor what a
+  // source had when the last agent ended and lacks in its first list.
+  void KeepMissing() {
+    for (const auto& [key, old] : catalog_.entries_) KeepIfMissing(key, old);
+    for (const auto& [name, source] : catalog_.sources_) {
+      if (!source.complete) continue;
+      for (const auto& [key, object] : source.remembered) {
+        if (object.object == nullptr || unknown_.contains(key)) continue;
+        Entry old{object.object, {}};
+        old.standing.origin = {name, object.file, 0};
+        KeepIfMissing(key, old);
+      }
+    }
+  }
+
+  void KeepIfMissing(const ObjectKey& key, const Entry& old) {
+    const ObjectOrigin& origin = old.standing.origin;
+    if (!OutlivesPods(key.kind) || entries_.contains(key)) return;
+    if (catalog_.absence_ends_.contains(origin.source)) return;
+    if (WasEnded(key, MetaOf(*old.object).uid)) return;
+    Entry& kept = entries_[key] = old;
+    if (old.standing.missing) return;
+    kept.standing = {};
+    kept.standing.origin = origin;
+    kept.standing.missing = true;
+    kept.standing.missing_since_unix_millis = catalog_.clock_.WallUnixMillis();
+  }
+
+  void AddLeft(const ObjectKey& key, const ObjectPtr& before,
+               std::vector<ObjectChange>& changes) const;
+  void AddCome(const ObjectKey& key, const Entry& entry, std::vector<ObjectChange>& changes) const;
+
+  ObjectCatalog& catalog_;
+  std::vector<Candidate> candidates_;
+  Entries entries_;
+  std::map<ObjectKey, Unknown> unknown_;
+  std::map<PodUid, ObjectKey> uid_owners_;
+  std::set<ObjectKey> ended_and_there_;
+};
+
+// `before` is null for an object that was unknown.
+void ObjectCatalog::Merge::AddLeft(const ObjectKey& key, const ObjectPtr& before,
+                                   std::vector<ObjectChange>& changes) const {
+  using What = ObjectChange::What;
+  const PodUid uid = before == nullptr ? PodUid() : UidOfPod(before);
+  if (const auto unknown = unknown_.find(key); unknown != unknown_.end()) {
+    changes.push_back({What::kUnknown, key, uid, before, nullptr, unknown->second.origin.file,
+                       unknown->second.reason});
+  } else {
+    changes.push_back({What::kRemoved, key, uid, before, nullptr});
+  }
+}
+
+void ObjectCatalog::Merge::AddCome(const ObjectKey& key, const Entry& entry,
+                                   std::vector<ObjectChange>& changes) const {
+  using What = ObjectChange::What;
+  const Entry* old = catalog_.FindEntry(key);
+  const PodUid uid = UidOfPod(entry.object);
+  if (old == nullptr || UidOfPod(old->object) != uid) {
+    changes.push_back({What::kAdded, key, uid, nullptr, entry.object});
+    return;
+  }
+  const bool missing = entry.standing.missing;
+  const bool same = old->object == entry.object || *old->object == *entry.object;
+  if (missing && !old->standing.missing) {
+    changes.push_back({What::kMissing, key, uid, old->object, entry.object});
+  } else if (!same || missing != old->standing.missing) {
+    changes.push_back({What::kChanged, key, uid, old->object, entry.object});
+  } else if (!SameFile(old->standing.origin, entry.standing.origin)) {
+    changes.push_back({What::kMoved, key, uid, old->object, entry.object});
+  }
+}
+
+// Removals come first, so that a pod which came back under the same name with another uid reads as
+// one leaving and one coming.
+std::vector<ObjectChange> ObjectCatalog::Merge::Changes() const {
+  std::vector<ObjectChange> changes;
+  for (const auto& [key, entry] : catalog_.entries_) {
+    const auto found = entries_.find(key);
+    const bool stays = found != entries_.end() &&
+                       UidOfPod(found->second.object) == UidOfPod(entry.object);
+    if (!stays) AddLeft(key, entry.object, changes);
+  }
+  for (const auto& [key, unknown] : catalog_.unknown_) {
+    if (!unknown_.contains(key) && !entries_.contains(key)) AddLeft(key, nullptr, changes);
+  }
+  for (const auto& [key, unknown] : unknown_) {
+    if (catalog_.entries_.contains(key)) continue;  // told above
+    const auto before = catalog_.unknown_.find(key);
+    const bool news = before == catalog_.unknown_.end() ||
+                      before->second.reason != unknown.reason ||
+                      before->second.origin != unknown.origin;
+    if (news) AddLeft(key, nullptr, changes);
+  }
+  for (const auto& [key, entry] : entries_) AddCome(key, entry, changes);
+  return changes;
+}
+
+void ObjectCatalog::MergeAndNotify() {
+  Merge merge(*this);
+  merge.Run();
+  const std::vector<ObjectChange> changes = merge.Changes();
+  const std::vector<ObjectKey> ended = DropEnded(merge.ended_and_there());
+  entries_ = merge.TakeEntries();
+  unknown_ = merge.TakeUnknown();
+  pods_by_uid_.clear();
+  holders_.clear();
+  for (const auto& [key, entry] : entries_) {
+    holders_[key] = entry.standing.origin;
+    if (const Pod* pod = AsPod(entry.object); pod != nullptr && !pod->metadata.uid.empty()) {
+      pods_by_uid_[pod->uid()] = key;
+    }
+  }
+  for (const auto& [key, unknown] : unknown_) holders_[key] = unknown.origin;
+  NoteWhoIsWaitedFor();
+  Notify(changes);
+  for (const ObjectKey& key : ended) {
+    if (ended_listener_) ended_listener_(key);
+  }
+}
+
+std::vector<ObjectKey> ObjectCatalog::DropEnded(const std::set<ObjectKey>& still_there) {
+  std::vector<ObjectKey> dropped;
+  if (sources_.empty() || !AllSourcesComplete()) return dropped;
+  for (auto at = ended_.begin(); at != ended_.end();) {
+    if (still_there.contains(at->first)) {
+      ++at;
+    } else {
+      dropped.push_back(at->first);
+      at = ended_.erase(at);
+    }
+  }
+  return dropped;
+}
+
+}  // namespace volumed
