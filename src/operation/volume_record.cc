@@ -181,6 +181,7 @@ Record EncodeRecord(const PodRecord& record) {
   message.set_terminating_since_unix_ms(record.terminating_since_unix_ms);
   message.set_deletion_grace_seconds(record.deletion_grace_seconds);
   message.set_pod_json(record.pod_json);
+  message.set_reason(record.reason);
   return Encode(kPodRecordKind, record.uid.str(), message);
 }
 
@@ -286,6 +287,7 @@ Result<PodRecord> DecodePodRecord(const Record& row) {
   record.terminating_since_unix_ms = message.terminating_since_unix_ms();
   record.deletion_grace_seconds = message.deletion_grace_seconds();
   record.pod_json = message.pod_json();
+  record.reason = message.reason();
   if (record.uid.empty() || record.uid.str() != row.key) {
     return Unreadable(row, "belongs under the key \"" + record.uid.str() + "\"");
   }

@@ -146,6 +146,7 @@ struct PodRecord {
   int64_t terminating_since_unix_ms = 0;
   int64_t deletion_grace_seconds = 0;
   std::string pod_json{};
+  std::string reason{};  // of an eviction: why it leaves
   friend bool operator==(const PodRecord&, const PodRecord&) = default;
 };
 

@@ -112,6 +112,16 @@ BindingInput Claims::MakeInput(const std::vector<ClaimPod>& pods) {
 }
 
 void Claims::AddEnds(BindingInput& input) const {
+  for (const PersistentVolumeClaimPtr& claim : input.claims) {
+    const ClaimKey key = KeyOfClaim(*claim);
+    if (parts_.catalog.IsMissing(ObjectKeyOf(key))) input.missing_claims.insert(key);
+  }
+  for (const StorageClassPtr& one : input.classes) {
+    const std::string& name = one->metadata.name;
+    if (parts_.catalog.IsMissing({ObjectKind::kStorageClass, "", name})) {
+      input.missing_classes.insert(name);
+    }
+  }
   for (const DeletedObjectRecord& deleted : parts_.deleted.All()) {
     if (!deleted.ended || deleted.object.kind != ObjectKind::kPersistentVolumeClaim) continue;
     input.ended.insert({{deleted.object.name_space, deleted.object.name}, deleted.uid});
@@ -130,15 +140,17 @@ void Claims::AddEnds(BindingInput& input) const {
 
 // A command marks an object as an API server does, whichever source it is from.
 void Claims::MarkDeleted(BindingInput& input) const {
-  const auto mark = [this](auto& object) {
-    const auto* deleted = parts_.deleted.Find({KeyOf(Object(*object)), object->metadata.uid});
-    if (deleted == nullptr || deleted->ended || object->metadata.deletion_unix_millis) return;
+  const auto mark = [this](ObjectKind kind, auto& object) {
+    const ObjectMeta& metadata = object->metadata;
+    const ObjectKey key{kind, metadata.name_space, metadata.name};
+    const DeletedObjectRecord* deleted = parts_.deleted.Find({key, metadata.uid});
+    if (deleted == nullptr || deleted->ended || metadata.deletion_unix_millis) return;
     auto marked = *object;
     marked.metadata.deletion_unix_millis = deleted->since_unix_ms;
     object = std::make_shared<const decltype(marked)>(std::move(marked));
   };
-  for (PersistentVolumeClaimPtr& claim : input.claims) mark(claim);
-  for (PersistentVolumePtr& volume : input.volumes) mark(volume);
+  for (PersistentVolumeClaimPtr& claim : input.claims) mark(ObjectKind::kPersistentVolumeClaim, claim);
+  for (PersistentVolumePtr& volume : input.volumes) mark(ObjectKind::kPersistentVolume, volume);
 }
 
 // Those of the sources, and those that are needed although no source has them.
@@ -159,6 +171,9 @@ void Claims::AddVolumes(BindingInput& input) const {
     // Whose it is, nobody can tell.
     if (deleted || quarantined_.contains(name)) continue;
     there.insert(name);
+    if (parts_.catalog.IsMissing({ObjectKind::kPersistentVolume, "", name})) {
+      input.missing_volumes.insert(name);
+    }
     add(volume);
   }
   for (const auto& [name, bound] : bound_) {
@@ -266,6 +281,7 @@ void Claims::Adopt(const BindingInput& input, BindingResult result) {
     changed.insert(ObjectKeyOf(claim));
   }
   if (!changed.empty()) hooks_.changed(changed);
+  hooks_.decided();
 }
 
 void Claims::TellDecision(const ClaimDecision* before, const ClaimDecision& now) const {

@@ -87,6 +87,8 @@ class Claims final : public ClaimResolver {
     std::function<bool(const PodUid&)> has_pod;
     // Why nothing on this node can do this to the storage of the volume; "" if something can.
     std::function<std::string(const PersistentVolume&, ReclaimAction)> why_not_reclaimed;
+    // Everything was decided anew.
+    std::function<void()> decided;
     // It was deleted, and nothing protects it any more: it is to end.
     std::function<void(const DeletedObjects::Id&)> may_go;
   };

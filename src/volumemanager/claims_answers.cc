@@ -131,9 +131,13 @@ bool Claims::IsBound(const ObjectKey& object) const {
 bool Claims::Knows(const DeletedObjects::Id& object) const {
   const auto& [key, uid] = object;
   for (const auto& [name, bound] : bound_) {
+    if (key.kind == ObjectKind::kPersistentVolume) {
+      if (key.name == name && bound.volume && bound.volume->metadata.uid == uid) return true;
+      continue;
+    }
     const ClaimBinding& binding = bound.record.binding;
-    if (key.kind == ObjectKind::kPersistentVolume && key.name == name) return true;
-    if (ObjectKeyOf(binding.claim) == key && binding.claim_uid == uid) return true;
+    const bool open = binding.state == BindingState::kBound || !bound.durable;
+    if (open && ObjectKeyOf(binding.claim) == key && binding.claim_uid == uid) return true;
   }
   return false;
 }

@@ -180,11 +180,14 @@ Claims::Hooks KubeletVolumeManager::Impl::MakeClaimHooks() {
   hooks.has_pod = [this](const PodUid& uid) { return actual_.FindPod(uid) != nullptr; };
   hooks.why_not_reclaimed = [this](const PersistentVolume& volume, ReclaimAction action) {
     const VolumeSpec spec = VolumeSpec::FromPersistentVolume(volume, false);
-    const Status found = action == ReclaimAction::kDelete
-                             ? Status(parts_.plugins.FindDeletablePluginBySpec(spec))
-                             : Status(parts_.plugins.FindRecyclablePluginBySpec(spec));
-    return found.ok() ? std::string() : found.error().message();
+    const auto why_not = [](const auto& plugin) {
+      return plugin.ok() ? std::string() : plugin.error().message();
+    };
+    return action == ReclaimAction::kDelete
+               ? why_not(parts_.plugins.FindDeletablePluginBySpec(spec))
+               : why_not(parts_.plugins.FindRecyclablePluginBySpec(spec));
   };
+  hooks.decided = [this] { ForgetUnlisted(); };
   hooks.may_go = [this](const DeletedObjects::Id& object) { LetObjectGo(object); };
   return hooks;
 }
@@ -265,7 +268,7 @@ std::vector<PodView> KubeletVolumeManager::Impl::Pods() const {
   const PodViews::Running running = views_.TakeRunning();
   for (const auto& [uid, pod] : actual_.pods()) all.push_back(views_.Build(uid, running));
   if (loaded_) {
-    for (const auto& [uid, since] : tombstones_) {
+    for (const auto& [uid, tombstone] : tombstones_) {
       if (const PodPtr pod = parts_.catalog.FindPod(uid)) all.push_back(TombstoneView(*pod));
     }
   } else {

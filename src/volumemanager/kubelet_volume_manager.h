@@ -69,6 +69,8 @@ struct VolumeManagerSettings {
   // Takes an object that a command with this number has ended out of the source that volumectl
   // fills, unless a later command has given it. Called again until it is gone.
   std::function<void(const ObjectKey&, uint64_t number)> remove_object;
+  // Sources of which an object that outlives a pod is deleted by taking it away.
+  std::set<std::string> removal_deletes;
   // A uid for an object whose manifest names none. Without: random ones.
   std::function<std::string(const ObjectKey&)> new_uid;
   // The volumes of pods that are here and in no source, once every source has delivered.

@@ -40,7 +40,7 @@ void KubeletVolumeManager::Impl::DeleteObject(const ObjectKey& key, Done done) {
   const ObjectPtr object = parts_.catalog.FindObject(key);
   std::string uid = object == nullptr ? "" : MetaOf(*object).uid;
   if (object == nullptr) uid = UidOnRecord(key);  // it may be one that nobody has any more
-  const bool unknown = parts_.catalog.IsUnknown(key);
+  const bool unknown = parts_.catalog.MayBeThere(key);
   if (object == nullptr && uid.empty() && !unknown) {
     // Deleted before: the answer to that command may have got lost.
     const bool ended = deleted_.EndedBy(key).has_value();
@@ -52,6 +52,20 @@ void KubeletVolumeManager::Impl::DeleteObject(const ObjectKey& key, Done done) {
     if (!alive.expired()) PostAnswer(done, status);
   };
   deleted_.Delete({key, uid}, !IsProtected(key.kind), answer);
+}
+
+std::string KubeletVolumeManager::Impl::UidOnRecord(const ObjectKey& object) const {
+  if (object.kind == ObjectKind::kPersistentVolumeClaim) {
+    const std::string bound = claims_.BoundUid({object.name_space, object.name});
+    if (!bound.empty()) return bound;
+    const std::string begun = provisioning_.ClaimUid({object.name_space, object.name});
+    if (!begun.empty()) return begun;
+  }
+  if (object.kind == ObjectKind::kPersistentVolume) {
+    const PersistentVolumePtr volume = claims_.FindVolumeObject(object.name);
+    if (volume != nullptr) return volume->metadata.uid;
+  }
+  return uids_.FindUid(object);
 }
 
 bool KubeletVolumeManager::Impl::IsBeingDeleted(const ObjectKey& object) const {
@@ -84,11 +98,38 @@ void KubeletVolumeManager::Impl::TakeAway(const DeletedObjectRecord& deleted) {
   if (settings_.remove_object) settings_.remove_object(key, deleted.number);
 }
 
+// From the directory of a source where removal is the command.
+void KubeletVolumeManager::Impl::DeleteIfRemoved(const ObjectKey& key) {
+  const std::optional<ObjectStanding> standing = parts_.catalog.StandingOf(key);
+  if (!standing || !standing->missing) return;
+  if (!settings_.removal_deletes.contains(standing->origin.source)) return;
+  const DeletedObjects::Id id{key, MetaOf(*parts_.catalog.FindObject(key)).uid};
+  if (!deleted_.IsKnown(id)) deleted_.Delete(id, !IsProtected(key.kind), [](const Status&) {});
+}
+
+// The last agent may have been ended between the removal and the command.
+void KubeletVolumeManager::Impl::DeleteWhatWasRemoved() {
+  for (const ObjectKind kind : kAllObjectKinds) {
+    if (!OutlivesPods(kind)) continue;
+    for (const ObjectKey& key : parts_.catalog.KeysOf(kind, "")) DeleteIfRemoved(key);
+  }
+}
+
 void KubeletVolumeManager::Impl::ForgetDeleted(const ObjectKey& key) {
+  if (parts_.catalog.IsEnded(key)) return;  // another one of its name, since
   for (const DeletedObjectRecord& deleted : deleted_.All()) {
     const DeletedObjects::Id id{deleted.object, deleted.uid};
-    if (deleted.object == key && deleted.ended && !claims_.Knows(id)) deleted_.Forget(id);
+    if (deleted.object != key || !deleted.ended) continue;
+    if (claims_.Knows(id)) {
+      unlisted_.insert(key);
+    } else {
+      deleted_.Forget(id);
+    }
   }
+}
+
+void KubeletVolumeManager::Impl::ForgetUnlisted() {
+  for (const ObjectKey& key : std::exchange(unlisted_, {})) ForgetDeleted(key);
 }
 
 }  // namespace volumed

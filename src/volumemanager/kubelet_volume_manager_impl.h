@@ -103,6 +103,11 @@ class KubeletVolumeManager::Impl {
   void TakeAway(const DeletedObjectRecord& deleted);
   // No source has an object any more that a command has ended.
   void ForgetDeleted(const ObjectKey& key);
+  // The records of claims may be about fewer of them now.
+  void ForgetUnlisted();
+  // If it has left a source where that is the command to delete it.
+  void DeleteIfRemoved(const ObjectKey& key);
+  void DeleteWhatWasRemoved();
   // Nothing: a command can be taken.
   std::optional<Error> WhyNoCommand() const;
   std::vector<ClaimPod> ClaimPods() const;
@@ -159,7 +164,11 @@ class KubeletVolumeManager::Impl {
   bool was_ready_ = false;
   std::optional<Error> load_error_;
   Backoff load_backoff_;
-  std::map<PodUid, int64_t> tombstones_;         // since, unix milliseconds
+  struct PodTombstone {
+    int64_t since_unix_ms = 0;
+    std::string evicted;  // why; "" for a pod that a person has deleted
+  };
+  std::map<PodUid, PodTombstone> tombstones_;
   std::map<PodUid, std::vector<Done>> deletes_;  // whose command is not durable yet
 
   RecordWriter records_;
@@ -167,6 +176,7 @@ class KubeletVolumeManager::Impl {
   ActualStateOfWorld actual_;
   ObjectUids uids_;
   DeletedObjects deleted_;
+  std::set<ObjectKey> unlisted_;  // ended, and in no source; records are about them still
   Provisioning provisioning_;
   Claims claims_;
   // Of volumes that are wanted, by path: when it went.

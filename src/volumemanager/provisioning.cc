@@ -275,6 +275,13 @@ void Provisioning::Remove(const std::string& volume_name) {
   rows_.Remove(volume_name);
 }
 
+std::string Provisioning::ClaimUid(const ClaimKey& claim) const {
+  for (const auto& [name, entry] : entries_) {
+    if (entry.record.claim == claim) return entry.record.claim_uid;
+  }
+  return "";
+}
+
 void Provisioning::ResetBackoff() {
   for (const auto& [name, entry] : entries_) parts_.operations.ResetBackoff(ProvisionKey(name));
 }

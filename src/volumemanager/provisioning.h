@@ -70,6 +70,8 @@ class Provisioning {
   // The claims whose ProblemOf may be another one since this was called last.
   std::set<ClaimKey> TakeChanged() { return std::exchange(changed_, {}); }
 
+  // Of the claim for which a volume was begun, or made; "" if there is none.
+  std::string ClaimUid(const ClaimKey& claim) const;
   // A volume that was made here, or is to be.
   bool Has(const std::string& volume_name) const { return entries_.contains(volume_name); }
   // Its storage is gone, or is nobody's any more.

@@ -203,6 +203,8 @@ void RestorePod(const PodRecord& record, ActualStateOfWorld& actual) {
                         record.terminating,
                         false,
                         false};
+  pod.leaving->evicted = !record.reason.empty();
+  if (pod.leaving->evicted) pod.leaving->reason = record.reason;
 }
 
 // A volume that the kernel or the disk shows and no record does.

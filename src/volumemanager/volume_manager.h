@@ -86,6 +86,7 @@ struct PersistentVolumeView {
   std::string volume_mode;      // "Filesystem"
   std::string reason;           // of the phase, or the last failure to reclaim it; or ""
   bool deleting = false;        // it goes as soon as nothing needs it
+  bool missing = false;         // it has left its source, and nobody has deleted it
   int64_t created_unix_ms = 0;  // 0: nobody has said
 };
 
@@ -101,6 +102,7 @@ struct PersistentVolumeClaimView {
   std::string volume_mode;
   std::string reason;  // why it is not bound, or what is odd about its binding
   bool deleting = false;
+  bool missing = false;
   int64_t created_unix_ms = 0;
 };
 

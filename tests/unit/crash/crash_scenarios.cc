@@ -309,6 +309,7 @@ std::vector<Scenario> AllScenarios() {
           ReleasedClaimScenario(),   RecycleScenario(),
           BindingScenario(),         ProvisionScenario(),
           ShortClaimScenario(),      RemadeClaimScenario(),
+          MissingClaimScenario(),    CommandedClaimScenario(),
           BlockScenario(),           AttachScenario(),
           ShortAttachScenario(),     FlexVolumeScenario(),
           ShortFlexVolumeScenario(), NfsScenario(),
