@@ -38,15 +38,15 @@ void ObjectCatalog::HoldUnconfigured(const std::string& name,
   ExpectSource(name);
   Source& source = sources_.at(name);
   source.unconfigured = source.complete = source.last_list_complete = true;
-  source.incomplete_because = "it is not configured any more; what it had stays until `volumectl "
-                              "source forget`";
+  source.incomplete_because =
+      "it is not configured any more; what it had stays until `volumectl "
+      "source forget`";
   for (const KnownObject& object : objects) {
     holders_[object.key] = {name, object.file, 0};
     if (object.object == nullptr) {
       source.unknown.push_back({object.key, object.file, kReason});
     } else {
-      source.objects.push_back(
-          {object.object, object.file, 0, ObjectPresence::kHeld, kReason, 0});
+      source.objects.push_back({object.object, object.file, 0, ObjectPresence::kHeld, kReason, 0});
     }
   }
   MergeAndNotify();

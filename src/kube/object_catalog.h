@@ -39,9 +39,9 @@ struct ObjectChange {
   };
   What what = What::kAdded;
   ObjectKey key;
-  PodUid uid;        // pods only
-  ObjectPtr before;  // null when added, and when it was unknown before
-  ObjectPtr after;   // null when removed or unknown
+  PodUid uid;               // pods only
+  ObjectPtr before;         // null when added, and when it was unknown before
+  ObjectPtr after;          // null when removed or unknown
   std::string file = {};    // of kUnknown: which file may have it
   std::string reason = {};  // of kUnknown, for people
 };

@@ -84,8 +84,11 @@ class ObjectCatalog::Merge {
               [](const auto& a, const auto& b) { return a.second->order < b.second->order; });
     for (const auto& [name, source] : sources) {
       for (const ObjectWithOrigin& object : source->objects) {
-        candidates_.push_back({source, &object, {*name, object.file, object.document},
-                               KeyOf(*object.object), UidOfPod(object.object)});
+        candidates_.push_back({source,
+                               &object,
+                               {*name, object.file, object.document},
+                               KeyOf(*object.object),
+                               UidOfPod(object.object)});
       }
     }
   }
@@ -155,8 +158,7 @@ class ObjectCatalog::Merge {
     }
     if (!candidate.uid.empty()) {
       if (const auto owner = uid_owners_.find(candidate.uid); owner != uid_owners_.end()) {
-        return Refuse(candidate, "metadata.uid", entries_.at(owner->second).standing.origin,
-                      "uid");
+        return Refuse(candidate, "metadata.uid", entries_.at(owner->second).standing.origin, "uid");
       }
       uid_owners_[candidate.uid] = candidate.key;
     }
@@ -351,8 +353,8 @@ std::vector<ObjectChange> ObjectCatalog::Merge::Changes() const {
   std::vector<ObjectChange> changes;
   for (const auto& [key, entry] : catalog_.entries_) {
     const auto found = entries_.find(key);
-    const bool stays = found != entries_.end() &&
-                       UidOfPod(found->second.object) == UidOfPod(entry.object);
+    const bool stays =
+        found != entries_.end() && UidOfPod(found->second.object) == UidOfPod(entry.object);
     if (!stays) AddLeft(key, entry.object, changes);
   }
   for (const auto& [key, unknown] : catalog_.unknown_) {

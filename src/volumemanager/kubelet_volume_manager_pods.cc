@@ -224,8 +224,7 @@ void KubeletVolumeManager::Impl::EvaluatePod(const PodUid& uid) {
 // Nobody can say whether a source has the pod: what it has stays as it is.
 bool KubeletVolumeManager::Impl::IsUnknown(const ActualPod& pod) const {
   const ObjectKey key{ObjectKind::kPod, pod.identity.name_space, pod.identity.name};
-  return Ready() &&
-         parts_.catalog.LookUp(key).answer == ObjectLookup::Answer::kUnknown;
+  return Ready() && parts_.catalog.LookUp(key).answer == ObjectLookup::Answer::kUnknown;
 }
 
 // The devices of its volumes, and their claims, may be without a pod now.

@@ -296,11 +296,12 @@ TEST_F(ObjectCatalogTest, StorageObjectsAreMergedAsOthersAre) {
             "6: document 1: PersistentVolume pv: metadata.name: the same name was there first in "
             "source a, 1, document 1; this one is not used\n");
   Deliver("a", {});
-  EXPECT_EQ(TakeChanges(), "-d ~c ~c ~sc ");
+  EXPECT_EQ(TakeChanges(), "-d >pv ~c ~c ~sc ");
   EXPECT_EQ(catalog_.OriginOf({ObjectKind::kPersistentVolume, "", "pv"})->source, "b");
 }
 
-// ---- what is absent, and what nobody knows -------------------------------------------------------
+// ---- what is absent, and what nobody knows
+// -------------------------------------------------------
 
 constexpr const char* kClaim =
     "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: default}\n"
@@ -506,7 +507,8 @@ TEST_F(ObjectCatalogTest, AClaimOfWhichOnlyTheUidIsOnRecordStaysUnknownWhenItIsL
   catalog_.Remember("a", {{kClaimKey, "u-1", "f", nullptr}});
   Deliver("a", {});
   EXPECT_EQ(catalog_.LookUp(kClaimKey).answer, ObjectLookup::Answer::kUnknown);
-  EXPECT_EQ(catalog_.LookUp(kClaimKey).reason, "it has the object no more, and no command ended it");
+  EXPECT_EQ(catalog_.LookUp(kClaimKey).reason,
+            "it has the object no more, and no command ended it");
   catalog_.End(kClaimKey, "u-1");
   EXPECT_EQ(catalog_.LookUp(kClaimKey).answer, ObjectLookup::Answer::kAbsent);
 }
