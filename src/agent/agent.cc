@@ -269,6 +269,9 @@ Status Agent::MakeManager() {
     metrics_->OrphansFound(orphans);
   };
   settings.is_stuck = [this](const std::string& key) { return metrics_->IsStuck(key); };
+  for (const std::string& directory : config_.removal_deletes_claims) {
+    settings.removal_deletes.insert("manifests:" + directory);  // as ManifestDirectory::name()
+  }
   settings.remove_object = [this](const ObjectKey& key, uint64_t number) {
     scheduler_->RunBlocking([this, key, number] { object_directory_->Remove(key, number); });
   };

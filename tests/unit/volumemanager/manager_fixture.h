@@ -278,6 +278,22 @@ class ManagerTest : public ::testing::Test {
     Settle();
     return *answer;
   }
+  // The same of an object that is no pod.
+  std::optional<Status> DeleteObject(const ObjectKey& object) {
+    const auto answer = std::make_shared<std::optional<Status>>();
+    manager().DeleteObject(object, [answer](const Status& status) {
+      EXPECT_FALSE(answer->has_value()) << "answered twice";
+      *answer = status;
+    });
+    Settle();
+    return *answer;
+  }
+  std::optional<Status> DeleteClaim(const std::string& name) {
+    return DeleteObject({ObjectKind::kPersistentVolumeClaim, "default", name});
+  }
+  std::optional<Status> DeleteVolume(const std::string& name) {
+    return DeleteObject({ObjectKind::kPersistentVolume, "", name});
+  }
   // The row that the operation layer writes for a volume.
   void PutVolumeRecord(const std::string& pod, const std::string& spec, const std::string& plugin,
                        VolumeState state, const std::string& boot_id) {
