@@ -50,6 +50,12 @@ Result<BootId> ReadBootId() {
   return BootId(text);
 }
 
+// As ManifestDirectory::name() has it.
+std::string SourceOfDirectory(std::string directory) {
+  while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+  return "manifests:" + directory;
+}
+
 // Empty where the kernel has no swap at all.
 std::string ReadProcSwaps() {
   std::ifstream file("/proc/swaps");
@@ -270,7 +276,7 @@ Status Agent::MakeManager() {
   };
   settings.is_stuck = [this](const std::string& key) { return metrics_->IsStuck(key); };
   for (const std::string& directory : config_.removal_deletes_claims) {
-    settings.removal_deletes.insert("manifests:" + directory);  // as ManifestDirectory::name()
+    settings.removal_deletes.insert(SourceOfDirectory(directory));
   }
   settings.remove_object = [this](const ObjectKey& key, uint64_t number) {
     scheduler_->RunBlocking([this, key, number] { object_directory_->Remove(key, number); });
