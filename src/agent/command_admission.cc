@@ -46,8 +46,7 @@ Status AdmitObject(const ObjectCatalog& catalog, const VolumeManager& manager, O
                                  "; change it there, or remove it there first");
   }
   if (HasUid(key.kind) && metadata.uid.empty()) metadata.uid = MetaOf(*known).uid;
-  const std::vector<UpdateProblem> problems =
-      ValidateUpdate(*known, object, manager.IsBound(key));
+  const std::vector<UpdateProblem> problems = ValidateUpdate(*known, object, manager.IsBound(key));
   if (problems.empty()) return OkStatus();
   return Error::NotApplied(Code::kFailedPrecondition,
                            ToString(key) + " is invalid: " + ToString(problems));

@@ -240,11 +240,11 @@ std::vector<Row> MakeTable() {
   table.push_back({{"manifest-dir", "list of paths", "directories of manifests to run", false},
                    Setter(&Config::manifest_dirs, ParsePaths),
                    [](const Config& config) { return Join(config.manifest_dirs, ","); }});
-  table.push_back({{"removal-deletes-claims", "list of paths",
-                    "of manifest-dir: where to remove a claim, volume or class is to delete it",
-                    false},
-                   Setter(&Config::removal_deletes_claims, ParsePaths),
-                   [](const Config& config) { return Join(config.removal_deletes_claims, ","); }});
+  table.push_back(
+      {{"removal-deletes-claims", "list of paths",
+        "of manifest-dir: where to remove a claim, volume or class is to delete it", false},
+       Setter(&Config::removal_deletes_claims, ParsePaths),
+       [](const Config& config) { return Join(config.removal_deletes_claims, ","); }});
   table.push_back(PathRow("socket", "unix socket of the control API", &Config::socket, false));
   table.push_back(
       TextRow("socket-group", "group that owns the socket and may operate", &Config::socket_group));

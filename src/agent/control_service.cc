@@ -93,8 +93,8 @@ grpc::ServerUnaryReactor* ControlService::Apply(grpc::CallbackServerContext* con
       return;
     }
     backend_.manager.NumberCommand(
-        [this, reactor, response, command = std::make_shared<ApplyCommand>(
-                                      *std::move(command))](const Result<uint64_t>& number) {
+        [this, reactor, response, command = std::make_shared<ApplyCommand>(*std::move(command))](
+            const Result<uint64_t>& number) {
           if (!number.ok()) {
             reactor->Finish(ToGrpcStatus(number.error()));
             return;
@@ -157,13 +157,13 @@ void ControlService::DeleteObject(grpc::ServerUnaryReactor* reactor, v1::DeleteR
   backend_.scheduler.Post([this, reactor, response, key] {
     // Before it goes: a manifest that has it now has it afterwards too.
     const std::optional<ObjectOrigin> origin = backend_.catalog.OriginOf(key);
-    backend_.manager.DeleteObject(key, [this, reactor, response, key, origin](
-                                           const Status& status) {
-      if (status.ok()) {
-        response->set_warning(WarningOfDelete(backend_.catalog, backend_.manager, key, origin));
-      }
-      reactor->Finish(ToGrpcStatus(status));
-    });
+    backend_.manager.DeleteObject(
+        key, [this, reactor, response, key, origin](const Status& status) {
+          if (status.ok()) {
+            response->set_warning(WarningOfDelete(backend_.catalog, backend_.manager, key, origin));
+          }
+          reactor->Finish(ToGrpcStatus(status));
+        });
   });
 }
 

@@ -89,8 +89,8 @@ void ObjectDirectory::LoadFile(const std::string& file, const std::map<ObjectKey
   Result<StoredObject> loaded = load();
   if (loaded.ok()) {
     const ObjectKey key = KeyOf(loaded->object);
-    if (const auto ended = ended_.find(key); ended != ended_.end() &&
-                                             loaded->number < ended->second) {
+    if (const auto ended = ended_.find(key);
+        ended != ended_.end() && loaded->number < ended->second) {
       return RemoveEndedLocked(file, key);
     }
     stored_[key] = {std::make_shared<const Object>(std::move(loaded->object)), file,
@@ -163,9 +163,8 @@ Status ObjectDirectory::CheckUidLocked(const ObjectKey& key, const Pod& pod) con
   for (const auto& [old_key, stored] : stored_) {
     const Pod* old = std::get_if<Pod>(stored.object.get());
     if (old == nullptr || old->metadata.uid != pod.metadata.uid || old_key == key) continue;
-    return Error::NotApplied(
-        Code::kAlreadyExists,
-        ToString(key) + " has the uid of " + ToString(old_key) + ", " + pod.metadata.uid);
+    return Error::NotApplied(Code::kAlreadyExists, ToString(key) + " has the uid of " +
+                                                       ToString(old_key) + ", " + pod.metadata.uid);
   }
   return OkStatus();
 }

@@ -31,7 +31,7 @@ struct AppliedObject {
 // A command that gives objects.
 struct ApplyCommand {
   std::vector<Object> objects;
-  uint64_t number = 0;         // higher than that of every command before
+  uint64_t number = 0;             // higher than that of every command before
   std::set<ObjectKey> bound = {};  // claims and PersistentVolumes that are bound
 };
 

@@ -115,8 +115,7 @@ std::string TemporaryFileOf(const std::string& file) {
 }
 
 std::string ObjectFileName(const ObjectKey& key) {
-  std::string name =
-      LowerCase(ObjectKindName(key.kind)) + "." + key.name_space + "." + key.name;
+  std::string name = LowerCase(ObjectKindName(key.kind)) + "." + key.name_space + "." + key.name;
   constexpr size_t kMaxStem = 200;
   if (name.size() > kMaxStem) {
     name = name.substr(0, kMaxStem) + kHashMark + HalfSha256Hex(name);

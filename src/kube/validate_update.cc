@@ -44,8 +44,8 @@ class UpdateChecks {
     if (!bound_) return;
     if (now.spec.capacity < before.spec.capacity) Add("spec.capacity.storage", kNotLess);
     if (before.spec.storage_class_name != now.spec.storage_class_name) {
-      Add("spec.storageClassName", Invalid(now.spec.storage_class_name) +
-                                       " while the volume is bound to a claim");
+      Add("spec.storageClassName",
+          Invalid(now.spec.storage_class_name) + " while the volume is bound to a claim");
     }
   }
 

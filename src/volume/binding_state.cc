@@ -44,8 +44,8 @@ void DecideRecorded(const VolumeState& volume, const ClaimUses& uses, const Bind
   }
   const auto why_not = input.unreclaimable.find(decision.volume_name);
   if (why_not != input.unreclaimable.end() && decision.protection.deletion_requested) {
-    decision.reason += "; its object goes, and its storage stays as it is, with its data: " +
-                       why_not->second;
+    decision.reason +=
+        "; its object goes, and its storage stays as it is, with its data: " + why_not->second;
     return;
   }
   // Its object is what its data is reclaimed by. Source: kubernetes v1.36.2 (finalizer
@@ -71,9 +71,9 @@ void DecideFree(const VolumeState& volume, const BindingInput& input, VolumeDeci
   }
   if (volume.claim_unknown) {
     decision.phase = PersistentVolumePhase::kBound;
-    decision.reason = "claim " + ToString(*decision.claim) + " with the uid " +
-                      volume.Reservation()->uid +
-                      ", to which its manifest binds it, is not known here: it is kept for that one";
+    decision.reason =
+        "claim " + ToString(*decision.claim) + " with the uid " + volume.Reservation()->uid +
+        ", to which its manifest binds it, is not known here: it is kept for that one";
     // Without a source that is yet to deliver, no command can name that claim.
     if (!input.sources_complete) {
       decision.protection.held_by = "bound to claim " + ToString(*decision.claim);

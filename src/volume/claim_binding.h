@@ -57,8 +57,8 @@ struct ClaimUse {
   friend auto operator<=>(const ClaimUse&, const ClaimUse&) = default;
 };
 
-// A claim that is no more: it was deleted by command, or its pod, for whose generic ephemeral volume
-// it was made, is gone.
+// A claim that is no more: it was deleted by command, or its pod, for whose generic ephemeral
+// volume it was made, is gone.
 struct EndedClaim {
   ClaimKey claim;
   std::string uid;

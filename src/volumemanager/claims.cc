@@ -149,7 +149,8 @@ void Claims::MarkDeleted(BindingInput& input) const {
     marked.metadata.deletion_unix_millis = deleted->since_unix_ms;
     object = std::make_shared<const decltype(marked)>(std::move(marked));
   };
-  for (PersistentVolumeClaimPtr& claim : input.claims) mark(ObjectKind::kPersistentVolumeClaim, claim);
+  for (PersistentVolumeClaimPtr& claim : input.claims)
+    mark(ObjectKind::kPersistentVolumeClaim, claim);
   for (PersistentVolumePtr& volume : input.volumes) mark(ObjectKind::kPersistentVolume, volume);
 }
 
@@ -342,8 +343,8 @@ PodUid Claims::PodOf(const ClaimBinding& binding) const {
   const auto bound = bound_.find(binding.volume_name);
   if (bound == bound_.end()) return PodUid();
   const ClaimBindingRecord& record = bound->second.record;
-  const bool same = record.binding.claim == binding.claim &&
-                    record.binding.claim_uid == binding.claim_uid;
+  const bool same =
+      record.binding.claim == binding.claim && record.binding.claim_uid == binding.claim_uid;
   return same ? record.pod_uid : PodUid();
 }
 

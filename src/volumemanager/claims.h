@@ -191,7 +191,7 @@ class Claims final : public ClaimResolver {
   std::map<std::string, std::string> unreadable_;   // what a record is of -> why; those too
   std::map<ClaimKey, ClaimDecision> claims_;
   std::map<std::string, VolumeDecision> volumes_;
-  bool knew_all_ = false;  // the last decision knew every source
+  bool knew_all_ = false;                // the last decision knew every source
   std::map<EndedClaim, PodUid> pod_of_;  // claims that were made for pods that are here
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

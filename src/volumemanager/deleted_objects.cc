@@ -48,19 +48,19 @@ void DeletedObjects::TakeNumber(std::function<void(Result<uint64_t>)> taken) {
   const uint64_t number = next_++;
   if (number <= reserved_) return taken(number);
   const CommandNumberRecord record{number + kNumbersAtOnce};
-  parts_.records.Put(EncodeRecord(record), kCommandNumberRecordDurability,
-                     [this, alive = std::weak_ptr<bool>(alive_), taken, number,
-                      reserved = record.reserved](const Status& status) {
-                       if (alive.expired()) return;
-                       if (!status.ok()) {
-                         return taken(Error::FromParts(
-                             status.error().code(), Outcome::kNotApplied,
-                             status.error().sys_errno(),
-                             "the command could not be numbered: " + status.error().message()));
-                       }
-                       reserved_ = std::max(reserved_, reserved);
-                       taken(number);
-                     });
+  parts_.records.Put(
+      EncodeRecord(record), kCommandNumberRecordDurability,
+      [this, alive = std::weak_ptr<bool>(alive_), taken, number,
+       reserved = record.reserved](const Status& status) {
+        if (alive.expired()) return;
+        if (!status.ok()) {
+          return taken(Error::FromParts(
+              status.error().code(), Outcome::kNotApplied, status.error().sys_errno(),
+              "the command could not be numbered: " + status.error().message()));
+        }
+        reserved_ = std::max(reserved_, reserved);
+        taken(number);
+      });
 }
 
 void DeletedObjects::Delete(const Id& object, bool at_once, Done done) {

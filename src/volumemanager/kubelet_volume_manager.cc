@@ -361,17 +361,14 @@ bool KubeletVolumeManager::IsBeingDeleted(const ObjectKey& object) const {
 bool KubeletVolumeManager::HasEnded(const ObjectKey& object, const std::string& uid) const {
   return impl_->HasEnded(object, uid);
 }
-bool KubeletVolumeManager::IsBound(const ObjectKey& object) const {
-  return impl_->IsBound(object);
-}
+bool KubeletVolumeManager::IsBound(const ObjectKey& object) const { return impl_->IsBound(object); }
 std::string KubeletVolumeManager::UidOnRecord(const ObjectKey& object) const {
   return impl_->UidOnRecord(object);
 }
 std::optional<StorageStatus> KubeletVolumeManager::StorageStatusOf(const ObjectKey& object) const {
   return impl_->StorageStatusOf(object);
 }
-void KubeletVolumeManager::DeleteObject(const ObjectKey& object,
-                                        std::function<void(Status)> done) {
+void KubeletVolumeManager::DeleteObject(const ObjectKey& object, std::function<void(Status)> done) {
   impl_->DeleteObject(object, std::move(done));
 }
 void KubeletVolumeManager::NumberCommand(std::function<void(Result<uint64_t>)> done) {

@@ -29,8 +29,7 @@ std::optional<Error> KubeletVolumeManager::Impl::WhyNoCommand() const {
   return std::nullopt;
 }
 
-void KubeletVolumeManager::Impl::NumberCommand(
-    const std::function<void(Result<uint64_t>)>& done) {
+void KubeletVolumeManager::Impl::NumberCommand(const std::function<void(Result<uint64_t>)>& done) {
   if (const std::optional<Error> why_not = WhyNoCommand()) return done(*why_not);
   deleted_.TakeNumber(done);
 }
@@ -44,9 +43,9 @@ void KubeletVolumeManager::Impl::DeleteObject(const ObjectKey& key, Done done) {
   if (object == nullptr && uid.empty() && !unknown) {
     // Deleted before: the answer to that command may have got lost.
     const bool ended = deleted_.EndedBy(key).has_value();
-    return PostAnswer(done, ended ? OkStatus()
-                                  : Status(Error::NotApplied(
-                                        Code::kNotFound, "there is no " + ToString(key))));
+    return PostAnswer(
+        done, ended ? OkStatus()
+                    : Status(Error::NotApplied(Code::kNotFound, "there is no " + ToString(key))));
   }
   const auto answer = [this, alive = std::weak_ptr<bool>(alive_), done](const Status& status) {
     if (!alive.expired()) PostAnswer(done, status);
@@ -120,7 +119,7 @@ void KubeletVolumeManager::Impl::ForgetDeleted(const ObjectKey& key) {
   for (const DeletedObjectRecord& deleted : deleted_.All()) {
     const DeletedObjects::Id id{deleted.object, deleted.uid};
     if (deleted.object != key || !deleted.ended) continue;
-    if (claims_.Knows(id)) {
+    if (claims_.Knows(id) || provisioning_.KnowsClaim(deleted.uid)) {
       unlisted_.insert(key);
     } else {
       deleted_.Forget(id);

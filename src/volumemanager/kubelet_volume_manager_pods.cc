@@ -459,9 +459,9 @@ PodView KubeletVolumeManager::Impl::TombstoneView(const Pod& pod) const {
   ProblemView problem;
   problem.step = "Deleted";
   const PodTombstone& tombstone = tombstones_.at(pod.uid());
-  problem.message = (tombstone.evicted.empty() ? "it was deleted by command"
-                                               : "it was " + tombstone.evicted) +
-                    " and a source still has it";
+  problem.message =
+      (tombstone.evicted.empty() ? "it was deleted by command" : "it was " + tombstone.evicted) +
+      " and a source still has it";
   problem.who_must_act = "the owner of its manifest: remove it there";
   problem.since_unix_ms = tombstone.since_unix_ms;
   return views_.BuildRefused(pod, "Refused", std::move(problem));

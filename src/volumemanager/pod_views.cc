@@ -382,12 +382,11 @@ void PodViews::AddMissingClaims(const WantedPod& wanted, PodView& view) const {
     if (!volume.claim) continue;
     const std::optional<ObjectStanding> standing = parts_.catalog.StandingOf(*volume.claim);
     if (!standing || !standing->missing) continue;
-    view.problems.push_back(
-        Waiting("ClaimMissing",
-                ToString(*volume.claim) + " has left " + standing->origin.file +
-                    ", and nobody has deleted it: the pod keeps its volume",
-                "the owner of the claim: put it back, or delete it by command",
-                standing->missing_since_unix_millis));
+    view.problems.push_back(Waiting("ClaimMissing",
+                                    ToString(*volume.claim) + " has left " + standing->origin.file +
+                                        ", and nobody has deleted it: the pod keeps its volume",
+                                    "the owner of the claim: put it back, or delete it by command",
+                                    standing->missing_since_unix_millis));
   }
 }
 

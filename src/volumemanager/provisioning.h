@@ -29,6 +29,9 @@
 
 namespace volumed {
 
+// The name of the volume that is made for a claim with this uid.
+std::string ProvisionedVolumeName(const std::string& claim_uid);
+
 // Threads: the control thread. Blocks: never.
 class Provisioning {
  public:
@@ -59,8 +62,7 @@ class Provisioning {
   // has ended or has got another volume. What was begun for one that is missing, or of a class that
   // is missing, stays as it is. REQUIRES: they were made when every source had delivered.
   void Serve(const std::vector<PersistentVolumeClaimPtr>& claims,
-             const std::map<ClaimKey, ClaimDecision>& decisions,
-             const std::set<EndedClaim>& ended);
+             const std::map<ClaimKey, ClaimDecision>& decisions, const std::set<EndedClaim>& ended);
 
   // A plugin of this node makes what the claim waits for.
   bool IsOurs(const ClaimDecision& decision) const;
@@ -72,6 +74,8 @@ class Provisioning {
 
   // Of the claim for which a volume was begun, or made; "" if there is none.
   std::string ClaimUid(const ClaimKey& claim) const;
+  // A volume was begun, or made, for this very claim, and is on record.
+  bool KnowsClaim(const std::string& uid) const { return Has(ProvisionedVolumeName(uid)); }
   // A volume that was made here, or is to be.
   bool Has(const std::string& volume_name) const { return entries_.contains(volume_name); }
   // Its storage is gone, or is nobody's any more.
@@ -122,8 +126,5 @@ class Provisioning {
   std::set<ClaimKey> changed_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
-
-// The name of the volume that is made for a claim with this uid.
-std::string ProvisionedVolumeName(const std::string& claim_uid);
 
 }  // namespace volumed

@@ -316,11 +316,10 @@ Scenario ReleasedClaimScenario() {
   ScenarioStep next{.name = "another claim comes", .happen = [](CrashWorld& world) {
                       world.sources[kFiles]["claim"] = ClaimManifest("next");
                     }};
-  ScenarioStep gone{.name = "the volume is deleted",
-                    .happen = [](CrashWorld& world) {
-                      world.DeleteByCommand(kFiles, "volume",
-                                            {ObjectKind::kPersistentVolume, "", kVolume});
-                    }};
+  ScenarioStep gone{
+      .name = "the volume is deleted", .happen = [](CrashWorld& world) {
+        world.DeleteByCommand(kFiles, "volume", {ObjectKind::kPersistentVolume, "", kVolume});
+      }};
   return {"a claim that leaves",
           {Storage(FakeDevice())},
           {Apply(kFirst), Write(kFirst), released, next, gone}};

@@ -100,8 +100,8 @@ ScenarioStep ClaimLeaves() {
   return {.name = "the claim is deleted",
           .happen =
               [](CrashWorld& world) {
-                world.DeleteByCommand(
-                    kFiles, "claim", {ObjectKind::kPersistentVolumeClaim, "default", "data"});
+                world.DeleteByCommand(kFiles, "claim",
+                                      {ObjectKind::kPersistentVolumeClaim, "default", "data"});
               },
           .settle = std::chrono::seconds(300)};
 }

@@ -132,9 +132,8 @@ Scenario MissingClaimScenario() {
 }
 
 Scenario CommandedClaimScenario() {
-  ScenarioStep lost{.name = "the file has lost it", .happen = [](CrashWorld& world) {
-                      world.sources[kFiles].erase("claim-data");
-                    }};
+  ScenarioStep lost{.name = "the file has lost it",
+                    .happen = [](CrashWorld& world) { world.sources[kFiles].erase("claim-data"); }};
   ScenarioStep again{.name = "the file has it again", .happen = [](CrashWorld& world) {
                        AddClaim(world, "data", "made", "claim-data");
                      }};

@@ -35,7 +35,8 @@ class ObjectDirectoryTest : public testing::Test {
   }
 
   std::unique_ptr<ObjectDirectory> Open() {
-    auto directory = std::make_unique<ObjectDirectory>(path_.string(), NodeName("n1"), scheduler_, "1.2.3");
+    auto directory =
+        std::make_unique<ObjectDirectory>(path_.string(), NodeName("n1"), scheduler_, "1.2.3");
     directory->Start([this](ObjectList list) { last_ = std::move(list); });
     Settle();
     return directory;
@@ -46,7 +47,9 @@ class ObjectDirectoryTest : public testing::Test {
     return directory.Apply({std::move(objects), ++number_, {}});
   }
   // As the next command that deletes has it done, once that is on record.
-  void Remove(ObjectDirectory& directory, const ObjectKey& key) { directory.Remove(key, ++number_); }
+  void Remove(ObjectDirectory& directory, const ObjectKey& key) {
+    directory.Remove(key, ++number_);
+  }
   void Settle() { ASSERT_TRUE(scheduler_.RunUntilIdle(std::chrono::seconds(1))); }
   std::string Names() {
     Settle();
@@ -75,7 +78,7 @@ TEST_F(ObjectDirectoryTest, EachResultIsOfItsOwnObject) {
   auto directory = Open();
   ASSERT_TRUE(Apply(*directory, {DecodeOne(kSecret), DecodeOne(ConfigMapYaml("c", "1"))}).ok());
   const auto applied = Apply(*directory, {DecodeOne(ConfigMapYaml("c", "2")), DecodeOne(kSecret),
-                                         DecodeOne(ConfigMapYaml("new", "1"))});
+                                          DecodeOne(ConfigMapYaml("new", "1"))});
   ASSERT_TRUE(applied.ok());
   std::map<std::string, AppliedObject::What> results;
   for (const AppliedObject& one : *applied) results[MetaOf(*one.object).name] = one.what;
@@ -89,8 +92,8 @@ TEST_F(ObjectDirectoryTest, StoresAndLoadsAgainSecretsIncluded) {
   auto directory = Open();
   EXPECT_TRUE(last_.complete);
   EXPECT_EQ(last_.source, "volumectl-apply");
-  const auto applied = Apply(*directory, 
-      {DecodeOne(PodYaml("web", "")), DecodeOne(kSecret), DecodeOne(ConfigMapYaml("c", "1"))});
+  const auto applied = Apply(*directory, {DecodeOne(PodYaml("web", "")), DecodeOne(kSecret),
+                                          DecodeOne(ConfigMapYaml("c", "1"))});
   ASSERT_TRUE(applied.ok());
   ASSERT_EQ(applied->size(), 3U);
   EXPECT_EQ(MetaOf(*(*applied)[0].object).name, "web-n1");
@@ -172,7 +175,8 @@ TEST_F(ObjectDirectoryTest, APodAppliedAnewIsNotRemovedByAnEarlierDelete) {
 
 TEST_F(ObjectDirectoryTest, AskedFirstWhetherThereIsRoomItWritesNothingWithout) {
   Status room = OkStatus();
-  ObjectDirectory directory(path_.string(), NodeName("n1"), scheduler_, "1.2.3", [&] { return room; });
+  ObjectDirectory directory(path_.string(), NodeName("n1"), scheduler_, "1.2.3",
+                            [&] { return room; });
   directory.Start([this](ObjectList list) { last_ = std::move(list); });
   Settle();
   ASSERT_TRUE(Apply(directory, {DecodeOne(ConfigMapYaml("c", "1"))}).ok());
@@ -454,7 +458,7 @@ TEST_F(ObjectDirectoryTest, ADeletedFileOfAKnownObjectDoesNotStopItsDelete) {
 TEST_F(ObjectDirectoryTest, KeepsObjectsWithVeryLongNames) {
   auto directory = Open();
   ASSERT_TRUE(Apply(*directory, {DecodeOne(ConfigMapYaml(std::string(250, 'a'), "1")),
-                           DecodeOne(ConfigMapYaml(std::string(249, 'a') + "b", "1"))})
+                                 DecodeOne(ConfigMapYaml(std::string(249, 'a') + "b", "1"))})
                   .ok());
   directory = Open();
   EXPECT_EQ(last_.objects.size(), 2U);

@@ -150,8 +150,8 @@ TEST_F(MissingClaimsTest, WhatIsImmutableStaysAsItWasInTheCatalog) {
   const auto problems = agent_->catalog.ProblemsOf({ObjectKind::kPersistentVolume, "", "disk"});
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(problems[0].field_path, "spec.persistentvolumesource");
-  const auto of_claim = agent_->catalog.ProblemsOf(
-      {ObjectKind::kPersistentVolumeClaim, "default", "data"});
+  const auto of_claim =
+      agent_->catalog.ProblemsOf({ObjectKind::kPersistentVolumeClaim, "default", "data"});
   ASSERT_EQ(of_claim.size(), 1u);
   EXPECT_EQ(of_claim[0].field_path, "spec.resources.requests.storage");
   EXPECT_EQ(ClaimView().phase, "Bound");
