@@ -49,6 +49,12 @@ Result<BootId> ReadBootId() {
   return BootId(text);
 }
 
+// As ManifestDirectory::name() has it.
+std::string SourceOfDirectory(std::string directory) {
+  while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+  return "manifests:" + directory;
+}
+
 // Empty where the kernel has no swap at all.
 std::string ReadProcSwaps() {
   std::ifstream file("/proc/swaps");
@@ -272,8 +278,11 @@ Status Agent::MakeManager() {
     metrics_->OrphansFound(orphans);
   };
   settings.is_stuck = [this](const std::string& key) { return metrics_->IsStuck(key); };
-  settings.remove_object = [this](const ObjectKey& key, const std::string& uid) {
-    scheduler_->RunBlocking([this, key, uid] { object_directory_->Remove(key, uid); });
+  for (const std::string& directory : config_.removal_deletes_claims) {
+    settings.removal_deletes.insert(SourceOfDirectory(directory));
+  }
+  settings.remove_object = [this](const ObjectKey& key, uint64_t number) {
+    scheduler_->RunBlocking([this, key, number] { object_directory_->Remove(key, number); });
   };
   manager_ = std::make_unique<KubeletVolumeManager>(
       VolumeManagerParts{*scheduler_, *catalog_, *plugins_, *operations_, *records_, *kernel_,
@@ -300,7 +309,7 @@ Status Agent::MakeSources() {
   const NodeName node(config_.node_name);
   object_directory_ =
       std::make_unique<ObjectDirectory>(config_.root + "/volumed/objects", node, *scheduler_,
-                                        [this] { return records_->CheckRoom(); });
+                                        VOLUMED_VERSION, [this] { return records_->CheckRoom(); });
   for (const std::string& directory : config_.manifest_dirs) {
     ASSIGN_OR_RETURN(std::unique_ptr<ManifestDirectory> source,
                      ManifestDirectory::Create(directory, node, *scheduler_, scheduler_->loop(),

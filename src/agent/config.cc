@@ -149,6 +149,12 @@ Row PathRow(std::string_view name, std::string_view help, std::string Config::*f
           [field](const Config& config) { return config.*field; }};
 }
 
+Row PathsRow(std::string_view name, std::string_view help, Values Config::*field) {
+  return {{name, "list of paths", help, false},
+          Setter(field, ParsePaths),
+          [field](const Config& config) { return Join(config.*field, ","); }};
+}
+
 Row TextRow(std::string_view name, std::string_view help, std::string Config::*field) {
   return {{name, "string", help, false}, Setter(field, One), [field](const Config& config) {
             return config.*field;
@@ -170,10 +176,9 @@ Row DurationRow(std::string_view name, std::string_view help, Duration Config::*
 
 // Names and defaults of the recycler's are kube-controller-manager's.
 void AddHostPathRows(std::vector<Row>& table) {
-  table.push_back({{"host-path-root", "list of paths",
-                    "where hostPath volumes may be made and deleted; default: nowhere", false},
-                   Setter(&Config::host_path_roots, ParsePaths),
-                   [](const Config& config) { return Join(config.host_path_roots, ","); }});
+  table.push_back(PathsRow("host-path-root",
+                           "where hostPath volumes may be made and deleted; default: nowhere",
+                           &Config::host_path_roots));
   table.push_back({{"enable-hostpath-provisioner", "boolean",
                     "make a directory below the first host-path-root for claims that ask", false},
                    Setter(&Config::host_path_provisioning, ParseBool),
@@ -234,13 +239,15 @@ std::vector<Row> MakeTable() {
                      }
                      return Join(labels, ",");
                    }});
-  table.push_back({{"manifest-dir", "list of paths", "directories of manifests to run", false},
-                   Setter(&Config::manifest_dirs, ParsePaths),
-                   [](const Config& config) { return Join(config.manifest_dirs, ","); }});
+  table.push_back(
+      PathsRow("manifest-dir", "directories of manifests to run", &Config::manifest_dirs));
   table.push_back(Reloadable(
       DurationRow("removal-settle",
                   "how long an object must be absent from a manifest directory before it goes",
                   &Config::removal_settle, shortest, hours(24))));
+  table.push_back(PathsRow("removal-deletes-claims",
+                           "of manifest-dir: where to remove a claim or volume is to delete it",
+                           &Config::removal_deletes_claims));
   table.push_back(PathRow("socket", "unix socket of the control API", &Config::socket, false));
   table.push_back(
       TextRow("socket-group", "group that owns the socket and may operate", &Config::socket_group));

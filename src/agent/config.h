@@ -24,6 +24,8 @@ struct Config {
   std::string node_name;  // empty: the host's name, lower case
   std::map<std::string, std::string> node_labels;
   std::vector<std::string> manifest_dirs = {"/etc/volumed/manifests"};
+  // Of manifest_dirs: where the removal of a claim, PersistentVolume or StorageClass deletes it.
+  std::vector<std::string> removal_deletes_claims;
   std::string socket = "/run/volumed/volumed.sock";
   std::string socket_group = "volumed";            // its members have role operate
   std::string read_group;                          // its members have role read; empty: nobody

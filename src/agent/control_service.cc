@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/command_admission.h"
 #include "agent/container_mounts.h"
 #include "agent/describer.h"
 #include "agent/events_stream.h"
@@ -88,7 +89,7 @@ grpc::ServerUnaryReactor* ControlService::Apply(grpc::CallbackServerContext* con
   for (const DecodeProblem& warning : decoded.warnings) {
     EncodeProblem(warning, response->add_warnings());
   }
-  std::vector<Object> objects;
+  auto objects = std::make_shared<std::vector<Object>>();
   for (DecodedObject& object : decoded.objects) {
     const Status placed = request->namespace_().empty()
                               ? OkStatus()
@@ -98,22 +99,43 @@ grpc::ServerUnaryReactor* ControlService::Apply(grpc::CallbackServerContext* con
       return reactor;
     }
     PrepareForCreate(object.object);
-    objects.push_back(std::move(object.object));
+    objects->push_back(std::move(object.object));
   }
-  backend_.scheduler.RunBlocking([this, reactor, response, objects = std::move(objects)]() mutable {
-    const Result<std::vector<AppliedObject>> applied = backend_.directory.Apply(std::move(objects));
-    if (!applied.ok()) {
-      reactor->Finish(ToGrpcStatus(applied.error()));
+  backend_.scheduler.Post([this, reactor, response, objects] {
+    Result<ApplyCommand> command =
+        AdmitApply(backend_.catalog, backend_.manager, std::move(*objects));
+    if (!command.ok()) {
+      reactor->Finish(ToGrpcStatus(command.error()));
       return;
     }
-    for (const AppliedObject& one : *applied) {
-      v1::AppliedObject* out = response->add_applied();
-      *out->mutable_object() = MakeRef(*one.object);
-      out->set_result(std::string(ResultName(one.what)));
-    }
-    reactor->Finish(grpc::Status::OK);
+    backend_.manager.NumberCommand(
+        [this, reactor, response, command = std::make_shared<ApplyCommand>(*std::move(command))](
+            const Result<uint64_t>& number) {
+          if (!number.ok()) {
+            reactor->Finish(ToGrpcStatus(number.error()));
+            return;
+          }
+          command->number = *number;
+          backend_.scheduler.RunBlocking(
+              [this, reactor, response, command] { Store(reactor, response, command.get()); });
+        });
   });
   return reactor;
+}
+
+void ControlService::Store(grpc::ServerUnaryReactor* reactor, v1::ApplyResponse* response,
+                           ApplyCommand* command) {
+  const Result<std::vector<AppliedObject>> applied = backend_.directory.Apply(std::move(*command));
+  if (!applied.ok()) {
+    reactor->Finish(ToGrpcStatus(applied.error()));
+    return;
+  }
+  for (const AppliedObject& one : *applied) {
+    v1::AppliedObject* out = response->add_applied();
+    *out->mutable_object() = MakeRef(*one.object);
+    out->set_result(std::string(ResultName(one.what)));
+  }
+  reactor->Finish(grpc::Status::OK);
 }
 
 grpc::ServerUnaryReactor* ControlService::Delete(grpc::CallbackServerContext* context,
@@ -148,26 +170,16 @@ grpc::ServerUnaryReactor* ControlService::Delete(grpc::CallbackServerContext* co
 
 void ControlService::DeleteObject(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response,
                                   const ObjectKey& key) {
-  backend_.scheduler.RunBlocking([this, reactor, response, key] {
-    const Status deleted = backend_.directory.Delete(key);
-    backend_.scheduler.Post([this, reactor, response, key, deleted] {
-      const auto finish = [this, reactor, response, key](const Status& status) {
-        const std::optional<StorageStatus> storage =
-            status.ok() ? backend_.manager.StorageStatusOf(key) : std::nullopt;
-        if (storage && !storage->held_by.empty()) {
-          response->set_warning(ToString(key) +
-                                " is Terminating until that is over: " + storage->held_by);
-        }
-        reactor->Finish(ToGrpcStatus(status));
-      };
-      const bool maybe_made_here = !deleted.ok() && deleted.error().code() == Code::kNotFound &&
-                                   key.kind == ObjectKind::kPersistentVolume;
-      if (!maybe_made_here) return finish(deleted);
-      backend_.manager.DeleteVolume(key.name, [finish, deleted](const Status& status) {
-        const bool nobodys = !status.ok() && status.error().code() == Code::kNotFound;
-        finish(nobodys ? deleted : status);
-      });
-    });
+  backend_.scheduler.Post([this, reactor, response, key] {
+    // Before it goes: a manifest that has it now has it afterwards too.
+    const std::optional<ObjectOrigin> origin = backend_.catalog.OriginOf(key);
+    backend_.manager.DeleteObject(
+        key, [this, reactor, response, key, origin](const Status& status) {
+          if (status.ok()) {
+            response->set_warning(WarningOfDelete(backend_.catalog, backend_.manager, key, origin));
+          }
+          reactor->Finish(ToGrpcStatus(status));
+        });
   });
 }
 

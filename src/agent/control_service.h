@@ -123,6 +123,8 @@ class ControlService final : public v1::VolumeAgent::CallbackService {
                                        const v1::HoldRequest& request,
                                        void (VolumeManager::*change)(HoldRequest,
                                                                      std::function<void(Status)>));
+  // Writes what was admitted, and answers. Blocks: on disk.
+  void Store(grpc::ServerUnaryReactor* reactor, v1::ApplyResponse* response, ApplyCommand* command);
   // On the control thread. Answers when nothing can bring the pod back.
   // Of a kind other than a pod's.
   void DeleteObject(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response,

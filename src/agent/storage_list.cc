@@ -22,6 +22,7 @@ void Encode(const PersistentVolumeView& view, v1::PersistentVolume* out) {
   out->set_volume_mode(view.volume_mode);
   out->set_reason(view.reason);
   out->set_deleting(view.deleting);
+  out->set_missing(view.missing);
   out->set_created_unix_ms(view.created_unix_ms);
 }
 
@@ -36,16 +37,19 @@ void Encode(const PersistentVolumeClaimView& view, v1::PersistentVolumeClaim* ou
   out->set_volume_mode(view.volume_mode);
   out->set_reason(view.reason);
   out->set_deleting(view.deleting);
+  out->set_missing(view.missing);
   out->set_created_unix_ms(view.created_unix_ms);
 }
 
-void Encode(const StorageClass& storage_class, bool is_default, v1::StorageClass* out) {
+void Encode(const StorageClass& storage_class, bool is_default, bool missing,
+            v1::StorageClass* out) {
   out->set_name(storage_class.metadata.name);
   out->set_provisioner(storage_class.provisioner);
   out->set_reclaim_policy(std::string(EnumText(storage_class.reclaim_policy)));
   out->set_volume_binding_mode(std::string(EnumText(storage_class.volume_binding_mode)));
   out->set_allow_volume_expansion(storage_class.allow_volume_expansion);
   out->set_is_default(is_default);
+  out->set_missing(missing);
   out->set_created_unix_ms(storage_class.metadata.creation_unix_millis.value_or(0));
 }
 
@@ -84,7 +88,9 @@ void ListClasses(const ObjectCatalog& catalog, const std::string& name,
   for (const StorageClassPtr& one : classes) {
     if (!name.empty() && one->metadata.name != name) continue;
     if (HasRoom(response->storage_classes_size(), response)) {
-      Encode(*one, one.get() == default_class, response->add_storage_classes());
+      const ObjectKey key{ObjectKind::kStorageClass, "", one->metadata.name};
+      Encode(*one, one.get() == default_class, catalog.IsMissing(key),
+             response->add_storage_classes());
     }
   }
 }

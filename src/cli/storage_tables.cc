@@ -30,7 +30,8 @@ std::string AccessModesOf(const Storage& storage) {
 
 template <typename Storage>
 std::string StatusOf(const Storage& storage) {
-  return storage.deleting() ? "Terminating" : storage.phase();
+  const std::string phase = storage.deleting() ? "Terminating" : storage.phase();
+  return storage.missing() ? phase + " (MISSING)" : phase;
 }
 
 void PrintRows(const std::vector<Row>& rows, const v1::GetStorageResponse& storage,

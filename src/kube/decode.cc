@@ -83,10 +83,19 @@ std::string HandledKinds() {
 // which an object of this program may stand.
 // Source: kubernetes staging/src/k8s.io/api/{core,storage}/v1/register.go@v1.36.2.
 bool IsOfOtherKind(std::string_view api_version, std::string_view kind) {
-  static constexpr std::string_view kCore[] = {
-      "Binding",       "ComponentStatus",       "Endpoints",     "Event",   "LimitRange",
-      "Namespace",     "PodTemplate",           "ResourceQuota", "Service", "ServiceAccount",
-      "PodStatusResult", "RangeAllocation",     "ReplicationController"};
+  static constexpr std::string_view kCore[] = {"Binding",
+                                               "ComponentStatus",
+                                               "Endpoints",
+                                               "Event",
+                                               "LimitRange",
+                                               "Namespace",
+                                               "PodTemplate",
+                                               "ResourceQuota",
+                                               "Service",
+                                               "ServiceAccount",
+                                               "PodStatusResult",
+                                               "RangeAllocation",
+                                               "ReplicationController"};
   static constexpr std::string_view kStorage[] = {"CSINode", "CSIStorageCapacity",
                                                   "VolumeAttachment", "VolumeAttributesClass"};
   if (const auto item = StripSuffix(kind, "List")) kind = *item;
@@ -101,7 +110,8 @@ bool IsOfOtherKind(std::string_view api_version, std::string_view kind) {
 // Decodes the documents of one file into `result`.
 class Decoder {
  public:
-  Decoder(std::string_view file, ManifestDecode& result) : file_(file), result_(result) {}
+  Decoder(std::string_view file, DecodeRules rules, ManifestDecode& result)
+      : file_(file), rules_(rules), result_(result) {}
 
   void Document(const Json& document, int index) {
     document_ = index;
@@ -111,7 +121,7 @@ class Decoder {
  private:
   // `implied` is the kind of the list's items, where a list that names one holds the item.
   void Item(const Json& item, const std::string& prefix, std::optional<ObjectKind> implied) {
-    ProblemSink problems(file_, document_);
+    ProblemSink problems(file_, document_, rules_);
     ItemInto(item, prefix, implied, problems);
     for (DecodeProblem& problem : problems.Take()) result_.problems.push_back(std::move(problem));
   }
@@ -194,7 +204,7 @@ class Decoder {
     FieldReader reader(item, Base(prefix), problems);
     Fields(reader, object);
     // Checks over several fields mean nothing while single ones are wrong.
-    if (problems.empty()) Validate(object, prefix, problems);
+    if (problems.empty() && rules_ == DecodeRules::kAtTheDoor) Validate(object, prefix, problems);
     if (!problems.empty()) return;
     const std::string name = Describe(item, KindOf(volumed::Object(object)));
     for (const UnknownField& field : FindUnknownFields(KindOf(volumed::Object(object)), item)) {
@@ -208,6 +218,7 @@ class Decoder {
   }
 
   const std::string file_;
+  const DecodeRules rules_;
   ManifestDecode& result_;
   int document_ = 0;
 };
@@ -243,14 +254,14 @@ Status PutIntoNamespace(const std::string& name_space, DecodedObject& decoded) {
   return OkStatus();
 }
 
-ManifestDecode DecodeManifest(std::string_view file, std::string_view bytes) {
+ManifestDecode DecodeManifest(std::string_view file, std::string_view bytes, DecodeRules rules) {
   ManifestDecode result;
   if (bytes.size() > kMaxManifestBytes) {
     result.problems.push_back({std::string(file), -1, "", "",
                                "is larger than " + std::to_string(kMaxManifestBytes) + " bytes"});
     return result;
   }
-  Decoder decoder(file, result);
+  Decoder decoder(file, rules, result);
   for (const RawDocument& document : ReadDocuments(bytes)) {
     const int index = result.documents++;
     if (document.value) {

@@ -56,10 +56,18 @@ struct ManifestDecode {
   int documents = 0;
 };
 
+enum class DecodeRules {
+  kAtTheDoor,
+  // Of what was accepted before: a text that breaks a rule is kept as it is, unless it would become
+  // the name of a directory; and no rule about several fields is asked.
+  kStored,
+};
+
 // `file` is used for messages only. A document that begins with '{' is read as JSON first; every
 // other, and a failed one, as YAML with the scalar rules of sigs.k8s.io/yaml (yes/no/on/off are
 // booleans, 0644 is octal).
-ManifestDecode DecodeManifest(std::string_view file, std::string_view bytes);
+ManifestDecode DecodeManifest(std::string_view file, std::string_view bytes,
+                              DecodeRules rules = DecodeRules::kAtTheDoor);
 
 // Puts an object that names no namespace into this one, as `kubectl -n` does; a kind without
 // namespaces stays as it is. Errors: InvalidArgument (not applied), in kubectl's words, if the

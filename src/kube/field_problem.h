@@ -18,7 +18,10 @@ enum class Presence { kOptional, kRequired };
 // Collects the problems of one document. Threads: one.
 class ProblemSink {
  public:
-  ProblemSink(std::string file, int document) : file_(std::move(file)), document_(document) {}
+  ProblemSink(std::string file, int document, DecodeRules rules = DecodeRules::kAtTheDoor)
+      : file_(std::move(file)), document_(document), rules_(rules) {}
+
+  DecodeRules rules() const { return rules_; }
 
   // "Pod default/web", put into the problems that follow and that came before.
   void set_object(const std::string& object);
@@ -29,6 +32,7 @@ class ProblemSink {
  private:
   std::string file_;
   int document_;
+  DecodeRules rules_;
   std::string object_;
   size_t dropped_ = 0;  // beyond kMaxProblemsPerDocument
   std::vector<DecodeProblem> problems_;

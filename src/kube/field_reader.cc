@@ -130,6 +130,13 @@ const Json* FieldReader::FindArray(const char* name, Presence presence) {
   return value;
 }
 
+std::optional<std::string> FieldReader::WhyRefused(const TextRule& rule,
+                                                   std::string_view text) const {
+  const bool is_path_name = &rule == &kUid || &rule == &kDnsLabel || &rule == &kDnsSubdomain;
+  if (problems_.rules() == DecodeRules::kStored && !is_path_name) return std::nullopt;
+  return rule.broken(text);
+}
+
 std::optional<std::string> FieldReader::ReadText(const char* name, const TextRule& rule,
                                                  Presence presence) {
   const Json* value = Find(name);
@@ -142,7 +149,7 @@ std::optional<std::string> FieldReader::ReadText(const char* name, const TextRul
     return std::nullopt;
   }
   const std::string& text = value->get_ref<const std::string&>();
-  if (std::optional<std::string> reason = rule.broken(text)) {
+  if (std::optional<std::string> reason = WhyRefused(rule, text)) {
     Problem(name, *std::move(reason));
     return std::nullopt;
   }
@@ -262,7 +269,7 @@ void FieldReader::Texts(const char* name, std::vector<std::string>& out, const T
     const std::string element = std::string(name) + "[" + std::to_string(i) + "]";
     const std::string* text = TextOf(element, (*list)[i]);
     if (text == nullptr) continue;
-    if (auto reason = rule.broken(*text)) {
+    if (auto reason = WhyRefused(rule, *text)) {
       Problem(element, *std::move(reason));
     } else {
       out.push_back(*text);

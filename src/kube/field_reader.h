@@ -183,6 +183,8 @@ class FieldReader {
   }
   // The text of a list's element; null, and a problem, when it is none.
   const std::string* TextOf(const std::string& element, const Json& value);
+  // Nothing: the text is taken.
+  std::optional<std::string> WhyRefused(const TextRule& rule, std::string_view text) const;
   std::optional<std::string> ReadText(const char* name, const TextRule& rule, Presence presence);
   std::optional<int64_t> ReadInt(const char* name, const IntRule& rule, Presence presence);
   // Whether a key that breaks its rule may stand in the problem.

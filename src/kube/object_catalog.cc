@@ -91,8 +91,10 @@ bool ObjectCatalog::ForgetSource(const std::string& name) {
   return true;
 }
 
-void ObjectCatalog::End(const ObjectKey& key, const std::string& uid) {
-  ended_[key] = uid;
+void ObjectCatalog::End(const ObjectKey& key, const std::string& uid, uint64_t number) {
+  Ended& ended = ended_[key];
+  ended.uids.insert(uid);
+  ended.number = std::max(ended.number, number);
   MergeAndNotify();
 }
 

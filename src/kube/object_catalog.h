@@ -92,13 +92,17 @@ class ObjectCatalog final : public ObjectFinder {
   // if there is no such source.
   bool ForgetSource(const std::string& name);
 
-  // A command has ended this object for good, and that is on record: it goes, Missing or not. As
-  // long as a source has it, with this uid or without any, it is refused there. Also to be called
-  // at a start, for commands on record, before sources deliver.
-  void End(const ObjectKey& key, const std::string& uid);
+  // A command with this number has ended the object for good, and that is on record: it goes,
+  // Missing or not. Where a source still has what an earlier command has given, or what no command
+  // has, it is refused, with this uid or without any. Also to be called at a start, for commands on
+  // record.
+  void End(const ObjectKey& key, const std::string& uid, uint64_t number);
   // A command has ended the object, and a source may still have it.
   bool IsEnded(const ObjectKey& key) const { return ended_.contains(key); }
-  // Told once no source has an object any more that a command ended: its record may go.
+  // Where such an object is refused.
+  const std::map<ObjectKey, ObjectOrigin>& Refused() const { return refused_; }
+  // Told once no source has an object any more that a command ended, and all of them are in order:
+  // its record may go.
   using EndedListener = std::function<void(const ObjectKey&)>;
   void SetEndedListener(EndedListener listener) { ended_listener_ = std::move(listener); }
 
@@ -111,6 +115,12 @@ class ObjectCatalog final : public ObjectFinder {
   // Which file has the name, even if nobody knows now whether it still has the object. nullopt for
   // a name that is free, and for that of an object that is Missing.
   std::optional<ObjectOrigin> HolderOf(const ObjectKey& key) const;
+
+  // Who knows of a claim or a PersistentVolume whether it is bound: less of it may change then.
+  // Without: none is.
+  void SetBoundCheck(std::function<bool(const ObjectKey&)> is_bound) {
+    is_bound_ = std::move(is_bound);
+  }
 
   // Called after the catalog has changed; may read it, must not change it.
   void AddListener(Listener listener) { listeners_.push_back(std::move(listener)); }
@@ -151,10 +161,16 @@ class ObjectCatalog final : public ObjectFinder {
 
   const Clock& clock_;
   Identify identify_;
+  std::function<bool(const ObjectKey&)> is_bound_;
   uint64_t next_order_ = 1;
   std::map<std::string, Source> sources_;
   std::set<std::string> absence_ends_;
-  std::map<ObjectKey, std::string> ended_;  // -> the uid that it had
+  struct Ended {
+    std::set<std::string> uids;  // of those that had the name
+    uint64_t number = 0;         // of the last command
+  };
+  std::map<ObjectKey, Ended> ended_;
+  std::map<ObjectKey, ObjectOrigin> refused_;
   // Who has each name, also of objects that are unknown now.
   std::map<ObjectKey, ObjectOrigin> holders_;
   std::vector<Listener> listeners_;

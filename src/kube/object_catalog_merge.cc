@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "kube/object_catalog.h"
+#include "kube/validate_update.h"
 
 namespace volumed {
 namespace {
@@ -61,6 +62,7 @@ class ObjectCatalog::Merge {
   std::map<ObjectKey, Unknown> TakeUnknown() { return std::move(unknown_); }
   // Objects that a command ended and that a source has all the same, or may have.
   const std::set<ObjectKey>& ended_and_there() const { return ended_and_there_; }
+  std::map<ObjectKey, ObjectOrigin> TakeRefused() { return std::move(refused_); }
 
  private:
   struct Candidate {
@@ -116,7 +118,7 @@ class ObjectCatalog::Merge {
 
   bool WasEnded(const ObjectKey& key, const std::string& uid) const {
     const auto ended = catalog_.ended_.find(key);
-    return ended != catalog_.ended_.end() && ended->second == uid;
+    return ended != catalog_.ended_.end() && ended->second.uids.contains(uid);
   }
 
   const Entry* OldPod(const PodUid& uid) const {
@@ -173,8 +175,11 @@ class ObjectCatalog::Merge {
     const auto ended = catalog_.ended_.find(candidate.key);
     if (ended == catalog_.ended_.end()) return false;
     const std::string& uid = MetaOf(*candidate.listed->object).uid;
-    if (!uid.empty() && uid != ended->second) return false;  // it is another one
+    const bool another = !uid.empty() && !ended->second.uids.contains(uid);
+    const bool given_later = candidate.listed->number > ended->second.number;
+    if (another || given_later) return false;
     ended_and_there_.insert(candidate.key);
+    refused_[candidate.key] = candidate.origin;
     AddProblem(candidate, "metadata.name",
                "deleted by command and " + PlaceOfFile(candidate.origin) +
                    " still has it; it is not used until that has lost it");
@@ -213,8 +218,36 @@ class ObjectCatalog::Merge {
     return object != nullptr && UidOfPod(object) == candidate.uid ? object : nullptr;
   }
 
+  // The object of this name as it was, also when the last agent ended; null if there was none, or
+  // if that one has ended.
+  ObjectPtr KnownOf(const Candidate& candidate) const {
+    ObjectPtr known;
+    if (const Entry* old = catalog_.FindEntry(candidate.key)) {
+      known = old->object;
+    } else if (const auto remembered = candidate.source->remembered.find(candidate.key);
+               remembered != candidate.source->remembered.end()) {
+      known = remembered->second.object;
+    }
+    const bool ended = known != nullptr && WasEnded(candidate.key, MetaOf(*known).uid);
+    return ended ? nullptr : known;
+  }
+
+  // The object, or the known one if what changed is immutable.
+  ObjectPtr WithImmutable(const Candidate& candidate) {
+    const ObjectPtr& object = candidate.listed->object;
+    const ObjectPtr known = KnownOf(candidate);
+    if (known == nullptr || known == object) return object;
+    const bool bound = catalog_.is_bound_ && catalog_.is_bound_(candidate.key);
+    const std::vector<UpdateProblem> problems = ValidateUpdate(*known, *object, bound);
+    for (const UpdateProblem& problem : problems) {
+      AddProblem(candidate, problem.field_path, problem.reason + "; the object stays as it was");
+    }
+    return problems.empty() ? object : known;
+  }
+
   // The object, or for a pod whose volumes changed under its uid: the new one with the old spec.
   ObjectPtr WithFirstSpec(const Candidate& candidate) {
+    if (candidate.key.kind != ObjectKind::kPod) return WithImmutable(candidate);
     const ObjectPtr& object = candidate.listed->object;
     const ObjectPtr old = FirstOf(candidate);
     if (old == nullptr || old == object) return object;
@@ -278,6 +311,7 @@ class ObjectCatalog::Merge {
   std::map<ObjectKey, Unknown> unknown_;
   std::map<PodUid, ObjectKey> uid_owners_;
   std::set<ObjectKey> ended_and_there_;
+  std::map<ObjectKey, ObjectOrigin> refused_;
 };
 
 // `before` is null for an object that was unknown.
@@ -345,6 +379,7 @@ void ObjectCatalog::MergeAndNotify() {
   const std::vector<ObjectKey> ended = DropEnded(merge.ended_and_there());
   entries_ = merge.TakeEntries();
   unknown_ = merge.TakeUnknown();
+  refused_ = merge.TakeRefused();
   pods_by_uid_.clear();
   holders_.clear();
   for (const auto& [key, entry] : entries_) {
@@ -363,7 +398,10 @@ void ObjectCatalog::MergeAndNotify() {
 
 std::vector<ObjectKey> ObjectCatalog::DropEnded(const std::set<ObjectKey>& still_there) {
   std::vector<ObjectKey> dropped;
-  if (sources_.empty() || !AllSourcesComplete()) return dropped;
+  const bool in_order = std::all_of(sources_.begin(), sources_.end(), [](const auto& source) {
+    return source.second.complete && source.second.incomplete_because.empty();
+  });
+  if (sources_.empty() || !in_order) return dropped;
   for (auto at = ended_.begin(); at != ended_.end();) {
     if (still_there.contains(at->first)) {
       ++at;

@@ -1,146 +1,49 @@
 #include "kube/object_directory.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <optional>
 #include <utility>
 #include <variant>
 
-#include "base/descriptor.h"
 #include "base/random.h"
-#include "base/strings.h"
-#include "kube/digest.h"
+#include "kube/object_files.h"
 #include "kube/static_pod.h"
+#include "kube/stored_object.h"
+#include "kube/validate_update.h"
 
 namespace volumed {
 namespace {
 
 constexpr std::string_view kQuarantine = "quarantine";
-// Begins with a dot and has no ".json": never taken for an object after a crash.
-constexpr std::string_view kTemporarySuffix = ".tmp";
 
 Error Failed(std::string_view what, const std::string& path, int sys_errno) {
   return Error::FromErrno(sys_errno, std::string(what) + " " + path, Outcome::kNotApplied);
 }
 
-Status MakePrivateDirectory(const std::string& path) {
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    return Failed("make directory", path, errno);
-  }
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0) return Failed("examine directory", path, errno);
-  if (!S_ISDIR(status.st_mode)) return Failed("use as a directory", path, ENOTDIR);
-  // It holds secrets: what was there before must not be wider.
-  if ((status.st_mode & 07777) != 0700 && ::chmod(path.c_str(), 0700) != 0) {
-    return Failed("restrict directory", path, errno);
-  }
-  return OkStatus();
-}
-
-Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(fd, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Failed("write", path, errno);
-    bytes.remove_prefix(static_cast<size_t>(count));
-  }
-  return OkStatus();
-}
-
-// Durable under a temporary name.
-Status WriteTemporary(const std::string& path, std::string_view bytes) {
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return Failed("remove", path, errno);
-  const Descriptor fd(
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!fd.valid()) return Failed("create", path, errno);
-  RETURN_IF_ERROR(WriteAll(fd.get(), bytes, path));
-  if (::fsync(fd.get()) != 0) return Failed("sync", path, errno);
-  return OkStatus();
-}
-
-// Kinds whose objects wait, once deleted, until nobody uses them.
-bool IsProtected(ObjectKind kind) {
+// Objects that have an identity beyond their name.
+bool HasUid(ObjectKind kind) {
   return kind == ObjectKind::kPersistentVolume || kind == ObjectKind::kPersistentVolumeClaim;
-}
-
-// REQUIRES: IsProtected(kind).
-std::string_view ProtectionOf(ObjectKind kind) {
-  return kind == ObjectKind::kPersistentVolume ? kPersistentVolumeProtection
-                                               : kPersistentVolumeClaimProtection;
-}
-
-Status SyncDirectory(const std::string& path) {
-  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid() || ::fsync(fd.get()) != 0) return Failed("sync directory", path, errno);
-  return OkStatus();
-}
-
-Result<std::string> ReadWhole(const std::string& path) {
-  ASSIGN_OR_RETURN(
-      const Descriptor fd,
-      DescriptorFrom(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK),
-                     "open " + path));
-  std::string bytes;
-  std::array<char, 64 * 1024> buffer;
-  // One byte more than allowed, which the decoder then refuses.
-  while (bytes.size() <= kMaxManifestBytes) {
-    const ssize_t count = ::read(fd.get(), buffer.data(), buffer.size());
-    if (count == 0) break;
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Failed("read", path, errno);
-    bytes.append(buffer.data(), static_cast<size_t>(count));
-  }
-  return bytes;
-}
-
-// Object files; what a crash left half-written is removed on the way: it may hold a secret.
-Result<std::vector<std::string>> ListObjectFiles(const std::string& directory) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(directory.c_str()), ::closedir);
-  if (stream == nullptr) return Failed("read directory", directory, errno);
-  std::vector<std::string> files;
-  errno = 0;
-  while (const dirent* entry = ::readdir(stream.get())) {
-    const std::string_view name = entry->d_name;
-    if (name.front() == '.' && StripSuffix(name, kTemporarySuffix)) {
-      ::unlinkat(::dirfd(stream.get()), entry->d_name, 0);
-    } else if (name.front() != '.' && StripSuffix(name, ".json")) {
-      files.emplace_back(name);
-    }
-    errno = 0;
-  }
-  if (errno != 0) return Failed("read directory", directory, errno);
-  return files;
-}
-
-// Names are DNS labels and subdomains, so there is no '/' in them; the length stays below
-// NAME_MAX only when the name does, which a hash takes care of.
-std::string FileNameOf(const ObjectKey& key) {
-  std::string name(ObjectKindName(key.kind));
-  for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  name += "." + key.name_space + "." + key.name;
-  constexpr size_t kMaxStem = 200;
-  if (name.size() > kMaxStem) {
-    name = name.substr(0, kMaxStem) + "~" + HalfSha256Hex(name);
-  }
-  return name + ".json";
 }
 
 }  // namespace
 
 ObjectDirectory::ObjectDirectory(std::string directory, NodeName node_name, Scheduler& scheduler,
-                                 RoomCheck has_room)
+                                 std::string version, RoomCheck has_room)
     : directory_(std::move(directory)),
       node_name_(std::move(node_name)),
+      version_(std::move(version)),
       scheduler_(scheduler),
       has_room_(std::move(has_room)),
       removal_backoff_(scheduler.clock()) {}
+
+void ObjectDirectory::Remember(SourceMemory memory) {
+  MutexLock lock(mu_);
+  for (const KnownObject& object : memory.objects) known_files_[object.file] = object.key;
+}
 
 void ObjectDirectory::Start(ObjectListener listener) {
   listener_ = std::make_shared<ObjectListener>(std::move(listener));
@@ -163,47 +66,65 @@ Status ObjectDirectory::LoadLocked() {
   RETURN_IF_ERROR(MakePrivateDirectory(directory_));
   RetryRemovalsLocked();
   ASSIGN_OR_RETURN(const std::vector<std::string> files, ListObjectFiles(directory_));
-  stored_.clear();
+  const std::map<ObjectKey, Stored> before = std::exchange(stored_, {});
+  damaged_.clear();
   for (const std::string& file : files) {
-    if (!unremoved_.contains(file)) RETURN_IF_ERROR(LoadFile(file));
+    if (!unremoved_.contains(file)) LoadFile(file, before);
   }
+  LookIntoQuarantine();
   loaded_ = true;
   return OkStatus();
 }
 
-Status ObjectDirectory::LoadFile(const std::string& file_name) {
-  const std::string path = directory_ + "/" + file_name;
-  // A file that cannot be read (EIO) says nothing about its objects: the list is not complete.
-  ASSIGN_OR_RETURN(const std::string bytes, ReadWhole(path));
-  ManifestDecode decode = DecodeManifest(path, bytes);
-  if (decode.problems.empty() && decode.objects.size() != 1) {
-    decode.problems.push_back({path, -1, "", "", "does not hold exactly one object"});
-  }
-  if (decode.problems.empty()) {
-    Object& object = decode.objects.front().object;
-    const ObjectKey key = KeyOf(object);
-    if (FileNameOf(key) == file_name) {
-      stored_[key] = {std::make_shared<const Object>(std::move(object)), file_name};
-      return OkStatus();
+// A file that cannot be read, or not be understood, says nothing about the others.
+void ObjectDirectory::LoadFile(const std::string& file, const std::map<ObjectKey, Stored>& before) {
+  const std::string path = directory_ + "/" + file;
+  const auto load = [&]() -> Result<StoredObject> {
+    ASSIGN_OR_RETURN(const std::string bytes, ReadWhole(path));
+    ASSIGN_OR_RETURN(StoredObject stored, DecodeStoredObject(path, bytes));
+    if (ObjectFileName(KeyOf(stored.object)) == file) return stored;
+    return Error::NotApplied(Code::kDataLoss, "holds " + ToString(KeyOf(stored.object)) +
+                                                  ", which is not the object of the file");
+  };
+  Result<StoredObject> loaded = load();
+  if (loaded.ok()) {
+    const ObjectKey key = KeyOf(loaded->object);
+    if (const auto ended = ended_.find(key);
+        ended != ended_.end() && loaded->number < ended->second) {
+      return RemoveEndedLocked(file, key);
     }
-    decode.problems.push_back(
-        {path, 0, ToString(key), "metadata", "is not the object of the file"});
+    stored_[key] = {std::make_shared<const Object>(std::move(loaded->object)), file,
+                    loaded->number};
+    return;
   }
-  Quarantine(file_name, std::move(decode.problems));
-  return OkStatus();
+  const std::string& why = loaded.error().message();
+  std::optional<ObjectKey> key = KeyOfObjectFile(file);
+  if (const auto known = known_files_.find(path); !key && known != known_files_.end()) {
+    key = known->second;
+  }
+  problems_.push_back({path, -1, key ? ToString(*key) : "", "",
+                       why + "; the file stays as it is, and what depends on its object too, until "
+                             "the object is deleted or applied anew"});
+  damaged_[file] = {key, why};
+  // What was good a moment ago is not bad now because its file is.
+  if (!key) return;
+  if (const auto good = before.find(*key); good != before.end()) stored_[*key] = good->second;
 }
 
-void ObjectDirectory::Quarantine(const std::string& file_name,
-                                 std::vector<DecodeProblem> problems) {
-  const std::string from = directory_ + "/" + file_name;
+// Earlier programs have moved files that they could not read.
+void ObjectDirectory::LookIntoQuarantine() {
   const std::string quarantine = directory_ + "/" + std::string(kQuarantine);
-  Status moved = MakePrivateDirectory(quarantine);
-  if (moved.ok() && ::rename(from.c_str(), (quarantine + "/" + file_name).c_str()) != 0) {
-    moved = Failed("move to quarantine", from, errno);
+  const Result<std::vector<std::string>> files = ListObjectFiles(quarantine);
+  if (!files.ok()) {
+    if (files.error().code() == Code::kNotFound) return;
+    problems_.push_back({quarantine, -1, "", "", files.error().message()});
+    return;
   }
-  for (DecodeProblem& problem : problems) {
-    problem.reason += moved.ok() ? "; moved to " + quarantine : "; " + moved.error().message();
-    problems_.push_back(std::move(problem));
+  for (const std::string& file : *files) {
+    const std::optional<ObjectKey> key = KeyOfObjectFile(file);
+    problems_.push_back({quarantine + "/" + file, -1, key ? ToString(*key) : "", "",
+                         "was set aside by an earlier program, which could not read it; it is not "
+                         "used: apply its object anew and remove the file"});
   }
 }
 
@@ -213,6 +134,18 @@ ObjectList ObjectDirectory::ListLocked() const {
   list.complete = loaded_;
   for (const auto& [key, stored] : stored_) {
     list.objects.push_back({stored.object, directory_ + "/" + stored.file, 0});
+    list.objects.back().number = stored.number;
+    const auto damaged = damaged_.find(stored.file);
+    if (damaged == damaged_.end()) continue;
+    list.objects.back().presence = ObjectPresence::kHeld;
+    list.objects.back().reason = "its file cannot be read any more: " + damaged->second.why;
+  }
+  for (const auto& [file, damaged] : damaged_) {
+    const std::string path = directory_ + "/" + file;
+    if (damaged.key && !stored_.contains(*damaged.key)) {
+      list.unknown.push_back({*damaged.key, path, damaged.why});
+    }
+    if (list.incomplete_because.empty()) list.incomplete_because = path + ": " + damaged.why;
   }
   list.problems = problems_;
   for (const auto& [file, told] : unremoved_) {
@@ -229,32 +162,39 @@ void ObjectDirectory::DeliverLocked() {
 Status ObjectDirectory::CheckUidLocked(const ObjectKey& key, const Pod& pod) const {
   for (const auto& [old_key, stored] : stored_) {
     const Pod* old = std::get_if<Pod>(stored.object.get());
-    if (old == nullptr || old->metadata.uid != pod.metadata.uid) continue;
-    if (old_key != key) {
-      return Error::NotApplied(
-          Code::kAlreadyExists,
-          ToString(key) + " has the uid of " + ToString(old_key) + ", " + pod.metadata.uid);
-    }
-    if (old->spec.volumes != pod.spec.volumes) {
-      return Error::NotApplied(Code::kFailedPrecondition,
-                               ToString(key) + ": spec.volumes is immutable under the same uid");
-    }
+    if (old == nullptr || old->metadata.uid != pod.metadata.uid || old_key == key) continue;
+    return Error::NotApplied(Code::kAlreadyExists, ToString(key) + " has the uid of " +
+                                                       ToString(old_key) + ", " + pod.metadata.uid);
   }
   return OkStatus();
 }
 
+Status ObjectDirectory::CheckUpdateLocked(const ObjectKey& key, const Object& now,
+                                          const ApplyCommand& command) const {
+  const auto stored = stored_.find(key);
+  if (stored == stored_.end()) return OkStatus();
+  const std::vector<UpdateProblem> problems =
+      ValidateUpdate(*stored->second.object, now, command.bound.contains(key));
+  if (problems.empty()) return OkStatus();
+  // Source: kubernetes apimachinery pkg/api/errors (NewInvalid).
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           ToString(key) + " is invalid: " + ToString(problems));
+}
+
 Result<std::map<ObjectKey, ObjectDirectory::Stored>> ObjectDirectory::PrepareLocked(
-    std::vector<Object> objects) const {
+    ApplyCommand command) const {
   std::map<ObjectKey, Stored> next;
-  for (Object& object : objects) {
+  for (Object& object : command.objects) {
     if (Pod* pod = std::get_if<Pod>(&object)) {
       RETURN_IF_ERROR(
           ApplyStaticPodDefaults(node_name_, kSourceName, *pod).With(ToString(KeyOf(object))));
     }
     const ObjectKey key = KeyOf(object);
     if (const Pod* pod = std::get_if<Pod>(&object)) RETURN_IF_ERROR(CheckUidLocked(key, *pod));
-    if (IsProtected(key.kind)) RETURN_IF_ERROR(IdentifyLocked(key, object));
-    Stored stored{std::make_shared<const Object>(std::move(object)), FileNameOf(key)};
+    if (HasUid(key.kind)) IdentifyLocked(key, object);
+    RETURN_IF_ERROR(CheckUpdateLocked(key, object, command));
+    Stored stored{std::make_shared<const Object>(std::move(object)), ObjectFileName(key),
+                  command.number};
     if (!next.emplace(key, std::move(stored)).second) {
       return Error::NotApplied(Code::kInvalidArgument, ToString(key) + " is given twice");
     }
@@ -262,41 +202,35 @@ Result<std::map<ObjectKey, ObjectDirectory::Stored>> ObjectDirectory::PrepareLoc
   return next;
 }
 
-Status ObjectDirectory::IdentifyLocked(const ObjectKey& key, Object& object) const {
-  const auto stored = stored_.find(key);
-  const ObjectMeta* before = stored == stored_.end() ? nullptr : &MetaOf(*stored->second.object);
-  if (before != nullptr && before->deletion_unix_millis) {
-    // Source: kubernetes apiserver registry/generic/registry/store.go@v1.36.2 (Create).
-    return Error::NotApplied(Code::kAlreadyExists, "object is being deleted: " + ToString(key) +
-                                                       " already exists; apply it again when it "
-                                                       "is gone");
-  }
+void ObjectDirectory::IdentifyLocked(const ObjectKey& key, Object& object) const {
   ObjectMeta& metadata = MetaOf(object);
-  if (!metadata.uid.empty()) return OkStatus();
-  metadata.uid = before == nullptr || before->uid.empty() ? NewUuid() : before->uid;
-  return OkStatus();
+  if (!metadata.uid.empty()) return;
+  const auto stored = stored_.find(key);
+  if (stored != stored_.end()) metadata.uid = MetaOf(*stored->second.object).uid;
+  if (metadata.uid.empty()) metadata.uid = NewUuid();
 }
 
 std::string ObjectDirectory::TemporaryOf(const Stored& stored) const {
-  return directory_ + "/." + stored.file + std::string(kTemporarySuffix);
+  return directory_ + "/" + TemporaryFileOf(stored.file);
 }
 
 AppliedObject::What ObjectDirectory::ChangeLocked(const ObjectKey& key,
                                                   const Object& object) const {
   const auto found = stored_.find(key);
   if (found == stored_.end()) return AppliedObject::What::kCreated;
+  if (damaged_.contains(found->second.file)) return AppliedObject::What::kChanged;
   return *found->second.object == object ? AppliedObject::What::kUnchanged
                                          : AppliedObject::What::kChanged;
 }
 
-Result<std::vector<AppliedObject>> ObjectDirectory::Apply(std::vector<Object> objects) {
+Result<std::vector<AppliedObject>> ObjectDirectory::Apply(ApplyCommand command) {
   MutexLock lock(mu_);
   if (!loaded_) {
     return Error::NotApplied(Code::kFailedPrecondition,
                              "the object directory " + directory_ + " is not loaded");
   }
   using Prepared = std::map<ObjectKey, Stored>;
-  ASSIGN_OR_RETURN(Prepared next, PrepareLocked(std::move(objects)));
+  ASSIGN_OR_RETURN(Prepared next, PrepareLocked(std::move(command)));
   std::vector<AppliedObject> applied;
   for (const auto& [key, stored] : next) {
     applied.push_back({stored.object, ChangeLocked(key, *stored.object)});
@@ -313,6 +247,7 @@ Result<std::vector<AppliedObject>> ObjectDirectory::Apply(std::vector<Object> ob
       break;
     }
     unremoved_.erase(stored.file);  // what was to go is overwritten
+    ForgetDamageLocked(stored.file);
     stored_[key] = std::move(stored);
     replaced = true;
   }
@@ -336,7 +271,7 @@ Status ObjectDirectory::WriteLocked(const std::map<ObjectKey, Stored>& next) con
     if (status.ok()) {
       written.push_back(TemporaryOf(stored));
       status = WriteTemporary(written.back(),
-                              EncodeObjectJson(*stored.object, SecretEncoding::kWithSecrets));
+                              EncodeStoredObject(*stored.object, stored.number, version_));
     }
     status = std::move(status).With("store " + ToString(key));
   }
@@ -357,70 +292,52 @@ Status ObjectDirectory::RemoveFileLocked(const std::string& file) const {
   return OkStatus();
 }
 
-Status ObjectDirectory::MarkDeletedLocked(const ObjectKey& key, Stored& stored) {
-  if (MetaOf(*stored.object).deletion_unix_millis) return OkStatus();
-  Object marked = *stored.object;
-  ObjectMeta& metadata = MetaOf(marked);
-  metadata.deletion_unix_millis = scheduler_.clock().WallUnixMillis();
-  const std::string finalizer(ProtectionOf(key.kind));
-  if (std::find(metadata.finalizers.begin(), metadata.finalizers.end(), finalizer) ==
-      metadata.finalizers.end()) {
-    metadata.finalizers.push_back(finalizer);
+void ObjectDirectory::Remove(const ObjectKey& key, uint64_t number) {
+  MutexLock lock(mu_);
+  ended_[key] = std::max(ended_[key], number);
+  std::set<std::string> files;
+  const auto stored = stored_.find(key);
+  if (stored != stored_.end() && stored->second.number < number) {
+    files.insert(stored->second.file);
+    stored_.erase(stored);
   }
-  const std::string temporary = TemporaryOf(stored);
-  const std::string path = directory_ + "/" + stored.file;
-  Status written =
-      WriteTemporary(temporary, EncodeObjectJson(marked, SecretEncoding::kWithSecrets));
-  if (written.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
-    written = Failed("rename to", path, errno);
+  // What a damaged file holds is of an earlier command: a later one would have replaced it.
+  for (const auto& [file, damaged] : damaged_) {
+    if (damaged.key == key) files.insert(file);
   }
-  if (!written.ok()) {
-    ::unlink(temporary.c_str());
-    return std::move(written).With("mark " + ToString(key) + " as deleted");
-  }
-  stored.object = std::make_shared<const Object>(std::move(marked));
-  DeliverLocked();
-  const Status synced = SyncDirectory(directory_);
-  if (!synced.ok()) return synced.error().AsMaybeApplied();
-  return OkStatus();
+  for (const std::string& file : files) RemoveEndedLocked(file, key);
+  if (!files.empty()) DeliverLocked();
 }
 
-Status ObjectDirectory::Delete(const ObjectKey& key) {
-  MutexLock lock(mu_);
-  const auto stored = stored_.find(key);
-  if (stored == stored_.end()) {
-    return Error::NotApplied(Code::kNotFound, ToString(key) + " was not applied here");
-  }
-  if (IsProtected(key.kind)) return MarkDeletedLocked(key, stored->second);
-  const Status removed = RemoveFileLocked(stored->second.file);
-  if (!removed.ok() && !removed.error().maybe_applied()) return removed;
-  stored_.erase(stored);
-  if (removed.ok()) RetryRemovalsLocked();
-  DeliverLocked();
-  return removed;
+void ObjectDirectory::RemoveEndedLocked(const std::string& file, const ObjectKey& key) {
+  ForgetDamageLocked(file);
+  const Status removed = RemoveFileLocked(file);
+  if (removed.ok()) return;
+  RemoveLaterLocked(file, ToString(key) + " was deleted, but its file could not be removed: " +
+                              removed.error().message() + "; this is retried");
 }
 
-void ObjectDirectory::Remove(const ObjectKey& key, const std::string& uid) {
-  MutexLock lock(mu_);
-  const auto stored = stored_.find(key);
-  if (stored == stored_.end()) return;
-  const ObjectMeta& metadata = MetaOf(*stored->second.object);
-  const bool same = metadata.uid.empty() || metadata.uid == uid;
-  if (!same || !metadata.deletion_unix_millis) return;
-  (void)RemoveStoredLocked(stored);
-  DeliverLocked();
+void ObjectDirectory::ForgetDamageLocked(const std::string& file) {
+  if (damaged_.erase(file) == 0) return;
+  std::erase_if(problems_, [path = directory_ + "/" + file](const DecodeProblem& problem) {
+    return problem.file == path;
+  });
 }
 
 std::string ObjectDirectory::RemoveStoredLocked(std::map<ObjectKey, Stored>::iterator stored) {
   const std::string object = ToString(stored->first);
   const std::string file = stored->second.file;
   stored_.erase(stored);
+  ForgetDamageLocked(file);
   const Status removed = RemoveFileLocked(file);
   if (removed.ok()) {
     RetryRemovalsLocked();
     return "";
   }
-  RemoveLaterLocked(file, object, removed.error());
+  RemoveLaterLocked(file, object + " was deleted, but its file could not be removed: " +
+                              removed.error().message() +
+                              "; this is retried, and until then a restart of the agent brings it "
+                              "back");
   return unremoved_.at(file);
 }
 
@@ -438,11 +355,8 @@ Result<std::string> ObjectDirectory::DeletePod(const PodUid& uid) {
   return told;
 }
 
-void ObjectDirectory::RemoveLaterLocked(const std::string& file, const std::string& object,
-                                        const Error& error) {
-  unremoved_[file] = object +
-                     " was deleted, but its file could not be removed: " + error.message() +
-                     "; this is retried, and until then a restart of the agent brings it back";
+void ObjectDirectory::RemoveLaterLocked(const std::string& file, std::string told) {
+  unremoved_[file] = std::move(told);
   ArmRemovalLocked();
 }
 

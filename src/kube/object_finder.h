@@ -83,6 +83,9 @@ class ObjectFinder {
   // The three answers.
   ObjectLookup LookUp(const ObjectKey& key) const;
 
+  // Not found, and named by a source that cannot tell whether it has it, or what it holds.
+  bool MayBeThere(const ObjectKey& key) const { return unknown_.contains(key); }
+
   // nullopt for an object that is not found.
   std::optional<ObjectOrigin> OriginOf(const ObjectKey& key) const;
   std::optional<ObjectStanding> StandingOf(const ObjectKey& key) const;

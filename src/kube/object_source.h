@@ -35,6 +35,7 @@ struct ObjectWithOrigin {
   ObjectPresence presence = ObjectPresence::kPresent;
   std::string reason = {};          // of kHeld and kGoing, for people
   int64_t goes_at_unix_millis = 0;  // of kGoing
+  uint64_t number = 0;              // of the command that has given it; 0: none has
 };
 
 // An object that the source had, and of which nobody can say now whether it is still there or what

@@ -168,6 +168,7 @@ Record EncodeRecord(const PodRecord& record) {
   message.set_terminating_since_unix_ms(record.terminating_since_unix_ms);
   message.set_deletion_grace_seconds(record.deletion_grace_seconds);
   message.set_pod_json(record.pod_json);
+  message.set_reason(record.reason);
   return Encode(kPodRecordKind, record.uid.str(), message);
 }
 
@@ -273,6 +274,7 @@ Result<PodRecord> DecodePodRecord(const Record& row) {
   record.terminating_since_unix_ms = message.terminating_since_unix_ms();
   record.deletion_grace_seconds = message.deletion_grace_seconds();
   record.pod_json = message.pod_json();
+  record.reason = message.reason();
   if (record.uid.empty() || record.uid.str() != row.key) {
     return Unreadable(row, "belongs under the key \"" + record.uid.str() + "\"");
   }
@@ -347,6 +349,7 @@ Record EncodeRecord(const ClaimBindingRecord& record) {
   message.set_volume_json(record.volume_json);
   message.set_deleted(record.deleted);
   if (record.resize) Write(*record.resize, *message.mutable_resize());
+  message.set_pod_uid(record.pod_uid.str());
   return Encode(kClaimBindingRecordKind, record.binding.volume_name, message);
 }
 
@@ -369,6 +372,7 @@ Result<ClaimBindingRecord> DecodeClaimBindingRecord(const Record& row) {
     if (!resize.ok()) return Unreadable(row, resize.error().message());
     record.resize = *resize;
   }
+  record.pod_uid = PodUid(message.pod_uid());
   if (record.binding.volume_name.empty() || record.binding.volume_name != row.key) {
     return Unreadable(row, "belongs under the key \"" + record.binding.volume_name + "\"");
   }
@@ -377,7 +381,7 @@ Result<ClaimBindingRecord> DecodeClaimBindingRecord(const Record& row) {
 
 bool IsAboutClaims(const std::string& kind) {
   return kind == kClaimBindingRecordKind || kind == kProvisionRecordKind ||
-         kind == kObjectUidRecordKind;
+         kind == kObjectUidRecordKind || kind == kDeletedObjectRecordKind;
 }
 
 std::string RecordKey(const ObjectKey& object) { return ToString(object); }
@@ -436,6 +440,49 @@ Result<ObjectUidRecord> DecodeObjectUidRecord(const Record& row) {
   if (key != row.key) return Unreadable(row, "belongs under the key \"" + key + "\"");
   if (record.uid.empty()) return Unreadable(row, "has no uid");
   return record;
+}
+
+std::string RecordKey(const DeletedObjectRecord& deleted) {
+  return RecordKey(deleted.object) + " " + deleted.uid;
+}
+
+Record EncodeRecord(const DeletedObjectRecord& record) {
+  record::DeletedObjectRecord message;
+  message.set_kind(std::string(ObjectKindName(record.object.kind)));
+  message.set_namespace_(record.object.name_space);
+  message.set_name(record.object.name);
+  message.set_uid(record.uid);
+  message.set_number(record.number);
+  message.set_ended(record.ended);
+  message.set_since_unix_ms(record.since_unix_ms);
+  return Encode(kDeletedObjectRecordKind, RecordKey(record), message);
+}
+
+Result<DeletedObjectRecord> DecodeDeletedObjectRecord(const Record& row) {
+  ASSIGN_OR_RETURN(const record::DeletedObjectRecord message,
+                   Parse<record::DeletedObjectRecord>(row, kDeletedObjectRecordKind));
+  const std::optional<ObjectKind> kind = ParseObjectKind(message.kind());
+  if (!kind) return Unreadable(row, "is of the unknown kind \"" + message.kind() + "\"");
+  DeletedObjectRecord record{{*kind, message.namespace_(), message.name()},
+                             message.uid(),
+                             message.number(),
+                             message.ended(),
+                             message.since_unix_ms()};
+  const std::string key = RecordKey(record);
+  if (key != row.key) return Unreadable(row, "belongs under the key \"" + key + "\"");
+  return record;
+}
+
+Record EncodeRecord(const CommandNumberRecord& record) {
+  record::CommandNumberRecord message;
+  message.set_reserved(record.reserved);
+  return Encode(kCommandNumberRecordKind, "last", message);
+}
+
+Result<CommandNumberRecord> DecodeCommandNumberRecord(const Record& row) {
+  ASSIGN_OR_RETURN(const record::CommandNumberRecord message,
+                   Parse<record::CommandNumberRecord>(row, kCommandNumberRecordKind));
+  return CommandNumberRecord{message.reserved()};
 }
 
 QuarantinedRecord QuarantineOf(const Record& row, const Error& reason) {

@@ -24,6 +24,8 @@ inline constexpr const char* kDeviceRecordKind = "volume-device";
 inline constexpr const char* kClaimBindingRecordKind = "claim-binding";
 inline constexpr const char* kProvisionRecordKind = "provisioned-volume";
 inline constexpr const char* kObjectUidRecordKind = "object-uid";
+inline constexpr const char* kDeletedObjectRecordKind = "deleted-object";
+inline constexpr const char* kCommandNumberRecordKind = "command-number";
 inline constexpr const char* kPodRecordKind = "pod";
 inline constexpr const char* kHoldRecordKind = "hold";
 // Of the messages below; a row of a later version is refused, not guessed at.
@@ -44,6 +46,9 @@ inline constexpr Durability kClaimBindingRecordDurability = Durability::kPowerLo
 inline constexpr Durability kProvisionRecordDurability = Durability::kPowerLoss;
 // A claim that is taken for another one loses its volume, or gets that one's.
 inline constexpr Durability kObjectUidRecordDurability = Durability::kPowerLoss;
+// A command that was answered holds.
+inline constexpr Durability kDeletedObjectRecordDurability = Durability::kPowerLoss;
+inline constexpr Durability kCommandNumberRecordDurability = Durability::kPowerLoss;
 // Processes and cgroups do not outlive a boot.
 inline constexpr Durability kHoldRecordDurability = Durability::kProcess;
 
@@ -141,6 +146,7 @@ struct PodRecord {
   int64_t terminating_since_unix_ms = 0;
   int64_t deletion_grace_seconds = 0;
   std::string pod_json{};
+  std::string reason{};  // of an eviction: why it leaves
   friend bool operator==(const PodRecord&, const PodRecord&) = default;
 };
 
@@ -151,6 +157,8 @@ struct ClaimBindingRecord {
   bool deleted = false;       // its storage is gone
   // Of the claim that it is bound to: in place of its object's status, for as long.
   std::optional<ClaimResize> resize{};
+  // For whose generic ephemeral volume the claim was made, and with which it ends; else empty.
+  PodUid pod_uid{};
   friend bool operator==(const ClaimBindingRecord&, const ClaimBindingRecord&) = default;
 };
 
@@ -176,6 +184,23 @@ struct ObjectUidRecord {
   friend bool operator==(const ObjectUidRecord&, const ObjectUidRecord&) = default;
 };
 
+// An object that was deleted by command (volumemanager/deleted_objects.h). Written by the volume
+// manager. Key: the object's, and its uid.
+struct DeletedObjectRecord {
+  ObjectKey object{};
+  std::string uid{};
+  uint64_t number = 0;
+  bool ended = false;
+  int64_t since_unix_ms = 0;
+  friend bool operator==(const DeletedObjectRecord&, const DeletedObjectRecord&) = default;
+};
+
+// The highest number that a command may have had. Written by the volume manager. One row.
+struct CommandNumberRecord {
+  uint64_t reserved = 0;
+  friend bool operator==(const CommandNumberRecord&, const CommandNumberRecord&) = default;
+};
+
 // Key: "<pod uid>/pid/<pid>" or "<pod uid>/cgroup/<cgroup>".
 struct HoldRecord {
   PodUid pod{};
@@ -196,6 +221,7 @@ std::string RecordKey(const PodVolumeKey& key);
 std::string RecordKey(const UniqueVolumeName& device);
 std::string RecordKey(const HoldRecord& hold);
 std::string RecordKey(const ObjectKey& object);
+std::string RecordKey(const DeletedObjectRecord& deleted);
 
 Record EncodeRecord(const PodVolumeRecord& record);
 Record EncodeRecord(const DeviceRecord& record);
@@ -204,6 +230,8 @@ Record EncodeRecord(const HoldRecord& record);
 Record EncodeRecord(const ClaimBindingRecord& record);
 Record EncodeRecord(const ProvisionRecord& record);
 Record EncodeRecord(const ObjectUidRecord& record);
+Record EncodeRecord(const DeletedObjectRecord& record);
+Record EncodeRecord(const CommandNumberRecord& record);
 
 // Errors, not applied, all reasons to set the row aside and leave its paths alone: DataLoss when it
 // is unreadable, has an unknown state, or belongs under another key; FailedPrecondition when a
@@ -215,6 +243,8 @@ Result<HoldRecord> DecodeHoldRecord(const Record& row);
 Result<ClaimBindingRecord> DecodeClaimBindingRecord(const Record& row);
 Result<ProvisionRecord> DecodeProvisionRecord(const Record& row);
 Result<ObjectUidRecord> DecodeObjectUidRecord(const Record& row);
+Result<DeletedObjectRecord> DecodeDeletedObjectRecord(const Record& row);
+Result<CommandNumberRecord> DecodeCommandNumberRecord(const Record& row);
 
 // How a row that could not be decoded is shown and counted.
 QuarantinedRecord QuarantineOf(const Record& row, const Error& reason);

@@ -42,11 +42,19 @@ void DecideRecorded(const VolumeState& volume, const ClaimUses& uses, const Bind
     decision.reason += "; its data is retained";
     return;
   }
+  const auto why_not = input.unreclaimable.find(decision.volume_name);
+  if (why_not != input.unreclaimable.end() && decision.protection.deletion_requested) {
+    decision.reason +=
+        "; its object goes, and its storage stays as it is, with its data: " + why_not->second;
+    return;
+  }
   // Its object is what its data is reclaimed by. Source: kubernetes v1.36.2 (finalizer
   // kubernetes.io/pv-controller of HonorPVReclaimPolicy).
   decision.protection.held_by = "its data is not reclaimed yet";
   if (!input.sources_complete) {
     decision.reason += "; it is reclaimed when every source has delivered";
+  } else if (decision.missing && !decision.protection.deletion_requested) {
+    decision.reason += "; it is not reclaimed while its PersistentVolume is missing";
   } else if (const auto& pods = uses.OfVolume(decision.volume_name); !pods.empty()) {
     decision.reason += "; it is reclaimed when " + PodsText(pods) + " has left";
   } else {
@@ -55,7 +63,7 @@ void DecideRecorded(const VolumeState& volume, const ClaimUses& uses, const Bind
   }
 }
 
-void DecideFree(const VolumeState& volume, VolumeDecision& decision) {
+void DecideFree(const VolumeState& volume, const BindingInput& input, VolumeDecision& decision) {
   const PersistentVolume& object = *volume.object;
   if (const ClaimReference* reserved = volume.Reservation()) {
     decision.claim = KeyOfReference(*reserved);
@@ -63,8 +71,13 @@ void DecideFree(const VolumeState& volume, VolumeDecision& decision) {
   }
   if (volume.claim_unknown) {
     decision.phase = PersistentVolumePhase::kBound;
-    decision.reason = "its claim is not known yet: " + std::string(kSourcesIncomplete);
-    decision.protection.held_by = "bound to claim " + ToString(*decision.claim);
+    decision.reason =
+        "claim " + ToString(*decision.claim) + " with the uid " + volume.Reservation()->uid +
+        ", to which its manifest binds it, is not known here: it is kept for that one";
+    // Without a source that is yet to deliver, no command can name that claim.
+    if (!input.sources_complete) {
+      decision.protection.held_by = "bound to claim " + ToString(*decision.claim);
+    }
   } else if (const auto refusal = RefusalOf(object.spec.source)) {
     decision.phase = PersistentVolumePhase::kFailed;
     decision.reason = *refusal;
@@ -130,11 +143,12 @@ VolumeDecision DecideVolume(const std::string& name, const VolumeState& volume,
   const ObjectMeta& metadata = volume.object->metadata;
   VolumeDecision decision;
   decision.volume_name = name;
+  decision.missing = volume.missing;
   decision.protection.deletion_requested = metadata.deletion_unix_millis.has_value();
   if (volume.IsTaken()) {
     DecideRecorded(volume, uses, input, decision);
   } else {
-    DecideFree(volume, decision);
+    DecideFree(volume, input, decision);
   }
   if (!decision.protection.held_by.empty()) return decision;
   const std::set<std::string>& pods = uses.OfVolume(name);

@@ -15,12 +15,14 @@
 namespace volumed {
 
 inline constexpr const char* kSourcesIncomplete = "not every source has delivered its objects yet";
+inline constexpr const char* kLeftItsSource = "it has left its source, and nobody has deleted it";
 
 struct VolumeState {
   PersistentVolumePtr object;  // null when only a record knows the volume
   std::optional<ClaimBinding> binding;
   bool claim_ref_void = false;
-  bool claim_unknown = false;  // its claimRef names a claim that may yet come
+  bool claim_unknown = false;  // its claimRef names a claim that is not there, and has not ended
+  bool missing = false;
   std::string note;
 
   bool IsTaken() const { return binding && binding->state != BindingState::kReclaimed; }

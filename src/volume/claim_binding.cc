@@ -20,7 +20,9 @@ class Binder {
   explicit Binder(const BindingInput& input)
       : input_(input), default_class_(DefaultClass(input.classes)), uses_(input.uses) {
     for (const PersistentVolumePtr& volume : input.volumes) {
-      volumes_[volume->metadata.name].object = volume;
+      VolumeState& state = volumes_[volume->metadata.name];
+      state.object = volume;
+      state.missing = input.missing_volumes.contains(volume->metadata.name);
     }
     for (const PersistentVolumeClaimPtr& claim : input.claims) AddClaim(claim);
     for (const StorageClassPtr& one : input.classes) classes_[one->metadata.name] = one.get();
@@ -39,8 +41,19 @@ class Binder {
   }
 
  private:
+  bool HasEnded(const ClaimKey& claim, const std::string& uid) const {
+    return input_.ended.contains({claim, uid});
+  }
+
+  bool IsForgotten(const ClaimBinding& record) const {
+    return input_.ended_volumes.contains(record.volume_name);
+  }
+
   void AddClaim(const PersistentVolumeClaimPtr& object) {
+    // What has ended comes back from nowhere, whatever a source says.
+    if (HasEnded(KeyOfClaim(*object), object->metadata.uid)) return;
     ClaimState& claim = claims_[KeyOfClaim(*object)];
+    claim.decision.missing = input_.missing_claims.contains(KeyOfClaim(*object));
     claim.object = object;
     claim.decision.claim = KeyOfClaim(*object);
     claim.decision.uid = object->metadata.uid;
@@ -85,6 +98,7 @@ class Binder {
   void ApplyBound(const ClaimBinding& record, VolumeState& volume);
   void ApplyReleased(const ClaimBinding& record, VolumeState& volume);
   void ApplyReclaimed(const ClaimBinding& record, VolumeState& volume);
+  static void HoldForMissing(ClaimBinding binding, VolumeState& volume);
   void ReleaseOrHold(ClaimBinding binding, VolumeState& volume);
   static bool MayReturn(const ClaimState& claim, const VolumeState& volume,
                         const ClaimBinding& record);
@@ -145,7 +159,10 @@ void Binder::ApplyRecords() {
 
 void Binder::ApplyBound(const ClaimBinding& record, VolumeState& volume) {
   ClaimState* claim = SameClaim(record.claim, record.claim_uid);
-  if (claim == nullptr) return ReleaseOrHold(record, volume);
+  if (claim == nullptr) {
+    return HasEnded(record.claim, record.claim_uid) ? ReleaseOrHold(record, volume)
+                                                    : HoldForMissing(record, volume);
+  }
   if (claim->IsSettled()) {
     // Never released on such evidence: a release may delete data.
     volume.binding = record;
@@ -155,6 +172,7 @@ void Binder::ApplyBound(const ClaimBinding& record, VolumeState& volume) {
   }
   Bind(*claim, record.volume_name, volume);
   claim->decision.newly_bound = false;
+  if (claim->decision.missing) claim->decision.reason = kLeftItsSource;
   if (volume.object != nullptr) return;
   if (input_.sources_complete) {
     Lose(*claim, "its PersistentVolume " + record.volume_name + " is gone, and the data with it");
@@ -164,11 +182,18 @@ void Binder::ApplyBound(const ClaimBinding& record, VolumeState& volume) {
   }
 }
 
-// The claim of `binding` is not there.
+// The claim of `binding` is not there, and has not ended: it may come back at any time.
+void Binder::HoldForMissing(ClaimBinding binding, VolumeState& volume) {
+  binding.state = BindingState::kBound;
+  volume.note = "its claim is missing: " + std::string(kLeftItsSource);
+  volume.binding = std::move(binding);
+}
+
+// The claim of `binding` has ended.
 void Binder::ReleaseOrHold(ClaimBinding binding, VolumeState& volume) {
   binding.state = BindingState::kBound;
   if (!input_.sources_complete) {
-    volume.note = "its claim is not known yet: " + std::string(kSourcesIncomplete);
+    volume.note = "its claim has ended; it is released when every source has delivered";
     volume.binding = std::move(binding);
     return;
   }
@@ -178,7 +203,7 @@ void Binder::ReleaseOrHold(ClaimBinding binding, VolumeState& volume) {
     volume.binding = std::move(binding);
     return;
   }
-  if (volume.object == nullptr) return;  // nothing is left of either
+  if (volume.object == nullptr && IsForgotten(binding)) return;
   binding.state = BindingState::kReleased;
   volume.binding = std::move(binding);
 }
@@ -188,6 +213,7 @@ void Binder::ReleaseOrHold(ClaimBinding binding, VolumeState& volume) {
 bool Binder::MayReturn(const ClaimState& claim, const VolumeState& volume,
                        const ClaimBinding& record) {
   if (record.state != BindingState::kReleased || claim.IsSettled() || claim.IsBeingDeleted() ||
+      claim.decision.missing || volume.missing ||
       volume.object->spec.reclaim_policy != ReclaimPolicy::kRetain) {
     return false;
   }
@@ -199,8 +225,9 @@ bool Binder::MayReturn(const ClaimState& claim, const VolumeState& volume,
 }
 
 void Binder::ApplyReleased(const ClaimBinding& record, VolumeState& volume) {
+  if (IsForgotten(record)) return;
   if (volume.object == nullptr) {
-    if (!input_.sources_complete) volume.binding = record;
+    volume.binding = record;  // it may come back, and must not look free then
     return;
   }
   ClaimState* claim = SameClaim(record.claim, record.claim_uid);
@@ -211,8 +238,9 @@ void Binder::ApplyReleased(const ClaimBinding& record, VolumeState& volume) {
 }
 
 void Binder::ApplyReclaimed(const ClaimBinding& record, VolumeState& volume) {
+  if (IsForgotten(record)) return;
   if (volume.object == nullptr) {
-    if (!input_.sources_complete) volume.binding = record;
+    volume.binding = record;
     return;
   }
   const ClaimReference* reserved = volume.Reservation();
@@ -229,7 +257,7 @@ void Binder::BindByUid() {
     if (volume.IsTaken() || reserved == nullptr || reserved->uid.empty()) continue;
     const ClaimKey key = KeyOfReference(*reserved);
     ClaimState* claim = SameClaim(key, reserved->uid);
-    if (claim == nullptr && !input_.sources_complete) {
+    if (claim == nullptr && !HasEnded(key, reserved->uid)) {
       volume.claim_unknown = true;
     } else if (claim == nullptr) {
       ReleaseOrHold({key, reserved->uid, name, BindingState::kBound}, volume);
@@ -245,9 +273,12 @@ void Binder::BindReserved() {
   std::map<ClaimKey, std::string> chosen;
   for (const auto& [name, volume] : volumes_) {
     const ClaimReference* reserved = volume.Reservation();
-    if (volume.IsTaken() || reserved == nullptr || !reserved->uid.empty()) continue;
+    if (volume.IsTaken() || volume.missing || reserved == nullptr || !reserved->uid.empty()) {
+      continue;
+    }
     const auto claim = claims_.find(KeyOfReference(*reserved));
-    if (claim == claims_.end() || claim->second.IsSettled() || claim->second.IsBeingDeleted()) {
+    if (claim == claims_.end() || claim->second.IsSettled() || claim->second.IsBeingDeleted() ||
+        claim->second.decision.missing) {
       continue;
     }
     const PersistentVolumeClaim& object = *claim->second.object;
@@ -271,6 +302,8 @@ void Binder::SettleUnready(ClaimState& claim) {
   if (claim.IsSettled()) return;
   if (claim.IsBeingDeleted()) {
     Wait(claim, ClaimWait::kBeingDeleted, "it is being deleted");
+  } else if (claim.decision.missing) {
+    Wait(claim, ClaimWait::kMissing, std::string(kLeftItsSource) + "; it is not bound while so");
   } else if (!input_.sources_complete) {
     Wait(claim, ClaimWait::kSources, kSourcesIncomplete);
   } else if (claim.WasBound() && claim.object->spec.volume_name.empty()) {
@@ -293,6 +326,10 @@ std::optional<Binder::Obstacle> Binder::WhyNotNamed(const ClaimState& claim) con
   }
   std::string taken = WhyTaken(name, found->second, claim);
   if (!taken.empty()) return Obstacle{ClaimWait::kVolumeTaken, std::move(taken)};
+  if (found->second.missing) {
+    return Obstacle{ClaimWait::kVolumeMissing,
+                    "PersistentVolume " + name + ", which it names, is missing: " + kLeftItsSource};
+  }
   if (claim.WasBound()) return std::nullopt;  // the rules were asked then
   const PersistentVolume& volume = *found->second.object;
   const ClaimNeeds needs{*claim.object, claim.decision.storage_class, input_.node};
@@ -367,6 +404,7 @@ std::optional<Misfit> Binder::MisfitOfState(const VolumeState& volume,
     const bool mine = KeyOfReference(*reserved) == KeyOfClaim(needs.claim) && reserved->uid.empty();
     return mine ? MisfitOfReserved(*volume.object, needs) : Misfit::kReserved;
   }
+  if (volume.missing) return Misfit::kMissing;
   if (volume.object->status.phase == PersistentVolumePhase::kFailed) return Misfit::kFailed;
   return MisfitOf(*volume.object, needs);
 }
@@ -426,6 +464,11 @@ void Binder::ExplainNoMatch(ClaimState& claim) const {
                                claim.object->spec.storage.request.String() + ")";
   const StorageClass* storage_class = ClassObjectOf(claim);
   if (storage_class != nullptr && storage_class->provisioner != kNoProvisioner) {
+    if (input_.missing_classes.contains(class_name)) {
+      return Wait(claim, ClaimWait::kClassMissing,
+                  no_match + "; none is provisioned, as StorageClass " + class_name +
+                      " is missing: " + kLeftItsSource);
+    }
     claim.decision.provisioner = storage_class->provisioner;
     return Wait(claim, ClaimWait::kProvisioning,
                 no_match + "; " + storage_class->provisioner + " is to provision one");

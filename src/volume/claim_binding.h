@@ -11,7 +11,9 @@
 #pragma once
 
 #include <compare>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,8 +34,8 @@ ClaimKey KeyOfClaim(const PersistentVolumeClaim& claim);
 ObjectKey ObjectKeyOf(const ClaimKey& claim);
 
 enum class BindingState {
-  kBound,
-  kReleased,       // the claim is gone; the volume holds its data
+  kBound,          // also while the claim is missing
+  kReleased,       // the claim has ended; the volume holds its data
   kReclaimFailed,  // as kReleased, and the last attempt to delete or recycle failed
   kReclaimed,      // recycled: a claimRef with a uid in the volume's manifest is of the past
 };
@@ -55,6 +57,14 @@ struct ClaimUse {
   friend auto operator<=>(const ClaimUse&, const ClaimUse&) = default;
 };
 
+// A claim that is no more: it was deleted by command, or its pod, for whose generic ephemeral
+// volume it was made, is gone.
+struct EndedClaim {
+  ClaimKey claim;
+  std::string uid;
+  friend auto operator<=>(const EndedClaim&, const EndedClaim&) = default;
+};
+
 // REQUIRES: no null pointers; names are unique among the objects of a kind.
 struct BindingInput {
   std::vector<PersistentVolumeClaimPtr> claims;  // those of generic ephemeral volumes too
@@ -62,9 +72,21 @@ struct BindingInput {
   std::vector<StorageClassPtr> classes;
   std::vector<ClaimUse> uses;
   std::vector<ClaimBinding> recorded;
+  // A claim ends by nothing else. One that is absent and not among these is missing: its volume
+  // stays bound to it, and is neither released nor reclaimed.
+  std::set<EndedClaim> ended;
+  // Volumes whose recorded binding is of a PersistentVolume that was deleted by command: nothing of
+  // it is to be known any more, except while a claim is bound to it.
+  std::set<std::string> ended_volumes;
+  // Volumes whose storage nothing on this node can delete or recycle as their policy asks -> why.
+  std::map<std::string, std::string> unreclaimable;
+  // Objects of the lists above that have left their source although nobody has deleted them.
+  std::set<ClaimKey> missing_claims;
+  std::set<std::string> missing_volumes;
+  std::set<std::string> missing_classes;
   BindingNode node;
-  // False as long as some source has not delivered: then an absent object means nothing. Nothing
-  // is lost or released, and only volumes that name their claim are bound.
+  // False as long as some source has not delivered: then only volumes that name their claim are
+  // bound, and nothing is reclaimed.
   bool sources_complete = false;
 };
 
@@ -78,7 +100,9 @@ enum class ClaimWait {
   kVolumeTaken,    // ... is another claim's
   kVolumeUnfit,    // ... is not what it asks for
   kBeingDeleted,
-  kLost,  // it was bound, and its volume is gone or another claim's
+  kMissing,       // it has left its source, and was bound to nothing
+  kClassMissing,  // no volume fits, and the class that would have one made has left its source
+  kLost,          // it was bound, and its volume is gone or another claim's
 };
 
 // Whether an object may be taken away, as the finalizers kubernetes.io/pvc-protection and
@@ -100,6 +124,7 @@ struct ClaimDecision {
   ClaimWait wait = ClaimWait::kNone;
   std::string provisioner;  // for kProvisioning
   std::string reason;       // for people: why it is not bound, or what is odd about its binding
+  bool missing = false;     // it has left its source, and nobody has deleted it
   Protection protection;
   friend bool operator==(const ClaimDecision&, const ClaimDecision&) = default;
 };
@@ -112,6 +137,7 @@ struct VolumeDecision {
   std::optional<ClaimKey> claim;  // that it is, was or shall be bound to
   ReclaimAction reclaim = ReclaimAction::kNone;
   std::string reason;
+  bool missing = false;  // it has left its source, and nobody has deleted it
   Protection protection;
   friend bool operator==(const VolumeDecision&, const VolumeDecision&) = default;
 };

@@ -88,6 +88,8 @@ std::string_view MisfitText(Misfit misfit) {
       return "failed";
     case Misfit::kBeingDeleted:
       return "being deleted";
+    case Misfit::kMissing:
+      return "missing: it has left its source, and nobody has deleted it";
     case Misfit::kStorageClass:
       return "of another class";
     case Misfit::kVolumeMode:

@@ -42,6 +42,7 @@ enum class Misfit {
   kReleased,  // it holds the data of a claim that is gone
   kFailed,    // it cannot be used, or its reclaim failed
   kBeingDeleted,
+  kMissing,  // it has left its source, and nobody has deleted it
   kStorageClass,
   kVolumeMode,    //
   kAttributes,    // volumeAttributesClassName

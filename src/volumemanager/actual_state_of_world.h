@@ -98,6 +98,7 @@ struct Leaving {
   bool force = false;         // consumers and grace do not hold it back
   // No source has it any more: should one have it again, that is a new wish.
   bool left_sources = false;
+  bool evicted = false;  // by the agent itself; `reason` says why
 };
 
 struct PodIdentity {

@@ -33,7 +33,10 @@ std::optional<ClaimEvent> EventOf(const ClaimDecision& decision, bool volume_exi
     case ClaimWait::kNone:
     case ClaimWait::kSources:
     case ClaimWait::kBeingDeleted:
+    case ClaimWait::kMissing:
       return std::nullopt;
+    case ClaimWait::kClassMissing:
+      return ClaimEvent{EventType::kWarning, "ProvisioningFailed", decision.reason};
     case ClaimWait::kFirstConsumer:
       return ClaimEvent{EventType::kNormal, "WaitForFirstConsumer",
                         "waiting for first consumer to be created before binding"};

@@ -94,7 +94,7 @@ void Claims::Decide() {
   Adopt(input, DecideBindings(input));
 }
 
-BindingInput Claims::MakeInput(const std::vector<ClaimPod>& pods) const {
+BindingInput Claims::MakeInput(const std::vector<ClaimPod>& pods) {
   BindingInput input;
   input.claims = parts_.catalog.PersistentVolumeClaims();
   input.classes = parts_.catalog.StorageClasses();
@@ -104,13 +104,66 @@ BindingInput Claims::MakeInput(const std::vector<ClaimPod>& pods) const {
   for (const auto& [name, bound] : bound_) {
     if (!bound.removing && !bound.record.deleted) input.recorded.push_back(bound.record.binding);
   }
+  AddEnds(input);
   AddVolumes(input);
   AddPods(pods, input);
+  MarkDeleted(input);
   return input;
 }
 
-// Those of the sources, and those that are needed although their manifest is gone.
+void Claims::AddEnds(BindingInput& input) const {
+  for (const PersistentVolumeClaimPtr& claim : input.claims) {
+    const ClaimKey key = KeyOfClaim(*claim);
+    if (parts_.catalog.IsMissing(ObjectKeyOf(key))) input.missing_claims.insert(key);
+  }
+  for (const StorageClassPtr& one : input.classes) {
+    const std::string& name = one->metadata.name;
+    if (parts_.catalog.IsMissing({ObjectKind::kStorageClass, "", name})) {
+      input.missing_classes.insert(name);
+    }
+  }
+  for (const DeletedObjectRecord& deleted : parts_.deleted.All()) {
+    if (!deleted.ended || deleted.object.kind != ObjectKind::kPersistentVolumeClaim) continue;
+    input.ended.insert({{deleted.object.name_space, deleted.object.name}, deleted.uid});
+  }
+  for (const auto& [name, bound] : bound_) {
+    const ClaimBinding& binding = bound.record.binding;
+    const bool of_pod = !bound.record.pod_uid.empty();
+    if (of_pod && input.sources_complete && !hooks_.has_pod(bound.record.pod_uid)) {
+      input.ended.insert({binding.claim, binding.claim_uid});
+    }
+    const std::string uid = bound.volume == nullptr ? "" : bound.volume->metadata.uid;
+    const ObjectKey volume{ObjectKind::kPersistentVolume, "", name};
+    if (!uid.empty() && parts_.deleted.HasEnded({volume, uid})) input.ended_volumes.insert(name);
+  }
+}
+
+// A command marks an object as an API server does, whichever source it is from.
+void Claims::MarkDeleted(BindingInput& input) const {
+  const auto mark = [this](ObjectKind kind, auto& object) {
+    const ObjectMeta& metadata = object->metadata;
+    const ObjectKey key{kind, metadata.name_space, metadata.name};
+    const DeletedObjectRecord* deleted = parts_.deleted.Find({key, metadata.uid});
+    if (deleted == nullptr || deleted->ended || metadata.deletion_unix_millis) return;
+    auto marked = *object;
+    marked.metadata.deletion_unix_millis = deleted->since_unix_ms;
+    object = std::make_shared<const decltype(marked)>(std::move(marked));
+  };
+  for (PersistentVolumeClaimPtr& claim : input.claims)
+    mark(ObjectKind::kPersistentVolumeClaim, claim);
+  for (PersistentVolumePtr& volume : input.volumes) mark(ObjectKind::kPersistentVolume, volume);
+}
+
+// Those of the sources, and those that are needed although no source has them.
 void Claims::AddVolumes(BindingInput& input) const {
+  const auto add = [this, &input](PersistentVolumePtr volume) {
+    const std::string& name = volume->metadata.name;
+    const ReclaimAction action = ReclaimActionOf(volume->spec.reclaim_policy);
+    const std::string why =
+        action == ReclaimAction::kNone ? "" : hooks_.why_not_reclaimed(*volume, action);
+    if (!why.empty()) input.unreclaimable[name] = why;
+    input.volumes.push_back(std::move(volume));
+  };
   std::set<std::string> there;
   for (const PersistentVolumePtr& volume : parts_.catalog.PersistentVolumes()) {
     const std::string& name = volume->metadata.name;
@@ -119,7 +172,10 @@ void Claims::AddVolumes(BindingInput& input) const {
     // Whose it is, nobody can tell.
     if (deleted || quarantined_.contains(name)) continue;
     there.insert(name);
-    input.volumes.push_back(volume);
+    if (parts_.catalog.IsMissing({ObjectKind::kPersistentVolume, "", name})) {
+      input.missing_volumes.insert(name);
+    }
+    add(volume);
   }
   for (const auto& [name, bound] : bound_) {
     const BindingState state = bound.record.binding.state;
@@ -128,17 +184,14 @@ void Claims::AddVolumes(BindingInput& input) const {
         (state != BindingState::kReclaimed && bound.volume != nullptr &&
          ReclaimActionOf(bound.volume->spec.reclaim_policy) != ReclaimAction::kNone);
     if (there.contains(name) || bound.removing || bound.record.deleted || !needed) continue;
-    if (bound.volume == nullptr) continue;
-    PersistentVolume kept = *bound.volume;
-    // Only an absence that means something is a wish to delete it.
-    if (input.sources_complete && !kept.metadata.deletion_unix_millis) {
-      kept.metadata.deletion_unix_millis = parts_.scheduler.clock().WallUnixMillis();
-    }
-    input.volumes.push_back(std::make_shared<const PersistentVolume>(std::move(kept)));
+    if (bound.volume == nullptr || input.ended_volumes.contains(name)) continue;
+    if (input.sources_complete) input.missing_volumes.insert(name);
+    add(bound.volume);
   }
 }
 
-void Claims::AddPods(const std::vector<ClaimPod>& pods, BindingInput& input) const {
+void Claims::AddPods(const std::vector<ClaimPod>& pods, BindingInput& input) {
+  pod_of_.clear();
   std::set<ClaimKey> there;
   for (const PersistentVolumeClaimPtr& claim : input.claims) there.insert(KeyOfClaim(*claim));
   for (const ClaimPod& of : pods) {
@@ -152,6 +205,7 @@ void Claims::AddPods(const std::vector<ClaimPod>& pods, BindingInput& input) con
       if (ephemeral && there.insert(key).second) {
         input.claims.push_back(
             std::make_shared<const PersistentVolumeClaim>(EphemeralClaimOf(pod, volume)));
+        pod_of_[{key, input.claims.back()->metadata.uid}] = pod.uid();
       }
       const Bound* bound = BoundTo(key);
       const SpecName spec(bound == nullptr ? "" : bound->record.binding.volume_name);
@@ -221,13 +275,14 @@ void Claims::Adopt(const BindingInput& input, BindingResult result) {
   IndexClaims();
   for (const auto& [name, decision] : volumes_) Reclaim(decision);
   if (input.sources_complete) {
-    parts_.provisioning.Serve(input.claims, claims_);
+    parts_.provisioning.Serve(input.claims, claims_, input.ended);
     LetGo();
   }
   for (const ClaimKey& claim : parts_.provisioning.TakeChanged()) {
     changed.insert(ObjectKeyOf(claim));
   }
   if (!changed.empty()) hooks_.changed(changed);
+  hooks_.decided();
 }
 
 void Claims::TellDecision(const ClaimDecision* before, const ClaimDecision& now) const {
@@ -247,10 +302,16 @@ void Claims::LetGo() {
     const bool deleted = bound.record.deleted && bound.durable && !bound.removing;
     if (deleted) parts_.provisioning.Remove(name);
   }
+  for (const DeletedObjectRecord& deleted : parts_.deleted.All()) {
+    if (!deleted.ended && MayGo(deleted)) hooks_.may_go({deleted.object, deleted.uid});
+  }
+  // What an agent without such rows has marked as deleted.
   const auto may_go = [this](const Protection& protection, const ObjectKey& key) {
     if (!protection.deletion_requested || !protection.may_go()) return;
     const ObjectPtr object = parts_.catalog.FindObject(key);
-    if (object != nullptr) hooks_.may_go(key, MetaOf(*object).uid);
+    if (object == nullptr || !MetaOf(*object).deletion_unix_millis) return;
+    const DeletedObjects::Id id{key, MetaOf(*object).uid};
+    if (parts_.deleted.Find(id) == nullptr) hooks_.may_go(id);
   };
   for (const auto& [key, decision] : claims_) may_go(decision.protection, ObjectKeyOf(key));
   for (const auto& [name, decision] : volumes_) {
@@ -258,14 +319,39 @@ void Claims::LetGo() {
   }
 }
 
+bool Claims::MayGo(const DeletedObjectRecord& deleted) const {
+  if (deleted.object.kind == ObjectKind::kPersistentVolume) {
+    const VolumeDecision* volume = FindVolume(deleted.object.name);
+    return volume == nullptr || volume->protection.may_go();
+  }
+  const ClaimDecision* claim = FindClaim({deleted.object.name_space, deleted.object.name});
+  // Of a claim that nobody has any more no new pod can have the volume; it is released when those
+  // that have it have left.
+  return claim == nullptr || claim->uid != deleted.uid || claim->protection.may_go();
+}
+
 bool Claims::IsLeaving(const ObjectKey& claim) const {
   const ObjectPtr object = parts_.catalog.FindObject(claim);
-  return object != nullptr && MetaOf(*object).deletion_unix_millis.has_value();
+  if (object == nullptr) return false;
+  const ObjectMeta& metadata = MetaOf(*object);
+  return metadata.deletion_unix_millis || parts_.deleted.Find({claim, metadata.uid}) != nullptr;
+}
+
+PodUid Claims::PodOf(const ClaimBinding& binding) const {
+  const auto found = pod_of_.find({binding.claim, binding.claim_uid});
+  if (found != pod_of_.end()) return found->second;
+  const auto bound = bound_.find(binding.volume_name);
+  if (bound == bound_.end()) return PodUid();
+  const ClaimBindingRecord& record = bound->second.record;
+  const bool same =
+      record.binding.claim == binding.claim && record.binding.claim_uid == binding.claim_uid;
+  return same ? record.pod_uid : PodUid();
 }
 
 void Claims::AdoptBinding(const ClaimBinding& binding) {
   Bound& bound = bound_[binding.volume_name];
   ClaimBindingRecord record{binding, bound.record.volume_json, false};
+  record.pod_uid = PodOf(binding);
   const PersistentVolumePtr volume = parts_.catalog.FindPersistentVolume(binding.volume_name);
   record.resize = ResizeFor(binding, bound, volume);
   if (volume != nullptr && volume != bound.volume) {

@@ -5,7 +5,9 @@
 // deleted or recycled by an operation that its record calls for until it is done.
 //
 // What stays, and for how long ("deletion protection"):
-//  - the binding of a claim: until the claim is gone and no pod of the node has the volume;
+//  - the binding of a claim: until the claim has ended and no pod of the node has the volume. A
+//    claim ends by command (volumemanager/deleted_objects.h); that of a generic ephemeral volume
+//    ends with its pod. A claim that has left its source is missing, and keeps its volume;
 //  - a claim that was deleted by command: as long as a pod of the node has its volume. A pod that
 //    has not got it by then is refused, and holds nothing;
 //  - a PersistentVolume: as long as it is bound, or its data is not reclaimed.
@@ -32,6 +34,7 @@
 #include "volumehost/volume_host.h"
 #include "volumemanager/actual_state_of_world.h"
 #include "volumemanager/claim_resolver.h"
+#include "volumemanager/deleted_objects.h"
 #include "volumemanager/object_uids.h"
 #include "volumemanager/provisioning.h"
 #include "volumemanager/record_writer.h"
@@ -64,6 +67,7 @@ class Claims final : public ClaimResolver {
     RecordWriter& records;
     VolumeOperations& operations;
     ObjectUids& uids;
+    DeletedObjects& deleted;
     Provisioning& provisioning;
     Logger& log;
   };
@@ -79,8 +83,14 @@ class Claims final : public ClaimResolver {
     std::function<void(const PersistentVolume&)> resize_recorded;
     // A PersistentVolume is no more: nothing has to be known of it.
     std::function<void(const PersistentVolume&)> volume_gone;
-    // A deleted object that nothing protects any more: it is to leave its source.
-    std::function<void(const ObjectKey&, const std::string& uid)> may_go;
+    // A pod of the node, in whatever state.
+    std::function<bool(const PodUid&)> has_pod;
+    // Why nothing on this node can do this to the storage of the volume; "" if something can.
+    std::function<std::string(const PersistentVolume&, ReclaimAction)> why_not_reclaimed;
+    // Everything was decided anew.
+    std::function<void()> decided;
+    // It was deleted, and nothing protects it any more: it is to end.
+    std::function<void(const DeletedObjects::Id&)> may_go;
   };
 
   Claims(Parts parts, Hooks hooks);
@@ -99,6 +109,13 @@ class Claims final : public ClaimResolver {
   void WakeAt(TimePoint when);
 
   ResolvedClaim Resolve(const Pod& pod, const PodVolume& volume) override;
+
+  // The uid of the claim that has a volume on record; "" if none of that name has. Also of a claim
+  // that nobody has any more.
+  std::string BoundUid(const ClaimKey& claim) const;
+  bool IsBound(const ObjectKey& object) const;
+  // A record is about this very object.
+  bool Knows(const DeletedObjects::Id& object) const;
 
   // As last decided. Null if there is none.
   const ClaimDecision* FindClaim(const ClaimKey& claim) const;
@@ -130,9 +147,12 @@ class Claims final : public ClaimResolver {
   // Of the claim that the pod's volume names, or has made for it.
   static ClaimKey KeyOf(const Pod& pod, const PodVolume& volume);
   void Decide();
-  BindingInput MakeInput(const std::vector<ClaimPod>& pods) const;
+  BindingInput MakeInput(const std::vector<ClaimPod>& pods);
   void AddVolumes(BindingInput& input) const;
-  void AddPods(const std::vector<ClaimPod>& pods, BindingInput& input) const;
+  // What was deleted by command, or has ended with its pod; and what has left its source.
+  void AddEnds(BindingInput& input) const;
+  void MarkDeleted(BindingInput& input) const;
+  void AddPods(const std::vector<ClaimPod>& pods, BindingInput& input);
   // Takes over what was decided, and writes what changed.
   void Adopt(const BindingInput& input, BindingResult result);
   void AdoptBinding(const ClaimBinding& binding);
@@ -151,7 +171,10 @@ class Claims final : public ClaimResolver {
                  const OperationOutcome<Unit>& outcome);
   // Of volumes whose storage was deleted, and of objects that were deleted by command.
   void LetGo();
+  bool MayGo(const DeletedObjectRecord& deleted) const;
   bool IsLeaving(const ObjectKey& claim) const;
+  // The pod for whose generic ephemeral volume the claim was made; empty if it was not.
+  PodUid PodOf(const ClaimBinding& binding) const;
   std::optional<WantedProblem> ProblemOf(const ObjectKey& claim, const ClaimDecision* decision,
                                          const Bound* bound) const;
   const Bound* BoundTo(const ClaimKey& claim) const;
@@ -170,7 +193,8 @@ class Claims final : public ClaimResolver {
   std::map<std::string, std::string> unreadable_;   // what a record is of -> why; those too
   std::map<ClaimKey, ClaimDecision> claims_;
   std::map<std::string, VolumeDecision> volumes_;
-  bool knew_all_ = false;  // the last decision knew every source
+  bool knew_all_ = false;                // the last decision knew every source
+  std::map<EndedClaim, PodUid> pod_of_;  // claims that were made for pods that are here
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -20,11 +20,13 @@ std::string WhoMustAct(const ClaimDecision& decision) {
       return "provisioner " + decision.provisioner;
     case ClaimWait::kNoMatch:
     case ClaimWait::kVolumeMissing:
+    case ClaimWait::kClassMissing:
     case ClaimWait::kLost:
       return kAdministrator;
     case ClaimWait::kVolumeTaken:
     case ClaimWait::kVolumeUnfit:
     case ClaimWait::kBeingDeleted:
+    case ClaimWait::kMissing:
       return owner;
   }
   __builtin_unreachable();
@@ -126,6 +128,34 @@ std::vector<PersistentVolumePtr> Claims::OtherVolumes(const std::string& volume_
     if (has_storage && there.insert(name).second) others.push_back(bound.volume);
   }
   return others;
+}
+
+std::string Claims::BoundUid(const ClaimKey& claim) const {
+  const Bound* bound = BoundTo(claim);
+  return bound == nullptr ? "" : bound->record.binding.claim_uid;
+}
+
+bool Claims::IsBound(const ObjectKey& object) const {
+  if (object.kind == ObjectKind::kPersistentVolumeClaim) {
+    return volume_of_.contains({object.name_space, object.name});
+  }
+  const auto bound = bound_.find(object.name);
+  return object.kind == ObjectKind::kPersistentVolume && bound != bound_.end() &&
+         bound->second.record.binding.state == BindingState::kBound && !bound->second.removing;
+}
+
+bool Claims::Knows(const DeletedObjects::Id& object) const {
+  const auto& [key, uid] = object;
+  for (const auto& [name, bound] : bound_) {
+    if (key.kind == ObjectKind::kPersistentVolume) {
+      if (key.name == name && bound.volume && bound.volume->metadata.uid == uid) return true;
+      continue;
+    }
+    const ClaimBinding& binding = bound.record.binding;
+    const bool open = binding.state == BindingState::kBound || !bound.durable;
+    if (open && ObjectKeyOf(binding.claim) == key && binding.claim_uid == uid) return true;
+  }
+  return false;
 }
 
 const ClaimDecision* Claims::FindClaim(const ClaimKey& claim) const {

@@ -1,7 +1,6 @@
 #include "volumemanager/kubelet_volume_manager.h"
 
 #include "base/random.h"
-#include "kube/object_directory.h"
 #include "kube/storage_enums.h"
 #include "volume/unique_name.h"
 #include "volumemanager/kubelet_volume_manager_impl.h"
@@ -26,6 +25,8 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
                  [this](const PodUid& uid) { reconciler_.MarkDirty(uid); }),
       actual_(parts.scheduler.clock()),
       uids_({parts.scheduler, records_, parts.log}, MakeUidHooks()),
+      deleted_({parts.scheduler, records_, parts.log},
+               [this](const DeletedObjects::Id& object) { DeletionChanged(object); }),
       provisioning_(
           {{parts.scheduler, records_, parts.log},
            parts.catalog,
@@ -34,7 +35,7 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
            parts.host.events},
           {[this] { claims_.MarkDirty(); }, [this](TimePoint when) { claims_.WakeAt(when); }}),
       claims_({parts.scheduler, parts.catalog, parts.host.node, parts.host.events, records_,
-               parts.operations, uids_, provisioning_, parts.log},
+               parts.operations, uids_, deleted_, provisioning_, parts.log},
               MakeClaimHooks()),
       desired_(parts.catalog, parts.plugins, parts.host.node, claims_),
       size_limits_(parts.host.events, parts.scheduler.clock(), settings_.size_limit_action,
@@ -176,7 +177,18 @@ Claims::Hooks KubeletVolumeManager::Impl::MakeClaimHooks() {
     if (!device.empty()) expander_.MarkDirty(device);
   };
   hooks.volume_gone = [this](const PersistentVolume& volume) { ForgetVolume(volume); };
-  hooks.may_go = [this](const ObjectKey& key, const std::string& uid) { LetObjectGo(key, uid); };
+  hooks.has_pod = [this](const PodUid& uid) { return actual_.FindPod(uid) != nullptr; };
+  hooks.why_not_reclaimed = [this](const PersistentVolume& volume, ReclaimAction action) {
+    const VolumeSpec spec = VolumeSpec::FromPersistentVolume(volume, false);
+    const auto why_not = [](const auto& plugin) {
+      return plugin.ok() ? std::string() : plugin.error().message();
+    };
+    return action == ReclaimAction::kDelete
+               ? why_not(parts_.plugins.FindDeletablePluginBySpec(spec))
+               : why_not(parts_.plugins.FindRecyclablePluginBySpec(spec));
+  };
+  hooks.decided = [this] { ForgetUnlisted(); };
+  hooks.may_go = [this](const DeletedObjects::Id& object) { LetObjectGo(object); };
   return hooks;
 }
 
@@ -186,15 +198,6 @@ ObjectUids::Hooks KubeletVolumeManager::Impl::MakeUidHooks() {
       settings_.new_uid ? settings_.new_uid : [](const ObjectKey&) { return NewUuid(); };
   hooks.settled = [this] { claims_.MarkDirty(); };
   return hooks;
-}
-
-void KubeletVolumeManager::Impl::LetObjectGo(const ObjectKey& key, const std::string& uid) {
-  if (key.kind == ObjectKind::kPersistentVolume && provisioning_.Has(key.name)) {
-    return provisioning_.Remove(key.name);
-  }
-  const std::optional<ObjectOrigin> origin = parts_.catalog.OriginOf(key);
-  const bool ours = origin && origin->source == ObjectDirectory::kSourceName;
-  if (ours && settings_.remove_object) settings_.remove_object(key, uid);
 }
 
 std::optional<StorageStatus> KubeletVolumeManager::Impl::StorageStatusOf(
@@ -218,12 +221,6 @@ std::optional<StorageStatus> KubeletVolumeManager::Impl::StorageStatusOf(
   status.held_by = protection->held_by;
   if (protection->deletion_requested) status.phase = "Terminating";
   return status;
-}
-
-void KubeletVolumeManager::Impl::DeleteVolume(const std::string& name, Done done) {
-  if (loaded_) return provisioning_.MarkDeleted(name, std::move(done));
-  PostAnswer(done, Error::NotApplied(Code::kUnavailable,
-                                     "the records of the last run are not loaded yet"));
 }
 
 std::vector<ClaimPod> KubeletVolumeManager::Impl::ClaimPods() const {
@@ -272,7 +269,7 @@ std::vector<PodView> KubeletVolumeManager::Impl::Pods() const {
   const PodViews::Running running = views_.TakeRunning();
   for (const auto& [uid, pod] : actual_.pods()) all.push_back(views_.Build(uid, running));
   if (loaded_) {
-    for (const auto& [uid, since] : tombstones_) {
+    for (const auto& [uid, tombstone] : tombstones_) {
       if (const PodPtr pod = parts_.catalog.FindPod(uid)) all.push_back(TombstoneView(*pod));
     }
   } else {
@@ -360,11 +357,24 @@ Status KubeletVolumeManager::Retry(const PodUid& pod) { return impl_->Retry(pod)
 Status KubeletVolumeManager::RetryVolume(const PodVolumeKey& key) {
   return impl_->RetryVolume(key);
 }
+bool KubeletVolumeManager::IsBeingDeleted(const ObjectKey& object) const {
+  return impl_->IsBeingDeleted(object);
+}
+bool KubeletVolumeManager::HasEnded(const ObjectKey& object, const std::string& uid) const {
+  return impl_->HasEnded(object, uid);
+}
+bool KubeletVolumeManager::IsBound(const ObjectKey& object) const { return impl_->IsBound(object); }
+std::string KubeletVolumeManager::UidOnRecord(const ObjectKey& object) const {
+  return impl_->UidOnRecord(object);
+}
 std::optional<StorageStatus> KubeletVolumeManager::StorageStatusOf(const ObjectKey& object) const {
   return impl_->StorageStatusOf(object);
 }
-void KubeletVolumeManager::DeleteVolume(const std::string& name, std::function<void(Status)> done) {
-  impl_->DeleteVolume(name, std::move(done));
+void KubeletVolumeManager::DeleteObject(const ObjectKey& object, std::function<void(Status)> done) {
+  impl_->DeleteObject(object, std::move(done));
+}
+void KubeletVolumeManager::NumberCommand(std::function<void(Result<uint64_t>)> done) {
+  impl_->NumberCommand(done);
 }
 PersistentVolumeClaimStatus KubeletVolumeManager::ClaimStatus(
     const PersistentVolumeClaim& claim) const {

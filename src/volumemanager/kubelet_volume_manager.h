@@ -66,9 +66,11 @@ struct VolumeManagerSettings {
   std::function<bool(const std::string& key)> is_stuck;
   // What the start found, for whoever counts it. Optional; each is called on the control thread.
   std::function<void(const TakeOver&)> taken_over;
-  // Takes an object that was deleted by command out of the source that volumectl fills, now that
-  // nothing protects it. Called again until it is gone.
-  std::function<void(const ObjectKey&, const std::string& uid)> remove_object;
+  // Takes an object that a command with this number has ended out of the source that volumectl
+  // fills, unless a later command has given it. Called again until it is gone.
+  std::function<void(const ObjectKey&, uint64_t number)> remove_object;
+  // Sources of which an object that outlives a pod is deleted by taking it away.
+  std::set<std::string> removal_deletes;
   // A uid for an object whose manifest names none. Without: random ones.
   std::function<std::string(const ObjectKey&)> new_uid;
   // The volumes of pods that are here and in no source, once every source has delivered.
@@ -110,8 +112,13 @@ class KubeletVolumeManager final : public VolumeManager {
   void ReleaseHold(HoldRequest request, std::function<void(Status)> done) override;
   Status Retry(const PodUid& pod) override;
   Status RetryVolume(const PodVolumeKey& key) override;
+  bool IsBeingDeleted(const ObjectKey& object) const override;
+  bool HasEnded(const ObjectKey& object, const std::string& uid) const override;
+  bool IsBound(const ObjectKey& object) const override;
+  std::string UidOnRecord(const ObjectKey& object) const override;
   std::optional<StorageStatus> StorageStatusOf(const ObjectKey& object) const override;
-  void DeleteVolume(const std::string& name, std::function<void(Status)> done) override;
+  void DeleteObject(const ObjectKey& object, std::function<void(Status)> done) override;
+  void NumberCommand(std::function<void(Result<uint64_t>)> done) override;
   PersistentVolumeClaimStatus ClaimStatus(const PersistentVolumeClaim& claim) const override;
   std::vector<PodView> Pods() const override;
   std::optional<PodView> FindPod(const PodUid& pod) const override;

@@ -54,8 +54,15 @@ class KubeletVolumeManager::Impl {
   Status Retry(const PodUid& uid);
   Status RetryVolume(const PodVolumeKey& key);
   void RetryStorage(const std::string& name);
+  bool IsBeingDeleted(const ObjectKey& object) const;
+  bool HasEnded(const ObjectKey& object, const std::string& uid) const {
+    return deleted_.HasEnded({object, uid});
+  }
+  bool IsBound(const ObjectKey& object) const { return claims_.IsBound(object); }
+  std::string UidOnRecord(const ObjectKey& object) const;
   std::optional<StorageStatus> StorageStatusOf(const ObjectKey& object) const;
-  void DeleteVolume(const std::string& name, Done done);
+  void DeleteObject(const ObjectKey& object, Done done);
+  void NumberCommand(const std::function<void(Result<uint64_t>)>& done);
   PersistentVolumeClaimStatus ClaimStatus(const PersistentVolumeClaim& claim) const {
     return claims_.ShownStatus(claim);
   }
@@ -90,7 +97,20 @@ class KubeletVolumeManager::Impl {
   Claims::Hooks MakeClaimHooks();
   ObjectUids::Hooks MakeUidHooks();
   // A deleted object that nothing protects any more.
-  void LetObjectGo(const ObjectKey& key, const std::string& uid);
+  void LetObjectGo(const DeletedObjects::Id& object);
+  // What is on record of it is another thing than before.
+  void DeletionChanged(const DeletedObjects::Id& object);
+  // It has ended: it goes from wherever it is.
+  void TakeAway(const DeletedObjectRecord& deleted);
+  // No source has an object any more that a command has ended.
+  void ForgetDeleted(const ObjectKey& key);
+  // The records of claims may be about fewer of them now.
+  void ForgetUnlisted();
+  // If it has left a source where that is the command to delete it.
+  void DeleteIfRemoved(const ObjectKey& key);
+  void DeleteWhatWasRemoved();
+  // Nothing: a command can be taken.
+  std::optional<Error> WhyNoCommand() const;
   std::vector<ClaimPod> ClaimPods() const;
   // The answers for these claims may be others: the pods that name them are built anew.
   void ObjectChanged(const ObjectKey& key);
@@ -145,13 +165,19 @@ class KubeletVolumeManager::Impl {
   bool was_ready_ = false;
   std::optional<Error> load_error_;
   Backoff load_backoff_;
-  std::map<PodUid, int64_t> tombstones_;         // since, unix milliseconds
+  struct PodTombstone {
+    int64_t since_unix_ms = 0;
+    std::string evicted;  // why; "" for a pod that a person has deleted
+  };
+  std::map<PodUid, PodTombstone> tombstones_;
   std::map<PodUid, std::vector<Done>> deletes_;  // whose command is not durable yet
 
   RecordWriter records_;
   Consumers consumers_;
   ActualStateOfWorld actual_;
   ObjectUids uids_;
+  DeletedObjects deleted_;
+  std::set<ObjectKey> unlisted_;  // ended, and in no source; records are about them still
   Provisioning provisioning_;
   Claims claims_;
   // Of volumes that are wanted, by path: when it went.

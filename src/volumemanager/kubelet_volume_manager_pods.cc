@@ -60,6 +60,7 @@ void KubeletVolumeManager::Impl::CatalogChanged(const std::vector<ObjectChange>&
       ObjectChanged(change.key);
       // Only an absence that means something ends an object.
       if (change.what == ObjectChange::What::kRemoved && Ready()) uids_.Forget(change.key);
+      if (change.what == ObjectChange::What::kMissing) DeleteIfRemoved(change.key);
       StorageChanged(change);
     }
   }
@@ -284,6 +285,7 @@ void KubeletVolumeManager::Impl::Evict(const PodUid& uid, const std::string& mes
   MarkLeaving(*pod, "evicted: " + message, kEvictionGraceSeconds);
   parts_.host.metrics.CountEvictions(kEmptyDirLimitSignal, 1);
   pod->leaving->commanded = true;
+  pod->leaving->evicted = true;
   pod->record_outdated = true;
   Unwant(uid);
   reconciler_.MarkDirty(uid);
@@ -440,7 +442,8 @@ void KubeletVolumeManager::Impl::PodRemoved(const PodUid& uid, const ActualPod& 
 
 void KubeletVolumeManager::Impl::KeepTombstone(const PodUid& uid, const ActualPod& last) {
   parts_.host.tokens.DeleteServiceAccountTokens(uid);
-  tombstones_[uid] = last.leaving->since_unix_ms;
+  tombstones_[uid] = {last.leaving->since_unix_ms,
+                      last.leaving->evicted ? last.leaving->reason : ""};
   WriteTombstone(uid, last.identity);
 }
 
@@ -451,7 +454,8 @@ void KubeletVolumeManager::Impl::WriteTombstone(const PodUid& uid, const PodIden
   record.name = identity.name;
   record.source = identity.source;
   record.terminating = true;
-  record.terminating_since_unix_ms = tombstones_.at(uid);
+  record.terminating_since_unix_ms = tombstones_.at(uid).since_unix_ms;
+  record.reason = tombstones_.at(uid).evicted;
   records_.Put(EncodeRecord(record), kPodRecordDurability, [this, uid](const Status& written) {
     AnswerDeletes(uid, written);
     if (written.ok()) return;
@@ -469,9 +473,12 @@ void KubeletVolumeManager::Impl::DropTombstone(const PodUid& uid) {
 PodView KubeletVolumeManager::Impl::TombstoneView(const Pod& pod) const {
   ProblemView problem;
   problem.step = "Deleted";
-  problem.message = "it was deleted by command and a source still has it";
+  const PodTombstone& tombstone = tombstones_.at(pod.uid());
+  problem.message =
+      (tombstone.evicted.empty() ? "it was deleted by command" : "it was " + tombstone.evicted) +
+      " and a source still has it";
   problem.who_must_act = "the owner of its manifest: remove it there";
-  problem.since_unix_ms = tombstones_.at(pod.uid());
+  problem.since_unix_ms = tombstone.since_unix_ms;
   return views_.BuildRefused(pod, "Refused", std::move(problem));
 }
 

@@ -40,9 +40,21 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
   parts_.catalog.IdentifyBy([this, alive = std::weak_ptr<bool>(alive_)](const ObjectKey& object) {
     return alive.expired() ? std::string() : uids_.UidOf(object);
   });
+  deleted_.Restore(found->deleted, found->command_numbers, found->quarantined);
+  parts_.catalog.SetEndedListener(
+      [this, alive = std::weak_ptr<bool>(alive_)](const ObjectKey& key) {
+        if (!alive.expired()) ForgetDeleted(key);
+      });
+  parts_.catalog.SetBoundCheck([this, alive = std::weak_ptr<bool>(alive_)](const ObjectKey& key) {
+    return !alive.expired() && claims_.IsBound(key);
+  });
   provisioning_.Restore(found->provisioned);
   claims_.Restore(found->bindings, found->quarantined);
   loaded_ = true;
+  // What the last agent was told, and may not have done.
+  for (const DeletedObjectRecord& deleted : deleted_.All()) {
+    if (deleted.ended) TakeAway(deleted);
+  }
   parts_.log.Info("records loaded", {{"pods", found->pods.size()},
                                      {"volumes", found->volumes.size()},
                                      {"quarantined", found->quarantined.size()}});
@@ -103,8 +115,9 @@ void KubeletVolumeManager::Impl::CheckReady() {
   uids_.ForgetThoseNotIn(parts_.catalog);
   std::vector<PodUid> uids;
   for (const auto& [uid, pod] : actual_.pods()) uids.push_back(uid);
-  for (const auto& [uid, since] : tombstones_) uids.push_back(uid);
+  for (const auto& [uid, tombstone] : tombstones_) uids.push_back(uid);
   for (const PodUid& uid : uids) EvaluatePod(uid);
+  DeleteWhatWasRemoved();
   claims_.MarkDirty();
   devices_.MarkAllDirty();
   ForgetRestingDevices();

@@ -52,6 +52,7 @@ void LastingRows::Written(const std::string& key, uint64_t version, const Status
       pending_.at(key).writing = false;
       Write(key);
     });
+    if (failed_) failed_(key, status.error());
     return;
   }
   backoff_.Reset(key, kind_);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/backoff.h"
 #include "base/log.h"
@@ -30,6 +31,11 @@ class LastingRows {
   LastingRows(Parts parts, const char* kind, Durability durability,
               std::function<void(const std::string& key)> durable);
 
+  // `failed` is called each time that a row could not be written; it is tried again.
+  void OnFailure(std::function<void(const std::string& key, const Error&)> failed) {
+    failed_ = std::move(failed);
+  }
+
   void Put(Record row);
   void Remove(const std::string& key);
 
@@ -51,6 +57,7 @@ class LastingRows {
   const char* const kind_;
   const Durability durability_;
   const std::function<void(const std::string&)> durable_;
+  std::function<void(const std::string&, const Error&)> failed_;
   Backoff backoff_;
   std::map<std::string, Pending> pending_;
   uint64_t next_version_ = 1;

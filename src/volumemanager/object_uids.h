@@ -37,6 +37,11 @@ class ObjectUids {
 
   // What the object has, or gets now; "" for one whose record cannot be read.
   std::string UidOf(const ObjectKey& object);
+  // What the object has; "" if none is on record.
+  std::string FindUid(const ObjectKey& object) const {
+    const auto found = uids_.find(object);
+    return found == uids_.end() ? "" : found->second;
+  }
   // No source has the object, and that means something.
   void Forget(const ObjectKey& object);
   void ForgetThoseNotIn(const ObjectCatalog& catalog);

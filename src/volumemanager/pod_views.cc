@@ -366,6 +366,7 @@ void PodViews::AddPodProblems(const PodUid& uid, const ActualPod& pod, const Wan
     for (const WantedProblem& problem : wanted->problems) {
       view.problems.push_back(FromWanted(problem, pod));
     }
+    AddMissingClaims(*wanted, view);
   } else if (auto waits = WaitProblem(uid, pod)) {
     view.problems.push_back(std::move(*waits));
   }
@@ -373,6 +374,20 @@ void PodViews::AddPodProblems(const PodUid& uid, const ActualPod& pod, const Wan
     view.problems.push_back(FromFailure(*pod.remove_failure, {uid, SpecName()}, pod, nullptr));
   }
   AddSourceProblems({ObjectKind::kPod, pod.identity.name_space, pod.identity.name}, view);
+}
+
+// The pod has its volume all the same.
+void PodViews::AddMissingClaims(const WantedPod& wanted, PodView& view) const {
+  for (const auto& [spec, volume] : wanted.volumes) {
+    if (!volume.claim) continue;
+    const std::optional<ObjectStanding> standing = parts_.catalog.StandingOf(*volume.claim);
+    if (!standing || !standing->missing) continue;
+    view.problems.push_back(Waiting("ClaimMissing",
+                                    ToString(*volume.claim) + " has left " + standing->origin.file +
+                                        ", and nobody has deleted it: the pod keeps its volume",
+                                    "the owner of the claim: put it back, or delete it by command",
+                                    standing->missing_since_unix_millis));
+  }
 }
 
 std::optional<ProblemView> PodViews::WaitProblem(const PodUid& uid, const ActualPod& pod) const {

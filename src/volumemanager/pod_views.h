@@ -90,6 +90,7 @@ class PodViews {
   void AddPodProblems(const PodUid& uid, const ActualPod& pod, const WantedPod* wanted,
                       PodView& view) const;
   std::optional<ProblemView> WaitProblem(const PodUid& uid, const ActualPod& pod) const;
+  void AddMissingClaims(const WantedPod& wanted, PodView& view) const;
   void AddSourceProblems(const ObjectKey& key, PodView& view) const;
   int64_t ToWall(TimePoint when) const;
 

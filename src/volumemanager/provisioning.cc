@@ -75,7 +75,8 @@ bool Provisioning::IsOurs(const ClaimDecision& decision) const {
 }
 
 void Provisioning::Serve(const std::vector<PersistentVolumeClaimPtr>& claims,
-                         const std::map<ClaimKey, ClaimDecision>& decisions) {
+                         const std::map<ClaimKey, ClaimDecision>& decisions,
+                         const std::set<EndedClaim>& ended) {
   std::set<std::string> wanted;
   std::set<ClaimKey> waiting;
   for (const PersistentVolumeClaimPtr& claim : claims) {
@@ -88,8 +89,19 @@ void Provisioning::Serve(const std::vector<PersistentVolumeClaimPtr>& claims,
   std::erase_if(refused_, [&](const auto& one) { return !waiting.contains(one.first); });
   for (auto& [name, entry] : entries_) {
     const bool intent = entry.record.state == ProvisionState::kProvisioning;
-    if (intent && !wanted.contains(name)) Undo(entry);
+    if (intent && !wanted.contains(name) && IsOver(entry.record, decisions, ended)) Undo(entry);
   }
+}
+
+// What was begun is nobody's: absence does not make it so.
+bool Provisioning::IsOver(const ProvisionRecord& record,
+                          const std::map<ClaimKey, ClaimDecision>& decisions,
+                          const std::set<EndedClaim>& ended) {
+  if (ended.contains({record.claim, record.claim_uid})) return true;
+  const auto found = decisions.find(record.claim);
+  if (found == decisions.end() || found->second.uid != record.claim_uid) return false;
+  const ClaimDecision& decision = found->second;
+  return !decision.missing && decision.wait != ClaimWait::kClassMissing;
 }
 
 void Provisioning::ServeClaim(const PersistentVolumeClaim& claim, const ClaimDecision& decision) {
@@ -263,19 +275,11 @@ void Provisioning::Remove(const std::string& volume_name) {
   rows_.Remove(volume_name);
 }
 
-void Provisioning::MarkDeleted(const std::string& volume_name, std::function<void(Status)> done) {
-  const auto found = entries_.find(volume_name);
-  if (found == entries_.end() || found->second.record.state != ProvisionState::kProvisioned) {
-    return done(Error::NotApplied(Code::kNotFound,
-                                  "PersistentVolume " + volume_name + " was not made here"));
+std::string Provisioning::ClaimUid(const ClaimKey& claim) const {
+  for (const auto& [name, entry] : entries_) {
+    if (entry.record.claim == claim) return entry.record.claim_uid;
   }
-  Entry& entry = found->second;
-  if (entry.removing || entry.volume->metadata.deletion_unix_millis) return done(OkStatus());
-  PersistentVolume marked = *entry.volume;
-  marked.metadata.deletion_unix_millis = parts_.rows.scheduler.clock().WallUnixMillis();
-  entry.volume = std::make_shared<const PersistentVolume>(std::move(marked));
-  entry.waiting.push_back(std::move(done));
-  Write(entry);
+  return "";
 }
 
 void Provisioning::ResetBackoff() {
@@ -284,10 +288,8 @@ void Provisioning::ResetBackoff() {
 
 void Provisioning::RowIsDurable(const std::string& volume_name) {
   const auto found = entries_.find(volume_name);
-  const auto waiting = std::exchange(found->second.waiting, {});
   if (found->second.removing) entries_.erase(found);
   Publish();
-  for (const auto& done : waiting) done(OkStatus());
   hooks_.changed();
 }
 

@@ -29,6 +29,9 @@
 
 namespace volumed {
 
+// The name of the volume that is made for a claim with this uid.
+std::string ProvisionedVolumeName(const std::string& claim_uid);
+
 // Threads: the control thread. Blocks: never.
 class Provisioning {
  public:
@@ -55,10 +58,11 @@ class Provisioning {
   // What the last agent left; made volumes are in the catalog afterwards.
   void Restore(const std::vector<ProvisionRecord>& records);
 
-  // Begins or goes on with what the decisions ask for, and undoes what they do not. REQUIRES: they
-  // were made when every source had delivered.
+  // Begins or goes on with what the decisions ask for, and undoes what was begun for a claim that
+  // has ended or has got another volume. What was begun for one that is missing, or of a class that
+  // is missing, stays as it is. REQUIRES: they were made when every source had delivered.
   void Serve(const std::vector<PersistentVolumeClaimPtr>& claims,
-             const std::map<ClaimKey, ClaimDecision>& decisions);
+             const std::map<ClaimKey, ClaimDecision>& decisions, const std::set<EndedClaim>& ended);
 
   // A plugin of this node makes what the claim waits for.
   bool IsOurs(const ClaimDecision& decision) const;
@@ -68,13 +72,14 @@ class Provisioning {
   // The claims whose ProblemOf may be another one since this was called last.
   std::set<ClaimKey> TakeChanged() { return std::exchange(changed_, {}); }
 
+  // Of the claim for which a volume was begun, or made; "" if there is none.
+  std::string ClaimUid(const ClaimKey& claim) const;
+  // A volume was begun, or made, for this very claim, and is on record.
+  bool KnowsClaim(const std::string& uid) const { return Has(ProvisionedVolumeName(uid)); }
   // A volume that was made here, or is to be.
   bool Has(const std::string& volume_name) const { return entries_.contains(volume_name); }
   // Its storage is gone, or is nobody's any more.
   void Remove(const std::string& volume_name);
-  // Its PersistentVolume is to go as soon as nothing protects it. `done` comes when that is
-  // durable. NotFound, not applied: no such volume was made here.
-  void MarkDeleted(const std::string& volume_name, std::function<void(Status)> done);
   // What keeps the volume of this claim from being made may be gone.
   void ResetBackoff();
 
@@ -85,7 +90,6 @@ class Provisioning {
     bool running = false;
     bool removing = false;
     std::optional<Error> failure;
-    std::vector<std::function<void(Status)>> waiting;  // until it is durable
   };
 
   // What is asked of a plugin for the claim. Errors: why it cannot be had, in the controller's
@@ -100,6 +104,9 @@ class Provisioning {
   void Make(Entry& entry, ProvisionRequest request);
   void Made(const std::string& volume_name, const std::string& storage_class,
             const OperationOutcome<PersistentVolume>& outcome);
+  static bool IsOver(const ProvisionRecord& record,
+                     const std::map<ClaimKey, ClaimDecision>& decisions,
+                     const std::set<EndedClaim>& ended);
   void Undo(Entry& entry);
   void Undone(const std::string& volume_name, const OperationOutcome<Unit>& outcome);
   // After an attempt to start an operation.
@@ -119,8 +126,5 @@ class Provisioning {
   std::set<ClaimKey> changed_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
-
-// The name of the volume that is made for a claim with this uid.
-std::string ProvisionedVolumeName(const std::string& claim_uid);
 
 }  // namespace volumed

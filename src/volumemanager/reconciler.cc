@@ -99,6 +99,7 @@ void Reconciler::WriteRecord(const PodUid& uid, ActualPod& pod) {
     record.terminating = pod.leaving->commanded;
     record.terminating_since_unix_ms = pod.leaving->since_unix_ms;
     record.deletion_grace_seconds = pod.leaving->grace_seconds;
+    if (pod.leaving->evicted) record.reason = pod.leaving->reason;
   }
   if (const WantedPod* wanted = parts_.desired.Find(uid)) {
     pod.recorded_json = EncodeObjectJson(Object(*wanted->pod));

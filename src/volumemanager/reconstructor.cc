@@ -118,6 +118,10 @@ Status LoadRecords(RecordStore& store, FoundAtStart& found) {
                            found.quarantined));
   RETURN_IF_ERROR(
       LoadKind(store, kObjectUidRecordKind, &DecodeObjectUidRecord, found.uids, found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kDeletedObjectRecordKind, &DecodeDeletedObjectRecord,
+                           found.deleted, found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kCommandNumberRecordKind, &DecodeCommandNumberRecord,
+                           found.command_numbers, found.quarantined));
   return OkStatus();
 }
 
@@ -199,6 +203,8 @@ void RestorePod(const PodRecord& record, ActualStateOfWorld& actual) {
                         record.terminating,
                         false,
                         false};
+  pod.leaving->evicted = !record.reason.empty();
+  if (pod.leaving->evicted) pod.leaving->reason = record.reason;
 }
 
 // A volume that the kernel or the disk shows and no record does.

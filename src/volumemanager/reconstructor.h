@@ -33,6 +33,8 @@ struct FoundAtStart {
   std::vector<ClaimBindingRecord> bindings;
   std::vector<ProvisionRecord> provisioned;
   std::vector<ObjectUidRecord> uids;
+  std::vector<DeletedObjectRecord> deleted;
+  std::vector<CommandNumberRecord> command_numbers;      // one at most
   std::vector<QuarantinedRecord> quarantined;            // of all kinds
   std::vector<KubeletPaths::PodVolume> mounted;          // by the mount table, each once
   std::vector<KubeletPaths::PodVolume> directories;      // below pods/, see LoadFoundAtStart

@@ -9,6 +9,10 @@
 namespace volumed {
 namespace {
 
+std::string RefusedText(const ObjectOrigin& origin) {
+  return "deleted by command and " + origin.file + " still has it";
+}
+
 template <typename E>
 std::string Text(E value) {
   return std::string(EnumText(value));
@@ -34,6 +38,14 @@ std::vector<PersistentVolumeView> StorageViews::PersistentVolumes() const {
   for (const auto& [name, volume] : volumes) {
     if (volume != nullptr) views.push_back(BuildVolume(*volume));
   }
+  for (const auto& [key, origin] : catalog_.Refused()) {
+    if (key.kind != ObjectKind::kPersistentVolume || volumes.contains(key.name)) continue;
+    PersistentVolumeView view;
+    view.name = key.name;
+    view.phase = "Refused";
+    view.reason = RefusedText(origin);
+    views.push_back(std::move(view));
+  }
   return views;
 }
 
@@ -51,6 +63,7 @@ PersistentVolumeView StorageViews::BuildVolume(const PersistentVolume& volume) c
     view.phase = Text(decision->phase);
     view.reason = decision->reason;
     view.deleting = decision->protection.deletion_requested;
+    view.missing = decision->missing;
     if (decision->claim) view.claim = ToString(*decision->claim);
   }
   if (const FailureHistory* failure = claims_.ReclaimFailure(view.name)) {
@@ -63,6 +76,16 @@ std::vector<PersistentVolumeClaimView> StorageViews::PersistentVolumeClaims() co
   std::vector<PersistentVolumeClaimView> views;
   for (const PersistentVolumeClaimPtr& claim : catalog_.PersistentVolumeClaims()) {
     views.push_back(BuildClaim(*claim));
+  }
+  for (const auto& [key, origin] : catalog_.Refused()) {
+    const bool there = catalog_.FindObject(key) != nullptr;
+    if (key.kind != ObjectKind::kPersistentVolumeClaim || there) continue;
+    PersistentVolumeClaimView view;
+    view.ns = key.name_space;
+    view.name = key.name;
+    view.phase = "Refused";
+    view.reason = RefusedText(origin);
+    views.push_back(std::move(view));
   }
   return views;
 }
@@ -82,6 +105,7 @@ PersistentVolumeClaimView StorageViews::BuildClaim(const PersistentVolumeClaim& 
   view.storage_class = decision->storage_class;
   view.reason = decision->reason;
   view.deleting = decision->protection.deletion_requested;
+  view.missing = decision->missing;
   if (!decision->volume_name.empty()) view.volume = decision->volume_name;
   if (decision->phase != PersistentVolumeClaimPhase::kBound) return view;
   // As the controller writes them into the claim's status.

@@ -86,6 +86,7 @@ struct PersistentVolumeView {
   std::string volume_mode;      // "Filesystem"
   std::string reason;           // of the phase, or the last failure to reclaim it; or ""
   bool deleting = false;        // it goes as soon as nothing needs it
+  bool missing = false;         // it has left its source, and nobody has deleted it
   int64_t created_unix_ms = 0;  // 0: nobody has said
 };
 
@@ -101,6 +102,7 @@ struct PersistentVolumeClaimView {
   std::string volume_mode;
   std::string reason;  // why it is not bound, or what is odd about its binding
   bool deleting = false;
+  bool missing = false;
   int64_t created_unix_ms = 0;
 };
 
@@ -145,13 +147,28 @@ class VolumeManager {
   // Of one volume alone. NotFound: the pod neither has nor wants it.
   virtual Status RetryVolume(const PodVolumeKey& key) = 0;
 
+  // A command to delete it is on record, and something protects it still.
+  virtual bool IsBeingDeleted(const ObjectKey& object) const = 0;
+  // A command has ended the very object.
+  virtual bool HasEnded(const ObjectKey& object, const std::string& uid) const = 0;
+  // Of a claim or a PersistentVolume; false for anything else.
+  virtual bool IsBound(const ObjectKey& object) const = 0;
+  // Of an object that nobody can read now; "" if none is known.
+  virtual std::string UidOnRecord(const ObjectKey& object) const = 0;
+
   // As last decided; nothing for an object that nothing was decided about.
   virtual std::optional<StorageStatus> StorageStatusOf(const ObjectKey& object) const = 0;
-  // A command: a PersistentVolume that this node has provisioned is to go as soon as it is not
-  // bound and its data is reclaimed. `done` comes when the command is durable; until it can be
-  // recorded, that is tried again. NotFound, not applied: no such volume; Unavailable: as
-  // DeletePod.
-  virtual void DeleteVolume(const std::string& name, std::function<void(Status)> done) = 0;
+  // A command: the object, which is no pod, is to go, whichever source has it; a claim or a
+  // PersistentVolume as soon as nothing protects it. `done` comes when the command is durable: no
+  // agent after this one takes the object for one that is there, and a manifest that still has it
+  // is refused.
+  // Errors: NotFound (not applied): no such object is known; Unavailable (not applied): what is
+  // known is not loaded yet; those of RecordStore, not applied if the command got no number, maybe
+  // applied if it could not be recorded yet, which is tried again.
+  virtual void DeleteObject(const ObjectKey& object, std::function<void(Status)> done) = 0;
+  // The number of a command that gives objects, higher than that of every command before.
+  // Errors: Unavailable (not applied), as above; RecordStore's (not applied).
+  virtual void NumberCommand(std::function<void(Result<uint64_t>)> done) = 0;
 
   // The claim's status as it is to be shown: the object's, with what the agent knows of it.
   virtual PersistentVolumeClaimStatus ClaimStatus(const PersistentVolumeClaim& claim) const = 0;

@@ -165,6 +165,9 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
     operations_.Restore(volumes, devices);
     other_operations_.Restore(volumes, {});
   };
+  if (world.removal_deletes || bug.takes_absence_for_a_command) {
+    for (const auto& [source, objects] : world.sources) settings.removal_deletes.insert(source);
+  }
   settings.new_uid = [this](const ObjectKey& object) { return world_.NewUid(object); };
   VolumeOperations& used =
       buggy_operations_ ? *buggy_operations_ : static_cast<VolumeOperations&>(operations_);
@@ -182,8 +185,6 @@ BootId CrashAgent::ReadBootId() const {
 
 void CrashAgent::Start() {
   MustBeOk(PrepareRoot(kernel_, world_.paths, {}), "root");
-  // The scenarios end claims and volumes by taking them out of their sources.
-  for (const auto& [source, objects] : world_.sources) catalog_.AbsenceEnds(source);
   catalog_.AbsenceEnds(Provisioning::kSourceName);
   if (!bug_.waits_for_no_source) {
     for (const auto& [source, objects] : world_.sources) catalog_.ExpectSource(source);
@@ -240,6 +241,10 @@ void CrashAgent::Issue(size_t number) {
       manager_->DeletePod(PodUid(command.pod), false,
                           [this, number](const Status& status) { Answered(number, status); });
       return;
+    case UserCommand::Kind::kDeleteObject:
+      manager_->DeleteObject(command.object,
+                             [this, number](const Status& status) { Answered(number, status); });
+      return;
     case UserCommand::Kind::kHold:
       manager_->Hold({PodUid(command.pod), command.pid, ""},
                      [this, number](const Status& status) { Answered(number, status); });
@@ -262,7 +267,7 @@ void CrashAgent::Answered(size_t number, const Status& status) {
   }
   const Code code = status.error().code();
   if (code == Code::kUnavailable || code == Code::kNotFound) {
-    const bool over = command.kind == UserCommand::Kind::kDelete && code == Code::kNotFound &&
+    const bool over = command.kind != UserCommand::Kind::kHold && code == Code::kNotFound &&
                       catalog_.AllSourcesComplete();
     if (over) {
       command.acknowledged = true;

@@ -21,6 +21,7 @@ constexpr const char* kArrayDisk = "/dev/array/lun";
 constexpr const char* kScratchVolume = "scratch";
 constexpr const char* kScratchPath = "/srv/scratch";
 constexpr uint32_t kFsGroup = 3000;
+const ObjectKey kDataClaim{ObjectKind::kPersistentVolumeClaim, "default", "data"};
 
 std::string PersistentVolumeManifest(const std::string& size = "1Gi") {
   return std::string("---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: ") + kVolume +
@@ -338,11 +339,11 @@ Scenario CheckedDiskScenario() {
 }
 
 Scenario ReleasedClaimScenario() {
-  ScenarioStep released{.name = "pod and claim are removed",
+  ScenarioStep released{.name = "the pod is removed, and the claim deleted",
                         .happen =
                             [](CrashWorld& world) {
                               RemovePod(world, kFirst);
-                              world.sources[kFiles].erase("claim");
+                              world.DeleteByCommand(kFiles, "claim", kDataClaim);
                             },
                         .gone = {kFirst},
                         .no_devices = true};
@@ -350,8 +351,10 @@ Scenario ReleasedClaimScenario() {
   ScenarioStep next{.name = "another claim comes", .happen = [](CrashWorld& world) {
                       world.sources[kFiles]["claim"] = ClaimManifest("next");
                     }};
-  ScenarioStep gone{.name = "the volume is removed",
-                    .happen = [](CrashWorld& world) { world.sources[kFiles].erase("volume"); }};
+  ScenarioStep gone{
+      .name = "the volume is deleted", .happen = [](CrashWorld& world) {
+        world.DeleteByCommand(kFiles, "volume", {ObjectKind::kPersistentVolume, "", kVolume});
+      }};
   return {"a claim that leaves",
           {Storage(FakeDevice())},
           {Apply(kFirst), Write(kFirst), released, next, gone}};
@@ -406,8 +409,8 @@ Scenario RecycleScenario() {
                        world.PodWrites(kFirst, std::string(kScratchPath) + "/a/data.txt", "x", 0,
                                        false);
                      }};
-  ScenarioStep claim_leaves{.name = "its claim leaves first", .happen = [](CrashWorld& world) {
-                              world.sources[kFiles].erase("claim");
+  ScenarioStep claim_leaves{.name = "its claim is deleted first", .happen = [](CrashWorld& world) {
+                              world.DeleteByCommand(kFiles, "claim", kDataClaim);
                             }};
   ScenarioStep leaves{.name = "the pod leaves",
                       .happen =

@@ -61,6 +61,8 @@ struct SeededBug {
       operations;
   // Changes what a source delivers; `first`: the source's first list to this agent.
   std::function<void(ObjectList& list, bool first)> list;
+  // A claim that has left its source is taken for one that was deleted.
+  bool takes_absence_for_a_command = false;
   bool waits_for_no_source = false;  // ready as soon as one source has delivered
   bool ignores_boot_id = false;
   bool ignores_recovery = false;  // nothing is held back while the records are older

@@ -97,8 +97,12 @@ ScenarioStep Shared(const std::string& by, const std::string& with) {
 }
 
 ScenarioStep ClaimLeaves() {
-  return {.name = "the claim leaves",
-          .happen = [](CrashWorld& world) { world.sources[kFiles].erase("claim"); },
+  return {.name = "the claim is deleted",
+          .happen =
+              [](CrashWorld& world) {
+                world.DeleteByCommand(kFiles, "claim",
+                                      {ObjectKind::kPersistentVolumeClaim, "default", "data"});
+              },
           .settle = std::chrono::seconds(300)};
 }
 

@@ -74,7 +74,80 @@ ScenarioStep Classes() {
           }};
 }
 
+const ObjectKey kDataClaim{ObjectKind::kPersistentVolumeClaim, "default", "data"};
+
+// A claim with a volume of policy Delete, with data in it, and no pod any more.
+std::vector<ScenarioStep> ClaimWithData() {
+  return {Classes(),
+          {.name = "a claim comes",
+           .happen = [](CrashWorld& world) { AddClaim(world, "data", "made", "claim-data"); }},
+          {.name = "its volume is written", .happen = [](CrashWorld& world) {
+             Keep(world, PlaceOf("claim-data") + "/data.txt", "of the claim");
+           }}};
+}
+
+ScenarioStep DeleteDataClaim() {
+  return {.name = "the claim is deleted by command", .happen = [](CrashWorld& world) {
+            UserCommand command;
+            command.kind = UserCommand::Kind::kDeleteObject;
+            command.object = kDataClaim;
+            world.commands.push_back(command);
+            world.precious.erase(PlaceOf("claim-data") + "/data.txt");
+          }};
+}
+
+ScenarioStep NothingIsLeft() {
+  return {.name = "nothing is left of its volume", .happen = [](CrashWorld& world) {
+            if (world.kernel->Exists(PlaceOf("claim-data"))) {
+              world.Violation("a volume was not deleted");
+            }
+          }};
+}
+
 }  // namespace
+
+Scenario MissingClaimScenario() {
+  ScenarioStep leaves{.name = "the claim's manifest vanishes", .happen = [](CrashWorld& world) {
+                        world.sources[kFiles].erase("claim-data");
+                      }};
+  ScenarioStep class_leaves{.name = "its class does too", .happen = [](CrashWorld& world) {
+                              world.sources[kFiles].erase("class-1");
+                            }};
+  ScenarioStep back{.name = "both are back, and a pod comes", .happen = [](CrashWorld& world) {
+                      world.sources[kFiles]["class-1"] =
+                          ClassManifest("made", "Delete", "Immediate");
+                      AddClaim(world, "data", "made", "claim-data");
+                      AddPod(world, kFirst, "data");
+                    }};
+  ScenarioStep pod_leaves{.name = "the pod leaves, and the claim's manifest again",
+                          .happen =
+                              [](CrashWorld& world) {
+                                world.sources[kFiles].erase(std::string("pod-") + kFirst);
+                                world.pods.at(kFirst).wanted = false;
+                                world.sources[kFiles].erase("claim-data");
+                              },
+                          .gone = {kFirst}};
+  return {"a claim whose manifest vanishes",
+          ClaimWithData(),
+          {leaves, class_leaves, back, pod_leaves, DeleteDataClaim(), NothingIsLeft()}};
+}
+
+Scenario CommandedClaimScenario() {
+  ScenarioStep lost{.name = "the file has lost it",
+                    .happen = [](CrashWorld& world) { world.sources[kFiles].erase("claim-data"); }};
+  ScenarioStep again{.name = "the file has it again", .happen = [](CrashWorld& world) {
+                       AddClaim(world, "data", "made", "claim-data");
+                     }};
+  ScenarioStep made{.name = "it is another one, with a volume of its own",
+                    .happen = [](CrashWorld& world) {
+                      if (!world.kernel->Exists(PlaceOf("claim-data"))) {
+                        world.Violation("a claim that came again has no volume");
+                      }
+                    }};
+  return {"a claim that is deleted while its file has it",
+          ClaimWithData(),
+          {DeleteDataClaim(), NothingIsLeft(), lost, again, made}};
+}
 
 Scenario ProvisionScenario() {
   ScenarioStep claims{.name = "two claims come", .happen = [](CrashWorld& world) {
@@ -97,7 +170,7 @@ Scenario ProvisionScenario() {
                           },
                       .gone = {kFirst}};
   ScenarioStep deleted{.name = "its claim is deleted", .happen = [](CrashWorld& world) {
-                         world.sources[kFiles].erase("claim-data");
+                         world.DeleteByCommand(kFiles, "claim-data", kDataClaim);
                          world.precious.erase(PlaceOf("claim-data") + "/a/data.txt");
                        }};
   ScenarioStep after{.name = "nothing is left of its volume", .happen = [](CrashWorld& world) {
@@ -122,7 +195,7 @@ Scenario ShortClaimScenario() {
                      .scheduler_steps = amid,
                      .compare = false});
     steps.push_back({.name = uid + " is deleted at once", .happen = [](CrashWorld& world) {
-                       world.sources[kFiles].erase("claim-data");
+                       world.DeleteByCommand(kFiles, "claim-data", kDataClaim);
                      }});
   }
   steps.push_back({.name = "another of its name comes", .happen = [](CrashWorld& world) {
@@ -139,8 +212,8 @@ Scenario RemadeClaimScenario() {
                        if (path.empty()) return world.Violation("the claim has no volume");
                        Keep(world, path + "/data.txt", "of the first claim");
                      }};
-  ScenarioStep leaves{.name = "the claim is removed", .happen = [](CrashWorld& world) {
-                        world.sources[kFiles].erase("claim-data");
+  ScenarioStep leaves{.name = "the claim is deleted", .happen = [](CrashWorld& world) {
+                        world.DeleteByCommand(kFiles, "claim-data", kDataClaim);
                       }};
   ScenarioStep again{.name = "a claim of its name is made",
                      .happen = [](CrashWorld& world) { AddClaim(world, "data", "kept", ""); }};

@@ -22,8 +22,15 @@ std::optional<ProvisionRecord> RecordOf(const CrashWorld& world, const std::stri
   return record.ok() ? std::optional(*record) : std::nullopt;
 }
 
-// A source has this very claim.
+// A source has this very claim, and no command has ended it.
 bool IsThere(const CrashWorld& world, const ProvisionRecord& record) {
+  const ObjectKey claim{ObjectKind::kPersistentVolumeClaim, record.claim.name_space,
+                        record.claim.name};
+  const std::string key = RecordKey(DeletedObjectRecord{claim, record.claim_uid});
+  if (const auto row = world.store->Find(kDeletedObjectRecordKind, key)) {
+    const Result<DeletedObjectRecord> deleted = DecodeDeletedObjectRecord(*row);
+    if (deleted.ok() && deleted->ended) return false;
+  }
   const std::string uid = "uid: " + record.claim_uid + "}";
   for (const auto& [source, objects] : world.sources) {
     const auto claim = objects.find("claim-" + record.claim.name);

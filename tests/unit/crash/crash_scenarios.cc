@@ -317,7 +317,8 @@ std::vector<Scenario> AllScenarios() {
       ShortIscsiScenario(),      FcScenario(),
       NestedVolumesScenario(),   ExchangedDirectoryScenario(),
       MarkedDirectoryScenario(), LostFormatScenario(),
-      HalfFormatScenario(),
+      HalfFormatScenario(),      MissingClaimScenario(),
+      CommandedClaimScenario(),
   };
 }
 

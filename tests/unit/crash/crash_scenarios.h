@@ -42,9 +42,11 @@ Scenario IscsiScenario();       // two pods, each on a LUN, share the sessions o
 Scenario ShortIscsiScenario();  // its pod leaves while the agent logs in
 
 // Volumes that the node makes; see crash_provision_scenarios.cc.
-Scenario ProvisionScenario();    // Immediate and WaitForFirstConsumer; one is deleted, one stays
-Scenario ShortClaimScenario();   // the claim leaves while its volume is being made
-Scenario RemadeClaimScenario();  // without a uid, Retain: the next of its name is another one
+Scenario ProvisionScenario();       // Immediate and WaitForFirstConsumer; one is deleted, one stays
+Scenario ShortClaimScenario();      // the claim leaves while its volume is being made
+Scenario MissingClaimScenario();    // Delete: absence of claim and class is no command
+Scenario CommandedClaimScenario();  // Delete: refused until its file has lost it
+Scenario RemadeClaimScenario();     // without a uid, Retain: the next of its name is another one
 
 // Exports of an NFS server; see crash_nfs_scenarios.cc.
 Scenario NfsScenario();         // mounted for two pods

@@ -88,6 +88,12 @@ std::string RecordText(const Record& row) {
     return DeviceRecordText(row);
   }
   if (row.kind == kProvisionRecordKind) return ProvisionRecordText(row);
+  // How many commands there were, and when, may differ.
+  if (row.kind == kCommandNumberRecordKind) return "";
+  if (row.kind == kDeletedObjectRecordKind) {
+    const Result<DeletedObjectRecord> record = DecodeDeletedObjectRecord(row);
+    return row.kind + " " + row.key + (record.ok() && record->ended ? " ended" : "") + "\n";
+  }
   return name + "\n";
 }
 
@@ -114,6 +120,7 @@ std::unique_ptr<CrashWorld> CrashWorld::Clone() const {
   copy->commands = commands;
   copy->token_rotation_unix_ms = token_rotation_unix_ms;
   copy->adopt_root = adopt_root;
+  copy->removal_deletes = removal_deletes;
   copy->pods = pods;
   copy->uids = uids;
   copy->devices = devices;
@@ -128,6 +135,15 @@ std::unique_ptr<CrashWorld> CrashWorld::Clone() const {
 }
 
 // ---- what happens to the world ------------------------------------------------------------------
+
+void CrashWorld::DeleteByCommand(const std::string& source, const std::string& manifest,
+                                 const ObjectKey& object) {
+  UserCommand command;
+  command.kind = UserCommand::Kind::kDeleteObject;
+  command.object = object;
+  commands.push_back(command);
+  sources.at(source).erase(manifest);
+}
 
 void CrashWorld::Reboot(bool power_loss) {
   kernel->Reboot();

@@ -59,11 +59,12 @@ struct PodTruth {
 };
 
 struct UserCommand {
-  enum class Kind { kDelete, kHold };
+  enum class Kind { kDelete, kHold, kDeleteObject };
   Kind kind = Kind::kDelete;
   std::string pod;
   int64_t pid = 0;
   bool acknowledged = false;
+  ObjectKey object = {};  // of kDeleteObject
 };
 
 // Threads: one.
@@ -105,6 +106,10 @@ class CrashWorld {
                         const std::string& when);
   void Loss(const std::string& what);
 
+  // A user deletes a claim or a volume by command, and takes it out of its source.
+  void DeleteByCommand(const std::string& source, const std::string& manifest,
+                       const ObjectKey& object);
+
   // ---- what is owed
   void Violation(const std::string& what);
   // Everything established of protected pods is there, and precious files are. Payloads are read
@@ -142,6 +147,8 @@ class CrashWorld {
   std::vector<UserCommand> commands;
   int64_t token_rotation_unix_ms = 0;
   bool adopt_root = false;  // --adopt-root
+  // Its sources are those of removal-deletes-claims: to take a claim away is to delete it.
+  bool removal_deletes = false;
 
   std::map<std::string, PodTruth> pods;
   std::map<std::string, std::string> uids;     // of NewUid -> the object

@@ -299,6 +299,29 @@ std::vector<SeededBugCase> BugsOfSharedStorage() {
   };
 }
 
+std::vector<SeededBugCase> BugsOfCommands() {
+  SeededBug hasty;
+  hasty.name = "a claim that has left its source taken for deleted";
+  hasty.takes_absence_for_a_command = true;
+  const auto ended = [](const Record& row) {
+    if (row.kind != kDeletedObjectRecordKind) return false;
+    const Result<DeletedObjectRecord> record = DecodeDeletedObjectRecord(row);
+    return record.ok() && record->ended;
+  };
+  return {
+      {hasty, MissingClaimScenario()},
+      {Losing("deletion by command not written",
+              [](const Record& row) { return row.kind == kDeletedObjectRecordKind; }),
+       CommandedClaimScenario()},
+      {Losing("end of a deleted claim not written", ended), CommandedClaimScenario()},
+      {InStore<BlindStore>("deletions forgotten at restart", std::string(kDeletedObjectRecordKind)),
+       CommandedClaimScenario()},
+      {InStore<ForgetfulStore>("row of a deleted claim not removed when its file has lost it",
+                               std::string(kDeletedObjectRecordKind)),
+       CommandedClaimScenario()},
+  };
+}
+
 std::vector<SeededBugCase> BugsOfIscsi() {
   return {
       {InKernel<NoIscsiFileKernel>("iSCSI portals of a volume not written down"), IscsiScenario()},
@@ -315,6 +338,7 @@ std::vector<SeededBugCase> SeededBugs() {
   for (SeededBugCase& bug : BugsOfStorage()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfProvisioning()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfSharedStorage()) all.push_back(std::move(bug));
+  for (SeededBugCase& bug : BugsOfCommands()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfNfs()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfBlockVolumes()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfAttachments()) all.push_back(std::move(bug));

@@ -364,7 +364,7 @@ TEST_F(ObjectCatalogTest, ACommandEndsAMissingClaim) {
   Deliver("a", {FromFile("f", kClaim)});
   Deliver("a", {});
   TakeChanges();
-  catalog_.End(kClaimKey, "");
+  catalog_.End(kClaimKey, "", 1);
   EXPECT_EQ(TakeChanges(), "-data ");
   EXPECT_EQ(over, std::vector<ObjectKey>{kClaimKey}) << "no source has it";
   EXPECT_FALSE(catalog_.IsEnded(kClaimKey));
@@ -376,7 +376,7 @@ TEST_F(ObjectCatalogTest, WhatACommandEndedIsRefusedUntilItsFileHasLostIt) {
   catalog_.IdentifyBy([](const ObjectKey&) { return "u-1"; });
   Deliver("a", {FromFile("f", kClaim)});
   TakeChanges();
-  catalog_.End(kClaimKey, "u-1");
+  catalog_.End(kClaimKey, "u-1", 1);
   EXPECT_EQ(TakeChanges(), "-data ");
   EXPECT_TRUE(catalog_.IsEnded(kClaimKey));
   EXPECT_NE(Problems("a").find("deleted by command and source a, f still has it"),
@@ -400,12 +400,50 @@ TEST_F(ObjectCatalogTest, ACommandOnRecordHoldsBeforeTheSourcesDeliver) {
   std::vector<ObjectKey> over;
   catalog_.SetEndedListener([&](const ObjectKey& key) { over.push_back(key); });
   catalog_.ExpectSource("a");
-  catalog_.End(kClaimKey, "u-1");
+  catalog_.End(kClaimKey, "u-1", 1);
   EXPECT_TRUE(over.empty()) << "the source may have it still";
   Deliver("a", {FromFile("f", kClaim)});
   EXPECT_EQ(TakeChanges(), "");
   Deliver("a", {});
   EXPECT_EQ(over.size(), 1U);
+}
+
+// Delete, apply, crash: the last command that was answered holds.
+TEST_F(ObjectCatalogTest, WhatALaterCommandHasGivenIsNotRefused) {
+  catalog_.ExpectSource("a");
+  ObjectWithOrigin applied = FromFile("f", kClaim);
+  applied.number = 7;
+  catalog_.End(kClaimKey, "u-1", 7);
+  Deliver("a", {applied});
+  EXPECT_EQ(TakeChanges(), "") << "the deletion came later than what the file was written by";
+  EXPECT_EQ(catalog_.Refused().at(kClaimKey).file, "f");
+  applied.number = 8;
+  Deliver("a", {applied, FromFile("m", ConfigMapYaml("x", "1"))});
+  EXPECT_EQ(TakeChanges(), "+x +data ");
+  // A manifest that has had it all the time is refused still.
+  Deliver("b", {FromFile("g", kClaim)});
+  EXPECT_NE(Problems("b").find("deleted by command"), std::string::npos) << Problems("b");
+  EXPECT_EQ(catalog_.OriginOf(kClaimKey)->source, "a");
+  catalog_.End(kClaimKey, "u-2", 6);
+  EXPECT_TRUE(catalog_.FindObject(kClaimKey)) << "an earlier command's end, told again";
+}
+
+TEST_F(ObjectCatalogTest, WhatIsImmutableStaysAndIsAProblemOfItsFile) {
+  bool bound = false;
+  catalog_.SetBoundCheck([&](const ObjectKey& key) { return bound && key == kClaimKey; });
+  Deliver("a", {FromFile("f", kClaim)});
+  std::string large = kClaim;
+  large.replace(large.find("1Gi"), 3, "2Gi");
+  Deliver("a", {FromFile("f", large)});
+  EXPECT_EQ(TakeChanges(), "+data ");
+  EXPECT_EQ(Problems("a"),
+            "f: document 1: PersistentVolumeClaim default/data: spec: Forbidden: spec is immutable "
+            "after creation except resources.requests and volumeAttributesClassName for bound "
+            "claims; the object stays as it was\n");
+  bound = true;
+  Deliver("a", {FromFile("f", large)});
+  EXPECT_EQ(TakeChanges(), "*data ");
+  EXPECT_EQ(Problems("a"), "");
 }
 
 TEST_F(ObjectCatalogTest, ALookUpHasThreeAnswers) {
@@ -509,7 +547,7 @@ TEST_F(ObjectCatalogTest, AClaimOfWhichOnlyTheUidIsOnRecordStaysUnknownWhenItIsL
   EXPECT_EQ(catalog_.LookUp(kClaimKey).answer, ObjectLookup::Answer::kUnknown);
   EXPECT_EQ(catalog_.LookUp(kClaimKey).reason,
             "it has the object no more, and no command ended it");
-  catalog_.End(kClaimKey, "u-1");
+  catalog_.End(kClaimKey, "u-1", 1);
   EXPECT_EQ(catalog_.LookUp(kClaimKey).answer, ObjectLookup::Answer::kAbsent);
 }
 

@@ -29,8 +29,17 @@ class RandomWorld {
     input_.sources_complete = !Chance(5);
     for (uint64_t i = Pick(4); i > 0; --i) AddVolume();
     for (uint64_t i = Pick(4); i > 0; --i) AddClaim();
-    if (Chance(2)) RemoveOne(input_.claims);
+    if (Chance(2)) RemoveOne(input_.claims);  // it is missing, unless it ends as well
     if (Chance(4)) RemoveOne(input_.volumes);
+    for (const ClaimBinding& binding : input_.recorded) {
+      if (Chance(3)) input_.ended.insert({binding.claim, binding.claim_uid});
+    }
+    for (std::set<std::string>* missing : {&input_.missing_volumes, &input_.missing_classes}) {
+      missing->clear();
+      if (Chance(3)) missing->insert(missing == &input_.missing_classes ? "a" : "v3");
+    }
+    input_.missing_claims.clear();
+    if (Chance(3)) input_.missing_claims.insert({"default", "c5"});
     if (Chance(3)) RemoveOne(input_.uses);
     if (!input_.claims.empty() && Chance(2)) {
       const PersistentVolumeClaimPtr& claim = input_.claims[Pick(input_.claims.size())];
@@ -136,10 +145,27 @@ void ExpectNoDoubleBinding(const BindingInput& input, const BindingResult& resul
     if (volume.reclaim != ReclaimAction::kNone) {
       EXPECT_FALSE(owners.contains(volume.volume_name));
       EXPECT_TRUE(input.sources_complete);
+      EXPECT_FALSE(volume.missing && !volume.protection.deletion_requested);
     }
   }
-  EXPECT_EQ(result.claims.size(), input.claims.size());
+  size_t alive = 0;
+  for (const PersistentVolumeClaimPtr& claim : input.claims) {
+    alive += input.ended.contains({KeyOfClaim(*claim), claim->metadata.uid}) ? 0 : 1;
+  }
+  EXPECT_EQ(result.claims.size(), alive);
   EXPECT_EQ(result.volumes.size(), input.volumes.size());
+}
+
+// A volume that was bound is released for a claim that has ended, and for no other reason.
+void ExpectReleasedOnlyAtAnEnd(const BindingInput& input, const BindingResult& result) {
+  for (const ClaimBinding& before : input.recorded) {
+    const auto now =
+        std::find_if(result.bindings.begin(), result.bindings.end(),
+                     [&](const ClaimBinding& b) { return b.volume_name == before.volume_name; });
+    ASSERT_NE(now, result.bindings.end()) << "the binding of " << before.volume_name << " is lost";
+    if (before.state != BindingState::kBound || *now == before) continue;
+    EXPECT_TRUE(input.ended.contains({before.claim, before.claim_uid})) << before.volume_name;
+  }
 }
 
 // Said anew and in other words than the matcher's: a binding made now is one that was allowed.
@@ -210,6 +236,7 @@ TEST(ClaimBindingRandom, NeverBindsTwiceAndIsStable) {
       const BindingResult result = DecideBindings(world.input());
       ExpectNoDoubleBinding(world.input(), result);
       ExpectNewBindingsAllowed(world.input(), result);
+      ExpectReleasedOnlyAtAnEnd(world.input(), result);
       ExpectStable(world, result);
       for (const ClaimDecision& claim : result.claims) {
         lost += claim.phase == PersistentVolumeClaimPhase::kLost;

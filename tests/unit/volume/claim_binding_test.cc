@@ -67,15 +67,27 @@ TEST(ClaimBinding, BothSidesNamingEachOtherBindWithoutRules) {
   EXPECT_EQ(world.Claim("x").phase, Phase::kBound);
 }
 
-TEST(ClaimBinding, UidOfAnotherClaimOfThatNameReleasesTheVolume) {
+TEST(ClaimBinding, VolumeOfAClaimThatNobodyKnowsIsKeptForIt) {
   World world;
-  world.Add(Reserved(MakeVolume("v"), "x", "uid-of-before")).Add(MakeClaim("x"));
-  world.Decide();
+  PersistentVolume volume = Reserved(MakeVolume("v"), "x", "uid-of-before");
+  volume.spec.reclaim_policy = ReclaimPolicy::kDelete;
+  world.Add(volume).Add(MakeClaim("x"));
+  // Nobody has deleted that claim here: neither another one of its name gets the volume, nor is
+  // anything of it reclaimed. Nothing is put on record, so that its manifest can be corrected.
+  EXPECT_TRUE(world.Decide().bindings.empty());
   EXPECT_EQ(world.Claim("x").phase, Phase::kPending);
-  EXPECT_EQ(world.Volume("v").phase, VPhase::kReleased);
-  EXPECT_EQ(world.Volume("v").reason, "claim default/x is gone; its data is retained");
+  EXPECT_EQ(world.Volume("v").reclaim, ReclaimAction::kNone);
+  EXPECT_EQ(world.Volume("v").reason,
+            "claim default/x with the uid uid-of-before, to which its manifest binds it, is not "
+            "known here: it is kept for that one");
+  EXPECT_TRUE(world.Volume("v").protection.may_go());
+  // It was deleted by command: its volume is released as any other.
+  world.EndUid("x", "uid-of-before");
   ASSERT_EQ(world.Decide().bindings.size(), 1U);
   EXPECT_EQ(world.Decide().bindings[0].state, BindingState::kReleased);
+  EXPECT_EQ(world.Volume("v").phase, VPhase::kReleased);
+  EXPECT_EQ(world.Volume("v").reclaim, ReclaimAction::kDelete);
+  EXPECT_EQ(world.Claim("x").phase, Phase::kPending);
 }
 
 TEST(ClaimBinding, UidOfTheClaimBinds) {
@@ -206,7 +218,7 @@ TEST(ClaimBinding, LostByTheClaimsOwnWords) {
 
 TEST(ClaimBinding, RetainedVolumeIsNeverGivenToAnotherClaim) {
   World world;
-  world.Add(MakeVolume("v")).Record("x", "v").Add(MakeClaim("y"));
+  world.Add(MakeVolume("v")).Record("x", "v").End("x").Add(MakeClaim("y"));
   BindingResult result = world.Decide();
   EXPECT_EQ(world.Volume("v").phase, VPhase::kReleased);
   EXPECT_EQ(world.Volume("v").reclaim, ReclaimAction::kNone);
@@ -250,6 +262,7 @@ TEST(ClaimBinding, ReclaimFollowsThePolicyWhenNoPodHoldsTheVolume) {
   world.Add(WithPolicy(MakeVolume("r"), ReclaimPolicy::kRecycle));
   world.Add(WithPolicy(MakeVolume("f"), ReclaimPolicy::kRecycle));
   world.Record("x", "d").Record("y", "r").Record("z", "f", BindingState::kReclaimFailed);
+  world.End("x").End("y").End("z");
   world.Use("web", "y", "r");
   world.Decide();
   EXPECT_EQ(world.Volume("d").reclaim, ReclaimAction::kDelete);
@@ -297,6 +310,7 @@ TEST(ClaimBinding, AbsenceIsNoCommandWhileSourcesAreMissing) {
   world.Record("past", "r", BindingState::kReleased).Record("p", "q", BindingState::kReleased);
   world.Add(MakeClaim("z")).Add(MakeVolume("free"));
   world.Add(Reserved(MakeVolume("mine"), "w")).Add(MakeClaim("w"));
+  world.End("p");
   const BindingResult result = world.Decide();
   EXPECT_EQ(world.Volume("d").phase, VPhase::kBound);
   EXPECT_EQ(world.Volume("d").reclaim, ReclaimAction::kNone);
@@ -309,12 +323,129 @@ TEST(ClaimBinding, AbsenceIsNoCommandWhileSourcesAreMissing) {
   EXPECT_EQ(result.bindings.size(), 5U);
 }
 
-TEST(ClaimBinding, ForgetsWhatIsGoneOnBothSides) {
+TEST(ClaimBinding, ForgetsABindingWhenClaimAndVolumeWereDeletedByCommand) {
   World world;
   world.Record("x", "v").Record("y", "w", BindingState::kReleased);
+  EXPECT_EQ(world.Decide().bindings.size(), 2U) << "absence ends neither";
+  world.End("x").End("y");
+  EXPECT_EQ(world.Decide().bindings.size(), 2U) << "their volumes may come back, with their data";
+  world.input().ended_volumes = {"v", "w"};
   EXPECT_TRUE(world.Decide().bindings.empty());
   world.Use("web", "x", "v");
   EXPECT_EQ(world.Decide().bindings.size(), 1U);
+}
+
+TEST(ClaimBinding, AMissingClaimKeepsItsVolumeWhateverThePolicy) {
+  for (const ReclaimPolicy policy :
+       {ReclaimPolicy::kRetain, ReclaimPolicy::kDelete, ReclaimPolicy::kRecycle}) {
+    World world;
+    world.Add(WithPolicy(MakeVolume("v"), policy)).Record("x", "v").Add(MakeClaim("other"));
+    ASSERT_EQ(world.Decide().bindings.size(), 1U);
+    EXPECT_EQ(world.Decide().bindings[0],
+              (ClaimBinding{{"default", "x"}, "uid-x", "v", BindingState::kBound}));
+    EXPECT_EQ(world.Volume("v").phase, VPhase::kBound);
+    EXPECT_EQ(world.Volume("v").reclaim, ReclaimAction::kNone);
+    EXPECT_EQ(world.Volume("v").reason,
+              "its claim is missing: it has left its source, and nobody has deleted it");
+    EXPECT_EQ(world.Volume("v").protection.held_by, "bound to claim default/x");
+    EXPECT_EQ(world.Claim("other").phase, Phase::kPending);
+    // Another claim of its name, with another uid, does not get it either.
+    PersistentVolumeClaim namesake = MakeClaim("x");
+    namesake.metadata.uid = "uid-x-2";
+    world.Add(namesake).Decide();
+    EXPECT_EQ(world.Claim("x").phase, Phase::kPending);
+    EXPECT_EQ(world.Volume("v").phase, VPhase::kBound);
+    world.End("x").Decide();
+    EXPECT_EQ(world.Volume("v").phase, VPhase::kReleased);
+    EXPECT_EQ(world.Volume("v").reclaim, ReclaimActionOf(policy));
+  }
+}
+
+TEST(ClaimBinding, AMissingClaimIsUsedWhenItIsBoundAndBoundToNothingWhenItIsNot) {
+  World world;
+  world.Add(MakeVolume("v")).Add(MakeVolume("free")).Add(Reserved(MakeVolume("kept"), "open"));
+  world.Add(MakeClaim("x")).Add(MakeClaim("open")).Record("x", "v");
+  world.input().missing_claims = {{"default", "x"}, {"default", "open"}};
+  world.Use("web", "x", "v").Decide();
+  EXPECT_EQ(world.Claim("x").phase, Phase::kBound);
+  EXPECT_TRUE(world.Claim("x").missing);
+  EXPECT_EQ(world.Claim("x").reason, "it has left its source, and nobody has deleted it");
+  EXPECT_EQ(world.Claim("x").protection.held_by, "used by pod default/web");
+  EXPECT_EQ(world.Claim("open").wait, ClaimWait::kMissing);
+  EXPECT_EQ(world.Volume("free").phase, VPhase::kAvailable);
+  EXPECT_EQ(world.Volume("kept").phase, VPhase::kAvailable);
+}
+
+TEST(ClaimBinding, AMissingVolumeTakesNoNewClaimAndIsNotReclaimed) {
+  World world;
+  world.Add(MakeVolume("free")).Add(Reserved(MakeVolume("kept"), "b")).Add(MakeVolume("named"));
+  world.Add(MakeVolume("bound")).Add(WithPolicy(MakeVolume("past"), ReclaimPolicy::kDelete));
+  world.Add(MakeVolume("returned")).Record("r", "returned", BindingState::kReleased);
+  world.input().missing_volumes = {"free", "kept", "named", "bound", "past", "returned"};
+  world.Add(MakeClaim("a")).Add(MakeClaim("b")).Add(Naming(MakeClaim("c"), "named"));
+  world.Add(MakeClaim("d")).Record("d", "bound").Add(MakeClaim("r"));
+  world.Record("p", "past", BindingState::kReleased).End("p").Decide();
+  EXPECT_EQ(world.Claim("a").reason,
+            "no PersistentVolume matches: 1 bound to another claim, 1 kept for another claim, 2 "
+            "released and not reclaimed, 2 missing: it has left its source, and nobody has deleted "
+            "it (class \"manual\", 1Gi)");
+  EXPECT_EQ(world.Claim("b").wait, ClaimWait::kNoMatch);
+  EXPECT_EQ(world.Claim("c").wait, ClaimWait::kVolumeMissing);
+  EXPECT_EQ(world.Claim("c").reason,
+            "PersistentVolume named, which it names, is missing: it has left its source, and "
+            "nobody has deleted it");
+  EXPECT_EQ(world.Claim("r").phase, Phase::kPending);
+  EXPECT_EQ(world.Claim("d").volume_name, "bound");
+  EXPECT_TRUE(world.Volume("bound").missing);
+  EXPECT_EQ(world.Volume("past").phase, VPhase::kReleased);
+  EXPECT_EQ(world.Volume("past").reclaim, ReclaimAction::kNone);
+  world.input().missing_volumes.erase("past");
+  world.Decide();
+  EXPECT_EQ(world.Volume("past").reclaim, ReclaimAction::kDelete);
+}
+
+TEST(ClaimBinding, AMissingClassProvisionsNothing) {
+  World world;
+  world.Add(MakeClass("fast", VolumeBindingMode::kImmediate, "csi.example.org"));
+  world.input().missing_classes = {"fast"};
+  world.Add(MakeClaim("x", "1Gi", "fast")).Decide();
+  EXPECT_EQ(world.Claim("x").wait, ClaimWait::kClassMissing);
+  EXPECT_EQ(world.Claim("x").provisioner, "");
+  EXPECT_EQ(world.Claim("x").reason,
+            "no PersistentVolume matches: there is none (class \"fast\", 1Gi); none is "
+            "provisioned, as StorageClass fast is missing: it has left its source, and nobody has "
+            "deleted it");
+}
+
+TEST(ClaimBinding, AClaimThatHasEndedIsNoClaimWhateverASourceSays) {
+  World world;
+  world.Add(MakeVolume("v")).Add(MakeVolume("free")).Add(MakeClaim("x")).Record("x", "v").End("x");
+  EXPECT_TRUE(world.Decide().claims.empty());
+  EXPECT_EQ(world.Volume("v").phase, VPhase::kReleased);
+  EXPECT_EQ(world.Volume("free").phase, VPhase::kAvailable);
+}
+
+TEST(ClaimBinding, AVolumeThatNothingCanReclaimMayGoWithItsStorageLeft) {
+  World world;
+  PersistentVolume volume = WithPolicy(MakeVolume("v"), ReclaimPolicy::kDelete);
+  world.Add(volume).Record("x", "v", BindingState::kReclaimFailed).End("x");
+  world.input().unreclaimable = {{"v", "no plugin deletes it"}};
+  world.Decide();
+  EXPECT_EQ(world.Volume("v").reclaim, ReclaimAction::kDelete) << "its failure is to be seen";
+  EXPECT_FALSE(world.Volume("v").protection.may_go());
+  world.input().volumes.clear();
+  volume.metadata.deletion_unix_millis = 1;
+  world.Add(volume).Decide();
+  EXPECT_TRUE(world.Volume("v").protection.may_go());
+  EXPECT_EQ(world.Volume("v").reclaim, ReclaimAction::kNone);
+  EXPECT_EQ(world.Volume("v").reason,
+            "claim default/x is gone; its object goes, and its storage stays as it is, with its "
+            "data: no plugin deletes it");
+  World bound;
+  bound.Add(volume).Add(MakeClaim("x")).Record("x", "v");
+  bound.input().unreclaimable = {{"v", "no plugin deletes it"}};
+  bound.Decide();
+  EXPECT_EQ(bound.Volume("v").protection.held_by, "bound to claim default/x");
 }
 
 TEST(ClaimBinding, ClaimInUseAndBoundVolumeAreProtected) {
@@ -338,6 +469,8 @@ TEST(ClaimBinding, ClaimInUseAndBoundVolumeAreProtected) {
   EXPECT_FALSE(world.Volume("v").protection.may_go());
   world.input().claims.clear();
   world.Decide();
+  EXPECT_FALSE(world.Volume("v").protection.may_go()) << "its claim is only missing";
+  world.End("x").Decide();
   EXPECT_TRUE(world.Volume("v").protection.may_go());
   volume.metadata.finalizers.push_back("example.org/hold");
   World foreign;
@@ -367,7 +500,7 @@ TEST(ClaimBinding, TwoRecordsNeverBindTwiceNorRelease) {
 
 TEST(ClaimBinding, OldVolumeOfARecreatedClaimIsHeldByThePodThatMountedIt) {
   World world;
-  world.Add(MakeVolume("old")).RecordUid("x", "uid-before", "old");
+  world.Add(MakeVolume("old")).RecordUid("x", "uid-before", "old").EndUid("x", "uid-before");
   world.Add(MakeVolume("new")).Add(MakeClaim("x"));
   world.Use("first", "x", "old").Use("second", "x").Decide();
   EXPECT_EQ(world.Volume("old").phase, VPhase::kBound);

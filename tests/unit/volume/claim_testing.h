@@ -81,6 +81,12 @@ class World {
     input_.uses.push_back({"default/" + pod, {"default", claim}, volume});
     return *this;
   }
+  // The claim was deleted by command.
+  World& End(const std::string& claim) { return EndUid(claim, "uid-" + claim); }
+  World& EndUid(const std::string& claim, const std::string& uid) {
+    input_.ended.insert({{"default", claim}, uid});
+    return *this;
+  }
   World& Incomplete() {
     input_.sources_complete = false;
     return *this;

@@ -191,13 +191,13 @@ class ManagerTest : public ::testing::Test {
         restored = volumes;
         restored_devices = devices;
       };
-      settings.remove_object = [&test](const ObjectKey& key, const std::string& uid) {
-        test.removed_objects.push_back(ToString(key) + " " + uid);
+      settings.remove_object = [&test](const ObjectKey& key, uint64_t) {
+        test.removed_objects.push_back(ToString(key));
       };
       settings.is_stuck = [&test](const std::string& key) { return test.stuck.contains(key); };
       for (const std::string& source : test.sources) {
         catalog.ExpectSource(source);
-        if (test.absence_ends) catalog.AbsenceEnds(source);
+        if (test.removal_deletes) settings.removal_deletes.insert(source);
       }
       catalog.AbsenceEnds(Provisioning::kSourceName);
       manager = std::make_unique<KubeletVolumeManager>(
@@ -279,6 +279,22 @@ class ManagerTest : public ::testing::Test {
     Settle();
     return *answer;
   }
+  // The same of an object that is no pod.
+  std::optional<Status> DeleteObject(const ObjectKey& object) {
+    const auto answer = std::make_shared<std::optional<Status>>();
+    manager().DeleteObject(object, [answer](const Status& status) {
+      EXPECT_FALSE(answer->has_value()) << "answered twice";
+      *answer = status;
+    });
+    Settle();
+    return *answer;
+  }
+  std::optional<Status> DeleteClaim(const std::string& name) {
+    return DeleteObject({ObjectKind::kPersistentVolumeClaim, "default", name});
+  }
+  std::optional<Status> DeleteVolume(const std::string& name) {
+    return DeleteObject({ObjectKind::kPersistentVolume, "", name});
+  }
   // The row that the operation layer writes for a volume.
   void PutVolumeRecord(const std::string& pod, const std::string& spec, const std::string& plugin,
                        VolumeState state, const std::string& boot_id) {
@@ -346,9 +362,8 @@ class ManagerTest : public ::testing::Test {
   std::vector<std::string> sources{"manifests"};
   std::set<std::string> stuck;
   std::vector<std::string> removed_objects;  // deleted, and protected no more
-  // Objects that outlive a pod end by leaving their source, as in a directory of
-  // removal-deletes-claims.
-  bool absence_ends = true;
+  // Each source is one of removal-deletes-claims.
+  bool removal_deletes = true;
   bool adopt_root = false;
   Duration stats_period{};  // zero: nothing is measured
   std::shared_ptr<FakePlugin::MetricsScript> metrics;

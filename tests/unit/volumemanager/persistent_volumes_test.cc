@@ -220,6 +220,9 @@ TEST_F(PersistentVolumesTest, ARunningPodKeepsItsVolumeWhenClaimAndVolumeAreTake
   EXPECT_TRUE(Binding());
   Deliver("");
   EXPECT_EQ(DeviceCalls("unmount_device"), 1u);
+  EXPECT_TRUE(Binding()) << "nobody has deleted the claim";
+  EXPECT_EQ(DeviceCalls("forget_device"), 0u);
+  ASSERT_TRUE(DeleteClaim("data") && DeleteVolume("disk"));
   EXPECT_FALSE(Binding());
   EXPECT_EQ(DeviceCalls("forget_device"), 1u);
 }

@@ -47,8 +47,8 @@ class ProtectionTest : public ManagerTest {
 
   static constexpr const char* kDeleted =
       ", deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [kubernetes.io/pvc-protection]";
-  static constexpr const char* kClaim = "PersistentVolumeClaim default/data c1";
-  static constexpr const char* kVolume = "PersistentVolume disk v1";
+  static constexpr const char* kClaim = "PersistentVolumeClaim default/data";
+  static constexpr const char* kVolume = "PersistentVolume disk";
 };
 
 TEST_F(ProtectionTest, ADeletedClaimStaysWhileItsPodDoesAlsoOverARestart) {

@@ -126,6 +126,8 @@ TEST_F(ProvisioningTest, AnIntentThatAnAgentLeftIsFinishedOrUndone) {
   DeliverFailure();
   EXPECT_TRUE(Row("pvc-c2")) << "absence means nothing yet";
   Deliver(Class());
+  EXPECT_TRUE(Row("pvc-c2")) << "nobody has deleted its claim";
+  ASSERT_TRUE(DeleteClaim("data"));
   EXPECT_EQ(operations().Count("undo_provision", ProvisionKey("pvc-c2")), 1u);
   EXPECT_FALSE(Row("pvc-c2"));
 }
@@ -150,9 +152,7 @@ TEST_F(ProvisioningTest, ARetainedVolumeStaysReleasedUntilItIsDeletedByCommand) 
   StartAgent();
   Deliver(kept);
   EXPECT_EQ(VolumeStatus(), "Released");
-  std::optional<Status> answer;
-  manager().DeleteVolume(kVolume, [&](Status status) { answer = std::move(status); });
-  Settle();
+  const std::optional<Status> answer = DeleteVolume(kVolume);
   ASSERT_TRUE(answer && answer->ok());
   EXPECT_FALSE(Row());
   EXPECT_EQ(VolumeStatus(), "unknown");
@@ -161,8 +161,7 @@ TEST_F(ProvisioningTest, ARetainedVolumeStaysReleasedUntilItIsDeletedByCommand) 
 
 TEST_F(ProvisioningTest, ABoundVolumeThatIsDeletedByCommandIsTerminatingAlsoForTheNextAgent) {
   Deliver(Class() + Claim() + Pod());
-  manager().DeleteVolume(kVolume, [](const Status&) {});
-  Settle();
+  ASSERT_TRUE(DeleteVolume(kVolume));
   EXPECT_EQ(VolumeStatus(), "Terminating");
   StartAgent();
   Deliver(Class() + Claim() + Pod());
@@ -182,6 +181,7 @@ TEST_F(ProvisioningTest, WhatCannotBeHadIsRefusedWithItsReasonAndLeavesNoRecord)
             std::string::npos)
       << Problem();
   EXPECT_TRUE(HasEvent("ProvisioningFailed"));
+  Deliver("");  // a class is not changed, but made anew
   Deliver(Class("mountOptions: [noatime]\n") + Claim() + Pod());
   EXPECT_NE(Problem().find("StorageClass \"made\" has mount options [noatime]"), std::string::npos)
       << Problem();

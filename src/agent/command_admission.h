@@ -1,0 +1,29 @@
+// What is asked of a command on objects before it is carried out, and what its caller is told.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "kube/object_catalog.h"
+#include "kube/object_directory.h"
+#include "volumemanager/volume_manager.h"
+
+namespace volumed {
+
+// Threads: the control thread, for both. Blocks: never.
+
+// The objects as they are to be stored, with the uids that their names have already.
+// Errors, not applied: AlreadyExists for an object that another source has, that is being deleted,
+// or that has the uid of one that was deleted; FailedPrecondition for a change of what is immutable
+// (kube/validate_update.h).
+Result<ApplyCommand> AdmitApply(const ObjectCatalog& catalog, const VolumeManager& manager,
+                                std::vector<Object> objects);
+
+// Of an object whose deletion is on record: what keeps it, what stays of it, or which manifest
+// still has it. "" if there is nothing to be told. `origin` is where it came from.
+std::string WarningOfDelete(const ObjectCatalog& catalog, const VolumeManager& manager,
+                            const ObjectKey& object, const std::optional<ObjectOrigin>& origin);
+
+}  // namespace volumed

@@ -1,0 +1,71 @@
+#include "kube/stored_object.h"
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "kube/decode.h"
+
+namespace volumed {
+namespace {
+
+constexpr const char* kReserved = "volumed";
+constexpr const char* kNumber = "number";
+constexpr const char* kFormat = "format";
+constexpr const char* kWrittenBy = "writtenBy";
+// Of what stands in the reserved field, and of how the object is written.
+constexpr uint64_t kKnownFormat = 1;
+
+}  // namespace
+
+std::string EncodeStoredObject(const Object& object, uint64_t number, std::string_view version) {
+  const nlohmann::json about = {
+      {kFormat, kKnownFormat}, {kNumber, number}, {kWrittenBy, std::string(version)}};
+  std::string text = EncodeObjectJson(object, SecretEncoding::kWithSecrets);
+  // An object always has fields: kind and apiVersion.
+  text.insert(1, "\"" + std::string(kReserved) + "\":" + about.dump() + ",");
+  return text;
+}
+
+Result<StoredObject> DecodeStoredObject(std::string_view file, std::string_view bytes) {
+  const auto damaged = [](const std::string& why) {
+    return Error::NotApplied(Code::kDataLoss, why);
+  };
+  StoredObject stored;
+  const nlohmann::json document =
+      nlohmann::json::parse(bytes, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  if (!document.is_object()) return damaged("is not a JSON object");
+  if (const auto about = document.find(kReserved); about != document.end()) {
+    if (!about->is_object()) return damaged("says nothing readable about itself");
+    const auto number = [&about](const char* name) -> std::optional<uint64_t> {
+      const auto found = about->find(name);
+      if (found == about->end() || !found->is_number_unsigned()) return std::nullopt;
+      return found->get<uint64_t>();
+    };
+    const std::optional<uint64_t> format = number(kFormat);
+    const std::optional<uint64_t> given = number(kNumber);
+    if (!format || !given) return damaged("does not say by which command it was given");
+    if (*format > kKnownFormat) {
+      return Error::NotApplied(Code::kFailedPrecondition,
+                               "was written by a later program, in format " +
+                                   std::to_string(*format) + "; this one knows up to " +
+                                   std::to_string(kKnownFormat));
+    }
+    stored.number = *given;
+    if (const auto by = about->find(kWrittenBy); by != about->end() && by->is_string()) {
+      stored.written_by = by->get<std::string>();
+    }
+  }
+  ManifestDecode decoded = DecodeManifest(file, bytes, DecodeRules::kStored);
+  if (!decoded.problems.empty()) {
+    DecodeProblem& problem = decoded.problems.front();
+    problem.file.clear();
+    problem.document = -1;
+    return damaged(problem.ToString());
+  }
+  if (decoded.objects.size() != 1) return damaged("does not hold exactly one object");
+  stored.object = std::move(decoded.objects.front().object);
+  return stored;
+}
+
+}  // namespace volumed

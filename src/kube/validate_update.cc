@@ -1,0 +1,146 @@
+#include "kube/validate_update.h"
+
+#include <utility>
+#include <variant>
+
+#include "kube/field_rules.h"
+
+namespace volumed {
+namespace {
+
+constexpr const char* kImmutable = "field is immutable";
+constexpr const char* kImmutableIsSet = "Forbidden: field is immutable when `immutable` is set";
+constexpr const char* kNotLess = "Forbidden: field can not be less than previous value";
+
+std::string_view TextOf(VolumeMode mode) {
+  return mode == VolumeMode::kBlock ? "Block" : "Filesystem";
+}
+
+std::string_view TextOf(VolumeBindingMode mode) {
+  return mode == VolumeBindingMode::kImmediate ? "Immediate" : "WaitForFirstConsumer";
+}
+
+class UpdateChecks {
+ public:
+  explicit UpdateChecks(bool bound) : bound_(bound) {}
+
+  std::vector<UpdateProblem> Take() { return std::move(problems_); }
+
+  void Compare(const Pod& before, const Pod& now) {
+    if (before.metadata.uid != now.metadata.uid || before.spec.volumes == now.spec.volumes) return;
+    Add("spec.volumes", "Forbidden: spec.volumes is immutable under the same uid");
+  }
+
+  void Compare(const PersistentVolume& before, const PersistentVolume& now) {
+    if (before.spec.source != now.spec.source) {
+      Add("spec.persistentvolumesource",
+          "Forbidden: spec.persistentvolumesource is immutable after creation");
+    }
+    CompareText("volumeMode", TextOf(before.spec.volume_mode), TextOf(now.spec.volume_mode));
+    if (before.spec.node_affinity && before.spec.node_affinity != now.spec.node_affinity) {
+      Add("nodeAffinity", std::string("Invalid value: ") + kImmutable +
+                              ", except for updating from beta label to GA");
+    }
+    if (!bound_) return;
+    if (now.spec.capacity < before.spec.capacity) Add("spec.capacity.storage", kNotLess);
+    if (before.spec.storage_class_name != now.spec.storage_class_name) {
+      Add("spec.storageClassName",
+          Invalid(now.spec.storage_class_name) + " while the volume is bound to a claim");
+    }
+  }
+
+  void Compare(const PersistentVolumeClaim& before, const PersistentVolumeClaim& now) {
+    PersistentVolumeClaimSpec allowed = before.spec;
+    if (allowed.volume_name.empty()) allowed.volume_name = now.spec.volume_name;
+    // Source: as above (storageClassName may be given to a claim that has none).
+    if (!allowed.storage_class_name) allowed.storage_class_name = now.spec.storage_class_name;
+    if (bound_) {
+      allowed.storage.request = now.spec.storage.request;
+      allowed.volume_attributes_class_name = now.spec.volume_attributes_class_name;
+      // The binder writes a claim's volume into its spec; here a manifest may leave it out.
+      if (now.spec.volume_name.empty()) allowed.volume_name.clear();
+    }
+    if (allowed != now.spec) {
+      Add("spec",
+          "Forbidden: spec is immutable after creation except resources.requests and "
+          "volumeAttributesClassName for bound claims");
+    }
+    if (now.spec.storage.request < before.spec.storage.request) {
+      Add("spec.resources.requests.storage", kNotLess);
+    }
+  }
+
+  void Compare(const StorageClass& before, const StorageClass& now) {
+    if (before.parameters != now.parameters) {
+      Add("parameters", "Forbidden: updates to parameters are forbidden.");
+    }
+    if (before.provisioner != now.provisioner) {
+      Add("provisioner", "Forbidden: updates to provisioner are forbidden.");
+    }
+    if (before.reclaim_policy != now.reclaim_policy) {
+      Add("reclaimPolicy", "Forbidden: updates to reclaimPolicy are forbidden.");
+    }
+    CompareText("volumeBindingMode", TextOf(before.volume_binding_mode),
+                TextOf(now.volume_binding_mode));
+  }
+
+  void Compare(const SecretObject& before, const SecretObject& now) {
+    CompareText("type", before.type, now.type);
+    if (!before.immutable) return;
+    if (!now.immutable) Add("immutable", kImmutableIsSet);
+    // Only that the contents differ is told.
+    SecretObject same_but_data = before;
+    same_but_data.data = now.data;
+    if (!(same_but_data == before)) Add("data", kImmutableIsSet);
+  }
+
+  void Compare(const ConfigMapObject& before, const ConfigMapObject& now) {
+    if (!before.immutable) return;
+    if (!now.immutable) Add("immutable", kImmutableIsSet);
+    if (before.data != now.data) Add("data", kImmutableIsSet);
+    if (before.binary_data != now.binary_data) Add("binaryData", kImmutableIsSet);
+  }
+
+  void Compare(const NodeObject&, const NodeObject&) {}
+  void Compare(const CsiDriverObject&, const CsiDriverObject&) {}
+
+ private:
+  static std::string Invalid(std::string_view value) {
+    return "Invalid value: " + Quoted(std::string(value)) + ": " + kImmutable;
+  }
+
+  void CompareText(const char* field, std::string_view before, std::string_view now) {
+    if (before != now) Add(field, Invalid(now));
+  }
+
+  void Add(std::string field, std::string reason) {
+    problems_.push_back({std::move(field), std::move(reason)});
+  }
+
+  const bool bound_;
+  std::vector<UpdateProblem> problems_;
+};
+
+}  // namespace
+
+std::vector<UpdateProblem> ValidateUpdate(const Object& before, const Object& now, bool bound) {
+  UpdateChecks checks(bound);
+  std::visit(
+      [&](const auto& old) {
+        const auto* other = std::get_if<std::decay_t<decltype(old)>>(&now);
+        if (other != nullptr) checks.Compare(old, *other);
+      },
+      before);
+  return checks.Take();
+}
+
+std::string ToString(const std::vector<UpdateProblem>& problems) {
+  std::string text;
+  for (const UpdateProblem& problem : problems) {
+    if (!text.empty()) text += "; ";
+    text += problem.field_path + ": " + problem.reason;
+  }
+  return text;
+}
+
+}  // namespace volumed

@@ -1,0 +1,134 @@
+// Commands on objects that are no pods: what they delete, and when that goes.
+#include <utility>
+
+#include "kube/object_directory.h"
+#include "volumemanager/kubelet_volume_manager_impl.h"
+
+namespace volumed {
+namespace {
+
+// Kinds whose objects wait, once deleted, until nobody uses them.
+bool IsProtected(ObjectKind kind) {
+  return kind == ObjectKind::kPersistentVolume || kind == ObjectKind::kPersistentVolumeClaim;
+}
+
+}  // namespace
+
+// A command's number must be higher than those of all commands before, and some of these are known
+// by the files of what they have given alone.
+std::optional<Error> KubeletVolumeManager::Impl::WhyNoCommand() const {
+  if (!loaded_) {
+    return Error::NotApplied(Code::kUnavailable, "the records of the last run are not loaded yet");
+  }
+  for (const SourceStatus& source : parts_.catalog.Sources()) {
+    if (source.name == ObjectDirectory::kSourceName && !source.complete) {
+      return Error::NotApplied(Code::kUnavailable,
+                               "the directory of applied objects is not loaded yet");
+    }
+  }
+  return std::nullopt;
+}
+
+void KubeletVolumeManager::Impl::NumberCommand(const std::function<void(Result<uint64_t>)>& done) {
+  if (const std::optional<Error> why_not = WhyNoCommand()) return done(*why_not);
+  deleted_.TakeNumber(done);
+}
+
+void KubeletVolumeManager::Impl::DeleteObject(const ObjectKey& key, Done done) {
+  if (const std::optional<Error> why_not = WhyNoCommand()) return PostAnswer(done, *why_not);
+  const ObjectPtr object = parts_.catalog.FindObject(key);
+  std::string uid = object == nullptr ? "" : MetaOf(*object).uid;
+  if (object == nullptr) uid = UidOnRecord(key);  // it may be one that nobody has any more
+  const bool unknown = parts_.catalog.MayBeThere(key);
+  if (object == nullptr && uid.empty() && !unknown) {
+    // Deleted before: the answer to that command may have got lost.
+    const bool ended = deleted_.EndedBy(key).has_value();
+    return PostAnswer(
+        done, ended ? OkStatus()
+                    : Status(Error::NotApplied(Code::kNotFound, "there is no " + ToString(key))));
+  }
+  const auto answer = [this, alive = std::weak_ptr<bool>(alive_), done](const Status& status) {
+    if (!alive.expired()) PostAnswer(done, status);
+  };
+  deleted_.Delete({key, uid}, !IsProtected(key.kind), answer);
+}
+
+std::string KubeletVolumeManager::Impl::UidOnRecord(const ObjectKey& object) const {
+  if (object.kind == ObjectKind::kPersistentVolumeClaim) {
+    const std::string bound = claims_.BoundUid({object.name_space, object.name});
+    if (!bound.empty()) return bound;
+    const std::string begun = provisioning_.ClaimUid({object.name_space, object.name});
+    if (!begun.empty()) return begun;
+  }
+  if (object.kind == ObjectKind::kPersistentVolume) {
+    const PersistentVolumePtr volume = claims_.FindVolumeObject(object.name);
+    if (volume != nullptr) return volume->metadata.uid;
+  }
+  return uids_.FindUid(object);
+}
+
+bool KubeletVolumeManager::Impl::IsBeingDeleted(const ObjectKey& object) const {
+  const ObjectPtr known = parts_.catalog.FindObject(object);
+  const std::string uid = known == nullptr ? UidOnRecord(object) : MetaOf(*known).uid;
+  const DeletedObjectRecord* deleted = deleted_.Find({object, uid});
+  return deleted != nullptr && !deleted->ended;
+}
+
+void KubeletVolumeManager::Impl::LetObjectGo(const DeletedObjects::Id& object) {
+  if (deleted_.Find(object) != nullptr) return deleted_.End(object);
+  // A manifest's own mark is no command.
+  const std::optional<ObjectOrigin> origin = parts_.catalog.OriginOf(object.first);
+  const bool ours = origin && (origin->source == ObjectDirectory::kSourceName ||
+                               origin->source == Provisioning::kSourceName);
+  if (ours && !deleted_.IsKnown(object)) deleted_.Delete(object, /*at_once=*/true, [](Status) {});
+}
+
+void KubeletVolumeManager::Impl::DeletionChanged(const DeletedObjects::Id& object) {
+  const DeletedObjectRecord deleted = *deleted_.Find(object);
+  if (deleted.ended) TakeAway(deleted);
+  ObjectChanged(object.first);
+  claims_.MarkDirty();
+}
+
+void KubeletVolumeManager::Impl::TakeAway(const DeletedObjectRecord& deleted) {
+  const ObjectKey& key = deleted.object;
+  if (key.kind == ObjectKind::kPersistentVolume) provisioning_.Remove(key.name);
+  parts_.catalog.End(key, deleted.uid, deleted.number);
+  if (settings_.remove_object) settings_.remove_object(key, deleted.number);
+}
+
+// From the directory of a source where removal is the command.
+void KubeletVolumeManager::Impl::DeleteIfRemoved(const ObjectKey& key) {
+  const std::optional<ObjectStanding> standing = parts_.catalog.StandingOf(key);
+  if (!standing || !standing->missing) return;
+  if (!settings_.removal_deletes.contains(standing->origin.source)) return;
+  const DeletedObjects::Id id{key, MetaOf(*parts_.catalog.FindObject(key)).uid};
+  if (!deleted_.IsKnown(id)) deleted_.Delete(id, !IsProtected(key.kind), [](const Status&) {});
+}
+
+// The last agent may have been ended between the removal and the command.
+void KubeletVolumeManager::Impl::DeleteWhatWasRemoved() {
+  for (const ObjectKind kind : kAllObjectKinds) {
+    if (!OutlivesPods(kind)) continue;
+    for (const ObjectKey& key : parts_.catalog.KeysOf(kind, "")) DeleteIfRemoved(key);
+  }
+}
+
+void KubeletVolumeManager::Impl::ForgetDeleted(const ObjectKey& key) {
+  if (parts_.catalog.IsEnded(key)) return;  // another one of its name, since
+  for (const DeletedObjectRecord& deleted : deleted_.All()) {
+    const DeletedObjects::Id id{deleted.object, deleted.uid};
+    if (deleted.object != key || !deleted.ended) continue;
+    if (claims_.Knows(id) || provisioning_.KnowsClaim(deleted.uid)) {
+      unlisted_.insert(key);
+    } else {
+      deleted_.Forget(id);
+    }
+  }
+}
+
+void KubeletVolumeManager::Impl::ForgetUnlisted() {
+  for (const ObjectKey& key : std::exchange(unlisted_, {})) ForgetDeleted(key);
+}
+
+}  // namespace volumed

@@ -1,0 +1,127 @@
+#include "kube/validate_update.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "unit/kube/kube_testing.h"
+
+namespace volumed {
+namespace {
+
+// What is said of a change from one manifest to another.
+std::string Change(const std::string& before, const std::string& now, bool bound = false) {
+  return ToString(ValidateUpdate(DecodeOne(before), DecodeOne(now), bound));
+}
+
+std::string Volume(const std::string& spec) {
+  return "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: v}\nspec: {accessModes: "
+         "[ReadWriteOnce], " +
+         spec + "}\n";
+}
+const char kGibi[] = "capacity: {storage: 2Gi}, hostPath: {path: /srv/a}";
+
+std::string Claim(const std::string& spec) {
+  return "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c, namespace: default}\n"
+         "spec: {accessModes: [ReadWriteOnce], " +
+         spec + "}\n";
+}
+
+TEST(ValidateUpdate, SourceAndModeOfAVolumeNeverChange) {
+  EXPECT_EQ(Change(Volume(kGibi), Volume("capacity: {storage: 2Gi}, hostPath: {path: /srv/b}")),
+            "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable "
+            "after creation");
+  EXPECT_EQ(Change(Volume(kGibi), Volume(std::string(kGibi) + ", volumeMode: Block")),
+            "volumeMode: Invalid value: \"Block\": field is immutable");
+  const std::string affinity =
+      ", nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: "
+      "Exists}]}]}}";
+  EXPECT_EQ(Change(Volume(kGibi), Volume(kGibi + affinity)), "");
+  EXPECT_EQ(Change(Volume(kGibi + affinity), Volume(kGibi)),
+            "nodeAffinity: Invalid value: field is immutable, except for updating from beta label "
+            "to GA");
+}
+
+TEST(ValidateUpdate, ABoundVolumeDoesNotShrinkAndKeepsItsClass) {
+  const std::string small = Volume("capacity: {storage: 1Gi}, hostPath: {path: /srv/a}");
+  const std::string fast = Volume(std::string(kGibi) + ", storageClassName: fast");
+  EXPECT_EQ(Change(Volume(kGibi), small), "");
+  EXPECT_EQ(Change(Volume(kGibi), small, true),
+            "spec.capacity.storage: Forbidden: field can not be less than previous value");
+  EXPECT_EQ(Change(small, Volume(kGibi), true), "") << "it may grow";
+  EXPECT_EQ(Change(Volume(kGibi), fast), "");
+  EXPECT_EQ(Change(Volume(kGibi), fast, true),
+            "spec.storageClassName: Invalid value: \"fast\": field is immutable while the volume "
+            "is bound to a claim");
+}
+
+TEST(ValidateUpdate, AClaimMayOnlyGrowWhenItIsBound) {
+  const std::string words =
+      "spec: Forbidden: spec is immutable after creation except resources.requests and "
+      "volumeAttributesClassName for bound claims";
+  const std::string one = Claim("storageClassName: a, resources: {requests: {storage: 1Gi}}");
+  const std::string two = Claim("storageClassName: a, resources: {requests: {storage: 2Gi}}");
+  EXPECT_EQ(Change(one, two, true), "");
+  EXPECT_EQ(Change(one, two), words);
+  EXPECT_EQ(Change(two, one, true),
+            "spec.resources.requests.storage: Forbidden: field can not be less than previous "
+            "value");
+  const std::string other = Claim("storageClassName: b, resources: {requests: {storage: 1Gi}}");
+  EXPECT_EQ(Change(one, other, true), words);
+  EXPECT_EQ(Change(one, other), words);
+  const std::string none = Claim("resources: {requests: {storage: 1Gi}}");
+  EXPECT_EQ(Change(none, one), "") << "a class may be given to a claim without one";
+  EXPECT_EQ(Change(one, none), words);
+  const std::string named =
+      Claim("volumeName: v, storageClassName: a, resources: {requests: {storage: 1Gi}}");
+  EXPECT_EQ(Change(one, named), "") << "once";
+  EXPECT_EQ(Change(named, Claim("volumeName: w, storageClassName: a, resources: {requests: "
+                                "{storage: 1Gi}}")),
+            words);
+}
+
+TEST(ValidateUpdate, AStorageClassKeepsWhatItsVolumesAreMadeBy) {
+  const auto storage_class = [](const std::string& fields) {
+    return "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: s}\n" + fields;
+  };
+  const std::string before =
+      storage_class("provisioner: a/b\nreclaimPolicy: Delete\nparameters: {k: v}\n");
+  EXPECT_EQ(Change(before, storage_class("provisioner: a/c\nreclaimPolicy: Retain\n"
+                                         "volumeBindingMode: WaitForFirstConsumer\n")),
+            "parameters: Forbidden: updates to parameters are forbidden.; provisioner: Forbidden: "
+            "updates to provisioner are forbidden.; reclaimPolicy: Forbidden: updates to "
+            "reclaimPolicy are forbidden.; volumeBindingMode: Invalid value: "
+            "\"WaitForFirstConsumer\": field is immutable");
+  EXPECT_EQ(Change(before, before + "allowVolumeExpansion: true\n"), "");
+}
+
+TEST(ValidateUpdate, WhatIsImmutableStaysAndASecretKeepsItsType) {
+  const auto secret = [](const std::string& fields) {
+    return "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: default}\n" + fields;
+  };
+  EXPECT_EQ(Change(secret("type: Opaque\n"), secret("type: a/b\n")),
+            "type: Invalid value: \"a/b\": field is immutable");
+  const std::string sealed = secret("immutable: true\nstringData: {k: hunter2}\n");
+  EXPECT_EQ(Change(sealed, secret("stringData: {k: hunter3}\n")),
+            "immutable: Forbidden: field is immutable when `immutable` is set; data: Forbidden: "
+            "field is immutable when `immutable` is set");
+  EXPECT_EQ(Change(sealed, sealed), "");
+  EXPECT_EQ(Change(secret("stringData: {k: a}\n"), sealed), "");
+  const auto map = [](const std::string& fields) {
+    return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: s, namespace: default}\n" + fields;
+  };
+  EXPECT_EQ(Change(map("immutable: true\ndata: {k: a}\n"), map("immutable: true\ndata: {k: b}\n")),
+            "data: Forbidden: field is immutable when `immutable` is set");
+  EXPECT_EQ(Change(map("immutable: true\nbinaryData: {k: YQ==}\n"), map("immutable: true\n")),
+            "binaryData: Forbidden: field is immutable when `immutable` is set");
+}
+
+TEST(ValidateUpdate, APodsVolumesStayUnderOneUid) {
+  const std::string other = "  volumes: [{name: v}]\n";
+  EXPECT_EQ(Change(PodYaml("p", "u-1"), PodYaml("p", "u-1", other)),
+            "spec.volumes: Forbidden: spec.volumes is immutable under the same uid");
+  EXPECT_EQ(Change(PodYaml("p", "u-1"), PodYaml("p", "u-2", other)), "");
+}
+
+}  // namespace
+}  // namespace volumed

@@ -1,0 +1,161 @@
+// What has left its source, and what was deleted by command, on fake operations.
+#include "unit/volumemanager/manager_fixture.h"
+
+namespace volumed {
+namespace {
+
+const std::string kUse = "data: persistentVolumeClaim: {claimName: data}";
+
+class MissingClaimsTest : public ManagerTest {
+ protected:
+  void SetUp() override {
+    removal_deletes = false;
+    StartAgent();
+    Deliver("");
+  }
+  static std::string Volume(const std::string& policy) {
+    return "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec: {capacity: "
+           "{storage: 1Gi}, accessModes: [ReadWriteOnce], persistentVolumeReclaimPolicy: " +
+           policy + ", hostPath: {path: /srv/data}}\n";
+  }
+  static std::string Claim(const std::string& name = "data") {
+    return "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: " + name +
+           ", namespace: default}\nspec: {accessModes: [ReadWriteOnce], storageClassName: '', "
+           "resources: {requests: {storage: 1Gi}}}\n";
+  }
+  std::optional<ClaimBindingRecord> Binding() {
+    const auto row = store.Find(kClaimBindingRecordKind, "disk");
+    if (!row) return std::nullopt;
+    return DecodeClaimBindingRecord(*row).value();
+  }
+  PersistentVolumeClaimView ClaimView(const std::string& name = "data") {
+    for (const PersistentVolumeClaimView& view : manager().PersistentVolumeClaims()) {
+      if (view.name == name) return view;
+    }
+    ADD_FAILURE() << "no claim " << name;
+    return {};
+  }
+  size_t DeletedRows() {
+    size_t rows = 0;
+    for (const Record& row : store.All()) rows += row.kind == kDeletedObjectRecordKind ? 1 : 0;
+    return rows;
+  }
+};
+
+// A manifest that vanished once took the data of its claim with it.
+TEST_F(MissingClaimsTest, AClaimThatLeavesItsSourceKeepsItsVolumeOverRestarts) {
+  for (const char* policy : {"Retain", "Delete", "Recycle"}) {
+    Deliver(Volume(policy) + Claim());
+    const std::string uid = Binding()->binding.claim_uid;
+    Deliver(Volume(policy));
+    Pass(std::chrono::hours(1));
+    EXPECT_TRUE(ClaimView().missing);
+    EXPECT_EQ(ClaimView().phase, "Bound");
+    StartAgent();
+    Deliver(Volume(policy));
+    Pass(std::chrono::hours(1));
+    EXPECT_EQ(operations().Count("reclaim"), 0u) << policy;
+    EXPECT_EQ(Binding()->binding.state, BindingState::kBound);
+    EXPECT_EQ(Binding()->binding.claim_uid, uid);
+    ASSERT_TRUE(DeleteClaim("data")->ok());
+    ASSERT_TRUE(Binding() == std::nullopt || Binding()->binding.state != BindingState::kBound);
+    EXPECT_EQ(operations().Count("reclaim"), std::string(policy) == "Retain" ? 0u : 1u);
+    ASSERT_TRUE(DeleteVolume("disk")->ok());
+    Deliver("");
+  }
+}
+
+TEST_F(MissingClaimsTest, APodMayUseAMissingClaimAndIsTold) {
+  Deliver(Volume("Delete") + Claim());
+  Deliver(Volume("Delete"));
+  Deliver(Volume("Delete") + PodManifest("a", {kUse}));
+  EXPECT_EQ(Phase("a"), "Ready");
+  ASSERT_EQ(View("a").problems.size(), 1u);
+  EXPECT_EQ(View("a").problems[0].step, "ClaimMissing");
+  EXPECT_EQ(View("a").problems[0].message,
+            "PersistentVolumeClaim default/data has left test.yaml, and nobody has deleted it: the "
+            "pod keeps its volume");
+  Deliver(Volume("Delete") + Claim() + PodManifest("a", {kUse}));
+  EXPECT_TRUE(View("a").problems.empty());
+}
+
+TEST_F(MissingClaimsTest, AMissingVolumeTakesNoNewClaim) {
+  Deliver(Volume("Retain"));
+  Deliver("");
+  Deliver(Claim());
+  EXPECT_EQ(ClaimView().phase, "Pending");
+  EXPECT_NE(ClaimView().reason.find("1 missing"), std::string::npos) << ClaimView().reason;
+  Deliver(Volume("Retain") + Claim());
+  EXPECT_EQ(ClaimView().phase, "Bound");
+}
+
+TEST_F(MissingClaimsTest, ADeletedClaimIsRefusedUntilItsFileHasLostItAndIsAnotherOneThen) {
+  Deliver(Volume("Retain") + Claim());
+  const std::string uid = Binding()->binding.claim_uid;
+  ASSERT_TRUE(DeleteClaim("data")->ok());
+  EXPECT_EQ(Binding()->binding.state, BindingState::kReleased);
+  EXPECT_EQ(ClaimView().phase, "Refused");
+  EXPECT_EQ(ClaimView().reason, "deleted by command and test.yaml still has it");
+  StartAgent();
+  Deliver(Volume("Retain") + Claim());
+  EXPECT_EQ(ClaimView().phase, "Refused");
+  EXPECT_EQ(DeletedRows(), 1u);
+  Deliver(Volume("Retain"));
+  EXPECT_EQ(DeletedRows(), 0u);
+  Deliver(Volume("Retain") + Claim());
+  EXPECT_EQ(ClaimView().phase, "Pending") << "the volume holds another one's data";
+  EXPECT_EQ(Binding()->binding.state, BindingState::kReleased);
+  EXPECT_EQ(Binding()->binding.claim_uid, uid);
+}
+
+TEST_F(MissingClaimsTest, ADeletedClaimIsTerminatingWhileAPodHasItAlsoForTheNextAgent) {
+  Deliver(Volume("Delete") + Claim() + PodManifest("a", {kUse}));
+  ASSERT_EQ(Phase("a"), "Ready");
+  ASSERT_TRUE(DeleteClaim("data")->ok());
+  EXPECT_TRUE(ClaimView().deleting);
+  EXPECT_EQ(operations().Count("reclaim"), 0u);
+  StartAgent();
+  Deliver(Volume("Delete") + Claim() + PodManifest("a", {kUse}));
+  EXPECT_TRUE(ClaimView().deleting);
+  Deliver(Volume("Delete") + Claim());
+  EXPECT_EQ(operations().Count("reclaim"), 1u);
+  EXPECT_EQ(ClaimView().phase, "Refused");
+}
+
+TEST_F(MissingClaimsTest, TheAnswerToADeletionComesOnceItIsOnRecord) {
+  Deliver(Volume("Delete") + Claim());
+  ASSERT_TRUE(DeleteClaim("data")->ok());
+  EXPECT_EQ(DeletedRows(), 1u);
+  EXPECT_TRUE(DeleteClaim("data")->ok()) << "the answer may have got lost";
+  EXPECT_EQ(DeleteClaim("unheard")->error().code(), Code::kNotFound);
+}
+
+TEST_F(MissingClaimsTest, WhereRemovalIsTheCommandAClaimIsDeletedByIt) {
+  removal_deletes = true;
+  StartAgent();
+  Deliver(Volume("Delete") + Claim());
+  Deliver(Volume("Delete"));
+  EXPECT_EQ(operations().Count("reclaim"), 1u);
+  EXPECT_EQ(DeletedRows(), 0u) << "nothing has it any more";
+}
+
+TEST_F(MissingClaimsTest, WhatIsImmutableStaysAsItWasInTheCatalog) {
+  Deliver(Volume("Retain") + Claim());
+  std::string other = Volume("Retain") + Claim();
+  other.replace(other.find("/srv/data"), 9, "/srv/othr");
+  other.replace(other.find("requests: {storage: 1Gi}"), 24, "requests: {storage: 9Mi}");
+  Deliver(other);
+  const auto volume = agent_->catalog.FindPersistentVolume("disk");
+  EXPECT_EQ(std::get<HostPathVolumeSource>(volume->spec.source).path, "/srv/data");
+  const auto problems = agent_->catalog.ProblemsOf({ObjectKind::kPersistentVolume, "", "disk"});
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].field_path, "spec.persistentvolumesource");
+  const auto of_claim =
+      agent_->catalog.ProblemsOf({ObjectKind::kPersistentVolumeClaim, "default", "data"});
+  ASSERT_EQ(of_claim.size(), 1u);
+  EXPECT_EQ(of_claim[0].field_path, "spec.resources.requests.storage");
+  EXPECT_EQ(ClaimView().phase, "Bound");
+}
+
+}  // namespace
+}  // namespace volumed
