@@ -100,6 +100,8 @@ class KubeletVolumeManager final : public VolumeManager {
   void SetServerLookPeriod(Duration period);
   // How often plugins are asked from now on which volumes are attached; zero: never.
   void SetVerifyAttachedPeriod(Duration period);
+  // What depends on the wall time (tokens that are not valid yet or not any more) is looked at.
+  void WallClockWasSet();
   // GetVolumeLimits may answer something else from now on: who waits for a slot is looked at again.
   void AttachLimitsChanged();
   void DeletePod(const PodUid& pod, bool force, std::function<void(Status)> done) override;

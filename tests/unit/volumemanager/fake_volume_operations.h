@@ -60,7 +60,8 @@ class FakeVolumeOperations final : public VolumeOperations {
     held_.erase(held);
     scheduler_.Post(finish);
   }
-  void SetRefresh(const OperationKey& key, int64_t unix_ms) { refresh_[key] = unix_ms; }
+  void SetRefresh(const OperationKey& key, int64_t unix_ms) { refresh_[key] = {0, unix_ms}; }
+  void SetFreshness(const OperationKey& key, Freshness fresh) { refresh_[key] = fresh; }
 
   size_t Count(const std::string& operation) const {
     size_t count = 0;
@@ -286,7 +287,7 @@ class FakeVolumeOperations final : public VolumeOperations {
       for (const SubPathRequest& sub_path : request.sub_paths) {
         mounted.sub_paths.push_back({sub_path.container, sub_path.index, sub_path.sub_path});
       }
-      if (refresh_.contains(key)) mounted.refresh_unix_ms = refresh_.at(key);
+      if (refresh_.contains(key)) mounted.freshness = refresh_.at(key);
       if (operation == "map") mounted.mapped = MappedDevice{"/dev/fake", "/root/nodes/fake"};
       outcome.value = mounted;
       done(outcome);
@@ -365,7 +366,7 @@ class FakeVolumeOperations final : public VolumeOperations {
   std::map<OperationKey, int64_t> running_;  // since, unix milliseconds
   std::set<OperationKey> hanging_;
   std::map<OperationKey, std::function<void()>> held_;
-  std::map<OperationKey, int64_t> refresh_;
+  std::map<OperationKey, Freshness> refresh_;
   std::map<std::pair<std::string, OperationKey>, Failure> failures_;
 };
 
