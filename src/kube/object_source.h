@@ -17,7 +17,7 @@
 namespace volumed {
 
 // How an object of a list comes to be in it.
-enum class Presence {
+enum class ObjectPresence {
   kPresent,  // its file has it now
   kHeld,     // its file does not have it now, but that proves nothing: see `reason`
   kGoing,    // it was seen to leave, and is removed from the list at `goes_at_unix_millis`
@@ -27,7 +27,7 @@ struct ObjectWithOrigin {
   ObjectPtr object;  // never null
   std::string file;  // path of the file it was read from
   int document = 0;  // from 0
-  Presence presence = Presence::kPresent;
+  ObjectPresence presence = ObjectPresence::kPresent;
   std::string reason = {};          // of kHeld and kGoing, for people
   int64_t goes_at_unix_millis = 0;  // of kGoing
 };
@@ -68,11 +68,11 @@ struct ObjectList {
   // means nothing. True: `objects` is everything of the source, last good objects included.
   bool complete = false;
   std::vector<ObjectWithOrigin> objects;
-  std::vector<UnknownObject> unknown;
-  std::vector<DecodeProblem> problems;  // all that stand now, not only new ones
+  std::vector<DecodeProblem> problems = {};  // all that stand now, not only new ones
+  std::vector<UnknownObject> unknown = {};
   // Why absence from this list proves nothing about some objects; "" for a source that is in order.
-  std::string incomplete_because;
-  std::optional<KnownDirectory> directory;  // to be put on record
+  std::string incomplete_because = {};
+  std::optional<KnownDirectory> directory = {};  // to be put on record
 };
 
 using ObjectListener = std::function<void(ObjectList)>;
