@@ -373,6 +373,10 @@ void Agent::ApplyReload(ReloadedConfig reloaded) {
 }
 
 Status Agent::Run() {
+  ASSIGN_OR_RETURN(clock_set_watch_, ClockSetWatch::Create(scheduler_->loop(), [this] {
+                     log_->Info("the wall clock was set");
+                     manager_->WallClockWasSet();
+                   }));
   StartSources();
   manager_->Start();
   RunPlugins();

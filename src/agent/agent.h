@@ -27,6 +27,7 @@
 #include "agent/watchdog.h"
 #include "attacher/device_finder.h"
 #include "attacher/device_waiter.h"
+#include "base/clock_set_watch.h"
 #include "base/log.h"
 #include "base/real_scheduler.h"
 #include "kube/manifest_directory.h"
@@ -135,6 +136,7 @@ class Agent {
   std::unique_ptr<RealScheduler> scheduler_;
   std::unique_ptr<Signals> signals_;
   std::unique_ptr<AgentParts> parts_;
+  std::unique_ptr<ClockSetWatch> clock_set_watch_;
   std::unique_ptr<RootLock> root_lock_;
   std::unique_ptr<KubeletPaths> paths_;
   std::unique_ptr<WorkerKernel> kernel_;

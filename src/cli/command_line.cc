@@ -174,13 +174,14 @@ void AddAgentVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
   CLI::App* records =
       app.add_subcommand("records", "whether the agent's records may be older than the disks");
   records->require_subcommand(0, 1);
-  CLI::App* accept = records->add_subcommand(
+  CLI::App* accept_records = records->add_subcommand(
       "accept", "they are right: what was held back (mkfs, recycle, delete) goes on");
-  accept->add_option("--only", words.volume, "of one volume alone, as `records` shows it")
+  accept_records->add_option("--only", words.volume, "of one volume alone, as `records` shows it")
       ->type_name("VOLUME");
-  accept->callback([&] { chosen = [&] { return RunRecordsAccept(words.context, words.volume); }; });
-  records->callback([&, accept] {
-    if (!accept->parsed()) chosen = [&] { return RunRecords(words.context); };
+  accept_records->callback(
+      [&] { chosen = [&] { return RunRecordsAccept(words.context, words.volume); }; });
+  records->callback([&, accept_records] {
+    if (!accept_records->parsed()) chosen = [&] { return RunRecords(words.context); };
   });
 
   CLI::App* version = app.add_subcommand("version", "of this program and of the agent");

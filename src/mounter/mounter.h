@@ -35,6 +35,14 @@ struct Attributes {
   bool selinux_relabel = false;
 };
 
+// The wall time in which what a volume holds is good: tokens that expire, and that nobody takes
+// before the moment at which they were issued.
+struct Freshness {
+  int64_t from_unix_ms = 0;   // earlier than that, the clock was set back: it is to be renewed
+  int64_t until_unix_ms = 0;  // it is to be renewed
+  friend bool operator==(const Freshness&, const Freshness&) = default;
+};
+
 // Threads: one call at a time. Blocks: until args.call.deadline.
 // Errors: NotApplied = nothing of the volume changed; MaybeApplied = some of it may be there, so
 // only the same call or its inverse may follow.
@@ -52,9 +60,9 @@ class Mounter : public Volume {
   virtual Attributes GetAttributes() const = 0;
   // Where GetPath() is for effects: a checked root and the rest below it.
   virtual SafePath GetSafePath() const = 0;
-  // When the content should be refreshed although no object changed (token rotation), as unix
-  // milliseconds; valid after SetUp.
-  virtual std::optional<int64_t> refresh_unix_ms() const { return std::nullopt; }
+  // When the content should be refreshed although no object changed (token rotation); valid after
+  // SetUp.
+  virtual std::optional<Freshness> freshness() const { return std::nullopt; }
 };
 
 // Threads: one call at a time. Blocks: until the deadline. Idempotent; a volume that is not there

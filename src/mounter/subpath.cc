@@ -1,5 +1,6 @@
 #include "mounter/subpath.h"
 
+#include <cerrno>
 #include <functional>
 
 #include "base/strings.h"
@@ -26,15 +27,27 @@ Result<std::string> CleanSubPath(const std::string& sub_path) {
   return cleaned;
 }
 
+// Only a link can lead out: the sub_path itself is clean, and the kernel keeps to the volume.
+// Source: kubernetes pkg/volume/util/subpath/subpath_linux.go@v1.36.2 (safeOpenSubPath).
+Error InWords(const Error& error, const SafePath& source) {
+  if (error.sys_errno() != EXDEV) return error;
+  return Error::FromParts(Code::kInvalidArgument, error.outcome(), EXDEV,
+                          "subpath \"" + source.Display() + "\" not within volume path \"" +
+                              source.root + "\": a link in it leads out of the volume");
+}
+
 // What sub_path is, made as a directory first where it is missing.
 Result<FileInfo> ResolveSource(Kernel& kernel, const SafePath& source, const SafePath& volume_root,
                                const CallOptions& call) {
   const Stat stat{.path = source, .follow = true};
-  ASSIGN_OR_RETURN(const FileInfo found, kernel.Call(stat, call));
+  const Result<FileInfo> looked = kernel.Call(stat, call);
+  if (!looked.ok()) return InWords(looked.error(), source);
+  const FileInfo& found = *looked;
   if (found.type != FileType::kMissing) return found;
   ASSIGN_OR_RETURN(const FileInfo root, kernel.Call(Stat{.path = volume_root}, call));
-  RETURN_IF_ERROR(kernel.Call(
-      MakeDirectory{.path = source, .mode = root.mode, .parent_mode = root.mode}, call));
+  const Result<Changed> directory =
+      kernel.Call(MakeDirectory{.path = source, .mode = root.mode, .parent_mode = root.mode}, call);
+  if (!directory.ok()) return InWords(directory.error(), source);
   ASSIGN_OR_RETURN(const FileInfo made, kernel.Call(stat, call));
   if (made.type == FileType::kMissing) {
     return Error::NotApplied(Code::kAborted, source.Display() + " was removed while it was made");
@@ -134,15 +147,16 @@ Result<SafePath> PrepareSafeSubpath(Kernel& kernel, const KubeletPaths& paths,
   RETURN_IF_ERROR(MakeTarget(kernel, parent, target, info.type, call));
   const Result<Done> bound = kernel.Call(BindMount{.source = source, .target = target}, call);
   if (bound.ok()) return target;
+  const Error failed = InWords(bound.error(), source);
   if (!bound.error().maybe_applied()) {
     // Best effort: a target that stays is found and used, or cleaned, by the next call.
     const FileType made =
         info.type == FileType::kDirectory ? FileType::kDirectory : FileType::kRegular;
     if (Status removed = RemoveTarget(kernel, target, made, call); !removed.ok()) {
-      return bound.error().With("cleaning up failed too (" + removed.error().message() + ")");
+      return failed.With("cleaning up failed too (" + removed.error().message() + ")");
     }
   }
-  return bound.error();
+  return failed;
 }
 
 Result<bool> UnmountSubPaths(Kernel& kernel, const KubeletPaths& paths, const PodUid& pod,

@@ -29,8 +29,9 @@ struct SafeSubpathRequest {
 //
 // Threads: one at a time per volume and pod. Blocks: until the deadline; may touch the volume's
 // filesystem, so `call.domain` should be the volume's.
-// Errors: InvalidArgument, not applied, for an empty or absolute sub_path or one with ".."; those
-// of the effects. After an error at most an empty target directory is left.
+// Errors: InvalidArgument, not applied, for an empty or absolute sub_path, one with "..", or one in
+// which a link leads out of the volume; those of the effects. After an error at most an empty
+// target directory is left.
 Result<SafePath> PrepareSafeSubpath(Kernel& kernel, const KubeletPaths& paths,
                                     const SafeSubpathRequest& request, const CallOptions& call);
 

@@ -129,7 +129,7 @@ Failure RunMount(const Parts& parts, const MountRequest& request, MountedVolume&
   result.plugin_name = call.facts.plugin_name;
   result.host_path = mounter.GetPath();
   result.attributes = mounter.GetAttributes();
-  result.refresh_unix_ms = mounter.refresh_unix_ms();
+  result.freshness = mounter.freshness();
   return std::nullopt;
 }
 

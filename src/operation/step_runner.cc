@@ -8,6 +8,7 @@ namespace {
 struct StepFailure {
   std::string step;
   Error error;
+  Outcome step_outcome;
 };
 
 std::optional<StepFailure> RunSteps(const std::vector<Step>& steps, const CallOptions& base,
@@ -19,7 +20,8 @@ std::optional<StepFailure> RunSteps(const std::vector<Step>& steps, const CallOp
     call.deadline = Deadline::After(clock, step.timeout);
     const Status status = step.run(call);
     if (!status.ok()) {
-      return StepFailure{step.name, changed ? status.error().AsMaybeApplied() : status.error()};
+      return StepFailure{step.name, changed ? status.error().AsMaybeApplied() : status.error(),
+                         status.error().outcome()};
     }
     changed = changed || step.changes_volume;
   }
@@ -56,7 +58,8 @@ std::optional<OperationFailure> BasicStepRunner<T>::Run(const BasicStateCall<T>&
   progress_.EnterStep("RecordOutcome");
   const Status recorded = keeper_.EndCall(call.facts.key, *attempt, answer);
   if (failure) {
-    return OperationFailure{call.operation, failure->step, WithRecording(failure->error, recorded)};
+    return OperationFailure{call.operation, failure->step, WithRecording(failure->error, recorded),
+                            failure->step_outcome};
   }
   if (!recorded.ok()) {
     return OperationFailure{call.operation, "RecordOutcome", recorded.error().AsMaybeApplied()};
@@ -69,7 +72,7 @@ std::optional<OperationFailure> BasicStepRunner<T>::RunWithoutRecord(
     const std::string& operation, const std::vector<Step>& steps) {
   const std::optional<StepFailure> failure = RunSteps(steps, base_, clock_, progress_);
   if (!failure) return std::nullopt;
-  return OperationFailure{operation, failure->step, failure->error};
+  return OperationFailure{operation, failure->step, failure->error, failure->step_outcome};
 }
 
 template class BasicStepRunner<PodVolumeRecord>;

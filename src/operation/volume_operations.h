@@ -97,7 +97,7 @@ struct MountedVolume {
   std::string host_path;  // of a block volume: the pod's link to the device
   Attributes attributes;
   std::vector<SubPathMount> sub_paths;
-  std::optional<int64_t> refresh_unix_ms;
+  std::optional<Freshness> freshness;
   std::optional<MappedDevice> mapped = std::nullopt;  // of a block volume
 };
 
@@ -180,7 +180,10 @@ struct ProvisionRequest {
 struct OperationFailure {
   std::string operation;  // "volume_mount"
   std::string step;       // "SetUp"
-  Error error;
+  Error error;            // its outcome is the operation's
+  // The outcome of the step alone, if it is another one: a refusal after a step that has changed
+  // the volume.
+  std::optional<Outcome> step_outcome = std::nullopt;
 };
 
 template <typename T>

@@ -197,7 +197,7 @@ Result<CollectedPayload> CollectToken(const PayloadContext& context,
   file.uid = owner;
   CollectedPayload collected;
   collected.files.emplace(source.path, std::move(file));
-  collected.refresh_unix_ms = token.refresh_unix_ms;
+  collected.freshness = Freshness{token.issued_unix_ms, token.refresh_unix_ms};
   return collected;
 }
 
@@ -212,10 +212,12 @@ Result<CollectedPayload> CollectProjected(const PayloadContext& context,
       continue;
     }
     for (auto& [path, file] : one->files) all.files[path] = std::move(file);
-    if (one->refresh_unix_ms) {
-      all.refresh_unix_ms =
-          std::min(all.refresh_unix_ms.value_or(*one->refresh_unix_ms), *one->refresh_unix_ms);
-    }
+    if (!one->freshness) continue;
+    if (!all.freshness) all.freshness = one->freshness;
+    all.freshness->from_unix_ms =
+        std::max(all.freshness->from_unix_ms, one->freshness->from_unix_ms);
+    all.freshness->until_unix_ms =
+        std::min(all.freshness->until_unix_ms, one->freshness->until_unix_ms);
   }
   if (!errors.empty()) return Aggregate(errors);
   return all;

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "kube/objects.h"
+#include "mounter/mounter.h"
 #include "os/kernel.h"
 #include "volumehost/volume_host.h"
 
@@ -33,7 +34,7 @@ struct PayloadContext {
 struct CollectedPayload {
   Payload files;
   // The earliest moment at which a token in it should be replaced.
-  std::optional<int64_t> refresh_unix_ms;
+  std::optional<Freshness> freshness;
 };
 
 // The files of one object. With `items`, those keys only, under their paths; otherwise every key.

@@ -66,7 +66,7 @@ class PayloadMounter final : public Mounter {
     return {.read_only = true, .managed = true, .selinux_relabel = true};
   }
   Result<Metrics> GetMetrics(const CallOptions& call) override { return metrics_.GetMetrics(call); }
-  std::optional<int64_t> refresh_unix_ms() const override { return refresh_unix_ms_; }
+  std::optional<Freshness> freshness() const override { return freshness_; }
   Status SetUp(const MounterArgs& args) override { return SetUpAt(parts_.dir, args); }
   Status SetUpAt(const SafePath& dir, const MounterArgs& args) override;
 
@@ -76,7 +76,7 @@ class PayloadMounter final : public Mounter {
 
   MounterParts parts_;
   MetricsCached metrics_;
-  std::optional<int64_t> refresh_unix_ms_;
+  std::optional<Freshness> freshness_;
 };
 
 Status PayloadMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
@@ -91,7 +91,7 @@ Status PayloadMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
   RETURN_IF_ERROR(parts_.wrapped->SetUpAt(dir, args));
   const Status filled = Fill(dir, args, FilesOf(std::move(payload.files)));
   if (!filled.ok()) return GiveUp(dir, args, filled.error());
-  refresh_unix_ms_ = payload.refresh_unix_ms;
+  freshness_ = payload.freshness;
   return OkStatus();
 }
 

@@ -166,8 +166,8 @@ Result<ServiceAccountToken> LocalTokenIssuer::GetServiceAccountToken(const Token
                            request.pod_name,      request.audience, request.expiration_seconds};
   MutexLock lock(mu_);
   if (const auto found = cache_.find(cache_key); found != cache_.end()) {
-    // A wall clock that was set back must not keep a token beyond its age.
-    const bool from_the_future = found->second.refresh_unix_ms - now > kMaxAgeMillis;
+    // Nobody takes a token that is not valid yet ("nbf"): the wall clock was set back.
+    const bool from_the_future = found->second.issued_unix_ms > now;
     if (now < found->second.refresh_unix_ms && !from_the_future) return found->second;
   }
   ASSIGN_OR_RETURN(ServiceAccountToken token, Issue(request, now));
@@ -201,6 +201,7 @@ Result<ServiceAccountToken> LocalTokenIssuer::Issue(const TokenRequest& request,
   ASSIGN_OR_RETURN(const std::string signature, key_->Sign(signed_part));
   ServiceAccountToken token;
   token.token = Secret<std::string>(signed_part + "." + Base64Url(signature));
+  token.issued_unix_ms = issued * 1000;
   token.expires_unix_ms = expires * 1000;
   token.refresh_unix_ms =
       issued * 1000 +

@@ -48,6 +48,8 @@ struct TokenRequest {
 
 struct ServiceAccountToken {
   Secret<std::string> token;
+  // Valid from then on. Later than now, it is of no use: the wall clock was set back.
+  int64_t issued_unix_ms = 0;
   int64_t expires_unix_ms = 0;
   // When a new one should be asked for: 80 % of its life, or 24 h, whichever is first.
   int64_t refresh_unix_ms = 0;

@@ -327,6 +327,7 @@ void KubeletVolumeManager::DeviceVanished(const std::vector<std::string>& paths)
   impl_->DeviceVanished(paths);
 }
 
+void KubeletVolumeManager::WallClockWasSet() { impl_->WallClockWasSet(); }
 void KubeletVolumeManager::AttachLimitsChanged() { impl_->AttachLimitsChanged(); }
 
 void KubeletVolumeManager::SetServerLookPeriod(Duration period) {

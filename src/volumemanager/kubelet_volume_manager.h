@@ -105,6 +105,8 @@ class KubeletVolumeManager final : public VolumeManager {
   // What kept the storage of this volume from being made, deleted or recycled may be gone. `name`:
   // of its PersistentVolume, or its unique name.
   void RetryStorage(const std::string& name);
+  // What depends on the wall time (tokens that are not valid yet or not any more) is looked at.
+  void WallClockWasSet();
   // GetVolumeLimits may answer something else from now on: who waits for a slot is looked at again.
   void AttachLimitsChanged();
   void DeletePod(const PodUid& pod, bool force, std::function<void(Status)> done) override;

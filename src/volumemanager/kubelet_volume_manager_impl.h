@@ -72,6 +72,9 @@ class KubeletVolumeManager::Impl {
   void SetStatsTimes(Duration period, Duration deadline) { stats_.SetTimes(period, deadline); }
   void DeviceAppeared(const std::vector<std::string>& paths);
   void DeviceVanished(const std::vector<std::string>& paths);
+  void WallClockWasSet() {
+    for (const auto& [uid, pod] : actual_.pods()) reconciler_.MarkDirty(uid);
+  }
   void AttachLimitsChanged() { devices_.AttachLimitsChanged(); }
   void SetServerLookPeriod(Duration period);
   void SetVerifyAttachedPeriod(Duration period) { devices_.SetVerifyAttachedPeriod(period); }

@@ -299,7 +299,8 @@ ProblemView PodViews::FromFailure(const FailureHistory& failure, const Operation
   problem.operation = failure.last.operation;
   problem.step = failure.last.step;
   problem.code = CodeName(error.code());
-  problem.outcome = OutcomeName(error.outcome());
+  // Of the step that is named, not of what was done before it.
+  problem.outcome = OutcomeName(failure.last.step_outcome.value_or(error.outcome()));
   problem.message = error.message();
   problem.who_must_act = WhoMustAct(error, pod, wanted);
   problem.since_unix_ms = failure.since_unix_ms;

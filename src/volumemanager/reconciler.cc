@@ -185,10 +185,11 @@ bool Reconciler::NeedsMount(const WantedVolume& wanted, const ActualVolume* actu
   if (MayBePresent(*actual) && !IsSameKind(*actual, wanted)) return false;
   if (!IsSetUp(*actual) || actual->uncertain) return true;
   if (actual->applied_generation != wanted.generation) return true;
-  if (!actual->mounted || !actual->mounted->refresh_unix_ms) return false;
-  const int64_t refresh = *actual->mounted->refresh_unix_ms;
-  if (wake.clock().WallUnixMillis() >= refresh) return true;
-  wake.AtWall(refresh);
+  if (!actual->mounted || !actual->mounted->freshness) return false;
+  const Freshness& fresh = *actual->mounted->freshness;
+  const int64_t now = wake.clock().WallUnixMillis();
+  if (now >= fresh.until_unix_ms || now < fresh.from_unix_ms) return true;
+  wake.AtWall(fresh.until_unix_ms);
   return false;
 }
 

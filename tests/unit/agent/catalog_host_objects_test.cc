@@ -28,8 +28,9 @@ std::string SecretYaml() {
 class CatalogHostObjectsTest : public testing::Test {
  protected:
   CatalogHostObjectsTest()
-      : world_(kernel_, "/r"), host_{world_.paths,  kernel_,       world_.clock, objects_,
-                                     world_.tokens, world_.events, world_.node,  world_.families} {
+      : world_(kernel_, "/r"), host_{world_.paths, kernel_,         world_.clock,
+                                     objects_,     world_.tokens,   world_.events,
+                                     world_.node,  world_.families, world_.irreversible} {
     kernel_.AddDirectory("/r/pods/u1/volumes", 0750);
     catalog_.AddListener(
         [this](const std::vector<ObjectChange>& changes) { objects_.Follow(changes); });

@@ -255,7 +255,9 @@ TEST_F(SafeFormatAndMountTest, AProofEndsAtItsDeadlineAndAReportThatWasAskedForD
   ASSERT_TRUE(intents_.Begin("v", {kernel_.Device(kDevice).identity, "ext4", "ours"}).ok());
   request_.fsck_policy = FsckPolicy::kReport;
   CheckWatcher watcher(kernel_);
-  ASSERT_TRUE(SafeFormatAndMount(watcher, intents_).FormatAndMount(request_, {}).status.ok());
+  ASSERT_TRUE(SafeFormatAndMount(watcher, intents_, irreversible_)
+                  .FormatAndMount(request_, {})
+                  .status.ok());
   EXPECT_THAT(watcher.must_finish(), ElementsAre(false, true));
 }
 

@@ -93,10 +93,31 @@ TEST_F(SubpathTest, ALinkOutOfTheVolumeIsNotFollowed) {
   kernel_.AddFile("/etc/shadow", "secret");
   kernel_.AddSymlink(InVolume("absolute"), "/etc");
   kernel_.AddSymlink(InVolume("upwards"), "../../../../../../etc");
-  for (const char* path : {"absolute", "upwards", "absolute/shadow"}) {
-    EXPECT_FALSE(Prepare(path).ok()) << path;
+  for (const char* path : {"absolute", "upwards", "absolute/shadow", "absolute/missing"}) {
+    const auto target = Prepare(path);
+    ASSERT_FALSE(target.ok()) << path;
+    EXPECT_EQ(target.error().code(), Code::kInvalidArgument);
+    EXPECT_FALSE(target.error().maybe_applied());
+    EXPECT_EQ(target.error().message(), "subpath \"" + InVolume(path) +
+                                            "\" not within volume path \"" + kVolume +
+                                            "\": a link in it leads out of the volume");
     EXPECT_FALSE(kernel_.IsMountPoint(kTarget)) << path;
   }
+}
+
+// A link that is put there between the look and the bind.
+TEST_F(SubpathTest, ALinkOutOfTheVolumeThatComesLaterIsRefusedInTheSameWords) {
+  kernel_.AddDirectory(InVolume("html"));
+  kernel_.SetCallHook([this](const AnyRequest& any) {
+    if (!std::holds_alternative<BindMount>(any)) return;
+    kernel_.Remove(InVolume("html"));
+    kernel_.AddSymlink(InVolume("html"), "/etc");
+  });
+  const auto target = Prepare("html");
+  ASSERT_FALSE(target.ok());
+  EXPECT_FALSE(target.error().maybe_applied());
+  EXPECT_NE(target.error().message().find("not within volume path"), std::string::npos);
+  EXPECT_FALSE(kernel_.Exists(kTarget));
 }
 
 TEST_F(SubpathTest, ALinkIntoAnotherPodOfTheSameRootIsNotFollowed) {

@@ -135,7 +135,7 @@ TEST_F(PodVolumeOperationsTest, MountsAndTellsWhere) {
   EXPECT_EQ(outcome.value->plugin_name, kScriptedPlugin);
   EXPECT_EQ(outcome.value->host_path, kVolumeDir);
   EXPECT_TRUE(outcome.value->attributes.managed);
-  EXPECT_EQ(outcome.value->refresh_unix_ms, 4711);
+  EXPECT_EQ(outcome.value->freshness, (Freshness{1, 4711}));
   EXPECT_TRUE(kernel_.IsMountPoint(kVolumeDir));
   EXPECT_EQ(kernel_.Find(kPodDir).mode, 0750u);
   EXPECT_EQ(kernel_.Find(kPodDir + "/plugins").mode, 0750u);
@@ -320,7 +320,9 @@ TEST_F(PodVolumeOperationsTest, ASubPathThatCannotBeIsUncertainNotMounted) {
   const auto outcome = Mount(request);
   ASSERT_TRUE(outcome.failure);
   EXPECT_EQ(outcome.failure->step, "PrepareSubPaths");
+  // The volume is there; the sub-path is not.
   EXPECT_TRUE(outcome.failure->error.maybe_applied());
+  EXPECT_EQ(outcome.failure->step_outcome, Outcome::kNotApplied);
   EXPECT_NE(outcome.failure->error.message().find("container app"), std::string::npos);
   EXPECT_EQ(StoredState(), "SettingUp*");
 }

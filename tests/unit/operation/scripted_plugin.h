@@ -56,7 +56,7 @@ class ScriptedVolume final : public Mounter, public Unmounter {
     return {.read_only = false, .managed = true, .selinux_relabel = false};
   }
   SafePath GetSafePath() const override { return place_; }
-  std::optional<int64_t> refresh_unix_ms() const override { return 4711; }
+  std::optional<Freshness> freshness() const override { return Freshness{1, 4711}; }
 
   Status TearDown(const CallOptions& call) override { return TearDownAt(place_, call); }
   Status TearDownAt(const SafePath& dir, const CallOptions& call) override {

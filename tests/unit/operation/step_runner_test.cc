@@ -80,6 +80,7 @@ TEST_F(StepRunnerTest, ARefusalAfterAStepThatChangedTheVolumeIsMaybeApplied) {
   const auto failure = Run(VolumeEvent::kSetUp, {MakeStep("A"), MakeStep("B", kRefused)});
   ASSERT_TRUE(failure);
   EXPECT_TRUE(failure->error.maybe_applied());
+  EXPECT_EQ(failure->step_outcome, Outcome::kNotApplied);
   EXPECT_EQ(State(), "SettingUp*");
 }
 

@@ -331,12 +331,12 @@ TEST_F(PayloadVolumeTest, TheEarliestTokenTellsWhenToRefresh) {
   source.sources.push_back(TokenAt("two").sources[0]);
   world_.tokens.refresh_unix_ms = 5000;
   const auto mounter = NewMounter(source);
-  EXPECT_EQ(mounter->refresh_unix_ms(), std::nullopt);
+  EXPECT_EQ(mounter->freshness(), std::nullopt);
   ASSERT_TRUE(mounter->SetUp({}).ok());
-  EXPECT_EQ(mounter->refresh_unix_ms(), 5000);
+  EXPECT_EQ(mounter->freshness(), (Freshness{400, 5000}));
   const auto plain = NewMounter(Secret1());
   ASSERT_TRUE(plain->SetUp({}).ok());
-  EXPECT_EQ(plain->refresh_unix_ms(), std::nullopt);
+  EXPECT_EQ(plain->freshness(), std::nullopt);
 }
 
 TEST_F(PayloadVolumeTest, ANewTokenReplacesTheOldOne) {

@@ -80,6 +80,7 @@ class FakeTokens final : public HostTokens {
     requests.push_back(request);
     ServiceAccountToken token;
     token.token = Secret<std::string>("token-" + std::to_string(issued));
+    token.issued_unix_ms = 400;
     token.refresh_unix_ms = refresh_unix_ms;
     return token;
   }

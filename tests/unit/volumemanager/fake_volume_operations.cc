@@ -19,7 +19,11 @@ void FakeVolumeOperations::Release(const OperationKey& key) {
 }
 
 void FakeVolumeOperations::SetRefresh(const OperationKey& key, int64_t unix_ms) {
-  refresh_[key] = unix_ms;
+  refresh_[key] = {0, unix_ms};
+}
+
+void FakeVolumeOperations::SetFreshness(const OperationKey& key, Freshness fresh) {
+  refresh_[key] = fresh;
 }
 
 size_t FakeVolumeOperations::Count(const std::string& operation) const {
@@ -251,7 +255,7 @@ StartResult FakeVolumeOperations::Make(const std::string& operation, const std::
     for (const SubPathRequest& sub_path : request.sub_paths) {
       mounted.sub_paths.push_back({sub_path.container, sub_path.index, sub_path.sub_path});
     }
-    if (refresh_.contains(key)) mounted.refresh_unix_ms = refresh_.at(key);
+    if (refresh_.contains(key)) mounted.freshness = refresh_.at(key);
     if (operation == "map") mounted.mapped = MappedDevice{"/dev/fake", "/root/nodes/fake"};
     outcome.value = mounted;
     done(outcome);

@@ -53,6 +53,7 @@ class FakeVolumeOperations final : public VolumeOperations {
   void Hang(const OperationKey& key);
   void Release(const OperationKey& key);
   void SetRefresh(const OperationKey& key, int64_t unix_ms);
+  void SetFreshness(const OperationKey& key, Freshness fresh);
 
   size_t Count(const std::string& operation) const;
   size_t Count(const std::string& operation, const OperationKey& key) const;
@@ -152,7 +153,7 @@ class FakeVolumeOperations final : public VolumeOperations {
   std::map<OperationKey, int64_t> running_;  // since, unix milliseconds
   std::set<OperationKey> hanging_;
   std::map<OperationKey, std::function<void()>> held_;
-  std::map<OperationKey, int64_t> refresh_;
+  std::map<OperationKey, Freshness> refresh_;
   std::map<std::pair<std::string, OperationKey>, Failure> failures_;
 };
 

@@ -212,6 +212,48 @@ TEST_F(ReconcilerTest, AVolumeIsRefreshedWhenItsTokenIsDue) {
   EXPECT_TRUE(operations().Last("mount", Key("a", "conf"))->mount->is_remount);
 }
 
+// A token that was issued before the clock was set back was left in its pod until the clock had
+// come as far again, and nobody took it.
+TEST_F(ReconcilerTest, ATokenFromTheFutureIsRenewedAtOnce) {
+  StartAgent();
+  Settle();
+  const int64_t now = clock.WallUnixMillis();
+  operations().SetFreshness(Key("a", "conf"), {now, now + 2 * 3600 * 1000});
+  Deliver(PodManifest("a", {kConf}) + ConfigMap("app", "1"));
+  EXPECT_EQ(operations().Count("mount"), 1u);
+  manager().WallClockWasSet();
+  Pass(seconds(1));
+  EXPECT_EQ(operations().Count("mount"), 1u);
+  clock.ShiftWallMillis(-60'000);
+  operations().SetFreshness(Key("a", "conf"), {now - 60'000, now + 3600 * 1000});
+  manager().WallClockWasSet();
+  Pass(seconds(1));
+  EXPECT_EQ(operations().Count("mount"), 2u);
+  EXPECT_TRUE(operations().Last("mount", Key("a", "conf"))->mount->is_remount);
+}
+
+// Whatever code it comes with: nothing that a pod's owner or the agent does mends a disk.
+TEST_F(ReconcilerTest, AFailingDiskIsAnAdministrators) {
+  StartAgent();
+  Settle();
+  for (const int fault : {EIO, EUCLEAN, EROFS, ENOSPC, EDQUOT}) {
+    const std::string pod = "p" + std::to_string(fault);
+    for (const Code code : {Code::kUnavailable, Code::kFailedPrecondition, CodeFromErrno(fault)}) {
+      operations().FailNext(
+          "mount", Key(pod, "data"),
+          Error::FromParts(code, Outcome::kNotApplied, fault, "mount: " + ErrnoName(fault)), 9);
+      Deliver(PodManifest(pod, {kData}));
+      Pass(seconds(1));
+      ASSERT_FALSE(View(pod).volumes.empty());
+      ASSERT_TRUE(View(pod).volumes[0].problem.has_value()) << ErrnoName(fault);
+      EXPECT_EQ(View(pod).volumes[0].problem->who_must_act, "an administrator")
+          << ErrnoName(fault) << " as " << CodeName(code);
+      Deliver("");
+      Pass(seconds(600));
+    }
+  }
+}
+
 TEST_F(ReconcilerTest, ATerminatingPodIsHeldByItsProcess) {
   StartAgent();
   watch.processes[4711] = 99;
