@@ -52,7 +52,7 @@ class PartsTest : public ExamplePodTest {
   CommandResult RunSecond(const std::string& lines) const {
     WriteText(scratch() + "/second.yaml",
               "node-name: second\nworker: " + std::string(VOLUMED_WORKER) +
-                  "\nsocket-group: \"\"\n" + lines);
+                  "\nsocket-group: \"\"\nvolume-plugin-dir: \"\"\nmanifest-dir: []\n" + lines);
     return RunCommand({"timeout", "30", VOLUMED, "run", "--config", scratch() + "/second.yaml"});
   }
 };
@@ -65,7 +65,7 @@ TEST_F(PartsTest, ASecondAgentThatCannotStartTakesNothingFromTheFirst) {
   ASSERT_EQ(::stat(socket_path().c_str(), &before), 0);
   const CommandResult same_socket =
       RunSecond("root: " + scratch() + "/second\nsocket: " + socket_path() + "\n" +
-                "metrics-address: \"\"\nmanifest-dir: []\n");
+                "metrics-address: \"\"\n");
   EXPECT_EQ(same_socket.exit_status, 1) << same_socket.output;
   EXPECT_NE(same_socket.output.find("another volumed (pid " + std::to_string(agent_pid()) +
                                     ") owns " + socket_path() + ".lock"),
