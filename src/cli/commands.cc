@@ -134,8 +134,7 @@ ExitCode TakeFromSource(const CliContext& context, Method method, const std::str
   request.set_name(source);
   request.set_dry_run(true);
   Response response;
-  if (const ExitCode code = CallAndSay(context, method, request, &response, "");
-      code != kExitOk) {
+  if (const ExitCode code = CallAndSay(context, method, request, &response, ""); code != kExitOk) {
     return code;
   }
   if (IsForPrograms(context.format)) {

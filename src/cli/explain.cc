@@ -71,8 +71,7 @@ void ExplainEvent(const v1::Event& event, int64_t now, std::ostream& out) {
 }
 
 // That the pod is in no file any more, and what becomes of it.
-void ExplainAbsence(const v1::Pod& pod, const v1::Source& source, int64_t now,
-                    std::ostream& out) {
+void ExplainAbsence(const v1::Pod& pod, const v1::Source& source, int64_t now, std::ostream& out) {
   for (const v1::AbsentObject& one : source.absent()) {
     const bool is_it = one.object().kind() == "Pod" && one.object().name() == pod.name() &&
                        one.object().namespace_() == pod.namespace_();

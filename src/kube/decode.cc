@@ -82,10 +82,19 @@ std::string HandledKinds() {
 // which an object of this program may stand.
 // Source: kubernetes staging/src/k8s.io/api/{core,storage}/v1/register.go@v1.36.2.
 bool IsOfOtherKind(std::string_view api_version, std::string_view kind) {
-  static constexpr std::string_view kCore[] = {
-      "Binding",       "ComponentStatus",       "Endpoints",     "Event",   "LimitRange",
-      "Namespace",     "PodTemplate",           "ResourceQuota", "Service", "ServiceAccount",
-      "PodStatusResult", "RangeAllocation",     "ReplicationController"};
+  static constexpr std::string_view kCore[] = {"Binding",
+                                               "ComponentStatus",
+                                               "Endpoints",
+                                               "Event",
+                                               "LimitRange",
+                                               "Namespace",
+                                               "PodTemplate",
+                                               "ResourceQuota",
+                                               "Service",
+                                               "ServiceAccount",
+                                               "PodStatusResult",
+                                               "RangeAllocation",
+                                               "ReplicationController"};
   static constexpr std::string_view kStorage[] = {"CSINode", "CSIStorageCapacity",
                                                   "VolumeAttachment", "VolumeAttributesClass"};
   if (const auto item = StripSuffix(kind, "List")) kind = *item;
