@@ -127,9 +127,9 @@ class RewriteTest : public AbsenceTest {
     ::close(fd);
   }
   void Git(const std::string& command) const {
-    const CommandResult result = RunCommand(
-        {"/usr/bin/git", "-C", manifests(), "-c", "user.name=t", "-c", "user.email=t@t", "-c",
-         "init.defaultBranch=main", command});
+    const CommandResult result =
+        RunCommand({"/usr/bin/git", "-C", manifests(), "-c", "user.name=t", "-c", "user.email=t@t",
+                    "-c", "init.defaultBranch=main", command});
     EXPECT_EQ(result.exit_status, 0) << result.output;
   }
 
@@ -238,10 +238,10 @@ TEST_F(RewriteTest, ManifestsThatAreRewrittenInTenWaysUnderLoadLoseNothing) {
     const int pod = static_cast<int>(random() % kPods);
     const bool is_storage = random() % 5 == 0 && way != 7 && way != 8;
     SCOPED_TRACE("rewrite " + std::to_string(made) + ", way " + std::to_string(way));
-    Rewrite(way, is_storage ? "storage.yaml" : PodFile(pod),
-            is_storage ? StorageText() + "# " + std::to_string(made) + "\n"
-                       : PodText(pod, made + 1),
-            static_cast<int>(random() % 200));
+    Rewrite(
+        way, is_storage ? "storage.yaml" : PodFile(pod),
+        is_storage ? StorageText() + "# " + std::to_string(made) + "\n" : PodText(pod, made + 1),
+        static_cast<int>(random() % 200));
     EXPECT_EQ(Lost(), "");
   }
   end = true;
@@ -353,9 +353,8 @@ const Breakage kBreakages[] = {
      Restore},
     {"FilesAreTooLarge",
      [](const std::string& directory, const std::string& aside) {
-       SpoilEach(directory, aside, [](const std::string& file) {
-         fs::resize_file(file, 11 * 1024 * 1024);
-       });
+       SpoilEach(directory, aside,
+                 [](const std::string& file) { fs::resize_file(file, 11 * 1024 * 1024); });
      },
      Restore},
     {"FilesAreDirectories",
@@ -401,9 +400,8 @@ TEST_P(BrokenStartTest, LosesNothing) {
   std::cout << made << " starts, nothing lost\n";
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Sources, BrokenStartTest, ::testing::ValuesIn(kBreakages),
-    [](const auto& breakage) { return std::string(breakage.param.name); });
+INSTANTIATE_TEST_SUITE_P(Sources, BrokenStartTest, ::testing::ValuesIn(kBreakages),
+                         [](const auto& breakage) { return std::string(breakage.param.name); });
 
 // ---- the administrator's word -------------------------------------------------------------------
 
