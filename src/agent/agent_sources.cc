@@ -59,8 +59,9 @@ Status Agent::AcceptSource(const std::string& name) {
 Status Agent::ForgetSource(const std::string& name) {
   if (FindSource(name) != nullptr) {
     return Error::NotApplied(Code::kFailedPrecondition,
-                             "source " + name + " is configured; `volumectl source accept` takes "
-                             "away what it does not have any more");
+                             "source " + name +
+                                 " is configured; `volumectl source accept` takes "
+                                 "away what it does not have any more");
   }
   if (name == Provisioning::kSourceName) {
     return Error::NotApplied(Code::kFailedPrecondition,

@@ -32,14 +32,10 @@ struct FilesystemType {
   bool lasting;  // UUID and inode numbers are on its disk
 };
 constexpr FilesystemType kTypes[] = {
-    {EXT4_SUPER_MAGIC, "ext4", true},
-    {kXfsMagic, "xfs", true},
-    {BTRFS_SUPER_MAGIC, "btrfs", true},
-    {F2FS_SUPER_MAGIC, "f2fs", true},
-    {TMPFS_MAGIC, "tmpfs", false},
-    {OVERLAYFS_SUPER_MAGIC, "overlay", false},
-    {FUSE_SUPER_MAGIC, "fuse", false},
-    {NFS_SUPER_MAGIC, "nfs", false},
+    {EXT4_SUPER_MAGIC, "ext4", true},   {kXfsMagic, "xfs", true},
+    {BTRFS_SUPER_MAGIC, "btrfs", true}, {F2FS_SUPER_MAGIC, "f2fs", true},
+    {TMPFS_MAGIC, "tmpfs", false},      {OVERLAYFS_SUPER_MAGIC, "overlay", false},
+    {FUSE_SUPER_MAGIC, "fuse", false},  {NFS_SUPER_MAGIC, "nfs", false},
 };
 
 std::string Hex(const uint8_t* bytes, size_t size) {

@@ -29,14 +29,14 @@ Result<std::unique_ptr<ManifestDirectory>> ManifestDirectory::Create(
     std::string directory, NodeName node_name, Scheduler& scheduler, EventLoop& loop,
     Duration settle, Identify identify) {
   ASSIGN_OR_RETURN(ManifestWatches watches, ManifestWatches::Create());
-  return std::unique_ptr<ManifestDirectory>(new ManifestDirectory(
-      WithoutTrailingSlash(std::move(directory)), std::move(node_name), std::move(watches),
-      scheduler, loop, settle, std::move(identify)));
+  return std::unique_ptr<ManifestDirectory>(
+      new ManifestDirectory(WithoutTrailingSlash(std::move(directory)), std::move(node_name),
+                            std::move(watches), scheduler, loop, settle, std::move(identify)));
 }
 
 ManifestDirectory::ManifestDirectory(std::string directory, NodeName node_name,
-                                     ManifestWatches watches, Scheduler& scheduler,
-                                     EventLoop& loop, Duration settle, Identify identify)
+                                     ManifestWatches watches, Scheduler& scheduler, EventLoop& loop,
+                                     Duration settle, Identify identify)
     : directory_(std::move(directory)),
       name_("manifests:" + directory_),
       node_name_(std::move(node_name)),
@@ -440,8 +440,8 @@ void ManifestDirectory::OnLargeRead(Scanned scanned) {
       return;
     }
     // Else another reading is to come, of what it is now.
-    const bool is_new = dirty_.count(file) == 0 && reading_.count(file) == 0 &&
-                        large_.count(file) == 0;
+    const bool is_new =
+        dirty_.count(file) == 0 && reading_.count(file) == 0 && large_.count(file) == 0;
     large_look_.at = scanned.at;
     if (is_new && scanned.scan.readings.size() == 1) {
       ApplyReading(std::move(scanned.scan.readings.front()), large_look_);
@@ -492,8 +492,7 @@ void ManifestDirectory::Deliver() {
     ManifestJudgement judgement = files_.Judge(Moment());
     list.objects = std::move(judgement.objects);
     list.unknown = std::move(judgement.unknown);
-    list.problems.insert(list.problems.end(), judgement.problems.begin(),
-                         judgement.problems.end());
+    list.problems.insert(list.problems.end(), judgement.problems.begin(), judgement.problems.end());
     list.incomplete_because = std::move(judgement.incomplete_because);
     list.directory = known_;
     dirty_.merge(judgement.due_files);

@@ -6,7 +6,8 @@
 //  - When an absent object goes: kube/manifest_files.h. This class says what was seen of it. An
 //    unlink or rename that inotify told of is evidence in the known directory. After an overflow,
 //    in another directory, and if the known directory is found empty, nothing is.
-//  - The known directory is the one of which the agent that ran before, or the administrator's word,
+//  - The known directory is the one of which the agent that ran before, or the administrator's
+//  word,
 //    or a first start says so. Another one becomes it by itself once it has every known object.
 //    A directory that is found again (at a start, or when it is back in its place) is judged by its
 //    content: what was removed meanwhile nobody saw, and it counts as removed.
@@ -165,20 +166,20 @@ class ManifestDirectory final : public ObjectSource {
   bool need_open_ = false;
   bool need_scan_ = false;
   std::set<std::string> dirty_;
-  std::set<std::string> created_;          // to be read only if they are complete already
-  std::set<std::string> reading_;          // under way
+  std::set<std::string> created_;              // to be read only if they are complete already
+  std::set<std::string> reading_;              // under way
   std::map<std::string, ManifestLook> large_;  // to be read when their turn comes
   std::string large_file_;                     // of large_busy_
   ManifestLook large_look_;
   std::set<std::string> unreadable_;  // by a fault that no event tells the end of
   Backoff retry_backoff_;
   TimerId retry_timer_ = 0;
-  std::set<std::string> writing_;          // somebody has them open and has written
-  std::set<std::string> unlinked_;         // seen to go
+  std::set<std::string> writing_;   // somebody has them open and has written
+  std::set<std::string> unlinked_;  // seen to go
 
   // The directory.
   std::optional<KnownDirectory> known_;
-  std::optional<KnownDirectory> now_;     // what is there now
+  std::optional<KnownDirectory> now_;  // what is there now
   bool in_known_ = false;
   std::optional<DirectoryInode> watched_;  // nullopt: it cannot be opened
   std::string directory_error_;

@@ -41,9 +41,8 @@ void ManifestFiles::Remember(std::vector<KnownObject> objects) {
 std::string ManifestFiles::DisorderOf(const ManifestReading& reading) {
   if (reading.what == ManifestReading::What::kUnreadable) return reading.error;
   const std::vector<DecodeProblem>& problems = reading.decode.problems;
-  const auto broken = std::find_if(problems.begin(), problems.end(), [](const DecodeProblem& p) {
-    return !p.is_of_other_kind;
-  });
+  const auto broken = std::find_if(problems.begin(), problems.end(),
+                                   [](const DecodeProblem& p) { return !p.is_of_other_kind; });
   if (broken != problems.end()) return "is not right in all its parts";
   // An empty file may be one that somebody has just begun to write.
   return reading.decode.documents == 0 ? "holds no object" : "";
@@ -192,8 +191,7 @@ std::vector<ManifestFiles::Suspect> ManifestFiles::Suspects() const {
 }
 
 std::optional<ManifestFiles::Hold> ManifestFiles::HoldOf(
-    const Known& known, const ManifestMoment& moment,
-    const std::vector<Suspect>& suspects) const {
+    const Known& known, const ManifestMoment& moment, const std::vector<Suspect>& suspects) const {
   if (!moment.directory_error.empty()) return Hold{moment.directory_error};
   if (!moment.directory_doubt.empty()) return Hold{moment.directory_doubt};
   const auto own = files_.find(known.file);
@@ -229,8 +227,7 @@ bool ManifestFiles::JudgeAbsent(const ObjectKey& key, Known& known, const Manife
     if (!hold && is_due) judgement.due_files.insert(known.file);
     if (!is_due) judgement.next_due = std::min(judgement.next_due.value_or(due), due);
   }
-  const std::string reason =
-      goes ? "is not in " + PathOf(known.file) + " any more" : hold->reason;
+  const std::string reason = goes ? "is not in " + PathOf(known.file) + " any more" : hold->reason;
   if (!goes && judgement.incomplete_because.empty()) judgement.incomplete_because = reason;
   if (known.place.object == nullptr) {
     judgement.unknown.push_back({key, PathOf(known.file), reason});
@@ -239,7 +236,9 @@ bool ManifestFiles::JudgeAbsent(const ObjectKey& key, Known& known, const Manife
   const ObjectPresence presence = goes ? ObjectPresence::kGoing : ObjectPresence::kHeld;
   const int64_t goes_at = goes ? known.evident_since_unix_millis + Millis(moment.settle) : 0;
   const Place& place = known.place;
-  listed.push_back({known.file, place.document, place.index,
+  listed.push_back({known.file,
+                    place.document,
+                    place.index,
                     {place.object, PathOf(known.file), place.document, presence, reason, goes_at}});
   return true;
 }
@@ -254,8 +253,8 @@ ManifestJudgement ManifestFiles::Judge(ManifestMoment moment) {
   for (auto entry = known_.begin(); entry != known_.end();) {
     Known& known = entry->second;
     for (const auto& [file, place] : known.present) {
-      listed.push_back({file, place.document, place.index,
-                        {place.object, PathOf(file), place.document}});
+      listed.push_back(
+          {file, place.document, place.index, {place.object, PathOf(file), place.document}});
     }
     const bool stays =
         !known.present.empty() || JudgeAbsent(entry->first, known, moment,
@@ -279,8 +278,7 @@ ManifestJudgement ManifestFiles::Judge(ManifestMoment moment) {
 void ManifestFiles::TellProblems(const std::map<std::string, size_t>& kept,
                                  ManifestJudgement& judgement) const {
   for (const auto& [name, file] : files_) {
-    judgement.problems.insert(judgement.problems.end(), file.problems.begin(),
-                              file.problems.end());
+    judgement.problems.insert(judgement.problems.end(), file.problems.begin(), file.problems.end());
     if (file.disorder.empty()) continue;
     const auto count = kept.find(name);
     const std::string stay = count == kept.end() ? "" : KeptText(count->second);

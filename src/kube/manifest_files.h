@@ -71,9 +71,9 @@ struct ManifestMoment {
   TimePoint now;
   int64_t now_unix_millis = 0;
   Duration settle{};
-  std::string directory_error;               // "" while the directory can be read
-  std::string directory_doubt;               // "" while the directory is the known one
-  std::map<std::string, std::string> busy;   // file -> "is being written", "is being read"
+  std::string directory_error;              // "" while the directory can be read
+  std::string directory_doubt;              // "" while the directory is the known one
+  std::map<std::string, std::string> busy;  // file -> "is being written", "is being read"
 };
 
 struct ManifestJudgement {
@@ -119,7 +119,7 @@ class ManifestFiles {
   struct File {
     std::set<ObjectKey> objects;
     std::vector<DecodeProblem> problems;
-    std::string disorder;   // "" if the file is right in all its parts
+    std::string disorder;  // "" if the file is right in all its parts
     FileStamp stamp;
     uint64_t touched = 0;   // the scan that first found the present disorder
     bool accepted = false;  // the disorder hides nothing, by the administrator's word

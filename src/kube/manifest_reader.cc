@@ -151,7 +151,8 @@ class FileReader {
   ManifestReading Unreadable(std::string_view what, int sys_errno) {
     // Of these an event tells when they are over.
     static constexpr int kTold[] = {ENOENT, ENOTDIR, ELOOP, EACCES, EPERM, ENAMETOOLONG, ENXIO};
-    reading_.try_again = std::find(std::begin(kTold), std::end(kTold), sys_errno) == std::end(kTold);
+    reading_.try_again =
+        std::find(std::begin(kTold), std::end(kTold), sys_errno) == std::end(kTold);
     return Unreadable(std::string(what) + ": " + std::string(ErrnoName(sys_errno)));
   }
 
@@ -207,18 +208,15 @@ PathWalk WalkPath(const Descriptor& start, const std::string& path) {
     const std::string name = std::move(rest.back());
     rest.pop_back();
     struct stat status {};
-    const bool is_there =
-        ::fstatat(at->fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+    const bool is_there = ::fstatat(at->fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
     if (is_there && S_ISLNK(status.st_mode) && walk.links.size() < kMostLinks) {
       std::array<char, PATH_MAX> text;
-      const ssize_t size =
-          ::readlinkat(at->fd.get(), name.c_str(), text.data(), text.size());
+      const ssize_t size = ::readlinkat(at->fd.get(), name.c_str(), text.data(), text.size());
       if (size < 0) return walk;
       const std::string target(text.data(), static_cast<size_t>(size));
       Prepend(target, rest);
-      Result<OpenDirectory> next =
-          OpenBelow(target.starts_with('/') ? AT_FDCWD : at->fd.get(),
-                    target.starts_with('/') ? "/" : ".");
+      Result<OpenDirectory> next = OpenBelow(target.starts_with('/') ? AT_FDCWD : at->fd.get(),
+                                             target.starts_with('/') ? "/" : ".");
       walk.links.push_back({*std::move(at), name});
       at = std::move(next);
       continue;

@@ -53,9 +53,9 @@ class ManifestWatches {
   // What a watch is for. One inode has one watch, which may serve several ends.
   struct Watch {
     uint32_t mask = 0;
-    bool directory = false;                             // the manifest directory itself
-    bool way = false;                                   // on the way to it
-    std::string child;                                  // the name that is awaited there
+    bool directory = false;                              // the manifest directory itself
+    bool way = false;                                    // on the way to it
+    std::string child;                                   // the name that is awaited there
     std::map<std::string, std::set<std::string>> files;  // name here -> manifests that lead to it
     bool used() const { return directory || way || !files.empty(); }
   };

@@ -35,8 +35,7 @@ class ManifestAbsenceTest : public ManifestDirectoryTest {
   void ExpectHeld(const std::string& name, const std::string& why) {
     RunUntil([&] { return StateOf(name) == "held"; });
     EXPECT_NE(ReasonOf(name).find(why), std::string::npos) << ReasonOf(name);
-    EXPECT_NE(last_->incomplete_because.find(why), std::string::npos)
-        << last_->incomplete_because;
+    EXPECT_NE(last_->incomplete_because.find(why), std::string::npos) << last_->incomplete_because;
     EXPECT_TRUE(last_->complete);
     // Much longer than the settle time.
     RunFor(5 * settle_);
@@ -177,8 +176,9 @@ TEST_F(ManifestAbsenceTest, WhatIsPresentIsTakenWhateverDisorderTheRestIsIn) {
 
 TEST_F(ManifestAbsenceTest, AKindOfSomebodyElseIsNoDisorderButATypingErrorIs) {
   HaveFiles({"a", "b"});
-  Write("a.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n---\n"
-                  "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n");
+  Write("a.yaml",
+        "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n---\n"
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n");
   RunUntilState("a", "absent");
   EXPECT_EQ(last_->incomplete_because, "");
   EXPECT_TRUE(HasProblem("is not handled"));
@@ -531,9 +531,8 @@ TEST_F(ManifestAbsenceTest, ALinkOnTheWayToTheTargetThatIsChangedIsSeen) {
   RunUntilState("a", "present");
   fs::create_symlink("2", root_ / "next");
   fs::rename(root_ / "next", root_ / "current");
-  RunUntil([this] {
-    return std::get<ConfigMapObject>(*last_->objects[0].object).data.at("k") == "2";
-  });
+  RunUntil(
+      [this] { return std::get<ConfigMapObject>(*last_->objects[0].object).data.at("k") == "2"; });
 }
 
 TEST_F(ManifestAbsenceTest, ADirectoryThatIsALinkIsFollowedWhenItIsChanged) {

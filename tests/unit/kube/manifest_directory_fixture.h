@@ -107,8 +107,8 @@ class ManifestDirectoryTest : public testing::Test {
     scheduler_->Run();
     scheduler_->Cancel(timer);
     done_ = nullptr;
-    ASSERT_FALSE(timed_out) << "objects: " << Names() << "\nincomplete: "
-                            << (last_ ? last_->incomplete_because : "") << "\n"
+    ASSERT_FALSE(timed_out) << "objects: " << Names()
+                            << "\nincomplete: " << (last_ ? last_->incomplete_because : "") << "\n"
                             << Problems();
   }
   // What is on its way has arrived when a file that is written after it has.

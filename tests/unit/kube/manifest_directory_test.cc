@@ -191,7 +191,6 @@ TEST_F(ManifestDirectoryTest, ADirectoryMadeAnewWithTheSameFilesIsAChange) {
   EXPECT_TRUE(Has("b"));
 }
 
-
 TEST_F(ManifestDirectoryTest, ASlowWriterIsWaitedFor) {
   MakeAndStart();
   Write("a.yaml", ConfigMapYaml("x", "1") + "---\n" + ConfigMapYaml("w", "1"));
