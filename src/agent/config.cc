@@ -149,6 +149,12 @@ Row PathRow(std::string_view name, std::string_view help, std::string Config::*f
           [field](const Config& config) { return config.*field; }};
 }
 
+Row BoolRow(std::string_view name, std::string_view help, bool Config::*field) {
+  return {{name, "boolean", help, false}, Setter(field, ParseBool), [field](const Config& config) {
+            return std::string(config.*field ? "true" : "false");
+          }};
+}
+
 Row PathsRow(std::string_view name, std::string_view help, Values Config::*field) {
   return {{name, "list of paths", help, false},
           Setter(field, ParsePaths),
@@ -179,12 +185,9 @@ void AddHostPathRows(std::vector<Row>& table) {
   table.push_back(PathsRow("host-path-root",
                            "where hostPath volumes may be made and deleted; default: nowhere",
                            &Config::host_path_roots));
-  table.push_back({{"enable-hostpath-provisioner", "boolean",
-                    "make a directory below the first host-path-root for claims that ask", false},
-                   Setter(&Config::host_path_provisioning, ParseBool),
-                   [](const Config& config) {
-                     return std::string(config.host_path_provisioning ? "true" : "false");
-                   }});
+  table.push_back(BoolRow("enable-hostpath-provisioner",
+                          "make a directory below the first host-path-root for claims that ask",
+                          &Config::host_path_provisioning));
   table.push_back(PathRow("pv-recycler-pod-template-filepath-hostpath",
                           "manifest of the Pod that recycles hostPath volumes; default: built in",
                           &Config::host_path_recycler_template, true));
@@ -225,9 +228,8 @@ std::vector<Row> MakeTable() {
   std::vector<Row> table;
   table.push_back(PathRow("root", "directory of pods, plugins and the agent's own state",
                           &Config::root, false));
-  table.push_back({{"adopt-root", "boolean", "take over a root that volumed did not create", false},
-                   Setter(&Config::adopt_root, ParseBool),
-                   [](const Config& c) { return std::string(c.adopt_root ? "true" : "false"); }});
+  table.push_back(
+      BoolRow("adopt-root", "take over a root that volumed did not create", &Config::adopt_root));
   table.push_back(
       TextRow("node-name", "name of this node; default: the host's name", &Config::node_name));
   table.push_back({{"node-labels", "list of key=value", "labels of this node", false},

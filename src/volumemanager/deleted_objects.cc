@@ -65,7 +65,10 @@ void DeletedObjects::TakeNumber(std::function<void(Result<uint64_t>)> taken) {
 
 void DeletedObjects::Delete(const Id& object, bool at_once, Done done) {
   const DeletedObjectRecord* known = Find(object);
-  if (known != nullptr && !known->ended && !at_once) return done(OkStatus());
+  // An object with a uid ends once; of those without one another may have come since.
+  const bool is_over = known != nullptr && known->ended && !object.second.empty();
+  const bool is_known = known != nullptr && !known->ended && !at_once;
+  if (is_over || is_known) return done(OkStatus());
   TakeNumber([this, object, at_once, done = std::move(done)](const Result<uint64_t>& number) {
     if (!number.ok()) return done(number.error());
     Row& row = deleted_[object];

@@ -36,35 +36,50 @@ void KubeletVolumeManager::Impl::NumberCommand(const std::function<void(Result<u
 
 void KubeletVolumeManager::Impl::DeleteObject(const ObjectKey& key, Done done) {
   if (const std::optional<Error> why_not = WhyNoCommand()) return PostAnswer(done, *why_not);
-  const ObjectPtr object = parts_.catalog.FindObject(key);
-  std::string uid = object == nullptr ? "" : MetaOf(*object).uid;
-  if (object == nullptr) uid = UidOnRecord(key);  // it may be one that nobody has any more
-  const bool unknown = parts_.catalog.MayBeThere(key);
-  if (object == nullptr && uid.empty() && !unknown) {
+  const std::set<std::string> uids = UidsOf(key);
+  if (uids.empty()) {
     // Deleted before: the answer to that command may have got lost.
     const bool ended = deleted_.EndedBy(key).has_value();
     return PostAnswer(
         done, ended ? OkStatus()
                     : Status(Error::NotApplied(Code::kNotFound, "there is no " + ToString(key))));
   }
-  const auto answer = [this, alive = std::weak_ptr<bool>(alive_), done](const Status& status) {
-    if (!alive.expired()) PostAnswer(done, status);
+  struct Answers {
+    size_t open = 0;
+    Status first_error = OkStatus();
   };
-  deleted_.Delete({key, uid}, !IsProtected(key.kind), answer);
+  const auto answers = std::make_shared<Answers>(Answers{uids.size(), OkStatus()});
+  const auto answer = [this, answers, alive = std::weak_ptr<bool>(alive_),
+                       done](const Status& status) {
+    if (answers->first_error.ok()) answers->first_error = status;
+    if (--answers->open == 0 && !alive.expired()) PostAnswer(done, answers->first_error);
+  };
+  for (const std::string& uid : uids) deleted_.Delete({key, uid}, !IsProtected(key.kind), answer);
+}
+
+// Whom the name means: the object, or, if nobody has it any more or it cannot be read, whatever the
+// records say of that name. Empty: there is nothing of that name.
+std::set<std::string> KubeletVolumeManager::Impl::UidsOf(const ObjectKey& key) const {
+  if (const ObjectPtr object = parts_.catalog.FindObject(key)) return {MetaOf(*object).uid};
+  std::set<std::string> uids;
+  if (key.kind == ObjectKind::kPersistentVolumeClaim) {
+    const ClaimKey claim{key.name_space, key.name};
+    uids.insert(claims_.BoundUid(claim));
+    uids.merge(provisioning_.ClaimUids(claim));
+  } else if (key.kind == ObjectKind::kPersistentVolume) {
+    const PersistentVolumePtr volume = claims_.FindVolumeObject(key.name);
+    if (volume != nullptr) uids.insert(volume->metadata.uid);
+  }
+  uids.insert(uids_.FindUid(key));
+  uids.erase("");
+  std::erase_if(uids, [&](const std::string& uid) { return deleted_.HasEnded({key, uid}); });
+  if (uids.empty() && parts_.catalog.MayBeThere(key)) uids.insert("");
+  return uids;
 }
 
 std::string KubeletVolumeManager::Impl::UidOnRecord(const ObjectKey& object) const {
-  if (object.kind == ObjectKind::kPersistentVolumeClaim) {
-    const std::string bound = claims_.BoundUid({object.name_space, object.name});
-    if (!bound.empty()) return bound;
-    const std::string begun = provisioning_.ClaimUid({object.name_space, object.name});
-    if (!begun.empty()) return begun;
-  }
-  if (object.kind == ObjectKind::kPersistentVolume) {
-    const PersistentVolumePtr volume = claims_.FindVolumeObject(object.name);
-    if (volume != nullptr) return volume->metadata.uid;
-  }
-  return uids_.FindUid(object);
+  const std::set<std::string> uids = UidsOf(object);
+  return uids.empty() ? "" : *uids.begin();
 }
 
 bool KubeletVolumeManager::Impl::IsBeingDeleted(const ObjectKey& object) const {

@@ -109,6 +109,7 @@ class KubeletVolumeManager::Impl {
   void ForgetDeleted(const ObjectKey& key);
   // The records of claims may be about fewer of them now.
   void ForgetUnlisted();
+  std::set<std::string> UidsOf(const ObjectKey& key) const;
   // If it has left a source where that is the command to delete it.
   void DeleteIfRemoved(const ObjectKey& key);
   void DeleteWhatWasRemoved();

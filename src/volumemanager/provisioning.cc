@@ -275,11 +275,12 @@ void Provisioning::Remove(const std::string& volume_name) {
   rows_.Remove(volume_name);
 }
 
-std::string Provisioning::ClaimUid(const ClaimKey& claim) const {
+std::set<std::string> Provisioning::ClaimUids(const ClaimKey& claim) const {
+  std::set<std::string> uids;
   for (const auto& [name, entry] : entries_) {
-    if (entry.record.claim == claim) return entry.record.claim_uid;
+    if (entry.record.claim == claim) uids.insert(entry.record.claim_uid);
   }
-  return "";
+  return uids;
 }
 
 void Provisioning::ResetBackoff() {

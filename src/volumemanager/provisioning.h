@@ -72,8 +72,8 @@ class Provisioning {
   // The claims whose ProblemOf may be another one since this was called last.
   std::set<ClaimKey> TakeChanged() { return std::exchange(changed_, {}); }
 
-  // Of the claim for which a volume was begun, or made; "" if there is none.
-  std::string ClaimUid(const ClaimKey& claim) const;
+  // Of the claims of this name for which a volume was begun, or made.
+  std::set<std::string> ClaimUids(const ClaimKey& claim) const;
   // A volume was begun, or made, for this very claim, and is on record.
   bool KnowsClaim(const std::string& uid) const { return Has(ProvisionedVolumeName(uid)); }
   // A volume that was made here, or is to be.

@@ -411,17 +411,18 @@ TEST_F(ObjectCatalogTest, ACommandOnRecordHoldsBeforeTheSourcesDeliver) {
 // Delete, apply, crash: the last command that was answered holds.
 TEST_F(ObjectCatalogTest, WhatALaterCommandHasGivenIsNotRefused) {
   catalog_.ExpectSource("a");
+  Deliver("b", {});
   ObjectWithOrigin applied = FromFile("f", kClaim);
   applied.number = 7;
   catalog_.End(kClaimKey, "u-1", 7);
   Deliver("a", {applied});
   EXPECT_EQ(TakeChanges(), "") << "the deletion came later than what the file was written by";
   EXPECT_EQ(catalog_.Refused().at(kClaimKey).file, "f");
+  // A manifest that has it as well is refused still.
+  Deliver("b", {FromFile("g", kClaim)});
   applied.number = 8;
   Deliver("a", {applied, FromFile("m", ConfigMapYaml("x", "1"))});
   EXPECT_EQ(TakeChanges(), "+x +data ");
-  // A manifest that has had it all the time is refused still.
-  Deliver("b", {FromFile("g", kClaim)});
   EXPECT_NE(Problems("b").find("deleted by command"), std::string::npos) << Problems("b");
   EXPECT_EQ(catalog_.OriginOf(kClaimKey)->source, "a");
   catalog_.End(kClaimKey, "u-2", 6);

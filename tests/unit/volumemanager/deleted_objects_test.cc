@@ -133,6 +133,10 @@ TEST_F(DeletedObjectsTest, AnObjectWithoutAUidThatIsDeletedAgainHasTheLaterNumbe
   const uint64_t claim = deleted().Find(kFirst)->number;
   ASSERT_TRUE(Delete(kFirst)->ok()) << "twice is once";
   EXPECT_EQ(deleted().Find(kFirst)->number, claim);
+  deleted().End(kFirst);
+  Settle();
+  ASSERT_TRUE(Delete(kFirst)->ok());
+  EXPECT_TRUE(deleted().HasEnded(kFirst)) << "it ends once";
 }
 
 TEST_F(DeletedObjectsTest, ARowThatIsGoingIsWrittenAnewByTheNextCommand) {
