@@ -102,7 +102,7 @@ class StorageGuard {
   Status Reserve(const StorageHolder& holder, const StorageName& name,
                  const StorageIdentity& identity) EXCLUDES(mu_);
   Status PutReservation(const StorageHolder& holder, const StorageName& name) EXCLUDES(mu_);
-  CallOptions ShortCall(const StorageName& name) const;
+  CallOptions LookAt(const StorageName& name, Duration timeout) const;
   std::optional<StorageOwnerRecord> FindOwner(const std::string& volume) const EXCLUDES(mu_);
   Status PutOwner(StorageOwnerRecord record) EXCLUDES(mu_);
   // The mark of a directory becomes `owner`; whether it has it now.
