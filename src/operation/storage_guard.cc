@@ -422,6 +422,19 @@ Status StorageGuard::Forget(const std::string& volume) {
   return OkStatus();
 }
 
+Status StorageGuard::ForgetBut(const std::set<std::string>& volumes) {
+  RETURN_IF_ERROR(Load());
+  std::set<std::string> gone;
+  {
+    const MutexLock lock(mu_);
+    for (const auto& [volume, record] : owners_) {
+      if (!volumes.contains(volume)) gone.insert(volume);
+    }
+  }
+  for (const std::string& volume : gone) RETURN_IF_ERROR(Forget(volume));
+  return OkStatus();
+}
+
 Status StorageGuard::CheckNotOwn(const StorageName& name, const CallOptions& call) {
   RETURN_IF_ERROR(Load());
   const StorageHolder looked{.id = "look/" + name.path,

@@ -85,6 +85,8 @@ class StorageGuard {
                    const CallOptions& call);
   // The volume is no more. Its storage, if it is there, is its administrator's.
   Status Forget(const std::string& volume);
+  // The same of all but these.
+  Status ForgetBut(const std::set<std::string>& volumes);
 
   // A new directory must not lie in the agent's own ones, nor around them.
   Status CheckNotOwn(const StorageName& name, const CallOptions& call);

@@ -108,6 +108,7 @@ void KubeletVolumeManager::Impl::CheckReady() {
   claims_.MarkDirty();
   devices_.MarkAllDirty();
   ForgetRestingDevices();
+  ForgetRestingStorage();
 }
 
 void KubeletVolumeManager::Impl::ForgetRestingDevices() {
@@ -118,6 +119,16 @@ void KubeletVolumeManager::Impl::ForgetRestingDevices() {
                        claims_.FindVolume(volume) != nullptr;
     if (!known) ForgetDevice(device);
   }
+}
+
+// What the last agent did not come to forget.
+void KubeletVolumeManager::Impl::ForgetRestingStorage() {
+  std::set<std::string> known;
+  for (const PersistentVolumePtr& volume : parts_.catalog.PersistentVolumes()) {
+    known.insert(volume->metadata.name);
+  }
+  for (const std::string& volume : claims_.BoundVolumes()) known.insert(volume);
+  parts_.operations.ForgetStorageBut(std::move(known), [](const OperationOutcome<Unit>&) {});
 }
 
 void KubeletVolumeManager::Impl::ReportOrphans() const {
