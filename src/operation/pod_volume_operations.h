@@ -76,6 +76,8 @@ class PodVolumeOperations final : public VolumeOperations {
                            std::function<void(OperationOutcome<Unit>)> done) override;
   StartResult ForgetStorage(std::string volume_name,
                             std::function<void(OperationOutcome<Unit>)> done) override;
+  StartResult ForgetStorageBut(std::set<std::string> volume_names,
+                               std::function<void(OperationOutcome<Unit>)> done) override;
   StartResult ReclaimVolume(ReclaimRequest request,
                             std::function<void(OperationOutcome<Unit>)> done) override;
 
@@ -118,6 +120,9 @@ class PodVolumeOperations final : public VolumeOperations {
   };
 
  private:
+  StartResult ForgetRecords(const std::string& key, std::function<Status(StorageGuard&)> forget,
+                            std::function<void(OperationOutcome<Unit>)> done);
+
   Parts parts_;
   OperationExecutor executor_;
 };

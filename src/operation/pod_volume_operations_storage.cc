@@ -72,22 +72,40 @@ StartResult PodVolumeOperations::ForgetDevice(UniqueVolumeName device,
       [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
 }
 
-StartResult PodVolumeOperations::ForgetStorage(std::string volume_name,
+StartResult PodVolumeOperations::ForgetRecords(const std::string& key,
+                                               std::function<Status(StorageGuard&)> forget,
                                                std::function<void(OperationOutcome<Unit>)> done) {
-  OperationExecutor::Operation operation{
-      .key = OperationKey(UniqueVolumeName("storage/" + volume_name)),
-      .name = kForgetStorageOperation,
-      .plugin_name = "",
-      .pod_display_name = ""};
+  OperationExecutor::Operation operation{.key = OperationKey(UniqueVolumeName(key)),
+                                         .name = kForgetStorageOperation,
+                                         .plugin_name = "",
+                                         .pod_display_name = ""};
   return executor_.Start(
       std::move(operation),
-      [parts = parts_, volume_name](OperationProgress& progress) -> Failure {
+      [parts = parts_, forget = std::move(forget)](OperationProgress& progress) -> Failure {
         progress.EnterStep("RemoveRecord");
-        const Status forgotten = parts.storage.Forget(volume_name);
+        const Status forgotten = forget(parts.storage);
         if (forgotten.ok()) return std::nullopt;
         return OperationFailure{kForgetStorageOperation, "RemoveRecord", forgotten.error()};
       },
       [done = std::move(done)](const Failure& failure) { done(OutcomeOf(failure, Unit())); });
+}
+
+StartResult PodVolumeOperations::ForgetStorage(std::string volume_name,
+                                               std::function<void(OperationOutcome<Unit>)> done) {
+  const std::string key = "storage/" + volume_name;
+  return ForgetRecords(
+      key, [volume_name](StorageGuard& guard) { return guard.Forget(volume_name); },
+      std::move(done));
+}
+
+StartResult PodVolumeOperations::ForgetStorageBut(
+    std::set<std::string> volume_names, std::function<void(OperationOutcome<Unit>)> done) {
+  return ForgetRecords(
+      "storage",
+      [volume_names = std::move(volume_names)](StorageGuard& guard) {
+        return guard.ForgetBut(volume_names);
+      },
+      std::move(done));
 }
 
 OperationKey ReclaimKey(const std::string& volume_name) {

@@ -11,8 +11,9 @@
 namespace volumed {
 namespace {
 
-// Of the look at one storage that is not the operation's own.
+// Of the look at one storage that is not the operation's own: while it decides a delete, and else.
 constexpr auto kLookTimeout = std::chrono::seconds(10);
+constexpr auto kShortLookTimeout = std::chrono::seconds(1);
 
 // Begins the ids of the agent's own directories.
 constexpr char kOwn[] = "own/";
@@ -88,10 +89,10 @@ void StorageGuard::Expect(const BootId& boot_id, KnownStorage known) {
 
 // ---- taking -------------------------------------------------------------------------------------
 
-CallOptions StorageGuard::ShortCall(const StorageName& name) const {
+CallOptions StorageGuard::LookAt(const StorageName& name, Duration timeout) const {
   CallOptions call;
   call.domain = name.path;
-  call.deadline = Deadline::After(clock_, kLookTimeout);
+  call.deadline = Deadline::After(clock_, timeout);
   return call;
 }
 
@@ -106,15 +107,21 @@ Result<StorageIdentity> StorageGuard::Identify(const StorageName& name, bool fin
 
 Status StorageGuard::IdentifyExpected(StorageUse use, const CallOptions& call,
                                       const std::string& prefix) {
+  // Only a delete must know all of it. Else a storage that does not answer is not the one that does,
+  // and a mounted one is found by the claim on its device.
+  const bool decides_delete = use == StorageUse::kReclaim;
   for (const auto& [holder, name] : table_.Expected(use)) {
     if (!holder.id.starts_with(prefix)) continue;
-    CallOptions look = ShortCall(name);
+    const bool mounted = holder.use == StorageUse::kShared && !name.path.starts_with("/dev/");
+    if (!decides_delete && mounted) continue;
+    CallOptions look = LookAt(name, decides_delete ? kLookTimeout : kShortLookTimeout);
     look.cancel = call.cancel;
     const Result<StorageIdentity> identity = Identify(name, false, look);
-    if (!identity.ok()) {
+    if (identity.ok()) {
+      table_.Identified(holder.id, *identity);
+    } else if (decides_delete) {
       return identity.error().With("find out whether " + holder.text + " has storage in the way");
     }
-    table_.Identified(holder.id, *identity);
   }
   return OkStatus();
 }
@@ -158,7 +165,7 @@ Status StorageGuard::Change(const std::string& id, StorageUse use) {
     table_.Share(id);
     return OkStatus();
   }
-  RETURN_IF_ERROR(Take(held.holder, held.name, ShortCall(held.name)));
+  RETURN_IF_ERROR(Take(held.holder, held.name, LookAt(held.name, kLookTimeout)));
   return OkStatus();
 }
 
@@ -211,7 +218,11 @@ Status StorageGuard::Load() {
   }
   for (const Record& row : reservations.records) {
     Result<StorageReservationRecord> record = DecodeStorageReservationRecord(row);
-    if (!record.ok()) return record.error();
+    if (!record.ok()) {
+      log_.Warning("a reservation of storage cannot be read: nobody is kept out by it",
+                   {{"record", row.key}, {"error", record.error()}});
+      continue;
+    }
     reserved_.insert(record->holder.id);
     // No work of another boot goes on; its row goes with the volume's next reclaim.
     if (record->boot_id == boot_id_) table_.Expect(record->holder, record->name);
@@ -257,11 +268,12 @@ Status StorageGuard::RecordOwner(const StorageOwner& owner, const StorageIdentit
   RETURN_IF_ERROR(Load());
   const bool is_directory = identity.type == FileType::kDirectory;
   const std::optional<StorageOwnerRecord> before = FindOwner(owner.volume);
+  const bool same_place = before && before->name == owner.name;
   StorageOwnerRecord record{
-      owner.volume, owner.name, {}, owner.claim_uid, before && before->marked};
+      owner.volume, owner.name, {}, owner.claim_uid, same_place && before->marked};
   if (is_directory) record.object = identity.object;
-  const bool has_it = before && before->name == owner.name && before->object.inode != 0 &&
-                      !owner.claim_uid.empty() && before->claim_uid == owner.claim_uid;
+  const bool has_it = same_place && before->object.inode != 0 && !owner.claim_uid.empty() &&
+                      before->claim_uid == owner.claim_uid;
   if (has_it) record.object = before->object;
   const std::string difference = StorageDifference(record.object, identity.object);
   if (!difference.empty()) {
@@ -291,7 +303,7 @@ Status StorageGuard::IdentifyAll(const std::string& volume, const std::vector<Kn
   table_.ReleaseKnown(
       [&known](const StorageHolder& holder) { return !known.contains(holder.volume); });
   for (const KnownStorage& other : others) {
-    CallOptions look = ShortCall(other.name);
+    CallOptions look = LookAt(other.name, kLookTimeout);
     look.cancel = call.cancel;
     const Result<StorageIdentity> identity = Identify(other.name, false, look);
     if (!identity.ok()) {
@@ -407,6 +419,19 @@ Status StorageGuard::Forget(const std::string& volume) {
   table_.Release("known/" + volume);
   const MutexLock lock(mu_);
   owners_.erase(volume);
+  return OkStatus();
+}
+
+Status StorageGuard::ForgetBut(const std::set<std::string>& volumes) {
+  RETURN_IF_ERROR(Load());
+  std::set<std::string> gone;
+  {
+    const MutexLock lock(mu_);
+    for (const auto& [volume, record] : owners_) {
+      if (!volumes.contains(volume)) gone.insert(volume);
+    }
+  }
+  for (const std::string& volume : gone) RETURN_IF_ERROR(Forget(volume));
   return OkStatus();
 }
 

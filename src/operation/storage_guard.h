@@ -85,6 +85,8 @@ class StorageGuard {
                    const CallOptions& call);
   // The volume is no more. Its storage, if it is there, is its administrator's.
   Status Forget(const std::string& volume);
+  // The same of all but these.
+  Status ForgetBut(const std::set<std::string>& volumes);
 
   // A new directory must not lie in the agent's own ones, nor around them.
   Status CheckNotOwn(const StorageName& name, const CallOptions& call);
@@ -102,7 +104,7 @@ class StorageGuard {
   Status Reserve(const StorageHolder& holder, const StorageName& name,
                  const StorageIdentity& identity) EXCLUDES(mu_);
   Status PutReservation(const StorageHolder& holder, const StorageName& name) EXCLUDES(mu_);
-  CallOptions ShortCall(const StorageName& name) const;
+  CallOptions LookAt(const StorageName& name, Duration timeout) const;
   std::optional<StorageOwnerRecord> FindOwner(const std::string& volume) const EXCLUDES(mu_);
   Status PutOwner(StorageOwnerRecord record) EXCLUDES(mu_);
   // The mark of a directory becomes `owner`; whether it has it now.

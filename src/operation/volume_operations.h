@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -282,6 +283,9 @@ class VolumeOperations {
   // A PersistentVolume is no more, and what is on record of its storage may go.
   virtual StartResult ForgetStorage(std::string volume_name,
                                     std::function<void(OperationOutcome<Unit>)> done) = 0;
+  // The same of all volumes but these: an agent that ended may have left some of it.
+  virtual StartResult ForgetStorageBut(std::set<std::string> volume_names,
+                                       std::function<void(OperationOutcome<Unit>)> done) = 0;
   // Deletes or recycles a volume that nobody uses. Its key is ReclaimKey(volume's name).
   virtual StartResult ReclaimVolume(ReclaimRequest request,
                                     std::function<void(OperationOutcome<Unit>)> done) = 0;

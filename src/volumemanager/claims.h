@@ -123,6 +123,8 @@ class Claims final : public ClaimResolver {
   // As its source has it, or as it was kept when its manifest went; null when neither is known.
   PersistentVolumePtr FindVolumeObject(const std::string& volume_name) const;
   const std::map<std::string, VolumeDecision>& volumes() const { return volumes_; }
+  // Those that are on record as some claim's, or whose record cannot be read.
+  std::set<std::string> BoundVolumes() const;
   // Of a volume that is bound. A claim's status is the object's, but for what this says.
   std::optional<ClaimResizeState> FindResize(const std::string& volume_name) const;
   // Replaces it; the hook is told when that is on record. Nothing for a volume that is not bound.

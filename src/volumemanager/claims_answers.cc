@@ -115,6 +115,13 @@ ResolvedClaim Claims::Resolve(const Pod& pod, const PodVolume& volume) {
   return resolved;
 }
 
+std::set<std::string> Claims::BoundVolumes() const {
+  std::set<std::string> names;
+  for (const auto& [name, bound] : bound_) names.insert(name);
+  for (const auto& [name, reason] : quarantined_) names.insert(name);
+  return names;
+}
+
 std::vector<PersistentVolumePtr> Claims::OtherVolumes(const std::string& volume_name) const {
   std::vector<PersistentVolumePtr> others;
   std::set<std::string> there = {volume_name};

@@ -123,6 +123,7 @@ class KubeletVolumeManager::Impl {
   // Nothing has to be known of the volume any more.
   void ForgetVolume(const PersistentVolume& volume);
   void ForgetDevice(const UniqueVolumeName& device);
+  void ForgetRestingStorage();
   // Rows of devices whose volume is no more.
   void ForgetRestingDevices();
   void Load();

@@ -121,6 +121,7 @@ void KubeletVolumeManager::Impl::CheckReady() {
   claims_.MarkDirty();
   devices_.MarkAllDirty();
   ForgetRestingDevices();
+  ForgetRestingStorage();
   Changed(PodUid());  // whoever waits for a pod that nobody has can be told so now
 }
 
@@ -132,6 +133,16 @@ void KubeletVolumeManager::Impl::ForgetRestingDevices() {
                        claims_.FindVolume(volume) != nullptr;
     if (!known) ForgetDevice(device);
   }
+}
+
+// What the last agent did not come to forget.
+void KubeletVolumeManager::Impl::ForgetRestingStorage() {
+  std::set<std::string> known;
+  for (const PersistentVolumePtr& volume : parts_.catalog.PersistentVolumes()) {
+    known.insert(volume->metadata.name);
+  }
+  for (const std::string& volume : claims_.BoundVolumes()) known.insert(volume);
+  parts_.operations.ForgetStorageBut(std::move(known), [](const OperationOutcome<Unit>&) {});
 }
 
 void KubeletVolumeManager::Impl::ReportOrphans() const {

@@ -65,6 +65,10 @@ class KeylessOperations final : public VolumeOperations {
                             std::function<void(OperationOutcome<Unit>)> done) override {
     return real_.ForgetStorage(std::move(volume_name), std::move(done));
   }
+  StartResult ForgetStorageBut(std::set<std::string> volume_names,
+                               std::function<void(OperationOutcome<Unit>)> done) override {
+    return real_.ForgetStorageBut(std::move(volume_names), std::move(done));
+  }
   StartResult ReclaimVolume(ReclaimRequest request,
                             std::function<void(OperationOutcome<Unit>)> done) override {
     return real_.ReclaimVolume(std::move(request), std::move(done));

@@ -46,6 +46,7 @@ class FakeVolumeOperations final : public VolumeOperations {
 
   std::vector<Call> calls;
   std::vector<std::string> forgotten_storage;  // volumes
+  std::set<std::string> kept_storage;          // likewise
 
   // The next `times` operations of this kind on this volume (an empty spec: on the pod) fail.
   void FailNext(const std::string& operation, const OperationKey& key, Error error, int times = 1);
@@ -97,6 +98,15 @@ class FakeVolumeOperations final : public VolumeOperations {
   StartResult ForgetStorage(std::string volume_name,
                             std::function<void(OperationOutcome<Unit>)> done) override {
     forgotten_storage.push_back(std::move(volume_name));
+    OperationOutcome<Unit> outcome;
+    outcome.value = Unit();
+    done(outcome);
+    return StartResult::kStarted;
+  }
+
+  StartResult ForgetStorageBut(std::set<std::string> volume_names,
+                               std::function<void(OperationOutcome<Unit>)> done) override {
+    kept_storage = std::move(volume_names);
     OperationOutcome<Unit> outcome;
     outcome.value = Unit();
     done(outcome);
