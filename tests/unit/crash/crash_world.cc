@@ -181,10 +181,9 @@ void CrashWorld::PodWrites(const std::string& pod, const std::string& path,
 void CrashWorld::PodWritesToDevice(const std::string& pod, const std::string& path,
                                    const std::string& content, uint32_t gid) {
   if (!MayWrite(path, true)) return;
-  PodWrites(pod, path, content, gid, false);
   // As the group has it anyway: a reboot's set-up, which asks for the group again, changes nothing.
   kernel->AddFile(path, content, 0664, kPodUser, gid);
-  pods.at(pod).data.back().on_device = true;
+  pods.at(pod).data.push_back({path, content, gid, false, true, true});
 }
 
 void CrashWorld::PodsWriteAgain() {

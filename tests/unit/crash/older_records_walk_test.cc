@@ -6,6 +6,7 @@
 // records: the laws of identity and of storage alone must hold there.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <random>
@@ -23,11 +24,17 @@ bool IsFull() {
   return full != nullptr && std::string(full) == "1";
 }
 
+// "": all of them. For a look at one scenario as a whole.
+std::string OnlyScenario() {
+  const char* only = std::getenv("VOLUMED_CRASH_SCENARIO");
+  return only == nullptr ? "" : only;
+}
+
 struct OlderWalk {
   bool number_too = false;
   bool reboot = false;
-  // Every n-th point, and so many earlier states of each, drawn by the seed; 0: all of them.
-  uint64_t stride = 1;
+  // So many points of each scenario, and so many earlier states of each; 0: all of them.
+  uint64_t points = 0;
   uint64_t states = 0;
   uint64_t seed = 1;
   SeededBug bug = {};
@@ -57,7 +64,8 @@ void WalkOlder(const Scenario& scenario, const OlderWalk& options, OlderReport& 
   const uint64_t points = free.agents.at(0).points();
   report.points += points;
   std::mt19937_64 random(options.seed);
-  for (uint64_t point = random() % options.stride; point < points; point += options.stride) {
+  const uint64_t stride = options.points == 0 ? 1 : std::max<uint64_t>(1, points / options.points);
+  for (uint64_t point = random() % stride; point < points; point += stride) {
     AgentEnd end = EndOfPoint(free.agents.at(0), point);
     end.reboot = options.reboot;
     const RunResult right =
@@ -79,10 +87,11 @@ void WalkOlder(const Scenario& scenario, const OlderWalk& options, OlderReport& 
 }
 
 OlderReport WalkAll(const char* name, OlderWalk options) {
-  options.stride = IsFull() ? 1 : 43;
+  options.points = IsFull() ? 0 : 10;
   options.states = IsFull() ? 0 : 2;
   OlderReport all;
   for (const Scenario& scenario : AllScenarios()) {
+    if (!OnlyScenario().empty() && scenario.name != OnlyScenario()) continue;
     const uint64_t walked = all.walk.walked;
     const uint64_t violations = all.walk.violations;
     WalkOlder(scenario, options, all);
@@ -124,8 +133,8 @@ TEST(OlderRecordsWalkTest, ARecoveryThatIsIgnoredIsSeen) {
     if (!ends_data) continue;
     const uint64_t before = all.walk.violations;
     OlderWalk options;
-    options.stride = 7;
-    options.states = 2;
+    options.points = 20;
+    options.states = 3;
     options.bug.ignores_recovery = true;
     WalkOlder(scenario, options, all);
     std::cout << "  " << scenario.name << ": " << all.walk.violations - before << " with a loss\n";
