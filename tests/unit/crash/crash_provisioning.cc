@@ -33,8 +33,8 @@ bool IsThere(const CrashWorld& world, const ProvisionRecord& record) {
   }
   const std::string uid = "uid: " + record.claim_uid + "}";
   for (const auto& [source, objects] : world.sources) {
-    const auto claim = objects.find("claim-" + record.claim.name);
-    if (claim != objects.end() && claim->second.find(uid) != std::string::npos) return true;
+    const auto manifest = objects.find("claim-" + record.claim.name);
+    if (manifest != objects.end() && manifest->second.find(uid) != std::string::npos) return true;
   }
   return false;
 }

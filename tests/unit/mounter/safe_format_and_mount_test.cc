@@ -360,7 +360,7 @@ TEST_F(SafeFormatAndMountTest, NouuidIsGivenOnlyToACopyOfAMountedXfs) {
 
 TEST_F(SafeFormatAndMountTest, ProgressNamesTheStages) {
   std::vector<std::string> stages;
-  SafeFormatAndMount mounter(kernel_, intents_);
+  SafeFormatAndMount mounter(kernel_, intents_, irreversible_);
   mounter.FormatAndMount(request_, {}, [&stages](SafeMountStage stage, int64_t) {
     stages.emplace_back(SafeMountStageName(stage));
   });
