@@ -96,6 +96,7 @@ TEST_F(SafeFormatAndMountTest, AFormatThatIsHeldBackLeavesNeitherAnIntentNorAFil
 }
 
 TEST_F(SafeFormatAndMountTest, ARepeatedFormatIsHeldBackToo) {
+  request_.fs_type = "xfs";  // whose unfinished mkfs is known by a mark
   kernel_.ChangeDevice(kDevice, [](FakeDevice& device) { device.cut_next_format = true; });
   ASSERT_FALSE(Run().status.ok());
   irreversible_.hold = true;
