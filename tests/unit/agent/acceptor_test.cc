@@ -127,5 +127,23 @@ TEST_F(AcceptorTest, TheReserveIsForWhoComesWhenNothingIsLeftAndFillsAgain) {
   EXPECT_EQ(accepted_.size(), 2u) << "the reserve was filled when there were descriptors again";
 }
 
+TEST_F(AcceptorTest, AReserveThatWasSpentWithoutAPauseFillsAgainToo) {
+  AcceptorOptions options;
+  options.reserved = 2;
+  options.longest_pause = milliseconds(50);
+  Make(options);
+  for (int round = 0; round < 2; ++round) {
+    clients_.clear();
+    accepted_.clear();
+    RunFor(milliseconds(120));
+    MakeClients(2);
+    const FewDescriptors few;
+    ConnectAll();
+    RunFor(milliseconds(20));
+    EXPECT_EQ(accepted_.size(), 2u) << round;
+    EXPECT_TRUE(paused_.empty());
+  }
+}
+
 }  // namespace
 }  // namespace volumed

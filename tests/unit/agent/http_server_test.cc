@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -326,6 +327,32 @@ TEST_F(HttpServerTest, IfAllAreBeingAnsweredANewOneIsTurnedAwayAndNoneIsCutOff) 
   }
   EXPECT_NE(first.Receive().find("a 1\n"), std::string::npos);
   EXPECT_NE(second.Receive().find("a 1\n"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, ASecondReplyIsNotTakenForTheAnswerOfTheNextRequest) {
+  std::vector<HttpReply> asked;
+  std::mutex mutex;
+  const auto asked_so_far = [&] {
+    const std::lock_guard lock(mutex);
+    return asked.size();
+  };
+  handlers_.metrics.ask = [&](HttpReply reply) {
+    const std::lock_guard lock(mutex);
+    asked.push_back(std::move(reply));
+  };
+  Start();
+  RawClient client(server_->port());
+  client.Send("GET /metrics HTTP/1.1\r\n\r\n");
+  ASSERT_TRUE(Eventually([&] { return asked_so_far() == 1; }));
+  asked[0](std::make_shared<const std::string>("a 1\n"));
+  ASSERT_FALSE(client.Receive(1).empty());
+  client.Send("GET /metrics HTTP/1.1\r\nConnection: close\r\n\r\n");
+  ASSERT_TRUE(Eventually([&] { return asked_so_far() == 2; }));
+  asked[0](std::make_shared<const std::string>("again\n"));
+  asked[1](std::make_shared<const std::string>("b 2\n"));
+  const std::string rest = client.Receive();
+  EXPECT_NE(rest.find("b 2\n"), std::string::npos) << rest;
+  EXPECT_EQ(rest.find("again"), std::string::npos) << rest;
 }
 
 TEST_F(HttpServerTest, AQuestionWithoutAReplyHasItsLateAnswerAndAReplyAfterTheServerDoesNothing) {
