@@ -79,7 +79,7 @@ class Binder {
     claim.decision.volume_name = volume_name;
     claim.decision.newly_bound = true;
     claim.decision.wait = ClaimWait::kNone;
-    claim.decision.reason.clear();
+    claim.decision.reason = claim.decision.missing ? kLeftItsSource : "";
     volume.binding = {claim.decision.claim, claim.decision.uid, volume_name, BindingState::kBound};
     volume.note.clear();
   }
@@ -172,7 +172,6 @@ void Binder::ApplyBound(const ClaimBinding& record, VolumeState& volume) {
   }
   Bind(*claim, record.volume_name, volume);
   claim->decision.newly_bound = false;
-  if (claim->decision.missing) claim->decision.reason = kLeftItsSource;
   if (volume.object != nullptr) return;
   if (input_.sources_complete) {
     Lose(*claim, "its PersistentVolume " + record.volume_name + " is gone, and the data with it");
@@ -402,7 +401,8 @@ std::optional<Misfit> Binder::MisfitOfState(const VolumeState& volume,
   if (const ClaimReference* reserved = volume.Reservation()) {
     // What was kept for this very claim and did not fit was not bound to it before.
     const bool mine = KeyOfReference(*reserved) == KeyOfClaim(needs.claim) && reserved->uid.empty();
-    return mine ? MisfitOfReserved(*volume.object, needs) : Misfit::kReserved;
+    if (!mine) return Misfit::kReserved;
+    return volume.missing ? Misfit::kMissing : MisfitOfReserved(*volume.object, needs);
   }
   if (volume.missing) return Misfit::kMissing;
   if (volume.object->status.phase == PersistentVolumePhase::kFailed) return Misfit::kFailed;

@@ -103,7 +103,7 @@ TEST(ClaimBinding, ClaimThatNamesAVolumeSaysWhyItCannotHaveIt) {
   world.Add(MakeVolume("small", "1Mi")).Add(MakeVolume("other", "1Gi", "fast"));
   world.Add(Reserved(MakeVolume("kept"), "somebody")).Add(MakeVolume("taken"));
   world.Add(MakeClaim("owner")).Record("owner", "taken");
-  world.Add(MakeVolume("released")).Record("past", "released");
+  world.Add(MakeVolume("released")).Record("past", "released").End("past");
   PersistentVolume block = MakeVolume("block");
   block.spec.volume_mode = VolumeMode::kBlock;
   world.Add(block);

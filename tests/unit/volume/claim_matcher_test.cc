@@ -72,7 +72,7 @@ TEST(ClaimMatcher, EachRuleRefusesAndIsCounted) {
   volume.spec.claim_ref = ClaimReference{"default", "other", ""};
   world.Add(volume);
   world.Add(MakeVolume("taken")).Record("y", "taken").Add(MakeClaim("y"));
-  world.Add(MakeVolume("released")).Record("z", "released");
+  world.Add(MakeVolume("released")).Record("z", "released").End("z");
   PersistentVolumeClaim claim = MakeClaim("x");
   claim.spec.selector = LabelSelector{labels, {}};
   world.Add(claim);
