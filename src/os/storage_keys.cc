@@ -7,6 +7,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -49,14 +50,12 @@ std::string WwidIn(const std::string& directory) {
 struct LoopFile {
   dev_t device = 0;
   ino_t inode = 0;
-  std::string path;
 };
 
 // The file of a loop device. The node is made by udev or the kernel's devtmpfs, and a loop device
 // does not hang to be opened.
 std::optional<LoopFile> FileOfLoop(dev_t loop) {
-  const std::optional<std::string> path = ReadAttribute(SysfsOf(loop) + "/loop/backing_file");
-  if (!path) return std::nullopt;
+  if (!ReadAttribute(SysfsOf(loop) + "/loop/backing_file")) return std::nullopt;
   const Descriptor node(::open(DeviceNodeName(loop).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat is = {};
   loop_info64 info = {};
@@ -64,7 +63,20 @@ std::optional<LoopFile> FileOfLoop(dev_t loop) {
       ::ioctl(node.get(), LOOP_GET_STATUS64, &info) != 0) {
     return std::nullopt;
   }
-  return LoopFile{info.lo_device, info.lo_inode, *path};
+  return LoopFile{info.lo_device, info.lo_inode};
+}
+
+bool ShareOne(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  return std::any_of(a.begin(), a.end(), [&b](const std::string& name) {
+    return std::find(b.begin(), b.end(), name) != b.end();
+  });
+}
+
+// The disk of a partition; nothing for a whole disk.
+std::optional<dev_t> DiskOf(dev_t device) {
+  const std::string directory = SysfsOf(device);
+  if (::access((directory + "/partition").c_str(), F_OK) != 0) return std::nullopt;
+  return NumberIn(directory + "/..");
 }
 
 void AddDevice(dev_t device, std::set<std::string>& keys, StorageKeys& all, int depth);
@@ -72,10 +84,8 @@ void AddDevice(dev_t device, std::set<std::string>& keys, StorageKeys& all, int 
 // What lies below, in the same way as the device itself.
 void AddBelow(dev_t device, StorageKeys& all, int depth) {
   if (depth > kDeepestStack) return;
+  if (const auto disk = DiskOf(device)) AddDevice(*disk, all.within, all, depth + 1);
   const std::string directory = SysfsOf(device);
-  if (::access((directory + "/partition").c_str(), F_OK) == 0) {
-    if (const auto disk = NumberIn(directory + "/..")) AddDevice(*disk, all.within, all, depth + 1);
-  }
   for (const std::string& slave : NamesIn(directory + "/slaves")) {
     if (const auto below = NumberIn(directory + "/slaves/" + slave)) {
       AddDevice(*below, all.within, all, depth + 1);
@@ -83,20 +93,25 @@ void AddBelow(dev_t device, StorageKeys& all, int depth) {
   }
 }
 
+// Names of the disk, whichever of its paths it is: what it calls itself, and the file of a loop
+// device. A device on the same file is the same storage.
+std::vector<std::string> NamesOfDisk(dev_t disk) {
+  std::vector<std::string> names;
+  if (const std::string wwid = WwidIn(SysfsOf(disk)); !wwid.empty()) {
+    names.push_back("wwid:" + wwid);
+  }
+  if (const std::optional<LoopFile> file = FileOfLoop(disk)) {
+    names.push_back(InodeKey(file->device, file->inode));
+  }
+  return names;
+}
+
 void AddDevice(dev_t device, std::set<std::string>& keys, StorageKeys& all, int depth) {
-  const std::string directory = SysfsOf(device);
   keys.insert("dev:" + NumberText(device));
-  if (::access((directory + "/partition").c_str(), F_OK) == 0) {
-    const std::string wwid = WwidIn(directory + "/..");
-    const std::optional<std::string> start = ReadAttribute(directory + "/start");
-    if (!wwid.empty() && start) keys.insert("wwid:" + wwid + ":" + *start);
-  } else if (const std::string wwid = WwidIn(directory); !wwid.empty()) {
-    keys.insert("wwid:" + wwid);
-  }
-  // A device on the same file is the same storage; the file's place is what it lies in.
-  if (const std::optional<LoopFile> file = FileOfLoop(device)) {
-    keys.insert(InodeKey(file->device, file->inode));
-  }
+  const std::optional<dev_t> disk = DiskOf(device);
+  std::string suffix;
+  if (disk) suffix = ":" + ReadAttribute(SysfsOf(device) + "/start").value_or("?");
+  for (const std::string& name : NamesOfDisk(disk.value_or(device))) keys.insert(name + suffix);
   AddBelow(device, all, depth);
 }
 
@@ -135,19 +150,26 @@ std::set<std::string> LoopFilePaths(const StorageKeys& keys) {
 }
 
 std::vector<dev_t> TwinsOf(dev_t device) {
+  const std::optional<dev_t> part_of = DiskOf(device);
+  const dev_t disk = part_of.value_or(device);
   std::vector<dev_t> twins = {device};
-  const std::string wwid = WwidIn(SysfsOf(device));
-  const std::optional<LoopFile> file = FileOfLoop(device);
-  if (wwid.empty() && !file) return twins;
+  const std::vector<std::string> names = NamesOfDisk(disk);
+  if (names.empty()) return twins;
+  const std::optional<std::string> start = ReadAttribute(SysfsOf(device) + "/start");
   for (const std::string& name : NamesIn(kBlockDevices)) {
     const std::string directory = std::string(kBlockDevices) + "/" + name;
     const std::optional<dev_t> other = NumberIn(directory);
-    if (!other || *other == device) continue;
-    if (!wwid.empty() && WwidIn(directory) == wwid) {
+    if (!other || *other == disk || !ShareOne(NamesOfDisk(*other), names)) continue;
+    if (!part_of) {
       twins.push_back(*other);
-    } else if (file && name.starts_with("loop")) {
-      const std::optional<LoopFile> its = FileOfLoop(*other);
-      if (its && its->device == file->device && its->inode == file->inode) twins.push_back(*other);
+      continue;
+    }
+    // Of a partition, the one at the same place; the whole disk would be claimed by any other.
+    for (const std::string& part : NamesIn(directory)) {
+      const std::string place = directory + "/" + part;
+      if (ReadAttribute(place + "/partition") && ReadAttribute(place + "/start") == start) {
+        if (const auto number = NumberIn(place)) twins.push_back(*number);
+      }
     }
   }
   return twins;

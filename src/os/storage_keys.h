@@ -28,7 +28,7 @@ StorageKeys KeysOfDevice(dev_t device);
 std::set<std::string> LoopFilePaths(const StorageKeys& keys);
 
 // The device itself, and all others that are the same storage, which no claim of the kernel's ties
-// to it: of the same WWID, or loop devices on the same file.
+// to it: of the same WWID, or loop devices on the same file; of a partition, those at its place.
 std::vector<dev_t> TwinsOf(dev_t device);
 
 // Whether somebody has the device, a part of it, or its whole for himself. A device that is gone,

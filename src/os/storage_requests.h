@@ -30,7 +30,8 @@ struct StorageObject {
 // one boot, and mean nothing else:
 //   "fs:<major>:<minor>:<path>"  a file or directory, by its place in its filesystem, so that every
 //                                mount and bind of it has the same key;
-//   "ino:<device>:<inode>"       a file, by its inode: hard links, and a loop device on it;
+//   "ino:<device>:<inode>[:<start>]"  a file, by its inode: hard links, and a loop device on it, or
+//                                a partition of that by its start;
 //   "nfs:<server>:<path>"        a file or directory of an export;
 //   "dev:<major>:<minor>"        a block device;
 //   "wwid:<wwid>[:<start>]"      a disk, or a partition by its start, by what the disk calls

@@ -185,6 +185,25 @@ TEST_F(StorageIdentityTest, TwoLoopDevicesOnOneFileAreOneStorage) {
   EXPECT_TRUE(Meet(one.path(), Path("hard")));
   EXPECT_FALSE(Meet(one.path(), other.path()));
   EXPECT_FALSE(Meet(one.path(), Path("other")));
+  // So are their partitions at the same place.
+  for (const LoopDevice* disk : {&one, &two}) {
+    ASSERT_TRUE(AddPartition(disk->path(), 1, 1 << 20, 64 << 20));
+    ASSERT_TRUE(AddPartition(disk->path(), 2, 80 << 20, 64 << 20));
+  }
+  EXPECT_TRUE(Meet(NodeOf(one.path(), 1), NodeOf(two.path(), 1)));
+  EXPECT_TRUE(Meet(NodeOf(one.path(), 1), two.path()));
+  EXPECT_FALSE(Meet(NodeOf(one.path(), 1), NodeOf(two.path(), 2)));
+  ASSERT_TRUE(Run("mkfs.ext4 -q " + NodeOf(one.path(), 1)));
+  Directory("part");
+  ASSERT_EQ(::mount(NodeOf(one.path(), 1).c_str(), Path("part").c_str(), "ext4", 0, nullptr), 0);
+  EXPECT_EQ(Identify(NodeOf(two.path(), 1), true).users,
+            std::vector<std::string>{NodeOf(one.path(), 1)});
+  EXPECT_TRUE(Identify(NodeOf(two.path(), 2), true).users.empty());
+  ASSERT_EQ(::umount(Path("part").c_str()), 0);
+  for (const LoopDevice* disk : {&one, &two}) {
+    EXPECT_TRUE(DropPartition(disk->path(), 1));
+    EXPECT_TRUE(DropPartition(disk->path(), 2));
+  }
   ASSERT_TRUE(Run("mkfs.ext4 -q " + one.path()));
   Directory("mnt");
   ASSERT_EQ(::mount(one.path().c_str(), Path("mnt").c_str(), "ext4", 0, nullptr), 0);
