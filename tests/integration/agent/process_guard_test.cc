@@ -119,7 +119,7 @@ TEST_F(ProcessGuardTest, AWorkerThatHangsEndsPastItsDeadlineThoughItsAgentHasSto
   hangfs.Hang();
   ASSERT_NO_FATAL_FAILURE(
       ApplyOk("apiVersion: v1\nkind: Pod\nmetadata: {name: sick, uid: uid-sick}\nspec:\n"
-              "  containers: [{name: main, image: i}]\n"
+              "  containers: [{name: main, image: i, volumeMounts: [{name: remote, mountPath: /r}]}]\n"
               "  volumes: [{name: remote, hostPath: {path: " +
               source + ", type: Directory}}]\n"));
   ASSERT_TRUE(Eventually(kPatience, [&] {

@@ -20,9 +20,7 @@
 #include "integration/hangfs/hangfs_mount.h"
 #include "integration/mount_namespace_fixture.h"
 #include "os/key_lock.h"
-#include "os/worker_codec.h"
 #include "os/worker_kernel.h"
-#include "os/worker_process.h"
 
 namespace volumed {
 namespace {
@@ -234,30 +232,6 @@ TEST_F(WorkerKernelTest, AProgramThatIgnoresEverythingEndsWithItsWorkerAtTheDead
   // The shell and its sleep had the key's lock, too: none of them is left.
   EXPECT_TRUE(Eventually([&] { return !*IsKeyLocked(options_.key_directory, "volume-1"); }));
   EXPECT_EQ(kernel_->stats().stuck_now, 0);
-}
-
-// One was alive after 20 minutes.
-TEST_F(WorkerKernelTest, AWorkerAndItsToolEndPastTheDeadlineThoughTheAgentIsGone) {
-  const std::string script = "trap '' TERM INT HUP PIPE; sleep 600";
-  const auto begin = [&](std::optional<Duration> time_left) {
-    auto worker = SpawnWorker({VOLUMED_WORKER});
-    EXPECT_TRUE(worker.ok());
-    EXPECT_TRUE((*worker)
-                    ->channel()
-                    .Send(MessageKind::kBody, EncodeRequest(RunProgram{{"/bin/sh", "-c", script}},
-                                                            "", false, time_left))
-                    .ok());
-    (*worker)->channel().Close();
-    return std::move(worker).value();
-  };
-  const auto bounded = begin(milliseconds(100));
-  const auto must_finish = begin(std::nullopt);
-  EXPECT_FALSE(bounded->WaitForDeath(seconds(1))) << "its time and the grace are not over";
-  EXPECT_TRUE(bounded->WaitForDeath(seconds(10)));
-  EXPECT_EQ(bounded->how_it_ended(), "killed by signal 9");
-  EXPECT_FALSE(must_finish->WaitForDeath(seconds(1))) << "what must finish is never killed";
-  must_finish->Kill();
-  EXPECT_TRUE(must_finish->WaitForDeath(seconds(10)));
 }
 
 TEST_F(WorkerKernelTest, AProgramThatCannotDieIsLeftToItselfAndCounted) {

@@ -1,0 +1,45 @@
+// A worker whose agent has stopped.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "os/worker_codec.h"
+#include "os/worker_process.h"
+
+namespace volumed {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A worker with a tool that ignores everything, and without an agent.
+std::unique_ptr<WorkerProcess> StartOrphan(std::optional<Duration> time_left) {
+  const RunProgram program{{"/bin/sh", "-c", "trap '' TERM INT HUP PIPE; sleep 600"}};
+  auto worker = SpawnWorker({VOLUMED_WORKER});
+  EXPECT_TRUE(worker.ok());
+  const std::string request = EncodeRequest(program, "", false, time_left);
+  EXPECT_TRUE((*worker)->channel().Send(MessageKind::kBody, request).ok());
+  (*worker)->channel().Close();
+  return std::move(worker).value();
+}
+
+// One was alive after 20 minutes.
+TEST(WorkerOrphanTest, AWorkerAndItsToolEndPastTheDeadlineThoughTheAgentIsGone) {
+  const auto bounded = StartOrphan(milliseconds(100));
+  EXPECT_FALSE(bounded->WaitForDeath(seconds(1))) << "its time and the grace are not over";
+  EXPECT_TRUE(bounded->WaitForDeath(seconds(10)));
+  EXPECT_EQ(bounded->how_it_ended(), "killed by signal 9");
+}
+
+TEST(WorkerOrphanTest, WhatMustFinishIsNeverKilled) {
+  const auto must_finish = StartOrphan(std::nullopt);
+  EXPECT_FALSE(must_finish->WaitForDeath(seconds(4)));
+  must_finish->Kill();
+  EXPECT_TRUE(must_finish->WaitForDeath(seconds(10)));
+}
+
+}  // namespace
+}  // namespace volumed
