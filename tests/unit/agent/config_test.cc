@@ -173,6 +173,8 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
                             {"pv-recycler-increment-timeout-nfs", {"7"}},
                             {"nfs-unmount-timeout", {"7s"}},
                             {"removal-settle", {"7s"}},
+                            {"removal-deletes-claims", {"/m"}},
+                            {"machine-id-file", {"/etc/other-id"}},
                             {"server-look-period", {"7s"}},
                             {"runc", {"/bin/runc"}},
                             {"busybox", {"/bin/bb"}},

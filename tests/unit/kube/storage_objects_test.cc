@@ -187,7 +187,15 @@ TEST(RefusedSources, ImageVolumesSayWhatToDoAndOthersAreNotRefused) {
             0U);
   EXPECT_EQ(RefusalOf(VolumeSource(EmptyDirVolumeSource())), std::nullopt);
   EXPECT_EQ(RefusalOf(VolumeSource(PersistentVolumeClaimVolumeSource())), std::nullopt);
-  EXPECT_EQ(RefusalOf(PersistentVolumeSource(CsiPersistentVolumeSource())), std::nullopt);
+}
+
+TEST(RefusedSources, ACsiVolumeSaysThatThereIsNoClientForIt) {
+  CsiPersistentVolumeSource source;
+  source.driver = "pd.csi.storage.gke.io";
+  const auto persistent = RefusalOf(PersistentVolumeSource(source));
+  ASSERT_TRUE(persistent.has_value());
+  EXPECT_NE(persistent->find("the driver pd.csi.storage.gke.io on this node"), std::string::npos);
+  EXPECT_TRUE(RefusalOf(VolumeSource(CsiVolumeSource())).has_value());
 }
 
 TEST(Selectors, LabelOperators) {
