@@ -14,6 +14,7 @@
 
 #include "bench/spent.h"
 #include "device_wait_ways.h"
+#include "fakes/fake_irreversible_steps.h"
 #include "fakes/memory_format_intents.h"
 #include "integration/attacher/udev_lab.h"
 #include "integration/loop_device.h"
@@ -132,8 +133,9 @@ class Mounted {
     request.fs_type = "ext4";
     CallOptions call;
     call.deadline = Deadline::After(node_.scheduler_->clock(), std::chrono::seconds(60));
+    FakeIrreversibleSteps irreversible;
     const SafeMountReport report =
-        SafeFormatAndMount(*node_.kernel_, intents).FormatAndMount(request, call);
+        SafeFormatAndMount(*node_.kernel_, intents, irreversible).FormatAndMount(request, call);
     if (!report.status.ok()) Die(report.status.error().ToString());
   }
 

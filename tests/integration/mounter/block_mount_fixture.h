@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/strings.h"
+#include "fakes/fake_irreversible_steps.h"
 #include "fakes/memory_format_intents.h"
 #include "integration/loop_device.h"
 #include "integration/mount_namespace_fixture.h"
@@ -98,7 +99,8 @@ class BlockMountTest : public MountNamespaceTest {
     return request;
   }
   SafeMountReport Run(const SafeMountRequest& request) {
-    SafeFormatAndMount mounter(*kernel_, intents_);
+    FakeIrreversibleSteps irreversible;
+    SafeFormatAndMount mounter(*kernel_, intents_, irreversible);
     return mounter.FormatAndMount(request, {});
   }
   static std::string Text(const SafeMountReport& report) {

@@ -185,7 +185,8 @@ TEST_F(DeviceIdentityTest, AMissingToolIsNamedWithItsPackageAndNothingIsWritten)
   auto kernel = LocalKernel::Create(options);
   ASSERT_TRUE(kernel.ok());
   const LoopDevice device(Image());
-  SafeFormatAndMount mounter(**kernel, intents_);
+  FakeIrreversibleSteps irreversible;
+  SafeFormatAndMount mounter(**kernel, intents_, irreversible);
   const SafeMountReport report = mounter.FormatAndMount(Request(device, "xfs"), {});
   ASSERT_FALSE(report.status.ok());
   EXPECT_FALSE(report.status.error().maybe_applied());
@@ -231,7 +232,8 @@ TEST_F(DeviceIdentityTest, TheWholeWayWorksThroughWorkersWithTheKeyLocked) {
     CallOptions call;
     call.key = "volume";
     call.deadline = Deadline::After(clock, std::chrono::seconds(60));
-    SafeFormatAndMount mounter(**kernel, intents_);
+    FakeIrreversibleSteps irreversible;
+    SafeFormatAndMount mounter(**kernel, intents_, irreversible);
     SafeMountReport report = mounter.FormatAndMount(request, call);
     ASSERT_TRUE(report.status.ok()) << Text(report);
     EXPECT_TRUE(report.formatted);
