@@ -51,7 +51,10 @@ class AbsenceTest : public AgentTest {
     std::string text = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: " + name +
                        "\n  labels: {version: \"" + std::to_string(version) +
                        "\"}\nspec:\n  terminationGracePeriodSeconds: 0\n  containers:\n"
-                       "  - {name: c, image: x, volumeMounts: [{name: disk, mountPath: /d}]}\n"
+                       "  - {name: c, image: x, volumeMounts: [{name: disk, mountPath: /d}, "
+                       "{name: memory, mountPath: /m}" +
+                       (pod == 0 ? ", {name: data, mountPath: /p}" : "") +
+                       "]}\n"
                        "  volumes:\n  - {name: disk, emptyDir: {}}\n"
                        "  - {name: memory, emptyDir: {medium: Memory}}\n";
     if (pod == 0) text += "  - {name: data, persistentVolumeClaim: {claimName: data}}\n";

@@ -242,7 +242,7 @@ TEST_F(BadInputTest, NothingIsUnmountedUntilEverySourceHasDelivered) {
   EXPECT_EQ(LeftOvers(), "");
 }
 
-TEST_F(BadInputTest, SourceThatNeverComesIsForgottenByCommand) {
+TEST_F(BadInputTest, ASourceThatNeverComesIsAcceptedAsItIsByCommand) {
   const std::string second = scratch() + "/second";
   Place("a.yaml", EmptyDirPod("a"));
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
@@ -252,8 +252,8 @@ TEST_F(BadInputTest, SourceThatNeverComesIsForgottenByCommand) {
   ASSERT_EQ(::unlink(Manifest("a.yaml").c_str()), 0);
   ASSERT_NO_FATAL_FAILURE(StartAgent());
   ASSERT_TRUE(Eventually(kPatience, [&] { return FindPod("a").has_value(); }));
-  const CommandResult forgotten = Ctl({"source", "forget", "manifests:" + second});
-  ASSERT_EQ(forgotten.exit_status, 0) << forgotten.output;
+  const CommandResult accepted = Ctl({"source", "accept", "manifests:" + second});
+  ASSERT_EQ(accepted.exit_status, 0) << accepted.output;
   EXPECT_TRUE(WaitGone("a")) << Ctl({"sources"}).output;
   EXPECT_EQ(LeftOvers(), "");
 }

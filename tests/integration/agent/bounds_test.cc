@@ -206,19 +206,20 @@ TEST_F(BoundsTest, WhoMayNotUseTheSocketTakesNoPlaceAtIt) {
   ASSERT_EQ(::chmod(socket_path().c_str(), 0666), 0);
   const size_t descriptors = AgentDescriptors();
   // As nobody: a thousand connections, held for a while, each with the first words of a client.
-  const CommandResult tried = RunCommand(
-      {"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "python3", "-c",
-       "import socket,sys\n"
-       "clients=[]\n"
-       "def closed(s):\n"
-       "  try: return s.recv(1) == b''\n"
-       "  except ConnectionResetError: return True\n"
-       "for i in range(1000):\n"
-       "  s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); clients.append(s)\n"
-       "  try: s.send(b'PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n')\n"
-       "  except OSError: pass\n"
-       "print(sum(closed(s) for s in clients))\n",
-       socket_path()});
+  const CommandResult tried =
+      RunCommand({"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups",
+                  "/usr/bin/python3", "-c",
+                  "import socket,sys\n"
+                  "clients=[]\n"
+                  "def closed(s):\n"
+                  "  try: return s.recv(1) == b''\n"
+                  "  except ConnectionResetError: return True\n"
+                  "for i in range(1000):\n"
+                  "  s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); clients.append(s)\n"
+                  "  try: s.send(b'PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n')\n"
+                  "  except OSError: pass\n"
+                  "print(sum(closed(s) for s in clients))\n",
+                  socket_path()});
   EXPECT_EQ(tried.output, "1000\n") << "each is closed at once";
   EXPECT_LE(AgentDescriptors(), descriptors + 8);
   EXPECT_EQ(Ctl({"get", "pods"}).exit_status, 0);

@@ -18,7 +18,11 @@ constexpr const char* kSecret =
 
 std::string PodText(const std::string& metadata, const std::string& rest) {
   return "apiVersion: v1\nkind: Pod\nmetadata: {" + metadata +
-         "}\nspec:\n  containers: [{name: main, image: x}]\n" + rest;
+         "}\nspec:\n  containers: [{name: main, image: x" +
+         std::string(rest.find("name: v,") == std::string::npos
+                         ? ""
+                         : ", volumeMounts: [{name: v, mountPath: /v}]") +
+         "}]\n" + rest;
 }
 
 class FirstDayTest : public AgentTest {

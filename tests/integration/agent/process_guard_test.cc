@@ -117,14 +117,14 @@ TEST_F(ProcessGuardTest, AWorkerThatHangsEndsPastItsDeadlineThoughItsAgentHasSto
   settings["deadline-mount"] = "2s";
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
   hangfs.Hang();
-  ASSERT_NO_FATAL_FAILURE(
-      ApplyOk("apiVersion: v1\nkind: Pod\nmetadata: {name: sick, uid: uid-sick}\nspec:\n"
-              "  containers: [{name: main, image: i, volumeMounts: [{name: remote, mountPath: /r}]}]\n"
-              "  volumes: [{name: remote, hostPath: {path: " +
-              source + ", type: Directory}}]\n"));
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: sick, uid: uid-sick}\nspec:\n"
+      "  containers: [{name: main, image: i, volumeMounts: [{name: remote, mountPath: /r}]}]\n"
+      "  volumes: [{name: remote, hostPath: {path: " +
+      source + ", type: Directory}}]\n"));
   ASSERT_TRUE(Eventually(kPatience, [&] {
     const std::optional<v1::Pod> pod = FindPod("sick");
-    return pod && pod->volumes_size() == 1 && pod->volumes(0).running_step() == "SetUp";
+    return pod && pod->volumes_size() == 1 && pod->volumes(0).running_step() == "ReserveStorage";
   })) << Ctl({"explain", "sick"}).output;
   const std::vector<pid_t> workers = Workers();
   KillAgent();

@@ -195,7 +195,7 @@ TEST_F(VolumectlTest, TopShowsWhatHangsAndWhatIsStuck) {
       "  volumes: [{name: remote, hostPath: {path: " +
       source + ", type: Directory}}]\n"));
   EXPECT_TRUE(Eventually(kPatience, [this] {
-    return Ctl({"top", "--once"}).output.find("volume_mount  SetUp") != std::string::npos;
+    return Ctl({"top", "--once"}).output.find("volume_mount  ReserveStorage") != std::string::npos;
   })) << Ctl({"top", "--once"}).output;
   EXPECT_TRUE(Eventually(kPatience, [this] {
     return Ctl({"top", "--once"}).output.find("STUCK") != std::string::npos;
