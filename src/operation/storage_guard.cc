@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "mounter/host_directory.h"
 #include "os/mount_index.h"
+#include "os/storage_identity.h"
 
 namespace volumed {
 namespace {
@@ -354,7 +355,9 @@ Status StorageGuard::CheckRecorded(const std::string& volume, const StorageName&
       return Refused("persistent volume " + volume + " was used at " + record->name.ToString() +
                      "; " + name.ToString() + " is another place, and is not emptied for it");
     }
-    const std::string difference = StorageDifference(record->object, now.object);
+    const std::string difference = now.type == FileType::kMissing
+                                       ? RemovalDoubt(record->object, now.object)
+                                       : StorageDifference(record->object, now.object);
     if (!difference.empty()) {
       return Refused(name.ToString() +
                      " is another directory than the one that persistent volume " + volume +

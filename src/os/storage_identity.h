@@ -17,4 +17,9 @@ std::string ReadOwnerMark(int directory);
 // What tells the open directory from others. `fs_type` is its mount's.
 StorageObject ReadStorageObject(int directory, const std::string& fs_type);
 
+// As StorageDifference, for a path that leads nowhere any more; `now` tells the filesystem above
+// it. Without an inode it is the filesystem's UUID that shows that the recorded directory was
+// removed: else its disk may just not be mounted there. Empty when it was removed. Pure.
+std::string RemovalDoubt(const StorageObject& recorded, const StorageObject& now);
+
 }  // namespace volumed

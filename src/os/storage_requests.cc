@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "os/kernel.h"
+#include "os/storage_identity.h"
 
 namespace volumed {
 namespace {
@@ -65,6 +66,16 @@ std::string StorageDifference(const StorageObject& recorded, const StorageObject
   if (!KeepsInodes(recorded.fs_type) || recorded.inode == 0 || now.inode == 0) return "";
   if (recorded.inode == now.inode) return "";
   return differ("its inode", std::to_string(recorded.inode), std::to_string(now.inode));
+}
+
+std::string RemovalDoubt(const StorageObject& recorded, const StorageObject& now) {
+  std::string difference = StorageDifference(recorded, now);
+  if (!difference.empty() || recorded.inode == 0) return difference;
+  // Those of memory, of the network and of layers may have none at all.
+  const bool has_uuid = !recorded.fs_uuid.empty() || KeepsInodes(recorded.fs_type);
+  const bool is_same = !recorded.fs_uuid.empty() && recorded.fs_uuid == now.fs_uuid;
+  if (!has_uuid || is_same) return "";
+  return "it is missing, and no UUID of its filesystem tells whether its disk is mounted";
 }
 
 std::string NfsStorageKey(const std::string& server, const std::string& path) {

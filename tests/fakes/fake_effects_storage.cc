@@ -44,6 +44,8 @@ StorageObject FakeEffects::ObjectAt(FakeLocation at) const {
   const FakeFilesystem& filesystem = vfs_.FilesystemAt(at);
   const FakeInode& inode = vfs_.InodeAt(at);
   StorageObject object{filesystem.type, "", inode.id, "1:" + std::to_string(inode.id)};
+  // It has no FakeDevice.
+  if (filesystem.source == "/dev/root") object.fs_uuid = "uuid-of-root";
   for (const auto& [path, device] : state_.devices.by_path) {
     if (device.filesystem == filesystem.id) object.fs_uuid = device.identity.uuid;
   }

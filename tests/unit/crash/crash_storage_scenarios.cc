@@ -69,9 +69,11 @@ ScenarioStep PodLeaves() {
           .gone = {kPod}};
 }
 
-ScenarioStep ClaimLeaves() {
-  return {.name = "its claim leaves",
-          .happen = [](CrashWorld& world) { world.sources[kFiles].erase("claim"); }};
+ScenarioStep ClaimIsDeleted() {
+  return {.name = "its claim is deleted", .happen = [](CrashWorld& world) {
+            world.DeleteByCommand(kFiles, "claim",
+                                  {ObjectKind::kPersistentVolumeClaim, "default", "outer"});
+          }};
 }
 
 }  // namespace
@@ -85,7 +87,7 @@ Scenario NestedVolumesScenario() {
                          world.sources[kFiles]["inner-claim"] = ClaimManifest("inner");
                          Keep(world, inner + "/data.txt", "of the inner volume");
                        }};
-  return {"a volume in another one", {storage}, {PodComes(), PodLeaves(), ClaimLeaves()}};
+  return {"a volume in another one", {storage}, {PodComes(), PodLeaves(), ClaimIsDeleted()}};
 }
 
 Scenario ExchangedDirectoryScenario() {
@@ -97,7 +99,7 @@ Scenario ExchangedDirectoryScenario() {
                          }};
   return {"a directory that is exchanged",
           {storage},
-          {PodComes(), PodLeaves(), exchanged, ClaimLeaves()}};
+          {PodComes(), PodLeaves(), exchanged, ClaimIsDeleted()}};
 }
 
 Scenario MarkedDirectoryScenario() {
@@ -114,7 +116,7 @@ Scenario MarkedDirectoryScenario() {
                         }};
   return {"a directory that names another owner",
           {storage},
-          {PodComes(), looked_at, PodLeaves(), given_on, ClaimLeaves()}};
+          {PodComes(), looked_at, PodLeaves(), given_on, ClaimIsDeleted()}};
 }
 
 }  // namespace volumed

@@ -174,7 +174,47 @@ TEST_F(StorageGuardTest, AVolumeWhoseDiskIsNotMountedIsNotTakenForADeletedOne) {
   const PersistentVolume volume = HostPathVolume("v", "/mnt/v");
   Use(volume, "claim-1");
   kernel_.UnmountBelow("/mnt");
-  EXPECT_TRUE(Has(Reclaim(volume, "claim-1"), "another directory"));
+  const std::string refused = Reclaim(volume, "claim-1");
+  EXPECT_TRUE(Has(refused, "another directory")) << refused;
+}
+
+TEST_F(StorageGuardTest, ADiskWithoutAKnownUuidThatIsNotMountedIsNotTakenForADeletedOneEither) {
+  FakeDevice disk;
+  disk.fs_type = "ext4";
+  disk.usage = "filesystem";
+  kernel_.AddDevice("/dev/sdb", disk);
+  kernel_.ChangeDevice("/dev/sdb", [](FakeDevice& device) { device.identity.uuid.clear(); });
+  kernel_.AddDirectory("/mnt");
+  ASSERT_TRUE(kernel_.Call(Mount{"ext4", "/dev/sdb", {"/mnt", ""}, {}}, {}).ok());
+  kernel_.AddDirectory("/mnt/v");
+  const PersistentVolume volume = HostPathVolume("v", "/mnt/v");
+  Use(volume, "claim-1");
+  kernel_.UnmountBelow("/mnt");
+  const std::string refused = Reclaim(volume, "claim-1");
+  EXPECT_TRUE(Has(refused, "another directory")) << refused;
+  EXPECT_TRUE(Has(refused, "UUID")) << refused;
+}
+
+TEST_F(StorageGuardTest, NorWhereWhatIsBelowItTellsNoUuid) {
+  kernel_.AddDirectory("/x");
+  const PersistentVolume volume = HostPathVolume("v", "/x/v");
+  kernel_.AddDirectory("/x/v");
+  Use(volume, "claim-1");
+  FakeDevice disk;
+  disk.fs_type = "ext4";
+  disk.usage = "filesystem";
+  kernel_.AddDevice("/dev/sdb", disk);
+  kernel_.ChangeDevice("/dev/sdb", [](FakeDevice& device) { device.identity.uuid.clear(); });
+  ASSERT_TRUE(kernel_.Call(Mount{"ext4", "/dev/sdb", {"/x", ""}, {}}, {}).ok());
+  EXPECT_TRUE(Has(Reclaim(volume, "claim-1"), "UUID"));
+}
+
+TEST_F(StorageGuardTest, ADirectoryThatWasRemovedFromItsFilesystemIsADeletedOne) {
+  kernel_.AddDirectory("/x");
+  const PersistentVolume volume = HostPathVolume("v", "/x");
+  Use(volume, "claim-1");
+  kernel_.Remove("/x");
+  EXPECT_EQ(Reclaim(volume, "claim-1"), "");
 }
 
 TEST_F(StorageGuardTest, StorageIsMarkedBeforeItsFirstUseAndNotEmptiedForAnother) {
