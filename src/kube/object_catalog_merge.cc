@@ -180,6 +180,7 @@ class ObjectCatalog::Merge {
     if (another || given_later) return false;
     ended_and_there_.insert(candidate.key);
     refused_[candidate.key] = candidate.origin;
+    if (uid.empty()) refused_without_uid_.emplace(candidate.key, candidate.origin);
     AddProblem(candidate, "metadata.name",
                "deleted by command and " + PlaceOfFile(candidate.origin) +
                    " still has it; it is not used until that has lost it");
@@ -288,11 +289,20 @@ class ObjectCatalog::Merge {
     }
   }
 
+  // Taken from a list that came before the commands on record were known, and given another uid: its
+  // file lacks nothing, but is refused.
+  bool IsItRefused(const ObjectKey& key, const Entry& old) const {
+    const auto [first, last] = refused_without_uid_.equal_range(key);
+    return !old.standing.missing && std::any_of(first, last, [&old](const auto& refused) {
+      return SameFile(refused.second, old.standing.origin);
+    });
+  }
+
   void KeepIfMissing(const ObjectKey& key, const Entry& old) {
     const ObjectOrigin& origin = old.standing.origin;
     if (!OutlivesPods(key.kind) || entries_.contains(key)) return;
     if (catalog_.absence_ends_.contains(origin.source)) return;
-    if (WasEnded(key, MetaOf(*old.object).uid)) return;
+    if (WasEnded(key, MetaOf(*old.object).uid) || IsItRefused(key, old)) return;
     Entry& kept = entries_[key] = old;
     if (old.standing.missing) return;
     kept.standing = {};
@@ -312,6 +322,7 @@ class ObjectCatalog::Merge {
   std::map<PodUid, ObjectKey> uid_owners_;
   std::set<ObjectKey> ended_and_there_;
   std::map<ObjectKey, ObjectOrigin> refused_;
+  std::multimap<ObjectKey, ObjectOrigin> refused_without_uid_;
 };
 
 // `before` is null for an object that was unknown.

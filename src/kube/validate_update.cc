@@ -11,6 +11,7 @@ namespace {
 constexpr const char* kImmutable = "field is immutable";
 constexpr const char* kImmutableIsSet = "Forbidden: field is immutable when `immutable` is set";
 constexpr const char* kNotLess = "Forbidden: field can not be less than previous value";
+constexpr const char* kNotLessThanCapacity = "Forbidden: field can not be less than status.capacity";
 
 std::string_view TextOf(VolumeMode mode) {
   return mode == VolumeMode::kBlock ? "Block" : "Filesystem";
@@ -65,9 +66,7 @@ class UpdateChecks {
           "Forbidden: spec is immutable after creation except resources.requests and "
           "volumeAttributesClassName for bound claims");
     }
-    if (now.spec.storage.request < before.spec.storage.request) {
-      Add("spec.resources.requests.storage", kNotLess);
-    }
+    if (now.spec.storage.request < before.spec.storage.request) CompareWithCapacity(before, now);
   }
 
   void Compare(const StorageClass& before, const StorageClass& now) {
@@ -107,6 +106,16 @@ class UpdateChecks {
  private:
   static std::string Invalid(std::string_view value) {
     return "Invalid value: " + Quoted(std::string(value)) + ": " + kImmutable;
+  }
+
+  // A request that could not be granted may be taken back, never what the claim has got.
+  void CompareWithCapacity(const PersistentVolumeClaim& before, const PersistentVolumeClaim& now) {
+    const auto capacity = before.status.capacity.find("storage");
+    if (capacity == before.status.capacity.end()) {
+      Add("spec.resources.requests.storage", kNotLess);
+    } else if (now.spec.storage.request <= capacity->second) {
+      Add("spec.resources.requests.storage", kNotLessThanCapacity);
+    }
   }
 
   void CompareText(const char* field, std::string_view before, std::string_view now) {

@@ -134,7 +134,12 @@ void KubeletVolumeManager::Impl::ForgetDeleted(const ObjectKey& key) {
   for (const DeletedObjectRecord& deleted : deleted_.All()) {
     const DeletedObjects::Id id{deleted.object, deleted.uid};
     if (deleted.object != key || !deleted.ended) continue;
-    if (claims_.Knows(id) || provisioning_.KnowsClaim(deleted.uid)) {
+    // Of a volume whose binding is on record as released, that row says enough: with this one the
+    // next agent would refuse the claim that has the name since.
+    const std::string volume = ProvisionedVolumeName(deleted.uid);
+    const bool released =
+        claims_.FindVolume(volume) != nullptr && claims_.BoundVolumes().contains(volume);
+    if (claims_.Knows(id) || (provisioning_.KnowsClaim(deleted.uid) && !released)) {
       unlisted_.insert(key);
     } else {
       deleted_.Forget(id);

@@ -111,7 +111,7 @@ TEST_F(FirstDayTest, AFieldThatNobodyKnowsIsAWarning) {
   const CommandResult applied =
       Ctl({"apply", "-f",
            File("p.yaml", PodText("name: p, uid: 11111111-2222-3333-4444-555555555555",
-                                  "  volume: [{name: v, emptyDir: {}}]\n"))});
+                                  "  volume: [{name: w, emptyDir: {}}]\n"))});
   EXPECT_EQ(applied.exit_status, 0);
   EXPECT_THAT(applied.output, HasSubstr("warning: "));
   EXPECT_THAT(applied.output, HasSubstr("spec.volume: "));

@@ -16,6 +16,12 @@ bool IsFull() {
   return full != nullptr && std::string(full) == "1";
 }
 
+// "": all of them. For a look at one scenario as a whole.
+std::string OnlyScenario() {
+  const char* only = std::getenv("VOLUMED_CRASH_SCENARIO");
+  return only == nullptr ? "" : only;
+}
+
 struct Sample {
   uint64_t seeds;
   uint64_t stride;
@@ -25,6 +31,7 @@ void WalkAll(WalkKind kind, const Sample& quick, const Sample& full) {
   const Sample& sample = IsFull() ? full : quick;
   WalkReport all;
   for (const Scenario& scenario : AllScenarios()) {
+    if (!OnlyScenario().empty() && scenario.name != OnlyScenario()) continue;
     WalkReport of_scenario;
     for (uint64_t seed = 1; seed <= sample.seeds; ++seed) {
       WalkOptions options;

@@ -226,7 +226,7 @@ TEST(ClaimBindingRandom, NeverBindsTwiceAndIsStable) {
   size_t bound = 0;
   size_t released = 0;
   size_t lost = 0;
-  for (uint64_t seed = 1; seed <= 400; ++seed) {
+  for (uint64_t seed = 1; seed <= 1200; ++seed) {
     RandomWorld world(seed);
     // Volume -> uid of the claim whose data it retains.
     std::map<std::string, std::string> retained;

@@ -11,6 +11,7 @@
 
 #include "pluginmgr/attachable_volume_plugin.h"
 #include "pluginmgr/block_volume_plugin.h"
+#include "pluginmgr/deletable_volume_plugin.h"
 #include "pluginmgr/device_mountable_volume_plugin.h"
 #include "pluginmgr/node_expandable_volume_plugin.h"
 #include "pluginmgr/provisionable_volume_plugin.h"
@@ -60,6 +61,10 @@ class FakePlugin final : public VolumePlugin {
   // Volumes of "hostPath" are made, which operations do; here they are planned.
   ProvisionableVolumePlugin* AsProvisionable() override {
     return kind_ == "hostPath" ? &planner_ : nullptr;
+  }
+  // And deleted.
+  DeletableVolumePlugin* AsDeletable() override {
+    return kind_ == "hostPath" ? &deletable_ : nullptr;
   }
   NodeExpandableVolumePlugin* AsNodeExpandable() override {
     return kind_ == "local" ? &expands_ : nullptr;
@@ -180,6 +185,19 @@ class FakePlugin final : public VolumePlugin {
     VolumePlugin& plugin_;
   };
 
+  // Operations delete, and ask the fake for nothing but whether it could.
+  class NoDeletion final : public DeletableVolumePlugin {
+   public:
+    explicit NoDeletion(VolumePlugin& plugin) : plugin_(plugin) {}
+    VolumePlugin& plugin() override { return plugin_; }
+    Result<std::unique_ptr<Deleter>> NewDeleter(const VolumeSpec&) override {
+      return Error::NotApplied(Code::kUnimplemented, "a fake");
+    }
+
+   private:
+    VolumePlugin& plugin_;
+  };
+
   class Planner final : public ProvisionableVolumePlugin {
    public:
     explicit Planner(VolumePlugin& plugin) : plugin_(plugin) {}
@@ -236,6 +254,7 @@ class FakePlugin final : public VolumePlugin {
   const std::shared_ptr<AttachScript> attach_;
   NoDevice device_{*this};
   Planner planner_{*this};
+  NoDeletion deletable_{*this};
   NoGrowth expands_{*this};
   NoAttachment attachable_{*this};
   NoBlocks blocks_{*this};

@@ -205,6 +205,8 @@ TEST_F(PersistentVolumesTest, ASecondPodIsRefusedAReadWriteOncePodVolumeUntilThe
 }
 
 TEST_F(PersistentVolumesTest, ARunningPodKeepsItsVolumeWhenClaimAndVolumeAreTakenFromTheSources) {
+  removal_deletes = false;
+  StartAgent();
   Deliver(Storage() + PodManifest("a", {kUse}));
   Deliver(PodManifest("a", {kUse}));
   EXPECT_EQ(operations().Count("unmount"), 0u);
