@@ -289,8 +289,8 @@ class ObjectCatalog::Merge {
     }
   }
 
-  // Taken from a list that came before the commands on record were known, and given another uid: its
-  // file lacks nothing, but is refused.
+  // Taken from a list that came before the commands on record were known, and given another uid:
+  // its file lacks nothing, but is refused.
   bool IsItRefused(const ObjectKey& key, const Entry& old) const {
     const auto [first, last] = refused_without_uid_.equal_range(key);
     return !old.standing.missing && std::any_of(first, last, [&old](const auto& refused) {

@@ -11,7 +11,8 @@ namespace {
 constexpr const char* kImmutable = "field is immutable";
 constexpr const char* kImmutableIsSet = "Forbidden: field is immutable when `immutable` is set";
 constexpr const char* kNotLess = "Forbidden: field can not be less than previous value";
-constexpr const char* kNotLessThanCapacity = "Forbidden: field can not be less than status.capacity";
+constexpr const char* kNotLessThanCapacity =
+    "Forbidden: field can not be less than status.capacity";
 
 std::string_view TextOf(VolumeMode mode) {
   return mode == VolumeMode::kBlock ? "Block" : "Filesystem";

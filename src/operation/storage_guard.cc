@@ -108,8 +108,8 @@ Result<StorageIdentity> StorageGuard::Identify(const StorageName& name, bool fin
 
 Status StorageGuard::IdentifyExpected(StorageUse use, const CallOptions& call,
                                       const std::string& prefix) {
-  // Only a delete must know all of it. Else a storage that does not answer is not the one that does,
-  // and a mounted one is found by the claim on its device.
+  // Only a delete must know all of it. Else a storage that does not answer is not the one that
+  // does, and a mounted one is found by the claim on its device.
   const bool decides_delete = use == StorageUse::kReclaim;
   for (const auto& [holder, name] : table_.Expected(use)) {
     if (!holder.id.starts_with(prefix)) continue;

@@ -409,14 +409,12 @@ Scenario RecycleScenario() {
                        world.PodWrites(kFirst, std::string(kScratchPath) + "/a/data.txt", "x", 0,
                                        false);
                      }};
-  // A new agent does not find the claim any more: its row says ended at once, and its volume is held
-  // by the pod alone. What that is worth shows when the pod leaves.
-  ScenarioStep claim_leaves{.name = "its claim is deleted first",
-                            .happen =
-                                [](CrashWorld& world) {
-                                  world.DeleteByCommand(kFiles, "claim", kDataClaim);
-                                },
-                            .compare = false};
+  // A new agent does not find the claim any more: its row says ended at once, and its volume is
+  // held by the pod alone. What that is worth shows when the pod leaves.
+  ScenarioStep claim_leaves{
+      .name = "its claim is deleted first",
+      .happen = [](CrashWorld& world) { world.DeleteByCommand(kFiles, "claim", kDataClaim); },
+      .compare = false};
   ScenarioStep leaves{.name = "the pod leaves",
                       .happen =
                           [](CrashWorld& world) {

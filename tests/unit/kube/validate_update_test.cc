@@ -71,8 +71,9 @@ TEST(ValidateUpdate, AClaimMayOnlyGrowWhenItIsBound) {
   const std::string less =
       Claim("storageClassName: a, resources: {requests: {storage: 1500Mi}}") + got;
   EXPECT_EQ(Change(two + got, less, true), "");
-  EXPECT_EQ(Change(two + got, one + got, true),
-            "spec.resources.requests.storage: Forbidden: field can not be less than status.capacity");
+  EXPECT_EQ(
+      Change(two + got, one + got, true),
+      "spec.resources.requests.storage: Forbidden: field can not be less than status.capacity");
   const std::string other = Claim("storageClassName: b, resources: {requests: {storage: 1Gi}}");
   EXPECT_EQ(Change(one, other, true), words);
   EXPECT_EQ(Change(one, other), words);
