@@ -72,9 +72,19 @@ std::set<std::string> KubeletVolumeManager::Impl::UidsOf(const ObjectKey& key) c
   }
   uids.insert(uids_.FindUid(key));
   uids.erase("");
-  std::erase_if(uids, [&](const std::string& uid) { return deleted_.HasEnded({key, uid}); });
+  std::erase_if(uids, [&](const std::string& uid) {
+    return deleted_.HasEnded({key, uid}) || HasReleased({key, uid});
+  });
   if (uids.empty() && parts_.catalog.MayBeThere(key)) uids.insert("");
   return uids;
+}
+
+// Whether this is a claim that has left the volume that was made for it: the next claim of its name
+// is another one.
+bool KubeletVolumeManager::Impl::HasReleased(const DeletedObjects::Id& claim) const {
+  const std::string volume = ProvisionedVolumeName(claim.second);
+  return claim.first.kind == ObjectKind::kPersistentVolumeClaim && !claims_.Knows(claim) &&
+         claims_.FindVolume(volume) != nullptr && claims_.BoundVolumes().contains(volume);
 }
 
 std::string KubeletVolumeManager::Impl::UidOnRecord(const ObjectKey& object) const {
@@ -136,10 +146,7 @@ void KubeletVolumeManager::Impl::ForgetDeleted(const ObjectKey& key) {
     if (deleted.object != key || !deleted.ended) continue;
     // Of a volume whose binding is on record as released, that row says enough: with this one the
     // next agent would refuse the claim that has the name since.
-    const std::string volume = ProvisionedVolumeName(deleted.uid);
-    const bool released =
-        claims_.FindVolume(volume) != nullptr && claims_.BoundVolumes().contains(volume);
-    if (claims_.Knows(id) || (provisioning_.KnowsClaim(deleted.uid) && !released)) {
+    if (claims_.Knows(id) || (provisioning_.KnowsClaim(deleted.uid) && !HasReleased(id))) {
       unlisted_.insert(key);
     } else {
       deleted_.Forget(id);

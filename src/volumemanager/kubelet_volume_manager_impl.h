@@ -60,6 +60,7 @@ class KubeletVolumeManager::Impl {
   }
   bool IsBound(const ObjectKey& object) const { return claims_.IsBound(object); }
   std::string UidOnRecord(const ObjectKey& object) const;
+  bool HasReleased(const DeletedObjects::Id& claim) const;
   std::optional<StorageStatus> StorageStatusOf(const ObjectKey& object) const;
   void DeleteObject(const ObjectKey& object, Done done);
   void NumberCommand(const std::function<void(Result<uint64_t>)>& done);

@@ -43,7 +43,8 @@ class PartsTest : public ExamplePodTest {
   bool Answers() const { return Ctl({"get", "pods"}).exit_status == 0; }
   std::string FailedParts() {
     std::string names;
-    for (const v1::FailedPart& part : AgentStatus().failed_parts()) {
+    const v1::GetStatusResponse status = AgentStatus();
+    for (const v1::FailedPart& part : status.failed_parts()) {
       names += part.name() + ": " + part.error() + "\n";
     }
     return names;

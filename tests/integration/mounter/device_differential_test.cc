@@ -10,6 +10,7 @@
 #include <functional>
 #include <string>
 
+#include "base/random.h"
 #include "fakes/fake_kernel.h"
 #include "integration/differential/world_text.h"
 #include "integration/mounter/block_mount_fixture.h"
@@ -213,7 +214,9 @@ using NodeDifferential = BlockMountTest;
 // The mark is put back that mkfs takes away last.
 TEST_F(NodeDifferential, AnUnfinishedMkfs) {
   for (const std::string type : {"xfs", "btrfs"}) {
-    const LoopDevice device(Image());
+    // mkfs.btrfs refuses one that another device has or had.
+    const std::string uuid = NewUuid();
+    const LoopDevice device(Image(type));
     ASSERT_TRUE(device.valid());
     World real{*local_, device.path(), {scratch(), "mnt"}};
     FakeKernel kernel;
@@ -222,19 +225,19 @@ TEST_F(NodeDifferential, AnUnfinishedMkfs) {
     state.identity.size_bytes = kImageBytes;
     kernel.AddDevice("/dev/disk", state);
     World fake{kernel, "/dev/disk", {"/scratch", "mnt"}};
-    ASSERT_EQ(real.Format(type, kUuid), "done");
-    ASSERT_EQ(fake.Format(type, kUuid), "done");
+    ASSERT_EQ(real.Format(type, uuid), "done");
+    ASSERT_EQ(fake.Format(type, uuid), "done");
     const std::string mark =
         type == "xfs" ? "xfs_db -x -c 'sb 0' -c 'write inprogress 1' " + device.path()
                       : "printf '!' | dd conv=notrunc bs=1 seek=65600 of=" + device.path();
     ASSERT_EQ(Shell(mark), 0);
     kernel.ChangeDevice("/dev/disk", [](FakeDevice& disk) { disk.unfinished = true; });
-    const auto life = [&type](World& world) {
-      std::string text = world.Probe() + "\n" + world.Format(type, kUuid) + "\n";
+    const auto life = [&](World& world) {
+      std::string text = world.Probe() + "\n" + world.Format(type, uuid) + "\n";
       text += world.Format(type, kOtherUuid, true) + "\n";
-      text += world.Format("ext4", kUuid, true) + "\n";
+      text += world.Format("ext4", uuid, true) + "\n";
       text += world.Check(type, CheckMode::kReport) + "\n" + world.MountAs(type) + "\n";
-      text += world.Format(type, kUuid, true) + "\n" + world.Probe() + "\n";
+      text += world.Format(type, uuid, true) + "\n" + world.Probe() + "\n";
       return text + world.MountAs(type) + "\n" + world.UnmountIt();
     };
     const std::string happened = life(real);
