@@ -29,7 +29,8 @@ install_volumed() {
 configure() { printf '%s\n' "$@" >/etc/volumed/config.yaml; }
 start_volumed() { systemctl start volumed || fail "start: $(systemctl status --no-pager volumed; journalctl --no-pager -u volumed -n 30)"; }
 property() { systemctl show -p "$1" --value volumed; }
-wait_ready() { volumectl wait "$1" --for ready --timeout "$((${2:-40} * lab_patience))" || fail "$1 is not ready: $(volumectl explain "$1")"; }
+# A manifest that was just written is not read yet: a pod that nobody knows would end the wait for it.
+wait_ready() { volumectl wait "$1" --for create --timeout "$((${2:-40} * lab_patience))" >/dev/null && volumectl wait "$1" --for ready --timeout "$((${2:-40} * lab_patience))" || fail "$1 is not ready: $(volumectl explain "$1")"; }
 wait_gone() { volumectl wait "$1" --for gone --timeout "$((${2:-40} * lab_patience))" || fail "$1 does not go: $(volumectl explain "$1")"; }
 manifest() { cat >/etc/volumed/new && mv /etc/volumed/new "/etc/volumed/manifests/$1.yaml"; }
 next_try() { volumectl explain "$1" | awk '/^ *next try:/ { print ($3 == "in" ? $4 + 0 : 0); exit }'; }
