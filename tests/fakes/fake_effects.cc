@@ -246,7 +246,9 @@ Result<FsInfo> FakeEffects::operator()(const StatFs& request) {
   }
   if (filesystem.max_inodes != 0) {
     info.inodes = static_cast<int64_t>(filesystem.max_inodes);
-    info.inodes_used = static_cast<int64_t>(filesystem.used_inodes);
+    // All marks of a small tree take the place of one inode.
+    info.inodes_used =
+        static_cast<int64_t>(filesystem.used_inodes) + (vfs_.HasMarks(filesystem.id) ? 1 : 0);
     info.inodes_free = info.inodes - info.inodes_used;
   }
   return info;

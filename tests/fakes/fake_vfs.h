@@ -108,6 +108,8 @@ class FakeVfs {
   std::string PlaceOf(FakeLocation at) const { return RootText(at.dentry); }
   // The filesystem's number, as mountinfo shows it.
   static std::pair<uint32_t, uint32_t> NumberOf(const FakeFilesystem& filesystem);
+  // Whether a directory of it has an owner's mark.
+  bool HasMarks(uint64_t filesystem) const;
   void SetOwner(FakeLocation at, const std::string& owner) { Inode(at.dentry).owner = owner; }
 
   // ---- files. `directory` must be one (else ENOTDIR).

@@ -296,6 +296,12 @@ std::string FakeVfs::RootText(uint64_t dentry) const {
   return deleted ? path + "//deleted" : path;
 }
 
+bool FakeVfs::HasMarks(uint64_t filesystem) const {
+  return std::any_of(inodes_.begin(), inodes_.end(), [filesystem](const auto& entry) {
+    return entry.second.filesystem == filesystem && !entry.second.owner.empty();
+  });
+}
+
 std::pair<uint32_t, uint32_t> FakeVfs::NumberOf(const FakeFilesystem& filesystem) {
   if (filesystem.device_major == 0) return {0, static_cast<uint32_t>(filesystem.id)};
   return {filesystem.device_major, filesystem.device_minor};

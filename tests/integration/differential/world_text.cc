@@ -51,9 +51,8 @@ std::string Text(const FileInfo& info) {
 std::string Text(const FsInfo& info) {
   std::ostringstream text;
   text << std::hex << info.fs_magic << std::dec << " " << info.capacity_bytes << " "
-       << info.available_bytes << " " << info.used_bytes << " " << info.inodes;
-  // A tmpfs counts attributes among its inodes since Linux 6.6, by their bytes; so those that are
-  // free or used are not compared.
+       << info.available_bytes << " " << info.used_bytes << " " << info.inodes << " "
+       << info.inodes_free << " " << info.inodes_used;
   return text.str();
 }
 std::string Text(const UsageInfo& info) {
