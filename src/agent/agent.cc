@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
@@ -17,6 +16,8 @@
 #include "agent/agent_status.h"
 #include "agent/config_checks.h"
 #include "base/strings.h"
+#include "kube/field_rules.h"
+#include "kube/static_pod.h"
 #include "mounter/node_root.h"
 #include "os/process_scope.h"
 #include "plugins/projected.h"
@@ -34,10 +35,7 @@ constexpr char kBootIdFile[] = "/proc/sys/kernel/random/boot_id";
 
 std::string HostName() {
   utsname names{};
-  std::string name = uname(&names) == 0 ? names.nodename : "localhost";
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return name;
+  return NormalNodeName(uname(&names) == 0 ? names.nodename : "localhost");
 }
 
 Result<BootId> ReadBootId() {
@@ -216,6 +214,11 @@ Status Agent::MakeHost() {
   if (!features_.tmpfs_noswap && SwapIsOn(ReadProcSwaps())) {
     events_->RecordNodeEvent(EventType::kWarning, kMemoryOnDiskReason, kMemoryOnDiskMessage);
   }
+  if (const auto reason = kDnsSubdomain.broken(config_.node_name)) {
+    // Only a host's name can be so: a setting is refused.
+    log_->Warning("the host's name is none for a node of Kubernetes: set node-name",
+                  {{"name", config_.node_name}, {"reason", *reason}});
+  }
   NodeFactsOptions facts;
   facts.name = NodeName(config_.node_name);
   facts.labels = config_.node_labels;
@@ -283,6 +286,9 @@ Status Agent::MakeManager() {
   }
   settings.remove_object = [this](const ObjectKey& key, uint64_t number) {
     scheduler_->RunBlocking([this, key, number] { object_directory_->Remove(key, number); });
+  };
+  settings.start_sources = [this](std::map<std::string, SourceMemory> memories) {
+    StartSources(std::move(memories));
   };
   manager_ = std::make_unique<KubeletVolumeManager>(
       VolumeManagerParts{*scheduler_, *catalog_, *plugins_, *operations_, *records_, *kernel_,
@@ -377,8 +383,8 @@ Status Agent::Run() {
                      log_->Info("the wall clock was set");
                      manager_->WallClockWasSet();
                    }));
-  StartSources();
-  manager_->Start();
+  ExpectSources();
+  manager_->Start();  // which starts the sources, once what the last agent left is loaded
   RunPlugins();
   left_over_mounts_->Remove();
   scheduler_->Post([this] {

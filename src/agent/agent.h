@@ -112,7 +112,9 @@ class Agent {
   Status ServeHttp(Descriptor socket);
   HttpHandlers MakeHttpHandlers();
 
-  void StartSources();
+  std::vector<ObjectSource*> ConfiguredSources() const;
+  void ExpectSources();
+  void StartSources(std::map<std::string, SourceMemory> memories);
   // What plugins wait for is there, or is not after all: logged.
   void RunPlugins();
   void DeliverList(ObjectList list);

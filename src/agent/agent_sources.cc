@@ -14,6 +14,7 @@ void Agent::DeliverList(ObjectList list) {
                      {{"source", list.source}, {"problem", problem.ToString()}});
   }
   source_losses_->Note(list);
+  if (list.complete && list.directory) manager_->NoteDirectory(list.source, *list.directory);
   const bool was_complete = catalog_->AllSourcesComplete();
   // The first complete list of the last source may hold what plugins ask for at once.
   catalog_->Update(std::move(list));
@@ -25,11 +26,21 @@ void Agent::DeliverList(ObjectList list) {
   }
 }
 
-void Agent::StartSources() {
+std::vector<ObjectSource*> Agent::ConfiguredSources() const {
   std::vector<ObjectSource*> sources = {object_directory_.get()};
   for (const auto& directory : manifest_directories_) sources.push_back(directory.get());
-  for (ObjectSource* source : sources) catalog_->ExpectSource(source->name());
-  for (ObjectSource* source : sources) {
+  return sources;
+}
+
+void Agent::ExpectSources() {
+  for (const ObjectSource* source : ConfiguredSources()) catalog_->ExpectSource(source->name());
+  host_objects_->SetWaitsFor(catalog_->IncompleteSources());
+}
+
+// Each is told first what the last agent knew of it: without, it could not tell what it has lost.
+void Agent::StartSources(std::map<std::string, SourceMemory> memories) {
+  for (ObjectSource* source : ConfiguredSources()) {
+    source->Remember(std::move(memories[source->name()]));
     source->Start([this](ObjectList list) { DeliverList(std::move(list)); });
   }
 }
@@ -72,6 +83,7 @@ Status Agent::ForgetSource(const std::string& name) {
     return Error::NotApplied(Code::kNotFound, "no source " + name);
   }
   source_losses_->Forget(name);
+  manager_->SourceForgotten(name);
   return OkStatus();
 }
 

@@ -12,6 +12,8 @@
 
 #include "agent/config_checks.h"
 #include "base/strings.h"
+#include "kube/field_rules.h"
+#include "kube/static_pod.h"
 #include "volumehost/fc_names.h"
 #include "volumehost/iscsi_names.h"
 
@@ -92,6 +94,16 @@ Result<std::map<std::string, std::string>> ParseLabels(const Values& values) {
     labels[value.substr(0, equals)] = value.substr(equals + 1);
   }
   return labels;
+}
+
+// As a kubelet takes it, and as an API server would have it.
+// Source: kubernetes pkg/apis/core/validation/validation.go@v1.36.2 (ValidateNodeName).
+Result<std::string> ParseNodeName(const Values& values) {
+  ASSIGN_OR_RETURN(std::string name, One(values));
+  name = NormalNodeName(std::move(name));
+  if (name.empty()) return name;
+  if (const auto reason = kDnsSubdomain.broken(name)) return Invalid("'" + name + "' " + *reason);
+  return name;
 }
 
 // Far beyond what any node takes.
@@ -230,8 +242,9 @@ std::vector<Row> MakeTable() {
                           &Config::root, false));
   table.push_back(
       BoolRow("adopt-root", "take over a root that volumed did not create", &Config::adopt_root));
-  table.push_back(
-      TextRow("node-name", "name of this node; default: the host's name", &Config::node_name));
+  table.push_back({{"node-name", "string", "name of this node; default: the host's name", false},
+                    Setter(&Config::node_name, ParseNodeName),
+                    [](const Config& config) { return config.node_name; }});
   table.push_back({{"node-labels", "list of key=value", "labels of this node", false},
                    Setter(&Config::node_labels, ParseLabels),
                    [](const Config& config) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/apply_check.h"
 #include "agent/command_admission.h"
 #include "agent/container_mounts.h"
 #include "agent/describer.h"
@@ -102,6 +103,11 @@ grpc::ServerUnaryReactor* ControlService::Apply(grpc::CallbackServerContext* con
     objects->push_back(std::move(object.object));
   }
   backend_.scheduler.Post([this, reactor, response, objects] {
+    const Status free = CheckNobodyElseHas(backend_.catalog, backend_.node, *objects);
+    if (!free.ok()) {
+      reactor->Finish(ToGrpcStatus(free));
+      return;
+    }
     Result<ApplyCommand> command =
         AdmitApply(backend_.catalog, backend_.manager, std::move(*objects));
     if (!command.ok()) {

@@ -127,6 +127,9 @@ class ControlService final : public v1::VolumeAgent::CallbackService {
   void Store(grpc::ServerUnaryReactor* reactor, v1::ApplyResponse* response, ApplyCommand* command);
   // On the control thread. Answers when nothing can bring the pod back.
   // Of a kind other than a pod's.
+  // Blocks: on disk.
+  void Store(grpc::ServerUnaryReactor* reactor, v1::ApplyResponse* response,
+             std::vector<Object> objects);
   void DeleteObject(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response,
                     const ObjectKey& key);
   void DeletePod(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response, const PodUid& uid,

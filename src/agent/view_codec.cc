@@ -123,6 +123,7 @@ void EncodeProblem(const DecodeProblem& problem, v1::ManifestProblem* out) {
 void EncodeSource(const SourceStatus& status, v1::Source* out) {
   out->set_name(status.name);
   out->set_complete(status.complete);
+  out->set_unconfigured(status.unconfigured);
   out->set_healthy(status.last_list_complete && status.problems.empty());
   out->set_objects(static_cast<int64_t>(status.objects));
   out->set_last_list_unix_ms(status.last_list_unix_millis);

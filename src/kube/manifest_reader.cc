@@ -74,7 +74,7 @@ void CompletePods(const NodeName& node_name, const std::string& path, ManifestDe
   std::vector<DecodedObject> complete;
   for (DecodedObject& decoded : decode.objects) {
     if (Pod* pod = std::get_if<Pod>(&decoded.object)) {
-      const Status status = ApplyStaticPodDefaults(node_name, path, *pod);
+      const Status status = ApplyStaticPodDefaults(node_name, *pod);
       if (!status.ok()) {
         decode.problems.push_back({path, decoded.document, ToString(KeyOf(decoded.object)),
                                    "metadata.name", status.error().message()});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "base/strings.h"
 
@@ -25,6 +26,9 @@ void ObjectCatalog::Remember(const std::string& name, std::vector<KnownObject> o
   Source& source = sources_.at(name);
   if (source.complete) return;  // it has said itself what it has
   for (KnownObject& object : objects) {
+    // A pod of a node that was called otherwise keeps the name that it had.
+    const Pod* pod = object.object == nullptr ? nullptr : std::get_if<Pod>(object.object.get());
+    if (pod != nullptr && identities_ != nullptr) object.key.name = identities_->NameOf(*pod);
     const ObjectKey key = object.key;
     holders_[key] = {name, object.file, 0};
     source.remembered.insert_or_assign(key, std::move(object));
@@ -80,9 +84,17 @@ void ObjectCatalog::Update(ObjectList list) {
                 [this](const auto& known) { return !unknown_.contains(known.first); });
 }
 
-void ObjectCatalog::IdentifyBy(Identify identify) {
-  identify_ = std::move(identify);
-  MergeAndNotify();
+void ObjectCatalog::IdentifyBy(ObjectIdentities* identities) {
+  identities_ = identities;
+  if (identities_ != nullptr) MergeAndNotify();
+}
+
+void ObjectCatalog::Replace(const ObjectKey& pod) {
+  if (replaced_.insert(pod).second) MergeAndNotify();
+}
+
+void ObjectCatalog::PodGone(const ObjectKey& pod) {
+  if (replaced_.erase(pod) > 0) MergeAndNotify();
 }
 
 bool ObjectCatalog::ForgetSource(const std::string& name) {
@@ -95,6 +107,7 @@ void ObjectCatalog::End(const ObjectKey& key, const std::string& uid, uint64_t n
   Ended& ended = ended_[key];
   ended.uids.insert(uid);
   ended.number = std::max(ended.number, number);
+  if (identities_ != nullptr) identities_->Ended(key, uid);
   MergeAndNotify();
 }
 

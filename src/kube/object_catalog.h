@@ -46,6 +46,25 @@ struct ObjectChange {
   std::string reason = {};  // of kUnknown, for people
 };
 
+// Who the objects of the catalog are: a uid belongs to kind, namespace and name, whatever source,
+// file, document or content it comes from. Asked of pods, PersistentVolumes and
+// PersistentVolumeClaims. Threads: the control thread. Blocks: never.
+class ObjectIdentities {
+ public:
+  virtual ~ObjectIdentities() = default;
+  // "": none is on record.
+  virtual std::string KnownUidOf(const ObjectKey& object) const = 0;
+  // The one on record, or a new one; "" if nobody can tell which one it has.
+  virtual std::string UidOf(const ObjectKey& object) = 0;
+  // The object is a new one, and its manifest names this uid.
+  virtual void Adopt(const ObjectKey& object, const std::string& uid) = 0;
+  // A command has ended the object that has this uid: whoever has its name next is another one.
+  virtual void Ended(const ObjectKey& object, const std::string& uid) = 0;
+  // The name of the pod on record that this static pod is, if the node had another name then; else
+  // its own name.
+  virtual std::string NameOf(const Pod& pod) const = 0;
+};
+
 struct SourceStatus {
   std::string name;
   bool complete = false;  // has delivered a complete list at least once
@@ -106,11 +125,16 @@ class ObjectCatalog final : public ObjectFinder {
   using EndedListener = std::function<void(const ObjectKey&)>;
   void SetEndedListener(EndedListener listener) { ended_listener_ = std::move(listener); }
 
-  // Who gives a uid to a PersistentVolume or PersistentVolumeClaim whose manifest names none; asked
-  // at every merge, for what is in it. "": it stays without. What is there is merged anew at once.
-  // Until this is called such objects have no uid.
-  using Identify = std::function<std::string(const ObjectKey&)>;
-  void IdentifyBy(Identify identify);
+  // Who says which uid an object has; null: nobody, and it has what its manifest names. A uid that
+  // appears or changes in a manifest while the object is known is refused. `identities` outlives
+  // the catalog, or is taken back. What is there is merged anew at once.
+  void IdentifyBy(ObjectIdentities* identities);
+
+  // The pod of this name is to be replaced by what its file has now: it leaves, and the file's pod
+  // waits until PodGone(). REQUIRES: its uid is not named by its manifest.
+  void Replace(const ObjectKey& pod);
+  // Nothing of the pod is on the node any more.
+  void PodGone(const ObjectKey& pod);
 
   // Which file has the name, even if nobody knows now whether it still has the object. nullopt for
   // a name that is free, and for that of an object that is Missing.
@@ -160,7 +184,7 @@ class ObjectCatalog final : public ObjectFinder {
   void Notify(const std::vector<ObjectChange>& changes) const;
 
   const Clock& clock_;
-  Identify identify_;
+  ObjectIdentities* identities_ = nullptr;
   std::function<bool(const ObjectKey&)> is_bound_;
   uint64_t next_order_ = 1;
   std::map<std::string, Source> sources_;
@@ -171,6 +195,7 @@ class ObjectCatalog final : public ObjectFinder {
   };
   std::map<ObjectKey, Ended> ended_;
   std::map<ObjectKey, ObjectOrigin> refused_;
+  std::set<ObjectKey> replaced_;  // pods whose successors wait
   // Who has each name, also of objects that are unknown now.
   std::map<ObjectKey, ObjectOrigin> holders_;
   std::vector<Listener> listeners_;

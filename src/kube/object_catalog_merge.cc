@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "kube/object_catalog.h"
+#include "kube/static_pod.h"
 #include "kube/validate_update.h"
 
 namespace volumed {
@@ -66,12 +67,16 @@ class ObjectCatalog::Merge {
 
  private:
   struct Candidate {
-    Source* source;
-    const ObjectWithOrigin* listed;
+    Source* source = nullptr;
+    const ObjectWithOrigin* listed = nullptr;
+    ObjectPtr object;  // as listed, but for a pod's name of when the node was called otherwise
     ObjectOrigin origin;
     ObjectKey key;
-    PodUid uid;  // pods only
+    std::string uid;  // that it has or is to have; "": it is to get a new one, or none
     bool claimed = false;
+
+    const std::string& own_uid() const { return MetaOf(*object).uid; }
+    PodUid pod_uid() const { return key.kind == ObjectKind::kPod ? PodUid(uid) : PodUid(); }
   };
 
   void CollectCandidates() {
@@ -84,13 +89,44 @@ class ObjectCatalog::Merge {
               [](const auto& a, const auto& b) { return a.second->order < b.second->order; });
     for (const auto& [name, source] : sources) {
       for (const ObjectWithOrigin& object : source->objects) {
-        candidates_.push_back({source,
-                               &object,
-                               {*name, object.file, object.document},
-                               KeyOf(*object.object),
-                               UidOfPod(object.object)});
+        Candidate candidate;
+        candidate.source = source;
+        candidate.listed = &object;
+        candidate.object = Renamed(object.object);
+        candidate.origin = {*name, object.file, object.document};
+        candidate.key = KeyOf(*candidate.object);
+        candidate.uid = UidFor(candidate);
+        candidates_.push_back(std::move(candidate));
       }
     }
+  }
+
+  bool IsIdentified(ObjectKind kind) const {
+    return catalog_.identities_ != nullptr &&
+           (kind == ObjectKind::kPod || kind == ObjectKind::kPersistentVolume ||
+            kind == ObjectKind::kPersistentVolumeClaim);
+  }
+
+  // A static pod keeps the name that it got when the node was called otherwise.
+  ObjectPtr Renamed(const ObjectPtr& object) const {
+    const Pod* pod = AsPod(object);
+    if (pod == nullptr || catalog_.identities_ == nullptr) return object;
+    std::string name = catalog_.identities_->NameOf(*pod);
+    if (name == pod->metadata.name) return object;
+    Pod renamed = *pod;
+    renamed.metadata.name = std::move(name);
+    return std::make_shared<const Object>(std::move(renamed));
+  }
+
+  // The uid on record counts, whatever the manifest says by now; but a pod that no source has any
+  // more may leave yet, and one with a uid of its own is another one then.
+  std::string UidFor(const Candidate& candidate) const {
+    if (!IsIdentified(candidate.key.kind)) return candidate.own_uid();
+    std::string known = catalog_.identities_->KnownUidOf(candidate.key);
+    const bool may_be_another =
+        candidate.key.kind == ObjectKind::kPod && HolderOf(candidate.key) == nullptr;
+    const bool own = !candidate.own_uid().empty() && (known.empty() || may_be_another);
+    return own ? candidate.own_uid() : known;
   }
 
   // What a source may have without having said so: that is not anybody else's then.
@@ -133,7 +169,8 @@ class ObjectCatalog::Merge {
 
   // True if one of its names was this file's before, and none was another's.
   bool HeldItsNames(const Candidate& candidate) const {
-    const Entry* by_uid = candidate.uid.empty() ? nullptr : OldPod(candidate.uid);
+    const PodUid uid = candidate.pod_uid();
+    const Entry* by_uid = uid.empty() ? nullptr : OldPod(uid);
     bool held = false;
     for (const ObjectOrigin* holder :
          {HolderOf(candidate.key), by_uid == nullptr ? nullptr : &by_uid->standing.origin}) {
@@ -156,25 +193,52 @@ class ObjectCatalog::Merge {
                             ", of which nobody knows whether it still has it (" + held->reason +
                             "); this one is not used until that is known");
     }
-    if (!candidate.uid.empty()) {
-      if (const auto owner = uid_owners_.find(candidate.uid); owner != uid_owners_.end()) {
+    if (WaitsForPredecessor(candidate)) return;
+    if (const PodUid uid = candidate.pod_uid(); !uid.empty()) {
+      if (const auto owner = uid_owners_.find(uid); owner != uid_owners_.end()) {
         return Refuse(candidate, "metadata.uid", entries_.at(owner->second).standing.origin, "uid");
       }
-      uid_owners_[candidate.uid] = candidate.key;
+      uid_owners_[uid] = candidate.key;
     }
+    Identify(candidate);
     Entry entry;
-    entry.object = WithUid(candidate.key, WithFirstSpec(candidate));
     entry.standing.origin = candidate.origin;
     entry.standing.presence = candidate.listed->presence;
     entry.standing.reason = candidate.listed->reason;
     entry.standing.goes_at_unix_millis = candidate.listed->goes_at_unix_millis;
+    entry.object = WithFirstSpec(candidate, WithUid(candidate), entry.standing);
     entries_[candidate.key] = std::move(entry);
+  }
+
+  // What comes after a pod that is replaced has to wait until nothing of that is left.
+  bool WaitsForPredecessor(const Candidate& candidate) {
+    if (!catalog_.replaced_.contains(candidate.key)) return false;
+    AddProblem(candidate, "spec.volumes",
+               "other volumes need another pod: it is made once the pod with the volumes of before "
+               "is gone");
+    return true;
+  }
+
+  // Gives the candidate the uid that it is to have.
+  void Identify(Candidate& candidate) {
+    if (!IsIdentified(candidate.key.kind)) return;
+    ObjectIdentities& identities = *catalog_.identities_;
+    if (candidate.uid.empty()) {
+      candidate.uid = identities.UidOf(candidate.key);
+      if (!candidate.pod_uid().empty()) uid_owners_[candidate.pod_uid()] = candidate.key;
+    } else if (candidate.uid != identities.KnownUidOf(candidate.key)) {
+      identities.Adopt(candidate.key, candidate.uid);
+    } else if (!candidate.own_uid().empty() && candidate.own_uid() != candidate.uid) {
+      AddProblem(candidate, "metadata.uid",
+                 "is immutable: the object has the uid " + candidate.uid +
+                     ", and keeps it as long as it is there");
+    }
   }
 
   bool IsRefusedAsEnded(const Candidate& candidate) {
     const auto ended = catalog_.ended_.find(candidate.key);
     if (ended == catalog_.ended_.end()) return false;
-    const std::string& uid = MetaOf(*candidate.listed->object).uid;
+    const std::string& uid = candidate.own_uid();
     const bool another = !uid.empty() && !ended->second.uids.contains(uid);
     const bool given_later = candidate.listed->number > ended->second.number;
     if (another || given_later) return false;
@@ -211,12 +275,13 @@ class ObjectCatalog::Merge {
 
   // The pod of this uid as it was, also when the last agent ended; null if there was none.
   ObjectPtr FirstOf(const Candidate& candidate) const {
-    if (candidate.uid.empty()) return nullptr;
-    if (const Entry* old = OldPod(candidate.uid)) return old->object;
+    const PodUid uid = candidate.pod_uid();
+    if (uid.empty()) return nullptr;
+    if (const Entry* old = OldPod(uid)) return old->object;
     const auto remembered = candidate.source->remembered.find(candidate.key);
     if (remembered == candidate.source->remembered.end()) return nullptr;
     const ObjectPtr& object = remembered->second.object;
-    return object != nullptr && UidOfPod(object) == candidate.uid ? object : nullptr;
+    return object != nullptr && UidOfPod(object) == uid ? object : nullptr;
   }
 
   // The object of this name as it was, also when the last agent ended; null if there was none, or
@@ -234,8 +299,7 @@ class ObjectCatalog::Merge {
   }
 
   // The object, or the known one if what changed is immutable.
-  ObjectPtr WithImmutable(const Candidate& candidate) {
-    const ObjectPtr& object = candidate.listed->object;
+  ObjectPtr WithImmutable(const Candidate& candidate, const ObjectPtr& object) {
     const ObjectPtr known = KnownOf(candidate);
     if (known == nullptr || known == object) return object;
     const bool bound = catalog_.is_bound_ && catalog_.is_bound_(candidate.key);
@@ -247,9 +311,8 @@ class ObjectCatalog::Merge {
   }
 
   // The object, or for a pod whose volumes changed under its uid: the new one with the old spec.
-  ObjectPtr WithFirstSpec(const Candidate& candidate) {
-    if (candidate.key.kind != ObjectKind::kPod) return WithImmutable(candidate);
-    const ObjectPtr& object = candidate.listed->object;
+  ObjectPtr WithFirstSpec(const Candidate& candidate, ObjectPtr object, ObjectStanding& standing) {
+    if (candidate.key.kind != ObjectKind::kPod) return WithImmutable(candidate, object);
     const ObjectPtr old = FirstOf(candidate);
     if (old == nullptr || old == object) return object;
     const Pod& before = *AsPod(old);
@@ -257,19 +320,23 @@ class ObjectCatalog::Merge {
     if (before.spec.volumes == now.spec.volumes) return object;
     AddProblem(candidate, "spec.volumes",
                "is immutable under the same uid; the first spec stays until the pod leaves");
+    standing.has_first_volumes = true;
     Pod kept = now;
     kept.spec = before.spec;
     return kept == before ? old : std::make_shared<const Object>(std::move(kept));
   }
 
-  ObjectPtr WithUid(const ObjectKey& key, ObjectPtr object) {
-    const bool of_storage =
-        key.kind == ObjectKind::kPersistentVolume || key.kind == ObjectKind::kPersistentVolumeClaim;
-    if (!of_storage || !catalog_.identify_ || !MetaOf(*object).uid.empty()) return object;
-    Object identified = *object;
-    MetaOf(identified).uid = catalog_.identify_(key);
-    if (MetaOf(identified).uid.empty()) return object;
-    const Entry* old = catalog_.FindEntry(key);
+  ObjectPtr WithUid(const Candidate& candidate) const {
+    const Entry* old = catalog_.FindEntry(candidate.key);
+    if (candidate.uid == candidate.own_uid() && candidate.object == candidate.listed->object) {
+      return candidate.object;
+    }
+    Object identified = *candidate.object;
+    if (Pod* pod = std::get_if<Pod>(&identified)) {
+      SetPodUid(*pod, candidate.uid);
+    } else {
+      MetaOf(identified).uid = candidate.uid;
+    }
     if (old != nullptr && *old->object == identified) return old->object;
     return std::make_shared<const Object>(std::move(identified));
   }

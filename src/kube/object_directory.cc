@@ -186,8 +186,7 @@ Result<std::map<ObjectKey, ObjectDirectory::Stored>> ObjectDirectory::PrepareLoc
   std::map<ObjectKey, Stored> next;
   for (Object& object : command.objects) {
     if (Pod* pod = std::get_if<Pod>(&object)) {
-      RETURN_IF_ERROR(
-          ApplyStaticPodDefaults(node_name_, kSourceName, *pod).With(ToString(KeyOf(object))));
+      RETURN_IF_ERROR(CompletePodLocked(*pod).With(ToString(KeyOf(object))));
     }
     const ObjectKey key = KeyOf(object);
     if (const Pod* pod = std::get_if<Pod>(&object)) RETURN_IF_ERROR(CheckUidLocked(key, *pod));
@@ -200,6 +199,23 @@ Result<std::map<ObjectKey, ObjectDirectory::Stored>> ObjectDirectory::PrepareLoc
     }
   }
   return next;
+}
+
+Status ObjectDirectory::CompletePodLocked(Pod& pod) const {
+  if (!pod.metadata.uid.empty()) return OkStatus();
+  const std::string base_name = pod.metadata.name;
+  RETURN_IF_ERROR(ApplyStaticPodDefaults(node_name_, pod));
+  // It is the pod that it was, whatever the node was called then.
+  for (const auto& [key, stored] : stored_) {
+    const Pod* before = std::get_if<Pod>(stored.object.get());
+    if (before == nullptr || key.name_space != pod.metadata.name_space) continue;
+    if (key.name != pod.metadata.name && StaticPodBaseName(*before) != base_name) continue;
+    SetPodUid(pod, before->metadata.uid);
+    pod.metadata.name = before->metadata.name;
+    return OkStatus();
+  }
+  SetPodUid(pod, NewUuid());
+  return OkStatus();
 }
 
 void ObjectDirectory::IdentifyLocked(const ObjectKey& key, Object& object) const {

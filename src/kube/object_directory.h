@@ -108,6 +108,9 @@ class ObjectDirectory final : public ObjectSource {
   Status CheckUpdateLocked(const ObjectKey& key, const Object& now,
                            const ApplyCommand& command) const REQUIRES(mu_);
   Result<std::map<ObjectKey, Stored>> PrepareLocked(ApplyCommand command) const REQUIRES(mu_);
+  // Makes a pod without a uid a static pod of this node, with the uid that it has here or a new
+  // one.
+  Status CompletePodLocked(Pod& pod) const REQUIRES(mu_);
   // Gives the object the uid that it has here, or a new one.
   void IdentifyLocked(const ObjectKey& key, Object& object) const REQUIRES(mu_);
   // The file is not damaged any more.

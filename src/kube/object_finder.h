@@ -34,6 +34,8 @@ struct ObjectStanding {
   // Its source lacks it now, and no command has ended it: it is kept as it was last.
   bool missing = false;
   int64_t missing_since_unix_millis = 0;
+  // Of a pod: its file has other volumes than it. Those that it has stay until it is replaced.
+  bool has_first_volumes = false;
 };
 
 struct ObjectLookup {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "operation/record_parse.h"
+#include "operation/record_codec.h"
 #include "volume_record.pb.h"
 
 namespace volumed {
@@ -32,7 +32,7 @@ Record EncodeRecord(const StorageOwnerRecord& record) {
 Result<StorageOwnerRecord> DecodeStorageOwnerRecord(const Record& row) {
   ASSIGN_OR_RETURN(
       const record::StorageOwnerRecord message,
-      ParseRecord<record::StorageOwnerRecord>(row, kStorageOwnerRecordKind, kStorageRecordVersion));
+      ParseRow<record::StorageOwnerRecord>(row, kStorageOwnerRecordKind, kStorageRecordVersion));
   StorageOwnerRecord record{
       message.volume(),
       {message.name().path(), message.name().server()},
@@ -40,7 +40,7 @@ Result<StorageOwnerRecord> DecodeStorageOwnerRecord(const Record& row) {
       message.claim_uid(),
       message.marked()};
   if (record.volume.empty() || record.volume != row.key) {
-    return UnreadableRecord(row, "belongs under the key \"" + record.volume + "\"");
+    return UnreadableRow(row, "belongs under the key \"" + record.volume + "\"");
   }
   return record;
 }
@@ -58,7 +58,7 @@ Record EncodeRecord(const StorageReservationRecord& record) {
 
 Result<StorageReservationRecord> DecodeStorageReservationRecord(const Record& row) {
   ASSIGN_OR_RETURN(const record::StorageReservationRecord message,
-                   ParseRecord<record::StorageReservationRecord>(row, kStorageReservationRecordKind,
+                   ParseRow<record::StorageReservationRecord>(row, kStorageReservationRecordKind,
                                                                  kStorageRecordVersion));
   StorageReservationRecord record;
   record.holder.id = message.id();
@@ -69,7 +69,7 @@ Result<StorageReservationRecord> DecodeStorageReservationRecord(const Record& ro
   record.name = {message.name().path(), message.name().server()};
   record.boot_id = BootId(message.boot_id());
   if (record.holder.id.empty() || record.holder.id != row.key) {
-    return UnreadableRecord(row, "belongs under the key \"" + record.holder.id + "\"");
+    return UnreadableRow(row, "belongs under the key \"" + record.holder.id + "\"");
   }
   return record;
 }

@@ -2,26 +2,13 @@
 
 #include <utility>
 
-#include "operation/record_parse.h"
+#include "operation/object_record.h"
+#include "operation/record_codec.h"
 #include "operation/volume_snapshot.h"
 #include "volume_record.pb.h"
 
 namespace volumed {
 namespace {
-
-Error Unreadable(const Record& row, const std::string& why) { return UnreadableRecord(row, why); }
-
-template <typename Message>
-Result<Message> Parse(const Record& row, const std::string& kind,
-                      uint32_t known_version = kVolumeRecordVersion) {
-  return ParseRecord<Message>(row, kind, known_version);
-}
-
-template <typename Message>
-Record Encode(const char* kind, std::string key, const Message& message,
-              uint32_t version = kVolumeRecordVersion) {
-  return {kind, std::move(key), version, message.SerializeAsString()};
-}
 
 // On the ladder of a volume on the node; else on one of a volume of a pod.
 bool IsDeviceState(VolumeState state) {
@@ -114,7 +101,7 @@ Record EncodeRecord(const PodVolumeRecord& record) {
   message.set_unique_name(record.unique_name.str());
   message.set_has_device(record.has_device);
   message.set_is_block(record.is_block);
-  return Encode(kPodVolumeRecordKind, RecordKey(record.key), message);
+  return EncodeRow(kPodVolumeRecordKind, RecordKey(record.key), message);
 }
 
 Record EncodeRecord(const DeviceRecord& record) {
@@ -155,7 +142,7 @@ Record EncodeRecord(const DeviceRecord& record) {
   message.set_attachable(record.attachable);
   message.set_device_path(record.device_path);
   message.set_limit_key(record.limit_key);
-  return Encode(kDeviceRecordKind, RecordKey(record.key), message, kDeviceRecordVersion);
+  return EncodeRow(kDeviceRecordKind, RecordKey(record.key), message, kDeviceRecordVersion);
 }
 
 Record EncodeRecord(const PodRecord& record) {
@@ -169,7 +156,9 @@ Record EncodeRecord(const PodRecord& record) {
   message.set_deletion_grace_seconds(record.deletion_grace_seconds);
   message.set_pod_json(record.pod_json);
   message.set_reason(record.reason);
-  return Encode(kPodRecordKind, record.uid.str(), message);
+  message.set_file(record.file);
+  message.set_left_source(record.left_source);
+  return EncodeRow(kPodRecordKind, record.uid.str(), message);
 }
 
 Record EncodeRecord(const HoldRecord& record) {
@@ -179,16 +168,16 @@ Record EncodeRecord(const HoldRecord& record) {
   message.set_pid(record.pid);
   message.set_pid_start_time(record.pid_start_time);
   message.set_cgroup(record.cgroup);
-  return Encode(kHoldRecordKind, RecordKey(record), message);
+  return EncodeRow(kHoldRecordKind, RecordKey(record), message);
 }
 
 Result<PodVolumeRecord> DecodePodVolumeRecord(const Record& row) {
   ASSIGN_OR_RETURN(const record::PodVolumeRecord message,
-                   Parse<record::PodVolumeRecord>(row, kPodVolumeRecordKind));
+                   ParseRow<record::PodVolumeRecord>(row, kPodVolumeRecordKind));
   const std::optional<VolumeState> state = VolumeStateFromNumber(static_cast<int>(message.state()));
   if (!state || IsDeviceState(*state)) {
-    return Unreadable(row, "has state " + std::to_string(static_cast<int>(message.state())) +
-                               ", which no volume of a pod can have");
+    return UnreadableRow(row, "has state " + std::to_string(static_cast<int>(message.state())) +
+                                  ", which no volume of a pod can have");
   }
   PodVolumeRecord record;
   record.key = {PodUid(message.pod_uid()), SpecName(message.spec_name())};
@@ -209,18 +198,18 @@ Result<PodVolumeRecord> DecodePodVolumeRecord(const Record& row) {
     record.sub_paths.push_back({sub_path.container(), sub_path.index()});
   }
   if (record.key.pod.empty() || record.key.spec.empty() || RecordKey(record.key) != row.key) {
-    return Unreadable(row, "belongs under the key \"" + RecordKey(record.key) + "\"");
+    return UnreadableRow(row, "belongs under the key \"" + RecordKey(record.key) + "\"");
   }
   return record;
 }
 
 Result<DeviceRecord> DecodeDeviceRecord(const Record& row) {
   ASSIGN_OR_RETURN(const record::DeviceRecord message,
-                   Parse<record::DeviceRecord>(row, kDeviceRecordKind, kDeviceRecordVersion));
+                   ParseRow<record::DeviceRecord>(row, kDeviceRecordKind, kDeviceRecordVersion));
   const std::optional<VolumeState> state = VolumeStateFromNumber(static_cast<int>(message.state()));
   if (!state || !IsDeviceState(*state)) {
-    return Unreadable(row, "has state " + std::to_string(static_cast<int>(message.state())) +
-                               ", which no device of a volume can have");
+    return UnreadableRow(row, "has state " + std::to_string(static_cast<int>(message.state())) +
+                                  ", which no device of a volume can have");
   }
   DeviceRecord record;
   record.key = UniqueVolumeName(message.unique_name());
@@ -258,13 +247,14 @@ Result<DeviceRecord> DecodeDeviceRecord(const Record& row) {
   record.device_path = message.device_path();
   record.limit_key = message.limit_key();
   if (record.key.empty() || record.spec.empty() || RecordKey(record.key) != row.key) {
-    return Unreadable(row, "belongs under the key \"" + RecordKey(record.key) + "\"");
+    return UnreadableRow(row, "belongs under the key \"" + RecordKey(record.key) + "\"");
   }
   return record;
 }
 
 Result<PodRecord> DecodePodRecord(const Record& row) {
-  ASSIGN_OR_RETURN(const record::PodRecord message, Parse<record::PodRecord>(row, kPodRecordKind));
+  ASSIGN_OR_RETURN(const record::PodRecord message,
+                   ParseRow<record::PodRecord>(row, kPodRecordKind));
   PodRecord record;
   record.uid = PodUid(message.uid());
   record.ns = message.namespace_();
@@ -274,16 +264,18 @@ Result<PodRecord> DecodePodRecord(const Record& row) {
   record.terminating_since_unix_ms = message.terminating_since_unix_ms();
   record.deletion_grace_seconds = message.deletion_grace_seconds();
   record.pod_json = message.pod_json();
+  record.file = message.file();
+  record.left_source = message.left_source();
   record.reason = message.reason();
   if (record.uid.empty() || record.uid.str() != row.key) {
-    return Unreadable(row, "belongs under the key \"" + record.uid.str() + "\"");
+    return UnreadableRow(row, "belongs under the key \"" + record.uid.str() + "\"");
   }
   return record;
 }
 
 Result<HoldRecord> DecodeHoldRecord(const Record& row) {
   ASSIGN_OR_RETURN(const record::HoldRecord message,
-                   Parse<record::HoldRecord>(row, kHoldRecordKind));
+                   ParseRow<record::HoldRecord>(row, kHoldRecordKind));
   HoldRecord record;
   record.pod = PodUid(message.pod_uid());
   record.boot_id = BootId(message.boot_id());
@@ -291,10 +283,10 @@ Result<HoldRecord> DecodeHoldRecord(const Record& row) {
   record.pid_start_time = message.pid_start_time();
   record.cgroup = message.cgroup();
   if (record.pod.empty() || (record.pid != 0) != record.cgroup.empty()) {
-    return Unreadable(row, "must name a pod, and either a pid or a cgroup");
+    return UnreadableRow(row, "must name a pod, and either a pid or a cgroup");
   }
   if (RecordKey(record) != row.key) {
-    return Unreadable(row, "belongs under the key \"" + RecordKey(record) + "\"");
+    return UnreadableRow(row, "belongs under the key \"" + RecordKey(record) + "\"");
   }
   return record;
 }
@@ -350,15 +342,15 @@ Record EncodeRecord(const ClaimBindingRecord& record) {
   message.set_deleted(record.deleted);
   if (record.resize) Write(*record.resize, *message.mutable_resize());
   message.set_pod_uid(record.pod_uid.str());
-  return Encode(kClaimBindingRecordKind, record.binding.volume_name, message);
+  return EncodeRow(kClaimBindingRecordKind, record.binding.volume_name, message);
 }
 
 Result<ClaimBindingRecord> DecodeClaimBindingRecord(const Record& row) {
   ASSIGN_OR_RETURN(const record::ClaimBindingRecord message,
-                   Parse<record::ClaimBindingRecord>(row, kClaimBindingRecordKind));
+                   ParseRow<record::ClaimBindingRecord>(row, kClaimBindingRecordKind));
   const int state = static_cast<int>(message.state());
   if (state < 0 || state > static_cast<int>(BindingState::kReclaimed)) {
-    return Unreadable(row, "has state " + std::to_string(state) + ", which no binding can have");
+    return UnreadableRow(row, "has state " + std::to_string(state) + ", which no binding can have");
   }
   ClaimBindingRecord record;
   record.binding = {{message.claim_namespace(), message.claim_name()},
@@ -369,22 +361,21 @@ Result<ClaimBindingRecord> DecodeClaimBindingRecord(const Record& row) {
   record.deleted = message.deleted();
   if (message.has_resize()) {
     const Result<ClaimResize> resize = ReadResize(message.resize());
-    if (!resize.ok()) return Unreadable(row, resize.error().message());
+    if (!resize.ok()) return UnreadableRow(row, resize.error().message());
     record.resize = *resize;
   }
   record.pod_uid = PodUid(message.pod_uid());
   if (record.binding.volume_name.empty() || record.binding.volume_name != row.key) {
-    return Unreadable(row, "belongs under the key \"" + record.binding.volume_name + "\"");
+    return UnreadableRow(row, "belongs under the key \"" + record.binding.volume_name + "\"");
   }
   return record;
 }
 
 bool IsAboutClaims(const std::string& kind) {
   return kind == kClaimBindingRecordKind || kind == kProvisionRecordKind ||
-         kind == kObjectUidRecordKind || kind == kDeletedObjectRecordKind;
+         kind == kObjectUidRecordKind || kind == kKnownObjectRecordKind ||
+         kind == kDeletedObjectRecordKind;
 }
-
-std::string RecordKey(const ObjectKey& object) { return ToString(object); }
 
 Record EncodeRecord(const ProvisionRecord& record) {
   record::ProvisionRecord message;
@@ -395,15 +386,15 @@ Record EncodeRecord(const ProvisionRecord& record) {
   message.set_plugin_name(record.plugin_name);
   message.set_state(static_cast<record::ProvisionState>(record.state));
   message.set_volume_json(record.volume_json);
-  return Encode(kProvisionRecordKind, record.volume_name, message);
+  return EncodeRow(kProvisionRecordKind, record.volume_name, message);
 }
 
 Result<ProvisionRecord> DecodeProvisionRecord(const Record& row) {
   ASSIGN_OR_RETURN(const record::ProvisionRecord message,
-                   Parse<record::ProvisionRecord>(row, kProvisionRecordKind));
+                   ParseRow<record::ProvisionRecord>(row, kProvisionRecordKind));
   const int state = static_cast<int>(message.state());
   if (state < 0 || state > static_cast<int>(ProvisionState::kProvisioned)) {
-    return Unreadable(row, "has state " + std::to_string(state) + ", which no volume can have");
+    return UnreadableRow(row, "has state " + std::to_string(state) + ", which no volume can have");
   }
   ProvisionRecord record;
   record.volume_name = message.volume_name();
@@ -413,76 +404,12 @@ Result<ProvisionRecord> DecodeProvisionRecord(const Record& row) {
   record.state = static_cast<ProvisionState>(state);
   record.volume_json = message.volume_json();
   if (record.volume_name.empty() || record.volume_name != row.key) {
-    return Unreadable(row, "belongs under the key \"" + record.volume_name + "\"");
+    return UnreadableRow(row, "belongs under the key \"" + record.volume_name + "\"");
   }
   if (DecodePersistentVolume(record.volume_json) == nullptr) {
-    return Unreadable(row, "has no readable PersistentVolume");
+    return UnreadableRow(row, "has no readable PersistentVolume");
   }
   return record;
-}
-
-Record EncodeRecord(const ObjectUidRecord& record) {
-  record::ObjectUidRecord message;
-  message.set_kind(std::string(ObjectKindName(record.object.kind)));
-  message.set_namespace_(record.object.name_space);
-  message.set_name(record.object.name);
-  message.set_uid(record.uid);
-  return Encode(kObjectUidRecordKind, RecordKey(record.object), message);
-}
-
-Result<ObjectUidRecord> DecodeObjectUidRecord(const Record& row) {
-  ASSIGN_OR_RETURN(const record::ObjectUidRecord message,
-                   Parse<record::ObjectUidRecord>(row, kObjectUidRecordKind));
-  const std::optional<ObjectKind> kind = ParseObjectKind(message.kind());
-  if (!kind) return Unreadable(row, "is of the unknown kind \"" + message.kind() + "\"");
-  ObjectUidRecord record{{*kind, message.namespace_(), message.name()}, message.uid()};
-  const std::string key = RecordKey(record.object);
-  if (key != row.key) return Unreadable(row, "belongs under the key \"" + key + "\"");
-  if (record.uid.empty()) return Unreadable(row, "has no uid");
-  return record;
-}
-
-std::string RecordKey(const DeletedObjectRecord& deleted) {
-  return RecordKey(deleted.object) + " " + deleted.uid;
-}
-
-Record EncodeRecord(const DeletedObjectRecord& record) {
-  record::DeletedObjectRecord message;
-  message.set_kind(std::string(ObjectKindName(record.object.kind)));
-  message.set_namespace_(record.object.name_space);
-  message.set_name(record.object.name);
-  message.set_uid(record.uid);
-  message.set_number(record.number);
-  message.set_ended(record.ended);
-  message.set_since_unix_ms(record.since_unix_ms);
-  return Encode(kDeletedObjectRecordKind, RecordKey(record), message);
-}
-
-Result<DeletedObjectRecord> DecodeDeletedObjectRecord(const Record& row) {
-  ASSIGN_OR_RETURN(const record::DeletedObjectRecord message,
-                   Parse<record::DeletedObjectRecord>(row, kDeletedObjectRecordKind));
-  const std::optional<ObjectKind> kind = ParseObjectKind(message.kind());
-  if (!kind) return Unreadable(row, "is of the unknown kind \"" + message.kind() + "\"");
-  DeletedObjectRecord record{{*kind, message.namespace_(), message.name()},
-                             message.uid(),
-                             message.number(),
-                             message.ended(),
-                             message.since_unix_ms()};
-  const std::string key = RecordKey(record);
-  if (key != row.key) return Unreadable(row, "belongs under the key \"" + key + "\"");
-  return record;
-}
-
-Record EncodeRecord(const CommandNumberRecord& record) {
-  record::CommandNumberRecord message;
-  message.set_reserved(record.reserved);
-  return Encode(kCommandNumberRecordKind, "last", message);
-}
-
-Result<CommandNumberRecord> DecodeCommandNumberRecord(const Record& row) {
-  ASSIGN_OR_RETURN(const record::CommandNumberRecord message,
-                   Parse<record::CommandNumberRecord>(row, kCommandNumberRecordKind));
-  return CommandNumberRecord{message.reserved()};
 }
 
 QuarantinedRecord QuarantineOf(const Record& row, const Error& reason) {

@@ -23,13 +23,8 @@ inline constexpr const char* kPodVolumeRecordKind = "pod-volume";
 inline constexpr const char* kDeviceRecordKind = "volume-device";
 inline constexpr const char* kClaimBindingRecordKind = "claim-binding";
 inline constexpr const char* kProvisionRecordKind = "provisioned-volume";
-inline constexpr const char* kObjectUidRecordKind = "object-uid";
-inline constexpr const char* kDeletedObjectRecordKind = "deleted-object";
-inline constexpr const char* kCommandNumberRecordKind = "command-number";
 inline constexpr const char* kPodRecordKind = "pod";
 inline constexpr const char* kHoldRecordKind = "hold";
-// Of the messages below; a row of a later version is refused, not guessed at.
-inline constexpr uint32_t kVolumeRecordVersion = 1;
 // Of a device's. 2 adds what is known of its attachment: a program that does not know of it would
 // take a volume that is attached for one that is gone. A row of version 1 is of a volume that was
 // not attached by the agent.
@@ -44,11 +39,6 @@ inline constexpr Durability kPodRecordDurability = Durability::kPowerLoss;
 inline constexpr Durability kClaimBindingRecordDurability = Durability::kPowerLoss;
 // What was made is told by nothing else, and must be found again.
 inline constexpr Durability kProvisionRecordDurability = Durability::kPowerLoss;
-// A claim that is taken for another one loses its volume, or gets that one's.
-inline constexpr Durability kObjectUidRecordDurability = Durability::kPowerLoss;
-// A command that was answered holds.
-inline constexpr Durability kDeletedObjectRecordDurability = Durability::kPowerLoss;
-inline constexpr Durability kCommandNumberRecordDurability = Durability::kPowerLoss;
 // Processes and cgroups do not outlive a boot.
 inline constexpr Durability kHoldRecordDurability = Durability::kProcess;
 
@@ -141,12 +131,14 @@ struct PodRecord {
   PodUid uid{};
   std::string ns{};
   std::string name{};
-  std::string source{};
+  std::string source{};  // that has it
   bool terminating = false;
   int64_t terminating_since_unix_ms = 0;
   int64_t deletion_grace_seconds = 0;
   std::string pod_json{};
-  std::string reason{};  // of an eviction: why it leaves
+  std::string reason{};      // of an eviction: why it leaves
+  std::string file{};        // of its source; "" in a record of the former release
+  bool left_source = false;  // it had left its source when it was last written
   friend bool operator==(const PodRecord&, const PodRecord&) = default;
 };
 
@@ -177,30 +169,6 @@ struct ProvisionRecord {
   friend bool operator==(const ProvisionRecord&, const ProvisionRecord&) = default;
 };
 
-// The uid that the agent has given to an object whose manifest names none. Key: the object's.
-struct ObjectUidRecord {
-  ObjectKey object{};
-  std::string uid{};
-  friend bool operator==(const ObjectUidRecord&, const ObjectUidRecord&) = default;
-};
-
-// An object that was deleted by command (volumemanager/deleted_objects.h). Written by the volume
-// manager. Key: the object's, and its uid.
-struct DeletedObjectRecord {
-  ObjectKey object{};
-  std::string uid{};
-  uint64_t number = 0;
-  bool ended = false;
-  int64_t since_unix_ms = 0;
-  friend bool operator==(const DeletedObjectRecord&, const DeletedObjectRecord&) = default;
-};
-
-// The highest number that a command may have had. Written by the volume manager. One row.
-struct CommandNumberRecord {
-  uint64_t reserved = 0;
-  friend bool operator==(const CommandNumberRecord&, const CommandNumberRecord&) = default;
-};
-
 // Key: "<pod uid>/pid/<pid>" or "<pod uid>/cgroup/<cgroup>".
 struct HoldRecord {
   PodUid pod{};
@@ -220,8 +188,6 @@ bool IsAboutClaims(const std::string& kind);
 std::string RecordKey(const PodVolumeKey& key);
 std::string RecordKey(const UniqueVolumeName& device);
 std::string RecordKey(const HoldRecord& hold);
-std::string RecordKey(const ObjectKey& object);
-std::string RecordKey(const DeletedObjectRecord& deleted);
 
 Record EncodeRecord(const PodVolumeRecord& record);
 Record EncodeRecord(const DeviceRecord& record);
@@ -229,9 +195,6 @@ Record EncodeRecord(const PodRecord& record);
 Record EncodeRecord(const HoldRecord& record);
 Record EncodeRecord(const ClaimBindingRecord& record);
 Record EncodeRecord(const ProvisionRecord& record);
-Record EncodeRecord(const ObjectUidRecord& record);
-Record EncodeRecord(const DeletedObjectRecord& record);
-Record EncodeRecord(const CommandNumberRecord& record);
 
 // Errors, not applied, all reasons to set the row aside and leave its paths alone: DataLoss when it
 // is unreadable, has an unknown state, or belongs under another key; FailedPrecondition when a
@@ -242,9 +205,6 @@ Result<PodRecord> DecodePodRecord(const Record& row);
 Result<HoldRecord> DecodeHoldRecord(const Record& row);
 Result<ClaimBindingRecord> DecodeClaimBindingRecord(const Record& row);
 Result<ProvisionRecord> DecodeProvisionRecord(const Record& row);
-Result<ObjectUidRecord> DecodeObjectUidRecord(const Record& row);
-Result<DeletedObjectRecord> DecodeDeletedObjectRecord(const Record& row);
-Result<CommandNumberRecord> DecodeCommandNumberRecord(const Record& row);
 
 // How a row that could not be decoded is shown and counted.
 QuarantinedRecord QuarantineOf(const Record& row, const Error& reason);

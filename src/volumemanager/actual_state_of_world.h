@@ -105,6 +105,8 @@ struct PodIdentity {
   std::string name_space;
   std::string name;
   std::string source;
+  std::string file = {};  // of the source
+  friend bool operator==(const PodIdentity&, const PodIdentity&) = default;
   std::string DisplayName() const { return name_space + "/" + name; }
 };
 

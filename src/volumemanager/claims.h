@@ -35,7 +35,7 @@
 #include "volumemanager/actual_state_of_world.h"
 #include "volumemanager/claim_resolver.h"
 #include "volumemanager/deleted_objects.h"
-#include "volumemanager/object_uids.h"
+#include "volumemanager/known_objects.h"
 #include "volumemanager/provisioning.h"
 #include "volumemanager/record_writer.h"
 
@@ -66,7 +66,7 @@ class Claims final : public ClaimResolver {
     HostEvents& events;
     RecordWriter& records;
     VolumeOperations& operations;
-    ObjectUids& uids;
+    KnownObjects& uids;
     DeletedObjects& deleted;
     Provisioning& provisioning;
     Logger& log;

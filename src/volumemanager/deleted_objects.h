@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "kube/objects.h"
-#include "operation/volume_record.h"
+#include "operation/object_record.h"
 #include "volumemanager/lasting_rows.h"
 
 namespace volumed {

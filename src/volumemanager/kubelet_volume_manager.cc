@@ -24,7 +24,8 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
       consumers_({parts.scheduler, records_, parts.consumer_watch, parts.log}, boot_id,
                  [this](const PodUid& uid) { reconciler_.MarkDirty(uid); }),
       actual_(parts.scheduler.clock()),
-      uids_({parts.scheduler, records_, parts.log}, MakeUidHooks()),
+      known_({parts.scheduler, records_, parts.log}, parts.host.node.GetNodeName(),
+             MakeKnownHooks()),
       deleted_({parts.scheduler, records_, parts.log},
                [this](const DeletedObjects::Id& object) { DeletionChanged(object); }),
       provisioning_(
@@ -35,7 +36,7 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
            parts.host.events},
           {[this] { claims_.MarkDirty(); }, [this](TimePoint when) { claims_.WakeAt(when); }}),
       claims_({parts.scheduler, parts.catalog, parts.host.node, parts.host.events, records_,
-               parts.operations, uids_, deleted_, provisioning_, parts.log},
+               parts.operations, known_, deleted_, provisioning_, parts.log},
               MakeClaimHooks()),
       desired_(parts.catalog, parts.plugins, parts.host.node, claims_),
       size_limits_(parts.host.events, parts.scheduler.clock(), settings_.size_limit_action,
@@ -62,6 +63,8 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
         if (!alive.expired()) CatalogChanged(changes);
       });
 }
+
+KubeletVolumeManager::Impl::~Impl() { parts_.catalog.IdentifyBy(nullptr); }
 
 VolumeStatsSettings KubeletVolumeManager::Impl::StatsSettings() {
   VolumeStatsSettings stats = settings_.stats;
@@ -192,8 +195,8 @@ Claims::Hooks KubeletVolumeManager::Impl::MakeClaimHooks() {
   return hooks;
 }
 
-ObjectUids::Hooks KubeletVolumeManager::Impl::MakeUidHooks() {
-  ObjectUids::Hooks hooks;
+KnownObjects::Hooks KubeletVolumeManager::Impl::MakeKnownHooks() {
+  KnownObjects::Hooks hooks;
   hooks.new_uid =
       settings_.new_uid ? settings_.new_uid : [](const ObjectKey&) { return NewUuid(); };
   hooks.settled = [this] { claims_.MarkDirty(); };
@@ -337,6 +340,13 @@ void KubeletVolumeManager::SetVerifyAttachedPeriod(Duration period) {
   impl_->SetVerifyAttachedPeriod(period);
 }
 void KubeletVolumeManager::ObjectsChanged() { impl_->CheckReady(); }
+void KubeletVolumeManager::NoteDirectory(const std::string& source,
+                                         const KnownDirectory& directory) {
+  impl_->NoteDirectory(source, directory);
+}
+void KubeletVolumeManager::SourceForgotten(const std::string& source) {
+  impl_->SourceForgotten(source);
+}
 void KubeletVolumeManager::PluginChanged(const std::string& plugin_name) {
   impl_->PluginChanged(plugin_name);
 }

@@ -73,6 +73,9 @@ struct VolumeManagerSettings {
   std::set<std::string> removal_deletes;
   // A uid for an object whose manifest names none. Without: random ones.
   std::function<std::string(const ObjectKey&)> new_uid;
+  // Starts the sources, with what the last agent knew of each: called once, when what the last
+  // agent left is loaded. A source that starts sooner could not tell what it has lost. Optional.
+  std::function<void(std::map<std::string, SourceMemory>)> start_sources;
   // The volumes of pods that are here and in no source, once every source has delivered.
   std::function<void(const std::set<PodVolumeKey>&)> orphans_found;
 };
@@ -89,6 +92,10 @@ class KubeletVolumeManager final : public VolumeManager {
   void Start();
 
   void ObjectsChanged() override;
+  // What the directory of a source is recognised by at the next start.
+  void NoteDirectory(const std::string& source, const KnownDirectory& directory);
+  // The source is forgotten by command, with its directory.
+  void SourceForgotten(const std::string& source);
   // A plugin came, changed or went: what waits for it is tried at once.
   void PluginChanged(const std::string& plugin_name);
   // A device is there now, by these names, or has another size: what failed for want of it is

@@ -70,7 +70,7 @@ std::set<std::string> KubeletVolumeManager::Impl::UidsOf(const ObjectKey& key) c
     const PersistentVolumePtr volume = claims_.FindVolumeObject(key.name);
     if (volume != nullptr) uids.insert(volume->metadata.uid);
   }
-  uids.insert(uids_.FindUid(key));
+  uids.insert(known_.KnownUidOf(key));
   uids.erase("");
   std::erase_if(uids, [&](const std::string& uid) {
     return deleted_.HasEnded({key, uid}) || HasReleased({key, uid});

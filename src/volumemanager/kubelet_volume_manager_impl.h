@@ -21,6 +21,7 @@
 #include "volumemanager/desired_state_of_world.h"
 #include "volumemanager/device_reconciler.h"
 #include "volumemanager/domain_health.h"
+#include "volumemanager/known_objects.h"
 #include "volumemanager/kubelet_volume_manager.h"
 #include "volumemanager/pod_views.h"
 #include "volumemanager/reconciler.h"
@@ -44,9 +45,16 @@ class KubeletVolumeManager::Impl {
   using Done = std::function<void(Status)>;
 
   Impl(VolumeManagerParts parts, BootId boot_id, VolumeManagerSettings settings);
+  ~Impl();
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   void Start();
   void CheckReady();
+  void NoteDirectory(const std::string& source, const KnownDirectory& directory) {
+    known_.NoteDirectory(source, directory);
+  }
+  void SourceForgotten(const std::string& source) { known_.ForgetSource(source); }
   void PluginChanged(const std::string& plugin_name);
   void DeletePod(const PodUid& uid, bool force, Done done);
   void Hold(HoldRequest request, std::function<void(Status)> done);
@@ -99,7 +107,7 @@ class KubeletVolumeManager::Impl {
   Reconciler::Hooks MakeHooks();
   DeviceReconciler::Hooks MakeDeviceHooks();
   Claims::Hooks MakeClaimHooks();
-  ObjectUids::Hooks MakeUidHooks();
+  KnownObjects::Hooks MakeKnownHooks();
   // A deleted object that nothing protects any more.
   void LetObjectGo(const DeletedObjects::Id& object);
   // What is on record of it is another thing than before.
@@ -130,15 +138,19 @@ class KubeletVolumeManager::Impl {
   void Load();
   void Loaded(const Result<FoundAtStart>& found);
   void LoadAgain(const Error& error);  // after a while
+  // Tells the catalog what the sources had, and lets them start.
+  void SeedCatalog();
   void TellOfUnknownMounts(const ReconstructResult& result) const;
   void CatalogChanged(const std::vector<ObjectChange>& changes);
-  void PodSourceChanged(const ObjectChange& change);
+  void PodSourceChanged(ObjectChange change);
   void StorageChanged(const ObjectChange& change);
   // Those that want a volume of the plugin, or have one.
   std::set<PodUid> PodsOfPlugin(const std::string& plugin_name) const;
   // Decides whether the pod is wanted, from what the sources and commands say now.
   void EvaluatePod(const PodUid& uid);
-  bool IsUnknown(const ActualPod& pod) const;
+  bool IsUnknown(const PodIdentity& identity) const;
+  // Nothing of the pod is on the node, and no source has it: who comes next is another one.
+  void ForgetPodIdentity(const PodUid& uid, const PodIdentity& identity);
   PodIdentity IdentityOf(const Pod& pod) const;  // of a pod that a source has
   void Want(const PodPtr& pod);
   void Unwant(const PodUid& uid);
@@ -152,7 +164,7 @@ class KubeletVolumeManager::Impl {
   // A pod that was deleted by command and is still in a source, or may be: its record is kept, so
   // that neither this agent nor the next one makes its volumes again.
   void KeepTombstone(const PodUid& uid, const ActualPod& last);
-  void WriteTombstone(const PodUid& uid, const PodIdentity& identity);
+  void WriteTombstone(const PodUid& uid);
   void DropTombstone(const PodUid& uid);
   PodView TombstoneView(const Pod& pod) const;
 
@@ -163,6 +175,13 @@ class KubeletVolumeManager::Impl {
   // Answers those who wait until the command to delete this pod is durable.
   void AnswerDeletes(const PodUid& uid, const Status& written);
 
+  struct PodTombstone {
+    int64_t since_unix_ms = 0;
+    std::string evicted;  // why; "" for a pod that a person has deleted
+    PodIdentity identity;
+    std::string pod_json;
+  };
+
   const VolumeManagerParts parts_;
   const BootId boot_id_;
   const VolumeManagerSettings settings_;
@@ -171,17 +190,14 @@ class KubeletVolumeManager::Impl {
   bool was_ready_ = false;
   std::optional<Error> load_error_;
   Backoff load_backoff_;
-  struct PodTombstone {
-    int64_t since_unix_ms = 0;
-    std::string evicted;  // why; "" for a pod that a person has deleted
-  };
+  // Of pods that were deleted by command and that a source has all the same, or may have.
   std::map<PodUid, PodTombstone> tombstones_;
   std::map<PodUid, std::vector<Done>> deletes_;  // whose command is not durable yet
 
   RecordWriter records_;
   Consumers consumers_;
   ActualStateOfWorld actual_;
-  ObjectUids uids_;
+  KnownObjects known_;
   DeletedObjects deleted_;
   std::set<ObjectKey> unlisted_;  // ended, and in no source; records are about them still
   Provisioning provisioning_;

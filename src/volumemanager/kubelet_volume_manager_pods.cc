@@ -1,6 +1,8 @@
 // Which pods are wanted, by what sources, commands and limits say; and how they leave.
 #include <algorithm>
+#include <utility>
 
+#include "kube/decode.h"
 #include "metrics/exported_families.h"
 #include "volumemanager/failed_mount_text.h"
 #include "volumemanager/kubelet_volume_manager_impl.h"
@@ -47,9 +49,10 @@ std::optional<Ending> EndingOf(const Pod& pod) {
 
 void KubeletVolumeManager::Impl::CatalogChanged(const std::vector<ObjectChange>& changes) {
   if (loaded_) {
+    known_.Follow(parts_.catalog, changes);
     for (const ObjectChange& change : changes) {
       if (change.key.kind == ObjectKind::kPod) {
-        if (!change.uid.empty()) PodSourceChanged(change);
+        PodSourceChanged(change);
         continue;
       }
       // With what nobody knows, everything stays as it is; so it does with what has only moved.
@@ -58,8 +61,6 @@ void KubeletVolumeManager::Impl::CatalogChanged(const std::vector<ObjectChange>&
         continue;
       }
       ObjectChanged(change.key);
-      // Only an absence that means something ends an object.
-      if (change.what == ObjectChange::What::kRemoved && Ready()) uids_.Forget(change.key);
       if (change.what == ObjectChange::What::kMissing) DeleteIfRemoved(change.key);
       StorageChanged(change);
     }
@@ -185,10 +186,16 @@ void KubeletVolumeManager::Impl::StorageChanged(const ObjectChange& change) {
   }
 }
 
-void KubeletVolumeManager::Impl::PodSourceChanged(const ObjectChange& change) {
+void KubeletVolumeManager::Impl::PodSourceChanged(ObjectChange change) {
+  // Of a pod that was unknown the catalog has no uid.
+  if (change.uid.empty()) change.uid = PodUid(known_.KnownUidOf(change.key));
+  if (change.uid.empty()) return;
   if (change.what == ObjectChange::What::kRemoved) {
     ActualPod* pod = actual_.FindPod(change.uid);
     if (pod != nullptr && pod->leaving) pod->leaving->left_sources = true;
+    if (pod == nullptr && !tombstones_.contains(change.uid)) {
+      ForgetPodIdentity(change.uid, {change.key.name_space, change.key.name, "", ""});
+    }
   }
   reconciler_.ResetBackoff(change.uid);
   EvaluatePod(change.uid);
@@ -197,13 +204,13 @@ void KubeletVolumeManager::Impl::PodSourceChanged(const ObjectChange& change) {
 void KubeletVolumeManager::Impl::EvaluatePod(const PodUid& uid) {
   const PodPtr pod = parts_.catalog.FindPod(uid);
   const std::optional<Ending> ending = pod == nullptr ? std::nullopt : EndingOf(*pod);
-  if (tombstones_.contains(uid)) {
-    if (pod == nullptr && Ready()) DropTombstone(uid);
+  if (const auto tombstone = tombstones_.find(uid); tombstone != tombstones_.end()) {
+    if (pod == nullptr && Ready() && !IsUnknown(tombstone->second.identity)) DropTombstone(uid);
     Changed(uid);
     return;
   }
   ActualPod* actual = actual_.FindPod(uid);
-  if (pod == nullptr && actual != nullptr && IsUnknown(*actual)) return;
+  if (pod == nullptr && actual != nullptr && IsUnknown(actual->identity)) return;
   const bool commanded = actual != nullptr && actual->leaving && actual->leaving->commanded &&
                          !(pod != nullptr && actual->leaving->left_sources);
   if (pod != nullptr && !ending && !commanded) {
@@ -215,6 +222,8 @@ void KubeletVolumeManager::Impl::EvaluatePod(const PodUid& uid) {
         MarkLeaving(*actual, ending->reason, ending->grace_seconds);
       } else if (Ready()) {
         MarkLeaving(*actual, "removed from its sources", std::nullopt);
+        const bool news = !std::exchange(actual->leaving->left_sources, true);
+        if (news) actual->record_outdated = actual->record_durable || actual->record_writing;
       }
     }
   }
@@ -222,8 +231,8 @@ void KubeletVolumeManager::Impl::EvaluatePod(const PodUid& uid) {
 }
 
 // Nobody can say whether a source has the pod: what it has stays as it is.
-bool KubeletVolumeManager::Impl::IsUnknown(const ActualPod& pod) const {
-  const ObjectKey key{ObjectKind::kPod, pod.identity.name_space, pod.identity.name};
+bool KubeletVolumeManager::Impl::IsUnknown(const PodIdentity& identity) const {
+  const ObjectKey key{ObjectKind::kPod, identity.name_space, identity.name};
   return Ready() && parts_.catalog.LookUp(key).answer == ObjectLookup::Answer::kUnknown;
 }
 
@@ -241,12 +250,19 @@ void KubeletVolumeManager::Impl::Unwant(const PodUid& uid) {
 PodIdentity KubeletVolumeManager::Impl::IdentityOf(const Pod& pod) const {
   const ObjectKey key{ObjectKind::kPod, pod.metadata.name_space, pod.metadata.name};
   const std::optional<ObjectOrigin> origin = parts_.catalog.OriginOf(key);
-  return {key.name_space, key.name, origin ? origin->source : ""};
+  return {key.name_space, key.name, origin ? origin->source : "", origin ? origin->file : ""};
 }
 
 void KubeletVolumeManager::Impl::Want(const PodPtr& pod) {
   const PodIdentity identity = IdentityOf(*pod);
   ActualPod& actual = actual_.AddPod(pod->uid(), identity);
+  // The record is what the next agent knows of the pod when its file is in disorder.
+  const bool is_on_record = actual.record_durable || actual.record_writing;
+  if (is_on_record &&
+      (actual.identity != identity ||
+       (actual.object != pod && EncodeObjectJson(Object(*pod)) != actual.recorded_json))) {
+    actual.record_outdated = true;
+  }
   actual.identity = identity;
   actual.object = pod;
   claims_.MarkDirty();
@@ -316,7 +332,7 @@ void KubeletVolumeManager::Impl::DeletePod(const PodUid& uid, bool force, Done d
     }
     // The row may have been refused by the disk when the pod went; it is written again.
     deletes_[uid].push_back(std::move(done));
-    WriteTombstone(uid, IdentityOf(*parts_.catalog.FindPod(uid)));
+    WriteTombstone(uid);
     return;
   }
   MarkLeaving(*pod, kCommandReason, std::nullopt);
@@ -430,32 +446,51 @@ void KubeletVolumeManager::Impl::PodRemoved(const PodUid& uid, const ActualPod& 
   claims_.MarkDirty();
   const bool commanded = last.leaving && last.leaving->commanded && !last.leaving->left_sources;
   const PodPtr pod = parts_.catalog.FindPod(uid);
-  if (commanded && (pod != nullptr || !Ready())) {
+  if (commanded && (pod != nullptr || !Ready() || IsUnknown(last.identity))) {
     KeepTombstone(uid, last);
     return;
   }
   AnswerDeletes(uid, OkStatus());
   if (last.keeps_record) records_.Remove(kPodRecordKind, uid.str(), kPodRecordDurability, nullptr);
   parts_.host.tokens.DeleteServiceAccountTokens(uid);
-  if (pod != nullptr) EvaluatePod(uid);  // it came back while it was leaving
+  if (pod != nullptr) {
+    EvaluatePod(uid);  // it came back while it was leaving
+  } else {
+    ForgetPodIdentity(uid, last.identity);
+  }
+}
+
+void KubeletVolumeManager::Impl::ForgetPodIdentity(const PodUid& uid, const PodIdentity& identity) {
+  if (!Ready() || IsUnknown(identity)) return;
+  const ObjectKey key{ObjectKind::kPod, identity.name_space, identity.name};
+  known_.PodGone(key, uid.str());
+  // Not at once: the catalog may just be telling of its own change.
+  parts_.scheduler.Post([this, alive = std::weak_ptr<bool>(alive_), key] {
+    if (!alive.expired()) parts_.catalog.PodGone(key);
+  });
 }
 
 void KubeletVolumeManager::Impl::KeepTombstone(const PodUid& uid, const ActualPod& last) {
   parts_.host.tokens.DeleteServiceAccountTokens(uid);
   tombstones_[uid] = {last.leaving->since_unix_ms,
-                      last.leaving->evicted ? last.leaving->reason : ""};
-  WriteTombstone(uid, last.identity);
+                      last.leaving->evicted ? last.leaving->reason : "", last.identity,
+                      last.recorded_json};
+  WriteTombstone(uid);
 }
 
-void KubeletVolumeManager::Impl::WriteTombstone(const PodUid& uid, const PodIdentity& identity) {
+void KubeletVolumeManager::Impl::WriteTombstone(const PodUid& uid) {
+  const PodTombstone& tombstone = tombstones_.at(uid);
   PodRecord record;
   record.uid = uid;
-  record.ns = identity.name_space;
-  record.name = identity.name;
-  record.source = identity.source;
+  record.ns = tombstone.identity.name_space;
+  record.name = tombstone.identity.name;
+  record.source = tombstone.identity.source;
+  record.file = tombstone.identity.file;
   record.terminating = true;
-  record.terminating_since_unix_ms = tombstones_.at(uid).since_unix_ms;
-  record.reason = tombstones_.at(uid).evicted;
+  record.terminating_since_unix_ms = tombstone.since_unix_ms;
+  record.reason = tombstone.evicted;
+  // Its source has it, and must be able to say so when its file is in disorder.
+  record.pod_json = tombstone.pod_json;
   records_.Put(EncodeRecord(record), kPodRecordDurability, [this, uid](const Status& written) {
     AnswerDeletes(uid, written);
     if (written.ok()) return;
@@ -465,9 +500,11 @@ void KubeletVolumeManager::Impl::WriteTombstone(const PodUid& uid, const PodIden
 }
 
 void KubeletVolumeManager::Impl::DropTombstone(const PodUid& uid) {
+  const PodIdentity identity = tombstones_.at(uid).identity;
   tombstones_.erase(uid);
   AnswerDeletes(uid, OkStatus());  // it has left its sources
   records_.Remove(kPodRecordKind, uid.str(), kPodRecordDurability, nullptr);
+  ForgetPodIdentity(uid, identity);
 }
 
 PodView KubeletVolumeManager::Impl::TombstoneView(const Pod& pod) const {

@@ -36,10 +36,7 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
   }
   if (settings_.restore_operations) settings_.restore_operations(result.volumes, result.devices);
   if (settings_.taken_over) settings_.taken_over(result.take_over);
-  uids_.Restore(found->uids, found->quarantined);
-  parts_.catalog.IdentifyBy([this, alive = std::weak_ptr<bool>(alive_)](const ObjectKey& object) {
-    return alive.expired() ? std::string() : uids_.UidOf(object);
-  });
+  known_.Restore(*found);
   deleted_.Restore(found->deleted, found->command_numbers, found->quarantined);
   parts_.catalog.SetEndedListener(
       [this, alive = std::weak_ptr<bool>(alive_)](const ObjectKey& key) {
@@ -48,9 +45,12 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
   parts_.catalog.SetBoundCheck([this, alive = std::weak_ptr<bool>(alive_)](const ObjectKey& key) {
     return !alive.expired() && claims_.IsBound(key);
   });
+  SeedCatalog();
   provisioning_.Restore(found->provisioned);
   claims_.Restore(found->bindings, found->quarantined);
   loaded_ = true;
+  // Nothing that they deliver is heard before this function is over.
+  if (settings_.start_sources) settings_.start_sources(known_.Memories());
   // What the last agent was told, and may not have done.
   for (const DeletedObjectRecord& deleted : deleted_.All()) {
     if (deleted.ended) TakeAway(deleted);
@@ -60,13 +60,32 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
                                      {"quarantined", found->quarantined.size()}});
   for (const auto& [uid, pod] : actual_.pods()) reconciler_.MarkDirty(uid);
   // Before the first decision: a claim that has left must not be taken for the next of its name.
-  if (Ready()) uids_.ForgetThoseNotIn(parts_.catalog);
+  known_.FollowAll(parts_.catalog);
   claims_.Start();
   for (const PodPtr& pod : parts_.catalog.Pods()) EvaluatePod(pod->uid());
   CheckReady();
   devices_.Start();
   expander_.Start();
   reconciler_.Start();
+}
+
+void KubeletVolumeManager::Impl::SeedCatalog() {
+  ObjectCatalog& catalog = parts_.catalog;
+  catalog.IdentifyBy(&known_);
+  std::set<std::string> configured;
+  for (const SourceStatus& source : catalog.Sources()) configured.insert(source.name);
+  for (auto& [name, memory] : known_.Memories()) {
+    if (configured.contains(name)) {
+      catalog.Remember(name, std::move(memory.objects));
+    } else {
+      catalog.HoldUnconfigured(name, memory.objects);
+      parts_.log.Warning("a source that had objects is not configured any more; they stay",
+                         {{"source", name}, {"objects", memory.objects.size()}});
+    }
+  }
+  for (const KnownObjects::MissingObject& missing : known_.Missing()) {
+    catalog.RememberMissing(missing.source, missing.object, missing.since_unix_millis);
+  }
 }
 
 void KubeletVolumeManager::Impl::LoadAgain(const Error& error) {
@@ -112,7 +131,7 @@ void KubeletVolumeManager::Impl::CheckReady() {
   if (std::exchange(was_ready_, ready) == ready || !ready) return;
   // From now on absence means something: all that is not in a source is looked at, once.
   ReportOrphans();
-  uids_.ForgetThoseNotIn(parts_.catalog);
+  known_.FollowAll(parts_.catalog);
   std::vector<PodUid> uids;
   for (const auto& [uid, pod] : actual_.pods()) uids.push_back(uid);
   for (const auto& [uid, tombstone] : tombstones_) uids.push_back(uid);

@@ -95,7 +95,9 @@ void Reconciler::WriteRecord(const PodUid& uid, ActualPod& pod) {
   record.ns = pod.identity.name_space;
   record.name = pod.identity.name;
   record.source = pod.identity.source;
+  record.file = pod.identity.file;
   if (pod.leaving) {
+    record.left_source = pod.leaving->left_sources;
     record.terminating = pod.leaving->commanded;
     record.terminating_since_unix_ms = pod.leaving->since_unix_ms;
     record.deletion_grace_seconds = pod.leaving->grace_seconds;
@@ -146,7 +148,8 @@ void Reconciler::ReconcileWanted(const PodUid& uid, const WantedPod& wanted, Wak
     const ActualVolume* actual = parts_.actual.FindVolume({uid, spec});
     if (NeedsMount(volume, actual, wake)) mounts.push_back(spec);
   }
-  if (mounts.empty() && (!pod.record_durable || !pod.record_outdated)) return;
+  // A pod without volumes is on record too: its uid, and that its source has it.
+  if (mounts.empty() && pod.record_durable && !pod.record_outdated) return;
   if (!EnsureRecord(uid, pod, wake)) return;
   for (const SpecName& spec : mounts) {
     const WantedVolume& volume = wanted.volumes.at(spec);

@@ -118,6 +118,10 @@ Status LoadRecords(RecordStore& store, FoundAtStart& found) {
                            found.quarantined));
   RETURN_IF_ERROR(
       LoadKind(store, kObjectUidRecordKind, &DecodeObjectUidRecord, found.uids, found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kKnownObjectRecordKind, &DecodeKnownObjectRecord, found.objects,
+                           found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kObjectSourceRecordKind, &DecodeObjectSourceRecord, found.sources,
+                           found.quarantined));
   RETURN_IF_ERROR(LoadKind(store, kDeletedObjectRecordKind, &DecodeDeletedObjectRecord,
                            found.deleted, found.quarantined));
   RETURN_IF_ERROR(LoadKind(store, kCommandNumberRecordKind, &DecodeCommandNumberRecord,
@@ -191,7 +195,7 @@ PodPtr DecodePod(const std::string& json) {
 }
 
 void RestorePod(const PodRecord& record, ActualStateOfWorld& actual) {
-  ActualPod& pod = actual.AddPod(record.uid, {record.ns, record.name, record.source});
+  ActualPod& pod = actual.AddPod(record.uid, {record.ns, record.name, record.source, record.file});
   pod.record_durable = true;
   pod.recorded_json = record.pod_json;
   pod.object = DecodePod(record.pod_json);
@@ -202,7 +206,7 @@ void RestorePod(const PodRecord& record, ActualStateOfWorld& actual) {
                         record.deletion_grace_seconds,
                         record.terminating,
                         false,
-                        false};
+                        record.left_source};
   pod.leaving->evicted = !record.reason.empty();
   if (pod.leaving->evicted) pod.leaving->reason = record.reason;
 }
@@ -295,7 +299,7 @@ void Quarantine(const QuarantinedRecord& row, ActualStateOfWorld& actual, std::s
   const std::string reason = "record " + row.kind + " \"" + row.key + "\": " + row.reason;
   if (row.kind == kDeviceRecordKind) {
     actual.QuarantineDevice(UniqueVolumeName(row.key), reason);
-  } else if (!IsAboutClaims(row.kind)) {
+  } else if (!IsAboutClaims(row.kind) && row.kind != kObjectSourceRecordKind) {
     actual.AddPod(PodOfKey(row.key), {}).quarantine_reason = reason;
     pods.insert(PodOfKey(row.key));
   }
@@ -312,7 +316,7 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
     result.volumes.push_back(AfterRestart(record, boot_id));
     // Its row may be left of a teardown that could not remove it; its pod's removal does.
     if (record.state == VolumeState::kNotSetUp && !record.uncertain) continue;
-    actual.AddPod(record.key.pod, {record.pod_namespace, record.pod_name, ""});
+    actual.AddPod(record.key.pod, {record.pod_namespace, record.pod_name, "", ""});
     ActualVolume& volume = actual.AddReconstructed(record.key, record.plugin_name, record.state,
                                                    record.boot_id == boot_id, record.is_block);
     volume.unique_name = record.unique_name;

@@ -14,6 +14,7 @@
 #include "base/ids.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "operation/object_record.h"
 #include "operation/volume_record.h"
 #include "os/kernel.h"
 #include "records/record_store.h"
@@ -32,7 +33,9 @@ struct FoundAtStart {
   std::vector<HoldRecord> holds;
   std::vector<ClaimBindingRecord> bindings;
   std::vector<ProvisionRecord> provisioned;
-  std::vector<ObjectUidRecord> uids;
+  std::vector<KnownObjectRecord> objects;
+  std::vector<ObjectSourceRecord> sources;
+  std::vector<ObjectUidRecord> uids;  // of the former release
   std::vector<DeletedObjectRecord> deleted;
   std::vector<CommandNumberRecord> command_numbers;      // one at most
   std::vector<QuarantinedRecord> quarantined;            // of all kinds

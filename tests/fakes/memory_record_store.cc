@@ -16,7 +16,7 @@ Status MemoryRecordStore::BeginWrite(const RowId& id) {
     inert_ = true;
     throw SimulatedCrash{};
   }
-  if (write_errors_left_ > 0) {
+  if (write_errors_left_ > 0 && (failing_kind_.empty() || failing_kind_ == id.first)) {
     --write_errors_left_;
     ++stats_.failures;
     return *write_error_;
@@ -111,8 +111,9 @@ Status MemoryRecordStore::AcceptRecords(const std::optional<std::string>& volume
   return OkStatus();
 }
 
-void MemoryRecordStore::FailNext(Error error, int count) {
+void MemoryRecordStore::FailNext(Error error, int count, const std::string& kind) {
   MutexLock lock(mu_);
+  failing_kind_ = kind;
   write_error_ = std::move(error);
   write_errors_left_ = count;
 }

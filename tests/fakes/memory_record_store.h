@@ -36,8 +36,9 @@ class MemoryRecordStore final : public RecordStore, public RecoverableRecords {
   RecordsRecovery recovery() const override EXCLUDES(mu_);
   Status AcceptRecords(const std::optional<std::string>& volume) override EXCLUDES(mu_);
 
-  // The next `count` writes fail with `error` and change nothing.
-  void FailNext(Error error, int count = 1) EXCLUDES(mu_);
+  // The next `count` writes, of rows of this kind if one is named, fail with `error` and change
+  // nothing.
+  void FailNext(Error error, int count = 1, const std::string& kind = "") EXCLUDES(mu_);
   // The next Load fails with `error`.
   void FailNextLoad(Error error) EXCLUDES(mu_);
 
@@ -103,6 +104,7 @@ class MemoryRecordStore final : public RecordStore, public RecoverableRecords {
   std::optional<Crash> crash_ GUARDED_BY(mu_);
   std::optional<Error> write_error_ GUARDED_BY(mu_);
   int write_errors_left_ GUARDED_BY(mu_) = 0;
+  std::string failing_kind_ GUARDED_BY(mu_);  // "": all of them
   std::optional<Error> load_error_ GUARDED_BY(mu_);
 };
 

@@ -224,5 +224,19 @@ TEST(DurationTest, PrintsWhatItParses) {
   }
 }
 
+TEST(Config, ANodeNameIsWrittenInLowerCaseAndCheckedAsKubernetesDoes) {
+  const auto named = [](const std::string& name) {
+    return LoadConfig("", false, {{"node-name", {name}}});
+  };
+  ASSERT_TRUE(named("Node-A.Example").ok());
+  EXPECT_EQ(named("Node-A.Example")->node_name, "node-a.example");
+  EXPECT_EQ(named("")->node_name, "");
+  for (const char* bad : {"my_host", "-n", "a/b", "n 1"}) {
+    ASSERT_FALSE(named(bad).ok()) << bad;
+    EXPECT_NE(named(bad).error().message().find("node-name: '"), std::string::npos)
+        << named(bad).error().message();
+  }
+}
+
 }  // namespace
 }  // namespace volumed

@@ -39,16 +39,12 @@ void MustBeOk(const Status& status, const std::string& what) {
   if (!status.ok()) throw std::logic_error(what + ": " + status.error().ToString());
 }
 
-std::vector<ObjectWithOrigin> DecodeAll(const std::map<std::string, std::string>& manifests) {
+std::vector<ObjectWithOrigin> DecodeFile(const std::string& file, const std::string& manifest) {
   std::vector<ObjectWithOrigin> objects;
-  for (const auto& [name, manifest] : manifests) {
-    const ManifestDecode decoded = DecodeManifest(name + ".yaml", manifest);
-    for (const DecodeProblem& problem : decoded.problems)
-      throw std::logic_error(problem.ToString());
-    for (const DecodedObject& object : decoded.objects) {
-      objects.push_back(
-          {std::make_shared<const Object>(object.object), name + ".yaml", object.document});
-    }
+  const ManifestDecode decoded = DecodeManifest(file, manifest);
+  for (const DecodeProblem& problem : decoded.problems) throw std::logic_error(problem.ToString());
+  for (const DecodedObject& object : decoded.objects) {
+    objects.push_back({std::make_shared<const Object>(object.object), file, object.document});
   }
   return objects;
 }
@@ -165,6 +161,9 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
     operations_.Restore(volumes, devices);
     other_operations_.Restore(volumes, {});
   };
+  settings.start_sources = [this](std::map<std::string, SourceMemory> memories) {
+    StartSources(std::move(memories));
+  };
   if (world.removal_deletes || bug.takes_absence_for_a_command) {
     for (const auto& [source, objects] : world.sources) settings.removal_deletes.insert(source);
   }
@@ -189,12 +188,8 @@ void CrashAgent::Start() {
   if (!bug_.waits_for_no_source) {
     for (const auto& [source, objects] : world_.sources) catalog_.ExpectSource(source);
   }
+  host_objects_.SetWaitsFor(catalog_.IncompleteSources());
   manager_->Start();
-  Duration delay = Duration::zero();
-  for (const auto& [source, objects] : world_.sources) {
-    scheduler_.PostAfter(delay, [this, name = source] { DeliverSource(name); });
-    delay += kSourceDelay;
-  }
   for (size_t i = 0; i < world_.commands.size(); ++i) {
     const UserCommand& command = world_.commands[i];
     // A user asks again for what has not been answered, and never for what has.
@@ -202,12 +197,53 @@ void CrashAgent::Start() {
   }
 }
 
+void CrashAgent::StartSources(std::map<std::string, SourceMemory> memories) {
+  if (bug_.forgets_unconfigured_sources) {
+    for (const SourceStatus& source : catalog_.Sources()) {
+      if (source.unconfigured) catalog_.ForgetSource(source.name);
+    }
+  }
+  memories_ = std::move(memories);
+  Duration delay = Duration::zero();
+  for (const auto& [source, objects] : world_.sources) {
+    scheduler_.PostAfter(delay, [this, name = source] { DeliverSource(name); });
+    delay += kSourceDelay;
+  }
+}
+
+std::string CrashAgent::SourceText(const std::string& source) const {
+  std::string text;
+  for (const auto& [name, manifest] : world_.sources.at(source)) {
+    text += manifest + (world_.broken.contains(name) ? "broken" : "");
+  }
+  return text;
+}
+
+// A file in disorder: what it had last, as far as that is known, is held back.
+void CrashAgent::HoldBack(const std::string& source, const std::string& file, ObjectList& list) {
+  constexpr const char* kReason = "cannot be decoded";
+  if (const auto last = last_good_.find({source, file}); last != last_good_.end()) {
+    for (ObjectWithOrigin held : last->second) {
+      held.presence = ObjectPresence::kHeld;
+      held.reason = kReason;
+      list.objects.push_back(std::move(held));
+    }
+    return;
+  }
+  for (const KnownObject& known : memories_[source].objects) {
+    if (known.file != file) continue;
+    if (known.object == nullptr) {
+      list.unknown.push_back({known.key, file, kReason});
+    } else {
+      list.objects.push_back({known.object, file, 0, ObjectPresence::kHeld, kReason, 0});
+    }
+  }
+}
+
 void CrashAgent::Hear() {
   for (const auto& [source, objects] : world_.sources) {
     if (!delivered_.contains(source)) continue;  // its first list is on the way
-    std::string text;
-    for (const auto& [name, manifest] : objects) text += manifest;
-    if (delivered_.at(source) != text) {
+    if (delivered_.at(source) != SourceText(source)) {
       scheduler_.Post([this, name = source] { DeliverSource(name); });
     }
   }
@@ -222,11 +258,18 @@ void CrashAgent::DeliverSource(const std::string& source) {
   ObjectList list;
   list.source = source;
   list.complete = true;
-  list.objects = DecodeAll(manifests);
+  for (const auto& [name, manifest] : manifests) {
+    const std::string file = name + ".yaml";
+    if (world_.broken.contains(name)) {
+      HoldBack(source, file, list);
+      continue;
+    }
+    const std::vector<ObjectWithOrigin> objects = DecodeFile(file, manifest);
+    last_good_[{source, file}] = objects;
+    list.objects.insert(list.objects.end(), objects.begin(), objects.end());
+  }
   if (bug_.list) bug_.list(list, !delivered_.contains(source));
-  std::string text;
-  for (const auto& [name, manifest] : manifests) text += manifest;
-  delivered_[source] = text;
+  delivered_[source] = SourceText(source);
   // As Agent::DeliverList.
   const bool was_complete = catalog_.AllSourcesComplete();
   catalog_.Update(std::move(list));

@@ -6,6 +6,8 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "agent/catalog_host_objects.h"
 #include "base/log.h"
@@ -92,7 +94,10 @@ class CrashAgent {
   std::string ViewText() const;
 
  private:
+  void StartSources(std::map<std::string, SourceMemory> memories);
   void DeliverSource(const std::string& source);
+  std::string SourceText(const std::string& source) const;
+  void HoldBack(const std::string& source, const std::string& file, ObjectList& list);
   void Issue(size_t command);
   void Answered(size_t command, const Status& status);
   BootId ReadBootId() const;
@@ -130,6 +135,9 @@ class CrashAgent {
   WorldConsumerWatch consumer_watch_;
   std::unique_ptr<KubeletVolumeManager> manager_;
   std::map<std::string, std::string> delivered_;  // source -> what it said last
+  std::map<std::string, SourceMemory> memories_;  // what the sources were told at the start
+  // Source and file -> what was last good in it.
+  std::map<std::pair<std::string, std::string>, std::vector<ObjectWithOrigin>> last_good_;
 };
 
 }  // namespace volumed

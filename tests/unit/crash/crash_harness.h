@@ -66,6 +66,7 @@ struct SeededBug {
   bool waits_for_no_source = false;  // ready as soon as one source has delivered
   bool ignores_boot_id = false;
   bool ignores_recovery = false;  // nothing is held back while the records are older
+  bool forgets_unconfigured_sources = false;
 };
 
 // ---- a run --------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "base/strings.h"
+#include "operation/object_record.h"
 #include "operation/volume_record.h"
 #include "operation/volume_snapshot.h"
 #include "unit/crash/crash_monitor.h"

@@ -318,7 +318,9 @@ std::vector<Scenario> AllScenarios() {
       NestedVolumesScenario(),   ExchangedDirectoryScenario(),
       MarkedDirectoryScenario(), LostFormatScenario(),
       HalfFormatScenario(),      MissingClaimScenario(),
-      CommandedClaimScenario(),
+      CommandedClaimScenario(),  MovedClaimScenario(),
+      DoubledObjectScenario(),   UnconfiguredSourceScenario(),
+      UnknownObjectScenario(),   MovedPodScenario(),
   };
 }
 

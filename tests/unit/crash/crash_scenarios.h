@@ -57,6 +57,13 @@ Scenario NestedVolumesScenario();       // one volume's directory lies in that o
 Scenario ExchangedDirectoryScenario();  // another directory is at the path of a recycled one
 Scenario MarkedDirectoryScenario();     // the directory of a recycled one is another claim's by now
 
+// Who an object is, and what of it is known; see crash_identity_scenarios.cc.
+Scenario MovedClaimScenario();          // a claim without a uid moves from one source to another
+Scenario DoubledObjectScenario();       // a second source has a ConfigMap of the same name
+Scenario UnconfiguredSourceScenario();  // the source of a running pod is not configured any more
+Scenario UnknownObjectScenario();       // the file of an optional ConfigMap is in disorder
+Scenario MovedPodScenario();            // a pod without a uid moves, and its labels change
+
 std::vector<Scenario> AllScenarios();
 
 }  // namespace volumed

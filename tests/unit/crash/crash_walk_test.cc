@@ -1,26 +1,14 @@
 // The agent is ended at every call of the kernel and every record write, and started anew.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <iostream>
 #include <string>
 
 #include "unit/crash/crash_scenarios.h"
+#include "unit/crash/walk_sample.h"
 
 namespace volumed {
 namespace {
-
-// Everything, for scripts/full; otherwise a sample that is the same each time.
-bool IsFull() {
-  const char* full = std::getenv("VOLUMED_CRASH_FULL");
-  return full != nullptr && std::string(full) == "1";
-}
-
-// "": all of them. For a look at one scenario as a whole.
-std::string OnlyScenario() {
-  const char* only = std::getenv("VOLUMED_CRASH_SCENARIO");
-  return only == nullptr ? "" : only;
-}
 
 struct Sample {
   uint64_t seeds;
@@ -28,7 +16,8 @@ struct Sample {
 };
 
 void WalkAll(WalkKind kind, const Sample& quick, const Sample& full) {
-  const Sample& sample = IsFull() ? full : quick;
+  const Sample sample =
+      WalksEverything() ? full : Sample{quick.seeds, quick.stride * kSampleThinning};
   WalkReport all;
   for (const Scenario& scenario : AllScenarios()) {
     if (!OnlyScenario().empty() && scenario.name != OnlyScenario()) continue;

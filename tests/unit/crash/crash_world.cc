@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "fakes/fake_flex_driver.h"
+#include "operation/object_record.h"
 #include "operation/volume_record.h"
 #include "plugins/local.h"
 #include "unit/crash/crash_devices.h"
@@ -88,6 +89,12 @@ std::string RecordText(const Record& row) {
     return DeviceRecordText(row);
   }
   if (row.kind == kProvisionRecordKind) return ProvisionRecordText(row);
+  if (row.kind == kKnownObjectRecordKind) {
+    const Result<KnownObjectRecord> record = DecodeKnownObjectRecord(row);
+    if (!record.ok()) return name + record.error().ToString() + "\n";
+    return name + record->uid + " " + record->source + " " + record->file +
+           (record->missing ? " missing" : "") + "\n";
+  }
   // How many commands there were, and when, may differ.
   if (row.kind == kCommandNumberRecordKind) return "";
   if (row.kind == kDeletedObjectRecordKind) {
@@ -116,6 +123,7 @@ std::unique_ptr<CrashWorld> CrashWorld::Clone() const {
   copy->store = store->Clone();
   copy->boots = boots;
   copy->sources = sources;
+  copy->broken = broken;
   copy->processes = processes;
   copy->commands = commands;
   copy->token_rotation_unix_ms = token_rotation_unix_ms;

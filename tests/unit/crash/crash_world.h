@@ -143,6 +143,8 @@ class CrashWorld {
   std::string boot_id() const { return "boot-" + std::to_string(boots); }
   // Source -> object -> manifest.
   std::map<std::string, std::map<std::string, std::string>> sources;
+  // Objects whose files are in disorder: nobody can read them.
+  std::set<std::string> broken;
   std::map<int64_t, uint64_t> processes;  // pid -> start time
   std::vector<UserCommand> commands;
   int64_t token_rotation_unix_ms = 0;

@@ -7,28 +7,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <iostream>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "unit/crash/crash_scenarios.h"
+#include "unit/crash/walk_sample.h"
 
 namespace volumed {
 namespace {
-
-// Everything, for scripts/full; otherwise a sample that is the same each time.
-bool IsFull() {
-  const char* full = std::getenv("VOLUMED_CRASH_FULL");
-  return full != nullptr && std::string(full) == "1";
-}
-
-// "": all of them. For a look at one scenario as a whole.
-std::string OnlyScenario() {
-  const char* only = std::getenv("VOLUMED_CRASH_SCENARIO");
-  return only == nullptr ? "" : only;
-}
 
 struct OlderWalk {
   bool number_too = false;
@@ -87,8 +75,8 @@ void WalkOlder(const Scenario& scenario, const OlderWalk& options, OlderReport& 
 }
 
 OlderReport WalkAll(const char* name, OlderWalk options) {
-  options.points = IsFull() ? 0 : 10;
-  options.states = IsFull() ? 0 : 2;
+  options.points = WalksEverything() ? 0 : 10 / kSampleThinning;
+  options.states = WalksEverything() ? 0 : 2;
   OlderReport all;
   for (const Scenario& scenario : AllScenarios()) {
     if (!OnlyScenario().empty() && scenario.name != OnlyScenario()) continue;

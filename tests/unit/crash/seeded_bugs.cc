@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "operation/object_record.h"
 #include "operation/storage_record.h"
 #include "operation/volume_record.h"
 #include "plugins/local.h"
@@ -278,9 +279,9 @@ std::vector<SeededBugCase> BugsOfProvisioning() {
       {InKernel<IdleKernel<RemoveDirectory>>("a volume that is not wanted any more not undone"),
        ShortClaimScenario()},
       {InStore<ForgetfulStore>("uid of a claim that is gone not forgotten",
-                               std::string(kObjectUidRecordKind)),
+                               std::string(kKnownObjectRecordKind)),
        RemadeClaimScenario()},
-      {InStore<BlindStore>("uids forgotten at restart", std::string(kObjectUidRecordKind)),
+      {InStore<BlindStore>("uids forgotten at restart", std::string(kKnownObjectRecordKind)),
        RemadeClaimScenario()},
   };
 }
@@ -296,6 +297,25 @@ std::vector<SeededBugCase> BugsOfSharedStorage() {
        ExchangedDirectoryScenario()},
       {InKernel<IdleKernel<MarkStorage>>("owner's mark not written"), MarkedDirectoryScenario()},
       {InKernel<UnmarkedStorageKernel>("owner's mark not compared"), MarkedDirectoryScenario()},
+  };
+}
+
+std::vector<SeededBugCase> BugsOfIdentity() {
+  SeededBug unknown_is_absent;
+  unknown_is_absent.name = "what nobody knows taken for absent";
+  unknown_is_absent.list = [](ObjectList& list, bool) { list.unknown.clear(); };
+  SeededBug unconfigured;
+  unconfigured.name = "a source that is not configured any more forgotten at restart";
+  unconfigured.forgets_unconfigured_sources = true;
+  return {
+      {Losing("identity of an object not written",
+              [](const Record& row) { return row.kind == kKnownObjectRecordKind; }),
+       MovedClaimScenario()},
+      {InStore<HolderlessStore>("holder of a name forgotten at restart"), DoubledObjectScenario()},
+      {InStore<BlindStore>("identity of a pod forgotten at restart", std::string(kPodRecordKind)),
+       MovedPodScenario()},
+      {unconfigured, UnconfiguredSourceScenario()},
+      {unknown_is_absent, UnknownObjectScenario()},
   };
 }
 
@@ -343,6 +363,7 @@ std::vector<SeededBugCase> SeededBugs() {
   for (SeededBugCase& bug : BugsOfBlockVolumes()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfAttachments()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfFlexVolumes()) all.push_back(std::move(bug));
+  for (SeededBugCase& bug : BugsOfIdentity()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfIscsi()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfEffects()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfTheAgent()) all.push_back(std::move(bug));

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "operation/object_record.h"
 #include "operation/volume_record.h"
 #include "unit/crash/seeded_bugs.h"
 
@@ -122,6 +123,22 @@ class BlindStore final : public PassingStore {
 
  private:
   const std::string kind_;
+};
+
+// A restart does not know any more which source has an object.
+class HolderlessStore final : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+  Result<LoadedRecords> Load(const std::string& kind) override {
+    Result<LoadedRecords> loaded = PassingStore::Load(kind);
+    if (kind != kKnownObjectRecordKind || !loaded.ok()) return loaded;
+    for (Record& row : loaded->records) {
+      KnownObjectRecord record = DecodeKnownObjectRecord(row).value();
+      record.source.clear();
+      row = EncodeRecord(record);
+    }
+    return loaded;
+  }
 };
 
 // The end of a deletion is recorded with the release, before the effect.

@@ -156,39 +156,34 @@ TEST(Encode, WithholdsSecretsUnlessAsked) {
   EXPECT_EQ(decode.problems[0].field_path, "data[k]");
 }
 
-TEST(StaticPod, GetsAnIdentityFromNodeFileAndContent) {
-  const Pod plain = DecodePod(PodYaml("web", ""));
-  Pod pod = plain;
-  ASSERT_TRUE(ApplyStaticPodDefaults(NodeName("Node-1"), "/m/web.yaml", pod).ok());
+TEST(StaticPod, GetsItsNameFromTheNodeAndItsUidFromWhoeverKnowsIt) {
+  Pod pod = DecodePod(PodYaml("web", ""));
+  EXPECT_EQ(StaticPodBaseName(pod), std::nullopt);
+  ASSERT_TRUE(ApplyStaticPodDefaults(NodeName("Node-1"), pod).ok());
   EXPECT_EQ(pod.metadata.name, "web-node-1");
   EXPECT_EQ(pod.spec.node_name, "Node-1");
-  EXPECT_EQ(pod.metadata.uid.size(), 32U);
-  EXPECT_EQ(pod.metadata.uid.find_first_not_of("0123456789abcdef"), std::string::npos);
-  EXPECT_EQ(pod.metadata.annotations.at("kubernetes.io/config.hash"), pod.metadata.uid);
   EXPECT_EQ(pod.metadata.annotations.at("kubernetes.io/config.source"), "file");
-
-  Pod same = plain, other_file = plain, other_node = plain, changed = plain;
-  changed.spec.volumes.push_back({"v", EmptyDirVolumeSource()});
-  ASSERT_TRUE(ApplyStaticPodDefaults(NodeName("Node-1"), "/m/web.yaml", same).ok());
-  ASSERT_TRUE(ApplyStaticPodDefaults(NodeName("Node-1"), "/m/b.yaml", other_file).ok());
-  ASSERT_TRUE(ApplyStaticPodDefaults(NodeName("n2"), "/m/web.yaml", other_node).ok());
-  ASSERT_TRUE(ApplyStaticPodDefaults(NodeName("Node-1"), "/m/web.yaml", changed).ok());
-  EXPECT_EQ(same.metadata.uid, pod.metadata.uid);
-  EXPECT_NE(other_file.metadata.uid, pod.metadata.uid);
-  EXPECT_NE(other_node.metadata.uid, pod.metadata.uid);
-  EXPECT_NE(changed.metadata.uid, pod.metadata.uid);
+  EXPECT_EQ(pod.metadata.uid, "");
+  SetPodUid(pod, "u-1");
+  EXPECT_EQ(pod.metadata.uid, "u-1");
+  EXPECT_EQ(pod.metadata.annotations.at("kubernetes.io/config.hash"), "u-1");
+  EXPECT_EQ(StaticPodBaseName(pod), "web");
+  // A uid does not make a static pod of one that is none.
+  Pod other = DecodePod(PodYaml("web", ""));
+  SetPodUid(other, "u-2");
+  EXPECT_TRUE(other.metadata.annotations.empty());
 }
 
 TEST(StaticPod, LeavesAPodWithUidAloneAndRefusesLongNames) {
   Pod pod = DecodePod(PodYaml("web", "u-1"));
   const Pod before = pod;
-  ASSERT_TRUE(ApplyStaticPodDefaults(NodeName("n"), "f", pod).ok());
+  ASSERT_TRUE(ApplyStaticPodDefaults(NodeName("n"), pod).ok());
   EXPECT_EQ(pod, before);
   Pod longest = DecodePod(PodYaml(std::string(250, 'a'), ""));
-  const Status status = ApplyStaticPodDefaults(NodeName("node"), "f", longest);
+  const Status status = ApplyStaticPodDefaults(NodeName("node"), longest);
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code(), Code::kInvalidArgument);
-  EXPECT_EQ(longest.metadata.uid, "");
+  EXPECT_EQ(longest.metadata.name, std::string(250, 'a'));
 }
 
 TEST(Objects, KindsAndKeysHaveNames) {

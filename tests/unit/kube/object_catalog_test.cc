@@ -14,6 +14,23 @@ namespace {
 
 using What = ObjectChange::What;
 
+// Every object without a uid gets one that tells which one it is.
+class TestIdentities final : public ObjectIdentities {
+ public:
+  std::string KnownUidOf(const ObjectKey& object) const override {
+    const auto found = uids.find(object);
+    return found == uids.end() ? "" : found->second;
+  }
+  std::string UidOf(const ObjectKey& object) override {
+    return uids.try_emplace(object, "uid of " + object.name).first->second;
+  }
+  void Adopt(const ObjectKey& object, const std::string& uid) override { uids[object] = uid; }
+  void Ended(const ObjectKey& object, const std::string&) override { uids.erase(object); }
+  std::string NameOf(const Pod& pod) const override { return pod.metadata.name; }
+
+  std::map<ObjectKey, std::string> uids;
+};
+
 class ObjectCatalogTest : public testing::Test {
  protected:
   ObjectCatalogTest() {
@@ -42,6 +59,7 @@ class ObjectCatalogTest : public testing::Test {
   }
 
   ManualClock clock_;
+  TestIdentities identities_;
   ObjectCatalog catalog_{clock_};
   std::string changes_;
 };
@@ -69,7 +87,7 @@ TEST_F(ObjectCatalogTest, AClaimWithoutAUidHasTheOneThatItIsGiven) {
       "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n";
   Deliver("a", {FromFile("f", claim), FromFile("g", ConfigMapYaml("x", "1"))});
   TakeChanges();
-  catalog_.IdentifyBy([](const ObjectKey& object) { return "uid of " + object.name; });
+  catalog_.IdentifyBy(&identities_);
   EXPECT_EQ(TakeChanges(), "*data ");
   const auto before = catalog_.FindPersistentVolumeClaim("default", "data");
   EXPECT_EQ(before->metadata.uid, "uid of data");
@@ -314,7 +332,7 @@ KnownObject Known(const ObjectWithOrigin& object, const std::string& uid = "") {
 }
 
 TEST_F(ObjectCatalogTest, AClaimThatLeavesItsSourceIsMissingAndStaysAsItWas) {
-  catalog_.IdentifyBy([](const ObjectKey& object) { return "uid of " + object.name; });
+  catalog_.IdentifyBy(&identities_);
   Deliver("a", {FromFile("f", kClaim)});
   const auto before = catalog_.FindPersistentVolumeClaim("default", "data");
   EXPECT_FALSE(catalog_.IsMissing(kClaimKey));
@@ -331,7 +349,7 @@ TEST_F(ObjectCatalogTest, AClaimThatLeavesItsSourceIsMissingAndStaysAsItWas) {
 }
 
 TEST_F(ObjectCatalogTest, WhoeverDeliversAMissingObjectNextTakesItOverWithItsUid) {
-  catalog_.IdentifyBy([](const ObjectKey& object) { return "uid of " + object.name; });
+  catalog_.IdentifyBy(&identities_);
   Deliver("a", {FromFile("f", kClaim)});
   Deliver("a", {});
   TakeChanges();
@@ -373,7 +391,8 @@ TEST_F(ObjectCatalogTest, ACommandEndsAMissingClaim) {
 TEST_F(ObjectCatalogTest, WhatACommandEndedIsRefusedUntilItsFileHasLostIt) {
   std::vector<ObjectKey> over;
   catalog_.SetEndedListener([&](const ObjectKey& key) { over.push_back(key); });
-  catalog_.IdentifyBy([](const ObjectKey&) { return "u-1"; });
+  identities_.uids[kClaimKey] = "u-1";
+  catalog_.IdentifyBy(&identities_);
   Deliver("a", {FromFile("f", kClaim)});
   TakeChanges();
   catalog_.End(kClaimKey, "u-1", 1);
@@ -578,6 +597,37 @@ TEST_F(ObjectCatalogTest, WhatIsHeldAndWhatIsGoingSaysSo) {
   EXPECT_EQ(standing->presence, ObjectPresence::kGoing);
   EXPECT_EQ(standing->reason, "it was unlinked");
   EXPECT_EQ(standing->goes_at_unix_millis, 99);
+}
+
+TEST_F(ObjectCatalogTest, AUidThatAppearsInAManifestIsRefusedAsLongAsTheObjectIsThere) {
+  catalog_.IdentifyBy(&identities_);
+  Deliver("a", {FromFile("f", PodYaml("web", ""))});
+  EXPECT_EQ(catalog_.FindPod("default", "web")->metadata.uid, "uid of web");
+  TakeChanges();
+  Deliver("a", {FromFile("f", PodYaml("web", "u-1"))});
+  EXPECT_EQ(TakeChanges(), "");
+  EXPECT_NE(Problems("a").find("metadata.uid: is immutable: the object has the uid uid of web"),
+            std::string::npos)
+      << Problems("a");
+  // Once no source has it, one with a uid of its own is another pod.
+  Deliver("a", {});
+  TakeChanges();
+  Deliver("a", {FromFile("f", PodYaml("web", "u-1"))});
+  EXPECT_EQ(TakeChanges(), "+web ");
+  EXPECT_EQ(catalog_.FindPod("default", "web")->metadata.uid, "u-1");
+  EXPECT_EQ(identities_.uids.at({ObjectKind::kPod, "default", "web"}), "u-1");
+}
+
+TEST_F(ObjectCatalogTest, AUidLessPodOfAnotherFileIsTheSamePod) {
+  catalog_.IdentifyBy(&identities_);
+  Deliver("a", {FromFile("f", PodYaml("web", ""))});
+  TakeChanges();
+  Deliver("a", {FromFile("g", PodYaml("web", ""))});
+  EXPECT_EQ(TakeChanges(), ">web ");
+  Deliver("b", {FromFile("h", PodYaml("web", ""))});
+  Deliver("a", {});
+  EXPECT_EQ(TakeChanges(), ">web ");
+  EXPECT_EQ(catalog_.FindPod(PodUid("uid of web"))->metadata.name, "web");
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "operation/object_record.h"
+#include "operation/record_codec.h"
 #include "operation/volume_snapshot.h"
 #include "unit/operation/recording_parts.h"
 
@@ -127,6 +129,31 @@ TEST(VolumeRecord, AUidBelongsToItsObject) {
   EXPECT_EQ(DecodeObjectUidRecord(row).value(), record);
   row.key = "PersistentVolumeClaim default/other";
   EXPECT_EQ(DecodeObjectUidRecord(row).error().code(), Code::kDataLoss);
+}
+
+TEST(VolumeRecord, AKnownObjectIsWhoItIsAndWhoHasIt) {
+  KnownObjectRecord record{.object = {ObjectKind::kPersistentVolumeClaim, "default", "data"},
+                           .uid = "u",
+                           .source = "manifests:/m",
+                           .file = "/m/data.yaml",
+                           .object_json = "{}",
+                           .missing = true,
+                           .missing_since_unix_ms = 77};
+  Record row = EncodeRecord(record);
+  EXPECT_EQ(row.key, "PersistentVolumeClaim default/data");
+  EXPECT_EQ(DecodeKnownObjectRecord(row).value(), record);
+  row.key = "PersistentVolumeClaim default/other";
+  EXPECT_EQ(DecodeKnownObjectRecord(row).error().code(), Code::kDataLoss);
+}
+
+TEST(VolumeRecord, ASourceIsRecognisedByItsDirectory) {
+  ObjectSourceRecord record{"manifests:/m", {"ext4", "aaaa", 12, 99}};
+  EXPECT_EQ(DecodeObjectSourceRecord(EncodeRecord(record)).value(), record);
+  record.directory.inode.reset();
+  EXPECT_EQ(DecodeObjectSourceRecord(EncodeRecord(record)).value(), record);
+  Record row = EncodeRecord(record);
+  row.key = "manifests:/other";
+  EXPECT_EQ(DecodeObjectSourceRecord(row).error().code(), Code::kDataLoss);
 }
 
 TEST(VolumeRecord, AnotherBootVoidsKernelStateAndNothingElse) {

@@ -194,6 +194,10 @@ class ManagerTest : public ::testing::Test {
       settings.remove_object = [&test](const ObjectKey& key, uint64_t) {
         test.removed_objects.push_back(ToString(key));
       };
+      settings.start_sources = [this](std::map<std::string, SourceMemory> known) {
+        memories = std::move(known);
+        sources_started = true;
+      };
       settings.is_stuck = [&test](const std::string& key) { return test.stuck.contains(key); };
       for (const std::string& source : test.sources) {
         catalog.ExpectSource(source);
@@ -213,6 +217,8 @@ class ManagerTest : public ::testing::Test {
     FakeVolumeOperations operations;
     std::vector<PodVolumeRecord> restored;
     std::vector<DeviceRecord> restored_devices;
+    bool sources_started = false;
+    std::map<std::string, SourceMemory> memories;  // what the sources are told then
     std::unique_ptr<KubeletVolumeManager> manager;
   };
 

@@ -125,8 +125,7 @@ TEST_F(PersistentVolumesTest, TheBindingIsOnRecordBeforeTheDeviceAndTheDeviceBef
 }
 
 TEST_F(PersistentVolumesTest, AnUnrecordedBindingIsNotActedOn) {
-  Deliver(Volume("disk"));  // its uid is on record
-  store.FailNext(Error::NotApplied(Code::kUnavailable, "no disk"), 1);
+  store.FailNext(Error::NotApplied(Code::kUnavailable, "no disk"), 1, kClaimBindingRecordKind);
   Deliver(Storage() + PodManifest("a", {kUse}));
   EXPECT_TRUE(operations().calls.empty());
   EXPECT_TRUE(ProblemHas("a", "its binding is being recorded")) << Problem("a");

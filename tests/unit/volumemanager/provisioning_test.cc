@@ -119,9 +119,12 @@ TEST_F(ProvisioningTest, AnIntentThatAnAgentLeftIsFinishedOrUndone) {
   EXPECT_EQ(Made(), 1u);
   EXPECT_EQ(ClaimStatus(), "Bound pvc-c1");
 
+  ASSERT_TRUE(DeleteClaim("data"));
   operations().Hang(ProvisionKey("pvc-c2"));
   Deliver(Class() + Claim("c2"));
+  ASSERT_TRUE(Row("pvc-c2"));
   ASSERT_EQ(Row("pvc-c2")->state, ProvisionState::kProvisioning);
+  removal_deletes = false;
   StartAgent();
   DeliverFailure();
   EXPECT_TRUE(Row("pvc-c2")) << "absence means nothing yet";

@@ -368,6 +368,17 @@ TEST_F(ReconcilerTest, AHungMountHoldsBackNothingElse) {
   EXPECT_EQ(Phase("a"), "gone");
 }
 
+// The uid belongs to the name as long as a source has the pod.
+TEST_F(ReconcilerTest, APodWhoseUidIsChangedInItsFileStaysThePodThatItIs) {
+  StartAgent();
+  Deliver(PodManifest("a", {kData}));
+  std::string changed = PodManifest("a", {kData});
+  changed.replace(changed.find("uid: a"), 6, "uid: b");
+  Deliver(changed);
+  EXPECT_EQ(Phase("a"), "Ready");
+  EXPECT_EQ(Phase("b"), "gone");
+}
+
 TEST_F(ReconcilerTest, ANewPodWithTheNameOfALeavingOneComesBesideIt) {
   StartAgent();
   watch.processes[4711] = 99;
@@ -375,6 +386,7 @@ TEST_F(ReconcilerTest, ANewPodWithTheNameOfALeavingOneComesBesideIt) {
   ASSERT_TRUE(HoldPid("a", 4711).ok());
   std::string successor = PodManifest("a", {kData});
   successor.replace(successor.find("uid: a"), 6, "uid: b");
+  Deliver("");
   Deliver(successor);
   EXPECT_EQ(Phase("a"), "Terminating");
   EXPECT_EQ(Phase("b"), "Ready");

@@ -1,22 +1,25 @@
-// How a row of the record store becomes a message. For the operation layer's records alone.
+// Rows as protobuf messages, and back; for the files that know a kind's message.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "base/result.h"
 #include "records/record_store.h"
 
 namespace volumed {
 
-inline Error UnreadableRecord(const Record& row, const std::string& why) {
+// Of the messages; a row of a later version is refused, not guessed at.
+inline constexpr uint32_t kVolumeRecordVersion = 1;
+
+inline Error UnreadableRow(const Record& row, const std::string& why) {
   return Error::NotApplied(Code::kDataLoss, "record " + row.kind + " \"" + row.key + "\" " + why);
 }
 
-// Errors, not applied: InvalidArgument for another kind, FailedPrecondition for a version later
-// than `known_version`, DataLoss for what is no such message.
 template <typename Message>
-Result<Message> ParseRecord(const Record& row, const std::string& kind, uint32_t known_version) {
+Result<Message> ParseRow(const Record& row, const std::string& kind,
+                         uint32_t known_version = kVolumeRecordVersion) {
   if (row.kind != kind) {
     return Error::NotApplied(Code::kInvalidArgument,
                              "record of kind " + row.kind + " where " + kind + " is expected");
@@ -28,8 +31,14 @@ Result<Message> ParseRecord(const Record& row, const std::string& kind, uint32_t
                                  std::to_string(known_version));
   }
   Message message;
-  if (!message.ParseFromString(row.bytes)) return UnreadableRecord(row, "is no valid message");
+  if (!message.ParseFromString(row.bytes)) return UnreadableRow(row, "is no valid message");
   return message;
+}
+
+template <typename Message>
+Record EncodeRow(const char* kind, std::string key, const Message& message,
+                 uint32_t version = kVolumeRecordVersion) {
+  return {kind, std::move(key), version, message.SerializeAsString()};
 }
 
 }  // namespace volumed

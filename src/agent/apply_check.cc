@@ -1,0 +1,30 @@
+#include "agent/apply_check.h"
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "kube/object_directory.h"
+#include "kube/static_pod.h"
+
+namespace volumed {
+
+Status CheckNobodyElseHas(const ObjectCatalog& catalog, const NodeName& node,
+                          const std::vector<Object>& objects) {
+  for (const Object& object : objects) {
+    ObjectKey key = KeyOf(object);
+    const Pod* pod = std::get_if<Pod>(&object);
+    if (pod != nullptr && pod->metadata.uid.empty()) key.name = StaticPodName(key.name, node);
+    const std::optional<ObjectOrigin> holder = catalog.HolderOf(key);
+    if (!holder || holder->source == ObjectDirectory::kSourceName) continue;
+    const std::string where = holder->file.empty()
+                                  ? "source " + holder->source
+                                  : holder->file + " (source " + holder->source + ")";
+    return Error::NotApplied(Code::kFailedPrecondition, ToString(key) + " is in " + where +
+                                                            ": change it there, or remove it "
+                                                            "there first");
+  }
+  return OkStatus();
+}
+
+}  // namespace volumed

@@ -1,0 +1,21 @@
+// Whether `volumectl apply` may have the objects that it is given: what another source has is
+// changed there.
+#pragma once
+
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "kube/object_catalog.h"
+#include "kube/objects.h"
+
+namespace volumed {
+
+// Threads: the control thread. Blocks: never.
+// Errors: FailedPrecondition, not applied, if another source has an object of the same kind,
+// namespace and name, or may have it; it names the file. A pod without a uid is looked for by the
+// name that it would have on this node.
+Status CheckNobodyElseHas(const ObjectCatalog& catalog, const NodeName& node,
+                          const std::vector<Object>& objects);
+
+}  // namespace volumed

@@ -1,0 +1,257 @@
+#include "volumemanager/known_objects.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "kube/decode.h"
+#include "kube/object_directory.h"
+#include "kube/static_pod.h"
+#include "volumemanager/provisioning.h"
+
+namespace volumed {
+namespace {
+
+// Claims and volumes: whose uid counts once it is on record.
+bool UidMustBeDurable(ObjectKind kind) {
+  return kind == ObjectKind::kPersistentVolume || kind == ObjectKind::kPersistentVolumeClaim;
+}
+
+bool IsOnRecordElsewhere(const std::string& source) {
+  return source == ObjectDirectory::kSourceName || source == Provisioning::kSourceName;
+}
+
+std::string ContentFor(const Object& object, const std::string& source) {
+  const ObjectKind kind = KindOf(object);
+  const bool only_that_it_exists = kind == ObjectKind::kSecret || kind == ObjectKind::kConfigMap;
+  return only_that_it_exists || IsOnRecordElsewhere(source) ? "" : EncodeObjectJson(object);
+}
+
+// Null if there is no content on record, or none that can be read.
+ObjectPtr DecodeContent(const std::string& json) {
+  if (json.empty()) return nullptr;
+  ManifestDecode decoded = DecodeManifest("record", json);
+  if (decoded.objects.size() != 1) return nullptr;
+  return std::make_shared<const Object>(std::move(decoded.objects.front().object));
+}
+
+}  // namespace
+
+KnownObjects::KnownObjects(LastingRows::Parts parts, NodeName node_name, Hooks hooks)
+    : node_name_(std::move(node_name)),
+      hooks_(std::move(hooks)),
+      rows_(parts, kKnownObjectRecordKind, kKnownObjectRecordDurability,
+            [this](const std::string& key) { RowIsDurable(key); }),
+      uid_rows_(parts, kObjectUidRecordKind, kObjectUidRecordDurability, [](const std::string&) {}),
+      source_rows_(parts, kObjectSourceRecordKind, kObjectSourceRecordDurability,
+                   [](const std::string&) {}) {}
+
+// ---- the start ----------------------------------------------------------------------------------
+
+void KnownObjects::Restore(const FoundAtStart& found) {
+  for (const QuarantinedRecord& row : found.quarantined) {
+    const bool of_uid = row.kind == kObjectUidRecordKind || row.kind == kKnownObjectRecordKind;
+    if (of_uid) unreadable_.insert(row.key);
+  }
+  for (const KnownObjectRecord& record : found.objects) {
+    records_[record.object] = record;
+    if (!record.uid.empty()) uids_[record.object] = record.uid;
+  }
+  for (const ObjectSourceRecord& record : found.sources) {
+    directories_[record.name] = record.directory;
+  }
+  RestoreUids(found);
+  for (const PodRecord& record : found.pods) RestorePod(record);
+}
+
+void KnownObjects::RestorePod(const PodRecord& record) {
+  KnownObject known{{ObjectKind::kPod, record.ns, record.name},
+                    record.uid.str(),
+                    record.file,
+                    DecodeContent(record.pod_json)};
+  const Pod* pod = known.object == nullptr ? nullptr : std::get_if<Pod>(known.object.get());
+  const std::optional<std::string> base = pod == nullptr ? std::nullopt : StaticPodBaseName(*pod);
+  if (base && StaticPodName(*base, node_name_) != record.name) {
+    // Its source names it as the node is called now.
+    Pod today = *pod;
+    today.metadata.name = known.key.name = StaticPodName(*base, node_name_);
+    former_names_[{record.ns, today.metadata.name}] = record.name;
+    known.object = std::make_shared<const Object>(std::move(today));
+  }
+  if (!record.left_source && !record.source.empty()) {
+    pods_[record.source].push_back(std::move(known));
+  }
+}
+
+void KnownObjects::RestoreUids(const FoundAtStart& found) {
+  for (const ObjectUidRecord& record : found.uids) {
+    outdated_uids_.insert(RecordKey(record.object));
+    if (uids_.try_emplace(record.object, record.uid).second) {
+      Put({.object = record.object, .uid = record.uid});
+    } else {
+      RowIsDurable(RecordKey(record.object));
+    }
+  }
+  // Claims whose manifests name a uid have no row of the former release.
+  for (const ClaimBindingRecord& record : found.bindings) {
+    const ClaimBinding& binding = record.binding;
+    if (binding.state != BindingState::kBound || binding.claim_uid.empty()) continue;
+    uids_.try_emplace(ObjectKeyOf(binding.claim), binding.claim_uid);
+  }
+  for (const PodRecord& record : found.pods) {
+    const ObjectKey key{ObjectKind::kPod, record.ns, record.name};
+    // Of two of one name, one leaves, and the other has the name.
+    if (record.terminating || record.left_source) {
+      uids_.try_emplace(key, record.uid.str());
+    } else {
+      uids_[key] = record.uid.str();
+    }
+  }
+}
+
+std::map<std::string, SourceMemory> KnownObjects::Memories() const {
+  std::map<std::string, SourceMemory> memories;
+  for (const auto& [source, pods] : pods_) memories[source].objects = pods;
+  for (const auto& [object, record] : records_) {
+    if (record.missing || record.source.empty()) continue;
+    memories[record.source].objects.push_back(
+        {object, record.uid, record.file, DecodeContent(record.object_json)});
+  }
+  for (const auto& [source, directory] : directories_) memories[source].directory = directory;
+  memories.erase(Provisioning::kSourceName);
+  return memories;
+}
+
+std::vector<KnownObjects::MissingObject> KnownObjects::Missing() const {
+  std::vector<MissingObject> missing;
+  for (const auto& [object, record] : records_) {
+    if (!record.missing) continue;
+    ObjectPtr content = DecodeContent(record.object_json);
+    if (content == nullptr) continue;
+    missing.push_back({record.source,
+                       {object, record.uid, record.file, std::move(content)},
+                       record.missing_since_unix_ms});
+  }
+  return missing;
+}
+
+// ---- identity -----------------------------------------------------------------------------------
+
+std::string KnownObjects::KnownUidOf(const ObjectKey& object) const {
+  const auto found = uids_.find(object);
+  return found == uids_.end() ? "" : found->second;
+}
+
+std::string KnownObjects::UidOf(const ObjectKey& object) {
+  std::string known = KnownUidOf(object);
+  if (!known.empty() || unreadable_.contains(RecordKey(object))) return known;
+  std::string uid = hooks_.new_uid(object);
+  Adopt(object, uid);
+  return uid;
+}
+
+void KnownObjects::Adopt(const ObjectKey& object, const std::string& uid) {
+  uids_[object] = uid;
+  if (!UidMustBeDurable(object.kind)) return;
+  KnownObjectRecord record = records_[object];
+  record.object = object;
+  record.uid = uid;
+  Put(record);
+}
+
+void KnownObjects::Ended(const ObjectKey& object, const std::string& uid) {
+  if (object.kind != ObjectKind::kPod && KnownUidOf(object) == uid) Forget(object);
+}
+
+std::string KnownObjects::NameOf(const Pod& pod) const {
+  const std::string& name = pod.metadata.name;
+  if (former_names_.empty() || !StaticPodBaseName(pod)) return name;
+  const auto former = former_names_.find({pod.metadata.name_space, name});
+  return former == former_names_.end() ? name : former->second;
+}
+
+void KnownObjects::PodGone(const ObjectKey& pod, const std::string& uid) {
+  const auto found = uids_.find(pod);
+  if (found == uids_.end() || found->second != uid) return;
+  uids_.erase(found);
+  std::erase_if(former_names_, [&](const auto& former) {
+    return former.first.first == pod.name_space && former.second == pod.name;
+  });
+}
+
+// ---- the records --------------------------------------------------------------------------------
+
+void KnownObjects::Follow(const ObjectCatalog& catalog, const std::vector<ObjectChange>& changes) {
+  for (const ObjectChange& change : changes) FollowOne(catalog, change.key);
+}
+
+void KnownObjects::FollowAll(const ObjectCatalog& catalog) {
+  std::set<ObjectKey> all;
+  for (const auto& [object, record] : records_) all.insert(object);
+  for (const ObjectKind kind : kAllObjectKinds) {
+    for (ObjectKey& object : catalog.KeysOf(kind, "")) all.insert(std::move(object));
+  }
+  for (const ObjectKey& object : all) FollowOne(catalog, object);
+}
+
+void KnownObjects::FollowOne(const ObjectCatalog& catalog, const ObjectKey& object) {
+  if (object.kind == ObjectKind::kPod) return;
+  const ObjectPtr found = catalog.FindObject(object);
+  if (found == nullptr) {
+    const auto record = records_.find(object);
+    if (record == records_.end()) return;
+    // Who it was stays known of an object that nothing but its uid was ever known of: it outlives
+    // its pods, and no command has ended it.
+    const bool only_uid = OutlivesPods(object.kind) && record->second.source.empty();
+    const bool absent = catalog.LookUp(object).answer == ObjectLookup::Answer::kAbsent;
+    if (absent && !only_uid) Forget(object);
+    return;
+  }
+  const ObjectStanding standing = *catalog.StandingOf(object);
+  KnownObjectRecord record{.object = object,
+                           .uid = MetaOf(*found).uid,
+                           .source = standing.origin.source,
+                           .file = standing.origin.file,
+                           .object_json = ContentFor(*found, standing.origin.source),
+                           .missing = standing.missing,
+                           .missing_since_unix_ms = standing.missing_since_unix_millis};
+  const auto known = records_.find(object);
+  if (known == records_.end() || known->second != record) Put(record);
+}
+
+void KnownObjects::Put(const KnownObjectRecord& record) {
+  const std::string key = RecordKey(record.object);
+  if (unreadable_.contains(key)) return;  // what is there is left for a person
+  const auto before = records_.find(record.object);
+  const bool new_uid = before == records_.end() || before->second.uid != record.uid;
+  if (new_uid && UidMustBeDurable(record.object.kind)) unsettled_.insert(key);
+  records_[record.object] = record;
+  rows_.Put(EncodeRecord(record));
+}
+
+void KnownObjects::Forget(const ObjectKey& object) {
+  const std::string key = RecordKey(object);
+  if (UidMustBeDurable(object.kind)) unsettled_.insert(key);
+  records_.erase(object);
+  uids_.erase(object);
+  rows_.Remove(key);
+}
+
+void KnownObjects::RowIsDurable(const std::string& key) {
+  if (outdated_uids_.erase(key) > 0) uid_rows_.Remove(key);
+  if (unsettled_.erase(key) > 0 && unsettled_.empty()) hooks_.settled();
+}
+
+void KnownObjects::NoteDirectory(const std::string& source, const KnownDirectory& directory) {
+  const auto known = directories_.find(source);
+  if (known != directories_.end() && known->second == directory) return;
+  directories_[source] = directory;
+  source_rows_.Put(EncodeRecord(ObjectSourceRecord{source, directory}));
+}
+
+void KnownObjects::ForgetSource(const std::string& source) {
+  if (directories_.erase(source) > 0) source_rows_.Remove(source);
+}
+
+}  // namespace volumed

@@ -1,0 +1,447 @@
+// What is on record of the objects of all sources, who they are, and what a start makes of it.
+#include "volumemanager/known_objects.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "kube/static_pod.h"
+#include "unit/volumemanager/manager_fixture.h"
+
+namespace volumed {
+namespace {
+
+constexpr const char* kApplied = "volumectl-apply";
+
+std::string Claim(const std::string& uid = "") {
+  return "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: "
+         "default" +
+         (uid.empty() ? "" : ", uid: " + uid) +
+         "}\nspec: {accessModes: [ReadWriteOnce], storageClassName: \"\", volumeName: pv, "
+         "resources: "
+         "{requests: {storage: 1Gi}}}\n";
+}
+
+std::string Volume() {
+  return "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: pv}\nspec:\n"
+         "  capacity: {storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n"
+         "  persistentVolumeReclaimPolicy: Retain\n  local: {path: /dev/vdb}\n"
+         "  nodeAffinity: {required: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, "
+         "operator: In, values: [n1]}]}]}}\n";
+}
+
+// As its source reads it from a file on this node.
+ObjectWithOrigin StaticPod(const std::string& node, const std::string& file,
+                           const std::string& rest = "spec: {containers: [{name: c, image: x}]}\n",
+                           const std::string& metadata = "name: web") {
+  const ManifestDecode decoded =
+      DecodeManifest(file, "apiVersion: v1\nkind: Pod\nmetadata: {" + metadata + "}\n" + rest);
+  EXPECT_TRUE(decoded.problems.empty());
+  Pod pod = std::get<Pod>(decoded.objects.front().object);
+  EXPECT_TRUE(ApplyStaticPodDefaults(NodeName(node), pod).ok());
+  return {std::make_shared<const Object>(std::move(pod)), file, 0};
+}
+
+const ObjectKey kClaimKey{ObjectKind::kPersistentVolumeClaim, "default", "data"};
+
+class KnownObjectsTest : public ManagerTest {
+ protected:
+  KnownObjectsTest() {
+    removal_deletes = false;
+    sources = {"manifests", kApplied};
+  }
+
+  // Starts an agent and lets it load before any source delivers, as the agent does.
+  void Restart() {
+    StartAgent();
+    Settle();
+  }
+  void DeliverList(const std::string& source, std::vector<ObjectWithOrigin> objects,
+                   std::vector<UnknownObject> unknown = {}) {
+    ObjectList list;
+    list.source = source;
+    list.complete = true;
+    list.objects = std::move(objects);
+    list.unknown = std::move(unknown);
+    agent_->catalog.Update(std::move(list));
+    manager().ObjectsChanged();
+    Settle();
+  }
+  ObjectCatalog& catalog() { return agent_->catalog; }
+  std::string UidOfClaim() {
+    const auto claim = catalog().FindPersistentVolumeClaim("default", "data");
+    return claim == nullptr ? "no claim" : claim->metadata.uid;
+  }
+  std::string BoundClaimUid() {
+    const auto row = store.Find(kClaimBindingRecordKind, "pv");
+    if (!row) return "no binding";
+    const ClaimBinding binding = DecodeClaimBindingRecord(*row).value().binding;
+    return binding.state == BindingState::kBound ? binding.claim_uid : "not bound";
+  }
+  std::optional<KnownObjectRecord> Row(const ObjectKey& key) {
+    const auto row = store.Find(kKnownObjectRecordKind, ToString(key));
+    if (!row) return std::nullopt;
+    return DecodeKnownObjectRecord(*row).value();
+  }
+  std::string ProblemsOf(const std::string& source) {
+    std::string text;
+    for (const SourceStatus& status : catalog().Sources()) {
+      if (status.name != source) continue;
+      for (const DecodeProblem& problem : status.problems) text += problem.ToString() + "\n";
+    }
+    return text;
+  }
+  std::string UidOfPod(const std::string& name) {
+    const auto pod = catalog().FindPod("default", name);
+    return pod == nullptr ? "no pod" : pod->metadata.uid;
+  }
+};
+
+// What was lost before: at the next start the applied one of the two delivered first, with another
+// uid, and the volume was released.
+TEST_F(KnownObjectsTest, AClaimThatIsInAManifestAndAppliedKeepsItsVolumeOverAStart) {
+  Restart();
+  Deliver("", kApplied);
+  Deliver(Claim() + Volume());
+  const std::string uid = UidOfClaim();
+  ASSERT_EQ(BoundClaimUid(), uid);
+  Deliver(Claim("00000000-0000-0000-0000-00000000000a"), kApplied);
+  EXPECT_EQ(UidOfClaim(), uid);
+
+  Restart();
+  Deliver(Claim("00000000-0000-0000-0000-00000000000a"), kApplied);
+  EXPECT_EQ(UidOfClaim(), "no claim") << "the manifest had it first, and has not delivered";
+  Deliver(Claim() + Volume());
+  EXPECT_EQ(UidOfClaim(), uid);
+  EXPECT_EQ(BoundClaimUid(), uid);
+  EXPECT_EQ(catalog().OriginOf(kClaimKey)->source, "manifests");
+}
+
+TEST_F(KnownObjectsTest, WhoeverDeliversAnObjectNextGetsTheUidOnRecord) {
+  Restart();
+  Deliver("", kApplied);
+  Deliver(Claim() + Volume());
+  const std::string uid = UidOfClaim();
+  Restart();
+  Deliver("");
+  EXPECT_TRUE(catalog().IsMissing(kClaimKey));
+  Deliver(Claim(), kApplied);
+  EXPECT_FALSE(catalog().IsMissing(kClaimKey));
+  EXPECT_EQ(UidOfClaim(), uid);
+  EXPECT_EQ(BoundClaimUid(), uid);
+  EXPECT_EQ(Row(kClaimKey)->source, kApplied);
+}
+
+TEST_F(KnownObjectsTest, AMissingClaimIsMissingStillAfterAStart) {
+  Restart();
+  Deliver("", kApplied);
+  Deliver(Claim() + Volume());
+  const std::string uid = UidOfClaim();
+  Deliver("");
+  ASSERT_TRUE(Row(kClaimKey)->missing);
+  Restart();
+  EXPECT_TRUE(catalog().IsMissing(kClaimKey)) << "before any source has delivered";
+  Deliver("", kApplied);
+  Deliver("");
+  EXPECT_TRUE(catalog().IsMissing(kClaimKey));
+  EXPECT_EQ(UidOfClaim(), uid);
+  EXPECT_EQ(BoundClaimUid(), uid);
+}
+
+TEST_F(KnownObjectsTest, AUidThatAppearsOrChangesInAManifestIsRefused) {
+  Restart();
+  Deliver("", kApplied);
+  Deliver(Claim());
+  const std::string uid = UidOfClaim();
+  Deliver(Claim("00000000-0000-0000-0000-00000000000a"));
+  EXPECT_EQ(UidOfClaim(), uid);
+  EXPECT_NE(ProblemsOf("manifests").find("metadata.uid: is immutable"), std::string::npos)
+      << ProblemsOf("manifests");
+  Deliver(Claim());
+  EXPECT_EQ(ProblemsOf("manifests"), "");
+  // Over a start as well.
+  Restart();
+  Deliver("", kApplied);
+  Deliver(Claim("00000000-0000-0000-0000-00000000000a"));
+  EXPECT_EQ(UidOfClaim(), uid);
+}
+
+TEST_F(KnownObjectsTest, OfSecretsAndConfigMapsOnlyThatTheyExistIsOnRecord) {
+  Restart();
+  Deliver("", kApplied);
+  Deliver(
+      "---\napiVersion: v1\nkind: Secret\nmetadata: {name: login, namespace: default}\n"
+      "stringData: {password: hunter2}\n" +
+      ConfigMap("settings", "of-the-map") + Claim());
+  const ObjectKey secret{ObjectKind::kSecret, "default", "login"};
+  ASSERT_TRUE(Row(secret).has_value());
+  EXPECT_EQ(Row(secret)->object_json, "");
+  EXPECT_EQ(Row(secret)->file, "test.yaml");
+  EXPECT_EQ(Row(secret)->source, "manifests");
+  EXPECT_NE(Row(kClaimKey)->object_json.find("volumeName"), std::string::npos);
+  for (const Record& row : store.All()) {
+    for (const char* content : {"hunter2", "aHVudGVyMg", "of-the-map"}) {
+      EXPECT_EQ(row.bytes.find(content), std::string::npos) << row.kind << " " << row.key;
+    }
+  }
+  // The next agent tells its source that it had them, and knows nothing of their content.
+  Restart();
+  const SourceMemory& memory = agent_->memories.at("manifests");
+  const auto known = std::find_if(memory.objects.begin(), memory.objects.end(),
+                                  [&](const KnownObject& one) { return one.key == secret; });
+  ASSERT_NE(known, memory.objects.end());
+  EXPECT_EQ(known->object, nullptr);
+  EXPECT_EQ(catalog().LookUp(secret).answer, ObjectLookup::Answer::kUnknown);
+  EXPECT_EQ(catalog().LookUp(secret).file, "test.yaml");
+}
+
+TEST_F(KnownObjectsTest, TheSourcesStartOnceTheRecordsAreLoadedAndHearWhatTheyHad) {
+  Restart();
+  Deliver("", kApplied);
+  Deliver(PodManifest("u1", {"v: emptyDir: {}"}) + Claim());
+  kernel.failing_list_mounts = 1;
+  Restart();
+  EXPECT_FALSE(agent_->sources_started) << "a source that starts sooner cannot tell what it lost";
+  EXPECT_NE(manager().NotReadyReason().find("the records cannot be loaded"), std::string::npos);
+  Pass(std::chrono::seconds(30));
+  ASSERT_TRUE(agent_->sources_started);
+  const SourceMemory& memory = agent_->memories.at("manifests");
+  ASSERT_EQ(memory.objects.size(), 2U);
+  const KnownObject& pod = memory.objects[0];
+  EXPECT_EQ(pod.key, (ObjectKey{ObjectKind::kPod, "default", "u1"}));
+  EXPECT_EQ(pod.uid, "u1");
+  EXPECT_EQ(pod.file, "test.yaml");
+  ASSERT_NE(pod.object, nullptr);
+  EXPECT_EQ(std::get<Pod>(*pod.object).spec.volumes.size(), 1U);
+  EXPECT_EQ(memory.objects[1].key, kClaimKey);
+}
+
+TEST_F(KnownObjectsTest, TheRecordOfAPodFollowsItsFile) {
+  Restart();
+  Deliver("", kApplied);
+  Deliver(PodManifest("u1", {"v: emptyDir: {}"}));
+  Deliver(PodManifest("u1", {"v: emptyDir: {}"}, "  labels: {version: \"2\"}\n"));
+  Restart();
+  const SourceMemory& memory = agent_->memories.at("manifests");
+  ASSERT_EQ(memory.objects.size(), 1U);
+  EXPECT_EQ(MetaOf(*memory.objects[0].object).labels.at("version"), "2");
+}
+
+TEST_F(KnownObjectsTest, APodWithoutVolumesIsOnRecordToo) {
+  Restart();
+  Deliver("", kApplied);
+  DeliverList("manifests", {StaticPod("n1", "/m/web.yaml")});
+  const std::string uid = UidOfPod("web-n1");
+  EXPECT_TRUE(HasPodRecord(uid));
+  Restart();
+  Deliver("", kApplied);
+  DeliverList("manifests", {StaticPod("n1", "/m/web.yaml")});
+  EXPECT_EQ(UidOfPod("web-n1"), uid);
+}
+
+TEST_F(KnownObjectsTest, APodWithoutAUidKeepsItsUidOverFileDocumentContentAndSource) {
+  const std::string volumes =
+      "spec:\n  containers: [{name: c, image: x, volumeMounts: [{name: v, mountPath: /v}]}]\n"
+      "  volumes: [{name: v, emptyDir: {}}]\n";
+  Restart();
+  Deliver("", kApplied);
+  DeliverList("manifests", {StaticPod("n1", "/m/web.yaml", volumes)});
+  const std::string uid = UidOfPod("web-n1");
+  ASSERT_EQ(Phase(uid), "Ready");
+  DeliverList("manifests",
+              {StaticPod("n1", "/m/other.yaml", volumes, "name: web, labels: {a: b}")});
+  EXPECT_EQ(UidOfPod("web-n1"), uid);
+  EXPECT_EQ(Phase(uid), "Ready");
+  DeliverList(kApplied, {StaticPod("n1", "x", volumes)});
+  DeliverList("manifests", {});
+  EXPECT_EQ(UidOfPod("web-n1"), uid);
+  EXPECT_EQ(Phase(uid), "Ready");
+  Restart();
+  DeliverList("manifests", {});
+  DeliverList(kApplied, {StaticPod("n1", "x", volumes)});
+  EXPECT_EQ(UidOfPod("web-n1"), uid);
+  EXPECT_EQ(Phase(uid), "Ready");
+}
+
+TEST_F(KnownObjectsTest, APodThatIsWhollyGoneIsAnotherOneNextTime) {
+  Restart();
+  Deliver("", kApplied);
+  DeliverList("manifests", {StaticPod("n1", "/m/web.yaml")});
+  const std::string uid = UidOfPod("web-n1");
+  watch.processes[7] = 1;
+  ASSERT_TRUE(HoldPid(uid, 7).ok());
+  DeliverList("manifests", {});
+  // It comes back while it leaves: it is the same.
+  DeliverList("manifests", {StaticPod("n1", "/m/web.yaml")});
+  EXPECT_EQ(UidOfPod("web-n1"), uid);
+  watch.EndProcess(7);
+  DeliverList("manifests", {});
+  Pass(std::chrono::minutes(1));
+  ASSERT_EQ(Phase(uid), "gone");
+  DeliverList("manifests", {StaticPod("n1", "/m/web.yaml")});
+  EXPECT_NE(UidOfPod("web-n1"), uid);
+  EXPECT_NE(UidOfPod("web-n1"), "no pod");
+}
+
+TEST_F(KnownObjectsTest, APodIsReplacedOnceItsPredecessorIsWhollyGone) {
+  const std::string with =
+      "spec:\n  containers: [{name: c, image: x}]\n  volumes: [{name: v, "
+      "emptyDir: {}}]\n";
+  Restart();
+  Deliver("", kApplied);
+  DeliverList("manifests", {StaticPod("n1", "/m/web.yaml")});
+  const std::string uid = UidOfPod("web-n1");
+  DeliverList("manifests", {StaticPod("n1", "/m/web.yaml", with)});
+  const ObjectKey key{ObjectKind::kPod, "default", "web-n1"};
+  EXPECT_EQ(UidOfPod("web-n1"), uid);
+  EXPECT_TRUE(catalog().StandingOf(key)->has_first_volumes);
+  watch.processes[7] = 1;
+  ASSERT_TRUE(HoldPid(uid, 7).ok());
+  catalog().Replace(key);
+  Pass(std::chrono::minutes(1));
+  EXPECT_EQ(UidOfPod("web-n1"), "no pod") << "the successor waits";
+  EXPECT_EQ(Phase(uid), "Terminating");
+  watch.EndProcess(7);
+  Pass(std::chrono::minutes(1));
+  EXPECT_EQ(Phase(uid), "gone");
+  ASSERT_NE(UidOfPod("web-n1"), "no pod");
+  EXPECT_NE(UidOfPod("web-n1"), uid);
+  EXPECT_EQ(catalog().FindPod("default", "web-n1")->spec.volumes.size(), 1U);
+}
+
+TEST_F(KnownObjectsTest, AChangedNodeNameEndsNoPod) {
+  const std::string ephemeral =
+      "spec:\n  containers: [{name: c, image: x, volumeMounts: [{name: v, mountPath: /v}]}]\n"
+      "  volumes: [{name: v, emptyDir: {}}]\n";
+  Restart();
+  Deliver("", kApplied);
+  // n0: what the node was called before; the fixture's is n1.
+  DeliverList("manifests", {StaticPod("n0", "/m/web.yaml", ephemeral)});
+  const std::string uid = UidOfPod("web-n0");
+  ASSERT_EQ(Phase(uid), "Ready");
+  Restart();
+  EXPECT_EQ(agent_->memories.at("manifests").objects.at(0).key.name, "web-n1")
+      << "its source reads it so";
+  Deliver("", kApplied);
+  DeliverList("manifests", {StaticPod("n1", "/m/web.yaml", ephemeral)});
+  EXPECT_EQ(UidOfPod("web-n0"), uid) << "its claims and its directories are called after it";
+  EXPECT_EQ(UidOfPod("web-n1"), "no pod");
+  EXPECT_EQ(Phase(uid), "Ready");
+  DeliverList("manifests", {});
+  Pass(std::chrono::minutes(2));
+  DeliverList("manifests", {StaticPod("n1", "/m/web.yaml", ephemeral)});
+  EXPECT_NE(UidOfPod("web-n1"), "no pod") << "the next one is called as the node is";
+}
+
+TEST_F(KnownObjectsTest, ASourceThatIsNotConfiguredAnyMoreKeepsItsPodsAndClaims) {
+  Restart();
+  Deliver("", kApplied);
+  Deliver(PodManifest("u1", {"v: emptyDir: {}"}) + Claim() + Volume());
+  const std::string uid = UidOfClaim();
+  ASSERT_EQ(Phase("u1"), "Ready");
+  sources = {kApplied};
+  Restart();
+  Deliver("", kApplied);
+  EXPECT_TRUE(manager().Ready()) << manager().NotReadyReason();
+  Pass(std::chrono::minutes(5));
+  EXPECT_EQ(Phase("u1"), "Ready");
+  EXPECT_EQ(UidOfClaim(), uid);
+  EXPECT_EQ(BoundClaimUid(), uid);
+  // Forgetting it ends the pod, and no claim.
+  EXPECT_TRUE(catalog().ForgetSource("manifests"));
+  manager().SourceForgotten("manifests");
+  Pass(std::chrono::minutes(5));
+  EXPECT_EQ(Phase("u1"), "gone");
+  EXPECT_TRUE(catalog().IsMissing(kClaimKey));
+  EXPECT_EQ(BoundClaimUid(), uid);
+}
+
+TEST_F(KnownObjectsTest, APodOfWhichNobodyKnowsWhetherItIsThereStaysAsItIs) {
+  Restart();
+  Deliver("", kApplied);
+  Deliver(PodManifest("u1", {"v: emptyDir: {}"}));
+  ASSERT_EQ(Phase("u1"), "Ready");
+  Restart();
+  Deliver("", kApplied);
+  DeliverList("manifests", {}, {{{ObjectKind::kPod, "default", "u1"}, "f.yaml", "EIO"}});
+  Pass(std::chrono::minutes(5));
+  EXPECT_TRUE(manager().Ready());
+  EXPECT_NE(Phase("u1"), "gone");
+  EXPECT_TRUE(HasPodRecord("u1"));
+  Deliver("");
+  Pass(std::chrono::minutes(5));
+  EXPECT_EQ(Phase("u1"), "gone");
+}
+
+TEST_F(KnownObjectsTest, APodDeletedByCommandStaysRefusedWhileItsFileIsInDisorderAfterAStart) {
+  Restart();
+  Deliver("", kApplied);
+  Deliver(PodManifest("u1", {"v: emptyDir: {}"}));
+  ASSERT_TRUE(Delete("u1")->ok());
+  Pass(std::chrono::minutes(1));
+  ASSERT_EQ(Phase("u1"), "Refused");
+  Restart();
+  ASSERT_EQ(agent_->memories.at("manifests").objects.size(), 1U);
+  const KnownObject known = agent_->memories.at("manifests").objects[0];
+  ASSERT_NE(known.object, nullptr) << "its source must be able to say that it holds it";
+  Deliver("", kApplied);
+  DeliverList("manifests",
+              {{known.object, known.file, 0, ObjectPresence::kHeld, "cannot be decoded"}});
+  Pass(std::chrono::minutes(1));
+  EXPECT_EQ(Phase("u1"), "Refused");
+}
+
+TEST_F(KnownObjectsTest, TheDirectoryOfASourceIsOnRecord) {
+  Restart();
+  Deliver("", kApplied);
+  manager().NoteDirectory("manifests", {"ext4", "aaaa-bbbb", 12});
+  Deliver("");
+  Restart();
+  const auto directory = agent_->memories.at("manifests").directory;
+  ASSERT_TRUE(directory.has_value());
+  EXPECT_EQ(*directory, (KnownDirectory{"ext4", "aaaa-bbbb", 12}));
+}
+
+// ---- a root of the former release ---------------------------------------------------------------
+
+// Its rows: claims without a uid had one in "object-uid", pods had no file, and a node's name could
+// have capitals.
+TEST_F(KnownObjectsTest, ARootOfTheFormerReleaseKeepsPodsDirectoriesAndClaims) {
+  const std::string volumes =
+      "spec:\n  containers: [{name: c, image: x, volumeMounts: [{name: v, mountPath: /v}]}]\n"
+      "  volumes: [{name: v, emptyDir: {}}]\n";
+  ObjectWithOrigin pod = StaticPod("N1", "/m/web.yaml", volumes);
+  Pod former = std::get<Pod>(*pod.object);
+  SetPodUid(former, "0123456789abcdef0123456789abcdef");
+  PodRecord row;
+  row.uid = former.uid();
+  row.ns = "default";
+  row.name = "web-n1";
+  row.source = "manifests";
+  row.pod_json = EncodeObjectJson(Object(former));
+  ASSERT_TRUE(store.Put(EncodeRecord(row), kPodRecordDurability).ok());
+  PutVolumeRecord(row.uid.str(), "v", "kubernetes.io/empty-dir", VolumeState::kSetUp, "boot-1");
+  ASSERT_TRUE(
+      store.Put(EncodeRecord(ObjectUidRecord{kClaimKey, "u-claim"}), kObjectUidRecordDurability)
+          .ok());
+  ClaimBindingRecord binding;
+  binding.binding = {{"default", "data"}, "u-claim", "pv", BindingState::kBound};
+  ASSERT_TRUE(store.Put(EncodeRecord(binding), kClaimBindingRecordDurability).ok());
+
+  Restart();
+  // The other source is read first, and has the claim too.
+  Deliver(Claim("00000000-0000-0000-0000-00000000000a"), kApplied);
+  DeliverList("manifests", {StaticPod("n1", "/m/web.yaml", volumes)});
+  Pass(std::chrono::minutes(5));
+  EXPECT_EQ(UidOfPod("web-n1"), row.uid.str());
+  EXPECT_EQ(Phase(row.uid.str()), "Ready");
+  EXPECT_EQ(UidOfClaim(), "u-claim");
+  Deliver(Volume() + Claim());
+  EXPECT_EQ(BoundClaimUid(), "u-claim");
+  // The former row is replaced.
+  EXPECT_FALSE(store.Find(kObjectUidRecordKind, ToString(kClaimKey)).has_value());
+  EXPECT_EQ(Row(kClaimKey)->uid, "u-claim");
+}
+
+}  // namespace
+}  // namespace volumed
