@@ -243,8 +243,8 @@ std::vector<Row> MakeTable() {
   table.push_back(
       BoolRow("adopt-root", "take over a root that volumed did not create", &Config::adopt_root));
   table.push_back({{"node-name", "string", "name of this node; default: the host's name", false},
-                    Setter(&Config::node_name, ParseNodeName),
-                    [](const Config& config) { return config.node_name; }});
+                   Setter(&Config::node_name, ParseNodeName),
+                   [](const Config& config) { return config.node_name; }});
   table.push_back({{"node-labels", "list of key=value", "labels of this node", false},
                    Setter(&Config::node_labels, ParseLabels),
                    [](const Config& config) {

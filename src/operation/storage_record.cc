@@ -59,7 +59,7 @@ Record EncodeRecord(const StorageReservationRecord& record) {
 Result<StorageReservationRecord> DecodeStorageReservationRecord(const Record& row) {
   ASSIGN_OR_RETURN(const record::StorageReservationRecord message,
                    ParseRow<record::StorageReservationRecord>(row, kStorageReservationRecordKind,
-                                                                 kStorageRecordVersion));
+                                                              kStorageRecordVersion));
   StorageReservationRecord record;
   record.holder.id = message.id();
   record.holder.volume = message.volume();

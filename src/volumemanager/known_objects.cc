@@ -233,6 +233,7 @@ void KnownObjects::Put(const KnownObjectRecord& record) {
 void KnownObjects::Forget(const ObjectKey& object) {
   const std::string key = RecordKey(object);
   if (UidMustBeDurable(object.kind)) unsettled_.insert(key);
+  forgotten_.insert(key);
   records_.erase(object);
   uids_.erase(object);
   rows_.Remove(key);
@@ -240,7 +241,9 @@ void KnownObjects::Forget(const ObjectKey& object) {
 
 void KnownObjects::RowIsDurable(const std::string& key) {
   if (outdated_uids_.erase(key) > 0) uid_rows_.Remove(key);
-  if (unsettled_.erase(key) > 0 && unsettled_.empty()) hooks_.settled();
+  const bool is_gone = forgotten_.erase(key) > 0;
+  const bool is_settled = unsettled_.erase(key) > 0 && unsettled_.empty();
+  if (is_gone || is_settled) hooks_.settled();
 }
 
 void KnownObjects::NoteDirectory(const std::string& source, const KnownDirectory& directory) {

@@ -36,7 +36,7 @@ class KnownObjects final : public ObjectIdentities {
   struct Hooks {
     // A uid that nobody has had before.
     std::function<std::string(const ObjectKey&)> new_uid;
-    // Settled() has become true.
+    // Settled() has become true, or the row of an object that ended is gone.
     std::function<void()> settled;
   };
   struct MissingObject {
@@ -74,6 +74,8 @@ class KnownObjects final : public ObjectIdentities {
   void ForgetSource(const std::string& source);
 
   bool Settled() const { return unsettled_.empty(); }
+  // The record store has what is known of the object, or nothing if it has ended.
+  bool IsOnRecord(const ObjectKey& object) const { return rows_.IsDurable(RecordKey(object)); }
 
  private:
   void RestoreUids(const FoundAtStart& found);
@@ -96,6 +98,7 @@ class KnownObjects final : public ObjectIdentities {
   // the name that they keep.
   std::map<std::pair<std::string, std::string>, std::string> former_names_;
   std::set<std::string> unsettled_;  // keys of rows with a uid of a claim or volume
+  std::set<std::string> forgotten_;  // keys of rows that are being removed
   std::set<std::string> unreadable_;
   std::set<std::string> outdated_uids_;  // rows of the former release, until the new one is durable
 };

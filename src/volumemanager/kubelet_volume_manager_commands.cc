@@ -144,9 +144,11 @@ void KubeletVolumeManager::Impl::ForgetDeleted(const ObjectKey& key) {
   for (const DeletedObjectRecord& deleted : deleted_.All()) {
     const DeletedObjects::Id id{deleted.object, deleted.uid};
     if (deleted.object != key || !deleted.ended) continue;
-    // Of a volume whose binding is on record as released, that row says enough: with this one the
-    // next agent would refuse the claim that has the name since.
-    if (claims_.Knows(id) || (provisioning_.KnowsClaim(deleted.uid) && !HasReleased(id))) {
+    // Without this row the next agent would take an object that is on record still for Missing. Of
+    // a volume whose binding is on record as released, that row says enough: with this one the next
+    // agent would refuse the claim that has the name since.
+    if (!known_.IsOnRecord(key) || claims_.Knows(id) ||
+        (provisioning_.KnowsClaim(deleted.uid) && !HasReleased(id))) {
       unlisted_.insert(key);
     } else {
       deleted_.Forget(id);

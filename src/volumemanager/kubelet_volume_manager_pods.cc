@@ -61,7 +61,10 @@ void KubeletVolumeManager::Impl::CatalogChanged(const std::vector<ObjectChange>&
         continue;
       }
       ObjectChanged(change.key);
-      if (change.what == ObjectChange::What::kMissing) DeleteIfRemoved(change.key);
+      // One that the last agent knew, and that the first list lacks, comes as Missing.
+      const bool may_be_missing =
+          change.what == ObjectChange::What::kMissing || change.what == ObjectChange::What::kAdded;
+      if (may_be_missing) DeleteIfRemoved(change.key);
       StorageChanged(change);
     }
   }

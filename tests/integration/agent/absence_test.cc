@@ -449,9 +449,10 @@ TEST_F(AcceptTest, SourcesShowsWhatIsAboutToGoAndWhen) {
       << shown;
   EXPECT_EQ(shown.find("INCOMPLETE"), std::string::npos) << shown;
   EXPECT_EQ(Lost(), "");
-  // A command is never delayed.
+  // A command is never delayed; its pod is refused as long as its source may have it.
   EXPECT_TRUE(Delete("Pod", NameOf(1)).ok());
-  EXPECT_TRUE(WaitGone(NameOf(1)));
+  EXPECT_TRUE(WaitPhase(NameOf(1), "Refused")) << Ctl({"explain", NameOf(1)}).output;
+  EXPECT_FALSE(Exists(kept_[2]));
 }
 
 }  // namespace

@@ -206,6 +206,7 @@ void CrashAgent::StartSources(std::map<std::string, SourceMemory> memories) {
   memories_ = std::move(memories);
   Duration delay = Duration::zero();
   for (const auto& [source, objects] : world_.sources) {
+    started_.insert(source);
     scheduler_.PostAfter(delay, [this, name = source] { DeliverSource(name); });
     delay += kSourceDelay;
   }
@@ -242,6 +243,10 @@ void CrashAgent::HoldBack(const std::string& source, const std::string& file, Ob
 
 void CrashAgent::Hear() {
   for (const auto& [source, objects] : world_.sources) {
+    if (started_.insert(source).second) {
+      catalog_.ExpectSource(source);  // it was added to the world while the agent ran
+      delivered_[source].clear();
+    }
     if (!delivered_.contains(source)) continue;  // its first list is on the way
     if (delivered_.at(source) != SourceText(source)) {
       scheduler_.Post([this, name = source] { DeliverSource(name); });

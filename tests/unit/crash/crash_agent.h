@@ -134,6 +134,7 @@ class CrashAgent {
   std::unique_ptr<VolumeOperations> buggy_operations_;
   WorldConsumerWatch consumer_watch_;
   std::unique_ptr<KubeletVolumeManager> manager_;
+  std::set<std::string> started_;
   std::map<std::string, std::string> delivered_;  // source -> what it said last
   std::map<std::string, SourceMemory> memories_;  // what the sources were told at the start
   // Source and file -> what was last good in it.

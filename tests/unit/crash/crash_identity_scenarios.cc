@@ -131,9 +131,12 @@ Scenario UnconfiguredSourceScenario() {
   // Its last agent does not notice: what is configured counts from a start.
   ScenarioStep removed{.name = "the source is taken out of the configuration",
                        .happen = [](CrashWorld& world) { world.sources.erase(kExtra); }};
+  // After a reboot the volume of the ConfigMap, whose content nobody knows, waits.
+  ScenarioStep held = TimePasses();
+  held.compare_after_reboot = false;
   return {"a source that is not configured any more",
           {configured, UserWrites(), removed},
-          {TimePasses(), TimePasses()}};
+          {held, held}};
 }
 
 Scenario UnknownObjectScenario() {
@@ -141,9 +144,10 @@ Scenario UnknownObjectScenario() {
                       .happen = [](CrashWorld& world) { world.broken.insert("config"); }};
   ScenarioStep mended{.name = "it can be read again",
                       .happen = [](CrashWorld& world) { world.broken.clear(); }};
-  return {"an object that nobody can read",
-          {User(kFiles), UserWrites(), breaks},
-          {TimePasses(), mended}};
+  // After a reboot its volume is to be set up anew, which waits.
+  ScenarioStep unread = TimePasses();
+  unread.compare_after_reboot = false;
+  return {"an object that nobody can read", {User(kFiles), UserWrites(), breaks}, {unread, mended}};
 }
 
 Scenario MovedPodScenario() {

@@ -95,6 +95,7 @@ std::vector<SeededBugCase> BugsOfTheAgent() {
   SeededBug impatient;
   impatient.name = "readiness ignored: one source is enough";
   impatient.waits_for_no_source = true;
+  impatient.forgets_unconfigured_sources = true;  // else what they had is remembered, and stays
   SeededBug same_boot;
   same_boot.name = "boot id not compared";
   same_boot.ignores_boot_id = true;

@@ -1,5 +1,5 @@
-// How much of a walk is walked: everything for scripts/full, otherwise a sample that is the same each
-// time, and a thinner one under a sanitizer, which takes six times as long for each point.
+// How much of a walk is walked: everything for scripts/full, otherwise a sample that is the same
+// each time, and a thinner one under a sanitizer, which takes six times as long for each point.
 #pragma once
 
 #include <cstdint>
