@@ -27,6 +27,15 @@ spec:
     projected: {sources: [{serviceAccountToken: {path: token, expirationSeconds: 3600}}]}
 )";
 
+constexpr char kTokenlessPod[] = R"(
+apiVersion: v1
+kind: Pod
+metadata: {name: plain, uid: uid-plain}
+spec:
+  containers: [{name: main, image: i, volumeMounts: [{name: scratch, mountPath: /s}]}]
+  volumes: [{name: scratch, emptyDir: {}}]
+)";
+
 class PartsTest : public ExamplePodTest {
  protected:
   // Somebody else's service on the metrics port.
@@ -142,8 +151,7 @@ TEST_F(PartsTest, ATakenMetricsPortKeepsNothingDownAndHeals) {
   EXPECT_NE(HttpGet("/metrics").find("volumed_part_up{part=\"metrics\"} 1"), std::string::npos);
 }
 
-// TODO(tokens): its pod has a token itself, and waits.
-TEST_F(PartsTest, DISABLED_ADamagedTokenKeyKeepsNothingElseDownIsNeverReplacedAndHeals) {
+TEST_F(PartsTest, ADamagedTokenKeyKeepsNothingElseDownIsNeverReplacedAndHeals) {
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
   StopAgent();
   const std::string key = root() + "/volumed/tokens/signing-key.pem";
@@ -154,9 +162,8 @@ TEST_F(PartsTest, DISABLED_ADamagedTokenKeyKeepsNothingElseDownIsNeverReplacedAn
 
   ASSERT_NO_FATAL_FAILURE(StartAgent());
   ASSERT_TRUE(Eventually(kPatience, [&] { return Answers(); }));
-  ASSERT_NO_FATAL_FAILURE(ApplyOk(ExampleObjects("hello") + "\n---\n" + ExamplePod(host_path()) +
-                                  "\n---\n" + kTokenPod));
-  EXPECT_TRUE(WaitPhase("web", "Ready")) << "which has no token";
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(std::string(kTokenlessPod) + "---" + kTokenPod));
+  EXPECT_TRUE(WaitPhase("plain", "Ready")) << Ctl({"explain", "plain"}).output;
   EXPECT_TRUE(Eventually(kPatience, [&] {
     return Ctl({"explain", "bearer"}).output.find("signing-key.pem: not a P-256 private key") !=
            std::string::npos;
