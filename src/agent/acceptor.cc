@@ -1,6 +1,7 @@
 #include "agent/acceptor.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -73,9 +74,19 @@ void Acceptor::AcceptSome() {
     const int sys_errno = errno;
     if (sys_errno == EAGAIN) return;
     if (IsOfTheConnection(sys_errno)) continue;
-    if (sys_errno == EMFILE && SpendReserve()) continue;
+    if (sys_errno == EMFILE) {
+      // accept(2) takes a descriptor before it looks whether somebody waits. Room that is made for
+      // nobody would cost somebody his connection, perhaps the one that was accepted last.
+      if (!SomebodyWaits()) return;
+      if (SpendReserve() || handlers_.make_room()) continue;
+    }
     return Pause(sys_errno);
   }
+}
+
+bool Acceptor::SomebodyWaits() const {
+  pollfd listening{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+  return ::poll(&listening, 1, 0) > 0;
 }
 
 // ENFILE is the whole system's: a descriptor of ours that is given back may become another's.

@@ -1,6 +1,7 @@
 // Acceptor: takes connections from a listening socket, and stays calm when the process or the
-// system has no descriptor left: it then spends the few that it kept in reserve, and after those
-// it looks again by a timer and not whenever the socket is readable, which it would be for ever.
+// system has no descriptor left: it then spends the few that it kept in reserve, asks for one that
+// somebody silent has, and after those it looks again by a timer and not whenever the socket is
+// readable, which it would be for ever.
 #pragma once
 
 #include <sys/socket.h>
@@ -27,6 +28,9 @@ struct AcceptorOptions {
 struct AcceptorHandlers {
   // A new connection, close-on-exec and non-blocking, and the address of its other end.
   std::function<void(Descriptor connection, const sockaddr_storage& peer)> accepted;
+  // Called if no descriptor is left, nor one of the reserve. Closes a connection that can be done
+  // without; false if there is none.
+  std::function<bool()> make_room;
   // No connection could be taken, for this errno; the acceptor pauses.
   std::function<void(int sys_errno)> paused;
 };
@@ -49,6 +53,7 @@ class Acceptor {
 
  private:
   void AcceptSome();
+  bool SomebodyWaits() const;
   // Gives one of the reserve back to the process; false if there is none.
   bool SpendReserve();
   void FillReserve();

@@ -1,6 +1,5 @@
 #include "agent/agent.h"
 
-#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -87,9 +86,9 @@ Agent::Agent(Config config, ConfigOrigin origin)
 }
 
 Agent::~Agent() {
-  if (kernel_ && kernel_->mount_table().event_fd() >= 0) {
-    scheduler_->loop().UnwatchFd(kernel_->mount_table().event_fd());
-  }
+  if (!kernel_) return;
+  const KeptMountTable& mounts = kernel_->mount_table();
+  scheduler_->loop().UnwatchFd(mounts.event_fd() >= 0 ? mounts.event_fd() : mounts.change_fd());
 }
 
 Result<std::unique_ptr<Agent>> Agent::Create(Config config, ConfigOrigin origin) {
@@ -151,6 +150,9 @@ Status Agent::StartKernel() {
   options.masked_features = config_.masked_kernel_features;
   options.max_workers = config_.max_workers;
   options.max_per_domain = config_.max_workers_per_domain;
+  options.lanes_changed = [this] { LanesChanged(); };
+  options.mount_watch.below = config_.root + "/pods";
+  options.mount_watch.gone = [this](const std::vector<std::string>& gone) { MountsGone(gone); };
   ASSIGN_OR_RETURN(kernel_, WorkerKernel::Create(options, scheduler_->clock()));
   CallOptions call;
   call.deadline = Deadline::After(scheduler_->clock(), kPrepareRootTimeout);
@@ -171,19 +173,6 @@ Status Agent::StartKernel() {
              {{"available", !why_not.has_value()}, {"why_not", why_not.value_or("")}});
   RETURN_IF_ERROR(FollowMounts());
   return FollowDevices();
-}
-
-// Takes mount events as they come, so that a node that mounts much between two questions costs no
-// reading of the whole table.
-Status Agent::FollowMounts() {
-  KeptMountTable& mounts = kernel_->mount_table();
-  const MountTableStats stats = mounts.stats();
-  log_->Info("mount table", {{"source", MountTableSourceName(stats.source)},
-                             {"why_poll", stats.why_poll},
-                             {"mounts", stats.mounts}});
-  if (mounts.event_fd() < 0) return OkStatus();
-  return scheduler_->loop().WatchFd(mounts.event_fd(), EPOLLIN,
-                                    [&mounts](uint32_t) { mounts.TakeEvents(); });
 }
 
 Status Agent::FollowDevices() {
@@ -262,7 +251,8 @@ Status Agent::MakeManager() {
   operations_ = std::make_unique<PodVolumeOperations>(
       *scheduler_, *records_, *plugins_, *host_, *log_, *metrics_, *device_records_, *storage_,
       boot_id_, DeadlinesOf(config_),
-      root_lock_->adopted() ? PodDirectoryOwner::kKubelet : PodDirectoryOwner::kAgent);
+      root_lock_->adopted() ? PodDirectoryOwner::kKubelet : PodDirectoryOwner::kAgent,
+      kernel_.get());
   consumer_watch_ = std::make_unique<ProcConsumerWatch>(*scheduler_, scheduler_->loop(),
                                                         ProcConsumerWatchOptions{});
   VolumeManagerSettings settings;

@@ -122,6 +122,11 @@ class Agent {
   Status AcceptSource(const std::string& name);
   Status ForgetSource(const std::string& name);
   ObjectSource* FindSource(const std::string& name) const;  // null: it is not configured
+  // These two may be called on any thread.
+  void LanesChanged();
+  void MountsGone(const std::vector<std::string>& mount_points);
+  // The mount table has changed; told only if it is followed by poll.
+  void MountTableChanged();
   void Reload();
   void ApplyReload(ReloadedConfig reloaded);
   void Stop();
@@ -133,6 +138,10 @@ class Agent {
   Config config_;
   const ConfigOrigin origin_;
   std::atomic<Duration> nfs_unmount_timeout_;  // of config_, for the threads of operations
+  std::atomic<bool> lanes_changed_{false};     // the control thread is about to be told
+  // What is under way of MountTableChanged(): kRunsAndMustAgain if there was a change meanwhile.
+  enum class Reading { kNone, kRuns, kRunsAndMustAgain };
+  Reading reading_mounts_ = Reading::kNone;
   RealClock wall_clock_;
   std::unique_ptr<Logger> log_;
   std::unique_ptr<RealScheduler> scheduler_;

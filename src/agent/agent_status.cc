@@ -1,5 +1,6 @@
 #include "agent/agent_status.h"
 
+#include <algorithm>
 #include <map>
 
 #include "agent/records_view.h"
@@ -7,6 +8,9 @@
 
 namespace volumed {
 namespace {
+
+// An operation that runs does not need a worker at every moment.
+constexpr int kOperationsPerWorker = 4;
 
 std::map<std::string, bool> FeatureMap(const KernelFeatures& features) {
   return {{"open-tree-detached-clone", features.open_tree_detached_clone},
@@ -38,6 +42,9 @@ OperationSettings DeadlinesOf(const Config& config) {
   settings.attach = config.deadline_attach;
   settings.detach = config.deadline_attach;
   settings.wait_for_attach = config.deadline_wait_for_attach;
+  settings.lanes.per_lane = config.max_workers_per_domain;
+  settings.lanes.places =
+      std::min(settings.lanes.places, kOperationsPerWorker * config.max_workers);
   return settings;
 }
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -32,6 +33,7 @@ constexpr size_t kLongestRoot = 400;
 constexpr size_t kLongestPath = 2048;
 constexpr size_t kLongestName = 255;  // NAME_MAX
 constexpr size_t kLongestHost = 253;
+constexpr int kMostLinks = 40;  // as the kernel follows
 
 using Problems = std::vector<std::string>;
 
@@ -145,13 +147,30 @@ bool IsAddress(int family, const std::string& host) {
   return ::inet_pton(family, host.c_str(), bytes) == 1;
 }
 
-// The path with every link resolved, as far as it is there.
+// The path with every link resolved, also links that lead to what is not there yet. A link that
+// leads round in a circle stays as it is, as the kernel refuses it.
 std::string Resolved(const std::string& path) {
-  std::error_code error;
-  const fs::path resolved = fs::weakly_canonical(path, error);
-  std::string text = error ? path : resolved.string();
-  while (text.size() > 1 && text.back() == '/') text.pop_back();
-  return text;
+  const fs::path given(path);
+  std::deque<fs::path> left(given.begin(), given.end());
+  fs::path resolved;
+  int links = 0;
+  while (!left.empty()) {
+    const fs::path part = std::move(left.front());
+    left.pop_front();
+    if (part.empty() || part == ".") continue;
+    if (part == "..") {
+      resolved = resolved.parent_path();
+      continue;
+    }
+    std::error_code not_a_link;
+    const fs::path target = fs::read_symlink(resolved / part, not_a_link);
+    if (not_a_link || ++links > kMostLinks) {
+      resolved /= part;  // the root replaces all that was before it
+    } else {
+      left.insert(left.begin(), target.begin(), target.end());
+    }
+  }
+  return resolved.string();
 }
 
 // The nearest directory above that is there, or the path itself.

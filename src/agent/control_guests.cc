@@ -62,6 +62,17 @@ bool ControlGuests::Admit(Descriptor connection, const PeerCredentials& peer, Pe
     Drop(id);
     return false;
   }
+  // One that has waited has mostly said its first words: it must not count as silent meanwhile.
+  Listen(id);
+  return true;
+}
+
+// Who comes is not known before it is accepted: root's go last, so that nobody else takes them.
+bool ControlGuests::MakeRoom() {
+  if (silent_.empty()) return false;
+  const auto users = std::find_if(silent_.begin(), silent_.end(),
+                                  [](const auto& entry) { return entry.second.uid != 0; });
+  Drop(users == silent_.end() ? silent_.begin()->first : users->first);
   return true;
 }
 

@@ -45,6 +45,10 @@ class ControlGuests {
   // it: one that is silent makes room for it, one that is served does not.
   bool Admit(Descriptor connection, const PeerCredentials& peer, PeerRole role);
 
+  // Closes the connection that has been silent longest, one of root's only if nobody else is
+  // silent. False if none is.
+  bool MakeRoom();
+
   size_t silent() const { return silent_.size(); }
 
  private:

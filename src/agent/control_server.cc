@@ -48,6 +48,7 @@ Status ControlServer::ListenAt(Descriptor socket) {
       std::move(socket), loop_, options,
       AcceptorHandlers{
           [this](Descriptor connection, const sockaddr_storage&) { Admit(std::move(connection)); },
+          [this] { return guests_.MakeRoom(); },
           [this](int sys_errno) {
             log_.LogLimited("accept", LogLevel::kWarning, "cannot accept a control connection",
                             {{"error", ErrnoName(sys_errno)}});

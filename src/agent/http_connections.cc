@@ -99,8 +99,10 @@ bool HttpConnections::MakeRoomFor(const HttpPeer& peer) {
   return true;
 }
 
-void HttpConnections::MakeRoom() {
-  if (const std::optional<Id> victim = Victim(nullptr)) Close(*victim, Why::kMadeRoom);
+bool HttpConnections::MakeRoom() {
+  const std::optional<Id> victim = Victim(nullptr);
+  if (victim) Close(*victim, Why::kMadeRoom);
+  return victim.has_value();
 }
 
 const HttpPeer* HttpConnections::BusiestPeer() const {

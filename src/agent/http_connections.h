@@ -83,8 +83,8 @@ class HttpConnections : public std::enable_shared_from_this<HttpConnections> {
 
   // Takes a new connection, or closes it if no other may make room for it.
   void Admit(Descriptor socket, const HttpPeer& peer);
-  // Closes the connection that has been silent longest; nothing if none is silent.
-  void MakeRoom();
+  // Closes the connection that has been silent longest; false if none is silent.
+  bool MakeRoom();
   HttpServerStats stats() const;
 
  private:

@@ -119,9 +119,9 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(Descriptor socket, HttpHan
       AcceptorHandlers{[&connections](Descriptor connection, const sockaddr_storage& peer) {
                          connections.Admit(std::move(connection), HttpPeer(peer));
                        },
-                       [&connections, &log](int sys_errno) {
-                         // If the descriptors are with silent clients, the next one gets theirs.
-                         connections.MakeRoom();
+                       // If the descriptors are with silent clients, the next one gets theirs.
+                       [&connections] { return connections.MakeRoom(); },
+                       [&log](int sys_errno) {
                          log.LogLimited("http-accept", LogLevel::kWarning,
                                         "cannot accept an HTTP connection",
                                         {{"error", ErrnoName(sys_errno)}});

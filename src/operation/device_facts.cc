@@ -1,6 +1,6 @@
 #include "operation/device_facts.h"
 
-#include <string>
+#include <optional>
 #include <vector>
 
 #include "operation/volume_snapshot.h"
@@ -17,6 +17,12 @@ DeviceRecord DeviceFactsOf(const UniqueVolumeName& device, const VolumePlugin& p
   facts.fault_domain = plugin.FaultDomain(spec);
   facts.volume_json = EncodeVolumeSnapshot(spec);
   return facts;
+}
+
+// What no record knows may hang with anything: it gets a domain of its own.
+std::string FaultDomainOf(const UnmountDeviceRequest& request, const DeviceRecordKeeper& devices) {
+  const std::optional<DeviceRecord> record = devices.Find(request.device);
+  return record ? record->fault_domain : "found:" + request.device.str();
 }
 
 Status CheckNoPodHas(const VolumeRecordKeeper& volumes, const UniqueVolumeName& device) {

@@ -2,7 +2,10 @@
 // whether a pod may have anything of it.
 #pragma once
 
+#include <string>
+
 #include "base/result.h"
+#include "operation/volume_operations.h"
 #include "operation/volume_record.h"
 #include "operation/volume_record_keeper.h"
 #include "pluginmgr/volume_plugin.h"
@@ -13,6 +16,9 @@ namespace volumed {
 
 DeviceRecord DeviceFactsOf(const UniqueVolumeName& device, const VolumePlugin& plugin,
                            const VolumeSpec& spec, const SafePath& device_mount_path);
+
+// What the calls that unmount a device have as CallOptions::domain.
+std::string FaultDomainOf(const UnmountDeviceRequest& request, const DeviceRecordKeeper& devices);
 
 // Errors: FailedPrecondition, not applied, naming a pod that has it by its record.
 Status CheckNoPodHas(const VolumeRecordKeeper& volumes, const UniqueVolumeName& device);

@@ -33,8 +33,7 @@ DeviceRecord FactsOf(const UnmountDeviceRequest& request, const DeviceRecordKeep
   facts.spec = request.spec;
   facts.device_mount_path = request.device_mount_path;
   facts.is_block = request.is_block;
-  // Nobody knows what it may hang with: it gets a domain of its own.
-  facts.fault_domain = "found:" + request.device.str();
+  facts.fault_domain = FaultDomainOf(request, devices);
   return facts;
 }
 

@@ -5,6 +5,8 @@
 namespace volumed {
 namespace {
 
+constexpr char kWaitForWorker[] = "WaitForWorker";
+
 const std::string& VolumeOf(const OperationKey& key) {
   return key.is_device() ? key.device.str() : key.spec.str();
 }
@@ -34,8 +36,13 @@ bool KeysOverlap(const OperationKey& a, const OperationKey& b) {
 }
 
 OperationExecutor::OperationExecutor(Scheduler& scheduler, Logger& logger,
-                                     OperationObserver& observer)
-    : scheduler_(scheduler), logger_(logger), observer_(observer), backoff_(scheduler.clock()) {}
+                                     OperationObserver& observer, FaultDomains* domains,
+                                     LaneLimits limits)
+    : scheduler_(scheduler),
+      logger_(logger),
+      observer_(observer),
+      backoff_(scheduler.clock()),
+      lanes_(scheduler, domains, limits) {}
 
 OperationExecutor::~OperationExecutor() = default;
 
@@ -49,30 +56,54 @@ StartResult OperationExecutor::Start(Operation operation, Body body, Completion 
       return StartResult::kBackoff;
     }
   }
-  auto progress = std::make_shared<OperationProgress>(scheduler_.clock());
   const OperationKey key = operation.key;
-  running_[key] = Active{.operation = std::move(operation),
-                         .started = scheduler_.clock().Now(),
-                         .started_unix_ms = scheduler_.clock().WallUnixMillis(),
-                         .progress = progress};
-  // `this` is used on the control thread only, and only while it is alive.
-  scheduler_.RunBlocking([this, alive = std::weak_ptr<char>(alive_), &scheduler = scheduler_, key,
-                          progress, body = std::move(body), done = std::move(done)] {
-    std::optional<OperationFailure> failure = body(*progress);
-    scheduler.Post([this, alive, key, failure = std::move(failure), done] {
-      if (alive.lock()) Finish(key, failure, done);
-    });
-  });
+  Active& active = running_[key];
+  active = Active{.operation = std::move(operation),
+                  .started = scheduler_.clock().Now(),
+                  .started_unix_ms = scheduler_.clock().WallUnixMillis(),
+                  .progress = std::make_shared<OperationProgress>(scheduler_.clock()),
+                  .body = std::move(body),
+                  .done = std::move(done)};
+  active.place = lanes_.Enter(active.operation.domain, active.operation.takes_away,
+                              [this, key] { Begin(key); });
+  if (lanes_.WaitOf(active.place)) active.progress->EnterStep(kWaitForWorker);
   return StartResult::kStarted;
 }
 
+void OperationExecutor::Begin(const OperationKey& key) {
+  Active& active = running_.at(key);
+  // `this` is used on the control thread only, and only while it is alive.
+  scheduler_.RunBlocking([this, alive = std::weak_ptr<char>(alive_), &scheduler = scheduler_, key,
+                          progress = active.progress, body = std::move(active.body)] {
+    std::optional<OperationFailure> failure = body(*progress);
+    scheduler.Post([this, alive, key, failure = std::move(failure)] {
+      if (alive.lock()) Finish(key, failure);
+    });
+  });
+}
+
+void OperationExecutor::GiveUpWaiting(const OperationKey& key) {
+  const auto found = running_.find(key);
+  if (found == running_.end() || found->second.operation.takes_away) return;
+  if (!lanes_.GiveUp(found->second.place)) return;
+  const OperationFailure failure{
+      found->second.operation.name, kWaitForWorker,
+      Error::NotApplied(Code::kCancelled, "given up while it waited for a worker")};
+  Completion done = std::move(found->second.done);
+  running_.erase(found);
+  // The caller may be in the midst of what the completion changes.
+  scheduler_.Post([failure, done = std::move(done), alive = std::weak_ptr<char>(alive_)] {
+    if (alive.lock()) done(failure);
+  });
+}
+
 void OperationExecutor::Finish(const OperationKey& key,
-                               const std::optional<OperationFailure>& failure,
-                               const Completion& done) {
+                               const std::optional<OperationFailure>& failure) {
   const auto found = running_.find(key);
   if (found == running_.end()) return;
   const Active finished = std::move(found->second);
   running_.erase(found);
+  lanes_.Leave(finished.place);
   const Duration elapsed = scheduler_.clock().Now() - finished.started;
   NoteOutcome(finished.operation, failure);
   LogFinished(finished, elapsed, failure);
@@ -82,7 +113,7 @@ void OperationExecutor::Finish(const OperationKey& key,
                                .elapsed = elapsed,
                                .failure = failure});
   // Last: it may start the next operation of this key, or destroy this.
-  done(failure);
+  finished.done(failure);
 }
 
 void OperationExecutor::NoteOutcome(const Operation& operation,
@@ -173,7 +204,8 @@ std::vector<RunningOperation> OperationExecutor::Running() const {
                    .step = active.progress->step(),
                    .since_unix_ms = active.started_unix_ms,
                    .step_since_unix_ms = active.progress->step_since_unix_ms(),
-                   .progress = active.progress->done()});
+                   .progress = active.progress->done(),
+                   .waits_for = lanes_.WaitOf(active.place)});
   }
   return all;
 }

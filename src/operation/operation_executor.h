@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/scheduler.h"
+#include "operation/operation_lanes.h"
 #include "operation/operation_observer.h"
 #include "operation/volume_operations.h"
 
@@ -64,13 +65,20 @@ class OperationExecutor {
     std::string pod_display_name;
     UniqueVolumeName device = {};  // that it uses, in this way:
     DeviceUse use = DeviceUse::kNone;
+    // What it may hang with, as its calls have it (CallOptions::domain): beyond the limits it waits
+    // without a thread. Empty for what waits for nothing but the agent's own filesystem, or for
+    // things that no worker waits for (a device that is to appear).
+    FaultDomain domain = {};
+    bool takes_away = false;  // see OperationLanes::Enter
   };
   // Runs on an executor thread, may block; nullopt: it succeeded.
   using Body = std::function<std::optional<OperationFailure>(OperationProgress&)>;
   using Completion = std::function<void(const std::optional<OperationFailure>&)>;
 
-  // All outlive this; and outlive the bodies, which go on when this is destroyed.
-  OperationExecutor(Scheduler& scheduler, Logger& logger, OperationObserver& observer);
+  // All outlive this; and outlive the bodies, which go on when this is destroyed. `domains` may be
+  // null: see OperationLanes.
+  OperationExecutor(Scheduler& scheduler, Logger& logger, OperationObserver& observer,
+                    FaultDomains* domains = nullptr, LaneLimits limits = {});
   ~OperationExecutor();
   OperationExecutor(const OperationExecutor&) = delete;
   OperationExecutor& operator=(const OperationExecutor&) = delete;
@@ -80,6 +88,13 @@ class OperationExecutor {
   // same operation of the same key failed lately; another operation may start at once, and makes
   // the first one's back-off forgotten.
   StartResult Start(Operation operation, Body body, Completion done);
+
+  // An operation of exactly this key that waits for its lane ends with Cancelled, not applied, and
+  // without back-off. One that runs goes on, and one that takes something away waits on.
+  void GiveUpWaiting(const OperationKey& key);
+  // See OperationLanes.
+  void LanesChanged() { lanes_.LanesChanged(); }
+  void SetLimits(LaneLimits limits) { lanes_.SetLimits(limits); }
 
   bool IsPending(const OperationKey& key) const;
   std::optional<TimePoint> NextTry(const OperationKey& key) const;
@@ -92,10 +107,13 @@ class OperationExecutor {
     TimePoint started;
     int64_t started_unix_ms = 0;
     std::shared_ptr<OperationProgress> progress;
+    Body body = {};
+    Completion done = {};
+    OperationLanes::PlaceId place = 0;
   };
 
-  void Finish(const OperationKey& key, const std::optional<OperationFailure>& failure,
-              const Completion& done);
+  void Begin(const OperationKey& key);
+  void Finish(const OperationKey& key, const std::optional<OperationFailure>& failure);
   bool DeviceIsBusy(const Operation& operation) const;
   void LogFinished(const Active& running, Duration elapsed,
                    const std::optional<OperationFailure>& failure);
@@ -105,6 +123,7 @@ class OperationExecutor {
   Logger& logger_;
   OperationObserver& observer_;
   Backoff backoff_;
+  OperationLanes lanes_;
   std::map<OperationKey, Active> running_;
   std::map<OperationKey, std::string> last_failed_;  // key -> the operation that backs off
   // Bodies outlive this; their completion looks here first.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/lanes.h"
 
 namespace volumed {
 
@@ -36,6 +37,11 @@ struct OperationSettings {
   // Binds from and to the agent's own filesystem, which touch the volume's.
   Duration prepare_sub_paths = std::chrono::seconds(30);
   Duration clean_sub_paths = std::chrono::seconds(30);
+
+  // How many operations may have a thread: of one filesystem, server or driver as many as it may
+  // have workers; of all together more, as not each of them needs a worker at the moment. Both
+  // together stay below what the executor has (ExecutorOptions::max_threads).
+  LaneLimits lanes = {.places = 256, .per_lane = 4, .own_lane = 512};
 };
 
 struct NamedDeadline {

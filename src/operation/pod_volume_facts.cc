@@ -36,9 +36,15 @@ PodVolumeRecord FactsOf(const UnmountRequest& request, const VolumeRecordKeeper&
   facts.unique_name = request.device;
   facts.has_device = !request.device.empty();
   if (request.constructed) facts.volume_json = EncodeVolumeSnapshot(*request.constructed);
-  // Nobody knows what it may hang with: it gets a domain of its own.
-  facts.fault_domain = "found:" + key.ToString();
+  facts.fault_domain = FaultDomainOf(request, keeper);
   return facts;
+}
+
+// What no record knows may hang with anything: it gets a domain of its own.
+std::string FaultDomainOf(const UnmountRequest& request, const VolumeRecordKeeper& keeper) {
+  const PodVolumeKey key{request.pod, request.spec};
+  const std::optional<PodVolumeRecord> record = keeper.Find(key);
+  return record ? record->fault_domain : "found:" + key.ToString();
 }
 
 // The executor keeps the two apart; a bind of a directory that no device is mounted on would give

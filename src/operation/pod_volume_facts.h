@@ -2,6 +2,8 @@
 // is mounted or mapped. For the operations' own source files alone.
 #pragma once
 
+#include <string>
+
 #include "operation/volume_operations.h"
 #include "operation/volume_record.h"
 #include "operation/volume_record_keeper.h"
@@ -15,6 +17,8 @@ PodVolumeKey KeyOf(const MountRequest& request);
 PodVolumeRecord FactsOf(const MountRequest& request, const VolumePlugin& plugin);
 // Of a volume that is to be taken away: by its record, or else by the request.
 PodVolumeRecord FactsOf(const UnmountRequest& request, const VolumeRecordKeeper& keeper);
+// What the calls of that operation have as CallOptions::domain.
+std::string FaultDomainOf(const UnmountRequest& request, const VolumeRecordKeeper& keeper);
 
 // FailedPrecondition, not applied, unless the device of that name is mounted, or set up; success
 // for an empty name.

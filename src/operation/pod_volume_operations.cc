@@ -6,6 +6,7 @@
 #include "kube/pod_facts.h"
 #include "mounter/subpath.h"
 #include "operation/call_options.h"
+#include "operation/device_facts.h"
 #include "operation/device_operations.h"
 #include "operation/map_operations.h"
 #include "operation/pod_volume_facts.h"
@@ -232,13 +233,20 @@ void TellOfMapping(HostEvents& events, const PodVolumeKey& key, const MountedVol
                         text + "volumeMapPath \"" + parent(volume.host_path) + "\"");
 }
 
-OperationExecutor::Operation UnmountOperation(const char* name, const UnmountRequest& request) {
+FaultDomain DomainOf(const VolumePlugin& plugin, const VolumeSpec& spec) {
+  return {plugin.FaultDomain(spec), plugin.FaultDomainName(spec)};
+}
+
+OperationExecutor::Operation UnmountOperation(const char* name, const UnmountRequest& request,
+                                              const VolumeRecordKeeper& keeper) {
   return {.key = {request.pod, request.spec},
           .name = name,
           .plugin_name = request.plugin_name,
           .pod_display_name = request.pod_display_name,
           .device = request.device,
-          .use = request.device.empty() ? DeviceUse::kNone : DeviceUse::kShared};
+          .use = request.device.empty() ? DeviceUse::kNone : DeviceUse::kShared,
+          .domain = {FaultDomainOf(request, keeper), ""},
+          .takes_away = true};
 }
 
 }  // namespace
@@ -248,7 +256,8 @@ PodVolumeOperations::PodVolumeOperations(Scheduler& scheduler, RecordStore& stor
                                          OperationObserver& observer, DeviceRecordKeeper& devices,
                                          StorageGuard& storage, BootId boot_id,
                                          OperationSettings settings,
-                                         PodDirectoryOwner pod_directory_owner)
+                                         PodDirectoryOwner pod_directory_owner,
+                                         FaultDomains* fault_domains)
     : parts_{plugins,
              host,
              logger,
@@ -260,7 +269,7 @@ PodVolumeOperations::PodVolumeOperations(Scheduler& scheduler, RecordStore& stor
              std::make_shared<VolumeRecordKeeper>(store, scheduler.clock(), logger, observer,
                                                   std::move(boot_id)),
              std::make_shared<DeviceHolds>()},
-      executor_(scheduler, logger, observer) {}
+      executor_(scheduler, logger, observer, fault_domains, settings.lanes) {}
 
 PodVolumeOperations::~PodVolumeOperations() = default;
 
@@ -286,7 +295,8 @@ StartResult PodVolumeOperations::MountVolume(
       .plugin_name = plugin.ok() ? (*plugin)->GetPluginName() : std::string(),
       .pod_display_name = DisplayName(*request.pod),
       .device = request.device(),
-      .use = request.has_device ? DeviceUse::kExclusive : DeviceUse::kNone};
+      .use = request.has_device ? DeviceUse::kExclusive : DeviceUse::kNone,
+      .domain = plugin.ok() ? DomainOf(**plugin, request.spec) : FaultDomain()};
   auto result = std::make_shared<MountedVolume>();
   return executor_.Start(
       std::move(operation),
@@ -302,7 +312,7 @@ StartResult PodVolumeOperations::MountVolume(
 StartResult PodVolumeOperations::UnmountVolume(UnmountRequest request,
                                                std::function<void(OperationOutcome<Unit>)> done) {
   return executor_.Start(
-      UnmountOperation(kVolumeUnmount, request),
+      UnmountOperation(kVolumeUnmount, request, *parts_.keeper),
       [parts = parts_, request](OperationProgress& progress) {
         return RunUnmount(parts, request, progress);
       },
@@ -319,7 +329,8 @@ StartResult PodVolumeOperations::MapVolume(
       .plugin_name = plugin.ok() ? (*plugin)->GetPluginName() : std::string(),
       .pod_display_name = DisplayName(*request.pod),
       .device = request.device(),
-      .use = DeviceUse::kExclusive};
+      .use = DeviceUse::kExclusive,
+      .domain = plugin.ok() ? DomainOf(**plugin, request.spec) : FaultDomain()};
   auto result = std::make_shared<MountedVolume>();
   return executor_.Start(
       std::move(operation),
@@ -339,7 +350,7 @@ StartResult PodVolumeOperations::MapVolume(
 StartResult PodVolumeOperations::UnmapVolume(UnmountRequest request,
                                              std::function<void(OperationOutcome<Unit>)> done) {
   return executor_.Start(
-      UnmountOperation(kUnmapVolumeOperation, request),
+      UnmountOperation(kUnmapVolumeOperation, request, *parts_.keeper),
       [parts = parts_, request](OperationProgress& progress) {
         return RunUnmapVolume(parts.ForMapping(), request, progress);
       },
@@ -371,7 +382,10 @@ StartResult PodVolumeOperations::MountDevice(
       .plugin_name = plugin.ok() ? (*plugin)->GetPluginName() : std::string(),
       .pod_display_name = "",
       .device = request.device,
-      .use = DeviceUse::kExclusive};
+      .use = DeviceUse::kExclusive,
+      // The device of a volume that was attached has yet to appear, which takes no worker.
+      .domain =
+          plugin.ok() && !request.attachable ? DomainOf(**plugin, request.spec) : FaultDomain()};
   auto result = std::make_shared<MountedDevice>();
   const std::vector<PodUid> pods = request.pods;
   const SpecName spec = request.spec.name();
@@ -398,7 +412,9 @@ StartResult PodVolumeOperations::UnmountDevice(UnmountDeviceRequest request,
       .plugin_name = request.plugin_name,
       .pod_display_name = "",
       .device = request.device,
-      .use = DeviceUse::kExclusive};
+      .use = DeviceUse::kExclusive,
+      .domain = {FaultDomainOf(request, parts_.devices), ""},
+      .takes_away = true};
   return executor_.Start(
       std::move(operation),
       [parts = parts_, request = std::move(request)](OperationProgress& progress) {

@@ -34,7 +34,8 @@ class PodVolumeOperations final : public VolumeOperations {
                       VolumeHost& host, Logger& logger, OperationObserver& observer,
                       DeviceRecordKeeper& devices, StorageGuard& storage, BootId boot_id,
                       OperationSettings settings,
-                      PodDirectoryOwner pod_directory_owner = PodDirectoryOwner::kAgent);
+                      PodDirectoryOwner pod_directory_owner = PodDirectoryOwner::kAgent,
+                      FaultDomains* fault_domains = nullptr);
   ~PodVolumeOperations() override;
 
   // What the agent before this one left in the store, once, before the first operation; of another
@@ -44,7 +45,14 @@ class PodVolumeOperations final : public VolumeOperations {
                const std::vector<DeviceRecord>& devices);
 
   // Of operations that start from now on; those that run keep what they were started with.
-  void SetSettings(const OperationSettings& settings) { parts_.settings = settings; }
+  void SetSettings(const OperationSettings& settings) {
+    parts_.settings = settings;
+    executor_.SetLimits(settings.lanes);
+  }
+
+  void GiveUpWaiting(const OperationKey& key) override { executor_.GiveUpWaiting(key); }
+  // To be called when FaultDomains::HealthOf() may answer something else.
+  void LanesChanged() { executor_.LanesChanged(); }
 
   StartResult MountVolume(MountRequest request,
                           std::function<void(OperationOutcome<MountedVolume>)> done) override;

@@ -210,6 +210,13 @@ enum class StartResult {
   kBackoff,  // see NextTry; done is not called
 };
 
+// What an operation waits for before it begins.
+struct LaneWait {
+  // "filesystem 0:45 (nfs4 at /mnt) has 4 workers that do not answer since ..."
+  std::string text;
+  bool does_not_answer = false;  // it waits until somebody mends what hangs
+};
+
 // An operation that runs now, for explain, top and the stuck list.
 struct RunningOperation {
   OperationKey key;
@@ -218,6 +225,8 @@ struct RunningOperation {
   int64_t since_unix_ms = 0;
   int64_t step_since_unix_ms = 0;  // 0: no step has begun
   int64_t progress = 0;            // entries done, where the step reports it
+  // Set while it waits for room in its lane and has not begun.
+  std::optional<LaneWait> waits_for = {};
 };
 
 // What becomes of a pod's record when its directories are gone. kKeep: it says that the pod was
@@ -233,6 +242,11 @@ OperationKey VerifyAttachedKey(const std::string& plugin_name);
 class VolumeOperations {
  public:
   virtual ~VolumeOperations() = default;
+
+  // An operation of this key that has not begun, because what it would hang with has no room for
+  // it, is not wanted any more: its end comes soon, as Cancelled and not applied. One that runs
+  // goes on.
+  virtual void GiveUpWaiting(const OperationKey& /*key*/) {}
 
   virtual StartResult MountVolume(MountRequest request,
                                   std::function<void(OperationOutcome<MountedVolume>)> done) = 0;

@@ -12,6 +12,7 @@
 #include "base/descriptor.h"
 #include "base/mutex.h"
 #include "os/mount_event_queue.h"
+#include "os/mount_index.h"
 #include "os/mount_places.h"
 #include "os/mount_table.h"
 #include "os/statmount.h"
@@ -35,15 +36,15 @@ Result<Descriptor> OpenProc(const char* path) {
 
 class EventMountTable final : public KeptMountTable {
  public:
-  static Result<std::unique_ptr<KeptMountTable>> Open();
+  static Result<std::unique_ptr<KeptMountTable>> Open(MountWatch watch);
 
   Result<std::vector<MountEntry>> Find(const ListMounts& question) override EXCLUDES(mu_);
   int event_fd() const override { return event_fd_; }
   void TakeEvents() override EXCLUDES(mu_);
 
  private:
-  EventMountTable(MountEventQueue queue, const StatMounts& mounts)
-      : KeptMountTable(MountTableSource::kEvents, ""),
+  EventMountTable(MountEventQueue queue, const StatMounts& mounts, MountWatch watch)
+      : KeptMountTable(MountTableSource::kEvents, "", std::move(watch)),
         mounts_(mounts),
         event_fd_(queue.fd()),
         queue_(std::move(queue)) {}
@@ -57,6 +58,9 @@ class EventMountTable final : public KeptMountTable {
   // moves all that is mounted below it, with one event.
   Status Place(uint64_t id) REQUIRES(mu_);
   Status PlaceOne(uint64_t id) REQUIRES(mu_);
+  void NoteGone(const std::string& mount_point) REQUIRES(mu_);
+  // What the watch is to be told once the lock is let go.
+  std::vector<std::string> TakeGone() REQUIRES(mu_) { return std::exchange(gone_, {}); }
 
   const StatMounts mounts_;
   const int event_fd_;
@@ -65,14 +69,16 @@ class EventMountTable final : public KeptMountTable {
   MountEventQueue queue_ GUARDED_BY(mu_);
   MountPlaces places_ GUARDED_BY(mu_);  // of unique ids, which are in the order of mountinfo
   bool lost_ GUARDED_BY(mu_) = true;    // places_ may be wrong in any way
+  std::vector<std::string> gone_ GUARDED_BY(mu_);
 };
 
-Result<std::unique_ptr<KeptMountTable>> EventMountTable::Open() {
+Result<std::unique_ptr<KeptMountTable>> EventMountTable::Open(MountWatch watch) {
   ASSIGN_OR_RETURN(const Descriptor ns, OpenProc(kNamespace));
   ASSIGN_OR_RETURN(const StatMounts mounts, StatMounts::Of(ns.get()));
   // The queue before the first reading: what happens in between is then in both.
   ASSIGN_OR_RETURN(MountEventQueue queue, MountEventQueue::Open(ns.get()));
-  std::unique_ptr<EventMountTable> table(new EventMountTable(std::move(queue), mounts));
+  std::unique_ptr<EventMountTable> table(
+      new EventMountTable(std::move(queue), mounts, std::move(watch)));
   MutexLock lock(table->mu_);
   RETURN_IF_ERROR(table->CatchUp());
   // Whether this kernel fills in all fields is known at once, and not at the first question.
@@ -82,11 +88,14 @@ Result<std::unique_ptr<KeptMountTable>> EventMountTable::Open() {
 
 Result<std::vector<MountEntry>> EventMountTable::Find(const ListMounts& question) {
   std::vector<std::pair<uint64_t, MountPlace>> kept;
+  std::vector<std::string> gone;
   {
     MutexLock lock(mu_);
     RETURN_IF_ERROR(CatchUp());
     for (const uint64_t id : places_.Find(question)) kept.emplace_back(id, *places_.Get(id));
+    gone = TakeGone();
   }
+  Tell(gone);
   // Without the lock: nothing that is kept is used, and a long answer holds nobody up.
   std::vector<MountEntry> found;
   found.reserve(kept.size());
@@ -106,10 +115,19 @@ Result<std::vector<MountEntry>> EventMountTable::Find(const ListMounts& question
 }
 
 void EventMountTable::TakeEvents() {
-  MutexLock lock(mu_);
-  // What goes wrong is kept as lost_, for the next question to mend and to report.
-  const Status followed = Follow(0);
-  static_cast<void>(followed);
+  std::vector<std::string> gone;
+  {
+    MutexLock lock(mu_);
+    // What goes wrong is kept as lost_, for the next question to mend and to report.
+    const Status followed = Follow(0);
+    static_cast<void>(followed);
+    gone = TakeGone();
+  }
+  Tell(gone);
+}
+
+void EventMountTable::NoteGone(const std::string& mount_point) {
+  if (IsWatched(mount_point)) gone_.push_back(mount_point);
 }
 
 Status EventMountTable::CatchUp() {
@@ -132,11 +150,16 @@ Status EventMountTable::Follow(size_t at_least) {
 Status EventMountTable::ReadAll() {
   ++full_reads_;
   ASSIGN_OR_RETURN(const std::vector<uint64_t> ids, mounts_.Ids());
-  places_ = MountPlaces();
+  MountPlaces next;
   for (const uint64_t id : ids) {
     ASSIGN_OR_RETURN(std::optional<MountPlace> place, mounts_.Place(id));
-    if (place) places_.Put(id, std::move(*place));
+    if (place) next.Put(id, std::move(*place));
   }
+  for (const auto& [id, place] : places_.all()) {
+    const MountPlace* now = next.Get(id);
+    if (now == nullptr || now->mount_point != place.mount_point) NoteGone(place.mount_point);
+  }
+  places_ = std::move(next);
   mounts_known_ = places_.size();
   lost_ = false;
   return OkStatus();
@@ -155,12 +178,14 @@ Status EventMountTable::Place(uint64_t id) {
 Status EventMountTable::PlaceOne(uint64_t id) {
   ASSIGN_OR_RETURN(std::optional<MountPlace> place, mounts_.Place(id));
   if (!place) {
+    if (const MountPlace* gone = places_.Get(id)) NoteGone(gone->mount_point);
     if (places_.Erase(id)) ++updates_;
     mounts_known_ = places_.size();
     return OkStatus();
   }
   const MountPlace* known = places_.Get(id);
   if (known != nullptr && *known == *place) return OkStatus();
+  if (known != nullptr && known->mount_point != place->mount_point) NoteGone(known->mount_point);
   places_.Put(id, std::move(*place));
   mounts_known_ = places_.size();
   ++updates_;
@@ -175,16 +200,19 @@ struct FileCloser {
 
 class PollMountTable final : public KeptMountTable {
  public:
-  static Result<std::unique_ptr<KeptMountTable>> Open(std::string why_poll);
+  static Result<std::unique_ptr<KeptMountTable>> Open(std::string why_poll, MountWatch watch);
 
   Result<std::vector<MountEntry>> Find(const ListMounts& question) override EXCLUDES(mu_);
   int event_fd() const override { return -1; }
   void TakeEvents() override {}
+  int change_fd() const override { return changes_.get(); }
+  void CatchUpNow() override EXCLUDES(mu_);
 
  private:
-  PollMountTable(Descriptor mountinfo, std::string why_poll)
-      : KeptMountTable(MountTableSource::kPoll, std::move(why_poll)),
-        mountinfo_(std::move(mountinfo)) {}
+  PollMountTable(Descriptor mountinfo, Descriptor changes, std::string why_poll, MountWatch watch)
+      : KeptMountTable(MountTableSource::kPoll, std::move(why_poll), std::move(watch)),
+        mountinfo_(std::move(mountinfo)),
+        changes_(std::move(changes)) {}
 
   Status CatchUp() REQUIRES(mu_);
   Status ReadAll() REQUIRES(mu_);
@@ -192,17 +220,22 @@ class PollMountTable final : public KeptMountTable {
   // Stays open: it names the namespace whatever thread asks, and the kernel remembers for it what
   // was the last change that a poll was told of.
   const Descriptor mountinfo_;
+  // Another one for whoever waits for changes, as each open file is told of a change once.
+  const Descriptor changes_;
 
   mutable Mutex mu_;
+  std::vector<std::string> gone_ GUARDED_BY(mu_);
   bool changed_ GUARDED_BY(mu_) = true;
   std::shared_ptr<const MountSnapshot> snapshot_ GUARDED_BY(mu_) =
       std::make_shared<const MountSnapshot>(std::vector<MountEntry>());
 };
 
-Result<std::unique_ptr<KeptMountTable>> PollMountTable::Open(std::string why_poll) {
+Result<std::unique_ptr<KeptMountTable>> PollMountTable::Open(std::string why_poll,
+                                                             MountWatch watch) {
   ASSIGN_OR_RETURN(Descriptor mountinfo, OpenProc(kMountInfo));
-  std::unique_ptr<PollMountTable> table(
-      new PollMountTable(std::move(mountinfo), std::move(why_poll)));
+  ASSIGN_OR_RETURN(Descriptor changes, OpenProc(kMountInfo));
+  std::unique_ptr<PollMountTable> table(new PollMountTable(std::move(mountinfo), std::move(changes),
+                                                           std::move(why_poll), std::move(watch)));
   MutexLock lock(table->mu_);
   RETURN_IF_ERROR(table->CatchUp());
   table->updates_ = 0;
@@ -211,12 +244,26 @@ Result<std::unique_ptr<KeptMountTable>> PollMountTable::Open(std::string why_pol
 
 Result<std::vector<MountEntry>> PollMountTable::Find(const ListMounts& question) {
   std::shared_ptr<const MountSnapshot> snapshot;
+  std::vector<std::string> gone;
   {
     MutexLock lock(mu_);
     RETURN_IF_ERROR(CatchUp());
     snapshot = snapshot_;
+    gone = std::exchange(gone_, {});
   }
+  Tell(gone);
   return snapshot->Find(question);
+}
+
+void PollMountTable::CatchUpNow() {
+  std::vector<std::string> gone;
+  {
+    MutexLock lock(mu_);
+    const Status caught_up = CatchUp();
+    static_cast<void>(caught_up);
+    gone = std::exchange(gone_, {});
+  }
+  Tell(gone);
 }
 
 Status PollMountTable::CatchUp() {
@@ -241,6 +288,9 @@ Status PollMountTable::ReadAll() {
   auto next = std::make_shared<const MountSnapshot>(std::move(entries));
   const MountTableChange change = DiffMounts(*snapshot_, *next);
   updates_ += change.added.size() + change.removed.size() + change.changed.size();
+  for (const MountEntry& removed : change.removed) {
+    if (IsWatched(removed.mount_point)) gone_.push_back(removed.mount_point);
+  }
   snapshot_ = std::move(next);
   mounts_known_ = snapshot_->entries().size();
   changed_ = false;
@@ -249,21 +299,32 @@ Status PollMountTable::ReadAll() {
 
 }  // namespace
 
-KeptMountTable::KeptMountTable(MountTableSource source, std::string why_poll)
-    : source_(source), why_poll_(std::move(why_poll)) {}
+KeptMountTable::KeptMountTable(MountTableSource source, std::string why_poll, MountWatch watch)
+    : source_(source), why_poll_(std::move(why_poll)), watch_(std::move(watch)) {}
+
+bool KeptMountTable::IsWatched(const std::string& mount_point) const {
+  return !watch_.below.empty() && IsAtOrBelow(mount_point, watch_.below);
+}
+
+void KeptMountTable::Tell(const std::vector<std::string>& gone) const {
+  if (!gone.empty() && watch_.gone) watch_.gone(gone);
+}
 
 MountTableStats KeptMountTable::stats() const {
   return {source_, why_poll_, mounts_known_, updates_, full_reads_};
 }
 
-Result<std::unique_ptr<KeptMountTable>> KeptMountTable::Open(const KernelFeatures& features) {
+Result<std::unique_ptr<KeptMountTable>> KeptMountTable::Open(const KernelFeatures& features,
+                                                             MountWatch watch) {
+  const auto by_poll = [&watch](const std::string& why) {
+    return PollMountTable::Open(why, watch);
+  };
   if (!features.mount_events)
-    return PollMountTable::Open("no mount-events: the kernel lacks or a filter refuses them");
-  if (!features.statmount)
-    return PollMountTable::Open("no statmount: the kernel lacks or a filter refuses it");
-  Result<std::unique_ptr<KeptMountTable>> by_events = EventMountTable::Open();
+    return by_poll("no mount-events: the kernel lacks or a filter refuses them");
+  if (!features.statmount) return by_poll("no statmount: the kernel lacks or a filter refuses it");
+  Result<std::unique_ptr<KeptMountTable>> by_events = EventMountTable::Open(watch);
   if (by_events.ok()) return by_events;
-  return PollMountTable::Open(by_events.error().message());
+  return by_poll(by_events.error().message());
 }
 
 }  // namespace volumed

@@ -28,6 +28,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,6 +40,15 @@
 
 namespace volumed {
 
+// Who is told of mounts that go. Several changes may come as one call, and a mount that goes and
+// one that is moved away are the same. What comes and goes between two readings of the table is not
+// told.
+struct MountWatch {
+  std::string below;  // mount points at this path or below it; empty: nobody is told
+  // Called on any thread, without a lock held.
+  std::function<void(const std::vector<std::string>& mount_points)> gone;
+};
+
 // Threads: any. Blocks: never on a filesystem. A question by events costs about 2 us and 4 us per
 // mount in its answer; by poll about 1 us, and 3 ms per 1,000 mounts of the table after a change.
 class KeptMountTable {
@@ -46,7 +56,8 @@ class KeptMountTable {
   // The calling thread's mount namespace. By events where `features` have statmount and
   // mount-events and the kernel grants a mark; else by poll, and stats() say why.
   // Errors: those of the first reading, not applied.
-  static Result<std::unique_ptr<KeptMountTable>> Open(const KernelFeatures& features);
+  static Result<std::unique_ptr<KeptMountTable>> Open(const KernelFeatures& features,
+                                                      MountWatch watch = {});
   virtual ~KeptMountTable() = default;
 
   // The mounts that a question is about, in the kernel's order.
@@ -61,13 +72,25 @@ class KeptMountTable {
   virtual int event_fd() const = 0;
   virtual void TakeEvents() = 0;
 
+  // By poll, this has EPOLLPRI when the table has changed, and tells epoll of a change once. Then
+  // somebody should CatchUpNow(), or the watch is told no sooner than at the next question. It is
+  // of the mount namespace of the thread that called Open. By events it is -1.
+  virtual int change_fd() const { return -1; }
+  // Reads the table if it has changed. Blocks: for that reading. Errors: the next question reports
+  // what goes wrong.
+  virtual void CatchUpNow() {}
+
   // Blocks: never, not even while the table is read.
   MountTableStats stats() const;
 
  protected:
-  KeptMountTable(MountTableSource source, std::string why_poll);
+  KeptMountTable(MountTableSource source, std::string why_poll, MountWatch watch);
   KeptMountTable(const KeptMountTable&) = delete;
   KeptMountTable& operator=(const KeptMountTable&) = delete;
+
+  bool IsWatched(const std::string& mount_point) const;
+  // Calls the watch. REQUIRES: no lock is held.
+  void Tell(const std::vector<std::string>& gone) const;
 
   // For stats(); written by the implementation.
   std::atomic<uint64_t> mounts_known_{0};
@@ -77,6 +100,7 @@ class KeptMountTable {
  private:
   const MountTableSource source_;
   const std::string why_poll_;
+  const MountWatch watch_;
 };
 
 }  // namespace volumed

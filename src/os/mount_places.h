@@ -50,6 +50,8 @@ class MountPlaces {
   // directory of the path. REQUIRES: CheckMountQuestion() has let it pass.
   std::vector<uint64_t> Find(const ListMounts& question) const;
   size_t size() const { return places_.size(); }
+  // All of them by their ids, in no order.
+  const std::unordered_map<uint64_t, MountPlace>& all() const { return places_; }
 
  private:
   std::unordered_map<uint64_t, MountPlace> places_;

@@ -64,7 +64,8 @@ Result<std::unique_ptr<WorkerKernel>> WorkerKernel::Create(const WorkerKernelOpt
   WorkerPool::Parts parts{[command = Command(options)] { return SpawnWorker(command); },
                           options.max_workers, options.max_per_domain, options.lanes_changed};
   ASSIGN_OR_RETURN(std::unique_ptr<WorkerPool> pool, WorkerPool::Create(std::move(parts), clock));
-  ASSIGN_OR_RETURN(std::unique_ptr<KeptMountTable> mounts, KeptMountTable::Open(features));
+  ASSIGN_OR_RETURN(std::unique_ptr<KeptMountTable> mounts,
+                   KeptMountTable::Open(features, options.mount_watch));
   return std::unique_ptr<WorkerKernel>(
       new WorkerKernel(std::move(pool), std::move(mounts), features));
 }

@@ -33,6 +33,7 @@ struct WorkerKernelOptions {
   // What HealthOf() answers may be different, or a lane has room again. On any thread, without a
   // lock held. Optional.
   std::function<void()> lanes_changed = {};
+  MountWatch mount_watch = {};
 };
 
 // Lanes: calls without a domain go one after another through the one fast worker, in the order of

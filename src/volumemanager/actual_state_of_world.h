@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -132,6 +133,10 @@ struct ActualPod {
   bool removing = false;        // RemovePod runs
   bool keeps_record = false;    // RemovePod leaves the record: its deletion was a command
   std::optional<FailureHistory> remove_failure;
+  // What was under way when a mount below the pod's directory went: its volumes, and the empty name
+  // for the removal of the pod. What of these fails is tried again at once, as it may have failed
+  // because of that mount.
+  std::set<SpecName> mount_went_during;
 
   // Set when a record of this pod could not be read: nothing of it is touched.
   std::string quarantine_reason;

@@ -35,14 +35,20 @@ std::vector<PodUid> DeviceReconciler::PodsThatMayHave(const UniqueVolumeName& na
 }
 
 void DeviceReconciler::Reconcile(const UniqueVolumeName& name, Wake& wake) {
-  if (parts_.desired.UsersOf(name).empty()) WaitsNoMore(name);
+  const bool wanted = !parts_.desired.UsersOf(name).empty();
+  if (!wanted) WaitsNoMore(name);
   const ActualDevice* device = parts_.actual.FindDevice(name);
-  if (device != nullptr && (device->in_flight || !device->quarantine_reason.empty())) return;
+  if (device != nullptr && device->in_flight) {
+    // What waits for a filesystem that hangs would keep the device for as long as that does.
+    if (!wanted) parts_.operations.GiveUpWaiting(OperationKey(name));
+    return;
+  }
+  if (device != nullptr && !device->quarantine_reason.empty()) return;
   if (IsAttachable(name, device)) {
     ReconcileAttachable(name, device, wake);
     return;
   }
-  if (!parts_.desired.UsersOf(name).empty()) {
+  if (wanted) {
     const bool mounted = device != nullptr && IsMounted(*device);
     if (!mounted && !PodsThatMayHave(name).empty()) StartMount(name, wake);
     return;

@@ -330,7 +330,12 @@ void KubeletVolumeManager::DeviceVanished(const std::vector<std::string>& paths)
   impl_->DeviceVanished(paths);
 }
 
+void KubeletVolumeManager::MountsGone(const std::vector<std::string>& mount_points) {
+  impl_->MountsGone(mount_points);
+}
+
 void KubeletVolumeManager::WallClockWasSet() { impl_->WallClockWasSet(); }
+
 void KubeletVolumeManager::AttachLimitsChanged() { impl_->AttachLimitsChanged(); }
 
 void KubeletVolumeManager::SetServerLookPeriod(Duration period) {

@@ -103,6 +103,8 @@ class KubeletVolumeManager final : public VolumeManager {
   void DeviceAppeared(const std::vector<std::string>& paths);
   // It is not there any more: the pods that have it are told.
   void DeviceVanished(const std::vector<std::string>& paths);
+  // Mounts at these paths went: a pod that leaves, and could not because of one, is tried at once.
+  void MountsGone(const std::vector<std::string>& mount_points);
   // How volumes are measured from now on (VolumeStats::SetTimes).
   void SetStatsTimes(Duration period, Duration deadline);
   // How often servers are looked at from now on (DomainHealth::SetPeriod).

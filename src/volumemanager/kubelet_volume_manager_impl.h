@@ -81,6 +81,7 @@ class KubeletVolumeManager::Impl {
   void SetStatsTimes(Duration period, Duration deadline) { stats_.SetTimes(period, deadline); }
   void DeviceAppeared(const std::vector<std::string>& paths);
   void DeviceVanished(const std::vector<std::string>& paths);
+  void MountsGone(const std::vector<std::string>& mount_points);
   void WallClockWasSet() {
     for (const auto& [uid, pod] : actual_.pods()) reconciler_.MarkDirty(uid);
   }

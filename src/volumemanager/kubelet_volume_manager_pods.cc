@@ -389,6 +389,17 @@ Status KubeletVolumeManager::Impl::Retry(const PodUid& uid) {
   return OkStatus();
 }
 
+void KubeletVolumeManager::Impl::MountsGone(const std::vector<std::string>& mount_points) {
+  const std::string pods = parts_.host.paths.root() + "/pods/";
+  std::set<PodUid> concerned;
+  for (const std::string& mount_point : mount_points) {
+    if (!mount_point.starts_with(pods)) continue;
+    concerned.emplace(
+        mount_point.substr(pods.size(), mount_point.find('/', pods.size()) - pods.size()));
+  }
+  for (const PodUid& uid : concerned) reconciler_.MountWent(uid);
+}
+
 Status KubeletVolumeManager::Impl::RetryVolume(const PodVolumeKey& key) {
   if (!loaded_) return NotLoaded();
   const ActualPod* pod = actual_.FindPod(key.pod);

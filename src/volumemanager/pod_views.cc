@@ -205,7 +205,8 @@ void PodViews::AddShared(const WantedVolume* wanted, const ActualVolume* actual,
 // The first thing that keeps a wanted persistent volume from being set up, but for failures of its
 // own.
 std::optional<ProblemView> PodViews::SharedProblem(const PodVolumeKey& key, const ActualPod& pod,
-                                                   const WantedVolume& wanted) const {
+                                                   const WantedVolume& wanted,
+                                                   const Running& running) const {
   if (const std::optional<PodUid> other = parts_.reconciler.ExcludedBy(key.pod, wanted)) {
     const ActualPod* user = parts_.actual.FindPod(*other);
     ProblemView problem = Waiting(
@@ -224,6 +225,9 @@ std::optional<ProblemView> PodViews::SharedProblem(const PodVolumeKey& key, cons
     return Waiting("ReadRecord",
                    device->quarantine_reason + "; the device is left alone until it is repaired",
                    kAdministrator, device->since_unix_ms);
+  }
+  if (auto lane = LaneProblem(OperationKey(wanted.unique_name), device->failure, running)) {
+    return lane;
   }
   if (!device->failure) return std::nullopt;
   // The disk is the node's: no owner of a pod can mend it.
@@ -261,9 +265,9 @@ std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, cons
   if (wanted != nullptr) {
     if (auto server = ServerProblem(key, pod, *wanted, actual, running)) return server;
   }
-  if (actual != nullptr && actual->failure) {
-    return FromFailure(*actual->failure, key, pod, wanted);
-  }
+  const std::optional<FailureHistory> last = actual == nullptr ? std::nullopt : actual->failure;
+  if (auto lane = LaneProblem(key, last, running)) return lane;
+  if (last) return FromFailure(*last, key, pod, wanted);
   if (parts_.is_stuck && parts_.is_stuck(key.ToString())) {
     return Waiting("Stuck", "a worker hangs in the kernel with this volume and cannot be ended",
                    kAdministrator, actual == nullptr ? 0 : actual->since_unix_ms);
@@ -271,7 +275,7 @@ std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, cons
   if (wanted == nullptr) return std::nullopt;
   if (auto gone = VanishedDevice(key, *wanted)) return gone;
   if (!wanted->problems.empty()) return FromWanted(wanted->problems.front(), pod);
-  if (auto shared = SharedProblem(key, pod, *wanted)) return shared;
+  if (auto shared = SharedProblem(key, pod, *wanted, running)) return shared;
   if (actual != nullptr && MayBePresent(*actual) && !IsSameKind(*actual, *wanted)) {
     return Waiting("WaitForUnmount",
                    "the volume is still there as " +

@@ -72,13 +72,19 @@ class PodViews {
   std::optional<ProblemView> ServerProblem(const PodVolumeKey& key, const ActualPod& pod,
                                            const WantedVolume& wanted, const ActualVolume* actual,
                                            const Running& running) const;
+  // Says for what the operation of a volume or device waits that has not begun, because its
+  // filesystem, server or driver has no room; and how it failed before, if `failure` is given.
+  static std::optional<ProblemView> LaneProblem(const OperationKey& key,
+                                                const std::optional<FailureHistory>& failure,
+                                                const Running& running);
   bool IsServerSilent(const WantedVolume& wanted, const ActualVolume* actual) const;
   std::optional<ProblemView> VolumeProblem(const PodVolumeKey& key, const ActualPod& pod,
                                            const WantedVolume* wanted, const ActualVolume* actual,
                                            const Running& running) const;
   void AddShared(const WantedVolume* wanted, const ActualVolume* actual, VolumeView& view) const;
   std::optional<ProblemView> SharedProblem(const PodVolumeKey& key, const ActualPod& pod,
-                                           const WantedVolume& wanted) const;
+                                           const WantedVolume& wanted,
+                                           const Running& running) const;
   // In pod_views_attach.cc: what keeps a volume from being attached, but for failures of its own;
   // and what is wrong with one that is mounted.
   std::optional<ProblemView> AttachProblem(const WantedVolume& wanted, const ActualPod& pod,

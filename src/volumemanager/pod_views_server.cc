@@ -32,6 +32,26 @@ ProblemView PodViews::SilentProblem(const DomainState& silent, const PodVolumeKe
   return problem;
 }
 
+std::optional<ProblemView> PodViews::LaneProblem(const OperationKey& key,
+                                                 const std::optional<FailureHistory>& failure,
+                                                 const Running& running) {
+  const auto found = running.find(key);
+  if (found == running.end() || !found->second.waits_for) return std::nullopt;
+  const RunningOperation& operation = found->second;
+  ProblemView problem;
+  problem.operation = operation.operation;
+  problem.step = operation.step;
+  problem.message = operation.waits_for->text;
+  if (failure) {
+    problem.message += "; the last try: " + failure->last.error.message();
+    problem.attempts = failure->attempts;
+  }
+  problem.who_must_act =
+      operation.waits_for->does_not_answer ? kAdministratorMustAct : kNobodyMustAct;
+  problem.since_unix_ms = operation.since_unix_ms;
+  return problem;
+}
+
 // Nothing of the volume is looked at while it is not mounted: others of the server tell.
 bool PodViews::IsServerSilent(const WantedVolume& wanted, const ActualVolume* actual) const {
   if (wanted.server.empty() || (actual != nullptr && IsSetUp(*actual))) return false;

@@ -43,6 +43,26 @@ void Reconciler::ResetBackoff(const PodUid& pod) {
   }
 }
 
+void Reconciler::MountWent(const PodUid& uid) {
+  ActualPod* pod = parts_.actual.FindPod(uid);
+  if (pod == nullptr || !pod->leaving) return;
+  if (pod->removing) pod->mount_went_during.insert(SpecName());
+  bool failed = pod->remove_failure.has_value();
+  for (const auto& [spec, volume] : pod->volumes) {
+    if (volume.in_flight) pod->mount_went_during.insert(spec);
+    failed = failed || volume.failure;
+  }
+  if (!failed) return;
+  ResetBackoff(uid);
+  MarkDirty(uid);
+}
+
+void Reconciler::TeardownEnded(const PodVolumeKey& key, bool failed) {
+  ActualPod* pod = parts_.actual.FindPod(key.pod);
+  if (pod == nullptr || pod->mount_went_during.erase(key.spec) == 0 || !failed) return;
+  parts_.operations.ResetBackoff(key);
+}
+
 std::optional<TimePoint> Reconciler::NextRecordTry(const PodUid& pod) const {
   return record_backoff_.BlockedUntil(pod.str(), kRecordOperation);
 }
@@ -266,7 +286,12 @@ void Reconciler::ReconcileUnwanted(const PodUid& uid, ActualPod& pod, Wake& wake
   for (const auto& [spec, volume] : pod.volumes) volumes.push_back(spec);
   for (const SpecName& spec : volumes) {
     const ActualVolume& volume = pod.volumes.at(spec);
-    if (!volume.in_flight) StartUnmount({uid, spec}, pod, wake);
+    if (volume.in_flight) {
+      // A mount that waits for a filesystem that hangs would keep the pod for as long as that does.
+      parts_.operations.GiveUpWaiting({uid, spec});
+    } else {
+      StartUnmount({uid, spec}, pod, wake);
+    }
   }
   if (pod.volumes.empty()) RemovePod(uid, pod, wake);
 }
@@ -291,6 +316,7 @@ void Reconciler::StartUnmount(const PodVolumeKey& key, const ActualPod& pod, Wak
   auto done = IfAlive([this, key, shared, has_device](const OperationOutcome<Unit>& outcome) {
     parts_.actual.UnmountDone(key, outcome);
     if (outcome.value) hooks_.gone(key);
+    TeardownEnded(key, !outcome.value);
     MarkDirty(key.pod);
     SharedVolumeChanged(shared, has_device);
   });
@@ -322,6 +348,7 @@ void Reconciler::RemovePod(const PodUid& uid, ActualPod& pod, Wake& wake) {
           PodRemoved(uid);
         } else if (outcome.failure) {
           parts_.actual.NoteFailure(left.remove_failure, *outcome.failure);
+          TeardownEnded({uid, SpecName()}, true);
         }
         MarkDirty(uid);
       }));

@@ -70,6 +70,8 @@ class Reconciler {
   void MarkDirty(const PodUid& pod) { queue_.MarkDirty(pod); }
   // Forgets back-offs of a pod, or of one of its volumes: the cause may be gone.
   void ResetBackoff(const PodUid& pod);
+  // A mount below the pod's directory went, which may be what its teardown waits for.
+  void MountWent(const PodUid& pod);
   void ResetBackoff(const PodVolumeKey& key) { parts_.operations.ResetBackoff(key); }
 
   // Why a pod that is to leave stays, if something keeps it.
@@ -83,6 +85,9 @@ class Reconciler {
   static int64_t GraceEnd(const Leaving& leaving);
 
  private:
+  // An operation that takes a volume, or with an empty name the pod, away has ended. If it failed
+  // while a mount went that it may have failed for, it has no back-off.
+  void TeardownEnded(const PodVolumeKey& key, bool failed);
   void ReconcilePod(const PodUid& uid, Wake& wake);
   void ReconcileWanted(const PodUid& uid, const WantedPod& wanted, Wake& wake);
   void ReconcileUnwanted(const PodUid& uid, ActualPod& pod, Wake& wake);

@@ -1,7 +1,9 @@
 // RecordWriter: the volume manager's own rows (pods, holds), written off the control thread, and in
-// the order asked for: two writes of one row never overtake each other.
+// the order asked for: two writes of one row never overtake each other. The rows of a thousand pods
+// that come at once share a few threads: as many writes as are under way share one sync anyway.
 #pragma once
 
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <map>
@@ -43,11 +45,16 @@ class RecordWriter {
   };
 
   void Enqueue(const RowId& row, Write write);
-  void StartNext(const RowId& row);
+  // Starts the first writes of rows that wait, as far as threads are left for them.
+  void StartWrites();
+  void Start(const RowId& row);
+  void Written(const RowId& row, const Status& written);
 
   Scheduler& scheduler_;
   RecordStore& store_;
-  std::map<RowId, std::deque<Write>> queues_;  // the first of each runs
+  std::map<RowId, std::deque<Write>> queues_;
+  std::deque<RowId> waiting_;  // those rows of queues_ that have no write under way
+  size_t running_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -47,7 +47,10 @@ class KeptMountTableTest : public MountNamespaceTest {
     const Result<KernelFeatures> features = ProbeKernelFeatures(masked);
     ASSERT_TRUE(features.ok());
     features_ = *features;
-    auto table = KeptMountTable::Open(features_);
+    auto table = KeptMountTable::Open(
+        features_, {scratch() + "/watched", [this](const std::vector<std::string>& points) {
+                      gone_.insert(gone_.end(), points.begin(), points.end());
+                    }});
     ASSERT_TRUE(table.ok()) << table.error().ToString();
     table_ = std::move(table).value();
   }
@@ -114,6 +117,7 @@ class KeptMountTableTest : public MountNamespaceTest {
 
   KernelFeatures features_;
   std::unique_ptr<KeptMountTable> table_;
+  std::vector<std::string> gone_;  // that the watch was told of
 };
 
 }  // namespace volumed

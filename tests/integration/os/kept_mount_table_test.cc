@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -139,6 +140,42 @@ TEST_P(EveryWayTest, FollowsMountsUnmountsAndMountsOverMounts) {
   ExpectReadOnce();
   EXPECT_EQ(table_->stats().mounts, ReadMountTable()->size());
   EXPECT_GT(table_->stats().updates, 0u);
+}
+
+TEST_P(EveryWayTest, TheWatchIsToldOfMountsThatWentBelowItsPathAndOfNoOthers) {
+  Directory("watched");
+  Directory("watched/a");
+  Directory("watched/b");
+  Directory("beside");
+  Tmpfs("watched/a");
+  Tmpfs("watched/b");
+  Tmpfs("beside");
+  Below(scratch());
+  EXPECT_THAT(gone_, IsEmpty());
+  Unmount("watched/a");
+  Unmount("beside");
+  // What the event loop does when it is told that something happened.
+  ByEvents() ? table_->TakeEvents() : table_->CatchUpNow();
+  EXPECT_THAT(gone_, ElementsAre(At("watched/a")));
+  Unmount("watched/b");
+  Below(scratch());
+  EXPECT_THAT(gone_, ElementsAre(At("watched/a"), At("watched/b"))) << "a question does it, too";
+}
+
+TEST_P(EveryWayTest, ADescriptorSaysThatTheTableHasChanged) {
+  Directory("watched");
+  const int fd = ByEvents() ? table_->event_fd() : table_->change_fd();
+  const short events = ByEvents() ? POLLIN : POLLPRI;
+  const auto says = [fd, events] {
+    pollfd wait = {fd, events, 0};
+    return ::poll(&wait, 1, 0) == 1;
+  };
+  ByEvents() ? table_->TakeEvents() : static_cast<void>(says());
+  EXPECT_FALSE(says());
+  Tmpfs("watched");
+  // A question by poll has a descriptor of its own, and takes nothing from this one.
+  if (!ByEvents()) Below(scratch());
+  EXPECT_TRUE(says());
 }
 
 TEST_P(EveryWayTest, AMovedMountTakesAlongWhatIsMountedBelowIt) {

@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include <thread>
+#include <vector>
 
 #include "agent/http_server.h"
 
@@ -13,6 +13,7 @@ namespace volumed {
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::seconds;
 
 // Without a descriptor to spare: what the test itself opened before stays open.
 class FewDescriptors {
@@ -46,6 +47,11 @@ class AcceptorTest : public testing::Test {
         AcceptorHandlers{[this](Descriptor connection, const sockaddr_storage&) {
                            accepted_.push_back(std::move(connection));
                          },
+                         [this] {
+                           if (to_give_.empty()) return false;
+                           to_give_.pop_back();
+                           return true;
+                         },
                          [this](int sys_errno) { paused_.push_back(sys_errno); }});
     ASSERT_TRUE(acceptor_->Start().ok());
   }
@@ -72,6 +78,7 @@ class AcceptorTest : public testing::Test {
   sockaddr_in address_{};
   std::vector<Descriptor> clients_;
   std::vector<Descriptor> accepted_;
+  std::vector<Descriptor> to_give_;  // one goes whenever the acceptor asks for room
   std::vector<int> paused_;
   std::unique_ptr<Acceptor> acceptor_;
 };
@@ -127,10 +134,35 @@ TEST_F(AcceptorTest, TheReserveIsForWhoComesWhenNothingIsLeftAndFillsAgain) {
   EXPECT_EQ(accepted_.size(), 2u) << "the reserve was filled when there were descriptors again";
 }
 
+TEST_F(AcceptorTest, WhatCanBeDoneWithoutMakesRoomAtOnce) {
+  AcceptorOptions options;
+  options.first_pause = seconds(10);
+  Make(options);
+  MakeClients(3);
+  for (int i = 0; i < 3; ++i) to_give_.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const FewDescriptors few;
+  ConnectAll();
+  RunFor(milliseconds(50));
+  EXPECT_EQ(accepted_.size(), 3u);
+  EXPECT_TRUE(paused_.empty());
+  EXPECT_LE(acceptor_->attempts(), 7u);
+}
+
+// accept(2) says EMFILE although nobody waits: whoever was accepted last made room for nobody.
+TEST_F(AcceptorTest, NobodyMakesRoomForNobody) {
+  Make({});
+  MakeClients(1);
+  for (int i = 0; i < 3; ++i) to_give_.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const FewDescriptors few;
+  ConnectAll();
+  RunFor(milliseconds(50));
+  EXPECT_EQ(accepted_.size(), 1u);
+  EXPECT_EQ(to_give_.size(), 2u);
+}
+
 TEST_F(AcceptorTest, AReserveThatWasSpentWithoutAPauseFillsAgainToo) {
   AcceptorOptions options;
-  // One more than there are clients: accept(2) wants a descriptor before it sees that nobody waits.
-  options.reserved = 3;
+  options.reserved = 2;
   options.longest_pause = milliseconds(50);
   Make(options);
   for (int round = 0; round < 2; ++round) {

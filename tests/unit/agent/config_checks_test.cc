@@ -126,6 +126,23 @@ TEST_F(ConfigPlacesTest, ALinkDoesNotHideThatPlacesLieInOneAnother) {
   EXPECT_NE(Problems().find("(with its links resolved)"), std::string::npos) << Problems();
 }
 
+TEST_F(ConfigPlacesTest, ALinkToWhatIsNotThereYetIsFollowedToo) {
+  fs::create_directory_symlink("root", directory_ / "link");
+  config_.manifest_dirs = {(directory_ / "link/manifests").string()};
+  EXPECT_NE(Problems().find("(with its links resolved)"), std::string::npos) << Problems();
+  // The parent of what a link leads to is meant, not that of the link.
+  fs::create_directory_symlink("root/a/b", directory_ / "deep");
+  fs::create_directory_symlink("deep/..", directory_ / "inside");
+  config_.manifest_dirs = {(directory_ / "inside/manifests").string()};
+  EXPECT_NE(Problems().find("(with its links resolved)"), std::string::npos) << Problems();
+  fs::create_directory_symlink("deep/../../..", directory_ / "outside");
+  config_.manifest_dirs = {(directory_ / "outside/manifests").string()};
+  EXPECT_EQ(Problems(), "");
+  fs::create_directory_symlink(directory_ / "circle", directory_ / "circle");
+  config_.manifest_dirs = {(directory_ / "circle/x").string()};
+  EXPECT_EQ(Problems(), "");
+}
+
 TEST_F(ConfigPlacesTest, ALinkDoesNotHideAKernelsFilesystem) {
   fs::create_directory_symlink("/proc/self", directory_ / "root");
   EXPECT_NE(Problems().find("root: "), std::string::npos);

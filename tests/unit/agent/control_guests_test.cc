@@ -76,6 +76,28 @@ TEST_F(ControlGuestsTest, OneThatSpeaksIsServedWithEverythingItSaid) {
   EXPECT_EQ(said, std::string(kPreface) + "more");
 }
 
+TEST_F(ControlGuestsTest, OneThatHasSpokenBeforeItIsAdmittedIsServedAtOnce) {
+  const Descriptor silent = Connect(0);
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+  const Descriptor client(ends[0]);
+  ASSERT_GT(::send(client.get(), kPreface, sizeof(kPreface) - 1, MSG_NOSIGNAL), 0);
+  ASSERT_TRUE(guests_->Admit(Descriptor(ends[1]), {1, kUser, 0}, PeerRole::kRead));
+  EXPECT_EQ(served_.size(), 1u) << "without a turn of the loop, so that nobody takes its place";
+  EXPECT_TRUE(guests_->MakeRoom());
+  EXPECT_FALSE(guests_->MakeRoom()) << "who is served stays";
+}
+
+TEST_F(ControlGuestsTest, RootsAreTheLastThatMakeRoom) {
+  const Descriptor roots = Connect(0);
+  const Descriptor users = Connect(kUser);
+  ASSERT_TRUE(guests_->MakeRoom());
+  EXPECT_TRUE(IsClosed(users)) << "although root's has been silent longer";
+  EXPECT_FALSE(IsClosed(roots));
+  EXPECT_TRUE(guests_->MakeRoom());
+  EXPECT_TRUE(IsClosed(roots));
+}
+
 TEST_F(ControlGuestsTest, OneThatIsSilentOrSaysOtherThingsIsClosed) {
   limits_.first_words = milliseconds(50);
   const Descriptor silent = Connect(0);

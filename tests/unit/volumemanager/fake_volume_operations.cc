@@ -234,6 +234,10 @@ std::vector<RunningOperation> FakeVolumeOperations::Running() const {
   std::vector<RunningOperation> all;
   for (const auto& [key, since] : running_) {
     all.push_back({key, "volume_mount", "SetUp", since, since, 7});
+    const auto waits = waits_for.find(key);
+    if (waits == waits_for.end()) continue;
+    all.back().step = "WaitForWorker";
+    all.back().waits_for = waits->second;
   }
   return all;
 }

@@ -60,6 +60,10 @@ class FakeVolumeOperations final : public VolumeOperations {
   size_t Count(const std::string& operation, const OperationKey& key) const;
   const Call* Last(const std::string& operation, const OperationKey& key) const;
 
+  void GiveUpWaiting(const OperationKey& key) override { given_up.insert(key); }
+  std::set<OperationKey> given_up;
+  std::map<OperationKey, LaneWait> waits_for;  // what Running() says of operations of these keys
+
   StartResult MountVolume(MountRequest request,
                           std::function<void(OperationOutcome<MountedVolume>)> done) override;
   StartResult UnmountVolume(UnmountRequest request,

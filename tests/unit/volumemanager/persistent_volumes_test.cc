@@ -105,6 +105,18 @@ TEST_F(PersistentVolumesTest, ADiskThatAppearsIsMountedAtOnceAndNotAfterTheBackO
   EXPECT_EQ(DeviceCalls("mount_device"), tried + 1) << "nobody wants it any more";
 }
 
+// 300 local volumes on one dead mount took a thread each, and their pods did not say for what.
+TEST_F(PersistentVolumesTest, ADeviceThatWaitsForItsFilesystemSaysSoAndIsGivenUpWithItsPod) {
+  const OperationKey device(kDevice);
+  operations().Hang(device);
+  operations().waits_for[device] = {"filesystem 0:7 has 4 workers that do not answer", true};
+  Deliver(Storage() + PodManifest("a", {kUse}));
+  EXPECT_EQ(Problem("a"), "WaitForWorker: filesystem 0:7 has 4 workers that do not answer");
+  EXPECT_FALSE(operations().given_up.contains(device));
+  ASSERT_TRUE(Delete("a"));
+  EXPECT_TRUE(operations().given_up.contains(device));
+}
+
 TEST_F(PersistentVolumesTest, TheBindingIsOnRecordBeforeTheDeviceAndTheDeviceBeforeTheBind) {
   Deliver(Storage() + PodManifest("a", {kUse}));
   ASSERT_EQ(DeviceCalls("mount_device"), 1u);

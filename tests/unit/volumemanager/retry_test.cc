@@ -49,6 +49,80 @@ TEST_F(RetryTest, OfWhatIsNotThereIsRefused) {
   }
 }
 
+constexpr const char* kMountOfA = "/var/lib/volumed/pods/a/volumes/p/one/theirs";
+
+TEST_F(RetryTest, AMountThatGoesFromALeavingPodsDirectoryEndsItsBackOff) {
+  StartAgent();
+  Deliver(PodManifest("a", {"one: emptyDir: {}"}));
+  operations().FailNext("remove", Key("a", ""), kBroken, 100);
+  ASSERT_TRUE(Delete("a"));
+  const size_t tried = operations().Count("remove");
+  ASSERT_GT(tried, 0u);
+  manager().MountsGone({"/var/lib/volumed/pods/b/volumes/p/one", "/elsewhere"});
+  Settle();
+  EXPECT_EQ(operations().Count("remove"), tried) << "that is not the pod's";
+  manager().MountsGone({kMountOfA, "/var/lib/volumed/pods/a"});
+  Settle();
+  EXPECT_EQ(operations().Count("remove"), tried + 1);
+}
+
+TEST_F(RetryTest, AMountThatGoesWhileTheTeardownRunsIsNotForgotten) {
+  StartAgent();
+  Deliver(PodManifest("a", {"one: emptyDir: {}"}));
+  operations().Hang(Key("a", ""));
+  ASSERT_TRUE(Delete("a"));
+  ASSERT_EQ(operations().Count("remove"), 1u);
+  manager().MountsGone({kMountOfA});
+  operations().FailNext("remove", Key("a", ""), kBroken, 1);
+  operations().Release(Key("a", ""));
+  Settle();
+  EXPECT_EQ(operations().Count("remove"), 2u) << "it had looked before the mount went";
+  EXPECT_TRUE(node.removed_pods.contains(PodUid("a")));
+}
+
+TEST_F(RetryTest, AMountThatGoesIsRememberedForEachTeardownThatWasUnderWay) {
+  StartAgent();
+  Deliver(PodManifest("a", {"one: emptyDir: {}", "two: emptyDir: {}"}));
+  operations().Hang(Key("a", "one"));
+  operations().Hang(Key("a", "two"));
+  ASSERT_TRUE(Delete("a"));
+  manager().MountsGone({kMountOfA});
+  operations().Release(Key("a", "one"));
+  Settle();
+  operations().FailNext("unmount", Key("a", "two"), kBroken, 1);
+  operations().Release(Key("a", "two"));
+  Settle();
+  EXPECT_EQ(operations().Count("unmount", Key("a", "two")), 2u)
+      << "the other one, which ended first, has not used it up";
+  EXPECT_TRUE(node.removed_pods.contains(PodUid("a")));
+}
+
+TEST_F(RetryTest, AMountThatGoesFromAPodThatStaysConcernsNobody) {
+  StartAgent();
+  operations().FailNext("mount", Key("a", "one"), kBroken, 100);
+  Deliver(PodManifest("a", {"one: emptyDir: {}"}));
+  const size_t tried = operations().Count("mount");
+  manager().MountsGone({kMountOfA});
+  Settle();
+  EXPECT_EQ(operations().Count("mount"), tried);
+}
+
+// A pod could not go while its mount waited for a filesystem that hangs.
+TEST_F(RetryTest, APodThatLeavesGivesUpAMountThatHasNotBegun) {
+  StartAgent();
+  operations().Hang(Key("a", "one"));
+  operations().waits_for[OperationKey(Key("a", "one"))] = {"filesystem 0:7 does not answer", true};
+  Deliver(PodManifest("a", {"one: emptyDir: {}"}));
+  EXPECT_TRUE(operations().given_up.empty());
+  const std::optional<ProblemView> problem = View("a").volumes.at(0).problem;
+  ASSERT_TRUE(problem);
+  EXPECT_EQ(problem->step, "WaitForWorker");
+  EXPECT_EQ(problem->message, "filesystem 0:7 does not answer");
+  EXPECT_EQ(problem->who_must_act, "an administrator");
+  ASSERT_TRUE(Delete("a"));
+  EXPECT_TRUE(operations().given_up.contains(OperationKey(Key("a", "one"))));
+}
+
 TEST(FailedMountTextTest, NamesWhatIsNotMountedAndWhatCannotBeTried) {
   WantedPod wanted;
   const auto volume = [](const char* name) {

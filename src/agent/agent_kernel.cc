@@ -1,0 +1,68 @@
+// Agent: brings what the kernel tells of its mounts and lanes to the control thread.
+#include <sys/epoll.h>
+
+#include <chrono>
+#include <utility>
+
+#include "agent/agent.h"
+
+namespace volumed {
+namespace {
+
+// By poll the whole table is read after a change. Changes that follow one another within this time
+// cost one reading.
+constexpr auto kMountTablePause = std::chrono::milliseconds(500);
+
+}  // namespace
+
+void Agent::LanesChanged() {
+  if (lanes_changed_.exchange(true)) return;
+  scheduler_->Post([this] {
+    lanes_changed_ = false;
+    if (operations_) operations_->LanesChanged();
+  });
+}
+
+void Agent::MountsGone(const std::vector<std::string>& mount_points) {
+  scheduler_->Post([this, mount_points] {
+    if (manager_) manager_->MountsGone(mount_points);
+  });
+}
+
+// The table is read on another thread. What changes while it is read is read after the next pause.
+void Agent::MountTableChanged() {
+  if (reading_mounts_ != Reading::kNone) {
+    reading_mounts_ = Reading::kRunsAndMustAgain;
+    return;
+  }
+  reading_mounts_ = Reading::kRuns;
+  scheduler_->PostAfter(kMountTablePause, [this] {
+    reading_mounts_ = Reading::kRuns;
+    scheduler_->RunBlocking([this] {
+      kernel_->mount_table().CatchUpNow();
+      scheduler_->Post([this] {
+        if (std::exchange(reading_mounts_, Reading::kNone) == Reading::kRunsAndMustAgain) {
+          MountTableChanged();
+        }
+      });
+    });
+  });
+}
+
+// Takes mount events as they come, so that a node that mounts much between two questions costs no
+// reading of the whole table.
+Status Agent::FollowMounts() {
+  KeptMountTable& mounts = kernel_->mount_table();
+  const MountTableStats stats = mounts.stats();
+  log_->Info("mount table", {{"source", MountTableSourceName(stats.source)},
+                             {"why_poll", stats.why_poll},
+                             {"mounts", stats.mounts}});
+  if (mounts.event_fd() < 0) {
+    return scheduler_->loop().WatchFd(mounts.change_fd(), EPOLLPRI | EPOLLERR,
+                                      [this](uint32_t) { MountTableChanged(); });
+  }
+  return scheduler_->loop().WatchFd(mounts.event_fd(), EPOLLIN,
+                                    [&mounts](uint32_t) { mounts.TakeEvents(); });
+}
+
+}  // namespace volumed

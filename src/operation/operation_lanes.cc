@@ -1,0 +1,159 @@
+#include "operation/operation_lanes.h"
+
+#include <chrono>
+#include <utility>
+
+#include "base/log.h"
+
+namespace volumed {
+namespace {
+
+constexpr char kTakesAway[] = " teardown";
+
+std::string SinceText(const Clock& clock, TimePoint since) {
+  const auto ago = std::chrono::duration_cast<std::chrono::milliseconds>(clock.Now() - since);
+  return " since " + WallTimeText(clock.WallUnixMillis() - ago.count());
+}
+
+}  // namespace
+
+OperationLanes::OperationLanes(Scheduler& scheduler, FaultDomains* domains, LaneLimits limits)
+    : scheduler_(scheduler), domains_(domains), lanes_(limits) {}
+
+OperationLanes::PlaceId OperationLanes::Enter(const FaultDomain& domain, bool takes_away,
+                                              Task begin) {
+  const PlaceId id = next_id_++;
+  Place place;
+  place.takes_away = takes_away;
+  place.begin = std::move(begin);
+  places_.emplace(id, std::move(place));
+  if (domains_ == nullptr || !domain.lane.starts_with('/')) {
+    Queue(id, {domain.lane, domain.name.empty() ? domain.lane : domain.name});
+    return id;
+  }
+  to_look_up_.push_back({id, domain.lane});
+  if (!looking_up_) LookUp();
+  return id;
+}
+
+// Which filesystem a path lies on is asked of the mount table, which may have to be read. What
+// comes meanwhile is looked up by the same thread next.
+void OperationLanes::LookUp() {
+  looking_up_ = !to_look_up_.empty();
+  if (!looking_up_) return;
+  scheduler_.RunBlocking([this, lookups = std::exchange(to_look_up_, {}), &domains = *domains_,
+                          &scheduler = scheduler_, alive = std::weak_ptr<bool>(alive_)] {
+    std::vector<std::pair<PlaceId, FaultDomain>> found;
+    found.reserve(lookups.size());
+    for (const Lookup& lookup : lookups) found.emplace_back(lookup.id, domains.Locate(lookup.path));
+    scheduler.Post([this, found = std::move(found), alive] {
+      if (alive.expired()) return;
+      for (const auto& [id, domain] : found) Queue(id, domain);
+      LookUp();
+    });
+  });
+}
+
+void OperationLanes::Queue(PlaceId id, const FaultDomain& domain) {
+  const auto found = places_.find(id);
+  if (found == places_.end()) return;  // it gave up meanwhile
+  Place& place = found->second;
+  place.name = domain.lane.empty() ? "the agent's own filesystem" : domain.name;
+  place.lane = domain.lane;
+  if (place.takes_away && !place.lane.empty()) place.lane += kTakesAway;
+  Known& known = known_[place.lane];
+  known = {domain.lane, place.takes_away, known.places + 1};
+  place.located = true;
+  place.ticket = lanes_.Wait(place.lane);
+  waiting_[place.ticket] = id;
+  Admit();
+}
+
+bool OperationLanes::GiveUp(PlaceId id) {
+  const auto found = places_.find(id);
+  if (found == places_.end()) return false;
+  const Place& place = found->second;
+  if (place.located && place.ticket == 0) return false;
+  if (place.ticket != 0) {
+    lanes_.GiveUp(place.lane, place.ticket);
+    waiting_.erase(place.ticket);
+    Forget(place.lane);
+  }
+  places_.erase(found);
+  return true;
+}
+
+void OperationLanes::Leave(PlaceId id) {
+  const auto found = places_.find(id);
+  lanes_.Leave(found->second.lane);
+  Forget(found->second.lane);
+  places_.erase(found);
+  Admit();
+}
+
+// Nobody tells of a lane without places how it is: what it was known to have lost would be counted
+// against all other lanes for ever.
+void OperationLanes::Forget(const std::string& lane) {
+  const auto known = known_.find(lane);
+  if (--known->second.places > 0) return;
+  known_.erase(known);
+  lanes_.SetHealth(lane, LaneHealth());
+}
+
+void OperationLanes::SetLimits(LaneLimits limits) {
+  lanes_.SetLimits(limits);
+  Admit();
+}
+
+// The lane beside is of the same filesystem, but the workers that this has lost do not count: a
+// call that finds no room for a worker is refused at once, and takes no thread for long.
+LaneHealth OperationLanes::HealthOf(const Known& known) const {
+  if (domains_ == nullptr) return {.lost = 0, .silent_since = std::nullopt, .has_answered = true};
+  const LaneHealth health = domains_->HealthOf(known.lane);
+  if (!known.takes_away) return health;
+  return {.lost = 0, .silent_since = std::nullopt, .has_answered = health.has_answered};
+}
+
+void OperationLanes::Admit() {
+  for (const std::string& lane : lanes_.WaitedFor()) {
+    if (!lane.empty()) lanes_.SetHealth(lane, HealthOf(known_.at(lane)));
+  }
+  for (const Lanes::Ticket ticket : lanes_.Admit()) {
+    const auto waiting = waiting_.find(ticket);
+    Place& place = places_.at(waiting->second);
+    waiting_.erase(waiting);
+    place.ticket = 0;
+    std::exchange(place.begin, nullptr)();
+  }
+}
+
+std::optional<LaneWait> OperationLanes::WaitOf(PlaceId id) const {
+  const auto found = places_.find(id);
+  if (found == places_.end() || (found->second.located && found->second.ticket == 0)) {
+    return std::nullopt;
+  }
+  const Place& place = found->second;
+  if (!place.located) return LaneWait{"which filesystem its path lies on is looked for"};
+  const std::string& name = place.name;
+  const LaneHealth health = place.lane.empty() ? LaneHealth() : HealthOf(known_.at(place.lane));
+  const std::string since =
+      health.silent_since ? SinceText(scheduler_.clock(), *health.silent_since) : "";
+  if (health.lost > 0) {
+    const std::string workers =
+        health.lost == 1 ? " worker that does not answer" : " workers that do not answer";
+    return LaneWait{name + " has " + std::to_string(health.lost) + workers + since, true};
+  }
+  if (health.silent_since) {
+    return LaneWait{name + " does not answer" + since + "; one operation at a time tries it", true};
+  }
+  if (lanes_.IsFull(place.lane)) {
+    return LaneWait{name + " has " + std::to_string(lanes_.busy(place.lane)) +
+                    " operations under way, as many as one filesystem, server or driver may have"};
+  }
+  return LaneWait{
+      "as many operations are under way as all filesystems, servers and drivers "
+      "together may have; this one is for " +
+      name};
+}
+
+}  // namespace volumed

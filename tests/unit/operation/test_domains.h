@@ -1,0 +1,31 @@
+// TestDomains: fault domains that are as a test says.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "os/fault_domain.h"
+
+namespace volumed {
+
+// Threads: one, as a simulation has.
+class TestDomains final : public FaultDomains {
+ public:
+  FaultDomain Locate(const std::string& domain) override {
+    ++located;
+    const auto found = lanes.find(domain);
+    if (found == lanes.end()) return {domain, domain};
+    return {found->second, found->second + " (test at /mnt)"};
+  }
+  LaneHealth HealthOf(const std::string& lane) const override {
+    const auto found = health.find(lane);
+    if (found != health.end()) return found->second;
+    return {.lost = 0, .silent_since = std::nullopt, .has_answered = true};
+  }
+
+  std::map<std::string, std::string> lanes;  // by domain
+  std::map<std::string, LaneHealth> health;  // by lane
+  int located = 0;
+};
+
+}  // namespace volumed
