@@ -267,8 +267,8 @@ Status Agent::MakeManager() {
     operations_->Restore(volumes, devices);
   };
   settings.taken_over = [this](const TakeOver& found) { metrics_->TakenOver(found); };
-  settings.orphans_found = [this](const std::set<PodVolumeKey>& orphans) {
-    metrics_->OrphansFound(orphans);
+  settings.orphan_found = [this](const std::set<PodVolumeKey>& volumes) {
+    metrics_->OrphanFound(volumes);
   };
   settings.is_stuck = [this](const std::string& key) { return metrics_->IsStuck(key); };
   for (const std::string& directory : config_.removal_deletes_claims) {

@@ -32,7 +32,7 @@ class AgentMetrics final : public OperationObserver {
 
   // What the start found, and what it has to clean.
   void TakenOver(const TakeOver& found) { start_tally_.TakenOver(found); }
-  void OrphansFound(const std::set<PodVolumeKey>& orphans) { start_tally_.OrphansFound(orphans); }
+  void OrphanFound(const std::set<PodVolumeKey>& volumes) { start_tally_.OrphanFound(volumes); }
   // How long a task that was posted just now waited for the control thread.
   void ControlLoopLag(Duration lag) { families_.ObserveControlLoopLag(lag); }
 

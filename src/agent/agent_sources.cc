@@ -63,6 +63,7 @@ Status Agent::AcceptSource(const std::string& name) {
                  : "no source " + name);
   }
   source->Accept();
+  catalog_->AcceptSource(name);
   return OkStatus();
 }
 

@@ -14,11 +14,8 @@ void StartTally::TakenOver(const TakeOver& found) {
   without_record_ = found.without_record;
 }
 
-void StartTally::OrphansFound(const std::set<PodVolumeKey>& orphans) {
-  orphans_ = orphans;
-  failed_orphans_.clear();
-  cleaned_orphans_ = 0;
-  families_.SetOrphanPodCleanedVolumes(0, 0);
+void StartTally::OrphanFound(const std::set<PodVolumeKey>& volumes) {
+  orphans_.insert(volumes.begin(), volumes.end());
 }
 
 void StartTally::OperationFinished(const FinishedOperation& finished) {

@@ -18,10 +18,13 @@ namespace volumed {
 class StartTally {
  public:
   // `families` outlives this.
-  explicit StartTally(ExportedFamilies& families) : families_(families) {}
+  explicit StartTally(ExportedFamilies& families) : families_(families) {
+    families_.SetOrphanPodCleanedVolumes(0, 0);
+  }
 
   void TakenOver(const TakeOver& found);
-  void OrphansFound(const std::set<PodVolumeKey>& orphans);
+  // The volumes of a pod that no source has any more.
+  void OrphanFound(const std::set<PodVolumeKey>& volumes);
   // Each operation, of whatever kind.
   void OperationFinished(const FinishedOperation& finished);
 

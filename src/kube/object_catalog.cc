@@ -76,12 +76,17 @@ void ObjectCatalog::Update(ObjectList list) {
   source.incomplete_because = std::move(list.incomplete_because);
   if (!list.complete) return;
   source.complete = true;
+  if (source.incomplete_because.empty()) source.was_in_order = true;
   source.objects = std::move(list.objects);
   source.unknown = std::move(list.unknown);
   MergeAndNotify();
-  // The first list has been compared with them. What nobody knows anything of stays unknown.
-  std::erase_if(sources_[list.source].remembered,
-                [this](const auto& known) { return !unknown_.contains(known.first); });
+  // What is there has been compared with them. What nobody knows anything of stays unknown, and
+  // what is held or going may be lacking in the next list without that anybody has seen it leave.
+  std::erase_if(sources_[list.source].remembered, [this](const auto& known) {
+    const Entry* entry = FindEntry(known.first);
+    return entry == nullptr ? !unknown_.contains(known.first)
+                            : entry->standing.presence == ObjectPresence::kPresent;
+  });
 }
 
 void ObjectCatalog::IdentifyBy(ObjectIdentities* identities) {
@@ -101,6 +106,12 @@ bool ObjectCatalog::ForgetSource(const std::string& name) {
   if (sources_.erase(name) == 0) return false;
   MergeAndNotify();
   return true;
+}
+
+void ObjectCatalog::AcceptSource(const std::string& name) {
+  const auto source = sources_.find(name);
+  if (source == sources_.end() || std::exchange(source->second.was_in_order, true)) return;
+  MergeAndNotify();
 }
 
 void ObjectCatalog::End(const ObjectKey& key, const std::string& uid, uint64_t number) {

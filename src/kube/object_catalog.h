@@ -110,6 +110,9 @@ class ObjectCatalog final : public ObjectFinder {
   // Drops the source, its objects and its expectation. What outlives a pod is Missing then. False
   // if there is no such source.
   bool ForgetSource(const std::string& name);
+  // An administrator's word that the source has what it is to have: nothing may have moved to it
+  // that it does not show.
+  void AcceptSource(const std::string& name);
 
   // A command with this number has ended the object for good, and that is on record: it goes,
   // Missing or not. Where a source still has what an earlier command has given, or what no command
@@ -165,10 +168,11 @@ class ObjectCatalog final : public ObjectFinder {
     bool complete = false;
     bool unconfigured = false;
     bool last_list_complete = false;
-    uint64_t order = 0;  // of arrival
+    bool was_in_order = false;  // has delivered a list from which nothing was held back
+    uint64_t order = 0;         // of arrival
     std::vector<ObjectWithOrigin> objects;
     std::vector<UnknownObject> unknown;
-    // Of the last agent; emptied once the first complete list has been merged.
+    // Of the last agent, as far as no list has shown it to be present.
     std::map<ObjectKey, KnownObject> remembered;
     std::vector<DecodeProblem> problems;           // of the last list
     std::vector<DecodeProblem> conflict_problems;  // of the last merge

@@ -136,9 +136,8 @@ class ObjectCatalog::Merge {
         unknown_.try_emplace(object.key, Unknown{{name, object.file, 0}, object.reason});
       }
       for (const auto& [key, object] : source.remembered) {
-        if (source.complete && !StaysUnknown(name, object)) continue;
-        const std::string why = source.complete ? kLostWithoutCommand : NotDelivered(name);
-        unknown_.try_emplace(key, Unknown{{name, object.file, 0}, why});
+        const std::string why = WhyUnknown(name, source, object);
+        if (!why.empty()) unknown_.try_emplace(key, Unknown{{name, object.file, 0}, why});
       }
     }
     for (const auto& [key, unknown] : unknown_) {
@@ -146,10 +145,25 @@ class ObjectCatalog::Merge {
     }
   }
 
-  // It does not end by being absent, and nothing is left of it that could be Missing.
-  bool StaysUnknown(const std::string& source, const KnownObject& object) const {
-    return OutlivesPods(object.key.kind) && object.object == nullptr &&
-           !catalog_.absence_ends_.contains(source) && !WasEnded(object.key, object.uid);
+  // Why nobody knows whether an object that the last agent knew is there; "": that is known.
+  std::string WhyUnknown(const std::string& name, const Source& source,
+                         const KnownObject& object) const {
+    if (!source.complete) return NotDelivered(name);
+    if (catalog_.absence_ends_.contains(name) || WasEnded(object.key, object.uid)) return "";
+    // It does not end by being absent, and nothing is left of it that could be Missing.
+    if (OutlivesPods(object.key.kind)) return object.object == nullptr ? kLostWithoutCommand : "";
+    return WhereItMayBe(name);
+  }
+
+  // Nobody saw it leave: it may have moved to a source that has not been in order since the start.
+  std::string WhereItMayBe(const std::string& former) const {
+    for (const auto& [name, source] : catalog_.sources_) {
+      if (name == former || source.was_in_order || source.unconfigured) continue;
+      const std::string why = source.complete ? source.incomplete_because : "has not delivered";
+      return "source " + former + " has it no more; it may have moved to source " + name +
+             ", which has not been in order since the start: " + why;
+    }
+    return "";
   }
 
   bool WasEnded(const ObjectKey& key, const std::string& uid) const {

@@ -125,6 +125,8 @@ struct ActualPod {
   std::string recorded_json;     // the pod, as its record has it
   std::optional<FailureHistory> record_failure;
 
+  // A source has delivered it to this process; else only the last one knew it.
+  bool delivered = false;
   // Of an adopted root, and there when this process started: they go with it, record or not.
   bool has_directories = false;
 

@@ -76,8 +76,9 @@ struct VolumeManagerSettings {
   // Starts the sources, with what the last agent knew of each: called once, when what the last
   // agent left is loaded. A source that starts sooner could not tell what it has lost. Optional.
   std::function<void(std::map<std::string, SourceMemory>)> start_sources;
-  // The volumes of pods that are here and in no source, once every source has delivered.
-  std::function<void(const std::set<PodVolumeKey>&)> orphans_found;
+  // The volumes of a pod that the last process left here, and that no source has: told before it
+  // leaves. Optional.
+  std::function<void(const std::set<PodVolumeKey>&)> orphan_found;
 };
 
 // Threads: the control thread. Blocks: never. REQUIRES: made before the catalog's first change, as

@@ -156,8 +156,8 @@ class KubeletVolumeManager::Impl {
   void Want(const PodPtr& pod);
   void Unwant(const PodUid& uid);
   void Evict(const PodUid& uid, const std::string& message);
-  // Tells those who count, before the orphans are marked as leaving.
-  void ReportOrphans() const;
+  // Tells those who count, before the pod is marked as leaving.
+  void ReportOrphan(const PodUid& uid, const ActualPod& pod) const;
   void MarkLeaving(ActualPod& pod, const std::string& reason, std::optional<int64_t> grace_seconds);
   void PodRemoved(const PodUid& uid, const ActualPod& last);
   void Changed(const PodUid& uid) const;

@@ -224,6 +224,7 @@ void KubeletVolumeManager::Impl::EvaluatePod(const PodUid& uid) {
       if (ending) {
         MarkLeaving(*actual, ending->reason, ending->grace_seconds);
       } else if (Ready()) {
+        if (!actual->leaving && !actual->delivered) ReportOrphan(uid, *actual);
         MarkLeaving(*actual, "removed from its sources", std::nullopt);
         const bool news = !std::exchange(actual->leaving->left_sources, true);
         if (news) actual->record_outdated = actual->record_durable || actual->record_writing;
@@ -268,6 +269,9 @@ void KubeletVolumeManager::Impl::Want(const PodPtr& pod) {
   }
   actual.identity = identity;
   actual.object = pod;
+  const std::optional<ObjectStanding> standing =
+      parts_.catalog.StandingOf({ObjectKind::kPod, identity.name_space, identity.name});
+  if (standing && standing->presence == ObjectPresence::kPresent) actual.delivered = true;
   claims_.MarkDirty();
   if (actual.leaving) {
     actual.leaving.reset();

@@ -130,7 +130,6 @@ void KubeletVolumeManager::Impl::CheckReady() {
   const bool ready = Ready();
   if (std::exchange(was_ready_, ready) == ready || !ready) return;
   // From now on absence means something: all that is not in a source is looked at, once.
-  ReportOrphans();
   known_.FollowAll(parts_.catalog);
   std::vector<PodUid> uids;
   for (const auto& [uid, pod] : actual_.pods()) uids.push_back(uid);
@@ -164,17 +163,13 @@ void KubeletVolumeManager::Impl::ForgetRestingStorage() {
   parts_.operations.ForgetStorageBut(std::move(known), [](const OperationOutcome<Unit>&) {});
 }
 
-void KubeletVolumeManager::Impl::ReportOrphans() const {
-  if (!settings_.orphans_found) return;
-  std::set<PodVolumeKey> orphans;
-  for (const auto& [uid, pod] : actual_.pods()) {
-    const bool commanded = pod.leaving && pod.leaving->commanded;
-    if (commanded || parts_.catalog.FindPod(uid) != nullptr) continue;
-    for (const auto& [spec, volume] : pod.volumes) {
-      if (MayBePresent(volume)) orphans.insert({uid, spec});
-    }
+void KubeletVolumeManager::Impl::ReportOrphan(const PodUid& uid, const ActualPod& pod) const {
+  if (!settings_.orphan_found) return;
+  std::set<PodVolumeKey> volumes;
+  for (const auto& [spec, volume] : pod.volumes) {
+    if (MayBePresent(volume)) volumes.insert({uid, spec});
   }
-  settings_.orphans_found(orphans);
+  settings_.orphan_found(volumes);
 }
 
 }  // namespace volumed

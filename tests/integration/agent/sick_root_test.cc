@@ -49,6 +49,9 @@ class ReadOnlyRootTest : public SickRootTest {
 // As after an I/O error with errors=remount-ro: no more writes, while mounts and open files stay.
 // (A plain remount,ro is refused while the records are open.)
 TEST_F(ReadOnlyRootTest, MountsGoAndWhatIsLeftGoesOnceItIsWritableAgain) {
+  // A directory that is found empty at a start holds everything.
+  WriteText(manifests() + "/keep.yaml",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: keep}\n");
   WriteText(manifests() + "/other.yaml", AnotherPod("other"));
   ASSERT_TRUE(WaitPhase("other", "Ready")) << Explain("other");
   ASSERT_FALSE(MountsOf("uid-other").empty());

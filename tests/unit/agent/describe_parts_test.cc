@@ -131,7 +131,7 @@ TEST_F(StartTallyTest, CountsVolumesWithoutARecordAndTheirCleaning) {
 }
 
 TEST_F(StartTallyTest, FollowsTheOrphansToTheirEnd) {
-  tally_.OrphansFound({Key("a"), Key("b")});
+  tally_.OrphanFound({Key("a"), Key("b")});
   Finish("a", "volume_unmount", false);
   Finish("b", "volume_unmount", true);
   EXPECT_EQ(Value("kubelet_orphan_pod_cleaned_volumes"), "1");

@@ -571,6 +571,40 @@ TEST_F(ObjectCatalogTest, AClaimOfWhichOnlyTheUidIsOnRecordStaysUnknownWhenItIsL
   EXPECT_EQ(catalog_.LookUp(kClaimKey).answer, ObjectLookup::Answer::kAbsent);
 }
 
+// A source of which everything is held back at the start may have what another one has no more.
+TEST_F(ObjectCatalogTest, APodThatNobodySawLeaveStaysUntilEverySourceHasBeenInOrder) {
+  ObjectWithOrigin going = FromFile("f", PodYaml("web", "u"));
+  catalog_.ExpectSource("b");
+  catalog_.Remember("a", {Known(going, "u")});
+  ObjectList broken{"b", true, {}};
+  broken.incomplete_because = "no such directory";
+  catalog_.Update(broken);
+  going.presence = ObjectPresence::kGoing;
+  Deliver("a", {going});
+  Deliver("a", {});
+  const ObjectKey pod{ObjectKind::kPod, "default", "web"};
+  EXPECT_EQ(catalog_.LookUp(pod).answer, ObjectLookup::Answer::kUnknown);
+  EXPECT_NE(catalog_.LookUp(pod).reason.find("may have moved to source b, which has not been in "
+                                             "order since the start: no such directory"),
+            std::string::npos)
+      << catalog_.LookUp(pod).reason;
+  Deliver("b", {});
+  EXPECT_EQ(catalog_.LookUp(pod).answer, ObjectLookup::Answer::kAbsent);
+}
+
+TEST_F(ObjectCatalogTest, APodThatWasSeenToLeaveWaitsForNoOtherSource) {
+  const ObjectWithOrigin present = FromFile("f", PodYaml("web", "u"));
+  catalog_.ExpectSource("b");
+  catalog_.Remember("a", {Known(present, "u")});
+  ObjectList broken{"b", true, {}};
+  broken.incomplete_because = "no such directory";
+  catalog_.Update(broken);
+  Deliver("a", {present});
+  Deliver("a", {});
+  EXPECT_EQ(catalog_.LookUp({ObjectKind::kPod, "default", "web"}).answer,
+            ObjectLookup::Answer::kAbsent);
+}
+
 TEST_F(ObjectCatalogTest, AnObjectThatOnlyMovesToAnotherFileIsToldAsMoved) {
   Deliver("a", {FromFile("f", ConfigMapYaml("x", "1"))});
   TakeChanges();
