@@ -112,9 +112,11 @@ void AgentMetrics::RefreshTotals() {
   for (const auto& [pod, phase] : phases_) ++pods[phase];
   families_.SetPods(pods);
   families_.SetVolumes(manager_->VolumeCounts());
-  std::map<std::string, bool> sources;
-  for (const SourceStatus& source : catalog_.Sources()) sources[source.name] = source.complete;
-  families_.SetSourcesComplete(sources);
+  std::map<std::string, SourceFigures> sources;
+  for (const SourceStatus& source : catalog_.Sources()) {
+    sources[source.name] = {source.complete, source.problems.size(), source.warnings.size()};
+  }
+  families_.SetSources(sources);
   families_.SetWorkerPool(kernel_.stats());
   families_.SetMountTable(kernel_.mount_table().stats());
   families_.SetStuckOperations(kernel_.stuck_operations());

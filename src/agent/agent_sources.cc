@@ -13,6 +13,10 @@ void Agent::DeliverList(ObjectList list) {
     log_->LogLimited("source " + problem.ToString(), LogLevel::kWarning, "manifest problem",
                      {{"source", list.source}, {"problem", problem.ToString()}});
   }
+  for (const DecodeProblem& warning : list.warnings) {
+    log_->LogLimited("source " + warning.ToString(), LogLevel::kWarning, "manifest warning",
+                     {{"source", list.source}, {"warning", warning.ToString()}});
+  }
   source_losses_->Note(list);
   if (list.complete && list.directory) manager_->NoteDirectory(list.source, *list.directory);
   const bool was_complete = catalog_->AllSourcesComplete();

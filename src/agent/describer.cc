@@ -224,6 +224,12 @@ bool Describer::AddObject(const ObjectKey& key, v1::DescribeResponse* out) const
     encoded->set_who_must_act("the owner of " +
                               (problem.file.empty() ? "the source" : problem.file));
   }
+  for (const DecodeProblem& warning : catalog_.WarningsOf(key)) {
+    v1::Problem* encoded = out->add_problems();
+    encoded->set_step("ReadManifest");
+    encoded->set_message(warning.ToString());
+    encoded->set_is_warning(true);
+  }
   return true;
 }
 

@@ -12,6 +12,7 @@ void EncodeProblemView(const ProblemView& view, v1::Problem* out) {
   out->set_since_unix_ms(view.since_unix_ms);
   out->set_next_try_unix_ms(view.next_try_unix_ms);
   out->set_attempts(view.attempts);
+  out->set_is_warning(view.is_warning);
 }
 
 namespace {
@@ -120,6 +121,9 @@ void EncodeProblem(const DecodeProblem& problem, v1::ManifestProblem* out) {
   out->set_reason(problem.object.empty() ? problem.reason : problem.object + ": " + problem.reason);
 }
 
+// An answer has to stay below what gRPC takes; the metric and `warning_count` count all.
+constexpr int kMaxShownWarnings = 200;
+
 void EncodeSource(const SourceStatus& status, v1::Source* out) {
   out->set_name(status.name);
   out->set_complete(status.complete);
@@ -129,6 +133,11 @@ void EncodeSource(const SourceStatus& status, v1::Source* out) {
   out->set_last_list_unix_ms(status.last_list_unix_millis);
   out->set_last_error(status.last_error);
   for (const DecodeProblem& problem : status.problems) EncodeProblem(problem, out->add_problems());
+  for (const DecodeProblem& warning : status.warnings) {
+    if (out->warnings_size() == kMaxShownWarnings) break;
+    EncodeProblem(warning, out->add_warnings());
+  }
+  out->set_warning_count(static_cast<int64_t>(status.warnings.size()));
 }
 
 }  // namespace volumed

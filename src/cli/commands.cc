@@ -37,15 +37,9 @@ ExitCode CallAndSay(const CliContext& context, Method method, const Request& req
   return kExitOk;
 }
 
-void PrintManifestProblem(const v1::ManifestProblem& problem) {
-  std::cerr << problem.file();
-  if (problem.document() >= 0) std::cerr << ": document " << problem.document() + 1;
-  if (!problem.field().empty()) std::cerr << ": " << problem.field();
-  std::cerr << ": " << problem.reason() << "\n";
-}
-
 ExitCode ReportProblems(const v1::ApplyResponse& response) {
-  for (const v1::ManifestProblem& problem : response.problems()) PrintManifestProblem(problem);
+  for (const v1::ManifestProblem& problem : response.problems())
+    PrintManifestProblem(problem, std::cerr);
   std::cerr << "volumectl: nothing of this file was applied\n";
   return kExitInvalid;
 }
@@ -65,7 +59,7 @@ ExitCode ApplyFile(const CliContext& context, const std::string& file) {
   if (response.problems_size() > 0) return ReportProblems(response);
   for (const v1::ManifestProblem& warning : response.warnings()) {
     std::cerr << "warning: ";
-    PrintManifestProblem(warning);
+    PrintManifestProblem(warning, std::cerr);
   }
   for (const v1::AppliedObject& applied : response.applied()) {
     const std::string& name_space = applied.object().namespace_();

@@ -128,6 +128,10 @@ void PrintUsers(const v1::DescribeResponse& described, int64_t now, std::ostream
 template <typename Problems>
 void PrintProblems(const Problems& problems, int64_t now, std::ostream& out) {
   for (const v1::Problem& problem : problems) {
+    if (problem.is_warning()) {
+      out << "Warning:\n    " << problem.message() << "\n";
+      continue;
+    }
     out << "Problem:\n";
     ExplainProblem(problem, now, out);
   }

@@ -94,6 +94,10 @@ void Explain(const v1::Pod& pod, const v1::GetSourcesResponse& sources,
       << "\n";
   for (const std::string& holder : pod.held_by()) out << "  held by " << holder << "\n";
   for (const v1::Problem& problem : pod.problems()) {
+    if (problem.is_warning()) {
+      out << "  warning: " << problem.message() << "\n";
+      continue;
+    }
     out << "  the pod itself:\n";
     ExplainProblem(problem, now, out);
   }

@@ -45,12 +45,17 @@ std::string ReadyCount(const v1::Pod& pod) {
 
 std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
 
+// A warning only if there is nothing worse: it keeps nothing from being done.
 std::string FirstProblem(const v1::Pod& pod) {
-  for (const v1::Problem& problem : pod.problems()) return problem.message();
+  std::string warning = "-";
+  for (const v1::Problem& problem : pod.problems()) {
+    if (!problem.is_warning()) return problem.message();
+    if (warning == "-") warning = "warning: " + problem.message();
+  }
   for (const v1::Volume& volume : pod.volumes()) {
     if (volume.has_problem()) return volume.name() + ": " + volume.problem().message();
   }
-  return "-";
+  return warning;
 }
 
 std::string StateOf(const v1::Volume& volume) {
@@ -95,7 +100,24 @@ void PrintAbsence(const v1::Source& source, int64_t now, std::ostream& out) {
   }
 }
 
+// Fields that nobody knows, in manifests that are used all the same.
+void PrintWarnings(const v1::Source& source, std::ostream& out) {
+  for (const v1::ManifestProblem& warning : source.warnings()) {
+    out << "warning: ";
+    PrintManifestProblem(warning, out);
+  }
+  const int64_t more = source.warning_count() - source.warnings_size();
+  if (more > 0) out << "and " << more << " more warnings of " << source.name() << "\n";
+}
+
 }  // namespace
+
+void PrintManifestProblem(const v1::ManifestProblem& problem, std::ostream& out) {
+  out << problem.file();
+  if (problem.document() >= 0) out << ": document " << problem.document() + 1;
+  if (!problem.field().empty()) out << ": " << problem.field();
+  out << ": " << problem.reason() << "\n";
+}
 
 Result<OutputFormat> ParseOutputFormat(const std::string& name) {
   if (name == "table") return OutputFormat::kTable;
@@ -196,7 +218,10 @@ void PrintSources(const v1::GetSourcesResponse& sources, OutputFormat format, in
                     FormatAge(source.last_list_unix_ms(), now), OrDash(source.last_error())});
   }
   PrintTable(rows, out);
-  for (const v1::Source& source : sources.sources()) PrintAbsence(source, now, out);
+  for (const v1::Source& source : sources.sources()) {
+    PrintAbsence(source, now, out);
+    PrintWarnings(source, out);
+  }
 }
 
 namespace {

@@ -34,6 +34,8 @@ void PrintVolumes(const v1::GetPodsResponse& pods, OutputFormat format, int64_t 
 // What goes with a command: each object, and what of a pod is mounted or has data on the disk.
 void PrintGoing(const google::protobuf::RepeatedPtrField<v1::AbsentObject>& goes,
                 std::ostream& out);
+// "web.yaml: document 2: spec.volume: Pod default/web: ...", one line.
+void PrintManifestProblem(const v1::ManifestProblem& problem, std::ostream& out);
 void PrintSources(const v1::GetSourcesResponse& sources, OutputFormat format, int64_t now_unix_ms,
                   std::ostream& out);
 void PrintRecords(const v1::RecordsStatus& records, OutputFormat format, int64_t now_unix_ms,

@@ -493,6 +493,7 @@ void ManifestDirectory::Deliver() {
     list.objects = std::move(judgement.objects);
     list.unknown = std::move(judgement.unknown);
     list.problems.insert(list.problems.end(), judgement.problems.begin(), judgement.problems.end());
+    list.warnings = std::move(judgement.warnings);
     list.incomplete_because = std::move(judgement.incomplete_because);
     list.directory = known_;
     dirty_.merge(judgement.due_files);

@@ -59,6 +59,7 @@ void ManifestFiles::ApplyState(File& file, ManifestReading& reading, const Manif
   file.stamp = reading.stamp;
   file.changing = false;
   file.problems = std::move(reading.decode.problems);
+  file.warnings = std::move(reading.decode.warnings);
 }
 
 void ManifestFiles::Apply(ManifestReading reading, const ManifestLook& look) {
@@ -279,6 +280,7 @@ void ManifestFiles::TellProblems(const std::map<std::string, size_t>& kept,
                                  ManifestJudgement& judgement) const {
   for (const auto& [name, file] : files_) {
     judgement.problems.insert(judgement.problems.end(), file.problems.begin(), file.problems.end());
+    judgement.warnings.insert(judgement.warnings.end(), file.warnings.begin(), file.warnings.end());
     if (file.disorder.empty()) continue;
     const auto count = kept.find(name);
     const std::string stay = count == kept.end() ? "" : KeptText(count->second);

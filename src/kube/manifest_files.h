@@ -80,6 +80,7 @@ struct ManifestJudgement {
   std::vector<ObjectWithOrigin> objects;  // by file and place in it
   std::vector<UnknownObject> unknown;
   std::vector<DecodeProblem> problems;
+  std::vector<DecodeProblem> warnings;  // of files as they are now
   std::string incomplete_because;
   std::optional<TimePoint> next_due;  // when the next object may go
   // Files of objects whose time is over: each has to be looked at once more.
@@ -119,6 +120,7 @@ class ManifestFiles {
   struct File {
     std::set<ObjectKey> objects;
     std::vector<DecodeProblem> problems;
+    std::vector<DecodeProblem> warnings;
     std::string disorder;  // "" if the file is right in all its parts
     FileStamp stamp;
     uint64_t touched = 0;   // the scan that first found the present disorder

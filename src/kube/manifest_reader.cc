@@ -69,17 +69,27 @@ bool HasWriter(int fd) {
   return refused;
 }
 
+// What is said of a pod is looked for by the name that it has on this node.
+void RenameWarnings(int document, const std::string& from, const std::string& to,
+                    std::vector<DecodeProblem>& warnings) {
+  for (DecodeProblem& warning : warnings) {
+    if (warning.document == document && warning.object == from) warning.object = to;
+  }
+}
+
 // Pods without a uid become static pods of this node; a pod that cannot is a problem.
 void CompletePods(const NodeName& node_name, const std::string& path, ManifestDecode& decode) {
   std::vector<DecodedObject> complete;
   for (DecodedObject& decoded : decode.objects) {
     if (Pod* pod = std::get_if<Pod>(&decoded.object)) {
+      const std::string written = ToString(KeyOf(decoded.object));
       const Status status = ApplyStaticPodDefaults(node_name, *pod);
       if (!status.ok()) {
         decode.problems.push_back({path, decoded.document, ToString(KeyOf(decoded.object)),
                                    "metadata.name", status.error().message()});
         continue;
       }
+      RenameWarnings(decoded.document, written, ToString(KeyOf(decoded.object)), decode.warnings);
     }
     complete.push_back(std::move(decoded));
   }

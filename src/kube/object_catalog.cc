@@ -71,6 +71,11 @@ void ObjectCatalog::Update(ObjectList list) {
   ExpectSource(list.source);
   Source& source = sources_[list.source];
   source.problems = std::move(list.problems);
+  source.warnings.clear();
+  for (DecodeProblem& warning : list.warnings) {
+    const std::string object = warning.object;
+    source.warnings[object].push_back(std::move(warning));
+  }
   source.last_list_complete = list.complete;
   source.last_list_unix_millis = clock_.WallUnixMillis();
   source.incomplete_because = std::move(list.incomplete_because);
@@ -157,6 +162,9 @@ std::vector<SourceStatus> ObjectCatalog::Sources() const {
     status.problems = source.problems;
     status.problems.insert(status.problems.end(), source.conflict_problems.begin(),
                            source.conflict_problems.end());
+    for (const auto& [object, warnings] : source.warnings) {
+      status.warnings.insert(status.warnings.end(), warnings.begin(), warnings.end());
+    }
     if (!status.problems.empty()) status.last_error = status.problems.front().ToString();
     status.last_list_unix_millis = source.last_list_unix_millis;
     status.incomplete_because = source.incomplete_because;
@@ -179,6 +187,20 @@ std::vector<DecodeProblem> ObjectCatalog::ProblemsOf(const ObjectKey& key) const
     }
   }
   return problems;
+}
+
+std::vector<DecodeProblem> ObjectCatalog::WarningsOf(const ObjectKey& key) const {
+  const std::optional<ObjectOrigin> origin = OriginOf(key);
+  const auto source = origin ? sources_.find(origin->source) : sources_.end();
+  if (source == sources_.end()) return {};
+  const auto found = source->second.warnings.find(ToString(key));
+  if (found == source->second.warnings.end()) return {};
+  std::vector<DecodeProblem> warnings;
+  for (const DecodeProblem& warning : found->second) {
+    // Another file may have an object of the same name, which is not used.
+    if (warning.file == origin->file) warnings.push_back(warning);
+  }
+  return warnings;
 }
 
 std::string_view ObjectCatalog::ConflictRules() {

@@ -71,10 +71,11 @@ struct SourceStatus {
   bool last_list_complete = false;
   size_t objects = 0;  // of the last complete list
   std::vector<DecodeProblem> problems;
-  std::string last_error;             // the newest list's first problem; "" when it had none
-  int64_t last_list_unix_millis = 0;  // 0: never heard of it
-  std::string incomplete_because;     // as the newest list has it
-  bool unconfigured = false;          // on record, and not among the configured sources any more
+  std::vector<DecodeProblem> warnings;  // of what is used all the same, by object
+  std::string last_error;               // the newest list's first problem; "" when it had none
+  int64_t last_list_unix_millis = 0;    // 0: never heard of it
+  std::string incomplete_because;       // as the newest list has it
+  bool unconfigured = false;            // on record, and not among the configured sources any more
 };
 
 // Threads: control thread. Blocks: never. Errors: none; what is wrong is in the sources' status.
@@ -158,6 +159,8 @@ class ObjectCatalog final : public ObjectFinder {
   std::vector<SourceStatus> Sources() const;
   // Problems of conflicts and of files that concern this object; for `volumectl explain`.
   std::vector<DecodeProblem> ProblemsOf(const ObjectKey& key) const;
+  // Fields of its manifest that nobody knows, of the source that the object is used from.
+  std::vector<DecodeProblem> WarningsOf(const ObjectKey& key) const;
 
   // The rules above in a few sentences.
   static std::string_view ConflictRules();
@@ -176,6 +179,8 @@ class ObjectCatalog final : public ObjectFinder {
     std::map<ObjectKey, KnownObject> remembered;
     std::vector<DecodeProblem> problems;           // of the last list
     std::vector<DecodeProblem> conflict_problems;  // of the last merge
+    // By object, for every look at a pod asks for its own.
+    std::map<std::string, std::vector<DecodeProblem>> warnings;
     std::string incomplete_because;
     int64_t last_list_unix_millis = 0;
   };

@@ -82,6 +82,8 @@ struct ObjectList {
   // Why absence from this list proves nothing about some objects; "" for a source that is in order.
   std::string incomplete_because = {};
   std::optional<KnownDirectory> directory = {};  // to be put on record
+  // Of what was taken all the same: fields that nobody knows. They make no source unhealthy.
+  std::vector<DecodeProblem> warnings = {};
 };
 
 using ObjectListener = std::function<void(ObjectList)>;

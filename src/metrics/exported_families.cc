@@ -130,6 +130,7 @@ struct ExportedFamilies::Impl {
   Histograms control_loop_lag{registry, Family::kControlLoopLag};
   Gauges pods{registry, Family::kPods};
   Gauges source_complete{registry, Family::kSourceComplete};
+  Gauges source_problems{registry, Family::kSourceProblems};
   Gauges stuck{registry, Family::kStuckOperations};
   Counters stuck_ever{registry, Family::kStuckOperationsEver};
   Gauges fault_domain_up{registry, Family::kFaultDomainUp};
@@ -233,12 +234,16 @@ void ExportedFamilies::SetPods(const std::map<std::string, int64_t>& pods_by_pha
   impl_->pods.Replace(values);
 }
 
-void ExportedFamilies::SetSourcesComplete(const std::map<std::string, bool>& complete_by_source) {
-  std::map<Labels, double> values;
-  for (const auto& [source, complete] : complete_by_source) {
-    values[{{"source", source}}] = complete ? 1 : 0;
+void ExportedFamilies::SetSources(const std::map<std::string, SourceFigures>& sources) {
+  std::map<Labels, double> complete;
+  std::map<Labels, double> problems;
+  for (const auto& [source, figures] : sources) {
+    complete[{{"source", source}}] = figures.complete ? 1 : 0;
+    problems[{{"source", source}, {"severity", "error"}}] = static_cast<double>(figures.problems);
+    problems[{{"source", source}, {"severity", "warning"}}] = static_cast<double>(figures.warnings);
   }
-  impl_->source_complete.Replace(values);
+  impl_->source_complete.Replace(complete);
+  impl_->source_problems.Replace(problems);
 }
 
 void ExportedFamilies::SetWorkerPool(const WorkerPoolStats& stats) {

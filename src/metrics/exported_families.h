@@ -18,6 +18,13 @@
 
 namespace volumed {
 
+// Of one source of objects, now.
+struct SourceFigures {
+  bool complete = false;  // has delivered a complete list since the start
+  size_t problems = 0;    // manifests, or parts of them, that are not used
+  size_t warnings = 0;    // fields that nobody knows
+};
+
 // Threads: any. Blocks: never for long (one mutex per family).
 // Observe... and Count... add to what is there; Set... replaces it, whatever is missing now
 // included.
@@ -53,7 +60,7 @@ class ExportedFamilies {
   void SetBuildInfo(const std::string& version, const std::string& revision,
                     const std::string& compiler);
   void SetPods(const std::map<std::string, int64_t>& pods_by_phase);
-  void SetSourcesComplete(const std::map<std::string, bool>& complete_by_source);
+  void SetSources(const std::map<std::string, SourceFigures>& sources);
 
   // Totals that went down are those of a new pool or store: they are added to the old ones.
   void SetWorkerPool(const WorkerPoolStats& stats);

@@ -28,6 +28,7 @@ enum class Family {
   kControlLoopLag,
   kPods,
   kSourceComplete,
+  kSourceProblems,
   kStuckOperations,
   kStuckOperationsEver,
   kFaultDomainUp,

@@ -425,6 +425,11 @@ void PodViews::AddSourceProblems(const ObjectKey& key, PodView& view) const {
         Waiting("ReadManifest", problem.ToString(),
                 "the owner of " + (problem.file.empty() ? "the source" : problem.file), 0));
   }
+  for (const DecodeProblem& warning : parts_.catalog.WarningsOf(key)) {
+    view.problems.push_back(
+        Waiting("ReadManifest", warning.ToString(), "the owner of " + warning.file, 0));
+    view.problems.back().is_warning = true;
+  }
 }
 
 }  // namespace volumed

@@ -25,6 +25,7 @@ struct ProblemView {
   int64_t since_unix_ms = 0;
   int64_t next_try_unix_ms = 0;  // 0: waits for an event
   uint64_t attempts = 0;
+  bool is_warning = false;  // keeps nothing from being done
 };
 
 struct VolumeUsageView {

@@ -54,6 +54,51 @@ TEST(OutputTest, TheTableOfPodsCountsReadyVolumesAndShowsTheFirstProblem) {
       "default    web   Pending  1/2      1m5s  -        secret: Secret default/s not found\n");
 }
 
+v1::Problem* AddWarning(v1::GetPodsResponse& pods) {
+  v1::Problem* warning = pods.mutable_pods(0)->add_problems();
+  warning->set_step("ReadManifest");
+  warning->set_message("web.yaml: spec.volume: is not a field");
+  warning->set_is_warning(true);
+  return warning;
+}
+
+TEST(OutputTest, AWarningHidesNoProblem) {
+  v1::GetPodsResponse pods = OnePod();
+  AddWarning(pods);
+  std::ostringstream pending;
+  PrintPods(pods, OutputFormat::kTable, kNow, pending);
+  EXPECT_NE(pending.str().find("  secret: Secret default/s not found\n"), std::string::npos)
+      << pending.str();
+  for (v1::Volume& volume : *pods.mutable_pods(0)->mutable_volumes()) volume.clear_problem();
+  std::ostringstream ready;
+  PrintPods(pods, OutputFormat::kTable, kNow, ready);
+  EXPECT_NE(ready.str().find("  warning: web.yaml: spec.volume: is not a field\n"),
+            std::string::npos)
+      << ready.str();
+}
+
+TEST(OutputTest, SourcesShowsUnknownFieldsAndHowManyMoreThereAre) {
+  v1::GetSourcesResponse sources;
+  v1::Source* source = sources.add_sources();
+  source->set_name("manifests:/m");
+  source->set_complete(true);
+  source->set_healthy(true);
+  v1::ManifestProblem* warning = source->add_warnings();
+  warning->set_file("/m/web.yaml");
+  warning->set_field("spec.volume");
+  warning->set_reason("Pod default/web: is not a field");
+  source->set_warning_count(1);
+  const std::string line =
+      "warning: /m/web.yaml: document 1: spec.volume: Pod default/web: is not a field\n";
+  std::ostringstream one;
+  PrintSources(sources, OutputFormat::kTable, kNow, one);
+  EXPECT_TRUE(one.str().ends_with("-\n" + line)) << one.str();
+  source->set_warning_count(3);
+  std::ostringstream three;
+  PrintSources(sources, OutputFormat::kTable, kNow, three);
+  EXPECT_TRUE(three.str().ends_with(line + "and 2 more warnings of manifests:/m\n")) << three.str();
+}
+
 TEST(OutputTest, AVolumeThatCameByAClaimNamesIt) {
   std::ostringstream out;
   PrintVolumes(OnePod(), OutputFormat::kTable, kNow, out);
@@ -116,6 +161,17 @@ TEST(ExplainTest, SaysWhatBlocksSinceWhenWhoActsAndWhenNext) {
         "deadlines: setUp 30s"}) {
     EXPECT_NE(out.str().find(part), std::string::npos) << part << "\nin:\n" << out.str();
   }
+}
+
+TEST(ExplainTest, AWarningBlocksNothing) {
+  v1::GetPodsResponse pods = OnePod();
+  AddWarning(pods);
+  std::ostringstream out;
+  Explain(pods.pods(0), v1::GetSourcesResponse(), v1::GetStatusResponse(), kNow, out);
+  EXPECT_NE(out.str().find("\n  warning: web.yaml: spec.volume: is not a field\n"),
+            std::string::npos)
+      << out.str();
+  EXPECT_EQ(out.str().find("the pod itself"), std::string::npos) << out.str();
 }
 
 v1::HeldStep Held(const std::string& step, const std::string& volume, int64_t since) {

@@ -254,6 +254,17 @@ TEST_F(ManifestDirectoryTest, FollowsTheSwapOfAMountedConfigMap) {
   RunUntil([this] { return Names() == "new"; });
 }
 
+TEST_F(ManifestDirectoryTest, AWarningNamesAStaticPodAsItIsCalledOnThisNode) {
+  fs::create_directory(directory_);
+  Replace("p.yaml", PodYaml("p", "", "  volume: [{name: v, emptyDir: {}}]\n"));
+  Start();
+  RunUntil([this] { return last_->complete && IsRead(); });
+  EXPECT_EQ(Problems(), "");
+  ASSERT_EQ(last_->warnings.size(), 1U);
+  EXPECT_EQ(last_->warnings.front().object, "Pod default/p-n1");
+  EXPECT_EQ(last_->warnings.front().field_path, "spec.volume");
+}
+
 TEST_F(ManifestDirectoryTest, WhatIsNoFileIsAProblemAndNothingHangs) {
   fs::create_directory(directory_);
   ASSERT_EQ(::mkfifo((directory_ / "fifo.yaml").c_str(), 0600), 0);

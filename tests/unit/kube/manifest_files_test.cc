@@ -154,6 +154,21 @@ TEST_F(ManifestFilesTest, TwoOfOneNameInAFileAreAProblemOfTheSecond) {
   EXPECT_NE(ProblemsText(judgement_.problems).find("twice"), std::string::npos);
 }
 
+TEST_F(ManifestFilesTest, AnUnknownFieldIsAWarningAndNoDisorderUntilItIsMended) {
+  const std::string slip = ConfigMapYaml("a", "1") + "dta: {k: v}\n";
+  Read("a.yaml", slip);
+  EXPECT_EQ(States(), "a:present");
+  EXPECT_EQ(ProblemsText(judgement_.problems), "");
+  EXPECT_EQ(judgement_.incomplete_because, "");
+  EXPECT_EQ(
+      ProblemsText(judgement_.warnings),
+      "/d/a.yaml: document 1: ConfigMap default/a: dta: is not a field that Kubernetes knows, "
+      "and is ignored; did you mean \"data\"?\n");
+  Read("a.yaml", ConfigMapYaml("a", "1"));
+  States();
+  EXPECT_EQ(ProblemsText(judgement_.warnings), "");
+}
+
 TEST(ManifestNames, AreYamlAndJsonWithoutDot) {
   for (const char* good : {"a.yaml", "a.yml", "a.json", "x.y.yaml"})
     EXPECT_TRUE(IsManifestName(good));

@@ -254,6 +254,25 @@ TEST_F(ObjectCatalogTest, ProblemsOfAFileConcernItsObjectsOnly) {
   EXPECT_EQ(catalog_.ProblemsOf({ObjectKind::kPod, "default", "p"}).size(), 1U);
 }
 
+TEST_F(ObjectCatalogTest, AWarningIsOfTheObjectThatIsUsedAndMakesNoProblem) {
+  const DecodeProblem slip{"f", 0, "ConfigMap default/x", "dta", "is not a field"};
+  ObjectList list{"a", true, {FromFile("f", ConfigMapYaml("x", "1"))}, {}};
+  list.warnings = {slip, {"g", 0, "ConfigMap default/x", "dta", "of the one that is not used"}};
+  catalog_.Update(list);
+  Deliver("b", {FromFile("f", ConfigMapYaml("z", "1"))});
+  const auto warnings = [&](const char* name) {
+    return ProblemsText(catalog_.WarningsOf({ObjectKind::kConfigMap, "default", name}));
+  };
+  EXPECT_EQ(warnings("x"), slip.ToString() + "\n");
+  EXPECT_EQ(warnings("z"), "");
+  EXPECT_EQ(warnings("nobody"), "");
+  EXPECT_EQ(Problems("a"), "");
+  EXPECT_EQ(catalog_.Sources().front().warnings.size(), 2U);
+  list.warnings.clear();
+  catalog_.Update(list);
+  EXPECT_EQ(warnings("x"), "");
+}
+
 TEST_F(ObjectCatalogTest, AReaderKeepsTheVersionItHas) {
   Deliver("a", {FromFile("f", ConfigMapYaml("x", "1"))});
   const auto old = catalog_.FindConfigMap("default", "x");

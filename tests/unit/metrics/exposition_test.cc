@@ -53,7 +53,7 @@ void FillFamilies(ExportedFamilies& families) {
   families.CountEvictions("emptydirfs.limit", 1);
   families.SetBuildInfo("0.1.0", "abc", "gcc");
   families.SetPods({{"Ready", 2}});
-  families.SetSourcesComplete({{"manifests", true}, {"applied", false}});
+  families.SetSources({{"manifests", {true, 2, 3}}, {"applied", {false, 0, 0}}});
   families.SetMountTable({});
   StuckOperation stuck;
   stuck.request = "StatFs";
@@ -223,6 +223,23 @@ TEST(ExportedFamiliesTest, TotalsOfOtherPartsAreFollowedAcrossTheirRestarts) {
   families.SetRecordStore(stats, false);
   EXPECT_THAT(ValuesOf(families),
               Contains(Pair("volumed_records_writes_total{operation=\"put\"}", "12")));
+}
+
+TEST(ExportedFamiliesTest, ProblemsOfManifestsAreCountedPerSourceAndSeverity) {
+  ExportedFamilies families;
+  families.SetSources({{"manifests:/m", {true, 2, 3}}, {"volumectl-apply", {false, 0, 0}}});
+  const auto problems = [](const char* source, const char* severity) {
+    return "volumed_source_problems{severity=\"" + std::string(severity) + "\",source=\"" + source +
+           "\"}";
+  };
+  EXPECT_THAT(ValuesOf(families), Contains(Pair(problems("manifests:/m", "error"), "2")));
+  EXPECT_THAT(ValuesOf(families), Contains(Pair(problems("manifests:/m", "warning"), "3")));
+  EXPECT_THAT(ValuesOf(families), Contains(Pair(problems("volumectl-apply", "error"), "0")));
+  EXPECT_THAT(ValuesOf(families),
+              Contains(Pair("volumed_source_complete{source=\"volumectl-apply\"}", "0")));
+  families.SetSources({{"manifests:/m", {true, 0, 0}}});
+  EXPECT_THAT(ValuesOf(families), Contains(Pair(problems("manifests:/m", "error"), "0")));
+  EXPECT_THAT(ValuesOf(families), Not(Contains(Key(HasSubstr("volumectl-apply")))));
 }
 
 TEST(ExportedFamiliesTest, RecoveryOfTheRecordsIsThereFromTheStart) {

@@ -246,7 +246,9 @@ class ManagerTest : public ::testing::Test {
   }
   // A complete list of a source, and everything that follows at once.
   void Deliver(const std::string& manifest, const std::string& source = "manifests") {
-    agent_->catalog.Update({source, true, Objects(manifest), {}});
+    ObjectList list{source, true, Objects(manifest), {}};
+    list.warnings = DecodeManifest("test.yaml", manifest).warnings;
+    agent_->catalog.Update(std::move(list));
     manager().ObjectsChanged();
     Settle();
   }

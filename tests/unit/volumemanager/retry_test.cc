@@ -1,5 +1,5 @@
 // What the manager tells and takes besides reconciling: a retry of one volume, the event of volumes
-// that cannot be tried, and what a start found.
+// that cannot be tried, unknown fields of a manifest, and what a start found.
 #include "unit/volumemanager/manager_fixture.h"
 #include "volumemanager/failed_mount_text.h"
 #include "volumemanager/reconstructor.h"
@@ -23,6 +23,23 @@ TEST_F(RetryTest, OfOneVolumeTriesThatOneAlone) {
   Settle();
   EXPECT_EQ(operations().Count("mount", Key("a", "one")), 2u);
   EXPECT_EQ(operations().Count("mount", Key("a", "two")), 1u);
+}
+
+TEST_F(RetryTest, AnUnknownFieldIsToldOfItsPodAndKeepsItFromNothing) {
+  StartAgent();
+  const std::string pod = PodManifest("a", {"one: emptyDir: {}"});
+  Deliver(pod + "  volume: []\n" + PodManifest("b", {"one: emptyDir: {}"}));
+  EXPECT_EQ(Phase("a"), "Ready");
+  ASSERT_EQ(View("a").problems.size(), 1u);
+  const ProblemView told = View("a").problems[0];
+  EXPECT_TRUE(told.is_warning);
+  EXPECT_NE(told.message.find("spec.volume: is not a field that Kubernetes knows"),
+            std::string::npos)
+      << told.message;
+  EXPECT_NE(told.message.find("did you mean \"volumes\"?"), std::string::npos) << told.message;
+  EXPECT_TRUE(View("b").problems.empty());
+  Deliver(pod + PodManifest("b", {"one: emptyDir: {}"}));
+  EXPECT_TRUE(View("a").problems.empty());
 }
 
 TEST_F(RetryTest, APluginThatChangedEndsTheBackOffOfItsVolumesAlone) {
