@@ -270,6 +270,7 @@ Status Agent::MakeManager() {
   settings.orphan_found = [this](const std::set<PodVolumeKey>& volumes) {
     metrics_->OrphanFound(volumes);
   };
+  settings.replace_settle = config_.removal_settle;
   settings.is_stuck = [this](const std::string& key) { return metrics_->IsStuck(key); };
   for (const std::string& directory : config_.removal_deletes_claims) {
     settings.removal_deletes.insert(SourceOfDirectory(directory));
@@ -353,6 +354,7 @@ void Agent::ApplyReload(ReloadedConfig reloaded) {
   for (const auto& directory : manifest_directories_) {
     directory->SetSettle(config_.removal_settle);
   }
+  manager_->SetReplaceSettle(config_.removal_settle);
   attach_limits_.Set(config_.attach_limits);
   manager_->AttachLimitsChanged();
   nfs_unmount_timeout_ = config_.nfs_unmount_timeout;

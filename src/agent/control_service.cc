@@ -294,6 +294,7 @@ grpc::ServerUnaryReactor* ControlService::GetSources(grpc::CallbackServerContext
       EncodeSource(source, out);
       out->set_incomplete_because(backend_.losses.IncompleteBecause(source.name));
       backend_.losses.EncodeAbsent(source.name, out->mutable_absent());
+      backend_.losses.EncodeReplaced(source.name, out->mutable_replaced());
     }
     return OkStatus();
   });

@@ -70,6 +70,18 @@ void SourceLosses::EncodeAbsent(const std::string& source, AbsentObjects* out) c
   for (const Absent& absent : found->second) Encode(absent, out->Add());
 }
 
+void SourceLosses::EncodeReplaced(const std::string& source, AbsentObjects* out) const {
+  for (const ObjectKey& key : catalog_.KeysOf(ObjectKind::kPod, "")) {
+    const std::optional<ObjectStanding> standing = catalog_.StandingOf(key);
+    if (!standing || !standing->to_be_replaced || standing->origin.source != source) continue;
+    const std::optional<int64_t> begins = manager_.ReplacedAtUnixMillis(key);
+    Encode({key, catalog_.FindObject(key), standing->origin.file, "present",
+            "its manifest has other volumes; another pod comes once its consumers are gone",
+            begins.value_or(0)},
+           out->Add());
+  }
+}
+
 void SourceLosses::EncodeAll(const std::string& source, AbsentObjects* out) const {
   for (const ObjectKind kind : kAllObjectKinds) {
     for (const ObjectKey& key : catalog_.KeysOf(kind, "")) {

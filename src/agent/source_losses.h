@@ -31,6 +31,8 @@ class SourceLosses {
   std::string IncompleteBecause(const std::string& source) const;
   // What the source does not have now, held, going and unknown: what `source accept` takes away.
   void EncodeAbsent(const std::string& source, AbsentObjects* out) const;
+  // Its pods that are to be replaced, as its manifests have other volumes by now.
+  void EncodeReplaced(const std::string& source, AbsentObjects* out) const;
   // All that it ever delivered and that is used: what `source forget` takes away.
   void EncodeAll(const std::string& source, AbsentObjects* out) const;
 

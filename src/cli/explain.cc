@@ -70,6 +70,14 @@ void ExplainEvent(const v1::Event& event, int64_t now, std::ostream& out) {
       << FormatAge(event.last_unix_ms(), now) << " ago: " << event.message() << "\n";
 }
 
+// That its manifest has other volumes, and what becomes of it.
+void ExplainReplacement(const v1::Pod& pod, const v1::Source& source, int64_t now,
+                        std::ostream& out) {
+  for (const v1::AbsentObject& one : source.replaced()) {
+    if (one.object().uid() == pod.uid()) out << "  it " << ReplacementText(one, now) << "\n";
+  }
+}
+
 // That the pod is in no file any more, and what becomes of it.
 void ExplainAbsence(const v1::Pod& pod, const v1::Source& source, int64_t now, std::ostream& out) {
   for (const v1::AbsentObject& one : source.absent()) {
@@ -104,6 +112,7 @@ void Explain(const v1::Pod& pod, const v1::GetSourcesResponse& sources,
   for (const v1::Volume& volume : pod.volumes()) ExplainVolume(volume, now, out);
   for (const v1::Source& source : sources.sources()) {
     ExplainAbsence(pod, source, now, out);
+    ExplainReplacement(pod, source, now, out);
     if (source.complete() && source.healthy()) continue;
     out << "  source " << source.name() << ": "
         << (source.complete() ? "complete" : "has not delivered a complete list yet");

@@ -98,6 +98,9 @@ void PrintAbsence(const v1::Source& source, int64_t now, std::ostream& out) {
     if (one.goes_at_unix_ms() != 0) out << ", goes " << InSeconds(one.goes_at_unix_ms() - now);
     out << ": " << one.reason() << "\n";
   }
+  for (const v1::AbsentObject& one : source.replaced()) {
+    out << "  " << NameOf(one.object()) << ": " << ReplacementText(one, now) << "\n";
+  }
 }
 
 // Fields that nobody knows, in manifests that are used all the same.
@@ -192,6 +195,13 @@ void PrintVolumes(const v1::GetPodsResponse& pods, OutputFormat format, int64_t 
     }
   }
   PrintTable(rows, out);
+}
+
+std::string ReplacementText(const v1::AbsentObject& pod, int64_t now) {
+  return "is replaced " + InSeconds(pod.goes_at_unix_ms() - now) + ": " + pod.reason() +
+         (pod.disk_data().empty()
+              ? ""
+              : "; the data on disk of its volumes goes with it: " + Join(pod.disk_data(), ", "));
 }
 
 void PrintGoing(const google::protobuf::RepeatedPtrField<v1::AbsentObject>& goes,

@@ -209,7 +209,8 @@ std::string_view ObjectCatalog::ConflictRules() {
          "the one that was there first is used, also over a start of the agent; the other takes "
          "over when the first leaves. "
          "spec.volumes does not change under one uid: the first spec is used until the pod leaves, "
-         "metadata and status follow the file. "
+         "metadata and status follow the file; a pod whose manifest names no uid is replaced by "
+         "another one if the edit lasts, once its consumers are gone. "
          "A PersistentVolume, PersistentVolumeClaim or StorageClass that leaves its source is "
          "Missing, and stays as it was, until it is delivered again or deleted by command.";
 }

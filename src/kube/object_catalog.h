@@ -6,7 +6,8 @@
 //     first stays, the other is a problem of its file. When the first leaves, the other takes over.
 //     What a source had when the last agent ended is there first, until that source says otherwise.
 //  3. spec.volumes of a pod does not change under one uid: the spec that came first stays until the
-//     pod leaves; its metadata and status follow the file.
+//     pod leaves; its metadata and status follow the file. A manifest without a uid has another pod
+//     then: Replace() lets the first one leave, and the other one comes after PodGone().
 //  4. What outlives a pod (OutlivesPods) does not end because it is absent. It is Missing then, and
 //     whoever delivers it next takes it over. A command ends it: End().
 #pragma once
@@ -46,6 +47,12 @@ struct ObjectChange {
   std::string reason = {};  // of kUnknown, for people
 };
 
+// A pod as the node has it.
+struct PodOnNode {
+  std::shared_ptr<const Pod> pod;  // null if its content is not known
+  bool has_left = false;           // no source had it any more, and for that it leaves
+};
+
 // Who the objects of the catalog are: a uid belongs to kind, namespace and name, whatever source,
 // file, document or content it comes from. Asked of pods, PersistentVolumes and
 // PersistentVolumeClaims. Threads: the control thread. Blocks: never.
@@ -63,6 +70,8 @@ class ObjectIdentities {
   // The name of the pod on record that this static pod is, if the node had another name then; else
   // its own name.
   virtual std::string NameOf(const Pod& pod) const = 0;
+  // What the node has of the pod with this uid, also while it leaves.
+  virtual PodOnNode FindOnNode(const PodUid& pod) const = 0;
 };
 
 struct SourceStatus {
@@ -135,10 +144,13 @@ class ObjectCatalog final : public ObjectFinder {
   void IdentifyBy(ObjectIdentities* identities);
 
   // The pod of this name is to be replaced by what its file has now: it leaves, and the file's pod
-  // waits until PodGone(). REQUIRES: its uid is not named by its manifest.
+  // waits until PodGone(). It does so by itself after a pod that has left its sources and is still
+  // on the node, if it has other volumes than that. REQUIRES: its uid is not named by its manifest.
   void Replace(const ObjectKey& pod);
   // Nothing of the pod is on the node any more.
   void PodGone(const ObjectKey& pod);
+  // Names of pods whose successors wait until nothing of them is on the node any more.
+  const std::set<ObjectKey>& Replaced() const { return replaced_; }
 
   // Which file has the name, even if nobody knows now whether it still has the object. nullopt for
   // a name that is free, and for that of an object that is Missing.

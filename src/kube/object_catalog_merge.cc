@@ -226,11 +226,23 @@ class ObjectCatalog::Merge {
 
   // What comes after a pod that is replaced has to wait until nothing of that is left.
   bool WaitsForPredecessor(const Candidate& candidate) {
+    if (SucceedsOneThatLeft(candidate)) catalog_.replaced_.insert(candidate.key);
     if (!catalog_.replaced_.contains(candidate.key)) return false;
     AddProblem(candidate, "spec.volumes",
                "other volumes need another pod: it is made once the pod with the volumes of before "
                "is gone");
     return true;
+  }
+
+  // The pod of its name has left its sources, and is on the node still: with other volumes it is
+  // not that pod which has come back. A start in the middle of a replacement finds it so.
+  bool SucceedsOneThatLeft(const Candidate& candidate) const {
+    const Pod* now = AsPod(candidate.object);
+    if (now == nullptr || catalog_.identities_ == nullptr) return false;
+    if (candidate.uid.empty() || !candidate.own_uid().empty()) return false;
+    if (OldPod(candidate.pod_uid()) != nullptr) return false;
+    const PodOnNode here = catalog_.identities_->FindOnNode(candidate.pod_uid());
+    return here.has_left && here.pod != nullptr && here.pod->spec.volumes != now->spec.volumes;
   }
 
   // Gives the candidate the uid that it is to have.
@@ -287,15 +299,20 @@ class ObjectCatalog::Merge {
                                                    std::move(reason)});
   }
 
-  // The pod of this uid as it was, also when the last agent ended; null if there was none.
+  // The pod of this uid as it was, also when the last agent ended or while it leaves; null if there
+  // was none.
   ObjectPtr FirstOf(const Candidate& candidate) const {
     const PodUid uid = candidate.pod_uid();
     if (uid.empty()) return nullptr;
     if (const Entry* old = OldPod(uid)) return old->object;
-    const auto remembered = candidate.source->remembered.find(candidate.key);
-    if (remembered == candidate.source->remembered.end()) return nullptr;
-    const ObjectPtr& object = remembered->second.object;
-    return object != nullptr && UidOfPod(object) == uid ? object : nullptr;
+    if (const auto remembered = candidate.source->remembered.find(candidate.key);
+        remembered != candidate.source->remembered.end()) {
+      const ObjectPtr& object = remembered->second.object;
+      if (object != nullptr && UidOfPod(object) == uid) return object;
+    }
+    if (catalog_.identities_ == nullptr) return nullptr;
+    const PodOnNode here = catalog_.identities_->FindOnNode(uid);
+    return here.pod == nullptr ? nullptr : std::make_shared<const Object>(*here.pod);
   }
 
   // The object of this name as it was, also when the last agent ended; null if there was none, or
@@ -332,9 +349,14 @@ class ObjectCatalog::Merge {
     const Pod& before = *AsPod(old);
     const Pod& now = *AsPod(object);
     if (before.spec.volumes == now.spec.volumes) return object;
-    AddProblem(candidate, "spec.volumes",
-               "is immutable under the same uid; the first spec stays until the pod leaves");
     standing.has_first_volumes = true;
+    standing.to_be_replaced = catalog_.identities_ != nullptr && candidate.own_uid().empty() &&
+                              standing.presence == ObjectPresence::kPresent;
+    AddProblem(candidate, "spec.volumes",
+               standing.to_be_replaced
+                   ? "is immutable under the same uid; these are another pod's, which replaces "
+                     "this one with a new uid once the edit has lasted and its consumers are gone"
+                   : "is immutable under the same uid; the first spec stays until the pod leaves");
     Pod kept = now;
     kept.spec = before.spec;
     return kept == before ? old : std::make_shared<const Object>(std::move(kept));
@@ -432,7 +454,8 @@ void ObjectCatalog::Merge::AddCome(const ObjectKey& key, const Entry& entry,
   const bool same = old->object == entry.object || *old->object == *entry.object;
   if (missing && !old->standing.missing) {
     changes.push_back({What::kMissing, key, uid, old->object, entry.object});
-  } else if (!same || missing != old->standing.missing) {
+  } else if (!same || missing != old->standing.missing ||
+             old->standing.to_be_replaced != entry.standing.to_be_replaced) {
     changes.push_back({What::kChanged, key, uid, old->object, entry.object});
   } else if (!SameFile(old->standing.origin, entry.standing.origin)) {
     changes.push_back({What::kMoved, key, uid, old->object, entry.object});

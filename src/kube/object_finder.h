@@ -36,6 +36,9 @@ struct ObjectStanding {
   int64_t missing_since_unix_millis = 0;
   // Of a pod: its file has other volumes than it. Those that it has stay until it is replaced.
   bool has_first_volumes = false;
+  // Of such a pod: its manifest names no uid, and has the other volumes now. They are another pod,
+  // which is to replace it.
+  bool to_be_replaced = false;
 };
 
 struct ObjectLookup {

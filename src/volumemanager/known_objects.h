@@ -38,6 +38,8 @@ class KnownObjects final : public ObjectIdentities {
     std::function<std::string(const ObjectKey&)> new_uid;
     // Settled() has become true, or the row of an object that ended is gone.
     std::function<void()> settled;
+    // What the node has of a pod.
+    std::function<PodOnNode(const PodUid&)> find_on_node;
   };
   struct MissingObject {
     std::string source;
@@ -60,6 +62,7 @@ class KnownObjects final : public ObjectIdentities {
   void Adopt(const ObjectKey& object, const std::string& uid) override;
   void Ended(const ObjectKey& object, const std::string& uid) override;
   std::string NameOf(const Pod& pod) const override;
+  PodOnNode FindOnNode(const PodUid& pod) const override { return hooks_.find_on_node(pod); }
 
   // Puts on record what the catalog says of these objects now.
   void Follow(const ObjectCatalog& catalog, const std::vector<ObjectChange>& changes);

@@ -28,6 +28,9 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
              MakeKnownHooks()),
       deleted_({parts.scheduler, records_, parts.log},
                [this](const DeletedObjects::Id& object) { DeletionChanged(object); }),
+      replacements_(
+          {parts.scheduler, parts.catalog, parts.log}, [this] { return Ready(); },
+          settings_.replace_settle),
       provisioning_(
           {{parts.scheduler, records_, parts.log},
            parts.catalog,
@@ -200,6 +203,11 @@ KnownObjects::Hooks KubeletVolumeManager::Impl::MakeKnownHooks() {
   hooks.new_uid =
       settings_.new_uid ? settings_.new_uid : [](const ObjectKey&) { return NewUuid(); };
   hooks.settled = [this] { claims_.MarkDirty(); };
+  hooks.find_on_node = [this](const PodUid& uid) {
+    const ActualPod* pod = actual_.FindPod(uid);
+    if (pod == nullptr) return PodOnNode();
+    return PodOnNode{pod->object, pod->leaving && pod->leaving->left_sources};
+  };
   return hooks;
 }
 
@@ -340,6 +348,10 @@ void KubeletVolumeManager::AttachLimitsChanged() { impl_->AttachLimitsChanged();
 
 void KubeletVolumeManager::SetServerLookPeriod(Duration period) {
   impl_->SetServerLookPeriod(period);
+}
+void KubeletVolumeManager::SetReplaceSettle(Duration settle) { impl_->SetReplaceSettle(settle); }
+std::optional<int64_t> KubeletVolumeManager::ReplacedAtUnixMillis(const ObjectKey& pod) const {
+  return impl_->ReplacedAtUnixMillis(pod);
 }
 void KubeletVolumeManager::SetVerifyAttachedPeriod(Duration period) {
   impl_->SetVerifyAttachedPeriod(period);

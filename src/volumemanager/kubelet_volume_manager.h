@@ -56,6 +56,9 @@ struct VolumeManagerSettings {
   DomainHealthSettings health;
   // How often plugins are asked which volumes are attached; zero: only at start.
   Duration verify_attached_period = kVerifyAttachedPeriod;
+  // How long an edit of the volumes of a pod without a uid in its manifest must last, before the
+  // pod is replaced.
+  Duration replace_settle = kRemovalSettle;
   // What becomes of a pod with an emptyDir that holds more than its sizeLimit.
   SizeLimitAction size_limit_action = SizeLimitAction::kEvict;
   // Told once, before the first operation, what volumes the last agent left in the store: the
@@ -110,6 +113,8 @@ class KubeletVolumeManager final : public VolumeManager {
   void SetStatsTimes(Duration period, Duration deadline);
   // How often servers are looked at from now on (DomainHealth::SetPeriod).
   void SetServerLookPeriod(Duration period);
+  // How long an edit of a static pod's volumes must last from now on, before the pod is replaced.
+  void SetReplaceSettle(Duration settle);
   // How often plugins are asked from now on which volumes are attached; zero: never.
   void SetVerifyAttachedPeriod(Duration period);
   // What kept the storage of this volume from being made, deleted or recycled may be gone. `name`:
@@ -128,6 +133,7 @@ class KubeletVolumeManager final : public VolumeManager {
   bool HasEnded(const ObjectKey& object, const std::string& uid) const override;
   bool IsBound(const ObjectKey& object) const override;
   std::string UidOnRecord(const ObjectKey& object) const override;
+  std::optional<int64_t> ReplacedAtUnixMillis(const ObjectKey& pod) const override;
   std::optional<StorageStatus> StorageStatusOf(const ObjectKey& object) const override;
   void DeleteObject(const ObjectKey& object, std::function<void(Status)> done) override;
   void NumberCommand(std::function<void(Result<uint64_t>)> done) override;

@@ -23,6 +23,7 @@
 #include "volumemanager/domain_health.h"
 #include "volumemanager/known_objects.h"
 #include "volumemanager/kubelet_volume_manager.h"
+#include "volumemanager/pod_replacements.h"
 #include "volumemanager/pod_views.h"
 #include "volumemanager/reconciler.h"
 #include "volumemanager/reconstructor.h"
@@ -87,6 +88,10 @@ class KubeletVolumeManager::Impl {
   }
   void AttachLimitsChanged() { devices_.AttachLimitsChanged(); }
   void SetServerLookPeriod(Duration period);
+  void SetReplaceSettle(Duration settle) { replacements_.SetSettle(settle); }
+  std::optional<int64_t> ReplacedAtUnixMillis(const ObjectKey& pod) const {
+    return replacements_.BeginsAtUnixMillis(pod);
+  }
   void SetVerifyAttachedPeriod(Duration period) { devices_.SetVerifyAttachedPeriod(period); }
   bool Ready() const { return loaded_ && NotReadyReason().empty(); }
   std::string NotReadyReason() const;
@@ -150,6 +155,8 @@ class KubeletVolumeManager::Impl {
   // Decides whether the pod is wanted, from what the sources and commands say now.
   void EvaluatePod(const PodUid& uid);
   bool IsUnknown(const PodIdentity& identity) const;
+  // Why a pod leaves that no source has any more.
+  std::string WhyItLeft(const PodIdentity& identity) const;
   // Nothing of the pod is on the node, and no source has it: who comes next is another one.
   void ForgetPodIdentity(const PodUid& uid, const PodIdentity& identity);
   PodIdentity IdentityOf(const Pod& pod) const;  // of a pod that a source has
@@ -201,6 +208,7 @@ class KubeletVolumeManager::Impl {
   KnownObjects known_;
   DeletedObjects deleted_;
   std::set<ObjectKey> unlisted_;  // ended, and in no source; records are about them still
+  PodReplacements replacements_;
   Provisioning provisioning_;
   Claims claims_;
   // Of volumes that are wanted, by path: when it went.

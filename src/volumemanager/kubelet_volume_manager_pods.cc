@@ -192,6 +192,7 @@ void KubeletVolumeManager::Impl::StorageChanged(const ObjectChange& change) {
 void KubeletVolumeManager::Impl::PodSourceChanged(ObjectChange change) {
   // Of a pod that was unknown the catalog has no uid.
   if (change.uid.empty()) change.uid = PodUid(known_.KnownUidOf(change.key));
+  replacements_.Follow(change.key);
   if (change.uid.empty()) return;
   if (change.what == ObjectChange::What::kRemoved) {
     ActualPod* pod = actual_.FindPod(change.uid);
@@ -225,7 +226,7 @@ void KubeletVolumeManager::Impl::EvaluatePod(const PodUid& uid) {
         MarkLeaving(*actual, ending->reason, ending->grace_seconds);
       } else if (Ready()) {
         if (!actual->leaving && !actual->delivered) ReportOrphan(uid, *actual);
-        MarkLeaving(*actual, "removed from its sources", std::nullopt);
+        MarkLeaving(*actual, WhyItLeft(actual->identity), std::nullopt);
         const bool news = !std::exchange(actual->leaving->left_sources, true);
         if (news) actual->record_outdated = actual->record_durable || actual->record_writing;
       }
@@ -238,6 +239,13 @@ void KubeletVolumeManager::Impl::EvaluatePod(const PodUid& uid) {
 bool KubeletVolumeManager::Impl::IsUnknown(const PodIdentity& identity) const {
   const ObjectKey key{ObjectKind::kPod, identity.name_space, identity.name};
   return Ready() && parts_.catalog.LookUp(key).answer == ObjectLookup::Answer::kUnknown;
+}
+
+std::string KubeletVolumeManager::Impl::WhyItLeft(const PodIdentity& identity) const {
+  const ObjectKey key{ObjectKind::kPod, identity.name_space, identity.name};
+  return parts_.catalog.Replaced().contains(key)
+             ? "its manifest has other volumes: another pod replaces it"
+             : "removed from its sources";
 }
 
 // The devices of its volumes, and their claims, may be without a pod now.

@@ -135,6 +135,7 @@ void KubeletVolumeManager::Impl::CheckReady() {
   for (const auto& [uid, pod] : actual_.pods()) uids.push_back(uid);
   for (const auto& [uid, tombstone] : tombstones_) uids.push_back(uid);
   for (const PodUid& uid : uids) EvaluatePod(uid);
+  replacements_.FollowAll();
   DeleteWhatWasRemoved();
   claims_.MarkDirty();
   devices_.MarkAllDirty();

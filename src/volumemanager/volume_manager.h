@@ -156,6 +156,9 @@ class VolumeManager {
   virtual bool IsBound(const ObjectKey& object) const = 0;
   // Of an object that nobody can read now; "" if none is known.
   virtual std::string UidOnRecord(const ObjectKey& object) const = 0;
+  // When a pod begins to leave because its manifest has other volumes; nullopt for one that is not
+  // to be replaced.
+  virtual std::optional<int64_t> ReplacedAtUnixMillis(const ObjectKey& pod) const = 0;
 
   // As last decided; nothing for an object that nothing was decided about.
   virtual std::optional<StorageStatus> StorageStatusOf(const ObjectKey& object) const = 0;

@@ -406,6 +406,55 @@ TEST_P(BrokenStartTest, LosesNothing) {
 INSTANTIATE_TEST_SUITE_P(Sources, BrokenStartTest, ::testing::ValuesIn(kBreakages),
                          [](const auto& breakage) { return std::string(breakage.param.name); });
 
+// ---- an edit of a pod's volumes -----------------------------------------------------------------
+
+class EditedPodTest : public AbsenceTest {
+ protected:
+  void StartAndEdit() {
+    settings["removal-settle"] = "3s";
+    ASSERT_NO_FATAL_FAILURE(StartWithData());
+    const std::string edited = Replaced(PodText(1, 0), "- {name: disk, emptyDir: {}}",
+                                        "- {name: disk, emptyDir: {sizeLimit: 1Gi}}");
+    ASSERT_NE(edited, PodText(1, 0));
+    WriteText(Path(PodFile(1)), edited);
+    ASSERT_TRUE(Eventually(kPatience, [&] { return Manifests().replaced_size() == 1; }))
+        << Ctl({"sources"}).output;
+  }
+};
+
+TEST_F(EditedPodTest, IsShownBeforeItIsReplacedAndAnEditTakenBackReplacesNothing) {
+  ASSERT_NO_FATAL_FAILURE(StartAndEdit());
+  const std::string shown = Ctl({"sources"}).output;
+  EXPECT_NE(shown.find("Pod default/" + NameOf(1) + ": is replaced in "), std::string::npos)
+      << shown;
+  EXPECT_NE(shown.find("goes with it: disk"), std::string::npos) << shown;
+  const std::string explained = Ctl({"explain", NameOf(1)}).output;
+  EXPECT_NE(explained.find("is replaced in "), std::string::npos) << explained;
+  WriteText(Path(PodFile(1)), PodText(1, 0));
+  EXPECT_TRUE(Eventually(kPatience, [&] { return Manifests().replaced_size() == 0; }));
+  Pause(4000);
+  EXPECT_EQ(Lost(), "");
+}
+
+TEST_F(EditedPodTest, KeepsItsDataWhileAProcessHoldsItAndIsAnotherOneAfterwards) {
+  Sleeper container;
+  ASSERT_NO_FATAL_FAILURE(StartAndEdit());
+  ASSERT_EQ(Ctl({"hold", NameOf(1), "--pid", std::to_string(container.pid())}).exit_status, 0);
+  ASSERT_TRUE(WaitPhase(NameOf(1), "Terminating")) << Ctl({"explain", NameOf(1)}).output;
+  KillAgent();
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  Pause(4000);
+  EXPECT_EQ(FindPod(NameOf(1))->uid(), uids_[1]) << Ctl({"explain", NameOf(1)}).output;
+  EXPECT_EQ(ReadText(kept_[2]), "bytes of " + kept_[2]);
+  container.End();
+  EXPECT_TRUE(Eventually(kPatience, [&] {
+    const std::optional<v1::Pod> now = FindPod(NameOf(1));
+    return now && now->uid() != uids_[1] && now->phase() == "Ready";
+  })) << Ctl({"explain", NameOf(1)}).output;
+  EXPECT_FALSE(Exists(kept_[2]));
+  EXPECT_EQ(ReadText(kept_[0]), "bytes of " + kept_[0]);
+}
+
 // ---- the administrator's word -------------------------------------------------------------------
 
 using AcceptTest = AbsenceTest;

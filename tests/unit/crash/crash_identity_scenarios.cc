@@ -13,6 +13,7 @@ constexpr const char* kFiles = "manifests";
 constexpr const char* kApplied = "applied";  // delivers before `kFiles`
 constexpr const char* kExtra = "extra";      // is not configured any more
 constexpr const char* kUser = "u-user";
+constexpr int64_t kContainerPid = 4712;
 
 std::string Settings(const std::string& content) {
   return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: default}\n"
@@ -77,13 +78,34 @@ std::string UidOnRecord(const CrashWorld& world, const std::string& name) {
   return "";
 }
 
-std::string MovingPod(const std::string& version) {
+std::string MovingPod(const std::string& version, const std::string& volume = "scratch") {
   return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: mover, namespace: default, labels: "
          "{version: \"" +
          version + "\"}}\n" + R"(spec:
-  containers: [{name: main, image: x, volumeMounts: [{name: scratch, mountPath: /scratch}]}]
-  volumes: [{name: scratch, emptyDir: {}}]
+  containers: [{name: main, image: x, volumeMounts: [{name: )" +
+         volume + R"(, mountPath: /scratch}]}]
+  volumes: [{name: )" +
+         volume + R"(, emptyDir: {}}]
 )";
+}
+
+ScenarioStep MoverComes() {
+  return {.name = "a pod without a uid comes",
+          .happen = [](CrashWorld& world) { world.sources[kFiles]["pod-mover"] = MovingPod("1"); }};
+}
+
+ScenarioStep MoverWrites() {
+  return {.name = "it writes", .happen = [](CrashWorld& world) {
+            const std::string uid = UidOnRecord(world, "mover");
+            if (uid.empty()) return world.Violation("the pod is not on record");
+            PodTruth pod;
+            pod.wanted = true;
+            pod.volumes["scratch"].plugin = "kubernetes.io/empty-dir";
+            pod.volumes["scratch"].established = true;
+            world.pods[uid] = pod;
+            world.PodWrites(uid, world.VolumePath(uid, "scratch") + "/data.txt", "kept on disk", 0,
+                            false);
+          }};
 }
 
 }  // namespace
@@ -151,26 +173,49 @@ Scenario UnknownObjectScenario() {
 }
 
 Scenario MovedPodScenario() {
-  ScenarioStep comes{.name = "a pod without a uid comes", .happen = [](CrashWorld& world) {
-                       world.sources[kFiles]["pod-mover"] = MovingPod("1");
-                     }};
-  ScenarioStep writes{.name = "it writes", .happen = [](CrashWorld& world) {
-                        const std::string uid = UidOnRecord(world, "mover");
-                        if (uid.empty()) return world.Violation("the pod is not on record");
-                        PodTruth pod;
-                        pod.wanted = true;
-                        pod.volumes["scratch"].plugin = "kubernetes.io/empty-dir";
-                        pod.volumes["scratch"].established = true;
-                        world.pods[uid] = pod;
-                        world.PodWrites(uid, world.VolumePath(uid, "scratch") + "/data.txt",
-                                        "kept on disk", 0, false);
-                      }};
   ScenarioStep moves{.name = "another source has it, with another label",
                      .happen = [](CrashWorld& world) {
                        world.sources[kApplied]["pod-mover"] = MovingPod("2");
                        world.sources[kFiles].erase("pod-mover");
                      }};
-  return {"a pod that moves", {comes, writes}, {moves, TimePasses()}};
+  return {"a pod that moves", {MoverComes(), MoverWrites()}, {moves, TimePasses()}};
+}
+
+Scenario EditedPodScenario() {
+  ScenarioStep held{
+      .name = "a process holds it",
+      .happen =
+          [](CrashWorld& world) {
+            world.processes[kContainerPid] = 7;
+            world.commands.push_back(
+                {UserCommand::Kind::kHold, UidOnRecord(world, "mover"), kContainerPid, false});
+          },
+      .compare_after_reboot = false};
+  // Longer than an edit must last. After a reboot nobody holds the pod, and an agent that finds it
+  // leaving does not look at its volumes again: they stay uncertain.
+  ScenarioStep edited{.name = "its manifest has another volume",
+                      .happen =
+                          [](CrashWorld& world) {
+                            world.sources[kFiles]["pod-mover"] = MovingPod("1", "other");
+                            for (auto& [uid, pod] : world.pods) pod.wanted = false;
+                          },
+                      .settle = std::chrono::minutes(2),
+                      .compare = false};
+  ScenarioStep ended{.name = "the process has ended",
+                     .happen = [](CrashWorld& world) { world.EndProcess(kContainerPid); },
+                     .settle = std::chrono::minutes(2)};
+  ScenarioStep replaced{.name = "another pod has replaced it", .happen = [](CrashWorld& world) {
+                          const std::string now = UidOnRecord(world, "mover");
+                          if (now.empty()) world.Violation("nothing has replaced the pod");
+                          for (const auto& [uid, pod] : world.pods) {
+                            if (uid == now) world.Violation("another pod has the uid " + uid);
+                            const std::string left = world.LeftOf(uid);
+                            if (!left.empty()) world.Violation("left of the replaced pod: " + left);
+                          }
+                        }};
+  return {"a pod whose volumes are edited",
+          {MoverComes(), MoverWrites(), held},
+          {edited, ended, replaced}};
 }
 
 }  // namespace volumed

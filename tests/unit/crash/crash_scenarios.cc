@@ -321,6 +321,7 @@ std::vector<Scenario> AllScenarios() {
       CommandedClaimScenario(),  MovedClaimScenario(),
       DoubledObjectScenario(),   UnconfiguredSourceScenario(),
       UnknownObjectScenario(),   MovedPodScenario(),
+      EditedPodScenario(),
   };
 }
 

@@ -63,6 +63,7 @@ Scenario DoubledObjectScenario();       // a second source has a ConfigMap of th
 Scenario UnconfiguredSourceScenario();  // the source of a running pod is not configured any more
 Scenario UnknownObjectScenario();       // the file of an optional ConfigMap is in disorder
 Scenario MovedPodScenario();            // a pod without a uid moves, and its labels change
+Scenario EditedPodScenario();           // its volumes are edited, while a process holds it
 
 std::vector<Scenario> AllScenarios();
 

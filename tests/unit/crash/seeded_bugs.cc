@@ -315,6 +315,7 @@ std::vector<SeededBugCase> BugsOfIdentity() {
       {InStore<HolderlessStore>("holder of a name forgotten at restart"), DoubledObjectScenario()},
       {InStore<BlindStore>("identity of a pod forgotten at restart", std::string(kPodRecordKind)),
        MovedPodScenario()},
+      {InStore<VolumelessStore>("volumes of a pod forgotten at restart"), EditedPodScenario()},
       {unconfigured, UnconfiguredSourceScenario()},
       {unknown_is_absent, UnknownObjectScenario()},
   };

@@ -141,6 +141,22 @@ class HolderlessStore final : public PassingStore {
   }
 };
 
+// A restart does not know any more what volumes a pod has.
+class VolumelessStore final : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+  Result<LoadedRecords> Load(const std::string& kind) override {
+    Result<LoadedRecords> loaded = PassingStore::Load(kind);
+    if (kind != kPodRecordKind || !loaded.ok()) return loaded;
+    for (Record& row : loaded->records) {
+      PodRecord record = DecodePodRecord(row).value();
+      record.pod_json.clear();
+      row = EncodeRecord(record);
+    }
+    return loaded;
+  }
+};
+
 // The end of a deletion is recorded with the release, before the effect.
 class HastyDeletionStore final : public PassingStore {
  public:

@@ -27,8 +27,13 @@ class TestIdentities final : public ObjectIdentities {
   void Adopt(const ObjectKey& object, const std::string& uid) override { uids[object] = uid; }
   void Ended(const ObjectKey& object, const std::string&) override { uids.erase(object); }
   std::string NameOf(const Pod& pod) const override { return pod.metadata.name; }
+  PodOnNode FindOnNode(const PodUid& pod) const override {
+    const auto found = on_node.find(pod);
+    return found == on_node.end() ? PodOnNode() : found->second;
+  }
 
   std::map<ObjectKey, std::string> uids;
+  std::map<PodUid, PodOnNode> on_node;
 };
 
 class ObjectCatalogTest : public testing::Test {
@@ -681,6 +686,49 @@ TEST_F(ObjectCatalogTest, AUidLessPodOfAnotherFileIsTheSamePod) {
   Deliver("a", {});
   EXPECT_EQ(TakeChanges(), ">web ");
   EXPECT_EQ(catalog_.FindPod(PodUid("uid of web"))->metadata.name, "web");
+}
+
+// ---- other volumes ------------------------------------------------------------------------------
+
+TEST_F(ObjectCatalogTest, OnlyAPresentPodWithoutAUidInItsManifestIsToBeReplaced) {
+  const std::string other = "  volumes: [{name: v, emptyDir: {}}]\n";
+  catalog_.IdentifyBy(&identities_);
+  Deliver("a", {FromFile("1", PodYaml("with", "u")), FromFile("2", PodYaml("without", ""))});
+  TakeChanges();
+  std::vector<ObjectWithOrigin> edited = {FromFile("1", PodYaml("with", "u", other)),
+                                          FromFile("2", PodYaml("without", "", other))};
+  Deliver("a", edited);
+  EXPECT_EQ(TakeChanges(), "*without ") << "whoever replaces it must hear of it";
+  const ObjectKey with{ObjectKind::kPod, "default", "with"};
+  const ObjectKey without{ObjectKind::kPod, "default", "without"};
+  EXPECT_TRUE(catalog_.StandingOf(with)->has_first_volumes);
+  EXPECT_FALSE(catalog_.StandingOf(with)->to_be_replaced);
+  EXPECT_TRUE(catalog_.StandingOf(without)->to_be_replaced);
+  edited[1].presence = ObjectPresence::kHeld;
+  Deliver("a", edited);
+  EXPECT_TRUE(catalog_.StandingOf(without)->has_first_volumes);
+  EXPECT_FALSE(catalog_.StandingOf(without)->to_be_replaced);
+  EXPECT_EQ(TakeChanges(), "*without ");
+}
+
+TEST_F(ObjectCatalogTest, WhatComesWithOtherVolumesWhileAPodThatLeftIsOnTheNodeWaits) {
+  const ObjectKey key{ObjectKind::kPod, "default", "web"};
+  const PodUid uid("uid of web");
+  catalog_.IdentifyBy(&identities_);
+  Deliver("a", {FromFile("1", PodYaml("web", ""))});
+  identities_.on_node[uid] = {catalog_.FindPod(uid), true};
+  Deliver("a", {});
+  const ObjectWithOrigin other =
+      FromFile("1", PodYaml("web", "", "  volumes: [{name: v, emptyDir: {}}]\n"));
+  Deliver("a", {other});
+  EXPECT_EQ(catalog_.FindPod("default", "web"), nullptr);
+  EXPECT_TRUE(catalog_.Replaced().contains(key));
+  identities_.on_node.clear();
+  identities_.uids[key] = "another uid";
+  catalog_.PodGone(key);
+  ASSERT_NE(catalog_.FindPod("default", "web"), nullptr);
+  EXPECT_EQ(catalog_.FindPod("default", "web")->metadata.uid, "another uid");
+  EXPECT_EQ(catalog_.FindPod("default", "web")->spec.volumes.size(), 1U);
 }
 
 }  // namespace

@@ -5,13 +5,10 @@
 
 #include <algorithm>
 
-#include "kube/static_pod.h"
-#include "unit/volumemanager/manager_fixture.h"
+#include "unit/volumemanager/known_objects_fixture.h"
 
 namespace volumed {
 namespace {
-
-constexpr const char* kApplied = "volumectl-apply";
 
 std::string Claim(const std::string& uid = "") {
   return "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: "
@@ -30,44 +27,10 @@ std::string Volume() {
          "operator: In, values: [n1]}]}]}}\n";
 }
 
-// As its source reads it from a file on this node.
-ObjectWithOrigin StaticPod(const std::string& node, const std::string& file,
-                           const std::string& rest = "spec: {containers: [{name: c, image: x}]}\n",
-                           const std::string& metadata = "name: web") {
-  const ManifestDecode decoded =
-      DecodeManifest(file, "apiVersion: v1\nkind: Pod\nmetadata: {" + metadata + "}\n" + rest);
-  EXPECT_TRUE(decoded.problems.empty());
-  Pod pod = std::get<Pod>(decoded.objects.front().object);
-  EXPECT_TRUE(ApplyStaticPodDefaults(NodeName(node), pod).ok());
-  return {std::make_shared<const Object>(std::move(pod)), file, 0};
-}
-
 const ObjectKey kClaimKey{ObjectKind::kPersistentVolumeClaim, "default", "data"};
 
-class KnownObjectsTest : public ManagerTest {
+class KnownObjectsTest : public TwoSourcesTest {
  protected:
-  KnownObjectsTest() {
-    removal_deletes = false;
-    sources = {"manifests", kApplied};
-  }
-
-  // Starts an agent and lets it load before any source delivers, as the agent does.
-  void Restart() {
-    StartAgent();
-    Settle();
-  }
-  void DeliverList(const std::string& source, std::vector<ObjectWithOrigin> objects,
-                   std::vector<UnknownObject> unknown = {}) {
-    ObjectList list;
-    list.source = source;
-    list.complete = true;
-    list.objects = std::move(objects);
-    list.unknown = std::move(unknown);
-    agent_->catalog.Update(std::move(list));
-    manager().ObjectsChanged();
-    Settle();
-  }
-  ObjectCatalog& catalog() { return agent_->catalog; }
   std::string UidOfClaim() {
     const auto claim = catalog().FindPersistentVolumeClaim("default", "data");
     return claim == nullptr ? "no claim" : claim->metadata.uid;
@@ -77,23 +40,6 @@ class KnownObjectsTest : public ManagerTest {
     if (!row) return "no binding";
     const ClaimBinding binding = DecodeClaimBindingRecord(*row).value().binding;
     return binding.state == BindingState::kBound ? binding.claim_uid : "not bound";
-  }
-  std::optional<KnownObjectRecord> Row(const ObjectKey& key) {
-    const auto row = store.Find(kKnownObjectRecordKind, ToString(key));
-    if (!row) return std::nullopt;
-    return DecodeKnownObjectRecord(*row).value();
-  }
-  std::string ProblemsOf(const std::string& source) {
-    std::string text;
-    for (const SourceStatus& status : catalog().Sources()) {
-      if (status.name != source) continue;
-      for (const DecodeProblem& problem : status.problems) text += problem.ToString() + "\n";
-    }
-    return text;
-  }
-  std::string UidOfPod(const std::string& name) {
-    const auto pod = catalog().FindPod("default", name);
-    return pod == nullptr ? "no pod" : pod->metadata.uid;
   }
 };
 
@@ -281,32 +227,6 @@ TEST_F(KnownObjectsTest, APodThatIsWhollyGoneIsAnotherOneNextTime) {
   DeliverList("manifests", {StaticPod("n1", "/m/web.yaml")});
   EXPECT_NE(UidOfPod("web-n1"), uid);
   EXPECT_NE(UidOfPod("web-n1"), "no pod");
-}
-
-TEST_F(KnownObjectsTest, APodIsReplacedOnceItsPredecessorIsWhollyGone) {
-  const std::string with =
-      "spec:\n  containers: [{name: c, image: x}]\n  volumes: [{name: v, "
-      "emptyDir: {}}]\n";
-  Restart();
-  Deliver("", kApplied);
-  DeliverList("manifests", {StaticPod("n1", "/m/web.yaml")});
-  const std::string uid = UidOfPod("web-n1");
-  DeliverList("manifests", {StaticPod("n1", "/m/web.yaml", with)});
-  const ObjectKey key{ObjectKind::kPod, "default", "web-n1"};
-  EXPECT_EQ(UidOfPod("web-n1"), uid);
-  EXPECT_TRUE(catalog().StandingOf(key)->has_first_volumes);
-  watch.processes[7] = 1;
-  ASSERT_TRUE(HoldPid(uid, 7).ok());
-  catalog().Replace(key);
-  Pass(std::chrono::minutes(1));
-  EXPECT_EQ(UidOfPod("web-n1"), "no pod") << "the successor waits";
-  EXPECT_EQ(Phase(uid), "Terminating");
-  watch.EndProcess(7);
-  Pass(std::chrono::minutes(1));
-  EXPECT_EQ(Phase(uid), "gone");
-  ASSERT_NE(UidOfPod("web-n1"), "no pod");
-  EXPECT_NE(UidOfPod("web-n1"), uid);
-  EXPECT_EQ(catalog().FindPod("default", "web-n1")->spec.volumes.size(), 1U);
 }
 
 TEST_F(KnownObjectsTest, AChangedNodeNameEndsNoPod) {

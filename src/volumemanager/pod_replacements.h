@@ -1,0 +1,63 @@
+// PodReplacements: pods whose manifests have other volumes by now, and when each begins to leave
+// for the pod that replaces it.
+//
+// Nothing of it is on record: a start that finds the pod on record with the volumes of before, and
+// other ones in its file, comes to the same decision.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/scheduler.h"
+#include "kube/object_catalog.h"
+
+namespace volumed {
+
+// Threads: the control thread. Blocks: never. Errors: none.
+class PodReplacements {
+ public:
+  // All outlive it.
+  struct Parts {
+    Scheduler& scheduler;
+    ObjectCatalog& catalog;
+    Logger& log;
+  };
+
+  // `ready`: whether absence from the sources means something. `settle`: how long an edit must
+  // last.
+  PodReplacements(Parts parts, std::function<bool()> ready, Duration settle)
+      : parts_(parts), ready_(std::move(ready)), settle_(settle) {}
+  ~PodReplacements();
+  PodReplacements(const PodReplacements&) = delete;
+  PodReplacements& operator=(const PodReplacements&) = delete;
+
+  // What the catalog says of the pod has changed.
+  void Follow(const ObjectKey& pod);
+  // Absence from the sources means something from now on.
+  void FollowAll();
+  // Also of edits that have begun.
+  void SetSettle(Duration settle);
+
+  // nullopt for a pod that is not to be replaced, or leaves already.
+  std::optional<int64_t> BeginsAtUnixMillis(const ObjectKey& pod) const;
+
+ private:
+  struct Edit {
+    TimePoint since;
+    TimerId timer = 0;
+  };
+
+  void Arm(const ObjectKey& pod, Edit& edit);
+  void Due(const ObjectKey& pod);
+
+  const Parts parts_;
+  const std::function<bool()> ready_;
+  Duration settle_;
+  std::map<ObjectKey, Edit> edits_;
+};
+
+}  // namespace volumed
