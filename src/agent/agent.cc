@@ -257,6 +257,7 @@ Status Agent::MakeManager() {
                                                         ProcConsumerWatchOptions{});
   VolumeManagerSettings settings;
   settings.adopt_root = root_lock_->adopted();
+  settings.pod_logs_directory = config_.pod_logs_dir;
   settings.stats.period = config_.volume_stats_period;
   settings.stats.deadline = config_.deadline_stats;
   settings.health.period = config_.server_look_period;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "agent/agent.h"
+#include "volumemanager/adopted_pods.h"
 #include "volumemanager/provisioning.h"
 
 namespace volumed {
@@ -58,6 +59,10 @@ ObjectSource* Agent::FindSource(const std::string& name) const {
 }
 
 Status Agent::AcceptSource(const std::string& name) {
+  if (name == kAdoptedRootSource && !manager_->HeldAdoptedPods().empty()) {
+    manager_->AcceptAdoptedPods();
+    return OkStatus();
+  }
   ObjectSource* const source = FindSource(name);
   if (source == nullptr) {
     const bool is_known = source_losses_->Knows(name);

@@ -242,6 +242,8 @@ std::vector<Row> MakeTable() {
                           &Config::root, false));
   table.push_back(
       BoolRow("adopt-root", "take over a root that volumed did not create", &Config::adopt_root));
+  table.push_back(PathRow("pod-logs-dir", "logs of the kubelet's pods, which name them",
+                          &Config::pod_logs_dir, false));
   table.push_back({{"node-name", "string", "name of this node; default: the host's name", false},
                    Setter(&Config::node_name, ParseNodeName),
                    [](const Config& config) { return config.node_name; }});

@@ -296,6 +296,7 @@ grpc::ServerUnaryReactor* ControlService::GetSources(grpc::CallbackServerContext
       backend_.losses.EncodeAbsent(source.name, out->mutable_absent());
       backend_.losses.EncodeReplaced(source.name, out->mutable_replaced());
     }
+    backend_.losses.EncodeAdoptedRoot(response);
     return OkStatus();
   });
 }

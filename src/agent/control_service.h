@@ -125,13 +125,10 @@ class ControlService final : public v1::VolumeAgent::CallbackService {
                                                                      std::function<void(Status)>));
   // Writes what was admitted, and answers. Blocks: on disk.
   void Store(grpc::ServerUnaryReactor* reactor, v1::ApplyResponse* response, ApplyCommand* command);
-  // On the control thread. Answers when nothing can bring the pod back.
-  // Of a kind other than a pod's.
-  // Blocks: on disk.
-  void Store(grpc::ServerUnaryReactor* reactor, v1::ApplyResponse* response,
-             std::vector<Object> objects);
+  // Deletes an object of a kind other than a pod's. Called on the control thread.
   void DeleteObject(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response,
                     const ObjectKey& key);
+  // Answers when nothing can bring the pod back. Called on the control thread.
   void DeletePod(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response, const PodUid& uid,
                  bool force);
   bool Refuse(grpc::ServerUnaryReactor* reactor, PeerRole needed) const;

@@ -26,9 +26,15 @@ Result<PodUid> FindPodUid(const VolumeManager& manager, const v1::ObjectRef& ref
     const std::string ns = ref.namespace_().empty() ? "default" : ref.namespace_();
     const std::vector<PodView> pods = manager.Pods();
     for (const std::string& name : {ref.name(), StaticPodName(ref.name(), node)}) {
+      const PodView* found = nullptr;
       for (const PodView& pod : pods) {
-        if (pod.ns == ns && pod.name == name) return pod.uid;
+        if (pod.ns != ns || pod.name != name) continue;
+        // Of two of one name a person means the one that goes on.
+        if (found == nullptr || found->phase == "Terminating" || found->phase == "Held") {
+          found = &pod;
+        }
       }
+      if (found != nullptr) return found->uid;
     }
   }
   return Error::NotApplied(Code::kNotFound, "no pod " + DisplayName(ref));

@@ -6,6 +6,7 @@
 
 #include "agent/view_codec.h"
 #include "base/strings.h"
+#include "volumemanager/adopted_pods.h"
 
 namespace volumed {
 namespace {
@@ -65,6 +66,7 @@ bool SourceLosses::Knows(const std::string& source) const {
 }
 
 void SourceLosses::EncodeAbsent(const std::string& source, AbsentObjects* out) const {
+  if (source == kAdoptedRootSource) return EncodeHeldPods(out);
   const auto found = absent_.find(source);
   if (found == absent_.end()) return;
   for (const Absent& absent : found->second) Encode(absent, out->Add());
@@ -106,26 +108,58 @@ void SourceLosses::Encode(const Absent& absent, v1::AbsentObject* out) const {
   for (const PodVolume& volume : pod->spec.volumes) {
     if (EndsWithThePod(volume)) out->add_disk_data(volume.name);
   }
-  const std::optional<PodView> view = manager_.FindPod(pod->uid());
+  EncodeMountedVolumes(pod->uid(), out);
+}
+
+void SourceLosses::EncodeMountedVolumes(const PodUid& pod, v1::AbsentObject* out) const {
+  const std::optional<PodView> view = manager_.FindPod(pod);
   for (const VolumeView& volume : view ? view->volumes : std::vector<VolumeView>()) {
     if (volume.state != kNotSetUp) out->add_mounted_volumes(volume.spec.str());
   }
+}
+
+void SourceLosses::EncodeHeldPods(AbsentObjects* out) const {
+  for (const HeldPodView& pod : manager_.HeldAdoptedPods()) {
+    v1::AbsentObject* const held = out->Add();
+    *held->mutable_object() = MakeObjectRef({ObjectKind::kPod, pod.ns, pod.name});
+    held->mutable_object()->set_uid(pod.uid.str());
+    held->set_presence("held");
+    held->set_reason("no source has it, and it has data on disk");
+    EncodeMountedVolumes(pod.uid, held);
+    for (const std::string& volume : pod.disk_data) held->add_disk_data(volume);
+  }
+}
+
+void SourceLosses::EncodeAdoptedRoot(v1::GetSourcesResponse* out) const {
+  AbsentObjects held;
+  EncodeHeldPods(&held);
+  if (held.empty()) return;
+  v1::Source* const source = out->add_sources();
+  source->set_name(kAdoptedRootSource);
+  source->set_complete(true);
+  source->set_objects(held.size());
+  source->set_incomplete_because(
+      "a kubelet has left pods that no source has, with data on disk; they stay until `volumectl "
+      "source accept`");
+  source->mutable_absent()->Swap(&held);
 }
 
 Status SourceLosses::CheckConfirmed(const AbsentObjects& goes, bool yes) {
   if (yes) return OkStatus();
   std::vector<std::string> pods;
   for (const v1::AbsentObject& one : goes) {
-    if (one.mounted_volumes().empty()) continue;
-    pods.push_back(one.object().namespace_() + "/" + one.object().name());
+    if (one.mounted_volumes().empty() && one.disk_data().empty()) continue;
+    const v1::ObjectRef& pod = one.object();
+    pods.push_back(pod.name().empty() ? pod.uid() : pod.namespace_() + "/" + pod.name());
   }
   if (pods.empty()) return OkStatus();
   const size_t count = pods.size();
   if (count > 5) pods.resize(5);
   return Error::NotApplied(Code::kFailedPrecondition,
                            std::to_string(count) + " pod" + (count == 1 ? "" : "s") +
-                               " with mounted volumes would go (" + Join(pods, ", ") +
-                               (count > 5 ? ", ..." : "") + "); --yes confirms it");
+                               " with mounted volumes or data on disk would go (" +
+                               Join(pods, ", ") + (count > 5 ? ", ..." : "") +
+                               "); --yes confirms it");
 }
 
 }  // namespace volumed

@@ -33,6 +33,8 @@ class SourceLosses {
   void EncodeAbsent(const std::string& source, AbsentObjects* out) const;
   // Its pods that are to be replaced, as its manifests have other volumes by now.
   void EncodeReplaced(const std::string& source, AbsentObjects* out) const;
+  // The pods of an adopted root that are held, as a source of their own; nothing if there are none.
+  void EncodeAdoptedRoot(v1::GetSourcesResponse* out) const;
   // All that it ever delivered and that is used: what `source forget` takes away.
   void EncodeAll(const std::string& source, AbsentObjects* out) const;
 
@@ -50,6 +52,8 @@ class SourceLosses {
   };
 
   void Encode(const Absent& absent, v1::AbsentObject* out) const;
+  void EncodeHeldPods(AbsentObjects* out) const;
+  void EncodeMountedVolumes(const PodUid& pod, v1::AbsentObject* out) const;
 
   const ObjectCatalog& catalog_;
   const VolumeManager& manager_;

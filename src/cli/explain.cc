@@ -81,8 +81,9 @@ void ExplainReplacement(const v1::Pod& pod, const v1::Source& source, int64_t no
 // That the pod is in no file any more, and what becomes of it.
 void ExplainAbsence(const v1::Pod& pod, const v1::Source& source, int64_t now, std::ostream& out) {
   for (const v1::AbsentObject& one : source.absent()) {
+    const bool is_another = !one.object().uid().empty() && one.object().uid() != pod.uid();
     const bool is_it = one.object().kind() == "Pod" && one.object().name() == pod.name() &&
-                       one.object().namespace_() == pod.namespace_();
+                       one.object().namespace_() == pod.namespace_() && !is_another;
     if (!is_it) continue;
     out << "  absent:       " << one.reason();
     if (one.presence() == "going") {

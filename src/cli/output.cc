@@ -83,6 +83,7 @@ std::string InSeconds(int64_t millis) {
 // "Pod default/web".
 std::string NameOf(const v1::ObjectRef& object) {
   const std::string& name_space = object.namespace_();
+  if (object.name().empty()) return object.kind() + " with uid " + object.uid();
   return object.kind() + " " + name_space + (name_space.empty() ? "" : "/") + object.name();
 }
 

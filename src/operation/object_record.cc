@@ -7,14 +7,35 @@
 #include "volume_record.pb.h"
 
 namespace volumed {
+namespace {
+
+template <typename Message>
+void SetObject(const ObjectKey& object, Message* message) {
+  message->set_kind(std::string(ObjectKindName(object.kind)));
+  message->set_namespace_(object.name_space);
+  message->set_name(object.name);
+}
+
+template <typename Message>
+Result<ObjectKey> ObjectOf(const Message& message, const Record& row) {
+  const std::optional<ObjectKind> kind = ParseObjectKind(message.kind());
+  if (!kind) return UnreadableRow(row, "is of the unknown kind \"" + message.kind() + "\"");
+  return ObjectKey{*kind, message.namespace_(), message.name()};
+}
+
+// A row under another key than its content's would be found by neither name.
+Status BelongsUnder(const std::string& key, const Record& row) {
+  if (key == row.key) return OkStatus();
+  return UnreadableRow(row, "belongs under the key \"" + key + "\"");
+}
+
+}  // namespace
 
 std::string RecordKey(const ObjectKey& object) { return ToString(object); }
 
 Record EncodeRecord(const ObjectUidRecord& record) {
   record::ObjectUidRecord message;
-  message.set_kind(std::string(ObjectKindName(record.object.kind)));
-  message.set_namespace_(record.object.name_space);
-  message.set_name(record.object.name);
+  SetObject(record.object, &message);
   message.set_uid(record.uid);
   return EncodeRow(kObjectUidRecordKind, RecordKey(record.object), message);
 }
@@ -22,20 +43,16 @@ Record EncodeRecord(const ObjectUidRecord& record) {
 Result<ObjectUidRecord> DecodeObjectUidRecord(const Record& row) {
   ASSIGN_OR_RETURN(const record::ObjectUidRecord message,
                    ParseRow<record::ObjectUidRecord>(row, kObjectUidRecordKind));
-  const std::optional<ObjectKind> kind = ParseObjectKind(message.kind());
-  if (!kind) return UnreadableRow(row, "is of the unknown kind \"" + message.kind() + "\"");
-  ObjectUidRecord record{{*kind, message.namespace_(), message.name()}, message.uid()};
-  const std::string key = RecordKey(record.object);
-  if (key != row.key) return UnreadableRow(row, "belongs under the key \"" + key + "\"");
+  ASSIGN_OR_RETURN(ObjectKey object, ObjectOf(message, row));
+  ObjectUidRecord record{std::move(object), message.uid()};
+  RETURN_IF_ERROR(BelongsUnder(RecordKey(record.object), row));
   if (record.uid.empty()) return UnreadableRow(row, "has no uid");
   return record;
 }
 
 Record EncodeRecord(const KnownObjectRecord& record) {
   record::KnownObjectRecord message;
-  message.set_kind(std::string(ObjectKindName(record.object.kind)));
-  message.set_namespace_(record.object.name_space);
-  message.set_name(record.object.name);
+  SetObject(record.object, &message);
   message.set_uid(record.uid);
   message.set_source(record.source);
   message.set_file(record.file);
@@ -48,18 +65,16 @@ Record EncodeRecord(const KnownObjectRecord& record) {
 Result<KnownObjectRecord> DecodeKnownObjectRecord(const Record& row) {
   ASSIGN_OR_RETURN(const record::KnownObjectRecord message,
                    ParseRow<record::KnownObjectRecord>(row, kKnownObjectRecordKind));
-  const std::optional<ObjectKind> kind = ParseObjectKind(message.kind());
-  if (!kind) return UnreadableRow(row, "is of the unknown kind \"" + message.kind() + "\"");
+  ASSIGN_OR_RETURN(ObjectKey object, ObjectOf(message, row));
   KnownObjectRecord record;
-  record.object = {*kind, message.namespace_(), message.name()};
+  record.object = std::move(object);
   record.uid = message.uid();
   record.source = message.source();
   record.file = message.file();
   record.object_json = message.object_json();
   record.missing = message.missing();
   record.missing_since_unix_ms = message.missing_since_unix_ms();
-  const std::string key = RecordKey(record.object);
-  if (key != row.key) return UnreadableRow(row, "belongs under the key \"" + key + "\"");
+  RETURN_IF_ERROR(BelongsUnder(RecordKey(record.object), row));
   return record;
 }
 
@@ -98,9 +113,7 @@ std::string RecordKey(const DeletedObjectRecord& deleted) {
 
 Record EncodeRecord(const DeletedObjectRecord& record) {
   record::DeletedObjectRecord message;
-  message.set_kind(std::string(ObjectKindName(record.object.kind)));
-  message.set_namespace_(record.object.name_space);
-  message.set_name(record.object.name);
+  SetObject(record.object, &message);
   message.set_uid(record.uid);
   message.set_number(record.number);
   message.set_ended(record.ended);
@@ -111,15 +124,10 @@ Record EncodeRecord(const DeletedObjectRecord& record) {
 Result<DeletedObjectRecord> DecodeDeletedObjectRecord(const Record& row) {
   ASSIGN_OR_RETURN(const record::DeletedObjectRecord message,
                    ParseRow<record::DeletedObjectRecord>(row, kDeletedObjectRecordKind));
-  const std::optional<ObjectKind> kind = ParseObjectKind(message.kind());
-  if (!kind) return UnreadableRow(row, "is of the unknown kind \"" + message.kind() + "\"");
-  DeletedObjectRecord record{{*kind, message.namespace_(), message.name()},
-                             message.uid(),
-                             message.number(),
-                             message.ended(),
+  ASSIGN_OR_RETURN(ObjectKey object, ObjectOf(message, row));
+  DeletedObjectRecord record{std::move(object), message.uid(), message.number(), message.ended(),
                              message.since_unix_ms()};
-  const std::string key = RecordKey(record);
-  if (key != row.key) return UnreadableRow(row, "belongs under the key \"" + key + "\"");
+  RETURN_IF_ERROR(BelongsUnder(RecordKey(record), row));
   return record;
 }
 

@@ -26,6 +26,7 @@ inline constexpr Durability kDeletedObjectRecordDurability = Durability::kPowerL
 inline constexpr Durability kCommandNumberRecordDurability = Durability::kPowerLoss;
 // A directory that is not recognised holds back all that it had.
 inline constexpr Durability kObjectSourceRecordDurability = Durability::kPowerLoss;
+
 // An object, no pod, that a source has delivered and that was accepted. Written by the volume
 // manager. Key: the object's.
 struct KnownObjectRecord {

@@ -259,6 +259,7 @@ void PollMountTable::CatchUpNow() {
   std::vector<std::string> gone;
   {
     MutexLock lock(mu_);
+    // A table that cannot be read now is told to the next question, which reads it itself.
     const Status caught_up = CatchUp();
     static_cast<void>(caught_up);
     gone = std::exchange(gone_, {});

@@ -200,8 +200,11 @@ Claims::Hooks KubeletVolumeManager::Impl::MakeClaimHooks() {
 
 KnownObjects::Hooks KubeletVolumeManager::Impl::MakeKnownHooks() {
   KnownObjects::Hooks hooks;
-  hooks.new_uid =
-      settings_.new_uid ? settings_.new_uid : [](const ObjectKey&) { return NewUuid(); };
+  hooks.new_uid = [this](const ObjectKey& object) {
+    std::string uid = adopted_.TakeUid(object);
+    if (!uid.empty()) return uid;
+    return settings_.new_uid ? settings_.new_uid(object) : NewUuid();
+  };
   hooks.settled = [this] { claims_.MarkDirty(); };
   hooks.find_on_node = [this](const PodUid& uid) {
     const ActualPod* pod = actual_.FindPod(uid);
@@ -348,6 +351,10 @@ void KubeletVolumeManager::AttachLimitsChanged() { impl_->AttachLimitsChanged();
 
 void KubeletVolumeManager::SetServerLookPeriod(Duration period) {
   impl_->SetServerLookPeriod(period);
+}
+void KubeletVolumeManager::AcceptAdoptedPods() { impl_->AcceptAdoptedPods(); }
+std::vector<HeldPodView> KubeletVolumeManager::HeldAdoptedPods() const {
+  return impl_->HeldAdoptedPods();
 }
 void KubeletVolumeManager::SetReplaceSettle(Duration settle) { impl_->SetReplaceSettle(settle); }
 std::optional<int64_t> KubeletVolumeManager::ReplacedAtUnixMillis(const ObjectKey& pod) const {

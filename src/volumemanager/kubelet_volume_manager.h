@@ -52,6 +52,8 @@ struct VolumeManagerParts {
 struct VolumeManagerSettings {
   // The root was made by somebody else (--adopt-root): pods found in it are ours to clean.
   bool adopt_root = false;
+  // Where the kubelet that had the root kept the logs of its pods.
+  std::string pod_logs_directory = "/var/log/pods";
   VolumeStatsSettings stats;
   DomainHealthSettings health;
   // How often plugins are asked which volumes are attached; zero: only at start.
@@ -113,6 +115,8 @@ class KubeletVolumeManager final : public VolumeManager {
   void SetStatsTimes(Duration period, Duration deadline);
   // How often servers are looked at from now on (DomainHealth::SetPeriod).
   void SetServerLookPeriod(Duration period);
+  // The pods of an adopted root that are held may go.
+  void AcceptAdoptedPods();
   // How long an edit of a static pod's volumes must last from now on, before the pod is replaced.
   void SetReplaceSettle(Duration settle);
   // How often plugins are asked from now on which volumes are attached; zero: never.
@@ -134,6 +138,7 @@ class KubeletVolumeManager final : public VolumeManager {
   bool IsBound(const ObjectKey& object) const override;
   std::string UidOnRecord(const ObjectKey& object) const override;
   std::optional<int64_t> ReplacedAtUnixMillis(const ObjectKey& pod) const override;
+  std::vector<HeldPodView> HeldAdoptedPods() const override;
   std::optional<StorageStatus> StorageStatusOf(const ObjectKey& object) const override;
   void DeleteObject(const ObjectKey& object, std::function<void(Status)> done) override;
   void NumberCommand(std::function<void(Result<uint64_t>)> done) override;

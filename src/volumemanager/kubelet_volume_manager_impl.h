@@ -16,6 +16,7 @@
 
 #include "base/backoff.h"
 #include "volumemanager/actual_state_of_world.h"
+#include "volumemanager/adopted_pods.h"
 #include "volumemanager/claims.h"
 #include "volumemanager/consumers.h"
 #include "volumemanager/desired_state_of_world.h"
@@ -92,6 +93,8 @@ class KubeletVolumeManager::Impl {
   std::optional<int64_t> ReplacedAtUnixMillis(const ObjectKey& pod) const {
     return replacements_.BeginsAtUnixMillis(pod);
   }
+  std::vector<HeldPodView> HeldAdoptedPods() const;
+  void AcceptAdoptedPods();
   void SetVerifyAttachedPeriod(Duration period) { devices_.SetVerifyAttachedPeriod(period); }
   bool Ready() const { return loaded_ && NotReadyReason().empty(); }
   std::string NotReadyReason() const;
@@ -144,6 +147,8 @@ class KubeletVolumeManager::Impl {
   void Load();
   void Loaded(const Result<FoundAtStart>& found);
   void LoadAgain(const Error& error);  // after a while
+  // Those of an adopted root that have data and may have no source.
+  void HoldAdoptedPods(const FoundAtStart& found);
   // Tells the catalog what the sources had, and lets them start.
   void SeedCatalog();
   void TellOfUnknownMounts(const ReconstructResult& result) const;
@@ -205,6 +210,7 @@ class KubeletVolumeManager::Impl {
   RecordWriter records_;
   Consumers consumers_;
   ActualStateOfWorld actual_;
+  AdoptedPods adopted_;
   KnownObjects known_;
   DeletedObjects deleted_;
   std::set<ObjectKey> unlisted_;  // ended, and in no source; records are about them still

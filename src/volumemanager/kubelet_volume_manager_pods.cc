@@ -214,6 +214,7 @@ void KubeletVolumeManager::Impl::EvaluatePod(const PodUid& uid) {
     return;
   }
   ActualPod* actual = actual_.FindPod(uid);
+  if (pod == nullptr && adopted_.IsHeld(uid)) return;
   if (pod == nullptr && actual != nullptr && IsUnknown(actual->identity)) return;
   const bool commanded = actual != nullptr && actual->leaving && actual->leaving->commanded &&
                          !(pod != nullptr && actual->leaving->left_sources);
@@ -266,6 +267,7 @@ PodIdentity KubeletVolumeManager::Impl::IdentityOf(const Pod& pod) const {
 }
 
 void KubeletVolumeManager::Impl::Want(const PodPtr& pod) {
+  adopted_.Release(pod->uid());
   const PodIdentity identity = IdentityOf(*pod);
   ActualPod& actual = actual_.AddPod(pod->uid(), identity);
   // The record is what the next agent knows of the pod when its file is in disorder.
@@ -350,6 +352,7 @@ void KubeletVolumeManager::Impl::DeletePod(const PodUid& uid, bool force, Done d
     WriteTombstone(uid);
     return;
   }
+  adopted_.Release(uid);
   MarkLeaving(*pod, kCommandReason, std::nullopt);
   if (!pod->leaving->commanded) pod->record_outdated = true;
   pod->leaving->commanded = true;

@@ -11,6 +11,7 @@ void KubeletVolumeManager::Impl::Start() { Load(); }
 void KubeletVolumeManager::Impl::Load() {
   FindOptions options;
   options.all_directories = settings_.adopt_root;
+  options.pod_logs_directory = settings_.pod_logs_directory;
   parts_.scheduler.RunBlocking(
       [this, options, alive = std::weak_ptr<bool>(alive_), parts = parts_] {
         Result<FoundAtStart> found =
@@ -31,6 +32,7 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
   quarantined_pods_ = result.quarantined_pods;
   unknown_mounts_ = result.unknown_mounts.size() + result.unknown_device_mounts.size();
   TellOfUnknownMounts(result);
+  HoldAdoptedPods(*found);
   for (const DeviceRecord& device : result.devices) {
     if (device.format) resting_devices_[device.key] = device.spec.str();
   }
@@ -67,6 +69,29 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
   devices_.Start();
   expander_.Start();
   reconciler_.Start();
+}
+
+void KubeletVolumeManager::Impl::HoldAdoptedPods(const FoundAtStart& found) {
+  std::set<PodUid> without_record(found.pod_directories.begin(), found.pod_directories.end());
+  for (const PodRecord& pod : found.pods) without_record.erase(pod.uid);
+  adopted_.Restore(found.adopted, without_record);
+  for (const auto& [uid, held] : adopted_.Held()) {
+    actual_.FindPod(uid)->identity = {held.pod.name_space, held.pod.name, kAdoptedRootSource, ""};
+  }
+}
+
+// The catalog does not know them: absence means something here as soon as every source has spoken.
+std::vector<HeldPodView> KubeletVolumeManager::Impl::HeldAdoptedPods() const {
+  std::vector<HeldPodView> held;
+  if (!Ready()) return held;
+  for (const auto& [uid, pod] : adopted_.Held()) {
+    held.push_back({uid, pod.pod.name_space, pod.pod.name, pod.disk_data});
+  }
+  return held;
+}
+
+void KubeletVolumeManager::Impl::AcceptAdoptedPods() {
+  for (const PodUid& uid : adopted_.Accept()) EvaluatePod(uid);
 }
 
 void KubeletVolumeManager::Impl::SeedCatalog() {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "volumemanager/adopted_pods.h"
 
 namespace volumed {
 namespace {
@@ -64,7 +65,8 @@ VolumeUsageView UsageOf(const Metrics& metrics) {
 
 std::string PhaseOf(const ActualPod& pod, const WantedPod* wanted) {
   if (!pod.quarantine_reason.empty()) return "Refused";
-  if (wanted == nullptr) return pod.leaving ? "Terminating" : "Pending";
+  if (wanted == nullptr && pod.leaving) return "Terminating";
+  if (wanted == nullptr) return pod.identity.source == kAdoptedRootSource ? "Held" : "Pending";
   for (const auto& [spec, volume] : wanted->volumes) {
     const auto actual = pod.volumes.find(spec);
     if (!IsSetUpFully(volume, actual == pod.volumes.end() ? nullptr : &actual->second)) {

@@ -106,7 +106,7 @@ class PodViews {
 inline constexpr const char* kNobodyMustAct = "nobody: retried";
 inline constexpr const char* kAdministratorMustAct = "an administrator";
 
-// "Pending", "Ready", "Terminating", "Refused"; see PodView.
+// "Pending", "Ready", "Terminating", "Held", "Refused"; see PodView.
 std::string PhaseOf(const ActualPod& pod, const WantedPod* wanted);
 
 }  // namespace volumed

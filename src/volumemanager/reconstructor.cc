@@ -180,6 +180,11 @@ Result<FoundAtStart> LoadFoundAtStart(const FindParts& parts, const FindOptions&
     }
   }
   for (const PodUid& pod : pods) finder.AddVolumesOf(pod, found.directories);
+  if (options.all_directories) {
+    found.adopted = FindAdoptedPods({parts.kernel, parts.clock, parts.paths, parts.log,
+                                     options.pod_logs_directory, options.call_timeout},
+                                    found.directories, found.mounted);
+  }
   ConstructVolumes(parts, options, found);
   return found;
 }

@@ -20,6 +20,7 @@
 #include "records/record_store.h"
 #include "volumehost/kubelet_paths.h"
 #include "volumemanager/actual_state_of_world.h"
+#include "volumemanager/adopted_pods.h"
 #include "volumemanager/consumers.h"
 #include "volumemanager/found_volumes.h"
 #include "volumemanager/take_over.h"
@@ -42,6 +43,7 @@ struct FoundAtStart {
   std::vector<KubeletPaths::PodVolume> mounted;          // by the mount table, each once
   std::vector<KubeletPaths::PodVolume> directories;      // below pods/, see LoadFoundAtStart
   std::vector<PodUid> pod_directories;                   // with all_directories
+  FoundAdoptedPods adopted;                              // likewise
   std::vector<KubeletPaths::DeviceMount> device_mounts;  // by the mount table, each once
   // Of those that no record knows: what their plugins make of them. One that nothing tells of any
   // more is left out.
@@ -51,6 +53,7 @@ struct FoundAtStart {
 struct FindOptions {
   // Look at the directories of all pods, not only of those with a record.
   bool all_directories = false;
+  std::string pod_logs_directory = "/var/log/pods";  // of the kubelet that had the root
   Duration call_timeout = std::chrono::seconds(10);
 };
 

@@ -67,7 +67,8 @@ struct PodView {
   std::string ns;
   std::string name;
   std::string source;
-  // "Pending" (not all volumes are set up), "Ready", "Terminating", "Refused".
+  // "Pending" (not all volumes are set up), "Ready", "Terminating", "Refused", or "Held" (of an
+  // adopted root; see HeldPodView).
   std::string phase;
   int64_t since_unix_ms = 0;
   std::vector<std::string> held_by;  // "pid 4711 (runc)", "cgroup /kubepods/..."
@@ -105,6 +106,14 @@ struct PersistentVolumeClaimView {
   bool deleting = false;
   bool missing = false;
   int64_t created_unix_ms = 0;
+};
+
+// A pod of an adopted root that no source has, and that has data on disk.
+struct HeldPodView {
+  PodUid uid;
+  std::string ns;                      // empty if nothing tells the pod's name
+  std::string name;                    // likewise
+  std::vector<std::string> disk_data;  // its volumes that have data
 };
 
 struct HoldRequest {
@@ -159,6 +168,9 @@ class VolumeManager {
   // When a pod begins to leave because its manifest has other volumes; nullopt for one that is not
   // to be replaced.
   virtual std::optional<int64_t> ReplacedAtUnixMillis(const ObjectKey& pod) const = 0;
+
+  // Pods of an adopted root that are held: no source has them, and they have data on disk.
+  virtual std::vector<HeldPodView> HeldAdoptedPods() const = 0;
 
   // As last decided; nothing for an object that nothing was decided about.
   virtual std::optional<StorageStatus> StorageStatusOf(const ObjectKey& object) const = 0;

@@ -320,6 +320,7 @@ TEST_F(BadInputTest, PodDirectoriesOfAnAdoptedRootGoWithKubeletsEntries) {
   WriteText(pods + "noted/notes.txt", "an administrator's");
   settings["adopt-root"] = "true";
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  EXPECT_EQ(Ctl({"source", "accept", "adopted-root", "--yes"}).exit_status, 0);
   EXPECT_TRUE(Eventually(kPatience, [&] { return !Exists(pods + "left"); }))
       << Ctl({"get", "pods"}).output << ReadText(log_path());
   EXPECT_TRUE(Eventually(kPatience, [&] {

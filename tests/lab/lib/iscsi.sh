@@ -34,7 +34,8 @@ iscsi_target_resize() {
   local image=/srv/lun$1.img
   [[ -e $image ]] || image=/srv/lun.img
   truncate -s "$2M" "$image"
-  must target_admin --mode logicalunit --op delete --tid 1 --lun "$1"
+  # tgtd refuses while a command of the initiator is under way.
+  must wait_until 20 target_admin --mode logicalunit --op delete --tid 1 --lun "$1"
   must target_admin --mode logicalunit --op new --tid 1 --lun "$1" --backing-store "$image"
   must target_admin --mode logicalunit --op update --tid 1 --lun "$1" --params "scsi_sn=iscsi-vol-$1"
 }

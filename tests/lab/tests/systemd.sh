@@ -52,6 +52,8 @@ expect "data, without an agent" "$(cat "$data/note")" "written before everything
 
 say "a new agent lets the pods go"
 start_volumed
+# The removal is evidence only if this agent has seen the manifest.
+wait_ready app
 rm /etc/volumed/manifests/app.yaml
 must volumectl delete pod web
 wait_gone web

@@ -182,7 +182,7 @@ TEST_F(PodReplacementsTest, AStartWhileThePodLeavesGoesOnWithTheReplacement) {
   ExpectReplaced();
 }
 
-TEST_F(PodReplacementsTest, APodOfAnotherSourceThatComesWhileOneLeavesHasAUidOfItsOwn) {
+TEST_F(PodReplacementsTest, APodThatComesBackEditedWhileItsFormerSelfLeavesHasAUidOfItsOwn) {
   Restart();
   Deliver("", kApplied);
   DeliverPod("first");
