@@ -192,8 +192,8 @@ void Claims::AddVolumes(BindingInput& input) const {
 
 void Claims::AddPods(const std::vector<ClaimPod>& pods, BindingInput& input) {
   pod_of_.clear();
-  std::set<ClaimKey> there;
-  for (const PersistentVolumeClaimPtr& claim : input.claims) there.insert(KeyOfClaim(*claim));
+  std::map<ClaimKey, size_t> there;
+  for (size_t i = 0; i < input.claims.size(); ++i) there.emplace(KeyOfClaim(*input.claims[i]), i);
   for (const ClaimPod& of : pods) {
     const Pod& pod = *of.pod;
     for (const PodVolume& volume : pod.spec.volumes) {
@@ -202,12 +202,16 @@ void Claims::AddPods(const std::vector<ClaimPod>& pods, BindingInput& input) {
         continue;
       }
       const ClaimKey key = KeyOf(pod, volume);
-      if (ephemeral && there.insert(key).second) {
-        input.claims.push_back(
-            std::make_shared<const PersistentVolumeClaim>(EphemeralClaimOf(pod, volume)));
-        pod_of_[{key, input.claims.back()->metadata.uid}] = pod.uid();
-      }
       const Bound* bound = BoundTo(key);
+      const bool is_new = !there.contains(key);
+      if (ephemeral && (is_new || IsOf(pod, bound))) {
+        if (is_new) input.claims.emplace_back();
+        PersistentVolumeClaimPtr& claim =
+            input.claims[there.emplace(key, input.claims.size() - 1).first->second];
+        claim = std::make_shared<const PersistentVolumeClaim>(EphemeralClaimOf(pod, volume));
+        input.missing_claims.erase(key);
+        pod_of_[{key, claim->metadata.uid}] = pod.uid();
+      }
       const SpecName spec(bound == nullptr ? "" : bound->record.binding.volume_name);
       const bool present = bound != nullptr && of.present.contains(spec);
       if (!of.wanted && !present) continue;
@@ -335,6 +339,18 @@ bool Claims::IsLeaving(const ObjectKey& claim) const {
   if (object == nullptr) return false;
   const ObjectMeta& metadata = MetaOf(*object);
   return metadata.deletion_unix_millis || parts_.deleted.Find({claim, metadata.uid}) != nullptr;
+}
+
+// A claim of the same name that somebody has made since is not used as long as the pod has its own.
+bool Claims::IsOf(const Pod& pod, const Bound* bound) {
+  return bound != nullptr && bound->record.pod_uid == pod.uid();
+}
+
+PodUid Claims::PodOfClaim(const ObjectKey& claim) const {
+  const ClaimKey key{claim.name_space, claim.name};
+  if (const Bound* bound = BoundTo(key)) return bound->record.pod_uid;
+  const auto found = pod_of_.lower_bound({key, ""});
+  return found != pod_of_.end() && found->first.claim == key ? found->second : PodUid();
 }
 
 PodUid Claims::PodOf(const ClaimBinding& binding) const {

@@ -114,6 +114,8 @@ class Claims final : public ClaimResolver {
   // that nobody has any more.
   std::string BoundUid(const ClaimKey& claim) const;
   bool IsBound(const ObjectKey& object) const;
+  // The pod for whose generic ephemeral volume this claim is; empty if it is for none.
+  PodUid PodOfClaim(const ObjectKey& claim) const;
   // A record is about this very object.
   bool Knows(const DeletedObjects::Id& object) const;
 
@@ -175,6 +177,8 @@ class Claims final : public ClaimResolver {
   void LetGo();
   bool MayGo(const DeletedObjectRecord& deleted) const;
   bool IsLeaving(const ObjectKey& claim) const;
+  // The claim was made for a generic ephemeral volume of the pod.
+  static bool IsOf(const Pod& pod, const Bound* bound);
   // The pod for whose generic ephemeral volume the claim was made; empty if it was not.
   PodUid PodOf(const ClaimBinding& binding) const;
   std::optional<WantedProblem> ProblemOf(const ObjectKey& claim, const ClaimDecision* decision,

@@ -98,7 +98,9 @@ ResolvedClaim Claims::Resolve(const Pod& pod, const PodVolume& volume) {
   resolved.objects = {resolved.claim};
   if (std::holds_alternative<EphemeralVolumeSource>(volume.source)) {
     const auto made = parts_.catalog.FindPersistentVolumeClaim(key.name_space, key.name);
-    const Status owned = made == nullptr ? OkStatus() : CheckEphemeralClaimOwner(pod, *made);
+    const bool has_its_own = IsOf(pod, BoundTo(key));
+    const Status owned =
+        made == nullptr || has_its_own ? OkStatus() : CheckEphemeralClaimOwner(pod, *made);
     if (!owned.ok()) {
       resolved.problem = WantedProblem{"CheckClaimOwner", owned.error(), ""};
       return resolved;

@@ -97,6 +97,8 @@ void KnownObjects::RestoreUids(const FoundAtStart& found) {
   for (const ClaimBindingRecord& record : found.bindings) {
     const ClaimBinding& binding = record.binding;
     if (binding.state != BindingState::kBound || binding.claim_uid.empty()) continue;
+    // Whoever makes a claim with the name of a pod's own has made another one.
+    if (!record.pod_uid.empty()) continue;
     uids_.try_emplace(ObjectKeyOf(binding.claim), binding.claim_uid);
   }
   for (const PodRecord& record : found.pods) {

@@ -399,6 +399,9 @@ bool KubeletVolumeManager::HasEnded(const ObjectKey& object, const std::string& 
   return impl_->HasEnded(object, uid);
 }
 bool KubeletVolumeManager::IsBound(const ObjectKey& object) const { return impl_->IsBound(object); }
+PodUid KubeletVolumeManager::PodOfClaim(const ObjectKey& claim) const {
+  return impl_->PodOfClaim(claim);
+}
 std::string KubeletVolumeManager::UidOnRecord(const ObjectKey& object) const {
   return impl_->UidOnRecord(object);
 }

@@ -136,6 +136,7 @@ class KubeletVolumeManager final : public VolumeManager {
   bool IsBeingDeleted(const ObjectKey& object) const override;
   bool HasEnded(const ObjectKey& object, const std::string& uid) const override;
   bool IsBound(const ObjectKey& object) const override;
+  PodUid PodOfClaim(const ObjectKey& claim) const override;
   std::string UidOnRecord(const ObjectKey& object) const override;
   std::optional<int64_t> ReplacedAtUnixMillis(const ObjectKey& pod) const override;
   std::vector<HeldPodView> HeldAdoptedPods() const override;

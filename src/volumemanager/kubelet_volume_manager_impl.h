@@ -69,6 +69,7 @@ class KubeletVolumeManager::Impl {
     return deleted_.HasEnded({object, uid});
   }
   bool IsBound(const ObjectKey& object) const { return claims_.IsBound(object); }
+  PodUid PodOfClaim(const ObjectKey& claim) const { return claims_.PodOfClaim(claim); }
   std::string UidOnRecord(const ObjectKey& object) const;
   bool HasReleased(const DeletedObjects::Id& claim) const;
   std::optional<StorageStatus> StorageStatusOf(const ObjectKey& object) const;

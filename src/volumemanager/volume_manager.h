@@ -163,6 +163,8 @@ class VolumeManager {
   virtual bool HasEnded(const ObjectKey& object, const std::string& uid) const = 0;
   // Of a claim or a PersistentVolume; false for anything else.
   virtual bool IsBound(const ObjectKey& object) const = 0;
+  // The pod for whose generic ephemeral volume this claim is; empty if it is for none.
+  virtual PodUid PodOfClaim(const ObjectKey& claim) const = 0;
   // Of an object that nobody can read now; "" if none is known.
   virtual std::string UidOnRecord(const ObjectKey& object) const = 0;
   // When a pod begins to leave because its manifest has other volumes; nullopt for one that is not

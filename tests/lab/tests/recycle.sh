@@ -50,6 +50,8 @@ start_volumed
 say "by effects"
 released scrubbed 1
 must wait_until 60 is_empty
+# Another volume of the directory would keep the next one from being recycled.
+must volumectl delete persistentvolume scrubbed
 
 say "by a container, under the unit as it is"
 cat >/etc/volumed/recycler.yaml <<'YAML'

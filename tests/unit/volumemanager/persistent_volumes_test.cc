@@ -344,6 +344,31 @@ TEST_F(PersistentVolumesTest, AGenericEphemeralVolumeHasAClaimOfItsOwnWhichLeave
   EXPECT_EQ(Binding()->binding.state, BindingState::kReleased);
 }
 
+TEST_F(PersistentVolumesTest, AClaimWithTheNameOfAPodsOwnTakesNeitherItsUidNorItsVolume) {
+  const std::string objects =
+      Volume("disk") +
+      PodManifest("a", {"data: ephemeral: {volumeClaimTemplate: {spec: {accessModes: "
+                        "[ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}"});
+  Deliver(objects);
+  ASSERT_EQ(Phase("a"), "Ready");
+  const std::string uid = Binding()->binding.claim_uid;
+  EXPECT_EQ(manager().PodOfClaim({ObjectKind::kPersistentVolumeClaim, "default", "a-data"}),
+            PodUid("a"));
+  Deliver(objects + Claim("a-data"));
+  for (int start = 0; start < 2; ++start) {
+    EXPECT_EQ(Phase("a"), "Ready") << Problem("a");
+    ASSERT_TRUE(Binding());
+    EXPECT_EQ(Binding()->binding.claim_uid, uid);
+    EXPECT_EQ(Binding()->pod_uid, PodUid("a"));
+    StartAgent();
+    Deliver(objects + Claim("a-data"));
+  }
+  Deliver(Volume("disk") + Claim("a-data"));
+  EXPECT_EQ(Phase("a"), "gone");
+  ASSERT_TRUE(Binding());
+  EXPECT_EQ(Binding()->binding.state, BindingState::kReleased) << "the pod's claim ends with it";
+}
+
 TEST_F(PersistentVolumesTest, AVolumeOfAnotherNodeAndOneOfTheWrongModeAreRefused) {
   const std::string block = Volume("disk", "  volumeMode: Block\n");
   Deliver(block + Claim("data", "  volumeMode: Block\n") + PodManifest("a", {kUse}));
