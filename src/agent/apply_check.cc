@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <variant>
 
 #include "kube/object_directory.h"
 #include "kube/static_pod.h"
@@ -12,9 +11,7 @@ namespace volumed {
 Status CheckNobodyElseHas(const ObjectCatalog& catalog, const NodeName& node,
                           const std::vector<Object>& objects) {
   for (const Object& object : objects) {
-    ObjectKey key = KeyOf(object);
-    const Pod* pod = std::get_if<Pod>(&object);
-    if (pod != nullptr && pod->metadata.uid.empty()) key.name = StaticPodName(key.name, node);
+    const ObjectKey key = KeyOnNode(object, node);
     const std::optional<ObjectOrigin> holder = catalog.HolderOf(key);
     if (!holder || holder->source == ObjectDirectory::kSourceName) continue;
     const std::string where = holder->file.empty()

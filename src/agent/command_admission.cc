@@ -1,7 +1,9 @@
 #include "agent/command_admission.h"
 
 #include <utility>
+#include <variant>
 
+#include "kube/static_pod.h"
 #include "kube/validate_update.h"
 #include "volumemanager/provisioning.h"
 
@@ -16,8 +18,15 @@ std::string PlaceOf(const ObjectOrigin& origin) {
   return origin.file.empty() ? "source " + origin.source : origin.file;
 }
 
-// A pod is checked by its uid, which its directory gives.
-Status AdmitObject(const ObjectCatalog& catalog, const VolumeManager& manager, Object& object) {
+// Gives an object without a uid the one that it has. What nobody identifies may name any.
+Status Identify(const ObjectKey& key, const std::string& known, ObjectMeta& metadata) {
+  if (!HasUid(key.kind) || known.empty()) return OkStatus();
+  if (metadata.uid.empty()) metadata.uid = known;
+  return metadata.uid == known ? OkStatus() : Status(RefuseOtherUid(key, known));
+}
+
+Status AdmitObject(const ObjectCatalog& catalog, const VolumeManager& manager, bool replace,
+                   Object& object) {
   const ObjectKey key = KeyOf(object);
   if (manager.IsBeingDeleted(key)) {
     // Source: kubernetes apiserver registry/generic/registry/store.go@v1.36.2 (Create).
@@ -34,10 +43,7 @@ Status AdmitObject(const ObjectCatalog& catalog, const VolumeManager& manager, O
   }
   const ObjectPtr known = catalog.FindObject(key);
   const std::optional<ObjectStanding> standing = catalog.StandingOf(key);
-  if (known == nullptr || !standing) {
-    if (HasUid(key.kind) && metadata.uid.empty()) metadata.uid = manager.UidOnRecord(key);
-    return OkStatus();
-  }
+  if (known == nullptr || !standing) return Identify(key, manager.UidOnRecord(key), metadata);
   const bool elsewhere =
       standing->origin.source != ObjectDirectory::kSourceName && !standing->missing;
   if (elsewhere) {
@@ -45,22 +51,47 @@ Status AdmitObject(const ObjectCatalog& catalog, const VolumeManager& manager, O
                              ToString(key) + " is in " + PlaceOf(standing->origin) +
                                  "; change it there, or remove it there first");
   }
-  if (HasUid(key.kind) && metadata.uid.empty()) metadata.uid = MetaOf(*known).uid;
+  RETURN_IF_ERROR(Identify(key, MetaOf(*known).uid, metadata));
+  // It is the same object still, also if it is Missing.
+  metadata.creation_unix_millis = MetaOf(*known).creation_unix_millis;
   const std::vector<UpdateProblem> problems = ValidateUpdate(*known, object, manager.IsBound(key));
-  if (problems.empty()) return OkStatus();
-  return Error::NotApplied(Code::kFailedPrecondition,
-                           ToString(key) + " is invalid: " + ToString(problems));
+  return problems.empty() ? OkStatus() : Status(RefuseUpdate(*known, problems, replace));
+}
+
+// Who has the name, or waits for it; empty if nobody has. With `replace` also a pod that leaves:
+// the one that is to come after it has to wait for it.
+PodUid HolderOfName(const ObjectCatalog& catalog, const VolumeManager& manager,
+                    const ObjectKey& key, bool replace) {
+  const auto waiting = catalog.Waiting().find(key);
+  if (waiting != catalog.Waiting().end()) return waiting->second.uid;
+  const bool held = replace || catalog.HolderOf(key).has_value();
+  return held ? PodUid(manager.UidOnRecord(key)) : PodUid();
+}
+
+Status AdmitPod(const ObjectCatalog& catalog, const VolumeManager& manager, const ObjectKey& key,
+                const Pod& pod, ApplyCommand& command) {
+  for (const auto& [replaced, successor] : catalog.ReplacedByCommand()) {
+    if (successor == key && !manager.FindPod(replaced)) command.gone.insert(replaced);
+  }
+  const PodUid known = HolderOfName(catalog, manager, key, command.replace);
+  if (known.empty()) return OkStatus();
+  command.pods[key] = known;
+  const bool is_another = !pod.metadata.uid.empty() && pod.uid() != known;
+  return is_another && !command.replace ? Status(RefuseOtherUid(key, known.str())) : OkStatus();
 }
 
 }  // namespace
 
 Result<ApplyCommand> AdmitApply(const ObjectCatalog& catalog, const VolumeManager& manager,
-                                std::vector<Object> objects) {
+                                const NodeName& node, ApplyWords words) {
   ApplyCommand command;
-  for (Object& object : objects) {
-    const ObjectKey key = KeyOf(object);
-    if (key.kind != ObjectKind::kPod) {
-      RETURN_IF_ERROR(AdmitObject(catalog, manager, object));
+  command.replace = words.replace;
+  for (Object& object : words.objects) {
+    const ObjectKey key = KeyOnNode(object, node);
+    if (const Pod* pod = std::get_if<Pod>(&object)) {
+      RETURN_IF_ERROR(AdmitPod(catalog, manager, key, *pod, command));
+    } else {
+      RETURN_IF_ERROR(AdmitObject(catalog, manager, words.replace, object));
       if (manager.IsBound(key)) command.bound.insert(key);
     }
     command.objects.push_back(std::move(object));

@@ -14,12 +14,18 @@ namespace volumed {
 
 // Threads: the control thread, for both. Blocks: never.
 
+struct ApplyWords {
+  std::vector<Object> objects;
+  bool replace = false;  // pods whose volumes are others are replaced
+};
+
 // The objects as they are to be stored, with the uids that their names have already.
 // Errors, not applied: AlreadyExists for an object that another source has, that is being deleted,
 // or that has the uid of one that was deleted; FailedPrecondition for a change of what is immutable
-// (kube/validate_update.h).
+// (kube/validate_update.h), and for a manifest that names another uid than the object has.
+// Whether a pod's volumes are others is seen by the directory, which has it.
 Result<ApplyCommand> AdmitApply(const ObjectCatalog& catalog, const VolumeManager& manager,
-                                std::vector<Object> objects);
+                                const NodeName& node, ApplyWords words);
 
 // Of an object whose deletion is on record: what keeps it, what stays of it, or which manifest
 // still has it. "" if there is nothing to be told. `origin` is where it came from.

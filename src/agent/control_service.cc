@@ -16,6 +16,7 @@
 #include "agent/storage_list.h"
 #include "agent/view_codec.h"
 #include "kube/decode.h"
+#include "kube/pod_facts.h"
 #include "kube/prepare_for_create.h"
 
 namespace volumed {
@@ -29,6 +30,8 @@ std::string_view ResultName(AppliedObject::What what) {
       return "changed";
     case AppliedObject::What::kUnchanged:
       return "unchanged";
+    case AppliedObject::What::kReplaced:
+      return "replaced";
   }
   return "unknown";
 }
@@ -90,7 +93,8 @@ grpc::ServerUnaryReactor* ControlService::Apply(grpc::CallbackServerContext* con
   for (const DecodeProblem& warning : decoded.warnings) {
     EncodeProblem(warning, response->add_warnings());
   }
-  auto objects = std::make_shared<std::vector<Object>>();
+  auto words = std::make_shared<ApplyWords>();
+  words->replace = request->replace();
   for (DecodedObject& object : decoded.objects) {
     const Status placed = request->namespace_().empty()
                               ? OkStatus()
@@ -100,16 +104,16 @@ grpc::ServerUnaryReactor* ControlService::Apply(grpc::CallbackServerContext* con
       return reactor;
     }
     PrepareForCreate(object.object);
-    objects->push_back(std::move(object.object));
+    words->objects.push_back(std::move(object.object));
   }
-  backend_.scheduler.Post([this, reactor, response, objects] {
-    const Status free = CheckNobodyElseHas(backend_.catalog, backend_.node, *objects);
+  backend_.scheduler.Post([this, reactor, response, words] {
+    const Status free = CheckNobodyElseHas(backend_.catalog, backend_.node, words->objects);
     if (!free.ok()) {
       reactor->Finish(ToGrpcStatus(free));
       return;
     }
     Result<ApplyCommand> command =
-        AdmitApply(backend_.catalog, backend_.manager, std::move(*objects));
+        AdmitApply(backend_.catalog, backend_.manager, backend_.node, std::move(*words));
     if (!command.ok()) {
       reactor->Finish(ToGrpcStatus(command.error()));
       return;
@@ -140,6 +144,10 @@ void ControlService::Store(grpc::ServerUnaryReactor* reactor, v1::ApplyResponse*
     v1::AppliedObject* out = response->add_applied();
     *out->mutable_object() = MakeRef(*one.object);
     out->set_result(std::string(ResultName(one.what)));
+    const Pod* before = one.before == nullptr ? nullptr : std::get_if<Pod>(one.before.get());
+    if (before == nullptr) continue;
+    out->set_replaced_uid(before->metadata.uid);
+    for (const std::string& volume : VolumesThatEndWithPod(*before)) out->add_disk_data(volume);
   }
   reactor->Finish(grpc::Status::OK);
 }
@@ -163,13 +171,15 @@ grpc::ServerUnaryReactor* ControlService::Delete(grpc::CallbackServerContext* co
     return reactor;
   }
   backend_.scheduler.Post([this, reactor, ref, response, force = request->force()] {
-    const Result<PodUid> pod = FindPodUid(backend_.manager, ref, backend_.node);
+    const Result<PodUid> pod =
+        FindPodOrSuccessor(backend_.manager, backend_.catalog, ref, backend_.node);
     if (!pod.ok()) {
       reactor->Finish(ToGrpcStatus(pod.error()));
       return;
     }
     response->mutable_object()->set_uid(pod->str());
-    DeletePod(reactor, response, *pod, force);
+    const bool by_name = ref.uid().empty() && ref.name() != pod->str();
+    DeletePod(reactor, response, {*pod, force, by_name});
   });
   return reactor;
 }
@@ -190,17 +200,17 @@ void ControlService::DeleteObject(grpc::ServerUnaryReactor* reactor, v1::DeleteR
 }
 
 void ControlService::DeletePod(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response,
-                               const PodUid& uid, bool force) {
+                               const PodDeletion& pod) {
   // The object goes first: a pod that is torn down must not come back with the next start.
-  backend_.scheduler.RunBlocking([this, reactor, response, uid, force] {
-    const Result<std::string> deleted = backend_.directory.DeletePod(uid);
+  backend_.scheduler.RunBlocking([this, reactor, response, pod] {
+    const Result<std::string> deleted = backend_.directory.DeletePod(pod.uid, pod.by_name);
     if (!deleted.ok() && deleted.error().code() != Code::kNotFound) {
       reactor->Finish(ToGrpcStatus(deleted.error()));
       return;
     }
     if (deleted.ok()) response->set_warning(*deleted);
-    backend_.scheduler.Post([this, reactor, uid, force, had_object = deleted.ok()] {
-      backend_.manager.DeletePod(uid, force, [reactor, had_object](const Status& status) {
+    backend_.scheduler.Post([this, reactor, pod, had_object = deleted.ok()] {
+      backend_.manager.DeletePod(pod.uid, pod.force, [reactor, had_object](const Status& status) {
         if (status.ok() || !had_object) {
           reactor->Finish(ToGrpcStatus(status));
         } else if (status.error().code() == Code::kNotFound) {

@@ -128,9 +128,14 @@ class ControlService final : public v1::VolumeAgent::CallbackService {
   // Deletes an object of a kind other than a pod's. Called on the control thread.
   void DeleteObject(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response,
                     const ObjectKey& key);
+  struct PodDeletion {
+    PodUid uid;
+    bool force = false;
+    bool by_name = false;  // whoever was put in its place goes likewise
+  };
   // Answers when nothing can bring the pod back. Called on the control thread.
-  void DeletePod(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response, const PodUid& uid,
-                 bool force);
+  void DeletePod(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response,
+                 const PodDeletion& pod);
   bool Refuse(grpc::ServerUnaryReactor* reactor, PeerRole needed) const;
 
   ControlBackend& backend_;

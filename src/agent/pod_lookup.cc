@@ -40,4 +40,24 @@ Result<PodUid> FindPodUid(const VolumeManager& manager, const v1::ObjectRef& ref
   return Error::NotApplied(Code::kNotFound, "no pod " + DisplayName(ref));
 }
 
+const WaitingPod* FindWaitingPod(const ObjectCatalog& catalog, const v1::ObjectRef& ref,
+                                 const NodeName& node) {
+  const std::string ns = ref.namespace_().empty() ? "default" : ref.namespace_();
+  const PodUid by_uid(ref.uid().empty() ? ref.name() : ref.uid());
+  for (const auto& [key, pod] : catalog.Waiting()) {
+    const bool by_name = ref.uid().empty() && key.name_space == ns &&
+                         (key.name == ref.name() || key.name == StaticPodName(ref.name(), node));
+    if (by_name || (!by_uid.empty() && pod.uid == by_uid)) return &pod;
+  }
+  return nullptr;
+}
+
+Result<PodUid> FindPodOrSuccessor(const VolumeManager& manager, const ObjectCatalog& catalog,
+                                  const v1::ObjectRef& ref, const NodeName& node) {
+  Result<PodUid> found = FindPodUid(manager, ref, node);
+  if (found.ok() || found.error().code() != Code::kNotFound) return found;
+  const WaitingPod* waiting = FindWaitingPod(catalog, ref, node);
+  return waiting == nullptr || waiting->uid.empty() ? found : waiting->uid;
+}
+
 }  // namespace volumed

@@ -4,6 +4,7 @@
 #include "agent.pb.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "kube/object_catalog.h"
 #include "volumemanager/volume_manager.h"
 
 namespace volumed {
@@ -14,6 +15,14 @@ namespace volumed {
 // Threads: control thread.
 Result<PodUid> FindPodUid(const VolumeManager& manager, const v1::ObjectRef& ref,
                           const NodeName& node);
+
+// A pod that waits for the end of another one of its name; null: none does.
+const WaitingPod* FindWaitingPod(const ObjectCatalog& catalog, const v1::ObjectRef& ref,
+                                 const NodeName& node);
+
+// As FindPodUid; if there is none, the one that waits, once it has a uid.
+Result<PodUid> FindPodOrSuccessor(const VolumeManager& manager, const ObjectCatalog& catalog,
+                                  const v1::ObjectRef& ref, const NodeName& node);
 
 // Whether somebody who says `name` means this pod: its name, its uid, or its name in its manifest.
 bool IsPodName(const PodView& pod, const std::string& name, const NodeName& node);

@@ -22,7 +22,11 @@ std::optional<PodView> PodWaiter::Look() {
   // Another pod of that name does not keep the one that was seen from being gone.
   if (view || (pod_ && request_.for_() == "gone")) return view;
   const Result<PodUid> found = FindPodUid(manager, request_.pod(), backend().node);
-  if (!found.ok()) return std::nullopt;
+  if (!found.ok()) {
+    // Whoever has the name next is another one.
+    if (request_.for_() != "gone") pod_.reset();
+    return std::nullopt;
+  }
   pod_ = *found;
   return manager.FindPod(*pod_);
 }
@@ -33,8 +37,10 @@ Result<PodWaiter::Next> PodWaiter::Fill(v1::WaitResponse* response) {
   }
   const std::string& condition = request_.for_();
   const std::optional<PodView> view = Look();
-  // As long as a source may still deliver it, nobody can say that it is not there.
-  const bool none = !view && backend().manager.Ready();
+  // As long as a source may still deliver it, or it waits for the end of the pod that it replaces,
+  // nobody can say that it is not there.
+  const bool none = !view && backend().manager.Ready() &&
+                    FindWaitingPod(backend().catalog, request_.pod(), backend().node) == nullptr;
   if (none && condition == "ready") {
     return Error::NotApplied(Code::kNotFound, "no pod " + DisplayName(request_.pod()));
   }

@@ -6,6 +6,7 @@
 
 #include "agent/view_codec.h"
 #include "base/strings.h"
+#include "kube/pod_facts.h"
 #include "volumemanager/adopted_pods.h"
 
 namespace volumed {
@@ -24,12 +25,6 @@ std::string_view PresenceName(ObjectPresence presence) {
       return "going";
   }
   return "";
-}
-
-// Its data is on the node's disk and ends with the pod.
-bool EndsWithThePod(const PodVolume& volume) {
-  const auto* empty_dir = std::get_if<EmptyDirVolumeSource>(&volume.source);
-  return empty_dir != nullptr && empty_dir->medium.empty();
 }
 
 }  // namespace
@@ -105,9 +100,7 @@ void SourceLosses::Encode(const Absent& absent, v1::AbsentObject* out) const {
   const Pod* const pod = std::get_if<Pod>(used ? used.get() : absent.object.get());
   if (pod == nullptr) return;
   out->mutable_object()->set_uid(pod->metadata.uid);
-  for (const PodVolume& volume : pod->spec.volumes) {
-    if (EndsWithThePod(volume)) out->add_disk_data(volume.name);
-  }
+  for (const std::string& volume : VolumesThatEndWithPod(*pod)) out->add_disk_data(volume);
   EncodeMountedVolumes(pod->uid(), out);
 }
 

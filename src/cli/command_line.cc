@@ -41,7 +41,11 @@ void AddObjectVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
   apply->add_option("-f,--filename", words.files, "manifest files; - is standard input")
       ->required()
       ->type_name("FILE");
-  apply->callback([&] { chosen = [&] { return RunApply(words.context, words.files); }; });
+  apply->add_flag("--replace", words.replace,
+                  "a pod with other volumes takes the place of the pod that has its name, once the "
+                  "consumers of that are gone; its emptyDirs on disk go with it");
+  apply->callback(
+      [&] { chosen = [&] { return RunApply(words.context, words.files, words.replace); }; });
 
   CLI::App* del = app.add_subcommand("delete", "take an object away");
   CLI::Option* kind = del->add_option("kind", words.kind, KindNames(true))->type_name("KIND");

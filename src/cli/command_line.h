@@ -24,7 +24,7 @@ struct CommandWords {
   int64_t pid = 0;
   double interval_s = 1;
   bool force = false, ignore_not_found = false, release = false, once = false, watch = false;
-  bool yes = false, dry_run = false;
+  bool yes = false, dry_run = false, replace = false;
 };
 
 using Verb = std::function<ExitCode()>;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <sstream>
 
+#include "base/strings.h"
 #include "cli/explain.h"
 #include "cli/object_kinds.h"
 #include "cli/object_tables.h"
@@ -44,13 +45,14 @@ ExitCode ReportProblems(const v1::ApplyResponse& response) {
   return kExitInvalid;
 }
 
-ExitCode ApplyFile(const CliContext& context, const std::string& file) {
+ExitCode ApplyFile(const CliContext& context, const std::string& file, bool replace) {
   const std::optional<std::string> manifest = ReadManifest(file);
   if (!manifest) return kExitUsage;
   v1::ApplyRequest request;
   request.set_namespace_(context.name_space);
   request.set_file(file);
   request.set_manifest(*manifest);
+  request.set_replace(replace);
   v1::ApplyResponse response;
   if (const ExitCode code = CallAndSay(context, &Stub::Apply, request, &response, "");
       code != kExitOk) {
@@ -65,6 +67,9 @@ ExitCode ApplyFile(const CliContext& context, const std::string& file) {
     const std::string& name_space = applied.object().namespace_();
     std::cout << applied.object().kind() << " " << name_space << (name_space.empty() ? "" : "/")
               << applied.object().name() << " " << applied.result() << "\n";
+    if (applied.disk_data().empty()) continue;
+    std::cerr << "warning: the data of these volumes goes with the pod " << applied.replaced_uid()
+              << " once its consumers are gone: " << Join(applied.disk_data(), ", ") << "\n";
   }
   return kExitOk;
 }
@@ -176,10 +181,10 @@ std::optional<std::string> ReadManifest(const std::string& file) {
   return std::nullopt;
 }
 
-ExitCode RunApply(const CliContext& context, const std::vector<std::string>& files) {
+ExitCode RunApply(const CliContext& context, const std::vector<std::string>& files, bool replace) {
   ExitCode worst = kExitOk;
   for (const std::string& file : files) {
-    const ExitCode code = ApplyFile(context, file);
+    const ExitCode code = ApplyFile(context, file, replace);
     if (code == kExitUnreachable || code == kExitForbidden) return code;
     if (code != kExitOk) worst = code;
   }

@@ -27,7 +27,8 @@ struct CliContext {
 // "-" is standard input; nullopt, and a line on stderr, if it cannot be read.
 std::optional<std::string> ReadManifest(const std::string& file);
 
-ExitCode RunApply(const CliContext& context, const std::vector<std::string>& files);
+// `replace`: pods whose volumes are others are replaced.
+ExitCode RunApply(const CliContext& context, const std::vector<std::string>& files, bool replace);
 struct DeleteOptions {
   bool force = false;
   bool ignore_not_found = false;

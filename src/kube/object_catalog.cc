@@ -104,7 +104,11 @@ void ObjectCatalog::Replace(const ObjectKey& pod) {
 }
 
 void ObjectCatalog::PodGone(const ObjectKey& pod) {
-  if (replaced_.erase(pod) > 0) MergeAndNotify();
+  if (replaced_.erase(pod) > 0 || waiting_.contains(pod)) MergeAndNotify();
+}
+
+void ObjectCatalog::PodRemoved(const ObjectKey& pod) {
+  if (waiting_.contains(pod) && !replaced_.contains(pod)) MergeAndNotify();
 }
 
 bool ObjectCatalog::ForgetSource(const std::string& name) {
@@ -201,6 +205,23 @@ std::vector<DecodeProblem> ObjectCatalog::WarningsOf(const ObjectKey& key) const
     if (warning.file == origin->file) warnings.push_back(warning);
   }
   return warnings;
+}
+
+std::vector<ObjectKey> ObjectCatalog::DropEnded(const std::set<ObjectKey>& still_there) {
+  std::vector<ObjectKey> dropped;
+  const bool in_order = std::all_of(sources_.begin(), sources_.end(), [](const auto& source) {
+    return source.second.complete && source.second.incomplete_because.empty();
+  });
+  if (sources_.empty() || !in_order) return dropped;
+  for (auto at = ended_.begin(); at != ended_.end();) {
+    if (still_there.contains(at->first)) {
+      ++at;
+    } else {
+      dropped.push_back(at->first);
+      at = ended_.erase(at);
+    }
+  }
+  return dropped;
 }
 
 std::string_view ObjectCatalog::ConflictRules() {

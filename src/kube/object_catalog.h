@@ -7,7 +7,8 @@
 //     What a source had when the last agent ended is there first, until that source says otherwise.
 //  3. spec.volumes of a pod does not change under one uid: the spec that came first stays until the
 //     pod leaves; its metadata and status follow the file. A manifest without a uid has another pod
-//     then: Replace() lets the first one leave, and the other one comes after PodGone().
+//     then: Replace() lets the first one leave, and the other one comes after PodGone(). A command
+//     replaces a pod by one of another uid, which says whom it replaces (ObjectWithOrigin).
 //  4. What outlives a pod (OutlivesPods) does not end because it is absent. It is Missing then, and
 //     whoever delivers it next takes it over. A command ends it: End().
 #pragma once
@@ -51,6 +52,13 @@ struct ObjectChange {
 struct PodOnNode {
   std::shared_ptr<const Pod> pod;  // null if its content is not known
   bool has_left = false;           // no source had it any more, and for that it leaves
+  bool is_here = false;            // something of it is on the node, or on record
+};
+
+// A pod that a source has, and that is not made before another one of its name is gone.
+struct WaitingPod {
+  PodUid uid;  // empty: it gets one when it is made
+  ObjectOrigin origin;
 };
 
 // Who the objects of the catalog are: a uid belongs to kind, namespace and name, whatever source,
@@ -147,10 +155,16 @@ class ObjectCatalog final : public ObjectFinder {
   // waits until PodGone(). It does so by itself after a pod that has left its sources and is still
   // on the node, if it has other volumes than that. REQUIRES: its uid is not named by its manifest.
   void Replace(const ObjectKey& pod);
-  // Nothing of the pod is on the node any more.
+  // Nothing of the pod is on the node any more, and no source has it.
   void PodGone(const ObjectKey& pod);
+  // Nothing of a pod of this name is on the node any more; a source may have it yet.
+  void PodRemoved(const ObjectKey& pod);
   // Names of pods whose successors wait until nothing of them is on the node any more.
   const std::set<ObjectKey>& Replaced() const { return replaced_; }
+  // Pods in whose places a command has put others, which a source has, and the names of these.
+  const std::map<PodUid, ObjectKey>& ReplacedByCommand() const { return replaced_by_command_; }
+  // Pods that wait for the end of another one of their name.
+  const std::map<ObjectKey, WaitingPod>& Waiting() const { return waiting_; }
 
   // Which file has the name, even if nobody knows now whether it still has the object. nullopt for
   // a name that is free, and for that of an object that is Missing.
@@ -199,6 +213,12 @@ class ObjectCatalog final : public ObjectFinder {
   class Merge;
 
   void MergeAndNotify();
+  // What has changed since the view was this one, and how one object has left it or come into it.
+  std::vector<ObjectChange> ChangesSince(const Entries& entries,
+                                         const std::map<ObjectKey, Unknown>& unknown_before) const;
+  ObjectChange LeftOf(const ObjectKey& key, const ObjectPtr& before) const;
+  static std::optional<ObjectChange> ComeOf(const ObjectKey& key, const Entry* old,
+                                            const Entry& entry);
   // Objects that a command ended and that no source has any more.
   std::vector<ObjectKey> DropEnded(const std::set<ObjectKey>& still_there);
   void NoteWhoIsWaitedFor();
@@ -217,6 +237,8 @@ class ObjectCatalog final : public ObjectFinder {
   std::map<ObjectKey, Ended> ended_;
   std::map<ObjectKey, ObjectOrigin> refused_;
   std::set<ObjectKey> replaced_;  // pods whose successors wait
+  std::map<ObjectKey, WaitingPod> waiting_;
+  std::map<PodUid, ObjectKey> replaced_by_command_;
   // Who has each name, also of objects that are unknown now.
   std::map<ObjectKey, ObjectOrigin> holders_;
   std::vector<Listener> listeners_;

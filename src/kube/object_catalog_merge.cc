@@ -1,4 +1,4 @@
-// ObjectCatalog: how the sources' lists become one view, and what has changed by that.
+// ObjectCatalog: how the sources' lists become one view.
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -12,15 +12,6 @@ namespace volumed {
 namespace {
 
 const Pod* AsPod(const ObjectPtr& object) { return std::get_if<Pod>(object.get()); }
-
-PodUid UidOfPod(const ObjectPtr& object) {
-  const Pod* pod = AsPod(object);
-  return pod == nullptr ? PodUid() : pod->uid();
-}
-
-bool SameFile(const ObjectOrigin& a, const ObjectOrigin& b) {
-  return a.source == b.source && a.file == b.file;
-}
 
 std::string PlaceOfFile(const ObjectOrigin& origin) {
   return "source " + origin.source + (origin.file.empty() ? "" : ", " + origin.file);
@@ -57,12 +48,13 @@ class ObjectCatalog::Merge {
     for (const auto& [key, entry] : entries_) unknown_.erase(key);
   }
 
-  // REQUIRES: Run() is over.
-  std::vector<ObjectChange> Changes() const;
+  // REQUIRES: Run() is over, for these and those below.
   Entries TakeEntries() { return std::move(entries_); }
   std::map<ObjectKey, Unknown> TakeUnknown() { return std::move(unknown_); }
   // Objects that a command ended and that a source has all the same, or may have.
   const std::set<ObjectKey>& ended_and_there() const { return ended_and_there_; }
+  std::map<ObjectKey, WaitingPod> TakeWaiting() { return std::move(waiting_); }
+  std::map<PodUid, ObjectKey> TakeReplacedByCommand() { return std::move(replaced_by_command_); }
   std::map<ObjectKey, ObjectOrigin> TakeRefused() { return std::move(refused_); }
 
  private:
@@ -96,6 +88,7 @@ class ObjectCatalog::Merge {
         candidate.origin = {*name, object.file, object.document};
         candidate.key = KeyOf(*candidate.object);
         candidate.uid = UidFor(candidate);
+        listed_replaced_.insert(object.replaces.begin(), object.replaces.end());
         candidates_.push_back(std::move(candidate));
       }
     }
@@ -125,8 +118,14 @@ class ObjectCatalog::Merge {
     std::string known = catalog_.identities_->KnownUidOf(candidate.key);
     const bool may_be_another =
         candidate.key.kind == ObjectKind::kPod && HolderOf(candidate.key) == nullptr;
-    const bool own = !candidate.own_uid().empty() && (known.empty() || may_be_another);
+    const bool own = !candidate.own_uid().empty() &&
+                     (known.empty() || may_be_another || Replaces(candidate, PodUid(known)));
     return own ? candidate.own_uid() : known;
+  }
+
+  // By command.
+  static bool Replaces(const Candidate& candidate, const PodUid& pod) {
+    return candidate.listed->replaces.contains(pod);
   }
 
   // What a source may have without having said so: that is not anybody else's then.
@@ -150,6 +149,10 @@ class ObjectCatalog::Merge {
                          const KnownObject& object) const {
     if (!source.complete) return NotDelivered(name);
     if (catalog_.absence_ends_.contains(name) || WasEnded(object.key, object.uid)) return "";
+    // A source has what a command has put in its place.
+    if (object.key.kind == ObjectKind::kPod && listed_replaced_.contains(PodUid(object.uid))) {
+      return "";
+    }
     // It does not end by being absent, and nothing is left of it that could be Missing.
     if (OutlivesPods(object.key.kind)) return object.object == nullptr ? kLostWithoutCommand : "";
     return WhereItMayBe(name);
@@ -207,7 +210,13 @@ class ObjectCatalog::Merge {
                             ", of which nobody knows whether it still has it (" + held->reason +
                             "); this one is not used until that is known");
     }
-    if (WaitsForPredecessor(candidate)) return;
+    if (const auto first = waiting_.find(candidate.key); first != waiting_.end()) {
+      return Refuse(candidate, "metadata.name", first->second.origin, "name");
+    }
+    if (WaitsForPredecessor(candidate)) {
+      waiting_[candidate.key] = {candidate.pod_uid(), candidate.origin};
+      return;
+    }
     if (const PodUid uid = candidate.pod_uid(); !uid.empty()) {
       if (const auto owner = uid_owners_.find(uid); owner != uid_owners_.end()) {
         return Refuse(candidate, "metadata.uid", entries_.at(owner->second).standing.origin, "uid");
@@ -226,12 +235,29 @@ class ObjectCatalog::Merge {
 
   // What comes after a pod that is replaced has to wait until nothing of that is left.
   bool WaitsForPredecessor(const Candidate& candidate) {
+    for (const PodUid& pod : candidate.listed->replaces) replaced_by_command_[pod] = candidate.key;
+    if (ReplacesOneThatIsHere(candidate)) {
+      AddProblem(candidate, "spec.volumes",
+                 "it replaces the pod with the volumes of before by command, and is made once that "
+                 "is gone");
+      return true;
+    }
     if (SucceedsOneThatLeft(candidate)) catalog_.replaced_.insert(candidate.key);
     if (!catalog_.replaced_.contains(candidate.key)) return false;
     AddProblem(candidate, "spec.volumes",
                "other volumes need another pod: it is made once the pod with the volumes of before "
                "is gone");
     return true;
+  }
+
+  // A pod that is on the node already has waited: of its predecessor there is a row at most.
+  bool ReplacesOneThatIsHere(const Candidate& candidate) const {
+    const std::set<PodUid>& replaces = candidate.listed->replaces;
+    if (replaces.empty() || catalog_.identities_ == nullptr) return false;
+    const ObjectIdentities& identities = *catalog_.identities_;
+    return !identities.FindOnNode(candidate.pod_uid()).is_here &&
+           std::any_of(replaces.begin(), replaces.end(),
+                       [&](const PodUid& pod) { return identities.FindOnNode(pod).is_here; });
   }
 
   // The pod of its name has left its sources, and is on the node still: with other volumes it is
@@ -255,9 +281,7 @@ class ObjectCatalog::Merge {
     } else if (candidate.uid != identities.KnownUidOf(candidate.key)) {
       identities.Adopt(candidate.key, candidate.uid);
     } else if (!candidate.own_uid().empty() && candidate.own_uid() != candidate.uid) {
-      AddProblem(candidate, "metadata.uid",
-                 "is immutable: the object has the uid " + candidate.uid +
-                     ", and keeps it as long as it is there");
+      AddProblem(candidate, "metadata.uid", UidIsImmutable(candidate.uid));
     }
   }
 
@@ -308,7 +332,7 @@ class ObjectCatalog::Merge {
     if (const auto remembered = candidate.source->remembered.find(candidate.key);
         remembered != candidate.source->remembered.end()) {
       const ObjectPtr& object = remembered->second.object;
-      if (object != nullptr && UidOfPod(object) == uid) return object;
+      if (object != nullptr && UidOfPod(*object) == uid) return object;
     }
     if (catalog_.identities_ == nullptr) return nullptr;
     const PodOnNode here = catalog_.identities_->FindOnNode(uid);
@@ -414,87 +438,29 @@ class ObjectCatalog::Merge {
     kept.standing.missing_since_unix_millis = catalog_.clock_.WallUnixMillis();
   }
 
-  void AddLeft(const ObjectKey& key, const ObjectPtr& before,
-               std::vector<ObjectChange>& changes) const;
-  void AddCome(const ObjectKey& key, const Entry& entry, std::vector<ObjectChange>& changes) const;
-
   ObjectCatalog& catalog_;
   std::vector<Candidate> candidates_;
   Entries entries_;
   std::map<ObjectKey, Unknown> unknown_;
   std::map<PodUid, ObjectKey> uid_owners_;
+  std::map<ObjectKey, WaitingPod> waiting_;
+  std::set<PodUid> listed_replaced_;  // by command, as the sources say
+  std::map<PodUid, ObjectKey> replaced_by_command_;
   std::set<ObjectKey> ended_and_there_;
   std::map<ObjectKey, ObjectOrigin> refused_;
   std::multimap<ObjectKey, ObjectOrigin> refused_without_uid_;
 };
 
-// `before` is null for an object that was unknown.
-void ObjectCatalog::Merge::AddLeft(const ObjectKey& key, const ObjectPtr& before,
-                                   std::vector<ObjectChange>& changes) const {
-  using What = ObjectChange::What;
-  const PodUid uid = before == nullptr ? PodUid() : UidOfPod(before);
-  if (const auto unknown = unknown_.find(key); unknown != unknown_.end()) {
-    changes.push_back({What::kUnknown, key, uid, before, nullptr, unknown->second.origin.file,
-                       unknown->second.reason});
-  } else {
-    changes.push_back({What::kRemoved, key, uid, before, nullptr});
-  }
-}
-
-void ObjectCatalog::Merge::AddCome(const ObjectKey& key, const Entry& entry,
-                                   std::vector<ObjectChange>& changes) const {
-  using What = ObjectChange::What;
-  const Entry* old = catalog_.FindEntry(key);
-  const PodUid uid = UidOfPod(entry.object);
-  if (old == nullptr || UidOfPod(old->object) != uid) {
-    changes.push_back({What::kAdded, key, uid, nullptr, entry.object});
-    return;
-  }
-  const bool missing = entry.standing.missing;
-  const bool same = old->object == entry.object || *old->object == *entry.object;
-  if (missing && !old->standing.missing) {
-    changes.push_back({What::kMissing, key, uid, old->object, entry.object});
-  } else if (!same || missing != old->standing.missing ||
-             old->standing.to_be_replaced != entry.standing.to_be_replaced) {
-    changes.push_back({What::kChanged, key, uid, old->object, entry.object});
-  } else if (!SameFile(old->standing.origin, entry.standing.origin)) {
-    changes.push_back({What::kMoved, key, uid, old->object, entry.object});
-  }
-}
-
-// Removals come first, so that a pod which came back under the same name with another uid reads as
-// one leaving and one coming.
-std::vector<ObjectChange> ObjectCatalog::Merge::Changes() const {
-  std::vector<ObjectChange> changes;
-  for (const auto& [key, entry] : catalog_.entries_) {
-    const auto found = entries_.find(key);
-    const bool stays =
-        found != entries_.end() && UidOfPod(found->second.object) == UidOfPod(entry.object);
-    if (!stays) AddLeft(key, entry.object, changes);
-  }
-  for (const auto& [key, unknown] : catalog_.unknown_) {
-    if (!unknown_.contains(key) && !entries_.contains(key)) AddLeft(key, nullptr, changes);
-  }
-  for (const auto& [key, unknown] : unknown_) {
-    if (catalog_.entries_.contains(key)) continue;  // told above
-    const auto before = catalog_.unknown_.find(key);
-    const bool news = before == catalog_.unknown_.end() ||
-                      before->second.reason != unknown.reason ||
-                      before->second.origin != unknown.origin;
-    if (news) AddLeft(key, nullptr, changes);
-  }
-  for (const auto& [key, entry] : entries_) AddCome(key, entry, changes);
-  return changes;
-}
-
 void ObjectCatalog::MergeAndNotify() {
   Merge merge(*this);
   merge.Run();
-  const std::vector<ObjectChange> changes = merge.Changes();
   const std::vector<ObjectKey> ended = DropEnded(merge.ended_and_there());
-  entries_ = merge.TakeEntries();
-  unknown_ = merge.TakeUnknown();
+  const Entries entries_before = std::exchange(entries_, merge.TakeEntries());
+  const std::map<ObjectKey, Unknown> unknown_before = std::exchange(unknown_, merge.TakeUnknown());
+  const std::vector<ObjectChange> changes = ChangesSince(entries_before, unknown_before);
   refused_ = merge.TakeRefused();
+  waiting_ = merge.TakeWaiting();
+  replaced_by_command_ = merge.TakeReplacedByCommand();
   pods_by_uid_.clear();
   holders_.clear();
   for (const auto& [key, entry] : entries_) {
@@ -504,28 +470,12 @@ void ObjectCatalog::MergeAndNotify() {
     }
   }
   for (const auto& [key, unknown] : unknown_) holders_[key] = unknown.origin;
+  for (const auto& [key, pod] : waiting_) holders_[key] = pod.origin;
   NoteWhoIsWaitedFor();
   Notify(changes);
   for (const ObjectKey& key : ended) {
     if (ended_listener_) ended_listener_(key);
   }
-}
-
-std::vector<ObjectKey> ObjectCatalog::DropEnded(const std::set<ObjectKey>& still_there) {
-  std::vector<ObjectKey> dropped;
-  const bool in_order = std::all_of(sources_.begin(), sources_.end(), [](const auto& source) {
-    return source.second.complete && source.second.incomplete_because.empty();
-  });
-  if (sources_.empty() || !in_order) return dropped;
-  for (auto at = ended_.begin(); at != ended_.end();) {
-    if (still_there.contains(at->first)) {
-      ++at;
-    } else {
-      dropped.push_back(at->first);
-      at = ended_.erase(at);
-    }
-  }
-  return dropped;
 }
 
 }  // namespace volumed

@@ -29,6 +29,10 @@ bool HasUid(ObjectKind kind) {
   return kind == ObjectKind::kPersistentVolume || kind == ObjectKind::kPersistentVolumeClaim;
 }
 
+bool IsReplacedBy(const Object& before, const std::set<PodUid>& replaces) {
+  return replaces.contains(UidOfPod(before));
+}
+
 }  // namespace
 
 ObjectDirectory::ObjectDirectory(std::string directory, NodeName node_name, Scheduler& scheduler,
@@ -93,8 +97,8 @@ void ObjectDirectory::LoadFile(const std::string& file, const std::map<ObjectKey
         ended != ended_.end() && loaded->number < ended->second) {
       return RemoveEndedLocked(file, key);
     }
-    stored_[key] = {std::make_shared<const Object>(std::move(loaded->object)), file,
-                    loaded->number};
+    stored_[key] = {std::make_shared<const Object>(std::move(loaded->object)), file, loaded->number,
+                    std::move(loaded->replaces)};
     return;
   }
   const std::string& why = loaded.error().message();
@@ -135,6 +139,7 @@ ObjectList ObjectDirectory::ListLocked() const {
   for (const auto& [key, stored] : stored_) {
     list.objects.push_back({stored.object, directory_ + "/" + stored.file, 0});
     list.objects.back().number = stored.number;
+    list.objects.back().replaces = stored.replaces;
     const auto damaged = damaged_.find(stored.file);
     if (damaged == damaged_.end()) continue;
     list.objects.back().presence = ObjectPresence::kHeld;
@@ -171,29 +176,33 @@ Status ObjectDirectory::CheckUidLocked(const ObjectKey& key, const Pod& pod) con
 
 Status ObjectDirectory::CheckUpdateLocked(const ObjectKey& key, const Object& now,
                                           const ApplyCommand& command) const {
-  const auto stored = stored_.find(key);
-  if (stored == stored_.end()) return OkStatus();
+  const Stored* stored = FindLocked(key);
+  if (stored == nullptr) return OkStatus();
+  const std::string& uid = MetaOf(*stored->object).uid;
+  const bool identified = key.kind == ObjectKind::kPod || HasUid(key.kind);
+  if (identified && !uid.empty() && MetaOf(now).uid != uid) return RefuseOtherUid(key, uid);
   const std::vector<UpdateProblem> problems =
-      ValidateUpdate(*stored->second.object, now, command.bound.contains(key));
+      ValidateUpdate(*stored->object, now, command.bound.contains(key));
   if (problems.empty()) return OkStatus();
-  // Source: kubernetes apimachinery pkg/api/errors (NewInvalid).
-  return Error::NotApplied(Code::kFailedPrecondition,
-                           ToString(key) + " is invalid: " + ToString(problems));
+  return RefuseUpdate(*stored->object, problems, command.replace);
 }
 
 Result<std::map<ObjectKey, ObjectDirectory::Stored>> ObjectDirectory::PrepareLocked(
     ApplyCommand command) const {
   std::map<ObjectKey, Stored> next;
   for (Object& object : command.objects) {
+    std::set<PodUid> replaces;
     if (Pod* pod = std::get_if<Pod>(&object)) {
-      RETURN_IF_ERROR(CompletePodLocked(*pod).With(ToString(KeyOf(object))));
+      ASSIGN_OR_RETURN(replaces, PreparePodLocked(*pod, command));
     }
     const ObjectKey key = KeyOf(object);
-    if (const Pod* pod = std::get_if<Pod>(&object)) RETURN_IF_ERROR(CheckUidLocked(key, *pod));
     if (HasUid(key.kind)) IdentifyLocked(key, object);
-    RETURN_IF_ERROR(CheckUpdateLocked(key, object, command));
+    const Stored* before = FindLocked(key);
+    if (before != nullptr && IsReplacedBy(*before->object, replaces)) before = nullptr;
+    if (before != nullptr) RETURN_IF_ERROR(CheckUpdateLocked(key, object, command));
+    DateLocked(before, object);
     Stored stored{std::make_shared<const Object>(std::move(object)), ObjectFileName(key),
-                  command.number};
+                  command.number, std::move(replaces)};
     if (!next.emplace(key, std::move(stored)).second) {
       return Error::NotApplied(Code::kInvalidArgument, ToString(key) + " is given twice");
     }
@@ -201,7 +210,33 @@ Result<std::map<ObjectKey, ObjectDirectory::Stored>> ObjectDirectory::PrepareLoc
   return next;
 }
 
-Status ObjectDirectory::CompletePodLocked(Pod& pod) const {
+Result<std::set<PodUid>> ObjectDirectory::PreparePodLocked(Pod& pod,
+                                                           const ApplyCommand& command) const {
+  const std::string named = pod.metadata.uid;
+  RETURN_IF_ERROR(CompletePodLocked(pod, command).With(ToString(KeyOf(Object(pod)))));
+  const ObjectKey key = KeyOf(Object(pod));
+  const Stored* stored = FindLocked(key);
+  std::set<PodUid> replaces = stored == nullptr ? std::set<PodUid>() : stored->replaces;
+  for (const PodUid& gone : command.gone) replaces.erase(gone);
+  const Pod* before = stored == nullptr ? nullptr : &std::get<Pod>(*stored->object);
+  const auto on_record = command.pods.find(key);
+  const bool is_known = before != nullptr || on_record != command.pods.end();
+  const bool is_same = before != nullptr && before->spec.volumes == pod.spec.volumes;
+  if (command.replace && is_known && !is_same) {
+    const PodUid predecessor = before != nullptr ? before->uid() : on_record->second;
+    if (named == predecessor.str()) {
+      return Error::NotApplied(Code::kInvalidArgument,
+                               ToString(key) + " names the uid of the pod that it is to replace, " +
+                                   named + "; leave it out, or name another one");
+    }
+    if (named.empty()) SetPodUid(pod, NewUuid());
+    replaces.insert(predecessor);
+  }
+  RETURN_IF_ERROR(CheckUidLocked(key, pod));
+  return replaces;
+}
+
+Status ObjectDirectory::CompletePodLocked(Pod& pod, const ApplyCommand& command) const {
   if (!pod.metadata.uid.empty()) return OkStatus();
   const std::string base_name = pod.metadata.name;
   RETURN_IF_ERROR(ApplyStaticPodDefaults(node_name_, pod));
@@ -214,8 +249,26 @@ Status ObjectDirectory::CompletePodLocked(Pod& pod) const {
     pod.metadata.name = before->metadata.name;
     return OkStatus();
   }
-  SetPodUid(pod, NewUuid());
+  const auto on_record = command.pods.find(KeyOf(Object(pod)));
+  SetPodUid(pod, on_record == command.pods.end() ? NewUuid() : on_record->second.str());
   return OkStatus();
+}
+
+const ObjectDirectory::Stored* ObjectDirectory::FindLocked(const ObjectKey& key) const {
+  const auto stored = stored_.find(key);
+  return stored == stored_.end() ? nullptr : &stored->second;
+}
+
+// Source: kubernetes apiserver pkg/registry/rest/create.go@v1.36.2 (FillObjectMetaSystemFields),
+// update.go (BeforeUpdate): the time in seconds, which stays as long as the object does.
+void ObjectDirectory::DateLocked(const Stored* before, Object& object) const {
+  std::optional<int64_t>& created = MetaOf(object).creation_unix_millis;
+  if (before != nullptr) {
+    created = MetaOf(*before->object).creation_unix_millis;
+  } else if (!created) {
+    const int64_t now = scheduler_.clock().WallUnixMillis();
+    created = now - now % 1000;
+  }
 }
 
 void ObjectDirectory::IdentifyLocked(const ObjectKey& key, Object& object) const {
@@ -230,12 +283,14 @@ std::string ObjectDirectory::TemporaryOf(const Stored& stored) const {
   return directory_ + "/" + TemporaryFileOf(stored.file);
 }
 
-AppliedObject::What ObjectDirectory::ChangeLocked(const ObjectKey& key,
-                                                  const Object& object) const {
-  const auto found = stored_.find(key);
-  if (found == stored_.end()) return AppliedObject::What::kCreated;
-  if (damaged_.contains(found->second.file)) return AppliedObject::What::kChanged;
-  return *found->second.object == object ? AppliedObject::What::kUnchanged
+AppliedObject::What ObjectDirectory::ChangeLocked(const ObjectKey& key, const Stored& next) const {
+  const Stored* stored = FindLocked(key);
+  if (stored == nullptr) {
+    return next.replaces.empty() ? AppliedObject::What::kCreated : AppliedObject::What::kReplaced;
+  }
+  if (IsReplacedBy(*stored->object, next.replaces)) return AppliedObject::What::kReplaced;
+  if (damaged_.contains(stored->file)) return AppliedObject::What::kChanged;
+  return *stored->object == *next.object ? AppliedObject::What::kUnchanged
                                          : AppliedObject::What::kChanged;
 }
 
@@ -249,7 +304,10 @@ Result<std::vector<AppliedObject>> ObjectDirectory::Apply(ApplyCommand command) 
   ASSIGN_OR_RETURN(Prepared next, PrepareLocked(std::move(command)));
   std::vector<AppliedObject> applied;
   for (const auto& [key, stored] : next) {
-    applied.push_back({stored.object, ChangeLocked(key, *stored.object)});
+    applied.push_back({stored.object, ChangeLocked(key, stored)});
+    const Stored* before = FindLocked(key);
+    const bool is_replaced = applied.back().what == AppliedObject::What::kReplaced;
+    if (is_replaced && before != nullptr) applied.back().before = before->object;
   }
   RETURN_IF_ERROR(WriteLocked(next));
   bool replaced = false;
@@ -282,12 +340,12 @@ Status ObjectDirectory::WriteLocked(const std::map<ObjectKey, Stored>& next) con
   Status status = OkStatus();
   for (auto it = next.begin(); status.ok() && it != next.end(); ++it) {
     const auto& [key, stored] = *it;
-    if (ChangeLocked(key, *stored.object) == AppliedObject::What::kUnchanged) continue;
+    if (ChangeLocked(key, stored) == AppliedObject::What::kUnchanged) continue;
     if (written.empty() && has_room_) status = has_room_();
     if (status.ok()) {
       written.push_back(TemporaryOf(stored));
-      status = WriteTemporary(written.back(),
-                              EncodeStoredObject(*stored.object, stored.number, version_));
+      status = WriteTemporary(written.back(), EncodeStoredObject({*stored.object, stored.number,
+                                                                  version_, stored.replaces}));
     }
     status = std::move(status).With("store " + ToString(key));
   }
@@ -357,11 +415,12 @@ std::string ObjectDirectory::RemoveStoredLocked(std::map<ObjectKey, Stored>::ite
   return unremoved_.at(file);
 }
 
-Result<std::string> ObjectDirectory::DeletePod(const PodUid& uid) {
+Result<std::string> ObjectDirectory::DeletePod(const PodUid& uid, bool successor_too) {
   MutexLock lock(mu_);
   const auto stored = std::find_if(stored_.begin(), stored_.end(), [&](const auto& entry) {
     const Pod* pod = std::get_if<Pod>(entry.second.object.get());
-    return pod != nullptr && pod->uid() == uid;
+    return pod != nullptr &&
+           (pod->uid() == uid || (successor_too && entry.second.replaces.contains(uid)));
   });
   if (stored == stored_.end()) {
     return Error::NotApplied(Code::kNotFound, "no pod with uid " + uid.str() + " was applied here");

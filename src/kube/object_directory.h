@@ -23,9 +23,10 @@ namespace volumed {
 
 // What Apply did to one object.
 struct AppliedObject {
-  enum class What { kCreated, kChanged, kUnchanged };
+  enum class What { kCreated, kChanged, kUnchanged, kReplaced };
   ObjectPtr object;  // as stored
   What what = What::kCreated;
+  ObjectPtr before = nullptr;  // of kReplaced: the pod that was stored; null if it is not readable
 };
 
 // A command that gives objects.
@@ -33,6 +34,11 @@ struct ApplyCommand {
   std::vector<Object> objects;
   uint64_t number = 0;             // higher than that of every command before
   std::set<ObjectKey> bound = {};  // claims and PersistentVolumes that are bound
+  // A pod whose volumes are others than those that are stored is put in the place of that one.
+  bool replace = false;
+  // The uids on record of pods, by the names that they have on this node.
+  std::map<ObjectKey, PodUid> pods = {};
+  std::set<PodUid> gone = {};  // pods that were replaced, and of which nothing is left
 };
 
 // Files are "<kind>.<namespace>.<name>.json", 0600, written to a temporary file, fsynced and
@@ -43,7 +49,10 @@ struct ApplyCommand {
 // known when its file was still good, held; a person deletes it or applies it anew.
 //
 // A PersistentVolume or PersistentVolumeClaim without a uid gets a random one, which stays as long
-// as the object does.
+// as the object does. An object that is new gets the time as its creationTimestamp.
+//
+// A pod that replaces another one has a uid of its own, and its file says whom it replaces: the
+// catalog lets it wait until nothing of these is on the node.
 //
 // Threads: Remember(), Start() and Forget() on the control thread; Apply() and the removals on any
 // other, since they write to disk. REQUIRES: outlives its scheduler's tasks.
@@ -72,7 +81,8 @@ class ObjectDirectory final : public ObjectSource {
   // pod without a uid has got one, and its name the node's suffix), sorted by key.
   // Blocks: on disk (one fsync per object and one for the directory).
   // Errors, nothing written: FailedPrecondition before the first load is complete and for a change
-  // of what is immutable (kube/validate_update.h), AlreadyExists for a uid of another pod,
+  // of what is immutable (kube/validate_update.h), a uid and, unless the command replaces, a pod's
+  // volumes among it; AlreadyExists for a uid of another pod,
   // InvalidArgument for an object given twice; those of the RoomCheck. Else errno's code, not
   // applied when no file was replaced yet, maybe applied afterwards.
   Result<std::vector<AppliedObject>> Apply(ApplyCommand command);
@@ -84,15 +94,17 @@ class ObjectDirectory final : public ObjectSource {
   // A pod goes even if its file stays (a disk that is read-only or failing), as its teardown must
   // not wait for that: the file then counts as gone, its removal is retried with back-off and at
   // every change, and the list names it as a problem. A start before that brings the pod back.
+  // With `successor_too` the pod that was put in its place goes likewise.
   // The answer is what the caller must be told of it; "" when the file is gone.
   // Errors: NotFound (not applied) when there is no such pod. Blocks: on disk.
-  Result<std::string> DeletePod(const PodUid& uid);
+  Result<std::string> DeletePod(const PodUid& uid, bool successor_too = false);
 
  private:
   struct Stored {
     ObjectPtr object;
     std::string file;  // name inside the directory
     uint64_t number = 0;
+    std::set<PodUid> replaces = {};
   };
   struct Damaged {
     std::optional<ObjectKey> key;  // nothing: nobody knows whose file it is
@@ -108,14 +120,20 @@ class ObjectDirectory final : public ObjectSource {
   Status CheckUpdateLocked(const ObjectKey& key, const Object& now,
                            const ApplyCommand& command) const REQUIRES(mu_);
   Result<std::map<ObjectKey, Stored>> PrepareLocked(ApplyCommand command) const REQUIRES(mu_);
+  // As it is to be stored: with its uid, and whom it replaces.
+  Result<std::set<PodUid>> PreparePodLocked(Pod& pod, const ApplyCommand& command) const
+      REQUIRES(mu_);
   // Makes a pod without a uid a static pod of this node, with the uid that it has here or a new
   // one.
-  Status CompletePodLocked(Pod& pod) const REQUIRES(mu_);
+  Status CompletePodLocked(Pod& pod, const ApplyCommand& command) const REQUIRES(mu_);
   // Gives the object the uid that it has here, or a new one.
   void IdentifyLocked(const ObjectKey& key, Object& object) const REQUIRES(mu_);
+  // Gives the object its creationTimestamp, unless it has one.
+  void DateLocked(const Stored* before, Object& object) const REQUIRES(mu_);
+  const Stored* FindLocked(const ObjectKey& key) const REQUIRES(mu_);
   // The file is not damaged any more.
   void ForgetDamageLocked(const std::string& file) REQUIRES(mu_);
-  AppliedObject::What ChangeLocked(const ObjectKey& key, const Object& object) const REQUIRES(mu_);
+  AppliedObject::What ChangeLocked(const ObjectKey& key, const Stored& next) const REQUIRES(mu_);
   std::string TemporaryOf(const Stored& stored) const;
   // Under temporary names; after an error none of them is left.
   Status WriteLocked(const std::map<ObjectKey, Stored>& next) const REQUIRES(mu_);

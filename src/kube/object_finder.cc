@@ -3,6 +3,11 @@
 #include <variant>
 
 namespace volumed {
+
+PodUid UidOfPod(const Object& object) {
+  const Pod* pod = std::get_if<Pod>(&object);
+  return pod == nullptr ? PodUid() : pod->uid();
+}
 namespace {
 
 template <typename T>

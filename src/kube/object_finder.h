@@ -25,6 +25,13 @@ struct ObjectOrigin {
   friend bool operator==(const ObjectOrigin&, const ObjectOrigin&) = default;
 };
 
+inline bool SameFile(const ObjectOrigin& a, const ObjectOrigin& b) {
+  return a.source == b.source && a.file == b.file;
+}
+
+// Empty for an object that is no pod.
+PodUid UidOfPod(const Object& object);
+
 // How an object of the catalog comes to be in it.
 struct ObjectStanding {
   ObjectOrigin origin;

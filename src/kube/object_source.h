@@ -9,10 +9,12 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/ids.h"
 #include "kube/decode.h"
 #include "kube/objects.h"
 
@@ -36,6 +38,8 @@ struct ObjectWithOrigin {
   std::string reason = {};          // of kHeld and kGoing, for people
   int64_t goes_at_unix_millis = 0;  // of kGoing
   uint64_t number = 0;              // of the command that has given it; 0: none has
+  // Of a pod: by command it takes the place of these, and comes once none of them is on the node.
+  std::set<PodUid> replaces = {};
 };
 
 // An object that the source had, and of which nobody can say now whether it is still there or what

@@ -1,6 +1,7 @@
 #include "kube/pod_facts.h"
 
 #include <algorithm>
+#include <variant>
 
 namespace volumed {
 namespace {
@@ -69,6 +70,18 @@ std::map<std::string, VolumeUse> VolumesInUse(const Pod& pod) {
     return true;
   });
   return uses;
+}
+
+std::vector<std::string> VolumesThatEndWithPod(const Pod& pod) {
+  std::vector<std::string> names;
+  for (const PodVolume& volume : pod.spec.volumes) {
+    const auto* empty_dir = std::get_if<EmptyDirVolumeSource>(&volume.source);
+    const bool on_disk = empty_dir != nullptr && empty_dir->medium.empty();
+    if (on_disk || std::holds_alternative<EphemeralVolumeSource>(volume.source)) {
+      names.push_back(volume.name);
+    }
+  }
+  return names;
 }
 
 }  // namespace volumed

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kube/objects.h"
 
@@ -19,6 +20,10 @@ std::optional<int64_t> EffectiveFsUser(const Pod& pod);
 // if every container has one. Init containers count with the largest, sidecars with their sum.
 // Source: kubernetes pkg/kubelet/cm/helpers_linux.go (ResourceConfigForPod), KEP-753 for sidecars.
 std::optional<int64_t> PodMemoryLimitBytes(const Pod& pod);
+
+// Names of the volumes whose data is on a disk and ends with the pod: emptyDir on disk, and those
+// whose claims are the pod's own.
+std::vector<std::string> VolumesThatEndWithPod(const Pod& pod);
 
 struct VolumeUse {
   bool mounted = false;    // by a volumeMount of some container

@@ -6,6 +6,7 @@ namespace volumed {
 
 void PrepareForCreate(Object& object) {
   ObjectMeta& metadata = MetaOf(object);
+  metadata.creation_unix_millis.reset();
   metadata.deletion_unix_millis.reset();
   metadata.deletion_grace_period_seconds.reset();
   if (Pod* pod = std::get_if<Pod>(&object)) pod->status.phase = PodStatus().phase;

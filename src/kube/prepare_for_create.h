@@ -8,7 +8,8 @@
 
 namespace volumed {
 
-// Resets deletionTimestamp and deletionGracePeriodSeconds, the phase of a pod, and the status of a
+// Resets creationTimestamp, which whoever stores the object gives (kube/object_directory.h),
+// deletionTimestamp and deletionGracePeriodSeconds, the phase of a pod, and the status of a
 // PersistentVolume or PersistentVolumeClaim. A manifest that somebody has saved from a cluster says
 // them of another time: a pod that "has ended" would have no volumes, and one that "is being
 // deleted" could not be deleted. The addresses in a pod's status stay, as a node without an API

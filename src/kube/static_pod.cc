@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <utility>
+#include <variant>
 
 #include "base/strings.h"
 #include "kube/field_rules.h"
@@ -16,6 +17,13 @@ std::string NormalNodeName(std::string name) {
 
 std::string StaticPodName(std::string_view base_name, const NodeName& node_name) {
   return std::string(base_name) + '-' + NormalNodeName(node_name.str());
+}
+
+ObjectKey KeyOnNode(const Object& object, const NodeName& node_name) {
+  ObjectKey key = KeyOf(object);
+  const Pod* pod = std::get_if<Pod>(&object);
+  if (pod != nullptr && pod->metadata.uid.empty()) key.name = StaticPodName(key.name, node_name);
+  return key;
 }
 
 Status ApplyStaticPodDefaults(const NodeName& node_name, Pod& pod) {

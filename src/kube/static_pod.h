@@ -37,5 +37,7 @@ void SetPodUid(Pod& pod, const std::string& uid);
 std::optional<std::string> StaticPodBaseName(const Pod& pod);
 // The name that a static pod of this base name has on this node.
 std::string StaticPodName(std::string_view base_name, const NodeName& node_name);
+// What the object is called once it is on this node: a pod without a uid is a static pod then.
+ObjectKey KeyOnNode(const Object& object, const NodeName& node_name);
 
 }  // namespace volumed

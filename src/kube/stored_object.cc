@@ -13,15 +13,31 @@ constexpr const char* kReserved = "volumed";
 constexpr const char* kNumber = "number";
 constexpr const char* kFormat = "format";
 constexpr const char* kWrittenBy = "writtenBy";
-// Of what stands in the reserved field, and of how the object is written.
+constexpr const char* kReplaces = "replaces";
+// Of what stands in the reserved field, and of how the object is written. A program that does not
+// know whom a pod replaces keeps the pod that is on record, with its uid: nothing is lost by it.
 constexpr uint64_t kKnownFormat = 1;
+
+// Nothing: it is no list of uids.
+std::optional<std::set<PodUid>> ReadReplaced(const nlohmann::json& about) {
+  std::set<PodUid> pods;
+  const auto list = about.find(kReplaces);
+  if (list == about.end()) return pods;
+  if (!list->is_array()) return std::nullopt;
+  for (const nlohmann::json& uid : *list) {
+    if (!uid.is_string()) return std::nullopt;
+    pods.emplace(uid.get<std::string>());
+  }
+  return pods;
+}
 
 }  // namespace
 
-std::string EncodeStoredObject(const Object& object, uint64_t number, std::string_view version) {
-  const nlohmann::json about = {
-      {kFormat, kKnownFormat}, {kNumber, number}, {kWrittenBy, std::string(version)}};
-  std::string text = EncodeObjectJson(object, SecretEncoding::kWithSecrets);
+std::string EncodeStoredObject(const StoredObject& stored) {
+  nlohmann::json about = {
+      {kFormat, kKnownFormat}, {kNumber, stored.number}, {kWrittenBy, stored.written_by}};
+  for (const PodUid& pod : stored.replaces) about[kReplaces].push_back(pod.str());
+  std::string text = EncodeObjectJson(stored.object, SecretEncoding::kWithSecrets);
   // An object always has fields: kind and apiVersion.
   text.insert(1, "\"" + std::string(kReserved) + "\":" + about.dump() + ",");
   return text;
@@ -52,6 +68,9 @@ Result<StoredObject> DecodeStoredObject(std::string_view file, std::string_view 
                                    std::to_string(kKnownFormat));
     }
     stored.number = *given;
+    std::optional<std::set<PodUid>> replaces = ReadReplaced(*about);
+    if (!replaces) return damaged("does not say which pods its pod replaces");
+    stored.replaces = std::move(*replaces);
     if (const auto by = about->find(kWrittenBy); by != about->end() && by->is_string()) {
       stored.written_by = by->get<std::string>();
     }

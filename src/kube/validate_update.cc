@@ -3,7 +3,9 @@
 #include <utility>
 #include <variant>
 
+#include "base/strings.h"
 #include "kube/field_rules.h"
+#include "kube/pod_facts.h"
 
 namespace volumed {
 namespace {
@@ -151,6 +153,36 @@ std::string ToString(const std::vector<UpdateProblem>& problems) {
     text += problem.field_path + ": " + problem.reason;
   }
   return text;
+}
+
+std::string UidIsImmutable(const std::string& uid) {
+  return "is immutable: the object has the uid " + uid + ", and keeps it as long as it is there";
+}
+
+Error RefuseUpdate(const Object& before, const std::vector<UpdateProblem>& problems, bool replace) {
+  std::string what_then;
+  if (const Pod* pod = std::get_if<Pod>(&before)) {
+    const std::vector<std::string> data = VolumesThatEndWithPod(*pod);
+    what_then =
+        "; `volumectl apply --replace` replaces the pod by another one with a new uid, once "
+        "its consumers are gone" +
+        (data.empty() ? ", and no data on disk goes with it"
+                      : "; the data of these volumes goes with it: " + Join(data, ", "));
+  } else if (replace) {
+    const bool has_data = std::holds_alternative<PersistentVolume>(before) ||
+                          std::holds_alternative<PersistentVolumeClaim>(before);
+    what_then = "; --replace is for pods alone" +
+                std::string(has_data ? ", since this object may hold data" : "") +
+                ": delete it, and apply it anew once it is gone";
+  }
+  // Source: kubernetes apimachinery pkg/api/errors (NewInvalid).
+  return Error::NotApplied(Code::kFailedPrecondition, ToString(KeyOf(before)) + " is invalid: " +
+                                                          ToString(problems) + what_then);
+}
+
+Error RefuseOtherUid(const ObjectKey& object, const std::string& uid) {
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           ToString(object) + " is invalid: metadata.uid: " + UidIsImmutable(uid));
 }
 
 }  // namespace volumed

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "kube/objects.h"
 
 namespace volumed {
@@ -29,5 +30,15 @@ std::vector<UpdateProblem> ValidateUpdate(const Object& before, const Object& no
 
 // "spec.volumes: Forbidden: ...; data: ...".
 std::string ToString(const std::vector<UpdateProblem>& problems);
+
+// Of an object that has this uid, and whose manifest names another one.
+std::string UidIsImmutable(const std::string& uid);
+
+// What `volumectl apply` answers, FailedPrecondition, not applied. `replace`: it was given with
+// --replace, which is for pods alone. For a pod without it the answer names it, and the volumes
+// whose data would go. REQUIRES: `problems` is not empty.
+Error RefuseUpdate(const Object& before, const std::vector<UpdateProblem>& problems, bool replace);
+// The same for a manifest that names another uid than the object has.
+Error RefuseOtherUid(const ObjectKey& object, const std::string& uid);
 
 }  // namespace volumed

@@ -209,7 +209,7 @@ KnownObjects::Hooks KubeletVolumeManager::Impl::MakeKnownHooks() {
   hooks.find_on_node = [this](const PodUid& uid) {
     const ActualPod* pod = actual_.FindPod(uid);
     if (pod == nullptr) return PodOnNode();
-    return PodOnNode{pod->object, pod->leaving && pod->leaving->left_sources};
+    return PodOnNode{pod->object, pod->leaving && pod->leaving->left_sources, /*is_here=*/true};
   };
   return hooks;
 }

@@ -1,7 +1,7 @@
 // KubeletVolumeManager::Impl: what the manager is made of, for its own source files alone:
 // kubelet_volume_manager.cc puts it together, and shows it; kubelet_volume_manager_start.cc loads
 // what the last agent left, until absence means something; kubelet_volume_manager_pods.cc decides
-// which pods are wanted, and follows them to their end.
+// which pods are wanted; kubelet_volume_manager_leaving.cc follows them to their end.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +41,10 @@ struct Ending {
 };
 // nullopt for a pod that goes on.
 std::optional<Ending> EndingOf(const Pod& pod);
+
+// Why a command on a pod is refused.
+Error NoSuchPod(const PodUid& pod);
+Error NotLoaded();
 
 class KubeletVolumeManager::Impl {
  public:
@@ -165,6 +169,9 @@ class KubeletVolumeManager::Impl {
   std::string WhyItLeft(const PodIdentity& identity) const;
   // Nothing of the pod is on the node, and no source has it: who comes next is another one.
   void ForgetPodIdentity(const PodUid& uid, const PodIdentity& identity);
+  void PostToCatalog(void (ObjectCatalog::*tell)(const ObjectKey&), const PodIdentity& pod);
+  // A command has put another pod in its place.
+  void LeaveForSuccessor(ActualPod& pod);
   PodIdentity IdentityOf(const Pod& pod) const;  // of a pod that a source has
   void Want(const PodPtr& pod);
   void Unwant(const PodUid& uid);

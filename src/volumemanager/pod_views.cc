@@ -380,6 +380,11 @@ void PodViews::AddPodProblems(const PodUid& uid, const ActualPod& pod, const Wan
   if (pod.remove_failure) {
     view.problems.push_back(FromFailure(*pod.remove_failure, {uid, SpecName()}, pod, nullptr));
   }
+  if (pod.leaving && pod.leaving->evicted) {
+    view.problems.push_back(
+        Waiting("Evicted", "it was " + pod.leaving->reason, kNobody, pod.leaving->since_unix_ms));
+    view.problems.back().is_warning = true;
+  }
   AddSourceProblems({ObjectKind::kPod, pod.identity.name_space, pod.identity.name}, view);
 }
 

@@ -269,7 +269,10 @@ void CrashAgent::DeliverSource(const std::string& source) {
       HoldBack(source, file, list);
       continue;
     }
-    const std::vector<ObjectWithOrigin> objects = DecodeFile(file, manifest);
+    std::vector<ObjectWithOrigin> objects = DecodeFile(file, manifest);
+    if (const auto replaces = world_.replaces.find(name); replaces != world_.replaces.end()) {
+      for (ObjectWithOrigin& object : objects) object.replaces = replaces->second;
+    }
     last_good_[{source, file}] = objects;
     list.objects.insert(list.objects.end(), objects.begin(), objects.end());
   }

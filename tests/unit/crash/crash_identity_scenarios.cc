@@ -108,6 +108,23 @@ ScenarioStep MoverWrites() {
           }};
 }
 
+constexpr const char* kFirst = "u-first";
+constexpr const char* kSecond = "u-second";
+
+// As the directory of applied objects has it.
+void ApplySwapped(CrashWorld& world, const char* uid, const std::string& volume) {
+  world.sources[kApplied]["pod-swapped"] =
+      std::string(
+          "---\napiVersion: v1\nkind: Pod\nmetadata: {name: swapped, namespace: default, "
+          "uid: ") +
+      uid + "}\nspec:\n  containers: [{name: main, image: x, volumeMounts: [{name: " + volume +
+      ", mountPath: /v}]}]\n  volumes: [{name: " + volume + ", emptyDir: {}}]\n";
+  PodTruth pod;
+  pod.wanted = true;
+  pod.volumes[volume].plugin = "kubernetes.io/empty-dir";
+  world.pods[uid] = pod;
+}
+
 }  // namespace
 
 Scenario MovedClaimScenario() {
@@ -179,6 +196,37 @@ Scenario MovedPodScenario() {
                        world.sources[kFiles].erase("pod-mover");
                      }};
   return {"a pod that moves", {MoverComes(), MoverWrites()}, {moves, TimePasses()}};
+}
+
+Scenario ReplacedPodScenario() {
+  ScenarioStep comes{.name = "a pod is applied",
+                     .happen = [](CrashWorld& world) { ApplySwapped(world, kFirst, "scratch"); }};
+  ScenarioStep held{
+      .name = "it writes, and a process holds it", .happen = [](CrashWorld& world) {
+        world.PodWrites(kFirst, world.VolumePath(kFirst, "scratch") + "/data.txt", "kept on disk",
+                        0, false);
+        world.processes[kContainerPid] = 7;
+        world.commands.push_back({UserCommand::Kind::kHold, kFirst, kContainerPid, false});
+      }};
+  // After a reboot nobody holds the pod, and the second one is there at once.
+  ScenarioStep replaced{.name = "a command puts another one in its place",
+                        .happen =
+                            [](CrashWorld& world) {
+                              ApplySwapped(world, kSecond, "other");
+                              world.replaces["pod-swapped"] = {PodUid(kFirst)};
+                              world.pods[kFirst].wanted = false;
+                              world.pods[kSecond].successor_of = kFirst;
+                            },
+                        .compare = false};
+  ScenarioStep ended{.name = "the process has ended",
+                     .happen = [](CrashWorld& world) { world.EndProcess(kContainerPid); },
+                     .gone = {kFirst}};
+  ScenarioStep there{.name = "the other one is there", .happen = [](CrashWorld& world) {
+                       if (!world.kernel->Exists(world.VolumePath(kSecond, "other"))) {
+                         world.Violation("nothing has replaced the pod");
+                       }
+                     }};
+  return {"a pod that a command replaces", {comes, held}, {replaced, ended, there}};
 }
 
 Scenario EditedPodScenario() {

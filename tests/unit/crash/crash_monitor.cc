@@ -104,6 +104,11 @@ std::string CheckedKernel::BrokenRule(const AnyRequest& request) const {
     if (kind == EffectKind::kMakes && truth->second.command_durable) {
       return "the pod was deleted by command, and that is on record";
     }
+    const std::string& before = truth->second.successor_of;
+    if (kind == EffectKind::kMakes && !before.empty() &&
+        world_.kernel->Exists(world_.paths.GetPodDir(PodUid(before)).Display())) {
+      return "the pod that it replaces is on the node still";
+    }
     if (kind == EffectKind::kTakesAway && truth->second.commanded &&
         !IsTerminatingOnRecord(world_, pod)) {
       return "the command to delete the pod is not on record";

@@ -321,7 +321,7 @@ std::vector<Scenario> AllScenarios() {
       CommandedClaimScenario(),  MovedClaimScenario(),
       DoubledObjectScenario(),   UnconfiguredSourceScenario(),
       UnknownObjectScenario(),   MovedPodScenario(),
-      EditedPodScenario(),
+      EditedPodScenario(),       ReplacedPodScenario(),
   };
 }
 

@@ -64,6 +64,7 @@ Scenario UnconfiguredSourceScenario();  // the source of a running pod is not co
 Scenario UnknownObjectScenario();       // the file of an optional ConfigMap is in disorder
 Scenario MovedPodScenario();            // a pod without a uid moves, and its labels change
 Scenario EditedPodScenario();           // its volumes are edited, while a process holds it
+Scenario ReplacedPodScenario();         // a command replaces it, while a process holds it
 
 std::vector<Scenario> AllScenarios();
 

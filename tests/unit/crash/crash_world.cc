@@ -123,6 +123,7 @@ std::unique_ptr<CrashWorld> CrashWorld::Clone() const {
   copy->store = store->Clone();
   copy->boots = boots;
   copy->sources = sources;
+  copy->replaces = replaces;
   copy->broken = broken;
   copy->processes = processes;
   copy->commands = commands;

@@ -53,6 +53,8 @@ struct PodTruth {
   int64_t held_by = 0;  // pid; a hold that was acknowledged and whose process lives
   std::map<std::string, VolumeTruth> volumes;
   std::vector<PodData> data;
+  // A command has put it in the place of this pod, of which nothing may be there beside it.
+  std::string successor_of;
 
   // Nothing of it may be taken away.
   bool is_protected() const { return wanted || held_by != 0; }
@@ -143,6 +145,8 @@ class CrashWorld {
   std::string boot_id() const { return "boot-" + std::to_string(boots); }
   // Source -> object -> manifest.
   std::map<std::string, std::map<std::string, std::string>> sources;
+  // Object -> uids of the pods that its pod replaces by command, as its file says.
+  std::map<std::string, std::set<PodUid>> replaces;
   // Objects whose files are in disorder: nobody can read them.
   std::set<std::string> broken;
   std::map<int64_t, uint64_t> processes;  // pid -> start time

@@ -305,6 +305,13 @@ std::vector<SeededBugCase> BugsOfIdentity() {
   SeededBug unknown_is_absent;
   unknown_is_absent.name = "what nobody knows taken for absent";
   unknown_is_absent.list = [](ObjectList& list, bool) { list.unknown.clear(); };
+  SeededBug replaces_nobody;
+  replaces_nobody.name = "whom a pod replaces forgotten at restart";
+  replaces_nobody.list = [](ObjectList& list, bool first) {
+    for (ObjectWithOrigin& object : list.objects) {
+      if (first) object.replaces.clear();
+    }
+  };
   SeededBug unconfigured;
   unconfigured.name = "a source that is not configured any more forgotten at restart";
   unconfigured.forgets_unconfigured_sources = true;
@@ -316,6 +323,7 @@ std::vector<SeededBugCase> BugsOfIdentity() {
       {InStore<BlindStore>("identity of a pod forgotten at restart", std::string(kPodRecordKind)),
        MovedPodScenario()},
       {InStore<VolumelessStore>("volumes of a pod forgotten at restart"), EditedPodScenario()},
+      {replaces_nobody, ReplacedPodScenario()},
       {unconfigured, UnconfiguredSourceScenario()},
       {unknown_is_absent, UnknownObjectScenario()},
   };

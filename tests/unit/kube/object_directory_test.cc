@@ -13,62 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "base/simulated_scheduler.h"
-#include "unit/kube/kube_testing.h"
+#include "unit/kube/object_directory_fixture.h"
 
 namespace volumed {
 namespace {
-
-namespace fs = std::filesystem;
-
-class ObjectDirectoryTest : public testing::Test {
- protected:
-  void SetUp() override {
-    char name[] = "/tmp/volumed-objects-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    root_ = name;
-    path_ = root_ / "objects";
-  }
-  void TearDown() override {
-    fs::permissions(root_, fs::perms::owner_all);
-    fs::remove_all(root_);
-  }
-
-  std::unique_ptr<ObjectDirectory> Open() {
-    auto directory =
-        std::make_unique<ObjectDirectory>(path_.string(), NodeName("n1"), scheduler_, "1.2.3");
-    directory->Start([this](ObjectList list) { last_ = std::move(list); });
-    Settle();
-    return directory;
-  }
-  // By the next command.
-  Result<std::vector<AppliedObject>> Apply(ObjectDirectory& directory,
-                                           std::vector<Object> objects) {
-    return directory.Apply({std::move(objects), ++number_, {}});
-  }
-  // As the next command that deletes has it done, once that is on record.
-  void Remove(ObjectDirectory& directory, const ObjectKey& key) {
-    directory.Remove(key, ++number_);
-  }
-  void Settle() { ASSERT_TRUE(scheduler_.RunUntilIdle(std::chrono::seconds(1))); }
-  std::string Names() {
-    Settle();
-    std::string names;
-    for (const auto& object : last_.objects) names += MetaOf(*object.object).name + " ";
-    return names;
-  }
-  static mode_t ModeOf(const fs::path& path) {
-    struct stat status {};
-    EXPECT_EQ(::stat(path.c_str(), &status), 0);
-    return status.st_mode & 07777;
-  }
-
-  SimulatedScheduler scheduler_{1};
-  fs::path root_;
-  fs::path path_;
-  ObjectList last_;
-  uint64_t number_ = 0;
-};
 
 const char kSecret[] =
     "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {k: hunter2}\n";
@@ -218,7 +166,9 @@ TEST_F(ObjectDirectoryTest, RefusesWhatWouldBreakARule) {
   EXPECT_EQ(code({DecodeOne(ConfigMapYaml("c", "1")), DecodeOne(ConfigMapYaml("c", "2"))}),
             Code::kInvalidArgument);
   EXPECT_EQ(Names(), "web ");
-  // A pod of the same name and another uid is another pod.
+  EXPECT_EQ(code({DecodeOne(PodYaml("web", "u-2"))}), Code::kFailedPrecondition);
+  // A pod of the same name and another uid is another pod, which comes after the first one.
+  ASSERT_TRUE(directory->DeletePod(PodUid("u-1")).ok());
   EXPECT_TRUE(Apply(*directory, {DecodeOne(PodYaml("web", "u-2"))}).ok());
 }
 
@@ -476,6 +426,7 @@ TEST_F(ObjectDirectoryTest, KeepsEveryStorageObjectAsItWasGiven) {
       continue;
     }
     if (MetaOf(decoded.object).uid.empty()) MetaOf(decoded.object).uid = "given";
+    MetaOf(decoded.object).creation_unix_millis = 1'767'323'045'000;
     given.emplace(KeyOf(decoded.object), decoded.object);
     objects.push_back(std::move(decoded.object));
   }

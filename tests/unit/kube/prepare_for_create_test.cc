@@ -15,6 +15,7 @@ kind: Pod
 metadata:
   name: web
   uid: 11111111-2222-3333-4444-555555555555
+  creationTimestamp: "2025-01-01T00:00:00Z"
   deletionTimestamp: "2026-01-01T00:00:00Z"
   deletionGracePeriodSeconds: 30
 spec: {containers: [{name: main, image: x}]}
@@ -22,6 +23,7 @@ status: {phase: Succeeded, podIP: 10.0.0.1}
 )");
   PrepareForCreate(object);
   const Pod& pod = std::get<Pod>(object);
+  EXPECT_FALSE(pod.metadata.creation_unix_millis);
   EXPECT_FALSE(pod.deletion_requested());
   EXPECT_FALSE(pod.metadata.deletion_grace_period_seconds);
   EXPECT_EQ(pod.status.phase, PodStatus().phase);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kube/static_pod.h"
+#include "operation/object_record.h"
 #include "unit/volumemanager/manager_fixture.h"
 
 namespace volumed {

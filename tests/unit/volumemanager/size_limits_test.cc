@@ -131,6 +131,33 @@ TEST_F(SizeLimitsManagerTest, AFullEmptyDirTakesItsPodAwayForGood) {
   EXPECT_TRUE(HasPodRecord("a")) << "the next agent must not bring it back either";
 }
 
+// It once said that it was deleted by command, which nobody had given.
+TEST_F(SizeLimitsManagerTest, AnEvictedPodSaysSoWhileItLeavesAndAfterAStartToo) {
+  const std::string evicted =
+      "it was evicted: Usage of EmptyDir volume \"scratch\" exceeds the limit \"1Ki\". ";
+  Start();
+  watch.processes[7] = 1;
+  ASSERT_TRUE(HoldPid("a", 7).ok());
+  used = 5000;
+  Pass(std::chrono::seconds(60));
+  ASSERT_EQ(Phase("a"), "Terminating");
+  ASSERT_EQ(View("a").problems.size(), 2U);
+  EXPECT_EQ(View("a").problems.at(0).message, "held by pid 7 (runc)");
+  EXPECT_EQ(View("a").problems.at(1).message, evicted);
+  watch.EndProcess(7);
+  Pass(std::chrono::seconds(60));
+  for (const bool started_anew : {false, true}) {
+    if (started_anew) {
+      StartAgent();
+      Settle();
+      Deliver(manifest);
+      Pass(std::chrono::seconds(60));
+    }
+    ASSERT_EQ(Phase("a"), "Refused");
+    EXPECT_EQ(View("a").problems.at(0).message, evicted + " and a source still has it");
+  }
+}
+
 TEST_F(SizeLimitsManagerTest, OrIsShownUntilItHoldsLess) {
   size_limit_action = SizeLimitAction::kReport;
   Start();
