@@ -34,6 +34,11 @@ Status AdmitObject(const ObjectCatalog& catalog, const VolumeManager& manager, b
                                                        " already exists; apply it again when it "
                                                        "is gone");
   }
+  if (const PodUid pod = manager.PodOfClaim(key); !pod.empty()) {
+    return Error::NotApplied(Code::kAlreadyExists,
+                             ToString(key) + " is that of a generic ephemeral volume of the pod " +
+                                 "with the uid " + pod.str() + ", and ends with it");
+  }
   ObjectMeta& metadata = MetaOf(object);
   if (!metadata.uid.empty() && manager.HasEnded(key, metadata.uid)) {
     return Error::NotApplied(Code::kAlreadyExists,
@@ -68,11 +73,36 @@ PodUid HolderOfName(const ObjectCatalog& catalog, const VolumeManager& manager,
   return held ? PodUid(manager.UidOnRecord(key)) : PodUid();
 }
 
-Status AdmitPod(const ObjectCatalog& catalog, const VolumeManager& manager, const ObjectKey& key,
-                const Pod& pod, ApplyCommand& command) {
+// A uid has one pod, and a pod has one name: with the node's suffix, or without it.
+Status CheckNames(const ObjectCatalog& catalog, const VolumeManager& manager, const NodeName& node,
+                  const ObjectKey& key, const Pod& pod) {
+  const std::optional<PodView> same =
+      pod.metadata.uid.empty() ? std::nullopt : manager.FindPod(pod.uid());
+  if (same && !same->name.empty() && (same->ns != key.name_space || same->name != key.name)) {
+    return Error::NotApplied(Code::kAlreadyExists, ToString(key) + " has the uid of Pod " +
+                                                       same->ns + "/" + same->name + ", " +
+                                                       pod.metadata.uid);
+  }
+  ObjectKey other = key;
+  other.name =
+      pod.metadata.uid.empty() ? pod.metadata.name : StaticPodName(pod.metadata.name, node);
+  const ObjectPtr held = catalog.FindObject(other);
+  const bool is_static = held != nullptr && StaticPodBaseName(std::get<Pod>(*held)).has_value();
+  if (held == nullptr || is_static == pod.metadata.uid.empty()) return OkStatus();
+  const std::optional<ObjectOrigin> origin = catalog.OriginOf(other);
+  return Error::NotApplied(Code::kAlreadyExists,
+                           ToString(key) + " is " + ToString(other) + " of " +
+                               (origin ? PlaceOf(*origin) : std::string("another source")) +
+                               ", which has the uid " + MetaOf(*held).uid +
+                               "; name another pod, or delete that one first");
+}
+
+Status AdmitPod(const ObjectCatalog& catalog, const VolumeManager& manager, const NodeName& node,
+                const ObjectKey& key, const Pod& pod, ApplyCommand& command) {
   for (const auto& [replaced, successor] : catalog.ReplacedByCommand()) {
     if (successor == key && !manager.FindPod(replaced)) command.gone.insert(replaced);
   }
+  RETURN_IF_ERROR(CheckNames(catalog, manager, node, key, pod));
   const PodUid known = HolderOfName(catalog, manager, key, command.replace);
   if (known.empty()) return OkStatus();
   command.pods[key] = known;
@@ -89,7 +119,7 @@ Result<ApplyCommand> AdmitApply(const ObjectCatalog& catalog, const VolumeManage
   for (Object& object : words.objects) {
     const ObjectKey key = KeyOnNode(object, node);
     if (const Pod* pod = std::get_if<Pod>(&object)) {
-      RETURN_IF_ERROR(AdmitPod(catalog, manager, key, *pod, command));
+      RETURN_IF_ERROR(AdmitPod(catalog, manager, node, key, *pod, command));
     } else {
       RETURN_IF_ERROR(AdmitObject(catalog, manager, words.replace, object));
       if (manager.IsBound(key)) command.bound.insert(key);

@@ -104,7 +104,8 @@ void ObjectCatalog::Replace(const ObjectKey& pod) {
 }
 
 void ObjectCatalog::PodGone(const ObjectKey& pod) {
-  if (replaced_.erase(pod) > 0 || waiting_.contains(pod)) MergeAndNotify();
+  const bool was_waited_for = replaced_.erase(pod) > 0 || waiting_.contains(pod);
+  if (was_waited_for || waits_for_uid_) MergeAndNotify();
 }
 
 void ObjectCatalog::PodRemoved(const ObjectKey& pod) {

@@ -75,9 +75,12 @@ class ObjectIdentities {
   virtual void Adopt(const ObjectKey& object, const std::string& uid) = 0;
   // A command has ended the object that has this uid: whoever has its name next is another one.
   virtual void Ended(const ObjectKey& object, const std::string& uid) = 0;
-  // The name of the pod on record that this static pod is, if the node had another name then; else
-  // its own name.
+  // The name of the pod on record that this pod is, else its own name: another one than its own if
+  // the node was called otherwise then, or if its manifest had a uid then and has none now, or the
+  // other way round, as a static pod has the node's suffix.
   virtual std::string NameOf(const Pod& pod) const = 0;
+  // Which pod has this uid on record; nullopt: none has.
+  virtual std::optional<ObjectKey> PodOfUid(const PodUid& uid) const = 0;
   // What the node has of the pod with this uid, also while it leaves.
   virtual PodOnNode FindOnNode(const PodUid& pod) const = 0;
 };
@@ -237,6 +240,7 @@ class ObjectCatalog final : public ObjectFinder {
   std::map<ObjectKey, Ended> ended_;
   std::map<ObjectKey, ObjectOrigin> refused_;
   std::set<ObjectKey> replaced_;  // pods whose successors wait
+  bool waits_for_uid_ = false;    // a pod has the uid of another one, which is not gone yet
   std::map<ObjectKey, WaitingPod> waiting_;
   std::map<PodUid, ObjectKey> replaced_by_command_;
   // Who has each name, also of objects that are unknown now.

@@ -35,6 +35,7 @@ class ObjectCatalog::Merge {
   explicit Merge(ObjectCatalog& catalog) : catalog_(catalog) {}
 
   void Run() {
+    catalog_.waits_for_uid_ = false;
     CollectCandidates();
     CollectUnknown();
     // What was there first stays: those who hold their names already claim before the others.
@@ -100,15 +101,23 @@ class ObjectCatalog::Merge {
             kind == ObjectKind::kPersistentVolumeClaim);
   }
 
-  // A static pod keeps the name that it got when the node was called otherwise.
+  // A pod keeps the name that it got when the node was called otherwise, or when its manifest had a
+  // uid and has none now, or the other way round.
   ObjectPtr Renamed(const ObjectPtr& object) const {
     const Pod* pod = AsPod(object);
     if (pod == nullptr || catalog_.identities_ == nullptr) return object;
     std::string name = catalog_.identities_->NameOf(*pod);
     if (name == pod->metadata.name) return object;
     Pod renamed = *pod;
+    if (name.starts_with(renamed.metadata.name + "-")) MakeStatic(name, renamed);
     renamed.metadata.name = std::move(name);
     return std::make_shared<const Object>(std::move(renamed));
+  }
+
+  // A manifest that has got a uid is that of a static pod still.
+  static void MakeStatic(const std::string& name, Pod& pod) {
+    pod.spec.node_name = name.substr(pod.metadata.name.size() + 1);
+    pod.metadata.annotations[std::string(kConfigSourceAnnotation)] = "file";
   }
 
   // The uid on record counts, whatever the manifest says by now; but a pod that no source has any
@@ -217,6 +226,7 @@ class ObjectCatalog::Merge {
       waiting_[candidate.key] = {candidate.pod_uid(), candidate.origin};
       return;
     }
+    if (IsUidOfAnother(candidate)) return;
     if (const PodUid uid = candidate.pod_uid(); !uid.empty()) {
       if (const auto owner = uid_owners_.find(uid); owner != uid_owners_.end()) {
         return Refuse(candidate, "metadata.uid", entries_.at(owner->second).standing.origin, "uid");
@@ -231,6 +241,18 @@ class ObjectCatalog::Merge {
     entry.standing.goes_at_unix_millis = candidate.listed->goes_at_unix_millis;
     entry.object = WithFirstSpec(candidate, WithUid(candidate), entry.standing);
     entries_[candidate.key] = std::move(entry);
+  }
+
+  // The directory of a uid is that of the pod which has had it, until nothing of that is left.
+  bool IsUidOfAnother(const Candidate& candidate) {
+    if (candidate.pod_uid().empty() || catalog_.identities_ == nullptr) return false;
+    const auto owner = catalog_.identities_->PodOfUid(candidate.pod_uid());
+    if (!owner || *owner == candidate.key) return false;
+    catalog_.waits_for_uid_ = true;
+    AddProblem(
+        candidate, "metadata.uid",
+        "is that of " + ToString(*owner) + ", which has it as long as anything of it is left");
+    return true;
   }
 
   // What comes after a pod that is replaced has to wait until nothing of that is left.

@@ -46,23 +46,31 @@ ObjectDirectory::ObjectDirectory(std::string directory, NodeName node_name, Sche
 
 void ObjectDirectory::Remember(SourceMemory memory) {
   MutexLock lock(mu_);
-  for (const KnownObject& object : memory.objects) known_files_[object.file] = object.key;
+  for (KnownObject& object : memory.objects) {
+    known_files_[object.file] = object.key;
+    if (!object.is_ending) lost_[object.key] = std::move(object);
+  }
 }
 
 void ObjectDirectory::Start(ObjectListener listener) {
   listener_ = std::make_shared<ObjectListener>(std::move(listener));
-  scheduler_.RunBlocking([this] { LoadAndDeliver(); });
+  scheduler_.RunBlocking([this] { LoadAndDeliver(/*accept=*/false); });
 }
 
 void ObjectDirectory::Forget() {
-  scheduler_.RunBlocking([this] { LoadAndDeliver(); });
+  scheduler_.RunBlocking([this] { LoadAndDeliver(/*accept=*/false); });
 }
 
-void ObjectDirectory::LoadAndDeliver() {
+void ObjectDirectory::Accept() {
+  scheduler_.RunBlocking([this] { LoadAndDeliver(/*accept=*/true); });
+}
+
+void ObjectDirectory::LoadAndDeliver(bool accept) {
   MutexLock lock(mu_);
   problems_.clear();
   const Status status = LoadLocked();
   if (!status.ok()) problems_.push_back({directory_, -1, "", "", status.error().message()});
+  if (status.ok() && accept) lost_.clear();
   DeliverLocked();
 }
 
@@ -76,8 +84,31 @@ Status ObjectDirectory::LoadLocked() {
     if (!unremoved_.contains(file)) LoadFile(file, before);
   }
   LookIntoQuarantine();
+  NoteLostLocked(before);
   loaded_ = true;
   return OkStatus();
+}
+
+void ObjectDirectory::NoteLostLocked(const std::map<ObjectKey, Stored>& before) {
+  for (const auto& [key, stored] : before) {
+    if (unremoved_.contains(stored.file)) continue;  // a command has ended it
+    lost_[key] = {key, MetaOf(*stored.object).uid, directory_ + "/" + stored.file, stored.object};
+  }
+  std::erase_if(lost_, [this](const auto& lost) { return HasFileLocked(lost.second); });
+}
+
+// A pod of a node that was called otherwise is known by today's name, and stored by its own.
+bool ObjectDirectory::HasFileLocked(const KnownObject& object) const {
+  if (stored_.contains(object.key)) return true;
+  const auto is_it = [&](const auto& stored) {
+    return object.key.kind == ObjectKind::kPod &&
+           UidOfPod(*stored.second.object).str() == object.uid;
+  };
+  const auto is_damaged = [&](const auto& damaged) {
+    return damaged.second.key == object.key || directory_ + "/" + damaged.first == object.file;
+  };
+  return std::any_of(stored_.begin(), stored_.end(), is_it) ||
+         std::any_of(damaged_.begin(), damaged_.end(), is_damaged);
 }
 
 // A file that cannot be read, or not be understood, says nothing about the others.
@@ -151,6 +182,16 @@ ObjectList ObjectDirectory::ListLocked() const {
       list.unknown.push_back({*damaged.key, path, damaged.why});
     }
     if (list.incomplete_because.empty()) list.incomplete_because = path + ": " + damaged.why;
+  }
+  for (const auto& [key, lost] : lost_) {
+    if (!loaded_) break;
+    const std::string why = "its file is gone, and no command has ended it";
+    if (lost.object == nullptr) {
+      list.unknown.push_back({key, lost.file, why});
+    } else {
+      list.objects.push_back({lost.object, lost.file, 0, ObjectPresence::kHeld, why, 0});
+    }
+    if (list.incomplete_because.empty()) list.incomplete_because = ToString(key) + ": " + why;
   }
   list.problems = problems_;
   for (const auto& [file, told] : unremoved_) {
@@ -276,6 +317,9 @@ void ObjectDirectory::IdentifyLocked(const ObjectKey& key, Object& object) const
   if (!metadata.uid.empty()) return;
   const auto stored = stored_.find(key);
   if (stored != stored_.end()) metadata.uid = MetaOf(*stored->second.object).uid;
+  if (const auto lost = lost_.find(key); metadata.uid.empty() && lost != lost_.end()) {
+    metadata.uid = lost->second.uid;
+  }
   if (metadata.uid.empty()) metadata.uid = NewUuid();
 }
 
@@ -323,6 +367,7 @@ Result<std::vector<AppliedObject>> ObjectDirectory::Apply(ApplyCommand command) 
     unremoved_.erase(stored.file);  // what was to go is overwritten
     ForgetDamageLocked(stored.file);
     stored_[key] = std::move(stored);
+    lost_.erase(key);
     replaced = true;
   }
   if (!error && replaced) {
@@ -380,7 +425,8 @@ void ObjectDirectory::Remove(const ObjectKey& key, uint64_t number) {
     if (damaged.key == key) files.insert(file);
   }
   for (const std::string& file : files) RemoveEndedLocked(file, key);
-  if (!files.empty()) DeliverLocked();
+  const bool was_lost = lost_.erase(key) > 0;
+  if ((was_lost && loaded_) || !files.empty()) DeliverLocked();
 }
 
 void ObjectDirectory::RemoveEndedLocked(const std::string& file, const ObjectKey& key) {
@@ -422,6 +468,14 @@ Result<std::string> ObjectDirectory::DeletePod(const PodUid& uid, bool successor
     return pod != nullptr &&
            (pod->uid() == uid || (successor_too && entry.second.replaces.contains(uid)));
   });
+  const bool was_lost =
+      std::erase_if(lost_, [&](const auto& lost) {
+        return lost.first.kind == ObjectKind::kPod && lost.second.uid == uid.str();
+      }) > 0;
+  if (was_lost && stored == stored_.end()) {
+    DeliverLocked();
+    return std::string();
+  }
   if (stored == stored_.end()) {
     return Error::NotApplied(Code::kNotFound, "no pod with uid " + uid.str() + " was applied here");
   }

@@ -46,7 +46,9 @@ struct ApplyCommand {
 // which version wrote it (kube/stored_object.h).
 //
 // A file that cannot be read or understood stays where it is. Its object is unknown, or, if it was
-// known when its file was still good, held; a person deletes it or applies it anew.
+// known when its file was still good, held; a person deletes it or applies it anew. An object that
+// is on record, and whose file is gone without a command, is the same: held if its content is on
+// record, else unknown, until a command ends it or Accept() says that this is right.
 //
 // A PersistentVolume or PersistentVolumeClaim without a uid gets a random one, which stays as long
 // as the object does. An object that is new gets the time as its creationTimestamp.
@@ -72,7 +74,7 @@ class ObjectDirectory final : public ObjectSource {
   // Its objects are on record by their files; what else is known of it tells whose a file is.
   void Remember(SourceMemory memory) override;
   void Start(ObjectListener listener) override;
-  void Accept() override { Forget(); }
+  void Accept() override;
   // Reads everything again.
   void Forget();
 
@@ -111,8 +113,11 @@ class ObjectDirectory final : public ObjectSource {
     std::string why;
   };
 
-  void LoadAndDeliver();
+  void LoadAndDeliver(bool accept);
   Status LoadLocked() REQUIRES(mu_);
+  // Objects that had a file before, or when the last agent ended, and have none now.
+  void NoteLostLocked(const std::map<ObjectKey, Stored>& before) REQUIRES(mu_);
+  bool HasFileLocked(const KnownObject& object) const REQUIRES(mu_);
   void LoadFile(const std::string& file, const std::map<ObjectKey, Stored>& before) REQUIRES(mu_);
   void LookIntoQuarantine() REQUIRES(mu_);
   // A pod's uid is not another's here.
@@ -165,7 +170,9 @@ class ObjectDirectory final : public ObjectSource {
   std::map<ObjectKey, Stored> stored_ GUARDED_BY(mu_);
   std::map<std::string, Damaged> damaged_ GUARDED_BY(mu_);        // by file
   std::map<std::string, ObjectKey> known_files_ GUARDED_BY(mu_);  // path -> whose it was
-  std::map<ObjectKey, uint64_t> ended_ GUARDED_BY(mu_);           // by the command of this number
+  // Before the first load what the last agent knew; then those whose files are gone.
+  std::map<ObjectKey, KnownObject> lost_ GUARDED_BY(mu_);
+  std::map<ObjectKey, uint64_t> ended_ GUARDED_BY(mu_);  // by the command of this number
   std::vector<DecodeProblem> problems_ GUARDED_BY(mu_);
   // Files of deleted pods that could not be removed, and what must be told of them.
   std::map<std::string, std::string> unremoved_ GUARDED_BY(mu_);

@@ -67,7 +67,8 @@ struct KnownObject {
   ObjectKey key;
   std::string uid;
   std::string file;
-  ObjectPtr object;  // null for a Secret or ConfigMap: only that it exists is on record
+  ObjectPtr object;        // null for a Secret or ConfigMap: only that it exists is on record
+  bool is_ending = false;  // a command to end it is on record
 };
 
 struct SourceMemory {

@@ -56,7 +56,7 @@ void KnownObjects::Restore(const FoundAtStart& found) {
   }
   for (const KnownObjectRecord& record : found.objects) {
     records_[record.object] = record;
-    if (!record.uid.empty()) uids_[record.object] = record.uid;
+    if (!record.uid.empty()) SetUid(record.object, record.uid);
   }
   for (const ObjectSourceRecord& record : found.sources) {
     directories_[record.name] = record.directory;
@@ -69,7 +69,8 @@ void KnownObjects::RestorePod(const PodRecord& record) {
   KnownObject known{{ObjectKind::kPod, record.ns, record.name},
                     record.uid.str(),
                     record.file,
-                    DecodeContent(record.pod_json)};
+                    DecodeContent(record.pod_json),
+                    record.terminating};
   const Pod* pod = known.object == nullptr ? nullptr : std::get_if<Pod>(known.object.get());
   const std::optional<std::string> base = pod == nullptr ? std::nullopt : StaticPodBaseName(*pod);
   if (base && StaticPodName(*base, node_name_) != record.name) {
@@ -105,9 +106,9 @@ void KnownObjects::RestoreUids(const FoundAtStart& found) {
     const ObjectKey key{ObjectKind::kPod, record.ns, record.name};
     // Of two of one name, one leaves, and the other has the name.
     if (record.terminating || record.left_source) {
-      uids_.try_emplace(key, record.uid.str());
+      if (!uids_.contains(key)) SetUid(key, record.uid.str());
     } else {
-      uids_[key] = record.uid.str();
+      SetUid(key, record.uid.str());
     }
   }
 }
@@ -153,8 +154,23 @@ std::string KnownObjects::UidOf(const ObjectKey& object) {
   return uid;
 }
 
+void KnownObjects::SetUid(const ObjectKey& object, const std::string& uid) {
+  std::string& known = uids_[object];
+  if (object.kind == ObjectKind::kPod) {
+    pods_by_uid_.erase(known);
+    pods_by_uid_[uid] = object;
+  }
+  known = uid;
+}
+
+std::optional<ObjectKey> KnownObjects::PodOfUid(const PodUid& uid) const {
+  const auto found = pods_by_uid_.find(uid.str());
+  if (found == pods_by_uid_.end()) return std::nullopt;
+  return found->second;
+}
+
 void KnownObjects::Adopt(const ObjectKey& object, const std::string& uid) {
-  uids_[object] = uid;
+  SetUid(object, uid);
   if (!UidMustBeDurable(object.kind)) return;
   KnownObjectRecord record = records_[object];
   record.object = object;
@@ -167,15 +183,28 @@ void KnownObjects::Ended(const ObjectKey& object, const std::string& uid) {
 }
 
 std::string KnownObjects::NameOf(const Pod& pod) const {
-  const std::string& name = pod.metadata.name;
-  if (former_names_.empty() || !StaticPodBaseName(pod)) return name;
-  const auto former = former_names_.find({pod.metadata.name_space, name});
-  return former == former_names_.end() ? name : former->second;
+  const ObjectKey own{ObjectKind::kPod, pod.metadata.name_space, pod.metadata.name};
+  const std::optional<std::string> base = StaticPodBaseName(pod);
+  if (base) {
+    const auto former = former_names_.find({own.name_space, own.name});
+    if (former != former_names_.end()) return former->second;
+  }
+  if (uids_.contains(own)) return own.name;
+  // With a uid in its manifest it has no suffix, and without one it has.
+  ObjectKey other = own;
+  other.name = base ? *base : StaticPodName(own.name, node_name_);
+  const auto known = uids_.find(other);
+  if (known == uids_.end()) return own.name;
+  if (base) return other.name;
+  const PodOnNode here = hooks_.find_on_node(PodUid(known->second));
+  const bool was_static = here.pod != nullptr && StaticPodBaseName(*here.pod) == own.name;
+  return was_static ? other.name : own.name;
 }
 
 void KnownObjects::PodGone(const ObjectKey& pod, const std::string& uid) {
   const auto found = uids_.find(pod);
   if (found == uids_.end() || found->second != uid) return;
+  pods_by_uid_.erase(uid);
   uids_.erase(found);
   std::erase_if(former_names_, [&](const auto& former) {
     return former.first.first == pod.name_space && former.second == pod.name;

@@ -16,6 +16,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -62,6 +63,7 @@ class KnownObjects final : public ObjectIdentities {
   void Adopt(const ObjectKey& object, const std::string& uid) override;
   void Ended(const ObjectKey& object, const std::string& uid) override;
   std::string NameOf(const Pod& pod) const override;
+  std::optional<ObjectKey> PodOfUid(const PodUid& uid) const override;
   PodOnNode FindOnNode(const PodUid& pod) const override { return hooks_.find_on_node(pod); }
 
   // Puts on record what the catalog says of these objects now.
@@ -81,6 +83,7 @@ class KnownObjects final : public ObjectIdentities {
   bool IsOnRecord(const ObjectKey& object) const { return rows_.IsDurable(RecordKey(object)); }
 
  private:
+  void SetUid(const ObjectKey& object, const std::string& uid);
   void RestoreUids(const FoundAtStart& found);
   void RestorePod(const PodRecord& record);
   void FollowOne(const ObjectCatalog& catalog, const ObjectKey& object);
@@ -94,6 +97,7 @@ class KnownObjects final : public ObjectIdentities {
   LastingRows uid_rows_;  // of the former release
   LastingRows source_rows_;
   std::map<ObjectKey, std::string> uids_;
+  std::map<std::string, ObjectKey> pods_by_uid_;    // the pods of `uids_`
   std::map<ObjectKey, KnownObjectRecord> records_;  // as they are, or are to be
   std::map<std::string, KnownDirectory> directories_;
   std::map<std::string, std::vector<KnownObject>> pods_;  // by source, as the last agent left them

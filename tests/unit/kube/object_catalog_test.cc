@@ -27,6 +27,12 @@ class TestIdentities final : public ObjectIdentities {
   void Adopt(const ObjectKey& object, const std::string& uid) override { uids[object] = uid; }
   void Ended(const ObjectKey& object, const std::string&) override { uids.erase(object); }
   std::string NameOf(const Pod& pod) const override { return pod.metadata.name; }
+  std::optional<ObjectKey> PodOfUid(const PodUid& uid) const override {
+    for (const auto& [object, known] : uids) {
+      if (object.kind == ObjectKind::kPod && known == uid.str()) return object;
+    }
+    return std::nullopt;
+  }
   PodOnNode FindOnNode(const PodUid& pod) const override {
     const auto found = on_node.find(pod);
     return found == on_node.end() ? PodOnNode() : found->second;
