@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "mounter/mount_refs.h"
 #include "operation/attach_operations.h"
 #include "operation/call_options.h"
 #include "operation/device_facts.h"
@@ -41,12 +42,26 @@ Status CheckNobodyHasIt(const DeviceOperationParts& parts, DeviceMountableVolume
                         const UniqueVolumeName& device, const SafePath& path,
                         const CallOptions& call) {
   RETURN_IF_ERROR(CheckNoPodHas(parts.volumes, device));
-  ASSIGN_OR_RETURN(const std::vector<std::string> others, plugin.GetDeviceMountRefs(path, call));
+  ASSIGN_OR_RETURN(std::vector<std::string> others, plugin.GetDeviceMountRefs(path, call));
+  // Two volumes of one disk have a mount each: neither keeps the other one's from going.
+  std::erase_if(others, [&](const std::string& place) {
+    return parts.devices.IsMountPath(place) && place != path.Display();
+  });
   if (others.empty()) return OkStatus();
   return Error::NotApplied(Code::kFailedPrecondition, "the device mount path \"" + path.Display() +
                                                           "\" is still mounted by other "
                                                           "references [" +
                                                           Join(others, " ") + "]");
+}
+
+// What an agent that ended amid the mount may have left of it; else two volumes of one disk, each
+// of which may have it, would keep each other out for ever. An unfinished mkfs may be at work
+// still.
+bool IsCertainlyUnmounted(const DeviceOperationParts& parts, const DeviceRecord& left,
+                          const SafePath& path) {
+  if (left.format && !left.format->finished) return false;
+  const auto mount = FindMountAt(parts.host.kernel, path.Display(), CallOptions{});
+  return mount.ok() && !*mount;
 }
 
 }  // namespace
@@ -102,7 +117,8 @@ Failure RunMountDevice(const DeviceOperationParts& parts, const MountDeviceReque
   if (Failure failure = runner.Run(call)) {
     const std::optional<DeviceRecord> left = parts.devices.Find(request.device);
     // Nothing of it is mounted: nobody has to know of it.
-    if (!left || IsGone(*left)) (void)parts.storage.Release(DeviceStorageId(request.device));
+    const bool gone = !left || IsGone(*left) || IsCertainlyUnmounted(parts, *left, *path);
+    if (gone) (void)parts.storage.Release(DeviceStorageId(request.device));
     return failure;
   }
   result.plugin_name = name;

@@ -52,8 +52,16 @@ class Reclaim {
     const std::optional<StorageName> storage = StorageNameOf(spec_);
     if (!storage) return empty();
     const StorageHolder holder = ReclaimStorageHolder(*request.volume);
-    RETURN_IF_ERROR(parts_.storage.TakeForReclaim(holder, *storage, request.claim_uid,
-                                                  StorageOf(request.others), call_));
+    std::vector<KnownStorage> others = StorageOf(request.others);
+    // Pods that came since an interrupted try are kept out by it: they wait for its end.
+    ASSIGN_OR_RETURN(const bool goes_on, parts_.storage.IsBeingReclaimed(holder.id));
+    if (!goes_on) {
+      for (KnownStorage& of_pod : StorageOf(parts_.storage, request.pods)) {
+        others.push_back(std::move(of_pod));
+      }
+    }
+    RETURN_IF_ERROR(
+        parts_.storage.TakeForReclaim(holder, *storage, request.claim_uid, others, call_));
     const Status emptied = empty();
     // What may be going on still keeps others out, over a restart too.
     if (!emptied.ok() && emptied.error().maybe_applied()) return emptied;

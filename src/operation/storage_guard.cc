@@ -397,6 +397,15 @@ Status StorageGuard::TakeForReclaim(const StorageHolder& holder, const StorageNa
   return free;
 }
 
+Result<bool> StorageGuard::IsBeingReclaimed(const std::string& id) {
+  RETURN_IF_ERROR(Load());
+  if (table_.Has(id, StorageUse::kReclaim)) return true;
+  for (const auto& [holder, name] : table_.Expected(StorageUse::kReclaim)) {
+    if (holder.id == id) return true;
+  }
+  return false;
+}
+
 Status StorageGuard::Reclaimed(const std::string& volume, const StorageName& name, bool deleted,
                                const CallOptions& call) {
   if (deleted) return Forget(volume);

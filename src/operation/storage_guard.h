@@ -80,6 +80,9 @@ class StorageGuard {
   Status TakeForReclaim(const StorageHolder& holder, const StorageName& name,
                         const std::string& claim_uid, const std::vector<KnownStorage>& others,
                         const CallOptions& call);
+  // Whether an earlier try of this boot has taken it for a reclaim, and keeps others out since.
+  // Errors: those of the store.
+  Result<bool> IsBeingReclaimed(const std::string& id);
   // Its content is gone, and its directory too if `deleted`: it is nobody's from now on.
   Status Reclaimed(const std::string& volume, const StorageName& name, bool deleted,
                    const CallOptions& call);

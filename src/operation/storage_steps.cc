@@ -110,6 +110,24 @@ std::vector<KnownStorage> StorageOf(
   return known;
 }
 
+std::vector<KnownStorage> StorageOf(const StorageGuard& guard,
+                                    const std::vector<std::shared_ptr<const Pod>>& pods) {
+  std::vector<KnownStorage> known;
+  for (const auto& pod : pods) {
+    for (const PodVolume& volume : pod->spec.volumes) {
+      const VolumeSpec spec = VolumeSpec::FromVolume(volume);
+      const std::optional<StorageName> name = StorageNameOf(spec);
+      if (!name) continue;
+      StorageHolder holder = PodStorageHolder({pod->uid(), spec.name()}, spec);
+      if (guard.Has(holder.id, StorageUse::kShared)) continue;
+      holder.id = "known/" + holder.id;
+      holder.use = StorageUse::kKnown;
+      known.push_back({std::move(holder), *name});
+    }
+  }
+  return known;
+}
+
 std::optional<OperationFailure> ReleaseStorage(StorageGuard& guard, const std::string& id,
                                                const char* operation) {
   const Status released = guard.Release(id);

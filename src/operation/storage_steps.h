@@ -30,6 +30,10 @@ std::optional<KnownStorage> StorageOf(const DeviceRecord& record);
 std::vector<KnownStorage> StorageOf(
     const std::vector<std::shared_ptr<const PersistentVolume>>& volumes);
 
+// What pods have on the node without a PersistentVolume, and have not taken yet.
+std::vector<KnownStorage> StorageOf(const StorageGuard& guard,
+                                    const std::vector<std::shared_ptr<const Pod>>& pods);
+
 // Nobody has it any more. A failure is the operation's, whose effect is done.
 std::optional<OperationFailure> ReleaseStorage(StorageGuard& guard, const std::string& id,
                                                const char* operation);

@@ -167,6 +167,9 @@ struct ReclaimRequest {
   std::string claim_uid = {};  // that it was bound with
   // All other volumes that anybody knows: none may have its data in the same place.
   std::vector<std::shared_ptr<const PersistentVolume>> others = {};
+  // The pods of this node: what they have on it of their own (a hostPath) may lie in it, also
+  // before they are set up, as after a reboot.
+  std::vector<std::shared_ptr<const Pod>> pods = {};
 };
 
 // A volume that is made for a claim, as its record has it.

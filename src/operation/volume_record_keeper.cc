@@ -307,6 +307,13 @@ Status VolumeRecordKeeper::ForgetPod(const PodUid& pod) {
 
 // ---- devices ------------------------------------------------------------------------------------
 
+bool DeviceRecordKeeper::IsMountPath(const std::string& path) const {
+  const MutexLock lock(mu_);
+  return std::any_of(entries_.begin(), entries_.end(), [&path](const auto& entry) {
+    return !entry.second.gone && entry.second.record.device_mount_path == path;
+  });
+}
+
 Status DeviceRecordKeeper::Forget(const UniqueVolumeName& device) {
   const Entry now = EntryOf(device);
   if (!IsGone(now.record)) {

@@ -119,6 +119,9 @@ class DeviceRecordKeeper final : public RecordKeeper<DeviceRecord> {
   // store.
   Status SetDevicePath(const UniqueVolumeName& device, const std::string& path) EXCLUDES(mu_);
 
+  // Whether a device, in whichever state, has its mount there.
+  bool IsMountPath(const std::string& path) const EXCLUDES(mu_);
+
   // The volume is no more. FailedPrecondition, not applied, unless it is unmounted; those of the
   // store.
   Status Forget(const UniqueVolumeName& device) EXCLUDES(mu_);

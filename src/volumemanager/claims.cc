@@ -454,7 +454,8 @@ void Claims::Reclaim(const VolumeDecision& decision) {
   const std::string name = decision.volume_name;
   const ReclaimAction action = decision.reclaim;
   const StartResult started = parts_.operations.ReclaimVolume(
-      {bound.volume, action, bound.record.binding.claim_uid, OtherVolumes(name)},
+      {bound.volume, action, bound.record.binding.claim_uid, OtherVolumes(name),
+       parts_.catalog.Pods()},
       IfAlive([this, name, action](const OperationOutcome<Unit>& outcome) {
         Reclaimed(name, action, outcome);
       }));

@@ -36,7 +36,8 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
   for (const DeviceRecord& device : result.devices) {
     if (device.format) resting_devices_[device.key] = device.spec.str();
   }
-  if (settings_.restore_operations) settings_.restore_operations(result.volumes, result.devices);
+  // Of these what a reboot has taken from the devices must be told from what is there.
+  if (settings_.restore_operations) settings_.restore_operations(result.volumes, found->devices);
   if (settings_.taken_over) settings_.taken_over(result.take_over);
   known_.Restore(*found);
   deleted_.Restore(found->deleted, found->command_numbers, found->quarantined);

@@ -80,10 +80,10 @@ Result<WatchedConsumer> WorldConsumerWatch::Watch(uint64_t id, const ConsumerTar
   return WatchedConsumer{process->second, "pid " + std::to_string(target.pid)};
 }
 
-void WorldConsumerWatch::LookAgain() {
+void WorldConsumerWatch::LookAgain(bool takes_all_for_gone) {
   std::vector<std::function<void()>> gone;
   for (auto at = watches_.begin(); at != watches_.end();) {
-    if (world_.processes.contains(at->second.pid)) {
+    if (world_.processes.contains(at->second.pid) && !takes_all_for_gone) {
       ++at;
     } else {
       gone.push_back(at->second.gone);
@@ -93,13 +93,15 @@ void WorldConsumerWatch::LookAgain() {
   for (const auto& call : gone) call();
 }
 
-CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
+CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed,
+                       std::optional<OverlapSchedule> overlap)
     : world_(world),
       bug_(bug),
       scheduler_(seed, world.clock),
+      overlapping_(scheduler_, std::move(overlap)),
       log_(Silent(), world.clock),
-      checked_kernel_(world),
-      checked_store_(world),
+      checked_kernel_(world, [this] { overlapping_.SwitchPoint(); }),
+      checked_store_(world, [this] { overlapping_.SwitchPoint(); }),
       buggy_kernel_(bug.kernel ? bug.kernel(checked_kernel_, world) : nullptr),
       buggy_store_(bug.store ? bug.store(checked_store_, world) : nullptr),
       kernel_(buggy_kernel_ ? *buggy_kernel_ : static_cast<Kernel&>(checked_kernel_)),
@@ -123,14 +125,17 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
                      std::string(CrashWorld::kRoot) + "/recycler"),
       devices_(store_, world.clock, log_, observer_, ReadBootId()),
       storage_(kernel_, store_, world.clock, log_, ReadBootId()),
+      other_storage_(kernel_, store_, world.clock, log_, ReadBootId()),
       format_intents_(devices_, storage_, ReadBootId()),
-      operations_(scheduler_, store_, plugins_, host_, log_, observer_, devices_, storage_,
+      operations_(overlapping_, store_, plugins_, host_, log_, observer_, devices_, storage_,
                   ReadBootId(), {},
                   world.adopt_root ? PodDirectoryOwner::kKubelet : PodDirectoryOwner::kAgent),
-      other_operations_(scheduler_, store_, plugins_, host_, log_, observer_, devices_, storage_,
-                        ReadBootId(), {}),
-      buggy_operations_(bug.operations ? bug.operations(operations_, other_operations_) : nullptr),
+      other_operations_(overlapping_, store_, plugins_, host_, log_, observer_, devices_,
+                        other_storage_, ReadBootId(), {}),
+      buggy_operations_(bug.operations ? bug.operations({operations_, other_operations_, storage_})
+                                       : nullptr),
       consumer_watch_(world) {
+  world.storage = &storage_;
   catalog_.AddListener(
       [this](const std::vector<ObjectChange>& changes) { host_objects_.Follow(changes); });
   InTreePluginSettings plugins;
@@ -171,12 +176,15 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed)
   VolumeOperations& used =
       buggy_operations_ ? *buggy_operations_ : static_cast<VolumeOperations&>(operations_);
   manager_ = std::make_unique<KubeletVolumeManager>(
-      VolumeManagerParts{scheduler_, catalog_, plugins_, used, store_, kernel_, host_,
+      VolumeManagerParts{overlapping_, catalog_, plugins_, used, store_, kernel_, host_,
                          consumer_watch_, log_},
       ReadBootId(), std::move(settings));
 }
 
-CrashAgent::~CrashAgent() = default;
+CrashAgent::~CrashAgent() {
+  overlapping_.EndTasks();  // what they use goes after this
+  world_.storage = nullptr;
+}
 
 BootId CrashAgent::ReadBootId() const {
   return BootId(bug_.ignores_boot_id ? "boot-1" : world_.boot_id());
@@ -255,7 +263,7 @@ void CrashAgent::Hear() {
   for (size_t i = 0; i < world_.commands.size(); ++i) {
     if (!world_.commands[i].acknowledged) scheduler_.Post([this, i] { Issue(i); });
   }
-  scheduler_.Post([this] { consumer_watch_.LookAgain(); });
+  scheduler_.Post([this] { consumer_watch_.LookAgain(bug_.ignores_consumers); });
 }
 
 void CrashAgent::DeliverSource(const std::string& source) {

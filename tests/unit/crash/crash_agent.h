@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -22,6 +23,7 @@
 #include "recycler/local_recycler_pods.h"
 #include "unit/crash/crash_harness.h"
 #include "unit/crash/crash_monitor.h"
+#include "unit/crash/overlapping_scheduler.h"
 #include "volumehost/event_log.h"
 #include "volumehost/node_facts.h"
 #include "volumehost/recovery_gate.h"
@@ -48,8 +50,8 @@ class WorldConsumerWatch final : public ConsumerWatch {
   Result<WatchedConsumer> Watch(uint64_t id, const ConsumerTarget& target,
                                 std::function<void()> gone) override;
   void Unwatch(uint64_t id) override { watches_.erase(id); }
-  // Tells whose process is no more.
-  void LookAgain();
+  // Tells whose process is no more; `takes_all_for_gone` is a mistake.
+  void LookAgain(bool takes_all_for_gone);
 
  private:
   struct Watched {
@@ -79,7 +81,9 @@ class NoObserver final : public OperationObserver {
 // destroyed.
 class CrashAgent {
  public:
-  CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed);
+  // With `overlap` its operations overlap effect by effect.
+  CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed,
+             std::optional<OverlapSchedule> overlap = {});
   ~CrashAgent();
 
   void Start();
@@ -90,6 +94,7 @@ class CrashAgent {
     while (steps-- > 0 && scheduler_.RunOne()) {
     }
   }
+  uint64_t switches() const { return overlapping_.switches(); }
   // What users are shown, but for times.
   std::string ViewText() const;
 
@@ -105,6 +110,7 @@ class CrashAgent {
   CrashWorld& world_;
   const SeededBug& bug_;
   SimulatedScheduler scheduler_;
+  OverlappingScheduler overlapping_;
   Logger log_;
   CheckedKernel checked_kernel_;
   CheckedStore checked_store_;
@@ -128,6 +134,7 @@ class CrashAgent {
   LocalRecyclerPods recycler_pods_;
   DeviceRecordKeeper devices_;
   StorageGuard storage_;
+  StorageGuard other_storage_;  // of `other_operations_`
   RecordFormatIntents format_intents_;
   PodVolumeOperations operations_;
   PodVolumeOperations other_operations_;  // of a bug that loses the keys; idle otherwise

@@ -439,6 +439,29 @@ Scenario RecycleScenario() {
   return {"a recycled volume", {storage}, {apply, write, claim_leaves, leaves, next, writes_too}};
 }
 
+// The points after the second claim's data is there: older records say that the volume is the first
+// one's, or is being emptied.
+Scenario ReusedVolumeScenario() {
+  Scenario scenario = RecycleScenario();
+  scenario.name = "a recycled volume that another claim has";
+  ScenarioStep leaves{.name = "the pod of the second claim leaves",
+                      .happen =
+                          [](CrashWorld& world) {
+                            world.sources[kFiles].erase("pod");
+                            world.pods.at(kSecond).wanted = false;
+                          },
+                      .gone = {kSecond}};
+  ScenarioStep back{.name = "another pod of it comes", .happen = [](CrashWorld& world) {
+                      world.sources[kFiles]["pod"] = PodManifest("u-third", "next");
+                      world.pods["u-third"] = world.pods.at(kFirst);
+                      world.pods["u-third"].wanted = true;
+                      world.pods["u-third"].data.clear();
+                    }};
+  scenario.steps.push_back(leaves);
+  scenario.steps.push_back(back);
+  return scenario;
+}
+
 Scenario BlockScenario() {
   const auto apply = [](const std::string& uid) {
     return ScenarioStep{.name = "pod " + uid + " is applied", .happen = [uid](CrashWorld& world) {

@@ -44,9 +44,22 @@ std::string MustSay(const CrashWorld& world, const std::string& volume, VolumeSt
   return "its record says " + std::string(VolumeStateName(record->state));
 }
 
-std::string BrokenFormatRule(const CrashWorld& world, const FormatDevice& request) {
-  const std::string volume = VolumeOf(world, request.device, "");
-  if (volume.empty()) return "nobody asked for this device";
+// The pod that has the device as a block volume; "" if none has.
+std::string RawUserOf(const CrashWorld& world, const std::string& device) {
+  for (const std::string& volume : world.block_volumes) {
+    if (world.devices.at(volume) != device) continue;
+    for (const auto& [uid, pod] : world.pods) {
+      const auto has = pod.volumes.find(volume);
+      if (pod.is_protected() && has != pod.volumes.end() && has->second.established) return uid;
+    }
+  }
+  return "";
+}
+
+std::string BrokenFormatRule(const CrashWorld& world, const FormatDevice& request,
+                             const std::string& volume) {
+  const std::string raw = RawUserOf(world, request.device);
+  if (!raw.empty()) return "pod " + raw + " has it as a block volume";
   const FakeDevice device = world.kernel->Device(request.device);
   if (device.filesystem != 0) return "it was mounted since it has a filesystem";
   if (!device.fs_type.empty() && !device.unfinished) return "it has a filesystem";
@@ -56,6 +69,17 @@ std::string BrokenFormatRule(const CrashWorld& world, const FormatDevice& reques
   if (record->format->finished) return "its format is recorded as finished";
   if (record->format->fs_uuid != request.fs_uuid) return "another UUID is on record";
   return MustSay(world, volume, VolumeState::kMountingDevice);
+}
+
+// Two volumes may be on one device: one of them must ask for it.
+std::string BrokenFormatRule(const CrashWorld& world, const FormatDevice& request) {
+  std::string broken = "nobody asked for this device";
+  for (const auto& [volume, path] : world.devices) {
+    if (path != request.device) continue;
+    broken = BrokenFormatRule(world, request, volume);
+    if (broken.empty()) break;
+  }
+  return broken;
 }
 
 std::optional<ClaimResize> ResizeOf(const CrashWorld& world, const std::string& volume) {
@@ -99,7 +123,10 @@ std::string BrokenUnmountRule(const CrashWorld& world, const std::string& place)
   const std::string volume = VolumeOf(world, "", place);
   if (volume.empty()) return "";
   for (const auto& [uid, pod] : world.pods) {
-    if (pod.is_protected() && pod.volumes.contains(volume)) return "pod " + uid + " has the volume";
+    const auto has = pod.volumes.find(volume);
+    // A pod that has only just come waits until the device is mounted again.
+    const bool has_it = has != pod.volumes.end() && has->second.established;
+    if (pod.is_protected() && has_it) return "pod " + uid + " has the volume";
   }
   const std::string pods = world.paths.GetPodsDir().Display() + "/";
   for (const MountEntry& mount : world.kernel->Mounts()) {
@@ -165,6 +192,9 @@ std::string BrokenNodeRule(const CrashWorld& world, const BindMount& bind,
   const std::string& device = world.devices.at(volume);
   if (bind.source.Display() != device) return bind.source.Display() + " is another device";
   if (!bind.expected_device) return "it is bound whatever it is";
+  for (const MountEntry& mount : world.kernel->Mounts()) {
+    if (mount.source == device) return "it is mounted at " + mount.mount_point;
+  }
   if (world.kernel->Device(device).OpenHolds() == 0) return "nobody holds the device";
   const std::optional<DeviceRecord> record = RecordOf(world, volume);
   if (!record || !record->mapped) return "no record says which device it is";
@@ -285,7 +315,10 @@ void CheckDetach(CrashWorld& world, const std::string& volume) {
   const std::string broken = BrokenDetachRule(world, volume);
   if (!broken.empty()) world.Violation(what + broken);
   const std::string& device = world.devices.at(volume);
-  const bool is_there = world.array.attached.contains(volume);
+  // What no record has a path of was never used.
+  const std::optional<DeviceRecord> record = RecordOf(world, volume);
+  const bool is_there =
+      world.array.attached.contains(volume) && record && !record->device_path.empty();
   if (is_there && world.kernel->Device(device).flushes <= world.array.flushes.at(volume)) {
     world.Violation(what + "its device was not flushed");
   }
@@ -301,6 +334,10 @@ void CheckDevices(CrashWorld& world, const std::string& when) {
                                         : true;
       if (mount.source == path && !attached) {
         world.Violation("volume " + volume + " is mounted and not attached " + when);
+      }
+      const std::string raw = mount.source == path ? RawUserOf(world, path) : "";
+      if (!raw.empty()) {
+        world.Violation(path + " is mounted, and pod " + raw + " has it as a block volume " + when);
       }
     }
   }

@@ -6,6 +6,7 @@
 
 #include "fakes/simulated_crash.h"
 #include "unit/crash/crash_agent.h"
+#include "unit/crash/crash_monitor.h"
 #include "unit/crash/crash_provisioning.h"
 
 namespace volumed {
@@ -33,8 +34,8 @@ std::string Difference(const std::string& expected, const std::string& found) {
 class Run {
  public:
   Run(CrashWorld& world, const SeededBug& bug, uint64_t seed, const std::vector<AgentEnd>& ends,
-      const OlderRecordsRun& older = {})
-      : world_(world), bug_(bug), seed_(seed), ends_(ends), older_(older) {}
+      const OlderRecordsRun& older = {}, const std::optional<OverlapSchedule>& overlap = {})
+      : world_(world), bug_(bug), seed_(seed), ends_(ends), older_(older), overlap_(overlap) {}
 
   RunResult Go(const std::vector<ScenarioStep>& steps, const std::vector<std::string>* expected);
 
@@ -52,6 +53,7 @@ class Run {
   const uint64_t seed_;
   const std::vector<AgentEnd>& ends_;
   const OlderRecordsRun older_;
+  const std::optional<OverlapSchedule> overlap_;
   bool rebooted_ = false;
   std::unique_ptr<CrashAgent> agent_;
   RunResult result_;
@@ -92,7 +94,10 @@ void Run::StartAgent() {
     }
   }
   result_.agents.emplace_back();
-  agent_ = std::make_unique<CrashAgent>(world_, bug_, seed_ + number * 1000);
+  std::optional<OverlapSchedule> overlap = overlap_;
+  if (overlap) overlap->seed += number * 1000;
+  const uint64_t seed = overlap ? overlap->seed : seed_ + number * 1000;
+  agent_ = std::make_unique<CrashAgent>(world_, bug_, seed, std::move(overlap));
   agent_->Start();
 }
 
@@ -101,6 +106,7 @@ void Run::EndAgent() {
   counts.kernel_calls = world_.kernel->call_count();
   counts.record_writes = world_.store->calls();
   result_.call_log = world_.kernel->CallLogText();
+  if (agent_ != nullptr) result_.switches += agent_->switches();
   world_.kernel->Die();
   world_.store->Die();
   agent_.reset();
@@ -123,6 +129,7 @@ void Run::Survive(const std::function<void()>& what, Duration settle, int schedu
       const AgentEnd& end = ends_.at(result_.agents.size() - 1);
       ++result_.ends;
       EndAgent();
+      NoteRecords(world_);
       if (end.reboot) {
         world_.Reboot(end.power_loss);
         rebooted_ = true;
@@ -248,9 +255,10 @@ void WalkReport::Add(const WalkReport& other) {
 
 RunResult RunScenario(const Scenario& scenario, const CrashWorld& start, const SeededBug& bug,
                       uint64_t seed, const std::vector<AgentEnd>& ends,
-                      const std::vector<std::string>* expected, const OlderRecordsRun& older) {
+                      const std::vector<std::string>* expected, const OlderRecordsRun& older,
+                      const std::optional<OverlapSchedule>& overlap) {
   const std::unique_ptr<CrashWorld> world = start.Clone();
-  return Run(*world, bug, seed, ends, older).Go(scenario.steps, expected);
+  return Run(*world, bug, seed, ends, older, overlap).Go(scenario.steps, expected);
 }
 
 WalkReport Walk(const Scenario& scenario, const SeededBug& bug, const WalkOptions& options) {
@@ -284,6 +292,41 @@ WalkReport Walk(const Scenario& scenario, const SeededBug& bug, const WalkOption
     ++report.walked;
     Count(report, where, run);
     if (options.stop_at_first && report.violations > 0) break;
+  }
+  return report;
+}
+
+OverlapReport WalkOverlaps(const Scenario& scenario, const SeededBug& bug,
+                           const OverlapWalk& walk) {
+  OverlapReport report;
+  const std::unique_ptr<CrashWorld> start = PrepareWorld(scenario, 1);
+  const RunResult right = RunScenario(scenario, *start, {}, 1, {}, nullptr);
+  if (!right.violations.empty()) {
+    Count(report.walk, scenario.name + ", one operation after the other", right);
+    return report;
+  }
+  for (uint64_t seed = walk.first_seed; seed < walk.first_seed + walk.seeds; ++seed) {
+    const std::string title = scenario.name + ", schedule " + std::to_string(seed);
+    const auto run = [&](const std::vector<AgentEnd>& ends, const std::string& text) {
+      // What an agent that ended amid several operations leaves uncertain may differ.
+      const auto* expected = ends.empty() ? &right.snapshots : nullptr;
+      RunResult result =
+          RunScenario(scenario, *start, bug, 1, ends, expected, {}, OverlapSchedule{seed, text});
+      report.switches += result.switches;
+      if (!result.violations.empty() && report.calls.empty()) report.calls = result.call_log;
+      Count(report.walk, text, result);
+      return result;
+    };
+    const RunResult free = run({}, title);
+    const uint64_t points = free.agents.at(0).points();
+    if (walk.crashes && points > 0) {
+      std::mt19937_64 random(seed);
+      AgentEnd end = EndOfPoint(free.agents[0], random() % points);
+      end.reboot = random() % 3 == 0;
+      end.power_loss = end.reboot && random() % 2 == 0;
+      run({end}, title + ", " + end.ToString());
+    }
+    if (walk.stop_at_first && report.walk.violations > 0) break;
   }
   return report;
 }

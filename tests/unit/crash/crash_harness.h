@@ -13,10 +13,12 @@
 
 #include "base/clock.h"
 #include "kube/object_source.h"
+#include "operation/storage_guard.h"
 #include "operation/volume_operations.h"
 #include "os/kernel.h"
 #include "records/record_store.h"
 #include "unit/crash/crash_world.h"
+#include "unit/crash/overlapping_scheduler.h"
 
 namespace volumed {
 
@@ -50,15 +52,21 @@ struct Scenario {
 
 // ---- a seeded bug -------------------------------------------------------------------------------
 
+// What a mistake in the operations may use.
+struct SeededOperations {
+  VolumeOperations& real;
+  // Others, on the same records, which know of no key and of no storage that `real` has taken.
+  VolumeOperations& other;
+  StorageGuard& storage;  // of `real`
+};
+
 // What a mistake in the program could do, seeded from outside. Empty functions: no such mistake.
 struct SeededBug {
   std::string name;
   // In front of the watchers: what it does is seen as the agent's doing.
   std::function<std::unique_ptr<Kernel>(Kernel& real, CrashWorld& world)> kernel;
   std::function<std::unique_ptr<RecordStore>(RecordStore& real, CrashWorld& world)> store;
-  std::function<std::unique_ptr<VolumeOperations>(VolumeOperations& real,
-                                                  VolumeOperations& without_its_keys)>
-      operations;
+  std::function<std::unique_ptr<VolumeOperations>(const SeededOperations& parts)> operations;
   // Changes what a source delivers; `first`: the source's first list to this agent.
   std::function<void(ObjectList& list, bool first)> list;
   // A claim that has left its source is taken for one that was deleted.
@@ -67,6 +75,7 @@ struct SeededBug {
   bool ignores_boot_id = false;
   bool ignores_recovery = false;  // nothing is held back while the records are older
   bool forgets_unconfigured_sources = false;
+  bool ignores_consumers = false;  // whoever holds a pod is taken for gone
 };
 
 // ---- a run --------------------------------------------------------------------------------------
@@ -94,6 +103,7 @@ struct RunResult {
   std::vector<std::string> snapshots;  // one per step
   std::vector<PointCounts> agents;     // of each agent of the run
   size_t ends = 0;                     // crashes that came about
+  uint64_t switches = 0;               // from one operation to another, amid it
   std::vector<std::string> violations;
   std::string call_log;  // of the last agent
   // What was stored to last at the end of each step, and the states of the records until the first
@@ -113,9 +123,11 @@ std::unique_ptr<CrashWorld> PrepareWorld(const Scenario& scenario, uint64_t seed
 // Points are numbered: kernel calls first, before and after each.
 AgentEnd EndOfPoint(const PointCounts& counts, uint64_t point);
 
+// With `overlap` operations overlap effect by effect; `expected` is of a run where they do not.
 RunResult RunScenario(const Scenario& scenario, const CrashWorld& start, const SeededBug& bug,
                       uint64_t seed, const std::vector<AgentEnd>& ends,
-                      const std::vector<std::string>* expected, const OlderRecordsRun& older = {});
+                      const std::vector<std::string>* expected, const OlderRecordsRun& older = {},
+                      const std::optional<OverlapSchedule>& overlap = {});
 
 // ---- the walk -----------------------------------------------------------------------------------
 
@@ -140,6 +152,25 @@ struct WalkReport {
 };
 
 WalkReport Walk(const Scenario& scenario, const SeededBug& bug, const WalkOptions& options);
+
+// ---- operations that overlap ------------------------------------------------------------------
+
+struct OverlapWalk {
+  uint64_t first_seed = 1;
+  uint64_t seeds = 1;
+  bool crashes = true;  // each schedule once more, with an agent that is ended amid it
+  bool stop_at_first = false;
+};
+
+struct OverlapReport {
+  WalkReport walk;  // its runs, and what broke in them
+  uint64_t switches = 0;
+  std::string calls;  // of the last agent of the first run that broke something
+};
+
+// Each seed is a schedule by which the operations of the scenario overlap, and is named with what
+// it breaks.
+OverlapReport WalkOverlaps(const Scenario& scenario, const SeededBug& bug, const OverlapWalk& walk);
 
 // An example of each kind of violation goes into the report.
 void Count(WalkReport& report, const std::string& title, const RunResult& run);

@@ -37,6 +37,28 @@ bool IsTerminatingOnRecord(const CrashWorld& world, const std::string& pod) {
   return record.ok() && record->terminating;
 }
 
+// What a row says from now on.
+void NoteRow(CrashWorld& world, const Record& row) {
+  if (row.kind == kPodRecordKind) {
+    const Result<PodRecord> record = DecodePodRecord(row);
+    const auto pod = record.ok() ? world.pods.find(record->uid.str()) : world.pods.end();
+    if (pod != world.pods.end() && record->terminating) pod->second.command_durable = true;
+    return;
+  }
+  if (row.kind != kPodVolumeRecordKind) return;
+  const Result<PodVolumeRecord> record = DecodePodVolumeRecord(row);
+  const bool is_there =
+      record.ok() && record->boot_id == BootId(world.boot_id()) &&
+      (record->state == VolumeState::kSetUp || record->state == VolumeState::kMapped);
+  if (!is_there || record->uncertain) return;
+  const std::string pod = record->key.pod.str();
+  const std::string spec = record->key.spec.str();
+  const auto truth = world.pods.find(pod);
+  if (truth == world.pods.end() || !truth->second.volumes.contains(spec)) return;
+  world.PodBegins(pod, spec);
+  world.CheckState("when its record said that it is there", world.VolumePath(pod, spec));
+}
+
 }  // namespace
 
 EffectKind KindOfEffect(const AnyRequest& request) {
@@ -63,6 +85,13 @@ bool HadEffect(const AnyRequest& request, const Result<AnyAnswer>& answer) {
 // ---- the kernel ---------------------------------------------------------------------------------
 
 Result<AnyAnswer> CheckedKernel::Do(const AnyRequest& request, const CallOptions& options) {
+  switch_point_();
+  Result<AnyAnswer> answer = DoChecked(request, options);
+  switch_point_();
+  return answer;
+}
+
+Result<AnyAnswer> CheckedKernel::DoChecked(const AnyRequest& request, const CallOptions& options) {
   if (!world_.kernel->crashed() && ++calls_ > CrashWorld::kMaxCallsOfAnAgent) {
     world_.Loss("the agent makes effects without end: " + std::string(RequestName(request)));
     throw RunawayAgent{};
@@ -160,42 +189,29 @@ std::string CheckedKernel::BrokenHostPathRule(const std::string& path) const {
   return "";
 }
 
+void NoteRecords(CrashWorld& world) {
+  for (const Record& row : world.store->All()) NoteRow(world, row);
+}
+
 // ---- the records --------------------------------------------------------------------------------
 
 Status CheckedStore::Put(const Record& record, Durability durability) {
-  const Status written = world_.store->Put(record, durability);
-  if (written.ok()) NotePut(record);
+  switch_point_();
+  Status written = world_.store->Put(record, durability);
+  if (written.ok() && record.kind == kProvisionRecordKind) CheckProvisionPut(world_, record);
+  if (written.ok()) NoteRow(world_, record);
+  switch_point_();
   return written;
 }
 
 Status CheckedStore::Remove(const std::string& kind, const std::string& key,
                             Durability durability) {
+  switch_point_();
   const bool was_there = world_.store->Find(kind, key).has_value();
-  const Status removed = world_.store->Remove(kind, key, durability);
+  Status removed = world_.store->Remove(kind, key, durability);
   if (removed.ok() && was_there) CheckRemove(kind, key);
+  switch_point_();
   return removed;
-}
-
-void CheckedStore::NotePut(const Record& row) {
-  if (row.kind == kProvisionRecordKind) CheckProvisionPut(world_, row);
-  if (row.kind == kPodRecordKind) {
-    const Result<PodRecord> record = DecodePodRecord(row);
-    const auto pod = record.ok() ? world_.pods.find(record->uid.str()) : world_.pods.end();
-    if (pod != world_.pods.end() && record->terminating) pod->second.command_durable = true;
-    return;
-  }
-  if (row.kind != kPodVolumeRecordKind) return;
-  const Result<PodVolumeRecord> record = DecodePodVolumeRecord(row);
-  const bool is_there = record.ok() && (record->state == VolumeState::kSetUp ||
-                                        record->state == VolumeState::kMapped);
-  if (!is_there || record->uncertain) return;
-  const auto pod = world_.pods.find(record->key.pod.str());
-  if (pod == world_.pods.end()) return;
-  const auto volume = pod->second.volumes.find(record->key.spec.str());
-  if (volume == pod->second.volumes.end()) return;
-  volume->second.established = true;
-  world_.CheckState("when its record said that it is there",
-                    world_.VolumePath(record->key.pod.str(), record->key.spec.str()));
 }
 
 void CheckedStore::CheckRemove(const std::string& kind, const std::string& key) {

@@ -2,7 +2,9 @@
 // effect and every write, what holds all along. They change nothing.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "records/record_store.h"
 #include "unit/crash/crash_world.h"
@@ -21,7 +23,9 @@ bool HadEffect(const AnyRequest& request, const Result<AnyAnswer>& answer);
 // it that whatever a pod has a right to is whole.
 class CheckedKernel final : public Kernel {
  public:
-  explicit CheckedKernel(CrashWorld& world) : world_(world) {}
+  // `switch_point` is called before and after each call: another operation may run there.
+  CheckedKernel(CrashWorld& world, std::function<void()> switch_point)
+      : world_(world), switch_point_(std::move(switch_point)) {}
   Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override;
 
  private:
@@ -30,25 +34,32 @@ class CheckedKernel final : public Kernel {
   std::string BrokenVolumeRule(const AnyRequest& request, EffectKind kind, const std::string& pod,
                                const std::string& spec, bool in_sub_paths) const;
   std::string BrokenHostPathRule(const std::string& path) const;
+  Result<AnyAnswer> DoChecked(const AnyRequest& request, const CallOptions& options);
 
   CrashWorld& world_;
+  const std::function<void()> switch_point_;
   uint64_t calls_ = 0;
 };
+
+// An agent has ended: what it wrote last, and never heard of, is on record all the same.
+void NoteRecords(CrashWorld& world);
 
 // Notes what the records claim, and checks it.
 class CheckedStore final : public RecordStore {
  public:
-  explicit CheckedStore(CrashWorld& world) : world_(world) {}
+  // `switch_point` is called before and after each write.
+  CheckedStore(CrashWorld& world, std::function<void()> switch_point)
+      : world_(world), switch_point_(std::move(switch_point)) {}
   Status Put(const Record& record, Durability durability) override;
   Status Remove(const std::string& kind, const std::string& key, Durability durability) override;
   Result<LoadedRecords> Load(const std::string& kind) override { return world_.store->Load(kind); }
   RecordStoreStats stats() const override { return world_.store->stats(); }
 
  private:
-  void NotePut(const Record& record);
   void CheckRemove(const std::string& kind, const std::string& key);
 
   CrashWorld& world_;
+  const std::function<void()> switch_point_;
 };
 
 }  // namespace volumed

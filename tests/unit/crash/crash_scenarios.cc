@@ -322,6 +322,7 @@ std::vector<Scenario> AllScenarios() {
       DoubledObjectScenario(),   UnconfiguredSourceScenario(),
       UnknownObjectScenario(),   MovedPodScenario(),
       EditedPodScenario(),       ReplacedPodScenario(),
+      ReusedVolumeScenario(),
   };
 }
 

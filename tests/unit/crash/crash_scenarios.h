@@ -35,7 +35,8 @@ Scenario FcScenario();  // a LUN by two paths, shared by two pods; map and disks
 // A raw block volume of two pods, for one of which a kubelet has left a loop device.
 Scenario BlockScenario();
 inline constexpr const char* kOtherBlockDevice = "/dev/vdc";  // of nobody
-Scenario RecycleScenario();  // Recycle: the claim leaves before its pod
+Scenario RecycleScenario();       // Recycle: the claim leaves before its pod
+Scenario ReusedVolumeScenario();  // the second claim has written to it, and its pods come and go
 
 // Disks of an iSCSI target; see crash_iscsi_scenarios.cc.
 Scenario IscsiScenario();       // two pods, each on a LUN, share the sessions of two portals
@@ -66,6 +67,18 @@ Scenario MovedPodScenario();            // a pod without a uid moves, and its la
 Scenario EditedPodScenario();           // its volumes are edited, while a process holds it
 Scenario ReplacedPodScenario();         // a command replaces it, while a process holds it
 
+// Operations that have to do with each other at one time; see crash_overlap_scenarios.cc.
+Scenario TwoVolumesOnADiskScenario();    // each wants to format it
+Scenario RawAndMountedScenario();        // one wants to format it, one to hand it out
+Scenario TwoPodsAtOnceScenario();        // on one claim of a new disk
+Scenario TwoPodsOnADirectoryScenario();  // on one claim, of a directory that gets a mark
+Scenario HandOverScenario();             // one pod leaves as the next one comes
+Scenario RawHandOverScenario();          // likewise, of a block volume
+Scenario EmptiedBesideScenario();        // a recycle beside the set-up of a pod's own volume in it
+Scenario EmptiedBesideVolumeScenario();  // beside that of another persistent volume in it
+Scenario EmptiedAsAPodComesScenario();   // the pod comes amid it
+
 std::vector<Scenario> AllScenarios();
+std::vector<Scenario> OverlapScenarios();
 
 }  // namespace volumed

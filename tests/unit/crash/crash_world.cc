@@ -15,6 +15,7 @@ namespace volumed {
 namespace {
 
 constexpr uint32_t kPodUser = 1000;
+constexpr uint32_t kPodGroup = 3000;  // of pods that begin at once
 constexpr size_t kMaxViolations = 8;
 
 std::string SortedLines(const std::string& text) {
@@ -193,6 +194,25 @@ void CrashWorld::PodWritesToDevice(const std::string& pod, const std::string& pa
   // As the group has it anyway: a reboot's set-up, which asks for the group again, changes nothing.
   kernel->AddFile(path, content, 0664, kPodUser, gid);
   pods.at(pod).data.push_back({path, content, gid, false, true, true});
+}
+
+void CrashWorld::PodBegins(const std::string& pod, const std::string& spec) {
+  VolumeTruth& volume = pods.at(pod).volumes.at(spec);
+  volume.established = true;
+  if (volume.first_write.empty()) return;
+  const bool on_device = volume.host_path.empty();
+  const std::string path =
+      (on_device ? VolumePath(pod, spec) : volume.host_path) + "/" + pod + ".txt";
+  const std::vector<PodData>& data = pods.at(pod).data;
+  const bool written =
+      std::any_of(data.begin(), data.end(), [&](const PodData& one) { return one.path == path; });
+  if (written) return;
+  if (on_device) {
+    PodWritesToDevice(pod, path, volume.first_write, kPodGroup);
+  } else {
+    PodWrites(pod, path, volume.first_write, 0, false);
+  }
+  if (volume.first_write_stays) precious[path] = volume.first_write;
 }
 
 void CrashWorld::PodsWriteAgain() {

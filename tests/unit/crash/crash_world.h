@@ -15,6 +15,7 @@
 #include "fakes/fake_kernel.h"
 #include "fakes/memory_record_store.h"
 #include "kube/objects.h"
+#include "operation/storage_guard.h"
 #include "volumehost/fc_names.h"
 #include "volumehost/kubelet_paths.h"
 
@@ -41,6 +42,9 @@ struct VolumeTruth {
   std::vector<std::string> sub_path_targets;
   bool sub_path_follows_content = false;  // a sub-path of a payload is bound anew with each version
   std::string host_path;                  // of a hostPath
+  // What the pod writes as soon as a record says that it is set up; "": nothing.
+  std::string first_write;
+  bool first_write_stays = false;  // it outlives the pod
   // A record said that it is set up, and the pod has had a right to it ever since.
   bool established = false;
 };
@@ -91,6 +95,8 @@ class CrashWorld {
   // Into a volume whose device keeps it.
   void PodWritesToDevice(const std::string& pod, const std::string& path,
                          const std::string& content, uint32_t gid);
+  // A record says that the volume is there: the pod begins.
+  void PodBegins(const std::string& pod, const std::string& spec);
   // What a reboot took of the wanted pods' data is written again.
   void PodsWriteAgain();
 
@@ -152,7 +158,8 @@ class CrashWorld {
   std::map<int64_t, uint64_t> processes;  // pid -> start time
   std::vector<UserCommand> commands;
   int64_t token_rotation_unix_ms = 0;
-  bool adopt_root = false;  // --adopt-root
+  bool adopt_root = false;          // --adopt-root
+  StorageGuard* storage = nullptr;  // of the agent that runs; for seeded bugs
   // Its sources are those of removal-deletes-claims: to take a claim away is to delete it.
   bool removal_deletes = false;
 

@@ -101,9 +101,8 @@ std::vector<SeededBugCase> BugsOfTheAgent() {
   same_boot.ignores_boot_id = true;
   SeededBug keyless;
   keyless.name = "keys dropped: operations of a volume overlap";
-  keyless.operations = [](VolumeOperations& real,
-                          VolumeOperations& other) -> std::unique_ptr<VolumeOperations> {
-    return std::make_unique<KeylessOperations>(real, other);
+  keyless.operations = [](const SeededOperations& parts) -> std::unique_ptr<VolumeOperations> {
+    return std::make_unique<KeylessOperations>(parts);
   };
   return {{empty_list, ChangeScenario()},
           {impatient, ChangeScenario()},
@@ -315,7 +314,11 @@ std::vector<SeededBugCase> BugsOfIdentity() {
   SeededBug unconfigured;
   unconfigured.name = "a source that is not configured any more forgotten at restart";
   unconfigured.forgets_unconfigured_sources = true;
+  SeededBug impatient;
+  impatient.name = "a pod replaced before its consumers are gone";
+  impatient.ignores_consumers = true;
   return {
+      {impatient, EditedPodScenario()},
       {Losing("identity of an object not written",
               [](const Record& row) { return row.kind == kKnownObjectRecordKind; }),
        MovedClaimScenario()},

@@ -16,5 +16,7 @@ struct SeededBugCase {
 };
 
 std::vector<SeededBugCase> SeededBugs();
+// Those that only the overlapping walk catches; see seeded_overlap_bugs.cc.
+std::vector<SeededBugCase> SeededOverlapBugs();
 
 }  // namespace volumed

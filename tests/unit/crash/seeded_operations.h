@@ -4,16 +4,15 @@
 #include <utility>
 
 #include "operation/volume_operations.h"
+#include "unit/crash/crash_harness.h"
 
 namespace volumed {
 
-// Each set-up is started twice, and the second does not know of the first: no key keeps them apart.
-class KeylessOperations final : public VolumeOperations {
+class PassingOperations : public VolumeOperations {
  public:
-  KeylessOperations(VolumeOperations& real, VolumeOperations& other) : real_(real), other_(other) {}
+  explicit PassingOperations(VolumeOperations& real) : real_(real) {}
   StartResult MountVolume(MountRequest request,
                           std::function<void(OperationOutcome<MountedVolume>)> done) override {
-    (void)other_.MountVolume(request, [](const OperationOutcome<MountedVolume>&) {});
     return real_.MountVolume(std::move(request), std::move(done));
   }
   StartResult UnmountVolume(UnmountRequest request,
@@ -82,6 +81,7 @@ class KeylessOperations final : public VolumeOperations {
                             std::function<void(OperationOutcome<Unit>)> done) override {
     return real_.UndoProvision(std::move(request), std::move(done));
   }
+  void GiveUpWaiting(const OperationKey& key) override { real_.GiveUpWaiting(key); }
   bool IsPending(const OperationKey& key) const override { return real_.IsPending(key); }
   std::optional<TimePoint> NextTry(const OperationKey& key) const override {
     return real_.NextTry(key);
@@ -91,6 +91,35 @@ class KeylessOperations final : public VolumeOperations {
 
  private:
   VolumeOperations& real_;
+};
+
+// Each set-up is started twice, and the second does not know of the first: no key keeps them apart.
+class KeylessOperations final : public PassingOperations {
+ public:
+  explicit KeylessOperations(const SeededOperations& parts)
+      : PassingOperations(parts.real), other_(parts.other) {}
+  StartResult MountVolume(MountRequest request,
+                          std::function<void(OperationOutcome<MountedVolume>)> done) override {
+    (void)other_.MountVolume(request, [](const OperationOutcome<MountedVolume>&) {});
+    return PassingOperations::MountVolume(std::move(request), std::move(done));
+  }
+
+ private:
+  VolumeOperations& other_;
+};
+
+// Each device is mounted twice at once, and no key keeps the two apart.
+class TwiceMountedOperations final : public PassingOperations {
+ public:
+  explicit TwiceMountedOperations(const SeededOperations& parts)
+      : PassingOperations(parts.real), other_(parts.other) {}
+  StartResult MountDevice(MountDeviceRequest request,
+                          std::function<void(OperationOutcome<MountedDevice>)> done) override {
+    (void)other_.MountDevice(request, [](const OperationOutcome<MountedDevice>&) {});
+    return PassingOperations::MountDevice(std::move(request), std::move(done));
+  }
+
+ private:
   VolumeOperations& other_;
 };
 

@@ -331,6 +331,31 @@ TEST_F(StorageGuardTest, WhoeverTakesItWhileAnotherStillLooksIsSeenByThatOne) {
   EXPECT_TRUE(Has(first, "persistent volume two")) << first;
 }
 
+// After a reboot nothing of a pod is set up, and a power loss may have taken its volume's record.
+TEST_F(StorageGuardTest, WhatAPodHasOfItsOwnIsNotEmptiedBeforeItIsSetUpAgain) {
+  kernel_.AddDirectory("/x/sub");
+  const PersistentVolume outer = HostPathVolume("outer", "/x");
+  PodVolume own;
+  own.name = "data";
+  own.source = HostPathVolumeSource{"/x/sub", HostPathType::kUnset};
+  volumed::Pod object;
+  object.metadata.uid = PodUid("u-1").str();
+  object.spec.volumes = {own};
+  const auto pod = std::make_shared<const volumed::Pod>(object);
+  const auto reclaim = [&](const std::vector<std::shared_ptr<const volumed::Pod>>& pods) {
+    return guard_->TakeForReclaim(ReclaimStorageHolder(outer), NameOf(outer), "claim-1",
+                                  StorageOf(*guard_, pods), {});
+  };
+  EXPECT_EQ(reclaim({pod}).error().code(), Code::kFailedPrecondition);
+  const StorageHolder holder =
+      PodStorageHolder({PodUid("u-1"), SpecName("data")}, VolumeSpec::FromVolume(own));
+  ASSERT_EQ(Take(holder, "/x/sub"), "");
+  EXPECT_FALSE(reclaim({pod}).ok()) << "it is set up";
+  ASSERT_TRUE(guard_->Release(holder.id).ok());
+  EXPECT_FALSE(reclaim({pod}).ok()) << "it is not gone";
+  EXPECT_TRUE(reclaim({}).ok());
+}
+
 TEST_F(StorageGuardTest, AnExportInsideAnotherIsTheSameStorage) {
   PersistentVolume outer;
   outer.metadata.name = "outer";
