@@ -14,6 +14,7 @@
 
 #include "agent/agent_status.h"
 #include "agent/config_checks.h"
+#include "agent/far_manifest_reader.h"
 #include "base/strings.h"
 #include "kube/field_rules.h"
 #include "kube/static_pod.h"
@@ -310,8 +311,11 @@ Status Agent::MakeSources() {
                                         VOLUMED_VERSION, [this] { return records_->CheckRoom(); });
   for (const std::string& directory : config_.manifest_dirs) {
     ASSIGN_OR_RETURN(std::unique_ptr<ManifestDirectory> source,
-                     ManifestDirectory::Create(directory, node, *scheduler_, scheduler_->loop(),
-                                               config_.removal_settle));
+                     ManifestDirectory::Create(
+                         directory, node, *scheduler_, scheduler_->loop(), config_.removal_settle,
+                         {.read_far = [this](const std::string& path) {
+                           return ReadFarContent(*kernel_, scheduler_->clock(), path);
+                         }}));
     manifest_directories_.push_back(std::move(source));
   }
   return OkStatus();

@@ -1,6 +1,5 @@
 #include "kube/manifest_directory.h"
 
-#include <malloc.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 
@@ -27,23 +26,24 @@ std::string WithoutTrailingSlash(std::string path) {
 
 Result<std::unique_ptr<ManifestDirectory>> ManifestDirectory::Create(
     std::string directory, NodeName node_name, Scheduler& scheduler, EventLoop& loop,
-    Duration settle, Identify identify) {
+    Duration settle, ManifestSeams seams) {
   ASSIGN_OR_RETURN(ManifestWatches watches, ManifestWatches::Create());
   return std::unique_ptr<ManifestDirectory>(
       new ManifestDirectory(WithoutTrailingSlash(std::move(directory)), std::move(node_name),
-                            std::move(watches), scheduler, loop, settle, std::move(identify)));
+                            std::move(watches), scheduler, loop, settle, std::move(seams)));
 }
 
 ManifestDirectory::ManifestDirectory(std::string directory, NodeName node_name,
                                      ManifestWatches watches, Scheduler& scheduler, EventLoop& loop,
-                                     Duration settle, Identify identify)
+                                     Duration settle, ManifestSeams seams)
     : directory_(std::move(directory)),
       name_("manifests:" + directory_),
       node_name_(std::move(node_name)),
       watches_(std::move(watches)),
       scheduler_(scheduler),
       loop_(loop),
-      identify_(std::move(identify)),
+      seams_(std::move(seams)),
+      far_(scheduler, FarHooks()),
       retry_backoff_(scheduler.clock()),
       settle_(settle),
       files_(directory_) {}
@@ -53,23 +53,6 @@ ManifestDirectory::~ManifestDirectory() {
   if (settle_timer_ != 0) scheduler_.Cancel(settle_timer_);
   if (retry_timer_ != 0) scheduler_.Cancel(retry_timer_);
   loop_.UnwatchFd(watches_.fd());
-}
-
-template <typename Value>
-void ManifestDirectory::Run(bool& busy, std::function<Value()> work,
-                            void (ManifestDirectory::*done)(Value)) {
-  busy = true;
-  scheduler_.RunBlocking(
-      [this, &busy, &scheduler = scheduler_, alive = alive_, work = std::move(work), done] {
-        // shared_ptr because a posted task must be copyable and descriptors are not.
-        auto value = std::make_shared<Value>(work());
-        scheduler.Post([this, &busy, alive, value, done] {
-          if (!*alive) return;
-          busy = false;
-          (this->*done)(std::move(*value));
-          Work();
-        });
-      });
 }
 
 void ManifestDirectory::Remember(SourceMemory memory) {
@@ -182,7 +165,7 @@ void ManifestDirectory::Work() {
 void ManifestDirectory::StartOpen() {
   Run<Opened>(
       busy_,
-      [directory = directory_, identify = identify_] {
+      [directory = directory_, identify = seams_.identify] {
         Opened opened;
         opened.way = WalkPath(Descriptor(), directory);
         Result<OpenDirectory> opened_directory = OpenDirectoryAt(directory);
@@ -242,6 +225,7 @@ void ManifestDirectory::LoseDirectory() {
   writing_.clear();
   unlinked_.clear();
   large_.clear();
+  far_.DropAll();
   unreadable_.clear();
 }
 
@@ -355,8 +339,15 @@ void ManifestDirectory::ApplyScan(Scanned& scanned) {
   if (scanned.whole) ApplyListing(scanned, number);
   std::vector<std::string> files = scanned.scan.large;
   for (const std::string& file : scanned.scan.large) large_.insert_or_assign(file, look_at(file));
+  for (const FarLink& link : scanned.scan.far) {
+    const ManifestLook look = look_at(link.file);
+    if (const auto why = far_.Want(link.file, link.target, look)) {
+      ApplyReading(Unanswered(link.file, *why), look);
+    }
+  }
   for (ManifestReading& reading : scanned.scan.readings) {
     const ManifestLook look = look_at(reading.file);
+    far_.Drop(reading.file);
     files.push_back(reading.file);
     ApplyReading(std::move(reading), look);
   }
@@ -400,7 +391,8 @@ void ManifestDirectory::ApplyReading(ManifestReading reading, ManifestLook look)
 
 // Everything that the directory has is known now, but for large files that wait for their turn.
 void ManifestDirectory::FinishListing() {
-  if (!large_.empty() || large_busy_ || need_open_ || need_scan_) return;
+  const bool waits = !large_.empty() || large_busy_ || !far_.Awaited().empty();
+  if (waits || need_open_ || need_scan_) return;
   if (accepting_) {
     files_.Accept(*std::exchange(accepting_, std::nullopt));
     Adopt();
@@ -415,42 +407,6 @@ void ManifestDirectory::FinishListing() {
 void ManifestDirectory::Adopt() {
   known_ = now_;
   in_known_ = now_.has_value();
-}
-
-// ---- large files --------------------------------------------------------------------------------
-
-void ManifestDirectory::StartLarge() {
-  auto next = large_.extract(large_.begin());
-  large_file_ = std::move(next.key());
-  large_look_ = std::move(next.mapped());
-  ScanRequest request = MakeRequest(/*whole=*/false);
-  request.files = {large_file_};
-  request.options.ask_for_writers = true;
-  Run<Scanned>(
-      large_busy_, [request = std::move(request)] { return Scan(request); },
-      &ManifestDirectory::OnLargeRead);
-}
-
-void ManifestDirectory::OnLargeRead(Scanned scanned) {
-  DrainEvents();
-  const std::string file = std::exchange(large_file_, {});
-  if (watched_ && *watched_ == scanned.inode) {
-    if (scanned.moved) {
-      need_open_ = true;
-      return;
-    }
-    // Else another reading is to come, of what it is now.
-    const bool is_new =
-        dirty_.count(file) == 0 && reading_.count(file) == 0 && large_.count(file) == 0;
-    large_look_.at = scanned.at;
-    if (is_new && scanned.scan.readings.size() == 1) {
-      ApplyReading(std::move(scanned.scan.readings.front()), large_look_);
-    }
-    FinishListing();
-    Deliver();
-  }
-  // What decoding took is given back: the heap of the thread that decoded would keep it.
-  scheduler_.RunBlocking([] { ::malloc_trim(0); });
 }
 
 // ---- delivery -----------------------------------------------------------------------------------
@@ -471,6 +427,7 @@ ManifestMoment ManifestDirectory::Moment() const {
   add(reading_, "is being read");
   if (!large_file_.empty()) moment.busy.try_emplace(large_file_, "is being read");
   for (const auto& [file, look] : large_) moment.busy.try_emplace(file, "is being read");
+  add(far_.Awaited(), "is being read");
   if (need_open_ || need_scan_) moment.busy.try_emplace(directory_, "is being read");
   return moment;
 }

@@ -14,6 +14,8 @@
 //  - Symbolic links are followed and watched step by step; a "..data" link that moves (a mounted
 //    config map) reads everything again.
 //  - Large files are read and decoded one at a time beside the others, and delay none of them.
+//  - A link that leads out of the directory's filesystem is read beside the others, too
+//    (kube/far_manifests.h). One that does not answer is in disorder until it does.
 //  - No descriptor of the directory is kept open: it can be unmounted and removed at any time.
 //  - What inotify cannot tell: changes on a network filesystem by another node, writes through
 //    mmap, a filesystem mounted over the directory later. Before an object goes, the path is opened
@@ -38,6 +40,7 @@
 #include "base/result.h"
 #include "base/scheduler.h"
 #include "kube/directory_identity.h"
+#include "kube/far_manifests.h"
 #include "kube/manifest_files.h"
 #include "kube/manifest_reader.h"
 #include "kube/manifest_watches.h"
@@ -45,20 +48,24 @@
 
 namespace volumed {
 
+// What the directory does not do itself.
+struct ManifestSeams {
+  // Reads what lies outside of the directory's filesystem, on any thread.
+  FarReader read_far;
+  // What the directory is recognised by; a test may put something else in its place.
+  std::function<Result<KnownDirectory>(const Descriptor&)> identify = IdentifyDirectory;
+};
+
 // Threads: control thread. Files are read by Scheduler::RunBlocking. REQUIRES: scheduler and loop
 // outlive it, and `loop` is the scheduler's own.
 class ManifestDirectory final : public ObjectSource {
  public:
-  using Identify = std::function<Result<KnownDirectory>(const Descriptor&)>;
-
-  // `directory` is absolute; `node_name` completes pods without a uid. A test may say by `identify`
-  // what the directory is recognised by.
+  // `directory` is absolute; `node_name` completes pods without a uid.
   // Errors (not applied): ResourceExhausted without inotify instances.
   static Result<std::unique_ptr<ManifestDirectory>> Create(std::string directory,
                                                            NodeName node_name, Scheduler& scheduler,
-                                                           EventLoop& loop,
-                                                           Duration settle = kRemovalSettle,
-                                                           Identify identify = IdentifyDirectory);
+                                                           EventLoop& loop, Duration settle,
+                                                           ManifestSeams seams);
   ~ManifestDirectory() override;
   ManifestDirectory(const ManifestDirectory&) = delete;
   ManifestDirectory& operator=(const ManifestDirectory&) = delete;
@@ -102,7 +109,7 @@ class ManifestDirectory final : public ObjectSource {
   };
 
   ManifestDirectory(std::string directory, NodeName node_name, ManifestWatches watches,
-                    Scheduler& scheduler, EventLoop& loop, Duration settle, Identify identify);
+                    Scheduler& scheduler, EventLoop& loop, Duration settle, ManifestSeams seams);
 
   void OnInotifyReadable();
   void DrainEvents();
@@ -136,6 +143,10 @@ class ManifestDirectory final : public ObjectSource {
   void ApplyReading(ManifestReading reading, ManifestLook look);
   void StartLarge();
   void OnLargeRead(Scanned scanned);
+  FarManifests::Hooks FarHooks();
+  void OnFarRead(const std::string& file, ManifestLook look, FarAnswer answer);
+  void OnFarUnanswered(const std::string& file, const ManifestLook& look, std::string why);
+  static ManifestReading Unanswered(const std::string& file, std::string why);
 
   // Looks at what could not be read once more, later and later.
   void ArmRetry();
@@ -155,7 +166,7 @@ class ManifestDirectory final : public ObjectSource {
   ManifestWatches watches_;
   Scheduler& scheduler_;
   EventLoop& loop_;
-  const Identify identify_;
+  const ManifestSeams seams_;
   ObjectListener listener_;
   // Tasks that come back ask it whether *this is still there.
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
@@ -171,6 +182,7 @@ class ManifestDirectory final : public ObjectSource {
   std::map<std::string, ManifestLook> large_;  // to be read when their turn comes
   std::string large_file_;                     // of large_busy_
   ManifestLook large_look_;
+  FarManifests far_;
   std::set<std::string> unreadable_;  // by a fault that no event tells the end of
   Backoff retry_backoff_;
   TimerId retry_timer_ = 0;
@@ -194,5 +206,22 @@ class ManifestDirectory final : public ObjectSource {
   TimerId settle_timer_ = 0;
   ManifestFiles files_;
 };
+
+template <typename Value>
+void ManifestDirectory::Run(bool& busy, std::function<Value()> work,
+                            void (ManifestDirectory::*done)(Value)) {
+  busy = true;
+  scheduler_.RunBlocking(
+      [this, &busy, &scheduler = scheduler_, alive = alive_, work = std::move(work), done] {
+        // shared_ptr because a posted task must be copyable and descriptors are not.
+        auto value = std::make_shared<Value>(work());
+        scheduler.Post([this, &busy, alive, value, done] {
+          if (!*alive) return;
+          busy = false;
+          (this->*done)(std::move(*value));
+          Work();
+        });
+      });
+}
 
 }  // namespace volumed

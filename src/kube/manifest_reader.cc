@@ -2,8 +2,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <pthread.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,6 +15,7 @@
 #include <climits>
 #include <csignal>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -96,6 +99,22 @@ void CompletePods(const NodeName& node_name, const std::string& path, ManifestDe
   decode.objects = std::move(complete);
 }
 
+// O_NONBLOCK: opening a FIFO of that name must not wait for a writer. EXDEV, before anything
+// behind a mount point was asked, for a way out of the directory's mount. Source: openat2(2).
+Descriptor OpenManifest(int directory, const std::string& file) {
+  open_how how = {};
+  how.flags = static_cast<uint64_t>(O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  how.resolve = RESOLVE_NO_XDEV;
+  return Descriptor(
+      static_cast<int>(::syscall(SYS_openat2, directory, file.c_str(), &how, sizeof(how))));
+}
+
+std::string LinkText(int directory, const std::string& file) {
+  std::array<char, PATH_MAX> text;
+  const ssize_t size = ::readlinkat(directory, file.c_str(), text.data(), text.size());
+  return size < 0 ? "" : std::string(text.data(), static_cast<size_t>(size));
+}
+
 // Reads one file. Its methods are the steps.
 class FileReader {
  public:
@@ -105,11 +124,11 @@ class FileReader {
     reading_.file = std::move(file);
   }
 
-  // nullopt for a file that is too large for now.
+  // nullopt for a file that is too large for now, or leads elsewhere.
   std::optional<ManifestReading> Read() {
-    // O_NONBLOCK: opening a FIFO of that name must not wait for a writer.
-    const Descriptor fd(::openat(directory_fd_, reading_.file.c_str(),
-                                 O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    const Descriptor fd = OpenManifest(directory_fd_, reading_.file);
+    is_far_ = !fd.valid() && errno == EXDEV;
+    if (is_far_) return std::nullopt;
     if (!fd.valid()) return NotOpened(errno);
     struct stat before {};
     if (::fstat(fd.get(), &before) != 0) return Unreadable("cannot be examined", errno);
@@ -122,6 +141,7 @@ class FileReader {
     if (size > options_.max_bytes) return std::nullopt;
     return ReadContent(fd.get(), before);
   }
+  bool is_far() const { return is_far_; }
 
  private:
   ManifestReading ReadContent(int fd, const struct stat& before) {
@@ -170,6 +190,7 @@ class FileReader {
   const int directory_fd_;
   const ScanOptions& options_;
   ManifestReading reading_;
+  bool is_far_ = false;
 };
 
 Result<OpenDirectory> OpenBelow(int directory, const char* name) {
@@ -251,7 +272,12 @@ ManifestScan ReadManifests(const std::string& directory, const Descriptor& fd,
                            const std::vector<std::string>& files, const ScanOptions& options) {
   ManifestScan scan;
   for (const std::string& file : files) {
-    std::optional<ManifestReading> reading = FileReader(directory, fd.get(), file, options).Read();
+    FileReader reader(directory, fd.get(), file, options);
+    std::optional<ManifestReading> reading = reader.Read();
+    if (reader.is_far()) {
+      scan.far.push_back({file, LinkText(fd.get(), file)});
+      continue;  // to walk there could wait as well
+    }
     if (reading) {
       scan.readings.push_back(*std::move(reading));
     } else {
@@ -259,6 +285,32 @@ ManifestScan ReadManifests(const std::string& directory, const Descriptor& fd,
     }
     AddTargets(fd, file, scan.targets);
   }
+  return scan;
+}
+
+ManifestScan ReadFarManifest(const std::string& directory, const Descriptor& fd,
+                             const std::string& file, const NodeName& node_name,
+                             const FarReader& read) {
+  const std::string path = directory + "/" + file;
+  const FarContent content = read(path);
+  ManifestReading reading;
+  reading.file = file;
+  if (content.status.ok()) {
+    const size_t hash = std::hash<std::string>()(content.bytes);
+    reading.stamp = {0, static_cast<int64_t>(content.bytes.size()), static_cast<int64_t>(hash), 0};
+    reading.decode = DecodeManifest(path, content.bytes);
+    CompletePods(node_name, path, reading.decode);
+  } else {
+    const Error& error = content.status.error();
+    const bool silent =
+        error.code() == Code::kDeadlineExceeded || error.code() == Code::kUnavailable;
+    reading.what = ManifestReading::What::kUnreadable;
+    reading.error = (silent ? "does not answer: " : "cannot follow its link: ") + error.message();
+    reading.try_again = true;
+  }
+  ManifestScan scan;
+  scan.readings.push_back(std::move(reading));
+  if (content.may_watch) AddTargets(fd, file, scan.targets);
   return scan;
 }
 

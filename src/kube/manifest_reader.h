@@ -2,6 +2,7 @@
 // Threads: any. Blocks: every function here, on the filesystem.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,10 +43,16 @@ struct LinkTarget {
   PathPoint point;
 };
 
+struct FarLink {
+  std::string file;
+  std::string target;  // the link's text
+};
+
 struct ManifestScan {
   std::vector<ManifestReading> readings;
   std::vector<LinkTarget> targets;
   std::vector<std::string> large;  // files that were left out, for their size
+  std::vector<FarLink> far;        // files that were left out, for they lead elsewhere
 };
 
 struct ScanOptions {
@@ -56,6 +63,21 @@ struct ScanOptions {
   // the kernel. Such a file counts as changing.
   bool ask_for_writers = false;
 };
+
+// What a file leads to on another filesystem.
+struct FarContent {
+  Status status = OkStatus();  // DeadlineExceeded or Unavailable: what it leads to does not answer
+  std::string bytes;
+  // Whoever looks along the way there finds a filesystem that answers, and that tells of changes.
+  bool may_watch = false;
+};
+// Of the file at this path; blocks for a bounded time.
+using FarReader = std::function<FarContent(const std::string& path)>;
+
+// As ReadManifests, for one file that it has left out because it leads elsewhere.
+ManifestScan ReadFarManifest(const std::string& directory, const Descriptor& fd,
+                             const std::string& file, const NodeName& node_name,
+                             const FarReader& read);
 
 // Reads and decodes these files of an open directory; pods get their static identity.
 ManifestScan ReadManifests(const std::string& directory, const Descriptor& fd,

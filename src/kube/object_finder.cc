@@ -127,6 +127,15 @@ std::vector<ObjectKey> ObjectFinder::KeysOf(ObjectKind kind, std::string_view na
   return keys;
 }
 
+std::vector<UnknownObject> ObjectFinder::UnknownOf(ObjectKind kind) const {
+  std::vector<UnknownObject> all;
+  for (auto at = unknown_.lower_bound({kind, "", ""});
+       at != unknown_.end() && at->first.kind == kind; ++at) {
+    all.push_back({at->first, at->second.origin.file, at->second.reason});
+  }
+  return all;
+}
+
 std::optional<ObjectOrigin> ObjectFinder::OriginOf(const ObjectKey& key) const {
   const Entry* entry = FindEntry(key);
   if (entry == nullptr) return std::nullopt;

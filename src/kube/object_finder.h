@@ -98,6 +98,9 @@ class ObjectFinder {
   // Not found, and named by a source that cannot tell whether it has it, or what it holds.
   bool MayBeThere(const ObjectKey& key) const { return unknown_.contains(key); }
 
+  // All of a kind of which nobody knows whether they are there, or what they hold.
+  std::vector<UnknownObject> UnknownOf(ObjectKind kind) const;
+
   // nullopt for an object that is not found.
   std::optional<ObjectOrigin> OriginOf(const ObjectKey& key) const;
   std::optional<ObjectStanding> StandingOf(const ObjectKey& key) const;

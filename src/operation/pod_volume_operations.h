@@ -86,6 +86,9 @@ class PodVolumeOperations final : public VolumeOperations {
                             std::function<void(OperationOutcome<Unit>)> done) override;
   StartResult ForgetStorageBut(std::set<std::string> volume_names,
                                std::function<void(OperationOutcome<Unit>)> done) override;
+  std::set<std::string> SetUnknownVolumes(std::vector<UnknownVolume> unknown) override {
+    return parts_.storage.SetUnknown(std::move(unknown));
+  }
   StartResult ReclaimVolume(ReclaimRequest request,
                             std::function<void(OperationOutcome<Unit>)> done) override;
 

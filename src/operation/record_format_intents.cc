@@ -31,7 +31,7 @@ Status RecordFormatIntents::Reserve(const std::string& key, const std::string& d
   const UniqueVolumeName name(key);
   const std::optional<DeviceRecord> record = devices_.Find(name);
   const SpecName spec = record ? record->spec : SpecName(key);
-  RETURN_IF_ERROR(storage_.Take(DeviceStorageHolder(name, spec, StorageUse::kShared),
+  RETURN_IF_ERROR(storage_.Take(DeviceStorageHolder(name, spec, StorageUse::kMounted),
                                 StorageName{device}, call));
   return OkStatus();
 }
@@ -43,12 +43,12 @@ Status RecordFormatIntents::Begin(const std::string& key, const FormatIntent& in
 
 Status RecordFormatIntents::Finish(const std::string& key, const FormatIntent& intent) {
   RETURN_IF_ERROR(Put(key, intent, true));
-  return storage_.Change(DeviceStorageId(UniqueVolumeName(key)), StorageUse::kShared);
+  return storage_.Change(DeviceStorageId(UniqueVolumeName(key)), StorageUse::kMounted);
 }
 
 Status RecordFormatIntents::Withdraw(const std::string& key) {
   RETURN_IF_ERROR(devices_.SetFormat(UniqueVolumeName(key), std::nullopt));
-  return storage_.Change(DeviceStorageId(UniqueVolumeName(key)), StorageUse::kShared);
+  return storage_.Change(DeviceStorageId(UniqueVolumeName(key)), StorageUse::kMounted);
 }
 
 }  // namespace volumed

@@ -27,6 +27,8 @@ const char* UseText(StorageUse use) {
       return "";
     case StorageUse::kShared:
       return ", which is in use";
+    case StorageUse::kMounted:
+      return ", which is mounted";
     case StorageUse::kRaw:
       return ", which a pod has as a block device";
     case StorageUse::kFormat:
@@ -97,13 +99,15 @@ CallOptions StorageGuard::LookAt(const StorageName& name, Duration timeout) cons
   return call;
 }
 
-Result<StorageIdentity> StorageGuard::Identify(const StorageName& name, bool find_users,
+Result<StorageIdentity> StorageGuard::Identify(const StorageName& name, FindUsers users,
                                                const CallOptions& call) {
   if (!name.server.empty()) return OfExport(name);
   CallOptions own = call;
   own.progress = nullptr;
   if (own.domain.empty()) own.domain = name.path;
-  return kernel_.Call(IdentifyStorage{HostPath(name.path), find_users}, own);
+  const IdentifyStorage request{HostPath(name.path), users != FindUsers::kNo,
+                                users == FindUsers::kOfTwins};
+  return kernel_.Call(request, own);
 }
 
 Status StorageGuard::IdentifyExpected(StorageUse use, const CallOptions& call,
@@ -117,7 +121,7 @@ Status StorageGuard::IdentifyExpected(StorageUse use, const CallOptions& call,
     if (!decides_delete && mounted) continue;
     CallOptions look = LookAt(name, decides_delete ? kLookTimeout : kShortLookTimeout);
     look.cancel = call.cancel;
-    const Result<StorageIdentity> identity = Identify(name, false, look);
+    const Result<StorageIdentity> identity = Identify(name, FindUsers::kNo, look);
     if (identity.ok()) {
       table_.Identified(holder.id, *identity);
     } else if (decides_delete) {
@@ -141,13 +145,23 @@ Result<StorageIdentity> StorageGuard::Take(const StorageHolder& holder, const St
                                            const CallOptions& call) {
   RETURN_IF_ERROR(Load());
   const bool alone = holder.use == StorageUse::kRaw || holder.use == StorageUse::kFormat;
+  const bool mounts = holder.use == StorageUse::kMounted;
   RETURN_IF_ERROR(IdentifyExpected(holder.use, call));
-  const bool had_it = table_.Has(holder.id, StorageUse::kRaw);
-  ASSIGN_OR_RETURN(StorageIdentity identity, Identify(name, alone, call));
-  if (alone && !had_it && !identity.users.empty()) {
+  // A filesystem that is mounted somewhere may be mounted once more, from that very device.
+  FindUsers users = FindUsers::kNo;
+  if (alone) users = FindUsers::kAll;
+  if (mounts) users = FindUsers::kOfTwins;
+  const bool had_it = table_.Has(holder.id, mounts ? StorageUse::kMounted : StorageUse::kRaw);
+  ASSIGN_OR_RETURN(StorageIdentity identity, Identify(name, users, call));
+  if (!had_it && !identity.users.empty()) {
+    // Whoever is known by a name is named.
+    if (const auto there = table_.FindExcluding(holder, identity)) {
+      return HeldBy(holder, name, *there);
+    }
     return Refused(holder.text + " cannot have " + name.ToString() + ": somebody has " +
                    Join(identity.users, ", ") +
-                   " for himself (a mount, a device that is made of it, or a program)");
+                   " for himself (the same storage: a mount, a device that is made of it, or a "
+                   "program)");
   }
   RETURN_IF_ERROR(Reserve(holder, name, identity));
   return identity;
@@ -162,12 +176,17 @@ Status StorageGuard::Change(const std::string& id, StorageUse use) {
     held = found->second;
   }
   held.holder.use = use;
-  if (use == StorageUse::kShared) {
-    table_.Share(id);
+  if (use == StorageUse::kMounted) {
+    // It was taken to be formatted: nobody else has come to have it.
+    table_.Mounted(id);
     return OkStatus();
   }
-  RETURN_IF_ERROR(Take(held.holder, held.name, LookAt(held.name, kLookTimeout)));
-  return OkStatus();
+  const CallOptions look = LookAt(held.name, kLookTimeout);
+  ASSIGN_OR_RETURN(const StorageIdentity identity, Take(held.holder, held.name, look));
+  if (use != StorageUse::kFormat) return OkStatus();
+  const Status free = CheckUnknown(held.holder, &identity, look);
+  if (!free.ok()) table_.Mounted(id);
+  return free;
 }
 
 Status StorageGuard::Release(const std::string& id) {
@@ -306,7 +325,7 @@ Status StorageGuard::IdentifyAll(const std::string& volume, const std::vector<Kn
   for (const KnownStorage& other : others) {
     CallOptions look = LookAt(other.name, kLookTimeout);
     look.cancel = call.cancel;
-    const Result<StorageIdentity> identity = Identify(other.name, false, look);
+    const Result<StorageIdentity> identity = Identify(other.name, FindUsers::kNo, look);
     if (!identity.ok()) {
       return identity.error().With("find out whether " + other.holder.text +
                                    " has storage in the way");
@@ -379,11 +398,12 @@ Status StorageGuard::TakeForReclaim(const StorageHolder& holder, const StorageNa
   RETURN_IF_ERROR(Load());
   RETURN_IF_ERROR(IdentifyAll(holder.volume, others, call));
   RETURN_IF_ERROR(IdentifyExpected(holder.use, call));
-  ASSIGN_OR_RETURN(const StorageIdentity identity, Identify(name, false, call));
+  ASSIGN_OR_RETURN(const StorageIdentity identity, Identify(name, FindUsers::kNo, call));
   RETURN_IF_ERROR(Reserve(holder, name, identity));
   const Status free = [&]() -> Status {
     RETURN_IF_ERROR(CheckRecorded(holder.volume, name, claim_uid, identity));
     RETURN_IF_ERROR(CheckNothingShows(name, identity, call));
+    RETURN_IF_ERROR(CheckUnknown(holder, &identity, call));
     return PutReservation(holder, name);
   }();
   if (free.ok()) return free;
@@ -406,13 +426,69 @@ Result<bool> StorageGuard::IsBeingReclaimed(const std::string& id) {
   return false;
 }
 
+// ---- volumes of which nobody knows the object ---------------------------------------------------
+
+std::set<std::string> StorageGuard::SetUnknown(std::vector<UnknownVolume> unknown) {
+  const MutexLock lock(mu_);
+  unknown_ = std::move(unknown);
+  return std::exchange(held_for_unknown_, {});
+}
+
+Status StorageGuard::CheckUnknown(const StorageHolder& holder, const StorageIdentity* identity,
+                                  const CallOptions& call) {
+  RETURN_IF_ERROR(Load());
+  std::vector<UnknownVolume> unknown;
+  {
+    const MutexLock lock(mu_);
+    unknown = unknown_;
+  }
+  for (const UnknownVolume& one : unknown) {
+    if (one.volume == holder.volume) continue;
+    const Status free = CheckUnknownVolume(one, holder, identity, call);
+    if (free.ok()) continue;
+    const MutexLock lock(mu_);
+    held_for_unknown_.insert(holder.volume);
+    return free;
+  }
+  return OkStatus();
+}
+
+Status StorageGuard::CheckUnknownVolume(const UnknownVolume& unknown, const StorageHolder& holder,
+                                        const StorageIdentity* identity, const CallOptions& call) {
+  const std::string object = unknown.file + (unknown.file.empty() ? "" : ": ") + unknown.reason;
+  const auto refused = [&](const std::string& where) {
+    return Refused("the storage of " + holder.text + " stays as it is: nobody knows " + where +
+                   " PersistentVolume " + unknown.volume + " has: " + object +
+                   "; apply it anew, or delete it");
+  };
+  const std::optional<StorageOwnerRecord> record = FindOwner(unknown.volume);
+  if ((!record && !unknown.name) || identity == nullptr) return refused("what storage");
+  const StorageName name = record ? record->name : *unknown.name;
+  CallOptions look = LookAt(name, kLookTimeout);
+  look.cancel = call.cancel;
+  const Result<StorageIdentity> its = Identify(name, FindUsers::kNo, look);
+  if (!its.ok()) {
+    return its.error().With("find out whether persistent volume " + unknown.volume +
+                            " has storage in the way");
+  }
+  // Its disk may not be mounted there, and then its path tells nothing of what it has.
+  const bool is_there =
+      !record || record->object.inode == 0 ||
+      (its->type == FileType::kDirectory && StorageDifference(record->object, its->object).empty());
+  if (!is_there) return refused("where the storage at " + name.ToString() + " is that");
+  if (!Overlap(*identity, *its)) return OkStatus();
+  return Refused("the storage of " + holder.text +
+                 " stays as it is: in whole or in part it is at " + name.ToString() +
+                 ", which PersistentVolume " + unknown.volume + " has (" + object + ")");
+}
+
 Status StorageGuard::Reclaimed(const std::string& volume, const StorageName& name, bool deleted,
                                const CallOptions& call) {
   if (deleted) return Forget(volume);
   const std::optional<StorageOwnerRecord> record = FindOwner(volume);
   if (!record) return OkStatus();
   if (record->marked) {
-    ASSIGN_OR_RETURN(const StorageIdentity identity, Identify(name, false, call));
+    ASSIGN_OR_RETURN(const StorageIdentity identity, Identify(name, FindUsers::kNo, call));
     if (!identity.owner.empty()) {
       RETURN_IF_ERROR(Mark(name, identity, "", record->claim_uid, call));
     }
@@ -455,7 +531,7 @@ Status StorageGuard::CheckNotOwn(const StorageName& name, const CallOptions& cal
                              .persistent = true,
                              .text = "a new volume"};
   RETURN_IF_ERROR(IdentifyExpected(StorageUse::kReclaim, call, kOwn));
-  ASSIGN_OR_RETURN(const StorageIdentity identity, Identify(name, false, call));
+  ASSIGN_OR_RETURN(const StorageIdentity identity, Identify(name, FindUsers::kNo, call));
   const std::optional<StorageHolder> there = table_.Find(kOwn, identity);
   if (!there) return OkStatus();
   return HeldBy(looked, name, *there);

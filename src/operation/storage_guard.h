@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "operation/storage_record.h"
 #include "operation/storage_table.h"
+#include "operation/volume_operations.h"
 #include "os/kernel.h"
 #include "records/record_store.h"
 
@@ -35,6 +36,10 @@ struct StorageOwner {
   bool marked = false;  // its directory is to say so itself: it can be reclaimed
 };
 
+// Whom a look at a block device is to find: nobody, or whoever has it for himself; or only whoever
+// has another device that is the same storage.
+enum class FindUsers { kNo, kAll, kOfTwins };
+
 // Threads: any; calls for one holder one at a time. Blocks: until the call's deadline and the
 // store.
 class StorageGuard {
@@ -51,10 +56,11 @@ class StorageGuard {
   void Expect(const BootId& boot_id, KnownStorage known);
 
   // What the storage is now. Errors: those of IdentifyStorage.
-  Result<StorageIdentity> Identify(const StorageName& name, bool find_users,
+  Result<StorageIdentity> Identify(const StorageName& name, FindUsers users,
                                    const CallOptions& call);
   // Finds out what the storage is and takes it for this use. A device that somebody outside has for
-  // himself is not to be had raw, nor formatted, unless this holder has it raw already.
+  // himself is not to be had raw, nor formatted, unless this holder has it raw already; one whose
+  // twin somebody outside has is not mounted, unless this holder has it mounted already.
   // Errors, not applied: FailedPrecondition, naming who has it; those of IdentifyStorage.
   Result<StorageIdentity> Take(const StorageHolder& holder, const StorageName& name,
                                const CallOptions& call);
@@ -83,6 +89,14 @@ class StorageGuard {
   // Whether an earlier try of this boot has taken it for a reclaim, and keeps others out since.
   // Errors: those of the store.
   Result<bool> IsBeingReclaimed(const std::string& id);
+  // Volumes that are there, and of whose objects nobody knows the content. The answer names the
+  // volumes for which something was refused because of them since the last call. Blocks: never.
+  std::set<std::string> SetUnknown(std::vector<UnknownVolume> unknown) EXCLUDES(mu_);
+  // Before anything that cannot be undone: no unknown volume may have its data in `identity`, or
+  // anywhere if that is not given. Change() to kFormat and TakeForReclaim() ask by themselves.
+  // Errors: FailedPrecondition, not applied, naming both, and the file; those of IdentifyStorage.
+  Status CheckUnknown(const StorageHolder& holder, const StorageIdentity* identity,
+                      const CallOptions& call) EXCLUDES(mu_);
   // Its content is gone, and its directory too if `deleted`: it is nobody's from now on.
   Status Reclaimed(const std::string& volume, const StorageName& name, bool deleted,
                    const CallOptions& call);
@@ -107,6 +121,9 @@ class StorageGuard {
   Status Reserve(const StorageHolder& holder, const StorageName& name,
                  const StorageIdentity& identity) EXCLUDES(mu_);
   Status PutReservation(const StorageHolder& holder, const StorageName& name) EXCLUDES(mu_);
+  // As far as this one goes.
+  Status CheckUnknownVolume(const UnknownVolume& unknown, const StorageHolder& holder,
+                            const StorageIdentity* identity, const CallOptions& call);
   CallOptions LookAt(const StorageName& name, Duration timeout) const;
   std::optional<StorageOwnerRecord> FindOwner(const std::string& volume) const EXCLUDES(mu_);
   Status PutOwner(StorageOwnerRecord record) EXCLUDES(mu_);
@@ -126,6 +143,8 @@ class StorageGuard {
   std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);     // volume -> why
   std::set<std::string> reserved_ GUARDED_BY(mu_);                    // ids with a row
   std::map<std::string, KnownStorage> taken_ GUARDED_BY(mu_);         // by id
+  std::vector<UnknownVolume> unknown_ GUARDED_BY(mu_);
+  std::set<std::string> held_for_unknown_ GUARDED_BY(mu_);  // volumes
 };
 
 }  // namespace volumed

@@ -87,6 +87,8 @@ std::optional<KnownStorage> StorageOf(const DeviceRecord& record) {
     holder.use = StorageUse::kRaw;
     return KnownStorage{std::move(holder), {record.mapped->path}};
   }
+  // Only a device gets the record of its filesystem, before it is mounted; a directory has none.
+  if (record.format) holder.use = StorageUse::kMounted;
   // Of an interrupted mkfs, a tool that outlived its agent may be at work still.
   if (record.format && !record.format->finished) holder.use = StorageUse::kFormat;
   std::string path = record.device_path;

@@ -22,13 +22,18 @@ bool Contains(const StorageIdentity& there, const StorageIdentity& wanted) {
 
 }  // namespace
 
-bool Excludes(const StorageHolder& there, const StorageHolder& wanted, bool contains) {
+bool Excludes(const StorageHolder& there, const StorageHolder& wanted, StorageMeeting meeting) {
   const bool same = there.volume == wanted.volume;
   switch (wanted.use) {
     case StorageUse::kKnown:
       return false;
     case StorageUse::kShared:
       if (there.use == StorageUse::kReclaim) return true;
+      return !same && IsExclusive(there.use);
+    case StorageUse::kMounted:
+      if (there.use == StorageUse::kReclaim) return true;
+      // Two superblocks over one storage ruin it, whatever the volumes are called.
+      if (there.use == StorageUse::kMounted) return meeting.twins;
       return !same && IsExclusive(there.use);
     case StorageUse::kRaw:
     case StorageUse::kFormat:
@@ -37,13 +42,14 @@ bool Excludes(const StorageHolder& there, const StorageHolder& wanted, bool cont
     case StorageUse::kReclaim:
       // What a claim has lies in its own storage; a pod that looks at the node's whole tree (a
       // hostPath of "/") has no part of it.
-      if (contains && !there.persistent) return false;
+      if (meeting.contains && !there.persistent) return false;
       return !same || (there.use != StorageUse::kKnown && there.use != StorageUse::kReclaim);
   }
   __builtin_unreachable();
 }
 
 StorageTable::Index& StorageTable::IndexOf(StorageUse use) {
+  if (use == StorageUse::kMounted) return mounted_;
   return IsExclusive(use) ? exclusive_ : others_;
 }
 
@@ -84,18 +90,33 @@ void StorageTable::Collect(const Index& index, const StorageIdentity& identity, 
   for (const std::string& key : identity.within) add(index.own, key);
 }
 
-std::optional<StorageHolder> StorageTable::Take(const StorageHolder& holder,
-                                                const StorageIdentity& identity) {
-  const MutexLock lock(mu_);
+std::optional<StorageHolder> StorageTable::ExcludingLocked(const StorageHolder& holder,
+                                                           const StorageIdentity& identity) const {
   Ids ids;
   Collect(exclusive_, identity, ids);
   const bool shares = holder.use == StorageUse::kShared || holder.use == StorageUse::kKnown;
-  if (!shares) Collect(others_, identity, ids);
+  if (!shares) Collect(mounted_, identity, ids);
+  if (IsExclusive(holder.use)) Collect(others_, identity, ids);
   for (const std::string& id : ids) {
     if (id == holder.id) continue;
     const Entry& there = entries_.at(id);
-    if (Excludes(there.holder, holder, Contains(there.identity, identity))) return there.holder;
+    const StorageMeeting meeting{.contains = Contains(there.identity, identity),
+                                 .twins = AreTwins(there.identity, identity)};
+    if (Excludes(there.holder, holder, meeting)) return there.holder;
   }
+  return std::nullopt;
+}
+
+std::optional<StorageHolder> StorageTable::FindExcluding(const StorageHolder& holder,
+                                                         const StorageIdentity& identity) const {
+  const MutexLock lock(mu_);
+  return ExcludingLocked(holder, identity);
+}
+
+std::optional<StorageHolder> StorageTable::Take(const StorageHolder& holder,
+                                                const StorageIdentity& identity) {
+  const MutexLock lock(mu_);
+  if (auto there = ExcludingLocked(holder, identity)) return there;
   Add(holder, identity);
   return std::nullopt;
 }
@@ -119,20 +140,19 @@ std::optional<StorageHolder> StorageTable::Find(const std::string& prefix,
                                                 const StorageIdentity& identity) const {
   const MutexLock lock(mu_);
   Ids ids;
-  Collect(exclusive_, identity, ids);
-  Collect(others_, identity, ids);
+  for (const Index* index : {&exclusive_, &mounted_, &others_}) Collect(*index, identity, ids);
   for (const std::string& id : ids) {
     if (id.starts_with(prefix)) return entries_.at(id).holder;
   }
   return std::nullopt;
 }
 
-void StorageTable::Share(const std::string& id) {
+void StorageTable::Mounted(const std::string& id) {
   const MutexLock lock(mu_);
   const auto found = entries_.find(id);
   if (found == entries_.end()) return;
   Entry entry = found->second;
-  entry.holder.use = StorageUse::kShared;
+  entry.holder.use = StorageUse::kMounted;
   Add(entry.holder, entry.identity);
 }
 
@@ -150,11 +170,14 @@ void StorageTable::Expect(StorageHolder holder, StorageName name) {
 }
 
 std::vector<std::pair<StorageHolder, StorageName>> StorageTable::Expected(StorageUse use) const {
-  const bool shares = use == StorageUse::kShared || use == StorageUse::kKnown;
+  const bool shares = !IsExclusive(use);
   std::vector<std::pair<StorageHolder, StorageName>> wanted;
   const MutexLock lock(mu_);
   for (const auto& [id, entry] : expected_) {
-    if (!shares || IsExclusive(entry.first.use)) wanted.push_back(entry);
+    const StorageUse there = entry.first.use;
+    const bool excludes =
+        IsExclusive(there) || (use == StorageUse::kMounted && there == StorageUse::kMounted);
+    if (!shares || excludes) wanted.push_back(entry);
   }
   return wanted;
 }

@@ -19,7 +19,8 @@ namespace volumed {
 
 enum class StorageUse {
   kKnown,    // it is some volume's, and nobody has it at the moment
-  kShared,   // mounted, beside others
+  kShared,   // a directory of it is in use, beside others
+  kMounted,  // the filesystem of the device is mounted from this very device
   kRaw,      // a pod has the device itself
   kFormat,   // a filesystem is being made
   kReclaim,  // its content is being deleted
@@ -47,8 +48,11 @@ class StorageTable {
   // Who with a use and an id of this prefix has storage that overlaps this one.
   std::optional<StorageHolder> Find(const std::string& prefix,
                                     const StorageIdentity& identity) const EXCLUDES(mu_);
-  // From now on it excludes nobody who shares; nothing if it is not there.
-  void Share(const std::string& id) EXCLUDES(mu_);
+  // Likewise, but nothing is taken.
+  std::optional<StorageHolder> FindExcluding(const StorageHolder& holder,
+                                             const StorageIdentity& identity) const EXCLUDES(mu_);
+  // What was taken to be formatted is mounted from now on; nothing if it is not there.
+  void Mounted(const std::string& id) EXCLUDES(mu_);
   bool Has(const std::string& id, StorageUse use) const EXCLUDES(mu_);
 
   // A holder whose storage nobody has looked at yet: what the agent before this one left.
@@ -64,13 +68,15 @@ class StorageTable {
     StorageIdentity identity;
   };
   using Ids = std::set<std::string>;
-  // By key; those who exclude others apart from those who do not.
+  // By key; apart are those who exclude others, those who exclude their twins, and the rest.
   struct Index {
     std::unordered_map<std::string, Ids> own;
     std::unordered_map<std::string, Ids> within;
   };
 
   Index& IndexOf(StorageUse use) REQUIRES(mu_);
+  std::optional<StorageHolder> ExcludingLocked(const StorageHolder& holder,
+                                               const StorageIdentity& identity) const REQUIRES(mu_);
   void Add(const StorageHolder& holder, const StorageIdentity& identity) REQUIRES(mu_);
   void Remove(const std::string& id) REQUIRES(mu_);
   void Collect(const Index& index, const StorageIdentity& identity, Ids& ids) const REQUIRES(mu_);
@@ -78,12 +84,18 @@ class StorageTable {
   mutable Mutex mu_;
   std::map<std::string, Entry> entries_ GUARDED_BY(mu_);
   Index exclusive_ GUARDED_BY(mu_);
+  Index mounted_ GUARDED_BY(mu_);
   Index others_ GUARDED_BY(mu_);
   std::map<std::string, std::pair<StorageHolder, StorageName>> expected_ GUARDED_BY(mu_);
 };
 
-// Whether `there`, which has storage that overlaps `wanted`'s, keeps it from being taken.
-// `contains`: what is there only contains what is wanted. Pure.
-bool Excludes(const StorageHolder& there, const StorageHolder& wanted, bool contains);
+// How the storage that is there overlaps the one that is wanted.
+struct StorageMeeting {
+  bool contains = false;  // it only contains the wanted one
+  bool twins = false;     // AreTwins
+};
+
+// Whether `there`, which has storage that overlaps `wanted`'s, keeps it from being taken. Pure.
+bool Excludes(const StorageHolder& there, const StorageHolder& wanted, StorageMeeting meeting);
 
 }  // namespace volumed

@@ -23,6 +23,7 @@
 #include "pluginmgr/volume_plugin.h"
 #include "volume/claim_binding.h"
 #include "volume/expansion_decision.h"
+#include "volume/storage_name.h"
 #include "volume/volume_spec.h"
 
 namespace volumed {
@@ -172,6 +173,16 @@ struct ReclaimRequest {
   std::vector<std::shared_ptr<const Pod>> pods = {};
 };
 
+// A PersistentVolume that is there, and whose object nobody can read: nobody knows what storage it
+// has, unless that is on record.
+struct UnknownVolume {
+  std::string volume;
+  std::string file;                                // that had its object; may be empty
+  std::string reason;                              // why that is not known, for people
+  std::optional<StorageName> name = std::nullopt;  // as a claim's record has it
+  friend bool operator==(const UnknownVolume&, const UnknownVolume&) = default;
+};
+
 // A volume that is made for a claim, as its record has it.
 struct ProvisionRequest {
   std::string plugin_name;
@@ -303,6 +314,10 @@ class VolumeOperations {
   // The same of all volumes but these: an agent that ended may have left some of it.
   virtual StartResult ForgetStorageBut(std::set<std::string> volume_names,
                                        std::function<void(OperationOutcome<Unit>)> done) = 0;
+  // These are all unknown volumes from now on. As long as the storage of one is not on record,
+  // nothing is formatted, deleted or recycled for another volume. The answer names the volumes for
+  // which that was refused since the last call: what they wanted may be tried again.
+  virtual std::set<std::string> SetUnknownVolumes(std::vector<UnknownVolume> unknown) = 0;
   // Deletes or recycles a volume that nobody uses. Its key is ReclaimKey(volume's name).
   virtual StartResult ReclaimVolume(ReclaimRequest request,
                                     std::function<void(OperationOutcome<Unit>)> done) = 0;

@@ -22,7 +22,7 @@
 namespace volumed {
 namespace {
 
-constexpr int64_t kReadFileLimit = 64 * 1024;
+constexpr size_t kReadPiece = 64 * 1024;
 constexpr uint32_t kModeBits = 07777;
 
 Error NotApplied(const std::string& what) {
@@ -337,21 +337,16 @@ Result<FileContent> DoReadFile(const ReadFile& request) {
     return Error::NotApplied(Code::kFailedPrecondition, what + ": not a regular file");
   }
   FileContent content;
-  content.bytes.resize(kReadFileLimit + 1);
-  size_t size = 0;
-  while (size < content.bytes.size()) {
-    const ssize_t got =
-        ::read(file.get(), content.bytes.data() + size, content.bytes.size() - size);
+  std::array<char, kReadPiece> piece;
+  while (content.bytes.size() <= request.max_bytes) {
+    const ssize_t got = ::read(file.get(), piece.data(), piece.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return NotApplied(what);
-    if (got == 0) break;
-    size += static_cast<size_t>(got);
+    if (got == 0) return content;
+    content.bytes.append(piece.data(), static_cast<size_t>(got));
   }
-  if (size > static_cast<size_t>(kReadFileLimit)) {
-    return Error::NotApplied(Code::kOutOfRange, what + ": larger than 65536 bytes");
-  }
-  content.bytes.resize(size);
-  return content;
+  return Error::NotApplied(Code::kOutOfRange,
+                           what + ": larger than " + std::to_string(request.max_bytes) + " bytes");
 }
 
 }  // namespace volumed

@@ -301,11 +301,13 @@ struct ListDirectory {
   SafePath path;  // NotFound when missing
 };
 
-// A small file of the agent's own (marker, resolved link): at most 64 KiB, OutOfRange beyond.
+// A file that its reader knows to be small (a marker, a manifest): at most `max_bytes`, OutOfRange
+// beyond.
 struct ReadFile {
   using Answer = FileContent;
   static constexpr const char* kName = "ReadFile";
   SafePath path;
+  uint64_t max_bytes = 64 * 1024;
 };
 
 // One file of a payload. `path` is relative and clean; parents are made as needed.

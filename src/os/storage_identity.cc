@@ -219,7 +219,9 @@ Result<StorageIdentity> DoIdentifyStorage(const IdentifyStorage& request,
   if (!missing) identity.type = FileTypeFromMode(info.st_mode);
   if (identity.type == FileType::kBlockDevice) {
     keys = KeysOfDevice(info.st_rdev);
+    identity.made_of = Sorted(keys.within);
     for (const dev_t twin : request.find_users ? TwinsOf(info.st_rdev) : std::vector<dev_t>()) {
+      if (request.twins_alone && twin == info.st_rdev) continue;
       if (IsClaimed(twin)) identity.users.push_back(DeviceNodeName(twin));
     }
   } else {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/descriptor.h"
@@ -93,13 +94,21 @@ void AddBelow(dev_t device, StorageKeys& all, int depth) {
   }
 }
 
+// What a name of a disk is to be made of. To ask a loop device for its file may wait for the
+// filesystem of that.
+struct NamesWanted {
+  bool wwid = true;
+  bool file = true;
+};
+
 // Names of the disk, whichever of its paths it is: what it calls itself, and the file of a loop
 // device. A device on the same file is the same storage.
-std::vector<std::string> NamesOfDisk(dev_t disk) {
+std::vector<std::string> NamesOfDisk(dev_t disk, NamesWanted wanted = {}) {
   std::vector<std::string> names;
-  if (const std::string wwid = WwidIn(SysfsOf(disk)); !wwid.empty()) {
+  if (const std::string wwid = wanted.wwid ? WwidIn(SysfsOf(disk)) : ""; !wwid.empty()) {
     names.push_back("wwid:" + wwid);
   }
+  if (!wanted.file) return names;
   if (const std::optional<LoopFile> file = FileOfLoop(disk)) {
     names.push_back(InodeKey(file->device, file->inode));
   }
@@ -155,11 +164,16 @@ std::vector<dev_t> TwinsOf(dev_t device) {
   std::vector<dev_t> twins = {device};
   const std::vector<std::string> names = NamesOfDisk(disk);
   if (names.empty()) return twins;
+  const auto has = [&names](std::string_view prefix) {
+    return std::any_of(names.begin(), names.end(),
+                       [prefix](const std::string& name) { return name.starts_with(prefix); });
+  };
+  const NamesWanted wanted{.wwid = has("wwid:"), .file = has("ino:")};
   const std::optional<std::string> start = ReadAttribute(SysfsOf(device) + "/start");
   for (const std::string& name : NamesIn(kBlockDevices)) {
     const std::string directory = std::string(kBlockDevices) + "/" + name;
     const std::optional<dev_t> other = NumberIn(directory);
-    if (!other || *other == disk || !ShareOne(NamesOfDisk(*other), names)) continue;
+    if (!other || *other == disk || !ShareOne(NamesOfDisk(*other, wanted), names)) continue;
     if (!part_of) {
       twins.push_back(*other);
       continue;

@@ -44,6 +44,16 @@ bool Overlap(const StorageIdentity& a, const StorageIdentity& b) {
   return Intersect(a.own, b.own) || Intersect(a.own, b.within) || Intersect(a.within, b.own);
 }
 
+bool AreTwins(const StorageIdentity& a, const StorageIdentity& b) {
+  if (a.type != FileType::kBlockDevice || b.type != FileType::kBlockDevice) return false;
+  // The number is the device's own; a WWID and a file are its twins', too.
+  const bool same = std::any_of(a.own.begin(), a.own.end(), [&b](const std::string& key) {
+    return key.starts_with("dev:") && std::binary_search(b.own.begin(), b.own.end(), key);
+  });
+  if (same) return false;
+  return Intersect(a.own, b.own) || Intersect(a.own, b.made_of) || Intersect(a.made_of, b.own);
+}
+
 std::string StorageDifference(const StorageObject& recorded, const StorageObject& now) {
   const auto differ = [](const char* what, const std::string& before, const std::string& after) {
     return std::string(what) + " is " + after + ", not " + before;

@@ -39,7 +39,8 @@ struct StorageObject {
 // Two storages overlap if a key of one's own is the other's own, or is among what contains it.
 //
 // With `find_users`, a block device is also opened for itself (O_EXCL), as is every other device of
-// the same WWID or on the same file, and closed at once.
+// the same WWID or on the same file, and closed at once; with `twins_alone` only those others are,
+// for the device itself may be mounted already.
 // A path that leads nowhere is no error: the type is kMissing, and the keys are those that it would
 // have. Errors, not applied: errno of open(2); FailedPrecondition for what was removed meanwhile.
 // Source: name_to_handle_at(2), ioctl_loop(4), Linux Documentation/ABI/stable/sysfs-block.
@@ -48,6 +49,7 @@ struct IdentifyStorage {
   static constexpr const char* kName = "IdentifyStorage";
   SafePath path;
   bool find_users = false;
+  bool twins_alone = false;
 };
 
 struct StorageIdentity {
@@ -55,7 +57,10 @@ struct StorageIdentity {
   StorageObject object{};             // of a directory
   std::vector<std::string> own{};     // sorted
   std::vector<std::string> within{};  // of what contains it: directories above, disks below; sorted
-  std::string owner{};                // of a directory: its mark; see MarkStorage
+  // Of a block device: what of `within` it is a part or made of. What only contains the file of a
+  // loop device is not among it, for who writes there goes through that file's filesystem.
+  std::vector<std::string> made_of{};
+  std::string owner{};  // of a directory: its mark; see MarkStorage
   // Devices, as "/dev/loop3", that are this storage and that somebody has for himself; see
   // find_users.
   std::vector<std::string> users{};
@@ -79,6 +84,11 @@ struct MarkStorage {
 
 // Whether what is done to the content of one can be seen in the other. Pure.
 bool Overlap(const StorageIdentity& a, const StorageIdentity& b);
+
+// Both are block devices, each with a node and a cache of its own, and what is written to one
+// changes the other behind the back of a filesystem that is mounted from that. False for one
+// device under two names. Pure.
+bool AreTwins(const StorageIdentity& a, const StorageIdentity& b);
 
 // What shows that `now` is another directory than the recorded one; empty when nothing does. What
 // is not known of one of them is not compared. Pure.

@@ -219,6 +219,7 @@ void Fill(const IdentifyStorage& from, worker::Request& to) {
   worker::IdentifyStorage& m = *to.mutable_identify_storage();
   Write(from.path, *m.mutable_path());
   m.set_find_users(from.find_users);
+  m.set_twins_alone(from.twins_alone);
 }
 
 void Fill(const MarkStorage& from, worker::Request& to) {
@@ -241,6 +242,7 @@ void Fill(const StorageIdentity& from, worker::Answer& to) {
   WriteList(from.within, m.mutable_within());
   m.set_owner(from.owner);
   WriteList(from.users, m.mutable_users());
+  WriteList(from.made_of, m.mutable_made_of());
 }
 
 StorageIdentity Read(const worker::StorageIdentity& from) {
@@ -250,6 +252,7 @@ StorageIdentity Read(const worker::StorageIdentity& from) {
   identity.within = ReadList(from.within());
   identity.owner = from.owner();
   identity.users = ReadList(from.users());
+  identity.made_of = ReadList(from.made_of());
   return identity;
 }
 

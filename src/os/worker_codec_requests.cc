@@ -115,6 +115,7 @@ void Fill(const ListDirectory& from, pb::Request& to) {
 }
 void Fill(const ReadFile& from, pb::Request& to) {
   Write(from.path, *to.mutable_read_file()->mutable_path());
+  to.mutable_read_file()->set_max_bytes(from.max_bytes);
 }
 void Fill(const WriteAtomicPayload& from, pb::Request& to) {
   pb::WriteAtomicPayload& m = *to.mutable_write_atomic_payload();
@@ -237,7 +238,7 @@ Result<AnyRequest> ReadRequest(const pb::Request& m) {
     case pb::Request::kListDirectory:
       return AnyRequest(ListDirectory{Read(m.list_directory().path())});
     case pb::Request::kReadFile:
-      return AnyRequest(ReadFile{Read(m.read_file().path())});
+      return AnyRequest(ReadFile{Read(m.read_file().path()), m.read_file().max_bytes()});
     case pb::Request::kWriteAtomicPayload:
       return AnyRequest(Read(m.write_atomic_payload()));
     case pb::Request::kProbeDevice:
@@ -271,8 +272,9 @@ Result<AnyRequest> ReadRequest(const pb::Request& m) {
       return AnyRequest(
           WriteAttribute{Read(m.write_attribute().path()), m.write_attribute().value()});
     case pb::Request::kIdentifyStorage:
-      return AnyRequest(
-          IdentifyStorage{Read(m.identify_storage().path()), m.identify_storage().find_users()});
+      return AnyRequest(IdentifyStorage{Read(m.identify_storage().path()),
+                                        m.identify_storage().find_users(),
+                                        m.identify_storage().twins_alone()});
     case pb::Request::kMarkStorage:
       return AnyRequest(Read(m.mark_storage()));
     case pb::Request::REQUEST_NOT_SET:

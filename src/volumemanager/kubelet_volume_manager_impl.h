@@ -147,6 +147,9 @@ class KubeletVolumeManager::Impl {
   void ForgetVolume(const PersistentVolume& volume);
   void ForgetDevice(const UniqueVolumeName& device);
   void ForgetRestingStorage();
+  // Tells the operations of which PersistentVolumes nobody knows the object, and lets what was
+  // refused because of others be tried again.
+  void NoteUnknownVolumes();
   // Rows of devices whose volume is no more.
   void ForgetRestingDevices();
   void Load();
@@ -234,6 +237,7 @@ class KubeletVolumeManager::Impl {
   VolumeExpander expander_;
   DeviceReconciler devices_;
   Reconciler reconciler_;
+  std::vector<UnknownVolume> unknown_volumes_;  // as last told
   // Devices at rest whose rows are left for what they tell of a filesystem -> the volume's name.
   std::map<UniqueVolumeName, std::string> resting_devices_;
   PodViews views_;

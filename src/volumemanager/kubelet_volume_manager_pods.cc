@@ -55,6 +55,7 @@ void KubeletVolumeManager::Impl::CatalogChanged(const std::vector<ObjectChange>&
       StorageChanged(change);
     }
   }
+  NoteUnknownVolumes();
   CheckReady();
 }
 

@@ -51,6 +51,7 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
   SeedCatalog();
   provisioning_.Restore(found->provisioned);
   claims_.Restore(found->bindings, found->quarantined);
+  NoteUnknownVolumes();
   loaded_ = true;
   // Nothing that they deliver is heard before this function is over.
   if (settings_.start_sources) settings_.start_sources(known_.Memories());
@@ -175,6 +176,7 @@ void KubeletVolumeManager::Impl::ForgetRestingDevices() {
   const std::map<UniqueVolumeName, std::string> resting = resting_devices_;
   for (const auto& [device, volume] : resting) {
     const bool known = parts_.catalog.FindPersistentVolume(volume) != nullptr ||
+                       parts_.catalog.MayBeThere({ObjectKind::kPersistentVolume, "", volume}) ||
                        claims_.FindVolume(volume) != nullptr;
     if (!known) ForgetDevice(device);
   }
@@ -186,8 +188,36 @@ void KubeletVolumeManager::Impl::ForgetRestingStorage() {
   for (const PersistentVolumePtr& volume : parts_.catalog.PersistentVolumes()) {
     known.insert(volume->metadata.name);
   }
+  // What is on record of these is all that is known of them.
+  for (const UnknownObject& unknown : parts_.catalog.UnknownOf(ObjectKind::kPersistentVolume)) {
+    known.insert(unknown.key.name);
+  }
   for (const std::string& volume : claims_.BoundVolumes()) known.insert(volume);
   parts_.operations.ForgetStorageBut(std::move(known), [](const OperationOutcome<Unit>&) {});
+}
+
+void KubeletVolumeManager::Impl::NoteUnknownVolumes() {
+  std::vector<UnknownVolume> unknown;
+  for (UnknownObject& object : parts_.catalog.UnknownOf(ObjectKind::kPersistentVolume)) {
+    UnknownVolume& volume = unknown.emplace_back(
+        UnknownVolume{object.key.name, std::move(object.file), std::move(object.reason)});
+    const PersistentVolumePtr bound = claims_.FindVolumeObject(volume.volume);
+    if (bound == nullptr) continue;
+    volume.name = StorageNameOf(VolumeSpec::FromPersistentVolume(*bound, false));
+    // Its record says what it has, which is nothing that a path of this node could lead to.
+    if (!volume.name) unknown.pop_back();
+  }
+  if (unknown == unknown_volumes_) return;
+  for (const UnknownVolume& before : std::exchange(unknown_volumes_, unknown)) {
+    const ObjectKey key{ObjectKind::kPersistentVolume, "", before.volume};
+    const bool is_gone = parts_.catalog.LookUp(key).answer == ObjectLookup::Answer::kAbsent;
+    if (is_gone && Ready() && !claims_.BoundVolumes().contains(before.volume)) {
+      parts_.operations.ForgetStorage(before.volume, [](const OperationOutcome<Unit>&) {});
+    }
+  }
+  for (const std::string& held : parts_.operations.SetUnknownVolumes(std::move(unknown))) {
+    RetryStorage(held);
+  }
 }
 
 void KubeletVolumeManager::Impl::ReportOrphan(const PodUid& uid, const ActualPod& pod) const {

@@ -11,7 +11,7 @@ namespace volumed {
 namespace {
 
 constexpr uint32_t kModeBits = 07777;
-constexpr size_t kReadFileLimit = 64 * 1024;
+constexpr size_t kWriteFileLimit = 64 * 1024;
 
 bool CleanComponents(std::string_view path) {
   size_t begin = 0;
@@ -281,8 +281,9 @@ Result<FileContent> FakeEffects::operator()(const ReadFile& request) {
     case FileType::kFifo:
       return Error::NotApplied(Code::kFailedPrecondition, what + ": not a regular file");
   }
-  if (inode.content.size() > kReadFileLimit) {
-    return Error::NotApplied(Code::kOutOfRange, what + ": larger than 65536 bytes");
+  if (inode.content.size() > request.max_bytes) {
+    return Error::NotApplied(
+        Code::kOutOfRange, what + ": larger than " + std::to_string(request.max_bytes) + " bytes");
   }
   return FileContent{inode.content};
 }
@@ -387,7 +388,7 @@ Result<Changed> FakeEffects::operator()(const WriteFile& request) {
     return Error::FromErrno(error, what, Outcome::kNotApplied);
   };
   const std::string& content = request.content.Reveal();
-  if (content.size() > kReadFileLimit) {
+  if (content.size() > kWriteFileLimit) {
     return Error::NotApplied(Code::kOutOfRange, what + ": larger than 65536 bytes");
   }
   ASSIGN_OR_RETURN(const Parent parent, OpenParent(request.path));

@@ -103,9 +103,13 @@ Result<StorageIdentity> FakeEffects::operator()(const IdentifyStorage& request) 
       missing.empty() && inode.type == FileType::kBlockDevice && device.ok()) {
     AddDevice(**device, identity.own);
     identity.within = (*device)->storage_within;
+    identity.made_of = identity.within;
     for (const auto& [node, other] : state_.devices.by_path) {
       std::vector<std::string> keys;
       AddDevice(other, keys);
+      const bool is_it = other.identity.device_minor == (*device)->identity.device_minor &&
+                         other.identity.device_major == (*device)->identity.device_major;
+      if (request.twins_alone && is_it) continue;
       if (request.find_users && ShareOne(keys, identity.own) && IsInUse(other)) {
         identity.users.push_back(node);
       }
@@ -126,6 +130,7 @@ Result<StorageIdentity> FakeEffects::operator()(const IdentifyStorage& request) 
   }
   Sort(identity.own);
   Sort(identity.within);
+  Sort(identity.made_of);
   return identity;
 }
 

@@ -4,6 +4,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <optional>
 #include <string>
 
 #include "integration/agent/agent_fixture.h"
@@ -50,6 +51,19 @@ class StorageGuardTest : public AgentTest {
                   : "volumeMounts: [{name: data, mountPath: /d}]") +
            "}\n  volumes:\n  - name: data\n    persistentVolumeClaim: {claimName: " + claim + "}\n";
   }
+  // Two loop devices of one file, and an agent.
+  void StartBesideTwins() {
+    ASSERT_TRUE(MakeImage(scratch() + "/image", kDiskBytes));
+    one_.emplace(scratch() + "/image");
+    two_.emplace(scratch() + "/image");
+    ASSERT_TRUE(one_->valid() && two_->valid());
+    ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  }
+  void TearDown() override {
+    AgentTest::TearDown();
+    one_.reset();
+    two_.reset();
+  }
   // A pod of the claim was here, and has left.
   void UseOnce(const std::string& claim) {
     ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn(claim)));
@@ -77,6 +91,9 @@ class StorageGuardTest : public AgentTest {
     const ssize_t size = ::getxattr(path.c_str(), "trusted.volumed.owner", owner, sizeof(owner));
     return size < 0 ? "" : std::string(owner, static_cast<size_t>(size));
   }
+
+  std::optional<LoopDevice> one_;
+  std::optional<LoopDevice> two_;
 };
 
 TEST_F(StorageGuardTest, DeletingAClaimDoesNotDeleteTheDataOfAVolumeInsideItsDirectory) {
@@ -136,11 +153,9 @@ TEST_F(StorageGuardTest, StorageThatIsMarkedAsAnotherClaimsIsNotDeleted) {
 
 TEST_F(StorageGuardTest, ADiskThatAPodHasRawIsNotFormattedUnderAnotherName) {
   if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
-  ASSERT_TRUE(MakeImage(scratch() + "/image", kDiskBytes));
-  const LoopDevice one(scratch() + "/image");
-  const LoopDevice two(scratch() + "/image");
-  ASSERT_TRUE(one.valid() && two.valid());
-  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(StartBesideTwins());
+  const LoopDevice& one = *one_;
+  const LoopDevice& two = *two_;
   ASSERT_NO_FATAL_FAILURE(ApplyOk(Volume("raw", Local(one.path()), "Retain", "Block") +
                                   Volume("formatted", Local(two.path()), "Retain")));
   ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("raw", true)));
@@ -158,12 +173,106 @@ TEST_F(StorageGuardTest, ADiskThatAPodHasRawIsNotFormattedUnderAnotherName) {
       << Ctl({"explain", "formatted"}).output;
   // And the other way round: what is mounted is not handed out raw.
   ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("raw", true)));
-  EXPECT_TRUE(PodSays("raw", "for himself") || PodSays("raw", "persistent volume formatted"))
-      << Ctl({"explain", "raw"}).output;
+  EXPECT_TRUE(PodSays("raw", "persistent volume formatted")) << Ctl({"explain", "raw"}).output;
   ASSERT_TRUE(Delete("Pod", "raw").ok());
   ASSERT_TRUE(Delete("Pod", "formatted").ok());
   ASSERT_TRUE(WaitGone("raw"));
   ASSERT_TRUE(WaitGone("formatted"));
+}
+
+// Their two superblocks have ruined the filesystem, and fsck has mended it while it was mounted.
+TEST_F(StorageGuardTest, TwoLoopDevicesOfOneFileAreNotMountedAtTheSameTime) {
+  if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
+  ASSERT_NO_FATAL_FAILURE(StartBesideTwins());
+  const LoopDevice& one = *one_;
+  const LoopDevice& two = *two_;
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Volume("first", Local(one.path()), "Retain") +
+                                  Volume("again", Local(one.path()), "Retain") +
+                                  Volume("second", Local(two.path()), "Retain")));
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("first")));
+  ASSERT_TRUE(WaitPhase("first", "Ready")) << Ctl({"explain", "first"}).output;
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("second") + PodOn("again")));
+  EXPECT_TRUE(PodSays("second", "persistent volume first")) << Ctl({"explain", "second"}).output;
+  EXPECT_TRUE(PodSays("second", "persistent volume second")) << Ctl({"explain", "second"}).output;
+  // The very same device has one superblock.
+  EXPECT_TRUE(WaitPhase("again", "Ready")) << Ctl({"explain", "again"}).output;
+  KillAgent();
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  EXPECT_TRUE(PodSays("second", "persistent volume first") ||
+              PodSays("second", "persistent volume again"))
+      << Ctl({"explain", "second"}).output;
+  for (const char* pod : {"first", "again"}) {
+    ASSERT_TRUE(Delete("Pod", pod).ok());
+    ASSERT_TRUE(WaitGone(pod)) << Ctl({"explain", pod}).output;
+  }
+  EXPECT_TRUE(WaitPhase("second", "Ready", kPatience * 3)) << Ctl({"explain", "second"}).output;
+  ASSERT_TRUE(Delete("Pod", "second").ok());
+  ASSERT_TRUE(WaitGone("second"));
+  // The administrator has the other one.
+  const std::string mounted = scratch() + "/mounted";
+  ASSERT_NO_FATAL_FAILURE(MakeDirectory(mounted));
+  ASSERT_EQ(::mount(one.path().c_str(), mounted.c_str(), "ext4", 0, nullptr), 0);
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("second") + PodOn("first")));
+  EXPECT_TRUE(PodSays("second", one.path())) << Ctl({"explain", "second"}).output;
+  EXPECT_TRUE(WaitPhase("first", "Ready")) << Ctl({"explain", "first"}).output;
+  EXPECT_EQ(::umount(mounted.c_str()), 0);
+  for (const char* pod : {"first", "second"}) {
+    ASSERT_TRUE(Delete("Pod", pod).ok());
+    ASSERT_TRUE(WaitGone(pod)) << Ctl({"explain", pod}).output;
+  }
+}
+
+// What nobody can read is storage all the same: a Recycle has emptied it.
+TEST_F(StorageGuardTest, AVolumeWhoseObjectIsDamagedOrLostIsNotDeletedWithTheOneAroundIt) {
+  for (const bool lost : {false, true}) {
+    const std::string name = lost ? "lost" : "damaged";
+    const std::string outer = volumes() + "/" + name;
+    ASSERT_NO_FATAL_FAILURE(MakeDirectory(outer));
+    ASSERT_NO_FATAL_FAILURE(MakeDirectory(outer + "/sub"));
+    WriteText(outer + "/sub/precious", "data");
+    ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+    const std::string inner = Volume("inner", HostPath(outer + "/sub"), "Retain");
+    // It has no claim that could tell what it was.
+    const std::string object = inner.substr(0, inner.find("---\n", 4));
+    ASSERT_NO_FATAL_FAILURE(ApplyOk(Volume(name, HostPath(outer), "Delete") + object));
+    ASSERT_NO_FATAL_FAILURE(UseOnce(name));
+    KillAgent();
+    const std::string file = root() + "/volumed/objects/persistentvolume..inner.json";
+    ASSERT_EQ(lost ? ::unlink(file.c_str()) : ::truncate(file.c_str(), 20), 0) << file;
+    ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+    ASSERT_TRUE(Delete("PersistentVolumeClaim", name).ok());
+    EXPECT_TRUE(VolumeSays(name, "nobody knows what storage PersistentVolume inner has"))
+        << Told(name);
+    EXPECT_TRUE(VolumeSays(name, file)) << Told(name);
+    EXPECT_EQ(ReadText(outer + "/sub/precious"), "data");
+    // Now it is known, and in the way.
+    ASSERT_NO_FATAL_FAILURE(ApplyOk(object));
+    EXPECT_TRUE(VolumeSays(name, "persistent volume inner")) << Told(name);
+    EXPECT_EQ(ReadText(outer + "/sub/precious"), "data");
+    ASSERT_TRUE(Delete("PersistentVolume", "inner").ok());
+    EXPECT_TRUE(Eventually(kPatience * 3, [&] { return !Exists(outer); })) << Told(name);
+    KillAgent();
+  }
+}
+
+TEST_F(StorageGuardTest, ADeletionGoesOnOnceTheVolumeThatNobodyCanReadIsDeletedByCommand) {
+  const std::string path = volumes() + "/v";
+  ASSERT_NO_FATAL_FAILURE(MakeDirectory(path));
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  const std::string inner = Volume("inner", HostPath(volumes() + "/else"), "Retain");
+  ASSERT_NO_FATAL_FAILURE(
+      ApplyOk(Volume("v", HostPath(path), "Delete") + inner.substr(0, inner.find("---\n", 4))));
+  KillAgent();
+  const std::string file = root() + "/volumed/objects/persistentvolume..inner.json";
+  ASSERT_EQ(::truncate(file.c_str(), 20), 0) << file;
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  // Whatever loses nothing goes on.
+  ASSERT_NO_FATAL_FAILURE(UseOnce("v"));
+  ASSERT_TRUE(Delete("PersistentVolumeClaim", "v").ok());
+  EXPECT_TRUE(VolumeSays("v", "nobody knows what storage PersistentVolume inner has")) << Told("v");
+  EXPECT_TRUE(Exists(path));
+  ASSERT_TRUE(Delete("PersistentVolume", "inner").ok());
+  EXPECT_TRUE(Eventually(kPatience * 3, [&] { return !Exists(path); })) << Told("v");
 }
 
 }  // namespace

@@ -204,12 +204,23 @@ TEST_F(StorageIdentityTest, TwoLoopDevicesOnOneFileAreOneStorage) {
     EXPECT_TRUE(DropPartition(disk->path(), 1));
     EXPECT_TRUE(DropPartition(disk->path(), 2));
   }
+  EXPECT_TRUE(AreTwins(Identify(one.path(), false), Identify(two.path(), false)));
+  EXPECT_FALSE(AreTwins(Identify(one.path(), false), Identify(one.path(), false)));
+  EXPECT_FALSE(AreTwins(Identify(one.path(), false), Identify(other.path(), false)));
   ASSERT_TRUE(Run("mkfs.ext4 -q " + one.path()));
   Directory("mnt");
   ASSERT_EQ(::mount(one.path().c_str(), Path("mnt").c_str(), "ext4", 0, nullptr), 0);
   EXPECT_EQ(Identify(two.path(), true).users, std::vector<std::string>{one.path()});
   EXPECT_TRUE(Identify(other.path(), true).users.empty());
   EXPECT_TRUE(Meet(Path("mnt"), two.path()));
+  {
+    // Who writes to a file of a filesystem goes through it: nothing happens behind its back.
+    ASSERT_TRUE(MakeImage(Path("mnt/inner"), kDiskBytes / 16));
+    const LoopDevice inner(Path("mnt/inner"));
+    ASSERT_TRUE(inner.valid());
+    EXPECT_TRUE(Meet(inner.path(), one.path()));
+    EXPECT_FALSE(AreTwins(Identify(inner.path(), false), Identify(one.path(), false)));
+  }
   ASSERT_EQ(::umount(Path("mnt").c_str()), 0);
 }
 

@@ -68,6 +68,9 @@ class PassingOperations : public VolumeOperations {
                                std::function<void(OperationOutcome<Unit>)> done) override {
     return real_.ForgetStorageBut(std::move(volume_names), std::move(done));
   }
+  std::set<std::string> SetUnknownVolumes(std::vector<UnknownVolume> unknown) override {
+    return real_.SetUnknownVolumes(std::move(unknown));
+  }
   StartResult ReclaimVolume(ReclaimRequest request,
                             std::function<void(OperationOutcome<Unit>)> done) override {
     return real_.ReclaimVolume(std::move(request), std::move(done));

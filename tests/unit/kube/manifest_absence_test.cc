@@ -414,7 +414,7 @@ TEST_F(ManifestAbsenceTest, AnotherDirectoryThatHasAllBecomesTheKnownOneAtAStart
 }
 
 TEST_F(ManifestAbsenceTest, ADirectoryThatCannotBeRecognisedIsAnotherOneAtEachStart) {
-  identify_ = [](const Descriptor&) { return KnownDirectory{"fuse", "", std::nullopt, {}}; };
+  seams_.identify = [](const Descriptor&) { return KnownDirectory{"fuse", "", std::nullopt, {}}; };
   HaveFiles({"a", "b"});
   // While the agent runs it is known by its inode, which is watched.
   fs::remove(directory_ / "a.yaml");

@@ -7,10 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -47,7 +49,7 @@ class ManifestDirectoryTest : public testing::Test {
 
   void Start() {
     auto source = ManifestDirectory::Create(directory_.string(), NodeName("n1"), *scheduler_,
-                                            scheduler_->loop(), settle_, identify_);
+                                            scheduler_->loop(), settle_, seams_);
     ASSERT_TRUE(source.ok());
     source_ = *std::move(source);
     if (memory_) source_->Remember(*memory_);
@@ -183,7 +185,18 @@ class ManifestDirectoryTest : public testing::Test {
   std::unique_ptr<ManifestDirectory> source_;
   std::optional<ObjectList> last_;
   std::optional<SourceMemory> memory_;
-  ManifestDirectory::Identify identify_ = IdentifyDirectory;
+  static FarContent ReadFar(const std::string& path) {
+    FarContent content;
+    content.may_watch = true;
+    std::ifstream file(path);
+    if (file) {
+      content.bytes.assign(std::istreambuf_iterator<char>(file), {});
+    } else {
+      content.status = Error::FromErrno(ENOENT, "read " + path, Outcome::kNotApplied);
+    }
+    return content;
+  }
+  ManifestSeams seams_{.read_far = ReadFar};
   std::function<bool()> done_;
   // Short, as most tests wait for it; an hour for those in which nothing may depend on it.
   Duration settle_ = std::chrono::milliseconds(20);

@@ -38,6 +38,12 @@ class StorageGuardTest : public ::testing::Test {
   static StorageHolder Device(const std::string& volume, StorageUse use) {
     return DeviceStorageHolder(UniqueVolumeName("p/" + volume), SpecName(volume), use);
   }
+  // One storage that has a device at each of these paths.
+  void AddDisk(const std::vector<std::string>& paths, const std::string& key) {
+    FakeDevice disk;
+    disk.storage_own = {key};
+    for (const std::string& path : paths) kernel_.AddDevice(path, disk);
+  }
   std::string Take(const StorageHolder& holder, const std::string& path) {
     return Text(guard_->Take(holder, {path}, {}));
   }
@@ -57,12 +63,12 @@ class StorageGuardTest : public ::testing::Test {
   }
   void Use(const PersistentVolume& volume, const std::string& claim) {
     const StorageName name = NameOf(volume);
-    const auto identity = guard_->Identify(name, false, {});
+    const auto identity = guard_->Identify(name, FindUsers::kNo, {});
     ASSERT_TRUE(identity.ok());
     ASSERT_TRUE(guard_->RecordOwner({volume.metadata.name, name, claim, true}, *identity, {}).ok());
   }
   std::string OwnerOf(const std::string& path) {
-    return guard_->Identify({path}, false, {}).value().owner;
+    return guard_->Identify({path}, FindUsers::kNo, {}).value().owner;
   }
   template <typename T>
   static std::string Text(const Result<T>& result) {
@@ -225,7 +231,7 @@ TEST_F(StorageGuardTest, StorageIsMarkedBeforeItsFirstUseAndNotEmptiedForAnother
   // The records are older than the world: there another claim has had it since.
   ASSERT_TRUE(kernel_
                   .Call(MarkStorage{HostPath("/x"), "claim-2", "claim-1",
-                                    guard_->Identify({"/x"}, false, {})->object},
+                                    guard_->Identify({"/x"}, FindUsers::kNo, {})->object},
                         {})
                   .ok());
   const std::string refused = Reclaim(volume, "claim-1");
@@ -268,30 +274,88 @@ TEST_F(StorageGuardTest, ADiskThatAPodHasRawIsNobodyElses) {
   kernel_.AddDevice("/dev/sdb1", part);
   EXPECT_EQ(Take(Device("raw", StorageUse::kRaw), "/dev/sdb"), "");
   EXPECT_EQ(Take(Device("raw", StorageUse::kRaw), "/dev/sdb"), "") << "the same volume's next pod";
-  const std::string refused = Take(Device("two", StorageUse::kShared), "/dev/sdc");
+  const std::string refused = Take(Device("two", StorageUse::kMounted), "/dev/sdc");
   EXPECT_TRUE(Has(refused, "persistent volume two") && Has(refused, "persistent volume raw"))
       << refused;
-  EXPECT_NE(Take(Device("two", StorageUse::kShared), "/dev/sdb1"), "");
+  EXPECT_NE(Take(Device("two", StorageUse::kMounted), "/dev/sdb1"), "");
   EXPECT_NE(Take(Device("two", StorageUse::kRaw), "/dev/sdb"), "");
   EXPECT_NE(Take(Device("two", StorageUse::kFormat), "/dev/sdc"), "");
   ASSERT_TRUE(guard_->Release("device/p/raw").ok());
-  EXPECT_EQ(Take(Device("two", StorageUse::kShared), "/dev/sdc"), "");
+  EXPECT_EQ(Take(Device("two", StorageUse::kMounted), "/dev/sdc"), "");
 }
 
 TEST_F(StorageGuardTest, TwoVolumesOfOneDiskShareItsFilesystemAndNoneIsFormattedMeanwhile) {
-  FakeDevice disk;
-  disk.storage_own = {"wwid:1"};
-  kernel_.AddDevice("/dev/sdb", disk);
-  kernel_.AddDevice("/dev/sdc", disk);
-  EXPECT_EQ(Take(Device("one", StorageUse::kShared), "/dev/sdb"), "");
-  EXPECT_EQ(Take(Device("two", StorageUse::kShared), "/dev/sdc"), "");
+  AddDisk({"/dev/sdb"}, "wwid:1");
+  EXPECT_EQ(Take(Device("one", StorageUse::kMounted), "/dev/sdb"), "");
+  EXPECT_EQ(Take(Device("two", StorageUse::kMounted), "/dev/sdb"), "");
   EXPECT_FALSE(guard_->Change("device/p/two", StorageUse::kFormat).ok());
   EXPECT_NE(Take(Device("raw", StorageUse::kRaw), "/dev/sdb"), "");
   ASSERT_TRUE(guard_->Release("device/p/one").ok());
   EXPECT_TRUE(guard_->Change("device/p/two", StorageUse::kFormat).ok());
-  EXPECT_NE(Take(Device("one", StorageUse::kShared), "/dev/sdb"), "");
-  EXPECT_TRUE(guard_->Change("device/p/two", StorageUse::kShared).ok());
-  EXPECT_EQ(Take(Device("one", StorageUse::kShared), "/dev/sdb"), "");
+  EXPECT_NE(Take(Device("one", StorageUse::kMounted), "/dev/sdb"), "");
+  EXPECT_TRUE(guard_->Change("device/p/two", StorageUse::kMounted).ok());
+  EXPECT_EQ(Take(Device("one", StorageUse::kMounted), "/dev/sdb"), "");
+}
+
+// Two superblocks over one storage have ruined the filesystem.
+TEST_F(StorageGuardTest, TwoDevicesOfOneStorageAreNotMountedAtTheSameTime) {
+  AddDisk({"/dev/sdb", "/dev/sdc"}, "wwid:1");
+  EXPECT_EQ(Take(Device("one", StorageUse::kMounted), "/dev/sdb"), "");
+  const std::string refused = Take(Device("two", StorageUse::kMounted), "/dev/sdc");
+  EXPECT_TRUE(Has(refused, "persistent volume one") && Has(refused, "persistent volume two"))
+      << refused;
+  EXPECT_EQ(Take(Device("one", StorageUse::kMounted), "/dev/sdb"), "") << "its own next pod";
+  ASSERT_TRUE(guard_->Release("device/p/one").ok());
+  EXPECT_EQ(Take(Device("two", StorageUse::kMounted), "/dev/sdc"), "");
+  EXPECT_NE(Take(Device("one", StorageUse::kMounted), "/dev/sdb"), "");
+}
+
+TEST_F(StorageGuardTest, PartitionsOfADiskAreMountedBesideEachOtherAndNotBesideTheDisk) {
+  AddDisk({"/dev/sdb"}, "wwid:1");
+  for (const char* start : {"1", "2"}) {
+    FakeDevice part;
+    part.storage_own = {std::string("wwid:1:") + start};
+    part.storage_within = {"wwid:1"};
+    kernel_.AddDevice(std::string("/dev/sdb") + start, part);
+  }
+  FakeDevice holder;
+  holder.storage_within = {"wwid:1:1", "wwid:1"};
+  kernel_.AddDevice("/dev/dm-0", holder);
+  EXPECT_EQ(Take(Device("one", StorageUse::kMounted), "/dev/sdb1"), "");
+  EXPECT_EQ(Take(Device("two", StorageUse::kMounted), "/dev/sdb2"), "");
+  EXPECT_NE(Take(Device("all", StorageUse::kMounted), "/dev/sdb"), "");
+  EXPECT_NE(Take(Device("dm", StorageUse::kMounted), "/dev/dm-0"), "");
+  ASSERT_TRUE(guard_->Release("device/p/one").ok());
+  ASSERT_TRUE(guard_->Release("device/p/two").ok());
+  EXPECT_EQ(Take(Device("all", StorageUse::kMounted), "/dev/sdb"), "");
+  EXPECT_NE(Take(Device("two", StorageUse::kMounted), "/dev/sdb2"), "");
+}
+
+TEST_F(StorageGuardTest, ADiskWhoseTwinSomebodyOutsideHasIsNotMounted) {
+  FakeDevice disk;
+  disk.storage_own = {"ino:1:2"};
+  disk.claimed = true;  // mounted by its administrator
+  kernel_.AddDevice("/dev/loop0", disk);
+  EXPECT_EQ(Take(Device("own", StorageUse::kMounted), "/dev/loop0"), "")
+      << "one device has one superblock, wherever it is mounted";
+  ASSERT_TRUE(guard_->Release("device/p/own").ok());
+  disk.claimed = false;
+  kernel_.AddDevice("/dev/loop1", disk);
+  const std::string refused = Take(Device("twin", StorageUse::kMounted), "/dev/loop1");
+  EXPECT_TRUE(Has(refused, "persistent volume twin") && Has(refused, "/dev/loop0")) << refused;
+  kernel_.ChangeDevice("/dev/loop0", [](FakeDevice& device) { device.claimed = false; });
+  EXPECT_EQ(Take(Device("twin", StorageUse::kMounted), "/dev/loop1"), "");
+  // What is mounted stays so, whatever others do.
+  kernel_.ChangeDevice("/dev/loop0", [](FakeDevice& device) { device.claimed = true; });
+  EXPECT_EQ(Take(Device("twin", StorageUse::kMounted), "/dev/loop1"), "");
+}
+
+TEST_F(StorageGuardTest, WhatTheAgentBeforeHadMountedIsNamedToItsTwinAfterARestart) {
+  AddDisk({"/dev/loop0", "/dev/loop1"}, "ino:1:2");
+  guard_->Expect(BootId("boot-a"), {Device("one", StorageUse::kMounted), {"/dev/loop0"}});
+  const std::string refused = Take(Device("two", StorageUse::kMounted), "/dev/loop1");
+  EXPECT_TRUE(Has(refused, "persistent volume one")) << refused;
+  EXPECT_EQ(Take(Device("three", StorageUse::kMounted), "/dev/loop0"), "");
 }
 
 TEST_F(StorageGuardTest, ADiskThatSomebodyOutsideHasIsNotHandedOutRaw) {
@@ -311,10 +375,10 @@ TEST_F(StorageGuardTest, ADiskThatSomebodyOutsideHasIsNotHandedOutRaw) {
 TEST_F(StorageGuardTest, WhatTheAgentBeforeHadHandedOutIsKnownAfterARestart) {
   kernel_.AddDevice("/dev/sdb");
   guard_->Expect(BootId("boot-a"), {Device("raw", StorageUse::kRaw), {"/dev/sdb"}});
-  EXPECT_NE(Take(Device("two", StorageUse::kShared), "/dev/sdb"), "");
+  EXPECT_NE(Take(Device("two", StorageUse::kMounted), "/dev/sdb"), "");
   Restart();
   guard_->Expect(BootId("another boot"), {Device("raw", StorageUse::kRaw), {"/dev/sdb"}});
-  EXPECT_EQ(Take(Device("two", StorageUse::kShared), "/dev/sdb"), "");
+  EXPECT_EQ(Take(Device("two", StorageUse::kMounted), "/dev/sdb"), "");
 }
 
 TEST_F(StorageGuardTest, WhoeverTakesItWhileAnotherStillLooksIsSeenByThatOne) {
@@ -370,6 +434,55 @@ TEST_F(StorageGuardTest, AnExportInsideAnotherIsTheSameStorage) {
   kernel_.AddDirectory("/mnt/nas/pv");
   ASSERT_TRUE(guard_->Release("reclaim/outer").ok());
   EXPECT_NE(Reclaim(HostPathVolume("host", "/mnt/nas/pv"), "c", {outer}), "");
+}
+
+// A Recycle has emptied the directory of a volume whose file in objects/ was damaged.
+TEST_F(StorageGuardTest, AVolumeOfWhichNobodyKnowsTheStorageKeepsAllOthersFromBeingEmptied) {
+  kernel_.AddDirectory("/x/sub");
+  kernel_.AddDevice("/dev/sdb");
+  const PersistentVolume outer = HostPathVolume("outer", "/x");
+  guard_->SetUnknown({{"inner", "/objects/inner.json", "it is cut off"}});
+  const std::string refused = Reclaim(outer, "claim-1");
+  EXPECT_TRUE(Has(refused,
+                  "nobody knows what storage PersistentVolume inner has: "
+                  "/objects/inner.json: it is cut off"))
+      << refused;
+  EXPECT_TRUE(Has(refused, "persistent volume outer")) << refused;
+  // Nothing is formatted, and all the rest goes on.
+  EXPECT_EQ(Take(Device("two", StorageUse::kMounted), "/dev/sdb"), "");
+  EXPECT_FALSE(guard_->Change("device/p/two", StorageUse::kFormat).ok());
+  EXPECT_TRUE(guard_->Has("device/p/two", StorageUse::kMounted));
+  ASSERT_TRUE(guard_->Release("device/p/two").ok());
+  EXPECT_EQ(Take(Device("raw", StorageUse::kRaw), "/dev/sdb"), "");
+  const PersistentVolume inner = HostPathVolume("inner", "/x/sub");
+  EXPECT_EQ(Reclaim(inner, "claim-2"), "") << "it is no other volume";
+  ASSERT_TRUE(guard_->Release("reclaim/inner").ok());
+  const std::set<std::string> held = {"outer", "two"};
+  EXPECT_EQ(guard_->SetUnknown({}), held) << "these may be tried again";
+  EXPECT_TRUE(guard_->SetUnknown({}).empty());
+  EXPECT_EQ(Reclaim(outer, "claim-1"), "");
+}
+
+TEST_F(StorageGuardTest, AnUnknownVolumeWhoseStorageIsOnRecordIsComparedWith) {
+  kernel_.AddDirectory("/x/sub");
+  kernel_.AddDirectory("/beside");
+  const PersistentVolume outer = HostPathVolume("outer", "/x");
+  Use(HostPathVolume("inner", "/x/sub"), "claim-1");
+  Restart();
+  guard_->SetUnknown({{"inner", "/objects/inner.json", "it is cut off"}});
+  EXPECT_EQ(Reclaim(HostPathVolume("beside", "/beside"), "claim-2"), "");
+  EXPECT_TRUE(Has(Reclaim(outer, "claim-3"), "inner"));
+  // Another directory is there: who knows where the other one is now.
+  kernel_.Remove("/x/sub");
+  kernel_.AddDirectory("/x/sub");
+  ASSERT_TRUE(guard_->Release("reclaim/beside").ok());
+  EXPECT_TRUE(Has(Reclaim(HostPathVolume("beside", "/beside"), "claim-2"), "nobody knows where"));
+  // A binding may tell it as well.
+  Restart();
+  ASSERT_TRUE(guard_->Forget("inner").ok());
+  guard_->SetUnknown({{"inner", "", "it is lost", StorageName{"/x/sub"}}});
+  EXPECT_EQ(Reclaim(HostPathVolume("beside", "/beside"), "claim-2"), "");
+  EXPECT_TRUE(Has(Reclaim(outer, "claim-3"), "inner"));
 }
 
 TEST_F(StorageGuardTest, AVolumeThatCannotBeLookedAtKeepsOthersFromBeingEmptied) {

@@ -199,6 +199,7 @@ TEST(WorkerCodec, WhatTellsStorageFromStorageKeepsEveryField) {
   const IdentifyStorage identify = Same(IdentifyStorage{Place(Resolve::kBeneath), true});
   EXPECT_EQ(identify.path, Place(Resolve::kBeneath));
   EXPECT_TRUE(identify.find_users);
+  EXPECT_TRUE(Same(IdentifyStorage{Place(), true, true}).twins_alone);
   const StorageObject object{kBytes, "uuid", 3, "1:ab"};
   const MarkStorage mark = Same(MarkStorage{Place(), kBytes, "before", object});
   EXPECT_EQ(mark.path, Place());
@@ -245,6 +246,7 @@ TEST(WorkerCodec, FileRequestsKeepEveryField) {
   EXPECT_EQ(Same(RemoveTree{Place()}).path, Place());
   EXPECT_EQ(Same(ListDirectory{Place()}).path, Place());
   EXPECT_EQ(Same(ReadFile{Place()}).path, Place());
+  EXPECT_EQ(Same(ReadFile{Place(), 7}).max_bytes, 7u);
 }
 
 TEST(WorkerCodec, WalkAndTableRequestsKeepEveryField) {

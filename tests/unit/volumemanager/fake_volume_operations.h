@@ -46,6 +46,8 @@ class FakeVolumeOperations final : public VolumeOperations {
 
   std::vector<Call> calls;
   std::vector<std::string> forgotten_storage;  // volumes
+  std::vector<UnknownVolume> unknown_volumes;  // as last told
+  std::set<std::string> held_for_unknown;      // the next answer
   std::set<std::string> kept_storage;          // likewise
 
   // The next `times` operations of this kind on this volume (an empty spec: on the pod) fail.
@@ -115,6 +117,11 @@ class FakeVolumeOperations final : public VolumeOperations {
     outcome.value = Unit();
     done(outcome);
     return StartResult::kStarted;
+  }
+
+  std::set<std::string> SetUnknownVolumes(std::vector<UnknownVolume> unknown) override {
+    unknown_volumes = std::move(unknown);
+    return std::exchange(held_for_unknown, {});
   }
 
   StartResult ReclaimVolume(ReclaimRequest request,

@@ -363,5 +363,21 @@ TEST_F(KnownObjectsTest, ARootOfTheFormerReleaseKeepsPodsDirectoriesAndClaims) {
   EXPECT_EQ(Row(kClaimKey)->uid, "u-claim");
 }
 
+// A Recycle around a volume whose file was damaged has emptied it.
+TEST_F(KnownObjectsTest, AVolumeOfWhichNobodyKnowsTheObjectIsToldToTheOperationsAndStaysOnRecord) {
+  const ObjectKey inner{ObjectKind::kPersistentVolume, "", "inner"};
+  Restart();
+  DeliverList("manifests", {});
+  DeliverList(kApplied, {}, {{inner, "/objects/inner.json", "it is cut off"}});
+  const std::vector<UnknownVolume> told = {{"inner", "/objects/inner.json", "it is cut off"}};
+  EXPECT_EQ(operations().unknown_volumes, told);
+  EXPECT_TRUE(operations().kept_storage.contains("inner")) << "its storage may be on record";
+  EXPECT_TRUE(operations().forgotten_storage.empty());
+  // A command ends it, and nobody has to know of it any more.
+  DeliverList(kApplied, {});
+  EXPECT_TRUE(operations().unknown_volumes.empty());
+  EXPECT_EQ(operations().forgotten_storage, std::vector<std::string>{"inner"});
+}
+
 }  // namespace
 }  // namespace volumed
