@@ -154,6 +154,9 @@ Status Agent::StartKernel() {
   options.lanes_changed = [this] { LanesChanged(); };
   options.mount_watch.below = config_.root + "/pods";
   options.mount_watch.gone = [this](const std::vector<std::string>& gone) { MountsGone(gone); };
+  options.mount_watch.changed_elsewhere = [this](const std::vector<std::string>& changed) {
+    MountsChangedElsewhere(changed);
+  };
   ASSIGN_OR_RETURN(kernel_, WorkerKernel::Create(options, scheduler_->clock()));
   CallOptions call;
   call.deadline = Deadline::After(scheduler_->clock(), kPrepareRootTimeout);
@@ -316,6 +319,7 @@ Status Agent::MakeSources() {
                          {.read_far = [this](const std::string& path) {
                            return ReadFarContent(*kernel_, scheduler_->clock(), path);
                          }}));
+    source->SetAnswers([this](const std::string& path) { return Answers(path); });
     manifest_directories_.push_back(std::move(source));
   }
   return OkStatus();
@@ -383,6 +387,7 @@ Status Agent::Run() {
   ExpectSources();
   manager_->Start();  // which starts the sources, once what the last agent left is loaded
   RunPlugins();
+  for (const std::string& root : config_.host_path_roots) FollowPlace("host-path-root", root);
   left_over_mounts_->Remove();
   scheduler_->Post([this] {
     log_->Info("volumed started",

@@ -101,6 +101,11 @@ class Agent {
   Status MakeManager();
   Status MakeSources();
   Status OpenSockets();
+  Status OpenOwnSocket(const ControlSocketOptions& options);
+  // "PATH does not answer": asked of a worker, before this process goes where it may wait.
+  Status Answers(const std::string& path);
+  // A place that only workers go to, which the agent lacks as long as it does not answer.
+  void FollowPlace(const std::string& setting, const std::string& path);
   void MakeControlServices();
   // InvalidArgument, Unavailable: the place is another's. What may heal does not end the start.
   Status OpenControlSocket(Result<ProcessLock> lock, const ControlSocketOptions& options);
@@ -122,9 +127,10 @@ class Agent {
   Status AcceptSource(const std::string& name);
   Status ForgetSource(const std::string& name);
   ObjectSource* FindSource(const std::string& name) const;  // null: it is not configured
-  // These two may be called on any thread.
+  // These three may be called on any thread.
   void LanesChanged();
   void MountsGone(const std::vector<std::string>& mount_points);
+  void MountsChangedElsewhere(const std::vector<std::string>& mount_points);
   // The mount table has changed; told only if it is followed by poll.
   void MountTableChanged();
   void Reload();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/agent.h"
+#include "os/answers.h"
 
 namespace volumed {
 namespace {
@@ -26,6 +27,28 @@ void Agent::LanesChanged() {
 void Agent::MountsGone(const std::vector<std::string>& mount_points) {
   scheduler_->Post([this, mount_points] {
     if (manager_) manager_->MountsGone(mount_points);
+  });
+}
+
+void Agent::MountsChangedElsewhere(const std::vector<std::string>& mount_points) {
+  scheduler_->Post([this, mount_points] {
+    for (const auto& directory : manifest_directories_) directory->MountsChanged(mount_points);
+  });
+}
+
+Status Agent::Answers(const std::string& path) {
+  return CheckAnswers(*kernel_, scheduler_->clock(), path);
+}
+
+void Agent::FollowPlace(const std::string& setting, const std::string& path) {
+  scheduler_->RunBlocking([this, setting, path] {
+    const Status answers = Answers(path);
+    if (answers.ok()) return;
+    scheduler_->Post([this, setting, path, answers] {
+      parts_->Retry(
+          setting + " " + path, answers.error(), [this, path] { return Answers(path); },
+          [] { return OkStatus(); });
+    });
   });
 }
 

@@ -46,13 +46,29 @@ std::unique_ptr<DynamicPluginProber> Agent::MakeProber(const DeviceVolumeSetting
   settings.directory = config_.volume_plugin_dir;
   settings.devices = devices;
   settings.limits = &attach_limits_;
-  return std::make_unique<FlexVolumeProber>(
+  const Status answers = Answers(config_.volume_plugin_dir);
+  if (!answers.ok()) settings.silent = answers.error();
+  auto made = std::make_unique<FlexVolumeProber>(
       FlexVolumeProber::Parts{*scheduler_, &scheduler_->loop(), *kernel_, *log_},
       std::move(settings), [this](const std::string& plugin) {
         scheduler_->Post([this, plugin] {
           if (manager_) manager_->PluginChanged(plugin);
         });
       });
+  if (answers.ok()) return made;
+  // It is the plugin manager's, which outlives what the scheduler runs.
+  FlexVolumeProber* const prober = made.get();
+  parts_->Retry(
+      "volume-plugin-dir", answers.error(),
+      [this, prober]() -> Status {
+        RETURN_IF_ERROR(Answers(config_.volume_plugin_dir));
+        return prober->Open();
+      },
+      [prober] {
+        prober->Follow();
+        return OkStatus();
+      });
+  return made;
 }
 
 void Agent::RunPlugins() {
@@ -97,7 +113,8 @@ void Agent::MakeRecycler() {
 // A template that cannot be read keeps its volumes from being scrubbed, each with the reason, and
 // nothing else from anything.
 void Agent::CheckRecyclerTemplate(const std::string& part, const std::string& path) {
-  const auto load = [path]() -> Status {
+  const auto load = [this, path]() -> Status {
+    if (!path.empty()) RETURN_IF_ERROR(Answers(path));
     const Result<Pod> loaded = LoadRecyclerPodTemplate(path);
     return loaded.ok() ? OkStatus() : Status(loaded.error());
   };

@@ -28,7 +28,15 @@ std::string ReadMachineId(const std::string& path) {
 Status Agent::OpenRecords() {
   SqliteRecordStoreOptions options;
   options.directory = config_.root + "/volumed/records";
-  options.place = {ReadMachineId(config_.machine_id_file), FilesystemUuid(config_.root)};
+  options.place.root_uuid = FilesystemUuid(config_.root);
+  // Without an answer the machine is not compared, as without an id; the next start does.
+  if (const Status answers = Answers(config_.machine_id_file); answers.ok()) {
+    options.place.machine_id = ReadMachineId(config_.machine_id_file);
+  } else {
+    parts_->Retry(
+        "machine-id-file", answers.error(), [this] { return Answers(config_.machine_id_file); },
+        [] { return OkStatus(); });
+  }
   options.now_unix_ms = scheduler_->clock().WallUnixMillis();
   ASSIGN_OR_RETURN(records_, SqliteRecordStore::Open(options));
   recovery_gate_ = std::make_unique<RecoveryGate>(*records_, scheduler_->clock());

@@ -33,10 +33,7 @@ Status Agent::OpenSockets() {
     OpenHttp();
     RETURN_IF_ERROR(control_server_->ListenAt(std::move(passed)));
   } else {
-    Result<ProcessLock> lock = LockControlSocket(config_.socket);
-    if (!lock.ok() && lock.error().code() == Code::kUnavailable) return lock.error();
-    OpenHttp();
-    RETURN_IF_ERROR(OpenControlSocket(std::move(lock), {config_.socket, group, readers}));
+    RETURN_IF_ERROR(OpenOwnSocket({config_.socket, group, readers}));
   }
   if (!group) {
     FollowGroup("socket-group", config_.socket_group, "only root may operate");
@@ -46,6 +43,20 @@ Status Agent::OpenSockets() {
   }
   watchdog_ = std::make_unique<Watchdog>(*scheduler_);
   return OkStatus();
+}
+
+Status Agent::OpenOwnSocket(const ControlSocketOptions& options) {
+  if (const Status answers = Answers(options.path); !answers.ok()) {
+    OpenHttp();
+    parts_->Retry(
+        kSocketPart, answers.error(), [this, options] { return Answers(options.path); },
+        [this, options] { return OpenControlSocket(LockControlSocket(options.path), options); });
+    return OkStatus();
+  }
+  Result<ProcessLock> lock = LockControlSocket(options.path);
+  if (!lock.ok() && lock.error().code() == Code::kUnavailable) return lock.error();
+  OpenHttp();
+  return OpenControlSocket(std::move(lock), options);
 }
 
 void Agent::FollowGroup(const std::string& setting, const std::string& group,

@@ -12,11 +12,13 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <utility>
 
 #include "base/strings.h"
 #include "kube/field_rules.h"
+#include "os/child_look.h"
 #include "os/kernel_features.h"
 
 namespace volumed {
@@ -217,6 +219,67 @@ void CheckSocketFile(const std::string& path, Problems& problems) {
   }
 }
 
+// ---- looks, each in a process of its own --------------------------------------------------------
+
+constexpr Duration kLookPatience = std::chrono::seconds(3);
+constexpr char kWorkerKey[] = "worker";
+
+// The root first. Besides PlacesOf: files that are read, and the worker.
+std::vector<Place> PlacesToLookAt(const Config& config) {
+  std::vector<Place> places = PlacesOf(config);
+  places.push_back({"machine-id-file", config.machine_id_file});
+  for (const auto& [key, path] :
+       {std::pair("pv-recycler-pod-template-filepath-hostpath", config.host_path_recycler_template),
+        std::pair("pv-recycler-pod-template-filepath-nfs", config.nfs_recycler_template)}) {
+    if (!path.empty()) places.push_back({key, path});
+  }
+  places.push_back({kWorkerKey, config.worker.empty() ? "volumed-worker" : config.worker});
+  return places;
+}
+
+// Whether it may not overlap others.
+bool IsOfTheAgentsWork(const Place& place) {
+  return place.key == "root" || place.key == "socket" || place.key == "manifest-dir" ||
+         place.key == "host-path-root" || place.key == "volume-plugin-dir";
+}
+
+struct Look {
+  std::string resolved;
+  Problems problems;
+};
+
+Look LookAt(const Place& place, const Config& config) {
+  Look look;
+  if (place.key == kWorkerKey) {
+    const Result<std::string> worker = FindWorker(config.worker);
+    if (!worker.ok()) look.problems.push_back("worker: " + worker.error().message());
+    return look;
+  }
+  // How full its filesystem is, a server says and no cache.
+  struct statfs unused {};
+  (void)::statfs(place.path.c_str(), &unused);
+  if (place.key == "root" || place.key == "manifest-dir") CheckDirectory(place, look.problems);
+  if (place.key == "socket") CheckSocketFile(place.path, look.problems);
+  (void)NearestThere(place.path);
+  look.resolved = Resolved(place.path);
+  return look;
+}
+
+// No path has a NUL.
+std::string Encoded(const Look& look) {
+  std::string text = look.resolved;
+  for (const std::string& problem : look.problems) text += '\0' + problem;
+  return text;
+}
+
+Look DecodeLook(const std::string& text) {
+  std::vector<std::string> parts = Split(text, '\0');
+  Look look;
+  look.resolved = std::move(parts.front());
+  look.problems.assign(parts.begin() + 1, parts.end());
+  return look;
+}
+
 }  // namespace
 
 std::vector<std::string> ProblemsOfValues(const Config& config) {
@@ -233,23 +296,39 @@ std::vector<std::string> ProblemsOfValues(const Config& config) {
   return problems;
 }
 
-std::vector<std::string> ProblemsOfPlaces(const Config& config) {
-  Problems problems;
-  std::vector<Place> resolved;
-  for (const Place& place : PlacesOf(config)) {
-    if (place.key == "root" || place.key == "manifest-dir") CheckDirectory(place, problems);
-    resolved.push_back({place.key, Resolved(place.path)});
-  }
-  CheckOverlaps(resolved, " (with its links resolved)", problems);
-  CheckSocketFile(config.socket, problems);
-  if (const Result<std::string> worker = FindWorker(config.worker); !worker.ok()) {
-    problems.push_back("worker: " + worker.error().message());
-  }
-  return problems;
+Status CheckConfigFile(const std::string& path) {
+  const auto look = [&path]() -> std::string {
+    struct stat unused {};
+    return ::stat(path.c_str(), &unused) == 0 ? path : "";
+  };
+  ASSIGN_OR_RETURN(const auto answers, LookInChildren({look}, kLookPatience));
+  if (answers.front()) return OkStatus();
+  return Error::NotApplied(Code::kUnavailable, path + " does not answer");
 }
 
-Status CheckPlaces(const Config& config) {
-  const Problems problems = ProblemsOfPlaces(config);
+Status CheckPlaces(const Config& config, SilentPlaces silent) {
+  const std::vector<Place> places = PlacesToLookAt(config);
+  std::vector<std::function<std::string()>> looks;
+  for (const Place& place : places) {
+    looks.emplace_back([&place, &config] { return Encoded(LookAt(place, config)); });
+  }
+  ASSIGN_OR_RETURN(const auto answers, LookInChildren(looks, kLookPatience));
+  Problems problems;
+  std::vector<Place> resolved;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const Place& place = places[i];
+    if (!answers[i]) {
+      const bool is_lacked = place.key != "root" && place.key != kWorkerKey;
+      if (is_lacked && silent == SilentPlaces::kMayBeLacked) continue;
+      problems.push_back(place.key + ": " + place.path + " does not answer");
+      continue;
+    }
+    Look look = DecodeLook(*answers[i]);
+    problems.insert(problems.end(), look.problems.begin(), look.problems.end());
+    if (IsOfTheAgentsWork(place)) resolved.push_back({place.key, std::move(look.resolved)});
+  }
+  // Without the root's there is nothing to compare with.
+  if (answers.front()) CheckOverlaps(resolved, " (with its links resolved)", problems);
   if (problems.empty()) return OkStatus();
   return Error::NotApplied(Code::kInvalidArgument, Join(problems, "\n"));
 }

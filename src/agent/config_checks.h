@@ -15,13 +15,20 @@ namespace volumed {
 
 // From the values alone. Blocks: never.
 std::vector<std::string> ProblemsOfValues(const Config& config);
-// From what is on this machine: links, what lies where a directory has to be, the worker program.
-// Blocks: looks at the paths.
-std::vector<std::string> ProblemsOfPlaces(const Config& config);
 
-// The second in one message; the first is a part of LoadConfig. Errors: InvalidArgument, not
-// applied. Blocks: as ProblemsOfPlaces.
-Status CheckPlaces(const Config& config);
+// Before the file is read: Unavailable, not applied, if it does not answer. REQUIRES, Blocks: as
+// CheckPlaces.
+Status CheckConfigFile(const std::string& path);
+
+// Whether a place that does not answer is a problem. The agent runs without all but its root and
+// its worker, and says itself what it lacks.
+enum class SilentPlaces { kAreProblems, kMayBeLacked };
+
+// From what is on this machine: links, what lies where a directory has to be, the worker program.
+// In one message; the first is a part of LoadConfig. Each place is looked at by a process of its
+// own. REQUIRES: the process has one thread. Errors: InvalidArgument, not applied; errno's of
+// starting a process. Blocks: for three seconds at most.
+Status CheckPlaces(const Config& config, SilentPlaces silent);
 
 // "host:port", "[IPv6]:port": the host is a name or an address, the port from 1 to 65535 or 0 for
 // any. InvalidArgument, not applied, otherwise.

@@ -73,8 +73,12 @@ int Main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   const bool named = config_option->count() > 0 || check_option->count() > 0;
-  const Result<Config> config = LoadConfig(words.config, named, words.flags);
-  const Status usable = config.ok() ? CheckPlaces(*config) : config.error();
+  const Status answers = CheckConfigFile(words.config);
+  const Result<Config> config =
+      answers.ok() ? LoadConfig(words.config, named, words.flags) : Result<Config>(answers.error());
+  const SilentPlaces silent =
+      check->parsed() ? SilentPlaces::kAreProblems : SilentPlaces::kMayBeLacked;
+  const Status usable = config.ok() ? CheckPlaces(*config, silent) : config.error();
   if (!usable.ok()) {
     std::cerr << "volumed: " << usable.error().message() << "\n";
     return EXIT_FAILURE;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kube/manifest_way.h"
+
 namespace volumed {
 namespace {
 
@@ -45,6 +47,7 @@ ManifestDirectory::ManifestDirectory(std::string directory, NodeName node_name,
       seams_(std::move(seams)),
       far_(scheduler, FarHooks()),
       retry_backoff_(scheduler.clock()),
+      places_({directory_}),
       settle_(settle),
       files_(directory_) {}
 
@@ -75,6 +78,16 @@ void ManifestDirectory::Accept() {
   accepting_ = files_.AbsentObjects();
   need_open_ = true;
   need_scan_ = true;
+  Work();
+}
+
+void ManifestDirectory::SetAnswers(std::function<Status(const std::string&)> answers) {
+  answers_ = std::move(answers);
+}
+
+void ManifestDirectory::MountsChanged(const std::vector<std::string>& mount_points) {
+  if (!ChangesWay(mount_points, places_)) return;
+  need_open_ = true;
   Work();
 }
 
@@ -165,32 +178,44 @@ void ManifestDirectory::Work() {
 void ManifestDirectory::StartOpen() {
   Run<Opened>(
       busy_,
-      [directory = directory_, identify = seams_.identify] {
+      [directory = directory_, identify = seams_.identify, answers = answers_] {
+        const Status answered = answers ? answers(directory) : OkStatus();
+        if (answered.ok()) return Open(directory, identify);
         Opened opened;
-        opened.way = WalkPath(Descriptor(), directory);
-        Result<OpenDirectory> opened_directory = OpenDirectoryAt(directory);
-        if (!opened_directory.ok()) {
-          opened.error = opened_directory.error().message();
-          // Its coming is told by an event.
-          opened.is_missing = opened_directory.error().code() == Code::kNotFound;
-          return opened;
-        }
-        Result<KnownDirectory> identity = identify(opened_directory->fd);
-        if (!identity.ok()) {
-          opened.error = identity.error().message();
-          return opened;
-        }
-        opened.identity = *std::move(identity);
-        opened.directory = *std::move(opened_directory);
+        opened.error = answered.error().message();
         return opened;
       },
       &ManifestDirectory::OnOpened);
+}
+
+ManifestDirectory::Opened ManifestDirectory::Open(const std::string& directory,
+                                                  const ManifestSeams::Identify& identify) {
+  Opened opened;
+  opened.way = WalkPath(Descriptor(), directory);
+  Result<OpenDirectory> opened_directory = OpenDirectoryAt(directory);
+  if (!opened_directory.ok()) {
+    opened.error = opened_directory.error().message();
+    // Its coming is told by an event.
+    opened.is_missing = opened_directory.error().code() == Code::kNotFound;
+    opened.places = PlacesOnWay(directory, std::nullopt, opened.way);
+    return opened;
+  }
+  Result<KnownDirectory> identity = identify(opened_directory->fd);
+  if (!identity.ok()) {
+    opened.error = identity.error().message();
+    return opened;
+  }
+  opened.identity = *std::move(identity);
+  opened.directory = *std::move(opened_directory);
+  opened.places = PlacesOnWay(directory, opened.directory, opened.way);
+  return opened;
 }
 
 void ManifestDirectory::OnOpened(Opened opened) {
   DrainEvents();  // of the old watches
   if (watches_.SetWay(opened.directory, opened.way)) need_open_ = true;
   directory_error_ = opened.error;
+  if (!opened.places.empty()) places_ = std::move(opened.places);
   if (opened.directory) {
     TakeDirectory(opened);
     return;

@@ -17,9 +17,9 @@
 //  - A link that leads out of the directory's filesystem is read beside the others, too
 //    (kube/far_manifests.h). One that does not answer is in disorder until it does.
 //  - No descriptor of the directory is kept open: it can be unmounted and removed at any time.
-//  - What inotify cannot tell: changes on a network filesystem by another node, writes through
-//    mmap, a filesystem mounted over the directory later. Before an object goes, the path is opened
-//    anew, so that such a change takes nothing away.
+//  - Of mounts inotify tells nothing: its owner does (MountsChanged), and the path is opened anew.
+//  - What nobody can tell: changes on a network filesystem by another node, writes through mmap.
+//    Before an object goes, the path is opened anew, so that such a change takes nothing away.
 #pragma once
 
 #include <chrono>
@@ -53,7 +53,8 @@ struct ManifestSeams {
   // Reads what lies outside of the directory's filesystem, on any thread.
   FarReader read_far;
   // What the directory is recognised by; a test may put something else in its place.
-  std::function<Result<KnownDirectory>(const Descriptor&)> identify = IdentifyDirectory;
+  using Identify = std::function<Result<KnownDirectory>(const Descriptor&)>;
+  Identify identify = IdentifyDirectory;
 };
 
 // Threads: control thread. Files are read by Scheduler::RunBlocking. REQUIRES: scheduler and loop
@@ -76,6 +77,13 @@ class ManifestDirectory final : public ObjectSource {
   void Start(ObjectListener listener) override;
   void Accept() override;
 
+  // Asked before each opening of the path, on a thread that may wait: an error says that the
+  // directory does not answer, and it is left alone for a while. Without, it is taken to answer.
+  // REQUIRES: not started.
+  void SetAnswers(std::function<Status(const std::string& directory)> answers);
+  // Mounts came or went at these places: if the path leads through one, it is looked at anew.
+  void MountsChanged(const std::vector<std::string>& mount_points);
+
   // Counts for what is absent already, too.
   void SetSettle(Duration settle);
 
@@ -89,6 +97,7 @@ class ManifestDirectory final : public ObjectSource {
     std::string error;        // why there is no directory
     bool is_missing = false;  // in which case an event will tell of it
     PathWalk way;
+    std::vector<std::string> places;  // on the way; none: nobody has gone it
   };
   struct Scanned {
     DirectoryInode inode;
@@ -119,6 +128,7 @@ class ManifestDirectory final : public ObjectSource {
   // Starts the next piece of work, if there is one and none is under way.
   void Work();
   void StartOpen();
+  static Opened Open(const std::string& directory, const ManifestSeams::Identify& identify);
   void OnOpened(Opened opened);
   void TakeDirectory(const Opened& opened);
   void LoseDirectory();
@@ -167,6 +177,7 @@ class ManifestDirectory final : public ObjectSource {
   Scheduler& scheduler_;
   EventLoop& loop_;
   const ManifestSeams seams_;
+  std::function<Status(const std::string&)> answers_;
   ObjectListener listener_;
   // Tasks that come back ask it whether *this is still there.
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
@@ -194,6 +205,7 @@ class ManifestDirectory final : public ObjectSource {
   std::optional<KnownDirectory> now_;  // what is there now
   bool in_known_ = false;
   std::optional<DirectoryInode> watched_;  // nullopt: it cannot be opened
+  std::vector<std::string> places_;        // on the way, when it was last gone
   std::string directory_error_;
   Listing listing_ = Listing::kFound;  // what the next whole listing is
   bool overflowed_ = false;            // since the last whole listing was begun

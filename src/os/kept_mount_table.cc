@@ -32,6 +32,10 @@ Result<Descriptor> OpenProc(const char* path) {
   return fd;
 }
 
+bool LiesBelow(const std::string& path, const std::string& directory) {
+  return path != directory && IsAtOrBelow(path, directory);
+}
+
 // ---- by events ----------------------------------------------------------------------------------
 
 class EventMountTable final : public KeptMountTable {
@@ -39,6 +43,9 @@ class EventMountTable final : public KeptMountTable {
   static Result<std::unique_ptr<KeptMountTable>> Open(MountWatch watch);
 
   Result<std::vector<MountEntry>> Find(const ListMounts& question) override EXCLUDES(mu_);
+  std::vector<MountEntry> LastKnownAround(const std::string& path,
+                                          const std::string& directory) const override
+      EXCLUDES(mu_);
   int event_fd() const override { return event_fd_; }
   void TakeEvents() override EXCLUDES(mu_);
 
@@ -58,9 +65,8 @@ class EventMountTable final : public KeptMountTable {
   // moves all that is mounted below it, with one event.
   Status Place(uint64_t id) REQUIRES(mu_);
   Status PlaceOne(uint64_t id) REQUIRES(mu_);
-  void NoteGone(const std::string& mount_point) REQUIRES(mu_);
   // What the watch is to be told once the lock is let go.
-  std::vector<std::string> TakeGone() REQUIRES(mu_) { return std::exchange(gone_, {}); }
+  News TakeNews() REQUIRES(mu_) { return std::exchange(news_, {}); }
 
   const StatMounts mounts_;
   const int event_fd_;
@@ -69,7 +75,7 @@ class EventMountTable final : public KeptMountTable {
   MountEventQueue queue_ GUARDED_BY(mu_);
   MountPlaces places_ GUARDED_BY(mu_);  // of unique ids, which are in the order of mountinfo
   bool lost_ GUARDED_BY(mu_) = true;    // places_ may be wrong in any way
-  std::vector<std::string> gone_ GUARDED_BY(mu_);
+  News news_ GUARDED_BY(mu_);
 };
 
 Result<std::unique_ptr<KeptMountTable>> EventMountTable::Open(MountWatch watch) {
@@ -81,6 +87,7 @@ Result<std::unique_ptr<KeptMountTable>> EventMountTable::Open(MountWatch watch) 
       new EventMountTable(std::move(queue), mounts, std::move(watch)));
   MutexLock lock(table->mu_);
   RETURN_IF_ERROR(table->CatchUp());
+  table->TakeNews();  // what was there before is no news
   // Whether this kernel fills in all fields is known at once, and not at the first question.
   for (const uint64_t id : table->places_.At("/")) RETURN_IF_ERROR(mounts.Entry(id));
   return std::unique_ptr<KeptMountTable>(std::move(table));
@@ -88,14 +95,14 @@ Result<std::unique_ptr<KeptMountTable>> EventMountTable::Open(MountWatch watch) 
 
 Result<std::vector<MountEntry>> EventMountTable::Find(const ListMounts& question) {
   std::vector<std::pair<uint64_t, MountPlace>> kept;
-  std::vector<std::string> gone;
+  News news;
   {
     MutexLock lock(mu_);
     RETURN_IF_ERROR(CatchUp());
     for (const uint64_t id : places_.Find(question)) kept.emplace_back(id, *places_.Get(id));
-    gone = TakeGone();
+    news = TakeNews();
   }
-  Tell(gone);
+  Tell(news);
   // Without the lock: nothing that is kept is used, and a long answer holds nobody up.
   std::vector<MountEntry> found;
   found.reserve(kept.size());
@@ -115,19 +122,32 @@ Result<std::vector<MountEntry>> EventMountTable::Find(const ListMounts& question
 }
 
 void EventMountTable::TakeEvents() {
-  std::vector<std::string> gone;
+  News news;
   {
     MutexLock lock(mu_);
     // What goes wrong is kept as lost_, for the next question to mend and to report.
     const Status followed = Follow(0);
     static_cast<void>(followed);
-    gone = TakeGone();
+    news = TakeNews();
   }
-  Tell(gone);
+  Tell(news);
 }
 
-void EventMountTable::NoteGone(const std::string& mount_point) {
-  if (IsWatched(mount_point)) gone_.push_back(mount_point);
+std::vector<MountEntry> EventMountTable::LastKnownAround(const std::string& path,
+                                                         const std::string& directory) const {
+  std::vector<uint64_t> ids;
+  {
+    MutexLock lock(mu_);
+    for (const uint64_t id : places_.Find({.around = path})) {
+      if (LiesBelow(places_.Get(id)->mount_point, directory)) ids.push_back(id);
+    }
+  }
+  std::vector<MountEntry> found;
+  for (const uint64_t id : ids) {
+    Result<std::optional<MountEntry>> entry = mounts_.Entry(id);
+    if (entry.ok() && *entry) found.push_back(**std::move(entry));
+  }
+  return found;
 }
 
 Status EventMountTable::CatchUp() {
@@ -157,7 +177,13 @@ Status EventMountTable::ReadAll() {
   }
   for (const auto& [id, place] : places_.all()) {
     const MountPlace* now = next.Get(id);
-    if (now == nullptr || now->mount_point != place.mount_point) NoteGone(place.mount_point);
+    if (now == nullptr || now->mount_point != place.mount_point) news_.Went(place.mount_point);
+  }
+  for (const auto& [id, place] : next.all()) {
+    const MountPlace* before = places_.Get(id);
+    if (before == nullptr || before->mount_point != place.mount_point) {
+      news_.Came(place.mount_point);
+    }
   }
   places_ = std::move(next);
   mounts_known_ = places_.size();
@@ -178,14 +204,17 @@ Status EventMountTable::Place(uint64_t id) {
 Status EventMountTable::PlaceOne(uint64_t id) {
   ASSIGN_OR_RETURN(std::optional<MountPlace> place, mounts_.Place(id));
   if (!place) {
-    if (const MountPlace* gone = places_.Get(id)) NoteGone(gone->mount_point);
+    if (const MountPlace* gone = places_.Get(id)) news_.Went(gone->mount_point);
     if (places_.Erase(id)) ++updates_;
     mounts_known_ = places_.size();
     return OkStatus();
   }
   const MountPlace* known = places_.Get(id);
   if (known != nullptr && *known == *place) return OkStatus();
-  if (known != nullptr && known->mount_point != place->mount_point) NoteGone(known->mount_point);
+  if (known == nullptr || known->mount_point != place->mount_point) {
+    if (known != nullptr) news_.Went(known->mount_point);
+    news_.Came(place->mount_point);
+  }
   places_.Put(id, std::move(*place));
   mounts_known_ = places_.size();
   ++updates_;
@@ -203,6 +232,9 @@ class PollMountTable final : public KeptMountTable {
   static Result<std::unique_ptr<KeptMountTable>> Open(std::string why_poll, MountWatch watch);
 
   Result<std::vector<MountEntry>> Find(const ListMounts& question) override EXCLUDES(mu_);
+  std::vector<MountEntry> LastKnownAround(const std::string& path,
+                                          const std::string& directory) const override
+      EXCLUDES(mu_);
   int event_fd() const override { return -1; }
   void TakeEvents() override {}
   int change_fd() const override { return changes_.get(); }
@@ -224,7 +256,7 @@ class PollMountTable final : public KeptMountTable {
   const Descriptor changes_;
 
   mutable Mutex mu_;
-  std::vector<std::string> gone_ GUARDED_BY(mu_);
+  News news_ GUARDED_BY(mu_);
   bool changed_ GUARDED_BY(mu_) = true;
   std::shared_ptr<const MountSnapshot> snapshot_ GUARDED_BY(mu_) =
       std::make_shared<const MountSnapshot>(std::vector<MountEntry>());
@@ -239,32 +271,46 @@ Result<std::unique_ptr<KeptMountTable>> PollMountTable::Open(std::string why_pol
   MutexLock lock(table->mu_);
   RETURN_IF_ERROR(table->CatchUp());
   table->updates_ = 0;
+  table->news_ = {};  // what was there before is no news
   return std::unique_ptr<KeptMountTable>(std::move(table));
 }
 
 Result<std::vector<MountEntry>> PollMountTable::Find(const ListMounts& question) {
   std::shared_ptr<const MountSnapshot> snapshot;
-  std::vector<std::string> gone;
+  News news;
   {
     MutexLock lock(mu_);
     RETURN_IF_ERROR(CatchUp());
     snapshot = snapshot_;
-    gone = std::exchange(gone_, {});
+    news = std::exchange(news_, {});
   }
-  Tell(gone);
+  Tell(news);
   return snapshot->Find(question);
 }
 
+std::vector<MountEntry> PollMountTable::LastKnownAround(const std::string& path,
+                                                        const std::string& directory) const {
+  std::shared_ptr<const MountSnapshot> snapshot;
+  {
+    MutexLock lock(mu_);
+    snapshot = snapshot_;
+  }
+  std::vector<MountEntry> found = snapshot->Find({.around = path});
+  std::erase_if(found,
+                [&](const MountEntry& mount) { return !LiesBelow(mount.mount_point, directory); });
+  return found;
+}
+
 void PollMountTable::CatchUpNow() {
-  std::vector<std::string> gone;
+  News news;
   {
     MutexLock lock(mu_);
     // A table that cannot be read now is told to the next question, which reads it itself.
     const Status caught_up = CatchUp();
     static_cast<void>(caught_up);
-    gone = std::exchange(gone_, {});
+    news = std::exchange(news_, {});
   }
-  Tell(gone);
+  Tell(news);
 }
 
 Status PollMountTable::CatchUp() {
@@ -289,8 +335,13 @@ Status PollMountTable::ReadAll() {
   auto next = std::make_shared<const MountSnapshot>(std::move(entries));
   const MountTableChange change = DiffMounts(*snapshot_, *next);
   updates_ += change.added.size() + change.removed.size() + change.changed.size();
-  for (const MountEntry& removed : change.removed) {
-    if (IsWatched(removed.mount_point)) gone_.push_back(removed.mount_point);
+  for (const MountEntry& removed : change.removed) news_.Went(removed.mount_point);
+  for (const MountEntry& added : change.added) news_.Came(added.mount_point);
+  for (const MountEntry& now : change.changed) {
+    const MountEntry* before = snapshot_->FindById(now.mount_id);
+    if (before == nullptr || before->mount_point == now.mount_point) continue;
+    news_.Went(before->mount_point);
+    news_.Came(now.mount_point);
   }
   snapshot_ = std::move(next);
   mounts_known_ = snapshot_->entries().size();
@@ -303,12 +354,18 @@ Status PollMountTable::ReadAll() {
 KeptMountTable::KeptMountTable(MountTableSource source, std::string why_poll, MountWatch watch)
     : source_(source), why_poll_(std::move(why_poll)), watch_(std::move(watch)) {}
 
-bool KeptMountTable::IsWatched(const std::string& mount_point) const {
-  return !watch_.below.empty() && IsAtOrBelow(mount_point, watch_.below);
-}
-
-void KeptMountTable::Tell(const std::vector<std::string>& gone) const {
+void KeptMountTable::Tell(const News& news) const {
+  if (watch_.below.empty()) return;
+  std::vector<std::string> gone;
+  std::vector<std::string> elsewhere;
+  for (const std::string& point : news.went_) {
+    (IsAtOrBelow(point, watch_.below) ? gone : elsewhere).push_back(point);
+  }
+  for (const std::string& point : news.came_) {
+    if (!IsAtOrBelow(point, watch_.below)) elsewhere.push_back(point);
+  }
   if (!gone.empty() && watch_.gone) watch_.gone(gone);
+  if (!elsewhere.empty() && watch_.changed_elsewhere) watch_.changed_elsewhere(elsewhere);
 }
 
 MountTableStats KeptMountTable::stats() const {

@@ -40,13 +40,16 @@
 
 namespace volumed {
 
-// Who is told of mounts that go. Several changes may come as one call, and a mount that goes and
-// one that is moved away are the same. What comes and goes between two readings of the table is not
-// told.
+// Who is told of mounts that come and go. Several changes may come as one call, and a mount that
+// goes and one that is moved away are the same. What comes and goes between two readings of the
+// table is not told. Both are called on any thread, without a lock held.
 struct MountWatch {
-  std::string below;  // mount points at this path or below it; empty: nobody is told
-  // Called on any thread, without a lock held.
-  std::function<void(const std::vector<std::string>& mount_points)> gone;
+  using Told = std::function<void(const std::vector<std::string>& mount_points)>;
+
+  std::string below;  // an absolute path; empty: nobody is told of anything
+  Told gone;          // of mounts at `below` or below it
+  // Of mounts anywhere else: those that came, and those that went.
+  Told changed_elsewhere = {};
 };
 
 // Threads: any. Blocks: never on a filesystem. A question by events costs about 2 us and 4 us per
@@ -64,6 +67,13 @@ class KeptMountTable {
   // REQUIRES: CheckMountQuestion() has let it pass.
   // Errors: errno of the system calls, not applied; the next question reads the table whole.
   virtual Result<std::vector<MountEntry>> Find(const ListMounts& question) = 0;
+
+  // The mounts at the path or at directories above it that lie below `directory`, as the table was
+  // when somebody last took events or asked: nothing is caught up with. In the kernel's order.
+  // REQUIRES: both are absolute and clean. Costs 1 us where there are none. Errors: none; a mount
+  // that cannot be asked about is left out.
+  virtual std::vector<MountEntry> LastKnownAround(const std::string& path,
+                                                  const std::string& directory) const = 0;
 
   // Readable while events wait; -1 by poll. TakeEvents() takes some of them and may be called as
   // often as is liked, so that they are not lost by the queue running full between two questions.
@@ -88,9 +98,19 @@ class KeptMountTable {
   KeptMountTable(const KeptMountTable&) = delete;
   KeptMountTable& operator=(const KeptMountTable&) = delete;
 
-  bool IsWatched(const std::string& mount_point) const;
+  // What the watch is to be told. Threads: the owner's lock.
+  class News {
+   public:
+    void Came(const std::string& mount_point) { came_.push_back(mount_point); }
+    void Went(const std::string& mount_point) { went_.push_back(mount_point); }
+
+   private:
+    friend class KeptMountTable;
+    std::vector<std::string> came_;
+    std::vector<std::string> went_;
+  };
   // Calls the watch. REQUIRES: no lock is held.
-  void Tell(const std::vector<std::string>& gone) const;
+  void Tell(const News& news) const;
 
   // For stats(); written by the implementation.
   std::atomic<uint64_t> mounts_known_{0};

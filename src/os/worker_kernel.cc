@@ -32,6 +32,12 @@ bool MayBeLong(const AnyRequest& request) {
          std::holds_alternative<WriteAttribute>(request);
 }
 
+// What is mounted at its path is not asked for anything.
+bool IsAboutMountItself(const AnyRequest& request) {
+  if (const auto* stat = std::get_if<Stat>(&request)) return stat->only_mount_point;
+  return std::holds_alternative<Unmount>(request);
+}
+
 // The lane of what is about a device: each device hangs for itself.
 std::string DeviceLane(const AnyRequest& request) {
   std::string device;
@@ -67,12 +73,16 @@ Result<std::unique_ptr<WorkerKernel>> WorkerKernel::Create(const WorkerKernelOpt
   ASSIGN_OR_RETURN(std::unique_ptr<KeptMountTable> mounts,
                    KeptMountTable::Open(features, options.mount_watch));
   return std::unique_ptr<WorkerKernel>(
-      new WorkerKernel(std::move(pool), std::move(mounts), features));
+      new WorkerKernel(std::move(pool), std::move(mounts), features, options.agent_root));
 }
 
 WorkerKernel::WorkerKernel(std::unique_ptr<WorkerPool> pool, std::unique_ptr<KeptMountTable> mounts,
-                           KernelFeatures features)
-    : pool_(std::move(pool)), mounts_(std::move(mounts)), features_(features) {}
+                           KernelFeatures features, std::string agent_root)
+    : pool_(std::move(pool)),
+      mounts_(std::move(mounts)),
+      features_(features),
+      agent_root_(std::move(agent_root)),
+      own_lane_(agent_root_.empty() ? "" : Locate(agent_root_).lane) {}
 WorkerKernel::~WorkerKernel() = default;
 
 Result<AnyAnswer> WorkerKernel::Do(const AnyRequest& request, const CallOptions& options) {
@@ -83,10 +93,26 @@ Result<AnyAnswer> WorkerKernel::Do(const AnyRequest& request, const CallOptions&
   if (options.domain.empty()) {
     // These must not hold up the mounts behind them in the fast lane.
     routed.domain = MayBeLong(request) ? kWalkDomain : DeviceLane(request);
+    if (const std::string covered = LaneOfCovered(request); !covered.empty()) {
+      routed.domain = covered;
+    }
   } else {
     routed.domain = Locate(options.domain).lane;
   }
   return pool_->Do(request, routed);
+}
+
+std::string WorkerKernel::LaneOfCovered(const AnyRequest& request) const {
+  const std::string path = RequestPath(request);
+  if (agent_root_.empty() || !path.starts_with('/')) return "";
+  // Of several mounts the last one lies upon the others.
+  std::string lane;
+  for (const MountEntry& mount : mounts_->LastKnownAround(path, agent_root_)) {
+    if (mount.mount_point == path && IsAboutMountItself(request)) continue;
+    const bool in_memory = mount.fs_type == "tmpfs" || mount.fs_type == "ramfs";
+    lane = in_memory ? "" : DomainOfMount(mount).lane;
+  }
+  return lane == own_lane_ ? "" : lane;
 }
 
 void WorkerKernel::SetLimits(int max_workers, int max_per_domain) {

@@ -41,7 +41,8 @@ struct WorkerKernelOptions {
 // domain of their own, "walks". Calls with a domain get a worker each, up to the limits, else they
 // wait; see base/lanes.h for what lanes that do not answer leave to others. A domain that is a path
 // is the lane of the filesystem that the path lies on, or of its server (os/fault_domain.h): many
-// paths on one dead mount are one lane.
+// paths on one dead mount are one lane. A call without a domain about a path that something was
+// mounted over, below the agent's root, has that filesystem's lane, unless it is in memory.
 //
 // Keys: two calls with one key exclude each other across processes, also those of one agent: the
 // later one fails with Aborted, not applied. So give keys to calls that change a volume and are
@@ -87,13 +88,17 @@ class WorkerKernel final : public Kernel, public FaultDomains {
 
  private:
   WorkerKernel(std::unique_ptr<WorkerPool> pool, std::unique_ptr<KeptMountTable> mounts,
-               KernelFeatures features);
+               KernelFeatures features, std::string agent_root);
 
   Result<AnyAnswer> List(const ListMounts& request);
+  // Empty: the path lies on the agent's own filesystem, or in memory.
+  std::string LaneOfCovered(const AnyRequest& request) const;
 
   const std::unique_ptr<WorkerPool> pool_;
   const std::unique_ptr<KeptMountTable> mounts_;
   const KernelFeatures features_;
+  const std::string agent_root_;  // empty: there is none
+  const std::string own_lane_;    // of the filesystem that it lies on
 };
 
 }  // namespace volumed

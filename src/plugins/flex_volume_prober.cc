@@ -32,9 +32,12 @@ class FlexVolumeProber::State final : public std::enable_shared_from_this<State>
         settings_(std::move(settings)),
         changed_(std::move(changed)),
         directory_(settings_.directory),
+        silent_(settings_.silent),
         backoff_(parts.scheduler.clock()) {}
 
   Status Init() EXCLUDES(mu_);
+  Status Open() EXCLUDES(mu_, directory_mu_);
+  void Follow() EXCLUDES(mu_, directory_mu_);
   ProbeResult Probe() EXCLUDES(mu_);
   std::unique_ptr<VolumePlugin> MakeForTeardown(const std::string& plugin_name) const;
   std::string WhyMissing(const std::string& plugin_name) const EXCLUDES(mu_);
@@ -67,13 +70,14 @@ class FlexVolumeProber::State final : public std::enable_shared_from_this<State>
   Logger& log_;
   const FlexVolumeProberSettings settings_;
   const Changed changed_;
-  int fd_ = -1;  // set by Init
+  int fd_ = -1;  // set by Follow
 
   Mutex directory_mu_;  // one look at a time; taken before mu_
   DriverDirectory directory_ GUARDED_BY(directory_mu_);
 
   mutable Mutex mu_;
   CondVar answered_;
+  std::optional<Error> silent_ GUARDED_BY(mu_);  // the directory does not answer
   bool abandoned_ GUARDED_BY(mu_) = false;
   uint64_t last_version_ GUARDED_BY(mu_) = 0;
   std::map<std::string, Found> found_ GUARDED_BY(mu_);
@@ -88,6 +92,8 @@ FlexVolumeProber::FlexVolumeProber(Parts parts, FlexVolumeProberSettings setting
 FlexVolumeProber::~FlexVolumeProber() { state_->Abandon(); }
 
 Status FlexVolumeProber::Init() { return state_->Init(); }
+Status FlexVolumeProber::Open() { return state_->Open(); }
+void FlexVolumeProber::Follow() { state_->Follow(); }
 ProbeResult FlexVolumeProber::Probe() { return state_->Probe(); }
 std::unique_ptr<VolumePlugin> FlexVolumeProber::MakeForTeardown(
     const std::string& plugin_name) const {
@@ -98,10 +104,28 @@ std::string FlexVolumeProber::WhyMissing(const std::string& plugin_name) const {
 }
 void FlexVolumeProber::LookAgain() { state_->LookLater(); }
 
-Status FlexVolumeProber::State::Init() {
+Status FlexVolumeProber::State::Open() {
+  MutexLock lock(directory_mu_);
+  return directory_.Init();
+}
+
+void FlexVolumeProber::State::Follow() {
   {
     MutexLock lock(directory_mu_);
-    RETURN_IF_ERROR(directory_.Init());
+    fd_ = directory_.fd();
+  }
+  {
+    MutexLock lock(mu_);
+    silent_.reset();
+  }
+  LookLater();  // and then the directory is watched
+}
+
+Status FlexVolumeProber::State::Init() {
+  if (settings_.silent) return OkStatus();
+  RETURN_IF_ERROR(Open());
+  {
+    MutexLock lock(directory_mu_);
     fd_ = directory_.fd();
   }
   RETURN_IF_ERROR(Watch());
@@ -174,6 +198,7 @@ std::string FlexVolumeProber::State::WhyMissing(const std::string& plugin_name) 
   MutexLock lock(mu_);
   const auto found = found_.find(plugin_name);
   if (found == found_.end()) {
+    if (silent_) return driver + " is not known: " + silent_->message();
     return driver + " is not installed: there is no executable " +
            DriverExecutable(settings_.directory, plugin_name);
   }

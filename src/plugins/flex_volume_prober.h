@@ -7,11 +7,13 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/log.h"
+#include "base/result.h"
 #include "base/scheduler.h"
 #include "pluginmgr/dynamic_plugin_prober.h"
 #include "plugins/attach_limit_settings.h"
@@ -29,6 +31,9 @@ struct FlexVolumeProberSettings {
   Duration first_wait = std::chrono::seconds(3);
   DeviceVolumeSettings devices = {};
   const AttachLimitSettings* limits = nullptr;  // outlives the plugins; null: none
+  // The directory does not answer: Init() leaves it alone, and somebody calls Open() and Follow()
+  // once it does.
+  std::optional<Error> silent = {};
 };
 
 // Threads: any; Init() and the end on the loop's thread. Blocks: Init() alone, as said. An `init`
@@ -50,6 +55,10 @@ class FlexVolumeProber final : public DynamicPluginProber {
   ~FlexVolumeProber() override;
 
   Status Init() override;
+  // What Init() did not do. Open() on any thread: it blocks on the directory. Then Follow() on the
+  // loop's, which does not; drivers are told of as they answer.
+  Status Open();
+  void Follow();
   // What is known by now; never asks a driver.
   ProbeResult Probe() override;
   // For any name that is no plugin of Kubernetes' own.

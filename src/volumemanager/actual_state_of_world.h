@@ -140,8 +140,11 @@ struct ActualPod {
   // because of that mount.
   std::set<SpecName> mount_went_during;
 
-  // Set when a record of this pod could not be read: nothing of it is touched.
+  // Set when a record of this pod could not be read, or something was mounted over its directory
+  // before the start: nothing of it is touched.
   std::string quarantine_reason;
+  // The mount of the second case, with which the reason goes.
+  std::string covered_by;
 };
 
 // What a mount is started with.

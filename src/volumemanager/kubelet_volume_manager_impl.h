@@ -89,6 +89,8 @@ class KubeletVolumeManager::Impl {
   void DeviceAppeared(const std::vector<std::string>& paths);
   void DeviceVanished(const std::vector<std::string>& paths);
   void MountsGone(const std::vector<std::string>& mount_points);
+  // Takes up the pod, if it was left alone for one of these mounts.
+  void Uncover(const PodUid& uid, const std::vector<std::string>& mount_points);
   void WallClockWasSet() {
     for (const auto& [uid, pod] : actual_.pods()) reconciler_.MarkDirty(uid);
   }
@@ -110,6 +112,7 @@ class KubeletVolumeManager::Impl {
   uint64_t next_observer_ = 1;
   std::map<uint64_t, std::function<void(const PodUid&)>> observers_;
   size_t quarantined_pods_ = 0;
+  std::set<std::string> gone_while_loading_;  // mount points; what was found may still have them
   size_t unknown_mounts_ = 0;
 
  private:

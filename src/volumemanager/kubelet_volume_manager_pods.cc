@@ -305,7 +305,25 @@ void KubeletVolumeManager::Impl::MountsGone(const std::vector<std::string>& moun
     concerned.emplace(
         mount_point.substr(pods.size(), mount_point.find('/', pods.size()) - pods.size()));
   }
-  for (const PodUid& uid : concerned) reconciler_.MountWent(uid);
+  for (const PodUid& uid : concerned) {
+    reconciler_.MountWent(uid);
+    Uncover(uid, mount_points);
+  }
+  if (!loaded_) gone_while_loading_.insert(mount_points.begin(), mount_points.end());
+}
+
+void KubeletVolumeManager::Impl::Uncover(const PodUid& uid,
+                                         const std::vector<std::string>& mount_points) {
+  ActualPod* const pod = actual_.FindPod(uid);
+  if (pod == nullptr || pod->covered_by.empty() ||
+      std::find(mount_points.begin(), mount_points.end(), pod->covered_by) == mount_points.end()) {
+    return;
+  }
+  parts_.log.Info("the mount over a pod's directory is gone",
+                  {{"pod_uid", uid}, {"mount_point", pod->covered_by}});
+  pod->covered_by.clear();
+  pod->quarantine_reason.clear();
+  EvaluatePod(uid);
 }
 
 Status KubeletVolumeManager::Impl::RetryVolume(const PodVolumeKey& key) {

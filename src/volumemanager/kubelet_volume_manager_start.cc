@@ -33,6 +33,11 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
   unknown_mounts_ = result.unknown_mounts.size() + result.unknown_device_mounts.size();
   TellOfUnknownMounts(result);
   HoldAdoptedPods(*found);
+  for (const auto& [uid, cover] : found->covered) {
+    parts_.log.Warning(
+        "somebody has mounted something over a pod's directory; it is left alone",
+        {{"pod_uid", uid}, {"mount_point", cover.mount_point}, {"fs_type", cover.fs_type}});
+  }
   for (const DeviceRecord& device : result.devices) {
     if (device.format) resting_devices_[device.key] = device.spec.str();
   }
@@ -67,6 +72,10 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
   known_.FollowAll(parts_.catalog);
   claims_.Start();
   for (const PodPtr& pod : parts_.catalog.Pods()) EvaluatePod(pod->uid());
+  const std::set<std::string> gone = std::exchange(gone_while_loading_, {});
+  for (const auto& [uid, cover] : found->covered) {
+    Uncover(uid, std::vector<std::string>(gone.begin(), gone.end()));
+  }
   CheckReady();
   devices_.Start();
   expander_.Start();

@@ -358,10 +358,12 @@ std::string PodViews::WhoMustAct(const Error& error, const ActualPod& pod,
 void PodViews::AddPodProblems(const PodUid& uid, const ActualPod& pod, const WantedPod* wanted,
                               PodView& view) const {
   if (!pod.quarantine_reason.empty()) {
-    view.problems.push_back(
-        Waiting("ReadRecord",
-                pod.quarantine_reason + "; nothing of this pod is touched until it is repaired",
-                kAdministrator, pod.since_unix_ms));
+    const bool is_covered = !pod.covered_by.empty();
+    view.problems.push_back(Waiting(is_covered ? "FindVolumes" : "ReadRecord",
+                                    pod.quarantine_reason +
+                                        "; nothing of this pod is touched until it is " +
+                                        (is_covered ? "unmounted" : "repaired"),
+                                    kAdministrator, pod.since_unix_ms));
   }
   if (pod.record_failure) {
     ProblemView problem = FromFailure(*pod.record_failure, {uid, SpecName()}, pod, nullptr);

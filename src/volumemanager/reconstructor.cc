@@ -1,6 +1,7 @@
 #include "volumemanager/reconstructor.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -78,6 +79,28 @@ class DirectoryFinder {
   const FindParts& parts_;
   const Duration timeout_;
 };
+
+// Pods with a mount over a directory that is the agent's own: it is nobody's volume, and may never
+// answer.
+std::map<PodUid, CoveredPod> FindCovered(const MountListing& listing, const KubeletPaths& paths) {
+  const std::string pods = paths.GetPodsDir().Display() + "/";
+  std::map<PodUid, CoveredPod> covered;
+  for (const MountEntry& mount : listing.mounts) {
+    const std::optional<std::string_view> rest = StripPrefix(mount.mount_point, pods);
+    if (!rest) continue;
+    const std::vector<std::string> names = Split(*rest, '/');
+    const PodUid pod(names[0]);
+    if (names.size() > 1) {
+      // <pod>/volumes/<plugin> is the agent's, and what lies in it a volume.
+      const std::string directory = pods + names[0] + "/" + names[1];
+      const bool holds_volumes = directory == paths.GetPodVolumesDir(pod).Display() ||
+                                 directory == paths.GetPodVolumeDevicesDir(pod).Display();
+      if (!holds_volumes || names.size() > 3) continue;
+    }
+    covered.insert_or_assign(pod, CoveredPod{mount.mount_point, mount.fs_type});
+  }
+  return covered;
+}
 
 std::vector<KubeletPaths::PodVolume> MountedVolumes(const MountListing& listing,
                                                     const KubeletPaths& paths) {
@@ -179,7 +202,10 @@ Result<FoundAtStart> LoadFoundAtStart(const FindParts& parts, const FindOptions&
       found.pod_directories.push_back(PodUid(name));
     }
   }
-  for (const PodUid& pod : pods) finder.AddVolumesOf(pod, found.directories);
+  found.covered = FindCovered(mounts, parts.paths);
+  for (const PodUid& pod : pods) {
+    if (!found.covered.contains(pod)) finder.AddVolumesOf(pod, found.directories);
+  }
   if (options.all_directories) {
     found.adopted = FindAdoptedPods({parts.kernel, parts.clock, parts.paths, parts.log,
                                      options.pod_logs_directory, options.call_timeout},
@@ -350,6 +376,12 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
     if (row.kind == kPodVolumeRecordKind) ++result.take_over.unreadable;
   }
   result.quarantined_pods = quarantined.size();
+  for (const auto& [uid, cover] : found.covered) {
+    ActualPod* const pod = actual.FindPod(uid);
+    if (pod == nullptr || !pod->quarantine_reason.empty()) continue;
+    pod->covered_by = cover.mount_point;
+    pod->quarantine_reason = cover.fs_type + " is mounted over its directory " + cover.mount_point;
+  }
   for (const HoldRecord& hold : found.holds) consumers.Restore(hold);
   return result;
 }

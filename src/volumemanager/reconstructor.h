@@ -27,6 +27,12 @@
 
 namespace volumed {
 
+// Somebody has mounted something over a directory of the agent's own in a pod's.
+struct CoveredPod {
+  std::string mount_point;
+  std::string fs_type;
+};
+
 struct FoundAtStart {
   std::vector<PodRecord> pods;
   std::vector<PodVolumeRecord> volumes;  // as they were written
@@ -42,6 +48,7 @@ struct FoundAtStart {
   std::vector<QuarantinedRecord> quarantined;            // of all kinds
   std::vector<KubeletPaths::PodVolume> mounted;          // by the mount table, each once
   std::vector<KubeletPaths::PodVolume> directories;      // below pods/, see LoadFoundAtStart
+  std::map<PodUid, CoveredPod> covered;                  // by the mount table; not looked into
   std::vector<PodUid> pod_directories;                   // with all_directories
   FoundAdoptedPods adopted;                              // likewise
   std::vector<KubeletPaths::DeviceMount> device_mounts;  // by the mount table, each once
@@ -68,7 +75,7 @@ struct FindParts {
 };
 
 // Threads: any. Blocks: on the store, the kernel, and plugins. Only directories of the agent's own
-// are read, never one inside a volume.
+// are read, never one inside a volume, nor one that somebody has mounted something over.
 // Errors: those of the store and of ListMounts, not applied; a directory that cannot be read, and a
 // volume that its plugin cannot construct, is left out, and logged.
 Result<FoundAtStart> LoadFoundAtStart(const FindParts& parts, const FindOptions& options);

@@ -402,6 +402,15 @@ v1::GetStatusResponse AgentTest::AgentStatus() {
   return response;
 }
 
+std::string AgentTest::FailedParts() {
+  std::string names;
+  const v1::GetStatusResponse status = AgentStatus();
+  for (const v1::FailedPart& part : status.failed_parts()) {
+    names += part.name() + ": " + part.error() + "\n";
+  }
+  return names;
+}
+
 std::string AgentTest::VolumePath(const std::string& uid, const std::string& plugin,
                                   const std::string& volume) const {
   return root() + "/pods/" + uid + "/volumes/kubernetes.io~" + plugin + "/" + volume;

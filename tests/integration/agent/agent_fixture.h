@@ -72,6 +72,7 @@ class AgentTest : public ::testing::Test {
   bool WaitGone(const std::string& pod, Milliseconds limit = kPatience);
   v1::GetSourcesResponse Sources();
   v1::GetStatusResponse AgentStatus();
+  std::string FailedParts();  // a line "NAME: ERROR" for each
 
   std::string VolumePath(const std::string& uid, const std::string& plugin,
                          const std::string& volume) const;

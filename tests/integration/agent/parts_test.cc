@@ -50,14 +50,6 @@ class PartsTest : public ExamplePodTest {
     return socket;
   }
   bool Answers() const { return Ctl({"get", "pods"}).exit_status == 0; }
-  std::string FailedParts() {
-    std::string names;
-    const v1::GetStatusResponse status = AgentStatus();
-    for (const v1::FailedPart& part : status.failed_parts()) {
-      names += part.name() + ": " + part.error() + "\n";
-    }
-    return names;
-  }
   // A second agent with `lines` in its configuration; it has to end by itself.
   CommandResult RunSecond(const std::string& lines) const {
     WriteText(scratch() + "/second.yaml",

@@ -48,8 +48,12 @@ class KeptMountTableTest : public MountNamespaceTest {
     ASSERT_TRUE(features.ok());
     features_ = *features;
     auto table = KeptMountTable::Open(
-        features_, {scratch() + "/watched", [this](const std::vector<std::string>& points) {
+        features_, {scratch() + "/watched",
+                    [this](const std::vector<std::string>& points) {
                       gone_.insert(gone_.end(), points.begin(), points.end());
+                    },
+                    [this](const std::vector<std::string>& points) {
+                      elsewhere_.insert(elsewhere_.end(), points.begin(), points.end());
                     }});
     ASSERT_TRUE(table.ok()) << table.error().ToString();
     table_ = std::move(table).value();
@@ -117,7 +121,9 @@ class KeptMountTableTest : public MountNamespaceTest {
 
   KernelFeatures features_;
   std::unique_ptr<KeptMountTable> table_;
-  std::vector<std::string> gone_;  // that the watch was told of
+  // What the watch was told of.
+  std::vector<std::string> gone_;
+  std::vector<std::string> elsewhere_;
 };
 
 }  // namespace volumed

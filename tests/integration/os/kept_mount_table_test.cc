@@ -162,6 +162,41 @@ TEST_P(EveryWayTest, TheWatchIsToldOfMountsThatWentBelowItsPathAndOfNoOthers) {
   EXPECT_THAT(gone_, ElementsAre(At("watched/a"), At("watched/b"))) << "a question does it, too";
 }
 
+TEST_P(EveryWayTest, TheWatchIsToldOfMountsThatComeGoAndMoveElsewhere) {
+  for (const char* name : {"watched", "watched/a", "beside", "moved"}) Directory(name);
+  const auto take = [&] { ByEvents() ? table_->TakeEvents() : table_->CatchUpNow(); };
+  take();
+  EXPECT_THAT(elsewhere_, IsEmpty()) << "what was there at first is no news";
+  Tmpfs("watched/a");
+  Tmpfs("beside");
+  take();
+  EXPECT_THAT(elsewhere_, ElementsAre(At("beside")));
+  ASSERT_EQ(::mount(At("beside").c_str(), At("moved").c_str(), nullptr, MS_MOVE, nullptr), 0);
+  take();
+  EXPECT_THAT(elsewhere_, ElementsAre(At("beside"), At("beside"), At("moved")));
+  Unmount("moved");
+  take();
+  EXPECT_THAT(elsewhere_, ElementsAre(At("beside"), At("beside"), At("moved"), At("moved")));
+  EXPECT_THAT(gone_, IsEmpty());
+}
+
+TEST_P(EveryWayTest, WhatLiesOverAPathIsKnownWithoutCatchingUp) {
+  for (const char* name : {"root", "root/a", "root/b"}) Directory(name);
+  Tmpfs("root/a");
+  Below(scratch());
+  const auto around = [&](const std::string& name) {
+    return Points(table_->LastKnownAround(At(name), At("root")));
+  };
+  EXPECT_THAT(around("root/a"), ElementsAre(At("root/a")));
+  EXPECT_THAT(around("root/a/x/y"), ElementsAre(At("root/a")));
+  EXPECT_THAT(around("root/b"), IsEmpty());
+  EXPECT_THAT(around("root"), IsEmpty()) << "nor the mounts that the directory itself lies on";
+  Tmpfs("root/b");
+  EXPECT_THAT(around("root/b"), IsEmpty()) << "nobody has taken events";
+  Below(scratch());
+  EXPECT_THAT(around("root/b"), ElementsAre(At("root/b")));
+}
+
 TEST_P(EveryWayTest, ADescriptorSaysThatTheTableHasChanged) {
   Directory("watched");
   const int fd = ByEvents() ? table_->event_fd() : table_->change_fd();

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "integration/hangfs/hangfs_mount.h"
 #include "integration/mount_namespace_fixture.h"
+#include "os/answers.h"
 #include "os/key_lock.h"
 #include "os/worker_kernel.h"
 
@@ -271,6 +272,44 @@ TEST_F(WorkerKernelTest, AProgramsEndAndItsLastWordsAreAnswered) {
   EXPECT_EQ(kernel_->Call(with_secret, In("", seconds(20))).error().code(), Code::kInvalidArgument);
   EXPECT_EQ(kernel_->Call(RunProgram{{Path("none")}}, In("", seconds(20))).error().sys_errno(),
             ENOENT);
+}
+
+// Such a call took the fast worker, which all others wait for, until it was killed.
+TEST_F(WorkerKernelTest, ACallWithoutADomainOnWhatIsMountedBelowTheRootDoesNotTakeTheFastLane) {
+  options_.agent_root = scratch();
+  Start();
+  StartHangfs();
+  ASSERT_TRUE(kernel_->Call(ListMounts{scratch()}, In("", seconds(10))).ok());
+  hangfs_->Hang();
+  std::thread hung(
+      [&] { EXPECT_TRUE(kernel_->Call(StatFs{At("hung")}, In("", seconds(60))).ok()); });
+  ASSERT_TRUE(Eventually([&] { return kernel_->stats().busy == 1; }))
+      << "it has a worker of its filesystem's";
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_TRUE(kernel_->Call(Stat{At("data")}, In("", seconds(10))).ok());
+  }
+  const auto place =
+      kernel_->Call(Stat{.path = At("hung"), .only_mount_point = true}, In("", seconds(10)));
+  ASSERT_TRUE(place.ok()) << place.error().ToString();
+  EXPECT_TRUE(place->is_mount_point) << "which asks the mount itself for nothing";
+  hangfs_->Heal();
+  hung.join();
+}
+
+TEST_F(WorkerKernelTest, APlaceAnswersAlsoIfItIsMissingAndNotIfItHangs) {
+  StartHangfs();
+  EXPECT_TRUE(CheckAnswers(*kernel_, clock_, Path("data")).ok());
+  EXPECT_TRUE(CheckAnswers(*kernel_, clock_, Path("none/at/all")).ok());
+  EXPECT_TRUE(CheckAnswers(*kernel_, clock_, Path("hung/file")).ok());
+  std::filesystem::create_directory_symlink(Path("hung"), Path("link"));
+  hangfs_->Hang();
+  for (const char* name : {"hung", "hung/file", "link", "link/file"}) {
+    const Status answers = CheckAnswers(*kernel_, clock_, Path(name), milliseconds(200));
+    ASSERT_FALSE(answers.ok()) << name;
+    EXPECT_EQ(answers.error().message(), Path(name) + " does not answer");
+  }
+  hangfs_->Heal();
+  EXPECT_TRUE(CheckAnswers(*kernel_, clock_, Path("link/file")).ok());
 }
 
 TEST_F(WorkerKernelTest, OneDeadDomainStopsNoOther) {

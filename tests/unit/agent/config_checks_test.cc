@@ -112,7 +112,10 @@ class ConfigPlacesTest : public testing::Test {
     config_.worker = (directory_ / "worker").string();
   }
   ~ConfigPlacesTest() override { fs::remove_all(directory_); }
-  std::string Problems() const { return Join(ProblemsOfPlaces(config_), "\n"); }
+  std::string Problems() const {
+    const Status checked = CheckPlaces(config_, SilentPlaces::kAreProblems);
+    return checked.ok() ? "" : checked.error().message();
+  }
 
   fs::path directory_;
   Config config_;

@@ -52,6 +52,7 @@ class ManifestDirectoryTest : public testing::Test {
                                             scheduler_->loop(), settle_, seams_);
     ASSERT_TRUE(source.ok());
     source_ = *std::move(source);
+    source_->SetAnswers(answers_);
     if (memory_) source_->Remember(*memory_);
     source_->Start([this](ObjectList list) {
       last_ = std::move(list);
@@ -197,6 +198,7 @@ class ManifestDirectoryTest : public testing::Test {
     return content;
   }
   ManifestSeams seams_{.read_far = ReadFar};
+  std::function<Status(const std::string&)> answers_;
   std::function<bool()> done_;
   // Short, as most tests wait for it; an hour for those in which nothing may depend on it.
   Duration settle_ = std::chrono::milliseconds(20);

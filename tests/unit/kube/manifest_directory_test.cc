@@ -1,5 +1,7 @@
 // The manifest directory on real files: what it reads, and when. What it makes of absence is in
 // manifest_absence_test.cc.
+#include <atomic>
+
 #include "unit/kube/manifest_directory_fixture.h"
 
 namespace volumed {
@@ -221,6 +223,53 @@ TEST_F(ManifestDirectoryTest, ADirectoryThatIsNotThereYetIsAwaited) {
   Write("a.yaml", ConfigMapYaml("a", "1"));
   RunUntil([this] { return last_->complete && Names() == "a"; });
   EXPECT_EQ(Problems(), "");
+}
+
+// A mount over it is no event of inotify: it was noticed by the next start.
+TEST_F(ManifestDirectoryTest, AMountAnywhereOnItsWayMakesItLookAgainAndNoOtherDoes) {
+  fs::create_directories(root_ / "disk" / "real");
+  fs::create_directory_symlink("disk/real", directory_);
+  std::atomic<int> looks = 0;
+  answers_ = [&](const std::string&) {
+    ++looks;
+    return OkStatus();
+  };
+  Start();
+  RunUntil([this] { return last_->complete && IsRead(); });
+  Settle();
+  int before = looks;
+  source_->MountsChanged({root_ / "elsewhere", root_ / "disk" / "real" / "below", root_ / "dis"});
+  Settle();
+  EXPECT_EQ(looks, before);
+  for (const fs::path& place : {directory_, root_, root_ / "disk", root_ / "disk" / "real"}) {
+    before = looks;
+    source_->MountsChanged({root_ / "elsewhere", place});
+    RunUntil([&] { return looks > before && IsRead(); });
+  }
+}
+
+// Its thread waited for it, and nothing else of the source was done.
+TEST_F(ManifestDirectoryTest, ADirectoryThatDoesNotAnswerIsLeftAloneAndIsReadOnceItDoes) {
+  fs::create_directory(directory_);
+  Write("a.yaml", ConfigMapYaml("a", "1"));
+  std::atomic<bool> answers = false;
+  answers_ = [&](const std::string& directory) -> Status {
+    if (answers) return OkStatus();
+    return Error::NotApplied(Code::kDeadlineExceeded, directory + " does not answer");
+  };
+  Start();
+  RunUntil([this] { return HasProblem("does not answer; never read so far"); });
+  EXPECT_EQ(last_->incomplete_because, directory_.string() + " does not answer");
+  EXPECT_FALSE(last_->complete);
+  answers = true;
+  source_->MountsChanged({directory_});  // somebody has unmounted what was dead
+  RunUntil([this] { return last_->complete && Names() == "a"; });
+  answers = false;
+  source_->MountsChanged({directory_});
+  RunUntil([this] { return HasProblem("does not answer; its last list stays"); });
+  EXPECT_EQ(Names(), "a");
+  answers = true;  // without an event: it is tried again
+  RunUntil([this] { return IsRead() && !HasProblem("does not answer"); });
 }
 
 TEST_F(ManifestDirectoryTest, FollowsLinksToOtherDirectories) {

@@ -206,8 +206,8 @@ TEST(WorkerCodec, WhatTellsStorageFromStorageKeepsEveryField) {
   EXPECT_EQ(mark.owner, kBytes);
   EXPECT_EQ(mark.replaces, "before");
   EXPECT_EQ(mark.expected, object);
-  const StorageIdentity identity{FileType::kDirectory, object,    {kBytes, "b"},
-                                 {"c", kBytes},        "a claim", {"/dev/loop1"}};
+  const StorageIdentity identity{
+      FileType::kDirectory, object, {kBytes, "b"}, {"c", kBytes}, {"c"}, "a claim", {"/dev/loop1"}};
   EXPECT_EQ(SameAnswer(identity), identity);
 }
 

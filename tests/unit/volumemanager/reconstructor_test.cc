@@ -101,6 +101,47 @@ TEST_F(ReconstructorTest, ADirectoryWhoseVolumeRecordIsLostIsFoundByItsPod) {
   EXPECT_EQ(operations().Count("unmount", Key("a", "data")), 1u);
 }
 
+// A start waited for it, and no pod of the node was handled.
+TEST_F(ReconstructorTest, APodWithAMountOverItsDirectoryIsLeftAloneAndNotLookedIntoUntilItIsGone) {
+  for (const std::string place : {"", "/volumes", "/volumes/kubernetes.io~empty-dir"}) {
+    PutPodRecord("a");
+    PutPodRecord("b");
+    kernel.mount_points = {"/", "/var/lib/volumed", "/var/lib/volumed/pods/a" + place};
+    for (const std::string pod : {"a", "b"}) {
+      const std::string volumes = "/var/lib/volumed/pods/" + pod + "/volumes";
+      kernel.directories[volumes] = {"kubernetes.io~empty-dir"};
+      kernel.directories[volumes + "/kubernetes.io~empty-dir"] = {"data"};
+    }
+    StartAgent();
+    Deliver("");
+    EXPECT_EQ(operations().Count("unmount", Key("b", "data")), 1u) << place;
+    EXPECT_EQ(operations().Count("unmount", Key("a", "data")), 0u) << place;
+    EXPECT_EQ(operations().Count("remove", Key("a", "")), 0u) << place;
+    ASSERT_EQ(View("a").problems.size(), 1u) << place;
+    EXPECT_NE(View("a").problems[0].message.find("is mounted over its directory "
+                                                 "/var/lib/volumed/pods/a" +
+                                                 place + "; nothing of this pod is touched"),
+              std::string::npos)
+        << View("a").problems[0].message;
+    manager().MountsGone({"/var/lib/volumed/pods/b", "/var/lib/volumed/pods/a/other"});
+    Settle();
+    EXPECT_EQ(operations().Count("remove", Key("a", "")), 0u) << place;
+    manager().MountsGone({"/var/lib/volumed/pods/a" + place});
+    Settle();
+    EXPECT_EQ(Phase("a"), "gone") << place;
+  }
+}
+
+// What is mounted where volumes are is a volume.
+TEST_F(ReconstructorTest, AVolumesMountDoesNotCoverItsPod) {
+  PutPodRecord("a");
+  kernel.mount_points = {"/var/lib/volumed/pods/a/volumes/kubernetes.io~secret/s",
+                         "/var/lib/volumed/pods/a/elsewhere"};
+  StartAgent();
+  Deliver("");
+  EXPECT_EQ(operations().Count("unmount", Key("a", "s")), 1u);
+}
+
 TEST_F(ReconstructorTest, WithoutARecordAMountIsNotOursUnlessTheRootIsAdopted) {
   kernel.mount_points = {"/var/lib/volumed/pods/x/volumes/kubernetes.io~secret/s"};
   kernel.directories["/var/lib/volumed/pods"] = {"x", "y"};
