@@ -112,6 +112,16 @@ Failure RunMountDevice(const DeviceOperationParts& parts, const MountDeviceReque
                           args.call = options;
                           return (*mounter)->MountDevice(request.spec, device_path, *path, args);
                         }});
+  if (request.spec.persistent_volume() != nullptr) {
+    call.steps.push_back({.name = "RecordStorage",
+                          .timeout = parts.settings.mount_device,
+                          .changes_volume = false,
+                          .run = [&](const CallOptions&) {
+                            return parts.storage.RecordDevice(
+                                DeviceStorageId(request.device),
+                                StorageNameOf(request.spec).value_or(StorageName{}));
+                          }});
+  }
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress,
                           OperationCall(request.device.str(), call.facts.fault_domain, progress));
   if (Failure failure = runner.Run(call)) {

@@ -132,6 +132,8 @@ Status HoldDevice(Mapping& mapping, const CallOptions& call) {
   RETURN_IF_ERROR(mapping.parts.storage.Take(
       DeviceStorageHolder(volume, mapping.request.spec.name(), StorageUse::kRaw),
       StorageName{mapping.device.path}, call));
+  RETURN_IF_ERROR(mapping.parts.storage.RecordDevice(
+      DeviceStorageId(volume), StorageNameOf(mapping.request.spec).value_or(StorageName{})));
   RETURN_IF_ERROR(mapping.parts.devices.SetMapped(
       volume, {mapping.device.facts.identity, mapping.device.path, BootId()}));
   mapping.parts.holds.Keep(volume, mapping.device.hold);

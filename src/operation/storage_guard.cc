@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "mounter/host_directory.h"
+#include "operation/storage_record_identity.h"
 #include "os/mount_index.h"
 #include "os/storage_identity.h"
 
@@ -138,6 +139,7 @@ Status StorageGuard::Reserve(const StorageHolder& holder, const StorageName& nam
   }
   const MutexLock lock(mu_);
   taken_[holder.id] = {holder, name};
+  if (IsDevice(holder)) devices_[holder.id] = identity;
   return OkStatus();
 }
 
@@ -163,8 +165,14 @@ Result<StorageIdentity> StorageGuard::Take(const StorageHolder& holder, const St
                    " for himself (the same storage: a mount, a device that is made of it, or a "
                    "program)");
   }
+  const bool has_it = holder.use != StorageUse::kFormat && table_.Has(holder.id, holder.use);
   RETURN_IF_ERROR(Reserve(holder, name, identity));
-  return identity;
+  if (has_it) return identity;
+  // Whoever records something from now on finds this one in the table.
+  const Status free = CheckNotOnRecord(holder, name, identity, call);
+  if (free.ok()) return identity;
+  if (holder.use != StorageUse::kFormat) (void)Release(holder.id);
+  return free.error();
 }
 
 Status StorageGuard::Change(const std::string& id, StorageUse use) {
@@ -182,9 +190,11 @@ Status StorageGuard::Change(const std::string& id, StorageUse use) {
     return OkStatus();
   }
   const CallOptions look = LookAt(held.name, kLookTimeout);
-  ASSIGN_OR_RETURN(const StorageIdentity identity, Take(held.holder, held.name, look));
-  if (use != StorageUse::kFormat) return OkStatus();
-  const Status free = CheckUnknown(held.holder, &identity, look);
+  const Result<StorageIdentity> taken = Take(held.holder, held.name, look);
+  if (use != StorageUse::kFormat) return taken.ok() ? OkStatus() : Status(taken.error());
+  const Status free =
+      taken.ok() ? CheckUnknown(held.holder, &*taken, look) : Status(taken.error());
+  // It has it still as before, if it got so far.
   if (!free.ok()) table_.Mounted(id);
   return free;
 }
@@ -202,6 +212,7 @@ Status StorageGuard::Release(const std::string& id) {
   const MutexLock lock(mu_);
   reserved_.erase(id);
   taken_.erase(id);
+  devices_.erase(id);
   return OkStatus();
 }
 
@@ -225,12 +236,13 @@ Status StorageGuard::Load() {
     Result<StorageOwnerRecord> record = DecodeStorageOwnerRecord(row);
     if (record.ok()) {
       const std::string volume = record->volume;
-      table_.Expect({.id = "known/" + volume,
-                     .volume = volume,
-                     .use = StorageUse::kKnown,
-                     .persistent = true,
-                     .text = "persistent volume " + volume},
-                    record->name);
+      const StorageHolder known{.id = "known/" + volume,
+                                .volume = volume,
+                                .use = StorageUse::kKnown,
+                                .persistent = true,
+                                .text = "persistent volume " + volume};
+      // A volume that names no path of this node has its devices alone.
+      if (!record->name.path.empty()) table_.Expect(known, record->name);
       owners_[volume] = *std::move(record);
     } else {
       unreadable_[row.key] = record.error().message();
@@ -292,6 +304,7 @@ Status StorageGuard::RecordOwner(const StorageOwner& owner, const StorageIdentit
   StorageOwnerRecord record{
       owner.volume, owner.name, {}, owner.claim_uid, same_place && before->marked};
   if (is_directory) record.object = identity.object;
+  if (before) KeepIdentity(*before, record);
   const bool has_it = same_place && before->object.inode != 0 && !owner.claim_uid.empty() &&
                       before->claim_uid == owner.claim_uid;
   if (has_it) record.object = before->object;
@@ -301,6 +314,11 @@ Status StorageGuard::RecordOwner(const StorageOwner& owner, const StorageIdentit
                  {{"volume", owner.volume}, {"path", owner.name.path}, {"difference", difference}});
   }
   const bool same = difference.empty();
+  if (same) AddIdentity(identity, record);
+  if (identity.type == FileType::kBlockDevice) record.mode = StorageMode::kFilesystem;
+  if (is_directory && !(before && IsSameObject(before->object, identity.object))) {
+    RETURN_IF_ERROR(CheckDirectoryNotOnRecord(owner, identity, call));
+  }
   // The intent comes first: a mark that no record knows is another owner's.
   if (!before) RETURN_IF_ERROR(PutOwner(record));
   if (is_directory && owner.marked && same && !owner.claim_uid.empty()) {
@@ -370,7 +388,7 @@ Status StorageGuard::CheckRecorded(const std::string& volume, const StorageName&
     return Refused(name.ToString() + " is no directory any more: it is not emptied");
   }
   if (record) {
-    if (record->name != name) {
+    if (record->name != name && !record->name.path.empty()) {
       return Refused("persistent volume " + volume + " was used at " + record->name.ToString() +
                      "; " + name.ToString() + " is another place, and is not emptied for it");
     }
@@ -402,6 +420,7 @@ Status StorageGuard::TakeForReclaim(const StorageHolder& holder, const StorageNa
   RETURN_IF_ERROR(Reserve(holder, name, identity));
   const Status free = [&]() -> Status {
     RETURN_IF_ERROR(CheckRecorded(holder.volume, name, claim_uid, identity));
+    RETURN_IF_ERROR(CheckReclaimNotOnRecord(holder, name, identity, call));
     RETURN_IF_ERROR(CheckNothingShows(name, identity, call));
     RETURN_IF_ERROR(CheckUnknown(holder, &identity, call));
     return PutReservation(holder, name);
@@ -496,6 +515,7 @@ Status StorageGuard::Reclaimed(const std::string& volume, const StorageName& nam
   StorageOwnerRecord emptied = *record;
   emptied.claim_uid.clear();
   emptied.marked = false;
+  ForgetIdentity(emptied);
   return PutOwner(std::move(emptied));
 }
 

@@ -76,8 +76,13 @@ class StorageGuard {
   // emptied. Errors: those of the store, and of MarkStorage; a
   // filesystem that keeps no mark is left without one, and so is a directory with another's mark:
   // it is that one's, and is never emptied for this volume.
+  // A directory that is on record as another volume's, and is not at that one's path any more, is
+  // refused: FailedPrecondition, not applied, with both names.
   Status RecordOwner(const StorageOwner& owner, const StorageIdentity& identity,
                      const CallOptions& call);
+  // Says how the device that is taken under this id is used, on record, before a pod may use it;
+  // nothing if none is. `name`: where its volume says that it is; empty if it names no path.
+  Status RecordDevice(const std::string& id, const StorageName& name);
 
   // Everything that may not be so when a volume's storage is emptied: another volume in it or
   // around it, the agent's own directories, a mount of a part of it, another directory than the one
@@ -124,6 +129,18 @@ class StorageGuard {
   // As far as this one goes.
   Status CheckUnknownVolume(const UnknownVolume& unknown, const StorageHolder& holder,
                             const StorageIdentity* identity, const CallOptions& call);
+  // storage_guard_identities.cc: what is on record of other volumes, wherever their paths lead now.
+  Status CheckNotOnRecord(const StorageHolder& holder, const StorageName& name,
+                          const StorageIdentity& identity, const CallOptions& call) EXCLUDES(mu_);
+  Status CheckDirectoryNotOnRecord(const StorageOwner& owner, const StorageIdentity& identity,
+                                   const CallOptions& call) EXCLUDES(mu_);
+  Status CheckReclaimNotOnRecord(const StorageHolder& holder, const StorageName& name,
+                                 const StorageIdentity& identity, const CallOptions& call)
+      EXCLUDES(mu_);
+  Result<bool> LiesInWay(const StorageName& name, const StorageIdentity& identity,
+                         const StorageName& recorded, const StorageObject& object,
+                         const CallOptions& call);
+  std::vector<StorageOwnerRecord> OtherOwners(const std::string& volume) const EXCLUDES(mu_);
   CallOptions LookAt(const StorageName& name, Duration timeout) const;
   std::optional<StorageOwnerRecord> FindOwner(const std::string& volume) const EXCLUDES(mu_);
   Status PutOwner(StorageOwnerRecord record) EXCLUDES(mu_);
@@ -145,6 +162,7 @@ class StorageGuard {
   std::map<std::string, KnownStorage> taken_ GUARDED_BY(mu_);         // by id
   std::vector<UnknownVolume> unknown_ GUARDED_BY(mu_);
   std::set<std::string> held_for_unknown_ GUARDED_BY(mu_);  // volumes
+  std::map<std::string, StorageIdentity> devices_ GUARDED_BY(mu_);    // taken ones, by id
 };
 
 }  // namespace volumed

@@ -13,6 +13,36 @@ void Write(const StorageName& name, record::StorageName& to) {
   to.set_server(name.server);
 }
 
+StorageMode ModeOf(record::StorageOwnerRecord::Mode mode) {
+  if (mode == record::StorageOwnerRecord::RAW) return StorageMode::kRaw;
+  if (mode == record::StorageOwnerRecord::FILESYSTEM) return StorageMode::kFilesystem;
+  return StorageMode::kUnknown;
+}
+
+void WriteIdentity(const StorageOwnerRecord& record, record::StorageOwnerRecord& to) {
+  to.set_mode(static_cast<record::StorageOwnerRecord::Mode>(record.mode));
+  for (const std::string& key : record.own_keys) to.add_own_keys(key);
+  for (const std::string& key : record.within_keys) to.add_within_keys(key);
+  for (const StorageFile& file : record.files) {
+    record::StorageFileRecord& to_file = *to.add_files();
+    to_file.set_path(file.path);
+    to_file.set_fs_type(file.object.fs_type);
+    to_file.set_fs_uuid(file.object.fs_uuid);
+    to_file.set_inode(file.object.inode);
+    to_file.set_handle(file.object.handle);
+  }
+}
+
+void ReadIdentity(const record::StorageOwnerRecord& from, StorageOwnerRecord& record) {
+  record.mode = ModeOf(from.mode());
+  record.own_keys.assign(from.own_keys().begin(), from.own_keys().end());
+  record.within_keys.assign(from.within_keys().begin(), from.within_keys().end());
+  for (const record::StorageFileRecord& file : from.files()) {
+    record.files.push_back(
+        {file.path(), {file.fs_type(), file.fs_uuid(), file.inode(), file.handle()}});
+  }
+}
+
 }  // namespace
 
 Record EncodeRecord(const StorageOwnerRecord& record) {
@@ -25,6 +55,7 @@ Record EncodeRecord(const StorageOwnerRecord& record) {
   message.set_handle(record.object.handle);
   message.set_claim_uid(record.claim_uid);
   message.set_marked(record.marked);
+  WriteIdentity(record, message);
   return {kStorageOwnerRecordKind, record.volume, kStorageRecordVersion,
           message.SerializeAsString()};
 }
@@ -39,6 +70,7 @@ Result<StorageOwnerRecord> DecodeStorageOwnerRecord(const Record& row) {
       {message.fs_type(), message.fs_uuid(), message.inode(), message.handle()},
       message.claim_uid(),
       message.marked()};
+  ReadIdentity(message, record);
   if (record.volume.empty() || record.volume != row.key) {
     return UnreadableRow(row, "belongs under the key \"" + record.volume + "\"");
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
@@ -19,6 +20,9 @@ inline constexpr uint32_t kStorageRecordVersion = 1;
 // A delete is decided by both.
 inline constexpr Durability kStorageRecordDurability = Durability::kPowerLoss;
 
+// How a volume has used a device. Older records do not tell it: those volumes were mounted.
+enum class StorageMode { kUnknown, kFilesystem, kRaw };
+
 // Key: the volume's name.
 struct StorageOwnerRecord {
   std::string volume{};
@@ -26,6 +30,11 @@ struct StorageOwnerRecord {
   StorageObject object{};   // the directory; empty where the storage is none (a device, an export)
   std::string claim_uid{};  // that had it last; empty since it was emptied
   bool marked = false;      // the directory says so itself
+  StorageMode mode = StorageMode::kUnknown;
+  // What is told of the storage, and of what contains it, that lasts (IsLastingKey); sorted.
+  std::vector<std::string> own_keys{};
+  std::vector<std::string> within_keys{};
+  std::vector<StorageFile> files{};  // of loop devices that it is or lies on
   friend bool operator==(const StorageOwnerRecord&, const StorageOwnerRecord&) = default;
 };
 

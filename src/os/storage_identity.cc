@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -180,9 +181,13 @@ Status AddPlace(int file, const std::string& missing, const std::string& shown,
   return OkStatus();
 }
 
+// What the file of a loop device is called in all keys of it, as "ino:..." -> "file:...".
+using LastingNames = std::map<std::string, std::string>;
+
 // A loop device lies in the file that it shows, and with it in that file's directories. One of them
 // may be on a loop device itself.
-void AddLoopFiles(const KernelFeatures& features, StorageKeys& keys, std::set<std::string> done) {
+void AddLoopFiles(const KernelFeatures& features, StorageIdentity& identity, StorageKeys& keys,
+                  LastingNames& names, std::set<std::string> done) {
   const std::set<std::string> paths = LoopFilePaths(keys);
   const size_t before = done.size();
   for (const std::string& path : paths) {
@@ -196,47 +201,102 @@ void AddLoopFiles(const KernelFeatures& features, StorageKeys& keys, std::set<st
     StorageIdentity of_file;
     StorageKeys its;
     if (!AddPlace(file.get(), "", path, features, of_file, its).ok()) continue;
+    of_file.object = ReadStorageObject(file.get(), of_file.object.fs_type);
+    names[inode] = LastingFileKey(of_file.object);
+    identity.files.push_back({path, of_file.object});
     keys.within.insert(its.own.begin(), its.own.end());
     keys.within.insert(its.within.begin(), its.within.end());
   }
-  if (done.size() > before) AddLoopFiles(features, keys, std::move(done));
+  if (done.size() > before) AddLoopFiles(features, identity, keys, names, std::move(done));
+}
+
+// Beside each name of a loop device's file, or of a partition of it, the one that lasts.
+void AddLastingNames(const LastingNames& names, std::set<std::string>& keys) {
+  std::set<std::string> lasting;
+  for (const auto& [inode, name] : names) {
+    for (const std::string& key : keys) {
+      const auto start = StripPrefix(key, inode);
+      if (name.empty() || !start || (!start->empty() && (*start)[0] != ':')) continue;
+      lasting.insert(name + std::string(*start));
+    }
+  }
+  keys.merge(lasting);
+}
+
+// What is open, and what lies nearest above it of a path that is missing.
+Status IdentifyOpen(const IdentifyStorage& request, const Existing& there,
+                    const KernelFeatures& features, StorageIdentity& identity, StorageKeys& keys,
+                    std::set<std::string>& made_of) {
+  const std::string shown = request.path.Display();
+  struct stat info = {};
+  if (::fstat(there.file.get(), &info) != 0) {
+    return Error::FromErrno(errno, "identify storage " + shown, Outcome::kNotApplied);
+  }
+  const bool missing = !there.missing.empty();
+  if (!missing) identity.type = FileTypeFromMode(info.st_mode);
+  if (identity.type == FileType::kBlockDevice) {
+    keys = KeysOfDevice(info.st_rdev);
+    made_of = keys.within;
+    for (const dev_t twin : request.find_users ? TwinsOf(info.st_rdev) : std::vector<dev_t>()) {
+      if (request.twins_alone && twin == info.st_rdev) continue;
+      if (IsClaimed(twin)) identity.users.push_back(DeviceNodeName(twin));
+    }
+    return OkStatus();
+  }
+  RETURN_IF_ERROR(AddPlace(there.file.get(), there.missing, shown, features, identity, keys));
+  const std::string fs_type = identity.object.fs_type;
+  const bool is_file = identity.type == FileType::kRegular;
+  // What lies nearest above a missing path tells the filesystem, and no more.
+  if (S_ISDIR(info.st_mode) || is_file) {
+    identity.object = ReadStorageObject(there.file.get(), fs_type);
+  }
+  if (missing) identity.object = {fs_type, identity.object.fs_uuid, 0, ""};
+  if (fs_type == "btrfs") AddBtrfsDisks(identity.object.fs_uuid, keys);
+  if (identity.type == FileType::kDirectory) identity.owner = ReadOwnerMark(there.file.get());
+  if (is_file) keys.own.insert(InodeKey(info.st_dev, info.st_ino));
+  return OkStatus();
+}
+
+// What `look_for` names, in the filesystem of what is open; nothing if it is not there.
+Result<std::optional<Existing>> FindInFilesystem(const IdentifyStorage& request,
+                                                 const Existing& there,
+                                                 const KernelFeatures& features) {
+  const std::string shown = request.path.Display();
+  ASSIGN_OR_RETURN(const MountEntry mount, MountOf(there.file.get(), shown, features));
+  const StorageObject here = ReadStorageObject(there.file.get(), mount.fs_type);
+  if (!MayShareFilesystem(request.look_for, here)) return std::optional<Existing>();
+  Result<Descriptor> found = OpenByHandle(there.file.get(), request.look_for.handle);
+  if (!found.ok() && found.error().sys_errno() == ESTALE) return std::optional<Existing>();
+  if (!found.ok()) return found.error().With("look for a file in the filesystem of " + shown);
+  if (!IsSameObject(request.look_for, ReadStorageObject(found->get(), mount.fs_type))) {
+    return std::optional<Existing>();
+  }
+  return std::optional<Existing>(Existing{*std::move(found), ""});
 }
 
 }  // namespace
 
 Result<StorageIdentity> DoIdentifyStorage(const IdentifyStorage& request,
                                           const KernelFeatures& features) {
-  const std::string shown = request.path.Display();
   RETURN_IF_ERROR(ValidateSafePath(request.path));
-  ASSIGN_OR_RETURN(const Existing there, OpenExisting(request.path));
-  struct stat info = {};
-  if (::fstat(there.file.get(), &info) != 0) {
-    return Error::FromErrno(errno, "identify storage " + shown, Outcome::kNotApplied);
-  }
+  ASSIGN_OR_RETURN(Existing there, OpenExisting(request.path));
   StorageIdentity identity;
-  StorageKeys keys;
-  const bool missing = !there.missing.empty();
-  if (!missing) identity.type = FileTypeFromMode(info.st_mode);
-  if (identity.type == FileType::kBlockDevice) {
-    keys = KeysOfDevice(info.st_rdev);
-    identity.made_of = Sorted(keys.within);
-    for (const dev_t twin : request.find_users ? TwinsOf(info.st_rdev) : std::vector<dev_t>()) {
-      if (request.twins_alone && twin == info.st_rdev) continue;
-      if (IsClaimed(twin)) identity.users.push_back(DeviceNodeName(twin));
-    }
-  } else {
-    RETURN_IF_ERROR(AddPlace(there.file.get(), there.missing, shown, features, identity, keys));
-    const std::string fs_type = identity.object.fs_type;
-    // What lies nearest above a missing path tells the filesystem, and no more.
-    if (S_ISDIR(info.st_mode)) identity.object = ReadStorageObject(there.file.get(), fs_type);
-    if (missing) identity.object = {fs_type, identity.object.fs_uuid, 0, ""};
-    if (fs_type == "btrfs") AddBtrfsDisks(identity.object.fs_uuid, keys);
-    if (identity.type == FileType::kDirectory) identity.owner = ReadOwnerMark(there.file.get());
-    if (identity.type == FileType::kRegular) keys.own.insert(InodeKey(info.st_dev, info.st_ino));
+  if (request.look_for.inode != 0) {
+    ASSIGN_OR_RETURN(std::optional<Existing> found, FindInFilesystem(request, there, features));
+    if (!found) return identity;
+    there = *std::move(found);
   }
-  AddLoopFiles(features, keys, {});
+  StorageKeys keys;
+  std::set<std::string> made_of;
+  LastingNames names;
+  RETURN_IF_ERROR(IdentifyOpen(request, there, features, identity, keys, made_of));
+  AddLoopFiles(features, identity, keys, names, {});
+  for (std::set<std::string>* some : {&keys.own, &keys.within, &made_of}) {
+    AddLastingNames(names, *some);
+  }
   identity.own = Sorted(keys.own);
   identity.within = Sorted(keys.within);
+  identity.made_of = Sorted(made_of);
   return identity;
 }
 

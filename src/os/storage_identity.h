@@ -1,6 +1,7 @@
 // IdentifyStorage and MarkStorage (os/storage_requests.h), done by descriptor.
 #pragma once
 
+#include "base/descriptor.h"
 #include "base/result.h"
 #include "os/kernel.h"
 
@@ -14,8 +15,13 @@ Result<Changed> DoMarkStorage(const MarkStorage& request, const KernelFeatures& 
 // Whose a directory is, as an open descriptor (O_PATH is enough) shows it; empty without a mark.
 std::string ReadOwnerMark(int directory);
 
-// What tells the open directory from others. `fs_type` is its mount's.
-StorageObject ReadStorageObject(int directory, const std::string& fs_type);
+// What tells the open directory or regular file from others. `fs_type` is its mount's.
+StorageObject ReadStorageObject(int file, const std::string& fs_type);
+
+// Opens what has this handle in the filesystem of an open directory (O_PATH is enough). Errors, not
+// applied: errno of open_by_handle_at(2), ESTALE if there is no such file any more; InvalidArgument
+// for what is no handle.
+Result<Descriptor> OpenByHandle(int directory, const std::string& handle);
 
 // As StorageDifference, for a path that leads nowhere any more; `now` tells the filesystem above
 // it. Without an inode it is the filesystem's UUID that shows that the recorded directory was

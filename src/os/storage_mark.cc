@@ -117,16 +117,44 @@ std::string ReadOwnerMark(int directory) {
   return std::string(owner.data(), static_cast<size_t>(size));
 }
 
-StorageObject ReadStorageObject(int directory, const std::string& fs_type) {
+StorageObject ReadStorageObject(int file, const std::string& fs_type) {
   StorageObject object;
   object.fs_type = fs_type;
   struct stat info = {};
-  if (::fstat(directory, &info) == 0) object.inode = info.st_ino;
-  object.handle = HandleOf(directory);
-  const Descriptor open(
-      ::open(ProcFdPath(directory).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK));
+  if (::fstat(file, &info) == 0) object.inode = info.st_ino;
+  object.handle = HandleOf(file);
+  // To open any other kind of file may have effects.
+  if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) return object;
+  const Descriptor open(::open(ProcFdPath(file).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (open.valid()) object.fs_uuid = FilesystemUuid(open.get(), fs_type);
   return object;
+}
+
+Result<Descriptor> OpenByHandle(int directory, const std::string& handle) {
+  alignas(file_handle) std::array<unsigned char, sizeof(file_handle) + MAX_HANDLE_SZ> bytes = {};
+  auto* asked = reinterpret_cast<file_handle*>(bytes.data());
+  const size_t colon = handle.find(':');
+  const auto type = ParseUint64(handle.substr(0, colon));
+  const std::string digits = colon == std::string::npos ? "" : handle.substr(colon + 1);
+  if (!type || digits.size() % 2 != 0 || digits.size() / 2 > MAX_HANDLE_SZ) {
+    return Error::NotApplied(Code::kInvalidArgument, "\"" + handle + "\" is no file handle");
+  }
+  asked->handle_type = static_cast<int>(*type);
+  asked->handle_bytes = static_cast<unsigned>(digits.size() / 2);
+  for (size_t i = 0; i < digits.size() / 2; ++i) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    const size_t high = kDigits.find(digits[2 * i]);
+    const size_t low = kDigits.find(digits[2 * i + 1]);
+    if (high == std::string_view::npos || low == std::string_view::npos) {
+      return Error::NotApplied(Code::kInvalidArgument, "\"" + handle + "\" is no file handle");
+    }
+    bytes[sizeof(file_handle) + i] = static_cast<unsigned char>(high << 4 | low);
+  }
+  const Descriptor open(
+      ::open(ProcFdPath(directory).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK));
+  Descriptor found(open.valid() ? ::open_by_handle_at(open.get(), asked, O_PATH | O_CLOEXEC) : -1);
+  if (found.valid()) return found;
+  return Error::FromErrno(errno, "open a file by its handle", Outcome::kNotApplied);
 }
 
 Result<Changed> DoMarkStorage(const MarkStorage& request, const KernelFeatures& features) {

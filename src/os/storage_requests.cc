@@ -54,6 +54,30 @@ bool AreTwins(const StorageIdentity& a, const StorageIdentity& b) {
   return Intersect(a.own, b.own) || Intersect(a.own, b.made_of) || Intersect(a.made_of, b.own);
 }
 
+bool IsLastingKey(const std::string& key) {
+  return key.starts_with("wwid:") || key.starts_with("file:");
+}
+
+bool MayShareFilesystem(const StorageObject& a, const StorageObject& b) {
+  if (Family(a.fs_type) != Family(b.fs_type)) return false;
+  return a.fs_uuid.empty() || b.fs_uuid.empty() || a.fs_uuid == b.fs_uuid;
+}
+
+bool IsSameObject(const StorageObject& recorded, const StorageObject& now) {
+  if (recorded.inode == 0 || recorded.inode != now.inode) return false;
+  if (!MayShareFilesystem(recorded, now) || !StorageDifference(recorded, now).empty()) return false;
+  const bool one_filesystem = !recorded.fs_uuid.empty() && recorded.fs_uuid == now.fs_uuid;
+  if (one_filesystem && KeepsInodes(recorded.fs_type)) return true;
+  return !recorded.handle.empty() && recorded.handle == now.handle;
+}
+
+std::string LastingFileKey(const StorageObject& file) {
+  const bool by_inode = KeepsInodes(file.fs_type) && !file.fs_uuid.empty();
+  if (file.inode == 0 || (file.handle.empty() && !by_inode)) return "";
+  return "file:" + std::string(Family(file.fs_type)) + ":" + file.fs_uuid + ":" +
+         std::to_string(file.inode) + ":" + file.handle;
+}
+
 std::string StorageDifference(const StorageObject& recorded, const StorageObject& now) {
   const auto differ = [](const char* what, const std::string& before, const std::string& after) {
     return std::string(what) + " is " + after + ", not " + before;

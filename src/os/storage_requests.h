@@ -35,12 +35,21 @@ struct StorageObject {
 //   "nfs:<server>:<path>"        a file or directory of an export;
 //   "dev:<major>:<minor>"        a block device;
 //   "wwid:<wwid>[:<start>]"      a disk, or a partition by its start, by what the disk calls
-//   itself.
+//   itself;
+//   "file:<type>:<uuid>:<inode>:<handle>[:<start>]"  the file of a loop device, or a partition of
+//                                that, as it can be told over reboots and while it is detached.
+// Those that begin with "wwid:" or "file:" last over reboots: IsLastingKey.
 // Two storages overlap if a key of one's own is the other's own, or is among what contains it.
 //
 // With `find_users`, a block device is also opened for itself (O_EXCL), as is every other device of
 // the same WWID or on the same file, and closed at once; with `twins_alone` only those others are,
 // for the device itself may be mounted already.
+//
+// With an inode in `look_for`, that file or directory is identified and not what the path leads to:
+// it is looked for by its handle in the filesystem that the path leads to, wherever it lies there.
+// If that is another filesystem, or has no such file any more, the type is kMissing and there are
+// no keys. Errors, not applied: FailedPrecondition if it is there and its place cannot be told;
+// errno of open_by_handle_at(2).
 // A path that leads nowhere is no error: the type is kMissing, and the keys are those that it would
 // have. Errors, not applied: errno of open(2); FailedPrecondition for what was removed meanwhile.
 // Source: name_to_handle_at(2), ioctl_loop(4), Linux Documentation/ABI/stable/sysfs-block.
@@ -50,11 +59,19 @@ struct IdentifyStorage {
   SafePath path;
   bool find_users = false;
   bool twins_alone = false;
+  StorageObject look_for{};
+};
+
+// The file of a loop device.
+struct StorageFile {
+  std::string path;
+  StorageObject object;
+  friend bool operator==(const StorageFile&, const StorageFile&) = default;
 };
 
 struct StorageIdentity {
   FileType type{};
-  StorageObject object{};             // of a directory
+  StorageObject object{};             // of a directory or a regular file
   std::vector<std::string> own{};     // sorted
   std::vector<std::string> within{};  // of what contains it: directories above, disks below; sorted
   // Of a block device: what of `within` it is a part or made of. What only contains the file of a
@@ -64,6 +81,7 @@ struct StorageIdentity {
   // Devices, as "/dev/loop3", that are this storage and that somebody has for himself; see
   // find_users.
   std::vector<std::string> users{};
+  std::vector<StorageFile> files{};  // of the loop devices that it is, or lies on; by path
   friend bool operator==(const StorageIdentity&, const StorageIdentity&) = default;
 };
 
@@ -89,6 +107,18 @@ bool Overlap(const StorageIdentity& a, const StorageIdentity& b);
 // changes the other behind the back of a filesystem that is mounted from that. False for one
 // device under two names. Pure.
 bool AreTwins(const StorageIdentity& a, const StorageIdentity& b);
+
+// Whether the key means the same over reboots. Pure.
+bool IsLastingKey(const std::string& key);
+
+// Whether something shows that both are one directory or file. What nothing shows is not so. Pure.
+bool IsSameObject(const StorageObject& recorded, const StorageObject& now);
+
+// Whether both may lie in one filesystem: nothing that is known of both shows otherwise. Pure.
+bool MayShareFilesystem(const StorageObject& a, const StorageObject& b);
+
+// The key of a loop device's file that lasts; empty if too little is known of it. Pure.
+std::string LastingFileKey(const StorageObject& file);
 
 // What shows that `now` is another directory than the recorded one; empty when nothing does. What
 // is not known of one of them is not compared. Pure.

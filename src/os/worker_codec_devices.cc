@@ -220,6 +220,16 @@ void Fill(const IdentifyStorage& from, worker::Request& to) {
   Write(from.path, *m.mutable_path());
   m.set_find_users(from.find_users);
   m.set_twins_alone(from.twins_alone);
+  if (from.look_for.inode != 0) Write(from.look_for, *m.mutable_look_for());
+}
+
+IdentifyStorage Read(const worker::IdentifyStorage& from) {
+  IdentifyStorage request;
+  request.path = Read(from.path());
+  request.find_users = from.find_users();
+  request.twins_alone = from.twins_alone();
+  request.look_for = Read(from.look_for());
+  return request;
 }
 
 void Fill(const MarkStorage& from, worker::Request& to) {
@@ -243,6 +253,11 @@ void Fill(const StorageIdentity& from, worker::Answer& to) {
   m.set_owner(from.owner);
   WriteList(from.users, m.mutable_users());
   WriteList(from.made_of, m.mutable_made_of());
+  for (const StorageFile& file : from.files) {
+    worker::StorageFile& to_file = *m.add_files();
+    to_file.set_path(file.path);
+    Write(file.object, *to_file.mutable_object());
+  }
 }
 
 StorageIdentity Read(const worker::StorageIdentity& from) {
@@ -253,6 +268,9 @@ StorageIdentity Read(const worker::StorageIdentity& from) {
   identity.owner = from.owner();
   identity.users = ReadList(from.users());
   identity.made_of = ReadList(from.made_of());
+  for (const worker::StorageFile& file : from.files()) {
+    identity.files.push_back({file.path(), Read(file.object())});
+  }
   return identity;
 }
 

@@ -38,6 +38,7 @@ CheckDeviceUse Read(const worker::CheckDeviceUse& from);
 GrowFilesystem Read(const worker::GrowFilesystem& from);
 FlushDevice Read(const worker::FlushDevice& from);
 void Fill(const IdentifyStorage& from, worker::Request& to);
+IdentifyStorage Read(const worker::IdentifyStorage& from);
 void Fill(const MarkStorage& from, worker::Request& to);
 MarkStorage Read(const worker::MarkStorage& from);
 

@@ -272,9 +272,7 @@ Result<AnyRequest> ReadRequest(const pb::Request& m) {
       return AnyRequest(
           WriteAttribute{Read(m.write_attribute().path()), m.write_attribute().value()});
     case pb::Request::kIdentifyStorage:
-      return AnyRequest(IdentifyStorage{Read(m.identify_storage().path()),
-                                        m.identify_storage().find_users(),
-                                        m.identify_storage().twins_alone()});
+      return AnyRequest(Read(m.identify_storage()));
     case pb::Request::kMarkStorage:
       return AnyRequest(Read(m.mark_storage()));
     case pb::Request::REQUEST_NOT_SET:

@@ -49,6 +49,7 @@ struct FakeDevice {
   // device; and those of what it is a part of.
   std::vector<std::string> storage_own;
   std::vector<std::string> storage_within;
+  std::string storage_file{};  // of a loop device
   // ---- what was done to it
   int formats = 0;  // begun ones, cut ones included
   int growths = 0;  // likewise

@@ -137,6 +137,7 @@ class FakeEffects {
   static Result<FakeDevice*> Opened(FakeDevice* device, const std::string& path);
   StorageObject ObjectAt(FakeLocation at) const;
   void AddPlace(FakeLocation at, const std::string& missing, StorageIdentity& identity) const;
+  void AddFiles(const FakeDevice& device, StorageIdentity& identity) const;
   void AddDevice(const FakeDevice& device, std::vector<std::string>& keys) const;
   Status ExpectDevice(FakeLocation node, const std::string& path,
                       const DeviceIdentity& expected) const;

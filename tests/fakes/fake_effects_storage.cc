@@ -82,6 +82,20 @@ void FakeEffects::AddPlace(FakeLocation at, const std::string& missing,
   }
 }
 
+void FakeEffects::AddFiles(const FakeDevice& device, StorageIdentity& identity) const {
+  if (device.storage_file.empty()) return;
+  FakeLocation there;
+  if (vfs_.WalkAbsolute(device.storage_file, {.follow_last = true}, &there) != 0) return;
+  StorageIdentity of_file;
+  AddPlace(there, "", of_file);
+  identity.within.insert(identity.within.end(), of_file.own.begin(), of_file.own.end());
+  identity.within.insert(identity.within.end(), of_file.within.begin(), of_file.within.end());
+  identity.files.push_back({device.storage_file, ObjectAt(there)});
+  if (const std::string key = LastingFileKey(ObjectAt(there)); !key.empty()) {
+    identity.own.push_back(key);
+  }
+}
+
 Result<StorageIdentity> FakeEffects::operator()(const IdentifyStorage& request) {
   RETURN_IF_ERROR(Validate(request.path));
   SafePath path = request.path;
@@ -97,6 +111,14 @@ Result<StorageIdentity> FakeEffects::operator()(const IdentifyStorage& request) 
     there = Open(path);
   }
   StorageIdentity identity;
+  if (request.look_for.inode != 0) {
+    const uint64_t filesystem = vfs_.InodeAt(*there).filesystem;
+    const uint64_t name = vfs_.FindName(filesystem, request.look_for.inode);
+    if (name == 0) return identity;
+    there = FakeLocation{there->mount, name};
+    missing.clear();
+    if (!IsSameObject(request.look_for, ObjectAt(*there))) return identity;
+  }
   const FakeInode& inode = vfs_.InodeAt(*there);
   if (missing.empty()) identity.type = inode.type;
   if (const Result<FakeDevice*> device = FindNode(*there, "");
@@ -104,6 +126,7 @@ Result<StorageIdentity> FakeEffects::operator()(const IdentifyStorage& request) 
     AddDevice(**device, identity.own);
     identity.within = (*device)->storage_within;
     identity.made_of = identity.within;
+    AddFiles(**device, identity);
     for (const auto& [node, other] : state_.devices.by_path) {
       std::vector<std::string> keys;
       AddDevice(other, keys);
@@ -117,7 +140,8 @@ Result<StorageIdentity> FakeEffects::operator()(const IdentifyStorage& request) 
   } else {
     AddPlace(*there, missing, identity);
     identity.object.fs_type = vfs_.FilesystemAt(*there).type;
-    if (inode.type == FileType::kDirectory) identity.object = ObjectAt(*there);
+    const bool is_file = missing.empty() && inode.type == FileType::kRegular;
+    if (inode.type == FileType::kDirectory || is_file) identity.object = ObjectAt(*there);
     if (!missing.empty()) {
       identity.object.inode = 0;
       identity.object.handle.clear();

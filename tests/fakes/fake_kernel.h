@@ -93,6 +93,8 @@ class FakeKernel final : public Kernel {
   // there).
   void AddLoop(const std::string& file) EXCLUDES(mu_);
   std::set<std::string> LoopFiles() const EXCLUDES(mu_);
+  // `to` is a name in the same directory.
+  void Rename(const std::string& path, const std::string& to) EXCLUDES(mu_);
   // rm -r; not across mounts.
   void Remove(const std::string& path) EXCLUDES(mu_);
   // Takes away every mount at or below `path`, as an administrator's umount -R would.

@@ -210,6 +210,13 @@ std::set<std::string> FakeKernel::LoopFiles() const {
   return devices_.loop_files;
 }
 
+void FakeKernel::Rename(const std::string& path, const std::string& to) {
+  MutexLock lock(mu_);
+  std::string name;
+  const FakeLocation parent = ParentForTest(path, &name);
+  Check(vfs_.Rename(parent, name, to), path);
+}
+
 void FakeKernel::Remove(const std::string& path) {
   MutexLock lock(mu_);
   const size_t slash = path.rfind('/');

@@ -108,6 +108,8 @@ class FakeVfs {
   std::string PlaceOf(FakeLocation at) const { return RootText(at.dentry); }
   // The filesystem's number, as mountinfo shows it.
   static std::pair<uint32_t, uint32_t> NumberOf(const FakeFilesystem& filesystem);
+  // A name of the inode in that filesystem, or 0.
+  uint64_t FindName(uint64_t filesystem, uint64_t inode) const;
   // Whether a directory of it has an owner's mark.
   bool HasMarks(uint64_t filesystem) const;
   void SetOwner(FakeLocation at, const std::string& owner) { Inode(at.dentry).owner = owner; }

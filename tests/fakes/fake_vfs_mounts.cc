@@ -296,6 +296,14 @@ std::string FakeVfs::RootText(uint64_t dentry) const {
   return deleted ? path + "//deleted" : path;
 }
 
+uint64_t FakeVfs::FindName(uint64_t filesystem, uint64_t inode) const {
+  for (const auto& [id, dentry] : dentries_) {
+    if (dentry.inode != inode || dentry.deleted) continue;
+    if (inodes_.at(inode).filesystem == filesystem) return id;
+  }
+  return 0;
+}
+
 bool FakeVfs::HasMarks(uint64_t filesystem) const {
   return std::any_of(inodes_.begin(), inodes_.end(), [filesystem](const auto& entry) {
     return entry.second.filesystem == filesystem && !entry.second.owner.empty();

@@ -56,8 +56,8 @@ class PlacesTest : public AgentTest {
   }
   // What check-config says of the configuration of the agent that runs.
   CommandResult CheckConfig() const {
-    return RunCommand({"timeout", "20", VOLUMED, "check-config", "--config",
-                       scratch() + "/config.yaml"});
+    return RunCommand(
+        {"timeout", "20", VOLUMED, "check-config", "--config", scratch() + "/config.yaml"});
   }
 
  private:
@@ -78,18 +78,17 @@ class DeadPlaceTest : public PlacesTest, public ::testing::WithParamInterface<De
   std::string place() const { return far() + GetParam().below; }
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    Places, DeadPlaceTest,
-    ::testing::Values(DeadPlace{"host-path-root", "", "host-path-root"},
-                      DeadPlace{"volume-plugin-dir", "", "volume-plugin-dir"},
-                      DeadPlace{"machine-id-file", "/file", "machine-id-file"},
-                      DeadPlace{"pv-recycler-pod-template-filepath-nfs", "/file",
-                                "recycler of nfs volumes"}),
-    [](const auto& param) {
-      std::string name = param.param.key;
-      std::erase(name, '-');
-      return name;
-    });
+INSTANTIATE_TEST_SUITE_P(Places, DeadPlaceTest,
+                         ::testing::Values(DeadPlace{"host-path-root", "", "host-path-root"},
+                                           DeadPlace{"volume-plugin-dir", "", "volume-plugin-dir"},
+                                           DeadPlace{"machine-id-file", "/file", "machine-id-file"},
+                                           DeadPlace{"pv-recycler-pod-template-filepath-nfs",
+                                                     "/file", "recycler of nfs volumes"}),
+                         [](const auto& param) {
+                           std::string name = param.param.key;
+                           std::erase(name, '-');
+                           return name;
+                         });
 
 // The agent did not come up at all: no socket, no line in its log.
 TEST_P(DeadPlaceTest, AtTheStartKeepsNothingElseDownIsNamedAndHeals) {

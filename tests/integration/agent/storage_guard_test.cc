@@ -4,6 +4,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <optional>
 #include <string>
 
@@ -169,9 +170,14 @@ TEST_F(StorageGuardTest, ADiskThatAPodHasRawIsNotFormattedUnderAnotherName) {
       << Ctl({"explain", "formatted"}).output;
   ASSERT_TRUE(Delete("Pod", "raw").ok());
   ASSERT_TRUE(WaitGone("raw"));
+  EXPECT_TRUE(PodSays("formatted", "on record as that of PersistentVolume raw"))
+      << Ctl({"explain", "formatted"}).output;
+  ASSERT_TRUE(Delete("PersistentVolumeClaim", "raw").ok());
+  ASSERT_TRUE(Delete("PersistentVolume", "raw").ok());
   EXPECT_TRUE(WaitPhase("formatted", "Ready", kPatience * 3))
       << Ctl({"explain", "formatted"}).output;
   // And the other way round: what is mounted is not handed out raw.
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Volume("raw", Local(one.path()), "Retain", "Block")));
   ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("raw", true)));
   EXPECT_TRUE(PodSays("raw", "persistent volume formatted")) << Ctl({"explain", "raw"}).output;
   ASSERT_TRUE(Delete("Pod", "raw").ok());
@@ -275,6 +281,134 @@ TEST_F(StorageGuardTest, ADeletionGoesOnOnceTheVolumeThatNobodyCanReadIsDeletedB
   EXPECT_TRUE(Exists(path));
   ASSERT_TRUE(Delete("PersistentVolume", "inner").ok());
   EXPECT_TRUE(Eventually(kPatience * 3, [&] { return !Exists(path); })) << Told("v");
+}
+
+// The first of them was formatted as the second.
+TEST_F(StorageGuardTest, ADiskOnRecordAsABlockVolumesIsNotFormattedUnderAnotherNameWithoutItsPod) {
+  if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
+  ASSERT_TRUE(MakeImage(scratch() + "/image", kDiskBytes));
+  const LoopDevice disk(scratch() + "/image");
+  ASSERT_TRUE(disk.valid());
+  const std::string link = scratch() + "/link";
+  ASSERT_EQ(::symlink(disk.path().c_str(), link.c_str()), 0);
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Volume("raw", Local(link), "Retain", "Block") +
+                                  Volume("second", Local(disk.path()), "Retain")));
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("raw", true)));
+  ASSERT_TRUE(WaitPhase("raw", "Ready")) << Ctl({"explain", "raw"}).output;
+  ASSERT_TRUE(Delete("Pod", "raw").ok());
+  ASSERT_TRUE(WaitGone("raw"));
+  // Its record tells what it was without its path.
+  ASSERT_EQ(::unlink(link.c_str()), 0);
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("second")));
+  EXPECT_TRUE(PodSays("second", "on record as that of PersistentVolume raw"))
+      << Ctl({"explain", "second"}).output;
+  EXPECT_TRUE(PodSays("second", "persistent volume second"));
+  KillAgent();
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  EXPECT_TRUE(PodSays("second", "on record as that of PersistentVolume raw"))
+      << Ctl({"explain", "second"}).output;
+  ASSERT_TRUE(Delete("Pod", "second").ok());
+  ASSERT_TRUE(WaitGone("second"));
+}
+
+TEST_F(StorageGuardTest, AFilesystemOnRecordIsNotHandedOutRawUnderAnotherNameWithoutItsPod) {
+  if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
+  ASSERT_TRUE(MakeImage(scratch() + "/image", kDiskBytes));
+  const LoopDevice disk(scratch() + "/image");
+  const LoopDevice twin(scratch() + "/image");
+  ASSERT_TRUE(disk.valid() && twin.valid());
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Volume("mounted", Local(disk.path()), "Retain") +
+                                  Volume("again", Local(disk.path()), "Retain") +
+                                  Volume("raw", Local(twin.path()), "Retain", "Block")));
+  ASSERT_NO_FATAL_FAILURE(UseOnce("mounted"));
+  ASSERT_NO_FATAL_FAILURE(UseOnce("again"));  // of the same mode
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("raw", true)));
+  EXPECT_TRUE(PodSays("raw", "on record as that of PersistentVolume"))
+      << Ctl({"explain", "raw"}).output;
+  ASSERT_TRUE(Delete("Pod", "raw").ok());
+  ASSERT_TRUE(WaitGone("raw"));
+}
+
+TEST_F(StorageGuardTest, ADiskThatCameUpAtAnotherVolumesPathIsNotRecycledForThatOne) {
+  if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
+  ASSERT_TRUE(MakeImage(scratch() + "/image", kDiskBytes));
+  const LoopDevice disk(scratch() + "/image");
+  ASSERT_TRUE(disk.valid());
+  ASSERT_EQ(std::system(("mkfs.ext4 -q " + disk.path()).c_str()), 0);
+  const std::string one = volumes() + "/d1";
+  const std::string two = volumes() + "/d2";
+  ASSERT_NO_FATAL_FAILURE(MakeDirectory(one));
+  ASSERT_NO_FATAL_FAILURE(MakeDirectory(two));
+  ASSERT_EQ(::mount(disk.path().c_str(), one.c_str(), "ext4", 0, nullptr), 0);
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(
+      ApplyOk(Volume("a", HostPath(one), "Retain") + Volume("b", HostPath(two), "Recycle")));
+  ASSERT_NO_FATAL_FAILURE(UseOnce("a"));
+  WriteText(one + "/precious", "data");
+  KillAgent();
+  ASSERT_EQ(::umount(one.c_str()), 0);
+  ASSERT_EQ(::mount(disk.path().c_str(), two.c_str(), "ext4", 0, nullptr), 0);
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("b")));
+  EXPECT_TRUE(PodSays("b", "on record as that of PersistentVolume a"))
+      << Ctl({"explain", "b"}).output;
+  EXPECT_EQ(OwnerOf(two), "") << "it is not marked as that claim's either";
+  ASSERT_TRUE(Delete("Pod", "b").ok());
+  ASSERT_TRUE(WaitGone("b"));
+  ASSERT_TRUE(Delete("PersistentVolumeClaim", "b").ok());
+  EXPECT_TRUE(VolumeSays("b", "on record as that of PersistentVolume a")) << Told("b");
+  EXPECT_EQ(ReadText(two + "/precious"), "data");
+  EXPECT_EQ(::umount(two.c_str()), 0);
+}
+
+TEST_F(StorageGuardTest, ADirectoryThatWasMovedIntoAnotherVolumesIsNotRecycledWithThat) {
+  const std::string one = volumes() + "/d1";
+  const std::string two = volumes() + "/d2";
+  ASSERT_NO_FATAL_FAILURE(MakeDirectory(one));
+  ASSERT_NO_FATAL_FAILURE(MakeDirectory(two));
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(
+      ApplyOk(Volume("a", HostPath(one), "Retain") + Volume("b", HostPath(two), "Recycle")));
+  ASSERT_NO_FATAL_FAILURE(UseOnce("a"));
+  ASSERT_NO_FATAL_FAILURE(UseOnce("b"));
+  WriteText(one + "/precious", "data");
+  const std::string moved = two + "/kept";
+  ASSERT_EQ(::rename(one.c_str(), moved.c_str()), 0);
+  ASSERT_TRUE(Delete("PersistentVolumeClaim", "b").ok());
+  EXPECT_TRUE(VolumeSays("b", "on record as that of PersistentVolume a")) << Told("b");
+  EXPECT_EQ(ReadText(moved + "/precious"), "data");
+  // It is back in its place: the claim's wish is done, and nothing of it goes.
+  ASSERT_EQ(::rename(moved.c_str(), one.c_str()), 0);
+  WriteText(two + "/other", "data");
+  EXPECT_TRUE(Eventually(kPatience * 3, [&] { return !Exists(two + "/other"); })) << Told("b");
+  EXPECT_EQ(ReadText(one + "/precious"), "data");
+}
+
+TEST_F(StorageGuardTest, TheFileOfADetachedLoopDeviceIsNotRecycledWithItsDirectory) {
+  if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
+  const std::string outer = volumes() + "/x";
+  const std::string image = outer + "/image";
+  const std::string link = scratch() + "/disk";
+  ASSERT_NO_FATAL_FAILURE(MakeDirectory(outer));
+  ASSERT_TRUE(MakeImage(image, kDiskBytes));
+  LoopDevice disk(image);
+  ASSERT_TRUE(disk.valid());
+  ASSERT_EQ(::symlink(disk.path().c_str(), link.c_str()), 0);
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Volume("disk", Local(link), "Retain")));
+  ASSERT_NO_FATAL_FAILURE(UseOnce("disk"));
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Volume("outer", HostPath(outer), "Recycle")));
+  ASSERT_NO_FATAL_FAILURE(UseOnce("outer"));
+  KillAgent();
+  disk.Detach();
+  ASSERT_EQ(::unlink(link.c_str()), 0);
+  ASSERT_EQ(::rename(image.c_str(), (outer + "/renamed").c_str()), 0);
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_TRUE(Delete("PersistentVolumeClaim", "outer").ok());
+  EXPECT_TRUE(VolumeSays("outer", "on record as that of PersistentVolume disk")) << Told("outer");
+  EXPECT_TRUE(Exists(outer + "/renamed"));
 }
 
 }  // namespace

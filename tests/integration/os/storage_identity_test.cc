@@ -272,5 +272,58 @@ TEST_F(StorageIdentityTest, ADirectorySaysWhoseItIsUntilItsOwnerIsTakenAway) {
   EXPECT_EQ(mark("claim-1", "").error().code(), Code::kFailedPrecondition);
 }
 
+TEST_F(StorageIdentityTest, WhatWasMovedIsFoundByItsHandleWhereverItLiesInItsFilesystem) {
+  Directory("x");
+  Directory("y");
+  Directory("y/z");
+  const StorageObject object = Identify(Path("x")).object;
+  IdentifyStorage request{HostPath(Path("y")), false};
+  request.look_for = object;
+  ASSERT_EQ(::rename(Path("x").c_str(), Path("y/z/moved").c_str()), 0);
+  const auto moved = kernel_->Call(request, {});
+  ASSERT_TRUE(moved.ok()) << moved.error().ToString();
+  EXPECT_EQ(*moved, Identify(Path("y/z/moved")));
+  ASSERT_EQ(::rmdir(Path("y/z/moved").c_str()), 0);
+  const auto gone = kernel_->Call(request, {});
+  ASSERT_TRUE(gone.ok()) << gone.error().ToString();
+  EXPECT_EQ(gone->type, FileType::kMissing);
+  EXPECT_TRUE(gone->own.empty());
+  // A file likewise; and not in another filesystem.
+  ASSERT_TRUE(MakeImage(Path("y/file"), 4096));
+  request.look_for = Identify(Path("y/file")).object;
+  EXPECT_NE(request.look_for.inode, 0U);
+  EXPECT_EQ(kernel_->Call(request, {})->type, FileType::kRegular);
+  Directory("other");
+  ASSERT_EQ(::mount("other", Path("other").c_str(), "tmpfs", 0, nullptr), 0);
+  request.path = HostPath(Path("other"));
+  EXPECT_EQ(kernel_->Call(request, {})->type, FileType::kMissing);
+  request.look_for.handle = "no handle";
+  request.path = HostPath(Path("y"));
+  EXPECT_FALSE(kernel_->Call(request, {}).ok());
+}
+
+TEST_F(StorageIdentityTest, TheFileOfALoopDeviceIsToldAsItCanBeOverReboots) {
+  if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
+  ASSERT_TRUE(MakeImage(Path("image"), kDiskBytes));
+  std::vector<std::string> lasting;
+  for (int attachment = 0; attachment < 2; ++attachment) {
+    const LoopDevice disk(Path("image"));
+    ASSERT_TRUE(disk.valid());
+    const StorageIdentity identity = Identify(disk.path());
+    ASSERT_EQ(identity.files.size(), 1U);
+    EXPECT_EQ(identity.files[0].path, Path("image"));
+    EXPECT_EQ(identity.files[0].object, Identify(Path("image")).object);
+    const std::string key = LastingFileKey(identity.files[0].object);
+    EXPECT_TRUE(std::count(identity.own.begin(), identity.own.end(), key)) << key;
+    lasting.push_back(key);
+    if (!AddPartition(disk.path(), 1, int64_t{1} << 20, int64_t{1} << 20)) continue;
+    const StorageIdentity part = Identify(NodeOf(disk.path(), 1));
+    EXPECT_TRUE(std::count(part.own.begin(), part.own.end(), key + ":2048")) << key;
+    EXPECT_TRUE(std::count(part.made_of.begin(), part.made_of.end(), key)) << key;
+    EXPECT_TRUE(DropPartition(disk.path(), 1));
+  }
+  EXPECT_EQ(lasting[0], lasting[1]);
+}
+
 }  // namespace
 }  // namespace volumed

@@ -74,6 +74,42 @@ class StorageGuardTest : public ::testing::Test {
   static std::string Text(const Result<T>& result) {
     return result.ok() ? "" : result.error().message();
   }
+  std::string RecordOf(const PersistentVolume& volume, const std::string& claim) {
+    const StorageName name = NameOf(volume);
+    const auto identity = guard_->Identify(name, {}, {});
+    if (!identity.ok()) return identity.error().message();
+    const Status recorded =
+        guard_->RecordOwner({volume.metadata.name, name, claim, true}, *identity, {});
+    return recorded.ok() ? "" : recorded.error().message();
+  }
+  void MakeDisk(const std::string& node, const std::string& uuid, const std::string& mounted_at) {
+    FakeDevice disk;
+    disk.fs_type = "ext4";
+    disk.usage = "filesystem";
+    kernel_.AddDevice(node, disk);
+    kernel_.ChangeDevice(node, [&](FakeDevice& device) { device.identity.uuid = uuid; });
+    kernel_.AddDirectory(mounted_at);
+    MountDisk(node, mounted_at);
+  }
+  void MountDisk(const std::string& node, const std::string& at) {
+    ASSERT_TRUE(kernel_.Call(Mount{"ext4", node, {at, ""}, {}}, {}).ok());
+  }
+  // A pod has had the device, and has left.
+  std::string UseDevice(const std::string& volume, StorageUse use, const std::string& path) {
+    const std::string refused = Take(Device(volume, use), path);
+    if (!refused.empty()) return refused;
+    EXPECT_TRUE(guard_->RecordDevice("device/p/" + volume, {path}).ok());
+    EXPECT_TRUE(guard_->Release("device/p/" + volume).ok());
+    return "";
+  }
+  std::string Format(const std::string& volume, const std::string& path) {
+    const std::string refused = Take(Device(volume, StorageUse::kShared), path);
+    if (!refused.empty()) return refused;
+    const Status formats = guard_->Change("device/p/" + volume, StorageUse::kFormat);
+    EXPECT_FALSE(!formats.ok() && guard_->Has("device/p/" + volume, StorageUse::kFormat));
+    EXPECT_TRUE(guard_->Release("device/p/" + volume).ok());
+    return formats.ok() ? "" : formats.error().message();
+  }
   static bool Has(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
   }
@@ -492,6 +528,177 @@ TEST_F(StorageGuardTest, AVolumeThatCannotBeLookedAtKeepsOthersFromBeingEmptied)
   const std::string refused =
       Reclaim(HostPathVolume("v", "/x"), "c", {HostPathVolume("other", "/dead/pv")});
   EXPECT_TRUE(Has(refused, "persistent volume other")) << refused;
+}
+
+// Two disks came up at each other's place: a Recycle emptied the one that was on record as A's.
+TEST_F(StorageGuardTest, ADiskThatIsMountedAtAnotherVolumesPathIsNotEmptiedForThatOne) {
+  MakeDisk("/dev/sda", "uuid-a", "/d1");
+  MakeDisk("/dev/sdb", "uuid-b", "/d2");
+  const PersistentVolume a = HostPathVolume("a", "/d1");
+  const PersistentVolume b = HostPathVolume("b", "/d2");
+  Use(a, "claim-a");
+  kernel_.UnmountBelow("/d1");
+  kernel_.UnmountBelow("/d2");
+  MountDisk("/dev/sda", "/d2");
+  MountDisk("/dev/sdb", "/d1");
+  Restart("boot-b");
+  const std::string set_up = RecordOf(b, "claim-b");
+  EXPECT_TRUE(Has(set_up, "persistent volume b") &&
+              Has(set_up, "on record as that of PersistentVolume a"))
+      << set_up;
+  const std::string refused = Reclaim(b, "claim-b", {a});
+  EXPECT_TRUE(Has(refused, "persistent volume b") &&
+              Has(refused, "on record as that of PersistentVolume a"))
+      << refused;
+  // A volume of which nothing is on record may have the other disk.
+  EXPECT_EQ(RecordOf(HostPathVolume("c", "/d1"), "claim-c"), "");
+  // Without the other volume it is its administrator's again.
+  ASSERT_TRUE(guard_->Forget("a").ok());
+  EXPECT_EQ(Reclaim(b, "claim-b"), "");
+}
+
+TEST_F(StorageGuardTest, ADirectoryThatWasMovedIntoAnotherVolumesIsNotEmptiedWithThat) {
+  kernel_.AddDirectory("/d2");
+  kernel_.AddDirectory("/d1");
+  const PersistentVolume a = HostPathVolume("a", "/d1");
+  const PersistentVolume b = HostPathVolume("b", "/d2");
+  Use(a, "claim-a");
+  const StorageObject object = guard_->Identify({"/d1"}, {}, {})->object;
+  kernel_.Remove("/d2");
+  kernel_.Rename("/d1", "d2");
+  ASSERT_EQ(guard_->Identify({"/d2"}, {}, {})->object, object);
+  EXPECT_TRUE(Has(Reclaim(b, "claim-b", {a}), "on record as that of PersistentVolume a"));
+  EXPECT_TRUE(Has(RecordOf(b, "claim-b"), "on record as that of PersistentVolume a"));
+  kernel_.AddDirectory("/x");
+  EXPECT_EQ(Reclaim(HostPathVolume("x", "/x"), "claim-x", {a}), "") << "it is known to be no part";
+  EXPECT_NE(Reclaim(HostPathVolume("all", "/"), "claim-y"), "");
+}
+
+TEST_F(StorageGuardTest, ADirectoryThatWasRemovedKeepsNothingElseFromBeingEmptied) {
+  kernel_.AddDirectory("/d1");
+  kernel_.AddDirectory("/x");
+  const PersistentVolume a = HostPathVolume("a", "/d1");
+  Use(a, "claim-a");
+  kernel_.Remove("/d1");
+  EXPECT_EQ(Reclaim(HostPathVolume("x", "/x"), "claim-x", {a}), "");
+}
+
+TEST_F(StorageGuardTest, TwoVolumesThatNameOneDirectoryMayShareItUnderTwoPaths) {
+  kernel_.AddDirectory("/d1");
+  kernel_.AddSymlink("/link", "/d1");
+  const PersistentVolume a = HostPathVolume("a", "/d1");
+  Use(a, "claim-a");
+  EXPECT_EQ(RecordOf(HostPathVolume("same", "/d1"), "claim-b"), "");
+  EXPECT_EQ(RecordOf(HostPathVolume("linked", "/link"), "claim-c"), "");
+  EXPECT_NE(Reclaim(HostPathVolume("linked", "/link"), "claim-c", {a}), "");
+}
+
+// After a reboot no loop device is attached: a Recycle deleted the file of one, with the volume.
+TEST_F(StorageGuardTest, TheFileOfADetachedLoopDeviceKeepsItsDirectoryFromBeingEmptied) {
+  kernel_.AddDirectory("/out");
+  kernel_.AddDirectory("/beside");
+  kernel_.AddFile("/out/image", "");
+  FakeDevice loop;
+  loop.storage_file = "/out/image";
+  kernel_.AddDevice("/dev/loop0", loop);
+  ASSERT_EQ(UseDevice("disk", StorageUse::kShared, "/dev/loop0"), "");
+  kernel_.Remove("/dev/loop0");
+  Restart("boot-b");
+  const PersistentVolume outer = HostPathVolume("outer", "/out");
+  const std::string refused = Reclaim(outer, "claim-1");
+  EXPECT_TRUE(Has(refused, "persistent volume outer") &&
+              Has(refused, "on record as that of PersistentVolume disk"))
+      << refused;
+  EXPECT_EQ(Reclaim(HostPathVolume("beside", "/beside"), "claim-2", {outer}), "");
+  // It is told wherever it is.
+  kernel_.Rename("/out/image", "renamed");
+  EXPECT_NE(Reclaim(outer, "claim-1"), "");
+  ASSERT_TRUE(guard_->Release("reclaim/beside").ok());
+  EXPECT_EQ(Reclaim(HostPathVolume("beside", "/beside"), "claim-2"), "");
+  kernel_.Remove("/out/renamed");
+  EXPECT_EQ(Reclaim(outer, "claim-1"), "");
+}
+
+TEST_F(StorageGuardTest, ADeviceThatIsNotThereAndHasNoFileKeepsNoDirectoryFromBeingEmptied) {
+  kernel_.AddDirectory("/out");
+  FakeDevice disk;
+  disk.storage_own = {"wwid:1"};
+  kernel_.AddDevice("/dev/sdb", disk);
+  ASSERT_EQ(UseDevice("disk", StorageUse::kShared, "/dev/sdb"), "");
+  kernel_.Remove("/dev/sdb");
+  Restart("boot-b");
+  EXPECT_EQ(Reclaim(HostPathVolume("outer", "/out"), "claim-1"), "");
+}
+
+// The disk of a block volume was formatted for another one while its pod was away.
+TEST_F(StorageGuardTest, ADiskThatIsOnRecordAsABlockVolumesIsNotFormattedWhileItsPodIsAway) {
+  for (const bool tells : {true, false}) {
+    const std::string volume = tells ? "raw" : "plain";
+    const std::string node = tells ? "/dev/sdb" : "/dev/sdd";
+    FakeDevice disk;
+    if (tells) disk.storage_own = {"wwid:1"};
+    kernel_.AddDevice(node, disk);
+    kernel_.AddSymlink("/link-" + volume, node);
+    ASSERT_EQ(UseDevice(volume, StorageUse::kRaw, node), "");
+    Restart("boot-b");
+    for (const std::string& path : {node, "/link-" + volume}) {
+      const std::string refused = Format("two", path);
+      EXPECT_TRUE(Has(refused, "persistent volume two") &&
+                  Has(refused, "on record as that of PersistentVolume " + volume))
+          << refused;
+    }
+    EXPECT_EQ(UseDevice("same mode", StorageUse::kRaw, node), "");
+    ASSERT_TRUE(guard_->Forget("same mode").ok());
+    EXPECT_EQ(UseDevice(volume, StorageUse::kRaw, node), "") << "its own next pod";
+    ASSERT_TRUE(guard_->Forget(volume).ok());
+    EXPECT_EQ(Format("two", node), "");
+  }
+}
+
+TEST_F(StorageGuardTest, ADiskThatIsOnRecordAsAFilesystemIsNotHandedOutRawWhileItsPodIsAway) {
+  FakeDevice disk;
+  disk.storage_own = {"wwid:1"};
+  kernel_.AddDevice("/dev/sdb", disk);
+  FakeDevice part;
+  part.storage_own = {"wwid:1:2048"};
+  part.storage_within = {"wwid:1"};
+  kernel_.AddDevice("/dev/sdb1", part);
+  ASSERT_EQ(UseDevice("mounted", StorageUse::kShared, "/dev/sdb1"), "");
+  kernel_.Remove("/dev/sdb");
+  kernel_.AddDevice("/dev/sdz", disk);
+  Restart("boot-b");
+  for (const char* node : {"/dev/sdz", "/dev/sdb1"}) {
+    const std::string refused = Take(Device("raw", StorageUse::kRaw), node);
+    EXPECT_TRUE(Has(refused, "persistent volume raw") &&
+                Has(refused, "on record as that of PersistentVolume mounted"))
+        << refused;
+    EXPECT_FALSE(guard_->Has("device/p/raw", StorageUse::kRaw));
+    EXPECT_NE(Format("formatted", node), "");
+  }
+  EXPECT_EQ(UseDevice("same mode", StorageUse::kShared, "/dev/sdb1"), "");
+}
+
+TEST_F(StorageGuardTest, TheRecordOfAnOlderAgentIsThatOfAVolumeThatWasMounted) {
+  kernel_.AddDevice("/dev/sdb");
+  kernel_.AddDevice("/dev/sdc");
+  const StorageOwnerRecord old{"old", {"/dev/sdb"}, {}, "claim-1", false};
+  ASSERT_TRUE(store_.Put(EncodeRecord(old), Durability::kPowerLoss).ok());
+  Restart();
+  EXPECT_TRUE(Has(Take(Device("raw", StorageUse::kRaw), "/dev/sdb"), "PersistentVolume old"));
+  EXPECT_TRUE(Has(Format("two", "/dev/sdb"), "PersistentVolume old"));
+  EXPECT_EQ(Take(Device("two", StorageUse::kShared), "/dev/sdb"), "");
+  EXPECT_EQ(Take(Device("raw", StorageUse::kRaw), "/dev/sdc"), "");
+}
+
+TEST_F(StorageGuardTest, WhatIsOnRecordOfAStorageKeepsEveryField) {
+  StorageOwnerRecord record{"v", {"/dev/sdb"}, {"ext4", "uuid", 3, "1:ab"}, "claim", true};
+  record.mode = StorageMode::kRaw;
+  record.own_keys = {"file:x", "wwid:1"};
+  record.within_keys = {"wwid:2"};
+  record.files = {{"/image", {"xfs", "uuid-2", 4, "2:cd"}}};
+  const auto read = DecodeStorageOwnerRecord(EncodeRecord(record));
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(*read, record);
 }
 
 }  // namespace

@@ -196,18 +196,28 @@ TEST(WorkerCodec, WhatBlockVolumesNeedKeepsEveryField) {
 }
 
 TEST(WorkerCodec, WhatTellsStorageFromStorageKeepsEveryField) {
-  const IdentifyStorage identify = Same(IdentifyStorage{Place(Resolve::kBeneath), true});
+  const StorageObject object{kBytes, "uuid", 3, "1:ab"};
+  IdentifyStorage request{Place(Resolve::kBeneath), true};
+  request.look_for = object;
+  const IdentifyStorage identify = Same(request);
   EXPECT_EQ(identify.path, Place(Resolve::kBeneath));
   EXPECT_TRUE(identify.find_users);
   EXPECT_TRUE(Same(IdentifyStorage{Place(), true, true}).twins_alone);
-  const StorageObject object{kBytes, "uuid", 3, "1:ab"};
+  EXPECT_EQ(identify.look_for, object);
   const MarkStorage mark = Same(MarkStorage{Place(), kBytes, "before", object});
   EXPECT_EQ(mark.path, Place());
   EXPECT_EQ(mark.owner, kBytes);
   EXPECT_EQ(mark.replaces, "before");
   EXPECT_EQ(mark.expected, object);
-  const StorageIdentity identity{
-      FileType::kDirectory, object, {kBytes, "b"}, {"c", kBytes}, {"c"}, "a claim", {"/dev/loop1"}};
+  StorageIdentity identity;
+  identity.type = FileType::kDirectory;
+  identity.object = object;
+  identity.own = {kBytes, "b"};
+  identity.within = {"c", kBytes};
+  identity.made_of = {"c"};
+  identity.owner = "a claim";
+  identity.users = {"/dev/loop1"};
+  identity.files = {{kBytes, object}};
   EXPECT_EQ(SameAnswer(identity), identity);
 }
 

@@ -1,0 +1,139 @@
+// StorageGuard: what is on record as another volume's is that one's, wherever its path leads now: a
+// disk may be mounted at another place, or not at all, and a directory may have another name.
+#include <chrono>
+#include <utility>
+
+#include "mounter/host_directory.h"
+#include "operation/storage_guard.h"
+#include "operation/storage_record_identity.h"
+
+namespace volumed {
+namespace {
+
+constexpr auto kLookAtOther = std::chrono::seconds(10);
+constexpr auto kShortLookAtOther = std::chrono::seconds(1);
+
+Error OnRecord(const std::string& who, const StorageName& name, const StorageOwnerRecord& there) {
+  std::string text = who + " has its storage at " + name.ToString() +
+                     ", which is on record as that of PersistentVolume " + there.volume +
+                     ", in whole or in part";
+  if (there.mode == StorageMode::kRaw) text += ", whose pods have it as a block device";
+  if (!there.name.path.empty() && there.name != name) {
+    text += " (used at " + there.name.ToString() + ")";
+  }
+  return Error::NotApplied(
+      Code::kFailedPrecondition,
+      text + "; it stays as it is as long as there is PersistentVolume " + there.volume);
+}
+
+}  // namespace
+
+std::vector<StorageOwnerRecord> StorageGuard::OtherOwners(const std::string& volume) const {
+  std::vector<StorageOwnerRecord> others;
+  const MutexLock lock(mu_);
+  for (const auto& [name, record] : owners_) {
+    if (name != volume && IsUsed(record)) others.push_back(record);
+  }
+  return others;
+}
+
+Status StorageGuard::RecordDevice(const std::string& id, const StorageName& name) {
+  RETURN_IF_ERROR(Load());
+  StorageOwnerRecord record;
+  {
+    const MutexLock lock(mu_);
+    const auto taken = taken_.find(id);
+    const auto device = devices_.find(id);
+    if (taken == taken_.end() || device == devices_.end()) return OkStatus();
+    const StorageHolder& holder = taken->second.holder;
+    const auto before = owners_.find(holder.volume);
+    if (before != owners_.end()) record = before->second;
+    record.volume = holder.volume;
+    if (record.name.path.empty()) record.name = name;
+    record.mode = holder.use == StorageUse::kRaw ? StorageMode::kRaw : StorageMode::kFilesystem;
+    AddIdentity(device->second, record);
+  }
+  return PutOwner(std::move(record));
+}
+
+// No look where the record itself tells: whoever mounts a disk waits for no other one.
+Status StorageGuard::CheckNotOnRecord(const StorageHolder& holder, const StorageName& name,
+                                      const StorageIdentity& identity, const CallOptions& call) {
+  if (!IsDevice(holder) || identity.type != FileType::kBlockDevice) return OkStatus();
+  for (const StorageOwnerRecord& other : OtherOwners(holder.volume)) {
+    if (!Ruins(holder.use, other.mode)) continue;
+    bool meets = MeetsDevice(other, identity);
+    if (!TellsIdentity(other) && other.name.server.empty() && !other.name.path.empty()) {
+      CallOptions look = LookAt(other.name, kShortLookAtOther);
+      look.cancel = call.cancel;
+      const Result<StorageIdentity> its = Identify(other.name, {}, look);
+      const bool is_device = its.ok() && its->type == FileType::kBlockDevice;
+      meets = meets || (is_device && Overlap(*its, identity));
+    }
+    if (meets) return OnRecord(holder.text, name, other);
+  }
+  return OkStatus();
+}
+
+Status StorageGuard::CheckDirectoryNotOnRecord(const StorageOwner& owner,
+                                               const StorageIdentity& identity,
+                                               const CallOptions& call) {
+  for (const StorageOwnerRecord& other : OtherOwners(owner.volume)) {
+    if (other.name == owner.name || !IsSameObject(other.object, identity.object)) continue;
+    // While that one's own path leads there as well, both volumes name one directory.
+    CallOptions look = LookAt(other.name, kLookAtOther);
+    look.cancel = call.cancel;
+    const Result<StorageIdentity> its = Identify(other.name, {}, look);
+    if (!its.ok()) {
+      return its.error().With("find out whether the directory at " + owner.name.ToString() +
+                              " is that of persistent volume " + other.volume);
+    }
+    if (IsSameObject(other.object, its->object)) continue;
+    return OnRecord("persistent volume " + owner.volume, owner.name, other);
+  }
+  return OkStatus();
+}
+
+// Whether what is on record by its path and what it was lies in, around, or at `identity`.
+Result<bool> StorageGuard::LiesInWay(const StorageName& name, const StorageIdentity& identity,
+                                     const StorageName& recorded, const StorageObject& object,
+                                     const CallOptions& call) {
+  if (object.inode == 0 || !MayShareFilesystem(object, identity.object)) return false;
+  CallOptions look = LookAt(recorded, kLookAtOther);
+  look.cancel = call.cancel;
+  ASSIGN_OR_RETURN(const StorageIdentity its, Identify(recorded, {}, look));
+  if (its.object.inode != 0 && StorageDifference(object, its.object).empty()) {
+    return Overlap(identity, its);
+  }
+  // It is not at its path any more. By its handle it is found wherever it is.
+  if (object.handle.empty()) return IsSameObject(object, identity.object);
+  IdentifyStorage request;
+  request.path = HostPath(name.path);
+  request.look_for = object;
+  look = LookAt(name, kLookAtOther);
+  look.cancel = call.cancel;
+  ASSIGN_OR_RETURN(const StorageIdentity found, kernel_.Call(request, look));
+  return Overlap(identity, found);
+}
+
+Status StorageGuard::CheckReclaimNotOnRecord(const StorageHolder& holder, const StorageName& name,
+                                             const StorageIdentity& identity,
+                                             const CallOptions& call) {
+  if (identity.type == FileType::kMissing) return OkStatus();
+  for (const StorageOwnerRecord& other : OtherOwners(holder.volume)) {
+    const auto asked = [&](Result<bool> answer) {
+      return std::move(answer).With("find out whether persistent volume " + other.volume +
+                                    " has storage in the way");
+    };
+    ASSIGN_OR_RETURN(bool meets, asked(LiesInWay(name, identity, other.name, other.object, call)));
+    meets = meets || MeetsDirectory(other, identity);
+    for (const StorageFile& file : other.files) {
+      if (meets) break;
+      ASSIGN_OR_RETURN(meets, asked(LiesInWay(name, identity, {file.path}, file.object, call)));
+    }
+    if (meets) return OnRecord(holder.text, name, other);
+  }
+  return OkStatus();
+}
+
+}  // namespace volumed
