@@ -312,13 +312,16 @@ Status Agent::MakeSources() {
   object_directory_ =
       std::make_unique<ObjectDirectory>(config_.root + "/volumed/objects", node, *scheduler_,
                                         VOLUMED_VERSION, [this] { return records_->CheckRoom(); });
+  const auto peers = std::make_shared<ManifestPeers>();
   for (const std::string& directory : config_.manifest_dirs) {
     ASSIGN_OR_RETURN(std::unique_ptr<ManifestDirectory> source,
                      ManifestDirectory::Create(
                          directory, node, *scheduler_, scheduler_->loop(), config_.removal_settle,
-                         {.read_far = [this](const std::string& path) {
-                           return ReadFarContent(*kernel_, scheduler_->clock(), path);
-                         }}));
+                         {.read_far =
+                              [this](const std::string& path) {
+                                return ReadFarContent(*kernel_, scheduler_->clock(), path);
+                              },
+                          .peers = peers}));
     source->SetAnswers([this](const std::string& path) { return Answers(path); });
     manifest_directories_.push_back(std::move(source));
   }

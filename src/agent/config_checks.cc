@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/strings.h"
@@ -104,6 +105,24 @@ void CheckTwice(const std::string& key, std::vector<std::string> values, Problem
   std::sort(values.begin(), values.end());
   const auto twice = std::adjacent_find(values.begin(), values.end());
   if (twice != values.end()) problems.push_back(key + ": " + *twice + " is given twice");
+}
+
+void CheckRemovalDeletesClaims(const Config& config, Problems& problems) {
+  const std::vector<std::string>& all = config.manifest_dirs;
+  for (const std::string& directory : config.removal_deletes_claims) {
+    if (std::find(all.begin(), all.end(), directory) != all.end()) continue;
+    problems.push_back("removal-deletes-claims: " + directory + " is no manifest-dir");
+  }
+}
+
+// One place by two names, of which each would be a source.
+void CheckTwiceByLinks(const std::string& key, const std::vector<Place>& resolved,
+                       Problems& problems) {
+  std::set<std::string> seen;
+  for (const Place& place : resolved) {
+    if (place.key != key || seen.insert(place.path).second) continue;
+    problems.push_back(key + ": " + place.path + " (with its links resolved) is given twice");
+  }
 }
 
 void CheckNames(const Config& config, Problems& problems) {
@@ -289,6 +308,7 @@ std::vector<std::string> ProblemsOfValues(const Config& config) {
   CheckOverlaps(places, "", problems);
   CheckTwice("manifest-dir", config.manifest_dirs, problems);
   CheckTwice("host-path-root", config.host_path_roots, problems);
+  CheckRemovalDeletesClaims(config, problems);
   CheckNames(config, problems);
   if (config.host_path_provisioning && config.host_path_roots.empty()) {
     problems.push_back("enable-hostpath-provisioner: needs a host-path-root");
@@ -329,6 +349,7 @@ Status CheckPlaces(const Config& config, SilentPlaces silent) {
   }
   // Without the root's there is nothing to compare with.
   if (answers.front()) CheckOverlaps(resolved, " (with its links resolved)", problems);
+  CheckTwiceByLinks("manifest-dir", resolved, problems);
   if (problems.empty()) return OkStatus();
   return Error::NotApplied(Code::kInvalidArgument, Join(problems, "\n"));
 }

@@ -54,7 +54,11 @@ grpc::Status ToGrpcStatus(const Status& status) {
   if (status.ok()) return grpc::Status::OK;
   const Error& error = status.error();
   const std::string note = error.maybe_applied() ? " (maybe applied)" : "";
-  return {static_cast<grpc::StatusCode>(error.code()), error.message() + note};
+  // gRPC itself says UNAVAILABLE if nobody answers: this says that the agent did.
+  v1::ErrorDetail detail;
+  detail.set_outcome(error.maybe_applied() ? "MaybeApplied" : "NotApplied");
+  return {static_cast<grpc::StatusCode>(error.code()), error.message() + note,
+          detail.SerializeAsString()};
 }
 
 bool ControlService::Refuse(grpc::ServerUnaryReactor* reactor, PeerRole needed) const {
@@ -209,16 +213,22 @@ void ControlService::DeletePod(grpc::ServerUnaryReactor* reactor, v1::DeleteResp
       return;
     }
     if (deleted.ok()) response->set_warning(*deleted);
-    backend_.scheduler.Post([this, reactor, pod, had_object = deleted.ok()] {
-      backend_.manager.DeletePod(pod.uid, pod.force, [reactor, had_object](const Status& status) {
-        if (status.ok() || !had_object) {
+    backend_.scheduler.Post([this, reactor, response, pod, had_object = deleted.ok()] {
+      const auto answer = [reactor, response, had_object](const Status& status) {
+        if (!status.ok() && status.error().maybe_applied()) {
+          // The pod leaves: to say that it does not would be wrong.
+          const std::string& before = response->warning();
+          response->set_warning((before.empty() ? "" : before + "; ") + status.error().message());
+          reactor->Finish(grpc::Status::OK);
+        } else if (status.ok() || !had_object) {
           reactor->Finish(ToGrpcStatus(status));
         } else if (status.error().code() == Code::kNotFound) {
           reactor->Finish(grpc::Status::OK);  // it is gone already, with its object
         } else {
           reactor->Finish(ToGrpcStatus(status.error().AsMaybeApplied()));
         }
-      });
+      };
+      backend_.manager.DeletePod(pod.uid, pod.force, answer);
     });
   });
 }
@@ -326,7 +336,7 @@ grpc::ServerUnaryReactor* ControlService::AcceptSource(grpc::CallbackServerConte
                                                        const v1::AcceptSourceRequest* request,
                                                        v1::AcceptSourceResponse* response) {
   return OnControl(context, PeerRole::kAdmin, [this, request, response]() -> Status {
-    backend_.losses.EncodeAbsent(request->name(), response->mutable_goes());
+    backend_.losses.EncodeAccepted(request->name(), response->mutable_goes());
     if (request->dry_run()) return OkStatus();
     RETURN_IF_ERROR(SourceLosses::CheckConfirmed(response->goes(), request->yes()));
     return backend_.accept_source(request->name());

@@ -1,6 +1,7 @@
 #include "agent/source_losses.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -37,10 +38,10 @@ void SourceLosses::Note(const ObjectList& list) {
   for (const ObjectWithOrigin& one : list.objects) {
     if (one.presence == ObjectPresence::kPresent) continue;
     absent.push_back({KeyOf(*one.object), one.object, one.file, PresenceName(one.presence),
-                      one.reason, one.goes_at_unix_millis});
+                      one.reason, one.goes_at_unix_millis, one.may_be_in_source});
   }
   for (const UnknownObject& one : list.unknown) {
-    absent.push_back({one.key, nullptr, one.file, "unknown", one.reason});
+    absent.push_back({one.key, nullptr, one.file, "unknown", one.reason, 0, one.may_be_in_source});
   }
 }
 
@@ -67,6 +68,15 @@ void SourceLosses::EncodeAbsent(const std::string& source, AbsentObjects* out) c
   for (const Absent& absent : found->second) Encode(absent, out->Add());
 }
 
+void SourceLosses::EncodeAccepted(const std::string& source, AbsentObjects* out) const {
+  EncodeAbsent(source, out);
+  for (const auto& [name, all] : absent_) {
+    for (const Absent& absent : all) {
+      if (absent.may_be_in_source == source) Encode(absent, out->Add());
+    }
+  }
+}
+
 void SourceLosses::EncodeReplaced(const std::string& source, AbsentObjects* out) const {
   for (const ObjectKey& key : catalog_.KeysOf(ObjectKind::kPod, "")) {
     const std::optional<ObjectStanding> standing = catalog_.StandingOf(key);
@@ -80,10 +90,11 @@ void SourceLosses::EncodeReplaced(const std::string& source, AbsentObjects* out)
 }
 
 void SourceLosses::EncodeAll(const std::string& source, AbsentObjects* out) const {
+  const std::set<ObjectKey> stays = catalog_.HandedOverBy(source);
   for (const ObjectKind kind : kAllObjectKinds) {
     for (const ObjectKey& key : catalog_.KeysOf(kind, "")) {
       const std::optional<ObjectOrigin> origin = catalog_.OriginOf(key);
-      if (!origin || origin->source != source) continue;
+      if (!origin || origin->source != source || stays.contains(key)) continue;
       Encode({key, catalog_.FindObject(key), origin->file, "present", ""}, out->Add());
     }
   }

@@ -29,13 +29,16 @@ class SourceLosses {
 
   // Of its newest list.
   std::string IncompleteBecause(const std::string& source) const;
-  // What the source does not have now, held, going and unknown: what `source accept` takes away.
+  // What the source does not have now, held, going and unknown.
   void EncodeAbsent(const std::string& source, AbsentObjects* out) const;
+  // What `source accept` takes away: the same, and what others have lost and may be in this one.
+  void EncodeAccepted(const std::string& source, AbsentObjects* out) const;
   // Its pods that are to be replaced, as its manifests have other volumes by now.
   void EncodeReplaced(const std::string& source, AbsentObjects* out) const;
   // The pods of an adopted root that are held, as a source of their own; nothing if there are none.
   void EncodeAdoptedRoot(v1::GetSourcesResponse* out) const;
-  // All that it ever delivered and that is used: what `source forget` takes away.
+  // All that it ever delivered and that is used, and that no other source has: what `source forget`
+  // takes away.
   void EncodeAll(const std::string& source, AbsentObjects* out) const;
 
   // Errors (not applied): FailedPrecondition if volumes of these are mounted and nobody said yes.
@@ -49,6 +52,7 @@ class SourceLosses {
     std::string_view presence;
     std::string reason;
     int64_t goes_at_unix_millis = 0;
+    std::string may_be_in_source = {};
   };
 
   void Encode(const Absent& absent, v1::AbsentObject* out) const;

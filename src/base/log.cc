@@ -13,6 +13,8 @@
 #include <mutex>
 #include <utility>
 
+#include "base/printable_text.h"
+
 namespace volumed {
 namespace {
 
@@ -80,26 +82,6 @@ spdlog::sink_ptr MakeSink(const LogOptions& options) {
   return nullptr;
 }
 
-// The bytes of the UTF-8 character at the front; 0 if there is no valid one. Source: RFC 3629.
-size_t Utf8Length(std::string_view text) {
-  const auto byte = [&text](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  size_t length = 0;
-  if (first >= 0xc2 && first <= 0xdf) length = 2;
-  if (first >= 0xe0 && first <= 0xef) length = 3;
-  if (first >= 0xf0 && first <= 0xf4) length = 4;
-  if (length == 0 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  const bool overlong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
-  const bool surrogate = first == 0xed && byte(1) >= 0xa0;
-  const bool too_large = first == 0xf4 && byte(1) >= 0x90;
-  // U+0080..U+009F are control characters that terminals obey.
-  const bool control = first == 0xc2 && byte(1) < 0xa0;
-  return overlong || surrogate || too_large || control ? 0 : length;
-}
-
 // Appends one character in its escaped form. Returns how many bytes of `rest` it took.
 size_t AppendEscaped(std::string& out, std::string_view rest) {
   const char c = rest[0];
@@ -128,14 +110,12 @@ size_t AppendEscaped(std::string& out, std::string_view rest) {
     return 1;
   }
   if (byte >= 0x80) {
-    if (const size_t length = Utf8Length(rest); length > 0) {
+    if (const size_t length = PrintableUtf8Length(rest); length > 0) {
       out += rest.substr(0, length);
       return length;
     }
   }
-  char hex[8];
-  std::snprintf(hex, sizeof(hex), "\\x%02x", byte);
-  out += hex;
+  out += PrintableText(rest.substr(0, 1));
   return 1;
 }
 

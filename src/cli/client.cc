@@ -16,7 +16,9 @@ Client::Client(const std::string& socket, std::chrono::milliseconds timeout) : t
 
 ExitCode ReportFailure(const grpc::Status& status, const std::string& socket) {
   const grpc::StatusCode code = status.error_code();
-  if (code == grpc::StatusCode::UNAVAILABLE) {
+  // The agent's own answers have details; of a connection that is not there gRPC has none.
+  const bool agent_answered = !status.error_details().empty();
+  if (code == grpc::StatusCode::UNAVAILABLE && !agent_answered) {
     std::cerr << "volumectl: no agent answers at " << socket << ": " << status.error_message()
               << "\n";
     return kExitUnreachable;

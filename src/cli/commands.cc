@@ -2,6 +2,7 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -173,6 +174,10 @@ std::optional<std::string> ReadManifest(const std::string& file) {
   if (file == "-") {
     content << std::cin.rdbuf();
     return content.str();
+  }
+  if (std::error_code error; std::filesystem::is_directory(file, error)) {
+    std::cerr << "volumectl: " << file << " is a directory\n";
+    return std::nullopt;
   }
   std::ifstream in(file, std::ios::binary);
   content << in.rdbuf();

@@ -3,6 +3,7 @@
 
 #include "cli/command_line.h"
 #include "cli/output.h"
+#include "cli/plain_output.h"
 
 namespace volumed {
 namespace {
@@ -10,6 +11,8 @@ namespace {
 constexpr const char* kDefaultSocket = "/run/volumed/volumed.sock";
 
 int Main(int argc, char** argv) {
+  const PlainOutput plain_out(std::cout);
+  const PlainOutput plain_err(std::cerr);
   CommandWords words;
   words.context.socket = kDefaultSocket;
   Verb chosen;

@@ -1,6 +1,7 @@
 // The verbs that look: describe, top, events, and completion.
 #include <unistd.h>
 
+#include <cstdio>
 #include <iostream>
 
 #include "cli/commands.h"
@@ -122,7 +123,8 @@ ExitCode RunTop(const CliContext& context, bool once, std::chrono::milliseconds 
   const bool clear = !once && !IsForPrograms(context.format) && ::isatty(STDOUT_FILENO) == 1;
   Client client(context.socket, context.timeout);
   const auto show = [&](const v1::WatchOperationsResponse& answer) {
-    if (clear) std::cout << kClearScreen;
+    // Past what std::cout escapes.
+    if (clear) std::fputs(kClearScreen, stdout);
     PrintTop(answer, context.format, std::cout);
     std::cout << std::flush;
   };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/printable_text.h"
 #include "kube/manifest_way.h"
 
 namespace volumed {
@@ -13,6 +14,10 @@ namespace {
 
 // A file of this size takes some milliseconds to decode; a larger one waits for its turn.
 constexpr size_t kLargeBytes = 256 * 1024;
+
+// The directories of an agent are found at the same time, but for one that does not answer: what
+// that has in the end may have come from another one meanwhile.
+constexpr Duration kFirstScanWithin = std::chrono::seconds(5);
 
 constexpr char kNotUnlinked[] = "nobody was seen to unlink it";
 constexpr char kOverflowed[] = "events of the directory were lost (fs.inotify.max_queued_events)";
@@ -39,7 +44,7 @@ ManifestDirectory::ManifestDirectory(std::string directory, NodeName node_name,
                                      ManifestWatches watches, Scheduler& scheduler, EventLoop& loop,
                                      Duration settle, ManifestSeams seams)
     : directory_(std::move(directory)),
-      name_("manifests:" + directory_),
+      name_("manifests:" + PrintableText(directory_)),
       node_name_(std::move(node_name)),
       watches_(std::move(watches)),
       scheduler_(scheduler),
@@ -48,11 +53,15 @@ ManifestDirectory::ManifestDirectory(std::string directory, NodeName node_name,
       far_(scheduler, FarHooks()),
       retry_backoff_(scheduler.clock()),
       places_({directory_}),
+      peers_(seams_.peers == nullptr ? std::make_shared<ManifestPeers>() : seams_.peers),
       settle_(settle),
-      files_(directory_) {}
+      files_(directory_) {
+  peers_->Join(name_, [this] { OnPeersChanged(); });
+}
 
 ManifestDirectory::~ManifestDirectory() {
   *alive_ = false;
+  peers_->Leave(name_);
   if (settle_timer_ != 0) scheduler_.Cancel(settle_timer_);
   if (retry_timer_ != 0) scheduler_.Cancel(retry_timer_);
   loop_.UnwatchFd(watches_.fd());
@@ -67,6 +76,7 @@ void ManifestDirectory::Remember(SourceMemory memory) {
 
 void ManifestDirectory::Start(ObjectListener listener) {
   listener_ = std::move(listener);
+  started_at_ = scheduler_.clock().Now();
   const Status watched =
       loop_.WatchFd(watches_.fd(), EPOLLIN, [this](uint32_t) { OnInotifyReadable(); });
   if (!watched.ok()) watch_error_ = "changes will not be seen: " + watched.error().message();
@@ -173,6 +183,29 @@ void ManifestDirectory::Work() {
     }
   }
   if (!large_busy_ && watched_ && !large_.empty()) StartLarge();
+  TellPeers();
+}
+
+void ManifestDirectory::TellPeers() {
+  ManifestDoubts doubts = files_.Doubts();
+  if (doubts.suspect) doubts.suspect->source = name_;
+  for (const auto& [file, what] : BusyFiles()) {
+    doubts.busy.try_emplace(files_.PathOf(file), what);
+  }
+  peers_->Tell(name_, std::move(doubts));
+}
+
+// Only what is absent is judged by what the others say.
+void ManifestDirectory::OnPeersChanged() {
+  if (!complete_ || !files_.HasAbsentObjects() || std::exchange(peers_changed_, true)) return;
+  scheduler_.Post([this, alive = alive_] {
+    if (!*alive) return;
+    peers_changed_ = false;
+    if (listener_ == nullptr) return;
+    DrainEvents();
+    Deliver();
+    Work();
+  });
 }
 
 void ManifestDirectory::StartOpen() {
@@ -221,6 +254,7 @@ void ManifestDirectory::OnOpened(Opened opened) {
     return;
   }
   LoseDirectory();
+  is_first_scan_ = false;  // what is found later may have moved meanwhile
   if (need_open_) return;
   files_.LoseFiles();
   FinishListing();
@@ -316,6 +350,7 @@ void ManifestDirectory::OnScanned(Scanned scanned) {
   const std::set<std::string> were_dirty = std::exchange(reading_, {});
   if (!watched_ || *watched_ != scanned.inode) return;  // another directory is being read by now
   if (scanned.moved || !scanned.error.empty()) {
+    is_first_scan_ = false;
     // What was to be read stays to be read, if it is the same directory after all.
     dirty_.insert(were_dirty.begin(), were_dirty.end());
     need_open_ = need_open_ || scanned.moved;
@@ -350,8 +385,14 @@ std::string ManifestDirectory::ListingUnproven(bool is_empty) const {
   return listing_ == Listing::kFound && is_empty ? kEmpty : "";
 }
 
+uint64_t ManifestDirectory::BeginScan(TimePoint at) {
+  const bool is_first =
+      std::exchange(is_first_scan_, false) && at - started_at_ <= kFirstScanWithin;
+  return is_first ? ManifestPeers::kFirstScan : peers_->NextScan();
+}
+
 void ManifestDirectory::ApplyScan(Scanned& scanned) {
-  const uint64_t number = files_.BeginScan();
+  const uint64_t number = BeginScan(scanned.at);
   // A source that has no past knows no other directory.
   if (!known_ && !files_.HasKnownObjects()) Adopt();
   const std::string unproven =
@@ -443,18 +484,25 @@ ManifestMoment ManifestDirectory::Moment() const {
   moment.settle = settle_;
   moment.directory_error = directory_error_;
   if (listed_ && !in_known_) moment.directory_doubt = kOtherDirectory;
-  const auto add = [&moment](const auto& files, const char* what) {
-    for (const std::string& file : files) moment.busy.try_emplace(file, what);
+  moment.busy = BusyFiles();
+  moment.elsewhere = peers_->DoubtsOfOthers(name_);
+  return moment;
+}
+
+std::map<std::string, std::string> ManifestDirectory::BusyFiles() const {
+  std::map<std::string, std::string> busy;
+  const auto add = [&busy](const auto& files, const char* what) {
+    for (const std::string& file : files) busy.try_emplace(file, what);
   };
   add(writing_, "is being written");
   add(dirty_, "is being read");
   add(created_, "is being read");
   add(reading_, "is being read");
-  if (!large_file_.empty()) moment.busy.try_emplace(large_file_, "is being read");
-  for (const auto& [file, look] : large_) moment.busy.try_emplace(file, "is being read");
+  if (!large_file_.empty()) busy.try_emplace(large_file_, "is being read");
+  for (const auto& [file, look] : large_) busy.try_emplace(file, "is being read");
   add(far_.Awaited(), "is being read");
-  if (need_open_ || need_scan_) moment.busy.try_emplace(directory_, "is being read");
-  return moment;
+  if (need_open_ || need_scan_) busy.try_emplace(directory_, "is being read");
+  return busy;
 }
 
 void ManifestDirectory::Deliver() {
@@ -463,12 +511,12 @@ void ManifestDirectory::Deliver() {
   list.complete = complete_;
   if (!directory_error_.empty()) {
     list.problems.push_back(
-        {directory_, -1, "", "",
+        {files_.PathOf(directory_), -1, "", "",
          directory_error_ + (complete_ ? "; its last list stays" : "; never read so far")});
     list.incomplete_because = directory_error_;
   }
   for (const std::string& error : {watch_error_, watches_.error()}) {
-    if (!error.empty()) list.problems.push_back({directory_, -1, "", "", error});
+    if (!error.empty()) list.problems.push_back({files_.PathOf(directory_), -1, "", "", error});
   }
   if (complete_) {
     ManifestJudgement judgement = files_.Judge(Moment());

@@ -42,6 +42,7 @@
 #include "kube/directory_identity.h"
 #include "kube/far_manifests.h"
 #include "kube/manifest_files.h"
+#include "kube/manifest_peers.h"
 #include "kube/manifest_reader.h"
 #include "kube/manifest_watches.h"
 #include "kube/object_source.h"
@@ -55,6 +56,8 @@ struct ManifestSeams {
   // What the directory is recognised by; a test may put something else in its place.
   using Identify = std::function<Result<KnownDirectory>(const Descriptor&)>;
   Identify identify = IdentifyDirectory;
+  // The same of all directories of an agent; null: there is no other one.
+  std::shared_ptr<ManifestPeers> peers = nullptr;
 };
 
 // Threads: control thread. Files are read by Scheduler::RunBlocking. REQUIRES: scheduler and loop
@@ -166,6 +169,11 @@ class ManifestDirectory final : public ObjectSource {
   void FinishListing();
   void Adopt();
   ManifestMoment Moment() const;
+  // Files whose content is about to be known, with why.
+  std::map<std::string, std::string> BusyFiles() const;
+  uint64_t BeginScan(TimePoint at);
+  void TellPeers();
+  void OnPeersChanged();
   // Runs `work` on an executor thread and `done` with its value here, unless *this is gone then.
   template <typename Value>
   void Run(bool& busy, std::function<Value()> work, void (ManifestDirectory::*done)(Value));
@@ -211,6 +219,11 @@ class ManifestDirectory final : public ObjectSource {
   bool overflowed_ = false;            // since the last whole listing was begun
   bool listed_ = false;                // the directory that is there has been listed
   std::string watch_error_;            // events cannot be taken at all
+
+  std::shared_ptr<ManifestPeers> peers_;  // never null
+  bool peers_changed_ = false;            // and what is absent is to be judged anew
+  bool is_first_scan_ = true;             // what it finds was there before the agent was
+  TimePoint started_at_{};
 
   bool complete_ = false;
   std::optional<std::set<ObjectKey>> accepting_;

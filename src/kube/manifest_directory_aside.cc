@@ -82,7 +82,7 @@ void ManifestDirectory::OnFarRead(const std::string& file, ManifestLook look, Fa
   const bool is_new = dirty_.count(file) == 0 && reading_.count(file) == 0;
   if (is_new && answer.scan.readings.size() == 1) {
     // It is as new as this moment, whenever it was asked for.
-    look.scan = files_.BeginScan();
+    look.scan = BeginScan(scheduler_.clock().Now());
     if (std::string why = WhyUnproven(); !why.empty()) look.unproven = std::move(why);
     ApplyReading(std::move(answer.scan.readings.front()), std::move(look));
     dirty_.merge(watches_.SetTargets({file}, answer.scan.targets));

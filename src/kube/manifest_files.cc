@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/printable_text.h"
 #include "base/strings.h"
 
 namespace volumed {
@@ -23,8 +24,11 @@ int64_t Millis(Duration duration) {
 
 }  // namespace
 
+ManifestFiles::ManifestFiles(std::string_view directory) : directory_(PrintableText(directory)) {}
+
 std::string ManifestFiles::PathOf(const std::string& file) const {
-  return file.starts_with('/') ? file : directory_ + "/" + file;
+  const std::string shown = PrintableText(file);
+  return file.starts_with('/') ? shown : directory_ + "/" + shown;
 }
 
 void ManifestFiles::Remember(std::vector<KnownObject> objects) {
@@ -178,6 +182,23 @@ std::set<ObjectKey> ManifestFiles::AbsentObjects() const {
   return absent;
 }
 
+bool ManifestFiles::HasAbsentObjects() const {
+  return std::any_of(absent_of_.begin(), absent_of_.end(),
+                     [](const auto& of_file) { return !of_file.second.empty(); });
+}
+
+ManifestDoubts ManifestFiles::Doubts() const {
+  ManifestDoubts doubts;
+  if (const std::vector<Suspect> suspects = Suspects(); !suspects.empty()) {
+    const Suspect& last = suspects.front();
+    doubts.suspect = {"", PathOf(last.file), last.state->disorder, last.state->touched};
+  }
+  for (const auto& [name, file] : files_) {
+    if (file.changing) doubts.busy.try_emplace(PathOf(name), "is being written");
+  }
+  return doubts;
+}
+
 // ---- judgement ----------------------------------------------------------------------------------
 
 std::vector<ManifestFiles::Suspect> ManifestFiles::Suspects() const {
@@ -204,8 +225,14 @@ std::optional<ManifestFiles::Hold> ManifestFiles::HoldOf(
     const Suspect& suspect = suspects.front();
     return Hold{"may be in " + PathOf(suspect.file) + ", which " + suspect.state->disorder};
   }
-  if (!moment.busy.empty()) {
-    const auto& [file, what] = *moment.busy.begin();
+  const std::optional<ManifestSuspect>& elsewhere = moment.elsewhere.suspect;
+  if (elsewhere && elsewhere->touched > known.place.first_seen) {
+    return Hold{"may be in " + elsewhere->path + ", which " + elsewhere->disorder,
+                /*momentary=*/false, elsewhere->source};
+  }
+  for (const auto* all : {&moment.busy, &moment.elsewhere.busy}) {
+    if (all->empty()) continue;
+    const auto& [file, what] = *all->begin();
     return Hold{PathOf(file) + " " + what, /*momentary=*/true};
   }
   return std::nullopt;
@@ -230,17 +257,18 @@ bool ManifestFiles::JudgeAbsent(const ObjectKey& key, Known& known, const Manife
   }
   const std::string reason = goes ? "is not in " + PathOf(known.file) + " any more" : hold->reason;
   if (!goes && judgement.incomplete_because.empty()) judgement.incomplete_because = reason;
+  const std::string may_be_in = goes ? "" : hold->may_be_in_source;
   if (known.place.object == nullptr) {
-    judgement.unknown.push_back({key, PathOf(known.file), reason});
+    judgement.unknown.push_back({key, PathOf(known.file), reason, may_be_in});
     return true;
   }
   const ObjectPresence presence = goes ? ObjectPresence::kGoing : ObjectPresence::kHeld;
   const int64_t goes_at = goes ? known.evident_since_unix_millis + Millis(moment.settle) : 0;
   const Place& place = known.place;
-  listed.push_back({known.file,
-                    place.document,
-                    place.index,
-                    {place.object, PathOf(known.file), place.document, presence, reason, goes_at}});
+  ObjectWithOrigin told{place.object, PathOf(known.file), place.document, presence, reason,
+                        goes_at};
+  told.may_be_in_source = may_be_in;
+  listed.push_back({known.file, place.document, place.index, std::move(told)});
   return true;
 }
 

@@ -10,7 +10,8 @@
 //    of its own file shows its absence once more, or Accept();
 //  - while its own file is in disorder;
 //  - while a file in disorder may have it: one that came or changed after the object was first seen
-//    in its own file. Of what only the last agent knew, any file in disorder may have it.
+//    in its own file. Of what only the last agent knew, any file in disorder may have it. Files of
+//    the other directories count likewise (kube/manifest_peers.h).
 // Else its absence is evidence, and it goes when that has lasted for the settle time and a look at
 // its own file, made after that, has not found it. The time begins with the evidence and is that
 // object's own: no other file and no other object renews it. While a file is being written or read,
@@ -22,10 +23,12 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
 #include "kube/decode.h"
+#include "kube/manifest_peers.h"
 #include "kube/object_source.h"
 
 namespace volumed {
@@ -60,7 +63,7 @@ struct ManifestReading {
 struct ManifestLook {
   TimePoint at;           // before the file was opened
   bool by_event = false;  // the file's own event brought it about, or it is the first of a start
-  uint64_t scan = 0;      // looks of one number count as simultaneous
+  uint64_t scan = 0;      // looks of one number count as simultaneous, in all directories
   // Why an object that the look misses may have been lost in another way than by a removal; "" if
   // its absence is evidence.
   std::string unproven = {};
@@ -74,6 +77,7 @@ struct ManifestMoment {
   std::string directory_error;              // "" while the directory can be read
   std::string directory_doubt;              // "" while the directory is the known one
   std::map<std::string, std::string> busy;  // file -> "is being written", "is being read"
+  ManifestDoubts elsewhere = {};            // what the other directories say
 };
 
 struct ManifestJudgement {
@@ -91,13 +95,11 @@ struct ManifestJudgement {
 class ManifestFiles {
  public:
   // `directory` is put before file names.
-  explicit ManifestFiles(std::string directory) : directory_(std::move(directory)) {}
+  explicit ManifestFiles(std::string_view directory);
 
   // What the last agent knew: absent, until a file has it.
   void Remember(std::vector<KnownObject> objects);
 
-  // A number for the looks that follow, greater than those before.
-  uint64_t BeginScan() { return ++scan_; }
   void Apply(ManifestReading reading, const ManifestLook& look);
   // The directory cannot be read: no file has anything until it is read again.
   void LoseFiles();
@@ -115,6 +117,13 @@ class ManifestFiles {
   // Objects that were known and that no file has now.
   std::set<ObjectKey> AbsentObjects() const;
   bool HasKnownObjects() const { return !known_.empty(); }
+  bool HasAbsentObjects() const;
+  // Of a name inside the directory; a path stays what it is. It is for people: a name that is not
+  // UTF-8, or has control characters, is escaped.
+  std::string PathOf(const std::string& file) const;
+  // What others have to know: the file in disorder that was touched last, and what is being
+  // written.
+  ManifestDoubts Doubts() const;
 
  private:
   struct File {
@@ -148,14 +157,14 @@ class ManifestFiles {
   };
   struct Hold {
     std::string reason;
-    bool momentary = false;  // time passes
+    bool momentary = false;             // time passes
+    std::string may_be_in_source = {};  // "": in this one
   };
   struct Suspect {
     std::string file;
     const File* state = nullptr;
   };
 
-  std::string PathOf(const std::string& file) const;
   static std::string DisorderOf(const ManifestReading& reading);
   // Takes over what the reading says of the file itself.
   void ApplyState(File& file, ManifestReading& reading, const ManifestLook& look);
@@ -179,8 +188,7 @@ class ManifestFiles {
                    std::vector<Listed>& listed) const;
   void TellProblems(const std::map<std::string, size_t>& kept, ManifestJudgement& judgement) const;
 
-  const std::string directory_;
-  uint64_t scan_ = 0;
+  const std::string directory_;  // as it is shown
   std::map<std::string, File> files_;
   std::map<ObjectKey, Known> known_;
   std::map<std::string, std::set<ObjectKey>> absent_of_;  // by the last file that had them

@@ -22,6 +22,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/printable_text.h"
 #include "base/strings.h"
 #include "kube/static_pod.h"
 
@@ -120,7 +121,9 @@ class FileReader {
  public:
   FileReader(const std::string& directory, int directory_fd, std::string file,
              const ScanOptions& options)
-      : path_(directory + "/" + file), directory_fd_(directory_fd), options_(options) {
+      : path_(PrintableText(directory + "/" + file)),
+        directory_fd_(directory_fd),
+        options_(options) {
     reading_.file = std::move(file);
   }
 
@@ -186,7 +189,7 @@ class FileReader {
     return Unreadable(std::string(what) + ": " + std::string(ErrnoName(sys_errno)));
   }
 
-  const std::string path_;
+  const std::string path_;  // for people
   const int directory_fd_;
   const ScanOptions& options_;
   ManifestReading reading_;

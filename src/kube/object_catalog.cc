@@ -118,6 +118,27 @@ bool ObjectCatalog::ForgetSource(const std::string& name) {
   return true;
 }
 
+std::set<ObjectKey> ObjectCatalog::HandedOverBy(const std::string& source) const {
+  std::set<ObjectKey> handed_over;
+  for (const auto& [name, other] : sources_) {
+    if (name == source) continue;
+    for (const ObjectWithOrigin& listed : other.objects) {
+      ObjectKey key = KeyOf(*listed.object);
+      const Pod* pod = std::get_if<Pod>(listed.object.get());
+      if (pod != nullptr && identities_ != nullptr) key.name = identities_->NameOf(*pod);
+      const Entry* entry = FindEntry(key);
+      if (entry == nullptr || entry->standing.origin.source != source) continue;
+      // A pod with another uid or with other volumes is another pod.
+      const Pod* used = std::get_if<Pod>(entry->object.get());
+      const bool same = pod == nullptr || used == nullptr ||
+                        ((pod->metadata.uid.empty() || pod->metadata.uid == used->metadata.uid) &&
+                         pod->spec.volumes == used->spec.volumes);
+      if (same) handed_over.insert(std::move(key));
+    }
+  }
+  return handed_over;
+}
+
 void ObjectCatalog::AcceptSource(const std::string& name) {
   const auto source = sources_.find(name);
   if (source == sources_.end() || std::exchange(source->second.was_in_order, true)) return;

@@ -169,6 +169,10 @@ class ObjectCatalog final : public ObjectFinder {
   // Pods that wait for the end of another one of their name.
   const std::map<ObjectKey, WaitingPod>& Waiting() const { return waiting_; }
 
+  // Of the source's objects those that another one has too, and that are its own once this source
+  // is forgotten.
+  std::set<ObjectKey> HandedOverBy(const std::string& source) const;
+
   // Which file has the name, even if nobody knows now whether it still has the object. nullopt for
   // a name that is free, and for that of an object that is Missing.
   std::optional<ObjectOrigin> HolderOf(const ObjectKey& key) const;

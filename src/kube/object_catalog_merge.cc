@@ -23,6 +23,11 @@ std::string Place(const ObjectOrigin& origin) {
 
 constexpr const char* kLostWithoutCommand = "it has the object no more, and no command ended it";
 
+constexpr const char* kChangedUnseen =
+    "it was changed while no agent ran, and what it held before is not on record: put that back, "
+    "or "
+    "delete the object by command";
+
 std::string NotDelivered(const std::string& source) {
   return "source " + source + " has not delivered since the start of the agent";
 }
@@ -233,6 +238,7 @@ class ObjectCatalog::Merge {
       }
       uid_owners_[uid] = candidate.key;
     }
+    if (DiffersFromItsMark(candidate)) return;
     Identify(candidate);
     Entry entry;
     entry.standing.origin = candidate.origin;
@@ -373,6 +379,24 @@ class ObjectCatalog::Merge {
     }
     const bool ended = known != nullptr && WasEnded(candidate.key, MetaOf(*known).uid);
     return ended ? nullptr : known;
+  }
+
+  // What is immutable of a Secret or ConfigMap was changed while no agent ran. Its old content is
+  // on no record: it is unknown.
+  bool DiffersFromItsMark(const Candidate& candidate) {
+    if (catalog_.FindEntry(candidate.key) != nullptr) return false;
+    const auto remembered = candidate.source->remembered.find(candidate.key);
+    if (remembered == candidate.source->remembered.end() || !remembered->second.mark) return false;
+    const KnownObject& known = remembered->second;
+    if (WasEnded(known.key, known.uid)) return false;
+    const std::vector<UpdateProblem> problems = ValidateUpdate(*known.mark, *candidate.object);
+    if (problems.empty()) return false;
+    for (const UpdateProblem& problem : problems) {
+      AddProblem(candidate, problem.field_path, problem.reason + "; " + kChangedUnseen);
+    }
+    unknown_.insert_or_assign(
+        candidate.key, Unknown{candidate.origin, ToString(problems) + "; " + kChangedUnseen});
+    return true;
   }
 
   // The object, or the known one if what changed is immutable.

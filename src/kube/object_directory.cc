@@ -9,8 +9,10 @@
 #include <utility>
 #include <variant>
 
+#include "base/printable_text.h"
 #include "base/random.h"
 #include "kube/object_files.h"
+#include "kube/object_finder.h"
 #include "kube/static_pod.h"
 #include "kube/stored_object.h"
 #include "kube/validate_update.h"
@@ -132,12 +134,12 @@ void ObjectDirectory::LoadFile(const std::string& file, const std::map<ObjectKey
                     std::move(loaded->replaces)};
     return;
   }
-  const std::string& why = loaded.error().message();
+  const std::string why = PrintableText(loaded.error().message());
   std::optional<ObjectKey> key = KeyOfObjectFile(file);
   if (const auto known = known_files_.find(path); !key && known != known_files_.end()) {
     key = known->second;
   }
-  problems_.push_back({path, -1, key ? ToString(*key) : "", "",
+  problems_.push_back({PrintableText(path), -1, key ? ToString(*key) : "", "",
                        why + "; the file stays as it is, and what depends on its object too, until "
                              "the object is deleted or applied anew"});
   damaged_[file] = {key, why};
@@ -177,7 +179,7 @@ ObjectList ObjectDirectory::ListLocked() const {
     list.objects.back().reason = "its file cannot be read any more: " + damaged->second.why;
   }
   for (const auto& [file, damaged] : damaged_) {
-    const std::string path = directory_ + "/" + file;
+    const std::string path = PrintableText(directory_ + "/" + file);
     if (damaged.key && !stored_.contains(*damaged.key)) {
       list.unknown.push_back({*damaged.key, path, damaged.why});
     }
@@ -195,7 +197,7 @@ ObjectList ObjectDirectory::ListLocked() const {
   }
   list.problems = problems_;
   for (const auto& [file, told] : unremoved_) {
-    list.problems.push_back({directory_ + "/" + file, -1, "", "", told});
+    list.problems.push_back({PrintableText(directory_ + "/" + file), -1, "", "", told});
   }
   return list;
 }

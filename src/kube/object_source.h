@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/ids.h"
+#include "kube/content_mark.h"
 #include "kube/decode.h"
 #include "kube/objects.h"
 
@@ -40,6 +41,7 @@ struct ObjectWithOrigin {
   uint64_t number = 0;              // of the command that has given it; 0: none has
   // Of a pod: by command it takes the place of these, and comes once none of them is on the node.
   std::set<PodUid> replaces = {};
+  std::string may_be_in_source = {};  // of kHeld: another source, of which `reason` names a file
 };
 
 // An object that the source had, and of which nobody can say now whether it is still there or what
@@ -48,6 +50,7 @@ struct UnknownObject {
   ObjectKey key;
   std::string file;
   std::string reason;
+  std::string may_be_in_source = {};  // as above
 };
 
 // What a manifest directory is recognised by over restarts. Device numbers are not among it: they
@@ -67,8 +70,10 @@ struct KnownObject {
   ObjectKey key;
   std::string uid;
   std::string file;
-  ObjectPtr object;        // null for a Secret or ConfigMap: only that it exists is on record
+  ObjectPtr object;        // null for a Secret or ConfigMap: its content is not on record
   bool is_ending = false;  // a command to end it is on record
+  // Of such an object: by what a change of what is immutable is noticed; nullopt: not on record.
+  std::optional<ContentMark> mark = {};
 };
 
 struct SourceMemory {

@@ -59,6 +59,14 @@ Record EncodeRecord(const KnownObjectRecord& record) {
   message.set_object_json(record.object_json);
   message.set_missing(record.missing);
   message.set_missing_since_unix_ms(record.missing_since_unix_ms);
+  if (record.mark) {
+    record::ContentMark& mark = *message.mutable_mark();
+    mark.set_secret_type(record.mark->secret_type);
+    mark.set_immutable(record.mark->immutable);
+    mark.set_salt(record.mark->salt);
+    mark.set_data_digest(record.mark->data_digest);
+    mark.set_binary_digest(record.mark->binary_digest);
+  }
   return EncodeRow(kKnownObjectRecordKind, RecordKey(record.object), message);
 }
 
@@ -74,6 +82,11 @@ Result<KnownObjectRecord> DecodeKnownObjectRecord(const Record& row) {
   record.object_json = message.object_json();
   record.missing = message.missing();
   record.missing_since_unix_ms = message.missing_since_unix_ms();
+  if (message.has_mark()) {
+    const record::ContentMark& mark = message.mark();
+    record.mark = ContentMark{mark.secret_type(), mark.immutable(), mark.salt(), mark.data_digest(),
+                              mark.binary_digest()};
+  }
   RETURN_IF_ERROR(BelongsUnder(RecordKey(record.object), row));
   return record;
 }

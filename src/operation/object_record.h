@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
+#include "kube/content_mark.h"
 #include "kube/object_source.h"
 #include "kube/objects.h"
 #include "records/record_store.h"
@@ -37,6 +39,7 @@ struct KnownObjectRecord {
   std::string object_json{};  // "" if its content is not on record here
   bool missing = false;
   int64_t missing_since_unix_ms = 0;
+  std::optional<ContentMark> mark{};  // of a Secret or ConfigMap that is not on record elsewhere
   friend bool operator==(const KnownObjectRecord&, const KnownObjectRecord&) = default;
 };
 

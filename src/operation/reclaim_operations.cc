@@ -50,7 +50,7 @@ class Reclaim {
   // Nobody else has the storage, or gets it meanwhile; from then on it is nobody's.
   Status WithStorage(const ReclaimRequest& request, const std::function<Status()>& empty) const {
     const std::optional<StorageName> storage = StorageNameOf(spec_);
-    const StorageHolder holder = ReclaimStorageHolder(*request.volume);
+    StorageHolder holder = ReclaimStorageHolder(*request.volume);
     if (!storage) {
       RETURN_IF_ERROR(parts_.storage.CheckUnknown(holder, nullptr, call_));
       return empty();
@@ -58,6 +58,7 @@ class Reclaim {
     std::vector<KnownStorage> others = StorageOf(request.others);
     // Pods that came since an interrupted try are kept out by it: they wait for its end.
     ASSIGN_OR_RETURN(const bool goes_on, parts_.storage.IsBeingReclaimed(holder.id));
+    holder.was_begun = goes_on;
     if (!goes_on) {
       for (KnownStorage& of_pod : StorageOf(parts_.storage, request.pods)) {
         others.push_back(std::move(of_pod));

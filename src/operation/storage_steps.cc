@@ -76,7 +76,10 @@ std::optional<KnownStorage> StorageOf(const PodVolumeRecord& record) {
   if (!spec.ok()) return std::nullopt;
   const std::optional<StorageName> name = StorageNameOf(*spec);
   if (!name) return std::nullopt;
-  return KnownStorage{PodStorageHolder(record.key, *spec), *name};
+  KnownStorage had{PodStorageHolder(record.key, *spec), *name};
+  had.holder.was_begun =
+      record.state == VolumeState::kNotSetUp || record.state == VolumeState::kSettingUp;
+  return had;
 }
 
 std::optional<KnownStorage> StorageOf(const DeviceRecord& record) {

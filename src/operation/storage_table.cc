@@ -43,6 +43,9 @@ bool Excludes(const StorageHolder& there, const StorageHolder& wanted, StorageMe
       // What a claim has lies in its own storage; a pod that looks at the node's whole tree (a
       // hostPath of "/") has no part of it.
       if (meeting.contains && !there.persistent) return false;
+      // A set-up that was begun before the agent ended was refused for the reclaim: that had asked
+      // it else, and would not have begun. Now neither has to wait for the other one.
+      if (wanted.was_begun && there.was_begun && there.use == StorageUse::kShared) return false;
       return !same || (there.use != StorageUse::kKnown && there.use != StorageUse::kReclaim);
   }
   __builtin_unreachable();

@@ -32,6 +32,9 @@ struct StorageHolder {
   StorageUse use = StorageUse::kKnown;
   bool persistent = false;  // what is in it outlives the pod
   std::string text;         // "persistent volume pv-1"
+  // The agent before this one has begun it: a set-up of which nothing may be there, or a reclaim,
+  // which has asked everybody then.
+  bool was_begun = false;
 };
 
 // Threads: any. Blocks: never.

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "base/printable_text.h"
 #include "os/worker_codec.h"
 #include "os/worker_codec_devices.h"
 #include "worker.pb.h"
@@ -128,7 +129,7 @@ Result<AnyAnswer> ReadAnswer(const pb::Answer& m) {
       return Error::FromParts(
           static_cast<Code>(m.error().code()),
           m.error().maybe_applied() ? Outcome::kMaybeApplied : Outcome::kNotApplied,
-          m.error().sys_errno(), m.error().message());
+          m.error().sys_errno(), PrintableText(m.error().message(), "\t\n"));
     case pb::Answer::kDone:
       return AnyAnswer(Done{});
     case pb::Answer::kChanged:

@@ -119,7 +119,7 @@ std::map<std::string, SourceMemory> KnownObjects::Memories() const {
   for (const auto& [object, record] : records_) {
     if (record.missing || record.source.empty()) continue;
     memories[record.source].objects.push_back(
-        {object, record.uid, record.file, DecodeContent(record.object_json)});
+        {object, record.uid, record.file, DecodeContent(record.object_json), false, record.mark});
   }
   for (const auto& [source, directory] : directories_) memories[source].directory = directory;
   memories.erase(Provisioning::kSourceName);
@@ -248,6 +248,9 @@ void KnownObjects::FollowOne(const ObjectCatalog& catalog, const ObjectKey& obje
                            .missing = standing.missing,
                            .missing_since_unix_ms = standing.missing_since_unix_millis};
   const auto known = records_.find(object);
+  if (!IsOnRecordElsewhere(record.source)) {
+    record.mark = MarkOf(*found, known == records_.end() ? std::nullopt : known->second.mark);
+  }
   if (known == records_.end() || known->second != record) Put(record);
 }
 

@@ -6,7 +6,8 @@
 // Which row holds what:
 //  - A pod's own row (operation/volume_record.h, PodRecord) is its record; there is no second one.
 //  - An object that was applied or made here is on record elsewhere: its row has no content.
-//  - Of a Secret or ConfigMap there is only that it exists.
+//  - Of a Secret or ConfigMap there is that it exists, and by what a change of what is immutable is
+//    noticed (kube/content_mark.h).
 //
 // A uid belongs to kind, namespace and name. It lasts until the object is certainly absent; a pod's
 // until the pod is wholly gone from the node. The uid of a claim or volume counts once it is on

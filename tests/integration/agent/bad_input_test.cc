@@ -232,7 +232,8 @@ TEST_F(BadInputTest, NothingIsUnmountedUntilEverySourceHasDelivered) {
   std::filesystem::remove(second);
   ASSERT_NO_FATAL_FAILURE(StartAgent());
   ASSERT_TRUE(Eventually(kPatience, [&] { return FindPod("a").has_value(); }));
-  EXPECT_NE(SourceNamed("/second").incomplete_because(), "");
+  EXPECT_TRUE(
+      Eventually(kPatience, [&] { return !SourceNamed("/second").incomplete_because().empty(); }));
   EXPECT_FALSE(WaitGone("a", std::chrono::seconds(3)));
   EXPECT_TRUE(Exists(VolumePath("uid-a", "empty-dir", "data")));
   const CommandResult explained = Ctl({"explain", "a"});

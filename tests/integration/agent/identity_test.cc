@@ -37,7 +37,7 @@ class IdentityTest : public AgentTest {
     return found ? found->uid() : "no pod";
   }
   std::string DataOf(const std::string& uid) const {
-    return VolumePath(uid, "kubernetes.io~empty-dir", "disk") + "/keep";
+    return VolumePath(uid, "empty-dir", "disk") + "/keep";
   }
   // Longer than removals settle.
   static void LetRemovalsSettle() { ::usleep(1'500'000); }

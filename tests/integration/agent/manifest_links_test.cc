@@ -49,9 +49,7 @@ class ManifestLinksTest : public AgentTest, public ::testing::WithParamInterface
     if (GetParam() == Mode::kHang) hangfs_->Hang();
     if (GetParam() == Mode::kDead) hangfs_->Die();
   }
-  bool IsReady(const std::string& name) {
-    return WaitPhase(name + "-it-node", "Ready");
-  }
+  bool IsReady(const std::string& name) { return WaitPhase(name + "-it-node", "Ready"); }
   std::string Incomplete() {
     const v1::GetSourcesResponse sources = Sources();
     for (const v1::Source& source : sources.sources()) {

@@ -89,6 +89,27 @@ TEST_F(ReadOnlyRootTest, MountsGoAndWhatIsLeftGoesOnceItIsWritableAgain) {
   EXPECT_EQ(LeftOvers(), "");
 }
 
+// What was wrong before: the first delete ended with 5 and "no agent answers", though the agent
+// did.
+TEST_F(ReadOnlyRootTest, ADeleteThatCouldNotBeRecordedWasReportedAsNoAgent) {
+  WriteText(manifests() + "/other.yaml", AnotherPod("other"));
+  ASSERT_TRUE(WaitPhase("other", "Ready")) << Explain("other");
+  const CommandResult aborted = RunCommand({"mount", "-o", "remount,abort", disk()});
+  ASSERT_EQ(aborted.exit_status, 0) << aborted.output;
+  const CommandResult pod = Ctl({"delete", "pod", "other"});
+  EXPECT_EQ(pod.exit_status, 0) << pod.output;
+  EXPECT_NE(pod.output.find("warning: pod uid-other leaves, but may come back at the next start"),
+            std::string::npos)
+      << pod.output;
+  const CommandResult secret = Ctl({"delete", "secret", "web-secret"});
+  EXPECT_EQ(secret.exit_status, 1) << secret.output;
+  EXPECT_EQ(secret.output.find("no agent answers"), std::string::npos) << secret.output;
+  ASSERT_NO_FATAL_FAILURE(RepairAndMountAnew(image(), "errors=remount-ro"));
+  EXPECT_EQ(Ctl({"delete", "pod", "other"}).exit_status, 0);
+  ASSERT_EQ(::unlink((manifests() + "/other.yaml").c_str()), 0);
+  EXPECT_TRUE(WaitGone("other")) << Explain("other");
+}
+
 // Immutable directories refuse removals as a read-only root does, and can be healed under a running
 // agent.
 TEST_F(ReadOnlyRootTest, WhatRefusedToGoIsRetriedWithoutAHuman) {

@@ -50,6 +50,13 @@ TEST(ConfigChecksTest, ManifestsAndReclaimedDirectoriesLieApartFromTheRoot) {
   EXPECT_EQ(ProblemsOf({{"root", {"/r"}}, {"socket", {"/r/volumed/s"}}}), "");
 }
 
+TEST(ConfigChecksTest, ADirectoryThatIsNoManifestDirWasTakenForOneWhereRemovalDeletesClaims) {
+  const FlagValues good = {{"manifest-dir", {"/m", "/n"}}, {"removal-deletes-claims", {"/n"}}};
+  EXPECT_EQ(ProblemsOf(good), "");
+  EXPECT_TRUE(Refuses({{"manifest-dir", {"/m"}}, {"removal-deletes-claims", {"/n"}}},
+                      "removal-deletes-claims: /n is no manifest-dir"));
+}
+
 TEST(ConfigChecksTest, PathsHaveTheLengthThatTheirUseAllows) {
   const auto long_path = [](size_t size) {
     std::string path;
@@ -127,6 +134,15 @@ TEST_F(ConfigPlacesTest, ALinkDoesNotHideThatPlacesLieInOneAnother) {
   fs::create_directories(directory_ / "root/inside");
   fs::create_directory_symlink(directory_ / "root/inside", directory_ / "manifests");
   EXPECT_NE(Problems().find("(with its links resolved)"), std::string::npos) << Problems();
+}
+
+TEST_F(ConfigPlacesTest, OneManifestDirectoryWasTakenTwiceByALink) {
+  fs::create_directory(directory_ / "manifests");
+  fs::create_directory_symlink("manifests", directory_ / "other");
+  EXPECT_EQ(Problems(), "");
+  config_.manifest_dirs.push_back((directory_ / "other").string());
+  EXPECT_EQ(Problems(), "manifest-dir: " + (directory_ / "manifests").string() +
+                            " (with its links resolved) is given twice");
 }
 
 TEST_F(ConfigPlacesTest, ALinkToWhatIsNotThereYetIsFollowedToo) {

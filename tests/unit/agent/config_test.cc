@@ -142,6 +142,7 @@ TEST_F(ConfigTest, EveryReloadableKeyIsTakenAndNoOther) {
   // One value per key that is not its default; a new key must be added here.
   const FlagValues other = {{"root", {"/r"}},
                             {"adopt-root", {"true"}},
+                            {"pod-logs-dir", {"/logs"}},
                             {"node-name", {"n2"}},
                             {"node-labels", {"a=b"}},
                             {"manifest-dir", {"/m"}},

@@ -199,8 +199,13 @@ Scenario RawAndMountedScenario() {
                          }
                        },
                    .compare = false};
-  ScenarioStep leaves =
-      Both("the raw one leaves", [](CrashWorld& world) { RemovePod(world, kSecond); });
+  // What a pod has had raw is that volume's as long as there is one.
+  ScenarioStep leaves = Both("the raw one leaves, and is deleted", [](CrashWorld& world) {
+    RemovePod(world, kSecond);
+    world.DeleteByCommand(kFiles, "claim-raw",
+                          {ObjectKind::kPersistentVolumeClaim, "default", "raw"});
+    world.DeleteByCommand(kFiles, "volume-raw", {ObjectKind::kPersistentVolume, "", "raw"});
+  });
   leaves.settle = kRefusedTries;
   leaves.gone = {kSecond};
   ScenarioStep other{.name = "the other one has it",

@@ -62,18 +62,6 @@ SeededBug InOperations(const std::string& name) {
 }  // namespace
 
 std::vector<SeededBugCase> SeededOverlapBugs() {
-  const UnreservedKernel::Mistake bound{.at =
-                                            [](const AnyRequest& request) {
-                                              const auto* bind = std::get_if<BindMount>(&request);
-                                              return bind != nullptr &&
-                                                     bind->source.Display() == "/dev/vdb";
-                                            },
-                                        .holder = {.id = "device/kubernetes.io/local-volume/raw",
-                                                   .volume = "raw",
-                                                   .use = StorageUse::kRaw,
-                                                   .persistent = true,
-                                                   .text = "persistent volume raw"},
-                                        .name = {"/dev/vdb"}};
   const UnreservedKernel::Mistake emptied{
       .at =
           [](const AnyRequest& request) {
@@ -88,7 +76,6 @@ std::vector<SeededBugCase> SeededOverlapBugs() {
                  .text = "persistent volume outer"},
       .name = {"/srv/outer"}};
   return {
-      {Unreserved("a raw device not reserved while it is bound", bound), RawAndMountedScenario()},
       {InOperations<TwiceMountedOperations>("a new device mounted by two at once"),
        TwoPodsAtOnceScenario()},
       {Unreserved("a volume not reserved while it is emptied", emptied),

@@ -48,6 +48,7 @@ class ManifestDirectoryTest : public testing::Test {
   }
 
   void Start() {
+    seams_.peers = peers_;
     auto source = ManifestDirectory::Create(directory_.string(), NodeName("n1"), *scheduler_,
                                             scheduler_->loop(), settle_, seams_);
     ASSERT_TRUE(source.ok());
@@ -199,6 +200,7 @@ class ManifestDirectoryTest : public testing::Test {
   }
   ManifestSeams seams_{.read_far = ReadFar};
   std::function<Status(const std::string&)> answers_;
+  std::shared_ptr<ManifestPeers> peers_;  // null: the directory is the only one
   std::function<bool()> done_;
   // Short, as most tests wait for it; an hour for those in which nothing may depend on it.
   Duration settle_ = std::chrono::milliseconds(20);

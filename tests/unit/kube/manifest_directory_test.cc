@@ -314,6 +314,25 @@ TEST_F(ManifestDirectoryTest, AWarningNamesAStaticPodAsItIsCalledOnThisNode) {
   EXPECT_EQ(last_->warnings.front().field_path, "spec.volume");
 }
 
+// What was wrong before: such a name went into protobuf strings, and no answer with it arrived.
+TEST_F(ManifestDirectoryTest, AFileNameThatIsNotUtf8WasToldAsItIs) {
+  MakeAndStart();
+  RunUntil([this] { return last_->complete; });
+  Write("\xff\x1b.yaml", "{");
+  RunUntil([this] { return !last_->problems.empty(); });
+  const std::string shown = directory_.string() + "/\\xff\\x1b.yaml";
+  for (const DecodeProblem& problem : last_->problems) EXPECT_EQ(problem.file, shown);
+  EXPECT_TRUE(last_->incomplete_because.starts_with(shown)) << last_->incomplete_because;
+  Write("\xff\x1b.yaml", PodYaml("a", "uid-a"));
+  RunUntilState("a", "present");
+  EXPECT_EQ(last_->objects.front().file, shown);
+  // Over a start, and until it goes.
+  Restart();
+  EXPECT_EQ(StateOf("a"), "present");
+  fs::remove(directory_ / "\xff\x1b.yaml");
+  RunUntilState("a", "absent");
+}
+
 TEST_F(ManifestDirectoryTest, WhatIsNoFileIsAProblemAndNothingHangs) {
   fs::create_directory(directory_);
   ASSERT_EQ(::mkfifo((directory_ / "fifo.yaml").c_str(), 0600), 0);

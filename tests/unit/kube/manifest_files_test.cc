@@ -30,7 +30,7 @@ class ManifestFilesTest : public testing::Test {
                  Look(true, unproven));
   }
   ManifestLook Look(bool by_event, const std::string& unproven = "") {
-    return {now_, by_event, files_.BeginScan(), unproven};
+    return {now_, by_event, ++scan_, unproven};
   }
   // "x:present w:held".
   std::string States() {
@@ -51,6 +51,7 @@ class ManifestFilesTest : public testing::Test {
   void Pass(int seconds) { now_ += std::chrono::seconds(seconds); }
 
   ManifestFiles files_{"/d"};
+  uint64_t scan_ = 0;
   TimePoint now_{};
   std::map<std::string, std::string> busy_;
   ManifestJudgement judgement_;

@@ -568,6 +568,27 @@ TEST_F(ObjectCatalogTest, ASourceThatIsNotConfiguredAnyMoreKeepsItsObjectsUntilI
   EXPECT_EQ(TakeChanges(), "-web +x ~data ");
 }
 
+// What was wrong before: `source forget` said that a pod goes which another directory has.
+TEST_F(ObjectCatalogTest, WhatAnotherSourceHasTooIsHandedOverByAForgottenOne) {
+  const std::string volumes = "  volumes: [{name: v, emptyDir: {}}]\n";
+  catalog_.IdentifyBy(&identities_);
+  catalog_.HoldUnconfigured(
+      "gone",
+      {Known(FromFile("f", PodYaml("same", "u-1"))), Known(FromFile("f", PodYaml("alone", "u-2"))),
+       Known(FromFile("f", PodYaml("new", "u-3"))), Known(FromFile("f", PodYaml("other", "u-4"))),
+       Known(FromFile("f", ConfigMapYaml("x", "1")))});
+  Deliver("a", {FromFile("g", PodYaml("same", "u-1")), FromFile("g", PodYaml("new", "u-9")),
+                FromFile("g", PodYaml("other", "u-4", volumes)),
+                FromFile("g", ConfigMapYaml("x", "1"))});
+  EXPECT_EQ(catalog_.HandedOverBy("gone"),
+            (std::set<ObjectKey>{{ObjectKind::kPod, "default", "same"}, kMapKey}));
+  EXPECT_TRUE(catalog_.HandedOverBy("a").empty());
+  TakeChanges();
+  EXPECT_TRUE(catalog_.ForgetSource("gone"));
+  EXPECT_NE(catalog_.FindPod(PodUid("u-1")), nullptr);
+  EXPECT_EQ(catalog_.FindPod(PodUid("u-2")), nullptr);
+}
+
 TEST_F(ObjectCatalogTest, WhatWasMissingWhenTheLastAgentEndedIsMissingStill) {
   catalog_.ExpectSource("a");
   catalog_.RememberMissing("a", Known(FromFile("f", kClaim), "u-1"), 77);

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 
+#include "kube/content_mark.h"
 #include "unit/kube/kube_testing.h"
 
 namespace volumed {
@@ -122,6 +124,57 @@ TEST(ValidateUpdate, WhatIsImmutableStaysAndASecretKeepsItsType) {
             "data: Forbidden: field is immutable when `immutable` is set");
   EXPECT_EQ(Change(map("immutable: true\nbinaryData: {k: YQ==}\n"), map("immutable: true\n")),
             "binaryData: Forbidden: field is immutable when `immutable` is set");
+}
+
+TEST(ValidateUpdate, ByItsMarkAChangeIsToldInTheSameWords) {
+  const auto object = [](const std::string& kind, const std::string& fields) {
+    return "apiVersion: v1\nkind: " + kind + "\nmetadata: {name: s, namespace: default}\n" + fields;
+  };
+  const std::string secrets[] = {
+      object("Secret", ""),
+      object("Secret", "type: a/b\n"),
+      object("Secret", "immutable: true\nstringData: {k: hunter2}\n"),
+      object("Secret", "immutable: true\nstringData: {k: hunter3}\n"),
+      object("Secret", "immutable: true\nstringData: {khunter: '2'}\n"),
+      object("Secret", "stringData: {k: hunter2}\n"),
+  };
+  const std::string maps[] = {
+      object("ConfigMap", "data: {k: a}\n"),
+      object("ConfigMap", "immutable: true\ndata: {k: a}\n"),
+      object("ConfigMap", "immutable: true\ndata: {k: b, l: c}\n"),
+      object("ConfigMap", "immutable: true\nbinaryData: {k: YQ==}\n"),
+      object("ConfigMap", "immutable: true\ndata: {k: a}\nbinaryData: {l: YQ==}\n"),
+  };
+  const auto compare = [](const auto& all) {
+    for (const std::string& before : all) {
+      const std::optional<ContentMark> mark = MarkOf(DecodeOne(before), std::nullopt);
+      ASSERT_TRUE(mark);
+      for (const std::string& now : all) {
+        EXPECT_EQ(ToString(ValidateUpdate(*mark, DecodeOne(now))), Change(before, now))
+            << before << now;
+      }
+    }
+  };
+  compare(secrets);
+  compare(maps);
+  EXPECT_EQ(MarkOf(DecodeOne(PodYaml("p", "u-1")), std::nullopt), std::nullopt);
+}
+
+TEST(ValidateUpdate, AMarkRevealsNothingOfTheContent) {
+  const Object secret = DecodeOne(
+      "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: default}\nimmutable: true\n"
+      "stringData: {k: hunter2}\n");
+  const ContentMark one = *MarkOf(secret, std::nullopt);
+  const ContentMark other = *MarkOf(secret, std::nullopt);
+  EXPECT_EQ(one.data_digest.size(), 32U);
+  EXPECT_NE(one.data_digest, other.data_digest) << "each row has a salt of its own";
+  EXPECT_EQ(*MarkOf(secret, one), one) << "and keeps it";
+  EXPECT_EQ(MarkOf(DecodeOne("apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"
+                             "stringData: {k: hunter2}\n"),
+                   std::nullopt)
+                ->data_digest,
+            "")
+      << "of what may change nothing is digested";
 }
 
 TEST(ValidateUpdate, APodsVolumesStayUnderOneUid) {

@@ -178,7 +178,13 @@ TEST_F(MapOperationsTest, APodGetsItsNodeAndItsLinkAndTheDeviceIsHeld) {
   ASSERT_EQ(UnmapDevice(), "");
   EXPECT_EQ(Holds(), 0);
   EXPECT_FALSE(kernel_.Exists(kMapPath));
-  EXPECT_EQ(store_.All().size(), 0u);
+  // That it was used raw stays on record until the volume is gone.
+  ASSERT_EQ(store_.All().size(), 1u);
+  EXPECT_EQ(store_.All().front().kind, kStorageOwnerRecordKind);
+  const auto used = DecodeStorageOwnerRecord(store_.All().front());
+  ASSERT_TRUE(used.ok());
+  EXPECT_EQ(used->volume, "disk");
+  EXPECT_EQ(used->mode, StorageMode::kRaw);
   EXPECT_EQ(kernel_.Mounts().size(), 1u);
 }
 

@@ -74,12 +74,14 @@ class StorageGuardTest : public ::testing::Test {
   static std::string Text(const Result<T>& result) {
     return result.ok() ? "" : result.error().message();
   }
-  std::string RecordOf(const PersistentVolume& volume, const std::string& claim) {
+  // What can be reclaimed is marked; what is retained has its record alone.
+  std::string RecordOf(const PersistentVolume& volume, const std::string& claim,
+                       bool retained = false) {
     const StorageName name = NameOf(volume);
     const auto identity = guard_->Identify(name, {}, {});
     if (!identity.ok()) return identity.error().message();
     const Status recorded =
-        guard_->RecordOwner({volume.metadata.name, name, claim, true}, *identity, {});
+        guard_->RecordOwner({volume.metadata.name, name, claim, !retained}, *identity, {});
     return recorded.ok() ? "" : recorded.error().message();
   }
   void MakeDisk(const std::string& node, const std::string& uuid, const std::string& mounted_at) {
@@ -536,7 +538,7 @@ TEST_F(StorageGuardTest, ADiskThatIsMountedAtAnotherVolumesPathIsNotEmptiedForTh
   MakeDisk("/dev/sdb", "uuid-b", "/d2");
   const PersistentVolume a = HostPathVolume("a", "/d1");
   const PersistentVolume b = HostPathVolume("b", "/d2");
-  Use(a, "claim-a");
+  ASSERT_EQ(RecordOf(a, "claim-a", true), "");
   kernel_.UnmountBelow("/d1");
   kernel_.UnmountBelow("/d2");
   MountDisk("/dev/sda", "/d2");
@@ -562,7 +564,7 @@ TEST_F(StorageGuardTest, ADirectoryThatWasMovedIntoAnotherVolumesIsNotEmptiedWit
   kernel_.AddDirectory("/d1");
   const PersistentVolume a = HostPathVolume("a", "/d1");
   const PersistentVolume b = HostPathVolume("b", "/d2");
-  Use(a, "claim-a");
+  ASSERT_EQ(RecordOf(a, "claim-a", true), "");
   const StorageObject object = guard_->Identify({"/d1"}, {}, {})->object;
   kernel_.Remove("/d2");
   kernel_.Rename("/d1", "d2");
@@ -578,7 +580,7 @@ TEST_F(StorageGuardTest, ADirectoryThatWasRemovedKeepsNothingElseFromBeingEmptie
   kernel_.AddDirectory("/d1");
   kernel_.AddDirectory("/x");
   const PersistentVolume a = HostPathVolume("a", "/d1");
-  Use(a, "claim-a");
+  ASSERT_EQ(RecordOf(a, "claim-a", true), "");
   kernel_.Remove("/d1");
   EXPECT_EQ(Reclaim(HostPathVolume("x", "/x"), "claim-x", {a}), "");
 }
@@ -587,7 +589,7 @@ TEST_F(StorageGuardTest, TwoVolumesThatNameOneDirectoryMayShareItUnderTwoPaths) 
   kernel_.AddDirectory("/d1");
   kernel_.AddSymlink("/link", "/d1");
   const PersistentVolume a = HostPathVolume("a", "/d1");
-  Use(a, "claim-a");
+  ASSERT_EQ(RecordOf(a, "claim-a", true), "");
   EXPECT_EQ(RecordOf(HostPathVolume("same", "/d1"), "claim-b"), "");
   EXPECT_EQ(RecordOf(HostPathVolume("linked", "/link"), "claim-c"), "");
   EXPECT_NE(Reclaim(HostPathVolume("linked", "/link"), "claim-c", {a}), "");

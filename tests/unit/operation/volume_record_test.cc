@@ -142,6 +142,8 @@ TEST(VolumeRecord, AKnownObjectIsWhoItIsAndWhoHasIt) {
   Record row = EncodeRecord(record);
   EXPECT_EQ(row.key, "PersistentVolumeClaim default/data");
   EXPECT_EQ(DecodeKnownObjectRecord(row).value(), record);
+  record.mark = ContentMark{"Opaque", true, std::string("\0\xff", 2), "digest", "binary"};
+  EXPECT_EQ(DecodeKnownObjectRecord(EncodeRecord(record)).value(), record);
   row.key = "PersistentVolumeClaim default/other";
   EXPECT_EQ(DecodeKnownObjectRecord(row).error().code(), Code::kDataLoss);
 }

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable_text.h"
+
 namespace volumed {
 namespace {
 
@@ -391,13 +393,18 @@ TEST(WorkerCodec, EachKernelFeatureKeepsItsPlace) {
 }
 
 TEST(WorkerCodec, ErrorsKeepCodeOutcomeErrnoAndText) {
-  for (const Error& error : {Error::FromErrno(ENOSPC, "write " + kBytes, Outcome::kMaybeApplied),
+  for (const Error& error : {Error::FromErrno(ENOSPC, "write", Outcome::kMaybeApplied),
                              Error::NotApplied(Code::kUnimplemented, "missing"),
                              Error::MaybeApplied(Code::kCancelled, "")}) {
     auto decoded = DecodeAnswer(EncodeAnswer(Result<AnyAnswer>(error)));
     ASSERT_FALSE(decoded.ok());
     EXPECT_EQ(decoded.error(), error);
   }
+  // Its text is for people.
+  const Error named = Error::FromErrno(ENOSPC, "write " + kBytes, Outcome::kMaybeApplied);
+  const auto decoded = DecodeAnswer(EncodeAnswer(Result<AnyAnswer>(named)));
+  ASSERT_FALSE(decoded.ok());
+  EXPECT_EQ(decoded.error().message(), PrintableText(named.message()));
 }
 
 TEST(WorkerCodec, GarbageIsAnErrorAndNotAnAnswer) {

@@ -141,6 +141,81 @@ TEST_F(KnownObjectsTest, OfSecretsAndConfigMapsOnlyThatTheyExistIsOnRecord) {
   EXPECT_EQ(catalog().LookUp(secret).file, "test.yaml");
 }
 
+// What was wrong before: such an edit was refused while an agent ran, and taken in silence after a
+// start.
+TEST_F(KnownObjectsTest, AnImmutableConfigMapThatWasEditedWhileNoAgentRanWasTaken) {
+  const ObjectKey key{ObjectKind::kConfigMap, "default", "settings"};
+  const auto sealed = [](const std::string& value) {
+    return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: default}\n"
+           "immutable: true\ndata: {k: \"" +
+           value + "\"}\n";
+  };
+  Restart();
+  Deliver("", kApplied);
+  Deliver(sealed("1"));
+  const KnownObjectRecord before = *Row(key);
+  ASSERT_TRUE(before.mark && before.mark->immutable);
+  for (int starts = 0; starts < 2; ++starts) {
+    Restart();
+    Deliver("", kApplied);
+    Deliver(sealed("2"));
+    EXPECT_EQ(catalog().LookUp(key).answer, ObjectLookup::Answer::kUnknown);
+    EXPECT_EQ(catalog().LookUp(key).file, "test.yaml");
+    EXPECT_NE(
+        ProblemsOf("manifests")
+            .find("data: Forbidden: field is immutable when `immutable` is set; it was changed "
+                  "while no agent ran"),
+        std::string::npos)
+        << ProblemsOf("manifests");
+    EXPECT_EQ(*Row(key), before);
+  }
+  Deliver(sealed("1"));
+  EXPECT_EQ(catalog().LookUp(key).answer, ObjectLookup::Answer::kFound);
+  EXPECT_EQ(ProblemsOf("manifests"), "");
+  Deliver(sealed("2"));
+  EXPECT_EQ(catalog().FindConfigMap("default", "settings")->data.at("k"), "1");
+}
+
+TEST_F(KnownObjectsTest, ASecretsTypeThatWasEditedWhileNoAgentRanWasTaken) {
+  const ObjectKey key{ObjectKind::kSecret, "default", "login"};
+  const auto secret = [](const std::string& type) {
+    return "---\napiVersion: v1\nkind: Secret\nmetadata: {name: login, namespace: "
+           "default}\ntype: " +
+           type + "\nstringData: {password: hunter2}\n";
+  };
+  Restart();
+  Deliver("", kApplied);
+  Deliver(secret("Opaque"));
+  Restart();
+  Deliver("", kApplied);
+  Deliver(secret("foo"));
+  EXPECT_EQ(catalog().LookUp(key).answer, ObjectLookup::Answer::kUnknown);
+  EXPECT_NE(ProblemsOf("manifests").find("type: Invalid value: \"foo\": field is immutable"),
+            std::string::npos);
+  // A command ends it; once the file has lost it, what comes next is another one.
+  Status deleted = Error::NotApplied(Code::kUnknown, "not answered");
+  manager().DeleteObject(key, [&](const Status& status) { deleted = status; });
+  Settle();
+  EXPECT_TRUE(deleted.ok()) << deleted.error().message();
+  EXPECT_NE(ProblemsOf("manifests").find("deleted by command"), std::string::npos)
+      << ProblemsOf("manifests");
+  Deliver("");
+  EXPECT_EQ(catalog().LookUp(key).answer, ObjectLookup::Answer::kAbsent);
+  Deliver(secret("foo"));
+  EXPECT_EQ(catalog().FindSecret("default", "login")->type, "foo");
+}
+
+TEST_F(KnownObjectsTest, ASecretOfWhichTheFormerReleaseKeptNoMarkIsTakenAsItIs) {
+  const ObjectKey key{ObjectKind::kSecret, "default", "login"};
+  KnownObjectRecord row{.object = key, .source = "manifests", .file = "test.yaml"};
+  ASSERT_TRUE(store.Put(EncodeRecord(row), kKnownObjectRecordDurability).ok());
+  Restart();
+  Deliver("", kApplied);
+  Deliver("---\napiVersion: v1\nkind: Secret\nmetadata: {name: login, namespace: default}\n");
+  EXPECT_EQ(catalog().LookUp(key).answer, ObjectLookup::Answer::kFound);
+  EXPECT_EQ(Row(key)->mark->secret_type, "Opaque");
+}
+
 TEST_F(KnownObjectsTest, TheSourcesStartOnceTheRecordsAreLoadedAndHearWhatTheyHad) {
   Restart();
   Deliver("", kApplied);

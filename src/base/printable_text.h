@@ -1,0 +1,19 @@
+// Texts that others chose (file names, what a tool printed) as texts that can be shown: on a
+// terminal, in a log, in a protobuf string. All are pure; threads: any.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace volumed {
+
+// The bytes of the UTF-8 character at the front that is none of ASCII's; 0 if there is no valid
+// one, or one that a terminal obeys (U+0080 to U+009F). Source: RFC 3629.
+size_t PrintableUtf8Length(std::string_view text);
+
+// The text with "\xff" for each byte that is no part of a valid character, and for control
+// characters, but for those in `keep`.
+std::string PrintableText(std::string_view text, std::string_view keep = "");
+
+}  // namespace volumed

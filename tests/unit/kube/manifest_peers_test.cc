@@ -1,0 +1,191 @@
+// What is made of an object that leaves one manifest directory while a file of another one is in
+// disorder: the law of docs/ARCHITECTURE.md, on real files.
+#include "kube/manifest_peers.h"
+
+#include "unit/kube/manifest_directory_fixture.h"
+
+namespace volumed {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr const char* kBroken = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \n";
+
+// The fixture's directory, and a second one beside it.
+class ManifestPeersTest : public ManifestDirectoryTest {
+ protected:
+  void SetUp() override {
+    ManifestDirectoryTest::SetUp();
+    peers_ = std::make_shared<ManifestPeers>();
+    settle_ = milliseconds(100);
+    fs::create_directory(root_ / "second");
+  }
+  void TearDown() override {
+    second_.reset();
+    ManifestDirectoryTest::TearDown();
+  }
+
+  void WriteSecond(const std::string& file, const std::string& text) {
+    WriteFile(root_ / "second" / file, text);
+  }
+  // Both directories have been read; `a` is in the first.
+  void StartBoth() {
+    fs::create_directory(directory_);
+    Write("a.yaml", PodYaml("a", "uid-a"));
+    StartSecond();
+    StartFirst();
+  }
+  void StartFirst() {
+    Start();
+    RunUntil([this] { return StateOf("a") == "present" && IsRead() && SecondIsRead(); });
+  }
+  void StartSecond() {
+    auto second = ManifestDirectory::Create((root_ / "second").string(), NodeName("n1"),
+                                            *scheduler_, scheduler_->loop(), settle_,
+                                            {.read_far = ReadFar, .peers = peers_});
+    ASSERT_TRUE(second.ok());
+    second_ = *std::move(second);
+    second_->Start([this](ObjectList list) {
+      second_list_ = std::move(list);
+      if (done_ && last_ && done_()) scheduler_->Stop();
+    });
+  }
+  bool SecondIsRead() const {
+    return second_list_ && second_list_->complete &&
+           second_list_->incomplete_because.find("is being read") == std::string::npos;
+  }
+  bool SecondIsInDisorder() const {
+    return second_list_ && second_list_->incomplete_because.find("q.yaml") != std::string::npos;
+  }
+  // Moves `a` to the second directory, into a file that is not right with it.
+  void MoveIntoBrokenFile() {
+    WriteSecond("q.yaml", kBroken);
+    fs::remove(directory_ / "a.yaml");
+  }
+  void ExpectHeldBySecond() {
+    RunUntilState("a", "held");
+    RunFor(5 * settle_);
+    EXPECT_EQ(StateOf("a"), "held");
+    const std::string path = (root_ / "second" / "q.yaml").string();
+    EXPECT_NE(ReasonOf("a").find("may be in " + path), std::string::npos) << ReasonOf("a");
+    EXPECT_NE(last_->incomplete_because.find(path), std::string::npos);
+  }
+
+  std::unique_ptr<ManifestDirectory> second_;
+  std::optional<ObjectList> second_list_;
+};
+
+TEST_F(ManifestPeersTest, WhatMovedIntoABrokenFileOfAnotherDirectoryWentAfterTheSettleTime) {
+  StartBoth();
+  MoveIntoBrokenFile();
+  ExpectHeldBySecond();
+  for (const ObjectWithOrigin& one : last_->objects) {
+    EXPECT_EQ(one.may_be_in_source, second_->name());
+  }
+  // The file is mended, and lacks it.
+  WriteSecond("q.yaml", ConfigMapYaml("q", "1"));
+  RunUntilState("a", "going");
+  RunUntilState("a", "absent");
+  EXPECT_EQ(last_->incomplete_because, "");
+}
+
+TEST_F(ManifestPeersTest, WhatTheMendedFileOfAnotherDirectoryHasIsThereAllTheTime) {
+  StartBoth();
+  MoveIntoBrokenFile();
+  ExpectHeldBySecond();
+  WriteSecond("q.yaml", PodYaml("a", "uid-a"));
+  RunUntil([this] { return second_list_ && second_list_->objects.size() == 1; });
+  EXPECT_NE(StateOf("a"), "absent");
+  RunUntilState("a", "absent");
+}
+
+TEST_F(ManifestPeersTest, TheAdministratorsWordAboutTheOtherDirectoryLetsItGo) {
+  StartBoth();
+  MoveIntoBrokenFile();
+  ExpectHeldBySecond();
+  second_->Accept();
+  RunUntilState("a", "absent");
+}
+
+TEST_F(ManifestPeersTest, AFileThatBreaksWhileAnObjectIsGoingHoldsIt) {
+  settle_ = milliseconds(500);
+  StartBoth();
+  fs::remove(directory_ / "a.yaml");
+  RunUntilState("a", "going");
+  WriteSecond("q.yaml", kBroken);
+  ExpectHeldBySecond();
+}
+
+TEST_F(ManifestPeersTest, AFileThatWasBrokenAtTheStartHoldsUpNoLaterRemoval) {
+  WriteSecond("q.yaml", kBroken);
+  StartBoth();
+  RunUntil([this] { return SecondIsInDisorder(); });
+  fs::remove(directory_ / "a.yaml");
+  RunUntilState("a", "absent");
+}
+
+TEST_F(ManifestPeersTest, AFileThatWasBrokenBeforeTheObjectCameHoldsUpNoLaterRemoval) {
+  StartBoth();
+  WriteSecond("q.yaml", kBroken);
+  RunUntil([this] { return SecondIsInDisorder(); });
+  Write("b.yaml", PodYaml("b", "uid-b"));
+  RunUntilState("b", "present");
+  fs::remove(directory_ / "b.yaml");
+  RunUntilState("b", "absent");
+  EXPECT_EQ(StateOf("a"), "present");
+}
+
+TEST_F(ManifestPeersTest, ABrokenFileInADirectoryThatComesLaterMayHaveWhatLeaves) {
+  fs::remove(root_ / "second");
+  fs::create_directory(directory_);
+  Write("a.yaml", PodYaml("a", "uid-a"));
+  StartSecond();
+  Start();
+  RunUntilState("a", "present");
+  fs::create_directory(root_ / ".new");
+  WriteFile(root_ / ".new" / "q.yaml", kBroken);
+  fs::rename(root_ / ".new", root_ / "second");
+  RunUntil([this] { return SecondIsInDisorder(); });
+  fs::remove(directory_ / "a.yaml");
+  ExpectHeldBySecond();
+}
+
+TEST_F(ManifestPeersTest, WhatOnlyTheLastAgentKnewMayBeInAnyBrokenFile) {
+  StartBoth();
+  source_.reset();
+  second_.reset();
+  memory_ = MemoryOf(*last_);
+  last_.reset();
+  second_list_.reset();
+  peers_ = std::make_shared<ManifestPeers>();
+  MoveIntoBrokenFile();
+  Write("other.yaml", ConfigMapYaml("other", "1"));
+  StartSecond();
+  Start();
+  ExpectHeldBySecond();
+}
+
+TEST_F(ManifestPeersTest, WhileAFileOfAnotherDirectoryIsBeingWrittenNothingGoes) {
+  StartBoth();
+  std::ofstream writer(root_ / "second" / "q.yaml");
+  writer << "apiVersion: v1\n" << std::flush;
+  RunUntil([this] { return second_list_->incomplete_because == "" && SecondIsRead(); });
+  RunFor(milliseconds(50));  // the event of the write has come
+  fs::remove(directory_ / "a.yaml");
+  RunFor(5 * settle_);
+  EXPECT_NE(StateOf("a"), "absent");
+  writer << "kind: ConfigMap\nmetadata: {name: q}\n";
+  writer.close();
+  RunUntilState("a", "absent");
+}
+
+TEST_F(ManifestPeersTest, ADirectoryThatIsNoSourceAnyMoreHoldsNothing) {
+  StartBoth();
+  MoveIntoBrokenFile();
+  ExpectHeldBySecond();
+  second_.reset();
+  RunUntilState("a", "absent");
+}
+
+}  // namespace
+}  // namespace volumed
