@@ -22,7 +22,7 @@ struct Config {
   std::string root = "/var/lib/volumed";
   bool adopt_root = false;
   std::string pod_logs_dir = "/var/log/pods";  // of the kubelet that had an adopted root
-  std::string node_name;  // empty: the host's name, lower case
+  std::string node_name;                       // empty: the host's name, lower case
   std::map<std::string, std::string> node_labels;
   std::vector<std::string> manifest_dirs = {"/etc/volumed/manifests"};
   // Of manifest_dirs: where the removal of a claim, PersistentVolume or StorageClass deletes it.

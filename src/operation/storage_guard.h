@@ -161,8 +161,8 @@ class StorageGuard {
   std::set<std::string> reserved_ GUARDED_BY(mu_);                    // ids with a row
   std::map<std::string, KnownStorage> taken_ GUARDED_BY(mu_);         // by id
   std::vector<UnknownVolume> unknown_ GUARDED_BY(mu_);
-  std::set<std::string> held_for_unknown_ GUARDED_BY(mu_);  // volumes
-  std::map<std::string, StorageIdentity> devices_ GUARDED_BY(mu_);    // taken ones, by id
+  std::set<std::string> held_for_unknown_ GUARDED_BY(mu_);          // volumes
+  std::map<std::string, StorageIdentity> devices_ GUARDED_BY(mu_);  // taken ones, by id
 };
 
 }  // namespace volumed

@@ -21,10 +21,10 @@ std::string NeverAnswer() {
 }
 
 TEST(ChildLookTest, EachLookAnswersForItself) {
-  const auto answers = LookInChildren({[] { return std::string("one"); },
-                                       [] { return std::string(100'000, 'x'); },
-                                       [] { return std::string(); }},
-                                      seconds(20));
+  const auto answers =
+      LookInChildren({[] { return std::string("one"); }, [] { return std::string(100'000, 'x'); },
+                      [] { return std::string(); }},
+                     seconds(20));
   ASSERT_TRUE(answers.ok());
   ASSERT_EQ(answers->size(), 3u);
   EXPECT_EQ((*answers)[0], "one");
@@ -34,13 +34,12 @@ TEST(ChildLookTest, EachLookAnswersForItself) {
 
 TEST(ChildLookTest, ALookThatNeverAnswersOrDiesKeepsNoOtherWaiting) {
   const auto start = std::chrono::steady_clock::now();
-  const auto answers = LookInChildren(
-      {NeverAnswer, [] { return std::string("two"); },
-       []() -> std::string {
-         ::raise(SIGKILL);
-         return "three";
-       }},
-      seconds(2));
+  const auto answers = LookInChildren({NeverAnswer, [] { return std::string("two"); },
+                                       []() -> std::string {
+                                         ::raise(SIGKILL);
+                                         return "three";
+                                       }},
+                                      seconds(2));
   ASSERT_TRUE(answers.ok());
   EXPECT_FALSE((*answers)[0].has_value());
   EXPECT_EQ((*answers)[1], "two");
