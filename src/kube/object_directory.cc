@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -96,7 +97,9 @@ void ObjectDirectory::NoteLostLocked(const std::map<ObjectKey, Stored>& before) 
     if (unremoved_.contains(stored.file)) continue;  // a command has ended it
     lost_[key] = {key, MetaOf(*stored.object).uid, directory_ + "/" + stored.file, stored.object};
   }
-  std::erase_if(lost_, [this](const auto& lost) { return HasFileLocked(lost.second); });
+  for (auto lost = lost_.begin(); lost != lost_.end();) {
+    lost = HasFileLocked(lost->second) ? lost_.erase(lost) : std::next(lost);
+  }
 }
 
 // A pod of a node that was called otherwise is known by today's name, and stored by its own.
