@@ -178,7 +178,13 @@ grpc::ServerUnaryReactor* ControlService::Delete(grpc::CallbackServerContext* co
     const Result<PodUid> pod =
         FindPodOrSuccessor(backend_.manager, backend_.catalog, ref, backend_.node);
     if (!pod.ok()) {
-      reactor->Finish(ToGrpcStatus(pod.error()));
+      // What is not known yet may be there: nobody must take the answer for its end.
+      const bool too_early = pod.error().code() == Code::kNotFound && !backend_.manager.Ready();
+      reactor->Finish(ToGrpcStatus(
+          too_early ? Error::NotApplied(Code::kUnavailable,
+                                        pod.error().message() +
+                                            " is known yet: " + backend_.manager.NotReadyReason())
+                    : pod.error()));
       return;
     }
     response->mutable_object()->set_uid(pod->str());

@@ -87,6 +87,12 @@ std::string NameOf(const v1::ObjectRef& object) {
   return object.kind() + " " + name_space + (name_space.empty() ? "" : "/") + object.name();
 }
 
+// "" if nothing of the pod is on disk alone.
+std::string DataThatGoes(const v1::AbsentObject& pod) {
+  if (pod.disk_data().empty()) return "";
+  return "; the data on disk of its volumes goes with it: " + Join(pod.disk_data(), ", ");
+}
+
 // Why a source is not in order, what it holds, and what is about to go.
 void PrintAbsence(const v1::Source& source, int64_t now, std::ostream& out) {
   if (source.unconfigured()) {
@@ -97,7 +103,7 @@ void PrintAbsence(const v1::Source& source, int64_t now, std::ostream& out) {
   for (const v1::AbsentObject& one : source.absent()) {
     out << "  " << NameOf(one.object()) << ": " << one.presence();
     if (one.goes_at_unix_ms() != 0) out << ", goes " << InSeconds(one.goes_at_unix_ms() - now);
-    out << ": " << one.reason() << "\n";
+    out << ": " << one.reason() << (one.presence() == "going" ? DataThatGoes(one) : "") << "\n";
   }
   for (const v1::AbsentObject& one : source.replaced()) {
     out << "  " << NameOf(one.object()) << ": " << ReplacementText(one, now) << "\n";
@@ -200,9 +206,7 @@ void PrintVolumes(const v1::GetPodsResponse& pods, OutputFormat format, int64_t 
 
 std::string ReplacementText(const v1::AbsentObject& pod, int64_t now) {
   return "is replaced " + InSeconds(pod.goes_at_unix_ms() - now) + ": " + pod.reason() +
-         (pod.disk_data().empty()
-              ? ""
-              : "; the data on disk of its volumes goes with it: " + Join(pod.disk_data(), ", "));
+         DataThatGoes(pod);
 }
 
 void PrintGoing(const google::protobuf::RepeatedPtrField<v1::AbsentObject>& goes,

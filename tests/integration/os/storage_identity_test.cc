@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 
 #include "integration/loop_device.h"
@@ -70,7 +71,14 @@ class StorageIdentityTest : public MountNamespaceTest {
     request.op = BLKPG_ADD_PARTITION;
     request.datalen = sizeof(part);
     request.data = &part;
-    return device.valid() && ::ioctl(device.get(), BLKPG, &request) == 0;
+    if (!device.valid()) return false;
+    // Whoever looks at all devices of the machine may have it open for a moment.
+    for (int tries = 0; tries < 200; ++tries) {
+      if (::ioctl(device.get(), BLKPG, &request) == 0) return true;
+      if (errno != EBUSY) return false;
+      ::usleep(10'000);
+    }
+    return false;
   }
   static bool DropPartition(const std::string& disk, int number) {
     const Descriptor device(::open(disk.c_str(), O_RDWR | O_CLOEXEC));

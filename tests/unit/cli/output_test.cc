@@ -237,5 +237,24 @@ TEST(OutputTest, AcceptingListsWhatGoesOn) {
             "mkfs  data-0  2s\n");
 }
 
+// Somebody saw a pod going, and not that its data goes.
+TEST(Output, WhatGoesTellsOfItsDataOnDisk) {
+  v1::GetSourcesResponse sources;
+  v1::AbsentObject& absent = *sources.add_sources()->add_absent();
+  absent.mutable_object()->set_kind("Pod");
+  absent.mutable_object()->set_namespace_("default");
+  absent.mutable_object()->set_name("db-n1");
+  absent.set_reason("is not in /m/db.yaml any more");
+  absent.add_disk_data("data");
+  for (const bool going : {true, false}) {
+    absent.set_presence(going ? "going" : "held");
+    std::ostringstream out;
+    PrintSources(sources, OutputFormat::kTable, kNow, out);
+    const bool told =
+        out.str().find("; the data on disk of its volumes goes with it: data") != std::string::npos;
+    EXPECT_EQ(told, going) << out.str();
+  }
+}
+
 }  // namespace
 }  // namespace volumed
