@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <iterator>
 
@@ -327,7 +328,7 @@ std::string FormatBytes(int64_t bytes) {
     ++unit;
   }
   char text[32];
-  const bool whole = unit == 0 || amount >= 10 || amount == static_cast<int64_t>(amount);
+  const bool whole = unit == 0 || amount >= 10 || amount == std::floor(amount);
   std::snprintf(text, sizeof(text), whole ? "%.0f%s" : "%.1f%s", amount, kUnits[unit]);
   return text;
 }
