@@ -10,7 +10,8 @@ stage() {
   shift
   echo "==> $name"
   "$@" || status=$?
-  echo "==> $name: $((SECONDS - start)) s (exit $status)"
+  mkdir -p build
+  echo "==> $name: $((SECONDS - start)) s (exit $status)" | tee -a build/stages
   return "$status"
 }
 
@@ -32,11 +33,25 @@ run_tests() {
   shift 3
   ctest --test-dir "$dir" -L "$labels" --output-on-failure --no-tests=error -V "$@" >"$log" 2>&1 &&
     return 0
-  grep -E '(\[  FAILED  \]|Failure$|\*\*\*Failed|Timeout|Actual|Expected|Which is|^[0-9]+: .*(error|ERROR|SUMMARY|violation))' "$log" |
+  # What every test says is left out: its name may hold any of these words.
+  grep -vE '\[ +(RUN|OK|SKIPPED|PASSED) +\]|\[-+\]| 0 violations' "$log" |
+    grep -E '(\[  FAILED  \]|Failure$|\*\*\*(Failed|Timeout|Exception)|Actual|Expected|Which is|^[0-9]+: .*(error|ERROR|SUMMARY|violation))' |
     head -n 150
   # What a sanitizer says of a program that it ended.
   grep -hE -A 24 '(ERROR: [A-Z][a-z]+Sanitizer|WARNING: ThreadSanitizer)' "$log" | head -n 80
   return 1
+}
+
+# print_failed LOG...: the names of what failed, once each, and of the programs that they are in: the
+# last thing that a run says, for whoever reads its end alone.
+print_failed() {
+  local log
+  for log in "$@"; do
+    [[ -f $log ]] || continue
+    grep -oE '\[  FAILED  \] [A-Za-z0-9_]+[./][^ ,]+|[a-z_0-9]+ \.+ *\*\*\*(Failed|Timeout|Exception).*' "$log" |
+      sort -u | sed "s|^|failed in $log: |"
+    grep -hoE '(ERROR: [A-Z][a-z]+Sanitizer|WARNING: ThreadSanitizer).*' "$log" | sort -u | head -n 5
+  done
 }
 
 # One line for each reason that something was skipped for.

@@ -321,8 +321,8 @@ Status Agent::MakeSources() {
                               [this](const std::string& path) {
                                 return ReadFarContent(*kernel_, scheduler_->clock(), path);
                               },
-                          .peers = peers}));
-    source->SetAnswers([this](const std::string& path) { return Answers(path); });
+                          .peers = peers,
+                          .answers = [this](const std::string& path) { return Answers(path); }}));
     manifest_directories_.push_back(std::move(source));
   }
   return OkStatus();

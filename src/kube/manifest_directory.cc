@@ -91,10 +91,6 @@ void ManifestDirectory::Accept() {
   Work();
 }
 
-void ManifestDirectory::SetAnswers(std::function<Status(const std::string&)> answers) {
-  answers_ = std::move(answers);
-}
-
 void ManifestDirectory::MountsChanged(const std::vector<std::string>& mount_points) {
   if (!ChangesWay(mount_points, places_)) return;
   need_open_ = true;
@@ -211,7 +207,7 @@ void ManifestDirectory::OnPeersChanged() {
 void ManifestDirectory::StartOpen() {
   Run<Opened>(
       busy_,
-      [directory = directory_, identify = seams_.identify, answers = answers_] {
+      [directory = directory_, identify = seams_.identify, answers = seams_.answers] {
         const Status answered = answers ? answers(directory) : OkStatus();
         if (answered.ok()) return Open(directory, identify);
         Opened opened;

@@ -58,6 +58,9 @@ struct ManifestSeams {
   Identify identify = IdentifyDirectory;
   // The same of all directories of an agent; null: there is no other one.
   std::shared_ptr<ManifestPeers> peers = nullptr;
+  // Asked before each opening of the path, on a thread that may wait: an error says that the
+  // directory does not answer, and it is left alone for a while. Without, it is taken to answer.
+  std::function<Status(const std::string& directory)> answers = {};
 };
 
 // Threads: control thread. Files are read by Scheduler::RunBlocking. REQUIRES: scheduler and loop
@@ -80,10 +83,6 @@ class ManifestDirectory final : public ObjectSource {
   void Start(ObjectListener listener) override;
   void Accept() override;
 
-  // Asked before each opening of the path, on a thread that may wait: an error says that the
-  // directory does not answer, and it is left alone for a while. Without, it is taken to answer.
-  // REQUIRES: not started.
-  void SetAnswers(std::function<Status(const std::string& directory)> answers);
   // Mounts came or went at these places: if the path leads through one, it is looked at anew.
   void MountsChanged(const std::vector<std::string>& mount_points);
 
@@ -185,7 +184,6 @@ class ManifestDirectory final : public ObjectSource {
   Scheduler& scheduler_;
   EventLoop& loop_;
   const ManifestSeams seams_;
-  std::function<Status(const std::string&)> answers_;
   ObjectListener listener_;
   // Tasks that come back ask it whether *this is still there.
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

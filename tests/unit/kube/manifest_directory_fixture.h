@@ -49,11 +49,11 @@ class ManifestDirectoryTest : public testing::Test {
 
   void Start() {
     seams_.peers = peers_;
+    seams_.answers = answers_;
     auto source = ManifestDirectory::Create(directory_.string(), NodeName("n1"), *scheduler_,
                                             scheduler_->loop(), settle_, seams_);
     ASSERT_TRUE(source.ok());
     source_ = *std::move(source);
-    source_->SetAnswers(answers_);
     if (memory_) source_->Remember(*memory_);
     source_->Start([this](ObjectList list) {
       last_ = std::move(list);
