@@ -1,6 +1,7 @@
 // Agent: its records, and what becomes of those that may be older than the disks.
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <fstream>
 #include <utility>
 
@@ -9,6 +10,8 @@
 
 namespace volumed {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr size_t kMachineIdDigits = 32;  // Source: machine-id(5).
 
@@ -21,6 +24,20 @@ std::string ReadMachineId(const std::string& path) {
                        return std::isxdigit(static_cast<unsigned char>(c)) != 0;
                      });
   return is_id ? id : "";
+}
+
+bool HoldsAnything(const std::string& directory) {
+  std::error_code error;
+  return fs::directory_iterator(directory, error) != fs::directory_iterator();
+}
+
+// A root's objects and pods without records: somebody has lost or removed these. In an adopted root
+// the pods are a kubelet's, which has other records.
+std::string SignOfUse(const std::string& root, bool adopted) {
+  const std::string objects = root + "/volumed/objects";
+  if (HoldsAnything(objects)) return objects;
+  const std::string pods = root + "/pods";
+  return !adopted && HoldsAnything(pods) ? pods : "";
 }
 
 }  // namespace
@@ -37,6 +54,7 @@ Status Agent::OpenRecords() {
         "machine-id-file", answers.error(), [this] { return Answers(config_.machine_id_file); },
         [] { return OkStatus(); });
   }
+  options.sign_of_use = SignOfUse(config_.root, root_lock_->adopted());
   options.now_unix_ms = scheduler_->clock().WallUnixMillis();
   ASSIGN_OR_RETURN(records_, SqliteRecordStore::Open(options));
   recovery_gate_ = std::make_unique<RecoveryGate>(*records_, scheduler_->clock());

@@ -59,7 +59,7 @@ Result<std::unique_ptr<RecordDatabase>> RecordDatabase::Open(const RecordDatabas
   std::unique_ptr<RecordDatabase> database(
       new RecordDatabase(*std::move(opened), std::move(ballast),
                          RecordNumbering(options.file.directory + kNumberFileSuffix, options.place,
-                                         options.now_unix_ms)));
+                                         options.sign_of_use, options.now_unix_ms)));
   RETURN_IF_ERROR(database->Prepare());
   RETURN_IF_ERROR(database->numbering_.Load(database->file_.db.get(), database->file_.path));
   // What cannot be put on record now is with the next transaction, and holds in this process.

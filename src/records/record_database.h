@@ -32,6 +32,7 @@ struct RecordDatabaseOptions {
   RecordFileOptions file;
   int64_t ballast_bytes = 0;
   RecordsPlace place;
+  std::string sign_of_use;
   int64_t now_unix_ms = 0;
 };
 

@@ -24,10 +24,22 @@ void BindText(sqlite3_stmt* statement, int index, const std::string& text) {
   sqlite3_bind_text64(statement, index, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
 }
 
+Result<bool> HasNoRecords(sqlite3* db, const std::string& database_path) {
+  ASSIGN_OR_RETURN(const SqliteStatement any, SqlitePrepare(db, "SELECT 1 FROM records LIMIT 1"));
+  const int rc = sqlite3_step(any.get());
+  if (rc == SQLITE_DONE) return true;
+  if (rc == SQLITE_ROW) return false;
+  return SqliteError(db, rc, "look for records in " + database_path, Outcome::kNotApplied);
+}
+
 }  // namespace
 
-RecordNumbering::RecordNumbering(std::string file_path, RecordsPlace place, int64_t now_unix_ms)
-    : file_(std::move(file_path)), place_(std::move(place)), now_unix_ms_(now_unix_ms) {}
+RecordNumbering::RecordNumbering(std::string file_path, RecordsPlace place, std::string sign_of_use,
+                                 int64_t now_unix_ms)
+    : file_(std::move(file_path)),
+      place_(std::move(place)),
+      sign_of_use_(std::move(sign_of_use)),
+      now_unix_ms_(now_unix_ms) {}
 
 // Each part goes in with its length, so that no two different rows are the same bytes.
 int64_t RecordNumbering::ChecksumOf(const Row& row) {
@@ -79,10 +91,13 @@ std::string RecordNumbering::WhyElsewhere(const RecordsPlace& recorded) const {
   return "";
 }
 
-std::string RecordNumbering::WhyOlder(const std::optional<Row>& row) const {
+std::string RecordNumbering::WhyOlder(const std::optional<Row>& row, bool empty) const {
   const std::string count = std::to_string(file_.found().number);
   switch (file_.state()) {
     case NumberFile::State::kMissing:
+      if (!row && empty && !sign_of_use_.empty()) {
+        return "there are none, and " + sign_of_use_ + " is of an agent that had some";
+      }
       if (!row) return "";  // new, or of a release that did not number
       return file_.path() + ", which counts their transactions, is missing";
     case NumberFile::State::kDamaged:
@@ -118,7 +133,8 @@ Status RecordNumbering::Load(sqlite3* db, const std::string& database_path) {
                                  " accepted=excluded.accepted, checksum=excluded.checksum"));
   RETURN_IF_ERROR(file_.Open());
   ASSIGN_OR_RETURN(const std::optional<Row> row, ReadRow(db, database_path));
-  const std::string reason = WhyOlder(row);
+  ASSIGN_OR_RETURN(const bool empty, HasNoRecords(db, database_path));
+  const std::string reason = WhyOlder(row, empty);
   const bool has_file = file_.state() == NumberFile::State::kWhole;
   has_row_ = row.has_value();
   row_ = row && !row_damaged_ ? *row : Row();

@@ -33,8 +33,10 @@ struct RecordsPlace {
 // Threads: one at a time. Blocks: on the disk.
 class RecordNumbering {
  public:
+  // `sign_of_use`: a path that only an agent with records leaves, "" if there is none.
   // `now_unix_ms`: when a recovery that is noticed now began.
-  RecordNumbering(std::string file_path, RecordsPlace place, int64_t now_unix_ms);
+  RecordNumbering(std::string file_path, RecordsPlace place, std::string sign_of_use,
+                  int64_t now_unix_ms);
 
   // Compares what the database and the file say. Writes nothing. Errors: of the disk, not applied.
   Status Load(sqlite3* db, const std::string& database_path);
@@ -71,13 +73,14 @@ class RecordNumbering {
 
   static int64_t ChecksumOf(const Row& row);
   Result<std::optional<Row>> ReadRow(sqlite3* db, const std::string& database_path);
-  // Empty: the records are those that the file counts, of this machine.
-  std::string WhyOlder(const std::optional<Row>& row) const;
+  // Empty: the records are those that the file counts, of this machine. `empty`: there are none.
+  std::string WhyOlder(const std::optional<Row>& row, bool empty) const;
   std::string WhyElsewhere(const RecordsPlace& recorded) const;
   void Show();
 
   NumberFile file_;
   const RecordsPlace place_;
+  const std::string sign_of_use_;
   const int64_t now_unix_ms_;
   SqliteStatement put_;
   bool row_damaged_ = false;

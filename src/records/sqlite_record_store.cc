@@ -35,6 +35,7 @@ Result<std::unique_ptr<SqliteRecordStore>> SqliteRecordStore::Open(
   database_options.file = {options.directory, options.migrations, options.vfs};
   database_options.ballast_bytes = options.ballast_bytes;
   database_options.place = options.place;
+  database_options.sign_of_use = options.sign_of_use;
   database_options.now_unix_ms = options.now_unix_ms;
   ASSIGN_OR_RETURN(auto database, RecordDatabase::Open(database_options));
   return std::unique_ptr<SqliteRecordStore>(

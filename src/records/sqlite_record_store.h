@@ -31,6 +31,9 @@ struct SqliteRecordStoreOptions {
   std::string directory;
   int64_t ballast_bytes = 1 << 20;  // 0: none
   RecordsPlace place;
+  // A path that only an agent with records leaves, "" if there is none: a store that is new beside
+  // it has lost its records.
+  std::string sign_of_use;
   int64_t now_unix_ms = 0;  // of a recovery that the start notices
   // How long nobody may have written anything until the log is written back.
   Duration idle = std::chrono::seconds(5);

@@ -192,5 +192,17 @@ TEST_F(RecordsRecoveryTest, RecordsThatWereMovedAwayAreMissed) {
   EXPECT_NE(Records().find("they have no number"), std::string::npos) << Records();
 }
 
+TEST_F(RecordsRecoveryTest, RecordsThatAreGoneWithTheirNumberAreMissed) {
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("e", "emptyDir: {}")));
+  ASSERT_TRUE(WaitPhase("e", "Ready"));
+  KillAgent();
+  std::filesystem::remove_all(RecordsPath(""));
+  std::filesystem::remove(RecordsPath(".number"));
+  ASSERT_NO_FATAL_FAILURE(StartAgent());
+  ASSERT_TRUE(RefusesToBeReady()) << HttpGet("/readyz");
+  EXPECT_NE(Records().find("there are none, and"), std::string::npos) << Records();
+}
+
 }  // namespace
 }  // namespace volumed

@@ -240,7 +240,7 @@ TEST_F(WorkerKernelTest, AProgramThatCannotDieIsLeftToItselfAndCounted) {
   hangfs_->Die();
   const auto before = clock_.Now();
   const auto end = kernel_->Call(RunProgram{{"/bin/cat", Path("hung/file")}},
-                                 In("programs", milliseconds(200), "volume-1"));
+                                 In("programs", kTimeToBeAsleep, "volume-1"));
   ASSERT_FALSE(end.ok());
   EXPECT_EQ(end.error().code(), Code::kDeadlineExceeded);
   EXPECT_LT(clock_.Now() - before, seconds(2)) << "its worker is dead, and it is not waited for";

@@ -231,6 +231,30 @@ TEST_F(RecordRecoveryTest, RecordsThatWereMovedAwayAreMissed) {
   EXPECT_TRUE(Start().active);
 }
 
+// A root that lost both was taken for a new one: disks were formatted and nobody was asked.
+TEST_F(RecordRecoveryTest, RecordsThatAreGoneWithTheirNumberAreMissedIfTheRootWasUsed) {
+  EXPECT_FALSE(Start().active) << "a new root";
+  const auto lose_all = [&] {
+    fs::remove_all(temp_.path() + "/records");
+    fs::remove(temp_.path() + "/records.number");
+  };
+  lose_all();
+  options_.sign_of_use = "/root/pods";
+  EXPECT_THAT(Start().reason, HasSubstr("there are none, and /root/pods is of an agent"));
+  EXPECT_TRUE(Start().active) << "until somebody accepts it";
+  ASSERT_TRUE(Open(options_)->AcceptRecords(std::nullopt).ok());
+  EXPECT_FALSE(Start().active);
+  // The agent was killed before it had written why.
+  lose_all();
+  options_.sign_of_use = "";
+  KilledAfter([](SqliteRecordStore&) {});
+  Files begun = Take();
+  begun.erase(kLog);
+  begun.erase(kNumber);
+  options_.sign_of_use = "/root/pods";
+  EXPECT_TRUE(StartOn(begun).active);
+}
+
 TEST_F(RecordRecoveryTest, AnotherMachineOrAnotherRootIsNoticedAndWhatIsNotKnownIsNotCompared) {
   KilledAfter([](SqliteRecordStore& store) { PutSynced(store, 0, 2); });
   const Files whole = Take();
