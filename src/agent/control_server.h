@@ -39,7 +39,7 @@ class ControlServer {
   // before: whoever waited there is still let in.
   Status ListenAt(Descriptor socket);
   // For connections from now on.
-  void SetRoles(PeerRoles roles) { roles_ = std::move(roles); }
+  void SetRoles(PeerRoles roles) { roles_ = roles; }
 
  private:
   void Admit(Descriptor connection);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "integration/agent/agent_fixture.h"
+#include "integration/agent/provisioned_claim.h"
 
 namespace volumed {
 namespace {
@@ -60,16 +61,9 @@ class AbsenceTest : public AgentTest {
     if (pod == 0) text += "  - {name: data, persistentVolumeClaim: {claimName: data}}\n";
     return text;
   }
-  static std::string StorageText() {
-    return "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: made}\n"
-           "provisioner: kubernetes.io/host-path\nreclaimPolicy: Delete\n---\n"
-           "apiVersion: v1\nkind: PersistentVolumeClaim\n"
-           "metadata: {name: data, namespace: default}\nspec:\n  accessModes: [ReadWriteOnce]\n"
-           "  storageClassName: made\n  resources: {requests: {storage: 100Mi}}\n";
-  }
   void WriteAll() const {
     for (int pod = 0; pod < kPods; ++pod) WriteText(Path(PodFile(pod)), PodText(pod, 0));
-    WriteText(Path("storage.yaml"), StorageText());
+    WriteText(Path("storage.yaml"), ProvisionedClaim());
   }
   static std::string NameOf(int pod) { return "web-" + std::to_string(pod) + "-it-node"; }
 
@@ -241,10 +235,10 @@ TEST_F(RewriteTest, ManifestsThatAreRewrittenInTenWaysUnderLoadLoseNothing) {
     const int pod = static_cast<int>(random() % kPods);
     const bool is_storage = random() % 5 == 0 && way != 7 && way != 8;
     SCOPED_TRACE("rewrite " + std::to_string(made) + ", way " + std::to_string(way));
-    Rewrite(
-        way, is_storage ? "storage.yaml" : PodFile(pod),
-        is_storage ? StorageText() + "# " + std::to_string(made) + "\n" : PodText(pod, made + 1),
-        static_cast<int>(random() % 200));
+    Rewrite(way, is_storage ? "storage.yaml" : PodFile(pod),
+            is_storage ? ProvisionedClaim() + "# " + std::to_string(made) + "\n"
+                       : PodText(pod, made + 1),
+            static_cast<int>(random() % 200));
     EXPECT_EQ(Lost(), "");
   }
   end = true;

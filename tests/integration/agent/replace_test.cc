@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "integration/agent/agent_fixture.h"
+#include "integration/agent/provisioned_claim.h"
 
 namespace volumed {
 namespace {
@@ -22,13 +23,6 @@ class ReplaceTest : public AgentTest {
     settings["enable-hostpath-provisioner"] = "true";
   }
 
-  static std::string StorageText() {
-    return "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: made}\n"
-           "provisioner: kubernetes.io/host-path\nreclaimPolicy: Delete\n---\n"
-           "apiVersion: v1\nkind: PersistentVolumeClaim\n"
-           "metadata: {name: data, namespace: default}\nspec:\n  accessModes: [ReadWriteOnce]\n"
-           "  storageClassName: made\n  resources: {requests: {storage: 100Mi}}\n";
-  }
   // A pod with the claim's volume, and an emptyDir of this name.
   static std::string PodText(const std::string& scratch) {
     return "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n"
@@ -48,7 +42,7 @@ class ReplaceTest : public AgentTest {
   // A pod with the emptyDir "first" is ready, and has data.
   void StartWithData() {
     ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
-    ApplyOk(StorageText());
+    ApplyOk(ProvisionedClaim());
     ASSERT_EQ(ApplyPod("first", false).exit_status, 0);
     ASSERT_TRUE(WaitPhase(kName, "Ready")) << Ctl({"explain", "web"}).output;
     first_ = FindPod(kName)->uid();
@@ -149,7 +143,7 @@ TEST_F(ReplaceTest, ToDeleteTheWaitingPodByItsUidLeavesNothingToCome) {
 
 TEST_F(ReplaceTest, AnAppliedObjectHasAnAge) {
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
-  ApplyOk(StorageText());
+  ApplyOk(ProvisionedClaim());
   for (const char* kind : {"pvc", "sc"}) {
     const CommandResult shown = Ctl({"get", kind});
     EXPECT_EQ(shown.output.find("<unknown>"), std::string::npos) << shown.output;

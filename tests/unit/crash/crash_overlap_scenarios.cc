@@ -297,6 +297,19 @@ Scenario HandOverScenario() { return HandOver("a claim that changes hands", Mode
 
 Scenario RawHandOverScenario() { return HandOver("a raw claim that changes hands", Mode::kBlock); }
 
+// It had its volume until now.
+ScenarioStep SecondPodLeaves() {
+  return {.name = "the pod leaves",
+          .happen =
+              [](CrashWorld& world) {
+                if (!HasIt(world, kSecond)) world.Violation("the pod has no volume");
+                RemovePod(world, kSecond);
+              },
+          .settle = kRefusedTries,
+          .compare = false,
+          .gone = {kSecond}};
+}
+
 Scenario EmptiedBesideScenario() {
   ScenarioStep both{.name = "its claim is deleted, and a pod comes into it",
                     .happen =
@@ -306,23 +319,15 @@ Scenario EmptiedBesideScenario() {
                         },
                     .settle = kRefusedTries,
                     .compare = false};
-  ScenarioStep leaves{.name = "the pod leaves",
-                      .happen =
-                          [](CrashWorld& world) {
-                            if (!HasIt(world, kSecond)) world.Violation("the pod has no volume");
-                            RemovePod(world, kSecond);
-                          },
-                      .settle = kRefusedTries,
-                      .compare = false,
-                      .gone = {kSecond}};
   ScenarioStep emptied{.name = "the volume is empty", .happen = [](CrashWorld& world) {
                          if (world.kernel->Exists(std::string(kOuter) + "/" + kFirst + ".txt")) {
                            world.Violation("a volume was not recycled");
                          }
                        }};
   emptied.compare = false;  // the pod's own directory is older or younger than that
-  return {
-      "a volume that is emptied as a pod comes into it", UsedDirectory(), {both, leaves, emptied}};
+  return {"a volume that is emptied as a pod comes into it",
+          UsedDirectory(),
+          {both, SecondPodLeaves(), emptied}};
 }
 
 // The pod comes when the volume is being emptied, if that is slow, or is empty.
@@ -369,16 +374,9 @@ Scenario EmptiedBesideVolumeScenario() {
                         },
                     .settle = kRefusedTries,
                     .compare = false};
-  ScenarioStep leaves{.name = "the pod leaves",
-                      .happen =
-                          [](CrashWorld& world) {
-                            if (!HasIt(world, kSecond)) world.Violation("the pod has no volume");
-                            RemovePod(world, kSecond);
-                          },
-                      .settle = kRefusedTries,
-                      .compare = false,
-                      .gone = {kSecond}};
-  return {"a volume that is emptied as another comes into it", UsedDirectory(), {both, leaves}};
+  return {"a volume that is emptied as another comes into it",
+          UsedDirectory(),
+          {both, SecondPodLeaves()}};
 }
 
 std::vector<Scenario> OverlapScenarios() {
