@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "agent/acceptor.h"
 #include "agent/control_guests.h"
