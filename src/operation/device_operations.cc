@@ -116,10 +116,10 @@ Failure RunMountDevice(const DeviceOperationParts& parts, const MountDeviceReque
     call.steps.push_back({.name = "RecordStorage",
                           .timeout = parts.settings.mount_device,
                           .changes_volume = false,
-                          .run = [&](const CallOptions&) {
+                          .run = [&](const CallOptions& options) {
                             return parts.storage.RecordDevice(
                                 DeviceStorageId(request.device),
-                                StorageNameOf(request.spec).value_or(StorageName{}));
+                                StorageNameOf(request.spec).value_or(StorageName{}), options);
                           }});
   }
   DeviceStepRunner runner(parts.devices, parts.host.clock, progress,

@@ -133,7 +133,7 @@ Status HoldDevice(Mapping& mapping, const CallOptions& call) {
       DeviceStorageHolder(volume, mapping.request.spec.name(), StorageUse::kRaw),
       StorageName{mapping.device.path}, call));
   RETURN_IF_ERROR(mapping.parts.storage.RecordDevice(
-      DeviceStorageId(volume), StorageNameOf(mapping.request.spec).value_or(StorageName{})));
+      DeviceStorageId(volume), StorageNameOf(mapping.request.spec).value_or(StorageName{}), call));
   RETURN_IF_ERROR(mapping.parts.devices.SetMapped(
       volume, {mapping.device.facts.identity, mapping.device.path, BootId()}));
   mapping.parts.holds.Keep(volume, mapping.device.hold);

@@ -82,7 +82,8 @@ class StorageGuard {
                      const CallOptions& call);
   // Says how the device that is taken under this id is used, on record, before a pod may use it;
   // nothing if none is. `name`: where its volume says that it is; empty if it names no path.
-  Status RecordDevice(const std::string& id, const StorageName& name);
+  // Errors: those of the store, and of IdentifyStorage.
+  Status RecordDevice(const std::string& id, const StorageName& name, const CallOptions& call);
 
   // Everything that may not be so when a volume's storage is emptied: another volume in it or
   // around it, the agent's own directories, a mount of a part of it, another directory than the one
@@ -129,6 +130,8 @@ class StorageGuard {
   // As far as this one goes.
   Status CheckUnknownVolume(const UnknownVolume& unknown, const StorageHolder& holder,
                             const StorageIdentity* identity, const CallOptions& call);
+  // A device that the agent before this one mounted or handed out was not looked at by this one.
+  Status IdentifyMounted(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
   // storage_guard_identities.cc: what is on record of other volumes, wherever their paths lead now.
   Status CheckNotOnRecord(const StorageHolder& holder, const StorageName& name,
                           const StorageIdentity& identity, const CallOptions& call) EXCLUDES(mu_);

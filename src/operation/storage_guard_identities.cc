@@ -37,8 +37,27 @@ std::vector<StorageOwnerRecord> StorageGuard::OtherOwners(const std::string& vol
   return others;
 }
 
-Status StorageGuard::RecordDevice(const std::string& id, const StorageName& name) {
+Status StorageGuard::IdentifyMounted(const std::string& id, const CallOptions& call) {
+  StorageName name;
+  {
+    const MutexLock lock(mu_);
+    const auto taken = taken_.find(id);
+    // What a plugin has mounted by itself is not known by its device.
+    const bool is_known = taken != taken_.end() && IsDevice(taken->second.holder) &&
+                          taken->second.holder.use != StorageUse::kShared;
+    if (!is_known || devices_.contains(id)) return OkStatus();
+    name = taken->second.name;
+  }
+  ASSIGN_OR_RETURN(StorageIdentity identity, Identify(name, FindUsers::kNo, call));
+  const MutexLock lock(mu_);
+  if (taken_.contains(id)) devices_[id] = std::move(identity);
+  return OkStatus();
+}
+
+Status StorageGuard::RecordDevice(const std::string& id, const StorageName& name,
+                                  const CallOptions& call) {
   RETURN_IF_ERROR(Load());
+  RETURN_IF_ERROR(IdentifyMounted(id, call));
   StorageOwnerRecord record;
   {
     const MutexLock lock(mu_);

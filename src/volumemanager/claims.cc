@@ -178,13 +178,14 @@ void Claims::AddVolumes(BindingInput& input) const {
     add(volume);
   }
   for (const auto& [name, bound] : bound_) {
+    if (there.contains(name) || bound.volume == nullptr) continue;
+    // What is deleted or recycled, and a row that is on its way out, is in this state too.
     const BindingState state = bound.record.binding.state;
     const bool needed =
         state == BindingState::kBound ||
-        (state != BindingState::kReclaimed && bound.volume != nullptr &&
+        (state != BindingState::kReclaimed &&
          ReclaimActionOf(bound.volume->spec.reclaim_policy) != ReclaimAction::kNone);
-    if (there.contains(name) || bound.removing || bound.record.deleted || !needed) continue;
-    if (bound.volume == nullptr || input.ended_volumes.contains(name)) continue;
+    if (!needed || input.ended_volumes.contains(name)) continue;
     if (input.sources_complete) input.missing_volumes.insert(name);
     add(bound.volume);
   }

@@ -374,7 +374,8 @@ std::string DeviceRecordText(const Record& row) {
   std::string text = name + record->plugin_name + " " + record->device_mount_path + " " +
                      record->device_path + (record->attachable ? " attachable " : "") +
                      std::string(VolumeStateName(record->state)) +
-                     (record->uncertain ? " uncertain" : "");
+                     // A call that no agent has seen end is uncertain whatever the row says.
+                     (record->uncertain && !IsInCall(record->state) ? " uncertain" : "");
   if (record->format) {
     text += " " + record->format->fs_type + (record->format->finished ? " finished" : " begun");
   }

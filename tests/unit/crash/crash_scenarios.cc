@@ -244,10 +244,12 @@ Scenario DeletedByUidScenario() {
 }
 
 Scenario HeldPodScenario() {
+  // An agent that finds the pod leaving does not look at its volumes again: one whose change was
+  // cut off stays uncertain. That the pod has all of them is checked at each effect.
   ScenarioStep removed{.name = "the held pod is removed",
                        .happen = RemoveFull,
                        .settle = std::chrono::seconds(200),
-                       .compare_after_reboot = false,
+                       .compare = false,
                        .gone_unless_held = {kFull}};
   ScenarioStep ended{.name = "the process has ended",
                      .happen = [](CrashWorld& world) { world.EndProcess(kContainerPid); },

@@ -1,6 +1,7 @@
 // What one storage is, who has it, and whose it is, before anything of it is deleted.
 #include "operation/storage_guard.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "fakes/fake_kernel.h"
@@ -96,11 +97,15 @@ class StorageGuardTest : public ::testing::Test {
   void MountDisk(const std::string& node, const std::string& at) {
     ASSERT_TRUE(kernel_.Call(Mount{"ext4", node, {at, ""}, {}}, {}).ok());
   }
+  // The agent before this one had it.
+  void Expect(const StorageHolder& holder, const std::string& path) {
+    guard_->Expect(BootId("boot-a"), {holder, {path}});
+  }
   // A pod has had the device, and has left.
   std::string UseDevice(const std::string& volume, StorageUse use, const std::string& path) {
     const std::string refused = Take(Device(volume, use), path);
     if (!refused.empty()) return refused;
-    EXPECT_TRUE(guard_->RecordDevice("device/p/" + volume, {path}).ok());
+    EXPECT_TRUE(guard_->RecordDevice("device/p/" + volume, {path}, CallOptions{}).ok());
     EXPECT_TRUE(guard_->Release("device/p/" + volume).ok());
     return "";
   }
@@ -630,6 +635,23 @@ TEST_F(StorageGuardTest, ADeviceThatIsNotThereAndHasNoFileKeepsNoDirectoryFromBe
   kernel_.Remove("/dev/sdb");
   Restart("boot-b");
   EXPECT_EQ(Reclaim(HostPathVolume("outer", "/out"), "claim-1"), "");
+}
+
+// The walk of an attachable flexVolume, ended between its mount and the mount's record.
+TEST_F(StorageGuardTest, ADeviceThatWasMountedAtTheStartIsOnRecordToo) {
+  AddDisk({"/dev/sdb", "/dev/twin"}, "wwid:1");
+  AddDisk({"/dev/sdc"}, "wwid:2");
+  Expect(Device("disk", StorageUse::kMounted), "/dev/sdb");
+  // A plugin mounted this one by itself.
+  Expect(Device("by plugin", StorageUse::kShared), "/dev/sdc");
+  for (const std::string volume : {"disk", "by plugin"}) {
+    const std::string id = "device/p/" + volume;
+    ASSERT_TRUE(guard_->RecordDevice(id, {}, CallOptions{}).ok());
+    ASSERT_TRUE(guard_->Release(id).ok());
+  }
+  EXPECT_THAT(Take(Device("raw", StorageUse::kRaw), "/dev/twin"),
+              ::testing::HasSubstr("on record as that of PersistentVolume disk"));
+  EXPECT_EQ(Take(Device("raw", StorageUse::kRaw), "/dev/sdc"), "");
 }
 
 // The disk of a block volume was formatted for another one while its pod was away.

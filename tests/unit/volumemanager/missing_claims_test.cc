@@ -101,6 +101,31 @@ TEST_F(MissingClaimsTest, AMissingVolumeTakesNoNewClaim) {
   EXPECT_EQ(ClaimView().phase, "Bound");
 }
 
+// The second guard of Claims::AddVolumes: no plugin can delete the volume, and it was deleted.
+TEST_F(MissingClaimsTest, AVolumeThatNoPluginCanDeleteIsGoneOnceItIsDeletedByCommand) {
+  const std::string volume =
+      "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec: {capacity: "
+      "{storage: 1Gi}, accessModes: [ReadWriteOnce], persistentVolumeReclaimPolicy: Delete, "
+      "local: {path: /srv/data}, nodeAffinity: {required: {nodeSelectorTerms: [{matchFields: "
+      "[{key: metadata.name, operator: In, values: [n1]}]}]}}}\n";
+  operations().FailNext("reclaim", FakeVolumeOperations::ReclaimKeyOf("disk"),
+                        Error::NotApplied(Code::kUnimplemented, "no deletable plugin"), 1000);
+  Deliver(volume + Claim());
+  ASSERT_TRUE(Binding());
+  Deliver(volume);
+  ASSERT_TRUE(DeleteClaim("data")->ok());
+  ASSERT_TRUE(Binding());
+  EXPECT_NE(Binding()->binding.state, BindingState::kBound);
+  ASSERT_TRUE(DeleteVolume("disk")->ok());
+  Deliver("");
+  EXPECT_FALSE(Binding());
+  EXPECT_TRUE(manager().PersistentVolumes().empty());
+  const size_t tries = operations().Count("reclaim");
+  Pass(std::chrono::hours(1));
+  EXPECT_EQ(operations().Count("reclaim"), tries);
+  EXPECT_EQ(DeletedRows(), 0u);
+}
+
 TEST_F(MissingClaimsTest, ADeletedClaimIsRefusedUntilItsFileHasLostItAndIsAnotherOneThen) {
   Deliver(Volume("Retain") + Claim());
   const std::string uid = Binding()->binding.claim_uid;
