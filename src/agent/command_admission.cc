@@ -118,6 +118,7 @@ Result<ApplyCommand> AdmitApply(const ObjectCatalog& catalog, const VolumeManage
   command.replace = words.replace;
   for (Object& object : words.objects) {
     const ObjectKey key = KeyOnNode(object, node);
+    if (const auto number = catalog.EndedBy(key)) command.ended[key] = *number;
     if (const Pod* pod = std::get_if<Pod>(&object)) {
       RETURN_IF_ERROR(AdmitPod(catalog, manager, node, key, *pod, command));
     } else {

@@ -84,6 +84,9 @@ void ObjectCatalog::Update(ObjectList list) {
   if (source.incomplete_because.empty()) source.was_in_order = true;
   source.objects = std::move(list.objects);
   source.unknown = std::move(list.unknown);
+  for (const ObjectWithOrigin& object : source.objects) {
+    last_number_ = std::max(last_number_, object.number);
+  }
   MergeAndNotify();
   // What is there has been compared with them. What nobody knows anything of stays unknown, and
   // what is held or going may be lacking in the next list without that anybody has seen it leave.
@@ -151,6 +154,11 @@ void ObjectCatalog::End(const ObjectKey& key, const std::string& uid, uint64_t n
   ended.number = std::max(ended.number, number);
   if (identities_ != nullptr) identities_->Ended(key, uid);
   MergeAndNotify();
+}
+
+std::optional<uint64_t> ObjectCatalog::EndedBy(const ObjectKey& key) const {
+  const auto found = ended_.find(key);
+  return found == ended_.end() ? std::nullopt : std::optional(found->second.number);
 }
 
 std::optional<ObjectOrigin> ObjectCatalog::HolderOf(const ObjectKey& key) const {

@@ -142,6 +142,10 @@ class ObjectCatalog final : public ObjectFinder {
   void End(const ObjectKey& key, const std::string& uid, uint64_t number);
   // A command has ended the object, and a source may still have it.
   bool IsEnded(const ObjectKey& key) const { return ended_.contains(key); }
+  // The number of that command; nothing if none has, or nothing has the object any more.
+  std::optional<uint64_t> EndedBy(const ObjectKey& key) const;
+  // The highest number of a command that has given an object of any list.
+  uint64_t last_number() const { return last_number_; }
   // Where such an object is refused.
   const std::map<ObjectKey, ObjectOrigin>& Refused() const { return refused_; }
   // Told once no source has an object any more that a command ended, and all of them are in order:
@@ -242,6 +246,7 @@ class ObjectCatalog final : public ObjectFinder {
     uint64_t number = 0;         // of the last command
   };
   std::map<ObjectKey, Ended> ended_;
+  uint64_t last_number_ = 0;
   std::map<ObjectKey, ObjectOrigin> refused_;
   std::set<ObjectKey> replaced_;  // pods whose successors wait
   bool waits_for_uid_ = false;    // a pod has the uid of another one, which is not gone yet

@@ -349,6 +349,8 @@ Result<std::vector<AppliedObject>> ObjectDirectory::Apply(ApplyCommand command) 
     return Error::NotApplied(Code::kFailedPrecondition,
                              "the object directory " + directory_ + " is not loaded");
   }
+  // The removal of what a command has ended may not have had its turn yet.
+  for (const auto& [key, number] : command.ended) RemoveLocked(key, number);
   using Prepared = std::map<ObjectKey, Stored>;
   ASSIGN_OR_RETURN(Prepared next, PrepareLocked(std::move(command)));
   std::vector<AppliedObject> applied;
@@ -404,124 +406,6 @@ Status ObjectDirectory::WriteLocked(const std::map<ObjectKey, Stored>& next) con
     for (const std::string& path : written) ::unlink(path.c_str());
   }
   return status;
-}
-
-// ---- removal ------------------------------------------------------------------------------------
-
-Status ObjectDirectory::RemoveFileLocked(const std::string& file) const {
-  const std::string path = directory_ + "/" + file;
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return Failed("remove", path, errno);
-  const Status synced = SyncDirectory(directory_);
-  if (!synced.ok()) return synced.error().AsMaybeApplied();
-  return OkStatus();
-}
-
-void ObjectDirectory::Remove(const ObjectKey& key, uint64_t number) {
-  MutexLock lock(mu_);
-  ended_[key] = std::max(ended_[key], number);
-  std::set<std::string> files;
-  const auto stored = stored_.find(key);
-  if (stored != stored_.end() && stored->second.number < number) {
-    files.insert(stored->second.file);
-    stored_.erase(stored);
-  }
-  // What a damaged file holds is of an earlier command: a later one would have replaced it.
-  for (const auto& [file, damaged] : damaged_) {
-    if (damaged.key == key) files.insert(file);
-  }
-  for (const std::string& file : files) RemoveEndedLocked(file, key);
-  const bool was_lost = lost_.erase(key) > 0;
-  if ((was_lost && loaded_) || !files.empty()) DeliverLocked();
-}
-
-void ObjectDirectory::RemoveEndedLocked(const std::string& file, const ObjectKey& key) {
-  ForgetDamageLocked(file);
-  const Status removed = RemoveFileLocked(file);
-  if (removed.ok()) return;
-  RemoveLaterLocked(file, ToString(key) + " was deleted, but its file could not be removed: " +
-                              removed.error().message() + "; this is retried");
-}
-
-void ObjectDirectory::ForgetDamageLocked(const std::string& file) {
-  if (damaged_.erase(file) == 0) return;
-  std::erase_if(problems_, [path = directory_ + "/" + file](const DecodeProblem& problem) {
-    return problem.file == path;
-  });
-}
-
-std::string ObjectDirectory::RemoveStoredLocked(std::map<ObjectKey, Stored>::iterator stored) {
-  const std::string object = ToString(stored->first);
-  const std::string file = stored->second.file;
-  stored_.erase(stored);
-  ForgetDamageLocked(file);
-  const Status removed = RemoveFileLocked(file);
-  if (removed.ok()) {
-    RetryRemovalsLocked();
-    return "";
-  }
-  RemoveLaterLocked(file, object + " was deleted, but its file could not be removed: " +
-                              removed.error().message() +
-                              "; this is retried, and until then a restart of the agent brings it "
-                              "back");
-  return unremoved_.at(file);
-}
-
-Result<std::string> ObjectDirectory::DeletePod(const PodUid& uid, bool successor_too) {
-  MutexLock lock(mu_);
-  const auto stored = std::find_if(stored_.begin(), stored_.end(), [&](const auto& entry) {
-    const Pod* pod = std::get_if<Pod>(entry.second.object.get());
-    return pod != nullptr &&
-           (pod->uid() == uid || (successor_too && entry.second.replaces.contains(uid)));
-  });
-  const bool was_lost =
-      std::erase_if(lost_, [&](const auto& lost) {
-        return lost.first.kind == ObjectKind::kPod && lost.second.uid == uid.str();
-      }) > 0;
-  if (was_lost && stored == stored_.end()) {
-    DeliverLocked();
-    return std::string();
-  }
-  if (stored == stored_.end()) {
-    return Error::NotApplied(Code::kNotFound, "no pod with uid " + uid.str() + " was applied here");
-  }
-  std::string told = RemoveStoredLocked(stored);
-  DeliverLocked();
-  return told;
-}
-
-void ObjectDirectory::RemoveLaterLocked(const std::string& file, std::string told) {
-  unremoved_[file] = std::move(told);
-  ArmRemovalLocked();
-}
-
-// All files share one disk, and so one back-off.
-void ObjectDirectory::ArmRemovalLocked() {
-  if (unremoved_.empty() || removal_armed_) return;
-  removal_armed_ = true;
-  scheduler_.PostAfter(removal_backoff_.RecordFailure("files", "remove", ""),
-                       [this] { scheduler_.RunBlocking([this] { RetryRemovals(); }); });
-}
-
-bool ObjectDirectory::RetryRemovalsLocked() {
-  bool any = false;
-  for (auto it = unremoved_.begin(); it != unremoved_.end();) {
-    const Status removed = RemoveFileLocked(it->first);
-    if (removed.ok()) {
-      it = unremoved_.erase(it);
-      any = true;
-    } else {
-      ++it;
-    }
-  }
-  if (unremoved_.empty()) removal_backoff_.Reset("files");
-  return any;
-}
-
-void ObjectDirectory::RetryRemovals() {
-  MutexLock lock(mu_);
-  removal_armed_ = false;
-  if (RetryRemovalsLocked()) DeliverLocked();
-  ArmRemovalLocked();
 }
 
 }  // namespace volumed

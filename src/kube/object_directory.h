@@ -39,6 +39,9 @@ struct ApplyCommand {
   // The uids on record of pods, by the names that they have on this node.
   std::map<ObjectKey, PodUid> pods = {};
   std::set<PodUid> gone = {};  // pods that were replaced, and of which nothing is left
+  // Of these names, what was ended by a command of this number. Its file may be there still: it is
+  // no object's any more, and what is given now is another one.
+  std::map<ObjectKey, uint64_t> ended = {};
 };
 
 // Files are "<kind>.<namespace>.<name>.json", 0600, written to a temporary file, fsynced and
@@ -145,6 +148,7 @@ class ObjectDirectory final : public ObjectSource {
   Status RemoveFileLocked(const std::string& file) const REQUIRES(mu_);
   // What must be told of its file; "" when that is gone.
   std::string RemoveStoredLocked(std::map<ObjectKey, Stored>::iterator stored) REQUIRES(mu_);
+  void RemoveLocked(const ObjectKey& key, uint64_t number) REQUIRES(mu_);
   // A command has ended its object.
   void RemoveEndedLocked(const std::string& file, const ObjectKey& key) REQUIRES(mu_);
   // Notes that `file` is still there, what must be told of that, and when to try again.

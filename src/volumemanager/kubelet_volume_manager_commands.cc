@@ -31,7 +31,15 @@ std::optional<Error> KubeletVolumeManager::Impl::WhyNoCommand() const {
 
 void KubeletVolumeManager::Impl::NumberCommand(const std::function<void(Result<uint64_t>)>& done) {
   if (const std::optional<Error> why_not = WhyNoCommand()) return done(*why_not);
+  deleted_.Saw(parts_.catalog.last_number());
   deleted_.TakeNumber(done);
+}
+
+// Records that were put back know of fewer commands than the files of what these have given.
+void KubeletVolumeManager::Impl::DeleteByCommand(const DeletedObjects::Id& object, bool at_once,
+                                                 DeletedObjects::Done done) {
+  deleted_.Saw(parts_.catalog.last_number());
+  deleted_.Delete(object, at_once, std::move(done));
 }
 
 void KubeletVolumeManager::Impl::DeleteObject(const ObjectKey& key, Done done) {
@@ -54,7 +62,7 @@ void KubeletVolumeManager::Impl::DeleteObject(const ObjectKey& key, Done done) {
     if (answers->first_error.ok()) answers->first_error = status;
     if (--answers->open == 0 && !alive.expired()) PostAnswer(done, answers->first_error);
   };
-  for (const std::string& uid : uids) deleted_.Delete({key, uid}, !IsProtected(key.kind), answer);
+  for (const std::string& uid : uids) DeleteByCommand({key, uid}, !IsProtected(key.kind), answer);
 }
 
 // Whom the name means: the object, or, if nobody has it any more or it cannot be read, whatever the
@@ -105,7 +113,7 @@ void KubeletVolumeManager::Impl::LetObjectGo(const DeletedObjects::Id& object) {
   const std::optional<ObjectOrigin> origin = parts_.catalog.OriginOf(object.first);
   const bool ours = origin && (origin->source == ObjectDirectory::kSourceName ||
                                origin->source == Provisioning::kSourceName);
-  if (ours && !deleted_.IsKnown(object)) deleted_.Delete(object, /*at_once=*/true, [](Status) {});
+  if (ours && !deleted_.IsKnown(object)) DeleteByCommand(object, /*at_once=*/true, [](Status) {});
 }
 
 void KubeletVolumeManager::Impl::DeletionChanged(const DeletedObjects::Id& object) {
@@ -128,7 +136,7 @@ void KubeletVolumeManager::Impl::DeleteIfRemoved(const ObjectKey& key) {
   if (!standing || !standing->missing) return;
   if (!settings_.removal_deletes.contains(standing->origin.source)) return;
   const DeletedObjects::Id id{key, MetaOf(*parts_.catalog.FindObject(key)).uid};
-  if (!deleted_.IsKnown(id)) deleted_.Delete(id, !IsProtected(key.kind), [](const Status&) {});
+  if (!deleted_.IsKnown(id)) DeleteByCommand(id, !IsProtected(key.kind), [](const Status&) {});
 }
 
 // The last agent may have been ended between the removal and the command.

@@ -126,6 +126,7 @@ class KubeletVolumeManager::Impl {
   Claims::Hooks MakeClaimHooks();
   KnownObjects::Hooks MakeKnownHooks();
   // A deleted object that nothing protects any more.
+  void DeleteByCommand(const DeletedObjects::Id& object, bool at_once, DeletedObjects::Done done);
   void LetObjectGo(const DeletedObjects::Id& object);
   // What is on record of it is another thing than before.
   void DeletionChanged(const DeletedObjects::Id& object);

@@ -106,6 +106,25 @@ TEST_F(CommandAdmissionTest, AReplacementOfAPodThatLeavesWaitsForItToo) {
   EXPECT_EQ(Admit(PodYaml("web", ""), /*replace=*/true)->pods.at(kPod), PodUid("u1"));
 }
 
+// The records were put back, and know of fewer commands than there were: a deletion with a low
+// number was answered, and the object stayed.
+TEST_F(CommandAdmissionTest, AnObjectGivenByALaterCommandThanTheRecordsKnowCouldNotBeDeleted) {
+  const ObjectKey claim{ObjectKind::kPersistentVolumeClaim, "default", "data"};
+  ObjectWithOrigin given = Objects(ClaimYaml("c1")).at(0);
+  given.number = 5000;
+  Restart();
+  DeliverList(kApplied, {given});
+  ASSERT_NE(catalog().FindObject(claim), nullptr);
+  ASSERT_TRUE(DeleteObject(claim).value().ok());
+  Settle();
+  EXPECT_EQ(catalog().FindObject(claim), nullptr);
+  EXPECT_GT(Admit(ClaimYaml(""))->ended.at(claim), 5000u) << "its file is that of the deleted one";
+  std::optional<uint64_t> next;
+  manager().NumberCommand([&](const Result<uint64_t>& number) { next = number.value(); });
+  Settle();
+  EXPECT_GT(next.value(), 5001u);
+}
+
 TEST_F(CommandAdmissionTest, AnObjectThatIsKnownIsAsOldAsItWas) {
   Restart();
   Deliver(ClaimYaml("c1", "2026-01-02T03:04:05Z"));

@@ -306,6 +306,26 @@ TEST_F(ObjectDirectoryTest, AFileOfAnEarlierCommandThanTheDeletionGoesAndALaterO
   EXPECT_FALSE(fs::exists(path_ / "configmap.default.c.json"));
 }
 
+// The claim that was given then got the uid of the deleted one, and with it that one's end.
+TEST_F(ObjectDirectoryTest, AClaimThatWasAppliedBeforeTheDeletedOnesFileWentWasThatOneStill) {
+  const auto claim = [] {
+    return DecodeOne(
+        "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: "
+        "{accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n");
+  };
+  const ObjectKey key{ObjectKind::kPersistentVolumeClaim, "default", "data"};
+  auto directory = Open();
+  const auto first = Apply(*directory, {claim()});
+  ASSERT_TRUE(first.ok()) << first.error().ToString();
+  // Command 2 has ended it, and its removal is still on the way.
+  ApplyCommand anew{.objects = {claim()}, .number = 3, .ended = {{key, 2}}};
+  const auto second = directory->Apply(std::move(anew));
+  ASSERT_TRUE(second.ok()) << second.error().ToString();
+  EXPECT_NE(MetaOf(*second->front().object).uid, MetaOf(*first->front().object).uid);
+  directory->Remove(key, 2);
+  EXPECT_EQ(Names(), "data ");
+}
+
 TEST_F(ObjectDirectoryTest, WhatIsImmutableIsRefusedInKubernetesWords) {
   const char volume[] =
       "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: v}\nspec: {accessModes: "
