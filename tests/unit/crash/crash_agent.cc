@@ -112,15 +112,9 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed,
       events_(world.clock),
       node_(Facts()),
       recovery_gate_(*world.store, world.clock),
-      host_{world.paths,
-            kernel_,
-            world.clock,
-            host_objects_,
-            tokens_,
-            events_,
-            node_,
-            families_,
-            bug.ignores_recovery ? static_cast<IrreversibleSteps&>(no_gate_) : recovery_gate_},
+      gate_(recovery_gate_, bug.steps_not_held),
+      host_{world.paths, kernel_, world.clock, host_objects_, tokens_,
+            events_,     node_,   families_,   gate_},
       recycler_pods_(kernel_, containers_, world.clock,
                      std::string(CrashWorld::kRoot) + "/recycler"),
       devices_(store_, world.clock, log_, observer_, ReadBootId()),
@@ -136,6 +130,10 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed,
                                        : nullptr),
       consumer_watch_(world) {
   world.storage = &storage_;
+  if (!bug.knows_no_own_directories) {
+    storage_.AddOwnDirectory("the agent's root", CrashWorld::kRoot);
+    for (const auto& [what, path] : world.own_directories) storage_.AddOwnDirectory(what, path);
+  }
   catalog_.AddListener(
       [this](const std::vector<ObjectChange>& changes) { host_objects_.Follow(changes); });
   InTreePluginSettings plugins;
@@ -157,6 +155,17 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed,
       std::make_shared<FlexVolumeDriver>(kernel_, kFakeFlexDriver, kFakeFlexExecutable),
       FlexCapabilities{}, DeviceVolumeSettings{.format_intents = &format_intents_}));
   MustBeOk(plugins_.InitPlugins(std::move(made), host_), "plugins");
+  if (world.object_files) applied_.emplace(world, overlapping_);
+  VolumeOperations& used =
+      buggy_operations_ ? *buggy_operations_ : static_cast<VolumeOperations&>(operations_);
+  manager_ = std::make_unique<KubeletVolumeManager>(
+      VolumeManagerParts{overlapping_, catalog_, plugins_, used, store_, kernel_, host_,
+                         consumer_watch_, log_},
+      ReadBootId(), ManagerSettings());
+}
+
+VolumeManagerSettings CrashAgent::ManagerSettings() {
+  const CrashWorld& world = world_;
   VolumeManagerSettings settings;
   settings.adopt_root = world.adopt_root;
   settings.stats.period = Duration::zero();
@@ -169,19 +178,22 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed,
   settings.start_sources = [this](std::map<std::string, SourceMemory> memories) {
     StartSources(std::move(memories));
   };
-  if (world.removal_deletes || bug.takes_absence_for_a_command) {
+  const bool removal_deletes = world.removal_deletes && !bug_.ignores_removals;
+  if (removal_deletes || bug_.takes_absence_for_a_command) {
     for (const auto& [source, objects] : world.sources) settings.removal_deletes.insert(source);
   }
   settings.new_uid = [this](const ObjectKey& object) { return world_.NewUid(object); };
-  VolumeOperations& used =
-      buggy_operations_ ? *buggy_operations_ : static_cast<VolumeOperations&>(operations_);
-  manager_ = std::make_unique<KubeletVolumeManager>(
-      VolumeManagerParts{overlapping_, catalog_, plugins_, used, store_, kernel_, host_,
-                         consumer_watch_, log_},
-      ReadBootId(), std::move(settings));
+  if (applied_) {
+    settings.remove_object = [this](const ObjectKey& object, uint64_t number) {
+      overlapping_.RunBlocking(
+          [this, object, number] { applied_->objects().Remove(object, number); });
+    };
+  }
+  return settings;
 }
 
 CrashAgent::~CrashAgent() {
+  applied_.reset();         // its files stay as they are
   overlapping_.EndTasks();  // what they use goes after this
   world_.storage = nullptr;
 }
@@ -195,6 +207,7 @@ void CrashAgent::Start() {
   catalog_.AbsenceEnds(Provisioning::kSourceName);
   if (!bug_.waits_for_no_source) {
     for (const auto& [source, objects] : world_.sources) catalog_.ExpectSource(source);
+    if (applied_) catalog_.ExpectSource(applied_->objects().name());
   }
   host_objects_.SetWaitsFor(catalog_.IncompleteSources());
   manager_->Start();
@@ -210,6 +223,12 @@ void CrashAgent::StartSources(std::map<std::string, SourceMemory> memories) {
     for (const SourceStatus& source : catalog_.Sources()) {
       if (source.unconfigured) catalog_.ForgetSource(source.name);
     }
+  }
+  if (applied_) {
+    ObjectDirectory& objects = applied_->objects();
+    objects.Remember(std::move(memories[objects.name()]));
+    objects.Start(
+        [this](ObjectList list) { Deliver(std::move(list), !std::exchange(has_applied_, true)); });
   }
   memories_ = std::move(memories);
   Duration delay = Duration::zero();
@@ -284,17 +303,25 @@ void CrashAgent::DeliverSource(const std::string& source) {
     last_good_[{source, file}] = objects;
     list.objects.insert(list.objects.end(), objects.begin(), objects.end());
   }
-  if (bug_.list) bug_.list(list, !delivered_.contains(source));
+  const bool first = !delivered_.contains(source);
   delivered_[source] = SourceText(source);
-  // As Agent::DeliverList.
+  Deliver(std::move(list), first);
+}
+
+// As Agent::DeliverList.
+void CrashAgent::Deliver(ObjectList list, bool first) {
+  if (bug_.list) bug_.list(list, first);
   const bool was_complete = catalog_.AllSourcesComplete();
   catalog_.Update(std::move(list));
   host_objects_.SetWaitsFor(catalog_.IncompleteSources());
   if (was_complete != catalog_.AllSourcesComplete()) manager_->ObjectsChanged();
 }
 
+// Nothing of what waits for an answer still, or for that of another command.
 void CrashAgent::Issue(size_t number) {
   const UserCommand command = world_.commands[number];
+  const bool too_early = command.after && !world_.commands[*command.after].acknowledged;
+  if (too_early || !given_.insert(number).second) return;
   switch (command.kind) {
     case UserCommand::Kind::kDelete:
       manager_->DeletePod(PodUid(command.pod), false,
@@ -303,6 +330,10 @@ void CrashAgent::Issue(size_t number) {
     case UserCommand::Kind::kDeleteObject:
       manager_->DeleteObject(command.object,
                              [this, number](const Status& status) { Answered(number, status); });
+      return;
+    case UserCommand::Kind::kApply:
+      applied_->Apply(command.manifest, catalog_, *manager_,
+                      [this, number](const Status& status) { Answered(number, status); });
       return;
     case UserCommand::Kind::kHold:
       manager_->Hold({PodUid(command.pod), command.pid, ""},
@@ -313,8 +344,10 @@ void CrashAgent::Issue(size_t number) {
 
 void CrashAgent::Answered(size_t number, const Status& status) {
   UserCommand& command = world_.commands[number];
+  given_.erase(number);
   if (status.ok()) {
     command.acknowledged = true;
+    GiveNext(number);
     if (command.kind == UserCommand::Kind::kDelete && world_.pods.at(command.pod).commanded &&
         !world_.pods.at(command.pod).command_durable) {
       world_.Violation("a deletion was answered before it was durable: " + command.pod);
@@ -325,17 +358,27 @@ void CrashAgent::Answered(size_t number, const Status& status) {
     return;
   }
   const Code code = status.error().code();
-  if (code == Code::kUnavailable || code == Code::kNotFound) {
+  // What is being deleted is applied again when it is gone.
+  const bool too_early = command.kind == UserCommand::Kind::kApply && code == Code::kAlreadyExists;
+  if (code == Code::kUnavailable || code == Code::kNotFound || too_early) {
     const bool over = command.kind != UserCommand::Kind::kHold && code == Code::kNotFound &&
                       catalog_.AllSourcesComplete();
     if (over) {
       command.acknowledged = true;
+      GiveNext(number);
     } else {
       scheduler_.PostAfter(kAskAgain, [this, number] { Issue(number); });
     }
     return;
   }
   world_.Violation("a command was refused: " + status.error().ToString());
+}
+
+// Whatever its user wanted to do once this was answered.
+void CrashAgent::GiveNext(size_t answered) {
+  for (size_t i = 0; i < world_.commands.size(); ++i) {
+    if (world_.commands[i].after == answered) scheduler_.Post([this, i] { Issue(i); });
+  }
 }
 
 std::string CrashAgent::ViewText() const {

@@ -14,13 +14,13 @@
 #include "base/log.h"
 #include "base/simulated_scheduler.h"
 #include "fakes/fake_device_finder.h"
-#include "fakes/fake_irreversible_steps.h"
 #include "kube/object_catalog.h"
 #include "metrics/exported_families.h"
 #include "operation/pod_volume_operations.h"
 #include "operation/record_format_intents.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "recycler/local_recycler_pods.h"
+#include "unit/crash/crash_applied.h"
 #include "unit/crash/crash_harness.h"
 #include "unit/crash/crash_monitor.h"
 #include "unit/crash/overlapping_scheduler.h"
@@ -62,6 +62,20 @@ class WorldConsumerWatch final : public ConsumerWatch {
   std::map<uint64_t, Watched> watches_;
 };
 
+// Holds back all irreversible steps but some, which is a mistake.
+class LeakyGate final : public IrreversibleSteps {
+ public:
+  LeakyGate(IrreversibleSteps& real, const std::set<IrreversibleStep>& not_held)
+      : real_(real), not_held_(not_held) {}
+  Status Admit(IrreversibleStep step, const std::string& volume) override {
+    return not_held_.contains(step) ? OkStatus() : real_.Admit(step, volume);
+  }
+
+ private:
+  IrreversibleSteps& real_;
+  const std::set<IrreversibleStep>& not_held_;
+};
+
 // Recycler pods that only scrub need none.
 class NoContainers final : public ContainerRunner {
  public:
@@ -99,12 +113,15 @@ class CrashAgent {
   std::string ViewText() const;
 
  private:
+  VolumeManagerSettings ManagerSettings();
   void StartSources(std::map<std::string, SourceMemory> memories);
   void DeliverSource(const std::string& source);
+  void Deliver(ObjectList list, bool first);
   std::string SourceText(const std::string& source) const;
   void HoldBack(const std::string& source, const std::string& file, ObjectList& list);
   void Issue(size_t command);
   void Answered(size_t command, const Status& status);
+  void GiveNext(size_t answered);
   BootId ReadBootId() const;
 
   CrashWorld& world_;
@@ -126,7 +143,7 @@ class CrashAgent {
   NodeFacts node_;
   ExportedFamilies families_;
   RecoveryGate recovery_gate_;
-  FakeIrreversibleSteps no_gate_;
+  LeakyGate gate_;
   VolumeHost host_;
   VolumePluginMgr plugins_;
   NoObserver observer_;
@@ -140,8 +157,11 @@ class CrashAgent {
   PodVolumeOperations other_operations_;  // of a bug that loses the keys; idle otherwise
   std::unique_ptr<VolumeOperations> buggy_operations_;
   WorldConsumerWatch consumer_watch_;
+  std::optional<CrashObjectDirectory> applied_;
   std::unique_ptr<KubeletVolumeManager> manager_;
   std::set<std::string> started_;
+  std::set<size_t> given_;                        // commands that wait for their answers
+  bool has_applied_ = false;                      // the directory of applied objects has delivered
   std::map<std::string, std::string> delivered_;  // source -> what it said last
   std::map<std::string, SourceMemory> memories_;  // what the sources were told at the start
   // Source and file -> what was last good in it.

@@ -1,5 +1,6 @@
 #include "unit/crash/crash_devices.h"
 
+#include <map>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -264,6 +265,21 @@ std::string BrokenDriverRule(const CrashWorld& world, const RunProgram& request)
   return has_it ? "pod " + pod->first + " has the volume" : "";
 }
 
+// Each of the two superblocks would ruin what the other one writes.
+void CheckTwins(CrashWorld& world, const std::string& when) {
+  std::map<std::string, std::string> mounted;  // key of a storage -> the device that has it mounted
+  for (const MountEntry& mount : world.kernel->Mounts()) {
+    for (const auto& [volume, path] : world.devices) {
+      if (path != mount.source) continue;
+      for (const std::string& key : world.kernel->Device(path).storage_own) {
+        const std::string& first = mounted.emplace(key, path).first->second;
+        if (first == path) continue;
+        world.Violation(first + " and " + path + " are one storage and both mounted " + when);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::string BrokenDeviceRule(const CrashWorld& world, const AnyRequest& request) {
@@ -325,6 +341,7 @@ void CheckDetach(CrashWorld& world, const std::string& volume) {
 }
 
 void CheckDevices(CrashWorld& world, const std::string& when) {
+  CheckTwins(world, when);
   for (const MountEntry& mount : world.kernel->Mounts()) {
     for (const auto& [volume, path] : world.devices) {
       const bool of_array = world.array.disks.contains(volume);

@@ -185,6 +185,7 @@ void Run::Check(const ScenarioStep& step, const std::string* expected) {
 
 std::unique_ptr<CrashWorld> PrepareWorld(const Scenario& scenario, uint64_t seed) {
   auto world = std::make_unique<CrashWorld>();
+  if (scenario.applies) world->object_files.emplace();
   const RunResult before = Run(*world, SeededBug(), seed, {}).Go(scenario.before, nullptr);
   for (const std::string& violation : before.violations) {
     throw std::logic_error("scenario " + scenario.name + " cannot be prepared: " + violation);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "records/record_store.h"
 #include "unit/crash/crash_world.h"
 #include "unit/crash/overlapping_scheduler.h"
+#include "volumehost/irreversible_steps.h"
 
 namespace volumed {
 
@@ -48,6 +50,7 @@ struct Scenario {
   // Run without a crash, once; its agent ends and the walked steps begin with a new one.
   std::vector<ScenarioStep> before;
   std::vector<ScenarioStep> steps;
+  bool applies = false;  // there is a directory of applied objects
 };
 
 // ---- a seeded bug -------------------------------------------------------------------------------
@@ -71,9 +74,12 @@ struct SeededBug {
   std::function<void(ObjectList& list, bool first)> list;
   // A claim that has left its source is taken for one that was deleted.
   bool takes_absence_for_a_command = false;
+  bool ignores_removals = false;     // removal-deletes-claims is not heeded
   bool waits_for_no_source = false;  // ready as soon as one source has delivered
   bool ignores_boot_id = false;
-  bool ignores_recovery = false;  // nothing is held back while the records are older
+  // What is not held back while the records are older.
+  std::set<IrreversibleStep> steps_not_held = {};
+  bool knows_no_own_directories = false;  // of the agent, which nobody may empty
   bool forgets_unconfigured_sources = false;
   bool ignores_consumers = false;  // whoever holds a pod is taken for gone
 };

@@ -57,6 +57,10 @@ Scenario NfsRecycleScenario();  // by a mount of the recycler's own
 Scenario NestedVolumesScenario();       // one volume's directory lies in that of a recycled one
 Scenario ExchangedDirectoryScenario();  // another directory is at the path of a recycled one
 Scenario MarkedDirectoryScenario();     // the directory of a recycled one is another claim's by now
+Scenario RenamedDirectoryScenario();    // one volume's directory comes to be at another one's path
+Scenario UnreadableVolumeScenario();    // the object of a volume in a recycled one is damaged
+Scenario TwinDevicesScenario();         // two loop devices of one file, each a volume
+Scenario OwnDirectoriesScenario();      // a directory of the agent's lies in a recycled volume
 
 // Who an object is, and what of it is known; see crash_identity_scenarios.cc.
 Scenario MovedClaimScenario();          // a claim without a uid moves from one source to another
@@ -66,6 +70,11 @@ Scenario UnknownObjectScenario();       // the file of an optional ConfigMap is 
 Scenario MovedPodScenario();            // a pod without a uid moves, and its labels change
 Scenario EditedPodScenario();           // its volumes are edited, while a process holds it
 Scenario ReplacedPodScenario();         // a command replaces it, while a process holds it
+
+// Commands; see crash_command_scenarios.cc.
+Scenario NumberedCommandsScenario();  // delete and apply: the last one that was answered holds
+Scenario DamagedObjectScenario();     // files of applied objects that nobody can read
+Scenario RemovalDeletesScenario();    // a claim leaves a directory where that is the command
 
 // Operations that have to do with each other at one time; see crash_overlap_scenarios.cc.
 Scenario TwoVolumesOnADiskScenario();    // each wants to format it

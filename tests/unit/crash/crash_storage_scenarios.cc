@@ -3,6 +3,7 @@
 
 #include "mounter/host_directory.h"
 #include "plugins/host_path.h"
+#include "plugins/local.h"
 #include "unit/crash/crash_scenarios.h"
 
 namespace volumed {
@@ -76,7 +77,141 @@ ScenarioStep ClaimIsDeleted() {
           }};
 }
 
+constexpr const char* kInnerPath = "/srv/outer/inner";
+constexpr const char* kInnerFile = "persistentvolume..inner.json";
+
+// ---- two loop devices of one file
+
+std::string LoopVolumeManifest(const std::string& name, const std::string& path) {
+  return "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: " + name +
+         "}\nspec:\n  capacity: {storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n"
+         "  persistentVolumeReclaimPolicy: Retain\n  local: {path: " +
+         path +
+         "}\n  nodeAffinity: {required: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, "
+         "operator: In, values: [n1]}]}]}}\n";
+}
+
+void AddLoopDevice(CrashWorld& world, const std::string& name, const std::string& path) {
+  FakeDevice device;
+  device.fs_type = "ext4";
+  device.usage = "filesystem";
+  device.identity.uuid = "6b1c6a5e-0000-4000-8000-000000000001";
+  device.was_mounted = true;
+  device.storage_own = {"ino:9:9"};  // the file of both
+  world.kernel->AddDevice(path, device);
+  world.devices[name] = path;
+  world.sources[kFiles]["volume-" + name] = LoopVolumeManifest(name, path);
+  world.sources[kFiles]["claim-" + name] = ClaimManifest(name);
+}
+
+ScenarioStep PodOfLoopComes(const std::string& name, bool first) {
+  return {.name = "a pod of device " + name + " comes",
+          .happen =
+              [name](CrashWorld& world) {
+                const std::string uid = "u-" + name;
+                std::string pod = PodManifest(name);
+                for (size_t at = pod.find(kPod); at != std::string::npos; at = pod.find(kPod)) {
+                  pod.replace(at, std::string(kPod).size(), uid);
+                }
+                world.sources[kFiles]["pod-" + name] = pod;
+                PodTruth truth;
+                truth.wanted = true;
+                truth.volumes[name].plugin = kLocalVolumePluginName;
+                truth.volumes[name].has_mount = true;
+                world.pods[uid] = truth;
+              },
+          // After a reboot either of the two may be first, and one that waits may have an intent on
+          // record since the agent before.
+          .compare = first,
+          .compare_after_reboot = false};
+}
+
 }  // namespace
+
+Scenario TwinDevicesScenario() {
+  ScenarioStep storage{.name = "each of two loop devices of one file is a volume",
+                       .happen = [](CrashWorld& world) {
+                         AddLoopDevice(world, "one", "/dev/loop1");
+                         AddLoopDevice(world, "two", "/dev/loop2");
+                       }};
+  ScenarioStep leaves{.name = "the first pod leaves",
+                      .happen =
+                          [](CrashWorld& world) {
+                            world.sources[kFiles].erase("pod-one");
+                            world.pods.at("u-one").wanted = false;
+                          },
+                      .settle = std::chrono::minutes(5),
+                      .gone = {"u-one"}};
+  ScenarioStep looked_at{.name = "the other one has its volume", .happen = [](CrashWorld& world) {
+                           if (!world.kernel->IsMountPoint(world.VolumePath("u-two", "two"))) {
+                             world.Violation("nobody has the device any more");
+                           }
+                         }};
+  return {"two loop devices of one file",
+          {storage},
+          {PodOfLoopComes("one", true), PodOfLoopComes("two", false), leaves, looked_at}};
+}
+
+Scenario RenamedDirectoryScenario() {
+  constexpr const char* kOther = "/srv/other";
+  ScenarioStep storage{.name = "the sources have a recycled volume and one that is kept",
+                       .happen = [](CrashWorld& world) {
+                         AddRecycled(world);
+                         world.kernel->AddDirectory(kOther);
+                         world.sources[kFiles]["other"] = VolumeManifest("other", kOther, "Retain");
+                         world.sources[kFiles]["other-claim"] = ClaimManifest("other");
+                       }};
+  ScenarioStep pod{.name = "a pod of the one that is kept comes", .happen = [](CrashWorld& world) {
+                     world.sources[kFiles]["pod"] = PodManifest("other");
+                     PodTruth truth;
+                     truth.wanted = true;
+                     truth.volumes["other"].plugin = kHostPathPluginName;
+                     truth.volumes["other"].host_path = kOther;
+                     world.pods[kPod] = truth;
+                   }};
+  // The recycled one was never used: nothing is on record that its directory could differ from.
+  ScenarioStep renamed{.name = "its directory is renamed to that of the recycled one",
+                       .happen = [](CrashWorld& world) {
+                         world.kernel->Remove(kPath);
+                         world.kernel->Rename(kOther, "outer");
+                         Keep(world, std::string(kPath) + "/data.txt", "of the other volume");
+                       }};
+  return {"a directory that is renamed to another volume's path",
+          {storage},
+          {pod, PodLeaves(), renamed, ClaimIsDeleted()}};
+}
+
+Scenario UnreadableVolumeScenario() {
+  ScenarioStep storage{.name = "an applied volume lies in another one's directory",
+                       .happen = [](CrashWorld& world) {
+                         AddRecycled(world);
+                         world.CommandApply(VolumeManifest("inner", kInnerPath, "Retain"));
+                         Keep(world, std::string(kInnerPath) + "/data.txt", "of the inner volume");
+                       }};
+  ScenarioStep damaged{.name = "its file is damaged", .happen = [](CrashWorld& world) {
+                         world.WriteObjectFile(kInnerFile, "{\"kind\": \"Persis");
+                       }};
+  ScenarioStep again{.name = "it is applied anew", .happen = [](CrashWorld& world) {
+                       world.CommandApply(VolumeManifest("inner", kInnerPath, "Retain"));
+                     }};
+  return {"a volume that nobody can read in another one",
+          {storage, PodComes(), PodLeaves(), damaged},
+          {ClaimIsDeleted(), again},
+          /*applies=*/true};
+}
+
+Scenario OwnDirectoriesScenario() {
+  ScenarioStep storage{.name = "a manifest directory lies in a recycled volume",
+                       .happen = [](CrashWorld& world) {
+                         AddRecycled(world);
+                         const std::string own = std::string(kPath) + "/manifests";
+                         world.own_directories["the manifest directory"] = own;
+                         Keep(world, own + "/web.yaml", "a manifest");
+                       }};
+  return {"a volume around the agent's own directories",
+          {storage},
+          {PodComes(), PodLeaves(), ClaimIsDeleted()}};
+}
 
 Scenario NestedVolumesScenario() {
   ScenarioStep storage{.name = "a volume lies in another one's directory",

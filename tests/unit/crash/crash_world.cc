@@ -100,6 +100,8 @@ std::string RecordText(const Record& row) {
   if (row.kind == kCommandNumberRecordKind) return "";
   if (row.kind == kDeletedObjectRecordKind) {
     const Result<DeletedObjectRecord> record = DecodeDeletedObjectRecord(row);
+    // Of an object without a uid that was applied anew it goes when claims are next decided about.
+    if (record.ok() && record->uid.empty()) return "";
     return row.kind + " " + row.key + (record.ok() && record->ended ? " ended" : "") + "\n";
   }
   return name + "\n";
@@ -129,6 +131,8 @@ std::unique_ptr<CrashWorld> CrashWorld::Clone() const {
   copy->processes = processes;
   copy->commands = commands;
   copy->token_rotation_unix_ms = token_rotation_unix_ms;
+  copy->object_files = object_files;
+  copy->own_directories = own_directories;
   copy->adopt_root = adopt_root;
   copy->removal_deletes = removal_deletes;
   copy->pods = pods;
@@ -397,7 +401,10 @@ std::string CrashWorld::Snapshot() const {
   text += "mounts:\n" + SortedLines(WithoutPayloadNames(WithoutGroups(kernel->DumpMounts())));
   std::string records;
   for (const Record& row : store->All()) records += RecordText(row);
-  return text + "records:\n" + SortedLines(WithoutUids(records));
+  // Numbers of commands may differ.
+  std::string objects;
+  for (const auto& [file, content] : ObjectFiles()) objects += "object " + file + "\n";
+  return text + "records:\n" + SortedLines(WithoutUids(records)) + objects;
 }
 
 std::string CrashWorld::NewUid(const ObjectKey& object) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -65,12 +66,14 @@ struct PodTruth {
 };
 
 struct UserCommand {
-  enum class Kind { kDelete, kHold, kDeleteObject };
+  enum class Kind { kDelete, kHold, kDeleteObject, kApply };
   Kind kind = Kind::kDelete;
   std::string pod;
   int64_t pid = 0;
   bool acknowledged = false;
-  ObjectKey object = {};  // of kDeleteObject
+  ObjectKey object = {};             // of kDeleteObject
+  std::string manifest = {};         // of kApply
+  std::optional<size_t> after = {};  // is given once this command has been answered
 };
 
 // Threads: one.
@@ -118,6 +121,13 @@ class CrashWorld {
   void DeleteByCommand(const std::string& source, const std::string& manifest,
                        const ObjectKey& object);
 
+  // A user gives or deletes an object, once the command before has been answered.
+  void CommandApply(const std::string& manifest);
+  void CommandDelete(const ObjectKey& object);
+  // The directory of applied objects: its files are real, and the world keeps them over the agents.
+  std::map<std::string, std::string> ObjectFiles() const;
+  void WriteObjectFile(const std::string& file, const std::string& content);
+
   // ---- what is owed
   void Violation(const std::string& what);
   // Everything established of protected pods is there, and precious files are. Payloads are read
@@ -158,8 +168,13 @@ class CrashWorld {
   std::map<int64_t, uint64_t> processes;  // pid -> start time
   std::vector<UserCommand> commands;
   int64_t token_rotation_unix_ms = 0;
-  bool adopt_root = false;          // --adopt-root
-  StorageGuard* storage = nullptr;  // of the agent that runs; for seeded bugs
+  // Objects can be applied; file -> content, as the last agent left them.
+  std::optional<std::map<std::string, std::string>> object_files;
+  std::string objects_directory;  // of the agent that runs
+  // Directories of the agent's own, besides its root.
+  std::map<std::string, std::string> own_directories;  // what it is -> path
+  bool adopt_root = false;                             // --adopt-root
+  StorageGuard* storage = nullptr;                     // of the agent that runs; for seeded bugs
   // Its sources are those of removal-deletes-claims: to take a claim away is to delete it.
   bool removal_deletes = false;
 

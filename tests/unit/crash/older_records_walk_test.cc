@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "unit/crash/crash_scenarios.h"
+#include "unit/crash/seeded_bugs.h"
 #include "unit/crash/walk_sample.h"
 
 namespace volumed {
@@ -118,23 +119,21 @@ TEST(OlderRecordsWalkTest, AnImageOfTheRootDiskAloneLosesOnlyWhatIsListed) {
   }
 }
 
-// Without the gate the walk finds what would be lost.
+// Each step that is not held back is one by which the walk finds something lost.
 TEST(OlderRecordsWalkTest, ARecoveryThatIsIgnoredIsSeen) {
-  OlderReport all;
-  for (const Scenario& scenario : AllScenarios()) {
-    const bool ends_data = scenario.name == "a recycled volume" ||
-                           scenario.name == "two pods on a new disk" ||
-                           scenario.name == "a provisioned volume";
-    if (!ends_data) continue;
-    const uint64_t before = all.walk.violations;
+  const std::vector<SeededBugCase> bugs = SeededRecoveryBugs();
+  EXPECT_EQ(bugs.size(), 3u);
+  for (const SeededBugCase& seeded : bugs) {
+    OlderReport report;
     OlderWalk options;
     options.points = 20;
     options.states = 3;
-    options.bug.ignores_recovery = true;
-    WalkOlder(scenario, options, all);
-    std::cout << "  " << scenario.name << ": " << all.walk.violations - before << " with a loss\n";
+    options.bug = seeded.bug;
+    WalkOlder(seeded.scenario, options, report);
+    std::cout << "seeded bug \"" << seeded.bug.name << "\" in " << seeded.scenario.name << ": "
+              << report.walk.violations << " of " << report.walk.walked << " runs with a loss\n";
+    EXPECT_GT(report.walk.violations, 0u) << seeded.bug.name;
   }
-  EXPECT_GT(all.walk.violations, 0u);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "kube/object_directory.h"
 #include "operation/object_record.h"
 #include "operation/storage_record.h"
 #include "operation/volume_record.h"
@@ -15,6 +16,7 @@
 #include "unit/crash/crash_scenarios.h"
 #include "unit/crash/seeded_kernels.h"
 #include "unit/crash/seeded_operations.h"
+#include "unit/crash/seeded_storage_kernels.h"
 #include "unit/crash/seeded_stores.h"
 
 namespace volumed {
@@ -36,6 +38,26 @@ SeededBug InKernel(const std::string& name) {
   bug.name = name;
   bug.kernel = [](Kernel& real, CrashWorld& world) -> std::unique_ptr<Kernel> {
     return std::make_unique<BuggyKernel>(real, world);
+  };
+  return bug;
+}
+
+template <typename Operations>
+SeededBug InOperations(const std::string& name) {
+  SeededBug bug;
+  bug.name = name;
+  bug.operations = [](const SeededOperations& parts) -> std::unique_ptr<VolumeOperations> {
+    return std::make_unique<Operations>(parts);
+  };
+  return bug;
+}
+
+// In what the directory of applied objects delivers first, as after a restart.
+SeededBug InAppliedObjects(const std::string& name, std::function<void(ObjectList&)> change) {
+  SeededBug bug;
+  bug.name = name;
+  bug.list = [change = std::move(change)](ObjectList& list, bool first) {
+    if (first && list.source == ObjectDirectory::kSourceName) change(list);
   };
   return bug;
 }
@@ -99,11 +121,8 @@ std::vector<SeededBugCase> BugsOfTheAgent() {
   SeededBug same_boot;
   same_boot.name = "boot id not compared";
   same_boot.ignores_boot_id = true;
-  SeededBug keyless;
-  keyless.name = "keys dropped: operations of a volume overlap";
-  keyless.operations = [](const SeededOperations& parts) -> std::unique_ptr<VolumeOperations> {
-    return std::make_unique<KeylessOperations>(parts);
-  };
+  const SeededBug keyless =
+      InOperations<KeylessOperations>("keys dropped: operations of a volume overlap");
   return {{empty_list, ChangeScenario()},
           {impatient, ChangeScenario()},
           {same_boot, HeldPodScenario(), WalkKind::kReboot},
@@ -287,7 +306,17 @@ std::vector<SeededBugCase> BugsOfProvisioning() {
 }
 
 std::vector<SeededBugCase> BugsOfSharedStorage() {
+  SeededBug no_own;
+  no_own.name = "the agent's own directories not compared";
+  no_own.knows_no_own_directories = true;
   return {
+      {InKernel<IncuriousKernel>("other volumes' directories on record not looked for"),
+       RenamedDirectoryScenario()},
+      {InOperations<UntoldOperations>("volumes that nobody can read not asked for"),
+       UnreadableVolumeScenario()},
+      {InKernel<TwinlessStorageKernel>("two devices of one storage not compared"),
+       TwinDevicesScenario()},
+      {no_own, OwnDirectoriesScenario()},
       {InKernel<FlatStorageKernel>("nested directory not seen"), NestedVolumesScenario()},
       {Losing("identity of a directory not recorded",
               [](const Record& row) { return row.kind == kStorageOwnerRecordKind; }),
@@ -341,7 +370,23 @@ std::vector<SeededBugCase> BugsOfCommands() {
     const Result<DeletedObjectRecord> record = DecodeDeletedObjectRecord(row);
     return record.ok() && record->ended;
   };
+  SeededBug unheeded;
+  unheeded.name = "a removal that is the command not heeded";
+  unheeded.ignores_removals = true;
+  const auto forget_numbers = [](ObjectList& list) {
+    for (ObjectWithOrigin& object : list.objects) object.number = 0;
+  };
+  const auto take_for_absent = [](ObjectList& list) {
+    list.unknown.clear();
+    list.incomplete_because.clear();
+  };
   return {
+      {unheeded, RemovalDeletesScenario()},
+      {InAppliedObjects("number of a command forgotten at restart", forget_numbers),
+       NumberedCommandsScenario()},
+      {InStore<NumberlessStore>("number of a command not in its row"), NumberedCommandsScenario()},
+      {InAppliedObjects("a damaged applied object taken for absent", take_for_absent),
+       DamagedObjectScenario()},
       {hasty, MissingClaimScenario()},
       {Losing("deletion by command not written",
               [](const Record& row) { return row.kind == kDeletedObjectRecordKind; }),

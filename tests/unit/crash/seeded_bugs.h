@@ -16,6 +16,8 @@ struct SeededBugCase {
 };
 
 std::vector<SeededBugCase> SeededBugs();
+// Those that only the older-records walk catches; see seeded_recovery_bugs.cc.
+std::vector<SeededBugCase> SeededRecoveryBugs();
 // Those that only the overlapping walk catches; see seeded_overlap_bugs.cc.
 std::vector<SeededBugCase> SeededOverlapBugs();
 

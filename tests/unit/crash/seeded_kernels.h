@@ -27,40 +27,6 @@ class PassingKernel : public Kernel {
   CrashWorld& world_;
 };
 
-// Of what storage is, some is not told.
-class BlindStorageKernel : public PassingKernel {
- public:
-  using PassingKernel::PassingKernel;
-  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
-    Result<AnyAnswer> answer = real_.Do(request, options);
-    if (answer.ok()) {
-      if (auto* identity = std::get_if<StorageIdentity>(&*answer)) Hide(*identity);
-    }
-    return answer;
-  }
-
- private:
-  virtual void Hide(StorageIdentity& identity) = 0;
-};
-
-// Nobody sees what contains a directory.
-class FlatStorageKernel final : public BlindStorageKernel {
- public:
-  using BlindStorageKernel::BlindStorageKernel;
-
- private:
-  void Hide(StorageIdentity& identity) override { identity.within.clear(); }
-};
-
-// Nobody sees whose a directory is.
-class UnmarkedStorageKernel final : public BlindStorageKernel {
- public:
-  using BlindStorageKernel::BlindStorageKernel;
-
- private:
-  void Hide(StorageIdentity& identity) override { identity.owner.clear(); }
-};
-
 // Says that it has unmounted, and has not.
 class LazyUnmountKernel final : public PassingKernel {
  public:

@@ -111,6 +111,13 @@ class KeylessOperations final : public PassingOperations {
   VolumeOperations& other_;
 };
 
+// Nobody is told of volumes whose objects nobody can read.
+class UntoldOperations final : public PassingOperations {
+ public:
+  explicit UntoldOperations(const SeededOperations& parts) : PassingOperations(parts.real) {}
+  std::set<std::string> SetUnknownVolumes(std::vector<UnknownVolume>) override { return {}; }
+};
+
 // Each device is mounted twice at once, and no key keeps the two apart.
 class TwiceMountedOperations final : public PassingOperations {
  public:

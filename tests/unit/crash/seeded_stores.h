@@ -141,6 +141,18 @@ class HolderlessStore final : public PassingStore {
   }
 };
 
+// The row of a deletion does not say which command it was.
+class NumberlessStore final : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+  Status Put(const Record& row, Durability durability) override {
+    if (row.kind != kDeletedObjectRecordKind) return PassingStore::Put(row, durability);
+    DeletedObjectRecord record = DecodeDeletedObjectRecord(row).value();
+    record.number = 0;
+    return PassingStore::Put(EncodeRecord(record), durability);
+  }
+};
+
 // A restart does not know any more what volumes a pod has.
 class VolumelessStore final : public PassingStore {
  public:

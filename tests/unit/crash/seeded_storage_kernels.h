@@ -1,0 +1,72 @@
+// Kernels that do not tell all of what a storage is.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "unit/crash/seeded_kernels.h"
+
+namespace volumed {
+
+// Of what storage is, some is not told.
+class BlindStorageKernel : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    Result<AnyAnswer> answer = real_.Do(request, options);
+    if (answer.ok()) {
+      if (auto* identity = std::get_if<StorageIdentity>(&*answer)) Hide(*identity);
+    }
+    return answer;
+  }
+
+ private:
+  virtual void Hide(StorageIdentity& identity) = 0;
+};
+
+// Nobody sees what contains a directory.
+class FlatStorageKernel final : public BlindStorageKernel {
+ public:
+  using BlindStorageKernel::BlindStorageKernel;
+
+ private:
+  void Hide(StorageIdentity& identity) override { identity.within.clear(); }
+};
+
+// Nobody sees whose a directory is.
+class UnmarkedStorageKernel final : public BlindStorageKernel {
+ public:
+  using BlindStorageKernel::BlindStorageKernel;
+
+ private:
+  void Hide(StorageIdentity& identity) override { identity.owner.clear(); }
+};
+
+// Nobody sees that two devices are one storage, nor who has the other one.
+class TwinlessStorageKernel final : public BlindStorageKernel {
+ public:
+  using BlindStorageKernel::BlindStorageKernel;
+
+ private:
+  void Hide(StorageIdentity& identity) override {
+    identity.users.clear();
+    const auto is_number = [](const std::string& key) {
+      return key.starts_with("dev:") || key.starts_with("fs:");
+    };
+    std::erase_if(identity.own, [&](const std::string& key) { return !is_number(key); });
+  }
+};
+
+// Looks for nothing that is not at its path any more.
+class IncuriousKernel final : public PassingKernel {
+ public:
+  using PassingKernel::PassingKernel;
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    const auto* identify = std::get_if<IdentifyStorage>(&request);
+    const bool looks = identify != nullptr && identify->look_for.inode != 0;
+    return looks ? AnyAnswer(StorageIdentity{}) : PassingKernel::Do(request, options);
+  }
+};
+
+}  // namespace volumed
