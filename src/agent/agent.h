@@ -124,6 +124,9 @@ class Agent {
   void RunPlugins();
   void DeliverList(ObjectList list);
   void AcceptRecords(const std::optional<std::string>& volume, RecordsAccepted done);
+  // The directory at the path of a PersistentVolume is the volume's from now on.
+  void AcceptVolume(const std::string& volume,
+                    std::function<void(const Result<AcceptedDirectory>&)> done);
   Status AcceptSource(const std::string& name);
   Status ForgetSource(const std::string& name);
   ObjectSource* FindSource(const std::string& name) const;  // null: it is not configured

@@ -84,4 +84,21 @@ void Agent::AcceptRecords(const std::optional<std::string>& volume, RecordsAccep
   });
 }
 
+void Agent::AcceptVolume(const std::string& volume,
+                         std::function<void(const Result<AcceptedDirectory>&)> done) {
+  const auto ended = [this, volume, done](const OperationOutcome<AcceptedDirectory>& outcome) {
+    if (outcome.failure) return done(outcome.failure->error);
+    log_->Warning("the directory of a persistent volume was accepted by command",
+                  {{"volume", volume},
+                   {"path", outcome.value->path},
+                   {"before", ObjectText(outcome.value->before)},
+                   {"now", ObjectText(outcome.value->now)}});
+    manager_->RetryStorage(volume);
+    done(*outcome.value);
+  };
+  if (operations_->AcceptDirectory(volume, ended) == StartResult::kStarted) return;
+  done(Error::NotApplied(Code::kUnavailable,
+                         "the storage of persistent volume " + volume + " is being looked at"));
+}
+
 }  // namespace volumed

@@ -95,6 +95,8 @@ void Agent::MakeControlServices() {
       .recovery = *recovery_gate_,
       .accept_records = [this](const std::optional<std::string>& volume,
                                RecordsAccepted done) { AcceptRecords(volume, std::move(done)); },
+      .accept_volume = [this](const std::string& volume,
+                              auto done) { AcceptVolume(volume, std::move(done)); },
       .losses = *source_losses_,
       .accept_source = [this](const std::string& name) { return AcceptSource(name); },
       .forget_source = [this](const std::string& name) { return ForgetSource(name); },

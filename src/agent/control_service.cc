@@ -10,6 +10,7 @@
 #include "agent/container_mounts.h"
 #include "agent/describer.h"
 #include "agent/events_stream.h"
+#include "agent/kept_directories.h"
 #include "agent/operations_stream.h"
 #include "agent/pod_lookup.h"
 #include "agent/pod_waiter.h"
@@ -295,20 +296,37 @@ grpc::ServerUnaryReactor* ControlService::ChangeHold(
 grpc::ServerUnaryReactor* ControlService::Retry(grpc::CallbackServerContext* context,
                                                 const v1::RetryRequest* request,
                                                 v1::RetryResponse* response) {
-  return OnControl(context, PeerRole::kOperate, [this, request, response]() -> Status {
-    ASSIGN_OR_RETURN(const PodUid pod, FindPodUid(backend_.manager, request->pod(), backend_.node));
-    const std::optional<PodView> before = backend_.manager.FindPod(pod);
-    RETURN_IF_ERROR(request->volume().empty()
-                        ? backend_.manager.Retry(pod)
-                        : backend_.manager.RetryVolume({pod, SpecName(request->volume())}));
-    for (const VolumeView& volume : before ? before->volumes : std::vector<VolumeView>()) {
-      if (!request->volume().empty() && volume.spec.str() != request->volume()) continue;
-      v1::RetriedVolume* retried = response->add_volumes();
-      retried->set_name(volume.spec.str());
-      retried->set_what(RetryAnswer(volume));
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (Refuse(reactor, PeerRole::kOperate)) return reactor;
+  backend_.scheduler.Post([this, reactor, request, response] {
+    const Result<std::vector<KeptDirectory>> kept = RetryPod(*request, response);
+    if (!kept.ok() || kept->empty()) {
+      reactor->Finish(kept.ok() ? grpc::Status::OK : ToGrpcStatus(kept.error()));
+      return;
     }
-    return OkStatus();
+    backend_.scheduler.RunBlocking([this, reactor, response, asked = *kept] {
+      TellOfOtherDirectories(backend_.kernel, backend_.scheduler.clock(), asked, response);
+      reactor->Finish(grpc::Status::OK);
+    });
   });
+  return reactor;
+}
+
+Result<std::vector<KeptDirectory>> ControlService::RetryPod(const v1::RetryRequest& request,
+                                                            v1::RetryResponse* response) {
+  ASSIGN_OR_RETURN(const PodUid pod, FindPodUid(backend_.manager, request.pod(), backend_.node));
+  const std::optional<PodView> before = backend_.manager.FindPod(pod);
+  RETURN_IF_ERROR(request.volume().empty()
+                      ? backend_.manager.Retry(pod)
+                      : backend_.manager.RetryVolume({pod, SpecName(request.volume())}));
+  if (!before) return std::vector<KeptDirectory>();
+  for (const VolumeView& volume : before->volumes) {
+    if (!request.volume().empty() && volume.spec.str() != request.volume()) continue;
+    v1::RetriedVolume* retried = response->add_volumes();
+    retried->set_name(volume.spec.str());
+    retried->set_what(RetryAnswer(volume));
+  }
+  return KeptDirectoriesOf(backend_.catalog, *before);
 }
 
 grpc::ServerUnaryReactor* ControlService::GetSources(grpc::CallbackServerContext* context,

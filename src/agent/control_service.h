@@ -11,12 +11,14 @@
 
 #include "agent.grpc.pb.h"
 #include "agent/config.h"
+#include "agent/kept_directories.h"
 #include "agent/peer_role.h"
 #include "agent/source_losses.h"
 #include "base/log.h"
 #include "base/scheduler.h"
 #include "kube/object_catalog.h"
 #include "kube/object_directory.h"
+#include "operation/storage_guard.h"
 #include "operation/volume_operations.h"
 #include "os/kernel.h"
 #include "os/worker_pool_stats.h"
@@ -45,6 +47,9 @@ struct ControlBackend {
   RecoveryGate& recovery;
   std::function<void(const std::optional<std::string>& volume, RecordsAccepted done)>
       accept_records;
+  std::function<void(const std::string& volume,
+                     std::function<void(const Result<AcceptedDirectory>&)> done)>
+      accept_volume;
   const SourceLosses& losses;
   std::function<Status(const std::string& source)> accept_source;
   std::function<Status(const std::string& source)> forget_source;
@@ -100,7 +105,9 @@ class ControlService final : public v1::VolumeAgent::CallbackService {
   grpc::ServerUnaryReactor* AcceptRecords(grpc::CallbackServerContext* context,
                                           const v1::AcceptRecordsRequest* request,
                                           v1::AcceptRecordsResponse* response) override;
-
+  grpc::ServerUnaryReactor* AcceptVolume(grpc::CallbackServerContext* context,
+                                         const v1::AcceptVolumeRequest* request,
+                                         v1::AcceptVolumeResponse* response) override;
   grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
                                      const v1::DescribeRequest* request,
                                      v1::DescribeResponse* response) override;
@@ -128,6 +135,10 @@ class ControlService final : public v1::VolumeAgent::CallbackService {
   // Deletes an object of a kind other than a pod's. Called on the control thread.
   void DeleteObject(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response,
                     const ObjectKey& key);
+  // Tries what was asked for, and answers of which directories more can be told. Called on the
+  // control thread.
+  Result<std::vector<KeptDirectory>> RetryPod(const v1::RetryRequest& request,
+                                              v1::RetryResponse* response);
   struct PodDeletion {
     PodUid uid;
     bool force = false;

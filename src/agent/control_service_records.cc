@@ -40,4 +40,22 @@ grpc::ServerUnaryReactor* ControlService::AcceptRecords(grpc::CallbackServerCont
   return reactor;
 }
 
+grpc::ServerUnaryReactor* ControlService::AcceptVolume(grpc::CallbackServerContext* context,
+                                                       const v1::AcceptVolumeRequest* request,
+                                                       v1::AcceptVolumeResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (Refuse(reactor, PeerRole::kAdmin)) return reactor;
+  backend_.scheduler.Post([this, reactor, response, name = request->name()] {
+    backend_.accept_volume(name, [reactor, response](const Result<AcceptedDirectory>& accepted) {
+      if (accepted.ok()) {
+        response->set_path(accepted->path);
+        response->set_before(ObjectText(accepted->before));
+        response->set_now(ObjectText(accepted->now));
+      }
+      reactor->Finish(accepted.ok() ? grpc::Status::OK : ToGrpcStatus(accepted.error()));
+    });
+  });
+  return reactor;
+}
+
 }  // namespace volumed

@@ -188,6 +188,21 @@ void AddAgentVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
     if (!accept_records->parsed()) chosen = [&] { return RunRecords(words.context); };
   });
 
+  CLI::App* accept_volume = app.add_subcommand(
+      "accept", "say that the directory which is at a volume's path now is right");
+  accept_volume->add_option("kind", words.kind, "pv")
+      ->required()
+      ->type_name("KIND")
+      ->check([](const std::string& kind) {
+        return kPersistentVolumeNoun.Means(kind) ? std::string()
+                                                 : "'" + kind + "' is no persistent volume (pv)";
+      });
+  accept_volume->add_option("name", words.name, "of the PersistentVolume")
+      ->required()
+      ->type_name("NAME");
+  accept_volume->callback(
+      [&] { chosen = [&] { return RunAcceptVolume(words.context, words.name); }; });
+
   CLI::App* version = app.add_subcommand("version", "of this program and of the agent");
   version->callback([&] { chosen = [&] { return RunVersion(words.context); }; });
 

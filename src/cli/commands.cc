@@ -328,6 +328,24 @@ ExitCode RunRecordsAccept(const CliContext& context, const std::string& volume) 
   return code;
 }
 
+ExitCode RunAcceptVolume(const CliContext& context, const std::string& name) {
+  v1::AcceptVolumeRequest request;
+  request.set_name(name);
+  v1::AcceptVolumeResponse response;
+  const ExitCode code = CallAndSay(context, &Stub::AcceptVolume, request, &response, "");
+  if (code != kExitOk) return code;
+  if (IsForPrograms(context.format)) {
+    PrintMessage(response, context.format, std::cout);
+  } else if (response.before() == response.now()) {
+    std::cout << "pv " << name << ": " << response.path() << " is the directory on record ("
+              << response.now() << "); there is nothing to accept\n";
+  } else {
+    std::cout << "pv " << name << " has its data in " << response.path() << " (" << response.now()
+              << ") from now on, and not in " << response.before() << "\n";
+  }
+  return kExitOk;
+}
+
 ExitCode RunOci(const CliContext& context, const std::string& pod, const std::string& container) {
   v1::GetContainerMountsRequest request;
   *request.mutable_pod() = MakeRef(context, "Pod", pod);

@@ -52,6 +52,8 @@ ExitCode RunSources(const CliContext& context);
 ExitCode RunRecords(const CliContext& context);
 // `volume` empty: all of them.
 ExitCode RunRecordsAccept(const CliContext& context, const std::string& volume);
+// Of a PersistentVolume.
+ExitCode RunAcceptVolume(const CliContext& context, const std::string& name);
 // Both show what goes. `yes`: also if volumes are mounted.
 ExitCode RunSourceAccept(const CliContext& context, const std::string& source, bool yes,
                          bool dry_run);

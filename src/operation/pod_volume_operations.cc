@@ -95,7 +95,7 @@ Failure RunMount(const Parts& parts, const MountRequest& request, MountedVolume&
                           return MakePodDirectories(parts.host.kernel, parts.host.paths,
                                                     request.pod->uid(), OnOwnFilesystem(options));
                         }});
-  PodStorage storage(parts.storage, request, **plugin);
+  PodStorage storage(parts.storage, parts.host.kernel, request, **plugin, mounter.GetSafePath());
   call.steps.push_back(
       {.name = "ReserveStorage",
        .timeout = parts.settings.set_up,

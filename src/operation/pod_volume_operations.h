@@ -130,6 +130,10 @@ class PodVolumeOperations final : public VolumeOperations {
     }
   };
 
+  // StorageGuard::AcceptDirectory: a command, and no wish of the volume manager.
+  StartResult AcceptDirectory(const std::string& volume_name,
+                              std::function<void(OperationOutcome<AcceptedDirectory>)> done);
+
  private:
   StartResult ForgetRecords(const std::string& key, std::function<Status(StorageGuard&)> forget,
                             std::function<void(OperationOutcome<Unit>)> done);

@@ -14,7 +14,8 @@ namespace {
 
 using Failure = std::optional<OperationFailure>;
 
-constexpr const char* kForgetStorageOperation = "forget_storage";  // ours
+constexpr const char* kForgetStorageOperation = "forget_storage";      // ours
+constexpr const char* kAcceptDirectoryOperation = "accept_directory";  // ours
 
 }  // namespace
 
@@ -106,6 +107,29 @@ StartResult PodVolumeOperations::ForgetStorageBut(
         return guard.ForgetBut(volume_names);
       },
       std::move(done));
+}
+
+StartResult PodVolumeOperations::AcceptDirectory(
+    const std::string& volume_name, std::function<void(OperationOutcome<AcceptedDirectory>)> done) {
+  const OperationKey key(UniqueVolumeName("accept/" + volume_name));
+  executor_.ResetBackoff(key);  // a person asks
+  OperationExecutor::Operation operation{
+      .key = key, .name = kAcceptDirectoryOperation, .plugin_name = "", .pod_display_name = ""};
+  const auto accepted = std::make_shared<AcceptedDirectory>();
+  return executor_.Start(
+      std::move(operation),
+      [parts = parts_, volume_name, accepted](OperationProgress& progress) -> Failure {
+        progress.EnterStep("Accept");
+        CallOptions call;
+        call.deadline = Deadline::After(parts.host.clock, parts.settings.set_up);
+        Result<AcceptedDirectory> said = parts.storage.AcceptDirectory(volume_name, call);
+        if (!said.ok()) return OperationFailure{kAcceptDirectoryOperation, "Accept", said.error()};
+        *accepted = std::move(said).value();
+        return std::nullopt;
+      },
+      [done = std::move(done), accepted](const Failure& failure) {
+        done(OutcomeOf(failure, *accepted));
+      });
 }
 
 OperationKey ReclaimKey(const std::string& volume_name) {

@@ -302,11 +302,18 @@ Status StorageGuard::RecordOwner(const StorageOwner& owner, const StorageIdentit
   const bool same_place = before && before->name == owner.name;
   StorageOwnerRecord record{
       owner.volume, owner.name, {}, owner.claim_uid, same_place && before->marked};
-  if (is_directory) record.object = identity.object;
+  if (is_directory) {
+    record.object = identity.object;
+    record.boot_id = boot_id_;
+  }
   if (before) KeepIdentity(*before, record);
   const bool has_it = same_place && before->object.inode != 0 && !owner.claim_uid.empty() &&
                       before->claim_uid == owner.claim_uid;
-  if (has_it) record.object = before->object;
+  if (has_it) {
+    if (owner.keeps_directory) RETURN_IF_ERROR(CheckKeepsDirectory(owner, *before, identity));
+    record.object = before->object;
+    record.boot_id = before->boot_id;
+  }
   const std::string difference = StorageDifference(record.object, identity.object);
   if (!difference.empty()) {
     log_.Warning("a claim finds another directory than the one that it had",

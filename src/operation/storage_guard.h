@@ -34,6 +34,15 @@ struct StorageOwner {
   StorageName name;
   std::string claim_uid;
   bool marked = false;  // its directory is to say so itself: it can be reclaimed
+  // The claim is given no other directory than the one that it had.
+  bool keeps_directory = false;
+};
+
+// What an administrator has said to be a volume's directory.
+struct AcceptedDirectory {
+  std::string path;
+  StorageObject before;
+  StorageObject now;  // the same as `before` if nothing was to be accepted
 };
 
 // Whom a look at a block device is to find: nobody, or whoever has it for himself; or only whoever
@@ -77,9 +86,14 @@ class StorageGuard {
   // filesystem that keeps no mark is left without one, and so is a directory with another's mark:
   // it is that one's, and is never emptied for this volume.
   // A directory that is on record as another volume's, and is not at that one's path any more, is
-  // refused: FailedPrecondition, not applied, with both names.
+  // refused: FailedPrecondition, not applied, with both names. So is another directory than the one
+  // that the claim had, if that is to be kept: its disk may not be mounted there.
   Status RecordOwner(const StorageOwner& owner, const StorageIdentity& identity,
                      const CallOptions& call);
+  // The administrator's word that the directory which is now at the path of this persistent volume
+  // is the volume's. Errors, not applied: NotFound if no directory of it is on record;
+  // FailedPrecondition if there is none now, or it is another volume's or claim's; the store's.
+  Result<AcceptedDirectory> AcceptDirectory(const std::string& volume, const CallOptions& call);
   // Says how the device that is taken under this id is used, on record, before a pod may use it;
   // nothing if none is. `name`: where its volume says that it is; empty if it names no path.
   // Errors: those of the store, and of IdentifyStorage.
@@ -140,6 +154,9 @@ class StorageGuard {
   Status CheckReclaimNotOnRecord(const StorageHolder& holder, const StorageName& name,
                                  const StorageIdentity& identity, const CallOptions& call)
       EXCLUDES(mu_);
+  // storage_guard_directory.cc: the directory that a claim has.
+  Status CheckKeepsDirectory(const StorageOwner& owner, const StorageOwnerRecord& before,
+                             const StorageIdentity& now) const;
   Result<bool> LiesInWay(const StorageName& name, const StorageIdentity& identity,
                          const StorageName& recorded, const StorageObject& object,
                          const CallOptions& call);

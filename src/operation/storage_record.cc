@@ -20,6 +20,7 @@ StorageMode ModeOf(record::StorageOwnerRecord::Mode mode) {
 }
 
 void WriteIdentity(const StorageOwnerRecord& record, record::StorageOwnerRecord& to) {
+  to.set_boot_id(record.boot_id.str());
   to.set_mode(static_cast<record::StorageOwnerRecord::Mode>(record.mode));
   for (const std::string& key : record.own_keys) to.add_own_keys(key);
   for (const std::string& key : record.within_keys) to.add_within_keys(key);
@@ -35,6 +36,7 @@ void WriteIdentity(const StorageOwnerRecord& record, record::StorageOwnerRecord&
 
 void ReadIdentity(const record::StorageOwnerRecord& from, StorageOwnerRecord& record) {
   record.mode = ModeOf(from.mode());
+  record.boot_id = BootId(from.boot_id());
   record.own_keys.assign(from.own_keys().begin(), from.own_keys().end());
   record.within_keys.assign(from.within_keys().begin(), from.within_keys().end());
   for (const record::StorageFileRecord& file : from.files()) {

@@ -35,6 +35,7 @@ struct StorageOwnerRecord {
   std::vector<std::string> own_keys{};
   std::vector<std::string> within_keys{};
   std::vector<StorageFile> files{};  // of loop devices that it is or lies on
+  BootId boot_id{};                  // in which `object` was looked at
   friend bool operator==(const StorageOwnerRecord&, const StorageOwnerRecord&) = default;
 };
 

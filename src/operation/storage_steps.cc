@@ -140,16 +140,27 @@ std::optional<OperationFailure> ReleaseStorage(StorageGuard& guard, const std::s
   return OperationFailure{operation, "ReleaseStorage", released.error().AsMaybeApplied()};
 }
 
-PodStorage::PodStorage(StorageGuard& guard, const MountRequest& request, VolumePlugin& plugin)
+PodStorage::PodStorage(StorageGuard& guard, Kernel& kernel, const MountRequest& request,
+                       VolumePlugin& plugin, SafePath place)
     : guard_(guard),
+      kernel_(kernel),
       request_(request),
       holder_(PodStorageHolder(KeyOf(request), request.spec)),
       name_(StorageNameOf(request.spec)),
-      reclaimable_(CanBeReclaimed(request.spec, plugin)) {}
+      reclaimable_(CanBeReclaimed(request.spec, plugin)),
+      place_(std::move(place)),
+      keeps_directory_(request.spec.SourceAs<LocalVolumeSource>() != nullptr) {}
 
 Status PodStorage::Reserve(const CallOptions& call) {
+  // A pod that runs keeps what it has, whatever is at the path by now.
+  if (keeps_directory_) {
+    ASSIGN_OR_RETURN(const FileInfo info,
+                     kernel_.Call(Stat{.path = place_, .only_mount_point = true}, call));
+    keeps_directory_ = !info.is_mount_point;
+  }
+  const bool has_it = request_.is_remount && guard_.Has(holder_.id, StorageUse::kShared);
   // What the pod has already it has taken.
-  if (!name_ || (request_.is_remount && guard_.Has(holder_.id, StorageUse::kShared))) {
+  if (!name_ || (has_it && !keeps_directory_)) {
     recorded_ = true;
     return OkStatus();
   }
@@ -172,8 +183,8 @@ void PodStorage::Release() {
 Status PodStorage::RecordIdentity(const StorageIdentity& identity, const CallOptions& call) {
   recorded_ = true;
   if (!holder_.persistent) return OkStatus();
-  return guard_.RecordOwner({holder_.volume, *name_, request_.claim_uid, reclaimable_}, identity,
-                            call);
+  return guard_.RecordOwner(
+      {holder_.volume, *name_, request_.claim_uid, reclaimable_, keeps_directory_}, identity, call);
 }
 
 }  // namespace volumed

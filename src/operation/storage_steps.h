@@ -43,8 +43,9 @@ std::optional<OperationFailure> ReleaseStorage(StorageGuard& guard, const std::s
 // need neither. Blocks: until the call's deadline. Errors: those of the guard.
 class PodStorage {
  public:
-  // All outlive this.
-  PodStorage(StorageGuard& guard, const MountRequest& request, VolumePlugin& plugin);
+  // All outlive this. `place`: of the pod's volume.
+  PodStorage(StorageGuard& guard, Kernel& kernel, const MountRequest& request, VolumePlugin& plugin,
+             SafePath place);
   Status Reserve(const CallOptions& call);
   Status Record(const CallOptions& call);
   // The set-up has certainly had no effect: it is not needed any more.
@@ -54,10 +55,14 @@ class PodStorage {
   Status RecordIdentity(const StorageIdentity& identity, const CallOptions& call);
 
   StorageGuard& guard_;
+  Kernel& kernel_;
   const MountRequest& request_;
   const StorageHolder holder_;
   const std::optional<StorageName> name_;
   const bool reclaimable_;
+  const SafePath place_;
+  // The pod is about to be given a directory of the node by the claim that has it.
+  bool keeps_directory_;
   bool recorded_ = false;
 };
 

@@ -102,6 +102,20 @@ std::string StorageDifference(const StorageObject& recorded, const StorageObject
   return differ("its inode", std::to_string(recorded.inode), std::to_string(now.inode));
 }
 
+std::string LastingDifference(const StorageObject& recorded, const StorageObject& now) {
+  if (KeepsInodes(recorded.fs_type)) return StorageDifference(recorded, now);
+  StorageObject type_before;
+  type_before.fs_type = recorded.fs_type;
+  StorageObject type_now;
+  type_now.fs_type = now.fs_type;
+  return StorageDifference(type_before, type_now);
+}
+
+std::string ObjectText(const StorageObject& object) {
+  const std::string uuid = object.fs_uuid.empty() ? "" : " " + object.fs_uuid;
+  return object.fs_type + uuid + ", inode " + std::to_string(object.inode);
+}
+
 std::string RemovalDoubt(const StorageObject& recorded, const StorageObject& now) {
   std::string difference = StorageDifference(recorded, now);
   if (!difference.empty() || recorded.inode == 0) return difference;

@@ -124,6 +124,13 @@ std::string LastingFileKey(const StorageObject& file);
 // is not known of one of them is not compared. Pure.
 std::string StorageDifference(const StorageObject& recorded, const StorageObject& now);
 
+// The same of what is compared over a reboot: a filesystem that lives in memory, in layers or on a
+// server makes up anew what it is known by, so that of those only the type is compared. Pure.
+std::string LastingDifference(const StorageObject& recorded, const StorageObject& now);
+
+// For people: "ext4 0b3c..., inode 2". Pure.
+std::string ObjectText(const StorageObject& object);
+
 // The key of an export's directory; `path` need not be clean. Pure.
 std::string NfsStorageKey(const std::string& server, const std::string& path);
 // The keys of what contains the storage of such a key, or of one of a file ("fs:..."). Pure.

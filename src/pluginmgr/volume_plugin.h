@@ -75,8 +75,9 @@ class VolumePlugin {
   // "NFS server nas-1". Such a domain is looked at now and then. Empty: it is not.
   virtual std::string FaultDomainName(const VolumeSpec&) const { return ""; }
 
-  // Where the node shows the volume's device, if that comes without the agent: when one of these
-  // paths appears, a mount that failed is tried again at once. Pure.
+  // Where the node shows the volume's device or directory, if that comes without the agent: when
+  // one of these paths appears, or something is mounted at one or above it, a mount that failed is
+  // tried again at once. Pure.
   virtual std::vector<std::string> DevicePaths(const VolumeSpec&) const { return {}; }
 
   // Null where the plugin lacks the capability; constant after Init; owned by the plugin.

@@ -64,7 +64,7 @@ std::string LocalVolumePlugin::FaultDomain(const VolumeSpec& spec) const {
 
 std::vector<std::string> LocalVolumePlugin::DevicePaths(const VolumeSpec& spec) const {
   const auto* source = spec.SourceAs<LocalVolumeSource>();
-  if (source == nullptr || !source->path.starts_with("/dev/")) return {};
+  if (source == nullptr) return {};
   return {source->path};
 }
 

@@ -463,6 +463,16 @@ const std::set<PodUid>& DesiredStateOfWorld::UsersOf(const UniqueVolumeName& vol
   return found == users_.end() ? kNobody : found->second;
 }
 
+std::set<PodUid> DesiredStateOfWorld::PodsWithDevicePathBelow(const std::string& path) const {
+  std::set<PodUid> pods = PodsWithDevicePath(path);
+  const std::string below = path == "/" ? path : path + "/";
+  for (auto at = by_device_path_.lower_bound(below);
+       at != by_device_path_.end() && at->first.starts_with(below); ++at) {
+    pods.insert(at->second.begin(), at->second.end());
+  }
+  return pods;
+}
+
 const std::set<PodUid>& DesiredStateOfWorld::PodsWithDevicePath(const std::string& path) const {
   static const std::set<PodUid> kNobody;
   const auto found = by_device_path_.find(path);

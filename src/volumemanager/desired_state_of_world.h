@@ -81,6 +81,8 @@ class DesiredStateOfWorld {
   std::set<PodUid> ObjectChanged(const ObjectKey& key);
   // The pods with volumes whose device is at this path.
   const std::set<PodUid>& PodsWithDevicePath(const std::string& path) const;
+  // The same of all that lie at or below this path: also directories that a disk is mounted at.
+  std::set<PodUid> PodsWithDevicePathBelow(const std::string& path) const;
   // Null if the pod is not wanted. Valid until the next change.
   const WantedPod* Find(const PodUid& pod) const;
   const WantedVolume* Find(const PodVolumeKey& key) const;

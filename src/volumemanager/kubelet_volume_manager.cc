@@ -345,6 +345,10 @@ void KubeletVolumeManager::MountsGone(const std::vector<std::string>& mount_poin
   impl_->MountsGone(mount_points);
 }
 
+void KubeletVolumeManager::MountsChangedElsewhere(const std::vector<std::string>& mount_points) {
+  impl_->MountsChangedElsewhere(mount_points);
+}
+
 void KubeletVolumeManager::WallClockWasSet() { impl_->WallClockWasSet(); }
 
 void KubeletVolumeManager::AttachLimitsChanged() { impl_->AttachLimitsChanged(); }

@@ -111,6 +111,9 @@ class KubeletVolumeManager final : public VolumeManager {
   void DeviceVanished(const std::vector<std::string>& paths);
   // Mounts at these paths went: a pod that leaves, and could not because of one, is tried at once.
   void MountsGone(const std::vector<std::string>& mount_points);
+  // Mounts came or went at these paths, which are not below the root's pods: what failed for want
+  // of a directory there is tried again.
+  void MountsChangedElsewhere(const std::vector<std::string>& mount_points);
   // How volumes are measured from now on (VolumeStats::SetTimes).
   void SetStatsTimes(Duration period, Duration deadline);
   // How often servers are looked at from now on (DomainHealth::SetPeriod).

@@ -89,6 +89,7 @@ class KubeletVolumeManager::Impl {
   void DeviceAppeared(const std::vector<std::string>& paths);
   void DeviceVanished(const std::vector<std::string>& paths);
   void MountsGone(const std::vector<std::string>& mount_points);
+  void MountsChangedElsewhere(const std::vector<std::string>& mount_points);
   // Takes up the pod, if it was left alone for one of these mounts.
   void Uncover(const PodUid& uid, const std::vector<std::string>& mount_points);
   void WallClockWasSet() {

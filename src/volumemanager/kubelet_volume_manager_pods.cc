@@ -312,6 +312,21 @@ void KubeletVolumeManager::Impl::MountsGone(const std::vector<std::string>& moun
   if (!loaded_) gone_while_loading_.insert(mount_points.begin(), mount_points.end());
 }
 
+void KubeletVolumeManager::Impl::MountsChangedElsewhere(
+    const std::vector<std::string>& mount_points) {
+  for (const std::string& mount_point : mount_points) {
+    for (const PodUid& uid : desired_.PodsWithDevicePathBelow(mount_point)) {
+      for (const auto& [spec, volume] : desired_.Find(uid)->volumes) {
+        if (volume.device_paths.empty()) continue;
+        reconciler_.SourceMayHaveChanged({uid, spec});
+        if (!volume.has_device) continue;
+        parts_.operations.ResetBackoff(OperationKey(volume.unique_name));
+        devices_.MarkDirty(volume.unique_name);
+      }
+    }
+  }
+}
+
 void KubeletVolumeManager::Impl::Uncover(const PodUid& uid,
                                          const std::vector<std::string>& mount_points) {
   ActualPod* const pod = actual_.FindPod(uid);
@@ -348,6 +363,7 @@ void KubeletVolumeManager::Impl::RetryStorage(const std::string& name) {
     for (const auto& [spec, volume] : pod.volumes) {
       if (!volume.has_device) continue;
       if (volume.unique_name.str() != name && volume.spec.name().str() != name) continue;
+      reconciler_.ResetBackoff(PodVolumeKey{uid, spec});
       parts_.operations.ResetBackoff(OperationKey(volume.unique_name));
       devices_.MarkDirty(volume.unique_name);
       reconciler_.MarkDirty(uid);

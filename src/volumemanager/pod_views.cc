@@ -308,7 +308,9 @@ ProblemView PodViews::FromFailure(const FailureHistory& failure, const Operation
   // Of the step that is named, not of what was done before it.
   problem.outcome = OutcomeName(failure.last.step_outcome.value_or(error.outcome()));
   problem.message = error.message();
-  problem.who_must_act = WhoMustAct(error, pod, wanted);
+  // Whose the node's storage is, its administrator says.
+  const bool is_storage = failure.last.step == "ReserveStorage";
+  problem.who_must_act = WhoMustAct(error, pod, is_storage ? nullptr : wanted);
   problem.since_unix_ms = failure.since_unix_ms;
   problem.attempts = failure.attempts;
   if (const auto next = parts_.operations.NextTry(key)) problem.next_try_unix_ms = ToWall(*next);

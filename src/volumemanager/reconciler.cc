@@ -57,7 +57,16 @@ void Reconciler::MountWent(const PodUid& uid) {
   MarkDirty(uid);
 }
 
-void Reconciler::TeardownEnded(const PodVolumeKey& key, bool failed) {
+void Reconciler::SourceMayHaveChanged(const PodVolumeKey& key) {
+  const ActualVolume* volume = parts_.actual.FindVolume(key);
+  if (volume == nullptr) return;
+  if (volume->in_flight) parts_.actual.FindPod(key.pod)->mount_went_during.insert(key.spec);
+  if (!volume->failure) return;
+  ResetBackoff(key);
+  MarkDirty(key.pod);
+}
+
+void Reconciler::OperationEnded(const PodVolumeKey& key, bool failed) {
   ActualPod* pod = parts_.actual.FindPod(key.pod);
   if (pod == nullptr || pod->mount_went_during.erase(key.spec) == 0 || !failed) return;
   parts_.operations.ResetBackoff(key);
@@ -231,6 +240,7 @@ void Reconciler::StartMount(const PodVolumeKey& key, const WantedPod& pod,
   auto done = IfAlive([this, key](const OperationOutcome<MountedVolume>& outcome) {
     parts_.actual.MountDone(key, outcome);
     if (outcome.value) hooks_.set_up(key);
+    OperationEnded(key, !outcome.value);
     MarkDirty(key.pod);
     const ActualVolume& volume = *parts_.actual.FindVolume(key);
     SharedVolumeChanged(volume.unique_name, volume.has_device);
@@ -316,7 +326,7 @@ void Reconciler::StartUnmount(const PodVolumeKey& key, const ActualPod& pod, Wak
   auto done = IfAlive([this, key, shared, has_device](const OperationOutcome<Unit>& outcome) {
     parts_.actual.UnmountDone(key, outcome);
     if (outcome.value) hooks_.gone(key);
-    TeardownEnded(key, !outcome.value);
+    OperationEnded(key, !outcome.value);
     MarkDirty(key.pod);
     SharedVolumeChanged(shared, has_device);
   });
@@ -348,7 +358,7 @@ void Reconciler::RemovePod(const PodUid& uid, ActualPod& pod, Wake& wake) {
           PodRemoved(uid);
         } else if (outcome.failure) {
           parts_.actual.NoteFailure(left.remove_failure, *outcome.failure);
-          TeardownEnded({uid, SpecName()}, true);
+          OperationEnded({uid, SpecName()}, true);
         }
         MarkDirty(uid);
       }));

@@ -72,6 +72,9 @@ class Reconciler {
   void ResetBackoff(const PodUid& pod);
   // A mount below the pod's directory went, which may be what its teardown waits for.
   void MountWent(const PodUid& pod);
+  // The directory that the volume comes from may be another one now: if its set-up failed, or fails
+  // now, it is tried again at once.
+  void SourceMayHaveChanged(const PodVolumeKey& key);
   void ResetBackoff(const PodVolumeKey& key) { parts_.operations.ResetBackoff(key); }
 
   // Why a pod that is to leave stays, if something keeps it.
@@ -87,7 +90,7 @@ class Reconciler {
  private:
   // An operation that takes a volume, or with an empty name the pod, away has ended. If it failed
   // while a mount went that it may have failed for, it has no back-off.
-  void TeardownEnded(const PodVolumeKey& key, bool failed);
+  void OperationEnded(const PodVolumeKey& key, bool failed);
   void ReconcilePod(const PodUid& uid, Wake& wake);
   void ReconcileWanted(const PodUid& uid, const WantedPod& wanted, Wake& wake);
   void ReconcileUnwanted(const PodUid& uid, ActualPod& pod, Wake& wake);

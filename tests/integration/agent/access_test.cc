@@ -84,6 +84,7 @@ TEST_F(AccessTest, ReadGroupMayOnlyRead) {
                                              {"retry", "web", "cache"},
                                              {"hold", "web", "--pid", "1"},
                                              {"source", "accept", "volumectl-apply"},
+                                             {"accept", "pv", "nowhere"},
                                              {"source", "forget", "volumectl-apply"}}) {
     const CommandResult result = CtlAs(kNobody, readers, words);
     EXPECT_EQ(result.exit_status, kForbidden) << words[0] << ": " << result.output;

@@ -101,6 +101,18 @@ class StorageGuardTest : public ::testing::Test {
   void Expect(const StorageHolder& holder, const std::string& path) {
     guard_->Expect(BootId("boot-a"), {holder, {path}});
   }
+  // As a pod with a local volume is set up: "" if it may have what is at the path.
+  std::string SetUpLocal(const PersistentVolume& volume, const std::string& claim) {
+    const StorageName name = NameOf(volume);
+    const auto identity = guard_->Identify(name, {}, {});
+    if (!identity.ok()) return identity.error().message();
+    StorageOwner owner{volume.metadata.name, name, claim, false, true};
+    const Status recorded = guard_->RecordOwner(owner, *identity, {});
+    return recorded.ok() ? "" : recorded.error().message();
+  }
+  std::string Accept(const PersistentVolume& volume) {
+    return Text(guard_->AcceptDirectory(volume.metadata.name, {}));
+  }
   // A pod has had the device, and has left.
   std::string UseDevice(const std::string& volume, StorageUse use, const std::string& path) {
     const std::string refused = Take(Device(volume, use), path);
@@ -264,6 +276,79 @@ TEST_F(StorageGuardTest, ADirectoryThatWasRemovedFromItsFilesystemIsADeletedOne)
   Use(volume, "claim-1");
   kernel_.Remove("/x");
   EXPECT_EQ(Reclaim(volume, "claim-1"), "");
+}
+
+TEST_F(StorageGuardTest, APodIsNotGivenTheMountPointBelowADiskThatIsNotMounted) {
+  const PersistentVolume volume = HostPathVolume("v", "/mnt/d1");
+  MakeDisk("/dev/sdb", "uuid-1", "/mnt/d1");
+  ASSERT_EQ(SetUpLocal(volume, "claim-1"), "");
+  ASSERT_TRUE(kernel_.Call(Unmount{{"/mnt/d1", ""}}, {}).ok());
+  for (const char* boot : {"boot-a", "boot-a", "boot-b"}) {
+    Restart(boot);
+    const std::string refused = SetUpLocal(volume, "claim-1");
+    EXPECT_TRUE(Has(refused, "/mnt/d1 is another directory")) << refused;
+    EXPECT_TRUE(Has(refused, "uuid-1")) << refused;
+    EXPECT_TRUE(Has(refused, "volumectl accept pv v")) << refused;
+  }
+  EXPECT_EQ(RecordOf(volume, "claim-1", true), "") << "a hostPath's is its administrator's";
+  EXPECT_TRUE(Has(SetUpLocal(volume, "claim-1"), "another directory")) << "nor does it count then";
+  MountDisk("/dev/sdb", "/mnt/d1");
+  EXPECT_EQ(SetUpLocal(volume, "claim-1"), "");
+}
+
+TEST_F(StorageGuardTest, AnotherDirectoryIsAVolumesOnceItIsAccepted) {
+  const PersistentVolume volume = HostPathVolume("v", "/mnt/d1");
+  EXPECT_TRUE(Has(Accept(volume), "on record: there is nothing to accept"));
+  MakeDisk("/dev/sdb", "uuid-1", "/mnt/d1");
+  ASSERT_EQ(SetUpLocal(volume, "claim-1"), "");
+  EXPECT_EQ(guard_->AcceptDirectory("v", {})->now, guard_->AcceptDirectory("v", {})->before);
+  ASSERT_TRUE(kernel_.Call(Unmount{{"/mnt/d1", ""}}, {}).ok());
+  ASSERT_NE(SetUpLocal(volume, "claim-1"), "");
+  const auto accepted = guard_->AcceptDirectory("v", {});
+  ASSERT_TRUE(accepted.ok()) << accepted.error().message();
+  EXPECT_EQ(accepted->before.fs_uuid, "uuid-1");
+  EXPECT_NE(accepted->now, accepted->before);
+  Restart();
+  EXPECT_EQ(SetUpLocal(volume, "claim-1"), "");
+  MountDisk("/dev/sdb", "/mnt/d1");
+  EXPECT_NE(SetUpLocal(volume, "claim-1"), "") << "now it is the disk that is another one";
+}
+
+TEST_F(StorageGuardTest, ADirectoryOfAnotherClaimIsNotAccepted) {
+  const PersistentVolume one = HostPathVolume("one", "/mnt/d1");
+  const PersistentVolume two = HostPathVolume("two", "/mnt/d2");
+  MakeDisk("/dev/sdb", "uuid-1", "/mnt/d1");
+  MakeDisk("/dev/sdc", "uuid-2", "/mnt/d2");
+  ASSERT_EQ(SetUpLocal(one, "claim-1"), "");
+  ASSERT_EQ(SetUpLocal(two, "claim-2"), "");
+  ASSERT_TRUE(kernel_.Call(Unmount{{"/mnt/d1", ""}}, {}).ok());
+  ASSERT_TRUE(kernel_.Call(Unmount{{"/mnt/d2", ""}}, {}).ok());
+  MountDisk("/dev/sdc", "/mnt/d1");
+  EXPECT_TRUE(Has(Accept(one), "on record as that of PersistentVolume two"));
+}
+
+TEST_F(StorageGuardTest, AVolumeThatWasGivenAnewMayHaveAnotherDirectory) {
+  const PersistentVolume volume = HostPathVolume("v", "/mnt/d1");
+  MakeDisk("/dev/sdb", "uuid-1", "/mnt/d1");
+  ASSERT_EQ(SetUpLocal(volume, "claim-1"), "");
+  ASSERT_TRUE(kernel_.Call(Unmount{{"/mnt/d1", ""}}, {}).ok());
+  ASSERT_NE(SetUpLocal(volume, "claim-1"), "");
+  EXPECT_EQ(SetUpLocal(volume, "claim-2"), "") << "the claim is another one";
+  MountDisk("/dev/sdb", "/mnt/d1");
+  ASSERT_NE(SetUpLocal(volume, "claim-2"), "");
+  ASSERT_TRUE(guard_->Forget("v").ok());
+  EXPECT_EQ(SetUpLocal(volume, "claim-2"), "") << "the volume is another one";
+}
+
+TEST_F(StorageGuardTest, ADirectoryInMemoryIsNotComparedOverAReboot) {
+  StorageObject memory{"tmpfs", "uuid-1", 2, "1:aa"};
+  StorageObject again{"tmpfs", "uuid-2", 3, "1:bb"};
+  EXPECT_NE(StorageDifference(memory, again), "");
+  EXPECT_EQ(LastingDifference(memory, again), "");
+  EXPECT_NE(LastingDifference(memory, {"ext4", "uuid-1", 2, "1:aa"}), "");
+  const StorageObject disk{"ext4", "uuid-1", 2, "1:aa"};
+  EXPECT_NE(LastingDifference(disk, {"ext4", "uuid-1", 3, "1:bb"}), "");
+  EXPECT_NE(LastingDifference(disk, {"ext4", "uuid-2", 2, "1:aa"}), "");
 }
 
 TEST_F(StorageGuardTest, StorageIsMarkedBeforeItsFirstUseAndNotEmptiedForAnother) {
@@ -720,6 +805,7 @@ TEST_F(StorageGuardTest, WhatIsOnRecordOfAStorageKeepsEveryField) {
   record.own_keys = {"file:x", "wwid:1"};
   record.within_keys = {"wwid:2"};
   record.files = {{"/image", {"xfs", "uuid-2", 4, "2:cd"}}};
+  record.boot_id = BootId("boot");
   const auto read = DecodeStorageOwnerRecord(EncodeRecord(record));
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(*read, record);

@@ -86,6 +86,41 @@ TEST_F(PersistentVolumesTest, ADiskThatIsPulledOutUnderAPodIsNamed) {
   EXPECT_EQ(Problem("a"), "");
 }
 
+// A pod whose disk was not mounted at its path once waited for the back-off.
+TEST_F(PersistentVolumesTest, AMountAtOrAboveAVolumesPathEndsTheBackOffOfItsSetUp) {
+  const std::string storage = Volume("disk", "", "local: {path: /mnt/disks/d1}") + Claim("data");
+  const Error other = Error::NotApplied(Code::kFailedPrecondition, "is another directory");
+  operations().FailNext("mount", Key("a", "disk"), other, 9);
+  Deliver(storage + PodManifest("a", {kUse}));
+  Pass(seconds(60));
+  const auto tries = [&] { return operations().Count("mount", Key("a", "disk")); };
+  size_t tried = tries();
+  ASSERT_GT(tried, 1u);
+  for (const char* elsewhere : {"/mnt/disks/d", "/mnt/disks/d1/below", "/mnt/disks/d10"}) {
+    manager().MountsChangedElsewhere({elsewhere});
+    Settle();
+    EXPECT_EQ(tries(), tried) << elsewhere;
+  }
+  for (const char* at : {"/mnt/disks/d1", "/mnt", "/"}) {
+    manager().MountsChangedElsewhere({"/elsewhere", at});
+    Settle();
+    EXPECT_EQ(tries(), ++tried) << at;
+  }
+}
+
+TEST_F(PersistentVolumesTest, AMountThatComesWhileTheSetUpRunsIsNotForgotten) {
+  operations().Hang(Key("a", "disk"));
+  Deliver(Volume("disk", "", "local: {path: /mnt/d1}") + Claim("data") + PodManifest("a", {kUse}));
+  ASSERT_EQ(operations().Count("mount", Key("a", "disk")), 1u);
+  manager().MountsChangedElsewhere({"/mnt/d1"});
+  operations().FailNext("mount", Key("a", "disk"),
+                        Error::NotApplied(Code::kFailedPrecondition, "is another directory"), 1);
+  operations().Release(Key("a", "disk"));
+  Settle();
+  EXPECT_EQ(operations().Count("mount", Key("a", "disk")), 2u) << "it had looked before";
+  EXPECT_EQ(Phase("a"), "Ready");
+}
+
 TEST_F(PersistentVolumesTest, ADiskThatAppearsIsMountedAtOnceAndNotAfterTheBackOff) {
   operations().FailNext("mount_device", OperationKey(kDevice),
                         Error::NotApplied(Code::kNotFound, "no such device"), 9);
