@@ -6,6 +6,7 @@
 #include "kube/static_pod.h"
 #include "kube/validate_update.h"
 #include "volumemanager/provisioning.h"
+#include "volumemanager/storage_views.h"
 
 namespace volumed {
 namespace {
@@ -16,6 +17,11 @@ bool HasUid(ObjectKind kind) {
 
 std::string PlaceOf(const ObjectOrigin& origin) {
   return origin.file.empty() ? "source " + origin.source : origin.file;
+}
+
+bool IsOfManifest(const std::optional<ObjectOrigin>& origin) {
+  return origin && origin->source != ObjectDirectory::kSourceName &&
+         origin->source != Provisioning::kSourceName && !origin->file.empty();
 }
 
 // Gives an object without a uid the one that it has. What nobody identifies may name any.
@@ -130,21 +136,30 @@ Result<ApplyCommand> AdmitApply(const ObjectCatalog& catalog, const VolumeManage
   return command;
 }
 
-std::string WarningOfDelete(const ObjectCatalog& catalog, const VolumeManager& manager,
-                            const ObjectKey& object, const std::optional<ObjectOrigin>& origin) {
+std::string WarningOfDelete(const VolumeManager& manager, const ObjectKey& object,
+                            const std::optional<ObjectOrigin>& origin) {
   const std::optional<StorageStatus> storage = manager.StorageStatusOf(object);
-  if (storage && !storage->held_by.empty()) {
-    return ToString(object) + " is Terminating until that is over: " + storage->held_by;
-  }
+  const bool is_held = storage && !storage->held_by.empty();
   std::string text;
-  if (storage && object.kind == ObjectKind::kPersistentVolume) text = storage->reason;
-  const bool of_manifest = origin && origin->source != ObjectDirectory::kSourceName &&
-                           origin->source != Provisioning::kSourceName && !origin->file.empty();
-  if (of_manifest && catalog.IsEnded(object)) {
-    text += (text.empty() ? "" : "; ") + origin->file +
-            " still has it, where it is refused until the file has lost it";
+  if (is_held) {
+    text = ToString(object) + " is Terminating until that is over: " + storage->held_by;
+  } else if (storage && object.kind == ObjectKind::kPersistentVolume) {
+    text = storage->reason;
+  }
+  if (IsOfManifest(origin)) {
+    text += (text.empty() ? "" : "; ") + origin->file + " still has it, where it is refused" +
+            (is_held ? " then; " : "; ") + WayBackText(origin->file);
   }
   return text;
+}
+
+std::string WarningOfPodDelete(const ObjectCatalog& catalog, const ObjectKey& pod) {
+  const std::optional<ObjectStanding> standing = catalog.StandingOf(pod);
+  const bool is_there = standing && standing->presence == ObjectPresence::kPresent;
+  if (!is_there || !IsOfManifest(standing->origin)) return "";
+  return standing->origin.file +
+         " still has it: it stays away until that file has lost it for removal-settle, and comes "
+         "back if it is put there anew";
 }
 
 }  // namespace volumed

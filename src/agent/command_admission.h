@@ -28,8 +28,11 @@ Result<ApplyCommand> AdmitApply(const ObjectCatalog& catalog, const VolumeManage
                                 const NodeName& node, ApplyWords words);
 
 // Of an object whose deletion is on record: what keeps it, what stays of it, or which manifest
-// still has it. "" if there is nothing to be told. `origin` is where it came from.
-std::string WarningOfDelete(const ObjectCatalog& catalog, const VolumeManager& manager,
-                            const ObjectKey& object, const std::optional<ObjectOrigin>& origin);
+// still has it. "" if there is nothing to be told. `origin` is who had it when it was deleted.
+std::string WarningOfDelete(const VolumeManager& manager, const ObjectKey& object,
+                            const std::optional<ObjectOrigin>& origin);
+
+// The same of a pod that is about to be deleted: the manifest that has it now, or "".
+std::string WarningOfPodDelete(const ObjectCatalog& catalog, const ObjectKey& pod);
 
 }  // namespace volumed

@@ -189,6 +189,10 @@ grpc::ServerUnaryReactor* ControlService::Delete(grpc::CallbackServerContext* co
       return;
     }
     response->mutable_object()->set_uid(pod->str());
+    if (const std::optional<PodView> view = backend_.manager.FindPod(*pod)) {
+      response->set_warning(
+          WarningOfPodDelete(backend_.catalog, {ObjectKind::kPod, view->ns, view->name}));
+    }
     const bool by_name = ref.uid().empty() && ref.name() != pod->str();
     DeletePod(reactor, response, {*pod, force, by_name});
   });
@@ -199,11 +203,15 @@ void ControlService::DeleteObject(grpc::ServerUnaryReactor* reactor, v1::DeleteR
                                   const ObjectKey& key) {
   backend_.scheduler.Post([this, reactor, response, key] {
     // Before it goes: a manifest that has it now has it afterwards too.
-    const std::optional<ObjectOrigin> origin = backend_.catalog.OriginOf(key);
+    const std::optional<ObjectStanding> standing = backend_.catalog.StandingOf(key);
+    std::optional<ObjectOrigin> origin;
+    if (standing && !standing->missing && standing->presence == ObjectPresence::kPresent) {
+      origin = standing->origin;
+    }
     backend_.manager.DeleteObject(
         key, [this, reactor, response, key, origin](const Status& status) {
           if (status.ok()) {
-            response->set_warning(WarningOfDelete(backend_.catalog, backend_.manager, key, origin));
+            response->set_warning(WarningOfDelete(backend_.manager, key, origin));
           }
           reactor->Finish(ToGrpcStatus(status));
         });
@@ -219,7 +227,7 @@ void ControlService::DeletePod(grpc::ServerUnaryReactor* reactor, v1::DeleteResp
       reactor->Finish(ToGrpcStatus(deleted.error()));
       return;
     }
-    if (deleted.ok()) response->set_warning(*deleted);
+    if (deleted.ok() && !deleted->empty()) response->set_warning(*deleted);
     backend_.scheduler.Post([this, reactor, response, pod, had_object = deleted.ok()] {
       const auto answer = [reactor, response, had_object](const Status& status) {
         if (!status.ok() && status.error().maybe_applied()) {

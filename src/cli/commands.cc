@@ -249,6 +249,10 @@ ExitCode RunWait(const CliContext& context, const std::string& pod, const std::s
       [&last](const v1::WaitResponse& response) { last = response; });
   if (status.ok() && last.met()) {
     std::cout << "pod " << pod << " " << condition << "\n";
+    // A pod that a manifest has, and that a command keeps away, is shown all the same.
+    if (condition == "gone" && last.has_pod() && last.pod().problems_size() > 0) {
+      std::cerr << "note: " << last.pod().problems(0).message() << "\n";
+    }
     return kExitOk;
   }
   if (status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {

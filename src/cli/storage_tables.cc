@@ -80,6 +80,11 @@ void PrintClaims(const v1::GetStorageResponse& storage, OutputFormat format, boo
     rows.push_back(std::move(row));
   }
   PrintRows(rows, storage, out);
+  // There is no way to guess what to do about it.
+  for (const v1::PersistentVolumeClaim& claim : storage.persistent_volume_claims()) {
+    if (wide || claim.phase() != "Refused") continue;
+    out << claim.namespace_() << "/" << claim.name() << ": " << claim.reason() << "\n";
+  }
 }
 
 void PrintStorageClasses(const v1::GetStorageResponse& storage, OutputFormat format, int64_t now,

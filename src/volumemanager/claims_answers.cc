@@ -1,6 +1,7 @@
 // Claims: what they answer to others.
 #include "kube/ephemeral_claim.h"
 #include "volumemanager/claims.h"
+#include "volumemanager/storage_views.h"
 
 namespace volumed {
 namespace {
@@ -58,6 +59,11 @@ std::optional<WantedProblem> Claims::ProblemOf(const ObjectKey& claim,
     }
     if (parts_.catalog.FindPersistentVolumeClaim(claim.name_space, claim.name) != nullptr) {
       return problem("WaitForClaim", Code::kUnavailable, "its volume is being chosen", kNobody);
+    }
+    const auto refused = parts_.catalog.Refused().find(claim);
+    if (refused != parts_.catalog.Refused().end()) {
+      return problem("WaitForClaim", Code::kNotFound, "it was " + RefusedText(refused->second),
+                     "the owner of claim " + name);
     }
     return problem("WaitForClaim", Code::kNotFound, "there is no such claim",
                    "the owner of claim " + name);

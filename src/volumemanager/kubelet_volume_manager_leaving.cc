@@ -204,12 +204,15 @@ void KubeletVolumeManager::Impl::DropTombstone(const PodUid& uid) {
 
 PodView KubeletVolumeManager::Impl::TombstoneView(const Pod& pod) const {
   ProblemView problem;
-  problem.step = "Deleted";
+  problem.step = kDeletedStep;
   const PodTombstone& tombstone = tombstones_.at(pod.uid());
+  const std::string& file = tombstone.identity.file;
   problem.message =
       (tombstone.evicted.empty() ? "it was deleted by command" : "it was " + tombstone.evicted) +
-      " and a source still has it";
-  problem.who_must_act = "the owner of its manifest: remove it there";
+      " and " + (file.empty() ? "a source" : file) + " still has it";
+  problem.who_must_act =
+      "the owner of its manifest: remove it there; put there anew after removal-settle, it comes "
+      "back";
   problem.since_unix_ms = tombstone.since_unix_ms;
   return views_.BuildRefused(pod, "Refused", std::move(problem));
 }

@@ -7,11 +7,18 @@
 #include "kube/storage_enums.h"
 
 namespace volumed {
-namespace {
+
+std::string WayBackText(const std::string& file) {
+  return "to have one of its name again, take it out of " + file +
+         ", wait for removal-settle and put it back, or give it by `volumectl apply`: it is another "
+         "one then";
+}
 
 std::string RefusedText(const ObjectOrigin& origin) {
-  return "deleted by command and " + origin.file + " still has it";
+  return "deleted by command and " + origin.file + " still has it; " + WayBackText(origin.file);
 }
+
+namespace {
 
 template <typename E>
 std::string Text(E value) {

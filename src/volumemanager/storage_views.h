@@ -2,6 +2,7 @@
 // and programs.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "kube/object_catalog.h"
@@ -9,6 +10,11 @@
 #include "volumemanager/volume_manager.h"
 
 namespace volumed {
+
+// How an object that a command has deleted comes to be again, while this manifest still has it.
+std::string WayBackText(const std::string& file);
+// Of an object whose manifest still has it: that it is refused there, and the way back.
+std::string RefusedText(const ObjectOrigin& origin);
 
 // Threads: the control thread. Blocks: never. Both outlive it.
 class StorageViews {

@@ -28,6 +28,10 @@ struct ProblemView {
   bool is_warning = false;  // keeps nothing from being done
 };
 
+// The step of a pod that was deleted by command and that a source has all the same: nothing of it
+// is on the node.
+inline constexpr const char* kDeletedStep = "Deleted";
+
 struct VolumeUsageView {
   std::optional<int64_t> used_bytes, capacity_bytes, available_bytes;
   std::optional<int64_t> inodes_used, inodes, inodes_free;

@@ -112,5 +112,15 @@ TEST(StorageTablesTest, ProgramsGetTheWholeMessage) {
   EXPECT_NE(ClaimTable(OutputFormat::kYaml, true).find("phase: Pending"), std::string::npos);
 }
 
+// `get` said Refused, and not what to do.
+TEST(StorageTablesTest, ARefusedClaimTellsTheWayBackBelowTheTable) {
+  v1::GetStorageResponse storage = Claims();
+  storage.mutable_persistent_volume_claims(0)->set_phase("Refused");
+  storage.mutable_persistent_volume_claims(0)->set_reason("deleted by command");
+  std::ostringstream out;
+  PrintClaims(storage, OutputFormat::kTable, false, kNow, out);
+  EXPECT_TRUE(out.str().ends_with("default/data: deleted by command\n")) << out.str();
+}
+
 }  // namespace
 }  // namespace volumed

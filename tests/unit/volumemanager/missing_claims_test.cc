@@ -132,7 +132,10 @@ TEST_F(MissingClaimsTest, ADeletedClaimIsRefusedUntilItsFileHasLostItAndIsAnothe
   ASSERT_TRUE(DeleteClaim("data")->ok());
   EXPECT_EQ(Binding()->binding.state, BindingState::kReleased);
   EXPECT_EQ(ClaimView().phase, "Refused");
-  EXPECT_EQ(ClaimView().reason, "deleted by command and test.yaml still has it");
+  EXPECT_EQ(ClaimView().reason,
+            "deleted by command and test.yaml still has it; to have one of its name again, take it "
+            "out of test.yaml, wait for removal-settle and put it back, or give it by `volumectl "
+            "apply`: it is another one then");
   StartAgent();
   Deliver(Volume("Retain") + Claim());
   EXPECT_EQ(ClaimView().phase, "Refused");

@@ -154,7 +154,7 @@ TEST_F(SizeLimitsManagerTest, AnEvictedPodSaysSoWhileItLeavesAndAfterAStartToo) 
       Pass(std::chrono::seconds(60));
     }
     ASSERT_EQ(Phase("a"), "Refused");
-    EXPECT_EQ(View("a").problems.at(0).message, evicted + " and a source still has it");
+    EXPECT_EQ(View("a").problems.at(0).message, evicted + " and test.yaml still has it");
   }
 }
 
