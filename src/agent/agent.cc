@@ -280,6 +280,9 @@ Status Agent::MakeManager() {
   for (const std::string& directory : config_.removal_deletes_claims) {
     settings.removal_deletes.insert(SourceOfDirectory(directory));
   }
+  std::set<std::string> removal_deletes = settings.removal_deletes;
+  // Both lose an object by command alone.
+  removal_deletes.insert({std::string(ObjectDirectory::kSourceName), Provisioning::kSourceName});
   settings.remove_object = [this](const ObjectKey& key, uint64_t number) {
     scheduler_->RunBlocking([this, key, number] { object_directory_->Remove(key, number); });
   };
@@ -300,7 +303,7 @@ Status Agent::MakeManager() {
   device_waiter_->SetRemovalListener(
       [=, this](const CatalogDevice& device) { manager_->DeviceVanished(names_of(device)); });
   metrics_->Watch(*manager_);
-  source_losses_ = std::make_unique<SourceLosses>(*catalog_, *manager_);
+  source_losses_ = std::make_unique<SourceLosses>(*catalog_, *manager_, removal_deletes);
   manager_->AddObserver([this](const PodUid& pod) {
     if (!manager_->FindPod(pod)) events_->Forget(pod);
   });

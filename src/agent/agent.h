@@ -130,6 +130,7 @@ class Agent {
   Status AcceptSource(const std::string& name);
   Status ForgetSource(const std::string& name);
   ObjectSource* FindSource(const std::string& name) const;  // null: it is not configured
+  std::set<std::string> UnreadFiles(const std::string& source) const;
   // These three may be called on any thread.
   void LanesChanged();
   void MountsGone(const std::vector<std::string>& mount_points);

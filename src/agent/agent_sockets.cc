@@ -98,6 +98,7 @@ void Agent::MakeControlServices() {
       .accept_volume = [this](const std::string& volume,
                               auto done) { AcceptVolume(volume, std::move(done)); },
       .losses = *source_losses_,
+      .unread_files = [this](const std::string& name) { return UnreadFiles(name); },
       .accept_source = [this](const std::string& name) { return AcceptSource(name); },
       .forget_source = [this](const std::string& name) { return ForgetSource(name); },
       .status =

@@ -58,6 +58,13 @@ ObjectSource* Agent::FindSource(const std::string& name) const {
   return nullptr;
 }
 
+std::set<std::string> Agent::UnreadFiles(const std::string& source) const {
+  for (const auto& directory : manifest_directories_) {
+    if (directory->name() == source) return directory->unread_files();
+  }
+  return {};
+}
+
 Status Agent::AcceptSource(const std::string& name) {
   if (name == kAdoptedRootSource && !manager_->HeldAdoptedPods().empty()) {
     manager_->AcceptAdoptedPods();

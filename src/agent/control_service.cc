@@ -347,6 +347,8 @@ grpc::ServerUnaryReactor* ControlService::GetSources(grpc::CallbackServerContext
       out->set_incomplete_because(backend_.losses.IncompleteBecause(source.name));
       backend_.losses.EncodeAbsent(source.name, out->mutable_absent());
       backend_.losses.EncodeReplaced(source.name, out->mutable_replaced());
+      backend_.losses.EncodeMissing(source.name, out);
+      EncodeUnreadFiles(backend_.unread_files(source.name), out);
     }
     backend_.losses.EncodeAdoptedRoot(response);
     return OkStatus();

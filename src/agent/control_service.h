@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,8 @@ struct ControlBackend {
                      std::function<void(const Result<AcceptedDirectory>&)> done)>
       accept_volume;
   const SourceLosses& losses;
+  // Files of a manifest directory that are not read because of their names.
+  std::function<std::set<std::string>(const std::string& source)> unread_files;
   std::function<Status(const std::string& source)> accept_source;
   std::function<Status(const std::string& source)> forget_source;
   std::function<v1::GetStatusResponse()> status;

@@ -15,6 +15,8 @@ namespace {
 
 // The state of a volume of which nothing is on the node.
 constexpr std::string_view kNotSetUp = "NotSetUp";
+// An answer has to stay below what gRPC takes.
+constexpr int64_t kMaxShownMissing = 200;
 
 std::string_view PresenceName(ObjectPresence presence) {
   switch (presence) {
@@ -65,14 +67,14 @@ void SourceLosses::EncodeAbsent(const std::string& source, AbsentObjects* out) c
   if (source == kAdoptedRootSource) return EncodeHeldPods(out);
   const auto found = absent_.find(source);
   if (found == absent_.end()) return;
-  for (const Absent& absent : found->second) Encode(absent, out->Add());
+  for (const Absent& absent : found->second) Encode(source, absent, out->Add());
 }
 
 void SourceLosses::EncodeAccepted(const std::string& source, AbsentObjects* out) const {
   EncodeAbsent(source, out);
   for (const auto& [name, all] : absent_) {
     for (const Absent& absent : all) {
-      if (absent.may_be_in_source == source) Encode(absent, out->Add());
+      if (absent.may_be_in_source == source) Encode(name, absent, out->Add());
     }
   }
 }
@@ -82,7 +84,8 @@ void SourceLosses::EncodeReplaced(const std::string& source, AbsentObjects* out)
     const std::optional<ObjectStanding> standing = catalog_.StandingOf(key);
     if (!standing || !standing->to_be_replaced || standing->origin.source != source) continue;
     const std::optional<int64_t> begins = manager_.ReplacedAtUnixMillis(key);
-    Encode({key, catalog_.FindObject(key), standing->origin.file, "present",
+    Encode(source,
+           {key, catalog_.FindObject(key), standing->origin.file, "present",
             "its manifest has other volumes; another pod comes once its consumers are gone",
             begins.value_or(0)},
            out->Add());
@@ -95,13 +98,33 @@ void SourceLosses::EncodeAll(const std::string& source, AbsentObjects* out) cons
     for (const ObjectKey& key : catalog_.KeysOf(kind, "")) {
       const std::optional<ObjectOrigin> origin = catalog_.OriginOf(key);
       if (!origin || origin->source != source || stays.contains(key)) continue;
-      Encode({key, catalog_.FindObject(key), origin->file, "present", ""}, out->Add());
+      Encode(source, {key, catalog_.FindObject(key), origin->file, "present", ""}, out->Add());
     }
   }
 }
 
-void SourceLosses::Encode(const Absent& absent, v1::AbsentObject* out) const {
+void SourceLosses::EncodeMissing(const std::string& source, v1::Source* out) const {
+  int64_t count = 0;
+  for (const ObjectKind kind : kAllObjectKinds) {
+    if (!OutlivesPods(kind)) continue;
+    for (const ObjectKey& key : catalog_.KeysOf(kind, "")) {
+      const std::optional<ObjectStanding> standing = catalog_.StandingOf(key);
+      if (!standing || !standing->missing || standing->origin.source != source) continue;
+      if (++count > kMaxShownMissing) continue;
+      Encode(source, {key, catalog_.FindObject(key), standing->origin.file, "missing", ""},
+             out->add_missing());
+    }
+  }
+  out->set_missing_count(count);
+}
+
+void SourceLosses::Encode(const std::string& source, const Absent& absent,
+                          v1::AbsentObject* out) const {
   *out->mutable_object() = MakeObjectRef(absent.key);
+  // One that a command has deleted ends by that.
+  const bool is_deleted = catalog_.IsEnded(absent.key) || manager_.IsBeingDeleted(absent.key);
+  out->set_becomes_missing(OutlivesPods(absent.key.kind) && !is_deleted &&
+                           !removal_deletes_.contains(source));
   out->set_file(absent.file);
   out->set_presence(std::string(absent.presence));
   out->set_reason(absent.reason);

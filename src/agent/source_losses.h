@@ -2,7 +2,9 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent.pb.h"
@@ -18,8 +20,10 @@ class SourceLosses {
  public:
   using AbsentObjects = google::protobuf::RepeatedPtrField<v1::AbsentObject>;
 
-  SourceLosses(const ObjectCatalog& catalog, const VolumeManager& manager)
-      : catalog_(catalog), manager_(manager) {}
+  // `removal_deletes`: sources of which an object that outlives a pod ends by leaving them.
+  SourceLosses(const ObjectCatalog& catalog, const VolumeManager& manager,
+               std::set<std::string> removal_deletes)
+      : catalog_(catalog), manager_(manager), removal_deletes_(std::move(removal_deletes)) {}
 
   // A list that a source has delivered.
   void Note(const ObjectList& list);
@@ -35,6 +39,8 @@ class SourceLosses {
   void EncodeAccepted(const std::string& source, AbsentObjects* out) const;
   // Its pods that are to be replaced, as its manifests have other volumes by now.
   void EncodeReplaced(const std::string& source, AbsentObjects* out) const;
+  // What has left the source and is Missing since.
+  void EncodeMissing(const std::string& source, v1::Source* out) const;
   // The pods of an adopted root that are held, as a source of their own; nothing if there are none.
   void EncodeAdoptedRoot(v1::GetSourcesResponse* out) const;
   // All that it ever delivered and that is used, and that no other source has: what `source forget`
@@ -55,12 +61,13 @@ class SourceLosses {
     std::string may_be_in_source = {};
   };
 
-  void Encode(const Absent& absent, v1::AbsentObject* out) const;
+  void Encode(const std::string& source, const Absent& absent, v1::AbsentObject* out) const;
   void EncodeHeldPods(AbsentObjects* out) const;
   void EncodeMountedVolumes(const PodUid& pod, v1::AbsentObject* out) const;
 
   const ObjectCatalog& catalog_;
   const VolumeManager& manager_;
+  const std::set<std::string> removal_deletes_;
   std::map<std::string, std::vector<Absent>> absent_;
   std::map<std::string, std::string> incomplete_because_;
 };

@@ -123,6 +123,15 @@ void EncodeProblem(const DecodeProblem& problem, v1::ManifestProblem* out) {
 
 // An answer has to stay below what gRPC takes; the metric and `warning_count` count all.
 constexpr int kMaxShownWarnings = 200;
+constexpr int kMaxShownFiles = 10;
+
+void EncodeUnreadFiles(const std::set<std::string>& files, v1::Source* out) {
+  for (const std::string& file : files) {
+    if (out->unread_files_size() == kMaxShownFiles) break;
+    out->add_unread_files(file);
+  }
+  out->set_unread_file_count(static_cast<int64_t>(files.size()));
+}
 
 void EncodeSource(const SourceStatus& status, v1::Source* out) {
   out->set_name(status.name);

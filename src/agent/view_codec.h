@@ -1,6 +1,8 @@
 // Views of the volume manager as messages of the control API.
 #pragma once
 
+#include <set>
+#include <string>
 #include <vector>
 
 #include "agent.pb.h"
@@ -23,6 +25,7 @@ v1::ObjectRef MakePodRef(const PodView& view);
 // With the uid alone when no such pod is known any more.
 v1::ObjectRef MakePodRef(const PodUid& pod, const VolumeManager& manager);
 void EncodeSource(const SourceStatus& status, v1::Source* out);
+void EncodeUnreadFiles(const std::set<std::string>& files, v1::Source* out);
 void EncodeProblem(const DecodeProblem& problem, v1::ManifestProblem* out);
 
 }  // namespace volumed

@@ -102,13 +102,40 @@ void PrintAbsence(const v1::Source& source, int64_t now, std::ostream& out) {
     out << source.name() << ": INCOMPLETE: " << source.incomplete_because() << "\n";
   }
   for (const v1::AbsentObject& one : source.absent()) {
-    out << "  " << NameOf(one.object()) << ": " << one.presence();
-    if (one.goes_at_unix_ms() != 0) out << ", goes " << InSeconds(one.goes_at_unix_ms() - now);
+    const bool will_be_missing = one.becomes_missing() && one.presence() == "going";
+    out << "  " << NameOf(one.object()) << ": "
+        << (will_be_missing ? "will be Missing" : one.presence());
+    if (one.goes_at_unix_ms() != 0) {
+      out << (will_be_missing ? " " : ", goes ") << InSeconds(one.goes_at_unix_ms() - now);
+    }
     out << ": " << one.reason() << (one.presence() == "going" ? DataThatGoes(one) : "") << "\n";
   }
   for (const v1::AbsentObject& one : source.replaced()) {
     out << "  " << NameOf(one.object()) << ": " << ReplacementText(one, now) << "\n";
   }
+}
+
+// What has left it and does not go without a command.
+void PrintMissing(const v1::Source& source, std::ostream& out) {
+  if (source.missing_count() > 0 && source.incomplete_because().empty() && !source.unconfigured()) {
+    out << source.name() << ":\n";
+  }
+  for (const v1::AbsentObject& one : source.missing()) {
+    out << "  " << NameOf(one.object()) << ": Missing: it has left " << OrDash(one.file())
+        << ", and is kept as it was; put it back, or delete it by command\n";
+  }
+  const int64_t more = source.missing_count() - source.missing_size();
+  if (more > 0) out << "  and " << more << " more that are Missing\n";
+}
+
+// A name that is no manifest's is most often a slip.
+void PrintUnreadFiles(const v1::Source& source, std::ostream& out) {
+  const int64_t count = source.unread_file_count();
+  if (count == 0) return;
+  const bool more = count > source.unread_files_size();
+  out << source.name() << ": " << count << (count == 1 ? " file is" : " files are")
+      << " not read, as the name ends in none of .yaml, .yml and .json: "
+      << Join(source.unread_files(), ", ") << (more ? ", ..." : "") << "\n";
 }
 
 // Fields that nobody knows, in manifests that are used all the same.
@@ -212,16 +239,24 @@ std::string ReplacementText(const v1::AbsentObject& pod, int64_t now) {
 
 void PrintGoing(const google::protobuf::RepeatedPtrField<v1::AbsentObject>& goes,
                 std::ostream& out) {
-  if (goes.empty()) {
-    out << "nothing goes\n";
-    return;
-  }
   Rows rows = {{"GOES", "MOUNTED VOLUMES", "DATA ON DISK", "FILE"}};
+  Rows missing = {{"BECOMES MISSING", "FILE"}};
   for (const v1::AbsentObject& one : goes) {
+    if (one.becomes_missing()) {
+      missing.push_back({NameOf(one.object()), OrDash(one.file())});
+      continue;
+    }
     rows.push_back({NameOf(one.object()), OrDash(Join(one.mounted_volumes(), ",")),
                     OrDash(Join(one.disk_data(), ",")), OrDash(one.file())});
   }
-  PrintTable(rows, out);
+  if (rows.size() == 1) {
+    out << "nothing goes\n";
+  } else {
+    PrintTable(rows, out);
+  }
+  if (missing.size() == 1) return;
+  PrintTable(missing, out);
+  out << "What is Missing stays as it is, with its data, until a command deletes it.\n";
 }
 
 void PrintSources(const v1::GetSourcesResponse& sources, OutputFormat format, int64_t now,
@@ -229,13 +264,17 @@ void PrintSources(const v1::GetSourcesResponse& sources, OutputFormat format, in
   if (IsForPrograms(format)) return PrintMessage(sources, format, out);
   Rows rows = {{"SOURCE", "COMPLETE", "HEALTHY", "OBJECTS", "LAST LIST", "LAST ERROR"}};
   for (const v1::Source& source : sources.sources()) {
-    rows.push_back({source.name(), source.complete() ? "yes" : "no",
-                    source.healthy() ? "yes" : "no", std::to_string(source.objects()),
+    // INCOMPLETE stands below for the same.
+    const bool in_order = source.incomplete_because().empty();
+    rows.push_back({source.name(), source.complete() && in_order ? "yes" : "no",
+                    source.healthy() && in_order ? "yes" : "no", std::to_string(source.objects()),
                     FormatAge(source.last_list_unix_ms(), now), OrDash(source.last_error())});
   }
   PrintTable(rows, out);
   for (const v1::Source& source : sources.sources()) {
     PrintAbsence(source, now, out);
+    PrintMissing(source, out);
+    PrintUnreadFiles(source, out);
     PrintWarnings(source, out);
   }
 }

@@ -141,7 +141,7 @@ void ManifestDirectory::OnEntryEvent(const ManifestEvent& event) {
   const std::string& name = event.name;
   // The swap of a mounted config map: every link of the directory leads through it.
   if (name.starts_with("..")) need_scan_ = true;
-  if (!IsManifestName(name)) return;
+  if (!IsManifestName(name)) return NoteUnread(event);
   if ((event.mask & IN_MODIFY) != 0) writing_.insert(name);
   if ((event.mask & IN_CREATE) != 0) created_.insert(name);
   if ((event.mask & (IN_CREATE | IN_MOVED_TO)) != 0) unlinked_.erase(name);
@@ -282,6 +282,8 @@ void ManifestDirectory::LoseDirectory() {
   large_.clear();
   far_.DropAll();
   unreadable_.clear();
+  unread_.clear();
+  unread_news_.clear();
 }
 
 ManifestDirectory::ScanRequest ManifestDirectory::MakeRequest(bool whole) const {
@@ -310,7 +312,7 @@ ManifestDirectory::Scanned ManifestDirectory::Scan(ScanRequest request) {
     if (is_complete) scanned.by_event.insert(file);
   }
   if (request.whole) {
-    Result<std::vector<std::string>> listed = ListManifests(open->fd);
+    Result<std::vector<std::string>> listed = ListManifests(open->fd, scanned.unread);
     if (!listed.ok()) {
       scanned.error = listed.error().message();
       return scanned;
@@ -330,6 +332,7 @@ void ManifestDirectory::StartScan(bool whole) {
   reading_.merge(std::exchange(created_, {}));
   if (whole) {
     need_scan_ = false;
+    unread_news_.clear();
     const bool overflowed = std::exchange(overflowed_, false);
     if (overflowed && listing_ == Listing::kRefresh) listing_ = Listing::kOverflow;
   }
@@ -399,6 +402,7 @@ void ManifestDirectory::ApplyScan(Scanned& scanned) {
     return ManifestLook{scanned.at, by_event, number, unproven};
   };
   if (scanned.whole) ApplyListing(scanned, number);
+  if (scanned.whole) TakeUnread(scanned.unread);
   std::vector<std::string> files = scanned.scan.large;
   for (const std::string& file : scanned.scan.large) large_.insert_or_assign(file, look_at(file));
   for (const FarLink& link : scanned.scan.far) {

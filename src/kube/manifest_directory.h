@@ -89,6 +89,10 @@ class ManifestDirectory final : public ObjectSource {
   // Counts for what is absent already, too.
   void SetSettle(Duration settle);
 
+  // Files of the directory that are not read because of their names, as it was last seen: at most
+  // kMaxUnreadNames. They change without a list being delivered.
+  const std::set<std::string>& unread_files() const { return unread_; }
+
   // Readable when something has happened to what is watched.
   int event_fd() const { return watches_.fd(); }
 
@@ -108,6 +112,7 @@ class ManifestDirectory final : public ObjectSource {
     TimePoint at;
     std::string error;
     std::vector<std::string> present;
+    std::vector<std::string> unread;
     std::vector<std::string> begun;  // created, and not closed by their writer yet
     std::set<std::string> by_event;
     ManifestScan scan;
@@ -126,6 +131,9 @@ class ManifestDirectory final : public ObjectSource {
   void DrainEvents();
   void OnEntryEvent(const ManifestEvent& event);
   void OnTargetEvent(const ManifestEvent& event);
+  void NoteUnread(const ManifestEvent& event);
+  // Of a whole listing, which what has happened meanwhile is newer than.
+  void TakeUnread(const std::vector<std::string>& listed);
 
   // Starts the next piece of work, if there is one and none is under way.
   void Work();
@@ -205,6 +213,9 @@ class ManifestDirectory final : public ObjectSource {
   TimerId retry_timer_ = 0;
   std::set<std::string> writing_;   // somebody has them open and has written
   std::set<std::string> unlinked_;  // seen to go
+  std::set<std::string> unread_;    // files whose names are no manifests'
+  // Such names that have come (true) or gone since the last whole listing was begun.
+  std::map<std::string, bool> unread_news_;
 
   // The directory.
   std::optional<KnownDirectory> known_;

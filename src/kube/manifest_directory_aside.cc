@@ -1,5 +1,6 @@
 // ManifestDirectory: files that are read beside the others, for they are large or lie elsewhere.
 #include <malloc.h>
+#include <sys/inotify.h>
 
 #include <utility>
 
@@ -107,6 +108,29 @@ ManifestReading ManifestDirectory::Unanswered(const std::string& file, std::stri
   reading.what = ManifestReading::What::kUnreadable;
   reading.error = std::move(why);
   return reading;
+}
+
+// ---- files that are not read --------------------------------------------------------------------
+
+void ManifestDirectory::NoteUnread(const ManifestEvent& event) {
+  const bool came = (event.mask & (IN_CREATE | IN_MOVED_TO)) != 0;
+  const bool went = (event.mask & (IN_DELETE | IN_MOVED_FROM)) != 0;
+  const bool is_directory = (event.mask & IN_ISDIR) != 0;
+  if (!(came || went) || is_directory || !IsUnreadName(event.name)) return;
+  if (busy_ && unread_news_.size() < kMaxUnreadNames) unread_news_[event.name] = came;
+  if (went) unread_.erase(event.name);
+  if (came && unread_.size() < kMaxUnreadNames) unread_.insert(event.name);
+}
+
+void ManifestDirectory::TakeUnread(const std::vector<std::string>& listed) {
+  unread_ = {listed.begin(), listed.end()};
+  for (const auto& [name, is_there] : std::exchange(unread_news_, {})) {
+    if (is_there) {
+      unread_.insert(name);
+    } else {
+      unread_.erase(name);
+    }
+  }
 }
 
 }  // namespace volumed

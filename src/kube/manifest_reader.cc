@@ -271,6 +271,10 @@ bool IsManifestName(std::string_view file) {
   return StripSuffix(file, ".yaml") || StripSuffix(file, ".yml") || StripSuffix(file, ".json");
 }
 
+bool IsUnreadName(std::string_view file) {
+  return !file.empty() && file.front() != '.' && !IsManifestName(file);
+}
+
 ManifestScan ReadManifests(const std::string& directory, const Descriptor& fd,
                            const std::vector<std::string>& files, const ScanOptions& options) {
   ManifestScan scan;
@@ -323,7 +327,8 @@ bool IsCompleteAtCreation(const Descriptor& fd, const std::string& file) {
          (!S_ISREG(status.st_mode) || status.st_nlink > 1);
 }
 
-Result<std::vector<std::string>> ListManifests(const Descriptor& fd) {
+Result<std::vector<std::string>> ListManifests(const Descriptor& fd,
+                                               std::vector<std::string>& unread) {
   // A descriptor of its own: the position of a directory stream is shared by duplicates.
   Descriptor copy(::openat(fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!copy.valid()) return Error::FromErrno(errno, "open the directory", Outcome::kNotApplied);
@@ -335,7 +340,12 @@ Result<std::vector<std::string>> ListManifests(const Descriptor& fd) {
   std::vector<std::string> files;
   errno = 0;
   while (const dirent* entry = ::readdir(stream.get())) {
-    if (IsManifestName(entry->d_name)) files.emplace_back(entry->d_name);
+    if (IsManifestName(entry->d_name)) {
+      files.emplace_back(entry->d_name);
+    } else if (entry->d_type != DT_DIR && IsUnreadName(entry->d_name) &&
+               unread.size() < kMaxUnreadNames) {
+      unread.emplace_back(entry->d_name);
+    }
     errno = 0;
   }
   if (errno != 0) return Error::FromErrno(errno, "read the directory", Outcome::kNotApplied);

@@ -19,6 +19,10 @@ namespace volumed {
 
 // "*.yaml", "*.yml" or "*.json", not beginning with ".".
 bool IsManifestName(std::string_view file);
+// Most names that are not read and that somebody may have meant to be: what is above is not told.
+inline constexpr size_t kMaxUnreadNames = 1000;
+// A file of this name lies there for nothing, and does not look as if that was meant.
+bool IsUnreadName(std::string_view file);
 
 // A name in a directory.
 struct PathPoint {
@@ -86,7 +90,9 @@ ManifestScan ReadManifests(const std::string& directory, const Descriptor& fd,
 // True if the name is there and is more than a plain file that somebody has just begun to write.
 bool IsCompleteAtCreation(const Descriptor& fd, const std::string& file);
 
-// Names of the manifests in the directory, sorted. Errors (not applied): errno's.
-Result<std::vector<std::string>> ListManifests(const Descriptor& fd);
+// Names of the manifests in the directory, sorted; `unread` gets those of files that are none, and
+// are not hidden. Errors (not applied): errno's.
+Result<std::vector<std::string>> ListManifests(const Descriptor& fd,
+                                               std::vector<std::string>& unread);
 
 }  // namespace volumed

@@ -21,6 +21,25 @@ TEST_F(ManifestDirectoryTest, ReadsWhatIsThereAtTheStart) {
   EXPECT_EQ(last_->source, "manifests:" + directory_.string());
 }
 
+// A manifest that was renamed to .txt was gone without a word.
+TEST_F(ManifestDirectoryTest, KnowsTheFilesThatItDoesNotReadForTheirNames) {
+  const auto unread = [this] { return source_->unread_files(); };
+  using Names = std::set<std::string>;
+  fs::create_directory(directory_);
+  fs::create_directory(directory_ / "sub");
+  Write(".hidden", "");
+  Write("notes.txt", "");
+  Write("a.yaml", ConfigMapYaml("a", "1"));
+  Start();
+  RunUntil([this] { return last_->complete; });
+  EXPECT_EQ(unread(), Names({"notes.txt"}));
+  fs::rename(directory_ / "a.yaml", directory_ / "a.yaml.txt");
+  RunUntil([&] { return unread() == Names({"a.yaml.txt", "notes.txt"}); });
+  fs::remove(directory_ / "notes.txt");
+  fs::rename(directory_ / "a.yaml.txt", directory_ / "a.yaml");
+  RunUntil([&] { return unread().empty(); });
+}
+
 TEST_F(ManifestDirectoryTest, SeesFilesWrittenReplacedLinkedAndUnlinked) {
   MakeAndStart();
   RunUntil([this] { return last_->complete; });
