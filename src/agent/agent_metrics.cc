@@ -114,7 +114,9 @@ void AgentMetrics::RefreshTotals() {
   families_.SetVolumes(manager_->VolumeCounts());
   std::map<std::string, SourceFigures> sources;
   for (const SourceStatus& source : catalog_.Sources()) {
-    sources[source.name] = {source.complete, source.problems.size(), source.warnings.size()};
+    const auto wrong = std::count_if(source.problems.begin(), source.problems.end(),
+                                     [](const DecodeProblem& one) { return !one.is_waiting; });
+    sources[source.name] = {source.complete, static_cast<size_t>(wrong), source.warnings.size()};
   }
   families_.SetSources(sources);
   families_.SetWorkerPool(kernel_.stats());

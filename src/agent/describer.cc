@@ -56,10 +56,12 @@ void AddSummary(const Object& object, v1::DescribeResponse* out) {
   if (lines.size() > kMaxSummaryLines) out->add_not_shown("more fields of the spec");
 }
 
-// As kubectl shows it: what is only waiting for its end says so.
+// As kubectl shows it, what is only waiting for its end says so; and as `get` has it, what is
+// Missing.
 template <typename View>
 std::string ShownPhase(const View& view) {
-  return view.deleting ? "Terminating (" + view.phase + ")" : view.phase;
+  const std::string phase = view.deleting ? "Terminating (" + view.phase + ")" : view.phase;
+  return view.missing ? phase + " (MISSING)" : phase;
 }
 
 bool AddListed(v1::ObjectRef ref, v1::ListObjectsResponse* response) {

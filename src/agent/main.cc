@@ -70,9 +70,14 @@ int Main(int argc, char** argv) {
   CLI::App* check = app.add_subcommand("check-config", "check the configuration and print it");
   CLI::Option* check_option = nullptr;
   AddConfigFlags(*check, words, &check_option);
+  CLI::Option* check_file =
+      check->add_option("file", words.config, "configuration file, as --config")
+          ->type_name("FILE")
+          ->excludes(check_option);
   CLI11_PARSE(app, argc, argv);
 
-  const bool named = config_option->count() > 0 || check_option->count() > 0;
+  const bool named =
+      config_option->count() > 0 || check_option->count() > 0 || check_file->count() > 0;
   const Status answers = CheckConfigFile(words.config);
   const Result<Config> config =
       answers.ok() ? LoadConfig(words.config, named, words.flags) : Result<Config>(answers.error());

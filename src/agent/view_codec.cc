@@ -108,6 +108,7 @@ void EncodePod(const PodView& view, const std::vector<KeptEvent>& events, v1::Po
   out->set_source(view.source);
   out->set_phase(view.phase);
   out->set_since_unix_ms(view.since_unix_ms);
+  out->set_created_unix_ms(view.created_unix_ms);
   for (const std::string& holder : view.held_by) out->add_held_by(holder);
   for (const VolumeView& volume : view.volumes) EncodeVolume(volume, out->add_volumes());
   for (const ProblemView& problem : view.problems) EncodeProblemView(problem, out->add_problems());
@@ -137,7 +138,7 @@ void EncodeSource(const SourceStatus& status, v1::Source* out) {
   out->set_name(status.name);
   out->set_complete(status.complete);
   out->set_unconfigured(status.unconfigured);
-  out->set_healthy(status.last_list_complete && status.problems.empty());
+  out->set_healthy(status.last_list_complete && status.last_error.empty());
   out->set_objects(static_cast<int64_t>(status.objects));
   out->set_last_list_unix_ms(status.last_list_unix_millis);
   out->set_last_error(status.last_error);

@@ -49,7 +49,7 @@ void AddObjectVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
 
   CLI::App* del = app.add_subcommand("delete", "take an object away");
   CLI::Option* kind = del->add_option("kind", words.kind, KindNames(true))->type_name("KIND");
-  del->add_option("name", words.name, "name, or a pod's uid")->type_name("NAME");
+  del->add_option("name", words.names, "names, or pods' uids")->type_name("NAME");
   del->add_option("-f,--filename", words.files,
                   "what these manifests name, the last first; - is standard input")
       ->type_name("FILE")
@@ -57,12 +57,12 @@ void AddObjectVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
   del->add_flag("--force", words.force, "also while processes use the pod's mounts");
   del->add_flag("--ignore-not-found", words.ignore_not_found, "what is not there is no failure");
   del->callback([&] {
-    if (words.files.empty() && words.name.empty()) {
+    if (words.files.empty() && words.names.empty()) {
       throw CLI::RequiredError("KIND and NAME, or --filename");
     }
     chosen = [&] {
       const DeleteOptions options{words.force, words.ignore_not_found};
-      return words.files.empty() ? RunDelete(words.context, words.kind, words.name, options)
+      return words.files.empty() ? RunDelete(words.context, words.kind, words.names, options)
                                  : RunDeleteFiles(words.context, words.files, options);
     };
   });

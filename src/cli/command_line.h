@@ -19,7 +19,7 @@ struct CommandWords {
   std::string output = "table";
   double timeout_s = 10;
   double wait_timeout_s = 30;  // kubectl's
-  std::vector<std::string> files;
+  std::vector<std::string> files, names;
   std::string kind, name, what, container, volume, shell, condition = "ready", cgroup;
   int64_t pid = 0;
   double interval_s = 1;

@@ -55,9 +55,13 @@ ExitCode ApplyFile(const CliContext& context, const std::string& file, bool repl
   request.set_manifest(*manifest);
   request.set_replace(replace);
   v1::ApplyResponse response;
-  if (const ExitCode code = CallAndSay(context, &Stub::Apply, request, &response, "");
-      code != kExitOk) {
-    return code;
+  Client client(context.socket, context.timeout);
+  if (const grpc::Status status = client.Call(&Stub::Apply, request, &response); !status.ok()) {
+    const ExitCode code = ReportFailure(status, context.socket);
+    // It is this manifest that is refused, by what there is already.
+    const bool is_refused = status.error_code() == grpc::StatusCode::FAILED_PRECONDITION ||
+                            status.error_code() == grpc::StatusCode::ALREADY_EXISTS;
+    return is_refused ? kExitInvalid : code;
   }
   if (response.problems_size() > 0) return ReportProblems(response);
   for (const v1::ManifestProblem& warning : response.warnings()) {

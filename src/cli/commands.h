@@ -33,8 +33,9 @@ struct DeleteOptions {
   bool force = false;
   bool ignore_not_found = false;
 };
-ExitCode RunDelete(const CliContext& context, const std::string& kind, const std::string& name,
-                   const DeleteOptions& options);
+// One after the other, whatever becomes of those before; the exit code is the last failure's.
+ExitCode RunDelete(const CliContext& context, const std::string& kind,
+                   const std::vector<std::string>& names, const DeleteOptions& options);
 // What the manifests name, the last first.
 ExitCode RunDeleteFiles(const CliContext& context, const std::vector<std::string>& files,
                         const DeleteOptions& options);

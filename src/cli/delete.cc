@@ -97,13 +97,19 @@ ExitCode DeleteFile(const CliContext& context, const std::string& file,
 
 }  // namespace
 
-ExitCode RunDelete(const CliContext& context, const std::string& kind, const std::string& name,
-                   const DeleteOptions& options) {
-  v1::ObjectRef object;
-  object.set_kind(kind);
-  object.set_namespace_(context.name_space);
-  object.set_name(name);
-  return DeleteOne(context, object, options);
+ExitCode RunDelete(const CliContext& context, const std::string& kind,
+                   const std::vector<std::string>& names, const DeleteOptions& options) {
+  ExitCode worst = kExitOk;
+  for (const std::string& name : names) {
+    v1::ObjectRef object;
+    object.set_kind(kind);
+    object.set_namespace_(context.name_space);
+    object.set_name(name);
+    const ExitCode code = DeleteOne(context, object, options);
+    if (code == kExitUnreachable || code == kExitForbidden) return code;
+    if (code != kExitOk) worst = code;
+  }
+  return worst;
 }
 
 ExitCode RunDeleteFiles(const CliContext& context, const std::vector<std::string>& files,

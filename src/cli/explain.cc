@@ -23,9 +23,13 @@ void ExplainProblem(const v1::Problem& problem, int64_t now, std::ostream& out) 
     if (!problem.operation().empty()) out << " (" << problem.operation() << ")";
     out << "\n";
   }
-  out << "    since:      " << FormatAge(problem.since_unix_ms(), now) << " ago";
-  if (problem.attempts() > 0) out << ", " << problem.attempts() << " attempts";
-  out << "\n    error:      " << problem.message();
+  // Of a problem of a manifest nobody knows since when.
+  if (problem.since_unix_ms() > 0) {
+    out << "    since:      " << FormatAge(problem.since_unix_ms(), now) << " ago";
+    if (problem.attempts() > 0) out << ", " << problem.attempts() << " attempts";
+    out << "\n";
+  }
+  out << "    error:      " << problem.message();
   if (!problem.code().empty()) out << " [" << problem.code() << ", " << problem.outcome() << "]";
   out << "\n    who acts:   " << problem.who_must_act()
       << "\n    next try:   " << NextTry(problem, now) << "\n";

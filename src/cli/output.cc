@@ -46,6 +46,11 @@ std::string ReadyCount(const v1::Pod& pod) {
 
 std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
 
+// Of a pod that is refused only the time of that is known.
+int64_t CreationOf(const v1::Pod& pod) {
+  return pod.created_unix_ms() != 0 ? pod.created_unix_ms() : pod.since_unix_ms();
+}
+
 // A warning only if there is nothing worse: it keeps nothing from being done.
 std::string FirstProblem(const v1::Pod& pod) {
   std::string warning = "-";
@@ -206,7 +211,7 @@ void PrintPods(const v1::GetPodsResponse& pods, OutputFormat format, int64_t now
   if (wide) rows[0].insert(rows[0].end(), {"UID", "SOURCE"});
   for (const v1::Pod& pod : pods.pods()) {
     rows.push_back({pod.namespace_(), pod.name(), pod.phase(), ReadyCount(pod),
-                    FormatAge(pod.since_unix_ms(), now), OrDash(Join(pod.held_by(), ",")),
+                    FormatAge(CreationOf(pod), now), OrDash(Join(pod.held_by(), ",")),
                     FirstProblem(pod)});
     if (wide) rows.back().insert(rows.back().end(), {pod.uid(), pod.source()});
   }

@@ -33,6 +33,8 @@ struct DecodeProblem {
   // The document is an object of a kind that this program has no use for (a Service). It hides
   // none that the program knows: its file is in order.
   bool is_of_other_kind = false;
+  // Nothing is wrong: the object waits for something, and comes by itself.
+  bool is_waiting = false;
 
   // "web.yaml: document 2: Pod default/web: spec.volumes[0].name: must not be empty"; the shown
   // number of a document begins with 1.

@@ -199,7 +199,9 @@ std::vector<SourceStatus> ObjectCatalog::Sources() const {
     for (const auto& [object, warnings] : source.warnings) {
       status.warnings.insert(status.warnings.end(), warnings.begin(), warnings.end());
     }
-    if (!status.problems.empty()) status.last_error = status.problems.front().ToString();
+    const auto wrong = std::find_if(status.problems.begin(), status.problems.end(),
+                                    [](const DecodeProblem& one) { return !one.is_waiting; });
+    if (wrong != status.problems.end()) status.last_error = wrong->ToString();
     status.last_list_unix_millis = source.last_list_unix_millis;
     status.incomplete_because = source.incomplete_because;
     status.unconfigured = source.unconfigured;

@@ -92,7 +92,7 @@ struct SourceStatus {
   size_t objects = 0;  // of the last complete list
   std::vector<DecodeProblem> problems;
   std::vector<DecodeProblem> warnings;  // of what is used all the same, by object
-  std::string last_error;               // the newest list's first problem; "" when it had none
+  std::string last_error;               // the newest list's first problem that is no waiting; or ""
   int64_t last_list_unix_millis = 0;    // 0: never heard of it
   std::string incomplete_because;       // as the newest list has it
   bool unconfigured = false;            // on record, and not among the configured sources any more

@@ -265,14 +265,14 @@ class ObjectCatalog::Merge {
   bool WaitsForPredecessor(const Candidate& candidate) {
     for (const PodUid& pod : candidate.listed->replaces) replaced_by_command_[pod] = candidate.key;
     if (ReplacesOneThatIsHere(candidate)) {
-      AddProblem(candidate, "spec.volumes",
+      AddWaiting(candidate, "spec.volumes",
                  "it replaces the pod with the volumes of before by command, and is made once that "
                  "is gone");
       return true;
     }
     if (SucceedsOneThatLeft(candidate)) catalog_.replaced_.insert(candidate.key);
     if (!catalog_.replaced_.contains(candidate.key)) return false;
-    AddProblem(candidate, "spec.volumes",
+    AddWaiting(candidate, "spec.volumes",
                "other volumes need another pod: it is made once the pod with the volumes of before "
                "is gone");
     return true;
@@ -349,6 +349,11 @@ class ObjectCatalog::Merge {
     candidate.source->conflict_problems.push_back({candidate.origin.file, candidate.origin.document,
                                                    ToString(candidate.key), std::move(field),
                                                    std::move(reason)});
+  }
+
+  void AddWaiting(const Candidate& candidate, std::string field, std::string reason) {
+    AddProblem(candidate, std::move(field), std::move(reason));
+    candidate.source->conflict_problems.back().is_waiting = true;
   }
 
   // The pod of this uid as it was, also when the last agent ended or while it leaves; null if there

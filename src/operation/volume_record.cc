@@ -158,6 +158,7 @@ Record EncodeRecord(const PodRecord& record) {
   message.set_reason(record.reason);
   message.set_file(record.file);
   message.set_left_source(record.left_source);
+  message.set_known_since_unix_ms(record.known_since_unix_ms);
   return EncodeRow(kPodRecordKind, record.uid.str(), message);
 }
 
@@ -266,6 +267,7 @@ Result<PodRecord> DecodePodRecord(const Record& row) {
   record.pod_json = message.pod_json();
   record.file = message.file();
   record.left_source = message.left_source();
+  record.known_since_unix_ms = message.known_since_unix_ms();
   record.reason = message.reason();
   if (record.uid.empty() || record.uid.str() != row.key) {
     return UnreadableRow(row, "belongs under the key \"" + record.uid.str() + "\"");

@@ -136,9 +136,10 @@ struct PodRecord {
   int64_t terminating_since_unix_ms = 0;
   int64_t deletion_grace_seconds = 0;
   std::string pod_json{};
-  std::string reason{};      // of an eviction: why it leaves
-  std::string file{};        // of its source; "" in a record of the former release
-  bool left_source = false;  // it had left its source when it was last written
+  std::string reason{};             // of an eviction: why it leaves
+  std::string file{};               // of its source; "" in a record of the former release
+  bool left_source = false;         // it had left its source when it was last written
+  int64_t known_since_unix_ms = 0;  // when an agent first had it; 0 in a record of a former release
   friend bool operator==(const PodRecord&, const PodRecord&) = default;
 };
 

@@ -10,6 +10,7 @@ ActualPod& ActualStateOfWorld::AddPod(const PodUid& pod, const PodIdentity& iden
   if (added) {
     at->second.identity = identity;
     at->second.since_unix_ms = clock_.WallUnixMillis();
+    at->second.created_unix_ms = at->second.since_unix_ms;
   }
   return at->second;
 }

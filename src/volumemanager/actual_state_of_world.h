@@ -115,7 +115,8 @@ struct ActualPod {
   PodIdentity identity;
   // As it was last wanted, or as its record has it; null when neither is known.
   PodPtr object;
-  int64_t since_unix_ms = 0;  // when this process first knew it
+  int64_t since_unix_ms = 0;    // when this process first knew it
+  int64_t created_unix_ms = 0;  // when an agent of this root first knew it
   std::map<SpecName, ActualVolume> volumes;
 
   // The pod's record: it is written before the pod's first operation.

@@ -100,6 +100,7 @@ PodView PodViews::Build(const PodUid& uid, const Running& running) const {
   view.source = pod.identity.source;
   view.phase = PhaseOf(pod, wanted);
   view.since_unix_ms = pod.leaving ? pod.leaving->since_unix_ms : pod.since_unix_ms;
+  view.created_unix_ms = pod.created_unix_ms;
   view.held_by = parts_.consumers.HeldBy(uid);
   std::set<SpecName> specs;
   for (const auto& [spec, volume] : pod.volumes) specs.insert(spec);

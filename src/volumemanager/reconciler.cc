@@ -125,6 +125,7 @@ void Reconciler::WriteRecord(const PodUid& uid, ActualPod& pod) {
   record.name = pod.identity.name;
   record.source = pod.identity.source;
   record.file = pod.identity.file;
+  record.known_since_unix_ms = pod.created_unix_ms;
   if (pod.leaving) {
     record.left_source = pod.leaving->left_sources;
     record.terminating = pod.leaving->commanded;

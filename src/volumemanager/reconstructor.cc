@@ -229,6 +229,7 @@ void RestorePod(const PodRecord& record, ActualStateOfWorld& actual) {
   ActualPod& pod = actual.AddPod(record.uid, {record.ns, record.name, record.source, record.file});
   pod.record_durable = true;
   pod.recorded_json = record.pod_json;
+  if (record.known_since_unix_ms != 0) pod.created_unix_ms = record.known_since_unix_ms;
   pod.object = DecodePod(record.pod_json);
   if (!record.terminating && record.terminating_since_unix_ms == 0) return;
   // Without a command the sources have to say it again; only the grace period goes on.

@@ -75,6 +75,7 @@ struct PodView {
   // adopted root; see HeldPodView).
   std::string phase;
   int64_t since_unix_ms = 0;
+  int64_t created_unix_ms = 0;       // when an agent of this root first had it; 0: not known
   std::vector<std::string> held_by;  // "pid 4711 (runc)", "cgroup /kubepods/..."
   std::vector<VolumeView> volumes;
   std::vector<ProblemView> problems;  // of the pod itself

@@ -237,6 +237,105 @@ TEST(OutputTest, AcceptingListsWhatGoesOn) {
             "mkfs  data-0  2s\n");
 }
 
+// The age of a pod began anew with each start of the agent.
+TEST(Output, TheAgeOfAPodIsSinceItsCreation) {
+  v1::GetPodsResponse pods = OnePod();
+  pods.mutable_pods(0)->set_created_unix_ms(kNow - 3'600'000);
+  std::ostringstream out;
+  PrintPods(pods, OutputFormat::kTable, kNow, out);
+  EXPECT_NE(out.str().find("  1h0m  "), std::string::npos) << out.str();
+}
+
+v1::AbsentObject ObjectOf(const std::string& kind, const std::string& presence,
+                          bool becomes_missing) {
+  v1::AbsentObject object;
+  object.mutable_object()->set_kind(kind);
+  object.mutable_object()->set_namespace_("default");
+  object.mutable_object()->set_name("db");
+  object.set_file("/m/db.yaml");
+  object.set_presence(presence);
+  object.set_reason("is not in /m/db.yaml any more");
+  object.set_becomes_missing(becomes_missing);
+  return object;
+}
+
+// A claim was said to go, with a time, and stayed.
+TEST(Output, AClaimThatLeavesItsSourceWillBeMissingAndDoesNotGo) {
+  v1::GetSourcesResponse sources;
+  v1::Source& source = *sources.add_sources();
+  source.set_name("manifests:/m");
+  *source.add_absent() = ObjectOf("PersistentVolumeClaim", "going", true);
+  source.mutable_absent(0)->set_goes_at_unix_ms(kNow + 8'000);
+  *source.add_missing() = ObjectOf("PersistentVolume", "missing", true);
+  source.set_missing_count(3);
+  std::ostringstream out;
+  PrintSources(sources, OutputFormat::kTable, kNow, out);
+  const std::string shown = out.str();
+  EXPECT_NE(shown.find("  PersistentVolumeClaim default/db: will be Missing in 8s: is not in"),
+            std::string::npos)
+      << shown;
+  EXPECT_EQ(shown.find("goes"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("  PersistentVolume default/db: Missing: it has left /m/db.yaml"),
+            std::string::npos)
+      << shown;
+  EXPECT_NE(shown.find("  and 2 more that are Missing\n"), std::string::npos) << shown;
+}
+
+TEST(Output, WhatBecomesMissingIsNoneOfWhatGoes) {
+  google::protobuf::RepeatedPtrField<v1::AbsentObject> goes;
+  *goes.Add() = ObjectOf("PersistentVolumeClaim", "held", true);
+  std::ostringstream claim;
+  PrintGoing(goes, claim);
+  EXPECT_TRUE(claim.str().starts_with("nothing goes\nBECOMES MISSING ")) << claim.str();
+  *goes.Add() = ObjectOf("Pod", "held", false);
+  std::ostringstream both;
+  PrintGoing(goes, both);
+  EXPECT_TRUE(both.str().starts_with("GOES ")) << both.str();
+  EXPECT_LT(both.str().find("Pod default/db"), both.str().find("BECOMES MISSING")) << both.str();
+  EXPECT_GT(both.str().find("PersistentVolumeClaim default/db"),
+            both.str().find("BECOMES MISSING"));
+}
+
+// INCOMPLETE stood beside twice "yes".
+TEST(Output, ASourceThatIsIncompleteIsNeitherCompleteNorHealthyInTheTable) {
+  v1::GetSourcesResponse sources;
+  v1::Source& source = *sources.add_sources();
+  source.set_name("manifests:/m");
+  source.set_complete(true);
+  source.set_healthy(true);
+  std::ostringstream in_order;
+  PrintSources(sources, OutputFormat::kTable, kNow, in_order);
+  EXPECT_NE(in_order.str().find("/m  yes       yes"), std::string::npos) << in_order.str();
+  source.set_incomplete_because("the directory holds no manifest at all");
+  std::ostringstream incomplete;
+  PrintSources(sources, OutputFormat::kTable, kNow, incomplete);
+  EXPECT_NE(incomplete.str().find("/m  no        no"), std::string::npos) << incomplete.str();
+}
+
+// A manifest that was renamed to .txt was gone without a word.
+TEST(Output, AFileThatIsNotReadForItsNameIsTold) {
+  v1::GetSourcesResponse sources;
+  v1::Source& source = *sources.add_sources();
+  source.set_name("manifests:/m");
+  source.add_unread_files("renamed.txt");
+  source.set_unread_file_count(1);
+  std::ostringstream out;
+  PrintSources(sources, OutputFormat::kTable, kNow, out);
+  EXPECT_TRUE(
+      out.str().ends_with("manifests:/m: 1 file is not read, as the name ends in none of "
+                          ".yaml, .yml and .json: renamed.txt\n"))
+      << out.str();
+}
+
+// "since: - ago".
+TEST(Output, AProblemOfWhichNobodyKnowsSinceWhenDoesNotSaySo) {
+  v1::Problem problem;
+  problem.set_message("is no name");
+  std::ostringstream out;
+  ExplainProblem(problem, kNow, out);
+  EXPECT_EQ(out.str().find("since"), std::string::npos) << out.str();
+}
+
 // Somebody saw a pod going, and not that its data goes.
 TEST(Output, WhatGoesTellsOfItsDataOnDisk) {
   v1::GetSourcesResponse sources;

@@ -80,6 +80,9 @@ TEST_F(ReplacedPodsTest, TheSuccessorWaitsForTheConsumersOfThePod) {
   ExpectWaiting("u2");
   EXPECT_NE(ProblemsOf(kApplied).find("is made once that is gone"), std::string::npos)
       << ProblemsOf(kApplied);
+  for (const SourceStatus& source : catalog().Sources()) {
+    EXPECT_EQ(source.last_error, "") << "it waits, and nothing is wrong with its source";
+  }
   watch.EndProcess(7);
   Pass(seconds(5));
   ExpectReplacedBy("u2");

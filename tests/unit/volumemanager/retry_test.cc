@@ -25,6 +25,22 @@ TEST_F(RetryTest, OfOneVolumeTriesThatOneAlone) {
   EXPECT_EQ(operations().Count("mount", Key("a", "two")), 1u);
 }
 
+// AGE began anew with each start of the agent.
+TEST_F(RetryTest, APodIsAsOldAsItsFirstRecordAlsoForTheNextAgent) {
+  StartAgent();
+  const std::string pod = PodManifest("a", {"one: emptyDir: {}"});
+  Deliver(pod);
+  const int64_t created = View("a").created_unix_ms;
+  ASSERT_NE(created, 0);
+  for (int start = 0; start < 2; ++start) {
+    Pass(std::chrono::hours(1));
+    StartAgent();
+    Deliver(pod);
+    ASSERT_EQ(Phase("a"), "Ready");
+    EXPECT_EQ(View("a").created_unix_ms, created);
+  }
+}
+
 TEST_F(RetryTest, AnUnknownFieldIsToldOfItsPodAndKeepsItFromNothing) {
   StartAgent();
   const std::string pod = PodManifest("a", {"one: emptyDir: {}"});

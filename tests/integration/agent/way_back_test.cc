@@ -1,0 +1,192 @@
+// What a person is told of an object that a command has deleted and that its manifest still has, of
+// one that has left its file, and of words that are off.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+#include "integration/agent/agent_fixture.h"
+
+namespace volumed {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kClaim =
+    "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\n"
+    "spec:\n  accessModes: [ReadWriteOnce]\n  resources: {requests: {storage: 1Gi}}\n";
+
+class WayBackTest : public AgentTest {
+ protected:
+  void SetUp() override {
+    AgentTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    settings["removal-settle"] = "1s";
+    settings["node-name"] = "n1";
+    ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  }
+  std::string File(const std::string& name) const { return manifests() + "/" + name; }
+  static std::string PodOf(const std::string& name, const std::string& volume) {
+    return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", uid: uid-" + name +
+           "}\nspec:\n  containers: [{name: c, image: x, volumeMounts: [{name: v, mountPath: "
+           "/v}]}]\n"
+           "  volumes: [{name: v, " +
+           volume + "}]\n";
+  }
+  bool Says(const std::vector<std::string>& words, const std::string& text) {
+    return Eventually(kPatience, [&] { return Ctl(words).output.find(text) != std::string::npos; });
+  }
+};
+
+TEST_F(WayBackTest, ADeletedClaimThatItsFileStillHasSaysHowItComesBackAndDoes) {
+  WriteText(File("pvc.yaml"), kClaim);
+  ASSERT_TRUE(Says({"get", "pvc", "data"}, "Pending"));
+  const std::string uid = Ctl({"describe", "pvc", "data"}).output;
+  const std::string way_back =
+      "take it out of " + File("pvc.yaml") +
+      ", wait for removal-settle and put it back, or give it by `volumectl "
+      "apply`";
+  const CommandResult deleted = Ctl({"delete", "pvc", "data"});
+  EXPECT_EQ(deleted.exit_status, 0);
+  EXPECT_THAT(deleted.output, HasSubstr(way_back));
+  EXPECT_THAT(Ctl({"get", "pvc"}).output, HasSubstr(way_back));
+  EXPECT_THAT(Ctl({"describe", "pvc", "data"}).output, HasSubstr(way_back));
+  ApplyOk(PodOf("p", "persistentVolumeClaim: {claimName: data}"));
+  EXPECT_TRUE(Says({"explain", "p"}, way_back)) << Ctl({"explain", "p"}).output;
+  // As it is told.
+  ASSERT_EQ(::unlink(File("pvc.yaml").c_str()), 0);
+  ASSERT_TRUE(Eventually(kPatience, [&] { return Ctl({"get", "pvc", "data"}).exit_status == 3; }));
+  WriteText(File("pvc.yaml"), kClaim);
+  EXPECT_TRUE(Says({"get", "pvc", "data"}, "Pending")) << Ctl({"get", "pvc"}).output;
+}
+
+TEST_F(WayBackTest, ApplyIsAWayBackToo) {
+  WriteText(File("pvc.yaml"), kClaim);
+  ASSERT_TRUE(Says({"get", "pvc", "data"}, "Pending"));
+  ASSERT_EQ(Ctl({"delete", "pvc", "data"}).exit_status, 0);
+  ASSERT_TRUE(Says({"get", "pvc", "data"}, "Refused"));
+  ApplyOk(kClaim);
+  EXPECT_TRUE(Says({"get", "pvc", "data"}, "Pending")) << Ctl({"get", "pvc"}).output;
+}
+
+// `wait --for gone` timed out.
+TEST_F(WayBackTest, ADeletedPodThatItsManifestStillHasIsGoneOnceItsVolumesAre) {
+  WriteText(File("p.yaml"), PodOf("p", "emptyDir: {}"));
+  ASSERT_TRUE(WaitPhase("p", "Ready"));
+  const CommandResult deleted = Ctl({"delete", "pod", "p"});
+  EXPECT_EQ(deleted.exit_status, 0);
+  EXPECT_THAT(deleted.output, HasSubstr(File("p.yaml") + " still has it"));
+  const CommandResult gone = Ctl({"wait", "p", "--for", "gone", "--timeout", "20"});
+  EXPECT_EQ(gone.exit_status, 0) << gone.output;
+  EXPECT_THAT(gone.output, HasSubstr("pod p gone\n"));
+  EXPECT_THAT(gone.output, HasSubstr(File("p.yaml") + " still has it"));
+  EXPECT_FALSE(Exists(root() + "/pods/uid-p"));
+  ASSERT_TRUE(WaitPhase("p", "Refused"));
+}
+
+TEST_F(WayBackTest, AnAppliedPodIsDeletedWithoutAWarning) {
+  ApplyOk(PodOf("p", "emptyDir: {}"));
+  ASSERT_TRUE(WaitPhase("p", "Ready"));
+  EXPECT_EQ(Ctl({"delete", "pod", "p"}).output, "pod p deleted\n");
+  EXPECT_EQ(Ctl({"wait", "p", "--for", "gone"}).output, "pod p gone\n");
+}
+
+// It was said to go, and stayed.
+TEST_F(WayBackTest, AClaimThatHasLeftItsFileIsMissingInSourcesInGetAndInDescribe) {
+  WriteText(File("pvc.yaml"), kClaim);
+  ASSERT_TRUE(Says({"get", "pvc", "data"}, "Pending"));
+  ASSERT_EQ(::unlink(File("pvc.yaml").c_str()), 0);
+  ASSERT_TRUE(Says({"sources"}, "PersistentVolumeClaim default/data: will be Missing in 1s"));
+  ASSERT_TRUE(Says({"sources"},
+                   "PersistentVolumeClaim default/data: Missing: it has left " + File("pvc.yaml")));
+  EXPECT_THAT(Ctl({"get", "pvc", "data"}).output, HasSubstr("Pending (MISSING)"));
+  EXPECT_THAT(Ctl({"describe", "pvc", "data"}).output, HasSubstr("Pending (MISSING)"));
+  WriteText(File("pvc.yaml"), kClaim);
+  EXPECT_TRUE(Eventually(kPatience, [&] {
+    return Ctl({"sources"}).output.find("Missing") == std::string::npos;
+  })) << Ctl({"sources"}).output;
+}
+
+TEST_F(WayBackTest, WhatSourceAcceptLeavesMissingIsNotAmongWhatGoes) {
+  WriteText(File("all.yaml"), std::string(kClaim) + "---\n" + PodOf("p", "emptyDir: {}"));
+  ASSERT_TRUE(WaitPhase("p", "Ready"));
+  ASSERT_EQ(StopAgent(), 0);
+  ASSERT_EQ(::unlink(File("all.yaml").c_str()), 0);
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  const std::string source = "manifests:" + manifests();
+  const std::string shown = Ctl({"source", "accept", source, "--dry-run"}).output;
+  const size_t missing = shown.find("BECOMES MISSING");
+  ASSERT_NE(missing, std::string::npos) << shown;
+  EXPECT_LT(shown.find("Pod default/p"), missing) << shown;
+  EXPECT_GT(shown.find("PersistentVolumeClaim default/data"), missing) << shown;
+  ASSERT_EQ(Ctl({"source", "accept", source, "--yes"}).exit_status, 0);
+  EXPECT_TRUE(Says({"sources"}, "PersistentVolumeClaim default/data: Missing"));
+}
+
+TEST_F(WayBackTest, AFileThatIsNotReadForItsNameIsNamed) {
+  WriteText(File("p.yaml"), PodOf("p", "emptyDir: {}"));
+  ASSERT_TRUE(WaitPhase("p", "Ready"));
+  EXPECT_THAT(Ctl({"sources"}).output, Not(HasSubstr("not read")));
+  ASSERT_EQ(std::rename(File("p.yaml").c_str(), File("renamed.txt").c_str()), 0);
+  EXPECT_TRUE(Says({"sources"}, "1 file is not read")) << Ctl({"sources"}).output;
+  EXPECT_THAT(Ctl({"sources"}).output, HasSubstr(": renamed.txt"));
+}
+
+TEST_F(WayBackTest, AnApplyThatWouldChangeAPodsVolumesExitsAsARefusedManifest) {
+  ApplyOk(PodOf("p", "emptyDir: {}"));
+  const std::string file = scratch() + "/p.yaml";
+  WriteText(file, PodOf("p", "hostPath: {path: /tmp}"));
+  EXPECT_EQ(Ctl({"apply", "-f", file}).exit_status, 7);
+}
+
+TEST_F(WayBackTest, APodThatWaitsForItsPredecessorMakesNoSourceUnhealthy) {
+  ApplyOk(PodOf("p", "emptyDir: {}"));
+  ASSERT_TRUE(WaitPhase("p", "Ready"));
+  Sleeper consumer;
+  ASSERT_TRUE(Hold("p", consumer.pid()).ok());
+  const std::string file = scratch() + "/p.yaml";
+  WriteText(file, Replaced(PodOf("p", "hostPath: {path: /tmp}"), "uid: uid-p", "uid: uid-q"));
+  const CommandResult applied = Ctl({"apply", "--replace", "-f", file});
+  ASSERT_EQ(applied.exit_status, 0) << applied.output;
+  ASSERT_TRUE(WaitPhase("p", "Terminating"));
+  bool waits = false;
+  const v1::GetSourcesResponse sources = Sources();
+  for (const v1::Source& source : sources.sources()) {
+    EXPECT_TRUE(source.healthy()) << source.ShortDebugString();
+    waits = waits || source.problems_size() > 0;
+  }
+  EXPECT_TRUE(waits) << "or nothing was tried here";
+}
+
+TEST_F(WayBackTest, SeveralNamesAreDeletedByOneCall) {
+  ApplyOk(PodOf("a", "emptyDir: {}") + "---\n" + PodOf("b", "emptyDir: {}"));
+  const CommandResult deleted = Ctl({"delete", "pod", "a", "nobody", "b"});
+  EXPECT_EQ(deleted.exit_status, 3) << deleted.output;
+  EXPECT_THAT(deleted.output, HasSubstr("pod a deleted\n"));
+  EXPECT_THAT(deleted.output, HasSubstr("pod b deleted\n"));
+  EXPECT_TRUE(WaitGone("a") && WaitGone("b"));
+}
+
+TEST_F(WayBackTest, APodIsNoYoungerAfterAStartOfTheAgent) {
+  ApplyOk(PodOf("p", "emptyDir: {}"));
+  ASSERT_TRUE(WaitPhase("p", "Ready"));
+  const int64_t created = FindPod("p")->created_unix_ms();
+  ASSERT_NE(created, 0);
+  ASSERT_EQ(StopAgent(), 0);
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_TRUE(WaitPhase("p", "Ready"));
+  EXPECT_EQ(FindPod("p")->created_unix_ms(), created);
+}
+
+TEST_F(WayBackTest, CheckConfigTakesItsFileAsAWord) {
+  const std::string file = scratch() + "/other.yaml";
+  WriteText(file, "root: " + scratch() + "/elsewhere\nworker: " VOLUMED_WORKER "\n");
+  const CommandResult checked = RunCommand({VOLUMED, "check-config", file});
+  EXPECT_THAT(checked.output, HasSubstr("root: " + scratch() + "/elsewhere"));
+  EXPECT_NE(RunCommand({VOLUMED, "check-config", scratch() + "/no.yaml"}).exit_status, 0);
+}
+
+}  // namespace
+}  // namespace volumed
