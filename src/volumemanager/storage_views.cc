@@ -10,8 +10,8 @@ namespace volumed {
 
 std::string WayBackText(const std::string& file) {
   return "to have one of its name again, take it out of " + file +
-         ", wait for removal-settle and put it back, or give it by `volumectl apply`: it is another "
-         "one then";
+         ", wait for removal-settle and put it back, or give it by `volumectl apply`: "
+         "it is another one then";
 }
 
 std::string RefusedText(const ObjectOrigin& origin) {
