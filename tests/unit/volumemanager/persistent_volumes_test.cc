@@ -88,7 +88,8 @@ TEST_F(PersistentVolumesTest, ADiskThatIsPulledOutUnderAPodIsNamed) {
 
 // A pod whose disk was not mounted at its path once waited for the back-off.
 TEST_F(PersistentVolumesTest, AMountAtOrAboveAVolumesPathEndsTheBackOffOfItsSetUp) {
-  const std::string storage = Volume("disk", "", "local: {path: /mnt/disks/d1}") + Claim("data");
+  const std::string storage =
+      Volume("disk", "", "ReadWriteOnce", "local: {path: /mnt/disks/d1}") + Claim("data");
   const Error other = Error::NotApplied(Code::kFailedPrecondition, "is another directory");
   operations().FailNext("mount", Key("a", "disk"), other, 9);
   Deliver(storage + PodManifest("a", {kUse}));
@@ -110,7 +111,8 @@ TEST_F(PersistentVolumesTest, AMountAtOrAboveAVolumesPathEndsTheBackOffOfItsSetU
 
 TEST_F(PersistentVolumesTest, AMountThatComesWhileTheSetUpRunsIsNotForgotten) {
   operations().Hang(Key("a", "disk"));
-  Deliver(Volume("disk", "", "local: {path: /mnt/d1}") + Claim("data") + PodManifest("a", {kUse}));
+  Deliver(Volume("disk", "", "ReadWriteOnce", "local: {path: /mnt/d1}") + Claim("data") +
+          PodManifest("a", {kUse}));
   ASSERT_EQ(operations().Count("mount", Key("a", "disk")), 1u);
   manager().MountsChangedElsewhere({"/mnt/d1"});
   operations().FailNext("mount", Key("a", "disk"),
