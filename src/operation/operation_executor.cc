@@ -195,19 +195,27 @@ void OperationExecutor::ResetBackoff(const OperationKey& key) {
   }
 }
 
+RunningOperation OperationExecutor::Describe(const OperationKey& key, const Active& active) const {
+  return {.key = key,
+          .operation = active.operation.name,
+          .step = active.progress->step(),
+          .since_unix_ms = active.started_unix_ms,
+          .step_since_unix_ms = active.progress->step_since_unix_ms(),
+          .progress = active.progress->done(),
+          .waits_for = lanes_.WaitOf(active.place)};
+}
+
 std::vector<RunningOperation> OperationExecutor::Running() const {
   std::vector<RunningOperation> all;
   all.reserve(running_.size());
-  for (const auto& [key, active] : running_) {
-    all.push_back({.key = key,
-                   .operation = active.operation.name,
-                   .step = active.progress->step(),
-                   .since_unix_ms = active.started_unix_ms,
-                   .step_since_unix_ms = active.progress->step_since_unix_ms(),
-                   .progress = active.progress->done(),
-                   .waits_for = lanes_.WaitOf(active.place)});
-  }
+  for (const auto& [key, active] : running_) all.push_back(Describe(key, active));
   return all;
+}
+
+std::optional<RunningOperation> OperationExecutor::FindRunning(const OperationKey& key) const {
+  const auto found = running_.find(key);
+  if (found == running_.end()) return std::nullopt;
+  return Describe(key, found->second);
 }
 
 }  // namespace volumed

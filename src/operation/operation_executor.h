@@ -100,6 +100,7 @@ class OperationExecutor {
   std::optional<TimePoint> NextTry(const OperationKey& key) const;
   void ResetBackoff(const OperationKey& key);
   std::vector<RunningOperation> Running() const;
+  std::optional<RunningOperation> FindRunning(const OperationKey& key) const;
 
  private:
   struct Active {
@@ -115,6 +116,7 @@ class OperationExecutor {
   void Begin(const OperationKey& key);
   void Finish(const OperationKey& key, const std::optional<OperationFailure>& failure);
   bool DeviceIsBusy(const Operation& operation) const;
+  RunningOperation Describe(const OperationKey& key, const Active& active) const;
   void LogFinished(const Active& running, Duration elapsed,
                    const std::optional<OperationFailure>& failure);
   void NoteOutcome(const Operation& operation, const std::optional<OperationFailure>& failure);

@@ -435,6 +435,10 @@ void PodVolumeOperations::ResetBackoff(const OperationKey& key) { executor_.Rese
 
 std::vector<RunningOperation> PodVolumeOperations::Running() const { return executor_.Running(); }
 
+std::optional<RunningOperation> PodVolumeOperations::FindRunning(const OperationKey& key) const {
+  return executor_.FindRunning(key);
+}
+
 std::optional<PodVolumeRecord> PodVolumeOperations::FindRecord(const PodVolumeKey& key) const {
   return parts_.keeper->Find(key);
 }

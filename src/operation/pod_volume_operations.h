@@ -102,6 +102,7 @@ class PodVolumeOperations final : public VolumeOperations {
   std::optional<TimePoint> NextTry(const OperationKey& key) const override;
   void ResetBackoff(const OperationKey& key) override;
   std::vector<RunningOperation> Running() const override;
+  std::optional<RunningOperation> FindRunning(const OperationKey& key) const override;
 
   // The record of a volume as it was last assigned; nullopt when there is none.
   std::optional<PodVolumeRecord> FindRecord(const PodVolumeKey& key) const;

@@ -336,6 +336,8 @@ class VolumeOperations {
   // Forgets the back-off: something happened that may have removed the cause.
   virtual void ResetBackoff(const OperationKey& key) = 0;
   virtual std::vector<RunningOperation> Running() const = 0;
+  // Of this key, at the cost of one look-up; nothing if none runs.
+  virtual std::optional<RunningOperation> FindRunning(const OperationKey& key) const = 0;
 };
 
 }  // namespace volumed

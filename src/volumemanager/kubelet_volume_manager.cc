@@ -280,8 +280,7 @@ void KubeletVolumeManager::Impl::Changed(const PodUid& uid) const {
 
 std::vector<PodView> KubeletVolumeManager::Impl::Pods() const {
   std::vector<PodView> all;
-  const PodViews::Running running = views_.TakeRunning();
-  for (const auto& [uid, pod] : actual_.pods()) all.push_back(views_.Build(uid, running));
+  for (const auto& [uid, pod] : actual_.pods()) all.push_back(views_.Build(uid));
   if (loaded_) {
     for (const auto& [uid, tombstone] : tombstones_) {
       if (const PodPtr pod = parts_.catalog.FindPod(uid)) all.push_back(TombstoneView(*pod));
@@ -295,7 +294,7 @@ std::vector<PodView> KubeletVolumeManager::Impl::Pods() const {
 }
 
 std::optional<PodView> KubeletVolumeManager::Impl::FindPod(const PodUid& uid) const {
-  if (actual_.FindPod(uid) != nullptr) return views_.Build(uid, views_.TakeRunning());
+  if (actual_.FindPod(uid) != nullptr) return views_.Build(uid);
   const PodPtr pod = parts_.catalog.FindPod(uid);
   if (pod == nullptr) return std::nullopt;
   if (tombstones_.contains(uid)) return TombstoneView(*pod);

@@ -76,21 +76,12 @@ std::string PhaseOf(const ActualPod& pod, const WantedPod* wanted) {
   return wanted->problems.empty() ? "Ready" : "Pending";
 }
 
-PodViews::Running PodViews::TakeRunning() const {
-  Running running;
-  for (RunningOperation& operation : parts_.operations.Running()) {
-    const OperationKey key = operation.key;
-    running.insert_or_assign(key, std::move(operation));
-  }
-  return running;
-}
-
 int64_t PodViews::ToWall(TimePoint when) const {
   return parts_.clock.WallUnixMillis() +
          std::chrono::duration_cast<std::chrono::milliseconds>(when - parts_.clock.Now()).count();
 }
 
-PodView PodViews::Build(const PodUid& uid, const Running& running) const {
+PodView PodViews::Build(const PodUid& uid) const {
   const ActualPod& pod = *parts_.actual.FindPod(uid);
   const WantedPod* wanted = parts_.desired.Find(uid);
   PodView view;
@@ -110,8 +101,7 @@ PodView PodViews::Build(const PodUid& uid, const Running& running) const {
   for (const SpecName& spec : specs) {
     const auto actual = pod.volumes.find(spec);
     view.volumes.push_back(BuildVolume({uid, spec}, pod, parts_.desired.Find({uid, spec}),
-                                       actual == pod.volumes.end() ? nullptr : &actual->second,
-                                       running));
+                                       actual == pod.volumes.end() ? nullptr : &actual->second));
     if (view.phase == "Ready") {
       view.since_unix_ms = std::max(view.since_unix_ms, view.volumes.back().since_unix_ms);
     }
@@ -138,8 +128,7 @@ PodView PodViews::BuildRefused(const Pod& pod, const std::string& phase,
 // ---- volumes ------------------------------------------------------------------------------------
 
 VolumeView PodViews::BuildVolume(const PodVolumeKey& key, const ActualPod& pod,
-                                 const WantedVolume* wanted, const ActualVolume* actual,
-                                 const Running& running) const {
+                                 const WantedVolume* wanted, const ActualVolume* actual) const {
   VolumeView view;
   view.pod = key.pod;
   view.pod_namespace = pod.identity.name_space;
@@ -169,15 +158,17 @@ VolumeView PodViews::BuildVolume(const PodVolumeKey& key, const ActualPod& pod,
                parts_.health.FindSilent(key) != nullptr ||
                (wanted != nullptr && IsServerSilent(*wanted, actual));
   AddShared(wanted, actual, view);
-  OperationKey busy = key;
-  if (!running.contains(busy) && !view.device_state.empty())
-    busy = OperationKey(SharedName(wanted, actual));
-  if (!running.contains(busy)) busy = ExpandKey(SharedName(wanted, actual));
-  if (const auto found = running.find(busy); found != running.end()) {
-    view.running_step = found->second.step;
-    view.progress = found->second.progress;
+  std::optional<RunningOperation> running = parts_.operations.FindRunning(key);
+  const UniqueVolumeName shared = SharedName(wanted, actual);
+  if (!running && !view.device_state.empty()) {
+    running = parts_.operations.FindRunning(OperationKey(shared));
   }
-  view.problem = VolumeProblem(key, pod, wanted, actual, running);
+  if (!running) running = parts_.operations.FindRunning(ExpandKey(shared));
+  if (running) {
+    view.running_step = running->step;
+    view.progress = running->progress;
+  }
+  view.problem = VolumeProblem(key, pod, wanted, actual);
   if (const VolumeStatsEntry* stats = parts_.stats.Find(key); stats != nullptr && stats->measured) {
     view.usage = UsageOf(stats->metrics);
   }
@@ -208,8 +199,7 @@ void PodViews::AddShared(const WantedVolume* wanted, const ActualVolume* actual,
 // The first thing that keeps a wanted persistent volume from being set up, but for failures of its
 // own.
 std::optional<ProblemView> PodViews::SharedProblem(const PodVolumeKey& key, const ActualPod& pod,
-                                                   const WantedVolume& wanted,
-                                                   const Running& running) const {
+                                                   const WantedVolume& wanted) const {
   if (const std::optional<PodUid> other = parts_.reconciler.ExcludedBy(key.pod, wanted)) {
     const ActualPod* user = parts_.actual.FindPod(*other);
     ProblemView problem = Waiting(
@@ -229,7 +219,7 @@ std::optional<ProblemView> PodViews::SharedProblem(const PodVolumeKey& key, cons
                    device->quarantine_reason + "; the device is left alone until it is repaired",
                    kAdministrator, device->since_unix_ms);
   }
-  if (auto lane = LaneProblem(OperationKey(wanted.unique_name), device->failure, running)) {
+  if (auto lane = LaneProblem(OperationKey(wanted.unique_name), device->failure)) {
     return lane;
   }
   if (!device->failure) return std::nullopt;
@@ -260,16 +250,15 @@ std::optional<ProblemView> PodViews::VanishedDevice(const PodVolumeKey& key,
 
 std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, const ActualPod& pod,
                                                    const WantedVolume* wanted,
-                                                   const ActualVolume* actual,
-                                                   const Running& running) const {
+                                                   const ActualVolume* actual) const {
   if (const DomainState* silent = parts_.health.FindSilent(key)) {
     return SilentProblem(*silent, key, pod, actual);
   }
   if (wanted != nullptr) {
-    if (auto server = ServerProblem(key, pod, *wanted, actual, running)) return server;
+    if (auto server = ServerProblem(key, pod, *wanted, actual)) return server;
   }
   const std::optional<FailureHistory> last = actual == nullptr ? std::nullopt : actual->failure;
-  if (auto lane = LaneProblem(key, last, running)) return lane;
+  if (auto lane = LaneProblem(key, last)) return lane;
   if (last) return FromFailure(*last, key, pod, wanted);
   if (parts_.is_stuck && parts_.is_stuck(key.ToString())) {
     return Waiting("Stuck", "a worker hangs in the kernel with this volume and cannot be ended",
@@ -278,7 +267,7 @@ std::optional<ProblemView> PodViews::VolumeProblem(const PodVolumeKey& key, cons
   if (wanted == nullptr) return std::nullopt;
   if (auto gone = VanishedDevice(key, *wanted)) return gone;
   if (!wanted->problems.empty()) return FromWanted(wanted->problems.front(), pod);
-  if (auto shared = SharedProblem(key, pod, *wanted, running)) return shared;
+  if (auto shared = SharedProblem(key, pod, *wanted)) return shared;
   if (actual != nullptr && MayBePresent(*actual) && !IsSameKind(*actual, *wanted)) {
     return Waiting("WaitForUnmount",
                    "the volume is still there as " +

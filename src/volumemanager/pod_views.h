@@ -48,12 +48,8 @@ class PodViews {
 
   explicit PodViews(Parts parts) : parts_(std::move(parts)) {}
 
-  // Operations that run now; taken once for a list of views.
-  using Running = std::map<OperationKey, RunningOperation>;
-  Running TakeRunning() const;
-
   // A pod of the actual state. REQUIRES: it is there.
-  PodView Build(const PodUid& uid, const Running& running) const;
+  PodView Build(const PodUid& uid) const;
   // A pod that only the sources know, and why nothing is done for it.
   PodView BuildRefused(const Pod& pod, const std::string& phase, ProblemView problem) const;
 
@@ -63,28 +59,26 @@ class PodViews {
 
  private:
   VolumeView BuildVolume(const PodVolumeKey& key, const ActualPod& pod, const WantedVolume* wanted,
-                         const ActualVolume* actual, const Running& running) const;
+                         const ActualVolume* actual) const;
   // Of a volume whose server does not answer, whatever else is wrong with it.
   ProblemView SilentProblem(const DomainState& silent, const PodVolumeKey& key,
                             const ActualPod& pod, const ActualVolume* actual) const;
   // Of a volume that is not mounted from its server: what is known of that. In pod_views_server.cc,
   // as the one before.
   std::optional<ProblemView> ServerProblem(const PodVolumeKey& key, const ActualPod& pod,
-                                           const WantedVolume& wanted, const ActualVolume* actual,
-                                           const Running& running) const;
+                                           const WantedVolume& wanted,
+                                           const ActualVolume* actual) const;
   // Says for what the operation of a volume or device waits that has not begun, because its
   // filesystem, server or driver has no room; and how it failed before, if `failure` is given.
-  static std::optional<ProblemView> LaneProblem(const OperationKey& key,
-                                                const std::optional<FailureHistory>& failure,
-                                                const Running& running);
+  std::optional<ProblemView> LaneProblem(const OperationKey& key,
+                                         const std::optional<FailureHistory>& failure) const;
   bool IsServerSilent(const WantedVolume& wanted, const ActualVolume* actual) const;
   std::optional<ProblemView> VolumeProblem(const PodVolumeKey& key, const ActualPod& pod,
-                                           const WantedVolume* wanted, const ActualVolume* actual,
-                                           const Running& running) const;
+                                           const WantedVolume* wanted,
+                                           const ActualVolume* actual) const;
   void AddShared(const WantedVolume* wanted, const ActualVolume* actual, VolumeView& view) const;
   std::optional<ProblemView> SharedProblem(const PodVolumeKey& key, const ActualPod& pod,
-                                           const WantedVolume& wanted,
-                                           const Running& running) const;
+                                           const WantedVolume& wanted) const;
   // In pod_views_attach.cc: what keeps a volume from being attached, but for failures of its own;
   // and what is wrong with one that is mounted.
   std::optional<ProblemView> AttachProblem(const WantedVolume& wanted, const ActualPod& pod,

@@ -32,23 +32,21 @@ ProblemView PodViews::SilentProblem(const DomainState& silent, const PodVolumeKe
   return problem;
 }
 
-std::optional<ProblemView> PodViews::LaneProblem(const OperationKey& key,
-                                                 const std::optional<FailureHistory>& failure,
-                                                 const Running& running) {
-  const auto found = running.find(key);
-  if (found == running.end() || !found->second.waits_for) return std::nullopt;
-  const RunningOperation& operation = found->second;
+std::optional<ProblemView> PodViews::LaneProblem(
+    const OperationKey& key, const std::optional<FailureHistory>& failure) const {
+  const std::optional<RunningOperation> running = parts_.operations.FindRunning(key);
+  if (!running || !running->waits_for) return std::nullopt;
   ProblemView problem;
-  problem.operation = operation.operation;
-  problem.step = operation.step;
-  problem.message = operation.waits_for->text;
+  problem.operation = running->operation;
+  problem.step = running->step;
+  problem.message = running->waits_for->text;
   if (failure) {
     problem.message += "; the last try: " + failure->last.error.message();
     problem.attempts = failure->attempts;
   }
   problem.who_must_act =
-      operation.waits_for->does_not_answer ? kAdministratorMustAct : kNobodyMustAct;
-  problem.since_unix_ms = operation.since_unix_ms;
+      running->waits_for->does_not_answer ? kAdministratorMustAct : kNobodyMustAct;
+  problem.since_unix_ms = running->since_unix_ms;
   return problem;
 }
 
@@ -61,8 +59,7 @@ bool PodViews::IsServerSilent(const WantedVolume& wanted, const ActualVolume* ac
 
 std::optional<ProblemView> PodViews::ServerProblem(const PodVolumeKey& key, const ActualPod& pod,
                                                    const WantedVolume& wanted,
-                                                   const ActualVolume* actual,
-                                                   const Running& running) const {
+                                                   const ActualVolume* actual) const {
   if (wanted.server.empty() || !wanted.problems.empty()) return std::nullopt;
   const DomainState* known = parts_.health.Find(wanted.server_domain);
   if (IsServerSilent(wanted, actual)) return SilentProblem(*known, key, pod, actual);
@@ -74,16 +71,16 @@ std::optional<ProblemView> PodViews::ServerProblem(const PodVolumeKey& key, cons
     problem.message = "of " + wanted.server + others + ": " + problem.message;
     return problem;
   }
-  const auto mount = running.find(key);
-  if (mount == running.end() || (actual != nullptr && actual->failure)) return std::nullopt;
-  const int64_t taken_ms = parts_.clock.WallUnixMillis() - mount->second.since_unix_ms;
+  const std::optional<RunningOperation> mount = parts_.operations.FindRunning(key);
+  if (!mount || (actual != nullptr && actual->failure)) return std::nullopt;
+  const int64_t taken_ms = parts_.clock.WallUnixMillis() - mount->since_unix_ms;
   if (taken_ms < kLongMountMs) return std::nullopt;
   ProblemView problem;
-  problem.operation = mount->second.operation;
-  problem.step = mount->second.step;
+  problem.operation = mount->operation;
+  problem.step = mount->step;
   problem.message = "waits " + std::to_string(taken_ms / 1000) + " s for " + wanted.server + others;
   problem.who_must_act = kNobodyMustAct;
-  problem.since_unix_ms = mount->second.since_unix_ms;
+  problem.since_unix_ms = mount->since_unix_ms;
   return problem;
 }
 

@@ -196,6 +196,8 @@ TEST_F(DeviceWaitTest, ADeviceIsFoundByEveryNameThatItHas) {
   for (const DeviceQuery& query : queries) {
     node_->Start(query, seconds(10), [&](auto found) { answers.push_back(std::move(found)); });
   }
+  // On a slow machine the device would be there before anybody has looked.
+  ASSERT_TRUE(node_->RunUntil([&] { return node_->waiter_->stats().looks >= queries.size(); }));
   ASSERT_TRUE(loop.Attach(image));
   ASSERT_TRUE(node_->RunUntil([&] { return answers.size() == queries.size(); }));
   for (const auto& answer : answers) {
@@ -257,6 +259,8 @@ TEST_F(DeviceWaitTest, WithoutUdevdTheKernelsEventsFindADevice) {
   for (const DeviceQuery& query : queries) {
     node_->Start(query, seconds(10), [&](auto found) { answers.push_back(std::move(found)); });
   }
+  // On a slow machine the device would be there before anybody has looked.
+  ASSERT_TRUE(node_->RunUntil([&] { return node_->waiter_->stats().looks >= queries.size(); }));
   ASSERT_TRUE(loop.Attach(image));
   ASSERT_TRUE(node_->RunUntil([&] { return answers.size() == queries.size(); }));
   for (const auto& answer : answers) EXPECT_EQ(Text(answer), loop.node() + " (event)");

@@ -91,6 +91,9 @@ class PassingOperations : public VolumeOperations {
   }
   void ResetBackoff(const OperationKey& key) override { real_.ResetBackoff(key); }
   std::vector<RunningOperation> Running() const override { return real_.Running(); }
+  std::optional<RunningOperation> FindRunning(const OperationKey& key) const override {
+    return real_.FindRunning(key);
+  }
 
  private:
   VolumeOperations& real_;

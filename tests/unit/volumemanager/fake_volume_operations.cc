@@ -230,15 +230,21 @@ std::optional<TimePoint> FakeVolumeOperations::NextTry(const OperationKey& key) 
 
 void FakeVolumeOperations::ResetBackoff(const OperationKey& key) { backoff_.Reset(key.ToString()); }
 
+std::optional<RunningOperation> FakeVolumeOperations::FindRunning(const OperationKey& key) const {
+  const auto found = running_.find(key);
+  if (found == running_.end()) return std::nullopt;
+  RunningOperation operation{key, "volume_mount", "SetUp", found->second, found->second, 7};
+  const auto waits = waits_for.find(key);
+  if (waits == waits_for.end()) return operation;
+  operation.step = "WaitForWorker";
+  operation.waits_for = waits->second;
+  return operation;
+}
+
 std::vector<RunningOperation> FakeVolumeOperations::Running() const {
+  ++times_all_were_copied;
   std::vector<RunningOperation> all;
-  for (const auto& [key, since] : running_) {
-    all.push_back({key, "volume_mount", "SetUp", since, since, 7});
-    const auto waits = waits_for.find(key);
-    if (waits == waits_for.end()) continue;
-    all.back().step = "WaitForWorker";
-    all.back().waits_for = waits->second;
-  }
+  for (const auto& [key, since] : running_) all.push_back(*FindRunning(key));
   return all;
 }
 

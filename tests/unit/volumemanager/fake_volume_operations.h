@@ -138,6 +138,8 @@ class FakeVolumeOperations final : public VolumeOperations {
   std::optional<TimePoint> NextTry(const OperationKey& key) const override;
   void ResetBackoff(const OperationKey& key) override;
   std::vector<RunningOperation> Running() const override;
+  std::optional<RunningOperation> FindRunning(const OperationKey& key) const override;
+  mutable size_t times_all_were_copied = 0;  // by Running()
 
   // Called when an unmount starts.
   std::function<void(const PodVolumeKey&)> on_unmount;
