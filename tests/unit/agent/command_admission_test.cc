@@ -113,6 +113,7 @@ TEST_F(CommandAdmissionTest, AnObjectGivenByALaterCommandThanTheRecordsKnowCould
   ObjectWithOrigin given = Objects(ClaimYaml("c1")).at(0);
   given.number = 5000;
   Restart();
+  Deliver("");
   DeliverList(kApplied, {given});
   ASSERT_NE(catalog().FindObject(claim), nullptr);
   ASSERT_TRUE(DeleteObject(claim).value().ok());

@@ -149,6 +149,24 @@ Scenario CommandedClaimScenario() {
           {DeleteDataClaim(), NothingIsLeft(), lost, again, made}};
 }
 
+// The claim that comes again has the uid and the directory of the first one: only that the records
+// are right tells that nothing of it is to be deleted.
+Scenario ReturnedClaimScenario() {
+  Scenario scenario = CommandedClaimScenario();
+  scenario.name = "a claim that comes again with its uid";
+  const auto write = [](const std::string& name) {
+    return ScenarioStep{.name = name + " is written", .happen = [name](CrashWorld& world) {
+                          Keep(world, PlaceOf("claim-data") + "/" + name + ".txt", "of the next");
+                        }};
+  };
+  ScenarioStep pod{.name = "a pod of it comes",
+                   .happen = [](CrashWorld& world) { AddPod(world, kFirst, "data"); }};
+  scenario.steps.push_back(write("next"));
+  scenario.steps.push_back(pod);
+  scenario.steps.push_back(write("last"));
+  return scenario;
+}
+
 Scenario ProvisionScenario() {
   ScenarioStep claims{.name = "two claims come", .happen = [](CrashWorld& world) {
                         AddClaim(world, "data", "made", "claim-data");

@@ -43,6 +43,7 @@ Scenario IscsiScenario();       // two pods, each on a LUN, share the sessions o
 Scenario ShortIscsiScenario();  // its pod leaves while the agent logs in
 
 // Volumes that the node makes; see crash_provision_scenarios.cc.
+Scenario ReturnedClaimScenario();   // of the older-records walk: deleted, and there again
 Scenario ProvisionScenario();       // Immediate and WaitForFirstConsumer; one is deleted, one stays
 Scenario ShortClaimScenario();      // the claim leaves while its volume is being made
 Scenario MissingClaimScenario();    // Delete: absence of claim and class is no command

@@ -42,16 +42,6 @@ SeededBug InKernel(const std::string& name) {
   return bug;
 }
 
-template <typename Operations>
-SeededBug InOperations(const std::string& name) {
-  SeededBug bug;
-  bug.name = name;
-  bug.operations = [](const SeededOperations& parts) -> std::unique_ptr<VolumeOperations> {
-    return std::make_unique<Operations>(parts);
-  };
-  return bug;
-}
-
 // In what the directory of applied objects delivers first, as after a restart.
 SeededBug InAppliedObjects(const std::string& name, std::function<void(ObjectList&)> change) {
   SeededBug bug;

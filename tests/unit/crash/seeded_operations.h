@@ -1,7 +1,11 @@
 // Operations that make one mistake.
 #pragma once
 
+#include <memory>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "operation/volume_operations.h"
 #include "unit/crash/crash_harness.h"
@@ -135,5 +139,15 @@ class TwiceMountedOperations final : public PassingOperations {
  private:
   VolumeOperations& other_;
 };
+
+template <typename Operations>
+SeededBug InOperations(const std::string& name) {
+  SeededBug bug;
+  bug.name = name;
+  bug.operations = [](const SeededOperations& parts) -> std::unique_ptr<VolumeOperations> {
+    return std::make_unique<Operations>(parts);
+  };
+  return bug;
+}
 
 }  // namespace volumed

@@ -49,16 +49,6 @@ SeededBug Unreserved(const std::string& name, const UnreservedKernel::Mistake& m
   return bug;
 }
 
-template <typename Operations>
-SeededBug InOperations(const std::string& name) {
-  SeededBug bug;
-  bug.name = name;
-  bug.operations = [](const SeededOperations& parts) -> std::unique_ptr<VolumeOperations> {
-    return std::make_unique<Operations>(parts);
-  };
-  return bug;
-}
-
 }  // namespace
 
 std::vector<SeededBugCase> SeededOverlapBugs() {

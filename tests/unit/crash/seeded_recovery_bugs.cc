@@ -20,10 +20,8 @@ SeededBug NotHeld(const std::string& name, IrreversibleStep step) {
 std::vector<SeededBugCase> SeededRecoveryBugs() {
   return {
       {NotHeld("mkfs not held back in a recovery", IrreversibleStep::kFormat), DeviceScenario()},
-      {NotHeld("recycle not held back in a recovery", IrreversibleStep::kRecycle),
-       RecycleScenario()},
       {NotHeld("delete not held back in a recovery", IrreversibleStep::kDelete),
-       ProvisionScenario()}};
+       ReturnedClaimScenario()}};
 }
 
 }  // namespace volumed
