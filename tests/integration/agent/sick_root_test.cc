@@ -98,7 +98,7 @@ TEST_F(ReadOnlyRootTest, ADeleteThatCouldNotBeRecordedWasReportedAsNoAgent) {
   ASSERT_EQ(aborted.exit_status, 0) << aborted.output;
   const CommandResult pod = Ctl({"delete", "pod", "other"});
   EXPECT_EQ(pod.exit_status, 0) << pod.output;
-  EXPECT_NE(pod.output.find("warning: pod uid-other leaves, but may come back at the next start"),
+  EXPECT_NE(pod.output.find("pod uid-other leaves, but may come back at the next start"),
             std::string::npos)
       << pod.output;
   const CommandResult secret = Ctl({"delete", "secret", "web-secret"});

@@ -76,6 +76,8 @@ class StorageIdentityTest : public MountNamespaceTest {
     for (int tries = 0; tries < 200; ++tries) {
       if (::ioctl(device.get(), BLKPG, &request) == 0) return true;
       if (errno != EBUSY) return false;
+      // Or whoever had the loop device before has left a partition there.
+      DropPartition(disk, number);
       ::usleep(10'000);
     }
     return false;
