@@ -1,0 +1,253 @@
+// StorageGuard: what is asked before the content of a volume is deleted, and what is known of
+// volumes whose objects nobody knows.
+#include <chrono>
+#include <utility>
+
+#include "base/strings.h"
+#include "mounter/host_directory.h"
+#include "operation/storage_guard.h"
+#include "operation/storage_record_identity.h"
+#include "os/mount_index.h"
+#include "os/storage_identity.h"
+
+namespace volumed {
+namespace {
+
+// Of the look at another volume's storage.
+constexpr auto kLookTimeout = std::chrono::seconds(10);
+
+Error Refused(const std::string& why) { return Error::NotApplied(Code::kFailedPrecondition, why); }
+
+// The filesystem and the place in it that a key "fs:<major>:<minor>:<path>" tells; empty for
+// others.
+std::optional<FilesystemPart> PartOf(const std::string& key) {
+  const auto rest = StripPrefix(key, "fs:");
+  if (!rest) return std::nullopt;
+  const size_t first = rest->find(':');
+  const size_t second = first == std::string::npos ? first : rest->find(':', first + 1);
+  if (second == std::string::npos) return std::nullopt;
+  const auto high = ParseUint64(rest->substr(0, first));
+  const auto low = ParseUint64(rest->substr(first + 1, second - first - 1));
+  if (!high || !low) return std::nullopt;
+  return FilesystemPart{static_cast<uint32_t>(*high), static_cast<uint32_t>(*low),
+                        std::string(rest->substr(second + 1))};
+}
+
+}  // namespace
+
+Status StorageGuard::IdentifyAll(const std::string& volume, const std::vector<KnownStorage>& others,
+                                 const CallOptions& call) {
+  std::set<std::string> known = {volume};
+  for (const KnownStorage& other : others) known.insert(other.holder.volume);
+  {
+    const MutexLock lock(mu_);
+    for (const auto& [recorded, record] : owners_) known.insert(recorded);
+  }
+  table_.ReleaseKnown(
+      [&known](const StorageHolder& holder) { return !known.contains(holder.volume); });
+  for (const KnownStorage& other : others) {
+    CallOptions look = LookAt(other.name, kLookTimeout);
+    look.cancel = call.cancel;
+    const Result<StorageIdentity> identity = Identify(other.name, FindUsers::kNo, look);
+    if (!identity.ok()) {
+      return identity.error().With("find out whether " + other.holder.text +
+                                   " has storage in the way");
+    }
+    table_.Take(other.holder, *identity);
+  }
+  return OkStatus();
+}
+
+// Whoever has mounted the directory, or a part of it, elsewhere sees it emptied.
+Status StorageGuard::CheckNothingShows(const StorageName& name, const StorageIdentity& identity,
+                                       const CallOptions& call) {
+  for (const std::string& key : identity.own) {
+    const std::optional<FilesystemPart> part = PartOf(key);
+    if (!part) continue;
+    ListMounts question;
+    question.showing = FilesystemPart{part->device_major, part->device_minor, ""};
+    ASSIGN_OR_RETURN(const MountListing shown, kernel_.Call(question, call));
+    for (const MountEntry& mount : shown.mounts) {
+      if (!IsAtOrBelow(mount.root, part->root)) continue;
+      // The mount by which the volume's own path leads there.
+      if (IsAtOrBelow(name.path, mount.mount_point)) continue;
+      return Refused(name.ToString() + " is not emptied: it, or a part of it, is mounted at " +
+                     mount.mount_point);
+    }
+  }
+  return OkStatus();
+}
+
+Status StorageGuard::CheckRecorded(const std::string& volume, const StorageName& name,
+                                   const std::string& claim_uid, const StorageIdentity& now) {
+  {
+    const MutexLock lock(mu_);
+    if (const auto why = unreadable_.find(volume); why != unreadable_.end()) {
+      return Refused("whose the storage of persistent volume " + volume +
+                     " is cannot be told: " + why->second);
+    }
+  }
+  const std::optional<StorageOwnerRecord> record = FindOwner(volume);
+  const bool is_other = now.type != FileType::kDirectory && now.type != FileType::kMissing;
+  if (record && record->object.inode != 0 && is_other) {
+    return Refused(name.ToString() + " is no directory any more: it is not emptied");
+  }
+  if (record) {
+    if (record->name != name && !record->name.path.empty()) {
+      return Refused("persistent volume " + volume + " was used at " + record->name.ToString() +
+                     "; " + name.ToString() + " is another place, and is not emptied for it");
+    }
+    const std::string difference = now.type == FileType::kMissing
+                                       ? RemovalDoubt(record->object, now.object)
+                                       : StorageDifference(record->object, now.object);
+    if (!difference.empty()) {
+      return Refused(name.ToString() +
+                     " is another directory than the one that persistent volume " + volume +
+                     " was used at: " + difference + "; it is not emptied");
+    }
+  }
+  // The volume may have been given to a claim that never used it.
+  if (now.owner.empty() || now.owner == claim_uid) return OkStatus();
+  if (record && now.owner == record->claim_uid) return OkStatus();
+  return Refused(name.ToString() + " is marked as storage of claim " + now.owner +
+                 ", and persistent volume " + volume + " is that of claim " + claim_uid +
+                 ": it is not emptied");
+}
+
+Status StorageGuard::TakeForReclaim(const StorageHolder& holder, const StorageName& name,
+                                    const std::string& claim_uid,
+                                    const std::vector<KnownStorage>& others,
+                                    const CallOptions& call) {
+  RETURN_IF_ERROR(Load());
+  RETURN_IF_ERROR(IdentifyAll(holder.volume, others, call));
+  RETURN_IF_ERROR(IdentifyExpected(holder.use, call));
+  ASSIGN_OR_RETURN(const StorageIdentity identity, Identify(name, FindUsers::kNo, call));
+  RETURN_IF_ERROR(Reserve(holder, name, identity));
+  const Status free = [&]() -> Status {
+    RETURN_IF_ERROR(CheckRecorded(holder.volume, name, claim_uid, identity));
+    RETURN_IF_ERROR(CheckReclaimNotOnRecord(holder, name, identity, call));
+    RETURN_IF_ERROR(CheckNothingShows(name, identity, call));
+    RETURN_IF_ERROR(CheckUnknown(holder, &identity, call));
+    return PutReservation(holder, name);
+  }();
+  if (free.ok()) return free;
+  bool on_record = false;
+  {
+    const MutexLock lock(mu_);
+    on_record = reserved_.contains(holder.id);
+  }
+  // What an earlier try may have begun stays reserved.
+  if (!on_record) table_.Release(holder.id);
+  return free;
+}
+
+Result<bool> StorageGuard::IsBeingReclaimed(const std::string& id) {
+  RETURN_IF_ERROR(Load());
+  if (table_.Has(id, StorageUse::kReclaim)) return true;
+  for (const auto& [holder, name] : table_.Expected(StorageUse::kReclaim)) {
+    if (holder.id == id) return true;
+  }
+  return false;
+}
+
+// ---- volumes of which nobody knows the object ---------------------------------------------------
+
+std::set<std::string> StorageGuard::SetUnknown(std::vector<UnknownVolume> unknown) {
+  const MutexLock lock(mu_);
+  unknown_ = std::move(unknown);
+  return std::exchange(held_for_unknown_, {});
+}
+
+Status StorageGuard::CheckUnknown(const StorageHolder& holder, const StorageIdentity* identity,
+                                  const CallOptions& call) {
+  RETURN_IF_ERROR(Load());
+  std::vector<UnknownVolume> unknown;
+  {
+    const MutexLock lock(mu_);
+    unknown = unknown_;
+  }
+  for (const UnknownVolume& one : unknown) {
+    if (one.volume == holder.volume) continue;
+    const Status free = CheckUnknownVolume(one, holder, identity, call);
+    if (free.ok()) continue;
+    const MutexLock lock(mu_);
+    held_for_unknown_.insert(holder.volume);
+    return free;
+  }
+  return OkStatus();
+}
+
+Status StorageGuard::CheckUnknownVolume(const UnknownVolume& unknown, const StorageHolder& holder,
+                                        const StorageIdentity* identity, const CallOptions& call) {
+  const std::string object = unknown.file + (unknown.file.empty() ? "" : ": ") + unknown.reason;
+  const auto refused = [&](const std::string& where) {
+    return Refused("the storage of " + holder.text + " stays as it is: nobody knows " + where +
+                   " PersistentVolume " + unknown.volume + " has: " + object +
+                   "; apply it anew, or delete it");
+  };
+  const std::optional<StorageOwnerRecord> record = FindOwner(unknown.volume);
+  if ((!record && !unknown.name) || identity == nullptr) return refused("what storage");
+  // Of a volume that names no path of this node, the record of its devices is compared anyway.
+  if (record && record->name.path.empty()) return OkStatus();
+  const StorageName name = record ? record->name : *unknown.name;
+  CallOptions look = LookAt(name, kLookTimeout);
+  look.cancel = call.cancel;
+  const Result<StorageIdentity> its = Identify(name, FindUsers::kNo, look);
+  if (!its.ok()) {
+    return its.error().With("find out whether persistent volume " + unknown.volume +
+                            " has storage in the way");
+  }
+  // Its disk may not be mounted there, and then its path tells nothing of what it has.
+  const bool is_there =
+      !record || record->object.inode == 0 ||
+      (its->type == FileType::kDirectory && StorageDifference(record->object, its->object).empty());
+  if (!is_there) return refused("where the storage at " + name.ToString() + " is that");
+  if (!Overlap(*identity, *its)) return OkStatus();
+  return Refused("the storage of " + holder.text +
+                 " stays as it is: in whole or in part it is at " + name.ToString() +
+                 ", which PersistentVolume " + unknown.volume + " has (" + object + ")");
+}
+
+Status StorageGuard::Reclaimed(const std::string& volume, const StorageName& name, bool deleted,
+                               const CallOptions& call) {
+  if (deleted) return Forget(volume);
+  const std::optional<StorageOwnerRecord> record = FindOwner(volume);
+  if (!record) return OkStatus();
+  if (record->marked) {
+    ASSIGN_OR_RETURN(const StorageIdentity identity, Identify(name, FindUsers::kNo, call));
+    if (!identity.owner.empty()) {
+      RETURN_IF_ERROR(Mark(name, identity, "", record->claim_uid, call));
+    }
+  }
+  StorageOwnerRecord emptied = *record;
+  emptied.claim_uid.clear();
+  emptied.marked = false;
+  ForgetIdentity(emptied);
+  return PutOwner(std::move(emptied));
+}
+
+Status StorageGuard::Forget(const std::string& volume) {
+  RETURN_IF_ERROR(Load());
+  if (FindOwner(volume)) {
+    RETURN_IF_ERROR(store_.Remove(kStorageOwnerRecordKind, volume, kStorageRecordDurability));
+  }
+  table_.Release("known/" + volume);
+  const MutexLock lock(mu_);
+  owners_.erase(volume);
+  return OkStatus();
+}
+
+Status StorageGuard::ForgetBut(const std::set<std::string>& volumes) {
+  RETURN_IF_ERROR(Load());
+  std::set<std::string> gone;
+  {
+    const MutexLock lock(mu_);
+    for (const auto& [volume, record] : owners_) {
+      if (!volumes.contains(volume)) gone.insert(volume);
+    }
+  }
+  for (const std::string& volume : gone) RETURN_IF_ERROR(Forget(volume));
+  return OkStatus();
+}
+
+}  // namespace volumed
