@@ -353,6 +353,7 @@ std::vector<Scenario> AllScenarios() {
       UnreadableVolumeScenario(),
       TwinDevicesScenario(),
       OwnDirectoriesScenario(),
+      UnmountedDiskScenario(),
   };
 }
 

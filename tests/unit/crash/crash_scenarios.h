@@ -58,6 +58,7 @@ Scenario NfsRecycleScenario();  // by a mount of the recycler's own
 Scenario NestedVolumesScenario();       // one volume's directory lies in that of a recycled one
 Scenario ExchangedDirectoryScenario();  // another directory is at the path of a recycled one
 Scenario MarkedDirectoryScenario();     // the directory of a recycled one is another claim's by now
+Scenario UnmountedDiskScenario();       // a pod comes while its disk is not at its path
 Scenario RenamedDirectoryScenario();    // one volume's directory comes to be at another one's path
 Scenario UnreadableVolumeScenario();    // the object of a volume in a recycled one is damaged
 Scenario TwinDevicesScenario();         // two loop devices of one file, each a volume

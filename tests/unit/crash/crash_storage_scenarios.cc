@@ -28,9 +28,9 @@ std::string ClaimManifest(const std::string& name) {
          "\n  resources: {requests: {storage: 1Gi}}\n";
 }
 
-std::string PodManifest(const std::string& claim) {
-  return std::string("---\napiVersion: v1\nkind: Pod\nmetadata: {name: ") + kPod +
-         ", namespace: default, uid: " + kPod +
+std::string PodManifest(const std::string& claim, const std::string& uid = kPod) {
+  return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + uid +
+         ", namespace: default, uid: " + uid +
          "}\nspec:\n  containers:\n"
          "  - {name: main, image: x, volumeMounts: [{name: data, mountPath: /data}]}\n"
          "  volumes:\n  - {name: data, persistentVolumeClaim: {claimName: " +
@@ -80,9 +80,26 @@ ScenarioStep ClaimIsDeleted() {
 constexpr const char* kInnerPath = "/srv/outer/inner";
 constexpr const char* kInnerFile = "persistentvolume..inner.json";
 
+// ---- a disk that is not mounted
+
+constexpr const char* kDiskPath = "/srv/disk";
+constexpr const char* kLaterPod = "u-later";
+
+void AddPodOfDisk(CrashWorld& world, const std::string& uid) {
+  world.sources[kFiles]["pod"] = PodManifest("disk", uid);
+  PodTruth pod;
+  pod.wanted = true;
+  pod.volumes["disk"].plugin = kLocalVolumePluginName;
+  world.pods[uid] = pod;
+}
+
+std::string DataOfPod(const CrashWorld& world, const std::string& uid) {
+  return world.VolumePath(uid, "disk") + "/data.txt";
+}
+
 // ---- two loop devices of one file
 
-std::string LoopVolumeManifest(const std::string& name, const std::string& path) {
+std::string LocalVolumeManifest(const std::string& name, const std::string& path) {
   return "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: " + name +
          "}\nspec:\n  capacity: {storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n"
          "  persistentVolumeReclaimPolicy: Retain\n  local: {path: " +
@@ -100,7 +117,7 @@ void AddLoopDevice(CrashWorld& world, const std::string& name, const std::string
   device.storage_own = {"ino:9:9"};  // the file of both
   world.kernel->AddDevice(path, device);
   world.devices[name] = path;
-  world.sources[kFiles]["volume-" + name] = LoopVolumeManifest(name, path);
+  world.sources[kFiles]["volume-" + name] = LocalVolumeManifest(name, path);
   world.sources[kFiles]["claim-" + name] = ClaimManifest(name);
 }
 
@@ -109,11 +126,7 @@ ScenarioStep PodOfLoopComes(const std::string& name, bool first) {
           .happen =
               [name](CrashWorld& world) {
                 const std::string uid = "u-" + name;
-                std::string pod = PodManifest(name);
-                for (size_t at = pod.find(kPod); at != std::string::npos; at = pod.find(kPod)) {
-                  pod.replace(at, std::string(kPod).size(), uid);
-                }
-                world.sources[kFiles]["pod-" + name] = pod;
+                world.sources[kFiles]["pod-" + name] = PodManifest(name, uid);
                 PodTruth truth;
                 truth.wanted = true;
                 truth.volumes[name].plugin = kLocalVolumePluginName;
@@ -252,6 +265,54 @@ Scenario MarkedDirectoryScenario() {
   return {"a directory that names another owner",
           {storage},
           {PodComes(), looked_at, PodLeaves(), given_on, ClaimIsDeleted()}};
+}
+
+// Its mount point is another directory, and empty.
+Scenario UnmountedDiskScenario() {
+  ScenarioStep storage{
+      .name = "a local volume is a directory of a disk", .happen = [](CrashWorld& world) {
+        world.kernel->AddFile(std::string(kDiskPath) + "/data.txt", "of the claim");
+        world.sources[kFiles]["volume"] = LocalVolumeManifest("disk", kDiskPath);
+        world.sources[kFiles]["claim"] = ClaimManifest("disk");
+      }};
+  ScenarioStep comes{.name = "a pod comes",
+                     .happen = [](CrashWorld& world) { AddPodOfDisk(world, kPod); }};
+  ScenarioStep unmounted{.name = "the disk is not there, and another pod comes",
+                         .happen =
+                             [](CrashWorld& world) {
+                               world.kernel->Rename(kDiskPath, "aside");
+                               world.kernel->AddDirectory(kDiskPath);
+                               AddPodOfDisk(world, kLaterPod);
+                             },
+                         .settle = std::chrono::minutes(3),
+                         .compare = false};
+  ScenarioStep refused{.name = "the pod has no other directory",
+                       .happen =
+                           [](CrashWorld& world) {
+                             if (world.kernel->IsMountPoint(world.VolumePath(kLaterPod, "disk"))) {
+                               world.Violation("a pod has the mount point of an unmounted disk");
+                             }
+                           },
+                       .compare = false};
+  ScenarioStep mounted{.name = "the disk is there again",
+                       .happen =
+                           [](CrashWorld& world) {
+                             world.kernel->Remove(kDiskPath);
+                             world.kernel->Rename("/srv/aside", "disk");
+                           },
+                       .settle = std::chrono::minutes(5),
+                       .compare = false};
+  ScenarioStep has{.name = "the pod has its data",
+                   .happen =
+                       [](CrashWorld& world) {
+                         if (!world.kernel->Exists(DataOfPod(world, kLaterPod))) {
+                           world.Violation("a pod lacks the data of its claim");
+                         }
+                       },
+                   .compare = false};
+  return {"a disk that is not mounted",
+          {storage},
+          {comes, PodLeaves(), unmounted, refused, mounted, has}};
 }
 
 }  // namespace volumed

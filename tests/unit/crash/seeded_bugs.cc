@@ -314,6 +314,8 @@ std::vector<SeededBugCase> BugsOfSharedStorage() {
       {InStore<BlindStore>("identity of a directory forgotten at restart",
                            std::string(kStorageOwnerRecordKind)),
        ExchangedDirectoryScenario()},
+      {InKernel<UndistinguishedStorageKernel>("another directory given to a claim's pod"),
+       UnmountedDiskScenario()},
       {InKernel<IdleKernel<MarkStorage>>("owner's mark not written"), MarkedDirectoryScenario()},
       {InKernel<UnmarkedStorageKernel>("owner's mark not compared"), MarkedDirectoryScenario()},
   };

@@ -58,6 +58,15 @@ class TwinlessStorageKernel final : public BlindStorageKernel {
   }
 };
 
+// Every directory is like every other one.
+class UndistinguishedStorageKernel final : public BlindStorageKernel {
+ public:
+  using BlindStorageKernel::BlindStorageKernel;
+
+ private:
+  void Hide(StorageIdentity& identity) override { identity.object = {}; }
+};
+
 // Looks for nothing that is not at its path any more.
 class IncuriousKernel final : public PassingKernel {
  public:

@@ -1,0 +1,253 @@
+// Who has a device: raw, mounted, or to be formatted; and what is on record of it.
+#include "operation/storage_guard.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "unit/operation/storage_guard_fixture.h"
+
+namespace volumed {
+namespace {
+
+TEST_F(StorageGuardTest, ADiskThatAPodHasRawIsNobodyElses) {
+  FakeDevice disk;
+  disk.storage_own = {"wwid:1"};
+  kernel_.AddDevice("/dev/sdb", disk);
+  kernel_.AddDevice("/dev/sdc", disk);  // another path to it
+  FakeDevice part;
+  part.storage_within = {"wwid:1"};
+  kernel_.AddDevice("/dev/sdb1", part);
+  EXPECT_EQ(Take(Device("raw", StorageUse::kRaw), "/dev/sdb"), "");
+  EXPECT_EQ(Take(Device("raw", StorageUse::kRaw), "/dev/sdb"), "") << "the same volume's next pod";
+  const std::string refused = Take(Device("two", StorageUse::kMounted), "/dev/sdc");
+  EXPECT_TRUE(Has(refused, "persistent volume two") && Has(refused, "persistent volume raw"))
+      << refused;
+  EXPECT_NE(Take(Device("two", StorageUse::kMounted), "/dev/sdb1"), "");
+  EXPECT_NE(Take(Device("two", StorageUse::kRaw), "/dev/sdb"), "");
+  EXPECT_NE(Take(Device("two", StorageUse::kFormat), "/dev/sdc"), "");
+  ASSERT_TRUE(guard_->Release("device/p/raw").ok());
+  EXPECT_EQ(Take(Device("two", StorageUse::kMounted), "/dev/sdc"), "");
+}
+
+TEST_F(StorageGuardTest, TwoVolumesOfOneDiskShareItsFilesystemAndNoneIsFormattedMeanwhile) {
+  AddDisk({"/dev/sdb"}, "wwid:1");
+  EXPECT_EQ(Take(Device("one", StorageUse::kMounted), "/dev/sdb"), "");
+  EXPECT_EQ(Take(Device("two", StorageUse::kMounted), "/dev/sdb"), "");
+  EXPECT_FALSE(guard_->Change("device/p/two", StorageUse::kFormat).ok());
+  EXPECT_NE(Take(Device("raw", StorageUse::kRaw), "/dev/sdb"), "");
+  ASSERT_TRUE(guard_->Release("device/p/one").ok());
+  EXPECT_TRUE(guard_->Change("device/p/two", StorageUse::kFormat).ok());
+  EXPECT_NE(Take(Device("one", StorageUse::kMounted), "/dev/sdb"), "");
+  EXPECT_TRUE(guard_->Change("device/p/two", StorageUse::kMounted).ok());
+  EXPECT_EQ(Take(Device("one", StorageUse::kMounted), "/dev/sdb"), "");
+}
+
+// Two superblocks over one storage have ruined the filesystem.
+TEST_F(StorageGuardTest, TwoDevicesOfOneStorageAreNotMountedAtTheSameTime) {
+  AddDisk({"/dev/sdb", "/dev/sdc"}, "wwid:1");
+  EXPECT_EQ(Take(Device("one", StorageUse::kMounted), "/dev/sdb"), "");
+  const std::string refused = Take(Device("two", StorageUse::kMounted), "/dev/sdc");
+  EXPECT_TRUE(Has(refused, "persistent volume one") && Has(refused, "persistent volume two"))
+      << refused;
+  EXPECT_EQ(Take(Device("one", StorageUse::kMounted), "/dev/sdb"), "") << "its own next pod";
+  ASSERT_TRUE(guard_->Release("device/p/one").ok());
+  EXPECT_EQ(Take(Device("two", StorageUse::kMounted), "/dev/sdc"), "");
+  EXPECT_NE(Take(Device("one", StorageUse::kMounted), "/dev/sdb"), "");
+}
+
+TEST_F(StorageGuardTest, PartitionsOfADiskAreMountedBesideEachOtherAndNotBesideTheDisk) {
+  AddDisk({"/dev/sdb"}, "wwid:1");
+  for (const char* start : {"1", "2"}) {
+    FakeDevice part;
+    part.storage_own = {std::string("wwid:1:") + start};
+    part.storage_within = {"wwid:1"};
+    kernel_.AddDevice(std::string("/dev/sdb") + start, part);
+  }
+  FakeDevice holder;
+  holder.storage_within = {"wwid:1:1", "wwid:1"};
+  kernel_.AddDevice("/dev/dm-0", holder);
+  EXPECT_EQ(Take(Device("one", StorageUse::kMounted), "/dev/sdb1"), "");
+  EXPECT_EQ(Take(Device("two", StorageUse::kMounted), "/dev/sdb2"), "");
+  EXPECT_NE(Take(Device("all", StorageUse::kMounted), "/dev/sdb"), "");
+  EXPECT_NE(Take(Device("dm", StorageUse::kMounted), "/dev/dm-0"), "");
+  ASSERT_TRUE(guard_->Release("device/p/one").ok());
+  ASSERT_TRUE(guard_->Release("device/p/two").ok());
+  EXPECT_EQ(Take(Device("all", StorageUse::kMounted), "/dev/sdb"), "");
+  EXPECT_NE(Take(Device("two", StorageUse::kMounted), "/dev/sdb2"), "");
+}
+
+TEST_F(StorageGuardTest, ADiskWhoseTwinSomebodyOutsideHasIsNotMounted) {
+  FakeDevice disk;
+  disk.storage_own = {"ino:1:2"};
+  disk.claimed = true;  // mounted by its administrator
+  kernel_.AddDevice("/dev/loop0", disk);
+  EXPECT_EQ(Take(Device("own", StorageUse::kMounted), "/dev/loop0"), "")
+      << "one device has one superblock, wherever it is mounted";
+  ASSERT_TRUE(guard_->Release("device/p/own").ok());
+  disk.claimed = false;
+  kernel_.AddDevice("/dev/loop1", disk);
+  const std::string refused = Take(Device("twin", StorageUse::kMounted), "/dev/loop1");
+  EXPECT_TRUE(Has(refused, "persistent volume twin") && Has(refused, "/dev/loop0")) << refused;
+  kernel_.ChangeDevice("/dev/loop0", [](FakeDevice& device) { device.claimed = false; });
+  EXPECT_EQ(Take(Device("twin", StorageUse::kMounted), "/dev/loop1"), "");
+  // What is mounted stays so, whatever others do.
+  kernel_.ChangeDevice("/dev/loop0", [](FakeDevice& device) { device.claimed = true; });
+  EXPECT_EQ(Take(Device("twin", StorageUse::kMounted), "/dev/loop1"), "");
+}
+
+TEST_F(StorageGuardTest, WhatTheAgentBeforeHadMountedIsNamedToItsTwinAfterARestart) {
+  AddDisk({"/dev/loop0", "/dev/loop1"}, "ino:1:2");
+  guard_->Expect(BootId("boot-a"), {Device("one", StorageUse::kMounted), {"/dev/loop0"}});
+  const std::string refused = Take(Device("two", StorageUse::kMounted), "/dev/loop1");
+  EXPECT_TRUE(Has(refused, "persistent volume one")) << refused;
+  EXPECT_EQ(Take(Device("three", StorageUse::kMounted), "/dev/loop0"), "");
+}
+
+TEST_F(StorageGuardTest, ADiskThatSomebodyOutsideHasIsNotHandedOutRaw) {
+  FakeDevice disk;
+  disk.storage_own = {"ino:1:2"};
+  kernel_.AddDevice("/dev/loop0", disk);
+  disk.claimed = true;
+  kernel_.AddDevice("/dev/loop1", disk);  // on the same file, and mounted somewhere
+  EXPECT_TRUE(Has(Take(Device("raw", StorageUse::kRaw), "/dev/loop0"), "/dev/loop1"));
+  kernel_.ChangeDevice("/dev/loop1", [](FakeDevice& device) { device.claimed = false; });
+  EXPECT_EQ(Take(Device("raw", StorageUse::kRaw), "/dev/loop0"), "");
+  // What the pod does with its device is its own affair.
+  kernel_.ChangeDevice("/dev/loop0", [](FakeDevice& device) { device.claimed = true; });
+  EXPECT_EQ(Take(Device("raw", StorageUse::kRaw), "/dev/loop0"), "");
+}
+
+TEST_F(StorageGuardTest, WhatTheAgentBeforeHadHandedOutIsKnownAfterARestart) {
+  kernel_.AddDevice("/dev/sdb");
+  guard_->Expect(BootId("boot-a"), {Device("raw", StorageUse::kRaw), {"/dev/sdb"}});
+  EXPECT_NE(Take(Device("two", StorageUse::kMounted), "/dev/sdb"), "");
+  Restart();
+  guard_->Expect(BootId("another boot"), {Device("raw", StorageUse::kRaw), {"/dev/sdb"}});
+  EXPECT_EQ(Take(Device("two", StorageUse::kMounted), "/dev/sdb"), "");
+}
+
+TEST_F(StorageGuardTest, WhoeverTakesItWhileAnotherStillLooksIsSeenByThatOne) {
+  kernel_.AddDevice("/dev/sdb");
+  std::string second = "not asked";
+  bool looking = false;
+  kernel_.SetCallHook([&](const AnyRequest& request) {
+    if (looking || !std::holds_alternative<IdentifyStorage>(request)) return;
+    looking = true;
+    second = Take(Device("two", StorageUse::kRaw), "/dev/sdb");
+  });
+  const std::string first = Take(Device("one", StorageUse::kRaw), "/dev/sdb");
+  EXPECT_EQ(second, "");
+  EXPECT_TRUE(Has(first, "persistent volume two")) << first;
+}
+
+// Had it asked the records before it reserved, a use that began and ended in between was
+// overlooked.
+TEST_F(StorageGuardTest, WhoeverHasADiskWhileAnotherAsksTheRecordsIsNotOverlooked) {
+  AddDisk({"/dev/sdb", "/dev/twin"}, "wwid:1");
+  kernel_.AddDevice("/dev/sdc");
+  // Its record does not tell its identity: who asks the records looks at its path.
+  ASSERT_EQ(UseDevice("plain", StorageUse::kMounted, "/dev/sdc"), "");
+  std::string mounted = "not asked";
+  kernel_.SetCallHook([&](const AnyRequest& request) {
+    const auto* look = std::get_if<IdentifyStorage>(&request);
+    const bool asks = look != nullptr && look->path == HostPath("/dev/sdc");
+    if (!asks || mounted != "not asked") return;
+    mounted = "";
+    mounted = UseDevice("mounted", StorageUse::kMounted, "/dev/twin");
+  });
+  const std::string raw = Take(Device("raw", StorageUse::kRaw), "/dev/sdb");
+  ASSERT_NE(mounted, "not asked");
+  EXPECT_TRUE(raw.empty() != mounted.empty()) << "raw: " << raw << "; mounted: " << mounted;
+}
+
+// The walk of an attachable flexVolume, ended between its mount and the mount's record.
+TEST_F(StorageGuardTest, ADeviceThatWasMountedAtTheStartIsOnRecordToo) {
+  AddDisk({"/dev/sdb", "/dev/twin"}, "wwid:1");
+  AddDisk({"/dev/sdc"}, "wwid:2");
+  Expect(Device("disk", StorageUse::kMounted), "/dev/sdb");
+  // A plugin mounted this one by itself.
+  Expect(Device("by plugin", StorageUse::kShared), "/dev/sdc");
+  for (const std::string volume : {"disk", "by plugin"}) {
+    const std::string id = "device/p/" + volume;
+    ASSERT_TRUE(guard_->RecordDevice(id, {}, CallOptions{}).ok());
+    ASSERT_TRUE(guard_->Release(id).ok());
+  }
+  EXPECT_THAT(Take(Device("raw", StorageUse::kRaw), "/dev/twin"),
+              ::testing::HasSubstr("on record as that of PersistentVolume disk"));
+  EXPECT_EQ(Take(Device("raw", StorageUse::kRaw), "/dev/sdc"), "");
+}
+
+// The disk of a block volume was formatted for another one while its pod was away.
+TEST_F(StorageGuardTest, ADiskThatIsOnRecordAsABlockVolumesIsNotFormattedWhileItsPodIsAway) {
+  for (const bool tells : {true, false}) {
+    const std::string volume = tells ? "raw" : "plain";
+    const std::string node = tells ? "/dev/sdb" : "/dev/sdd";
+    FakeDevice disk;
+    if (tells) disk.storage_own = {"wwid:1"};
+    kernel_.AddDevice(node, disk);
+    kernel_.AddSymlink("/link-" + volume, node);
+    ASSERT_EQ(UseDevice(volume, StorageUse::kRaw, node), "");
+    Restart("boot-b");
+    for (const std::string& path : {node, "/link-" + volume}) {
+      const std::string refused = Format("two", path);
+      EXPECT_TRUE(Has(refused, "persistent volume two") &&
+                  Has(refused, "on record as that of PersistentVolume " + volume))
+          << refused;
+    }
+    EXPECT_EQ(UseDevice("same mode", StorageUse::kRaw, node), "");
+    ASSERT_TRUE(guard_->Forget("same mode").ok());
+    EXPECT_EQ(UseDevice(volume, StorageUse::kRaw, node), "") << "its own next pod";
+    ASSERT_TRUE(guard_->Forget(volume).ok());
+    EXPECT_EQ(Format("two", node), "");
+  }
+}
+
+TEST_F(StorageGuardTest, ADiskThatIsOnRecordAsAFilesystemIsNotHandedOutRawWhileItsPodIsAway) {
+  FakeDevice disk;
+  disk.storage_own = {"wwid:1"};
+  kernel_.AddDevice("/dev/sdb", disk);
+  FakeDevice part;
+  part.storage_own = {"wwid:1:2048"};
+  part.storage_within = {"wwid:1"};
+  kernel_.AddDevice("/dev/sdb1", part);
+  ASSERT_EQ(UseDevice("mounted", StorageUse::kShared, "/dev/sdb1"), "");
+  kernel_.Remove("/dev/sdb");
+  kernel_.AddDevice("/dev/sdz", disk);
+  Restart("boot-b");
+  for (const char* node : {"/dev/sdz", "/dev/sdb1"}) {
+    const std::string refused = Take(Device("raw", StorageUse::kRaw), node);
+    EXPECT_TRUE(Has(refused, "persistent volume raw") &&
+                Has(refused, "on record as that of PersistentVolume mounted"))
+        << refused;
+    EXPECT_FALSE(guard_->Has("device/p/raw", StorageUse::kRaw));
+    EXPECT_NE(Format("formatted", node), "");
+  }
+  EXPECT_EQ(UseDevice("same mode", StorageUse::kShared, "/dev/sdb1"), "");
+}
+
+TEST_F(StorageGuardTest, TheRecordOfAnOlderAgentIsThatOfAVolumeThatWasMounted) {
+  kernel_.AddDevice("/dev/sdb");
+  kernel_.AddDevice("/dev/sdc");
+  const StorageOwnerRecord old{"old", {"/dev/sdb"}, {}, "claim-1", false};
+  ASSERT_TRUE(store_.Put(EncodeRecord(old), Durability::kPowerLoss).ok());
+  Restart();
+  EXPECT_TRUE(Has(Take(Device("raw", StorageUse::kRaw), "/dev/sdb"), "PersistentVolume old"));
+  EXPECT_TRUE(Has(Format("two", "/dev/sdb"), "PersistentVolume old"));
+  EXPECT_EQ(Take(Device("two", StorageUse::kShared), "/dev/sdb"), "");
+  EXPECT_EQ(Take(Device("raw", StorageUse::kRaw), "/dev/sdc"), "");
+}
+
+TEST_F(StorageGuardTest, WhatIsOnRecordOfAStorageKeepsEveryField) {
+  StorageOwnerRecord record{"v", {"/dev/sdb"}, {"ext4", "uuid", 3, "1:ab"}, "claim", true};
+  record.mode = StorageMode::kRaw;
+  record.own_keys = {"file:x", "wwid:1"};
+  record.within_keys = {"wwid:2"};
+  record.files = {{"/image", {"xfs", "uuid-2", 4, "2:cd"}}};
+  record.boot_id = BootId("boot");
+  const auto read = DecodeStorageOwnerRecord(EncodeRecord(record));
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(*read, record);
+}
+
+}  // namespace
+}  // namespace volumed

@@ -1,0 +1,126 @@
+// Which directory is a persistent volume's, and whose mark it bears.
+#include "operation/storage_guard.h"
+
+#include <gtest/gtest.h>
+
+#include "unit/operation/storage_guard_fixture.h"
+
+namespace volumed {
+namespace {
+
+TEST_F(StorageGuardTest, APodIsNotGivenTheMountPointBelowADiskThatIsNotMounted) {
+  const PersistentVolume volume = HostPathVolume("v", "/mnt/d1");
+  MakeDisk("/dev/sdb", "uuid-1", "/mnt/d1");
+  ASSERT_EQ(SetUpLocal(volume, "claim-1"), "");
+  ASSERT_TRUE(kernel_.Call(Unmount{{"/mnt/d1", ""}}, {}).ok());
+  for (const char* boot : {"boot-a", "boot-a", "boot-b"}) {
+    Restart(boot);
+    const std::string refused = SetUpLocal(volume, "claim-1");
+    EXPECT_TRUE(Has(refused, "/mnt/d1 is another directory")) << refused;
+    EXPECT_TRUE(Has(refused, "uuid-1")) << refused;
+    EXPECT_TRUE(Has(refused, "volumectl accept pv v")) << refused;
+  }
+  EXPECT_EQ(RecordOf(volume, "claim-1", true), "") << "a hostPath's is its administrator's";
+  EXPECT_TRUE(Has(SetUpLocal(volume, "claim-1"), "another directory")) << "nor does it count then";
+  MountDisk("/dev/sdb", "/mnt/d1");
+  EXPECT_EQ(SetUpLocal(volume, "claim-1"), "");
+}
+
+TEST_F(StorageGuardTest, AnotherDirectoryIsAVolumesOnceItIsAccepted) {
+  const PersistentVolume volume = HostPathVolume("v", "/mnt/d1");
+  EXPECT_TRUE(Has(Accept(volume), "on record: there is nothing to accept"));
+  MakeDisk("/dev/sdb", "uuid-1", "/mnt/d1");
+  ASSERT_EQ(SetUpLocal(volume, "claim-1"), "");
+  EXPECT_EQ(guard_->AcceptDirectory("v", {})->now, guard_->AcceptDirectory("v", {})->before);
+  ASSERT_TRUE(kernel_.Call(Unmount{{"/mnt/d1", ""}}, {}).ok());
+  ASSERT_NE(SetUpLocal(volume, "claim-1"), "");
+  const auto accepted = guard_->AcceptDirectory("v", {});
+  ASSERT_TRUE(accepted.ok()) << accepted.error().message();
+  EXPECT_EQ(accepted->before.fs_uuid, "uuid-1");
+  EXPECT_NE(accepted->now, accepted->before);
+  Restart();
+  EXPECT_EQ(SetUpLocal(volume, "claim-1"), "");
+  MountDisk("/dev/sdb", "/mnt/d1");
+  EXPECT_NE(SetUpLocal(volume, "claim-1"), "") << "now it is the disk that is another one";
+}
+
+TEST_F(StorageGuardTest, ADirectoryOfAnotherClaimIsNotAccepted) {
+  const PersistentVolume one = HostPathVolume("one", "/mnt/d1");
+  const PersistentVolume two = HostPathVolume("two", "/mnt/d2");
+  MakeDisk("/dev/sdb", "uuid-1", "/mnt/d1");
+  MakeDisk("/dev/sdc", "uuid-2", "/mnt/d2");
+  ASSERT_EQ(SetUpLocal(one, "claim-1"), "");
+  ASSERT_EQ(SetUpLocal(two, "claim-2"), "");
+  ASSERT_TRUE(kernel_.Call(Unmount{{"/mnt/d1", ""}}, {}).ok());
+  ASSERT_TRUE(kernel_.Call(Unmount{{"/mnt/d2", ""}}, {}).ok());
+  MountDisk("/dev/sdc", "/mnt/d1");
+  EXPECT_TRUE(Has(Accept(one), "on record as that of PersistentVolume two"));
+}
+
+TEST_F(StorageGuardTest, AVolumeThatWasGivenAnewMayHaveAnotherDirectory) {
+  const PersistentVolume volume = HostPathVolume("v", "/mnt/d1");
+  MakeDisk("/dev/sdb", "uuid-1", "/mnt/d1");
+  ASSERT_EQ(SetUpLocal(volume, "claim-1"), "");
+  ASSERT_TRUE(kernel_.Call(Unmount{{"/mnt/d1", ""}}, {}).ok());
+  ASSERT_NE(SetUpLocal(volume, "claim-1"), "");
+  EXPECT_EQ(SetUpLocal(volume, "claim-2"), "") << "the claim is another one";
+  MountDisk("/dev/sdb", "/mnt/d1");
+  ASSERT_NE(SetUpLocal(volume, "claim-2"), "");
+  ASSERT_TRUE(guard_->Forget("v").ok());
+  EXPECT_EQ(SetUpLocal(volume, "claim-2"), "") << "the volume is another one";
+}
+
+TEST_F(StorageGuardTest, ADirectoryInMemoryIsNotComparedOverAReboot) {
+  StorageObject memory{"tmpfs", "uuid-1", 2, "1:aa"};
+  StorageObject again{"tmpfs", "uuid-2", 3, "1:bb"};
+  EXPECT_NE(StorageDifference(memory, again), "");
+  EXPECT_EQ(LastingDifference(memory, again), "");
+  EXPECT_NE(LastingDifference(memory, {"ext4", "uuid-1", 2, "1:aa"}), "");
+  const StorageObject disk{"ext4", "uuid-1", 2, "1:aa"};
+  EXPECT_NE(LastingDifference(disk, {"ext4", "uuid-1", 3, "1:bb"}), "");
+  EXPECT_NE(LastingDifference(disk, {"ext4", "uuid-2", 2, "1:aa"}), "");
+}
+
+TEST_F(StorageGuardTest, StorageIsMarkedBeforeItsFirstUseAndNotEmptiedForAnother) {
+  kernel_.AddDirectory("/x");
+  const PersistentVolume volume = HostPathVolume("v", "/x");
+  Use(volume, "claim-1");
+  EXPECT_EQ(OwnerOf("/x"), "claim-1");
+  // The records are older than the world: there another claim has had it since.
+  ASSERT_TRUE(kernel_
+                  .Call(MarkStorage{HostPath("/x"), "claim-2", "claim-1",
+                                    guard_->Identify({"/x"}, FindUsers::kNo, {})->object},
+                        {})
+                  .ok());
+  const std::string refused = Reclaim(volume, "claim-1");
+  EXPECT_TRUE(Has(refused, "claim-2")) << refused;
+  EXPECT_TRUE(Has(refused, "claim-1")) << refused;
+  Use(volume, "claim-1");
+  EXPECT_EQ(OwnerOf("/x"), "claim-2") << "another's mark is never written over";
+}
+
+TEST_F(StorageGuardTest, AnEmptiedVolumeLosesItsMarkAndTheNextClaimGetsItsOwn) {
+  kernel_.AddDirectory("/x");
+  const PersistentVolume volume = HostPathVolume("v", "/x");
+  Use(volume, "claim-1");
+  ASSERT_EQ(Reclaim(volume, "claim-1"), "");
+  ASSERT_TRUE(guard_->Reclaimed("v", NameOf(volume), false, {}).ok());
+  ASSERT_TRUE(guard_->Release("reclaim/v").ok());
+  EXPECT_EQ(OwnerOf("/x"), "");
+  Restart();
+  Use(volume, "claim-2");
+  EXPECT_EQ(OwnerOf("/x"), "claim-2");
+}
+
+TEST_F(StorageGuardTest, ARetainedVolumeThatIsGivenAnewGetsTheMarkOfItsNewClaim) {
+  kernel_.AddDirectory("/x");
+  const PersistentVolume volume = HostPathVolume("v", "/x");
+  Use(volume, "claim-1");
+  Restart();
+  Use(volume, "claim-2");
+  EXPECT_EQ(OwnerOf("/x"), "claim-2");
+  EXPECT_EQ(Reclaim(volume, "claim-2"), "");
+}
+
+}  // namespace
+}  // namespace volumed
