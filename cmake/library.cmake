@@ -18,9 +18,10 @@ add_custom_target(unit_tests)
 
 # volumed_test(NAME LABEL unit|root SOURCES file... [DEPS target...]): a GoogleTest executable, one
 # CTest entry. `root` tests mount for real: they run in a mount namespace of their own.
+# SIMULATED: its world has a clock of its own and one thread at a time; also the label for that.
 # UNITY lets a unity build put its files together: none of them has a name that another has too.
 function(volumed_test name)
-  cmake_parse_arguments(ARG "UNITY" "LABEL;TIMEOUT" "SOURCES;DEPS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "UNITY;SIMULATED" "LABEL;TIMEOUT" "SOURCES;DEPS;ARGS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   if(NOT ARG_UNITY)
     set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
@@ -37,5 +38,8 @@ function(volumed_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
-  set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+  if(ARG_SIMULATED)
+    list(APPEND ARG_LABEL simulated)
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the compile commands of a database with -fsyntax-only, two at a time.
+"""Runs the compile commands of a database with -fsyntax-only, one for each processor at a time.
+
+Files of one target are read four at a time, as a unity build has them: what they include is most of
+the work. If four together are not right, each is read alone, and its own errors are told.
 
 usage: clang_each.py compile_commands.json PREFIX...   (prefixes of paths below the project)
 """
@@ -10,9 +13,13 @@ import pathlib
 import shlex
 import subprocess
 import sys
+import tempfile
+
+BATCH = 4
 
 
-def syntax_only(entry):
+def options(entry):
+    """The words of the command without the file, what it is compiled to, and ccache."""
     words = shlex.split(entry["command"])
     if os.path.basename(words[0]) == "ccache":
         words = words[1:]
@@ -22,11 +29,35 @@ def syntax_only(entry):
             skip = False
         elif word == "-o":
             skip = True
-        elif word != "-c":
+        elif word not in ("-c", entry["file"]):
             kept.append(word)
-    done = subprocess.run(kept + ["-fsyntax-only"], cwd=entry["directory"], text=True,
+    return tuple(kept)
+
+
+def syntax_only(words, directory, name):
+    done = subprocess.run([*words, "-fsyntax-only", name], cwd=directory, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    return entry["file"], done.returncode, done.stdout
+    return done.returncode, done.stdout
+
+
+def check(batch):
+    """The files of the batch that are not right, and what clang says of each."""
+    words, directory = options(batch[0]), batch[0]["directory"]
+    if len(batch) > 1:
+        with tempfile.NamedTemporaryFile("w", suffix=".cc") as together:
+            together.writelines(f'#include "{entry["file"]}"\n' for entry in batch)
+            together.flush()
+            if syntax_only(words, directory, together.name)[0] == 0:
+                return []
+    alone = [(entry["file"], *syntax_only(words, directory, entry["file"])) for entry in batch]
+    return [(name, output) for name, code, output in alone if code != 0]
+
+
+def batches(entries):
+    targets = {}
+    for entry in entries:
+        targets.setdefault((entry["directory"], options(entry)), []).append(entry)
+    return [files[at:at + BATCH] for files in targets.values() for at in range(0, len(files), BATCH)]
 
 
 def main() -> int:
@@ -36,8 +67,8 @@ def main() -> int:
     entries = [entry for entry in database if entry["file"].startswith(prefixes)]
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for name, code, output in pool.map(syntax_only, entries):
-            if code != 0:
+        for wrong in pool.map(check, batches(entries)):
+            for name, output in wrong:
                 failed += 1
                 print(f"{os.path.relpath(name, top)}:\n{output}")
     print(f"clang: {len(entries)} files, {failed} with errors")

@@ -99,7 +99,7 @@ class DeviceDifferential : public BlockMountTest,
     const DeviceIdentity number = world.Identity();
     step("use", world.Do(CheckDeviceUse{world.device, number.device_major, number.device_minor}));
     step("use of another", world.Do(CheckDeviceUse{world.device, number.device_major, 1000}));
-    step("use of nothing", world.Do(CheckDeviceUse{world.device + "0", 0, 0}));
+    step("use of nothing", world.Do(CheckDeviceUse{world.device + "-none", 0, 0}));
     step("mount ro", world.MountAs(type, {"ro"}));
     step("unmount", world.UnmountIt());
     step("unmount", world.UnmountIt());

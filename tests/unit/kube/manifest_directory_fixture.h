@@ -171,6 +171,13 @@ class ManifestDirectoryTest : public testing::Test {
     }
     return "";
   }
+  // Of an object that is going; 0 of others.
+  int64_t GoesAt(const std::string& name) const {
+    for (const ObjectWithOrigin& object : last_->objects) {
+      if (MetaOf(*object.object).name == name) return object.goes_at_unix_millis;
+    }
+    return 0;
+  }
   void RunUntilState(const std::string& name, const std::string& state) {
     RunUntil([=, this] { return StateOf(name) == state; });
     EXPECT_EQ(StateOf(name), state) << name;
