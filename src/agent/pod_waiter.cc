@@ -4,15 +4,6 @@
 #include "agent/view_codec.h"
 
 namespace volumed {
-namespace {
-
-// It was deleted by command, and nothing of it is on the node, though a manifest has it.
-bool IsAway(const PodView& pod) {
-  return pod.phase == "Refused" && pod.volumes.empty() && pod.problems.size() > 0 &&
-         pod.problems.front().step == kDeletedStep;
-}
-
-}  // namespace
 
 Status PodWaiter::Begin() {
   const std::string& condition = request_.for_();
@@ -55,7 +46,7 @@ Result<PodWaiter::Next> PodWaiter::Fill(v1::WaitResponse* response) {
   }
   if (view) EncodePod(*view, backend().events.Snapshot(view->uid), response->mutable_pod());
   if (condition == "gone") {
-    response->set_met(view ? IsAway(*view) : pod_ || none);
+    response->set_met(view ? IsDeletedByCommand(*view) : pod_ || none);
   } else {
     response->set_met(view && (condition == "create" || view->phase == "Ready"));
   }

@@ -134,6 +134,8 @@ void SourceLosses::Encode(const std::string& source, const Absent& absent,
   const Pod* const pod = std::get_if<Pod>(used ? used.get() : absent.object.get());
   if (pod == nullptr) return;
   out->mutable_object()->set_uid(pod->metadata.uid);
+  const std::optional<PodView> view = manager_.FindPod(pod->uid());
+  if (view && IsDeletedByCommand(*view)) return;
   for (const std::string& volume : VolumesThatEndWithPod(*pod)) out->add_disk_data(volume);
   EncodeMountedVolumes(pod->uid(), out);
 }

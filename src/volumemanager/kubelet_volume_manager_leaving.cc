@@ -206,13 +206,27 @@ PodView KubeletVolumeManager::Impl::TombstoneView(const Pod& pod) const {
   ProblemView problem;
   problem.step = kDeletedStep;
   const PodTombstone& tombstone = tombstones_.at(pod.uid());
-  const std::string& file = tombstone.identity.file;
+  const std::string file = tombstone.identity.file.empty() ? "a source" : tombstone.identity.file;
   problem.message =
-      (tombstone.evicted.empty() ? "it was deleted by command" : "it was " + tombstone.evicted) +
-      " and " + (file.empty() ? "a source" : file) + " still has it";
-  problem.who_must_act =
-      "the owner of its manifest: remove it there; put there anew after removal-settle, it comes "
-      "back";
+      tombstone.evicted.empty() ? "it was deleted by command" : "it was " + tombstone.evicted;
+  const std::optional<ObjectStanding> standing = parts_.catalog.StandingOf(
+      {ObjectKind::kPod, tombstone.identity.name_space, tombstone.identity.name});
+  switch (standing ? standing->presence : ObjectPresence::kPresent) {
+    case ObjectPresence::kPresent:
+      problem.message += " and " + file + " still has it";
+      problem.who_must_act =
+          "the owner of its manifest: remove it there; put there anew after removal-settle, it "
+          "comes back";
+      break;
+    case ObjectPresence::kGoing:
+      problem.message += "; " + file + " lacks it, and it is forgotten after removal-settle";
+      problem.who_must_act = "nobody";
+      break;
+    case ObjectPresence::kHeld:
+      problem.message += "; whether " + file + " still has it is not known: " + standing->reason;
+      problem.who_must_act = "whoever puts that in order";
+      break;
+  }
   problem.since_unix_ms = tombstone.since_unix_ms;
   return views_.BuildRefused(pod, "Refused", std::move(problem));
 }

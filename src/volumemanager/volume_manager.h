@@ -81,6 +81,12 @@ struct PodView {
   std::vector<ProblemView> problems;  // of the pod itself
 };
 
+// It was deleted by command, and nothing of it is on the node, though a source may have it. Pure.
+inline bool IsDeletedByCommand(const PodView& pod) {
+  return pod.phase == "Refused" && pod.volumes.empty() && !pod.problems.empty() &&
+         pod.problems.front().step == kDeletedStep;
+}
+
 // A volume of the sources, or one that is kept although its manifest is gone.
 struct PersistentVolumeView {
   std::string name;

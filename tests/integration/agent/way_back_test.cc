@@ -86,6 +86,23 @@ TEST_F(WayBackTest, ADeletedPodThatItsManifestStillHasIsGoneOnceItsVolumesAre) {
   ASSERT_TRUE(WaitPhase("p", "Refused"));
 }
 
+// The answer said that the file still had it, and `source accept` that its data would go.
+TEST_F(WayBackTest, OfADeletedPodWhoseFileHasJustLostItNothingMoreGoes) {
+  ASSERT_EQ(StopAgent(), 0);
+  settings["removal-settle"] = "60s";
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  WriteText(File("p.yaml"), PodOf("p", "emptyDir: {}"));
+  ASSERT_TRUE(WaitPhase("p", "Ready"));
+  ASSERT_EQ(::unlink(File("p.yaml").c_str()), 0);
+  ASSERT_TRUE(Eventually(kPatience, [&] { return Says({"sources"}, "going"); }));
+  ASSERT_EQ(Ctl({"delete", "pod", "p"}).exit_status, 0);
+  const CommandResult gone = Ctl({"wait", "p", "--for", "gone", "--timeout", "20"});
+  EXPECT_EQ(gone.exit_status, 0) << gone.output;
+  EXPECT_THAT(gone.output, HasSubstr(File("p.yaml") + " lacks it"));
+  const CommandResult accepted = Ctl({"source", "accept", "manifests:" + manifests()});
+  EXPECT_EQ(accepted.exit_status, 0) << accepted.output;
+}
+
 TEST_F(WayBackTest, AnAppliedPodIsDeletedWithoutAWarning) {
   ApplyOk(PodOf("p", "emptyDir: {}"));
   ASSERT_TRUE(WaitPhase("p", "Ready"));
