@@ -4,7 +4,10 @@
 #include <variant>
 
 #include "kube/static_pod.h"
+#include "kube/storage_enums.h"
 #include "kube/validate_update.h"
+#include "volume/claim_binding.h"
+#include "volume/storage_name.h"
 #include "volumemanager/provisioning.h"
 #include "volumemanager/storage_views.h"
 
@@ -134,6 +137,22 @@ Result<ApplyCommand> AdmitApply(const ObjectCatalog& catalog, const VolumeManage
     command.objects.push_back(std::move(object));
   }
   return command;
+}
+
+std::string FateOfData(const ObjectCatalog& catalog, const VolumeManager& manager,
+                       const ObjectKey& claim) {
+  if (claim.kind != ObjectKind::kPersistentVolumeClaim || !manager.IsBound(claim)) return "";
+  const std::optional<StorageStatus> status = manager.StorageStatusOf(claim);
+  const PersistentVolumePtr volume =
+      status ? catalog.FindPersistentVolume(status->other) : PersistentVolumePtr();
+  if (volume == nullptr) return "";
+  const ReclaimAction action = ReclaimActionOf(volume->spec.reclaim_policy);
+  if (action == ReclaimAction::kNone) return "";
+  const auto name = StorageNameOf(VolumeSpec::FromPersistentVolume(*volume, false));
+  return "its data" + (name ? " in " + name->ToString() : std::string()) +
+         " is deleted with it: " + "PersistentVolume " + volume->metadata.name +
+         " has the reclaim policy " + std::string(EnumText(volume->spec.reclaim_policy)) +
+         (status->held_by.empty() ? "" : ", and keeps it if that is Retain before then");
 }
 
 std::string WarningOfDelete(const VolumeManager& manager, const ObjectKey& object,

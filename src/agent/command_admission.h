@@ -32,7 +32,11 @@ Result<ApplyCommand> AdmitApply(const ObjectCatalog& catalog, const VolumeManage
 std::string WarningOfDelete(const VolumeManager& manager, const ObjectKey& object,
                             const std::optional<ObjectOrigin>& origin);
 
-// The same of a pod that is about to be deleted: the manifest that has it now, or "".
+// What becomes of a claim's data once the claim is gone, if its volume does not retain it; else "".
+std::string FateOfData(const ObjectCatalog& catalog, const VolumeManager& manager,
+                       const ObjectKey& claim);
+
+// Of a pod that is about to be deleted: the manifest that has it now, or "".
 std::string WarningOfPodDelete(const ObjectCatalog& catalog, const ObjectKey& pod);
 
 }  // namespace volumed

@@ -189,6 +189,7 @@ grpc::ServerUnaryReactor* ControlService::Delete(grpc::CallbackServerContext* co
       return;
     }
     response->mutable_object()->set_uid(pod->str());
+    backend_.log.Info("a pod is to be deleted by command", {{"pod", *pod}, {"force", force}});
     if (const std::optional<PodView> view = backend_.manager.FindPod(*pod)) {
       response->set_warning(
           WarningOfPodDelete(backend_.catalog, {ObjectKind::kPod, view->ns, view->name}));
@@ -208,10 +209,14 @@ void ControlService::DeleteObject(grpc::ServerUnaryReactor* reactor, v1::DeleteR
     if (standing && !standing->missing && standing->presence == ObjectPresence::kPresent) {
       origin = standing->origin;
     }
+    const std::string fate = FateOfData(backend_.catalog, backend_.manager, key);
     backend_.manager.DeleteObject(
-        key, [this, reactor, response, key, origin](const Status& status) {
+        key, [this, reactor, response, key, origin, fate](const Status& status) {
           if (status.ok()) {
-            response->set_warning(WarningOfDelete(backend_.manager, key, origin));
+            const std::string more = WarningOfDelete(backend_.manager, key, origin);
+            response->set_warning(fate + (fate.empty() || more.empty() ? "" : "; ") + more);
+            backend_.log.Info("deleted by command",
+                              {{"object", ToString(key)}, {"told", response->warning()}});
           }
           reactor->Finish(ToGrpcStatus(status));
         });

@@ -53,7 +53,8 @@ void TellOfOtherDirectories(Kernel& kernel, const Clock& clock,
       if (difference.empty()) continue;
       retried.set_what(retried.what() + "; the pod keeps the directory that it has, and " +
                        one.path + " is another one by now (" + difference +
-                       "): a pod that is made anew is given what is there");
+                       "): a pod that is made anew is refused, until what it had is there again or "
+                       "`volumectl accept pv` says that this is right");
     }
   }
 }

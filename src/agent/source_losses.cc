@@ -111,7 +111,11 @@ void SourceLosses::EncodeMissing(const std::string& source, v1::Source* out) con
       const std::optional<ObjectStanding> standing = catalog_.StandingOf(key);
       if (!standing || !standing->missing || standing->origin.source != source) continue;
       if (++count > kMaxShownMissing) continue;
-      Encode(source, {key, catalog_.FindObject(key), standing->origin.file, "missing", ""},
+      const char* const reason =
+          manager_.IsBeingDeleted(key)
+              ? "it has been deleted by command, and ends once nothing has it"
+              : "";
+      Encode(source, {key, catalog_.FindObject(key), standing->origin.file, "missing", reason},
              out->add_missing());
     }
   }

@@ -36,6 +36,18 @@ std::string CheckNoun(const std::string& word) {
   return "'" + word + "' is none of " + Join(names, ", ");
 }
 
+// "" for what may be a pod. "pvc/data" would be pod "data" of namespace "pvc", which is most often
+// not there, and then gone.
+std::string CheckPod(const std::string& word) {
+  const std::string kind = word.substr(0, word.find('/'));
+  if (kind == word) return "";
+  for (const CliNoun& noun : kGetNouns) {
+    if (!noun.Means(kind)) continue;
+    return "'" + word + "' names a kind: it takes a pod, as NAME, NAMESPACE/NAME or a uid";
+  }
+  return "";
+}
+
 void AddObjectVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
   CLI::App* apply = app.add_subcommand("apply", "give objects to the agent");
   apply->add_option("-f,--filename", words.files, "manifest files; - is standard input")
@@ -88,11 +100,14 @@ void AddObjectVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
 
 void AddPodVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
   CLI::App* explain = app.add_subcommand("explain", "say why a pod is not ready");
-  explain->add_option("pod", words.name, "name or uid")->required()->type_name("POD");
+  explain->add_option("pod", words.name, "name or uid")
+      ->required()
+      ->check(CheckPod)
+      ->type_name("POD");
   explain->callback([&] { chosen = [&] { return RunExplain(words.context, words.name); }; });
 
   CLI::App* wait = app.add_subcommand("wait", "until a pod is ready, gone or there");
-  wait->add_option("pod", words.name, "name or uid")->required()->type_name("POD");
+  wait->add_option("pod", words.name, "name or uid")->required()->check(CheckPod)->type_name("POD");
   wait->add_option("--for", words.condition, "ready, gone, or create (until there is such a pod)")
       ->check(CLI::IsMember({"ready", "gone", "create"}));
   wait->add_option("--timeout", words.wait_timeout_s, "seconds")->check(CLI::PositiveNumber);
@@ -104,7 +119,7 @@ void AddPodVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
   });
 
   CLI::App* hold = app.add_subcommand("hold", "keep a pod's mounts while a process lives");
-  hold->add_option("pod", words.name, "name or uid")->required()->type_name("POD");
+  hold->add_option("pod", words.name, "name or uid")->required()->check(CheckPod)->type_name("POD");
   CLI::Option* pid = hold->add_option("--pid", words.pid, "a process")->check(CLI::PositiveNumber);
   hold->add_option("--cgroup", words.cgroup, "a cgroup, until it is empty")->excludes(pid);
   hold->add_flag("--release", words.release, "end the hold");
@@ -118,7 +133,10 @@ void AddPodVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
   });
 
   CLI::App* retry = app.add_subcommand("retry", "forget a back-off and try now");
-  retry->add_option("pod", words.name, "name or uid")->required()->type_name("POD");
+  retry->add_option("pod", words.name, "name or uid")
+      ->required()
+      ->check(CheckPod)
+      ->type_name("POD");
   retry->add_option("volume", words.volume, "one volume; else all, and the pod itself")
       ->type_name("VOLUME");
   retry->callback(
@@ -136,7 +154,7 @@ void AddPodVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
 
   CLI::App* oci =
       app.add_subcommand("oci", "a container's mounts, as an OCI configuration has them");
-  oci->add_option("pod", words.name, "name or uid")->required()->type_name("POD");
+  oci->add_option("pod", words.name, "name or uid")->required()->check(CheckPod)->type_name("POD");
   oci->add_option("container", words.container, "its name")->required();
   oci->callback(
       [&] { chosen = [&] { return RunOci(words.context, words.name, words.container); }; });

@@ -127,7 +127,9 @@ void PrintMissing(const v1::Source& source, std::ostream& out) {
   }
   for (const v1::AbsentObject& one : source.missing()) {
     out << "  " << NameOf(one.object()) << ": Missing: it has left " << OrDash(one.file())
-        << ", and is kept as it was; put it back, or delete it by command\n";
+        << (one.reason().empty() ? ", and is kept as it was; put it back, or delete it by command"
+                                 : "; " + one.reason())
+        << "\n";
   }
   const int64_t more = source.missing_count() - source.missing_size();
   if (more > 0) out << "  and " << more << " more that are Missing\n";

@@ -1,5 +1,7 @@
 #include "volumehost/recovery_gate.h"
 
+#include <algorithm>
+
 namespace volumed {
 
 Status RecoveryGate::Admit(IrreversibleStep step, const std::string& volume) {
@@ -26,7 +28,18 @@ std::vector<HeldStep> RecoveryGate::Held() const {
   return held;
 }
 
+bool RecoveryGate::IsHeld(const std::string& volume) const {
+  MutexLock lock(mu_);
+  return std::any_of(held_.begin(), held_.end(),
+                     [&](const auto& step) { return step.first.first == volume; });
+}
+
 Result<std::vector<HeldStep>> RecoveryGate::Accept(const std::optional<std::string>& volume) {
+  if (volume && !IsHeld(*volume) && !records_.recovery().accepted.contains(*volume)) {
+    return Error::NotApplied(Code::kNotFound, "nothing of volume \"" + *volume +
+                                                  "\" is held back; `volumectl records` lists what "
+                                                  "is");
+  }
   RETURN_IF_ERROR(records_.AcceptRecords(volume));
   MutexLock lock(mu_);
   std::vector<HeldStep> permitted;

@@ -37,10 +37,13 @@ class RecoveryGate final : public IrreversibleSteps {
   // What was asked for and held back since the start of the agent, in the order of the volumes.
   std::vector<HeldStep> Held() const EXCLUDES(mu_);
   // Of one volume, or of all, which ends the recovery. The answer is what was held back and is now
-  // permitted; whoever asked for it may ask again. Errors: those of RecoverableRecords.
+  // permitted; whoever asked for it may ask again. Errors: NotFound (not applied) if nothing of the
+  // volume is held back; those of RecoverableRecords.
   Result<std::vector<HeldStep>> Accept(const std::optional<std::string>& volume) EXCLUDES(mu_);
 
  private:
+  bool IsHeld(const std::string& volume) const EXCLUDES(mu_);
+
   using StepId = std::pair<std::string, IrreversibleStep>;
 
   RecoverableRecords& records_;

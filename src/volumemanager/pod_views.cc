@@ -367,7 +367,7 @@ void PodViews::AddPodProblems(const PodUid& uid, const ActualPod& pod, const Wan
     for (const WantedProblem& problem : wanted->problems) {
       view.problems.push_back(FromWanted(problem, pod));
     }
-    AddMissingClaims(*wanted, view);
+    AddLeavingClaims(*wanted, view);
   } else if (auto waits = WaitProblem(uid, pod)) {
     view.problems.push_back(std::move(*waits));
   }
@@ -383,16 +383,25 @@ void PodViews::AddPodProblems(const PodUid& uid, const ActualPod& pod, const Wan
 }
 
 // The pod has its volume all the same.
-void PodViews::AddMissingClaims(const WantedPod& wanted, PodView& view) const {
+void PodViews::AddLeavingClaims(const WantedPod& wanted, PodView& view) const {
   for (const auto& [spec, volume] : wanted.volumes) {
     if (!volume.claim) continue;
     const std::optional<ObjectStanding> standing = parts_.catalog.StandingOf(*volume.claim);
-    if (!standing || !standing->missing) continue;
-    view.problems.push_back(Waiting("ClaimMissing",
-                                    ToString(*volume.claim) + " has left " + standing->origin.file +
-                                        ", and nobody has deleted it: the pod keeps its volume",
-                                    "the owner of the claim: put it back, or delete it by command",
-                                    standing->missing_since_unix_millis));
+    if (parts_.is_being_deleted(*volume.claim)) {
+      view.problems.push_back(
+          Waiting("ClaimDeleted",
+                  ToString(*volume.claim) +
+                      " has been deleted by command, and ends once no pod has it: the pod keeps "
+                      "its volume as long as it is there",
+                  kNobody, view.since_unix_ms));
+    } else if (standing && standing->missing) {
+      view.problems.push_back(
+          Waiting("ClaimMissing",
+                  ToString(*volume.claim) + " has left " + standing->origin.file +
+                      ", and nobody has deleted it: the pod keeps its volume",
+                  "the owner of the claim: put it back, or delete it by command",
+                  standing->missing_since_unix_millis));
+    }
   }
 }
 

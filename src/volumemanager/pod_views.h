@@ -42,7 +42,8 @@ class PodViews {
     const DomainHealth& health;
     const SizeLimits& size_limits;
     const VolumeExpander& expander;
-    std::function<bool(const std::string& key)> is_stuck;    // may be empty
+    std::function<bool(const std::string& key)> is_stuck;  // may be empty
+    std::function<bool(const ObjectKey& object)> is_being_deleted;
     const std::map<std::string, int64_t>& vanished_devices;  // path: when it went
   };
 
@@ -90,7 +91,7 @@ class PodViews {
   void AddPodProblems(const PodUid& uid, const ActualPod& pod, const WantedPod* wanted,
                       PodView& view) const;
   std::optional<ProblemView> WaitProblem(const PodUid& uid, const ActualPod& pod) const;
-  void AddMissingClaims(const WantedPod& wanted, PodView& view) const;
+  void AddLeavingClaims(const WantedPod& wanted, PodView& view) const;
   void AddSourceProblems(const ObjectKey& key, PodView& view) const;
   int64_t ToWall(TimePoint when) const;
 

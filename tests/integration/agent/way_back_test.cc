@@ -1,6 +1,7 @@
 // What a person is told of an object that a command has deleted and that its manifest still has, of
 // one that has left its file, and of words that are off.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -101,6 +102,40 @@ TEST_F(WayBackTest, OfADeletedPodWhoseFileHasJustLostItNothingMoreGoes) {
   EXPECT_THAT(gone.output, HasSubstr(File("p.yaml") + " lacks it"));
   const CommandResult accepted = Ctl({"source", "accept", "manifests:" + manifests()});
   EXPECT_EQ(accepted.exit_status, 0) << accepted.output;
+}
+
+// A script took the claim for one that was gone.
+TEST_F(WayBackTest, AClaimIsNoPodThatIsGone) {
+  ApplyOk(kClaim);
+  for (const char* word : {"wait", "explain", "retry"}) {
+    std::vector<std::string> words = {word, "pvc/data"};
+    if (words.front() == "wait") words.insert(words.end(), {"--for", "gone"});
+    const CommandResult refused = Ctl(words);
+    EXPECT_NE(refused.exit_status, 0) << refused.output;
+    EXPECT_THAT(refused.output, HasSubstr("'pvc/data' names a kind"));
+  }
+}
+
+// Only of a volume that is retained the answer told what becomes of the data.
+TEST_F(WayBackTest, ADeletedClaimSaysThatItsDataGoesWithIt) {
+  const std::string data = scratch() + "/data";
+  ASSERT_EQ(::mkdir(data.c_str(), 0755), 0);
+  ApplyOk(
+      "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: scratch}\n"
+      "spec:\n  capacity: {storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n"
+      "  persistentVolumeReclaimPolicy: Recycle\n  hostPath: {path: " +
+      data + "}\n");
+  ApplyOk(kClaim);
+  ASSERT_TRUE(Says({"get", "pvc", "data"}, "Bound"));
+  ApplyOk(PodOf("p", "persistentVolumeClaim: {claimName: data}"));
+  ASSERT_TRUE(WaitPhase("p", "Ready"));
+  const CommandResult deleted = Ctl({"delete", "pvc", "data"});
+  EXPECT_EQ(deleted.exit_status, 0);
+  EXPECT_THAT(deleted.output, HasSubstr("its data in " + data + " is deleted with it"));
+  EXPECT_THAT(deleted.output, HasSubstr("Recycle"));
+  EXPECT_TRUE(Says({"explain", "p"}, "has been deleted by command"))
+      << Ctl({"explain", "p"}).output;
+  ASSERT_EQ(Ctl({"delete", "pod", "p"}).exit_status, 0);
 }
 
 TEST_F(WayBackTest, AnAppliedPodIsDeletedWithoutAWarning) {

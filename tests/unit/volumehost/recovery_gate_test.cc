@@ -75,6 +75,15 @@ TEST_F(RecoveryGateTest, OneVolumeIsAcceptedAlone) {
   EXPECT_EQ(gate_.Held().size(), 1u);
 }
 
+// A name with a slip in it was accepted, and nothing happened.
+TEST_F(RecoveryGateTest, AVolumeOfWhichNothingIsHeldBackIsNotAccepted) {
+  records_.state = {.active = true, .reason = "r"};
+  EXPECT_FALSE(gate_.Admit(IrreversibleStep::kDelete, "pv").ok());
+  EXPECT_EQ(gate_.Accept("pw").error().code(), Code::kNotFound);
+  EXPECT_TRUE(gate_.Accept("pv").ok());
+  EXPECT_TRUE(gate_.Accept("pv").ok()) << "once more";
+}
+
 TEST_F(RecoveryGateTest, EverythingIsAccepted) {
   records_.state = {.active = true, .reason = "r"};
   EXPECT_FALSE(gate_.Admit(IrreversibleStep::kDelete, "pv").ok());
