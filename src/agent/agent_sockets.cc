@@ -103,9 +103,9 @@ void Agent::MakeControlServices() {
       .forget_source = [this](const std::string& name) { return ForgetSource(name); },
       .status =
           [this] {
-            return DescribeStatus(
-                {config_, features_, *kernel_, *recovery_gate_, scheduler_->clock(), *parts_},
-                NotReadyReason());
+            return DescribeStatus({config_, features_, *kernel_, *recovery_gate_,
+                                   scheduler_->clock(), *parts_, manager_->unrecorded_mounts()},
+                                  NotReadyReason());
           },
       .stuck = [this] { return kernel_->stuck_operations(); }});
   for (const PeerRole role : {PeerRole::kRead, PeerRole::kOperate, PeerRole::kAdmin}) {

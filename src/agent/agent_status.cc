@@ -69,6 +69,7 @@ v1::GetStatusResponse DescribeStatus(const StatusParts& parts,
     encoded->set_error(part.error.message());
     encoded->set_since_unix_ms(part.since_unix_ms);
   }
+  for (const std::string& mount : parts.unrecorded_mounts) status.add_unrecorded_mounts(mount);
   const OperationSettings deadlines = DeadlinesOf(parts.config);
   for (const NamedDeadline& deadline : OperationDeadlines()) {
     (*status.mutable_deadlines())[std::string(deadline.key)] =

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agent.pb.h"
 #include "agent/agent_parts.h"
@@ -24,6 +25,7 @@ struct StatusParts {
   const RecoveryGate& recovery;
   const Clock& clock;
   const AgentParts& parts;
+  const std::vector<std::string>& unrecorded_mounts;
 };
 
 // `not_ready_reason`: nothing when the agent is ready. Threads: the control thread. Blocks: never.

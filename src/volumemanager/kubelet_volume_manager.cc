@@ -443,6 +443,8 @@ std::map<std::pair<std::string, std::string>, int64_t> KubeletVolumeManager::Vol
   return impl_->VolumeCounts();
 }
 size_t KubeletVolumeManager::quarantined_pods() const { return impl_->quarantined_pods_; }
-size_t KubeletVolumeManager::unknown_mounts() const { return impl_->unknown_mounts_; }
+const std::vector<std::string>& KubeletVolumeManager::unrecorded_mounts() const {
+  return impl_->unrecorded_mounts_;
+}
 
 }  // namespace volumed

@@ -161,10 +161,10 @@ class KubeletVolumeManager final : public VolumeManager {
   std::map<std::pair<std::string, std::string>, int64_t> VolumeCounts() const;
   // Servers that volumes hang with: whether they answer.
   std::map<std::string, bool> DomainsAnswering() const;
-  // Pods found at start whose records could not be read, and mounts below the root without a
-  // record.
+  // Pods found at start whose records could not be read.
   size_t quarantined_pods() const;
-  size_t unknown_mounts() const;
+  // What was mounted below the root at the start and has no record: "volume data of pod UID".
+  const std::vector<std::string>& unrecorded_mounts() const;
 
  private:
   class Impl;

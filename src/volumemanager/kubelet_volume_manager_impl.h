@@ -114,7 +114,7 @@ class KubeletVolumeManager::Impl {
   std::map<uint64_t, std::function<void(const PodUid&)>> observers_;
   size_t quarantined_pods_ = 0;
   std::set<std::string> gone_while_loading_;  // mount points; what was found may still have them
-  size_t unknown_mounts_ = 0;
+  std::vector<std::string> unrecorded_mounts_;
 
  private:
   VolumeStatsSettings StatsSettings();
@@ -164,7 +164,7 @@ class KubeletVolumeManager::Impl {
   void HoldAdoptedPods(const FoundAtStart& found);
   // Tells the catalog what the sources had, and lets them start.
   void SeedCatalog();
-  void TellOfUnknownMounts(const ReconstructResult& result) const;
+  void TellOfUnrecordedMounts(const ReconstructResult& result);
   void CatalogChanged(const std::vector<ObjectChange>& changes);
   void PodSourceChanged(ObjectChange change);
   void StorageChanged(const ObjectChange& change);

@@ -30,8 +30,7 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
   const ReconstructResult result =
       Reconstruct(*found, boot_id_, settings_.adopt_root, parts_.host.paths, actual_, consumers_);
   quarantined_pods_ = result.quarantined_pods;
-  unknown_mounts_ = result.unknown_mounts.size() + result.unknown_device_mounts.size();
-  TellOfUnknownMounts(result);
+  TellOfUnrecordedMounts(result);
   HoldAdoptedPods(*found);
   for (const auto& [uid, cover] : found->covered) {
     parts_.log.Warning(
@@ -133,16 +132,19 @@ void KubeletVolumeManager::Impl::LoadAgain(const Error& error) {
   });
 }
 
-void KubeletVolumeManager::Impl::TellOfUnknownMounts(const ReconstructResult& result) const {
+void KubeletVolumeManager::Impl::TellOfUnrecordedMounts(const ReconstructResult& result) {
+  unrecorded_mounts_.clear();
   for (const KubeletPaths::PodVolume& mount : result.unknown_mounts) {
     parts_.log.LogLimited("unknown mount", LogLevel::kWarning,
                           "a mount below the root has no record; it is left alone",
                           {{"pod", mount.pod}, {"volume", mount.spec}});
+    unrecorded_mounts_.push_back("volume " + mount.spec.str() + " of pod " + mount.pod.str());
   }
   for (const KubeletPaths::DeviceMount& mount : result.unknown_device_mounts) {
     parts_.log.LogLimited("unknown mount", LogLevel::kWarning,
                           "a device mounted below the root has no record; it is left alone",
                           {{"plugin", mount.plugin}, {"volume", mount.volume}});
+    unrecorded_mounts_.push_back("device of volume " + mount.volume.str() + " of " + mount.plugin);
   }
 }
 

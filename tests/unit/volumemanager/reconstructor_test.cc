@@ -150,7 +150,7 @@ TEST_F(ReconstructorTest, WithoutARecordAMountIsNotOursUnlessTheRootIsAdopted) {
   StartAgent();
   Deliver("");
   EXPECT_TRUE(operations().calls.empty());
-  EXPECT_EQ(manager().unknown_mounts(), 1u);
+  EXPECT_EQ(manager().unrecorded_mounts(), std::vector<std::string>{"volume s of pod x"});
 
   adopt_root = true;
   StartAgent();
