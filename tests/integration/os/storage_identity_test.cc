@@ -1,13 +1,18 @@
 // Which storage is which, on real filesystems, loop devices, partitions, binds and subvolumes.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/blkpg.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <vector>
 
 #include "integration/loop_device.h"
 #include "integration/mount_namespace_fixture.h"
@@ -180,6 +185,64 @@ TEST_F(StorageIdentityTest, ADiskItsPartitionsAndWhatIsMountedFromThemMeet) {
   ASSERT_EQ(::umount(Path("mnt").c_str()), 0);
   EXPECT_TRUE(DropPartition(disk.path(), 1));
   EXPECT_TRUE(DropPartition(disk.path(), 2));
+}
+
+// Multipath disks and mappings as sysfs tells them, for loop devices stand for all of them here.
+TEST_F(StorageIdentityTest, TwoDisksOfOneWwidAndWhatIsMadeOfThemMeet) {
+  if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
+  std::vector<std::unique_ptr<LoopDevice>> disks;
+  for (const char* name : {"one", "two", "other", "made"}) {
+    ASSERT_TRUE(MakeImage(Path(name), kDiskBytes / 16));
+    disks.push_back(std::make_unique<LoopDevice>(Path(name)));
+    ASSERT_TRUE(disks.back()->valid());
+  }
+  const std::string sysfs = "/sys/dev/block";
+  ASSERT_EQ(::mount("sysfs-of-the-test", sysfs.c_str(), "tmpfs", 0, nullptr), 0);
+  std::vector<std::string> numbers;
+  for (const auto& disk : disks) {
+    struct stat node = {};
+    ASSERT_EQ(::stat(disk->path().c_str(), &node), 0);
+    numbers.push_back(std::to_string(major(node.st_rdev)) + ":" +
+                      std::to_string(minor(node.st_rdev)));
+    ASSERT_EQ(::mkdir((sysfs + "/" + numbers.back()).c_str(), 0755), 0);
+  }
+  const auto tell = [&](size_t disk, const std::string& attribute, const std::string& text) {
+    std::ofstream(sysfs + "/" + numbers[disk] + "/" + attribute) << text << "\n";
+  };
+  const auto meet = [&](size_t a, size_t b) { return Meet(disks[a]->path(), disks[b]->path()); };
+  EXPECT_FALSE(meet(0, 1));
+  EXPECT_FALSE(meet(0, 3));
+  tell(0, "wwid", "naa.1");
+  tell(2, "wwid", "naa.2");
+  ASSERT_EQ(::mkdir((sysfs + "/" + numbers[1] + "/device").c_str(), 0755), 0);
+  tell(1, "device/wwid", "naa.1");
+  EXPECT_TRUE(meet(0, 1)) << "two paths of one disk";
+  EXPECT_FALSE(meet(0, 2));
+  ASSERT_EQ(::mkdir((sysfs + "/" + numbers[3] + "/slaves").c_str(), 0755), 0);
+  ASSERT_EQ(::mkdir((sysfs + "/" + numbers[3] + "/slaves/below").c_str(), 0755), 0);
+  tell(3, "slaves/below/dev", numbers[0]);
+  EXPECT_TRUE(meet(3, 0)) << "what is made of it";
+  EXPECT_TRUE(meet(3, 1)) << "and its other path";
+  EXPECT_FALSE(meet(3, 2));
+  ASSERT_EQ(::umount(sysfs.c_str()), 0);
+}
+
+// The pod whose device it is may want it for itself.
+TEST_F(StorageIdentityTest, WhoLooksAtADeviceOrKeepsItForAPodDoesNotClaimIt) {
+  if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
+  ASSERT_TRUE(MakeImage(Path("image"), kDiskBytes / 16));
+  const LoopDevice disk(Path("image"));
+  ASSERT_TRUE(disk.valid());
+  const auto is_free = [&] {
+    return Descriptor(::open(disk.path().c_str(), O_RDONLY | O_EXCL | O_CLOEXEC)).valid();
+  };
+  ASSERT_TRUE(is_free());
+  EXPECT_TRUE(Identify(disk.path(), true).users.empty());
+  EXPECT_TRUE(is_free());
+  const auto kept = kernel_->Call(IdentifyDevice{HostPath(disk.path()), true}, {});
+  ASSERT_TRUE(kept.ok()) << kept.error().ToString();
+  ASSERT_NE(kept->hold, nullptr);
+  EXPECT_TRUE(is_free());
 }
 
 TEST_F(StorageIdentityTest, TwoLoopDevicesOnOneFileAreOneStorage) {

@@ -397,6 +397,16 @@ TEST_F(ObjectCatalogTest, AForgottenSourceLeavesItsClaimsMissing) {
   EXPECT_EQ(TakeChanges(), "-x ~data ");
 }
 
+TEST_F(ObjectCatalogTest, AnAcceptedSourceLeavesItsClaimsMissing) {
+  Deliver("a", {FromFile("f", kClaim), FromFile("g", ConfigMapYaml("x", "1"))});
+  TakeChanges();
+  // The word is given, and the list without what the source does not have comes after it.
+  catalog_.AcceptSource("a");
+  Deliver("a", {});
+  EXPECT_EQ(TakeChanges(), "-x ~data ");
+  EXPECT_TRUE(catalog_.IsMissing(kClaimKey));
+}
+
 TEST_F(ObjectCatalogTest, InASourceWhoseAbsenceIsACommandAClaimEnds) {
   catalog_.AbsenceEnds("a");
   Deliver("a", {FromFile("f", kClaim)});

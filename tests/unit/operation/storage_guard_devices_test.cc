@@ -193,6 +193,10 @@ TEST_F(StorageGuardTest, ADiskThatIsOnRecordAsABlockVolumesIsNotFormattedWhileIt
       EXPECT_TRUE(Has(refused, "persistent volume two") &&
                   Has(refused, "on record as that of PersistentVolume " + volume))
           << refused;
+      // Also if it does not ask for the filesystem first.
+      EXPECT_TRUE(Has(Take(Device("three", StorageUse::kFormat), path),
+                      "on record as that of PersistentVolume " + volume));
+      ASSERT_TRUE(guard_->Release("device/p/three").ok());
     }
     EXPECT_EQ(UseDevice("same mode", StorageUse::kRaw, node), "");
     ASSERT_TRUE(guard_->Forget("same mode").ok());

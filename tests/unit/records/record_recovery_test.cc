@@ -270,6 +270,18 @@ TEST_F(RecordRecoveryTest, AnotherMachineOrAnotherRootIsNoticedAndWhatIsNotKnown
   EXPECT_TRUE(Start().active);
 }
 
+// Who compared it would have it on record, and take each boot for another machine.
+TEST_F(RecordRecoveryTest, TheBootIdIsNowhereOnRecord) {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot_id;
+  file >> boot_id;
+  ASSERT_FALSE(boot_id.empty());
+  KilledAfter([](SqliteRecordStore& store) { PutSynced(store, 0, 2); });
+  for (const auto& [name, bytes] : Take()) {
+    EXPECT_EQ(bytes.find(boot_id), std::string::npos) << name;
+  }
+}
+
 TEST_F(RecordRecoveryTest, WhatGetsKnownLaterIsComparedFromThenOn) {
   options_.place = {"", ""};
   KilledAfter([](SqliteRecordStore& store) { PutSynced(store, 0, 2); });

@@ -438,6 +438,18 @@ TEST_F(KnownObjectsTest, ARootOfTheFormerReleaseKeepsPodsDirectoriesAndClaims) {
   EXPECT_EQ(Row(kClaimKey)->uid, "u-claim");
 }
 
+// The former release had no row of it: the manifest named the uid, and names none by now.
+TEST_F(KnownObjectsTest, AClaimOfTheFormerReleaseWhoseManifestNamedItsUidKeepsItsVolume) {
+  ClaimBindingRecord binding;
+  binding.binding = {{"default", "data"}, "u-claim", "pv", BindingState::kBound};
+  ASSERT_TRUE(store.Put(EncodeRecord(binding), kClaimBindingRecordDurability).ok());
+  Restart();
+  Deliver("", kApplied);
+  Deliver(Volume() + Claim());
+  EXPECT_EQ(UidOfClaim(), "u-claim");
+  EXPECT_EQ(BoundClaimUid(), "u-claim");
+}
+
 // A Recycle around a volume whose file was damaged has emptied it.
 TEST_F(KnownObjectsTest, AVolumeOfWhichNobodyKnowsTheObjectIsToldToTheOperationsAndStaysOnRecord) {
   const ObjectKey inner{ObjectKind::kPersistentVolume, "", "inner"};

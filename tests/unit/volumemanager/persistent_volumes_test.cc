@@ -406,6 +406,19 @@ TEST_F(PersistentVolumesTest, AClaimWithTheNameOfAPodsOwnTakesNeitherItsUidNorIt
   EXPECT_EQ(Binding()->binding.state, BindingState::kReleased) << "the pod's claim ends with it";
 }
 
+TEST_F(PersistentVolumesTest, AClaimThatWasThereBeforeAPodIsNotItsGenericEphemeralVolume) {
+  const std::string objects = Volume("disk") + Claim("a-data");
+  Deliver(objects);
+  ASSERT_TRUE(Binding());
+  Deliver(objects +
+          PodManifest("a", {"data: ephemeral: {volumeClaimTemplate: {spec: {accessModes: "
+                            "[ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}"}));
+  EXPECT_TRUE(ProblemHas("a", "PVC default/a-data was not created for pod default/a"))
+      << Problem("a");
+  EXPECT_EQ(operations().Count("mount"), 0u);
+  EXPECT_EQ(Binding()->binding.claim_uid, "claim-a-data");
+}
+
 TEST_F(PersistentVolumesTest, AVolumeOfAnotherNodeAndOneOfTheWrongModeAreRefused) {
   const std::string block = Volume("disk", "  volumeMode: Block\n");
   Deliver(block + Claim("data", "  volumeMode: Block\n") + PodManifest("a", {kUse}));
