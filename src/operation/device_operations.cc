@@ -96,22 +96,26 @@ Failure RunMountDevice(const DeviceOperationParts& parts, const MountDeviceReque
     if (!wait.ok()) return failed("NewAttacher", wait.error());
     call.steps.push_back(std::move(wait).value());
   }
-  call.steps.push_back({.name = "MountDevice",
-                        .timeout = parts.settings.mount_device,
-                        .run = [&](const CallOptions& options) {
-                          DeviceMounterArgs args;
-                          args.fs_group = request.fs_group;
-                          args.some_pods_only_read = request.some_pods_only_read;
-                          args.grow_to = request.grow_to;
-                          args.event = [&](EventType type, const std::string& reason,
-                                           const std::string& message) {
-                            for (const PodUid& pod : request.pods) {
-                              parts.host.events.RecordPodEvent(pod, type, reason, message);
-                            }
-                          };
-                          args.call = options;
-                          return (*mounter)->MountDevice(request.spec, device_path, *path, args);
-                        }});
+  call.steps.push_back(
+      {.name = "MountDevice",
+       .timeout = parts.settings.mount_device,
+       .run = [&](const CallOptions& options) {
+         DeviceMounterArgs args;
+         args.fs_group = request.fs_group;
+         args.some_pods_only_read = request.some_pods_only_read;
+         args.grow_to = request.grow_to;
+         args.event = [&](EventType type, const std::string& reason, const std::string& message) {
+           // Events end with their pods; that a disk was formatted does not.
+           parts.logger.Info(
+               "a volume's disk",
+               {{"volume", request.device}, {"reason", reason}, {"message", message}});
+           for (const PodUid& pod : request.pods) {
+             parts.host.events.RecordPodEvent(pod, type, reason, message);
+           }
+         };
+         args.call = options;
+         return (*mounter)->MountDevice(request.spec, device_path, *path, args);
+       }});
   if (request.spec.persistent_volume() != nullptr) {
     call.steps.push_back({.name = "RecordStorage",
                           .timeout = parts.settings.mount_device,
