@@ -37,8 +37,19 @@ void SourceLosses::Note(const ObjectList& list) {
   if (!list.complete) return;
   std::vector<Absent>& absent = absent_[list.source];
   absent.clear();
+  // Whom a source has under another name, with a uid or without one, has not left it.
+  std::set<ObjectKey> present;
+  const auto is_present = [](const ObjectWithOrigin& one) {
+    return one.presence == ObjectPresence::kPresent;
+  };
+  if (!std::all_of(list.objects.begin(), list.objects.end(), is_present)) {
+    for (const ObjectWithOrigin& one : list.objects) {
+      if (is_present(one)) present.insert(catalog_.IdentityOf(*one.object));
+    }
+  }
   for (const ObjectWithOrigin& one : list.objects) {
-    if (one.presence == ObjectPresence::kPresent) continue;
+    if (is_present(one)) continue;
+    if (present.contains(catalog_.IdentityOf(*one.object))) continue;
     absent.push_back({KeyOf(*one.object), one.object, one.file, PresenceName(one.presence),
                       one.reason, one.goes_at_unix_millis, one.may_be_in_source});
   }

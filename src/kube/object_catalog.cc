@@ -121,14 +121,20 @@ bool ObjectCatalog::ForgetSource(const std::string& name) {
   return true;
 }
 
+ObjectKey ObjectCatalog::IdentityOf(const Object& object) const {
+  ObjectKey key = KeyOf(object);
+  const Pod* pod = std::get_if<Pod>(&object);
+  if (pod != nullptr && identities_ != nullptr) key.name = identities_->NameOf(*pod);
+  return key;
+}
+
 std::set<ObjectKey> ObjectCatalog::HandedOverBy(const std::string& source) const {
   std::set<ObjectKey> handed_over;
   for (const auto& [name, other] : sources_) {
     if (name == source) continue;
     for (const ObjectWithOrigin& listed : other.objects) {
-      ObjectKey key = KeyOf(*listed.object);
+      ObjectKey key = IdentityOf(*listed.object);
       const Pod* pod = std::get_if<Pod>(listed.object.get());
-      if (pod != nullptr && identities_ != nullptr) key.name = identities_->NameOf(*pod);
       const Entry* entry = FindEntry(key);
       if (entry == nullptr || entry->standing.origin.source != source) continue;
       // A pod with another uid or with other volumes is another pod.

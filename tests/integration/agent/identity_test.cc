@@ -57,6 +57,7 @@ TEST_F(IdentityTest, AUidThatIsAddedToAManifestDoesNotTakeThePodsData) {
   EXPECT_TRUE(Eventually(kPatience, [&] {
     return Ctl({"sources"}).output.find("metadata.uid: is immutable") != std::string::npos;
   })) << Ctl({"sources"}).output;
+  EXPECT_EQ(Ctl({"sources"}).output.find("going"), std::string::npos) << "it does not go";
   LetRemovalsSettle();
   EXPECT_EQ(ReadText(DataOf(uid)), "kept");
   ASSERT_NO_FATAL_FAILURE(Restart());
