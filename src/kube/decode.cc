@@ -104,7 +104,19 @@ bool IsOfOtherKind(std::string_view api_version, std::string_view kind) {
   };
   if (api_version == "v1") return has(kCore);
   if (StripPrefix(api_version, "storage.k8s.io/")) return has(kStorage);
-  return api_version.find('/') != std::string_view::npos;  // another group's
+  const size_t slash = api_version.find('/');
+  if (slash == std::string_view::npos) return false;
+  const std::string_view group = api_version.substr(0, slash);
+  if (group.empty() || slash + 1 == api_version.size()) return false;
+  // A kind of this program's name in "core/v1" or "kubernetes.io/v1" is a slip; that of somebody
+  // else has a domain of his own.
+  const auto is_below = [group](std::string_view domain) {
+    return group == domain ||
+           (group.ends_with(domain) && group[group.size() - domain.size() - 1] == '.');
+  };
+  const bool is_own_domain = group.find('.') != std::string_view::npos && !is_below("k8s.io") &&
+                             !is_below("kubernetes.io");
+  return is_own_domain || !(ParseObjectKind(kind) || kind.empty());
 }
 
 // Decodes the documents of one file into `result`.

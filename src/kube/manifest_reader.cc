@@ -24,6 +24,7 @@
 
 #include "base/printable_text.h"
 #include "base/strings.h"
+#include "kube/prepare_for_create.h"
 #include "kube/static_pod.h"
 
 namespace volumed {
@@ -81,10 +82,19 @@ void RenameWarnings(int document, const std::string& from, const std::string& to
   }
 }
 
+// A manifest that was saved from a cluster says of another time that its object is being deleted,
+// or has ended. When it was made there is no harm.
+void LeaveOutWhatAServerSets(Object& object) {
+  const std::optional<int64_t> created = MetaOf(object).creation_unix_millis;
+  PrepareForCreate(object);
+  MetaOf(object).creation_unix_millis = created;
+}
+
 // Pods without a uid become static pods of this node; a pod that cannot is a problem.
-void CompletePods(const NodeName& node_name, const std::string& path, ManifestDecode& decode) {
+void CompleteObjects(const NodeName& node_name, const std::string& path, ManifestDecode& decode) {
   std::vector<DecodedObject> complete;
   for (DecodedObject& decoded : decode.objects) {
+    LeaveOutWhatAServerSets(decoded.object);
     if (Pod* pod = std::get_if<Pod>(&decoded.object)) {
       const std::string written = ToString(KeyOf(decoded.object));
       const Status status = ApplyStaticPodDefaults(node_name, *pod);
@@ -155,7 +165,7 @@ class FileReader {
     if (::fstat(fd, &after) != 0) return Unreadable("cannot be examined", errno);
     if (!(StampOf(before) == StampOf(after))) return Changing();
     reading_.decode = DecodeManifest(path_, *bytes);
-    CompletePods(options_.node_name, path_, reading_.decode);
+    CompleteObjects(options_.node_name, path_, reading_.decode);
     return std::move(reading_);
   }
 
@@ -306,7 +316,7 @@ ManifestScan ReadFarManifest(const std::string& directory, const Descriptor& fd,
     const size_t hash = std::hash<std::string>()(content.bytes);
     reading.stamp = {0, static_cast<int64_t>(content.bytes.size()), static_cast<int64_t>(hash), 0};
     reading.decode = DecodeManifest(path, content.bytes);
-    CompletePods(node_name, path, reading.decode);
+    CompleteObjects(node_name, path, reading.decode);
   } else {
     const Error& error = content.status.error();
     const bool silent =

@@ -186,6 +186,44 @@ TEST_F(ManifestAbsenceTest, AKindOfSomebodyElseIsNoDisorderButATypingErrorIs) {
   ExpectHeld("b", "not right in all its parts");
 }
 
+// They were taken for somebody else's Pod, and the pod went with its data.
+TEST_F(ManifestAbsenceTest, AnApiVersionWithATypingErrorIsDisorder) {
+  HaveFiles({"a"});
+  const std::string pod = PodYaml("a", "uid-a");
+  ASSERT_NE(pod.find("apiVersion: v1\n"), std::string::npos);
+  for (const std::string version :
+       {"core/v1", "v1/", "/v1", "api/v1", "k8s.io/v1", "kubernetes.io/v1", "storage.k8s.io/v1"}) {
+    std::string typed = pod;
+    typed.replace(typed.find(": v1\n") + 2, 2, version);
+    Write("a.yaml", typed);
+    ExpectHeld("a", "not right in all its parts");
+    EXPECT_TRUE(HasProblem(version)) << Problems();
+    Write("a.yaml", pod);
+    RunUntilState("a", "present");
+  }
+  // Somebody else's.
+  Write("a.yaml", "apiVersion: example.com/v1\nkind: Pod\nmetadata: {name: a}\n");
+  RunUntilState("a", "absent");
+}
+
+// A manifest that was saved from a cluster took its pod away at once.
+TEST_F(ManifestAbsenceTest, WhatAServerSetsIsLeftOutOfAManifest) {
+  HaveFiles({"a"});
+  std::string pod = PodYaml("a", "uid-a") + "status: {phase: Succeeded}\n";
+  pod.insert(pod.find("  uid:"),
+             "  deletionTimestamp: \"2024-01-01T00:00:00Z\"\n  deletionGracePeriodSeconds: 0\n");
+  Write("b.yaml", PodYaml("b", "uid-b"));
+  Write("a.yaml", pod);
+  RunUntilState("b", "present");
+  Settle();
+  ASSERT_EQ(StateOf("a"), "present");
+  for (const ObjectWithOrigin& one : last_->objects) {
+    EXPECT_FALSE(MetaOf(*one.object).deletion_unix_millis) << MetaOf(*one.object).name;
+    const Pod* const read = std::get_if<Pod>(one.object.get());
+    EXPECT_TRUE(read == nullptr || read->status.phase == PodStatus().phase);
+  }
+}
+
 TEST_F(ManifestAbsenceTest, WhatMayHaveMovedIntoAFileInDisorderIsHeld) {
   HaveFiles({"a"});
   Write("b.yaml", PodYaml("a", "uid-a") + "---\nkind: [a broken end");
