@@ -21,6 +21,7 @@ void Agent::DeliverList(ObjectList list) {
   source_losses_->Note(list);
   if (list.complete && list.directory) manager_->NoteDirectory(list.source, *list.directory);
   const bool was_complete = catalog_->AllSourcesComplete();
+  const bool were_in_order = catalog_->WhereItMayHaveMoved("").empty();
   // The first complete list of the last source may hold what plugins ask for at once.
   catalog_->Update(std::move(list));
   host_objects_->SetWaitsFor(catalog_->IncompleteSources());
@@ -28,6 +29,8 @@ void Agent::DeliverList(ObjectList list) {
   if (was_complete != catalog_->AllSourcesComplete()) {
     manager_->ObjectsChanged();
     watchdog_->Status(NotReadyReason().value_or("ready"));
+  } else if (were_in_order != catalog_->WhereItMayHaveMoved("").empty()) {
+    manager_->ObjectsChanged();
   }
 }
 

@@ -121,6 +121,16 @@ bool ObjectCatalog::ForgetSource(const std::string& name) {
   return true;
 }
 
+std::string ObjectCatalog::WhereItMayHaveMoved(const std::string& former) const {
+  for (const auto& [name, source] : sources_) {
+    if (name == former || source.was_in_order || source.unconfigured) continue;
+    const std::string why = source.complete ? source.incomplete_because : "has not delivered";
+    return "source " + former + " has it no more; it may have moved to source " + name +
+           ", which has not been in order since the start: " + why;
+  }
+  return "";
+}
+
 ObjectKey ObjectCatalog::IdentityOf(const Object& object) const {
   ObjectKey key = KeyOf(object);
   const Pod* pod = std::get_if<Pod>(&object);

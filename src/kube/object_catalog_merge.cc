@@ -169,18 +169,7 @@ class ObjectCatalog::Merge {
     }
     // It does not end by being absent, and nothing is left of it that could be Missing.
     if (OutlivesPods(object.key.kind)) return object.object == nullptr ? kLostWithoutCommand : "";
-    return WhereItMayBe(name);
-  }
-
-  // Nobody saw it leave: it may have moved to a source that has not been in order since the start.
-  std::string WhereItMayBe(const std::string& former) const {
-    for (const auto& [name, source] : catalog_.sources_) {
-      if (name == former || source.was_in_order || source.unconfigured) continue;
-      const std::string why = source.complete ? source.incomplete_because : "has not delivered";
-      return "source " + former + " has it no more; it may have moved to source " + name +
-             ", which has not been in order since the start: " + why;
-    }
-    return "";
+    return catalog_.WhereItMayHaveMoved(name);
   }
 
   bool WasEnded(const ObjectKey& key, const std::string& uid) const {

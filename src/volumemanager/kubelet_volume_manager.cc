@@ -367,7 +367,10 @@ std::optional<int64_t> KubeletVolumeManager::ReplacedAtUnixMillis(const ObjectKe
 void KubeletVolumeManager::SetVerifyAttachedPeriod(Duration period) {
   impl_->SetVerifyAttachedPeriod(period);
 }
-void KubeletVolumeManager::ObjectsChanged() { impl_->CheckReady(); }
+void KubeletVolumeManager::ObjectsChanged() {
+  impl_->CheckReady();
+  impl_->DeleteWhatHasMovedNowhere();
+}
 void KubeletVolumeManager::NoteDirectory(const std::string& source,
                                          const KnownDirectory& directory) {
   impl_->NoteDirectory(source, directory);

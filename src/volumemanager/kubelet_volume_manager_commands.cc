@@ -134,9 +134,18 @@ void KubeletVolumeManager::Impl::TakeAway(const DeletedObjectRecord& deleted) {
 void KubeletVolumeManager::Impl::DeleteIfRemoved(const ObjectKey& key) {
   const std::optional<ObjectStanding> standing = parts_.catalog.StandingOf(key);
   if (!standing || !standing->missing) return;
-  if (!settings_.removal_deletes.contains(standing->origin.source)) return;
+  const std::string& source = standing->origin.source;
+  if (!settings_.removal_deletes.contains(source)) return;
+  // It may have been moved while no agent ran: then nobody has given the command.
+  if (!parts_.catalog.WhereItMayHaveMoved(source).empty()) return;
   const DeletedObjects::Id id{key, MetaOf(*parts_.catalog.FindObject(key)).uid};
   if (!deleted_.IsKnown(id)) DeleteByCommand(id, !IsProtected(key.kind), [](const Status&) {});
+}
+
+void KubeletVolumeManager::Impl::DeleteWhatHasMovedNowhere() {
+  if (settings_.removal_deletes.empty() || all_were_in_order_ || !Ready()) return;
+  all_were_in_order_ = parts_.catalog.WhereItMayHaveMoved("").empty();
+  DeleteWhatWasRemoved();
 }
 
 // The last agent may have been ended between the removal and the command.

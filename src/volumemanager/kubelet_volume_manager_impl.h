@@ -57,6 +57,8 @@ class KubeletVolumeManager::Impl {
 
   void Start();
   void CheckReady();
+  // Whenever one more source may have been in order for the first time.
+  void DeleteWhatHasMovedNowhere();
   void NoteDirectory(const std::string& source, const KnownDirectory& directory) {
     known_.NoteDirectory(source, directory);
   }
@@ -115,6 +117,7 @@ class KubeletVolumeManager::Impl {
   size_t quarantined_pods_ = 0;
   std::set<std::string> gone_while_loading_;  // mount points; what was found may still have them
   std::vector<std::string> unrecorded_mounts_;
+  bool all_were_in_order_ = false;  // each source, once since the start
 
  private:
   VolumeStatsSettings StatsSettings();

@@ -181,6 +181,33 @@ TEST_F(MissingClaimsTest, WhereRemovalIsTheCommandAClaimIsDeletedByIt) {
   EXPECT_EQ(DeletedRows(), 0u) << "nothing has it any more";
 }
 
+// A claim was moved to a directory that was not mounted at the next start, and its data was
+// deleted.
+TEST_F(MissingClaimsTest, WhatMayHaveMovedToASourceThatIsNotInOrderIsNotDeletedByItsRemoval) {
+  for (const bool has_moved : {true, false}) {
+    removal_deletes = true;
+    sources = {"manifests", "others"};
+    StartAgent();
+    Deliver(Volume("Delete") + Claim());
+    Deliver("", "others");
+    StartAgent();
+    Settle();
+    Deliver(Volume("Delete"));
+    ObjectList not_there;
+    not_there.source = "others";
+    not_there.complete = true;
+    not_there.incomplete_because = "the directory is missing";
+    agent_->catalog.Update(std::move(not_there));
+    manager().ObjectsChanged();
+    Pass(std::chrono::hours(1));
+    EXPECT_EQ(operations().Count("reclaim"), 0u);
+    EXPECT_TRUE(ClaimView().missing);
+    Deliver(has_moved ? Claim() : "", "others");
+    Pass(std::chrono::minutes(1));
+    EXPECT_EQ(operations().Count("reclaim"), has_moved ? 0u : 1u);
+  }
+}
+
 TEST_F(MissingClaimsTest, WhatIsImmutableStaysAsItWasInTheCatalog) {
   Deliver(Volume("Retain") + Claim());
   std::string other = Volume("Retain") + Claim();
