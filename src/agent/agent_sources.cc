@@ -83,6 +83,7 @@ Status Agent::AcceptSource(const std::string& name) {
   }
   source->Accept();
   catalog_->AcceptSource(name);
+  manager_->ObjectsChanged();
   return OkStatus();
 }
 

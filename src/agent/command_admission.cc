@@ -139,20 +139,28 @@ Result<ApplyCommand> AdmitApply(const ObjectCatalog& catalog, const VolumeManage
   return command;
 }
 
-std::string FateOfData(const ObjectCatalog& catalog, const VolumeManager& manager,
-                       const ObjectKey& claim) {
-  if (claim.kind != ObjectKind::kPersistentVolumeClaim || !manager.IsBound(claim)) return "";
+std::optional<DoomedData> DataThatEndsWith(const ObjectCatalog& catalog,
+                                           const VolumeManager& manager, const ObjectKey& claim) {
+  const bool is_claim = claim.kind == ObjectKind::kPersistentVolumeClaim;
+  if (!is_claim || !manager.IsBound(claim)) return std::nullopt;
   const std::optional<StorageStatus> status = manager.StorageStatusOf(claim);
   const PersistentVolumePtr volume =
       status ? catalog.FindPersistentVolume(status->other) : PersistentVolumePtr();
-  if (volume == nullptr) return "";
-  const ReclaimAction action = ReclaimActionOf(volume->spec.reclaim_policy);
-  if (action == ReclaimAction::kNone) return "";
+  if (volume == nullptr) return std::nullopt;
+  const ReclaimPolicy policy = volume->spec.reclaim_policy;
+  if (ReclaimActionOf(policy) == ReclaimAction::kNone) return std::nullopt;
   const auto name = StorageNameOf(VolumeSpec::FromPersistentVolume(*volume, false));
-  return "its data" + (name ? " in " + name->ToString() : std::string()) +
-         " is deleted with it: " + "PersistentVolume " + volume->metadata.name +
-         " has the reclaim policy " + std::string(EnumText(volume->spec.reclaim_policy)) +
-         (status->held_by.empty() ? "" : ", and keeps it if that is Retain before then");
+  return DoomedData{volume->metadata.name, name ? name->ToString() : "",
+                    std::string(EnumText(policy)), !status->held_by.empty()};
+}
+
+std::string FateOfData(const ObjectCatalog& catalog, const VolumeManager& manager,
+                       const ObjectKey& claim) {
+  const std::optional<DoomedData> data = DataThatEndsWith(catalog, manager, claim);
+  if (!data) return "";
+  return "its data" + (data->place.empty() ? "" : " in " + data->place) +
+         " is deleted with it: PersistentVolume " + data->volume + " has the reclaim policy " +
+         data->policy + (data->in_use ? ", and keeps it if that is Retain before then" : "");
 }
 
 std::string WarningOfDelete(const VolumeManager& manager, const ObjectKey& object,

@@ -32,7 +32,19 @@ Result<ApplyCommand> AdmitApply(const ObjectCatalog& catalog, const VolumeManage
 std::string WarningOfDelete(const VolumeManager& manager, const ObjectKey& object,
                             const std::optional<ObjectOrigin>& origin);
 
-// What becomes of a claim's data once the claim is gone, if its volume does not retain it; else "".
+// The data of a claim that is deleted once the claim is gone.
+struct DoomedData {
+  std::string volume;  // its PersistentVolume
+  std::string place;   // "/srv/disk"; "" if it has no name on this node
+  std::string policy;  // "Delete"
+  bool in_use = false;
+};
+
+// nullopt if the claim is not bound, or its volume is retained.
+std::optional<DoomedData> DataThatEndsWith(const ObjectCatalog& catalog,
+                                           const VolumeManager& manager, const ObjectKey& claim);
+
+// The same in words; "" if there is none.
 std::string FateOfData(const ObjectCatalog& catalog, const VolumeManager& manager,
                        const ObjectKey& claim);
 

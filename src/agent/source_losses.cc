@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "agent/command_admission.h"
 #include "agent/view_codec.h"
 #include "base/strings.h"
 #include "kube/pod_facts.h"
@@ -144,6 +145,7 @@ void SourceLosses::Encode(const std::string& source, const Absent& absent,
   out->set_presence(std::string(absent.presence));
   out->set_reason(absent.reason);
   out->set_goes_at_unix_ms(absent.goes_at_unix_millis);
+  if (!out->becomes_missing() && !is_deleted) EncodeDoomedData(absent.key, out);
   // What is used is the catalog's, which knows the uid; a list may have none.
   const ObjectPtr used = catalog_.FindObject(absent.key);
   const Pod* const pod = std::get_if<Pod>(used ? used.get() : absent.object.get());
@@ -153,6 +155,15 @@ void SourceLosses::Encode(const std::string& source, const Absent& absent,
   if (view && IsDeletedByCommand(*view)) return;
   for (const std::string& volume : VolumesThatEndWithPod(*pod)) out->add_disk_data(volume);
   EncodeMountedVolumes(pod->uid(), out);
+}
+
+// Of a claim that ends with its removal.
+void SourceLosses::EncodeDoomedData(const ObjectKey& claim, v1::AbsentObject* out) const {
+  const std::optional<DoomedData> data = DataThatEndsWith(catalog_, manager_, claim);
+  if (!data) return;
+  const std::string place = data->place.empty() ? "" : " in " + data->place;
+  out->add_disk_data(data->volume + place + " (" + data->policy + ")");
+  if (data->in_use) out->add_mounted_volumes(data->volume);
 }
 
 void SourceLosses::EncodeMountedVolumes(const PodUid& pod, v1::AbsentObject* out) const {
@@ -190,20 +201,25 @@ void SourceLosses::EncodeAdoptedRoot(v1::GetSourcesResponse* out) const {
 
 Status SourceLosses::CheckConfirmed(const AbsentObjects& goes, bool yes) {
   if (yes) return OkStatus();
-  std::vector<std::string> pods;
+  std::vector<std::string> names;
+  bool pods_alone = true;
   for (const v1::AbsentObject& one : goes) {
     if (one.mounted_volumes().empty() && one.disk_data().empty()) continue;
-    const v1::ObjectRef& pod = one.object();
-    pods.push_back(pod.name().empty() ? pod.uid() : pod.namespace_() + "/" + pod.name());
+    const v1::ObjectRef& object = one.object();
+    const bool is_pod = object.kind() == ObjectKindName(ObjectKind::kPod);
+    pods_alone = pods_alone && is_pod;
+    names.push_back(
+        (is_pod ? "" : object.kind() + " ") +
+        (object.name().empty() ? object.uid() : object.namespace_() + "/" + object.name()));
   }
-  if (pods.empty()) return OkStatus();
-  const size_t count = pods.size();
-  if (count > 5) pods.resize(5);
-  return Error::NotApplied(Code::kFailedPrecondition,
-                           std::to_string(count) + " pod" + (count == 1 ? "" : "s") +
-                               " with mounted volumes or data on disk would go (" +
-                               Join(pods, ", ") + (count > 5 ? ", ..." : "") +
-                               "); --yes confirms it");
+  if (names.empty()) return OkStatus();
+  const size_t count = names.size();
+  if (count > 5) names.resize(5);
+  return Error::NotApplied(
+      Code::kFailedPrecondition,
+      std::to_string(count) + (pods_alone ? " pod" : " object") + (count == 1 ? "" : "s") +
+          " with mounted volumes or data on disk would go (" + Join(names, ", ") +
+          (count > 5 ? ", ..." : "") + "); --yes confirms it");
 }
 
 }  // namespace volumed

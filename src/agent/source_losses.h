@@ -63,6 +63,7 @@ class SourceLosses {
 
   void Encode(const std::string& source, const Absent& absent, v1::AbsentObject* out) const;
   void EncodeHeldPods(AbsentObjects* out) const;
+  void EncodeDoomedData(const ObjectKey& claim, v1::AbsentObject* out) const;
   void EncodeMountedVolumes(const PodUid& pod, v1::AbsentObject* out) const;
 
   const ObjectCatalog& catalog_;

@@ -138,6 +138,34 @@ TEST_F(WayBackTest, ADeletedClaimSaysThatItsDataGoesWithIt) {
   ASSERT_EQ(Ctl({"delete", "pod", "p"}).exit_status, 0);
 }
 
+// A typing error and `source accept` deleted the data of a claim without a question.
+TEST_F(WayBackTest, AcceptAsksBeforeItEndsAClaimWithItsData) {
+  ASSERT_EQ(StopAgent(), 0);
+  settings["removal-deletes-claims"] = manifests();
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  const std::string data = scratch() + "/data";
+  ASSERT_EQ(::mkdir(data.c_str(), 0755), 0);
+  WriteText(data + "/kept", "kept");
+  ApplyOk(
+      "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: scratch}\n"
+      "spec:\n  capacity: {storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n"
+      "  persistentVolumeReclaimPolicy: Recycle\n  hostPath: {path: " +
+      data + "}\n");
+  WriteText(File("pvc.yaml"), kClaim);
+  ASSERT_TRUE(Says({"get", "pvc", "data"}, "Bound"));
+  WriteText(File("pvc.yaml"), "kind: [");
+  ASSERT_TRUE(Says({"sources"}, "INCOMPLETE"));
+  const std::string source = "manifests:" + manifests();
+  const CommandResult refused = Ctl({"source", "accept", source});
+  EXPECT_EQ(refused.exit_status, 1) << refused.output;
+  EXPECT_THAT(refused.output, HasSubstr("scratch in " + data + " (Recycle)"));
+  EXPECT_THAT(refused.output, HasSubstr("--yes"));
+  EXPECT_TRUE(Says({"get", "pvc", "data"}, "Bound"));
+  EXPECT_EQ(ReadText(data + "/kept"), "kept");
+  EXPECT_EQ(Ctl({"source", "accept", source, "--yes"}).exit_status, 0);
+  EXPECT_TRUE(Eventually(kPatience, [&] { return !Exists(data + "/kept"); }));
+}
+
 TEST_F(WayBackTest, AnAppliedPodIsDeletedWithoutAWarning) {
   ApplyOk(PodOf("p", "emptyDir: {}"));
   ASSERT_TRUE(WaitPhase("p", "Ready"));
