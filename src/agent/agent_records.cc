@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "agent/agent.h"
+#include "agent/command_admission.h"
 #include "os/filesystem_uuid.h"
 
 namespace volumed {
@@ -96,6 +97,9 @@ void Agent::AcceptVolume(const std::string& volume,
     manager_->RetryStorage(volume);
     done(*outcome.value);
   };
+  if (const Status may = CheckAcceptVolume(*catalog_, *manager_, volume); !may.ok()) {
+    return done(may.error());
+  }
   if (operations_->AcceptDirectory(volume, ended) == StartResult::kStarted) return;
   done(Error::NotApplied(Code::kUnavailable,
                          "the storage of persistent volume " + volume + " is being looked at"));

@@ -163,6 +163,28 @@ std::string FateOfData(const ObjectCatalog& catalog, const VolumeManager& manage
          data->policy + (data->in_use ? ", and keeps it if that is Retain before then" : "");
 }
 
+Status CheckAcceptVolume(const ObjectCatalog& catalog, const VolumeManager& manager,
+                         const std::string& volume) {
+  const ObjectKey key{ObjectKind::kPersistentVolume, "", volume};
+  const PersistentVolumePtr object = catalog.FindPersistentVolume(volume);
+  const std::optional<StorageStatus> status = manager.StorageStatusOf(key);
+  if (object == nullptr || !status) return OkStatus();
+  if (ReclaimActionOf(object->spec.reclaim_policy) == ReclaimAction::kNone) return OkStatus();
+  const size_t slash = status->other.find('/');
+  const bool has_claim = manager.IsBound(key) && slash != std::string::npos;
+  const bool keeps = has_claim && !manager.IsBeingDeleted({ObjectKind::kPersistentVolumeClaim,
+                                                           status->other.substr(0, slash),
+                                                           status->other.substr(slash + 1)});
+  if (keeps) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "the claim of PersistentVolume " + volume +
+                               " is gone or being deleted, and its reclaim policy " +
+                               std::string(EnumText(object->spec.reclaim_policy)) +
+                               " would delete what is in the directory that is accepted; make it "
+                               "Retain first, or delete "
+                               "the PersistentVolume once it is");
+}
+
 std::string WarningOfDelete(const VolumeManager& manager, const ObjectKey& object,
                             const std::optional<ObjectOrigin>& origin) {
   const std::optional<StorageStatus> storage = manager.StorageStatusOf(object);

@@ -27,6 +27,11 @@ struct ApplyWords {
 Result<ApplyCommand> AdmitApply(const ObjectCatalog& catalog, const VolumeManager& manager,
                                 const NodeName& node, ApplyWords words);
 
+// Whether another directory may be accepted as the volume's: not while its content is to be
+// deleted, which would be that of the accepted one. Errors: FailedPrecondition, not applied.
+Status CheckAcceptVolume(const ObjectCatalog& catalog, const VolumeManager& manager,
+                         const std::string& volume);
+
 // Of an object whose deletion is on record: what keeps it, what stays of it, or which manifest
 // still has it. "" if there is nothing to be told. `origin` is who had it when it was deleted.
 std::string WarningOfDelete(const VolumeManager& manager, const ObjectKey& object,

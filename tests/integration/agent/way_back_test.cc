@@ -166,6 +166,33 @@ TEST_F(WayBackTest, AcceptAsksBeforeItEndsAClaimWithItsData) {
   EXPECT_TRUE(Eventually(kPatience, [&] { return !Exists(data + "/kept"); }));
 }
 
+// Whoever accepted the other directory had it emptied within seconds.
+TEST_F(WayBackTest, NoDirectoryIsAcceptedWhoseContentWouldBeDeletedThen) {
+  const std::string data = scratch() + "/data";
+  ASSERT_EQ(::mkdir(data.c_str(), 0755), 0);
+  ApplyOk(
+      "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: scratch}\n"
+      "spec:\n  capacity: {storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n"
+      "  persistentVolumeReclaimPolicy: Recycle\n  hostPath: {path: " +
+      data + "}\n");
+  ApplyOk(kClaim);
+  ApplyOk(PodOf("p", "persistentVolumeClaim: {claimName: data}"));
+  ASSERT_TRUE(WaitPhase("p", "Ready"));
+  EXPECT_EQ(Ctl({"accept", "pv", "scratch"}).exit_status, 0) << "its claim has it";
+  ASSERT_EQ(Ctl({"delete", "pod", "p"}).exit_status, 0);
+  ASSERT_TRUE(WaitGone("p"));
+  ASSERT_EQ(::rename(data.c_str(), (data + ".away").c_str()), 0);
+  ASSERT_EQ(::mkdir(data.c_str(), 0755), 0);
+  WriteText(data + "/new", "new");
+  ASSERT_EQ(Ctl({"delete", "pvc", "data"}).exit_status, 0);
+  ASSERT_TRUE(Says({"get", "pv", "scratch"}, "another directory")) << Ctl({"get", "pv"}).output;
+  const CommandResult refused = Ctl({"accept", "pv", "scratch"});
+  EXPECT_NE(refused.exit_status, 0) << refused.output;
+  EXPECT_THAT(refused.output, HasSubstr("Recycle would delete what is in the directory"));
+  ::usleep(1'500'000);  // longer than its next try takes
+  EXPECT_EQ(ReadText(data + "/new"), "new");
+}
+
 TEST_F(WayBackTest, AnAppliedPodIsDeletedWithoutAWarning) {
   ApplyOk(PodOf("p", "emptyDir: {}"));
   ASSERT_TRUE(WaitPhase("p", "Ready"));
