@@ -176,11 +176,11 @@ class ObjectCatalog final : public ObjectFinder {
   // Of the source's objects those that another one has too, and that are its own once this source
   // is forgotten.
   std::set<ObjectKey> HandedOverBy(const std::string& source) const;
-  // Why an object that nobody saw leave this source may be in another one: that has not been in order
-  // since the start. "" if it is in none.
+  // Why an object that nobody saw leave this source may be in another one: that has not been in
+  // order since the start. "" if it is in none.
   std::string WhereItMayHaveMoved(const std::string& former) const;
-  // Who the object is, by kind, namespace and name: a pod that is on record with the node's suffix is
-  // that one without it too.
+  // Who the object is, by kind, namespace and name: a pod that is on record with the node's suffix
+  // is that one without it too.
   ObjectKey IdentityOf(const Object& object) const;
 
   // Which file has the name, even if nobody knows now whether it still has the object. nullopt for

@@ -36,6 +36,17 @@ class WayBackTest : public AgentTest {
            "  volumes: [{name: v, " +
            volume + "}]\n";
   }
+  // A PersistentVolume "scratch" for the claim; its directory.
+  std::string ApplyRecycledVolume() {
+    const std::string data = scratch() + "/data";
+    EXPECT_EQ(::mkdir(data.c_str(), 0755), 0);
+    ApplyOk(
+        "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: scratch}\n"
+        "spec:\n  capacity: {storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n"
+        "  persistentVolumeReclaimPolicy: Recycle\n  hostPath: {path: " +
+        data + "}\n");
+    return data;
+  }
   bool Says(const std::vector<std::string>& words, const std::string& text) {
     return Eventually(kPatience, [&] { return Ctl(words).output.find(text) != std::string::npos; });
   }
@@ -118,13 +129,7 @@ TEST_F(WayBackTest, AClaimIsNoPodThatIsGone) {
 
 // Only of a volume that is retained the answer told what becomes of the data.
 TEST_F(WayBackTest, ADeletedClaimSaysThatItsDataGoesWithIt) {
-  const std::string data = scratch() + "/data";
-  ASSERT_EQ(::mkdir(data.c_str(), 0755), 0);
-  ApplyOk(
-      "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: scratch}\n"
-      "spec:\n  capacity: {storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n"
-      "  persistentVolumeReclaimPolicy: Recycle\n  hostPath: {path: " +
-      data + "}\n");
+  const std::string data = ApplyRecycledVolume();
   ApplyOk(kClaim);
   ASSERT_TRUE(Says({"get", "pvc", "data"}, "Bound"));
   ApplyOk(PodOf("p", "persistentVolumeClaim: {claimName: data}"));
@@ -143,14 +148,8 @@ TEST_F(WayBackTest, AcceptAsksBeforeItEndsAClaimWithItsData) {
   ASSERT_EQ(StopAgent(), 0);
   settings["removal-deletes-claims"] = manifests();
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
-  const std::string data = scratch() + "/data";
-  ASSERT_EQ(::mkdir(data.c_str(), 0755), 0);
+  const std::string data = ApplyRecycledVolume();
   WriteText(data + "/kept", "kept");
-  ApplyOk(
-      "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: scratch}\n"
-      "spec:\n  capacity: {storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n"
-      "  persistentVolumeReclaimPolicy: Recycle\n  hostPath: {path: " +
-      data + "}\n");
   WriteText(File("pvc.yaml"), kClaim);
   ASSERT_TRUE(Says({"get", "pvc", "data"}, "Bound"));
   WriteText(File("pvc.yaml"), "kind: [");
@@ -168,13 +167,7 @@ TEST_F(WayBackTest, AcceptAsksBeforeItEndsAClaimWithItsData) {
 
 // Whoever accepted the other directory had it emptied within seconds.
 TEST_F(WayBackTest, NoDirectoryIsAcceptedWhoseContentWouldBeDeletedThen) {
-  const std::string data = scratch() + "/data";
-  ASSERT_EQ(::mkdir(data.c_str(), 0755), 0);
-  ApplyOk(
-      "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: scratch}\n"
-      "spec:\n  capacity: {storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n"
-      "  persistentVolumeReclaimPolicy: Recycle\n  hostPath: {path: " +
-      data + "}\n");
+  const std::string data = ApplyRecycledVolume();
   ApplyOk(kClaim);
   ApplyOk(PodOf("p", "persistentVolumeClaim: {claimName: data}"));
   ASSERT_TRUE(WaitPhase("p", "Ready"));
