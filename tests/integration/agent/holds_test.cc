@@ -135,21 +135,5 @@ TEST_F(HoldsTest, HoldOfAProcessThatIsNotThereIsRefused) {
   EXPECT_EQ(Hold("no-such-pod", ::getpid()).error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
-// A pod that nobody ever held may still have containers that nobody told of: its own grace counts.
-TEST_F(HoldsTest, PodWithoutConsumersStaysForItsGrace) {
-  const std::string file = manifests() + "/web.yaml";
-  WriteText(file, Replaced(ExamplePod(host_path()), "spec:\n",
-                           "spec:\n  terminationGracePeriodSeconds: 2\n"));
-  ASSERT_TRUE(WaitPhase("web", "Ready"));
-  WriteForeignFiles("in use");
-  const auto start = std::chrono::steady_clock::now();
-  ASSERT_EQ(::unlink(file.c_str()), 0);
-  ASSERT_TRUE(WaitPhase("web", "Terminating"));
-  EXPECT_EQ(ForeignProblem("in use"), "");
-  ASSERT_TRUE(WaitGone("web")) << Ctl({"explain", "web"}).output;
-  EXPECT_GE(Since(start).count(), 1500);
-  EXPECT_EQ(MountsBelow(root() + "/pods").size(), 0u);
-}
-
 }  // namespace
 }  // namespace volumed
