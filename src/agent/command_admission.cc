@@ -168,7 +168,8 @@ Status CheckAcceptVolume(const ObjectCatalog& catalog, const VolumeManager& mana
   const ObjectKey key{ObjectKind::kPersistentVolume, "", volume};
   const PersistentVolumePtr object = catalog.FindPersistentVolume(volume);
   const std::optional<StorageStatus> status = manager.StorageStatusOf(key);
-  if (object == nullptr || !status) return OkStatus();
+  // Of one that never had a claim nothing is on record.
+  if (object == nullptr || !status || status->other.empty()) return OkStatus();
   if (ReclaimActionOf(object->spec.reclaim_policy) == ReclaimAction::kNone) return OkStatus();
   const size_t slash = status->other.find('/');
   const bool has_claim = manager.IsBound(key) && slash != std::string::npos;
