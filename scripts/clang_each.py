@@ -1,30 +1,29 @@
 #!/usr/bin/env python3
-"""Runs the compile commands of a database with -fsyntax-only, one for each processor at a time.
+"""Compiles the files of a database with its clang, one for each processor at a time.
 
-Files of one target are read four at a time, as a unity build has them: what they include is most of
-the work. If four together are not right, each is read alone, and its own errors are told.
+Files of one target are compiled four at a time, as a unity build has them: what they include is most
+of the work. The objects serve nothing but ccache, which answers for files that were right before. If
+four together are not right, each is read alone, and its own errors are told.
 
 usage: clang_each.py compile_commands.json PREFIX...   (prefixes of paths below the project)
 """
 import concurrent.futures
+import hashlib
 import json
 import os
 import pathlib
 import shlex
+import shutil
 import subprocess
 import sys
-import tempfile
 
 BATCH = 4
 
 
 def options(entry):
-    """The words of the command without the file, what it is compiled to, and ccache."""
-    words = shlex.split(entry["command"])
-    if os.path.basename(words[0]) == "ccache":
-        words = words[1:]
+    """The words of the command without the file and what it is compiled to."""
     kept, skip = [], False
-    for word in words:
+    for word in shlex.split(entry["command"]):
         if skip:
             skip = False
         elif word == "-o":
@@ -34,29 +33,44 @@ def options(entry):
     return tuple(kept)
 
 
-def syntax_only(words, directory, name):
-    done = subprocess.run([*words, "-fsyntax-only", name], cwd=directory, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+def run(words, directory):
+    done = subprocess.run(words, cwd=directory, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False)
     return done.returncode, done.stdout
+
+
+def syntax_only(entry):
+    return run([*options(entry), "-fsyntax-only", entry["file"]], entry["directory"])
+
+
+def compile_together(batch):
+    """Whether the files of the batch are right together. Its names are the same in each checkout."""
+    folder = pathlib.Path(batch[0]["directory"]) / "batches"
+    folder.mkdir(exist_ok=True)
+    includes = [os.path.relpath(entry["file"], folder) for entry in batch]
+    text = "".join(f'#include "{name}"\n' for name in includes)
+    source = folder / (hashlib.sha256(text.encode()).hexdigest()[:16] + ".cc")
+    if not source.exists():
+        source.write_text(text)
+    words = [*options(batch[0]), "-c", str(source), "-o", str(source.with_suffix(".o"))]
+    ccache = shutil.which("ccache")
+    return run([ccache, *words] if ccache else words, batch[0]["directory"])[0] == 0
 
 
 def check(batch):
     """The files of the batch that are not right, and what clang says of each."""
-    words, directory = options(batch[0]), batch[0]["directory"]
-    if len(batch) > 1:
-        with tempfile.NamedTemporaryFile("w", suffix=".cc") as together:
-            together.writelines(f'#include "{entry["file"]}"\n' for entry in batch)
-            together.flush()
-            if syntax_only(words, directory, together.name)[0] == 0:
-                return []
-    alone = [(entry["file"], *syntax_only(words, directory, entry["file"])) for entry in batch]
+    if compile_together(batch):
+        return []
+    doubtful = [entry for entry in batch if len(batch) == 1 or not compile_together([entry])]
+    alone = [(entry["file"], *syntax_only(entry)) for entry in doubtful]
     return [(name, output) for name, code, output in alone if code != 0]
 
 
 def batches(entries):
     targets = {}
     for entry in entries:
-        targets.setdefault((entry["directory"], options(entry)), []).append(entry)
+        folder = os.path.dirname(entry["file"])
+        targets.setdefault((entry["directory"], options(entry), folder), []).append(entry)
     return [files[at:at + BATCH] for files in targets.values() for at in range(0, len(files), BATCH)]
 
 
