@@ -116,7 +116,8 @@ void AgentMetrics::RefreshTotals() {
   for (const SourceStatus& source : catalog_.Sources()) {
     const auto wrong = std::count_if(source.problems.begin(), source.problems.end(),
                                      [](const DecodeProblem& one) { return !one.is_waiting; });
-    sources[source.name] = {source.complete, static_cast<size_t>(wrong), source.warnings.size()};
+    sources[source.name] = {source.complete, static_cast<size_t>(wrong), source.warnings.size(),
+                            !source.incomplete_because.empty()};
   }
   families_.SetSources(sources);
   families_.SetWorkerPool(kernel_.stats());

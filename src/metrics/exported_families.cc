@@ -130,6 +130,7 @@ struct ExportedFamilies::Impl {
   Histograms control_loop_lag{registry, Family::kControlLoopLag};
   Gauges pods{registry, Family::kPods};
   Gauges source_complete{registry, Family::kSourceComplete};
+  Gauges source_incomplete{registry, Family::kSourceIncomplete};
   Gauges source_problems{registry, Family::kSourceProblems};
   Gauges stuck{registry, Family::kStuckOperations};
   Counters stuck_ever{registry, Family::kStuckOperationsEver};
@@ -236,13 +237,16 @@ void ExportedFamilies::SetPods(const std::map<std::string, int64_t>& pods_by_pha
 
 void ExportedFamilies::SetSources(const std::map<std::string, SourceFigures>& sources) {
   std::map<Labels, double> complete;
+  std::map<Labels, double> incomplete;
   std::map<Labels, double> problems;
   for (const auto& [source, figures] : sources) {
     complete[{{"source", source}}] = figures.complete ? 1 : 0;
+    incomplete[{{"source", source}}] = figures.incomplete ? 1 : 0;
     problems[{{"source", source}, {"severity", "error"}}] = static_cast<double>(figures.problems);
     problems[{{"source", source}, {"severity", "warning"}}] = static_cast<double>(figures.warnings);
   }
   impl_->source_complete.Replace(complete);
+  impl_->source_incomplete.Replace(incomplete);
   impl_->source_problems.Replace(problems);
 }
 

@@ -20,9 +20,10 @@ namespace volumed {
 
 // Of one source of objects, now.
 struct SourceFigures {
-  bool complete = false;  // has delivered a complete list since the start
-  size_t problems = 0;    // manifests, or parts of them, that are not used
-  size_t warnings = 0;    // fields that nobody knows
+  bool complete = false;    // has delivered a complete list since the start
+  size_t problems = 0;      // manifests, or parts of them, that are not used
+  size_t warnings = 0;      // fields that nobody knows
+  bool incomplete = false;  // what it lacks is held back
 };
 
 // Threads: any. Blocks: never for long (one mutex per family).

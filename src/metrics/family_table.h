@@ -28,6 +28,7 @@ enum class Family {
   kControlLoopLag,
   kPods,
   kSourceComplete,
+  kSourceIncomplete,
   kSourceProblems,
   kStuckOperations,
   kStuckOperationsEver,

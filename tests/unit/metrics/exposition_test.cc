@@ -227,7 +227,7 @@ TEST(ExportedFamiliesTest, TotalsOfOtherPartsAreFollowedAcrossTheirRestarts) {
 
 TEST(ExportedFamiliesTest, ProblemsOfManifestsAreCountedPerSourceAndSeverity) {
   ExportedFamilies families;
-  families.SetSources({{"manifests:/m", {true, 2, 3}}, {"volumectl-apply", {false, 0, 0}}});
+  families.SetSources({{"manifests:/m", {true, 2, 3, true}}, {"volumectl-apply", {false, 0, 0}}});
   const auto problems = [](const char* source, const char* severity) {
     return "volumed_source_problems{severity=\"" + std::string(severity) + "\",source=\"" + source +
            "\"}";
@@ -237,6 +237,10 @@ TEST(ExportedFamiliesTest, ProblemsOfManifestsAreCountedPerSourceAndSeverity) {
   EXPECT_THAT(ValuesOf(families), Contains(Pair(problems("volumectl-apply", "error"), "0")));
   EXPECT_THAT(ValuesOf(families),
               Contains(Pair("volumed_source_complete{source=\"volumectl-apply\"}", "0")));
+  EXPECT_THAT(ValuesOf(families),
+              Contains(Pair("volumed_source_incomplete{source=\"manifests:/m\"}", "1")));
+  EXPECT_THAT(ValuesOf(families),
+              Contains(Pair("volumed_source_incomplete{source=\"volumectl-apply\"}", "0")));
   families.SetSources({{"manifests:/m", {true, 0, 0}}});
   EXPECT_THAT(ValuesOf(families), Contains(Pair(problems("manifests:/m", "error"), "0")));
   EXPECT_THAT(ValuesOf(families), Not(Contains(Key(HasSubstr("volumectl-apply")))));
