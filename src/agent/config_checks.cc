@@ -17,6 +17,7 @@
 #include <set>
 #include <utility>
 
+#include "agent/root_lock.h"
 #include "base/strings.h"
 #include "kube/field_rules.h"
 #include "os/child_look.h"
@@ -241,6 +242,8 @@ void CheckSocketFile(const std::string& path, Problems& problems) {
 // ---- looks, each in a process of its own --------------------------------------------------------
 
 constexpr Duration kLookPatience = std::chrono::seconds(3);
+// Without the file there is no start at all, and a node that boots may be slow for a while.
+constexpr Duration kConfigPatience = std::chrono::seconds(15);
 constexpr char kWorkerKey[] = "worker";
 
 // The root first. Besides PlacesOf: files that are read, and the worker.
@@ -278,6 +281,10 @@ Look LookAt(const Place& place, const Config& config) {
   struct statfs unused {};
   (void)::statfs(place.path.c_str(), &unused);
   if (place.key == "root" || place.key == "manifest-dir") CheckDirectory(place, look.problems);
+  if (place.key == "root" && look.problems.empty()) {
+    const Status may = RootLock::CheckMayTake(place.path, config.adopt_root);
+    if (!may.ok()) look.problems.push_back("root: " + may.error().message());
+  }
   if (place.key == "socket") CheckSocketFile(place.path, look.problems);
   (void)NearestThere(place.path);
   look.resolved = Resolved(place.path);
@@ -321,7 +328,7 @@ Status CheckConfigFile(const std::string& path) {
     struct stat unused {};
     return ::stat(path.c_str(), &unused) == 0 ? path : "";
   };
-  ASSIGN_OR_RETURN(const auto answers, LookInChildren({look}, kLookPatience));
+  ASSIGN_OR_RETURN(const auto answers, LookInChildren({look}, kConfigPatience));
   if (answers.front()) return OkStatus();
   return Error::NotApplied(Code::kUnavailable, path + " does not answer");
 }

@@ -71,6 +71,11 @@ Result<bool> CheckOwnership(const std::string& root, bool adopt) {
 
 }  // namespace
 
+Status RootLock::CheckMayTake(const std::string& root, bool adopt) {
+  RETURN_IF_ERROR(CheckOwnership(root, adopt));
+  return OkStatus();
+}
+
 Result<RootLock> RootLock::Acquire(const std::string& root, bool adopt) {
   ASSIGN_OR_RETURN(const bool ours, CheckOwnership(root, adopt));
   std::error_code error;

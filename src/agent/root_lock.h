@@ -17,6 +17,9 @@ namespace volumed {
 // Workers do not inherit the lock: an agent that restarts gets it although an old worker lives.
 class RootLock {
  public:
+  // Whether Acquire would take it, but for its lock; nothing is made. Errors: those of Acquire.
+  static Status CheckMayTake(const std::string& root, bool adopt);
+
   // Blocks: touches the root's own filesystem only. Errors, not applied: FailedPrecondition (not
   // ours; a kubelet runs), Unavailable (another agent, with its pid), errno's code.
   static Result<RootLock> Acquire(const std::string& root, bool adopt);

@@ -176,6 +176,19 @@ TEST_F(ConfigPlacesTest, AFileIsNoDirectoryNorAbove) {
   EXPECT_NE(Problems().find("is not a directory"), std::string::npos) << Problems();
 }
 
+// check-config said yes to it, and run refused it.
+TEST_F(ConfigPlacesTest, ARootThatSomebodyElseMadeIsSaid) {
+  fs::create_directories(directory_ / "root/pods");
+  EXPECT_EQ(Problems(),
+            "root: " + config_.root + " was not created by volumed; adopt-root takes it over");
+  config_.adopt_root = true;
+  EXPECT_EQ(Problems(), "");
+  config_.adopt_root = false;
+  fs::create_directories(directory_ / "root/volumed");
+  std::ofstream(directory_ / "root/volumed/created-by-volumed") << "";
+  EXPECT_EQ(Problems(), "");
+}
+
 TEST_F(ConfigPlacesTest, WhatIsNoSocketOrNoProgramIsSaid) {
   std::ofstream(directory_ / "sock") << "x";
   EXPECT_NE(Problems().find("socket: "), std::string::npos);
