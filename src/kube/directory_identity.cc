@@ -70,6 +70,20 @@ std::optional<int64_t> BirthOf(int fd) {
   return birth;
 }
 
+// "UUID/SUBVOLUME" and its two parts: an older kernel tells no UUID, and only btrfs has subvolumes.
+bool MayBeSameFilesystem(std::string_view a, std::string_view b) {
+  const auto part = [](std::string_view text, bool subvolume) {
+    const size_t slash = std::min(text.find('/'), text.size());
+    return subvolume ? text.substr(std::min(slash + 1, text.size())) : text.substr(0, slash);
+  };
+  for (const bool subvolume : {false, true}) {
+    const std::string_view one = part(a, subvolume);
+    const std::string_view other = part(b, subvolume);
+    if (!one.empty() && !other.empty() && one != other) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<OpenDirectory> OpenDirectoryAt(const std::string& path) {
@@ -102,7 +116,7 @@ Result<KnownDirectory> IdentifyDirectory(const Descriptor& directory) {
   if (!type->lasting) return known;
   known.inode = status.st_ino;
   known.filesystem_uuid = UuidOf(directory.get());
-  if (magic == BTRFS_SUPER_MAGIC && !known.filesystem_uuid.empty()) {
+  if (magic == BTRFS_SUPER_MAGIC) {
     std::array<uint8_t, sizeof(filesystem.f_fsid)> id{};
     std::memcpy(id.data(), &filesystem.f_fsid, id.size());
     known.filesystem_uuid += "/" + Hex(id.data(), id.size());
@@ -112,8 +126,8 @@ Result<KnownDirectory> IdentifyDirectory(const Descriptor& directory) {
 
 bool IsSameDirectory(const KnownDirectory& known, const KnownDirectory& now) {
   if (known.filesystem_type != now.filesystem_type) return false;
+  if (!MayBeSameFilesystem(known.filesystem_uuid, now.filesystem_uuid)) return false;
   const bool have_uuids = !known.filesystem_uuid.empty() && !now.filesystem_uuid.empty();
-  if (have_uuids && known.filesystem_uuid != now.filesystem_uuid) return false;
   const bool have_inodes = known.inode && now.inode;
   if (have_inodes && *known.inode != *now.inode) return false;
   const bool have_births = known.birth_unix_nanos && now.birth_unix_nanos;

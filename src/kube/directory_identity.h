@@ -27,7 +27,8 @@ Result<OpenDirectory> OpenDirectoryAt(const std::string& path);
 
 // What the directory is recognised by when the agent starts anew:
 //  - ext4, xfs, btrfs, f2fs: the filesystem's UUID and the inode. btrfs has one inode number in
-//    each subvolume, so its UUID is followed by the subvolume's filesystem id.
+//    each subvolume, and a snapshot has the birth of what it was taken of: its UUID is followed by
+//    "/" and the subvolume's filesystem id, which a kernel that tells no UUID tells as well.
 //  - tmpfs, overlay, FUSE, NFS and others: neither. Their UUID, if they have one, is made anew with
 //    each mount, and an inode number means nothing in another mount.
 //  - any that tells it: when the directory was made.

@@ -22,7 +22,7 @@ constexpr Duration kFirstScanWithin = std::chrono::seconds(5);
 constexpr char kNotUnlinked[] = "nobody was seen to unlink it";
 constexpr char kOverflowed[] = "events of the directory were lost (fs.inotify.max_queued_events)";
 constexpr char kOtherDirectory[] = "the directory is another one than the known one";
-constexpr char kEmpty[] = "the directory holds no manifest at all";
+constexpr char kEmpty[] = "the directory held no manifest at all when it was listed";
 
 std::string WithoutTrailingSlash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();

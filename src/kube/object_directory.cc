@@ -222,15 +222,15 @@ Status ObjectDirectory::CheckUidLocked(const ObjectKey& key, const Pod& pod) con
 
 Status ObjectDirectory::CheckUpdateLocked(const ObjectKey& key, const Object& now,
                                           const ApplyCommand& command) const {
-  const Stored* stored = FindLocked(key);
-  if (stored == nullptr) return OkStatus();
-  const std::string& uid = MetaOf(*stored->object).uid;
+  const ObjectPtr before = FindOrLostLocked(key);
+  if (before == nullptr) return OkStatus();
+  const std::string& uid = MetaOf(*before).uid;
   const bool identified = key.kind == ObjectKind::kPod || HasUid(key.kind);
   if (identified && !uid.empty() && MetaOf(now).uid != uid) return RefuseOtherUid(key, uid);
   const std::vector<UpdateProblem> problems =
-      ValidateUpdate(*stored->object, now, command.bound.contains(key));
+      ValidateUpdate(*before, now, command.bound.contains(key));
   if (problems.empty()) return OkStatus();
-  return RefuseUpdate(*stored->object, problems, command.replace);
+  return RefuseUpdate(*before, problems, command.replace);
 }
 
 Result<std::map<ObjectKey, ObjectDirectory::Stored>> ObjectDirectory::PrepareLocked(
@@ -243,10 +243,10 @@ Result<std::map<ObjectKey, ObjectDirectory::Stored>> ObjectDirectory::PrepareLoc
     }
     const ObjectKey key = KeyOf(object);
     if (HasUid(key.kind)) IdentifyLocked(key, object);
-    const Stored* before = FindLocked(key);
-    if (before != nullptr && IsReplacedBy(*before->object, replaces)) before = nullptr;
+    ObjectPtr before = FindOrLostLocked(key);
+    if (before != nullptr && IsReplacedBy(*before, replaces)) before = nullptr;
     if (before != nullptr) RETURN_IF_ERROR(CheckUpdateLocked(key, object, command));
-    DateLocked(before, object);
+    DateLocked(before.get(), object);
     Stored stored{std::make_shared<const Object>(std::move(object)), ObjectFileName(key),
                   command.number, std::move(replaces)};
     if (!next.emplace(key, std::move(stored)).second) {
@@ -264,7 +264,8 @@ Result<std::set<PodUid>> ObjectDirectory::PreparePodLocked(Pod& pod,
   const Stored* stored = FindLocked(key);
   std::set<PodUid> replaces = stored == nullptr ? std::set<PodUid>() : stored->replaces;
   for (const PodUid& gone : command.gone) replaces.erase(gone);
-  const Pod* before = stored == nullptr ? nullptr : &std::get<Pod>(*stored->object);
+  const ObjectPtr known = FindOrLostLocked(key);
+  const Pod* before = known == nullptr ? nullptr : &std::get<Pod>(*known);
   const auto on_record = command.pods.find(key);
   const bool is_known = before != nullptr || on_record != command.pods.end();
   const bool is_same = before != nullptr && before->spec.volumes == pod.spec.volumes;
@@ -305,12 +306,19 @@ const ObjectDirectory::Stored* ObjectDirectory::FindLocked(const ObjectKey& key)
   return stored == stored_.end() ? nullptr : &stored->second;
 }
 
+// What is held because its file is gone is what it was, for whoever gives it anew.
+ObjectPtr ObjectDirectory::FindOrLostLocked(const ObjectKey& key) const {
+  if (const Stored* stored = FindLocked(key)) return stored->object;
+  const auto lost = lost_.find(key);
+  return lost == lost_.end() ? nullptr : lost->second.object;
+}
+
 // Source: kubernetes apiserver pkg/registry/rest/create.go@v1.36.2 (FillObjectMetaSystemFields),
 // update.go (BeforeUpdate): the time in seconds, which stays as long as the object does.
-void ObjectDirectory::DateLocked(const Stored* before, Object& object) const {
+void ObjectDirectory::DateLocked(const Object* before, Object& object) const {
   std::optional<int64_t>& created = MetaOf(object).creation_unix_millis;
   if (before != nullptr) {
-    created = MetaOf(*before->object).creation_unix_millis;
+    created = MetaOf(*before).creation_unix_millis;
   } else if (!created) {
     const int64_t now = scheduler_.clock().WallUnixMillis();
     created = now - now % 1000;

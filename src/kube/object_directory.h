@@ -137,8 +137,9 @@ class ObjectDirectory final : public ObjectSource {
   // Gives the object the uid that it has here, or a new one.
   void IdentifyLocked(const ObjectKey& key, Object& object) const REQUIRES(mu_);
   // Gives the object its creationTimestamp, unless it has one.
-  void DateLocked(const Stored* before, Object& object) const REQUIRES(mu_);
+  void DateLocked(const Object* before, Object& object) const REQUIRES(mu_);
   const Stored* FindLocked(const ObjectKey& key) const REQUIRES(mu_);
+  ObjectPtr FindOrLostLocked(const ObjectKey& key) const REQUIRES(mu_);
   // The file is not damaged any more.
   void ForgetDamageLocked(const std::string& file) REQUIRES(mu_);
   AppliedObject::What ChangeLocked(const ObjectKey& key, const Stored& next) const REQUIRES(mu_);

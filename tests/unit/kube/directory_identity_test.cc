@@ -65,6 +65,11 @@ TEST(DirectoryIdentity, ComparesWhatBothTell) {
   EXPECT_FALSE(IsSameDirectory({"ext4", "v", 7, 100}, whole));
   EXPECT_FALSE(IsSameDirectory({"ext4", "u", 8, 100}, whole));
   EXPECT_FALSE(IsSameDirectory({"ext4", "u", 7, 101}, whole));
+  // btrfs: a subvolume's id is told by a kernel that tells no UUID, too.
+  EXPECT_TRUE(IsSameDirectory({"btrfs", "/5", 256, 100}, {"btrfs", "u/5", 256, 100}));
+  EXPECT_FALSE(IsSameDirectory({"btrfs", "/5", 256, 100}, {"btrfs", "u/6", 256, 100}));
+  EXPECT_FALSE(IsSameDirectory({"btrfs", "/5", 256, 100}, {"btrfs", "/6", 256, 100}));
+  EXPECT_TRUE(IsSameDirectory({"btrfs", "u", 256, 100}, {"btrfs", "u/6", 256, 100}));
   EXPECT_TRUE(IsSameDirectory({"tmpfs", "", std::nullopt, 100}, {"tmpfs", "", std::nullopt, 100}));
 }
 

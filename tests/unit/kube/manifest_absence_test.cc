@@ -405,7 +405,7 @@ TEST_F(ManifestAbsenceTest, AStartHoldsAllIfTheDirectoryIsEmptyMissingOrAnotherO
   for (const char* name : {"a.yaml", "b.yaml"}) {
     fs::rename(directory_ / name, root_ / "kept" / name);
   }
-  start("holds no manifest at all");
+  start("held no manifest at all");
   fs::rename(directory_, root_ / "away");
   start("No such file");
   fs::create_directory(directory_);
@@ -423,7 +423,7 @@ TEST_F(ManifestAbsenceTest, AfterAStartInAnEmptyDirectoryOneFileDoesNotProveTheR
   Restart();
   Write("a.yaml", PodYaml("a", "uid-a"));
   RunUntilState("a", "present");
-  ExpectHeld("b", "holds no manifest at all");
+  ExpectHeld("b", "held no manifest at all");
   Write("b.yaml", PodYaml("b", "uid-b"));
   RunUntilState("b", "present");
   EXPECT_EQ(last_->incomplete_because, "");

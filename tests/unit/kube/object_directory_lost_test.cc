@@ -65,6 +65,24 @@ TEST_F(ObjectDirectoryLostTest, AnObjectThatIsAppliedAnewIsLostNoMore) {
   EXPECT_EQ(last_.objects[0].presence, ObjectPresence::kPresent);
 }
 
+// It was answered "created", and the pod kept its former volumes for ever.
+TEST_F(ObjectDirectoryLostTest, ALostPodWithOtherVolumesIsRefusedOrReplaced) {
+  const auto directory = OpenWith(PodAndSecret());
+  Object other = DecodeOne(PodYaml("web", "u-1"));
+  std::get<Pod>(other).spec.volumes.push_back({"more", EmptyDirVolumeSource{}});
+  const auto refused = Apply(*directory, {other});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message().find("--replace"), std::string::npos)
+      << refused.error().message();
+  MetaOf(other).uid = "u-2";
+  ApplyCommand replace{{other}, ++number_, {}, true, {{KeyOf(other), PodUid("u-1")}}};
+  const auto replaced = directory->Apply(replace);
+  ASSERT_TRUE(replaced.ok()) << replaced.error().message();
+  Settle();
+  ASSERT_EQ(last_.objects.size(), 1U);
+  EXPECT_EQ(last_.objects[0].replaces, std::set<PodUid>{PodUid("u-1")});
+}
+
 TEST_F(ObjectDirectoryLostTest, APodWhoseDeletionIsOnRecordIsNotLost) {
   KnownObject pod = Known("u-1");
   pod.is_ending = true;
