@@ -92,8 +92,8 @@ void Agent::AcceptVolume(const std::string& volume,
     log_->Warning("the directory of a persistent volume was accepted by command",
                   {{"volume", volume},
                    {"path", outcome.value->path},
-                   {"before", ObjectText(outcome.value->before)},
-                   {"now", ObjectText(outcome.value->now)}});
+                   {"before", outcome.value->before},
+                   {"now", outcome.value->now}});
     manager_->RetryStorage(volume);
     done(*outcome.value);
   };

@@ -49,8 +49,8 @@ grpc::ServerUnaryReactor* ControlService::AcceptVolume(grpc::CallbackServerConte
     backend_.accept_volume(name, [reactor, response](const Result<AcceptedDirectory>& accepted) {
       if (accepted.ok()) {
         response->set_path(accepted->path);
-        response->set_before(ObjectText(accepted->before));
-        response->set_now(ObjectText(accepted->now));
+        response->set_before(accepted->before);
+        response->set_now(accepted->now);
       }
       reactor->Finish(accepted.ok() ? grpc::Status::OK : ToGrpcStatus(accepted.error()));
     });

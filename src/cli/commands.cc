@@ -345,7 +345,7 @@ ExitCode RunAcceptVolume(const CliContext& context, const std::string& name) {
   if (IsForPrograms(context.format)) {
     PrintMessage(response, context.format, std::cout);
   } else if (response.before() == response.now()) {
-    std::cout << "pv " << name << ": " << response.path() << " is the directory on record ("
+    std::cout << "pv " << name << ": " << response.path() << " is what is on record ("
               << response.now() << "); there is nothing to accept\n";
   } else {
     std::cout << "pv " << name << " has its data in " << response.path() << " (" << response.now()

@@ -105,7 +105,9 @@ Failure RunMount(const Parts& parts, const MountRequest& request, MountedVolume&
                         .timeout = parts.settings.set_up,
                         .run = [&](const CallOptions& options) -> Status {
                           RETURN_IF_ERROR(mounter.CanMount(options));
-                          return mounter.SetUp(ArgsFor(request, options));
+                          MounterArgs args = ArgsFor(request, options);
+                          args.call.approved = storage.approved();
+                          return mounter.SetUp(args);
                         }});
   call.steps.push_back(
       {.name = "RecordStorage",

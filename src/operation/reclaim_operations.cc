@@ -30,7 +30,8 @@ class Reclaim {
   Status Run(const ReclaimRequest& request) const {
     const bool deletes = request.action == ReclaimAction::kDelete;
     const auto reclaimed = [&] {
-      return WithStorage(request, [&] { return deletes ? Delete() : Recycle(); });
+      return WithStorage(
+          request, [&](const CallOptions& call) { return deletes ? Delete(call) : Recycle(call); });
     };
     if (deletes) {
       const Status deleted = reclaimed();
@@ -48,12 +49,13 @@ class Reclaim {
 
  private:
   // Nobody else has the storage, or gets it meanwhile; from then on it is nobody's.
-  Status WithStorage(const ReclaimRequest& request, const std::function<Status()>& empty) const {
+  Status WithStorage(const ReclaimRequest& request,
+                     const std::function<Status(const CallOptions&)>& empty) const {
     const std::optional<StorageName> storage = StorageNameOf(spec_);
     StorageHolder holder = ReclaimStorageHolder(*request.volume);
     if (!storage) {
       RETURN_IF_ERROR(parts_.storage.CheckUnknown(holder, nullptr, call_));
-      return empty();
+      return empty(call_);
     }
     std::vector<KnownStorage> others = StorageOf(request.others);
     // Pods that came since an interrupted try are kept out by it: they wait for its end.
@@ -64,20 +66,23 @@ class Reclaim {
         others.push_back(std::move(of_pod));
       }
     }
-    RETURN_IF_ERROR(
+    ASSIGN_OR_RETURN(
+        const StorageIdentity approved,
         parts_.storage.TakeForReclaim(holder, *storage, request.claim_uid, others, call_));
-    const Status emptied = empty();
+    CallOptions call = call_;
+    call.approved = std::make_shared<const StorageIdentity>(approved);
+    const Status emptied = empty(call);
     // What may be going on still keeps others out, over a restart too.
     if (!emptied.ok() && emptied.error().maybe_applied()) return emptied;
     if (emptied.ok()) {
       const bool deleted = request.action == ReclaimAction::kDelete;
-      RETURN_IF_ERROR(parts_.storage.Reclaimed(name_, *storage, deleted, call_));
+      RETURN_IF_ERROR(parts_.storage.Reclaimed(name_, *storage, approved, deleted, call_));
     }
     const Status released = parts_.storage.Release(holder.id);
     return emptied.ok() ? released : emptied;
   }
 
-  Status Recycle() const {
+  Status Recycle(const CallOptions& call) const {
     const auto plugin = parts_.plugins.FindRecyclablePluginBySpec(spec_);
     if (!plugin.ok()) {
       return Failed(plugin.error(), "No recycler plugin found for the volume!");
@@ -88,7 +93,7 @@ class Reclaim {
         [this](EventType type, const std::string& message) {
           Tell(type, kRecyclerPod, "Recycler pod: " + message);
         },
-        call_);
+        call);
     if (!recycled.ok()) {
       return Failed(recycled.error(), "Recycle failed: " + recycled.error().message());
     }
@@ -96,7 +101,7 @@ class Reclaim {
   }
 
   // Silent where it succeeds, as the controller is.
-  Status Delete() const {
+  Status Delete(const CallOptions& call) const {
     const auto plugin = parts_.plugins.FindDeletablePluginBySpec(spec_);
     if (!plugin.ok()) {
       return Failed(plugin.error(), "error getting deleter volume plugin for volume \"" + name_ +
@@ -105,7 +110,7 @@ class Reclaim {
     const auto deleter = (*plugin)->NewDeleter(spec_);
     if (!deleter.ok()) return deleter.error();
     RETURN_IF_ERROR(parts_.host.irreversible.Admit(IrreversibleStep::kDelete, name_));
-    return (*deleter)->Delete(call_);
+    return (*deleter)->Delete(call);
   }
 
   // A volume that is still in use is no failure to the controller.

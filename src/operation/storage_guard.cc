@@ -224,9 +224,10 @@ Status StorageGuard::Load() {
                                 .use = StorageUse::kKnown,
                                 .persistent = true,
                                 .text = "persistent volume " + volume};
-      // A volume that names no path of this node has its devices alone.
-      if (!record->name.path.empty()) table_.Expect(known, record->name);
-      owners_[volume] = *std::move(record);
+      // A volume that names no path of this node has its devices alone; and what is retained is in
+      // nobody's way but a reclaim's.
+      if (!record->name.path.empty() && record->retained == 0) table_.Expect(known, record->name);
+      owners_[row.key] = *std::move(record);
     } else {
       unreadable_[row.key] = record.error().message();
     }
@@ -246,18 +247,19 @@ Status StorageGuard::Load() {
   return OkStatus();
 }
 
-std::optional<StorageOwnerRecord> StorageGuard::FindOwner(const std::string& volume) const {
+std::optional<StorageOwnerRecord> StorageGuard::FindOwner(const std::string& row_key) const {
   const MutexLock lock(mu_);
-  const auto found = owners_.find(volume);
+  const auto found = owners_.find(row_key);
   if (found == owners_.end()) return std::nullopt;
   return found->second;
 }
 
 Status StorageGuard::PutOwner(StorageOwnerRecord record) {
-  if (FindOwner(record.volume) == record) return OkStatus();
+  const std::string key = RowKey(record);
+  if (FindOwner(key) == record) return OkStatus();
   RETURN_IF_ERROR(store_.Put(EncodeRecord(record), kStorageRecordDurability));
   const MutexLock lock(mu_);
-  owners_[record.volume] = std::move(record);
+  owners_[key] = std::move(record);
   return OkStatus();
 }
 
@@ -291,12 +293,16 @@ Status StorageGuard::RecordOwner(const StorageOwner& owner, const StorageIdentit
     record.boot_id = boot_id_;
   }
   if (before) KeepIdentity(*before, record);
-  const bool has_it = same_place && before->object.inode != 0 && !owner.claim_uid.empty() &&
-                      before->claim_uid == owner.claim_uid;
+  const bool had_device = before && before->object.inode == 0 && TellsDevice(*before);
+  const bool has_it = same_place && (before->object.inode != 0 || had_device) &&
+                      !owner.claim_uid.empty() && before->claim_uid == owner.claim_uid;
   if (has_it) {
     if (owner.keeps_directory) RETURN_IF_ERROR(CheckKeepsDirectory(owner, *before, identity));
-    record.object = before->object;
-    record.boot_id = before->boot_id;
+    // What had a device alone has no directory to go back to.
+    if (!had_device) {
+      record.object = before->object;
+      record.boot_id = before->boot_id;
+    }
   }
   const std::string difference = StorageDifference(record.object, identity.object);
   if (!difference.empty()) {
@@ -315,7 +321,8 @@ Status StorageGuard::RecordOwner(const StorageOwner& owner, const StorageIdentit
     const std::string replaces = before ? before->claim_uid : "";
     ASSIGN_OR_RETURN(record.marked, Mark(owner.name, identity, owner.claim_uid, replaces, call));
   }
-  return PutOwner(std::move(record));
+  RETURN_IF_ERROR(PutOwner(std::move(record)));
+  return is_directory ? ForgetGivenOn(identity.object) : OkStatus();
 }
 
 Status StorageGuard::CheckNotOwn(const StorageName& name, const CallOptions& call) {

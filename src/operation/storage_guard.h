@@ -41,8 +41,8 @@ struct StorageOwner {
 // What an administrator has said to be a volume's directory.
 struct AcceptedDirectory {
   std::string path;
-  StorageObject before;
-  StorageObject now;  // the same as `before` if nothing was to be accepted
+  std::string before;
+  std::string now;  // the same as `before` if nothing was to be accepted
 };
 
 // Whom a look at a block device is to find: nobody, or whoever has it for himself; or only whoever
@@ -90,9 +90,10 @@ class StorageGuard {
   // that the claim had, if that is to be kept: its disk may not be mounted there.
   Status RecordOwner(const StorageOwner& owner, const StorageIdentity& identity,
                      const CallOptions& call);
-  // The administrator's word that the directory which is now at the path of this persistent volume
-  // is the volume's. Errors, not applied: NotFound if no directory of it is on record;
-  // FailedPrecondition if there is none now, or it is another volume's or claim's; the store's.
+  // The administrator's word that the directory or block device which is now at the path of this
+  // persistent volume is the volume's. Errors, not applied: NotFound if nothing that it had there
+  // is on record; FailedPrecondition if neither is there now, or it is another volume's or claim's;
+  // the store's.
   Result<AcceptedDirectory> AcceptDirectory(const std::string& volume, const CallOptions& call);
   // Says how the device that is taken under this id is used, on record, before a pod may use it;
   // nothing if none is. `name`: where its volume says that it is; empty if it names no path.
@@ -101,11 +102,13 @@ class StorageGuard {
 
   // Everything that may not be so when a volume's storage is emptied: another volume in it or
   // around it, the agent's own directories, a mount of a part of it, another directory than the one
-  // on record, another owner's mark. Taken, on record, if there is nothing. Errors:
-  // FailedPrecondition, not applied, in words; as Take.
-  Status TakeForReclaim(const StorageHolder& holder, const StorageName& name,
-                        const std::string& claim_uid, const std::vector<KnownStorage>& others,
-                        const CallOptions& call);
+  // on record, another owner's mark. Taken, on record, if there is nothing; the answer is what may
+  // be emptied, and nothing else that is at the path later. Errors: FailedPrecondition, not
+  // applied, in words; as Take.
+  Result<StorageIdentity> TakeForReclaim(const StorageHolder& holder, const StorageName& name,
+                                         const std::string& claim_uid,
+                                         const std::vector<KnownStorage>& others,
+                                         const CallOptions& call);
   // Whether an earlier try of this boot has taken it for a reclaim, and keeps others out since.
   // Errors: those of the store.
   Result<bool> IsBeingReclaimed(const std::string& id);
@@ -117,10 +120,13 @@ class StorageGuard {
   // Errors: FailedPrecondition, not applied, naming both, and the file; those of IdentifyStorage.
   Status CheckUnknown(const StorageHolder& holder, const StorageIdentity* identity,
                       const CallOptions& call) EXCLUDES(mu_);
-  // Its content is gone, and its directory too if `deleted`: it is nobody's from now on.
-  Status Reclaimed(const std::string& volume, const StorageName& name, bool deleted,
-                   const CallOptions& call);
-  // The volume is no more. Its storage, if it is there, is its administrator's.
+  // The content of what was approved is gone, and its directory too if `deleted`: it is nobody's
+  // from now on.
+  Status Reclaimed(const std::string& volume, const StorageName& name,
+                   const StorageIdentity& approved, bool deleted, const CallOptions& call);
+  // The volume is no more. Its storage, if it is there, is its administrator's: a directory that
+  // was not emptied, or the file of a loop device, stays on record as retained, and no volume is
+  // emptied around, inside or at it until it is gone or a volume is given it.
   Status Forget(const std::string& volume);
   // The same of all but these.
   Status ForgetBut(const std::set<std::string>& volumes);
@@ -154,7 +160,9 @@ class StorageGuard {
   Status CheckReclaimNotOnRecord(const StorageHolder& holder, const StorageName& name,
                                  const StorageIdentity& identity, const CallOptions& call)
       EXCLUDES(mu_);
-  // storage_guard_directory.cc: the directory that a claim has.
+  // storage_guard_directory.cc: the directory or device that a claim has.
+  Status CheckMayAccept(const StorageOwnerRecord& record, const StorageIdentity& now,
+                        const CallOptions& call);
   Status CheckKeepsDirectory(const StorageOwner& owner, const StorageOwnerRecord& before,
                              const StorageIdentity& now) const;
   Result<bool> LiesInWay(const StorageName& name, const StorageIdentity& identity,
@@ -162,8 +170,16 @@ class StorageGuard {
                          const CallOptions& call);
   std::vector<StorageOwnerRecord> OtherOwners(const std::string& volume) const EXCLUDES(mu_);
   CallOptions LookAt(const StorageName& name, Duration timeout) const;
-  std::optional<StorageOwnerRecord> FindOwner(const std::string& volume) const EXCLUDES(mu_);
+  std::optional<StorageOwnerRecord> FindOwner(const std::string& row_key) const EXCLUDES(mu_);
   Status PutOwner(StorageOwnerRecord record) EXCLUDES(mu_);
+  Status RemoveOwner(const std::string& row_key) EXCLUDES(mu_);
+  // storage_guard_retained.cc: the data of volumes that are no more.
+  Status Retain(StorageOwnerRecord record) EXCLUDES(mu_);
+  // A volume has been given the retained directory.
+  Status ForgetGivenOn(const StorageObject& directory) EXCLUDES(mu_);
+  Status ForgetIfGone(const StorageOwnerRecord& retained, const CallOptions& call);
+  Result<bool> IsGone(const StorageName& name, const StorageObject& object, const BootId& boot_id,
+                      const CallOptions& call);
   // The mark of a directory becomes `owner`; whether it has it now.
   Result<bool> Mark(const StorageName& name, const StorageIdentity& identity,
                     const std::string& owner, const std::string& replaces, const CallOptions& call);
@@ -176,7 +192,7 @@ class StorageGuard {
   StorageTable table_;
   mutable Mutex mu_;
   bool loaded_ GUARDED_BY(mu_) = false;
-  std::map<std::string, StorageOwnerRecord> owners_ GUARDED_BY(mu_);  // by the volume's name
+  std::map<std::string, StorageOwnerRecord> owners_ GUARDED_BY(mu_);  // by RowKey
   std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);     // volume -> why
   std::set<std::string> reserved_ GUARDED_BY(mu_);                    // ids with a row
   std::map<std::string, KnownStorage> taken_ GUARDED_BY(mu_);         // by id

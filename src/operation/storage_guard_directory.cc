@@ -14,6 +14,15 @@ Error NotTheDirectory(const std::string& why) {
   return Error::NotApplied(Code::kFailedPrecondition, why);
 }
 
+// What the volume has had there.
+bool HadDevice(const StorageOwnerRecord& record) {
+  return record.object.inode == 0 && TellsDevice(record);
+}
+
+std::string RecordedText(const StorageOwnerRecord& record) {
+  return HadDevice(record) ? "a block device" : ObjectText(record.object);
+}
+
 std::string DirectoryText(const StorageIdentity& identity) {
   if (identity.type == FileType::kDirectory) return ObjectText(identity.object);
   const std::string type(FileTypeName(identity.type));
@@ -32,49 +41,83 @@ std::string DirectoryDifference(const StorageOwnerRecord& record, const StorageO
 Status StorageGuard::CheckKeepsDirectory(const StorageOwner& owner,
                                          const StorageOwnerRecord& before,
                                          const StorageIdentity& now) const {
-  std::string difference = DirectoryDifference(before, now.object, boot_id_);
+  const bool had_device = HadDevice(before);
+  // Which device it is, is asked for when that is taken.
+  if (had_device && now.type == FileType::kBlockDevice) return OkStatus();
+  std::string difference = had_device ? "" : DirectoryDifference(before, now.object, boot_id_);
   if (now.type != FileType::kDirectory) difference = "it is no directory";
+  if (had_device) difference = "it is no block device";
   if (difference.empty()) return OkStatus();
   return NotTheDirectory(owner.name.ToString() +
                          " is another directory than the one that the claim of persistent volume " +
                          owner.volume + " has its data in: " + difference + " (it was " +
-                         ObjectText(before.object) + ", and is " + DirectoryText(now) +
+                         RecordedText(before) + ", and is " + DirectoryText(now) +
                          "). Mount its disk there; or, if what is there now is right, say so by "
                          "`volumectl accept pv " +
                          owner.volume + "`");
+}
+
+Status StorageGuard::CheckMayAccept(const StorageOwnerRecord& record, const StorageIdentity& now,
+                                    const CallOptions& call) {
+  if (now.type == FileType::kBlockDevice) {
+    StorageHolder device;
+    device.id = "device/accept/" + record.volume;
+    device.volume = record.volume;
+    device.use = StorageUse::kFormat;  // whatever somebody else has of it is in the way
+    device.persistent = true;
+    device.text = "persistent volume " + record.volume;
+    return CheckNotOnRecord(device, record.name, now, call);
+  }
+  if (!now.owner.empty() && now.owner != record.claim_uid) {
+    return NotTheDirectory(record.name.ToString() + " is marked as storage of claim " + now.owner +
+                           ", and persistent volume " + record.volume + " is that of claim " +
+                           record.claim_uid);
+  }
+  StorageOwner owner;
+  owner.volume = record.volume;
+  owner.name = record.name;
+  return CheckDirectoryNotOnRecord(owner, now, call);
 }
 
 Result<AcceptedDirectory> StorageGuard::AcceptDirectory(const std::string& volume,
                                                         const CallOptions& call) {
   RETURN_IF_ERROR(Load());
   std::optional<StorageOwnerRecord> record = FindOwner(volume);
-  if (!record || record->object.inode == 0) {
-    return Error::NotApplied(Code::kNotFound, "no directory of persistent volume " + volume +
+  const bool has_had =
+      record && !record->name.path.empty() && (record->object.inode != 0 || HadDevice(*record));
+  if (!has_had) {
+    return Error::NotApplied(Code::kNotFound, "no directory or block device of persistent volume " +
+                                                  volume +
                                                   " is on record: there is nothing to accept");
   }
   ASSIGN_OR_RETURN(const StorageIdentity now, Identify(record->name, FindUsers::kNo, call));
+  const bool is_device = now.type == FileType::kBlockDevice;
   const std::string path = record->name.ToString();
-  if (now.type != FileType::kDirectory) {
-    return NotTheDirectory(path + " is no directory: it is " + DirectoryText(now));
+  if (!is_device && now.type != FileType::kDirectory) {
+    return NotTheDirectory(path + " is no directory and no block device: it is " +
+                           DirectoryText(now));
   }
-  AcceptedDirectory accepted{path, record->object, now.object};
-  if (DirectoryDifference(*record, now.object, boot_id_).empty()) {
+  AcceptedDirectory accepted{path, RecordedText(*record), DirectoryText(now)};
+  const bool had_device = HadDevice(*record);
+  // Whoever mounts a disk compares the UUID of its filesystem, which is not this record's.
+  if (is_device && had_device) {
+    return NotTheDirectory(
+        path +
+        " is a block device, as it was: a disk is known by the UUID of its filesystem. For "
+        "another disk, delete the PersistentVolume and give it anew");
+  }
+  const bool same =
+      !is_device && !had_device && DirectoryDifference(*record, now.object, boot_id_).empty();
+  if (same) {
     accepted.now = accepted.before;
     return accepted;
   }
-  if (!now.owner.empty() && now.owner != record->claim_uid) {
-    return NotTheDirectory(path + " is marked as storage of claim " + now.owner +
-                           ", and persistent volume " + volume + " is that of claim " +
-                           record->claim_uid);
-  }
-  StorageOwner owner;
-  owner.volume = volume;
-  owner.name = record->name;
-  RETURN_IF_ERROR(CheckDirectoryNotOnRecord(owner, now, call));
+  RETURN_IF_ERROR(CheckMayAccept(*record, now, call));
   // What it had before is an administrator's from now on.
   ForgetIdentity(*record);
-  record->object = now.object;
-  record->boot_id = boot_id_;
+  record->object = is_device ? StorageObject() : now.object;
+  record->boot_id = is_device ? BootId() : boot_id_;
+  if (is_device) record->mode = StorageMode::kFilesystem;
   AddIdentity(now, *record);
   RETURN_IF_ERROR(PutOwner(*std::move(record)));
   return accepted;

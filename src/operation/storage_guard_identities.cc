@@ -14,9 +14,15 @@ constexpr auto kLookAtOther = std::chrono::seconds(10);
 constexpr auto kShortLookAtOther = std::chrono::seconds(1);
 
 Error OnRecord(const std::string& who, const StorageName& name, const StorageOwnerRecord& there) {
-  std::string text = who + " has its storage at " + name.ToString() +
-                     ", which is on record as that of PersistentVolume " + there.volume +
-                     ", in whole or in part";
+  std::string text = who + " has its storage at " + name.ToString();
+  if (there.retained != 0) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             text + ", and in the way is the retained data of PersistentVolume " +
+                                 there.volume + ", which is no more (" + there.name.ToString() +
+                                 "): move it away or remove it first");
+  }
+  text +=
+      ", which is on record as that of PersistentVolume " + there.volume + ", in whole or in part";
   if (there.mode == StorageMode::kRaw) text += ", whose pods have it as a block device";
   if (!there.name.path.empty() && there.name != name) {
     text += " (used at " + there.name.ToString() + ")";
@@ -80,7 +86,7 @@ Status StorageGuard::CheckNotOnRecord(const StorageHolder& holder, const Storage
                                       const StorageIdentity& identity, const CallOptions& call) {
   if (!IsDevice(holder) || identity.type != FileType::kBlockDevice) return OkStatus();
   for (const StorageOwnerRecord& other : OtherOwners(holder.volume)) {
-    if (!Ruins(holder.use, other.mode)) continue;
+    if (other.retained != 0 || !Ruins(holder.use, other.mode)) continue;
     bool meets = MeetsDevice(other, identity);
     if (!TellsIdentity(other) && other.name.server.empty() && !other.name.path.empty()) {
       CallOptions look = LookAt(other.name, kShortLookAtOther);
@@ -98,6 +104,7 @@ Status StorageGuard::CheckDirectoryNotOnRecord(const StorageOwner& owner,
                                                const StorageIdentity& identity,
                                                const CallOptions& call) {
   for (const StorageOwnerRecord& other : OtherOwners(owner.volume)) {
+    if (other.retained != 0) continue;  // an administrator gives it on
     if (other.name == owner.name || !IsSameObject(other.object, identity.object)) continue;
     // While that one's own path leads there as well, both volumes name one directory.
     CallOptions look = LookAt(other.name, kLookAtOther);
@@ -145,12 +152,14 @@ Status StorageGuard::CheckReclaimNotOnRecord(const StorageHolder& holder, const 
                                     " has storage in the way");
     };
     ASSIGN_OR_RETURN(bool meets, asked(LiesInWay(name, identity, other.name, other.object, call)));
-    meets = meets || MeetsDirectory(other, identity);
+    // An administrator may use the retained disk of a volume that is no more.
+    meets = meets || (other.retained == 0 && MeetsDirectory(other, identity));
     for (const StorageFile& file : other.files) {
       if (meets) break;
       ASSIGN_OR_RETURN(meets, asked(LiesInWay(name, identity, {file.path}, file.object, call)));
     }
     if (meets) return OnRecord(holder.text, name, other);
+    if (other.retained != 0) RETURN_IF_ERROR(ForgetIfGone(other, call));
   }
   return OkStatus();
 }

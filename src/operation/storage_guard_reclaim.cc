@@ -114,10 +114,11 @@ Status StorageGuard::CheckRecorded(const std::string& volume, const StorageName&
                  ": it is not emptied");
 }
 
-Status StorageGuard::TakeForReclaim(const StorageHolder& holder, const StorageName& name,
-                                    const std::string& claim_uid,
-                                    const std::vector<KnownStorage>& others,
-                                    const CallOptions& call) {
+Result<StorageIdentity> StorageGuard::TakeForReclaim(const StorageHolder& holder,
+                                                     const StorageName& name,
+                                                     const std::string& claim_uid,
+                                                     const std::vector<KnownStorage>& others,
+                                                     const CallOptions& call) {
   RETURN_IF_ERROR(Load());
   RETURN_IF_ERROR(IdentifyAll(holder.volume, others, call));
   RETURN_IF_ERROR(IdentifyExpected(holder.use, call));
@@ -130,7 +131,7 @@ Status StorageGuard::TakeForReclaim(const StorageHolder& holder, const StorageNa
     RETURN_IF_ERROR(CheckUnknown(holder, &identity, call));
     return PutReservation(holder, name);
   }();
-  if (free.ok()) return free;
+  if (free.ok()) return identity;
   bool on_record = false;
   {
     const MutexLock lock(mu_);
@@ -138,7 +139,7 @@ Status StorageGuard::TakeForReclaim(const StorageHolder& holder, const StorageNa
   }
   // What an earlier try may have begun stays reserved.
   if (!on_record) table_.Release(holder.id);
-  return free;
+  return free.error();
 }
 
 Result<bool> StorageGuard::IsBeingReclaimed(const std::string& id) {
@@ -208,46 +209,20 @@ Status StorageGuard::CheckUnknownVolume(const UnknownVolume& unknown, const Stor
                  ", which PersistentVolume " + unknown.volume + " has (" + object + ")");
 }
 
-Status StorageGuard::Reclaimed(const std::string& volume, const StorageName& name, bool deleted,
+Status StorageGuard::Reclaimed(const std::string& volume, const StorageName& name,
+                               const StorageIdentity& approved, bool deleted,
                                const CallOptions& call) {
-  if (deleted) return Forget(volume);
   const std::optional<StorageOwnerRecord> record = FindOwner(volume);
   if (!record) return OkStatus();
-  if (record->marked) {
-    ASSIGN_OR_RETURN(const StorageIdentity identity, Identify(name, FindUsers::kNo, call));
-    if (!identity.owner.empty()) {
-      RETURN_IF_ERROR(Mark(name, identity, "", record->claim_uid, call));
-    }
+  if (deleted) return RemoveOwner(volume);
+  if (record->marked && !approved.owner.empty()) {
+    RETURN_IF_ERROR(Mark(name, approved, "", record->claim_uid, call));
   }
   StorageOwnerRecord emptied = *record;
   emptied.claim_uid.clear();
   emptied.marked = false;
   ForgetIdentity(emptied);
   return PutOwner(std::move(emptied));
-}
-
-Status StorageGuard::Forget(const std::string& volume) {
-  RETURN_IF_ERROR(Load());
-  if (FindOwner(volume)) {
-    RETURN_IF_ERROR(store_.Remove(kStorageOwnerRecordKind, volume, kStorageRecordDurability));
-  }
-  table_.Release("known/" + volume);
-  const MutexLock lock(mu_);
-  owners_.erase(volume);
-  return OkStatus();
-}
-
-Status StorageGuard::ForgetBut(const std::set<std::string>& volumes) {
-  RETURN_IF_ERROR(Load());
-  std::set<std::string> gone;
-  {
-    const MutexLock lock(mu_);
-    for (const auto& [volume, record] : owners_) {
-      if (!volumes.contains(volume)) gone.insert(volume);
-    }
-  }
-  for (const std::string& volume : gone) RETURN_IF_ERROR(Forget(volume));
-  return OkStatus();
 }
 
 }  // namespace volumed

@@ -21,6 +21,7 @@ StorageMode ModeOf(record::StorageOwnerRecord::Mode mode) {
 
 void WriteIdentity(const StorageOwnerRecord& record, record::StorageOwnerRecord& to) {
   to.set_boot_id(record.boot_id.str());
+  to.set_retained(record.retained);
   to.set_mode(static_cast<record::StorageOwnerRecord::Mode>(record.mode));
   for (const std::string& key : record.own_keys) to.add_own_keys(key);
   for (const std::string& key : record.within_keys) to.add_within_keys(key);
@@ -37,6 +38,7 @@ void WriteIdentity(const StorageOwnerRecord& record, record::StorageOwnerRecord&
 void ReadIdentity(const record::StorageOwnerRecord& from, StorageOwnerRecord& record) {
   record.mode = ModeOf(from.mode());
   record.boot_id = BootId(from.boot_id());
+  record.retained = from.retained();
   record.own_keys.assign(from.own_keys().begin(), from.own_keys().end());
   record.within_keys.assign(from.within_keys().begin(), from.within_keys().end());
   for (const record::StorageFileRecord& file : from.files()) {
@@ -46,6 +48,11 @@ void ReadIdentity(const record::StorageOwnerRecord& from, StorageOwnerRecord& re
 }
 
 }  // namespace
+
+std::string RowKey(const StorageOwnerRecord& record) {
+  if (record.retained == 0) return record.volume;
+  return "retained/" + record.volume + "/" + std::to_string(record.retained);
+}
 
 Record EncodeRecord(const StorageOwnerRecord& record) {
   record::StorageOwnerRecord message;
@@ -58,7 +65,7 @@ Record EncodeRecord(const StorageOwnerRecord& record) {
   message.set_claim_uid(record.claim_uid);
   message.set_marked(record.marked);
   WriteIdentity(record, message);
-  return {kStorageOwnerRecordKind, record.volume, kStorageRecordVersion,
+  return {kStorageOwnerRecordKind, RowKey(record), kStorageRecordVersion,
           message.SerializeAsString()};
 }
 
@@ -73,8 +80,8 @@ Result<StorageOwnerRecord> DecodeStorageOwnerRecord(const Record& row) {
       message.claim_uid(),
       message.marked()};
   ReadIdentity(message, record);
-  if (record.volume.empty() || record.volume != row.key) {
-    return UnreadableRow(row, "belongs under the key \"" + record.volume + "\"");
+  if (record.volume.empty() || RowKey(record) != row.key) {
+    return UnreadableRow(row, "belongs under the key \"" + RowKey(record) + "\"");
   }
   return record;
 }

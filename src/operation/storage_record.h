@@ -36,6 +36,9 @@ struct StorageOwnerRecord {
   std::vector<std::string> within_keys{};
   std::vector<StorageFile> files{};  // of loop devices that it is or lies on
   BootId boot_id{};                  // in which `object` was looked at
+  // Not 0: the volume is no more, and its data is there still. Rows of volumes of one name are told
+  // apart by it. Only a reclaim has to know of them.
+  uint64_t retained = 0;
   friend bool operator==(const StorageOwnerRecord&, const StorageOwnerRecord&) = default;
 };
 
@@ -48,6 +51,8 @@ struct StorageReservationRecord {
 
 // Threads: any. Blocks: never. Errors of decoding: as DecodePodVolumeRecord's.
 Record EncodeRecord(const StorageOwnerRecord& record);
+// The volume's name, unless the record is retained.
+std::string RowKey(const StorageOwnerRecord& record);
 Record EncodeRecord(const StorageReservationRecord& record);
 Result<StorageOwnerRecord> DecodeStorageOwnerRecord(const Record& row);
 Result<StorageReservationRecord> DecodeStorageReservationRecord(const Record& row);

@@ -34,6 +34,8 @@ bool IsUsed(const StorageOwnerRecord& record) {
   return !record.claim_uid.empty() || record.mode != StorageMode::kUnknown;
 }
 
+bool TellsDevice(const StorageOwnerRecord& record) { return record.mode != StorageMode::kUnknown; }
+
 bool TellsIdentity(const StorageOwnerRecord& record) {
   return !record.own_keys.empty() || record.object.inode != 0;
 }

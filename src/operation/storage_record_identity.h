@@ -16,6 +16,9 @@ bool IsDevice(const StorageHolder& holder);
 // Whether the volume has data there, as far as its record tells.
 bool IsUsed(const StorageOwnerRecord& record);
 
+// Whether it tells that the volume has had a device.
+bool TellsDevice(const StorageOwnerRecord& record);
+
 // Whether the record tells what the storage is wherever its path leads by now.
 bool TellsIdentity(const StorageOwnerRecord& record);
 

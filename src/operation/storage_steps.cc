@@ -165,6 +165,7 @@ Status PodStorage::Reserve(const CallOptions& call) {
     return OkStatus();
   }
   ASSIGN_OR_RETURN(const StorageIdentity identity, guard_.Take(holder_, *name_, call));
+  approved_ = std::make_shared<const StorageIdentity>(identity);
   if (identity.type == FileType::kMissing && name_->server.empty()) return OkStatus();
   return RecordIdentity(identity, call);
 }

@@ -2,6 +2,7 @@
 // come before and after its effects. For the operations' own source files alone.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,6 +49,9 @@ class PodStorage {
              SafePath place);
   Status Reserve(const CallOptions& call);
   Status Record(const CallOptions& call);
+  // What may be set up, and nothing else that is at its path later; null where Reserve had not to
+  // look.
+  std::shared_ptr<const StorageIdentity> approved() const { return approved_; }
   // The set-up has certainly had no effect: it is not needed any more.
   void Release();
 
@@ -64,6 +68,7 @@ class PodStorage {
   // The pod is about to be given a directory of the node by the claim that has it.
   bool keeps_directory_;
   bool recorded_ = false;
+  std::shared_ptr<const StorageIdentity> approved_;
 };
 
 }  // namespace volumed

@@ -67,7 +67,8 @@ std::string UuidByLink(dev_t device) {
     for (const char c : link.path().filename().string()) {
       if (c != '-') text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     }
-    return text.size() == kUuidDigits ? text : "";
+    const bool is_zero = text.find_first_not_of('0') == std::string::npos;
+    return text.size() == kUuidDigits && !is_zero ? text : "";
   }
   return "";
 }

@@ -163,6 +163,8 @@ struct Mount {
 // With `expected_device`, `source` is the node of a block device, and that very node is bound only
 // if it is this device (FailedPrecondition otherwise). Read-only is then the bind's: it keeps
 // nobody from writing to the device.
+// With an inode in `expected`, `source` is opened once, and what was opened is bound only if
+// nothing shows that it is another directory (FailedPrecondition otherwise).
 struct BindMount {
   using Answer = Done;
   static constexpr const char* kName = "BindMount";
@@ -172,6 +174,7 @@ struct BindMount {
   bool recursive = false;
   bool recursive_read_only = false;  // Unimplemented, naming mount-setattr, where it is missing
   std::optional<DeviceIdentity> expected_device = std::nullopt;
+  StorageObject expected = {};
 };
 
 // Changes the flags of the mount at `target`: "ro", "rw", "nosuid", "size=..." ...
@@ -289,10 +292,17 @@ struct RemoveFile {
 
 // A tree, itself included, and never across a mount: FailedPrecondition naming the mount point,
 // with what lay outside of it removed. Missing: changed = false.
+// With `content_alone` the directory itself stays, even where it is a mount point, and the answer
+// means that it was seen empty at the end; NotFound when missing.
+// With an inode in `expected`, the path is opened once, and all is done below what was opened:
+// FailedPrecondition, not applied, if that is another directory or none, and maybe applied if it is
+// not this one that is gone at the end.
 struct RemoveTree {
   using Answer = Changed;
   static constexpr const char* kName = "RemoveTree";
   SafePath path;
+  bool content_alone = false;
+  StorageObject expected = {};
 };
 
 struct ListDirectory {
@@ -437,6 +447,10 @@ struct CallOptions {
   // locked while such a tool outlives its worker, and one by which the agent sees that it does. A
   // worker sets them.
   std::vector<int> kept_by_tools = {};
+  // Of a call that empties or deletes a volume, or gives it to a pod: its storage, as it was looked
+  // at and approved. Its path may lead elsewhere by now, so the effect that deletes or binds has to
+  // expect this object. Null: nobody looked.
+  std::shared_ptr<const StorageIdentity> approved = nullptr;
 };
 
 // Threads: any. Blocks: until the answer or the deadline, whichever is first.

@@ -51,7 +51,9 @@ struct Effects {
   Result<Changed> operator()(const MakeFile& r) const { return DoMakeFile(r); }
   Result<Changed> operator()(const RemoveDirectory& r) const { return DoRemoveDirectory(r); }
   Result<Changed> operator()(const RemoveFile& r) const { return DoRemoveFile(r); }
-  Result<Changed> operator()(const RemoveTree& r) const { return DoRemoveTree(r, options); }
+  Result<Changed> operator()(const RemoveTree& r) const {
+    return DoRemoveTree(r, features, options);
+  }
   Result<DirectoryListing> operator()(const ListDirectory& r) const { return DoListDirectory(r); }
   Result<FileContent> operator()(const ReadFile& r) const { return DoReadFile(r); }
   Result<Changed> operator()(const WriteAtomicPayload& r) const {

@@ -22,6 +22,7 @@
 #include "os/mount_options.h"
 #include "os/safe_open.h"
 #include "os/statmount.h"
+#include "os/storage_identity.h"
 
 namespace volumed {
 namespace {
@@ -288,6 +289,9 @@ Result<Done> DoBindMount(const BindMount& request, const KernelFeatures& feature
     RETURN_IF_ERROR(
         OpenExpectedDevice(source.get(), request.source.Display(), *request.expected_device)
             .With("bind on " + request.target.Display()));
+  }
+  if (request.expected.inode != 0) {
+    RETURN_IF_ERROR(CheckIsExpected(source.get(), request.expected, features).With(what));
   }
   if (!features.mount_setattr) {
     RETURN_IF_ERROR(BindByMount(request, source.get(), target.get(), what));

@@ -14,6 +14,7 @@
 
 #include "os/directory_reader.h"
 #include "os/safe_open.h"
+#include "os/storage_identity.h"
 
 namespace volumed {
 namespace {
@@ -33,6 +34,13 @@ struct Frame {
   bool at_end = false;
 };
 
+// Whether the name leads to the directory that was emptied; one that is missing cannot be mistaken.
+bool IsStill(int parent, const std::string& name, const Frame& directory) {
+  struct stat stat = {};
+  if (::fstatat(parent, name.c_str(), &stat, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT;
+  return stat.st_dev == directory.device && stat.st_ino == directory.inode;
+}
+
 class TreeRemover {
  public:
   TreeRemover(int parent, std::string display, WorkMeter& meter)
@@ -42,6 +50,8 @@ class TreeRemover {
         block_(kDirectoryBlockBytes) {}
 
   Result<Changed> Run(const std::string& name);
+  // The same of a directory that is open already, whatever `name` leads to by now.
+  Result<Changed> RunOpen(const std::string& name, Descriptor directory, bool content_alone);
 
  private:
   enum class Entered { kYes, kNotADirectory, kLeft };
@@ -52,6 +62,8 @@ class TreeRemover {
   void KeepMount(const std::string& name);
   void MarkStays(const std::string& name);
   Entered Enter(const std::string& name);
+  Entered GoDown(const std::string& name, Descriptor directory);
+  Result<Changed> Work();
   void Unlink(const std::string& name, bool is_directory);
   bool ReadBlock();
   bool Leave();
@@ -63,6 +75,7 @@ class TreeRemover {
   WorkMeter& meter_;
   std::vector<char> block_;
   std::vector<Frame> frames_;
+  bool content_alone_ = false;
   bool changed_ = false;
   std::string mount_point_;       // the first one that was in the way
   std::optional<Error> failure_;  // the first other failure
@@ -123,6 +136,10 @@ TreeRemover::Entered TreeRemover::Enter(const std::string& name) {
     }
     return Entered::kLeft;
   }
+  return GoDown(name, std::move(directory));
+}
+
+TreeRemover::Entered TreeRemover::GoDown(const std::string& name, Descriptor directory) {
   struct stat stat = {};
   if (::fstat(directory.get(), &stat) != 0) {
     Keep(name, errno);
@@ -196,10 +213,15 @@ bool TreeRemover::Reopen(Frame& frame, const Frame& child) {
 
 // Goes one directory up and removes the one that was left. False when the way up is lost.
 bool TreeRemover::Leave() {
+  if (content_alone_ && frames_.size() == 1) return false;
   Frame child = std::move(frames_.back());
   frames_.pop_back();
   if (!frames_.empty() && !Reopen(frames_.back(), child)) return false;
   child.directory.Reset();
+  if (frames_.empty() && !IsStill(parent_, child.name, child)) {
+    failure_ = Error::NotApplied(Code::kAborted, display_ + ": moved while it was removed");
+    return false;
+  }
   if (child.stays.empty()) {
     Unlink(child.name, true);
   } else {
@@ -223,6 +245,17 @@ Result<Changed> TreeRemover::Run(const std::string& name) {
   const Entered entered = Enter(name);
   if (entered == Entered::kNotADirectory) Unlink(name, false);
   if (entered != Entered::kYes) return Answer(false);
+  return Work();
+}
+
+Result<Changed> TreeRemover::RunOpen(const std::string& name, Descriptor directory,
+                                     bool content_alone) {
+  content_alone_ = content_alone;
+  if (GoDown(name, std::move(directory)) != Entered::kYes) return Answer(false);
+  return Work();
+}
+
+Result<Changed> TreeRemover::Work() {
   while (!frames_.empty()) {
     if (!meter_.Step(1)) return Answer(true);
     if (!frames_.back().pending.empty()) {
@@ -243,13 +276,94 @@ Result<Changed> RemoveTreeAt(int parent, const std::string& name, const std::str
   return TreeRemover(parent, display, meter).Run(name);
 }
 
-Result<Changed> DoRemoveTree(const RemoveTree& request, const CallOptions& options) {
+namespace {
+
+Error Refused(const RemoveTree& request, Outcome outcome, const std::string& why) {
+  return Error::FromParts(Code::kFailedPrecondition, outcome, 0,
+                          "remove " + request.path.Display() + ": " + why);
+}
+
+// One that the walk closes on its way down, of the same open directory.
+Result<Descriptor> Another(const Descriptor& directory) {
+  Descriptor copy(::fcntl(directory.get(), F_DUPFD_CLOEXEC, 0));
+  if (copy.valid()) return copy;
+  return Error::FromErrno(errno, "copy a descriptor", Outcome::kNotApplied);
+}
+
+Status CheckEmpty(const RemoveTree& request, const Descriptor& directory) {
+  std::vector<char> block(kDirectoryBlockBytes);
+  const std::string what = "list " + request.path.Display();
+  if (::lseek(directory.get(), 0, SEEK_SET) != 0) {
+    return Error::FromErrno(errno, what, Outcome::kMaybeApplied);
+  }
+  DirectoryReader reader(directory.get(), block);
+  RawEntry entry = {};
+  if (reader.Next(entry)) {
+    return Refused(request, Outcome::kMaybeApplied,
+                   "it is not empty afterwards: " + std::string(entry.name) +
+                       " is there; it may still be in use");
+  }
+  if (reader.sys_errno() == 0) return OkStatus();
+  return Error::FromErrno(reader.sys_errno(), what, Outcome::kMaybeApplied);
+}
+
+Result<Changed> RemoveContent(const RemoveTree& request, const KernelFeatures& features,
+                              WorkMeter& meter) {
+  ASSIGN_OR_RETURN(const Descriptor directory, OpenSafePath(request.path, O_RDONLY | O_DIRECTORY));
+  if (request.expected.inode != 0) {
+    RETURN_IF_ERROR(CheckIsExpected(directory.get(), request.expected, features)
+                        .With("empty " + request.path.Display()));
+  }
+  ASSIGN_OR_RETURN(Descriptor walked, Another(directory));
+  ASSIGN_OR_RETURN(const Changed changed,
+                   TreeRemover(-1, request.path.Display(), meter)
+                       .RunOpen(request.path.relative, std::move(walked), true));
+  RETURN_IF_ERROR(CheckEmpty(request, directory));
+  return changed;
+}
+
+// One that is missing may lie on a disk that was unmounted: that is no removal.
+Result<Changed> RemoveExpected(const RemoveTree& request, const KernelFeatures& features,
+                               WorkMeter& meter) {
+  const std::string what = "remove " + request.path.Display();
+  const auto refused = [&](const std::string& why) {
+    return Refused(request, Outcome::kNotApplied, why);
+  };
+  const Result<ParentAndName> parent = OpenParent(request.path);
+  if (!parent.ok() && parent.error().sys_errno() == ENOENT) {
+    return refused("it is not there any more");
+  }
+  if (!parent.ok()) return parent.error();
+  const Descriptor directory(OpenChild(parent->parent.get(), parent->name.c_str(),
+                                       O_RDONLY | O_DIRECTORY, RESOLVE_NO_XDEV));
+  if (!directory.valid()) {
+    if (errno == ENOENT) return refused("it is not there any more");
+    if (errno == ENOTDIR || errno == ELOOP) return refused("it is no directory any more");
+    if (errno == EXDEV) return refused("it is a mount point");
+    return Error::FromErrno(errno, what, Outcome::kNotApplied);
+  }
+  RETURN_IF_ERROR(CheckIsExpected(directory.get(), request.expected, features).With(what));
+  ASSIGN_OR_RETURN(Descriptor walked, Another(directory));
+  ASSIGN_OR_RETURN(const Changed changed,
+                   TreeRemover(parent->parent.get(), request.path.Display(), meter)
+                       .RunOpen(parent->name, std::move(walked), false));
+  struct stat stat = {};
+  if (::fstat(directory.get(), &stat) != 0 || stat.st_nlink == 0) return changed;
+  return Refused(request, Outcome::kMaybeApplied, "it was moved while it was removed");
+}
+
+}  // namespace
+
+Result<Changed> DoRemoveTree(const RemoveTree& request, const KernelFeatures& features,
+                             const CallOptions& options) {
+  WorkMeter meter(options);
+  if (request.content_alone) return RemoveContent(request, features, meter);
+  if (request.expected.inode != 0) return RemoveExpected(request, features, meter);
   const Result<ParentAndName> parent = OpenParent(request.path);
   if (!parent.ok()) {
     if (parent.error().sys_errno() == ENOENT) return Changed{false};
     return parent.error();
   }
-  WorkMeter meter(options);
   return RemoveTreeAt(parent->parent.get(), parent->name, request.path.Display(), meter);
 }
 

@@ -13,7 +13,8 @@ namespace volumed {
 // See os/kernel.h (RemoveTree). Besides: what cannot be removed is left, the rest is removed, and
 // the first failure is the error; a mount point that is in the way comes before every other
 // failure. Threads: any. Blocks: as the filesystem does.
-Result<Changed> DoRemoveTree(const RemoveTree& request, const CallOptions& options);
+Result<Changed> DoRemoveTree(const RemoveTree& request, const KernelFeatures& features,
+                             const CallOptions& options);
 
 // The same for `name` in the directory `parent`; `display` names it in errors.
 Result<Changed> RemoveTreeAt(int parent, const std::string& name, const std::string& display,

@@ -18,6 +18,10 @@ std::string ReadOwnerMark(int directory);
 // What tells the open directory or regular file from others. `fs_type` is its mount's.
 StorageObject ReadStorageObject(int file, const std::string& fs_type);
 
+// FailedPrecondition, not applied, if the open directory or file is another one than `expected`, or
+// if its mount was taken away meanwhile.
+Status CheckIsExpected(int file, const StorageObject& expected, const KernelFeatures& features);
+
 // Opens what has this handle in the filesystem of an open directory (O_PATH is enough). Errors, not
 // applied: errno of open_by_handle_at(2), ESTALE if there is no such file any more; InvalidArgument
 // for what is no handle.

@@ -41,7 +41,10 @@ std::string Hexadecimal(const unsigned char* bytes, size_t count) {
   return text;
 }
 
+// "" for one of zeros: an image that is built reproducibly has that (mkfs.ext4 -U clear), and every
+// other one, too.
 std::string UuidText(const unsigned char* bytes) {
+  if (std::all_of(bytes, bytes + 16, [](unsigned char byte) { return byte == 0; })) return "";
   std::string text = Hexadecimal(bytes, 16);
   for (const size_t at : {8U, 13U, 18U, 23U}) text.insert(at, "-");
   return text;
@@ -128,6 +131,17 @@ StorageObject ReadStorageObject(int file, const std::string& fs_type) {
   const Descriptor open(::open(ProcFdPath(file).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (open.valid()) object.fs_uuid = FilesystemUuid(open.get(), fs_type);
   return object;
+}
+
+Status CheckIsExpected(int file, const StorageObject& expected, const KernelFeatures& features) {
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount, FindMountEntryOf(file, features));
+  if (!mount) {
+    return Error::NotApplied(Code::kFailedPrecondition, "its mount was taken away meanwhile");
+  }
+  const std::string difference =
+      StorageDifference(expected, ReadStorageObject(file, mount->fs_type));
+  if (difference.empty()) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition, "it is another directory: " + difference);
 }
 
 Result<Descriptor> OpenByHandle(int directory, const std::string& handle) {

@@ -32,6 +32,12 @@ bool KeepsInodes(const std::string& fs_type) {
   return std::find(kKinds.begin(), kKinds.end(), fs_type) != kKinds.end();
 }
 
+// The kernel numbers their files by itself and makes the handles, and forgets both with the inode:
+// after that the same file has others, and another file may have these.
+bool IsNumberedByItsKernel(std::string_view fs_type) {
+  return fs_type.starts_with("fuse") || fs_type == "virtiofs";
+}
+
 // An NFS server is the same over each version of its protocol.
 std::string_view Family(std::string_view fs_type) { return fs_type == "nfs4" ? "nfs" : fs_type; }
 
@@ -65,6 +71,7 @@ bool MayShareFilesystem(const StorageObject& a, const StorageObject& b) {
 
 bool IsSameObject(const StorageObject& recorded, const StorageObject& now) {
   if (recorded.inode == 0 || recorded.inode != now.inode) return false;
+  if (IsNumberedByItsKernel(recorded.fs_type)) return false;
   if (!MayShareFilesystem(recorded, now) || !StorageDifference(recorded, now).empty()) return false;
   const bool one_filesystem = !recorded.fs_uuid.empty() && recorded.fs_uuid == now.fs_uuid;
   if (one_filesystem && KeepsInodes(recorded.fs_type)) return true;
@@ -89,6 +96,7 @@ std::string StorageDifference(const StorageObject& recorded, const StorageObject
   if (!recorded.fs_uuid.empty() && !now.fs_uuid.empty() && recorded.fs_uuid != now.fs_uuid) {
     return differ("its filesystem's UUID", recorded.fs_uuid, now.fs_uuid);
   }
+  if (IsNumberedByItsKernel(recorded.fs_type)) return "";
   const bool both = !recorded.handle.empty() && !now.handle.empty();
   if (both && KindOf(recorded.handle) == KindOf(now.handle)) {
     if (recorded.handle == now.handle) return "";

@@ -200,8 +200,6 @@ DeviceFacts Read(const worker::DeviceFacts& from) {
   return {Read(from.identity()), from.wwid(), from.serial()};
 }
 
-namespace {
-
 void Write(const StorageObject& from, worker::StorageObject& to) {
   to.set_fs_type(from.fs_type);
   to.set_fs_uuid(from.fs_uuid);
@@ -212,8 +210,6 @@ void Write(const StorageObject& from, worker::StorageObject& to) {
 StorageObject Read(const worker::StorageObject& from) {
   return {from.fs_type(), from.fs_uuid(), from.inode(), from.handle()};
 }
-
-}  // namespace
 
 void Fill(const IdentifyStorage& from, worker::Request& to) {
   worker::IdentifyStorage& m = *to.mutable_identify_storage();

@@ -24,6 +24,8 @@ void Write(const SafePath& from, worker::SafePath& to);
 SafePath Read(const worker::SafePath& from);
 void Write(const DeviceIdentity& from, worker::DeviceIdentity& to);
 DeviceIdentity Read(const worker::DeviceIdentity& from);
+void Write(const StorageObject& from, worker::StorageObject& to);
+StorageObject Read(const worker::StorageObject& from);
 
 void Fill(const ProbeDevice& from, worker::Request& to);
 void Fill(const FormatDevice& from, worker::Request& to);

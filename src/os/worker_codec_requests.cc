@@ -43,6 +43,7 @@ void Fill(const BindMount& from, pb::Request& to) {
   m.set_recursive_read_only(from.recursive_read_only);
   if (from.expected_device)
     worker_codec::Write(*from.expected_device, *m.mutable_expected_device());
+  if (from.expected.inode != 0) worker_codec::Write(from.expected, *m.mutable_expected());
 }
 void Fill(const Remount& from, pb::Request& to) {
   pb::Remount& m = *to.mutable_remount();
@@ -108,7 +109,10 @@ void Fill(const RemoveFile& from, pb::Request& to) {
   Write(from.path, *to.mutable_remove_file()->mutable_path());
 }
 void Fill(const RemoveTree& from, pb::Request& to) {
-  Write(from.path, *to.mutable_remove_tree()->mutable_path());
+  pb::RemoveTree& m = *to.mutable_remove_tree();
+  Write(from.path, *m.mutable_path());
+  m.set_content_alone(from.content_alone);
+  if (from.expected.inode != 0) worker_codec::Write(from.expected, *m.mutable_expected());
 }
 void Fill(const ListDirectory& from, pb::Request& to) {
   Write(from.path, *to.mutable_list_directory()->mutable_path());
@@ -168,6 +172,7 @@ BindMount Read(const pb::BindMount& from) {
   BindMount request{Read(from.source()), Read(from.target()), from.read_only(), from.recursive(),
                     from.recursive_read_only()};
   if (from.has_expected_device()) request.expected_device = Read(from.expected_device());
+  request.expected = Read(from.expected());
   return request;
 }
 
@@ -234,7 +239,8 @@ Result<AnyRequest> ReadRequest(const pb::Request& m) {
     case pb::Request::kRemoveFile:
       return AnyRequest(RemoveFile{Read(m.remove_file().path())});
     case pb::Request::kRemoveTree:
-      return AnyRequest(RemoveTree{Read(m.remove_tree().path())});
+      return AnyRequest(RemoveTree{Read(m.remove_tree().path()), m.remove_tree().content_alone(),
+                                   Read(m.remove_tree().expected())});
     case pb::Request::kListDirectory:
       return AnyRequest(ListDirectory{Read(m.list_directory().path())});
     case pb::Request::kReadFile:

@@ -95,10 +95,11 @@ Status CheckTakesWrites(VolumeHost& host, const std::string& device, const SafeP
 }
 
 Status BindForPod(VolumeHost& host, const SafePath& source, const SafePath& dir, bool read_only,
-                  const CallOptions& call) {
+                  const CallOptions& call, const StorageObject& expected) {
   RETURN_IF_ERROR(MakePlace(host.kernel, dir, call));
-  const Result<Done> bound =
-      host.kernel.Call(BindMount{.source = source, .target = dir, .read_only = read_only}, call);
+  BindMount bind{.source = source, .target = dir, .read_only = read_only};
+  bind.expected = expected;
+  const Result<Done> bound = host.kernel.Call(bind, call);
   return OrNothing(host.kernel, dir, bound.ok() ? OkStatus() : Status(bound.error()), call);
 }
 

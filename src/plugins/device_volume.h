@@ -64,9 +64,10 @@ Status MountDeviceVolume(VolumeHost& host, const DeviceVolumeSettings& settings,
 Status CheckTakesWrites(VolumeHost& host, const std::string& device, const SafePath& source,
                         const CallOptions& call);
 
-// Makes the pod's directory and binds `source` there. Not applied: not even the directory is there.
+// Makes the pod's directory and binds `source` there; only `expected` if that has an inode. Not
+// applied: not even the directory is there.
 Status BindForPod(VolumeHost& host, const SafePath& source, const SafePath& dir, bool read_only,
-                  const CallOptions& call);
+                  const CallOptions& call, const StorageObject& expected = {});
 
 struct DeviceGrowth {
   std::string plugin;  // for messages

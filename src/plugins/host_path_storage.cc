@@ -60,9 +60,19 @@ Status HostPathDeleter::Delete(const CallOptions& call) {
   RETURN_IF_ERROR(CheckHostPath(path_));
   ASSIGN_OR_RETURN(const SafePath place, PlaceBelow(roots_, path_));
   RETURN_IF_ERROR(CheckMayBeEmptied(path_, host_.paths.root()));
+  RemoveTree removal{place};
+  if (call.approved != nullptr) {
+    // What has come to be at the path since is not the volume's.
+    if (call.approved->type == FileType::kMissing) return OkStatus();
+    if (call.approved->type != FileType::kDirectory) {
+      return Error::NotApplied(Code::kFailedPrecondition,
+                               path_ + " is no directory: it is not deleted");
+    }
+    removal.expected = call.approved->object;
+  }
   CallOptions own = call;
   own.domain = place.root;  // it may lie on a filesystem that hangs
-  RETURN_IF_ERROR(host_.kernel.Call(RemoveTree{place}, own));
+  RETURN_IF_ERROR(host_.kernel.Call(removal, own));
   return OkStatus();
 }
 

@@ -126,10 +126,24 @@ Result<Metrics> LocalVolumeMounter::GetMetrics(const CallOptions& call) {
   return MetricsStatFs(host_.kernel, host_.clock, place_).GetMetrics(call);
 }
 
+// What was approved tells nothing about something else that has come to be at the path since.
+Status CheckIsApproved(const std::string& path, FileType type, const CallOptions& call) {
+  if (call.approved == nullptr || call.approved->type == type) return OkStatus();
+  if (call.approved->type == FileType::kMissing) {
+    return Error::NotApplied(Code::kNotFound,
+                             "path \"" + path + "\" did not exist when it was looked at");
+  }
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "path \"" + path + "\" is a " + std::string(FileTypeName(type)) +
+                               ", and was a " + std::string(FileTypeName(call.approved->type)) +
+                               " when it was looked at");
+}
+
 // The directory, or the place at which the block device is mounted for the node.
 Result<SafePath> LocalVolumeMounter::FindSource(const CallOptions& call) const {
   const std::string& path = SourceOf(*spec_.persistent_volume()).path;
   ASSIGN_OR_RETURN(const FileType type, TypeOf(host_, path, call));
+  RETURN_IF_ERROR(CheckIsApproved(path, type, call));
   if (type == FileType::kDirectory) return HostPath(path);
   const SafePath device = host_.paths.GetDeviceMountDir(kLocalVolumePluginName, spec_.name());
   ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_.kernel, device, call));
@@ -165,11 +179,14 @@ Status LocalVolumeMounter::SetUpAt(const SafePath& dir, const MounterArgs& args)
   ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(host_.kernel, dir, args.call));
   if (!mounted) {
     const std::string& device = SourceOf(*spec_.persistent_volume()).path;
+    const bool is_directory = source.Display() == HostPath(device).Display();
     // A directory is as its administrator has it.
-    if (!read_only_ && source.Display() != device) {
+    if (!read_only_ && !is_directory) {
       RETURN_IF_ERROR(CheckTakesWrites(host_, device, source, args.call));
     }
-    RETURN_IF_ERROR(BindForPod(host_, source, dir, read_only_, args.call));
+    StorageObject expected;
+    if (is_directory && args.call.approved != nullptr) expected = args.call.approved->object;
+    RETURN_IF_ERROR(BindForPod(host_, source, dir, read_only_, args.call, expected));
   }
   // The first user's group it is; and a set-up that was finished once is not walked again. (Kubelet
   // takes any bind that is there for finished, even where its walk had failed.)

@@ -25,6 +25,15 @@ bool CanStandFor(const std::string& image) {
          image == NewPersistentVolumeRecyclerPodTemplate().spec.containers[0].image;
 }
 
+// The directory of the recycled volume, which is the pod's first; null where nobody looked at it,
+// and for an export, which is mounted anew for the run.
+const StorageIdentity* ApprovedOf(const Pod& pod, const PodVolume& volume,
+                                  const CallOptions& call) {
+  if (call.approved == nullptr || volume.name != pod.spec.volumes[0].name) return nullptr;
+  const bool is_directory = std::get_if<HostPathVolumeSource>(&volume.source) != nullptr;
+  return is_directory ? call.approved.get() : nullptr;
+}
+
 Error Cannot(const Pod& pod, const std::string& why) {
   return Error::NotApplied(Code::kUnimplemented, "recycler pod " + pod.metadata.name +
                                                      " cannot be run on this node: " + why);
@@ -53,7 +62,7 @@ Status LocalRecyclerPods::CheckCanRun(const Pod& pod) const {
   return OkStatus();
 }
 
-ContainerRun LocalRecyclerPods::RunOf(const Pod& pod) const {
+ContainerRun LocalRecyclerPods::RunOf(const Pod& pod, const Places& places) const {
   const Container& container = pod.spec.containers[0];
   ContainerRun run;
   run.id = ContainerId(pod.metadata.name_space, pod.metadata.name);
@@ -62,7 +71,9 @@ ContainerRun LocalRecyclerPods::RunOf(const Pod& pod) const {
   for (const VolumeMount& mount : container.volume_mounts) {
     for (const PodVolume& volume : pod.spec.volumes) {
       if (volume.name != mount.name) continue;
-      run.binds.push_back({volumes_.PlaceOf(pod, volume), mount.mount_path, mount.read_only});
+      const auto bound = places.find(volume.name);
+      run.binds.push_back({bound == places.end() ? volumes_.PlaceOf(pod, volume) : bound->second,
+                           mount.mount_path, mount.read_only});
     }
   }
   return run;
@@ -225,23 +236,37 @@ RecyclerPodChange LocalRecyclerPods::RunPod(const Pod& pod, const CallOptions& c
 
 Status LocalRecyclerPods::RunToEnd(const Pod& pod, const CallOptions& call) {
   CallOptions effect = call;
+  Places places;
   for (const PodVolume& volume : pod.spec.volumes) {
     ASSIGN_OR_RETURN(const SafePath place, ScrubbedPlace(volumes_.PlaceOf(pod, volume)));
     effect.domain = RecyclerVolumes::DomainOf(volume);  // it may lie on a filesystem that hangs
     RETURN_IF_ERROR(volumes_.MakePresent(pod, volume, effect));
-    if (ScrubsLikeTemplate(pod)) return ScrubDirectory(kernel_, place, effect);
+    const StorageIdentity* approved = ApprovedOf(pod, volume, call);
+    if (approved != nullptr && approved->type != FileType::kDirectory) {
+      return Error::NotApplied(Code::kNotFound, "nothing to scrub: /" + place.relative +
+                                                    " was no directory when it was looked at");
+    }
+    if (ScrubsLikeTemplate(pod)) {
+      return ScrubDirectory(kernel_, place, effect,
+                            approved == nullptr ? StorageObject() : approved->object);
+    }
     // A container would delete what is mounted below, or, by removing the mount point, unmount it.
     RETURN_IF_ERROR(CheckNothingMountedBelow(kernel_, place, effect));
     ASSIGN_OR_RETURN(const FileInfo found, kernel_.Call(Stat{.path = place}, effect));
     if (found.type != FileType::kDirectory) {
       return Error::NotApplied(Code::kNotFound, "/" + place.relative + " is not a directory");
     }
+    if (approved == nullptr) continue;
+    // A container's runtime would resolve the path once more.
+    ASSIGN_OR_RETURN(places[volume.name],
+                     volumes_.BindApproved(pod, volume, approved->object, effect));
   }
-  return RunContainer(pod, effect);
+  return RunContainer(pod, places, effect);
 }
 
-Status LocalRecyclerPods::RunContainer(const Pod& pod, const CallOptions& call) {
-  ASSIGN_OR_RETURN(const ContainerEnd end, containers_.Run(RunOf(pod), call));
+Status LocalRecyclerPods::RunContainer(const Pod& pod, const Places& places,
+                                       const CallOptions& call) {
+  ASSIGN_OR_RETURN(const ContainerEnd end, containers_.Run(RunOf(pod, places), call));
   if (end.exit_status == 0) return OkStatus();
   return Error::MaybeApplied(Code::kFailedPrecondition,
                              "container " + pod.spec.containers[0].name + " ended with status " +

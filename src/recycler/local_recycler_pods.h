@@ -52,8 +52,10 @@ class LocalRecyclerPods final : public RecyclerPodRunner {
   RecyclerPodChange RunPod(const Pod& pod, const CallOptions& call);
   Status RunToEnd(const Pod& pod, const CallOptions& call);
   Status CheckCanRun(const Pod& pod) const;
-  ContainerRun RunOf(const Pod& pod) const;
-  Status RunContainer(const Pod& pod, const CallOptions& call);
+  // `places`: of volumes that are bound elsewhere for the run, by their names.
+  using Places = std::map<std::string, std::string>;
+  ContainerRun RunOf(const Pod& pod, const Places& places) const;
+  Status RunContainer(const Pod& pod, const Places& places, const CallOptions& call);
   // The pod's name is the caller's until Release, and nobody else takes away what is left of it.
   // Unavailable, not applied, while it is another's.
   Result<std::shared_ptr<const Pod>> Reserve(const Key& key) EXCLUDES(mu_);

@@ -56,10 +56,8 @@ std::string RecyclerVolumes::PlaceOf(const Pod& pod, const PodVolume& volume) co
   return Directory(PrefixOf(pod.metadata.name_space, pod.metadata.name) + volume.name).Display();
 }
 
-Status RecyclerVolumes::MakePresent(const Pod& pod, const PodVolume& volume,
-                                    const CallOptions& call) {
-  const NfsVolumeSource* source = NfsOf(volume);
-  if (source == nullptr) return OkStatus();
+Result<SafePath> RecyclerVolumes::MakeOwnPlace(const Pod& pod, const PodVolume& volume,
+                                               const CallOptions& call) {
   // What an agent before this one mounted may be of another server.
   RETURN_IF_ERROR(Remove(pod.metadata.name_space, pod.metadata.name, call));
   const SafePath place =
@@ -72,9 +70,32 @@ Status RecyclerVolumes::MakePresent(const Pod& pod, const PodVolume& volume,
   RETURN_IF_ERROR(kernel_.Call(
       MakeDirectory{.path = above, .mode = kPrivateMode, .parent_mode = kPrivateMode}, own));
   RETURN_IF_ERROR(kernel_.Call(MakeDirectory{.path = place, .mode = kPrivateMode}, own));
+  return place;
+}
+
+Status RecyclerVolumes::MakePresent(const Pod& pod, const PodVolume& volume,
+                                    const CallOptions& call) {
+  const NfsVolumeSource* source = NfsOf(volume);
+  if (source == nullptr) return OkStatus();
+  ASSIGN_OR_RETURN(const SafePath place, MakeOwnPlace(pod, volume, call));
   RETURN_IF_ERROR(kernel_.Call(
       Mount{.fs_type = kNfs, .source = NfsExport(*source), .target = place, .options = {}}, call));
   return OkStatus();
+}
+
+Result<std::string> RecyclerVolumes::BindApproved(const Pod& pod, const PodVolume& volume,
+                                                  const StorageObject& approved,
+                                                  const CallOptions& call) {
+  if (directory_.empty()) {
+    return Error::NotApplied(Code::kUnimplemented,
+                             "there is no place to bind volume " + volume.name + " to");
+  }
+  ASSIGN_OR_RETURN(const SafePath source, ScrubbedPlace(PlaceOf(pod, volume)));
+  ASSIGN_OR_RETURN(const SafePath place, MakeOwnPlace(pod, volume, call));
+  BindMount bind{.source = source, .target = place};
+  bind.expected = approved;
+  RETURN_IF_ERROR(kernel_.Call(bind, call));
+  return place.Display();
 }
 
 Status RecyclerVolumes::RemoveAt(const SafePath& place, const CallOptions& call) {

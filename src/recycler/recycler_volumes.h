@@ -30,6 +30,11 @@ class RecyclerVolumes {
   std::string PlaceOf(const Pod& pod, const PodVolume& volume) const;
   // Mounts what has to be mounted, anew.
   Status MakePresent(const Pod& pod, const PodVolume& volume, const CallOptions& call);
+  // Binds the approved directory of a hostPath to a place of the agent's own, anew, so that whoever
+  // works there works in no other; its absolute path. Errors, not applied: FailedPrecondition if
+  // another directory is at its path by now; Unimplemented without a place.
+  Result<std::string> BindApproved(const Pod& pod, const PodVolume& volume,
+                                   const StorageObject& approved, const CallOptions& call);
   // Takes away what was mounted for the pod of this name, by whichever agent. Blocks: up to a
   // minute for each mount, whatever the call's deadline. Errors: those of Unmount. What is mounted
   // is unmounted until the kernel says that nothing is; then its directory goes, if it is empty.
@@ -42,6 +47,8 @@ class RecyclerVolumes {
   SafePath Directory(const std::string& entry = "") const { return {directory_, entry}; }
   // The names in the directory; none where it is missing.
   Result<std::vector<std::string>> Names(const CallOptions& call);
+  // An empty one; what was mounted there is gone.
+  Result<SafePath> MakeOwnPlace(const Pod& pod, const PodVolume& volume, const CallOptions& call);
   Status RemoveAt(const SafePath& place, const CallOptions& call);
 
   Kernel& kernel_;

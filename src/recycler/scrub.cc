@@ -3,20 +3,6 @@
 #include "base/strings.h"
 
 namespace volumed {
-namespace {
-
-Status RemoveEntry(Kernel& kernel, const SafePath& place, const DirectoryEntry& entry,
-                   const CallOptions& call) {
-  const SafePath path = place.Below(entry.name);
-  if (entry.type == FileType::kDirectory) {
-    RETURN_IF_ERROR(kernel.Call(RemoveTree{path}, call));
-  } else {
-    RETURN_IF_ERROR(kernel.Call(RemoveFile{path}, call));
-  }
-  return OkStatus();
-}
-
-}  // namespace
 
 Result<SafePath> ScrubbedPlace(const std::string& path) {
   const auto refuse = [&path](const char* why) {
@@ -45,18 +31,17 @@ Status CheckNothingMountedBelow(Kernel& kernel, const SafePath& place, const Cal
   return OkStatus();
 }
 
-Status ScrubDirectory(Kernel& kernel, const SafePath& place, const CallOptions& call) {
+Status ScrubDirectory(Kernel& kernel, const SafePath& place, const CallOptions& call,
+                      const StorageObject& expected) {
   const std::string shown = "/" + place.relative;
   ASSIGN_OR_RETURN(const FileInfo found, kernel.Call(Stat{.path = place}, call));
   if (found.type != FileType::kDirectory) {
     return Error::NotApplied(Code::kNotFound, "nothing to scrub: " + shown + " is not a directory");
   }
   RETURN_IF_ERROR(CheckNothingMountedBelow(kernel, place, call));
-  ASSIGN_OR_RETURN(const DirectoryListing listing, kernel.Call(ListDirectory{place}, call));
-  for (const DirectoryEntry& entry : listing.entries) {
-    const Status removed = RemoveEntry(kernel, place, entry, call);
-    if (!removed.ok()) return removed.error().AsMaybeApplied();
-  }
+  RETURN_IF_ERROR(
+      kernel.Call(RemoveTree{.path = place, .content_alone = true, .expected = expected}, call));
+  // A second word for it, beside that of the walk that deleted.
   const auto left = kernel.Call(ListDirectory{place}, call);
   if (!left.ok()) return left.error().AsMaybeApplied();
   if (left->entries.empty()) return OkStatus();

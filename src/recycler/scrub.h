@@ -20,6 +20,9 @@ Status CheckNothingMountedBelow(Kernel& kernel, const SafePath& place, const Cal
 // The directory itself stays; links in it are deleted and not followed.
 // Threads: any. Blocks: until the deadline. Errors: NotFound, not applied, without the directory;
 // those of CheckNothingMountedBelow and of the effects, maybe applied once one was made.
-Status ScrubDirectory(Kernel& kernel, const SafePath& place, const CallOptions& call);
+// With an inode in `expected`, FailedPrecondition, not applied, if another directory is there by
+// now: what was approved is emptied, and is seen empty.
+Status ScrubDirectory(Kernel& kernel, const SafePath& place, const CallOptions& call,
+                      const StorageObject& expected = {});
 
 }  // namespace volumed

@@ -40,6 +40,10 @@ void DecideRecorded(const VolumeState& volume, const ClaimUses& uses, const Bind
   const ReclaimAction action = ReclaimActionOf(object.spec.reclaim_policy);
   if (action == ReclaimAction::kNone) {
     decision.reason += "; its data is retained";
+    if (!decision.protection.deletion_requested) {
+      decision.reason +=
+          ", for a claim that comes once its PersistentVolume is deleted and given anew";
+    }
     return;
   }
   const auto why_not = input.unreclaimable.find(decision.volume_name);

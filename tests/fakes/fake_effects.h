@@ -136,6 +136,7 @@ class FakeEffects {
   Result<FakeDevice*> OpenNode(FakeLocation node, const std::string& path) const;
   static Result<FakeDevice*> Opened(FakeDevice* device, const std::string& path);
   StorageObject ObjectAt(FakeLocation at) const;
+  Status ExpectObject(FakeLocation at, const StorageObject& expected) const;
   void AddPlace(FakeLocation at, const std::string& missing, StorageIdentity& identity) const;
   void AddFiles(const FakeDevice& device, StorageIdentity& identity) const;
   void AddDevice(const FakeDevice& device, std::vector<std::string>& keys) const;
@@ -173,6 +174,9 @@ class FakeEffects {
   bool UnlinkName(FakeLocation directory, const std::string& name, bool is_directory,
                   Removal* removal);
   bool RemoveName(FakeLocation directory, const std::string& name, bool top, Removal* removal);
+  static Result<Changed> AnswerOf(const Removal& removal, const std::string& what);
+  Result<Changed> RemoveContent(const RemoveTree& request);
+  Result<Changed> RemoveExpected(const RemoveTree& request);
   Result<Changed> RemoveAt(FakeLocation directory, const std::string& name,
                            const std::string& what);
 

@@ -249,6 +249,9 @@ Result<Done> FakeEffects::operator()(const BindMount& request) {
     RETURN_IF_ERROR(ExpectDevice(source, request.source.Display(), *request.expected_device)
                         .With("bind on " + request.target.Display()));
   }
+  if (request.expected.inode != 0) {
+    RETURN_IF_ERROR(ExpectObject(source, request.expected).With(what));
+  }
   if (by_tree) source = FindInAnchor(request, source).value_or(source);
   uint64_t tree = 0;
   if (const int error = vfs_.CloneMount(source, request.recursive, true, &tree)) {

@@ -58,6 +58,12 @@ void FakeEffects::AddDevice(const FakeDevice& device, std::vector<std::string>& 
   keys.insert(keys.end(), device.storage_own.begin(), device.storage_own.end());
 }
 
+Status FakeEffects::ExpectObject(FakeLocation at, const StorageObject& expected) const {
+  const std::string difference = StorageDifference(expected, ObjectAt(at));
+  if (difference.empty()) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition, "it is another directory: " + difference);
+}
+
 void FakeEffects::AddPlace(FakeLocation at, const std::string& missing,
                            StorageIdentity& identity) const {
   const FakeFilesystem& filesystem = vfs_.FilesystemAt(at);

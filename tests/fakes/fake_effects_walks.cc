@@ -61,6 +61,10 @@ Result<Changed> FakeEffects::RemoveAt(FakeLocation directory, const std::string&
                                       const std::string& what) {
   Removal removal;
   RemoveName(directory, name, true, &removal);
+  return AnswerOf(removal, what);
+}
+
+Result<Changed> FakeEffects::AnswerOf(const Removal& removal, const std::string& what) {
   const Outcome outcome = removal.changed ? Outcome::kMaybeApplied : Outcome::kNotApplied;
   if (removal.met_mount) {
     return Error::FromParts(Code::kFailedPrecondition, outcome, EBUSY,
@@ -72,7 +76,41 @@ Result<Changed> FakeEffects::RemoveAt(FakeLocation directory, const std::string&
   return Changed{removal.changed};
 }
 
+Result<Changed> FakeEffects::RemoveContent(const RemoveTree& request) {
+  const std::string what = "empty " + request.path.Display();
+  ASSIGN_OR_RETURN(const FakeLocation there, Open(request.path, {false, true}));
+  if (request.expected.inode != 0) {
+    RETURN_IF_ERROR(ExpectObject(there, request.expected).With(what));
+  }
+  Removal removal;
+  const std::map<std::string, uint64_t> children = vfs_.InodeAt(there).children;
+  for (const auto& [child, dentry] : children) RemoveName(there, child, false, &removal);
+  return AnswerOf(removal, what);
+}
+
+Result<Changed> FakeEffects::RemoveExpected(const RemoveTree& request) {
+  const std::string what = "remove " + request.path.Display();
+  const auto refused = [&what](const std::string& why) {
+    return Error::NotApplied(Code::kFailedPrecondition, what + ": " + why);
+  };
+  const Result<Parent> parent = OpenParent(request.path);
+  if (!parent.ok() && IsMissing(parent.error())) return refused("it is not there any more");
+  if (!parent.ok()) return parent.error();
+  FakeLocation there;
+  const int error = OpenChild(parent->directory, parent->name, true, &there);
+  if (error == ENOENT) return refused("it is not there any more");
+  if (error == EXDEV) return refused("it is a mount point");
+  if (error != 0 && error != ELOOP) return Error::FromErrno(error, what, Outcome::kNotApplied);
+  if (error == ELOOP || vfs_.InodeAt(there).type != FileType::kDirectory) {
+    return refused("it is no directory any more");
+  }
+  RETURN_IF_ERROR(ExpectObject(there, request.expected).With(what));
+  return RemoveAt(parent->directory, parent->name, what);
+}
+
 Result<Changed> FakeEffects::operator()(const RemoveTree& request) {
+  if (request.content_alone) return RemoveContent(request);
+  if (request.expected.inode != 0) return RemoveExpected(request);
   const Result<Parent> parent = OpenParent(request.path);
   if (!parent.ok()) {
     if (IsMissing(parent.error())) return Changed{false};

@@ -21,8 +21,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <random>
 #include <sstream>
 #include <thread>
+
+#include "base/descriptor.h"
 
 namespace volumed {
 namespace {
@@ -83,16 +86,21 @@ std::vector<pid_t> ChildrenOf(pid_t parent) {
   return children;
 }
 
+// Below the ports of outgoing connections: one of those may take a port while its agent restarts,
+// and a look at a port where nobody listens may even connect to itself.
 int FreePort() {
-  const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  EXPECT_EQ(::bind(probe, reinterpret_cast<sockaddr*>(&address), size), 0);
-  ::getsockname(probe, reinterpret_cast<sockaddr*>(&address), &size);
-  ::close(probe);
-  return ntohs(address.sin_port);
+  std::mt19937 random(std::random_device{}());
+  for (int tries = 0; tries < 1000; ++tries) {
+    const Descriptor probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(std::uniform_int_distribution<uint16_t>(10'000, 32'000)(random));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const auto* place = reinterpret_cast<const sockaddr*>(&address);
+    if (::bind(probe.get(), place, sizeof(address)) == 0) return ntohs(address.sin_port);
+  }
+  ADD_FAILURE() << "no port is free";
+  return 0;
 }
 
 // Innermost first; a mount may lie on another, so until none is left.

@@ -1,5 +1,6 @@
 // A filesystem that stops answering, under a hostPath and as the source of a subPath: nothing that
 // is healthy waits for it, everything can be asked, and it heals without a human.
+#include <gmock/gmock.h>
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -75,7 +76,7 @@ class HungFilesystemTest : public ExamplePodTest, public ::testing::WithParamInt
       EXPECT_EQ(result.exit_status, 0) << words[0] << ": " << result.output;
       EXPECT_LT(Since(start), kReadyGoal) << words[0];
     }
-    EXPECT_NE(HttpGet("/metrics").find("volumed_pods"), std::string::npos);
+    EXPECT_THAT(HttpGet("/metrics"), ::testing::HasSubstr("volumed_pods"));
     EXPECT_NE(HttpGet("/healthz").find(" 200 "), std::string::npos);
   }
   void RestartIsQuick() {
@@ -133,7 +134,7 @@ TEST_P(HungFilesystemTest, TeardownOverAHungFilesystemDisturbsNobodyAndHeals) {
   RestartIsQuick();
   ASSERT_TRUE(Delete("Pod", "sick").ok());
   ASSERT_NO_FATAL_FAILURE(MeasureHealthy("teardown hung"));
-  EXPECT_NE(HttpGet("/metrics").find("volumed_pods"), std::string::npos);
+  EXPECT_THAT(HttpGet("/metrics"), ::testing::HasSubstr("volumed_pods"));
   EXPECT_EQ(Ctl({"get", "pods"}).exit_status, 0);
   hangfs_->Heal();
   const auto start = std::chrono::steady_clock::now();

@@ -213,7 +213,7 @@ struct RequestGenerator::Maker<RemoveFile> {
 template <>
 struct RequestGenerator::Maker<RemoveTree> {
   static constexpr uint32_t kWeight = 4;
-  static RemoveTree Make(RequestGenerator& g) { return {g.Path()}; }
+  static RemoveTree Make(RequestGenerator& g) { return {g.Path(), g.OneIn(4)}; }
 };
 template <>
 struct RequestGenerator::Maker<ListDirectory> {

@@ -136,6 +136,33 @@ TEST_P(WalksTest, RemoveTreeOfAMountPointTouchesNothing) {
   EXPECT_TRUE(Exists("m/precious"));
 }
 
+TEST_P(WalksTest, RemoveTreeOfAnExpectedDirectoryTakesNoOther) {
+  Wide("tree", 3, 10);
+  Wide("other", 3, 10);
+  const StorageObject expected = Call(IdentifyStorage{At("tree")})->object;
+  const StorageObject another = Call(IdentifyStorage{At("other")})->object;
+  for (const bool content_alone : {false, true}) {
+    const auto refused = Call(RemoveTree{At("other"), content_alone, expected});
+    EXPECT_EQ(refused.error().code(), Code::kFailedPrecondition);
+    EXPECT_FALSE(refused.error().maybe_applied());
+    EXPECT_FALSE(Call(RemoveTree{At("none"), content_alone, expected}).ok());
+    EXPECT_FALSE(Call(RemoveTree{At("none/deeper"), content_alone, expected}).ok());
+  }
+  EXPECT_TRUE(Exists("other/d2/f9"));
+  EXPECT_EQ(*Call(RemoveTree{At("tree"), true, expected}), Changed{true});
+  EXPECT_TRUE(Exists("tree"));
+  EXPECT_FALSE(Exists("tree/d0"));
+  EXPECT_EQ(*Call(RemoveTree{At("tree"), true, expected}), Changed{false});
+  EXPECT_EQ(*Call(RemoveTree{At("tree"), false, expected}), Changed{true});
+  EXPECT_FALSE(Exists("tree"));
+  Chain("other/deep", 200, true);
+  EXPECT_EQ(*Call(RemoveTree{At("other"), true, another}), Changed{true});
+  EXPECT_TRUE(Exists("other"));
+  Chain("other/deep", 200, true);
+  EXPECT_EQ(*Call(RemoveTree{At("other"), false, another}), Changed{true});
+  EXPECT_FALSE(Exists("other"));
+}
+
 TEST_P(WalksTest, RemoveTreeNeedsNeitherStackNorDescriptorsForDepth) {
   Chain("deep", 3000, true);
   auto removed = Call(RemoveTree{At("deep")});

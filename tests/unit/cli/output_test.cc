@@ -306,7 +306,7 @@ TEST(Output, ASourceThatIsIncompleteIsNeitherCompleteNorHealthyInTheTable) {
   std::ostringstream in_order;
   PrintSources(sources, OutputFormat::kTable, kNow, in_order);
   EXPECT_NE(in_order.str().find("/m  yes       yes"), std::string::npos) << in_order.str();
-  source.set_incomplete_because("the directory holds no manifest at all");
+  source.set_incomplete_because("the directory held no manifest at all when it was listed");
   std::ostringstream incomplete;
   PrintSources(sources, OutputFormat::kTable, kNow, incomplete);
   EXPECT_NE(incomplete.str().find("/m  no        no"), std::string::npos) << incomplete.str();

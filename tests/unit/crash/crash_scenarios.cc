@@ -332,6 +332,7 @@ std::vector<Scenario> AllScenarios() {
       ShortIscsiScenario(),
       FcScenario(),
       NestedVolumesScenario(),
+      RetainedVolumeScenario(),
       ExchangedDirectoryScenario(),
       MarkedDirectoryScenario(),
       LostFormatScenario(),

@@ -56,6 +56,7 @@ Scenario NfsRecycleScenario();  // by a mount of the recycler's own
 
 // Whose storage it is; see crash_storage_scenarios.cc.
 Scenario NestedVolumesScenario();       // one volume's directory lies in that of a recycled one
+Scenario RetainedVolumeScenario();      // a volume in a recycled one is deleted, its data stays
 Scenario ExchangedDirectoryScenario();  // another directory is at the path of a recycled one
 Scenario MarkedDirectoryScenario();     // the directory of a recycled one is another claim's by now
 Scenario UnmountedDiskScenario();       // a pod comes while its disk is not at its path

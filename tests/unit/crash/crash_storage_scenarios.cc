@@ -238,6 +238,48 @@ Scenario NestedVolumesScenario() {
   return {"a volume in another one", {storage}, {PodComes(), PodLeaves(), ClaimIsDeleted()}};
 }
 
+Scenario RetainedVolumeScenario() {
+  constexpr const char* kInnerPod = "u-inner";
+  ScenarioStep storage{.name = "a retained volume lies in a recycled one's directory",
+                       .happen = [](CrashWorld& world) {
+                         AddRecycled(world);
+                         world.sources[kFiles]["inner"] =
+                             VolumeManifest("inner", kInnerPath, "Retain");
+                         world.sources[kFiles]["inner-claim"] = ClaimManifest("inner");
+                         Keep(world, std::string(kInnerPath) + "/data.txt", "of the inner volume");
+                       }};
+  ScenarioStep used{.name = "a pod has the inner volume", .happen = [=](CrashWorld& world) {
+                      world.sources[kFiles]["inner-pod"] = PodManifest("inner", kInnerPod);
+                      PodTruth pod;
+                      pod.wanted = true;
+                      pod.volumes["inner"].plugin = kHostPathPluginName;
+                      pod.volumes["inner"].host_path = kInnerPath;
+                      world.pods[kInnerPod] = pod;
+                    }};
+  ScenarioStep left{.name = "that pod leaves",
+                    .happen =
+                        [=](CrashWorld& world) {
+                          world.sources[kFiles].erase("inner-pod");
+                          world.pods.at(kInnerPod).wanted = false;
+                        },
+                    .gone = {kInnerPod}};
+  ScenarioStep claim_ends{
+      .name = "the inner volume's claim is deleted", .happen = [](CrashWorld& world) {
+        world.DeleteByCommand(kFiles, "inner-claim",
+                              {ObjectKind::kPersistentVolumeClaim, "default", "inner"});
+      }};
+  ScenarioStep volume_ends{
+      .name = "the inner volume is deleted",
+      .happen =
+          [](CrashWorld& world) {
+            world.DeleteByCommand(kFiles, "inner", {ObjectKind::kPersistentVolume, "", "inner"});
+          },
+      .settle = std::chrono::minutes(5)};
+  return {"a retained volume in one that is recycled",
+          {storage, used, left},
+          {PodComes(), PodLeaves(), claim_ends, ClaimIsDeleted(), volume_ends}};
+}
+
 Scenario ExchangedDirectoryScenario() {
   ScenarioStep storage{.name = "the sources have a recycled volume", .happen = AddRecycled};
   ScenarioStep exchanged{.name = "an administrator puts another directory there",

@@ -258,7 +258,7 @@ std::vector<SeededBugCase> BugsOfNfs() {
       {InKernel<OtherExportKernel>("another export recycled"), NfsRecycleScenario()},
       {InKernel<NfsBlindKernel>("an export mounted where it is mounted"), NfsScenario()},
       {InKernel<GreedyExportKernel>("an export taken from a pod that has it"), NfsScenario()},
-      {InKernel<IdleKernel<RemoveFile>>("an export not scrubbed"), NfsRecycleScenario()},
+      {InKernel<IdleKernel<RemoveTree>>("an export not scrubbed"), NfsRecycleScenario()},
   };
 }
 
@@ -314,6 +314,7 @@ std::vector<SeededBugCase> BugsOfSharedStorage() {
       {InStore<BlindStore>("identity of a directory forgotten at restart",
                            std::string(kStorageOwnerRecordKind)),
        ExchangedDirectoryScenario()},
+      {InStore<UnretainingStore>("retained data forgotten at restart"), RetainedVolumeScenario()},
       {InKernel<UndistinguishedStorageKernel>("another directory given to a claim's pod"),
        UnmountedDiskScenario()},
       {InKernel<IdleKernel<MarkStorage>>("owner's mark not written"), MarkedDirectoryScenario()},

@@ -57,7 +57,7 @@ std::vector<SeededBugCase> SeededOverlapBugs() {
           [](const AnyRequest& request) {
             return (std::holds_alternative<RemoveTree>(request) ||
                     std::holds_alternative<RemoveFile>(request)) &&
-                   RequestPath(request).find("/srv/outer/") != std::string::npos;
+                   (RequestPath(request) + "/").find("/srv/outer/") != std::string::npos;
           },
       .holder = {.id = "reclaim/outer",
                  .volume = "outer",

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "operation/object_record.h"
+#include "operation/storage_record.h"
 #include "operation/volume_record.h"
 #include "unit/crash/seeded_bugs.h"
 
@@ -111,6 +112,18 @@ class ForgetfulStore final : public PassingStore {
 
  private:
   const std::string kind_;
+};
+
+// What a volume that is no more has left does not stay on record.
+class UnretainingStore final : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+  Status Put(const Record& row, Durability durability) override {
+    const bool is_retained =
+        row.kind == kStorageOwnerRecordKind && DecodeStorageOwnerRecord(row).value().retained != 0;
+    return is_retained ? PassingStore::Remove(row.kind, row.key, durability)
+                       : PassingStore::Put(row, durability);
+  }
 };
 
 // A new agent does not see the rows of a kind.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "os/storage_identity.h"
 #include "unit/operation/storage_guard_fixture.h"
 
 namespace volumed {
@@ -36,7 +37,7 @@ TEST_F(StorageGuardTest, AnotherDirectoryIsAVolumesOnceItIsAccepted) {
   ASSERT_NE(SetUpLocal(volume, "claim-1"), "");
   const auto accepted = guard_->AcceptDirectory("v", {});
   ASSERT_TRUE(accepted.ok()) << accepted.error().message();
-  EXPECT_EQ(accepted->before.fs_uuid, "uuid-1");
+  EXPECT_TRUE(Has(accepted->before, "uuid-1")) << accepted->before;
   EXPECT_NE(accepted->now, accepted->before);
   Restart();
   EXPECT_EQ(SetUpLocal(volume, "claim-1"), "");
@@ -68,6 +69,81 @@ TEST_F(StorageGuardTest, AVolumeThatWasGivenAnewMayHaveAnotherDirectory) {
   ASSERT_NE(SetUpLocal(volume, "claim-2"), "");
   ASSERT_TRUE(guard_->Forget("v").ok());
   EXPECT_EQ(SetUpLocal(volume, "claim-2"), "") << "the volume is another one";
+}
+
+TEST_F(StorageGuardTest, AClaimThatHadADiskIsNotGivenADirectory) {
+  const PersistentVolume volume = HostPathVolume("v", "/srv/disk");
+  AddDisk({"/srv/disk"}, "wwid:1");
+  ASSERT_EQ(SetUpLocal(volume, "claim-1"), "");
+  kernel_.Remove("/srv/disk");
+  kernel_.AddDirectory("/srv/disk");
+  Restart();
+  const std::string refused = SetUpLocal(volume, "claim-1");
+  EXPECT_TRUE(Has(refused, "it is no block device (it was a block device")) << refused;
+  EXPECT_TRUE(Has(refused, "volumectl accept pv v")) << refused;
+  ASSERT_EQ(Accept(volume), "");
+  EXPECT_EQ(SetUpLocal(volume, "claim-1"), "");
+  kernel_.Remove("/srv/disk");
+  AddDisk({"/srv/disk"}, "wwid:1");
+  EXPECT_TRUE(Has(SetUpLocal(volume, "claim-1"), "it is no directory"));
+  ASSERT_EQ(Accept(volume), "");
+  EXPECT_EQ(SetUpLocal(volume, "claim-1"), "");
+  EXPECT_TRUE(Has(Accept(volume), "a disk is known by the UUID of its filesystem"));
+}
+
+TEST_F(StorageGuardTest, TheRetainedDataOfAVolumeThatIsNoMoreIsNotEmptiedWithTheOneAroundIt) {
+  const PersistentVolume outer = HostPathVolume("outer", "/x");
+  const PersistentVolume inner = HostPathVolume("inner", "/x/sub");
+  kernel_.AddDirectory("/x");
+  kernel_.AddDirectory("/x/sub");
+  Use(outer, "claim-1");
+  ASSERT_EQ(RecordOf(inner, "claim-2", true), "");
+  ASSERT_TRUE(guard_->Forget("inner").ok());
+  const std::string refused = Reclaim(outer, "claim-1");
+  EXPECT_TRUE(Has(refused, "the retained data of PersistentVolume inner, which is no more"))
+      << refused;
+  Restart();
+  ASSERT_TRUE(guard_->ForgetBut({"outer"}).ok());
+  EXPECT_NE(Reclaim(outer, "claim-1"), "") << "nor after a restart";
+  kernel_.Remove("/x/sub");
+  EXPECT_EQ(Reclaim(outer, "claim-1"), "") << "it is gone";
+}
+
+TEST_F(StorageGuardTest, RetainedDataThatAnotherVolumeIsGivenIsThatOnes) {
+  const PersistentVolume one = HostPathVolume("one", "/x");
+  const PersistentVolume two = HostPathVolume("two", "/x");
+  MakeDisk("/dev/sdb", "uuid-1", "/x");
+  ASSERT_EQ(RecordOf(one, "claim-1", true), "");
+  ASSERT_TRUE(guard_->Forget("one").ok());
+  EXPECT_NE(Reclaim(two, "claim-2"), "") << "it was never used";
+  Use(two, "claim-2");
+  EXPECT_EQ(Reclaim(two, "claim-2"), "");
+}
+
+TEST_F(StorageGuardTest, RetainedDataStaysOnRecordWhenAVolumeOfItsNameLiesElsewhere) {
+  const PersistentVolume outer = HostPathVolume("outer", "/x");
+  kernel_.AddDirectory("/x");
+  for (const char* path : {"/x/one", "/x/two", "/y"}) {
+    kernel_.AddDirectory(path);
+    ASSERT_EQ(RecordOf(HostPathVolume("v", path), "claim-2", true), "");
+    ASSERT_TRUE(guard_->Forget("v").ok());
+  }
+  Use(outer, "claim-1");
+  Restart();
+  EXPECT_TRUE(Has(Reclaim(outer, "claim-1"), "(/x/one)"));
+  kernel_.Remove("/x/one");
+  EXPECT_TRUE(Has(Reclaim(outer, "claim-1"), "(/x/two)"));
+  kernel_.Remove("/x/two");
+  EXPECT_EQ(Reclaim(outer, "claim-1"), "");
+}
+
+TEST_F(StorageGuardTest, ADirectoryOnFuseIsKnownByTypeAndUuidAlone) {
+  const StorageObject before{"fuse.sshfs", "", 2, "1:aa"};
+  const StorageObject now{"fuse.sshfs", "", 3, "1:bb"};
+  EXPECT_EQ(StorageDifference(before, now), "");
+  EXPECT_EQ(LastingDifference(before, now), "");
+  EXPECT_FALSE(IsSameObject(before, before));
+  EXPECT_NE(StorageDifference(before, {"ext4", "", 2, "1:aa"}), "");
 }
 
 TEST_F(StorageGuardTest, ADirectoryInMemoryIsNotComparedOverAReboot) {
@@ -104,7 +180,8 @@ TEST_F(StorageGuardTest, AnEmptiedVolumeLosesItsMarkAndTheNextClaimGetsItsOwn) {
   const PersistentVolume volume = HostPathVolume("v", "/x");
   Use(volume, "claim-1");
   ASSERT_EQ(Reclaim(volume, "claim-1"), "");
-  ASSERT_TRUE(guard_->Reclaimed("v", NameOf(volume), false, {}).ok());
+  const auto approved = guard_->Identify(NameOf(volume), FindUsers::kNo, {});
+  ASSERT_TRUE(guard_->Reclaimed("v", NameOf(volume), *approved, false, {}).ok());
   ASSERT_TRUE(guard_->Release("reclaim/v").ok());
   EXPECT_EQ(OwnerOf("/x"), "");
   Restart();

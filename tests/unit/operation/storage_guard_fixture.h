@@ -58,8 +58,8 @@ class StorageGuardTest : public ::testing::Test {
     for (const PersistentVolume& other : others) {
       known.push_back(std::make_shared<const PersistentVolume>(other));
     }
-    const Status taken = guard_->TakeForReclaim(ReclaimStorageHolder(volume), NameOf(volume), claim,
-                                                StorageOf(known), {});
+    const auto taken = guard_->TakeForReclaim(ReclaimStorageHolder(volume), NameOf(volume), claim,
+                                              StorageOf(known), {});
     return taken.ok() ? "" : taken.error().message();
   }
   static StorageName NameOf(const PersistentVolume& volume) {

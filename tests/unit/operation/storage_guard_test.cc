@@ -283,8 +283,10 @@ TEST_F(StorageGuardTest, ADiskThatIsMountedAtAnotherVolumesPathIsNotEmptiedForTh
       << refused;
   // A volume of which nothing is on record may have the other disk.
   EXPECT_EQ(RecordOf(HostPathVolume("c", "/d1"), "claim-c"), "");
-  // Without the other volume it is its administrator's again.
+  // Its data outlives the other volume, until this one is given it.
   ASSERT_TRUE(guard_->Forget("a").ok());
+  EXPECT_TRUE(Has(Reclaim(b, "claim-b"), "the retained data of PersistentVolume a"));
+  ASSERT_EQ(RecordOf(b, "claim-b"), "");
   EXPECT_EQ(Reclaim(b, "claim-b"), "");
 }
 

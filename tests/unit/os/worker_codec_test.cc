@@ -211,6 +211,12 @@ TEST(WorkerCodec, WhatTellsStorageFromStorageKeepsEveryField) {
   EXPECT_EQ(mark.owner, kBytes);
   EXPECT_EQ(mark.replaces, "before");
   EXPECT_EQ(mark.expected, object);
+  const RemoveTree removal = Same(RemoveTree{Place(), true, object});
+  EXPECT_TRUE(removal.content_alone);
+  EXPECT_EQ(removal.expected, object);
+  BindMount bind{Place(), Place()};
+  bind.expected = object;
+  EXPECT_EQ(Same(bind).expected, object);
   StorageIdentity identity;
   identity.type = FileType::kDirectory;
   identity.object = object;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "mounter/host_directory.h"
 #include "pluginmgr/wrapper_volumes.h"
 #include "plugins/host_path.h"
 #include "recycler/recycler_pod_template.h"
@@ -277,6 +278,48 @@ TEST_F(HostPathStorageTest, RecyclingNeedsAVolumeARunnerAndAGoodTemplate) {
   settings.config.recycler_pod_template = Pod();
   EXPECT_EQ(Plugin(settings).Recycle("pv-1", Spec("/h"), {}, {}).error().message(),
             "recycler pod template: does not contain any volume(s)");
+}
+
+// Its disk is mounted and unmounted while volumes are deleted.
+TEST_F(HostPathStorageTest, WhatTookThePlaceOfTheApprovedDirectoryIsNotDeleted) {
+  HostPathPlugin& plugin = Plugin(WithRoots());
+  const auto remove_what_was_approved = [&] {
+    CallOptions call;
+    call.approved = std::make_shared<const StorageIdentity>(
+        kernel_.Call(IdentifyStorage{HostPath("/srv/volumes/v")}, {}).value());
+    const Status deleted = plugin.NewDeleter(Spec("/srv/volumes/v")).value()->Delete(call);
+    kernel_.SetCallHook(nullptr);
+    return deleted;
+  };
+  kernel_.AddFile("/srv/volumes/v/data", "x");
+  kernel_.AddFile("/srv/volumes/other/precious", "x");
+  kernel_.SetCallHook([&](const AnyRequest& request) {
+    if (!std::holds_alternative<RemoveTree>(request)) return;
+    kernel_.Rename("/srv/volumes/v", "away");
+    kernel_.Rename("/srv/volumes/other", "v");
+  });
+  Status deleted = remove_what_was_approved();
+  EXPECT_EQ(deleted.error().code(), Code::kFailedPrecondition);
+  EXPECT_FALSE(deleted.error().maybe_applied());
+  EXPECT_TRUE(kernel_.Exists("/srv/volumes/v/precious"));
+  EXPECT_TRUE(kernel_.Exists("/srv/volumes/away/data"));
+  // One that is not there any more was not deleted.
+  kernel_.SetCallHook([&](const AnyRequest& request) {
+    if (std::holds_alternative<RemoveTree>(request)) kernel_.Rename("/srv/volumes/v", "gone");
+  });
+  deleted = remove_what_was_approved();
+  EXPECT_EQ(deleted.error().code(), Code::kFailedPrecondition);
+  EXPECT_TRUE(kernel_.Exists("/srv/volumes/gone/precious"));
+  // Nor is one deleted that was not there.
+  EXPECT_TRUE(remove_what_was_approved().ok());
+  CallOptions missing;
+  missing.approved = std::make_shared<const StorageIdentity>(
+      kernel_.Call(IdentifyStorage{HostPath("/srv/volumes/v")}, {}).value());
+  kernel_.AddFile("/srv/volumes/v/new", "x");
+  EXPECT_TRUE(plugin.NewDeleter(Spec("/srv/volumes/v")).value()->Delete(missing).ok());
+  EXPECT_TRUE(kernel_.Exists("/srv/volumes/v/new"));
+  EXPECT_TRUE(remove_what_was_approved().ok());
+  EXPECT_FALSE(kernel_.Exists("/srv/volumes/v"));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // local: which of its mounts are read-only, for whom, and what is refused.
 #include "plugins/local.h"
+#include "mounter/host_directory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,6 +14,7 @@
 
 #include "fakes/fake_kernel.h"
 #include "fakes/memory_format_intents.h"
+#include "mounter/host_directory.h"
 #include "mounter/mount_refs.h"
 #include "pluginmgr/wrapper_volumes.h"
 #include "unit/plugins/plugin_world.h"
@@ -197,6 +199,48 @@ TEST_F(LocalTest, NoOperationAsksForTheWholeMountTable) {
   ASSERT_TRUE(SetUp1("two", false, 4000).ok());
   const SafePath place{kDevicePlace, ""};
   EXPECT_TRUE(plugin_.GetDeviceMountRefs(place, {}).ok());
+}
+
+// By a local user who owns the directory above it, or by a disk that is unmounted.
+TEST_F(LocalTest, WhatTookThePlaceOfTheApprovedDirectoryIsNotBound) {
+  volume_.spec.source = LocalVolumeSource{.path = "/u/vol", .fs_type = ""};
+  kernel_.AddFile("/u/vol/data", "x");
+  kernel_.AddFile("/secret/key", "x");
+  kernel_.AddSymlink("/u/link", "/secret");
+  kernel_.AddDirectory("/r/pods/p/volumes", 0750);
+  MounterArgs args;
+  args.call.approved = std::make_shared<const StorageIdentity>(
+      kernel_.Call(IdentifyStorage{HostPath("/u/vol")}, {}).value());
+  kernel_.SetCallHook([&](const AnyRequest& request) {
+    if (!std::holds_alternative<BindMount>(request)) return;
+    kernel_.Rename("/u/vol", "away");
+    kernel_.Rename("/u/link", "vol");
+  });
+  const Status refused = MounterFor("p", false)->SetUp(args);
+  kernel_.SetCallHook(nullptr);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kFailedPrecondition);
+  EXPECT_FALSE(refused.error().maybe_applied());
+  EXPECT_EQ(FlagsAt(PlaceOf("p")), "");
+  EXPECT_FALSE(kernel_.Exists(PlaceOf("p")));
+  kernel_.Rename("/u/vol", "link");
+  kernel_.Rename("/u/away", "vol");
+  EXPECT_TRUE(MounterFor("p", false)->SetUp(args).ok());
+  EXPECT_TRUE(kernel_.Exists(PlaceOf("p") + "/data"));
+}
+
+TEST_F(LocalTest, ADirectoryThatWasNotThereWhenItWasLookedAtIsNotBound) {
+  volume_.spec.source = LocalVolumeSource{.path = "/u/vol", .fs_type = ""};
+  kernel_.AddDirectory("/u");
+  kernel_.AddDirectory("/r/pods/p/volumes", 0750);
+  MounterArgs args;
+  args.call.approved = std::make_shared<const StorageIdentity>(
+      kernel_.Call(IdentifyStorage{HostPath("/u/vol")}, {}).value());
+  kernel_.AddDirectory("/u/vol");
+  const Status refused = MounterFor("p", false)->SetUp(args);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kNotFound);
+  EXPECT_EQ(FlagsAt(PlaceOf("p")), "");
 }
 
 }  // namespace

@@ -53,17 +53,31 @@ class LocalRecyclerPodsTest : public ::testing::Test {
     pod.spec.containers[0].args = {"-c", "rm -rf /scrub/*"};
     return pod;
   }
-  Status Recycle(const Pod& pod) {
+  Status Recycle(const Pod& pod, const CallOptions& call = {}) {
     events_.clear();
     return RecycleVolumeByWatchingPodUntilCompletion(
         "pv", pod, pods_,
-        [this](EventType, const std::string& message) { events_.push_back(message); }, {});
+        [this](EventType, const std::string& message) { events_.push_back(message); }, call);
+  }
+  // The volume's directory is approved as it is now, and another one takes its place before a
+  // request of this kind.
+  template <typename Request>
+  CallOptions ApprovedAndExchanged() {
+    CallOptions call;
+    call.approved = std::make_shared<const StorageIdentity>(
+        kernel_.Call(IdentifyStorage{{"/", "data/vol"}}, {}).value());
+    kernel_.SetCallHook([this](const AnyRequest& request) {
+      if (!std::holds_alternative<Request>(request) || kernel_.Exists("/data/away")) return;
+      kernel_.Rename("/data/vol", "away");
+      kernel_.Rename("/data/other", "vol");
+    });
+    return call;
   }
 
   ManualClock clock_;
   FakeKernel kernel_;
   FakeContainers containers_;
-  LocalRecyclerPods pods_{kernel_, containers_, clock_};
+  LocalRecyclerPods pods_{kernel_, containers_, clock_, "/run/agent/recycler"};
   std::vector<std::string> events_;
 };
 
@@ -167,6 +181,48 @@ TEST_F(LocalRecyclerPodsTest, AHungDiskEndsWithTheDeadlineAndNamesItsDomain) {
   const Status status = Recycle(Template("/nfs/vol"));
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.error().message().find("longer than the specified deadline"), std::string::npos);
+}
+
+// Its disk is mounted and unmounted while volumes are recycled.
+TEST_F(LocalRecyclerPodsTest, WhatTookThePlaceOfTheApprovedDirectoryIsNotScrubbed) {
+  kernel_.AddFile("/data/other/precious", "x");
+  const CallOptions call = ApprovedAndExchanged<RemoveTree>();
+  const Status refused = Recycle(Template(), call);
+  kernel_.SetCallHook(nullptr);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message().find("another directory"), std::string::npos)
+      << refused.error().message();
+  EXPECT_TRUE(kernel_.Exists("/data/vol/precious"));
+  EXPECT_TRUE(kernel_.Exists("/data/away/file"));
+}
+
+TEST_F(LocalRecyclerPodsTest, AContainerGetsTheApprovedDirectoryAndNoOther) {
+  kernel_.AddDirectory("/run/agent");
+  kernel_.AddFile("/data/other/precious", "x");
+  CallOptions call = ApprovedAndExchanged<BindMount>();
+  const Status refused = Recycle(Custom(), call);
+  kernel_.SetCallHook(nullptr);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message().find("another directory"), std::string::npos)
+      << refused.error().message();
+  EXPECT_TRUE(containers_.runs.empty());
+  kernel_.Rename("/data/vol", "other");
+  kernel_.Rename("/data/away", "vol");
+  const Status recycled = Recycle(Custom(), call);
+  ASSERT_TRUE(recycled.ok()) << recycled.error().ToString();
+  ASSERT_EQ(containers_.runs.size(), 1u);
+  EXPECT_EQ(containers_.runs[0].binds[0].source.rfind("/run/agent/recycler/", 0), 0u)
+      << containers_.runs[0].binds[0].source;
+  EXPECT_FALSE(kernel_.Exists(containers_.runs[0].binds[0].source)) << "taken away with its pod";
+  EXPECT_TRUE(kernel_.Exists("/data/vol/file")) << "the fake container does nothing";
+}
+
+TEST_F(LocalRecyclerPodsTest, ADirectoryThatWasNotThereWhenItWasLookedAtIsNotScrubbed) {
+  CallOptions call;
+  call.approved = std::make_shared<const StorageIdentity>(
+      kernel_.Call(IdentifyStorage{{"/", "data/none"}}, {}).value());
+  EXPECT_FALSE(Recycle(Template(), call).ok());
+  EXPECT_TRUE(kernel_.Exists("/data/vol/file"));
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ TEST_F(ScrubTest, RefusesWhatNobodyMeans) {
 
 TEST_F(ScrubTest, AFailureOnTheWayMayHaveDeletedSomething) {
   kernel_.AddFile("/data/vol/a", "x");
-  kernel_.FailNext("RemoveFile", EIO, Outcome::kNotApplied);
+  kernel_.FailNext("RemoveTree", EIO, Outcome::kMaybeApplied);
   const Status status = Scrub("/data/vol");
   ASSERT_FALSE(status.ok());
   EXPECT_TRUE(status.error().maybe_applied());
@@ -89,7 +89,7 @@ TEST_F(ScrubTest, AFailureOnTheWayMayHaveDeletedSomething) {
 TEST_F(ScrubTest, AWriterThatGoesOnIsNoticed) {
   kernel_.AddFile("/data/vol/a", "x");
   kernel_.SetCallHook([this](const AnyRequest& request) {
-    if (std::holds_alternative<RemoveFile>(request)) kernel_.AddFile("/data/vol/new", "x");
+    if (std::holds_alternative<ListDirectory>(request)) kernel_.AddFile("/data/vol/new", "x");
   });
   const Status status = Scrub("/data/vol");
   ASSERT_FALSE(status.ok());
