@@ -78,7 +78,7 @@ demo_absence() {
   stop_daemon
   rm "$scratch/manifests/ledger.yaml"
   start_daemon
-  wait_for_source "INCOMPLETE: the directory holds no manifest at all"
+  wait_for_source "INCOMPLETE: the directory held no manifest at all when it was listed"
   ctl sources
   expect_ledger "with an empty directory"
   ctl explain "$ledger"
@@ -96,7 +96,7 @@ demo_absence() {
   stop_daemon
   rm "$scratch/manifests/ledger.yaml"
   start_daemon
-  wait_for_source "INCOMPLETE: the directory holds no manifest at all"
+  wait_for_source "INCOMPLETE: the directory held no manifest at all when it was listed"
   ctl source accept "$source" --dry-run
   goes=$(ctl source accept "$source" --dry-run)
   [[ $goes == *"$ledger"* ]] || fail "the dry run does not name $ledger: $goes"
