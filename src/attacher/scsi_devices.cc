@@ -338,31 +338,36 @@ Result<int64_t> ScsiDevices::BytesOf(const std::string& name, const CallOptions&
   return Error::NotApplied(Code::kDataLoss, "sysfs says no size of " + dev_root_ + "/" + name);
 }
 
-// That multipathd ends well is no proof: it asks one path for the size, be it one that is down. And
-// Linux refuses a map that is larger than one of its paths. So a path that is down may keep the map
-// as it was. Source: multipath-tools multipathd/cli_handlers.c (cli_resize, resize_map).
+// How multipathd ends is no proof either way: it asks one path for the size, and if that one is down
+// it says "ok" or "fail" by the order of the paths. Linux refuses a map that is larger than one of its
+// paths, so a path that is down may keep the map as it was. What counts is the size that the map has.
+// Source: multipath-tools multipathd/cli_handlers.c (cli_resize, resize_map).
 Status ScsiDevices::ResizeMap(const std::string& device, const std::vector<std::string>& answered,
                               const std::string& silent, const CallOptions& call) {
   ASSIGN_OR_RETURN(const std::optional<std::string> name, NameOf(device, call));
   if (!name) return Error::NotApplied(Code::kNotFound, "there is no " + device);
   ASSIGN_OR_RETURN(const ProgramEnd end,
                    RunMultipathTool("multipathd", {"resize", "map", *name}, device, call));
-  const std::string why = silent.empty() ? "" : " (" + silent + ")";
+  std::string said;
   if (end.exit_status != 0) {
-    return Error::MaybeApplied(Code::kFailedPrecondition,
-                               "multipathd resize map " + *name + " ended with " +
-                                   std::to_string(end.exit_status) + ": " +
-                                   std::string(TrimSpace(end.output)) + why);
+    said = "multipathd resize map " + *name + " ended with " + std::to_string(end.exit_status) +
+           ": " + std::string(TrimSpace(end.output));
   }
   ASSIGN_OR_RETURN(const int64_t map_bytes, BytesOf(*name, call));
   for (const std::string& path : answered) {
     ASSIGN_OR_RETURN(const int64_t path_bytes, BytesOf(path, call));
     if (path_bytes == map_bytes) continue;
+    const std::string sizes = "multipath device " + dev_root_ + "/" + *name + " has " +
+                              std::to_string(map_bytes) + " bytes, its path " + dev_root_ + "/" +
+                              path + " " + std::to_string(path_bytes);
+    // With every path running there is nothing to wait for but multipathd.
+    if (silent.empty() && !said.empty()) {
+      return Error::MaybeApplied(Code::kFailedPrecondition, sizes + ": " + said);
+    }
     return Error::MaybeApplied(
-        Code::kUnavailable, "multipath device " + dev_root_ + "/" + *name + " has " +
-                                std::to_string(map_bytes) + " bytes, its path " + dev_root_ + "/" +
-                                path + " " + std::to_string(path_bytes) +
-                                ": it takes a new size over once all its paths have it" + why);
+        Code::kUnavailable, sizes + ": it takes a new size over once all its paths have it" +
+                                (silent.empty() ? "" : " (" + silent + ")") +
+                                (said.empty() ? "" : "; " + said));
   }
   return OkStatus();
 }

@@ -13,6 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr char kMap[] = "mpath-36001405a1b2c3d4e";
 
@@ -274,6 +275,27 @@ TEST_F(ScsiDevicesTest, AMapThatADeadPathKeepsSmallIsNoSuccess) {
   const Status grown = scsi_.RescanSize("/dev/dm-0", call_);
   EXPECT_TRUE(grown.ok()) << grown.error().ToString();
   EXPECT_EQ(kernel_.Device("/dev/dm-0").identity.size_bytes, int64_t{2} << 30);
+}
+
+// Seen with a real multipathd, which had the dead path first and said "fail".
+TEST_F(ScsiDevicesTest, AMapThatADeadPathKeepsSmallIsToldLikewiseIfMultipathdFails) {
+  AddMultipath();
+  tree_.AddMultipathTools(tools_);
+  tree_.SetState("sdb", "transport-offline");
+  tree_.Grow("sdc", int64_t{2} << 30);
+  tools_->resize_status = 1;
+  const Status small = scsi_.RescanSize("/dev/dm-0", call_);
+  ASSERT_FALSE(small.ok());
+  EXPECT_EQ(small.error().code(), Code::kUnavailable);
+  EXPECT_THAT(small.error().message(), HasSubstr("once all its paths have it"));
+  EXPECT_THAT(small.error().message(), HasSubstr("/dev/sdb is transport-offline"));
+  EXPECT_THAT(small.error().message(), HasSubstr("ended with 1: fail"));
+  tree_.SetState("sdb", "running");
+  const Status failed = scsi_.RescanSize("/dev/dm-0", call_);
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.error().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(failed.error().message(), Not(HasSubstr("once all its paths")));
+  EXPECT_THAT(failed.error().message(), HasSubstr("ended with 1: fail"));
 }
 
 TEST_F(ScsiDevicesTest, ADiskAloneNeedsNoMultipathTool) {
