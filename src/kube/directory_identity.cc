@@ -84,6 +84,28 @@ bool MayBeSameFilesystem(std::string_view a, std::string_view b) {
   return true;
 }
 
+int64_t Nanos(const struct timespec& time) {
+  return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+const FilesystemType* TypeOf(long magic) {
+  const auto* const type = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                        [magic](const auto& t) { return t.magic == magic; });
+  return type == std::end(kTypes) ? nullptr : type;
+}
+
+// Whether it is the same one, at whatever time of its life.
+bool IsSameInode(const KnownDirectory& known, const KnownDirectory& now) {
+  if (known.filesystem_type != now.filesystem_type) return false;
+  if (!MayBeSameFilesystem(known.filesystem_uuid, now.filesystem_uuid)) return false;
+  const bool have_uuids = !known.filesystem_uuid.empty() && !now.filesystem_uuid.empty();
+  const bool have_inodes = known.inode && now.inode;
+  if (have_inodes && *known.inode != *now.inode) return false;
+  const bool have_births = known.birth_unix_nanos && now.birth_unix_nanos;
+  if (have_births && *known.birth_unix_nanos != *now.birth_unix_nanos) return false;
+  return have_births || (have_uuids && have_inodes);
+}
+
 }  // namespace
 
 Result<OpenDirectory> OpenDirectoryAt(const std::string& path) {
@@ -106,15 +128,15 @@ Result<KnownDirectory> IdentifyDirectory(const Descriptor& directory) {
   KnownDirectory known;
   known.birth_unix_nanos = BirthOf(directory.get());
   const auto magic = static_cast<long>(filesystem.f_type);
-  const auto* const type = std::find_if(std::begin(kTypes), std::end(kTypes),
-                                        [magic](const auto& t) { return t.magic == magic; });
-  if (type == std::end(kTypes)) {
+  const FilesystemType* type = TypeOf(magic);
+  if (type == nullptr) {
     known.filesystem_type = "magic " + std::to_string(magic);
     return known;
   }
   known.filesystem_type = type->name;
   if (!type->lasting) return known;
   known.inode = status.st_ino;
+  known.changed_unix_nanos = Nanos(status.st_ctim);
   known.filesystem_uuid = UuidOf(directory.get());
   if (magic == BTRFS_SUPER_MAGIC) {
     std::array<uint8_t, sizeof(filesystem.f_fsid)> id{};
@@ -124,15 +146,24 @@ Result<KnownDirectory> IdentifyDirectory(const Descriptor& directory) {
   return known;
 }
 
+std::optional<int64_t> LastChangeOf(const Descriptor& directory) {
+  struct statfs filesystem {};
+  struct stat status {};
+  if (::fstatfs(directory.get(), &filesystem) != 0 || ::fstat(directory.get(), &status) != 0) {
+    return std::nullopt;
+  }
+  const FilesystemType* type = TypeOf(static_cast<long>(filesystem.f_type));
+  if (type == nullptr || !type->lasting) return std::nullopt;
+  return Nanos(status.st_ctim);
+}
+
+bool IsOlderState(const KnownDirectory& known, const KnownDirectory& now) {
+  return IsSameInode(known, now) && known.changed_unix_nanos && now.changed_unix_nanos &&
+         *now.changed_unix_nanos < *known.changed_unix_nanos;
+}
+
 bool IsSameDirectory(const KnownDirectory& known, const KnownDirectory& now) {
-  if (known.filesystem_type != now.filesystem_type) return false;
-  if (!MayBeSameFilesystem(known.filesystem_uuid, now.filesystem_uuid)) return false;
-  const bool have_uuids = !known.filesystem_uuid.empty() && !now.filesystem_uuid.empty();
-  const bool have_inodes = known.inode && now.inode;
-  if (have_inodes && *known.inode != *now.inode) return false;
-  const bool have_births = known.birth_unix_nanos && now.birth_unix_nanos;
-  if (have_births && *known.birth_unix_nanos != *now.birth_unix_nanos) return false;
-  return have_births || (have_uuids && have_inodes);
+  return IsSameInode(known, now) && !IsOlderState(known, now);
 }
 
 }  // namespace volumed

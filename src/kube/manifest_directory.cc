@@ -22,6 +22,8 @@ constexpr Duration kFirstScanWithin = std::chrono::seconds(5);
 constexpr char kNotUnlinked[] = "nobody was seen to unlink it";
 constexpr char kOverflowed[] = "events of the directory were lost (fs.inotify.max_queued_events)";
 constexpr char kOtherDirectory[] = "the directory is another one than the known one";
+constexpr char kOlderState[] =
+    "the directory is an older state of the known one: its disk has been put back";
 constexpr char kEmpty[] = "the directory held no manifest at all when it was listed";
 
 std::string WithoutTrailingSlash(std::string path) {
@@ -76,7 +78,7 @@ void ManifestDirectory::Remember(SourceMemory memory) {
 
 void ManifestDirectory::Start(ObjectListener listener) {
   listener_ = std::move(listener);
-  started_at_ = scheduler_.clock().Now();
+  started_at_ = in_order_until_ = scheduler_.clock().Now();
   const Status watched =
       loop_.WatchFd(watches_.fd(), EPOLLIN, [this](uint32_t) { OnInotifyReadable(); });
   if (!watched.ok()) watch_error_ = "changes will not be seen: " + watched.error().message();
@@ -183,8 +185,11 @@ void ManifestDirectory::Work() {
 }
 
 void ManifestDirectory::TellPeers() {
+  const bool was_in_order = std::exchange(in_order_, listed_ && in_known_ && directory_error_.empty());
+  if (was_in_order && !in_order_) in_order_until_ = scheduler_.clock().Now();
   ManifestDoubts doubts = files_.Doubts();
   if (doubts.suspect) doubts.suspect->source = name_;
+  doubts.absent = Absence();
   for (const auto& [file, what] : BusyFiles()) {
     doubts.busy.try_emplace(files_.PathOf(file), what);
   }
@@ -264,6 +269,10 @@ void ManifestDirectory::TakeDirectory(const Opened& opened) {
     LoseDirectory();
     watched_ = opened.directory->inode;
     now_ = opened.identity;
+    had_objects_ = files_.HasKnownObjects();
+    if (known_ && IsOlderState(*known_, *now_)) {
+      known_->changed_unix_nanos = KnownDirectory::kPutBack;
+    }
     in_known_ = known_ && IsSameDirectory(*known_, *now_);
   }
   need_scan_ = true;
@@ -305,6 +314,7 @@ ManifestDirectory::Scanned ManifestDirectory::Scan(ScanRequest request) {
   Result<OpenDirectory> open = OpenDirectoryAt(request.directory);
   scanned.moved = !open.ok() || open->inode != request.inode;
   if (scanned.moved) return scanned;
+  scanned.changed_unix_nanos = LastChangeOf(open->fd);
   for (const std::string& file : request.created) {
     if (scanned.by_event.count(file) > 0) continue;
     const bool is_complete = IsCompleteAtCreation(open->fd, file);
@@ -364,6 +374,7 @@ void ManifestDirectory::OnScanned(Scanned scanned) {
     return;
   }
   directory_error_.clear();
+  NoteChange(scanned);
   ApplyScan(scanned);
   FinishListing();
   ArmRetry();
@@ -374,7 +385,12 @@ void ManifestDirectory::OnScanned(Scanned scanned) {
 
 std::string ManifestDirectory::WhyUnproven() const {
   if (overflowed_) return kOverflowed;
-  return in_known_ ? "" : kOtherDirectory;
+  return WhyOther();
+}
+
+std::string ManifestDirectory::WhyOther() const {
+  if (in_known_) return "";
+  return known_ && now_ && IsOlderState(*known_, *now_) ? kOlderState : kOtherDirectory;
 }
 
 // Of an object that is absent when the directory is listed.
@@ -466,7 +482,24 @@ void ManifestDirectory::FinishListing() {
   }
   if (!listed_) return;
   complete_ = true;
-  if (!in_known_ && files_.AbsentObjects().empty()) Adopt();
+  if (!in_known_ && files_.AbsentObjects().empty() && MayAdopt()) Adopt();
+  was_known_ = was_known_ || in_known_;
+}
+
+// A directory that has every object on record is known by them. With none on record, another one may
+// be the mount point of a disk that is not mounted, and what was moved to that disk while no agent ran
+// is in no list. So it counts only if the known one was seen to have nothing, and this one has
+// something, or if nothing lasting is known of that one.
+bool ManifestDirectory::MayAdopt() const {
+  const bool is_lasting = known_ && known_->inode.has_value();
+  return !is_lasting || had_objects_ || (was_known_ && files_.HasKnownObjects());
+}
+
+// That its entries change is no sign of another directory; that they are older than they were is one.
+void ManifestDirectory::NoteChange(const Scanned& scanned) {
+  if (!now_ || !now_->changed_unix_nanos) return;
+  now_->changed_unix_nanos = scanned.changed_unix_nanos;
+  if (in_known_) known_->changed_unix_nanos = scanned.changed_unix_nanos;
 }
 
 // What is there is the known directory from now on.
@@ -483,10 +516,18 @@ ManifestMoment ManifestDirectory::Moment() const {
   moment.now_unix_millis = scheduler_.clock().WallUnixMillis();
   moment.settle = settle_;
   moment.directory_error = directory_error_;
-  if (listed_ && !in_known_) moment.directory_doubt = kOtherDirectory;
+  if (listed_) moment.directory_doubt = WhyOther();
   moment.busy = BusyFiles();
   moment.elsewhere = peers_->DoubtsOfOthers(name_);
   return moment;
+}
+
+// Nothing is in a directory that never was: one that the records do not know, and that is not there.
+std::optional<ManifestAbsentDirectory> ManifestDirectory::Absence() const {
+  if (in_order_ || (!known_ && !files_.HasKnownObjects())) return std::nullopt;
+  std::string why = directory_error_;
+  if (why.empty()) why = listed_ ? WhyOther() : "it has not been listed yet";
+  return ManifestAbsentDirectory{name_, files_.PathOf(directory_), std::move(why), in_order_until_};
 }
 
 std::map<std::string, std::string> ManifestDirectory::BusyFiles() const {

@@ -111,6 +111,7 @@ class ManifestDirectory final : public ObjectSource {
     bool whole = false;  // listed, not only these files read
     TimePoint at;
     std::string error;
+    std::optional<int64_t> changed_unix_nanos;  // before it was listed
     std::vector<std::string> present;
     std::vector<std::string> unread;
     std::vector<std::string> begun;  // created, and not closed by their writer yet
@@ -174,7 +175,13 @@ class ManifestDirectory final : public ObjectSource {
   void Deliver();
   // Accepts what was asked for, once everything has been read. Adopts a directory that has all.
   void FinishListing();
+  bool MayAdopt() const;
   void Adopt();
+  void NoteChange(const Scanned& scanned);
+  // Why what is there is not the known directory; "" if it is.
+  std::string WhyOther() const;
+  // What the other directories have to know of this one as a whole.
+  std::optional<ManifestAbsentDirectory> Absence() const;
   ManifestMoment Moment() const;
   // Files whose content is about to be known, with why.
   std::map<std::string, std::string> BusyFiles() const;
@@ -221,6 +228,11 @@ class ManifestDirectory final : public ObjectSource {
   std::optional<KnownDirectory> known_;
   std::optional<KnownDirectory> now_;  // what is there now
   bool in_known_ = false;
+  bool was_known_ = false;    // this agent has listed the known directory
+  bool had_objects_ = false;  // when what is there came, objects were known that it can be known by
+  // When it was last seen in order; as long as it is, the value means nothing.
+  TimePoint in_order_until_{};
+  bool in_order_ = false;
   std::optional<DirectoryInode> watched_;  // nullopt: it cannot be opened
   std::vector<std::string> places_;        // on the way, when it was last gone
   std::string directory_error_;

@@ -75,18 +75,18 @@ void ManifestFiles::Apply(ManifestReading reading, const ManifestLook& look) {
     if (const auto found = files_.find(reading.file); found != files_.end()) {
       const std::set<ObjectKey> lost = std::move(found->second.objects);
       files_.erase(found);
-      for (const ObjectKey& key : lost) Lose(reading.file, key);
+      for (const ObjectKey& key : lost) Lose(reading.file, key, look.at);
     }
   } else {
     File& file = files_[reading.file];
     ApplyState(file, reading, look);
-    ApplyObjects(reading.file, file, std::move(reading.decode.objects), look.scan);
+    ApplyObjects(reading.file, file, std::move(reading.decode.objects), look);
   }
   NoteLook(reading.file, look);
 }
 
 void ManifestFiles::ApplyObjects(const std::string& name, File& file,
-                                 std::vector<DecodedObject> objects, uint64_t scan) {
+                                 std::vector<DecodedObject> objects, const ManifestLook& look) {
   std::set<ObjectKey> now;
   size_t index = 0;
   for (DecodedObject& decoded : objects) {
@@ -103,18 +103,19 @@ void ManifestFiles::ApplyObjects(const std::string& name, File& file,
       known = back;
     }
     const auto [place, is_new] = known.present.try_emplace(name);
-    if (is_new) place->second.first_seen = scan;
+    if (is_new) place->second.first_seen = look.scan;
     place->second.object = std::make_shared<const Object>(std::move(decoded.object));
     place->second.document = decoded.document;
     place->second.index = index++;
   }
   for (const ObjectKey& key : std::exchange(file.objects, now)) {
-    if (now.count(key) == 0) Lose(name, key);
+    if (now.count(key) == 0) Lose(name, key, look.at);
   }
 }
 
-void ManifestFiles::Lose(const std::string& file, const ObjectKey& key) {
+void ManifestFiles::Lose(const std::string& file, const ObjectKey& key, TimePoint at) {
   Known& known = known_.at(key);
+  known.lost_at = at;
   const auto place = known.present.find(file);
   known.place = std::move(place->second);
   known.file = file;
@@ -143,7 +144,7 @@ void ManifestFiles::NoteLook(const std::string& file, const ManifestLook& look) 
 
 void ManifestFiles::LoseFiles() {
   for (auto& [name, file] : std::exchange(files_, {})) {
-    for (const ObjectKey& key : file.objects) Lose(name, key);
+    for (const ObjectKey& key : file.objects) Lose(name, key, TimePoint::min());
   }
 }
 
@@ -230,6 +231,12 @@ std::optional<ManifestFiles::Hold> ManifestFiles::HoldOf(
     return Hold{"may be in " + elsewhere->path + ", which " + elsewhere->disorder,
                 /*momentary=*/false, elsewhere->source};
   }
+  // What is seen to go later than that did not go there: nobody would have missed it here.
+  const std::optional<ManifestAbsentDirectory>& absent = moment.elsewhere.absent;
+  if (absent && known.lost_at <= absent->since + moment.settle) {
+    return Hold{"may be in " + absent->path + ": " + absent->why, /*momentary=*/false,
+                absent->source};
+  }
   for (const auto* all : {&moment.busy, &moment.elsewhere.busy}) {
     if (all->empty()) continue;
     const auto& [file, what] = *all->begin();
@@ -299,7 +306,9 @@ ManifestJudgement ManifestFiles::Judge(ManifestMoment moment) {
     if (one.object.presence != ObjectPresence::kPresent) ++kept[one.file];
     judgement.objects.push_back(std::move(one.object));
   }
-  if (judgement.incomplete_because.empty()) judgement.incomplete_because = moment.directory_error;
+  for (const std::string& why : {moment.directory_error, moment.directory_doubt}) {
+    if (judgement.incomplete_because.empty()) judgement.incomplete_because = why;
+  }
   TellProblems(kept, judgement);
   return judgement;
 }

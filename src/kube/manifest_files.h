@@ -152,6 +152,7 @@ class ManifestFiles {
     bool proven = false;
     std::string unproven;
     TimePoint looked_at{};
+    TimePoint lost_at = TimePoint::min();  // by the look that missed it; min: nobody saw when
     std::optional<TimePoint> evident_since;
     int64_t evident_since_unix_millis = 0;
   };
@@ -169,8 +170,8 @@ class ManifestFiles {
   // Takes over what the reading says of the file itself.
   void ApplyState(File& file, ManifestReading& reading, const ManifestLook& look);
   void ApplyObjects(const std::string& name, File& file, std::vector<DecodedObject> objects,
-                    uint64_t scan);
-  void Lose(const std::string& file, const ObjectKey& key);
+                    const ManifestLook& look);
+  void Lose(const std::string& file, const ObjectKey& key, TimePoint at);
   void NoteLook(const std::string& file, const ManifestLook& look);
   std::vector<Suspect> Suspects() const;  // files in disorder, the last touched first
   std::optional<Hold> HoldOf(const Known& known, const ManifestMoment& moment,

@@ -32,6 +32,8 @@ ManifestDoubts ManifestPeers::DoubtsOfOthers(const std::string& source) const {
     const std::optional<ManifestSuspect>& suspect = peer.doubts.suspect;
     const bool is_later = suspect && (!all.suspect || suspect->touched > all.suspect->touched);
     if (is_later) all.suspect = suspect;
+    const std::optional<ManifestAbsentDirectory>& absent = peer.doubts.absent;
+    if (absent && (!all.absent || absent->since > all.absent->since)) all.absent = absent;
     all.busy.insert(peer.doubts.busy.begin(), peer.doubts.busy.end());
   }
   return all;

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+
 namespace volumed {
 
 // A file in disorder, which may have objects that nobody can see.
@@ -21,9 +23,21 @@ struct ManifestSuspect {
   friend bool operator==(const ManifestSuspect&, const ManifestSuspect&) = default;
 };
 
+// A directory that is not there, or is not the known one: what left another directory before anybody
+// could see it come here may be here.
+struct ManifestAbsentDirectory {
+  std::string source;
+  std::string path;
+  std::string why;     // "the directory is another one than the known one"
+  TimePoint since{};   // when it was last in order; when the agent started, if it was not since then
+  friend bool operator==(const ManifestAbsentDirectory&, const ManifestAbsentDirectory&) = default;
+};
+
 // What one directory says, or all others together.
 struct ManifestDoubts {
   std::optional<ManifestSuspect> suspect;  // the one that was touched last
+  // Of one: itself. Of all others: the one that was in order last, which may have most.
+  std::optional<ManifestAbsentDirectory> absent;
   // Path -> "is being written", "is being read": what it has now is about to be known.
   std::map<std::string, std::string> busy;
   friend bool operator==(const ManifestDoubts&, const ManifestDoubts&) = default;

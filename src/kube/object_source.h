@@ -62,6 +62,11 @@ struct KnownDirectory {
   // When the directory was made; nullopt if the filesystem does not tell. An inode's number is
   // given to another directory as soon as the first is removed; its birth is not.
   std::optional<int64_t> birth_unix_nanos = {};
+  // When its entries changed last, as its filesystem has it; nullopt if that does not last. It only
+  // grows, unless the disk is put back to an older state of itself: then kPutBack, for whatever
+  // happens to it later, it is not what it was.
+  std::optional<int64_t> changed_unix_nanos = {};
+  static constexpr int64_t kPutBack = INT64_MAX;
   friend bool operator==(const KnownDirectory&, const KnownDirectory&) = default;
 };
 

@@ -100,6 +100,9 @@ Record EncodeRecord(const ObjectSourceRecord& record) {
   if (record.directory.birth_unix_nanos) {
     message.set_birth_unix_nanos(*record.directory.birth_unix_nanos);
   }
+  if (record.directory.changed_unix_nanos) {
+    message.set_changed_unix_nanos(*record.directory.changed_unix_nanos);
+  }
   return EncodeRow(kObjectSourceRecordKind, record.name, message);
 }
 
@@ -113,6 +116,9 @@ Result<ObjectSourceRecord> DecodeObjectSourceRecord(const Record& row) {
   if (message.has_inode()) record.directory.inode = message.inode();
   if (message.has_birth_unix_nanos()) {
     record.directory.birth_unix_nanos = message.birth_unix_nanos();
+  }
+  if (message.has_changed_unix_nanos()) {
+    record.directory.changed_unix_nanos = message.changed_unix_nanos();
   }
   if (record.name.empty() || record.name != row.key) {
     return UnreadableRow(row, "belongs under the key \"" + record.name + "\"");

@@ -229,7 +229,7 @@ TEST_F(BadInputTest, NothingIsUnmountedUntilEverySourceHasDelivered) {
   // The file goes while nobody looks, and a source does not deliver: is the pod unwanted, or did it
   // only move there?
   ASSERT_EQ(::unlink(Manifest("a.yaml").c_str()), 0);
-  std::filesystem::remove(second);
+  std::filesystem::rename(second, scratch() + "/away");
   ASSERT_NO_FATAL_FAILURE(StartAgent());
   ASSERT_TRUE(Eventually(kPatience, [&] { return FindPod("a").has_value(); }));
   EXPECT_TRUE(
@@ -238,8 +238,15 @@ TEST_F(BadInputTest, NothingIsUnmountedUntilEverySourceHasDelivered) {
   EXPECT_TRUE(Exists(VolumePath("uid-a", "empty-dir", "data")));
   const CommandResult explained = Ctl({"explain", "a"});
   EXPECT_NE(explained.output.find("/second"), std::string::npos) << explained.output;
-  // It appears: in order, and empty.
+  // Another one appears, as empty as the mount point of a disk that is not mounted.
   std::filesystem::create_directory(second);
+  ASSERT_TRUE(Eventually(kPatience, [&] {
+    return SourceNamed("/second").incomplete_because().find("another one") != std::string::npos;
+  }));
+  EXPECT_FALSE(WaitGone("a", std::chrono::seconds(3)));
+  // It is the one that was there: in order, and empty.
+  std::filesystem::remove(second);
+  std::filesystem::rename(scratch() + "/away", second);
   ASSERT_TRUE(WaitGone("a")) << Ctl({"sources"}).output;
 }
 

@@ -71,6 +71,14 @@ TEST(DirectoryIdentity, ComparesWhatBothTell) {
   EXPECT_FALSE(IsSameDirectory({"btrfs", "/5", 256, 100}, {"btrfs", "/6", 256, 100}));
   EXPECT_TRUE(IsSameDirectory({"btrfs", "u", 256, 100}, {"btrfs", "u/6", 256, 100}));
   EXPECT_TRUE(IsSameDirectory({"tmpfs", "", std::nullopt, 100}, {"tmpfs", "", std::nullopt, 100}));
+  // Its entries may change, but never back.
+  const KnownDirectory changed = {"ext4", "u", 7, 100, 500};
+  EXPECT_TRUE(IsSameDirectory(changed, {"ext4", "u", 7, 100, 501}));
+  EXPECT_TRUE(IsSameDirectory(changed, changed));
+  EXPECT_TRUE(IsSameDirectory(changed, whole));
+  EXPECT_FALSE(IsSameDirectory(changed, {"ext4", "u", 7, 100, 499}));
+  EXPECT_TRUE(IsOlderState(changed, {"ext4", "u", 7, 100, 499}));
+  EXPECT_FALSE(IsOlderState(changed, {"ext4", "u", 8, 100, 499}));
 }
 
 }  // namespace

@@ -451,6 +451,35 @@ TEST_F(ManifestAbsenceTest, AnotherDirectoryThatHasAllBecomesTheKnownOneAtAStart
   RunUntilState("a", "absent");
 }
 
+// As a disk does that is put back to an older image of itself.
+TEST_F(ManifestAbsenceTest, AnOlderStateOfTheDirectoryWasTheKnownOne) {
+  std::optional<KnownDirectory> before;
+  seams_.identify = [&](const Descriptor& directory) -> Result<KnownDirectory> {
+    ASSIGN_OR_RETURN(KnownDirectory now, IdentifyDirectory(directory));
+    if (before) now.changed_unix_nanos = before->changed_unix_nanos;
+    return now;
+  };
+  HaveFiles({"a"});
+  if (!last_->directory->changed_unix_nanos) GTEST_SKIP() << "skipped: needs a lasting filesystem";
+  const KnownDirectory older = *last_->directory;
+  ::usleep(20'000);  // times of change are told in ticks of the kernel's clock
+  Write("b.yaml", PodYaml("b", "uid-b"));
+  RunUntilState("b", "present");
+  EXPECT_GT(last_->directory->changed_unix_nanos, older.changed_unix_nanos);
+  fs::remove(directory_ / "b.yaml");
+  before = older;
+  Restart();
+  ExpectHeld("b", "older state of the known one");
+  EXPECT_EQ(StateOf("a"), "present");
+  // Whatever happens to it later.
+  before.reset();
+  Restart();
+  ExpectHeld("b", "older state of the known one");
+  source_->Accept();
+  RunUntilState("b", "absent");
+  EXPECT_EQ(last_->incomplete_because, "");
+}
+
 TEST_F(ManifestAbsenceTest, ADirectoryThatCannotBeRecognisedIsAnotherOneAtEachStart) {
   seams_.identify = [](const Descriptor&) { return KnownDirectory{"fuse", "", std::nullopt, {}}; };
   HaveFiles({"a", "b"});

@@ -45,6 +45,7 @@ class ManifestPeersTest : public ManifestDirectoryTest {
                                             {.read_far = ReadFar, .peers = peers_});
     ASSERT_TRUE(second.ok());
     second_ = *std::move(second);
+    if (second_memory_) second_->Remember(*second_memory_);
     second_->Start([this](ObjectList list) {
       second_list_ = std::move(list);
       if (done_ && last_ && done_()) scheduler_->Stop();
@@ -72,7 +73,44 @@ class ManifestPeersTest : public ManifestDirectoryTest {
   }
 
   std::unique_ptr<ManifestDirectory> second_;
+  // What lay in the first moved to the second while no agent ran, and the disk of the second, which
+  // held nothing before, is not mounted at the start: what its path has now is somebody else's.
+  void MoveToADiskThatIsAway() {
+    StartBoth();
+    WriteSecond("q.yaml", ConfigMapYaml("q", "1"));
+    RunUntil([this] { return second_list_->objects.size() == 1; });
+    fs::remove(root_ / "second" / "q.yaml");
+    RunUntil([this] { return second_list_->objects.empty(); });
+    Write("other.yaml", ConfigMapYaml("other", "1"));
+    RunUntilState("other", "present");
+    memory_ = MemoryOf(*last_);
+    second_memory_ = MemoryOf(*second_list_);
+    source_.reset();
+    second_.reset();
+    last_.reset();
+    second_list_.reset();
+    peers_ = std::make_shared<ManifestPeers>();
+    fs::rename(directory_ / "a.yaml", root_ / "second" / "a.yaml");
+    fs::rename(root_ / "second", root_ / "disk");
+    fs::create_directory(root_ / "second");
+  }
+  void StartBothAnew() {
+    StartSecond();
+    Start();
+    RunUntil([this] { return IsRead() && SecondIsRead(); });
+  }
+  void ExpectHeldByTheWhole(const std::string& why) {
+    RunUntilState("a", "held");
+    RunFor(5 * settle_);
+    EXPECT_EQ(StateOf("a"), "held");
+    const std::string path = (root_ / "second").string();
+    EXPECT_NE(ReasonOf("a").find("may be in " + path + ": "), std::string::npos) << ReasonOf("a");
+    EXPECT_NE(ReasonOf("a").find(why), std::string::npos) << ReasonOf("a");
+    EXPECT_NE(second_list_->incomplete_because.find(why), std::string::npos);
+  }
+
   std::optional<ObjectList> second_list_;
+  std::optional<SourceMemory> second_memory_;
 };
 
 TEST_F(ManifestPeersTest, WhatMovedIntoABrokenFileOfAnotherDirectoryWentAfterTheSettleTime) {
@@ -177,6 +215,73 @@ TEST_F(ManifestPeersTest, WhileAFileOfAnotherDirectoryIsBeingWrittenNothingGoes)
   writer << "kind: ConfigMap\nmetadata: {name: q}\n";
   writer.close();
   RunUntilState("a", "absent");
+}
+
+TEST_F(ManifestPeersTest, WhatMovedToADirectoryWithoutObjectsThatIsNotMountedAtAStartWent) {
+  MoveToADiskThatIsAway();
+  StartBothAnew();
+  ExpectHeldByTheWhole("another one than the known one");
+  EXPECT_TRUE(last_->complete);
+  // It is mounted.
+  fs::rename(root_ / "second", root_ / "mount-point");
+  fs::rename(root_ / "disk", root_ / "second");
+  RunUntil([this] { return second_list_->objects.size() == 1; });
+  RunUntilState("a", "absent");
+  EXPECT_EQ(second_list_->incomplete_because, "");
+}
+
+TEST_F(ManifestPeersTest, AFileAtTheMountPointOfADiskThatIsAwayProvesNothing) {
+  MoveToADiskThatIsAway();
+  WriteSecond("stray.yaml", ConfigMapYaml("stray", "1"));
+  StartBothAnew();
+  ExpectHeldByTheWhole("another one than the known one");
+  EXPECT_EQ(second_list_->objects.size(), 1u);  // what is present is taken all the same
+}
+
+TEST_F(ManifestPeersTest, WhatMovedToADirectoryThatIsMissingAtAStartWent) {
+  MoveToADiskThatIsAway();
+  fs::remove(root_ / "second");
+  StartBothAnew();
+  ExpectHeldByTheWhole("No such file");
+  second_->Accept();
+  RunUntilState("a", "absent");
+}
+
+TEST_F(ManifestPeersTest, TheAdministratorsWordAboutAnotherEmptyDirectoryLetsItGo) {
+  MoveToADiskThatIsAway();
+  StartBothAnew();
+  ExpectHeldByTheWhole("another one than the known one");
+  second_->Accept();
+  RunUntilState("a", "absent");
+  EXPECT_EQ(second_list_->incomplete_because, "");
+}
+
+TEST_F(ManifestPeersTest, ADirectoryThatLeftLongBeforeHoldsUpNoLaterRemoval) {
+  StartBoth();
+  fs::rename(root_ / "second", root_ / "disk");
+  RunUntil([this] { return !second_list_->incomplete_because.empty(); });
+  RunFor(3 * settle_);
+  fs::remove(directory_ / "a.yaml");
+  RunUntilState("a", "absent");
+}
+
+TEST_F(ManifestPeersTest, WhatMovedToADirectoryThatLeftAtOnceWent) {
+  settle_ = milliseconds(500);
+  StartBoth();
+  fs::rename(directory_ / "a.yaml", root_ / "second" / "a.yaml");
+  fs::rename(root_ / "second", root_ / "disk");
+  ExpectHeldByTheWhole("No such file");
+}
+
+TEST_F(ManifestPeersTest, AnEmptyDirectoryThatIsMadeAnewIsTheKnownOneOnceItHasAnObject) {
+  StartBoth();
+  fs::remove(root_ / "second");
+  fs::create_directory(root_ / "second");
+  RunUntil([this] { return !second_list_->incomplete_because.empty() && SecondIsRead(); });
+  WriteSecond("q.yaml", ConfigMapYaml("q", "1"));
+  RunUntil([this] {
+    return second_list_->objects.size() == 1 && second_list_->incomplete_because.empty();
+  });
 }
 
 TEST_F(ManifestPeersTest, ADirectoryThatIsNoSourceAnyMoreHoldsNothing) {
