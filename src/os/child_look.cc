@@ -22,8 +22,13 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 
 // How long a killed child is waited for.
 constexpr auto kEndPatience = std::chrono::milliseconds(50);
+// Somebody else has ended a child: that says nothing of the place. One that ends itself does so
+// again.
+constexpr int kTries = 4;
 
 struct Child {
+  const std::function<std::string()>* look = nullptr;
+  int tries = 0;
   pid_t pid = -1;
   Descriptor answer;
   std::string text;
@@ -44,12 +49,14 @@ struct Child {
   ::_exit(0);
 }
 
-Result<Child> Start(const std::function<std::string()>& look) {
+Result<Child> Start(const std::function<std::string()>& look, int tries = 1) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
     return Error::FromErrno(errno, "make a pipe", Outcome::kNotApplied);
   }
   Child child;
+  child.look = &look;
+  child.tries = tries;
   child.answer = Descriptor(ends[0]);
   const Descriptor out(ends[1]);
   child.pid = ::fork();
@@ -59,7 +66,7 @@ Result<Child> Start(const std::function<std::string()>& look) {
 }
 
 // Takes what can be read. At the end of the answer the child's status says whether it is whole.
-void Read(Child& child) {
+void Read(Child& child, bool may_try_again) {
   std::array<char, 4096> part;
   const ssize_t size = ::read(child.answer.get(), part.data(), part.size());
   if (size < 0 && errno == EINTR) return;
@@ -69,13 +76,16 @@ void Read(Child& child) {
   }
   child.answer = Descriptor();
   int status = 0;
-  child.is_done = ::waitpid(child.pid, &status, 0) == child.pid && WIFEXITED(status) &&
-                  WEXITSTATUS(status) == 0;
+  const bool has_ended = ::waitpid(child.pid, &status, 0) == child.pid;
+  child.is_done = has_ended && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   child.pid = -1;
+  if (!may_try_again || !has_ended || !WIFSIGNALED(status) || child.tries == kTries) return;
+  Result<Child> again = Start(*child.look, child.tries + 1);
+  if (again.ok()) child = *std::move(again);
 }
 
 // Reads from all that have something to say; false once nobody is waited for.
-bool ReadSome(std::vector<Child>& children, SteadyTime end) {
+bool ReadSome(std::vector<Child>& children, SteadyTime end, bool may_try_again) {
   std::vector<pollfd> polled;
   std::vector<Child*> of;
   for (Child& child : children) {
@@ -90,7 +100,7 @@ bool ReadSome(std::vector<Child>& children, SteadyTime end) {
     return errno == EINTR;
   }
   for (size_t i = 0; i < polled.size(); ++i) {
-    if (polled[i].revents != 0) Read(*of[i]);
+    if (polled[i].revents != 0) Read(*of[i], may_try_again);
   }
   return true;
 }
@@ -110,14 +120,14 @@ Result<std::vector<std::optional<std::string>>> LookInChildren(
     }
     children.push_back(std::move(child).value());
   }
-  while (started.ok() && ReadSome(children, end)) {
+  while (started.ok() && ReadSome(children, end, /*may_try_again=*/true)) {
   }
   for (const Child& child : children) {
     if (child.pid > 0) ::kill(child.pid, SIGKILL);
   }
   // Most end now, and their descriptors with them.
   const SteadyTime ended = std::chrono::steady_clock::now() + kEndPatience;
-  while (ReadSome(children, ended)) {
+  while (ReadSome(children, ended, /*may_try_again=*/false)) {
   }
   std::vector<std::optional<std::string>> answers;
   for (Child& child : children) {

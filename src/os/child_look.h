@@ -13,7 +13,8 @@
 namespace volumed {
 
 // Runs all `looks` beside one another, each in a child process of its own, and returns what each
-// answered, in their order; nothing for one that did not within `patience`, or whose process died.
+// answered, in their order; nothing for one that did not within `patience`, or whose process died
+// again and again.
 // Such a child is killed and not waited for; it keeps nothing open, and ends when the place
 // answers.
 //

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 
 #include "base/descriptor.h"
 
@@ -46,6 +47,22 @@ TEST(ChildLookTest, ALookThatNeverAnswersOrDiesKeepsNoOtherWaiting) {
   EXPECT_FALSE((*answers)[2].has_value());
   EXPECT_GE(std::chrono::steady_clock::now() - start, seconds(2));
   EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(10));
+}
+
+// An agent did not start, for "its root does not answer": somebody had killed the process that
+// looked.
+TEST(ChildLookTest, ALookWhoseProcessSomebodyKilledWasTakenForNoAnswer) {
+  char marker[] = "/tmp/volumed-look-XXXXXX";
+  const Descriptor file(::mkstemp(marker));
+  ASSERT_TRUE(file.valid());
+  const std::string path = marker;
+  const auto answers = LookInChildren({[path]() -> std::string {
+                                        if (::unlink(path.c_str()) == 0) ::raise(SIGKILL);
+                                        return "here";
+                                      }},
+                                      seconds(20));
+  ASSERT_TRUE(answers.ok());
+  EXPECT_EQ((*answers)[0], "here");
 }
 
 // Whoever reads the output of check-config would wait for a child that cannot be killed.
