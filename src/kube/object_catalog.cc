@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "base/strings.h"
+#include "kube/pod_facts.h"
 
 namespace volumed {
 
@@ -138,11 +139,12 @@ ObjectKey ObjectCatalog::IdentityOf(const Object& object) const {
   return key;
 }
 
-std::set<ObjectKey> ObjectCatalog::HandedOverBy(const std::string& source) const {
-  std::set<ObjectKey> handed_over;
+std::map<ObjectKey, ObjectOrigin> ObjectCatalog::HandedOverBy(const std::string& source) const {
+  std::map<ObjectKey, ObjectOrigin> handed_over;
   for (const auto& [name, other] : sources_) {
     if (name == source) continue;
     for (const ObjectWithOrigin& listed : other.objects) {
+      if (listed.presence != ObjectPresence::kPresent) continue;
       ObjectKey key = IdentityOf(*listed.object);
       const Pod* pod = std::get_if<Pod>(listed.object.get());
       const Entry* entry = FindEntry(key);
@@ -151,8 +153,9 @@ std::set<ObjectKey> ObjectCatalog::HandedOverBy(const std::string& source) const
       const Pod* used = std::get_if<Pod>(entry->object.get());
       const bool same = pod == nullptr || used == nullptr ||
                         ((pod->metadata.uid.empty() || pod->metadata.uid == used->metadata.uid) &&
-                         pod->spec.volumes == used->spec.volumes);
-      if (same) handed_over.insert(std::move(key));
+                         HaveSameVolumes(*pod, *used));
+      if (same)
+        handed_over.emplace(std::move(key), ObjectOrigin{name, listed.file, listed.document});
     }
   }
   return handed_over;

@@ -174,8 +174,8 @@ class ObjectCatalog final : public ObjectFinder {
   const std::map<ObjectKey, WaitingPod>& Waiting() const { return waiting_; }
 
   // Of the source's objects those that another one has too, and that are its own once this source
-  // is forgotten.
-  std::set<ObjectKey> HandedOverBy(const std::string& source) const;
+  // has lost them or is forgotten; where that one has them.
+  std::map<ObjectKey, ObjectOrigin> HandedOverBy(const std::string& source) const;
   // Why an object that nobody saw leave this source may be in another one: that has not been in
   // order since the start. "" if it is in none.
   std::string WhereItMayHaveMoved(const std::string& former) const;

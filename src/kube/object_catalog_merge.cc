@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "kube/object_catalog.h"
+#include "kube/pod_facts.h"
 #include "kube/static_pod.h"
 #include "kube/validate_update.h"
 
@@ -114,14 +115,16 @@ class ObjectCatalog::Merge {
     std::string name = catalog_.identities_->NameOf(*pod);
     if (name == pod->metadata.name) return object;
     Pod renamed = *pod;
-    if (name.starts_with(renamed.metadata.name + "-")) MakeStatic(name, renamed);
+    MakeStatic(StaticPodBaseName(*pod).value_or(pod->metadata.name), name, renamed);
     renamed.metadata.name = std::move(name);
     return std::make_shared<const Object>(std::move(renamed));
   }
 
-  // A manifest that has got a uid is that of a static pod still.
-  static void MakeStatic(const std::string& name, Pod& pod) {
-    pod.spec.node_name = name.substr(pod.metadata.name.size() + 1);
+  // A manifest that has got a uid is that of a static pod still. The node is the one that the name
+  // was made with: what belongs to the pod's name and what to the node's is told by it alone.
+  static void MakeStatic(const std::string& base, const std::string& name, Pod& pod) {
+    if (!name.starts_with(base + "-")) return;
+    pod.spec.node_name = name.substr(base.size() + 1);
     pod.metadata.annotations[std::string(kConfigSourceAnnotation)] = "file";
   }
 
@@ -220,7 +223,7 @@ class ObjectCatalog::Merge {
       waiting_[candidate.key] = {candidate.pod_uid(), candidate.origin};
       return;
     }
-    if (IsUidOfAnother(candidate)) return;
+    if (IsUidOfAnother(candidate) || IsNameOfAnother(candidate)) return;
     if (const PodUid uid = candidate.pod_uid(); !uid.empty()) {
       if (const auto owner = uid_owners_.find(uid); owner != uid_owners_.end()) {
         return Refuse(candidate, "metadata.uid", entries_.at(owner->second).standing.origin, "uid");
@@ -247,6 +250,25 @@ class ObjectCatalog::Merge {
     AddProblem(
         candidate, "metadata.uid",
         "is that of " + ToString(*owner) + ", which has it as long as anything of it is left");
+    return true;
+  }
+
+  // "web" on a node "a-b" and "web-a" on a node "b" have one name. The first keeps it, with its uid
+  // and its data, also when its node is called "b" by now.
+  bool IsNameOfAnother(const Candidate& candidate) {
+    const Pod* pod = AsPod(candidate.object);
+    if (pod == nullptr || candidate.pod_uid().empty() || catalog_.identities_ == nullptr) {
+      return false;
+    }
+    const PodOnNode here = catalog_.identities_->FindOnNode(candidate.pod_uid());
+    if (here.pod == nullptr) return false;
+    const std::optional<std::string> base = StaticPodBaseName(*pod);
+    const std::optional<std::string> its = StaticPodBaseName(*here.pod);
+    if (!base || !its || *base == *its) return false;
+    catalog_.waits_for_uid_ = true;
+    AddProblem(candidate, "metadata.name",
+               "is that of the static pod " + *its + ", which was made when the node was called " +
+                   here.pod->spec.node_name + ", and has it as long as anything of it is left");
     return true;
   }
 
@@ -285,7 +307,7 @@ class ObjectCatalog::Merge {
     if (candidate.uid.empty() || !candidate.own_uid().empty()) return false;
     if (OldPod(candidate.pod_uid()) != nullptr) return false;
     const PodOnNode here = catalog_.identities_->FindOnNode(candidate.pod_uid());
-    return here.has_left && here.pod != nullptr && here.pod->spec.volumes != now->spec.volumes;
+    return here.has_left && here.pod != nullptr && !HaveSameVolumes(*here.pod, *now);
   }
 
   // Gives the candidate the uid that it is to have.
@@ -412,7 +434,7 @@ class ObjectCatalog::Merge {
     if (old == nullptr || old == object) return object;
     const Pod& before = *AsPod(old);
     const Pod& now = *AsPod(object);
-    if (before.spec.volumes == now.spec.volumes) return object;
+    if (HaveSameVolumes(before, now)) return object;
     standing.has_first_volumes = true;
     standing.to_be_replaced = catalog_.identities_ != nullptr && candidate.own_uid().empty() &&
                               standing.presence == ObjectPresence::kPresent;

@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "kube/object_files.h"
 #include "kube/object_finder.h"
+#include "kube/pod_facts.h"
 #include "kube/static_pod.h"
 #include "kube/stored_object.h"
 #include "kube/validate_update.h"
@@ -268,7 +269,7 @@ Result<std::set<PodUid>> ObjectDirectory::PreparePodLocked(Pod& pod,
   const Pod* before = known == nullptr ? nullptr : &std::get<Pod>(*known);
   const auto on_record = command.pods.find(key);
   const bool is_known = before != nullptr || on_record != command.pods.end();
-  const bool is_same = before != nullptr && before->spec.volumes == pod.spec.volumes;
+  const bool is_same = before != nullptr && HaveSameVolumes(*before, pod);
   if (command.replace && is_known && !is_same) {
     const PodUid predecessor = before != nullptr ? before->uid() : on_record->second;
     if (named == predecessor.str()) {

@@ -1,6 +1,7 @@
 #include "kube/pod_facts.h"
 
 #include <algorithm>
+#include <string_view>
 #include <variant>
 
 namespace volumed {
@@ -82,6 +83,19 @@ std::vector<std::string> VolumesThatEndWithPod(const Pod& pod) {
     }
   }
   return names;
+}
+
+bool HaveSameVolumes(const Pod& a, const Pod& b) {
+  if (a.spec.volumes == b.spec.volumes) return true;
+  const auto by_name = [](const Pod& pod) {
+    std::map<std::string_view, const PodVolume*> volumes;
+    for (const PodVolume& volume : pod.spec.volumes) volumes.emplace(volume.name, &volume);
+    return volumes;
+  };
+  const auto same = [](const auto& one, const auto& other) {
+    return one.first == other.first && *one.second == *other.second;
+  };
+  return std::ranges::equal(by_name(a), by_name(b), same);
 }
 
 }  // namespace volumed

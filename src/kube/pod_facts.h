@@ -25,6 +25,9 @@ std::optional<int64_t> PodMemoryLimitBytes(const Pod& pod);
 // whose claims are the pod's own.
 std::vector<std::string> VolumesThatEndWithPod(const Pod& pod);
 
+// Whether they have the same volumes, in whatever order.
+bool HaveSameVolumes(const Pod& a, const Pod& b);
+
 struct VolumeUse {
   bool mounted = false;    // by a volumeMount of some container
   bool as_device = false;  // by a volumeDevice

@@ -31,7 +31,7 @@ class UpdateChecks {
   std::vector<UpdateProblem> Take() { return std::move(problems_); }
 
   void Compare(const Pod& before, const Pod& now) {
-    if (before.metadata.uid != now.metadata.uid || before.spec.volumes == now.spec.volumes) return;
+    if (before.metadata.uid != now.metadata.uid || HaveSameVolumes(before, now)) return;
     Add("spec.volumes", "Forbidden: spec.volumes is immutable under the same uid");
   }
 

@@ -21,6 +21,8 @@ class IrreversibleSteps {
   // Errors: FailedPrecondition, not applied: the step is held back. The text says why, and what a
   // person has to do.
   virtual Status Admit(IrreversibleStep step, const std::string& volume) = 0;
+  // The records may be older than the world, and no person has accepted all of them yet.
+  virtual bool InDoubt() const = 0;
 };
 
 }  // namespace volumed

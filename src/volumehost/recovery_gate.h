@@ -32,6 +32,7 @@ class RecoveryGate final : public IrreversibleSteps {
       : records_(records), clock_(clock) {}
 
   Status Admit(IrreversibleStep step, const std::string& volume) override EXCLUDES(mu_);
+  bool InDoubt() const override { return records_.recovery().active; }
 
   RecordsRecovery recovery() const { return records_.recovery(); }
   // What was asked for and held back since the start of the agent, in the order of the volumes.

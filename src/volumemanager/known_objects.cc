@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -62,6 +63,7 @@ void KnownObjects::Restore(const FoundAtStart& found) {
     directories_[record.name] = record.directory;
   }
   RestoreUids(found);
+  RestoreUidsOfVolumes(found);
   for (const PodRecord& record : found.pods) RestorePod(record);
 }
 
@@ -77,11 +79,24 @@ void KnownObjects::RestorePod(const PodRecord& record) {
     // Its source names it as the node is called now.
     Pod today = *pod;
     today.metadata.name = known.key.name = StaticPodName(*base, node_name_);
+    today.spec.node_name = node_name_.str();
     former_names_[{record.ns, today.metadata.name}] = record.name;
     known.object = std::make_shared<const Object>(std::move(today));
   }
   if (!record.left_source && !record.source.empty()) {
     pods_[record.source].push_back(std::move(known));
+  }
+}
+
+// A pod whose own row is lost or cannot be read is the pod that its volumes name: another one of
+// the name must not start on empty volumes beside it.
+void KnownObjects::RestoreUidsOfVolumes(const FoundAtStart& found) {
+  std::set<PodUid> with_row;
+  for (const PodRecord& record : found.pods) with_row.insert(record.uid);
+  for (const PodVolumeRecord& volume : found.volumes) {
+    const ObjectKey pod{ObjectKind::kPod, volume.pod_namespace, volume.pod_name};
+    if (with_row.contains(volume.key.pod) || pod.name.empty() || uids_.contains(pod)) continue;
+    SetUid(pod, volume.key.pod.str());
   }
 }
 
@@ -124,6 +139,12 @@ std::map<std::string, SourceMemory> KnownObjects::Memories() const {
   for (const auto& [source, directory] : directories_) memories[source].directory = directory;
   memories.erase(Provisioning::kSourceName);
   return memories;
+}
+
+std::string KnownObjects::NameOnRecord(const KnownObject& object) const {
+  const auto former = former_names_.find({object.key.name_space, object.key.name});
+  const bool is_pod = object.key.kind == ObjectKind::kPod;
+  return is_pod && former != former_names_.end() ? former->second : object.key.name;
 }
 
 std::vector<KnownObjects::MissingObject> KnownObjects::Missing() const {

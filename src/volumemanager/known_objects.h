@@ -58,6 +58,9 @@ class KnownObjects final : public ObjectIdentities {
   // What the last agent knew of each source. What was made here is not among it.
   std::map<std::string, SourceMemory> Memories() const;
   std::vector<MissingObject> Missing() const;
+  // Of an object of these memories: a pod's as it is on record, if the node was called otherwise
+  // then.
+  std::string NameOnRecord(const KnownObject& object) const;
 
   std::string KnownUidOf(const ObjectKey& object) const override;
   std::string UidOf(const ObjectKey& object) override;
@@ -86,6 +89,7 @@ class KnownObjects final : public ObjectIdentities {
  private:
   void SetUid(const ObjectKey& object, const std::string& uid);
   void RestoreUids(const FoundAtStart& found);
+  void RestoreUidsOfVolumes(const FoundAtStart& found);
   void RestorePod(const PodRecord& record);
   void FollowOne(const ObjectCatalog& catalog, const ObjectKey& object);
   void Put(const KnownObjectRecord& record);

@@ -30,6 +30,7 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
   const ReconstructResult result =
       Reconstruct(*found, boot_id_, settings_.adopt_root, parts_.host.paths, actual_, consumers_);
   quarantined_pods_ = result.quarantined_pods;
+  if (parts_.host.irreversible.InDoubt()) DoubtCommands();
   TellOfUnrecordedMounts(result);
   HoldAdoptedPods(*found);
   for (const auto& [uid, cover] : found->covered) {
@@ -104,12 +105,32 @@ void KubeletVolumeManager::Impl::AcceptAdoptedPods() {
   for (const PodUid& uid : adopted_.Accept()) EvaluatePod(uid);
 }
 
+// A command of records that may be older than the world may be one that was carried out long ago,
+// and what is here now another life of the pod. It has to be given again; a pod that no source has
+// leaves without one, and one of which nothing is here is refused as before.
+void KubeletVolumeManager::Impl::DoubtCommands() {
+  for (const auto& [uid, there] : actual_.pods()) {
+    ActualPod& pod = *actual_.FindPod(uid);
+    const bool is_here = !pod.volumes.empty() || pod.has_directories;
+    if (!pod.leaving || !pod.leaving->commanded || !is_here) continue;
+    parts_.log.Warning(
+        "a pod's deletion by command is not gone on with: the records may be older than "
+        "the disks; delete it again if it is to go",
+        {{"pod_uid", uid}, {"pod", pod.identity.name}});
+    pod.leaving->commanded = pod.leaving->evicted = pod.leaving->left_sources = false;
+    pod.leaving->reason = "it was leaving";
+    pod.record_outdated = true;
+  }
+}
+
 void KubeletVolumeManager::Impl::SeedCatalog() {
   ObjectCatalog& catalog = parts_.catalog;
   catalog.IdentifyBy(&known_);
   std::set<std::string> configured;
   for (const SourceStatus& source : catalog.Sources()) configured.insert(source.name);
   for (auto& [name, memory] : known_.Memories()) {
+    // The source reads a pod's name as the node is called now; here the pod has the one on record.
+    for (KnownObject& object : memory.objects) object.key.name = known_.NameOnRecord(object);
     if (configured.contains(name)) {
       catalog.Remember(name, std::move(memory.objects));
     } else {

@@ -15,6 +15,7 @@ class FakeIrreversibleSteps final : public IrreversibleSteps {
     if (!hold) return OkStatus();
     return Error::NotApplied(Code::kFailedPrecondition, asked.back() + " is held back");
   }
+  bool InDoubt() const override { return hold; }
 
   bool hold = false;
   std::vector<std::string> asked;  // "mkfs pv-1"

@@ -70,6 +70,7 @@ class LeakyGate final : public IrreversibleSteps {
   Status Admit(IrreversibleStep step, const std::string& volume) override {
     return not_held_.contains(step) ? OkStatus() : real_.Admit(step, volume);
   }
+  bool InDoubt() const override { return real_.InDoubt(); }
 
  private:
   IrreversibleSteps& real_;

@@ -138,6 +138,23 @@ class BlindStore final : public PassingStore {
   const std::string kind_;
 };
 
+// A new agent does not know who its pods are: neither their rows tell, nor those of their volumes.
+class NamelessPodStore final : public PassingStore {
+ public:
+  using PassingStore::PassingStore;
+  Result<LoadedRecords> Load(const std::string& kind) override {
+    if (kind == kPodRecordKind) return LoadedRecords();
+    Result<LoadedRecords> loaded = PassingStore::Load(kind);
+    if (kind != kPodVolumeRecordKind || !loaded.ok()) return loaded;
+    for (Record& row : loaded->records) {
+      PodVolumeRecord record = DecodePodVolumeRecord(row).value();
+      record.pod_name.clear();
+      row = EncodeRecord(record);
+    }
+    return loaded;
+  }
+};
+
 // A restart does not know any more which source has an object.
 class HolderlessStore final : public PassingStore {
  public:

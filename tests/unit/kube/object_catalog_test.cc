@@ -590,8 +590,12 @@ TEST_F(ObjectCatalogTest, WhatAnotherSourceHasTooIsHandedOverByAForgottenOne) {
   Deliver("a", {FromFile("g", PodYaml("same", "u-1")), FromFile("g", PodYaml("new", "u-9")),
                 FromFile("g", PodYaml("other", "u-4", volumes)),
                 FromFile("g", ConfigMapYaml("x", "1"))});
-  EXPECT_EQ(catalog_.HandedOverBy("gone"),
-            (std::set<ObjectKey>{{ObjectKind::kPod, "default", "same"}, kMapKey}));
+  std::set<ObjectKey> handed_over;
+  for (const auto& [key, origin] : catalog_.HandedOverBy("gone")) {
+    EXPECT_EQ(origin.source + " " + origin.file, "a g");
+    handed_over.insert(key);
+  }
+  EXPECT_EQ(handed_over, (std::set<ObjectKey>{{ObjectKind::kPod, "default", "same"}, kMapKey}));
   EXPECT_TRUE(catalog_.HandedOverBy("a").empty());
   TakeChanges();
   EXPECT_TRUE(catalog_.ForgetSource("gone"));

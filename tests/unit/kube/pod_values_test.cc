@@ -196,6 +196,20 @@ TEST(PodFacts, MemoryLimitOfThePod) {
   EXPECT_EQ(limit("{resources: {limits: {memory: 1Ki}}, containers: [{name: a}]}"), 1024);
 }
 
+TEST(PodFacts, VolumesInAnotherOrderAreTheSame) {
+  Pod pod;
+  pod.spec.volumes = {{"a", EmptyDirVolumeSource{}}, {"b", SecretVolumeSource{}}};
+  Pod other;
+  other.spec.volumes = {pod.spec.volumes[1], pod.spec.volumes[0]};
+  EXPECT_TRUE(HaveSameVolumes(pod, other));
+  other.spec.volumes[1].name = "c";
+  EXPECT_FALSE(HaveSameVolumes(pod, other));
+  other.spec.volumes = {pod.spec.volumes[1]};
+  EXPECT_FALSE(HaveSameVolumes(pod, other));
+  other.spec.volumes = {{"a", SecretVolumeSource{}}, {"b", EmptyDirVolumeSource{}}};
+  EXPECT_FALSE(HaveSameVolumes(pod, other));
+}
+
 TEST(PodFacts, VolumesInUse) {
   const Pod pod = DecodePod(
       "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n"

@@ -188,10 +188,19 @@ class FakePlugin final : public VolumePlugin {
   // Operations delete, and ask the fake for nothing but whether it could.
   class NoDeletion final : public DeletableVolumePlugin {
    public:
+    // Reclaims are the fake operations'.
+    class UnusedDeleter final : public Deleter {
+     public:
+      std::string GetPath() const override { return ""; }
+      Result<Metrics> GetMetrics(const CallOptions&) override { return Metrics(); }
+      Status Delete(const CallOptions&) override {
+        return Error::NotApplied(Code::kUnimplemented, "a fake");
+      }
+    };
     explicit NoDeletion(VolumePlugin& plugin) : plugin_(plugin) {}
     VolumePlugin& plugin() override { return plugin_; }
     Result<std::unique_ptr<Deleter>> NewDeleter(const VolumeSpec&) override {
-      return Error::NotApplied(Code::kUnimplemented, "a fake");
+      return std::unique_ptr<Deleter>(std::make_unique<UnusedDeleter>());
     }
 
    private:

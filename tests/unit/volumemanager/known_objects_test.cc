@@ -322,10 +322,47 @@ TEST_F(KnownObjectsTest, AChangedNodeNameEndsNoPod) {
   EXPECT_EQ(UidOfPod("web-n0"), uid) << "its claims and its directories are called after it";
   EXPECT_EQ(UidOfPod("web-n1"), "no pod");
   EXPECT_EQ(Phase(uid), "Ready");
+  // Nor at the starts after that.
+  Restart();
+  Deliver("", kApplied);
+  DeliverList("manifests", {StaticPod("n1", "/m/web.yaml", ephemeral)});
+  Pass(std::chrono::minutes(2));
+  EXPECT_EQ(UidOfPod("web-n0"), uid);
+  EXPECT_EQ(Phase(uid), "Ready");
   DeliverList("manifests", {});
   Pass(std::chrono::minutes(2));
   DeliverList("manifests", {StaticPod("n1", "/m/web.yaml", ephemeral)});
   EXPECT_NE(UidOfPod("web-n1"), "no pod") << "the next one is called as the node is";
+}
+
+// "web" on x-n1, which is called n1 by now, and "web-x".
+TEST_F(KnownObjectsTest, APodTookOverAnothersDataWhoseNameEndedInTheFormerNodesName) {
+  const std::string spec =
+      "spec:\n  containers: [{name: c, image: x, volumeMounts: [{name: v, mountPath: /v}]}]\n"
+      "  volumes: [{name: v, emptyDir: {}}]\n";
+  Restart();
+  Deliver("", kApplied);
+  DeliverList("manifests", {StaticPod("x-n1", "/m/web.yaml", spec)});
+  const std::string uid = UidOfPod("web-x-n1");
+  ASSERT_EQ(Phase(uid), "Ready");
+  for (int start = 0; start < 2; ++start) {
+    SCOPED_TRACE(start);
+    Restart();
+    Deliver("", kApplied);
+    DeliverList("manifests", {StaticPod("n1", "/m/a.yaml", spec, "name: web-x"),
+                              StaticPod("n1", "/m/web.yaml", spec)});
+    Pass(std::chrono::minutes(2));
+    EXPECT_EQ(UidOfPod("web-x-n1"), uid);
+    EXPECT_EQ(Phase(uid), "Ready");
+    EXPECT_EQ(catalog().HolderOf({ObjectKind::kPod, "default", "web-x-n1"})->file,
+              "/m/web.yaml");
+  }
+  // Once that is gone the name is free.
+  DeliverList("manifests", {StaticPod("n1", "/m/a.yaml", spec, "name: web-x")});
+  Pass(std::chrono::minutes(2));
+  EXPECT_EQ(Phase(uid), "gone");
+  EXPECT_NE(UidOfPod("web-x-n1"), uid);
+  EXPECT_NE(UidOfPod("web-x-n1"), "no pod");
 }
 
 TEST_F(KnownObjectsTest, ASourceThatIsNotConfiguredAnyMoreKeepsItsPodsAndClaims) {

@@ -82,5 +82,142 @@ TEST_F(PodIdentityTest, AUidIsNotAnotherPodsOverAStart) {
   ExpectRunning("other", "u-1");
 }
 
+// They were another pod's, which replaced this one with its data.
+TEST_F(PodIdentityTest, VolumesInAnotherOrderAreThoseOfTheSamePod) {
+  const std::string two =
+      "spec:\n  containers: [{name: c, image: x, volumeMounts: [{name: v, mountPath: /v}]}]\n"
+      "  volumes: [";
+  Restart();
+  Deliver("", kApplied);
+  DeliverList("manifests",
+              {StaticPod("n1", "/m/web.yaml",
+                         two + "{name: v, emptyDir: {}}, {name: w, emptyDir: {}}]\n")});
+  const std::string uid = UidOfPod("web-n1");
+  ASSERT_EQ(Phase(uid), "Ready");
+  const ObjectWithOrigin other =
+      StaticPod("n1", "/m/web.yaml", two + "{name: w, emptyDir: {}}, {name: v, emptyDir: {}}]\n");
+  for (int start = 0; start < 2; ++start) {
+    DeliverList("manifests", {other});
+    Pass(std::chrono::minutes(2));
+    ExpectRunning("web-n1", uid);
+    EXPECT_EQ(ProblemsOf("manifests"), "");
+    Restart();
+    Deliver("", kApplied);
+  }
+}
+
+// A second pod of the name started on empty volumes beside the one that nobody could read.
+TEST_F(PodIdentityTest, APodWhoseRecordIsDamagedIsStillThePodOfItsName) {
+  Restart();
+  Deliver("", kApplied);
+  DeliverList("manifests", {Named("name: web", "/m/web.yaml")});
+  const std::string uid = UidOfPod("web-n1");
+  ASSERT_EQ(Phase(uid), "Ready");
+  PutVolumeRecord(uid, "v", "kubernetes.io/empty-dir", VolumeState::kSetUp, "boot-1", "web-n1");
+  store.Corrupt(kPodRecordKind, uid, "its checksum is wrong");
+  Restart();
+  Deliver("", kApplied);
+  DeliverList("manifests", {Named("name: web", "/m/web.yaml")});
+  Pass(std::chrono::minutes(2));
+  EXPECT_EQ(UidOfPod("web-n1"), uid);
+  EXPECT_EQ(Phase(uid), "Refused");
+  EXPECT_NE(View(uid).problems.at(0).message.find("its checksum is wrong"), std::string::npos);
+}
+
+TEST_F(PodIdentityTest, APodWhoseRecordWasGivenUpHasItsVolumesStill) {
+  Restart();
+  Deliver("", kApplied);
+  DeliverList("manifests", {Named("name: web", "/m/web.yaml")});
+  const std::string uid = UidOfPod("web-n1");
+  ASSERT_EQ(Phase(uid), "Ready");
+  PutVolumeRecord(uid, "v", "kubernetes.io/empty-dir", VolumeState::kSetUp, "boot-1", "web-n1");
+  ASSERT_TRUE(store.Remove(kPodRecordKind, uid, kPodRecordDurability).ok());
+  Restart();
+  Deliver("", kApplied);
+  DeliverList("manifests", {Named("name: web", "/m/web.yaml")});
+  Pass(std::chrono::minutes(2));
+  ExpectRunning("web-n1", uid);
+  EXPECT_TRUE(HasPodRecord(uid));
+}
+
+// The node was renamed, and the pod was given up with its data: it had no uid under its new name.
+TEST_F(PodIdentityTest, APodOfARenamedNodeStaysWhileItsFileIsInDisorder) {
+  Restart();
+  Deliver("", kApplied);
+  DeliverList("manifests", {StaticPod("n0", "/m/web.yaml", kWithData)});
+  const std::string uid = UidOfPod("web-n0");
+  ASSERT_EQ(Phase(uid), "Ready");
+  for (int start = 0; start < 2; ++start) {
+    SCOPED_TRACE(start);
+    Restart();
+    Deliver("", kApplied);
+    // As its source tells what it remembers, and cannot read now.
+    const SourceMemory memory = agent_->memories.at("manifests");
+    ObjectWithOrigin held{memory.objects.at(0).object, "/m/web.yaml", 0, ObjectPresence::kHeld,
+                          "it is in disorder"};
+    DeliverList("manifests", {held});
+    Pass(std::chrono::minutes(2));
+    ExpectRunning("web-n0", uid);
+    DeliverList("manifests", {StaticPod("n1", "/m/web.yaml", kWithData)});
+    Pass(std::chrono::minutes(2));
+    ExpectRunning("web-n0", uid);
+  }
+}
+
+// Its name is on record as that of the pod of the renamed node, with which another one took it
+// away.
+TEST_F(PodIdentityTest, APodThatSpellsTheWholeNameOutIsNotThePodOfTheRenamedNode) {
+  Restart();
+  Deliver("", kApplied);
+  DeliverList("manifests", {StaticPod("x-n1", "/m/web.yaml", kWithData)});
+  const std::string uid = UidOfPod("web-x-n1");
+  ASSERT_EQ(Phase(uid), "Ready");
+  for (int start = 0; start < 2; ++start) {
+    SCOPED_TRACE(start);
+    Restart();
+    Deliver("", kApplied);
+    DeliverList("manifests", {Named("name: web-x-n1, uid: u-2", "/m/a.yaml"),
+                              StaticPod("n1", "/m/web.yaml", kWithData)});
+    Pass(std::chrono::minutes(2));
+    ExpectRunning("web-x-n1", uid);
+    EXPECT_EQ(Phase("u-2"), "gone");
+  }
+}
+
+// The command was carried out, and the pod was there again: its data went by the older records.
+TEST_F(PodIdentityTest, ACommandOfOlderRecordsIsNotObeyed) {
+  const ObjectWithOrigin pod = Named("name: web, uid: u-1", "/m/web.yaml");
+  Restart();
+  Deliver("", kApplied);
+  DeliverList("manifests", {pod});
+  ASSERT_EQ(Phase("u-1"), "Ready");
+  watch.processes[7] = 1;
+  ASSERT_TRUE(HoldPid("u-1", 7).ok());
+  Delete("u-1");
+  Pass(std::chrono::seconds(5));
+  ASSERT_EQ(Phase("u-1"), "Terminating");
+  PutVolumeRecord("u-1", "v", "kubernetes.io/empty-dir", VolumeState::kSetUp, "boot-1", "web");
+  watch.processes.erase(7);
+  irreversible.hold = true;
+  Restart();
+  Deliver("", kApplied);
+  DeliverList("manifests", {pod});
+  Pass(std::chrono::minutes(2));
+  ExpectRunning("web", "u-1");
+  EXPECT_EQ(operations().Count("remove", Key("u-1", "")), 0u);
+  // The doubt ends, and no command is left.
+  irreversible.hold = false;
+  Restart();
+  Deliver("", kApplied);
+  DeliverList("manifests", {pod});
+  Pass(std::chrono::minutes(2));
+  ExpectRunning("web", "u-1");
+  EXPECT_EQ(operations().Count("remove", Key("u-1", "")), 0u);
+  // Given again it holds.
+  Delete("u-1");
+  Pass(std::chrono::minutes(2));
+  EXPECT_EQ(operations().Count("remove", Key("u-1", "")), 1u);
+}
+
 }  // namespace
 }  // namespace volumed
