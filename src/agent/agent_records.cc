@@ -7,6 +7,8 @@
 
 #include "agent/agent.h"
 #include "agent/command_admission.h"
+#include "operation/storage_record.h"
+#include "operation/volume_record.h"
 #include "os/filesystem_uuid.h"
 
 namespace volumed {
@@ -57,6 +59,9 @@ Status Agent::OpenRecords() {
   }
   options.sign_of_use = SignOfUse(config_.root, root_lock_->adopted());
   options.now_unix_ms = scheduler_->clock().WallUnixMillis();
+  // Of these what is lost can be put on record anew: by the next use of the volume, by the pod's
+  // own volumes and its source.
+  options.expendable_kinds = {kStorageOwnerRecordKind, kPodRecordKind};
   ASSIGN_OR_RETURN(records_, SqliteRecordStore::Open(options));
   recovery_gate_ = std::make_unique<RecoveryGate>(*records_, scheduler_->clock());
   const RecordsRecovery recovery = records_->recovery();
@@ -89,11 +94,14 @@ void Agent::AcceptVolume(const std::string& volume,
                          std::function<void(const Result<AcceptedDirectory>&)> done) {
   const auto ended = [this, volume, done](const OperationOutcome<AcceptedDirectory>& outcome) {
     if (outcome.failure) return done(outcome.failure->error);
-    log_->Warning("the directory of a persistent volume was accepted by command",
-                  {{"volume", volume},
-                   {"path", outcome.value->path},
-                   {"before", outcome.value->before},
-                   {"now", outcome.value->now}});
+    const bool is_other = outcome.value->before != outcome.value->now;
+    log_->Log(is_other ? LogLevel::kWarning : LogLevel::kInfo,
+              is_other ? "the directory of a persistent volume was accepted by command"
+                       : "the directory of a persistent volume was the one on record already",
+              {{"volume", volume},
+               {"path", outcome.value->path},
+               {"before", outcome.value->before},
+               {"now", outcome.value->now}});
     manager_->RetryStorage(volume);
     done(*outcome.value);
   };

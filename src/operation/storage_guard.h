@@ -157,6 +157,7 @@ class StorageGuard {
                           const StorageIdentity& identity, const CallOptions& call) EXCLUDES(mu_);
   Status CheckDirectoryNotOnRecord(const StorageOwner& owner, const StorageIdentity& identity,
                                    const CallOptions& call) EXCLUDES(mu_);
+  Status CheckAllReadable(const StorageHolder& holder) const EXCLUDES(mu_);
   Status CheckReclaimNotOnRecord(const StorageHolder& holder, const StorageName& name,
                                  const StorageIdentity& identity, const CallOptions& call)
       EXCLUDES(mu_);

@@ -142,10 +142,25 @@ Result<bool> StorageGuard::LiesInWay(const StorageName& name, const StorageIdent
   return Overlap(identity, found);
 }
 
+// Nobody knows where that has its storage, nor whether it is in the way.
+Status StorageGuard::CheckAllReadable(const StorageHolder& holder) const {
+  const MutexLock lock(mu_);
+  if (unreadable_.empty()) return OkStatus();
+  const auto& [key, why] = *unreadable_.begin();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "the storage of " + holder.text +
+                               " stays as it is: the record of whose storage is where cannot "
+                               "be read for " +
+                               key + " (" + why +
+                               "); if nothing of it can be in the way, `volumectl records "
+                               "accept`, and start the agent anew");
+}
+
 Status StorageGuard::CheckReclaimNotOnRecord(const StorageHolder& holder, const StorageName& name,
                                              const StorageIdentity& identity,
                                              const CallOptions& call) {
   if (identity.type == FileType::kMissing) return OkStatus();
+  RETURN_IF_ERROR(CheckAllReadable(holder));
   for (const StorageOwnerRecord& other : OtherOwners(holder.volume)) {
     const auto asked = [&](Result<bool> answer) {
       return std::move(answer).With("find out whether persistent volume " + other.volume +

@@ -83,8 +83,8 @@ Status StorageGuard::CheckRecorded(const std::string& volume, const StorageName&
   {
     const MutexLock lock(mu_);
     if (const auto why = unreadable_.find(volume); why != unreadable_.end()) {
-      return Refused("whose the storage of persistent volume " + volume +
-                     " is cannot be told: " + why->second);
+      return Refused("whose the storage of persistent volume " + volume + " is cannot be told: " +
+                     why->second + "; `volumectl records accept`, and start the agent anew");
     }
   }
   const std::optional<StorageOwnerRecord> record = FindOwner(volume);
@@ -111,7 +111,8 @@ Status StorageGuard::CheckRecorded(const std::string& volume, const StorageName&
   if (record && now.owner == record->claim_uid) return OkStatus();
   return Refused(name.ToString() + " is marked as storage of claim " + now.owner +
                  ", and persistent volume " + volume + " is that of claim " + claim_uid +
-                 ": it is not emptied");
+                 ": it is not emptied; if what is in it may go, `setfattr -x trusted.volumed.owner " +
+                 name.ToString() + "`");
 }
 
 Result<StorageIdentity> StorageGuard::TakeForReclaim(const StorageHolder& holder,

@@ -40,12 +40,19 @@ int Run(sqlite3_stmt* statement) {
   return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
+// Before the reason of a row that the administrator has given up.
+constexpr std::string_view kAccepted = "accepted: ";
+
 std::string Name(const Record& record) { return "record " + record.kind + "/" + record.key; }
 
 }  // namespace
 
-RecordDatabase::RecordDatabase(RecordFile file, Ballast ballast, RecordNumbering numbering)
-    : file_(std::move(file)), ballast_(std::move(ballast)), numbering_(std::move(numbering)) {}
+RecordDatabase::RecordDatabase(RecordFile file, Ballast ballast, RecordNumbering numbering,
+                               std::set<std::string> expendable_kinds)
+    : file_(std::move(file)),
+      ballast_(std::move(ballast)),
+      numbering_(std::move(numbering)),
+      expendable_kinds_(std::move(expendable_kinds)) {}
 
 Result<std::unique_ptr<RecordDatabase>> RecordDatabase::Open(const RecordDatabaseOptions& options) {
   Ballast ballast(options.file.directory + "/records.ballast", options.ballast_bytes);
@@ -59,7 +66,8 @@ Result<std::unique_ptr<RecordDatabase>> RecordDatabase::Open(const RecordDatabas
   std::unique_ptr<RecordDatabase> database(
       new RecordDatabase(*std::move(opened), std::move(ballast),
                          RecordNumbering(options.file.directory + kNumberFileSuffix, options.place,
-                                         options.sign_of_use, options.now_unix_ms)));
+                                         options.sign_of_use, options.now_unix_ms),
+                         options.expendable_kinds));
   RETURN_IF_ERROR(database->Prepare());
   RETURN_IF_ERROR(database->numbering_.Load(database->file_.db.get(), database->file_.path));
   // What cannot be put on record now is with the next transaction, and holds in this process.
@@ -110,11 +118,42 @@ Status RecordDatabase::LoadQuarantine() {
                    SqlitePrepare(db, "SELECT kind, key, reason FROM quarantine ORDER BY id"));
   int rc = SQLITE_OK;
   while ((rc = sqlite3_step(select.get())) == SQLITE_ROW) {
+    std::string reason = ColumnBytes(select.get(), 2);
+    if (reason.starts_with(kAccepted)) continue;
     quarantine_.emplace(RowId(ColumnBytes(select.get(), 0), ColumnBytes(select.get(), 1)),
-                        ColumnBytes(select.get(), 2));
+                        std::move(reason));
   }
-  if (rc == SQLITE_DONE) return OkStatus();
-  return SqliteError(db, rc, "read the quarantine of " + file_.path, Outcome::kNotApplied);
+  if (rc != SQLITE_DONE) {
+    return SqliteError(db, rc, "read the quarantine of " + file_.path, Outcome::kNotApplied);
+  }
+  // Those of other kinds have been told of, and nobody could give them up.
+  for (const auto& [id, reason] : quarantine_) {
+    if (expendable_kinds_.contains(id.first)) DoubtRecords({id.first, id.second, reason});
+  }
+  return OkStatus();
+}
+
+void RecordDatabase::DoubtRecords(const QuarantinedRecord& row) {
+  numbering_.Doubt("the record " + row.kind + " \"" + row.key + "\" cannot be read: " + row.reason);
+  if (numbering_.is_due()) static_cast<void>(CommitNumber());
+}
+
+Status RecordDatabase::AcceptLosses() {
+  sqlite3* db = file_.db.get();
+  RETURN_IF_ERROR(SetSynchronous(Durability::kPowerLoss));
+  ASSIGN_OR_RETURN(const SqliteStatement accept,
+                   SqlitePrepare(db,
+                                 "UPDATE quarantine SET reason=?2||reason"
+                                 " WHERE kind=?1 AND substr(reason,1,length(?2))<>?2"));
+  const std::string prefix(kAccepted);
+  for (const std::string& kind : expendable_kinds_) {
+    BindText(accept.get(), 1, kind);
+    BindText(accept.get(), 2, prefix);
+    const int rc = Run(accept.get());
+    if (rc != SQLITE_OK)
+      return SqliteError(db, rc, "give damaged records up", Outcome::kNotApplied);
+  }
+  return OkStatus();
 }
 
 // ---- writing ------------------------------------------------------------------------------------
@@ -262,6 +301,7 @@ RecordDatabase::Attempt RecordDatabase::CommitNumber() {
 
 Status RecordDatabase::AcceptRecords(const std::optional<std::string>& volume) {
   if (!recovery().active) return OkStatus();
+  if (!volume) RETURN_IF_ERROR(AcceptLosses());
   numbering_.Accept(volume);
   const Attempt attempt = CommitNumber();
   if (!attempt.error) return OkStatus();
@@ -385,6 +425,7 @@ void RecordDatabase::SetAside(const std::vector<QuarantinedRecord>& bad) {
   }
   if (rc == SQLITE_OK) rc = Run(statements_.commit.get());
   if (rc != SQLITE_OK) static_cast<void>(FailedAttempt(rc, /*in_commit=*/true));
+  if (!bad.empty()) DoubtRecords(bad.front());
 }
 
 }  // namespace volumed

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +35,7 @@ struct RecordDatabaseOptions {
   RecordsPlace place;
   std::string sign_of_use;
   int64_t now_unix_ms = 0;
+  std::set<std::string> expendable_kinds;
 };
 
 // Threads: one at a time. Blocks: on the disk.
@@ -83,9 +85,14 @@ class RecordDatabase {
     std::optional<Error> error;
   };
 
-  RecordDatabase(RecordFile file, Ballast ballast, RecordNumbering numbering);
+  RecordDatabase(RecordFile file, Ballast ballast, RecordNumbering numbering,
+                 std::set<std::string> expendable_kinds);
   Status Prepare();
   Status LoadQuarantine();
+  // What cannot be read may have said that a disk is somebody's: irreversible steps wait.
+  void DoubtRecords(const QuarantinedRecord& row);
+  // Rows of expendable kinds that are set aside count as never written from the next start on.
+  Status AcceptLosses();
 
   Error Full(const std::string& consequence) const;
   void ApplyOne(RecordChange& change);
@@ -107,6 +114,7 @@ class RecordDatabase {
   RecordFile file_;
   Ballast ballast_;
   RecordNumbering numbering_;
+  const std::set<std::string> expendable_kinds_;
   Statements statements_;
   std::multimap<RowId, std::string> quarantine_;  // reasons
   std::optional<Durability> synchronous_;         // what the connection is set to

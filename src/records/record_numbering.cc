@@ -202,6 +202,14 @@ void RecordNumbering::Discard() {
   next_.accepted = row_.accepted;
 }
 
+void RecordNumbering::Doubt(const std::string& reason) {
+  if (!row_.reason.empty()) return;
+  row_.reason = next_.reason = reason;
+  row_.since_unix_ms = next_.since_unix_ms = now_unix_ms_;
+  due_ = true;
+  Show();
+}
+
 void RecordNumbering::Accept(const std::optional<std::string>& volume) {
   if (volume) {
     next_.accepted += *volume + "\n";

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -35,6 +36,9 @@ struct SqliteRecordStoreOptions {
   // it has lost its records.
   std::string sign_of_use;
   int64_t now_unix_ms = 0;  // of a recovery that the start notices
+  // Kinds of which a damaged row counts as never written from the start after the administrator's
+  // word on; one of any other kind has to be repaired.
+  std::set<std::string> expendable_kinds;
   // How long nobody may have written anything until the log is written back.
   Duration idle = std::chrono::seconds(5);
   // For tests: SQL that takes the schema from version i + 2 to i + 3, and the name of a SQLite VFS.

@@ -109,6 +109,22 @@ TEST_F(StorageGuardTest, TheRetainedDataOfAVolumeThatIsNoMoreIsNotEmptiedWithThe
   EXPECT_EQ(Reclaim(outer, "claim-1"), "") << "it is gone";
 }
 
+TEST_F(StorageGuardTest, ADamagedRecordOfAnotherVolumesStorageCountedAsNone) {
+  const PersistentVolume outer = HostPathVolume("outer", "/x");
+  const PersistentVolume inner = HostPathVolume("inner", "/x/sub");
+  kernel_.AddDirectory("/x");
+  kernel_.AddDirectory("/x/sub");
+  Use(outer, "claim-1");
+  ASSERT_EQ(RecordOf(inner, "claim-2", true), "");
+  ASSERT_TRUE(guard_->Forget("inner").ok());
+  store_.Corrupt(kStorageOwnerRecordKind, "retained/inner/1", "its checksum is wrong");
+  Restart();
+  const std::string refused = Reclaim(outer, "claim-1");
+  EXPECT_TRUE(Has(refused, "cannot be read for retained/inner/1 (its checksum is wrong)"))
+      << refused;
+  EXPECT_TRUE(Has(refused, "volumectl records accept")) << refused;
+}
+
 TEST_F(StorageGuardTest, RetainedDataThatAnotherVolumeIsGivenIsThatOnes) {
   const PersistentVolume one = HostPathVolume("one", "/x");
   const PersistentVolume two = HostPathVolume("two", "/x");

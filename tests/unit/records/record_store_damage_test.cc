@@ -77,6 +77,38 @@ TEST_F(RecordStoreDamageTest, DamagedRowIsSetAsideAndStaysReported) {
   sqlite3_close(db);
 }
 
+// A damaged row counted as none: what it protected was emptied with what lay around it.
+TEST_F(RecordStoreDamageTest, IrreversibleStepsWaitWhileADamagedRowHasNotBeenAccepted) {
+  {
+    auto store = Open();
+    ASSERT_TRUE(store->Put(kPodA, Durability::kPowerLoss).ok());
+    ASSERT_TRUE(store->Put({"claim", "a", 1, "c"}, Durability::kPowerLoss).ok());
+    EXPECT_FALSE(store->recovery().active);
+  }
+  Edit(File(), "UPDATE records SET bytes=x'00';");
+  SqliteRecordStoreOptions options = Options();
+  options.expendable_kinds = {"pod"};
+  for (int run = 0; run < 2; ++run) {
+    auto store = Open(options);
+    ASSERT_TRUE(store->recovery().active) << run;
+    EXPECT_THAT(store->recovery().reason, HasSubstr("cannot be read: its checksum is wrong"));
+    ASSERT_TRUE(store->AcceptRecords("pv-1").ok());
+    EXPECT_TRUE(store->recovery().active) << "of one volume alone";
+  }
+  {
+    auto store = Open(options);
+    ASSERT_TRUE(store->AcceptRecords(std::nullopt).ok());
+    EXPECT_FALSE(store->recovery().active);
+  }
+  auto store = Open(options);
+  EXPECT_FALSE(store->recovery().active);
+  // What is expendable counts as never written from the next start on; the rest is to be repaired.
+  EXPECT_THAT(store->Load("pod")->quarantined, IsEmpty());
+  EXPECT_TRUE(store->Put(kPodA, Durability::kProcess).ok());
+  EXPECT_THAT(store->Load("claim")->quarantined, SizeIs(1));
+  EXPECT_FALSE(store->Put({"claim", "a", 1, "c"}, Durability::kProcess).ok());
+}
+
 TEST_F(RecordStoreDamageTest, RowMovedToAnotherKeyIsSetAside) {
   {
     auto store = Open();
