@@ -127,8 +127,9 @@ class Agent {
   // The directory at the path of a PersistentVolume is the volume's from now on.
   void AcceptVolume(const std::string& volume,
                     std::function<void(const Result<AcceptedDirectory>&)> done);
-  Status AcceptSource(const std::string& name);
-  Status ForgetSource(const std::string& name);
+  Status AcceptSource(const std::string& name, bool dry_run);
+  Status ForgetSource(const std::string& name, bool dry_run);
+  Error NoSource(const std::string& name) const;
   ObjectSource* FindSource(const std::string& name) const;  // null: it is not configured
   std::set<std::string> UnreadFiles(const std::string& source) const;
   // These three may be called on any thread.

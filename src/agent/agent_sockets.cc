@@ -99,8 +99,10 @@ void Agent::MakeControlServices() {
                               auto done) { AcceptVolume(volume, std::move(done)); },
       .losses = *source_losses_,
       .unread_files = [this](const std::string& name) { return UnreadFiles(name); },
-      .accept_source = [this](const std::string& name) { return AcceptSource(name); },
-      .forget_source = [this](const std::string& name) { return ForgetSource(name); },
+      .accept_source = [this](const std::string& name,
+                              bool dry_run) { return AcceptSource(name, dry_run); },
+      .forget_source = [this](const std::string& name,
+                              bool dry_run) { return ForgetSource(name, dry_run); },
       .status =
           [this] {
             return DescribeStatus({config_, features_, *kernel_, *recovery_gate_,

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "agent/agent.h"
+#include "base/strings.h"
 #include "volumemanager/adopted_pods.h"
 #include "volumemanager/provisioning.h"
 
@@ -68,19 +69,28 @@ std::set<std::string> Agent::UnreadFiles(const std::string& source) const {
   return {};
 }
 
-Status Agent::AcceptSource(const std::string& name) {
+Error Agent::NoSource(const std::string& name) const {
+  std::vector<std::string> known;
+  for (const SourceStatus& source : catalog_->Sources()) known.push_back(source.name);
+  return Error::NotApplied(Code::kNotFound,
+                           "no source " + name + "; there are " + Join(known, ", "));
+}
+
+Status Agent::AcceptSource(const std::string& name, bool dry_run) {
   if (name == kAdoptedRootSource && !manager_->HeldAdoptedPods().empty()) {
-    manager_->AcceptAdoptedPods();
+    if (!dry_run) manager_->AcceptAdoptedPods();
     return OkStatus();
   }
   ObjectSource* const source = FindSource(name);
   if (source == nullptr) {
-    const bool is_known = source_losses_->Knows(name);
+    if (!source_losses_->Knows(name)) return NoSource(name);
     return Error::NotApplied(
-        is_known ? Code::kFailedPrecondition : Code::kNotFound,
-        is_known ? "source " + name + " is not configured: it has nothing that could be right"
-                 : "no source " + name);
+        Code::kFailedPrecondition,
+        "source " + name +
+            " is not configured: it has nothing that could be right; `volumectl "
+            "source forget` takes away what it had");
   }
+  if (dry_run) return OkStatus();
   source->Accept();
   catalog_->AcceptSource(name);
   manager_->ObjectsChanged();
@@ -88,7 +98,7 @@ Status Agent::AcceptSource(const std::string& name) {
 }
 
 // A source that is not configured any more goes with everything it delivered.
-Status Agent::ForgetSource(const std::string& name) {
+Status Agent::ForgetSource(const std::string& name, bool dry_run) {
   if (FindSource(name) != nullptr) {
     return Error::NotApplied(Code::kFailedPrecondition,
                              "source " + name +
@@ -100,9 +110,9 @@ Status Agent::ForgetSource(const std::string& name) {
                              "the volumes that were made here are known by their records; delete "
                              "the PersistentVolume instead");
   }
-  if (!catalog_->ForgetSource(name)) {
-    return Error::NotApplied(Code::kNotFound, "no source " + name);
-  }
+  if (!source_losses_->Knows(name)) return NoSource(name);
+  if (dry_run) return OkStatus();
+  catalog_->ForgetSource(name);
   source_losses_->Forget(name);
   manager_->SourceForgotten(name);
   return OkStatus();

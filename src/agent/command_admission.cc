@@ -119,6 +119,18 @@ Status AdmitPod(const ObjectCatalog& catalog, const VolumeManager& manager, cons
   return is_another && !command.replace ? Status(RefuseOtherUid(key, known.str())) : OkStatus();
 }
 
+// A volume that was made here is nobody's to apply, and one that is being deleted is not changed.
+std::string WayToKeep(const ObjectCatalog& catalog, const VolumeManager& manager,
+                      const ObjectKey& volume) {
+  const std::optional<ObjectStanding> standing = catalog.StandingOf(volume);
+  const bool is_made_here = standing && standing->origin.source == Provisioning::kSourceName;
+  if (!standing || is_made_here || manager.IsBeingDeleted(volume)) return "";
+  const bool is_applied = standing->missing || !IsOfManifest(standing->origin);
+  return ", and keeps it if " +
+         (is_applied ? "it is applied with" : standing->origin.file + " says") +
+         " Retain before then";
+}
+
 }  // namespace
 
 Result<ApplyCommand> AdmitApply(const ObjectCatalog& catalog, const VolumeManager& manager,
@@ -140,27 +152,68 @@ Result<ApplyCommand> AdmitApply(const ObjectCatalog& catalog, const VolumeManage
 }
 
 std::optional<DoomedData> DataThatEndsWith(const ObjectCatalog& catalog,
-                                           const VolumeManager& manager, const ObjectKey& claim) {
-  const bool is_claim = claim.kind == ObjectKind::kPersistentVolumeClaim;
-  if (!is_claim || !manager.IsBound(claim)) return std::nullopt;
-  const std::optional<StorageStatus> status = manager.StorageStatusOf(claim);
-  const PersistentVolumePtr volume =
-      status ? catalog.FindPersistentVolume(status->other) : PersistentVolumePtr();
+                                           const VolumeManager& manager, const ObjectKey& object) {
+  const std::optional<StorageStatus> status = manager.StorageStatusOf(object);
+  if (!status) return std::nullopt;
+  const bool is_volume = object.kind == ObjectKind::kPersistentVolume;
+  if (is_volume ? !status->is_released : !manager.IsBound(object)) return std::nullopt;
+  const std::string& name = is_volume ? object.name : status->other;
+  const PersistentVolumePtr volume = catalog.FindPersistentVolume(name);
   if (volume == nullptr) return std::nullopt;
   const ReclaimPolicy policy = volume->spec.reclaim_policy;
   if (ReclaimActionOf(policy) == ReclaimAction::kNone) return std::nullopt;
-  const auto name = StorageNameOf(VolumeSpec::FromPersistentVolume(*volume, false));
-  return DoomedData{volume->metadata.name, name ? name->ToString() : "",
-                    std::string(EnumText(policy)), !status->held_by.empty()};
+  const auto place = StorageNameOf(VolumeSpec::FromPersistentVolume(*volume, false));
+  DoomedData data{name, place ? place->ToString() : "", std::string(EnumText(policy)),
+                  !is_volume && !status->held_by.empty()};
+  const ObjectKey key{ObjectKind::kPersistentVolume, "", name};
+  if (const auto its = manager.StorageStatusOf(key)) {
+    data.stays_because = its->unreclaimable;
+    if (!is_volume && its->is_missing && data.stays_because.empty()) {
+      data.stays_because = "PersistentVolume " + name + ", whose reclaim policy is " + data.policy +
+                           ", has left its source; it is deleted once that is back, or deleted by "
+                           "command";
+    }
+  }
+  if (data.in_use) data.way_to_keep = WayToKeep(catalog, manager, key);
+  return data;
 }
 
 std::string FateOfData(const ObjectCatalog& catalog, const VolumeManager& manager,
-                       const ObjectKey& claim) {
-  const std::optional<DoomedData> data = DataThatEndsWith(catalog, manager, claim);
+                       const ObjectKey& object) {
+  const std::optional<DoomedData> data = DataThatEndsWith(catalog, manager, object);
   if (!data) return "";
-  return "its data" + (data->place.empty() ? "" : " in " + data->place) +
-         " is deleted with it: PersistentVolume " + data->volume + " has the reclaim policy " +
-         data->policy + (data->in_use ? ", and keeps it if that is Retain before then" : "");
+  const std::string text = "its data" + (data->place.empty() ? "" : " in " + data->place);
+  if (!data->stays_because.empty()) return text + " stays: " + data->stays_because;
+  if (object.kind == ObjectKind::kPersistentVolume) {
+    return text + " is deleted with it: its claim is gone, and its reclaim policy is " +
+           data->policy;
+  }
+  return text + " is deleted with it: PersistentVolume " + data->volume +
+         " has the reclaim policy " + data->policy + data->way_to_keep;
+}
+
+Status CheckDelete(const ObjectCatalog& catalog, const VolumeManager& manager,
+                   const ObjectKey& object, bool yes) {
+  if (yes || object.kind != ObjectKind::kPersistentVolume) return OkStatus();
+  const std::optional<StorageStatus> status = manager.StorageStatusOf(object);
+  if (!status || !status->is_missing) return OkStatus();
+  const std::optional<DoomedData> data = DataThatEndsWith(catalog, manager, object);
+  if (!data || !data->stays_because.empty()) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           ToString(object) + " has left its source and keeps its data; deleted, " +
+                               FateOfData(catalog, manager, object) +
+                               "; say --yes if that may go, or apply it with "
+                               "persistentVolumeReclaimPolicy: Retain first");
+}
+
+std::optional<ObjectOrigin> OriginOfDeleted(const ObjectCatalog& catalog, const ObjectKey& object) {
+  const std::optional<ObjectStanding> standing = catalog.StandingOf(object);
+  if (standing && !standing->missing && standing->presence == ObjectPresence::kPresent) {
+    return standing->origin;
+  }
+  const auto refused = catalog.Refused().find(object);
+  if (refused != catalog.Refused().end()) return refused->second;
+  return std::nullopt;
 }
 
 Status CheckAcceptVolume(const ObjectCatalog& catalog, const VolumeManager& manager,

@@ -37,21 +37,34 @@ Status CheckAcceptVolume(const ObjectCatalog& catalog, const VolumeManager& mana
 std::string WarningOfDelete(const VolumeManager& manager, const ObjectKey& object,
                             const std::optional<ObjectOrigin>& origin);
 
-// The data of a claim that is deleted once the claim is gone.
+// The data of a claim, or of a PersistentVolume whose claim is gone, of which the policy says that
+// it is deleted once that has ended.
 struct DoomedData {
   std::string volume;  // its PersistentVolume
   std::string place;   // "/srv/disk"; "" if it has no name on this node
   std::string policy;  // "Delete"
   bool in_use = false;
+  std::string stays_because = {};  // why it stays all the same; "" if it goes
+  std::string way_to_keep = {};    // what can be done before it goes; "" if nothing can
 };
 
-// nullopt if the claim is not bound, or its volume is retained.
+// nullopt if the object has no such data: the claim is not bound, the volume not released, or the
+// policy is Retain.
 std::optional<DoomedData> DataThatEndsWith(const ObjectCatalog& catalog,
-                                           const VolumeManager& manager, const ObjectKey& claim);
+                                           const VolumeManager& manager, const ObjectKey& object);
 
 // The same in words; "" if there is none.
 std::string FateOfData(const ObjectCatalog& catalog, const VolumeManager& manager,
-                       const ObjectKey& claim);
+                       const ObjectKey& object);
+
+// A PersistentVolume that has left its source keeps its data; the command ends that, and has to say
+// so with `yes`. Errors: FailedPrecondition, not applied.
+Status CheckDelete(const ObjectCatalog& catalog, const VolumeManager& manager,
+                   const ObjectKey& object, bool yes);
+
+// Who had it when it was deleted, if that has it still: in use, or refused because of an earlier
+// deletion.
+std::optional<ObjectOrigin> OriginOfDeleted(const ObjectCatalog& catalog, const ObjectKey& object);
 
 // Of a pod that is about to be deleted: the manifest that has it now, or "".
 std::string WarningOfPodDelete(const ObjectCatalog& catalog, const ObjectKey& pod);

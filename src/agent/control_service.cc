@@ -172,7 +172,7 @@ grpc::ServerUnaryReactor* ControlService::Delete(grpc::CallbackServerContext* co
   if (*kind != ObjectKind::kPod) {
     ObjectKey key{*kind, ref.namespace_().empty() ? "default" : ref.namespace_(), ref.name()};
     if (IsClusterScoped(*kind)) key.name_space.clear();
-    DeleteObject(reactor, response, key);
+    DeleteObject(reactor, response, key, request->yes());
     return reactor;
   }
   backend_.scheduler.Post([this, reactor, ref, response, force = request->force()] {
@@ -201,14 +201,14 @@ grpc::ServerUnaryReactor* ControlService::Delete(grpc::CallbackServerContext* co
 }
 
 void ControlService::DeleteObject(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response,
-                                  const ObjectKey& key) {
-  backend_.scheduler.Post([this, reactor, response, key] {
-    // Before it goes: a manifest that has it now has it afterwards too.
-    const std::optional<ObjectStanding> standing = backend_.catalog.StandingOf(key);
-    std::optional<ObjectOrigin> origin;
-    if (standing && !standing->missing && standing->presence == ObjectPresence::kPresent) {
-      origin = standing->origin;
+                                  const ObjectKey& key, bool yes) {
+  backend_.scheduler.Post([this, reactor, response, key, yes] {
+    if (const Status may = CheckDelete(backend_.catalog, backend_.manager, key, yes); !may.ok()) {
+      reactor->Finish(ToGrpcStatus(may));
+      return;
     }
+    // Before it goes: a manifest that has it now has it afterwards too.
+    const std::optional<ObjectOrigin> origin = OriginOfDeleted(backend_.catalog, key);
     const std::string fate = FateOfData(backend_.catalog, backend_.manager, key);
     backend_.manager.DeleteObject(
         key, [this, reactor, response, key, origin, fate](const Status& status) {
@@ -329,12 +329,13 @@ Result<std::vector<KeptDirectory>> ControlService::RetryPod(const v1::RetryReque
                                                             v1::RetryResponse* response) {
   ASSIGN_OR_RETURN(const PodUid pod, FindPodUid(backend_.manager, request.pod(), backend_.node));
   const std::optional<PodView> before = backend_.manager.FindPod(pod);
-  RETURN_IF_ERROR(request.volume().empty()
-                      ? backend_.manager.Retry(pod)
-                      : backend_.manager.RetryVolume({pod, SpecName(request.volume())}));
+  const VolumeView* one = before ? FindVolumeByName(*before, request.volume()) : nullptr;
+  const SpecName named = one == nullptr ? SpecName(request.volume()) : one->spec;
+  RETURN_IF_ERROR(request.volume().empty() ? backend_.manager.Retry(pod)
+                                           : backend_.manager.RetryVolume({pod, named}));
   if (!before) return std::vector<KeptDirectory>();
   for (const VolumeView& volume : before->volumes) {
-    if (!request.volume().empty() && volume.spec.str() != request.volume()) continue;
+    if (!request.volume().empty() && volume.spec != named) continue;
     v1::RetriedVolume* retried = response->add_volumes();
     retried->set_name(volume.spec.str());
     retried->set_what(RetryAnswer(volume));
@@ -364,10 +365,11 @@ grpc::ServerUnaryReactor* ControlService::ForgetSource(grpc::CallbackServerConte
                                                        const v1::ForgetSourceRequest* request,
                                                        v1::ForgetSourceResponse* response) {
   return OnControl(context, PeerRole::kAdmin, [this, request, response]() -> Status {
+    RETURN_IF_ERROR(backend_.forget_source(request->name(), /*dry_run=*/true));
     backend_.losses.EncodeAll(request->name(), response->mutable_goes());
     if (request->dry_run()) return OkStatus();
     RETURN_IF_ERROR(SourceLosses::CheckConfirmed(response->goes(), request->yes()));
-    return backend_.forget_source(request->name());
+    return backend_.forget_source(request->name(), /*dry_run=*/false);
   });
 }
 
@@ -375,10 +377,11 @@ grpc::ServerUnaryReactor* ControlService::AcceptSource(grpc::CallbackServerConte
                                                        const v1::AcceptSourceRequest* request,
                                                        v1::AcceptSourceResponse* response) {
   return OnControl(context, PeerRole::kAdmin, [this, request, response]() -> Status {
+    RETURN_IF_ERROR(backend_.accept_source(request->name(), /*dry_run=*/true));
     backend_.losses.EncodeAccepted(request->name(), response->mutable_goes());
     if (request->dry_run()) return OkStatus();
     RETURN_IF_ERROR(SourceLosses::CheckConfirmed(response->goes(), request->yes()));
-    return backend_.accept_source(request->name());
+    return backend_.accept_source(request->name(), /*dry_run=*/false);
   });
 }
 

@@ -54,8 +54,9 @@ struct ControlBackend {
   const SourceLosses& losses;
   // Files of a manifest directory that are not read because of their names.
   std::function<std::set<std::string>(const std::string& source)> unread_files;
-  std::function<Status(const std::string& source)> accept_source;
-  std::function<Status(const std::string& source)> forget_source;
+  // With `dry_run` only whether that may be.
+  std::function<Status(const std::string& source, bool dry_run)> accept_source;
+  std::function<Status(const std::string& source, bool dry_run)> forget_source;
   std::function<v1::GetStatusResponse()> status;
   std::function<std::vector<StuckOperation>()> stuck;
   int open_streams = 0;
@@ -137,7 +138,7 @@ class ControlService final : public v1::VolumeAgent::CallbackService {
   void Store(grpc::ServerUnaryReactor* reactor, v1::ApplyResponse* response, ApplyCommand* command);
   // Deletes an object of a kind other than a pod's. Called on the control thread.
   void DeleteObject(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response,
-                    const ObjectKey& key);
+                    const ObjectKey& key, bool yes);
   // Tries what was asked for, and answers of which directories more can be told. Called on the
   // control thread.
   Result<std::vector<KeptDirectory>> RetryPod(const v1::RetryRequest& request,

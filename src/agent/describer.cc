@@ -35,13 +35,6 @@ bool IsAbout(const KeptEvent& event, const std::string& volume) {
   return false;
 }
 
-const VolumeView* FindVolume(const PodView& pod, const std::string& name) {
-  for (const VolumeView& volume : pod.volumes) {
-    if (volume.spec.str() == name) return &volume;
-  }
-  return nullptr;
-}
-
 void AddSummaryField(const std::string& name, const std::string& value, v1::DescribeResponse* out) {
   v1::SummaryField* field = out->add_summary();
   field->set_name(name);
@@ -126,7 +119,7 @@ Result<MountQuestions> Describer::DescribeVolume(const v1::DescribeRequest& requ
   }
   ASSIGN_OR_RETURN(const PodUid uid, FindPodUid(manager_, request.object(), node_));
   PodView view = *manager_.FindPod(uid);
-  const VolumeView* found = FindVolume(view, request.volume());
+  const VolumeView* found = FindVolumeByName(view, request.volume());
   if (found == nullptr) {
     return Error::NotApplied(Code::kNotFound, "pod " + view.ns + "/" + view.name +
                                                   " has no volume \"" + request.volume() + "\"");
@@ -139,12 +132,14 @@ Result<MountQuestions> Describer::DescribeVolume(const v1::DescribeRequest& requ
   view.volumes.clear();
   EncodePod(view, {}, out->mutable_pod());
   for (const KeptEvent& event : events_.Snapshot(uid)) {
-    if (IsAbout(event, request.volume())) EncodeEvent(event, out->add_events());
+    if (IsAbout(event, volume.spec.str())) EncodeEvent(event, out->add_events());
   }
+  const std::string& in_pod =
+      volume.pod_volumes.empty() ? request.volume() : volume.pod_volumes.front();
   if (const std::shared_ptr<const Pod> pod = catalog_.FindPod(uid)) {
     for (const auto& [name, value] : SummariseObject(Object(*pod))) {
-      const bool is_mount = name == "  mounts" && value.starts_with(request.volume() + " at ");
-      if (!is_mount && name != "Volume " + request.volume()) continue;
+      const bool is_mount = name == "  mounts" && value.starts_with(in_pod + " at ");
+      if (!is_mount && name != "Volume " + in_pod) continue;
       AddSummaryField(is_mount ? "Mounted" : "Manifest", value, out);
     }
   }
@@ -248,7 +243,7 @@ void Describer::AddUsers(const ObjectKey& key, v1::DescribeResponse* out) const 
       *use->mutable_pod() = MakePodRef(pod->uid(), manager_);
       use->set_volume(volume.name);
       const std::optional<PodView> view = manager_.FindPod(pod->uid());
-      const VolumeView* shown = view ? FindVolume(*view, volume.name) : nullptr;
+      const VolumeView* shown = view ? FindVolumeByName(*view, volume.name) : nullptr;
       if (shown == nullptr) continue;
       use->set_state(shown->state);
       if (shown->problem) EncodeProblemView(*shown->problem, use->mutable_problem());

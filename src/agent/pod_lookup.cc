@@ -1,5 +1,6 @@
 #include "agent/pod_lookup.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "kube/static_pod.h"
@@ -58,6 +59,17 @@ Result<PodUid> FindPodOrSuccessor(const VolumeManager& manager, const ObjectCata
   if (found.ok() || found.error().code() != Code::kNotFound) return found;
   const WaitingPod* waiting = FindWaitingPod(catalog, ref, node);
   return waiting == nullptr || waiting->uid.empty() ? found : waiting->uid;
+}
+
+const VolumeView* FindVolumeByName(const PodView& pod, const std::string& name) {
+  for (const VolumeView& volume : pod.volumes) {
+    if (volume.spec.str() == name) return &volume;
+  }
+  for (const VolumeView& volume : pod.volumes) {
+    const std::vector<std::string>& names = volume.pod_volumes;
+    if (std::find(names.begin(), names.end(), name) != names.end()) return &volume;
+  }
+  return nullptr;
 }
 
 }  // namespace volumed

@@ -19,6 +19,9 @@ constexpr std::string_view kNotSetUp = "NotSetUp";
 // An answer has to stay below what gRPC takes.
 constexpr int64_t kMaxShownMissing = 200;
 
+// Of what has left one source and is in another one.
+constexpr std::string_view kMoved = "moved";
+
 std::string_view PresenceName(ObjectPresence presence) {
   switch (presence) {
     case ObjectPresence::kPresent:
@@ -77,13 +80,32 @@ bool SourceLosses::Knows(const std::string& source) const {
 
 void SourceLosses::EncodeAbsent(const std::string& source, AbsentObjects* out) const {
   if (source == kAdoptedRootSource) return EncodeHeldPods(out);
+  for (const Absent& absent : AbsentOf(source)) Encode(source, absent, out->Add());
+}
+
+std::vector<SourceLosses::Absent> SourceLosses::AbsentOf(const std::string& source) const {
   const auto found = absent_.find(source);
-  if (found == absent_.end()) return;
-  for (const Absent& absent : found->second) Encode(source, absent, out->Add());
+  if (found == absent_.end() || found->second.empty()) return {};
+  std::vector<Absent> all = found->second;
+  const std::map<ObjectKey, ObjectOrigin> moved = catalog_.HandedOverBy(source);
+  for (Absent& absent : all) {
+    if (absent.object == nullptr) continue;
+    const auto there = moved.find(catalog_.IdentityOf(*absent.object));
+    if (there == moved.end()) continue;
+    const ObjectOrigin& origin = there->second;
+    absent.reason = (origin.file.empty() ? "source " + origin.source : origin.file) +
+                    " has it now, and takes it over";
+    absent.presence = kMoved;
+    absent.goes_at_unix_millis = 0;
+  }
+  return all;
 }
 
 void SourceLosses::EncodeAccepted(const std::string& source, AbsentObjects* out) const {
-  EncodeAbsent(source, out);
+  if (source == kAdoptedRootSource) return EncodeHeldPods(out);
+  for (const Absent& absent : AbsentOf(source)) {
+    if (absent.presence != kMoved) Encode(source, absent, out->Add());
+  }
   for (const auto& [name, all] : absent_) {
     for (const Absent& absent : all) {
       if (absent.may_be_in_source == source) Encode(name, absent, out->Add());
@@ -105,7 +127,7 @@ void SourceLosses::EncodeReplaced(const std::string& source, AbsentObjects* out)
 }
 
 void SourceLosses::EncodeAll(const std::string& source, AbsentObjects* out) const {
-  const std::set<ObjectKey> stays = catalog_.HandedOverBy(source);
+  const std::map<ObjectKey, ObjectOrigin> stays = catalog_.HandedOverBy(source);
   for (const ObjectKind kind : kAllObjectKinds) {
     for (const ObjectKey& key : catalog_.KeysOf(kind, "")) {
       const std::optional<ObjectOrigin> origin = catalog_.OriginOf(key);
@@ -139,12 +161,14 @@ void SourceLosses::Encode(const std::string& source, const Absent& absent,
   *out->mutable_object() = MakeObjectRef(absent.key);
   // One that a command has deleted ends by that.
   const bool is_deleted = catalog_.IsEnded(absent.key) || manager_.IsBeingDeleted(absent.key);
-  out->set_becomes_missing(OutlivesPods(absent.key.kind) && !is_deleted &&
+  const bool has_moved = absent.presence == kMoved;
+  out->set_becomes_missing(OutlivesPods(absent.key.kind) && !is_deleted && !has_moved &&
                            !removal_deletes_.contains(source));
   out->set_file(absent.file);
   out->set_presence(std::string(absent.presence));
   out->set_reason(absent.reason);
   out->set_goes_at_unix_ms(absent.goes_at_unix_millis);
+  if (has_moved) return;
   if (!out->becomes_missing() && !is_deleted) EncodeDoomedData(absent.key, out);
   // What is used is the catalog's, which knows the uid; a list may have none.
   const ObjectPtr used = catalog_.FindObject(absent.key);
@@ -160,7 +184,7 @@ void SourceLosses::Encode(const std::string& source, const Absent& absent,
 // Of a claim that ends with its removal.
 void SourceLosses::EncodeDoomedData(const ObjectKey& claim, v1::AbsentObject* out) const {
   const std::optional<DoomedData> data = DataThatEndsWith(catalog_, manager_, claim);
-  if (!data) return;
+  if (!data || !data->stays_because.empty()) return;
   const std::string place = data->place.empty() ? "" : " in " + data->place;
   out->add_disk_data(data->volume + place + " (" + data->policy + ")");
   if (data->in_use) out->add_mounted_volumes(data->volume);

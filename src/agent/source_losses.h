@@ -61,6 +61,8 @@ class SourceLosses {
     std::string may_be_in_source = {};
   };
 
+  // With what another source has by now.
+  std::vector<Absent> AbsentOf(const std::string& source) const;
   void Encode(const std::string& source, const Absent& absent, v1::AbsentObject* out) const;
   void EncodeHeldPods(AbsentObjects* out) const;
   void EncodeDoomedData(const ObjectKey& claim, v1::AbsentObject* out) const;

@@ -68,12 +68,13 @@ void AddObjectVerbs(CLI::App& app, CommandWords& words, Verb& chosen) {
       ->excludes(kind);
   del->add_flag("--force", words.force, "also while processes use the pod's mounts");
   del->add_flag("--ignore-not-found", words.ignore_not_found, "what is not there is no failure");
+  del->add_flag("--yes", words.yes, "also the data of a volume that has left its source");
   del->callback([&] {
     if (words.files.empty() && words.names.empty()) {
       throw CLI::RequiredError("KIND and NAME, or --filename");
     }
     chosen = [&] {
-      const DeleteOptions options{words.force, words.ignore_not_found};
+      const DeleteOptions options{words.force, words.ignore_not_found, words.yes};
       return words.files.empty() ? RunDelete(words.context, words.kind, words.names, options)
                                  : RunDeleteFiles(words.context, words.files, options);
     };

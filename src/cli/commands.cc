@@ -89,8 +89,10 @@ std::optional<v1::Pod> GetOnePod(const CliContext& context, const std::string& n
   *code = CallAndSay(context, &Stub::GetPods, request, &response, "");
   if (*code != kExitOk) return std::nullopt;
   if (response.pods_size() != 1) {
-    std::cerr << "volumectl: " << (response.pods_size() == 0 ? "no pod " : "several pods named ")
-              << name << (response.pods_size() == 0 ? "" : "; give its uid or -n") << "\n";
+    const bool is_none = response.pods_size() == 0;
+    const std::string in = context.name_space.empty() ? "" : " in namespace " + context.name_space;
+    std::cerr << "volumectl: " << (is_none ? "no pod " : "several pods named ") << name
+              << (is_none ? in : "; give its uid or -n") << "\n";
     *code = kExitNotFound;
     return std::nullopt;
   }

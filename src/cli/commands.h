@@ -32,6 +32,7 @@ ExitCode RunApply(const CliContext& context, const std::vector<std::string>& fil
 struct DeleteOptions {
   bool force = false;
   bool ignore_not_found = false;
+  bool yes = false;
 };
 // One after the other, whatever becomes of those before; the exit code is the last failure's.
 ExitCode RunDelete(const CliContext& context, const std::string& kind,

@@ -60,6 +60,7 @@ ExitCode DeleteOne(const CliContext& context, const v1::ObjectRef& object,
   v1::DeleteRequest request;
   *request.mutable_object() = object;
   request.set_force(options.force);
+  request.set_yes(options.yes);
   v1::DeleteResponse response;
   Client client(context.socket, context.timeout);
   const grpc::Status status = client.Call(&v1::VolumeAgent::Stub::Delete, request, &response);

@@ -90,14 +90,32 @@ void ExplainAbsence(const v1::Pod& pod, const v1::Source& source, int64_t now, s
                        one.object().namespace_() == pod.namespace_() && !is_another;
     if (!is_it) continue;
     out << "  absent:       " << one.reason();
-    if (one.presence() == "going") {
+    if (one.presence() == "moved") {
+      out << "\n";
+    } else if (one.presence() == "going") {
       out << "; it goes in " << std::max<int64_t>(0, (one.goes_at_unix_ms() - now + 999) / 1000)
-          << "s\n";
+          << "s" << DataThatGoes(one) << "\n";
     } else {
       out << "; that proves nothing, so it stays (`volumectl source accept " << source.name()
           << "` takes it away)\n";
     }
   }
+}
+
+// Nothing is taken away before every source has delivered; what else is wrong with one concerns its
+// own pods alone.
+void ExplainSource(const v1::Pod& pod, const v1::Source& source, std::ostream& out) {
+  if (!source.complete()) {
+    out << "  source " << source.name() << ": has not delivered a complete list yet";
+  } else if (source.name() == pod.source() && !source.incomplete_because().empty()) {
+    out << "  source " << source.name() << ": INCOMPLETE: " << source.incomplete_because();
+  } else if (source.name() == pod.source() && !source.healthy()) {
+    out << "  source " << source.name() << ": complete";
+  } else {
+    return;
+  }
+  if (!source.last_error().empty()) out << "; " << source.last_error();
+  out << "\n";
 }
 
 void Explain(const v1::Pod& pod, const v1::GetSourcesResponse& sources,
@@ -118,11 +136,7 @@ void Explain(const v1::Pod& pod, const v1::GetSourcesResponse& sources,
   for (const v1::Source& source : sources.sources()) {
     ExplainAbsence(pod, source, now, out);
     ExplainReplacement(pod, source, now, out);
-    if (source.complete() && source.healthy()) continue;
-    out << "  source " << source.name() << ": "
-        << (source.complete() ? "complete" : "has not delivered a complete list yet");
-    if (!source.last_error().empty()) out << "; " << source.last_error();
-    out << "\n";
+    ExplainSource(pod, source, out);
   }
   if (pod.phase() != "Ready" && status.deadlines_size() > 0) {
     out << "  deadlines:";

@@ -93,11 +93,14 @@ std::string NameOf(const v1::ObjectRef& object) {
   return object.kind() + " " + name_space + (name_space.empty() ? "" : "/") + object.name();
 }
 
-// "" if nothing of the pod is on disk alone.
-std::string DataThatGoes(const v1::AbsentObject& pod) {
-  if (pod.disk_data().empty()) return "";
-  return "; the data on disk of its volumes goes with it: " + Join(pod.disk_data(), ", ");
+}  // namespace
+
+std::string DataThatGoes(const v1::AbsentObject& object) {
+  if (object.disk_data().empty()) return "";
+  return "; the data on disk of its volumes goes with it: " + Join(object.disk_data(), ", ");
 }
+
+namespace {
 
 // Why a source is not in order, what it holds, and what is about to go.
 void PrintAbsence(const v1::Source& source, int64_t now, std::ostream& out) {

@@ -31,6 +31,8 @@ void PrintPods(const v1::GetPodsResponse& pods, OutputFormat format, int64_t now
                std::ostream& out);
 void PrintVolumes(const v1::GetPodsResponse& pods, OutputFormat format, int64_t now_unix_ms,
                   std::ostream& out);
+// "; the data on disk of its volumes goes with it: scratch", or "".
+std::string DataThatGoes(const v1::AbsentObject& object);
 // When a pod is replaced, why, and which of its data goes with it.
 std::string ReplacementText(const v1::AbsentObject& pod, int64_t now_unix_ms);
 // What goes with a command: each object, and what of a pod is mounted or has data on the disk.

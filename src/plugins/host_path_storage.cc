@@ -57,9 +57,7 @@ class HostPathDeleter final : public Deleter {
 };
 
 Status HostPathDeleter::Delete(const CallOptions& call) {
-  RETURN_IF_ERROR(CheckHostPath(path_));
   ASSIGN_OR_RETURN(const SafePath place, PlaceBelow(roots_, path_));
-  RETURN_IF_ERROR(CheckMayBeEmptied(path_, host_.paths.root()));
   RemoveTree removal{place};
   if (call.approved != nullptr) {
     // What has come to be at the path since is not the volume's.
@@ -204,6 +202,9 @@ Status CheckMayBeEmptied(const std::string& path, const std::string& agent_root)
 Result<std::unique_ptr<Deleter>> NewHostPathDeleter(VolumeHost& host,
                                                     std::vector<std::string> roots,
                                                     std::string path) {
+  RETURN_IF_ERROR(CheckHostPath(path));
+  RETURN_IF_ERROR(PlaceBelow(roots, path));
+  RETURN_IF_ERROR(CheckMayBeEmptied(path, host.paths.root()));
   return std::unique_ptr<Deleter>(
       std::make_unique<HostPathDeleter>(host, std::move(roots), std::move(path)));
 }

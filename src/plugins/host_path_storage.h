@@ -24,8 +24,9 @@ Status CheckHostPath(const std::string& path);
 // The same for "/", for `agent_root`, and for what contains it or lies in it.
 Status CheckMayBeEmptied(const std::string& path, const std::string& agent_root);
 
-// Deletes the directory with what is in it; one that is not there is success. Its own Delete says
-// whether the path is one that it may delete. `host` outlives the deleter.
+// Deletes the directory with what is in it; one that is not there is success. `host` outlives the
+// deleter. Errors, not applied: those of CheckHostPath and CheckMayBeEmptied; PermissionDenied for
+// a path outside of the roots.
 Result<std::unique_ptr<Deleter>> NewHostPathDeleter(VolumeHost& host,
                                                     std::vector<std::string> roots,
                                                     std::string path);

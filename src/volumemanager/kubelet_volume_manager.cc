@@ -2,6 +2,8 @@
 
 #include "base/random.h"
 #include "kube/storage_enums.h"
+#include "pluginmgr/deletable_volume_plugin.h"
+#include "pluginmgr/recyclable_volume_plugin.h"
 #include "volume/unique_name.h"
 #include "volumemanager/kubelet_volume_manager_impl.h"
 
@@ -186,13 +188,7 @@ Claims::Hooks KubeletVolumeManager::Impl::MakeClaimHooks() {
   hooks.volume_gone = [this](const PersistentVolume& volume) { ForgetVolume(volume); };
   hooks.has_pod = [this](const PodUid& uid) { return actual_.FindPod(uid) != nullptr; };
   hooks.why_not_reclaimed = [this](const PersistentVolume& volume, ReclaimAction action) {
-    const VolumeSpec spec = VolumeSpec::FromPersistentVolume(volume, false);
-    const auto why_not = [](const auto& plugin) {
-      return plugin.ok() ? std::string() : plugin.error().message();
-    };
-    return action == ReclaimAction::kDelete
-               ? why_not(parts_.plugins.FindDeletablePluginBySpec(spec))
-               : why_not(parts_.plugins.FindRecyclablePluginBySpec(spec));
+    return WhyNotReclaimed(volume, action);
   };
   hooks.decided = [this] { ForgetUnlisted(); };
   hooks.may_go = [this](const DeletedObjects::Id& object) { LetObjectGo(object); };
@@ -215,6 +211,20 @@ KnownObjects::Hooks KubeletVolumeManager::Impl::MakeKnownHooks() {
   return hooks;
 }
 
+std::string KubeletVolumeManager::Impl::WhyNotReclaimed(const PersistentVolume& volume,
+                                                        ReclaimAction action) const {
+  const VolumeSpec spec = VolumeSpec::FromPersistentVolume(volume, false);
+  const auto why_not = [](const auto& found) {
+    return found.ok() ? std::string() : found.error().message();
+  };
+  if (action == ReclaimAction::kNone) return "";
+  if (action == ReclaimAction::kRecycle) {
+    return why_not(parts_.plugins.FindRecyclablePluginBySpec(spec));
+  }
+  const auto plugin = parts_.plugins.FindDeletablePluginBySpec(spec);
+  return plugin.ok() ? why_not((*plugin)->NewDeleter(spec)) : why_not(plugin);
+}
+
 std::optional<StorageStatus> KubeletVolumeManager::Impl::StorageStatusOf(
     const ObjectKey& object) const {
   StorageStatus status;
@@ -222,14 +232,24 @@ std::optional<StorageStatus> KubeletVolumeManager::Impl::StorageStatusOf(
   if (object.kind == ObjectKind::kPersistentVolumeClaim) {
     const ClaimDecision* claim = claims_.FindClaim({object.name_space, object.name});
     if (claim == nullptr) return std::nullopt;
-    status = {std::string(EnumText(claim->phase)), "", claim->reason, claim->volume_name};
+    status.phase = EnumText(claim->phase);
+    status.reason = claim->reason;
+    status.other = claim->volume_name;
     protection = &claim->protection;
   } else if (object.kind == ObjectKind::kPersistentVolume) {
     const VolumeDecision* volume = claims_.FindVolume(object.name);
     if (volume == nullptr) return std::nullopt;
-    status = {std::string(EnumText(volume->phase)), "", volume->reason,
-              volume->claim ? ToString(*volume->claim) : ""};
+    status.phase = EnumText(volume->phase);
+    status.reason = volume->reason;
+    if (volume->claim) status.other = ToString(*volume->claim);
     protection = &volume->protection;
+    const bool is_held = !protection->held_by.empty();
+    status.is_released = volume->phase == PersistentVolumePhase::kReleased ||
+                         (volume->phase == PersistentVolumePhase::kFailed && is_held);
+    status.is_missing = volume->missing && !protection->deletion_requested;
+    if (const auto known = parts_.catalog.FindPersistentVolume(object.name)) {
+      status.unreclaimable = WhyNotReclaimed(*known, ReclaimActionOf(known->spec.reclaim_policy));
+    }
   } else {
     return std::nullopt;
   }

@@ -104,6 +104,8 @@ class KubeletVolumeManager::Impl {
     return replacements_.BeginsAtUnixMillis(pod);
   }
   std::vector<HeldPodView> HeldAdoptedPods() const;
+  // Of a volume whose claim is gone; "" if something on this node can do as the policy asks.
+  std::string WhyNotReclaimed(const PersistentVolume& volume, ReclaimAction action) const;
   void AcceptAdoptedPods();
   void SetVerifyAttachedPeriod(Duration period) { devices_.SetVerifyAttachedPeriod(period); }
   bool Ready() const { return loaded_ && NotReadyReason().empty(); }
@@ -168,6 +170,7 @@ class KubeletVolumeManager::Impl {
   // Tells the catalog what the sources had, and lets them start.
   void SeedCatalog();
   void TellOfUnrecordedMounts(const ReconstructResult& result);
+  void DoubtCommands();
   void CatalogChanged(const std::vector<ObjectChange>& changes);
   void PodSourceChanged(ObjectChange change);
   void StorageChanged(const ObjectChange& change);

@@ -139,6 +139,10 @@ struct StorageStatus {
   std::string held_by;  // what keeps it; "" when it could go at once
   std::string reason;   // for people; "" when there is nothing to say
   std::string other;    // the volume of a claim, the claim of a volume; "" when there is none
+  // Of a volume:
+  bool is_released = false;   // its claim is gone, and its data is there
+  bool is_missing = false;    // it has left its source, and nobody has deleted it
+  std::string unreclaimable;  // why nothing here can do as its policy asks; "" if something can
 };
 
 // Threads: the control thread, for every method. Blocks: never; `done` is called later, on the

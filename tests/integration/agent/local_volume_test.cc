@@ -102,9 +102,10 @@ TEST_F(LocalVolumeTest, TwoPodsShareANewDiskAndItsDataOutlivesThem) {
 }
 
 TEST_F(LocalVolumeTest, ADiskThatComesAfterThePodIsMountedByItsEvent) {
-  LoopDevice disk = Disk();
-  const std::string path = disk.path();
-  disk.Detach();
+  Disk().Detach();
+  // Far above the numbers that other tests are given meanwhile.
+  const int number = 1000 + ::getpid() % 1000;
+  const std::string path = "/dev/loop" + std::to_string(number);
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
   ASSERT_NO_FATAL_FAILURE(ApplyOk(Storage("disk", path, "ext4") + PodOn("a", "disk")));
   ASSERT_TRUE(Eventually(kPatience, [&] { return Explain("a").find(path) != std::string::npos; }))
@@ -115,6 +116,9 @@ TEST_F(LocalVolumeTest, ADiskThatComesAfterThePodIsMountedByItsEvent) {
   ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("a"));
   EXPECT_TRUE(DeviceIsGone("disk"));
   EXPECT_EQ(RunCommand({"losetup", "-d", path}).exit_status, 0);
+  const Descriptor control(::open("/dev/loop-control", O_RDWR | O_CLOEXEC));
+  EXPECT_TRUE(
+      Eventually(kPatience, [&] { return ::ioctl(control.get(), LOOP_CTL_REMOVE, number) >= 0; }));
 }
 
 TEST_F(LocalVolumeTest, APodThatWritesJoinsOneThatOnlyReads) {

@@ -225,6 +225,78 @@ TEST_F(WayBackTest, WhatSourceAcceptLeavesMissingIsNotAmongWhatGoes) {
   EXPECT_TRUE(Says({"sources"}, "PersistentVolumeClaim default/data: Missing"));
 }
 
+// It was shown as going with its data until the other directory had it.
+TEST_F(WayBackTest, AFileThatMovesToAnotherDirectoryIsNoLoss) {
+  ASSERT_EQ(StopAgent(), 0);
+  const std::string second = scratch() + "/second";
+  ASSERT_EQ(::mkdir(second.c_str(), 0755), 0);
+  settings["manifest-dir"] = "[" + manifests() + ", " + second + "]";
+  settings["removal-settle"] = "6s";
+  WriteText(File("p.yaml"), PodOf("p", "emptyDir: {}"));
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_TRUE(WaitPhase("p", "Ready"));
+  ASSERT_EQ(std::rename(File("p.yaml").c_str(), (second + "/p.yaml").c_str()), 0);
+  ASSERT_TRUE(Says({"sources"}, "Pod default/p: moved: " + second + "/p.yaml has it now"))
+      << Ctl({"sources"}).output;
+  EXPECT_THAT(Ctl({"sources"}).output, Not(HasSubstr("goes")));
+  EXPECT_THAT(Ctl({"explain", "p"}).output, Not(HasSubstr("it goes in")));
+  const CommandResult accepted = Ctl({"source", "accept", "manifests:" + manifests(), "--dry-run"});
+  EXPECT_THAT(accepted.output, HasSubstr("nothing goes"));
+  ASSERT_TRUE(Eventually(std::chrono::seconds(20), [&] {
+    return Ctl({"sources"}).output.find("moved") == std::string::npos;
+  }));
+  EXPECT_EQ(FindPod("p")->phase(), "Ready");
+}
+
+// A person who has mistyped the name was told that nothing goes.
+TEST_F(WayBackTest, ASourceThatIsUnknownIsNoSourceInADryRunEither) {
+  for (const char* verb : {"accept", "forget"}) {
+    const CommandResult wrong = Ctl({"source", verb, "manifests:/nowhere", "--dry-run"});
+    EXPECT_EQ(wrong.exit_status, 3) << wrong.output;
+    EXPECT_THAT(wrong.output, HasSubstr("no source manifests:/nowhere"));
+    EXPECT_THAT(wrong.output, HasSubstr("manifests:" + manifests())) << "what there is";
+  }
+  const CommandResult configured =
+      Ctl({"source", "forget", "manifests:" + manifests(), "--dry-run"});
+  EXPECT_NE(configured.exit_status, 0);
+  EXPECT_THAT(configured.output, HasSubstr("source accept"));
+}
+
+// Once its claim was bound, a volume was known by its PersistentVolume's name alone.
+TEST_F(WayBackTest, AVolumeIsKnownByItsNameInThePodToo) {
+  ApplyRecycledVolume();
+  ApplyOk(kClaim);
+  ApplyOk(PodOf("p", "persistentVolumeClaim: {claimName: data}"));
+  ASSERT_TRUE(WaitPhase("p", "Ready"));
+  for (const std::string name : {"v", "scratch"}) {
+    const CommandResult described = Ctl({"describe", "volume", "p/" + name});
+    EXPECT_EQ(described.exit_status, 0) << described.output;
+    EXPECT_THAT(described.output, HasSubstr("scratch"));
+    EXPECT_THAT(described.output, HasSubstr("/v")) << "where its container has it";
+    EXPECT_EQ(Ctl({"retry", "p", name}).exit_status, 0) << Ctl({"retry", "p", name}).output;
+  }
+  EXPECT_EQ(Ctl({"describe", "volume", "p/none"}).exit_status, 3);
+}
+
+// "complete" beside INCOMPLETE, and the data that goes was left out.
+TEST_F(WayBackTest, ExplainSaysOfThePodsOwnSourceWhatSourcesSays) {
+  WriteText(File("p.yaml"), PodOf("p", "emptyDir: {}"));
+  WriteText(File("q.yaml"), PodOf("q", "emptyDir: {}"));
+  ASSERT_TRUE(WaitPhase("p", "Ready"));
+  ASSERT_TRUE(WaitPhase("q", "Ready"));
+  WriteText(File("q.yaml"), "kind: [");
+  ASSERT_TRUE(
+      Says({"explain", "p"}, "source manifests:" + manifests() + ": INCOMPLETE: " + File("q.yaml")))
+      << Ctl({"explain", "p"}).output;
+  EXPECT_THAT(Ctl({"explain", "p"}).output, Not(HasSubstr("complete;")));
+  WriteText(File("q.yaml"), PodOf("q", "emptyDir: {}"));
+  ASSERT_TRUE(Eventually(kPatience, [&] {
+    return Ctl({"explain", "p"}).output.find("INCOMPLETE") == std::string::npos;
+  }));
+  ASSERT_EQ(::unlink(File("p.yaml").c_str()), 0);
+  EXPECT_TRUE(Says({"explain", "p"}, "the data on disk of its volumes goes with it: v"));
+}
+
 TEST_F(WayBackTest, AFileThatIsNotReadForItsNameIsNamed) {
   WriteText(File("p.yaml"), PodOf("p", "emptyDir: {}"));
   ASSERT_TRUE(WaitPhase("p", "Ready"));

@@ -64,7 +64,8 @@ class HostPathStorageTest : public ::testing::Test {
     return VolumeSpec::FromPersistentVolume(volume, true);
   }
   Status Delete(HostPathSettings settings, const std::string& path) {
-    return Plugin(std::move(settings)).NewDeleter(Spec(path)).value()->Delete({});
+    const auto deleter = Plugin(std::move(settings)).NewDeleter(Spec(path));
+    return deleter.ok() ? (*deleter)->Delete({}) : Status(deleter.error());
   }
 
   FakeKernel kernel_;
@@ -238,8 +239,8 @@ TEST_F(HostPathStorageTest, TheAgentsOwnRootIsNeverEmptied) {
 }
 
 TEST_F(HostPathStorageTest, TheDeleterKnowsItsPathAndHasNoMetrics) {
-  const auto deleter = Plugin({}).NewDeleter(Spec("/tmp/x")).value();
-  EXPECT_EQ(deleter->GetPath(), "/tmp/x");
+  const auto deleter = Plugin(WithRoots()).NewDeleter(Spec("/tmp/hostpath_pv/x")).value();
+  EXPECT_EQ(deleter->GetPath(), "/tmp/hostpath_pv/x");
   EXPECT_TRUE(IsNotSupported(deleter->GetMetrics({}).error()));
   const VolumeSpec inline_spec =
       VolumeSpec::FromVolume({"v", HostPathVolumeSource{"/tmp/x", HostPathType::kUnset}});
