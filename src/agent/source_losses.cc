@@ -93,8 +93,12 @@ std::vector<SourceLosses::Absent> SourceLosses::AbsentOf(const std::string& sour
     const auto there = moved.find(catalog_.IdentityOf(*absent.object));
     if (there == moved.end()) continue;
     const ObjectOrigin& origin = there->second;
+    const bool goes = absent.presence == PresenceName(ObjectPresence::kGoing);
     absent.reason = (origin.file.empty() ? "source " + origin.source : origin.file) +
-                    " has it now, and takes it over";
+                    " has it now, " +
+                    (goes ? "and takes it over"
+                          : "and takes it over once this source is in order or accepted (" +
+                                absent.reason + ")");
     absent.presence = kMoved;
     absent.goes_at_unix_millis = 0;
   }
