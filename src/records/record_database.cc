@@ -1,5 +1,6 @@
 #include "records/record_database.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "records/crc32c.h"
@@ -39,6 +40,9 @@ int Run(sqlite3_stmt* statement) {
   sqlite3_reset(statement);
   return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
+
+// In the reason of a recovery.
+constexpr size_t kNamedRows = 50;
 
 // Before the reason of a row that the administrator has given up.
 constexpr std::string_view kAccepted = "accepted: ";
@@ -127,14 +131,24 @@ Status RecordDatabase::LoadQuarantine() {
     return SqliteError(db, rc, "read the quarantine of " + file_.path, Outcome::kNotApplied);
   }
   // Those of other kinds have been told of, and nobody could give them up.
+  std::vector<QuarantinedRecord> rows;
   for (const auto& [id, reason] : quarantine_) {
-    if (expendable_kinds_.contains(id.first)) DoubtRecords({id.first, id.second, reason});
+    if (expendable_kinds_.contains(id.first)) rows.push_back({id.first, id.second, reason});
   }
+  DoubtRecords(rows);
   return OkStatus();
 }
 
-void RecordDatabase::DoubtRecords(const QuarantinedRecord& row) {
-  numbering_.Doubt("the record " + row.kind + " \"" + row.key + "\" cannot be read: " + row.reason);
+// Each is named: whoever accepts the records gives up what each of them said.
+void RecordDatabase::DoubtRecords(const std::vector<QuarantinedRecord>& rows) {
+  const size_t named = std::min(rows.size(), kNamedRows);
+  for (size_t i = 0; i < named; ++i) {
+    numbering_.Doubt("the record " + rows[i].kind + " \"" + rows[i].key +
+                     "\" cannot be read: " + rows[i].reason);
+  }
+  if (named < rows.size()) {
+    numbering_.Doubt(std::to_string(rows.size() - named) + " more cannot be read");
+  }
   if (numbering_.is_due()) static_cast<void>(CommitNumber());
 }
 
@@ -425,7 +439,7 @@ void RecordDatabase::SetAside(const std::vector<QuarantinedRecord>& bad) {
   }
   if (rc == SQLITE_OK) rc = Run(statements_.commit.get());
   if (rc != SQLITE_OK) static_cast<void>(FailedAttempt(rc, /*in_commit=*/true));
-  if (!bad.empty()) DoubtRecords(bad.front());
+  DoubtRecords(bad);
 }
 
 }  // namespace volumed

@@ -90,7 +90,7 @@ class RecordDatabase {
   Status Prepare();
   Status LoadQuarantine();
   // What cannot be read may have said that a disk is somebody's: irreversible steps wait.
-  void DoubtRecords(const QuarantinedRecord& row);
+  void DoubtRecords(const std::vector<QuarantinedRecord>& rows);
   // Rows of expendable kinds that are set aside count as never written from the next start on.
   Status AcceptLosses();
 

@@ -203,9 +203,10 @@ void RecordNumbering::Discard() {
 }
 
 void RecordNumbering::Doubt(const std::string& reason) {
-  if (!row_.reason.empty()) return;
-  row_.reason = next_.reason = reason;
-  row_.since_unix_ms = next_.since_unix_ms = now_unix_ms_;
+  if (row_.reason.find(reason) != std::string::npos) return;
+  if (row_.reason.empty()) row_.since_unix_ms = next_.since_unix_ms = now_unix_ms_;
+  row_.reason += (row_.reason.empty() ? "" : "; ") + reason;
+  next_.reason = row_.reason;
   due_ = true;
   Show();
 }

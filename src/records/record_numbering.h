@@ -53,8 +53,8 @@ class RecordNumbering {
   // What Accept has changed is not so.
   void Discard();
 
-  // The records lack something that they had: a recovery begins, if there is none. What cannot be
-  // put on record now is with the next transaction, and holds in this process.
+  // The records lack something that they had: a recovery begins, or has one reason more. What
+  // cannot be put on record now is with the next transaction, and holds in this process.
   void Doubt(const std::string& reason);
   // The next transaction says that everything, or this volume, is accepted.
   void Accept(const std::optional<std::string>& volume);

@@ -351,11 +351,11 @@ void PodViews::AddPodProblems(const PodUid& uid, const ActualPod& pod, const Wan
                               PodView& view) const {
   if (!pod.quarantine_reason.empty()) {
     const bool is_covered = !pod.covered_by.empty();
-    view.problems.push_back(Waiting(is_covered ? "FindVolumes" : "ReadRecord",
-                                    pod.quarantine_reason +
-                                        "; nothing of this pod is touched until it is " +
-                                        (is_covered ? "unmounted" : "repaired"),
-                                    kAdministrator, pod.since_unix_ms));
+    view.problems.push_back(
+        Waiting(is_covered ? "FindVolumes" : "ReadRecord",
+                pod.quarantine_reason + "; nothing of this pod is touched until it is " +
+                    (is_covered ? "unmounted" : "repaired; see `volumectl records`"),
+                kAdministrator, pod.since_unix_ms));
   }
   if (pod.record_failure) {
     ProblemView problem = FromFailure(*pod.record_failure, {uid, SpecName()}, pod, nullptr);

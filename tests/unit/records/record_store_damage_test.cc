@@ -91,7 +91,9 @@ TEST_F(RecordStoreDamageTest, IrreversibleStepsWaitWhileADamagedRowHasNotBeenAcc
   for (int run = 0; run < 2; ++run) {
     auto store = Open(options);
     ASSERT_TRUE(store->recovery().active) << run;
-    EXPECT_THAT(store->recovery().reason, HasSubstr("cannot be read: its checksum is wrong"));
+    EXPECT_THAT(store->recovery().reason,
+                HasSubstr("the record pod \"a\" cannot be read: its checksum is wrong"));
+    EXPECT_THAT(store->recovery().reason, HasSubstr("the record claim \"a\" cannot be read"));
     ASSERT_TRUE(store->AcceptRecords("pv-1").ok());
     EXPECT_TRUE(store->recovery().active) << "of one volume alone";
   }

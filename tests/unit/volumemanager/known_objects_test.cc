@@ -354,8 +354,7 @@ TEST_F(KnownObjectsTest, APodTookOverAnothersDataWhoseNameEndedInTheFormerNodesN
     Pass(std::chrono::minutes(2));
     EXPECT_EQ(UidOfPod("web-x-n1"), uid);
     EXPECT_EQ(Phase(uid), "Ready");
-    EXPECT_EQ(catalog().HolderOf({ObjectKind::kPod, "default", "web-x-n1"})->file,
-              "/m/web.yaml");
+    EXPECT_EQ(catalog().HolderOf({ObjectKind::kPod, "default", "web-x-n1"})->file, "/m/web.yaml");
   }
   // Once that is gone the name is free.
   DeliverList("manifests", {StaticPod("n1", "/m/a.yaml", spec, "name: web-x")});
