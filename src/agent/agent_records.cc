@@ -7,6 +7,7 @@
 
 #include "agent/agent.h"
 #include "agent/command_admission.h"
+#include "operation/object_record.h"
 #include "operation/storage_record.h"
 #include "operation/volume_record.h"
 #include "os/filesystem_uuid.h"
@@ -59,9 +60,13 @@ Status Agent::OpenRecords() {
   }
   options.sign_of_use = SignOfUse(config_.root, root_lock_->adopted());
   options.now_unix_ms = scheduler_->clock().WallUnixMillis();
-  // Of these what is lost can be put on record anew: by the next use of the volume, by the pod's
-  // own volumes and its source.
-  options.expendable_kinds = {kStorageOwnerRecordKind, kPodRecordKind};
+  // Of these what is lost is put on record anew, or was about what is kept if nothing is known of
+  // it. Without the others somebody's data could be given to another claim, or his disk be taken
+  // for new.
+  options.expendable_kinds = {
+      kPodRecordKind,           kPodVolumeRecordKind,    kHoldRecordKind,
+      kKnownObjectRecordKind,   kObjectSourceRecordKind, kDeletedObjectRecordKind,
+      kCommandNumberRecordKind, kStorageOwnerRecordKind, kStorageReservationRecordKind};
   ASSIGN_OR_RETURN(records_, SqliteRecordStore::Open(options));
   recovery_gate_ = std::make_unique<RecoveryGate>(*records_, scheduler_->clock());
   const RecordsRecovery recovery = records_->recovery();

@@ -99,6 +99,34 @@ class RecordsRecoveryTest : public AgentTest {
   }
 };
 
+// Nothing but a repair of the database by hand brought the pod back.
+TEST_F(RecordsRecoveryTest, APodWithADamagedRowComesBackWithItsDataOnceTheRowIsGivenUp) {
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("a", "emptyDir: {}")));
+  ASSERT_TRUE(WaitPhase("a", "Ready"));
+  const std::string note = VolumePath("uid-a", "empty-dir", "data") + "/note";
+  WriteText(note, "kept");
+  for (const char* kind : {"pod", "pod-volume", "object-source"}) {
+    SCOPED_TRACE(kind);
+    ASSERT_EQ(StopAgent(), 0);
+    const std::string edit = "import sqlite3; c = sqlite3.connect('" + RecordsPath("/records.db") +
+                             "'); n = c.execute(\"update records set bytes=x'00' where kind='" +
+                             std::string(kind) + "'\").rowcount; c.commit(); assert n > 0";
+    ASSERT_EQ(RunCommand({"python3", "-c", edit}).exit_status, 0);
+    ASSERT_NO_FATAL_FAILURE(StartAgent());
+    ASSERT_TRUE(RefusesToBeReady()) << HttpGet("/readyz");
+    EXPECT_NE(Records().find("the record " + std::string(kind) + " "), std::string::npos)
+        << Records();
+    EXPECT_EQ(ReadText(note), "kept");
+    ASSERT_EQ(Ctl({"records", "accept"}).exit_status, 0);
+    ASSERT_EQ(StopAgent(), 0);
+    ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+    EXPECT_TRUE(WaitPhase("a", "Ready")) << Ctl({"explain", "a"}).output;
+    EXPECT_EQ(ReadText(note), "kept");
+    EXPECT_NE(Records().find("recovery:     no"), std::string::npos) << Records();
+  }
+}
+
 TEST_F(RecordsRecoveryTest, AnotherMachineHoldsIrreversibleStepsBackUntilItIsAccepted) {
   const LoopDevice used = Disk("used.img");
   const LoopDevice blank = Disk("blank.img");
