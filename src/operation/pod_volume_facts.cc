@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "kube/static_pod.h"
 #include "operation/volume_snapshot.h"
 
 namespace volumed {
@@ -15,6 +16,7 @@ PodVolumeRecord FactsOf(const MountRequest& request, const VolumePlugin& plugin)
   facts.key = KeyOf(request);
   facts.pod_namespace = request.pod->metadata.name_space;
   facts.pod_name = request.pod->metadata.name;
+  facts.pod_base_name = StaticPodBaseName(*request.pod).value_or("");
   facts.plugin_name = plugin.GetPluginName();
   facts.fault_domain = plugin.FaultDomain(request.spec);
   facts.volume_json = EncodeVolumeSnapshot(request.spec);

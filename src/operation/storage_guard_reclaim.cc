@@ -109,10 +109,11 @@ Status StorageGuard::CheckRecorded(const std::string& volume, const StorageName&
   // The volume may have been given to a claim that never used it.
   if (now.owner.empty() || now.owner == claim_uid) return OkStatus();
   if (record && now.owner == record->claim_uid) return OkStatus();
-  return Refused(name.ToString() + " is marked as storage of claim " + now.owner +
-                 ", and persistent volume " + volume + " is that of claim " + claim_uid +
-                 ": it is not emptied; if what is in it may go, `setfattr -x trusted.volumed.owner " +
-                 name.ToString() + "`");
+  return Refused(
+      name.ToString() + " is marked as storage of claim " + now.owner + ", and persistent volume " +
+      volume + " is that of claim " + claim_uid +
+      ": it is not emptied; if what is in it may go, `setfattr -x trusted.volumed.owner " +
+      name.ToString() + "`");
 }
 
 Result<StorageIdentity> StorageGuard::TakeForReclaim(const StorageHolder& holder,

@@ -84,6 +84,7 @@ Record EncodeRecord(const PodVolumeRecord& record) {
   message.set_pod_uid(record.key.pod.str());
   message.set_pod_namespace(record.pod_namespace);
   message.set_pod_name(record.pod_name);
+  message.set_pod_base_name(record.pod_base_name);
   message.set_spec_name(record.key.spec.str());
   message.set_plugin_name(record.plugin_name);
   message.set_state(static_cast<record::VolumeState>(record.state));
@@ -184,6 +185,7 @@ Result<PodVolumeRecord> DecodePodVolumeRecord(const Record& row) {
   record.key = {PodUid(message.pod_uid()), SpecName(message.spec_name())};
   record.pod_namespace = message.pod_namespace();
   record.pod_name = message.pod_name();
+  record.pod_base_name = message.pod_base_name();
   record.plugin_name = message.plugin_name();
   record.fault_domain = message.fault_domain();
   record.state = *state;

@@ -53,6 +53,9 @@ struct PodVolumeRecord {
   PodVolumeKey key;
   std::string pod_namespace;
   std::string pod_name;
+  // Of a static pod: as its manifest names it, without the node's name. "": it is none, or by an
+  // older program.
+  std::string pod_base_name;
   std::string plugin_name;
   std::string fault_domain;
   VolumeState state = VolumeState::kNotSetUp;

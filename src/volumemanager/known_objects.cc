@@ -97,6 +97,9 @@ void KnownObjects::RestoreUidsOfVolumes(const FoundAtStart& found) {
     const ObjectKey pod{ObjectKind::kPod, volume.pod_namespace, volume.pod_name};
     if (with_row.contains(volume.key.pod) || pod.name.empty() || uids_.contains(pod)) continue;
     SetUid(pod, volume.key.pod.str());
+    const std::string today = StaticPodName(volume.pod_base_name, node_name_);
+    const bool is_renamed = !volume.pod_base_name.empty() && today != pod.name;
+    if (is_renamed) former_names_[{pod.name_space, today}] = pod.name;
   }
 }
 

@@ -15,6 +15,7 @@ PodVolumeRecord SomeVolume() {
   record.key = Key("uid-1", "data");
   record.pod_namespace = "default";
   record.pod_name = "web";
+  record.pod_base_name = "w";
   record.plugin_name = "kubernetes.io/empty-dir";
   record.fault_domain = "/srv/nfs";
   record.state = VolumeState::kTearingDown;

@@ -306,11 +306,12 @@ class ManagerTest : public ::testing::Test {
   // The row that the operation layer writes for a volume.
   void PutVolumeRecord(const std::string& pod, const std::string& spec, const std::string& plugin,
                        VolumeState state, const std::string& boot_id,
-                       const std::string& pod_name = "") {
+                       const std::string& pod_name = "", const std::string& base_name = "") {
     PodVolumeRecord record;
     record.key = Key(pod, spec);
     record.pod_namespace = "default";
     record.pod_name = pod_name.empty() ? pod : pod_name;
+    record.pod_base_name = base_name;
     record.plugin_name = plugin;
     record.state = state;
     record.boot_id = BootId(boot_id);
