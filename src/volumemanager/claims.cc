@@ -320,14 +320,21 @@ void Claims::LetGo() {
   };
   for (const auto& [key, decision] : claims_) may_go(decision.protection, ObjectKeyOf(key));
   for (const auto& [name, decision] : volumes_) {
+    if (IsReclaiming(name)) continue;
     may_go(decision.protection, {ObjectKind::kPersistentVolume, "", name});
   }
+}
+
+// The end of a try that runs needs what is known of the volume, which must not be another one then.
+bool Claims::IsReclaiming(const std::string& volume_name) const {
+  const auto bound = bound_.find(volume_name);
+  return bound != bound_.end() && bound->second.reclaiming;
 }
 
 bool Claims::MayGo(const DeletedObjectRecord& deleted) const {
   if (deleted.object.kind == ObjectKind::kPersistentVolume) {
     const VolumeDecision* volume = FindVolume(deleted.object.name);
-    return volume == nullptr || volume->protection.may_go();
+    return !IsReclaiming(deleted.object.name) && (volume == nullptr || volume->protection.may_go());
   }
   const ClaimDecision* claim = FindClaim({deleted.object.name_space, deleted.object.name});
   // Of a claim that nobody has any more no new pod can have the volume; it is released when those

@@ -125,6 +125,8 @@ class Claims final : public ClaimResolver {
   // As its source has it, or as it was kept when its manifest went; null when neither is known.
   PersistentVolumePtr FindVolumeObject(const std::string& volume_name) const;
   const std::map<std::string, VolumeDecision>& volumes() const { return volumes_; }
+  // The claim that has its data in the volume is gone, or is being deleted.
+  bool ClaimGoes(const std::string& volume_name) const;
   // Those that are on record as some claim's, or whose record cannot be read.
   std::set<std::string> BoundVolumes() const;
   // Of a volume that is bound. A claim's status is the object's, but for what this says.
@@ -175,6 +177,7 @@ class Claims final : public ClaimResolver {
                  const OperationOutcome<Unit>& outcome);
   // Of volumes whose storage was deleted, and of objects that were deleted by command.
   void LetGo();
+  bool IsReclaiming(const std::string& volume_name) const;
   bool MayGo(const DeletedObjectRecord& deleted) const;
   bool IsLeaving(const ObjectKey& claim) const;
   // The claim was made for a generic ephemeral volume of the pod.

@@ -190,6 +190,22 @@ PersistentVolumePtr Claims::FindVolumeObject(const std::string& volume_name) con
   return found == bound_.end() ? nullptr : found->second.volume;
 }
 
+bool Claims::ClaimGoes(const std::string& volume_name) const {
+  const auto bound = bound_.find(volume_name);
+  if (bound == bound_.end() || bound->second.removing) return false;
+  const ClaimBinding& binding = bound->second.record.binding;
+  switch (binding.state) {
+    case BindingState::kBound:
+      return parts_.deleted.Find({ObjectKeyOf(binding.claim), binding.claim_uid}) != nullptr;
+    case BindingState::kReleased:
+    case BindingState::kReclaimFailed:
+      return true;
+    case BindingState::kReclaimed:
+      return false;
+  }
+  return false;
+}
+
 const FailureHistory* Claims::ReclaimFailure(const std::string& volume_name) const {
   const auto found = bound_.find(volume_name);
   return found == bound_.end() || !found->second.failure ? nullptr : &*found->second.failure;

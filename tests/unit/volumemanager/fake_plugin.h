@@ -185,7 +185,7 @@ class FakePlugin final : public VolumePlugin {
     VolumePlugin& plugin_;
   };
 
-  // Operations delete, and ask the fake for nothing but whether it could.
+  // Operations delete, and ask the fake for nothing but whether it could: not below /outside.
   class NoDeletion final : public DeletableVolumePlugin {
    public:
     // Reclaims are the fake operations'.
@@ -199,7 +199,11 @@ class FakePlugin final : public VolumePlugin {
     };
     explicit NoDeletion(VolumePlugin& plugin) : plugin_(plugin) {}
     VolumePlugin& plugin() override { return plugin_; }
-    Result<std::unique_ptr<Deleter>> NewDeleter(const VolumeSpec&) override {
+    Result<std::unique_ptr<Deleter>> NewDeleter(const VolumeSpec& spec) override {
+      const auto* source = spec.SourceAs<HostPathVolumeSource>();
+      if (source != nullptr && source->path.starts_with("/outside/")) {
+        return Error::NotApplied(Code::kPermissionDenied, "only below the roots");
+      }
       return std::unique_ptr<Deleter>(std::make_unique<UnusedDeleter>());
     }
 

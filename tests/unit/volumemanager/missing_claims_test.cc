@@ -23,6 +23,9 @@ class MissingClaimsTest : public ManagerTest {
            ", namespace: default}\nspec: {accessModes: [ReadWriteOnce], storageClassName: '', "
            "resources: {requests: {storage: 1Gi}}}\n";
   }
+  static std::string Replace(std::string text, const std::string& from, const std::string& to) {
+    return text.replace(text.find(from), from.size(), to);
+  }
   std::optional<ClaimBindingRecord> Binding() {
     const auto row = store.Find(kClaimBindingRecordKind, "disk");
     if (!row) return std::nullopt;
@@ -124,6 +127,40 @@ TEST_F(MissingClaimsTest, AVolumeThatNoPluginCanDeleteIsGoneOnceItIsDeletedByCom
   Pass(std::chrono::hours(1));
   EXPECT_EQ(operations().Count("reclaim"), tries);
   EXPECT_EQ(DeletedRows(), 0u);
+}
+
+// Its plugin deletes volumes, but not this one: it stayed Terminating, with no way out.
+TEST_F(MissingClaimsTest, AVolumeThatItsPluginNeverDeletesGoesAlsoIfItIsTerminatingAlready) {
+  const std::string volume = Replace(Volume("Delete"), "/srv/data", "/outside/data");
+  Deliver(volume + Claim());
+  ASSERT_TRUE(DeleteVolume("disk")->ok());
+  ASSERT_TRUE(Binding());
+  ASSERT_EQ(Binding()->binding.state, BindingState::kBound);
+  StartAgent();
+  Deliver(volume + Claim());
+  ASSERT_TRUE(Binding()) << "it is bound";
+  ASSERT_TRUE(DeleteClaim("data")->ok());
+  EXPECT_FALSE(Binding());
+  ASSERT_EQ(manager().PersistentVolumes().size(), 1u);
+  EXPECT_EQ(manager().PersistentVolumes()[0].phase, "Refused");
+  EXPECT_EQ(operations().Count("reclaim"), 0u);
+}
+
+// The end of the try found nothing any more that it was of, and ended the agent.
+TEST_F(MissingClaimsTest, AVolumeThatIsDeletedWhileAReclaimOfItRunsGoesWithTheEndOfThat) {
+  const std::string volume = Replace(Volume("Delete"), "/srv/data", "/outside/data");
+  const OperationKey reclaim = FakeVolumeOperations::ReclaimKeyOf("disk");
+  Deliver(volume + Claim());
+  operations().FailNext("reclaim", reclaim, Error::NotApplied(Code::kPermissionDenied, "outside"),
+                        1000);
+  operations().Hang(reclaim);
+  ASSERT_TRUE(DeleteClaim("data")->ok());
+  ASSERT_EQ(operations().Count("reclaim"), 1u);
+  ASSERT_TRUE(DeleteVolume("disk")->ok());
+  EXPECT_TRUE(Binding());
+  operations().Release(reclaim);
+  Settle();
+  EXPECT_FALSE(Binding());
 }
 
 TEST_F(MissingClaimsTest, ADeletedClaimIsRefusedUntilItsFileHasLostItAndIsAnotherOneThen) {
