@@ -99,7 +99,7 @@ void Agent::AcceptVolume(const std::string& volume,
                          std::function<void(const Result<AcceptedDirectory>&)> done) {
   const auto ended = [this, volume, done](const OperationOutcome<AcceptedDirectory>& outcome) {
     if (outcome.failure) return done(outcome.failure->error);
-    const bool is_other = outcome.value->before != outcome.value->now;
+    const bool is_other = outcome.value->was_other;
     log_->Log(is_other ? LogLevel::kWarning : LogLevel::kInfo,
               is_other ? "the directory of a persistent volume was accepted by command"
                        : "the directory of a persistent volume was the one on record already",

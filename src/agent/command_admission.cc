@@ -1,5 +1,6 @@
 #include "agent/command_admission.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -119,16 +120,36 @@ Status AdmitPod(const ObjectCatalog& catalog, const VolumeManager& manager, cons
   return is_another && !command.replace ? Status(RefuseOtherUid(key, known.str())) : OkStatus();
 }
 
-// A volume that was made here is nobody's to apply, and one that is being deleted is not changed.
+bool IsConfigured(const ObjectCatalog& catalog, const std::string& source) {
+  const std::vector<SourceStatus> sources = catalog.Sources();
+  return std::any_of(sources.begin(), sources.end(), [&](const SourceStatus& status) {
+    return status.name == source && !status.unconfigured;
+  });
+}
+
+// By the policy, as long as somebody can give the volume with another one: `apply` is refused once
+// it is being deleted; a manifest is read then too.
 std::string WayToKeep(const ObjectCatalog& catalog, const VolumeManager& manager,
                       const ObjectKey& volume) {
   const std::optional<ObjectStanding> standing = catalog.StandingOf(volume);
-  const bool is_made_here = standing && standing->origin.source == Provisioning::kSourceName;
-  if (!standing || is_made_here || manager.IsBeingDeleted(volume)) return "";
-  const bool is_applied = standing->missing || !IsOfManifest(standing->origin);
-  return ", and keeps it if " +
-         (is_applied ? "it is applied with" : standing->origin.file + " says") +
-         " Retain before then";
+  const bool is_missing = standing && standing->missing;
+  const std::optional<ObjectOrigin> origin =
+      standing ? std::optional(standing->origin) : catalog.HolderOf(volume);
+  const bool is_deleted = manager.IsBeingDeleted(volume);
+  const bool is_made_here = origin && origin->source == Provisioning::kSourceName;
+  const bool has_file = IsOfManifest(origin);
+  if (has_file && IsConfigured(catalog, origin->source)) {
+    return ", and keeps it if " + origin->file +
+           (is_missing ? " has it again with Retain" : " says Retain") + " before then";
+  }
+  if (!is_deleted && !is_made_here && (!has_file || is_missing)) {
+    return ", and keeps it if it is applied with Retain before then";
+  }
+  const std::string why = is_made_here ? "the volume was made by this node"
+                          : is_deleted ? "the volume is being deleted by command"
+                                       : "source " + origin->source + " is not configured any more";
+  return ", which cannot be changed any more, as " + why +
+         "; what is to be kept has to be copied before then";
 }
 
 }  // namespace
@@ -156,7 +177,7 @@ std::optional<DoomedData> DataThatEndsWith(const ObjectCatalog& catalog,
   const std::optional<StorageStatus> status = manager.StorageStatusOf(object);
   if (!status) return std::nullopt;
   const bool is_volume = object.kind == ObjectKind::kPersistentVolume;
-  if (is_volume ? !status->is_released : !manager.IsBound(object)) return std::nullopt;
+  if (is_volume ? !status->claim_goes : !manager.IsBound(object)) return std::nullopt;
   const std::string& name = is_volume ? object.name : status->other;
   const PersistentVolumePtr volume = catalog.FindPersistentVolume(name);
   if (volume == nullptr) return std::nullopt;
@@ -171,7 +192,7 @@ std::optional<DoomedData> DataThatEndsWith(const ObjectCatalog& catalog,
     if (!is_volume && its->is_missing && data.stays_because.empty()) {
       data.stays_because = "PersistentVolume " + name + ", whose reclaim policy is " + data.policy +
                            ", has left its source; it is deleted once that is back, or deleted by "
-                           "command";
+                           "command, and kept if it is applied with Retain before then";
     }
   }
   if (data.in_use) data.way_to_keep = WayToKeep(catalog, manager, key);
@@ -185,7 +206,8 @@ std::string FateOfData(const ObjectCatalog& catalog, const VolumeManager& manage
   const std::string text = "its data" + (data->place.empty() ? "" : " in " + data->place);
   if (!data->stays_because.empty()) return text + " stays: " + data->stays_because;
   if (object.kind == ObjectKind::kPersistentVolume) {
-    return text + " is deleted with it: its claim is gone, and its reclaim policy is " +
+    return text + " is deleted with it: its claim is " +
+           (manager.IsBound(object) ? "being deleted" : "gone") + ", and its reclaim policy is " +
            data->policy;
   }
   return text + " is deleted with it: PersistentVolume " + data->volume +

@@ -37,19 +37,19 @@ Status CheckAcceptVolume(const ObjectCatalog& catalog, const VolumeManager& mana
 std::string WarningOfDelete(const VolumeManager& manager, const ObjectKey& object,
                             const std::optional<ObjectOrigin>& origin);
 
-// The data of a claim, or of a PersistentVolume whose claim is gone, of which the policy says that
-// it is deleted once that has ended.
+// The data of a claim, or of a PersistentVolume whose claim is gone or being deleted, of which the
+// policy says that it is deleted once that has ended.
 struct DoomedData {
   std::string volume;  // its PersistentVolume
   std::string place;   // "/srv/disk"; "" if it has no name on this node
   std::string policy;  // "Delete"
   bool in_use = false;
   std::string stays_because = {};  // why it stays all the same; "" if it goes
-  std::string way_to_keep = {};    // what can be done before it goes; "" if nothing can
+  std::string way_to_keep = {};    // of what is in use: what can be done before it goes
 };
 
-// nullopt if the object has no such data: the claim is not bound, the volume not released, or the
-// policy is Retain.
+// nullopt if the object has no such data: the claim is not bound, that of the volume is not to go,
+// or the policy is Retain.
 std::optional<DoomedData> DataThatEndsWith(const ObjectCatalog& catalog,
                                            const VolumeManager& manager, const ObjectKey& object);
 

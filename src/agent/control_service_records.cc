@@ -51,6 +51,7 @@ grpc::ServerUnaryReactor* ControlService::AcceptVolume(grpc::CallbackServerConte
         response->set_path(accepted->path);
         response->set_before(accepted->before);
         response->set_now(accepted->now);
+        response->set_was_other(accepted->was_other);
       }
       reactor->Finish(accepted.ok() ? grpc::Status::OK : ToGrpcStatus(accepted.error()));
     });

@@ -250,11 +250,19 @@ ExitCode RunWait(const CliContext& context, const std::string& pod, const std::s
   request.set_for_(condition);
   Client client(context.socket, context.timeout);
   v1::WaitResponse last;
+  bool was_there = false;
   const grpc::Status status = client.Stream<v1::WaitRequest, v1::WaitResponse>(
-      &Stub::Wait, request, wait_timeout,
-      [&last](const v1::WaitResponse& response) { last = response; });
+      &Stub::Wait, request, wait_timeout, [&](const v1::WaitResponse& response) {
+        last = response;
+        was_there = was_there || response.has_pod();
+      });
   if (status.ok() && last.met()) {
     std::cout << "pod " << pod << " " << condition << "\n";
+    // After a `delete` that is no failure; after a slip in the name a script goes on too early.
+    if (condition == "gone" && !was_there) {
+      std::cerr << "note: no pod " << pod
+                << " is known: it left before this call, or there never was one\n";
+    }
     // A pod that a manifest has, and that a command keeps away, is shown all the same.
     if (condition == "gone" && last.has_pod() && last.pod().problems_size() > 0) {
       std::cerr << "note: " << last.pod().problems(0).message() << "\n";
@@ -346,7 +354,7 @@ ExitCode RunAcceptVolume(const CliContext& context, const std::string& name) {
   if (code != kExitOk) return code;
   if (IsForPrograms(context.format)) {
     PrintMessage(response, context.format, std::cout);
-  } else if (response.before() == response.now()) {
+  } else if (!response.was_other()) {
     std::cout << "pv " << name << ": " << response.path() << " is what is on record ("
               << response.now() << "); there is nothing to accept\n";
   } else {

@@ -42,7 +42,8 @@ struct StorageOwner {
 struct AcceptedDirectory {
   std::string path;
   std::string before;
-  std::string now;  // the same as `before` if nothing was to be accepted
+  std::string now;
+  bool was_other = false;  // else it is what was on record, and nothing was accepted
 };
 
 // Whom a look at a block device is to find: nobody, or whoever has it for himself; or only whoever

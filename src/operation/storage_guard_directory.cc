@@ -120,6 +120,7 @@ Result<AcceptedDirectory> StorageGuard::AcceptDirectory(const std::string& volum
   if (is_device) record->mode = StorageMode::kFilesystem;
   AddIdentity(now, *record);
   RETURN_IF_ERROR(PutOwner(*std::move(record)));
+  accepted.was_other = true;
   return accepted;
 }
 

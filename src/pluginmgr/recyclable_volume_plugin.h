@@ -18,6 +18,9 @@ class RecyclableVolumePlugin {
  public:
   virtual ~RecyclableVolumePlugin() = default;
   virtual VolumePlugin& plugin() = 0;
+  // Whether Recycle() would ever try, as far as the volume's spec tells. Blocks: never. Errors, not
+  // applied: why not.
+  virtual Status CanRecycle(const VolumeSpec&) const { return OkStatus(); }
   // Returns when the volume is empty, or with the reason why it may not be. Blocks: until the
   // recycler pod has ended, which its own timeout bounds, or the deadline.
   virtual Status Recycle(const std::string& pv_name, const VolumeSpec& spec,

@@ -168,6 +168,11 @@ std::string HostPathPlugin::FaultDomain(const VolumeSpec& spec) const {
   return source == nullptr ? "" : CleanHostPath(source->path);
 }
 
+Status HostPathPlugin::CanRecycle(const VolumeSpec& spec) const {
+  ASSIGN_OR_RETURN(const std::string path, GetVolumeName(spec));
+  return CheckMayBeEmptied(path, host_->paths.root());
+}
+
 Status HostPathPlugin::Recycle(const std::string& pv_name, const VolumeSpec& spec,
                                const RecycleEventRecorder& recorder, const CallOptions& call) {
   const HostPathVolumeSource* source = SourceOf(spec);

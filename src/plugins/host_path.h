@@ -63,6 +63,8 @@ class HostPathPlugin final : public VolumePlugin,
   ProvisionableVolumePlugin* AsProvisionable() override { return this; }
 
   std::vector<AccessMode> GetAccessModes() const override { return {AccessMode::kReadWriteOnce}; }
+  // InvalidArgument for what may not be touched.
+  Status CanRecycle(const VolumeSpec& spec) const override;
   // Errors: InvalidArgument for what is no persistent hostPath volume or may not be touched;
   // Unimplemented when nothing runs recycler pods; those of the recycler.
   Status Recycle(const std::string& pv_name, const VolumeSpec& spec,

@@ -219,7 +219,8 @@ std::string KubeletVolumeManager::Impl::WhyNotReclaimed(const PersistentVolume& 
   };
   if (action == ReclaimAction::kNone) return "";
   if (action == ReclaimAction::kRecycle) {
-    return why_not(parts_.plugins.FindRecyclablePluginBySpec(spec));
+    const auto plugin = parts_.plugins.FindRecyclablePluginBySpec(spec);
+    return plugin.ok() ? why_not((*plugin)->CanRecycle(spec)) : why_not(plugin);
   }
   const auto plugin = parts_.plugins.FindDeletablePluginBySpec(spec);
   return plugin.ok() ? why_not((*plugin)->NewDeleter(spec)) : why_not(plugin);
@@ -243,9 +244,7 @@ std::optional<StorageStatus> KubeletVolumeManager::Impl::StorageStatusOf(
     status.reason = volume->reason;
     if (volume->claim) status.other = ToString(*volume->claim);
     protection = &volume->protection;
-    const bool is_held = !protection->held_by.empty();
-    status.is_released = volume->phase == PersistentVolumePhase::kReleased ||
-                         (volume->phase == PersistentVolumePhase::kFailed && is_held);
+    status.claim_goes = claims_.ClaimGoes(object.name);
     status.is_missing = volume->missing && !protection->deletion_requested;
     if (const auto known = parts_.catalog.FindPersistentVolume(object.name)) {
       status.unreclaimable = WhyNotReclaimed(*known, ReclaimActionOf(known->spec.reclaim_policy));

@@ -140,7 +140,7 @@ struct StorageStatus {
   std::string reason;   // for people; "" when there is nothing to say
   std::string other;    // the volume of a claim, the claim of a volume; "" when there is none
   // Of a volume:
-  bool is_released = false;   // its claim is gone, and its data is there
+  bool claim_goes = false;    // its claim is gone or being deleted, and its data is there
   bool is_missing = false;    // it has left its source, and nobody has deleted it
   std::string unreclaimable;  // why nothing here can do as its policy asks; "" if something can
 };

@@ -50,6 +50,18 @@ class FateOfDataTest : public AgentTest {
     ASSERT_TRUE(Says({"get", "pvc", "data"}, "Bound")) << Ctl({"get", "pvc"}).output;
     WriteText(data_ + "/kept", "kept");
   }
+  std::string File() const { return manifests() + "/pv.yaml"; }
+  void BindFromFile() {
+    WriteText(File(), VolumeOf("Recycle"));
+    ASSERT_TRUE(Says({"get", "pv"}, "Available")) << Ctl({"get", "pv"}).output;
+    Bind();
+  }
+  // The claim has a volume that has left its file since.
+  void LoseVolume() {
+    ASSERT_NO_FATAL_FAILURE(BindFromFile());
+    ASSERT_EQ(::unlink(File().c_str()), 0);
+    ASSERT_TRUE(Says({"get", "pv"}, "MISSING")) << Ctl({"get", "pv"}).output;
+  }
   bool Says(const std::vector<std::string>& words, const std::string& text) {
     return Eventually(kPatience, [&] { return Ctl(words).output.find(text) != std::string::npos; });
   }
@@ -69,12 +81,7 @@ class FateOfDataTest : public AgentTest {
 
 // It was deleted with its data without a word.
 TEST_F(FateOfDataTest, AVolumeThatLeftItsSourceIsNotDeletedWithItsDataUnasked) {
-  const std::string file = manifests() + "/pv.yaml";
-  WriteText(file, VolumeOf("Recycle"));
-  ASSERT_TRUE(Says({"get", "pv"}, "Available")) << Ctl({"get", "pv"}).output;
-  ASSERT_NO_FATAL_FAILURE(Bind());
-  ASSERT_EQ(::unlink(file.c_str()), 0);
-  ASSERT_TRUE(Says({"get", "pv"}, "MISSING")) << Ctl({"get", "pv"}).output;
+  ASSERT_NO_FATAL_FAILURE(LoseVolume());
   const CommandResult claim = Ctl({"delete", "pvc", "data"});
   EXPECT_EQ(claim.exit_status, 0) << claim.output;
   EXPECT_THAT(claim.output, HasSubstr("its data in " + data_ +
@@ -95,12 +102,7 @@ TEST_F(FateOfDataTest, AVolumeThatLeftItsSourceIsNotDeletedWithItsDataUnasked) {
 }
 
 TEST_F(FateOfDataTest, AVolumeThatLeftItsSourceIsDeletedWithItsDataByAWordMore) {
-  const std::string file = manifests() + "/pv.yaml";
-  WriteText(file, VolumeOf("Recycle"));
-  ASSERT_TRUE(Says({"get", "pv"}, "Available")) << Ctl({"get", "pv"}).output;
-  ASSERT_NO_FATAL_FAILURE(Bind());
-  ASSERT_EQ(::unlink(file.c_str()), 0);
-  ASSERT_TRUE(Says({"get", "pv"}, "MISSING"));
+  ASSERT_NO_FATAL_FAILURE(LoseVolume());
   ASSERT_EQ(Ctl({"delete", "pvc", "data"}).exit_status, 0);
   ASSERT_TRUE(ClaimIsGone());
   const CommandResult deleted = Ctl({"delete", "pv", "scratch", "--yes"});
@@ -154,6 +156,63 @@ TEST_F(FateOfDataTest, OfAVolumeThatIsBeingDeletedNoWayIsNamed) {
   EXPECT_THAT(claim.output, Not(HasSubstr("Retain")));
   ASSERT_EQ(Ctl({"delete", "pod", "p"}).exit_status, 0);
   EXPECT_TRUE(VolumeIsGone());
+}
+
+// No way was named, though there is one.
+TEST_F(FateOfDataTest, OfAVolumeThatIsBeingDeletedItsFileKeepsTheData) {
+  ASSERT_NO_FATAL_FAILURE(BindFromFile());
+  ApplyOk(kPod);
+  ASSERT_TRUE(WaitPhase("p", "Ready"));
+  ASSERT_EQ(Ctl({"delete", "pv", "scratch"}).exit_status, 0);
+  EXPECT_THAT(Ctl({"delete", "pvc", "data"}).output,
+              HasSubstr("keeps it if " + File() + " says Retain before then"));
+  WriteText(File(), VolumeOf("Retain"));
+  ASSERT_TRUE(Says({"get", "pv", "scratch"}, "Retain"));
+  ASSERT_EQ(Ctl({"delete", "pod", "p"}).exit_status, 0);
+  ASSERT_TRUE(Says({"get", "pv", "scratch"}, "Refused")) << Ctl({"get", "pv"}).output;
+  EXPECT_EQ(ReadText(data_ + "/kept"), "kept");
+}
+
+// `delete pv` asked only once the claim was gone.
+TEST_F(FateOfDataTest, AMissingVolumeWhoseClaimIsBeingDeletedIsNotDeletedUnasked) {
+  ASSERT_NO_FATAL_FAILURE(LoseVolume());
+  ApplyOk(kPod);
+  ASSERT_TRUE(WaitPhase("p", "Ready"));
+  ASSERT_EQ(Ctl({"delete", "pvc", "data"}).exit_status, 0);
+  const CommandResult refused = Ctl({"delete", "pv", "scratch"});
+  EXPECT_EQ(refused.exit_status, 1) << refused.output;
+  EXPECT_THAT(refused.output, HasSubstr("its claim is being deleted"));
+  ASSERT_EQ(Ctl({"delete", "pod", "p"}).exit_status, 0);
+  ASSERT_TRUE(Says({"get", "pv", "scratch"}, "Released")) << Ctl({"get", "pv"}).output;
+  EXPECT_EQ(ReadText(data_ + "/kept"), "kept");
+}
+
+// What may never be emptied was tried for ever, and its volume stayed Terminating.
+TEST_F(FateOfDataTest, WhatMayNeverBeEmptiedStaysAndItsVolumeGoes) {
+  data_ = root() + "/precious";
+  ASSERT_EQ(::mkdir(data_.c_str(), 0755), 0);
+  ApplyOk(VolumeOf("Recycle"));
+  ASSERT_NO_FATAL_FAILURE(Bind());
+  EXPECT_THAT(Ctl({"delete", "pvc", "data"}).output, HasSubstr(" stays: "));
+  ASSERT_TRUE(ClaimIsGone());
+  ASSERT_EQ(Ctl({"delete", "pv", "scratch"}).exit_status, 0);
+  EXPECT_TRUE(VolumeIsGone()) << Ctl({"get", "pv", "scratch"}).output;
+  EXPECT_EQ(ReadText(data_ + "/kept"), "kept");
+}
+
+TEST_F(FateOfDataTest, AVolumeThatIsTerminatingAlreadyGoesWithItsClaimAlsoAfterAKill) {
+  ApplyOk(VolumeOf("Delete"));  // outside of the root
+  ASSERT_NO_FATAL_FAILURE(Bind());
+  ApplyOk(kPod);
+  ASSERT_TRUE(WaitPhase("p", "Ready"));
+  ASSERT_EQ(Ctl({"delete", "pv", "scratch"}).exit_status, 0);
+  ASSERT_EQ(Ctl({"delete", "pvc", "data"}).exit_status, 0);
+  KillAgent();
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_TRUE(Says({"get", "pv", "scratch"}, "Terminating")) << Ctl({"get", "pv"}).output;
+  ASSERT_EQ(Ctl({"delete", "pod", "p"}).exit_status, 0);
+  EXPECT_TRUE(VolumeIsGone()) << Ctl({"get", "pv"}).output;
+  EXPECT_EQ(ReadText(data_ + "/kept"), "kept");
 }
 
 // Only the first answer told how it comes back.

@@ -186,11 +186,30 @@ TEST_F(WayBackTest, NoDirectoryIsAcceptedWhoseContentWouldBeDeletedThen) {
   EXPECT_EQ(ReadText(data + "/new"), "new");
 }
 
+// A slip in the name was taken for the end of the pod.
+TEST_F(WayBackTest, AWaitForTheEndOfAPodThatNeverWasSaysSo) {
+  const CommandResult waited = Ctl({"wait", "nobody", "--for", "gone"});
+  EXPECT_EQ(waited.exit_status, 0) << waited.output;
+  EXPECT_THAT(waited.output, HasSubstr("note: no pod nobody is known"));
+}
+
+// The log said that it had been accepted.
+TEST_F(WayBackTest, AnAcceptOfTheDirectoryThatIsOnRecordIsNoneInTheLog) {
+  ApplyRecycledVolume();
+  ApplyOk(kClaim);
+  ApplyOk(PodOf("p", "persistentVolumeClaim: {claimName: data}"));
+  ASSERT_TRUE(WaitPhase("p", "Ready"));
+  const CommandResult accepted = Ctl({"accept", "pv", "scratch"});
+  EXPECT_THAT(accepted.output, HasSubstr("there is nothing to accept"));
+  EXPECT_THAT(ReadText(log_path()), Not(HasSubstr("was accepted by command")));
+  EXPECT_THAT(ReadText(log_path()), HasSubstr("was the one on record already"));
+}
+
 TEST_F(WayBackTest, AnAppliedPodIsDeletedWithoutAWarning) {
   ApplyOk(PodOf("p", "emptyDir: {}"));
   ASSERT_TRUE(WaitPhase("p", "Ready"));
   EXPECT_EQ(Ctl({"delete", "pod", "p"}).output, "pod p deleted\n");
-  EXPECT_EQ(Ctl({"wait", "p", "--for", "gone"}).output, "pod p gone\n");
+  EXPECT_THAT(Ctl({"wait", "p", "--for", "gone"}).output, HasSubstr("pod p gone\n"));
 }
 
 // It was said to go, and stayed.

@@ -45,7 +45,48 @@ class CommandAdmissionTest : public TwoSourcesTest {
     return object;
   }
 
+  static std::string VolumeYaml(const std::string& policy,
+                                const std::string& source = "hostPath: {path: /srv/data}") {
+    return "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec: {capacity: "
+           "{storage: 1Gi}, accessModes: [ReadWriteOnce], persistentVolumeReclaimPolicy: " +
+           policy + ", " + source + "}\n";
+  }
+  static std::string UsedClaim(const std::string& storage_class = "''") {
+    return "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: "
+           "default, uid: c1}\nspec: {accessModes: [ReadWriteOnce], storageClassName: " +
+           storage_class + ", resources: {requests: {storage: 1Gi}}}\n" +
+           PodManifest("a", {"data: persistentVolumeClaim: {claimName: data}"});
+  }
+  // An agent whose sources have delivered, the applied one the volume; "": nothing.
+  void StartWith(const std::string& applied, const std::string& manifests) {
+    Restart();
+    DeliverList(kApplied, applied.empty() ? std::vector<ObjectWithOrigin>() : Objects(applied));
+    Deliver(manifests);
+    ASSERT_TRUE(manager().IsBound(kClaim));
+  }
+  std::string Fate(const ObjectKey& object) { return FateOfData(catalog(), manager(), object); }
+  bool DataGoes() {
+    const std::optional<DoomedData> data = DataThatEndsWith(catalog(), manager(), kClaim);
+    return data && data->stays_because.empty();
+  }
+  void ExpectStays(const std::string& source, const std::string& place, const std::string& why) {
+    ASSERT_NO_FATAL_FAILURE(StartWith(VolumeYaml("Delete", source), UsedClaim()));
+    EXPECT_EQ(Fate(kClaim), "its data in " + place + " stays: " + why);
+    EXPECT_FALSE(DataGoes());
+  }
+  // The claim goes with its pod; whether the data went.
+  bool DataGoesWithClaim(const std::string& manifests_then) {
+    EXPECT_TRUE(DeleteClaim("data")->ok());
+    Deliver(manifests_then);
+    return operations().Count("reclaim") > 0;
+  }
+
   const ObjectKey kPod{ObjectKind::kPod, "default", "web-n1"};
+  const ObjectKey kClaim{ObjectKind::kPersistentVolumeClaim, "default", "data"};
+  const ObjectKey kVolume{ObjectKind::kPersistentVolume, "", "disk"};
+  const std::string kGoes =
+      "its data in /srv/data is deleted with it: PersistentVolume disk has the reclaim policy "
+      "Delete";
 };
 
 TEST_F(CommandAdmissionTest, AnotherUidThanTheOneOnRecordIsRefused) {
@@ -131,6 +172,111 @@ TEST_F(CommandAdmissionTest, AnObjectThatIsKnownIsAsOldAsItWas) {
   Deliver(ClaimYaml("c1", "2026-01-02T03:04:05Z"));
   Deliver("");
   EXPECT_EQ(MetaOf(Admit(ClaimYaml(""))->objects.at(0)).creation_unix_millis, 1767323045000);
+}
+
+TEST_F(CommandAdmissionTest, RetainIsPromisedOfAnAppliedVolumeAsLongAsApplyTakesIt) {
+  ASSERT_NO_FATAL_FAILURE(StartWith(VolumeYaml("Delete"), UsedClaim()));
+  EXPECT_EQ(Fate(kClaim), kGoes + ", and keeps it if it is applied with Retain before then");
+  EXPECT_TRUE(Admit(VolumeYaml("Retain")).ok());
+  ASSERT_TRUE(DeleteVolume("disk")->ok());
+  EXPECT_EQ(Fate(kClaim), kGoes +
+                              ", which cannot be changed any more, as the volume is being deleted "
+                              "by command; what is to be kept has to be copied before then");
+  EXPECT_FALSE(Admit(VolumeYaml("Retain")).ok());
+}
+
+TEST_F(CommandAdmissionTest, RetainOfAManifestKeepsTheDataAlsoOfATerminatingVolume) {
+  ASSERT_NO_FATAL_FAILURE(StartWith("", VolumeYaml("Delete") + UsedClaim()));
+  const std::string way = kGoes + ", and keeps it if test.yaml says Retain before then";
+  EXPECT_EQ(Fate(kClaim), way);
+  ASSERT_TRUE(DeleteVolume("disk")->ok());
+  EXPECT_EQ(Fate(kClaim), way);
+  Deliver(VolumeYaml("Retain") + UsedClaim());
+  EXPECT_EQ(Fate(kClaim), "");
+  EXPECT_FALSE(DataGoesWithClaim(VolumeYaml("Retain")));
+}
+
+TEST_F(CommandAdmissionTest, ATerminatingVolumeThatIsMissingKeepsItsDataByItsFile) {
+  ASSERT_NO_FATAL_FAILURE(StartWith("", VolumeYaml("Delete") + UsedClaim()));
+  ASSERT_TRUE(DeleteVolume("disk")->ok());
+  Deliver(UsedClaim());
+  EXPECT_EQ(Fate(kClaim),
+            kGoes + ", and keeps it if test.yaml has it again with Retain before then");
+  EXPECT_FALSE(Admit(VolumeYaml("Retain")).ok());
+  Deliver(VolumeYaml("Retain") + UsedClaim());
+  EXPECT_FALSE(DataGoesWithClaim(VolumeYaml("Retain")));
+}
+
+TEST_F(CommandAdmissionTest, RetainIsNotPromisedOfAVolumeThatTheNodeHasMade) {
+  ASSERT_NO_FATAL_FAILURE(
+      StartWith("",
+                "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: "
+                "made}\nprovisioner: kubernetes.io/host-path\n" +
+                    UsedClaim("made")));
+  EXPECT_EQ(Fate(kClaim),
+            "its data in /made/pvc-c1 is deleted with it: PersistentVolume pvc-c1 has the reclaim "
+            "policy Delete, which cannot be changed any more, as the volume was made by this node; "
+            "what is to be kept has to be copied before then");
+}
+
+TEST_F(CommandAdmissionTest, NothingIsPromisedOfAClaimThatGoesAtOnce) {
+  ASSERT_NO_FATAL_FAILURE(StartWith(VolumeYaml("Delete"), UsedClaim()));
+  const std::string pod = UsedClaim();
+  Deliver(pod.substr(0, pod.find("---", 3)));
+  EXPECT_EQ(Fate(kClaim), kGoes);
+}
+
+TEST_F(CommandAdmissionTest, WhatNothingCanDeleteIsSaidToStay) {
+  const std::string local =
+      "local: {path: /srv/data}, nodeAffinity: {required: {nodeSelectorTerms: [{matchFields: "
+      "[{key: metadata.name, operator: In, values: [n1]}]}]}}";
+  ExpectStays(local, "/srv/data", "no deletable volume plugin matched");
+}
+
+TEST_F(CommandAdmissionTest, WhatLiesOutsideOfTheRootsIsSaidToStay) {
+  ExpectStays("hostPath: {path: /outside/data}", "/outside/data", "only below the roots");
+}
+
+TEST_F(CommandAdmissionTest, AMissingVolumeKeepsItsDataUntilItIsDeletedByCommand) {
+  ASSERT_NO_FATAL_FAILURE(StartWith("", VolumeYaml("Delete") + UsedClaim()));
+  Deliver(UsedClaim());
+  EXPECT_FALSE(DataGoes());
+  EXPECT_EQ(Fate(kClaim),
+            "its data in /srv/data stays: PersistentVolume disk, whose reclaim policy is Delete, "
+            "has left its source; it is deleted once that is back, or deleted by command, and kept "
+            "if it is applied with Retain before then");
+  ASSERT_TRUE(DeleteClaim("data")->ok());
+  Deliver("");
+  EXPECT_EQ(operations().Count("reclaim"), 0u);
+  EXPECT_EQ(Fate(kVolume),
+            "its data in /srv/data is deleted with it: its claim is gone, and its reclaim policy "
+            "is Delete");
+  const Status refused = CheckDelete(catalog(), manager(), kVolume, /*yes=*/false);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kFailedPrecondition);
+  EXPECT_TRUE(CheckDelete(catalog(), manager(), kVolume, /*yes=*/true).ok());
+  EXPECT_TRUE(Admit(VolumeYaml("Retain")).ok());
+  ASSERT_TRUE(DeleteVolume("disk")->ok());
+  EXPECT_EQ(operations().Count("reclaim"), 1u);
+}
+
+// The claim was being deleted, and was not gone yet: nobody was asked, and with the pod the data
+// went.
+TEST_F(CommandAdmissionTest, ToDeleteAMissingVolumeWhoseClaimIsBeingDeletedHasToBeConfirmedToo) {
+  ASSERT_NO_FATAL_FAILURE(StartWith("", VolumeYaml("Delete") + UsedClaim()));
+  EXPECT_TRUE(CheckDelete(catalog(), manager(), kVolume, /*yes=*/false).ok());
+  Deliver(UsedClaim());
+  EXPECT_TRUE(CheckDelete(catalog(), manager(), kVolume, false).ok()) << "its claim keeps it";
+  EXPECT_EQ(Fate(kVolume), "");
+  ASSERT_TRUE(DeleteClaim("data")->ok());
+  EXPECT_FALSE(CheckDelete(catalog(), manager(), kVolume, false).ok());
+  EXPECT_EQ(Fate(kVolume),
+            "its data in /srv/data is deleted with it: its claim is being deleted, and its reclaim "
+            "policy is Delete");
+  ASSERT_TRUE(DeleteVolume("disk")->ok());
+  EXPECT_TRUE(CheckDelete(catalog(), manager(), kVolume, false).ok()) << "it was confirmed";
+  Deliver("");
+  EXPECT_EQ(operations().Count("reclaim"), 1u);
 }
 
 }  // namespace

@@ -141,6 +141,19 @@ TEST_F(HostPathStorageTest, ADirectoryThatHoldsSomethingIsNeitherTakenNorTakenAw
   EXPECT_EQ(provisioner->Undo(elsewhere, {}).error().code(), Code::kPermissionDenied);
 }
 
+// Only the try told, so that a volume waited for ever for what cannot be.
+TEST_F(HostPathStorageTest, WhatIsNeverDeletedOrEmptiedIsToldBeforehand) {
+  HostPathPlugin& plugin = Plugin(WithRoots());
+  EXPECT_TRUE(plugin.NewDeleter(Spec("/srv/volumes/v")).ok());
+  EXPECT_FALSE(plugin.NewDeleter(Spec("/srv/elsewhere")).ok());
+  EXPECT_FALSE(plugin.NewDeleter(Spec("/srv/volumes/../x")).ok());
+  EXPECT_FALSE(plugin.NewDeleter(Spec("/srv/volumes")).ok()) << "the root itself";
+  EXPECT_TRUE(plugin.CanRecycle(Spec("/srv/elsewhere")).ok());
+  EXPECT_FALSE(plugin.CanRecycle(Spec("/")).ok());
+  EXPECT_FALSE(plugin.CanRecycle(Spec("/var/lib/volumed/x")).ok());
+  EXPECT_EQ(kernel_.call_count(), 0u);
+}
+
 TEST_F(HostPathStorageTest, WhatTheProvisionerCannotGiveIsRefusedInWords) {
   VolumeOptions options;
   options.pv_name = "pvc-1";

@@ -1,0 +1,123 @@
+// What the verbs print of an agent's answers, and what they ask it.
+#include "cli/commands.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+namespace volumed {
+namespace {
+
+// Answers as it is told to, and keeps what it was asked.
+class ScriptedAgent final : public v1::VolumeAgent::Service {
+ public:
+  grpc::Status Wait(grpc::ServerContext*, const v1::WaitRequest*,
+                    grpc::ServerWriter<v1::WaitResponse>* out) override {
+    for (const v1::WaitResponse& answer : waits) out->Write(answer);
+    return grpc::Status::OK;
+  }
+  grpc::Status AcceptVolume(grpc::ServerContext*, const v1::AcceptVolumeRequest*,
+                            v1::AcceptVolumeResponse* response) override {
+    *response = accepted;
+    return grpc::Status::OK;
+  }
+  grpc::Status Delete(grpc::ServerContext*, const v1::DeleteRequest* request,
+                      v1::DeleteResponse*) override {
+    deleted = *request;
+    return grpc::Status::OK;
+  }
+
+  std::vector<v1::WaitResponse> waits;
+  v1::AcceptVolumeResponse accepted;
+  v1::DeleteRequest deleted;
+};
+
+class CommandsTest : public ::testing::Test {
+ protected:
+  CommandsTest() {
+    std::string name = std::filesystem::temp_directory_path() / "volumectl-XXXXXX";
+    EXPECT_NE(::mkdtemp(name.data()), nullptr);
+    directory_ = name;
+    context_.socket = directory_ + "/agent.sock";
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("unix:" + context_.socket, grpc::InsecureServerCredentials());
+    builder.RegisterService(&agent_);
+    server_ = builder.BuildAndStart();
+  }
+  ~CommandsTest() override {
+    server_->Shutdown();
+    std::filesystem::remove_all(directory_);
+  }
+
+  struct Printed {
+    ExitCode code = kExitError;
+    std::string out, err;
+  };
+  template <typename Verb>
+  static Printed Run(const Verb& verb) {
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    Printed printed;
+    printed.code = verb();
+    printed.out = testing::internal::GetCapturedStdout();
+    printed.err = testing::internal::GetCapturedStderr();
+    return printed;
+  }
+  Printed WaitForEnd() {
+    return Run([&] { return RunWait(context_, "web", "gone", std::chrono::seconds(20)); });
+  }
+  Printed Accept() {
+    return Run([&] { return RunAcceptVolume(context_, "d1"); });
+  }
+
+  std::string directory_;
+  CliContext context_;
+  ScriptedAgent agent_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+// A slip in the name was taken for the end of the pod.
+TEST_F(CommandsTest, AWaitForTheEndOfAPodThatNobodyKnowsSaysSo) {
+  agent_.waits.resize(1);
+  agent_.waits[0].set_met(true);
+  const Printed unknown = WaitForEnd();
+  EXPECT_EQ(unknown.code, kExitOk);
+  EXPECT_EQ(unknown.out, "pod web gone\n");
+  EXPECT_EQ(unknown.err,
+            "note: no pod web is known: it left before this call, or there never was one\n");
+  agent_.waits.resize(2);
+  agent_.waits[0].set_met(false);
+  agent_.waits[0].mutable_pod()->set_name("web");
+  agent_.waits[1].set_met(true);
+  const Printed seen = WaitForEnd();
+  EXPECT_EQ(seen.out, "pod web gone\n");
+  EXPECT_EQ(seen.err, "");
+}
+
+// A directory that was made anew often has the inode of the one before.
+TEST_F(CommandsTest, AnotherDirectoryOfTheSameWordsWasSaidToBeNothingToAccept) {
+  agent_.accepted.set_path("/srv/d1");
+  agent_.accepted.set_before("ext4 0b3c, inode 12");
+  agent_.accepted.set_now("ext4 0b3c, inode 12");
+  EXPECT_NE(Accept().out.find("there is nothing to accept"), std::string::npos);
+  agent_.accepted.set_was_other(true);
+  EXPECT_NE(Accept().out.find("pv d1 has its data in /srv/d1"), std::string::npos);
+}
+
+TEST_F(CommandsTest, ADeletionIsConfirmedByYesAlone) {
+  const auto remove = [&](bool yes) {
+    DeleteOptions options;
+    options.yes = yes;
+    return Run([&] { return RunDelete(context_, "pv", {"disk"}, options); }).code;
+  };
+  EXPECT_EQ(remove(false), kExitOk);
+  EXPECT_FALSE(agent_.deleted.yes());
+  EXPECT_EQ(remove(true), kExitOk);
+  EXPECT_TRUE(agent_.deleted.yes());
+}
+
+}  // namespace
+}  // namespace volumed
