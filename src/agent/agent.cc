@@ -194,8 +194,10 @@ Status Agent::MakeHost() {
   catalog_->AbsenceEnds(std::string(ObjectDirectory::kSourceName));
   catalog_->AbsenceEnds(Provisioning::kSourceName);
   host_objects_ = std::make_unique<CatalogHostObjects>();
-  catalog_->AddListener(
-      [this](const std::vector<ObjectChange>& changes) { host_objects_->Follow(changes); });
+  catalog_->AddListener([this](const std::vector<ObjectChange>& changes) {
+    host_objects_->Follow(changes);
+    host_objects_->SetRefused(catalog_->Refused());
+  });
   OpenTokens();
   events_ = std::make_unique<EventLog>(clock);
   catalog_->AddListener([this](const std::vector<ObjectChange>& changes) {

@@ -26,6 +26,8 @@ void Agent::DeliverList(ObjectList list) {
   // The first complete list of the last source may hold what plugins ask for at once.
   catalog_->Update(std::move(list));
   host_objects_->SetWaitsFor(catalog_->IncompleteSources());
+  // A file may have lost what is refused there: that is no change of any object.
+  host_objects_->SetRefused(catalog_->Refused());
   kubelet_host_->SetSynced(catalog_->AllSourcesComplete());
   if (was_complete != catalog_->AllSourcesComplete()) {
     manager_->ObjectsChanged();

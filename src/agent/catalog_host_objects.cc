@@ -1,15 +1,21 @@
 #include "agent/catalog_host_objects.h"
 
 #include "base/strings.h"
+#include "volumemanager/storage_views.h"
 
 namespace volumed {
+namespace {
+
+bool IsForPlugins(ObjectKind kind) {
+  return kind == ObjectKind::kSecret || kind == ObjectKind::kConfigMap;
+}
+
+}  // namespace
 
 void CatalogHostObjects::Follow(const std::vector<ObjectChange>& changes) {
   MutexLock lock(mu_);
   for (const ObjectChange& change : changes) {
-    if (change.key.kind != ObjectKind::kSecret && change.key.kind != ObjectKind::kConfigMap) {
-      continue;
-    }
+    if (!IsForPlugins(change.key.kind)) continue;
     unknown_.erase(change.key);
     if (change.after) {
       objects_[change.key] = change.after;
@@ -25,6 +31,15 @@ void CatalogHostObjects::Follow(const std::vector<ObjectChange>& changes) {
 void CatalogHostObjects::SetWaitsFor(const std::vector<std::string>& sources) {
   MutexLock lock(mu_);
   waits_for_ = sources.empty() ? "" : "no complete list yet from: " + Join(sources, ", ");
+}
+
+void CatalogHostObjects::SetRefused(const std::map<ObjectKey, ObjectOrigin>& refused) {
+  std::map<ObjectKey, std::string> texts;
+  for (const auto& [key, origin] : refused) {
+    if (IsForPlugins(key.kind)) texts[key] = RefusedText(origin);
+  }
+  MutexLock lock(mu_);
+  refused_ = std::move(texts);
 }
 
 template <typename T>
@@ -43,6 +58,9 @@ Result<std::shared_ptr<const T>> CatalogHostObjects::Get(ObjectKind kind, const 
   if (!waits_for_.empty()) {
     return Error::NotApplied(Code::kUnavailable,
                              ToString(key) + " is not known yet: " + waits_for_);
+  }
+  if (const auto refused = refused_.find(key); refused != refused_.end()) {
+    return Error::NotApplied(Code::kNotFound, ToString(key) + " was " + refused->second);
   }
   return Error::NotApplied(Code::kNotFound, ToString(key) + " not found");
 }

@@ -14,7 +14,7 @@
 
 namespace volumed {
 
-// Threads: Follow and SetWaitsFor on the control thread; the rest any.
+// Threads: Follow, SetWaitsFor and SetRefused on the control thread; the rest any.
 class CatalogHostObjects final : public HostObjects {
  public:
   CatalogHostObjects() = default;
@@ -24,6 +24,8 @@ class CatalogHostObjects final : public HostObjects {
   void Follow(const std::vector<ObjectChange>& changes) EXCLUDES(mu_);
   // The sources that have not delivered a complete list yet.
   void SetWaitsFor(const std::vector<std::string>& sources) EXCLUDES(mu_);
+  // What commands have deleted and manifests still have: whoever asks for it is told so.
+  void SetRefused(const std::map<ObjectKey, ObjectOrigin>& refused) EXCLUDES(mu_);
 
   Result<std::shared_ptr<const SecretObject>> GetSecret(const std::string& ns,
                                                         const std::string& name) const override;
@@ -38,6 +40,7 @@ class CatalogHostObjects final : public HostObjects {
   mutable Mutex mu_;
   std::map<ObjectKey, ObjectPtr> objects_ GUARDED_BY(mu_);
   std::map<ObjectKey, std::string> unknown_ GUARDED_BY(mu_);  // -> why, with the file
+  std::map<ObjectKey, std::string> refused_ GUARDED_BY(mu_);  // -> why, with the file
   // Until somebody says which sources there are, none has delivered.
   std::string waits_for_ GUARDED_BY(mu_) = "not every source has delivered";
 };

@@ -7,7 +7,9 @@
 #include "agent/object_summary.h"
 #include "agent/pod_lookup.h"
 #include "agent/view_codec.h"
+#include "kube/ephemeral_claim.h"
 #include "volumemanager/desired_state_of_world.h"
+#include "volumemanager/storage_views.h"
 
 namespace volumed {
 namespace {
@@ -55,6 +57,24 @@ template <typename View>
 std::string ShownPhase(const View& view) {
   const std::string phase = view.deleting ? "Terminating (" + view.phase + ")" : view.phase;
   return view.missing ? phase + " (MISSING)" : phase;
+}
+
+// The volumes of the pod that name the object.
+std::vector<std::string> VolumesThatUse(const Pod& pod, const ObjectKey& key) {
+  std::vector<std::string> volumes;
+  if (key.kind == ObjectKind::kPersistentVolumeClaim) {
+    if (pod.metadata.name_space != key.name_space) return volumes;
+    for (const PodClaim& of : ClaimsOfPod(pod)) {
+      if (of.claim == key.name) volumes.push_back(of.volume);
+    }
+    return volumes;
+  }
+  for (const PodVolume& volume : pod.spec.volumes) {
+    if (ObjectsOfVolume(pod.metadata.name_space, volume.source).contains(key)) {
+      volumes.push_back(volume.name);
+    }
+  }
+  return volumes;
 }
 
 bool AddListed(v1::ObjectRef ref, v1::ListObjectsResponse* response) {
@@ -155,11 +175,14 @@ Status Describer::DescribeObject(ObjectKind kind, const v1::ObjectRef& ref,
   }
   *out->mutable_object() = MakeObjectRef(key);
   const bool is_this_node = kind == ObjectKind::kNode && ref.name() == node_.str();
-  const bool is_kept = AddStorageState(key, out);
+  const bool is_kept = AddStorageState(key, out) || AddRefusal(key, out);
+  // A source's claim of that name is another one, and is not used as long as the pod's own is
+  // there.
+  const bool is_pods_own = !manager_.PodOfClaim(key).empty();
   if (const std::optional<StorageStatus> status = manager_.StorageStatusOf(key)) {
     if (!status->held_by.empty()) AddSummaryField("Held by", status->held_by, out);
   }
-  if (!AddObject(key, out) && !is_kept && !is_this_node) {
+  if (!(!is_pods_own && AddObject(key, out)) && !is_kept && !is_this_node) {
     return Error::NotApplied(Code::kNotFound, "no " + ToString(key));
   }
   const EventSubject subject = is_this_node ? EventSubject(PodUid()) : EventSubject(key);
@@ -184,7 +207,9 @@ bool Describer::AddStorageState(const ObjectKey& key, v1::DescribeResponse* out)
   if (key.kind == ObjectKind::kPersistentVolumeClaim) {
     for (const PersistentVolumeClaimView& claim : manager_.PersistentVolumeClaims()) {
       if (claim.ns != key.name_space || claim.name != key.name) continue;
+      out->mutable_object()->set_uid(claim.uid);
       add("Status", ShownPhase(claim));
+      add("Owner", claim.owner);
       add("Volume", claim.volume);
       add("Capacity", claim.capacity);
       add("Reason", claim.reason);
@@ -192,6 +217,18 @@ bool Describer::AddStorageState(const ObjectKey& key, v1::DescribeResponse* out)
     }
   }
   return false;
+}
+
+bool Describer::AddRefusal(const ObjectKey& key, v1::DescribeResponse* out) const {
+  const auto refused = catalog_.Refused().find(key);
+  if (refused == catalog_.Refused().end() || catalog_.FindObject(key)) return false;
+  const ObjectOrigin& origin = refused->second;
+  out->set_source(origin.source);
+  out->set_file(origin.file);
+  out->set_document(origin.document);
+  AddSummaryField("Status", kRefusedPhase, out);
+  AddSummaryField("Reason", RefusedText(origin), out);
+  return true;
 }
 
 bool Describer::AddObject(const ObjectKey& key, v1::DescribeResponse* out) const {
@@ -233,17 +270,16 @@ bool Describer::AddObject(const ObjectKey& key, v1::DescribeResponse* out) const
 void Describer::AddUsers(const ObjectKey& key, v1::DescribeResponse* out) const {
   int more = 0;
   for (const std::shared_ptr<const Pod>& pod : catalog_.Pods()) {
-    for (const PodVolume& volume : pod->spec.volumes) {
-      if (!ObjectsOfVolume(pod->metadata.name_space, volume.source).contains(key)) continue;
+    for (const std::string& volume : VolumesThatUse(*pod, key)) {
       if (out->used_by_size() >= kMaxUsers) {
         ++more;
         continue;
       }
       v1::VolumeUse* use = out->add_used_by();
       *use->mutable_pod() = MakePodRef(pod->uid(), manager_);
-      use->set_volume(volume.name);
+      use->set_volume(volume);
       const std::optional<PodView> view = manager_.FindPod(pod->uid());
-      const VolumeView* shown = view ? FindVolumeByName(*view, volume.name) : nullptr;
+      const VolumeView* shown = view ? FindVolumeByName(*view, volume) : nullptr;
       if (shown == nullptr) continue;
       use->set_state(shown->state);
       if (shown->problem) EncodeProblemView(*shown->problem, use->mutable_problem());
@@ -291,7 +327,25 @@ Status Describer::List(const v1::ListObjectsRequest& request,
   for (const ObjectKey& key : catalog_.KeysOf(*kind, name_space)) {
     if (AddListed(MakeObjectRef(key), response)) AddListedObject(key, response->add_listed());
   }
+  ListRefused(*kind, name_space, response);
   return OkStatus();
+}
+
+void Describer::ListRefused(ObjectKind kind, const std::string& name_space,
+                            v1::ListObjectsResponse* response) const {
+  for (const auto& [key, origin] : catalog_.Refused()) {
+    const bool is_asked = name_space.empty() || key.name_space == name_space;
+    if (key.kind != kind || !is_asked || catalog_.FindObject(key)) continue;
+    if (response->listed_size() >= kMaxListed) {
+      response->set_not_shown(response->not_shown() + 1);
+      continue;
+    }
+    v1::ListedObject* const refused = response->add_listed();
+    *refused->mutable_object() = MakeObjectRef(key);
+    refused->set_source(origin.source);
+    refused->set_phase(kRefusedPhase);
+    refused->set_reason(RefusedText(origin));
+  }
 }
 
 }  // namespace volumed

@@ -35,11 +35,15 @@ class Describer {
   Status DescribeObject(ObjectKind kind, const v1::ObjectRef& ref, v1::DescribeResponse* out) const;
   // What was decided about a volume or a claim; false if nothing is known of it.
   bool AddStorageState(const ObjectKey& key, v1::DescribeResponse* out) const;
+  // That a command has deleted it and that its manifest still has it; false if that is not so.
+  bool AddRefusal(const ObjectKey& key, v1::DescribeResponse* out) const;
   // Identity, summary and problems of what a source has; false if none has it.
   bool AddObject(const ObjectKey& key, v1::DescribeResponse* out) const;
   void AddUsers(const ObjectKey& key, v1::DescribeResponse* out) const;
   // Never what a Secret holds, only how many keys it has.
   void AddListedObject(const ObjectKey& key, v1::ListedObject* out) const;
+  void ListRefused(ObjectKind kind, const std::string& name_space,
+                   v1::ListObjectsResponse* response) const;
 
   const ObjectCatalog& catalog_;
   const VolumeManager& manager_;

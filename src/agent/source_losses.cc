@@ -87,6 +87,7 @@ std::vector<SourceLosses::Absent> SourceLosses::AbsentOf(const std::string& sour
   const auto found = absent_.find(source);
   if (found == absent_.end() || found->second.empty()) return {};
   std::vector<Absent> all = found->second;
+  std::erase_if(all, [&](const Absent& one) { return IsEndedByCommand(source, one.key); });
   const std::map<ObjectKey, ObjectOrigin> moved = catalog_.HandedOverBy(source);
   for (Absent& absent : all) {
     if (absent.object == nullptr) continue;
@@ -105,6 +106,15 @@ std::vector<SourceLosses::Absent> SourceLosses::AbsentOf(const std::string& sour
   return all;
 }
 
+bool SourceLosses::IsEndedByCommand(const std::string& source, const ObjectKey& object) const {
+  // The pod that a command has deleted is on the node for a while, and says itself what it waits
+  // for.
+  if (object.kind == ObjectKind::kPod) return false;
+  if (manager_.IsBeingDeleted(object)) return true;
+  const std::optional<ObjectOrigin> used = catalog_.OriginOf(object);
+  return catalog_.IsEnded(object) && (!used || used->source != source);
+}
+
 void SourceLosses::EncodeAccepted(const std::string& source, AbsentObjects* out) const {
   if (source == kAdoptedRootSource) return EncodeHeldPods(out);
   for (const Absent& absent : AbsentOf(source)) {
@@ -112,7 +122,8 @@ void SourceLosses::EncodeAccepted(const std::string& source, AbsentObjects* out)
   }
   for (const auto& [name, all] : absent_) {
     for (const Absent& absent : all) {
-      if (absent.may_be_in_source == source) Encode(name, absent, out->Add());
+      const bool may_be_here = absent.may_be_in_source == source;
+      if (may_be_here && !IsEndedByCommand(name, absent.key)) Encode(name, absent, out->Add());
     }
   }
 }

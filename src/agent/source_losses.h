@@ -61,8 +61,11 @@ class SourceLosses {
     std::string may_be_in_source = {};
   };
 
-  // With what another source has by now.
+  // With what another source has by now; without what a command has deleted.
   std::vector<Absent> AbsentOf(const std::string& source) const;
+  // What is used of its name, if anything is, is not the source's: a command has ended that, or
+  // will as soon as nobody has it.
+  bool IsEndedByCommand(const std::string& source, const ObjectKey& object) const;
   void Encode(const std::string& source, const Absent& absent, v1::AbsentObject* out) const;
   void EncodeHeldPods(AbsentObjects* out) const;
   void EncodeDoomedData(const ObjectKey& claim, v1::AbsentObject* out) const;

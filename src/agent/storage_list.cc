@@ -5,6 +5,7 @@
 
 #include "kube/storage_enums.h"
 #include "volume/claim_matcher.h"
+#include "volumemanager/storage_views.h"
 
 namespace volumed {
 namespace {
@@ -29,6 +30,8 @@ void Encode(const PersistentVolumeView& view, v1::PersistentVolume* out) {
 void Encode(const PersistentVolumeClaimView& view, v1::PersistentVolumeClaim* out) {
   out->set_namespace_(view.ns);
   out->set_name(view.name);
+  out->set_uid(view.uid);
+  out->set_owner(view.owner);
   out->set_phase(view.phase);
   out->set_volume(view.volume);
   out->set_capacity(view.capacity);
@@ -92,6 +95,15 @@ void ListClasses(const ObjectCatalog& catalog, const std::string& name,
       Encode(*one, one.get() == default_class, catalog.IsMissing(key),
              response->add_storage_classes());
     }
+  }
+  for (const auto& [key, origin] : catalog.Refused()) {
+    const bool is_asked = name.empty() || key.name == name;
+    if (key.kind != ObjectKind::kStorageClass || !is_asked || catalog.FindObject(key)) continue;
+    if (!HasRoom(response->storage_classes_size(), response)) continue;
+    v1::StorageClass* const refused = response->add_storage_classes();
+    refused->set_name(key.name);
+    refused->set_phase(kRefusedPhase);
+    refused->set_reason(RefusedText(origin));
   }
 }
 

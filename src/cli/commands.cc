@@ -79,6 +79,15 @@ ExitCode ApplyFile(const CliContext& context, const std::string& file, bool repl
   return kExitOk;
 }
 
+// An object of that name may be in another namespace.
+ExitCode ReportNone(const CliContext& context, std::string_view kind, const std::string& name,
+                    bool of_namespace) {
+  const bool in_one = of_namespace && !context.name_space.empty();
+  std::cerr << "volumectl: no " << kind << " " << name
+            << (in_one ? " in namespace " + context.name_space : "") << "\n";
+  return kExitNotFound;
+}
+
 // The one pod of that name or uid; prints why not otherwise.
 std::optional<v1::Pod> GetOnePod(const CliContext& context, const std::string& name,
                                  ExitCode* code) {
@@ -88,11 +97,12 @@ std::optional<v1::Pod> GetOnePod(const CliContext& context, const std::string& n
   v1::GetPodsResponse response;
   *code = CallAndSay(context, &Stub::GetPods, request, &response, "");
   if (*code != kExitOk) return std::nullopt;
-  if (response.pods_size() != 1) {
-    const bool is_none = response.pods_size() == 0;
-    const std::string in = context.name_space.empty() ? "" : " in namespace " + context.name_space;
-    std::cerr << "volumectl: " << (is_none ? "no pod " : "several pods named ") << name
-              << (is_none ? in : "; give its uid or -n") << "\n";
+  if (response.pods_size() == 0) {
+    *code = ReportNone(context, "pod", name, true);
+    return std::nullopt;
+  }
+  if (response.pods_size() > 1) {
+    std::cerr << "volumectl: several pods named " << name << "; give its uid or -n\n";
     *code = kExitNotFound;
     return std::nullopt;
   }
@@ -112,8 +122,7 @@ ExitCode GetStorage(const CliContext& context, const CliNoun& noun, const std::s
   const int found = response.persistent_volumes_size() + response.persistent_volume_claims_size() +
                     response.storage_classes_size();
   if (!name.empty() && found == 0) {
-    std::cerr << "volumectl: no " << noun.singular << " " << name << "\n";
-    return kExitNotFound;
+    return ReportNone(context, noun.singular, name, noun.plural == kClaimNoun.plural);
   }
   if (noun.plural == kPersistentVolumeNoun.plural) {
     PrintPersistentVolumes(response, context.format, NowUnixMs(), std::cout);
@@ -163,10 +172,9 @@ ExitCode GetKept(const CliContext& context, const CliNoun& noun, const std::stri
     for (int i = listed->size() - 1; i >= 0; --i) {
       if (listed->Get(i).object().name() != name) listed->DeleteSubrange(i, 1);
     }
-    if (listed->empty()) {
-      std::cerr << "volumectl: no " << noun.singular << " " << name << "\n";
-      return kExitNotFound;
-    }
+    const bool of_namespace =
+        noun.plural == kSecretNoun.plural || noun.plural == kConfigMapNoun.plural;
+    if (listed->empty()) return ReportNone(context, noun.singular, name, of_namespace);
   }
   response.clear_objects();
   PrintObjects(response, noun, context.format, context.name_space.empty(), NowUnixMs(), std::cout);
@@ -218,8 +226,7 @@ ExitCode RunGet(const CliContext& context, const std::string& what, const std::s
     return code;
   }
   if (!name.empty() && response.pods_size() == 0) {
-    std::cerr << "volumectl: no pod " << name << "\n";
-    return kExitNotFound;
+    return ReportNone(context, "pod", name, true);
   }
   if (kPodNoun.Means(what)) {
     PrintPods(response, context.format, NowUnixMs(), std::cout);

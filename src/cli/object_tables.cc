@@ -44,12 +44,19 @@ void PrintObjects(const v1::ListObjectsResponse& objects, const CliNoun& noun, O
       MakeRow(columns, wide, {"NAMESPACE", "NAME", "TYPE", "DATA", "AGE", "SOURCE"})};
   for (const v1::ListedObject& listed : objects.listed()) {
     const v1::ObjectRef& object = listed.object();
-    rows.push_back(
-        MakeRow(columns, wide,
-                {object.namespace_(), object.name(), listed.type(), std::to_string(listed.keys()),
-                 FormatCreation(listed.created_unix_ms(), now), listed.source()}));
+    const bool is_refused = IsRefused(listed.phase());
+    rows.push_back(MakeRow(
+        columns, wide,
+        {object.namespace_(), object.name() + (is_refused ? " (" + listed.phase() + ")" : ""),
+         listed.type(), is_refused ? "-" : std::to_string(listed.keys()),
+         FormatCreation(listed.created_unix_ms(), now), listed.source()}));
   }
   PrintTable(rows, out);
+  for (const v1::ListedObject& listed : objects.listed()) {
+    const v1::ObjectRef& object = listed.object();
+    const std::string in = object.namespace_().empty() ? "" : object.namespace_() + "/";
+    PrintRefusal(in + object.name(), listed.phase(), listed.reason(), out);
+  }
   if (objects.not_shown() > 0) out << "and " << objects.not_shown() << " more\n";
 }
 

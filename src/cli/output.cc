@@ -167,6 +167,13 @@ void PrintManifestProblem(const v1::ManifestProblem& problem, std::ostream& out)
   out << ": " << problem.reason() << "\n";
 }
 
+bool IsRefused(const std::string& phase) { return phase == "Refused"; }
+
+void PrintRefusal(const std::string& name, const std::string& phase, const std::string& reason,
+                  std::ostream& out) {
+  if (IsRefused(phase)) out << name << ": " << reason << "\n";
+}
+
 Result<OutputFormat> ParseOutputFormat(const std::string& name) {
   if (name == "table") return OutputFormat::kTable;
   if (name == "wide") return OutputFormat::kWide;

@@ -40,6 +40,12 @@ void PrintGoing(const google::protobuf::RepeatedPtrField<v1::AbsentObject>& goes
                 std::ostream& out);
 // "web.yaml: document 2: spec.volume: Pod default/web: ...", one line.
 void PrintManifestProblem(const v1::ManifestProblem& problem, std::ostream& out);
+// A command has deleted it, and its manifest still has it.
+bool IsRefused(const std::string& phase);
+// Of an object that is refused one line with the reason: there is no way to guess what to do about
+// it. Nothing of any other.
+void PrintRefusal(const std::string& name, const std::string& phase, const std::string& reason,
+                  std::ostream& out);
 void PrintSources(const v1::GetSourcesResponse& sources, OutputFormat format, int64_t now_unix_ms,
                   std::ostream& out);
 void PrintRecords(const v1::RecordsStatus& records, OutputFormat format, int64_t now_unix_ms,

@@ -65,7 +65,7 @@ void PrintClaims(const v1::GetStorageResponse& storage, OutputFormat format, boo
   const bool wide = format == OutputFormat::kWide;
   std::vector<Row> rows = {
       {"NAME", "STATUS", "VOLUME", "CAPACITY", "ACCESS MODES", "STORAGECLASS", "AGE"}};
-  if (wide) rows[0].insert(rows[0].end(), {"VOLUMEMODE", "REASON"});
+  if (wide) rows[0].insert(rows[0].end(), {"VOLUMEMODE", "OWNER", "REASON"});
   if (all_namespaces) rows[0].insert(rows[0].begin(), "NAMESPACE");
   for (const v1::PersistentVolumeClaim& claim : storage.persistent_volume_claims()) {
     Row row = {claim.name(),
@@ -75,15 +75,14 @@ void PrintClaims(const v1::GetStorageResponse& storage, OutputFormat format, boo
                AccessModesOf(claim),
                claim.storage_class(),
                FormatCreation(claim.created_unix_ms(), now)};
-    if (wide) row.insert(row.end(), {claim.volume_mode(), claim.reason()});
+    if (wide) row.insert(row.end(), {claim.volume_mode(), claim.owner(), claim.reason()});
     if (all_namespaces) row.insert(row.begin(), claim.namespace_());
     rows.push_back(std::move(row));
   }
   PrintRows(rows, storage, out);
-  // There is no way to guess what to do about it.
   for (const v1::PersistentVolumeClaim& claim : storage.persistent_volume_claims()) {
-    if (wide || claim.phase() != "Refused") continue;
-    out << claim.namespace_() << "/" << claim.name() << ": " << claim.reason() << "\n";
+    if (wide) break;
+    PrintRefusal(claim.namespace_() + "/" + claim.name(), claim.phase(), claim.reason(), out);
   }
 }
 
@@ -93,12 +92,19 @@ void PrintStorageClasses(const v1::GetStorageResponse& storage, OutputFormat for
   std::vector<Row> rows = {
       {"NAME", "PROVISIONER", "RECLAIMPOLICY", "VOLUMEBINDINGMODE", "ALLOWVOLUMEEXPANSION", "AGE"}};
   for (const v1::StorageClass& one : storage.storage_classes()) {
+    if (IsRefused(one.phase())) {
+      rows.push_back({one.name() + " (" + one.phase() + ")", "-", "-", "-", "-", "<unknown>"});
+      continue;
+    }
     rows.push_back({one.name() + (one.is_default() ? " (default)" : ""), one.provisioner(),
                     one.reclaim_policy(), one.volume_binding_mode(),
                     one.allow_volume_expansion() ? "true" : "false",
                     FormatCreation(one.created_unix_ms(), now)});
   }
   PrintRows(rows, storage, out);
+  for (const v1::StorageClass& one : storage.storage_classes()) {
+    PrintRefusal(one.name(), one.phase(), one.reason(), out);
+  }
 }
 
 }  // namespace volumed

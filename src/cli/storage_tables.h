@@ -12,7 +12,7 @@
 namespace volumed {
 
 // An object that nobody has dated has the age "<unknown>". Wide adds the volume mode, and of a
-// claim why it is not bound.
+// claim for whom it was made and why it is not bound.
 void PrintPersistentVolumes(const v1::GetStorageResponse& storage, OutputFormat format,
                             int64_t now_unix_ms, std::ostream& out);
 // With a column for the namespace when claims of all of them are shown.

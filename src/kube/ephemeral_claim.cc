@@ -28,6 +28,14 @@ PersistentVolumeClaim EphemeralClaimOf(const Pod& pod, const PodVolume& volume) 
   return claim;
 }
 
+std::string ShownUid(const PersistentVolumeClaim& ephemeral_claim) {
+  std::string shown = ephemeral_claim.metadata.uid;
+  // Source: RFC 4122, section 3: groups of 8, 4, 4, 4 and 12 digits. From the back, so that no dash
+  // moves the next one's place.
+  for (const size_t at : {20U, 16U, 12U, 8U}) shown.insert(at, "-");
+  return shown;
+}
+
 Status CheckEphemeralClaimOwner(const Pod& pod, const PersistentVolumeClaim& claim) {
   const std::vector<OwnerReference>& owners = claim.metadata.owner_references;
   const bool owned = std::any_of(owners.begin(), owners.end(), [&pod](const OwnerReference& o) {

@@ -20,6 +20,10 @@ std::string EphemeralClaimName(const Pod& pod, const PodVolume& volume);
 // claim. REQUIRES: the volume's source is an EphemeralVolumeSource; the pod has a uid.
 PersistentVolumeClaim EphemeralClaimOf(const Pod& pod, const PodVolume& volume);
 
+// Its uid as Kubernetes writes one, for people. On record, in the name of a volume that is made for
+// it and as the mark of its directory it has no dashes: with them it would be another claim's.
+std::string ShownUid(const PersistentVolumeClaim& ephemeral_claim);
+
 // A claim of that name which somebody made by hand is not the pod's.
 // Errors: FailedPrecondition, not applied, with kubelet's text.
 Status CheckEphemeralClaimOwner(const Pod& pod, const PersistentVolumeClaim& claim);

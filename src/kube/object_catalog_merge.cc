@@ -334,6 +334,8 @@ class ObjectCatalog::Merge {
     ended_and_there_.insert(candidate.key);
     refused_[candidate.key] = candidate.origin;
     if (uid.empty()) refused_without_uid_.emplace(candidate.key, candidate.origin);
+    // A file that has lost it is as it is to be.
+    if (candidate.listed->presence == ObjectPresence::kGoing) return true;
     AddProblem(candidate, "metadata.name",
                "deleted by command and " + PlaceOfFile(candidate.origin) +
                    " still has it; it is not used until that has lost it");

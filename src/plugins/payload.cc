@@ -36,10 +36,13 @@ Result<Payload> MapItems(const std::vector<KeyToPath>& items, int32_t default_mo
   return files;
 }
 
-// A missing object, as a user knows it from kubelet: `secret "db" not found`.
+// A missing object, as a user knows it from kubelet: `secret "db" not found`; and why, if that is
+// known.
 Error ObjectError(const Error& error, const std::string& kind, const std::string& name) {
   if (error.code() != Code::kNotFound) return error.With(kind + " \"" + name + "\"");
-  return Error::NotApplied(Code::kNotFound, kind + " \"" + name + "\" not found");
+  const bool is_all = error.message().ends_with(" not found");
+  return Error::NotApplied(Code::kNotFound, kind + " \"" + name + "\" not found" +
+                                                (is_all ? "" : ": " + error.message()));
 }
 
 // As Kubernetes prints an aggregate. The first error decides the code.

@@ -192,7 +192,7 @@ void Claims::AddVolumes(BindingInput& input) const {
 }
 
 void Claims::AddPods(const std::vector<ClaimPod>& pods, BindingInput& input) {
-  pod_of_.clear();
+  of_pods_.clear();
   std::map<ClaimKey, size_t> there;
   for (size_t i = 0; i < input.claims.size(); ++i) there.emplace(KeyOfClaim(*input.claims[i]), i);
   for (const ClaimPod& of : pods) {
@@ -211,7 +211,7 @@ void Claims::AddPods(const std::vector<ClaimPod>& pods, BindingInput& input) {
             input.claims[there.emplace(key, input.claims.size() - 1).first->second];
         claim = std::make_shared<const PersistentVolumeClaim>(EphemeralClaimOf(pod, volume));
         input.missing_claims.erase(key);
-        pod_of_[{key, claim->metadata.uid}] = pod.uid();
+        of_pods_[{key, claim->metadata.uid}] = {pod.uid(), claim};
       }
       const SpecName spec(bound == nullptr ? "" : bound->record.binding.volume_name);
       const bool present = bound != nullptr && of.present.contains(spec);
@@ -357,13 +357,13 @@ bool Claims::IsOf(const Pod& pod, const Bound* bound) {
 PodUid Claims::PodOfClaim(const ObjectKey& claim) const {
   const ClaimKey key{claim.name_space, claim.name};
   if (const Bound* bound = BoundTo(key)) return bound->record.pod_uid;
-  const auto found = pod_of_.lower_bound({key, ""});
-  return found != pod_of_.end() && found->first.claim == key ? found->second : PodUid();
+  const auto found = of_pods_.lower_bound({key, ""});
+  return found != of_pods_.end() && found->first.claim == key ? found->second.pod : PodUid();
 }
 
 PodUid Claims::PodOf(const ClaimBinding& binding) const {
-  const auto found = pod_of_.find({binding.claim, binding.claim_uid});
-  if (found != pod_of_.end()) return found->second;
+  const auto found = of_pods_.find({binding.claim, binding.claim_uid});
+  if (found != of_pods_.end()) return found->second.pod;
   const auto bound = bound_.find(binding.volume_name);
   if (bound == bound_.end()) return PodUid();
   const ClaimBindingRecord& record = bound->second.record;

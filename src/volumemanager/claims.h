@@ -118,6 +118,9 @@ class Claims final : public ClaimResolver {
   PodUid PodOfClaim(const ObjectKey& claim) const;
   // A record is about this very object.
   bool Knows(const DeletedObjects::Id& object) const;
+  // Those of generic ephemeral volumes of the pods that are here; no source has them. As last
+  // decided.
+  std::vector<PersistentVolumeClaimPtr> MadeForPods() const;
 
   // As last decided. Null if there is none.
   const ClaimDecision* FindClaim(const ClaimKey& claim) const;
@@ -148,6 +151,11 @@ class Claims final : public ClaimResolver {
     bool removing = false;  // the row goes; the binding is forgotten already
     bool reclaiming = false;
     std::optional<FailureHistory> failure;
+  };
+
+  struct PodsClaim {
+    PodUid pod;
+    PersistentVolumeClaimPtr claim;
   };
 
   // Of the claim that the pod's volume names, or has made for it.
@@ -202,8 +210,8 @@ class Claims final : public ClaimResolver {
   std::map<std::string, std::string> unreadable_;   // what a record is of -> why; those too
   std::map<ClaimKey, ClaimDecision> claims_;
   std::map<std::string, VolumeDecision> volumes_;
-  bool knew_all_ = false;                // the last decision knew every source
-  std::map<EndedClaim, PodUid> pod_of_;  // claims that were made for pods that are here
+  bool knew_all_ = false;                    // the last decision knew every source
+  std::map<EndedClaim, PodsClaim> of_pods_;  // that were made for pods that are here
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

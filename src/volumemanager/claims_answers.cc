@@ -145,6 +145,12 @@ std::vector<PersistentVolumePtr> Claims::OtherVolumes(const std::string& volume_
   return others;
 }
 
+std::vector<PersistentVolumeClaimPtr> Claims::MadeForPods() const {
+  std::vector<PersistentVolumeClaimPtr> made;
+  for (const auto& [id, of_pod] : of_pods_) made.push_back(of_pod.claim);
+  return made;
+}
+
 std::string Claims::BoundUid(const ClaimKey& claim) const {
   const Bound* bound = BoundTo(claim);
   return bound == nullptr ? "" : bound->record.binding.claim_uid;

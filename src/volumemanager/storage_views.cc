@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "kube/ephemeral_claim.h"
 #include "kube/storage_enums.h"
 
 namespace volumed {
@@ -49,7 +50,7 @@ std::vector<PersistentVolumeView> StorageViews::PersistentVolumes() const {
     if (key.kind != ObjectKind::kPersistentVolume || volumes.contains(key.name)) continue;
     PersistentVolumeView view;
     view.name = key.name;
-    view.phase = "Refused";
+    view.phase = kRefusedPhase;
     view.reason = RefusedText(origin);
     views.push_back(std::move(view));
   }
@@ -80,20 +81,26 @@ PersistentVolumeView StorageViews::BuildVolume(const PersistentVolume& volume) c
 }
 
 std::vector<PersistentVolumeClaimView> StorageViews::PersistentVolumeClaims() const {
-  std::vector<PersistentVolumeClaimView> views;
+  std::map<ClaimKey, PersistentVolumeClaimView> by_name;
   for (const PersistentVolumeClaimPtr& claim : catalog_.PersistentVolumeClaims()) {
-    views.push_back(BuildClaim(*claim));
+    by_name[KeyOfClaim(*claim)] = BuildClaim(*claim);
+  }
+  // One of a source that has the name of a pod's own is not used as long as that is there.
+  for (const PersistentVolumeClaimPtr& claim : claims_.MadeForPods()) {
+    PersistentVolumeClaimView& view = by_name[KeyOfClaim(*claim)] = BuildClaim(*claim);
+    view.uid = ShownUid(*claim);
   }
   for (const auto& [key, origin] : catalog_.Refused()) {
-    const bool there = catalog_.FindObject(key) != nullptr;
-    if (key.kind != ObjectKind::kPersistentVolumeClaim || there) continue;
-    PersistentVolumeClaimView view;
+    const ClaimKey name{key.name_space, key.name};
+    if (key.kind != ObjectKind::kPersistentVolumeClaim || by_name.contains(name)) continue;
+    PersistentVolumeClaimView& view = by_name[name];
     view.ns = key.name_space;
     view.name = key.name;
-    view.phase = "Refused";
+    view.phase = kRefusedPhase;
     view.reason = RefusedText(origin);
-    views.push_back(std::move(view));
   }
+  std::vector<PersistentVolumeClaimView> views;
+  for (auto& [name, view] : by_name) views.push_back(std::move(view));
   return views;
 }
 
@@ -101,6 +108,10 @@ PersistentVolumeClaimView StorageViews::BuildClaim(const PersistentVolumeClaim& 
   PersistentVolumeClaimView view;
   view.ns = claim.metadata.name_space;
   view.name = claim.metadata.name;
+  view.uid = claim.metadata.uid;
+  for (const OwnerReference& owner : claim.metadata.owner_references) {
+    if (owner.controller) view.owner = owner.kind + "/" + owner.name;
+  }
   view.phase = Text(PersistentVolumeClaimPhase::kPending);
   view.volume = claim.spec.volume_name;
   view.storage_class = claim.spec.storage_class_name.value_or("");

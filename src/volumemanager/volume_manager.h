@@ -106,6 +106,8 @@ struct PersistentVolumeView {
 struct PersistentVolumeClaimView {
   std::string ns;
   std::string name;
+  std::string uid;     // "" if it is refused
+  std::string owner;   // "Pod/web", of its namespace, if it was made for one
   std::string phase;   // "Bound"
   std::string volume;  // that it has, had, or names; or ""
   // Of the volume, once it is bound; else empty.

@@ -121,6 +121,24 @@ TEST_F(CatalogHostObjectsTest, NotDeliveredYetNeverReadsAsNotFound) {
   }
 }
 
+// "not found", though its owner saw it in the file.
+TEST_F(CatalogHostObjectsTest, WhatACommandDeletedAndItsFileStillHasIsNotFoundForThatReason) {
+  DeliverBoth();
+  catalog_.End(kConfigKey, "", 1);
+  objects_.SetRefused(catalog_.Refused());
+  const auto config = objects_.GetConfigMap("default", "settings");
+  ASSERT_FALSE(config.ok());
+  EXPECT_EQ(config.error().code(), Code::kNotFound) << "optional ones are empty then";
+  EXPECT_NE(config.error().message().find("deleted by command and /m/settings.yaml still has it"),
+            std::string::npos)
+      << config.error().message();
+  EXPECT_TRUE(objects_.GetSecret("default", "login").ok());
+  Deliver({FromFile("/m/login.yaml", SecretYaml())});
+  objects_.SetRefused(catalog_.Refused());
+  EXPECT_EQ(objects_.GetConfigMap("default", "settings").error().message(),
+            "ConfigMap default/settings not found");
+}
+
 TEST_F(CatalogHostObjectsTest, ARememberedObjectNamesItsFileUntilItsSourceHasDelivered) {
   catalog_.Remember("manifests", {{kSecretKey, "", "/m/login.yaml", nullptr}});
   const auto secret = objects_.GetSecret("default", "login");

@@ -4,6 +4,8 @@
 
 #include <sstream>
 
+#include "cli/object_tables.h"
+
 namespace volumed {
 namespace {
 
@@ -42,6 +44,7 @@ v1::GetStorageResponse Claims() {
   claim->set_storage_class("fast");
   claim->set_volume_mode("Block");
   claim->set_reason("no volume fits");
+  claim->set_owner("Pod/web");
   return storage;
 }
 
@@ -83,8 +86,8 @@ TEST(StorageTablesTest, ClaimsOfAllNamespacesNameThem) {
             "data  Pending                                  fast          <unknown>\n");
   EXPECT_EQ(ClaimTable(OutputFormat::kTable, true).find("NAMESPACE  NAME  STATUS"), 0u);
   const std::string wide = ClaimTable(OutputFormat::kWide, false);
-  EXPECT_NE(wide.find("VOLUMEMODE  REASON\n"), std::string::npos) << wide;
-  EXPECT_NE(wide.find("Block       no volume fits\n"), std::string::npos) << wide;
+  EXPECT_NE(wide.find("VOLUMEMODE  OWNER    REASON\n"), std::string::npos) << wide;
+  EXPECT_NE(wide.find("Block       Pod/web  no volume fits\n"), std::string::npos) << wide;
 }
 
 TEST(StorageTablesTest, TheDefaultClassIsMarked) {
@@ -120,6 +123,30 @@ TEST(StorageTablesTest, ARefusedClaimTellsTheWayBackBelowTheTable) {
   std::ostringstream out;
   PrintClaims(storage, OutputFormat::kTable, false, kNow, out);
   EXPECT_TRUE(out.str().ends_with("default/data: deleted by command\n")) << out.str();
+}
+
+// They were in no table.
+TEST(StorageTablesTest, ARefusedClassAndARefusedConfigMapAreListedWithTheReasonBelow) {
+  v1::GetStorageResponse classes;
+  classes.add_storage_classes()->set_name("fast");
+  classes.mutable_storage_classes(0)->set_phase("Refused");
+  classes.mutable_storage_classes(0)->set_reason("deleted by command");
+  std::ostringstream class_table;
+  PrintStorageClasses(classes, OutputFormat::kTable, kNow, class_table);
+  EXPECT_NE(class_table.str().find("\nfast (Refused)  -"), std::string::npos) << class_table.str();
+  EXPECT_TRUE(class_table.str().ends_with("\nfast: deleted by command\n")) << class_table.str();
+  v1::ListObjectsResponse maps;
+  v1::ListedObject* refused = maps.add_listed();
+  refused->mutable_object()->set_namespace_("default");
+  refused->mutable_object()->set_name("app");
+  refused->set_phase("Refused");
+  refused->set_reason("deleted by command");
+  std::ostringstream out;
+  PrintObjects(maps, kConfigMapNoun, OutputFormat::kTable, false, kNow, out);
+  EXPECT_EQ(out.str(),
+            "NAME           DATA  AGE\n"
+            "app (Refused)  -     <unknown>\n"
+            "default/app: deleted by command\n");
 }
 
 }  // namespace

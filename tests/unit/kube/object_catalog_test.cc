@@ -455,6 +455,23 @@ TEST_F(ObjectCatalogTest, WhatACommandEndedIsRefusedUntilItsFileHasLostIt) {
   EXPECT_EQ(TakeChanges(), "-x ");
 }
 
+// `sources` went on saying that the file still had it.
+TEST_F(ObjectCatalogTest, WhatACommandEndedIsNoProblemOfAFileThatHasLostIt) {
+  Deliver("a", {FromFile("f", kClaim)});
+  catalog_.End(kClaimKey, "", 1);
+  ASSERT_NE(Problems("a"), "");
+  ObjectWithOrigin going = FromFile("f", kClaim);
+  going.presence = ObjectPresence::kGoing;
+  Deliver("a", {going});
+  EXPECT_EQ(Problems("a"), "");
+  EXPECT_EQ(catalog_.FindPersistentVolumeClaim("default", "data"), nullptr);
+  EXPECT_TRUE(catalog_.IsEnded(kClaimKey))
+      << "a file that has it back has the one that was deleted";
+  Deliver("a", {FromFile("f", kClaim)});
+  EXPECT_NE(Problems("a"), "");
+  EXPECT_EQ(catalog_.FindPersistentVolumeClaim("default", "data"), nullptr);
+}
+
 TEST_F(ObjectCatalogTest, ACommandOnRecordHoldsBeforeTheSourcesDeliver) {
   std::vector<ObjectKey> over;
   catalog_.SetEndedListener([&](const ObjectKey& key) { over.push_back(key); });

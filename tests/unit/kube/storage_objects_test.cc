@@ -271,5 +271,12 @@ TEST(EphemeralClaim, IsThePodsOwn) {
             "PVC default/web-tmp was not created for pod default/web (pod is not owner)");
 }
 
+TEST(EphemeralClaim, ItsUidIsShownAsKubernetesWritesOneAndKeptAsItIs) {
+  PersistentVolumeClaim claim;
+  claim.metadata.uid = "0123456789abcdef0123456789abcdef";
+  EXPECT_EQ(ShownUid(claim), "01234567-89ab-cdef-0123-456789abcdef");
+  EXPECT_EQ(claim.metadata.uid.size(), 32u) << "records and marks on disks have it so";
+}
+
 }  // namespace
 }  // namespace volumed

@@ -113,6 +113,54 @@ TEST_F(StorageViewsTest, AVolumeThatIsNeededIsShownAlthoughItsManifestIsGone) {
   EXPECT_EQ(volume.claim, "default/data");
 }
 
+constexpr const char* kEphemeral =
+    "data: ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: "
+    "{requests: {storage: 1Gi}}}}}";
+
+// `get pvc` did not have what `get volumes` named.
+TEST_F(StorageViewsTest, TheClaimOfAGenericEphemeralVolumeIsShownWithItsPodAsLongAsThatIsThere) {
+  const std::string other = Claim("b-claim", "  volumeName: other\n");
+  Deliver(Volume("disk") + other + PodManifest("a", {kEphemeral}));
+  ASSERT_EQ(Phase("a"), "Ready");
+  ASSERT_EQ(manager().PersistentVolumeClaims().size(), 2u);
+  const PersistentVolumeClaimView claim = ClaimView();
+  EXPECT_EQ(claim.ns + "/" + claim.name, "default/a-data") << "sorted by their names";
+  EXPECT_EQ(claim.owner, "Pod/a");
+  EXPECT_EQ(claim.phase, "Bound");
+  EXPECT_EQ(claim.volume, "disk");
+  ASSERT_EQ(claim.uid.size(), 36u) << claim.uid;
+  EXPECT_EQ(claim.uid[8], '-') << claim.uid;
+  EXPECT_EQ(ClaimView(1).owner, "");
+  EXPECT_EQ(ClaimView(1).uid, "claim-b-claim");
+  Deliver(Volume("disk") + other);
+  ASSERT_EQ(Phase("a"), "gone");
+  ASSERT_EQ(manager().PersistentVolumeClaims().size(), 1u);
+  EXPECT_EQ(ClaimView().name, "b-claim");
+}
+
+TEST_F(StorageViewsTest, AClaimOfASourceIsNotShownInPlaceOfThePodsOwn) {
+  const std::string objects = Volume("disk") + PodManifest("a", {kEphemeral});
+  Deliver(objects);
+  Deliver(objects + Claim("a-data"));
+  ASSERT_EQ(manager().PersistentVolumeClaims().size(), 1u);
+  EXPECT_EQ(ClaimView().owner, "Pod/a");
+  EXPECT_NE(ClaimView().uid, "claim-a-data");
+  EXPECT_EQ(ClaimView().volume, "disk");
+}
+
+// "nobody: retried", and nothing went on.
+TEST_F(StorageViewsTest, AClaimThatEndsWithItsPodNamesWhoHasToDeleteThat) {
+  Deliver(Volume("disk") + Claim("data") +
+          PodManifest("a", {"data: persistentVolumeClaim: {claimName: data}"}));
+  ASSERT_EQ(Phase("a"), "Ready");
+  ASSERT_TRUE(DeleteClaim("data"));
+  const PodView pod = View("a");
+  ASSERT_EQ(pod.problems.size(), 1u);
+  EXPECT_EQ(pod.problems[0].step, "ClaimDeleted");
+  EXPECT_EQ(pod.problems[0].who_must_act.find("the owner of pod default/a"), 0u)
+      << pod.problems[0].who_must_act;
+}
+
 TEST_F(StorageViewsTest, AReleasedVolumeKeepsTheNameOfItsClaim) {
   Deliver(Volume("disk") + Claim("data"));
   Deliver(Volume("disk"));
