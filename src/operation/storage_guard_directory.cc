@@ -71,7 +71,10 @@ Status StorageGuard::CheckMayAccept(const StorageOwnerRecord& record, const Stor
   if (!now.owner.empty() && now.owner != record.claim_uid) {
     return NotTheDirectory(record.name.ToString() + " is marked as storage of claim " + now.owner +
                            ", and persistent volume " + record.volume + " is that of claim " +
-                           record.claim_uid);
+                           record.claim_uid +
+                           ": look what is in it; if it may be this volume's, `setfattr -x "
+                           "trusted.volumed.owner " +
+                           record.name.ToString() + "`, and accept it then");
   }
   StorageOwner owner;
   owner.volume = record.volume;

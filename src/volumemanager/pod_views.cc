@@ -393,7 +393,10 @@ void PodViews::AddLeavingClaims(const WantedPod& wanted, PodView& view) const {
                   ToString(*volume.claim) +
                       " has been deleted by command, and ends once no pod has it: the pod keeps "
                       "its volume as long as it is there",
-                  kNobody, view.since_unix_ms));
+                  "the owner of pod " + view.ns + "/" + view.name +
+                      ": the claim ends once that is gone (`volumectl delete pod`, or out of its "
+                      "manifest)",
+                  view.since_unix_ms));
     } else if (standing && standing->missing) {
       view.problems.push_back(
           Waiting("ClaimMissing",
