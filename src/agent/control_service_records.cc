@@ -31,9 +31,10 @@ grpc::ServerUnaryReactor* ControlService::AcceptRecords(grpc::CallbackServerCont
   }
   std::optional<std::string> volume;
   if (!request->volume().empty()) volume = request->volume();
-  backend_.accept_records(volume, [reactor, response](const auto& permitted) {
+  backend_.accept_records(volume, [this, reactor, response](const auto& permitted) {
     if (permitted.ok()) {
       for (const HeldStep& step : *permitted) EncodeHeldStep(step, response->add_permitted());
+      response->set_remains(backend_.recovery.recovery().reason);
     }
     reactor->Finish(permitted.ok() ? grpc::Status::OK : ToGrpcStatus(permitted.error()));
   });

@@ -346,10 +346,19 @@ void PrintAccepted(const v1::AcceptRecordsResponse& accepted, const std::string&
       << "were doubted because " << accepted.reason() << "\n";
   if (accepted.permitted().empty()) {
     out << "nothing " << (volume.empty() ? "" : "of it ") << "had been held back\n";
-    return;
+  } else {
+    out << "held back before, and tried now:\n";
+    PrintHeld(accepted.permitted(), now, out);
   }
-  out << "held back before, and tried now:\n";
-  PrintHeld(accepted.permitted(), now, out);
+  if (accepted.reason().find("cannot be read") != std::string::npos) {
+    out << "What was in damaged records is given up when the agent starts anew.\n";
+  }
+  if (!accepted.remains().empty() && volume.empty()) {
+    out << "The recovery goes on, for these are given up by `volumectl records accept --only "
+           "VOLUME` "
+           "alone: "
+        << accepted.remains() << "\n";
+  }
 }
 
 int64_t NowUnixMs() {

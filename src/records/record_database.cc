@@ -47,6 +47,11 @@ constexpr size_t kNamedRows = 50;
 // Before the reason of a row that the administrator has given up.
 constexpr std::string_view kAccepted = "accepted: ";
 
+// The key of a row about a volume is its name, or its unique name.
+bool IsOfVolume(const std::string& key, const std::string& volume) {
+  return key == volume || key.ends_with("/" + volume);
+}
+
 std::string Name(const Record& record) { return "record " + record.kind + "/" + record.key; }
 
 }  // namespace
@@ -130,11 +135,8 @@ Status RecordDatabase::LoadQuarantine() {
   if (rc != SQLITE_DONE) {
     return SqliteError(db, rc, "read the quarantine of " + file_.path, Outcome::kNotApplied);
   }
-  // Those of other kinds have been told of, and nobody could give them up.
   std::vector<QuarantinedRecord> rows;
-  for (const auto& [id, reason] : quarantine_) {
-    if (expendable_kinds_.contains(id.first)) rows.push_back({id.first, id.second, reason});
-  }
+  for (const auto& [id, reason] : quarantine_) rows.push_back({id.first, id.second, reason});
   DoubtRecords(rows);
   return OkStatus();
 }
@@ -152,20 +154,41 @@ void RecordDatabase::DoubtRecords(const std::vector<QuarantinedRecord>& rows) {
   if (numbering_.is_due()) static_cast<void>(CommitNumber());
 }
 
-Status RecordDatabase::AcceptLosses() {
+bool RecordDatabase::IsKept(const QuarantinedRecord& row) const {
+  return !expendable_kinds_.contains(row.kind) &&
+         std::none_of(given_up_.begin(), given_up_.end(),
+                      [&row](const std::string& volume) { return IsOfVolume(row.key, volume); });
+}
+
+RecordsRecovery RecordDatabase::recovery() const {
+  RecordsRecovery recovery = numbering_.recovery();
+  for (const auto& [id, reason] : quarantine_) {
+    if (IsKept({id.first, id.second, reason})) recovery.kept_damage.insert(id.second);
+  }
+  return recovery;
+}
+
+Status RecordDatabase::AcceptLosses(const std::optional<std::string>& volume) {
   sqlite3* db = file_.db.get();
   RETURN_IF_ERROR(SetSynchronous(Durability::kPowerLoss));
   ASSIGN_OR_RETURN(const SqliteStatement accept,
                    SqlitePrepare(db,
-                                 "UPDATE quarantine SET reason=?2||reason"
-                                 " WHERE kind=?1 AND substr(reason,1,length(?2))<>?2"));
+                                 "UPDATE quarantine SET reason=?3||reason WHERE kind=?1 AND key=?2"
+                                 " AND substr(reason,1,length(?3))<>?3"));
+  if (volume) given_up_.insert(*volume);
   const std::string prefix(kAccepted);
-  for (const std::string& kind : expendable_kinds_) {
-    BindText(accept.get(), 1, kind);
-    BindText(accept.get(), 2, prefix);
+  for (const auto& [id, reason] : quarantine_) {
+    const bool is_expendable = expendable_kinds_.contains(id.first);
+    const bool is_its =
+        volume && (is_expendable ? id.second == *volume : IsOfVolume(id.second, *volume));
+    if (volume ? !is_its : IsKept({id.first, id.second, reason})) continue;
+    BindText(accept.get(), 1, id.first);
+    BindText(accept.get(), 2, id.second);
+    BindText(accept.get(), 3, prefix);
     const int rc = Run(accept.get());
-    if (rc != SQLITE_OK)
+    if (rc != SQLITE_OK) {
       return SqliteError(db, rc, "give damaged records up", Outcome::kNotApplied);
+    }
   }
   return OkStatus();
 }
@@ -315,10 +338,18 @@ RecordDatabase::Attempt RecordDatabase::CommitNumber() {
 
 Status RecordDatabase::AcceptRecords(const std::optional<std::string>& volume) {
   if (!recovery().active) return OkStatus();
-  if (!volume) RETURN_IF_ERROR(AcceptLosses());
+  RETURN_IF_ERROR(AcceptLosses(volume));
   numbering_.Accept(volume);
   const Attempt attempt = CommitNumber();
-  if (!attempt.error) return OkStatus();
+  if (!attempt.error) {
+    // Of what is kept nothing is known still.
+    std::vector<QuarantinedRecord> kept;
+    for (const auto& [id, reason] : quarantine_) {
+      if (IsKept({id.first, id.second, reason})) kept.push_back({id.first, id.second, reason});
+    }
+    if (!volume) DoubtRecords(kept);
+    return OkStatus();
+  }
   numbering_.Discard();
   return attempt.error->With("record that the records are accepted");
 }

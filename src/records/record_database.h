@@ -63,7 +63,7 @@ class RecordDatabase {
 
   // Of everything, which ends the recovery, or of one volume. Errors: those of a change.
   Status AcceptRecords(const std::optional<std::string>& volume);
-  const RecordsRecovery& recovery() const { return numbering_.recovery(); }
+  RecordsRecovery recovery() const;
 
   // On ballast: takes the ballast back if there is room again.
   void NoticeRoom();
@@ -91,8 +91,10 @@ class RecordDatabase {
   Status LoadQuarantine();
   // What cannot be read may have said that a disk is somebody's: irreversible steps wait.
   void DoubtRecords(const std::vector<QuarantinedRecord>& rows);
-  // Rows of expendable kinds that are set aside count as never written from the next start on.
-  Status AcceptLosses();
+  // Rows that are set aside count as never written from the next start on: those of expendable
+  // kinds, or those of one volume.
+  Status AcceptLosses(const std::optional<std::string>& volume);
+  bool IsKept(const QuarantinedRecord& row) const;
 
   Error Full(const std::string& consequence) const;
   void ApplyOne(RecordChange& change);
@@ -117,6 +119,7 @@ class RecordDatabase {
   const std::set<std::string> expendable_kinds_;
   Statements statements_;
   std::multimap<RowId, std::string> quarantine_;  // reasons
+  std::set<std::string> given_up_;                // volumes, since the start
   std::optional<Durability> synchronous_;         // what the connection is set to
   int log_pages_ = 0;
   bool log_uncertain_ = false;

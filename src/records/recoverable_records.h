@@ -19,6 +19,9 @@ struct RecordsRecovery {
   uint64_t number = 0;                  // of the last synced transaction
   std::string not_compared = {};        // which facts of the machine are not known; "" when all are
   std::string number_problem = {};      // why the number's file cannot be written; "" when it can
+  // Keys of rows that cannot be read, and that only a word about their volume gives up: the
+  // volume's name, or one that ends with "/" and it.
+  std::set<std::string> kept_damage = {};
   friend bool operator==(const RecordsRecovery&, const RecordsRecovery&) = default;
 };
 
@@ -28,9 +31,9 @@ class RecoverableRecords {
   virtual ~RecoverableRecords() = default;
   // Blocks: never for long.
   virtual RecordsRecovery recovery() const = 0;
-  // The administrator's word that the records are right: of everything, which ends the recovery, or
-  // of one volume. Success when there is no recovery. Blocks: until that is synced.
-  // Errors: those of RecordStore.
+  // The administrator's word that the records are right: of everything, which ends the recovery but
+  // for rows that are kept, or of one volume, with these. Success when there is no recovery.
+  // Blocks: until that is synced. Errors: those of RecordStore.
   virtual Status AcceptRecords(const std::optional<std::string>& volume) = 0;
 };
 

@@ -34,8 +34,16 @@ bool RecoveryGate::IsHeld(const std::string& volume) const {
                      [&](const auto& step) { return step.first.first == volume; });
 }
 
+bool RecoveryGate::IsDamaged(const std::string& volume) const {
+  const std::set<std::string> kept = records_.recovery().kept_damage;
+  return std::any_of(kept.begin(), kept.end(), [&volume](const std::string& key) {
+    return key == volume || key.ends_with("/" + volume);
+  });
+}
+
 Result<std::vector<HeldStep>> RecoveryGate::Accept(const std::optional<std::string>& volume) {
-  if (volume && !IsHeld(*volume) && !records_.recovery().accepted.contains(*volume)) {
+  if (volume && !IsHeld(*volume) && !IsDamaged(*volume) &&
+      !records_.recovery().accepted.contains(*volume)) {
     return Error::NotApplied(Code::kNotFound, "nothing of volume \"" + *volume +
                                                   "\" is held back; `volumectl records` lists what "
                                                   "is");

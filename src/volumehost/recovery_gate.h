@@ -39,11 +39,13 @@ class RecoveryGate final : public IrreversibleSteps {
   std::vector<HeldStep> Held() const EXCLUDES(mu_);
   // Of one volume, or of all, which ends the recovery. The answer is what was held back and is now
   // permitted; whoever asked for it may ask again. Errors: NotFound (not applied) if nothing of the
-  // volume is held back; those of RecoverableRecords.
+  // volume is held back and no row of it is damaged; those of RecoverableRecords.
   Result<std::vector<HeldStep>> Accept(const std::optional<std::string>& volume) EXCLUDES(mu_);
 
  private:
   bool IsHeld(const std::string& volume) const EXCLUDES(mu_);
+  // A row of the volume cannot be read, and is kept until somebody says otherwise.
+  bool IsDamaged(const std::string& volume) const;
 
   using StepId = std::pair<std::string, IrreversibleStep>;
 

@@ -91,7 +91,23 @@ void Claims::Decide() {
   if (!parts_.uids.Settled()) return;  // decided as soon as it is
   const std::vector<ClaimPod> pods = hooks_.pods();
   const BindingInput input = MakeInput(pods);
-  Adopt(input, DecideBindings(input));
+  BindingResult result = DecideBindings(input);
+  if (hooks_.ready() && !unreadable_.empty()) NameUnreadable(result);
+  Adopt(input, std::move(result));
+}
+
+// It is not the sources that these wait for.
+void Claims::NameUnreadable(BindingResult& result) const {
+  const auto& [record, why] = *unreadable_.begin();
+  const std::string text = "the record " + record + " cannot be read (" + why +
+                           "): until it is repaired or given up nothing is bound or reclaimed; see "
+                           "`volumectl records`";
+  for (ClaimDecision& claim : result.claims) {
+    if (claim.wait == ClaimWait::kSources) claim.reason = text;
+  }
+  for (VolumeDecision& volume : result.volumes) {
+    if (volume.protection.held_by == "its data is not reclaimed yet") volume.reason = text;
+  }
 }
 
 BindingInput Claims::MakeInput(const std::vector<ClaimPod>& pods) {

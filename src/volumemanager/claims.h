@@ -161,6 +161,7 @@ class Claims final : public ClaimResolver {
   // Of the claim that the pod's volume names, or has made for it.
   static ClaimKey KeyOf(const Pod& pod, const PodVolume& volume);
   void Decide();
+  void NameUnreadable(BindingResult& result) const;
   BindingInput MakeInput(const std::vector<ClaimPod>& pods);
   void AddVolumes(BindingInput& input) const;
   // What was deleted by command, or has ended with its pod; and what has left its source.

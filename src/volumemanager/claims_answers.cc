@@ -72,7 +72,7 @@ std::optional<WantedProblem> Claims::ProblemOf(const ObjectKey& claim,
     const auto& [record, reason] = *unreadable_.begin();
     return problem("ReadRecord", Code::kDataLoss,
                    "the record " + record + " cannot be read (" + reason +
-                       "): until it is repaired, no other claim is bound",
+                       "): until it is repaired, no other claim is bound; see `volumectl records`",
                    kAdministrator);
   }
   if (IsLeaving(claim)) {

@@ -16,6 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 std::string ReadAll(const std::string& path) {
@@ -100,15 +101,27 @@ TEST_F(RecordStoreDamageTest, IrreversibleStepsWaitWhileADamagedRowHasNotBeenAcc
   {
     auto store = Open(options);
     ASSERT_TRUE(store->AcceptRecords(std::nullopt).ok());
-    EXPECT_FALSE(store->recovery().active);
+    EXPECT_TRUE(store->recovery().active) << "what is not expendable is kept";
+    EXPECT_THAT(store->recovery().reason, Not(HasSubstr("record pod")));
+    EXPECT_THAT(store->recovery().kept_damage, ElementsAre("a"));
   }
   auto store = Open(options);
-  EXPECT_FALSE(store->recovery().active);
+  EXPECT_TRUE(store->recovery().active);
   // What is expendable counts as never written from the next start on; the rest is to be repaired.
   EXPECT_THAT(store->Load("pod")->quarantined, IsEmpty());
   EXPECT_TRUE(store->Put(kPodA, Durability::kProcess).ok());
   EXPECT_THAT(store->Load("claim")->quarantined, SizeIs(1));
   EXPECT_FALSE(store->Put({"claim", "a", 1, "c"}, Durability::kProcess).ok());
+  // Or given up by a word about its volume.
+  ASSERT_TRUE(store->AcceptRecords("a").ok());
+  EXPECT_THAT(store->recovery().kept_damage, IsEmpty());
+  ASSERT_TRUE(store->AcceptRecords(std::nullopt).ok());
+  EXPECT_FALSE(store->recovery().active);
+  store.reset();
+  store = Open(options);
+  EXPECT_FALSE(store->recovery().active);
+  EXPECT_THAT(store->Load("claim")->quarantined, IsEmpty());
+  EXPECT_TRUE(store->Put({"claim", "a", 1, "c"}, Durability::kProcess).ok());
 }
 
 TEST_F(RecordStoreDamageTest, RowMovedToAnotherKeyIsSetAside) {
