@@ -91,15 +91,18 @@ std::vector<SourceLosses::Absent> SourceLosses::AbsentOf(const std::string& sour
   const std::map<ObjectKey, ObjectOrigin> moved = catalog_.HandedOverBy(source);
   for (Absent& absent : all) {
     if (absent.object == nullptr) continue;
-    const auto there = moved.find(catalog_.IdentityOf(*absent.object));
-    if (there == moved.end()) continue;
-    const ObjectOrigin& origin = there->second;
-    const bool goes = absent.presence == PresenceName(ObjectPresence::kGoing);
-    absent.reason = (origin.file.empty() ? "source " + origin.source : origin.file) +
-                    " has it now, " +
-                    (goes ? "and takes it over"
-                          : "and takes it over once this source is in order or accepted (" +
-                                absent.reason + ")");
+    const ObjectKey key = catalog_.IdentityOf(*absent.object);
+    const auto there = moved.find(key);
+    const std::optional<ObjectStanding> used = catalog_.StandingOf(key);
+    // It may never have been this source's: another one had it first.
+    const bool is_anothers = used && !used->missing && used->origin.source != source;
+    if (there == moved.end() && !is_anothers) continue;
+    const ObjectOrigin& origin = is_anothers ? used->origin : there->second;
+    const bool waits = !is_anothers && absent.presence != PresenceName(ObjectPresence::kGoing);
+    std::string reason = origin.file.empty() ? "source " + origin.source : origin.file;
+    reason += is_anothers ? " has it" : " has it now, and takes it over";
+    if (waits) reason += " once this source is in order or accepted (" + absent.reason + ")";
+    absent.reason = std::move(reason);
     absent.presence = kMoved;
     absent.goes_at_unix_millis = 0;
   }

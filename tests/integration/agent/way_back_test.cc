@@ -267,6 +267,25 @@ TEST_F(WayBackTest, AFileThatMovesToAnotherDirectoryIsNoLoss) {
   EXPECT_EQ(FindPod("p")->phase(), "Ready");
 }
 
+// The copy never was the pod; it was told as the loss of the pod, with its data.
+TEST_F(WayBackTest, ACopyThatGoesFromAnotherDirectoryIsNoLoss) {
+  ASSERT_EQ(StopAgent(), 0);
+  const std::string second = scratch() + "/second";
+  ASSERT_EQ(::mkdir(second.c_str(), 0755), 0);
+  settings["manifest-dir"] = "[" + manifests() + ", " + second + "]";
+  settings["removal-settle"] = "4s";
+  WriteText(second + "/p.yaml", PodOf("p", "emptyDir: {}"));
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_TRUE(WaitPhase("p", "Ready"));
+  WriteText(File("copy.yaml"), PodOf("p", "emptyDir: {}"));
+  ASSERT_TRUE(Says({"sources"}, "was there first"));
+  ASSERT_EQ(::unlink(File("copy.yaml").c_str()), 0);
+  ASSERT_TRUE(Says({"sources"}, "Pod default/p: moved: " + second + "/p.yaml has it"))
+      << Ctl({"sources"}).output;
+  EXPECT_THAT(Ctl({"sources"}).output, Not(HasSubstr("goes")));
+  EXPECT_THAT(Ctl({"explain", "p"}).output, Not(HasSubstr("it goes in")));
+}
+
 // A person who has mistyped the name was told that nothing goes.
 TEST_F(WayBackTest, ASourceThatIsUnknownIsNoSourceInADryRunEither) {
   for (const char* verb : {"accept", "forget"}) {
