@@ -24,6 +24,7 @@ constexpr char kOverflowed[] = "events of the directory were lost (fs.inotify.ma
 constexpr char kOtherDirectory[] = "the directory is another one than the known one";
 constexpr char kOlderState[] =
     "the directory is an older state of the known one: its disk has been put back";
+constexpr char kUnlisted[] = "the directory has not been listed yet";
 constexpr char kEmpty[] = "the directory held no manifest at all when it was listed";
 
 std::string WithoutTrailingSlash(std::string path) {
@@ -185,7 +186,8 @@ void ManifestDirectory::Work() {
 }
 
 void ManifestDirectory::TellPeers() {
-  const bool was_in_order = std::exchange(in_order_, listed_ && in_known_ && directory_error_.empty());
+  const bool was_in_order =
+      std::exchange(in_order_, listed_ && in_known_ && directory_error_.empty());
   if (was_in_order && !in_order_) in_order_until_ = scheduler_.clock().Now();
   ManifestDoubts doubts = files_.Doubts();
   if (doubts.suspect) doubts.suspect->source = name_;
@@ -486,16 +488,17 @@ void ManifestDirectory::FinishListing() {
   was_known_ = was_known_ || in_known_;
 }
 
-// A directory that has every object on record is known by them. With none on record, another one may
-// be the mount point of a disk that is not mounted, and what was moved to that disk while no agent ran
-// is in no list. So it counts only if the known one was seen to have nothing, and this one has
-// something, or if nothing lasting is known of that one.
+// A directory that has every object on record is known by them. With none on record, another one
+// may be the mount point of a disk that is not mounted, and what was moved to that disk while no
+// agent ran is in no list. So it counts only if the known one was seen to have nothing, and this
+// one has something, or if nothing lasting is known of that one.
 bool ManifestDirectory::MayAdopt() const {
   const bool is_lasting = known_ && known_->inode.has_value();
   return !is_lasting || had_objects_ || (was_known_ && files_.HasKnownObjects());
 }
 
-// That its entries change is no sign of another directory; that they are older than they were is one.
+// That its entries change is no sign of another directory; that they are older than they were is
+// one.
 void ManifestDirectory::NoteChange(const Scanned& scanned) {
   if (!now_ || !now_->changed_unix_nanos) return;
   now_->changed_unix_nanos = scanned.changed_unix_nanos;
@@ -522,11 +525,12 @@ ManifestMoment ManifestDirectory::Moment() const {
   return moment;
 }
 
-// Nothing is in a directory that never was: one that the records do not know, and that is not there.
+// Nothing is in a directory that never was: one that the records do not know, and that is not
+// there.
 std::optional<ManifestAbsentDirectory> ManifestDirectory::Absence() const {
   if (in_order_ || (!known_ && !files_.HasKnownObjects())) return std::nullopt;
   std::string why = directory_error_;
-  if (why.empty()) why = listed_ ? WhyOther() : "it has not been listed yet";
+  if (why.empty()) why = listed_ ? WhyOther() : kUnlisted;
   return ManifestAbsentDirectory{name_, files_.PathOf(directory_), std::move(why), in_order_until_};
 }
 
@@ -542,7 +546,8 @@ std::map<std::string, std::string> ManifestDirectory::BusyFiles() const {
   if (!large_file_.empty()) busy.try_emplace(large_file_, "is being read");
   for (const auto& [file, look] : large_) busy.try_emplace(file, "is being read");
   add(far_.Awaited(), "is being read");
-  if (need_open_ || need_scan_) busy.try_emplace(directory_, "is being read");
+  const bool is_unread = !listed_ && directory_error_.empty();
+  if (need_open_ || need_scan_ || is_unread) busy.try_emplace(directory_, "is being read");
   return busy;
 }
 
@@ -566,6 +571,8 @@ void ManifestDirectory::Deliver() {
     list.problems.insert(list.problems.end(), judgement.problems.begin(), judgement.problems.end());
     list.warnings = std::move(judgement.warnings);
     list.incomplete_because = std::move(judgement.incomplete_because);
+    // What the records tell of it is all that is known; what they do not tell may be there as well.
+    if (list.incomplete_because.empty() && !listed_) list.incomplete_because = kUnlisted;
     list.directory = known_;
     dirty_.merge(judgement.due_files);
     ArmSettle(judgement.next_due);

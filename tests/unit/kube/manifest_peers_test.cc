@@ -2,6 +2,8 @@
 // disorder: the law of docs/ARCHITECTURE.md, on real files.
 #include "kube/manifest_peers.h"
 
+#include <future>
+
 #include "unit/kube/manifest_directory_fixture.h"
 
 namespace volumed {
@@ -271,6 +273,34 @@ TEST_F(ManifestPeersTest, WhatMovedToADirectoryThatLeftAtOnceWent) {
   fs::rename(directory_ / "a.yaml", root_ / "second" / "a.yaml");
   fs::rename(root_ / "second", root_ / "disk");
   ExpectHeldByTheWhole("No such file");
+}
+
+// Another directory's news had it deliver what the records tell, as if that were all that it has:
+// what a command had ended, and its file had still, was forgotten to be so, and came back.
+TEST_F(ManifestPeersTest, ADirectoryThatIsBeingOpenedWasDeliveredAsInOrder) {
+  StartBoth();
+  memory_ = MemoryOf(*last_);
+  second_memory_ = MemoryOf(*second_list_);
+  source_.reset();
+  second_.reset();
+  last_.reset();
+  second_list_.reset();
+  peers_ = std::make_shared<ManifestPeers>();
+  std::promise<void> may_open;
+  const std::shared_future<void> opened = may_open.get_future().share();
+  answers_ = [opened](const std::string&) {
+    opened.wait();
+    return OkStatus();
+  };
+  Start();
+  StartSecond();
+  RunFor(milliseconds(300));
+  ASSERT_TRUE(SecondIsRead());
+  ASSERT_TRUE(last_.has_value()) << "the other one's news had it delivered";
+  EXPECT_NE(last_->incomplete_because, "");
+  EXPECT_NE(StateOf("a"), "going");
+  may_open.set_value();
+  RunUntil([this] { return StateOf("a") == "present" && last_->incomplete_because.empty(); });
 }
 
 TEST_F(ManifestPeersTest, AnEmptyDirectoryThatIsMadeAnewIsTheKnownOneOnceItHasAnObject) {
