@@ -338,10 +338,10 @@ Result<int64_t> ScsiDevices::BytesOf(const std::string& name, const CallOptions&
   return Error::NotApplied(Code::kDataLoss, "sysfs says no size of " + dev_root_ + "/" + name);
 }
 
-// How multipathd ends is no proof either way: it asks one path for the size, and if that one is down
-// it says "ok" or "fail" by the order of the paths. Linux refuses a map that is larger than one of its
-// paths, so a path that is down may keep the map as it was. What counts is the size that the map has.
-// Source: multipath-tools multipathd/cli_handlers.c (cli_resize, resize_map).
+// How multipathd ends is no proof either way: it asks one path for the size, and if that one is
+// down it says "ok" or "fail" by the order of the paths. Linux refuses a map that is larger than
+// one of its paths, so a path that is down may keep the map as it was. What counts is the size that
+// the map has. Source: multipath-tools multipathd/cli_handlers.c (cli_resize, resize_map).
 Status ScsiDevices::ResizeMap(const std::string& device, const std::vector<std::string>& answered,
                               const std::string& silent, const CallOptions& call) {
   ASSIGN_OR_RETURN(const std::optional<std::string> name, NameOf(device, call));
@@ -364,10 +364,10 @@ Status ScsiDevices::ResizeMap(const std::string& device, const std::vector<std::
     if (silent.empty() && !said.empty()) {
       return Error::MaybeApplied(Code::kFailedPrecondition, sizes + ": " + said);
     }
-    return Error::MaybeApplied(
-        Code::kUnavailable, sizes + ": it takes a new size over once all its paths have it" +
-                                (silent.empty() ? "" : " (" + silent + ")") +
-                                (said.empty() ? "" : "; " + said));
+    return Error::MaybeApplied(Code::kUnavailable,
+                               sizes + ": it takes a new size over once all its paths have it" +
+                                   (silent.empty() ? "" : " (" + silent + ")") +
+                                   (said.empty() ? "" : "; " + said));
   }
   return OkStatus();
 }

@@ -35,17 +35,17 @@ Result<OpenDirectory> OpenDirectoryAt(const std::string& path);
 // Threads: any. Blocks: on the filesystem. Errors (not applied): errno's.
 Result<KnownDirectory> IdentifyDirectory(const Descriptor& directory);
 
-// When the entries of such a directory changed last; nullopt if its filesystem is none of the first.
-// Threads: any. Blocks: on the filesystem. Errors: none.
+// When the entries of such a directory changed last; nullopt if its filesystem is none of the
+// first. Threads: any. Blocks: on the filesystem. Errors: none.
 std::optional<int64_t> LastChangeOf(const Descriptor& directory);
 
-// True if `now` is the directory that `known` was, as it was before it became that: somebody has put
-// its disk back to an older state. Threads: any. Blocks: no.
+// True if `now` is the directory that `known` was, as it was before it became that: somebody has
+// put its disk back to an older state. Threads: any. Blocks: no.
 bool IsOlderState(const KnownDirectory& known, const KnownDirectory& now);
 
-// True if `now` is certainly the directory that `known` was, and no older state of it. What only one of them tells is not
-// compared (a kernel that tells more). False if they have neither UUID and inode nor birth in
-// common: such a directory cannot be recognised. Threads: any. Blocks: no.
+// True if `now` is certainly the directory that `known` was, and no older state of it. What only
+// one of them tells is not compared (a kernel that tells more). False if they have neither UUID and
+// inode nor birth in common: such a directory cannot be recognised. Threads: any. Blocks: no.
 bool IsSameDirectory(const KnownDirectory& known, const KnownDirectory& now);
 
 }  // namespace volumed

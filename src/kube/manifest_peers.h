@@ -23,13 +23,13 @@ struct ManifestSuspect {
   friend bool operator==(const ManifestSuspect&, const ManifestSuspect&) = default;
 };
 
-// A directory that is not there, or is not the known one: what left another directory before anybody
-// could see it come here may be here.
+// A directory that is not there, or is not the known one: what left another directory before
+// anybody could see it come here may be here.
 struct ManifestAbsentDirectory {
   std::string source;
   std::string path;
-  std::string why;     // "the directory is another one than the known one"
-  TimePoint since{};   // when it was last in order; when the agent started, if it was not since then
+  std::string why;    // "the directory is another one than the known one"
+  TimePoint since{};  // when it was last in order; when the agent started, if it was not since then
   friend bool operator==(const ManifestAbsentDirectory&, const ManifestAbsentDirectory&) = default;
 };
 
