@@ -60,7 +60,8 @@ Result<std::shared_ptr<const T>> CatalogHostObjects::Get(ObjectKind kind, const 
                              ToString(key) + " is not known yet: " + waits_for_);
   }
   if (const auto refused = refused_.find(key); refused != refused_.end()) {
-    return Error::NotApplied(Code::kNotFound, ToString(key) + " was " + refused->second);
+    return Error::NotApplied(Code::kNotFound,
+                             ToString(key) + " not found: it was " + refused->second);
   }
   return Error::NotApplied(Code::kNotFound, ToString(key) + " not found");
 }

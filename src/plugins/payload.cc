@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -36,13 +37,18 @@ Result<Payload> MapItems(const std::vector<KeyToPath>& items, int32_t default_mo
   return files;
 }
 
-// A missing object, as a user knows it from kubelet: `secret "db" not found`; and why, if that is
-// known.
+constexpr std::string_view kReasonFollows = " not found: ";
+
+// A missing object, as a user knows it from kubelet: `secret "db" not found`. A host that knows why
+// says so behind these words (CatalogHostObjects).
 Error ObjectError(const Error& error, const std::string& kind, const std::string& name) {
   if (error.code() != Code::kNotFound) return error.With(kind + " \"" + name + "\"");
-  const bool is_all = error.message().ends_with(" not found");
-  return Error::NotApplied(Code::kNotFound, kind + " \"" + name + "\" not found" +
-                                                (is_all ? "" : ": " + error.message()));
+  const size_t reason = error.message().find(kReasonFollows);
+  return Error::NotApplied(
+      Code::kNotFound, kind + " \"" + name + "\" not found" +
+                           (reason == std::string::npos
+                                ? ""
+                                : ": " + error.message().substr(reason + kReasonFollows.size())));
 }
 
 // As Kubernetes prints an aggregate. The first error decides the code.
