@@ -105,7 +105,8 @@ Status FakeEffects::AttachTree(uint64_t tree, FakeLocation target, bool by_tree,
   const bool directory = vfs_.InodeAt({tree, root}).type == FileType::kDirectory;
   const FileType target_type = vfs_.InodeAt(target).type;
   int error = 0;
-  if (directory != (target_type == FileType::kDirectory)) {
+  // The kernel looks at the place first. Source: Linux fs/namespace.c (lock_mount).
+  if (directory != (target_type == FileType::kDirectory) && !vfs_.IsDeleted(target)) {
     error = by_tree ? EINVAL : ENOTDIR;
     vfs_.DropDetached(tree);
   } else {

@@ -142,6 +142,9 @@ class FakeVfs {
                 std::optional<uint32_t> gid);
   // EINVAL for what is not in the namespace.
   int CloneMount(FakeLocation source, bool recursive, bool keep_group, uint64_t* cloned);
+  // Whether the name of what would be mounted over at `target` is deleted: nothing is mounted
+  // there.
+  bool IsDeleted(FakeLocation target) const;
   // On top of whatever is mounted at `target`. ENOENT for a deleted name. The caller has compared
   // the kinds. The mount is dropped on failure.
   int Attach(uint64_t mount, FakeLocation target);

@@ -133,9 +133,13 @@ void FakeVfs::AttachOne(uint64_t mount, uint64_t parent, uint64_t mountpoint) {
   SetPoint(above, top.mount, top.dentry);
 }
 
+bool FakeVfs::IsDeleted(FakeLocation target) const {
+  return dentries_.at(FollowMounts(target).dentry).deleted;
+}
+
 int FakeVfs::Attach(uint64_t mount, FakeLocation target) {
   const FakeLocation top = FollowMounts(target);
-  if (dentries_.at(top.dentry).deleted) {
+  if (IsDeleted(target)) {
     DropDetached(mount);
     return ENOENT;
   }
