@@ -105,8 +105,10 @@ Status FakeEffects::AttachTree(uint64_t tree, FakeLocation target, bool by_tree,
   const bool directory = vfs_.InodeAt({tree, root}).type == FileType::kDirectory;
   const FileType target_type = vfs_.InodeAt(target).type;
   int error = 0;
-  // The kernel looks at the place first. Source: Linux fs/namespace.c (lock_mount).
-  if (directory != (target_type == FileType::kDirectory) && !vfs_.IsDeleted(target)) {
+  const bool kinds_differ = directory != (target_type == FileType::kDirectory);
+  // mount(2) looks at the place first; move_mount(2) looks at the kinds first in Linux 6.18, and at
+  // the place in 6.1. Source: Linux fs/namespace.c (do_loopback, do_move_mount).
+  if (kinds_differ && (by_tree || !vfs_.IsDeleted(target))) {
     error = by_tree ? EINVAL : ENOTDIR;
     vfs_.DropDetached(tree);
   } else {
