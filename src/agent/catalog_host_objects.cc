@@ -36,7 +36,7 @@ void CatalogHostObjects::SetWaitsFor(const std::vector<std::string>& sources) {
 void CatalogHostObjects::SetRefused(const std::map<ObjectKey, ObjectOrigin>& refused) {
   std::map<ObjectKey, std::string> texts;
   for (const auto& [key, origin] : refused) {
-    if (IsForPlugins(key.kind)) texts[key] = RefusedText(origin);
+    if (IsForPlugins(key.kind)) texts[key] = RefusedText(key.kind, origin);
   }
   MutexLock lock(mu_);
   refused_ = std::move(texts);

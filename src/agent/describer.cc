@@ -227,7 +227,7 @@ bool Describer::AddRefusal(const ObjectKey& key, v1::DescribeResponse* out) cons
   out->set_file(origin.file);
   out->set_document(origin.document);
   AddSummaryField("Status", kRefusedPhase, out);
-  AddSummaryField("Reason", RefusedText(origin), out);
+  AddSummaryField("Reason", RefusedText(key.kind, origin), out);
   return true;
 }
 
@@ -344,7 +344,7 @@ void Describer::ListRefused(ObjectKind kind, const std::string& name_space,
     *refused->mutable_object() = MakeObjectRef(key);
     refused->set_source(origin.source);
     refused->set_phase(kRefusedPhase);
-    refused->set_reason(RefusedText(origin));
+    refused->set_reason(RefusedText(key.kind, origin));
   }
 }
 

@@ -103,7 +103,7 @@ void ListClasses(const ObjectCatalog& catalog, const std::string& name,
     v1::StorageClass* const refused = response->add_storage_classes();
     refused->set_name(key.name);
     refused->set_phase(kRefusedPhase);
-    refused->set_reason(RefusedText(origin));
+    refused->set_reason(RefusedText(key.kind, origin));
   }
 }
 

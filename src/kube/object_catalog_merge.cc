@@ -6,6 +6,7 @@
 
 #include "kube/object_catalog.h"
 #include "kube/pod_facts.h"
+#include "kube/refusal_text.h"
 #include "kube/static_pod.h"
 #include "kube/validate_update.h"
 
@@ -337,7 +338,8 @@ class ObjectCatalog::Merge {
     // A file that has lost it is as it is to be.
     if (candidate.listed->presence == ObjectPresence::kGoing) return true;
     AddProblem(candidate, "metadata.name",
-               "deleted by command and " + PlaceOfFile(candidate.origin) +
+               std::string(HowDeletedText(candidate.key.kind)) + " and " +
+                   PlaceOfFile(candidate.origin) +
                    " still has it; it is not used until that has lost it");
     return true;
   }

@@ -93,21 +93,8 @@ void Claims::Decide() {
   const BindingInput input = MakeInput(pods);
   BindingResult result = DecideBindings(input);
   if (hooks_.ready() && !unreadable_.empty()) NameUnreadable(result);
+  NameRefused(result);
   Adopt(input, std::move(result));
-}
-
-// It is not the sources that these wait for.
-void Claims::NameUnreadable(BindingResult& result) const {
-  const auto& [record, why] = *unreadable_.begin();
-  const std::string text = "the record " + record + " cannot be read (" + why +
-                           "): until it is repaired or given up nothing is bound or reclaimed; see "
-                           "`volumectl records`";
-  for (ClaimDecision& claim : result.claims) {
-    if (claim.wait == ClaimWait::kSources) claim.reason = text;
-  }
-  for (VolumeDecision& volume : result.volumes) {
-    if (volume.protection.held_by == "its data is not reclaimed yet") volume.reason = text;
-  }
 }
 
 BindingInput Claims::MakeInput(const std::vector<ClaimPod>& pods) {
@@ -321,7 +308,10 @@ void Claims::TellDecision(const ClaimDecision* before, const ClaimDecision& now)
 void Claims::LetGo() {
   for (const auto& [name, bound] : bound_) {
     const bool deleted = bound.record.deleted && bound.durable && !bound.removing;
-    if (deleted) parts_.provisioning.Remove(name);
+    if (!deleted) continue;
+    parts_.provisioning.Remove(name);
+    const std::string uid = bound.volume == nullptr ? "" : bound.volume->metadata.uid;
+    hooks_.storage_gone({{ObjectKind::kPersistentVolume, "", name}, uid});
   }
   for (const DeletedObjectRecord& deleted : parts_.deleted.All()) {
     if (!deleted.ended && MayGo(deleted)) hooks_.may_go({deleted.object, deleted.uid});

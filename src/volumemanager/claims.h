@@ -91,6 +91,9 @@ class Claims final : public ClaimResolver {
     std::function<void()> decided;
     // It was deleted, and nothing protects it any more: it is to end.
     std::function<void(const DeletedObjects::Id&)> may_go;
+    // The storage of this PersistentVolume was deleted as its policy asks: it ends with it. Called
+    // as long as somebody has the object.
+    std::function<void(const DeletedObjects::Id&)> storage_gone;
   };
 
   Claims(Parts parts, Hooks hooks);
@@ -164,6 +167,7 @@ class Claims final : public ClaimResolver {
   void NameUnreadable(BindingResult& result) const;
   BindingInput MakeInput(const std::vector<ClaimPod>& pods);
   void AddVolumes(BindingInput& input) const;
+  void NameRefused(BindingResult& result) const;
   // What was deleted by command, or has ended with its pod; and what has left its source.
   void AddEnds(BindingInput& input) const;
   void MarkDeleted(BindingInput& input) const;

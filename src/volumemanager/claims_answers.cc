@@ -35,6 +35,36 @@ std::string WhoMustAct(const ClaimDecision& decision) {
 
 }  // namespace
 
+// It is not the sources that these wait for.
+void Claims::NameUnreadable(BindingResult& result) const {
+  const auto& [record, why] = *unreadable_.begin();
+  const std::string text = "the record " + record + " cannot be read (" + why +
+                           "): until it is repaired or given up nothing is bound or reclaimed; see "
+                           "`volumectl records`";
+  for (ClaimDecision& claim : result.claims) {
+    if (claim.wait == ClaimWait::kSources) claim.reason = text;
+  }
+  for (VolumeDecision& volume : result.volumes) {
+    if (volume.protection.held_by == "its data is not reclaimed yet") volume.reason = text;
+  }
+}
+
+// Their manifests still have these volumes, and people see them there.
+void Claims::NameRefused(BindingResult& result) const {
+  const std::map<ObjectKey, ObjectOrigin>& refused = parts_.catalog.Refused();
+  for (ClaimDecision& claim : result.claims) {
+    if (claim.wait != ClaimWait::kVolumeMissing || refused.empty()) continue;
+    const PersistentVolumeClaimPtr object =
+        parts_.catalog.FindPersistentVolumeClaim(claim.claim.name_space, claim.claim.name);
+    if (object == nullptr) continue;
+    const std::string& name = object->spec.volume_name;
+    const auto found = refused.find({ObjectKind::kPersistentVolume, "", name});
+    if (found == refused.end()) continue;
+    claim.reason = "PersistentVolume " + name + ", which it names, was " +
+                   RefusedText(found->first.kind, found->second);
+  }
+}
+
 ClaimKey Claims::KeyOf(const Pod& pod, const PodVolume& volume) {
   const auto* claim = std::get_if<PersistentVolumeClaimVolumeSource>(&volume.source);
   return {pod.metadata.name_space,
@@ -62,7 +92,8 @@ std::optional<WantedProblem> Claims::ProblemOf(const ObjectKey& claim,
     }
     const auto refused = parts_.catalog.Refused().find(claim);
     if (refused != parts_.catalog.Refused().end()) {
-      return problem("WaitForClaim", Code::kNotFound, "it was " + RefusedText(refused->second),
+      return problem("WaitForClaim", Code::kNotFound,
+                     "it was " + RefusedText(claim.kind, refused->second),
                      "the owner of claim " + name);
     }
     return problem("WaitForClaim", Code::kNotFound, "there is no such claim",

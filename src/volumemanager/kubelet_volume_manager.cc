@@ -192,6 +192,7 @@ Claims::Hooks KubeletVolumeManager::Impl::MakeClaimHooks() {
   };
   hooks.decided = [this] { ForgetUnlisted(); };
   hooks.may_go = [this](const DeletedObjects::Id& object) { LetObjectGo(object); };
+  hooks.storage_gone = [this](const DeletedObjects::Id& volume) { EndWithStorage(volume); };
   return hooks;
 }
 

@@ -116,6 +116,17 @@ void KubeletVolumeManager::Impl::LetObjectGo(const DeletedObjects::Id& object) {
   if (ours && !deleted_.IsKnown(object)) DeleteByCommand(object, /*at_once=*/true, [](Status) {});
 }
 
+// As the controller deletes the object once its plugin has deleted the storage: what its manifest
+// says would else be taken for a volume that has storage.
+// Source: pv_controller.go@v1.36.2 (deleteVolumeOperation).
+void KubeletVolumeManager::Impl::EndWithStorage(const DeletedObjects::Id& volume) {
+  if (deleted_.IsKnown(volume)) return deleted_.End(volume);
+  const ObjectPtr object = parts_.catalog.FindObject(volume.first);
+  if (object == nullptr || MetaOf(*object).uid != volume.second) return;
+  if (parts_.catalog.OriginOf(volume.first)->source == Provisioning::kSourceName) return;
+  DeleteByCommand(volume, /*at_once=*/true, [](const Status&) {});
+}
+
 void KubeletVolumeManager::Impl::DeletionChanged(const DeletedObjects::Id& object) {
   const DeletedObjectRecord deleted = *deleted_.Find(object);
   if (deleted.ended) TakeAway(deleted);

@@ -134,6 +134,7 @@ class KubeletVolumeManager::Impl {
   // A deleted object that nothing protects any more.
   void DeleteByCommand(const DeletedObjects::Id& object, bool at_once, DeletedObjects::Done done);
   void LetObjectGo(const DeletedObjects::Id& object);
+  void EndWithStorage(const DeletedObjects::Id& volume);
   // What is on record of it is another thing than before.
   void DeletionChanged(const DeletedObjects::Id& object);
   // It has ended: it goes from wherever it is.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kube/ephemeral_claim.h"
+#include "kube/refusal_text.h"
 #include "kube/storage_enums.h"
 
 namespace volumed {
@@ -15,8 +16,9 @@ std::string WayBackText(const std::string& file) {
          "it is another one then";
 }
 
-std::string RefusedText(const ObjectOrigin& origin) {
-  return "deleted by command and " + origin.file + " still has it; " + WayBackText(origin.file);
+std::string RefusedText(ObjectKind kind, const ObjectOrigin& origin) {
+  return std::string(HowDeletedText(kind)) + " and " + origin.file + " still has it; " +
+         WayBackText(origin.file);
 }
 
 namespace {
@@ -51,7 +53,7 @@ std::vector<PersistentVolumeView> StorageViews::PersistentVolumes() const {
     PersistentVolumeView view;
     view.name = key.name;
     view.phase = kRefusedPhase;
-    view.reason = RefusedText(origin);
+    view.reason = RefusedText(key.kind, origin);
     views.push_back(std::move(view));
   }
   return views;
@@ -97,7 +99,7 @@ std::vector<PersistentVolumeClaimView> StorageViews::PersistentVolumeClaims() co
     view.ns = key.name_space;
     view.name = key.name;
     view.phase = kRefusedPhase;
-    view.reason = RefusedText(origin);
+    view.reason = RefusedText(key.kind, origin);
   }
   std::vector<PersistentVolumeClaimView> views;
   for (auto& [name, view] : by_name) views.push_back(std::move(view));

@@ -13,10 +13,10 @@ namespace volumed {
 
 // How an object that a command has deleted comes to be again, while this manifest still has it.
 std::string WayBackText(const std::string& file);
-// Of an object that a command has deleted and that its manifest still has.
+// Of an object that was deleted and that its manifest still has.
 inline constexpr const char* kRefusedPhase = "Refused";
 // Of an object whose manifest still has it: that it is refused there, and the way back.
-std::string RefusedText(const ObjectOrigin& origin);
+std::string RefusedText(ObjectKind kind, const ObjectOrigin& origin);
 
 // Threads: the control thread. Blocks: never. Both outlive it.
 class StorageViews {

@@ -163,6 +163,36 @@ TEST_F(MissingClaimsTest, AVolumeThatIsDeletedWhileAReclaimOfItRunsGoesWithTheEn
   EXPECT_FALSE(Binding());
 }
 
+// It was Pending for ever, without a reason, and a claim that named it was told that it does not
+// exist.
+TEST_F(MissingClaimsTest, AVolumeWhoseStorageWasDeletedIsRefusedUntilItsFileHasLostIt) {
+  const std::string naming =
+      Replace(Claim("next"), "storageClassName", "volumeName: disk, storageClassName");
+  Deliver(Volume("Delete") + Claim());
+  const std::string uid = manager().UidOnRecord({ObjectKind::kPersistentVolume, "", "disk"});
+  ASSERT_TRUE(DeleteClaim("data")->ok());
+  ASSERT_EQ(operations().Count("reclaim"), 1u);
+  const std::string why =
+      "deleted, by command or with its claim (reclaim policy Delete), and test.yaml still has it";
+  for (const bool again : {false, true}) {
+    if (again) StartAgent();
+    Deliver(Volume("Delete") + naming);
+    ASSERT_EQ(manager().PersistentVolumes().size(), 1u);
+    EXPECT_EQ(manager().PersistentVolumes()[0].phase, "Refused") << again;
+    EXPECT_EQ(manager().PersistentVolumes()[0].reason.find(why), 0u) << again;
+    EXPECT_EQ(ClaimView("next").reason.find("PersistentVolume disk, which it names, was " + why),
+              0u)
+        << ClaimView("next").reason;
+    EXPECT_FALSE(Binding());
+  }
+  Deliver(naming);
+  EXPECT_TRUE(manager().PersistentVolumes().empty());
+  EXPECT_EQ(DeletedRows(), 0u);
+  Deliver(Volume("Delete") + naming);
+  EXPECT_EQ(Binding()->binding.claim.name, "next");
+  EXPECT_NE(manager().UidOnRecord({ObjectKind::kPersistentVolume, "", "disk"}), uid);
+}
+
 TEST_F(MissingClaimsTest, ADeletedClaimIsRefusedUntilItsFileHasLostItAndIsAnotherOneThen) {
   Deliver(Volume("Retain") + Claim());
   const std::string uid = Binding()->binding.claim_uid;
