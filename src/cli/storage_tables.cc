@@ -34,6 +34,15 @@ std::string StatusOf(const Storage& storage) {
   return storage.missing() ? phase + " (MISSING)" : phase;
 }
 
+// One row of a table is one line on a terminal; `-o wide` and `describe` have the rest.
+constexpr size_t kMaxReason = 60;
+
+std::string ReasonOf(const v1::PersistentVolume& volume, bool wide) {
+  const std::string& reason = volume.reason();
+  if (wide || reason.size() <= kMaxReason) return reason;
+  return reason.substr(0, reason.rfind(' ', kMaxReason)) + "...";
+}
+
 void PrintRows(const std::vector<Row>& rows, const v1::GetStorageResponse& storage,
                std::ostream& out) {
   PrintTable(rows, out);
@@ -52,7 +61,7 @@ void PrintPersistentVolumes(const v1::GetStorageResponse& storage, OutputFormat 
   for (const v1::PersistentVolume& volume : storage.persistent_volumes()) {
     rows.push_back({volume.name(), volume.capacity(), AccessModesOf(volume),
                     volume.reclaim_policy(), StatusOf(volume), volume.claim(),
-                    volume.storage_class(), volume.reason(),
+                    volume.storage_class(), ReasonOf(volume, wide),
                     FormatCreation(volume.created_unix_ms(), now)});
     if (wide) rows.back().push_back(volume.volume_mode());
   }

@@ -79,9 +79,14 @@ class Binder {
     claim.decision.volume_name = volume_name;
     claim.decision.newly_bound = true;
     claim.decision.wait = ClaimWait::kNone;
-    claim.decision.reason = claim.decision.missing ? kLeftItsSource : "";
+    claim.decision.reason = WhyMissing(claim);
     volume.binding = {claim.decision.claim, claim.decision.uid, volume_name, BindingState::kBound};
     volume.note.clear();
+  }
+
+  static std::string WhyMissing(const ClaimState& claim) {
+    if (!claim.decision.missing) return "";
+    return claim.IsBeingDeleted() ? "it has left its source" : kLeftItsSource;
   }
 
   static void Wait(ClaimState& claim, ClaimWait wait, std::string reason) {

@@ -59,10 +59,10 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
       reconciler_({parts.scheduler, desired_, actual_, consumers_, parts.operations, records_,
                    devices_, parts.log},
                   MakeHooks()),
-      views_(
-          {parts.scheduler.clock(), parts.catalog, desired_, actual_, consumers_, reconciler_,
-           devices_, parts.operations, stats_, health_, size_limits_, expander_, settings_.is_stuck,
-           [this](const ObjectKey& object) { return IsBeingDeleted(object); }, vanished_devices_}) {
+      views_({parts.scheduler.clock(), parts.catalog, desired_, actual_, consumers_, reconciler_,
+              devices_, parts.operations, stats_, health_, size_limits_, expander_,
+              settings_.is_stuck, [this](const ObjectKey& object) { return DeletedSince(object); },
+              vanished_devices_}) {
   devices_.SetVerifyAttachedPeriod(settings_.verify_attached_period);
   parts_.catalog.AddListener(
       [this, alive = std::weak_ptr<bool>(alive_)](const std::vector<ObjectChange>& changes) {
@@ -420,7 +420,7 @@ Status KubeletVolumeManager::RetryVolume(const PodVolumeKey& key) {
   return impl_->RetryVolume(key);
 }
 bool KubeletVolumeManager::IsBeingDeleted(const ObjectKey& object) const {
-  return impl_->IsBeingDeleted(object);
+  return impl_->DeletedSince(object).has_value();
 }
 bool KubeletVolumeManager::HasEnded(const ObjectKey& object, const std::string& uid) const {
   return impl_->HasEnded(object, uid);

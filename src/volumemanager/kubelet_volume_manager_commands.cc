@@ -100,11 +100,12 @@ std::string KubeletVolumeManager::Impl::UidOnRecord(const ObjectKey& object) con
   return uids.empty() ? "" : *uids.begin();
 }
 
-bool KubeletVolumeManager::Impl::IsBeingDeleted(const ObjectKey& object) const {
+std::optional<int64_t> KubeletVolumeManager::Impl::DeletedSince(const ObjectKey& object) const {
   const ObjectPtr known = parts_.catalog.FindObject(object);
   const std::string uid = known == nullptr ? UidOnRecord(object) : MetaOf(*known).uid;
   const DeletedObjectRecord* deleted = deleted_.Find({object, uid});
-  return deleted != nullptr && !deleted->ended;
+  if (deleted == nullptr || deleted->ended) return std::nullopt;
+  return deleted->since_unix_ms;
 }
 
 void KubeletVolumeManager::Impl::LetObjectGo(const DeletedObjects::Id& object) {

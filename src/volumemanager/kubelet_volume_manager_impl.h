@@ -70,7 +70,8 @@ class KubeletVolumeManager::Impl {
   Status Retry(const PodUid& uid);
   Status RetryVolume(const PodVolumeKey& key);
   void RetryStorage(const std::string& name);
-  bool IsBeingDeleted(const ObjectKey& object) const;
+  // Unix milliseconds; nothing if the object is not being deleted.
+  std::optional<int64_t> DeletedSince(const ObjectKey& object) const;
   bool HasEnded(const ObjectKey& object, const std::string& uid) const {
     return deleted_.HasEnded({object, uid});
   }

@@ -387,7 +387,7 @@ void PodViews::AddLeavingClaims(const WantedPod& wanted, PodView& view) const {
   for (const auto& [spec, volume] : wanted.volumes) {
     if (!volume.claim) continue;
     const std::optional<ObjectStanding> standing = parts_.catalog.StandingOf(*volume.claim);
-    if (parts_.is_being_deleted(*volume.claim)) {
+    if (const std::optional<int64_t> deleted_since = parts_.deleted_since(*volume.claim)) {
       view.problems.push_back(
           Waiting("ClaimDeleted",
                   ToString(*volume.claim) +
@@ -396,7 +396,7 @@ void PodViews::AddLeavingClaims(const WantedPod& wanted, PodView& view) const {
                   "the owner of pod " + view.ns + "/" + view.name +
                       ": the claim ends once that is gone (`volumectl delete pod`, or out of its "
                       "manifest)",
-                  view.since_unix_ms));
+                  *deleted_since));
     } else if (standing && standing->missing) {
       view.problems.push_back(
           Waiting("ClaimMissing",

@@ -43,7 +43,8 @@ class PodViews {
     const SizeLimits& size_limits;
     const VolumeExpander& expander;
     std::function<bool(const std::string& key)> is_stuck;  // may be empty
-    std::function<bool(const ObjectKey& object)> is_being_deleted;
+    // Since when an object is being deleted by command, in Unix milliseconds; nothing if it is not.
+    std::function<std::optional<int64_t>(const ObjectKey& object)> deleted_since;
     const std::map<std::string, int64_t>& vanished_devices;  // path: when it went
   };
 

@@ -74,6 +74,19 @@ TEST(StorageTablesTest, VolumesHaveKubectlsColumns) {
       << TableOf(Volumes(), OutputFormat::kWide);
 }
 
+// Lines of 330 characters, which no terminal shows as a table.
+TEST(StorageTablesTest, ALongReasonOfAVolumeIsCutButForTheWideTable) {
+  v1::GetStorageResponse volumes = Volumes();
+  const std::string reason =
+      "deleted, by command or with its claim (reclaim policy Delete), and a.yaml still has it";
+  volumes.mutable_persistent_volumes(1)->set_reason(reason);
+  const std::string table = TableOf(volumes, OutputFormat::kTable);
+  EXPECT_NE(table.find("  deleted, by command or with its claim (reclaim policy...  "),
+            std::string::npos)
+      << table;
+  EXPECT_NE(TableOf(volumes, OutputFormat::kWide).find(reason), std::string::npos);
+}
+
 TEST(StorageTablesTest, WhatWasCutIsSaid) {
   v1::GetStorageResponse many = Volumes();
   many.set_not_shown(7);

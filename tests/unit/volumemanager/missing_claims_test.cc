@@ -163,6 +163,16 @@ TEST_F(MissingClaimsTest, AVolumeThatIsDeletedWhileAReclaimOfItRunsGoesWithTheEn
   EXPECT_FALSE(Binding());
 }
 
+// "nobody has deleted it", right after that.
+TEST_F(MissingClaimsTest, AMissingClaimThatIsBeingDeletedDoesNotSayThatNobodyHasDeletedIt) {
+  Deliver(Volume("Delete") + Claim() + PodManifest("a", {kUse}));
+  Deliver(Volume("Delete") + PodManifest("a", {kUse}));
+  EXPECT_EQ(ClaimView().reason, "it has left its source, and nobody has deleted it");
+  ASSERT_TRUE(DeleteClaim("data")->ok());
+  EXPECT_TRUE(ClaimView().deleting);
+  EXPECT_EQ(ClaimView().reason, "it has left its source");
+}
+
 // It was Pending for ever, without a reason, and a claim that named it was told that it does not
 // exist.
 TEST_F(MissingClaimsTest, AVolumeWhoseStorageWasDeletedIsRefusedUntilItsFileHasLostIt) {
@@ -234,7 +244,7 @@ TEST_F(MissingClaimsTest, ADeletedClaimIsTerminatingWhileAPodHasItAlsoForTheNext
 TEST_F(MissingClaimsTest, TheAnswerToADeletionComesOnceItIsOnRecord) {
   Deliver(Volume("Delete") + Claim());
   ASSERT_TRUE(DeleteClaim("data")->ok());
-  EXPECT_EQ(DeletedRows(), 1u);
+  EXPECT_EQ(DeletedRows(), 2u) << "the claim's, and that of the volume, which ended with it";
   EXPECT_TRUE(DeleteClaim("data")->ok()) << "the answer may have got lost";
   EXPECT_EQ(DeleteClaim("unheard")->error().code(), Code::kNotFound);
 }
@@ -245,7 +255,9 @@ TEST_F(MissingClaimsTest, WhereRemovalIsTheCommandAClaimIsDeletedByIt) {
   Deliver(Volume("Delete") + Claim());
   Deliver(Volume("Delete"));
   EXPECT_EQ(operations().Count("reclaim"), 1u);
-  EXPECT_EQ(DeletedRows(), 0u) << "nothing has it any more";
+  EXPECT_EQ(DeletedRows(), 1u) << "the volume's, which its file still has";
+  Deliver("");
+  EXPECT_EQ(DeletedRows(), 0u) << "nothing has them any more";
 }
 
 // A claim was moved to a directory that was not mounted at the next start, and its data was

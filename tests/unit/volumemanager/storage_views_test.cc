@@ -153,10 +153,12 @@ TEST_F(StorageViewsTest, AClaimThatEndsWithItsPodNamesWhoHasToDeleteThat) {
   Deliver(Volume("disk") + Claim("data") +
           PodManifest("a", {"data: persistentVolumeClaim: {claimName: data}"}));
   ASSERT_EQ(Phase("a"), "Ready");
+  scheduler().AdvanceTo(clock.Now() + std::chrono::minutes(5));
   ASSERT_TRUE(DeleteClaim("data"));
   const PodView pod = View("a");
   ASSERT_EQ(pod.problems.size(), 1u);
   EXPECT_EQ(pod.problems[0].step, "ClaimDeleted");
+  EXPECT_GT(pod.problems[0].since_unix_ms, pod.since_unix_ms) << "it told the pod's age";
   EXPECT_EQ(pod.problems[0].who_must_act.find("the owner of pod default/a"), 0u)
       << pod.problems[0].who_must_act;
 }
