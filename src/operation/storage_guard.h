@@ -165,6 +165,8 @@ class StorageGuard {
   // storage_guard_directory.cc: the directory or device that a claim has.
   Status CheckMayAccept(const StorageOwnerRecord& record, const StorageIdentity& now,
                         const CallOptions& call);
+  Status CheckKeepsDevice(const StorageHolder& holder, const StorageIdentity& now) const
+      EXCLUDES(mu_);
   Status CheckKeepsDirectory(const StorageOwner& owner, const StorageOwnerRecord& before,
                              const StorageIdentity& now) const;
   Result<bool> LiesInWay(const StorageName& name, const StorageIdentity& identity,

@@ -1,5 +1,6 @@
 // StorageGuard: the directory that a claim has. Another one at its path is most often the mount
 // point below a disk that is not mounted: a pod would start on it as if all its data were lost.
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -19,12 +20,27 @@ bool HadDevice(const StorageOwnerRecord& record) {
   return record.object.inode == 0 && TellsDevice(record);
 }
 
+// By what people know it: the file of a loop device, or what a disk calls itself.
+std::string DeviceText(const std::vector<std::string>& own, const std::vector<StorageFile>& files) {
+  const std::string device = "a block device";
+  if (!files.empty()) return device + " on the file " + files.front().path;
+  const auto named = std::find_if(own.begin(), own.end(), &IsLastingKey);
+  return named == own.end() ? device + " without an identity" : device + " (" + *named + ")";
+}
+
+// A block volume has no filesystem by whose UUID its disk could be known. What a plugin attaches is
+// found by its own name, not by a path that may lead elsewhere.
+bool TellsRawDevice(const StorageOwnerRecord& record) {
+  return record.mode == StorageMode::kRaw && !record.name.path.empty() && !record.own_keys.empty();
+}
+
 std::string RecordedText(const StorageOwnerRecord& record) {
-  return HadDevice(record) ? "a block device" : ObjectText(record.object);
+  return HadDevice(record) ? DeviceText(record.own_keys, record.files) : ObjectText(record.object);
 }
 
 std::string DirectoryText(const StorageIdentity& identity) {
   if (identity.type == FileType::kDirectory) return ObjectText(identity.object);
+  if (identity.type == FileType::kBlockDevice) return DeviceText(identity.own, identity.files);
   const std::string type(FileTypeName(identity.type));
   return identity.type == FileType::kMissing ? type : "a " + type;
 }
@@ -37,6 +53,21 @@ std::string DirectoryDifference(const StorageOwnerRecord& record, const StorageO
 }
 
 }  // namespace
+
+// Loop devices come up in another order after a reboot, and each has the other's file.
+Status StorageGuard::CheckKeepsDevice(const StorageHolder& holder,
+                                      const StorageIdentity& now) const {
+  if (holder.use != StorageUse::kRaw || !IsDevice(holder)) return OkStatus();
+  const std::optional<StorageOwnerRecord> before = FindOwner(holder.volume);
+  if (!before || !TellsRawDevice(*before) || MeetsDevice(*before, now)) return OkStatus();
+  return NotTheDirectory(before->name.ToString() +
+                         " is another block device than the one that persistent volume " +
+                         holder.volume + " has its data on: it was " + RecordedText(*before) +
+                         ", and is " + DirectoryText(now) +
+                         ". Bring that one there; or, if what is there now is right, say so by "
+                         "`volumectl accept pv " +
+                         holder.volume + "`");
+}
 
 Status StorageGuard::CheckKeepsDirectory(const StorageOwner& owner,
                                          const StorageOwnerRecord& before,
@@ -102,15 +133,17 @@ Result<AcceptedDirectory> StorageGuard::AcceptDirectory(const std::string& volum
   }
   AcceptedDirectory accepted{path, RecordedText(*record), DirectoryText(now)};
   const bool had_device = HadDevice(*record);
+  const bool is_raw = is_device && TellsRawDevice(*record);
   // Whoever mounts a disk compares the UUID of its filesystem, which is not this record's.
-  if (is_device && had_device) {
+  if (is_device && had_device && !is_raw) {
     return NotTheDirectory(
         path +
         " is a block device, as it was: a disk is known by the UUID of its filesystem. For "
         "another disk, delete the PersistentVolume and give it anew");
   }
-  const bool same =
-      !is_device && !had_device && DirectoryDifference(*record, now.object, boot_id_).empty();
+  const bool same = is_raw ? MeetsDevice(*record, now)
+                           : !is_device && !had_device &&
+                                 DirectoryDifference(*record, now.object, boot_id_).empty();
   if (same) {
     accepted.now = accepted.before;
     return accepted;
@@ -120,7 +153,7 @@ Result<AcceptedDirectory> StorageGuard::AcceptDirectory(const std::string& volum
   ForgetIdentity(*record);
   record->object = is_device ? StorageObject() : now.object;
   record->boot_id = is_device ? BootId() : boot_id_;
-  if (is_device) record->mode = StorageMode::kFilesystem;
+  if (is_device) record->mode = is_raw ? StorageMode::kRaw : StorageMode::kFilesystem;
   AddIdentity(now, *record);
   RETURN_IF_ERROR(PutOwner(*std::move(record)));
   accepted.was_other = true;

@@ -229,6 +229,50 @@ TEST_F(StorageGuardTest, ADiskThatIsOnRecordAsAFilesystemIsNotHandedOutRawWhileI
   EXPECT_EQ(UseDevice("same mode", StorageUse::kShared, "/dev/sdb1"), "");
 }
 
+// Two block volumes on loop devices that came up with each other's file: each pod got the other's
+// data.
+TEST_F(StorageGuardTest, ABlockVolumeIsNotHandedOutFromAnotherDeviceThanItHad) {
+  AddDisk({"/dev/loop1"}, "file:c");
+  AddDisk({"/dev/loop2"}, "file:d");
+  ASSERT_EQ(UseDevice("vc", StorageUse::kRaw, "/dev/loop1"), "");
+  ASSERT_EQ(UseDevice("vd", StorageUse::kRaw, "/dev/loop2"), "");
+  for (const char* node : {"/dev/loop1", "/dev/loop2"}) kernel_.Remove(node);
+  AddDisk({"/dev/loop1"}, "file:d");
+  AddDisk({"/dev/loop2"}, "file:new");
+  Restart("boot-b");
+  const std::string refused = Take(Device("vc", StorageUse::kRaw), "/dev/loop1");
+  EXPECT_TRUE(Has(refused, "is another block device than the one that persistent volume vc has") &&
+              Has(refused, "it was a block device (file:c), and is a block device (file:d)") &&
+              Has(refused, "`volumectl accept pv vc`"))
+      << refused;
+  EXPECT_FALSE(guard_->Has("device/p/vc", StorageUse::kRaw));
+  const auto others = guard_->AcceptDirectory("vc", {});
+  ASSERT_FALSE(others.ok());
+  EXPECT_TRUE(Has(others.error().message(), "on record as that of PersistentVolume vd"));
+
+  EXPECT_NE(Take(Device("vd", StorageUse::kRaw), "/dev/loop2"), "");
+  const auto accepted = guard_->AcceptDirectory("vd", {});
+  ASSERT_TRUE(accepted.ok()) << accepted.error().ToString();
+  EXPECT_TRUE(accepted->was_other);
+  EXPECT_EQ(accepted->now, "a block device (file:new)");
+  EXPECT_EQ(UseDevice("vd", StorageUse::kRaw, "/dev/loop2"), "");
+  EXPECT_FALSE(guard_->AcceptDirectory("vd", {})->was_other) << "there is nothing to accept";
+}
+
+// A disk is found again by what it calls itself, whatever its node is, and as a map of its paths.
+TEST_F(StorageGuardTest, ABlockVolumeKeepsItsDiskUnderAnotherNode) {
+  AddDisk({"/dev/sdb", "/dev/sdz"}, "wwid:1");
+  FakeDevice map;
+  map.storage_own = {"dev:253:0"};
+  map.storage_within = {"wwid:1"};
+  kernel_.AddDevice("/dev/dm-0", map);
+  ASSERT_EQ(UseDevice("raw", StorageUse::kRaw, "/dev/sdb"), "");
+  for (const char* node : {"/dev/sdz", "/dev/dm-0"}) {
+    Restart("boot-b");
+    EXPECT_EQ(UseDevice("raw", StorageUse::kRaw, node), "") << node;
+  }
+}
+
 TEST_F(StorageGuardTest, TheRecordOfAnOlderAgentIsThatOfAVolumeThatWasMounted) {
   kernel_.AddDevice("/dev/sdb");
   kernel_.AddDevice("/dev/sdc");
