@@ -141,6 +141,30 @@ class BlockVolumeTest : public AgentTest {
   }
 };
 
+// The pod got the other disk's content. A link stands for loop devices that come up in another
+// order.
+TEST_F(BlockVolumeTest, AnotherDiskAtThePathIsNotHandedOutUntilItIsAccepted) {
+  const LoopDevice disk = Disk();
+  const LoopDevice other = Disk("other");
+  const std::string link = scratch() + "/link";
+  ASSERT_EQ(::symlink(disk.path().c_str(), link.c_str()), 0);
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Storage(link)));
+  ASSERT_NO_FATAL_FAILURE(ApplyAndWait("a"));
+  DeleteAndWait("a");
+  ASSERT_EQ(::unlink(link.c_str()), 0);
+  ASSERT_EQ(::symlink(other.path().c_str(), link.c_str()), 0);
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("b")));
+  ASSERT_TRUE(Eventually(kPatience, [&] {
+    return Explain("b").find("is another block device than the one") != std::string::npos;
+  })) << Explain("b");
+  EXPECT_NE(Explain("b").find(scratch() + "/other.img"), std::string::npos) << Explain("b");
+  EXPECT_FALSE(Exists(Link("b")));
+  const CommandResult accepted = Ctl({"accept", "pv", "disk"});
+  EXPECT_EQ(accepted.exit_status, 0) << accepted.output;
+  EXPECT_TRUE(WaitPhase("b", "Ready")) << Explain("b");
+}
+
 TEST_F(BlockVolumeTest, AnEnlargedDiskIsLargerForThePodAndOnItsClaim) {
   const LoopDevice disk = Disk();
   const auto sized = [&disk](const std::string& size) {
