@@ -349,7 +349,6 @@ void ManifestDirectory::StartScan(bool whole) {
     if (overflowed && listing_ == Listing::kRefresh) listing_ = Listing::kOverflow;
   }
   request.options.max_bytes = kLargeBytes;
-  request.options.ask_for_writers = whole && listing_ != Listing::kRefresh;
   Run<Scanned>(
       busy_, [request = std::move(request)] { return Scan(request); },
       &ManifestDirectory::OnScanned);

@@ -16,7 +16,6 @@ void ManifestDirectory::StartLarge() {
   large_look_ = std::move(next.mapped());
   ScanRequest request = MakeRequest(/*whole=*/false);
   request.files = {large_file_};
-  request.options.ask_for_writers = true;
   Run<Scanned>(
       large_busy_, [request = std::move(request)] { return Scan(request); },
       &ManifestDirectory::OnLargeRead);

@@ -2,9 +2,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <pthread.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -54,11 +56,23 @@ std::optional<std::string> ReadAll(int fd, size_t expected) {
   return bytes;
 }
 
-// A read lease is refused while somebody has the file open for writing; it is given back at once.
-// Who opens the file just then waits for that, and this thread would get a SIGIO: it is taken off
-// the thread's own queue. False if the filesystem knows no leases.
-// Source: fcntl(2), F_SETLEASE.
+// A read lease is refused while somebody has the file open for writing, under whatever name, or
+// mapped so. Clients of servers refuse it also if their server has not given them a delegation.
+// Source: Linux fs/locks.c (generic_add_lease), fs/nfs/nfs4file.c (nfs4_setlease),
+// fs/smb/client/cifsfs.c (cifs_setlease).
+bool TellsWriters(int fd) {
+  struct statfs filesystem {};
+  if (::fstatfs(fd, &filesystem) != 0) return false;
+  constexpr uint32_t kOfServers[] = {NFS_SUPER_MAGIC, CIFS_SUPER_MAGIC, SMB2_SUPER_MAGIC};
+  return std::find(std::begin(kOfServers), std::end(kOfServers),
+                   static_cast<uint32_t>(filesystem.f_type)) == std::end(kOfServers);
+}
+
+// The lease is given back at once. Who opens the file just then waits for that, and this thread
+// would get a SIGIO: it is taken off the thread's own queue. False if the filesystem knows no
+// leases. Source: fcntl(2), F_SETLEASE.
 bool HasWriter(int fd) {
+  if (!TellsWriters(fd)) return false;
   sigset_t sigio;
   sigset_t before;
   ::sigemptyset(&sigio);
@@ -158,7 +172,7 @@ class FileReader {
 
  private:
   ManifestReading ReadContent(int fd, const struct stat& before) {
-    if (options_.ask_for_writers && HasWriter(fd)) return Changing();
+    if (HasWriter(fd)) return Changing();
     const std::optional<std::string> bytes = ReadAll(fd, static_cast<size_t>(before.st_size));
     if (!bytes) return Unreadable("cannot be read", errno);
     struct stat after {};
@@ -182,8 +196,10 @@ class FileReader {
     return Unreadable(is_link ? "cannot follow its link" : "cannot be opened", sys_errno);
   }
 
+  // Who writes by another name of the file, or by a mapping, ends without an event.
   ManifestReading Changing() {
     reading_.what = ManifestReading::What::kChanging;
+    reading_.try_again = true;
     return std::move(reading_);
   }
   ManifestReading Unreadable(std::string why) {

@@ -63,9 +63,6 @@ struct ScanOptions {
   NodeName node_name;  // completes pods without a uid
   // Larger files are left out.
   size_t max_bytes = kMaxManifestBytes;
-  // Nobody has watched these files so far: who has one of them open for writing is found by asking
-  // the kernel. Such a file counts as changing.
-  bool ask_for_writers = false;
 };
 
 // What a file leads to on another filesystem.

@@ -286,6 +286,28 @@ TEST_F(ManifestAbsenceTest, NothingGoesWhileAFileIsBeingWritten) {
   RunUntilState("a", "present");
 }
 
+// A touch of it had it read half-way, and what was to come went once the settle time was over.
+TEST_F(ManifestAbsenceTest, AFileThatIsWrittenByAnotherNameIsNotReadHalfWay) {
+  settle_ = milliseconds(100);
+  const fs::path other = root_ / "other.yaml";
+  MakeAndStart();
+  Write("a.yaml", Pair("x", "w"));
+  RunUntilState("w", "present");
+  fs::create_hard_link(directory_ / "a.yaml", other);
+  std::ofstream slow(other, std::ios::trunc);
+  slow << Map("x") << std::flush;
+  RunFor(milliseconds(20));
+  ASSERT_EQ(::utimensat(AT_FDCWD, (directory_ / "a.yaml").c_str(), nullptr, 0), 0);
+  RunFor(5 * settle_);
+  EXPECT_NE(StateOf("w"), "going");
+  EXPECT_NE(StateOf("w"), "absent");
+  slow << "---\n" << Map("v");
+  slow.close();
+  // No event tells that it was closed.
+  RunUntilState("v", "present");
+  RunUntilState("w", "absent");
+}
+
 // ---- the directory ------------------------------------------------------------------------------
 
 TEST_F(ManifestAbsenceTest, ADirectoryThatIsRenamedAwayHoldsAll) {
