@@ -124,11 +124,14 @@ void CompleteObjects(const NodeName& node_name, const std::string& path, Manifes
   decode.objects = std::move(complete);
 }
 
-// O_NONBLOCK: opening a FIFO of that name must not wait for a writer. EXDEV, before anything
-// behind a mount point was asked, for a way out of the directory's mount. Source: openat2(2).
+// O_NONBLOCK: opening a FIFO of that name must not wait for a writer.
+constexpr int kToRead = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+
+// EXDEV, before anything behind a mount point was asked, for a way out of the directory's mount.
+// Source: openat2(2).
 Descriptor OpenManifest(int directory, const std::string& file) {
   open_how how = {};
-  how.flags = static_cast<uint64_t>(O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  how.flags = static_cast<uint64_t>(kToRead);
   how.resolve = RESOLVE_NO_XDEV;
   return Descriptor(
       static_cast<int>(::syscall(SYS_openat2, directory, file.c_str(), &how, sizeof(how))));
@@ -328,7 +331,13 @@ ManifestScan ReadFarManifest(const std::string& directory, const Descriptor& fd,
   const FarContent content = read(path);
   ManifestReading reading;
   reading.file = file;
-  if (content.status.ok()) {
+  // Whoever may be watched may be asked, too.
+  const bool is_written = content.status.ok() && content.may_watch &&
+                          HasWriter(Descriptor(::open(path.c_str(), kToRead)).get());
+  if (is_written) {
+    reading.what = ManifestReading::What::kChanging;
+    reading.try_again = true;
+  } else if (content.status.ok()) {
     const size_t hash = std::hash<std::string>()(content.bytes);
     reading.stamp = {0, static_cast<int64_t>(content.bytes.size()), static_cast<int64_t>(hash), 0};
     reading.decode = DecodeManifest(path, content.bytes);
