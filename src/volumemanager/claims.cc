@@ -195,7 +195,7 @@ void Claims::AddVolumes(BindingInput& input) const {
 }
 
 void Claims::AddPods(const std::vector<ClaimPod>& pods, BindingInput& input) {
-  of_pods_.clear();
+  const std::map<EndedClaim, PodsClaim> before = std::exchange(of_pods_, {});
   std::map<ClaimKey, size_t> there;
   for (size_t i = 0; i < input.claims.size(); ++i) there.emplace(KeyOfClaim(*input.claims[i]), i);
   for (const ClaimPod& of : pods) {
@@ -207,6 +207,10 @@ void Claims::AddPods(const std::vector<ClaimPod>& pods, BindingInput& input) {
       }
       const ClaimKey key = KeyOf(pod, volume);
       const Bound* bound = BoundTo(key);
+      const SpecName spec(bound == nullptr ? "" : bound->record.binding.volume_name);
+      const bool present = bound != nullptr && of.present.contains(spec);
+      // It waits for that pod's end, and neither has the claim nor keeps it from its end.
+      if (ephemeral && !present && IsOfOther(pod, key, before)) continue;
       const bool is_new = !there.contains(key);
       if (ephemeral && (is_new || IsOf(pod, bound))) {
         if (is_new) input.claims.emplace_back();
@@ -216,8 +220,6 @@ void Claims::AddPods(const std::vector<ClaimPod>& pods, BindingInput& input) {
         input.missing_claims.erase(key);
         of_pods_[{key, claim->metadata.uid}] = {pod.uid(), claim};
       }
-      const SpecName spec(bound == nullptr ? "" : bound->record.binding.volume_name);
-      const bool present = bound != nullptr && of.present.contains(spec);
       if (!of.wanted && !present) continue;
       // It is refused the claim, which must not wait for it then.
       const bool refused = !present && IsLeaving(ObjectKeyOf(key)) &&
@@ -360,11 +362,25 @@ bool Claims::IsOf(const Pod& pod, const Bound* bound) {
   return bound != nullptr && bound->record.pod_uid == pod.uid();
 }
 
+PodUid Claims::OwnerAmong(const ClaimKey& claim, const std::map<EndedClaim, PodsClaim>& of_pods) {
+  const auto found = of_pods.lower_bound({claim, ""});
+  return found != of_pods.end() && found->first.claim == claim ? found->second.pod : PodUid();
+}
+
 PodUid Claims::PodOfClaim(const ObjectKey& claim) const {
   const ClaimKey key{claim.name_space, claim.name};
   if (const Bound* bound = BoundTo(key)) return bound->record.pod_uid;
-  const auto found = of_pods_.lower_bound({key, ""});
-  return found != of_pods_.end() && found->first.claim == key ? found->second.pod : PodUid();
+  return OwnerAmong(key, of_pods_);
+}
+
+// The claims of two pods may have one name: that of pod "x" for volume "y-z", and that of pod "x-y"
+// for volume "z". The one whose claim was first has it until it is gone.
+bool Claims::IsOfOther(const Pod& pod, const ClaimKey& claim,
+                       const std::map<EndedClaim, PodsClaim>& before) const {
+  const Bound* bound = BoundTo(claim);
+  PodUid owner = bound == nullptr ? OwnerAmong(claim, before) : bound->record.pod_uid;
+  if (owner.empty() || !hooks_.has_pod(owner)) owner = OwnerAmong(claim, of_pods_);
+  return !owner.empty() && owner != pod.uid();
 }
 
 PodUid Claims::PodOf(const ClaimBinding& binding) const {

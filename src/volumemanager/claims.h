@@ -195,6 +195,13 @@ class Claims final : public ClaimResolver {
   bool IsLeaving(const ObjectKey& claim) const;
   // The claim was made for a generic ephemeral volume of the pod.
   static bool IsOf(const Pod& pod, const Bound* bound);
+  // The name is that of a claim that was made for another pod's generic ephemeral volume. `before`:
+  // those of the last decision.
+  bool IsOfOther(const Pod& pod, const ClaimKey& claim,
+                 const std::map<EndedClaim, PodsClaim>& before) const;
+  // Errors, not applied: FailedPrecondition if the pod's generic ephemeral volume cannot have it.
+  Status CheckOwner(const Pod& pod, const ClaimKey& claim) const;
+  static PodUid OwnerAmong(const ClaimKey& claim, const std::map<EndedClaim, PodsClaim>& of_pods);
   // The pod for whose generic ephemeral volume the claim was made; empty if it was not.
   PodUid PodOf(const ClaimBinding& binding) const;
   std::optional<WantedProblem> ProblemOf(const ObjectKey& claim, const ClaimDecision* decision,

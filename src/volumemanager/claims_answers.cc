@@ -128,16 +128,26 @@ std::optional<WantedProblem> Claims::ProblemOf(const ObjectKey& claim,
   return std::nullopt;
 }
 
+Status Claims::CheckOwner(const Pod& pod, const ClaimKey& claim) const {
+  const Bound* bound = BoundTo(claim);
+  if (IsOf(pod, bound)) return OkStatus();
+  if (const auto made = parts_.catalog.FindPersistentVolumeClaim(claim.name_space, claim.name)) {
+    return CheckEphemeralClaimOwner(pod, *made);
+  }
+  if (!IsOfOther(pod, claim, of_pods_)) return OkStatus();
+  PersistentVolumeClaim others;
+  others.metadata.name_space = claim.name_space;
+  others.metadata.name = claim.name;
+  return CheckEphemeralClaimOwner(pod, others);
+}
+
 ResolvedClaim Claims::Resolve(const Pod& pod, const PodVolume& volume) {
   const ClaimKey key = KeyOf(pod, volume);
   ResolvedClaim resolved;
   resolved.claim = ObjectKeyOf(key);
   resolved.objects = {resolved.claim};
   if (std::holds_alternative<EphemeralVolumeSource>(volume.source)) {
-    const auto made = parts_.catalog.FindPersistentVolumeClaim(key.name_space, key.name);
-    const bool has_its_own = IsOf(pod, BoundTo(key));
-    const Status owned =
-        made == nullptr || has_its_own ? OkStatus() : CheckEphemeralClaimOwner(pod, *made);
+    const Status owned = CheckOwner(pod, key);
     if (!owned.ok()) {
       resolved.problem = WantedProblem{"CheckClaimOwner", owned.error(), ""};
       return resolved;
