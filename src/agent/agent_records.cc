@@ -66,7 +66,8 @@ Status Agent::OpenRecords() {
   options.expendable_kinds = {
       kPodRecordKind,           kPodVolumeRecordKind,    kHoldRecordKind,
       kKnownObjectRecordKind,   kObjectSourceRecordKind, kDeletedObjectRecordKind,
-      kCommandNumberRecordKind, kStorageOwnerRecordKind, kStorageReservationRecordKind};
+      kCommandNumberRecordKind, kStorageOwnerRecordKind, kStorageReservationRecordKind,
+      kLostRowsRecordKind};
   ASSIGN_OR_RETURN(records_, SqliteRecordStore::Open(options));
   recovery_gate_ = std::make_unique<RecoveryGate>(*records_, scheduler_->clock());
   const RecordsRecovery recovery = records_->recovery();

@@ -215,7 +215,10 @@ Status StorageGuard::Load() {
   if (loaded_) return OkStatus();
   ASSIGN_OR_RETURN(const LoadedRecords owners, store_.Load(kStorageOwnerRecordKind));
   ASSIGN_OR_RETURN(const LoadedRecords reservations, store_.Load(kStorageReservationRecordKind));
-  for (const QuarantinedRecord& row : owners.quarantined) unreadable_[row.key] = row.reason;
+  ASSIGN_OR_RETURN(const LoadedRecords lost, store_.Load(kLostRowsRecordKind));
+  for (const LoadedRecords* loaded : {&owners, &lost}) {
+    for (const QuarantinedRecord& row : loaded->quarantined) unreadable_[row.key] = row.reason;
+  }
   for (const Record& row : owners.records) {
     Result<StorageOwnerRecord> record = DecodeStorageOwnerRecord(row);
     if (record.ok()) {

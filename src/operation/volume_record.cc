@@ -378,7 +378,7 @@ Result<ClaimBindingRecord> DecodeClaimBindingRecord(const Record& row) {
 bool IsAboutClaims(const std::string& kind) {
   return kind == kClaimBindingRecordKind || kind == kProvisionRecordKind ||
          kind == kObjectUidRecordKind || kind == kKnownObjectRecordKind ||
-         kind == kDeletedObjectRecordKind;
+         kind == kDeletedObjectRecordKind || kind == kLostRowsRecordKind;
 }
 
 Record EncodeRecord(const ProvisionRecord& record) {

@@ -87,6 +87,7 @@ Result<std::unique_ptr<RecordDatabase>> RecordDatabase::Open(const RecordDatabas
                    SqlitePrepare(database->file_.db.get(),
                                  "SELECT kind, key, version, bytes, checksum FROM records"));
   RETURN_IF_ERROR(database->Scan(all.get()));
+  RETURN_IF_ERROR(database->CompareTally());
   return database;
 }
 
@@ -104,13 +105,14 @@ Status RecordDatabase::Prepare() {
   ASSIGN_OR_RETURN(statements_.remove,
                    SqlitePrepare(db, "DELETE FROM records WHERE kind=? AND key=?"));
   ASSIGN_OR_RETURN(statements_.exists,
-                   SqlitePrepare(db, "SELECT 1 FROM records WHERE kind=? AND key=?"));
+                   SqlitePrepare(db, "SELECT checksum FROM records WHERE kind=? AND key=?"));
   ASSIGN_OR_RETURN(
       statements_.set_aside,
       SqlitePrepare(db,
                     "INSERT INTO quarantine(kind, key, version, bytes, checksum, reason)"
                     " SELECT kind, key, version, bytes, checksum, ?3 FROM records"
                     " WHERE kind=?1 AND key=?2"));
+  RETURN_IF_ERROR(tally_.Prepare(db));
   sqlite3_wal_hook(
       db,
       [](void* pages, sqlite3*, const char*, int log_pages) {
@@ -118,6 +120,25 @@ Status RecordDatabase::Prepare() {
         return SQLITE_OK;
       },
       &log_pages_);
+  return OkStatus();
+}
+
+// What was there and is not is as lost as what cannot be read, and is set aside as one row.
+Status RecordDatabase::CompareTally() {
+  ASSIGN_OR_RETURN(const std::string wrong, tally_.Compare());
+  if (wrong.empty()) return OkStatus();
+  const QuarantinedRecord lost{kLostRowsRecordKind, kLostRowsKey, wrong};
+  quarantine_.emplace(RowId(lost.kind, lost.key), wrong);
+  ASSIGN_OR_RETURN(const SqliteStatement put,
+                   SqlitePrepare(file_.db.get(),
+                                 "INSERT INTO quarantine(kind, key, version, bytes, checksum,"
+                                 " reason) VALUES(?,?,1,x'',0,?)"));
+  BindText(put.get(), 1, lost.kind);
+  BindText(put.get(), 2, lost.key);
+  BindText(put.get(), 3, lost.reason);
+  // On a full disk it is found again by the next start, for the count stays as it is.
+  if (SetSynchronous(Durability::kPowerLoss).ok()) static_cast<void>(Run(put.get()));
+  DoubtRecords({lost});
   return OkStatus();
 }
 
@@ -287,17 +308,25 @@ Status RecordDatabase::Admit(const RecordChange& change) {
                              Name(record) + " is quarantined: " + bad->second);
   }
   if (!on_ballast()) return OkStatus();
-  sqlite3_stmt* exists = statements_.exists.get();
-  BindText(exists, 1, record.kind);
-  BindText(exists, 2, record.key);
-  const int rc = sqlite3_step(exists);
-  sqlite3_reset(exists);
-  if (rc == SQLITE_ROW) return OkStatus();
+  if (ChecksumOnRecord(record.kind, record.key)) return OkStatus();
   return Full("new " + Name(record) + " is refused, and the space left is kept for teardown");
+}
+
+std::optional<int64_t> RecordDatabase::ChecksumOnRecord(const std::string& kind,
+                                                        const std::string& key) {
+  sqlite3_stmt* exists = statements_.exists.get();
+  BindText(exists, 1, kind);
+  BindText(exists, 2, key);
+  std::optional<int64_t> checksum;
+  if (sqlite3_step(exists) == SQLITE_ROW) checksum = sqlite3_column_int64(exists, 0);
+  sqlite3_reset(exists);
+  return checksum;
 }
 
 int RecordDatabase::Write(const RecordChange& change) {
   const Record& record = *change.record;
+  const std::optional<int64_t> before = ChecksumOnRecord(record.kind, record.key);
+  std::optional<int64_t> after;
   sqlite3_stmt* statement = change.remove ? statements_.remove.get() : statements_.put.get();
   BindText(statement, 1, record.kind);
   BindText(statement, 2, record.key);
@@ -305,9 +334,10 @@ int RecordDatabase::Write(const RecordChange& change) {
     sqlite3_bind_int64(statement, 3, record.version);
     // An empty std::string still has data(): a null pointer would be bound as NULL.
     sqlite3_bind_blob64(statement, 4, record.bytes.data(), record.bytes.size(), SQLITE_STATIC);
-    sqlite3_bind_int64(statement, 5,
-                       ChecksumOf(record.kind, record.key, record.version, record.bytes));
+    after = ChecksumOf(record.kind, record.key, record.version, record.bytes);
+    sqlite3_bind_int64(statement, 5, *after);
   }
+  tally_.Change(before, after);
   return Run(statement);
 }
 
@@ -316,11 +346,13 @@ RecordDatabase::Attempt RecordDatabase::TryCommit(const std::vector<RecordChange
   for (size_t i = 0; rc == SQLITE_OK && i < changes.size(); ++i) rc = Write(*changes[i]);
   if (rc != SQLITE_OK) return FailedAttempt(rc, /*in_commit=*/false);
   if (synchronous_ == Durability::kPowerLoss) rc = numbering_.WriteNext();
+  if (rc == SQLITE_OK) rc = tally_.Write();
   if (rc != SQLITE_OK) return FailedAttempt(rc, /*in_commit=*/false);
   rc = Run(statements_.commit.get());
   if (rc != SQLITE_OK) return FailedAttempt(rc, /*in_commit=*/true);
   if (!changes.empty()) ++commits_;
   has_log_ = true;
+  tally_.Committed();
   numbering_.Committed();
   return {};
 }
@@ -362,6 +394,7 @@ RecordDatabase::Attempt RecordDatabase::FailedAttempt(int rc, bool in_commit) {
   sqlite3* db = file_.db.get();
   Attempt attempt{rc, SqliteError(db, rc, "commit", Outcome::kNotApplied)};
   numbering_.Unstage();
+  tally_.Unstage();
   if (sqlite3_get_autocommit(db) == 0) Run(statements_.rollback.get());
   if (in_commit && (rc & 0xff) == SQLITE_IOERR && !RepairLog().ok()) {
     attempt.error = attempt.error->AsMaybeApplied();
@@ -438,11 +471,15 @@ Result<LoadedRecords> RecordDatabase::Scan(sqlite3_stmt* select) {
     } else {
       record.version = static_cast<uint32_t>(version);
       loaded.records.push_back(std::move(record));
+      if (!tally_.compared()) tally_.Found(checksum);
     }
   }
   sqlite3_reset(select);
   if (rc != SQLITE_DONE) {
     return SqliteError(file_.db.get(), rc, "read " + file_.path, Outcome::kNotApplied);
+  }
+  for (size_t i = 0; i < loaded.quarantined.size() && !tally_.compared(); ++i) {
+    tally_.FoundDamaged();
   }
   if (!loaded.quarantined.empty()) SetAside(loaded.quarantined);
   return loaded;
@@ -463,13 +500,19 @@ void RecordDatabase::SetAside(const std::vector<QuarantinedRecord>& bad) {
     BindText(copy, 2, bad[i].key);
     BindText(copy, 3, bad[i].reason);
     rc = Run(copy);
+    if (tally_.compared()) tally_.Change(ChecksumOnRecord(bad[i].kind, bad[i].key), std::nullopt);
     sqlite3_stmt* remove = statements_.remove.get();
     BindText(remove, 1, bad[i].kind);
     BindText(remove, 2, bad[i].key);
     if (rc == SQLITE_OK) rc = Run(remove);
   }
+  if (rc == SQLITE_OK) rc = tally_.Write();
   if (rc == SQLITE_OK) rc = Run(statements_.commit.get());
-  if (rc != SQLITE_OK) static_cast<void>(FailedAttempt(rc, /*in_commit=*/true));
+  if (rc == SQLITE_OK) {
+    tally_.Committed();
+  } else {
+    static_cast<void>(FailedAttempt(rc, /*in_commit=*/true));
+  }
   DoubtRecords(bad);
 }
 

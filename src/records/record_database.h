@@ -17,6 +17,7 @@
 #include "records/record_file.h"
 #include "records/record_numbering.h"
 #include "records/record_store.h"
+#include "records/record_tally.h"
 
 namespace volumed {
 
@@ -89,6 +90,7 @@ class RecordDatabase {
                  std::set<std::string> expendable_kinds);
   Status Prepare();
   Status LoadQuarantine();
+  Status CompareTally();
   // What cannot be read may have said that a disk is somebody's: irreversible steps wait.
   void DoubtRecords(const std::vector<QuarantinedRecord>& rows);
   // Rows that are set aside count as never written from the next start on: those of expendable
@@ -105,6 +107,8 @@ class RecordDatabase {
   // An error: this change is not even tried.
   Status Admit(const RecordChange& change);
   int Write(const RecordChange& change);
+  // Nothing if there is no such row.
+  std::optional<int64_t> ChecksumOnRecord(const std::string& kind, const std::string& key);
   Status SetSynchronous(Durability durability);
   Status RepairLog();
   int Checkpoint(int mode);
@@ -116,6 +120,7 @@ class RecordDatabase {
   RecordFile file_;
   Ballast ballast_;
   RecordNumbering numbering_;
+  RecordTally tally_;
   const std::set<std::string> expendable_kinds_;
   Statements statements_;
   std::multimap<RowId, std::string> quarantine_;  // reasons

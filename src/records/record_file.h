@@ -32,7 +32,7 @@ Result<SqliteStatement> SqlitePrepare(sqlite3* db, std::string_view sql);
 
 struct RecordFileOptions {
   std::string directory;
-  // For tests: migrations[i] is the SQL that takes the schema from version i + 2 to i + 3.
+  // For tests: migrations[i] is the SQL that takes the schema from version i + 3 to i + 4.
   std::vector<std::string> migrations;
   std::string vfs;  // empty: SQLite's default; tests give one that fails
 };

@@ -33,6 +33,11 @@ struct QuarantinedRecord {
   std::string reason;
 };
 
+// Of this kind no row is ever written. One that is set aside says that rows of unknown kinds and
+// keys are gone.
+inline constexpr const char* kLostRowsRecordKind = "lost-rows";
+inline constexpr const char* kLostRowsKey = "unknown";
+
 struct LoadedRecords {
   std::vector<Record> records;  // in the order of their keys
   std::vector<QuarantinedRecord> quarantined;

@@ -149,6 +149,8 @@ Status LoadRecords(RecordStore& store, FoundAtStart& found) {
                            found.deleted, found.quarantined));
   RETURN_IF_ERROR(LoadKind(store, kCommandNumberRecordKind, &DecodeCommandNumberRecord,
                            found.command_numbers, found.quarantined));
+  ASSIGN_OR_RETURN(const LoadedRecords lost, store.Load(kLostRowsRecordKind));
+  for (const QuarantinedRecord& row : lost.quarantined) found.quarantined.push_back(row);
   return OkStatus();
 }
 
