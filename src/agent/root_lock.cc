@@ -88,10 +88,10 @@ Result<RootLock> RootLock::Acquire(const std::string& root, bool adopt) {
   ASSIGN_OR_RETURN(ProcessLock lock,
                    ProcessLock::Take(root + kLock, ProcessLock::Patience::kForTheDead));
   if (ours) {
-    ASSIGN_OR_RETURN(
-        const Descriptor mark,
-        DescriptorFrom(::open((root + kMark).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600),
-                       "mark " + root + " as ours"));
+    ASSIGN_OR_RETURN(const Descriptor mark,
+                     DescriptorFrom(::open((root + kMark).c_str(),
+                                           O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0600),
+                                    "mark " + root + " as ours"));
   }
   return RootLock(std::move(lock), !ours);
 }

@@ -156,6 +156,8 @@ class StorageGuard {
   // storage_guard_identities.cc: what is on record of other volumes, wherever their paths lead now.
   Status CheckNotOnRecord(const StorageHolder& holder, const StorageName& name,
                           const StorageIdentity& identity, const CallOptions& call) EXCLUDES(mu_);
+  bool IsNamedByBoth(const StorageOwnerRecord& other, const StorageIdentity& identity,
+                     const CallOptions& call);
   Status CheckDirectoryNotOnRecord(const StorageOwner& owner, const StorageIdentity& identity,
                                    const CallOptions& call) EXCLUDES(mu_);
   Status CheckAllReadable(const StorageHolder& holder) const EXCLUDES(mu_);

@@ -81,20 +81,30 @@ Status StorageGuard::RecordDevice(const std::string& id, const StorageName& name
   return PutOwner(std::move(record));
 }
 
+// Two volumes that name one disk may share it. If the path of the one on record leads elsewhere by
+// now, or nowhere, the disk has only come up at the path of this one.
+bool StorageGuard::IsNamedByBoth(const StorageOwnerRecord& other, const StorageIdentity& identity,
+                                 const CallOptions& call) {
+  if (other.name.path.empty() || !other.name.server.empty()) return true;
+  CallOptions look = LookAt(other.name, kShortLookAtOther);
+  look.cancel = call.cancel;
+  const Result<StorageIdentity> its = Identify(other.name, {}, look);
+  return its.ok() && its->type == FileType::kBlockDevice && Overlap(*its, identity);
+}
+
 // No look where the record itself tells: whoever mounts a disk waits for no other one.
 Status StorageGuard::CheckNotOnRecord(const StorageHolder& holder, const StorageName& name,
                                       const StorageIdentity& identity, const CallOptions& call) {
   if (!IsDevice(holder) || identity.type != FileType::kBlockDevice) return OkStatus();
   for (const StorageOwnerRecord& other : OtherOwners(holder.volume)) {
-    if (other.retained != 0 || !Ruins(holder.use, other.mode)) continue;
+    if (other.retained != 0) continue;
+    const bool ruins = Ruins(holder.use, other.mode);
     bool meets = MeetsDevice(other, identity);
-    if (!TellsIdentity(other) && other.name.server.empty() && !other.name.path.empty()) {
-      CallOptions look = LookAt(other.name, kShortLookAtOther);
-      look.cancel = call.cancel;
-      const Result<StorageIdentity> its = Identify(other.name, {}, look);
-      const bool is_device = its.ok() && its->type == FileType::kBlockDevice;
-      meets = meets || (is_device && Overlap(*its, identity));
+    if (ruins && !meets && !TellsIdentity(other)) {
+      const bool has_path = other.name.server.empty() && !other.name.path.empty();
+      meets = has_path && IsNamedByBoth(other, identity, call);
     }
+    if (meets && !ruins) meets = !IsNamedByBoth(other, identity, call);
     if (meets) return OnRecord(holder.text, name, other);
   }
   return OkStatus();

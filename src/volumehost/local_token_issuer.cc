@@ -36,7 +36,7 @@ Error SysError(const std::string& what) {
 
 // True when the file can be read and holds exactly `text`.
 bool HoldsText(int directory, const char* name, const std::string& text) {
-  const Descriptor file(::openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const Descriptor file(::openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file.valid()) return false;
   std::string found(text.size() + 1, '\0');
   size_t size = 0;
@@ -62,9 +62,10 @@ Status CheckPrivate(int fd, const std::string& path) {
 }
 
 Result<Secret<std::string>> ReadKeyFile(int directory, const std::string& path) {
-  ASSIGN_OR_RETURN(const Descriptor file,
-                   DescriptorFrom(::openat(directory, kKeyFile, O_RDONLY | O_NOFOLLOW | O_CLOEXEC),
-                                  "open " + path));
+  ASSIGN_OR_RETURN(
+      const Descriptor file,
+      DescriptorFrom(::openat(directory, kKeyFile, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC),
+                     "open " + path));
   RETURN_IF_ERROR(CheckPrivate(file.get(), path));
   std::string text;
   std::array<char, 4096> buffer{};

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,6 +37,18 @@ TEST_F(RootLockTest, AMissingRootBecomesOurs) {
   ASSERT_TRUE(lock.ok()) << lock.error().ToString();
   EXPECT_FALSE(lock->adopted());
   EXPECT_EQ(fs::status(root_).permissions(), fs::perms(0750));
+}
+
+// The agent waited for a reader of it, at its start and for ever.
+TEST_F(RootLockTest, AFifoInThePlaceOfTheMarkIsNotWaitedFor) {
+  ASSERT_TRUE(RootLock::Acquire(root_, false).ok());
+  const std::string mark = root_ + "/volumed/created-by-volumed";
+  ASSERT_TRUE(fs::remove(mark));
+  ASSERT_EQ(::mkfifo(mark.c_str(), 0600), 0);
+  const Result<RootLock> lock = RootLock::Acquire(root_, false);
+  ASSERT_FALSE(lock.ok());
+  EXPECT_NE(lock.error().message().find("mark " + root_), std::string::npos)
+      << lock.error().message();
 }
 
 TEST_F(RootLockTest, TheSecondAgentIsToldWhoOwnsTheRoot) {

@@ -259,6 +259,28 @@ TEST_F(StorageGuardTest, ABlockVolumeIsNotHandedOutFromAnotherDeviceThanItHad) {
   EXPECT_FALSE(guard_->AcceptDirectory("vd", {})->was_other) << "there is nothing to accept";
 }
 
+// A volume that was never used got a filesystem with another claim's data.
+TEST_F(StorageGuardTest, ADiskThatComesUpAtTheFreePathOfAnotherVolumeIsNotGivenToThat) {
+  for (const StorageUse use : {StorageUse::kShared, StorageUse::kRaw}) {
+    AddDisk({"/dev/loop1"}, "file:c");
+    ASSERT_EQ(UseDevice("vc", use, "/dev/loop1"), "");
+    kernel_.Remove("/dev/loop1");
+    AddDisk({"/dev/loop2"}, "file:c");
+    Restart("boot-b");
+    const StorageUse again = use == StorageUse::kRaw ? use : StorageUse::kMounted;
+    EXPECT_TRUE(Has(Take(Device("unused", again), "/dev/loop2"),
+                    "on record as that of PersistentVolume vc"));
+    // Both name it.
+    AddDisk({"/dev/loop1"}, "file:c");
+    EXPECT_EQ(Take(Device("unused", again), "/dev/loop2"), "");
+    ASSERT_TRUE(guard_->Release("device/p/unused").ok());
+    ASSERT_TRUE(guard_->Forget("vc").ok());
+    ASSERT_TRUE(guard_->Forget("unused").ok());
+    kernel_.Remove("/dev/loop1");
+    kernel_.Remove("/dev/loop2");
+  }
+}
+
 // A disk is found again by what it calls itself, whatever its node is, and as a map of its paths.
 TEST_F(StorageGuardTest, ABlockVolumeKeepsItsDiskUnderAnotherNode) {
   AddDisk({"/dev/sdb", "/dev/sdz"}, "wwid:1");

@@ -146,6 +146,21 @@ TEST_F(LocalTokenIssuerTest, AKeySetThatIsRightIsNotWrittenAgain) {
   EXPECT_EQ(ReadAll("jwks.json"), published);
 }
 
+// The agent waited for a writer of it, at its start and for ever.
+TEST_F(LocalTokenIssuerTest, AFifoInThePlaceOfAFileIsNotWaitedFor) {
+  const std::string published = Open()->jwks();
+  ASSERT_EQ(::unlink((directory_ + "/jwks.json").c_str()), 0);
+  ASSERT_EQ(::mkfifo((directory_ + "/jwks.json").c_str(), 0644), 0);
+  Open();
+  EXPECT_EQ(ReadAll("jwks.json"), published);
+  const std::string key = directory_ + "/signing-key.pem";
+  ASSERT_EQ(::unlink(key.c_str()), 0);
+  ASSERT_EQ(::mkfifo(key.c_str(), 0600), 0);
+  const auto refused = LocalTokenIssuer::Open({.directory = directory_}, clock_);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message().find("must be a file"), std::string::npos);
+}
+
 TEST_F(LocalTokenIssuerTest, AChangedTokenIsNotVerified) {
   auto issuer = Open();
   std::string token = Get(*issuer, request_);
