@@ -166,8 +166,10 @@ Status RecordDatabase::LoadQuarantine() {
 void RecordDatabase::DoubtRecords(const std::vector<QuarantinedRecord>& rows) {
   const size_t named = std::min(rows.size(), kNamedRows);
   for (size_t i = 0; i < named; ++i) {
-    numbering_.Doubt("the record " + rows[i].kind + " \"" + rows[i].key +
-                     "\" cannot be read: " + rows[i].reason);
+    const bool is_lost = rows[i].kind == kLostRowsRecordKind;
+    numbering_.Doubt(is_lost ? rows[i].reason
+                             : "the record " + rows[i].kind + " \"" + rows[i].key +
+                                   "\" cannot be read: " + rows[i].reason);
   }
   if (named < rows.size()) {
     numbering_.Doubt(std::to_string(rows.size() - named) + " more cannot be read");

@@ -124,6 +124,53 @@ TEST_F(RecordStoreDamageTest, IrreversibleStepsWaitWhileADamagedRowHasNotBeenAcc
   EXPECT_TRUE(store->Put({"claim", "a", 1, "c"}, Durability::kProcess).ok());
 }
 
+// A page of the database that was written over with another one took all bindings of claims along,
+// without an error, and a volume with one's data was given to the next claim.
+TEST_F(RecordStoreDamageTest, RowsThatAreGoneOrOlderWithoutAnErrorAreNoticed) {
+  const std::string gone = "DELETE FROM records WHERE key='b'";
+  const std::string older =
+      "UPDATE records SET (version,bytes,checksum)=(SELECT version,bytes,"
+      "checksum FROM older)";
+  const std::pair<std::string, std::string> cases[] = {
+      {gone, "2 rows were written, and 1 are there"},
+      {older, "some of the rows are not those that were written"},
+      {"DELETE FROM tally", "the count of the rows is gone"},
+      {"UPDATE tally SET rows=1", "the count of the rows is damaged"},
+  };
+  SqliteRecordStoreOptions options = Options();
+  options.expendable_kinds = {kLostRowsRecordKind};
+  for (const auto& [damage, reason] : cases) {
+    std::filesystem::remove_all(Directory());
+    std::filesystem::remove(Directory() + ".number");
+    {
+      auto store = Open(options);
+      ASSERT_TRUE(store->Put({"pod", "a", 1, "before"}, Durability::kPowerLoss).ok());
+    }
+    Edit(File(), "CREATE TABLE older AS SELECT * FROM records WHERE key='a'");
+    {
+      auto store = Open(options);
+      EXPECT_FALSE(store->recovery().active) << store->recovery().reason;
+      ASSERT_TRUE(store->Put(kPodA, Durability::kPowerLoss).ok());
+      ASSERT_TRUE(store->Put(kPodB, Durability::kProcess).ok());
+      ASSERT_TRUE(store->Put({"pod", "c", 1, ""}, Durability::kProcess).ok());
+      ASSERT_TRUE(store->Remove("pod", "c", Durability::kProcess).ok());
+    }
+    { EXPECT_FALSE(Open(options)->recovery().active); }
+    Edit(File(), damage + (damage == older ? " WHERE key='a'" : ""));
+    for (int run = 0; run < 2; ++run) {
+      auto store = Open(options);
+      EXPECT_TRUE(store->recovery().active) << damage;
+      EXPECT_THAT(store->recovery().reason, HasSubstr(reason));
+      EXPECT_THAT(store->Load(kLostRowsRecordKind)->quarantined, SizeIs(1));
+      ASSERT_TRUE(store->Put({"pod", "e", 1, ""}, Durability::kPowerLoss).ok());
+    }
+    { ASSERT_TRUE(Open(options)->AcceptRecords(std::nullopt).ok()); }
+    auto store = Open(options);
+    EXPECT_FALSE(store->recovery().active) << store->recovery().reason;
+    EXPECT_THAT(store->Load(kLostRowsRecordKind)->quarantined, IsEmpty());
+  }
+}
+
 TEST_F(RecordStoreDamageTest, RowMovedToAnotherKeyIsSetAside) {
   {
     auto store = Open();
