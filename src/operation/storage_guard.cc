@@ -153,8 +153,8 @@ Result<StorageIdentity> StorageGuard::Take(const StorageHolder& holder, const St
   RETURN_IF_ERROR(Reserve(holder, name, identity));
   if (has_it) return identity;
   // Whoever records something from now on finds this one in the table.
-  Status free = CheckNotOnRecord(holder, name, identity, call);
-  if (free.ok()) free = CheckKeepsDevice(holder, identity);
+  Status free = CheckKeepsDevice(holder, identity);
+  if (free.ok()) free = CheckNotOnRecord(holder, name, identity, call);
   if (free.ok()) return identity;
   if (holder.use != StorageUse::kFormat) (void)Release(holder.id);
   return free.error();

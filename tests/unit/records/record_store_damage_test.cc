@@ -190,7 +190,7 @@ TEST_F(RecordStoreDamageTest, NewerSchemaIsRefusedNamingBothVersions) {
   const Error error = OpenError(Options());
   EXPECT_EQ(error.code(), Code::kFailedPrecondition);
   EXPECT_THAT(error.message(), HasSubstr("schema version 9"));
-  EXPECT_THAT(error.message(), HasSubstr("versions 1 to 2"));
+  EXPECT_THAT(error.message(), HasSubstr("versions 1 to 3"));
   EXPECT_EQ(ReadAll(File()), before);
 }
 
@@ -207,7 +207,7 @@ TEST_F(RecordStoreDamageTest, OlderSchemaIsMigratedInOrder) {
     EXPECT_THAT(store->Load("pod")->records, ElementsAre(kPodA));
   }
   EXPECT_NE(Open(options), nullptr) << "a second start migrates nothing";
-  EXPECT_THAT(OpenError(Options()).message(), HasSubstr("schema version 4"));
+  EXPECT_THAT(OpenError(Options()).message(), HasSubstr("schema version 5"));
 }
 
 TEST_F(RecordStoreDamageTest, FailedMigrationLeavesTheOldSchema) {
@@ -217,7 +217,7 @@ TEST_F(RecordStoreDamageTest, FailedMigrationLeavesTheOldSchema) {
   }
   SqliteRecordStoreOptions options = Options();
   options.migrations = {"CREATE TABLE extra(a INTEGER); DELETE FROM records; SELECT nonsense"};
-  EXPECT_THAT(OpenError(options).message(), HasSubstr("to schema version 3"));
+  EXPECT_THAT(OpenError(options).message(), HasSubstr("to schema version 4"));
   auto store = Open();
   ASSERT_NE(store, nullptr);
   EXPECT_THAT(store->Load("pod")->records, ElementsAre(kPodA));
