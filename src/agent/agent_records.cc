@@ -2,11 +2,12 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "agent/agent.h"
 #include "agent/command_admission.h"
+#include "base/regular_file.h"
+#include "base/strings.h"
 #include "operation/object_record.h"
 #include "operation/storage_record.h"
 #include "operation/volume_record.h"
@@ -19,11 +20,12 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMachineIdDigits = 32;  // Source: machine-id(5).
 
+constexpr size_t kMaxMachineIdBytes = 4096;
+
 // "" if the machine has none: a missing file, or "uninitialized".
 std::string ReadMachineId(const std::string& path) {
-  std::ifstream file(path);
-  std::string id;
-  file >> id;
+  const Result<std::string> text = ReadRegularFile(path, kMaxMachineIdBytes);
+  const std::string id(TrimSpace(text.ok() ? *text : ""));
   const bool is_id = id.size() == kMachineIdDigits && std::all_of(id.begin(), id.end(), [](char c) {
                        return std::isxdigit(static_cast<unsigned char>(c)) != 0;
                      });

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "agent/config_checks.h"
+#include "base/regular_file.h"
 #include "base/strings.h"
 #include "kube/field_rules.h"
 #include "kube/static_pod.h"
@@ -376,14 +377,16 @@ Result<Values> NodeValues(const YAML::Node& node) {
   return Invalid("has no value");
 }
 
+constexpr size_t kMaxConfigBytes = size_t{1} << 20;
+
 Result<FlagValues> ReadConfigFile(const std::string& path, bool must_exist) {
   std::error_code error;
   if (path.empty() || (!must_exist && !std::filesystem::exists(path, error))) return FlagValues();
+  const Result<std::string> text = ReadRegularFile(path, kMaxConfigBytes);
+  if (!text.ok()) return Invalid(path + ": cannot be read: " + text.error().message());
   YAML::Node document;
   try {
-    document = YAML::LoadFile(path);
-  } catch (const YAML::BadFile&) {
-    return Invalid(path + ": cannot be read");
+    document = YAML::Load(*text);
   } catch (const YAML::Exception& exception) {
     return Invalid(path + ": " + exception.what());
   }

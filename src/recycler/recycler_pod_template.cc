@@ -1,10 +1,9 @@
 #include "recycler/recycler_pod_template.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <variant>
 
+#include "base/regular_file.h"
 #include "base/strings.h"
 #include "kube/decode.h"
 
@@ -40,13 +39,12 @@ Pod NewPersistentVolumeRecyclerPodTemplate() {
   return pod;
 }
 
+constexpr size_t kMaxTemplateBytes = size_t{1} << 20;
+
 Result<Pod> LoadRecyclerPodTemplate(const std::string& path) {
   if (path.empty()) return NewPersistentVolumeRecyclerPodTemplate();
-  std::ifstream file(path);
-  if (!file) {
-    return Error::NotApplied(Code::kNotFound, "recycler pod template " + path + " cannot be read");
-  }
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  ASSIGN_OR_RETURN(const std::string text,
+                   ReadRegularFile(path, kMaxTemplateBytes).With("recycler pod template"));
   const auto refuse = [](const std::string& why) {
     return Error::NotApplied(Code::kInvalidArgument, why);
   };

@@ -112,12 +112,8 @@ void KubeletVolumeManager::Impl::AnswerDeletes(const PodUid& uid, const Status& 
   auto waiting = deletes_.extract(uid);
   if (waiting.empty()) return;
   Status answer = written;
-  const ActualPod* pod = actual_.FindPod(uid);
-  // What no source has any more comes back from none, with or without a record.
-  const bool left_sources = pod != nullptr && pod->leaving && pod->leaving->left_sources;
-  if (!written.ok() && left_sources) {
-    answer = OkStatus();
-  } else if (!written.ok()) {
+  // Also of a pod that no source has any more: that one is on record still, and held then.
+  if (!written.ok()) {
     const Error& cause = written.error();
     answer = Error::FromParts(cause.code(), Outcome::kMaybeApplied, cause.sys_errno(),
                               "pod " + uid.str() +
