@@ -219,10 +219,12 @@ std::string KnownObjects::NameOf(const Pod& pod) const {
   other.name = base ? *base : StaticPodName(own.name, node_name_);
   const auto known = uids_.find(other);
   if (known == uids_.end()) return own.name;
-  if (base) return other.name;
   const PodOnNode here = hooks_.find_on_node(PodUid(known->second));
-  const bool was_static = here.pod != nullptr && StaticPodBaseName(*here.pod) == own.name;
-  return was_static ? other.name : own.name;
+  if (here.pod == nullptr) return own.name;
+  // The static pod "a-n1" is "a" on the node "n1": of a manifest's "a-n1" it is not the name.
+  const std::optional<std::string> its = StaticPodBaseName(*here.pod);
+  const bool is_same = base ? !its.has_value() : its == own.name;
+  return is_same ? other.name : own.name;
 }
 
 void KnownObjects::PodGone(const ObjectKey& pod, const std::string& uid) {

@@ -217,6 +217,32 @@ TEST_F(PodIdentityTest, APodThatSpellsTheWholeNameOutIsNotThePodOfTheRenamedNode
   }
 }
 
+// It took over the first one's name, uid and data as soon as that one's manifest went.
+TEST_F(PodIdentityTest, AStaticPodThatIsNamedAsAnotherWithItsNodeIsAnotherPod) {
+  const ObjectWithOrigin web = Named("name: web", "/m/web.yaml");
+  const ObjectWithOrigin longer = Named("name: web-n1", "/m/longer.yaml");
+  Restart();
+  Deliver("", kApplied);
+  DeliverList("manifests", {web});
+  const std::string uid = UidOfPod("web-n1");
+  DeliverList("manifests", {web, longer});
+  const std::string others = UidOfPod("web-n1-n1");
+  EXPECT_NE(others, "no pod");
+  EXPECT_NE(others, uid);
+  for (int start = 0; start < 2; ++start) {
+    ExpectRunning("web-n1", uid);
+    ExpectRunning("web-n1-n1", others);
+    EXPECT_EQ(ProblemsOf("manifests"), "");
+    Restart();
+    Deliver("", kApplied);
+    DeliverList("manifests", {web, longer});
+  }
+  DeliverList("manifests", {longer});
+  Pass(std::chrono::minutes(2));
+  ExpectRunning("web-n1-n1", others);
+  EXPECT_EQ(UidOfPod("web-n1"), "no pod");
+}
+
 // The command was carried out, and the pod was there again: its data went by the older records.
 TEST_F(PodIdentityTest, ACommandOfOlderRecordsIsNotObeyed) {
   const ObjectWithOrigin pod = Named("name: web, uid: u-1", "/m/web.yaml");

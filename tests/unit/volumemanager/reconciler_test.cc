@@ -443,18 +443,6 @@ TEST_F(ReconcilerTest, AFullDiskStopsNoTeardown) {
   EXPECT_EQ(operations().Count("remove"), 1u);
 }
 
-// It was answered as done, and was back after a kill: its row knew of no command.
-TEST_F(ReconcilerTest, TheDeletionOfAPodThatNoSourceHasIsNotDoneBeforeItIsOnRecord) {
-  StartAgent();
-  Deliver(PodManifest("a", {kData}));
-  ASSERT_TRUE(HoldPid("a", 1).ok());
-  Deliver("");
-  store.FailNext(Error::NotApplied(Code::kResourceExhausted, "disk full"), 1000);
-  const Status told = Delete("a").value();
-  ASSERT_FALSE(told.ok());
-  EXPECT_TRUE(told.error().maybe_applied());
-}
-
 TEST_F(ReconcilerTest, TellsObserversAndCountsVolumes) {
   StartAgent();
   int told = 0;
