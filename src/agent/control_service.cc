@@ -191,8 +191,14 @@ grpc::ServerUnaryReactor* ControlService::Delete(grpc::CallbackServerContext* co
     response->mutable_object()->set_uid(pod->str());
     backend_.log.Info("a pod is to be deleted by command", {{"pod", *pod}, {"force", force}});
     if (const std::optional<PodView> view = backend_.manager.FindPod(*pod)) {
-      response->set_warning(
-          WarningOfPodDelete(backend_.catalog, {ObjectKind::kPod, view->ns, view->name}));
+      std::string warning =
+          WarningOfPodDelete(backend_.catalog, {ObjectKind::kPod, view->ns, view->name});
+      if (!warning.empty() && backend_.recovery.recovery().active) {
+        warning +=
+            "; the records are in recovery: if the agent is started anew before `volumectl "
+            "records accept`, it comes back, and is to be deleted again";
+      }
+      response->set_warning(warning);
     }
     const bool by_name = ref.uid().empty() && ref.name() != pod->str();
     DeletePod(reactor, response, {*pod, force, by_name});
@@ -209,7 +215,10 @@ void ControlService::DeleteObject(grpc::ServerUnaryReactor* reactor, v1::DeleteR
     }
     // Before it goes: a manifest that has it now has it afterwards too.
     const std::optional<ObjectOrigin> origin = OriginOfDeleted(backend_.catalog, key);
-    const std::string fate = FateOfData(backend_.catalog, backend_.manager, key);
+    std::string fate = FateOfData(backend_.catalog, backend_.manager, key);
+    if (!fate.empty() && backend_.recovery.recovery().active) {
+      fate += "; not before `volumectl records accept`, for the records are in recovery";
+    }
     backend_.manager.DeleteObject(
         key, [this, reactor, response, key, origin, fate](const Status& status) {
           if (status.ok()) {

@@ -97,7 +97,7 @@ void ExplainAbsence(const v1::Pod& pod, const v1::Source& source, int64_t now, s
           << "s" << DataThatGoes(one) << "\n";
     } else {
       out << "; that proves nothing, so it stays (`volumectl source accept " << source.name()
-          << "` takes it away)\n";
+          << "` takes away all that is held there, which `--dry-run` lists)\n";
     }
   }
 }
@@ -125,6 +125,7 @@ void Explain(const v1::Pod& pod, const v1::GetSourcesResponse& sources,
       << "\n";
   for (const std::string& holder : pod.held_by()) out << "  held by " << holder << "\n";
   for (const v1::Problem& problem : pod.problems()) {
+    if (problem.step() == "HeldBySource") continue;  // told with its source
     if (problem.is_warning()) {
       out << "  warning: " << problem.message() << "\n";
       continue;

@@ -81,6 +81,12 @@ std::string UsedOf(const v1::Volume& volume) {
   return FormatBytes(volume.usage().used_bytes());
 }
 
+std::string LastError(const v1::Source& source) {
+  const int more = source.problems_size() - 1;
+  if (source.last_error().empty() || more <= 0) return OrDash(source.last_error());
+  return source.last_error() + " (and " + std::to_string(more) + " more: -o json)";
+}
+
 // "in 3s".
 std::string InSeconds(int64_t millis) {
   return millis <= 0 ? "now" : "in " + std::to_string((millis + 999) / 1000) + "s";
@@ -285,7 +291,7 @@ void PrintSources(const v1::GetSourcesResponse& sources, OutputFormat format, in
     const bool in_order = source.incomplete_because().empty();
     rows.push_back({source.name(), source.complete() && in_order ? "yes" : "no",
                     source.healthy() && in_order ? "yes" : "no", std::to_string(source.objects()),
-                    FormatAge(source.last_list_unix_ms(), now), OrDash(source.last_error())});
+                    FormatAge(source.last_list_unix_ms(), now), LastError(source)});
   }
   PrintTable(rows, out);
   for (const v1::Source& source : sources.sources()) {
@@ -329,7 +335,7 @@ void PrintRecords(const v1::RecordsStatus& records, OutputFormat format, int64_t
          "`volumectl records accept [--only VOLUME]`; everything else goes on.\n";
   for (const std::string& volume : records.accepted()) out << "accepted: " << volume << "\n";
   if (records.held().empty()) {
-    out << "Nothing has been held back since the agent's start.\n";
+    out << "Nothing is held back at the moment.\n";
   } else {
     PrintHeld(records.held(), now, out);
   }

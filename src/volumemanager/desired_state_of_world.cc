@@ -309,7 +309,10 @@ void DesiredStateOfWorld::CheckNodeAffinity(WantedVolume& wanted) const {
       {"CheckNodeAffinity",
        Error::NotApplied(Code::kFailedPrecondition,
                          "no matching NodeSelectorTerms: persistent volume " +
-                             persistent->metadata.name + " is not for node " + node.str())});
+                             persistent->metadata.name + " is not for node " + node.str() +
+                             ", by its nodeAffinity, which is immutable: a node that was renamed "
+                             "needs its former name (the setting node-name) or the label that is "
+                             "asked for (node-labels)")});
   wanted.plugin_name.clear();
 }
 

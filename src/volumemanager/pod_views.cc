@@ -433,6 +433,12 @@ std::optional<ProblemView> PodViews::WaitProblem(const PodUid& uid, const Actual
 }
 
 void PodViews::AddSourceProblems(const ObjectKey& key, PodView& view) const {
+  const std::optional<ObjectStanding> standing = parts_.catalog.StandingOf(key);
+  if (standing && standing->presence == ObjectPresence::kHeld) {
+    view.problems.push_back(Waiting(
+        "HeldBySource", "held, as no source has it: " + standing->reason, kAdministrator, 0));
+    view.problems.back().is_warning = true;
+  }
   for (const DecodeProblem& problem : parts_.catalog.ProblemsOf(key)) {
     view.problems.push_back(
         Waiting("ReadManifest", problem.ToString(),

@@ -45,6 +45,18 @@ v1::GetPodsResponse OnePod() {
   return pods;
 }
 
+// The first of six looked as if it were the only one.
+TEST(OutputTest, ASourceWithSeveralProblemsSaysThatThereAreMore) {
+  v1::GetSourcesResponse sources;
+  v1::Source* source = sources.add_sources();
+  source->set_name("manifests");
+  source->set_last_error("a.yaml: bad");
+  for (int i = 0; i < 3; ++i) source->add_problems();
+  std::ostringstream out;
+  PrintSources(sources, OutputFormat::kTable, kNow, out);
+  EXPECT_NE(out.str().find("a.yaml: bad (and 2 more: -o json)\n"), std::string::npos) << out.str();
+}
+
 TEST(OutputTest, TheTableOfPodsCountsReadyVolumesAndShowsTheFirstProblem) {
   std::ostringstream out;
   PrintPods(OnePod(), OutputFormat::kTable, kNow, out);

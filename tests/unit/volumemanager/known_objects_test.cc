@@ -422,6 +422,25 @@ TEST_F(KnownObjectsTest, APodDeletedByCommandStaysRefusedWhileItsFileIsInDisorde
   EXPECT_EQ(Phase("u1"), "Refused");
 }
 
+// The list of pods said nothing of it.
+TEST_F(KnownObjectsTest, APodThatIsHeldBackSaysSoAndIsReady) {
+  Restart();
+  Deliver("", kApplied);
+  ObjectWithOrigin web =
+      StaticPod("n1", "/m/web.yaml", "spec: {containers: [{name: c, image: x}]}\n");
+  DeliverList("manifests", {web});
+  const std::string uid = UidOfPod("web-n1");
+  EXPECT_TRUE(manager().FindPod(PodUid(uid))->problems.empty());
+  web.presence = ObjectPresence::kHeld;
+  web.reason = "the directory is empty";
+  DeliverList("manifests", {web});
+  const PodView view = *manager().FindPod(PodUid(uid));
+  ASSERT_EQ(view.problems.size(), 1U);
+  EXPECT_TRUE(view.problems[0].is_warning);
+  EXPECT_EQ(view.problems[0].message, "held, as no source has it: the directory is empty");
+  EXPECT_EQ(view.phase, "Ready");
+}
+
 TEST_F(KnownObjectsTest, TheDirectoryOfASourceIsOnRecord) {
   Restart();
   Deliver("", kApplied);
