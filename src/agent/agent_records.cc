@@ -8,6 +8,7 @@
 #include "agent/command_admission.h"
 #include "base/regular_file.h"
 #include "base/strings.h"
+#include "kube/directory_identity.h"
 #include "operation/object_record.h"
 #include "operation/storage_record.h"
 #include "operation/volume_record.h"
@@ -37,6 +38,17 @@ bool HoldsAnything(const std::string& directory) {
   return fs::directory_iterator(directory, error) != fs::directory_iterator();
 }
 
+// Of a directory that was copied, or put back from a copy, both are others; "" if its filesystem
+// keeps them no longer than a mount.
+std::string IdentityOf(const std::string& directory) {
+  const Result<OpenDirectory> open = OpenDirectoryAt(directory);
+  if (!open.ok()) return "";
+  const Result<KnownDirectory> known = IdentifyDirectory(open->fd);
+  if (!known.ok() || !known->inode || !known->birth_unix_nanos) return "";
+  return "inode " + std::to_string(*known->inode) + " made at " +
+         std::to_string(*known->birth_unix_nanos);
+}
+
 // A root's objects and pods without records: somebody has lost or removed these. In an adopted root
 // the pods are a kubelet's, which has other records.
 std::string SignOfUse(const std::string& root, bool adopted) {
@@ -52,6 +64,7 @@ Status Agent::OpenRecords() {
   SqliteRecordStoreOptions options;
   options.directory = config_.root + "/volumed/records";
   options.place.root_uuid = FilesystemUuid(config_.root);
+  options.place.directory = IdentityOf(options.directory);
   // Without an answer the machine is not compared, as without an id; the next start does.
   if (const Status answers = Answers(config_.machine_id_file); answers.ok()) {
     options.place.machine_id = ReadMachineId(config_.machine_id_file);

@@ -38,11 +38,13 @@ constexpr const char* kSchemaVersion2 =
     " reason TEXT NOT NULL, since INTEGER NOT NULL, accepted TEXT NOT NULL,"
     " checksum INTEGER NOT NULL) STRICT;";
 
-// From here on a program is needed that counts what it writes (records/record_tally.h).
+// From here on a program is needed that counts what it writes (records/record_tally.h), and says
+// where.
 constexpr const char* kSchemaVersion3 =
     "CREATE TABLE tally(id INTEGER PRIMARY KEY CHECK(id=1), rows INTEGER NOT NULL,"
     " sum INTEGER NOT NULL, checksum INTEGER NOT NULL) STRICT;"
-    "INSERT INTO tally(id, rows, sum, checksum) VALUES(1, -1, 0, 0);";
+    "INSERT INTO tally(id, rows, sum, checksum) VALUES(1, -1, 0, 0);"
+    "ALTER TABLE numbering ADD COLUMN directory TEXT NOT NULL DEFAULT '';";
 
 std::vector<std::string> MigrationsOf(const RecordFileOptions& options) {
   std::vector<std::string> migrations = {kSchemaVersion2, kSchemaVersion3};

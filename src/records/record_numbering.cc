@@ -49,6 +49,8 @@ int64_t RecordNumbering::ChecksumOf(const Row& row) {
         row.reason, std::to_string(row.since_unix_ms), row.accepted}) {
     crc = ExtendCrc32c(crc, std::to_string(part.size()) + "/" + part);
   }
+  // A row of schema version 2 has none.
+  if (!row.place.directory.empty()) crc = ExtendCrc32c(crc, row.place.directory);
   return crc;
 }
 
@@ -59,7 +61,7 @@ Result<std::optional<RecordNumbering::Row>> RecordNumbering::ReadRow(
   ASSIGN_OR_RETURN(const SqliteStatement select,
                    SqlitePrepare(db,
                                  "SELECT records_id, number, machine_id, root_uuid, reason, since,"
-                                 " accepted, checksum FROM numbering WHERE id=1"));
+                                 " accepted, checksum, directory FROM numbering WHERE id=1"));
   const int rc = sqlite3_step(select.get());
   if (rc == SQLITE_DONE) return std::optional<Row>();
   if (rc != SQLITE_ROW) {
@@ -68,7 +70,8 @@ Result<std::optional<RecordNumbering::Row>> RecordNumbering::ReadRow(
   Row row;
   row.records_id = TextColumn(select.get(), 0);
   row.number = static_cast<uint64_t>(sqlite3_column_int64(select.get(), 1));
-  row.place = {TextColumn(select.get(), 2), TextColumn(select.get(), 3)};
+  row.place = {TextColumn(select.get(), 2), TextColumn(select.get(), 3),
+               TextColumn(select.get(), 8)};
   row.reason = TextColumn(select.get(), 4);
   row.since_unix_ms = sqlite3_column_int64(select.get(), 5);
   row.accepted = TextColumn(select.get(), 6);
@@ -87,6 +90,10 @@ std::string RecordNumbering::WhyElsewhere(const RecordsPlace& recorded) const {
   if (differ(recorded.root_uuid, place_.root_uuid)) {
     return "they are of a root on the filesystem with UUID " + recorded.root_uuid +
            ", and this one is on " + place_.root_uuid;
+  }
+  if (differ(recorded.directory, place_.directory)) {
+    return "their directory is a copy: they were written in the one with " + recorded.directory +
+           ", and this one has " + place_.directory;
   }
   return "";
 }
@@ -125,12 +132,13 @@ Status RecordNumbering::Load(sqlite3* db, const std::string& database_path) {
   ASSIGN_OR_RETURN(put_,
                    SqlitePrepare(db,
                                  "INSERT INTO numbering(id, records_id, number, machine_id,"
-                                 " root_uuid, reason, since, accepted, checksum)"
-                                 " VALUES(1,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET"
+                                 " root_uuid, reason, since, accepted, checksum, directory)"
+                                 " VALUES(1,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET"
                                  " records_id=excluded.records_id, number=excluded.number,"
                                  " machine_id=excluded.machine_id, root_uuid=excluded.root_uuid,"
                                  " reason=excluded.reason, since=excluded.since,"
-                                 " accepted=excluded.accepted, checksum=excluded.checksum"));
+                                 " accepted=excluded.accepted, checksum=excluded.checksum,"
+                                 " directory=excluded.directory"));
   RETURN_IF_ERROR(file_.Open());
   ASSIGN_OR_RETURN(const std::optional<Row> row, ReadRow(db, database_path));
   ASSIGN_OR_RETURN(const bool empty, HasNoRecords(db, database_path));
@@ -149,6 +157,7 @@ Status RecordNumbering::Load(sqlite3* db, const std::string& database_path) {
   next_ = row_;
   if (next_.place.machine_id.empty()) next_.place.machine_id = place_.machine_id;
   if (next_.place.root_uuid.empty()) next_.place.root_uuid = place_.root_uuid;
+  if (next_.place.directory.empty()) next_.place.directory = place_.directory;
   due_ = !has_row_ || !reason.empty() || next_.place != row_.place ||
          row_.number != file_.found().number;
   Show();
@@ -175,6 +184,7 @@ int RecordNumbering::WriteNext() {
   sqlite3_bind_int64(put, 6, next_.since_unix_ms);
   BindText(put, 7, next_.accepted);
   sqlite3_bind_int64(put, 8, ChecksumOf(next_));
+  BindText(put, 9, next_.place.directory);
   const int rc = sqlite3_step(put);
   sqlite3_reset(put);
   staged_ = rc == SQLITE_DONE;
@@ -221,6 +231,7 @@ void RecordNumbering::Accept(const std::optional<std::string>& volume) {
   next_.accepted.clear();
   next_.place.machine_id = place_.machine_id;
   next_.place.root_uuid = place_.root_uuid;
+  next_.place.directory = place_.directory;
 }
 
 void RecordNumbering::Sync() {

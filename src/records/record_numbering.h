@@ -27,6 +27,8 @@ inline constexpr const char* kNumberFileSuffix = ".number";
 struct RecordsPlace {
   std::string machine_id;
   std::string root_uuid;  // of the filesystem
+  // By what the records' directory is known, which no copy of it has.
+  std::string directory = {};
   friend bool operator==(const RecordsPlace&, const RecordsPlace&) = default;
 };
 

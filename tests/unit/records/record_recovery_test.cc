@@ -270,6 +270,25 @@ TEST_F(RecordRecoveryTest, AnotherMachineOrAnotherRootIsNoticedAndWhatIsNotKnown
   EXPECT_TRUE(Start().active);
 }
 
+// Two agents had one root and its copy, each with the same claims, and one emptied what the other's
+// pods used; a root that was put back from a copy with its number started as if nothing were lost.
+TEST_F(RecordRecoveryTest, ACopyOfTheRecordsDirectoryIsNoticedThoughItsNumberIsThere) {
+  KilledAfter([](SqliteRecordStore& store) { PutSynced(store, 0, 2); });
+  const Files older = Take();
+  options_.place.directory = "inode 1";
+  EXPECT_FALSE(StartOn(older).active) << "one of before has none on record";
+  const Files whole = Take();
+  EXPECT_FALSE(StartOn(whole).active);
+  options_.place.directory = "inode 2";
+  EXPECT_THAT(StartOn(whole).reason,
+              HasSubstr("their directory is a copy: they were written in the one with inode 1, and "
+                        "this one has inode 2"));
+  { ASSERT_TRUE(Open(options_)->AcceptRecords(std::nullopt).ok()); }
+  EXPECT_FALSE(Start().active);
+  options_.place.directory = "";
+  EXPECT_FALSE(Start().active) << "what is not known is not compared";
+}
+
 // Who compared it would have it on record, and take each boot for another machine.
 TEST_F(RecordRecoveryTest, TheBootIdIsNowhereOnRecord) {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
