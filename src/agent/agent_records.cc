@@ -64,7 +64,10 @@ Status Agent::OpenRecords() {
   SqliteRecordStoreOptions options;
   options.directory = config_.root + "/volumed/records";
   options.place.root_uuid = FilesystemUuid(config_.root);
-  options.place.directory = IdentityOf(options.directory);
+  // Made before it is looked at: the first start has to know it, too.
+  std::error_code error;
+  fs::create_directory(options.directory, error);
+  options.place.directory = error ? "" : IdentityOf(options.directory);
   // Without an answer the machine is not compared, as without an id; the next start does.
   if (const Status answers = Answers(config_.machine_id_file); answers.ok()) {
     options.place.machine_id = ReadMachineId(config_.machine_id_file);

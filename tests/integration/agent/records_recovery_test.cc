@@ -220,6 +220,23 @@ TEST_F(RecordsRecoveryTest, RecordsThatWereMovedAwayAreMissed) {
   EXPECT_NE(Records().find("they have no number"), std::string::npos) << Records();
 }
 
+// A root and its copy beside it each took the same claims for their own.
+TEST_F(RecordsRecoveryTest, ACopyOfTheRecordsIsNotTakenForThem) {
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("e", "emptyDir: {}")));
+  ASSERT_TRUE(WaitPhase("e", "Ready"));
+  KillAgent();
+  std::filesystem::rename(RecordsPath(""), RecordsPath("-first"));
+  ASSERT_EQ(RunCommand({"cp", "-a", RecordsPath("-first"), RecordsPath("")}).exit_status, 0);
+  ASSERT_NO_FATAL_FAILURE(StartAgent());
+  ASSERT_TRUE(RefusesToBeReady()) << HttpGet("/readyz");
+  EXPECT_NE(Records().find("their directory is a copy"), std::string::npos) << Records();
+  KillAgent();
+  std::filesystem::remove_all(RecordsPath(""));
+  std::filesystem::rename(RecordsPath("-first"), RecordsPath(""));
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent()) << "that was the one";
+}
+
 TEST_F(RecordsRecoveryTest, RecordsThatAreGoneWithTheirNumberAreMissed) {
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
   ASSERT_NO_FATAL_FAILURE(ApplyOk(PodOn("e", "emptyDir: {}")));
