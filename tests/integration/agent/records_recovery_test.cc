@@ -227,14 +227,14 @@ TEST_F(RecordsRecoveryTest, ACopyOfTheRecordsIsNotTakenForThem) {
   ASSERT_TRUE(WaitPhase("e", "Ready"));
   KillAgent();
   std::filesystem::rename(RecordsPath(""), RecordsPath("-first"));
+  std::filesystem::rename(RecordsPath("-first"), RecordsPath(""));
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent()) << "what was moved and is back is no copy";
+  KillAgent();
+  std::filesystem::rename(RecordsPath(""), RecordsPath("-first"));
   ASSERT_EQ(RunCommand({"cp", "-a", RecordsPath("-first"), RecordsPath("")}).exit_status, 0);
   ASSERT_NO_FATAL_FAILURE(StartAgent());
   ASSERT_TRUE(RefusesToBeReady()) << HttpGet("/readyz");
   EXPECT_NE(Records().find("their directory is a copy"), std::string::npos) << Records();
-  KillAgent();
-  std::filesystem::remove_all(RecordsPath(""));
-  std::filesystem::rename(RecordsPath("-first"), RecordsPath(""));
-  ASSERT_NO_FATAL_FAILURE(StartReadyAgent()) << "that was the one";
 }
 
 TEST_F(RecordsRecoveryTest, RecordsThatAreGoneWithTheirNumberAreMissed) {
