@@ -50,8 +50,26 @@ must systemctl stop volumed
 same_mounts "after a stop"
 expect "data, without an agent" "$(cat "$data/note")" "written before everything"
 
-say "a new agent lets the pods go"
+say "a manifest of another user that is written by another name is not read half-way"
 start_volumed
+map() { printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n---\n' "$1"; }
+has_map() { volumectl get configmaps -o json | grep -q "\"$1\""; }
+mkdir -p /srv/writers
+{ map one; map two; } >/srv/writers/maps.yaml
+chown nobody /srv/writers/maps.yaml
+ln /srv/writers/maps.yaml /etc/volumed/manifests/maps.yaml
+must wait_until 20 has_map two
+exec 7>/srv/writers/maps.yaml
+map one >&7
+touch /etc/volumed/manifests/maps.yaml
+sleep 13 # longer than removal-settle
+must has_map two
+map three >&7
+exec 7>&-
+must wait_until 60 has_map three
+rm /etc/volumed/manifests/maps.yaml
+
+say "a new agent lets the pods go"
 # The removal is evidence only if this agent has seen the manifest.
 wait_ready app
 rm /etc/volumed/manifests/app.yaml
