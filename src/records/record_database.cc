@@ -126,7 +126,11 @@ Status RecordDatabase::Prepare() {
 // What was there and is not is as lost as what cannot be read, and is set aside as one row.
 Status RecordDatabase::CompareTally() {
   ASSIGN_OR_RETURN(const std::string wrong, tally_.Compare());
-  if (wrong.empty()) return OkStatus();
+  if (wrong.empty()) {
+    // Of an older program: from now on they are counted.
+    if (tally_.is_due()) static_cast<void>(CommitNumber());
+    return OkStatus();
+  }
   const QuarantinedRecord lost{kLostRowsRecordKind, kLostRowsKey, wrong};
   quarantine_.emplace(RowId(lost.kind, lost.key), wrong);
   ASSIGN_OR_RETURN(const SqliteStatement put,

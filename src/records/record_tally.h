@@ -28,6 +28,8 @@ class RecordTally {
   // Errors: of the disk, not applied.
   Result<std::string> Compare();
   bool compared() const { return compared_; }
+  // There are rows, and no count of them is on record.
+  bool is_due() const { return compared_ && counted_.rows > 0 && !recorded_; }
 
   // In a transaction, before the change of a row: what it was, and what it will be (nothing: it
   // goes).

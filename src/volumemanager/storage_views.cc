@@ -1,5 +1,6 @@
 #include "volumemanager/storage_views.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -56,6 +57,8 @@ std::vector<PersistentVolumeView> StorageViews::PersistentVolumes() const {
     view.reason = RefusedText(key.kind, origin);
     views.push_back(std::move(view));
   }
+  std::sort(views.begin(), views.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
   return views;
 }
 

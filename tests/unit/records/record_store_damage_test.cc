@@ -171,6 +171,14 @@ TEST_F(RecordStoreDamageTest, RowsThatAreGoneOrOlderWithoutAnErrorAreNoticed) {
   }
 }
 
+TEST_F(RecordStoreDamageTest, RowsOfAnOlderProgramAreCountedFromTheFirstStartOn) {
+  { ASSERT_TRUE(Open()->Put(kPodA, Durability::kPowerLoss).ok()); }
+  Edit(File(), "UPDATE tally SET rows=-1, sum=0, checksum=0");
+  { EXPECT_FALSE(Open()->recovery().active); }
+  Edit(File(), "DELETE FROM records");
+  EXPECT_TRUE(Open()->recovery().active);
+}
+
 TEST_F(RecordStoreDamageTest, RowMovedToAnotherKeyIsSetAside) {
   {
     auto store = Open();
