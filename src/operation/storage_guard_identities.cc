@@ -92,7 +92,8 @@ bool StorageGuard::IsNamedByBoth(const StorageOwnerRecord& other, const StorageI
   return its.ok() && its->type == FileType::kBlockDevice && Overlap(*its, identity);
 }
 
-// No look where the record itself tells: whoever mounts a disk waits for no other one.
+// No look where the record itself tells: whoever mounts a disk waits for no other one, unless that
+// one is on record as having it.
 Status StorageGuard::CheckNotOnRecord(const StorageHolder& holder, const StorageName& name,
                                       const StorageIdentity& identity, const CallOptions& call) {
   if (!IsDevice(holder) || identity.type != FileType::kBlockDevice) return OkStatus();
