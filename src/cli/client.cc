@@ -26,7 +26,8 @@ ExitCode ReportFailure(const grpc::Status& status, const std::string& socket) {
   std::cerr << "volumectl: " << status.error_message() << "\n";
   if (code == grpc::StatusCode::INVALID_ARGUMENT) return kExitUsage;
   if (code == grpc::StatusCode::NOT_FOUND) return kExitNotFound;
-  if (code == grpc::StatusCode::PERMISSION_DENIED) return kExitForbidden;
+  // With details it is the node that refused something to the agent, as an immutable file does.
+  if (code == grpc::StatusCode::PERMISSION_DENIED && !agent_answered) return kExitForbidden;
   if (code == grpc::StatusCode::DEADLINE_EXCEEDED) return kExitTimeout;
   return kExitError;
 }

@@ -29,6 +29,17 @@ TEST(ClientTest, AnAgentThatAnsweredWithUnavailableWasReportedAsNoAgent) {
   EXPECT_EQ(nobody.text, "volumectl: no agent answers at /run/s.sock: connection refused\n");
 }
 
+// A file that the disk's filesystem holds immutable was told as a role that does not suffice.
+TEST(ClientTest, WhatTheNodeRefusesTheAgentIsNoMatterOfTheCallersRole) {
+  v1::ErrorDetail detail;
+  detail.set_outcome("NotApplied");
+  EXPECT_EQ(Report({grpc::StatusCode::PERMISSION_DENIED, "store Pod default/a: EPERM",
+                    detail.SerializeAsString()})
+                .code,
+            kExitError);
+  EXPECT_EQ(Report({grpc::StatusCode::PERMISSION_DENIED, "needs role admin"}).code, kExitForbidden);
+}
+
 TEST(ClientTest, NobodyAnswersAtASocketThatIsNotThere) {
   Client client("/nonexistent/volumed.sock", std::chrono::seconds(5));
   v1::GetSourcesResponse response;
