@@ -355,6 +355,7 @@ std::vector<Scenario> AllScenarios() {
       TwinDevicesScenario(),
       OwnDirectoriesScenario(),
       UnmountedDiskScenario(),
+      ExchangedDeviceScenario(),
   };
 }
 

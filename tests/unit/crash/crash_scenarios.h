@@ -59,6 +59,7 @@ Scenario NestedVolumesScenario();       // one volume's directory lies in that o
 Scenario RetainedVolumeScenario();      // a volume in a recycled one is deleted, its data stays
 Scenario ExchangedDirectoryScenario();  // another directory is at the path of a recycled one
 Scenario MarkedDirectoryScenario();     // the directory of a recycled one is another claim's by now
+Scenario ExchangedDeviceScenario();     // another disk is at the path of a block volume
 Scenario UnmountedDiskScenario();       // a pod comes while its disk is not at its path
 Scenario RenamedDirectoryScenario();    // one volume's directory comes to be at another one's path
 Scenario UnreadableVolumeScenario();    // the object of a volume in a recycled one is damaged

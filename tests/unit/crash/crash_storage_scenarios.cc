@@ -357,4 +357,76 @@ Scenario UnmountedDiskScenario() {
           {comes, PodLeaves(), unmounted, refused, mounted, has}};
 }
 
+// Loop devices that come up with each other's file: the node's path is the same, and the storage is
+// another claim's.
+Scenario ExchangedDeviceScenario() {
+  constexpr const char* kLoop = "/dev/loop3";
+  const auto become = [](CrashWorld& world, const std::string& file) {
+    world.kernel->ChangeDevice(kLoop, [&](FakeDevice& disk) { disk.storage_own = {file}; });
+  };
+  const auto comes = [](CrashWorld& world, const std::string& uid) {
+    std::string manifest = PodManifest("disk", uid);
+    const std::string mount = "volumeMounts: [{name: data, mountPath: /data}]";
+    manifest.replace(manifest.find(mount), mount.size(),
+                     "volumeDevices: [{name: data, devicePath: /dev/xvda}]");
+    world.sources[kFiles]["pod-" + uid] = manifest;
+    PodTruth pod;
+    pod.wanted = true;
+    pod.volumes["disk"].plugin = kLocalVolumePluginName;
+    pod.volumes["disk"].is_block = true;
+    world.pods[uid] = pod;
+  };
+  ScenarioStep storage{.name = "a block volume is a loop device", .happen = [](CrashWorld& world) {
+                         FakeDevice disk;
+                         disk.storage_own = {"file:first"};
+                         world.kernel->AddDevice(kLoop, disk);
+                         world.devices["disk"] = kLoop;
+                         world.block_volumes.insert("disk");
+                         world.sources[kFiles]["volume"] =
+                             LocalVolumeManifest("disk", kLoop) + "  volumeMode: Block\n";
+                         world.sources[kFiles]["claim"] =
+                             ClaimManifest("disk") + "  volumeMode: Block\n";
+                       }};
+  ScenarioStep first{.name = "a pod comes",
+                     .happen = [comes](CrashWorld& world) { comes(world, kPod); }};
+  ScenarioStep leaves{.name = "it leaves",
+                      .happen =
+                          [](CrashWorld& world) {
+                            world.sources[kFiles].erase(std::string("pod-") + kPod);
+                            world.pods.at(kPod).wanted = false;
+                          },
+                      .gone = {kPod}};
+  ScenarioStep exchanged{.name = "the device has another file, and another pod comes",
+                         .happen =
+                             [become, comes](CrashWorld& world) {
+                               become(world, "file:other");
+                               comes(world, kLaterPod);
+                             },
+                         .settle = std::chrono::minutes(3),
+                         .compare = false};
+  ScenarioStep refused{.name = "the pod has no other device",
+                       .happen =
+                           [](CrashWorld& world) {
+                             if (world.kernel->IsMountPoint(world.NodePath(kLaterPod, "disk"))) {
+                               world.Violation("a pod has another device than its volume's");
+                             }
+                           },
+                       .compare = false};
+  ScenarioStep back{.name = "the device has its file again",
+                    .happen = [become](CrashWorld& world) { become(world, "file:first"); },
+                    .settle = std::chrono::minutes(5),
+                    .compare = false};
+  ScenarioStep has{.name = "the pod has its device",
+                   .happen =
+                       [](CrashWorld& world) {
+                         if (!world.kernel->IsMountPoint(world.NodePath(kLaterPod, "disk"))) {
+                           world.Violation("a pod lacks the device of its claim");
+                         }
+                       },
+                   .compare = false};
+  return {"a block device that is exchanged",
+          {storage},
+          {first, leaves, exchanged, refused, back, has}};
+}
+
 }  // namespace volumed

@@ -315,6 +315,8 @@ std::vector<SeededBugCase> BugsOfSharedStorage() {
                            std::string(kStorageOwnerRecordKind)),
        ExchangedDirectoryScenario()},
       {InStore<UnretainingStore>("retained data forgotten at restart"), RetainedVolumeScenario()},
+      {InKernel<AnonymousDeviceKernel>("another device given to a block volume"),
+       ExchangedDeviceScenario()},
       {InKernel<UndistinguishedStorageKernel>("another directory given to a claim's pod"),
        UnmountedDiskScenario()},
       {InKernel<IdleKernel<MarkStorage>>("owner's mark not written"), MarkedDirectoryScenario()},

@@ -58,6 +58,15 @@ class TwinlessStorageKernel final : public BlindStorageKernel {
   }
 };
 
+// No device says what lasts of it.
+class AnonymousDeviceKernel final : public BlindStorageKernel {
+ public:
+  using BlindStorageKernel::BlindStorageKernel;
+
+ private:
+  void Hide(StorageIdentity& identity) override { std::erase_if(identity.own, IsLastingKey); }
+};
+
 // Every directory is like every other one.
 class UndistinguishedStorageKernel final : public BlindStorageKernel {
  public:
