@@ -365,6 +365,7 @@ grpc::ServerUnaryReactor* ControlService::GetSources(grpc::CallbackServerContext
       backend_.losses.EncodeMissing(source.name, out);
       EncodeUnreadFiles(backend_.unread_files(source.name), out);
     }
+    backend_.losses.EncodeForgotten(response);
     backend_.losses.EncodeAdoptedRoot(response);
     return OkStatus();
   });

@@ -156,18 +156,35 @@ void SourceLosses::EncodeAll(const std::string& source, AbsentObjects* out) cons
 }
 
 void SourceLosses::EncodeMissing(const std::string& source, v1::Source* out) const {
+  EncodeMissingOf([&source](const std::string& its) { return its == source; }, out);
+}
+
+void SourceLosses::EncodeForgotten(v1::GetSourcesResponse* out) const {
+  std::set<std::string> known;
+  for (const SourceStatus& source : catalog_.Sources()) known.insert(source.name);
+  v1::Source forgotten;
+  forgotten.set_name("forgotten");
+  forgotten.set_complete(true);
+  forgotten.set_healthy(true);
+  EncodeMissingOf([&known](const std::string& its) { return !known.contains(its); }, &forgotten);
+  if (forgotten.missing_count() > 0) *out->add_sources() = std::move(forgotten);
+}
+
+void SourceLosses::EncodeMissingOf(const std::function<bool(const std::string&)>& is_of,
+                                   v1::Source* out) const {
   int64_t count = 0;
   for (const ObjectKind kind : kAllObjectKinds) {
     if (!OutlivesPods(kind)) continue;
     for (const ObjectKey& key : catalog_.KeysOf(kind, "")) {
       const std::optional<ObjectStanding> standing = catalog_.StandingOf(key);
-      if (!standing || !standing->missing || standing->origin.source != source) continue;
+      if (!standing || !standing->missing || !is_of(standing->origin.source)) continue;
       if (++count > kMaxShownMissing) continue;
       const char* const reason =
           manager_.IsBeingDeleted(key)
               ? "it has been deleted by command, and ends once nothing has it"
               : "";
-      Encode(source, {key, catalog_.FindObject(key), standing->origin.file, "missing", reason},
+      Encode(standing->origin.source,
+             {key, catalog_.FindObject(key), standing->origin.file, "missing", reason},
              out->add_missing());
     }
   }

@@ -1,6 +1,7 @@
 // SourceLosses: what a source has lost, is about to lose, or would lose by a command, for people.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -41,6 +42,9 @@ class SourceLosses {
   void EncodeReplaced(const std::string& source, AbsentObjects* out) const;
   // What has left the source and is Missing since.
   void EncodeMissing(const std::string& source, v1::Source* out) const;
+  // What is Missing since its source was forgotten, as a source of its own; nothing if there is
+  // none.
+  void EncodeForgotten(v1::GetSourcesResponse* out) const;
   // The pods of an adopted root that are held, as a source of their own; nothing if there are none.
   void EncodeAdoptedRoot(v1::GetSourcesResponse* out) const;
   // All that it ever delivered and that is used, and that no other source has: what `source forget`
@@ -61,6 +65,7 @@ class SourceLosses {
     std::string may_be_in_source = {};
   };
 
+  void EncodeMissingOf(const std::function<bool(const std::string&)>& is_of, v1::Source* out) const;
   // With what another source has by now; without what a command has deleted.
   std::vector<Absent> AbsentOf(const std::string& source) const;
   // What is used of its name, if anything is, is not the source's: a command has ended that, or

@@ -192,6 +192,30 @@ TEST_F(ShownObjectsTest, ASourceThatIsNotConfiguredAnyMoreIsForgottenAndNotAccep
   EXPECT_EQ(FindPod("p")->phase(), "Ready");
 }
 
+// It was in no list any more.
+TEST_F(ShownObjectsTest, WhatIsMissingSinceItsSourceWasForgottenIsShown) {
+  const std::string second = scratch() + "/second";
+  ASSERT_EQ(::mkdir(second.c_str(), 0755), 0);
+  settings["manifest-dir"] = "[" + manifests() + ", " + second + "]";
+  WriteText(second + "/v.yaml",
+            "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: disk}\nspec: {capacity: "
+            "{storage: 1Mi}, accessModes: [ReadWriteOnce], hostPath: {path: " +
+                scratch() + "}}\n");
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_TRUE(Eventually(kPatience, [&] { return Ctl({"get", "pv", "disk"}).exit_status == 0; }));
+  EXPECT_EQ(Ctl({"sources"}).output.find("forgotten"), std::string::npos);
+  ASSERT_EQ(StopAgent(), 0);
+  settings["manifest-dir"] = "[" + manifests() + "]";
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  const CommandResult forgotten = Ctl({"source", "forget", "manifests:" + second, "--yes"});
+  ASSERT_EQ(forgotten.exit_status, 0) << forgotten.output;
+  EXPECT_TRUE(Eventually(kPatience, [&] {
+    const std::string shown = Ctl({"sources"}).output;
+    return shown.find("forgotten:\n  PersistentVolume disk: Missing: it has left " + second) !=
+           std::string::npos;
+  })) << Ctl({"sources"}).output;
+}
+
 // The disorder of every directory was told of every pod.
 TEST_F(ShownObjectsTest, AnotherDirectorysDisorderIsNotToldOfAPod) {
   const std::string second = scratch() + "/second";
