@@ -162,7 +162,11 @@ TEST_F(RecordsRecoveryTest, AnotherMachineHoldsIrreversibleStepsBackUntilItIsAcc
   // A volume is not deleted with its claim.
   ASSERT_TRUE(Delete("Pod", "m").ok());
   ASSERT_TRUE(WaitGone("m"));
-  ASSERT_TRUE(Delete("PersistentVolumeClaim", "made").ok());
+  const CommandResult deleted = Ctl({"delete", "pvc", "made"});
+  ASSERT_EQ(deleted.exit_status, 0) << deleted.output;
+  EXPECT_NE(deleted.output.find("is deleted with it"), std::string::npos) << deleted.output;
+  EXPECT_NE(deleted.output.find("not before `volumectl records accept`"), std::string::npos)
+      << deleted.output;
   EXPECT_TRUE(Has({"records"}, "delete  pvc-")) << Records();
   EXPECT_TRUE(Has({"get", "pv", "-o", "yaml"}, "is held back")) << Ctl({"get", "pv"}).output;
   EXPECT_EQ(MadeDirectories(), 1);
