@@ -89,4 +89,16 @@ must volumectl delete persistentvolumeclaim again
 wait_until 60 is_empty /srv/lab/one || fail "not recycled: $(journalctl -b -u volumed --no-pager | tail -n 5)"
 expect "the other directories" "$(ls /srv/lab)" "$(printf 'lost+found\nold\none\ntwo')"
 expect "mounts of the recycler" "$(grep -c recycler-volumes /proc/1/mountinfo || true)" 0
+
+say "manifests on a server, whose client gives no lease of a file without a delegation"
+mkdir -p /srv/lab/manifests /mnt/manifests
+printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: served}\n' >/srv/lab/manifests/served.yaml
+must mount -t nfs -o vers=4.1 $server_address:/srv/lab/manifests /mnt/manifests
+configure 'manifest-dir: [/etc/volumed/manifests, /mnt/manifests]'
+has_served() { volumectl get configmaps -o json | grep -q '"served"'; }
+must systemctl restart volumed
+must wait_until 40 has_served
+expect_text "sources" "$(volumectl sources | grep /mnt/manifests)" "yes       yes"
+must systemctl stop volumed
+must umount /mnt/manifests
 say "up for $(now) s"
