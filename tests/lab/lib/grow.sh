@@ -28,7 +28,12 @@ grow_fill() {
   (cd "$place/files" && sha256sum ./*) >"$lab_state/sums-$1"
 }
 grow_same() { (cd "$(grow_place "$1")/files" && sha256sum --quiet --check "$lab_state/sums-$1"); }
-grow_bytes() { stat -fc '%b %S' "$(grow_place "$1")" | awk '{ printf "%d", $1 * $2 }'; }
+# By the shell: mawk prints no number past 2 GiB.
+grow_bytes() {
+  local blocks size
+  read -r blocks size < <(stat -fc '%b %S' "$(grow_place "$1")")
+  echo $((blocks * size))
+}
 grow_has() { (($(grow_bytes "$1") > ($2 << 20) * 4 / 5)); }
 # What is acknowledged is written down elsewhere, after the disk has it.
 writer_loop() {
