@@ -90,7 +90,7 @@ wait_until 60 is_empty /srv/lab/one || fail "not recycled: $(journalctl -b -u vo
 expect "the other directories" "$(ls /srv/lab)" "$(printf 'lost+found\nold\none\ntwo')"
 expect "mounts of the recycler" "$(grep -c recycler-volumes /proc/1/mountinfo || true)" 0
 
-say "manifests on a server, whose client gives no lease of a file without a delegation"
+say "manifests on a server"
 mkdir -p /srv/lab/manifests /mnt/manifests
 printf 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: served}\n' >/srv/lab/manifests/served.yaml
 must mount -t nfs -o vers=4.1 $server_address:/srv/lab/manifests /mnt/manifests
