@@ -177,7 +177,7 @@ Status StorageGuard::Change(const std::string& id, StorageUse use) {
   const CallOptions look = LookAt(held.name, kLookTimeout);
   const Result<StorageIdentity> taken = Take(held.holder, held.name, look);
   if (use != StorageUse::kFormat) return taken.ok() ? OkStatus() : Status(taken.error());
-  const Status free = taken.ok() ? CheckUnknown(held.holder, &*taken, look) : Status(taken.error());
+  Status free = taken.ok() ? CheckUnknown(held.holder, &*taken, look) : Status(taken.error());
   // It has it still as before, if it got so far.
   if (!free.ok()) table_.Mounted(id);
   return free;

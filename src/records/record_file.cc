@@ -210,7 +210,7 @@ Status Migrate(sqlite3* db, const std::string& path, int64_t found,
     const std::string what = "migrate " + path + " to schema version " + std::to_string(found + 1);
     const std::string sql = "BEGIN IMMEDIATE;" + migrations[static_cast<size_t>(found - 1)] +
                             ";PRAGMA user_version=" + std::to_string(found + 1) + ";COMMIT;";
-    if (const Status done = SqliteExec(db, sql.c_str(), what); !done.ok()) {
+    if (Status done = SqliteExec(db, sql.c_str(), what); !done.ok()) {
       // Fails where there is no transaction any more; then there is nothing to take back.
       sqlite3_exec(db, "ROLLBACK;", nullptr, nullptr, nullptr);
       return done;

@@ -11,7 +11,7 @@ constexpr const char* kNobody = "nobody: retried";
 
 // Who can bring about what the claim waits for.
 std::string WhoMustAct(const ClaimDecision& decision) {
-  const std::string owner = "the owner of claim " + ToString(decision.claim);
+  std::string owner = "the owner of claim " + ToString(decision.claim);
   switch (decision.wait) {
     case ClaimWait::kNone:
     case ClaimWait::kSources:
