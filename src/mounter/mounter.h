@@ -56,6 +56,15 @@ class Mounter : public Volume {
   virtual Status SetUp(const MounterArgs& args) = 0;
   // The same at another place; InvalidArgument for plugins whose place is fixed (hostPath).
   virtual Status SetUpAt(const SafePath& dir, const MounterArgs& args) = 0;
+  // For a volume that needs no device and lies on the agent's own filesystem: the one effect that
+  // SetUpAt() is, so that the volumes of a pod can be made together. Nothing if it is more than
+  // that. Nothing is changed. Errors: as SetUpAt() has them before its effect, not applied.
+  virtual Result<std::optional<EnsureVolume>> PlanSetUpAt(const SafePath& /*dir*/,
+                                                          const MounterArgs& /*args*/) {
+    return std::optional<EnsureVolume>();
+  }
+  // The effect that was planned has been made.
+  virtual void SetUpDone(const EnsuredVolume& /*answer*/) {}
   // Valid after SetUp.
   virtual Attributes GetAttributes() const = 0;
   // Where GetPath() is for effects: a checked root and the rest below it.
@@ -71,6 +80,10 @@ class Unmounter : public Volume {
  public:
   virtual Status TearDown(const CallOptions& call) = 0;
   virtual Status TearDownAt(const SafePath& dir, const CallOptions& call) = 0;
+  // As Mounter::PlanSetUpAt: the one effect that TearDownAt() is, which is about to be made.
+  virtual std::optional<RemoveVolume> PlanTearDownAt(const SafePath& /*dir*/) {
+    return std::nullopt;
+  }
 };
 
 }  // namespace volumed

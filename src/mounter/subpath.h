@@ -35,6 +35,14 @@ struct SafeSubpathRequest {
 Result<SafePath> PrepareSafeSubpath(Kernel& kernel, const KubeletPaths& paths,
                                     const SafeSubpathRequest& request, const CallOptions& call);
 
+// The same as the effect that it is.
+// Errors: InvalidArgument, not applied, for a sub_path as above.
+Result<PrepareSubPath> SubPathEffect(const KubeletPaths& paths, const SafeSubpathRequest& request);
+
+// The effect that takes all subpath binds of a volume away.
+RemoveSubPaths SubPathsRemoval(const KubeletPaths& paths, const PodUid& pod, const SpecName& spec,
+                               bool keep_directories);
+
 // Takes away all subpath binds of a volume, and leaves their directories: a root that takes no
 // writes still lets its mounts go. To be done before the volume itself is torn down. Idempotent.
 // True when there were directories. Never touches what is behind a bind.

@@ -98,4 +98,11 @@ Result<OwnershipInfo> SetVolumeOwnership(Kernel& kernel, HostEvents& events, con
   return std::move(done).With("setting volume ownership of " + request.dir.Display());
 }
 
+void ObserveOwnership(ExportedFamilies& metrics, const std::string& plugin_name,
+                      const EnsuredVolume& made) {
+  for (const int64_t elapsed : made.ownership_ns) {
+    metrics.ObserveStorageOperation(plugin_name, kApplyAccessControl, true, Duration(elapsed));
+  }
+}
+
 }  // namespace volumed

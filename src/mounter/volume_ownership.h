@@ -38,4 +38,8 @@ Result<uint32_t> GroupId(int64_t fs_group);
 Result<OwnershipInfo> SetVolumeOwnership(Kernel& kernel, HostEvents& events, const Clock& clock,
                                          const OwnershipRequest& request, const CallOptions& call);
 
+// Counts the runs over a volume that an effect has made, as "volume_apply_access_control".
+void ObserveOwnership(ExportedFamilies& metrics, const std::string& plugin_name,
+                      const EnsuredVolume& made);
+
 }  // namespace volumed

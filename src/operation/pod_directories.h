@@ -3,6 +3,8 @@
 // pkg/kubelet/kubelet_volumes.go@v1.36.2 (cleanupOrphanedPodDirs).
 #pragma once
 
+#include <vector>
+
 #include "base/ids.h"
 #include "base/result.h"
 #include "os/kernel.h"
@@ -22,6 +24,9 @@ enum class PodDirectoryOwner {
 Status MakePodDirectories(Kernel& kernel, const KubeletPaths& paths, const PodUid& pod,
                           const CallOptions& call);
 
+// The same as the effects that it is.
+std::vector<MakeDirectory> PodDirectoryEffects(const KubeletPaths& paths, const PodUid& pod);
+
 // Removes them, with what is known to be left in them: empty directories of volumes, readiness
 // markers, subpath targets. Never removes a file of anybody else, and looks into no volume: a
 // directory of a volume goes only if it is empty and no mount point. Idempotent.
@@ -33,5 +38,9 @@ Status MakePodDirectories(Kernel& kernel, const KubeletPaths& paths, const PodUi
 // not make, or a volume that is not torn down; what was empty before it is gone.
 Status RemovePodDirectories(Kernel& kernel, const KubeletPaths& paths, const PodUid& pod,
                             PodDirectoryOwner owner, const CallOptions& call);
+
+// The same as the effect that it is.
+RemoveSkeleton PodRemovalEffect(const KubeletPaths& paths, const PodUid& pod,
+                                PodDirectoryOwner owner);
 
 }  // namespace volumed

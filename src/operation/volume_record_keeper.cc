@@ -169,70 +169,146 @@ Result<typename RecordKeeper<T>::Entry> RecordKeeper<T>::PlanCall(const Entry& n
 
 template <typename T>
 Result<uint64_t> RecordKeeper<T>::BeginCall(T facts, VolumeEvent call) {
-  const Entry now = EntryOf(facts.key);
-  ASSIGN_OR_RETURN(Entry next, PlanCall(now, std::move(facts), call));
-  const uint64_t attempt = next.record.attempt;
-  const bool written = now.stored && !now.gone && SaysTheSame(now.record, next.record);
-  Status assigned = Assign(next, written ? RowChange::kNone : RowChange::kPut);
-  if (!assigned.ok() && TakesAway(call) && now.stored && CannotBeWritten(assigned.error())) {
-    LogTolerated(next.record, assigned.error());
-    assigned = Assign(next, RowChange::kNone);
-  }
-  if (!assigned.ok()) return assigned.error();
-  return attempt;
+  std::vector<Call> one;
+  one.push_back({std::move(facts), call});
+  return BeginCalls(std::move(one)).front();
 }
 
 template <typename T>
-Status RecordKeeper<T>::EndCall(const Key& key, uint64_t attempt, CallAnswer answer) {
-  const Entry now = EntryOf(key);
-  if (now.record.attempt != attempt) {
-    return Error::NotApplied(Code::kAborted,
-                             "volume " + Kind<T>::Name(key) + " has moved on since call " +
-                                 std::to_string(attempt) + ", whose answer is late");
+std::vector<Result<uint64_t>> RecordKeeper<T>::BeginCalls(std::vector<Call> calls) {
+  std::vector<Result<uint64_t>> begun;
+  std::vector<Assignment> assignments;
+  std::vector<size_t> of;  // the call that each assignment is of
+  for (Call& call : calls) {
+    const Entry now = EntryOf(call.facts.key);
+    Result<Entry> next = PlanCall(now, std::move(call.facts), call.event);
+    if (!next.ok()) {
+      begun.push_back(next.error());
+      continue;
+    }
+    const bool written = now.stored && !now.gone && SaysTheSame(now.record, next->record);
+    of.push_back(begun.size());
+    begun.push_back(next->record.attempt);
+    assignments.push_back({*std::move(next), written ? RowEffect::kNone : RowEffect::kPut});
   }
-  const VolumeEvent event = AnswerEvent(answer, now.record.uncertain);
+  const std::vector<Status> assigned = AssignAll(assignments);
+  for (size_t i = 0; i < assigned.size(); ++i) {
+    if (assigned[i].ok()) continue;
+    const Entry& next = assignments[i].next;
+    Status status = assigned[i];
+    if (TakesAway(calls[of[i]].event) && next.stored && CannotBeWritten(status.error())) {
+      LogTolerated(next.record, status.error());
+      status = Assign(next, RowEffect::kNone);
+    }
+    if (!status.ok()) begun[of[i]] = status.error();
+  }
+  return begun;
+}
+
+template <typename T>
+Result<typename RecordKeeper<T>::Assignment> RecordKeeper<T>::PlanEnd(const Entry& now,
+                                                                      const CallEnd& end) {
+  if (now.record.attempt != end.attempt) {
+    return Error::NotApplied(Code::kAborted,
+                             "volume " + Kind<T>::Name(end.key) + " has moved on since call " +
+                                 std::to_string(end.attempt) + ", whose answer is late");
+  }
+  const VolumeEvent event = AnswerEvent(end.answer, now.record.uncertain);
   const std::optional<Transition> row = Next(now.record.state, event);
   if (!row) return CannotCall(now.record, event);
   Entry next = now;
   next.record.state = row->to;
   next.record.uncertain = row->uncertain;
   Kind<T>::ClearGone(next.record);
-  RowChange change = RowChange::kPut;
+  RowEffect effect = RowEffect::kPut;
   if (Kind<T>::IsNothing(next.record) && !Kind<T>::HoldsMore(next.record)) {
-    change = RowChange::kRemove;
+    effect = RowEffect::kRemove;
   } else if (now.stored && SaysTheSame(now.record, next.record)) {
-    change = RowChange::kNone;
+    effect = RowEffect::kNone;
   }
-  const Status assigned = Assign(next, change);
-  if (assigned.ok()) return assigned;
+  return Assignment{std::move(next), effect};
+}
 
-  if (change == RowChange::kRemove && answer == CallAnswer::kDone &&
-      CannotBeWritten(assigned.error())) {
-    LogTolerated(next.record, assigned.error());
-    next.gone = true;
-    return Assign(next, RowChange::kNone);
+template <typename T>
+Status RecordKeeper<T>::EndUnwritten(const Entry& now, const Assignment& planned, CallAnswer answer,
+                                     const Error& error) {
+  if (planned.row == RowEffect::kRemove && answer == CallAnswer::kDone && CannotBeWritten(error)) {
+    LogTolerated(planned.next.record, error);
+    Entry gone = planned.next;
+    gone.gone = true;
+    return Assign(std::move(gone), RowEffect::kNone);
   }
   // The row says that the call is being made. A restart would call that uncertain; so is it now.
   Entry uncertain = now;
   uncertain.record.uncertain = true;
-  RETURN_IF_ERROR(Assign(uncertain, RowChange::kNone));
-  return assigned.error().AsMaybeApplied();
+  RETURN_IF_ERROR(Assign(std::move(uncertain), RowEffect::kNone));
+  return error.AsMaybeApplied();
 }
 
 template <typename T>
-Status RecordKeeper<T>::Assign(Entry next, RowChange change) {
-  const Key key = next.record.key;
-  switch (change) {
-    case RowChange::kNone:
-      break;
-    case RowChange::kPut:
-      RETURN_IF_ERROR(store_.Put(EncodeRecord(next.record), Kind<T>::kDurability));
-      next.stored = true;
-      break;
-    case RowChange::kRemove:
-      RETURN_IF_ERROR(store_.Remove(Kind<T>::kName, RecordKey(key), Kind<T>::kDurability));
-      break;
+Status RecordKeeper<T>::EndCall(const Key& key, uint64_t attempt, CallAnswer answer) {
+  return EndCalls({{key, attempt, answer}}).front();
+}
+
+template <typename T>
+std::vector<Status> RecordKeeper<T>::EndCalls(const std::vector<CallEnd>& ends) {
+  std::vector<Status> ended(ends.size());
+  std::vector<Assignment> assignments;
+  std::vector<size_t> of;  // the end that each assignment is of
+  std::vector<Entry> before;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    Entry now = EntryOf(ends[i].key);
+    Result<Assignment> planned = PlanEnd(now, ends[i]);
+    if (!planned.ok()) {
+      ended[i] = planned.error();
+      continue;
+    }
+    of.push_back(i);
+    before.push_back(std::move(now));
+    assignments.push_back(*std::move(planned));
   }
+  const std::vector<Status> assigned = AssignAll(assignments);
+  for (size_t i = 0; i < assigned.size(); ++i) {
+    if (assigned[i].ok()) continue;
+    ended[of[i]] = EndUnwritten(before[i], assignments[i], ends[of[i]].answer, assigned[i].error());
+  }
+  return ended;
+}
+
+template <typename T>
+std::vector<Status> RecordKeeper<T>::AssignAll(std::vector<Assignment> assignments) {
+  std::vector<RowChange> changes;
+  std::vector<size_t> of;  // the assignment that each change is of
+  for (size_t i = 0; i < assignments.size(); ++i) {
+    const T& record = assignments[i].next.record;
+    switch (assignments[i].row) {
+      case RowEffect::kNone:
+        continue;
+      case RowEffect::kPut:
+        changes.push_back({EncodeRecord(record), /*remove=*/false});
+        break;
+      case RowEffect::kRemove:
+        changes.push_back({{Kind<T>::kName, RecordKey(record.key), 0, {}}, /*remove=*/true});
+        break;
+    }
+    of.push_back(i);
+  }
+  std::vector<Status> assigned(assignments.size());
+  if (!changes.empty()) {
+    std::vector<Status> written = store_.Write(changes, Kind<T>::kDurability);
+    for (size_t i = 0; i < of.size(); ++i) assigned[of[i]] = std::move(written[i]);
+  }
+  for (size_t i = 0; i < assignments.size(); ++i) {
+    if (assigned[i].ok()) Show(std::move(assignments[i]));
+  }
+  return assigned;
+}
+
+template <typename T>
+void RecordKeeper<T>::Show(Assignment assignment) {
+  Entry& next = assignment.next;
+  if (assignment.row == RowEffect::kPut) next.stored = true;
+  const Key key = next.record.key;
   const VolumeState state = next.record.state;
   const bool uncertain = next.record.uncertain;
   {
@@ -244,7 +320,6 @@ Status RecordKeeper<T>::Assign(Entry next, RowChange change) {
     }
   }
   observer_.StateAssigned(Kind<T>::Shown(key), state, uncertain);
-  return OkStatus();
 }
 
 template <typename T>
@@ -338,7 +413,7 @@ Status DeviceRecordKeeper::SetDevicePath(const UniqueVolumeName& device, const s
   }
   if (next.record.device_path == path) return OkStatus();
   next.record.device_path = path;
-  return Assign(std::move(next), RowChange::kPut);
+  return Assign(std::move(next), RowEffect::kPut);
 }
 
 Status DeviceRecordKeeper::SetFormat(const UniqueVolumeName& device,
@@ -352,7 +427,7 @@ Status DeviceRecordKeeper::SetFormat(const UniqueVolumeName& device,
   }
   if (next.record.format == format) return OkStatus();
   next.record.format = std::move(format);
-  return Assign(std::move(next), RowChange::kPut);
+  return Assign(std::move(next), RowEffect::kPut);
 }
 
 Status DeviceRecordKeeper::SetMapped(const UniqueVolumeName& device, MappedDeviceRecord mapped) {
@@ -367,7 +442,7 @@ Status DeviceRecordKeeper::SetMapped(const UniqueVolumeName& device, MappedDevic
   mapped.device.uuid.clear();
   if (next.record.mapped == mapped) return OkStatus();
   next.record.mapped = std::move(mapped);
-  return Assign(std::move(next), RowChange::kPut);
+  return Assign(std::move(next), RowEffect::kPut);
 }
 
 Status DeviceRecordKeeper::SetSize(const UniqueVolumeName& device, int64_t size_bytes) {
@@ -380,7 +455,7 @@ Status DeviceRecordKeeper::SetSize(const UniqueVolumeName& device, int64_t size_
   }
   next.record.size_bytes = size_bytes;
   next.record.target_bytes = 0;
-  return Assign(std::move(next), RowChange::kPut);
+  return Assign(std::move(next), RowEffect::kPut);
 }
 
 }  // namespace volumed

@@ -58,11 +58,24 @@ class RecordKeeper {
   // restart finds the volume by it.
   Result<uint64_t> BeginCall(T facts, VolumeEvent call) EXCLUDES(mu_);
 
+  // The same for several volumes at the price of one: each stands for itself.
+  struct Call {
+    T facts;
+    VolumeEvent event = VolumeEvent::kSetUp;
+  };
+  std::vector<Result<uint64_t>> BeginCalls(std::vector<Call> calls) EXCLUDES(mu_);
+
   // The answer: assigns the state that follows. Where that is "nothing there", the row goes.
   // Errors: Aborted, not applied, when the volume has moved on since `attempt` (the answer of a
   // call that was given up); those of the store, as maybe applied: the volume then stays in call,
   // uncertain. Nor does such a disk fail the end of a teardown; the row goes later.
   Status EndCall(const Key& key, uint64_t attempt, CallAnswer answer) EXCLUDES(mu_);
+  struct CallEnd {
+    Key key;
+    uint64_t attempt = 0;
+    CallAnswer answer = CallAnswer::kDone;
+  };
+  std::vector<Status> EndCalls(const std::vector<CallEnd>& ends) EXCLUDES(mu_);
 
  protected:
   struct Entry {
@@ -70,11 +83,19 @@ class RecordKeeper {
     bool stored = false;  // the store has a row of the volume, of this state or an earlier one
     bool gone = false;    // taken away; only the row could not be removed
   };
-  enum class RowChange { kNone, kPut, kRemove };
+  enum class RowEffect { kNone, kPut, kRemove };
 
   Entry EntryOf(const Key& key) const EXCLUDES(mu_);
-  // The one function that assigns: writes the row, then lets `next` be seen. An error: nothing is.
-  Status Assign(Entry next, RowChange change) EXCLUDES(mu_);
+  struct Assignment {
+    Entry next;
+    RowEffect row = RowEffect::kNone;
+  };
+  // The one function that assigns: writes the rows, then lets each `next` be seen whose row was
+  // written. An error: that one is not.
+  std::vector<Status> AssignAll(std::vector<Assignment> assignments) EXCLUDES(mu_);
+  Status Assign(Entry next, RowEffect row) EXCLUDES(mu_) {
+    return AssignAll({{std::move(next), row}}).front();
+  }
 
   RecordStore& store_;
   const Clock& clock_;
@@ -83,6 +104,12 @@ class RecordKeeper {
 
  private:
   Result<Entry> PlanCall(const Entry& now, T facts, VolumeEvent call);
+  // What an answer leads to.
+  Result<Assignment> PlanEnd(const Entry& now, const CallEnd& end);
+  // What becomes of a volume whose row could not be written, when its call has ended.
+  Status EndUnwritten(const Entry& now, const Assignment& planned, CallAnswer answer,
+                      const Error& error) EXCLUDES(mu_);
+  void Show(Assignment assignment) EXCLUDES(mu_);
   void LogTolerated(const T& record, const Error& error);
 
   Logger& logger_;

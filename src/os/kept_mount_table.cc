@@ -43,9 +43,8 @@ class EventMountTable final : public KeptMountTable {
   static Result<std::unique_ptr<KeptMountTable>> Open(MountWatch watch);
 
   Result<std::vector<MountEntry>> Find(const ListMounts& question) override EXCLUDES(mu_);
-  std::vector<MountEntry> LastKnownAround(const std::string& path,
-                                          const std::string& directory) const override
-      EXCLUDES(mu_);
+  std::vector<MountEntry> LastKnown(const ListMounts& question,
+                                    const std::string& directory) const override EXCLUDES(mu_);
   int event_fd() const override { return event_fd_; }
   void TakeEvents() override EXCLUDES(mu_);
 
@@ -133,12 +132,12 @@ void EventMountTable::TakeEvents() {
   Tell(news);
 }
 
-std::vector<MountEntry> EventMountTable::LastKnownAround(const std::string& path,
-                                                         const std::string& directory) const {
+std::vector<MountEntry> EventMountTable::LastKnown(const ListMounts& question,
+                                                   const std::string& directory) const {
   std::vector<uint64_t> ids;
   {
     MutexLock lock(mu_);
-    for (const uint64_t id : places_.Find({.around = path})) {
+    for (const uint64_t id : places_.Find(question)) {
       if (LiesBelow(places_.Get(id)->mount_point, directory)) ids.push_back(id);
     }
   }
@@ -232,9 +231,8 @@ class PollMountTable final : public KeptMountTable {
   static Result<std::unique_ptr<KeptMountTable>> Open(std::string why_poll, MountWatch watch);
 
   Result<std::vector<MountEntry>> Find(const ListMounts& question) override EXCLUDES(mu_);
-  std::vector<MountEntry> LastKnownAround(const std::string& path,
-                                          const std::string& directory) const override
-      EXCLUDES(mu_);
+  std::vector<MountEntry> LastKnown(const ListMounts& question,
+                                    const std::string& directory) const override EXCLUDES(mu_);
   int event_fd() const override { return -1; }
   void TakeEvents() override {}
   int change_fd() const override { return changes_.get(); }
@@ -288,14 +286,14 @@ Result<std::vector<MountEntry>> PollMountTable::Find(const ListMounts& question)
   return snapshot->Find(question);
 }
 
-std::vector<MountEntry> PollMountTable::LastKnownAround(const std::string& path,
-                                                        const std::string& directory) const {
+std::vector<MountEntry> PollMountTable::LastKnown(const ListMounts& question,
+                                                  const std::string& directory) const {
   std::shared_ptr<const MountSnapshot> snapshot;
   {
     MutexLock lock(mu_);
     snapshot = snapshot_;
   }
-  std::vector<MountEntry> found = snapshot->Find({.around = path});
+  std::vector<MountEntry> found = snapshot->Find(question);
   std::erase_if(found,
                 [&](const MountEntry& mount) { return !LiesBelow(mount.mount_point, directory); });
   return found;

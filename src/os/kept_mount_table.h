@@ -68,12 +68,12 @@ class KeptMountTable {
   // Errors: errno of the system calls, not applied; the next question reads the table whole.
   virtual Result<std::vector<MountEntry>> Find(const ListMounts& question) = 0;
 
-  // The mounts at the path or at directories above it that lie below `directory`, as the table was
-  // when somebody last took events or asked: nothing is caught up with. In the kernel's order.
-  // REQUIRES: both are absolute and clean. Costs 1 us where there are none. Errors: none; a mount
-  // that cannot be asked about is left out.
-  virtual std::vector<MountEntry> LastKnownAround(const std::string& path,
-                                                  const std::string& directory) const = 0;
+  // Of the mounts that were asked for those that lie below `directory`, as the table was when
+  // somebody last took events or asked: nothing is caught up with. In the kernel's order.
+  // REQUIRES: it asks for a part; all paths are absolute and clean. Costs 1 us where there are
+  // none. Errors: none; a mount that cannot be asked about is left out.
+  virtual std::vector<MountEntry> LastKnown(const ListMounts& question,
+                                            const std::string& directory) const = 0;
 
   // Readable while events wait; -1 by poll. TakeEvents() takes some of them and may be called as
   // often as is liked, so that they are not lost by the queue running full between two questions.

@@ -1,5 +1,7 @@
 #include "os/kernel.h"
 
+#include <algorithm>
+
 #include "base/mutex.h"
 
 namespace volumed {
@@ -38,6 +40,8 @@ std::string RequestPath(const AnyRequest& request) {
           return r.target.Display();
         } else if constexpr (requires { r.path; }) {
           return r.path.Display();
+        } else if constexpr (requires { r.of_volume; }) {
+          return r.of_volume.Display();
         } else if constexpr (requires { r.below; }) {
           return r.below.empty() ? r.around : r.below;
         } else if constexpr (requires { r.device; }) {
@@ -62,6 +66,11 @@ bool MustFinish(const AnyRequest& request) {
 
 bool HoldsSecret(const AnyRequest& request) {
   if (const auto* run = std::get_if<RunProgram>(&request)) return !run->secret_arguments.empty();
+  if (const auto* ensure = std::get_if<EnsureVolume>(&request)) return ensure->payload.has_value();
+  if (const auto* batch = std::get_if<Batch>(&request)) {
+    return std::any_of(batch->items.begin(), batch->items.end(),
+                       [](const BatchItem& item) { return HoldsSecret(item.request); });
+  }
   return std::holds_alternative<WriteAtomicPayload>(request) ||
          std::holds_alternative<WriteFile>(request);
 }

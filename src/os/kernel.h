@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/secret.h"
+#include "os/composite_requests.h"
 #include "os/device_requests.h"
 #include "os/mount_entry.h"
 #include "os/safe_path.h"
@@ -105,6 +106,11 @@ struct FileContent {
 struct ProgramEnd {
   int exit_status = 0;  // 128 + the signal's number when a signal ended it
   std::string output;   // the end of what it wrote to stdout and stderr
+};
+
+struct BatchItemAnswer;  // below: it holds any answer
+struct BatchAnswer {
+  std::vector<BatchItemAnswer> items;  // one for each of the request, in its order
 };
 
 struct MountListing {
@@ -320,14 +326,6 @@ struct ReadFile {
   uint64_t max_bytes = 64 * 1024;
 };
 
-// One file of a payload. `path` is relative and clean; parents are made as needed.
-struct PayloadFile {
-  std::string path;
-  Secret<std::string> content;
-  uint32_t mode = 0644;
-  std::optional<uint32_t> uid = std::nullopt;  // owner, where it is not root
-};
-
 // Publishes `files` in `target` as one atomic change, with the layout of kubelet's AtomicWriter
 // (..data -> ..<timestamp>.<random>). Answers changed = false, writing nothing, when content, modes
 // and owners are already so. With `gid`, the new directory is given to that group before it is
@@ -393,12 +391,26 @@ using AnyRequest =
                  RemoveFile, RemoveTree, ListDirectory, ReadFile, WriteAtomicPayload, ProbeDevice,
                  FormatDevice, CheckFilesystem, CheckDeviceUse, RunProgram, MakeSymlink, ReadLink,
                  IdentifyDevice, DetachLoops, GrowFilesystem, FlushDevice, WriteFile,
-                 WriteAttribute, IdentifyStorage, MarkStorage>;
+                 WriteAttribute, IdentifyStorage, MarkStorage, EnsureVolume, RemoveVolume,
+                 PrepareSubPath, RemoveSubPaths, RemoveSkeleton, Batch>;
 
 using AnyAnswer =
     std::variant<Done, Changed, FileInfo, FsInfo, UsageInfo, OwnershipInfo, DirectoryListing,
                  FileContent, MountListing, KernelFeatures, DeviceProbe, FilesystemCheck,
-                 DeviceUsers, ProgramEnd, IdentifiedDevice, FilesystemGrowth, StorageIdentity>;
+                 DeviceUsers, ProgramEnd, IdentifiedDevice, FilesystemGrowth, StorageIdentity,
+                 EnsuredVolume, BatchAnswer>;
+
+struct BatchItemAnswer {
+  Result<AnyAnswer> result;
+};
+
+struct BatchItem {
+  static constexpr size_t kNothing = SIZE_MAX;
+  AnyRequest request;
+  // An earlier item, without whose success this one is not tried; it then ends with Aborted, not
+  // applied.
+  size_t needs = kNothing;
+};
 
 std::string_view RequestName(const AnyRequest& request);
 // Whether half of the request's effect ruins data: it is always made as CallOptions::must_finish.
@@ -463,13 +475,18 @@ class Kernel {
 
   template <typename Request>
   Result<typename Request::Answer> Call(const Request& request, const CallOptions& options) {
-    Result<AnyAnswer> answer = Do(AnyRequest(request), options);
+    Result<AnyAnswer> answer = Perform(AnyRequest(request), options);
     if (!answer.ok()) return answer.error();
     return std::get<typename Request::Answer>(std::move(answer).value());
   }
 
-  // The answer's alternative is the request's Answer type.
+  // The answer's alternative is the request's Answer type. A composite request is made of calls of
+  // Do(), unless this kernel takes it whole.
+  Result<AnyAnswer> Perform(const AnyRequest& request, const CallOptions& options);
+
+  // REQUIRES: the request is primitive, unless TakesComposites().
   virtual Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) = 0;
+  virtual bool TakesComposites() const { return false; }
 };
 
 }  // namespace volumed

@@ -4,6 +4,7 @@
 
 #include "os/atomic_payload.h"
 #include "os/block_device.h"
+#include "os/composites.h"
 #include "os/device_probe.h"
 #include "os/file_effects.h"
 #include "os/filesystem_tools.h"
@@ -23,7 +24,7 @@
 namespace volumed {
 namespace {
 
-// One overload per request; std::visit fails to compile where one is missing.
+// One overload per primitive request; std::visit fails to compile where one is missing.
 struct Effects {
   const KernelFeatures& features;
   BindAnchor& anchor;
@@ -101,14 +102,7 @@ Result<AnyAnswer> LocalKernel::Do(const AnyRequest& request, const CallOptions& 
   if (options.cancel != nullptr && options.cancel->cancelled()) {
     return Error::NotApplied(Code::kCancelled, "cancelled");
   }
-  const Effects effects{features_, anchor_, tool_directories_, options};
-  return std::visit(
-      [&effects](const auto& r) -> Result<AnyAnswer> {
-        Result<typename std::decay_t<decltype(r)>::Answer> answer = effects(r);
-        if (!answer.ok()) return answer.error();
-        return AnyAnswer(std::move(answer).value());
-      },
-      request);
+  return DoPrimitive(Effects{features_, anchor_, tool_directories_, options}, request);
 }
 
 }  // namespace volumed

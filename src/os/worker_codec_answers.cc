@@ -2,6 +2,7 @@
 
 #include "base/printable_text.h"
 #include "os/worker_codec.h"
+#include "os/worker_codec_composites.h"
 #include "os/worker_codec_devices.h"
 #include "worker.pb.h"
 
@@ -10,7 +11,7 @@ namespace {
 
 namespace pb = worker;
 
-using worker_codec::Fill;  // of the answers about devices
+using worker_codec::Fill;  // of the answers to composite requests, and of those about devices
 using worker_codec::Read;
 using worker_codec::ReadList;
 using worker_codec::WriteList;
@@ -123,7 +124,7 @@ MountListing Read(const pb::MountListing& m) {
   return listing;
 }
 
-Result<AnyAnswer> ReadAnswer(const pb::Answer& m) {
+Result<AnyAnswer> ReadMessage(const pb::Answer& m) {
   switch (m.answer_case()) {
     case pb::Answer::kError:
       return Error::FromParts(
@@ -175,16 +176,17 @@ Result<AnyAnswer> ReadAnswer(const pb::Answer& m) {
       identity.type = ReadFileType(m.storage_identity().type());
       return AnyAnswer(std::move(identity));
     }
+    case pb::Answer::kEnsuredVolume:
+      return AnyAnswer(Read(m.ensured_volume()));
+    case pb::Answer::kBatchAnswer:
+      return AnyAnswer(Read(m.batch_answer()));
     case pb::Answer::ANSWER_NOT_SET:
       break;
   }
   return Error::MaybeApplied(Code::kDataLoss, "the worker's answer is empty");
 }
 
-}  // namespace
-
-std::string EncodeAnswer(const Result<AnyAnswer>& answer) {
-  pb::Answer message;
+void WriteMessage(const Result<AnyAnswer>& answer, pb::Answer& message) {
   if (answer.ok()) {
     std::visit([&message](const auto& a) { Fill(a, message); }, *answer);
   } else {
@@ -194,6 +196,19 @@ std::string EncodeAnswer(const Result<AnyAnswer>& answer) {
     error.set_sys_errno(answer.error().sys_errno());
     error.set_message(answer.error().message());
   }
+}
+
+}  // namespace
+
+void worker_codec::WriteAnswer(const Result<AnyAnswer>& from, pb::Answer& to) {
+  WriteMessage(from, to);
+}
+
+Result<AnyAnswer> worker_codec::ReadAnswer(const pb::Answer& from) { return ReadMessage(from); }
+
+std::string EncodeAnswer(const Result<AnyAnswer>& answer) {
+  pb::Answer message;
+  WriteMessage(answer, message);
   return message.SerializeAsString();
 }
 
@@ -208,7 +223,7 @@ Result<AnyAnswer> DecodeAnswer(std::string_view bytes, Descriptor descriptor) {
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return Error::MaybeApplied(Code::kDataLoss, "the worker's answer is malformed");
   }
-  Result<AnyAnswer> answer = ReadAnswer(message);
+  Result<AnyAnswer> answer = ReadMessage(message);
   if (answer.ok() && descriptor.valid()) {
     if (auto* device = std::get_if<IdentifiedDevice>(&*answer)) {
       device->hold = std::make_shared<const Descriptor>(std::move(descriptor));

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "os/worker_codec.h"
+#include "os/worker_codec_composites.h"
 #include "os/worker_codec_devices.h"
 #include "worker.pb.h"
 
@@ -9,7 +10,7 @@ namespace {
 
 namespace pb = worker;
 
-using worker_codec::Fill;  // of the requests about devices
+using worker_codec::Fill;  // of the composite requests, and of those about devices
 using worker_codec::Read;
 using worker_codec::ReadList;
 using worker_codec::Write;
@@ -124,13 +125,7 @@ void Fill(const ReadFile& from, pb::Request& to) {
 void Fill(const WriteAtomicPayload& from, pb::Request& to) {
   pb::WriteAtomicPayload& m = *to.mutable_write_atomic_payload();
   Write(from.target, *m.mutable_target());
-  for (const PayloadFile& file : from.files) {
-    pb::PayloadFile& f = *m.add_files();
-    f.set_path(file.path);
-    f.set_content(file.content.Reveal());
-    f.set_mode(file.mode);
-    if (file.uid) f.set_uid(*file.uid);
-  }
+  Write(from.files, m.mutable_files());
   if (from.gid) m.set_gid(*from.gid);
 }
 void Fill(const RunProgram& from, pb::Request& to) {
@@ -185,12 +180,7 @@ MakeDirectory Read(const pb::MakeDirectory& from) {
 WriteAtomicPayload Read(const pb::WriteAtomicPayload& from) {
   WriteAtomicPayload request;
   request.target = Read(from.target());
-  request.files.reserve(static_cast<size_t>(from.files_size()));
-  for (const pb::PayloadFile& f : from.files()) {
-    PayloadFile file{f.path(), Secret<std::string>(f.content()), f.mode(), std::nullopt};
-    if (f.has_uid()) file.uid = f.uid();
-    request.files.push_back(std::move(file));
-  }
+  request.files = Read(from.files());
   if (from.has_gid()) request.gid = from.gid();
   return request;
 }
@@ -203,7 +193,11 @@ RunProgram Read(const pb::RunProgram& from) {
   return request;
 }
 
-Result<AnyRequest> ReadRequest(const pb::Request& m) {
+void WriteMessage(const AnyRequest& from, pb::Request& to) {
+  std::visit([&to](const auto& r) { Fill(r, to); }, from);
+}
+
+Result<AnyRequest> ReadMessage(const pb::Request& m) {
   switch (m.request_case()) {
     case pb::Request::kListMounts:
       return AnyRequest(Read(m.list_mounts()));
@@ -281,6 +275,20 @@ Result<AnyRequest> ReadRequest(const pb::Request& m) {
       return AnyRequest(Read(m.identify_storage()));
     case pb::Request::kMarkStorage:
       return AnyRequest(Read(m.mark_storage()));
+    case pb::Request::kEnsureVolume:
+      return AnyRequest(Read(m.ensure_volume()));
+    case pb::Request::kRemoveVolume:
+      return AnyRequest(Read(m.remove_volume()));
+    case pb::Request::kPrepareSubPath:
+      return AnyRequest(Read(m.prepare_sub_path()));
+    case pb::Request::kRemoveSubPaths:
+      return AnyRequest(Read(m.remove_sub_paths()));
+    case pb::Request::kRemoveSkeleton:
+      return AnyRequest(Read(m.remove_skeleton()));
+    case pb::Request::kBatch: {
+      ASSIGN_OR_RETURN(Batch batch, Read(m.batch()));
+      return AnyRequest(std::move(batch));
+    }
     case pb::Request::REQUEST_NOT_SET:
       break;
   }
@@ -289,13 +297,17 @@ Result<AnyRequest> ReadRequest(const pb::Request& m) {
 
 }  // namespace
 
+void worker_codec::WriteRequest(const AnyRequest& from, pb::Request& to) { WriteMessage(from, to); }
+
+Result<AnyRequest> worker_codec::ReadRequest(const pb::Request& from) { return ReadMessage(from); }
+
 std::string EncodeRequest(const AnyRequest& request, const std::string& key, bool wants_progress,
                           std::optional<Duration> time_left) {
   pb::Request message;
   message.set_key(key);
   message.set_wants_progress(wants_progress);
   if (time_left) message.set_time_left_ns(time_left->count());
-  std::visit([&message](const auto& r) { Fill(r, message); }, request);
+  WriteMessage(request, message);
   return message.SerializeAsString();
 }
 
@@ -304,7 +316,7 @@ Result<WorkerRequest> DecodeRequest(std::string_view bytes) {
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return Error::NotApplied(Code::kDataLoss, "a message to the worker is malformed");
   }
-  ASSIGN_OR_RETURN(AnyRequest request, ReadRequest(message));
+  ASSIGN_OR_RETURN(AnyRequest request, ReadMessage(message));
   WorkerRequest decoded{std::move(request), message.key(), message.wants_progress()};
   if (message.has_time_left_ns()) decoded.time_left = Duration(message.time_left_ns());
   return decoded;

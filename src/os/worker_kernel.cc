@@ -1,7 +1,9 @@
 #include "os/worker_kernel.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "os/composites.h"
 #include "os/fault_domain.h"
 #include "os/kernel_features.h"
 #include "os/mount_table.h"
@@ -25,7 +27,13 @@ std::vector<std::string> Command(const WorkerKernelOptions& options) {
 
 // Takes as long as its tree is big, which a pod decides; or as a program likes, or a driver.
 bool MayBeLong(const AnyRequest& request) {
-  return std::holds_alternative<Usage>(request) ||
+  if (const auto* batch = std::get_if<Batch>(&request)) {
+    return std::any_of(batch->items.begin(), batch->items.end(),
+                       [](const BatchItem& item) { return MayBeLong(item.request); });
+  }
+  return std::holds_alternative<RemoveVolume>(request) ||
+         std::holds_alternative<RemoveSkeleton>(request) ||
+         std::holds_alternative<Usage>(request) ||
          std::holds_alternative<ChangeOwnership>(request) ||
          std::holds_alternative<RemoveTree>(request) ||
          std::holds_alternative<RunProgram>(request) ||
@@ -102,16 +110,26 @@ Result<AnyAnswer> WorkerKernel::Do(const AnyRequest& request, const CallOptions&
   return pool_->Do(request, routed);
 }
 
+// A composite asks what lies below its path as well, and never knows what is mounted there.
 std::string WorkerKernel::LaneOfCovered(const AnyRequest& request) const {
   const std::string path = RequestPath(request);
   if (agent_root_.empty() || !path.starts_with('/')) return "";
   // Of several mounts the last one lies upon the others.
   std::string lane;
-  for (const MountEntry& mount : mounts_->LastKnownAround(path, agent_root_)) {
+  for (const MountEntry& mount : mounts_->LastKnown({.around = path}, agent_root_)) {
     if (mount.mount_point == path && IsAboutMountItself(request)) continue;
-    const bool in_memory = mount.fs_type == "tmpfs" || mount.fs_type == "ramfs";
-    lane = in_memory ? "" : DomainOfMount(mount).lane;
+    lane = LaneOfMount(mount);
   }
+  if (!IsComposite(request)) return lane;
+  for (const MountEntry& mount : mounts_->LastKnown({.below = path}, agent_root_)) {
+    if (const std::string below = LaneOfMount(mount); !below.empty()) return below;
+  }
+  return lane;
+}
+
+std::string WorkerKernel::LaneOfMount(const MountEntry& mount) const {
+  const bool in_memory = mount.fs_type == "tmpfs" || mount.fs_type == "ramfs";
+  const std::string lane = in_memory ? "" : DomainOfMount(mount).lane;
   return lane == own_lane_ ? "" : lane;
 }
 

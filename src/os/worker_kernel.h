@@ -73,6 +73,7 @@ class WorkerKernel final : public Kernel, public FaultDomains {
   ~WorkerKernel() override;
 
   Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override;
+  bool TakesComposites() const override { return true; }
   FaultDomain Locate(const std::string& domain) override;
   LaneHealth HealthOf(const std::string& lane) const override;
 
@@ -93,6 +94,8 @@ class WorkerKernel final : public Kernel, public FaultDomains {
   Result<AnyAnswer> List(const ListMounts& request);
   // Empty: the path lies on the agent's own filesystem, or in memory.
   std::string LaneOfCovered(const AnyRequest& request) const;
+  // Empty for the agent's own filesystem and for one in memory.
+  std::string LaneOfMount(const MountEntry& mount) const;
 
   const std::unique_ptr<WorkerPool> pool_;
   const std::unique_ptr<KeptMountTable> mounts_;

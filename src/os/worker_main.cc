@@ -89,7 +89,7 @@ class Worker {
     if (lock) options.kept_by_tools.push_back(lock->fd());
     options.progress = [&](int64_t done) { AtSafePoint(done, request.wants_progress, cancel); };
     minder_.Begin(request.time_left);
-    Result<AnyAnswer> answer = kernel_.Do(request.request, options);
+    Result<AnyAnswer> answer = kernel_.Perform(request.request, options);
     minder_.End();
     return answer;
   }

@@ -88,14 +88,18 @@ class EmptyDirMounter final : public Mounter {
   }
   Status SetUp(const MounterArgs& args) override { return SetUpAt(dir_, args); }
   Status SetUpAt(const SafePath& dir, const MounterArgs& args) override;
+  Result<std::optional<EnsureVolume>> PlanSetUpAt(const SafePath& dir,
+                                                  const MounterArgs& args) override;
+  void SetUpDone(const EnsuredVolume& answer) override {
+    ObserveOwnership(host_.metrics, kEmptyDirPluginName, answer);
+  }
 
  private:
-  // Nothing is left to do.
-  Result<bool> IsSetUp(const SafePath& dir, Medium medium, const CallOptions& call);
-  Status MakeVolumeDir(const SafePath& dir, const CallOptions& call);
-  Status MountTmpfs(const SafePath& dir, const CallOptions& call);
+  Status SetUpHugePages(const SafePath& dir, const MounterArgs& args);
   Status MountHugePages(const SafePath& dir, const CallOptions& call);
+  Status MakeVolumeDir(const SafePath& dir, const CallOptions& call);
   Status Finish(const SafePath& dir, const MounterArgs& args);
+  std::vector<std::string> TmpfsOptions() const;
 
   VolumeHost& host_;
   const SpecName spec_;
@@ -105,55 +109,53 @@ class EmptyDirMounter final : public Mounter {
   const std::unique_ptr<MetricsProvider> metrics_;
 };
 
-Status EmptyDirMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
+Result<std::optional<EnsureVolume>> EmptyDirMounter::PlanSetUpAt(const SafePath& dir,
+                                                                 const MounterArgs& args) {
   ASSIGN_OR_RETURN(const Medium medium, ParseMedium(source_.medium));
-  ASSIGN_OR_RETURN(const bool set_up, IsSetUp(dir, medium, args.call));
-  if (set_up) return OkStatus();
-  switch (medium) {
-    case Medium::kDefault:
-      RETURN_IF_ERROR(MakeVolumeDir(dir, args.call));
-      break;
-    case Medium::kMemory:
-      RETURN_IF_ERROR(MountTmpfs(dir, args.call));
-      break;
-    case Medium::kHugePages:
-      RETURN_IF_ERROR(MountHugePages(dir, args.call));
-      break;
+  // The size of a page is found out by looking at what is mounted.
+  if (medium == Medium::kHugePages) return std::optional<EnsureVolume>();
+  EnsureVolume effect{.target = dir,
+                      .mode = kVolumeMode,
+                      .parent_mode = kParentMode,
+                      .marker = MarkerDir(host_, pod_->uid(), spec_).Below(kReadyFile)};
+  if (medium == Medium::kMemory) effect.tmpfs = TmpfsOptions();
+  // Always: the tree is new or small, and kubelet does not ask the policy here either.
+  if (args.fs_group) {
+    ASSIGN_OR_RETURN(effect.gid, GroupId(*args.fs_group));
   }
-  // From here on the volume is there, ready or not.
-  if (Status status = Finish(dir, args); !status.ok()) return status.error().AsMaybeApplied();
+  return std::optional(std::move(effect));
+}
+
+Status EmptyDirMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
+  ASSIGN_OR_RETURN(const std::optional<EnsureVolume> effect, PlanSetUpAt(dir, args));
+  if (!effect) return SetUpHugePages(dir, args);
+  ASSIGN_OR_RETURN(const EnsuredVolume done, host_.kernel.Call(*effect, args.call));
+  SetUpDone(done);
   return OkStatus();
 }
 
-Result<bool> EmptyDirMounter::IsSetUp(const SafePath& dir, Medium medium, const CallOptions& call) {
+std::vector<std::string> EmptyDirMounter::TmpfsOptions() const {
+  std::vector<std::string> options;
+  if (const auto size = MemorySizeBytes(host_.node, *pod_, source_)) {
+    options.push_back("size=" + std::to_string(*size));
+  }
+  if (host_.node.GetKernelFeatures().tmpfs_noswap) options.push_back("noswap");
+  return options;
+}
+
+// As in kubelet, the mount is looked at each time: its page size may be another one's.
+Status EmptyDirMounter::SetUpHugePages(const SafePath& dir, const MounterArgs& args) {
   const SafePath marker_dir = MarkerDir(host_, pod_->uid(), spec_);
   ASSIGN_OR_RETURN(const FileInfo ready,
-                   host_.kernel.Call(Stat{.path = marker_dir.Below(kReadyFile)}, call));
-  if (ready.type == FileType::kMissing) return false;
-  if (ready.type == FileType::kRegular) {
-    bool present = false;
-    switch (medium) {
-      case Medium::kDefault: {
-        ASSIGN_OR_RETURN(const FileInfo place,
-                         host_.kernel.Call(Stat{.path = dir, .only_mount_point = true}, call));
-        present = place.type == FileType::kDirectory;
-        break;
-      }
-      case Medium::kMemory: {
-        ASSIGN_OR_RETURN(const Medium mounted, MountedMedium(host_.kernel, dir, call));
-        present = mounted == medium;
-        break;
-      }
-      case Medium::kHugePages:
-        // As in kubelet, the mount is looked at each time: its page size may be another one's.
-        return false;
-    }
-    if (present) return true;
+                   host_.kernel.Call(Stat{.path = marker_dir.Below(kReadyFile)}, args.call));
+  // A marker of a volume that is gone, or none of ours, must not vouch for what comes now.
+  if (ready.type != FileType::kMissing && ready.type != FileType::kRegular) {
+    RETURN_IF_ERROR(host_.kernel.Call(RemoveTree{marker_dir}, args.call));
   }
-  // A marker of a volume that is gone (a reboot takes the tmpfs and leaves the marker), or none of
-  // ours: it must not vouch for what comes now.
-  RETURN_IF_ERROR(host_.kernel.Call(RemoveTree{marker_dir}, call));
-  return false;
+  RETURN_IF_ERROR(MountHugePages(dir, args.call));
+  // From here on the volume is there, ready or not.
+  if (Status status = Finish(dir, args); !status.ok()) return status.error().AsMaybeApplied();
+  return OkStatus();
 }
 
 Status EmptyDirMounter::MakeVolumeDir(const SafePath& dir, const CallOptions& call) {
@@ -161,28 +163,6 @@ Status EmptyDirMounter::MakeVolumeDir(const SafePath& dir, const CallOptions& ca
       MakeDirectory{
           .path = dir, .mode = kVolumeMode, .parent_mode = kParentMode, .exact_mode = true},
       call));
-  return OkStatus();
-}
-
-Status EmptyDirMounter::MountTmpfs(const SafePath& dir, const CallOptions& call) {
-  ASSIGN_OR_RETURN(const FileInfo place,
-                   host_.kernel.Call(Stat{.path = dir, .only_mount_point = true}, call));
-  if (place.is_mount_point) {
-    ASSIGN_OR_RETURN(const Medium mounted, MountedMedium(host_.kernel, dir, call));
-    if (mounted == Medium::kMemory)
-      return OkStatus();  // a set-up that was interrupted before its marker
-    return Error::NotApplied(Code::kFailedPrecondition,
-                             dir.Display() + " has another filesystem than a tmpfs mounted");
-  }
-  RETURN_IF_ERROR(MakeVolumeDir(dir, call));
-  Mount mount{.fs_type = "tmpfs", .source = "tmpfs", .target = dir, .options = {}};
-  if (const auto size = MemorySizeBytes(host_.node, *pod_, source_)) {
-    mount.options.push_back("size=" + std::to_string(*size));
-  }
-  if (host_.node.GetKernelFeatures().tmpfs_noswap) mount.options.push_back("noswap");
-  if (const auto mounted = host_.kernel.Call(mount, call); !mounted.ok()) {
-    return mounted.error().AsMaybeApplied();  // the directory is there
-  }
   return OkStatus();
 }
 
@@ -232,49 +212,21 @@ class EmptyDirUnmounter final : public Unmounter {
     return metrics_->GetMetrics(call);
   }
   Status TearDown(const CallOptions& call) override { return TearDownAt(dir_, call); }
-  Status TearDownAt(const SafePath& dir, const CallOptions& call) override;
+  Status TearDownAt(const SafePath& dir, const CallOptions& call) override {
+    RETURN_IF_ERROR(host_.kernel.Call(*PlanTearDownAt(dir), call));
+    return OkStatus();
+  }
+  std::optional<RemoveVolume> PlanTearDownAt(const SafePath& dir) override {
+    return RemoveVolume{.target = dir, .marker = MarkerDir(host_, pod_, spec_).Below(kReadyFile)};
+  }
 
  private:
-  Status UnmountOwn(const SafePath& dir, const CallOptions& call);
-  Status RemoveVolume(const SafePath& dir, const CallOptions& call);
-
   VolumeHost& host_;
   const SpecName spec_;
   const PodUid pod_;
   const SafePath dir_;
   const std::unique_ptr<MetricsProvider> metrics_;
 };
-
-Status EmptyDirUnmounter::TearDownAt(const SafePath& dir, const CallOptions& call) {
-  const Result<Changed> marker = host_.kernel.Call(RemoveTree{MarkerDir(host_, pod_, spec_)}, call);
-  if (!marker.ok()) {
-    // On a root that takes no writes the mount can go all the same; a marker without its tmpfs
-    // vouches for nothing.
-    const Status unmounted = UnmountOwn(dir, call);
-    return unmounted.ok() ? marker.error().AsMaybeApplied() : unmounted.error().AsMaybeApplied();
-  }
-  // Without its marker the volume is no longer one that a pod may use.
-  if (Status status = RemoveVolume(dir, call); !status.ok()) {
-    return status.error().AsMaybeApplied();
-  }
-  return OkStatus();
-}
-
-Status EmptyDirUnmounter::UnmountOwn(const SafePath& dir, const CallOptions& call) {
-  // A crash between mount and marker on a kernel that lost track may have stacked two.
-  while (true) {
-    ASSIGN_OR_RETURN(const Medium mounted, MountedMedium(host_.kernel, dir, call));
-    if (mounted == Medium::kDefault) return OkStatus();
-    RETURN_IF_ERROR(host_.kernel.Call(Unmount{.target = dir}, call));
-  }
-}
-
-Status EmptyDirUnmounter::RemoveVolume(const SafePath& dir, const CallOptions& call) {
-  RETURN_IF_ERROR(UnmountOwn(dir, call));
-  // Stops at any mount: nothing else than these was ever mounted by us.
-  RETURN_IF_ERROR(host_.kernel.Call(RemoveTree{dir}, call));
-  return OkStatus();
-}
 
 }  // namespace
 

@@ -11,10 +11,6 @@
 namespace volumed {
 namespace {
 
-constexpr uint32_t kNestedMountPointMode = 0755;
-// The link that every published payload has. Source: atomic_writer.go@v1.36.2 (dataDirName).
-constexpr char kDataLink[] = "..data";
-
 class PayloadUnmounter final : public Unmounter {
  public:
   PayloadUnmounter(VolumeHost& host, PayloadVolumePlugin& plugin, PodUid pod, SafePath dir,
@@ -31,6 +27,10 @@ class PayloadUnmounter final : public Unmounter {
   Status TearDownAt(const SafePath& dir, const CallOptions& call) override {
     plugin_.Forget(pod_);
     return wrapped_->TearDownAt(dir, call);
+  }
+  std::optional<RemoveVolume> PlanTearDownAt(const SafePath& dir) override {
+    plugin_.Forget(pod_);
+    return wrapped_->PlanTearDownAt(dir);
   }
 
  private:
@@ -50,7 +50,6 @@ struct MounterParts {
   PodPtr pod;
   SafePath dir;
   std::unique_ptr<Mounter> wrapped;
-  std::unique_ptr<Unmounter> wrapped_unmounter;
 };
 
 class PayloadMounter final : public Mounter {
@@ -69,17 +68,22 @@ class PayloadMounter final : public Mounter {
   std::optional<Freshness> freshness() const override { return freshness_; }
   Status SetUp(const MounterArgs& args) override { return SetUpAt(parts_.dir, args); }
   Status SetUpAt(const SafePath& dir, const MounterArgs& args) override;
+  Result<std::optional<EnsureVolume>> PlanSetUpAt(const SafePath& dir,
+                                                  const MounterArgs& args) override;
+  void SetUpDone(const EnsuredVolume& answer) override {
+    ObserveOwnership(parts_.host.metrics, parts_.plugin.GetPluginName(), answer);
+    freshness_ = planned_freshness_;
+  }
 
  private:
-  Status Fill(const SafePath& dir, const MounterArgs& args, std::vector<PayloadFile> files);
-  Error GiveUp(const SafePath& dir, const MounterArgs& args, const Error& cause);
-
   MounterParts parts_;
   MetricsCached metrics_;
+  std::optional<Freshness> planned_freshness_;
   std::optional<Freshness> freshness_;
 };
 
-Status PayloadMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
+Result<std::optional<EnsureVolume>> PayloadMounter::PlanSetUpAt(const SafePath& dir,
+                                                                const MounterArgs& args) {
   const PayloadContext context{.objects = parts_.host.objects,
                                .tokens = parts_.host.tokens,
                                .node = parts_.host.node,
@@ -88,55 +92,23 @@ Status PayloadMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
                                .fs_user = args.fs_user,
                                .fs_group = args.fs_group};
   ASSIGN_OR_RETURN(CollectedPayload payload, parts_.plugin.Collect(context, parts_.source));
-  RETURN_IF_ERROR(parts_.wrapped->SetUpAt(dir, args));
-  const Status filled = Fill(dir, args, FilesOf(std::move(payload.files)));
-  if (!filled.ok()) return GiveUp(dir, args, filled.error());
-  freshness_ = payload.freshness;
-  return OkStatus();
+  ASSIGN_OR_RETURN(std::optional<EnsureVolume> effect, parts_.wrapped->PlanSetUpAt(dir, args));
+  if (!effect) {
+    return Error::NotApplied(Code::kInternal, "the volume that " + parts_.plugin.GetPluginName() +
+                                                  " fills cannot be made by one effect");
+  }
+  effect->payload = VolumePayload{.files = FilesOf(std::move(payload.files)),
+                                  .nested_mount_points = args.nested_mount_points,
+                                  .is_refresh = args.is_remount};
+  planned_freshness_ = payload.freshness;
+  return effect;
 }
 
-Status PayloadMounter::Fill(const SafePath& dir, const MounterArgs& args,
-                            std::vector<PayloadFile> files) {
-  Kernel& kernel = parts_.host.kernel;
-  bool changed = false;
-  for (const std::string& nested : args.nested_mount_points) {
-    ASSIGN_OR_RETURN(const Changed made,
-                     kernel.Call(MakeDirectory{.path = dir.Below(nested),
-                                               .mode = kNestedMountPointMode,
-                                               .parent_mode = kNestedMountPointMode},
-                                 args.call));
-    changed = changed || made.changed;
-  }
-  WriteAtomicPayload write{.target = dir, .files = std::move(files), .gid = std::nullopt};
-  if (args.fs_group) {
-    ASSIGN_OR_RETURN(write.gid, GroupId(*args.fs_group));
-  }
-  ASSIGN_OR_RETURN(const Changed written, kernel.Call(write, args.call));
-  changed = changed || written.changed;
-  // The files had their group before they could be seen; this is for the links and directories
-  // around them. A refresh without a change has none that are new.
-  if (args.is_remount && !changed) return OkStatus();
-  RETURN_IF_ERROR(SetVolumeOwnership(kernel, parts_.host.events, parts_.host.clock,
-                                     {.dir = dir,
-                                      .fs_group = args.fs_group,
-                                      .policy = FsGroupChangePolicy::kAlways,
-                                      .read_only = true,
-                                      .pod = parts_.pod->uid(),
-                                      .metrics = &parts_.host.metrics,
-                                      .plugin_name = parts_.plugin.GetPluginName()},
-                                     args.call));
+Status PayloadMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
+  ASSIGN_OR_RETURN(const std::optional<EnsureVolume> effect, PlanSetUpAt(dir, args));
+  ASSIGN_OR_RETURN(const EnsuredVolume done, parts_.host.kernel.Call(*effect, args.call));
+  SetUpDone(done);
   return OkStatus();
-}
-
-// Takes a volume that never had content away again, and keeps any other.
-Error PayloadMounter::GiveUp(const SafePath& dir, const MounterArgs& args, const Error& cause) {
-  // A worker that may still be writing is not to be worked against.
-  if (args.is_remount || cause.maybe_applied()) return cause;
-  const auto data = parts_.host.kernel.Call(Stat{.path = dir.Below(kDataLink)}, args.call);
-  if (!data.ok() || data->type != FileType::kMissing) return cause.AsMaybeApplied();
-  const Status removed = parts_.wrapped_unmounter->TearDownAt(dir, args.call);
-  if (removed.ok()) return cause;
-  return cause.With("cleaning up failed too (" + removed.error().message() + ")").AsMaybeApplied();
 }
 
 }  // namespace
@@ -164,8 +136,6 @@ Result<std::unique_ptr<Mounter>> PayloadVolumePlugin::NewMounter(const VolumeSpe
   RETURN_IF_ERROR(GetVolumeName(spec));
   const VolumeSource backing = EmptyDirVolumeSource{.medium = BackingMedium(), .size_limit = {}};
   ASSIGN_OR_RETURN(auto wrapped, wrapper_volumes_->NewWrapperMounter(spec.name(), backing, pod));
-  ASSIGN_OR_RETURN(auto unmounter,
-                   wrapper_volumes_->NewWrapperUnmounter(spec.name(), backing, pod->uid()));
   const VolumeSource& source = spec.volume()->source;
   SafePath dir = host_->paths.GetPodVolumeDir(pod->uid(), GetPluginName(), spec.name());
   return std::unique_ptr<Mounter>(
@@ -175,8 +145,7 @@ Result<std::unique_ptr<Mounter>> PayloadVolumePlugin::NewMounter(const VolumeSpe
                                                     .default_mode = DefaultMode(source),
                                                     .pod = std::move(pod),
                                                     .dir = std::move(dir),
-                                                    .wrapped = std::move(wrapped),
-                                                    .wrapped_unmounter = std::move(unmounter)}));
+                                                    .wrapped = std::move(wrapped)}));
 }
 
 Result<std::unique_ptr<Unmounter>> PayloadVolumePlugin::NewUnmounter(const SpecName& spec,

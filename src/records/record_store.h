@@ -38,6 +38,12 @@ struct QuarantinedRecord {
 inline constexpr const char* kLostRowsRecordKind = "lost-rows";
 inline constexpr const char* kLostRowsKey = "unknown";
 
+// A row that is written, or removed: then the bytes mean nothing.
+struct RowChange {
+  Record record;
+  bool remove = false;
+};
+
 struct LoadedRecords {
   std::vector<Record> records;  // in the order of their keys
   std::vector<QuarantinedRecord> quarantined;
@@ -59,6 +65,18 @@ class RecordStore {
   virtual Status Put(const Record& record, Durability durability) = 0;
   // A missing row is success.
   virtual Status Remove(const std::string& kind, const std::string& key, Durability durability) = 0;
+  // Several rows at once, at the price of one: an answer for each, in this order. One that is
+  // refused stops no other. The end of the agent, or a power cut, may come between any two.
+  virtual std::vector<Status> Write(const std::vector<RowChange>& changes, Durability durability) {
+    std::vector<Status> answers;
+    answers.reserve(changes.size());
+    for (const RowChange& change : changes) {
+      const Record& record = change.record;
+      answers.push_back(change.remove ? Remove(record.kind, record.key, durability)
+                                      : Put(record, durability));
+    }
+    return answers;
+  }
   virtual Result<LoadedRecords> Load(const std::string& kind) = 0;
   virtual RecordStoreStats stats() const = 0;
 };

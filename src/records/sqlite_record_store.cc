@@ -18,9 +18,9 @@ Error Closed() { return Error::NotApplied(Code::kUnavailable, "the record store 
 
 // Lives on the stack of its caller, who waits for `done`.
 struct SqliteRecordStore::Request {
-  std::optional<RecordChange> change;
-  std::optional<Status> room;    // set before: look at the room
-  std::optional<Status> accept;  // set before: accept the records, of a volume or of all
+  std::vector<RecordChange> changes;  // all of one durability
+  std::optional<Status> room;         // set before: look at the room
+  std::optional<Status> accept;       // set before: accept the records, of a volume or of all
   std::optional<std::string> accept_volume;
   std::string load_kind;  // with neither
   std::optional<Result<LoadedRecords>> loaded;
@@ -67,18 +67,33 @@ void SqliteRecordStore::Close() {
 
 Status SqliteRecordStore::Put(const Record& record, Durability durability) {
   Request request;
-  request.change = RecordChange{&record, /*remove=*/false, durability, {}};
+  request.changes.push_back({&record, /*remove=*/false, durability, {}});
   if (!Submit(request)) return Closed();
-  return std::move(request.change->status);
+  return std::move(request.changes.front().status);
 }
 
 Status SqliteRecordStore::Remove(const std::string& kind, const std::string& key,
                                  Durability durability) {
   const Record record{kind, key, 0, {}};
   Request request;
-  request.change = RecordChange{&record, /*remove=*/true, durability, {}};
+  request.changes.push_back({&record, /*remove=*/true, durability, {}});
   if (!Submit(request)) return Closed();
-  return std::move(request.change->status);
+  return std::move(request.changes.front().status);
+}
+
+std::vector<Status> SqliteRecordStore::Write(const std::vector<RowChange>& changes,
+                                             Durability durability) {
+  if (changes.empty()) return {};
+  Request request;
+  request.changes.reserve(changes.size());
+  for (const RowChange& change : changes) {
+    request.changes.push_back({&change.record, change.remove, durability, {}});
+  }
+  if (!Submit(request)) return std::vector<Status>(changes.size(), Closed());
+  std::vector<Status> answers;
+  answers.reserve(changes.size());
+  for (RecordChange& change : request.changes) answers.push_back(std::move(change.status));
+  return answers;
 }
 
 Result<LoadedRecords> SqliteRecordStore::Load(const std::string& kind) {
@@ -188,9 +203,9 @@ void SqliteRecordStore::Serve(const std::vector<Request*>& batch) {
   for (Request* request : batch) {
     if (request->room || request->accept) {
       looks.push_back(request);
-    } else if (!request->change) {
+    } else if (request->changes.empty()) {
       loads.push_back(request);
-    } else if (request->change->durability == Durability::kProcess) {
+    } else if (request->changes.front().durability == Durability::kProcess) {
       unsynced.push_back(request);
     } else {
       synced.push_back(request);
@@ -210,7 +225,9 @@ void SqliteRecordStore::Serve(const std::vector<Request*>& batch) {
 void SqliteRecordStore::ServeChanges(const std::vector<Request*>& requests, Durability durability) {
   if (requests.empty()) return;
   std::vector<RecordChange*> changes;
-  for (Request* request : requests) changes.push_back(&*request->change);
+  for (Request* request : requests) {
+    for (RecordChange& change : request->changes) changes.push_back(&change);
+  }
   database_->Apply(changes, durability);
   Finish(requests);
 }
@@ -220,11 +237,12 @@ void SqliteRecordStore::Finish(const std::vector<Request*>& requests) {
   MutexLock lock(mu_);
   TakeState();
   for (Request* request : requests) {
-    if (request->change) {
-      const bool ok = request->change->status.ok();
+    for (const RecordChange& change : request->changes) {
+      const bool ok = change.status.ok();
       if (!ok) ++stats_.failures;
-      if (ok) ++(request->change->remove ? stats_.removes : stats_.puts);
-    } else if (request->loaded && !request->loaded->ok()) {
+      if (ok) ++(change.remove ? stats_.removes : stats_.puts);
+    }
+    if (request->loaded && !request->loaded->ok()) {
       ++stats_.failures;
     }
     request->done = true;

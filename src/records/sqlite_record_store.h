@@ -63,6 +63,7 @@ class SqliteRecordStore final : public RecordStore, public RecoverableRecords {
   Status Put(const Record& record, Durability durability) override;
   // Works for a quarantined key too, and leaves what is in the quarantine.
   Status Remove(const std::string& kind, const std::string& key, Durability durability) override;
+  std::vector<Status> Write(const std::vector<RowChange>& changes, Durability durability) override;
   // `quarantined` holds the rows set aside now and in earlier runs. Never deletes one.
   Result<LoadedRecords> Load(const std::string& kind) override;
   RecordStoreStats stats() const override EXCLUDES(mu_);

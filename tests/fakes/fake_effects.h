@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "fakes/fake_device.h"
 #include "fakes/fake_vfs.h"
+#include "os/composites.h"
 #include "os/kernel.h"
 #include "os/mount_options.h"
 
@@ -63,15 +64,7 @@ class FakeEffects {
   FakeEffects(const FakeEffectState& state, const CallOptions& options)
       : vfs_(state.vfs), state_(state), options_(options) {}
 
-  Result<AnyAnswer> Do(const AnyRequest& request) {
-    return std::visit(
-        [this](const auto& r) -> Result<AnyAnswer> {
-          Result<typename std::decay_t<decltype(r)>::Answer> answer = (*this)(r);
-          if (!answer.ok()) return answer.error();
-          return AnyAnswer(std::move(answer).value());
-        },
-        request);
-  }
+  Result<AnyAnswer> Do(const AnyRequest& request) { return DoPrimitive(*this, request); }
 
   Result<MountListing> operator()(const ListMounts& request);
   Result<KernelFeatures> operator()(const ProbeFeatures& request);

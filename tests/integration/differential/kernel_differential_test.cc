@@ -213,8 +213,8 @@ std::string DifferentialRun::RunStep(const Step& step, Kernel& real, Kernel& fak
     cancel.Cancel();
     call.cancel = &cancel;
   }
-  const Result<AnyAnswer> real_result = real.Do(step.request, call);
-  const Result<AnyAnswer> fake_result = fake.Do(step.request, call);
+  const Result<AnyAnswer> real_result = real.Perform(step.request, call);
+  const Result<AnyAnswer> fake_result = fake.Perform(step.request, call);
   ++calls_[std::string(RequestName(step.request))];
   if (real_result.ok()) ++successes_[std::string(RequestName(step.request))];
   const std::string real_text = ResultText(real_result, stage_);

@@ -364,6 +364,86 @@ struct RequestGenerator::Maker<MarkStorage> {
   }
 };
 
+// ---- composites. They meet in few places, so that one finds what another has left.
+template <>
+struct RequestGenerator::Maker<RemoveVolume> {
+  static constexpr uint32_t kWeight = 6;
+  static RemoveVolume Make(RequestGenerator& g) {
+    constexpr const char* kMarkers[] = {"v/one/ready", "v/two/ready", "a/b/ready", "f/ready",
+                                        "v/f"};
+    return {g.OneIn(3) ? g.Path() : g.MountPoint(), {g.world_, Pick(g, kMarkers)}};
+  }
+};
+template <>
+struct RequestGenerator::Maker<EnsureVolume> {
+  static constexpr uint32_t kWeight = 10;
+  static EnsureVolume Make(RequestGenerator& g) {
+    const RemoveVolume place = Maker<RemoveVolume>::Make(g);
+    EnsureVolume ensure{.target = place.target, .mode = g.Mode(), .marker = place.marker};
+    if (g.OneIn(2)) ensure.tmpfs = g.TmpfsOptions();
+    if (g.OneIn(3)) ensure.gid = g.Gid();
+    if (g.OneIn(2)) {
+      ensure.payload = VolumePayload{.files = {}, .is_refresh = g.OneIn(3)};
+      while (!g.OneIn(3)) ensure.payload->files.push_back(g.File());
+      if (g.OneIn(4)) ensure.payload->nested_mount_points.push_back(g.OneIn(3) ? "x" : "k/l");
+    }
+    return ensure;
+  }
+};
+template <>
+struct RequestGenerator::Maker<RemoveSubPaths> {
+  static constexpr uint32_t kWeight = 4;
+  static RemoveSubPaths Make(RequestGenerator& g) {
+    const SafePath all = g.OneIn(6) ? g.Path() : SafePath{g.world_, "s"};
+    return {all.Below(g.OneIn(2) ? "one" : "two"), all, g.OneIn(2)};
+  }
+};
+template <>
+struct RequestGenerator::Maker<PrepareSubPath> {
+  static constexpr uint32_t kWeight = 8;
+  static PrepareSubPath Make(RequestGenerator& g) {
+    const RemoveSubPaths removal = Maker<RemoveSubPaths>::Make(g);
+    const SafePath parent = removal.of_volume.Below(g.OneIn(2) ? "one" : "two");
+    return {g.MountPoint(), g.Relative(), parent, parent.Below(g.OneIn(2) ? "0" : "1")};
+  }
+};
+template <>
+struct RequestGenerator::Maker<RemoveSkeleton> {
+  static constexpr uint32_t kWeight = 4;
+  static RemoveSkeleton Make(RequestGenerator& g) {
+    constexpr const char* kNames[] = {"a", "b", "s", "f", "e", "k", "v", "x"};
+    constexpr SkeletonPart::Kind kKinds[] = {SkeletonPart::Kind::kDirectories,
+                                             SkeletonPart::Kind::kBinds, SkeletonPart::Kind::kTree,
+                                             SkeletonPart::Kind::kFile};
+    RemoveSkeleton remove{g.OneIn(2) ? g.Path() : SafePath{g.world_, g.OneIn(2) ? "a" : "d"}, {}};
+    for (const char* name : kNames) {
+      if (g.OneIn(3)) continue;
+      SkeletonPart part{name, Pick(g, kKinds), static_cast<int>(g.Below(3))};
+      if (g.OneIn(2)) part.leaf_files = {{"f", "g"}};
+      remove.parts.push_back(std::move(part));
+    }
+    return remove;
+  }
+};
+template <>
+struct RequestGenerator::Maker<Batch> {
+  static constexpr uint32_t kWeight = 6;
+  static Batch Make(RequestGenerator& g) {
+    Batch batch{{g.world_, ""}, {}};
+    const size_t items = 1 + g.Below(4);
+    while (batch.items.size() < items) {
+      BatchItem item{g.Next()};
+      const size_t before = batch.items.size();
+      // Numbers of mounts differ between the worlds.
+      const bool comparable = !std::holds_alternative<ListMounts>(item.request);
+      if (!comparable || (std::holds_alternative<Batch>(item.request) && !g.OneIn(20))) continue;
+      if (before > 0 && g.OneIn(2)) item.needs = g.Below(static_cast<uint32_t>(before));
+      batch.items.push_back(std::move(item));
+    }
+    return batch;
+  }
+};
+
 std::string RequestGenerator::NoDevice() {
   constexpr const char* kNames[] = {"f", "a", "la", "lf", "lself", "fifo", "sock", "no", "f/x"};
   return world_ + "/" + Pick(*this, kNames);
@@ -408,6 +488,15 @@ std::string FileText(const PayloadFile& file) {
          Octal(file.mode) + (file.uid ? ":" + std::to_string(*file.uid) : "");
 }
 
+std::vector<PayloadFile> FilesOf(const std::optional<VolumePayload>& payload) {
+  return payload ? payload->files : std::vector<PayloadFile>();
+}
+
+std::string PartText(const SkeletonPart& part) {
+  return part.name + ":" + std::to_string(static_cast<int>(part.kind)) + ":" +
+         std::to_string(part.levels) + (part.leaf_files ? ":files" : "");
+}
+
 }  // namespace
 
 std::string RequestText(const AnyRequest& request) {
@@ -422,6 +511,21 @@ std::string RequestText(const AnyRequest& request) {
           for (const std::string& argument : r.arguments) text += " " + argument;
         }
         if constexpr (requires { r.target; }) text += " " + PathText(r.target);
+        if constexpr (requires { r.marker; }) text += " marker " + PathText(r.marker);
+        if constexpr (requires { r.tmpfs; }) text += r.tmpfs ? " tmpfs" : "";
+        if constexpr (requires { r.sub_path; }) text += " " + PathText(r.volume) + " " + r.sub_path;
+        if constexpr (requires { r.of_volume; }) text += " " + PathText(r.of_volume);
+        if constexpr (requires { r.keep_directories; }) text += r.keep_directories ? " keep" : "";
+        if constexpr (requires { r.payload; }) {
+          if (r.payload && r.payload->is_refresh) text += " refresh";
+          for (const PayloadFile& file : FilesOf(r.payload)) text += FileText(file);
+        }
+        if constexpr (requires { r.parts; }) {
+          for (const SkeletonPart& part : r.parts) text += " " + PartText(part);
+        }
+        if constexpr (requires { r.items; }) {
+          for (const BatchItem& item : r.items) text += "\n    " + RequestText(item.request);
+        }
         if constexpr (requires { r.options; }) {
           for (const std::string& option : r.options) text += " " + option;
         }

@@ -125,6 +125,16 @@ std::string Text(const FilesystemGrowth& growth) {
          growth.tool;
 }
 
+std::string Text(const EnsuredVolume& made) {
+  return std::string(made.changed ? "changed" : "unchanged") + ", owned " +
+         std::to_string(made.ownership_ns.size()) + " times";
+}
+std::string Text(const BatchAnswer& answer) {
+  std::string text = "batch:";
+  for (const BatchItemAnswer& item : answer.items) text += " [" + ResultText(item.result, "") + "]";
+  return text;
+}
+
 }  // namespace
 
 std::string ResultText(const Result<AnyAnswer>& result, const std::string& below) {

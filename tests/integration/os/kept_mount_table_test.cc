@@ -185,7 +185,7 @@ TEST_P(EveryWayTest, WhatLiesOverAPathIsKnownWithoutCatchingUp) {
   Tmpfs("root/a");
   Below(scratch());
   const auto around = [&](const std::string& name) {
-    return Points(table_->LastKnownAround(At(name), At("root")));
+    return Points(table_->LastKnown({.around = At(name)}, At("root")));
   };
   EXPECT_THAT(around("root/a"), ElementsAre(At("root/a")));
   EXPECT_THAT(around("root/a/x/y"), ElementsAre(At("root/a")));

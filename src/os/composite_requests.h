@@ -1,0 +1,148 @@
+// The composite requests of the Kernel seam: each is many primitive effects in one round trip. What
+// it does is a function over Kernel& (os/composites.h), which a worker runs beside the kernel, and
+// which FakeKernel runs primitive by primitive. Part of os/kernel.h, which lists them in
+// AnyRequest.
+//
+// All are for the agent's own filesystem and for filesystems in memory that the agent has mounted
+// on it: nothing of them waits for a disk or server that is somebody else's. None lists mounts:
+// each asks the one place that it is about.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/secret.h"
+#include "os/safe_path.h"
+
+namespace volumed {
+
+struct Changed;        // os/kernel.h
+struct Done;           // likewise
+struct EnsuredVolume;  // below
+struct BatchAnswer;    // likewise
+struct BatchItem;      // os/kernel.h: it holds any request
+
+// One file of a payload. `path` is relative and clean; parents are made as needed.
+struct PayloadFile {
+  std::string path;
+  Secret<std::string> content;
+  uint32_t mode = 0644;
+  std::optional<uint32_t> uid = std::nullopt;  // owner, where it is not root
+};
+
+// What a volume is filled with, as one atomic change: see WriteAtomicPayload.
+struct VolumePayload {
+  std::vector<PayloadFile> files;
+  // Directories that other mounts need inside the volume, relative to it.
+  std::vector<std::string> nested_mount_points = {};
+  // The volume is in use and only its content is brought up to date: a failure leaves it as it is.
+  bool is_refresh = false;
+};
+
+// Makes a directory volume, empty at first: a directory, with a tmpfs mounted on it if `tmpfs` is
+// set; its ownership; then its marker, which says that all of that is done. A volume whose marker
+// is there, and which is of the wanted kind, stays as it is; a marker without its volume is removed
+// first, for it must not vouch for what comes now. With `payload` it is then filled, and owned as
+// something that is only read. A payload that fails for the first time takes the volume away again,
+// unless what failed may have been applied.
+// Errors: FailedPrecondition, not applied, if another filesystem than a tmpfs is mounted there;
+// those of the primitives, maybe applied once the directory may have been made.
+struct EnsureVolume {
+  using Answer = EnsuredVolume;
+  static constexpr const char* kName = "EnsureVolume";
+  SafePath target;
+  uint32_t mode = 0777;
+  uint32_t parent_mode = 0750;
+  std::optional<std::vector<std::string>> tmpfs = std::nullopt;  // its mount options
+  SafePath marker;  // a file; its directory is the volume's alone
+  std::optional<uint32_t> gid = std::nullopt;
+  std::optional<VolumePayload> payload = std::nullopt;
+};
+
+struct EnsuredVolume {
+  bool changed = false;
+  // How long each run over the volume for its ownership took, in nanoseconds.
+  std::vector<int64_t> ownership_ns = {};
+  friend bool operator==(const EnsuredVolume&, const EnsuredVolume&) = default;
+};
+
+// The inverse: the marker's directory, then every tmpfs or hugetlbfs that is mounted on the volume,
+// then its directory, never across another mount. On a filesystem that takes no writes the mounts
+// go all the same, and the error is that of the marker.
+// Errors: those of the primitives, maybe applied.
+struct RemoveVolume {
+  using Answer = Changed;
+  static constexpr const char* kName = "RemoveVolume";
+  SafePath target;
+  SafePath marker;
+};
+
+// Binds a part of a volume to `target`, which is made in `parent` as a directory or file, as what
+// it shows. A part that is missing is made as directories with the mode of the volume's root. Links
+// inside the volume are followed; one that leads out is InvalidArgument, not applied. A bind that
+// is right is kept; one of something else is replaced. After an error at most an empty target is
+// left. Source: kubernetes pkg/volume/util/subpath/subpath_linux.go@v1.36.2.
+struct PrepareSubPath {
+  using Answer = Done;
+  static constexpr const char* kName = "PrepareSubPath";
+  SafePath volume;       // its root, which nothing leads out of
+  std::string sub_path;  // clean and relative
+  SafePath parent;
+  SafePath target;
+};
+
+// Takes away all sub-path binds of a volume, <of_volume>/<container>/<index>; and then, unless
+// `keep_directories` is set, their directories, and `all`, which those of the pod's other volumes
+// are in, if it is empty. Never touches what is behind a bind. Answers whether there was anything.
+// Errors: those of Unmount and RemoveDirectory, naming the path, maybe applied.
+struct RemoveSubPaths {
+  using Answer = Changed;
+  static constexpr const char* kName = "RemoveSubPaths";
+  SafePath of_volume;
+  SafePath all;
+  bool keep_directories = false;
+};
+
+// What may be in a directory that is taken away.
+struct SkeletonPart {
+  enum class Kind {
+    kDirectories,  // `levels` of directories below it; for the last one see `leaf_files`
+    kBinds,        // two levels of directories, and mounts in the last one: see RemoveSubPaths
+    kTree,         // anything, but for mounts
+    kFile,
+  };
+  std::string name;
+  Kind kind = Kind::kDirectories;
+  int levels = 0;
+  // The files that may be in the last directory, of which anything else is named in the error.
+  // Nothing: it is not looked into, and has to be empty.
+  std::optional<std::vector<std::string>> leaf_files = std::nullopt;
+  friend bool operator==(const SkeletonPart&, const SkeletonPart&) = default;
+};
+
+// Takes away a directory of which it is known what may be in it, with the parts in this order.
+// Missing: changed = false. Anything else in it stays, and the directory with it.
+// Errors: FailedPrecondition, naming it, for anything that is unknown (not applied if it lies in
+// the directory itself), and for what is not empty or a mount point.
+struct RemoveSkeleton {
+  using Answer = Changed;
+  static constexpr const char* kName = "RemoveSkeleton";
+  SafePath path;
+  std::vector<SkeletonPart> parts;
+};
+
+// Several requests in one round trip, in this order. One that fails stops no other, unless that
+// needs it. `path` is what they all lie below, for logs.
+// Errors: InvalidArgument, not applied, for a request in a request, and for those of which half
+// ruins data or whose answer holds a descriptor. Those of the requests are in the answer.
+struct Batch {
+  using Answer = BatchAnswer;
+  static constexpr const char* kName = "Batch";
+  SafePath path;
+  std::vector<BatchItem> items;
+};
+
+}  // namespace volumed

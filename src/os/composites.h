@@ -1,0 +1,49 @@
+// The composite requests as functions over Kernel&. A worker runs them beside the kernel, in one
+// round trip with one deadline; FakeKernel, and whatever decorates a Kernel, runs them primitive by
+// primitive, so that a failure, a hang or an end may come between any two.
+#pragma once
+
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "base/result.h"
+#include "os/kernel.h"
+
+namespace volumed {
+
+// Makes a composite request out of calls of `kernel`, each with `options` as they are. REQUIRES: it
+// is one.
+//
+// Threads: any. Blocks: as the calls do. Errors: as composite_requests.h says.
+Result<AnyAnswer> DoComposite(Kernel& kernel, const AnyRequest& request,
+                              const CallOptions& options);
+
+// Whether a request of this type is made of others.
+template <typename Request>
+inline constexpr bool kIsComposite =
+    std::is_same_v<Request, EnsureVolume> || std::is_same_v<Request, RemoveVolume> ||
+    std::is_same_v<Request, PrepareSubPath> || std::is_same_v<Request, RemoveSubPaths> ||
+    std::is_same_v<Request, RemoveSkeleton> || std::is_same_v<Request, Batch>;
+bool IsComposite(const AnyRequest& request);
+
+// What `effects`, which has an overload for each primitive request, answers. REQUIRES: it is one.
+template <typename Effects>
+Result<AnyAnswer> DoPrimitive(Effects&& effects, const AnyRequest& request) {
+  return std::visit(
+      [&effects](const auto& r) -> Result<AnyAnswer> {
+        using Request = std::decay_t<decltype(r)>;
+        if constexpr (kIsComposite<Request>) {
+          return Error::NotApplied(Code::kInternal,
+                                   std::string(r.kName) + " is no primitive effect");
+        } else {
+          Result<typename Request::Answer> answer = effects(r);
+          if (!answer.ok()) return answer.error();
+          return AnyAnswer(std::move(answer).value());
+        }
+      },
+      request);
+}
+
+}  // namespace volumed

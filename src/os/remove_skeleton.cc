@@ -1,0 +1,123 @@
+#include "os/remove_skeleton.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "os/sub_paths.h"
+
+namespace volumed {
+namespace {
+
+Error Foreign(const SafePath& path) {
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           path.Display() +
+                               " is not the agent's: it is left alone, and the pod's "
+                               "directory with it");
+}
+
+// One RemoveSkeleton.
+class Removal {
+ public:
+  Removal(Kernel& kernel, const CallOptions& options) : kernel_(kernel), options_(options) {}
+
+  Result<Changed> Run(const RemoveSkeleton& request) {
+    ASSIGN_OR_RETURN(const auto entries, Entries(request.path));
+    if (!entries) return Changed{false};
+    // First all names: with something foreign among them, as little as possible is touched.
+    for (const DirectoryEntry& entry : *entries) {
+      if (!IsKnown(request, entry)) return Foreign(request.path.Below(entry.name));
+    }
+    for (const SkeletonPart& part : request.parts) {
+      const bool there = std::any_of(entries->begin(), entries->end(),
+                                     [&](const auto& entry) { return entry.name == part.name; });
+      if (there) RETURN_IF_ERROR(RemovePart(request.path.Below(part.name), part));
+    }
+    RETURN_IF_ERROR(RemoveEmpty(request.path));
+    return Changed{true};
+  }
+
+ private:
+  // Nothing if the directory is missing.
+  Result<std::optional<std::vector<DirectoryEntry>>> Entries(const SafePath& directory) {
+    Result<DirectoryListing> listing = kernel_.Call(ListDirectory{directory}, options_);
+    if (listing.ok()) return std::optional(std::move(listing)->entries);
+    if (listing.error().code() == Code::kNotFound) {
+      return std::optional<std::vector<DirectoryEntry>>();
+    }
+    return listing.error();
+  }
+
+  static bool IsKnown(const RemoveSkeleton& request, const DirectoryEntry& entry) {
+    return std::any_of(request.parts.begin(), request.parts.end(), [&](const SkeletonPart& part) {
+      const FileType wanted =
+          part.kind == SkeletonPart::Kind::kFile ? FileType::kRegular : FileType::kDirectory;
+      return part.name == entry.name && entry.type == wanted;
+    });
+  }
+
+  Status RemovePart(const SafePath& path, const SkeletonPart& part) {
+    switch (part.kind) {
+      case SkeletonPart::Kind::kDirectories:
+        return RemoveLevels(path, part, part.levels);
+      case SkeletonPart::Kind::kBinds:
+        return RemoveBinds(path);
+      case SkeletonPart::Kind::kTree:
+        RETURN_IF_ERROR(kernel_.Call(RemoveTree{path}, options_));
+        return OkStatus();
+      case SkeletonPart::Kind::kFile:
+        RETURN_IF_ERROR(kernel_.Call(RemoveFile{path}, options_));
+        return OkStatus();
+    }
+    __builtin_unreachable();
+  }
+
+  Status RemoveLevels(const SafePath& directory, const SkeletonPart& part, int levels) {
+    if (levels == 0 && !part.leaf_files) return RemoveEmpty(directory);
+    ASSIGN_OR_RETURN(const auto entries, Entries(directory));
+    if (!entries) return OkStatus();
+    for (const DirectoryEntry& entry : *entries) {
+      const SafePath child = directory.Below(entry.name);
+      if (levels > 0) {
+        if (entry.type != FileType::kDirectory) return Foreign(child);
+        RETURN_IF_ERROR(RemoveLevels(child, part, levels - 1));
+        continue;
+      }
+      const std::vector<std::string>& files = *part.leaf_files;
+      const bool known = std::find(files.begin(), files.end(), entry.name) != files.end();
+      if (!known || entry.type != FileType::kRegular) return Foreign(child);
+      RETURN_IF_ERROR(kernel_.Call(RemoveFile{child}, options_));
+    }
+    return RemoveEmpty(directory);
+  }
+
+  Status RemoveBinds(const SafePath& all) {
+    ASSIGN_OR_RETURN(const auto volumes, Entries(all));
+    if (!volumes) return OkStatus();
+    for (const DirectoryEntry& volume : *volumes) {
+      const SafePath of_volume = all.Below(volume.name);
+      if (volume.type != FileType::kDirectory) return Foreign(of_volume);
+      RETURN_IF_ERROR(DoRemoveSubPaths(kernel_, {of_volume, all}, options_));
+    }
+    return RemoveEmpty(all);
+  }
+
+  Status RemoveEmpty(const SafePath& directory) {
+    RETURN_IF_ERROR(
+        kernel_.Call(RemoveDirectory{directory}, options_).With("removing " + directory.Display()));
+    return OkStatus();
+  }
+
+  Kernel& kernel_;
+  const CallOptions& options_;
+};
+
+}  // namespace
+
+Result<Changed> DoRemoveSkeleton(Kernel& kernel, const RemoveSkeleton& request,
+                                 const CallOptions& options) {
+  return Removal(kernel, options).Run(request);
+}
+
+}  // namespace volumed
