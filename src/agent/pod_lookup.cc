@@ -25,11 +25,10 @@ Result<PodUid> FindPodUid(const VolumeManager& manager, const v1::ObjectRef& ref
   if (manager.FindPod(by_uid)) return by_uid;
   if (ref.uid().empty()) {
     const std::string ns = ref.namespace_().empty() ? "default" : ref.namespace_();
-    const std::vector<PodView> pods = manager.Pods();
     for (const std::string& name : {ref.name(), StaticPodName(ref.name(), node)}) {
       const PodView* found = nullptr;
+      const std::vector<PodView> pods = manager.PodsNamed(ns, name);
       for (const PodView& pod : pods) {
-        if (pod.ns != ns || pod.name != name) continue;
         // Of two of one name a person means the one that goes on.
         if (found == nullptr || found->phase == "Terminating" || found->phase == "Held") {
           found = &pod;

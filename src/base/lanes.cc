@@ -9,6 +9,9 @@ namespace {
 // Lanes without anybody in them are remembered up to this number: whether they answered last time.
 constexpr size_t kRemembered = 1024;
 
+// Whether its places are of those that all lanes together may have.
+bool IsCounted(const std::string& lane) { return !IsOwnLane(lane) && lane != kUnboundLane; }
+
 }  // namespace
 
 template <typename Change>
@@ -16,7 +19,8 @@ void Lanes::Update(const std::string& name, const Change& change) {
   const auto found = lanes_.try_emplace(name).first;
   Lane& lane = found->second;
   const auto count = [&](int sign) {
-    if (name.empty()) return;
+    if (IsOwnLane(name)) own_used_ += sign * lane.busy;
+    if (!IsCounted(name)) return;
     const int used = sign * (lane.busy + lane.health.lost);
     used_ += used;
     if (lane.silent()) silent_used_ += used;
@@ -55,7 +59,8 @@ void Lanes::GiveUp(const std::string& lane, Ticket ticket) {
 
 bool Lanes::HasRoom(const std::string& name, const Lane& lane) const {
   // A lost place of the own lane holds up nobody: nothing would go on at all.
-  if (name.empty()) return lane.busy < limits_.own_lane;
+  if (IsOwnLane(name)) return own_used_ < limits_.own_lane;
+  if (name == kUnboundLane) return lane.busy < limits_.unbound;
   if (lane.busy + lane.health.lost >= limits_.per_lane || used_ >= limits_.places) return false;
   const int unreserved = limits_.places - Reserve();
   if (lane.silent()) return lane.busy == 0 && silent_used_ < unreserved && used_ < unreserved;
@@ -130,9 +135,9 @@ std::vector<std::string> Lanes::WaitedFor() const {
 }
 
 bool Lanes::IsFull(const std::string& lane) const {
-  const Lane* found = Find(lane);
-  if (found == nullptr) return false;
-  return found->busy + found->health.lost >= (lane.empty() ? limits_.own_lane : limits_.per_lane);
+  if (IsOwnLane(lane)) return own_used_ >= limits_.own_lane;
+  const int used = busy(lane) + Health(lane).lost;
+  return used >= (lane == kUnboundLane ? limits_.unbound : limits_.per_lane);
 }
 
 }  // namespace volumed

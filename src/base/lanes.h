@@ -18,8 +18,17 @@ namespace volumed {
 struct LaneLimits {
   int places = 64;    // of all lanes together, but for the own one
   int per_lane = 4;   // of one lane
-  int own_lane = 64;  // of the lane without a name, which is the agent's own filesystem
+  int own_lane = 64;  // of the own lanes together: see IsOwnLane
+  int unbound = 256;  // of the lane kUnboundLane
 };
+
+// Of those who hang with nothing that others wait for too: a device that is to appear, a driver's
+// program. They are counted for themselves, as those of the own lane are.
+inline constexpr const char* kUnboundLane = "~";
+
+// The agent's own filesystem has the lane without a name. It may be more than one, so that those
+// who came later need not wait for all who came before: then each name begins with '='.
+inline bool IsOwnLane(const std::string& lane) { return lane.empty() || lane[0] == '='; }
 
 // How a lane is, as far as its owner was told.
 struct LaneHealth {
@@ -101,8 +110,9 @@ class Lanes {
   std::set<std::string> waited_for_;
   Ticket next_ticket_ = 1;
   int waiting_ = 0;
-  int used_ = 0;         // places that are taken or lost, but for the own lane's
+  int used_ = 0;         // places that are taken or lost, but for the own and the unbound lane's
   int silent_used_ = 0;  // of these, in lanes that are silent
+  int own_used_ = 0;     // places of the own lanes
 };
 
 }  // namespace volumed

@@ -46,74 +46,113 @@ OperationExecutor::OperationExecutor(Scheduler& scheduler, Logger& logger,
 
 OperationExecutor::~OperationExecutor() = default;
 
-StartResult OperationExecutor::Start(Operation operation, Body body, Completion done) {
+StartResult OperationExecutor::CheckStart(const Operation& operation) {
   if (IsPending(operation.key) || DeviceIsBusy(operation)) return StartResult::kPending;
-  const std::string backoff_key = operation.key.ToString();
   if (const auto last = last_failed_.find(operation.key); last != last_failed_.end()) {
     if (last->second != operation.name) {
       ResetBackoff(operation.key);
-    } else if (backoff_.BlockedUntil(backoff_key, operation.name)) {
+    } else if (backoff_.BlockedUntil(operation.key.ToString(), operation.name)) {
       return StartResult::kBackoff;
     }
   }
-  const OperationKey key = operation.key;
-  Active& active = running_[key];
-  active = Active{.operation = std::move(operation),
-                  .started = scheduler_.clock().Now(),
-                  .started_unix_ms = scheduler_.clock().WallUnixMillis(),
-                  .progress = std::make_shared<OperationProgress>(scheduler_.clock()),
-                  .body = std::move(body),
-                  .done = std::move(done)};
-  active.place = lanes_.Enter(active.operation.domain, active.operation.takes_away,
-                              [this, key] { Begin(key); });
-  if (lanes_.WaitOf(active.place)) active.progress->EnterStep(kWaitForWorker);
   return StartResult::kStarted;
 }
 
-void OperationExecutor::Begin(const OperationKey& key) {
-  Active& active = running_.at(key);
+StartResult OperationExecutor::Start(Operation operation, Body body, Completion done) {
+  if (const StartResult result = CheckStart(operation); result != StartResult::kStarted) {
+    return result;
+  }
+  auto group = std::make_shared<Group>();
+  group->keys = {operation.key};
+  group->numbers = {0};
+  group->takes_away = operation.takes_away;
+  group->body = [body = std::move(body)](const std::vector<size_t>&, OperationProgress& progress) {
+    return Failures{body(progress)};
+  };
+  FaultDomain domain = operation.domain;
+  const bool is_unbound = domain.lane.empty() && !operation.on_own_filesystem;
+  if (is_unbound) domain.lane = kUnboundLane;
+  const OperationKey key = operation.key;
+  running_[key] = {std::move(operation), group, std::move(done)};
+  Enter(group, domain);
+  return StartResult::kStarted;
+}
+
+std::vector<StartResult> OperationExecutor::StartGroup(std::vector<Member> members,
+                                                       GroupBody body) {
+  std::vector<StartResult> results;
+  results.reserve(members.size());
+  auto group = std::make_shared<Group>();
+  group->body = std::move(body);
+  for (size_t number = 0; number < members.size(); ++number) {
+    Operation& operation = members[number].operation;
+    results.push_back(CheckStart(operation));
+    if (results.back() != StartResult::kStarted) continue;
+    group->keys.push_back(operation.key);
+    group->numbers.push_back(number);
+    group->takes_away = group->takes_away || operation.takes_away;
+    const OperationKey key = operation.key;
+    running_[key] = {std::move(operation), group, std::move(members[number].done)};
+  }
+  if (!group->keys.empty()) Enter(group, FaultDomain());
+  return results;
+}
+
+void OperationExecutor::Enter(const GroupPtr& group, const FaultDomain& domain) {
+  group->started = scheduler_.clock().Now();
+  group->started_unix_ms = scheduler_.clock().WallUnixMillis();
+  group->progress = std::make_shared<OperationProgress>(scheduler_.clock());
+  group->place = lanes_.Enter(domain, group->takes_away, [this, group] { Begin(group); });
+  if (lanes_.WaitOf(group->place)) group->progress->EnterStep(kWaitForWorker);
+}
+
+void OperationExecutor::Begin(const GroupPtr& group) {
   // `this` is used on the control thread only, and only while it is alive.
-  scheduler_.RunBlocking([this, alive = std::weak_ptr<char>(alive_), &scheduler = scheduler_, key,
-                          progress = active.progress, body = std::move(active.body)] {
-    std::optional<OperationFailure> failure = body(*progress);
-    scheduler.Post([this, alive, key, failure = std::move(failure)] {
-      if (alive.lock()) Finish(key, failure);
-    });
-  });
+  scheduler_.RunBlocking(
+      [this, alive = std::weak_ptr<char>(alive_), &scheduler = scheduler_, group] {
+        Failures failures = group->body(group->numbers, *group->progress);
+        scheduler.Post([this, alive, group, failures = std::move(failures)] {
+          if (alive.lock()) Finish(group, failures);
+        });
+      });
 }
 
 void OperationExecutor::GiveUpWaiting(const OperationKey& key) {
   const auto found = running_.find(key);
-  if (found == running_.end() || found->second.operation.takes_away) return;
-  if (!lanes_.GiveUp(found->second.place)) return;
-  const OperationFailure failure{
-      found->second.operation.name, kWaitForWorker,
-      Error::NotApplied(Code::kCancelled, "given up while it waited for a worker")};
-  Completion done = std::move(found->second.done);
-  running_.erase(found);
-  // The caller may be in the midst of what the completion changes.
-  scheduler_.Post([failure, done = std::move(done), alive = std::weak_ptr<char>(alive_)] {
-    if (alive.lock()) done(failure);
-  });
+  if (found == running_.end() || found->second.group->takes_away) return;
+  const GroupPtr group = found->second.group;
+  if (!lanes_.GiveUp(group->place)) return;
+  for (const OperationKey& one : group->keys) {
+    Active active = std::move(running_.extract(one).mapped());
+    const OperationFailure failure{
+        active.operation.name, kWaitForWorker,
+        Error::NotApplied(Code::kCancelled, "given up while it waited for a worker")};
+    // The caller may be in the midst of what the completion changes.
+    scheduler_.Post([failure, done = std::move(active.done), alive = std::weak_ptr<char>(alive_)] {
+      if (alive.lock()) done(failure);
+    });
+  }
 }
 
-void OperationExecutor::Finish(const OperationKey& key,
-                               const std::optional<OperationFailure>& failure) {
-  const auto found = running_.find(key);
-  if (found == running_.end()) return;
-  const Active finished = std::move(found->second);
-  running_.erase(found);
-  lanes_.Leave(finished.place);
-  const Duration elapsed = scheduler_.clock().Now() - finished.started;
-  NoteOutcome(finished.operation, failure);
-  LogFinished(finished, elapsed, failure);
-  observer_.OperationFinished({.key = key,
-                               .plugin_name = finished.operation.plugin_name,
-                               .operation = finished.operation.name,
-                               .elapsed = elapsed,
-                               .failure = failure});
-  // Last: it may start the next operation of this key, or destroy this.
-  finished.done(failure);
+void OperationExecutor::Finish(const GroupPtr& group, const Failures& failures) {
+  lanes_.Leave(group->place);
+  group->body = nullptr;
+  const Duration elapsed = scheduler_.clock().Now() - group->started;
+  std::vector<Completion> completions;
+  for (size_t i = 0; i < group->keys.size(); ++i) {
+    Active finished = std::move(running_.extract(group->keys[i]).mapped());
+    NoteOutcome(finished.operation, failures[i]);
+    LogFinished(finished, elapsed, failures[i]);
+    observer_.OperationFinished({.key = group->keys[i],
+                                 .plugin_name = finished.operation.plugin_name,
+                                 .operation = finished.operation.name,
+                                 .elapsed = elapsed,
+                                 .failure = failures[i]});
+    completions.push_back(std::move(finished.done));
+  }
+  // Last: each may start the next operation of its key, or destroy this.
+  const std::weak_ptr<char> alive = alive_;
+  for (size_t i = 0; i < completions.size() && !alive.expired(); ++i) completions[i](failures[i]);
 }
 
 void OperationExecutor::NoteOutcome(const Operation& operation,
@@ -198,11 +237,11 @@ void OperationExecutor::ResetBackoff(const OperationKey& key) {
 RunningOperation OperationExecutor::Describe(const OperationKey& key, const Active& active) const {
   return {.key = key,
           .operation = active.operation.name,
-          .step = active.progress->step(),
-          .since_unix_ms = active.started_unix_ms,
-          .step_since_unix_ms = active.progress->step_since_unix_ms(),
-          .progress = active.progress->done(),
-          .waits_for = lanes_.WaitOf(active.place)};
+          .step = active.group->progress->step(),
+          .since_unix_ms = active.group->started_unix_ms,
+          .step_since_unix_ms = active.group->progress->step_since_unix_ms(),
+          .progress = active.group->progress->done(),
+          .waits_for = lanes_.WaitOf(active.group->place)};
 }
 
 std::vector<RunningOperation> OperationExecutor::Running() const {

@@ -66,9 +66,10 @@ class OperationExecutor {
     UniqueVolumeName device = {};  // that it uses, in this way:
     DeviceUse use = DeviceUse::kNone;
     // What it may hang with, as its calls have it (CallOptions::domain): beyond the limits it waits
-    // without a thread. Empty for what waits for nothing but the agent's own filesystem, or for
-    // things that no worker waits for (a device that is to appear).
+    // without a thread. Empty for things that no worker waits for (a device that is to appear), and
+    // for what waits for nothing but the agent's own filesystem:
     FaultDomain domain = {};
+    bool on_own_filesystem = false;
     bool takes_away = false;  // see OperationLanes::Enter
   };
   // Runs on an executor thread, may block; nullopt: it succeeded.
@@ -89,8 +90,20 @@ class OperationExecutor {
   // the first one's back-off forgotten.
   StartResult Start(Operation operation, Body body, Completion done);
 
+  // Several operations that are made together, each for itself: one that cannot start is left out,
+  // and one that fails does so alone. They have one place, without a domain and without a device.
+  struct Member {
+    Operation operation;
+    Completion done;
+  };
+  // Is given the numbers of the members that were started, and answers for each of them.
+  using GroupBody = std::function<std::vector<std::optional<OperationFailure>>(
+      const std::vector<size_t>& started, OperationProgress&)>;
+  std::vector<StartResult> StartGroup(std::vector<Member> members, GroupBody body);
+
   // An operation of exactly this key that waits for its lane ends with Cancelled, not applied, and
-  // without back-off. One that runs goes on, and one that takes something away waits on.
+  // without back-off, and so do those that are made together with it. One that runs goes on, and
+  // one that takes something away waits on.
   void GiveUpWaiting(const OperationKey& key);
   // See OperationLanes.
   void LanesChanged() { lanes_.LanesChanged(); }
@@ -103,18 +116,29 @@ class OperationExecutor {
   std::optional<RunningOperation> FindRunning(const OperationKey& key) const;
 
  private:
-  struct Active {
-    Operation operation;
+  // What has one place and one thread.
+  struct Group {
+    std::vector<OperationKey> keys;
+    std::vector<size_t> numbers;  // of the members that these keys are of
     TimePoint started;
     int64_t started_unix_ms = 0;
     std::shared_ptr<OperationProgress> progress;
-    Body body = {};
-    Completion done = {};
+    GroupBody body;
     OperationLanes::PlaceId place = 0;
+    bool takes_away = false;
   };
+  using GroupPtr = std::shared_ptr<Group>;
+  struct Active {
+    Operation operation;
+    GroupPtr group;
+    Completion done = {};
+  };
+  using Failures = std::vector<std::optional<OperationFailure>>;
 
-  void Begin(const OperationKey& key);
-  void Finish(const OperationKey& key, const std::optional<OperationFailure>& failure);
+  StartResult CheckStart(const Operation& operation);
+  void Enter(const GroupPtr& group, const FaultDomain& domain);
+  void Begin(const GroupPtr& group);
+  void Finish(const GroupPtr& group, const Failures& failures);
   bool DeviceIsBusy(const Operation& operation) const;
   RunningOperation Describe(const OperationKey& key, const Active& active) const;
   void LogFinished(const Active& running, Duration elapsed,

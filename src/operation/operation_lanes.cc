@@ -58,15 +58,32 @@ void OperationLanes::Queue(PlaceId id, const FaultDomain& domain) {
   const auto found = places_.find(id);
   if (found == places_.end()) return;  // it gave up meanwhile
   Place& place = found->second;
-  place.name = domain.lane.empty() ? "the agent's own filesystem" : domain.name;
+  place.name = domain.name;
   place.lane = domain.lane;
-  if (place.takes_away && !place.lane.empty()) place.lane += kTakesAway;
+  if (place.lane.empty()) {
+    place.name = "the agent's own filesystem";
+    place.lane = OwnLane();
+  } else if (place.lane == kUnboundLane) {
+    place.name = "what waits for a device or a program";
+  } else if (place.takes_away) {
+    place.lane += kTakesAway;
+  }
   Known& known = known_[place.lane];
   known = {domain.lane, place.takes_away, known.places + 1};
   place.located = true;
   place.ticket = lanes_.Wait(place.lane);
   waiting_[place.ticket] = id;
   Admit();
+}
+
+// Who comes within this time of the one before belongs to the same burst. Bursts have a lane each,
+// and of these the one with the fewest at work goes first: one more pod does not wait for a burst.
+std::string OperationLanes::OwnLane() {
+  constexpr auto kSameBurst = std::chrono::milliseconds(100);
+  const TimePoint now = scheduler_.clock().Now();
+  if (!last_own_ || now - *last_own_ > kSameBurst) ++burst_;
+  last_own_ = now;
+  return "=" + std::to_string(burst_);
 }
 
 bool OperationLanes::GiveUp(PlaceId id) {
@@ -116,7 +133,7 @@ LaneHealth OperationLanes::HealthOf(const Known& known) const {
 
 void OperationLanes::Admit() {
   for (const std::string& lane : lanes_.WaitedFor()) {
-    if (!lane.empty()) lanes_.SetHealth(lane, HealthOf(known_.at(lane)));
+    if (!IsOwnLane(lane) && lane != kUnboundLane) lanes_.SetHealth(lane, HealthOf(known_.at(lane)));
   }
   for (const Lanes::Ticket ticket : lanes_.Admit()) {
     const auto waiting = waiting_.find(ticket);
@@ -135,7 +152,7 @@ std::optional<LaneWait> OperationLanes::WaitOf(PlaceId id) const {
   const Place& place = found->second;
   if (!place.located) return LaneWait{"which filesystem its path lies on is looked for"};
   const std::string& name = place.name;
-  const LaneHealth health = place.lane.empty() ? LaneHealth() : HealthOf(known_.at(place.lane));
+  const LaneHealth health = IsOwnLane(place.lane) ? LaneHealth() : HealthOf(known_.at(place.lane));
   const std::string since =
       health.silent_since ? SinceText(scheduler_.clock(), *health.silent_since) : "";
   if (health.lost > 0) {

@@ -68,6 +68,7 @@ class OperationLanes {
   };
   void LookUp();
   void Queue(PlaceId id, const FaultDomain& domain);
+  std::string OwnLane();
   LaneHealth HealthOf(const Known& known) const;
   // A place of the lane is gone.
   void Forget(const std::string& lane);
@@ -82,6 +83,8 @@ class OperationLanes {
   std::vector<Lookup> to_look_up_;
   bool looking_up_ = false;  // an executor thread looks others up
   PlaceId next_id_ = 1;
+  uint64_t burst_ = 0;  // of those that wait for nothing but the agent's own filesystem
+  std::optional<TimePoint> last_own_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -3,12 +3,12 @@
 #include <string>
 #include <utility>
 
-#include "kube/pod_facts.h"
 #include "mounter/subpath.h"
 #include "operation/call_options.h"
 #include "operation/device_facts.h"
 #include "operation/device_operations.h"
 #include "operation/map_operations.h"
+#include "operation/mount_request.h"
 #include "operation/pod_volume_facts.h"
 #include "operation/step_runner.h"
 #include "operation/storage_steps.h"
@@ -19,10 +19,7 @@ namespace {
 using Parts = PodVolumeOperations::Parts;
 using Failure = std::optional<OperationFailure>;
 
-// Kubelet's operation_name. Source: kubernetes
-// pkg/volume/util/operationexecutor/operation_generator.go@v1.36.2; "pod_remove" is our own.
-constexpr const char* kVolumeMount = "volume_mount";
-constexpr const char* kVolumeUnmount = "volume_unmount";
+// Our own, beside kubelet's operation_name.
 constexpr const char* kPodRemove = "pod_remove";
 // Source: kubernetes pkg/kubelet/events/event.go@v1.36.2 (FailedMountVolume).
 constexpr const char* kFailedMount = "FailedMount";
@@ -34,42 +31,17 @@ std::string DisplayName(const Pod& pod) {
   return pod.metadata.name_space + "/" + pod.metadata.name;
 }
 
-MounterArgs ArgsFor(const MountRequest& request, const CallOptions& call) {
-  const PodSecurityContext& security = request.pod->spec.security_context;
-  MounterArgs args;
-  args.fs_user = EffectiveFsUser(*request.pod);
-  args.fs_group = security.fs_group;
-  args.fs_group_change_policy = security.fs_group_change_policy;
-  args.nested_mount_points = request.nested_mount_points;
-  args.reconstructed_volume = request.reconstructed;
-  args.is_remount = request.is_remount;
-  args.call = call;
-  return args;
-}
-
 Status PrepareSubPaths(const Parts& parts, const MountRequest& request, const Mounter& mounter,
                        const CallOptions& call, std::vector<SubPathMount>& mounts) {
   mounts.clear();
   for (const SubPathRequest& wanted : request.sub_paths) {
-    const SafeSubpathRequest subpath{.pod = request.pod->uid(),
-                                     .spec = request.spec.name(),
-                                     .container = wanted.container,
-                                     .index = wanted.index,
-                                     .volume = mounter.GetSafePath(),
-                                     .sub_path = wanted.sub_path};
     ASSIGN_OR_RETURN(const SafePath place,
-                     PrepareSafeSubpath(parts.host.kernel, parts.host.paths, subpath, call)
+                     PrepareSafeSubpath(parts.host.kernel, parts.host.paths,
+                                        SubpathOf(request, wanted, mounter), call)
                          .With("container " + wanted.container));
     mounts.push_back({wanted.container, wanted.index, place.Display()});
   }
   return OkStatus();
-}
-
-// A remount changes the content of a volume that is set up all the while; anything else sets it up.
-VolumeEvent MountEvent(const MountRequest& request, const VolumeRecordKeeper& keeper) {
-  const std::optional<PodVolumeRecord> record = keeper.Find(KeyOf(request));
-  const bool is_set_up = record && record->state == VolumeState::kSetUp;
-  return request.is_remount && is_set_up ? VolumeEvent::kRemount : VolumeEvent::kSetUp;
 }
 
 Failure RunMount(const Parts& parts, const MountRequest& request, MountedVolume& result,
@@ -129,10 +101,7 @@ Failure RunMount(const Parts& parts, const MountRequest& request, MountedVolume&
     if (!parts.keeper->Find(call.facts.key)) storage.Release();
     return failure;
   }
-  result.plugin_name = call.facts.plugin_name;
-  result.host_path = mounter.GetPath();
-  result.attributes = mounter.GetAttributes();
-  result.freshness = mounter.freshness();
+  DescribeMounted(call.facts.plugin_name, mounter, result);
   return std::nullopt;
 }
 
@@ -248,6 +217,7 @@ OperationExecutor::Operation UnmountOperation(const char* name, const UnmountReq
           .device = request.device,
           .use = request.device.empty() ? DeviceUse::kNone : DeviceUse::kShared,
           .domain = {FaultDomainOf(request, keeper), ""},
+          .on_own_filesystem = true,
           .takes_away = true};
 }
 
@@ -287,18 +257,23 @@ void PodVolumeOperations::Restore(const std::vector<PodVolumeRecord>& volumes,
   }
 }
 
+OperationExecutor::Operation PodVolumeOperations::MountOperation(
+    const MountRequest& request) const {
+  const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(request.spec);
+  return {.key = KeyOf(request),
+          .name = kVolumeMount,
+          .plugin_name = plugin.ok() ? (*plugin)->GetPluginName() : std::string(),
+          .pod_display_name = DisplayName(*request.pod),
+          .device = request.device(),
+          .use = request.has_device ? DeviceUse::kExclusive : DeviceUse::kNone,
+          .domain = plugin.ok() ? DomainOf(**plugin, request.spec) : FaultDomain(),
+          .on_own_filesystem = true};
+}
+
 StartResult PodVolumeOperations::MountVolume(
     MountRequest request, std::function<void(OperationOutcome<MountedVolume>)> done) {
   const PodVolumeKey key = KeyOf(request);
-  const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(request.spec);
-  OperationExecutor::Operation operation{
-      .key = key,
-      .name = kVolumeMount,
-      .plugin_name = plugin.ok() ? (*plugin)->GetPluginName() : std::string(),
-      .pod_display_name = DisplayName(*request.pod),
-      .device = request.device(),
-      .use = request.has_device ? DeviceUse::kExclusive : DeviceUse::kNone,
-      .domain = plugin.ok() ? DomainOf(**plugin, request.spec) : FaultDomain()};
+  OperationExecutor::Operation operation = MountOperation(request);
   auto result = std::make_shared<MountedVolume>();
   return executor_.Start(
       std::move(operation),
@@ -309,6 +284,90 @@ StartResult PodVolumeOperations::MountVolume(
         if (failure) TellOfFailure(events, key.pod, key.spec, false, *failure);
         done(OutcomeOf(failure, *result));
       });
+}
+
+std::vector<StartResult> PodVolumeOperations::MountVolumes(std::vector<MountRequest> requests,
+                                                           GroupDone<MountedVolume> done) {
+  std::vector<StartResult> started(requests.size(), StartResult::kPending);
+  auto group = std::make_shared<std::vector<MountRequest>>();
+  auto results = std::make_shared<std::vector<MountedVolume>>();
+  std::vector<size_t> numbers;  // of the group's requests
+  std::vector<OperationExecutor::Member> members;
+  for (size_t number = 0; number < requests.size(); ++number) {
+    MountRequest& request = requests[number];
+    const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(request.spec);
+    if (!plugin.ok() || !CanBeGrouped(request, **plugin)) {
+      started[number] = MountVolume(std::move(request),
+                                    [number, done](const OperationOutcome<MountedVolume>& outcome) {
+                                      done(number, outcome);
+                                    });
+      continue;
+    }
+    const size_t place = numbers.size();
+    numbers.push_back(number);
+    members.push_back(
+        {MountOperation(request), [&events = parts_.host.events, key = KeyOf(request), place,
+                                   number, results, done](const Failure& failure) {
+           if (failure) TellOfFailure(events, key.pod, key.spec, false, *failure);
+           done(number, OutcomeOf(failure, std::move((*results)[place])));
+         }});
+    group->push_back(std::move(request));
+  }
+  if (group->empty()) return started;
+  results->resize(group->size());
+  const std::vector<StartResult> of_group = executor_.StartGroup(
+      std::move(members), [parts = parts_, group, results](const std::vector<size_t>& which,
+                                                           OperationProgress& progress) {
+        std::vector<const MountRequest*> mounts;
+        std::vector<MountedVolume*> mounted;
+        for (const size_t place : which) {
+          mounts.push_back(&(*group)[place]);
+          mounted.push_back(&(*results)[place]);
+        }
+        return RunMountGroup(parts.ForGroups(), mounts, mounted, progress, [&](size_t number) {
+          return RunMount(parts, *mounts[number], *mounted[number], progress);
+        });
+      });
+  for (size_t place = 0; place < numbers.size(); ++place) {
+    started[numbers[place]] = of_group[place];
+  }
+  return started;
+}
+
+std::vector<StartResult> PodVolumeOperations::UnmountVolumes(std::vector<UnmountRequest> requests,
+                                                             GroupDone<Unit> done) {
+  std::vector<StartResult> started(requests.size(), StartResult::kPending);
+  auto group = std::make_shared<std::vector<UnmountRequest>>();
+  std::vector<size_t> numbers;  // of the group's requests
+  std::vector<OperationExecutor::Member> members;
+  for (size_t number = 0; number < requests.size(); ++number) {
+    UnmountRequest& request = requests[number];
+    if (!CanBeGrouped(request, *parts_.keeper)) {
+      started[number] = UnmountVolume(
+          std::move(request),
+          [number, done](const OperationOutcome<Unit>& outcome) { done(number, outcome); });
+      continue;
+    }
+    numbers.push_back(number);
+    members.push_back(
+        {UnmountOperation(kVolumeUnmount, request, *parts_.keeper),
+         [number, done](const Failure& failure) { done(number, OutcomeOf(failure, Unit())); }});
+    group->push_back(std::move(request));
+  }
+  if (group->empty()) return started;
+  const std::vector<StartResult> of_group = executor_.StartGroup(
+      std::move(members),
+      [parts = parts_, group](const std::vector<size_t>& which, OperationProgress& progress) {
+        std::vector<const UnmountRequest*> unmounts;
+        for (const size_t place : which) unmounts.push_back(&(*group)[place]);
+        return RunUnmountGroup(parts.ForGroups(), unmounts, progress, [&](size_t number) {
+          return RunUnmount(parts, *unmounts[number], progress);
+        });
+      });
+  for (size_t place = 0; place < numbers.size(); ++place) {
+    started[numbers[place]] = of_group[place];
+  }
+  return started;
 }
 
 StartResult PodVolumeOperations::UnmountVolume(UnmountRequest request,
@@ -365,7 +424,8 @@ StartResult PodVolumeOperations::RemovePod(PodUid pod, std::string pod_display_n
   OperationExecutor::Operation operation{.key = {pod, SpecName()},
                                          .name = kPodRemove,
                                          .plugin_name = "",
-                                         .pod_display_name = std::move(pod_display_name)};
+                                         .pod_display_name = std::move(pod_display_name),
+                                         .on_own_filesystem = true};
   return executor_.Start(
       std::move(operation),
       [parts = parts_, pod, record](OperationProgress& progress) {

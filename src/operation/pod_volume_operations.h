@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/scheduler.h"
 #include "operation/device_operations.h"
+#include "operation/group_operations.h"
 #include "operation/map_operations.h"
 #include "operation/operation_executor.h"
 #include "operation/operation_observer.h"
@@ -54,6 +55,10 @@ class PodVolumeOperations final : public VolumeOperations {
   // To be called when FaultDomains::HealthOf() may answer something else.
   void LanesChanged() { executor_.LanesChanged(); }
 
+  std::vector<StartResult> MountVolumes(std::vector<MountRequest> requests,
+                                        GroupDone<MountedVolume> done) override;
+  std::vector<StartResult> UnmountVolumes(std::vector<UnmountRequest> requests,
+                                          GroupDone<Unit> done) override;
   StartResult MountVolume(MountRequest request,
                           std::function<void(OperationOutcome<MountedVolume>)> done) override;
   StartResult UnmountVolume(UnmountRequest request,
@@ -123,6 +128,7 @@ class PodVolumeOperations final : public VolumeOperations {
     std::shared_ptr<VolumeRecordKeeper> keeper;
     std::shared_ptr<DeviceHolds> holds;
 
+    GroupOperationParts ForGroups() const { return {plugins, host, settings, *keeper}; }
     DeviceOperationParts ForDevices() const {
       return {plugins, host, settings, devices, storage, *keeper, *holds, logger};
     }
@@ -136,6 +142,7 @@ class PodVolumeOperations final : public VolumeOperations {
                               std::function<void(OperationOutcome<AcceptedDirectory>)> done);
 
  private:
+  OperationExecutor::Operation MountOperation(const MountRequest& request) const;
   StartResult ForgetRecords(const std::string& key, std::function<Status(StorageGuard&)> forget,
                             std::function<void(OperationOutcome<Unit>)> done);
 

@@ -28,7 +28,8 @@ std::optional<StepFailure> RunSteps(const std::vector<Step>& steps, const CallOp
   return std::nullopt;
 }
 
-// The step's failure is what somebody must act on; what the record lacks, a restart finds out.
+}  // namespace
+
 Error WithRecording(const Error& failure, const Status& recorded) {
   if (recorded.ok()) return failure;
   const Error error = Error::FromParts(
@@ -36,8 +37,6 @@ Error WithRecording(const Error& failure, const Status& recorded) {
       failure.message() + "; recording it failed too: " + recorded.error().message());
   return recorded.error().maybe_applied() ? error.AsMaybeApplied() : error;
 }
-
-}  // namespace
 
 template <typename T>
 BasicStepRunner<T>::BasicStepRunner(RecordKeeper<T>& keeper, const Clock& clock,

@@ -61,6 +61,10 @@ class BasicStepRunner {
   const CallOptions base_;
 };
 
+// A failure of which the outcome could not be recorded either. The first is what somebody must act
+// on; what the record lacks, a restart finds out.
+Error WithRecording(const Error& failure, const Status& recorded);
+
 extern template class BasicStepRunner<PodVolumeRecord>;
 extern template class BasicStepRunner<DeviceRecord>;
 using StepRunner = BasicStepRunner<PodVolumeRecord>;

@@ -12,14 +12,11 @@
 namespace volumed {
 namespace {
 
-// Of the look at one storage that is not the operation's own: while it decides a delete, and else.
-constexpr auto kLookTimeout = std::chrono::seconds(10);
+// Of the look at one storage that is not the operation's own, unless that decides a delete.
 constexpr auto kShortLookTimeout = std::chrono::seconds(1);
 
 // Begins the ids of the agent's own directories.
 constexpr char kOwn[] = "own/";
-
-Error Refused(const std::string& why) { return Error::NotApplied(Code::kFailedPrecondition, why); }
 
 const char* UseText(StorageUse use) {
   switch (use) {

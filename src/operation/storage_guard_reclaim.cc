@@ -13,11 +13,6 @@
 namespace volumed {
 namespace {
 
-// Of the look at another volume's storage.
-constexpr auto kLookTimeout = std::chrono::seconds(10);
-
-Error Refused(const std::string& why) { return Error::NotApplied(Code::kFailedPrecondition, why); }
-
 // The filesystem and the place in it that a key "fs:<major>:<minor>:<path>" tells; empty for
 // others.
 std::optional<FilesystemPart> PartOf(const std::string& key) {

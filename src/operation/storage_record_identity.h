@@ -2,6 +2,8 @@
 // StorageGuard's own source files alone.
 #pragma once
 
+#include "base/clock.h"
+#include "base/result.h"
 #include "operation/storage_record.h"
 #include "operation/storage_table.h"
 #include "os/storage_requests.h"
@@ -37,5 +39,12 @@ void KeepIdentity(const StorageOwnerRecord& before, StorageOwnerRecord& record);
 // What the storage is now is the volume's, too.
 void AddIdentity(const StorageIdentity& identity, StorageOwnerRecord& record);
 void ForgetIdentity(StorageOwnerRecord& record);
+
+// How long the look at another storage may take that decides whether something is deleted.
+inline constexpr Duration kLookTimeout = std::chrono::seconds(10);
+// Something about the storage itself speaks against it.
+inline Error Refused(const std::string& why) {
+  return Error::NotApplied(Code::kFailedPrecondition, why);
+}
 
 }  // namespace volumed

@@ -262,6 +262,16 @@ class VolumeOperations {
   // goes on.
   virtual void GiveUpWaiting(const OperationKey& /*key*/) {}
 
+  // Several volumes of one pod, of which those that can be are made as one operation: at the price
+  // of one, and each for itself. An answer for each, in this order; `done` is called with the
+  // number of each that was started.
+  template <typename T>
+  using GroupDone = std::function<void(size_t number, const OperationOutcome<T>& outcome)>;
+  virtual std::vector<StartResult> MountVolumes(std::vector<MountRequest> requests,
+                                                GroupDone<MountedVolume> done);
+  virtual std::vector<StartResult> UnmountVolumes(std::vector<UnmountRequest> requests,
+                                                  GroupDone<Unit> done);
+
   virtual StartResult MountVolume(MountRequest request,
                                   std::function<void(OperationOutcome<MountedVolume>)> done) = 0;
   virtual StartResult UnmountVolume(UnmountRequest request,

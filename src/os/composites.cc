@@ -1,5 +1,6 @@
 #include "os/composites.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <type_traits>
@@ -32,9 +33,9 @@ Result<BatchAnswer> DoBatch(Kernel& kernel, const Batch& batch, const CallOption
   BatchAnswer answer;
   answer.items.reserve(batch.items.size());
   for (const BatchItem& item : batch.items) {
-    const bool may_be_tried =
-        item.needs == BatchItem::kNothing ||
-        (item.needs < answer.items.size() && answer.items[item.needs].result.ok());
+    const bool may_be_tried = std::all_of(item.needs.begin(), item.needs.end(), [&](size_t needed) {
+      return needed < answer.items.size() && answer.items[needed].result.ok();
+    });
     if (may_be_tried) {
       answer.items.push_back({kernel.Perform(item.request, options)});
     } else {

@@ -405,11 +405,10 @@ struct BatchItemAnswer {
 };
 
 struct BatchItem {
-  static constexpr size_t kNothing = SIZE_MAX;
   AnyRequest request;
-  // An earlier item, without whose success this one is not tried; it then ends with Aborted, not
+  // Earlier items, without whose success this one is not tried; it then ends with Aborted, not
   // applied.
-  size_t needs = kNothing;
+  std::vector<size_t> needs = {};
 };
 
 std::string_view RequestName(const AnyRequest& request);
@@ -445,6 +444,8 @@ struct CallOptions {
   // The volume that the effect belongs to. A worker holds an flock on this key's file while it
   // works, so that a new agent knows that an old worker is still busy there. Empty: none.
   std::string key;
+  // The others that it belongs to, each locked likewise.
+  std::vector<std::string> more_keys = {};
   // What may hang together: calls of one domain share a bounded number of workers, so that one dead
   // filesystem cannot occupy them all. Empty: the agent's own filesystem, which has the fast
   // worker.

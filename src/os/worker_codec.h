@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/descriptor.h"
@@ -14,13 +15,14 @@ namespace volumed {
 
 struct WorkerRequest {
   AnyRequest request;
-  std::string key;
+  std::vector<std::string> keys;
   bool wants_progress = false;
   // Until the deadline, counted from now. Nothing: the request is never killed.
   std::optional<Duration> time_left = {};
 };
 
-std::string EncodeRequest(const AnyRequest& request, const std::string& key, bool wants_progress,
+// Of `options` the keys, and whether there is somebody to be told of progress.
+std::string EncodeRequest(const AnyRequest& request, const CallOptions& options,
                           std::optional<Duration> time_left);
 // Errors: DataLoss, not applied, for bytes that are no request.
 Result<WorkerRequest> DecodeRequest(std::string_view bytes);

@@ -128,7 +128,7 @@ void Fill(const Batch& from, worker::Request& to) {
   for (const BatchItem& item : from.items) {
     worker::BatchItem& i = *m.add_items();
     WriteRequest(item.request, *i.mutable_request());
-    if (item.needs != BatchItem::kNothing) i.set_needs(item.needs);
+    i.mutable_needs()->Add(item.needs.begin(), item.needs.end());
   }
 }
 
@@ -137,8 +137,7 @@ Result<Batch> Read(const worker::Batch& from) {
   request.items.reserve(static_cast<size_t>(from.items_size()));
   for (const worker::BatchItem& item : from.items()) {
     ASSIGN_OR_RETURN(AnyRequest one, ReadRequest(item.request()));
-    request.items.push_back(
-        {std::move(one), item.has_needs() ? item.needs() : BatchItem::kNothing});
+    request.items.push_back({std::move(one), {item.needs().begin(), item.needs().end()}});
   }
   return request;
 }

@@ -301,11 +301,12 @@ void worker_codec::WriteRequest(const AnyRequest& from, pb::Request& to) { Write
 
 Result<AnyRequest> worker_codec::ReadRequest(const pb::Request& from) { return ReadMessage(from); }
 
-std::string EncodeRequest(const AnyRequest& request, const std::string& key, bool wants_progress,
+std::string EncodeRequest(const AnyRequest& request, const CallOptions& options,
                           std::optional<Duration> time_left) {
   pb::Request message;
-  message.set_key(key);
-  message.set_wants_progress(wants_progress);
+  message.set_key(options.key);
+  WriteList(options.more_keys, message.mutable_more_keys());
+  message.set_wants_progress(options.progress != nullptr);
   if (time_left) message.set_time_left_ns(time_left->count());
   WriteMessage(request, message);
   return message.SerializeAsString();
@@ -317,7 +318,9 @@ Result<WorkerRequest> DecodeRequest(std::string_view bytes) {
     return Error::NotApplied(Code::kDataLoss, "a message to the worker is malformed");
   }
   ASSIGN_OR_RETURN(AnyRequest request, ReadMessage(message));
-  WorkerRequest decoded{std::move(request), message.key(), message.wants_progress()};
+  WorkerRequest decoded{std::move(request), ReadList(message.more_keys()),
+                        message.wants_progress()};
+  if (!message.key().empty()) decoded.keys.push_back(message.key());
   if (message.has_time_left_ns()) decoded.time_left = Duration(message.time_left_ns());
   return decoded;
 }

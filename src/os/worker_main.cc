@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/strings.h"
 #include "os/key_lock.h"
@@ -77,16 +78,17 @@ class Worker {
 
   Result<AnyAnswer> Serve(const std::string& bytes) {
     ASSIGN_OR_RETURN(const WorkerRequest request, DecodeRequest(bytes));
-    std::optional<KeyLock> lock;
-    if (!request.key.empty() && !key_directory_.empty()) {
-      ASSIGN_OR_RETURN(KeyLock taken, KeyLock::Take(key_directory_, request.key));
-      lock.emplace(std::move(taken));
+    std::vector<KeyLock> locks;
+    for (const std::string& key : request.keys) {
+      if (key_directory_.empty()) break;
+      ASSIGN_OR_RETURN(KeyLock taken, KeyLock::Take(key_directory_, key));
+      locks.push_back(std::move(taken));
     }
     CancelToken cancel;
     CallOptions options;
     options.cancel = &cancel;
     options.kept_by_tools = {kWorkerLife};
-    if (lock) options.kept_by_tools.push_back(lock->fd());
+    for (const KeyLock& lock : locks) options.kept_by_tools.push_back(lock.fd());
     options.progress = [&](int64_t done) { AtSafePoint(done, request.wants_progress, cancel); };
     minder_.Begin(request.time_left);
     Result<AnyAnswer> answer = kernel_.Perform(request.request, options);

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "base/strings.h"
@@ -18,8 +19,9 @@ namespace {
 
 // Warm isolated workers that are kept; more end when their request does.
 constexpr size_t kMaxIdle = 4;
-// More of single requests were no faster.
-constexpr int kFastWorkers = 1;
+// Composite requests of different pods hardly meet in the kernel: as many as there are cores, but
+// no more than are worth their memory.
+constexpr int kMostFastWorkers = 4;
 // A dead worker is found out when a request is sent to it; so often another one is tried.
 constexpr int kSendAttempts = 3;
 // How long a call waits to see its killed worker die, so that the answer is usually final.
@@ -29,8 +31,13 @@ constexpr std::chrono::seconds kCancelGrace(1);
 // How long the destructor waits for idle workers, which end at once.
 constexpr std::chrono::milliseconds kIdleEnds(500);
 
+int FastWorkers() {
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  return std::clamp(cores, 1, kMostFastWorkers);
+}
+
 LaneLimits LimitsOf(int max_workers, int max_per_domain) {
-  return {.places = max_workers, .per_lane = max_per_domain, .own_lane = kFastWorkers};
+  return {.places = max_workers, .per_lane = max_per_domain, .own_lane = FastWorkers()};
 }
 
 // False for a deadline that has passed while nothing came.
@@ -103,7 +110,7 @@ Status WorkerPool::Start() {
   ASSIGN_OR_RETURN(std::unique_ptr<WorkerProcess> fast, start_());
   ASSIGN_OR_RETURN(std::unique_ptr<WorkerProcess> warm, start_());
   MutexLock lock(mu_);
-  fast_ = std::move(fast);
+  fast_.push_back(std::move(fast));
   idle_.push_back(std::move(warm));
   stats_.spawned = 2;
   return OkStatus();
@@ -114,7 +121,7 @@ WorkerPool::~WorkerPool() {
   {
     MutexLock lock(mu_);
     leaving = std::move(idle_);
-    if (fast_ != nullptr) leaving.push_back(std::move(fast_));
+    for (auto& fast : fast_) leaving.push_back(std::move(fast));
   }
   for (const auto& worker : leaving) worker->channel().Close();
   for (const auto& worker : leaving) {
@@ -252,11 +259,10 @@ Result<AnyAnswer> WorkerPool::Serve(Call& call) {
 Result<std::unique_ptr<WorkerProcess>> WorkerPool::TakeWorker(const Call& call) {
   {
     MutexLock lock(mu_);
-    if (call.options.domain.empty()) {
-      if (fast_ != nullptr) return std::move(fast_);
-    } else if (!idle_.empty()) {
-      std::unique_ptr<WorkerProcess> worker = std::move(idle_.back());
-      idle_.pop_back();
+    std::vector<std::unique_ptr<WorkerProcess>>& warm = call.options.domain.empty() ? fast_ : idle_;
+    if (!warm.empty()) {
+      std::unique_ptr<WorkerProcess> worker = std::move(warm.back());
+      warm.pop_back();
       return worker;
     }
     ++stats_.spawned;
@@ -270,10 +276,10 @@ Result<std::unique_ptr<WorkerProcess>> WorkerPool::TakeWorker(const Call& call) 
 void WorkerPool::GiveBack(const Call& call, std::unique_ptr<WorkerProcess> worker) {
   {
     MutexLock lock(mu_);
-    if (call.options.domain.empty()) {
-      std::swap(fast_, worker);
-    } else if (idle_.size() < kMaxIdle) {
-      idle_.push_back(std::move(worker));
+    const bool is_fast = call.options.domain.empty();
+    std::vector<std::unique_ptr<WorkerProcess>>& warm = is_fast ? fast_ : idle_;
+    if (warm.size() < (is_fast ? static_cast<size_t>(FastWorkers()) : kMaxIdle)) {
+      warm.push_back(std::move(worker));
     }
   }
   if (worker != nullptr) Abandon(call, std::move(worker), false);
@@ -285,7 +291,7 @@ Result<std::unique_ptr<WorkerProcess>> WorkerPool::SendToWorker(Call& call) {
   const Deadline& deadline = call.options.deadline;
   const bool may_be_killed = !call.options.must_finish && !deadline.infinite();
   const std::string body =
-      EncodeRequest(call.request, call.options.key, call.options.progress != nullptr,
+      EncodeRequest(call.request, call.options,
                     may_be_killed ? std::make_optional(deadline.Remaining(clock_)) : std::nullopt);
   const bool secret = HoldsSecret(call.request);
   for (int attempt = 1;; ++attempt) {
@@ -465,7 +471,7 @@ WorkerPoolStats WorkerPool::stats() const {
   WorkerPoolStats stats = stats_;
   stats.stuck_now = static_cast<int>(stuck_.size());
   stats.waiting = lanes_.waiting();
-  stats.idle = static_cast<int>(idle_.size()) + (fast_ != nullptr ? 1 : 0);
+  stats.idle = static_cast<int>(idle_.size() + fast_.size());
   return stats;
 }
 

@@ -8,11 +8,39 @@ namespace volumed {
 ActualPod& ActualStateOfWorld::AddPod(const PodUid& pod, const PodIdentity& identity) {
   auto [at, added] = pods_.try_emplace(pod);
   if (added) {
-    at->second.identity = identity;
+    SetIdentity(pod, identity);
     at->second.since_unix_ms = clock_.WallUnixMillis();
     at->second.created_unix_ms = at->second.since_unix_ms;
   }
   return at->second;
+}
+
+void ActualStateOfWorld::SetIdentity(const PodUid& pod, const PodIdentity& identity) {
+  PodIdentity& known = pods_.at(pod).identity;
+  const auto named = by_name_.find({known.name_space, known.name});
+  if (named != by_name_.end() && named->second.erase(pod) > 0 && named->second.empty()) {
+    by_name_.erase(named);
+  }
+  known = identity;
+  by_name_[{known.name_space, known.name}].insert(pod);
+}
+
+void ActualStateOfWorld::ErasePod(const PodUid& pod) {
+  const auto found = pods_.find(pod);
+  if (found == pods_.end()) return;
+  const auto named =
+      by_name_.find({found->second.identity.name_space, found->second.identity.name});
+  if (named != by_name_.end() && named->second.erase(pod) > 0 && named->second.empty()) {
+    by_name_.erase(named);
+  }
+  pods_.erase(found);
+}
+
+const std::set<PodUid>& ActualStateOfWorld::PodsNamed(const std::string& name_space,
+                                                      const std::string& name) const {
+  static const std::set<PodUid> kNone;
+  const auto named = by_name_.find({name_space, name});
+  return named == by_name_.end() ? kNone : named->second;
 }
 
 ActualPod* ActualStateOfWorld::FindPod(const PodUid& pod) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -174,7 +175,11 @@ class ActualStateOfWorld {
   ActualPod& AddPod(const PodUid& pod, const PodIdentity& identity);
   ActualPod* FindPod(const PodUid& pod);
   const ActualPod* FindPod(const PodUid& pod) const;
-  void ErasePod(const PodUid& pod) { pods_.erase(pod); }
+  void ErasePod(const PodUid& pod);
+  // REQUIRES: the pod is there. What ActualPod::identity says is set by this alone.
+  void SetIdentity(const PodUid& pod, const PodIdentity& identity);
+  // Those of this name, of which one goes on and others leave.
+  const std::set<PodUid>& PodsNamed(const std::string& name_space, const std::string& name) const;
   const std::map<PodUid, ActualPod>& pods() const { return pods_; }
 
   const ActualVolume* FindVolume(const PodVolumeKey& key) const;
@@ -243,6 +248,7 @@ class ActualStateOfWorld {
 
   const Clock& clock_;
   std::map<PodUid, ActualPod> pods_;
+  std::map<std::pair<std::string, std::string>, std::set<PodUid>> by_name_;  // of their identities
   std::map<UniqueVolumeName, ActualDevice> devices_;
 };
 

@@ -63,10 +63,17 @@ void Claims::Start() {
 void Claims::MarkDirty() {
   if (!started_ || posted_) return;
   posted_ = true;
-  parts_.scheduler.Post(IfAlive([this] {
+  auto decide = IfAlive([this] {
     posted_ = false;
     Decide();
-  }));
+  });
+  const TimePoint now = parts_.scheduler.clock().Now();
+  const Duration rest = decided_at_ ? *decided_at_ + parts_.decide_period - now : Duration::zero();
+  if (rest <= Duration::zero()) {
+    parts_.scheduler.Post(std::move(decide));
+  } else {
+    parts_.scheduler.PostAfter(rest, std::move(decide));
+  }
 }
 
 void Claims::WakeAt(TimePoint when) {
@@ -89,6 +96,8 @@ void Claims::ResetBackoff(const std::string& volume_name) {
 
 void Claims::Decide() {
   if (!parts_.uids.Settled()) return;  // decided as soon as it is
+  decided_at_ = parts_.scheduler.clock().Now();
+  ++decisions_;
   const std::vector<ClaimPod> pods = hooks_.pods();
   const BindingInput input = MakeInput(pods);
   BindingResult result = DecideBindings(input);

@@ -70,6 +70,7 @@ class Claims final : public ClaimResolver {
     DeletedObjects& deleted;
     Provisioning& provisioning;
     Logger& log;
+    Duration decide_period;  // VolumeManagerSettings::decide_claims_period
   };
   struct Hooks {
     // Absence from the sources means something.
@@ -104,7 +105,8 @@ class Claims final : public ClaimResolver {
   void Restore(const std::vector<ClaimBindingRecord>& records,
                const std::vector<QuarantinedRecord>& unreadable);
   void Start();
-  // Objects, pods or what pods have may be others now: decided anew, soon.
+  // Objects, pods or what pods have may be others now: decided anew, at once or 50 ms after the
+  // last time.
   void MarkDirty();
   // Of one volume: what keeps it from being reclaimed may be gone.
   void ResetBackoff(const std::string& volume_name);
@@ -125,6 +127,8 @@ class Claims final : public ClaimResolver {
   // decided.
   std::vector<PersistentVolumeClaimPtr> MadeForPods() const;
 
+  // How often it was decided, for tests that count work.
+  uint64_t decisions() const { return decisions_; }
   // As last decided. Null if there is none.
   const ClaimDecision* FindClaim(const ClaimKey& claim) const;
   const VolumeDecision* FindVolume(const std::string& volume_name) const;
@@ -214,6 +218,8 @@ class Claims final : public ClaimResolver {
   Hooks hooks_;
   bool started_ = false;
   bool posted_ = false;
+  std::optional<TimePoint> decided_at_;  // the last time
+  uint64_t decisions_ = 0;
   std::optional<TimePoint> wake_;
   Backoff backoff_;                                 // of writing records
   std::map<std::string, Bound> bound_;              // by the volume's name

@@ -1,4 +1,5 @@
 #include "volumemanager/kubelet_volume_manager.h"
+#include "kube/ephemeral_claim.h"
 
 #include "base/random.h"
 #include "kube/storage_enums.h"
@@ -41,7 +42,8 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
            parts.host.events},
           {[this] { claims_.MarkDirty(); }, [this](TimePoint when) { claims_.WakeAt(when); }}),
       claims_({parts.scheduler, parts.catalog, parts.host.node, parts.host.events, records_,
-               parts.operations, known_, deleted_, provisioning_, parts.log},
+               parts.operations, known_, deleted_, provisioning_, parts.log,
+               settings_.decide_claims_period},
               MakeClaimHooks()),
       desired_(parts.catalog, parts.plugins, parts.host.node, claims_),
       size_limits_(parts.host.events, parts.scheduler.clock(), settings_.size_limit_action,
@@ -139,7 +141,7 @@ Reconciler::Hooks KubeletVolumeManager::Impl::MakeHooks() {
     stats_.Forget(key);
     health_.Forget(key);
     size_limits_.Forget(key);
-    claims_.MarkDirty();
+    MarkClaimsDirty(key.pod);
   };
   hooks.removed = [this](const PodUid& uid, const ActualPod& last) { PodRemoved(uid, last); };
   hooks.command_recorded = [this](const PodUid& uid, const Status& written) {
@@ -258,10 +260,21 @@ std::optional<StorageStatus> KubeletVolumeManager::Impl::StorageStatusOf(
   return status;
 }
 
+void KubeletVolumeManager::Impl::NoteClaims(const PodUid& uid, const Pod& pod) {
+  if (!ClaimsOfPod(pod).empty()) pods_with_claims_.insert(uid);
+}
+
+// Nothing about a pod without claims is read by a decision about them.
+void KubeletVolumeManager::Impl::MarkClaimsDirty(const PodUid& uid) {
+  if (pods_with_claims_.contains(uid)) claims_.MarkDirty();
+}
+
 std::vector<ClaimPod> KubeletVolumeManager::Impl::ClaimPods() const {
   std::vector<ClaimPod> pods;
-  for (const auto& [uid, pod] : actual_.pods()) {
-    if (pod.object == nullptr) continue;
+  for (const PodUid& uid : pods_with_claims_) {
+    const ActualPod* const found = actual_.FindPod(uid);
+    if (found == nullptr || found->object == nullptr) continue;
+    const ActualPod& pod = *found;
     ClaimPod of{pod.object, desired_.Find(uid) != nullptr, {}};
     for (const auto& [spec, volume] : pod.volumes) {
       if (!volume.unique_name.empty() && (volume.in_flight || MayBePresent(volume))) {
@@ -298,6 +311,19 @@ void KubeletVolumeManager::Impl::Changed(const PodUid& uid) const {
 }
 
 // ---- views --------------------------------------------------------------------------------------
+
+std::vector<PodView> KubeletVolumeManager::Impl::PodsNamed(const std::string& name_space,
+                                                           const std::string& name) const {
+  std::vector<PodView> named;
+  for (const PodUid& uid : actual_.PodsNamed(name_space, name)) named.push_back(views_.Build(uid));
+  // One that was deleted by command and that a source has; and before the records are loaded, any.
+  const ObjectPtr object = parts_.catalog.FindObject({ObjectKind::kPod, name_space, name});
+  if (object == nullptr) return named;
+  const PodUid uid = std::get<Pod>(*object).uid();
+  if (actual_.FindPod(uid) != nullptr) return named;
+  if (auto view = FindPod(uid)) named.push_back(std::move(*view));
+  return named;
+}
 
 std::vector<PodView> KubeletVolumeManager::Impl::Pods() const {
   std::vector<PodView> all;
@@ -446,6 +472,10 @@ PersistentVolumeClaimStatus KubeletVolumeManager::ClaimStatus(
   return impl_->ClaimStatus(claim);
 }
 std::vector<PodView> KubeletVolumeManager::Pods() const { return impl_->Pods(); }
+std::vector<PodView> KubeletVolumeManager::PodsNamed(const std::string& name_space,
+                                                     const std::string& name) const {
+  return impl_->PodsNamed(name_space, name);
+}
 std::optional<PodView> KubeletVolumeManager::FindPod(const PodUid& pod) const {
   return impl_->FindPod(pod);
 }
@@ -465,6 +495,7 @@ void KubeletVolumeManager::RemoveObserver(uint64_t id) { impl_->observers_.erase
 std::map<std::pair<std::string, std::string>, int64_t> KubeletVolumeManager::VolumeCounts() const {
   return impl_->VolumeCounts();
 }
+uint64_t KubeletVolumeManager::claim_decisions() const { return impl_->claim_decisions(); }
 size_t KubeletVolumeManager::quarantined_pods() const { return impl_->quarantined_pods_; }
 const std::vector<std::string>& KubeletVolumeManager::unrecorded_mounts() const {
   return impl_->unrecorded_mounts_;

@@ -61,6 +61,9 @@ struct VolumeManagerSettings {
   // How long an edit of the volumes of a pod without a uid in its manifest must last, before the
   // pod is replaced.
   Duration replace_settle = kRemovalSettle;
+  // How soon after a decision about claims the next one is made. Each reads all claims and volumes:
+  // what happens meanwhile is decided together.
+  Duration decide_claims_period = std::chrono::milliseconds(50);
   // What becomes of a pod with an emptyDir that holds more than its sizeLimit.
   SizeLimitAction size_limit_action = SizeLimitAction::kEvict;
   // Told once, before the first operation, what volumes the last agent left in the store: the
@@ -148,6 +151,8 @@ class KubeletVolumeManager final : public VolumeManager {
   void NumberCommand(std::function<void(Result<uint64_t>)> done) override;
   PersistentVolumeClaimStatus ClaimStatus(const PersistentVolumeClaim& claim) const override;
   std::vector<PodView> Pods() const override;
+  std::vector<PodView> PodsNamed(const std::string& name_space,
+                                 const std::string& name) const override;
   std::optional<PodView> FindPod(const PodUid& pod) const override;
   std::vector<PersistentVolumeView> PersistentVolumes() const override;
   std::vector<PersistentVolumeClaimView> PersistentVolumeClaims() const override;
@@ -162,6 +167,8 @@ class KubeletVolumeManager final : public VolumeManager {
   // Servers that volumes hang with: whether they answer.
   std::map<std::string, bool> DomainsAnswering() const;
   // Pods found at start whose records could not be read.
+  // How often it was decided anew which claim has which volume, for tests that count work.
+  uint64_t claim_decisions() const;
   size_t quarantined_pods() const;
   // What was mounted below the root at the start and has no record: "volume data of pod UID".
   const std::vector<std::string>& unrecorded_mounts() const;

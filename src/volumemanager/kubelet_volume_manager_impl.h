@@ -86,6 +86,7 @@ class KubeletVolumeManager::Impl {
     return claims_.ShownStatus(claim);
   }
   std::vector<PodView> Pods() const;
+  std::vector<PodView> PodsNamed(const std::string& name_space, const std::string& name) const;
   std::optional<PodView> FindPod(const PodUid& uid) const;
   StorageViews storage() const { return StorageViews(parts_.catalog, claims_); }
   void SetStatsTimes(Duration period, Duration deadline) { stats_.SetTimes(period, deadline); }
@@ -109,6 +110,7 @@ class KubeletVolumeManager::Impl {
   std::string WhyNotReclaimed(const PersistentVolume& volume, ReclaimAction action) const;
   void AcceptAdoptedPods();
   void SetVerifyAttachedPeriod(Duration period) { devices_.SetVerifyAttachedPeriod(period); }
+  uint64_t claim_decisions() const { return claims_.decisions(); }
   bool Ready() const { return loaded_ && NotReadyReason().empty(); }
   std::string NotReadyReason() const;
 
@@ -150,6 +152,10 @@ class KubeletVolumeManager::Impl {
   void DeleteWhatWasRemoved();
   // Nothing: a command can be taken.
   std::optional<Error> WhyNoCommand() const;
+  // Of a pod that is on the node: whether decisions about claims read it.
+  void NoteClaims(const PodUid& uid, const Pod& pod);
+  // Something of the pod is another thing, which decisions about claims may read.
+  void MarkClaimsDirty(const PodUid& uid);
   std::vector<ClaimPod> ClaimPods() const;
   // The answers for these claims may be others: the pods that name them are built anew.
   void ObjectChanged(const ObjectKey& key);
@@ -234,6 +240,7 @@ class KubeletVolumeManager::Impl {
   RecordWriter records_;
   Consumers consumers_;
   ActualStateOfWorld actual_;
+  std::set<PodUid> pods_with_claims_;  // those of the node
   AdoptedPods adopted_;
   KnownObjects known_;
   DeletedObjects deleted_;

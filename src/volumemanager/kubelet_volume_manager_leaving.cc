@@ -128,7 +128,8 @@ void KubeletVolumeManager::Impl::AnswerDeletes(const PodUid& uid, const Status& 
 
 void KubeletVolumeManager::Impl::PodRemoved(const PodUid& uid, const ActualPod& last) {
   consumers_.ForgetPod(uid);
-  claims_.MarkDirty();
+  MarkClaimsDirty(uid);
+  pods_with_claims_.erase(uid);
   PostToCatalog(&ObjectCatalog::PodRemoved, last.identity);
   const bool commanded = last.leaving && last.leaving->commanded && !last.leaving->left_sources;
   const PodPtr pod = parts_.catalog.FindPod(uid);

@@ -267,12 +267,12 @@ void KubeletVolumeManager::Impl::Want(const PodPtr& pod) {
        (actual.object != pod && EncodeObjectJson(Object(*pod)) != actual.recorded_json))) {
     actual.record_outdated = true;
   }
-  actual.identity = identity;
+  actual_.SetIdentity(pod->uid(), identity);
   actual.object = pod;
+  NoteClaims(pod->uid(), *pod);
   const std::optional<ObjectStanding> standing =
       parts_.catalog.StandingOf({ObjectKind::kPod, identity.name_space, identity.name});
   if (standing && standing->presence == ObjectPresence::kPresent) actual.delivered = true;
-  claims_.MarkDirty();
   if (actual.leaving) {
     actual.leaving.reset();
     actual.teardown_begun = false;
@@ -281,6 +281,7 @@ void KubeletVolumeManager::Impl::Want(const PodPtr& pod) {
     AnswerDeletes(pod->uid(), OkStatus());  // it had left every source; this is a new wish
   }
   desired_.SetPod(pod);
+  MarkClaimsDirty(pod->uid());
   if (const auto text = FailedMountText(*desired_.Find(pod->uid()), actual)) {
     parts_.host.events.RecordPodEvent(pod->uid(), EventType::kWarning, kFailedMount, *text);
   }

@@ -67,7 +67,10 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
   parts_.log.Info("records loaded", {{"pods", found->pods.size()},
                                      {"volumes", found->volumes.size()},
                                      {"quarantined", found->quarantined.size()}});
-  for (const auto& [uid, pod] : actual_.pods()) reconciler_.MarkDirty(uid);
+  for (const auto& [uid, pod] : actual_.pods()) {
+    if (pod.object != nullptr) NoteClaims(uid, *pod.object);
+    reconciler_.MarkDirty(uid);
+  }
   // Before the first decision: a claim that has left must not be taken for the next of its name.
   known_.FollowAll(parts_.catalog);
   claims_.Start();
@@ -87,7 +90,7 @@ void KubeletVolumeManager::Impl::HoldAdoptedPods(const FoundAtStart& found) {
   for (const PodRecord& pod : found.pods) without_record.erase(pod.uid);
   adopted_.Restore(found.adopted, without_record);
   for (const auto& [uid, held] : adopted_.Held()) {
-    actual_.FindPod(uid)->identity = {held.pod.name_space, held.pod.name, kAdoptedRootSource, ""};
+    actual_.SetIdentity(uid, {held.pod.name_space, held.pod.name, kAdoptedRootSource, ""});
   }
 }
 

@@ -1,10 +1,14 @@
-// ReconcileQueue: which pods (or devices) something happened to. An event marks one dirty, and one
-// pass later looks at each dirty one once; what waits for a moment gets a timer.
+// ReconcileQueue: which pods (or devices) something happened to. An event marks one dirty, and
+// passes look at each dirty one once, in the order in which they were marked; what waits for a
+// moment gets a timer. A pass looks at some of them, so that the control thread is free for others
+// in between.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -73,27 +77,36 @@ class ReconcileQueue {
   // Nothing is reconciled before this.
   void Start() {
     started_ = true;
-    if (!dirty_.empty()) RunPass();
+    if (!dirty_.empty()) PostPass();
   }
 
   void MarkDirty(const Key& key) {
-    dirty_.insert(key);
-    if (!started_ || pass_posted_) return;
-    pass_posted_ = true;
-    scheduler_.Post([this, alive = std::weak_ptr<bool>(alive_)] {
-      if (alive.expired()) return;
-      pass_posted_ = false;
-      RunPass();
-    });
+    if (!dirty_.insert(key).second) return;
+    order_.push_back(key);
+    if (started_ && !pass_posted_) PostPass();
   }
 
  private:
+  static constexpr size_t kMostInAPass = 32;
+
+  void PostPass() {
+    pass_posted_ = true;
+    scheduler_.Post([this, alive = std::weak_ptr<bool>(alive_)] {
+      if (!alive.expired()) RunPass();
+    });
+  }
+
   void RunPass() {
-    for (const Key& key : std::exchange(dirty_, {})) {
+    for (size_t count = std::min(order_.size(), kMostInAPass); count > 0; --count) {
+      const Key key = std::move(order_.front());
+      order_.pop_front();
+      dirty_.erase(key);
       Wake wake(scheduler_.clock());
       reconcile_(key, wake);
       Arm(key, wake);
     }
+    pass_posted_ = false;
+    if (!order_.empty()) PostPass();
   }
 
   void Arm(const Key& key, const Wake& wake) {
@@ -115,6 +128,7 @@ class ReconcileQueue {
   bool started_ = false;
   bool pass_posted_ = false;
   std::set<Key> dirty_;
+  std::deque<Key> order_;  // of those in dirty_, as they were marked
   std::map<Key, TimerId> timers_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -181,14 +181,18 @@ void Reconciler::ReconcileWanted(const PodUid& uid, const WantedPod& wanted, Wak
   // A pod without volumes is on record too: its uid, and that its source has it.
   if (mounts.empty() && pod.record_durable && !pod.record_outdated) return;
   if (!EnsureRecord(uid, pod, wake)) return;
+  std::vector<SpecName> plain;
   for (const SpecName& spec : mounts) {
     const WantedVolume& volume = wanted.volumes.at(spec);
-    if (DeviceIsMounted(volume)) {
-      StartMount({uid, spec}, wanted, volume, wake);
-    } else {
+    if (!DeviceIsMounted(volume)) {
       parts_.devices.MarkDirty(volume.unique_name);  // its end is an event
+    } else if (volume.is_block) {
+      StartMap({uid, spec}, wanted, volume, wake);
+    } else {
+      plain.push_back(spec);
     }
   }
+  if (!plain.empty()) StartMounts(uid, wanted, plain, wake);
 }
 
 std::optional<PodUid> Reconciler::ExcludedBy(const PodUid& pod, const WantedVolume& wanted) const {
@@ -226,34 +230,63 @@ bool Reconciler::NeedsMount(const WantedVolume& wanted, const ActualVolume* actu
   return false;
 }
 
-void Reconciler::StartMount(const PodVolumeKey& key, const WantedPod& pod,
-                            const WantedVolume& wanted, Wake& wake) {
+MountRequest Reconciler::RequestFor(const PodVolumeKey& key, const WantedPod& pod,
+                                    const WantedVolume& wanted) const {
   const ActualVolume* found = parts_.actual.FindVolume(key);
-  MountRequest request{pod.pod,
-                       wanted.spec,
-                       wanted.sub_paths,
-                       wanted.nested_mount_points,
-                       found != nullptr && found->state == VolumeState::kSetUp,
-                       found != nullptr && found->reconstructed,
-                       wanted.unique_name,
-                       wanted.has_device,
-                       wanted.claim_uid};
-  auto done = IfAlive([this, key](const OperationOutcome<MountedVolume>& outcome) {
-    parts_.actual.MountDone(key, outcome);
-    if (outcome.value) hooks_.set_up(key);
-    OperationEnded(key, !outcome.value);
-    MarkDirty(key.pod);
-    const ActualVolume& volume = *parts_.actual.FindVolume(key);
-    SharedVolumeChanged(volume.unique_name, volume.has_device);
-  });
-  const StartResult result =
-      wanted.is_block ? parts_.operations.MapVolume(std::move(request), std::move(done))
-                      : parts_.operations.MountVolume(std::move(request), std::move(done));
+  return {pod.pod,
+          wanted.spec,
+          wanted.sub_paths,
+          wanted.nested_mount_points,
+          found != nullptr && found->state == VolumeState::kSetUp,
+          found != nullptr && found->reconstructed,
+          wanted.unique_name,
+          wanted.has_device,
+          wanted.claim_uid};
+}
+
+void Reconciler::MountStarted(const PodVolumeKey& key, const WantedVolume& wanted,
+                              StartResult result, Wake& wake) {
   if (result == StartResult::kStarted) {
     parts_.actual.MountStarted(key, {wanted.plugin_name, wanted.generation, wanted.unique_name,
                                      wanted.has_device, wanted.is_block});
   } else {
     wake.AfterRefusal(result, parts_.operations, key);
+  }
+}
+
+void Reconciler::MountDone(const PodVolumeKey& key,
+                           const OperationOutcome<MountedVolume>& outcome) {
+  parts_.actual.MountDone(key, outcome);
+  if (outcome.value) hooks_.set_up(key);
+  OperationEnded(key, !outcome.value);
+  MarkDirty(key.pod);
+  const ActualVolume& volume = *parts_.actual.FindVolume(key);
+  SharedVolumeChanged(volume.unique_name, volume.has_device);
+}
+
+void Reconciler::StartMap(const PodVolumeKey& key, const WantedPod& pod, const WantedVolume& wanted,
+                          Wake& wake) {
+  const StartResult result = parts_.operations.MapVolume(
+      RequestFor(key, pod, wanted),
+      IfAlive([this, key](const OperationOutcome<MountedVolume>& outcome) {
+        MountDone(key, outcome);
+      }));
+  MountStarted(key, wanted, result, wake);
+}
+
+void Reconciler::StartMounts(const PodUid& uid, const WantedPod& pod,
+                             const std::vector<SpecName>& specs, Wake& wake) {
+  std::vector<MountRequest> requests;
+  for (const SpecName& spec : specs) {
+    requests.push_back(RequestFor({uid, spec}, pod, pod.volumes.at(spec)));
+  }
+  const std::vector<StartResult> results = parts_.operations.MountVolumes(
+      std::move(requests),
+      IfAlive([this, uid, specs](size_t number, const OperationOutcome<MountedVolume>& outcome) {
+        MountDone({uid, specs[number]}, outcome);
+      }));
+  for (size_t i = 0; i < specs.size(); ++i) {
+    MountStarted({uid, specs[i]}, pod.volumes.at(specs[i]), results[i], wake);
   }
 }
 
@@ -273,7 +306,7 @@ void Reconciler::UnmountStale(const PodUid& uid, const WantedPod& wanted, Actual
   }
   // The pod runs: what it has is taken away only when nobody can be using it.
   if (stale.empty() || WaitsFor(uid, pod) != Wait::kNothing) return;
-  for (const SpecName& spec : stale) StartUnmount({uid, spec}, pod, wake);
+  StartUnmounts(uid, pod, stale, wake);
 }
 
 // ---- a pod that is not wanted -------------------------------------------------------------------
@@ -294,51 +327,74 @@ void Reconciler::ReconcileUnwanted(const PodUid& uid, ActualPod& pod, Wake& wake
   }
   pod.teardown_begun = true;
   std::vector<SpecName> volumes;
-  for (const auto& [spec, volume] : pod.volumes) volumes.push_back(spec);
-  for (const SpecName& spec : volumes) {
-    const ActualVolume& volume = pod.volumes.at(spec);
-    if (volume.in_flight) {
-      // A mount that waits for a filesystem that hangs would keep the pod for as long as that does.
-      parts_.operations.GiveUpWaiting({uid, spec});
-    } else {
-      StartUnmount({uid, spec}, pod, wake);
-    }
+  for (const auto& [spec, volume] : pod.volumes) {
+    // A mount that waits for a filesystem that hangs would keep the pod for as long as that does.
+    if (volume.in_flight) parts_.operations.GiveUpWaiting({uid, spec});
+    if (!volume.in_flight) volumes.push_back(spec);
   }
+  StartUnmounts(uid, pod, volumes, wake);
   if (pod.volumes.empty()) RemovePod(uid, pod, wake);
 }
 
-void Reconciler::StartUnmount(const PodVolumeKey& key, const ActualPod& pod, Wake& wake) {
-  const ActualVolume& volume = pod.volumes.at(key.spec);
-  const UniqueVolumeName shared = volume.unique_name;
-  const bool has_device = volume.has_device;
-  if (!MayBePresent(volume)) {
-    parts_.actual.EraseVolume(key);
-    hooks_.gone(key);
-    MarkDirty(key.pod);
-    SharedVolumeChanged(shared, has_device);
-    return;
-  }
-  const UnmountRequest request{key.pod,
-                               key.spec,
-                               volume.plugin_name,
-                               pod.identity.DisplayName(),
-                               has_device ? shared : UniqueVolumeName(),
-                               volume.constructed};
-  auto done = IfAlive([this, key, shared, has_device](const OperationOutcome<Unit>& outcome) {
-    parts_.actual.UnmountDone(key, outcome);
-    if (outcome.value) hooks_.gone(key);
-    OperationEnded(key, !outcome.value);
-    MarkDirty(key.pod);
-    SharedVolumeChanged(shared, has_device);
-  });
-  const StartResult result = volume.is_block
-                                 ? parts_.operations.UnmapVolume(request, std::move(done))
-                                 : parts_.operations.UnmountVolume(request, std::move(done));
+void Reconciler::UnmountDone(const Unmounting& volume, const OperationOutcome<Unit>& outcome) {
+  parts_.actual.UnmountDone(volume.key, outcome);
+  if (outcome.value) hooks_.gone(volume.key);
+  OperationEnded(volume.key, !outcome.value);
+  MarkDirty(volume.key.pod);
+  SharedVolumeChanged(volume.shared, volume.has_device);
+}
+
+void Reconciler::UnmountStarted(const PodVolumeKey& key, StartResult result, Wake& wake) {
   if (result == StartResult::kStarted) {
     parts_.actual.UnmountStarted(key);
   } else {
     wake.AfterRefusal(result, parts_.operations, key);
   }
+}
+
+// Nothing of it is on the node.
+void Reconciler::Forget(const Unmounting& volume) {
+  parts_.actual.EraseVolume(volume.key);
+  hooks_.gone(volume.key);
+  MarkDirty(volume.key.pod);
+  SharedVolumeChanged(volume.shared, volume.has_device);
+}
+
+void Reconciler::StartUnmounts(const PodUid& uid, const ActualPod& pod,
+                               const std::vector<SpecName>& specs, Wake& wake) {
+  std::vector<UnmountRequest> requests;
+  std::vector<Unmounting> plain;
+  for (const SpecName& spec : specs) {
+    const ActualVolume& volume = pod.volumes.at(spec);
+    Unmounting unmounting{{uid, spec}, volume.unique_name, volume.has_device};
+    if (!MayBePresent(volume)) {
+      Forget(unmounting);
+      continue;
+    }
+    UnmountRequest request{uid,
+                           spec,
+                           volume.plugin_name,
+                           pod.identity.DisplayName(),
+                           volume.has_device ? volume.unique_name : UniqueVolumeName(),
+                           volume.constructed};
+    if (!volume.is_block) {
+      requests.push_back(std::move(request));
+      plain.push_back(std::move(unmounting));
+      continue;
+    }
+    const StartResult result = parts_.operations.UnmapVolume(
+        std::move(request), IfAlive([this, unmounting](const OperationOutcome<Unit>& outcome) {
+          UnmountDone(unmounting, outcome);
+        }));
+    UnmountStarted(unmounting.key, result, wake);
+  }
+  if (plain.empty()) return;
+  const std::vector<StartResult> results = parts_.operations.UnmountVolumes(
+      std::move(requests),
+      IfAlive([this, plain](size_t number, const OperationOutcome<Unit>& outcome) {
+        UnmountDone(plain[number], outcome);
+      }));
+  for (size_t i = 0; i < plain.size(); ++i) UnmountStarted(plain[i].key, results[i], wake);
 }
 
 void Reconciler::RemovePod(const PodUid& uid, ActualPod& pod, Wake& wake) {

@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/backoff.h"
 #include "base/ids.h"
@@ -101,9 +102,27 @@ class Reconciler {
 
   bool NeedsMount(const WantedVolume& wanted, const ActualVolume* actual, Wake& wake) const;
   bool DeviceIsMounted(const WantedVolume& wanted) const;
-  void StartMount(const PodVolumeKey& key, const WantedPod& pod, const WantedVolume& wanted,
-                  Wake& wake);
-  void StartUnmount(const PodVolumeKey& key, const ActualPod& pod, Wake& wake);
+  MountRequest RequestFor(const PodVolumeKey& key, const WantedPod& pod,
+                          const WantedVolume& wanted) const;
+  void StartMap(const PodVolumeKey& key, const WantedPod& pod, const WantedVolume& wanted,
+                Wake& wake);
+  // All that are to be mounted now, together: what can be is one operation.
+  void StartMounts(const PodUid& uid, const WantedPod& pod, const std::vector<SpecName>& specs,
+                   Wake& wake);
+  void MountStarted(const PodVolumeKey& key, const WantedVolume& wanted, StartResult result,
+                    Wake& wake);
+  void MountDone(const PodVolumeKey& key, const OperationOutcome<MountedVolume>& outcome);
+  // A volume that is taken away, and what others share of it.
+  struct Unmounting {
+    PodVolumeKey key;
+    UniqueVolumeName shared;
+    bool has_device = false;
+  };
+  void StartUnmounts(const PodUid& uid, const ActualPod& pod, const std::vector<SpecName>& specs,
+                     Wake& wake);
+  void UnmountStarted(const PodVolumeKey& key, StartResult result, Wake& wake);
+  void UnmountDone(const Unmounting& volume, const OperationOutcome<Unit>& outcome);
+  void Forget(const Unmounting& volume);
   void RemovePod(const PodUid& uid, ActualPod& pod, Wake& wake);
   void PodRemoved(const PodUid& uid);
   // Volumes of a wanted pod that it does not have any more, or has by another plugin.

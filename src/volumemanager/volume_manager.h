@@ -209,6 +209,9 @@ class VolumeManager {
   virtual PersistentVolumeClaimStatus ClaimStatus(const PersistentVolumeClaim& claim) const = 0;
 
   virtual std::vector<PodView> Pods() const = 0;
+  // Of one name, one goes on and others may leave. At the price of what is found.
+  virtual std::vector<PodView> PodsNamed(const std::string& name_space,
+                                         const std::string& name) const = 0;
   virtual std::optional<PodView> FindPod(const PodUid& pod) const = 0;
   // Sorted by name, and by namespace and name.
   virtual std::vector<PersistentVolumeView> PersistentVolumes() const = 0;

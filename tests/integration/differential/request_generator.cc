@@ -437,7 +437,7 @@ struct RequestGenerator::Maker<Batch> {
       // Numbers of mounts differ between the worlds.
       const bool comparable = !std::holds_alternative<ListMounts>(item.request);
       if (!comparable || (std::holds_alternative<Batch>(item.request) && !g.OneIn(20))) continue;
-      if (before > 0 && g.OneIn(2)) item.needs = g.Below(static_cast<uint32_t>(before));
+      if (before > 0 && g.OneIn(2)) item.needs.push_back(g.Below(static_cast<uint32_t>(before)));
       batch.items.push_back(std::move(item));
     }
     return batch;

@@ -20,7 +20,7 @@ std::unique_ptr<WorkerProcess> StartOrphan(std::optional<Duration> time_left) {
   const RunProgram program{{"/bin/sh", "-c", "trap '' TERM INT HUP PIPE; sleep 600"}};
   auto worker = SpawnWorker({VOLUMED_WORKER});
   EXPECT_TRUE(worker.ok());
-  const std::string request = EncodeRequest(program, "", false, time_left);
+  const std::string request = EncodeRequest(program, CallOptions(), time_left);
   EXPECT_TRUE((*worker)->channel().Send(MessageKind::kBody, request).ok());
   (*worker)->channel().Close();
   return std::move(worker).value();

@@ -104,6 +104,7 @@ class CrashAgent {
   void Start();
   // The world has changed: sources deliver, users command, processes have ended.
   void Hear();
+  OutlivingWorker& worker() { return kernel_; }
   void RunFor(Duration time) { scheduler_.RunFor(time); }
   void RunSteps(int steps) {
     while (steps-- > 0 && scheduler_.RunOne()) {
@@ -134,7 +135,7 @@ class CrashAgent {
   CheckedStore checked_store_;
   std::unique_ptr<Kernel> buggy_kernel_;
   std::unique_ptr<RecordStore> buggy_store_;
-  Kernel& kernel_;
+  OutlivingWorker kernel_;
   RecordStore& store_;
   FakeDeviceFinder device_finder_;
   ObjectCatalog catalog_;

@@ -85,7 +85,9 @@ void Run::StartAgent() {
   const size_t number = result_.agents.size();
   if (number < ends_.size()) {
     const AgentEnd& end = ends_[number];
-    if (end.in_store) {
+    if (end.line) {
+      world_.broken_line = end.line;
+    } else if (end.in_store) {
       world_.store->CrashAtCall(end.number, end.after ? MemoryRecordStore::CrashPoint::kAfter
                                                       : MemoryRecordStore::CrashPoint::kBefore);
     } else {
@@ -105,6 +107,11 @@ void Run::EndAgent() {
   PointCounts& counts = result_.agents.back();
   counts.kernel_calls = world_.kernel->call_count();
   counts.record_writes = world_.store->calls();
+  if (agent_ != nullptr) {
+    counts.primitives = agent_->worker().primitives();
+    const bool worker_alone = agent_->worker().has_died() && !world_.rest;
+    if (worker_alone) ++result_.ends;
+  }
   result_.call_log = world_.kernel->CallLogText();
   if (agent_ != nullptr) result_.switches += agent_->switches();
   world_.kernel->Die();
@@ -123,6 +130,10 @@ void Run::Survive(const std::function<void()>& what, Duration settle, int schedu
         agent_->RunSteps(scheduler_steps);
       } else {
         agent_->RunFor(settle);
+        if (world_.rest) {
+          agent_->worker().FinishRest();
+          agent_->RunFor(settle + std::chrono::minutes(5));
+        }
       }
       return;
     } catch (const SimulatedCrash&) {
@@ -132,6 +143,7 @@ void Run::Survive(const std::function<void()>& what, Duration settle, int schedu
       NoteRecords(world_);
       if (end.reboot) {
         world_.Reboot(end.power_loss);
+        world_.rest.reset();
         rebooted_ = true;
       }
       PutRecordsBack(end);
@@ -221,6 +233,12 @@ void Count(WalkReport& report, const std::string& title, const RunResult& run) {
 }
 
 std::string AgentEnd::ToString() const {
+  if (line) {
+    const std::string at = "before primitive " + std::to_string(line->number);
+    return line->agent_dies ? "the agent ends " + at + ", whose worker goes on before call " +
+                                  std::to_string(line->resumes_at) + " of the next"
+                            : "the worker ends " + at;
+  }
   return std::string(after ? "after " : "before ") + (in_store ? "record write " : "kernel call ") +
          std::to_string(number) +
          (reboot ? power_loss ? ", with a power loss" : ", with a reboot" : "") +
@@ -239,6 +257,10 @@ const char* WalkKindName(WalkKind kind) {
       return "power loss";
     case WalkKind::kTwice:
       return "crash, and again in recovery";
+    case WalkKind::kWorkerDies:
+      return "the worker dies amid a composite";
+    case WalkKind::kWorkerOutlives:
+      return "the agent dies amid a composite, and its worker goes on later";
   }
   return "";
 }
@@ -252,6 +274,14 @@ void WalkReport::Add(const WalkReport& other) {
   for (const std::string& example : other.examples) {
     if (examples.size() < kMaxExamples) examples.push_back(example);
   }
+}
+
+// The rest of the work comes early or late in the next agent's start, or long after it.
+BrokenLine LineOfPoint(WalkKind kind, uint64_t point, std::mt19937_64& random) {
+  constexpr uint64_t kLatest[] = {3, 20, 200};
+  return {.number = point + 1,
+          .agent_dies = kind == WalkKind::kWorkerOutlives,
+          .resumes_at = 1 + random() % kLatest[random() % 3]};
 }
 
 RunResult RunScenario(const Scenario& scenario, const CrashWorld& start, const SeededBug& bug,
@@ -275,10 +305,13 @@ WalkReport Walk(const Scenario& scenario, const SeededBug& bug, const WalkOption
   Count(report, title + ", without a crash", free);
   if (options.stop_at_first && report.violations > 0) return report;
   const PointCounts counts = free.agents.at(0);
-  report.points = counts.points();
+  const bool of_lines =
+      options.kind == WalkKind::kWorkerDies || options.kind == WalkKind::kWorkerOutlives;
+  report.points = of_lines ? counts.primitives : counts.points();
   std::mt19937_64 random(options.seed);
   for (uint64_t point = random() % options.stride; point < report.points; point += options.stride) {
-    std::vector<AgentEnd> ends = {EndOfPoint(counts, point)};
+    std::vector<AgentEnd> ends = {of_lines ? AgentEnd() : EndOfPoint(counts, point)};
+    if (of_lines) ends[0].line = LineOfPoint(options.kind, point, random);
     ends[0].reboot = options.kind == WalkKind::kReboot || options.kind == WalkKind::kPowerLoss;
     ends[0].power_loss = options.kind == WalkKind::kPowerLoss;
     if (options.kind == WalkKind::kTwice) {

@@ -96,12 +96,15 @@ struct AgentEnd {
   // The records that the next agent finds are older: those after so many writes of this one.
   std::optional<size_t> older_state = std::nullopt;
   bool number_too = false;  // and their number is put back with them
+  // In place of a call: the line to the worker breaks amid a composite.
+  std::optional<BrokenLine> line = std::nullopt;
   std::string ToString() const;
 };
 
 struct PointCounts {
   uint64_t kernel_calls = 0;
   uint64_t record_writes = 0;
+  uint64_t primitives = 0;  // of the kernel calls, those in composites
   uint64_t points() const { return 2 * (kernel_calls + record_writes); }
 };
 
@@ -137,7 +140,7 @@ RunResult RunScenario(const Scenario& scenario, const CrashWorld& start, const S
 
 // ---- the walk -----------------------------------------------------------------------------------
 
-enum class WalkKind { kCrash, kReboot, kPowerLoss, kTwice };
+enum class WalkKind { kCrash, kReboot, kPowerLoss, kTwice, kWorkerDies, kWorkerOutlives };
 const char* WalkKindName(WalkKind kind);
 
 struct WalkOptions {

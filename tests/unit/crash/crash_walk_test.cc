@@ -52,5 +52,13 @@ TEST(CrashWalkTest, AgentEndedAgainInRecoveryConverges) {
   WalkAll(WalkKind::kTwice, {1, 37}, {1, 2});
 }
 
+TEST(CrashWalkTest, WorkerEndedAmidACompositeConverges) {
+  WalkAll(WalkKind::kWorkerDies, {1, 7}, {2, 1});
+}
+
+TEST(CrashWalkTest, WorkerThatGoesOnAfterItsAgentHasEndedConverges) {
+  WalkAll(WalkKind::kWorkerOutlives, {1, 7}, {4, 1});
+}
+
 }  // namespace
 }  // namespace volumed

@@ -17,6 +17,7 @@
 #include "fakes/memory_record_store.h"
 #include "kube/objects.h"
 #include "operation/storage_guard.h"
+#include "unit/crash/outliving_worker.h"
 #include "volumehost/fc_names.h"
 #include "volumehost/kubelet_paths.h"
 
@@ -157,6 +158,8 @@ class CrashWorld {
   ManualClock clock;
   std::unique_ptr<FakeKernel> kernel;
   std::unique_ptr<MemoryRecordStore> store;
+  std::optional<BrokenLine> broken_line;  // still to come
+  std::optional<WorkersRest> rest;        // of the last agent's worker
   int boots = 1;
   std::string boot_id() const { return "boot-" + std::to_string(boots); }
   // Source -> object -> manifest.

@@ -15,6 +15,14 @@ namespace volumed {
 class PassingOperations : public VolumeOperations {
  public:
   explicit PassingOperations(VolumeOperations& real) : real_(real) {}
+  std::vector<StartResult> MountVolumes(std::vector<MountRequest> requests,
+                                        GroupDone<MountedVolume> done) override {
+    return real_.MountVolumes(std::move(requests), std::move(done));
+  }
+  std::vector<StartResult> UnmountVolumes(std::vector<UnmountRequest> requests,
+                                          GroupDone<Unit> done) override {
+    return real_.UnmountVolumes(std::move(requests), std::move(done));
+  }
   StartResult MountVolume(MountRequest request,
                           std::function<void(OperationOutcome<MountedVolume>)> done) override {
     return real_.MountVolume(std::move(request), std::move(done));
@@ -108,6 +116,10 @@ class KeylessOperations final : public PassingOperations {
  public:
   explicit KeylessOperations(const SeededOperations& parts)
       : PassingOperations(parts.real), other_(parts.other) {}
+  std::vector<StartResult> MountVolumes(std::vector<MountRequest> requests,
+                                        GroupDone<MountedVolume> done) override {
+    return VolumeOperations::MountVolumes(std::move(requests), std::move(done));
+  }
   StartResult MountVolume(MountRequest request,
                           std::function<void(OperationOutcome<MountedVolume>)> done) override {
     (void)other_.MountVolume(request, [](const OperationOutcome<MountedVolume>&) {});

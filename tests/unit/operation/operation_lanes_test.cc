@@ -31,6 +31,7 @@ class OperationLanesTest : public ::testing::Test {
                    .plugin_name = "test.io/p",
                    .pod_display_name = "default/web",
                    .domain = {domain, domain == "nfs:nas" ? "NFS server nas" : ""},
+                   .on_own_filesystem = domain.empty(),
                    .takes_away = takes_away},
                   [this, pod](OperationProgress&) -> std::optional<OperationFailure> {
                     begun_.push_back(pod);
@@ -110,6 +111,26 @@ TEST_F(OperationLanesTest, TheOwnFilesystemHasALimitOfItsOwn) {
 }
 
 // A pod could not go while its mount waited for a filesystem that hangs.
+// One more pod beside a burst of a thousand was ready after all of them.
+TEST_F(OperationLanesTest, OneMoreDoesNotWaitForABurst) {
+  for (int pod = 0; pod < 50; ++pod) Start(pod, "");
+  scheduler_.manual_clock().Advance(std::chrono::seconds(1));
+  Start(99, "");
+  RunAll();
+  ASSERT_EQ(begun_.size(), 51u);
+  const auto one_more = std::find(begun_.begin(), begun_.end(), 99);
+  EXPECT_LT(one_more - begun_.begin(), 10) << "as soon as one of the three that run has ended";
+}
+
+// Three hundred operations that wait for a device would else keep every pod from its emptyDirs.
+TEST_F(OperationLanesTest, WhatWaitsForADeviceTakesNoPlaceOfTheOwnFilesystem) {
+  for (int pod = 0; pod < 5; ++pod) Start(pod, kUnboundLane);
+  Start(9, "");
+  EXPECT_EQ(WaitText(9), "");
+  RunAll();
+  EXPECT_EQ(begun_.size(), 6u);
+}
+
 TEST_F(OperationLanesTest, OneThatWaitsIsGivenUpAndItsKeyIsFreeAtOnce) {
   Hangs("nfs:nas", 2);
   Start(1, "nfs:nas");

@@ -25,9 +25,13 @@ SafePath Place(Resolve resolve = Resolve::kNoSymlinks) {
 }
 
 WorkerRequest RoundTrip(const AnyRequest& request) {
-  auto decoded = DecodeRequest(EncodeRequest(request, "key/" + kBytes, true, Duration(77)));
+  CallOptions options;
+  options.key = "key/" + kBytes;
+  options.more_keys = {"another", kBytes};
+  options.progress = [](int64_t) {};
+  auto decoded = DecodeRequest(EncodeRequest(request, options, Duration(77)));
   EXPECT_TRUE(decoded.ok());
-  EXPECT_EQ(decoded->key, "key/" + kBytes);
+  EXPECT_EQ(decoded->keys, (std::vector<std::string>{"another", kBytes, "key/" + kBytes}));
   EXPECT_TRUE(decoded->wants_progress);
   EXPECT_EQ(decoded->time_left, Duration(77));
   EXPECT_EQ(decoded->request.index(), request.index());
@@ -47,7 +51,7 @@ Answer SameAnswer(const Answer& answer) {
 }
 
 TEST(WorkerCodec, ARequestWithoutADeadlineHasNoTimeLeft) {
-  auto decoded = DecodeRequest(EncodeRequest(Stat{Place()}, "", false, std::nullopt));
+  auto decoded = DecodeRequest(EncodeRequest(Stat{Place()}, CallOptions(), std::nullopt));
   ASSERT_TRUE(decoded.ok());
   EXPECT_EQ(decoded->time_left, std::nullopt);
 }

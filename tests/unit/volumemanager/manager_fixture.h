@@ -184,6 +184,7 @@ class ManagerTest : public ::testing::Test {
       };
       VolumeManagerSettings settings;
       settings.adopt_root = test.adopt_root;
+      settings.decide_claims_period = test.decide_claims_period;
       settings.stats.period = test.stats_period;
       settings.size_limit_action = test.size_limit_action;
       settings.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
@@ -374,6 +375,7 @@ class ManagerTest : public ::testing::Test {
   std::vector<std::string> removed_objects;  // deleted, and protected no more
   // Each source is one of removal-deletes-claims.
   bool removal_deletes = true;
+  Duration decide_claims_period = Duration::zero();
   bool adopt_root = false;
   Duration stats_period{};  // zero: nothing is measured
   std::shared_ptr<FakePlugin::MetricsScript> metrics;

@@ -1,0 +1,326 @@
+#include "operation/group_operations.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "operation/call_options.h"
+#include "operation/mount_request.h"
+#include "operation/pod_directories.h"
+#include "operation/pod_volume_facts.h"
+#include "operation/step_runner.h"
+#include "volume/storage_name.h"
+
+namespace volumed {
+namespace {
+
+using Failure = std::optional<OperationFailure>;
+using Call = VolumeRecordKeeper::Call;
+using CallEnd = VolumeRecordKeeper::CallEnd;
+
+// An item of the batch, and the step that it is of its volume's operation.
+struct GroupEffect {
+  std::string step;
+  AnyRequest request;
+  bool changes_volume = true;
+  std::string about = {};  // what of the volume it is for, for people
+};
+
+// One volume of a group, from its plan to its outcome.
+struct GroupVolume {
+  size_t number = 0;  // of its request
+  Call call;
+  std::vector<GroupEffect> effects;  // each needs those before it
+  uint64_t attempt = 0;
+  size_t first_item = 0;
+  Failure failure = {};
+};
+
+// What the operations on a group have in common: intents, one batch, outcomes.
+class GroupRun {
+ public:
+  GroupRun(const GroupOperationParts& parts, const char* operation, const PodUid& pod,
+           OperationProgress& progress)
+      : parts_(parts), operation_(operation), pod_(pod), progress_(progress) {}
+
+  // Comes before all volumes, each of which needs it.
+  void AddCommon(GroupEffect effect) { common_.push_back(std::move(effect)); }
+  void Add(GroupVolume volume) { volumes_.push_back(std::move(volume)); }
+
+  // Sets the failure of each volume that has not succeeded. `done` is told of each effect that was
+  // made, by its volume's place in `volumes` and its own number.
+  void Run(Duration timeout, const std::function<void(size_t, size_t, const AnyAnswer&)>& done) {
+    if (volumes_.empty()) return;
+    progress_.EnterStep("RecordIntent");
+    BeginCalls();
+    progress_.EnterStep(common_.empty() ? "TearDown" : "SetUp");
+    const Result<BatchAnswer> answer = CallKernel(timeout);
+    for (size_t i = 0; i < volumes_.size(); ++i) {
+      if (!volumes_[i].failure) volumes_[i].failure = OutcomeOf(i, answer, done);
+    }
+    progress_.EnterStep("RecordOutcome");
+    EndCalls();
+  }
+
+  const std::vector<GroupVolume>& volumes() const { return volumes_; }
+
+ private:
+  void BeginCalls() {
+    std::vector<Call> calls;
+    for (const GroupVolume& volume : volumes_) calls.push_back(volume.call);
+    const std::vector<Result<uint64_t>> begun = parts_.keeper.BeginCalls(std::move(calls));
+    for (size_t i = 0; i < volumes_.size(); ++i) {
+      if (begun[i].ok()) {
+        volumes_[i].attempt = *begun[i];
+      } else {
+        volumes_[i].failure = OperationFailure{operation_, "RecordIntent", begun[i].error()};
+      }
+    }
+  }
+
+  Result<BatchAnswer> CallKernel(Duration timeout) {
+    Batch batch{parts_.host.paths.GetPodDir(pod_), {}};
+    CallOptions call = OperationCall("", "", progress_);
+    call.deadline = Deadline::After(parts_.host.clock, timeout);
+    std::vector<size_t> needs;
+    for (const GroupEffect& effect : common_) {
+      needs.push_back(batch.items.size());
+      batch.items.push_back({effect.request});
+    }
+    for (GroupVolume& volume : volumes_) {
+      if (volume.failure) continue;
+      call.more_keys.push_back(volume.call.facts.key.ToString());
+      volume.first_item = batch.items.size();
+      std::vector<size_t> needed = needs;
+      for (GroupEffect& effect : volume.effects) {
+        needed.push_back(batch.items.size());
+        batch.items.push_back(
+            {std::move(effect.request), {needed.begin(), std::prev(needed.end())}});
+      }
+    }
+    if (call.more_keys.empty()) return BatchAnswer();
+    return parts_.host.kernel.Call(batch, call);
+  }
+
+  Failure OutcomeOf(size_t index, const Result<BatchAnswer>& answer,
+                    const std::function<void(size_t, size_t, const AnyAnswer&)>& done) const {
+    const GroupVolume& volume = volumes_[index];
+    if (!answer.ok()) {
+      return OperationFailure{operation_, volume.effects.front().step, answer.error()};
+    }
+    for (size_t i = 0; i < common_.size(); ++i) {
+      const Result<AnyAnswer>& result = answer->items[i].result;
+      if (!result.ok()) return OperationFailure{operation_, common_[i].step, result.error()};
+    }
+    bool changed = false;
+    for (size_t i = 0; i < volume.effects.size(); ++i) {
+      const Result<AnyAnswer>& result = answer->items[volume.first_item + i].result;
+      if (!result.ok()) {
+        const std::string& about = volume.effects[i].about;
+        const Error error = about.empty() ? result.error() : result.error().With(about);
+        return OperationFailure{operation_, volume.effects[i].step,
+                                changed ? error.AsMaybeApplied() : error, error.outcome()};
+      }
+      changed = changed || volume.effects[i].changes_volume;
+      done(index, i, *result);
+    }
+    return std::nullopt;
+  }
+
+  void EndCalls() {
+    std::vector<CallEnd> ends;
+    std::vector<GroupVolume*> ended;
+    for (GroupVolume& volume : volumes_) {
+      if (volume.attempt == 0) continue;
+      CallAnswer answer = CallAnswer::kDone;
+      if (volume.failure) {
+        answer = volume.failure->error.maybe_applied() ? CallAnswer::kMaybeApplied
+                                                       : CallAnswer::kNotApplied;
+      }
+      ends.push_back({volume.call.facts.key, volume.attempt, answer});
+      ended.push_back(&volume);
+    }
+    const std::vector<Status> recorded = parts_.keeper.EndCalls(ends);
+    for (size_t i = 0; i < ended.size(); ++i) {
+      if (recorded[i].ok()) continue;
+      Failure& failure = ended[i]->failure;
+      if (failure) {
+        failure->error = WithRecording(failure->error, recorded[i]);
+      } else {
+        failure =
+            OperationFailure{operation_, "RecordOutcome", recorded[i].error().AsMaybeApplied()};
+      }
+    }
+  }
+
+  const GroupOperationParts& parts_;
+  const char* const operation_;
+  const PodUid& pod_;
+  OperationProgress& progress_;
+  std::vector<GroupEffect> common_;
+  std::vector<GroupVolume> volumes_;
+};
+
+// A volume that is to be made.
+struct PlannedMount {
+  std::unique_ptr<Mounter> mounter;
+  std::vector<std::string> sub_paths;  // where they will be
+};
+
+// Either what is to be done, or why not; neither if the plugin has no effect for it.
+struct MountPlan {
+  std::optional<GroupVolume> volume;
+  PlannedMount planned;
+  Failure failure;
+};
+
+MountPlan PlanMount(const GroupOperationParts& parts, const MountRequest& request,
+                    const CallOptions& call) {
+  MountPlan plan;
+  const auto fail = [&plan](const char* step, const Error& error) {
+    plan.failure = OperationFailure{kVolumeMount, step, error};
+  };
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(request.spec);
+  if (!plugin.ok()) return fail("FindPluginBySpec", plugin.error()), std::move(plan);
+  Result<std::unique_ptr<Mounter>> made = (*plugin)->NewMounter(request.spec, request.pod);
+  if (!made.ok()) return fail("NewMounter", made.error()), std::move(plan);
+  Mounter& mounter = **made;
+  Result<std::optional<EnsureVolume>> effect =
+      mounter.PlanSetUpAt(mounter.GetSafePath(), ArgsFor(request, call));
+  if (!effect.ok()) return fail("SetUp", effect.error()), std::move(plan);
+  if (!*effect) return plan;
+  GroupVolume volume;
+  volume.call = {FactsOf(request, **plugin), MountEvent(request, parts.keeper)};
+  volume.effects.push_back({"SetUp", **std::move(effect)});
+  for (const SubPathRequest& wanted : request.sub_paths) {
+    Result<PrepareSubPath> sub_path =
+        SubPathEffect(parts.host.paths, SubpathOf(request, wanted, mounter));
+    if (!sub_path.ok()) {
+      return fail("PrepareSubPaths", sub_path.error().With("container " + wanted.container)),
+             std::move(plan);
+    }
+    plan.planned.sub_paths.push_back(sub_path->target.Display());
+    volume.effects.push_back({"PrepareSubPaths", *std::move(sub_path), /*changes_volume=*/true,
+                              "container " + wanted.container});
+  }
+  plan.planned.mounter = *std::move(made);
+  plan.volume = std::move(volume);
+  return plan;
+}
+
+void Describe(const MountRequest& request, const GroupVolume& volume, const PlannedMount& planned,
+              MountedVolume& result) {
+  DescribeMounted(volume.call.facts.plugin_name, *planned.mounter, result);
+  for (size_t i = 0; i < request.sub_paths.size(); ++i) {
+    const SubPathRequest& wanted = request.sub_paths[i];
+    result.sub_paths.push_back({wanted.container, wanted.index, planned.sub_paths[i]});
+  }
+}
+
+}  // namespace
+
+bool CanBeGrouped(const MountRequest& request, const VolumePlugin& plugin) {
+  return !request.has_device && request.unique_name.empty() && !StorageNameOf(request.spec) &&
+         plugin.FaultDomain(request.spec).empty();
+}
+
+bool CanBeGrouped(const UnmountRequest& request, const VolumeRecordKeeper& keeper) {
+  const std::optional<PodVolumeRecord> record = keeper.Find({request.pod, request.spec});
+  return record && request.device.empty() && !record->has_device && !record->is_block &&
+         record->unique_name.empty() && record->fault_domain.empty();
+}
+
+OperationFailures RunMountGroup(const GroupOperationParts& parts,
+                                const std::vector<const MountRequest*>& requests,
+                                const std::vector<MountedVolume*>& results,
+                                OperationProgress& progress,
+                                const std::function<Failure(size_t)>& run_alone) {
+  progress.EnterStep("NewMounter");
+  const PodUid pod = requests.front()->pod->uid();
+  GroupRun run(parts, kVolumeMount, pod, progress);
+  for (const MakeDirectory& effect : PodDirectoryEffects(parts.host.paths, pod)) {
+    run.AddCommon({"MakePodDirectories", effect, /*changes_volume=*/false});
+  }
+  OperationFailures failures(requests.size());
+  std::vector<PlannedMount> planned;  // beside the volumes of the run
+  std::vector<size_t> alone;
+  const CallOptions call = OperationCall("", "", progress);
+  for (size_t number = 0; number < requests.size(); ++number) {
+    MountPlan plan = PlanMount(parts, *requests[number], call);
+    if (plan.volume) {
+      plan.volume->number = number;
+      run.Add(*std::move(plan.volume));
+      planned.push_back(std::move(plan.planned));
+    } else if (plan.failure) {
+      failures[number] = std::move(plan.failure);
+    } else {
+      alone.push_back(number);
+    }
+  }
+  run.Run(parts.settings.set_up, [&](size_t volume, size_t, const AnyAnswer& answer) {
+    const auto* made = std::get_if<EnsuredVolume>(&answer);
+    if (made != nullptr) planned[volume].mounter->SetUpDone(*made);
+  });
+  for (size_t i = 0; i < run.volumes().size(); ++i) {
+    const GroupVolume& volume = run.volumes()[i];
+    failures[volume.number] = volume.failure;
+    if (!volume.failure) {
+      Describe(*requests[volume.number], volume, planned[i], *results[volume.number]);
+    }
+  }
+  for (const size_t number : alone) failures[number] = run_alone(number);
+  return failures;
+}
+
+OperationFailures RunUnmountGroup(const GroupOperationParts& parts,
+                                  const std::vector<const UnmountRequest*>& requests,
+                                  OperationProgress& progress,
+                                  const std::function<Failure(size_t)>& run_alone) {
+  progress.EnterStep("NewUnmounter");
+  const PodUid pod = requests.front()->pod;
+  GroupRun run(parts, kVolumeUnmount, pod, progress);
+  OperationFailures failures(requests.size());
+  std::vector<size_t> alone;
+  for (size_t number = 0; number < requests.size(); ++number) {
+    const UnmountRequest& request = *requests[number];
+    GroupVolume volume{.number = number,
+                       .call = {FactsOf(request, parts.keeper), VolumeEvent::kTearDown},
+                       .effects = {}};
+    const std::string& name =
+        request.plugin_name.empty() ? volume.call.facts.plugin_name : request.plugin_name;
+    const Result<VolumePlugin*> plugin = parts.plugins.FindPluginForTeardown(name);
+    const auto fail = [&](const char* step, const Error& error) {
+      failures[number] = OperationFailure{kVolumeUnmount, step, error};
+    };
+    if (!plugin.ok()) {
+      fail("FindPluginByName", plugin.error());
+      continue;
+    }
+    const auto made = (*plugin)->NewUnmounter(request.spec, request.pod);
+    if (!made.ok()) {
+      fail("NewUnmounter", made.error());
+      continue;
+    }
+    const std::optional<RemoveVolume> effect = (*made)->PlanTearDownAt(
+        parts.host.paths.GetPodVolumeDir(pod, (*plugin)->GetPluginName(), request.spec));
+    if (!effect) {
+      alone.push_back(number);
+      continue;
+    }
+    // The directories come last: on a root that takes no writes they stay, and the mounts still go.
+    const auto sub_paths = [&](bool keep) {
+      return SubPathsRemoval(parts.host.paths, pod, request.spec, keep);
+    };
+    volume.effects = {{"UnmountSubPaths", sub_paths(/*keep=*/true)},
+                      {"TearDown", *effect},
+                      {"CleanSubPaths", sub_paths(/*keep=*/false)}};
+    run.Add(std::move(volume));
+  }
+  run.Run(parts.settings.tear_down, [](size_t, size_t, const AnyAnswer&) {});
+  for (const GroupVolume& volume : run.volumes()) failures[volume.number] = volume.failure;
+  for (const size_t number : alone) failures[number] = run_alone(number);
+  return failures;
+}
+
+}  // namespace volumed

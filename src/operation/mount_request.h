@@ -1,0 +1,27 @@
+// What a set-up is asked for, as a Mounter takes it: shared by the operations on one volume and
+// those on several. For the operations' own source files alone.
+#pragma once
+
+#include "mounter/mounter.h"
+#include "mounter/subpath.h"
+#include "operation/volume_operations.h"
+#include "operation/volume_record_keeper.h"
+
+namespace volumed {
+
+// Kubelet's operation_name. Source: kubernetes
+// pkg/volume/util/operationexecutor/operation_generator.go@v1.36.2.
+inline constexpr const char* kVolumeMount = "volume_mount";
+inline constexpr const char* kVolumeUnmount = "volume_unmount";
+
+// Threads: any. Blocks: never.
+
+MounterArgs ArgsFor(const MountRequest& request, const CallOptions& call);
+SafeSubpathRequest SubpathOf(const MountRequest& request, const SubPathRequest& wanted,
+                             const Mounter& mounter);
+// A remount changes the content of a volume that is set up all the while; anything else sets it up.
+VolumeEvent MountEvent(const MountRequest& request, const VolumeRecordKeeper& keeper);
+// What is known of the volume once it is set up, but for its sub-paths.
+void DescribeMounted(const std::string& plugin_name, const Mounter& mounter, MountedVolume& result);
+
+}  // namespace volumed

@@ -1,0 +1,286 @@
+// Several volumes of a pod as one operation: what it costs, and that each volume stands for itself.
+#include "operation/group_operations.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/simulated_scheduler.h"
+#include "fakes/fake_irreversible_steps.h"
+#include "fakes/fake_kernel.h"
+#include "fakes/memory_record_store.h"
+#include "metrics/exported_families.h"
+#include "operation/pod_volume_operations.h"
+#include "plugins/empty_dir.h"
+#include "plugins/secret.h"
+#include "unit/operation/load_records.h"
+#include "unit/operation/recording_parts.h"
+#include "unit/operation/stub_host.h"
+
+namespace volumed {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string kRoot = "/var/lib/volumed";
+const std::string kPodDir = kRoot + "/pods/uid-1";
+const std::string kVolumes = kPodDir + "/volumes/kubernetes.io~empty-dir";
+const Error kRefused = Error::NotApplied(Code::kInvalidArgument, "refused");
+
+// A kernel behind a worker: one request is one round trip, whatever it is made of.
+class CountingKernel final : public Kernel {
+ public:
+  explicit CountingKernel(Kernel& real) : real_(real) {}
+  bool TakesComposites() const override { return true; }
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    ++round_trips;
+    last_keys = options.more_keys;
+    if (died) return Error::MaybeApplied(Code::kUnavailable, "the worker died");
+    return real_.Perform(request, options);
+  }
+
+  int round_trips = 0;
+  std::vector<std::string> last_keys;
+  bool died = false;
+
+ private:
+  Kernel& real_;
+};
+
+// A store of which each Write() is one transaction.
+class CountingStore final : public RecordStore {
+ public:
+  explicit CountingStore(RecordStore& real) : real_(real) {}
+  Status Put(const Record& record, Durability durability) override {
+    ++writes;
+    return real_.Put(record, durability);
+  }
+  Status Remove(const std::string& kind, const std::string& key, Durability durability) override {
+    ++writes;
+    return real_.Remove(kind, key, durability);
+  }
+  std::vector<Status> Write(const std::vector<RowChange>& changes, Durability durability) override {
+    ++writes;
+    return real_.Write(changes, durability);
+  }
+  Result<LoadedRecords> Load(const std::string& kind) override { return real_.Load(kind); }
+  RecordStoreStats stats() const override { return real_.stats(); }
+
+  int writes = 0;
+
+ private:
+  RecordStore& real_;
+};
+
+class GroupOperationsTest : public ::testing::Test {
+ protected:
+  GroupOperationsTest() {
+    real_kernel_.AddDirectory(kRoot + "/pods", 0750);
+    std::vector<std::unique_ptr<VolumePlugin>> plugins;
+    plugins.push_back(std::make_unique<EmptyDirPlugin>());
+    plugins.push_back(std::make_unique<SecretPlugin>());
+    EXPECT_TRUE(plugins_.InitPlugins(std::move(plugins), host_).ok());
+    auto pod = std::make_shared<Pod>();
+    pod->metadata.name_space = "default";
+    pod->metadata.name = "web";
+    pod->metadata.uid = "uid-1";
+    pod_ = pod;
+  }
+
+  MountRequest Request(const std::string& name, VolumeSource source) const {
+    PodVolume volume;
+    volume.name = name;
+    volume.source = std::move(source);
+    return {.pod = pod_,
+            .spec = VolumeSpec::FromVolume(volume),
+            .sub_paths = {},
+            .nested_mount_points = {}};
+  }
+  MountRequest Disk(const std::string& name) const { return Request(name, EmptyDirVolumeSource{}); }
+  MountRequest Memory(const std::string& name) const {
+    EmptyDirVolumeSource source;
+    source.medium = kMediumMemory;
+    return Request(name, std::move(source));
+  }
+  MountRequest Secret(const std::string& name) const {
+    SecretVolumeSource source;
+    source.secret_name = "nobody-has-it";
+    return Request(name, std::move(source));
+  }
+
+  static std::string Text(const std::optional<OperationFailure>& failure) {
+    return failure ? failure->step + ": " + failure->error.ToString() : "done";
+  }
+  // What became of each volume, by its name.
+  std::map<std::string, std::string> Mount(std::vector<MountRequest> requests) {
+    std::map<std::string, std::string> outcomes;
+    std::vector<std::string> names;
+    for (const MountRequest& request : requests) names.push_back(request.spec.name().str());
+    const std::vector<StartResult> started = operations_->MountVolumes(
+        std::move(requests), [&](size_t number, const OperationOutcome<MountedVolume>& outcome) {
+          outcomes[names[number]] = Text(outcome.failure);
+          if (outcome.value) mounted_[names[number]] = *outcome.value;
+        });
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (started[i] == StartResult::kBackoff) outcomes[names[i]] = "backs off";
+      if (started[i] == StartResult::kPending) outcomes[names[i]] = "pending";
+    }
+    scheduler_.RunFor(Duration::zero());
+    return outcomes;
+  }
+  std::map<std::string, std::string> Unmount(const std::vector<std::string>& names) {
+    std::map<std::string, std::string> outcomes;
+    std::vector<UnmountRequest> requests;
+    for (const std::string& name : names) {
+      requests.push_back({PodUid("uid-1"), SpecName(name), "", "default/web"});
+    }
+    (void)operations_->UnmountVolumes(std::move(requests),
+                                      [&](size_t number, const OperationOutcome<Unit>& outcome) {
+                                        outcomes[names[number]] = Text(outcome.failure);
+                                      });
+    scheduler_.RunFor(Duration::zero());
+    return outcomes;
+  }
+  std::string State(const std::string& name) const {
+    const auto record = operations_->FindRecord(Key("uid-1", name));
+    if (!record) return "none";
+    return std::string(VolumeStateName(record->state)) + (record->uncertain ? "*" : "");
+  }
+
+  SimulatedScheduler scheduler_{1};
+  FakeKernel real_kernel_;
+  CountingKernel kernel_{real_kernel_};
+  MemoryRecordStore real_store_;
+  CountingStore store_{real_store_};
+  LogLines log_;
+  Logger logger_{log_.Options(), scheduler_.clock()};
+  RecordingObserver observer_;
+  KubeletPaths paths_{kRoot};
+  StubHostParts stub_;
+  ExportedFamilies families_;
+  FakeIrreversibleSteps irreversible_;
+  VolumeHost host_{paths_, kernel_, scheduler_.clock(), stub_,        stub_,
+                   stub_,  stub_,   families_,          irreversible_};
+  VolumePluginMgr plugins_;
+  DeviceRecordKeeper devices_{store_, scheduler_.clock(), logger_, observer_, BootId("boot")};
+  StorageGuard storage_{kernel_, store_, scheduler_.clock(), logger_, BootId("boot")};
+  std::unique_ptr<PodVolumeOperations> operations_ = std::make_unique<PodVolumeOperations>(
+      scheduler_, store_, plugins_, host_, logger_, observer_, devices_, storage_, BootId("boot"),
+      OperationSettings());
+  PodPtr pod_;
+  std::map<std::string, MountedVolume> mounted_;
+};
+
+// Thirty-nine round trips and eleven writes were made for a pod of five volumes.
+TEST_F(GroupOperationsTest, TheVolumesOfAPodCostOneRoundTripAndTwoWrites) {
+  const auto outcomes = Mount({Disk("a"), Memory("b"), Disk("c"), Memory("d"), Memory("e")});
+  ASSERT_EQ(outcomes.size(), 5u);
+  for (const auto& [name, outcome] : outcomes) EXPECT_EQ(outcome, "done") << name;
+  EXPECT_EQ(kernel_.round_trips, 1);
+  EXPECT_EQ(store_.writes, 2);
+  EXPECT_TRUE(real_kernel_.IsMountPoint(kVolumes + "/b"));
+  EXPECT_EQ(mounted_.at("a").host_path, kVolumes + "/a");
+  EXPECT_EQ(observer_.finished.size(), 5u) << "each is counted and logged for itself";
+  EXPECT_EQ(log_.Count("operation done"), 5);
+
+  kernel_.round_trips = store_.writes = 0;
+  for (const auto& [name, outcome] : Unmount({"a", "b", "c", "d", "e"})) {
+    EXPECT_EQ(outcome, "done") << name;
+    EXPECT_EQ(State(name), "none");
+  }
+  EXPECT_EQ(kernel_.round_trips, 1);
+  EXPECT_EQ(store_.writes, 2);
+  EXPECT_FALSE(real_kernel_.Exists(kVolumes + "/a"));
+}
+
+TEST_F(GroupOperationsTest, EachVolumeIsLockedForItself) {
+  (void)Mount({Disk("a"), Memory("b")});
+  EXPECT_EQ(kernel_.last_keys, (std::vector<std::string>{"uid-1/a", "uid-1/b"}));
+}
+
+TEST_F(GroupOperationsTest, OneWhoseSecretIsMissingLeavesTheOthersAlone) {
+  const auto outcomes = Mount({Disk("a"), Secret("s"), Memory("b")});
+  EXPECT_EQ(outcomes.at("a"), "done");
+  EXPECT_EQ(outcomes.at("b"), "done");
+  EXPECT_THAT(outcomes.at("s"), HasSubstr("SetUp"));
+  EXPECT_THAT(outcomes.at("s"), HasSubstr("not found"));
+  EXPECT_EQ(State("s"), "none") << "nothing was tried";
+  EXPECT_THAT(stub_.events, ::testing::ElementsAre(HasSubstr("FailedMount")));
+  // It comes later by itself, and has its own back-off.
+  EXPECT_EQ(Mount({Secret("s"), Disk("c")}).at("s"), "backs off");
+  EXPECT_EQ(State("c"), "SetUp");
+}
+
+TEST_F(GroupOperationsTest, OneWhoseEffectFailsLeavesTheOthersAlone) {
+  real_kernel_.FailNextBelow("Mount", kVolumes + "/b", kRefused);
+  const auto outcomes = Mount({Memory("a"), Memory("b"), Memory("c")});
+  EXPECT_EQ(outcomes.at("a"), "done");
+  EXPECT_EQ(outcomes.at("c"), "done");
+  EXPECT_THAT(outcomes.at("b"), HasSubstr("SetUp"));
+  EXPECT_THAT(outcomes.at("b"), HasSubstr("refused"));
+  EXPECT_EQ(State("b"), "SettingUp*") << "its directory is there";
+  EXPECT_EQ(State("a"), "SetUp");
+}
+
+TEST_F(GroupOperationsTest, NothingIsTriedWithoutThePodsDirectories) {
+  real_kernel_.FailNext("MakeDirectory", kRefused);
+  const auto outcomes = Mount({Memory("a"), Disk("b")});
+  for (const auto& [name, outcome] : outcomes) {
+    EXPECT_THAT(outcome, HasSubstr("MakePodDirectories")) << name;
+    EXPECT_EQ(State(name), "none") << name;
+  }
+}
+
+TEST_F(GroupOperationsTest, WithAWorkerThatDiesAllMayHaveBeenApplied) {
+  kernel_.died = true;
+  const auto outcomes = Mount({Memory("a"), Disk("b")});
+  for (const auto& [name, outcome] : outcomes) {
+    EXPECT_THAT(outcome, HasSubstr("the worker died")) << name;
+    EXPECT_EQ(State(name), "SettingUp*") << name;
+  }
+}
+
+TEST_F(GroupOperationsTest, ASubPathThatFailsIsItsVolumesFailureAlone) {
+  MountRequest with_sub_path = Memory("a");
+  with_sub_path.sub_paths.push_back({.container = "main", .index = 0, .sub_path = "x"});
+  real_kernel_.FailNext("BindMount", kRefused);
+  const auto outcomes = Mount({with_sub_path, Disk("b")});
+  EXPECT_THAT(outcomes.at("a"), HasSubstr("PrepareSubPaths"));
+  EXPECT_THAT(outcomes.at("a"), HasSubstr("container main"));
+  EXPECT_EQ(State("a"), "SettingUp*") << "the volume itself is there";
+  EXPECT_EQ(outcomes.at("b"), "done");
+}
+
+TEST_F(GroupOperationsTest, OneWhoseIntentIsNotOnRecordIsNotTried) {
+  real_store_.FailNext(Error::NotApplied(Code::kResourceExhausted, "disk full"), 1);
+  const auto outcomes = Mount({Memory("a"), Memory("b")});
+  EXPECT_THAT(outcomes.at("a"), HasSubstr("RecordIntent"));
+  EXPECT_FALSE(real_kernel_.Exists(kVolumes + "/a"));
+  EXPECT_EQ(outcomes.at("b"), "done");
+}
+
+TEST_F(GroupOperationsTest, AVolumeThatCannotBeTakenAwayStaysAlone) {
+  (void)Mount({Memory("a"), Memory("b")});
+  real_kernel_.FailNextBelow("Unmount", kVolumes + "/a", kRefused);
+  const auto outcomes = Unmount({"a", "b"});
+  EXPECT_THAT(outcomes.at("a"), HasSubstr("TearDown"));
+  EXPECT_EQ(State("a"), "TearingDown*");
+  EXPECT_TRUE(real_kernel_.IsMountPoint(kVolumes + "/a"));
+  EXPECT_EQ(outcomes.at("b"), "done");
+  EXPECT_EQ(State("b"), "none");
+}
+
+TEST_F(GroupOperationsTest, OneWithAnOperationUnderWayIsLeftOut) {
+  ASSERT_EQ(operations_->MountVolume(Disk("a"), [](const OperationOutcome<MountedVolume>&) {}),
+            StartResult::kStarted);
+  const auto outcomes = Mount({Disk("a"), Disk("b")});
+  EXPECT_EQ(outcomes.at("a"), "pending");
+  EXPECT_EQ(outcomes.at("b"), "done");
+}
+
+}  // namespace
+}  // namespace volumed
