@@ -82,6 +82,9 @@ struct SeededBug {
   bool knows_no_own_directories = false;  // of the agent, which nobody may empty
   bool forgets_unconfigured_sources = false;
   bool ignores_consumers = false;  // whoever holds a pod is taken for gone
+  // A worker that goes on after its agent keeps nobody from its volumes.
+  bool workers_hold_no_keys = false;
+  bool dead_workers_did_nothing = false;  // and so nothing is tried again or cleaned up
 };
 
 // ---- a run --------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 
 #include "fakes/simulated_crash.h"
 #include "os/composites.h"
+#include "unit/crash/crash_harness.h"
 #include "unit/crash/crash_world.h"
 
 namespace volumed {
@@ -69,13 +70,15 @@ Result<AnyAnswer> OutlivingWorker::Do(const AnyRequest& request, const CallOptio
   try {
     return DoComposite(line, request, options);
   } catch (const WorkerDied&) {
-    return Error::MaybeApplied(Code::kUnavailable,
-                               std::string(RequestName(request)) + ": the worker died");
+    const Outcome outcome =
+        bug_.dead_workers_did_nothing ? Outcome::kNotApplied : Outcome::kMaybeApplied;
+    return Error::FromParts(Code::kUnavailable, outcome, 0,
+                            std::string(RequestName(request)) + ": the worker died");
   }
 }
 
 bool OutlivingWorker::HoldsKeyOf(const CallOptions& options) const {
-  if (!world_.rest) return false;
+  if (!world_.rest || bug_.workers_hold_no_keys) return false;
   for (const std::string& key : KeysOf(options)) {
     if (world_.rest->keys.contains(key)) return true;
   }

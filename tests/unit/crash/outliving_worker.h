@@ -15,6 +15,7 @@
 namespace volumed {
 
 struct CrashWorld;
+struct SeededBug;
 
 // Where the line breaks: before the primitive with this number, of those in composites.
 struct BrokenLine {
@@ -34,8 +35,9 @@ struct WorkersRest {
 // Threads: those of the operations. See OverlappingScheduler.
 class OutlivingWorker final : public Kernel {
  public:
-  // Both outlive this; `world` has the rest of the last agent's worker, if there is one.
-  OutlivingWorker(Kernel& below, CrashWorld& world) : below_(below), world_(world) {}
+  // All outlive this; `world` has the rest of the last agent's worker, if there is one.
+  OutlivingWorker(Kernel& below, CrashWorld& world, const SeededBug& bug)
+      : below_(below), world_(world), bug_(bug) {}
 
   bool TakesComposites() const override { return true; }
   Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override;
@@ -54,6 +56,7 @@ class OutlivingWorker final : public Kernel {
 
   Kernel& below_;
   CrashWorld& world_;
+  const SeededBug& bug_;
   uint64_t calls_ = 0;
   uint64_t primitives_ = 0;
   bool has_died_ = false;

@@ -403,6 +403,17 @@ std::vector<SeededBugCase> BugsOfIscsi() {
   };
 }
 
+std::vector<SeededBugCase> BugsOfWorkers() {
+  SeededBug keyless;
+  keyless.name = "keys not held by a worker that outlives its agent";
+  keyless.workers_hold_no_keys = true;
+  SeededBug harmless;
+  harmless.name = "a worker that died taken to have done nothing";
+  harmless.dead_workers_did_nothing = true;
+  return {{keyless, SetUpScenario(), WalkKind::kWorkerOutlives},
+          {harmless, RemovedObjectScenario(), WalkKind::kWorkerDies}};
+}
+
 }  // namespace
 
 std::vector<SeededBugCase> SeededBugs() {
@@ -418,6 +429,7 @@ std::vector<SeededBugCase> SeededBugs() {
   for (SeededBugCase& bug : BugsOfIdentity()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfIscsi()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfEffects()) all.push_back(std::move(bug));
+  for (SeededBugCase& bug : BugsOfWorkers()) all.push_back(std::move(bug));
   for (SeededBugCase& bug : BugsOfTheAgent()) all.push_back(std::move(bug));
   return all;
 }
