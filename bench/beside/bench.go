@@ -1,10 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -31,6 +34,9 @@ func (b *bench) run() error {
 	measure := func() error {
 		for _, count := range b.options.pods {
 			for round := range b.options.rounds {
+				if err := b.floor(count, round); err != nil {
+					return err
+				}
 				for turn := range b.options.only {
 					name := b.options.only[(turn+round)%len(b.options.only)]
 					if err := b.turn(name, count, round); err != nil {
@@ -43,6 +49,32 @@ func (b *bench) run() error {
 	}
 	// The driver keeps off the programs' processors where there are others.
 	return onProcessors(b.options.cores, false, measure)
+}
+
+// floor is what a bare loop takes for the same work, on the same disk.
+func (b *bench) floor(count, round int) error {
+	if b.options.floor == "" {
+		return nil
+	}
+	command := exec.Command(b.options.floor, "--json", "--pods", strconv.Itoa(count), "--scratch", b.options.scratch)
+	command.Stderr = os.Stderr
+	var text []byte
+	err := onProcessors(b.options.cores, true, func() (err error) {
+		text, err = command.Output()
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", b.options.floor, err)
+	}
+	var values map[string]float64
+	if err := json.Unmarshal(text, &values); err != nil {
+		return fmt.Errorf("%s: %w", b.options.floor, err)
+	}
+	for _, what := range []string{"setup", "teardown"} {
+		values[what+"_cpu_per_pod_ms"] = values[what+"_cpu_ms"] / float64(count)
+	}
+	b.report.row("floor", count, round, "floor", values)
+	return nil
 }
 
 // turn leaves the program's directory, with its log, only after an error.
@@ -101,6 +133,10 @@ type session struct {
 	round   int
 	value   string // of the ConfigMap, by now
 	uids    []string
+}
+
+func (s *session) tell(row string, values map[string]float64) {
+	s.report.row(s.program.common().name, s.pods, s.round, row, values)
 }
 
 func (s *session) wants(row string) bool { return slices.Contains(s.options.rows, row) }

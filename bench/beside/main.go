@@ -17,12 +17,12 @@ import (
 )
 
 type options struct {
-	volumed, peer, protoSet, scratch, results string
-	pods                                      []int
-	rounds, cores, singles                    int
-	load                                      load
-	handOver                                  string
-	rows, only                                []string
+	volumed, peer, floor, protoSet, scratch, disk, results string
+	pods                                                   []int
+	rounds, cores, singles                                 int
+	load                                                   load
+	handOver                                               string
+	rows, only                                             []string
 }
 
 const usage = `usage: beside run --volumed FILE --peer FILE --proto-set FILE [FLAGS]
@@ -34,8 +34,10 @@ func parseOptions(words []string) (options, error) {
 	flags := flag.NewFlagSet("run", flag.ExitOnError)
 	flags.StringVar(&o.volumed, "volumed", "", "the volumed program; volumed-worker lies beside it")
 	flags.StringVar(&o.peer, "peer", "", "the kubelet_peer program")
+	flags.StringVar(&o.floor, "floor", "", "the floor_bench program; empty: the floor is not measured")
 	flags.StringVar(&o.protoSet, "proto-set", "", "what protoc --descriptor_set_out made of proto/agent.proto")
-	flags.StringVar(&o.scratch, "scratch", "/var/tmp/volumed-beside", "where the roots are made; its disk is what is measured")
+	flags.StringVar(&o.scratch, "scratch", "/var/tmp/volumed-beside", "where the roots are made")
+	flags.StringVar(&o.disk, "disk", "loop", "the filesystem of the roots: loop (a new ext4 with a journal, in a file there) or there (the scratch directory's own)")
 	flags.StringVar(&o.results, "results", "results.jsonl", "JSON lines are added here")
 	flags.StringVar(&pods, "pods", "200,1000", "how many pods, each a run of its own")
 	flags.IntVar(&o.rounds, "rounds", 5, "how often each is measured")
@@ -75,6 +77,9 @@ func (o *options) check() error {
 	if o.load.emptyDir != "disk" && o.load.emptyDir != "memory" {
 		return fmt.Errorf("--emptydir: %q is neither disk nor memory", o.load.emptyDir)
 	}
+	if o.disk != "loop" && o.disk != "there" {
+		return fmt.Errorf("--disk: %q is neither loop nor there", o.disk)
+	}
 	for _, file := range []string{o.volumed, filepath.Join(filepath.Dir(o.volumed), "volumed-worker"), o.peer, o.protoSet} {
 		if _, err := os.Stat(file); err != nil {
 			return err
@@ -94,7 +99,7 @@ func run(words []string) error {
 	if inOwnNamespace, err := enterOwnMountNamespace(); err != nil || !inOwnNamespace {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(o.scratch, "host"), 0o755); err != nil {
+	if err := prepareScratch(&o); err != nil {
 		return err
 	}
 	bench, err := newBench(o)

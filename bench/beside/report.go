@@ -32,9 +32,9 @@ func newReport(o options) (*report, error) {
 	return &report{file, o}, err
 }
 
-func (r *report) row(s *session, name string, values map[string]float64) {
-	r.write(record{Row: name, Program: s.program.common().name, Pods: s.pods, Round: s.round, Values: values})
-	fmt.Printf("%-8s %6d pods  round %d  %-14s %s\n", s.program.common().name, s.pods, s.round+1, name, inWords(values))
+func (r *report) row(program string, pods, round int, row string, values map[string]float64) {
+	r.write(record{Row: row, Program: program, Pods: pods, Round: round, Values: values})
+	fmt.Printf("%-8s %6d pods  round %d  %-14s %s\n", program, pods, round+1, row, inWords(values))
 }
 
 func (r *report) write(line record) {

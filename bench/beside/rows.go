@@ -57,7 +57,7 @@ func (s *session) sequential() error {
 	}
 	values["p50_ms"], values["p99_ms"] = percentile(took, 0.5), percentile(took, 0.99)
 	values["cpu_per_pod_ms"] = values["cpu_ms"] / float64(len(uids))
-	s.report.row(s, "sequential", values)
+	s.tell("sequential", values)
 	if err := checkPods(s.root(), s.options.load, uids, s.value); err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (s *session) burst() error {
 	if _, err := s.untilSaysReady(began, s.pods); err != nil {
 		return err
 	}
-	s.report.row(s, "burst", values)
+	s.tell("burst", values)
 	return checkPods(s.root(), s.options.load, uids, s.value)
 }
 
@@ -145,7 +145,7 @@ func (s *session) updateBy(name string, hasten func() error) error {
 	}
 	updated := since(began, moments)
 	values["first_ms"], values["last_ms"] = milliseconds(updated[0]), milliseconds(updated[len(updated)-1])
-	s.report.row(s, name, values)
+	s.tell(name, values)
 	return checkPods(s.root(), s.options.load, s.uids, s.value)
 }
 
@@ -163,7 +163,7 @@ func (s *session) idle() error {
 	if err != nil {
 		return err
 	}
-	s.report.row(s, "idle", values)
+	s.tell("idle", values)
 	return nil
 }
 
@@ -205,7 +205,7 @@ func (s *session) restart() error {
 			values["mounts_replaced"]++
 		}
 	}
-	s.report.row(s, "restart", values)
+	s.tell("restart", values)
 	return checkPods(s.root(), s.options.load, s.uids, s.value)
 }
 
@@ -238,7 +238,7 @@ func (s *session) delete() error {
 	values["cpu_per_pod_ms"] = values["cpu_ms"] / float64(s.pods)
 	s.uids = nil
 	if s.wants("delete") {
-		s.report.row(s, "delete", values)
+		s.tell("delete", values)
 	}
 	return nil
 }

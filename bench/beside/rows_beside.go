@@ -73,7 +73,7 @@ func (s *session) beside() error {
 	if err != nil {
 		return err
 	}
-	s.report.row(s, "beside", map[string]float64{"p50_ms": percentile(took, 0.5), "p99_ms": percentile(took, 0.99),
+	s.tell("beside", map[string]float64{"p50_ms": percentile(took, 0.5), "p99_ms": percentile(took, 0.99),
 		"singles": float64(len(took))})
 	return s.remove(uids[:given])
 }
@@ -104,7 +104,7 @@ func (s *session) askMeanwhile() error {
 	if err != nil {
 		return err
 	}
-	s.report.row(s, "queries", values)
+	s.tell("queries", values)
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"syscall"
 	"time"
@@ -13,6 +15,7 @@ type spending struct {
 	began      time.Time
 	cpuBefore  time.Duration
 	selfBefore time.Duration
+	busyBefore time.Duration
 	stop       chan struct{}
 	sampled    chan memoryPeak
 }
@@ -27,7 +30,7 @@ const betweenSamples = 500 * time.Millisecond
 func (s *session) startSpending() (*spending, error) {
 	group := s.program.common().group
 	cpu, err := group.cpu()
-	p := &spending{group: group, began: time.Now(), cpuBefore: cpu, selfBefore: ownCPU(),
+	p := &spending{group: group, began: time.Now(), cpuBefore: cpu, selfBefore: ownCPU(), busyBefore: machineCPU(),
 		stop: make(chan struct{}), sampled: make(chan memoryPeak, 1)}
 	go func() { p.sampled <- samplePeak(group, p.stop) }()
 	return p, err
@@ -48,7 +51,7 @@ func samplePeak(group *cgroup, stop <-chan struct{}) memoryPeak {
 
 func (p *spending) end() (map[string]float64, error) {
 	cpu, err := p.group.cpu()
-	self, wall := ownCPU(), time.Since(p.began)
+	self, busy, wall := ownCPU(), machineCPU(), time.Since(p.began)
 	bytes, processes := p.group.pss()
 	close(p.stop)
 	peak := <-p.sampled
@@ -56,6 +59,7 @@ func (p *spending) end() (map[string]float64, error) {
 		"cpu_ms":        milliseconds(cpu - p.cpuBefore),
 		"wall_ms":       milliseconds(wall),
 		"driver_cpu_ms": milliseconds(self - p.selfBefore),
+		"others_cpu_ms": milliseconds((busy - p.busyBefore) - (cpu - p.cpuBefore) - (self - p.selfBefore)),
 		"peak_pss_mib":  float64(max(peak.bytes, bytes)) / (1 << 20),
 		"processes":     float64(max(peak.processes, processes)),
 	}, err
@@ -67,6 +71,16 @@ func ownCPU() time.Duration {
 		panic(err) // getrusage(2) cannot fail with words that are right
 	}
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// machineCPU is what everything on the machine has used. Less the program and the driver, that is how
+// much a measurement was disturbed, with what the kernel's own threads did for it.
+func machineCPU() time.Duration {
+	text, _ := os.ReadFile("/proc/stat")
+	var user, nice, system, idle, wait, interrupt, softInterrupt int64
+	fmt.Sscanf(string(text), "cpu %d %d %d %d %d %d %d", &user, &nice, &system, &idle, &wait, &interrupt, &softInterrupt)
+	const ticksPerSecond = 100 // USER_HZ, on every architecture
+	return time.Duration(user+nice+system+interrupt+softInterrupt) * time.Second / ticksPerSecond
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -4,28 +4,20 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/metrics/legacyregistry"
 )
-
-// applied is the answer to /apply. A kubelet gets decoded objects from its API server: how long the
-// YAML took is told, so that it can be taken off.
-type applied struct {
-	TookMillis float64 `json:"took_ms"`
-}
 
 // controlAPI is served on the unix socket. README.md lists the calls.
 func controlAPI(objects *objectStore, pods *pods) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /apply", func(w http.ResponseWriter, r *http.Request) {
 		manifest, err := io.ReadAll(r.Body)
-		start := time.Now()
 		if err == nil {
 			err = apply(objects, pods, manifest)
 		}
-		answer(w, applied{float64(time.Since(start).Microseconds()) / 1000}, err)
+		answer(w, struct{}{}, err)
 	})
 	mux.HandleFunc("POST /delete", func(w http.ResponseWriter, r *http.Request) {
 		var uids []types.UID

@@ -33,7 +33,7 @@ func parseOptions() (options, error) {
 	var o options
 	flag.StringVar(&o.root, "root", "", "kubelet's root directory")
 	flag.StringVar(&o.socket, "socket", "", "unix socket of the control API")
-	flag.StringVar(&o.objects, "objects", "", "YAML that is known before the volume manager starts, as after a restart")
+	flag.StringVar(&o.objects, "objects", "", "objects that are known before the volume manager starts, as after a restart; JSON")
 	flag.StringVar(&o.nodeName, "node-name", "peer", "name of the node")
 	flag.DurationVar(&o.syncFrequency, "sync-frequency", time.Minute, "syncFrequency: how often each pod is synced again")
 	flag.DurationVar(&o.statsPeriod, "stats-period", time.Minute, "volumeStatsAggPeriod; 0: volumes are not measured")

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,9 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	corev1defaults "k8s.io/kubernetes/pkg/apis/core/v1"
-	"sigs.k8s.io/yaml"
 )
 
 // objectStore has the Secrets and ConfigMaps that pods name. A kubelet asks its watch-based managers,
@@ -58,11 +56,13 @@ func (s *objectStore) put(object metav1.Object) {
 	}
 }
 
-// apply takes YAML documents of kind Pod, Secret and ConfigMap. Those before one that is refused stay.
+// apply takes objects of kind Pod, Secret and ConfigMap, as a stream of JSON. Those before one that is
+// refused stay.
 func apply(objects *objectStore, pods *pods, manifest []byte) error {
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifest)))
+	stream := json.NewDecoder(bytes.NewReader(manifest))
 	for number := 0; ; number++ {
-		document, err := reader.Read()
+		var document json.RawMessage
+		err := stream.Decode(&document)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -70,14 +70,14 @@ func apply(objects *objectStore, pods *pods, manifest []byte) error {
 			err = applyDocument(objects, pods, document)
 		}
 		if err != nil {
-			return fmt.Errorf("document %d: %w", number, err)
+			return fmt.Errorf("object %d: %w", number, err)
 		}
 	}
 }
 
 func applyDocument(objects *objectStore, pods *pods, document []byte) error {
 	var kind metav1.TypeMeta
-	if err := yaml.Unmarshal(document, &kind); err != nil {
+	if err := json.Unmarshal(document, &kind); err != nil {
 		return err
 	}
 	var object metav1.Object
@@ -91,7 +91,7 @@ func applyDocument(objects *objectStore, pods *pods, document []byte) error {
 	default:
 		return fmt.Errorf("kind %q is none of Pod, Secret and ConfigMap", kind.Kind)
 	}
-	if err := yaml.UnmarshalStrict(document, object); err != nil {
+	if err := json.Unmarshal(document, object); err != nil {
 		return err
 	}
 	if object.GetNamespace() == "" {
