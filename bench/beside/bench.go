@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -77,14 +78,19 @@ func (b *bench) floor(count, round int) error {
 	return nil
 }
 
-// turn leaves the program's directory, with its log, only after an error.
+// turn leaves the program's directory, with its log, only after an error. A program that is too slow for
+// a row is no error: that is told as the row's result, and its turn is over.
 func (b *bench) turn(name string, count, round int) error {
 	p, err := b.begin(name)
 	if err != nil {
 		return err
 	}
 	s := &session{program: p, options: b.options, report: b.report, pods: count, round: round}
-	if err := s.run(); err != nil {
+	err = s.run()
+	var late *lateError
+	if errors.As(err, &late) {
+		b.report.late(name, count, round, err, late)
+	} else if err != nil {
 		return fmt.Errorf("%w; its log is %s/log", err, p.common().scratch)
 	}
 	if err := p.common().clean(); err != nil {
@@ -113,9 +119,10 @@ func (b *bench) end() {
 	if b.current == nil {
 		return
 	}
-	group := b.current.common().group
+	common := b.current.common()
+	group := common.group
 	b.current = nil
-	err := group.kill()
+	err := errors.Join(common.kill(), group.kill())
 	if err == nil {
 		err = group.remove()
 	}
@@ -226,7 +233,7 @@ func (s *session) untilSaysReady(began time.Time, count int) (time.Duration, err
 			return time.Since(began), nil
 		}
 		if time.Since(began) > giveUpAfter {
-			return 0, fmt.Errorf("it does not say that all pods are ready, after %v", giveUpAfter)
+			return 0, &lateError{count, "it does not say that all pods are ready"}
 		}
 		time.Sleep(max(20*time.Millisecond, 10*time.Since(asked)))
 	}

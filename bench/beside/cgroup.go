@@ -86,9 +86,14 @@ func (c *cgroup) kill() error {
 	return nil
 }
 
+// remove waits a little: processes that are just ending are listed no more, and are still in it.
 func (c *cgroup) remove() error {
 	c.dir.Close()
-	return os.Remove(c.path)
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if err := os.Remove(c.path); err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
 }
 
 // pss is the proportional set size of all processes: memory that they share counts once.

@@ -37,6 +37,13 @@ func (r *report) row(program string, pods, round int, row string, values map[str
 	fmt.Printf("%-8s %6d pods  round %d  %-14s %s\n", program, pods, round+1, row, inWords(values))
 }
 
+// late is written as a row of its own, so that no median takes it for a measurement.
+func (r *report) late(program string, pods, round int, err error, late *lateError) {
+	fmt.Printf("%-8s %6d pods  round %d  %v\n", program, pods, round+1, err)
+	r.write(record{Row: "late", Program: program, Pods: pods, Round: round,
+		Values: map[string]float64{"missing": float64(late.missing)}, Facts: map[string]string{"what": err.Error()}})
+}
+
 func (r *report) write(line record) {
 	line.Time = time.Now().UTC().Format(time.RFC3339)
 	line.Cores, line.FSGroup = r.options.cores, r.options.load.fsGroup

@@ -87,7 +87,7 @@ func printTable(name string) error {
 		if r.Row == "machine" {
 			continue
 		}
-		s := setting{r.Pods, r.Cores, r.FSGroup, r.EmptyDir, r.HandOver}
+		s := r.setting()
 		if !slices.Contains(settings, s) {
 			settings = append(settings, s)
 		}
@@ -99,8 +99,21 @@ func printTable(name string) error {
 	printMachine(records)
 	for _, s := range settings {
 		printSetting(s, cells)
+		printLate(s, records)
 	}
 	return nil
+}
+
+func (r record) setting() setting {
+	return setting{r.Pods, r.Cores, r.FSGroup, r.EmptyDir, r.HandOver}
+}
+
+func printLate(s setting, records []record) {
+	for _, r := range records {
+		if r.Row == "late" && r.setting() == s {
+			fmt.Printf("\n%s, round %d: %s.\n", r.Program, r.Round+1, r.Facts["what"])
+		}
+	}
 }
 
 // The last run's machine; figures of several machines do not belong into one file.

@@ -17,6 +17,14 @@ const lookShare = 20
 
 const giveUpAfter = 5 * time.Minute
 
+// lateError is of a program that has not done what it was waited for.
+type lateError struct {
+	missing int
+	what    string
+}
+
+func (e *lateError) Error() string { return fmt.Sprintf("%s after %v", e.what, giveUpAfter) }
+
 // waitReady waits until all volumes of all these pods are set up, and returns when each pod's were:
 // by the change times of its files.
 func waitReady(root string, uids []string, shortest time.Duration) ([]time.Time, error) {
@@ -57,8 +65,8 @@ func waitChanged(root string, uids, names []string, since time.Time, shortest ti
 			return when, nil
 		}
 		if time.Since(start) > giveUpAfter {
-			return nil, fmt.Errorf("%d of %d pods are not ready after %v, the first: %s lacks %s", len(pending),
-				len(uids), giveUpAfter, uids[pending[0]], names[seen[pending[0]]])
+			return nil, &lateError{len(pending), fmt.Sprintf("%d of %d pods are not ready, the first: %s lacks %s",
+				len(pending), len(uids), uids[pending[0]], names[seen[pending[0]]])}
 		}
 		time.Sleep(max(shortest, lookShare*time.Since(began)))
 	}
@@ -92,7 +100,7 @@ func waitGone(root string, uids, names []string) (time.Time, error) {
 			return began, nil
 		}
 		if time.Since(start) > giveUpAfter {
-			return began, fmt.Errorf("%d directories are not gone after %v, the first: %s", len(paths), giveUpAfter, paths[0])
+			return began, &lateError{len(paths), fmt.Sprintf("%d directories are not gone, the first: %s", len(paths), paths[0])}
 		}
 		time.Sleep(max(2*time.Millisecond, lookShare*time.Since(began)))
 	}
