@@ -18,6 +18,8 @@ var tableRows = []struct{ row, value, label string }{
 	{"burst", "all_ms", "burst: all pods ready, ms"},
 	{"burst", "cpu_per_pod_ms", "burst: CPU per pod, ms"},
 	{"burst", "peak_pss_mib", "burst: peak memory (PSS), MiB"},
+	{"burst", "driver_cpu_ms", "burst: the driver's own CPU, ms"},
+	{"burst", "others_cpu_ms", "burst: CPU of all else on the machine, ms"},
 	{"beside", "p50_ms", "one more pod beside a burst: p50, ms"},
 	{"beside", "p99_ms", "one more pod beside a burst: p99, ms"},
 	{"queries", "status_p50_ms", "all pods' status during a burst: p50, ms"},

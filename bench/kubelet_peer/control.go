@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/pprof"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -38,6 +39,8 @@ func controlAPI(objects *objectStore, pods *pods) http.Handler {
 		io.WriteString(w, "ok")
 	})
 	mux.Handle("GET /metrics", legacyregistry.Handler())
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	return mux
 }
 
