@@ -59,7 +59,7 @@ func (p *spending) end() (map[string]float64, error) {
 		"cpu_ms":        milliseconds(cpu - p.cpuBefore),
 		"wall_ms":       milliseconds(wall),
 		"driver_cpu_ms": milliseconds(self - p.selfBefore),
-		"others_cpu_ms": milliseconds((busy - p.busyBefore) - (cpu - p.cpuBefore) - (self - p.selfBefore)),
+		"others_cpu_ms": milliseconds(max(0, (busy-p.busyBefore)-(cpu-p.cpuBefore)-(self-p.selfBefore))),
 		"peak_pss_mib":  float64(max(peak.bytes, bytes)) / (1 << 20),
 		"processes":     float64(max(peak.processes, processes)),
 	}, err
