@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"google.golang.org/grpc"
@@ -66,6 +68,37 @@ func (a *agentAPI) send(ctx context.Context, method string, in *dynamicpb.Messag
 	out := dynamicpb.NewMessage(a.method(method).Output())
 	err := a.conn.Invoke(ctx, fmt.Sprintf("/%s/%s", a.service.FullName(), method), in, out)
 	return out, err
+}
+
+// waitReady follows Wait's stream to its end, which comes when the pod is ready.
+func (a *agentAPI) waitReady(ctx context.Context, uid string) error {
+	request := dynamicpb.NewMessage(a.method("Wait").Input())
+	text := fmt.Sprintf(`{"pod": {"kind": "Pod", "uid": %q}, "for": "ready"}`, uid)
+	if err := protojson.Unmarshal([]byte(text), request); err != nil {
+		return err
+	}
+	stream, err := a.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, fmt.Sprintf("/%s/Wait", a.service.FullName()))
+	if err != nil {
+		return err
+	}
+	if err := stream.SendMsg(request); err != nil {
+		return err
+	}
+	if err := stream.CloseSend(); err != nil {
+		return err
+	}
+	met := false
+	for {
+		view := dynamicpb.NewMessage(a.method("Wait").Output())
+		err := stream.RecvMsg(view)
+		if errors.Is(err, io.EOF) && met {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("wait for pod %s: %w", uid, err)
+		}
+		met = field(view, "met").Bool()
+	}
 }
 
 func (a *agentAPI) method(name string) protoreflect.MethodDescriptor {

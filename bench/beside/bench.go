@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -220,21 +221,13 @@ func since(began time.Time, moments []time.Time) []time.Duration {
 	return took
 }
 
-// untilSaysReady is how long it took until the program itself says that all its pods are ready. Asking
-// may take it a tenth of the time.
-func (s *session) untilSaysReady(began time.Time, count int) (time.Duration, error) {
-	for {
-		asked := time.Now()
-		ready, err := s.program.allReady(count)
-		if err != nil {
-			return 0, err
-		}
-		if ready {
-			return time.Since(began), nil
-		}
-		if time.Since(began) > giveUpAfter {
-			return 0, &lateError{count, "it does not say that all pods are ready"}
-		}
-		time.Sleep(max(20*time.Millisecond, 10*time.Since(asked)))
+// untilSaysReady is how long it took until the program itself says that all its pods are ready.
+func (s *session) untilSaysReady(began time.Time, uids []string) (time.Duration, error) {
+	ctx, stop := context.WithTimeout(context.Background(), giveUpAfter)
+	defer stop()
+	err := s.program.waitAllReady(ctx, uids)
+	if ctx.Err() != nil {
+		return 0, &lateError{len(uids), "it does not say that all pods are ready"}
 	}
+	return time.Since(began), err
 }

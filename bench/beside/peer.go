@@ -113,10 +113,21 @@ func (p *peer) takeAway(uids []string) error {
 	return p.call("POST", "/delete", body, nil)
 }
 
-func (p *peer) allReady(count int) (bool, error) {
-	var status struct{ Pods, Ready int }
-	err := p.call("GET", "/status", nil, &status)
-	return status.Pods == count && status.Ready == count, err
+func (p *peer) waitAllReady(ctx context.Context, uids []string) error {
+	for {
+		var status struct{ Pods, Ready int }
+		if err := p.call("GET", "/status", nil, &status); err != nil {
+			return err
+		}
+		if status.Pods == len(uids) && status.Ready == len(uids) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond): // it only counts
+		}
+	}
 }
 
 func (p *peer) syncNow() error { return p.call("POST", "/sync", nil, nil) }

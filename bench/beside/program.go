@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,8 +22,9 @@ type program interface {
 	prepare(uids []string) (give func() error, err error)
 	putObjects(manifest string) error
 	takeAway(uids []string) error
-	// allReady is what the program itself says of its pods.
-	allReady(count int) (bool, error)
+	// waitAllReady returns once the program itself says that these pods, which are all that it has, are
+	// ready. Errors: of the context, when it is not in time.
+	waitAllReady(ctx context.Context, uids []string) error
 	// syncNow makes it do at once what it would do in its next look at its pods.
 	syncNow() error
 	// queries are what an operator asks, by name.

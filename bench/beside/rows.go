@@ -107,7 +107,7 @@ func (s *session) burst() error {
 	values["first_ms"], values["p50_ms"] = milliseconds(ready[0]), percentile(ready, 0.5)
 	values["all_ms"] = milliseconds(ready[len(ready)-1])
 	values["cpu_per_pod_ms"] = values["cpu_ms"] / float64(s.pods)
-	if _, err := s.untilSaysReady(began, s.pods); err != nil {
+	if _, err := s.untilSaysReady(began, s.uids); err != nil {
 		return err
 	}
 	s.tell("burst", values)
@@ -187,7 +187,7 @@ func (s *session) restart() error {
 		return err
 	}
 	answers := time.Since(began)
-	all, err := s.untilSaysReady(began, s.pods)
+	all, err := s.untilSaysReady(began, s.uids)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -186,20 +185,35 @@ func (v *volumed) takeAway(uids []string) error {
 	return nil
 }
 
-// deleteEach has sixteen calls under way at a time: there is no call that deletes many pods.
+// There is no call that deletes many pods.
 func (v *volumed) deleteEach(uids []string) error {
+	return sixteenAtATime(uids, func(uid string) error {
+		request := fmt.Sprintf(`{"object": {"kind": "Pod", "uid": %q}}`, uid)
+		_, err := v.api.call(context.Background(), "Delete", request)
+		return err
+	})
+}
+
+// Each pod is waited for: the agent tells when it is ready, and needs not be asked again and again.
+func (v *volumed) waitAllReady(ctx context.Context, uids []string) error {
+	return sixteenAtATime(uids, func(uid string) error {
+		return v.api.waitReady(ctx, uid)
+	})
+}
+
+func sixteenAtATime(uids []string, work func(uid string) error) error {
+	const callers = 16
 	queue := make(chan string, len(uids))
 	for _, uid := range uids {
 		queue <- uid
 	}
 	close(queue)
-	problems := make(chan error, 16)
+	problems := make(chan error, callers)
 	var group sync.WaitGroup
-	for range 16 {
+	for range callers {
 		group.Go(func() {
 			for uid := range queue {
-				request := fmt.Sprintf(`{"object": {"kind": "Pod", "uid": %q}}`, uid)
-				if _, err := v.api.call(context.Background(), "Delete", request); err != nil {
+				if err := work(uid); err != nil {
 					problems <- err
 					return
 				}
@@ -209,21 +223,6 @@ func (v *volumed) deleteEach(uids []string) error {
 	group.Wait()
 	close(problems)
 	return <-problems
-}
-
-func (v *volumed) allReady(count int) (bool, error) {
-	answer, err := v.api.call(context.Background(), "GetPods", "{}")
-	if err != nil {
-		return false, err
-	}
-	pods := field(answer, "pods").List()
-	ready := 0
-	for i := range pods.Len() {
-		if strings.EqualFold(field(pods.Get(i).Message(), "phase").String(), "Ready") {
-			ready++
-		}
-	}
-	return ready == count && pods.Len() == count, nil
 }
 
 func (v *volumed) syncNow() error { return nil } // it acts on the change itself
