@@ -99,10 +99,9 @@ Result<OwnershipInfo> SetVolumeOwnership(Kernel& kernel, HostEvents& events, con
 }
 
 void ObserveOwnership(ExportedFamilies& metrics, const std::string& plugin_name,
-                      const EnsuredVolume& made) {
-  for (const int64_t elapsed : made.ownership_ns) {
-    metrics.ObserveStorageOperation(plugin_name, kApplyAccessControl, true, Duration(elapsed));
-  }
+                      const std::optional<int64_t>& elapsed_ns) {
+  if (!elapsed_ns) return;
+  metrics.ObserveStorageOperation(plugin_name, kApplyAccessControl, true, Duration(*elapsed_ns));
 }
 
 }  // namespace volumed

@@ -38,8 +38,9 @@ Result<uint32_t> GroupId(int64_t fs_group);
 Result<OwnershipInfo> SetVolumeOwnership(Kernel& kernel, HostEvents& events, const Clock& clock,
                                          const OwnershipRequest& request, const CallOptions& call);
 
-// Counts the runs over a volume that an effect has made, as "volume_apply_access_control".
+// Counts a run over a volume that an effect has made, if it has made one, as
+// "volume_apply_access_control".
 void ObserveOwnership(ExportedFamilies& metrics, const std::string& plugin_name,
-                      const EnsuredVolume& made);
+                      const std::optional<int64_t>& elapsed_ns);
 
 }  // namespace volumed

@@ -64,8 +64,10 @@ struct EnsureVolume {
 
 struct EnsuredVolume {
   bool changed = false;
-  // How long each run over the volume for its ownership took, in nanoseconds.
-  std::vector<int64_t> ownership_ns = {};
+  // How long the run over the volume for its ownership took, in nanoseconds: when it was made, and
+  // when it was filled. Nothing where there was none.
+  std::optional<int64_t> owned_made_ns = std::nullopt;
+  std::optional<int64_t> owned_filled_ns = std::nullopt;
   friend bool operator==(const EnsuredVolume&, const EnsuredVolume&) = default;
 };
 

@@ -120,7 +120,7 @@ class Ensuring {
     return OkStatus();
   }
 
-  Status Own(bool read_only) {
+  Status Own(bool read_only, std::optional<int64_t>& elapsed_ns) {
     if (!request_.gid) return OkStatus();
     const auto start = std::chrono::steady_clock::now();
     Result<OwnershipInfo> owned = Call(
@@ -128,15 +128,15 @@ class Ensuring {
     if (!owned.ok()) {
       return owned.error().With("setting volume ownership of " + request_.target.Display());
     }
-    answer_.ownership_ns.push_back(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                       std::chrono::steady_clock::now() - start)
-                                       .count());
+    elapsed_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                     std::chrono::steady_clock::now() - start)
+                     .count();
     return OkStatus();
   }
 
   // The marker comes last.
   Status Complete() {
-    RETURN_IF_ERROR(Own(/*read_only=*/false));
+    RETURN_IF_ERROR(Own(/*read_only=*/false, answer_.owned_made_ns));
     RETURN_IF_ERROR(Call(MakeDirectory{.path = DirectoryOf(request_.marker),
                                        .mode = kMarkerDirectoryMode,
                                        .parent_mode = kMarkerDirectoryMode}));
@@ -161,7 +161,7 @@ class Ensuring {
     // The files had their group before they could be seen; this is for the links and directories
     // around them. A refresh without a change has none that are new.
     if (payload.is_refresh && !changed) return OkStatus();
-    return Own(/*read_only=*/true);
+    return Own(/*read_only=*/true, answer_.owned_filled_ns);
   }
 
   // Takes a volume that never had content away again, and keeps any other.

@@ -147,11 +147,15 @@ Result<Batch> Read(const worker::Batch& from) {
 void Fill(const EnsuredVolume& from, worker::Answer& to) {
   worker::EnsuredVolume& m = *to.mutable_ensured_volume();
   m.set_changed(from.changed);
-  m.mutable_ownership_ns()->Add(from.ownership_ns.begin(), from.ownership_ns.end());
+  if (from.owned_made_ns) m.set_owned_made_ns(*from.owned_made_ns);
+  if (from.owned_filled_ns) m.set_owned_filled_ns(*from.owned_filled_ns);
 }
 
 EnsuredVolume Read(const worker::EnsuredVolume& from) {
-  return {from.changed(), {from.ownership_ns().begin(), from.ownership_ns().end()}};
+  EnsuredVolume made{from.changed()};
+  if (from.has_owned_made_ns()) made.owned_made_ns = from.owned_made_ns();
+  if (from.has_owned_filled_ns()) made.owned_filled_ns = from.owned_filled_ns();
+  return made;
 }
 
 void Fill(const BatchAnswer& from, worker::Answer& to) {

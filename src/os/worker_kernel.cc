@@ -1,6 +1,7 @@
 #include "os/worker_kernel.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "os/composites.h"
@@ -23,6 +24,13 @@ std::vector<std::string> Command(const WorkerKernelOptions& options) {
   if (!options.agent_root.empty()) command.push_back("--agent-root=" + options.agent_root);
   for (const std::string& mask : options.masked_features) command.push_back("--mask=" + mask);
   return command;
+}
+
+// Composite requests of different pods hardly meet in the kernel: as many as there are cores, but
+// no more than are worth their memory.
+int FastWorkers() {
+  constexpr int kMost = 4;
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMost);
 }
 
 // Takes as long as its tree is big, which a pod decides; or as a program likes, or a driver.
@@ -76,7 +84,8 @@ Result<std::unique_ptr<WorkerKernel>> WorkerKernel::Create(const WorkerKernelOpt
                                                            const Clock& clock) {
   ASSIGN_OR_RETURN(const KernelFeatures features, ProbeKernelFeatures(options.masked_features));
   WorkerPool::Parts parts{[command = Command(options)] { return SpawnWorker(command); },
-                          options.max_workers, options.max_per_domain, options.lanes_changed};
+                          options.max_workers, options.max_per_domain, FastWorkers(),
+                          options.lanes_changed};
   ASSIGN_OR_RETURN(std::unique_ptr<WorkerPool> pool, WorkerPool::Create(std::move(parts), clock));
   ASSIGN_OR_RETURN(std::unique_ptr<KeptMountTable> mounts,
                    KeptMountTable::Open(features, options.mount_watch));

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cerrno>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "base/strings.h"
@@ -19,9 +18,6 @@ namespace {
 
 // Warm isolated workers that are kept; more end when their request does.
 constexpr size_t kMaxIdle = 4;
-// Composite requests of different pods hardly meet in the kernel: as many as there are cores, but
-// no more than are worth their memory.
-constexpr int kMostFastWorkers = 4;
 // A dead worker is found out when a request is sent to it; so often another one is tried.
 constexpr int kSendAttempts = 3;
 // How long a call waits to see its killed worker die, so that the answer is usually final.
@@ -31,13 +27,8 @@ constexpr std::chrono::seconds kCancelGrace(1);
 // How long the destructor waits for idle workers, which end at once.
 constexpr std::chrono::milliseconds kIdleEnds(500);
 
-int FastWorkers() {
-  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
-  return std::clamp(cores, 1, kMostFastWorkers);
-}
-
-LaneLimits LimitsOf(int max_workers, int max_per_domain) {
-  return {.places = max_workers, .per_lane = max_per_domain, .own_lane = FastWorkers()};
+LaneLimits LimitsOf(int max_workers, int max_per_domain, int fast_workers) {
+  return {.places = max_workers, .per_lane = max_per_domain, .own_lane = fast_workers};
 }
 
 // False for a deadline that has passed while nothing came.
@@ -96,9 +87,10 @@ Result<std::unique_ptr<WorkerPool>> WorkerPool::Create(Parts parts, const Clock&
 
 WorkerPool::WorkerPool(Parts parts, const Clock& clock)
     : start_(std::move(parts.start)),
+      fast_workers_(parts.fast_workers),
       lanes_changed_(std::move(parts.lanes_changed)),
       clock_(clock),
-      lanes_(LimitsOf(parts.max_workers, parts.max_per_domain)) {}
+      lanes_(LimitsOf(parts.max_workers, parts.max_per_domain, parts.fast_workers)) {}
 
 Status WorkerPool::Start() {
   WorkerReaper::Handler handler;
@@ -134,7 +126,7 @@ WorkerPool::~WorkerPool() {
 void WorkerPool::SetLimits(int max_workers, int max_per_domain) {
   {
     MutexLock lock(mu_);
-    lanes_.SetLimits(LimitsOf(max_workers, max_per_domain));
+    lanes_.SetLimits(LimitsOf(max_workers, max_per_domain, fast_workers_));
     AdmitWaiters();
     WakeWaiters();
   }
@@ -278,7 +270,7 @@ void WorkerPool::GiveBack(const Call& call, std::unique_ptr<WorkerProcess> worke
     MutexLock lock(mu_);
     const bool is_fast = call.options.domain.empty();
     std::vector<std::unique_ptr<WorkerProcess>>& warm = is_fast ? fast_ : idle_;
-    if (warm.size() < (is_fast ? static_cast<size_t>(FastWorkers()) : kMaxIdle)) {
+    if (warm.size() < (is_fast ? static_cast<size_t>(fast_workers_) : kMaxIdle)) {
       warm.push_back(std::move(worker));
     }
   }

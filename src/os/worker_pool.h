@@ -32,6 +32,8 @@ class WorkerPool {
     WorkerStarter start;
     int max_workers;
     int max_per_domain;
+    // For the agent's own filesystem.
+    int fast_workers;
     // A lane may have room again that it had not, or is silent or answers again. On any thread,
     // without a lock held. Optional.
     std::function<void()> lanes_changed;
@@ -78,6 +80,7 @@ class WorkerPool {
   void OnDead(const StuckOperation& operation, bool was_stuck) EXCLUDES(mu_);
 
   const WorkerStarter start_;
+  const int fast_workers_;
   const std::function<void()> lanes_changed_;
   const Clock& clock_;
 

@@ -91,7 +91,7 @@ class EmptyDirMounter final : public Mounter {
   Result<std::optional<EnsureVolume>> PlanSetUpAt(const SafePath& dir,
                                                   const MounterArgs& args) override;
   void SetUpDone(const EnsuredVolume& answer) override {
-    ObserveOwnership(host_.metrics, kEmptyDirPluginName, answer);
+    ObserveOwnership(host_.metrics, kEmptyDirPluginName, answer.owned_made_ns);
   }
 
  private:

@@ -71,7 +71,8 @@ class PayloadMounter final : public Mounter {
   Result<std::optional<EnsureVolume>> PlanSetUpAt(const SafePath& dir,
                                                   const MounterArgs& args) override;
   void SetUpDone(const EnsuredVolume& answer) override {
-    ObserveOwnership(parts_.host.metrics, parts_.plugin.GetPluginName(), answer);
+    parts_.wrapped->SetUpDone(answer);
+    ObserveOwnership(parts_.host.metrics, parts_.plugin.GetPluginName(), answer.owned_filled_ns);
     freshness_ = planned_freshness_;
   }
 

@@ -17,23 +17,21 @@ ActualPod& ActualStateOfWorld::AddPod(const PodUid& pod, const PodIdentity& iden
 
 void ActualStateOfWorld::SetIdentity(const PodUid& pod, const PodIdentity& identity) {
   PodIdentity& known = pods_.at(pod).identity;
-  const auto named = by_name_.find({known.name_space, known.name});
-  if (named != by_name_.end() && named->second.erase(pod) > 0 && named->second.empty()) {
-    by_name_.erase(named);
-  }
+  ForgetName(pod, known);
   known = identity;
   by_name_[{known.name_space, known.name}].insert(pod);
 }
 
-void ActualStateOfWorld::ErasePod(const PodUid& pod) {
-  const auto found = pods_.find(pod);
-  if (found == pods_.end()) return;
-  const auto named =
-      by_name_.find({found->second.identity.name_space, found->second.identity.name});
-  if (named != by_name_.end() && named->second.erase(pod) > 0 && named->second.empty()) {
-    by_name_.erase(named);
-  }
-  pods_.erase(found);
+ActualPod ActualStateOfWorld::TakePod(const PodUid& pod) {
+  ForgetName(pod, pods_.at(pod).identity);
+  return std::move(pods_.extract(pod).mapped());
+}
+
+void ActualStateOfWorld::ForgetName(const PodUid& pod, const PodIdentity& identity) {
+  const auto named = by_name_.find({identity.name_space, identity.name});
+  if (named == by_name_.end()) return;
+  named->second.erase(pod);
+  if (named->second.empty()) by_name_.erase(named);
 }
 
 const std::set<PodUid>& ActualStateOfWorld::PodsNamed(const std::string& name_space,

@@ -175,7 +175,8 @@ class ActualStateOfWorld {
   ActualPod& AddPod(const PodUid& pod, const PodIdentity& identity);
   ActualPod* FindPod(const PodUid& pod);
   const ActualPod* FindPod(const PodUid& pod) const;
-  void ErasePod(const PodUid& pod);
+  // Erases it, and answers what it was. REQUIRES: it is there.
+  ActualPod TakePod(const PodUid& pod);
   // REQUIRES: the pod is there. What ActualPod::identity says is set by this alone.
   void SetIdentity(const PodUid& pod, const PodIdentity& identity);
   // Those of this name, of which one goes on and others leave.
@@ -235,6 +236,7 @@ class ActualStateOfWorld {
   void NoteFailure(std::optional<FailureHistory>& history, const OperationFailure& failure) const;
 
  private:
+  void ForgetName(const PodUid& pod, const PodIdentity& identity);
   ActualVolume& VolumeAt(const PodVolumeKey& key);
   // The one assignment. An impossible transition is this program's own fault; it is kept from doing
   // harm by leaving the state as it is and marking it uncertain.

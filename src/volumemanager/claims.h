@@ -108,6 +108,10 @@ class Claims final : public ClaimResolver {
   // Objects, pods or what pods have may be others now: decided anew, at once or 50 ms after the
   // last time.
   void MarkDirty();
+  // What has happened is decided before this returns: for answers to people.
+  void DecideNow() {
+    if (posted_) Decide();
+  }
   // Of one volume: what keeps it from being reclaimed may be gone.
   void ResetBackoff(const std::string& volume_name);
   // Decides anew then.

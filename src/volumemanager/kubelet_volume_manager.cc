@@ -451,7 +451,10 @@ bool KubeletVolumeManager::IsBeingDeleted(const ObjectKey& object) const {
 bool KubeletVolumeManager::HasEnded(const ObjectKey& object, const std::string& uid) const {
   return impl_->HasEnded(object, uid);
 }
-bool KubeletVolumeManager::IsBound(const ObjectKey& object) const { return impl_->IsBound(object); }
+bool KubeletVolumeManager::IsBound(const ObjectKey& object) const {
+  impl_->DecideClaimsNow();
+  return impl_->IsBound(object);
+}
 PodUid KubeletVolumeManager::PodOfClaim(const ObjectKey& claim) const {
   return impl_->PodOfClaim(claim);
 }
@@ -459,9 +462,11 @@ std::string KubeletVolumeManager::UidOnRecord(const ObjectKey& object) const {
   return impl_->UidOnRecord(object);
 }
 std::optional<StorageStatus> KubeletVolumeManager::StorageStatusOf(const ObjectKey& object) const {
+  impl_->DecideClaimsNow();
   return impl_->StorageStatusOf(object);
 }
 void KubeletVolumeManager::DeleteObject(const ObjectKey& object, std::function<void(Status)> done) {
+  impl_->DecideClaimsNow();
   impl_->DeleteObject(object, std::move(done));
 }
 void KubeletVolumeManager::NumberCommand(std::function<void(Result<uint64_t>)> done) {
@@ -480,9 +485,11 @@ std::optional<PodView> KubeletVolumeManager::FindPod(const PodUid& pod) const {
   return impl_->FindPod(pod);
 }
 std::vector<PersistentVolumeView> KubeletVolumeManager::PersistentVolumes() const {
+  impl_->DecideClaimsNow();
   return impl_->storage().PersistentVolumes();
 }
 std::vector<PersistentVolumeClaimView> KubeletVolumeManager::PersistentVolumeClaims() const {
+  impl_->DecideClaimsNow();
   return impl_->storage().PersistentVolumeClaims();
 }
 bool KubeletVolumeManager::Ready() const { return impl_->Ready(); }

@@ -111,6 +111,8 @@ class KubeletVolumeManager::Impl {
   void AcceptAdoptedPods();
   void SetVerifyAttachedPeriod(Duration period) { devices_.SetVerifyAttachedPeriod(period); }
   uint64_t claim_decisions() const { return claims_.decisions(); }
+  // Before somebody is told of claims and volumes.
+  void DecideClaimsNow() { claims_.DecideNow(); }
   bool Ready() const { return loaded_ && NotReadyReason().empty(); }
   std::string NotReadyReason() const;
 

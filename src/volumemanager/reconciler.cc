@@ -427,8 +427,7 @@ void Reconciler::RemovePod(const PodUid& uid, ActualPod& pod, Wake& wake) {
 }
 
 void Reconciler::PodRemoved(const PodUid& uid) {
-  const ActualPod last = std::move(*parts_.actual.FindPod(uid));
-  parts_.actual.ErasePod(uid);
+  const ActualPod last = parts_.actual.TakePod(uid);
   record_backoff_.Reset(uid.str());
   hooks_.removed(uid, last);
 }

@@ -369,8 +369,7 @@ template <>
 struct RequestGenerator::Maker<RemoveVolume> {
   static constexpr uint32_t kWeight = 6;
   static RemoveVolume Make(RequestGenerator& g) {
-    constexpr const char* kMarkers[] = {"v/one/ready", "v/two/ready", "a/b/ready", "f/ready",
-                                        "v/f"};
+    constexpr const char* kMarkers[] = {"v/one/ready", "v/two/ready", "v/f"};
     return {g.OneIn(3) ? g.Path() : g.MountPoint(), {g.world_, Pick(g, kMarkers)}};
   }
 };

@@ -126,8 +126,9 @@ std::string Text(const FilesystemGrowth& growth) {
 }
 
 std::string Text(const EnsuredVolume& made) {
-  return std::string(made.changed ? "changed" : "unchanged") + ", owned " +
-         std::to_string(made.ownership_ns.size()) + " times";
+  return std::string(made.changed ? "changed" : "unchanged") +
+         (made.owned_made_ns ? ", owned when made" : "") +
+         (made.owned_filled_ns ? ", owned when filled" : "");
 }
 std::string Text(const BatchAnswer& answer) {
   std::string text = "batch:";

@@ -106,9 +106,9 @@ class CrashAgent {
   void Hear();
   OutlivingWorker& worker() { return kernel_; }
   void RunFor(Duration time) { scheduler_.RunFor(time); }
+  // What is decided a moment later is among them.
   void RunSteps(int steps) {
-    while (steps-- > 0 && scheduler_.RunOne()) {
-    }
+    (void)scheduler_.RunUntil([&steps] { return steps-- <= 0; }, std::chrono::milliseconds(200));
   }
   uint64_t switches() const { return overlapping_.switches(); }
   // What users are shown, but for times.
