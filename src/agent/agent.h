@@ -122,7 +122,9 @@ class Agent {
   void StartSources(std::map<std::string, SourceMemory> memories);
   // What plugins wait for is there, or is not after all: logged.
   void RunPlugins();
-  void DeliverList(ObjectList list);
+  void Deliver(ObjectUpdate update);
+  void LogProblems(const std::string& source, const char* what,
+                   const std::vector<DecodeProblem>& problems);
   void AcceptRecords(const std::optional<std::string>& volume, RecordsAccepted done);
   // The directory at the path of a PersistentVolume is the volume's from now on.
   void AcceptVolume(const std::string& volume,

@@ -1,6 +1,7 @@
 // Agent: the sources of its objects, and what their lists set going.
 #include <algorithm>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "agent/agent.h"
@@ -10,21 +11,39 @@
 
 namespace volumed {
 
-void Agent::DeliverList(ObjectList list) {
-  for (const DecodeProblem& problem : list.problems) {
-    log_->LogLimited("source " + problem.ToString(), LogLevel::kWarning, "manifest problem",
-                     {{"source", list.source}, {"problem", problem.ToString()}});
+void Agent::LogProblems(const std::string& source, const char* what,
+                        const std::vector<DecodeProblem>& problems) {
+  for (const DecodeProblem& problem : problems) {
+    log_->LogLimited("source " + problem.ToString(), LogLevel::kWarning, what,
+                     {{"source", source}, {"problem", problem.ToString()}});
   }
-  for (const DecodeProblem& warning : list.warnings) {
-    log_->LogLimited("source " + warning.ToString(), LogLevel::kWarning, "manifest warning",
-                     {{"source", list.source}, {"warning", warning.ToString()}});
+}
+
+void Agent::Deliver(ObjectUpdate update) {
+  std::optional<KnownDirectory> directory;
+  std::string source;
+  if (const ObjectList* list = std::get_if<ObjectList>(&update)) {
+    source = list->source;
+    LogProblems(source, "manifest problem", list->problems);
+    LogProblems(source, "manifest warning", list->warnings);
+    if (list->complete) directory = list->directory;
+  } else {
+    const ObjectDelta& delta = std::get<ObjectDelta>(update);
+    source = delta.source;
+    for (const auto& [file, problems] : delta.problems) {
+      LogProblems(source, "manifest problem", problems);
+    }
+    for (const auto& [file, warnings] : delta.warnings) {
+      LogProblems(source, "manifest warning", warnings);
+    }
+    directory = delta.directory;
   }
-  source_losses_->Note(list);
-  if (list.complete && list.directory) manager_->NoteDirectory(list.source, *list.directory);
+  source_losses_->Note(update);
+  if (directory) manager_->NoteDirectory(source, *directory);
   const bool was_complete = catalog_->AllSourcesComplete();
   const bool were_in_order = catalog_->WhereItMayHaveMoved("").empty();
   // The first complete list of the last source may hold what plugins ask for at once.
-  catalog_->Update(std::move(list));
+  catalog_->Update(std::move(update));
   host_objects_->SetWaitsFor(catalog_->IncompleteSources());
   // A file may have lost what is refused there: that is no change of any object.
   host_objects_->SetRefused(catalog_->Refused());
@@ -52,7 +71,7 @@ void Agent::ExpectSources() {
 void Agent::StartSources(std::map<std::string, SourceMemory> memories) {
   for (ObjectSource* source : ConfiguredSources()) {
     source->Remember(std::move(memories[source->name()]));
-    source->Start([this](ObjectList list) { DeliverList(std::move(list)); });
+    source->Start([this](ObjectUpdate update) { Deliver(std::move(update)); });
   }
 }
 

@@ -1,5 +1,8 @@
-// ObjectSource: where pods and the objects they use come from. A source delivers complete lists,
-// never differences, so that a listener which missed one is right again after the next.
+// ObjectSource: where pods and the objects they use come from. A source delivers a full list first,
+// and after that deltas: what has come, changed and gone since what it delivered last. Whatever a
+// delta cannot express it delivers as a full list again, so that a listener which missed a delta is
+// right after the next full list. Applied one after the other they say the same as full lists would
+// have said at these times.
 //
 // A source alone judges absence: an object leaves its list only when that is evidence that somebody
 // removed it. Until then the list has it, held or going.
@@ -8,9 +11,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/clock.h"
@@ -42,6 +47,7 @@ struct ObjectWithOrigin {
   // Of a pod: by command it takes the place of these, and comes once none of them is on the node.
   std::set<PodUid> replaces = {};
   std::string may_be_in_source = {};  // of kHeld: another source, of which `reason` names a file
+  size_t index = 0;  // the place among the objects of its document; only the order counts
 };
 
 // An object that the source had, and of which nobody can say now whether it is still there or what
@@ -101,7 +107,30 @@ struct ObjectList {
   std::vector<DecodeProblem> warnings = {};
 };
 
-using ObjectListener = std::function<void(ObjectList)>;
+// What has changed in a source since its last full list or delta. A source lists an object of one
+// kind, namespace and name at most once in one file, so these name it.
+struct ObjectDelta {
+  struct Removed {
+    ObjectKey key;
+    std::string file;
+  };
+  // By file, all that stand now; none: the file is right. Problems of the source as a whole have
+  // its own path.
+  using ByFile = std::map<std::string, std::vector<DecodeProblem>>;
+
+  std::string source;
+  std::vector<ObjectWithOrigin> objects = {};  // that came, or are listed otherwise than before
+  std::vector<Removed> removed = {};           // the list has them no more
+  std::vector<UnknownObject> unknown = {};     // that came, or for another reason than before
+  std::vector<ObjectKey> not_unknown = {};     // no more
+  ByFile problems = {};                        // of these files
+  ByFile warnings = {};                        // of these files
+  std::string incomplete_because = {};         // as in a list
+  std::optional<KnownDirectory> directory = {};
+};
+
+using ObjectUpdate = std::variant<ObjectList, ObjectDelta>;
+using ObjectListener = std::function<void(ObjectUpdate)>;
 
 // Threads: control thread, for every method; the listener is called there too. Blocks: never.
 class ObjectSource {
