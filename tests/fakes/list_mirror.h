@@ -17,6 +17,10 @@ namespace volumed {
 
 class ListMirror {
  public:
+  // In which order the source lists its objects.
+  enum class Order { kByFile, kByName };
+  explicit ListMirror(Order order = Order::kByFile) : order_(order) {}
+
   // The whole list after the update.
   const ObjectList& Take(ObjectUpdate update) {
     if (ObjectList* list = std::get_if<ObjectList>(&update)) {
@@ -47,7 +51,9 @@ class ListMirror {
       return gone.contains({one.file, KeyOf(*one.object)});
     });
     list_.objects.insert(list_.objects.end(), delta.objects.begin(), delta.objects.end());
-    std::stable_sort(list_.objects.begin(), list_.objects.end(), [](const auto& a, const auto& b) {
+    const bool by_name = order_ == Order::kByName;
+    std::stable_sort(list_.objects.begin(), list_.objects.end(), [=](const auto& a, const auto& b) {
+      if (by_name) return KeyOf(*a.object) < KeyOf(*b.object);
       return std::tie(a.file, a.document, a.index) < std::tie(b.file, b.document, b.index);
     });
     std::set<ObjectKey> known(delta.not_unknown.begin(), delta.not_unknown.end());
@@ -71,6 +77,7 @@ class ListMirror {
                      [](const auto& a, const auto& b) { return a.file < b.file; });
   }
 
+  const Order order_;
   ObjectList list_;
   int deltas_ = 0;
 };

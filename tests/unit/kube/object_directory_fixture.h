@@ -68,7 +68,7 @@ class ObjectDirectoryTest : public testing::Test {
   SimulatedScheduler scheduler_{1};
   fs::path root_;
   fs::path path_;
-  ListMirror mirror_;
+  ListMirror mirror_{ListMirror::Order::kByName};
   ObjectList last_;
   uint64_t number_ = 0;
 };
