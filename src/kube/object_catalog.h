@@ -283,7 +283,6 @@ class ObjectCatalog final : public ObjectFinder {
     std::map<ObjectKey, std::set<ObjectKey>> waits;
     std::set<ObjectKey> refused_while_bound;
     std::set<ObjectKey> ended_and_there;
-    std::set<ObjectKey> contested;  // of what is listed and not used, or not as it is listed
   };
   struct Ended {
     std::set<std::string> uids;  // of those that had the name
@@ -315,13 +314,17 @@ class ObjectCatalog final : public ObjectFinder {
   void MergeAndNotify();
   void AddWhatNobodyTells(Scope& scope);
   // `scope`: null for a merge of everything.
-  void Take(Outcome outcome, const Scope* scope, Entries& entries_before,
-            std::map<ObjectKey, Unknown>& unknown_before);
+  struct Before {
+    Entries entries;
+    std::map<ObjectKey, Unknown> unknown;
+    Scope changed;  // who is called otherwise than before, or is another one
+  };
+  Before Take(Outcome outcome, const Scope* scope);
   void TakeWaits(Outcome& outcome, const Scope* scope);
   void MarkWhoWaitsFor(const ObjectKey& pod);
   void TakeConflicts(Outcome& outcome, const Scope* scope);
   void TakeEnded(const Outcome& outcome, const Scope* scope);
-  bool Reindex(const Scope* scope, const Entries& entries_before);
+  void Reindex(const Scope* scope, const Entries& entries_before, Scope& changed);
   bool HoldAnew(const ObjectKey& key);
   void NoteSettled(Source& source, const ObjectKey& key);
   // What has changed since the view was this one, and how one object has left it or come into it.

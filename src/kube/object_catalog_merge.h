@@ -35,6 +35,10 @@ class ObjectCatalog::Merge {
 
   // REQUIRES: Run() is over.
   Outcome TakeOutcome() { return std::move(out_); }
+  // Between those who want one name it counts who had it before the merge. Where that is another
+  // one now, the next merge may find otherwise, and has to look at them once more: adds these
+  // names.
+  void AddUnsettled(Scope changed, std::set<ObjectKey>& names) const;
   // Null for a merge of everything.
   const Scope* scope() const { return scope_ ? &*scope_ : nullptr; }
 
@@ -46,6 +50,7 @@ class ObjectCatalog::Merge {
     ObjectKey key;
     std::string uid;  // that it has or is to have; "": it is to get a new one, or none
     bool claimed = false;
+    bool contested = false;  // it is not used, or not as it is listed
 
     Source* source() const { return listing->source; }
     const ObjectWithOrigin& listed() const { return listing->object; }

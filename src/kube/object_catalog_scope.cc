@@ -133,15 +133,34 @@ void ObjectCatalog::Merge::LinkCandidates() {
 }
 
 void ObjectCatalog::Merge::NoteContested() {
-  for (const auto& [source, conflicts] : out_.conflicts) {
-    for (const auto& [key, problems] : conflicts) out_.contested.insert(key);
-  }
-  for (const Candidate& one : candidates_) {
+  for (Candidate& one : candidates_) {
     const auto used = out_.entries.find(one.key);
     const bool is_used = used != out_.entries.end() && used->second.standing.origin == one.origin;
     const bool is_renamed = one.object != one.listed().object;
-    const bool replaces = !one.listed().replaces.empty();
-    if (!is_used || is_renamed || replaces) out_.contested.insert(one.key);
+    const auto conflicts = out_.conflicts.find(one.source());
+    const bool has_conflict =
+        conflicts != out_.conflicts.end() && conflicts->second.contains(one.key);
+    one.contested = !is_used || is_renamed || has_conflict || !one.listed().replaces.empty();
+  }
+}
+
+void ObjectCatalog::Merge::AddUnsettled(Scope changed, std::set<ObjectKey>& names) const {
+  const auto has_any = [](const auto& set, const auto& all) {
+    return std::any_of(all.begin(), all.end(), [&](const auto& one) { return set.contains(one); });
+  };
+  Scope linked = changed;
+  for (const Candidate& one : candidates_) {
+    if (!changed.keys.contains(one.key)) continue;
+    linked.keys.insert(one.listing->names.begin(), one.listing->names.end());
+    linked.uids.insert(one.listing->uids.begin(), one.listing->uids.end());
+  }
+  for (const Candidate& one : candidates_) {
+    if (!one.contested) continue;
+    const auto waits = catalog_.waits_.find(one.key);
+    const bool is_concerned =
+        has_any(linked.keys, one.listing->names) || has_any(linked.uids, one.listing->uids) ||
+        (waits != catalog_.waits_.end() && has_any(linked.keys, waits->second));
+    if (is_concerned) names.insert(one.key);
   }
 }
 

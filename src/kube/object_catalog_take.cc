@@ -62,9 +62,8 @@ void ObjectCatalog::MergeAndNotify() {
   AddWhatNobodyTells(dirty.scope);
   Merge merge = dirty.all || always_whole_ ? Merge(*this) : Merge(*this, std::move(dirty.scope));
   merge.Run();
-  Entries entries_before;
-  std::map<ObjectKey, Unknown> unknown_before;
-  Take(merge.TakeOutcome(), merge.scope(), entries_before, unknown_before);
+  Before before = Take(merge.TakeOutcome(), merge.scope());
+  merge.AddUnsettled(std::move(before.changed), dirty_.scope.keys);
   const std::vector<ObjectKey> ended = DropEnded();
   std::set<ObjectKey> all;
   if (merge.scope() == nullptr) {
@@ -72,7 +71,7 @@ void ObjectCatalog::MergeAndNotify() {
     AddKeys(unknown_, all);
   }
   const std::vector<ObjectChange> changes = ChangesSince(
-      entries_before, unknown_before, merge.scope() == nullptr ? all : merge.scope()->keys);
+      before.entries, before.unknown, merge.scope() == nullptr ? all : merge.scope()->keys);
   NoteWhoIsWaitedFor();
   Notify(changes);
   for (const ObjectKey& key : ended) {
@@ -80,14 +79,14 @@ void ObjectCatalog::MergeAndNotify() {
   }
 }
 
-void ObjectCatalog::Take(Outcome outcome, const Scope* scope, Entries& entries_before,
-                         std::map<ObjectKey, Unknown>& unknown_before) {
+ObjectCatalog::Before ObjectCatalog::Take(Outcome outcome, const Scope* scope) {
+  Before before;
   const std::set<ObjectKey>* const keys = scope == nullptr ? nullptr : &scope->keys;
   TakeEnded(outcome, scope);
   TakeConflicts(outcome, scope);
   TakeWaits(outcome, scope);
-  entries_before = Exchange(entries_, outcome.entries, keys);
-  unknown_before = Exchange(unknown_, outcome.unknown, keys);
+  before.entries = Exchange(entries_, outcome.entries, keys);
+  before.unknown = Exchange(unknown_, outcome.unknown, keys);
   Exchange(refused_, outcome.refused, keys);
   Exchange(waiting_, outcome.waiting, keys);
   ExchangeKeys(wait_for_uid_, std::move(outcome.wait_for_uid), keys);
@@ -98,9 +97,8 @@ void ObjectCatalog::Take(Outcome outcome, const Scope* scope, Entries& entries_b
     for (const PodUid& uid : scope->uids) replaced_by_command_.erase(uid);
   }
   replaced_by_command_.merge(outcome.replaced_by_command);
-  // Between those who want one name it counts who had it before the merge. If that is another one
-  // now, the next merge may find otherwise, and looks at them once more.
-  if (Reindex(scope, entries_before)) dirty_.scope.keys.merge(outcome.contested);
+  Reindex(scope, before.entries, before.changed);
+  return before;
 }
 
 void ObjectCatalog::TakeWaits(Outcome& outcome, const Scope* scope) {
@@ -146,8 +144,7 @@ void ObjectCatalog::TakeEnded(const Outcome& outcome, const Scope* scope) {
 }
 
 // Who has which uid and which name, and what is remembered for no longer than until the next list.
-// True if a name has another holder than before, or a pod is another one or has changed.
-bool ObjectCatalog::Reindex(const Scope* scope, const Entries& entries_before) {
+void ObjectCatalog::Reindex(const Scope* scope, const Entries& entries_before, Scope& changed) {
   std::set<ObjectKey> all;
   if (scope == nullptr) {
     AddKeys(entries_, all);
@@ -157,26 +154,26 @@ bool ObjectCatalog::Reindex(const Scope* scope, const Entries& entries_before) {
     AddKeys(holders_, all);
     for (const auto& [name, source] : sources_) AddKeys(source.remembered, all);
   }
-  const std::set<ObjectKey>& keys = scope == nullptr ? all : scope->keys;
   for (const auto& [key, entry] : entries_before) {
     const auto of_uid = pods_by_uid_.find(UidOfPod(*entry.object));
     if (of_uid != pods_by_uid_.end() && of_uid->second == key) pods_by_uid_.erase(of_uid);
   }
-  bool is_changed = false;
-  for (const ObjectKey& key : keys) {
+  for (const ObjectKey& key : scope == nullptr ? all : scope->keys) {
     work_.Add();
     const Entry* const entry = FindEntry(key);
-    const PodUid uid = entry == nullptr ? PodUid() : UidOfPod(*entry->object);
-    if (!uid.empty()) pods_by_uid_[uid] = key;
     const auto before = entries_before.find(key);
-    const ObjectPtr object = entry == nullptr ? nullptr : entry->object;
-    const ObjectPtr object_before =
-        before == entries_before.end() ? nullptr : before->second.object;
-    const bool is_same_pod = key.kind != ObjectKind::kPod || object == object_before;
-    is_changed = HoldAnew(key) || is_changed || !is_same_pod;
+    const ObjectPtr was = before == entries_before.end() ? nullptr : before->second.object;
+    const ObjectPtr is = entry == nullptr ? nullptr : entry->object;
+    if (is != nullptr && !UidOfPod(*is).empty()) pods_by_uid_[UidOfPod(*is)] = key;
+    const bool is_same_pod = key.kind != ObjectKind::kPod || is == was;
+    if (HoldAnew(key) || !is_same_pod) {
+      changed.keys.insert(key);
+      if (was != nullptr) changed.uids.insert(UidOfPod(*was));
+      if (is != nullptr) changed.uids.insert(UidOfPod(*is));
+    }
     for (auto& [name, source] : sources_) NoteSettled(source, key);
   }
-  return is_changed;
+  changed.uids.erase(PodUid());
 }
 
 // True if another one has the name now.

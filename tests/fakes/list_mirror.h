@@ -31,6 +31,7 @@ class ListMirror {
     }
     return list_;
   }
+  const ObjectList& list() const { return list_; }
   int deltas() const { return deltas_; }
 
  private:
