@@ -46,7 +46,7 @@ void Agent::Deliver(ObjectUpdate update) {
   catalog_->Update(std::move(update));
   host_objects_->SetWaitsFor(catalog_->IncompleteSources());
   // A file may have lost what is refused there: that is no change of any object.
-  host_objects_->SetRefused(catalog_->Refused());
+  NoteRefused();
   kubelet_host_->SetSynced(catalog_->AllSourcesComplete());
   if (was_complete != catalog_->AllSourcesComplete()) {
     manager_->ObjectsChanged();
@@ -56,38 +56,59 @@ void Agent::Deliver(ObjectUpdate update) {
   }
 }
 
-std::vector<ObjectSource*> Agent::ConfiguredSources() const {
-  std::vector<ObjectSource*> sources = {object_directory_.get()};
-  for (const auto& directory : manifest_directories_) sources.push_back(directory.get());
-  return sources;
+void Agent::NoteRefused() {
+  const uint64_t version = catalog_->refused_version();
+  if (std::exchange(refused_version_, version) == version) return;
+  host_objects_->SetRefused(catalog_->Refused());
 }
 
 void Agent::ExpectSources() {
-  for (const ObjectSource* source : ConfiguredSources()) catalog_->ExpectSource(source->name());
+  for (const auto& source : sources_) catalog_->ExpectSource(source->name());
   host_objects_->SetWaitsFor(catalog_->IncompleteSources());
 }
 
 // Each is told first what the last agent knew of it: without, it could not tell what it has lost.
 void Agent::StartSources(std::map<std::string, SourceMemory> memories) {
-  for (ObjectSource* source : ConfiguredSources()) {
+  for (const auto& source : sources_) {
     source->Remember(std::move(memories[source->name()]));
     source->Start([this](ObjectUpdate update) { Deliver(std::move(update)); });
   }
 }
 
 ObjectSource* Agent::FindSource(const std::string& name) const {
-  if (name == object_directory_->name()) return object_directory_.get();
-  for (const auto& directory : manifest_directories_) {
-    if (directory->name() == name) return directory.get();
+  for (const auto& source : sources_) {
+    if (source->name() == name) return source.get();
   }
   return nullptr;
 }
 
 std::set<std::string> Agent::UnreadFiles(const std::string& source) const {
-  for (const auto& directory : manifest_directories_) {
-    if (directory->name() == source) return directory->unread_files();
+  const ObjectSource* const found = FindSource(source);
+  return found == nullptr ? std::set<std::string>() : found->UnreadFiles();
+}
+
+void Agent::NoteWanted(const ObjectKey& object, bool is_wanted) {
+  const bool is_first = wanted_news_.empty();
+  wanted_news_[object] = is_wanted;
+  // A pod that is looked at anew names its objects no more for a moment.
+  if (is_first) scheduler_->Post([this] { TellWanted(); });
+}
+
+void Agent::TellWanted() {
+  std::vector<ObjectKey> more;
+  std::vector<ObjectKey> less;
+  for (const auto& [object, is_wanted] : std::exchange(wanted_news_, {})) {
+    if (is_wanted == wanted_objects_.contains(object)) continue;
+    if (is_wanted) {
+      wanted_objects_.insert(object);
+      more.push_back(object);
+    } else {
+      wanted_objects_.erase(object);
+      less.push_back(object);
+    }
   }
-  return {};
+  if (more.empty() && less.empty()) return;
+  for (const auto& source : sources_) source->Want(more, less);
 }
 
 Error Agent::NoSource(const std::string& name) const {

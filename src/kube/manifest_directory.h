@@ -84,14 +84,14 @@ class ManifestDirectory final : public ObjectSource {
   void Accept() override;
 
   // Mounts came or went at these places: if the path leads through one, it is looked at anew.
-  void MountsChanged(const std::vector<std::string>& mount_points);
+  void MountsChanged(const std::vector<std::string>& mount_points) override;
 
   // Counts for what is absent already, too.
-  void SetSettle(Duration settle);
+  void SetSettle(Duration settle) override;
 
   // Files of the directory that are not read because of their names, as it was last seen: at most
   // kMaxUnreadNames. They change without a list being delivered.
-  const std::set<std::string>& unread_files() const { return unread_; }
+  std::set<std::string> UnreadFiles() const override { return unread_; }
 
   // Readable when something has happened to what is watched.
   int event_fd() const { return watches_.fd(); }

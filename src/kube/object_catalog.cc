@@ -24,8 +24,20 @@ void ObjectCatalog::ExpectSource(const std::string& name) {
 }
 
 void ObjectCatalog::NoteWhoIsWaitedFor() {
-  const std::vector<std::string> waiting = IncompleteSources();
-  waits_for_ = waiting.empty() ? "" : "no complete list yet from: " + Join(waiting, ", ");
+  waits_for_.clear();
+  if (AllSourcesComplete()) return;
+  for (const ObjectKind kind : kAllObjectKinds) {
+    std::vector<std::string> waiting;
+    for (const auto& [name, source] : sources_) {
+      if (!source.HasDelivered(kind)) waiting.push_back(name);
+    }
+    if (!waiting.empty()) waits_for_[kind] = "no complete list yet from: " + Join(waiting, ", ");
+  }
+}
+
+bool ObjectCatalog::IsComplete(ObjectKind kind) const {
+  return std::all_of(sources_.begin(), sources_.end(),
+                     [kind](const auto& entry) { return entry.second.HasDelivered(kind); });
 }
 
 void ObjectCatalog::Remember(const std::string& name, std::vector<KnownObject> objects) {
@@ -120,7 +132,7 @@ void ObjectCatalog::MarkWhoWaitsFor(const ObjectKey& pod) {
 bool ObjectCatalog::ForgetSource(const std::string& name) {
   const auto source = sources_.find(name);
   if (source == sources_.end()) return false;
-  SetLists(source->second, {}, {});
+  SetLists(source->second, {}, {}, kAllKinds);
   while (!source->second.remembered.empty()) {
     ForgetRemembered(source->second, source->second.remembered.begin()->first);
   }

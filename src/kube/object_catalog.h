@@ -158,6 +158,8 @@ class ObjectCatalog final : public ObjectFinder {
   uint64_t last_number() const { return last_number_; }
   // Where such an object is refused.
   const std::map<ObjectKey, ObjectOrigin>& Refused() const { return refused_; }
+  // Another one whenever Refused() has changed.
+  uint64_t refused_version() const { return refused_version_; }
   // Told once no source has an object any more that a command ended, and all of them are in order:
   // its record may go.
   using EndedListener = std::function<void(const ObjectKey&)>;
@@ -209,6 +211,8 @@ class ObjectCatalog final : public ObjectFinder {
 
   // True once every expected source has delivered a complete list. Nothing may be unmounted before.
   bool AllSourcesComplete() const;
+  // The same of one kind: what is absent of it is absent.
+  bool IsComplete(ObjectKind kind) const;
   std::vector<std::string> IncompleteSources() const;
   std::vector<SourceStatus> Sources() const;
   // Problems of conflicts and of files that concern this object; for `volumectl explain`.
@@ -245,6 +249,8 @@ class ObjectCatalog final : public ObjectFinder {
     bool complete = false;
     bool unconfigured = false;
     bool last_list_complete = false;
+    std::set<ObjectKind> kinds;  // that are complete, as long as not all are
+    bool HasDelivered(ObjectKind kind) const { return complete || kinds.contains(kind); }
     bool was_in_order = false;  // has delivered a list from which nothing was held back
     uint64_t order = 0;         // of arrival
     std::map<FileAndKey, Listed> objects;
@@ -291,12 +297,13 @@ class ObjectCatalog final : public ObjectFinder {
   class Merge;
 
   // ---- what the sources list (object_catalog_lists.cc) ----
+  static const std::set<ObjectKind> kAllKinds;
   void SetObject(Source& source, ObjectWithOrigin object);
   void DropObject(Source& source, std::map<FileAndKey, Listed>::iterator at);
   void SetUnknown(Source& source, const UnknownObject& object);
   void DropUnknown(Source& source, std::map<ObjectKey, UnknownObject>::iterator at);
   void SetLists(Source& source, std::vector<ObjectWithOrigin> objects,
-                const std::vector<UnknownObject>& unknown);
+                const std::vector<UnknownObject>& unknown, const std::set<ObjectKind>& kinds);
   // `as_used`: as listed, but for a pod's name. `uid`: the one that it has or is to have.
   void Link(Listed& listed, const Object& as_used, const std::string& uid);
   void Unlink(Listed& listed);
@@ -306,7 +313,8 @@ class ObjectCatalog final : public ObjectFinder {
   void ForgetRemembered(Source& source, const ObjectKey& key);
   void ForgetEnded(Source& source, const ObjectKey& key, const Ended& ended);
   // Takes over what a list and a delta both say of the source.
-  void NoteList(Source& source, bool complete, std::string incomplete_because);
+  void NoteList(Source& source, bool complete, const std::set<ObjectKind>& kinds,
+                std::string incomplete_because);
   // Merges, and ends the memory of what the list has shown.
   void MergeList(Source& source);
 
@@ -350,6 +358,7 @@ class ObjectCatalog final : public ObjectFinder {
   std::set<ObjectKey> ended_and_gone_;  // of these: what no source has any more
   uint64_t last_number_ = 0;
   std::map<ObjectKey, ObjectOrigin> refused_;
+  uint64_t refused_version_ = 0;
   std::set<ObjectKey> replaced_;      // pods whose successors wait
   std::set<ObjectKey> wait_for_uid_;  // they have the uid or the name of a pod that is not gone yet
   // Pods -> the pods that they wait for to be gone, and the same the other way round.

@@ -35,6 +35,8 @@ void EraseFrom(Index& index, const Key& key, const Value& value) {
 
 }  // namespace
 
+const std::set<ObjectKind> ObjectCatalog::kAllKinds(kAllObjectKinds.begin(), kAllObjectKinds.end());
+
 // ---- updates ------------------------------------------------------------------------------------
 
 void ObjectCatalog::Update(ObjectUpdate update) {
@@ -46,24 +48,28 @@ void ObjectCatalog::Update(ObjectList list) {
   Source& source = sources_.at(list.source);
   source.problems.SetAll(std::move(list.problems));
   source.warnings.SetAll(std::move(list.warnings));
-  NoteList(source, list.complete, std::move(list.incomplete_because));
-  if (!list.complete) return;
-  SetLists(source, std::move(list.objects), list.unknown);
+  NoteList(source, list.complete, list.complete_kinds, std::move(list.incomplete_because));
+  const std::set<ObjectKind>& kinds = list.complete ? kAllKinds : list.complete_kinds;
+  if (kinds.empty()) return;
+  SetLists(source, std::move(list.objects), list.unknown, kinds);
   MergeList(source);
 }
 
 void ObjectCatalog::Update(ObjectDelta delta) {
   const auto found = sources_.find(delta.source);
-  if (found == sources_.end() || !found->second.complete) return;
+  if (found == sources_.end()) return;
   Source& source = found->second;
+  if (!source.complete && source.kinds.empty()) return;
   for (auto& [file, problems] : delta.problems) source.problems.SetFile(file, std::move(problems));
   for (auto& [file, warnings] : delta.warnings) source.warnings.SetFile(file, std::move(warnings));
-  NoteList(source, /*complete=*/true, std::move(delta.incomplete_because));
+  NoteList(source, source.complete, source.kinds, std::move(delta.incomplete_because));
   for (const ObjectDelta::Removed& removed : delta.removed) {
     const auto at = source.objects.find({removed.file, removed.key});
     if (at != source.objects.end()) DropObject(source, at);
   }
-  for (ObjectWithOrigin& object : delta.objects) SetObject(source, std::move(object));
+  for (ObjectWithOrigin& object : delta.objects) {
+    if (source.HasDelivered(KindOf(*object.object))) SetObject(source, std::move(object));
+  }
   for (const ObjectKey& key : delta.not_unknown) {
     const auto at = source.unknown.find(key);
     if (at != source.unknown.end()) DropUnknown(source, at);
@@ -72,14 +78,17 @@ void ObjectCatalog::Update(ObjectDelta delta) {
   MergeList(source);
 }
 
-void ObjectCatalog::NoteList(Source& source, bool complete, std::string incomplete_because) {
+void ObjectCatalog::NoteList(Source& source, bool complete, const std::set<ObjectKind>& kinds,
+                             std::string incomplete_because) {
   const auto state = [&source] {
-    return std::make_tuple(source.complete, source.was_in_order, source.incomplete_because);
+    return std::make_tuple(source.complete, source.kinds, source.was_in_order,
+                           source.incomplete_because);
   };
   const auto before = state();
   source.last_list_complete = complete;
   source.last_list_unix_millis = clock_.WallUnixMillis();
   source.incomplete_because = std::move(incomplete_because);
+  source.kinds.insert(kinds.begin(), kinds.end());
   if (complete) {
     source.complete = true;
     if (source.incomplete_because.empty()) source.was_in_order = true;
@@ -89,25 +98,31 @@ void ObjectCatalog::NoteList(Source& source, bool complete, std::string incomple
 }
 
 void ObjectCatalog::SetLists(Source& source, std::vector<ObjectWithOrigin> objects,
-                             const std::vector<UnknownObject>& unknown) {
+                             const std::vector<UnknownObject>& unknown,
+                             const std::set<ObjectKind>& kinds) {
   work_.Add(source.objects.size() + objects.size() + unknown.size());
   std::set<FileAndKey> listed;
   std::set<ObjectKey> keys;
   for (ObjectWithOrigin& object : objects) {
-    const bool is_first = listed.emplace(object.file, KeyOf(*object.object)).second;
+    ObjectKey key = KeyOf(*object.object);
+    if (!kinds.contains(key.kind)) continue;
+    const bool is_first = listed.emplace(object.file, std::move(key)).second;
     if (is_first) SetObject(source, std::move(object));
   }
   for (auto at = source.objects.begin(); at != source.objects.end();) {
     const auto next = std::next(at);
-    if (!listed.contains(at->first)) DropObject(source, at);
+    const bool stays = listed.contains(at->first) || !kinds.contains(at->first.second.kind);
+    if (!stays) DropObject(source, at);
     at = next;
   }
   for (const UnknownObject& object : unknown) {
+    if (!kinds.contains(object.key.kind)) continue;
     if (keys.insert(object.key).second) SetUnknown(source, object);
   }
   for (auto at = source.unknown.begin(); at != source.unknown.end();) {
     const auto next = std::next(at);
-    if (!keys.contains(at->first)) DropUnknown(source, at);
+    const bool stays = keys.contains(at->first) || !kinds.contains(at->first.kind);
+    if (!stays) DropUnknown(source, at);
     at = next;
   }
 }
@@ -249,7 +264,7 @@ void ObjectCatalog::NoteSettled(Source& source, const ObjectKey& key) {
   const Entry* entry = FindEntry(key);
   const bool settled = entry == nullptr ? !unknown_.contains(key)
                                         : entry->standing.presence == ObjectPresence::kPresent;
-  if (settled) {
+  if (settled && source.HasDelivered(key.kind)) {
     source.settled.insert(key);
   } else {
     source.settled.erase(key);

@@ -232,7 +232,7 @@ void ObjectCatalog::Merge::AddUnknown(const Source& source, const KnownObject& o
 // Why nobody knows whether an object that the last agent knew is there; "": that is known.
 std::string ObjectCatalog::Merge::WhyUnknown(const Source& source,
                                              const KnownObject& object) const {
-  if (!source.complete) return NotDelivered(source.name);
+  if (!source.HasDelivered(object.key.kind)) return NotDelivered(source.name);
   if (catalog_.absence_ends_.contains(source.name) || WasEnded(object.key, object.uid)) return "";
   // A source has what a command has put in its place.
   if (object.key.kind == ObjectKind::kPod && IsReplacedByListed(PodUid(object.uid))) {
@@ -270,7 +270,9 @@ void ObjectCatalog::Merge::KeepMissing() {
 }
 
 void ObjectCatalog::Merge::KeepRemembered(const Source& source, const KnownObject& object) {
-  if (!source.complete || object.object == nullptr || out_.unknown.contains(object.key)) return;
+  if (!source.HasDelivered(object.key.kind) || object.object == nullptr ||
+      out_.unknown.contains(object.key))
+    return;
   Entry old{object.object, {}};
   old.standing.origin = {source.name, object.file, 0};
   KeepIfMissing(object.key, old);

@@ -87,7 +87,8 @@ ObjectCatalog::Before ObjectCatalog::Take(Outcome outcome, const Scope* scope) {
   TakeWaits(outcome, scope);
   before.entries = Exchange(entries_, outcome.entries, keys);
   before.unknown = Exchange(unknown_, outcome.unknown, keys);
-  Exchange(refused_, outcome.refused, keys);
+  const std::map<ObjectKey, ObjectOrigin> refused = outcome.refused;
+  if (Exchange(refused_, outcome.refused, keys) != refused) ++refused_version_;
   Exchange(waiting_, outcome.waiting, keys);
   ExchangeKeys(wait_for_uid_, std::move(outcome.wait_for_uid), keys);
   ExchangeKeys(refused_while_bound_, std::move(outcome.refused_while_bound), keys);

@@ -105,6 +105,9 @@ struct ObjectList {
   std::optional<KnownDirectory> directory = {};  // to be put on record
   // Of what was taken all the same: fields that nobody knows. They make no source unhealthy.
   std::vector<DecodeProblem> warnings = {};
+  // Of a list that is not complete: kinds of which it is, for a source that lists each by itself.
+  // Objects of other kinds in such a list mean nothing.
+  std::set<ObjectKind> complete_kinds = {};
 };
 
 // What has changed in a source since its last full list or delta. A source lists an object of one
@@ -151,6 +154,25 @@ class ObjectSource {
   // moment, and is not back when the source has been read anew, goes at once; what is unknown is
   // certainly absent. What leaves later is judged as ever.
   virtual void Accept() = 0;
+
+  // Which Secrets and ConfigMaps are of interest: those that pods of this node name. `more` are so
+  // from now on, `less` no longer; before the first call none is. A source that may read no others
+  // delivers these, and what is not wanted is absent from it for no other reason. Default: the
+  // source has all that it has anyway.
+  virtual void Want(const std::vector<ObjectKey>& more, const std::vector<ObjectKey>& less) {
+    static_cast<void>(more);
+    static_cast<void>(less);
+  }
+
+  // Mounts came or went at these places. Default: the source does not lie below any.
+  virtual void MountsChanged(const std::vector<std::string>& mount_points) {
+    static_cast<void>(mount_points);
+  }
+  // How long an absence must last from now on; counts for what is absent already, too. Default: in
+  // this source absence is a command.
+  virtual void SetSettle(Duration settle) { static_cast<void>(settle); }
+  // Files of the source that it does not read because of their names.
+  virtual std::set<std::string> UnreadFiles() const { return {}; }
 };
 
 }  // namespace volumed
