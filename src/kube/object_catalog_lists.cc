@@ -136,10 +136,11 @@ void ObjectCatalog::MergeList(Source& source) {
   Source& merged = sources_.at(name);
   for (const ObjectKey& key : std::exchange(merged.settled, {})) {
     ForgetRemembered(merged, key);
-    // Whoever else lists it was refused as long as it was remembered here.
+    // As long as it was remembered here, whoever else lists it was refused, and it was not certain
+    // that no source has what a command ended.
     const auto listed = by_name_.find(key);
     const bool is_alone = listed != by_name_.end() && listed->second.size() == 1;
-    if (!is_alone) dirty_.scope.keys.insert(key);
+    if (!is_alone || ended_.contains(key)) dirty_.scope.keys.insert(key);
   }
 }
 
