@@ -196,7 +196,7 @@ Status Agent::MakeHost() {
   host_objects_ = std::make_unique<CatalogHostObjects>();
   catalog_->AddListener([this](const std::vector<ObjectChange>& changes) {
     host_objects_->Follow(changes);
-    host_objects_->SetRefused(catalog_->Refused());
+    NoteRefused();
   });
   OpenTokens();
   events_ = std::make_unique<EventLog>(clock);
@@ -288,6 +288,9 @@ Status Agent::MakeManager() {
   settings.remove_object = [this](const ObjectKey& key, uint64_t number) {
     scheduler_->RunBlocking([this, key, number] { object_directory_->Remove(key, number); });
   };
+  settings.object_named = [this](const ObjectKey& object, bool is_named) {
+    NoteWanted(object, is_named);
+  };
   settings.start_sources = [this](std::map<std::string, SourceMemory> memories) {
     StartSources(std::move(memories));
   };
@@ -314,9 +317,11 @@ Status Agent::MakeManager() {
 
 Status Agent::MakeSources() {
   const NodeName node(config_.node_name);
-  object_directory_ =
+  auto applied =
       std::make_unique<ObjectDirectory>(config_.root + "/volumed/objects", node, *scheduler_,
                                         VOLUMED_VERSION, [this] { return records_->CheckRoom(); });
+  object_directory_ = applied.get();
+  sources_.push_back(std::move(applied));
   const auto peers = std::make_shared<ManifestPeers>();
   for (const std::string& directory : config_.manifest_dirs) {
     ASSIGN_OR_RETURN(std::unique_ptr<ManifestDirectory> source,
@@ -328,7 +333,7 @@ Status Agent::MakeSources() {
                               },
                           .peers = peers,
                           .answers = [this](const std::string& path) { return Answers(path); }}));
-    manifest_directories_.push_back(std::move(source));
+    sources_.push_back(std::move(source));
   }
   return OkStatus();
 }
@@ -368,9 +373,7 @@ void Agent::ApplyReload(ReloadedConfig reloaded) {
   manager_->SetStatsTimes(config_.volume_stats_period, config_.deadline_stats);
   manager_->SetServerLookPeriod(config_.server_look_period);
   manager_->SetVerifyAttachedPeriod(config_.verify_attached_period);
-  for (const auto& directory : manifest_directories_) {
-    directory->SetSettle(config_.removal_settle);
-  }
+  for (const auto& source : sources_) source->SetSettle(config_.removal_settle);
   manager_->SetReplaceSettle(config_.removal_settle);
   attach_limits_.Set(config_.attach_limits);
   manager_->AttachLimitsChanged();

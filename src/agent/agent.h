@@ -117,12 +117,18 @@ class Agent {
   Status ServeHttp(Descriptor socket);
   HttpHandlers MakeHttpHandlers();
 
-  std::vector<ObjectSource*> ConfiguredSources() const;
+  // A pod names the object, or none does any more. The sources are told soon, once of all changes.
+  void NoteWanted(const ObjectKey& object, bool is_wanted);
+  void TellWanted();
+  // Tells plugins what is refused, if that is another matter than before.
+  void NoteRefused();
   void ExpectSources();
   void StartSources(std::map<std::string, SourceMemory> memories);
   // What plugins wait for is there, or is not after all: logged.
   void RunPlugins();
-  void DeliverList(ObjectList list);
+  void Deliver(ObjectUpdate update);
+  void LogProblems(const std::string& source, const char* what,
+                   const std::vector<DecodeProblem>& problems);
   void AcceptRecords(const std::optional<std::string>& volume, RecordsAccepted done);
   // The directory at the path of a PersistentVolume is the volume's from now on.
   void AcceptVolume(const std::string& volume,
@@ -190,8 +196,12 @@ class Agent {
   std::unique_ptr<ProcConsumerWatch> consumer_watch_;
   std::unique_ptr<KubeletVolumeManager> manager_;
   std::unique_ptr<SourceLosses> source_losses_;
-  std::unique_ptr<ObjectDirectory> object_directory_;
-  std::vector<std::unique_ptr<ManifestDirectory>> manifest_directories_;
+  std::vector<std::unique_ptr<ObjectSource>> sources_;  // as configured
+  ObjectDirectory* object_directory_ = nullptr;         // among them: the one that is written to
+  // Secrets and ConfigMaps that pods name, as the sources have been told; what has changed since.
+  std::set<ObjectKey> wanted_objects_;
+  std::map<ObjectKey, bool> wanted_news_;
+  uint64_t refused_version_ = 0;
   std::unique_ptr<ControlBackend> control_backend_;
   std::map<PeerRole, std::unique_ptr<ControlService>> control_services_;
   std::unique_ptr<ControlServer> control_server_;

@@ -32,7 +32,7 @@ void Agent::MountsGone(const std::vector<std::string>& mount_points) {
 
 void Agent::MountsChangedElsewhere(const std::vector<std::string>& mount_points) {
   scheduler_->Post([this, mount_points] {
-    for (const auto& directory : manifest_directories_) directory->MountsChanged(mount_points);
+    for (const auto& source : sources_) source->MountsChanged(mount_points);
     if (manager_) manager_->MountsChangedElsewhere(mount_points);
   });
 }

@@ -1,6 +1,7 @@
 // Agent: the sources of its objects, and what their lists set going.
 #include <algorithm>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "agent/agent.h"
@@ -10,24 +11,42 @@
 
 namespace volumed {
 
-void Agent::DeliverList(ObjectList list) {
-  for (const DecodeProblem& problem : list.problems) {
-    log_->LogLimited("source " + problem.ToString(), LogLevel::kWarning, "manifest problem",
-                     {{"source", list.source}, {"problem", problem.ToString()}});
+void Agent::LogProblems(const std::string& source, const char* what,
+                        const std::vector<DecodeProblem>& problems) {
+  for (const DecodeProblem& problem : problems) {
+    log_->LogLimited("source " + problem.ToString(), LogLevel::kWarning, what,
+                     {{"source", source}, {"problem", problem.ToString()}});
   }
-  for (const DecodeProblem& warning : list.warnings) {
-    log_->LogLimited("source " + warning.ToString(), LogLevel::kWarning, "manifest warning",
-                     {{"source", list.source}, {"warning", warning.ToString()}});
+}
+
+void Agent::Deliver(ObjectUpdate update) {
+  std::optional<KnownDirectory> directory;
+  std::string source;
+  if (const ObjectList* list = std::get_if<ObjectList>(&update)) {
+    source = list->source;
+    LogProblems(source, "manifest problem", list->problems);
+    LogProblems(source, "manifest warning", list->warnings);
+    if (list->complete) directory = list->directory;
+  } else {
+    const ObjectDelta& delta = std::get<ObjectDelta>(update);
+    source = delta.source;
+    for (const auto& [file, problems] : delta.problems) {
+      LogProblems(source, "manifest problem", problems);
+    }
+    for (const auto& [file, warnings] : delta.warnings) {
+      LogProblems(source, "manifest warning", warnings);
+    }
+    directory = delta.directory;
   }
-  source_losses_->Note(list);
-  if (list.complete && list.directory) manager_->NoteDirectory(list.source, *list.directory);
+  source_losses_->Note(update);
+  if (directory) manager_->NoteDirectory(source, *directory);
   const bool was_complete = catalog_->AllSourcesComplete();
   const bool were_in_order = catalog_->WhereItMayHaveMoved("").empty();
   // The first complete list of the last source may hold what plugins ask for at once.
-  catalog_->Update(std::move(list));
+  catalog_->Update(std::move(update));
   host_objects_->SetWaitsFor(catalog_->IncompleteSources());
   // A file may have lost what is refused there: that is no change of any object.
-  host_objects_->SetRefused(catalog_->Refused());
+  NoteRefused();
   kubelet_host_->SetSynced(catalog_->AllSourcesComplete());
   if (was_complete != catalog_->AllSourcesComplete()) {
     manager_->ObjectsChanged();
@@ -37,38 +56,59 @@ void Agent::DeliverList(ObjectList list) {
   }
 }
 
-std::vector<ObjectSource*> Agent::ConfiguredSources() const {
-  std::vector<ObjectSource*> sources = {object_directory_.get()};
-  for (const auto& directory : manifest_directories_) sources.push_back(directory.get());
-  return sources;
+void Agent::NoteRefused() {
+  const uint64_t version = catalog_->refused_version();
+  if (std::exchange(refused_version_, version) == version) return;
+  host_objects_->SetRefused(catalog_->Refused());
 }
 
 void Agent::ExpectSources() {
-  for (const ObjectSource* source : ConfiguredSources()) catalog_->ExpectSource(source->name());
+  for (const auto& source : sources_) catalog_->ExpectSource(source->name());
   host_objects_->SetWaitsFor(catalog_->IncompleteSources());
 }
 
 // Each is told first what the last agent knew of it: without, it could not tell what it has lost.
 void Agent::StartSources(std::map<std::string, SourceMemory> memories) {
-  for (ObjectSource* source : ConfiguredSources()) {
+  for (const auto& source : sources_) {
     source->Remember(std::move(memories[source->name()]));
-    source->Start([this](ObjectList list) { DeliverList(std::move(list)); });
+    source->Start([this](ObjectUpdate update) { Deliver(std::move(update)); });
   }
 }
 
 ObjectSource* Agent::FindSource(const std::string& name) const {
-  if (name == object_directory_->name()) return object_directory_.get();
-  for (const auto& directory : manifest_directories_) {
-    if (directory->name() == name) return directory.get();
+  for (const auto& source : sources_) {
+    if (source->name() == name) return source.get();
   }
   return nullptr;
 }
 
 std::set<std::string> Agent::UnreadFiles(const std::string& source) const {
-  for (const auto& directory : manifest_directories_) {
-    if (directory->name() == source) return directory->unread_files();
+  const ObjectSource* const found = FindSource(source);
+  return found == nullptr ? std::set<std::string>() : found->UnreadFiles();
+}
+
+void Agent::NoteWanted(const ObjectKey& object, bool is_wanted) {
+  const bool is_first = wanted_news_.empty();
+  wanted_news_[object] = is_wanted;
+  // A pod that is looked at anew names its objects no more for a moment.
+  if (is_first) scheduler_->Post([this] { TellWanted(); });
+}
+
+void Agent::TellWanted() {
+  std::vector<ObjectKey> more;
+  std::vector<ObjectKey> less;
+  for (const auto& [object, is_wanted] : std::exchange(wanted_news_, {})) {
+    if (is_wanted == wanted_objects_.contains(object)) continue;
+    if (is_wanted) {
+      wanted_objects_.insert(object);
+      more.push_back(object);
+    } else {
+      wanted_objects_.erase(object);
+      less.push_back(object);
+    }
   }
-  return {};
+  if (more.empty() && less.empty()) return;
+  for (const auto& source : sources_) source->Want(more, less);
 }
 
 Error Agent::NoSource(const std::string& name) const {

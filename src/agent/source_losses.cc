@@ -36,30 +36,58 @@ std::string_view PresenceName(ObjectPresence presence) {
 
 }  // namespace
 
-void SourceLosses::Note(const ObjectList& list) {
+void SourceLosses::NoteListed(const ObjectWithOrigin& object, AbsentOfSource& absent) {
+  const ObjectKey key = KeyOf(*object.object);
+  if (object.presence == ObjectPresence::kPresent) {
+    absent.listed.erase({object.file, key});
+    return;
+  }
+  absent.listed.insert_or_assign(
+      {object.file, key},
+      Absent{key, object.object, object.file, PresenceName(object.presence), object.reason,
+             object.goes_at_unix_millis, object.may_be_in_source});
+}
+
+void SourceLosses::NoteUnknown(const UnknownObject& object, AbsentOfSource& absent) {
+  absent.unknown.insert_or_assign(object.key, Absent{object.key, nullptr, object.file, "unknown",
+                                                     object.reason, 0, object.may_be_in_source});
+}
+
+void SourceLosses::Note(const ObjectUpdate& update) {
+  if (const ObjectList* list = std::get_if<ObjectList>(&update)) {
+    NoteList(*list);
+  } else {
+    NoteDelta(std::get<ObjectDelta>(update));
+  }
+}
+
+void SourceLosses::NoteList(const ObjectList& list) {
   incomplete_because_[list.source] = list.incomplete_because;
   if (!list.complete) return;
-  std::vector<Absent>& absent = absent_[list.source];
-  absent.clear();
-  // Whom a source has under another name, with a uid or without one, has not left it.
-  std::set<ObjectKey> present;
-  const auto is_present = [](const ObjectWithOrigin& one) {
-    return one.presence == ObjectPresence::kPresent;
-  };
-  if (!std::all_of(list.objects.begin(), list.objects.end(), is_present)) {
-    for (const ObjectWithOrigin& one : list.objects) {
-      if (is_present(one)) present.insert(catalog_.IdentityOf(*one.object));
-    }
+  AbsentOfSource& absent = absent_[list.source] = {};
+  for (const ObjectWithOrigin& object : list.objects) NoteListed(object, absent);
+  for (const UnknownObject& object : list.unknown) NoteUnknown(object, absent);
+}
+
+void SourceLosses::NoteDelta(const ObjectDelta& delta) {
+  incomplete_because_[delta.source] = delta.incomplete_because;
+  AbsentOfSource& absent = absent_[delta.source];
+  for (const ObjectDelta::Removed& one : delta.removed) absent.listed.erase({one.file, one.key});
+  for (const ObjectWithOrigin& object : delta.objects) NoteListed(object, absent);
+  for (const ObjectKey& key : delta.not_unknown) absent.unknown.erase(key);
+  for (const UnknownObject& object : delta.unknown) NoteUnknown(object, absent);
+}
+
+std::vector<SourceLosses::Absent> SourceLosses::AllAbsent(const std::string& source) const {
+  std::vector<Absent> all;
+  const auto found = absent_.find(source);
+  if (found == absent_.end()) return all;
+  for (const auto& [place, absent] : found->second.listed) {
+    const bool is_there = catalog_.IsPresentIn(source, catalog_.IdentityOf(*absent.object));
+    if (!is_there) all.push_back(absent);
   }
-  for (const ObjectWithOrigin& one : list.objects) {
-    if (is_present(one)) continue;
-    if (present.contains(catalog_.IdentityOf(*one.object))) continue;
-    absent.push_back({KeyOf(*one.object), one.object, one.file, PresenceName(one.presence),
-                      one.reason, one.goes_at_unix_millis, one.may_be_in_source});
-  }
-  for (const UnknownObject& one : list.unknown) {
-    absent.push_back({one.key, nullptr, one.file, "unknown", one.reason, 0, one.may_be_in_source});
-  }
+  for (const auto& [key, absent] : found->second.unknown) all.push_back(absent);
+  return all;
 }
 
 void SourceLosses::Forget(const std::string& source) {
@@ -84,9 +112,8 @@ void SourceLosses::EncodeAbsent(const std::string& source, AbsentObjects* out) c
 }
 
 std::vector<SourceLosses::Absent> SourceLosses::AbsentOf(const std::string& source) const {
-  const auto found = absent_.find(source);
-  if (found == absent_.end() || found->second.empty()) return {};
-  std::vector<Absent> all = found->second;
+  std::vector<Absent> all = AllAbsent(source);
+  if (all.empty()) return all;
   std::erase_if(all, [&](const Absent& one) { return IsEndedByCommand(source, one.key); });
   const std::map<ObjectKey, ObjectOrigin> moved = catalog_.HandedOverBy(source);
   for (Absent& absent : all) {
@@ -123,8 +150,8 @@ void SourceLosses::EncodeAccepted(const std::string& source, AbsentObjects* out)
   for (const Absent& absent : AbsentOf(source)) {
     if (absent.presence != kMoved) Encode(source, absent, out->Add());
   }
-  for (const auto& [name, all] : absent_) {
-    for (const Absent& absent : all) {
+  for (const auto& [name, of_source] : absent_) {
+    for (const Absent& absent : AllAbsent(name)) {
       const bool may_be_here = absent.may_be_in_source == source;
       if (may_be_here && !IsEndedByCommand(name, absent.key)) Encode(name, absent, out->Add());
     }

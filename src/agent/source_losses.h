@@ -26,8 +26,8 @@ class SourceLosses {
                std::set<std::string> removal_deletes)
       : catalog_(catalog), manager_(manager), removal_deletes_(std::move(removal_deletes)) {}
 
-  // A list that a source has delivered.
-  void Note(const ObjectList& list);
+  // What a source has delivered.
+  void Note(const ObjectUpdate& update);
   void Forget(const std::string& source);
   // Whether anything of the source is known.
   bool Knows(const std::string& source) const;
@@ -65,6 +65,18 @@ class SourceLosses {
     std::string may_be_in_source = {};
   };
 
+  // What one source does not have now: by file and name as listed, and what is unknown by its name.
+  struct AbsentOfSource {
+    std::map<std::pair<std::string, ObjectKey>, Absent> listed;
+    std::map<ObjectKey, Absent> unknown;
+  };
+
+  static void NoteListed(const ObjectWithOrigin& object, AbsentOfSource& absent);
+  static void NoteUnknown(const UnknownObject& object, AbsentOfSource& absent);
+  void NoteList(const ObjectList& list);
+  void NoteDelta(const ObjectDelta& delta);
+  // Whom the source has under another name, with a uid or without one, has not left it.
+  std::vector<Absent> AllAbsent(const std::string& source) const;
   void EncodeMissingOf(const std::function<bool(const std::string&)>& is_of, v1::Source* out) const;
   // With what another source has by now; without what a command has deleted.
   std::vector<Absent> AbsentOf(const std::string& source) const;
@@ -79,7 +91,7 @@ class SourceLosses {
   const ObjectCatalog& catalog_;
   const VolumeManager& manager_;
   const std::set<std::string> removal_deletes_;
-  std::map<std::string, std::vector<Absent>> absent_;
+  std::map<std::string, AbsentOfSource> absent_;
   std::map<std::string, std::string> incomplete_because_;
 };
 

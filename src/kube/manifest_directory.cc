@@ -20,12 +20,6 @@ constexpr size_t kLargeBytes = 256 * 1024;
 constexpr Duration kFirstScanWithin = std::chrono::seconds(5);
 
 constexpr char kNotUnlinked[] = "nobody was seen to unlink it";
-constexpr char kOverflowed[] = "events of the directory were lost (fs.inotify.max_queued_events)";
-constexpr char kOtherDirectory[] = "the directory is another one than the known one";
-constexpr char kOlderState[] =
-    "the directory is an older state of the known one: its disk has been put back";
-constexpr char kUnlisted[] = "the directory has not been listed yet";
-constexpr char kEmpty[] = "the directory held no manifest at all when it was listed";
 
 std::string WithoutTrailingSlash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
@@ -122,7 +116,7 @@ void ManifestDirectory::DrainEvents() {
         writing_.clear();
         unlinked_.clear();
         overflowed_ = true;
-        files_.DoubtAbsences(kOverflowed);
+        files_.DoubtAbsences(kEventsLost);
         need_open_ = need_scan_ = true;
         break;
       case ManifestEvent::What::kWay:
@@ -384,23 +378,6 @@ void ManifestDirectory::OnScanned(Scanned scanned) {
 
 // ---- what was read ------------------------------------------------------------------------------
 
-std::string ManifestDirectory::WhyUnproven() const {
-  if (overflowed_) return kOverflowed;
-  return WhyOther();
-}
-
-std::string ManifestDirectory::WhyOther() const {
-  if (in_known_) return "";
-  return known_ && now_ && IsOlderState(*known_, *now_) ? kOlderState : kOtherDirectory;
-}
-
-// Of an object that is absent when the directory is listed.
-std::string ManifestDirectory::ListingUnproven(bool is_empty) const {
-  if (std::string why = WhyUnproven(); !why.empty()) return why;
-  if (listing_ == Listing::kOverflow) return kOverflowed;
-  return listing_ == Listing::kFound && is_empty ? kEmpty : "";
-}
-
 uint64_t ManifestDirectory::BeginScan(TimePoint at) {
   const bool is_first =
       std::exchange(is_first_scan_, false) && at - started_at_ <= kFirstScanWithin;
@@ -470,139 +447,6 @@ void ManifestDirectory::ApplyReading(ManifestReading reading, ManifestLook look)
   }
   if (dirty_.count(reading.file) == 0) unlinked_.erase(reading.file);
   files_.Apply(std::move(reading), look);
-}
-
-// Everything that the directory has is known now, but for large files that wait for their turn.
-void ManifestDirectory::FinishListing() {
-  const bool waits = !large_.empty() || large_busy_ || !far_.Awaited().empty();
-  if (waits || need_open_ || need_scan_) return;
-  if (accepting_) {
-    files_.Accept(*std::exchange(accepting_, std::nullopt));
-    Adopt();
-    complete_ = true;
-  }
-  if (!listed_) return;
-  complete_ = true;
-  if (!in_known_ && files_.AbsentObjects().empty() && MayAdopt()) Adopt();
-  was_known_ = was_known_ || in_known_;
-}
-
-// A directory that has every object on record is known by them. With none on record, another one
-// may be the mount point of a disk that is not mounted, and what was moved to that disk while no
-// agent ran is in no list. So it counts only if the known one was seen to have nothing, and this
-// one has something, or if nothing lasting is known of that one.
-bool ManifestDirectory::MayAdopt() const {
-  const bool is_lasting = known_ && known_->inode.has_value();
-  return !is_lasting || had_objects_ || (was_known_ && files_.HasKnownObjects());
-}
-
-// That its entries change is no sign of another directory; that they are older than they were is
-// one.
-void ManifestDirectory::NoteChange(const Scanned& scanned) {
-  if (!now_ || !now_->changed_unix_nanos) return;
-  now_->changed_unix_nanos = scanned.changed_unix_nanos;
-  if (in_known_) known_->changed_unix_nanos = scanned.changed_unix_nanos;
-}
-
-// What is there is the known directory from now on.
-void ManifestDirectory::Adopt() {
-  known_ = now_;
-  in_known_ = now_.has_value();
-}
-
-// ---- delivery -----------------------------------------------------------------------------------
-
-ManifestMoment ManifestDirectory::Moment() const {
-  ManifestMoment moment;
-  moment.now = scheduler_.clock().Now();
-  moment.now_unix_millis = scheduler_.clock().WallUnixMillis();
-  moment.settle = settle_;
-  moment.directory_error = directory_error_;
-  if (listed_) moment.directory_doubt = WhyOther();
-  moment.busy = BusyFiles();
-  moment.elsewhere = peers_->DoubtsOfOthers(name_);
-  return moment;
-}
-
-// Nothing is in a directory that never was: one that the records do not know, and that is not
-// there.
-std::optional<ManifestAbsentDirectory> ManifestDirectory::Absence() const {
-  if (in_order_ || (!known_ && !files_.HasKnownObjects())) return std::nullopt;
-  std::string why = directory_error_;
-  if (why.empty()) why = listed_ ? WhyOther() : kUnlisted;
-  return ManifestAbsentDirectory{name_, files_.PathOf(directory_), std::move(why), in_order_until_};
-}
-
-std::map<std::string, std::string> ManifestDirectory::BusyFiles() const {
-  std::map<std::string, std::string> busy;
-  const auto add = [&busy](const auto& files, const char* what) {
-    for (const std::string& file : files) busy.try_emplace(file, what);
-  };
-  add(writing_, "is being written");
-  add(dirty_, "is being read");
-  add(created_, "is being read");
-  add(reading_, "is being read");
-  if (!large_file_.empty()) busy.try_emplace(large_file_, "is being read");
-  for (const auto& [file, look] : large_) busy.try_emplace(file, "is being read");
-  add(far_.Awaited(), "is being read");
-  const bool is_unread = !listed_ && directory_error_.empty();
-  if (need_open_ || need_scan_ || is_unread) busy.try_emplace(directory_, "is being read");
-  return busy;
-}
-
-void ManifestDirectory::Deliver() {
-  ObjectList list;
-  list.source = name_;
-  list.complete = complete_;
-  if (!directory_error_.empty()) {
-    list.problems.push_back(
-        {files_.PathOf(directory_), -1, "", "",
-         directory_error_ + (complete_ ? "; its last list stays" : "; never read so far")});
-    list.incomplete_because = directory_error_;
-  }
-  for (const std::string& error : {watch_error_, watches_.error()}) {
-    if (!error.empty()) list.problems.push_back({files_.PathOf(directory_), -1, "", "", error});
-  }
-  if (complete_) {
-    ManifestJudgement judgement = files_.Judge(Moment());
-    list.objects = std::move(judgement.objects);
-    list.unknown = std::move(judgement.unknown);
-    list.problems.insert(list.problems.end(), judgement.problems.begin(), judgement.problems.end());
-    list.warnings = std::move(judgement.warnings);
-    list.incomplete_because = std::move(judgement.incomplete_because);
-    // What the records tell of it is all that is known; what they do not tell may be there as well.
-    if (list.incomplete_because.empty() && !listed_) list.incomplete_because = kUnlisted;
-    list.directory = known_;
-    dirty_.merge(judgement.due_files);
-    ArmSettle(judgement.next_due);
-  }
-  listener_(std::move(list));
-}
-
-void ManifestDirectory::ArmRetry() {
-  const bool is_needed = !unreadable_.empty() || !directory_error_.empty();
-  if (!is_needed) retry_backoff_.Reset("disk");
-  if (!is_needed || retry_timer_ != 0) return;
-  const Duration delay = retry_backoff_.RecordFailure("disk", "read", "");
-  retry_timer_ = scheduler_.PostAfter(delay, [this] {
-    retry_timer_ = 0;
-    dirty_.insert(unreadable_.begin(), unreadable_.end());
-    if (!directory_error_.empty()) need_open_ = true;
-    Work();
-  });
-}
-
-void ManifestDirectory::ArmSettle(std::optional<TimePoint> due) {
-  if (settle_timer_ != 0) scheduler_.Cancel(settle_timer_);
-  settle_timer_ = 0;
-  if (!due) return;
-  const Duration left = std::max(*due - scheduler_.clock().Now(), Duration::zero());
-  settle_timer_ = scheduler_.PostAfter(left, [this] {
-    settle_timer_ = 0;
-    DrainEvents();  // it may be back this moment
-    Deliver();
-    Work();
-  });
 }
 
 }  // namespace volumed

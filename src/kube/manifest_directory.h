@@ -84,14 +84,14 @@ class ManifestDirectory final : public ObjectSource {
   void Accept() override;
 
   // Mounts came or went at these places: if the path leads through one, it is looked at anew.
-  void MountsChanged(const std::vector<std::string>& mount_points);
+  void MountsChanged(const std::vector<std::string>& mount_points) override;
 
   // Counts for what is absent already, too.
-  void SetSettle(Duration settle);
+  void SetSettle(Duration settle) override;
 
   // Files of the directory that are not read because of their names, as it was last seen: at most
   // kMaxUnreadNames. They change without a list being delivered.
-  const std::set<std::string>& unread_files() const { return unread_; }
+  std::set<std::string> UnreadFiles() const override { return unread_; }
 
   // Readable when something has happened to what is watched.
   int event_fd() const { return watches_.fd(); }
@@ -118,6 +118,9 @@ class ManifestDirectory final : public ObjectSource {
     std::set<std::string> by_event;
     ManifestScan scan;
   };
+  static constexpr char kEventsLost[] =
+      "events of the directory were lost (fs.inotify.max_queued_events)";
+
   // Why a whole listing is made; it decides what an absence in it proves.
   enum class Listing {
     kRefresh,   // of the directory that is watched: removals were seen as events
@@ -172,7 +175,12 @@ class ManifestDirectory final : public ObjectSource {
   // Looks at what could not be read once more, later and later.
   void ArmRetry();
   void ArmSettle(std::optional<TimePoint> due);
+  // What has changed, or a full list if that cannot be told.
   void Deliver();
+  void DeliverChanges(ManifestChanges changes);
+  void DeliverList();
+  std::vector<DecodeProblem> OwnProblems() const;
+  std::string IncompleteBecause(std::string judged) const;
   // Accepts what was asked for, once everything has been read. Adopts a directory that has all.
   void FinishListing();
   bool MayAdopt() const;
@@ -183,7 +191,7 @@ class ManifestDirectory final : public ObjectSource {
   // What the other directories have to know of this one as a whole.
   std::optional<ManifestAbsentDirectory> Absence() const;
   ManifestMoment Moment() const;
-  // Files whose content is about to be known, with why.
+  // The first of the files whose content is about to be known, with why.
   std::map<std::string, std::string> BusyFiles() const;
   uint64_t BeginScan(TimePoint at);
   void TellPeers();
@@ -247,6 +255,7 @@ class ManifestDirectory final : public ObjectSource {
   TimePoint started_at_{};
 
   bool complete_ = false;
+  bool has_list_ = false;  // the listener has a complete list
   std::optional<std::set<ObjectKey>> accepting_;
   Duration settle_;
   TimerId settle_timer_ = 0;

@@ -24,12 +24,14 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "kube/decode.h"
 #include "kube/manifest_peers.h"
 #include "kube/object_source.h"
+#include "kube/work_counter.h"
 
 namespace volumed {
 
@@ -91,6 +93,19 @@ struct ManifestJudgement {
   std::set<std::string> due_files;
 };
 
+// What has become different since the last judgement; the meanings are those of ObjectDelta.
+struct ManifestChanges {
+  std::vector<ObjectWithOrigin> objects;
+  std::vector<ObjectDelta::Removed> removed;
+  std::vector<UnknownObject> unknown;
+  std::vector<ObjectKey> not_unknown;
+  ObjectDelta::ByFile problems;
+  ObjectDelta::ByFile warnings;
+  std::string incomplete_because;
+  std::optional<TimePoint> next_due;
+  std::set<std::string> due_files;
+};
+
 // Threads: one. Blocks: no. Errors: none.
 class ManifestFiles {
  public:
@@ -111,19 +126,28 @@ class ManifestFiles {
 
   // What is not there goes, if its time has come; the rest is told as it stands.
   ManifestJudgement Judge(ManifestMoment moment);
+  // The same, told as what is different since the last judgement: it costs what the files do that
+  // were looked at since then. Nothing, if all objects have to be judged anew: before the first
+  // judgement, and when what it goes by has changed for all of them (the directory, the file in
+  // disorder that was touched last, the other directories). The reason of an object that is held
+  // only because some file is being read or written may name an earlier one of these.
+  std::optional<ManifestChanges> JudgeChanged(ManifestMoment moment);
 
   // Files of known objects, and files in disorder, that are not in `listed`.
   std::vector<std::string> AbsentFrom(const std::set<std::string>& listed) const;
   // Objects that were known and that no file has now.
   std::set<ObjectKey> AbsentObjects() const;
   bool HasKnownObjects() const { return !known_.empty(); }
-  bool HasAbsentObjects() const;
+  bool HasAbsentObjects() const { return !absent_of_.empty(); }
   // Of a name inside the directory; a path stays what it is. It is for people: a name that is not
   // UTF-8, or has control characters, is escaped.
   std::string PathOf(const std::string& file) const;
-  // What others have to know: the file in disorder that was touched last, and what is being
-  // written.
+  // What others have to know: the file in disorder that was touched last, and the first that is
+  // being written.
   ManifestDoubts Doubts() const;
+
+  // Objects and files that were judged so far.
+  const WorkCounter& work() const { return work_; }
 
  private:
   struct File {
@@ -155,15 +179,38 @@ class ManifestFiles {
     TimePoint lost_at = TimePoint::min();  // by the look that missed it; min: nobody saw when
     std::optional<TimePoint> evident_since;
     int64_t evident_since_unix_millis = 0;
+    // What the last judgement said of the object: in which files it is listed, and more of it if it
+    // was absent.
+    std::vector<std::string> told_files;
+    bool told_unknown = false;
+    std::optional<TimePoint> going_until;  // it is in going_
+    bool is_kept = false;                  // it is in kept_, by `file`
   };
   struct Hold {
     std::string reason;
     bool momentary = false;             // time passes
     std::string may_be_in_source = {};  // "": in this one
   };
-  struct Suspect {
-    std::string file;
-    const File* state = nullptr;
+  // What the judgement of every absent object goes by.
+  struct Circumstances {
+    std::string directory_error;
+    std::string directory_doubt;
+    Duration settle{};
+    std::optional<ManifestSuspect> suspect;  // the file in disorder that was touched last
+    std::optional<ManifestSuspect> suspect_elsewhere;
+    std::optional<ManifestAbsentDirectory> absent_elsewhere;
+    friend bool operator==(const Circumstances&, const Circumstances&) = default;
+  };
+  // What becomes of an absent object.
+  struct Verdict {
+    bool is_gone = false;
+    bool is_going = false;
+    bool is_restless = false;           // as soon as no file is busy it is judged otherwise
+    bool is_due = false;                // its file has to be looked at once more
+    std::optional<TimePoint> due = {};  // of an object that is going
+    std::string reason = {};
+    std::string may_be_in_source = {};
+    int64_t goes_at_unix_millis = 0;
   };
 
   static std::string DisorderOf(const ManifestReading& reading);
@@ -173,9 +220,13 @@ class ManifestFiles {
                     const ManifestLook& look);
   void Lose(const std::string& file, const ObjectKey& key, TimePoint at);
   void NoteLook(const std::string& file, const ManifestLook& look);
-  std::vector<Suspect> Suspects() const;  // files in disorder, the last touched first
-  std::optional<Hold> HoldOf(const Known& known, const ManifestMoment& moment,
-                             const std::vector<Suspect>& suspects) const;
+  // A file has changed: whether it is among those in disorder, and those that are being written.
+  void IndexFile(const std::string& name, const File& file);
+  void UnindexFile(const std::string& name, const File& file);
+  std::optional<ManifestSuspect> LastSuspect() const;
+  void AddChanging(ManifestMoment& moment) const;
+  Circumstances CircumstancesOf(const ManifestMoment& moment) const;
+  std::optional<Hold> HoldOf(const Known& known, const ManifestMoment& moment) const;
   // An object of the list, with what it is sorted by.
   struct Listed {
     std::string file;
@@ -183,16 +234,44 @@ class ManifestFiles {
     size_t index = 0;
     ObjectWithOrigin object;
   };
-  // False: it is gone.
-  bool JudgeAbsent(const ObjectKey& key, Known& known, const ManifestMoment& moment,
-                   const std::optional<Hold>& hold, ManifestJudgement& judgement,
-                   std::vector<Listed>& listed) const;
-  void TellProblems(const std::map<std::string, size_t>& kept, ManifestJudgement& judgement) const;
+  static Verdict Decide(Known& known, const ManifestMoment& moment,
+                        const std::optional<Hold>& hold);
+  // What is said of an object now: all of it, and the verdict if it is absent.
+  struct Told {
+    bool is_gone = false;
+    std::vector<Listed> listed;
+    std::optional<UnknownObject> unknown;
+    std::string due_file;  // "" if none has to be looked at
+  };
+  Told TellObject(const ObjectKey& key, Known& known, const ManifestMoment& moment);
+  void TellAbsent(const ObjectKey& key, Known& known, const ManifestMoment& moment, Told& told);
+  void TellChange(const ObjectKey& key, const ManifestMoment& moment, ManifestChanges& changes);
+  // The last judgement of the object counts no more.
+  void Unjudge(const ObjectKey& key, Known& known);
+  void ForgetAbsent(const ObjectKey& key, const std::string& file);
+  std::vector<DecodeProblem> ProblemsOf(const std::string& name, const File& file) const;
+  std::string IncompleteBecause(const ManifestMoment& moment) const;
 
   const std::string directory_;  // as it is shown
   std::map<std::string, File> files_;
   std::map<ObjectKey, Known> known_;
   std::map<std::string, std::set<ObjectKey>> absent_of_;  // by the last file that had them
+  std::set<std::pair<uint64_t, std::string>> suspects_;   // the last touched first
+  std::set<std::string> hiding_;                          // the same, by name
+  std::set<std::string> changing_;
+
+  // Of the last judgement: objects by when they go, those that wait until no file is busy, those
+  // that are held with the reason, and how many that are absent each file has.
+  std::set<std::pair<TimePoint, ObjectKey>> going_;
+  std::set<ObjectKey> restless_;
+  std::map<ObjectKey, std::string> held_;
+  std::map<std::string, size_t> kept_;
+  std::optional<Circumstances> circumstances_;  // nullopt: all objects are to be judged
+  bool was_quiet_ = false;                      // no file was busy
+  // Since then.
+  std::set<ObjectKey> changed_objects_;
+  std::set<std::string> changed_files_;
+  WorkCounter work_;
 };
 
 }  // namespace volumed

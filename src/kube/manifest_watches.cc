@@ -121,13 +121,16 @@ bool ManifestWatches::SetWay(const std::optional<OpenDirectory>& directory, cons
     }
   }
   if (way.last) look_again = WatchAbove(*way.last, directory.has_value()) || look_again;
-  DropUnused();
+  std::vector<int> all;
+  for (const auto& [wd, watch] : watches_) all.push_back(wd);
+  for (const int wd : all) DropUnused(wd);
   return look_again;
 }
 
 std::set<std::string> ManifestWatches::SetTargets(const std::vector<std::string>& files,
                                                   const std::vector<LinkTarget>& targets) {
   std::set<std::string> changed;
+  std::set<int> left;  // watches that lead to fewer files than before
   std::map<std::string, std::set<std::pair<int, std::string>>> wanted;
   for (const LinkTarget& target : targets) {
     const Added added = Add(PathOf(target.point.parent), kEntries, Of::kDirectory);
@@ -140,6 +143,7 @@ std::set<std::string> ManifestWatches::SetTargets(const std::vector<std::string>
     for (const auto& [wd, name] : targets_of_[file]) {
       const auto watch = watches_.find(wd);
       if (watch == watches_.end() || wanted[file].count({wd, name}) > 0) continue;
+      left.insert(wd);
       std::set<std::string>& led_to = watch->second.files[name];
       led_to.erase(file);
       if (led_to.empty()) watch->second.files.erase(name);
@@ -147,17 +151,16 @@ std::set<std::string> ManifestWatches::SetTargets(const std::vector<std::string>
     targets_of_[file] = wanted[file];
     if (targets_of_[file].empty()) targets_of_.erase(file);
   }
-  DropUnused();
+  for (const int wd : left) DropUnused(wd);
   return changed;
 }
 
-void ManifestWatches::DropUnused() {
-  for (auto watch = watches_.begin(); watch != watches_.end();) {
-    const bool used = watch->second.used();
-    // An IN_IGNORED of a watch that is not in the map any more is passed over.
-    if (!used) static_cast<void>(inotify_.RemoveWatch(watch->first).ok());
-    watch = used ? std::next(watch) : watches_.erase(watch);
-  }
+void ManifestWatches::DropUnused(int wd) {
+  const auto watch = watches_.find(wd);
+  if (watch == watches_.end() || watch->second.used()) return;
+  // An IN_IGNORED of a watch that is not in the map any more is passed over.
+  static_cast<void>(inotify_.RemoveWatch(wd).ok());
+  watches_.erase(watch);
 }
 
 }  // namespace volumed

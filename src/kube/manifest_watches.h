@@ -73,7 +73,7 @@ class ManifestWatches {
   Added Add(const std::string& path, uint32_t mask, Of of);
   void Narrow(const std::string& path, uint32_t mask);
   bool WatchAbove(const PathPoint& last, bool is_there);
-  void DropUnused();
+  void DropUnused(int wd);
 
   Inotify inotify_;
   std::map<int, Watch> watches_;

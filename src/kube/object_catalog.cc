@@ -10,16 +10,34 @@
 namespace volumed {
 
 void ObjectCatalog::ExpectSource(const std::string& name) {
-  Source& source = sources_[name];
+  const auto [at, is_new] = sources_.try_emplace(name);
+  Source& source = at->second;
+  if (is_new) {
+    source.name = name;
+    source.order = next_order_++;
+  }
+  // What another one has lost may be in this one.
+  if (is_new || source.unconfigured) dirty_.remembered = true;
   source.expected = true;
   source.unconfigured = false;
-  if (source.order == 0) source.order = next_order_++;
   NoteWhoIsWaitedFor();
 }
 
 void ObjectCatalog::NoteWhoIsWaitedFor() {
-  const std::vector<std::string> waiting = IncompleteSources();
-  waits_for_ = waiting.empty() ? "" : "no complete list yet from: " + Join(waiting, ", ");
+  waits_for_.clear();
+  if (AllSourcesComplete()) return;
+  for (const ObjectKind kind : kAllObjectKinds) {
+    std::vector<std::string> waiting;
+    for (const auto& [name, source] : sources_) {
+      if (!source.HasDelivered(kind)) waiting.push_back(name);
+    }
+    if (!waiting.empty()) waits_for_[kind] = "no complete list yet from: " + Join(waiting, ", ");
+  }
+}
+
+bool ObjectCatalog::IsComplete(ObjectKind kind) const {
+  return std::all_of(sources_.begin(), sources_.end(),
+                     [kind](const auto& entry) { return entry.second.HasDelivered(kind); });
 }
 
 void ObjectCatalog::Remember(const std::string& name, std::vector<KnownObject> objects) {
@@ -30,10 +48,10 @@ void ObjectCatalog::Remember(const std::string& name, std::vector<KnownObject> o
     // A pod of a node that was called otherwise keeps the name that it had.
     const Pod* pod = object.object == nullptr ? nullptr : std::get_if<Pod>(object.object.get());
     if (pod != nullptr && identities_ != nullptr) object.key.name = identities_->NameOf(*pod);
-    const ObjectKey key = object.key;
-    holders_[key] = {name, object.file, 0};
-    source.remembered.insert_or_assign(key, std::move(object));
+    holders_[object.key] = {name, object.file, 0};
+    RememberObject(source, std::move(object));
   }
+  dirty_.all = true;
   MergeAndNotify();
 }
 
@@ -49,11 +67,12 @@ void ObjectCatalog::HoldUnconfigured(const std::string& name,
   for (const KnownObject& object : objects) {
     holders_[object.key] = {name, object.file, 0};
     if (object.object == nullptr) {
-      source.unknown.push_back({object.key, object.file, kReason});
+      SetUnknown(source, {object.key, object.file, kReason});
     } else {
-      source.objects.push_back({object.object, object.file, 0, ObjectPresence::kHeld, kReason, 0});
+      SetObject(source, {object.object, object.file, 0, ObjectPresence::kHeld, kReason, 0});
     }
   }
+  dirty_.all = true;
   MergeAndNotify();
 }
 
@@ -65,59 +84,60 @@ void ObjectCatalog::RememberMissing(const std::string& source, const KnownObject
   entry.standing.missing = true;
   entry.standing.missing_since_unix_millis = since_unix_millis;
   entries_[object.key] = std::move(entry);
+  for (auto& [name, other] : sources_) NoteSettled(other, object.key);
   Notify({{ObjectChange::What::kAdded, object.key, PodUid(), nullptr, object.object}});
 }
 
-void ObjectCatalog::Update(ObjectList list) {
-  ExpectSource(list.source);
-  Source& source = sources_[list.source];
-  source.problems = std::move(list.problems);
-  source.warnings.clear();
-  for (DecodeProblem& warning : list.warnings) {
-    const std::string object = warning.object;
-    source.warnings[object].push_back(std::move(warning));
-  }
-  source.last_list_complete = list.complete;
-  source.last_list_unix_millis = clock_.WallUnixMillis();
-  source.incomplete_because = std::move(list.incomplete_because);
-  if (!list.complete) return;
-  source.complete = true;
-  if (source.incomplete_because.empty()) source.was_in_order = true;
-  source.objects = std::move(list.objects);
-  source.unknown = std::move(list.unknown);
-  for (const ObjectWithOrigin& object : source.objects) {
-    last_number_ = std::max(last_number_, object.number);
-  }
-  MergeAndNotify();
-  // What is there has been compared with them. What nobody knows anything of stays unknown, and
-  // what is held or going may be lacking in the next list without that anybody has seen it leave.
-  std::erase_if(sources_[list.source].remembered, [this](const auto& known) {
-    const Entry* entry = FindEntry(known.first);
-    return entry == nullptr ? !unknown_.contains(known.first)
-                            : entry->standing.presence == ObjectPresence::kPresent;
-  });
+void ObjectCatalog::AbsenceEnds(const std::string& source) {
+  absence_ends_.insert(source);
+  dirty_.all = true;
+}
+
+void ObjectCatalog::SetBoundCheck(std::function<bool(const ObjectKey&)> is_bound) {
+  is_bound_ = std::move(is_bound);
+  dirty_.all = true;
 }
 
 void ObjectCatalog::IdentifyBy(ObjectIdentities* identities) {
   identities_ = identities;
+  dirty_.all = true;
   if (identities_ != nullptr) MergeAndNotify();
 }
 
 void ObjectCatalog::Replace(const ObjectKey& pod) {
-  if (replaced_.insert(pod).second) MergeAndNotify();
+  if (!replaced_.insert(pod).second) return;
+  dirty_.scope.keys.insert(pod);
+  MergeAndNotify();
 }
 
 void ObjectCatalog::PodGone(const ObjectKey& pod) {
   const bool was_waited_for = replaced_.erase(pod) > 0 || waiting_.contains(pod);
-  if (was_waited_for || waits_for_uid_) MergeAndNotify();
+  MarkWhoWaitsFor(pod);
+  if (was_waited_for || !wait_for_uid_.empty()) MergeAndNotify();
 }
 
 void ObjectCatalog::PodRemoved(const ObjectKey& pod) {
+  MarkWhoWaitsFor(pod);
   if (waiting_.contains(pod) && !replaced_.contains(pod)) MergeAndNotify();
 }
 
+// Who it is that is listed under its own name may be another matter too, with the next merge.
+void ObjectCatalog::MarkWhoWaitsFor(const ObjectKey& pod) {
+  dirty_.scope.keys.insert(pod);
+  if (const auto found = waited_for_.find(pod); found != waited_for_.end()) {
+    dirty_.scope.keys.insert(found->second.begin(), found->second.end());
+  }
+}
+
 bool ObjectCatalog::ForgetSource(const std::string& name) {
-  if (sources_.erase(name) == 0) return false;
+  const auto source = sources_.find(name);
+  if (source == sources_.end()) return false;
+  SetLists(source->second, {}, {}, kAllKinds);
+  while (!source->second.remembered.empty()) {
+    ForgetRemembered(source->second, source->second.remembered.begin()->first);
+  }
+  sources_.erase(source);
+  dirty_.all = true;
   MergeAndNotify();
   return true;
 }
@@ -143,7 +163,8 @@ std::map<ObjectKey, ObjectOrigin> ObjectCatalog::HandedOverBy(const std::string&
   std::map<ObjectKey, ObjectOrigin> handed_over;
   for (const auto& [name, other] : sources_) {
     if (name == source) continue;
-    for (const ObjectWithOrigin& listed : other.objects) {
+    for (const auto& [place, one] : other.objects) {
+      const ObjectWithOrigin& listed = one.object;
       if (listed.presence != ObjectPresence::kPresent) continue;
       ObjectKey key = IdentityOf(*listed.object);
       const Pod* pod = std::get_if<Pod>(listed.object.get());
@@ -164,6 +185,7 @@ std::map<ObjectKey, ObjectOrigin> ObjectCatalog::HandedOverBy(const std::string&
 void ObjectCatalog::AcceptSource(const std::string& name) {
   const auto source = sources_.find(name);
   if (source == sources_.end() || std::exchange(source->second.was_in_order, true)) return;
+  dirty_.remembered = true;
   MergeAndNotify();
 }
 
@@ -172,6 +194,7 @@ void ObjectCatalog::End(const ObjectKey& key, const std::string& uid, uint64_t n
   ended.uids.insert(uid);
   ended.number = std::max(ended.number, number);
   if (identities_ != nullptr) identities_->Ended(key, uid);
+  dirty_.scope.keys.insert(key);
   MergeAndNotify();
 }
 
@@ -212,12 +235,11 @@ std::vector<SourceStatus> ObjectCatalog::Sources() const {
     status.complete = source.complete;
     status.last_list_complete = source.last_list_complete;
     status.objects = source.objects.size();
-    status.problems = source.problems;
-    status.problems.insert(status.problems.end(), source.conflict_problems.begin(),
-                           source.conflict_problems.end());
-    for (const auto& [object, warnings] : source.warnings) {
-      status.warnings.insert(status.warnings.end(), warnings.begin(), warnings.end());
+    status.problems = source.problems.All();
+    for (const auto& [object, conflicts] : source.conflicts) {
+      status.problems.insert(status.problems.end(), conflicts.begin(), conflicts.end());
     }
+    status.warnings = source.warnings.All();
     const auto wrong = std::find_if(status.problems.begin(), status.problems.end(),
                                     [](const DecodeProblem& one) { return !one.is_waiting; });
     if (wrong != status.problems.end()) status.last_error = wrong->ToString();
@@ -229,50 +251,39 @@ std::vector<SourceStatus> ObjectCatalog::Sources() const {
   return all;
 }
 
+bool ObjectCatalog::IsPresentIn(const std::string& source, const ObjectKey& object) const {
+  const auto found = by_name_.find(object);
+  return found != by_name_.end() &&
+         std::any_of(found->second.begin(), found->second.end(), [&](const Listed* listed) {
+           return listed->source->name == source &&
+                  listed->object.presence == ObjectPresence::kPresent &&
+                  IdentityOf(*listed->object.object) == object;
+         });
+}
+
 std::vector<DecodeProblem> ObjectCatalog::ProblemsOf(const ObjectKey& key) const {
   const std::string object = ToString(key);
   const std::optional<ObjectOrigin> origin = OriginOf(key);
   std::vector<DecodeProblem> problems;
-  for (const SourceStatus& source : Sources()) {
-    for (const DecodeProblem& problem : source.problems) {
-      // A problem of the whole file concerns every object in it.
-      const bool of_file = origin && origin->source == source.name && problem.object.empty() &&
-                           problem.file == origin->file;
-      if (problem.object == object || of_file) problems.push_back(problem);
-    }
+  for (const auto& [name, source] : sources_) {
+    // A problem of the whole file concerns every object in it.
+    if (origin && origin->source == name) source.problems.AppendOf("", origin->file, problems);
+    source.problems.AppendOfObject(object, problems);
+    const auto conflicts = source.conflicts.find(key);
+    if (conflicts == source.conflicts.end()) continue;
+    problems.insert(problems.end(), conflicts->second.begin(), conflicts->second.end());
   }
   return problems;
 }
 
 std::vector<DecodeProblem> ObjectCatalog::WarningsOf(const ObjectKey& key) const {
+  std::vector<DecodeProblem> warnings;
   const std::optional<ObjectOrigin> origin = OriginOf(key);
   const auto source = origin ? sources_.find(origin->source) : sources_.end();
-  if (source == sources_.end()) return {};
-  const auto found = source->second.warnings.find(ToString(key));
-  if (found == source->second.warnings.end()) return {};
-  std::vector<DecodeProblem> warnings;
-  for (const DecodeProblem& warning : found->second) {
-    // Another file may have an object of the same name, which is not used.
-    if (warning.file == origin->file) warnings.push_back(warning);
-  }
+  if (source == sources_.end()) return warnings;
+  // Another file may have an object of the same name, which is not used.
+  source->second.warnings.AppendOf(ToString(key), origin->file, warnings);
   return warnings;
-}
-
-std::vector<ObjectKey> ObjectCatalog::DropEnded(const std::set<ObjectKey>& still_there) {
-  std::vector<ObjectKey> dropped;
-  const bool in_order = std::all_of(sources_.begin(), sources_.end(), [](const auto& source) {
-    return source.second.complete && source.second.incomplete_because.empty();
-  });
-  if (sources_.empty() || !in_order) return dropped;
-  for (auto at = ended_.begin(); at != ended_.end();) {
-    if (still_there.contains(at->first)) {
-      ++at;
-    } else {
-      dropped.push_back(at->first);
-      at = ended_.erase(at);
-    }
-  }
-  return dropped;
 }
 
 std::string_view ObjectCatalog::ConflictRules() {

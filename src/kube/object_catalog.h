@@ -11,6 +11,11 @@
 //     replaces a pod by one of another uid, which says whom it replaces (ObjectWithOrigin).
 //  4. What outlives a pod (OutlivesPods) does not end because it is absent. It is Missing then, and
 //     whoever delivers it next takes it over. A command ends it: End().
+//
+// What an event costs follows from what it changes, not from what there is: the rules are applied
+// again to the objects that changed, and to all that are linked with these by a name or a pod's uid
+// (kube/object_catalog_merge.h). Only what concerns every object (IdentifyBy, a source that is
+// remembered or forgotten) is a merge of everything.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +32,8 @@
 #include "kube/object_finder.h"
 #include "kube/object_source.h"
 #include "kube/objects.h"
+#include "kube/problem_index.h"
+#include "kube/work_counter.h"
 
 namespace volumed {
 
@@ -122,11 +129,14 @@ class ObjectCatalog final : public ObjectFinder {
                        int64_t since_unix_millis);
 
   // In this source an object ends by leaving it, whatever its kind: its absence is a command.
-  void AbsenceEnds(const std::string& source) { absence_ends_.insert(source); }
+  void AbsenceEnds(const std::string& source);
 
   // Takes a list over and tells the listeners what changed, if anything did. A list that is not
   // complete changes the source's status only.
   void Update(ObjectList list);
+  // Takes over what has changed since the source's last complete list; without one it is ignored.
+  void Update(ObjectDelta delta);
+  void Update(ObjectUpdate update);
 
   // Drops the source, its objects and its expectation. What outlives a pod is Missing then. False
   // if there is no such source.
@@ -148,6 +158,8 @@ class ObjectCatalog final : public ObjectFinder {
   uint64_t last_number() const { return last_number_; }
   // Where such an object is refused.
   const std::map<ObjectKey, ObjectOrigin>& Refused() const { return refused_; }
+  // Another one whenever Refused() has changed.
+  uint64_t refused_version() const { return refused_version_; }
   // Told once no source has an object any more that a command ended, and all of them are in order:
   // its record may go.
   using EndedListener = std::function<void(const ObjectKey&)>;
@@ -176,6 +188,9 @@ class ObjectCatalog final : public ObjectFinder {
   // Of the source's objects those that another one has too, and that are its own once this source
   // has lost them or is forgotten; where that one has them.
   std::map<ObjectKey, ObjectOrigin> HandedOverBy(const std::string& source) const;
+  // Whether the newest list of the source has the object as present, under whatever name
+  // (IdentityOf).
+  bool IsPresentIn(const std::string& source, const ObjectKey& object) const;
   // Why an object that nobody saw leave this source may be in another one: that has not been in
   // order since the start. "" if it is in none.
   std::string WhereItMayHaveMoved(const std::string& former) const;
@@ -189,15 +204,15 @@ class ObjectCatalog final : public ObjectFinder {
 
   // Who knows of a claim or a PersistentVolume whether it is bound: less of it may change then.
   // Without: none is.
-  void SetBoundCheck(std::function<bool(const ObjectKey&)> is_bound) {
-    is_bound_ = std::move(is_bound);
-  }
+  void SetBoundCheck(std::function<bool(const ObjectKey&)> is_bound);
 
   // Called after the catalog has changed; may read it, must not change it.
   void AddListener(Listener listener) { listeners_.push_back(std::move(listener)); }
 
   // True once every expected source has delivered a complete list. Nothing may be unmounted before.
   bool AllSourcesComplete() const;
+  // The same of one kind: what is absent of it is absent.
+  bool IsComplete(ObjectKind kind) const;
   std::vector<std::string> IncompleteSources() const;
   std::vector<SourceStatus> Sources() const;
   // Problems of conflicts and of files that concern this object; for `volumectl explain`.
@@ -208,36 +223,128 @@ class ObjectCatalog final : public ObjectFinder {
   // The rules above in a few sentences.
   static std::string_view ConflictRules();
 
+  // Objects that were visited so far, by all events.
+  const WorkCounter& work() const { return work_; }
+  // Every event merges everything from now on. That is what the other merges are held against.
+  void MergeWholeForTest() { always_whole_ = true; }
+
  private:
+  struct Source;
+  // An object of a source's list. `names` and `uids` are what it is found by in the indexes below,
+  // as of when it was looked at last.
+  struct Listed {
+    Source* source = nullptr;
+    ObjectWithOrigin object;
+    // What it is called in its list and in the catalog; of a static pod also without the suffix.
+    std::vector<ObjectKey> names;
+    // Of a pod: the uid that its manifest names, the one that it is to have, and those of the pods
+    // whose places it takes.
+    std::vector<PodUid> uids;
+  };
+  using FileAndKey = std::pair<std::string, ObjectKey>;  // as listed
+
   struct Source {
+    std::string name;
     bool expected = false;
     bool complete = false;
     bool unconfigured = false;
     bool last_list_complete = false;
+    std::set<ObjectKind> kinds;  // that are complete, as long as not all are
+    bool HasDelivered(ObjectKind kind) const { return complete || kinds.contains(kind); }
     bool was_in_order = false;  // has delivered a list from which nothing was held back
     uint64_t order = 0;         // of arrival
-    std::vector<ObjectWithOrigin> objects;
-    std::vector<UnknownObject> unknown;
+    std::map<FileAndKey, Listed> objects;
+    std::map<ObjectKey, UnknownObject> unknown;
     // Of the last agent, as far as no list has shown it to be present.
     std::map<ObjectKey, KnownObject> remembered;
-    std::vector<DecodeProblem> problems;           // of the last list
-    std::vector<DecodeProblem> conflict_problems;  // of the last merge
-    // By object, for every look at a pod asks for its own.
-    std::map<std::string, std::vector<DecodeProblem>> warnings;
+    // Of these: what the next list ends the memory of.
+    std::set<ObjectKey> settled;
+    ProblemIndex problems;  // of the last list
+    ProblemIndex warnings;  // of the last list
+    // Of the last merges, by the object's name in the catalog.
+    std::map<ObjectKey, std::vector<DecodeProblem>> conflicts;
     std::string incomplete_because;
     int64_t last_list_unix_millis = 0;
   };
+  // What a merge is about: everything of these names, and the pods of these uids.
+  struct Scope {
+    std::set<ObjectKey> keys;
+    std::set<PodUid> uids;
+  };
+  // What has happened since the last merge.
+  struct Dirty {
+    bool all = false;
+    bool remembered = false;  // what is known of the sources has changed, and with it of these
+    Scope scope;
+  };
+  // What a merge has found of the objects in its scope.
+  struct Outcome {
+    Entries entries;
+    std::map<ObjectKey, Unknown> unknown;
+    std::map<ObjectKey, WaitingPod> waiting;
+    std::map<PodUid, ObjectKey> replaced_by_command;
+    std::map<ObjectKey, ObjectOrigin> refused;
+    std::map<Source*, std::map<ObjectKey, std::vector<DecodeProblem>>> conflicts;
+    std::set<ObjectKey> wait_for_uid;
+    std::map<ObjectKey, std::set<ObjectKey>> waits;
+    std::set<ObjectKey> refused_while_bound;
+    std::set<ObjectKey> ended_and_there;
+  };
+  struct Ended {
+    std::set<std::string> uids;  // of those that had the name
+    uint64_t number = 0;         // of the last command
+  };
   class Merge;
 
+  // ---- what the sources list (object_catalog_lists.cc) ----
+  static const std::set<ObjectKind> kAllKinds;
+  void SetObject(Source& source, ObjectWithOrigin object);
+  void DropObject(Source& source, std::map<FileAndKey, Listed>::iterator at);
+  void SetUnknown(Source& source, const UnknownObject& object);
+  void DropUnknown(Source& source, std::map<ObjectKey, UnknownObject>::iterator at);
+  void SetLists(Source& source, std::vector<ObjectWithOrigin> objects,
+                const std::vector<UnknownObject>& unknown, const std::set<ObjectKind>& kinds);
+  // `as_used`: as listed, but for a pod's name. `uid`: the one that it has or is to have.
+  void Link(Listed& listed, const Object& as_used, const std::string& uid);
+  void Unlink(Listed& listed);
+  void MarkDirty(const Listed& listed);
+  void CountReplaced(const Listed& listed, int by);
+  void RememberObject(Source& source, KnownObject object);
+  void ForgetRemembered(Source& source, const ObjectKey& key);
+  void ForgetEnded(Source& source, const ObjectKey& key, const Ended& ended);
+  // Takes over what a list and a delta both say of the source.
+  void NoteList(Source& source, bool complete, const std::set<ObjectKind>& kinds,
+                std::string incomplete_because);
+  // Merges, and ends the memory of what the list has shown.
+  void MergeList(Source& source);
+
+  // ---- the merge (object_catalog_merge.h) ----
   void MergeAndNotify();
+  void AddWhatNobodyTells(Scope& scope);
+  // `scope`: null for a merge of everything.
+  struct Before {
+    Entries entries;
+    std::map<ObjectKey, Unknown> unknown;
+    Scope changed;  // who is called otherwise than before, or is another one
+  };
+  Before Take(Outcome outcome, const Scope* scope);
+  void TakeWaits(Outcome& outcome, const Scope* scope);
+  void MarkWhoWaitsFor(const ObjectKey& pod);
+  void TakeConflicts(Outcome& outcome, const Scope* scope);
+  void TakeEnded(const Outcome& outcome, const Scope* scope);
+  void Reindex(const Scope* scope, const Entries& entries_before, Scope& changed);
+  bool HoldAnew(const ObjectKey& key);
+  void NoteSettled(Source& source, const ObjectKey& key);
   // What has changed since the view was this one, and how one object has left it or come into it.
+  // `keys`: everything that may have changed.
   std::vector<ObjectChange> ChangesSince(const Entries& entries,
-                                         const std::map<ObjectKey, Unknown>& unknown_before) const;
+                                         const std::map<ObjectKey, Unknown>& unknown_before,
+                                         const std::set<ObjectKey>& keys) const;
   ObjectChange LeftOf(const ObjectKey& key, const ObjectPtr& before) const;
   static std::optional<ObjectChange> ComeOf(const ObjectKey& key, const Entry* old,
                                             const Entry& entry);
   // Objects that a command ended and that no source has any more.
-  std::vector<ObjectKey> DropEnded(const std::set<ObjectKey>& still_there);
+  std::vector<ObjectKey> DropEnded();
   void NoteWhoIsWaitedFor();
   void Notify(const std::vector<ObjectChange>& changes) const;
 
@@ -247,19 +354,33 @@ class ObjectCatalog final : public ObjectFinder {
   uint64_t next_order_ = 1;
   std::map<std::string, Source> sources_;
   std::set<std::string> absence_ends_;
-  struct Ended {
-    std::set<std::string> uids;  // of those that had the name
-    uint64_t number = 0;         // of the last command
-  };
   std::map<ObjectKey, Ended> ended_;
+  std::set<ObjectKey> ended_and_gone_;  // of these: what no source has any more
   uint64_t last_number_ = 0;
   std::map<ObjectKey, ObjectOrigin> refused_;
-  std::set<ObjectKey> replaced_;  // pods whose successors wait
-  bool waits_for_uid_ = false;    // a pod has the uid of another one, which is not gone yet
+  uint64_t refused_version_ = 0;
+  std::set<ObjectKey> replaced_;      // pods whose successors wait
+  std::set<ObjectKey> wait_for_uid_;  // they have the uid or the name of a pod that is not gone yet
+  // Pods -> the pods that they wait for to be gone, and the same the other way round.
+  std::map<ObjectKey, std::set<ObjectKey>> waits_;
+  std::map<ObjectKey, std::set<ObjectKey>> waited_for_;
   std::map<ObjectKey, WaitingPod> waiting_;
   std::map<PodUid, ObjectKey> replaced_by_command_;
   // Who has each name, also of objects that are unknown now.
   std::map<ObjectKey, ObjectOrigin> holders_;
+  // Changes of claims and volumes that are refused as these are bound, or are not: of the end of
+  // that nobody tells the catalog.
+  std::set<ObjectKey> refused_while_bound_;
+  ObjectKey looked_at_last_;  // of these
+
+  // What is listed, by name and by uid (Listed::names and uids).
+  std::map<ObjectKey, std::set<Listed*>> by_name_;
+  std::map<PodUid, std::set<Listed*>> by_uid_;
+  std::map<PodUid, int> replaced_uids_;                      // by how many that are listed
+  std::map<PodUid, std::set<ObjectKey>> remembered_by_uid_;  // the pods of all memories
+  Dirty dirty_;
+  bool always_whole_ = false;
+  WorkCounter work_;
   std::vector<Listener> listeners_;
   EndedListener ended_listener_;
 };

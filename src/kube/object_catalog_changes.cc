@@ -39,7 +39,8 @@ std::optional<ObjectChange> ObjectCatalog::ComeOf(const ObjectKey& key, const En
 // Removals come first, so that a pod which came back under the same name with another uid reads as
 // one leaving and one coming.
 std::vector<ObjectChange> ObjectCatalog::ChangesSince(
-    const Entries& entries, const std::map<ObjectKey, Unknown>& unknown_before) const {
+    const Entries& entries, const std::map<ObjectKey, Unknown>& unknown_before,
+    const std::set<ObjectKey>& keys) const {
   std::vector<ObjectChange> changes;
   for (const auto& [key, entry] : entries) {
     const Entry* now = FindEntry(key);
@@ -49,16 +50,20 @@ std::vector<ObjectChange> ObjectCatalog::ChangesSince(
   for (const auto& [key, unknown] : unknown_before) {
     if (!unknown_.contains(key) && !entries_.contains(key)) changes.push_back(LeftOf(key, nullptr));
   }
-  for (const auto& [key, unknown] : unknown_) {
-    if (entries.contains(key)) continue;  // told above
+  for (const ObjectKey& key : keys) {
+    const auto unknown = unknown_.find(key);
+    if (unknown == unknown_.end() || entries.contains(key)) continue;  // told above
     const auto before = unknown_before.find(key);
-    const bool news = before == unknown_before.end() || before->second.reason != unknown.reason ||
-                      before->second.origin != unknown.origin;
+    const bool news = before == unknown_before.end() ||
+                      before->second.reason != unknown->second.reason ||
+                      before->second.origin != unknown->second.origin;
     if (news) changes.push_back(LeftOf(key, nullptr));
   }
-  for (const auto& [key, entry] : entries_) {
+  for (const ObjectKey& key : keys) {
+    const Entry* now = FindEntry(key);
+    if (now == nullptr) continue;
     const auto old = entries.find(key);
-    if (auto come = ComeOf(key, old == entries.end() ? nullptr : &old->second, entry)) {
+    if (auto come = ComeOf(key, old == entries.end() ? nullptr : &old->second, *now)) {
       changes.push_back(std::move(*come));
     }
   }

@@ -71,6 +71,7 @@ void ObjectDirectory::Accept() {
 
 void ObjectDirectory::LoadAndDeliver(bool accept) {
   MutexLock lock(mu_);
+  has_list_ = false;
   problems_.clear();
   const Status status = LoadLocked();
   if (!status.ok()) problems_.push_back({directory_, -1, "", "", status.error().message()});
@@ -167,48 +168,6 @@ void ObjectDirectory::LookIntoQuarantine() {
                          "was set aside by an earlier program, which could not read it; it is not "
                          "used: apply its object anew and remove the file"});
   }
-}
-
-ObjectList ObjectDirectory::ListLocked() const {
-  ObjectList list;
-  list.source = name_;
-  list.complete = loaded_;
-  for (const auto& [key, stored] : stored_) {
-    list.objects.push_back({stored.object, directory_ + "/" + stored.file, 0});
-    list.objects.back().number = stored.number;
-    list.objects.back().replaces = stored.replaces;
-    const auto damaged = damaged_.find(stored.file);
-    if (damaged == damaged_.end()) continue;
-    list.objects.back().presence = ObjectPresence::kHeld;
-    list.objects.back().reason = "its file cannot be read any more: " + damaged->second.why;
-  }
-  for (const auto& [file, damaged] : damaged_) {
-    const std::string path = PrintableText(directory_ + "/" + file);
-    if (damaged.key && !stored_.contains(*damaged.key)) {
-      list.unknown.push_back({*damaged.key, path, damaged.why});
-    }
-    if (list.incomplete_because.empty()) list.incomplete_because = path + ": " + damaged.why;
-  }
-  for (const auto& [key, lost] : lost_) {
-    if (!loaded_) break;
-    const std::string why = "its file is gone, and no command has ended it";
-    if (lost.object == nullptr) {
-      list.unknown.push_back({key, lost.file, why});
-    } else {
-      list.objects.push_back({lost.object, lost.file, 0, ObjectPresence::kHeld, why, 0});
-    }
-    if (list.incomplete_because.empty()) list.incomplete_because = ToString(key) + ": " + why;
-  }
-  list.problems = problems_;
-  for (const auto& [file, told] : unremoved_) {
-    list.problems.push_back({PrintableText(directory_ + "/" + file), -1, "", "", told});
-  }
-  return list;
-}
-
-void ObjectDirectory::DeliverLocked() {
-  // In the order of the changes, since each is posted under the lock.
-  scheduler_.Post([listener = listener_, list = ListLocked()] { (*listener)(list); });
 }
 
 Status ObjectDirectory::CheckUidLocked(const ObjectKey& key, const Pod& pod) const {
@@ -382,6 +341,8 @@ Result<std::vector<AppliedObject>> ObjectDirectory::Apply(ApplyCommand command) 
     }
     unremoved_.erase(stored.file);  // what was to go is overwritten
     ForgetDamageLocked(stored.file);
+    changed_.insert(key);
+    changed_files_.insert(stored.file);
     stored_[key] = std::move(stored);
     lost_.erase(key);
     replaced = true;

@@ -158,7 +158,18 @@ class ObjectDirectory final : public ObjectSource {
   // True when one of the files has gone.
   bool RetryRemovalsLocked() REQUIRES(mu_);
   void RetryRemovals() EXCLUDES(mu_);
-  ObjectList ListLocked() const REQUIRES(mu_);
+  // What the listener has of one object.
+  struct Told {
+    std::string file = {};  // in which it is listed; "" if it is not
+    bool is_unknown = false;
+  };
+  ObjectWithOrigin ListedLocked(const Stored& stored) const REQUIRES(mu_);
+  std::string IncompleteBecauseLocked() const REQUIRES(mu_);
+  DecodeProblem UnremovedLocked(const std::string& file) const REQUIRES(mu_);
+  ObjectList ListLocked() REQUIRES(mu_);
+  ObjectDelta DeltaLocked() REQUIRES(mu_);
+  void AddChangeLocked(const ObjectKey& key, ObjectDelta& delta) REQUIRES(mu_);
+  // A list after each reading of the directory, and what has changed after each command.
   void DeliverLocked() REQUIRES(mu_);
 
   const std::string name_{kSourceName};
@@ -181,6 +192,11 @@ class ObjectDirectory final : public ObjectSource {
   std::vector<DecodeProblem> problems_ GUARDED_BY(mu_);
   // Files of deleted pods that could not be removed, and what must be told of them.
   std::map<std::string, std::string> unremoved_ GUARDED_BY(mu_);
+  // What the listener has heard, and what has changed since.
+  bool has_list_ GUARDED_BY(mu_) = false;
+  std::map<ObjectKey, Told> told_ GUARDED_BY(mu_);
+  std::set<ObjectKey> changed_ GUARDED_BY(mu_);
+  std::set<std::string> changed_files_ GUARDED_BY(mu_);
   Backoff removal_backoff_ GUARDED_BY(mu_);
   bool removal_armed_ GUARDED_BY(mu_) = false;  // a try is to come
 };

@@ -28,6 +28,7 @@ void ObjectDirectory::Remove(const ObjectKey& key, uint64_t number) {
 
 void ObjectDirectory::RemoveLocked(const ObjectKey& key, uint64_t number) {
   ended_[key] = std::max(ended_[key], number);
+  changed_.insert(key);
   std::set<std::string> files;
   const auto stored = stored_.find(key);
   if (stored != stored_.end() && stored->second.number < number) {
@@ -53,6 +54,7 @@ void ObjectDirectory::RemoveEndedLocked(const std::string& file, const ObjectKey
 
 void ObjectDirectory::ForgetDamageLocked(const std::string& file) {
   if (damaged_.erase(file) == 0) return;
+  changed_files_.insert(file);
   std::erase_if(problems_, [path = directory_ + "/" + file](const DecodeProblem& problem) {
     return problem.file == path;
   });
@@ -61,6 +63,7 @@ void ObjectDirectory::ForgetDamageLocked(const std::string& file) {
 std::string ObjectDirectory::RemoveStoredLocked(std::map<ObjectKey, Stored>::iterator stored) {
   const std::string object = ToString(stored->first);
   const std::string file = stored->second.file;
+  changed_.insert(stored->first);
   stored_.erase(stored);
   ForgetDamageLocked(file);
   const Status removed = RemoveFileLocked(file);
@@ -82,10 +85,12 @@ Result<std::string> ObjectDirectory::DeletePod(const PodUid& uid, bool successor
     return pod != nullptr &&
            (pod->uid() == uid || (successor_too && entry.second.replaces.contains(uid)));
   });
-  const bool was_lost =
-      std::erase_if(lost_, [&](const auto& lost) {
-        return lost.first.kind == ObjectKind::kPod && lost.second.uid == uid.str();
-      }) > 0;
+  const bool was_lost = std::erase_if(lost_, [&](const auto& lost) {
+                          const bool is_it =
+                              lost.first.kind == ObjectKind::kPod && lost.second.uid == uid.str();
+                          if (is_it) changed_.insert(lost.first);
+                          return is_it;
+                        }) > 0;
   if (was_lost && stored == stored_.end()) {
     DeliverLocked();
     return std::string();
@@ -100,6 +105,7 @@ Result<std::string> ObjectDirectory::DeletePod(const PodUid& uid, bool successor
 
 void ObjectDirectory::RemoveLaterLocked(const std::string& file, std::string told) {
   unremoved_[file] = std::move(told);
+  changed_files_.insert(file);
   ArmRemovalLocked();
 }
 
@@ -116,6 +122,7 @@ bool ObjectDirectory::RetryRemovalsLocked() {
   for (auto it = unremoved_.begin(); it != unremoved_.end();) {
     const Status removed = RemoveFileLocked(it->first);
     if (removed.ok()) {
+      changed_files_.insert(it->first);
       it = unremoved_.erase(it);
       any = true;
     } else {

@@ -42,7 +42,9 @@ ObjectLookup ObjectFinder::LookUp(const ObjectKey& key) const {
   if (const auto unknown = unknown_.find(key); unknown != unknown_.end()) {
     return {Answer::kUnknown, nullptr, unknown->second.origin.file, unknown->second.reason};
   }
-  if (!waits_for_.empty()) return {Answer::kUnknown, nullptr, "", waits_for_};
+  if (const auto waits = waits_for_.find(key.kind); waits != waits_for_.end()) {
+    return {Answer::kUnknown, nullptr, "", waits->second};
+  }
   return {Answer::kAbsent, nullptr, "", ""};
 }
 

@@ -128,8 +128,9 @@ class ObjectFinder {
   std::map<PodUid, ObjectKey> pods_by_uid_;
   // Objects that are not among the entries and may be there all the same.
   std::map<ObjectKey, Unknown> unknown_;
-  // Why an object that nobody knows of may still come; "" once every source has delivered.
-  std::string waits_for_;
+  // Why an object of the kind that nobody knows of may still come. Kinds that every source has
+  // delivered are not among them.
+  std::map<ObjectKind, std::string> waits_for_;
 
  private:
   template <typename T>

@@ -1,5 +1,8 @@
-// ObjectSource: where pods and the objects they use come from. A source delivers complete lists,
-// never differences, so that a listener which missed one is right again after the next.
+// ObjectSource: where pods and the objects they use come from. A source delivers a full list first,
+// and after that deltas: what has come, changed and gone since what it delivered last. Whatever a
+// delta cannot express it delivers as a full list again, so that a listener which missed a delta is
+// right after the next full list. Applied one after the other they say the same as full lists would
+// have said at these times.
 //
 // A source alone judges absence: an object leaves its list only when that is evidence that somebody
 // removed it. Until then the list has it, held or going.
@@ -8,9 +11,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/clock.h"
@@ -42,6 +47,7 @@ struct ObjectWithOrigin {
   // Of a pod: by command it takes the place of these, and comes once none of them is on the node.
   std::set<PodUid> replaces = {};
   std::string may_be_in_source = {};  // of kHeld: another source, of which `reason` names a file
+  size_t index = 0;  // the place among the objects of its document; only the order counts
 };
 
 // An object that the source had, and of which nobody can say now whether it is still there or what
@@ -99,9 +105,35 @@ struct ObjectList {
   std::optional<KnownDirectory> directory = {};  // to be put on record
   // Of what was taken all the same: fields that nobody knows. They make no source unhealthy.
   std::vector<DecodeProblem> warnings = {};
+  // Of a list that is not complete: kinds of which it is, for a source that lists each by itself.
+  // Objects of other kinds in such a list mean nothing.
+  std::set<ObjectKind> complete_kinds = {};
 };
 
-using ObjectListener = std::function<void(ObjectList)>;
+// What has changed in a source since its last full list or delta. A source lists an object of one
+// kind, namespace and name at most once in one file, so these name it.
+struct ObjectDelta {
+  struct Removed {
+    ObjectKey key;
+    std::string file;
+  };
+  // By file, all that stand now; none: the file is right. Problems of the source as a whole have
+  // its own path.
+  using ByFile = std::map<std::string, std::vector<DecodeProblem>>;
+
+  std::string source;
+  std::vector<ObjectWithOrigin> objects = {};  // that came, or are listed otherwise than before
+  std::vector<Removed> removed = {};           // the list has them no more
+  std::vector<UnknownObject> unknown = {};     // that came, or for another reason than before
+  std::vector<ObjectKey> not_unknown = {};     // no more
+  ByFile problems = {};                        // of these files
+  ByFile warnings = {};                        // of these files
+  std::string incomplete_because = {};         // as in a list
+  std::optional<KnownDirectory> directory = {};
+};
+
+using ObjectUpdate = std::variant<ObjectList, ObjectDelta>;
+using ObjectListener = std::function<void(ObjectUpdate)>;
 
 // Threads: control thread, for every method; the listener is called there too. Blocks: never.
 class ObjectSource {
@@ -122,6 +154,25 @@ class ObjectSource {
   // moment, and is not back when the source has been read anew, goes at once; what is unknown is
   // certainly absent. What leaves later is judged as ever.
   virtual void Accept() = 0;
+
+  // Which Secrets and ConfigMaps are of interest: those that pods of this node name. `more` are so
+  // from now on, `less` no longer; before the first call none is. A source that may read no others
+  // delivers these, and what is not wanted is absent from it for no other reason. Default: the
+  // source has all that it has anyway.
+  virtual void Want(const std::vector<ObjectKey>& more, const std::vector<ObjectKey>& less) {
+    static_cast<void>(more);
+    static_cast<void>(less);
+  }
+
+  // Mounts came or went at these places. Default: the source does not lie below any.
+  virtual void MountsChanged(const std::vector<std::string>& mount_points) {
+    static_cast<void>(mount_points);
+  }
+  // How long an absence must last from now on; counts for what is absent already, too. Default: in
+  // this source absence is a command.
+  virtual void SetSettle(Duration settle) { static_cast<void>(settle); }
+  // Files of the source that it does not read because of their names.
+  virtual std::set<std::string> UnreadFiles() const { return {}; }
 };
 
 }  // namespace volumed

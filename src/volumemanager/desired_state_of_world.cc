@@ -430,7 +430,11 @@ std::set<PodUid> DesiredStateOfWorld::ObjectChanged(const ObjectKey& key) {
 
 void DesiredStateOfWorld::Index(const PodUid& pod, const WantedPod& wanted) {
   for (const auto& [spec, volume] : wanted.volumes) {
-    for (const ObjectKey& key : volume.objects) referrers_[key].insert(pod);
+    for (const ObjectKey& key : volume.objects) {
+      std::set<PodUid>& referrers = referrers_[key];
+      if (referrers.empty() && object_named_) object_named_(key, true);
+      referrers.insert(pod);
+    }
     for (const std::string& path : volume.device_paths) by_device_path_[path].insert(pod);
     if (volume.mountable() && !volume.unique_name.empty()) users_[volume.unique_name].insert(pod);
   }
@@ -444,7 +448,10 @@ void DesiredStateOfWorld::Unindex(const PodUid& pod, const WantedPod& wanted) {
     if (found->second.empty()) index.erase(found);
   };
   for (const auto& [spec, volume] : wanted.volumes) {
-    for (const ObjectKey& key : volume.objects) erase(referrers_, key);
+    for (const ObjectKey& key : volume.objects) {
+      erase(referrers_, key);
+      if (object_named_ && !referrers_.contains(key)) object_named_(key, false);
+    }
     for (const std::string& path : volume.device_paths) erase(by_device_path_, path);
     erase(users_, volume.unique_name);
   }

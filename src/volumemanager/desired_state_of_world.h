@@ -12,10 +12,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -71,6 +73,11 @@ class DesiredStateOfWorld {
   DesiredStateOfWorld(const ObjectCatalog& catalog, const VolumePluginMgr& plugins,
                       const HostNode& node, ClaimResolver& claims);
 
+  // Told of each object that a first volume is made from, and of each that no volume is made from
+  // any more; of both while a pod is taken over.
+  using ObjectNamed = std::function<void(const ObjectKey& object, bool is_named)>;
+  void SetObjectNamed(ObjectNamed named) { object_named_ = std::move(named); }
+
   // Adds the pod, or takes over what changed in it.
   void SetPod(PodPtr pod);
   // False if it was not there.
@@ -113,6 +120,7 @@ class DesiredStateOfWorld {
   uint64_t last_generation_ = 0;
   std::map<PodUid, WantedPod> pods_;
   std::map<ObjectKey, std::set<PodUid>> referrers_;
+  ObjectNamed object_named_;
   std::map<std::string, std::set<PodUid>> by_device_path_;
   std::map<UniqueVolumeName, std::set<PodUid>> users_;
 };

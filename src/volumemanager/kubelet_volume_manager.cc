@@ -66,6 +66,11 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
               settings_.is_stuck, [this](const ObjectKey& object) { return DeletedSince(object); },
               vanished_devices_}) {
   devices_.SetVerifyAttachedPeriod(settings_.verify_attached_period);
+  desired_.SetObjectNamed([this](const ObjectKey& object, bool is_named) {
+    const bool is_read_by_name =
+        object.kind == ObjectKind::kSecret || object.kind == ObjectKind::kConfigMap;
+    if (is_read_by_name && settings_.object_named) settings_.object_named(object, is_named);
+  });
   parts_.catalog.AddListener(
       [this, alive = std::weak_ptr<bool>(alive_)](const std::vector<ObjectChange>& changes) {
         if (!alive.expired()) CatalogChanged(changes);

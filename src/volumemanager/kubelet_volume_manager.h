@@ -84,6 +84,8 @@ struct VolumeManagerSettings {
   // Starts the sources, with what the last agent knew of each: called once, when what the last
   // agent left is loaded. A source that starts sooner could not tell what it has lost. Optional.
   std::function<void(std::map<std::string, SourceMemory>)> start_sources;
+  // A Secret or ConfigMap that a first volume is made from, or that none is made from any more.
+  std::function<void(const ObjectKey& object, bool is_named)> object_named;
   // The volumes of a pod that the last process left here, and that no source has: told before it
   // leaves. Optional.
   std::function<void(const std::set<PodVolumeKey>&)> orphan_found;

@@ -64,7 +64,7 @@ void Provisioning::Restore(const std::vector<ProvisionRecord>& records) {
     if (entry.volume == nullptr) continue;  // such a row is not readable, and was set aside
     entries_[record.volume_name] = std::move(entry);
   }
-  Publish();
+  PublishAll();
 }
 
 // ---- what is asked for ------------------------------------------------------------------------
@@ -290,31 +290,53 @@ void Provisioning::ResetBackoff() {
 void Provisioning::RowIsDurable(const std::string& volume_name) {
   const auto found = entries_.find(volume_name);
   if (found->second.removing) entries_.erase(found);
-  Publish();
+  Publish(volume_name);
   hooks_.changed();
 }
 
-// Only what is on record is a volume.
-void Provisioning::Publish() {
-  std::map<std::string, PersistentVolumePtr> made;
-  for (const auto& [name, entry] : entries_) {
-    const bool is_made = entry.record.state == ProvisionState::kProvisioned;
-    const auto before = published_.find(name);
-    if (is_made && rows_.IsDurable(name)) {
-      made[name] = entry.volume;
-    } else if (is_made && before != published_.end()) {
-      made.insert(*before);  // a change of it is being written
-    }
-  }
-  if (made == published_) return;
-  published_ = std::move(made);
+// Only what is on record is a volume; while a change of it is being written it is what it was.
+PersistentVolumePtr Provisioning::MadeOf(const std::string& volume_name) const {
+  const auto found = entries_.find(volume_name);
+  const bool is_made =
+      found != entries_.end() && found->second.record.state == ProvisionState::kProvisioned;
+  if (!is_made) return nullptr;
+  if (rows_.IsDurable(volume_name)) return found->second.volume;
+  const auto before = published_.find(volume_name);
+  return before == published_.end() ? nullptr : before->second;
+}
+
+void Provisioning::PublishAll() {
   ObjectList list;
   list.source = kSourceName;
   list.complete = true;
-  for (const auto& [name, volume] : published_) {
+  std::map<std::string, PersistentVolumePtr> made;
+  for (const auto& [name, entry] : entries_) {
+    PersistentVolumePtr volume = MadeOf(name);
+    if (volume == nullptr) continue;
     list.objects.push_back({std::make_shared<const Object>(*volume), "", 0});
+    made.emplace(name, std::move(volume));
   }
+  if (made == published_) return;
+  published_ = std::move(made);
+  has_list_ = true;
   parts_.catalog.Update(std::move(list));
+}
+
+void Provisioning::Publish(const std::string& volume_name) {
+  if (!has_list_) return PublishAll();
+  const PersistentVolumePtr made = MadeOf(volume_name);
+  const auto before = published_.find(volume_name);
+  if (made == (before == published_.end() ? nullptr : before->second)) return;
+  ObjectDelta delta;
+  delta.source = kSourceName;
+  if (made == nullptr) {
+    delta.removed.push_back({KeyOf(Object(*before->second)), ""});
+    published_.erase(before);
+  } else {
+    delta.objects.push_back({std::make_shared<const Object>(*made), "", 0});
+    published_.insert_or_assign(volume_name, made);
+  }
+  parts_.catalog.Update(std::move(delta));
 }
 
 std::optional<WantedProblem> Provisioning::ProblemOf(const ClaimDecision& decision) const {

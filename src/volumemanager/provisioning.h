@@ -113,7 +113,9 @@ class Provisioning {
   void Started(Entry& entry, StartResult started);
   void Write(Entry& entry);
   void RowIsDurable(const std::string& volume_name);
-  void Publish();
+  PersistentVolumePtr MadeOf(const std::string& volume_name) const;
+  void PublishAll();
+  void Publish(const std::string& volume_name);
   template <typename Function>
   auto IfAlive(Function function);
 
@@ -123,6 +125,7 @@ class Provisioning {
   std::map<std::string, Entry> entries_;  // by the volume's name
   std::map<ClaimKey, Error> refused_;     // claims for which nothing can be planned
   std::map<std::string, PersistentVolumePtr> published_;
+  bool has_list_ = false;  // the catalog has them as a list
   std::set<ClaimKey> changed_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -227,8 +227,9 @@ void CrashAgent::StartSources(std::map<std::string, SourceMemory> memories) {
   if (applied_) {
     ObjectDirectory& objects = applied_->objects();
     objects.Remember(std::move(memories[objects.name()]));
-    objects.Start(
-        [this](ObjectList list) { Deliver(std::move(list), !std::exchange(has_applied_, true)); });
+    objects.Start([this](ObjectUpdate update) {
+      Deliver(std::move(update), !std::exchange(has_applied_, true));
+    });
   }
   memories_ = std::move(memories);
   Duration delay = Duration::zero();
@@ -308,11 +309,18 @@ void CrashAgent::DeliverSource(const std::string& source) {
   Deliver(std::move(list), first);
 }
 
-// As Agent::DeliverList.
-void CrashAgent::Deliver(ObjectList list, bool first) {
-  if (bug_.list) bug_.list(list, first);
+// As Agent::Deliver.
+void CrashAgent::Deliver(ObjectUpdate update, bool first) {
+  if (bug_.list) {
+    // What is wrong is wrong with the whole list.
+    const std::string source =
+        std::visit([](const auto& one) { return one.source; }, std::as_const(update));
+    ObjectList list = mirrors_[source].Take(std::move(update));
+    bug_.list(list, first);
+    update = std::move(list);
+  }
   const bool was_complete = catalog_.AllSourcesComplete();
-  catalog_.Update(std::move(list));
+  catalog_.Update(std::move(update));
   host_objects_.SetWaitsFor(catalog_.IncompleteSources());
   if (was_complete != catalog_.AllSourcesComplete()) manager_->ObjectsChanged();
 }

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/simulated_scheduler.h"
 #include "fakes/fake_device_finder.h"
+#include "fakes/list_mirror.h"
 #include "kube/object_catalog.h"
 #include "metrics/exported_families.h"
 #include "operation/pod_volume_operations.h"
@@ -118,7 +119,7 @@ class CrashAgent {
   VolumeManagerSettings ManagerSettings();
   void StartSources(std::map<std::string, SourceMemory> memories);
   void DeliverSource(const std::string& source);
-  void Deliver(ObjectList list, bool first);
+  void Deliver(ObjectUpdate update, bool first);
   std::string SourceText(const std::string& source) const;
   void HoldBack(const std::string& source, const std::string& file, ObjectList& list);
   void Issue(size_t command);
@@ -168,6 +169,7 @@ class CrashAgent {
   std::map<std::string, SourceMemory> memories_;  // what the sources were told at the start
   // Source and file -> what was last good in it.
   std::map<std::pair<std::string, std::string>, std::vector<ObjectWithOrigin>> last_good_;
+  std::map<std::string, ListMirror> mirrors_;  // by source, for a bug that is of the whole list
 };
 
 }  // namespace volumed

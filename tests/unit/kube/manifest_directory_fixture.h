@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/real_scheduler.h"
+#include "fakes/list_mirror.h"
 #include "kube/manifest_directory.h"
 #include "unit/base/run_scheduler.h"
 #include "unit/kube/kube_testing.h"
@@ -55,8 +56,8 @@ class ManifestDirectoryTest : public testing::Test {
     ASSERT_TRUE(source.ok());
     source_ = *std::move(source);
     if (memory_) source_->Remember(*memory_);
-    source_->Start([this](ObjectList list) {
-      last_ = std::move(list);
+    source_->Start([this](ObjectUpdate update) {
+      last_ = mirror_.Take(std::move(update));
       ++lists_;
       history_.insert(Names());
       if (done_ && done_()) scheduler_->Stop();
@@ -192,6 +193,7 @@ class ManifestDirectoryTest : public testing::Test {
   fs::path directory_;
   std::unique_ptr<RealScheduler> scheduler_;
   std::unique_ptr<ManifestDirectory> source_;
+  ListMirror mirror_;
   std::optional<ObjectList> last_;
   std::optional<SourceMemory> memory_;
   static FarContent ReadFar(const std::string& path) {

@@ -23,7 +23,7 @@ TEST_F(ManifestDirectoryTest, ReadsWhatIsThereAtTheStart) {
 
 // A manifest that was renamed to .txt was gone without a word.
 TEST_F(ManifestDirectoryTest, KnowsTheFilesThatItDoesNotReadForTheirNames) {
-  const auto unread = [this] { return source_->unread_files(); };
+  const auto unread = [this] { return source_->UnreadFiles(); };
   using Names = std::set<std::string>;
   fs::create_directory(directory_);
   fs::create_directory(directory_ / "sub");

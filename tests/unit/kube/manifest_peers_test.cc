@@ -48,8 +48,8 @@ class ManifestPeersTest : public ManifestDirectoryTest {
     ASSERT_TRUE(second.ok());
     second_ = *std::move(second);
     if (second_memory_) second_->Remember(*second_memory_);
-    second_->Start([this](ObjectList list) {
-      second_list_ = std::move(list);
+    second_->Start([this](ObjectUpdate update) {
+      second_list_ = second_mirror_.Take(std::move(update));
       if (done_ && last_ && done_()) scheduler_->Stop();
     });
   }
@@ -111,6 +111,7 @@ class ManifestPeersTest : public ManifestDirectoryTest {
     EXPECT_NE(second_list_->incomplete_because.find(why), std::string::npos);
   }
 
+  ListMirror second_mirror_;
   std::optional<ObjectList> second_list_;
   std::optional<SourceMemory> second_memory_;
 };

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/simulated_scheduler.h"
+#include "fakes/list_mirror.h"
 #include "kube/object_directory.h"
 #include "unit/kube/kube_testing.h"
 
@@ -38,7 +39,7 @@ class ObjectDirectoryTest : public testing::Test {
   std::unique_ptr<ObjectDirectory> Open() {
     auto directory =
         std::make_unique<ObjectDirectory>(path_.string(), NodeName("n1"), scheduler_, "1.2.3");
-    directory->Start([this](ObjectList list) { last_ = std::move(list); });
+    directory->Start([this](ObjectUpdate update) { last_ = mirror_.Take(std::move(update)); });
     Settle();
     return directory;
   }
@@ -67,6 +68,7 @@ class ObjectDirectoryTest : public testing::Test {
   SimulatedScheduler scheduler_{1};
   fs::path root_;
   fs::path path_;
+  ListMirror mirror_{ListMirror::Order::kByName};
   ObjectList last_;
   uint64_t number_ = 0;
 };

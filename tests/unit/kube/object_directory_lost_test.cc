@@ -23,7 +23,7 @@ class ObjectDirectoryLostTest : public ObjectDirectoryTest {
     auto directory =
         std::make_unique<ObjectDirectory>(path_.string(), NodeName("n1"), scheduler_, "1.2.3");
     directory->Remember({std::move(objects), std::nullopt});
-    directory->Start([this](ObjectList list) { last_ = std::move(list); });
+    directory->Start([this](ObjectUpdate update) { last_ = mirror_.Take(std::move(update)); });
     Settle();
     return directory;
   }

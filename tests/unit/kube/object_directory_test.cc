@@ -125,7 +125,7 @@ TEST_F(ObjectDirectoryTest, AskedFirstWhetherThereIsRoomItWritesNothingWithout) 
   Status room = OkStatus();
   ObjectDirectory directory(path_.string(), NodeName("n1"), scheduler_, "1.2.3",
                             [&] { return room; });
-  directory.Start([this](ObjectList list) { last_ = std::move(list); });
+  directory.Start([this](ObjectUpdate update) { last_ = mirror_.Take(std::move(update)); });
   Settle();
   ASSERT_TRUE(Apply(directory, {DecodeOne(ConfigMapYaml("c", "1"))}).ok());
   room = Error::NotApplied(Code::kResourceExhausted, "the disk is full");
@@ -301,7 +301,7 @@ TEST_F(ObjectDirectoryTest, AFileOfAnEarlierCommandThanTheDeletionGoesAndALaterO
   // Told before the directory is read: a crash had come between the record and the file.
   ObjectDirectory later(path_.string(), NodeName("n1"), scheduler_, "1.2.3");
   later.Remove(key, 4);
-  later.Start([this](ObjectList list) { last_ = std::move(list); });
+  later.Start([this](ObjectUpdate update) { last_ = mirror_.Take(std::move(update)); });
   EXPECT_EQ(Names(), "");
   EXPECT_FALSE(fs::exists(path_ / "configmap.default.c.json"));
 }

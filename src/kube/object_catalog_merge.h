@@ -1,0 +1,130 @@
+// ObjectCatalog::Merge: how the sources' lists become one view; the rules of the catalog stand
+// here. Private to the catalog.
+//
+// A merge is of everything, or of a scope: of what changed, and of all that is linked with it. What
+// becomes of a name depends on
+//  - what is listed, unknown or remembered under it, and who had it before;
+//  - for a pod, what else is listed with its uid or says that it takes its place, and who had that
+//    uid before;
+//  - what a person or the node has said of this name: ended, to be replaced, gone;
+//  - what is known of the sources as a whole, as far as one of them remembers it.
+// So a scope is closed over names and uids (Reach), and what is found for it is what a merge of
+// everything would find. tests/unit/kube/object_catalog_random_test.cc compares both.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/object_catalog.h"
+
+namespace volumed {
+
+// Threads: the control thread. REQUIRES: the catalog does not change while it is used.
+class ObjectCatalog::Merge {
+ public:
+  // Of everything.
+  explicit Merge(ObjectCatalog& catalog) : catalog_(catalog) {}
+  // Of these, and of what is linked with them.
+  Merge(ObjectCatalog& catalog, Scope scope) : catalog_(catalog), scope_(std::move(scope)) {}
+
+  void Run();
+
+  // REQUIRES: Run() is over.
+  Outcome TakeOutcome() { return std::move(out_); }
+  // Between those who want one name it counts who had it before the merge. Where that is another
+  // one now, the next merge may find otherwise, and has to look at them once more: adds these
+  // names.
+  void AddUnsettled(Scope changed, std::set<ObjectKey>& names) const;
+  // Null for a merge of everything.
+  const Scope* scope() const { return scope_ ? &*scope_ : nullptr; }
+
+ private:
+  struct Candidate {
+    Listed* listing = nullptr;
+    ObjectPtr object;  // as listed, but for a pod's name of when the node was called otherwise
+    ObjectOrigin origin;
+    ObjectKey key;
+    std::string uid;  // that it has or is to have; "": it is to get a new one, or none
+    bool claimed = false;
+    bool contested = false;  // it is not used, or not as it is listed
+
+    Source* source() const { return listing->source; }
+    const ObjectWithOrigin& listed() const { return listing->object; }
+    const std::string& own_uid() const { return MetaOf(*object).uid; }
+    PodUid pod_uid() const { return key.kind == ObjectKind::kPod ? PodUid(uid) : PodUid(); }
+  };
+
+  // ---- who is concerned (object_catalog_scope.cc) ----
+  void CollectCandidates();
+  void SortCandidates();
+  void Reach();
+  void Want(const ObjectKey& key);
+  void Want(const PodUid& uid);
+  void WantAll(const Listed& listed);
+  void ReachName(const ObjectKey& key);
+  void ReachUid(const PodUid& uid);
+  void Visit(Listed& listed);
+  Candidate MakeCandidate(Listed& listed) const;
+  // So that they are found by what they are called now.
+  void LinkCandidates();
+  void NoteContested();
+  bool IsIdentified(ObjectKind kind) const;
+  ObjectPtr Renamed(const ObjectPtr& object) const;
+  std::string UidFor(const Candidate& candidate) const;
+  void CollectUnknown();
+  void AddUnknown(const Source& source, const UnknownObject& object);
+  void AddUnknown(const Source& source, const KnownObject& object);
+  std::string WhyUnknown(const Source& source, const KnownObject& object) const;
+  bool IsReplacedByListed(const PodUid& uid) const;
+  void KeepMissing();
+  void KeepRemembered(const Source& source, const KnownObject& object);
+  void KeepIfMissing(const ObjectKey& key, const Entry& old);
+  bool IsItRefused(const ObjectKey& key, const Entry& old) const;
+
+  // ---- who has a name (object_catalog_merge.cc) ----
+  bool WasEnded(const ObjectKey& key, const std::string& uid) const;
+  const Entry* OldPod(const PodUid& uid) const;
+  const ObjectOrigin* HolderOf(const ObjectKey& key) const;
+  static bool Replaces(const Candidate& candidate, const PodUid& pod);
+  bool HeldItsNames(const Candidate& candidate) const;
+  void Claim(Candidate& candidate);
+  bool IsNameTaken(const Candidate& candidate);
+  bool IsUidTaken(const Candidate& candidate);
+  bool IsUidOfAnother(const Candidate& candidate);
+  bool IsNameOfAnother(const Candidate& candidate);
+  bool WaitsForPredecessor(const Candidate& candidate);
+  bool ReplacesOneThatIsHere(const Candidate& candidate);
+  void WaitFor(const Candidate& candidate, const PodUid& pod);
+  bool SucceedsOneThatLeft(const Candidate& candidate) const;
+  void Identify(Candidate& candidate);
+  bool IsRefusedAsEnded(const Candidate& candidate);
+  const Unknown* HeldElsewhere(const Candidate& candidate) const;
+  void Refuse(const Candidate& candidate, std::string field, const ObjectOrigin& owner,
+              std::string_view what);
+  void AddProblem(const Candidate& candidate, std::string field, std::string reason,
+                  bool is_waiting = false);
+
+  // ---- what it is then (object_catalog_immutable.cc) ----
+  ObjectPtr FirstOf(const Candidate& candidate) const;
+  ObjectPtr KnownOf(const Candidate& candidate) const;
+  bool DiffersFromItsMark(const Candidate& candidate);
+  ObjectPtr WithImmutable(const Candidate& candidate, const ObjectPtr& object);
+  ObjectPtr WithFirstSpec(const Candidate& candidate, ObjectPtr object, ObjectStanding& standing);
+  ObjectPtr WithUid(const Candidate& candidate) const;
+
+  ObjectCatalog& catalog_;
+  std::optional<Scope> scope_;
+  std::vector<ObjectKey> names_to_reach_;
+  std::vector<PodUid> uids_to_reach_;
+  std::set<const Listed*> visited_;
+  std::vector<Candidate> candidates_;
+  std::map<PodUid, ObjectKey> uid_owners_;
+  std::multimap<ObjectKey, ObjectOrigin> refused_without_uid_;
+  Outcome out_;
+};
+
+}  // namespace volumed

@@ -1,0 +1,40 @@
+// What a catalog finds that merges only what changed is what a merge of everything finds.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <iostream>
+
+#include "unit/kube/random_catalog_world.h"
+
+namespace volumed {
+namespace {
+
+// Some seconds. VOLUMED_RANDOM_STEPS makes it longer, VOLUMED_RANDOM_SEED begins with another
+// world.
+constexpr uint64_t kSteps = 15'000;
+constexpr uint64_t kStepsOfAWorld = 250;
+
+uint64_t Setting(const char* name, uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+TEST(ObjectCatalogRandomTest, WhatIsMergedByDeltaIsWhatAMergeOfEverythingFinds) {
+  const uint64_t steps = Setting("VOLUMED_RANDOM_STEPS", kSteps);
+  uint64_t seed = Setting("VOLUMED_RANDOM_SEED", 1);
+  uint64_t deltas = 0;
+  for (uint64_t done = 0; done < steps; ++seed) {
+    RandomCatalogWorld world(seed);
+    for (uint64_t step = 0; step < kStepsOfAWorld && done < steps; ++step, ++done) {
+      if (world.Step()) continue;
+      FAIL() << "VOLUMED_RANDOM_SEED=" << seed << ", step " << step << ": " << world.last();
+    }
+    deltas += world.deltas();
+  }
+  std::cout << deltas << " deltas in " << steps << " steps\n";
+  EXPECT_GT(deltas, steps / 4);
+}
+
+}  // namespace
+}  // namespace volumed
