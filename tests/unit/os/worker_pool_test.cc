@@ -25,7 +25,7 @@ constexpr int kMaxPerDomain = 2;
 class WorkerPoolTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    WorkerPool::Parts parts{workers_.starter(), kMaxWorkers, kMaxPerDomain,
+    WorkerPool::Parts parts{workers_.starter(), kMaxWorkers, kMaxPerDomain, /*fast_workers=*/1,
                             [this] { ++lanes_changed_; }};
     auto pool = WorkerPool::Create(std::move(parts), clock_);
     ASSERT_TRUE(pool.ok());
