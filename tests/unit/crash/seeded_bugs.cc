@@ -411,7 +411,7 @@ std::vector<SeededBugCase> BugsOfWorkers() {
   harmless.name = "a worker that died taken to have done nothing";
   harmless.dead_workers_did_nothing = true;
   return {{keyless, SetUpScenario(), WalkKind::kWorkerOutlives},
-          {harmless, RemovedObjectScenario(), WalkKind::kWorkerDies}};
+          {harmless, ShortLifeScenario(), WalkKind::kWorkerDies}};
 }
 
 }  // namespace
