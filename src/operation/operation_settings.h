@@ -41,7 +41,8 @@ struct OperationSettings {
   // How many operations may have a thread: of one filesystem, server or driver as many as it may
   // have workers; of all together more, as not each of them needs a worker at the moment. Of the
   // agent's own filesystem as many as share a commit of the records while others are at work: what
-  // was begun first ends first. All stay below what the executor has (ExecutorOptions::max_threads).
+  // was begun first ends first. All stay below what the executor has
+  // (ExecutorOptions::max_threads).
   LaneLimits lanes = {.places = 256, .per_lane = 4, .own_lane = 32, .unbound = 256};
 };
 
