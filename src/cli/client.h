@@ -14,7 +14,7 @@
 
 namespace volumed {
 
-// Threads: one. Blocks: each call until its deadline.
+// Threads: any. Blocks: each call until its deadline.
 class Client {
  public:
   Client(const std::string& socket, std::chrono::milliseconds timeout);

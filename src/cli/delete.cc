@@ -1,8 +1,14 @@
 // `volumectl delete`: one object by its name, or all that a file names.
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
 #include <iostream>
 #include <optional>
+#include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "cli/commands.h"
@@ -55,31 +61,81 @@ std::optional<std::vector<v1::ObjectRef>> ObjectsOf(const std::string& file,
   return std::vector<v1::ObjectRef>(objects.rbegin(), objects.rend());
 }
 
-ExitCode DeleteOne(const CliContext& context, const v1::ObjectRef& object,
-                   const DeleteOptions& options) {
+struct Deleted {
+  grpc::Status status;
+  v1::DeleteResponse response;
+};
+
+Deleted DeleteOne(Client& client, const v1::ObjectRef& object, const DeleteOptions& options) {
   v1::DeleteRequest request;
   *request.mutable_object() = object;
   request.set_force(options.force);
   request.set_yes(options.yes);
-  v1::DeleteResponse response;
-  Client client(context.socket, context.timeout);
-  const grpc::Status status = client.Call(&v1::VolumeAgent::Stub::Delete, request, &response);
-  if (options.ignore_not_found && status.error_code() == grpc::StatusCode::NOT_FOUND)
-    return kExitOk;
-  if (!status.ok()) return ReportFailure(status, context.socket);
+  Deleted deleted;
+  deleted.status = client.Call(&v1::VolumeAgent::Stub::Delete, request, &deleted.response);
+  return deleted;
+}
+
+// All at once, so that they share the syncs that each of them waits for.
+std::vector<Deleted> DeleteTogether(Client& client, const std::vector<v1::ObjectRef>& objects,
+                                    const DeleteOptions& options) {
+  constexpr size_t kAtOnce = 32;
+  std::vector<Deleted> deleted(objects.size());
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t at = next++; at < objects.size(); at = next++) {
+      deleted[at] = DeleteOne(client, objects[at], options);
+    }
+  };
+  std::vector<std::thread> others;
+  for (size_t i = 1; i < std::min(objects.size(), kAtOnce); ++i) others.emplace_back(work);
+  work();
+  for (std::thread& other : others) other.join();
+  return deleted;
+}
+
+ExitCode Report(const CliContext& context, const v1::ObjectRef& object, const Deleted& deleted,
+                const DeleteOptions& options) {
+  const bool is_missing = deleted.status.error_code() == grpc::StatusCode::NOT_FOUND;
+  if (options.ignore_not_found && is_missing) return kExitOk;
+  if (!deleted.status.ok()) return ReportFailure(deleted.status, context.socket);
   std::cout << object.kind() << " " << object.name() << " deleted\n";
-  if (!response.warning().empty()) std::cerr << "warning: " << response.warning() << "\n";
+  const std::string& warning = deleted.response.warning();
+  if (!warning.empty()) std::cerr << "warning: " << warning << "\n";
   return kExitOk;
+}
+
+// In their order, but those of one kind that follow each other together. Stops where nobody answers
+// or the caller may not.
+ExitCode DeleteInOrder(const CliContext& context, const std::vector<v1::ObjectRef>& objects,
+                       const DeleteOptions& options) {
+  Client client(context.socket, context.timeout);
+  ExitCode worst = kExitOk;
+  for (size_t first = 0; first < objects.size();) {
+    size_t last = first;
+    while (last < objects.size() && objects[last].kind() == objects[first].kind()) ++last;
+    const std::vector<v1::ObjectRef> of_kind(objects.begin() + static_cast<ptrdiff_t>(first),
+                                             objects.begin() + static_cast<ptrdiff_t>(last));
+    const std::vector<Deleted> deleted = DeleteTogether(client, of_kind, options);
+    for (size_t i = 0; i < of_kind.size(); ++i) {
+      const ExitCode code = Report(context, of_kind[i], deleted[i], options);
+      if (code == kExitUnreachable || code == kExitForbidden) return code;
+      if (code != kExitOk) worst = code;
+    }
+    first = last;
+  }
+  return worst;
 }
 
 ExitCode DeleteFile(const CliContext& context, const std::string& file,
                     const DeleteOptions& options) {
   const std::optional<std::string> text = ReadManifest(file);
   if (!text) return kExitUsage;
-  const std::optional<std::vector<v1::ObjectRef>> objects = ObjectsOf(file, *text);
-  if (!objects) return kExitInvalid;
+  std::optional<std::vector<v1::ObjectRef>> named = ObjectsOf(file, *text);
+  if (!named) return kExitInvalid;
   ExitCode worst = kExitOk;
-  for (v1::ObjectRef object : *objects) {
+  std::vector<v1::ObjectRef> objects;
+  for (v1::ObjectRef& object : *named) {
     if (object.namespace_().empty()) object.set_namespace_(context.name_space);
     const bool other = !context.name_space.empty() && object.namespace_() != context.name_space;
     if (other) {
@@ -89,28 +145,24 @@ ExitCode DeleteFile(const CliContext& context, const std::string& file,
       worst = kExitUsage;
       continue;
     }
-    const ExitCode code = DeleteOne(context, object, options);
-    if (code == kExitUnreachable || code == kExitForbidden) return code;
-    if (code != kExitOk) worst = code;
+    objects.push_back(std::move(object));
   }
-  return worst;
+  const ExitCode code = DeleteInOrder(context, objects, options);
+  return code == kExitOk ? worst : code;
 }
 
 }  // namespace
 
 ExitCode RunDelete(const CliContext& context, const std::string& kind,
                    const std::vector<std::string>& names, const DeleteOptions& options) {
-  ExitCode worst = kExitOk;
+  std::vector<v1::ObjectRef> objects;
   for (const std::string& name : names) {
-    v1::ObjectRef object;
+    v1::ObjectRef& object = objects.emplace_back();
     object.set_kind(kind);
     object.set_namespace_(context.name_space);
     object.set_name(name);
-    const ExitCode code = DeleteOne(context, object, options);
-    if (code == kExitUnreachable || code == kExitForbidden) return code;
-    if (code != kExitOk) worst = code;
   }
-  return worst;
+  return DeleteInOrder(context, objects, options);
 }
 
 ExitCode RunDeleteFiles(const CliContext& context, const std::vector<std::string>& files,

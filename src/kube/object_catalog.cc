@@ -111,17 +111,17 @@ void ObjectCatalog::Replace(const ObjectKey& pod) {
 }
 
 void ObjectCatalog::PodGone(const ObjectKey& pod) {
-  const bool was_waited_for = replaced_.erase(pod) > 0 || waiting_.contains(pod);
+  replaced_.erase(pod);
   MarkWhoWaitsFor(pod);
-  if (was_waited_for || !wait_for_uid_.empty()) MergeAndNotify();
+  MergeAndNotify();
 }
 
 void ObjectCatalog::PodRemoved(const ObjectKey& pod) {
   MarkWhoWaitsFor(pod);
-  if (waiting_.contains(pod) && !replaced_.contains(pod)) MergeAndNotify();
+  MergeAndNotify();
 }
 
-// Who it is that is listed under its own name may be another matter too, with the next merge.
+// Who it is that is listed under its own name may be another matter too.
 void ObjectCatalog::MarkWhoWaitsFor(const ObjectKey& pod) {
   dirty_.scope.keys.insert(pod);
   if (const auto found = waited_for_.find(pod); found != waited_for_.end()) {

@@ -371,6 +371,7 @@ Status ObjectDirectory::WriteLocked(const std::map<ObjectKey, Stored>& next) con
     }
     status = std::move(status).With("store " + ToString(key));
   }
+  if (status.ok()) status = SyncFiles(written);
   // They may hold secrets, and take up what little room there is.
   if (!status.ok()) {
     for (const std::string& path : written) ::unlink(path.c_str());

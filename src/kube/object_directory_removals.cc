@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "kube/object_directory.h"
 #include "kube/object_files.h"
@@ -85,12 +86,15 @@ Result<std::string> ObjectDirectory::DeletePod(const PodUid& uid, bool successor
     return pod != nullptr &&
            (pod->uid() == uid || (successor_too && entry.second.replaces.contains(uid)));
   });
-  const bool was_lost = std::erase_if(lost_, [&](const auto& lost) {
-                          const bool is_it =
-                              lost.first.kind == ObjectKind::kPod && lost.second.uid == uid.str();
-                          if (is_it) changed_.insert(lost.first);
-                          return is_it;
-                        }) > 0;
+  std::vector<ObjectKey> lost;
+  for (const auto& [key, known] : lost_) {
+    if (key.kind == ObjectKind::kPod && known.uid == uid.str()) lost.push_back(key);
+  }
+  for (const ObjectKey& key : lost) {
+    lost_.erase(key);
+    changed_.insert(key);
+  }
+  const bool was_lost = !lost.empty();
   if (was_lost && stored == stored_.end()) {
     DeliverLocked();
     return std::string();

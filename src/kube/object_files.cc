@@ -5,9 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <functional>
 #include <memory>
+#include <system_error>
+#include <thread>
 
 #include "base/descriptor.h"
 #include "base/strings.h"
@@ -21,6 +26,8 @@ namespace {
 constexpr std::string_view kTemporarySuffix = ".tmp";
 constexpr std::string_view kObjectSuffix = ".json";
 constexpr char kHashMark = '~';
+// Files whose syncs wait together share a commit of the filesystem's journal.
+constexpr size_t kMostSyncs = 32;
 
 Error Failed(std::string_view what, const std::string& path, int sys_errno) {
   return Error::FromErrno(sys_errno, std::string(what) + " " + path, Outcome::kNotApplied);
@@ -63,8 +70,27 @@ Status WriteTemporary(const std::string& path, std::string_view bytes) {
   const Descriptor fd(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd.valid()) return Failed("create", path, errno);
-  RETURN_IF_ERROR(WriteAll(fd.get(), bytes, path));
-  if (::fsync(fd.get()) != 0) return Failed("sync", path, errno);
+  return WriteAll(fd.get(), bytes, path);
+}
+
+Status SyncFiles(const std::vector<std::string>& paths) {
+  std::atomic<size_t> next{0};
+  std::vector<Status> first(std::min(paths.size(), kMostSyncs));
+  const auto sync = [&](Status& status) {
+    for (size_t at = next++; at < paths.size() && status.ok(); at = next++) {
+      const Descriptor fd(::open(paths[at].c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+      if (!fd.valid() || ::fsync(fd.get()) != 0) status = Failed("sync", paths[at], errno);
+    }
+  };
+  std::vector<std::thread> others;
+  try {
+    for (size_t i = 1; i < first.size(); ++i) others.emplace_back(sync, std::ref(first[i]));
+  } catch (const std::system_error&) {
+    // Without more threads those that there are take longer.
+  }
+  if (!first.empty()) sync(first[0]);
+  for (std::thread& other : others) other.join();
+  for (const Status& status : first) RETURN_IF_ERROR(status);
   return OkStatus();
 }
 

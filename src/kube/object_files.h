@@ -16,8 +16,11 @@ namespace volumed {
 
 // Makes the directory (0700), or narrows one that is wider.
 Status MakePrivateDirectory(const std::string& path);
-// Durable, under its own name but not yet in its directory.
+// Under its own name and not yet in its directory; durable once SyncFiles() has been told of it.
 Status WriteTemporary(const std::string& path, std::string_view bytes);
+// At the price of a few syncs, however many files there are: those of one command share commits of
+// the filesystem's journal.
+Status SyncFiles(const std::vector<std::string>& paths);
 Status SyncDirectory(const std::string& path);
 // Follows no link. At most one byte more than a manifest may have.
 Result<std::string> ReadWhole(const std::string& path);
