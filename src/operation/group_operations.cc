@@ -231,6 +231,22 @@ bool CanBeGrouped(const UnmountRequest& request, const VolumeRecordKeeper& keepe
          record->unique_name.empty() && record->fault_domain.empty();
 }
 
+bool IsCovered(const KubeletPaths& paths, const PodVolumeKey& key, const SafePath& volume,
+               const std::vector<std::string>& mounts) {
+  const auto is_below = [](const std::string& path, const std::string& directory) {
+    return path == directory || path.starts_with(directory + "/");
+  };
+  const std::string pod = paths.GetPodDir(key.pod).Display();
+  const std::string markers = pod + "/plugins";
+  const std::string all_sub_paths = paths.GetPodVolumeSubpathsDir(key.pod).Display();
+  const std::string sub_paths = all_sub_paths + "/" + key.spec.str();
+  return std::any_of(mounts.begin(), mounts.end(), [&](const std::string& mount) {
+    // At or above the volume; or in it, or in what belongs to it.
+    return is_below(volume.Display(), mount) || is_below(mount, volume.Display()) ||
+           is_below(mount, markers) || mount == all_sub_paths || is_below(mount, sub_paths);
+  });
+}
+
 OperationFailures RunMountGroup(const GroupOperationParts& parts,
                                 const std::vector<const MountRequest*>& requests,
                                 const std::vector<MountedVolume*>& results,

@@ -34,6 +34,12 @@ using OperationFailures = std::vector<std::optional<OperationFailure>>;
 bool CanBeGrouped(const MountRequest& request, const VolumePlugin& plugin);
 bool CanBeGrouped(const UnmountRequest& request, const VolumeRecordKeeper& keeper);
 
+// Somebody's filesystem, mounted in the pod's directory, covers the volume, or a part of it: it may
+// hang, and no other volume is to wait for it. `mounts`: FaultDomains::ForeignMounts of the pod's
+// directory; `volume`: the volume's. Pure.
+bool IsCovered(const KubeletPaths& paths, const PodVolumeKey& key, const SafePath& volume,
+               const std::vector<std::string>& mounts);
+
 // Both: an answer for each request, in their order; nothing where it was done. A volume whose
 // plugin has no effect for it after all is given to `run_alone`, with its number, after the others.
 // All are of one pod, and of different volumes. Threads: one at a time per volume. Blocks: until

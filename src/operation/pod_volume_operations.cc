@@ -241,6 +241,7 @@ PodVolumeOperations::PodVolumeOperations(Scheduler& scheduler, RecordStore& stor
              std::make_shared<VolumeRecordKeeper>(store, scheduler.clock(), logger, observer,
                                                   std::move(boot_id)),
              std::make_shared<DeviceHolds>()},
+      fault_domains_(fault_domains),
       executor_(scheduler, logger, observer, fault_domains, settings.lanes) {}
 
 PodVolumeOperations::~PodVolumeOperations() = default;
@@ -286,6 +287,16 @@ StartResult PodVolumeOperations::MountVolume(
       });
 }
 
+std::vector<std::string> PodVolumeOperations::ForeignMounts(const PodUid& pod) const {
+  if (fault_domains_ == nullptr) return {};
+  return fault_domains_->ForeignMounts(parts_.host.paths.GetPodDir(pod).Display());
+}
+
+SafePath PodVolumeOperations::PlaceOf(const PodVolumeKey& key,
+                                      const std::string& plugin_name) const {
+  return parts_.host.paths.GetPodVolumeDir(key.pod, plugin_name, key.spec);
+}
+
 std::vector<StartResult> PodVolumeOperations::MountVolumes(std::vector<MountRequest> requests,
                                                            GroupDone<MountedVolume> done) {
   std::vector<StartResult> started(requests.size(), StartResult::kPending);
@@ -293,10 +304,13 @@ std::vector<StartResult> PodVolumeOperations::MountVolumes(std::vector<MountRequ
   auto results = std::make_shared<std::vector<MountedVolume>>();
   std::vector<size_t> numbers;  // of the group's requests
   std::vector<OperationExecutor::Member> members;
+  const std::vector<std::string> foreign = ForeignMounts(requests.front().pod->uid());
   for (size_t number = 0; number < requests.size(); ++number) {
     MountRequest& request = requests[number];
     const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(request.spec);
-    if (!plugin.ok() || !CanBeGrouped(request, **plugin)) {
+    if (!plugin.ok() || !CanBeGrouped(request, **plugin) ||
+        IsCovered(parts_.host.paths, KeyOf(request),
+                  PlaceOf(KeyOf(request), (*plugin)->GetPluginName()), foreign)) {
       started[number] = MountVolume(std::move(request),
                                     [number, done](const OperationOutcome<MountedVolume>& outcome) {
                                       done(number, outcome);
@@ -340,9 +354,13 @@ std::vector<StartResult> PodVolumeOperations::UnmountVolumes(std::vector<Unmount
   auto group = std::make_shared<std::vector<UnmountRequest>>();
   std::vector<size_t> numbers;  // of the group's requests
   std::vector<OperationExecutor::Member> members;
+  const std::vector<std::string> foreign = ForeignMounts(requests.front().pod);
   for (size_t number = 0; number < requests.size(); ++number) {
     UnmountRequest& request = requests[number];
-    if (!CanBeGrouped(request, *parts_.keeper)) {
+    const PodVolumeKey key{request.pod, request.spec};
+    if (!CanBeGrouped(request, *parts_.keeper) ||
+        IsCovered(parts_.host.paths, key, PlaceOf(key, parts_.keeper->Find(key)->plugin_name),
+                  foreign)) {
       started[number] = UnmountVolume(
           std::move(request),
           [number, done](const OperationOutcome<Unit>& outcome) { done(number, outcome); });

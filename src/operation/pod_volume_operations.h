@@ -143,10 +143,13 @@ class PodVolumeOperations final : public VolumeOperations {
 
  private:
   OperationExecutor::Operation MountOperation(const MountRequest& request) const;
+  std::vector<std::string> ForeignMounts(const PodUid& pod) const;
+  SafePath PlaceOf(const PodVolumeKey& key, const std::string& plugin_name) const;
   StartResult ForgetRecords(const std::string& key, std::function<Status(StorageGuard&)> forget,
                             std::function<void(OperationOutcome<Unit>)> done);
 
   Parts parts_;
+  const FaultDomains* const fault_domains_;
   OperationExecutor executor_;
 };
 

@@ -121,6 +121,13 @@ Result<AnyAnswer> WorkerKernel::Do(const AnyRequest& request, const CallOptions&
 
 // A composite asks what lies below its path as well, and never knows what is mounted there.
 std::string WorkerKernel::LaneOfCovered(const AnyRequest& request) const {
+  if (const auto* batch = std::get_if<Batch>(&request)) {
+    // Its path is only what they all lie below: what else is mounted there is not asked.
+    for (const BatchItem& item : batch->items) {
+      if (std::string lane = LaneOfCovered(item.request); !lane.empty()) return lane;
+    }
+    return "";
+  }
   const std::string path = RequestPath(request);
   if (agent_root_.empty() || !path.starts_with('/')) return "";
   // Of several mounts the last one lies upon the others.
@@ -162,6 +169,17 @@ FaultDomain WorkerKernel::Locate(const std::string& domain) {
   // A table that cannot be read shows nothing: then all such paths share one lane.
   const Result<std::vector<MountEntry>> around = mounts_->Find({.around = path});
   return DomainOfPath(path, around.ok() ? *around : std::vector<MountEntry>());
+}
+
+std::vector<std::string> WorkerKernel::ForeignMounts(const std::string& directory) const {
+  std::vector<std::string> foreign;
+  for (const ListMounts& question :
+       {ListMounts{.around = directory}, ListMounts{.below = directory}}) {
+    for (const MountEntry& mount : mounts_->LastKnown(question, agent_root_)) {
+      if (!LaneOfMount(mount).empty()) foreign.push_back(mount.mount_point);
+    }
+  }
+  return foreign;
 }
 
 LaneHealth WorkerKernel::HealthOf(const std::string& lane) const { return pool_->HealthOf(lane); }

@@ -20,6 +20,7 @@
 #include "unit/operation/load_records.h"
 #include "unit/operation/recording_parts.h"
 #include "unit/operation/stub_host.h"
+#include "unit/operation/test_domains.h"
 
 namespace volumed {
 namespace {
@@ -166,11 +167,12 @@ class GroupOperationsTest : public ::testing::Test {
   VolumeHost host_{paths_, kernel_, scheduler_.clock(), stub_,        stub_,
                    stub_,  stub_,   families_,          irreversible_};
   VolumePluginMgr plugins_;
+  TestDomains domains_;
   DeviceRecordKeeper devices_{store_, scheduler_.clock(), logger_, observer_, BootId("boot")};
   StorageGuard storage_{kernel_, store_, scheduler_.clock(), logger_, BootId("boot")};
   std::unique_ptr<PodVolumeOperations> operations_ = std::make_unique<PodVolumeOperations>(
       scheduler_, store_, plugins_, host_, logger_, observer_, devices_, storage_, BootId("boot"),
-      OperationSettings());
+      OperationSettings(), PodDirectoryOwner::kAgent, &domains_);
   PodPtr pod_;
   std::map<std::string, MountedVolume> mounted_;
 };
@@ -280,6 +282,38 @@ TEST_F(GroupOperationsTest, OneWithAnOperationUnderWayIsLeftOut) {
   const auto outcomes = Mount({Disk("a"), Disk("b")});
   EXPECT_EQ(outcomes.at("a"), "pending");
   EXPECT_EQ(outcomes.at("b"), "done");
+}
+
+// One hung filesystem over a volume's place kept all volumes of its pod from being ready.
+TEST_F(GroupOperationsTest, OneUnderSomebodysFilesystemIsMadeAlone) {
+  domains_.foreign_mounts = {kVolumes + "/b"};
+  const auto outcomes = Mount({Disk("a"), Disk("b"), Disk("c")});
+  for (const auto& [name, outcome] : outcomes) EXPECT_EQ(outcome, "done") << name;
+  EXPECT_GT(kernel_.round_trips, 1);
+  kernel_.round_trips = 0;
+  domains_.foreign_mounts = {kPodDir + "/volumes/kubernetes.io~nfs/far",
+                             kPodDir + "/volume-subpaths/far/main/0"};
+  (void)Unmount({"a", "c"});
+  EXPECT_EQ(kernel_.round_trips, 1) << "another volume's mounts concern nobody else";
+}
+
+TEST(IsCoveredTest, TellsWhatConcernsAVolume) {
+  const KubeletPaths paths{kRoot};
+  const SafePath place =
+      paths.GetPodVolumeDir(PodUid("uid-1"), "kubernetes.io/empty-dir", SpecName("a"));
+  const auto covered = [&](const std::string& mount) {
+    return IsCovered(paths, Key("uid-1", "a"), place, {mount});
+  };
+  for (const char* mount :
+       {"", "/volumes", "/volumes/kubernetes.io~empty-dir", "/volumes/kubernetes.io~empty-dir/a",
+        "/plugins", "/volume-subpaths", "/volumes/kubernetes.io~empty-dir/a/deep",
+        "/volume-subpaths/a/main/0", "/plugins/kubernetes.io~empty-dir/a"}) {
+    EXPECT_TRUE(covered(kPodDir + mount)) << mount;
+  }
+  for (const char* mount : {"/volumes/kubernetes.io~empty-dir/ab", "/volume-subpaths/ab/main/0",
+                            "/volumes/kubernetes.io~nfs/far"}) {
+    EXPECT_FALSE(covered(kPodDir + mount)) << mount;
+  }
 }
 
 }  // namespace
