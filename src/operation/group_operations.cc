@@ -19,6 +19,10 @@ using Failure = std::optional<OperationFailure>;
 using Call = VolumeRecordKeeper::Call;
 using CallEnd = VolumeRecordKeeper::CallEnd;
 
+bool LiesAtOrBelow(const std::string& path, const std::string& directory) {
+  return path == directory || path.starts_with(directory + "/");
+}
+
 // An item of the batch, and the step that it is of its volume's operation.
 struct GroupEffect {
   std::string step;
@@ -232,19 +236,33 @@ bool CanBeGrouped(const UnmountRequest& request, const VolumeRecordKeeper& keepe
 }
 
 bool IsCovered(const KubeletPaths& paths, const PodVolumeKey& key, const SafePath& volume,
-               const std::vector<std::string>& mounts) {
-  const auto is_below = [](const std::string& path, const std::string& directory) {
-    return path == directory || path.starts_with(directory + "/");
-  };
+               const std::vector<FaultDomains::KnownMount>& mounts) {
   const std::string pod = paths.GetPodDir(key.pod).Display();
-  const std::string markers = pod + "/plugins";
+  const std::string place = volume.Display();
   const std::string all_sub_paths = paths.GetPodVolumeSubpathsDir(key.pod).Display();
-  const std::string sub_paths = all_sub_paths + "/" + key.spec.str();
-  return std::any_of(mounts.begin(), mounts.end(), [&](const std::string& mount) {
-    // At or above the volume; or in it, or in what belongs to it.
-    return is_below(volume.Display(), mount) || is_below(mount, volume.Display()) ||
-           is_below(mount, markers) || mount == all_sub_paths || is_below(mount, sub_paths);
+  return std::any_of(mounts.begin(), mounts.end(), [&](const FaultDomains::KnownMount& mount) {
+    const std::string& point = mount.mount_point;
+    const bool covers = LiesAtOrBelow(point, pod) && point != place && LiesAtOrBelow(place, point);
+    if (covers || point == all_sub_paths) return true;
+    return mount.may_hang &&
+           (LiesAtOrBelow(point, place) || LiesAtOrBelow(point, pod + "/plugins") ||
+            LiesAtOrBelow(point, all_sub_paths + "/" + key.spec.str()));
   });
+}
+
+Status CheckNotCovered(const VolumeHost& host, const PodUid& pod, const SafePath& directory,
+                       const CallOptions& call) {
+  const std::string place = directory.Display();
+  const std::string top = host.paths.GetPodDir(pod).Display();
+  ASSIGN_OR_RETURN(const MountListing around,
+                   host.kernel.Call(ListMounts{.around = place}, OnOwnFilesystem(call)));
+  for (const MountEntry& mount : around.mounts) {
+    if (mount.mount_point == place || !LiesAtOrBelow(mount.mount_point, top)) continue;
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "a " + mount.fs_type + " is mounted over " + mount.mount_point +
+                                 ", and covers what the pod has there: unmount it");
+  }
+  return OkStatus();
 }
 
 OperationFailures RunMountGroup(const GroupOperationParts& parts,

@@ -13,6 +13,7 @@
 #include "operation/operation_settings.h"
 #include "operation/volume_operations.h"
 #include "operation/volume_record_keeper.h"
+#include "os/fault_domain.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "volumehost/volume_host.h"
 
@@ -34,11 +35,17 @@ using OperationFailures = std::vector<std::optional<OperationFailure>>;
 bool CanBeGrouped(const MountRequest& request, const VolumePlugin& plugin);
 bool CanBeGrouped(const UnmountRequest& request, const VolumeRecordKeeper& keeper);
 
-// Somebody's filesystem, mounted in the pod's directory, covers the volume, or a part of it: it may
-// hang, and no other volume is to wait for it. `mounts`: FaultDomains::ForeignMounts of the pod's
+// Something is mounted in the pod's directory that covers the volume, or that lies in it and may
+// hang: no other volume is to wait for it. `mounts`: FaultDomains::MountsAround of the pod's
 // directory; `volume`: the volume's. Pure.
 bool IsCovered(const KubeletPaths& paths, const PodVolumeKey& key, const SafePath& volume,
-               const std::vector<std::string>& mounts);
+               const std::vector<FaultDomains::KnownMount>& mounts);
+
+// What is mounted over a directory of the pod on the way to this one: effects would be made in
+// somebody's filesystem, and the pod's own things below it be taken for gone.
+// Errors: FailedPrecondition, not applied, naming it; those of ListMounts. Blocks: never for long.
+Status CheckNotCovered(const VolumeHost& host, const PodUid& pod, const SafePath& directory,
+                       const CallOptions& call);
 
 // Both: an answer for each request, in their order; nothing where it was done. A volume whose
 // plugin has no effect for it after all is given to `run_alone`, with its number, after the others.

@@ -60,6 +60,13 @@ Failure RunMount(const Parts& parts, const MountRequest& request, MountedVolume&
                  .event = MountEvent(request, *parts.keeper),
                  .facts = FactsOf(request, **plugin),
                  .steps = {}};
+  call.steps.push_back({.name = "CheckNotCovered",
+                        .timeout = parts.settings.make_pod_directories,
+                        .changes_volume = false,
+                        .run = [&](const CallOptions& options) {
+                          return CheckNotCovered(parts.host, request.pod->uid(),
+                                                 mounter.GetSafePath(), options);
+                        }});
   call.steps.push_back({.name = "MakePodDirectories",
                         .timeout = parts.settings.make_pod_directories,
                         .changes_volume = false,
@@ -119,6 +126,14 @@ Failure RunUnmount(const Parts& parts, const UnmountRequest& request, OperationP
       (*plugin)->NewUnmounter(request.spec, request.pod);
   if (!made.ok()) return OperationFailure{kVolumeUnmount, "NewUnmounter", made.error()};
 
+  const SafePath place =
+      parts.host.paths.GetPodVolumeDir(request.pod, (*plugin)->GetPluginName(), request.spec);
+  call.steps.push_back({.name = "CheckNotCovered",
+                        .timeout = parts.settings.clean_sub_paths,
+                        .changes_volume = false,
+                        .run = [&](const CallOptions& options) {
+                          return CheckNotCovered(parts.host, request.pod, place, options);
+                        }});
   // The directories come last: on a root that takes no writes they stay, and the mounts still go.
   bool has_sub_paths = false;
   call.steps.push_back({.name = "UnmountSubPaths",
@@ -287,9 +302,9 @@ StartResult PodVolumeOperations::MountVolume(
       });
 }
 
-std::vector<std::string> PodVolumeOperations::ForeignMounts(const PodUid& pod) const {
+std::vector<FaultDomains::KnownMount> PodVolumeOperations::MountsAround(const PodUid& pod) const {
   if (fault_domains_ == nullptr) return {};
-  return fault_domains_->ForeignMounts(parts_.host.paths.GetPodDir(pod).Display());
+  return fault_domains_->MountsAround(parts_.host.paths.GetPodDir(pod).Display());
 }
 
 SafePath PodVolumeOperations::PlaceOf(const PodVolumeKey& key,
@@ -304,13 +319,13 @@ std::vector<StartResult> PodVolumeOperations::MountVolumes(std::vector<MountRequ
   auto results = std::make_shared<std::vector<MountedVolume>>();
   std::vector<size_t> numbers;  // of the group's requests
   std::vector<OperationExecutor::Member> members;
-  const std::vector<std::string> foreign = ForeignMounts(requests.front().pod->uid());
+  const auto around = MountsAround(requests.front().pod->uid());
   for (size_t number = 0; number < requests.size(); ++number) {
     MountRequest& request = requests[number];
     const Result<VolumePlugin*> plugin = parts_.plugins.FindPluginBySpec(request.spec);
     if (!plugin.ok() || !CanBeGrouped(request, **plugin) ||
         IsCovered(parts_.host.paths, KeyOf(request),
-                  PlaceOf(KeyOf(request), (*plugin)->GetPluginName()), foreign)) {
+                  PlaceOf(KeyOf(request), (*plugin)->GetPluginName()), around)) {
       started[number] = MountVolume(std::move(request),
                                     [number, done](const OperationOutcome<MountedVolume>& outcome) {
                                       done(number, outcome);
@@ -354,13 +369,13 @@ std::vector<StartResult> PodVolumeOperations::UnmountVolumes(std::vector<Unmount
   auto group = std::make_shared<std::vector<UnmountRequest>>();
   std::vector<size_t> numbers;  // of the group's requests
   std::vector<OperationExecutor::Member> members;
-  const std::vector<std::string> foreign = ForeignMounts(requests.front().pod);
+  const auto around = MountsAround(requests.front().pod);
   for (size_t number = 0; number < requests.size(); ++number) {
     UnmountRequest& request = requests[number];
     const PodVolumeKey key{request.pod, request.spec};
     if (!CanBeGrouped(request, *parts_.keeper) ||
         IsCovered(parts_.host.paths, key, PlaceOf(key, parts_.keeper->Find(key)->plugin_name),
-                  foreign)) {
+                  around)) {
       started[number] = UnmountVolume(
           std::move(request),
           [number, done](const OperationOutcome<Unit>& outcome) { done(number, outcome); });

@@ -143,7 +143,7 @@ class PodVolumeOperations final : public VolumeOperations {
 
  private:
   OperationExecutor::Operation MountOperation(const MountRequest& request) const;
-  std::vector<std::string> ForeignMounts(const PodUid& pod) const;
+  std::vector<FaultDomains::KnownMount> MountsAround(const PodUid& pod) const;
   SafePath PlaceOf(const PodVolumeKey& key, const std::string& plugin_name) const;
   StartResult ForgetRecords(const std::string& key, std::function<Status(StorageGuard&)> forget,
                             std::function<void(OperationOutcome<Unit>)> done);

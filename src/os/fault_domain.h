@@ -24,9 +24,13 @@ class FaultDomains {
   virtual FaultDomain Locate(const std::string& domain) = 0;
   // Of a lane that Locate() has named. Blocks: never.
   virtual LaneHealth HealthOf(const std::string& lane) const = 0;
-  // Where something is mounted at, above or below this directory of the agent's own root that is
-  // neither of the root's filesystem nor in memory, as was last known. Blocks: never.
-  virtual std::vector<std::string> ForeignMounts(const std::string& /*directory*/) const {
+  // What is mounted at, above or below this directory of the agent's own root, as was last known.
+  // Blocks: never.
+  struct KnownMount {
+    std::string mount_point;
+    bool may_hang = false;  // it is neither of the root's filesystem nor in memory
+  };
+  virtual std::vector<KnownMount> MountsAround(const std::string& /*directory*/) const {
     return {};
   }
 };

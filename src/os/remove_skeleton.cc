@@ -23,6 +23,7 @@ class Removal {
   Removal(Kernel& kernel, const CallOptions& options) : kernel_(kernel), options_(options) {}
 
   Result<Changed> Run(const RemoveSkeleton& request) {
+    RETURN_IF_ERROR(RefuseMount(request.path));
     ASSIGN_OR_RETURN(const auto entries, Entries(request.path));
     if (!entries) return Changed{false};
     // First all names: with something foreign among them, as little as possible is touched.
@@ -49,6 +50,16 @@ class Removal {
     return listing.error();
   }
 
+  // What is mounted over a directory is somebody's: nothing in it is the agent's.
+  Status RefuseMount(const SafePath& directory) {
+    ASSIGN_OR_RETURN(const FileInfo info,
+                     kernel_.Call(Stat{.path = directory, .only_mount_point = true}, options_));
+    if (!info.is_mount_point) return OkStatus();
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "something is mounted over " + directory.Display() +
+                                 ", and covers what the pod has there: unmount it");
+  }
+
   static bool IsKnown(const RemoveSkeleton& request, const DirectoryEntry& entry) {
     return std::any_of(request.parts.begin(), request.parts.end(), [&](const SkeletonPart& part) {
       const FileType wanted =
@@ -58,6 +69,7 @@ class Removal {
   }
 
   Status RemovePart(const SafePath& path, const SkeletonPart& part) {
+    if (part.kind != SkeletonPart::Kind::kFile) RETURN_IF_ERROR(RefuseMount(path));
     switch (part.kind) {
       case SkeletonPart::Kind::kDirectories:
         return RemoveLevels(path, part, part.levels);
@@ -81,6 +93,7 @@ class Removal {
       const SafePath child = directory.Below(entry.name);
       if (levels > 0) {
         if (entry.type != FileType::kDirectory) return Foreign(child);
+        if (levels > 1 || part.leaf_files) RETURN_IF_ERROR(RefuseMount(child));
         RETURN_IF_ERROR(RemoveLevels(child, part, levels - 1));
         continue;
       }
@@ -98,6 +111,7 @@ class Removal {
     for (const DirectoryEntry& volume : *volumes) {
       const SafePath of_volume = all.Below(volume.name);
       if (volume.type != FileType::kDirectory) return Foreign(of_volume);
+      RETURN_IF_ERROR(RefuseMount(of_volume));
       RETURN_IF_ERROR(DoRemoveSubPaths(kernel_, {of_volume, all}, options_));
     }
     return RemoveEmpty(all);

@@ -171,15 +171,16 @@ FaultDomain WorkerKernel::Locate(const std::string& domain) {
   return DomainOfPath(path, around.ok() ? *around : std::vector<MountEntry>());
 }
 
-std::vector<std::string> WorkerKernel::ForeignMounts(const std::string& directory) const {
-  std::vector<std::string> foreign;
+std::vector<FaultDomains::KnownMount> WorkerKernel::MountsAround(
+    const std::string& directory) const {
+  std::vector<KnownMount> known;
   for (const ListMounts& question :
        {ListMounts{.around = directory}, ListMounts{.below = directory}}) {
     for (const MountEntry& mount : mounts_->LastKnown(question, agent_root_)) {
-      if (!LaneOfMount(mount).empty()) foreign.push_back(mount.mount_point);
+      known.push_back({mount.mount_point, !LaneOfMount(mount).empty()});
     }
   }
-  return foreign;
+  return known;
 }
 
 LaneHealth WorkerKernel::HealthOf(const std::string& lane) const { return pool_->HealthOf(lane); }

@@ -76,7 +76,7 @@ class WorkerKernel final : public Kernel, public FaultDomains {
   bool TakesComposites() const override { return true; }
   FaultDomain Locate(const std::string& domain) override;
   LaneHealth HealthOf(const std::string& lane) const override;
-  std::vector<std::string> ForeignMounts(const std::string& directory) const override;
+  std::vector<KnownMount> MountsAround(const std::string& directory) const override;
 
   // From now on. Lower ones end nothing that runs; higher ones admit what waits at once.
   void SetLimits(int max_workers, int max_per_domain);

@@ -286,24 +286,39 @@ TEST_F(GroupOperationsTest, OneWithAnOperationUnderWayIsLeftOut) {
 
 // One hung filesystem over a volume's place kept all volumes of its pod from being ready.
 TEST_F(GroupOperationsTest, OneUnderSomebodysFilesystemIsMadeAlone) {
-  domains_.foreign_mounts = {kVolumes + "/b"};
+  domains_.mounts = {{kVolumes + "/b", true}};
   const auto outcomes = Mount({Disk("a"), Disk("b"), Disk("c")});
   for (const auto& [name, outcome] : outcomes) EXPECT_EQ(outcome, "done") << name;
   EXPECT_GT(kernel_.round_trips, 1);
   kernel_.round_trips = 0;
-  domains_.foreign_mounts = {kPodDir + "/volumes/kubernetes.io~nfs/far",
-                             kPodDir + "/volume-subpaths/far/main/0"};
+  domains_.mounts = {{kPodDir + "/volumes/kubernetes.io~nfs/far", true},
+                     {kPodDir + "/volume-subpaths/far/main/0", true}};
   (void)Unmount({"a", "c"});
   EXPECT_EQ(kernel_.round_trips, 1) << "another volume's mounts concern nobody else";
+}
+
+// The volumes below counted as torn down, and stayed for ever once it was unmounted.
+TEST_F(GroupOperationsTest, AVolumeUnderAMountIsNotTakenForGone) {
+  (void)Mount({Memory("a"), Memory("b")});
+  real_kernel_.AddMount("tmpfs", "theirs", kPodDir + "/volumes");
+  domains_.mounts = {{kPodDir + "/volumes", false}};
+  const auto outcomes = Unmount({"a", "b"});
+  for (const auto& [name, outcome] : outcomes) {
+    EXPECT_THAT(outcome, HasSubstr("is mounted over " + kPodDir + "/volumes")) << name;
+    EXPECT_EQ(State(name), "SetUp") << name;
+  }
 }
 
 TEST(IsCoveredTest, TellsWhatConcernsAVolume) {
   const KubeletPaths paths{kRoot};
   const SafePath place =
       paths.GetPodVolumeDir(PodUid("uid-1"), "kubernetes.io/empty-dir", SpecName("a"));
-  const auto covered = [&](const std::string& mount) {
-    return IsCovered(paths, Key("uid-1", "a"), place, {mount});
+  const auto covered = [&](const std::string& mount, bool may_hang = true) {
+    return IsCovered(paths, Key("uid-1", "a"), place, {{mount, may_hang}});
   };
+  EXPECT_TRUE(covered(kPodDir + "/volumes", /*may_hang=*/false)) << "a tmpfs covers it as well";
+  EXPECT_FALSE(covered(place.Display(), /*may_hang=*/false)) << "its own tmpfs";
+  EXPECT_FALSE(covered(kRoot, true)) << "the agent's root is a filesystem of its own";
   for (const char* mount :
        {"", "/volumes", "/volumes/kubernetes.io~empty-dir", "/volumes/kubernetes.io~empty-dir/a",
         "/plugins", "/volume-subpaths", "/volumes/kubernetes.io~empty-dir/a/deep",

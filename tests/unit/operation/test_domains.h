@@ -24,11 +24,11 @@ class TestDomains final : public FaultDomains {
     return {.lost = 0, .silent_since = std::nullopt, .has_answered = true};
   }
 
-  std::vector<std::string> ForeignMounts(const std::string& /*directory*/) const override {
-    return foreign_mounts;
+  std::vector<KnownMount> MountsAround(const std::string& /*directory*/) const override {
+    return mounts;
   }
 
-  std::vector<std::string> foreign_mounts;
+  std::vector<KnownMount> mounts;
   std::map<std::string, std::string> lanes;  // by domain
   std::map<std::string, LaneHealth> health;  // by lane
   int located = 0;
