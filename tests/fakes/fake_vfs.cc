@@ -288,11 +288,10 @@ bool FakeVfs::IsMountpoint(uint64_t dentry) const {
   return false;
 }
 
-bool FakeVfs::IsMountRootOfAny(uint64_t dentry) const {
-  for (const auto& [id, mount] : mounts_) {
-    if (mount.root == dentry) return true;
-  }
-  return false;
+// What is removed stays as long as a mount shows it, or something that lies in it.
+bool FakeVfs::IsHeldByMount(uint64_t dentry) const {
+  return std::any_of(mounts_.begin(), mounts_.end(),
+                     [&](const auto& mount) { return IsBelow(mount.second.root, dentry); });
 }
 
 void FakeVfs::DropName(FakeLocation directory, uint64_t dentry) {
@@ -301,7 +300,7 @@ void FakeVfs::DropName(FakeLocation directory, uint64_t dentry) {
   name.deleted = true;
   FakeInode& inode = inodes_.at(name.inode);
   FakeFilesystem& filesystem = filesystems_.at(inode.filesystem);
-  if (--inode.links == 0 && !IsMountRootOfAny(dentry)) {
+  if (--inode.links == 0 && !IsHeldByMount(dentry)) {
     filesystem.used_pages -= static_cast<uint64_t>(Pages(inode));
     --filesystem.used_inodes;
     inodes_.erase(name.inode);

@@ -182,7 +182,7 @@ class FakeVfs {
                const std::string& content);
   void DropName(FakeLocation directory, uint64_t dentry);
   bool IsMountpoint(uint64_t dentry) const;
-  bool IsMountRootOfAny(uint64_t dentry) const;
+  bool IsHeldByMount(uint64_t dentry) const;
   bool IsBelow(uint64_t dentry, uint64_t ancestor) const;
   int StepUp(FakeLocation start, const FakeWalk& how, FakeLocation* at) const;
   int Step(FakeLocation start, const FakeWalk& how, const std::string& name, bool last,

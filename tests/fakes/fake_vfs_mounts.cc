@@ -175,17 +175,20 @@ int FakeVfs::Attach(uint64_t mount, FakeLocation target) {
 
 void FakeVfs::Forget(uint64_t mount) {
   const uint64_t root = mounts_.at(mount).root;
-  const FakeDentry& dentry = dentries_.at(root);
-  const uint64_t filesystem = inodes_.at(dentry.inode).filesystem;
+  const uint64_t filesystem = inodes_.at(dentries_.at(root).inode).filesystem;
   mounts_.erase(mount);
-  if (dentry.deleted && !IsMountRootOfAny(root)) {
-    const FakeInode& inode = inodes_.at(dentry.inode);
-    if (inode.links == 0) {
+  // What was removed and only this mount has held goes, and the directories that it lay in.
+  for (uint64_t at = root; dentries_.at(at).deleted && !IsHeldByMount(at);) {
+    const FakeDentry& dentry = dentries_.at(at);
+    const auto inode = inodes_.find(dentry.inode);
+    if (inode != inodes_.end() && inode->second.links == 0) {
       FakeFilesystem& owner = filesystems_.at(filesystem);
-      owner.used_pages -= static_cast<uint64_t>(AllocatedBytes(inode)) / 4096;
+      owner.used_pages -= static_cast<uint64_t>(AllocatedBytes(inode->second)) / 4096;
       --owner.used_inodes;
-      inodes_.erase(dentry.inode);
+      inodes_.erase(inode);
     }
+    at = dentry.parent;
+    if (!dentries_.contains(at)) break;
   }
   FreeFilesystemIfUnused(filesystem);
 }
