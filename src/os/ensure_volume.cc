@@ -58,6 +58,7 @@ class Ensuring {
   }
 
   Status Make() {
+    if (!request_.tmpfs) RETURN_IF_ERROR(RefuseMount());
     ASSIGN_OR_RETURN(const bool complete, IsComplete());
     if (complete) return OkStatus();
     if (request_.tmpfs) {
@@ -69,6 +70,16 @@ class Ensuring {
     // From here on the volume is there, complete or not.
     if (Status status = Complete(); !status.ok()) return status.error().AsMaybeApplied();
     return OkStatus();
+  }
+
+  // Somebody's files would be handed out, and owned anew.
+  Status RefuseMount() {
+    ASSIGN_OR_RETURN(const FileInfo place,
+                     Call(Stat{.path = request_.target, .only_mount_point = true}));
+    if (!place.is_mount_point) return OkStatus();
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "something is mounted over " + request_.target.Display() +
+                                 ", which is to be a plain directory: unmount it");
   }
 
   Result<bool> IsComplete() {

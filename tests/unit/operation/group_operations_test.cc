@@ -309,6 +309,15 @@ TEST_F(GroupOperationsTest, AVolumeUnderAMountIsNotTakenForGone) {
   }
 }
 
+// A pod was given somebody's files as its emptyDir, and its fsGroup changed their owner.
+TEST_F(GroupOperationsTest, SomebodysFilesystemIsNotHandedOutAsAnEmptyDir) {
+  real_kernel_.AddMount("ext4", "/dev/theirs", kVolumes + "/b");
+  const auto outcomes = Mount({Disk("a"), Disk("b")});
+  EXPECT_EQ(outcomes.at("a"), "done");
+  EXPECT_THAT(outcomes.at("b"), HasSubstr("is mounted over " + kVolumes + "/b"));
+  EXPECT_EQ(State("b"), "none");
+}
+
 TEST(IsCoveredTest, TellsWhatConcernsAVolume) {
   const KubeletPaths paths{kRoot};
   const SafePath place =
