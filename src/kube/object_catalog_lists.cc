@@ -241,8 +241,9 @@ void ObjectCatalog::RememberObject(Source& source, KnownObject object) {
 void ObjectCatalog::ForgetRemembered(Source& source, const ObjectKey& key) {
   const auto found = source.remembered.find(key);
   if (found == source.remembered.end()) return;
-  const PodUid uid(found->second.uid);
-  source.remembered.erase(found);
+  // Until the end of this: `key` may be its own.
+  const auto forgotten = source.remembered.extract(found);
+  const PodUid uid(forgotten.mapped().uid);
   if (key.kind != ObjectKind::kPod) return;
   const bool is_others = std::any_of(sources_.begin(), sources_.end(), [&](const auto& other) {
     const auto known = other.second.remembered.find(key);
