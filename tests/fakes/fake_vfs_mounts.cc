@@ -115,6 +115,8 @@ uint64_t FakeVfs::CopyTree(uint64_t mount, uint64_t root, bool keep_group) {
 }
 
 int FakeVfs::CloneMount(FakeLocation source, bool recursive, bool keep_group, uint64_t* cloned) {
+  // What was removed is no place any more, although a mount may still show it.
+  if (dentries_.at(source.dentry).deleted) return ENOENT;
   *cloned = recursive ? CopyTree(source.mount, source.dentry, keep_group)
                       : CopyMount(source.mount, source.dentry, keep_group);
   return 0;
