@@ -49,7 +49,8 @@ struct VolumePayload {
 // something that is only read. A payload that fails for the first time takes the volume away again,
 // unless what failed may have been applied.
 // Errors: FailedPrecondition, not applied, if another filesystem than a tmpfs is mounted there, or
-// anything where there is to be none; those of the primitives, maybe applied once the directory may have been made.
+// anything where there is to be none; those of the primitives, maybe applied once the directory may
+// have been made.
 struct EnsureVolume {
   using Answer = EnsuredVolume;
   static constexpr const char* kName = "EnsureVolume";
