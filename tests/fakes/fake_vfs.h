@@ -142,8 +142,7 @@ class FakeVfs {
                 std::optional<uint32_t> gid);
   // EINVAL for what is not in the namespace.
   int CloneMount(FakeLocation source, bool recursive, bool keep_group, uint64_t* cloned);
-  // Whether the name of what would be mounted over at `target` is deleted: nothing is mounted
-  // there.
+  // Whether the name of what lies on top at `target` is deleted: nothing is mounted over it.
   bool IsDeleted(FakeLocation target) const;
   // On top of whatever is mounted at `target`. ENOENT for a deleted name. The caller has compared
   // the kinds. The mount is dropped on failure.
