@@ -225,6 +225,14 @@ Status Agent::MakeHost() {
       [this](const std::vector<ObjectChange>& changes) { kubelet_host_->Follow(changes); });
   host_.reset(new VolumeHost{*paths_, *kernel_, clock, *host_objects_, *tokens_, *events_, *node_,
                              families_, *recovery_gate_, kubelet_host_.get()});
+  Result<std::shared_ptr<const ContentKey>> content_key =
+      ContentKey::Open(config_.root + "/volumed/keys");
+  if (content_key.ok()) {
+    host_->content_key = *std::move(content_key);
+  } else {
+    log_->Warning("no key to know published content by: a restart sets up every volume again",
+                  {{"error", content_key.error()}});
+  }
   return OkStatus();
 }
 
@@ -310,7 +318,7 @@ Status Agent::MakeManager() {
   metrics_->Watch(*manager_);
   source_losses_ = std::make_unique<SourceLosses>(*catalog_, *manager_, removal_deletes);
   manager_->AddObserver([this](const PodUid& pod) {
-    if (!manager_->FindPod(pod)) events_->Forget(pod);
+    if (!manager_->HasPod(pod)) events_->Forget(pod);
   });
   return OkStatus();
 }

@@ -10,7 +10,6 @@ namespace volumed {
 namespace {
 
 constexpr char kMountOperation[] = "volume_mount";
-constexpr char kSetUp[] = "SetUp";
 
 Metrics MetricsOf(const VolumeUsageView& usage) {
   Metrics metrics;
@@ -67,14 +66,16 @@ void AgentMetrics::OperationFinished(const FinishedOperation& finished) {
 
 void AgentMetrics::PodChanged(const PodUid& pod) {
   dirty_.insert(pod);
-  const std::optional<PodView> view = manager_->FindPod(pod);
-  if (!view) {
-    std::erase_if(waiting_, [&](const auto& entry) { return entry.first.pod == pod; });
+  if (!manager_->HasPod(pod)) {
+    const auto first = waiting_.lower_bound({pod, SpecName()});
+    auto end = first;
+    while (end != waiting_.end() && end->first.pod == pod) ++end;
+    waiting_.erase(first, end);
     return;
   }
-  for (const VolumeView& volume : view->volumes) {
+  for (const KubeletVolumeManager::VolumeProgress& volume : manager_->VolumesOf(pod)) {
     const PodVolumeKey key{pod, volume.spec};
-    if (volume.wanted && volume.state != kSetUp) {
+    if (volume.wanted && !volume.set_up) {
       waiting_.emplace(key, clock_.Now());
     } else if (!volume.wanted) {
       waiting_.erase(key);

@@ -29,4 +29,9 @@ void HealingTokens::DeleteServiceAccountTokens(const PodUid& pod) {
   if (HostTokens* const tokens = Find()) tokens->DeleteServiceAccountTokens(pod);
 }
 
+std::string HealingTokens::Issuer() const {
+  const HostTokens* const tokens = Find();
+  return tokens == nullptr ? "" : tokens->Issuer();
+}
+
 }  // namespace volumed

@@ -23,6 +23,7 @@ class HealingTokens final : public HostTokens {
   Result<ServiceAccountToken> GetServiceAccountToken(const TokenRequest& request) override
       EXCLUDES(mu_);
   void DeleteServiceAccountTokens(const PodUid& pod) override EXCLUDES(mu_);
+  std::string Issuer() const override EXCLUDES(mu_);
 
  private:
   HostTokens* Find() const EXCLUDES(mu_);

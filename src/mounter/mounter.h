@@ -25,6 +25,8 @@ struct MounterArgs {
   bool reconstructed_volume = false;
   // The volume is set up and only its content is brought up to date: a failure leaves it as it is.
   bool is_remount = false;
+  // False: for a plan that is not made, to know again what one has made. Its tokens are empty.
+  bool issue_tokens = true;
   // Deadline, key and cancel token for every effect of the call.
   CallOptions call;
 };

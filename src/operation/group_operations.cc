@@ -9,6 +9,7 @@
 #include "operation/mount_request.h"
 #include "operation/pod_directories.h"
 #include "operation/pod_volume_facts.h"
+#include "operation/published_content.h"
 #include "operation/step_runner.h"
 #include "volume/storage_name.h"
 
@@ -38,6 +39,7 @@ struct GroupVolume {
   std::vector<GroupEffect> effects;  // each needs those before it
   uint64_t attempt = 0;
   size_t first_item = 0;
+  PublishedContent published = {};
   Failure failure = {};
 };
 
@@ -65,6 +67,11 @@ class GroupRun {
     }
     progress_.EnterStep("RecordOutcome");
     EndCalls();
+  }
+
+  // What is on record of it if it succeeds.
+  void SetPublished(size_t volume, PublishedContent published) {
+    volumes_[volume].published = std::move(published);
   }
 
   const std::vector<GroupVolume>& volumes() const { return volumes_; }
@@ -142,7 +149,7 @@ class GroupRun {
         answer = volume.failure->error.maybe_applied() ? CallAnswer::kMaybeApplied
                                                        : CallAnswer::kNotApplied;
       }
-      ends.push_back({volume.call.facts.key, volume.attempt, answer});
+      ends.push_back({volume.call.facts.key, volume.attempt, answer, volume.published});
       ended.push_back(&volume);
     }
     const std::vector<Status> recorded = parts_.keeper.EndCalls(ends);
@@ -170,6 +177,7 @@ class GroupRun {
 struct PlannedMount {
   std::unique_ptr<Mounter> mounter;
   std::vector<std::string> sub_paths;  // where they will be
+  std::string mac = {};                // of what its effects publish
 };
 
 // Either what is to be done, or why not; neither if the plugin has no effect for it.
@@ -177,39 +185,80 @@ struct MountPlan {
   std::optional<GroupVolume> volume;
   PlannedMount planned;
   Failure failure;
+  // Nothing is to be done: the volume is as `volume` would make it, and this is on record of it.
+  std::optional<PublishedContent> in_place;
 };
 
-MountPlan PlanMount(const GroupOperationParts& parts, const MountRequest& request,
-                    const CallOptions& call) {
-  MountPlan plan;
-  const auto fail = [&plan](const char* step, const Error& error) {
-    plan.failure = OperationFailure{kVolumeMount, step, error};
-  };
-  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(request.spec);
-  if (!plugin.ok()) return fail("FindPluginBySpec", plugin.error()), std::move(plan);
-  Result<std::unique_ptr<Mounter>> made = (*plugin)->NewMounter(request.spec, request.pod);
-  if (!made.ok()) return fail("NewMounter", made.error()), std::move(plan);
-  Mounter& mounter = **made;
-  Result<std::optional<EnsureVolume>> effect =
-      mounter.PlanSetUpAt(mounter.GetSafePath(), ArgsFor(request, call));
-  if (!effect.ok()) return fail("SetUp", effect.error()), std::move(plan);
-  if (!*effect) return plan;
+OperationFailure MountFailure(const char* step, const Error& error) {
+  return OperationFailure{kVolumeMount, step, error};
+}
+
+// Sets the effects of a plan that has its mounter.
+Failure PlanEffects(const GroupOperationParts& parts, const MountRequest& request,
+                    const VolumePlugin& plugin, const MounterArgs& args, MountPlan& plan) {
+  plan.volume.reset();
+  plan.planned.sub_paths.clear();
+  Mounter& mounter = *plan.planned.mounter;
+  Result<std::optional<EnsureVolume>> effect = mounter.PlanSetUpAt(mounter.GetSafePath(), args);
+  if (!effect.ok()) return MountFailure("SetUp", effect.error());
+  if (!*effect) return std::nullopt;
   GroupVolume volume;
-  volume.call = {FactsOf(request, **plugin), MountEvent(request, parts.keeper)};
-  volume.effects.push_back({"SetUp", **std::move(effect)});
+  volume.call = {FactsOf(request, plugin), MountEvent(request, parts.keeper)};
+  std::vector<PrepareSubPath> sub_paths;
   for (const SubPathRequest& wanted : request.sub_paths) {
     Result<PrepareSubPath> sub_path =
         SubPathEffect(parts.host.paths, SubpathOf(request, wanted, mounter));
     if (!sub_path.ok()) {
-      return fail("PrepareSubPaths", sub_path.error().With("container " + wanted.container)),
-             std::move(plan);
+      return MountFailure("PrepareSubPaths",
+                          sub_path.error().With("container " + wanted.container));
     }
     plan.planned.sub_paths.push_back(sub_path->target.Display());
-    volume.effects.push_back({"PrepareSubPaths", *std::move(sub_path), /*changes_volume=*/true,
-                              "container " + wanted.container});
+    sub_paths.push_back(*std::move(sub_path));
+  }
+  plan.planned.mac = PublishedMac(parts.host, **effect, sub_paths);
+  volume.effects.push_back({"SetUp", **std::move(effect)});
+  for (size_t i = 0; i < sub_paths.size(); ++i) {
+    volume.effects.push_back({"PrepareSubPaths", std::move(sub_paths[i]), /*changes_volume=*/true,
+                              "container " + request.sub_paths[i].container});
+  }
+  plan.volume = std::move(volume);
+  return std::nullopt;
+}
+
+// Whether what an agent before this one has made is what would be made now. No token is issued to
+// find that out.
+bool IsInPlace(const GroupOperationParts& parts, const MountRequest& request,
+               const VolumePlugin& plugin, MounterArgs args, MountPlan& plan) {
+  if (!request.found_as) return false;
+  const std::optional<PodVolumeRecord> record = parts.keeper.Find(KeyOf(request));
+  if (!MayBeInPlace(request, record, parts.host.clock)) return false;
+  args.issue_tokens = false;
+  if (PlanEffects(parts, request, plugin, args, plan) || !plan.volume) return false;
+  const auto& effect = std::get<EnsureVolume>(plan.volume->effects.front().request);
+  const bool same_kind = effect.tmpfs ? *request.found_as == "tmpfs" : request.found_as->empty();
+  if (!same_kind || plan.planned.mac != record->published.mac) return false;
+  plan.in_place = record->published;
+  return true;
+}
+
+MountPlan PlanMount(const GroupOperationParts& parts, const MountRequest& request,
+                    const CallOptions& call) {
+  MountPlan plan;
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(request.spec);
+  if (!plugin.ok()) {
+    plan.failure = MountFailure("FindPluginBySpec", plugin.error());
+    return plan;
+  }
+  Result<std::unique_ptr<Mounter>> made = (*plugin)->NewMounter(request.spec, request.pod);
+  if (!made.ok()) {
+    plan.failure = MountFailure("NewMounter", made.error());
+    return plan;
   }
   plan.planned.mounter = *std::move(made);
-  plan.volume = std::move(volume);
+  const MounterArgs args = ArgsFor(request, call);
+  if (IsInPlace(parts, request, **plugin, args, plan)) return plan;
+  plan.failure = PlanEffects(parts, request, **plugin, args, plan);
+  if (plan.failure) plan.volume.reset();
   return plan;
 }
 
@@ -282,7 +331,10 @@ OperationFailures RunMountGroup(const GroupOperationParts& parts,
   const CallOptions call = OperationCall("", "", progress);
   for (size_t number = 0; number < requests.size(); ++number) {
     MountPlan plan = PlanMount(parts, *requests[number], call);
-    if (plan.volume) {
+    if (plan.in_place) {
+      Describe(*requests[number], *plan.volume, plan.planned, *results[number]);
+      results[number]->freshness = plan.in_place->freshness;
+    } else if (plan.volume) {
       plan.volume->number = number;
       run.Add(*std::move(plan.volume));
       planned.push_back(std::move(plan.planned));
@@ -294,7 +346,9 @@ OperationFailures RunMountGroup(const GroupOperationParts& parts,
   }
   run.Run(parts.settings.set_up, [&](size_t volume, size_t, const AnyAnswer& answer) {
     const auto* made = std::get_if<EnsuredVolume>(&answer);
-    if (made != nullptr) planned[volume].mounter->SetUpDone(*made);
+    if (made == nullptr) return;
+    planned[volume].mounter->SetUpDone(*made);
+    run.SetPublished(volume, {planned[volume].mac, planned[volume].mounter->freshness()});
   });
   for (size_t i = 0; i < run.volumes().size(); ++i) {
     const GroupVolume& volume = run.volumes()[i];

@@ -83,6 +83,9 @@ struct MountRequest {
   UniqueVolumeName unique_name = {};
   bool has_device = false;     // it is bound from the device of that name
   std::string claim_uid = {};  // of a persistent volume: whose it is
+  // Found at the agent's start in its place, with all its sub-paths: the filesystem that is mounted
+  // there, "" for a directory. Nothing: it was not, or it cannot be told.
+  std::optional<std::string> found_as = std::nullopt;
 
   UniqueVolumeName device() const { return has_device ? unique_name : UniqueVolumeName(); }
 };

@@ -102,6 +102,11 @@ Record EncodeRecord(const PodVolumeRecord& record) {
   message.set_unique_name(record.unique_name.str());
   message.set_has_device(record.has_device);
   message.set_is_block(record.is_block);
+  message.set_content_mac(record.published.mac);
+  if (const std::optional<Freshness>& fresh = record.published.freshness) {
+    message.set_fresh_from_unix_ms(fresh->from_unix_ms);
+    message.set_fresh_until_unix_ms(fresh->until_unix_ms);
+  }
   return EncodeRow(kPodVolumeRecordKind, RecordKey(record.key), message);
 }
 
@@ -197,6 +202,11 @@ Result<PodVolumeRecord> DecodePodVolumeRecord(const Record& row) {
   record.unique_name = UniqueVolumeName(message.unique_name());
   record.has_device = message.has_device();
   record.is_block = message.is_block();
+  record.published.mac = message.content_mac();
+  if (message.fresh_until_unix_ms() != 0) {
+    record.published.freshness =
+        Freshness{message.fresh_from_unix_ms(), message.fresh_until_unix_ms()};
+  }
   for (const record::SubPath& sub_path : message.sub_paths()) {
     record.sub_paths.push_back({sub_path.container(), sub_path.index()});
   }
@@ -421,7 +431,9 @@ QuarantinedRecord QuarantineOf(const Record& row, const Error& reason) {
 }
 
 PodVolumeRecord AfterRestart(PodVolumeRecord record, const BootId& current_boot, bool* rebooted) {
-  if (rebooted != nullptr) *rebooted = record.boot_id != current_boot;
+  const bool is_another = record.boot_id != current_boot;
+  if (rebooted != nullptr) *rebooted = is_another;
+  if (is_another) record.published = {};
   ApplyRestart(record, current_boot);
   return record;
 }

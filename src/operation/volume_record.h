@@ -42,6 +42,13 @@ inline constexpr Durability kProvisionRecordDurability = Durability::kPowerLoss;
 // Processes and cgroups do not outlive a boot.
 inline constexpr Durability kHoldRecordDurability = Durability::kProcess;
 
+// By which a new agent knows that a volume is as it is wanted, without asking the kernel.
+struct PublishedContent {
+  std::string mac{};                     // published_content.h; "": that is not known
+  std::optional<Freshness> freshness{};  // of the tokens in it
+  friend bool operator==(const PublishedContent&, const PublishedContent&) = default;
+};
+
 // Written by the operation layer alone. Key: "<pod uid>/<spec name>".
 struct PodVolumeRecord {
   struct SubPath {
@@ -68,6 +75,7 @@ struct PodVolumeRecord {
   UniqueVolumeName unique_name;  // of a persistent volume; else empty
   bool has_device = false;       // it is bound from the device of that name
   bool is_block = false;         // the pod has the device itself
+  PublishedContent published{};  // by the last set-up that succeeded, while nothing has begun since
   friend bool operator==(const PodVolumeRecord&, const PodVolumeRecord&) = default;
 };
 

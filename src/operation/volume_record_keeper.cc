@@ -32,6 +32,9 @@ struct Kind<PodVolumeRecord> {
   }
   static bool HoldsMore(const PodVolumeRecord&) { return false; }
   static void CarryOver(const PodVolumeRecord&, PodVolumeRecord&) {}
+  static void Publish(const PublishedContent& published, PodVolumeRecord& record) {
+    if (record.state == VolumeState::kSetUp && !record.uncertain) record.published = published;
+  }
   static void Learn(const PodVolumeRecord&, PodVolumeRecord&) {}
   static void ClearGone(PodVolumeRecord&) {}
   static OperationKey Shown(const PodVolumeKey& key) { return key; }
@@ -67,6 +70,7 @@ struct Kind<DeviceRecord> {
   static void Learn(const DeviceRecord& facts, DeviceRecord& record) {
     if (facts.source) record.source = facts.source;
   }
+  static void Publish(const PublishedContent&, DeviceRecord&) {}
   // What is left for its format tells of no device.
   static void ClearGone(DeviceRecord& record) {
     if (IsGone(record)) record.device_path.clear();
@@ -220,6 +224,7 @@ Result<typename RecordKeeper<T>::Assignment> RecordKeeper<T>::PlanEnd(const Entr
   next.record.state = row->to;
   next.record.uncertain = row->uncertain;
   Kind<T>::ClearGone(next.record);
+  if (!end.published.mac.empty()) Kind<T>::Publish(end.published, next.record);
   RowEffect effect = RowEffect::kPut;
   if (Kind<T>::IsNothing(next.record) && !Kind<T>::HoldsMore(next.record)) {
     effect = RowEffect::kRemove;

@@ -74,6 +74,7 @@ class RecordKeeper {
     Key key;
     uint64_t attempt = 0;
     CallAnswer answer = CallAnswer::kDone;
+    PublishedContent published = {};  // of a volume of a pod that is set up now
   };
   std::vector<Status> EndCalls(const std::vector<CallEnd>& ends) EXCLUDES(mu_);
 

@@ -31,6 +31,9 @@ struct PayloadFile {
   Secret<std::string> content;
   uint32_t mode = 0644;
   std::optional<uint32_t> uid = std::nullopt;  // owner, where it is not root
+  // Its content is another one each time, as that of a token: what the file is, is told without it.
+  // For whoever plans the effect; it is not sent with it.
+  bool issued = false;
 };
 
 // What a volume is filled with, as one atomic change: see WriteAtomicPayload.

@@ -193,17 +193,20 @@ Result<Payload> CollectDownwardApi(const PayloadContext& context,
 Result<CollectedPayload> CollectToken(const PayloadContext& context,
                                       const ServiceAccountTokenProjection& source) {
   ASSIGN_OR_RETURN(const std::optional<uint32_t> owner, OwnerOf(context.fs_user));
-  ASSIGN_OR_RETURN(ServiceAccountToken token,
-                   context.tokens.GetServiceAccountToken(
-                       {.ns = context.pod.metadata.name_space,
-                        .service_account = context.pod.spec.service_account_name,
-                        .audience = source.audience,
-                        .expiration_seconds = source.expiration_seconds,
-                        .pod_name = context.pod.metadata.name,
-                        .pod_uid = context.pod.uid()}));
+  ServiceAccountToken token;
+  if (context.issue_tokens) {
+    ASSIGN_OR_RETURN(token, context.tokens.GetServiceAccountToken(
+                                {.ns = context.pod.metadata.name_space,
+                                 .service_account = context.pod.spec.service_account_name,
+                                 .audience = source.audience,
+                                 .expiration_seconds = source.expiration_seconds,
+                                 .pod_name = context.pod.metadata.name,
+                                 .pod_uid = context.pod.uid()}));
+  }
   PayloadFile file = MakeFileOf(source.path, std::move(token.token), context.default_mode);
   if (context.fs_user || context.fs_group) file.mode = kPrivateTokenMode;
   file.uid = owner;
+  file.issued = true;
   CollectedPayload collected;
   collected.files.emplace(source.path, std::move(file));
   collected.freshness = Freshness{token.issued_unix_ms, token.refresh_unix_ms};

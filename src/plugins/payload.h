@@ -29,6 +29,8 @@ struct PayloadContext {
   int32_t default_mode = kDefaultPayloadMode;
   std::optional<int64_t> fs_user;
   std::optional<int64_t> fs_group;
+  // False: for what a volume would hold, and not to be put into one. Its tokens have no content.
+  bool issue_tokens = true;
 };
 
 struct CollectedPayload {

@@ -91,7 +91,8 @@ Result<std::optional<EnsureVolume>> PayloadMounter::PlanSetUpAt(const SafePath& 
                                .pod = *parts_.pod,
                                .default_mode = parts_.default_mode,
                                .fs_user = args.fs_user,
-                               .fs_group = args.fs_group};
+                               .fs_group = args.fs_group,
+                               .issue_tokens = args.issue_tokens};
   ASSIGN_OR_RETURN(CollectedPayload payload, parts_.plugin.Collect(context, parts_.source));
   ASSIGN_OR_RETURN(std::optional<EnsureVolume> effect, parts_.wrapped->PlanSetUpAt(dir, args));
   if (!effect) {

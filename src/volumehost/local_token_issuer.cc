@@ -1,20 +1,15 @@
 #include "volumehost/local_token_issuer.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <iterator>
-#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "base/descriptor.h"
 #include "base/random.h"
+#include "volumehost/private_file.h"
 #include "volumehost/signing_key.h"
 
 namespace volumed {
@@ -28,101 +23,9 @@ constexpr int64_t kMaxExpirationSeconds = int64_t{1} << 32;
 // Source: token_manager.go@v1.36.2 (maxTTL and the 80 % rule).
 constexpr int64_t kMaxAgeMillis = int64_t{24} * 3600 * 1000;
 constexpr int64_t kRefreshPercent = 80;
-constexpr size_t kMaxKeyFileBytes = 16 * 1024;
-
-Error SysError(const std::string& what) {
-  return Error::FromErrno(errno, what, Outcome::kNotApplied);
-}
-
-// True when the file can be read and holds exactly `text`.
-bool HoldsText(int directory, const char* name, const std::string& text) {
-  const Descriptor file(::openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!file.valid()) return false;
-  std::string found(text.size() + 1, '\0');
-  size_t size = 0;
-  while (size < found.size()) {
-    const ssize_t got = ::read(file.get(), found.data() + size, found.size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    size += static_cast<size_t>(got);
-  }
-  found.resize(size);
-  return found == text;
-}
-
-Status CheckPrivate(int fd, const std::string& path) {
-  struct stat info {};
-  if (::fstat(fd, &info) != 0) return SysError("stat " + path);
-  if (S_ISREG(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & 077) == 0) {
-    return OkStatus();
-  }
-  return Error::NotApplied(
-      Code::kFailedPrecondition,
-      path + " must be a file of this user that no other may read (mode 0600)");
-}
-
-Result<Secret<std::string>> ReadKeyFile(int directory, const std::string& path) {
-  ASSIGN_OR_RETURN(
-      const Descriptor file,
-      DescriptorFrom(::openat(directory, kKeyFile, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC),
-                     "open " + path));
-  RETURN_IF_ERROR(CheckPrivate(file.get(), path));
-  std::string text;
-  std::array<char, 4096> buffer{};
-  while (text.size() <= kMaxKeyFileBytes) {
-    const ssize_t got = ::read(file.get(), buffer.data(), buffer.size());
-    if (got < 0) {
-      if (errno == EINTR) continue;
-      return SysError("read " + path);
-    }
-    if (got == 0) return Secret<std::string>(std::move(text));
-    text.append(buffer.data(), static_cast<size_t>(got));
-  }
-  return Error::NotApplied(Code::kFailedPrecondition, path + " is too long for a key");
-}
-
-Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return SysError("write " + path);
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  return OkStatus();
-}
-
-// Complete and durable under its name, or not there at all.
-Status WriteFileDurably(int directory, const std::string& name, std::string_view bytes, mode_t mode,
-                        const std::string& path) {
-  const std::string temporary = "." + name + ".tmp";
-  if (::unlinkat(directory, temporary.c_str(), 0) != 0 && errno != ENOENT) {
-    return SysError("remove the left-over of " + path);
-  }
-  ASSIGN_OR_RETURN(
-      const Descriptor file,
-      DescriptorFrom(::openat(directory, temporary.c_str(),
-                              O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode),
-                     "create " + path));
-  if (::fchmod(file.get(), mode) != 0) return SysError("chmod " + path);
-  RETURN_IF_ERROR(WriteAll(file.get(), bytes, path));
-  if (::fsync(file.get()) != 0) return SysError("sync " + path);
-  if (::renameat(directory, temporary.c_str(), directory, name.c_str()) != 0) {
-    return SysError("rename " + path);
-  }
-  if (::fsync(directory) != 0) return SysError("sync the directory of " + path);
-  return OkStatus();
-}
-
-Result<Descriptor> OpenDirectory(const std::string& directory) {
-  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
-    return SysError("make " + directory);
-  }
-  return DescriptorFrom(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
-                        "open " + directory);
-}
 
 Result<SigningKey> LoadOrMakeKey(int directory, const std::string& path) {
-  const Result<Secret<std::string>> pem = ReadKeyFile(directory, path);
+  const Result<Secret<std::string>> pem = ReadPrivateFile(directory, kKeyFile, path);
   if (pem.ok()) return SigningKey::FromPem(*pem).With(path);
   if (pem.error().sys_errno() != ENOENT) return pem.error();
   ASSIGN_OR_RETURN(SigningKey key, SigningKey::Generate());
@@ -135,7 +38,7 @@ Result<SigningKey> LoadOrMakeKey(int directory, const std::string& path) {
 
 Result<std::unique_ptr<LocalTokenIssuer>> LocalTokenIssuer::Open(
     const LocalTokenIssuerOptions& options, const Clock& clock) {
-  ASSIGN_OR_RETURN(const Descriptor directory, OpenDirectory(options.directory));
+  ASSIGN_OR_RETURN(const Descriptor directory, OpenPrivateDirectory(options.directory));
   const std::string prefix = options.directory + "/";
   ASSIGN_OR_RETURN(SigningKey key, LoadOrMakeKey(directory.get(), prefix + kKeyFile));
   // Written when it is another one only: a full disk must not keep an agent from starting.
@@ -154,6 +57,8 @@ LocalTokenIssuer::LocalTokenIssuer(std::unique_ptr<SigningKey> key, std::string 
 LocalTokenIssuer::~LocalTokenIssuer() = default;
 
 const std::string& LocalTokenIssuer::jwks() const { return key_->jwks(); }
+
+std::string LocalTokenIssuer::Issuer() const { return issuer_ + " " + key_->key_id(); }
 
 Result<ServiceAccountToken> LocalTokenIssuer::GetServiceAccountToken(const TokenRequest& request) {
   if (request.expiration_seconds < kMinExpirationSeconds ||

@@ -42,6 +42,7 @@ class LocalTokenIssuer final : public HostTokens {
   Result<ServiceAccountToken> GetServiceAccountToken(const TokenRequest& request) override
       EXCLUDES(mu_);
   void DeleteServiceAccountTokens(const PodUid& pod) override EXCLUDES(mu_);
+  std::string Issuer() const override;
 
   // The public key as a JSON Web Key Set, as in jwks.json.
   const std::string& jwks() const;

@@ -18,6 +18,7 @@
 #include "base/secret.h"
 #include "kube/objects.h"
 #include "os/kernel.h"
+#include "volumehost/content_key.h"
 #include "volumehost/irreversible_steps.h"
 #include "volumehost/kubelet_paths.h"
 
@@ -63,6 +64,8 @@ class HostTokens {
   virtual Result<ServiceAccountToken> GetServiceAccountToken(const TokenRequest& request) = 0;
   // Forgets the tokens of a pod that is gone.
   virtual void DeleteServiceAccountTokens(const PodUid& pod) = 0;
+  // What all its tokens have in common: who issues them, with which key. "": that is not known.
+  virtual std::string Issuer() const { return ""; }
 };
 
 enum class EventType { kNormal, kWarning };
@@ -178,6 +181,9 @@ struct VolumeHost {
   // Null where the host is not of this kind, as a failed type assertion is in kubelet.
   KubeletHost* kubelet = nullptr;
   AttachDetachHost* attach_detach = nullptr;
+  // Null: nothing is known of what was published before the agent's start, and each volume is set
+  // up again.
+  std::shared_ptr<const ContentKey> content_key = nullptr;
 };
 
 }  // namespace volumed

@@ -22,6 +22,12 @@ void ActualStateOfWorld::SetIdentity(const PodUid& pod, const PodIdentity& ident
   by_name_[{known.name_space, known.name}].insert(pod);
 }
 
+void ActualStateOfWorld::DoubtFoundVolumes() {
+  for (auto& [uid, pod] : pods_) {
+    for (auto& [spec, volume] : pod.volumes) volume.found_as.reset();
+  }
+}
+
 ActualPod ActualStateOfWorld::TakePod(const PodUid& pod) {
   ForgetName(pod, pods_.at(pod).identity);
   return std::move(pods_.extract(pod).mapped());
@@ -134,6 +140,7 @@ void ActualStateOfWorld::MountDone(const PodVolumeKey& key,
   volume.in_flight = false;
   Apply(volume, VolumeEvent::kDone);
   volume.reconstructed = false;
+  volume.found_as.reset();
   volume.applied_generation = volume.call_generation;
   volume.mounted = outcome.value;
   volume.failure.reset();
@@ -142,6 +149,7 @@ void ActualStateOfWorld::MountDone(const PodVolumeKey& key,
 void ActualStateOfWorld::UnmountStarted(const PodVolumeKey& key) {
   ActualVolume& volume = VolumeAt(key);
   volume.applied_generation = 0;
+  volume.found_as.reset();
   Start(volume, volume.is_block ? VolumeEvent::kUnmapVolume : VolumeEvent::kTearDown);
 }
 

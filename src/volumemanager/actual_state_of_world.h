@@ -34,6 +34,8 @@ struct ActualVolume {
   // Found at start and not set up by this process since: what is there may be in use by a
   // container, and a failure must leave it alone.
   bool reconstructed = false;
+  // What was found in its place then: see MountRequest. Nothing once it is set up by this process.
+  std::optional<std::string> found_as;
   int64_t since_unix_ms = 0;  // of the state
 
   // Of a persistent volume, which pods share; else empty.
@@ -175,6 +177,8 @@ class ActualStateOfWorld {
   ActualPod& AddPod(const PodUid& pod, const PodIdentity& identity);
   ActualPod* FindPod(const PodUid& pod);
   const ActualPod* FindPod(const PodUid& pod) const;
+  // Nothing that was found at the start is known to be as its record says.
+  void DoubtFoundVolumes();
   // Erases it, and answers what it was. REQUIRES: it is there.
   ActualPod TakePod(const PodUid& pod);
   // REQUIRES: the pod is there. What ActualPod::identity says is set by this alone.

@@ -358,6 +358,29 @@ std::optional<PodView> KubeletVolumeManager::Impl::FindPod(const PodUid& uid) co
   return views_.BuildRefused(*pod, "Pending", std::move(problem));
 }
 
+bool KubeletVolumeManager::Impl::HasPod(const PodUid& uid) const {
+  if (actual_.FindPod(uid) != nullptr) return true;
+  const PodPtr pod = parts_.catalog.FindPod(uid);
+  return pod != nullptr && (tombstones_.contains(uid) || !(loaded_ || EndingOf(*pod)));
+}
+
+std::vector<KubeletVolumeManager::VolumeProgress> KubeletVolumeManager::Impl::VolumesOf(
+    const PodUid& uid) const {
+  std::vector<VolumeProgress> volumes;
+  const ActualPod* pod = actual_.FindPod(uid);
+  if (pod == nullptr) return volumes;
+  const WantedPod* wanted = desired_.Find(uid);
+  for (const auto& [spec, volume] : pod->volumes) {
+    volumes.push_back({spec, wanted != nullptr && wanted->volumes.contains(spec),
+                       volume.state == VolumeState::kSetUp});
+  }
+  if (wanted == nullptr) return volumes;
+  for (const auto& [spec, volume] : wanted->volumes) {
+    if (!pod->volumes.contains(spec)) volumes.push_back({spec, true, false});
+  }
+  return volumes;
+}
+
 std::map<std::pair<std::string, std::string>, int64_t> KubeletVolumeManager::Impl::VolumeCounts()
     const {
   std::map<std::pair<std::string, std::string>, int64_t> counts;
@@ -486,6 +509,13 @@ std::vector<PodView> KubeletVolumeManager::PodsNamed(const std::string& name_spa
                                                      const std::string& name) const {
   return impl_->PodsNamed(name_space, name);
 }
+bool KubeletVolumeManager::HasPod(const PodUid& pod) const { return impl_->HasPod(pod); }
+
+std::vector<KubeletVolumeManager::VolumeProgress> KubeletVolumeManager::VolumesOf(
+    const PodUid& pod) const {
+  return impl_->VolumesOf(pod);
+}
+
 std::optional<PodView> KubeletVolumeManager::FindPod(const PodUid& pod) const {
   return impl_->FindPod(pod);
 }

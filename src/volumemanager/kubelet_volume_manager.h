@@ -163,6 +163,17 @@ class KubeletVolumeManager final : public VolumeManager {
   uint64_t AddObserver(std::function<void(const PodUid&)> observer) override;
   void RemoveObserver(uint64_t id) override;
 
+  // Whether FindPod() has an answer, without making it: for observers, which are told of every
+  // change.
+  bool HasPod(const PodUid& pod) const;
+  // What of a pod's views an observer may follow at the price of its volumes alone.
+  struct VolumeProgress {
+    SpecName spec;
+    bool wanted = false;
+    bool set_up = false;
+  };
+  std::vector<VolumeProgress> VolumesOf(const PodUid& pod) const;
+
   // For volume_manager_total_volumes: (plugin name, "desired_state_of_world" or
   // "actual_state_of_world") -> volumes. Source: kubernetes pkg/kubelet/volumemanager/metrics.
   std::map<std::pair<std::string, std::string>, int64_t> VolumeCounts() const;

@@ -88,6 +88,8 @@ class KubeletVolumeManager::Impl {
   std::vector<PodView> Pods() const;
   std::vector<PodView> PodsNamed(const std::string& name_space, const std::string& name) const;
   std::optional<PodView> FindPod(const PodUid& uid) const;
+  bool HasPod(const PodUid& uid) const;
+  std::vector<VolumeProgress> VolumesOf(const PodUid& uid) const;
   StorageViews storage() const { return StorageViews(parts_.catalog, claims_); }
   void SetStatsTimes(Duration period, Duration deadline) { stats_.SetTimes(period, deadline); }
   void DeviceAppeared(const std::vector<std::string>& paths);

@@ -30,7 +30,10 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
   const ReconstructResult result =
       Reconstruct(*found, boot_id_, settings_.adopt_root, parts_.host.paths, actual_, consumers_);
   quarantined_pods_ = result.quarantined_pods;
-  if (parts_.host.irreversible.InDoubt()) DoubtCommands();
+  if (parts_.host.irreversible.InDoubt()) {
+    DoubtCommands();
+    actual_.DoubtFoundVolumes();
+  }
   TellOfUnrecordedMounts(result);
   HoldAdoptedPods(*found);
   for (const auto& [uid, cover] : found->covered) {

@@ -241,7 +241,8 @@ MountRequest Reconciler::RequestFor(const PodVolumeKey& key, const WantedPod& po
           found != nullptr && found->reconstructed,
           wanted.unique_name,
           wanted.has_device,
-          wanted.claim_uid};
+          wanted.claim_uid,
+          found != nullptr && found->reconstructed ? found->found_as : std::nullopt};
 }
 
 void Reconciler::MountStarted(const PodVolumeKey& key, const WantedVolume& wanted,

@@ -1,6 +1,7 @@
 #include "volumemanager/reconstructor.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -39,30 +40,76 @@ class DirectoryFinder {
   DirectoryFinder(const FindParts& parts, Duration timeout) : parts_(parts), timeout_(timeout) {}
 
   std::vector<std::string> Subdirectories(const SafePath& path) const {
-    // A hostPath has nothing here, so whatever a volume leaves is a directory.
-    return Entries(path, FileType::kDirectory);
+    return Entries({path}, FileType::kDirectory).front();
   }
 
-  void AddVolumesOf(const PodUid& pod, std::vector<KubeletPaths::PodVolume>& out) const {
-    const SafePath volumes = parts_.paths.GetPodVolumesDir(pod);
-    for (const std::string& plugin : Subdirectories(volumes)) {
-      for (const std::string& spec : Subdirectories(volumes.Below(plugin))) {
-        out.push_back({pod, UnescapeQualifiedName(plugin), SpecName(spec), false});
-      }
-    }
-    const SafePath devices = parts_.paths.GetPodVolumeDevicesDir(pod);
-    for (const std::string& plugin : Subdirectories(devices)) {
-      for (const std::string& spec : Entries(devices.Below(plugin), FileType::kSymlink)) {
-        out.push_back({pod, UnescapeQualifiedName(plugin), SpecName(spec), true});
-      }
-    }
+  void AddVolumesOf(const std::vector<PodUid>& pods,
+                    std::vector<KubeletPaths::PodVolume>& out) const {
+    // A hostPath has nothing here, so whatever a volume leaves is a directory.
+    AddVolumes(pods, &KubeletPaths::GetPodVolumesDir, FileType::kDirectory, out);
+    AddVolumes(pods, &KubeletPaths::GetPodVolumeDevicesDir, FileType::kSymlink, out);
   }
 
  private:
-  std::vector<std::string> Entries(const SafePath& path, FileType type) const {
+  // Those in `of_pod`/<plugin> of each pod, by their type: a block volume's are links.
+  void AddVolumes(const std::vector<PodUid>& pods,
+                  SafePath (KubeletPaths::*of_pod)(const PodUid&) const, FileType type,
+                  std::vector<KubeletPaths::PodVolume>& out) const {
+    std::vector<SafePath> tops;
+    tops.reserve(pods.size());
+    for (const PodUid& pod : pods) tops.push_back((parts_.paths.*of_pod)(pod));
+    const std::vector<std::vector<std::string>> plugins = Entries(tops, FileType::kDirectory);
+    std::vector<KubeletPaths::PodVolume> of_plugins;
+    std::vector<SafePath> directories;
+    for (size_t i = 0; i < pods.size(); ++i) {
+      for (const std::string& plugin : plugins[i]) {
+        of_plugins.push_back(
+            {pods[i], UnescapeQualifiedName(plugin), SpecName(), type == FileType::kSymlink});
+        directories.push_back(tops[i].Below(plugin));
+      }
+    }
+    const std::vector<std::vector<std::string>> specs = Entries(directories, type);
+    for (size_t i = 0; i < directories.size(); ++i) {
+      for (const std::string& spec : specs[i]) {
+        out.push_back(of_plugins[i]);
+        out.back().spec = SpecName(spec);
+      }
+    }
+  }
+
+  // The names of this type in each directory.
+  std::vector<std::vector<std::string>> Entries(const std::vector<SafePath>& paths,
+                                                FileType type) const {
+    constexpr size_t kAtOnce = 256;
+    std::vector<std::vector<std::string>> names;
+    names.reserve(paths.size());
+    for (size_t first = 0; first < paths.size(); first += kAtOnce) {
+      Batch batch{parts_.paths.GetPodsDir(), {}};
+      const size_t end = std::min(paths.size(), first + kAtOnce);
+      for (size_t i = first; i < end; ++i) batch.items.push_back({ListDirectory{paths[i]}});
+      const Result<BatchAnswer> answer = parts_.kernel.Call(batch, Call());
+      for (size_t i = first; i < end; ++i) {
+        // One that cannot be read must not hide the others.
+        names.push_back(NamesIn(answer.ok() ? Listed(answer->items[i - first].result)
+                                            : parts_.kernel.Call(ListDirectory{paths[i]}, Call()),
+                                type));
+      }
+    }
+    return names;
+  }
+
+  CallOptions Call() const {
     CallOptions call;
     call.deadline = Deadline::After(parts_.clock, timeout_);
-    const Result<DirectoryListing> listing = parts_.kernel.Call(ListDirectory{path}, call);
+    return call;
+  }
+
+  static Result<DirectoryListing> Listed(const Result<AnyAnswer>& answer) {
+    if (!answer.ok()) return answer.error();
+    return std::get<DirectoryListing>(*answer);
+  }
+
+  std::vector<std::string> NamesIn(const Result<DirectoryListing>& listing, FileType type) const {
     std::vector<std::string> names;
     if (!listing.ok()) {
       if (listing.error().code() != Code::kNotFound) {
@@ -194,6 +241,10 @@ Result<FoundAtStart> LoadFoundAtStart(const FindParts& parts, const FindOptions&
                    parts.kernel.Call(ListMounts{parts.paths.root()}, call));
   found.mounted = MountedVolumes(mounts, parts.paths);
   found.device_mounts = MountedDevices(mounts, parts.paths);
+  for (const MountEntry& mount : mounts.mounts) {
+    const auto [at, is_first] = found.mounts_at.emplace(mount.mount_point, mount.fs_type);
+    if (!is_first) at->second = FoundAtStart::kSeveralMounts;
+  }
 
   const DirectoryFinder finder(parts, options.call_timeout);
   std::set<PodUid> pods;
@@ -205,9 +256,10 @@ Result<FoundAtStart> LoadFoundAtStart(const FindParts& parts, const FindOptions&
     }
   }
   found.covered = FindCovered(mounts, parts.paths);
-  for (const PodUid& pod : pods) {
-    if (!found.covered.contains(pod)) finder.AddVolumesOf(pod, found.directories);
-  }
+  std::vector<PodUid> uncovered;
+  std::copy_if(pods.begin(), pods.end(), std::back_inserter(uncovered),
+               [&](const PodUid& pod) { return !found.covered.contains(pod); });
+  finder.AddVolumesOf(uncovered, found.directories);
   if (options.all_directories) {
     found.adopted = FindAdoptedPods({parts.kernel, parts.clock, parts.paths, parts.log,
                                      options.pod_logs_directory, options.call_timeout},
@@ -259,6 +311,26 @@ void AddUnrecorded(const FoundAtStart& found, const KubeletPaths::PodVolume& vol
   }
   take_over.without_record.insert(key);
   ++take_over.volumes;
+}
+
+// What stands in the place of a volume that is set up by its record; nothing if something of it is
+// missing, or more than it has made is there.
+std::optional<std::string> FoundAs(const FoundAtStart& found,
+                                   const std::set<std::pair<PodVolumeKey, std::string>>& there,
+                                   const PodVolumeRecord& record, const KubeletPaths& paths) {
+  if (!there.contains({record.key, record.plugin_name})) return std::nullopt;
+  const auto& [pod, spec] = record.key;
+  for (const PodVolumeRecord::SubPath& sub_path : record.sub_paths) {
+    const SafePath target =
+        paths.GetPodVolumeSubpathDir(pod, spec, sub_path.container, sub_path.index);
+    const auto mount = found.mounts_at.find(target.Display());
+    if (mount == found.mounts_at.end() || mount->second == FoundAtStart::kSeveralMounts) {
+      return std::nullopt;
+    }
+  }
+  const std::string place = paths.GetPodVolumeDir(pod, record.plugin_name, spec).Display();
+  const auto mount = found.mounts_at.find(place);
+  return mount == found.mounts_at.end() ? "" : mount->second;
 }
 
 // Where it is mounted, or where its nodes are bound.
@@ -346,6 +418,10 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
                               Consumers& consumers) {
   ReconstructResult result;
   for (const PodRecord& record : found.pods) RestorePod(record, actual);
+  std::set<std::pair<PodVolumeKey, std::string>> there;
+  for (const KubeletPaths::PodVolume& volume : found.directories) {
+    if (!volume.is_block) there.insert({{volume.pod, volume.spec}, volume.plugin});
+  }
   for (const PodVolumeRecord& record : found.volumes) {
     result.volumes.push_back(AfterRestart(record, boot_id));
     // Its row may be left of a teardown that could not remove it; its pod's removal does.
@@ -355,6 +431,7 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
                                                    record.boot_id == boot_id, record.is_block);
     volume.unique_name = record.unique_name;
     volume.has_device = record.has_device;
+    volume.found_as = FoundAs(found, there, record, paths);
     ++result.take_over.volumes;
   }
   for (const KubeletPaths::PodVolume& volume : found.mounted) {

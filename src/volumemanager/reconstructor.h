@@ -8,6 +8,7 @@
 
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/clock.h"
@@ -44,11 +45,14 @@ struct FoundAtStart {
   std::vector<ObjectSourceRecord> sources;
   std::vector<ObjectUidRecord> uids;  // of the former release
   std::vector<DeletedObjectRecord> deleted;
-  std::vector<CommandNumberRecord> command_numbers;      // one at most
-  std::vector<QuarantinedRecord> quarantined;            // of all kinds
-  std::vector<KubeletPaths::PodVolume> mounted;          // by the mount table, each once
-  std::vector<KubeletPaths::PodVolume> directories;      // below pods/, see LoadFoundAtStart
-  std::map<PodUid, CoveredPod> covered;                  // by the mount table; not looked into
+  std::vector<CommandNumberRecord> command_numbers;  // one at most
+  std::vector<QuarantinedRecord> quarantined;        // of all kinds
+  std::vector<KubeletPaths::PodVolume> mounted;      // by the mount table, each once
+  std::vector<KubeletPaths::PodVolume> directories;  // below pods/, see LoadFoundAtStart
+  std::map<PodUid, CoveredPod> covered;              // by the mount table; not looked into
+  // What is mounted, by its mount point, below the root: the filesystem, if it is one alone.
+  std::unordered_map<std::string, std::string> mounts_at;
+  static constexpr const char* kSeveralMounts = "several mounts";
   std::vector<PodUid> pod_directories;                   // with all_directories
   FoundAdoptedPods adopted;                              // likewise
   std::vector<KubeletPaths::DeviceMount> device_mounts;  // by the mount table, each once

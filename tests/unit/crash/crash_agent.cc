@@ -130,6 +130,8 @@ CrashAgent::CrashAgent(CrashWorld& world, const SeededBug& bug, uint64_t seed,
                                        : nullptr),
       consumer_watch_(world) {
   world.storage = &storage_;
+  host_.content_key =
+      std::make_shared<ContentKey>(Secret<std::string>(std::string(32, 'k')));  // in a file
   if (!bug.knows_no_own_directories) {
     storage_.AddOwnDirectory("the agent's root", CrashWorld::kRoot);
     for (const auto& [what, path] : world.own_directories) storage_.AddOwnDirectory(what, path);

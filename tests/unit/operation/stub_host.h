@@ -16,16 +16,23 @@ class StubHostParts final : public HostObjects,
                             public HostNode {
  public:
   Result<std::shared_ptr<const SecretObject>> GetSecret(const std::string&,
-                                                        const std::string&) const override {
-    return NotHere();
+                                                        const std::string& name) const override {
+    const auto found = secrets.find(name);
+    if (found == secrets.end()) return NotHere();
+    return found->second;
   }
   Result<std::shared_ptr<const ConfigMapObject>> GetConfigMap(const std::string&,
                                                               const std::string&) const override {
     return NotHere();
   }
   Result<ServiceAccountToken> GetServiceAccountToken(const TokenRequest&) override {
-    return NotHere();
+    ++tokens_issued;
+    ServiceAccountToken token;
+    token.token = Secret<std::string>("token " + std::to_string(tokens_issued));
+    token.refresh_unix_ms = int64_t{1} << 50;
+    return token;
   }
+  std::string Issuer() const override { return "this one"; }
   void DeleteServiceAccountTokens(const PodUid&) override {}
   void RecordPodEvent(const PodUid& pod, EventType, const std::string& reason,
                       const std::string& message) override {
@@ -41,6 +48,8 @@ class StubHostParts final : public HostObjects,
   KernelFeatures GetKernelFeatures() const override { return {}; }
 
   std::vector<std::string> events;
+  std::map<std::string, std::shared_ptr<const SecretObject>> secrets;
+  int tokens_issued = 0;
 
  private:
   static Error NotHere() { return Error::NotApplied(Code::kNotFound, "no objects here"); }
