@@ -21,12 +21,14 @@ void Agent::LogProblems(const std::string& source, const char* what,
 
 void Agent::Deliver(ObjectUpdate update) {
   std::optional<KnownDirectory> directory;
+  UnprovenAbsences unproven;
   std::string source;
   if (const ObjectList* list = std::get_if<ObjectList>(&update)) {
     source = list->source;
     LogProblems(source, "manifest problem", list->problems);
     LogProblems(source, "manifest warning", list->warnings);
     if (list->complete) directory = list->directory;
+    unproven = list->unproven;
   } else {
     const ObjectDelta& delta = std::get<ObjectDelta>(update);
     source = delta.source;
@@ -37,9 +39,10 @@ void Agent::Deliver(ObjectUpdate update) {
       LogProblems(source, "manifest warning", warnings);
     }
     directory = delta.directory;
+    unproven = delta.unproven;
   }
   source_losses_->Note(update);
-  if (directory) manager_->NoteDirectory(source, *directory);
+  if (directory) manager_->NoteDirectory(source, *directory, unproven);
   const bool was_complete = catalog_->AllSourcesComplete();
   const bool were_in_order = catalog_->WhereItMayHaveMoved("").empty();
   // The first complete list of the last source may hold what plugins ask for at once.

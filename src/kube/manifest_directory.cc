@@ -68,7 +68,7 @@ void ManifestDirectory::Remember(SourceMemory memory) {
   // A list that has what is on record is complete, whatever can be read of the directory now.
   complete_ = memory.directory.has_value() || !memory.objects.empty();
   known_ = std::move(memory.directory);
-  files_.Remember(std::move(memory.objects));
+  files_.Remember(std::move(memory.objects), memory.unproven);
 }
 
 void ManifestDirectory::Start(ObjectListener listener) {
@@ -426,7 +426,8 @@ void ManifestDirectory::ApplyListing(const Scanned& scanned, uint64_t number) {
   const std::set<std::string> present(scanned.present.begin(), scanned.present.end());
   const std::string whole_unproven = ListingUnproven(present.empty());
   for (const std::string& file : files_.AbsentFrom(present)) {
-    const ManifestLook look{scanned.at, listing_ == Listing::kFound, number, whole_unproven};
+    ManifestLook look{scanned.at, listing_ == Listing::kFound, number, whole_unproven};
+    look.unproven_for_good = WhyOther().empty();
     ApplyReading({file, ManifestReading::What::kGone, "", {}}, look);
   }
 }
@@ -444,6 +445,7 @@ void ManifestDirectory::ApplyReading(ManifestReading reading, ManifestLook look)
     const bool is_found = listing_ == Listing::kFound;
     if (look.unproven.empty() && !was_seen && !is_found) look.unproven = kNotUnlinked;
     look.by_event = is_found || was_seen;
+    look.was_seen_to_go = was_seen;
   }
   if (dirty_.count(reading.file) == 0) unlinked_.erase(reading.file);
   files_.Apply(std::move(reading), look);

@@ -90,6 +90,7 @@ void ManifestDirectory::DeliverChanges(ManifestChanges changes) {
   delta.warnings = std::move(changes.warnings);
   delta.incomplete_because = IncompleteBecause(std::move(changes.incomplete_because));
   delta.directory = known_;
+  delta.unproven = files_.Unproven();
   dirty_.merge(changes.due_files);
   ArmSettle(changes.next_due);
   listener_(std::move(delta));
@@ -109,6 +110,7 @@ void ManifestDirectory::DeliverList() {
     list.warnings = std::move(judgement.warnings);
     list.incomplete_because = IncompleteBecause(std::move(judgement.incomplete_because));
     list.directory = known_;
+    list.unproven = files_.Unproven();
     dirty_.merge(judgement.due_files);
     ArmSettle(judgement.next_due);
   }

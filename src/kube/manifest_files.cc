@@ -23,13 +23,15 @@ std::string ManifestFiles::PathOf(const std::string& file) const {
   return file.starts_with('/') ? shown : directory_ + "/" + shown;
 }
 
-void ManifestFiles::Remember(std::vector<KnownObject> objects) {
+void ManifestFiles::Remember(std::vector<KnownObject> objects, const UnprovenAbsences& unproven) {
   for (KnownObject& object : objects) {
     Known& known = known_[object.key];
     known.file = object.file;
     if (const auto name = StripPrefix(object.file, directory_ + "/")) known.file = *name;
     known.place.object = std::move(object.object);
     absent_of_[known.file].insert(object.key);
+    const auto held = unproven.find(object.key);
+    if (held != unproven.end()) known.unproven_for_good = held->second;
   }
   circumstances_.reset();
 }
@@ -135,6 +137,7 @@ void ManifestFiles::NoteLook(const std::string& file, const ManifestLook& look) 
     Known& known = known_.at(key);
     changed_objects_.insert(key);
     known.looked_at = look.at;
+    if (look.was_seen_to_go && look.unproven.empty()) known.unproven_for_good.clear();
     if (hidden) {
       known.proven = false;
     } else if (look.unproven.empty()) {
@@ -142,8 +145,20 @@ void ManifestFiles::NoteLook(const std::string& file, const ManifestLook& look) 
       if (known.proven) known.unproven.clear();
     } else if (!known.proven) {
       known.unproven = look.unproven;
+      if (look.unproven_for_good) known.unproven_for_good = look.unproven;
     }
   }
+}
+
+UnprovenAbsences ManifestFiles::Unproven() const {
+  UnprovenAbsences unproven;
+  for (const auto& [file, keys] : absent_of_) {
+    for (const ObjectKey& key : keys) {
+      const std::string& why = known_.at(key).unproven_for_good;
+      if (!why.empty()) unproven.emplace(key, why);
+    }
+  }
+  return unproven;
 }
 
 void ManifestFiles::LoseFiles() {

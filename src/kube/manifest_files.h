@@ -69,6 +69,10 @@ struct ManifestLook {
   // Why an object that the look misses may have been lost in another way than by a removal; "" if
   // its absence is evidence.
   std::string unproven = {};
+  // Of a look at the known directory: why that stays so over any later look but one at a file that
+  // was seen to go.
+  bool unproven_for_good = false;
+  bool was_seen_to_go = false;
 };
 
 // What Judge() goes by, beside the files.
@@ -113,7 +117,7 @@ class ManifestFiles {
   explicit ManifestFiles(std::string_view directory);
 
   // What the last agent knew: absent, until a file has it.
-  void Remember(std::vector<KnownObject> objects);
+  void Remember(std::vector<KnownObject> objects, const UnprovenAbsences& unproven = {});
 
   void Apply(ManifestReading reading, const ManifestLook& look);
   // The directory cannot be read: no file has anything until it is read again.
@@ -135,6 +139,7 @@ class ManifestFiles {
 
   // Files of known objects, and files in disorder, that are not in `listed`.
   std::vector<std::string> AbsentFrom(const std::set<std::string>& listed) const;
+  UnprovenAbsences Unproven() const;
   // Objects that were known and that no file has now.
   std::set<ObjectKey> AbsentObjects() const;
   bool HasKnownObjects() const { return !known_.empty(); }
@@ -175,6 +180,7 @@ class ManifestFiles {
     Place place;       // there
     bool proven = false;
     std::string unproven;
+    std::string unproven_for_good;  // see UnprovenAbsences
     TimePoint looked_at{};
     TimePoint lost_at = TimePoint::min();  // by the look that missed it; min: nobody saw when
     std::optional<TimePoint> evident_since;

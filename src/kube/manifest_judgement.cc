@@ -40,6 +40,7 @@ std::optional<ManifestFiles::Hold> ManifestFiles::HoldOf(const Known& known,
     return Hold{PathOf(known.file) + ": " + own->second.disorder};
   }
   if (!known.unproven.empty()) return Hold{known.unproven};
+  if (!known.unproven_for_good.empty()) return Hold{known.unproven_for_good};
   const std::optional<ManifestSuspect> here = LastSuspect();
   if (here && here->touched > known.place.first_seen) {
     return Hold{"may be in " + here->path + ", which " + here->disorder};

@@ -87,9 +87,15 @@ struct KnownObject {
   std::optional<ContentMark> mark = {};
 };
 
+// Objects whose absence from the known directory proved nothing when it was noticed, with why: that
+// holds until they are back, are accepted as gone, or their file is seen to go. No later listing
+// changes it, nor one of the next start.
+using UnprovenAbsences = std::map<ObjectKey, std::string>;
+
 struct SourceMemory {
   std::vector<KnownObject> objects;
-  std::optional<KnownDirectory> directory;  // nullopt: the source is new
+  std::optional<KnownDirectory> directory = {};  // nullopt: the source is new
+  UnprovenAbsences unproven = {};
 };
 
 struct ObjectList {
@@ -103,6 +109,7 @@ struct ObjectList {
   // Why absence from this list proves nothing about some objects; "" for a source that is in order.
   std::string incomplete_because = {};
   std::optional<KnownDirectory> directory = {};  // to be put on record
+  UnprovenAbsences unproven = {};                // likewise, with the directory
   // Of what was taken all the same: fields that nobody knows. They make no source unhealthy.
   std::vector<DecodeProblem> warnings = {};
   // Of a list that is not complete: kinds of which it is, for a source that lists each by itself.
@@ -130,6 +137,7 @@ struct ObjectDelta {
   ByFile warnings = {};                        // of these files
   std::string incomplete_because = {};         // as in a list
   std::optional<KnownDirectory> directory = {};
+  UnprovenAbsences unproven = {};
 };
 
 using ObjectUpdate = std::variant<ObjectList, ObjectDelta>;

@@ -103,6 +103,11 @@ Record EncodeRecord(const ObjectSourceRecord& record) {
   if (record.directory.changed_unix_nanos) {
     message.set_changed_unix_nanos(*record.directory.changed_unix_nanos);
   }
+  for (const auto& [object, reason] : record.unproven) {
+    auto* absence = message.add_unproven();
+    SetObject(object, absence);
+    absence->set_reason(reason);
+  }
   return EncodeRow(kObjectSourceRecordKind, record.name, message);
 }
 
@@ -119,6 +124,10 @@ Result<ObjectSourceRecord> DecodeObjectSourceRecord(const Record& row) {
   }
   if (message.has_changed_unix_nanos()) {
     record.directory.changed_unix_nanos = message.changed_unix_nanos();
+  }
+  for (const record::ObjectSourceRecord::UnprovenAbsence& absence : message.unproven()) {
+    ASSIGN_OR_RETURN(ObjectKey object, ObjectOf(absence, row));
+    record.unproven.emplace(std::move(object), absence.reason());
   }
   if (record.name.empty() || record.name != row.key) {
     return UnreadableRow(row, "belongs under the key \"" + record.name + "\"");

@@ -48,6 +48,7 @@ struct KnownObjectRecord {
 struct ObjectSourceRecord {
   std::string name{};
   KnownDirectory directory{};
+  UnprovenAbsences unproven{};
   friend bool operator==(const ObjectSourceRecord&, const ObjectSourceRecord&) = default;
 };
 

@@ -60,7 +60,7 @@ void KnownObjects::Restore(const FoundAtStart& found) {
     if (!record.uid.empty()) SetUid(record.object, record.uid);
   }
   for (const ObjectSourceRecord& record : found.sources) {
-    directories_[record.name] = record.directory;
+    sources_[record.name] = record;
   }
   RestoreUids(found);
   RestoreUidsOfVolumes(found);
@@ -139,7 +139,10 @@ std::map<std::string, SourceMemory> KnownObjects::Memories() const {
     memories[record.source].objects.push_back(
         {object, record.uid, record.file, DecodeContent(record.object_json), false, record.mark});
   }
-  for (const auto& [source, directory] : directories_) memories[source].directory = directory;
+  for (const auto& [source, record] : sources_) {
+    memories[source].directory = record.directory;
+    memories[source].unproven = record.unproven;
+  }
   memories.erase(Provisioning::kSourceName);
   return memories;
 }
@@ -306,15 +309,17 @@ void KnownObjects::RowIsDurable(const std::string& key) {
   if (is_gone || is_settled) hooks_.settled();
 }
 
-void KnownObjects::NoteDirectory(const std::string& source, const KnownDirectory& directory) {
-  const auto known = directories_.find(source);
-  if (known != directories_.end() && known->second == directory) return;
-  directories_[source] = directory;
-  source_rows_.Put(EncodeRecord(ObjectSourceRecord{source, directory}));
+void KnownObjects::NoteDirectory(const std::string& source, const KnownDirectory& directory,
+                                 const UnprovenAbsences& unproven) {
+  ObjectSourceRecord record{source, directory, unproven};
+  const auto known = sources_.find(source);
+  if (known != sources_.end() && known->second == record) return;
+  source_rows_.Put(EncodeRecord(record));
+  sources_[source] = std::move(record);
 }
 
 void KnownObjects::ForgetSource(const std::string& source) {
-  if (directories_.erase(source) > 0) source_rows_.Remove(source);
+  if (sources_.erase(source) > 0) source_rows_.Remove(source);
 }
 
 }  // namespace volumed

@@ -78,7 +78,8 @@ class KnownObjects final : public ObjectIdentities {
   // another.
   void PodGone(const ObjectKey& pod, const std::string& uid);
 
-  void NoteDirectory(const std::string& source, const KnownDirectory& directory);
+  void NoteDirectory(const std::string& source, const KnownDirectory& directory,
+                     const UnprovenAbsences& unproven = {});
   // Its objects are told of by the catalog.
   void ForgetSource(const std::string& source);
 
@@ -104,7 +105,7 @@ class KnownObjects final : public ObjectIdentities {
   std::map<ObjectKey, std::string> uids_;
   std::map<std::string, ObjectKey> pods_by_uid_;    // the pods of `uids_`
   std::map<ObjectKey, KnownObjectRecord> records_;  // as they are, or are to be
-  std::map<std::string, KnownDirectory> directories_;
+  std::map<std::string, ObjectSourceRecord> sources_;
   std::map<std::string, std::vector<KnownObject>> pods_;  // by source, as the last agent left them
   // Static pods that were named when the node was called otherwise: namespace and today's name ->
   // the name that they keep.

@@ -446,8 +446,9 @@ void KubeletVolumeManager::ObjectsChanged() {
   impl_->DeleteWhatHasMovedNowhere();
 }
 void KubeletVolumeManager::NoteDirectory(const std::string& source,
-                                         const KnownDirectory& directory) {
-  impl_->NoteDirectory(source, directory);
+                                         const KnownDirectory& directory,
+                                         const UnprovenAbsences& unproven) {
+  impl_->NoteDirectory(source, directory, unproven);
 }
 void KubeletVolumeManager::SourceForgotten(const std::string& source) {
   impl_->SourceForgotten(source);

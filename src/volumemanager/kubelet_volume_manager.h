@@ -104,7 +104,8 @@ class KubeletVolumeManager final : public VolumeManager {
 
   void ObjectsChanged() override;
   // What the directory of a source is recognised by at the next start.
-  void NoteDirectory(const std::string& source, const KnownDirectory& directory);
+  void NoteDirectory(const std::string& source, const KnownDirectory& directory,
+                     const UnprovenAbsences& unproven = {});
   // The source is forgotten by command, with its directory.
   void SourceForgotten(const std::string& source);
   // A plugin came, changed or went: what waits for it is tried at once.

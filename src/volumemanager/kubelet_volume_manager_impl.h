@@ -59,8 +59,9 @@ class KubeletVolumeManager::Impl {
   void CheckReady();
   // Whenever one more source may have been in order for the first time.
   void DeleteWhatHasMovedNowhere();
-  void NoteDirectory(const std::string& source, const KnownDirectory& directory) {
-    known_.NoteDirectory(source, directory);
+  void NoteDirectory(const std::string& source, const KnownDirectory& directory,
+                     const UnprovenAbsences& unproven = {}) {
+    known_.NoteDirectory(source, directory, unproven);
   }
   void SourceForgotten(const std::string& source) { known_.ForgetSource(source); }
   void PluginChanged(const std::string& plugin_name);

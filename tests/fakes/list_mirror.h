@@ -67,6 +67,7 @@ class ListMirror {
     Replace(list_.warnings, delta.warnings);
     list_.incomplete_because = std::move(delta.incomplete_because);
     if (delta.directory) list_.directory = std::move(delta.directory);
+    list_.unproven = std::move(delta.unproven);
   }
 
   static void Replace(std::vector<DecodeProblem>& all, const ObjectDelta::ByFile& news) {

@@ -451,6 +451,35 @@ TEST_F(ManifestAbsenceTest, AfterAStartInAnEmptyDirectoryOneFileDoesNotProveTheR
   EXPECT_EQ(last_->incomplete_because, "");
 }
 
+// The next start took the directory, which had another file by then, for proof that the rest was
+// removed: a pod went with its data.
+TEST_F(ManifestAbsenceTest, WhatIsHeldAfterAStartInAnEmptyDirectoryIsHeldAfterTheNextOne) {
+  HaveFiles({"a", "b"});
+  fs::remove(directory_ / "a.yaml");
+  fs::remove(directory_ / "b.yaml");
+  Restart();
+  Write("c.yaml", PodYaml("c", "uid-c"));
+  RunUntilState("c", "present");
+  for (int start = 0; start < 2; ++start) {
+    Restart();
+    ExpectHeld("a", "held no manifest at all");
+    ExpectHeld("b", "held no manifest at all");
+  }
+  Write("b.yaml", PodYaml("b", "uid-b"));
+  RunUntilState("b", "present");
+  Restart();
+  ExpectHeld("a", "held no manifest at all");
+  // Once it was back, it goes as any other.
+  fs::remove(directory_ / "b.yaml");
+  RunUntilState("b", "gone");
+  source_->Accept();
+  RunUntilState("a", "gone");
+  EXPECT_TRUE(last_->unproven.empty());
+  Restart();
+  EXPECT_EQ(StateOf("a"), "gone");
+  EXPECT_EQ(last_->incomplete_because, "");
+}
+
 TEST_F(ManifestAbsenceTest, AtAStartAnyFileInDisorderHoldsWhatIsAbsent) {
   HaveFiles({"a", "b"});
   fs::remove(directory_ / "a.yaml");

@@ -92,6 +92,7 @@ class ManifestDirectoryTest : public testing::Test {
       memory.objects.push_back({unknown.key, "", unknown.file, nullptr});
     }
     memory.directory = list.directory;
+    memory.unproven = list.unproven;
     return memory;
   }
   // True if the last list was made after everything had been read.

@@ -151,6 +151,7 @@ TEST(VolumeRecord, AKnownObjectIsWhoItIsAndWhoHasIt) {
 
 TEST(VolumeRecord, ASourceIsRecognisedByItsDirectory) {
   ObjectSourceRecord record{"manifests:/m", {"ext4", "aaaa", 12, 99}};
+  record.unproven[{ObjectKind::kPod, "default", "web"}] = "the directory was empty";
   EXPECT_EQ(DecodeObjectSourceRecord(EncodeRecord(record)).value(), record);
   record.directory.inode.reset();
   EXPECT_EQ(DecodeObjectSourceRecord(EncodeRecord(record)).value(), record);
