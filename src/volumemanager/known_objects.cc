@@ -209,6 +209,14 @@ void KnownObjects::Ended(const ObjectKey& object, const std::string& uid) {
   if (object.kind != ObjectKind::kPod && KnownUidOf(object) == uid) Forget(object);
 }
 
+// A static pod "a" is "a-n1" on the node "n1"; a manifest's "a-n1" with a uid is another pod.
+bool KnownObjects::IsOfStaticPod(const ObjectKey& pod) const {
+  const auto known = uids_.find(pod);
+  if (known == uids_.end()) return false;
+  const PodOnNode here = hooks_.find_on_node(PodUid(known->second));
+  return here.pod != nullptr && StaticPodBaseName(*here.pod).has_value();
+}
+
 std::string KnownObjects::NameOf(const Pod& pod) const {
   const ObjectKey own{ObjectKind::kPod, pod.metadata.name_space, pod.metadata.name};
   const std::optional<std::string> base = StaticPodBaseName(pod);
@@ -216,7 +224,7 @@ std::string KnownObjects::NameOf(const Pod& pod) const {
     const auto former = former_names_.find({own.name_space, own.name});
     if (former != former_names_.end()) return former->second;
   }
-  if (uids_.contains(own)) return own.name;
+  if (uids_.contains(own) && !(IsOfStaticPod(own) && !base)) return own.name;
   // With a uid in its manifest it has no suffix, and without one it has.
   ObjectKey other = own;
   other.name = base ? *base : StaticPodName(own.name, node_name_);

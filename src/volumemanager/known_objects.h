@@ -89,6 +89,7 @@ class KnownObjects final : public ObjectIdentities {
 
  private:
   void SetUid(const ObjectKey& object, const std::string& uid);
+  bool IsOfStaticPod(const ObjectKey& pod) const;
   void RestoreUids(const FoundAtStart& found);
   void RestoreUidsOfVolumes(const FoundAtStart& found);
   void RestorePod(const PodRecord& record);

@@ -471,12 +471,12 @@ TEST_F(ManifestAbsenceTest, WhatIsHeldAfterAStartInAnEmptyDirectoryIsHeldAfterTh
   ExpectHeld("a", "held no manifest at all");
   // Once it was back, it goes as any other.
   fs::remove(directory_ / "b.yaml");
-  RunUntilState("b", "gone");
+  RunUntilState("b", "absent");
   source_->Accept();
-  RunUntilState("a", "gone");
+  RunUntilState("a", "absent");
   EXPECT_TRUE(last_->unproven.empty());
   Restart();
-  EXPECT_EQ(StateOf("a"), "gone");
+  EXPECT_EQ(StateOf("a"), "absent");
   EXPECT_EQ(last_->incomplete_because, "");
 }
 

@@ -243,6 +243,28 @@ TEST_F(PodIdentityTest, AStaticPodThatIsNamedAsAnotherWithItsNodeIsAnotherPod) {
   EXPECT_EQ(UidOfPod("web-n1"), "no pod");
 }
 
+// After the next start its manifest counted as that of the other pod, and it went with its data.
+TEST_F(PodIdentityTest, APodWhoseManifestGetsAUidIsNotTheStaticPodThatIsCalledLikeIt) {
+  Restart();
+  Deliver("", kApplied);
+  DeliverList("manifests", {Named("name: web-n1", "/m/longer.yaml")});
+  const std::string uid = UidOfPod("web-n1-n1");
+  const ObjectWithOrigin edited = Named("name: web-n1, uid: u-2", "/m/longer.yaml");
+  DeliverList("manifests", {edited});
+  const ObjectWithOrigin web = Named("name: web", "/m/web.yaml");
+  DeliverList("manifests", {edited, web});
+  const std::string others = UidOfPod("web-n1");
+  EXPECT_NE(others, "no pod");
+  for (int start = 0; start < 3; ++start) {
+    Pass(std::chrono::minutes(1));
+    ExpectRunning("web-n1-n1", uid);
+    ExpectRunning("web-n1", others);
+    Restart();
+    Deliver("", kApplied);
+    DeliverList("manifests", start == 1 ? std::vector{web, edited} : std::vector{edited, web});
+  }
+}
+
 // The command was carried out, and the pod was there again: its data went by the older records.
 TEST_F(PodIdentityTest, ACommandOfOlderRecordsIsNotObeyed) {
   const ObjectWithOrigin pod = Named("name: web, uid: u-1", "/m/web.yaml");
