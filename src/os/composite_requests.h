@@ -78,7 +78,8 @@ struct EnsuredVolume {
 // The inverse: the marker's directory, then every tmpfs or hugetlbfs that is mounted on the volume,
 // then its directory, never across another mount. On a filesystem that takes no writes the mounts
 // go all the same, and the error is that of the marker.
-// Errors: those of the primitives, maybe applied.
+// Errors: FailedPrecondition, not applied, if something is mounted on a volume whose marker tells
+// that it is a plain directory; those of the primitives, maybe applied.
 struct RemoveVolume {
   using Answer = Changed;
   static constexpr const char* kName = "RemoveVolume";

@@ -9,6 +9,9 @@ namespace volumed {
 namespace {
 
 constexpr uint32_t kMarkerMode = 0644;
+// Of a volume that is a plain directory: whatever is mounted there is not the agent's. Without it, as
+// of the kubelet's and of a former release's markers, nobody knows.
+constexpr uint32_t kPlainMarkerMode = 0640;
 constexpr uint32_t kMarkerDirectoryMode = 0750;
 constexpr uint32_t kNestedMountPointMode = 0755;
 // The link that every published payload has. Source: atomic_writer.go@v1.36.2 (dataDirName).
@@ -35,6 +38,16 @@ SafePath DirectoryOf(const SafePath& file) {
   return directory;
 }
 
+// Of a volume that is a plain directory.
+Status RefuseMount(Kernel& kernel, const SafePath& target, const CallOptions& options) {
+  ASSIGN_OR_RETURN(const FileInfo place,
+                   kernel.Call(Stat{.path = target, .only_mount_point = true}, options));
+  if (!place.is_mount_point) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "something is mounted over " + target.Display() +
+                               ", which is to be a plain directory: unmount it");
+}
+
 // One EnsureVolume.
 class Ensuring {
  public:
@@ -58,7 +71,8 @@ class Ensuring {
   }
 
   Status Make() {
-    if (!request_.tmpfs) RETURN_IF_ERROR(RefuseMount());
+    // Somebody's files would be handed out, and owned anew.
+    if (!request_.tmpfs) RETURN_IF_ERROR(RefuseMount(kernel_, request_.target, options_));
     ASSIGN_OR_RETURN(const bool complete, IsComplete());
     if (complete) return OkStatus();
     if (request_.tmpfs) {
@@ -70,16 +84,6 @@ class Ensuring {
     // From here on the volume is there, complete or not.
     if (Status status = Complete(); !status.ok()) return status.error().AsMaybeApplied();
     return OkStatus();
-  }
-
-  // Somebody's files would be handed out, and owned anew.
-  Status RefuseMount() {
-    ASSIGN_OR_RETURN(const FileInfo place,
-                     Call(Stat{.path = request_.target, .only_mount_point = true}));
-    if (!place.is_mount_point) return OkStatus();
-    return Error::NotApplied(Code::kFailedPrecondition,
-                             "something is mounted over " + request_.target.Display() +
-                                 ", which is to be a plain directory: unmount it");
   }
 
   Result<bool> IsComplete() {
@@ -151,7 +155,8 @@ class Ensuring {
     RETURN_IF_ERROR(Call(MakeDirectory{.path = DirectoryOf(request_.marker),
                                        .mode = kMarkerDirectoryMode,
                                        .parent_mode = kMarkerDirectoryMode}));
-    RETURN_IF_ERROR(Call(MakeFile{.path = request_.marker, .mode = kMarkerMode}));
+    RETURN_IF_ERROR(Call(MakeFile{.path = request_.marker,
+                                  .mode = request_.tmpfs ? kMarkerMode : kPlainMarkerMode}));
     return OkStatus();
   }
 
@@ -219,6 +224,11 @@ Result<EnsuredVolume> DoEnsureVolume(Kernel& kernel, const EnsureVolume& request
 
 Result<Changed> DoRemoveVolume(Kernel& kernel, const RemoveVolume& request,
                                const CallOptions& options) {
+  const Result<FileInfo> told = kernel.Call(Stat{.path = request.marker}, options);
+  const bool is_plain = told.ok() && told->type == FileType::kRegular &&
+                        (told->mode & 07777) == kPlainMarkerMode;
+  // Somebody's files would be hidden for ever with what is mounted there.
+  if (is_plain) RETURN_IF_ERROR(RefuseMount(kernel, request.target, options));
   const Result<Changed> marker = kernel.Call(RemoveTree{DirectoryOf(request.marker)}, options);
   if (!marker.ok()) {
     // On a root that takes no writes the mount can go all the same; a marker without its tmpfs

@@ -311,6 +311,20 @@ TEST_F(GroupOperationsTest, AVolumeUnderAMountIsNotTakenForGone) {
   }
 }
 
+// Somebody's tmpfs was unmounted with the volume, and what was in it was lost.
+TEST_F(GroupOperationsTest, SomebodysTmpfsOverAPlainVolumeIsNotUnmountedWithIt) {
+  (void)Mount({Disk("a"), Memory("b")});
+  real_kernel_.AddMount("tmpfs", "theirs", kVolumes + "/a");
+  auto outcomes = Unmount({"a", "b"});
+  EXPECT_THAT(outcomes.at("a"), HasSubstr("something is mounted over " + kVolumes + "/a"));
+  EXPECT_TRUE(real_kernel_.IsMountPoint(kVolumes + "/a"));
+  EXPECT_EQ(outcomes.at("b"), "done");
+  ASSERT_TRUE(real_kernel_.Call(volumed::Unmount{.target = {kVolumes, "a"}}, CallOptions()).ok());
+  scheduler_.RunFor(std::chrono::minutes(5));
+  EXPECT_EQ(Unmount({"a"}).at("a"), "done");
+  EXPECT_FALSE(real_kernel_.Exists(kVolumes + "/a"));
+}
+
 // A pod was given somebody's files as its emptyDir, and its fsGroup changed their owner.
 TEST_F(GroupOperationsTest, SomebodysFilesystemIsNotHandedOutAsAnEmptyDir) {
   real_kernel_.AddMount("ext4", "/dev/theirs", kVolumes + "/b");
