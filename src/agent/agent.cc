@@ -316,11 +316,20 @@ Status Agent::MakeManager() {
   device_waiter_->SetRemovalListener(
       [=, this](const CatalogDevice& device) { manager_->DeviceVanished(names_of(device)); });
   metrics_->Watch(*manager_);
+  WatchControlTasks();
   source_losses_ = std::make_unique<SourceLosses>(*catalog_, *manager_, removal_deletes);
   manager_->AddObserver([this](const PodUid& pod) {
     if (!manager_->HasPod(pod)) events_->Forget(pod);
   });
   return OkStatus();
+}
+
+void Agent::WatchControlTasks() {
+  scheduler_->loop().SetSlowTaskListener(kSlowTask, [this](const std::string& task, Duration took) {
+    metrics_->SlowTaskRan(task, took);
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(took).count();
+    log_->Debug("a task kept the control thread", {{"task", task}, {"ms", ms}});
+  });
 }
 
 Status Agent::MakeSources() {

@@ -87,6 +87,7 @@ class Agent {
   Status StartKernel();
   Status FollowMounts();   // the end of StartKernel,
   Status FollowDevices();  // in this order
+  Status WatchMountEvents();
   Status OpenRecords();
   Status MakeHost();
   void OpenTokens();
@@ -99,6 +100,7 @@ class Agent {
   NfsSettings MakeNfsSettings();
   void CheckRecyclerTemplate(const std::string& part, const std::string& path);
   Status MakeManager();
+  void WatchControlTasks();
   Status MakeSources();
   Status OpenSockets();
   Status OpenOwnSocket(const ControlSocketOptions& options);

@@ -1,7 +1,6 @@
 #include "agent/control_service.h"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -265,19 +264,25 @@ void ControlService::DeletePod(grpc::ServerUnaryReactor* reactor, v1::DeleteResp
 grpc::ServerUnaryReactor* ControlService::GetPods(grpc::CallbackServerContext* context,
                                                   const v1::GetPodsRequest* request,
                                                   v1::GetPodsResponse* response) {
-  return OnControl(context, PeerRole::kRead, [this, request, response]() -> Status {
-    std::vector<PodView> pods = backend_.manager.Pods();
-    std::sort(pods.begin(), pods.end(), [](const PodView& a, const PodView& b) {
-      return std::tie(a.ns, a.name, a.uid) < std::tie(b.ns, b.name, b.uid);
-    });
-    for (const PodView& pod : pods) {
-      if (!request->namespace_().empty() && pod.ns != request->namespace_()) continue;
-      const std::string& name = request->name();
-      if (!name.empty() && !IsPodName(pod, name, backend_.node)) continue;
-      EncodePod(pod, backend_.events.Snapshot(pod.uid), response->add_pods());
-    }
-    return OkStatus();
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (Refuse(reactor, PeerRole::kRead)) return reactor;
+  backend_.scheduler.Post([this, reactor, request, response] {
+    const auto list =
+        std::make_shared<PodList>(PodList::Parts{backend_.manager, backend_.events,
+                                                 backend_.scheduler.clock(), backend_.node},
+                                  *request, response);
+    ContinueList(reactor, list);
   });
+  return reactor;
+}
+
+void ControlService::ContinueList(grpc::ServerUnaryReactor* reactor,
+                                  const std::shared_ptr<PodList>& list) {
+  if (list->Continue()) {
+    reactor->Finish(grpc::Status::OK);
+  } else {
+    backend_.scheduler.Post([this, reactor, list] { ContinueList(reactor, list); });
+  }
 }
 
 grpc::ServerWriteReactor<v1::WaitResponse>* ControlService::Wait(

@@ -14,6 +14,7 @@
 #include "agent/config.h"
 #include "agent/kept_directories.h"
 #include "agent/peer_role.h"
+#include "agent/pod_list.h"
 #include "agent/source_losses.h"
 #include "base/log.h"
 #include "base/scheduler.h"
@@ -130,6 +131,8 @@ class ControlService final : public v1::VolumeAgent::CallbackService {
   // Runs `work` on the control thread and finishes the call with its status.
   grpc::ServerUnaryReactor* OnControl(grpc::CallbackServerContext* context, PeerRole needed,
                                       std::function<Status()> work);
+  // Goes on with the list until it is whole, and answers. On the control thread.
+  void ContinueList(grpc::ServerUnaryReactor* reactor, const std::shared_ptr<PodList>& list);
   grpc::ServerUnaryReactor* ChangeHold(grpc::CallbackServerContext* context,
                                        const v1::HoldRequest& request,
                                        void (VolumeManager::*change)(HoldRequest,

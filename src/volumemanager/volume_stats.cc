@@ -102,7 +102,10 @@ void VolumeStats::ArmTimer() {
 void VolumeStats::StartDue() {
   const TimePoint now = scheduler_.clock().Now();
   std::vector<PodVolumeKey> due;
+  const auto free = static_cast<size_t>(std::max(settings_.max_running - running_, 0));
+  // Whatever ends goes on with the others.
   for (auto at = queue_.begin(); at != queue_.end() && at->first <= now; ++at) {
+    if (due.size() >= free) break;
     due.push_back(at->second);
   }
   for (const PodVolumeKey& key : due) {
