@@ -294,7 +294,14 @@ Status Agent::MakeManager() {
   // Both lose an object by command alone.
   removal_deletes.insert({std::string(ObjectDirectory::kSourceName), Provisioning::kSourceName});
   settings.remove_object = [this](const ObjectKey& key, uint64_t number) {
-    scheduler_->RunBlocking([this, key, number] { object_directory_->Remove(key, number); });
+    // Those of one command end together, and share the sync of the directory.
+    ended_objects_.emplace_back(key, number);
+    if (ended_objects_.size() > 1) return;
+    scheduler_->Post([this] {
+      scheduler_->RunBlocking([this, ended = std::exchange(ended_objects_, {})] {
+        object_directory_->RemoveAll(ended);
+      });
+    });
   };
   settings.object_named = [this](const ObjectKey& object, bool is_named) {
     NoteWanted(object, is_named);

@@ -193,6 +193,8 @@ class Agent {
   std::unique_ptr<StorageGuard> storage_;
   std::unique_ptr<RecordFormatIntents> format_intents_;
   AttachLimitSettings attach_limits_;
+  // Whose files are to go, by commands of these numbers.
+  std::vector<std::pair<ObjectKey, uint64_t>> ended_objects_;
   std::unique_ptr<VolumePluginMgr> plugins_;
   std::unique_ptr<PodVolumeOperations> operations_;
   std::unique_ptr<ProcConsumerWatch> consumer_watch_;

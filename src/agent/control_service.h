@@ -12,6 +12,7 @@
 
 #include "agent.grpc.pb.h"
 #include "agent/config.h"
+#include "agent/delete_commands.h"
 #include "agent/kept_directories.h"
 #include "agent/peer_role.h"
 #include "agent/pod_list.h"
@@ -75,6 +76,9 @@ class ControlService final : public v1::VolumeAgent::CallbackService {
   grpc::ServerUnaryReactor* Delete(grpc::CallbackServerContext* context,
                                    const v1::DeleteRequest* request,
                                    v1::DeleteResponse* response) override;
+  grpc::ServerUnaryReactor* DeleteObjects(grpc::CallbackServerContext* context,
+                                          const v1::DeleteObjectsRequest* request,
+                                          v1::DeleteObjectsResponse* response) override;
   grpc::ServerUnaryReactor* GetPods(grpc::CallbackServerContext* context,
                                     const v1::GetPodsRequest* request,
                                     v1::GetPodsResponse* response) override;
@@ -139,25 +143,15 @@ class ControlService final : public v1::VolumeAgent::CallbackService {
                                                                      std::function<void(Status)>));
   // Writes what was admitted, and answers. Blocks: on disk.
   void Store(grpc::ServerUnaryReactor* reactor, v1::ApplyResponse* response, ApplyCommand* command);
-  // Deletes an object of a kind other than a pod's. Called on the control thread.
-  void DeleteObject(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response,
-                    const ObjectKey& key, bool yes);
   // Tries what was asked for, and answers of which directories more can be told. Called on the
   // control thread.
   Result<std::vector<KeptDirectory>> RetryPod(const v1::RetryRequest& request,
                                               v1::RetryResponse* response);
-  struct PodDeletion {
-    PodUid uid;
-    bool force = false;
-    bool by_name = false;  // whoever was put in its place goes likewise
-  };
-  // Answers when nothing can bring the pod back. Called on the control thread.
-  void DeletePod(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response,
-                 const PodDeletion& pod);
   bool Refuse(grpc::ServerUnaryReactor* reactor, PeerRole needed) const;
 
   ControlBackend& backend_;
   const PeerRole role_;
+  DeleteCommands deletes_{backend_};
 };
 
 // The code is gRPC's own number; the outcome goes into the message.
