@@ -190,6 +190,7 @@ Status Agent::FollowDevices() {
 Status Agent::MakeHost() {
   const Clock& clock = scheduler_->clock();
   catalog_ = std::make_unique<ObjectCatalog>(clock);
+  heap_trimmer_ = std::make_unique<HeapTrimmer>(*scheduler_, &TrimHeap);
   // Both lose an object by command alone.
   catalog_->AbsenceEnds(std::string(ObjectDirectory::kSourceName));
   catalog_->AbsenceEnds(Provisioning::kSourceName);
@@ -197,6 +198,7 @@ Status Agent::MakeHost() {
   catalog_->AddListener([this](const std::vector<ObjectChange>& changes) {
     host_objects_->Follow(changes);
     NoteRefused();
+    heap_trimmer_->Changed();
   });
   OpenTokens();
   events_ = std::make_unique<EventLog>(clock);
@@ -326,7 +328,9 @@ Status Agent::MakeManager() {
   WatchControlTasks();
   source_losses_ = std::make_unique<SourceLosses>(*catalog_, *manager_, removal_deletes);
   manager_->AddObserver([this](const PodUid& pod) {
-    if (!manager_->HasPod(pod)) events_->Forget(pod);
+    if (manager_->HasPod(pod)) return;
+    events_->Forget(pod);
+    heap_trimmer_->Changed();
   });
   return OkStatus();
 }

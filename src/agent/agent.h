@@ -19,6 +19,7 @@
 #include "agent/control_service.h"
 #include "agent/control_socket.h"
 #include "agent/healing_tokens.h"
+#include "agent/heap_trimmer.h"
 #include "agent/http_server.h"
 #include "agent/metrics_text.h"
 #include "agent/root_lock.h"
@@ -177,6 +178,7 @@ class Agent {
   ExportedFamilies families_;
   std::unique_ptr<SqliteRecordStore> records_;
   std::unique_ptr<RecoveryGate> recovery_gate_;
+  std::unique_ptr<HeapTrimmer> heap_trimmer_;
   std::unique_ptr<ObjectCatalog> catalog_;
   std::unique_ptr<CatalogHostObjects> host_objects_;
   std::unique_ptr<HealingTokens> tokens_;
