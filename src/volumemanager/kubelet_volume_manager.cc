@@ -83,6 +83,7 @@ KubeletVolumeManager::Impl::~Impl() { parts_.catalog.IdentifyBy(nullptr); }
 
 VolumeStatsSettings KubeletVolumeManager::Impl::StatsSettings() {
   VolumeStatsSettings stats = settings_.stats;
+  stats.kernel = &parts_.kernel;
   stats.measured = [this](const PodVolumeKey& key, const VolumeSpec& spec, const Metrics& metrics) {
     size_limits_.Measured(key, spec, metrics);
     Changed(key.pod);
