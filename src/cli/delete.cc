@@ -72,6 +72,13 @@ v1::DeleteRequest RequestFor(const v1::ObjectRef& object, const DeleteOptions& o
   return request;
 }
 
+Deleted DeleteOne(Client& client, const v1::ObjectRef& object, const DeleteOptions& options) {
+  Deleted deleted;
+  deleted.status =
+      client.Call(&v1::VolumeAgent::Stub::Delete, RequestFor(object, options), &deleted.response);
+  return deleted;
+}
+
 std::vector<Deleted> DeleteInOneCall(Client& client, const v1::DeleteObjectsRequest& request) {
   v1::DeleteObjectsResponse response;
   const grpc::Status status =
@@ -91,6 +98,7 @@ std::vector<Deleted> DeleteInOneCall(Client& client, const v1::DeleteObjectsRequ
 std::vector<Deleted> DeleteTogether(Client& client, const std::vector<v1::ObjectRef>& objects,
                                     const DeleteOptions& options) {
   constexpr int kMostInACall = 2000;
+  if (objects.size() == 1) return {DeleteOne(client, objects.front(), options)};
   std::vector<Deleted> deleted;
   v1::DeleteObjectsRequest request;
   for (size_t i = 0; i < objects.size(); ++i) {
