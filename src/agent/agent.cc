@@ -190,6 +190,7 @@ Status Agent::FollowDevices() {
 Status Agent::MakeHost() {
   const Clock& clock = scheduler_->clock();
   catalog_ = std::make_unique<ObjectCatalog>(clock);
+  heap_trimmer_ = std::make_unique<HeapTrimmer>(*scheduler_, &TrimHeap);
   // Both lose an object by command alone.
   catalog_->AbsenceEnds(std::string(ObjectDirectory::kSourceName));
   catalog_->AbsenceEnds(Provisioning::kSourceName);
@@ -197,6 +198,7 @@ Status Agent::MakeHost() {
   catalog_->AddListener([this](const std::vector<ObjectChange>& changes) {
     host_objects_->Follow(changes);
     NoteRefused();
+    heap_trimmer_->Changed();
   });
   OpenTokens();
   events_ = std::make_unique<EventLog>(clock);
@@ -294,7 +296,14 @@ Status Agent::MakeManager() {
   // Both lose an object by command alone.
   removal_deletes.insert({std::string(ObjectDirectory::kSourceName), Provisioning::kSourceName});
   settings.remove_object = [this](const ObjectKey& key, uint64_t number) {
-    scheduler_->RunBlocking([this, key, number] { object_directory_->Remove(key, number); });
+    // Those of one command end together, and share the sync of the directory.
+    ended_objects_.emplace_back(key, number);
+    if (ended_objects_.size() > 1) return;
+    scheduler_->Post([this] {
+      scheduler_->RunBlocking([this, ended = std::exchange(ended_objects_, {})] {
+        object_directory_->RemoveAll(ended);
+      });
+    });
   };
   settings.object_named = [this](const ObjectKey& object, bool is_named) {
     NoteWanted(object, is_named);
@@ -316,11 +325,22 @@ Status Agent::MakeManager() {
   device_waiter_->SetRemovalListener(
       [=, this](const CatalogDevice& device) { manager_->DeviceVanished(names_of(device)); });
   metrics_->Watch(*manager_);
+  WatchControlTasks();
   source_losses_ = std::make_unique<SourceLosses>(*catalog_, *manager_, removal_deletes);
   manager_->AddObserver([this](const PodUid& pod) {
-    if (!manager_->HasPod(pod)) events_->Forget(pod);
+    if (manager_->HasPod(pod)) return;
+    events_->Forget(pod);
+    heap_trimmer_->Changed();
   });
   return OkStatus();
+}
+
+void Agent::WatchControlTasks() {
+  scheduler_->loop().SetSlowTaskListener(kSlowTask, [this](const std::string& task, Duration took) {
+    metrics_->SlowTaskRan(task, took);
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(took).count();
+    log_->Debug("a task kept the control thread", {{"task", task}, {"ms", ms}});
+  });
 }
 
 Status Agent::MakeSources() {

@@ -19,6 +19,7 @@
 #include "agent/control_service.h"
 #include "agent/control_socket.h"
 #include "agent/healing_tokens.h"
+#include "agent/heap_trimmer.h"
 #include "agent/http_server.h"
 #include "agent/metrics_text.h"
 #include "agent/root_lock.h"
@@ -87,6 +88,7 @@ class Agent {
   Status StartKernel();
   Status FollowMounts();   // the end of StartKernel,
   Status FollowDevices();  // in this order
+  Status WatchMountEvents();
   Status OpenRecords();
   Status MakeHost();
   void OpenTokens();
@@ -99,6 +101,7 @@ class Agent {
   NfsSettings MakeNfsSettings();
   void CheckRecyclerTemplate(const std::string& part, const std::string& path);
   Status MakeManager();
+  void WatchControlTasks();
   Status MakeSources();
   Status OpenSockets();
   Status OpenOwnSocket(const ControlSocketOptions& options);
@@ -175,6 +178,7 @@ class Agent {
   ExportedFamilies families_;
   std::unique_ptr<SqliteRecordStore> records_;
   std::unique_ptr<RecoveryGate> recovery_gate_;
+  std::unique_ptr<HeapTrimmer> heap_trimmer_;
   std::unique_ptr<ObjectCatalog> catalog_;
   std::unique_ptr<CatalogHostObjects> host_objects_;
   std::unique_ptr<HealingTokens> tokens_;
@@ -191,6 +195,8 @@ class Agent {
   std::unique_ptr<StorageGuard> storage_;
   std::unique_ptr<RecordFormatIntents> format_intents_;
   AttachLimitSettings attach_limits_;
+  // Whose files are to go, by commands of these numbers.
+  std::vector<std::pair<ObjectKey, uint64_t>> ended_objects_;
   std::unique_ptr<VolumePluginMgr> plugins_;
   std::unique_ptr<PodVolumeOperations> operations_;
   std::unique_ptr<ProcConsumerWatch> consumer_watch_;

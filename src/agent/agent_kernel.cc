@@ -85,8 +85,23 @@ Status Agent::FollowMounts() {
     return scheduler_->loop().WatchFd(mounts.change_fd(), EPOLLPRI | EPOLLERR,
                                       [this](uint32_t) { MountTableChanged(); });
   }
-  return scheduler_->loop().WatchFd(mounts.event_fd(), EPOLLIN,
-                                    [&mounts](uint32_t) { mounts.TakeEvents(); });
+  return WatchMountEvents();
+}
+
+// Each mount that an event names is asked where it is, and waits for whoever mounts just now: of a
+// burst that is too long for the control thread. No event is looked for until these are taken.
+Status Agent::WatchMountEvents() {
+  KeptMountTable& mounts = kernel_->mount_table();
+  return scheduler_->loop().WatchFd(mounts.event_fd(), EPOLLIN, [this, &mounts](uint32_t) {
+    scheduler_->loop().UnwatchFd(mounts.event_fd());
+    scheduler_->RunBlocking([this, &mounts] {
+      mounts.TakeEvents();
+      scheduler_->Post([this] {
+        const Status watched = WatchMountEvents();
+        if (!watched.ok()) log_->Error("mount events", {{"error", watched.error()}});
+      });
+    });
+  });
 }
 
 }  // namespace volumed

@@ -10,6 +10,8 @@ namespace volumed {
 namespace {
 
 constexpr char kMountOperation[] = "volume_mount";
+// Of pods that changed: the control thread is wanted by others too.
+constexpr size_t kMostInATask = 16;
 
 Metrics MetricsOf(const VolumeUsageView& usage) {
   Metrics metrics;
@@ -33,12 +35,13 @@ std::optional<std::string> ClaimNameOf(const VolumeView& volume) {
 
 AgentMetrics::AgentMetrics(const WorkerKernel& kernel, const SqliteRecordStore& records,
                            const RecoveryGate& recovery, const ObjectCatalog& catalog,
-                           const Clock& clock, ExportedFamilies& families)
+                           Scheduler& scheduler, ExportedFamilies& families)
     : kernel_(kernel),
       records_(records),
       recovery_(recovery),
       catalog_(catalog),
-      clock_(clock),
+      scheduler_(scheduler),
+      clock_(scheduler.clock()),
       families_(families) {
   families_.SetBuildInfo(VOLUMED_VERSION, VOLUMED_REVISION, __VERSION__);
   // The first one is not to be hidden from rate().
@@ -65,7 +68,9 @@ void AgentMetrics::OperationFinished(const FinishedOperation& finished) {
 }
 
 void AgentMetrics::PodChanged(const PodUid& pod) {
+  // Of a burst each pod changes several times, and its view is made once.
   dirty_.insert(pod);
+  if (!refresh_posted_) PostRefresh();
   if (!manager_->HasPod(pod)) {
     const auto first = waiting_.lower_bound({pod, SpecName()});
     auto end = first;
@@ -83,11 +88,38 @@ void AgentMetrics::PodChanged(const PodUid& pod) {
   }
 }
 
+void AgentMetrics::PostRefresh() {
+  refresh_posted_ = true;
+  scheduler_.Post([this] { RefreshSome(); });
+}
+
+void AgentMetrics::RefreshSome() {
+  refresh_posted_ = false;
+  for (size_t count = 0; count < kMostInATask && !dirty_.empty(); ++count) {
+    RefreshPod(dirty_.extract(dirty_.begin()).value());
+  }
+  if (!dirty_.empty()) PostRefresh();
+}
+
+// "" for a pod that has gone.
+void AgentMetrics::SetPhase(const PodUid& pod, const std::string& phase) {
+  const auto before = phases_.find(pod);
+  if (before != phases_.end() && --pods_of_phase_[before->second] == 0) {
+    pods_of_phase_.erase(before->second);
+  }
+  if (!phase.empty()) {
+    phases_[pod] = phase;
+    ++pods_of_phase_[phase];
+  } else if (before != phases_.end()) {
+    phases_.erase(before);
+  }
+}
+
 void AgentMetrics::RefreshPod(const PodUid& pod) {
   std::set<std::string> now;
   const std::optional<PodView> view = manager_->FindPod(pod);
   if (view) {
-    phases_[pod] = view->phase;
+    SetPhase(pod, view->phase);
     for (const VolumeView& volume : view->volumes) {
       if (!volume.usage) continue;
       volume_stats_.Set({pod, volume.spec.str()},
@@ -96,23 +128,24 @@ void AgentMetrics::RefreshPod(const PodUid& pod) {
       now.insert(volume.spec.str());
     }
   } else {
-    phases_.erase(pod);
+    SetPhase(pod, "");
   }
-  for (const std::string& volume : exported_[pod]) {
-    if (!now.contains(volume)) volume_stats_.Remove({pod, volume});
+  const auto exported = exported_.find(pod);
+  if (exported != exported_.end()) {
+    for (const std::string& volume : exported->second) {
+      if (!now.contains(volume)) volume_stats_.Remove({pod, volume});
+    }
   }
-  if (now.empty()) {
-    exported_.erase(pod);
-  } else {
+  if (!now.empty()) {
     exported_[pod] = std::move(now);
+  } else if (exported != exported_.end()) {
+    exported_.erase(exported);
   }
 }
 
 void AgentMetrics::RefreshTotals() {
-  std::map<std::string, int64_t> pods;
-  for (const auto& [pod, phase] : phases_) ++pods[phase];
-  families_.SetPods(pods);
-  families_.SetVolumes(manager_->VolumeCounts());
+  families_.SetPods(pods_of_phase_);
+  families_.SetControlTaskLongest(slow_tasks_.Longest());
   std::map<std::string, SourceFigures> sources;
   for (const SourceStatus& source : catalog_.Sources()) {
     const auto wrong = std::count_if(source.problems.begin(), source.problems.end(),
@@ -129,13 +162,17 @@ void AgentMetrics::RefreshTotals() {
   families_.SetRecordsRecovery(recovery_.recovery().active, recovery_.Held().size());
 }
 
-std::string AgentMetrics::Collect(const HttpServerStats& http,
-                                  const std::map<std::string, bool>& parts) {
-  for (const PodUid& pod : std::exchange(dirty_, {})) RefreshPod(pod);
+bool AgentMetrics::Collect(const HttpServerStats& http, const std::map<std::string, bool>& parts) {
+  if (!manager_->CountVolumes(counting_)) return false;
+  families_.SetVolumes(std::exchange(counting_, {}).Figures());
   RefreshTotals();
   families_.SetHttpServer(http);
   families_.SetParts(parts);
   families_.SetCollected(clock_.WallUnixMillis());
+  return true;
+}
+
+std::string AgentMetrics::Write() const {
   return Serialize(families_, volume_stats_, clock_.WallUnixMillis());
 }
 

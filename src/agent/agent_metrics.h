@@ -6,8 +6,10 @@
 #include <set>
 #include <string>
 
+#include "agent/slow_tasks.h"
 #include "agent/start_tally.h"
 #include "base/clock.h"
+#include "base/scheduler.h"
 #include "kube/object_catalog.h"
 #include "metrics/exported_families.h"
 #include "metrics/http_server_stats.h"
@@ -24,7 +26,7 @@ namespace volumed {
 class AgentMetrics final : public OperationObserver {
  public:
   AgentMetrics(const WorkerKernel& kernel, const SqliteRecordStore& records,
-               const RecoveryGate& recovery, const ObjectCatalog& catalog, const Clock& clock,
+               const RecoveryGate& recovery, const ObjectCatalog& catalog, Scheduler& scheduler,
                ExportedFamilies& families);
 
   // Follows the manager's views from now on. Called once.
@@ -35,33 +37,47 @@ class AgentMetrics final : public OperationObserver {
   void OrphanFound(const std::set<PodVolumeKey>& volumes) { start_tally_.OrphanFound(volumes); }
   // How long a task that was posted just now waited for the control thread.
   void ControlLoopLag(Duration lag) { families_.ObserveControlLoopLag(lag); }
+  // A task has kept the control thread for kSlowTask or longer.
+  void SlowTaskRan(const std::string& task, Duration took) { slow_tasks_.Ran(task, took); }
 
   void OperationFinished(const FinishedOperation& finished) override;
 
-  // The text of a scrape. Only what changed since the last one is looked at again.
-  // `parts`: of the agent, and whether each works.
-  std::string Collect(const HttpServerStats& http, const std::map<std::string, bool>& parts);
+  // Brings the figures of a scrape up to date. Those of pods are so already, but for what changed
+  // just now. `parts`: of the agent, and whether each works.
+  // Some of it at each call; true: that was the last.
+  bool Collect(const HttpServerStats& http, const std::map<std::string, bool>& parts);
+  // The text of a scrape. Threads: any.
+  std::string Write() const;
 
   // A worker on this key (PodVolumeKey::ToString()) could not be ended.
   bool IsStuck(const std::string& key) const;
 
  private:
   void PodChanged(const PodUid& pod);
+  // Looks at some of the pods that changed, and comes back for the others.
+  void RefreshSome();
+  void PostRefresh();
   void RefreshPod(const PodUid& pod);
+  void SetPhase(const PodUid& pod, const std::string& phase);
   void RefreshTotals();
 
   const WorkerKernel& kernel_;
   const SqliteRecordStore& records_;
   const RecoveryGate& recovery_;
   const ObjectCatalog& catalog_;
+  Scheduler& scheduler_;
   const Clock& clock_;
   KubeletVolumeManager* manager_ = nullptr;
   ExportedFamilies& families_;
   StartTally start_tally_{families_};
+  SlowTasks slow_tasks_{clock_};
   VolumeStatsText volume_stats_;
-  std::set<PodUid> dirty_;                            // to be looked at again by the next scrape
+  std::set<PodUid> dirty_;  // to be looked at again
+  bool refresh_posted_ = false;
   std::map<PodUid, std::set<std::string>> exported_;  // volumes with lines in volume_stats_
   std::map<PodUid, std::string> phases_;
+  std::map<std::string, int64_t> pods_of_phase_;
+  VolumeCounting counting_;                    // of the scrape that is being collected
   std::map<PodVolumeKey, TimePoint> waiting_;  // wanted, and not mounted yet: since when
 };
 

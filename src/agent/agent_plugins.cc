@@ -17,7 +17,7 @@ constexpr auto kPluginsWait = std::chrono::minutes(10);
 
 Status Agent::LoadPlugins() {
   metrics_ = std::make_unique<AgentMetrics>(*kernel_, *records_, *recovery_gate_, *catalog_,
-                                            scheduler_->clock(), families_);
+                                            *scheduler_, families_);
   device_records_ = std::make_unique<DeviceRecordKeeper>(*records_, scheduler_->clock(), *log_,
                                                          *metrics_, boot_id_);
   plugins_ = std::make_unique<VolumePluginMgr>();

@@ -149,11 +149,14 @@ void Agent::KeepControlSocket(Result<ProcessLock> lock, const ControlSocketOptio
 void Agent::OpenHttp() {
   metrics_text_ = std::make_unique<MetricsText>(
       *scheduler_,
-      [this] {
-        return metrics_->Collect(http_server_ ? http_server_->stats() : HttpServerStats(),
-                                 parts_->states());
-      },
-      [this](Duration lag) { metrics_->ControlLoopLag(lag); });
+      MetricsText::Hooks{.collect =
+                             [this] {
+                               return metrics_->Collect(
+                                   http_server_ ? http_server_->stats() : HttpServerStats(),
+                                   parts_->states());
+                             },
+                         .write = [this] { return metrics_->Write(); },
+                         .lag = [this](Duration lag) { metrics_->ControlLoopLag(lag); }});
   if (config_.metrics_address.empty()) return;
   metrics_text_->Collect();  // so that there is a last text before the control thread turns
   Result<Descriptor> socket = MakeHttpSocket(config_.metrics_address);

@@ -1,7 +1,7 @@
 #include "agent/control_service.h"
 
 #include <algorithm>
-#include <tuple>
+#include <atomic>
 #include <utility>
 #include <vector>
 
@@ -162,122 +162,65 @@ grpc::ServerUnaryReactor* ControlService::Delete(grpc::CallbackServerContext* co
                                                  v1::DeleteResponse* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   if (Refuse(reactor, request->force() ? PeerRole::kAdmin : PeerRole::kOperate)) return reactor;
-  const v1::ObjectRef ref = request->object();
-  const std::optional<ObjectKind> kind = ParseObjectKind(ref.kind());
-  if (!kind) {
-    reactor->Finish({grpc::StatusCode::INVALID_ARGUMENT, "unknown kind '" + ref.kind() + "'"});
-    return reactor;
-  }
-  *response->mutable_object() = ref;
-  if (*kind != ObjectKind::kPod) {
-    ObjectKey key{*kind, ref.namespace_().empty() ? "default" : ref.namespace_(), ref.name()};
-    if (IsClusterScoped(*kind)) key.name_space.clear();
-    DeleteObject(reactor, response, key, request->yes());
-    return reactor;
-  }
-  backend_.scheduler.Post([this, reactor, ref, response, force = request->force()] {
-    const Result<PodUid> pod =
-        FindPodOrSuccessor(backend_.manager, backend_.catalog, ref, backend_.node);
-    if (!pod.ok()) {
-      // What is not known yet may be there: nobody must take the answer for its end.
-      const bool too_early = pod.error().code() == Code::kNotFound && !backend_.manager.Ready();
-      reactor->Finish(ToGrpcStatus(
-          too_early ? Error::NotApplied(Code::kUnavailable,
-                                        pod.error().message() +
-                                            " is known yet: " + backend_.manager.NotReadyReason())
-                    : pod.error()));
-      return;
-    }
-    response->mutable_object()->set_uid(pod->str());
-    backend_.log.Info("a pod is to be deleted by command", {{"pod", *pod}, {"force", force}});
-    if (const std::optional<PodView> view = backend_.manager.FindPod(*pod)) {
-      std::string warning =
-          WarningOfPodDelete(backend_.catalog, {ObjectKind::kPod, view->ns, view->name});
-      if (!warning.empty() && backend_.recovery.recovery().active) {
-        warning +=
-            "; the records are in recovery: if the agent is started anew before `volumectl "
-            "records accept`, it comes back, and is to be deleted again";
-      }
-      response->set_warning(warning);
-    }
-    const bool by_name = ref.uid().empty() && ref.name() != pod->str();
-    DeletePod(reactor, response, {*pod, force, by_name});
+  backend_.scheduler.Post([this, reactor, request, response] {
+    deletes_.Delete({{*request, response,
+                      [reactor](const Status& status) { reactor->Finish(ToGrpcStatus(status)); }}});
   });
   return reactor;
 }
 
-void ControlService::DeleteObject(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response,
-                                  const ObjectKey& key, bool yes) {
-  backend_.scheduler.Post([this, reactor, response, key, yes] {
-    if (const Status may = CheckDelete(backend_.catalog, backend_.manager, key, yes); !may.ok()) {
-      reactor->Finish(ToGrpcStatus(may));
-      return;
-    }
-    // Before it goes: a manifest that has it now has it afterwards too.
-    const std::optional<ObjectOrigin> origin = OriginOfDeleted(backend_.catalog, key);
-    std::string fate = FateOfData(backend_.catalog, backend_.manager, key);
-    if (!fate.empty() && backend_.recovery.recovery().active) {
-      fate += "; not before `volumectl records accept`, for the records are in recovery";
-    }
-    backend_.manager.DeleteObject(
-        key, [this, reactor, response, key, origin, fate](const Status& status) {
-          if (status.ok()) {
-            const std::string more = WarningOfDelete(backend_.manager, key, origin);
-            response->set_warning(fate + (fate.empty() || more.empty() ? "" : "; ") + more);
-            backend_.log.Info("deleted by command",
-                              {{"object", ToString(key)}, {"told", response->warning()}});
-          }
-          reactor->Finish(ToGrpcStatus(status));
-        });
-  });
-}
-
-void ControlService::DeletePod(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response,
-                               const PodDeletion& pod) {
-  // The object goes first: a pod that is torn down must not come back with the next start.
-  backend_.scheduler.RunBlocking([this, reactor, response, pod] {
-    const Result<std::string> deleted = backend_.directory.DeletePod(pod.uid, pod.by_name);
-    if (!deleted.ok() && deleted.error().code() != Code::kNotFound) {
-      reactor->Finish(ToGrpcStatus(deleted.error()));
-      return;
-    }
-    if (deleted.ok() && !deleted->empty()) response->set_warning(*deleted);
-    backend_.scheduler.Post([this, reactor, response, pod, had_object = deleted.ok()] {
-      const auto answer = [reactor, response, had_object](const Status& status) {
-        if (!status.ok() && status.error().maybe_applied()) {
-          // The pod leaves: to say that it does not would be wrong.
-          const std::string& before = response->warning();
-          response->set_warning((before.empty() ? "" : before + "; ") + status.error().message());
-          reactor->Finish(grpc::Status::OK);
-        } else if (status.ok() || !had_object) {
-          reactor->Finish(ToGrpcStatus(status));
-        } else if (status.error().code() == Code::kNotFound) {
-          reactor->Finish(grpc::Status::OK);  // it is gone already, with its object
-        } else {
-          reactor->Finish(ToGrpcStatus(status.error().AsMaybeApplied()));
-        }
-      };
-      backend_.manager.DeletePod(pod.uid, pod.force, answer);
-    });
-  });
+grpc::ServerUnaryReactor* ControlService::DeleteObjects(grpc::CallbackServerContext* context,
+                                                        const v1::DeleteObjectsRequest* request,
+                                                        v1::DeleteObjectsResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const auto& objects = request->objects();
+  const bool force = std::any_of(objects.begin(), objects.end(),
+                                 [](const v1::DeleteRequest& one) { return one.force(); });
+  if (Refuse(reactor, force ? PeerRole::kAdmin : PeerRole::kOperate)) return reactor;
+  if (objects.empty()) {
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+  // The answers come on several threads; whose is the last finishes the call.
+  const auto open = std::make_shared<std::atomic<int>>(request->objects_size());
+  std::vector<DeleteCommands::Command> commands;
+  for (const v1::DeleteRequest& object : objects) {
+    v1::DeleteResult* const result = response->add_results();
+    commands.push_back(
+        {object, result->mutable_response(), [reactor, result, open](const Status& status) {
+           const grpc::Status answer = ToGrpcStatus(status);
+           result->set_code(answer.error_code());
+           result->set_message(answer.error_message());
+           result->set_details(answer.error_details());
+           if (--*open == 0) reactor->Finish(grpc::Status::OK);
+         }});
+  }
+  backend_.scheduler.Post([this, commands = std::move(commands)] { deletes_.Delete(commands); });
+  return reactor;
 }
 
 grpc::ServerUnaryReactor* ControlService::GetPods(grpc::CallbackServerContext* context,
                                                   const v1::GetPodsRequest* request,
                                                   v1::GetPodsResponse* response) {
-  return OnControl(context, PeerRole::kRead, [this, request, response]() -> Status {
-    std::vector<PodView> pods = backend_.manager.Pods();
-    std::sort(pods.begin(), pods.end(), [](const PodView& a, const PodView& b) {
-      return std::tie(a.ns, a.name, a.uid) < std::tie(b.ns, b.name, b.uid);
-    });
-    for (const PodView& pod : pods) {
-      if (!request->namespace_().empty() && pod.ns != request->namespace_()) continue;
-      const std::string& name = request->name();
-      if (!name.empty() && !IsPodName(pod, name, backend_.node)) continue;
-      EncodePod(pod, backend_.events.Snapshot(pod.uid), response->add_pods());
-    }
-    return OkStatus();
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (Refuse(reactor, PeerRole::kRead)) return reactor;
+  backend_.scheduler.Post([this, reactor, request, response] {
+    const auto list =
+        std::make_shared<PodList>(PodList::Parts{backend_.manager, backend_.events,
+                                                 backend_.scheduler.clock(), backend_.node},
+                                  *request, response);
+    ContinueList(reactor, list);
   });
+  return reactor;
+}
+
+void ControlService::ContinueList(grpc::ServerUnaryReactor* reactor,
+                                  const std::shared_ptr<PodList>& list) {
+  if (list->Continue()) {
+    reactor->Finish(grpc::Status::OK);
+  } else {
+    backend_.scheduler.Post([this, reactor, list] { ContinueList(reactor, list); });
+  }
 }
 
 grpc::ServerWriteReactor<v1::WaitResponse>* ControlService::Wait(

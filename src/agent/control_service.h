@@ -12,8 +12,10 @@
 
 #include "agent.grpc.pb.h"
 #include "agent/config.h"
+#include "agent/delete_commands.h"
 #include "agent/kept_directories.h"
 #include "agent/peer_role.h"
+#include "agent/pod_list.h"
 #include "agent/source_losses.h"
 #include "base/log.h"
 #include "base/scheduler.h"
@@ -74,6 +76,9 @@ class ControlService final : public v1::VolumeAgent::CallbackService {
   grpc::ServerUnaryReactor* Delete(grpc::CallbackServerContext* context,
                                    const v1::DeleteRequest* request,
                                    v1::DeleteResponse* response) override;
+  grpc::ServerUnaryReactor* DeleteObjects(grpc::CallbackServerContext* context,
+                                          const v1::DeleteObjectsRequest* request,
+                                          v1::DeleteObjectsResponse* response) override;
   grpc::ServerUnaryReactor* GetPods(grpc::CallbackServerContext* context,
                                     const v1::GetPodsRequest* request,
                                     v1::GetPodsResponse* response) override;
@@ -130,31 +135,23 @@ class ControlService final : public v1::VolumeAgent::CallbackService {
   // Runs `work` on the control thread and finishes the call with its status.
   grpc::ServerUnaryReactor* OnControl(grpc::CallbackServerContext* context, PeerRole needed,
                                       std::function<Status()> work);
+  // Goes on with the list until it is whole, and answers. On the control thread.
+  void ContinueList(grpc::ServerUnaryReactor* reactor, const std::shared_ptr<PodList>& list);
   grpc::ServerUnaryReactor* ChangeHold(grpc::CallbackServerContext* context,
                                        const v1::HoldRequest& request,
                                        void (VolumeManager::*change)(HoldRequest,
                                                                      std::function<void(Status)>));
   // Writes what was admitted, and answers. Blocks: on disk.
   void Store(grpc::ServerUnaryReactor* reactor, v1::ApplyResponse* response, ApplyCommand* command);
-  // Deletes an object of a kind other than a pod's. Called on the control thread.
-  void DeleteObject(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response,
-                    const ObjectKey& key, bool yes);
   // Tries what was asked for, and answers of which directories more can be told. Called on the
   // control thread.
   Result<std::vector<KeptDirectory>> RetryPod(const v1::RetryRequest& request,
                                               v1::RetryResponse* response);
-  struct PodDeletion {
-    PodUid uid;
-    bool force = false;
-    bool by_name = false;  // whoever was put in its place goes likewise
-  };
-  // Answers when nothing can bring the pod back. Called on the control thread.
-  void DeletePod(grpc::ServerUnaryReactor* reactor, v1::DeleteResponse* response,
-                 const PodDeletion& pod);
   bool Refuse(grpc::ServerUnaryReactor* reactor, PeerRole needed) const;
 
   ControlBackend& backend_;
   const PeerRole role_;
+  DeleteCommands deletes_{backend_};
 };
 
 // The code is gRPC's own number; the outcome goes into the message.

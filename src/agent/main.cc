@@ -13,6 +13,7 @@
 #include "agent/agent.h"
 #include "agent/config.h"
 #include "agent/config_checks.h"
+#include "agent/heap_trimmer.h"
 #include "os/process_guard.h"
 
 namespace volumed {
@@ -97,4 +98,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace volumed
 
-int main(int argc, char** argv) { return volumed::Main(argc, argv); }
+int main(int argc, char** argv) {
+  volumed::LimitHeap();
+  return volumed::Main(argc, argv);
+}

@@ -4,20 +4,39 @@
 
 namespace volumed {
 
-MetricsText::MetricsText(Scheduler& scheduler, std::function<std::string()> collect,
-                         std::function<void(Duration)> lag)
-    : scheduler_(scheduler), collect_(std::move(collect)), lag_(std::move(lag)) {}
+MetricsText::MetricsText(Scheduler& scheduler, Hooks hooks)
+    : scheduler_(scheduler), hooks_(std::move(hooks)) {}
 
 void MetricsText::Ask(Reply reply) {
   {
     MutexLock lock(mu_);
     waiting_.push_back(std::move(reply));
-    if (waiting_.size() > 1) return;  // a collection is on its way
+    if (under_way_) return;  // the one who writes goes on with these
+    under_way_ = true;
   }
+  Post();
+}
+
+void MetricsText::Post() {
   scheduler_.Post([this, asked = scheduler_.clock().Now()] {
-    lag_(scheduler_.clock().Now() - asked);
-    Collect();
+    hooks_.lag(scheduler_.clock().Now() - asked);
+    {
+      MutexLock lock(mu_);
+      // Whoever asks from here on gets the next text: this one may lack what was so when they
+      // asked.
+      served_.swap(waiting_);
+    }
+    CollectSome();
   });
+}
+
+void MetricsText::CollectSome() {
+  if (hooks_.collect()) {
+    // Millions of bytes, of a node with thousands of pods: nobody is to wait for them here.
+    scheduler_.RunBlocking([this] { WriteAndReply(); });
+  } else {
+    scheduler_.Post([this] { CollectSome(); });
+  }
 }
 
 MetricsText::Text MetricsText::last() const {
@@ -25,19 +44,26 @@ MetricsText::Text MetricsText::last() const {
   return last_;
 }
 
-void MetricsText::Collect() {
+void MetricsText::WriteAndReply() {
+  const Text text = std::make_shared<const std::string>(hooks_.write());
   std::vector<Reply> replies;
-  {
-    MutexLock lock(mu_);
-    // Whoever asks from here on gets the next text: this one may lack what was so when they asked.
-    replies.swap(waiting_);
-  }
-  const Text text = std::make_shared<const std::string>(collect_());
+  bool again = false;
   {
     MutexLock lock(mu_);
     last_ = text;
+    replies.swap(served_);
+    again = under_way_ = !waiting_.empty();
   }
   for (const Reply& reply : replies) reply(text);
+  if (again) Post();
+}
+
+void MetricsText::Collect() {
+  while (!hooks_.collect()) {
+  }
+  const Text text = std::make_shared<const std::string>(hooks_.write());
+  MutexLock lock(mu_);
+  last_ = text;
 }
 
 }  // namespace volumed

@@ -12,7 +12,7 @@ std::string DisplayName(const v1::ObjectRef& ref) {
   return (ref.namespace_().empty() ? "default" : ref.namespace_()) + "/" + ref.name();
 }
 
-bool IsPodName(const PodView& pod, const std::string& name, const NodeName& node) {
+bool IsPodName(const PodName& pod, const std::string& name, const NodeName& node) {
   return pod.name == name || pod.uid.str() == name || pod.name == StaticPodName(name, node);
 }
 
@@ -22,7 +22,7 @@ Result<PodUid> FindPodUid(const VolumeManager& manager, const v1::ObjectRef& ref
     return Error::NotApplied(Code::kInvalidArgument, "a pod's name or uid is needed");
   }
   const PodUid by_uid(ref.uid().empty() ? ref.name() : ref.uid());
-  if (manager.FindPod(by_uid)) return by_uid;
+  if (manager.HasPod(by_uid)) return by_uid;
   if (ref.uid().empty()) {
     const std::string ns = ref.namespace_().empty() ? "default" : ref.namespace_();
     for (const std::string& name : {ref.name(), StaticPodName(ref.name(), node)}) {

@@ -25,7 +25,7 @@ Result<PodUid> FindPodOrSuccessor(const VolumeManager& manager, const ObjectCata
                                   const v1::ObjectRef& ref, const NodeName& node);
 
 // Whether somebody who says `name` means this pod: its name, its uid, or its name in its manifest.
-bool IsPodName(const PodView& pod, const std::string& name, const NodeName& node);
+bool IsPodName(const PodName& pod, const std::string& name, const NodeName& node);
 
 // By its name in the views, or by one of those that it has in the pod's spec: a volume that came by
 // a claim is shown by its PersistentVolume's. Null: the pod has none.

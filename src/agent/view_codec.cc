@@ -1,5 +1,7 @@
 #include "agent/view_codec.h"
 
+#include <algorithm>
+
 namespace volumed {
 
 void EncodeProblemView(const ProblemView& view, v1::Problem* out) {
@@ -101,7 +103,9 @@ v1::ObjectRef MakePodRef(const PodUid& pod, const VolumeManager& manager) {
   return ref;
 }
 
-void EncodePod(const PodView& view, const std::vector<KeptEvent>& events, v1::Pod* out) {
+namespace {
+
+void EncodePodItself(const PodView& view, v1::Pod* out) {
   out->set_uid(view.uid.str());
   out->set_namespace_(view.ns);
   out->set_name(view.name);
@@ -110,6 +114,41 @@ void EncodePod(const PodView& view, const std::vector<KeptEvent>& events, v1::Po
   out->set_since_unix_ms(view.since_unix_ms);
   out->set_created_unix_ms(view.created_unix_ms);
   for (const std::string& holder : view.held_by) out->add_held_by(holder);
+}
+
+// What a list has room for. A warning only if there is nothing worse: it keeps nothing from being
+// done.
+void EncodeFirstProblem(const PodView& view, v1::Pod* out) {
+  const ProblemView* warning = nullptr;
+  for (const ProblemView& problem : view.problems) {
+    if (!problem.is_warning) return EncodeProblemView(problem, out->add_problems());
+    if (warning == nullptr) warning = &problem;
+  }
+  for (const VolumeView& volume : view.volumes) {
+    if (!volume.problem) continue;
+    EncodeProblemView(*volume.problem, out->add_problems());
+    v1::Problem* const problem = out->mutable_problems(0);
+    problem->set_message(volume.spec.str() + ": " + problem->message());
+    problem->set_is_warning(false);
+    return;
+  }
+  if (warning != nullptr) EncodeProblemView(*warning, out->add_problems());
+}
+
+}  // namespace
+
+void EncodePodSummary(const PodView& view, v1::Pod* out) {
+  EncodePodItself(view, out);
+  out->set_volume_count(static_cast<int32_t>(view.volumes.size()));
+  const std::string set_up(VolumeStateName(VolumeState::kSetUp));
+  out->set_set_up_count(static_cast<int32_t>(
+      std::count_if(view.volumes.begin(), view.volumes.end(),
+                    [&](const VolumeView& volume) { return volume.state == set_up; })));
+  EncodeFirstProblem(view, out);
+}
+
+void EncodePod(const PodView& view, const std::vector<KeptEvent>& events, v1::Pod* out) {
+  EncodePodItself(view, out);
   for (const VolumeView& volume : view.volumes) EncodeVolume(volume, out->add_volumes());
   for (const ProblemView& problem : view.problems) EncodeProblemView(problem, out->add_problems());
   for (const KeptEvent& event : events) EncodeEvent(event, out->add_events());

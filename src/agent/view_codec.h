@@ -15,6 +15,8 @@
 namespace volumed {
 
 // `events` are the pod's own, oldest first.
+// Without volumes and events; see GetPodsRequest.summary.
+void EncodePodSummary(const PodView& view, v1::Pod* out);
 void EncodePod(const PodView& view, const std::vector<KeptEvent>& events, v1::Pod* out);
 void EncodeProblemView(const ProblemView& view, v1::Problem* out);
 void EncodeVolume(const VolumeView& view, v1::Volume* out);

@@ -1,5 +1,6 @@
 #include "base/event_loop.h"
 
+#include <cxxabi.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -7,7 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,7 +23,30 @@ constexpr size_t kMaxEvents = 64;
 
 int64_t Nanos(TimePoint when) { return when.time_since_epoch().count(); }
 
+void EraseAll(std::string& text, const std::string& part) {
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at)) {
+    text.erase(at, part.size());
+  }
+}
+
 }  // namespace
+
+std::string TaskName(const std::type_info& made_as) {
+  int failed = 0;
+  const std::unique_ptr<char, decltype(&std::free)> whole(
+      abi::__cxa_demangle(made_as.name(), nullptr, nullptr, &failed), &std::free);
+  std::string name = failed == 0 ? whole.get() : made_as.name();
+  EraseAll(name, "(anonymous namespace)::");
+  EraseAll(name, "volumed::");
+  name.resize(std::min(name.size(), name.find('(')));
+  // Template arguments say nothing that the function's name does not.
+  int depth = 0;
+  std::erase_if(name, [&depth](char c) {
+    if (c == '<') ++depth;
+    return depth > 0 && (c != '>' || depth-- > 0);
+  });
+  return name;
+}
 
 Result<std::unique_ptr<EventLoop>> EventLoop::Create(const Clock& clock) {
   ASSIGN_OR_RETURN(Descriptor epoll,
@@ -128,7 +154,7 @@ void EventLoop::RunPosted() {
       task = std::move(posted_.front());
       posted_.pop_front();
     }
-    RunObserved(task);
+    RunObserved(task, task.target_type());
   }
 }
 
@@ -141,7 +167,7 @@ void EventLoop::RunDueTimers() {
       due = timers_.PopDue(now);
     }
     if (!due) return;
-    RunObserved(due->task);
+    RunObserved(due->task, due->task.target_type());
   }
 }
 
@@ -178,7 +204,8 @@ void EventLoop::WaitAndDispatch() {
     if (found == watches_.end()) continue;
     // Held here, because the callback may unwatch itself.
     const std::shared_ptr<FdCallback> callback = found->second;
-    RunObserved([&callback, ready = uint32_t{event.events}] { (*callback)(ready); });
+    RunObserved([&callback, ready = uint32_t{event.events}] { (*callback)(ready); },
+                callback->target_type());
   }
 }
 
@@ -208,7 +235,12 @@ void EventLoop::UnwatchFd(int fd) {
   watch_of_fd_.erase(found);
 }
 
-void EventLoop::RunObserved(const Task& task) {
+void EventLoop::SetSlowTaskListener(Duration threshold, SlowTaskListener listener) {
+  slow_threshold_ = threshold;
+  slow_listener_ = std::move(listener);
+}
+
+void EventLoop::RunObserved(const Task& task, const std::type_info& made_as) {
   const int64_t start = Nanos(clock_.Now());
   task_started_ns_.store(start);
   task();
@@ -217,6 +249,9 @@ void EventLoop::RunObserved(const Task& task) {
   const int64_t took = Nanos(clock_.Now()) - start;
   int64_t longest = longest_task_ns_.load();
   while (took > longest && !longest_task_ns_.compare_exchange_weak(longest, took)) {
+  }
+  if (slow_listener_ && took >= Nanos(TimePoint(slow_threshold_))) {
+    slow_listener_(TaskName(made_as), Duration(took));
   }
 }
 

@@ -7,7 +7,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <thread>
+#include <typeinfo>
 
 #include "base/clock.h"
 #include "base/descriptor.h"
@@ -24,6 +26,10 @@ struct LoopHealth {
   Duration current_task{};  // how long the task that runs now has been running; zero if none
   uint64_t tasks_run = 0;   // tasks, timers and callbacks, since the start
 };
+
+// The function that made a task, by the type of its closure: "Reconciler::Wake" of
+// "volumed::Reconciler::Wake()::{lambda()#1}". What was wrapped has the name of the wrapper.
+std::string TaskName(const std::type_info& made_as);
 
 // Threads: as each method says; "loop thread" is the one in Run(), or any one before Run().
 // Timers are exact to about a millisecond. A task that throws ends Run() with its exception.
@@ -61,6 +67,12 @@ class EventLoop {
   // Threads: any. Taking sets the longest task back to zero.
   LoopHealth TakeHealth();
 
+  // Calls `listener` on the loop thread after each task that took `threshold` or longer, with the
+  // function that made the task ("Reconciler::Wake") and the time that it took. Threads: loop
+  // thread. Replaces the listener before.
+  using SlowTaskListener = std::function<void(const std::string& task, Duration took)>;
+  void SetSlowTaskListener(Duration threshold, SlowTaskListener listener);
+
  private:
   EventLoop(const Clock& clock, Descriptor epoll, Descriptor wake);
 
@@ -71,7 +83,8 @@ class EventLoop {
   int PrepareToWait() EXCLUDES(mu_);
   // Waits until something is ready, then runs callbacks.
   void WaitAndDispatch() EXCLUDES(mu_);
-  void RunObserved(const Task& task);
+  // `made_as` is the type of what was posted: it names the function that did so.
+  void RunObserved(const Task& task, const std::type_info& made_as);
 
   const Clock& clock_;
   const Descriptor epoll_;
@@ -88,6 +101,8 @@ class EventLoop {
   std::map<uint64_t, std::shared_ptr<FdCallback>> watches_;
   std::map<int, uint64_t> watch_of_fd_;
   uint64_t next_watch_ = 1;
+  Duration slow_threshold_{};
+  SlowTaskListener slow_listener_;  // may be empty
 
   std::atomic<bool> stop_{false};
   std::atomic<std::thread::id> loop_thread_{};

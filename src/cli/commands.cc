@@ -210,6 +210,22 @@ ExitCode RunApply(const CliContext& context, const std::vector<std::string>& fil
   return worst;
 }
 
+// Page by page, so that the agent never has all of them in one answer.
+ExitCode GetAllPods(const CliContext& context, v1::GetPodsRequest request,
+                    v1::GetPodsResponse* all) {
+  constexpr uint32_t kPageSize = 1000;
+  request.set_page_size(kPageSize);
+  Client client(context.socket, context.timeout);
+  do {
+    v1::GetPodsResponse page;
+    const grpc::Status status = client.Call(&Stub::GetPods, request, &page);
+    if (!status.ok()) return ReportFailure(status, context.socket);
+    for (v1::Pod& pod : *page.mutable_pods()) all->add_pods()->Swap(&pod);
+    request.set_page(page.next_page());
+  } while (!request.page().empty());
+  return kExitOk;
+}
+
 ExitCode RunGet(const CliContext& context, const std::string& what, const std::string& name) {
   for (const CliNoun& noun : {kPersistentVolumeNoun, kClaimNoun, kStorageClassNoun}) {
     if (noun.Means(what)) return GetStorage(context, noun, name);
@@ -220,11 +236,9 @@ ExitCode RunGet(const CliContext& context, const std::string& what, const std::s
   v1::GetPodsRequest request;
   request.set_namespace_(context.name_space);
   request.set_name(name);
+  request.set_summary(kPodNoun.Means(what) && !IsForPrograms(context.format));
   v1::GetPodsResponse response;
-  if (const ExitCode code = CallAndSay(context, &Stub::GetPods, request, &response, "");
-      code != kExitOk) {
-    return code;
-  }
+  if (const ExitCode code = GetAllPods(context, request, &response); code != kExitOk) return code;
   if (!name.empty() && response.pods_size() == 0) {
     return ReportNone(context, "pod", name, true);
   }

@@ -2,12 +2,10 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <iostream>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -66,31 +64,49 @@ struct Deleted {
   v1::DeleteResponse response;
 };
 
-Deleted DeleteOne(Client& client, const v1::ObjectRef& object, const DeleteOptions& options) {
+v1::DeleteRequest RequestFor(const v1::ObjectRef& object, const DeleteOptions& options) {
   v1::DeleteRequest request;
   *request.mutable_object() = object;
   request.set_force(options.force);
   request.set_yes(options.yes);
+  return request;
+}
+
+Deleted DeleteOne(Client& client, const v1::ObjectRef& object, const DeleteOptions& options) {
   Deleted deleted;
-  deleted.status = client.Call(&v1::VolumeAgent::Stub::Delete, request, &deleted.response);
+  deleted.status =
+      client.Call(&v1::VolumeAgent::Stub::Delete, RequestFor(object, options), &deleted.response);
   return deleted;
 }
 
-// All at once, so that they share the syncs that each of them waits for.
+std::vector<Deleted> DeleteInOneCall(Client& client, const v1::DeleteObjectsRequest& request) {
+  v1::DeleteObjectsResponse response;
+  const grpc::Status status =
+      client.Call(&v1::VolumeAgent::Stub::DeleteObjects, request, &response);
+  std::vector<Deleted> deleted(static_cast<size_t>(request.objects_size()), Deleted{status, {}});
+  const int answered = status.ok() ? std::min(request.objects_size(), response.results_size()) : 0;
+  for (int i = 0; i < answered; ++i) {
+    v1::DeleteResult& result = *response.mutable_results(i);
+    Deleted& one = deleted[static_cast<size_t>(i)];
+    one.status = {static_cast<grpc::StatusCode>(result.code()), result.message(), result.details()};
+    one.response.Swap(result.mutable_response());
+  }
+  return deleted;
+}
+
+// They share the syncs that each of them waits for.
 std::vector<Deleted> DeleteTogether(Client& client, const std::vector<v1::ObjectRef>& objects,
                                     const DeleteOptions& options) {
-  constexpr size_t kAtOnce = 32;
-  std::vector<Deleted> deleted(objects.size());
-  std::atomic<size_t> next{0};
-  const auto work = [&] {
-    for (size_t at = next++; at < objects.size(); at = next++) {
-      deleted[at] = DeleteOne(client, objects[at], options);
-    }
-  };
-  std::vector<std::thread> others;
-  for (size_t i = 1; i < std::min(objects.size(), kAtOnce); ++i) others.emplace_back(work);
-  work();
-  for (std::thread& other : others) other.join();
+  constexpr int kMostInACall = 2000;
+  if (objects.size() == 1) return {DeleteOne(client, objects.front(), options)};
+  std::vector<Deleted> deleted;
+  v1::DeleteObjectsRequest request;
+  for (size_t i = 0; i < objects.size(); ++i) {
+    *request.add_objects() = RequestFor(objects[i], options);
+    if (request.objects_size() < kMostInACall && i + 1 < objects.size()) continue;
+    for (Deleted& one : DeleteInOneCall(client, request)) deleted.push_back(std::move(one));
+    request.Clear();
+  }
   return deleted;
 }
 
@@ -127,14 +143,14 @@ ExitCode DeleteInOrder(const CliContext& context, const std::vector<v1::ObjectRe
   return worst;
 }
 
-ExitCode DeleteFile(const CliContext& context, const std::string& file,
-                    const DeleteOptions& options) {
+// Adds what the file names; a line on stderr says what it is not.
+ExitCode AddObjectsOfFile(const CliContext& context, const std::string& file,
+                          std::vector<v1::ObjectRef>& objects) {
   const std::optional<std::string> text = ReadManifest(file);
   if (!text) return kExitUsage;
   std::optional<std::vector<v1::ObjectRef>> named = ObjectsOf(file, *text);
   if (!named) return kExitInvalid;
   ExitCode worst = kExitOk;
-  std::vector<v1::ObjectRef> objects;
   for (v1::ObjectRef& object : *named) {
     if (object.namespace_().empty()) object.set_namespace_(context.name_space);
     const bool other = !context.name_space.empty() && object.namespace_() != context.name_space;
@@ -147,8 +163,7 @@ ExitCode DeleteFile(const CliContext& context, const std::string& file,
     }
     objects.push_back(std::move(object));
   }
-  const ExitCode code = DeleteInOrder(context, objects, options);
-  return code == kExitOk ? worst : code;
+  return worst;
 }
 
 }  // namespace
@@ -168,12 +183,13 @@ ExitCode RunDelete(const CliContext& context, const std::string& kind,
 ExitCode RunDeleteFiles(const CliContext& context, const std::vector<std::string>& files,
                         const DeleteOptions& options) {
   ExitCode worst = kExitOk;
+  std::vector<v1::ObjectRef> objects;
   for (const std::string& file : files) {
-    const ExitCode code = DeleteFile(context, file, options);
-    if (code == kExitUnreachable || code == kExitForbidden) return code;
+    const ExitCode code = AddObjectsOfFile(context, file, objects);
     if (code != kExitOk) worst = code;
   }
-  return worst;
+  const ExitCode code = DeleteInOrder(context, objects, options);
+  return code == kExitOk ? worst : code;
 }
 
 }  // namespace volumed

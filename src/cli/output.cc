@@ -38,6 +38,9 @@ void UseBlockStyle(YAML::Node node) {
 }
 
 std::string ReadyCount(const v1::Pod& pod) {
+  if (pod.has_volume_count()) {
+    return std::to_string(pod.set_up_count()) + "/" + std::to_string(pod.volume_count());
+  }
   const auto ready =
       std::count_if(pod.volumes().begin(), pod.volumes().end(),
                     [](const v1::Volume& volume) { return volume.state() == "SetUp"; });

@@ -133,7 +133,7 @@ void ObjectDirectory::LoadFile(const std::string& file, const std::map<ObjectKey
     const ObjectKey key = KeyOf(loaded->object);
     if (const auto ended = ended_.find(key);
         ended != ended_.end() && loaded->number < ended->second) {
-      return RemoveEndedLocked(file, key);
+      return RemoveEndedLocked({{file, key}});
     }
     stored_[key] = {std::make_shared<const Object>(std::move(loaded->object)), file, loaded->number,
                     std::move(loaded->replaces)};
@@ -318,7 +318,7 @@ Result<std::vector<AppliedObject>> ObjectDirectory::Apply(ApplyCommand command) 
                              "the object directory " + directory_ + " is not loaded");
   }
   // The removal of what a command has ended may not have had its turn yet.
-  for (const auto& [key, number] : command.ended) RemoveLocked(key, number);
+  if (!command.ended.empty()) RemoveAllLocked({command.ended.begin(), command.ended.end()});
   using Prepared = std::map<ObjectKey, Stored>;
   ASSIGN_OR_RETURN(Prepared next, PrepareLocked(std::move(command)));
   std::vector<AppliedObject> applied;

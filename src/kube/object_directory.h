@@ -2,6 +2,7 @@
 // directory of the agent's own (0700). A source like any other, and the only one that is writable.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -96,6 +97,8 @@ class ObjectDirectory final : public ObjectSource {
   // later command has given the object; also a damaged one. It goes even if its file stays, as with
   // DeletePod. No such object: nothing. Blocks: on disk.
   void Remove(const ObjectKey& key, uint64_t number);
+  // Several such commands, at the price of one: they share the sync of the directory.
+  void RemoveAll(const std::vector<std::pair<ObjectKey, uint64_t>>& commands);
   // A pod goes even if its file stays (a disk that is read-only or failing), as its teardown must
   // not wait for that: the file then counts as gone, its removal is retried with back-off and at
   // every change, and the list names it as a problem. A start before that brings the pod back.
@@ -103,6 +106,16 @@ class ObjectDirectory final : public ObjectSource {
   // The answer is what the caller must be told of it; "" when the file is gone.
   // Errors: NotFound (not applied) when there is no such pod. Blocks: on disk.
   Result<std::string> DeletePod(const PodUid& uid, bool successor_too = false);
+  // Several of them, at the price of one: they share the sync of the directory. An answer for each,
+  // in their order; one that fails stops no other.
+  struct PodToDelete {
+    PodUid uid;
+    bool successor_too = false;
+  };
+  std::vector<Result<std::string>> DeletePods(const std::vector<PodToDelete>& pods);
+
+  // How often files' removal was synced, for tests that count work.
+  uint64_t removal_syncs() const { return removal_syncs_.load(); }
 
  private:
   struct Stored {
@@ -146,12 +159,20 @@ class ObjectDirectory final : public ObjectSource {
   std::string TemporaryOf(const Stored& stored) const;
   // Under temporary names; after an error none of them is left.
   Status WriteLocked(const std::map<ObjectKey, Stored>& next) const REQUIRES(mu_);
-  Status RemoveFileLocked(const std::string& file) const REQUIRES(mu_);
-  // What must be told of its file; "" when that is gone.
-  std::string RemoveStoredLocked(std::map<ObjectKey, Stored>::iterator stored) REQUIRES(mu_);
-  void RemoveLocked(const ObjectKey& key, uint64_t number) REQUIRES(mu_);
-  // A command has ended its object.
-  void RemoveEndedLocked(const std::string& file, const ObjectKey& key) REQUIRES(mu_);
+  // The answer to each, if the files are gone for good by one sync.
+  std::vector<Status> RemoveFilesLocked(const std::vector<std::string>& files) const REQUIRES(mu_);
+  void RemoveAllLocked(const std::vector<std::pair<ObjectKey, uint64_t>>& commands) REQUIRES(mu_);
+  // By the uids that are asked for: those of the pods themselves, and of those whom one replaces.
+  std::map<PodUid, ObjectKey> StoredPodsLocked(const std::vector<PodToDelete>& pods) const
+      REQUIRES(mu_);
+  bool ForgetLostPodsLocked(const std::set<PodUid>& pods) REQUIRES(mu_);
+  // Commands have ended the objects of these files.
+  void RemoveEndedLocked(const std::vector<std::pair<std::string, ObjectKey>>& files) REQUIRES(mu_);
+  // What must be told of its file once its removal has been tried; "" when that is gone.
+  std::string NoteRemovedLocked(const std::string& file, const ObjectKey& key,
+                                const Status& removed) REQUIRES(mu_);
+  // The files that go with the object; it counts as gone.
+  std::set<std::string> TakeEndedLocked(const ObjectKey& key, uint64_t number) REQUIRES(mu_);
   // Notes that `file` is still there, what must be told of that, and when to try again.
   void RemoveLaterLocked(const std::string& file, std::string told) REQUIRES(mu_);
   void ArmRemovalLocked() REQUIRES(mu_);
@@ -178,6 +199,7 @@ class ObjectDirectory final : public ObjectSource {
   const std::string version_;
   Scheduler& scheduler_;
   const RoomCheck has_room_;
+  mutable std::atomic<uint64_t> removal_syncs_{0};
   // Set by Start() before any other thread can see it; called on the control thread only.
   std::shared_ptr<ObjectListener> listener_;
 

@@ -12,22 +12,64 @@
 
 namespace volumed {
 
-Status ObjectDirectory::RemoveFileLocked(const std::string& file) const {
-  const std::string path = directory_ + "/" + file;
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
-    return Error::FromErrno(errno, "remove " + path, Outcome::kNotApplied);
+std::vector<Status> ObjectDirectory::RemoveFilesLocked(
+    const std::vector<std::string>& files) const {
+  std::vector<Status> removed;
+  removed.reserve(files.size());
+  for (const std::string& file : files) {
+    const std::string path = directory_ + "/" + file;
+    removed.push_back(::unlink(path.c_str()) != 0 && errno != ENOENT
+                          ? Status(Error::FromErrno(errno, "remove " + path, Outcome::kNotApplied))
+                          : OkStatus());
   }
-  const Status synced = SyncDirectory(directory_);
-  if (!synced.ok()) return synced.error().AsMaybeApplied();
-  return OkStatus();
+  if (std::none_of(removed.begin(), removed.end(), [](const Status& one) { return one.ok(); })) {
+    return removed;
+  }
+  ++removal_syncs_;
+  if (const Status synced = SyncDirectory(directory_); !synced.ok()) {
+    for (Status& one : removed) {
+      if (one.ok()) one = synced.error().AsMaybeApplied();
+    }
+  }
+  return removed;
 }
 
-void ObjectDirectory::Remove(const ObjectKey& key, uint64_t number) {
+void ObjectDirectory::Remove(const ObjectKey& key, uint64_t number) { RemoveAll({{key, number}}); }
+
+void ObjectDirectory::RemoveAll(const std::vector<std::pair<ObjectKey, uint64_t>>& commands) {
   MutexLock lock(mu_);
-  RemoveLocked(key, number);
+  RemoveAllLocked(commands);
 }
 
-void ObjectDirectory::RemoveLocked(const ObjectKey& key, uint64_t number) {
+void ObjectDirectory::RemoveAllLocked(const std::vector<std::pair<ObjectKey, uint64_t>>& commands) {
+  std::vector<std::pair<std::string, ObjectKey>> files;
+  bool is_news = false;
+  for (const auto& [key, number] : commands) {
+    for (const std::string& file : TakeEndedLocked(key, number)) files.emplace_back(file, key);
+    const bool was_lost = lost_.erase(key) > 0;
+    is_news = is_news || (was_lost && loaded_);
+  }
+  RemoveEndedLocked(files);
+  if (is_news || !files.empty()) DeliverLocked();
+}
+
+void ObjectDirectory::RemoveEndedLocked(
+    const std::vector<std::pair<std::string, ObjectKey>>& files) {
+  std::vector<std::string> names;
+  for (const auto& [file, key] : files) {
+    ForgetDamageLocked(file);
+    names.push_back(file);
+  }
+  const std::vector<Status> removed = RemoveFilesLocked(names);
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (removed[i].ok()) continue;
+    RemoveLaterLocked(names[i], ToString(files[i].second) +
+                                    " was deleted, but its file could not be removed: " +
+                                    removed[i].error().message() + "; this is retried");
+  }
+}
+
+std::set<std::string> ObjectDirectory::TakeEndedLocked(const ObjectKey& key, uint64_t number) {
   ended_[key] = std::max(ended_[key], number);
   changed_.insert(key);
   std::set<std::string> files;
@@ -40,17 +82,7 @@ void ObjectDirectory::RemoveLocked(const ObjectKey& key, uint64_t number) {
   for (const auto& [file, damaged] : damaged_) {
     if (damaged.key == key) files.insert(file);
   }
-  for (const std::string& file : files) RemoveEndedLocked(file, key);
-  const bool was_lost = lost_.erase(key) > 0;
-  if ((was_lost && loaded_) || !files.empty()) DeliverLocked();
-}
-
-void ObjectDirectory::RemoveEndedLocked(const std::string& file, const ObjectKey& key) {
-  ForgetDamageLocked(file);
-  const Status removed = RemoveFileLocked(file);
-  if (removed.ok()) return;
-  RemoveLaterLocked(file, ToString(key) + " was deleted, but its file could not be removed: " +
-                              removed.error().message() + "; this is retried");
+  return files;
 }
 
 void ObjectDirectory::ForgetDamageLocked(const std::string& file) {
@@ -61,18 +93,10 @@ void ObjectDirectory::ForgetDamageLocked(const std::string& file) {
   });
 }
 
-std::string ObjectDirectory::RemoveStoredLocked(std::map<ObjectKey, Stored>::iterator stored) {
-  const std::string object = ToString(stored->first);
-  const std::string file = stored->second.file;
-  changed_.insert(stored->first);
-  stored_.erase(stored);
-  ForgetDamageLocked(file);
-  const Status removed = RemoveFileLocked(file);
-  if (removed.ok()) {
-    RetryRemovalsLocked();
-    return "";
-  }
-  RemoveLaterLocked(file, object + " was deleted, but its file could not be removed: " +
+std::string ObjectDirectory::NoteRemovedLocked(const std::string& file, const ObjectKey& key,
+                                               const Status& removed) {
+  if (removed.ok()) return "";
+  RemoveLaterLocked(file, ToString(key) + " was deleted, but its file could not be removed: " +
                               removed.error().message() +
                               "; this is retried, and until then a restart of the agent brings it "
                               "back");
@@ -80,31 +104,85 @@ std::string ObjectDirectory::RemoveStoredLocked(std::map<ObjectKey, Stored>::ite
 }
 
 Result<std::string> ObjectDirectory::DeletePod(const PodUid& uid, bool successor_too) {
-  MutexLock lock(mu_);
-  const auto stored = std::find_if(stored_.begin(), stored_.end(), [&](const auto& entry) {
-    const Pod* pod = std::get_if<Pod>(entry.second.object.get());
-    return pod != nullptr &&
-           (pod->uid() == uid || (successor_too && entry.second.replaces.contains(uid)));
-  });
+  return std::move(DeletePods({{uid, successor_too}}).front());
+}
+
+// One walk over what is stored, however many are to go.
+std::map<PodUid, ObjectKey> ObjectDirectory::StoredPodsLocked(
+    const std::vector<PodToDelete>& pods) const {
+  std::map<PodUid, bool> asked;
+  for (const PodToDelete& pod : pods) asked[pod.uid] = asked[pod.uid] || pod.successor_too;
+  std::map<PodUid, ObjectKey> found;
+  for (const auto& [key, stored] : stored_) {
+    const Pod* pod = std::get_if<Pod>(stored.object.get());
+    if (pod == nullptr) continue;
+    if (asked.contains(pod->uid())) found.emplace(pod->uid(), key);
+    for (const PodUid& replaced : stored.replaces) {
+      const auto at = asked.find(replaced);
+      if (at != asked.end() && at->second) found.emplace(replaced, key);
+    }
+  }
+  return found;
+}
+
+bool ObjectDirectory::ForgetLostPodsLocked(const std::set<PodUid>& pods) {
   std::vector<ObjectKey> lost;
   for (const auto& [key, known] : lost_) {
-    if (key.kind == ObjectKind::kPod && known.uid == uid.str()) lost.push_back(key);
+    if (key.kind == ObjectKind::kPod && pods.contains(PodUid(known.uid))) lost.push_back(key);
   }
   for (const ObjectKey& key : lost) {
     lost_.erase(key);
     changed_.insert(key);
   }
-  const bool was_lost = !lost.empty();
-  if (was_lost && stored == stored_.end()) {
-    DeliverLocked();
-    return std::string();
+  return !lost.empty();
+}
+
+std::vector<Result<std::string>> ObjectDirectory::DeletePods(const std::vector<PodToDelete>& pods) {
+  MutexLock lock(mu_);
+  const std::map<PodUid, ObjectKey> found = StoredPodsLocked(pods);
+  std::set<PodUid> lost;
+  for (const auto& [key, known] : lost_) {
+    if (key.kind == ObjectKind::kPod) lost.insert(PodUid(known.uid));
   }
-  if (stored == stored_.end()) {
-    return Error::NotApplied(Code::kNotFound, "no pod with uid " + uid.str() + " was applied here");
+  std::set<PodUid> uids;
+  std::map<ObjectKey, std::string> files;
+  for (const PodToDelete& pod : pods) {
+    uids.insert(pod.uid);
+    const auto key = found.find(pod.uid);
+    if (key != found.end()) files.emplace(key->second, stored_.at(key->second).file);
   }
-  std::string told = RemoveStoredLocked(stored);
-  DeliverLocked();
-  return told;
+  const bool was_lost = ForgetLostPodsLocked(uids);
+  std::vector<std::string> to_remove;
+  for (const auto& [key, file] : files) {
+    changed_.insert(key);
+    stored_.erase(key);
+    ForgetDamageLocked(file);
+    to_remove.push_back(file);
+  }
+  const std::vector<Status> removed = RemoveFilesLocked(to_remove);
+  std::map<ObjectKey, std::string> told;
+  size_t at = 0;
+  bool any_removed = false;
+  for (const auto& [key, file] : files) {
+    any_removed = any_removed || removed[at].ok();
+    told[key] = NoteRemovedLocked(file, key, removed[at++]);
+  }
+  // The disk takes removals: those that it refused before are tried too.
+  if (any_removed) RetryRemovalsLocked();
+  if (was_lost || !files.empty()) DeliverLocked();
+  std::vector<Result<std::string>> answers;
+  for (const PodToDelete& pod : pods) {
+    const auto key = found.find(pod.uid);
+    if (key != found.end()) {
+      answers.emplace_back(told.at(key->second));
+    } else if (lost.contains(pod.uid)) {
+      answers.emplace_back(std::string());
+    } else {
+      answers.emplace_back(Error::NotApplied(
+          Code::kNotFound, "no pod with uid " + pod.uid.str() + " was applied here"));
+    }
+  }
+  return answers;
 }
 
 void ObjectDirectory::RemoveLaterLocked(const std::string& file, std::string told) {
@@ -122,16 +200,16 @@ void ObjectDirectory::ArmRemovalLocked() {
 }
 
 bool ObjectDirectory::RetryRemovalsLocked() {
+  if (unremoved_.empty()) return false;
+  std::vector<std::string> files;
+  for (const auto& [file, told] : unremoved_) files.push_back(file);
+  const std::vector<Status> removed = RemoveFilesLocked(files);
   bool any = false;
-  for (auto it = unremoved_.begin(); it != unremoved_.end();) {
-    const Status removed = RemoveFileLocked(it->first);
-    if (removed.ok()) {
-      changed_files_.insert(it->first);
-      it = unremoved_.erase(it);
-      any = true;
-    } else {
-      ++it;
-    }
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (!removed[i].ok()) continue;
+    changed_files_.insert(files[i]);
+    unremoved_.erase(files[i]);
+    any = true;
   }
   if (unremoved_.empty()) removal_backoff_.Reset("files");
   return any;

@@ -128,6 +128,7 @@ struct ExportedFamilies::Impl {
 
   Gauges build_info{registry, Family::kBuildInfo};
   Histograms control_loop_lag{registry, Family::kControlLoopLag};
+  Gauges control_task_longest{registry, Family::kControlTaskLongest};
   Gauges pods{registry, Family::kPods};
   Gauges source_complete{registry, Family::kSourceComplete};
   Gauges source_incomplete{registry, Family::kSourceIncomplete};
@@ -191,6 +192,14 @@ void ExportedFamilies::ObserveVolumeMetricCollection(const std::string& source, 
 
 void ExportedFamilies::ObserveControlLoopLag(Duration lag) {
   impl_->control_loop_lag.Observe({}, lag);
+}
+
+void ExportedFamilies::SetControlTaskLongest(const std::map<std::string, Duration>& longest) {
+  std::map<Labels, double> values;
+  for (const auto& [task, took] : longest) {
+    values[{{"task", task}}] = std::chrono::duration<double>(took).count();
+  }
+  impl_->control_task_longest.Replace(values);
 }
 
 void ExportedFamilies::SetVolumes(

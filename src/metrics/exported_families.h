@@ -47,6 +47,8 @@ class ExportedFamilies {
   void ObserveVolumeMetricCollection(const std::string& source, Duration elapsed);
   // How long a task waited for the control thread.
   void ObserveControlLoopLag(Duration lag);
+  // Task -> its longest run.
+  void SetControlTaskLongest(const std::map<std::string, Duration>& longest);
 
   // (plugin name or "N/A", "desired_state_of_world" or "actual_state_of_world") -> volumes.
   void SetVolumes(const std::map<std::pair<std::string, std::string>, int64_t>& volumes);

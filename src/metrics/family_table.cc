@@ -59,6 +59,10 @@ constexpr std::array<FamilySpec, kFamilyCount> kTable = {{
      "Always 1; the labels say what is running.", ""},
     {Family::kControlLoopLag, "volumed_control_loop_lag_seconds", kHistogram, "",
      "How long a task waited for the control thread.", ""},
+    {Family::kControlTaskLongest, "volumed_control_task_longest_seconds", kGauge, "task",
+     "The longest run of each task that kept the control thread for 5 ms or more, in the last one "
+     "to two minutes.",
+     ""},
     {Family::kPods, "volumed_pods", kGauge, "phase", "Pods by how far their volumes are.", ""},
     {Family::kSourceComplete, "volumed_source_complete", kGauge, "source",
      "1 when the source of pods has delivered a complete list since the start.", ""},

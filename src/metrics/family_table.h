@@ -26,6 +26,7 @@ enum class Family {
   kEvictions,
   kBuildInfo,
   kControlLoopLag,
+  kControlTaskLongest,
   kPods,
   kSourceComplete,
   kSourceIncomplete,

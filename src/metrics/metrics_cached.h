@@ -18,8 +18,11 @@ class MetricsCached final : public MetricsProvider {
  public:
   explicit MetricsCached(std::unique_ptr<MetricsProvider> provider);
   Result<Metrics> GetMetrics(const CallOptions& options) override EXCLUDES(mu_);
+  std::optional<MetricsPlan> PlanMetrics() override EXCLUDES(mu_);
 
  private:
+  Metrics Keep(Metrics metrics) EXCLUDES(mu_);
+
   const std::unique_ptr<MetricsProvider> provider_;
   Mutex mu_;
   std::optional<Metrics> first_ GUARDED_BY(mu_);

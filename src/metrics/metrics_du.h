@@ -18,8 +18,11 @@ class MetricsDu final : public MetricsProvider {
  public:
   MetricsDu(Kernel& kernel, const Clock& clock, SafePath path);
   Result<Metrics> GetMetrics(const CallOptions& options) override;
+  std::optional<MetricsPlan> PlanMetrics() override;
 
  private:
+  Result<Metrics> Read(const Result<UsageInfo>& usage, const Result<FsInfo>& info) const;
+
   Kernel& kernel_;
   const Clock& clock_;
   const SafePath path_;

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "os/kernel.h"
@@ -42,12 +44,22 @@ std::optional<MetricsErrorCode> MetricsErrorCodeOf(const Error& error);
 // where a wrapped error does not match).
 bool IsNotSupported(const Error& error);
 
+// How a volume is measured by requests alone, for who measures many by one round trip.
+struct MetricsPlan {
+  std::vector<AnyRequest> requests;  // which change nothing, and need no other's answer
+  // What the answers mean, in the order of the requests. `took`: this volume's part of the time.
+  // The provider that made the plan outlives this.
+  std::function<Result<Metrics>(const std::vector<Result<AnyAnswer>>& answers, Duration took)> read;
+};
+
 // Threads: any. Blocks: until the options' deadline; runs Kernel effects.
 // Errors: those above; all NotApplied.
 class MetricsProvider {
  public:
   virtual ~MetricsProvider() = default;
   virtual Result<Metrics> GetMetrics(const CallOptions& options) = 0;
+  // Nothing: GetMetrics() is more than that. Blocks: never.
+  virtual std::optional<MetricsPlan> PlanMetrics() { return std::nullopt; }
 };
 
 }  // namespace volumed

@@ -18,4 +18,15 @@ Result<Metrics> MetricsTimed::GetMetrics(const CallOptions& options) {
   return metrics;
 }
 
+std::optional<MetricsPlan> MetricsTimed::PlanMetrics() {
+  std::optional<MetricsPlan> plan = provider_->PlanMetrics();
+  if (!plan) return std::nullopt;
+  plan->read = [this, read = std::move(plan->read)](const std::vector<Result<AnyAnswer>>& answers,
+                                                    Duration took) {
+    families_.ObserveVolumeMetricCollection(source_, took);
+    return read(answers, took);
+  };
+  return plan;
+}
+
 }  // namespace volumed

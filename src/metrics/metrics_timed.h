@@ -17,6 +17,7 @@ class MetricsTimed final : public MetricsProvider {
   MetricsTimed(std::unique_ptr<MetricsProvider> provider, std::string source, const Clock& clock,
                ExportedFamilies& families);
   Result<Metrics> GetMetrics(const CallOptions& options) override;
+  std::optional<MetricsPlan> PlanMetrics() override;
 
  private:
   const std::unique_ptr<MetricsProvider> provider_;

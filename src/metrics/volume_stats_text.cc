@@ -122,7 +122,39 @@ void VolumeStatsText::Unlink(Series& series, const std::string& labels, const Vo
 
 void VolumeStatsText::Set(const VolumeStatsId& id, const VolumeStatsLabels& labels,
                           const Metrics& metrics) {
-  MutexLock lock(mu_);
+  MutexLock lock(news_mu_);
+  News& news = news_.try_emplace(id, News{news_.size(), false, std::nullopt}).first->second;
+  if (news.set) {
+    news.set->second = metrics;
+  } else {
+    news.set.emplace(labels, metrics);
+  }
+}
+
+void VolumeStatsText::Remove(const VolumeStatsId& id) {
+  MutexLock lock(news_mu_);
+  News& news = news_.try_emplace(id, News{news_.size(), true, std::nullopt}).first->second;
+  news.removed = true;
+  news.set.reset();
+}
+
+void VolumeStatsText::TakeNews() const {
+  std::map<VolumeStatsId, News> all;
+  {
+    MutexLock lock(news_mu_);
+    all.swap(news_);
+  }
+  std::vector<const std::pair<const VolumeStatsId, News>*> in_order(all.size());
+  for (const auto& one : all) in_order[one.second.number] = &one;
+  for (const auto* one : in_order) {
+    const News& news = one->second;
+    if (news.removed) RemoveNow(one->first);
+    if (news.set) SetNow(one->first, news.set->first, news.set->second);
+  }
+}
+
+void VolumeStatsText::SetNow(const VolumeStatsId& id, const VolumeStatsLabels& labels,
+                             const Metrics& metrics) const {
   const auto [entry, added] = volumes_.try_emplace(id);
   Volume& volume = entry->second;
   volume.metrics = metrics;
@@ -140,8 +172,7 @@ void VolumeStatsText::Set(const VolumeStatsId& id, const VolumeStatsLabels& labe
   Link(claims_, volume.claim_labels, volume);
 }
 
-void VolumeStatsText::Remove(const VolumeStatsId& id) {
-  MutexLock lock(mu_);
+void VolumeStatsText::RemoveNow(const VolumeStatsId& id) const {
   const auto found = volumes_.find(id);
   if (found == volumes_.end()) return;
   const Volume& volume = found->second;
@@ -152,6 +183,7 @@ void VolumeStatsText::Remove(const VolumeStatsId& id) {
 
 size_t VolumeStatsText::size() const {
   MutexLock lock(mu_);
+  TakeNews();
   return volumes_.size();
 }
 
@@ -159,7 +191,7 @@ size_t VolumeStatsText::size() const {
 // each of them from memory once for every family, which costs far more than the copy at the end.
 void VolumeStatsText::AppendTo(std::string& out, int64_t now_unix_ms) const {
   MutexLock lock(mu_);
-  for (std::string& text : family_texts_) text.clear();
+  TakeNews();
   for (const auto& [labels, volumes] : claims_) {
     for (const Column& column : kColumns) {
       AppendFigure(column.claim, labels, column.field(volumes.front()->metrics));
@@ -182,6 +214,7 @@ void VolumeStatsText::AppendTo(std::string& out, int64_t now_unix_ms) const {
     if (family_texts_[i].empty()) continue;
     AppendHeader(out, SpecOf(static_cast<Family>(kFirstFamily + i)));
     out += family_texts_[i];
+    family_texts_[i] = std::string();  // millions of bytes that nobody needs until the next scrape
   }
 }
 

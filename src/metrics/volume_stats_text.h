@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -38,18 +39,19 @@ struct VolumeStatsLabels {
   std::optional<std::string> persistent_volume_claim;
 };
 
-// Threads: any. Blocks: never for long. A figure that is absent has no line.
+// Threads: any. Blocks: never for long; Set() and Remove() do not wait for a text that is being
+// written. A figure that is absent has no line.
 class VolumeStatsText {
  public:
   // Adds the volume or replaces its figures. `labels` of a volume that is there are not looked at.
   void Set(const VolumeStatsId& id, const VolumeStatsLabels& labels, const Metrics& metrics)
-      EXCLUDES(mu_);
-  void Remove(const VolumeStatsId& id) EXCLUDES(mu_);
-  size_t size() const EXCLUDES(mu_);
+      EXCLUDES(news_mu_);
+  void Remove(const VolumeStatsId& id) EXCLUDES(news_mu_);
+  size_t size() const EXCLUDES(mu_, news_mu_);
 
   // Appends every family that has a line. `now_unix_ms` is what ages are counted to; a measurement
   // from the future (the clock was set back) has the age 0.
-  void AppendTo(std::string& out, int64_t now_unix_ms) const EXCLUDES(mu_);
+  void AppendTo(std::string& out, int64_t now_unix_ms) const EXCLUDES(mu_, news_mu_);
 
  private:
   struct Volume {
@@ -61,17 +63,31 @@ class VolumeStatsText {
   // takes its place. Only the first has lines: two lines of one series spoil the whole scrape.
   using Series = std::map<std::string, std::vector<const Volume*>>;
 
+  // What has been said of a volume since the last text: that it went, and what came after that.
+  struct News {
+    size_t number = 0;  // in the order in which they came: the first of one claim is written
+    bool removed = false;
+    std::optional<std::pair<VolumeStatsLabels, Metrics>> set;
+  };
+
+  // What was said becomes what is written. Only who reads does this: who says it waits for nobody.
+  void TakeNews() const REQUIRES(mu_) EXCLUDES(news_mu_);
+  void SetNow(const VolumeStatsId& id, const VolumeStatsLabels& labels,
+              const Metrics& metrics) const REQUIRES(mu_);
+  void RemoveNow(const VolumeStatsId& id) const REQUIRES(mu_);
   static void Link(Series& series, const std::string& labels, const Volume& volume);
   static void Unlink(Series& series, const std::string& labels, const Volume& volume);
   std::string& TextOf(Family family) const REQUIRES(mu_);
   void AppendFigure(Family family, std::string_view labels, std::optional<int64_t> value) const
       REQUIRES(mu_);
 
-  mutable Mutex mu_;
-  std::map<VolumeStatsId, Volume> volumes_ GUARDED_BY(mu_);
-  Series claims_ GUARDED_BY(mu_);
-  Series pod_volumes_ GUARDED_BY(mu_);
-  // The lines of each family, kept between scrapes for their memory only.
+  mutable Mutex mu_;  // held while a text is written
+  mutable std::map<VolumeStatsId, Volume> volumes_ GUARDED_BY(mu_);
+  mutable Series claims_ GUARDED_BY(mu_);
+  mutable Series pod_volumes_ GUARDED_BY(mu_);
+  mutable Mutex news_mu_;
+  mutable std::map<VolumeStatsId, News> news_ GUARDED_BY(news_mu_);
+  // The lines of each family, while a text is written.
   static constexpr size_t kFirstFamily = static_cast<size_t>(Family::kVolumeStatsCapacityBytes);
   mutable std::array<std::string, kFamilyCount - kFirstFamily> family_texts_ GUARDED_BY(mu_);
 };

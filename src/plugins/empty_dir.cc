@@ -86,6 +86,7 @@ class EmptyDirMounter final : public Mounter {
   Result<Metrics> GetMetrics(const CallOptions& call) override {
     return metrics_->GetMetrics(call);
   }
+  std::optional<MetricsPlan> PlanMetrics() override { return metrics_->PlanMetrics(); }
   Status SetUp(const MounterArgs& args) override { return SetUpAt(dir_, args); }
   Status SetUpAt(const SafePath& dir, const MounterArgs& args) override;
   Result<std::optional<EnsureVolume>> PlanSetUpAt(const SafePath& dir,

@@ -65,6 +65,7 @@ class PayloadMounter final : public Mounter {
     return {.read_only = true, .managed = true, .selinux_relabel = true};
   }
   Result<Metrics> GetMetrics(const CallOptions& call) override { return metrics_.GetMetrics(call); }
+  std::optional<MetricsPlan> PlanMetrics() override { return metrics_.PlanMetrics(); }
   std::optional<Freshness> freshness() const override { return freshness_; }
   Status SetUp(const MounterArgs& args) override { return SetUpAt(parts_.dir, args); }
   Status SetUpAt(const SafePath& dir, const MounterArgs& args) override;

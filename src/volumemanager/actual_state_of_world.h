@@ -185,6 +185,10 @@ class ActualStateOfWorld {
   void SetIdentity(const PodUid& pod, const PodIdentity& identity);
   // Those of this name, of which one goes on and others leave.
   const std::set<PodUid>& PodsNamed(const std::string& name_space, const std::string& name) const;
+  // Of all pods, by namespace and name.
+  const std::map<std::pair<std::string, std::string>, std::set<PodUid>>& names() const {
+    return by_name_;
+  }
   const std::map<PodUid, ActualPod>& pods() const { return pods_; }
 
   const ActualVolume* FindVolume(const PodVolumeKey& key) const;

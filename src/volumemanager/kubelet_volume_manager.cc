@@ -1,6 +1,8 @@
 #include "volumemanager/kubelet_volume_manager.h"
 #include "kube/ephemeral_claim.h"
 
+#include <algorithm>
+
 #include "base/random.h"
 #include "kube/storage_enums.h"
 #include "pluginmgr/deletable_volume_plugin.h"
@@ -81,6 +83,7 @@ KubeletVolumeManager::Impl::~Impl() { parts_.catalog.IdentifyBy(nullptr); }
 
 VolumeStatsSettings KubeletVolumeManager::Impl::StatsSettings() {
   VolumeStatsSettings stats = settings_.stats;
+  stats.kernel = &parts_.kernel;
   stats.measured = [this](const PodVolumeKey& key, const VolumeSpec& spec, const Metrics& metrics) {
     size_limits_.Measured(key, spec, metrics);
     Changed(key.pod);
@@ -345,6 +348,39 @@ std::vector<PodView> KubeletVolumeManager::Impl::Pods() const {
   return all;
 }
 
+std::vector<PodName> KubeletVolumeManager::Impl::PodNames(const PodName& after,
+                                                          size_t limit) const {
+  std::vector<PodName> found;
+  const auto& names = actual_.names();
+  for (auto at = names.lower_bound({after.ns, after.name});
+       at != names.end() && found.size() < limit; ++at) {
+    for (const PodUid& uid : at->second) {
+      PodName pod{at->first.first, at->first.second, uid};
+      if (pod > after) found.push_back(std::move(pod));
+    }
+  }
+  const auto add = [&](const PodPtr& pod) {
+    if (pod == nullptr || actual_.FindPod(pod->uid()) != nullptr || !HasPod(pod->uid())) return;
+    PodName name{pod->metadata.name_space, pod->metadata.name, pod->uid()};
+    if (name > after) found.push_back(std::move(name));
+  };
+  if (loaded_) {
+    for (const auto& [uid, tombstone] : tombstones_) add(parts_.catalog.FindPod(uid));
+  } else {
+    for (const PodPtr& pod : parts_.catalog.Pods()) add(pod);
+  }
+  std::sort(found.begin(), found.end());
+  if (found.size() > limit) found.resize(limit);
+  return found;
+}
+
+bool KubeletVolumeManager::Impl::HasPod(const PodUid& uid) const {
+  if (actual_.FindPod(uid) != nullptr) return true;
+  const PodPtr pod = parts_.catalog.FindPod(uid);
+  if (pod == nullptr) return false;
+  return tombstones_.contains(uid) || !(loaded_ || EndingOf(*pod));
+}
+
 std::optional<PodView> KubeletVolumeManager::Impl::FindPod(const PodUid& uid) const {
   if (actual_.FindPod(uid) != nullptr) return views_.Build(uid);
   const PodPtr pod = parts_.catalog.FindPod(uid);
@@ -356,12 +392,6 @@ std::optional<PodView> KubeletVolumeManager::Impl::FindPod(const PodUid& uid) co
   problem.message = NotReadyReason();
   problem.who_must_act = load_error_ ? "an administrator" : "nobody: retried";
   return views_.BuildRefused(*pod, "Pending", std::move(problem));
-}
-
-bool KubeletVolumeManager::Impl::HasPod(const PodUid& uid) const {
-  if (actual_.FindPod(uid) != nullptr) return true;
-  const PodPtr pod = parts_.catalog.FindPod(uid);
-  return pod != nullptr && (tombstones_.contains(uid) || !(loaded_ || EndingOf(*pod)));
 }
 
 std::vector<KubeletVolumeManager::VolumeProgress> KubeletVolumeManager::Impl::VolumesOf(
@@ -381,20 +411,30 @@ std::vector<KubeletVolumeManager::VolumeProgress> KubeletVolumeManager::Impl::Vo
   return volumes;
 }
 
-std::map<std::pair<std::string, std::string>, int64_t> KubeletVolumeManager::Impl::VolumeCounts()
-    const {
-  std::map<std::pair<std::string, std::string>, int64_t> counts;
-  for (const auto& [uid, pod] : desired_.pods()) {
-    for (const auto& [spec, volume] : pod.volumes) {
-      if (volume.mountable()) ++counts[{volume.plugin_name, "desired_state_of_world"}];
+bool KubeletVolumeManager::Impl::CountVolumes(VolumeCounting& counting) const {
+  constexpr size_t kPodsInATask = 1000;
+  size_t left = kPodsInATask;
+  auto& counts = counting.counts;
+  if (!counting.desired_done) {
+    auto at = desired_.pods().upper_bound(counting.last);
+    for (; left > 0 && at != desired_.pods().end(); ++at, --left) {
+      for (const auto& [spec, volume] : at->second.volumes) {
+        if (volume.mountable()) ++counts[volume.plugin_name].desired;
+      }
+      counting.last = at->first;
     }
+    if (at != desired_.pods().end()) return false;
+    counting.desired_done = true;
+    counting.last = PodUid();
   }
-  for (const auto& [uid, pod] : actual_.pods()) {
-    for (const auto& [spec, volume] : pod.volumes) {
-      if (MayBePresent(volume)) ++counts[{volume.plugin_name, "actual_state_of_world"}];
+  auto at = actual_.pods().upper_bound(counting.last);
+  for (; left > 0 && at != actual_.pods().end(); ++at, --left) {
+    for (const auto& [spec, volume] : at->second.volumes) {
+      if (MayBePresent(volume)) ++counts[volume.plugin_name].actual;
     }
+    counting.last = at->first;
   }
-  return counts;
+  return at == actual_.pods().end();
 }
 
 // ---- the face -----------------------------------------------------------------------------------
@@ -506,6 +546,9 @@ PersistentVolumeClaimStatus KubeletVolumeManager::ClaimStatus(
   return impl_->ClaimStatus(claim);
 }
 std::vector<PodView> KubeletVolumeManager::Pods() const { return impl_->Pods(); }
+std::vector<PodName> KubeletVolumeManager::PodNames(const PodName& after, size_t limit) const {
+  return impl_->PodNames(after, limit);
+}
 std::vector<PodView> KubeletVolumeManager::PodsNamed(const std::string& name_space,
                                                      const std::string& name) const {
   return impl_->PodsNamed(name_space, name);
@@ -535,8 +578,23 @@ uint64_t KubeletVolumeManager::AddObserver(std::function<void(const PodUid&)> ob
   return impl_->next_observer_++;
 }
 void KubeletVolumeManager::RemoveObserver(uint64_t id) { impl_->observers_.erase(id); }
+std::map<std::pair<std::string, std::string>, int64_t> VolumeCounting::Figures() const {
+  std::map<std::pair<std::string, std::string>, int64_t> figures;
+  for (const auto& [plugin, count] : counts) {
+    if (count.desired > 0) figures[{plugin, "desired_state_of_world"}] = count.desired;
+    if (count.actual > 0) figures[{plugin, "actual_state_of_world"}] = count.actual;
+  }
+  return figures;
+}
+
 std::map<std::pair<std::string, std::string>, int64_t> KubeletVolumeManager::VolumeCounts() const {
-  return impl_->VolumeCounts();
+  VolumeCounting counting;
+  while (!CountVolumes(counting)) {
+  }
+  return counting.Figures();
+}
+bool KubeletVolumeManager::CountVolumes(VolumeCounting& counting) const {
+  return impl_->CountVolumes(counting);
 }
 uint64_t KubeletVolumeManager::claim_decisions() const { return impl_->claim_decisions(); }
 size_t KubeletVolumeManager::quarantined_pods() const { return impl_->quarantined_pods_; }

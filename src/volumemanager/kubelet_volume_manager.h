@@ -91,6 +91,20 @@ struct VolumeManagerSettings {
   std::function<void(const std::set<PodVolumeKey>&)> orphan_found;
 };
 
+// How far a count of the volumes has come. Begins empty.
+struct VolumeCounting {
+  struct OfPlugin {
+    int64_t desired = 0;
+    int64_t actual = 0;
+  };
+  std::map<std::string, OfPlugin> counts;  // by plugin
+  bool desired_done = false;
+  PodUid last;  // that was counted, of the desired ones or of the actual ones
+
+  // As KubeletVolumeManager::VolumeCounts() answers it.
+  std::map<std::pair<std::string, std::string>, int64_t> Figures() const;
+};
+
 // Threads: the control thread. Blocks: never. REQUIRES: made before the catalog's first change, as
 // it listens to it; destroyed only when the catalog changes no more.
 class KubeletVolumeManager final : public VolumeManager {
@@ -154,6 +168,8 @@ class KubeletVolumeManager final : public VolumeManager {
   void NumberCommand(std::function<void(Result<uint64_t>)> done) override;
   PersistentVolumeClaimStatus ClaimStatus(const PersistentVolumeClaim& claim) const override;
   std::vector<PodView> Pods() const override;
+  std::vector<PodName> PodNames(const PodName& after, size_t limit) const override;
+  bool HasPod(const PodUid& pod) const override;
   std::vector<PodView> PodsNamed(const std::string& name_space,
                                  const std::string& name) const override;
   std::optional<PodView> FindPod(const PodUid& pod) const override;
@@ -164,9 +180,6 @@ class KubeletVolumeManager final : public VolumeManager {
   uint64_t AddObserver(std::function<void(const PodUid&)> observer) override;
   void RemoveObserver(uint64_t id) override;
 
-  // Whether FindPod() has an answer, without making it: for observers, which are told of every
-  // change.
-  bool HasPod(const PodUid& pod) const;
   // What of a pod's views an observer may follow at the price of its volumes alone.
   struct VolumeProgress {
     SpecName spec;
@@ -178,6 +191,8 @@ class KubeletVolumeManager final : public VolumeManager {
   // For volume_manager_total_volumes: (plugin name, "desired_state_of_world" or
   // "actual_state_of_world") -> volumes. Source: kubernetes pkg/kubelet/volumemanager/metrics.
   std::map<std::pair<std::string, std::string>, int64_t> VolumeCounts() const;
+  // The same in parts: counts the volumes of some more pods; true: these were the last.
+  bool CountVolumes(VolumeCounting& counting) const;
   // Servers that volumes hang with: whether they answer.
   std::map<std::string, bool> DomainsAnswering() const;
   // Pods found at start whose records could not be read.

@@ -87,6 +87,7 @@ class KubeletVolumeManager::Impl {
     return claims_.ShownStatus(claim);
   }
   std::vector<PodView> Pods() const;
+  std::vector<PodName> PodNames(const PodName& after, size_t limit) const;
   std::vector<PodView> PodsNamed(const std::string& name_space, const std::string& name) const;
   std::optional<PodView> FindPod(const PodUid& uid) const;
   bool HasPod(const PodUid& uid) const;
@@ -119,7 +120,7 @@ class KubeletVolumeManager::Impl {
   bool Ready() const { return loaded_ && NotReadyReason().empty(); }
   std::string NotReadyReason() const;
 
-  std::map<std::pair<std::string, std::string>, int64_t> VolumeCounts() const;
+  bool CountVolumes(VolumeCounting& counting) const;
   std::map<std::string, bool> DomainsAnswering() const { return health_.Answering(); }
 
   uint64_t next_observer_ = 1;

@@ -87,7 +87,9 @@ class ReconcileQueue {
   }
 
  private:
+  // What a pod costs depends on its volumes: a pass has an end by time as well.
   static constexpr size_t kMostInAPass = 32;
+  static constexpr Duration kLongestPass = std::chrono::milliseconds(5);
 
   void PostPass() {
     pass_posted_ = true;
@@ -97,6 +99,7 @@ class ReconcileQueue {
   }
 
   void RunPass() {
+    const TimePoint end = scheduler_.clock().Now() + kLongestPass;
     for (size_t count = std::min(order_.size(), kMostInAPass); count > 0; --count) {
       const Key key = std::move(order_.front());
       order_.pop_front();
@@ -104,6 +107,7 @@ class ReconcileQueue {
       Wake wake(scheduler_.clock());
       reconcile_(key, wake);
       Arm(key, wake);
+      if (scheduler_.clock().Now() >= end) break;
     }
     pass_posted_ = false;
     if (!order_.empty()) PostPass();

@@ -3,25 +3,24 @@
 namespace volumed {
 namespace {
 
-// Writes that run beside each other have a thread each, and share the sync of one commit.
-constexpr size_t kMostAtOnce = 32;
+// Batches of rows, which have a thread each.
+constexpr size_t kMostAtOnce = 4;
+constexpr size_t kMostRows = 256;
 
 }  // namespace
 
 void RecordWriter::Put(Record record, Durability durability, Done done) {
   const RowId row{record.kind, record.key};
-  Enqueue(row, {[record = std::move(record), durability](RecordStore& store) {
-                  return store.Put(record, durability);
-                },
-                std::move(done)});
+  Enqueue(row, {{std::move(record), false}, durability, std::move(done)});
 }
 
 void RecordWriter::Remove(const std::string& kind, const std::string& key, Durability durability,
                           Done done) {
-  Enqueue({kind, key}, {[kind, key, durability](RecordStore& store) {
-                          return store.Remove(kind, key, durability);
-                        },
-                        std::move(done)});
+  RowChange removal;
+  removal.record.kind = kind;
+  removal.record.key = key;
+  removal.remove = true;
+  Enqueue({kind, key}, {std::move(removal), durability, std::move(done)});
 }
 
 void RecordWriter::Enqueue(const RowId& row, Write write) {
@@ -34,26 +33,36 @@ void RecordWriter::Enqueue(const RowId& row, Write write) {
 
 void RecordWriter::StartWrites() {
   while (running_ < kMostAtOnce && !waiting_.empty()) {
-    const RowId row = std::move(waiting_.front());
-    waiting_.pop_front();
+    const Durability durability = queues_.at(waiting_.front()).front().durability;
+    std::vector<RowId> rows;
+    while (rows.size() < kMostRows && !waiting_.empty() &&
+           queues_.at(waiting_.front()).front().durability == durability) {
+      rows.push_back(std::move(waiting_.front()));
+      waiting_.pop_front();
+    }
     ++running_;
-    Start(row);
+    Start(std::move(rows));
   }
 }
 
-void RecordWriter::Start(const RowId& row) {
-  scheduler_.RunBlocking([this, row, run = queues_.at(row).front().run,
+void RecordWriter::Start(std::vector<RowId> rows) {
+  std::vector<RowChange> changes;
+  changes.reserve(rows.size());
+  const Durability durability = queues_.at(rows.front()).front().durability;
+  for (const RowId& row : rows) changes.push_back(std::move(queues_.at(row).front().change));
+  scheduler_.RunBlocking([this, rows = std::move(rows), changes = std::move(changes), durability,
                           alive = std::weak_ptr<bool>(alive_), &store = store_,
                           &scheduler = scheduler_] {
-    Status written = run(store);
-    scheduler.Post([this, row, alive, written] {
-      if (!alive.expired()) Written(row, written);
+    scheduler.Post([this, rows, alive, written = store.Write(changes, durability)] {
+      if (alive.expired()) return;
+      --running_;
+      for (size_t i = 0; i < rows.size() && !alive.expired(); ++i) Written(rows[i], written[i]);
+      if (!alive.expired()) StartWrites();
     });
   });
 }
 
 void RecordWriter::Written(const RowId& row, const Status& written) {
-  --running_;
   const auto queue = queues_.find(row);
   const Done done = std::move(queue->second.front().done);
   queue->second.pop_front();
@@ -62,7 +71,6 @@ void RecordWriter::Written(const RowId& row, const Status& written) {
   } else {
     waiting_.push_back(row);
   }
-  StartWrites();
   if (done) done(written);  // last: it may write again
 }
 

@@ -1,6 +1,7 @@
 // RecordWriter: the volume manager's own rows (pods, holds), written off the control thread, and in
 // the order asked for: two writes of one row never overtake each other. The rows of a thousand pods
-// that come at once share a few threads: as many writes as are under way share one sync anyway.
+// that come at once are written together, at the price of a few syncs: what comes while others are
+// being written waits for them, and is written with what came beside it.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "base/scheduler.h"
@@ -40,21 +42,23 @@ class RecordWriter {
  private:
   using RowId = std::pair<std::string, std::string>;
   struct Write {
-    std::function<Status(RecordStore&)> run;
+    RowChange change;
+    Durability durability;
     Done done;
   };
 
   void Enqueue(const RowId& row, Write write);
   // Starts the first writes of rows that wait, as far as threads are left for them.
   void StartWrites();
-  void Start(const RowId& row);
+  // The first write of each of these rows, together.
+  void Start(std::vector<RowId> rows);
   void Written(const RowId& row, const Status& written);
 
   Scheduler& scheduler_;
   RecordStore& store_;
   std::map<RowId, std::deque<Write>> queues_;
   std::deque<RowId> waiting_;  // those rows of queues_ that have no write under way
-  size_t running_ = 0;
+  size_t running_ = 0;         // batches
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

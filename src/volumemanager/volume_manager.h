@@ -129,6 +129,14 @@ struct HeldPodView {
   std::vector<std::string> disk_data;  // its volumes that have data
 };
 
+// What a pod is called, in the order in which pods are listed.
+struct PodName {
+  std::string ns;
+  std::string name;
+  PodUid uid;
+  friend auto operator<=>(const PodName&, const PodName&) = default;
+};
+
 struct HoldRequest {
   PodUid pod;
   int64_t pid = 0;     // exactly one of the two is set
@@ -209,6 +217,12 @@ class VolumeManager {
   virtual PersistentVolumeClaimStatus ClaimStatus(const PersistentVolumeClaim& claim) const = 0;
 
   virtual std::vector<PodView> Pods() const = 0;
+  // Of those of Pods() the first so many after `after`, sorted, without looking at any: who lists
+  // many looks at them by and by, so that nobody waits for the control thread meanwhile. One may
+  // have gone by then. With an empty `after` from the first.
+  virtual std::vector<PodName> PodNames(const PodName& after, size_t limit) const = 0;
+  // FindPod() has it. Nothing is built.
+  virtual bool HasPod(const PodUid& pod) const = 0;
   // Of one name, one goes on and others may leave. At the price of what is found.
   virtual std::vector<PodView> PodsNamed(const std::string& name_space,
                                          const std::string& name) const = 0;

@@ -12,6 +12,12 @@ namespace {
 // A walk of a volume on the agent's own filesystem must not wait in the lane of the fast worker,
 // where mounts are made.
 constexpr const char* kOwnDomain = "volume-stats";
+// Volumes that one request measures, and how many times in a period that is done: those of a pod
+// at the same time, so that its view is made once.
+constexpr size_t kMostInARequest = 128;
+constexpr int kTicksInAPeriod = 64;
+// A volume that took longer is measured by itself from then on.
+constexpr Duration kShortMeasurement = std::chrono::seconds(1);
 
 // Who measures the volume: its mounter, or its mapper. Source: kubernetes
 // pkg/kubelet/server/stats/volume_stat_calculator.go@v1.36.2 (calcAndStoreStats).
@@ -51,10 +57,23 @@ Duration VolumeStats::Jittered(double from, double to) {
 void VolumeStats::Track(const PodVolumeKey& key, const VolumeSpec& spec, PodPtr pod) {
   if (settings_.period <= Duration::zero() || volumes_.contains(key)) return;
   Volume& volume =
-      volumes_.emplace(key, Volume{spec, std::move(pod), next_incarnation_++, false, {}, {}})
-          .first->second;
+      volumes_.emplace(key, Volume{spec, std::move(pod), next_incarnation_++}).first->second;
+  if (settings_.kernel != nullptr) {
+    const Result<Measurer> measurer = MeasurerOf(volume);
+    volume.may_share =
+        measurer.ok() && measurer->domain.empty() && measurer->provider->PlanMetrics().has_value();
+  }
   // Soon, so that a new pod has figures, but not all at once after a start.
-  Schedule(key, volume, Jittered(0, 0.1));
+  Schedule(key, volume, volume.Shares() ? UntilNext(key, volume, true) / 10 : Jittered(0, 0.1));
+}
+
+// Of those that share requests it depends on the pod alone: the first time spreads the pods over a
+// period, and from then on they stay so.
+Duration VolumeStats::UntilNext(const PodVolumeKey& key, const Volume& volume, bool is_first) {
+  if (!volume.Shares()) return Jittered(1, 2);
+  if (!is_first) return settings_.period * 3 / 2;
+  const size_t hash = std::hash<std::string>()(key.pod.str());
+  return settings_.period / 1024 * static_cast<int64_t>(hash % 1024);
 }
 
 void VolumeStats::Forget(const PodVolumeKey& key) {
@@ -69,7 +88,8 @@ void VolumeStats::SetTimes(Duration period, Duration deadline) {
   if (std::exchange(settings_.period, period) == period) return;
   for (auto& [key, volume] : volumes_) {
     // One that runs is given its time when it ends; one without metrics is not asked again.
-    if (!volume.entry.running && volume.entry.supported) Schedule(key, volume, Jittered(0, 1));
+    if (volume.entry.running || !volume.entry.supported) continue;
+    Schedule(key, volume, volume.Shares() ? UntilNext(key, volume, true) : Jittered(0, 1));
   }
 }
 
@@ -81,6 +101,10 @@ const VolumeStatsEntry* VolumeStats::Find(const PodVolumeKey& key) const {
 void VolumeStats::Schedule(const PodVolumeKey& key, Volume& volume, Duration delay) {
   queue_.erase({volume.due, key});
   volume.due = scheduler_.clock().Now() + delay;
+  if (volume.Shares()) {
+    const Duration tick = std::max<Duration>(settings_.period / kTicksInAPeriod, Duration(1));
+    volume.due += tick - volume.due.time_since_epoch() % tick;
+  }
   queue_.emplace(volume.due, key);
   ArmTimer();
 }
@@ -101,65 +125,164 @@ void VolumeStats::ArmTimer() {
 
 void VolumeStats::StartDue() {
   const TimePoint now = scheduler_.clock().Now();
-  std::vector<PodVolumeKey> due;
-  for (auto at = queue_.begin(); at != queue_.end() && at->first <= now; ++at) {
-    due.push_back(at->second);
-  }
-  for (const PodVolumeKey& key : due) {
-    if (running_ >= settings_.max_running) break;  // the next that ends goes on here
+  // The next that ends goes on here.
+  while (running_ < settings_.max_running && !queue_.empty() && queue_.begin()->first <= now) {
+    const PodVolumeKey key = queue_.begin()->second;
     Volume& volume = volumes_.at(key);
     const bool suspects_full = volume.suspect && running_suspect_ >= settings_.max_running_suspect;
     // One that still runs, of this volume or of one before it under the same name, is left alone.
-    if (suspects_full || in_flight_.contains(key) || !StartOne(key, volume)) {
+    if (suspects_full || in_flight_.contains(key)) {
+      Schedule(key, volume, Jittered(0.5, 1));
+    } else if (volume.Shares()) {
+      StartShared();
+    } else if (!StartOne(key, volume)) {
       Schedule(key, volume, Jittered(0.5, 1));
     }
   }
   ArmTimer();
 }
 
-bool VolumeStats::StartOne(const PodVolumeKey& key, Volume& volume) {
-  Result<VolumePlugin*> plugin = plugins_.FindPluginBySpec(volume.spec);
-  if (!plugin.ok()) return false;
-  Result<std::shared_ptr<MetricsProvider>> provider = ProviderOf(**plugin, volume.spec, volume.pod);
-  if (!provider.ok()) {
-    volume.entry.last_error = provider.error();
-    return false;
-  }
-  std::string domain = (*plugin)->FaultDomain(volume.spec);
-  if (domain.empty()) domain = kOwnDomain;
+Result<VolumeStats::Measurer> VolumeStats::MeasurerOf(const Volume& volume) const {
+  ASSIGN_OR_RETURN(VolumePlugin* const plugin, plugins_.FindPluginBySpec(volume.spec));
+  ASSIGN_OR_RETURN(std::shared_ptr<MetricsProvider> provider,
+                   ProviderOf(*plugin, volume.spec, volume.pod));
+  return Measurer{std::move(provider), plugin->FaultDomain(volume.spec)};
+}
+
+void VolumeStats::Begin(const PodVolumeKey& key, Volume& volume) {
   queue_.erase({volume.due, key});
   volume.entry.running = true;
   in_flight_.insert(key);
+}
+
+bool VolumeStats::StartOne(const PodVolumeKey& key, Volume& volume) {
+  Result<Measurer> measurer = MeasurerOf(volume);
+  if (!measurer.ok()) {
+    volume.entry.last_error = measurer.error();
+    return false;
+  }
+  const std::string domain = measurer->domain.empty() ? kOwnDomain : measurer->domain;
+  Begin(key, volume);
   ++running_;
   if (volume.suspect) ++running_suspect_;
   scheduler_.RunBlocking([this, key, incarnation = volume.incarnation, suspect = volume.suspect,
                           domain, deadline = settings_.deadline, &scheduler = scheduler_,
-                          alive = std::weak_ptr<bool>(alive_), measured = *std::move(provider)] {
+                          alive = std::weak_ptr<bool>(alive_), measured = measurer->provider] {
+    const TimePoint began = scheduler.clock().Now();
     CallOptions call;
     call.deadline = Deadline::After(scheduler.clock(), deadline);
     call.domain = domain;
     // No key: measuring changes nothing, and must not keep an operation from its volume.
     Result<Metrics> result = measured->GetMetrics(call);
-    scheduler.Post([this, key, incarnation, suspect, alive, result] {
-      if (!alive.expired()) Finished(key, incarnation, suspect, result);
+    const Duration took = scheduler.clock().Now() - began;
+    scheduler.Post([this, key, incarnation, suspect, alive, result, took] {
+      if (!alive.expired()) Finished(key, incarnation, suspect, result, took);
     });
   });
   return true;
 }
 
+struct VolumeStats::Shared {
+  struct Member {
+    PodVolumeKey key;
+    uint64_t incarnation = 0;
+    std::shared_ptr<MetricsProvider> provider;
+    MetricsPlan plan;
+  };
+  std::vector<Member> members;
+
+  Batch Request() const {
+    Batch batch;
+    for (const Member& member : members) {
+      for (const AnyRequest& request : member.plan.requests) batch.items.push_back({request});
+    }
+    return batch;
+  }
+
+  std::vector<Result<Metrics>> Read(const Result<BatchAnswer>& answer, Duration took) const {
+    std::vector<Result<Metrics>> results;
+    size_t next = 0;
+    for (const Member& member : members) {
+      if (!answer.ok()) {
+        results.emplace_back(answer.error());
+        continue;
+      }
+      std::vector<Result<AnyAnswer>> own;
+      for (size_t i = 0; i < member.plan.requests.size(); ++i) {
+        own.push_back(answer->items[next++].result);
+      }
+      results.push_back(member.plan.read(own, took / static_cast<int64_t>(members.size())));
+    }
+    return results;
+  }
+};
+
+void VolumeStats::StartShared() {
+  const TimePoint now = scheduler_.clock().Now();
+  const auto shared = std::make_shared<Shared>();
+  for (auto at = queue_.begin(); at != queue_.end() && at->first <= now;) {
+    const PodVolumeKey key = (at++)->second;
+    Volume& volume = volumes_.at(key);
+    if (!volume.Shares() || in_flight_.contains(key)) continue;
+    const Result<Measurer> measurer = MeasurerOf(volume);
+    std::optional<MetricsPlan> plan =
+        measurer.ok() ? measurer->provider->PlanMetrics() : std::nullopt;
+    if (!plan) {
+      volume.alone = true;  // its own request says why
+      continue;
+    }
+    Begin(key, volume);
+    shared->members.push_back({key, volume.incarnation, measurer->provider, *std::move(plan)});
+    if (shared->members.size() == kMostInARequest) break;
+  }
+  if (shared->members.empty()) return;
+  ++running_;
+  scheduler_.RunBlocking([this, shared, deadline = settings_.deadline, kernel = settings_.kernel,
+                          &scheduler = scheduler_, alive = std::weak_ptr<bool>(alive_)] {
+    const TimePoint began = scheduler.clock().Now();
+    CallOptions call;
+    call.deadline = Deadline::After(scheduler.clock(), deadline);
+    call.domain = kOwnDomain;
+    const Result<BatchAnswer> answer = kernel->Call(shared->Request(), call);
+    scheduler.Post([this, shared, alive, answered = answer.ok(),
+                    results = shared->Read(answer, scheduler.clock().Now() - began)] {
+      if (!alive.expired()) SharedFinished(*shared, results, answered);
+    });
+  });
+}
+
+void VolumeStats::SharedFinished(const Shared& shared, const std::vector<Result<Metrics>>& results,
+                                 bool answered) {
+  --running_;
+  for (size_t i = 0; i < shared.members.size(); ++i) {
+    // One of them may be dead: who that is shows when each is asked by itself.
+    Ended(shared.members[i].key, shared.members[i].incarnation, results[i], !answered);
+  }
+  ArmTimer();
+}
+
 void VolumeStats::Finished(const PodVolumeKey& key, uint64_t incarnation, bool suspect,
-                           Result<Metrics> result) {
-  in_flight_.erase(key);
+                           Result<Metrics> result, Duration took) {
   --running_;
   if (suspect) --running_suspect_;
   const auto found = volumes_.find(key);
-  if (found == volumes_.end() || found->second.incarnation != incarnation) {
-    ArmTimer();
-    return;
+  if (found != volumes_.end() && found->second.incarnation == incarnation) {
+    found->second.suspect = !result.ok() && result.error().code() == Code::kDeadlineExceeded;
   }
+  const bool alone = !result.ok() || took > kShortMeasurement;
+  Ended(key, incarnation, std::move(result), alone);
+  ArmTimer();
+}
+
+void VolumeStats::Ended(const PodVolumeKey& key, uint64_t incarnation, Result<Metrics> result,
+                        bool alone) {
+  in_flight_.erase(key);
+  const auto found = volumes_.find(key);
+  if (found == volumes_.end() || found->second.incarnation != incarnation) return;
   Volume& volume = found->second;
   volume.entry.running = false;
-  volume.suspect = false;
+  volume.alone = alone;
+  const bool is_first = !volume.entry.measured;
   if (result.ok()) {
     volume.entry.metrics = std::move(result).value();
     if (volume.entry.metrics.time_unix_ms == 0) {
@@ -169,15 +292,14 @@ void VolumeStats::Finished(const PodVolumeKey& key, uint64_t incarnation, bool s
     volume.entry.last_error.reset();
   } else if (IsNotSupported(result.error())) {
     volume.entry.supported = false;  // for good: it is not asked again
-    ArmTimer();
     return;
   } else {
     volume.entry.last_error = result.error();
-    volume.suspect = result.error().code() == Code::kDeadlineExceeded;
     log_.LogLimited("stats " + key.ToString(), LogLevel::kInfo, "volume could not be measured",
                     {{"pod", key.pod}, {"volume", key.spec}, {"error", result.error()}});
   }
-  Schedule(key, volume, Jittered(1, 2));
+  const Duration delay = UntilNext(key, volume, is_first);
+  Schedule(key, volume, volume.Shares() && is_first ? settings_.period + delay : delay);
   if (result.ok() && settings_.measured) {
     // Copies: what is told may forget the volume.
     const VolumeSpec spec = volume.spec;

@@ -32,6 +32,8 @@ struct VolumeStatsSettings {
   // Of these, for volumes whose last measurement did not answer: they cannot use up the others.
   int max_running_suspect = 1;
   uint64_t jitter_seed = 1;
+  // Measures many volumes of the agent's own filesystem by one request. Null: each by itself.
+  Kernel* kernel = nullptr;
   // Told of every measurement that succeeded. Optional.
   std::function<void(const PodVolumeKey&, const VolumeSpec&, const Metrics&)> measured;
 };
@@ -72,17 +74,34 @@ class VolumeStats {
     PodPtr pod;
     uint64_t incarnation = 0;  // tells a late answer that it is not for this one
     bool suspect = false;
-    TimePoint due;
-    VolumeStatsEntry entry;
+    bool may_share = false;  // a request with others
+    // Of a request with others nothing came back, or its own took long: it must not hold up others.
+    bool alone = false;
+    TimePoint due = {};
+    VolumeStatsEntry entry = {};
+    bool Shares() const { return may_share && !alone; }
   };
   using Queue = std::set<std::pair<TimePoint, PodVolumeKey>>;
 
   void Schedule(const PodVolumeKey& key, Volume& volume, Duration delay);
   void ArmTimer();
   void StartDue();
+  struct Shared;  // what one request measures
+  struct Measurer {
+    std::shared_ptr<MetricsProvider> provider;
+    std::string domain;  // "": the agent's own filesystem
+  };
+  Result<Measurer> MeasurerOf(const Volume& volume) const;
   bool StartOne(const PodVolumeKey& key, Volume& volume);
-  void Finished(const PodVolumeKey& key, uint64_t incarnation, bool suspect,
-                Result<Metrics> result);
+  // Those that are due and share requests, in one.
+  void StartShared();
+  void Begin(const PodVolumeKey& key, Volume& volume);
+  void Finished(const PodVolumeKey& key, uint64_t incarnation, bool suspect, Result<Metrics> result,
+                Duration took);
+  void SharedFinished(const Shared& shared, const std::vector<Result<Metrics>>& results,
+                      bool answered);
+  void Ended(const PodVolumeKey& key, uint64_t incarnation, Result<Metrics> result, bool alone);
+  Duration UntilNext(const PodVolumeKey& key, const Volume& volume, bool is_first);
   Duration Jittered(double from, double to);
 
   Scheduler& scheduler_;

@@ -18,12 +18,25 @@ class MetricsTextTest : public testing::Test {
   std::vector<Duration> lags_;
   std::vector<MetricsText::Text> replies_;
   MetricsText text_{scheduler_,
-                    [this] {
-                      ++collected_;
-                      if (during_) during_();
-                      return "volumed_pods " + std::to_string(collected_) + "\n";
-                    },
-                    [this](Duration lag) { lags_.push_back(lag); }};
+                    MetricsText::Hooks{
+                        .collect =
+                            [this] {
+                              ++parts_;
+                              if (parts_ % 2 == 1) return false;  // the first of two
+                              ++collected_;
+                              return true;
+                            },
+                        .write =
+                            [this] {
+                              ++written_;
+                              if (during_) during_();
+                              wrote_on_control_ = wrote_on_control_ || scheduler_.OnControlThread();
+                              return "volumed_pods " + std::to_string(collected_) + "\n";
+                            },
+                        .lag = [this](Duration lag) { lags_.push_back(lag); }}};
+  int parts_ = 0;
+  int written_ = 0;
+  bool wrote_on_control_ = false;
   std::function<void()> during_;
 };
 
@@ -36,6 +49,13 @@ TEST_F(MetricsTextTest, WhoAsksWhileNobodyCollectsSharesOneText) {
   EXPECT_EQ(replies_[0], replies_[9]);
   EXPECT_EQ(*replies_[0], "volumed_pods 1\n");
   EXPECT_EQ(lags_.size(), 1u);
+}
+
+TEST_F(MetricsTextTest, TheTextIsWrittenBesideTheControlThread) {
+  Ask();
+  ASSERT_TRUE(scheduler_.RunUntilIdle(std::chrono::seconds(1)));
+  EXPECT_EQ(written_, 1);
+  EXPECT_FALSE(wrote_on_control_);
 }
 
 TEST_F(MetricsTextTest, WhoAsksDuringACollectionGetsTheNextText) {

@@ -13,7 +13,10 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include "base/manual_clock.h"
 
 namespace volumed {
 namespace {
@@ -268,6 +271,28 @@ TEST(EventLoopHealthTest, ShowsTheLongestAndTheCurrentTask) {
   EXPECT_EQ(after.longest_task, seconds(1)) << "taking starts anew";
   EXPECT_EQ(after.current_task, Duration::zero());
   EXPECT_EQ(after.tasks_run, 3u);
+}
+
+class SlowTaskOwner {
+ public:
+  static void PostSlow(EventLoop& loop, const std::function<void()>& advance) {
+    loop.Post([advance] { advance(); });
+  }
+};
+
+TEST(EventLoopSlowTaskTest, ATaskIsToldWithTheFunctionThatMadeItOnceItTookTheThreshold) {
+  ManualClock clock;
+  const std::unique_ptr<EventLoop> loop = std::move(EventLoop::Create(clock)).value();
+  std::vector<std::pair<std::string, Duration>> told;
+  loop->SetSlowTaskListener(
+      seconds(2), [&](const std::string& task, Duration took) { told.emplace_back(task, took); });
+  SlowTaskOwner::PostSlow(*loop, [&] { clock.Advance(seconds(1)); });
+  SlowTaskOwner::PostSlow(*loop, [&] { clock.Advance(seconds(2)); });
+  loop->Post([&] { loop->Stop(); });
+  loop->Run();
+  ASSERT_EQ(told.size(), 1u) << "a shorter one is not told";
+  EXPECT_EQ(told[0].first, "SlowTaskOwner::PostSlow");
+  EXPECT_EQ(told[0].second, seconds(2));
 }
 
 }  // namespace

@@ -77,6 +77,52 @@ TEST_F(ObjectDirectoryTest, DeletesByKeyAndByUid) {
   EXPECT_EQ(Names(), "");
 }
 
+TEST_F(ObjectDirectoryTest, AThousandPodsGoByOneSyncAndAnAnswerForEach) {
+  auto directory = Open();
+  std::vector<Object> pods;
+  std::vector<ObjectDirectory::PodToDelete> all;
+  for (int i = 0; i < 1000; ++i) {
+    const std::string number = std::to_string(i);
+    pods.push_back(DecodeOne(PodYaml("web" + number, "u-" + number)));
+    all.push_back({PodUid("u-" + number)});
+  }
+  ASSERT_TRUE(Apply(*directory, std::move(pods)).ok());
+  // One cannot be removed, and another one is not there.
+  fs::remove(path_ / "pod.default.web7.json");
+  fs::create_directory(path_ / "pod.default.web7.json");
+  all.push_back({PodUid("u-none")});
+  const uint64_t before = directory->removal_syncs();
+  const std::vector<Result<std::string>> deleted = directory->DeletePods(all);
+  EXPECT_EQ(directory->removal_syncs() - before, 1u);
+  ASSERT_EQ(deleted.size(), 1001u);
+  for (size_t i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(deleted[i].ok()) << i;
+    EXPECT_EQ(deleted[i]->empty(), i != 7) << i << *deleted[i];
+  }
+  EXPECT_EQ(deleted[1000].error().code(), Code::kNotFound);
+  scheduler_.RunFor(std::chrono::milliseconds(1));
+  EXPECT_TRUE(last_.objects.empty());
+  EXPECT_EQ(last_.problems.size(), 1u) << ProblemsText(last_.problems);
+}
+
+TEST_F(ObjectDirectoryTest, WhatEndsTogetherGoesByOneSync) {
+  auto directory = Open();
+  std::vector<Object> objects;
+  std::vector<std::pair<ObjectKey, uint64_t>> commands;
+  for (int i = 0; i < 100; ++i) {
+    const std::string name = "c" + std::to_string(i);
+    objects.push_back(DecodeOne(ConfigMapYaml(name, "1")));
+    commands.emplace_back(ObjectKey{ObjectKind::kConfigMap, "default", name}, 2);
+  }
+  ASSERT_TRUE(Apply(*directory, std::move(objects)).ok());
+  const uint64_t before = directory->removal_syncs();
+  directory->RemoveAll(commands);
+  EXPECT_EQ(directory->removal_syncs() - before, 1u);
+  EXPECT_EQ(Names(), "");
+  directory = Open();
+  EXPECT_EQ(Names(), "");
+}
+
 // A directory by the name of the file: root cannot unlink it either.
 TEST_F(ObjectDirectoryTest, APodGoesEvenIfItsFileStaysAndTheFileIsRetried) {
   const fs::path file = path_ / "pod.default.web.json";

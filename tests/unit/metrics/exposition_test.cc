@@ -49,6 +49,7 @@ void FillFamilies(ExportedFamilies& families) {
   families.ObserveOverallVolumeMount("kubernetes.io/empty-dir", milliseconds(5));
   families.ObserveVolumeMetricCollection("du", milliseconds(30));
   families.ObserveControlLoopLag(std::chrono::microseconds(20));
+  families.SetControlTaskLongest({{"Reconciler::Wake", milliseconds(20)}});
   families.SetVolumes({{{"kubernetes.io/secret", "actual_state_of_world"}, 3}});
   families.CountEvictions("emptydirfs.limit", 1);
   families.SetBuildInfo("0.1.0", "abc", "gcc");
@@ -364,6 +365,26 @@ TEST(VolumeStatsTextTest, AbsentFiguresAndEmptyFamiliesHaveNoLine) {
             "# TYPE volumed_volume_stats_age_seconds gauge\n"
             "volumed_volume_stats_age_seconds{namespace=\"ns\",pod=\"p\",volume=\"block\","
             "plugin=\"plugin\"} 0\n");
+}
+
+TEST(VolumeStatsTextTest, WhatIsSaidBetweenTwoTextsCountsInItsOrder) {
+  VolumeStatsText volumes;
+  const VolumeStatsId id{PodUid("u"), "tmp"};
+  Metrics metrics;
+  metrics.used_bytes = 1;
+  volumes.Set(id, {"default", "first", "plugin", {}}, metrics);
+  volumes.Remove(id);
+  EXPECT_EQ(volumes.size(), 0u);
+  volumes.Set(id, {"default", "second", "plugin", {}}, metrics);
+  metrics.used_bytes = 2;
+  volumes.Set(id, {"default", "second", "plugin", {}}, metrics);
+  volumes.Remove(id);
+  volumes.Set(id, {"default", "third", "plugin", {}}, metrics);
+  std::string text;
+  volumes.AppendTo(text, 0);
+  EXPECT_EQ(text.find("pod=\"first\""), std::string::npos);
+  EXPECT_EQ(text.find("pod=\"second\""), std::string::npos);
+  EXPECT_NE(text.find("pod=\"third\""), std::string::npos) << text;
 }
 
 TEST(VolumeStatsTextTest, ASharedClaimIsWrittenOnceByTheFirstPod) {

@@ -25,6 +25,7 @@ class FakePlugin final : public VolumePlugin {
  public:
   struct MetricsScript {
     std::function<Result<Metrics>(const SpecName&, const CallOptions&)> answer;
+    bool shares_requests = false;  // measured by StatFs, which others may share
   };
   struct AttachScript {
     std::map<std::string, int64_t> limits;
@@ -109,6 +110,17 @@ class FakePlugin final : public VolumePlugin {
     std::string GetPath() const override { return "/fake/" + spec_.str(); }
     Result<Metrics> GetMetrics(const CallOptions& options) override {
       return metrics_ ? metrics_->answer(spec_, options) : Result<Metrics>(NewNotSupportedError());
+    }
+    std::optional<MetricsPlan> PlanMetrics() override {
+      if (!metrics_ || !metrics_->shares_requests) return std::nullopt;
+      return MetricsPlan{
+          {StatFs{GetSafePath()}},
+          [](const std::vector<Result<AnyAnswer>>& answers, Duration) -> Result<Metrics> {
+            if (!answers[0].ok()) return answers[0].error();
+            Metrics metrics;
+            metrics.used_bytes = std::get<FsInfo>(*answers[0]).used_bytes;
+            return metrics;
+          }};
     }
     Status SetUp(const MounterArgs&) override { return OkStatus(); }
     Status SetUpAt(const SafePath&, const MounterArgs&) override { return OkStatus(); }

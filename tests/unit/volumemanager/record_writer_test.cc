@@ -26,6 +26,7 @@ class CountingScheduler final : public Scheduler {
   }
   bool Cancel(TimerId timer) override { return real_.Cancel(timer); }
   void RunBlocking(Task task) override {
+    ++tasks;
     most = std::max(most, ++threads_);
     real_.RunBlocking([this, task = std::move(task)] {
       task();
@@ -35,6 +36,7 @@ class CountingScheduler final : public Scheduler {
   bool OnControlThread() const override { return real_.OnControlThread(); }
 
   size_t most = 0;
+  size_t tasks = 0;
 
  private:
   Scheduler& real_;
@@ -69,6 +71,18 @@ TEST_F(RecordWriterTest, TheRowsOfAThousandPodsThatComeAtOnceShareAFewThreads) {
   EXPECT_LE(counting_.most, kFewThreads);
   EXPECT_GT(counting_.most, 1u) << "they share one sync";
   EXPECT_FALSE(writer_.Busy("row", std::to_string(kRows - 1)));
+}
+
+TEST_F(RecordWriterTest, TheRowsOfAThousandPodsAreWrittenByAFewCallsOfTheStore) {
+  for (int i = 0; i < kRows; ++i) Put(i, "a");
+  for (int i = 0; i < kRows; ++i) {
+    writer_.Remove("row", std::to_string(i), Durability::kPowerLoss,
+                   [this](const Status&) { ++written_; });
+  }
+  scheduler_.RunFor(Duration::zero());
+  EXPECT_EQ(written_, 2 * kRows);
+  EXPECT_FALSE(store_.Find("row", "7").has_value());
+  EXPECT_LE(counting_.tasks, 16u);
 }
 
 TEST_F(RecordWriterTest, TheWritesOfOneRowKeepTheirOrderAmongThoseOfOthers) {

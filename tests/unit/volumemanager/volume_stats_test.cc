@@ -180,5 +180,113 @@ TEST_F(VolumeStatsTest, CanBeSwitchedOffAndDroppedWhileItMeasures) {
   EXPECT_EQ(measured_["v"], 1);
 }
 
+// Takes requests whole, as workers do, and counts them.
+class SharedRequestsKernel final : public Kernel {
+ public:
+  bool TakesComposites() const override { return true; }
+  Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& call) override {
+    const Batch& batch = std::get<Batch>(request);
+    EXPECT_FALSE(call.domain.empty()) << "it would block the lane of mounts";
+    sizes.push_back(batch.items.size());
+    BatchAnswer answer;
+    for (const BatchItem& item : batch.items) {
+      const std::string name = std::get<StatFs>(item.request).path.relative;
+      if (hung.contains(name)) return Error::NotApplied(Code::kDeadlineExceeded, "no answer");
+      if (failing.contains(name)) {
+        answer.items.push_back({Error::NotApplied(Code::kInternal, "broken")});
+        continue;
+      }
+      ++measured[name];
+      FsInfo info;
+      info.used_bytes = 42;
+      answer.items.push_back({AnyAnswer(info)});
+    }
+    return AnyAnswer(answer);
+  }
+
+  std::vector<size_t> sizes;  // of the requests, in volumes
+  std::map<std::string, int> measured;
+  std::set<std::string> hung, failing;
+};
+
+class SharedStatsTest : public VolumeStatsTest {
+ protected:
+  void SetUp() override {
+    VolumeStatsTest::SetUp();
+    script_->shares_requests = true;
+    settings_.kernel = &shared_;
+  }
+  void TrackMany(VolumeStats& stats, int pods) {
+    for (int i = 0; i < pods; ++i) {
+      for (const char* volume : {"a", "b", "c", "d", "e"}) {
+        const std::string spec = volume + std::to_string(i);
+        stats.Track({PodUid("pod-" + std::to_string(i)), SpecName(spec)},
+                    VolumeSpec::FromVolume({spec, EmptyDirVolumeSource{}}), pod_);
+      }
+    }
+  }
+  const VolumeStatsEntry& Entry(VolumeStats& stats, int pod, const std::string& spec) {
+    return *stats.Find({PodUid("pod-" + std::to_string(pod)), SpecName(spec)});
+  }
+
+  SharedRequestsKernel shared_;
+  VolumeStatsSettings settings_;
+};
+
+TEST_F(SharedStatsTest, FifteenThousandVolumesAreMeasuredByARequestForAHundredAndMore) {
+  auto stats = Make(settings_);
+  TrackMany(*stats, 3000);
+  scheduler_.RunFor(seconds(300));
+  EXPECT_EQ(shared_.measured.size(), 15'000u);
+  size_t measured = 0;
+  for (const size_t size : shared_.sizes) measured += size;
+  EXPECT_GE(measured / shared_.sizes.size(), 80u);
+  for (const auto& [volume, times] : shared_.measured) {
+    EXPECT_GE(times, 3) << volume;
+    EXPECT_LE(times, 5) << volume;
+  }
+  EXPECT_TRUE(measured_.empty()) << "none is measured by itself as well";
+  EXPECT_EQ(Entry(*stats, 7, "a7").metrics.used_bytes, 42);
+}
+
+TEST_F(SharedStatsTest, VolumesOfOnePodAreMeasuredAtTheSameTime) {
+  std::map<PodUid, std::set<TimePoint>> times;
+  settings_.measured = [&](const PodVolumeKey& key, const VolumeSpec&, const Metrics&) {
+    times[key.pod].insert(clock_.Now());
+  };
+  auto stats = Make(settings_);
+  TrackMany(*stats, 20);
+  scheduler_.RunFor(seconds(300));
+  ASSERT_EQ(times.size(), 20u);
+  for (const auto& [pod, at] : times) EXPECT_LE(at.size(), 4u) << pod.str();
+}
+
+TEST_F(SharedStatsTest, OneThatFailsHoldsUpNoOtherOfItsRequest) {
+  shared_.failing.insert("a0");
+  auto stats = Make(settings_);
+  TrackMany(*stats, 10);
+  scheduler_.RunFor(seconds(10));
+  EXPECT_EQ(Entry(*stats, 0, "a0").last_error->message(), "broken");
+  EXPECT_FALSE(Entry(*stats, 0, "a0").measured);
+  EXPECT_EQ(shared_.measured.size(), 49u);
+}
+
+TEST_F(SharedStatsTest, WhereNothingComesBackEachIsAskedByItselfAndTheDeadOneStaysSo) {
+  shared_.hung.insert("a0");
+  hung_.insert("a0");
+  auto stats = Make(settings_);
+  TrackMany(*stats, 10);
+  scheduler_.RunFor(seconds(400));
+  EXPECT_GE(measured_["a0"], 1) << "by itself";
+  EXPECT_GE(measured_["b0"], 1) << "by itself, as long as nobody knew which one is dead";
+  // From then on only the dead one is not with the others.
+  const int by_itself = measured_["b0"];
+  const int shared = shared_.measured["b0"];
+  scheduler_.RunFor(seconds(400));
+  EXPECT_EQ(measured_["b0"], by_itself);
+  EXPECT_GE(shared_.measured["b0"], shared + 3);
+  EXPECT_EQ(Entry(*stats, 0, "a0").last_error->message(), "no answer");
+}
+
 }  // namespace
 }  // namespace volumed

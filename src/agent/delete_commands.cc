@@ -1,0 +1,155 @@
+#include "agent/delete_commands.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "agent/command_admission.h"
+#include "agent/control_service.h"
+#include "agent/pod_lookup.h"
+
+namespace volumed {
+namespace {
+
+// Each is looked up, and what it takes along is found out: others want the control thread too.
+constexpr size_t kMostInATask = 32;
+
+constexpr const char* kAfterRecovery =
+    "; the records are in recovery: if the agent is started anew before `volumectl "
+    "records accept`, it comes back, and is to be deleted again";
+
+// Of the answer to the manager's part, which comes after the object of the pod has gone.
+Status AnswerOf(const Status& status, bool had_object, v1::DeleteResponse* response) {
+  if (!status.ok() && status.error().maybe_applied()) {
+    // The pod leaves: to say that it does not would be wrong.
+    const std::string& before = response->warning();
+    response->set_warning((before.empty() ? "" : before + "; ") + status.error().message());
+    return OkStatus();
+  }
+  if (status.ok() || !had_object) return status;
+  if (status.error().code() == Code::kNotFound) return OkStatus();  // gone already, with its object
+  return status.error().AsMaybeApplied();
+}
+
+}  // namespace
+
+void DeleteCommands::Delete(std::vector<Command> commands) {
+  TakeSome(std::make_shared<std::vector<Command>>(std::move(commands)), 0);
+}
+
+void DeleteCommands::TakeSome(const std::shared_ptr<std::vector<Command>>& commands, size_t from) {
+  const size_t end = std::min(from + kMostInATask, commands->size());
+  for (size_t i = from; i < end; ++i) Take((*commands)[i]);
+  if (end < commands->size()) {
+    backend_.scheduler.Post([this, commands, end] { TakeSome(commands, end); });
+  } else {
+    StartPods();
+  }
+}
+
+void DeleteCommands::Take(Command& command) {
+  const v1::ObjectRef& ref = command.request.object();
+  const std::optional<ObjectKind> kind = ParseObjectKind(ref.kind());
+  if (!kind) {
+    return command.done(
+        Error::NotApplied(Code::kInvalidArgument, "unknown kind '" + ref.kind() + "'"));
+  }
+  *command.response->mutable_object() = ref;
+  if (*kind == ObjectKind::kPod) return TakePod(command);
+  ObjectKey key{*kind, ref.namespace_().empty() ? "default" : ref.namespace_(), ref.name()};
+  if (IsClusterScoped(*kind)) key.name_space.clear();
+  TakeObject(command, key);
+}
+
+void DeleteCommands::TakePod(Command& command) {
+  const v1::ObjectRef& ref = command.request.object();
+  const bool force = command.request.force();
+  const Result<PodUid> pod =
+      FindPodOrSuccessor(backend_.manager, backend_.catalog, ref, backend_.node);
+  if (!pod.ok()) {
+    // What is not known yet may be there: nobody must take the answer for its end.
+    const bool too_early = pod.error().code() == Code::kNotFound && !backend_.manager.Ready();
+    return command.done(too_early ? Error::NotApplied(Code::kUnavailable,
+                                                      pod.error().message() + " is known yet: " +
+                                                          backend_.manager.NotReadyReason())
+                                  : pod.error());
+  }
+  command.response->mutable_object()->set_uid(pod->str());
+  backend_.log.Info("a pod is to be deleted by command", {{"pod", *pod}, {"force", force}});
+  if (const std::optional<PodView> view = backend_.manager.FindPod(*pod)) {
+    std::string warning =
+        WarningOfPodDelete(backend_.catalog, {ObjectKind::kPod, view->ns, view->name});
+    if (!warning.empty() && backend_.recovery.recovery().active) warning += kAfterRecovery;
+    command.response->set_warning(warning);
+  }
+  const bool by_name = ref.uid().empty() && ref.name() != pod->str();
+  waiting_.push_back({*pod, force, by_name, command.response, command.done, false});
+}
+
+void DeleteCommands::TakeObject(Command& command, const ObjectKey& key) {
+  const bool yes = command.request.yes();
+  if (const Status may = CheckDelete(backend_.catalog, backend_.manager, key, yes); !may.ok()) {
+    return command.done(may);
+  }
+  // Before it goes: a manifest that has it now has it afterwards too.
+  const std::optional<ObjectOrigin> origin = OriginOfDeleted(backend_.catalog, key);
+  std::string fate = FateOfData(backend_.catalog, backend_.manager, key);
+  if (!fate.empty() && backend_.recovery.recovery().active) {
+    fate += "; not before `volumectl records accept`, for the records are in recovery";
+  }
+  backend_.manager.DeleteObject(key, [this, response = command.response, done = command.done, key,
+                                      origin, fate](const Status& status) {
+    if (status.ok()) {
+      const std::string more = WarningOfDelete(backend_.manager, key, origin);
+      response->set_warning(fate + (fate.empty() || more.empty() ? "" : "; ") + more);
+      backend_.log.Info("deleted by command",
+                        {{"object", ToString(key)}, {"told", response->warning()}});
+    }
+    done(status);
+  });
+}
+
+void DeleteCommands::StartPods() {
+  if (busy_ || waiting_.empty()) return;
+  busy_ = true;
+  backend_.scheduler.RunBlocking(
+      [this, pods = std::exchange(waiting_, {})] { TakeOutOfDirectory(pods); });
+}
+
+// The object goes first: a pod that is torn down must not come back with the next start.
+void DeleteCommands::TakeOutOfDirectory(std::vector<PodDeletion> pods) {
+  std::vector<ObjectDirectory::PodToDelete> to_delete;
+  for (const PodDeletion& pod : pods) to_delete.push_back({pod.uid, pod.by_name});
+  const std::vector<Result<std::string>> deleted = backend_.directory.DeletePods(to_delete);
+  const auto gone = std::make_shared<std::vector<PodDeletion>>();
+  for (size_t i = 0; i < pods.size(); ++i) {
+    PodDeletion& pod = pods[i];
+    if (!deleted[i].ok() && deleted[i].error().code() != Code::kNotFound) {
+      pod.done(deleted[i].error());
+      continue;
+    }
+    pod.had_object = deleted[i].ok();
+    if (pod.had_object && !deleted[i]->empty()) pod.response->set_warning(*deleted[i]);
+    gone->push_back(std::move(pod));
+  }
+  backend_.scheduler.Post([this, gone] {
+    busy_ = false;
+    StartPods();
+    LetPodsGo(gone, 0);
+  });
+}
+
+void DeleteCommands::LetPodsGo(const PodDeletions& pods, size_t from) {
+  const size_t end = std::min(from + kMostInATask, pods->size());
+  for (size_t i = from; i < end; ++i) {
+    const PodDeletion& pod = (*pods)[i];
+    backend_.manager.DeletePod(
+        pod.uid, pod.force,
+        [response = pod.response, done = pod.done, had_object = pod.had_object](
+            const Status& status) { done(AnswerOf(status, had_object, response)); });
+  }
+  if (end == pods->size()) return;
+  backend_.scheduler.Post([this, pods, end] { LetPodsGo(pods, end); });
+}
+
+}  // namespace volumed

@@ -1,0 +1,111 @@
+#include "agent/pod_list.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "unit/volumemanager/manager_fixture.h"
+
+namespace volumed {
+namespace {
+
+class PodListTest : public ManagerTest {
+ protected:
+  // The names that all pages have, and how often the control thread was taken for them.
+  std::vector<std::string> List(v1::GetPodsRequest request) {
+    std::vector<std::string> names;
+    steps_ = pages_ = 0;
+    do {
+      v1::GetPodsResponse response;
+      PodList list({manager(), events_, clock, NodeName("node")}, request, &response);
+      ++pages_;
+      do {
+        ++steps_;
+      } while (!list.Continue());
+      for (const v1::Pod& pod : response.pods()) names.push_back(pod.name());
+      request.set_page(response.next_page());
+    } while (!request.page().empty());
+    return names;
+  }
+
+  void DeliverPods(int count) {
+    std::string manifest;
+    for (int i = 0; i < count; ++i) {
+      manifest += PodManifest("p" + std::to_string(1000 + i), {"one: emptyDir: {}"});
+    }
+    Deliver(manifest);
+  }
+
+  EventLog events_{clock};
+  int steps_ = 0;
+  int pages_ = 0;
+};
+
+TEST_F(PodListTest, ALongListTakesTheControlThreadForAHundredPodsAtATime) {
+  StartAgent();
+  DeliverPods(1000);
+  const std::vector<std::string> names = List({});
+  EXPECT_EQ(names.size(), 1000u);
+  EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+  EXPECT_EQ(pages_, 1);
+  EXPECT_EQ(steps_, 10);
+}
+
+TEST_F(PodListTest, PagesTogetherHaveEachPodOnceAndInOrder) {
+  StartAgent();
+  DeliverPods(250);
+  v1::GetPodsRequest request;
+  request.set_page_size(100);
+  const std::vector<std::string> names = List(request);
+  EXPECT_EQ(names.size(), 250u);
+  EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), 250u);
+  EXPECT_EQ(pages_, 3);
+  request.set_page_size(125);
+  EXPECT_EQ(List(request), names);
+  EXPECT_EQ(pages_, 2) << "the last page is full, and says that it is the last";
+}
+
+TEST_F(PodListTest, OfOneNameNoOtherPodIsLookedAt) {
+  StartAgent();
+  DeliverPods(500);
+  v1::GetPodsRequest request;
+  request.set_name("p1400");
+  EXPECT_EQ(List(request), std::vector<std::string>{"p1400"});
+  EXPECT_EQ(steps_, 1);
+}
+
+TEST_F(PodListTest, APodThatGoesWhileOthersAreListedIsLeftOut) {
+  StartAgent();
+  DeliverPods(150);
+  v1::GetPodsResponse response;
+  PodList list({manager(), events_, clock, NodeName("node")}, {}, &response);
+  EXPECT_FALSE(list.Continue());
+  Delete("p1120");
+  Deliver("");
+  Pass(std::chrono::minutes(5));
+  EXPECT_TRUE(list.Continue());
+  EXPECT_EQ(response.pods_size(), 100);
+}
+
+TEST_F(PodListTest, ASummaryHasCountsInPlaceOfVolumesAndWhatHasToBeToldFirst) {
+  StartAgent();
+  operations().FailNext("mount", Key("a", "two"), Error::NotApplied(Code::kInternal, "x"), 1);
+  Deliver(PodManifest("a", {"one: emptyDir: {}", "two: emptyDir: {}"}));
+  v1::GetPodsRequest request;
+  request.set_summary(true);
+  v1::GetPodsResponse response;
+  PodList list({manager(), events_, clock, NodeName("node")}, request, &response);
+  ASSERT_TRUE(list.Continue());
+  ASSERT_EQ(response.pods_size(), 1);
+  const v1::Pod& pod = response.pods(0);
+  EXPECT_EQ(pod.volumes_size(), 0);
+  EXPECT_EQ(pod.volume_count(), 2);
+  EXPECT_EQ(pod.set_up_count(), 1);
+  ASSERT_EQ(pod.problems_size(), 1);
+  EXPECT_EQ(pod.problems(0).message(), "two: x");
+}
+
+}  // namespace
+}  // namespace volumed
