@@ -175,9 +175,10 @@ class GroupRun {
 
 // A volume that is to be made.
 struct PlannedMount {
-  std::unique_ptr<Mounter> mounter;
-  std::vector<std::string> sub_paths;  // where they will be
-  std::string mac = {};                // of what its effects publish
+  std::string plugin_name = {};
+  std::unique_ptr<Mounter> mounter = nullptr;
+  std::vector<std::string> sub_paths = {};  // where they will be
+  std::string mac = {};                     // of what its effects publish
 };
 
 // Either what is to be done, or why not; neither if the plugin has no effect for it.
@@ -195,7 +196,7 @@ OperationFailure MountFailure(const char* step, const Error& error) {
 
 // Sets the effects of a plan that has its mounter.
 Failure PlanEffects(const GroupOperationParts& parts, const MountRequest& request,
-                    const VolumePlugin& plugin, const MounterArgs& args, MountPlan& plan) {
+                    const MounterArgs& args, MountPlan& plan) {
   plan.volume.reset();
   plan.planned.sub_paths.clear();
   Mounter& mounter = *plan.planned.mounter;
@@ -203,7 +204,6 @@ Failure PlanEffects(const GroupOperationParts& parts, const MountRequest& reques
   if (!effect.ok()) return MountFailure("SetUp", effect.error());
   if (!*effect) return std::nullopt;
   GroupVolume volume;
-  volume.call = {FactsOf(request, plugin), MountEvent(request, parts.keeper)};
   std::vector<PrepareSubPath> sub_paths;
   for (const SubPathRequest& wanted : request.sub_paths) {
     Result<PrepareSubPath> sub_path =
@@ -227,13 +227,13 @@ Failure PlanEffects(const GroupOperationParts& parts, const MountRequest& reques
 
 // Whether what an agent before this one has made is what would be made now. No token is issued to
 // find that out.
-bool IsInPlace(const GroupOperationParts& parts, const MountRequest& request,
-               const VolumePlugin& plugin, MounterArgs args, MountPlan& plan) {
+bool IsInPlace(const GroupOperationParts& parts, const MountRequest& request, MounterArgs args,
+               MountPlan& plan) {
   if (!request.found_as) return false;
   const std::optional<PodVolumeRecord> record = parts.keeper.Find(KeyOf(request));
   if (!MayBeInPlace(request, record, parts.host.clock)) return false;
   args.issue_tokens = false;
-  if (PlanEffects(parts, request, plugin, args, plan) || !plan.volume) return false;
+  if (PlanEffects(parts, request, args, plan) || !plan.volume) return false;
   const auto& effect = std::get<EnsureVolume>(plan.volume->effects.front().request);
   const bool same_kind = effect.tmpfs ? *request.found_as == "tmpfs" : request.found_as->empty();
   if (!same_kind || plan.planned.mac != record->published.mac) return false;
@@ -256,15 +256,18 @@ MountPlan PlanMount(const GroupOperationParts& parts, const MountRequest& reques
   }
   plan.planned.mounter = *std::move(made);
   const MounterArgs args = ArgsFor(request, call);
-  if (IsInPlace(parts, request, **plugin, args, plan)) return plan;
-  plan.failure = PlanEffects(parts, request, **plugin, args, plan);
+  plan.planned.plugin_name = (*plugin)->GetPluginName();
+  if (IsInPlace(parts, request, args, plan)) return plan;
+  plan.failure = PlanEffects(parts, request, args, plan);
   if (plan.failure) plan.volume.reset();
+  if (plan.volume) {
+    plan.volume->call = {FactsOf(request, **plugin), MountEvent(request, parts.keeper)};
+  }
   return plan;
 }
 
-void Describe(const MountRequest& request, const GroupVolume& volume, const PlannedMount& planned,
-              MountedVolume& result) {
-  DescribeMounted(volume.call.facts.plugin_name, *planned.mounter, result);
+void Describe(const MountRequest& request, const PlannedMount& planned, MountedVolume& result) {
+  DescribeMounted(planned.plugin_name, *planned.mounter, result);
   for (size_t i = 0; i < request.sub_paths.size(); ++i) {
     const SubPathRequest& wanted = request.sub_paths[i];
     result.sub_paths.push_back({wanted.container, wanted.index, planned.sub_paths[i]});
@@ -332,7 +335,7 @@ OperationFailures RunMountGroup(const GroupOperationParts& parts,
   for (size_t number = 0; number < requests.size(); ++number) {
     MountPlan plan = PlanMount(parts, *requests[number], call);
     if (plan.in_place) {
-      Describe(*requests[number], *plan.volume, plan.planned, *results[number]);
+      Describe(*requests[number], plan.planned, *results[number]);
       results[number]->freshness = plan.in_place->freshness;
     } else if (plan.volume) {
       plan.volume->number = number;
@@ -354,7 +357,7 @@ OperationFailures RunMountGroup(const GroupOperationParts& parts,
     const GroupVolume& volume = run.volumes()[i];
     failures[volume.number] = volume.failure;
     if (!volume.failure) {
-      Describe(*requests[volume.number], volume, planned[i], *results[volume.number]);
+      Describe(*requests[volume.number], planned[i], *results[volume.number]);
     }
   }
   for (const size_t number : alone) failures[number] = run_alone(number);
