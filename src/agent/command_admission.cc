@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "kube/pod_facts.h"
 #include "kube/static_pod.h"
 #include "kube/storage_enums.h"
 #include "kube/validate_update.h"
@@ -107,12 +108,26 @@ Status CheckNames(const ObjectCatalog& catalog, const VolumeManager& manager, co
                                "; name another pod, or delete that one first");
 }
 
+// A pod that no source has any more keeps the volumes that it has until it is gone: with others,
+// one of its uid would be that one for good, and what was asked for nobody's.
+Status CheckNotLeaving(const ObjectCatalog& catalog, const VolumeManager& manager,
+                       const ObjectKey& key, const Pod& pod) {
+  if (pod.metadata.uid.empty() || catalog.FindPod(pod.uid()) != nullptr) return OkStatus();
+  const PodOnNode here = manager.FindOnNode(pod.uid());
+  if (here.pod == nullptr || HaveSameVolumes(*here.pod, pod)) return OkStatus();
+  return Error::NotApplied(Code::kAlreadyExists,
+                           "object is being deleted: " + ToString(key) + " with the uid " +
+                               pod.metadata.uid + " is on the node still, with other volumes; " +
+                               "apply it again when it is gone, or with another uid");
+}
+
 Status AdmitPod(const ObjectCatalog& catalog, const VolumeManager& manager, const NodeName& node,
                 const ObjectKey& key, const Pod& pod, ApplyCommand& command) {
   for (const auto& [replaced, successor] : catalog.ReplacedByCommand()) {
     if (successor == key && !manager.FindPod(replaced)) command.gone.insert(replaced);
   }
   RETURN_IF_ERROR(CheckNames(catalog, manager, node, key, pod));
+  RETURN_IF_ERROR(CheckNotLeaving(catalog, manager, key, pod));
   const PodUid known = HolderOfName(catalog, manager, key, command.replace);
   if (known.empty()) return OkStatus();
   command.pods[key] = known;

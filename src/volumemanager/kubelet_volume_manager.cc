@@ -214,12 +214,14 @@ KnownObjects::Hooks KubeletVolumeManager::Impl::MakeKnownHooks() {
     return settings_.new_uid ? settings_.new_uid(object) : NewUuid();
   };
   hooks.settled = [this] { claims_.MarkDirty(); };
-  hooks.find_on_node = [this](const PodUid& uid) {
-    const ActualPod* pod = actual_.FindPod(uid);
-    if (pod == nullptr) return PodOnNode();
-    return PodOnNode{pod->object, pod->leaving && pod->leaving->left_sources, /*is_here=*/true};
-  };
+  hooks.find_on_node = [this](const PodUid& uid) { return FindOnNode(uid); };
   return hooks;
+}
+
+PodOnNode KubeletVolumeManager::Impl::FindOnNode(const PodUid& uid) const {
+  const ActualPod* pod = actual_.FindPod(uid);
+  if (pod == nullptr) return PodOnNode();
+  return PodOnNode{pod->object, pod->leaving && pod->leaving->left_sources, /*is_here=*/true};
 }
 
 std::string KubeletVolumeManager::Impl::WhyNotReclaimed(const PersistentVolume& volume,
@@ -485,8 +487,7 @@ void KubeletVolumeManager::ObjectsChanged() {
   impl_->CheckReady();
   impl_->DeleteWhatHasMovedNowhere();
 }
-void KubeletVolumeManager::NoteDirectory(const std::string& source,
-                                         const KnownDirectory& directory,
+void KubeletVolumeManager::NoteDirectory(const std::string& source, const KnownDirectory& directory,
                                          const UnprovenAbsences& unproven) {
   impl_->NoteDirectory(source, directory, unproven);
 }
@@ -552,6 +553,9 @@ std::vector<PodName> KubeletVolumeManager::PodNames(const PodName& after, size_t
 std::vector<PodView> KubeletVolumeManager::PodsNamed(const std::string& name_space,
                                                      const std::string& name) const {
   return impl_->PodsNamed(name_space, name);
+}
+PodOnNode KubeletVolumeManager::FindOnNode(const PodUid& pod) const {
+  return impl_->FindOnNode(pod);
 }
 bool KubeletVolumeManager::HasPod(const PodUid& pod) const { return impl_->HasPod(pod); }
 

@@ -173,6 +173,7 @@ class KubeletVolumeManager final : public VolumeManager {
   std::vector<PodView> PodsNamed(const std::string& name_space,
                                  const std::string& name) const override;
   std::optional<PodView> FindPod(const PodUid& pod) const override;
+  PodOnNode FindOnNode(const PodUid& pod) const override;
   std::vector<PersistentVolumeView> PersistentVolumes() const override;
   std::vector<PersistentVolumeClaimView> PersistentVolumeClaims() const override;
   bool Ready() const override;

@@ -90,6 +90,7 @@ class KubeletVolumeManager::Impl {
   std::vector<PodName> PodNames(const PodName& after, size_t limit) const;
   std::vector<PodView> PodsNamed(const std::string& name_space, const std::string& name) const;
   std::optional<PodView> FindPod(const PodUid& uid) const;
+  PodOnNode FindOnNode(const PodUid& uid) const;
   bool HasPod(const PodUid& uid) const;
   std::vector<VolumeProgress> VolumesOf(const PodUid& uid) const;
   StorageViews storage() const { return StorageViews(parts_.catalog, claims_); }

@@ -10,6 +10,7 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "kube/object_catalog.h"
 #include "operation/volume_operations.h"
 
 namespace volumed {
@@ -227,6 +228,8 @@ class VolumeManager {
   virtual std::vector<PodView> PodsNamed(const std::string& name_space,
                                          const std::string& name) const = 0;
   virtual std::optional<PodView> FindPod(const PodUid& pod) const = 0;
+  // What the node has of it, whether a source has it or not.
+  virtual PodOnNode FindOnNode(const PodUid& pod) const = 0;
   // Sorted by name, and by namespace and name.
   virtual std::vector<PersistentVolumeView> PersistentVolumes() const = 0;
   virtual std::vector<PersistentVolumeClaimView> PersistentVolumeClaims() const = 0;

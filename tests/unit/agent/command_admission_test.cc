@@ -134,6 +134,30 @@ TEST_F(CommandAdmissionTest, APodThatWaitsHasItsOwnUid) {
 }
 
 // Else two pods of one name would be on the node.
+// It was answered "created", and was the former pod with the former volumes for ever.
+TEST_F(CommandAdmissionTest, APodWithTheUidOfOneThatLeavesIsRefusedOtherVolumes) {
+  const std::string former = PodManifest("u1", {"former: emptyDir: {}"});
+  Restart();
+  Deliver("");
+  DeliverList(kApplied, Objects(former));
+  watch.processes[7] = 1;
+  ASSERT_TRUE(HoldPid("u1", 7).ok());
+  ASSERT_TRUE(Delete("u1")->ok());
+  DeliverList(kApplied, {});
+  ASSERT_EQ(Phase("u1"), "Terminating");
+  const Result<ApplyCommand> refused = Admit(PodManifest("u1", {"other: emptyDir: {}"}));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kAlreadyExists);
+  EXPECT_NE(refused.error().message().find("is on the node still, with other volumes"),
+            std::string::npos)
+      << refused.error().message();
+  EXPECT_TRUE(Admit(former).ok()) << "with the same volumes it is that pod again";
+  watch.EndProcess(7);
+  Settle();
+  ASSERT_EQ(Phase("u1"), "gone");
+  EXPECT_TRUE(Admit(PodManifest("u1", {"other: emptyDir: {}"})).ok());
+}
+
 TEST_F(CommandAdmissionTest, AReplacementOfAPodThatLeavesWaitsForItToo) {
   Restart();
   DeliverList("manifests", {});
