@@ -177,8 +177,8 @@ class GroupRun {
 struct PlannedMount {
   std::string plugin_name = {};
   std::unique_ptr<Mounter> mounter = nullptr;
-  std::vector<std::string> sub_paths = {};  // where they will be
-  std::string mac = {};                     // of what its effects publish
+  std::string mac = {};      // of what its effects publish
+  std::string fs_type = {};  // that is mounted for it
 };
 
 // Either what is to be done, or why not; neither if the plugin has no effect for it.
@@ -188,6 +188,7 @@ struct MountPlan {
   Failure failure;
   // Nothing is to be done: the volume is as `volume` would make it, and this is on record of it.
   std::optional<PublishedContent> in_place;
+  bool content_unknown = false;  // of what is in place
 };
 
 OperationFailure MountFailure(const char* step, const Error& error) {
@@ -198,7 +199,6 @@ OperationFailure MountFailure(const char* step, const Error& error) {
 Failure PlanEffects(const GroupOperationParts& parts, const MountRequest& request,
                     const MounterArgs& args, MountPlan& plan) {
   plan.volume.reset();
-  plan.planned.sub_paths.clear();
   Mounter& mounter = *plan.planned.mounter;
   Result<std::optional<EnsureVolume>> effect = mounter.PlanSetUpAt(mounter.GetSafePath(), args);
   if (!effect.ok()) return MountFailure("SetUp", effect.error());
@@ -212,10 +212,10 @@ Failure PlanEffects(const GroupOperationParts& parts, const MountRequest& reques
       return MountFailure("PrepareSubPaths",
                           sub_path.error().With("container " + wanted.container));
     }
-    plan.planned.sub_paths.push_back(sub_path->target.Display());
     sub_paths.push_back(*std::move(sub_path));
   }
   plan.planned.mac = PublishedMac(parts.host, **effect, sub_paths);
+  plan.planned.fs_type = (*effect)->tmpfs ? "tmpfs" : "";
   volume.effects.push_back({"SetUp", **std::move(effect)});
   for (size_t i = 0; i < sub_paths.size(); ++i) {
     volume.effects.push_back({"PrepareSubPaths", std::move(sub_paths[i]), /*changes_volume=*/true,
@@ -225,19 +225,19 @@ Failure PlanEffects(const GroupOperationParts& parts, const MountRequest& reques
   return std::nullopt;
 }
 
-// Whether what an agent before this one has made is what would be made now. No token is issued to
-// find that out.
+// Whether what an agent before this one has made is what would be made now, or all that can be made
+// while an object that it is made from is missing. No token is issued to find that out.
 bool IsInPlace(const GroupOperationParts& parts, const MountRequest& request, MounterArgs args,
                MountPlan& plan) {
   if (!request.found_as) return false;
   const std::optional<PodVolumeRecord> record = parts.keeper.Find(KeyOf(request));
   if (!MayBeInPlace(request, record, parts.host.clock)) return false;
   args.issue_tokens = false;
-  if (PlanEffects(parts, request, args, plan) || !plan.volume) return false;
-  const auto& effect = std::get<EnsureVolume>(plan.volume->effects.front().request);
-  const bool same_kind = effect.tmpfs ? *request.found_as == "tmpfs" : request.found_as->empty();
-  if (!same_kind || plan.planned.mac != record->published.mac) return false;
+  const Failure failure = PlanEffects(parts, request, args, plan);
+  const bool is_unknown = failure && failure->error.code() == Code::kNotFound;
+  if (!is_unknown && (!plan.volume || plan.planned.mac != record->published.mac)) return false;
   plan.in_place = record->published;
+  plan.content_unknown = is_unknown;
   return true;
 }
 
@@ -266,11 +266,13 @@ MountPlan PlanMount(const GroupOperationParts& parts, const MountRequest& reques
   return plan;
 }
 
-void Describe(const MountRequest& request, const PlannedMount& planned, MountedVolume& result) {
+void Describe(const KubeletPaths& paths, const MountRequest& request, const PlannedMount& planned,
+              MountedVolume& result) {
   DescribeMounted(planned.plugin_name, *planned.mounter, result);
-  for (size_t i = 0; i < request.sub_paths.size(); ++i) {
-    const SubPathRequest& wanted = request.sub_paths[i];
-    result.sub_paths.push_back({wanted.container, wanted.index, planned.sub_paths[i]});
+  const auto& [pod, spec] = KeyOf(request);
+  for (const SubPathRequest& wanted : request.sub_paths) {
+    const SafePath at = paths.GetPodVolumeSubpathDir(pod, spec, wanted.container, wanted.index);
+    result.sub_paths.push_back({wanted.container, wanted.index, at.Display()});
   }
 }
 
@@ -335,8 +337,9 @@ OperationFailures RunMountGroup(const GroupOperationParts& parts,
   for (size_t number = 0; number < requests.size(); ++number) {
     MountPlan plan = PlanMount(parts, *requests[number], call);
     if (plan.in_place) {
-      Describe(*requests[number], plan.planned, *results[number]);
+      Describe(parts.host.paths, *requests[number], plan.planned, *results[number]);
       results[number]->freshness = plan.in_place->freshness;
+      results[number]->content_unknown = plan.content_unknown;
     } else if (plan.volume) {
       plan.volume->number = number;
       run.Add(*std::move(plan.volume));
@@ -350,14 +353,15 @@ OperationFailures RunMountGroup(const GroupOperationParts& parts,
   run.Run(parts.settings.set_up, [&](size_t volume, size_t, const AnyAnswer& answer) {
     const auto* made = std::get_if<EnsuredVolume>(&answer);
     if (made == nullptr) return;
-    planned[volume].mounter->SetUpDone(*made);
-    run.SetPublished(volume, {planned[volume].mac, planned[volume].mounter->freshness()});
+    PlannedMount& mount = planned[volume];
+    mount.mounter->SetUpDone(*made);
+    run.SetPublished(volume, {mount.mac, mount.fs_type, mount.mounter->freshness()});
   });
   for (size_t i = 0; i < run.volumes().size(); ++i) {
     const GroupVolume& volume = run.volumes()[i];
     failures[volume.number] = volume.failure;
     if (!volume.failure) {
-      Describe(*requests[volume.number], planned[i], *results[volume.number]);
+      Describe(parts.host.paths, *requests[volume.number], planned[i], *results[volume.number]);
     }
   }
   for (const size_t number : alone) failures[number] = run_alone(number);

@@ -65,7 +65,7 @@ bool MayBeInPlace(const MountRequest& request, const std::optional<PodVolumeReco
   if (!request.found_as || !record || record->state != VolumeState::kSetUp || record->uncertain) {
     return false;
   }
-  if (record->published.mac.empty()) return false;
+  if (record->published.mac.empty() || *request.found_as != record->published.fs_type) return false;
   const std::optional<Freshness>& fresh = record->published.freshness;
   const int64_t now = clock.WallUnixMillis();
   if (fresh && (now < fresh->from_unix_ms || now >= fresh->until_unix_ms)) return false;

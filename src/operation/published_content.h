@@ -23,8 +23,8 @@ std::string PublishedMac(const VolumeHost& host, const EnsureVolume& volume,
                          const std::vector<PrepareSubPath>& sub_paths);
 
 // Whether the volume that an agent before this one has set up may be as it is wanted: it was found
-// in its place with its sub-paths, its row tells what was published, and the tokens in it are good
-// now.
+// in its place with its sub-paths, its row tells what was published there, and the tokens in it are
+// good now.
 bool MayBeInPlace(const MountRequest& request, const std::optional<PodVolumeRecord>& record,
                   const Clock& clock);
 

@@ -104,6 +104,9 @@ struct MountedVolume {
   std::vector<SubPathMount> sub_paths;
   std::optional<Freshness> freshness;
   std::optional<MappedDevice> mapped = std::nullopt;  // of a block volume
+  // It is in its place as an agent before this one has made it, and what it should hold by now
+  // cannot be told: a Secret of it is missing.
+  bool content_unknown = false;
 };
 
 struct UnmountRequest {

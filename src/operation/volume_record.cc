@@ -103,6 +103,7 @@ Record EncodeRecord(const PodVolumeRecord& record) {
   message.set_has_device(record.has_device);
   message.set_is_block(record.is_block);
   message.set_content_mac(record.published.mac);
+  message.set_content_fs_type(record.published.fs_type);
   if (const std::optional<Freshness>& fresh = record.published.freshness) {
     message.set_fresh_from_unix_ms(fresh->from_unix_ms);
     message.set_fresh_until_unix_ms(fresh->until_unix_ms);
@@ -203,6 +204,7 @@ Result<PodVolumeRecord> DecodePodVolumeRecord(const Record& row) {
   record.has_device = message.has_device();
   record.is_block = message.is_block();
   record.published.mac = message.content_mac();
+  record.published.fs_type = message.content_fs_type();
   if (message.fresh_until_unix_ms() != 0) {
     record.published.freshness =
         Freshness{message.fresh_from_unix_ms(), message.fresh_until_unix_ms()};

@@ -45,6 +45,7 @@ inline constexpr Durability kHoldRecordDurability = Durability::kProcess;
 // By which a new agent knows that a volume is as it is wanted, without asking the kernel.
 struct PublishedContent {
   std::string mac{};                     // published_content.h; "": that is not known
+  std::string fs_type{};                 // that was mounted for it: "tmpfs"; "": none
   std::optional<Freshness> freshness{};  // of the tokens in it
   friend bool operator==(const PublishedContent&, const PublishedContent&) = default;
 };

@@ -141,7 +141,7 @@ void ActualStateOfWorld::MountDone(const PodVolumeKey& key,
   Apply(volume, VolumeEvent::kDone);
   volume.reconstructed = false;
   volume.found_as.reset();
-  volume.applied_generation = volume.call_generation;
+  volume.applied_generation = outcome.value->content_unknown ? 0 : volume.call_generation;
   volume.mounted = outcome.value;
   volume.failure.reset();
 }

@@ -412,6 +412,22 @@ TEST_F(VolumesInPlaceTest, ASecretThatHasChangedIsPublished) {
   EXPECT_EQ(published->bytes, "new");
 }
 
+// A Ready pod was Pending after a restart, until a Secret that had been deleted was back.
+TEST_F(VolumesInPlaceTest, WhatIsInPlaceWithoutItsSecretIsInPlaceStill) {
+  MountRequest password = Password();
+  password.sub_paths.push_back({.container = "main", .index = 0, .sub_path = "password"});
+  (void)Mount({password});
+  const std::string before = mounted_.at("password").sub_paths.at(0).host_path;
+  stub_.secrets.clear();
+  EXPECT_EQ(Restart({password}, {{"password", "tmpfs"}}).at("password"), "done");
+  EXPECT_TRUE(mounted_.at("password").content_unknown) << "it is to be tried again";
+  EXPECT_EQ(mounted_.at("password").sub_paths.at(0).host_path, before);
+  EXPECT_EQ(kernel_.round_trips, 0);
+  EXPECT_EQ(store_.writes, 0);
+  EXPECT_THAT(Restart({Password()}, {{"password", ""}}).at("password"), HasSubstr("not found"))
+      << "its tmpfs is gone";
+}
+
 TEST_F(VolumesInPlaceTest, WhatWasNotFoundAsItWasIsSetUpAgain) {
   (void)Mount({Memory("a"), Memory("b"), Disk("c")});
   (void)Restart({Memory("a")}, {});
