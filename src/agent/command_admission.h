@@ -21,8 +21,9 @@ struct ApplyWords {
 
 // The objects as they are to be stored, with the uids that their names have already.
 // Errors, not applied: AlreadyExists for an object that another source has, that is being deleted
-// (a pod only if its volumes are to be others), or that has the uid of one that was deleted; FailedPrecondition for a change of what is immutable
-// (kube/validate_update.h), and for a manifest that names another uid than the object has.
+// (a pod only if its volumes are to be others), or that has the uid of one that was deleted;
+// FailedPrecondition for a change of what is immutable (kube/validate_update.h), and for a manifest
+// that names another uid than the object has.
 // Whether a pod's volumes are others is seen by the directory, which has it.
 Result<ApplyCommand> AdmitApply(const ObjectCatalog& catalog, const VolumeManager& manager,
                                 const NodeName& node, ApplyWords words);

@@ -32,6 +32,9 @@ struct Kind<PodVolumeRecord> {
   }
   static bool HoldsMore(const PodVolumeRecord&) { return false; }
   static void CarryOver(const PodVolumeRecord&, PodVolumeRecord&) {}
+  static void TakeContent(const PodVolumeRecord& from, PodVolumeRecord& to) {
+    to.published = from.published;
+  }
   static void Publish(const PublishedContent& published, PodVolumeRecord& record) {
     if (record.state == VolumeState::kSetUp && !record.uncertain) record.published = published;
   }
@@ -70,6 +73,7 @@ struct Kind<DeviceRecord> {
   static void Learn(const DeviceRecord& facts, DeviceRecord& record) {
     if (facts.source) record.source = facts.source;
   }
+  static void TakeContent(const DeviceRecord&, DeviceRecord&) {}
   static void Publish(const PublishedContent&, DeviceRecord&) {}
   // What is left for its format tells of no device.
   static void ClearGone(DeviceRecord& record) {
@@ -91,6 +95,14 @@ bool SaysTheSame(T a, const T& b) {
   a.attempt = b.attempt;
   a.started_at_unix_ms = b.started_at_unix_ms;
   return a == b;
+}
+
+// A row that could not be changed so tells of content that the volume has no more. Then a start
+// finds other content wanted, and sets it up again, as it does without a row.
+template <typename T>
+bool DiffersInContentAlone(T a, const T& b) {
+  Kind<T>::TakeContent(b, a);
+  return SaysTheSame(std::move(a), b);
 }
 
 template <typename T>
@@ -183,6 +195,7 @@ std::vector<Result<uint64_t>> RecordKeeper<T>::BeginCalls(std::vector<Call> call
   std::vector<Result<uint64_t>> begun;
   std::vector<Assignment> assignments;
   std::vector<size_t> of;  // the call that each assignment is of
+  std::vector<T> before;
   for (Call& call : calls) {
     const Entry now = EntryOf(call.facts.key);
     Result<Entry> next = PlanCall(now, std::move(call.facts), call.event);
@@ -193,6 +206,7 @@ std::vector<Result<uint64_t>> RecordKeeper<T>::BeginCalls(std::vector<Call> call
     const bool written = now.stored && !now.gone && SaysTheSame(now.record, next->record);
     of.push_back(begun.size());
     begun.push_back(next->record.attempt);
+    before.push_back(now.record);
     assignments.push_back({*std::move(next), written ? RowEffect::kNone : RowEffect::kPut});
   }
   const std::vector<Status> assigned = AssignAll(assignments);
@@ -200,7 +214,9 @@ std::vector<Result<uint64_t>> RecordKeeper<T>::BeginCalls(std::vector<Call> call
     if (assigned[i].ok()) continue;
     const Entry& next = assignments[i].next;
     Status status = assigned[i];
-    if (TakesAway(calls[of[i]].event) && next.stored && CannotBeWritten(status.error())) {
+    const bool can_do_without =
+        TakesAway(calls[of[i]].event) || DiffersInContentAlone(before[i], next.record);
+    if (can_do_without && next.stored && CannotBeWritten(status.error())) {
       LogTolerated(next.record, status.error());
       status = Assign(next, RowEffect::kNone);
     }
@@ -242,6 +258,10 @@ Status RecordKeeper<T>::EndUnwritten(const Entry& now, const Assignment& planned
     Entry gone = planned.next;
     gone.gone = true;
     return Assign(std::move(gone), RowEffect::kNone);
+  }
+  if (DiffersInContentAlone(now.record, planned.next.record) && CannotBeWritten(error)) {
+    LogTolerated(planned.next.record, error);
+    return Assign(planned.next, RowEffect::kNone);
   }
   // The row says that the call is being made. A restart would call that uncertain; so is it now.
   Entry uncertain = now;
@@ -330,7 +350,7 @@ void RecordKeeper<T>::Show(Assignment assignment) {
 template <typename T>
 void RecordKeeper<T>::LogTolerated(const T& record, const Error& error) {
   logger_.LogLimited("record-tolerated", LogLevel::kWarning,
-                     "teardown goes on although its record could not be written",
+                     "an operation goes on although its record could not be written",
                      {{"volume", Kind<T>::Name(record.key)},
                       {"state", VolumeStateName(record.state)},
                       {"error", error}});

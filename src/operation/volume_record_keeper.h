@@ -55,7 +55,8 @@ class RecordKeeper {
   // Errors, all not applied: FailedPrecondition, when the call cannot be made in the volume's
   // state, saying why; those of the store. A disk that takes no writes (full, read-only, EIO) does
   // not stop a call that takes away a volume that has a row already: whatever that row says, a
-  // restart finds the volume by it.
+  // restart finds the volume by it. Nor does it stop one that brings the content of a volume up to
+  // date that is set up.
   Result<uint64_t> BeginCall(T facts, VolumeEvent call) EXCLUDES(mu_);
 
   // The same for several volumes at the price of one: each stands for itself.

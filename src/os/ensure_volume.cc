@@ -9,8 +9,8 @@ namespace volumed {
 namespace {
 
 constexpr uint32_t kMarkerMode = 0644;
-// Of a volume that is a plain directory: whatever is mounted there is not the agent's. Without it, as
-// of the kubelet's and of a former release's markers, nobody knows.
+// Of a volume that is a plain directory: whatever is mounted there is not the agent's. Without it,
+// as of the kubelet's and of a former release's markers, nobody knows.
 constexpr uint32_t kPlainMarkerMode = 0640;
 constexpr uint32_t kMarkerDirectoryMode = 0750;
 constexpr uint32_t kNestedMountPointMode = 0755;
@@ -225,8 +225,8 @@ Result<EnsuredVolume> DoEnsureVolume(Kernel& kernel, const EnsureVolume& request
 Result<Changed> DoRemoveVolume(Kernel& kernel, const RemoveVolume& request,
                                const CallOptions& options) {
   const Result<FileInfo> told = kernel.Call(Stat{.path = request.marker}, options);
-  const bool is_plain = told.ok() && told->type == FileType::kRegular &&
-                        (told->mode & 07777) == kPlainMarkerMode;
+  const bool is_plain =
+      told.ok() && told->type == FileType::kRegular && (told->mode & 07777) == kPlainMarkerMode;
   // Somebody's files would be hidden for ever with what is mounted there.
   if (is_plain) RETURN_IF_ERROR(RefuseMount(kernel, request.target, options));
   const Result<Changed> marker = kernel.Call(RemoveTree{DirectoryOf(request.marker)}, options);

@@ -145,9 +145,9 @@ Result<StorageIdentity> FakeEffects::operator()(const IdentifyStorage& request) 
     }
   } else {
     if (vfs_.IsDeleted(*there)) {
-      return Error::NotApplied(Code::kFailedPrecondition,
-                               "identify storage " + request.path.Display() +
-                                   ": it was moved or removed meanwhile");
+      return Error::NotApplied(
+          Code::kFailedPrecondition,
+          "identify storage " + request.path.Display() + ": it was moved or removed meanwhile");
     }
     AddPlace(*there, missing, identity);
     identity.object.fs_type = vfs_.FilesystemAt(*there).type;

@@ -471,6 +471,19 @@ TEST_F(VolumesInPlaceTest, AnotherSubPathIsNotTakenForTheOneThatIsThere) {
   EXPECT_EQ(kernel_.round_trips, 1);
 }
 
+// On a disk that fails, what lies on a tmpfs was not kept up to date any more.
+TEST_F(VolumesInPlaceTest, ARefreshDoesWithoutItsRecord) {
+  (void)Mount({Password()});
+  SetPassword("new");
+  MountRequest refresh = Password();
+  refresh.is_remount = true;
+  real_store_.FailNext(Error::NotApplied(Code::kResourceExhausted, "disk full"), 2);
+  EXPECT_EQ(Mount({refresh}).at("password"), "done");
+  EXPECT_EQ(State("password"), "SetUp");
+  (void)Restart({Password()}, {{"password", "tmpfs"}});
+  EXPECT_EQ(kernel_.round_trips, 1) << "the row tells of the old one";
+}
+
 // The row of a refresh that was under way tells of content that may not be there.
 TEST_F(VolumesInPlaceTest, ARefreshThatWasBegunIsMadeAgain) {
   (void)Mount({Password()});
