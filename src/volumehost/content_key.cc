@@ -40,10 +40,10 @@ Result<std::shared_ptr<const ContentKey>> ContentKey::Open(const std::string& di
     RETURN_IF_ERROR(WriteFileDurably(place.get(), kKeyFile, made, 0600, path));
     key = Secret<std::string>(std::move(made));
   }
-  return std::shared_ptr<const ContentKey>(std::make_shared<ContentKey>(*std::move(key)));
+  return std::shared_ptr<const ContentKey>(std::make_shared<ContentKey>(*key));
 }
 
-ContentKey::ContentKey(Secret<std::string> key) {
+ContentKey::ContentKey(const Secret<std::string>& key) {
   const std::unique_ptr<EVP_MAC, decltype(&EVP_MAC_free)> mac(
       EVP_MAC_fetch(nullptr, "HMAC", nullptr), &EVP_MAC_free);
   keyed_.reset(mac ? EVP_MAC_CTX_new(mac.get()) : nullptr);

@@ -23,7 +23,7 @@ class ContentKey {
   // Errors, not applied: those of the filesystem.
   static Result<std::shared_ptr<const ContentKey>> Open(const std::string& directory);
   // As a file has it. REQUIRES: 32 bytes.
-  explicit ContentKey(Secret<std::string> key);
+  explicit ContentKey(const Secret<std::string>& key);
   ~ContentKey();
   ContentKey(const ContentKey&) = delete;
   ContentKey& operator=(const ContentKey&) = delete;
