@@ -264,11 +264,19 @@ void Agent::OpenTokens() {
 }
 
 Status Agent::MakeManager() {
-  operations_ = std::make_unique<PodVolumeOperations>(
-      *scheduler_, *records_, *plugins_, *host_, *log_, *metrics_, *device_records_, *storage_,
-      boot_id_, DeadlinesOf(config_),
-      root_lock_->adopted() ? PodDirectoryOwner::kKubelet : PodDirectoryOwner::kAgent,
-      kernel_.get());
+  const bool is_kubelets = root_lock_->adopted();
+  operations_ = std::make_unique<NodeVolumeOperations>(
+      *scheduler_,
+      OperationParts{.plugins = *plugins_,
+                     .host = *host_,
+                     .logger = *log_,
+                     .store = *records_,
+                     .devices = *device_records_,
+                     .storage = *storage_,
+                     .settings = DeadlinesOf(config_),
+                     .pod_directory_owner =
+                         is_kubelets ? PodDirectoryOwner::kKubelet : PodDirectoryOwner::kAgent},
+      *metrics_, boot_id_, kernel_.get());
   consumer_watch_ = std::make_unique<ProcConsumerWatch>(*scheduler_, scheduler_->loop(),
                                                         ProcConsumerWatchOptions{});
   VolumeManagerSettings settings;

@@ -35,7 +35,7 @@
 #include "kube/object_catalog.h"
 #include "kube/object_directory.h"
 #include "metrics/exported_families.h"
-#include "operation/pod_volume_operations.h"
+#include "operation/node_volume_operations.h"
 #include "operation/record_format_intents.h"
 #include "os/udev_device_catalog.h"
 #include "os/worker_kernel.h"
@@ -198,7 +198,7 @@ class Agent {
   // Whose files are to go, by commands of these numbers.
   std::vector<std::pair<ObjectKey, uint64_t>> ended_objects_;
   std::unique_ptr<VolumePluginMgr> plugins_;
-  std::unique_ptr<PodVolumeOperations> operations_;
+  std::unique_ptr<NodeVolumeOperations> operations_;
   std::unique_ptr<ProcConsumerWatch> consumer_watch_;
   std::unique_ptr<KubeletVolumeManager> manager_;
   std::unique_ptr<SourceLosses> source_losses_;

@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "kube/directory_identity.h"
 #include "operation/object_record.h"
+#include "operation/storage_operations.h"
 #include "operation/storage_record.h"
 #include "operation/volume_record.h"
 #include "os/filesystem_uuid.h"
@@ -132,7 +133,9 @@ void Agent::AcceptVolume(const std::string& volume,
   if (const Status may = CheckAcceptVolume(*catalog_, *manager_, volume); !may.ok()) {
     return done(may.error());
   }
-  if (operations_->AcceptDirectory(volume, ended) == StartResult::kStarted) return;
+  const AcceptDirectory accept(volume);
+  operations_->ResetBackoff(accept.key());  // a person asks
+  if (operations_->Start(accept, ended) == StartResult::kStarted) return;
   done(Error::NotApplied(Code::kUnavailable,
                          "the storage of persistent volume " + volume + " is being looked at"));
 }

@@ -37,6 +37,15 @@ using NodeName = StrongId<struct NodeNameTag>;
 // /proc/sys/kernel/random/boot_id: a record of another boot says nothing about the kernel's state.
 using BootId = StrongId<struct BootIdTag>;
 
+// A volume of a pod, or of whoever else it is made for (VolumeTarget): the key of its operations,
+// its record and its views.
+struct PodVolumeKey {
+  PodUid pod;
+  SpecName spec;
+  friend auto operator<=>(const PodVolumeKey&, const PodVolumeKey&) = default;
+  std::string ToString() const { return pod.str() + "/" + spec.str(); }
+};
+
 }  // namespace volumed
 
 template <typename Tag>

@@ -163,6 +163,9 @@ struct Pod {
   friend bool operator==(const Pod&, const Pod&) = default;
 };
 
+// A pod as everybody but its source sees it: shared and immutable.
+using PodPtr = std::shared_ptr<const Pod>;
+
 // Named SecretObject because Secret<T> is the type that guards its bytes.
 struct SecretObject {
   ObjectMeta metadata;

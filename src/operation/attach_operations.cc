@@ -5,9 +5,12 @@
 #include <vector>
 
 #include "mounter/host_directory.h"
+#include "operation/attach_steps.h"
 #include "operation/call_options.h"
 #include "operation/device_facts.h"
 #include "operation/device_use.h"
+#include "operation/operation_parts.h"
+#include "operation/operation_traits.h"
 #include "pluginmgr/attachable_volume_plugin.h"
 #include "volume/unique_name.h"
 
@@ -15,6 +18,11 @@ namespace volumed {
 namespace {
 
 using Failure = std::optional<OperationFailure>;
+
+// Source: kubernetes pkg/kubelet/events/event.go@v1.36.2 (FailedAttachVolume,
+// SuccessfulAttachVolume).
+constexpr const char* kFailedAttach = "FailedAttachVolume";
+constexpr const char* kSuccessfulAttach = "SuccessfulAttachVolume";
 
 Result<AttachableVolumePlugin*> RequireAttachable(VolumePlugin& plugin) {
   if (AttachableVolumePlugin* attachable = plugin.AsAttachable()) return attachable;
@@ -62,8 +70,31 @@ Failure FailedAt(const char* operation, const char* step, const Error& error) {
 
 }  // namespace
 
-Failure RunAttach(const DeviceOperationParts& parts, const AttachRequest& request,
-                  AttachedVolume& result, OperationProgress& progress) {
+OperationTraits AttachVolume::Traits(const OperationParts& parts) const {
+  OperationTraits traits = TraitsOf(parts, key(), kAttachOperation, request.spec);
+  traits.device = request.device;
+  traits.use = DeviceUse::kExclusive;
+  return traits;
+}
+
+// Source: operation_generator.go@v1.36.2 (GenerateAttachVolumeFunc).
+void AttachVolume::Tell(const OperationParts& parts,
+                        const OperationOutcome<AttachedVolume>& outcome) const {
+  const std::string of = " for volume \"" + request.spec.name().str() + "\" ";
+  for (const PodUid& pod : request.pods) {
+    if (outcome.failure) {
+      parts.host.events.RecordPodEvent(pod, EventType::kWarning, kFailedAttach,
+                                       "AttachVolume." + outcome.failure->step + " failed" + of +
+                                           ": " + outcome.failure->error.message());
+    } else {
+      parts.host.events.RecordPodEvent(pod, EventType::kNormal, kSuccessfulAttach,
+                                       "AttachVolume.Attach succeeded" + of);
+    }
+  }
+}
+
+Failure AttachVolume::Run(const OperationParts& parts, OperationProgress& progress,
+                          AttachedVolume& result) const {
   const auto failed = [](const char* step, const Error& error) {
     return FailedAt(kAttachOperation, step, error);
   };
@@ -99,8 +130,11 @@ Failure RunAttach(const DeviceOperationParts& parts, const AttachRequest& reques
   return std::nullopt;
 }
 
-Failure RunDetach(const DeviceOperationParts& parts, const DetachRequest& request,
-                  OperationProgress& progress) {
+OperationTraits DetachVolume::Traits(const OperationParts&) const {
+  return DeviceTraits(request.device, kDetachOperation, request.plugin_name);
+}
+
+Failure DetachVolume::Run(const OperationParts& parts, OperationProgress& progress, Unit&) const {
   const auto failed = [](const char* step, const Error& error) {
     return FailedAt(kDetachOperation, step, error);
   };
@@ -157,8 +191,7 @@ Result<std::vector<bool>> AskWhetherAttached(AttachableVolumePlugin& plugin,
   return attacher->VolumesAreAttached(specs, node, call);
 }
 
-}  // namespace
-
+// What kubelet calls the question: it is another one where the plugin has a BulkVolumeVerifier.
 const char* VerifyAttachedOperationName(const VolumePluginMgr& plugins,
                                         const std::string& plugin_name) {
   const Result<AttachableVolumePlugin*> plugin = plugins.FindAttachablePluginByName(plugin_name);
@@ -167,8 +200,21 @@ const char* VerifyAttachedOperationName(const VolumePluginMgr& plugins,
   return in_bulk ? kBulkVerifyAttachedOperation : kVerifyAttachedOperation;
 }
 
-Failure RunVerifyAttached(const DeviceOperationParts& parts, const VerifyAttachedRequest& request,
-                          VerifiedAttachments& result, OperationProgress& progress) {
+}  // namespace
+
+OperationKey VerifyAttachedKey(const std::string& plugin_name) {
+  return OperationKey(UniqueVolumeName("verify/" + plugin_name));
+}
+
+OperationTraits VerifyVolumesAreAttached::Traits(const OperationParts& parts) const {
+  return {.key = key(),
+          .name = VerifyAttachedOperationName(parts.plugins, request.plugin_name),
+          .plugin_name = request.plugin_name,
+          .pod_display_name = ""};
+}
+
+Failure VerifyVolumesAreAttached::Run(const OperationParts& parts, OperationProgress& progress,
+                                      VerifiedAttachments& result) const {
   progress.EnterStep("FindPlugin");
   const char* operation = VerifyAttachedOperationName(parts.plugins, request.plugin_name);
   const Result<VolumePlugin*> plugin = parts.plugins.FindPluginByName(request.plugin_name);
@@ -204,7 +250,7 @@ Failure RunVerifyAttached(const DeviceOperationParts& parts, const VerifyAttache
 
 // ---- parts of other operations ------------------------------------------------------------------
 
-Result<Step> MakeWaitForAttachStep(const DeviceOperationParts& parts, VolumePlugin& plugin,
+Result<Step> MakeWaitForAttachStep(const OperationParts& parts, VolumePlugin& plugin,
                                    const MountDeviceRequest& request, std::string& device_path) {
   ASSIGN_OR_RETURN(AttachableVolumePlugin * attachable, RequireAttachable(plugin));
   ASSIGN_OR_RETURN(std::unique_ptr<Attacher> made, attachable->NewAttacher());
@@ -222,9 +268,9 @@ Result<Step> MakeWaitForAttachStep(const DeviceOperationParts& parts, VolumePlug
               }};
 }
 
-Status CheckDeviceUnused(const DeviceOperationParts& parts, const DeviceRecord& device,
+Status CheckDeviceUnused(const OperationParts& parts, const DeviceRecord& device,
                          const CallOptions& call) {
-  RETURN_IF_ERROR(CheckNoPodHas(parts.volumes, device.key));
+  RETURN_IF_ERROR(CheckNoPodHas(*parts.volumes, device.key));
   ASSIGN_OR_RETURN(const MountListing there,
                    parts.host.kernel.Call(ListMounts{.below = device.device_mount_path}, call));
   if (!there.mounts.empty()) {

@@ -1,6 +1,6 @@
 // The operations that attach the volume of a device to the node and detach it, and that ask whether
-// volumes are attached still. Used by PodVolumeOperations; the device's own mount is in
-// device_operations.h, which waits for the attached device by a step from here.
+// volumes are attached still. The device's own mount is in
+// device_operations.h, which waits for the attached device by a step from attach_steps.h.
 //
 // Detaching is the end: it is begun only when the unmount is on record, after the mount table and
 // the records of pods have shown that nobody has the device, and after everything that the kernel
@@ -12,10 +12,10 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "operation/attach_requests.h"
-#include "operation/device_operations.h"
-#include "operation/step_runner.h"
+#include "operation/operation.h"
 
 namespace volumed {
 
@@ -25,39 +25,50 @@ inline constexpr const char* kDetachOperation = "volume_detach";
 inline constexpr const char* kVerifyAttachedOperation = "verify_volumes_are_attached_per_node";
 inline constexpr const char* kBulkVerifyAttachedOperation = "verify_volumes_are_attached";
 
-// Threads: one at a time per device. Blocks: until the steps' deadlines and the store.
-// Errors: Unimplemented, not applied, when the plugin attaches nothing; those of the steps.
-std::optional<OperationFailure> RunAttach(const DeviceOperationParts& parts,
-                                          const AttachRequest& request, AttachedVolume& result,
-                                          OperationProgress& progress);
+// The volume is made present on the node, and taken from it again. Neither runs beside another
+// operation of the device.
+// Of each Run: Threads: one at a time per device. Blocks: until the steps' deadlines and the store.
 
+// Errors: Unimplemented, not applied, when the plugin attaches nothing; those of the steps.
+struct AttachVolume : OperationOf<AttachedVolume> {
+  explicit AttachVolume(AttachRequest attach) : request(std::move(attach)) {}
+
+  OperationKey key() const { return OperationKey(request.device); }
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      AttachedVolume& result) const;
+  void Tell(const OperationParts& parts, const OperationOutcome<AttachedVolume>& outcome) const;
+
+  AttachRequest request;
+};
+
+// The caller has made sure that no pod has the volume and that its device is not mounted.
 // Errors: FailedPrecondition, not applied, when no record says that the agent has attached it, when
 // its state forbids it (it is mounted), or while somebody has it; those of the steps.
-std::optional<OperationFailure> RunDetach(const DeviceOperationParts& parts,
-                                          const DetachRequest& request,
-                                          OperationProgress& progress);
+struct DetachVolume : OperationOf<Unit> {
+  explicit DetachVolume(DetachRequest detach) : request(std::move(detach)) {}
 
-// What kubelet calls the question: it is another one where the plugin has a BulkVolumeVerifier.
-const char* VerifyAttachedOperationName(const VolumePluginMgr& plugins,
-                                        const std::string& plugin_name);
+  OperationKey key() const { return OperationKey(request.device); }
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      Unit& result) const;
 
+  DetachRequest request;
+};
+
+OperationKey VerifyAttachedKey(const std::string& plugin_name);
+
+// Asks the plugin, in one call, whether these volumes are attached still; runs beside anything.
 // Changes nothing, and has no record. Errors: an error says nothing of any of the volumes.
-std::optional<OperationFailure> RunVerifyAttached(const DeviceOperationParts& parts,
-                                                  const VerifyAttachedRequest& request,
-                                                  VerifiedAttachments& result,
-                                                  OperationProgress& progress);
+struct VerifyVolumesAreAttached : OperationOf<VerifiedAttachments> {
+  explicit VerifyVolumesAreAttached(VerifyAttachedRequest verify) : request(std::move(verify)) {}
 
-// The step of "mount_device" that waits for the device of an attached volume. `device_path` begins
-// as the record has it; what the plugin answers is put there, and on record.
-// Errors: Unimplemented, not applied, when the plugin attaches nothing; those of NewAttacher.
-// `parts`, `request` and `device_path` outlive the step.
-Result<Step> MakeWaitForAttachStep(const DeviceOperationParts& parts, VolumePlugin& plugin,
-                                   const MountDeviceRequest& request, std::string& device_path);
+  OperationKey key() const { return VerifyAttachedKey(request.plugin_name); }
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      VerifiedAttachments& result) const;
 
-// Whether nothing on this node uses the device of an attached volume any more: no pod by its
-// record, no mount at its place, and nobody who has the device for himself (CheckDeviceLetGo).
-// Errors: FailedPrecondition, not applied, naming who uses it; those of ListMounts.
-Status CheckDeviceUnused(const DeviceOperationParts& parts, const DeviceRecord& device,
-                         const CallOptions& call);
+  VerifyAttachedRequest request;
+};
 
 }  // namespace volumed

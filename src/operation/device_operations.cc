@@ -6,11 +6,13 @@
 
 #include "base/strings.h"
 #include "mounter/mount_refs.h"
-#include "operation/attach_operations.h"
+#include "operation/attach_steps.h"
 #include "operation/call_options.h"
 #include "operation/device_facts.h"
 #include "operation/device_use.h"
 #include "operation/map_operations.h"
+#include "operation/operation_parts.h"
+#include "operation/operation_traits.h"
 #include "operation/step_runner.h"
 #include "operation/storage_steps.h"
 #include "pluginmgr/device_mountable_volume_plugin.h"
@@ -38,10 +40,10 @@ DeviceRecord FactsOf(const UnmountDeviceRequest& request, const DeviceRecordKeep
   return facts;
 }
 
-Status CheckNobodyHasIt(const DeviceOperationParts& parts, DeviceMountableVolumePlugin& plugin,
+Status CheckNobodyHasIt(const OperationParts& parts, DeviceMountableVolumePlugin& plugin,
                         const UniqueVolumeName& device, const SafePath& path,
                         const CallOptions& call) {
-  RETURN_IF_ERROR(CheckNoPodHas(parts.volumes, device));
+  RETURN_IF_ERROR(CheckNoPodHas(*parts.volumes, device));
   ASSIGN_OR_RETURN(std::vector<std::string> others, plugin.GetDeviceMountRefs(path, call));
   // Two volumes of one disk have a mount each: neither keeps the other one's from going.
   std::erase_if(others, [&](const std::string& place) {
@@ -57,7 +59,7 @@ Status CheckNobodyHasIt(const DeviceOperationParts& parts, DeviceMountableVolume
 // What an agent that ended amid the mount may have left of it; else two volumes of one disk, each
 // of which may have it, would keep each other out for ever. An unfinished mkfs may be at work
 // still.
-bool IsCertainlyUnmounted(const DeviceOperationParts& parts, const DeviceRecord& left,
+bool IsCertainlyUnmounted(const OperationParts& parts, const DeviceRecord& left,
                           const SafePath& path) {
   if (left.format && !left.format->finished) return false;
   const auto mount = FindMountAt(parts.host.kernel, path.Display(), CallOptions{});
@@ -66,9 +68,29 @@ bool IsCertainlyUnmounted(const DeviceOperationParts& parts, const DeviceRecord&
 
 }  // namespace
 
-Failure RunMountDevice(const DeviceOperationParts& parts, const MountDeviceRequest& request,
-                       MountedDevice& result, OperationProgress& progress) {
-  if (IsBlockVolume(request.spec)) return RunSetUpDevice(parts, request, result, progress);
+OperationTraits MountDevice::Traits(const OperationParts& parts) const {
+  const bool is_block = IsBlockVolume(request.spec);
+  OperationTraits traits =
+      TraitsOf(parts, key(), is_block ? kMapDeviceOperation : kMountDeviceOperation, request.spec);
+  traits.device = request.device;
+  traits.use = DeviceUse::kExclusive;
+  // The device of a volume that was attached has yet to appear, which takes no worker.
+  if (!request.attachable) traits.domain = DomainOf(parts, request.spec);
+  return traits;
+}
+
+void MountDevice::Tell(const OperationParts& parts,
+                       const OperationOutcome<MountedDevice>& outcome) const {
+  if (!outcome.failure) return;
+  for (const PodUid& pod : request.pods) {
+    TellOfFailure(parts.host.events, pod, request.spec.name(), IsBlockVolume(request.spec),
+                  *outcome.failure);
+  }
+}
+
+Failure MountDevice::Run(const OperationParts& parts, OperationProgress& progress,
+                         MountedDevice& result) const {
+  if (IsBlockVolume(request.spec)) return RunSetUpDevice(parts, request, progress, result);
   const auto failed = [](const char* step, const Error& error) {
     return OperationFailure{kMountDeviceOperation, step, error};
   };
@@ -142,8 +164,16 @@ Failure RunMountDevice(const DeviceOperationParts& parts, const MountDeviceReque
   return std::nullopt;
 }
 
-Failure RunUnmountDevice(const DeviceOperationParts& parts, const UnmountDeviceRequest& request,
-                         OperationProgress& progress) {
+OperationTraits UnmountDevice::Traits(const OperationParts& parts) const {
+  OperationTraits traits = DeviceTraits(
+      request.device, request.is_block ? kUnmapDeviceOperation : kUnmountDeviceOperation,
+      request.plugin_name);
+  traits.domain = {FaultDomainOf(request, parts.devices), ""};
+  traits.takes_away = true;
+  return traits;
+}
+
+Failure UnmountDevice::Run(const OperationParts& parts, OperationProgress& progress, Unit&) const {
   const auto failed = [](const char* step, const Error& error) {
     return OperationFailure{kUnmountDeviceOperation, step, error};
   };
@@ -196,6 +226,17 @@ Failure RunUnmountDevice(const DeviceOperationParts& parts, const UnmountDeviceR
                           OperationCall(call.facts.key.str(), call.facts.fault_domain, progress));
   if (Failure failure = runner.Run(call)) return failure;
   return ReleaseStorage(parts.storage, DeviceStorageId(call.facts.key), kUnmountDeviceOperation);
+}
+
+OperationTraits ForgetDevice::Traits(const OperationParts&) const {
+  return DeviceTraits(device, kForgetDeviceOperation, "");
+}
+
+Failure ForgetDevice::Run(const OperationParts& parts, OperationProgress& progress, Unit&) const {
+  progress.EnterStep("RemoveRecord");
+  const Status forgotten = parts.devices.Forget(device);
+  if (forgotten.ok()) return std::nullopt;
+  return OperationFailure{kForgetDeviceOperation, "RemoveRecord", forgotten.error()};
 }
 
 }  // namespace volumed

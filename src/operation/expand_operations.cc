@@ -5,6 +5,8 @@
 
 #include "attacher/attacher.h"
 #include "operation/call_options.h"
+#include "operation/operation_parts.h"
+#include "operation/operation_traits.h"
 #include "operation/step_runner.h"
 #include "operation/volume_snapshot.h"
 #include "pluginmgr/device_mountable_volume_plugin.h"
@@ -22,7 +24,7 @@ Result<SafePath> PlaceOf(VolumePlugin& plugin, const ExpandRequest& request) {
     return mounter->GetDeviceMountPath(request.spec);
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<Mounter> mounter,
-                   plugin.NewMounter(request.spec, request.pod));
+                   plugin.NewMounter(request.spec, request.target));
   return mounter->GetSafePath();
 }
 
@@ -56,10 +58,47 @@ Status CallPlugin(NodeExpandableVolumePlugin& plugin, const NodeResizeOptions& o
   return Error::MaybeApplied(Code::kUnavailable, "the volume is not of its new size yet");
 }
 
+// The messages of kubelet's events.
+std::string ExpansionDoneText(const SpecName& spec, const NodeName& node, const std::string& note) {
+  const std::string text =
+      "MountVolume.NodeExpandVolume succeeded for volume \"" + spec.str() + "\" " + node.str();
+  return note.empty() ? text : text + ": " + note;
+}
+
+std::string ExpansionFailedText(const SpecName& spec, const Error& error) {
+  return "NodeExpandVolume.NodeExpandVolume failed for volume \"" + spec.str() +
+         "\" : " + error.message();
+}
+
 }  // namespace
 
-Failure RunExpand(const DeviceOperationParts& parts, const ExpandRequest& request,
-                  ExpandedVolume& result, OperationProgress& progress) {
+OperationKey ExpandKey(const UniqueVolumeName& volume) {
+  return OperationKey(UniqueVolumeName("expand/" + volume.str()));
+}
+
+OperationTraits ExpandVolume::Traits(const OperationParts& parts) const {
+  OperationTraits traits = TraitsOf(parts, key(), kExpandVolumeOperation, request.spec);
+  traits.device = request.volume;
+  traits.use = DeviceUse::kExclusive;
+  return traits;
+}
+
+void ExpandVolume::Tell(const OperationParts& parts,
+                        const OperationOutcome<ExpandedVolume>& outcome) const {
+  HostEvents& events = parts.host.events;
+  const SpecName& spec = request.spec.name();
+  const ExpansionAudience audience{request.pods, request.claim};
+  if (outcome.failure) {
+    TellOfExpansion(events, audience, EventType::kWarning, kVolumeResizeFailed,
+                    ExpansionFailedText(spec, outcome.failure->error));
+  } else {
+    TellOfExpansion(events, audience, EventType::kNormal, kFileSystemResizeSuccessful,
+                    ExpansionDoneText(spec, parts.host.node.GetNodeName(), outcome.value->note));
+  }
+}
+
+Failure ExpandVolume::Run(const OperationParts& parts, OperationProgress& progress,
+                          ExpandedVolume& result) const {
   const auto failed = [](const char* step, const Error& error) {
     return OperationFailure{kExpandVolumeOperation, step, error};
   };
@@ -114,17 +153,6 @@ void TellOfExpansion(HostEvents& events, const ExpansionAudience& audience, Even
   events.RecordObjectEvent({ObjectKind::kPersistentVolumeClaim, audience.claim.substr(0, slash),
                             audience.claim.substr(slash + 1)},
                            type, reason, message);
-}
-
-std::string ExpansionDoneText(const SpecName& spec, const NodeName& node, const std::string& note) {
-  const std::string text =
-      "MountVolume.NodeExpandVolume succeeded for volume \"" + spec.str() + "\" " + node.str();
-  return note.empty() ? text : text + ": " + note;
-}
-
-std::string ExpansionFailedText(const SpecName& spec, const Error& error) {
-  return "NodeExpandVolume.NodeExpandVolume failed for volume \"" + spec.str() +
-         "\" : " + error.message();
 }
 
 std::string ExpansionReadOnlyText(const SpecName& spec) {

@@ -1,5 +1,4 @@
-// The operation that makes a volume larger on the node, while it is mounted or mapped. Used by
-// PodVolumeOperations.
+// The operation that makes a volume larger on the node, while it is mounted or mapped.
 //
 // The device's record is its intent: it is Expanding, and has the target size, before the plugin is
 // called; it has the proven size before it rests. A volume without such a record (one that is given
@@ -10,10 +9,12 @@
 
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "operation/device_operations.h"
-#include "operation/operation_executor.h"
-#include "operation/volume_operations.h"
+#include "operation/operation.h"
+#include "operation/volume_requests.h"
+#include "volumehost/volume_host.h"
 
 namespace volumed {
 
@@ -24,13 +25,24 @@ inline constexpr const char* kFileSystemResizeSuccessful = "FileSystemResizeSucc
 inline constexpr const char* kFileSystemResizeFailed = "FileSystemResizeFailed";
 inline constexpr const char* kVolumeResizeFailed = "VolumeResizeFailed";
 
-// Threads: one at a time per volume. Blocks: until the steps' deadlines and the store; as long as
-// it takes for the growth of a filesystem. Errors: Unimplemented, not applied, when the plugin
-// expands nothing; FailedPrecondition, not applied, when the volume is not on the node; those of
-// the plugin.
-std::optional<OperationFailure> RunExpand(const DeviceOperationParts& parts,
-                                          const ExpandRequest& request, ExpandedVolume& result,
-                                          OperationProgress& progress);
+OperationKey ExpandKey(const UniqueVolumeName& volume);
+
+// Alone, as MountDevice is; its key is its own, and so is its back-off. Whether it succeeded or
+// not, the volume stays mounted. Run: Threads: one at a time per volume. Blocks: until the steps'
+// deadlines and the store; as long as it takes for the growth of a filesystem. Errors:
+// Unimplemented, not applied, when the plugin expands nothing; FailedPrecondition, not applied,
+// when the volume is not on the node; those of the plugin.
+struct ExpandVolume : OperationOf<ExpandedVolume> {
+  explicit ExpandVolume(ExpandRequest expand) : request(std::move(expand)) {}
+
+  OperationKey key() const { return ExpandKey(request.volume); }
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      ExpandedVolume& result) const;
+  void Tell(const OperationParts& parts, const OperationOutcome<ExpandedVolume>& outcome) const;
+
+  ExpandRequest request;
+};
 
 // Whom an expansion's event is about.
 struct ExpansionAudience {
@@ -41,9 +53,7 @@ struct ExpansionAudience {
 void TellOfExpansion(HostEvents& events, const ExpansionAudience& audience, EventType type,
                      const std::string& reason, const std::string& message);
 
-// The messages of kubelet's events.
-std::string ExpansionDoneText(const SpecName& spec, const NodeName& node, const std::string& note);
-std::string ExpansionFailedText(const SpecName& spec, const Error& error);
+// The message of kubelet's event.
 std::string ExpansionReadOnlyText(const SpecName& spec);
 
 }  // namespace volumed

@@ -7,6 +7,7 @@
 
 #include "operation/call_options.h"
 #include "operation/mount_request.h"
+#include "operation/operation_parts.h"
 #include "operation/pod_directories.h"
 #include "operation/pod_volume_facts.h"
 #include "operation/published_content.h"
@@ -46,9 +47,17 @@ struct GroupVolume {
 // What the operations on a group have in common: intents, one batch, outcomes.
 class GroupRun {
  public:
-  GroupRun(const GroupOperationParts& parts, const char* operation, const PodUid& pod,
+  struct Names {
+    const char* operation;
+    const char* step;  // the one batch, for people
+  };
+  GroupRun(const OperationParts& parts, Names names, SafePath directory,
            OperationProgress& progress)
-      : parts_(parts), operation_(operation), pod_(pod), progress_(progress) {}
+      : parts_(parts),
+        operation_(names.operation),
+        step_(names.step),
+        directory_(std::move(directory)),
+        progress_(progress) {}
 
   // Comes before all volumes, each of which needs it.
   void AddCommon(GroupEffect effect) { common_.push_back(std::move(effect)); }
@@ -60,7 +69,7 @@ class GroupRun {
     if (volumes_.empty()) return;
     progress_.EnterStep("RecordIntent");
     BeginCalls();
-    progress_.EnterStep(common_.empty() ? "TearDown" : "SetUp");
+    progress_.EnterStep(step_);
     const Result<BatchAnswer> answer = CallKernel(timeout);
     for (size_t i = 0; i < volumes_.size(); ++i) {
       if (!volumes_[i].failure) volumes_[i].failure = OutcomeOf(i, answer, done);
@@ -80,7 +89,7 @@ class GroupRun {
   void BeginCalls() {
     std::vector<Call> calls;
     for (const GroupVolume& volume : volumes_) calls.push_back(volume.call);
-    const std::vector<Result<uint64_t>> begun = parts_.keeper.BeginCalls(std::move(calls));
+    const std::vector<Result<uint64_t>> begun = parts_.volumes->BeginCalls(std::move(calls));
     for (size_t i = 0; i < volumes_.size(); ++i) {
       if (begun[i].ok()) {
         volumes_[i].attempt = *begun[i];
@@ -91,7 +100,7 @@ class GroupRun {
   }
 
   Result<BatchAnswer> CallKernel(Duration timeout) {
-    Batch batch{parts_.host.paths.GetPodDir(pod_), {}};
+    Batch batch{directory_, {}};
     CallOptions call = OperationCall("", "", progress_);
     call.deadline = Deadline::After(parts_.host.clock, timeout);
     std::vector<size_t> needs;
@@ -152,7 +161,7 @@ class GroupRun {
       ends.push_back({volume.call.facts.key, volume.attempt, answer, volume.published});
       ended.push_back(&volume);
     }
-    const std::vector<Status> recorded = parts_.keeper.EndCalls(ends);
+    const std::vector<Status> recorded = parts_.volumes->EndCalls(ends);
     for (size_t i = 0; i < ended.size(); ++i) {
       if (recorded[i].ok()) continue;
       Failure& failure = ended[i]->failure;
@@ -165,9 +174,10 @@ class GroupRun {
     }
   }
 
-  const GroupOperationParts& parts_;
+  const OperationParts& parts_;
   const char* const operation_;
-  const PodUid& pod_;
+  const char* const step_;
+  const SafePath directory_;
   OperationProgress& progress_;
   std::vector<GroupEffect> common_;
   std::vector<GroupVolume> volumes_;
@@ -196,7 +206,7 @@ OperationFailure MountFailure(const char* step, const Error& error) {
 }
 
 // Sets the effects of a plan that has its mounter.
-Failure PlanEffects(const GroupOperationParts& parts, const MountRequest& request,
+Failure PlanEffects(const OperationParts& parts, const MountRequest& request,
                     const MounterArgs& args, MountPlan& plan) {
   plan.volume.reset();
   Mounter& mounter = *plan.planned.mounter;
@@ -227,10 +237,10 @@ Failure PlanEffects(const GroupOperationParts& parts, const MountRequest& reques
 
 // Whether what an agent before this one has made is what would be made now, or all that can be made
 // while an object that it is made from is missing. No token is issued to find that out.
-bool IsInPlace(const GroupOperationParts& parts, const MountRequest& request, MounterArgs args,
+bool IsInPlace(const OperationParts& parts, const MountRequest& request, MounterArgs args,
                MountPlan& plan) {
   if (!request.found_as) return false;
-  const std::optional<PodVolumeRecord> record = parts.keeper.Find(KeyOf(request));
+  const std::optional<PodVolumeRecord> record = parts.volumes->Find(request.key());
   if (!MayBeInPlace(request, record, parts.host.clock)) return false;
   args.issue_tokens = false;
   const Failure failure = PlanEffects(parts, request, args, plan);
@@ -241,7 +251,7 @@ bool IsInPlace(const GroupOperationParts& parts, const MountRequest& request, Mo
   return true;
 }
 
-MountPlan PlanMount(const GroupOperationParts& parts, const MountRequest& request,
+MountPlan PlanMount(const OperationParts& parts, const MountRequest& request,
                     const CallOptions& call) {
   MountPlan plan;
   const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(request.spec);
@@ -249,7 +259,7 @@ MountPlan PlanMount(const GroupOperationParts& parts, const MountRequest& reques
     plan.failure = MountFailure("FindPluginBySpec", plugin.error());
     return plan;
   }
-  Result<std::unique_ptr<Mounter>> made = (*plugin)->NewMounter(request.spec, request.pod);
+  Result<std::unique_ptr<Mounter>> made = (*plugin)->NewMounter(request.spec, request.target);
   if (!made.ok()) {
     plan.failure = MountFailure("NewMounter", made.error());
     return plan;
@@ -261,7 +271,7 @@ MountPlan PlanMount(const GroupOperationParts& parts, const MountRequest& reques
   plan.failure = PlanEffects(parts, request, args, plan);
   if (plan.failure) plan.volume.reset();
   if (plan.volume) {
-    plan.volume->call = {FactsOf(request, **plugin), MountEvent(request, parts.keeper)};
+    plan.volume->call = {FactsOf(request, **plugin), MountEvent(request, *parts.volumes)};
   }
   return plan;
 }
@@ -269,7 +279,7 @@ MountPlan PlanMount(const GroupOperationParts& parts, const MountRequest& reques
 void Describe(const KubeletPaths& paths, const MountRequest& request, const PlannedMount& planned,
               MountedVolume& result) {
   DescribeMounted(planned.plugin_name, *planned.mounter, result);
-  const auto& [pod, spec] = KeyOf(request);
+  const auto& [pod, spec] = request.key();
   for (const SubPathRequest& wanted : request.sub_paths) {
     const SafePath at = paths.GetPodVolumeSubpathDir(pod, spec, wanted.container, wanted.index);
     result.sub_paths.push_back({wanted.container, wanted.index, at.Display()});
@@ -283,16 +293,16 @@ bool CanBeGrouped(const MountRequest& request, const VolumePlugin& plugin) {
          plugin.FaultDomain(request.spec).empty();
 }
 
-bool CanBeGrouped(const UnmountRequest& request, const VolumeRecordKeeper& keeper) {
-  const std::optional<PodVolumeRecord> record = keeper.Find({request.pod, request.spec});
-  return record && request.device.empty() && !record->has_device && !record->is_block &&
-         record->unique_name.empty() && record->fault_domain.empty();
+bool CanBeGrouped(const UnmountRequest& request, const PodVolumeRecord& record) {
+  return request.device.empty() && !record.has_device && !record.is_block &&
+         record.unique_name.empty() && record.fault_domain.empty();
 }
 
-bool IsCovered(const KubeletPaths& paths, const PodVolumeKey& key, const SafePath& volume,
+bool IsCovered(const KubeletPaths& paths, const VolumePlace& volume,
                const std::vector<FaultDomains::KnownMount>& mounts) {
-  const std::string pod = paths.GetPodDir(key.pod).Display();
-  const std::string place = volume.Display();
+  const std::string pod = volume.directory.Display();
+  const std::string place = volume.place.Display();
+  const PodVolumeKey& key = volume.key;
   const std::string all_sub_paths = paths.GetPodVolumeSubpathsDir(key.pod).Display();
   return std::any_of(mounts.begin(), mounts.end(), [&](const FaultDomains::KnownMount& mount) {
     const std::string& point = mount.mount_point;
@@ -304,10 +314,9 @@ bool IsCovered(const KubeletPaths& paths, const PodVolumeKey& key, const SafePat
   });
 }
 
-Status CheckNotCovered(const VolumeHost& host, const PodUid& pod, const SafePath& directory,
-                       const CallOptions& call) {
-  const std::string place = directory.Display();
-  const std::string top = host.paths.GetPodDir(pod).Display();
+Status CheckNotCovered(const VolumeHost& host, const VolumePlace& volume, const CallOptions& call) {
+  const std::string place = volume.place.Display();
+  const std::string top = volume.directory.Display();
   ASSIGN_OR_RETURN(const MountListing around,
                    host.kernel.Call(ListMounts{.around = place}, OnOwnFilesystem(call)));
   for (const MountEntry& mount : around.mounts) {
@@ -319,25 +328,24 @@ Status CheckNotCovered(const VolumeHost& host, const PodUid& pod, const SafePath
   return OkStatus();
 }
 
-OperationFailures RunMountGroup(const GroupOperationParts& parts,
-                                const std::vector<const MountRequest*>& requests,
+OperationFailures RunMountGroup(const OperationParts& parts,
+                                const std::vector<const MountVolume*>& all,
                                 const std::vector<MountedVolume*>& results,
-                                OperationProgress& progress,
-                                const std::function<Failure(size_t)>& run_alone) {
+                                OperationProgress& progress) {
   progress.EnterStep("NewMounter");
-  const PodUid pod = requests.front()->pod->uid();
-  GroupRun run(parts, kVolumeMount, pod, progress);
-  for (const MakeDirectory& effect : PodDirectoryEffects(parts.host.paths, pod)) {
+  const VolumeTarget& target = all.front()->request.target;
+  GroupRun run(parts, {kVolumeMount, "SetUp"}, target.directory, progress);
+  for (const MakeDirectory& effect : TargetDirectoryEffects(parts.host.paths, target)) {
     run.AddCommon({"MakePodDirectories", effect, /*changes_volume=*/false});
   }
-  OperationFailures failures(requests.size());
+  OperationFailures failures(all.size());
   std::vector<PlannedMount> planned;  // beside the volumes of the run
   std::vector<size_t> alone;
   const CallOptions call = OperationCall("", "", progress);
-  for (size_t number = 0; number < requests.size(); ++number) {
-    MountPlan plan = PlanMount(parts, *requests[number], call);
+  for (size_t number = 0; number < all.size(); ++number) {
+    MountPlan plan = PlanMount(parts, all[number]->request, call);
     if (plan.in_place) {
-      Describe(parts.host.paths, *requests[number], plan.planned, *results[number]);
+      Describe(parts.host.paths, all[number]->request, plan.planned, *results[number]);
       results[number]->freshness = plan.in_place->freshness;
       results[number]->content_unknown = plan.content_unknown;
     } else if (plan.volume) {
@@ -361,26 +369,26 @@ OperationFailures RunMountGroup(const GroupOperationParts& parts,
     const GroupVolume& volume = run.volumes()[i];
     failures[volume.number] = volume.failure;
     if (!volume.failure) {
-      Describe(parts.host.paths, *requests[volume.number], planned[i], *results[volume.number]);
+      Describe(parts.host.paths, all[volume.number]->request, planned[i], *results[volume.number]);
     }
   }
-  for (const size_t number : alone) failures[number] = run_alone(number);
+  for (const size_t number : alone)
+    failures[number] = all[number]->Run(parts, progress, *results[number]);
   return failures;
 }
 
-OperationFailures RunUnmountGroup(const GroupOperationParts& parts,
-                                  const std::vector<const UnmountRequest*>& requests,
-                                  OperationProgress& progress,
-                                  const std::function<Failure(size_t)>& run_alone) {
+OperationFailures RunUnmountGroup(const OperationParts& parts,
+                                  const std::vector<const UnmountVolume*>& all,
+                                  OperationProgress& progress) {
   progress.EnterStep("NewUnmounter");
-  const PodUid pod = requests.front()->pod;
-  GroupRun run(parts, kVolumeUnmount, pod, progress);
-  OperationFailures failures(requests.size());
+  const PodUid pod = all.front()->request.pod;
+  GroupRun run(parts, {kVolumeUnmount, "TearDown"}, parts.host.paths.GetPodDir(pod), progress);
+  OperationFailures failures(all.size());
   std::vector<size_t> alone;
-  for (size_t number = 0; number < requests.size(); ++number) {
-    const UnmountRequest& request = *requests[number];
+  for (size_t number = 0; number < all.size(); ++number) {
+    const UnmountRequest& request = all[number]->request;
     GroupVolume volume{.number = number,
-                       .call = {FactsOf(request, parts.keeper), VolumeEvent::kTearDown},
+                       .call = {FactsOf(request, *parts.volumes), VolumeEvent::kTearDown},
                        .effects = {}};
     const std::string& name =
         request.plugin_name.empty() ? volume.call.facts.plugin_name : request.plugin_name;
@@ -414,7 +422,8 @@ OperationFailures RunUnmountGroup(const GroupOperationParts& parts,
   }
   run.Run(parts.settings.tear_down, [](size_t, size_t, const AnyAnswer&) {});
   for (const GroupVolume& volume : run.volumes()) failures[volume.number] = volume.failure;
-  for (const size_t number : alone) failures[number] = run_alone(number);
+  Unit none;
+  for (const size_t number : alone) failures[number] = all[number]->Run(parts, progress, none);
   return failures;
 }
 

@@ -7,10 +7,12 @@
 #include "base/strings.h"
 #include "blockmapper/volume_path_handler.h"
 #include "mounter/host_directory.h"
-#include "operation/attach_operations.h"
+#include "operation/attach_steps.h"
 #include "operation/call_options.h"
 #include "operation/device_facts.h"
 #include "operation/device_use.h"
+#include "operation/operation_parts.h"
+#include "operation/operation_traits.h"
 #include "operation/pod_directories.h"
 #include "operation/pod_volume_facts.h"
 #include "operation/step_runner.h"
@@ -24,6 +26,8 @@ namespace {
 using Failure = std::optional<OperationFailure>;
 
 constexpr uint32_t kMapDirectoryMode = 0750;
+// Source: kubernetes pkg/kubelet/events/event.go@v1.36.2 (SuccessfulMountVolume).
+constexpr const char* kSuccessfulMount = "SuccessfulMountVolume";
 
 // With what a plugin does for block volumes, or why it does nothing.
 Result<BlockVolumePlugin*> NotNull(const Result<BlockVolumePlugin*>& found,
@@ -48,9 +52,9 @@ bool MayStillAnswer(const Error& error) {
 }
 
 // The last to close a device waits until what was written is on it: a worker waits for that first.
-Status ReleaseDevice(const DeviceOperationParts& parts, const DeviceRecord& facts,
+Status ReleaseDevice(const OperationParts& parts, const DeviceRecord& facts,
                      const CallOptions& call) {
-  if (!parts.holds.Has(facts.key)) return OkStatus();
+  if (!parts.holds->Has(facts.key)) return OkStatus();
   if (facts.mapped) {
     const Result<Done> flushed =
         parts.host.kernel.Call(FlushDevice{facts.mapped->path, facts.mapped->device}, call);
@@ -60,13 +64,13 @@ Status ReleaseDevice(const DeviceOperationParts& parts, const DeviceRecord& fact
                            {{"volume", facts.key}, {"error", flushed.error()}});
     }
   }
-  parts.holds.Release(facts.key);
+  parts.holds->Release(facts.key);
   return OkStatus();
 }
 
-Status CheckNobodyHasTheDevice(const DeviceOperationParts& parts, const UniqueVolumeName& device,
+Status CheckNobodyHasTheDevice(const OperationParts& parts, const UniqueVolumeName& device,
                                const SafePath& map_path, const CallOptions& call) {
-  RETURN_IF_ERROR(CheckNoPodHas(parts.volumes, device));
+  RETURN_IF_ERROR(CheckNoPodHas(*parts.volumes, device));
   ASSIGN_OR_RETURN(const std::vector<std::string> refs,
                    VolumePathHandler(parts.host.kernel).GetDeviceBindMountRefs(map_path, call));
   if (refs.empty()) return OkStatus();
@@ -79,7 +83,7 @@ Status CheckNobodyHasTheDevice(const DeviceOperationParts& parts, const UniqueVo
 
 // What the steps of one mapping find out, for those that follow.
 struct Mapping {
-  const MapOperationParts& parts;
+  const OperationParts& parts;
   const MountRequest& request;
   BlockVolumeMapper& mapper;
   SafePath global_map_path;
@@ -136,20 +140,20 @@ Status HoldDevice(Mapping& mapping, const CallOptions& call) {
       DeviceStorageId(volume), StorageNameOf(mapping.request.spec).value_or(StorageName{}), call));
   RETURN_IF_ERROR(mapping.parts.devices.SetMapped(
       volume, {mapping.device.facts.identity, mapping.device.path, BootId()}));
-  mapping.parts.holds.Keep(volume, mapping.device.hold);
+  mapping.parts.holds->Keep(volume, mapping.device.hold);
   return OkStatus();
 }
 
 std::vector<Step> MappingSteps(Mapping& mapping) {
-  const MapOperationParts& parts = mapping.parts;
+  const OperationParts& parts = mapping.parts;
   CustomBlockVolumeMapper* custom = mapping.mapper.AsCustom();
   std::vector<Step> steps;
   steps.push_back({.name = "MakePodDirectories",
                    .timeout = parts.settings.make_pod_directories,
                    .changes_volume = false,
                    .run = [&](const CallOptions& call) {
-                     return MakePodDirectories(parts.host.kernel, parts.host.paths,
-                                               mapping.request.pod->uid(), OnOwnFilesystem(call));
+                     return MakeTargetDirectories(parts.host, mapping.request.target,
+                                                  OnOwnFilesystem(call));
                    }});
   steps.push_back({.name = "MapPodDevice",
                    .timeout = parts.settings.set_up,
@@ -172,14 +176,14 @@ std::vector<Step> MappingSteps(Mapping& mapping) {
       {.name = "BindDevice", .timeout = parts.settings.set_up, .run = [&](const CallOptions& call) {
          return VolumePathHandler(parts.host.kernel)
              .MapDeviceByBind(mapping.device, mapping.global_map_path,
-                              mapping.request.pod->uid().str(), call);
+                              mapping.request.key().pod.str(), call);
        }});
   return steps;
 }
 
 // Where the pod's node is: by the device's record, or by what is known of the volume. What no
 // record knows was found at its place in the layout.
-Result<SafePath> GlobalMapPathOf(const MapOperationParts& parts, const PodVolumeRecord& facts,
+Result<SafePath> GlobalMapPathOf(const OperationParts& parts, const PodVolumeRecord& facts,
                                  const BlockVolumeUnmapper& unmapper) {
   const std::optional<DeviceRecord> device = parts.devices.Find(facts.unique_name);
   if (device && device->is_block) return parts.host.paths.BelowRoot(device->device_mount_path);
@@ -190,7 +194,7 @@ Result<SafePath> GlobalMapPathOf(const MapOperationParts& parts, const PodVolume
   return unmapper.GetGlobalMapPath(spec);
 }
 
-std::vector<Step> UnmappingSteps(const MapOperationParts& parts, const PodUid& pod,
+std::vector<Step> UnmappingSteps(const OperationParts& parts, const PodUid& pod,
                                  const SafePath& map_path, BlockVolumeUnmapper& unmapper) {
   std::vector<Step> steps;
   steps.push_back(
@@ -227,7 +231,7 @@ std::vector<Step> UnmappingSteps(const MapOperationParts& parts, const PodUid& p
 }
 
 // `detaches`: the plugin takes the device from the node afterwards.
-std::vector<Step> DeviceUnmappingSteps(const DeviceOperationParts& parts, const DeviceRecord& facts,
+std::vector<Step> DeviceUnmappingSteps(const OperationParts& parts, const DeviceRecord& facts,
                                        const SafePath& map_path, BlockVolumeUnmapper& unmapper,
                                        bool detaches) {
   std::vector<Step> steps;
@@ -270,10 +274,21 @@ std::vector<Step> DeviceUnmappingSteps(const DeviceOperationParts& parts, const 
   return steps;
 }
 
+// Source: operation_generator.go@v1.36.2 (GenerateMapVolumeFunc).
+void TellOfMapping(HostEvents& events, const PodVolumeKey& key, const MountedVolume& volume) {
+  const std::string text =
+      "MapVolume.MapPodDevice succeeded for volume \"" + key.spec.str() + "\" ";
+  const auto parent = [](const std::string& path) { return path.substr(0, path.rfind('/')); };
+  events.RecordPodEvent(key.pod, EventType::kNormal, kSuccessfulMount,
+                        text + "globalMapPath \"" + parent(volume.mapped->node_path) + "\"");
+  events.RecordPodEvent(key.pod, EventType::kNormal, kSuccessfulMount,
+                        text + "volumeMapPath \"" + parent(volume.host_path) + "\"");
+}
+
 }  // namespace
 
-Failure RunSetUpDevice(const DeviceOperationParts& parts, const MountDeviceRequest& request,
-                       MountedDevice& result, OperationProgress& progress) {
+Failure RunSetUpDevice(const OperationParts& parts, const MountDeviceRequest& request,
+                       OperationProgress& progress, MountedDevice& result) {
   const auto failed = [](const char* step, const Error& error) {
     return OperationFailure{kMapDeviceOperation, step, error};
   };
@@ -326,16 +341,38 @@ Failure RunSetUpDevice(const DeviceOperationParts& parts, const MountDeviceReque
   return std::nullopt;
 }
 
-Failure RunMapVolume(const MapOperationParts& parts, const MountRequest& request,
-                     MountedVolume& result, OperationProgress& progress) {
+OperationTraits MapVolume::Traits(const OperationParts& parts) const {
+  OperationTraits traits = TraitsOf(parts, key(), kMapVolumeOperation, request.spec);
+  traits.pod_display_name = request.target.display_name;
+  traits.device = request.device();
+  traits.use = DeviceUse::kExclusive;
+  traits.domain = DomainOf(parts, request.spec);
+  return traits;
+}
+
+void MapVolume::Tell(const OperationParts& parts,
+                     const OperationOutcome<MountedVolume>& outcome) const {
+  HostEvents& events = parts.host.events;
+  if (outcome.failure) {
+    TellOfFailure(events, request.key().pod, request.spec.name(), true, *outcome.failure);
+  } else {
+    TellOfMapping(events, request.key(), *outcome.value);
+  }
+}
+
+Failure MapVolume::Run(const OperationParts& parts, OperationProgress& progress,
+                       MountedVolume& result) const {
   const auto failed = [](const char* step, const Error& error) {
     return OperationFailure{kMapVolumeOperation, step, error};
   };
   progress.EnterStep("FindPlugin");
+  if (request.target.pod == nullptr) {
+    return failed("NewBlockVolumeMapper", NoPod("a block volume's map", request.target));
+  }
   const Result<BlockVolumePlugin*> plugin = FindMapper(parts.plugins, request.spec);
   if (!plugin.ok()) return failed("FindMapperPluginBySpec", plugin.error());
   const Result<std::unique_ptr<BlockVolumeMapper>> mapper =
-      (*plugin)->NewBlockVolumeMapper(request.spec, request.pod);
+      (*plugin)->NewBlockVolumeMapper(request.spec, request.target.pod);
   if (!mapper.ok()) return failed("NewBlockVolumeMapper", mapper.error());
   const Result<SafePath> path = (*mapper)->GetGlobalMapPath(request.spec);
   if (!path.ok()) return failed("GetGlobalMapPath", path.error());
@@ -347,27 +384,29 @@ Failure RunMapVolume(const MapOperationParts& parts, const MountRequest& request
                        .event = VolumeEvent::kMapVolume,
                        .facts = FactsOf(request, (*plugin)->plugin()),
                        .steps = MappingSteps(mapping)};
-  StepRunner runner(parts.volumes, parts.host.clock, progress,
+  StepRunner runner(*parts.volumes, parts.host.clock, progress,
                     OperationCall(call.facts.key.ToString(), call.facts.fault_domain, progress));
   if (Failure failure = runner.Run(call)) return failure;
   const PodDeviceMapPath link = (*mapper)->GetPodDeviceMapPath();
   result.plugin_name = call.facts.plugin_name;
   result.host_path = link.directory.Below(link.link_name).Display();
   result.attributes.read_only = request.spec.read_only();
-  result.mapped =
-      MappedDevice{mapping.device.path, path->Below(request.pod->uid().str()).Display()};
+  result.mapped = MappedDevice{mapping.device.path, path->Below(request.key().pod.str()).Display()};
   return std::nullopt;
 }
 
-Failure RunUnmapVolume(const MapOperationParts& parts, const UnmountRequest& request,
-                       OperationProgress& progress) {
+OperationTraits UnmapVolume::Traits(const OperationParts& parts) const {
+  return UnmountTraits(parts, kUnmapVolumeOperation, request);
+}
+
+Failure UnmapVolume::Run(const OperationParts& parts, OperationProgress& progress, Unit&) const {
   const auto failed = [](const char* step, const Error& error) {
     return OperationFailure{kUnmapVolumeOperation, step, error};
   };
   progress.EnterStep("FindPlugin");
   StateCall call{.operation = kUnmapVolumeOperation,
                  .event = VolumeEvent::kUnmapVolume,
-                 .facts = FactsOf(request, parts.volumes),
+                 .facts = FactsOf(request, *parts.volumes),
                  .steps = {}};
   call.facts.is_block = true;
   const std::string& name = call.facts.plugin_name;
@@ -380,12 +419,12 @@ Failure RunUnmapVolume(const MapOperationParts& parts, const UnmountRequest& req
   const Result<SafePath> path = GlobalMapPathOf(parts, call.facts, **unmapper);
   if (!path.ok()) return failed("GetGlobalMapPath", path.error());
   call.steps = UnmappingSteps(parts, request.pod, *path, **unmapper);
-  StepRunner runner(parts.volumes, parts.host.clock, progress,
+  StepRunner runner(*parts.volumes, parts.host.clock, progress,
                     OperationCall(call.facts.key.ToString(), call.facts.fault_domain, progress));
   return runner.Run(call);
 }
 
-Failure RunUnmapDevice(const DeviceOperationParts& parts, DeviceRecord facts,
+Failure RunUnmapDevice(const OperationParts& parts, DeviceRecord facts,
                        OperationProgress& progress) {
   const auto failed = [](const char* step, const Error& error) {
     return OperationFailure{kUnmapDeviceOperation, step, error};

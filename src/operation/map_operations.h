@@ -1,5 +1,5 @@
 // The operations on block volumes, as lists of steps: a device is set up once for the node, given
-// to pods as it is, and torn down when none of them has it any more. Used by PodVolumeOperations.
+// to pods as it is, and torn down when none of them has it any more.
 // Source: kubernetes pkg/volume/util/operationexecutor/operation_generator.go@v1.36.2
 // (GenerateMapVolumeFunc, GenerateUnmapVolumeFunc, GenerateUnmapDeviceFunc),
 // pkg/volume/util/util.go@v1.36.2 (MapBlockVolume, UnmapBlockVolume).
@@ -10,13 +10,11 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
-#include "blockmapper/device_holds.h"
-#include "operation/device_operations.h"
-#include "operation/operation_executor.h"
-#include "operation/operation_settings.h"
-#include "operation/volume_operations.h"
-#include "operation/volume_record_keeper.h"
+#include "operation/operation.h"
+#include "operation/volume_record.h"
+#include "operation/volume_requests.h"
 
 namespace volumed {
 
@@ -26,36 +24,43 @@ inline constexpr const char* kUnmapVolumeOperation = "unmap_volume";
 inline constexpr const char* kMapDeviceOperation = "map_device";
 inline constexpr const char* kUnmapDeviceOperation = "unmap_device";
 
-// All outlive the call.
-struct MapOperationParts {
-  VolumePluginMgr& plugins;
-  VolumeHost& host;
-  const OperationSettings& settings;
-  DeviceRecordKeeper& devices;
-  StorageGuard& storage;
-  VolumeRecordKeeper& volumes;
-  DeviceHolds& holds;
-};
-
-// All: Threads: one at a time per device. Blocks: until the steps' deadlines and the store.
+// Of each Run: Threads: one at a time per device. Blocks: until the steps' deadlines and the store.
 
 // Errors: Unimplemented, not applied, when the plugin has no block volumes; those of the steps.
-std::optional<OperationFailure> RunSetUpDevice(const DeviceOperationParts& parts,
+std::optional<OperationFailure> RunSetUpDevice(const OperationParts& parts,
                                                const MountDeviceRequest& request,
-                                               MountedDevice& result, OperationProgress& progress);
+                                               OperationProgress& progress, MountedDevice& result);
 
 // Errors: FailedPrecondition, not applied, for a device that is not set up, is no block device, or
 // is another one than pods have already; those of the steps.
-std::optional<OperationFailure> RunMapVolume(const MapOperationParts& parts,
-                                             const MountRequest& request, MountedVolume& result,
-                                             OperationProgress& progress);
-std::optional<OperationFailure> RunUnmapVolume(const MapOperationParts& parts,
-                                               const UnmountRequest& request,
-                                               OperationProgress& progress);
+struct MapVolume : OperationOf<MountedVolume> {
+  // Sub-paths and nested mount points mean nothing here; the device must be set up (MountDevice).
+  explicit MapVolume(MountRequest map) : request(std::move(map)) {}
+
+  OperationKey key() const { return request.key(); }
+  // Alone with its device.
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      MountedVolume& result) const;
+  void Tell(const OperationParts& parts, const OperationOutcome<MountedVolume>& outcome) const;
+
+  MountRequest request;
+};
+
+struct UnmapVolume : OperationOf<Unit> {
+  explicit UnmapVolume(UnmountRequest unmap) : request(std::move(unmap)) {}
+
+  OperationKey key() const { return request.key(); }
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      Unit& result) const;
+
+  UnmountRequest request;
+};
 
 // `facts`: what is known of the device. Errors: FailedPrecondition, not applied, while a pod's
 // record says that it has something of the volume, or a pod's node is in the global map directory.
-std::optional<OperationFailure> RunUnmapDevice(const DeviceOperationParts& parts,
-                                               DeviceRecord facts, OperationProgress& progress);
+std::optional<OperationFailure> RunUnmapDevice(const OperationParts& parts, DeviceRecord facts,
+                                               OperationProgress& progress);
 
 }  // namespace volumed

@@ -2,17 +2,16 @@
 
 #include <optional>
 
-#include "kube/pod_facts.h"
 #include "operation/pod_volume_facts.h"
 
 namespace volumed {
 
 MounterArgs ArgsFor(const MountRequest& request, const CallOptions& call) {
-  const PodSecurityContext& security = request.pod->spec.security_context;
+  const VolumeOwner& owner = request.target.owner;
   MounterArgs args;
-  args.fs_user = EffectiveFsUser(*request.pod);
-  args.fs_group = security.fs_group;
-  args.fs_group_change_policy = security.fs_group_change_policy;
+  args.fs_user = owner.fs_user;
+  args.fs_group = owner.fs_group;
+  args.fs_group_change_policy = owner.fs_group_change_policy;
   args.nested_mount_points = request.nested_mount_points;
   args.reconstructed_volume = request.reconstructed;
   args.is_remount = request.is_remount;
@@ -22,7 +21,7 @@ MounterArgs ArgsFor(const MountRequest& request, const CallOptions& call) {
 
 SafeSubpathRequest SubpathOf(const MountRequest& request, const SubPathRequest& wanted,
                              const Mounter& mounter) {
-  return {.pod = request.pod->uid(),
+  return {.pod = request.key().pod,
           .spec = request.spec.name(),
           .container = wanted.container,
           .index = wanted.index,
@@ -31,7 +30,7 @@ SafeSubpathRequest SubpathOf(const MountRequest& request, const SubPathRequest& 
 }
 
 VolumeEvent MountEvent(const MountRequest& request, const VolumeRecordKeeper& keeper) {
-  const std::optional<PodVolumeRecord> record = keeper.Find(KeyOf(request));
+  const std::optional<PodVolumeRecord> record = keeper.Find(request.key());
   const bool is_set_up = record && record->state == VolumeState::kSetUp;
   return request.is_remount && is_set_up ? VolumeEvent::kRemount : VolumeEvent::kSetUp;
 }

@@ -4,8 +4,8 @@
 
 #include "mounter/mounter.h"
 #include "mounter/subpath.h"
-#include "operation/volume_operations.h"
 #include "operation/volume_record_keeper.h"
+#include "operation/volume_requests.h"
 
 namespace volumed {
 

@@ -48,30 +48,10 @@ class OperationProgress {
 // Source: nestedpendingoperations (isOperationExists).
 bool KeysOverlap(const OperationKey& a, const OperationKey& b);
 
-// How an operation needs the device of its volume.
-enum class DeviceUse {
-  kNone,
-  kShared,     // beside others that share it: a pod's bind is taken away
-  kExclusive,  // alone: the device is mounted or unmounted, a pod's bind is made
-};
-
 // Threads: the control thread. Blocks: never.
 class OperationExecutor {
  public:
-  struct Operation {
-    OperationKey key;
-    std::string name;         // "volume_mount"
-    std::string plugin_name;  // for logs and metrics
-    std::string pod_display_name;
-    UniqueVolumeName device = {};  // that it uses, in this way:
-    DeviceUse use = DeviceUse::kNone;
-    // What it may hang with, as its calls have it (CallOptions::domain): beyond the limits it waits
-    // without a thread. Empty for things that no worker waits for (a device that is to appear), and
-    // for what waits for nothing but the agent's own filesystem:
-    FaultDomain domain = {};
-    bool on_own_filesystem = false;
-    bool takes_away = false;  // see OperationLanes::Enter
-  };
+  using Operation = OperationTraits;
   // Runs on an executor thread, may block; nullopt: it succeeded.
   using Body = std::function<std::optional<OperationFailure>(OperationProgress&)>;
   using Completion = std::function<void(const std::optional<OperationFailure>&)>;
@@ -97,8 +77,8 @@ class OperationExecutor {
     Completion done;
   };
   // Is given the numbers of the members that were started, and answers for each of them.
-  using GroupBody = std::function<std::vector<std::optional<OperationFailure>>(
-      const std::vector<size_t>& started, OperationProgress&)>;
+  using GroupBody =
+      std::function<OperationFailures(const std::vector<size_t>& started, OperationProgress&)>;
   std::vector<StartResult> StartGroup(std::vector<Member> members, GroupBody body);
 
   // An operation of exactly this key that waits for its lane ends with Cancelled, not applied, and

@@ -32,6 +32,18 @@ std::vector<MakeDirectory> PodDirectoryEffects(const KubeletPaths& paths, const 
   return effects;
 }
 
+std::vector<MakeDirectory> TargetDirectoryEffects(const KubeletPaths& paths,
+                                                  const VolumeTarget& target) {
+  if (target.pod == nullptr) return {};
+  return PodDirectoryEffects(paths, target.key.pod);
+}
+
+Status MakeTargetDirectories(const VolumeHost& host, const VolumeTarget& target,
+                             const CallOptions& call) {
+  if (target.pod == nullptr) return OkStatus();
+  return MakePodDirectories(host.kernel, host.paths, target.key.pod, call);
+}
+
 Status MakePodDirectories(Kernel& kernel, const KubeletPaths& paths, const PodUid& pod,
                           const CallOptions& call) {
   for (const MakeDirectory& effect : PodDirectoryEffects(paths, pod)) {

@@ -7,8 +7,10 @@
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "mounter/volume_target.h"
 #include "os/kernel.h"
 #include "volumehost/kubelet_paths.h"
+#include "volumehost/volume_host.h"
 
 namespace volumed {
 
@@ -26,6 +28,13 @@ Status MakePodDirectories(Kernel& kernel, const KubeletPaths& paths, const PodUi
 
 // The same as the effects that it is.
 std::vector<MakeDirectory> PodDirectoryEffects(const KubeletPaths& paths, const PodUid& pod);
+
+// What must be there before a volume is made at the target: of a pod's volume its pod's
+// directories; whoever else names a place has made his own.
+std::vector<MakeDirectory> TargetDirectoryEffects(const KubeletPaths& paths,
+                                                  const VolumeTarget& target);
+Status MakeTargetDirectories(const VolumeHost& host, const VolumeTarget& target,
+                             const CallOptions& call);
 
 // Removes them, with what is known to be left in them: empty directories of volumes, readiness
 // markers, subpath targets. Never removes a file of anybody else, and looks into no volume: a

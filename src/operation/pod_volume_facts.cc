@@ -7,16 +7,14 @@
 
 namespace volumed {
 
-PodVolumeKey KeyOf(const MountRequest& request) {
-  return {request.pod->uid(), request.spec.name()};
-}
-
 PodVolumeRecord FactsOf(const MountRequest& request, const VolumePlugin& plugin) {
   PodVolumeRecord facts;
-  facts.key = KeyOf(request);
-  facts.pod_namespace = request.pod->metadata.name_space;
-  facts.pod_name = request.pod->metadata.name;
-  facts.pod_base_name = StaticPodBaseName(*request.pod).value_or("");
+  facts.key = request.key();
+  if (const PodPtr& pod = request.target.pod) {
+    facts.pod_namespace = pod->metadata.name_space;
+    facts.pod_name = pod->metadata.name;
+    facts.pod_base_name = StaticPodBaseName(*pod).value_or("");
+  }
   facts.plugin_name = plugin.GetPluginName();
   facts.fault_domain = plugin.FaultDomain(request.spec);
   facts.volume_json = EncodeVolumeSnapshot(request.spec);
@@ -30,7 +28,7 @@ PodVolumeRecord FactsOf(const MountRequest& request, const VolumePlugin& plugin)
 }
 
 PodVolumeRecord FactsOf(const UnmountRequest& request, const VolumeRecordKeeper& keeper) {
-  const PodVolumeKey key{request.pod, request.spec};
+  const PodVolumeKey key = request.key();
   if (std::optional<PodVolumeRecord> record = keeper.Find(key)) return *std::move(record);
   PodVolumeRecord facts;
   facts.key = key;
@@ -44,7 +42,7 @@ PodVolumeRecord FactsOf(const UnmountRequest& request, const VolumeRecordKeeper&
 
 // What no record knows may hang with anything: it gets a domain of its own.
 std::string FaultDomainOf(const UnmountRequest& request, const VolumeRecordKeeper& keeper) {
-  const PodVolumeKey key{request.pod, request.spec};
+  const PodVolumeKey key = request.key();
   const std::optional<PodVolumeRecord> record = keeper.Find(key);
   return record ? record->fault_domain : "found:" + key.ToString();
 }

@@ -4,16 +4,15 @@
 
 #include <string>
 
-#include "operation/volume_operations.h"
 #include "operation/volume_record.h"
 #include "operation/volume_record_keeper.h"
+#include "operation/volume_requests.h"
 #include "pluginmgr/volume_plugin.h"
 
 namespace volumed {
 
 // Threads: any. Blocks: never.
 
-PodVolumeKey KeyOf(const MountRequest& request);
 PodVolumeRecord FactsOf(const MountRequest& request, const VolumePlugin& plugin);
 // Of a volume that is to be taken away: by its record, or else by the request.
 PodVolumeRecord FactsOf(const UnmountRequest& request, const VolumeRecordKeeper& keeper);

@@ -2,21 +2,27 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "operation/call_options.h"
+#include "operation/operation_executor.h"
+#include "operation/operation_parts.h"
 #include "pluginmgr/provisionable_volume_plugin.h"
 
 namespace volumed {
 namespace {
 
-Result<std::unique_ptr<Provisioner>> ProvisionerOf(const ProvisionParts& parts,
+constexpr const char* kProvisionOperation = "volume_provision";
+constexpr const char* kUndoProvisionOperation = "volume_undo_provision";
+
+Result<std::unique_ptr<Provisioner>> ProvisionerOf(const OperationParts& parts,
                                                    const ProvisionRequest& request) {
   ASSIGN_OR_RETURN(ProvisionableVolumePlugin * plugin,
                    parts.plugins.FindProvisionablePluginByName(request.plugin_name));
   return plugin->NewProvisioner(request.options);
 }
 
-CallOptions CallOf(const ProvisionParts& parts, const ProvisionRequest& request,
+CallOptions CallOf(const OperationParts& parts, const ProvisionRequest& request,
                    OperationProgress& progress) {
   CallOptions call = OperationCall(ProvisionKey(request.planned.metadata.name).ToString(),
                                    request.plugin_name, progress);
@@ -24,11 +30,8 @@ CallOptions CallOf(const ProvisionParts& parts, const ProvisionRequest& request,
   return call;
 }
 
-}  // namespace
-
-Result<PersistentVolume> RunProvision(const ProvisionParts& parts, const ProvisionRequest& request,
-                                      OperationProgress& progress) {
-  progress.EnterStep("Provision");
+Result<PersistentVolume> Provision(const OperationParts& parts, const ProvisionRequest& request,
+                                   OperationProgress& progress) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Provisioner> provisioner, ProvisionerOf(parts, request));
   ASSIGN_OR_RETURN(const PersistentVolume plan, provisioner->Plan());
   if (plan.spec.source != request.planned.spec.source) {
@@ -45,14 +48,49 @@ Result<PersistentVolume> RunProvision(const ProvisionParts& parts, const Provisi
                                 CallOf(parts, request, progress));
 }
 
-Status RunUndoProvision(const ProvisionParts& parts, const ProvisionRequest& request,
-                        OperationProgress& progress) {
-  progress.EnterStep("Undo");
+Status Undo(const OperationParts& parts, const ProvisionRequest& request,
+            OperationProgress& progress) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Provisioner> provisioner, ProvisionerOf(parts, request));
   // Records that lost their tail may call a volume planned that was made and used.
   RETURN_IF_ERROR(
       parts.host.irreversible.Admit(IrreversibleStep::kDelete, request.planned.metadata.name));
   return provisioner->Undo(request.planned, CallOf(parts, request, progress));
+}
+
+OperationTraits TraitsOfName(OperationKey key, const char* name, const std::string& plugin_name) {
+  return {.key = std::move(key), .name = name, .plugin_name = plugin_name, .pod_display_name = ""};
+}
+
+}  // namespace
+
+OperationKey ProvisionKey(const std::string& volume_name) {
+  return OperationKey(UniqueVolumeName("provision/" + volume_name));
+}
+
+OperationTraits ProvisionVolume::Traits(const OperationParts&) const {
+  return TraitsOfName(key(), kProvisionOperation, request.plugin_name);
+}
+
+std::optional<OperationFailure> ProvisionVolume::Run(const OperationParts& parts,
+                                                     OperationProgress& progress,
+                                                     PersistentVolume& result) const {
+  progress.EnterStep("Provision");
+  Result<PersistentVolume> made = Provision(parts, request, progress);
+  if (!made.ok()) return OperationFailure{kProvisionOperation, "Provision", made.error()};
+  result = std::move(made).value();
+  return std::nullopt;
+}
+
+OperationTraits UndoProvision::Traits(const OperationParts&) const {
+  return TraitsOfName(key(), kUndoProvisionOperation, request.plugin_name);
+}
+
+std::optional<OperationFailure> UndoProvision::Run(const OperationParts& parts,
+                                                   OperationProgress& progress, Unit&) const {
+  progress.EnterStep("Undo");
+  const Status undone = Undo(parts, request, progress);
+  if (undone.ok()) return std::nullopt;
+  return OperationFailure{kUndoProvisionOperation, "Undo", undone.error()};
 }
 
 }  // namespace volumed

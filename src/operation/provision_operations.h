@@ -5,33 +5,42 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <utility>
 
-#include "operation/operation_executor.h"
-#include "operation/operation_settings.h"
-#include "operation/storage_guard.h"
-#include "operation/volume_operations.h"
-#include "pluginmgr/volume_plugin_mgr.h"
-#include "volumehost/volume_host.h"
+#include "operation/operation.h"
+#include "operation/volume_requests.h"
 
 namespace volumed {
 
-// All outlive the call.
-struct ProvisionParts {
-  VolumePluginMgr& plugins;
-  VolumeHost& host;
-  const OperationSettings& settings;
-  StorageGuard& storage;
-};
+OperationKey ProvisionKey(const std::string& volume_name);
 
-inline constexpr const char* kProvisionOperation = "volume_provision";
-inline constexpr const char* kUndoProvisionOperation = "volume_undo_provision";
-
-// Both: Threads: one at a time per volume. Blocks: until the volume is made, or is no more.
+// Of both Runs: Threads: one at a time per volume. Blocks: until the volume is made, or is no more.
 // Errors: those of the plugin; FailedPrecondition, not applied, for a plan that the plugin would
 // not make any more (its directory was configured anew).
-Result<PersistentVolume> RunProvision(const ProvisionParts& parts, const ProvisionRequest& request,
-                                      OperationProgress& progress);
-Status RunUndoProvision(const ProvisionParts& parts, const ProvisionRequest& request,
-                        OperationProgress& progress);
+
+// Makes what was planned; nothing else, whatever the configuration says by now.
+struct ProvisionVolume : OperationOf<PersistentVolume> {
+  explicit ProvisionVolume(ProvisionRequest provision) : request(std::move(provision)) {}
+
+  OperationKey key() const { return ProvisionKey(request.planned.metadata.name); }
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      PersistentVolume& result) const;
+
+  ProvisionRequest request;
+};
+
+// Takes back what ProvisionVolume may have left, before anybody has used it.
+struct UndoProvision : OperationOf<Unit> {
+  explicit UndoProvision(ProvisionRequest provision) : request(std::move(provision)) {}
+
+  OperationKey key() const { return ProvisionKey(request.planned.metadata.name); }
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      Unit& result) const;
+
+  ProvisionRequest request;
+};
 
 }  // namespace volumed

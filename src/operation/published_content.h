@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "mounter/mounter.h"
-#include "operation/volume_operations.h"
 #include "operation/volume_record.h"
+#include "operation/volume_requests.h"
 #include "os/composite_requests.h"
 #include "volumehost/volume_host.h"
 

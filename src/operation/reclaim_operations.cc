@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "operation/call_options.h"
+#include "operation/operation_parts.h"
+#include "operation/operation_traits.h"
 #include "operation/storage_steps.h"
 #include "pluginmgr/deletable_volume_plugin.h"
 #include "pluginmgr/recyclable_volume_plugin.h"
@@ -23,7 +25,7 @@ constexpr char kVolumeFailedDelete[] = "VolumeFailedDelete";
 // One reclaim of one volume. A failure has the event's words as its error, which is logged anyway.
 class Reclaim {
  public:
-  Reclaim(const ReclaimParts& parts, const VolumeSpec& spec, const CallOptions& call)
+  Reclaim(const OperationParts& parts, const VolumeSpec& spec, const CallOptions& call)
       : parts_(parts), spec_(spec), name_(spec.name().str()), call_(call) {}
 
   // Tells how it ended.
@@ -134,20 +136,31 @@ class Reclaim {
     return Error::FromParts(error.code(), error.outcome(), error.sys_errno(), message);
   }
 
-  const ReclaimParts& parts_;
+  const OperationParts& parts_;
   const VolumeSpec& spec_;
   const std::string name_;
   const CallOptions& call_;
 };
 
-}  // namespace
-
+// "volume_delete", "volume_recycle". REQUIRES: an action.
 const char* ReclaimOperationName(ReclaimAction action) {
   return action == ReclaimAction::kDelete ? "volume_delete" : "volume_recycle";
 }
 
-std::optional<OperationFailure> RunReclaim(const ReclaimParts& parts, const ReclaimRequest& request,
-                                           const VolumeSpec& spec, OperationProgress& progress) {
+}  // namespace
+
+OperationKey ReclaimKey(const std::string& volume_name) {
+  return OperationKey(UniqueVolumeName("reclaim/" + volume_name));
+}
+
+OperationTraits ReclaimVolume::Traits(const OperationParts& parts) const {
+  return TraitsOf(parts, key(), ReclaimOperationName(request.action),
+                  VolumeSpec::FromPersistentVolume(*request.volume, false));
+}
+
+std::optional<OperationFailure> ReclaimVolume::Run(const OperationParts& parts,
+                                                   OperationProgress& progress, Unit&) const {
+  const VolumeSpec spec = VolumeSpec::FromPersistentVolume(*request.volume, false);
   const bool deletes = request.action == ReclaimAction::kDelete;
   const char* step = deletes ? "Delete" : "Recycle";
   progress.EnterStep(step);

@@ -6,35 +6,31 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <utility>
 
-#include "base/log.h"
-#include "operation/operation_executor.h"
-#include "operation/operation_settings.h"
-#include "operation/storage_guard.h"
-#include "operation/volume_operations.h"
-#include "pluginmgr/volume_plugin_mgr.h"
-#include "volumehost/volume_host.h"
+#include "operation/operation.h"
+#include "operation/volume_requests.h"
 
 namespace volumed {
 
-// All outlive the call.
-struct ReclaimParts {
-  VolumePluginMgr& plugins;
-  VolumeHost& host;
-  const OperationSettings& settings;
-  Logger& logger;
-  StorageGuard& storage;
-};
+OperationKey ReclaimKey(const std::string& volume_name);
 
-// "volume_delete", "volume_recycle". REQUIRES: an action.
-const char* ReclaimOperationName(ReclaimAction action);
-
-// Threads: one at a time per volume. Blocks: until the volume is reclaimed.
+// Deletes or recycles a volume that nobody uses. REQUIRES: an action.
+// Run: Threads: one at a time per volume. Blocks: until the volume is reclaimed.
 // Errors: FailedPrecondition, not applied, of the StorageGuard: somebody else's data may be there;
 // when no plugin can do it, not applied, in the words of the controller's event; those of
 // the plugin. Events go to the PersistentVolume: RecyclerPod, VolumeRecycled, VolumeFailedRecycle,
 // VolumeFailedDelete, and VolumeDelete while it is in use.
-std::optional<OperationFailure> RunReclaim(const ReclaimParts& parts, const ReclaimRequest& request,
-                                           const VolumeSpec& spec, OperationProgress& progress);
+struct ReclaimVolume : OperationOf<Unit> {
+  explicit ReclaimVolume(ReclaimRequest reclaim) : request(std::move(reclaim)) {}
+
+  OperationKey key() const { return ReclaimKey(request.volume->metadata.name); }
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      Unit& result) const;
+
+  ReclaimRequest request;
+};
 
 }  // namespace volumed

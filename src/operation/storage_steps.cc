@@ -145,7 +145,7 @@ PodStorage::PodStorage(StorageGuard& guard, Kernel& kernel, const MountRequest& 
     : guard_(guard),
       kernel_(kernel),
       request_(request),
-      holder_(PodStorageHolder(KeyOf(request), request.spec)),
+      holder_(PodStorageHolder(request.key(), request.spec)),
       name_(StorageNameOf(request.spec)),
       reclaimable_(CanBeReclaimed(request.spec, plugin)),
       place_(std::move(place)),

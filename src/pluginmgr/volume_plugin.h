@@ -9,15 +9,13 @@
 #include "base/result.h"
 #include "kube/objects.h"
 #include "mounter/mounter.h"
+#include "mounter/volume_target.h"
 #include "volume/volume_spec.h"
 #include "volumehost/volume_host.h"
 
 namespace volumed {
 
 class WrapperVolumes;
-
-// A pod as plugins see it; shared and immutable. REQUIRES: never null.
-using PodPtr = std::shared_ptr<const Pod>;
 
 // What a spec looks like after a restart, built from what is on disk.
 struct ReconstructedVolume {
@@ -59,8 +57,10 @@ class VolumePlugin {
   virtual bool CanSupport(const VolumeSpec& spec) const = 0;
   // Set-up is to be repeated when objects change.
   virtual bool RequiresRemount(const VolumeSpec& spec) const = 0;
-  // Neither has side effects. NewUnmounter works from what is on disk.
-  virtual Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr pod) = 0;
+  // Neither has side effects. NewUnmounter works from what is on disk. InvalidArgument, not
+  // applied, for a target without a pod if the volume is made from one.
+  virtual Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
+                                                      const VolumeTarget& target) = 0;
   virtual Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec,
                                                           const PodUid& pod) = 0;
   virtual Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec,

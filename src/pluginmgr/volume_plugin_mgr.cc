@@ -75,7 +75,7 @@ class KubeletExpandablePlugin final : public ExpandableVolumePlugin, private Vol
   }
   bool CanSupport(const VolumeSpec& spec) const override { return spec.IsKubeletExpandable(); }
   bool RequiresRemount(const VolumeSpec&) const override { return false; }
-  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec&, PodPtr) override {
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec&, const VolumeTarget&) override {
     return Nothing();
   }
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName&, const PodUid&) override {

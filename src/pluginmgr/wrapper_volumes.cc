@@ -15,10 +15,11 @@ VolumeSpec WrappedSpec(const SpecName& volume, const VolumeSource& source) {
 
 Result<std::unique_ptr<Mounter>> WrapperVolumes::NewWrapperMounter(const SpecName& volume,
                                                                    const VolumeSource& source,
-                                                                   PodPtr pod) const {
+                                                                   VolumeTarget target) const {
   const VolumeSpec spec = WrappedSpec(volume, source);
   ASSIGN_OR_RETURN(VolumePlugin * plugin, plugins_.FindPluginBySpec(spec));
-  return plugin->NewMounter(spec, std::move(pod));
+  target.key.spec = spec.name();
+  return plugin->NewMounter(spec, target);
 }
 
 Result<std::unique_ptr<Unmounter>> WrapperVolumes::NewWrapperUnmounter(const SpecName& volume,

@@ -23,10 +23,11 @@ class WrapperVolumes {
   WrapperVolumes(const WrapperVolumes&) = delete;
   WrapperVolumes& operator=(const WrapperVolumes&) = delete;
 
-  // A mounter of `source` whose own bookkeeping (the readiness marker) is named
-  // "wrapped_<volume>"; its place is the caller's, by SetUpAt.
+  // A mounter of `source` at the target's place, whose own bookkeeping (the readiness marker) is
+  // named "wrapped_<volume>".
   Result<std::unique_ptr<Mounter>> NewWrapperMounter(const SpecName& volume,
-                                                     const VolumeSource& source, PodPtr pod) const;
+                                                     const VolumeSource& source,
+                                                     VolumeTarget target) const;
   // The inverse, to be used with TearDownAt.
   Result<std::unique_ptr<Unmounter>> NewWrapperUnmounter(const SpecName& volume,
                                                          const VolumeSource& source,

@@ -38,7 +38,7 @@ const EmptyDirVolumeSource* SourceOf(const VolumeSpec& spec) {
 
 // The least of the limits that there are; a zero or negative one is none.
 // Source: empty_dir.go@v1.36.2 (calculateEmptyDirMemorySize).
-std::optional<int64_t> MemorySizeBytes(const HostNode& node, const Pod& pod,
+std::optional<int64_t> MemorySizeBytes(const HostNode& node, const Pod* pod,
                                        const EmptyDirVolumeSource& source) {
   std::optional<int64_t> size;
   const auto limit_by = [&size](const std::optional<int64_t>& bytes) {
@@ -48,7 +48,7 @@ std::optional<int64_t> MemorySizeBytes(const HostNode& node, const Pod& pod,
   if (const auto memory = allocatable.find("memory"); memory != allocatable.end()) {
     limit_by(memory->second.Value());
   }
-  limit_by(PodMemoryLimitBytes(pod));
+  if (pod != nullptr) limit_by(PodMemoryLimitBytes(*pod));
   if (source.size_limit) limit_by(source.size_limit->Value());
   return size;
 }
@@ -70,12 +70,13 @@ SafePath MarkerDir(const VolumeHost& host, const PodUid& pod, const SpecName& sp
 
 class EmptyDirMounter final : public Mounter {
  public:
-  EmptyDirMounter(VolumeHost& host, SpecName spec, EmptyDirVolumeSource source, PodPtr pod)
+  EmptyDirMounter(VolumeHost& host, EmptyDirVolumeSource source, const VolumeTarget& target)
       : host_(host),
-        spec_(std::move(spec)),
         source_(std::move(source)),
-        pod_(std::move(pod)),
-        dir_(host.paths.GetPodVolumeDir(pod_->uid(), kEmptyDirPluginName, spec_)),
+        pod_(target.pod),
+        uid_(target.key.pod),
+        marker_dir_(MarksOf(target, kEmptyDirPluginName)),
+        dir_(target.place),
         metrics_(NewTimedMetricsDu(host.kernel, host.clock, dir_, host.metrics)) {}
 
   std::string GetPath() const override { return dir_.Display(); }
@@ -103,9 +104,10 @@ class EmptyDirMounter final : public Mounter {
   std::vector<std::string> TmpfsOptions() const;
 
   VolumeHost& host_;
-  const SpecName spec_;
   const EmptyDirVolumeSource source_;
-  const PodPtr pod_;
+  const PodPtr pod_;  // null: its limits bound nothing
+  const PodUid uid_;  // whom the events are about
+  const SafePath marker_dir_;
   const SafePath dir_;
   const std::unique_ptr<MetricsProvider> metrics_;
 };
@@ -118,7 +120,7 @@ Result<std::optional<EnsureVolume>> EmptyDirMounter::PlanSetUpAt(const SafePath&
   EnsureVolume effect{.target = dir,
                       .mode = kVolumeMode,
                       .parent_mode = kParentMode,
-                      .marker = MarkerDir(host_, pod_->uid(), spec_).Below(kReadyFile)};
+                      .marker = marker_dir_.Below(kReadyFile)};
   if (medium == Medium::kMemory) effect.tmpfs = TmpfsOptions();
   // Always: the tree is new or small, and kubelet does not ask the policy here either.
   if (args.fs_group) {
@@ -137,7 +139,7 @@ Status EmptyDirMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
 
 std::vector<std::string> EmptyDirMounter::TmpfsOptions() const {
   std::vector<std::string> options;
-  if (const auto size = MemorySizeBytes(host_.node, *pod_, source_)) {
+  if (const auto size = MemorySizeBytes(host_.node, pod_.get(), source_)) {
     options.push_back("size=" + std::to_string(*size));
   }
   if (host_.node.GetKernelFeatures().tmpfs_noswap) options.push_back("noswap");
@@ -146,12 +148,11 @@ std::vector<std::string> EmptyDirMounter::TmpfsOptions() const {
 
 // As in kubelet, the mount is looked at each time: its page size may be another one's.
 Status EmptyDirMounter::SetUpHugePages(const SafePath& dir, const MounterArgs& args) {
-  const SafePath marker_dir = MarkerDir(host_, pod_->uid(), spec_);
   ASSIGN_OR_RETURN(const FileInfo ready,
-                   host_.kernel.Call(Stat{.path = marker_dir.Below(kReadyFile)}, args.call));
+                   host_.kernel.Call(Stat{.path = marker_dir_.Below(kReadyFile)}, args.call));
   // A marker of a volume that is gone, or none of ours, must not vouch for what comes now.
   if (ready.type != FileType::kMissing && ready.type != FileType::kRegular) {
-    RETURN_IF_ERROR(host_.kernel.Call(RemoveTree{marker_dir}, args.call));
+    RETURN_IF_ERROR(host_.kernel.Call(RemoveTree{marker_dir_}, args.call));
   }
   RETURN_IF_ERROR(MountHugePages(dir, args.call));
   // From here on the volume is there, ready or not.
@@ -186,16 +187,15 @@ Status EmptyDirMounter::Finish(const SafePath& dir, const MounterArgs& args) {
                                       .fs_group = args.fs_group,
                                       .policy = FsGroupChangePolicy::kAlways,
                                       .read_only = false,
-                                      .pod = pod_->uid(),
+                                      .pod = uid_,
                                       .metrics = &host_.metrics,
                                       .plugin_name = kEmptyDirPluginName},
                                      args.call));
-  const SafePath marker_dir = MarkerDir(host_, pod_->uid(), spec_);
   RETURN_IF_ERROR(host_.kernel.Call(
-      MakeDirectory{.path = marker_dir, .mode = kParentMode, .parent_mode = kParentMode},
+      MakeDirectory{.path = marker_dir_, .mode = kParentMode, .parent_mode = kParentMode},
       args.call));
   RETURN_IF_ERROR(
-      host_.kernel.Call(MakeFile{.path = marker_dir.Below(kReadyFile), .mode = 0644}, args.call));
+      host_.kernel.Call(MakeFile{.path = marker_dir_.Below(kReadyFile), .mode = 0644}, args.call));
   return OkStatus();
 }
 
@@ -247,11 +247,14 @@ Result<std::string> EmptyDirPlugin::GetVolumeName(const VolumeSpec& spec) const 
 
 bool EmptyDirPlugin::CanSupport(const VolumeSpec& spec) const { return SourceOf(spec) != nullptr; }
 
-Result<std::unique_ptr<Mounter>> EmptyDirPlugin::NewMounter(const VolumeSpec& spec, PodPtr pod) {
+Result<std::unique_ptr<Mounter>> EmptyDirPlugin::NewMounter(const VolumeSpec& spec,
+                                                            const VolumeTarget& target) {
   const EmptyDirVolumeSource* source = SourceOf(spec);
   if (source == nullptr) return GetVolumeName(spec).error();
-  return std::unique_ptr<Mounter>(
-      std::make_unique<EmptyDirMounter>(*host_, spec.name(), *source, std::move(pod)));
+  if (IsHugePagesMedium(source->medium) && target.pod == nullptr) {
+    return NoPod("an emptyDir on huge pages", target);
+  }
+  return std::unique_ptr<Mounter>(std::make_unique<EmptyDirMounter>(*host_, *source, target));
 }
 
 Result<std::unique_ptr<Unmounter>> EmptyDirPlugin::NewUnmounter(const SpecName& spec,

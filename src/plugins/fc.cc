@@ -48,13 +48,14 @@ std::string FcPlugin::FaultDomain(const VolumeSpec& spec) const {
   return "fc:" + (names->target_wwns.empty() ? names->wwids.front() : names->target_wwns.front());
 }
 
-Result<std::unique_ptr<Mounter>> FcPlugin::NewMounter(const VolumeSpec& spec, PodPtr pod) {
+Result<std::unique_ptr<Mounter>> FcPlugin::NewMounter(const VolumeSpec& spec,
+                                                      const VolumeTarget& target) {
   ASSIGN_OR_RETURN(const FcNames names, FcNamesOf(spec));
   DeviceBind bind;
   bind.volume = "fc volume " + FcVolumeName(names);
   bind.device_mount = FcDevicePlace(*host_, names);
-  bind.place = host_->paths.GetPodVolumeDir(pod->uid(), kFcPluginName, spec.name());
-  bind.pod = pod->uid();
+  bind.place = target.place;
+  bind.pod = target.key.pod;
   bind.read_only = IsReadOnlyFc(spec) || IsReadOnlyVolume(spec.persistent_volume());
   return std::unique_ptr<Mounter>(std::make_unique<DeviceBindMounter>(*host_, std::move(bind)));
 }

@@ -50,7 +50,8 @@ class FcPlugin final : public VolumePlugin,
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
   bool RequiresRemount(const VolumeSpec&) const override { return false; }
-  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr pod) override;
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
+                                              const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
   // With the names that the place of the device's mount says. FailedPrecondition, not applied,
   // where nothing of fc is mounted at the volume's path.

@@ -33,10 +33,12 @@ Result<std::string> FlexVolumePlugin::GetVolumeName(const VolumeSpec& spec) cons
   return FlexVolumeName(spec);
 }
 
-Result<std::unique_ptr<Mounter>> FlexVolumePlugin::NewMounter(const VolumeSpec& spec, PodPtr pod) {
+Result<std::unique_ptr<Mounter>> FlexVolumePlugin::NewMounter(const VolumeSpec& spec,
+                                                              const VolumeTarget& target) {
   RETURN_IF_ERROR(GetVolumeName(spec));
+  if (target.pod == nullptr) return NoPod("a flexVolume", target);
   return std::unique_ptr<Mounter>(
-      std::make_unique<FlexVolumeMounter>(*host_, driver_, capabilities_, spec, std::move(pod)));
+      std::make_unique<FlexVolumeMounter>(*host_, driver_, capabilities_, spec, target));
 }
 
 Result<std::unique_ptr<Unmounter>> FlexVolumePlugin::NewUnmounter(const SpecName& spec,

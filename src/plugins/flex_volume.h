@@ -42,7 +42,8 @@ class FlexVolumePlugin final : public VolumePlugin,
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
   bool RequiresRemount(const VolumeSpec&) const override { return false; }
-  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr pod) override;
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
+                                              const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
   // An inline volume of the driver, without options: nothing on disk tells them.
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,

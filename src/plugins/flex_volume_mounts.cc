@@ -21,13 +21,13 @@ Result<Metrics> MetricsOf(VolumeHost& host, const FlexCapabilities& capabilities
 
 FlexVolumeMounter::FlexVolumeMounter(VolumeHost& host, std::shared_ptr<FlexVolumeDriver> driver,
                                      const FlexCapabilities& capabilities, VolumeSpec spec,
-                                     PodPtr pod)
+                                     const VolumeTarget& target)
     : host_(host),
       driver_(std::move(driver)),
       capabilities_(capabilities),
       spec_(std::move(spec)),
-      pod_(std::move(pod)),
-      place_(host.paths.GetPodVolumeDir(pod_->uid(), driver_->name(), spec_.name())),
+      pod_(target.pod),
+      place_(target.place),
       read_only_(FlexSourceOf(spec_).read_only) {}
 
 Attributes FlexVolumeMounter::GetAttributes() const {

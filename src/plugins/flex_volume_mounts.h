@@ -13,9 +13,10 @@ namespace volumed {
 
 class FlexVolumeMounter final : public Mounter {
  public:
-  // REQUIRES: a flexVolume of this driver.
+  // REQUIRES: a flexVolume of this driver, and a pod.
   FlexVolumeMounter(VolumeHost& host, std::shared_ptr<FlexVolumeDriver> driver,
-                    const FlexCapabilities& capabilities, VolumeSpec spec, PodPtr pod);
+                    const FlexCapabilities& capabilities, VolumeSpec spec,
+                    const VolumeTarget& target);
 
   std::string GetPath() const override { return place_.Display(); }
   SafePath GetSafePath() const override { return place_; }

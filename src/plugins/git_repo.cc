@@ -85,10 +85,10 @@ Result<std::string> GitRepoPlugin::GetVolumeName(const VolumeSpec& spec) const {
 
 bool GitRepoPlugin::CanSupport(const VolumeSpec& spec) const { return SourceOf(spec) != nullptr; }
 
-Result<std::unique_ptr<Mounter>> GitRepoPlugin::NewMounter(const VolumeSpec& spec, PodPtr pod) {
+Result<std::unique_ptr<Mounter>> GitRepoPlugin::NewMounter(const VolumeSpec& spec,
+                                                           const VolumeTarget& target) {
   RETURN_IF_ERROR(GetVolumeName(spec));
-  return std::unique_ptr<Mounter>(std::make_unique<GitRepoMounter>(
-      host_->paths.GetPodVolumeDir(pod->uid(), kGitRepoPluginName, spec.name())));
+  return std::unique_ptr<Mounter>(std::make_unique<GitRepoMounter>(target.place));
 }
 
 Result<std::unique_ptr<Unmounter>> GitRepoPlugin::NewUnmounter(const SpecName& spec,

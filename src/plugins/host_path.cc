@@ -144,7 +144,8 @@ Result<std::string> HostPathPlugin::GetVolumeName(const VolumeSpec& spec) const 
 
 bool HostPathPlugin::CanSupport(const VolumeSpec& spec) const { return SourceOf(spec) != nullptr; }
 
-Result<std::unique_ptr<Mounter>> HostPathPlugin::NewMounter(const VolumeSpec& spec, PodPtr) {
+Result<std::unique_ptr<Mounter>> HostPathPlugin::NewMounter(const VolumeSpec& spec,
+                                                            const VolumeTarget&) {
   RETURN_IF_ERROR(GetVolumeName(spec));
   return std::unique_ptr<Mounter>(
       std::make_unique<HostPathMounter>(*host_, *SourceOf(spec), spec.read_only()));

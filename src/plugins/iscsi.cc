@@ -48,13 +48,14 @@ std::string IscsiPlugin::FaultDomain(const VolumeSpec& spec) const {
   return volume.ok() ? "iscsi:" + volume->disk.portals.front() : "";
 }
 
-Result<std::unique_ptr<Mounter>> IscsiPlugin::NewMounter(const VolumeSpec& spec, PodPtr pod) {
+Result<std::unique_ptr<Mounter>> IscsiPlugin::NewMounter(const VolumeSpec& spec,
+                                                         const VolumeTarget& target) {
   ASSIGN_OR_RETURN(const IscsiVolume volume, IscsiVolumeOf(spec));
   DeviceBind bind;
   bind.volume = "LUN " + std::to_string(volume.disk.lun) + " of target " + volume.disk.iqn;
   bind.device_mount = IscsiMountPlace(host_->paths, volume.disk);
-  bind.place = host_->paths.GetPodVolumeDir(pod->uid(), kIscsiPluginName, spec.name());
-  bind.pod = pod->uid();
+  bind.place = target.place;
+  bind.pod = target.key.pod;
   bind.read_only = volume.read_only || IsReadOnlyVolume(spec.persistent_volume());
   return std::unique_ptr<Mounter>(std::make_unique<DeviceBindMounter>(*host_, std::move(bind)));
 }

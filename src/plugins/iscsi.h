@@ -44,7 +44,8 @@ class IscsiPlugin final : public VolumePlugin,
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
   bool RequiresRemount(const VolumeSpec&) const override { return false; }
-  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr pod) override;
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
+                                              const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
   // By the name of the directory that the disk is mounted at. NotFound, not applied, where none is.
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,

@@ -32,10 +32,10 @@ Result<std::string> LocalVolumePlugin::GetVolumeName(const VolumeSpec& spec) con
   return spec.name().str();
 }
 
-Result<std::unique_ptr<Mounter>> LocalVolumePlugin::NewMounter(const VolumeSpec& spec, PodPtr pod) {
+Result<std::unique_ptr<Mounter>> LocalVolumePlugin::NewMounter(const VolumeSpec& spec,
+                                                               const VolumeTarget& target) {
   if (!CanSupport(spec)) return NotLocal();
-  return std::unique_ptr<Mounter>(
-      std::make_unique<LocalVolumeMounter>(*host_, spec, std::move(pod)));
+  return std::unique_ptr<Mounter>(std::make_unique<LocalVolumeMounter>(*host_, spec, target));
 }
 
 Result<std::unique_ptr<Unmounter>> LocalVolumePlugin::NewUnmounter(const SpecName& spec,

@@ -111,11 +111,12 @@ Status LocalDeviceUnmounter::UnmountDevice(const SafePath& place, const CallOpti
 
 // ---- a pod's bind -------------------------------------------------------------------------------
 
-LocalVolumeMounter::LocalVolumeMounter(VolumeHost& host, VolumeSpec spec, PodPtr pod)
+LocalVolumeMounter::LocalVolumeMounter(VolumeHost& host, VolumeSpec spec,
+                                       const VolumeTarget& target)
     : host_(host),
       spec_(std::move(spec)),
-      pod_(std::move(pod)),
-      place_(host.paths.GetPodVolumeDir(pod_->uid(), kLocalVolumePluginName, spec_.name())),
+      pod_(target.key.pod),
+      place_(target.place),
       read_only_(spec_.read_only() || IsReadOnlyVolume(spec_.persistent_volume())) {}
 
 Attributes LocalVolumeMounter::GetAttributes() const {
@@ -157,7 +158,7 @@ Status LocalVolumeMounter::WarnOfOtherGroup(const SafePath& source, int64_t fs_g
   ASSIGN_OR_RETURN(const FileInfo info,
                    host_.kernel.Call(Stat{.path = source, .follow = true}, call));
   if (static_cast<int64_t>(info.gid) == fs_group) return OkStatus();
-  host_.events.RecordPodEvent(pod_->uid(), EventType::kWarning, kAlreadyMountedVolume,
+  host_.events.RecordPodEvent(pod_, EventType::kWarning, kAlreadyMountedVolume,
                               "The requested fsGroup is " + std::to_string(fs_group) +
                                   ", but the volume " + spec_.name().str() + " has GID " +
                                   std::to_string(info.gid) + ". The volume may not be shareable.");
@@ -196,7 +197,7 @@ Status LocalVolumeMounter::SetUpAt(const SafePath& dir, const MounterArgs& args)
                                          .fs_group = args.fs_group,
                                          .policy = args.fs_group_change_policy,
                                          .read_only = false,
-                                         .pod = pod_->uid()},
+                                         .pod = pod_},
                                         args.call);
   if (!owned.ok()) return owned.error().AsMaybeApplied();  // it is bound
   return OkStatus();

@@ -48,7 +48,7 @@ class LocalDeviceUnmounter final : public DeviceUnmounter {
 class LocalVolumeMounter final : public Mounter {
  public:
   // REQUIRES: a local persistent volume.
-  LocalVolumeMounter(VolumeHost& host, VolumeSpec spec, PodPtr pod);
+  LocalVolumeMounter(VolumeHost& host, VolumeSpec spec, const VolumeTarget& target);
 
   std::string GetPath() const override { return place_.Display(); }
   SafePath GetSafePath() const override { return place_; }
@@ -65,7 +65,7 @@ class LocalVolumeMounter final : public Mounter {
 
   VolumeHost& host_;
   const VolumeSpec spec_;
-  const PodPtr pod_;
+  const PodUid pod_;  // whom the events are about
   const SafePath place_;
   const bool read_only_;  // by the claim of the pod, or by the volume
 };

@@ -35,10 +35,10 @@ Error NotNfs() {
 class NfsMounter final : public Mounter {
  public:
   // REQUIRES: an NFS volume.
-  NfsMounter(VolumeHost& host, const VolumeSpec& spec, const PodUid& pod)
+  NfsMounter(VolumeHost& host, const VolumeSpec& spec, SafePath place)
       : host_(host),
         source_(*SourceOf(spec)),
-        place_(host.paths.GetPodVolumeDir(pod, kNfsPluginName, spec.name())),
+        place_(std::move(place)),
         // Kubelet overlooks readOnly in the source of a persistent volume.
         read_only_(source_.read_only || spec.read_only()),
         options_(OptionsOf(spec)) {}
@@ -213,9 +213,10 @@ Result<std::string> NfsPlugin::GetVolumeName(const VolumeSpec& spec) const {
 
 bool NfsPlugin::CanSupport(const VolumeSpec& spec) const { return SourceOf(spec) != nullptr; }
 
-Result<std::unique_ptr<Mounter>> NfsPlugin::NewMounter(const VolumeSpec& spec, PodPtr pod) {
+Result<std::unique_ptr<Mounter>> NfsPlugin::NewMounter(const VolumeSpec& spec,
+                                                       const VolumeTarget& target) {
   if (!CanSupport(spec)) return NotNfs();
-  return std::unique_ptr<Mounter>(std::make_unique<NfsMounter>(*host_, spec, pod->uid()));
+  return std::unique_ptr<Mounter>(std::make_unique<NfsMounter>(*host_, spec, target.place));
 }
 
 Result<std::unique_ptr<Unmounter>> NfsPlugin::NewUnmounter(const SpecName& spec,

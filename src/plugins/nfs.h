@@ -51,7 +51,8 @@ class NfsPlugin final : public VolumePlugin,
   bool CanSupport(const VolumeSpec& spec) const override;
   bool RequiresRemount(const VolumeSpec&) const override { return false; }
   // The mounter's CanMount fails with NotFound, naming the package, where there is no mount.nfs.
-  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr pod) override;
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
+                                              const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
   // With the server and path that the mount table has, where it is mounted; else, as kubelet, with
   // the volume's name for a path, and no server.

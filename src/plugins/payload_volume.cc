@@ -135,19 +135,19 @@ Result<std::string> PayloadVolumePlugin::GetVolumeName(const VolumeSpec& spec) c
 }
 
 Result<std::unique_ptr<Mounter>> PayloadVolumePlugin::NewMounter(const VolumeSpec& spec,
-                                                                 PodPtr pod) {
+                                                                 const VolumeTarget& target) {
   RETURN_IF_ERROR(GetVolumeName(spec));
+  if (target.pod == nullptr) return NoPod(KindWithArticle() + " volume", target);
   const VolumeSource backing = EmptyDirVolumeSource{.medium = BackingMedium(), .size_limit = {}};
-  ASSIGN_OR_RETURN(auto wrapped, wrapper_volumes_->NewWrapperMounter(spec.name(), backing, pod));
+  ASSIGN_OR_RETURN(auto wrapped, wrapper_volumes_->NewWrapperMounter(spec.name(), backing, target));
   const VolumeSource& source = spec.volume()->source;
-  SafePath dir = host_->paths.GetPodVolumeDir(pod->uid(), GetPluginName(), spec.name());
   return std::unique_ptr<Mounter>(
       std::make_unique<PayloadMounter>(MounterParts{.host = *host_,
                                                     .plugin = *this,
                                                     .source = source,
                                                     .default_mode = DefaultMode(source),
-                                                    .pod = std::move(pod),
-                                                    .dir = std::move(dir),
+                                                    .pod = target.pod,
+                                                    .dir = target.place,
                                                     .wrapped = std::move(wrapped)}));
 }
 

@@ -23,7 +23,8 @@ class PayloadVolumePlugin : public VolumePlugin {
   Result<std::string> GetVolumeName(const VolumeSpec& spec) const override;
   bool CanSupport(const VolumeSpec& spec) const override;
   bool RequiresRemount(const VolumeSpec&) const override { return true; }
-  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr pod) override;
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
+                                              const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName& spec, const SafePath& volume_path,
                                                   const CallOptions& call) override;

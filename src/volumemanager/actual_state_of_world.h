@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "operation/attach_requests.h"
 #include "operation/volume_operations.h"
 #include "operation/volume_state.h"
 #include "pluginmgr/volume_plugin.h"

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "operation/attach_operations.h"
 #include "pluginmgr/attachable_volume_plugin.h"
 
 namespace volumed {
@@ -98,11 +99,12 @@ void AttachVerifier::Ask(const std::string& plugin_name, VerifyAttachedRequest r
   for (const VolumeToVerify& volume : request.volumes) {
     asked[volume.device] = parts_.actual.FindDevice(volume.device)->operations;
   }
-  const StartResult result = parts_.operations.VerifyVolumesAreAttached(
-      std::move(request), [this, plugin_name, asked, alive = std::weak_ptr<bool>(alive_)](
-                              const OperationOutcome<VerifiedAttachments>& outcome) {
-        if (!alive.expired()) Answered(plugin_name, asked, outcome);
-      });
+  const StartResult result =
+      parts_.operations.Start(VerifyVolumesAreAttached(std::move(request)),
+                              [this, plugin_name, asked, alive = std::weak_ptr<bool>(alive_)](
+                                  const OperationOutcome<VerifiedAttachments>& outcome) {
+                                if (!alive.expired()) Answered(plugin_name, asked, outcome);
+                              });
   wake.AfterRefusal(result, parts_.operations, key);
 }
 

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/scheduler.h"
+#include "operation/attach_requests.h"
 #include "operation/volume_operations.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "volumemanager/actual_state_of_world.h"

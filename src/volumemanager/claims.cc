@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kube/ephemeral_claim.h"
+#include "operation/reclaim_operations.h"
 #include "operation/volume_snapshot.h"
 #include "volumemanager/claim_events.h"
 
@@ -492,12 +493,12 @@ void Claims::Reclaim(const VolumeDecision& decision) {
   if (!bound.durable || bound.reclaiming || bound.volume == nullptr) return;
   const std::string name = decision.volume_name;
   const ReclaimAction action = decision.reclaim;
-  const StartResult started = parts_.operations.ReclaimVolume(
-      {bound.volume, action, bound.record.binding.claim_uid, OtherVolumes(name),
-       parts_.catalog.Pods()},
-      IfAlive([this, name, action](const OperationOutcome<Unit>& outcome) {
-        Reclaimed(name, action, outcome);
-      }));
+  const StartResult started =
+      parts_.operations.Start(ReclaimVolume({bound.volume, action, bound.record.binding.claim_uid,
+                                             OtherVolumes(name), parts_.catalog.Pods()}),
+                              IfAlive([this, name, action](const OperationOutcome<Unit>& outcome) {
+                                Reclaimed(name, action, outcome);
+                              }));
   if (started == StartResult::kStarted) {
     bound.reclaiming = true;
   } else if (const auto next = parts_.operations.NextTry(ReclaimKey(name))) {

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "operation/device_operations.h"
+
 namespace volumed {
 
 DeviceReconciler::DeviceReconciler(Parts parts, Hooks hooks)
@@ -80,9 +82,9 @@ void DeviceReconciler::StartMount(const UniqueVolumeName& name, Wake& wake) {
   if (const ActualDevice* device = parts_.actual.FindDevice(name)) {
     request.attachable = device->attachable && MayBePresent(*device);
   }
-  const StartResult result = parts_.operations.MountDevice(
-      std::move(request), [this, name, alive = std::weak_ptr<bool>(alive_)](
-                              const OperationOutcome<MountedDevice>& outcome) {
+  const StartResult result = parts_.operations.Start(
+      MountDevice(std::move(request)), [this, name, alive = std::weak_ptr<bool>(alive_)](
+                                           const OperationOutcome<MountedDevice>& outcome) {
         if (alive.expired()) return;
         parts_.actual.MountDeviceDone(name, outcome);
         if (outcome.value && hooks_.mounted) hooks_.mounted(name);
@@ -101,9 +103,9 @@ void DeviceReconciler::StartUnmount(const UniqueVolumeName& name, const ActualDe
                                     Wake& wake) {
   const UnmountDeviceRequest request{name, device.plugin_name, device.spec,
                                      device.device_mount_path, device.is_block};
-  const StartResult result = parts_.operations.UnmountDevice(
-      request, [this, name, spec = device.spec,
-                alive = std::weak_ptr<bool>(alive_)](const OperationOutcome<Unit>& outcome) {
+  const StartResult result = parts_.operations.Start(
+      UnmountDevice(request), [this, name, spec = device.spec, alive = std::weak_ptr<bool>(alive_)](
+                                  const OperationOutcome<Unit>& outcome) {
         if (alive.expired()) return;
         parts_.actual.UnmountDeviceDone(name, outcome);
         if (outcome.value && parts_.actual.FindDevice(name) == nullptr) hooks_.gone(name, spec);

@@ -2,6 +2,8 @@
 // decided by attach_ladder.h; here it is begun.
 #include <utility>
 
+#include "operation/attach_operations.h"
+
 #include "volumemanager/device_reconciler.h"
 
 namespace volumed {
@@ -76,9 +78,9 @@ void DeviceReconciler::StartAttach(const UniqueVolumeName& name, Wake& wake) {
   }
   AttachRequest request{name, wanted.spec, pods, wanted.limit_key};
   const AttachIntent intent{wanted.plugin_name, wanted.spec.name(), wanted.limit_key};
-  const StartResult result = parts_.operations.AttachVolume(
-      std::move(request), [this, name, alive = std::weak_ptr<bool>(alive_)](
-                              const OperationOutcome<AttachedVolume>& outcome) {
+  const StartResult result = parts_.operations.Start(
+      AttachVolume(std::move(request)), [this, name, alive = std::weak_ptr<bool>(alive_)](
+                                            const OperationOutcome<AttachedVolume>& outcome) {
         if (alive.expired()) return;
         parts_.actual.AttachDone(name, outcome);
         if (outcome.value) {
@@ -100,9 +102,9 @@ void DeviceReconciler::StartAttach(const UniqueVolumeName& name, Wake& wake) {
 void DeviceReconciler::StartDetach(const UniqueVolumeName& name, const ActualDevice& device,
                                    Wake& wake) {
   const DetachRequest request{name, device.plugin_name, device.spec};
-  const StartResult result = parts_.operations.DetachVolume(
-      request, [this, name, spec = device.spec,
-                alive = std::weak_ptr<bool>(alive_)](const OperationOutcome<Unit>& outcome) {
+  const StartResult result = parts_.operations.Start(
+      DetachVolume(request), [this, name, spec = device.spec, alive = std::weak_ptr<bool>(alive_)](
+                                 const OperationOutcome<Unit>& outcome) {
         if (alive.expired()) return;
         parts_.actual.DetachDone(name, outcome);
         if (outcome.value) {

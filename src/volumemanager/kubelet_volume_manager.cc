@@ -5,6 +5,8 @@
 
 #include "base/random.h"
 #include "kube/storage_enums.h"
+#include "operation/device_operations.h"
+#include "operation/storage_operations.h"
 #include "pluginmgr/deletable_volume_plugin.h"
 #include "pluginmgr/recyclable_volume_plugin.h"
 #include "volume/unique_name.h"
@@ -50,10 +52,10 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
       desired_(parts.catalog, parts.plugins, parts.host.node, claims_),
       size_limits_(parts.host.events, parts.scheduler.clock(), settings_.size_limit_action,
                    [this](const PodUid& uid, const std::string& message) { Evict(uid, message); }),
-      stats_(parts.scheduler, parts.plugins, parts.log, StatsSettings()),
+      stats_(parts.scheduler, parts.plugins, parts.host.paths, parts.log, StatsSettings()),
       health_(parts.scheduler, parts.kernel, parts.log, HealthSettings()),
       expander_({parts.scheduler, parts.catalog, parts.plugins, desired_, actual_, claims_,
-                 parts.operations, parts.host.events},
+                 parts.operations, parts.host.events, parts.host.paths},
                 [this](const UniqueVolumeName& volume) {
                   devices_.MarkDirty(volume);
                   devices_.TellUsers(volume);
@@ -61,7 +63,7 @@ KubeletVolumeManager::Impl::Impl(VolumeManagerParts parts, BootId boot_id,
       devices_({parts.scheduler, desired_, actual_, parts.operations, parts.plugins},
                MakeDeviceHooks()),
       reconciler_({parts.scheduler, desired_, actual_, consumers_, parts.operations, records_,
-                   devices_, parts.log},
+                   devices_, parts.host.paths, parts.log},
                   MakeHooks()),
       views_({parts.scheduler.clock(), parts.catalog, desired_, actual_, consumers_, reconciler_,
               devices_, parts.operations, stats_, health_, size_limits_, expander_,
@@ -105,7 +107,8 @@ void KubeletVolumeManager::Impl::TrackHealth(const PodVolumeKey& key, const Volu
   if (!plugin.ok() || IsBlockVolume(spec)) return;
   const std::string name = (*plugin)->FaultDomainName(spec);
   if (name.empty()) return;
-  const Result<std::unique_ptr<Mounter>> mounter = (*plugin)->NewMounter(spec, pod);
+  const Result<std::unique_ptr<Mounter>> mounter = (*plugin)->NewMounter(
+      spec, PodVolumeTarget(parts_.host.paths, pod, (*plugin)->GetPluginName(), spec.name()));
   if (!mounter.ok()) return;
   health_.Track(key, (*plugin)->FaultDomain(spec), name, (*mounter)->GetSafePath());
 }
@@ -306,13 +309,14 @@ UniqueVolumeName KubeletVolumeManager::Impl::DeviceNameOf(const PersistentVolume
 
 void KubeletVolumeManager::Impl::ForgetVolume(const PersistentVolume& volume) {
   if (const UniqueVolumeName device = DeviceNameOf(volume); !device.empty()) ForgetDevice(device);
-  parts_.operations.ForgetStorage(volume.metadata.name, [](const OperationOutcome<Unit>&) {});
+  parts_.operations.Start(ForgetStorage(volume.metadata.name),
+                          [](const OperationOutcome<Unit>&) {});
 }
 
 void KubeletVolumeManager::Impl::ForgetDevice(const UniqueVolumeName& device) {
   if (actual_.FindDevice(device) != nullptr) return;  // its unmount is followed by this
   resting_devices_.erase(device);
-  parts_.operations.ForgetDevice(device, [](const OperationOutcome<Unit>&) {});
+  parts_.operations.Start(volumed::ForgetDevice(device), [](const OperationOutcome<Unit>&) {});
 }
 
 void KubeletVolumeManager::Impl::Changed(const PodUid& uid) const {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kube/decode.h"
+#include "operation/attach_operations.h"
 #include "volumemanager/failed_mount_text.h"
 #include "volumemanager/kubelet_volume_manager_impl.h"
 

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "operation/storage_operations.h"
 #include "volumemanager/kubelet_volume_manager_impl.h"
 
 namespace volumed {
@@ -231,7 +232,7 @@ void KubeletVolumeManager::Impl::ForgetRestingStorage() {
     known.insert(unknown.key.name);
   }
   for (const std::string& volume : claims_.BoundVolumes()) known.insert(volume);
-  parts_.operations.ForgetStorageBut(std::move(known), [](const OperationOutcome<Unit>&) {});
+  parts_.operations.Start(ForgetStorageBut(std::move(known)), [](const OperationOutcome<Unit>&) {});
 }
 
 void KubeletVolumeManager::Impl::NoteUnknownVolumes() {
@@ -250,7 +251,7 @@ void KubeletVolumeManager::Impl::NoteUnknownVolumes() {
     const ObjectKey key{ObjectKind::kPersistentVolume, "", before.volume};
     const bool is_gone = parts_.catalog.LookUp(key).answer == ObjectLookup::Answer::kAbsent;
     if (is_gone && Ready() && !claims_.BoundVolumes().contains(before.volume)) {
-      parts_.operations.ForgetStorage(before.volume, [](const OperationOutcome<Unit>&) {});
+      parts_.operations.Start(ForgetStorage(before.volume), [](const OperationOutcome<Unit>&) {});
     }
   }
   for (const std::string& held : parts_.operations.SetUnknownVolumes(std::move(unknown))) {

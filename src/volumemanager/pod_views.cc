@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "operation/expand_operations.h"
 #include "volumemanager/adopted_pods.h"
 
 namespace volumed {

@@ -1,6 +1,7 @@
 #include "volumemanager/provisioning.h"
 
 #include "base/strings.h"
+#include "operation/provision_operations.h"
 #include "operation/volume_snapshot.h"
 #include "pluginmgr/provisionable_volume_plugin.h"
 
@@ -217,8 +218,8 @@ void Provisioning::Make(Entry& entry, ProvisionRequest request) {
   const std::string storage_class = request.planned.spec.storage_class_name;
   Started(
       entry,
-      parts_.operations.ProvisionVolume(
-          std::move(request),
+      parts_.operations.Start(
+          ProvisionVolume(std::move(request)),
           IfAlive([this, name, storage_class](const OperationOutcome<PersistentVolume>& outcome) {
             Made(name, storage_class, outcome);
           })));
@@ -252,10 +253,10 @@ void Provisioning::Undo(Entry& entry) {
   request.options.pv_name = name;
   request.planned = *entry.volume;
   Started(entry,
-          parts_.operations.UndoProvision(
-              std::move(request), IfAlive([this, name](const OperationOutcome<Unit>& outcome) {
-                Undone(name, outcome);
-              })));
+          parts_.operations.Start(UndoProvision(std::move(request)),
+                                  IfAlive([this, name](const OperationOutcome<Unit>& outcome) {
+                                    Undone(name, outcome);
+                                  })));
 }
 
 void Provisioning::Undone(const std::string& volume_name, const OperationOutcome<Unit>& outcome) {

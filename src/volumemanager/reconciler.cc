@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "kube/decode.h"
+#include "operation/map_operations.h"
+#include "operation/mount_operations.h"
 #include "operation/volume_record.h"
 
 namespace volumed {
@@ -233,7 +235,7 @@ bool Reconciler::NeedsMount(const WantedVolume& wanted, const ActualVolume* actu
 MountRequest Reconciler::RequestFor(const PodVolumeKey& key, const WantedPod& pod,
                                     const WantedVolume& wanted) const {
   const ActualVolume* found = parts_.actual.FindVolume(key);
-  return {pod.pod,
+  return {PodVolumeTarget(parts_.paths, pod.pod, wanted.plugin_name, key.spec),
           wanted.spec,
           wanted.sub_paths,
           wanted.nested_mount_points,
@@ -267,22 +269,22 @@ void Reconciler::MountDone(const PodVolumeKey& key,
 
 void Reconciler::StartMap(const PodVolumeKey& key, const WantedPod& pod, const WantedVolume& wanted,
                           Wake& wake) {
-  const StartResult result = parts_.operations.MapVolume(
-      RequestFor(key, pod, wanted),
-      IfAlive([this, key](const OperationOutcome<MountedVolume>& outcome) {
-        MountDone(key, outcome);
-      }));
+  const StartResult result =
+      parts_.operations.Start(MapVolume(RequestFor(key, pod, wanted)),
+                              IfAlive([this, key](const OperationOutcome<MountedVolume>& outcome) {
+                                MountDone(key, outcome);
+                              }));
   MountStarted(key, wanted, result, wake);
 }
 
 void Reconciler::StartMounts(const PodUid& uid, const WantedPod& pod,
                              const std::vector<SpecName>& specs, Wake& wake) {
-  std::vector<MountRequest> requests;
+  std::vector<MountVolume> mounts;
   for (const SpecName& spec : specs) {
-    requests.push_back(RequestFor({uid, spec}, pod, pod.volumes.at(spec)));
+    mounts.emplace_back(RequestFor({uid, spec}, pod, pod.volumes.at(spec)));
   }
-  const std::vector<StartResult> results = parts_.operations.MountVolumes(
-      std::move(requests),
+  const std::vector<StartResult> results = parts_.operations.StartEach<MountVolume>(
+      std::move(mounts),
       IfAlive([this, uid, specs](size_t number, const OperationOutcome<MountedVolume>& outcome) {
         MountDone({uid, specs[number]}, outcome);
       }));
@@ -363,7 +365,7 @@ void Reconciler::Forget(const Unmounting& volume) {
 
 void Reconciler::StartUnmounts(const PodUid& uid, const ActualPod& pod,
                                const std::vector<SpecName>& specs, Wake& wake) {
-  std::vector<UnmountRequest> requests;
+  std::vector<UnmountVolume> unmounts;
   std::vector<Unmounting> plain;
   for (const SpecName& spec : specs) {
     const ActualVolume& volume = pod.volumes.at(spec);
@@ -379,19 +381,20 @@ void Reconciler::StartUnmounts(const PodUid& uid, const ActualPod& pod,
                            volume.has_device ? volume.unique_name : UniqueVolumeName(),
                            volume.constructed};
     if (!volume.is_block) {
-      requests.push_back(std::move(request));
+      unmounts.emplace_back(std::move(request));
       plain.push_back(std::move(unmounting));
       continue;
     }
-    const StartResult result = parts_.operations.UnmapVolume(
-        std::move(request), IfAlive([this, unmounting](const OperationOutcome<Unit>& outcome) {
-          UnmountDone(unmounting, outcome);
-        }));
+    const StartResult result =
+        parts_.operations.Start(UnmapVolume(std::move(request)),
+                                IfAlive([this, unmounting](const OperationOutcome<Unit>& outcome) {
+                                  UnmountDone(unmounting, outcome);
+                                }));
     UnmountStarted(unmounting.key, result, wake);
   }
   if (plain.empty()) return;
-  const std::vector<StartResult> results = parts_.operations.UnmountVolumes(
-      std::move(requests),
+  const std::vector<StartResult> results = parts_.operations.StartEach<UnmountVolume>(
+      std::move(unmounts),
       IfAlive([this, plain](size_t number, const OperationOutcome<Unit>& outcome) {
         UnmountDone(plain[number], outcome);
       }));
@@ -407,19 +410,19 @@ void Reconciler::RemovePod(const PodUid& uid, ActualPod& pod, Wake& wake) {
   // Were the record removed and written anew, an end in between would forget the command.
   pod.keeps_record = pod.leaving->commanded && !pod.leaving->left_sources;
   const PodRecordEnd record = pod.keeps_record ? PodRecordEnd::kKeep : PodRecordEnd::kRemove;
-  const StartResult result = parts_.operations.RemovePod(
-      uid, pod.identity.DisplayName(), record,
-      IfAlive([this, uid](const OperationOutcome<Unit>& outcome) {
-        ActualPod& left = *parts_.actual.FindPod(uid);
-        left.removing = false;
-        if (outcome.value) {
-          PodRemoved(uid);
-        } else if (outcome.failure) {
-          parts_.actual.NoteFailure(left.remove_failure, *outcome.failure);
-          OperationEnded({uid, SpecName()}, true);
-        }
-        MarkDirty(uid);
-      }));
+  const StartResult result =
+      parts_.operations.Start(volumed::RemovePod(uid, pod.identity.DisplayName(), record),
+                              IfAlive([this, uid](const OperationOutcome<Unit>& outcome) {
+                                ActualPod& left = *parts_.actual.FindPod(uid);
+                                left.removing = false;
+                                if (outcome.value) {
+                                  PodRemoved(uid);
+                                } else if (outcome.failure) {
+                                  parts_.actual.NoteFailure(left.remove_failure, *outcome.failure);
+                                  OperationEnded({uid, SpecName()}, true);
+                                }
+                                MarkDirty(uid);
+                              }));
   if (result == StartResult::kStarted) {
     pod.removing = true;
   } else {

@@ -46,6 +46,7 @@ class Reconciler {
     VolumeOperations& operations;
     RecordWriter& records;
     DeviceReconciler& devices;
+    const KubeletPaths& paths;
     Logger& log;
   };
   struct Hooks {

@@ -169,17 +169,22 @@ void VolumeExpander::Expand(const UniqueVolumeName& name, const Case& now, Known
   const ActualPod* pod = parts_.actual.FindPod(now.pods.front());
   ExpandRequest request{.volume = name,
                         .spec = now.wanted->spec,
-                        .pod = pod == nullptr ? nullptr : pod->object,
+                        .target = {},
                         .pods = now.pods,
                         .claim = DisplayName(now.claim.claim),
                         .new_size = decision.new_size,
                         .old_size = known.size,
                         .decision = decision};
-  const StartResult started = parts_.operations.ExpandVolume(
-      std::move(request), [this, name, volume, decision, alive = std::weak_ptr<bool>(alive_)](
-                              const OperationOutcome<ExpandedVolume>& outcome) {
-        if (!alive.expired()) Expanded(name, volume, decision, outcome);
-      });
+  if (pod != nullptr && pod->object != nullptr) {
+    request.target =
+        PodVolumeTarget(parts_.paths, pod->object, now.wanted->plugin_name, request.spec.name());
+  }
+  const StartResult started =
+      parts_.operations.Start(ExpandVolume(std::move(request)),
+                              [this, name, volume, decision, alive = std::weak_ptr<bool>(alive_)](
+                                  const OperationOutcome<ExpandedVolume>& outcome) {
+                                if (!alive.expired()) Expanded(name, volume, decision, outcome);
+                              });
   if (started == StartResult::kStarted) {
     known.in_flight = true;
     parts_.actual.ExpandDeviceStarted(name);

@@ -41,6 +41,7 @@ class VolumeExpander {
     Claims& claims;
     VolumeOperations& operations;
     HostEvents& events;
+    const KubeletPaths& paths;
   };
   // `ended`: an operation of this volume has ended, whatever became of it.
   VolumeExpander(Parts parts, std::function<void(const UniqueVolumeName&)> ended);

@@ -21,10 +21,12 @@ constexpr Duration kShortMeasurement = std::chrono::seconds(1);
 
 // Who measures the volume: its mounter, or its mapper. Source: kubernetes
 // pkg/kubelet/server/stats/volume_stat_calculator.go@v1.36.2 (calcAndStoreStats).
-Result<std::shared_ptr<MetricsProvider>> ProviderOf(VolumePlugin& plugin, const VolumeSpec& spec,
-                                                    const PodPtr& pod) {
+Result<std::shared_ptr<MetricsProvider>> ProviderOf(VolumePlugin& plugin, const KubeletPaths& paths,
+                                                    const VolumeSpec& spec, const PodPtr& pod) {
   if (!IsBlockVolume(spec)) {
-    ASSIGN_OR_RETURN(std::unique_ptr<Mounter> mounter, plugin.NewMounter(spec, pod));
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<Mounter> mounter,
+        plugin.NewMounter(spec, PodVolumeTarget(paths, pod, plugin.GetPluginName(), spec.name())));
     return std::shared_ptr<MetricsProvider>(std::move(mounter));
   }
   BlockVolumePlugin* block = plugin.AsBlock();
@@ -37,10 +39,11 @@ Result<std::shared_ptr<MetricsProvider>> ProviderOf(VolumePlugin& plugin, const 
 
 }  // namespace
 
-VolumeStats::VolumeStats(Scheduler& scheduler, const VolumePluginMgr& plugins, Logger& log,
-                         VolumeStatsSettings settings)
+VolumeStats::VolumeStats(Scheduler& scheduler, const VolumePluginMgr& plugins,
+                         const KubeletPaths& paths, Logger& log, VolumeStatsSettings settings)
     : scheduler_(scheduler),
       plugins_(plugins),
+      paths_(paths),
       log_(log),
       settings_(settings),
       random_(settings.jitter_seed) {}
@@ -145,7 +148,7 @@ void VolumeStats::StartDue() {
 Result<VolumeStats::Measurer> VolumeStats::MeasurerOf(const Volume& volume) const {
   ASSIGN_OR_RETURN(VolumePlugin* const plugin, plugins_.FindPluginBySpec(volume.spec));
   ASSIGN_OR_RETURN(std::shared_ptr<MetricsProvider> provider,
-                   ProviderOf(*plugin, volume.spec, volume.pod));
+                   ProviderOf(*plugin, paths_, volume.spec, volume.pod));
   return Measurer{std::move(provider), plugin->FaultDomain(volume.spec)};
 }
 

@@ -50,8 +50,8 @@ struct VolumeStatsEntry {
 class VolumeStats {
  public:
   // Everything outlives this.
-  VolumeStats(Scheduler& scheduler, const VolumePluginMgr& plugins, Logger& log,
-              VolumeStatsSettings settings);
+  VolumeStats(Scheduler& scheduler, const VolumePluginMgr& plugins, const KubeletPaths& paths,
+              Logger& log, VolumeStatsSettings settings);
   ~VolumeStats();
   VolumeStats(const VolumeStats&) = delete;
   VolumeStats& operator=(const VolumeStats&) = delete;
@@ -106,6 +106,7 @@ class VolumeStats {
 
   Scheduler& scheduler_;
   const VolumePluginMgr& plugins_;
+  const KubeletPaths& paths_;
   Logger& log_;
   VolumeStatsSettings settings_;
   std::mt19937_64 random_;

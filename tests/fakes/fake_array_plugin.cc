@@ -245,8 +245,10 @@ class FakeArrayPlugin::PodVolumeOf final : public Mounter, public Unmounter {
   const SafePath place_;
 };
 
-Result<std::unique_ptr<Mounter>> FakeArrayPlugin::NewMounter(const VolumeSpec& spec, PodPtr pod) {
-  return std::unique_ptr<Mounter>(std::make_unique<PodVolumeOf>(*host_, spec.name(), pod->uid()));
+Result<std::unique_ptr<Mounter>> FakeArrayPlugin::NewMounter(const VolumeSpec& spec,
+                                                             const VolumeTarget& target) {
+  return std::unique_ptr<Mounter>(
+      std::make_unique<PodVolumeOf>(*host_, spec.name(), target.key.pod));
 }
 Result<std::unique_ptr<Unmounter>> FakeArrayPlugin::NewUnmounter(const SpecName& spec,
                                                                  const PodUid& pod) {

@@ -61,7 +61,8 @@ class FakeArrayPlugin final : public VolumePlugin,
   // A flexVolume of the driver "test.io/array".
   bool CanSupport(const VolumeSpec& spec) const override;
   bool RequiresRemount(const VolumeSpec&) const override { return false; }
-  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr pod) override;
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
+                                              const VolumeTarget& target) override;
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec, const PodUid& pod) override;
   Result<ReconstructedVolume> ConstructVolumeSpec(const SpecName&, const SafePath&,
                                                   const CallOptions&) override;

@@ -13,6 +13,7 @@
 
 #include "fakes/fake_device_finder.h"
 #include "fakes/memory_format_intents.h"
+#include "fakes/target_of.h"
 #include "integration/loop_device.h"
 #include "integration/mount_namespace_fixture.h"
 #include "mounter/node_root.h"
@@ -150,7 +151,8 @@ TEST_F(FcRootTest, AVolumeIsFoundFormattedMountedBoundAndItsDiskDeleted) {
   ASSERT_TRUE(mounted.ok()) << mounted.error().ToString();
 
   fs::create_directories(root_ + "/pods/u1/volumes");
-  const auto mounter = plugin_->NewMounter(Spec(), std::make_shared<const Pod>(MakePod())).value();
+  const auto mounter =
+      plugin_->NewMounter(Spec(), TargetOf(world_->paths, *plugin_, Spec(), MakePod())).value();
   MounterArgs set_up;
   set_up.call = Call();
   const Status bound = mounter->SetUp(set_up);

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "fakes/target_of.h"
 #include "integration/mount_namespace_fixture.h"
 #include "mounter/node_root.h"
 #include "mounter/subpath.h"
@@ -66,7 +67,9 @@ class PluginsRootTest : public MountNamespaceTest, public ::testing::WithParamIn
     return VolumeSpec::FromVolume(PodVolume{"v", source});
   }
   std::unique_ptr<Mounter> NewMounter(const VolumeSource& source) {
-    return PluginFor(source).NewMounter(Spec(source), std::make_shared<const Pod>(pod_)).value();
+    VolumePlugin& plugin = PluginFor(source);
+    return plugin.NewMounter(Spec(source), TargetOf(world_->paths, plugin, Spec(source), pod_))
+        .value();
   }
   void Set(const VolumeSource& source, const MounterArgs& args = {}) {
     const auto mounter = NewMounter(source);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "fakes/target_of.h"
 #include "integration/mount_namespace_fixture.h"
 #include "metrics/metrics_block.h"
 #include "mounter/host_directory.h"
@@ -170,7 +171,7 @@ TEST_F(RecyclerRootTest, EmptyDirOnHugePages) {
   fs::create_directories(scratch() + "/root/pods/u1");
   const VolumeSpec spec =
       VolumeSpec::FromVolume({"v", EmptyDirVolumeSource{.medium = "HugePages", .size_limit = {}}});
-  const auto mounter = plugin.NewMounter(spec, std::make_shared<const Pod>(pod)).value();
+  const auto mounter = plugin.NewMounter(spec, TargetOf(world_->paths, plugin, spec, pod)).value();
   for (int again = 0; again < 2; ++again) {
     const Status status = mounter->SetUp(WithGroup(2000));
     ASSERT_TRUE(status.ok()) << status.error().ToString();
@@ -184,7 +185,7 @@ TEST_F(RecyclerRootTest, EmptyDirOnHugePages) {
   // Pages of another size are another volume.
   pod.spec.containers[0].resources.requests.clear();
   pod.spec.containers[0].resources.requests["hugepages-1Gi"] = Quantity::Parse("1Gi").value();
-  const auto other = plugin.NewMounter(spec, std::make_shared<const Pod>(pod)).value();
+  const auto other = plugin.NewMounter(spec, TargetOf(world_->paths, plugin, spec, pod)).value();
   const Status refused = other->SetUp({});
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().message().find("has huge pages of 2Mi mounted"), std::string::npos);
@@ -203,7 +204,7 @@ TEST_F(RecyclerRootTest, PageSizesThatTheKernelHasNotAreNamed) {
   const VolumeSpec spec =
       VolumeSpec::FromVolume({"v", EmptyDirVolumeSource{.medium = "HugePages", .size_limit = {}}});
   const Status status =
-      plugin.NewMounter(spec, std::make_shared<const Pod>(pod)).value()->SetUp({});
+      plugin.NewMounter(spec, TargetOf(world_->paths, plugin, spec, pod)).value()->SetUp({});
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code(), Code::kUnimplemented) << status.error().ToString();
   EXPECT_NE(status.error().message().find("has no huge"), std::string::npos);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fakes/fake_kernel.h"
+#include "fakes/target_of.h"
 #include "plugins/in_tree_plugins.h"
 #include "unit/kube/kube_testing.h"
 #include "unit/plugins/plugin_world.h"
@@ -79,7 +80,7 @@ class CatalogHostObjectsTest : public testing::Test {
   std::unique_ptr<Mounter> NewMounter(const VolumeSource& source) {
     const VolumeSpec spec = VolumeSpec::FromVolume(PodVolume{"v", source});
     VolumePlugin* plugin = mgr_.FindPluginBySpec(spec).value();
-    return plugin->NewMounter(spec, std::make_shared<const Pod>(MakePod())).value();
+    return plugin->NewMounter(spec, TargetOf(world_.paths, *plugin, spec, MakePod())).value();
   }
   Status SetUp1(const VolumeSource& source, bool is_remount = false) {
     MounterArgs args;

@@ -17,7 +17,7 @@
 #include "fakes/list_mirror.h"
 #include "kube/object_catalog.h"
 #include "metrics/exported_families.h"
-#include "operation/pod_volume_operations.h"
+#include "operation/node_volume_operations.h"
 #include "operation/record_format_intents.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "recycler/local_recycler_pods.h"
@@ -156,8 +156,8 @@ class CrashAgent {
   StorageGuard storage_;
   StorageGuard other_storage_;  // of `other_operations_`
   RecordFormatIntents format_intents_;
-  PodVolumeOperations operations_;
-  PodVolumeOperations other_operations_;  // of a bug that loses the keys; idle otherwise
+  NodeVolumeOperations operations_;
+  NodeVolumeOperations other_operations_;  // of a bug that loses the keys; idle otherwise
   std::unique_ptr<VolumeOperations> buggy_operations_;
   WorldConsumerWatch consumer_watch_;
   std::optional<CrashObjectDirectory> applied_;

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "operation/device_operations.h"
+#include "operation/mount_operations.h"
 #include "operation/volume_operations.h"
 #include "unit/crash/crash_harness.h"
 
@@ -15,86 +17,12 @@ namespace volumed {
 class PassingOperations : public VolumeOperations {
  public:
   explicit PassingOperations(VolumeOperations& real) : real_(real) {}
-  std::vector<StartResult> MountVolumes(std::vector<MountRequest> requests,
-                                        GroupDone<MountedVolume> done) override {
-    return real_.MountVolumes(std::move(requests), std::move(done));
-  }
-  std::vector<StartResult> UnmountVolumes(std::vector<UnmountRequest> requests,
-                                          GroupDone<Unit> done) override {
-    return real_.UnmountVolumes(std::move(requests), std::move(done));
-  }
-  StartResult MountVolume(MountRequest request,
-                          std::function<void(OperationOutcome<MountedVolume>)> done) override {
-    return real_.MountVolume(std::move(request), std::move(done));
-  }
-  StartResult UnmountVolume(UnmountRequest request,
-                            std::function<void(OperationOutcome<Unit>)> done) override {
-    return real_.UnmountVolume(std::move(request), std::move(done));
-  }
-  StartResult MapVolume(MountRequest request,
-                        std::function<void(OperationOutcome<MountedVolume>)> done) override {
-    return real_.MapVolume(std::move(request), std::move(done));
-  }
-  StartResult UnmapVolume(UnmountRequest request,
-                          std::function<void(OperationOutcome<Unit>)> done) override {
-    return real_.UnmapVolume(std::move(request), std::move(done));
-  }
-  StartResult RemovePod(PodUid pod, std::string name, PodRecordEnd record,
-                        std::function<void(OperationOutcome<Unit>)> done) override {
-    return real_.RemovePod(std::move(pod), std::move(name), record, std::move(done));
-  }
-  StartResult MountDevice(MountDeviceRequest request,
-                          std::function<void(OperationOutcome<MountedDevice>)> done) override {
-    return real_.MountDevice(std::move(request), std::move(done));
-  }
-  StartResult UnmountDevice(UnmountDeviceRequest request,
-                            std::function<void(OperationOutcome<Unit>)> done) override {
-    return real_.UnmountDevice(std::move(request), std::move(done));
-  }
-  StartResult ExpandVolume(ExpandRequest request,
-                           std::function<void(OperationOutcome<ExpandedVolume>)> done) override {
-    return real_.ExpandVolume(std::move(request), std::move(done));
-  }
-  StartResult AttachVolume(AttachRequest request,
-                           std::function<void(OperationOutcome<AttachedVolume>)> done) override {
-    return real_.AttachVolume(std::move(request), std::move(done));
-  }
-  StartResult DetachVolume(DetachRequest request,
-                           std::function<void(OperationOutcome<Unit>)> done) override {
-    return real_.DetachVolume(std::move(request), std::move(done));
-  }
-  StartResult VerifyVolumesAreAttached(
-      VerifyAttachedRequest request,
-      std::function<void(OperationOutcome<VerifiedAttachments>)> done) override {
-    return real_.VerifyVolumesAreAttached(std::move(request), std::move(done));
-  }
-  StartResult ForgetDevice(UniqueVolumeName device,
-                           std::function<void(OperationOutcome<Unit>)> done) override {
-    return real_.ForgetDevice(std::move(device), std::move(done));
-  }
-  StartResult ForgetStorage(std::string volume_name,
-                            std::function<void(OperationOutcome<Unit>)> done) override {
-    return real_.ForgetStorage(std::move(volume_name), std::move(done));
-  }
-  StartResult ForgetStorageBut(std::set<std::string> volume_names,
-                               std::function<void(OperationOutcome<Unit>)> done) override {
-    return real_.ForgetStorageBut(std::move(volume_names), std::move(done));
+  std::vector<StartResult> StartAll(
+      std::vector<std::unique_ptr<AnyOperation>> operations) override {
+    return real_.StartAll(std::move(operations));
   }
   std::set<std::string> SetUnknownVolumes(std::vector<UnknownVolume> unknown) override {
     return real_.SetUnknownVolumes(std::move(unknown));
-  }
-  StartResult ReclaimVolume(ReclaimRequest request,
-                            std::function<void(OperationOutcome<Unit>)> done) override {
-    return real_.ReclaimVolume(std::move(request), std::move(done));
-  }
-  StartResult ProvisionVolume(
-      ProvisionRequest request,
-      std::function<void(OperationOutcome<PersistentVolume>)> done) override {
-    return real_.ProvisionVolume(std::move(request), std::move(done));
-  }
-  StartResult UndoProvision(ProvisionRequest request,
-                            std::function<void(OperationOutcome<Unit>)> done) override {
-    return real_.UndoProvision(std::move(request), std::move(done));
   }
   void GiveUpWaiting(const OperationKey& key) override { real_.GiveUpWaiting(key); }
   bool IsPending(const OperationKey& key) const override { return real_.IsPending(key); }
@@ -111,22 +39,57 @@ class PassingOperations : public VolumeOperations {
   VolumeOperations& real_;
 };
 
+// One that is never made together with others.
+class LoneOperation final : public AnyOperation {
+ public:
+  explicit LoneOperation(std::unique_ptr<AnyOperation> real) : real_(std::move(real)) {}
+  OperationKey key() const override { return real_->key(); }
+  OperationTraits Traits(const OperationParts& parts) const override {
+    return real_->Traits(parts);
+  }
+  std::optional<OperationFailure> Run(const OperationParts& parts,
+                                      OperationProgress& progress) override {
+    return real_->Run(parts, progress);
+  }
+  std::optional<VolumePlace> PlaceInGroup(const OperationParts&) const override {
+    return std::nullopt;
+  }
+  OperationFailures RunTogether(const OperationParts& parts, const std::vector<AnyOperation*>&,
+                                OperationProgress& progress) override {
+    return {Run(parts, progress)};
+  }
+  void End(const OperationParts& parts, const std::optional<OperationFailure>& failure) override {
+    real_->End(parts, failure);
+  }
+
+ private:
+  const std::unique_ptr<AnyOperation> real_;
+};
+
 // Each set-up is started twice, and the second does not know of the first: no key keeps them apart.
 class KeylessOperations final : public PassingOperations {
  public:
   explicit KeylessOperations(const SeededOperations& parts)
       : PassingOperations(parts.real), other_(parts.other) {}
-  std::vector<StartResult> MountVolumes(std::vector<MountRequest> requests,
-                                        GroupDone<MountedVolume> done) override {
-    return VolumeOperations::MountVolumes(std::move(requests), std::move(done));
-  }
-  StartResult MountVolume(MountRequest request,
-                          std::function<void(OperationOutcome<MountedVolume>)> done) override {
-    (void)other_.MountVolume(request, [](const OperationOutcome<MountedVolume>&) {});
-    return PassingOperations::MountVolume(std::move(request), std::move(done));
+  std::vector<StartResult> StartAll(
+      std::vector<std::unique_ptr<AnyOperation>> operations) override {
+    for (std::unique_ptr<AnyOperation>& operation : operations) {
+      const auto* const mount = As<MountVolume>(*operation);
+      if (mount == nullptr) continue;
+      std::vector<std::unique_ptr<AnyOperation>> second;
+      second.push_back(Lone(std::make_unique<StartedOperation<MountVolume>>(
+          mount->operation(), [](const OperationOutcome<MountedVolume>&) {})));
+      (void)other_.StartAll(std::move(second));
+      operation = Lone(std::move(operation));
+    }
+    return PassingOperations::StartAll(std::move(operations));
   }
 
  private:
+  static std::unique_ptr<AnyOperation> Lone(std::unique_ptr<AnyOperation> operation) {
+    return std::make_unique<LoneOperation>(std::move(operation));
+  }
+
   VolumeOperations& other_;
 };
 
@@ -142,10 +105,14 @@ class TwiceMountedOperations final : public PassingOperations {
  public:
   explicit TwiceMountedOperations(const SeededOperations& parts)
       : PassingOperations(parts.real), other_(parts.other) {}
-  StartResult MountDevice(MountDeviceRequest request,
-                          std::function<void(OperationOutcome<MountedDevice>)> done) override {
-    (void)other_.MountDevice(request, [](const OperationOutcome<MountedDevice>&) {});
-    return PassingOperations::MountDevice(std::move(request), std::move(done));
+  std::vector<StartResult> StartAll(
+      std::vector<std::unique_ptr<AnyOperation>> operations) override {
+    for (const std::unique_ptr<AnyOperation>& operation : operations) {
+      const auto* const mount = As<MountDevice>(*operation);
+      if (mount == nullptr) continue;
+      (void)other_.Start(mount->operation(), [](const OperationOutcome<MountedDevice>&) {});
+    }
+    return PassingOperations::StartAll(std::move(operations));
   }
 
  private:

@@ -11,7 +11,8 @@
 #include "fakes/fake_irreversible_steps.h"
 #include "fakes/memory_record_store.h"
 #include "metrics/exported_families.h"
-#include "operation/pod_volume_operations.h"
+#include "operation/device_operations.h"
+#include "operation/node_volume_operations.h"
 #include "unit/operation/recording_parts.h"
 #include "unit/operation/stub_host.h"
 
@@ -63,7 +64,8 @@ class AttachOperationsTest : public ::testing::Test {
   }
   OperationOutcome<AttachedVolume> Attach() {
     return Run<AttachedVolume>([this](auto done) {
-      return operations_.AttachVolume({kDisk, Spec(), {PodUid("a"), PodUid("b")}, "key"}, done);
+      return operations_.Start(AttachVolume({kDisk, Spec(), {PodUid("a"), PodUid("b")}, "key"}),
+                               done);
     });
   }
   OperationOutcome<MountedDevice> MountDevice() {
@@ -73,23 +75,25 @@ class AttachOperationsTest : public ::testing::Test {
       MountDeviceRequest request{kDisk, Spec(), {PodUid("a")}};
       request.attachable = true;
       request.first_pod = pod;
-      return operations_.MountDevice(request, done);
+      return operations_.Start(volumed::MountDevice(request), done);
     });
   }
   OperationOutcome<Unit> UnmountDevice() {
     return Run<Unit>([this](auto done) {
-      return operations_.UnmountDevice({kDisk, kFakeArrayPlugin, SpecName("disk"), kPlace}, done);
+      return operations_.Start(
+          volumed::UnmountDevice({kDisk, kFakeArrayPlugin, SpecName("disk"), kPlace}), done);
     });
   }
   OperationOutcome<Unit> Detach() {
     return Run<Unit>([this](auto done) {
-      return operations_.DetachVolume({kDisk, kFakeArrayPlugin, SpecName("disk")}, done);
+      return operations_.Start(DetachVolume({kDisk, kFakeArrayPlugin, SpecName("disk")}), done);
     });
   }
   OperationOutcome<VerifiedAttachments> Verify() {
     return Run<VerifiedAttachments>([this](auto done) {
       operations_.ResetBackoff(VerifyAttachedKey(kFakeArrayPlugin));
-      return operations_.VerifyVolumesAreAttached({kFakeArrayPlugin, {{kDisk, Spec()}}}, done);
+      return operations_.Start(VerifyVolumesAreAttached({kFakeArrayPlugin, {{kDisk, Spec()}}}),
+                               done);
     });
   }
   std::optional<DeviceRecord> Stored() const {
@@ -118,9 +122,10 @@ class AttachOperationsTest : public ::testing::Test {
   VolumePluginMgr plugins_;
   DeviceRecordKeeper devices_{store_, clock_, logger_, observer_, BootId("boot-a")};
   StorageGuard storage_{kernel_, store_, clock_, logger_, BootId("boot-a")};
-  PodVolumeOperations operations_{
-      scheduler_, store_,           plugins_,           host_, logger_, observer_, devices_,
-      storage_,   BootId("boot-a"), OperationSettings()};
+  NodeVolumeOperations operations_{scheduler_,
+                                   {plugins_, host_, logger_, store_, devices_, storage_},
+                                   observer_,
+                                   BootId("boot-a")};
 };
 
 TEST_F(AttachOperationsTest, UpAndDownWithARowForEachState) {

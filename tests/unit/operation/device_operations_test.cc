@@ -1,6 +1,8 @@
 // The unmount of a device: proven to be let go of where it is to be detached, and never said to be
 // where it is not.
 #include "operation/device_operations.h"
+#include "operation/operation_executor.h"
+#include "operation/operation_parts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,7 +49,7 @@ class DiskPlugin final : public VolumePlugin, public AttachableVolumePlugin {
   }
   bool CanSupport(const VolumeSpec&) const override { return true; }
   bool RequiresRemount(const VolumeSpec&) const override { return false; }
-  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec&, PodPtr) override {
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec&, const VolumeTarget&) override {
     return NotNeeded();
   }
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName&, const PodUid&) override {
@@ -121,9 +123,16 @@ class UnmountDeviceTest : public ::testing::Test {
   }
   std::optional<OperationFailure> Run() {
     OperationProgress progress(clock_);
-    return RunUnmountDevice(
-        {plugins_, host_, settings_, devices_, storage_, volumes_, holds_, logger_},
-        {kDevice, kPlugin, SpecName("one"), kPlace}, progress);
+    Unit none;
+    return UnmountDevice({kDevice, kPlugin, SpecName("one"), kPlace})
+        .Run({.plugins = plugins_,
+              .host = host_,
+              .logger = logger_,
+              .store = store_,
+              .devices = devices_,
+              .storage = storage_,
+              .volumes = volumes_},
+             progress, none);
   }
   std::optional<DeviceRecord> Stored() const {
     const auto row = store_.Find(kDeviceRecordKind, RecordKey(kDevice));
@@ -137,7 +146,8 @@ class UnmountDeviceTest : public ::testing::Test {
   RecordingObserver observer_;
   MemoryRecordStore store_;
   DeviceRecordKeeper devices_{store_, clock_, logger_, observer_, BootId("boot-a")};
-  VolumeRecordKeeper volumes_{store_, clock_, logger_, observer_, BootId("boot-a")};
+  const std::shared_ptr<VolumeRecordKeeper> volumes_ =
+      std::make_shared<VolumeRecordKeeper>(store_, clock_, logger_, observer_, BootId("boot-a"));
   FakeKernel kernel_;
   const KubeletPaths paths_{"/r"};
   StubHostParts parts_;
@@ -146,9 +156,7 @@ class UnmountDeviceTest : public ::testing::Test {
   VolumeHost host_{paths_, kernel_, clock_,    parts_,       parts_,
                    parts_, parts_,  families_, irreversible_};
   VolumePluginMgr plugins_;
-  const OperationSettings settings_;
   StorageGuard storage_{kernel_, store_, clock_, logger_, BootId("boot-a")};
-  DeviceHolds holds_;
 };
 
 TEST_F(UnmountDeviceTest, OneThatNobodyHasIsUnmountedAndLeavesNoRecord) {

@@ -1,5 +1,6 @@
 // Several volumes of a pod as one operation: what it costs, and that each volume stands for itself.
 #include "operation/group_operations.h"
+#include "fakes/target_of.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +15,8 @@
 #include "fakes/fake_kernel.h"
 #include "fakes/memory_record_store.h"
 #include "metrics/exported_families.h"
-#include "operation/pod_volume_operations.h"
+#include "operation/mount_operations.h"
+#include "operation/node_volume_operations.h"
 #include "plugins/empty_dir.h"
 #include "plugins/projected.h"
 #include "plugins/secret.h"
@@ -98,8 +100,9 @@ class GroupOperationsTest : public ::testing::Test {
     PodVolume volume;
     volume.name = name;
     volume.source = std::move(source);
-    return {.pod = pod_,
-            .spec = VolumeSpec::FromVolume(volume),
+    const VolumeSpec spec = VolumeSpec::FromVolume(volume);
+    return {.target = TargetOf(paths_, **plugins_.FindPluginBySpec(spec), spec, *pod_),
+            .spec = spec,
             .sub_paths = {},
             .nested_mount_points = {}};
   }
@@ -122,9 +125,13 @@ class GroupOperationsTest : public ::testing::Test {
   std::map<std::string, std::string> Mount(std::vector<MountRequest> requests) {
     std::map<std::string, std::string> outcomes;
     std::vector<std::string> names;
-    for (const MountRequest& request : requests) names.push_back(request.spec.name().str());
-    const std::vector<StartResult> started = operations_->MountVolumes(
-        std::move(requests), [&](size_t number, const OperationOutcome<MountedVolume>& outcome) {
+    std::vector<MountVolume> mounts;
+    for (MountRequest& request : requests) {
+      names.push_back(request.spec.name().str());
+      mounts.emplace_back(std::move(request));
+    }
+    const std::vector<StartResult> started = operations_->StartEach<MountVolume>(
+        std::move(mounts), [&](size_t number, const OperationOutcome<MountedVolume>& outcome) {
           outcomes[names[number]] = Text(outcome.failure);
           if (outcome.value) mounted_[names[number]] = *outcome.value;
         });
@@ -137,14 +144,14 @@ class GroupOperationsTest : public ::testing::Test {
   }
   std::map<std::string, std::string> Unmount(const std::vector<std::string>& names) {
     std::map<std::string, std::string> outcomes;
-    std::vector<UnmountRequest> requests;
+    std::vector<UnmountVolume> unmounts;
     for (const std::string& name : names) {
-      requests.push_back({PodUid("uid-1"), SpecName(name), "", "default/web"});
+      unmounts.emplace_back(UnmountRequest{PodUid("uid-1"), SpecName(name), "", "default/web"});
     }
-    (void)operations_->UnmountVolumes(std::move(requests),
-                                      [&](size_t number, const OperationOutcome<Unit>& outcome) {
-                                        outcomes[names[number]] = Text(outcome.failure);
-                                      });
+    (void)operations_->StartEach<UnmountVolume>(
+        std::move(unmounts), [&](size_t number, const OperationOutcome<Unit>& outcome) {
+          outcomes[names[number]] = Text(outcome.failure);
+        });
     scheduler_.RunFor(Duration::zero());
     return outcomes;
   }
@@ -172,9 +179,9 @@ class GroupOperationsTest : public ::testing::Test {
   TestDomains domains_;
   DeviceRecordKeeper devices_{store_, scheduler_.clock(), logger_, observer_, BootId("boot")};
   StorageGuard storage_{kernel_, store_, scheduler_.clock(), logger_, BootId("boot")};
-  std::unique_ptr<PodVolumeOperations> operations_ = std::make_unique<PodVolumeOperations>(
-      scheduler_, store_, plugins_, host_, logger_, observer_, devices_, storage_, BootId("boot"),
-      OperationSettings(), PodDirectoryOwner::kAgent, &domains_);
+  std::unique_ptr<NodeVolumeOperations> operations_ = std::make_unique<NodeVolumeOperations>(
+      scheduler_, OperationParts{plugins_, host_, logger_, store_, devices_, storage_}, observer_,
+      BootId("boot"), &domains_);
   PodPtr pod_;
   std::map<std::string, MountedVolume> mounted_;
 };
@@ -279,11 +286,39 @@ TEST_F(GroupOperationsTest, AVolumeThatCannotBeTakenAwayStaysAlone) {
 }
 
 TEST_F(GroupOperationsTest, OneWithAnOperationUnderWayIsLeftOut) {
-  ASSERT_EQ(operations_->MountVolume(Disk("a"), [](const OperationOutcome<MountedVolume>&) {}),
-            StartResult::kStarted);
+  ASSERT_EQ(
+      operations_->Start(MountVolume(Disk("a")), [](const OperationOutcome<MountedVolume>&) {}),
+      StartResult::kStarted);
   const auto outcomes = Mount({Disk("a"), Disk("b")});
   EXPECT_EQ(outcomes.at("a"), "pending");
   EXPECT_EQ(outcomes.at("b"), "done");
+}
+
+// The operation layer was shaped like a pod: nobody else could be given a volume.
+TEST_F(GroupOperationsTest, SomebodyWithoutAPodGetsAVolumeAtHisOwnPlace) {
+  real_kernel_.AddDirectory("/caller", 0750);
+  MountRequest request = Memory("a");
+  request.target = {.key = Key("caller", "a"),
+                    .place = {"/caller", "vol"},
+                    .directory = {"/caller", "own"},
+                    .display_name = "a caller",
+                    .owner = {.fs_user = {}, .fs_group = 2000, .fs_group_change_policy = {}},
+                    .pod = nullptr};
+  EXPECT_EQ(Mount({request}).at("a"), "done");
+  EXPECT_EQ(kernel_.round_trips, 1);
+  EXPECT_EQ(mounted_.at("a").host_path, "/caller/vol");
+  EXPECT_TRUE(real_kernel_.IsMountPoint("/caller/vol"));
+  EXPECT_TRUE(real_kernel_.Exists("/caller/own/plugins/kubernetes.io~empty-dir/a/ready"));
+  EXPECT_FALSE(real_kernel_.Exists(kRoot + "/pods/caller"));
+  EXPECT_EQ(operations_->FindRecord(Key("caller", "a"))->state, VolumeState::kSetUp);
+}
+
+TEST_F(GroupOperationsTest, WhatIsMadeFromAPodIsRefusedToSomebodyWithoutOne) {
+  MountRequest request = Secret("a");
+  request.target.pod = nullptr;
+  EXPECT_THAT(Mount({request}).at("a"), HasSubstr("is a place without one"));
+  EXPECT_EQ(State("a"), "none");
+  EXPECT_EQ(kernel_.round_trips, 0);
 }
 
 // One hung filesystem over a volume's place kept all volumes of its pod from being ready.
@@ -362,9 +397,9 @@ class VolumesInPlaceTest : public GroupOperationsTest {
   std::map<std::string, std::string> Restart(std::vector<MountRequest> requests,
                                              const std::map<std::string, std::string>& found,
                                              const std::string& boot = "boot") {
-    operations_ = std::make_unique<PodVolumeOperations>(
-        scheduler_, store_, plugins_, host_, logger_, observer_, devices_, storage_, BootId(boot),
-        OperationSettings(), PodDirectoryOwner::kAgent, &domains_);
+    operations_ = std::make_unique<NodeVolumeOperations>(
+        scheduler_, OperationParts{plugins_, host_, logger_, store_, devices_, storage_}, observer_,
+        BootId(boot), &domains_);
     operations_->Restore(LoadPodVolumeRecords(real_store_), {});
     kernel_.round_trips = store_.writes = stub_.tokens_issued = 0;
     for (MountRequest& request : requests) {
@@ -503,7 +538,8 @@ TEST(IsCoveredTest, TellsWhatConcernsAVolume) {
   const SafePath place =
       paths.GetPodVolumeDir(PodUid("uid-1"), "kubernetes.io/empty-dir", SpecName("a"));
   const auto covered = [&](const std::string& mount, bool may_hang = true) {
-    return IsCovered(paths, Key("uid-1", "a"), place, {{mount, may_hang}});
+    return IsCovered(paths, {Key("uid-1", "a"), place, paths.GetPodDir(PodUid("uid-1"))},
+                     {{mount, may_hang}});
   };
   EXPECT_TRUE(covered(kPodDir + "/volumes", /*may_hang=*/false)) << "a tmpfs covers it as well";
   EXPECT_FALSE(covered(place.Display(), /*may_hang=*/false)) << "its own tmpfs";

@@ -1,5 +1,7 @@
 // Block volumes through the operations, on the local plugin: which device pods get, and until when.
 #include "operation/map_operations.h"
+#include "fakes/target_of.h"
+#include "operation/device_operations.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +12,7 @@
 #include "fakes/fake_kernel.h"
 #include "fakes/memory_record_store.h"
 #include "metrics/exported_families.h"
-#include "operation/pod_volume_operations.h"
+#include "operation/node_volume_operations.h"
 #include "pluginmgr/block_volume_plugin.h"
 #include "plugins/local.h"
 #include "unit/operation/recording_parts.h"
@@ -43,9 +45,9 @@ class MapOperationsTest : public ::testing::Test {
                                                     BootId(boot));
     storage_ =
         std::make_unique<StorageGuard>(kernel_, store_, scheduler_.clock(), logger_, BootId(boot));
-    operations_ = std::make_unique<PodVolumeOperations>(scheduler_, store_, plugins_, host_,
-                                                        logger_, observer_, *devices_, *storage_,
-                                                        BootId(boot), OperationSettings());
+    operations_ = std::make_unique<NodeVolumeOperations>(
+        scheduler_, OperationParts{plugins_, host_, logger_, store_, *devices_, *storage_},
+        observer_, BootId(boot));
     std::vector<PodVolumeRecord> volumes;
     std::vector<DeviceRecord> devices;
     for (const Record& row : store_.All()) {
@@ -82,7 +84,7 @@ class MapOperationsTest : public ::testing::Test {
     operations_->ResetBackoff(OperationKey(kDevice));
     MountDeviceRequest request{kDevice, Spec(), {}};
     request.first_pod = ThePod("u-1");
-    EXPECT_EQ(operations_->MountDevice(request, [&](const auto& got) { outcome = got; }),
+    EXPECT_EQ(operations_->Start(MountDevice(request), [&](const auto& got) { outcome = got; }),
               StartResult::kStarted);
     scheduler_.RunFor(Duration::zero());
     return Text(outcome.failure);
@@ -90,9 +92,9 @@ class MapOperationsTest : public ::testing::Test {
   std::string UnmapDevice() {
     std::optional<OperationFailure> failure;
     operations_->ResetBackoff(OperationKey(kDevice));
-    EXPECT_EQ(operations_->UnmountDevice(
-                  {kDevice, kLocalVolumePluginName, SpecName("disk"), kMapPath, true},
-                  [&](const auto& got) { failure = got.failure; }),
+    EXPECT_EQ(operations_->Start(UnmountDevice({kDevice, kLocalVolumePluginName, SpecName("disk"),
+                                                kMapPath, true}),
+                                 [&](const auto& got) { failure = got.failure; }),
               StartResult::kStarted);
     scheduler_.RunFor(Duration::zero());
     return Text(failure);
@@ -100,15 +102,18 @@ class MapOperationsTest : public ::testing::Test {
   std::string Map(const std::string& pod) {
     operations_->ResetBackoff(Key(pod, "disk"));
     MountRequest request{
-        .pod = ThePod(pod), .spec = Spec(), .sub_paths = {}, .nested_mount_points = {}};
+        .target = TargetOf(paths_, **plugins_.FindPluginBySpec(Spec()), Spec(), *ThePod(pod)),
+        .spec = Spec(),
+        .sub_paths = {},
+        .nested_mount_points = {}};
     request.unique_name = kDevice;
     request.has_device = true;
     std::optional<OperationFailure> failure;
-    EXPECT_EQ(operations_->MapVolume(std::move(request),
-                                     [&](const OperationOutcome<MountedVolume>& got) {
-                                       failure = got.failure;
-                                       if (got.value) mapped_ = *got.value;
-                                     }),
+    EXPECT_EQ(operations_->Start(MapVolume(std::move(request)),
+                                 [&](const OperationOutcome<MountedVolume>& got) {
+                                   failure = got.failure;
+                                   if (got.value) mapped_ = *got.value;
+                                 }),
               StartResult::kStarted);
     scheduler_.RunFor(Duration::zero());
     return Text(failure);
@@ -116,9 +121,9 @@ class MapOperationsTest : public ::testing::Test {
   std::string Unmap(const std::string& pod) {
     std::optional<OperationFailure> failure;
     operations_->ResetBackoff(Key(pod, "disk"));
-    EXPECT_EQ(operations_->UnmapVolume({PodUid(pod), SpecName("disk"), kLocalVolumePluginName,
-                                        "default/" + pod, kDevice},
-                                       [&](const auto& got) { failure = got.failure; }),
+    EXPECT_EQ(operations_->Start(UnmapVolume({PodUid(pod), SpecName("disk"), kLocalVolumePluginName,
+                                              "default/" + pod, kDevice}),
+                                 [&](const auto& got) { failure = got.failure; }),
               StartResult::kStarted);
     scheduler_.RunFor(Duration::zero());
     return Text(failure);
@@ -145,7 +150,7 @@ class MapOperationsTest : public ::testing::Test {
   VolumePluginMgr plugins_;
   std::unique_ptr<DeviceRecordKeeper> devices_;
   std::unique_ptr<StorageGuard> storage_;
-  std::unique_ptr<PodVolumeOperations> operations_;
+  std::unique_ptr<NodeVolumeOperations> operations_;
   std::string path_ = "/dev/by-id";
   bool read_only_ = false;
   MountedVolume mapped_;

@@ -11,8 +11,10 @@
 #include "fakes/fake_kernel.h"
 #include "fakes/memory_record_store.h"
 #include "fakes/simulated_crash.h"
+#include "fakes/target_of.h"
 #include "metrics/exported_families.h"
-#include "operation/pod_volume_operations.h"
+#include "operation/mount_operations.h"
+#include "operation/node_volume_operations.h"
 #include "unit/operation/load_records.h"
 #include "unit/operation/recording_parts.h"
 #include "unit/operation/scripted_plugin.h"
@@ -53,8 +55,9 @@ class PodVolumeCrash : public ::testing::Test {
     RecordingObserver observer;
     DeviceRecordKeeper devices(world.store, scheduler.clock(), logger, observer, BootId("boot-a"));
     StorageGuard storage(world.kernel, world.store, scheduler.clock(), logger, BootId("boot-a"));
-    PodVolumeOperations operations(scheduler, world.store, plugins, host, logger, observer, devices,
-                                   storage, BootId("boot-a"), OperationSettings());
+    NodeVolumeOperations operations(scheduler,
+                                    {plugins, host, logger, world.store, devices, storage},
+                                    observer, BootId("boot-a"));
     operations.Restore(LoadPodVolumeRecords(world.store), {});
     bool good = true;
     const auto check = [&](auto outcome) { good = good && outcome.value.has_value(); };
@@ -65,18 +68,20 @@ class PodVolumeCrash : public ::testing::Test {
         pod->metadata.uid = "uid-1";
         PodVolume volume;
         volume.name = "data";
-        MountRequest request{.pod = pod,
-                             .spec = VolumeSpec::FromVolume(volume),
+        const VolumeSpec spec = VolumeSpec::FromVolume(volume);
+        MountRequest request{.target = PodVolumeTarget(paths, pod, kScriptedPlugin, spec.name()),
+                             .spec = spec,
                              .sub_paths = {{.container = "app", .index = 0, .sub_path = "x"}},
                              .nested_mount_points = {}};
-        operations.MountVolume(request, check);
+        operations.Start(MountVolume(request), check);
         scheduler.RunFor(Duration::zero());
       }
       if (unmount) {
         // As the manager would: what has a record, or is on disk.
-        operations.UnmountVolume({PodUid("uid-1"), SpecName("data"), kScriptedPlugin, ""}, check);
+        operations.Start(UnmountVolume({PodUid("uid-1"), SpecName("data"), kScriptedPlugin, ""}),
+                         check);
         scheduler.RunFor(Duration::zero());
-        operations.RemovePod(PodUid("uid-1"), "", PodRecordEnd::kRemove, check);
+        operations.Start(RemovePod(PodUid("uid-1"), "", PodRecordEnd::kRemove), check);
         scheduler.RunFor(Duration::zero());
       }
     } catch (const SimulatedCrash&) {

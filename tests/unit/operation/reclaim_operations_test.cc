@@ -11,6 +11,9 @@
 #include "base/manual_clock.h"
 #include "fakes/fake_kernel.h"
 #include "fakes/memory_record_store.h"
+#include "operation/operation_executor.h"
+#include "operation/operation_parts.h"
+#include "unit/operation/recording_parts.h"
 #include "unit/pluginmgr/stateful_plugin.h"
 #include "unit/plugins/plugin_world.h"
 
@@ -29,8 +32,9 @@ class ReclaimOperationsTest : public ::testing::Test {
   std::optional<OperationFailure> Run(ReclaimAction action) {
     const ReclaimRequest request{std::make_shared<const PersistentVolume>(volume_), action};
     OperationProgress progress(clock_);
-    return RunReclaim({mgr_, world_.host, settings_, logger_, guard_}, request,
-                      VolumeSpec::FromPersistentVolume(volume_, false), progress);
+    Unit none;
+    return ReclaimVolume(request).Run({mgr_, world_.host, logger_, records_, devices_, guard_},
+                                      progress, none);
   }
   static std::string Text(const std::optional<OperationFailure>& failure) {
     return failure ? failure->operation + " " + failure->step + ": " + failure->error.message()
@@ -53,13 +57,14 @@ class ReclaimOperationsTest : public ::testing::Test {
   PluginWorld world_{kernel_, "/r"};
   StatefulStorage storage_;
   VolumePluginMgr mgr_;
-  OperationSettings settings_;
   std::string log_;
   Logger logger_{
       LogOptions{LogLevel::kDebug, LogOptions::Target::kCallback,
                  [this](LogLevel, std::string_view line) { log_ += std::string(line) + "\n"; }},
       clock_};
   MemoryRecordStore records_;
+  RecordingObserver observer_;
+  DeviceRecordKeeper devices_{records_, clock_, logger_, observer_, BootId("boot-a")};
   StorageGuard guard_{kernel_, records_, clock_, logger_, BootId("boot-a")};
   PersistentVolume volume_;
 };

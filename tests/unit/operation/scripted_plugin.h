@@ -91,9 +91,10 @@ class ScriptedPlugin final : public VolumePlugin {
     return !std::holds_alternative<HostPathVolumeSource>(spec.volume()->source);
   }
   bool RequiresRemount(const VolumeSpec&) const override { return true; }
-  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr pod) override {
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
+                                              const VolumeTarget& target) override {
     if (script_.new_mounter_error) return *script_.new_mounter_error;
-    return std::unique_ptr<Mounter>(Make(spec.name(), pod->uid()));
+    return std::unique_ptr<Mounter>(Make(spec.name(), target.key.pod));
   }
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec,
                                                   const PodUid& pod) override {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fakes/fake_kernel.h"
+#include "fakes/target_of.h"
 #include "pluginmgr/volume_options.h"
 #include "pluginmgr/volume_plugin_mgr.h"
 #include "unit/pluginmgr/stateful_plugin.h"
@@ -39,7 +40,8 @@ class CapabilitiesTest : public ::testing::Test {
 
 TEST_F(CapabilitiesTest, MounterAndUnmounterAreInverse) {
   VolumePlugin& plugin = **mgr_.FindPluginBySpec(Spec());
-  const auto mounter = plugin.NewMounter(Spec(), pod_).value();
+  const auto mounter =
+      plugin.NewMounter(Spec(), TargetOf(world_.paths, plugin, Spec(), *pod_)).value();
   EXPECT_TRUE(mounter->CanMount({}).ok());
   ASSERT_TRUE(mounter->SetUp({}).ok());
   EXPECT_EQ(storage_.set_up, (std::set<std::string>{mounter->GetPath()}));
@@ -57,7 +59,10 @@ TEST_F(CapabilitiesTest, MounterSetsUpElsewhereToo) {
   args.fs_group_change_policy = FsGroupChangePolicy::kOnRootMismatch;
   args.desired_size_bytes = 4096;
   const SafePath elsewhere{"/r", "elsewhere"};
-  ASSERT_TRUE(plugin.NewMounter(Spec(), pod_).value()->SetUpAt(elsewhere, args).ok());
+  ASSERT_TRUE(plugin.NewMounter(Spec(), TargetOf(world_.paths, plugin, Spec(), *pod_))
+                  .value()
+                  ->SetUpAt(elsewhere, args)
+                  .ok());
   EXPECT_TRUE(storage_.set_up.contains("/r/elsewhere"));
   const auto unmounter = plugin.NewUnmounter(Spec().name(), pod_->uid()).value();
   ASSERT_TRUE(unmounter->TearDownAt(elsewhere, {}).ok());

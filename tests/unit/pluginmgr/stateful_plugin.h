@@ -72,8 +72,10 @@ class StatefulPlugin final : public VolumePlugin,
   }
   bool CanSupport(const VolumeSpec&) const override { return switches_.supports; }
   bool RequiresRemount(const VolumeSpec&) const override { return false; }
-  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr pod) override {
-    return std::unique_ptr<Mounter>(std::make_unique<PodVolumeOf>(*this, spec.name(), pod->uid()));
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
+                                              const VolumeTarget& target) override {
+    return std::unique_ptr<Mounter>(
+        std::make_unique<PodVolumeOf>(*this, spec.name(), target.key.pod));
   }
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName& spec,
                                                   const PodUid& pod) override {

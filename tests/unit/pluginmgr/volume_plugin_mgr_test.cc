@@ -25,7 +25,7 @@ class StubPlugin final : public VolumePlugin {
   }
   bool CanSupport(const VolumeSpec&) const override { return supports_; }
   bool RequiresRemount(const VolumeSpec&) const override { return false; }
-  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec&, PodPtr) override {
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec&, const VolumeTarget&) override {
     return Error::NotApplied(Code::kUnimplemented, "stub");
   }
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName&, const PodUid&) override {

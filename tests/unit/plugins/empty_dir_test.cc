@@ -260,5 +260,23 @@ TEST_F(EmptyDirTest, Identity) {
   EXPECT_FALSE(plugin.RequiresRemount(other));
 }
 
+TEST_F(EmptyDirTest, ATargetWithoutAPodGetsOneAtItsOwnPlace) {
+  VolumeTarget target = TargetWithoutPod();
+  const auto mounter = PluginFor(Memory()).NewMounter(SpecOf(Memory()), target).value();
+  ASSERT_TRUE(mounter->SetUp({}).ok());
+  EXPECT_EQ(mounter->GetPath(), "/other/vol");
+  EXPECT_TRUE(kernel_.IsMountPoint("/other/vol"));
+  EXPECT_TRUE(kernel_.Exists("/other/own/plugins/kubernetes.io~empty-dir/v/ready"));
+}
+
+TEST_F(EmptyDirTest, HugePagesAreRefusedToATargetWithoutAPod) {
+  const VolumeSource source = EmptyDirVolumeSource{.medium = "HugePages", .size_limit = {}};
+  const auto mounter = PluginFor(source).NewMounter(SpecOf(source), TargetWithoutPod());
+  ASSERT_FALSE(mounter.ok());
+  EXPECT_EQ(mounter.error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(mounter.error().message(),
+            "an emptyDir on huge pages is made from a pod, and /other/vol is a place without one");
+}
+
 }  // namespace
 }  // namespace volumed

@@ -1,5 +1,6 @@
 // fc: which disk is taken for the volume's, how it is mounted, and how its disks go.
 #include "plugins/fc.h"
+#include "fakes/target_of.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -77,7 +78,8 @@ class FcTest : public ::testing::Test {
     kernel_.AddDirectory("/r/pods/" + pod + "/volumes", 0750);
     MounterArgs args;
     args.call = call_;
-    return plugin_->NewMounter(Spec(read_only), std::make_shared<const Pod>(MakePod(pod)))
+    return plugin_
+        ->NewMounter(Spec(read_only), TargetOf(world_.paths, *plugin_, Spec(), MakePod(pod)))
         .value()
         ->SetUp(args);
   }
@@ -410,7 +412,9 @@ TEST_F(FcTest, AVolumeIsNamedAndItsDomainIsItsPort) {
   source_.wwids = {"1LIO-ORG disk"};
   EXPECT_EQ(plugin_->GetVolumeName(Spec()).value(), "[1LIO-ORG_disk]");
   source_.wwids = {"../../../etc"};
-  EXPECT_EQ(plugin_->NewMounter(Spec(), std::make_shared<const Pod>(MakePod())).error().code(),
+  EXPECT_EQ(plugin_->NewMounter(Spec(), TargetOf(world_.paths, *plugin_, Spec(), MakePod()))
+                .error()
+                .code(),
             Code::kInvalidArgument);
 }
 

@@ -1,6 +1,7 @@
 // flexVolume: what its driver is told, what the agent does in its place, and what each failure
 // means.
 #include "plugins/flex_volume.h"
+#include "fakes/target_of.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -83,7 +84,7 @@ class FlexVolumeTest : public ::testing::Test {
     Pod pod = MakePod();
     pod.metadata.name_space = "default";
     kernel_.AddDirectory("/r/pods/u1/volumes", 0750);
-    return plugin_->NewMounter(spec, std::make_shared<const Pod>(pod)).value();
+    return plugin_->NewMounter(spec, TargetOf(world_.paths, *plugin_, spec, pod)).value();
   }
   Status SetUp1(const MounterArgs& args = {}) { return MounterFor(Spec())->SetUp(args); }
   Status TearDown1() {
@@ -119,7 +120,8 @@ TEST_F(FlexVolumeTest, ItIsCalledAsItsDriverAndHasItsVolumes) {
   const VolumeSpec foreign = VolumeSpec::FromVolume({"x", other});
   EXPECT_FALSE(plugin_->CanSupport(foreign));
   EXPECT_FALSE(plugin_->GetVolumeName(foreign).ok());
-  EXPECT_FALSE(plugin_->NewMounter(foreign, std::make_shared<const Pod>(MakePod())).ok());
+  EXPECT_FALSE(
+      plugin_->NewMounter(foreign, TargetOf(world_.paths, *plugin_, foreign, MakePod())).ok());
   EXPECT_EQ(plugin_->FaultDomain(Spec()), "flexvolume/v.io/d");
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "fakes/target_of.h"
 #include "mounter/host_directory.h"
 #include "pluginmgr/wrapper_volumes.h"
 #include "plugins/host_path.h"
@@ -80,8 +81,9 @@ TEST_F(HostPathStorageTest, APersistentVolumeIsMountedLikeAnInlineOne) {
   HostPathPlugin& plugin = Plugin({});
   ASSERT_TRUE(plugin.CanSupport(Spec("/h//x/")));
   EXPECT_EQ(plugin.GetAccessModes(), std::vector<AccessMode>{AccessMode::kReadWriteOnce});
+  const VolumeSpec spec = Spec("/h//x/");
   const auto mounter =
-      plugin.NewMounter(Spec("/h//x/"), std::make_shared<const Pod>(MakePod())).value();
+      plugin.NewMounter(spec, TargetOf(world_.paths, plugin, spec, MakePod())).value();
   EXPECT_EQ(mounter->GetPath(), "/h/x");
   EXPECT_TRUE(mounter->GetAttributes().read_only) << "as the claim says";
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "fakes/target_of.h"
 #include "unit/plugins/iscsi_fixture.h"
 
 namespace volumed {
@@ -29,7 +30,8 @@ TEST_F(IscsiTest, ASpecIsReadBackFromTheLayout) {
   const VolumeSpec spec = Spec();
   kernel_.AddDirectory("/r/pods/u1/volumes", 0750);
   MounterArgs args;
-  const auto mounter = plugin_->NewMounter(spec, std::make_shared<const Pod>(MakePod())).value();
+  const auto mounter =
+      plugin_->NewMounter(spec, TargetOf(world_.paths, *plugin_, spec, MakePod())).value();
   ASSERT_TRUE(mounter->SetUp(args).ok());
   const auto found = plugin_->ConstructVolumeSpec(SpecName("disk"), mounter->GetSafePath(), {});
   ASSERT_TRUE(found.ok()) << found.error().ToString();

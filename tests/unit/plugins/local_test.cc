@@ -1,5 +1,6 @@
 // local: which of its mounts are read-only, for whom, and what is refused.
 #include "plugins/local.h"
+#include "fakes/target_of.h"
 #include "mounter/host_directory.h"
 
 #include <gmock/gmock.h>
@@ -67,7 +68,8 @@ class LocalTest : public ::testing::Test {
     return MounterFor(pod, read_only)->SetUp(args);
   }
   std::unique_ptr<Mounter> MounterFor(const std::string& pod, bool read_only) {
-    return plugin_.NewMounter(Spec(read_only), std::make_shared<const Pod>(MakePod(pod))).value();
+    const VolumeSpec spec = Spec(read_only);
+    return plugin_.NewMounter(spec, TargetOf(world_.paths, plugin_, spec, MakePod(pod))).value();
   }
   static std::string PlaceOf(const std::string& pod) {
     return "/r/pods/" + pod + "/volumes/kubernetes.io~local-volume/disk";

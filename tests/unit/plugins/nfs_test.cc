@@ -1,5 +1,6 @@
 // nfs: how an export is mounted and taken away, and what is done when its server does not answer.
 #include "plugins/nfs.h"
+#include "fakes/target_of.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -65,7 +66,7 @@ class NfsTest : public ::testing::Test {
     return VolumeSpec::FromVolume(PodVolume{"data", source});
   }
   std::unique_ptr<Mounter> MounterOf(const VolumeSpec& spec, const std::string& pod = "u1") {
-    return plugin_.NewMounter(spec, std::make_shared<const Pod>(MakePod(pod))).value();
+    return plugin_.NewMounter(spec, TargetOf(world_.paths, plugin_, spec, MakePod(pod))).value();
   }
   Status SetUp1(const VolumeSpec& spec, const std::string& pod = "u1") {
     MounterArgs args;
@@ -199,7 +200,7 @@ TEST_F(NfsTest, AHelperThatWentToTheBackgroundHasNotMounted) {
   NfsPlugin plugin;
   ASSERT_TRUE(plugin.Init(PluginContext{world.host, wrappers_}).ok());
   const auto mounter =
-      plugin.NewMounter(Spec(), std::make_shared<const Pod>(MakePod("u1"))).value();
+      plugin.NewMounter(Spec(), TargetOf(world.paths, plugin, Spec(), MakePod("u1"))).value();
   const Status status = mounter->SetUp({});
   ASSERT_FALSE(status.ok());
   EXPECT_TRUE(status.error().maybe_applied()) << "it may still come";
@@ -320,7 +321,7 @@ TEST_F(NfsTest, WhicheverCallHangsTheSameCallOrItsInverseMendsIt) {
         NfsPlugin plugin;
         ASSERT_TRUE(plugin.Init(PluginContext{world.host, wrappers_}).ok());
         const auto set_up = [&] {
-          return plugin.NewMounter(Spec(), std::make_shared<const Pod>(MakePod("u1")))
+          return plugin.NewMounter(Spec(), TargetOf(world.paths, plugin, Spec(), MakePod("u1")))
               .value()
               ->SetUp({});
         };

@@ -393,5 +393,16 @@ TEST_F(PayloadVolumeTest, UsageIsMeasuredOncePerSetUp) {
   EXPECT_EQ(CollectionCount(world_.families), "1");
 }
 
+TEST_F(PayloadVolumeTest, ATargetWithoutAPodIsRefusedInWords) {
+  for (const VolumeSource& source : std::vector<VolumeSource>{Secret1(), ConfigMap1()}) {
+    const auto mounter = PluginFor(source).NewMounter(SpecOf(source), TargetWithoutPod());
+    ASSERT_FALSE(mounter.ok());
+    EXPECT_EQ(mounter.error().code(), Code::kInvalidArgument);
+    EXPECT_NE(mounter.error().message().find("is made from a pod, and /other/vol"),
+              std::string::npos)
+        << mounter.error().message();
+  }
+}
+
 }  // namespace
 }  // namespace volumed

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "fakes/fake_kernel.h"
+#include "fakes/target_of.h"
 #include "plugins/in_tree_plugins.h"
 #include "unit/plugins/plugin_world.h"
 
@@ -24,10 +25,23 @@ class PluginTestBase : public ::testing::Test {
     return *mgr_.FindPluginBySpec(VolumeSpec::FromVolume(PodVolume{"v", source})).value();
   }
   std::unique_ptr<Mounter> NewMounter(const VolumeSource& source) {
-    return PluginFor(source)
-        .NewMounter(VolumeSpec::FromVolume(PodVolume{"v", source}),
-                    std::make_shared<const Pod>(pod_))
-        .value();
+    return PluginFor(source).NewMounter(SpecOf(source), TargetFor(source)).value();
+  }
+  static VolumeSpec SpecOf(const VolumeSource& source) {
+    return VolumeSpec::FromVolume(PodVolume{"v", source});
+  }
+  VolumeTarget TargetFor(const VolumeSource& source) {
+    return TargetOf(world_.paths, PluginFor(source), SpecOf(source), pod_);
+  }
+  // Of somebody who is no pod, below "/other".
+  VolumeTarget TargetWithoutPod() {
+    kernel_.AddDirectory("/other", 0750);
+    VolumeTarget target;
+    target.key = {PodUid("caller"), SpecName("v")};
+    target.place = {"/other", "vol"};
+    target.directory = {"/other", "own"};
+    target.display_name = "a caller";
+    return target;
   }
   Status SetUp1(const VolumeSource& source, const MounterArgs& args = {}) {
     return NewMounter(source)->SetUp(args);

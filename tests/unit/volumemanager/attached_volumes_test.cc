@@ -271,7 +271,7 @@ class VerifiedVolumesTest : public AttachedTest {
     node.present.insert(Key(pod, volume));
     node.devices.insert(Device(volume));
   }
-  static OperationKey Ask() { return FakeVolumeOperations::VerifyAttachedKeyOf(kPlugin); }
+  static OperationKey Ask() { return VerifyAttachedKey(kPlugin); }
 };
 
 TEST_F(VerifiedVolumesTest, AllVolumesOfAPluginAreAskedForInOneCall) {

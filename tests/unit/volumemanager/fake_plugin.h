@@ -78,7 +78,8 @@ class FakePlugin final : public VolumePlugin {
   }
   BlockVolumePlugin* AsBlock() override { return kind_ == "local" ? &blocks_ : nullptr; }
   bool RequiresRemount(const VolumeSpec&) const override { return kind_ != "emptyDir"; }
-  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec, PodPtr) override {
+  Result<std::unique_ptr<Mounter>> NewMounter(const VolumeSpec& spec,
+                                              const VolumeTarget&) override {
     return std::unique_ptr<Mounter>(std::make_unique<FakeMounter>(spec.name(), metrics_));
   }
   Result<std::unique_ptr<Unmounter>> NewUnmounter(const SpecName&, const PodUid&) override {

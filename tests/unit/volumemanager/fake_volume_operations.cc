@@ -1,5 +1,8 @@
 #include "unit/volumemanager/fake_volume_operations.h"
 
+#include <stdexcept>
+#include <type_traits>
+
 namespace volumed {
 
 void FakeVolumeOperations::FailNext(const std::string& operation, const OperationKey& key,
@@ -49,168 +52,173 @@ const FakeVolumeOperations::Call* FakeVolumeOperations::Last(const std::string& 
   return last;
 }
 
-StartResult FakeVolumeOperations::MountVolume(
-    MountRequest request, std::function<void(OperationOutcome<MountedVolume>)> done) {
-  return Make("mount", "SetUp", std::move(request), std::move(done));
+// ---- what each kind is called, and does to the node
+// -----------------------------------------------
+
+namespace {
+
+// The step at which it fails when it is told to.
+std::string StepOf(const std::string& operation) {
+  static const std::map<std::string, std::string> steps = {{"mount", "SetUp"},
+                                                           {"unmount", "TearDown"},
+                                                           {"map", "BindDevice"},
+                                                           {"unmap", "UnbindDevice"},
+                                                           {"remove", "RemoveDirectories"},
+                                                           {"expand", "NodeExpand"},
+                                                           {"mount_device", "MountDevice"},
+                                                           {"attach", "Attach"},
+                                                           {"verify", "VolumesAreAttached"}};
+  const auto found = steps.find(operation);
+  return found == steps.end() ? operation : found->second;
 }
 
-StartResult FakeVolumeOperations::UnmountVolume(UnmountRequest request,
-                                                std::function<void(OperationOutcome<Unit>)> done) {
-  return TakeAway("unmount", "TearDown", request, std::move(done));
+MountedVolume Mounted(const MountRequest& request) {
+  MountedVolume mounted;
+  mounted.plugin_name = "fake";
+  mounted.host_path = "/root/pods/" + request.key().ToString();
+  for (const SubPathRequest& sub_path : request.sub_paths) {
+    mounted.sub_paths.push_back({sub_path.container, sub_path.index, sub_path.sub_path});
+  }
+  return mounted;
 }
 
-StartResult FakeVolumeOperations::MapVolume(
-    MountRequest request, std::function<void(OperationOutcome<MountedVolume>)> done) {
-  return Make("map", "BindDevice", std::move(request), std::move(done));
+}  // namespace
+
+template <typename Op>
+FakeVolumeOperations::Call FakeVolumeOperations::Describe(const Op& operation) {
+  const OperationKey key = operation.key();
+  if constexpr (std::is_same_v<Op, MountVolume>) {
+    return {"mount", key, operation.request};
+  } else if constexpr (std::is_same_v<Op, MapVolume>) {
+    return {"map", key, operation.request};
+  } else if constexpr (std::is_same_v<Op, UnmountVolume>) {
+    return {"unmount", key, std::nullopt, operation.request.plugin_name};
+  } else if constexpr (std::is_same_v<Op, UnmapVolume>) {
+    return {"unmap", key, std::nullopt, operation.request.plugin_name};
+  } else if constexpr (std::is_same_v<Op, RemovePod>) {
+    return {"remove", key};
+  } else if constexpr (std::is_same_v<Op, MountDevice>) {
+    return {"mount_device", key, std::nullopt, "", operation.request};
+  } else if constexpr (std::is_same_v<Op, UnmountDevice>) {
+    return {"unmount_device", key, std::nullopt, operation.request.plugin_name};
+  } else if constexpr (std::is_same_v<Op, ForgetDevice>) {
+    return {"forget_device", key};
+  } else if constexpr (std::is_same_v<Op, AttachVolume>) {
+    return {.operation = "attach", .key = key, .attach = operation.request};
+  } else if constexpr (std::is_same_v<Op, DetachVolume>) {
+    return {"detach", key, std::nullopt, operation.request.plugin_name};
+  } else if constexpr (std::is_same_v<Op, VerifyVolumesAreAttached>) {
+    return {.operation = "verify", .key = key, .verify = operation.request};
+  } else if constexpr (std::is_same_v<Op, ExpandVolume>) {
+    return {.operation = "expand", .key = key, .expand = operation.request};
+  } else if constexpr (std::is_same_v<Op, ReclaimVolume>) {
+    return {.operation = "reclaim", .key = key, .reclaim = operation.request};
+  } else if constexpr (std::is_same_v<Op, ProvisionVolume>) {
+    return {"provision", key, std::nullopt, operation.request.plugin_name};
+  } else {
+    static_assert(std::is_same_v<Op, UndoProvision>);
+    return {"undo_provision", key, std::nullopt, operation.request.plugin_name};
+  }
 }
 
-StartResult FakeVolumeOperations::UnmapVolume(UnmountRequest request,
-                                              std::function<void(OperationOutcome<Unit>)> done) {
-  return TakeAway("unmap", "UnbindDevice", request, std::move(done));
-}
-
-StartResult FakeVolumeOperations::RemovePod(PodUid pod, std::string, PodRecordEnd record,
-                                            std::function<void(OperationOutcome<Unit>)> done) {
-  const PodVolumeKey key{pod, SpecName()};
-  const auto refused = Admit("remove", key);
-  if (refused) return *refused;
-  calls.push_back({"remove", key});
-  Finish(key, [this, key, record, done] {
-    OperationOutcome<Unit> outcome;
-    if ((outcome.failure = TakeFailure("remove", key, "RemoveDirectories"))) return done(outcome);
-    if (on_remove && record == PodRecordEnd::kRemove) on_remove(key.pod);
-    node_.removed_pods.insert(key.pod);
-    outcome.value = Unit{};
-    done(outcome);
-  });
-  return StartResult::kStarted;
-}
-
-StartResult FakeVolumeOperations::ExpandVolume(
-    ExpandRequest request, std::function<void(OperationOutcome<ExpandedVolume>)> done) {
-  const OperationKey key = ExpandKey(request.volume);
-  const auto refused = Admit("expand", key);
-  if (refused) return *refused;
-  Call call{"expand", key};
-  call.expand = request;
-  calls.push_back(call);
-  Finish(key, [this, key, done] {
-    OperationOutcome<ExpandedVolume> outcome;
-    if ((outcome.failure = TakeFailure("expand", key, "NodeExpand"))) return done(outcome);
-    outcome.value = ExpandedVolume{};
-    done(outcome);
-  });
-  return StartResult::kStarted;
-}
-
-StartResult FakeVolumeOperations::MountDevice(
-    MountDeviceRequest request, std::function<void(OperationOutcome<MountedDevice>)> done) {
-  const OperationKey key(request.device);
-  const auto refused = Admit("mount_device", key);
-  if (refused) return *refused;
-  calls.push_back({"mount_device", key, std::nullopt, "", request});
-  Finish(key, [this, key, request, done] {
-    OperationOutcome<MountedDevice> outcome;
-    if ((outcome.failure = TakeFailure("mount_device", key, "MountDevice"))) return done(outcome);
+template <typename Op>
+typename Op::Value FakeVolumeOperations::Perform(const Op& operation) {
+  if constexpr (std::is_same_v<Op, MountVolume> || std::is_same_v<Op, MapVolume>) {
+    const PodVolumeKey key = operation.request.key();
+    node_.present.insert(key);
+    MountedVolume mounted = Mounted(operation.request);
+    if (refresh_.contains(key)) mounted.freshness = refresh_.at(key);
+    if constexpr (std::is_same_v<Op, MapVolume>) {
+      mounted.mapped = MappedDevice{"/dev/fake", "/root/nodes/fake"};
+    }
+    return mounted;
+  } else if constexpr (std::is_same_v<Op, UnmountVolume> || std::is_same_v<Op, UnmapVolume>) {
+    node_.present.erase(operation.request.key());
+  } else if constexpr (std::is_same_v<Op, RemovePod>) {
+    if (on_remove && operation.record == PodRecordEnd::kRemove) on_remove(operation.pod);
+    node_.removed_pods.insert(operation.pod);
+  } else if constexpr (std::is_same_v<Op, MountDevice>) {
+    const MountDeviceRequest& request = operation.request;
     node_.devices.insert(request.device);
-    outcome.value =
-        MountedDevice{"fake", "/root/plugins/" + request.spec.name().str(), "", request.size};
-    done(outcome);
-  });
-  return StartResult::kStarted;
+    return {"fake", "/root/plugins/" + request.spec.name().str(), "", request.size};
+  } else if constexpr (std::is_same_v<Op, UnmountDevice>) {
+    node_.devices.erase(operation.request.device);
+  } else if constexpr (std::is_same_v<Op, AttachVolume>) {
+    node_.attached.insert(operation.request.device);
+    return {"fake", "/dev/" + operation.request.spec.name().str()};
+  } else if constexpr (std::is_same_v<Op, DetachVolume>) {
+    node_.attached.erase(operation.request.device);
+  } else if constexpr (std::is_same_v<Op, ProvisionVolume>) {
+    node_.made_volumes.insert(operation.request.planned.metadata.name);
+    return operation.request.planned;
+  } else if constexpr (std::is_same_v<Op, UndoProvision>) {
+    node_.made_volumes.erase(operation.request.planned.metadata.name);
+  }
+  return typename Op::Value();
 }
 
-StartResult FakeVolumeOperations::UnmountDevice(UnmountDeviceRequest request,
-                                                std::function<void(OperationOutcome<Unit>)> done) {
-  return Simple("unmount_device", OperationKey(request.device), request.plugin_name, done,
-                [this, device = request.device] { node_.devices.erase(device); });
-}
-
-StartResult FakeVolumeOperations::AttachVolume(
-    AttachRequest request, std::function<void(OperationOutcome<AttachedVolume>)> done) {
-  const OperationKey key(request.device);
-  const auto refused = Admit("attach", key);
-  if (refused) return *refused;
-  calls.push_back({.operation = "attach", .key = key, .attach = request});
-  Finish(key, [this, key, request, done] {
-    OperationOutcome<AttachedVolume> outcome;
-    if ((outcome.failure = TakeFailure("attach", key, "Attach"))) return done(outcome);
-    node_.attached.insert(request.device);
-    outcome.value = AttachedVolume{"fake", "/dev/" + request.spec.name().str()};
-    done(outcome);
-  });
-  return StartResult::kStarted;
-}
-
-StartResult FakeVolumeOperations::DetachVolume(DetachRequest request,
-                                               std::function<void(OperationOutcome<Unit>)> done) {
-  return Simple("detach", OperationKey(request.device), request.plugin_name, done,
-                [this, device = request.device] { node_.attached.erase(device); });
-}
-
-StartResult FakeVolumeOperations::VerifyVolumesAreAttached(
-    VerifyAttachedRequest request,
-    std::function<void(OperationOutcome<VerifiedAttachments>)> done) {
-  const OperationKey key = VerifyAttachedKeyOf(request.plugin_name);
-  const auto refused = Admit("verify", key);
-  if (refused) return *refused;
-  calls.push_back({.operation = "verify", .key = key, .verify = request});
-  // What the plugin sees when it is asked; its answer may come later.
+// What the plugin sees when it is asked; its answer may come later.
+template <>
+VerifiedAttachments FakeVolumeOperations::Perform(const VerifyVolumesAreAttached& operation) {
   VerifiedAttachments seen;
-  for (const VolumeToVerify& volume : request.volumes) {
+  for (const VolumeToVerify& volume : operation.request.volumes) {
     seen[volume.device] = node_.attached.contains(volume.device);
   }
-  Finish(key, [this, key, seen, done] {
-    OperationOutcome<VerifiedAttachments> outcome;
-    if ((outcome.failure = TakeFailure("verify", key, "VolumesAreAttached"))) {
-      return done(outcome);
-    }
-    outcome.value = seen;
-    done(outcome);
+  return seen;
+}
+
+// ---- one of any kind
+// ------------------------------------------------------------------------------
+
+template <typename Op>
+std::optional<StartResult> FakeVolumeOperations::Try(const OperationPtr& operation) {
+  auto* const started = As<Op>(*operation);
+  if (started == nullptr) return std::nullopt;
+  const Op& asked = started->operation();
+  const Call call = Describe(asked);
+  if (const auto refused = Admit(call.operation, call.key)) return *refused;
+  calls.push_back(call);
+  constexpr bool kTakesAway = std::is_same_v<Op, UnmountVolume> || std::is_same_v<Op, UnmapVolume>;
+  if (kTakesAway && on_unmount) on_unmount(call.key.pod_volume());
+  std::optional<typename Op::Value> seen_now;
+  if constexpr (std::is_same_v<Op, VerifyVolumesAreAttached>) seen_now = Perform(asked);
+  Finish(call.key, [this, operation, started, seen_now, name = call.operation, key = call.key] {
+    OperationOutcome<typename Op::Value> outcome;
+    outcome.failure = TakeFailure(name, key, StepOf(name));
+    if (!outcome.failure) outcome.value = seen_now ? *seen_now : Perform(started->operation());
+    started->Finish(outcome);
   });
   return StartResult::kStarted;
 }
 
-OperationKey FakeVolumeOperations::VerifyAttachedKeyOf(const std::string& plugin) {
-  return VerifyAttachedKey(plugin);
+StartResult FakeVolumeOperations::StartOne(const OperationPtr& operation) {
+  if (auto* const forgotten = As<ForgetStorage>(*operation)) {
+    forgotten_storage.push_back(forgotten->operation().volume_name);
+    forgotten->Finish({.value = Unit(), .failure = std::nullopt});
+    return StartResult::kStarted;
+  }
+  if (auto* const forgotten = As<ForgetStorageBut>(*operation)) {
+    kept_storage = forgotten->operation().volume_names;
+    forgotten->Finish({.value = Unit(), .failure = std::nullopt});
+    return StartResult::kStarted;
+  }
+  std::optional<StartResult> result;
+  const auto try_each = [&]<typename... Op>() {
+    (void)((result = Try<Op>(operation)).has_value() || ...);
+  };
+  try_each.
+  operator()<MountVolume, UnmountVolume, MapVolume, UnmapVolume, RemovePod, MountDevice,
+             UnmountDevice, ForgetDevice, AttachVolume, DetachVolume, VerifyVolumesAreAttached,
+             ExpandVolume, ReclaimVolume, ProvisionVolume, UndoProvision>();
+  if (!result) throw std::logic_error("the fake knows no operation of this kind");
+  return *result;
 }
 
-StartResult FakeVolumeOperations::ForgetDevice(UniqueVolumeName device,
-                                               std::function<void(OperationOutcome<Unit>)> done) {
-  return Simple("forget_device", OperationKey(device), "", done, [] {});
-}
-
-StartResult FakeVolumeOperations::ReclaimVolume(ReclaimRequest request,
-                                                std::function<void(OperationOutcome<Unit>)> done) {
-  const OperationKey key = ReclaimKeyOf(request.volume->metadata.name);
-  const StartResult started = Simple("reclaim", key, "", done, [] {});
-  if (started == StartResult::kStarted) calls.back().reclaim = request;
-  return started;
-}
-
-OperationKey FakeVolumeOperations::ReclaimKeyOf(const std::string& volume) {
-  return ReclaimKey(volume);
-}
-
-StartResult FakeVolumeOperations::ProvisionVolume(
-    ProvisionRequest request, std::function<void(OperationOutcome<PersistentVolume>)> done) {
-  const std::string name = request.planned.metadata.name;
-  return Simple(
-      "provision", ProvisionKey(name), request.plugin_name,
-      [done, request](const OperationOutcome<Unit>& outcome) {
-        OperationOutcome<PersistentVolume> answer;
-        answer.failure = outcome.failure;
-        if (outcome.value) answer.value = request.planned;
-        done(answer);
-      },
-      [this, name] { node_.made_volumes.insert(name); });
-}
-
-StartResult FakeVolumeOperations::UndoProvision(ProvisionRequest request,
-                                                std::function<void(OperationOutcome<Unit>)> done) {
-  const std::string name = request.planned.metadata.name;
-  return Simple("undo_provision", ProvisionKey(name), request.plugin_name, done,
-                [this, name] { node_.made_volumes.erase(name); });
+std::vector<StartResult> FakeVolumeOperations::StartAll(
+    std::vector<std::unique_ptr<AnyOperation>> operations) {
+  std::vector<StartResult> results;
+  for (auto& operation : operations) results.push_back(StartOne(std::move(operation)));
+  return results;
 }
 
 bool FakeVolumeOperations::IsPending(const OperationKey& key) const {
@@ -246,66 +254,6 @@ std::vector<RunningOperation> FakeVolumeOperations::Running() const {
   std::vector<RunningOperation> all;
   for (const auto& [key, since] : running_) all.push_back(*FindRunning(key));
   return all;
-}
-
-StartResult FakeVolumeOperations::Make(const std::string& operation, const std::string& step,
-                                       MountRequest request,
-                                       std::function<void(OperationOutcome<MountedVolume>)> done) {
-  const PodVolumeKey key{request.pod->uid(), request.spec.name()};
-  const auto refused = Admit(operation, key);
-  if (refused) return *refused;
-  calls.push_back({operation, key, request});
-  Finish(key, [this, operation, step, key, request, done] {
-    OperationOutcome<MountedVolume> outcome;
-    if ((outcome.failure = TakeFailure(operation, key, step))) return done(outcome);
-    node_.present.insert(key);
-    MountedVolume mounted;
-    mounted.plugin_name = "fake";
-    mounted.host_path = "/root/pods/" + key.ToString();
-    for (const SubPathRequest& sub_path : request.sub_paths) {
-      mounted.sub_paths.push_back({sub_path.container, sub_path.index, sub_path.sub_path});
-    }
-    if (refresh_.contains(key)) mounted.freshness = refresh_.at(key);
-    if (operation == "map") mounted.mapped = MappedDevice{"/dev/fake", "/root/nodes/fake"};
-    outcome.value = mounted;
-    done(outcome);
-  });
-  return StartResult::kStarted;
-}
-
-StartResult FakeVolumeOperations::TakeAway(const std::string& operation, const std::string& step,
-                                           const UnmountRequest& request,
-                                           std::function<void(OperationOutcome<Unit>)> done) {
-  const PodVolumeKey key{request.pod, request.spec};
-  const auto refused = Admit(operation, key);
-  if (refused) return *refused;
-  calls.push_back({operation, key, std::nullopt, request.plugin_name});
-  if (on_unmount) on_unmount(key);
-  Finish(key, [this, operation, step, key, done] {
-    OperationOutcome<Unit> outcome;
-    if ((outcome.failure = TakeFailure(operation, key, step))) return done(outcome);
-    node_.present.erase(key);
-    outcome.value = Unit{};
-    done(outcome);
-  });
-  return StartResult::kStarted;
-}
-
-StartResult FakeVolumeOperations::Simple(const std::string& operation, const OperationKey& key,
-                                         const std::string& plugin,
-                                         std::function<void(OperationOutcome<Unit>)> done,
-                                         std::function<void()> effect) {
-  const auto refused = Admit(operation, key);
-  if (refused) return *refused;
-  calls.push_back({operation, key, std::nullopt, plugin});
-  Finish(key, [this, operation, key, done, effect] {
-    OperationOutcome<Unit> outcome;
-    if ((outcome.failure = TakeFailure(operation, key, operation))) return done(outcome);
-    effect();
-    outcome.value = Unit{};
-    done(outcome);
-  });
-  return StartResult::kStarted;
 }
 
 std::optional<StartResult> FakeVolumeOperations::Admit(const std::string& operation,

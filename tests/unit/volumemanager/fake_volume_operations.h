@@ -14,6 +14,14 @@
 
 #include "base/backoff.h"
 #include "base/scheduler.h"
+#include "operation/attach_operations.h"
+#include "operation/device_operations.h"
+#include "operation/expand_operations.h"
+#include "operation/map_operations.h"
+#include "operation/mount_operations.h"
+#include "operation/provision_operations.h"
+#include "operation/reclaim_operations.h"
+#include "operation/storage_operations.h"
 #include "operation/volume_operations.h"
 
 namespace volumed {
@@ -66,73 +74,12 @@ class FakeVolumeOperations final : public VolumeOperations {
   std::set<OperationKey> given_up;
   std::map<OperationKey, LaneWait> waits_for;  // what Running() says of operations of these keys
 
-  StartResult MountVolume(MountRequest request,
-                          std::function<void(OperationOutcome<MountedVolume>)> done) override;
-  StartResult UnmountVolume(UnmountRequest request,
-                            std::function<void(OperationOutcome<Unit>)> done) override;
-  StartResult MapVolume(MountRequest request,
-                        std::function<void(OperationOutcome<MountedVolume>)> done) override;
-  StartResult UnmapVolume(UnmountRequest request,
-                          std::function<void(OperationOutcome<Unit>)> done) override;
-
-  StartResult RemovePod(PodUid pod, std::string, PodRecordEnd record,
-                        std::function<void(OperationOutcome<Unit>)> done) override;
-
-  StartResult ExpandVolume(ExpandRequest request,
-                           std::function<void(OperationOutcome<ExpandedVolume>)> done) override;
-
-  StartResult MountDevice(MountDeviceRequest request,
-                          std::function<void(OperationOutcome<MountedDevice>)> done) override;
-
-  StartResult UnmountDevice(UnmountDeviceRequest request,
-                            std::function<void(OperationOutcome<Unit>)> done) override;
-
-  StartResult AttachVolume(AttachRequest request,
-                           std::function<void(OperationOutcome<AttachedVolume>)> done) override;
-
-  StartResult DetachVolume(DetachRequest request,
-                           std::function<void(OperationOutcome<Unit>)> done) override;
-
-  StartResult VerifyVolumesAreAttached(
-      VerifyAttachedRequest request,
-      std::function<void(OperationOutcome<VerifiedAttachments>)> done) override;
-  static OperationKey VerifyAttachedKeyOf(const std::string& plugin);
-
-  StartResult ForgetDevice(UniqueVolumeName device,
-                           std::function<void(OperationOutcome<Unit>)> done) override;
-
-  StartResult ForgetStorage(std::string volume_name,
-                            std::function<void(OperationOutcome<Unit>)> done) override {
-    forgotten_storage.push_back(std::move(volume_name));
-    OperationOutcome<Unit> outcome;
-    outcome.value = Unit();
-    done(outcome);
-    return StartResult::kStarted;
-  }
-
-  StartResult ForgetStorageBut(std::set<std::string> volume_names,
-                               std::function<void(OperationOutcome<Unit>)> done) override {
-    kept_storage = std::move(volume_names);
-    OperationOutcome<Unit> outcome;
-    outcome.value = Unit();
-    done(outcome);
-    return StartResult::kStarted;
-  }
+  std::vector<StartResult> StartAll(std::vector<std::unique_ptr<AnyOperation>> operations) override;
 
   std::set<std::string> SetUnknownVolumes(std::vector<UnknownVolume> unknown) override {
     unknown_volumes = std::move(unknown);
     return std::exchange(held_for_unknown, {});
   }
-
-  StartResult ReclaimVolume(ReclaimRequest request,
-                            std::function<void(OperationOutcome<Unit>)> done) override;
-  static OperationKey ReclaimKeyOf(const std::string& volume);
-
-  StartResult ProvisionVolume(
-      ProvisionRequest request,
-      std::function<void(OperationOutcome<PersistentVolume>)> done) override;
-  StartResult UndoProvision(ProvisionRequest request,
-                            std::function<void(OperationOutcome<Unit>)> done) override;
 
   bool IsPending(const OperationKey& key) const override;
   std::optional<TimePoint> NextTry(const OperationKey& key) const override;
@@ -152,16 +99,17 @@ class FakeVolumeOperations final : public VolumeOperations {
     int times;
   };
 
-  StartResult Make(const std::string& operation, const std::string& step, MountRequest request,
-                   std::function<void(OperationOutcome<MountedVolume>)> done);
+  using OperationPtr = std::shared_ptr<AnyOperation>;
 
-  StartResult TakeAway(const std::string& operation, const std::string& step,
-                       const UnmountRequest& request,
-                       std::function<void(OperationOutcome<Unit>)> done);
-
-  StartResult Simple(const std::string& operation, const OperationKey& key,
-                     const std::string& plugin, std::function<void(OperationOutcome<Unit>)> done,
-                     std::function<void()> effect);
+  // Runs it if it is of kind Op; nullopt: it is not.
+  template <typename Op>
+  std::optional<StartResult> Try(const OperationPtr& operation);
+  // By kind: its entry in `calls`; what it does to the node, and answers.
+  template <typename Op>
+  static Call Describe(const Op& operation);
+  template <typename Op>
+  typename Op::Value Perform(const Op& operation);
+  StartResult StartOne(const OperationPtr& operation);
 
   std::optional<StartResult> Admit(const std::string& operation, const OperationKey& key);
 

@@ -111,7 +111,7 @@ TEST_F(MissingClaimsTest, AVolumeThatNoPluginCanDeleteIsGoneOnceItIsDeletedByCom
       "{storage: 1Gi}, accessModes: [ReadWriteOnce], persistentVolumeReclaimPolicy: Delete, "
       "local: {path: /srv/data}, nodeAffinity: {required: {nodeSelectorTerms: [{matchFields: "
       "[{key: metadata.name, operator: In, values: [n1]}]}]}}}\n";
-  operations().FailNext("reclaim", FakeVolumeOperations::ReclaimKeyOf("disk"),
+  operations().FailNext("reclaim", ReclaimKey("disk"),
                         Error::NotApplied(Code::kUnimplemented, "no deletable plugin"), 1000);
   Deliver(volume + Claim());
   ASSERT_TRUE(Binding());
@@ -149,7 +149,7 @@ TEST_F(MissingClaimsTest, AVolumeThatItsPluginNeverDeletesGoesAlsoIfItIsTerminat
 // The end of the try found nothing any more that it was of, and ended the agent.
 TEST_F(MissingClaimsTest, AVolumeThatIsDeletedWhileAReclaimOfItRunsGoesWithTheEndOfThat) {
   const std::string volume = Replace(Volume("Delete"), "/srv/data", "/outside/data");
-  const OperationKey reclaim = FakeVolumeOperations::ReclaimKeyOf("disk");
+  const OperationKey reclaim = ReclaimKey("disk");
   Deliver(volume + Claim());
   operations().FailNext("reclaim", reclaim, Error::NotApplied(Code::kPermissionDenied, "outside"),
                         1000);

@@ -355,7 +355,7 @@ TEST_F(PersistentVolumesTest, ADeletedVolumeIsGoneWhateverItsManifestSays) {
 TEST_F(PersistentVolumesTest, AFailedReclaimIsTriedAgainAlsoByTheNextAgent) {
   const std::string recycled = Volume("disk", "  persistentVolumeReclaimPolicy: Recycle\n");
   Deliver(recycled + Claim("data") + PodManifest("a", {kUse}));
-  operations().FailNext("reclaim", FakeVolumeOperations::ReclaimKeyOf("disk"),
+  operations().FailNext("reclaim", ReclaimKey("disk"),
                         Error::MaybeApplied(Code::kUnavailable, "no pod"), 1);
   Deliver(recycled);
   ASSERT_TRUE(Binding());

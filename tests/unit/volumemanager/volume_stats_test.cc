@@ -30,7 +30,7 @@ class VolumeStatsTest : public ::testing::Test {
     };
   }
   std::unique_ptr<VolumeStats> Make(VolumeStatsSettings settings = {}) {
-    return std::make_unique<VolumeStats>(scheduler_, plugins_, log_, settings);
+    return std::make_unique<VolumeStats>(scheduler_, plugins_, paths_, log_, settings);
   }
   static PodVolumeKey Key(const std::string& spec) { return {PodUid("a"), SpecName(spec)}; }
   void Track(VolumeStats& stats, const std::string& spec) {

@@ -1,4 +1,4 @@
-#include "operation/pod_volume_operations.h"
+#include "operation/node_volume_operations.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,9 @@
 #include "fakes/fake_irreversible_steps.h"
 #include "fakes/fake_kernel.h"
 #include "fakes/memory_record_store.h"
+#include "fakes/target_of.h"
 #include "metrics/exported_families.h"
+#include "operation/mount_operations.h"
 #include "unit/operation/load_records.h"
 #include "unit/operation/recording_parts.h"
 #include "unit/operation/scripted_plugin.h"
@@ -26,9 +28,9 @@ const Error kRefused = Error::NotApplied(Code::kInvalidArgument, "no such thing"
 const Error kTimedOut = Error::MaybeApplied(Code::kDeadlineExceeded, "no answer");
 const Error kDiskFull = Error::NotApplied(Code::kResourceExhausted, "disk full");
 
-class PodVolumeOperationsTest : public ::testing::Test {
+class NodeVolumeOperationsTest : public ::testing::Test {
  protected:
-  PodVolumeOperationsTest() {
+  NodeVolumeOperationsTest() {
     kernel_.AddDirectory(kRoot + "/pods", 0750);
     std::vector<std::unique_ptr<VolumePlugin>> plugins;
     plugins.push_back(std::make_unique<ScriptedPlugin>(script_));
@@ -43,12 +45,15 @@ class PodVolumeOperationsTest : public ::testing::Test {
                                                     BootId(boot));
     storage_ =
         std::make_unique<StorageGuard>(kernel_, store_, scheduler_.clock(), logger_, BootId(boot));
-    operations_ = std::make_unique<PodVolumeOperations>(scheduler_, store_, plugins_, host_,
-                                                        logger_, observer_, *devices_, *storage_,
-                                                        BootId(boot), OperationSettings());
+    operations_ = std::make_unique<NodeVolumeOperations>(
+        scheduler_, OperationParts{plugins_, host_, logger_, store_, *devices_, *storage_},
+        observer_, BootId(boot));
     operations_->Restore(LoadPodVolumeRecords(store_), {});
   }
 
+  static VolumeTarget TargetOfPod(PodPtr pod) {
+    return PodVolumeTarget(KubeletPaths(kRoot), std::move(pod), kScriptedPlugin, SpecName("data"));
+  }
   static MountRequest Request(VolumeSource source = EmptyDirVolumeSource{}) {
     auto pod = std::make_shared<Pod>();
     pod->metadata.name = "web";
@@ -56,20 +61,18 @@ class PodVolumeOperationsTest : public ::testing::Test {
     PodVolume volume;
     volume.name = "data";
     volume.source = std::move(source);
-    return {.pod = pod,
-            .spec = VolumeSpec::FromVolume(volume),
-            .sub_paths = {},
-            .nested_mount_points = {}};
+    const VolumeSpec spec = VolumeSpec::FromVolume(volume);
+    return {.target = TargetOfPod(pod), .spec = spec, .sub_paths = {}, .nested_mount_points = {}};
   }
   OperationOutcome<MountedVolume> Mount(MountRequest request = Request()) {
     OperationOutcome<MountedVolume> outcome;
     int done = 0;
     operations_->ResetBackoff(key_);
-    EXPECT_EQ(operations_->MountVolume(std::move(request),
-                                       [&](OperationOutcome<MountedVolume> got) {
-                                         outcome = std::move(got);
-                                         ++done;
-                                       }),
+    EXPECT_EQ(operations_->Start(MountVolume(std::move(request)),
+                                 [&](OperationOutcome<MountedVolume> got) {
+                                   outcome = std::move(got);
+                                   ++done;
+                                 }),
               StartResult::kStarted);
     scheduler_.RunFor(Duration::zero());
     EXPECT_EQ(done, 1);
@@ -78,12 +81,12 @@ class PodVolumeOperationsTest : public ::testing::Test {
   std::optional<OperationFailure> Unmount() {
     std::optional<OperationFailure> failure;
     operations_->ResetBackoff(key_);
-    EXPECT_EQ(operations_->UnmountVolume(
-                  {PodUid("uid-1"), SpecName("data"), kScriptedPlugin, "default/web"},
-                  [&](OperationOutcome<Unit> got) {
-                    EXPECT_NE(got.value.has_value(), got.failure.has_value());
-                    failure = got.failure;
-                  }),
+    EXPECT_EQ(operations_->Start(UnmountVolume({PodUid("uid-1"), SpecName("data"), kScriptedPlugin,
+                                                "default/web"}),
+                                 [&](OperationOutcome<Unit> got) {
+                                   EXPECT_NE(got.value.has_value(), got.failure.has_value());
+                                   failure = got.failure;
+                                 }),
               StartResult::kStarted);
     scheduler_.RunFor(Duration::zero());
     return failure;
@@ -91,8 +94,8 @@ class PodVolumeOperationsTest : public ::testing::Test {
   std::optional<OperationFailure> RemovePod(PodRecordEnd record = PodRecordEnd::kRemove) {
     std::optional<OperationFailure> failure;
     operations_->ResetBackoff({PodUid("uid-1"), SpecName()});
-    EXPECT_EQ(operations_->RemovePod(PodUid("uid-1"), "default/web", record,
-                                     [&](OperationOutcome<Unit> got) { failure = got.failure; }),
+    EXPECT_EQ(operations_->Start(volumed::RemovePod(PodUid("uid-1"), "default/web", record),
+                                 [&](OperationOutcome<Unit> got) { failure = got.failure; }),
               StartResult::kStarted);
     scheduler_.RunFor(Duration::zero());
     return failure;
@@ -126,10 +129,10 @@ class PodVolumeOperationsTest : public ::testing::Test {
   RecordingObserver observer_;
   std::unique_ptr<DeviceRecordKeeper> devices_;
   std::unique_ptr<StorageGuard> storage_;
-  std::unique_ptr<PodVolumeOperations> operations_;
+  std::unique_ptr<NodeVolumeOperations> operations_;
 };
 
-TEST_F(PodVolumeOperationsTest, MountsAndTellsWhere) {
+TEST_F(NodeVolumeOperationsTest, MountsAndTellsWhere) {
   const auto outcome = Mount();
   ASSERT_TRUE(outcome.value) << outcome.failure->error.ToString();
   EXPECT_EQ(outcome.value->plugin_name, kScriptedPlugin);
@@ -146,7 +149,7 @@ TEST_F(PodVolumeOperationsTest, MountsAndTellsWhere) {
   EXPECT_TRUE(parts_.events.empty());
 }
 
-TEST_F(PodVolumeOperationsTest, NoEffectIsMadeBeforeItsIntentIsRecorded) {
+TEST_F(NodeVolumeOperationsTest, NoEffectIsMadeBeforeItsIntentIsRecorded) {
   std::vector<std::string> states;
   kernel_.SetCallHook([&](const AnyRequest&) { states.push_back(StoredState()); });
   ASSERT_TRUE(Mount().value);
@@ -163,15 +166,15 @@ TEST_F(PodVolumeOperationsTest, NoEffectIsMadeBeforeItsIntentIsRecorded) {
   EXPECT_FALSE(kernel_.Exists(kVolumeDir));
 }
 
-TEST_F(PodVolumeOperationsTest, ThePluginGetsThePodsUsersDeadlineKeyAndDomain) {
+TEST_F(NodeVolumeOperationsTest, ThePluginGetsThePodsUsersDeadlineKeyAndDomain) {
   script_.fault_domain = "/srv/nfs";
   MountRequest request = Request();
-  auto pod = std::make_shared<Pod>(*request.pod);
+  auto pod = std::make_shared<Pod>(*request.target.pod);
   pod->spec.security_context.fs_group = 2000;
   pod->spec.security_context.fs_group_change_policy = FsGroupChangePolicy::kOnRootMismatch;
   pod->spec.security_context.run_as_user = 1000;
   pod->spec.containers.resize(2);
-  request.pod = pod;
+  request.target = TargetOfPod(pod);
   request.nested_mount_points = {"a/b"};
   request.reconstructed = true;
   ASSERT_TRUE(Mount(request).value);
@@ -190,7 +193,7 @@ TEST_F(PodVolumeOperationsTest, ThePluginGetsThePodsUsersDeadlineKeyAndDomain) {
   // Containers that do not agree have no common user.
   pod = std::make_shared<Pod>(*pod);
   pod->spec.containers[1].security_context.run_as_user = 1001;
-  request.pod = pod;
+  request.target = TargetOfPod(pod);
   ASSERT_TRUE(Mount(request).value);
   EXPECT_EQ(script_.set_ups[1].fs_user, std::nullopt);
 
@@ -202,7 +205,7 @@ TEST_F(PodVolumeOperationsTest, ThePluginGetsThePodsUsersDeadlineKeyAndDomain) {
   EXPECT_EQ(domain, "/srv/nfs");
 }
 
-TEST_F(PodVolumeOperationsTest, TheRecordHoldsWhatATeardownNeeds) {
+TEST_F(NodeVolumeOperationsTest, TheRecordHoldsWhatATeardownNeeds) {
   ASSERT_TRUE(Mount(Request(SecretVolumeSource{.secret_name = "db", .items = {}})).value);
   const PodVolumeRecord record =
       DecodePodVolumeRecord(*store_.Find(kPodVolumeRecordKind, "uid-1/data")).value();
@@ -213,7 +216,7 @@ TEST_F(PodVolumeOperationsTest, TheRecordHoldsWhatATeardownNeeds) {
   EXPECT_NE(record.volume_json.find("\"db\""), std::string::npos);
 }
 
-TEST_F(PodVolumeOperationsTest, ARefusedSetUpLeavesNoRecordAndTellsTheUser) {
+TEST_F(NodeVolumeOperationsTest, ARefusedSetUpLeavesNoRecordAndTellsTheUser) {
   script_.set_up_error = kRefused;
   const auto outcome = Mount();
   ASSERT_TRUE(outcome.failure);
@@ -227,7 +230,7 @@ TEST_F(PodVolumeOperationsTest, ARefusedSetUpLeavesNoRecordAndTellsTheUser) {
   EXPECT_TRUE(operations_->NextTry(key_));
 }
 
-TEST_F(PodVolumeOperationsTest, ASetUpThatMayHaveHappenedIsUncertainUntilItIsDoneOrUndone) {
+TEST_F(NodeVolumeOperationsTest, ASetUpThatMayHaveHappenedIsUncertainUntilItIsDoneOrUndone) {
   script_.set_up_error_after = kTimedOut;
   ASSERT_TRUE(Mount().failure);
   EXPECT_EQ(StoredState(), "SettingUp*");
@@ -242,7 +245,7 @@ TEST_F(PodVolumeOperationsTest, ASetUpThatMayHaveHappenedIsUncertainUntilItIsDon
   EXPECT_EQ(StoredState(), "SetUp");
 }
 
-TEST_F(PodVolumeOperationsTest, WhatNoPluginWantsFailsBeforeAnyRecord) {
+TEST_F(NodeVolumeOperationsTest, WhatNoPluginWantsFailsBeforeAnyRecord) {
   const auto outcome = Mount(Request(HostPathVolumeSource{.path = "/srv"}));
   ASSERT_TRUE(outcome.failure);
   EXPECT_EQ(outcome.failure->step, "FindPluginBySpec");
@@ -257,7 +260,7 @@ TEST_F(PodVolumeOperationsTest, WhatNoPluginWantsFailsBeforeAnyRecord) {
   EXPECT_EQ(kernel_.call_count(), 0u);
 }
 
-TEST_F(PodVolumeOperationsTest, AFailedRemountKeepsTheVolume) {
+TEST_F(NodeVolumeOperationsTest, AFailedRemountKeepsTheVolume) {
   ASSERT_TRUE(Mount().value);
   MountRequest remount = Request();
   remount.is_remount = true;
@@ -274,7 +277,7 @@ TEST_F(PodVolumeOperationsTest, AFailedRemountKeepsTheVolume) {
   EXPECT_EQ(StoredState(), "SetUp");
 }
 
-TEST_F(PodVolumeOperationsTest, ARemountOfAnUnchangedVolumeWritesNoRecord) {
+TEST_F(NodeVolumeOperationsTest, ARemountOfAnUnchangedVolumeWritesNoRecord) {
   ASSERT_TRUE(Mount().value);
   const uint64_t writes = store_.calls();
   MountRequest remount = Request();
@@ -283,7 +286,7 @@ TEST_F(PodVolumeOperationsTest, ARemountOfAnUnchangedVolumeWritesNoRecord) {
   EXPECT_EQ(store_.calls(), writes);
 }
 
-TEST_F(PodVolumeOperationsTest, PreparesSubPathsAndUnmountsThemFirst) {
+TEST_F(NodeVolumeOperationsTest, PreparesSubPathsAndUnmountsThemFirst) {
   MountRequest request = Request();
   request.sub_paths = {{.container = "app", .index = 2, .sub_path = "logs/today"}};
   const auto outcome = Mount(request);
@@ -299,7 +302,7 @@ TEST_F(PodVolumeOperationsTest, PreparesSubPathsAndUnmountsThemFirst) {
   EXPECT_FALSE(kernel_.Exists(kPodDir + "/volume-subpaths"));
 }
 
-TEST_F(PodVolumeOperationsTest, ATeardownGoesOnWhereTheDirectoriesOfSubPathsCannotGo) {
+TEST_F(NodeVolumeOperationsTest, ATeardownGoesOnWhereTheDirectoriesOfSubPathsCannotGo) {
   MountRequest request = Request();
   request.sub_paths = {{.container = "app", .index = 0, .sub_path = "logs"}};
   ASSERT_TRUE(Mount(request).value);
@@ -314,7 +317,7 @@ TEST_F(PodVolumeOperationsTest, ATeardownGoesOnWhereTheDirectoriesOfSubPathsCann
   EXPECT_EQ(StoredState(), "none");
 }
 
-TEST_F(PodVolumeOperationsTest, ASubPathThatCannotBeIsUncertainNotMounted) {
+TEST_F(NodeVolumeOperationsTest, ASubPathThatCannotBeIsUncertainNotMounted) {
   MountRequest request = Request();
   request.sub_paths = {{.container = "app", .index = 0, .sub_path = "../etc"}};
   const auto outcome = Mount(request);
@@ -327,7 +330,7 @@ TEST_F(PodVolumeOperationsTest, ASubPathThatCannotBeIsUncertainNotMounted) {
   EXPECT_EQ(StoredState(), "SettingUp*");
 }
 
-TEST_F(PodVolumeOperationsTest, ATeardownDoesNotBeginWhileSubPathsStay) {
+TEST_F(NodeVolumeOperationsTest, ATeardownDoesNotBeginWhileSubPathsStay) {
   MountRequest request = Request();
   request.sub_paths = {{.container = "app", .index = 0, .sub_path = "logs"}};
   ASSERT_TRUE(Mount(request).value);
@@ -341,7 +344,7 @@ TEST_F(PodVolumeOperationsTest, ATeardownDoesNotBeginWhileSubPathsStay) {
   EXPECT_EQ(StoredState(), "none");
 }
 
-TEST_F(PodVolumeOperationsTest, ARefusedTeardownIsToldAndTriedAgain) {
+TEST_F(NodeVolumeOperationsTest, ARefusedTeardownIsToldAndTriedAgain) {
   ASSERT_TRUE(Mount().value);
   script_.tear_down_error = kTimedOut;
   const auto failure = Unmount();
@@ -354,7 +357,7 @@ TEST_F(PodVolumeOperationsTest, ARefusedTeardownIsToldAndTriedAgain) {
   ASSERT_FALSE(Unmount());
 }
 
-TEST_F(PodVolumeOperationsTest, AFullDiskStopsSetUpBeforeItsEffectAndNoTeardown) {
+TEST_F(NodeVolumeOperationsTest, AFullDiskStopsSetUpBeforeItsEffectAndNoTeardown) {
   store_.FailNext(kDiskFull, 1);
   const auto outcome = Mount();
   ASSERT_TRUE(outcome.failure);
@@ -373,7 +376,7 @@ TEST_F(PodVolumeOperationsTest, AFullDiskStopsSetUpBeforeItsEffectAndNoTeardown)
   EXPECT_FALSE(kernel_.Exists(kPodDir));
 }
 
-TEST_F(PodVolumeOperationsTest, AfterAFullDiskTheRowsGoWithThePod) {
+TEST_F(NodeVolumeOperationsTest, AfterAFullDiskTheRowsGoWithThePod) {
   ASSERT_TRUE(Mount().value);
   store_.FailNext(kDiskFull, 2);
   ASSERT_FALSE(Unmount());
@@ -381,7 +384,7 @@ TEST_F(PodVolumeOperationsTest, AfterAFullDiskTheRowsGoWithThePod) {
   EXPECT_TRUE(store_.All().empty());
 }
 
-TEST_F(PodVolumeOperationsTest, RemovesThePodAndItsRecord) {
+TEST_F(NodeVolumeOperationsTest, RemovesThePodAndItsRecord) {
   ASSERT_TRUE(
       store_
           .Put(EncodeRecord(PodRecord{.uid = PodUid("uid-1"), .name = "web"}), kPodRecordDurability)
@@ -400,7 +403,7 @@ TEST_F(PodVolumeOperationsTest, RemovesThePodAndItsRecord) {
   EXPECT_TRUE(store_.All().empty());
 }
 
-TEST_F(PodVolumeOperationsTest, TheRecordOfADeletionByCommandStaysWhenTheDirectoriesGo) {
+TEST_F(NodeVolumeOperationsTest, TheRecordOfADeletionByCommandStaysWhenTheDirectoriesGo) {
   const PodRecord deleted{.uid = PodUid("uid-1"), .name = "web", .terminating = true};
   ASSERT_TRUE(store_.Put(EncodeRecord(deleted), kPodRecordDurability).ok());
   ASSERT_TRUE(Mount().value);
@@ -411,7 +414,7 @@ TEST_F(PodVolumeOperationsTest, TheRecordOfADeletionByCommandStaysWhenTheDirecto
   EXPECT_EQ(store_.All()[0], EncodeRecord(deleted));
 }
 
-TEST_F(PodVolumeOperationsTest, APodsRecordStaysAsLongAsForeignFilesDo) {
+TEST_F(NodeVolumeOperationsTest, APodsRecordStaysAsLongAsForeignFilesDo) {
   ASSERT_TRUE(
       store_
           .Put(EncodeRecord(PodRecord{.uid = PodUid("uid-1"), .name = "web"}), kPodRecordDurability)
@@ -424,7 +427,7 @@ TEST_F(PodVolumeOperationsTest, APodsRecordStaysAsLongAsForeignFilesDo) {
   EXPECT_EQ(store_.All().size(), 1u);
 }
 
-TEST_F(PodVolumeOperationsTest, TearsDownWhatHasNoRecord) {
+TEST_F(NodeVolumeOperationsTest, TearsDownWhatHasNoRecord) {
   kernel_.AddMount("tmpfs", "tmpfs", kVolumeDir);
   std::string state_in_call;
   std::string domain;
@@ -438,28 +441,29 @@ TEST_F(PodVolumeOperationsTest, TearsDownWhatHasNoRecord) {
   EXPECT_FALSE(kernel_.Exists(kVolumeDir));
 }
 
-TEST_F(PodVolumeOperationsTest, OperationsOfAKeyDoNotOverlap) {
-  ASSERT_EQ(operations_->MountVolume(Request(), [](auto) {}), StartResult::kStarted);
+TEST_F(NodeVolumeOperationsTest, OperationsOfAKeyDoNotOverlap) {
+  ASSERT_EQ(operations_->Start(MountVolume(Request()), [](auto) {}), StartResult::kStarted);
   EXPECT_TRUE(operations_->IsPending(key_));
   EXPECT_EQ(
-      operations_->RemovePod(PodUid("uid-1"), "default/web", PodRecordEnd::kRemove, [](auto) {}),
+      operations_->Start(volumed::RemovePod(PodUid("uid-1"), "default/web", PodRecordEnd::kRemove),
+                         [](auto) {}),
       StartResult::kPending);
   ASSERT_EQ(operations_->Running().size(), 1u);
   scheduler_.RunFor(Duration::zero());
   EXPECT_FALSE(operations_->IsPending(key_));
 }
 
-TEST_F(PodVolumeOperationsTest, FailuresBackOffUntilAnEventRemovesTheCause) {
+TEST_F(NodeVolumeOperationsTest, FailuresBackOffUntilAnEventRemovesTheCause) {
   script_.set_up_error = kRefused;
   ASSERT_TRUE(Mount().failure);
-  EXPECT_EQ(operations_->MountVolume(Request(), [](auto) {}), StartResult::kBackoff);
+  EXPECT_EQ(operations_->Start(MountVolume(Request()), [](auto) {}), StartResult::kBackoff);
   operations_->ResetBackoff(key_);
   EXPECT_EQ(operations_->NextTry(key_), std::nullopt);
-  EXPECT_EQ(operations_->MountVolume(Request(), [](auto) {}), StartResult::kStarted);
+  EXPECT_EQ(operations_->Start(MountVolume(Request()), [](auto) {}), StartResult::kStarted);
   scheduler_.RunFor(Duration::zero());
 }
 
-TEST_F(PodVolumeOperationsTest, ProgressOfALongStepIsShown) {
+TEST_F(NodeVolumeOperationsTest, ProgressOfALongStepIsShown) {
   std::vector<RunningOperation> seen;
   script_.on_set_up = [&](const MounterArgs& args) {
     args.call.progress(12345);
@@ -471,7 +475,7 @@ TEST_F(PodVolumeOperationsTest, ProgressOfALongStepIsShown) {
   EXPECT_EQ(seen[0].progress, 12345);
 }
 
-TEST_F(PodVolumeOperationsTest, ARebootMakesASetUpVolumeUncertain) {
+TEST_F(NodeVolumeOperationsTest, ARebootMakesASetUpVolumeUncertain) {
   ASSERT_TRUE(Mount().value);
   Restart("boot-a");
   EXPECT_EQ(State(), "SetUp");

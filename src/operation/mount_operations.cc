@@ -1,0 +1,251 @@
+#include "operation/mount_operations.h"
+
+#include <memory>
+
+#include "mounter/subpath.h"
+#include "operation/call_options.h"
+#include "operation/group_operations.h"
+#include "operation/mount_request.h"
+#include "operation/operation_parts.h"
+#include "operation/operation_traits.h"
+#include "operation/pod_volume_facts.h"
+#include "operation/step_runner.h"
+#include "operation/storage_steps.h"
+
+namespace volumed {
+namespace {
+
+using Failure = std::optional<OperationFailure>;
+
+// Our own, beside kubelet's operation_name.
+constexpr const char* kPodRemove = "pod_remove";
+
+Status PrepareSubPaths(const OperationParts& parts, const MountRequest& request,
+                       const Mounter& mounter, const CallOptions& call,
+                       std::vector<SubPathMount>& mounts) {
+  mounts.clear();
+  for (const SubPathRequest& wanted : request.sub_paths) {
+    ASSIGN_OR_RETURN(const SafePath place,
+                     PrepareSafeSubpath(parts.host.kernel, parts.host.paths,
+                                        SubpathOf(request, wanted, mounter), call)
+                         .With("container " + wanted.container));
+    mounts.push_back({wanted.container, wanted.index, place.Display()});
+  }
+  return OkStatus();
+}
+
+VolumePlace PlaceOf(const VolumeTarget& target, const Mounter& mounter) {
+  return {target.key, mounter.GetSafePath(), target.directory};
+}
+
+}  // namespace
+
+OperationTraits MountVolume::Traits(const OperationParts& parts) const {
+  OperationTraits traits = TraitsOf(parts, key(), kVolumeMount, request.spec);
+  traits.pod_display_name = request.target.display_name;
+  traits.device = request.device();
+  traits.use = request.has_device ? DeviceUse::kExclusive : DeviceUse::kNone;
+  traits.domain = DomainOf(parts, request.spec);
+  traits.on_own_filesystem = true;
+  return traits;
+}
+
+std::optional<VolumePlace> MountVolume::PlaceInGroup(const OperationParts& parts) const {
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(request.spec);
+  if (!plugin.ok() || !CanBeGrouped(request, **plugin)) return std::nullopt;
+  return VolumePlace{request.key(), request.target.place, request.target.directory};
+}
+
+Failure MountVolume::Run(const OperationParts& parts, OperationProgress& progress,
+                         MountedVolume& result) const {
+  progress.EnterStep("FindPlugin");
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(request.spec);
+  if (!plugin.ok()) return OperationFailure{kVolumeMount, "FindPluginBySpec", plugin.error()};
+  const Result<std::unique_ptr<Mounter>> made = (*plugin)->NewMounter(request.spec, request.target);
+  if (!made.ok()) return OperationFailure{kVolumeMount, "NewMounter", made.error()};
+  Mounter& mounter = **made;
+  if (const Status mounted = CheckDevice(parts.devices, request.device()); !mounted.ok()) {
+    return OperationFailure{kVolumeMount, "CheckDevice", mounted.error()};
+  }
+
+  StateCall call{.operation = kVolumeMount,
+                 .event = MountEvent(request, *parts.volumes),
+                 .facts = FactsOf(request, **plugin),
+                 .steps = {}};
+  call.steps.push_back({.name = "CheckNotCovered",
+                        .timeout = parts.settings.make_pod_directories,
+                        .changes_volume = false,
+                        .run = [&](const CallOptions& options) {
+                          return CheckNotCovered(parts.host, PlaceOf(request.target, mounter),
+                                                 options);
+                        }});
+  call.steps.push_back({.name = "MakePodDirectories",
+                        .timeout = parts.settings.make_pod_directories,
+                        .changes_volume = false,
+                        .run = [&](const CallOptions& options) {
+                          return MakeTargetDirectories(parts.host, request.target,
+                                                       OnOwnFilesystem(options));
+                        }});
+  PodStorage storage(parts.storage, parts.host.kernel, request, **plugin, mounter.GetSafePath());
+  call.steps.push_back(
+      {.name = "ReserveStorage",
+       .timeout = parts.settings.set_up,
+       .changes_volume = false,
+       .run = [&](const CallOptions& options) { return storage.Reserve(options); }});
+  call.steps.push_back({.name = "SetUp",
+                        .timeout = parts.settings.set_up,
+                        .run = [&](const CallOptions& options) -> Status {
+                          RETURN_IF_ERROR(mounter.CanMount(options));
+                          MounterArgs args = ArgsFor(request, options);
+                          args.call.approved = storage.approved();
+                          return mounter.SetUp(args);
+                        }});
+  call.steps.push_back(
+      {.name = "RecordStorage",
+       .timeout = parts.settings.set_up,
+       .changes_volume = false,
+       .run = [&](const CallOptions& options) { return storage.Record(options); }});
+  if (!request.sub_paths.empty()) {
+    call.steps.push_back({.name = "PrepareSubPaths",
+                          .timeout = parts.settings.prepare_sub_paths,
+                          .run = [&](const CallOptions& options) {
+                            return PrepareSubPaths(parts, request, mounter, options,
+                                                   result.sub_paths);
+                          }});
+  }
+  StepRunner runner(*parts.volumes, parts.host.clock, progress,
+                    OperationCall(call.facts.key.ToString(), call.facts.fault_domain, progress));
+  if (Failure failure = runner.Run(call)) {
+    // Nothing of it is there: nobody has to know of it.
+    if (!parts.volumes->Find(call.facts.key)) storage.Release();
+    return failure;
+  }
+  DescribeMounted(call.facts.plugin_name, mounter, result);
+  return std::nullopt;
+}
+
+void MountVolume::Tell(const OperationParts& parts,
+                       const OperationOutcome<MountedVolume>& outcome) const {
+  if (!outcome.failure) return;
+  TellOfFailure(parts.host.events, request.key().pod, request.spec.name(), false, *outcome.failure);
+}
+
+OperationFailures MountVolume::RunTogether(const OperationParts& parts,
+                                           const std::vector<const MountVolume*>& all,
+                                           const std::vector<MountedVolume*>& results,
+                                           OperationProgress& progress) {
+  return RunMountGroup(parts, all, results, progress);
+}
+
+OperationTraits UnmountVolume::Traits(const OperationParts& parts) const {
+  return UnmountTraits(parts, kVolumeUnmount, request);
+}
+
+std::optional<VolumePlace> UnmountVolume::PlaceInGroup(const OperationParts& parts) const {
+  const std::optional<PodVolumeRecord> record = parts.volumes->Find(request.key());
+  if (!record || !CanBeGrouped(request, *record)) return std::nullopt;
+  const KubeletPaths& paths = parts.host.paths;
+  return VolumePlace{request.key(),
+                     paths.GetPodVolumeDir(request.pod, record->plugin_name, request.spec),
+                     paths.GetPodDir(request.pod)};
+}
+
+Failure UnmountVolume::Run(const OperationParts& parts, OperationProgress& progress, Unit&) const {
+  progress.EnterStep("FindPlugin");
+  StateCall call{.operation = kVolumeUnmount,
+                 .event = VolumeEvent::kTearDown,
+                 .facts = FactsOf(request, *parts.volumes),
+                 .steps = {}};
+  const std::string& name =
+      request.plugin_name.empty() ? call.facts.plugin_name : request.plugin_name;
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginForTeardown(name);
+  if (!plugin.ok()) return OperationFailure{kVolumeUnmount, "FindPluginByName", plugin.error()};
+  const Result<std::unique_ptr<Unmounter>> made =
+      (*plugin)->NewUnmounter(request.spec, request.pod);
+  if (!made.ok()) return OperationFailure{kVolumeUnmount, "NewUnmounter", made.error()};
+
+  const SafePath place =
+      parts.host.paths.GetPodVolumeDir(request.pod, (*plugin)->GetPluginName(), request.spec);
+  call.steps.push_back(
+      {.name = "CheckNotCovered",
+       .timeout = parts.settings.clean_sub_paths,
+       .changes_volume = false,
+       .run = [&](const CallOptions& options) {
+         return CheckNotCovered(
+             parts.host, {request.key(), place, parts.host.paths.GetPodDir(request.pod)}, options);
+       }});
+  // The directories come last: on a root that takes no writes they stay, and the mounts still go.
+  bool has_sub_paths = false;
+  call.steps.push_back({.name = "UnmountSubPaths",
+                        .timeout = parts.settings.clean_sub_paths,
+                        .run = [&](const CallOptions& options) -> Status {
+                          const Result<bool> found =
+                              UnmountSubPaths(parts.host.kernel, parts.host.paths, request.pod,
+                                              request.spec, options);
+                          // Some of the mounts may be gone, whatever became of the last one.
+                          if (!found.ok()) return found.error().AsMaybeApplied();
+                          has_sub_paths = *found;
+                          return OkStatus();
+                        }});
+  call.steps.push_back(
+      {.name = "TearDown",
+       .timeout = parts.settings.tear_down,
+       .run = [&](const CallOptions& options) { return (*made)->TearDown(options); }});
+  call.steps.push_back({.name = "CleanSubPaths",
+                        .timeout = parts.settings.clean_sub_paths,
+                        .run = [&](const CallOptions& options) {
+                          if (!has_sub_paths) return OkStatus();
+                          return CleanSubPaths(parts.host.kernel, parts.host.paths, request.pod,
+                                               request.spec, options);
+                        }});
+  StepRunner runner(*parts.volumes, parts.host.clock, progress,
+                    OperationCall(call.facts.key.ToString(), call.facts.fault_domain, progress));
+  if (Failure failure = runner.Run(call)) return failure;
+  return ReleaseStorage(parts.storage, PodStorageId(call.facts.key), kVolumeUnmount);
+}
+
+OperationFailures UnmountVolume::RunTogether(const OperationParts& parts,
+                                             const std::vector<const UnmountVolume*>& all,
+                                             const std::vector<Unit*>&,
+                                             OperationProgress& progress) {
+  return RunUnmountGroup(parts, all, progress);
+}
+
+OperationTraits RemovePod::Traits(const OperationParts&) const {
+  return {.key = key(),
+          .name = kPodRemove,
+          .plugin_name = "",
+          .pod_display_name = pod_display_name,
+          .on_own_filesystem = true};
+}
+
+Failure RemovePod::Run(const OperationParts& parts, OperationProgress& progress, Unit&) const {
+  const std::vector<PodVolumeRecord> volumes = parts.volumes->FindOfPod(pod);
+  if (!volumes.empty()) {
+    return OperationFailure{
+        kPodRemove, "CheckVolumes",
+        Error::NotApplied(Code::kFailedPrecondition,
+                          "volume \"" + volumes.front().key.spec.str() + "\" is still " +
+                              std::string(VolumeStateName(volumes.front().state)))};
+  }
+  const std::vector<Step> steps = {
+      {.name = "RemovePodDirectories",
+       .timeout = parts.settings.remove_pod_directories,
+       .run =
+           [&](const CallOptions& options) {
+             return RemovePodDirectories(parts.host.kernel, parts.host.paths, pod,
+                                         parts.pod_directory_owner, options);
+           }},
+      {.name = "RemovePodRecord",
+       .run = [&](const CallOptions&) -> Status {
+         RETURN_IF_ERROR(parts.volumes->ForgetPod(pod));
+         if (record == PodRecordEnd::kKeep) return OkStatus();
+         return parts.store.Remove(kPodRecordKind, pod.str(), kPodRecordDurability);
+       }},
+  };
+  StepRunner runner(*parts.volumes, parts.host.clock, progress,
+                    OperationCall(pod.str(), "", progress));
+  return runner.RunWithoutRecord(kPodRemove, steps);
+}
+
+}  // namespace volumed

@@ -1,0 +1,74 @@
+// The operations on the volumes of pods, and of whoever else is given one, that are directories: a
+// volume is set up at its target, brought up to date, and torn down; at the end the pod's own
+// directories and its record go. Block volumes are in map_operations.h; several volumes at once in
+// group_operations.h.
+// Source: kubernetes pkg/volume/util/operationexecutor/operation_generator.go@v1.36.2
+// (GenerateMountVolumeFunc, GenerateUnmountVolumeFunc).
+//
+// Of each Run: Threads: one at a time per key. Blocks: until the steps' deadlines and the store.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "operation/operation.h"
+#include "operation/volume_requests.h"
+
+namespace volumed {
+
+struct MountVolume : OperationOf<MountedVolume> {
+  explicit MountVolume(MountRequest mount) : request(std::move(mount)) {}
+
+  OperationKey key() const { return request.key(); }
+  // Alone with its device: what is bound is not unmounted meanwhile.
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      MountedVolume& result) const;
+  void Tell(const OperationParts& parts, const OperationOutcome<MountedVolume>& outcome) const;
+
+  std::optional<VolumePlace> PlaceInGroup(const OperationParts& parts) const;
+  static OperationFailures RunTogether(const OperationParts& parts,
+                                       const std::vector<const MountVolume*>& all,
+                                       const std::vector<MountedVolume*>& results,
+                                       OperationProgress& progress);
+
+  MountRequest request;
+};
+
+struct UnmountVolume : OperationOf<Unit> {
+  explicit UnmountVolume(UnmountRequest unmount) : request(std::move(unmount)) {}
+
+  OperationKey key() const { return request.key(); }
+  // Beside others that share its device.
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      Unit& result) const;
+
+  std::optional<VolumePlace> PlaceInGroup(const OperationParts& parts) const;
+  static OperationFailures RunTogether(const OperationParts& parts,
+                                       const std::vector<const UnmountVolume*>& all,
+                                       const std::vector<Unit*>& results,
+                                       OperationProgress& progress);
+
+  UnmountRequest request;
+};
+
+// Once no volume of the pod is left: its directories, and its record as said. Never removes what it
+// does not know: a directory with foreign content stays, and is named in the error.
+struct RemovePod : OperationOf<Unit> {
+  RemovePod(PodUid of_pod, std::string of_display_name, PodRecordEnd record_end)
+      : pod(std::move(of_pod)), pod_display_name(std::move(of_display_name)), record(record_end) {}
+
+  OperationKey key() const { return {pod, SpecName()}; }
+  OperationTraits Traits(const OperationParts& parts) const;
+  std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
+                                      Unit& result) const;
+
+  PodUid pod;
+  std::string pod_display_name;
+  PodRecordEnd record;
+};
+
+}  // namespace volumed

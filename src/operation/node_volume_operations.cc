@@ -1,0 +1,115 @@
+#include "operation/node_volume_operations.h"
+
+#include <typeinfo>
+#include <utility>
+
+#include "operation/group_operations.h"
+#include "operation/storage_steps.h"
+
+namespace volumed {
+namespace {
+
+using Failure = std::optional<OperationFailure>;
+
+}  // namespace
+
+NodeVolumeOperations::NodeVolumeOperations(Scheduler& scheduler, OperationParts parts,
+                                           OperationObserver& observer, BootId boot_id,
+                                           FaultDomains* fault_domains)
+    : fault_domains_(fault_domains),
+      executor_(scheduler, parts.logger, observer, fault_domains, parts.settings.lanes) {
+  parts.volumes = std::make_shared<VolumeRecordKeeper>(parts.store, scheduler.clock(), parts.logger,
+                                                       observer, std::move(boot_id));
+  parts_ = std::make_shared<const OperationParts>(std::move(parts));
+}
+
+NodeVolumeOperations::~NodeVolumeOperations() = default;
+
+void NodeVolumeOperations::Restore(const std::vector<PodVolumeRecord>& volumes,
+                                   const std::vector<DeviceRecord>& devices) {
+  for (const PodVolumeRecord& record : volumes) {
+    parts_->volumes->Restore(record);
+    if (auto had = StorageOf(record)) parts_->storage.Expect(record.boot_id, *std::move(had));
+  }
+  for (const DeviceRecord& record : devices) {
+    parts_->devices.Restore(record);
+    if (auto had = StorageOf(record)) parts_->storage.Expect(record.boot_id, *std::move(had));
+  }
+}
+
+void NodeVolumeOperations::SetSettings(const OperationSettings& settings) {
+  OperationParts parts = *parts_;
+  parts.settings = settings;
+  parts_ = std::make_shared<const OperationParts>(std::move(parts));
+  executor_.SetLimits(settings.lanes);
+}
+
+std::vector<StartResult> NodeVolumeOperations::StartAll(
+    std::vector<std::unique_ptr<AnyOperation>> operations) {
+  std::vector<StartResult> started(operations.size(), StartResult::kPending);
+  std::vector<OperationPtr> together;
+  std::vector<size_t> numbers;  // of those
+  std::optional<SafePath> directory;
+  std::vector<FaultDomains::KnownMount> around;
+  for (size_t number = 0; number < operations.size(); ++number) {
+    const OperationPtr operation = std::move(operations[number]);
+    const std::optional<VolumePlace> volume = operation->PlaceInGroup(*parts_);
+    if (volume && !directory) {
+      directory = volume->directory;
+      around = MountsAround(*directory);
+    }
+    const bool fits = volume && volume->directory == *directory &&
+                      (together.empty() || typeid(*together.front()) == typeid(*operation));
+    if (!fits || IsCovered(parts_->host.paths, *volume, around)) {
+      started[number] = StartAlone(operation);
+      continue;
+    }
+    together.push_back(operation);
+    numbers.push_back(number);
+  }
+  if (together.empty()) return started;
+  const std::vector<StartResult> of_group = StartTogether(std::move(together));
+  for (size_t place = 0; place < numbers.size(); ++place) started[numbers[place]] = of_group[place];
+  return started;
+}
+
+std::vector<FaultDomains::KnownMount> NodeVolumeOperations::MountsAround(
+    const SafePath& directory) const {
+  if (fault_domains_ == nullptr) return {};
+  return fault_domains_->MountsAround(directory.Display());
+}
+
+OperationExecutor::Completion NodeVolumeOperations::Completion(
+    const OperationPtr& operation) const {
+  return [parts = parts_, operation](const Failure& failure) { operation->End(*parts, failure); };
+}
+
+StartResult NodeVolumeOperations::StartAlone(const OperationPtr& operation) {
+  return executor_.Start(
+      operation->Traits(*parts_),
+      [parts = parts_, operation](OperationProgress& progress) {
+        return operation->Run(*parts, progress);
+      },
+      Completion(operation));
+}
+
+std::vector<StartResult> NodeVolumeOperations::StartTogether(std::vector<OperationPtr> operations) {
+  std::vector<OperationExecutor::Member> members;
+  for (const OperationPtr& operation : operations) {
+    members.push_back({operation->Traits(*parts_), Completion(operation)});
+  }
+  return executor_.StartGroup(std::move(members),
+                              [parts = parts_, operations = std::move(operations)](
+                                  const std::vector<size_t>& which, OperationProgress& progress) {
+                                std::vector<AnyOperation*> started;
+                                for (const size_t number : which)
+                                  started.push_back(operations[number].get());
+                                return started.front()->RunTogether(*parts, started, progress);
+                              });
+}
+
+std::optional<PodVolumeRecord> NodeVolumeOperations::FindRecord(const PodVolumeKey& key) const {
+  return parts_->volumes->Find(key);
+}
+
+}  // namespace volumed

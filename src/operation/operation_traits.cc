@@ -1,0 +1,69 @@
+#include "operation/operation_traits.h"
+
+#include <utility>
+
+#include "operation/pod_volume_facts.h"
+
+namespace volumed {
+namespace {
+
+// Source: kubernetes pkg/kubelet/events/event.go@v1.36.2 (FailedMountVolume).
+constexpr const char* kFailedMount = "FailedMount";
+// (FailedMapVolume).
+constexpr const char* kFailedMap = "FailedMapVolume";
+
+// Source: operation_generator.go@v1.36.2 (GenerateError): '<prefix> for volume "<name>" <suffix>'.
+std::string FailureText(const std::string& what, const SpecName& spec,
+                        const OperationFailure& failure) {
+  const bool making = failure.step == "NewMounter" || failure.step == "NewBlockVolumeMapper";
+  return what + "." + failure.step + (making ? " initialization" : "") + " failed for volume \"" +
+         spec.str() + "\" : " + failure.error.message();
+}
+
+}  // namespace
+
+OperationTraits TraitsOf(const OperationParts& parts, OperationKey key, const char* name,
+                         const VolumeSpec& spec) {
+  OperationTraits traits{
+      .key = std::move(key), .name = name, .plugin_name = "", .pod_display_name = ""};
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(spec);
+  if (plugin.ok()) traits.plugin_name = (*plugin)->GetPluginName();
+  return traits;
+}
+
+FaultDomain DomainOf(const OperationParts& parts, const VolumeSpec& spec) {
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(spec);
+  if (!plugin.ok()) return {};
+  return {(*plugin)->FaultDomain(spec), (*plugin)->FaultDomainName(spec)};
+}
+
+OperationTraits UnmountTraits(const OperationParts& parts, const char* name,
+                              const UnmountRequest& request) {
+  return {.key = request.key(),
+          .name = name,
+          .plugin_name = request.plugin_name,
+          .pod_display_name = request.pod_display_name,
+          .device = request.device,
+          .use = request.device.empty() ? DeviceUse::kNone : DeviceUse::kShared,
+          .domain = {FaultDomainOf(request, *parts.volumes), ""},
+          .on_own_filesystem = true,
+          .takes_away = true};
+}
+
+OperationTraits DeviceTraits(const UniqueVolumeName& device, const char* name,
+                             const std::string& plugin_name) {
+  return {.key = OperationKey(device),
+          .name = name,
+          .plugin_name = plugin_name,
+          .pod_display_name = "",
+          .device = device,
+          .use = DeviceUse::kExclusive};
+}
+
+void TellOfFailure(HostEvents& events, const PodUid& pod, const SpecName& spec, bool is_block,
+                   const OperationFailure& failure) {
+  events.RecordPodEvent(pod, EventType::kWarning, is_block ? kFailedMap : kFailedMount,
+                        FailureText(is_block ? "MapVolume" : "MountVolume", spec, failure));
+}
+
+}  // namespace volumed
