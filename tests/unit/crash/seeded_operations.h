@@ -73,21 +73,28 @@ class KeylessOperations final : public PassingOperations {
       : PassingOperations(parts.real), other_(parts.other) {}
   std::vector<StartResult> StartAll(
       std::vector<std::unique_ptr<AnyOperation>> operations) override {
+    std::vector<StartResult> results;
     for (std::unique_ptr<AnyOperation>& operation : operations) {
-      const auto* const mount = As<MountVolume>(*operation);
-      if (mount == nullptr) continue;
-      std::vector<std::unique_ptr<AnyOperation>> second;
-      second.push_back(Lone(std::make_unique<StartedOperation<MountVolume>>(
-          mount->operation(), [](const OperationOutcome<MountedVolume>&) {})));
-      (void)other_.StartAll(std::move(second));
-      operation = Lone(std::move(operation));
+      if (const auto* const mount = As<MountVolume>(*operation)) {
+        auto second = std::make_unique<StartedOperation<MountVolume>>(
+            mount->operation(), [](const OperationOutcome<MountedVolume>&) {});
+        (void)other_.StartAll(AloneFrom(std::move(second)));
+        results.push_back(PassingOperations::StartAll(AloneFrom(std::move(operation))).front());
+      } else {
+        std::vector<std::unique_ptr<AnyOperation>> one;
+        one.push_back(std::move(operation));
+        results.push_back(PassingOperations::StartAll(std::move(one)).front());
+      }
     }
-    return PassingOperations::StartAll(std::move(operations));
+    return results;
   }
 
  private:
-  static std::unique_ptr<AnyOperation> Lone(std::unique_ptr<AnyOperation> operation) {
-    return std::make_unique<LoneOperation>(std::move(operation));
+  static std::vector<std::unique_ptr<AnyOperation>> AloneFrom(
+      std::unique_ptr<AnyOperation> operation) {
+    std::vector<std::unique_ptr<AnyOperation>> one;
+    one.push_back(std::make_unique<LoneOperation>(std::move(operation)));
+    return one;
   }
 
   VolumeOperations& other_;
