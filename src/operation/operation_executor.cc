@@ -46,6 +46,25 @@ OperationExecutor::OperationExecutor(Scheduler& scheduler, Logger& logger,
 
 OperationExecutor::~OperationExecutor() = default;
 
+void OperationExecutor::Add(Operation operation, const GroupPtr& group, Completion done) {
+  if (operation.use != DeviceUse::kNone) {
+    DeviceUsers& users = device_users_[operation.device];
+    ++(operation.use == DeviceUse::kExclusive ? users.exclusive : users.shared);
+  }
+  const OperationKey key = operation.key;
+  running_[key] = {std::move(operation), group, std::move(done)};
+}
+
+OperationExecutor::Active OperationExecutor::Take(const OperationKey& key) {
+  Active taken = std::move(running_.extract(key).mapped());
+  if (taken.operation.use == DeviceUse::kNone) return taken;
+  const auto users = device_users_.find(taken.operation.device);
+  const bool exclusive = taken.operation.use == DeviceUse::kExclusive;
+  --(exclusive ? users->second.exclusive : users->second.shared);
+  if (users->second.exclusive + users->second.shared == 0) device_users_.erase(users);
+  return taken;
+}
+
 StartResult OperationExecutor::CheckStart(const Operation& operation) {
   if (IsPending(operation.key) || DeviceIsBusy(operation)) return StartResult::kPending;
   if (const auto last = last_failed_.find(operation.key); last != last_failed_.end()) {
@@ -72,8 +91,7 @@ StartResult OperationExecutor::Start(Operation operation, Body body, Completion 
   FaultDomain domain = operation.domain;
   const bool is_unbound = domain.lane.empty() && !operation.on_own_filesystem;
   if (is_unbound) domain.lane = kUnboundLane;
-  const OperationKey key = operation.key;
-  running_[key] = {std::move(operation), group, std::move(done)};
+  Add(std::move(operation), group, std::move(done));
   Enter(group, domain);
   return StartResult::kStarted;
 }
@@ -91,8 +109,7 @@ std::vector<StartResult> OperationExecutor::StartGroup(std::vector<Member> membe
     group->keys.push_back(operation.key);
     group->numbers.push_back(number);
     group->takes_away = group->takes_away || operation.takes_away;
-    const OperationKey key = operation.key;
-    running_[key] = {std::move(operation), group, std::move(members[number].done)};
+    Add(std::move(operation), group, std::move(members[number].done));
   }
   if (!group->keys.empty()) Enter(group, FaultDomain());
   return results;
@@ -123,7 +140,7 @@ void OperationExecutor::GiveUpWaiting(const OperationKey& key) {
   const GroupPtr group = found->second.group;
   if (!lanes_.GiveUp(group->place)) return;
   for (const OperationKey& one : group->keys) {
-    Active active = std::move(running_.extract(one).mapped());
+    Active active = Take(one);
     const OperationFailure failure{
         active.operation.name, kWaitForWorker,
         Error::NotApplied(Code::kCancelled, "given up while it waited for a worker")};
@@ -140,7 +157,7 @@ void OperationExecutor::Finish(const GroupPtr& group, const Failures& failures) 
   const Duration elapsed = scheduler_.clock().Now() - group->started;
   std::vector<Completion> completions;
   for (size_t i = 0; i < group->keys.size(); ++i) {
-    Active finished = std::move(running_.extract(group->keys[i]).mapped());
+    Active finished = Take(group->keys[i]);
     NoteOutcome(finished.operation, failures[i]);
     LogFinished(finished, elapsed, failures[i]);
     observer_.OperationFinished({.key = group->keys[i],
@@ -193,18 +210,17 @@ void OperationExecutor::LogFinished(const Active& finished, Duration elapsed,
 
 bool OperationExecutor::DeviceIsBusy(const Operation& operation) const {
   if (operation.use == DeviceUse::kNone) return false;
-  for (const auto& [key, active] : running_) {
-    const Operation& other = active.operation;
-    if (other.use == DeviceUse::kNone || other.device != operation.device) continue;
-    if (other.use == DeviceUse::kExclusive || operation.use == DeviceUse::kExclusive) return true;
-  }
-  return false;
+  work_.Add();
+  const auto users = device_users_.find(operation.device);
+  if (users == device_users_.end()) return false;
+  return operation.use == DeviceUse::kExclusive || users->second.exclusive > 0;
 }
 
 bool OperationExecutor::IsPending(const OperationKey& key) const {
   if (key.is_device()) return running_.contains(key);
   for (auto it = running_.lower_bound({key.pod, SpecName()});
        it != running_.end() && it->first.pod == key.pod; ++it) {
+    work_.Add();
     if (KeysOverlap(it->first, key)) return true;
   }
   return false;

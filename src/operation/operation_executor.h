@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/scheduler.h"
+#include "kube/work_counter.h"
 #include "operation/operation_lanes.h"
 #include "operation/operation_observer.h"
 #include "operation/volume_operations.h"
@@ -95,6 +96,9 @@ class OperationExecutor {
   std::vector<RunningOperation> Running() const;
   std::optional<RunningOperation> FindRunning(const OperationKey& key) const;
 
+  // How many running operations, and devices in use, were looked at to start others.
+  const WorkCounter& work() const { return work_; }
+
  private:
   // What has one place and one thread.
   struct Group {
@@ -114,7 +118,15 @@ class OperationExecutor {
     Completion done = {};
   };
   using Failures = std::vector<std::optional<OperationFailure>>;
+  // The running operations that use one device.
+  struct DeviceUsers {
+    int shared = 0;
+    int exclusive = 0;
+  };
 
+  // These two are all that changes what runs, so that the index of devices agrees with it.
+  void Add(Operation operation, const GroupPtr& group, Completion done);
+  Active Take(const OperationKey& key);
   StartResult CheckStart(const Operation& operation);
   void Enter(const GroupPtr& group, const FaultDomain& domain);
   void Begin(const GroupPtr& group);
@@ -131,6 +143,9 @@ class OperationExecutor {
   Backoff backoff_;
   OperationLanes lanes_;
   std::map<OperationKey, Active> running_;
+  // Of what runs: a start asks for its own device, however many operations there are.
+  std::map<UniqueVolumeName, DeviceUsers> device_users_;
+  mutable WorkCounter work_;
   std::map<OperationKey, std::string> last_failed_;  // key -> the operation that backs off
   // Bodies outlive this; their completion looks here first.
   const std::shared_ptr<char> alive_ = std::make_shared<char>();

@@ -15,11 +15,12 @@
 
 #include "base/result.h"
 #include "base/secret.h"
+#include "os/lane_kind.h"
 #include "os/safe_path.h"
 
 namespace volumed {
 
-struct Changed;        // os/kernel.h
+struct Changed;        // os/kernel_answers.h
 struct Done;           // likewise
 struct EnsuredVolume;  // below
 struct BatchAnswer;    // likewise
@@ -57,6 +58,7 @@ struct VolumePayload {
 struct EnsureVolume {
   using Answer = EnsuredVolume;
   static constexpr const char* kName = "EnsureVolume";
+  static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
   SafePath target;
   uint32_t mode = 0777;
   uint32_t parent_mode = 0750;
@@ -83,6 +85,7 @@ struct EnsuredVolume {
 struct RemoveVolume {
   using Answer = Changed;
   static constexpr const char* kName = "RemoveVolume";
+  static constexpr LaneKind kLane = LaneKind::kWalks;
   SafePath target;
   SafePath marker;
 };
@@ -95,6 +98,7 @@ struct RemoveVolume {
 struct PrepareSubPath {
   using Answer = Done;
   static constexpr const char* kName = "PrepareSubPath";
+  static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
   SafePath volume;       // its root, which nothing leads out of
   std::string sub_path;  // clean and relative
   SafePath parent;
@@ -108,6 +112,7 @@ struct PrepareSubPath {
 struct RemoveSubPaths {
   using Answer = Changed;
   static constexpr const char* kName = "RemoveSubPaths";
+  static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
   SafePath of_volume;
   SafePath all;
   bool keep_directories = false;
@@ -137,6 +142,7 @@ struct SkeletonPart {
 struct RemoveSkeleton {
   using Answer = Changed;
   static constexpr const char* kName = "RemoveSkeleton";
+  static constexpr LaneKind kLane = LaneKind::kWalks;
   SafePath path;
   std::vector<SkeletonPart> parts;
 };
@@ -148,6 +154,7 @@ struct RemoveSkeleton {
 struct Batch {
   using Answer = BatchAnswer;
   static constexpr const char* kName = "Batch";
+  static constexpr LaneKind kLane = LaneKind::kOfItems;
   SafePath path;
   std::vector<BatchItem> items;
 };

@@ -14,11 +14,12 @@
 #include <vector>
 
 #include "base/descriptor.h"
+#include "os/lane_kind.h"
 #include "os/safe_path.h"
 
 namespace volumed {
 
-struct Changed;  // os/kernel.h
+struct Changed;  // os/kernel_answers.h
 struct Done;     // likewise
 
 // What tells one device, and what is on it, from another.
@@ -87,6 +88,7 @@ struct DeviceProbe {
 struct ProbeDevice {
   using Answer = DeviceProbe;
   static constexpr const char* kName = "ProbeDevice";
+  static constexpr LaneKind kLane = LaneKind::kDevice;
   std::string device;
   bool full_scan = false;  // proves blankness by reading everything
   // Reads the superblock of each mounted XFS for its UUID. For btrfs the kernel keeps a list, which
@@ -103,6 +105,7 @@ struct ProbeDevice {
 struct FormatDevice {
   using Answer = Done;
   static constexpr const char* kName = "FormatDevice";
+  static constexpr LaneKind kLane = LaneKind::kDevice;
   std::string device;
   DeviceIdentity expected;
   std::string fs_type;               // "ext2", "ext3", "ext4", "xfs", "btrfs"
@@ -141,6 +144,7 @@ struct FilesystemCheck {
 struct CheckFilesystem {
   using Answer = FilesystemCheck;
   static constexpr const char* kName = "CheckFilesystem";
+  static constexpr LaneKind kLane = LaneKind::kDevice;
   std::string device;
   DeviceIdentity expected;
   std::string fs_type;
@@ -165,6 +169,7 @@ struct DeviceUsers {
 struct CheckDeviceUse {
   using Answer = DeviceUsers;
   static constexpr const char* kName = "CheckDeviceUse";
+  static constexpr LaneKind kLane = LaneKind::kDevice;
   std::string device;
   // The number that the device must have to be the one that is meant. 0:0: any.
   uint32_t device_major = 0;
@@ -192,6 +197,7 @@ struct IdentifiedDevice {
 struct IdentifyDevice {
   using Answer = IdentifiedDevice;
   static constexpr const char* kName = "IdentifyDevice";
+  static constexpr LaneKind kLane = LaneKind::kDevice;
   SafePath path;
   bool hold = false;
 };
@@ -203,6 +209,7 @@ struct IdentifyDevice {
 struct DetachLoops {
   using Answer = Changed;
   static constexpr const char* kName = "DetachLoops";
+  static constexpr LaneKind kLane = LaneKind::kDevice;
   SafePath path;
 };
 
@@ -235,6 +242,7 @@ struct FilesystemGrowth {
 struct GrowFilesystem {
   using Answer = FilesystemGrowth;
   static constexpr const char* kName = "GrowFilesystem";
+  static constexpr LaneKind kLane = LaneKind::kDevice;
   std::string device;
   DeviceIdentity expected;
   std::string fs_type;
@@ -252,6 +260,7 @@ struct GrowFilesystem {
 struct FlushDevice {
   using Answer = Done;
   static constexpr const char* kName = "FlushDevice";
+  static constexpr LaneKind kLane = LaneKind::kDevice;
   std::string device;
   std::optional<DeviceIdentity> expected = std::nullopt;
 };

@@ -32,6 +32,24 @@ std::string_view RequestName(const AnyRequest& request) {
   return std::visit([](const auto& r) { return std::string_view(r.kName); }, request);
 }
 
+LaneKind LaneKindOf(const AnyRequest& request) {
+  const auto resolve = [](const auto& r) {
+    using R = std::decay_t<decltype(r)>;
+    constexpr LaneKind kKind = R::kLane;
+    if constexpr (kKind == LaneKind::kDeviceIfExpected) {
+      return r.expected_device ? LaneKind::kDevice : LaneKind::kOwnFilesystem;
+    } else if constexpr (kKind == LaneKind::kOfItems) {
+      const bool walks = std::any_of(r.items.begin(), r.items.end(), [](const BatchItem& item) {
+        return LaneKindOf(item.request) == LaneKind::kWalks;
+      });
+      return walks ? LaneKind::kWalks : LaneKind::kOwnFilesystem;
+    } else {
+      return kKind;
+    }
+  };
+  return std::visit(resolve, request);
+}
+
 std::string RequestPath(const AnyRequest& request) {
   return std::visit(
       [](const auto& r) -> std::string {

@@ -3,7 +3,8 @@
 // This one seam serves isolation (WorkerKernel sends a request to a worker process), the real thing
 // (LocalKernel, inside a worker), tests and crash proofs (FakeKernel) and decorators (fault
 // injection, counting, dry runs), which override one function. A new effect is a new struct in
-// AnyRequest; every implementation then fails to compile until it handles it.
+// AnyRequest; every implementation then fails to compile until it handles it, and so does the
+// choice of its worker until it names its LaneKind.
 //
 // It knows no Kubernetes word.
 #pragma once
@@ -24,109 +25,13 @@
 #include "base/secret.h"
 #include "os/composite_requests.h"
 #include "os/device_requests.h"
+#include "os/kernel_answers.h"
+#include "os/lane_kind.h"
 #include "os/mount_entry.h"
 #include "os/safe_path.h"
 #include "os/storage_requests.h"
 
 namespace volumed {
-
-enum class FileType {
-  kMissing,
-  kRegular,
-  kDirectory,
-  kSymlink,
-  kSocket,
-  kCharDevice,
-  kBlockDevice,
-  kFifo,
-};
-std::string_view FileTypeName(FileType type);
-
-// ---- answers ------------------------------------------------------------------------------------
-
-struct Done {
-  friend bool operator==(Done, Done) = default;
-};
-
-struct Changed {
-  bool changed = false;
-  friend bool operator==(Changed, Changed) = default;
-};
-
-// What one statx says. `type` is kMissing, and the rest zero, when nothing is there.
-struct FileInfo {
-  FileType type = FileType::kMissing;
-  uint32_t mode = 0;  // permission bits with setuid, setgid and sticky: 07777
-  uint32_t uid = 0;
-  uint32_t gid = 0;
-  uint64_t device = 0;
-  uint64_t inode = 0;
-  int64_t size_bytes = 0;  // of a block device its capacity, 0 where that is unknown
-  bool is_mount_point = false;
-  uint64_t device_number = 0;  // of a device: which one it is, as makedev(3) has it
-};
-
-// Source: statfs(2). Sizes use f_bsize, as kubelet's do.
-struct FsInfo {
-  uint64_t fs_magic = 0;
-  int64_t capacity_bytes = 0;
-  int64_t available_bytes = 0;
-  int64_t used_bytes = 0;
-  int64_t inodes = 0;
-  int64_t inodes_free = 0;
-  int64_t inodes_used = 0;
-};
-
-// Source: kubernetes pkg/volume/util/fs/fs.go@v1.36.2 (DiskUsage): 512-byte blocks, hard links
-// once, one filesystem, the root counted.
-struct UsageInfo {
-  int64_t used_bytes = 0;
-  int64_t inodes_used = 0;
-};
-
-struct OwnershipInfo {
-  int64_t visited = 0;
-  int64_t changed = 0;
-  bool skipped = false;  // OnRootMismatch, and the root was right
-};
-
-struct DirectoryEntry {
-  std::string name;
-  FileType type = FileType::kMissing;
-  friend auto operator<=>(const DirectoryEntry&, const DirectoryEntry&) = default;
-};
-struct DirectoryListing {
-  std::vector<DirectoryEntry> entries;  // sorted by name
-};
-
-struct FileContent {
-  std::string bytes;
-};
-
-struct ProgramEnd {
-  int exit_status = 0;  // 128 + the signal's number when a signal ended it
-  std::string output;   // the end of what it wrote to stdout and stderr
-};
-
-struct BatchItemAnswer;  // below: it holds any answer
-struct BatchAnswer {
-  std::vector<BatchItemAnswer> items;  // one for each of the request, in its order
-};
-
-struct MountListing {
-  std::vector<MountEntry> mounts;  // in the kernel's order: a later one covers an earlier one
-};
-
-// What this kernel can do; each can be masked by name for tests. Missing ones are degraded.
-struct KernelFeatures {
-  bool open_tree_detached_clone =
-      false;                   // "open-tree-detached-clone", 6.15: anchor without attaching it
-  bool mount_setattr = false;  // "mount-setattr", 5.12: read-only from birth, recursive
-  bool statmount = false;      // "statmount", 6.8
-  bool mount_events = false;   // "mount-events", 6.15: fanotify FAN_REPORT_MNT
-  bool fchmodat2 = false;      // "fchmodat2", 6.6
-  bool tmpfs_noswap = false;   // "tmpfs-noswap", 6.4
-};
 
 // ---- requests -----------------------------------------------------------------------------------
 
@@ -140,6 +45,7 @@ struct KernelFeatures {
 struct ListMounts {
   using Answer = MountListing;
   static constexpr const char* kName = "ListMounts";
+  static constexpr LaneKind kLane = LaneKind::kNoWorker;
   std::string below = {};   // mounted at this path or below it
   std::string around = {};  // mounted at this path or at a directory above it: what it may lie on
   std::optional<FilesystemPart> showing = std::nullopt;  // wherever this part of a filesystem shows
@@ -148,6 +54,7 @@ struct ListMounts {
 struct ProbeFeatures {
   using Answer = KernelFeatures;
   static constexpr const char* kName = "ProbeFeatures";
+  static constexpr LaneKind kLane = LaneKind::kNoWorker;
 };
 
 // Mounts a filesystem by type. NotApplied errors: the mount is not there. With `expected_device`,
@@ -156,6 +63,7 @@ struct ProbeFeatures {
 struct Mount {
   using Answer = Done;
   static constexpr const char* kName = "Mount";
+  static constexpr LaneKind kLane = LaneKind::kDeviceIfExpected;
   std::string fs_type;               // "tmpfs"
   std::string source;                // "tmpfs", a device, server:/path
   SafePath target;                   // an existing directory or file
@@ -174,6 +82,7 @@ struct Mount {
 struct BindMount {
   using Answer = Done;
   static constexpr const char* kName = "BindMount";
+  static constexpr LaneKind kLane = LaneKind::kDeviceIfExpected;
   SafePath source;
   SafePath target;
   bool read_only = false;
@@ -187,6 +96,7 @@ struct BindMount {
 struct Remount {
   using Answer = Done;
   static constexpr const char* kName = "Remount";
+  static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
   SafePath target;
   std::vector<std::string> options;
 };
@@ -196,6 +106,7 @@ struct Remount {
 struct Unmount {
   using Answer = Changed;
   static constexpr const char* kName = "Unmount";
+  static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
   SafePath target;
   bool force = false;
 };
@@ -205,6 +116,7 @@ struct Unmount {
 struct MakeShared {
   using Answer = Changed;
   static constexpr const char* kName = "MakeShared";
+  static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
   SafePath target;
 };
 
@@ -213,6 +125,7 @@ struct MakeShared {
 struct Stat {
   using Answer = FileInfo;
   static constexpr const char* kName = "Stat";
+  static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
   SafePath path;
   bool follow = false;
   bool only_mount_point = false;
@@ -221,6 +134,7 @@ struct Stat {
 struct StatFs {
   using Answer = FsInfo;
   static constexpr const char* kName = "StatFs";
+  static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
   SafePath path;
 };
 
@@ -228,6 +142,7 @@ struct StatFs {
 struct Usage {
   using Answer = UsageInfo;
   static constexpr const char* kName = "Usage";
+  static constexpr LaneKind kLane = LaneKind::kWalks;
   SafePath path;
 };
 
@@ -238,6 +153,7 @@ struct Usage {
 struct ChangeOwnership {
   using Answer = OwnershipInfo;
   static constexpr const char* kName = "ChangeOwnership";
+  static constexpr LaneKind kLane = LaneKind::kWalks;
   SafePath path;
   uint32_t gid = 0;
   bool read_only = false;
@@ -250,6 +166,7 @@ struct ChangeOwnership {
 struct MakeDirectory {
   using Answer = Changed;
   static constexpr const char* kName = "MakeDirectory";
+  static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
   SafePath path;
   uint32_t mode = 0750;
   std::optional<uint32_t> parent_mode = std::nullopt;
@@ -260,6 +177,7 @@ struct MakeDirectory {
 struct MakeFile {
   using Answer = Changed;
   static constexpr const char* kName = "MakeFile";
+  static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
   SafePath path;
   uint32_t mode = 0644;
 };
@@ -269,6 +187,7 @@ struct MakeFile {
 struct MakeSymlink {
   using Answer = Changed;
   static constexpr const char* kName = "MakeSymlink";
+  static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
   SafePath path;
   std::string leads_to;
 };
@@ -278,6 +197,7 @@ struct MakeSymlink {
 struct ReadLink {
   using Answer = FileContent;
   static constexpr const char* kName = "ReadLink";
+  static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
   SafePath path;
 };
 
@@ -286,6 +206,7 @@ struct ReadLink {
 struct RemoveDirectory {
   using Answer = Changed;
   static constexpr const char* kName = "RemoveDirectory";
+  static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
   SafePath path;
 };
 
@@ -293,6 +214,7 @@ struct RemoveDirectory {
 struct RemoveFile {
   using Answer = Changed;
   static constexpr const char* kName = "RemoveFile";
+  static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
   SafePath path;
 };
 
@@ -306,6 +228,7 @@ struct RemoveFile {
 struct RemoveTree {
   using Answer = Changed;
   static constexpr const char* kName = "RemoveTree";
+  static constexpr LaneKind kLane = LaneKind::kWalks;
   SafePath path;
   bool content_alone = false;
   StorageObject expected = {};
@@ -314,6 +237,7 @@ struct RemoveTree {
 struct ListDirectory {
   using Answer = DirectoryListing;
   static constexpr const char* kName = "ListDirectory";
+  static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
   SafePath path;  // NotFound when missing
 };
 
@@ -322,6 +246,7 @@ struct ListDirectory {
 struct ReadFile {
   using Answer = FileContent;
   static constexpr const char* kName = "ReadFile";
+  static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
   SafePath path;
   uint64_t max_bytes = 64 * 1024;
 };
@@ -334,6 +259,7 @@ struct ReadFile {
 struct WriteAtomicPayload {
   using Answer = Changed;
   static constexpr const char* kName = "WriteAtomicPayload";
+  static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
   SafePath target;
   std::vector<PayloadFile> files;
   std::optional<uint32_t> gid = std::nullopt;
@@ -347,6 +273,7 @@ struct WriteAtomicPayload {
 struct WriteFile {
   using Answer = Changed;
   static constexpr const char* kName = "WriteFile";
+  static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
   SafePath path;
   Secret<std::string> content;
   uint32_t mode = 0600;
@@ -360,6 +287,7 @@ struct WriteFile {
 struct WriteAttribute {
   using Answer = Done;
   static constexpr const char* kName = "WriteAttribute";
+  static constexpr LaneKind kLane = LaneKind::kWalks;
   SafePath path;
   std::string value;
 };
@@ -374,6 +302,7 @@ struct WriteAttribute {
 struct RunProgram {
   using Answer = ProgramEnd;
   static constexpr const char* kName = "RunProgram";
+  static constexpr LaneKind kLane = LaneKind::kWalks;
   std::vector<std::string> arguments;
   // Take the place of the arguments with these numbers, which are what may be shown.
   std::map<size_t, Secret<std::string>> secret_arguments = {};
@@ -412,6 +341,8 @@ struct BatchItem {
 };
 
 std::string_view RequestName(const AnyRequest& request);
+// Never kDeviceIfExpected or kOfItems: these two are resolved by what the request holds.
+LaneKind LaneKindOf(const AnyRequest& request);
 // Whether half of the request's effect ruins data: it is always made as CallOptions::must_finish.
 bool MustFinish(const AnyRequest& request);
 // Whether it has a part that may be seen by nobody but the worker that does it.

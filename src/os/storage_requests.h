@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "os/lane_kind.h"
 #include "os/safe_path.h"
 
 namespace volumed {
@@ -56,6 +57,7 @@ struct StorageObject {
 struct IdentifyStorage {
   using Answer = StorageIdentity;
   static constexpr const char* kName = "IdentifyStorage";
+  static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
   SafePath path;
   bool find_users = false;
   bool twins_alone = false;
@@ -94,6 +96,7 @@ struct StorageIdentity {
 struct MarkStorage {
   using Answer = Changed;
   static constexpr const char* kName = "MarkStorage";
+  static constexpr LaneKind kLane = LaneKind::kOwnFilesystem;
   SafePath path;
   std::string owner;
   std::string replaces;

@@ -33,49 +33,48 @@ int FastWorkers() {
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMost);
 }
 
-// Takes as long as its tree is big, which a pod decides; or as a program likes, or a driver.
-bool MayBeLong(const AnyRequest& request) {
-  if (const auto* batch = std::get_if<Batch>(&request)) {
-    return std::any_of(batch->items.begin(), batch->items.end(),
-                       [](const BatchItem& item) { return MayBeLong(item.request); });
-  }
-  return std::holds_alternative<RemoveVolume>(request) ||
-         std::holds_alternative<RemoveSkeleton>(request) ||
-         std::holds_alternative<Usage>(request) ||
-         std::holds_alternative<ChangeOwnership>(request) ||
-         std::holds_alternative<RemoveTree>(request) ||
-         std::holds_alternative<RunProgram>(request) ||
-         std::holds_alternative<WriteAttribute>(request);
-}
-
 // What is mounted at its path is not asked for anything.
 bool IsAboutMountItself(const AnyRequest& request) {
   if (const auto* stat = std::get_if<Stat>(&request)) return stat->only_mount_point;
   return std::holds_alternative<Unmount>(request);
 }
 
-// The lane of what is about a device: each device hangs for itself.
-std::string DeviceLane(const AnyRequest& request) {
-  std::string device;
-  if (std::holds_alternative<ProbeDevice>(request) ||
-      std::holds_alternative<FormatDevice>(request) ||
-      std::holds_alternative<CheckFilesystem>(request) ||
-      std::holds_alternative<CheckDeviceUse>(request) ||
-      std::holds_alternative<GrowFilesystem>(request) ||
-      std::holds_alternative<FlushDevice>(request)) {
-    device = RequestPath(request);
-  } else if (const auto* mount = std::get_if<Mount>(&request);
-             mount != nullptr && mount->expected_device) {
-    device = mount->source;
-  } else if (const auto* identify = std::get_if<IdentifyDevice>(&request)) {
-    device = identify->path.Display();
-  } else if (const auto* bind = std::get_if<BindMount>(&request);
-             bind != nullptr && bind->expected_device) {
-    device = bind->source.Display();
-  } else if (const auto* loops = std::get_if<DetachLoops>(&request)) {
-    device = loops->path.Display();  // the end of a loop device writes back what it has
+std::string TextOf(const std::string& path) { return path; }
+std::string TextOf(const SafePath& path) { return path.Display(); }
+
+// The path of the device that a request of LaneKind::kDevice is about.
+std::string DeviceOf(const AnyRequest& request) {
+  const auto device = [](const auto& r) -> std::string {
+    constexpr LaneKind kKind = std::decay_t<decltype(r)>::kLane;
+    if constexpr (kKind == LaneKind::kDeviceIfExpected) {
+      return TextOf(r.source);
+    } else if constexpr (kKind != LaneKind::kDevice) {
+      return "";
+    } else if constexpr (requires { r.device; }) {
+      return r.device;
+    } else {
+      return TextOf(r.path);
+    }
+  };
+  return std::visit(device, request);
+}
+
+// The lane of a request whose caller names none; empty for the fast workers'.
+std::string LaneByKind(const AnyRequest& request) {
+  switch (LaneKindOf(request)) {
+    case LaneKind::kWalks:
+      return kWalkDomain;  // it must not hold up the mounts behind it in the fast lane
+    case LaneKind::kDevice: {
+      const std::string device = DeviceOf(request);
+      return device.empty() ? "" : DeviceDomain(device);
+    }
+    case LaneKind::kNoWorker:
+    case LaneKind::kOwnFilesystem:
+    case LaneKind::kDeviceIfExpected:
+    case LaneKind::kOfItems:
+      return "";
   }
-  return device.empty() ? "" : DeviceDomain(device);
+  return "";
 }
 
 }  // namespace
@@ -108,8 +107,7 @@ Result<AnyAnswer> WorkerKernel::Do(const AnyRequest& request, const CallOptions&
   CallOptions routed = options;
   routed.must_finish = options.must_finish || MustFinish(request);
   if (options.domain.empty()) {
-    // These must not hold up the mounts behind them in the fast lane.
-    routed.domain = MayBeLong(request) ? kWalkDomain : DeviceLane(request);
+    routed.domain = LaneByKind(request);
     if (const std::string covered = LaneOfCovered(request); !covered.empty()) {
       routed.domain = covered;
     }

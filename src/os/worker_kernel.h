@@ -36,13 +36,13 @@ struct WorkerKernelOptions {
   MountWatch mount_watch = {};
 };
 
-// Lanes: calls without a domain go one after another through the one fast worker, in the order of
-// their arrival; of these the walks (Usage, ChangeOwnership, RemoveTree) and RunProgram have a
-// domain of their own, "walks". Calls with a domain get a worker each, up to the limits, else they
-// wait; see base/lanes.h for what lanes that do not answer leave to others. A domain that is a path
-// is the lane of the filesystem that the path lies on, or of its server (os/fault_domain.h): many
-// paths on one dead mount are one lane. A call without a domain about a path that something was
-// mounted over, below the agent's root, has that filesystem's lane, unless it is in memory.
+// Lanes: calls without a domain have the lane that their request names (os/lane_kind.h): they go
+// through the few fast workers, in the order of their arrival, or have the lane "walks", or that of
+// their device. Calls with a domain get a worker each, up to the limits, else they wait; see
+// base/lanes.h for what lanes that do not answer leave to others. A domain that is a path is the
+// lane of the filesystem that the path lies on, or of its server (os/fault_domain.h): many paths on
+// one dead mount are one lane. A call without a domain about a path that something was mounted
+// over, below the agent's root, has that filesystem's lane, unless it is in memory.
 //
 // Keys: two calls with one key exclude each other across processes, also those of one agent: the
 // later one fails with Aborted, not applied. So give keys to calls that change a volume and are

@@ -29,7 +29,11 @@ void ActualStateOfWorld::DoubtFoundVolumes() {
 }
 
 ActualPod ActualStateOfWorld::TakePod(const PodUid& pod) {
-  ForgetName(pod, pods_.at(pod).identity);
+  const ActualPod& taken = pods_.at(pod);
+  ForgetName(pod, taken.identity);
+  for (const auto& [spec, volume] : taken.volumes) {
+    ForgetUniqueName({pod, spec}, volume.unique_name);
+  }
   return std::move(pods_.extract(pod).mapped());
 }
 
@@ -38,6 +42,21 @@ void ActualStateOfWorld::ForgetName(const PodUid& pod, const PodIdentity& identi
   if (named == by_name_.end()) return;
   named->second.erase(pod);
   if (named->second.empty()) by_name_.erase(named);
+}
+
+void ActualStateOfWorld::SetUniqueName(const PodVolumeKey& key, const UniqueVolumeName& name) {
+  UniqueVolumeName& known = VolumeAt(key).unique_name;
+  if (known == name) return;
+  ForgetUniqueName(key, known);
+  known = name;
+  if (!name.empty()) by_unique_name_[name].insert(key);
+}
+
+void ActualStateOfWorld::ForgetUniqueName(const PodVolumeKey& key, const UniqueVolumeName& name) {
+  const auto named = by_unique_name_.find(name);
+  if (named == by_unique_name_.end()) return;
+  named->second.erase(key);
+  if (named->second.empty()) by_unique_name_.erase(named);
 }
 
 const std::set<PodUid>& ActualStateOfWorld::PodsNamed(const std::string& name_space,
@@ -121,7 +140,7 @@ bool ActualStateOfWorld::MountStarted(const PodVolumeKey& key, const MountIntent
   if (added) volume.since_unix_ms = clock_.WallUnixMillis();
   const bool is_remount = volume.state == VolumeState::kSetUp;
   volume.plugin_name = intent.plugin_name;
-  volume.unique_name = intent.unique_name;
+  SetUniqueName(key, intent.unique_name);
   volume.has_device = intent.has_device;
   volume.is_block = intent.is_block;
   volume.call_generation = intent.generation;
@@ -163,7 +182,11 @@ void ActualStateOfWorld::UnmountDone(const PodVolumeKey& key,
 }
 
 void ActualStateOfWorld::EraseVolume(const PodVolumeKey& key) {
-  pods_.at(key.pod).volumes.erase(key.spec);
+  std::map<SpecName, ActualVolume>& volumes = pods_.at(key.pod).volumes;
+  const auto erased = volumes.find(key.spec);
+  if (erased == volumes.end()) return;
+  ForgetUniqueName(key, erased->second.unique_name);
+  volumes.erase(erased);
 }
 
 // ---- devices ------------------------------------------------------------------------------------
@@ -175,12 +198,12 @@ const ActualDevice* ActualStateOfWorld::FindDevice(const UniqueVolumeName& devic
 
 std::vector<PodVolumeKey> ActualStateOfWorld::UsersOf(const UniqueVolumeName& volume) const {
   std::vector<PodVolumeKey> users;
-  for (const auto& [uid, pod] : pods_) {
-    for (const auto& [spec, actual] : pod.volumes) {
-      if (actual.unique_name == volume && (actual.in_flight || MayBePresent(actual))) {
-        users.push_back({uid, spec});
-      }
-    }
+  const auto named = by_unique_name_.find(volume);
+  if (named == by_unique_name_.end()) return users;
+  for (const PodVolumeKey& key : named->second) {
+    work_.Add();
+    const ActualVolume& actual = *FindVolume(key);
+    if (actual.in_flight || MayBePresent(actual)) users.push_back(key);
   }
   return users;
 }

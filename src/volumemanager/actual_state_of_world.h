@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "kube/work_counter.h"
 #include "operation/attach_requests.h"
 #include "operation/volume_operations.h"
 #include "operation/volume_state.h"
@@ -39,7 +40,8 @@ struct ActualVolume {
   std::optional<std::string> found_as;
   int64_t since_unix_ms = 0;  // of the state
 
-  // Of a persistent volume, which pods share; else empty.
+  // Of a persistent volume, which pods share; else empty. ActualStateOfWorld::SetUniqueName alone
+  // changes it.
   UniqueVolumeName unique_name;
   bool has_device = false;  // it is bound from the device of that name
   bool is_block = false;    // the pod has the device itself: it is mapped, not set up
@@ -199,6 +201,9 @@ class ActualStateOfWorld {
   ActualVolume& AddReconstructed(const PodVolumeKey& key, const std::string& plugin_name,
                                  VolumeState recorded, bool same_boot, bool is_block = false);
 
+  // The name by which pods share it; an empty one for none.
+  void SetUniqueName(const PodVolumeKey& key, const UniqueVolumeName& name);
+
   // The intent to set up, to map, or to bring up to date (which of them: by the state). Adds the
   // volume if it is not there. Returns true for a remount.
   bool MountStarted(const PodVolumeKey& key, const MountIntent& intent);
@@ -213,6 +218,8 @@ class ActualStateOfWorld {
   const ActualDevice* FindDevice(const UniqueVolumeName& device) const;
   // Those of pods that may have something of it, or for which an operation runs.
   std::vector<PodVolumeKey> UsersOf(const UniqueVolumeName& volume) const;
+  // How many volumes of pods were looked at for it.
+  const WorkCounter& work() const { return work_; }
   // Found at start, by its record as AfterRestart leaves it, or else by its mount. It is uncertain;
   // one that is attached and no more is as its record says, and unverified.
   void AddReconstructedDevice(const UniqueVolumeName& name, ActualDevice device);
@@ -246,6 +253,7 @@ class ActualStateOfWorld {
 
  private:
   void ForgetName(const PodUid& pod, const PodIdentity& identity);
+  void ForgetUniqueName(const PodVolumeKey& key, const UniqueVolumeName& name);
   ActualVolume& VolumeAt(const PodVolumeKey& key);
   // The one assignment. An impossible transition is this program's own fault; it is kept from doing
   // harm by leaving the state as it is and marking it uncertain.
@@ -260,7 +268,10 @@ class ActualStateOfWorld {
   const Clock& clock_;
   std::map<PodUid, ActualPod> pods_;
   std::map<std::pair<std::string, std::string>, std::set<PodUid>> by_name_;  // of their identities
+  // The volumes of pods that have this name: what happens to a shared volume concerns these alone.
+  std::map<UniqueVolumeName, std::set<PodVolumeKey>> by_unique_name_;
   std::map<UniqueVolumeName, ActualDevice> devices_;
+  mutable WorkCounter work_;
 };
 
 // It stands there and may be used: set up or mapped, and verified by this process.

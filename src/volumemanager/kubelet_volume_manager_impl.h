@@ -215,6 +215,7 @@ class KubeletVolumeManager::Impl {
   // that neither this agent nor the next one makes its volumes again.
   void KeepTombstone(const PodUid& uid, const ActualPod& last);
   void WriteTombstone(const PodUid& uid);
+  void FollowFile(const Pod& pod);
   void DropTombstone(const PodUid& uid);
   PodView TombstoneView(const Pod& pod) const;
 

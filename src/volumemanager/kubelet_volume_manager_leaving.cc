@@ -191,6 +191,25 @@ void KubeletVolumeManager::Impl::WriteTombstone(const PodUid& uid) {
   });
 }
 
+// Of several files that have a pod which leaves, or is refused, one holds its name. Another one may
+// by now. The next start lets the file on record hold it, so that has to be the same; Want() sees
+// to it where a pod is wanted.
+void KubeletVolumeManager::Impl::FollowFile(const Pod& pod) {
+  const PodUid uid = pod.uid();
+  const PodIdentity identity = IdentityOf(pod);
+  if (const auto tombstone = tombstones_.find(uid); tombstone != tombstones_.end()) {
+    if (tombstone->second.identity == identity) return;
+    tombstone->second.identity = identity;
+    WriteTombstone(uid);
+    return;
+  }
+  ActualPod* actual = actual_.FindPod(uid);
+  if (actual == nullptr || !actual->leaving || actual->identity == identity) return;
+  actual_.SetIdentity(uid, identity);
+  actual->record_outdated =
+      actual->record_outdated || actual->record_durable || actual->record_writing;
+}
+
 void KubeletVolumeManager::Impl::DropTombstone(const PodUid& uid) {
   const PodIdentity identity = tombstones_.at(uid).identity;
   tombstones_.erase(uid);

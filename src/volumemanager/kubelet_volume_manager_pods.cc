@@ -197,6 +197,7 @@ void KubeletVolumeManager::Impl::PodSourceChanged(ObjectChange change) {
 void KubeletVolumeManager::Impl::EvaluatePod(const PodUid& uid) {
   const PodPtr pod = parts_.catalog.FindPod(uid);
   const std::optional<Ending> ending = pod == nullptr ? std::nullopt : EndingOf(*pod);
+  if (pod != nullptr) FollowFile(*pod);
   if (const auto tombstone = tombstones_.find(uid); tombstone != tombstones_.end()) {
     if (pod == nullptr && Ready() && !IsUnknown(tombstone->second.identity)) DropTombstone(uid);
     Changed(uid);

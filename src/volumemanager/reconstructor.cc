@@ -305,7 +305,7 @@ void AddUnrecorded(const FoundAtStart& found, const KubeletPaths::PodVolume& vol
   ActualVolume& added =
       actual.AddReconstructed(key, volume.plugin, VolumeState::kNotSetUp, true, volume.is_block);
   if (const auto of = found.constructed.find(key); of != found.constructed.end()) {
-    added.unique_name = of->second.unique_name;
+    actual.SetUniqueName(key, of->second.unique_name);
     added.has_device = of->second.has_device;  // it goes after the volume, whoever finds that
     added.constructed = of->second.spec;
   }
@@ -429,7 +429,7 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
     actual.AddPod(record.key.pod, {record.pod_namespace, record.pod_name, "", ""});
     ActualVolume& volume = actual.AddReconstructed(record.key, record.plugin_name, record.state,
                                                    record.boot_id == boot_id, record.is_block);
-    volume.unique_name = record.unique_name;
+    actual.SetUniqueName(record.key, record.unique_name);
     volume.has_device = record.has_device;
     volume.found_as = FoundAs(found, there, record, paths);
     ++result.take_over.volumes;

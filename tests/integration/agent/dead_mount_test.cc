@@ -1,5 +1,9 @@
 // Hundreds of hostPaths on one dead filesystem: it has its few workers, what else wants it waits
 // without a thread, says for what, and goes on when the filesystem heals; nobody else is slower.
+// Dozens of other dead filesystems take no more than the places that there are.
+//
+// All of them are mounted in the mount namespace that AgentTest has made before, where nothing
+// leaks from: a test beside this one that makes a namespace of its own copies none of them.
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,6 +12,7 @@
 #include <atomic>
 #include <filesystem>
 #include <iostream>
+#include <set>
 #include <thread>
 
 #include "integration/agent/example_pod.h"
@@ -31,6 +36,13 @@ constexpr size_t kOtherWorkers = 8;
 constexpr size_t kMoreThreads = 12;
 constexpr size_t kMoreThreadsAtFirst = 64;
 constexpr seconds kUntilIdleThreadsEnd(15);
+constexpr int kOtherMounts = 64;
+constexpr size_t kMaxWorkers = 64;  // the agent's default
+// Of these, a quarter is kept from filesystems that do not answer, but for half of it, which those
+// get that were not tried yet.
+constexpr size_t kPlacesOfTheDead = kMaxWorkers - kMaxWorkers / 8;
+constexpr size_t kNotTriedBefore = kOtherMounts - (kPlacesOfTheDead - kWorkersPerDomain);
+constexpr size_t kBaseThreads = 32;
 
 class DeadMountTest : public ExamplePodTest {
  protected:
@@ -47,6 +59,7 @@ class DeadMountTest : public ExamplePodTest {
     ASSERT_NO_FATAL_FAILURE(ApplyOk(ExampleObjects("hello")));
   }
   void TearDown() override {
+    others_.clear();
     hangfs_.reset();
     for (const std::string& bind : binds_) ::umount2(bind.c_str(), MNT_DETACH);
     ExamplePodTest::TearDown();
@@ -66,18 +79,38 @@ class DeadMountTest : public ExamplePodTest {
     binds_.push_back(path);
     return path;
   }
-  void ApplySickPods() {
+  static std::string PodOn(const std::string& path, const std::string& name) {
+    return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", uid: uid-" + name +
+           "}\nspec:\n  containers: [{name: main, image: i, volumeMounts: [{name: remote, "
+           "mountPath: /r}]}]\n  volumes: [{name: remote, "
+           "hostPath: {path: " +
+           path + ", type: Directory}}]\n";
+  }
+  std::string SickPods() const {
     std::string manifest;
     for (int pod = 0; pod < kSickPods; ++pod) {
-      const std::string number = std::to_string(pod);
-      manifest += "---\napiVersion: v1\nkind: Pod\nmetadata: {name: sick-" + number +
-                  ", uid: uid-sick-" + number +
-                  "}\nspec:\n  containers: [{name: main, image: i, volumeMounts: [{name: remote, "
-                  "mountPath: /r}]}]\n  volumes: [{name: remote, "
-                  "hostPath: {path: " +
-                  paths_[static_cast<size_t>(pod)] + ", type: Directory}}]\n";
+      manifest += PodOn(paths_[static_cast<size_t>(pod)], "sick-" + std::to_string(pod));
     }
-    ASSERT_NO_FATAL_FAILURE(ApplyOk(manifest));
+    return manifest;
+  }
+  void ApplySickPods() { ASSERT_NO_FATAL_FAILURE(ApplyOk(SickPods())); }
+  // One pod on each of the other filesystems.
+  std::string OtherPods() const {
+    std::string manifest;
+    for (int other = 0; other < kOtherMounts; ++other) {
+      manifest += PodOn(OtherMount(other), "other-" + std::to_string(other));
+    }
+    return manifest;
+  }
+  std::string OtherMount(int other) const { return scratch() + "/other-" + std::to_string(other); }
+  // They have one control file: they die and heal together.
+  void MountOthers() {
+    for (int other = 0; other < kOtherMounts; ++other) {
+      ASSERT_TRUE(fs::create_directory(OtherMount(other)));
+      others_.push_back(std::make_unique<HangfsMount>(VOLUMED_HANGFS, OtherMount(other),
+                                                      scratch() + "/control-of-others"));
+      ASSERT_TRUE(others_.back()->mounted()) << OtherMount(other);
+    }
   }
   // Pods with a local volume each, on directories of the filesystem.
   void ApplySickClaims() {
@@ -145,7 +178,55 @@ class DeadMountTest : public ExamplePodTest {
     return up[kHealthyPods / 2];
   }
 
+  // Of the pods that have one of these names, how many are in this phase.
+  int CountPods(const std::string& prefix, const std::string& phase) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kPatience);
+    v1::GetPodsResponse pods;
+    if (!NewStub()->GetPods(&context, v1::GetPodsRequest(), &pods).ok()) return -1;
+    return static_cast<int>(
+        std::count_if(pods.pods().begin(), pods.pods().end(), [&](const v1::Pod& pod) {
+          return pod.name().starts_with(prefix) && pod.phase() == phase;
+        }));
+  }
+  // No filesystem has more than one of the workers that are lost, but for the first one's few.
+  void ExpectAPlaceEach() {
+    std::set<std::string> keys;
+    size_t of_first = 0;
+    const v1::GetStatusResponse status = AgentStatus();
+    for (const v1::StuckOperation& stuck : status.stuck()) {
+      EXPECT_TRUE(keys.insert(stuck.key()).second) << stuck.key();
+      of_first += stuck.key().starts_with("uid-sick-") ? 1 : 0;
+    }
+    EXPECT_LE(of_first, kWorkersPerDomain);
+  }
+  // Until so many workers are lost.
+  void ExpectNoMoreThanThereArePlaces(const std::string& when, size_t lost) {
+    size_t threads = 0, workers = 0;
+    const auto look = [&] {
+      threads = std::max(threads, Threads());
+      workers = std::max(workers, Workers().size());
+      std::this_thread::sleep_for(milliseconds(50));  // a look costs more than what is looked at
+    };
+    EXPECT_TRUE(Eventually(kPatience,
+                           [&] {
+                             look();
+                             return AgentStatus().stuck_size() >= static_cast<int>(lost);
+                           }))
+        << AgentStatus().stuck_size() << " workers are lost";
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_TRUE(WaitPhase("web", "Ready")) << Ctl({"explain", "web"}).output;
+    look();
+    std::cout << when << ": " << AgentStatus().stuck_size() << " workers lost of " << workers
+              << ", " << threads << " threads; the healthy pod took " << Since(start).count()
+              << " ms" << std::endl;
+    ExpectAPlaceEach();
+    EXPECT_LE(workers, kMaxWorkers + kOtherWorkers);
+    EXPECT_LE(threads, kBaseThreads + kMoreThreadsAtFirst + kOtherMounts + 1);
+  }
+
   std::unique_ptr<HangfsMount> hangfs_;
+  std::vector<std::unique_ptr<HangfsMount>> others_;
   std::vector<std::string> binds_;
   std::vector<std::string> paths_;
 };
@@ -233,6 +314,42 @@ TEST_F(DeadMountTest, HundredsOfPathsOnADeadFilesystemHaveItsFewWorkersAndHealWi
             << Since(start).count() << " ms after it healed" << std::endl;
   EXPECT_LT(longest, seconds(2));
   EXPECT_LT(healthy_now, std::max(milliseconds(500), 4 * healthy_before));
+}
+
+TEST_F(DeadMountTest, SixtyFourOtherDeadFilesystemsTakeAPlaceEachAndHoldNobodyElseUp) {
+  for (int pod = 0; pod < kSickPods; ++pod) paths_.push_back(source());
+  ASSERT_NO_FATAL_FAILURE(MountOthers());
+  hangfs_->Die();
+  others_.front()->Die();
+  ASSERT_NO_FATAL_FAILURE(ApplySickPods());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(OtherPods()));
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(ExamplePod(host_path())));
+  ASSERT_NO_FATAL_FAILURE(ExpectNoMoreThanThereArePlaces("all dead", kPlacesOfTheDead));
+
+  KillAgent();
+  const auto restarted = std::chrono::steady_clock::now();
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_TRUE(WaitPhase("web", "Ready")) << Ctl({"explain", "web"}).output;
+  std::cout << "started with all of them dead: healthy pod Ready after " << Since(restarted).count()
+            << " ms" << std::endl;
+  // The workers of before have the keys of what they hang with: it gets no others.
+  ASSERT_NO_FATAL_FAILURE(ExpectNoMoreThanThereArePlaces("after a start", kNotTriedBefore));
+
+  hangfs_->Heal();
+  others_.front()->Heal();
+  const auto healed = std::chrono::steady_clock::now();
+  EXPECT_TRUE(Eventually(kPatience,
+                         [&] {
+                           return CountPods("sick-", "Ready") == kSickPods &&
+                                  CountPods("other-", "Ready") == kOtherMounts;
+                         }))
+      << CountPods("sick-", "Ready") << " and " << CountPods("other-", "Ready") << " are ready";
+  std::cout << "all ready " << Since(healed).count() << " ms after they healed" << std::endl;
+
+  WriteText(scratch() + "/all.yaml", SickPods() + OtherPods() + "---\n" + ExamplePod(host_path()));
+  const CommandResult deleted = Ctl({"delete", "-f", scratch() + "/all.yaml"});
+  EXPECT_EQ(deleted.exit_status, 0) << deleted.output;
+  EXPECT_TRUE(Eventually(kPatience, [&] { return LeftOvers().empty(); })) << LeftOvers();
 }
 
 // They are first mounted as devices of the node, which was done by a thread each.

@@ -1,6 +1,7 @@
 // hangfs: a small filesystem in memory that stops answering on demand.
 //
-//   hangfs CONTROL MOUNTPOINT [IMAGE]     (stays in the foreground; ends when unmounted)
+//   hangfs CONTROL MOUNTPOINT [IMAGE]     (stays in the foreground; ends when unmounted, and with
+//                                          the thread that started it)
 //
 // It shows one directory with one file, "file", which can be read; and with IMAGE, a file outside
 // of the mount, also "image", which has that one's content, to put a block device on. CONTROL is a
@@ -9,16 +10,23 @@
 //   "hang"            operations wait until the control file changes; a killed caller is let go
 //   "dead"            the same, but a killed caller stays: it sleeps uninterruptibly
 //   "eio"             what is read from and written to "image" fails with EIO, as on a bad disk
+// Whoever waits is woken by a change of the file, so that many dead filesystems cost no time.
 #define FUSE_USE_VERSION 31
 #include <fcntl.h>
 #include <fuse3/fuse.h>
+#include <signal.h>
+#include <sys/inotify.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
+#include <cstdint>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -28,7 +36,8 @@ namespace {
 constexpr std::string_view kContent = "content\n";
 constexpr char kFile[] = "/file";
 constexpr char kImage[] = "/image";
-constexpr std::chrono::milliseconds kLookAgain(5);
+// That a waiting caller was killed is announced to nobody.
+constexpr std::chrono::milliseconds kLookForKill(5);
 
 // What libfuse's callbacks get as their private data.
 struct Setting {
@@ -51,13 +60,64 @@ std::string ReadControl() {
   return word;
 }
 
+// How often the control file's directory has changed.
+class Changes {
+ public:
+  // Before the file is read: what changes afterwards ends the wait for it.
+  uint64_t count() {
+    const std::lock_guard lock(mu_);
+    return count_;
+  }
+  void Note() {
+    const std::lock_guard lock(mu_);
+    ++count_;
+    changed_.notify_all();
+  }
+  void Wait(uint64_t seen, bool may_be_killed) {
+    std::unique_lock lock(mu_);
+    const auto is_new = [&] { return count_ != seen; };
+    if (may_be_killed) {
+      changed_.wait_for(lock, kLookForKill, is_new);
+    } else {
+      changed_.wait(lock, is_new);
+    }
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable changed_;
+  uint64_t count_ = 0;
+};
+
+// Outlives main(): threads wait on it until the process ends.
+Changes& TheChanges() {
+  static Changes& changes = *new Changes();
+  return changes;
+}
+
+// -1 where the directory cannot be watched.
+int WatchDirectoryOf(const std::string& control) {
+  const size_t slash = control.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : control.substr(0, slash + 1);
+  const int watch = ::inotify_init1(IN_CLOEXEC);
+  constexpr uint32_t kEvents = IN_CLOSE_WRITE | IN_MOVED_TO | IN_DELETE;
+  if (watch < 0 || ::inotify_add_watch(watch, directory.c_str(), kEvents) < 0) return -1;
+  return watch;
+}
+
+void FollowChanges(int watch) {
+  char events[4096];
+  while (::read(watch, events, sizeof(events)) > 0) TheChanges().Note();
+}
+
 // 0 once the operation may be answered.
 int WaitUntilHealthy() {
   while (true) {
+    const uint64_t seen = TheChanges().count();
     const std::string control = ReadControl();
     if (control.empty() || control == "eio") return 0;
     if (control == "hang" && fuse_interrupted() != 0) return -EINTR;
-    std::this_thread::sleep_for(kLookAgain);
+    TheChanges().Wait(seen, control == "hang");
   }
 }
 
@@ -146,11 +206,16 @@ void* Start(fuse_conn_info*, fuse_config* config) {
 
 int main(int argc, char** argv) {
   if (argc != 3 && argc != 4) return 64;
+  // A test that is killed must leave nobody behind who sleeps uninterruptibly.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   Setting setting{argv[1], -1};
   if (argc == 4) {
     setting.image = ::open(argv[3], O_RDWR | O_CLOEXEC);
     if (setting.image < 0) return 66;
   }
+  const int watch = WatchDirectoryOf(argv[1]);
+  if (watch < 0) return 71;
+  std::thread(FollowChanges, watch).detach();
   fuse_operations operations = {};
   operations.init = Start;
   operations.getattr = GetAttributes;

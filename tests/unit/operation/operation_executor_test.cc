@@ -32,13 +32,14 @@ class OperationExecutorTest : public ::testing::Test {
           trace_.push_back("done " + key.ToString() + (failure ? " failed" : ""));
         });
   }
-  StartResult StartOn(const OperationKey& key, DeviceUse use) {
+  StartResult StartOn(const OperationKey& key, DeviceUse use) { return StartOn(key, use, device_); }
+  StartResult StartOn(const OperationKey& key, DeviceUse use, const UniqueVolumeName& device) {
     return executor_->Start(
         {.key = key,
          .name = "any",
          .plugin_name = "test.io/p",
          .pod_display_name = "",
-         .device = device_,
+         .device = device,
          .use = use},
         [](OperationProgress&) { return std::optional<OperationFailure>(); },
         [](const std::optional<OperationFailure>&) {});
@@ -105,6 +106,36 @@ TEST_F(OperationExecutorTest, NothingRunsBesideTheMountOrUnmountOfItsDevice) {
   scheduler_.RunFor(Duration::zero());
   EXPECT_EQ(StartOn(data_, DeviceUse::kExclusive), StartResult::kStarted);
   EXPECT_EQ(StartOn(other_, DeviceUse::kExclusive), StartResult::kPending);  // binds, one by one
+}
+
+TEST_F(OperationExecutorTest, WhatGaveUpItsWaitUsesItsDeviceNoMore) {
+  executor_->SetLimits({.places = 64, .per_lane = 4, .own_lane = 64, .unbound = 1});
+  EXPECT_EQ(StartOn(other_, DeviceUse::kShared, UniqueVolumeName("test.io/p/else")),
+            StartResult::kStarted);
+  EXPECT_EQ(StartOn(data_, DeviceUse::kExclusive), StartResult::kStarted);  // and waits
+  EXPECT_EQ(StartOn(OperationKey(device_), DeviceUse::kExclusive), StartResult::kPending);
+  executor_->GiveUpWaiting(data_);
+  EXPECT_EQ(StartOn(OperationKey(device_), DeviceUse::kExclusive), StartResult::kStarted);
+}
+
+// Each has a device of its own, and all run at once: what one costs must not grow with the others.
+TEST_F(OperationExecutorTest, AStartCostsAsMuchWithFourTimesTheOperations) {
+  constexpr int kFew = 100;
+  double cost[2] = {};
+  for (const int count : {kFew, 4 * kFew}) {
+    executor_ = std::make_unique<OperationExecutor>(scheduler_, logger_, observer_);
+    for (int i = 0; i < count; ++i) {
+      const std::string number = std::to_string(i);
+      EXPECT_EQ(StartOn(Key("pod-" + number, "data"), DeviceUse::kExclusive,
+                        UniqueVolumeName("test.io/p/" + number)),
+                StartResult::kStarted);
+    }
+    EXPECT_EQ(executor_->Running().size(), static_cast<size_t>(count));
+    cost[count == kFew ? 0 : 1] = static_cast<double>(executor_->work().visited());
+  }
+  EXPECT_GT(cost[0], 0);
+  EXPECT_LE(cost[1], 4.2 * cost[0]);
+  EXPECT_LE(cost[1], 3 * 4 * kFew) << "one start looks at few";
 }
 
 TEST_F(OperationExecutorTest, ThePodExcludesItsVolumesBothWays) {

@@ -20,6 +20,50 @@ TEST(KernelRequests, AreNamedWithThePathThatTheyAreAbout) {
   EXPECT_EQ(FileTypeName(FileType::kFifo), "fifo");
 }
 
+struct WithoutLane {};
+template <typename Request>
+constexpr bool kNamesItsLane = requires(const Request& request) {
+  LaneKindOf(request);
+};
+static_assert(kNamesItsLane<Stat>);
+static_assert(!kNamesItsLane<WithoutLane>, "a new request has to say whom it may hold up");
+
+TEST(KernelRequests, NameTheLaneThatTheyMayHoldUp) {
+  EXPECT_EQ(LaneKindOf(AnyRequest(ListMounts{})), LaneKind::kNoWorker);
+  EXPECT_EQ(LaneKindOf(AnyRequest(EnsureVolume{})), LaneKind::kOwnFilesystem);
+  EXPECT_EQ(LaneKindOf(AnyRequest(IdentifyStorage{})), LaneKind::kOwnFilesystem);
+  for (const AnyRequest& walk : {AnyRequest(Usage{}), AnyRequest(RemoveVolume{}),
+                                 AnyRequest(RunProgram{}), AnyRequest(WriteAttribute{})}) {
+    EXPECT_EQ(LaneKindOf(walk), LaneKind::kWalks) << RequestName(walk);
+  }
+  for (const AnyRequest& device : {AnyRequest(ProbeDevice{}), AnyRequest(IdentifyDevice{}),
+                                   AnyRequest(DetachLoops{}), AnyRequest(FlushDevice{})}) {
+    EXPECT_EQ(LaneKindOf(device), LaneKind::kDevice) << RequestName(device);
+  }
+}
+
+TEST(KernelRequests, HaveTheLaneOfADeviceWhenTheyExpectOne) {
+  Mount mount;
+  BindMount bind;
+  EXPECT_EQ(LaneKindOf(AnyRequest(mount)), LaneKind::kOwnFilesystem);
+  EXPECT_EQ(LaneKindOf(AnyRequest(bind)), LaneKind::kOwnFilesystem);
+  mount.expected_device = DeviceIdentity{};
+  bind.expected_device = DeviceIdentity{};
+  EXPECT_EQ(LaneKindOf(AnyRequest(mount)), LaneKind::kDevice);
+  EXPECT_EQ(LaneKindOf(AnyRequest(bind)), LaneKind::kDevice);
+}
+
+TEST(KernelRequests, OfWhichOneOfManyIsAWalkAreAWalkTogether) {
+  Batch batch;
+  batch.items = {{EnsureVolume{}}, {IdentifyDevice{}}};
+  EXPECT_EQ(LaneKindOf(AnyRequest(batch)), LaneKind::kOwnFilesystem);
+  Batch outer;
+  batch.items.push_back({RemoveVolume{}});
+  outer.items = {{batch}};
+  EXPECT_EQ(LaneKindOf(AnyRequest(batch)), LaneKind::kWalks);
+  EXPECT_EQ(LaneKindOf(AnyRequest(outer)), LaneKind::kWalks);
+}
+
 TEST(CancelToken, CallsItsHookOnceNowOrLater) {
   int calls = 0;
   CancelToken later;

@@ -88,6 +88,49 @@ TEST_F(ActualStateTest, AnUnmountEndsInNothingOrInUncertainty) {
   EXPECT_EQ(actual_.FindVolume(kKey), nullptr);
 }
 
+TEST_F(ActualStateTest, UsersAreFoundByTheNameThatTheirVolumeHasNow) {
+  const UniqueVolumeName first("p/first");
+  const UniqueVolumeName second("p/second");
+  actual_.MountStarted(kKey, {.plugin_name = "p", .generation = 1, .unique_name = first});
+  actual_.MountDone(kKey, Mounted());
+  EXPECT_EQ(actual_.UsersOf(first), std::vector<PodVolumeKey>{kKey});
+  actual_.MountStarted(kKey, {.plugin_name = "p", .generation = 2, .unique_name = second});
+  EXPECT_TRUE(actual_.UsersOf(first).empty());
+  EXPECT_EQ(actual_.UsersOf(second), std::vector<PodVolumeKey>{kKey});
+  actual_.EraseVolume(kKey);
+  EXPECT_TRUE(actual_.UsersOf(second).empty());
+  // As a pod is forgotten with its volumes.
+  actual_.AddReconstructed(kKey, "p", VolumeState::kSetUp, true);
+  actual_.SetUniqueName(kKey, first);
+  EXPECT_EQ(actual_.UsersOf(first), std::vector<PodVolumeKey>{kKey});
+  actual_.TakePod(kKey.pod);
+  EXPECT_TRUE(actual_.UsersOf(first).empty());
+}
+
+// Each pod has a volume of its own, of which something happens: what one event costs must not grow
+// with the volumes of the others.
+TEST_F(ActualStateTest, AnEventOfAVolumeCostsAsMuchWithFourTimesThePods) {
+  constexpr int kFew = 100;
+  double cost[2] = {};
+  for (const int count : {kFew, 4 * kFew}) {
+    ActualStateOfWorld actual(clock_);
+    for (int i = 0; i < count; ++i) {
+      const std::string number = std::to_string(i);
+      const PodVolumeKey key{PodUid(number), SpecName("data")};
+      const UniqueVolumeName name("p/" + number);
+      actual.AddPod(key.pod, {"default", number, "manifests"});
+      actual.MountStarted(key, {.plugin_name = "p", .generation = 1, .unique_name = name});
+      actual.MountDone(key, Mounted());
+    }
+    for (int i = 0; i < count; ++i) {
+      EXPECT_EQ(actual.UsersOf(UniqueVolumeName("p/" + std::to_string(i))).size(), 1u);
+    }
+    cost[count == kFew ? 0 : 1] = static_cast<double>(actual.work().visited());
+  }
+  EXPECT_GT(cost[0], 0);
+  EXPECT_LE(cost[1], 4.2 * cost[0]);
+}
+
 TEST_F(ActualStateTest, WhatIsFoundAtStartIsUncertainInEveryState) {
   struct Case {
     VolumeState recorded;

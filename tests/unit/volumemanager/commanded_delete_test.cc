@@ -6,7 +6,41 @@ namespace {
 
 const std::string kData = "data: emptyDir: {}";
 
-class CommandedDeleteTest : public ManagerTest {};
+class CommandedDeleteTest : public ManagerTest {
+ protected:
+  // The same pod in each of these files, as one list.
+  void DeliverIn(const std::vector<std::string>& files) {
+    ObjectList list{"manifests", true, {}, {}};
+    for (const std::string& file : files) {
+      for (ObjectWithOrigin& object : Objects(PodManifest("a", {kData}))) {
+        object.file = file;
+        list.objects.push_back(std::move(object));
+      }
+    }
+    agent_->catalog.Update(std::move(list));
+    manager().ObjectsChanged();
+    Settle();
+  }
+  // Which file has the pod, whom its view names, and which files are told that another one has it.
+  std::string WhoRefuses() {
+    const auto origin = agent_->catalog.OriginOf({ObjectKind::kPod, "default", "a"});
+    std::string text = origin ? origin->file : "nobody";
+    const PodView view = View("a");
+    text += view.problems.empty() ? "" : ", view: " + view.problems[0].message;
+    for (const SourceStatus& source : agent_->catalog.Sources()) {
+      for (const DecodeProblem& problem : source.problems) text += ", second: " + problem.file;
+    }
+    return text;
+  }
+  void ExpectTheSameAfterARestart(const std::vector<std::string>& files) {
+    const std::string before = WhoRefuses();
+    StartAgent();
+    Settle();  // a source starts once the records are loaded
+    DeliverIn(files);
+    EXPECT_EQ(WhoRefuses(), before);
+    EXPECT_EQ(operations().Count("mount"), 0u);
+  }
+};
 
 TEST_F(CommandedDeleteTest, ADeleteByUidDoesNotWaitForSources) {
   PutPodRecord("a");
@@ -39,6 +73,41 @@ TEST_F(CommandedDeleteTest, APodDeletedByUidStaysAwayWhileASourceHasItAlsoAfterA
   EXPECT_FALSE(HasPodRecord("a"));
   Deliver(PodManifest("a", {kData}));
   EXPECT_EQ(Phase("a"), "Ready");
+}
+
+TEST_F(CommandedDeleteTest, TheFileThatRefusesADeletedPodIsTheSameAfterARestart) {
+  StartAgent();
+  DeliverIn({"b.yaml"});
+  DeliverIn({"a.yaml", "b.yaml"});
+  EXPECT_TRUE(Delete("a")->ok());
+  EXPECT_EQ(WhoRefuses(),
+            "b.yaml, view: it was deleted by command and b.yaml still has it, second: a.yaml");
+  ExpectTheSameAfterARestart({"a.yaml", "b.yaml"});
+
+  // The other file takes over, and keeps it when the first has it again.
+  DeliverIn({"a.yaml"});
+  EXPECT_EQ(WhoRefuses(), "a.yaml, view: it was deleted by command and a.yaml still has it");
+  DeliverIn({"a.yaml", "b.yaml"});
+  EXPECT_EQ(WhoRefuses(),
+            "a.yaml, view: it was deleted by command and a.yaml still has it, second: b.yaml");
+  ExpectTheSameAfterARestart({"a.yaml", "b.yaml"});
+}
+
+TEST_F(CommandedDeleteTest, TheFileOfAPodThatIsStillLeavingIsTheSameAfterARestart) {
+  StartAgent();
+  DeliverIn({"b.yaml"});
+  operations().Hang(Key("a", "data"));
+  EXPECT_TRUE(Delete("a")->ok());
+  DeliverIn({"a.yaml"});
+  DeliverIn({"a.yaml", "b.yaml"});
+  ASSERT_EQ(Phase("a"), "Terminating");
+  EXPECT_EQ(DecodePodRecord(*store.Find(kPodRecordKind, "a"))->file, "a.yaml");
+  StartAgent();
+  Settle();
+  DeliverIn({"a.yaml", "b.yaml"});
+  EXPECT_EQ(Phase("a"), "Refused");
+  EXPECT_EQ(WhoRefuses(),
+            "a.yaml, view: it was deleted by command and a.yaml still has it, second: b.yaml");
 }
 
 TEST_F(CommandedDeleteTest, ACommandedDeleteIsDurableBeforeItsFirstUnmount) {
