@@ -51,6 +51,11 @@ std::vector<StartResult> NodeVolumeOperations::StartAll(
   std::vector<size_t> numbers;  // of those
   std::optional<SafePath> directory;
   std::vector<FaultDomains::KnownMount> around;
+  const auto is_of_their_kind = [&together](const AnyOperation& operation) {
+    if (together.empty()) return true;
+    const AnyOperation& first = *together.front();
+    return typeid(first) == typeid(operation);
+  };
   for (size_t number = 0; number < operations.size(); ++number) {
     const OperationPtr operation = std::move(operations[number]);
     const std::optional<VolumePlace> volume = operation->PlaceInGroup(*parts_);
@@ -58,8 +63,7 @@ std::vector<StartResult> NodeVolumeOperations::StartAll(
       directory = volume->directory;
       around = MountsAround(*directory);
     }
-    const bool fits = volume && volume->directory == *directory &&
-                      (together.empty() || typeid(*together.front()) == typeid(*operation));
+    const bool fits = volume && volume->directory == *directory && is_of_their_kind(*operation);
     if (!fits || IsCovered(parts_->host.paths, *volume, around)) {
       started[number] = StartAlone(operation);
       continue;
