@@ -99,6 +99,7 @@ StartResult NodeVolumeOperations::StartAlone(const OperationPtr& operation) {
 
 std::vector<StartResult> NodeVolumeOperations::StartTogether(std::vector<OperationPtr> operations) {
   std::vector<OperationExecutor::Member> members;
+  members.reserve(operations.size());
   for (const OperationPtr& operation : operations) {
     members.push_back({operation->Traits(*parts_), Completion(operation)});
   }
@@ -106,6 +107,7 @@ std::vector<StartResult> NodeVolumeOperations::StartTogether(std::vector<Operati
                               [parts = parts_, operations = std::move(operations)](
                                   const std::vector<size_t>& which, OperationProgress& progress) {
                                 std::vector<AnyOperation*> started;
+                                started.reserve(which.size());
                                 for (const size_t number : which)
                                   started.push_back(operations[number].get());
                                 return started.front()->RunTogether(*parts, started, progress);
