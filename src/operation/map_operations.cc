@@ -424,7 +424,7 @@ Failure UnmapVolume::Run(const OperationParts& parts, OperationProgress& progres
   return runner.Run(call);
 }
 
-Failure RunUnmapDevice(const OperationParts& parts, DeviceRecord facts,
+Failure RunUnmapDevice(const OperationParts& parts, const DeviceRecord& facts,
                        OperationProgress& progress) {
   const auto failed = [](const char* step, const Error& error) {
     return OperationFailure{kUnmapDeviceOperation, step, error};

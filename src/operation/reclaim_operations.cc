@@ -36,11 +36,11 @@ class Reclaim {
           request, [&](const CallOptions& call) { return deletes ? Delete(call) : Recycle(call); });
     };
     if (deletes) {
-      const Status deleted = reclaimed();
+      Status deleted = reclaimed();
       if (!deleted.ok()) TellNotDeleted(deleted.error());
       return deleted;
     }
-    const Status recycled = reclaimed();
+    Status recycled = reclaimed();
     if (!recycled.ok()) {
       Record(EventType::kWarning, kVolumeFailedRecycle, recycled.error().message());
     } else {
@@ -73,7 +73,7 @@ class Reclaim {
         parts_.storage.TakeForReclaim(holder, *storage, request.claim_uid, others, call_));
     CallOptions call = call_;
     call.approved = std::make_shared<const StorageIdentity>(approved);
-    const Status emptied = empty(call);
+    Status emptied = empty(call);
     // What may be going on still keeps others out, over a restart too.
     if (!emptied.ok() && emptied.error().maybe_applied()) return emptied;
     if (emptied.ok()) {

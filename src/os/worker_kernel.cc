@@ -136,7 +136,7 @@ std::string WorkerKernel::LaneOfCovered(const AnyRequest& request) const {
   }
   if (!IsComposite(request)) return lane;
   for (const MountEntry& mount : mounts_->LastKnown({.below = path}, agent_root_)) {
-    if (const std::string below = LaneOfMount(mount); !below.empty()) return below;
+    if (std::string below = LaneOfMount(mount); !below.empty()) return below;
   }
   return lane;
 }
