@@ -60,7 +60,8 @@ struct UnmapVolume : OperationOf<Unit> {
 
 // `facts`: what is known of the device. Errors: FailedPrecondition, not applied, while a pod's
 // record says that it has something of the volume, or a pod's node is in the global map directory.
-std::optional<OperationFailure> RunUnmapDevice(const OperationParts& parts, const DeviceRecord& facts,
+std::optional<OperationFailure> RunUnmapDevice(const OperationParts& parts,
+                                               const DeviceRecord& facts,
                                                OperationProgress& progress);
 
 }  // namespace volumed
