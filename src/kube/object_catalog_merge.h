@@ -38,7 +38,10 @@ class ObjectCatalog::Merge {
   // Between those who want one name it counts who had it before the merge. Where that is another
   // one now, the next merge may find otherwise, and has to look at them once more: adds these
   // names.
-  void AddUnsettled(Scope changed, std::set<ObjectKey>& names) const;
+  void AddUnsettled(const Scope& changed, std::set<ObjectKey>& names) const;
+  // Whoever heard what changed may know the pods by other names since: the next merge has to look
+  // at these once more. REQUIRES: everybody has been told.
+  void AddRenamed(std::set<ObjectKey>& names) const;
   // Null for a merge of everything.
   const Scope* scope() const { return scope_ ? &*scope_ : nullptr; }
 
@@ -66,6 +69,7 @@ class ObjectCatalog::Merge {
   void Want(const PodUid& uid);
   void WantAll(const Listed& listed);
   void ReachName(const ObjectKey& key);
+  void VisitNamed(const ObjectKey& key);
   void ReachUid(const PodUid& uid);
   void Visit(Listed& listed);
   Candidate MakeCandidate(Listed& listed) const;

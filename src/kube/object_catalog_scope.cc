@@ -87,6 +87,17 @@ void ObjectCatalog::Merge::ReachName(const ObjectKey& key) {
   if (const auto waits = catalog_.waited_for_.find(key); waits != catalog_.waited_for_.end()) {
     for (const ObjectKey& one : waits->second) Want(one);
   }
+  VisitNamed(key);
+  if (key.kind != ObjectKind::kPod) return;
+  // A manifest with a uid has no suffix, and may be the static pod of this name by what is on
+  // record of it: which part of the name is the node's the record alone knows.
+  for (size_t dash = key.name.find('-'); dash != std::string::npos;
+       dash = key.name.find('-', dash + 1)) {
+    VisitNamed({key.kind, key.name_space, key.name.substr(0, dash)});
+  }
+}
+
+void ObjectCatalog::Merge::VisitNamed(const ObjectKey& key) {
   const auto found = catalog_.by_name_.find(key);
   if (found == catalog_.by_name_.end()) return;
   // A copy: what is visited may be called otherwise by now.
@@ -144,7 +155,7 @@ void ObjectCatalog::Merge::NoteContested() {
   }
 }
 
-void ObjectCatalog::Merge::AddUnsettled(Scope changed, std::set<ObjectKey>& names) const {
+void ObjectCatalog::Merge::AddUnsettled(const Scope& changed, std::set<ObjectKey>& names) const {
   const auto has_any = [](const auto& set, const auto& all) {
     return std::any_of(all.begin(), all.end(), [&](const auto& one) { return set.contains(one); });
   };
@@ -161,6 +172,14 @@ void ObjectCatalog::Merge::AddUnsettled(Scope changed, std::set<ObjectKey>& name
         has_any(linked.keys, one.listing->names) || has_any(linked.uids, one.listing->uids) ||
         (waits != catalog_.waits_.end() && has_any(linked.keys, waits->second));
     if (is_concerned) names.insert(one.key);
+  }
+}
+
+void ObjectCatalog::Merge::AddRenamed(std::set<ObjectKey>& names) const {
+  if (catalog_.identities_ == nullptr) return;
+  for (const Candidate& one : candidates_) {
+    const Pod* const pod = std::get_if<Pod>(one.listed().object.get());
+    if (pod != nullptr && catalog_.identities_->NameOf(*pod) != one.key.name) names.insert(one.key);
   }
 }
 

@@ -63,7 +63,7 @@ void ObjectCatalog::MergeAndNotify() {
   Merge merge = dirty.all || always_whole_ ? Merge(*this) : Merge(*this, std::move(dirty.scope));
   merge.Run();
   Before before = Take(merge.TakeOutcome(), merge.scope());
-  merge.AddUnsettled(std::move(before.changed), dirty_.scope.keys);
+  merge.AddUnsettled(before.changed, dirty_.scope.keys);
   const std::vector<ObjectKey> ended = DropEnded();
   std::set<ObjectKey> all;
   if (merge.scope() == nullptr) {
@@ -74,6 +74,7 @@ void ObjectCatalog::MergeAndNotify() {
       before.entries, before.unknown, merge.scope() == nullptr ? all : merge.scope()->keys);
   NoteWhoIsWaitedFor();
   Notify(changes);
+  merge.AddRenamed(dirty_.scope.keys);
   for (const ObjectKey& key : ended) {
     if (ended_listener_) ended_listener_(key);
   }

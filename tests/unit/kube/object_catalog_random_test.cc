@@ -36,5 +36,15 @@ TEST(ObjectCatalogRandomTest, WhatIsMergedByDeltaIsWhatAMergeOfEverythingFinds) 
   EXPECT_GT(deltas, steps / 4);
 }
 
+// Worlds in which the two differed once.
+TEST(ObjectCatalogRandomTest, ARenamedPodIsMergedByDeltaAsAMergeOfEverythingFindsIt) {
+  for (const uint64_t seed : {9147}) {
+    RandomCatalogWorld world(seed);
+    for (uint64_t step = 0; step < kStepsOfAWorld; ++step) {
+      ASSERT_TRUE(world.Step()) << "seed " << seed << ", step " << step << ": " << world.last();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace volumed

@@ -26,7 +26,10 @@ class TestIdentities final : public ObjectIdentities {
   }
   void Adopt(const ObjectKey& object, const std::string& uid) override { uids[object] = uid; }
   void Ended(const ObjectKey& object, const std::string&) override { uids.erase(object); }
-  std::string NameOf(const Pod& pod) const override { return pod.metadata.name; }
+  std::string NameOf(const Pod& pod) const override {
+    const auto found = names.find(pod.metadata.name);
+    return found == names.end() ? pod.metadata.name : found->second;
+  }
   std::optional<ObjectKey> PodOfUid(const PodUid& uid) const override {
     for (const auto& [object, known] : uids) {
       if (object.kind == ObjectKind::kPod && known == uid.str()) return object;
@@ -39,7 +42,17 @@ class TestIdentities final : public ObjectIdentities {
   }
 
   std::map<ObjectKey, std::string> uids;
+  // The records have the pod of this manifest under another name.
+  void Rename(const std::string& pod, const std::string& name) {
+    names[pod] = name;
+    if (auto known = uids.extract({ObjectKind::kPod, "default", pod})) {
+      known.key().name = name;
+      uids.insert(std::move(known));
+    }
+  }
+
   std::map<PodUid, PodOnNode> on_node;
+  std::map<std::string, std::string> names;  // of a manifest -> on record
 };
 
 class ObjectCatalogTest : public testing::Test {
@@ -744,6 +757,27 @@ TEST_F(ObjectCatalogTest, AUidLessPodOfAnotherFileIsTheSamePod) {
   Deliver("a", {});
   EXPECT_EQ(TakeChanges(), ">web ");
   EXPECT_EQ(catalog_.FindPod(PodUid("uid of web"))->metadata.name, "web");
+}
+
+// What is on record of a pod may change while its news are heard.
+TEST_F(ObjectCatalogTest, APodThatIsCalledOtherwiseOnceItIsHeardOfIsFoundByTheNextMerge) {
+  catalog_.IdentifyBy(&identities_);
+  catalog_.AddListener(
+      [this](const std::vector<ObjectChange>&) { identities_.Rename("log", "log-n1"); });
+  Deliver("a", {FromFile("f", PodYaml("log", "u-1"))});
+  ASSERT_NE(catalog_.FindPod("default", "log"), nullptr);
+  Deliver("b", {FromFile("g", PodYaml("other", "u-2"))});
+  EXPECT_NE(catalog_.FindPod("default", "log-n1"), nullptr);
+  EXPECT_EQ(catalog_.FindPod("default", "log"), nullptr);
+}
+
+TEST_F(ObjectCatalogTest, AManifestWithAUidIsReachedByTheNameOfItsStaticPod) {
+  catalog_.IdentifyBy(&identities_);
+  Deliver("a", {FromFile("f", PodYaml("log-a", "u-1"))});
+  ASSERT_NE(catalog_.FindPod("default", "log-a"), nullptr);
+  identities_.Rename("log-a", "log-a-n1");
+  catalog_.PodGone({ObjectKind::kPod, "default", "log-a-n1"});
+  EXPECT_NE(catalog_.FindPod("default", "log-a-n1"), nullptr);
 }
 
 // ---- other volumes ------------------------------------------------------------------------------
