@@ -215,7 +215,32 @@ void ActualStateOfWorld::AddReconstructedDevice(const UniqueVolumeName& name, Ac
   }
   device.uncertain = device.uncertain || device.state != VolumeState::kAttached;
   device.reconstructed = true;
+  SetLimitKey(name, devices_[name], device.limit_key);
   devices_.insert_or_assign(name, std::move(device));
+}
+
+void ActualStateOfWorld::EraseDevice(const UniqueVolumeName& name) {
+  const auto device = devices_.find(name);
+  if (device == devices_.end()) return;
+  SetLimitKey(name, device->second, "");
+  devices_.erase(device);
+}
+
+const std::set<UniqueVolumeName>& ActualStateOfWorld::DevicesOfLimit(
+    const std::string& limit_key) const {
+  static const std::set<UniqueVolumeName> none;
+  const auto devices = by_limit_.find(limit_key);
+  return devices == by_limit_.end() ? none : devices->second;
+}
+
+void ActualStateOfWorld::SetLimitKey(const UniqueVolumeName& name, ActualDevice& device,
+                                     const std::string& limit_key) {
+  if (const auto before = by_limit_.find(device.limit_key); before != by_limit_.end()) {
+    before->second.erase(name);
+    if (before->second.empty()) by_limit_.erase(before);
+  }
+  if (!limit_key.empty()) by_limit_[limit_key].insert(name);
+  device.limit_key = limit_key;
 }
 
 void ActualStateOfWorld::MountDeviceStarted(const UniqueVolumeName& name,
@@ -264,7 +289,7 @@ void ActualStateOfWorld::UnmountDeviceDone(const UniqueVolumeName& name,
     return;
   }
   if (!device.attachable) {
-    devices_.erase(name);
+    EraseDevice(name);
     return;
   }
   device.in_flight = false;
@@ -288,7 +313,7 @@ void ActualStateOfWorld::AttachStarted(const UniqueVolumeName& name, const Attac
   BeginAs(device, true);
   device.plugin_name = intent.plugin_name;
   device.spec = intent.spec;
-  device.limit_key = intent.limit_key;
+  SetLimitKey(name, device, intent.limit_key);
   Start(device, VolumeEvent::kAttach);
 }
 
@@ -322,7 +347,7 @@ void ActualStateOfWorld::DetachStarted(const UniqueVolumeName& name) {
 void ActualStateOfWorld::DetachDone(const UniqueVolumeName& name,
                                     const OperationOutcome<Unit>& outcome) {
   if (outcome.value) {
-    devices_.erase(name);
+    EraseDevice(name);
     return;
   }
   ActualDevice& device = devices_.at(name);

@@ -235,7 +235,9 @@ class ActualStateOfWorld {
   void ExpandDeviceStarted(const UniqueVolumeName& name);
   void ExpandDeviceDone(const UniqueVolumeName& name,
                         const OperationOutcome<ExpandedVolume>& outcome);
-  void EraseDevice(const UniqueVolumeName& name) { devices_.erase(name); }
+  void EraseDevice(const UniqueVolumeName& name);
+  // Those that are counted against this attach limit if something of them may be present.
+  const std::set<UniqueVolumeName>& DevicesOfLimit(const std::string& limit_key) const;
 
   // Adds the device if it is not there.
   void AttachStarted(const UniqueVolumeName& name, const AttachIntent& intent);
@@ -261,6 +263,8 @@ class ActualStateOfWorld {
   void Apply(Thing& thing, VolumeEvent event);
   template <typename Thing>
   void Start(Thing& thing, VolumeEvent call);
+  void SetLimitKey(const UniqueVolumeName& name, ActualDevice& device,
+                   const std::string& limit_key);
   static void BeginAs(ActualDevice& device, bool attachable);
   template <typename Thing>
   void Failed(Thing& thing, const std::optional<OperationFailure>& failure);
@@ -271,6 +275,7 @@ class ActualStateOfWorld {
   // The volumes of pods that have this name: what happens to a shared volume concerns these alone.
   std::map<UniqueVolumeName, std::set<PodVolumeKey>> by_unique_name_;
   std::map<UniqueVolumeName, ActualDevice> devices_;
+  std::map<std::string, std::set<UniqueVolumeName>> by_limit_;  // of devices_, by limit_key
   mutable WorkCounter work_;
 };
 

@@ -1,5 +1,7 @@
 #include "volumemanager/attach_limits.h"
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -28,7 +30,7 @@ std::optional<AttachLimits::Refusal> AttachLimits::Admit(const UniqueVolumeName&
   const ActualDevice* known = actual_.FindDevice(device);
   // What may be attached has its slot, even where the limit has fallen since.
   if (wanted.limit_key.empty() || (known != nullptr && MayBePresent(*known))) {
-    waiting_.erase(device);
+    Forget(device);
     return std::nullopt;
   }
   const auto found = waiting_.find(device);
@@ -38,17 +40,42 @@ std::optional<AttachLimits::Refusal> AttachLimits::Admit(const UniqueVolumeName&
              : found->second;
   std::optional<Error> refused = Check(device, waiter);
   if (!refused) {
-    waiting_.erase(device);
+    Forget(device);
     return std::nullopt;
   }
-  waiting_.insert_or_assign(device, waiter);
+  if (is_new) {
+    turns_[waiter.limit_key].emplace(waiter.turn, device);
+    waiting_.emplace(device, waiter);
+  }
   return Refusal{*std::move(refused), waiter.since_unix_ms, is_new};
 }
 
-std::vector<UniqueVolumeName> AttachLimits::Waiting() const {
-  std::vector<UniqueVolumeName> devices;
-  for (const auto& [device, waiter] : waiting_) devices.push_back(device);
-  return devices;
+bool AttachLimits::Forget(const UniqueVolumeName& device) {
+  const auto found = waiting_.find(device);
+  if (found == waiting_.end()) return false;
+  const auto turns = turns_.find(found->second.limit_key);
+  turns->second.erase(found->second.turn);
+  if (turns->second.empty()) turns_.erase(turns);
+  waiting_.erase(found);
+  return true;
+}
+
+std::vector<UniqueVolumeName> AttachLimits::NextInTurn() const {
+  std::vector<UniqueVolumeName> next;
+  for (const auto& [limit_key, turns] : turns_) {
+    const Waiter& first = waiting_.at(turns.begin()->second);
+    const auto limit = LimitOf(plugins_, first.plugin_name, limit_key);
+    auto left = static_cast<int64_t>(limit.ok() ? turns.size() : 1);
+    if (limit.ok() && *limit) {
+      const auto taken = static_cast<int64_t>(SlotsOf(limit_key, UniqueVolumeName()).size());
+      left = std::max<int64_t>(**limit - taken, 1);
+    }
+    for (const auto& [turn, device] : turns) {
+      if (left-- == 0) break;
+      next.push_back(device);
+    }
+  }
+  return next;
 }
 
 std::optional<AttachLimits::Refusal> AttachLimits::Find(const UniqueVolumeName& device) const {
@@ -66,11 +93,7 @@ std::optional<Error> AttachLimits::Check(const UniqueVolumeName& device,
   if (!limit.ok()) return limit.error();
   if (!*limit) return std::nullopt;
   const std::vector<UniqueVolumeName> slots = SlotsOf(waiter.limit_key, device);
-  int64_t ahead = 0;
-  for (const auto& [other, of_other] : waiting_) {
-    const bool same = other != device && of_other.limit_key == waiter.limit_key;
-    ahead += same && of_other.turn < waiter.turn ? 1 : 0;
-  }
+  const int64_t ahead = AheadOf(waiter);
   if (static_cast<int64_t>(slots.size()) + ahead < **limit) return std::nullopt;
   std::string text = "the node takes at most " + std::to_string(**limit) + " volumes of limit \"" +
                      waiter.limit_key + "\" at once";
@@ -82,13 +105,17 @@ std::optional<Error> AttachLimits::Check(const UniqueVolumeName& device,
   return Error::NotApplied(Code::kResourceExhausted, std::move(text));
 }
 
+int64_t AttachLimits::AheadOf(const Waiter& waiter) const {
+  const auto turns = turns_.find(waiter.limit_key);
+  if (turns == turns_.end()) return 0;
+  return std::distance(turns->second.begin(), turns->second.lower_bound(waiter.turn));
+}
+
 std::vector<UniqueVolumeName> AttachLimits::SlotsOf(const std::string& limit_key,
                                                     const UniqueVolumeName& device) const {
   std::vector<UniqueVolumeName> slots;
-  for (const auto& [name, known] : actual_.devices()) {
-    if (name != device && known.limit_key == limit_key && MayBePresent(known)) {
-      slots.push_back(name);
-    }
+  for (const UniqueVolumeName& name : actual_.DevicesOfLimit(limit_key)) {
+    if (name != device && MayBePresent(*actual_.FindDevice(name))) slots.push_back(name);
   }
   return slots;
 }

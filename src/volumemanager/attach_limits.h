@@ -38,10 +38,11 @@ class AttachLimits {
   // applied; or what GetVolumeLimits says when the plugin cannot be used on this node.
   std::optional<Refusal> Admit(const UniqueVolumeName& device, const WantedVolume& wanted);
   // It waits no more. True if it did.
-  bool Forget(const UniqueVolumeName& device) { return waiting_.erase(device) > 0; }
+  bool Forget(const UniqueVolumeName& device);
 
-  // Those that wait, for when a slot may have become free.
-  std::vector<UniqueVolumeName> Waiting() const;
+  // For when a slot may have become free: those whose turn it is, as many of each limit as there
+  // are free slots, and one to hear why it still waits. Costs nothing for the others that wait.
+  std::vector<UniqueVolumeName> NextInTurn() const;
   // Why this one waits, as the slots are now; nullopt if it does not.
   std::optional<Refusal> Find(const UniqueVolumeName& device) const;
 
@@ -54,6 +55,8 @@ class AttachLimits {
   };
 
   std::optional<Error> Check(const UniqueVolumeName& device, const Waiter& waiter) const;
+  // How many wait longer for a slot of the same limit.
+  int64_t AheadOf(const Waiter& waiter) const;
   // The devices that take a slot of this limit, without `device`.
   std::vector<UniqueVolumeName> SlotsOf(const std::string& limit_key,
                                         const UniqueVolumeName& device) const;
@@ -65,6 +68,7 @@ class AttachLimits {
   const ActualStateOfWorld& actual_;
   uint64_t last_turn_ = 0;
   std::map<UniqueVolumeName, Waiter> waiting_;
+  std::map<std::string, std::map<uint64_t, UniqueVolumeName>> turns_;  // of waiting_, by limit
 };
 
 }  // namespace volumed

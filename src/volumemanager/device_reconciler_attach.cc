@@ -127,7 +127,7 @@ void DeviceReconciler::WaitsNoMore(const UniqueVolumeName& name) {
 }
 
 void DeviceReconciler::SlotMayBeFree() {
-  for (const UniqueVolumeName& waiting : limits_.Waiting()) MarkDirty(waiting);
+  for (const UniqueVolumeName& next : limits_.NextInTurn()) MarkDirty(next);
 }
 
 void DeviceReconciler::TellRefused(const std::vector<PodUid>& pods, const WantedVolume& wanted,

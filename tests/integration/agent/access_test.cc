@@ -79,6 +79,7 @@ TEST_F(AccessTest, ReadGroupMayOnlyRead) {
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"delete", "pod", "web"},
                                              {"delete", "pod", "web", "--force"},
+                                             {"delete", "-f", scratch() + "/objects.yaml"},
                                              {"apply", "-f", scratch() + "/objects.yaml"},
                                              {"retry", "web"},
                                              {"retry", "web", "cache"},
@@ -100,6 +101,9 @@ TEST_F(AccessTest, SocketGroupMayOperateButNotForce) {
   EXPECT_EQ(CtlAs(kNobody, operators, {"get", "pods"}).exit_status, 0);
   EXPECT_EQ(CtlAs(kNobody, operators, {"delete", "pod", "web", "--force"}).exit_status, kForbidden);
   EXPECT_EQ(CtlAs(kNobody, operators, {"source", "forget", "volumectl-apply"}).exit_status,
+            kForbidden);
+  // Many in one call are no way around it.
+  EXPECT_EQ(CtlAs(kNobody, operators, {"delete", "pod", "web", "other", "--force"}).exit_status,
             kForbidden);
   EXPECT_EQ(FindPod("web")->phase(), "Ready");
   const CommandResult deleted = CtlAs(kNobody, operators, {"delete", "pod", "web"});

@@ -70,6 +70,33 @@ TEST_F(AttachLimitsTest, OneThatWaitsNoMoreHoldsNobodyBack) {
   EXPECT_EQ(Phase("e"), "Ready");
 }
 
+// Each of those that waited was looked at whenever a slot became free.
+TEST_F(AttachLimitsTest, AFreedSlotIsNoWorkForThoseWhoseTurnItIsNot) {
+  std::string volumes = Volumes();
+  std::string waiting;
+  for (int i = 0; i < 40; ++i) {
+    const std::string name = "v" + std::to_string(i);
+    volumes += Volume(name);
+    waiting += User("w" + std::to_string(i), name);
+  }
+  Deliver(volumes + User("a", "one") + User("b", "two"));
+  Deliver(volumes + User("a", "one") + User("b", "two") + waiting);
+  EXPECT_EQ(operations().Count("attach"), 2u);
+  attach->limits_asked = 0;
+  Deliver(volumes + User("b", "two") + waiting);
+  EXPECT_EQ(operations().Count("attach"), 3u);
+  EXPECT_LE(attach->limits_asked, 10);
+  // Two at once, and then all: each free slot is taken.
+  attach->limits["storage-limits-fake"] = 4;
+  manager().AttachLimitsChanged();
+  Settle();
+  EXPECT_EQ(operations().Count("attach"), 5u);
+  attach->limits.erase("storage-limits-fake");
+  manager().AttachLimitsChanged();
+  Settle();
+  EXPECT_EQ(operations().Count("attach"), 42u);
+}
+
 TEST_F(AttachLimitsTest, ASlotIsTakenUntilTheDetachIsDone) {
   Deliver(TwoPods());
   operations().FailNext("detach", OperationKey(Device("one")),

@@ -30,6 +30,7 @@ class FakePlugin final : public VolumePlugin {
   struct AttachScript {
     std::map<std::string, int64_t> limits;
     std::optional<Error> limits_error;
+    int limits_asked = 0;
     bool verifies = true;
   };
   FakePlugin(std::string name, std::string kind, std::shared_ptr<MetricsScript> metrics = nullptr,
@@ -150,6 +151,7 @@ class FakePlugin final : public VolumePlugin {
     }
     Result<bool> CanDeviceMount(const VolumeSpec&) const override { return true; }
     Result<std::map<std::string, int64_t>> GetVolumeLimits() const override {
+      ++plugin_.attach_->limits_asked;
       if (plugin_.attach_->limits_error) return *plugin_.attach_->limits_error;
       return plugin_.attach_->limits;
     }
