@@ -182,7 +182,7 @@ Failure UnmountDevice::Run(const OperationParts& parts, OperationProgress& progr
                        .event = VolumeEvent::kUnmountDevice,
                        .facts = FactsOf(request, parts.devices),
                        .steps = {}};
-  if (call.facts.is_block) return RunUnmapDevice(parts, std::move(call.facts), progress);
+  if (call.facts.is_block) return RunUnmapDevice(parts, call.facts, progress);
   const Result<VolumePlugin*> plugin = parts.plugins.FindPluginForTeardown(call.facts.plugin_name);
   if (!plugin.ok()) return failed("FindPluginByName", plugin.error());
   DeviceMountableVolumePlugin* mountable = (*plugin)->AsDeviceMountable();
