@@ -335,6 +335,10 @@ Status Agent::MakeManager() {
   metrics_->Watch(*manager_);
   WatchControlTasks();
   source_losses_ = std::make_unique<SourceLosses>(*catalog_, *manager_, removal_deletes);
+  updates_ = std::make_unique<CatalogUpdates>(
+      *scheduler_, *catalog_,
+      CatalogUpdates::Hooks{[this](const ObjectUpdate& update) { UpdateBegins(update); },
+                            [this](bool is_last) { PartTaken(is_last); }});
   manager_->AddObserver([this](const PodUid& pod) {
     if (manager_->HasPod(pod)) return;
     events_->Forget(pod);

@@ -31,6 +31,7 @@
 #include "base/clock_set_watch.h"
 #include "base/log.h"
 #include "base/real_scheduler.h"
+#include "kube/catalog_updates.h"
 #include "kube/manifest_directory.h"
 #include "kube/object_catalog.h"
 #include "kube/object_directory.h"
@@ -129,7 +130,9 @@ class Agent {
   void StartSources(std::map<std::string, SourceMemory> memories);
   // What plugins wait for is there, or is not after all: logged.
   void RunPlugins();
-  void Deliver(ObjectUpdate update);
+  // Of an update of a source: before it is taken over, and after each part of that.
+  void UpdateBegins(const ObjectUpdate& update);
+  void PartTaken(bool is_last);
   void LogProblems(const std::string& source, const char* what,
                    const std::vector<DecodeProblem>& problems);
   void AcceptRecords(const std::optional<std::string>& volume, RecordsAccepted done);
@@ -202,6 +205,10 @@ class Agent {
   std::unique_ptr<ProcConsumerWatch> consumer_watch_;
   std::unique_ptr<KubeletVolumeManager> manager_;
   std::unique_ptr<SourceLosses> source_losses_;
+  std::unique_ptr<CatalogUpdates> updates_;
+  // Of all sources, when the update began that is being taken over.
+  bool were_complete_ = false;
+  bool were_in_order_ = false;
   std::vector<std::unique_ptr<ObjectSource>> sources_;  // as configured
   ObjectDirectory* object_directory_ = nullptr;         // among them: the one that is written to
   // Secrets and ConfigMaps that pods name, as the sources have been told; what has changed since.

@@ -19,11 +19,11 @@ void Agent::LogProblems(const std::string& source, const char* what,
   }
 }
 
-void Agent::Deliver(ObjectUpdate update) {
+void Agent::UpdateBegins(const ObjectUpdate& update) {
   std::optional<KnownDirectory> directory;
   UnprovenAbsences unproven;
   std::string source;
-  if (const ObjectList* list = std::get_if<ObjectList>(&update)) {
+  if (const ObjectList* const list = std::get_if<ObjectList>(&update)) {
     source = list->source;
     LogProblems(source, "manifest problem", list->problems);
     LogProblems(source, "manifest warning", list->warnings);
@@ -43,18 +43,22 @@ void Agent::Deliver(ObjectUpdate update) {
   }
   source_losses_->Note(update);
   if (directory) manager_->NoteDirectory(source, *directory, unproven);
-  const bool was_complete = catalog_->AllSourcesComplete();
-  const bool were_in_order = catalog_->WhereItMayHaveMoved("").empty();
-  // The first complete list of the last source may hold what plugins ask for at once.
-  catalog_->Update(std::move(update));
-  host_objects_->SetWaitsFor(catalog_->IncompleteSources());
+  were_complete_ = catalog_->AllSourcesComplete();
+  were_in_order_ = catalog_->WhereItMayHaveMoved("").empty();
+}
+
+void Agent::PartTaken(bool is_last) {
   // A file may have lost what is refused there: that is no change of any object.
   NoteRefused();
-  kubelet_host_->SetSynced(catalog_->AllSourcesComplete());
-  if (was_complete != catalog_->AllSourcesComplete()) {
+  if (!is_last) return;
+  // The first complete list of the last source may hold what plugins ask for at once.
+  host_objects_->SetWaitsFor(catalog_->IncompleteSources());
+  const bool are_complete = catalog_->AllSourcesComplete();
+  kubelet_host_->SetSynced(are_complete);
+  if (were_complete_ != are_complete) {
     manager_->ObjectsChanged();
     watchdog_->Status(NotReadyReason().value_or("ready"));
-  } else if (were_in_order != catalog_->WhereItMayHaveMoved("").empty()) {
+  } else if (were_in_order_ != catalog_->WhereItMayHaveMoved("").empty()) {
     manager_->ObjectsChanged();
   }
 }
@@ -74,7 +78,7 @@ void Agent::ExpectSources() {
 void Agent::StartSources(std::map<std::string, SourceMemory> memories) {
   for (const auto& source : sources_) {
     source->Remember(std::move(memories[source->name()]));
-    source->Start([this](ObjectUpdate update) { Deliver(std::move(update)); });
+    source->Start([this](ObjectUpdate update) { updates_->Add(std::move(update)); });
   }
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <limits>
 #include <memory>
@@ -20,6 +21,9 @@ namespace {
 
 constexpr uint64_t kWakeWatch = 0;
 constexpr size_t kMaxEvents = 64;
+
+// Of posted tasks, before timers and descriptors have their turn again.
+constexpr Duration kLongestRound = std::chrono::milliseconds(10);
 
 int64_t Nanos(TimePoint when) { return when.time_since_epoch().count(); }
 
@@ -142,6 +146,8 @@ bool EventLoop::Cancel(TimerId timer) {
 
 void EventLoop::RunPosted() {
   // Only what is there now: a task that posts itself must not keep timers and descriptors waiting.
+  // Nor must many that are posted at once.
+  const TimePoint end = clock_.Now() + kLongestRound;
   size_t batch = 0;
   {
     MutexLock lock(mu_);
@@ -155,6 +161,7 @@ void EventLoop::RunPosted() {
       posted_.pop_front();
     }
     RunObserved(task, task.target_type());
+    if (clock_.Now() >= end) return;
   }
 }
 

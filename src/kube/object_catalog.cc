@@ -29,7 +29,7 @@ void ObjectCatalog::NoteWhoIsWaitedFor() {
   for (const ObjectKind kind : kAllObjectKinds) {
     std::vector<std::string> waiting;
     for (const auto& [name, source] : sources_) {
-      if (!source.HasDelivered(kind)) waiting.push_back(name);
+      if (!source.HasTold(kind)) waiting.push_back(name);
     }
     if (!waiting.empty()) waits_for_[kind] = "no complete list yet from: " + Join(waiting, ", ");
   }
@@ -37,7 +37,7 @@ void ObjectCatalog::NoteWhoIsWaitedFor() {
 
 bool ObjectCatalog::IsComplete(ObjectKind kind) const {
   return std::all_of(sources_.begin(), sources_.end(),
-                     [kind](const auto& entry) { return entry.second.HasDelivered(kind); });
+                     [kind](const auto& entry) { return entry.second.HasTold(kind); });
 }
 
 void ObjectCatalog::Remember(const std::string& name, std::vector<KnownObject> objects) {
@@ -49,9 +49,10 @@ void ObjectCatalog::Remember(const std::string& name, std::vector<KnownObject> o
     const Pod* pod = object.object == nullptr ? nullptr : std::get_if<Pod>(object.object.get());
     if (pod != nullptr && identities_ != nullptr) object.key.name = identities_->NameOf(*pod);
     holders_[object.key] = {name, object.file, 0};
+    dirty_.scope.keys.insert(object.key);
+    if (object.key.kind == ObjectKind::kPod) dirty_.scope.uids.insert(PodUid(object.uid));
     RememberObject(source, std::move(object));
   }
-  dirty_.all = true;
   MergeAndNotify();
 }
 
@@ -61,6 +62,7 @@ void ObjectCatalog::HoldUnconfigured(const std::string& name,
   ExpectSource(name);
   Source& source = sources_.at(name);
   source.unconfigured = source.complete = source.last_list_complete = true;
+  source.Tell();
   source.incomplete_because =
       "it is not configured any more; what it had stays until `volumectl "
       "source forget`";
@@ -84,6 +86,8 @@ void ObjectCatalog::RememberMissing(const std::string& source, const KnownObject
   entry.standing.missing = true;
   entry.standing.missing_since_unix_millis = since_unix_millis;
   entries_[object.key] = std::move(entry);
+  // Another source may remember it, too: the next merge says who holds the name.
+  dirty_.scope.keys.insert(object.key);
   for (auto& [name, other] : sources_) NoteSettled(other, object.key);
   Notify({{ObjectChange::What::kAdded, object.key, PodUid(), nullptr, object.object}});
 }
@@ -143,9 +147,15 @@ bool ObjectCatalog::ForgetSource(const std::string& name) {
 }
 
 std::string ObjectCatalog::WhereItMayHaveMoved(const std::string& former) const {
+  return WhereItMayHaveMoved(former, /*as_told=*/true);
+}
+
+std::string ObjectCatalog::WhereItMayHaveMoved(const std::string& former, bool as_told) const {
   for (const auto& [name, source] : sources_) {
-    if (name == former || source.was_in_order || source.unconfigured) continue;
-    const std::string why = source.complete ? source.incomplete_because : "has not delivered";
+    const bool was_in_order = as_told ? source.told_in_order : source.was_in_order;
+    const bool is_complete = as_told ? source.told_complete : source.complete;
+    if (name == former || was_in_order || source.unconfigured) continue;
+    const std::string why = is_complete ? source.incomplete_because : "has not delivered";
     return "source " + former + " has it no more; it may have moved to source " + name +
            ", which has not been in order since the start: " + why;
   }
@@ -184,7 +194,9 @@ std::map<ObjectKey, ObjectOrigin> ObjectCatalog::HandedOverBy(const std::string&
 
 void ObjectCatalog::AcceptSource(const std::string& name) {
   const auto source = sources_.find(name);
-  if (source == sources_.end() || std::exchange(source->second.was_in_order, true)) return;
+  if (source == sources_.end()) return;
+  if (!has_untold_) source->second.told_in_order = true;
+  if (std::exchange(source->second.was_in_order, true)) return;
   dirty_.remembered = true;
   MergeAndNotify();
 }
@@ -216,13 +228,13 @@ void ObjectCatalog::Notify(const std::vector<ObjectChange>& changes) const {
 
 bool ObjectCatalog::AllSourcesComplete() const {
   return std::all_of(sources_.begin(), sources_.end(),
-                     [](const auto& entry) { return entry.second.complete; });
+                     [](const auto& entry) { return entry.second.told_complete; });
 }
 
 std::vector<std::string> ObjectCatalog::IncompleteSources() const {
   std::vector<std::string> names;
   for (const auto& [name, source] : sources_) {
-    if (!source.complete) names.push_back(name);
+    if (!source.told_complete) names.push_back(name);
   }
   return names;
 }
@@ -232,7 +244,7 @@ std::vector<SourceStatus> ObjectCatalog::Sources() const {
   for (const auto& [name, source] : sources_) {
     SourceStatus status;
     status.name = name;
-    status.complete = source.complete;
+    status.complete = source.told_complete;
     status.last_list_complete = source.last_list_complete;
     status.objects = source.objects.size();
     status.problems = source.problems.All();

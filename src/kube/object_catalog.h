@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/task_limit.h"
 #include "kube/object_finder.h"
 #include "kube/object_source.h"
 #include "kube/objects.h"
@@ -86,6 +87,9 @@ class ObjectIdentities {
   // the node was called otherwise then, or if its manifest had a uid then and has none now, or the
   // other way round, as a static pod has the node's suffix.
   virtual std::string NameOf(const Pod& pod) const = 0;
+  // What the pod would be called if its manifest had a uid and has none, or the other way round:
+  // who has that name decides what NameOf() says.
+  virtual std::string OtherNameOf(const Pod& pod) const = 0;
   // Which pod has this uid on record; nullopt: none has.
   virtual std::optional<ObjectKey> PodOfUid(const PodUid& uid) const = 0;
   // What the node has of the pod with this uid, also while it leaves.
@@ -110,7 +114,8 @@ class ObjectCatalog final : public ObjectFinder {
  public:
   using Listener = std::function<void(const std::vector<ObjectChange>&)>;
 
-  explicit ObjectCatalog(const Clock& clock) : clock_(clock) {}
+  explicit ObjectCatalog(const Clock& clock);
+  ~ObjectCatalog();
 
   // A source that is configured: AllSourcesComplete() waits for it. Update() of a source that was
   // not expected expects it from then on.
@@ -137,6 +142,20 @@ class ObjectCatalog final : public ObjectFinder {
   // Takes over what has changed since the source's last complete list; without one it is ignored.
   void Update(ObjectDelta delta);
   void Update(ObjectUpdate update);
+
+  // The same in parts, for a thread that others wait for (object_catalog_parts.h): begins to take
+  // an update over; TakeSome() goes on with it, and says true when all of it is taken over. Until
+  // then nobody is told that the source has delivered, nothing goes that the list lacks, and what
+  // nobody has been told of is not absent. In the end everything is as after Update(). REQUIRES: no
+  // other update is being taken over. Meanwhile whatever else happens to the catalog may happen,
+  // but for Update() of this source.
+  void Begin(ObjectUpdate update);
+  bool TakeSome(TaskLimit& limit);
+  bool IsTaking() const { return parts_ != nullptr; }
+  // A newer list of the source takes the place of the list that is being taken over: what is left
+  // of that is dropped. False, and nothing happens, if it is too late for that, or if it was no
+  // list of this source and these kinds.
+  bool DropParts(const ObjectList& newer);
 
   // Drops the source, its objects and its expectation. What outlives a pod is Missing then. False
   // if there is no such source.
@@ -235,11 +254,13 @@ class ObjectCatalog final : public ObjectFinder {
   struct Listed {
     Source* source = nullptr;
     ObjectWithOrigin object;
-    // What it is called in its list and in the catalog; of a static pod also without the suffix.
+    // What it is called in its list and in the catalog; of a pod also with the node's suffix, or
+    // without it.
     std::vector<ObjectKey> names;
     // Of a pod: the uid that its manifest names, the one that it is to have, and those of the pods
     // whose places it takes.
     std::vector<PodUid> uids;
+    uint64_t in_list = 0;  // the last full list that has it, by its number
   };
   using FileAndKey = std::pair<std::string, ObjectKey>;  // as listed
 
@@ -252,7 +273,13 @@ class ObjectCatalog final : public ObjectFinder {
     std::set<ObjectKind> kinds;  // that are complete, as long as not all are
     bool HasDelivered(ObjectKind kind) const { return complete || kinds.contains(kind); }
     bool was_in_order = false;  // has delivered a list from which nothing was held back
-    uint64_t order = 0;         // of arrival
+    // The same, as everybody may know it: once all of the list is in the view.
+    bool told_complete = false;
+    bool told_in_order = false;
+    std::set<ObjectKind> told_kinds;
+    bool HasTold(ObjectKind kind) const { return told_complete || told_kinds.contains(kind); }
+    void Tell();
+    uint64_t order = 0;  // of arrival
     std::map<FileAndKey, Listed> objects;
     std::map<ObjectKey, UnknownObject> unknown;
     // Of the last agent, as far as no list has shown it to be present.
@@ -295,10 +322,14 @@ class ObjectCatalog final : public ObjectFinder {
     uint64_t number = 0;         // of the last command
   };
   class Merge;
+  class Parts;
 
   // ---- what the sources list (object_catalog_lists.cc) ----
   static const std::set<ObjectKind> kAllKinds;
-  void SetObject(Source& source, ObjectWithOrigin object);
+  Listed& SetObject(Source& source, ObjectWithOrigin object);
+  // Of the full list with this number: nothing if it is not of these kinds, or has been set before.
+  void SetListed(Source& source, ObjectWithOrigin object, uint64_t list,
+                 const std::set<ObjectKind>& kinds);
   void DropObject(Source& source, std::map<FileAndKey, Listed>::iterator at);
   void SetUnknown(Source& source, const UnknownObject& object);
   void DropUnknown(Source& source, std::map<ObjectKey, UnknownObject>::iterator at);
@@ -317,9 +348,14 @@ class ObjectCatalog final : public ObjectFinder {
                 std::string incomplete_because);
   // Merges, and ends the memory of what the list has shown.
   void MergeList(Source& source);
+  void EndMemoryOf(Source& source, const ObjectKey& settled);
+  void ChangeProblems(Source& source, ObjectDelta& delta);
+  std::string WhereItMayHaveMoved(const std::string& former, bool as_told) const;
 
   // ---- the merge (object_catalog_merge.h) ----
   void MergeAndNotify();
+  void RunAndNotify(Merge merge);
+  void NotifyEnded(const std::vector<ObjectKey>& ended) const;
   void AddWhatNobodyTells(Scope& scope);
   // `scope`: null for a merge of everything.
   struct Before {
@@ -379,6 +415,11 @@ class ObjectCatalog final : public ObjectFinder {
   std::map<PodUid, int> replaced_uids_;                      // by how many that are listed
   std::map<PodUid, std::set<ObjectKey>> remembered_by_uid_;  // the pods of all memories
   Dirty dirty_;
+  // An update that is being taken over, or null; and what it has changed and no merge has seen yet.
+  std::unique_ptr<Parts> parts_;
+  Scope pending_;
+  bool has_untold_ = false;  // what it says of the source as a whole is not told yet
+  uint64_t last_list_ = 0;   // the number of a full list
   bool always_whole_ = false;
   WorkCounter work_;
   std::vector<Listener> listeners_;

@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include "kube/object_catalog.h"
+#include "kube/object_catalog_merge.h"
 #include "kube/static_pod.h"
 
 namespace volumed {
@@ -49,6 +49,7 @@ void ObjectCatalog::Update(ObjectList list) {
   source.problems.SetAll(std::move(list.problems));
   source.warnings.SetAll(std::move(list.warnings));
   NoteList(source, list.complete, list.complete_kinds, std::move(list.incomplete_because));
+  source.Tell();
   const std::set<ObjectKind>& kinds = list.complete ? kAllKinds : list.complete_kinds;
   if (kinds.empty()) return;
   SetLists(source, std::move(list.objects), list.unknown, kinds);
@@ -60,9 +61,9 @@ void ObjectCatalog::Update(ObjectDelta delta) {
   if (found == sources_.end()) return;
   Source& source = found->second;
   if (!source.complete && source.kinds.empty()) return;
-  for (auto& [file, problems] : delta.problems) source.problems.SetFile(file, std::move(problems));
-  for (auto& [file, warnings] : delta.warnings) source.warnings.SetFile(file, std::move(warnings));
+  ChangeProblems(source, delta);
   NoteList(source, source.complete, source.kinds, std::move(delta.incomplete_because));
+  source.Tell();
   for (const ObjectDelta::Removed& removed : delta.removed) {
     const auto at = source.objects.find({removed.file, removed.key});
     if (at != source.objects.end()) DropObject(source, at);
@@ -76,6 +77,17 @@ void ObjectCatalog::Update(ObjectDelta delta) {
   }
   for (const UnknownObject& unknown : delta.unknown) SetUnknown(source, unknown);
   MergeList(source);
+}
+
+void ObjectCatalog::ChangeProblems(Source& source, ObjectDelta& delta) {
+  for (auto& [file, problems] : delta.problems) source.problems.SetFile(file, std::move(problems));
+  for (auto& [file, warnings] : delta.warnings) source.warnings.SetFile(file, std::move(warnings));
+}
+
+void ObjectCatalog::Source::Tell() {
+  told_complete = complete;
+  told_in_order = was_in_order;
+  told_kinds = kinds;
 }
 
 void ObjectCatalog::NoteList(Source& source, bool complete, const std::set<ObjectKind>& kinds,
@@ -101,17 +113,12 @@ void ObjectCatalog::SetLists(Source& source, std::vector<ObjectWithOrigin> objec
                              const std::vector<UnknownObject>& unknown,
                              const std::set<ObjectKind>& kinds) {
   work_.Add(source.objects.size() + objects.size() + unknown.size());
-  std::set<FileAndKey> listed;
+  const uint64_t list = ++last_list_;
   std::set<ObjectKey> keys;
-  for (ObjectWithOrigin& object : objects) {
-    ObjectKey key = KeyOf(*object.object);
-    if (!kinds.contains(key.kind)) continue;
-    const bool is_first = listed.emplace(object.file, std::move(key)).second;
-    if (is_first) SetObject(source, std::move(object));
-  }
+  for (ObjectWithOrigin& object : objects) SetListed(source, std::move(object), list, kinds);
   for (auto at = source.objects.begin(); at != source.objects.end();) {
     const auto next = std::next(at);
-    const bool stays = listed.contains(at->first) || !kinds.contains(at->first.second.kind);
+    const bool stays = at->second.in_list == list || !kinds.contains(at->first.second.kind);
     if (!stays) DropObject(source, at);
     at = next;
   }
@@ -134,32 +141,48 @@ void ObjectCatalog::MergeList(Source& source) {
   const std::string name = source.name;
   MergeAndNotify();
   Source& merged = sources_.at(name);
-  for (const ObjectKey& key : std::exchange(merged.settled, {})) {
-    ForgetRemembered(merged, key);
-    // As long as it was remembered here, whoever else lists it was refused, and it was not certain
-    // that no source has what a command ended.
-    const auto listed = by_name_.find(key);
-    const bool is_alone = listed != by_name_.end() && listed->second.size() == 1;
-    if (!is_alone || ended_.contains(key)) dirty_.scope.keys.insert(key);
-  }
+  for (const ObjectKey& key : std::exchange(merged.settled, {})) EndMemoryOf(merged, key);
+}
+
+void ObjectCatalog::EndMemoryOf(Source& source, const ObjectKey& settled) {
+  ForgetRemembered(source, settled);
+  // As long as it was remembered here, whoever else lists it was refused, and it was not certain
+  // that no source has what a command ended.
+  const auto listed = by_name_.find(settled);
+  const bool is_alone =
+      listed != by_name_.end() && listed->second.size() == 1 &&
+      (*listed->second.begin())->source == &source &&
+      std::none_of(sources_.begin(), sources_.end(), [&](const auto& one) {
+        return one.second.unknown.contains(settled) || one.second.remembered.contains(settled);
+      });
+  if (!is_alone || ended_.contains(settled)) dirty_.scope.keys.insert(settled);
 }
 
 // ---- what is listed -----------------------------------------------------------------------------
 
-void ObjectCatalog::SetObject(Source& source, ObjectWithOrigin object) {
+void ObjectCatalog::SetListed(Source& source, ObjectWithOrigin object, uint64_t list,
+                              const std::set<ObjectKind>& kinds) {
+  if (!kinds.contains(KindOf(*object.object))) return;
+  const auto found = source.objects.find({object.file, KeyOf(*object.object)});
+  const bool is_first = found == source.objects.end() || found->second.in_list != list;
+  if (is_first) SetObject(source, std::move(object)).in_list = list;
+}
+
+ObjectCatalog::Listed& ObjectCatalog::SetObject(Source& source, ObjectWithOrigin object) {
   work_.Add();
   last_number_ = std::max(last_number_, object.number);
   Listed& listed = source.objects[{object.file, KeyOf(*object.object)}];
   if (listed.source != nullptr) {
-    if (IsListedAlike(listed.object, object)) return;
+    if (IsListedAlike(listed.object, object)) return listed;
     MarkDirty(listed);
     CountReplaced(listed, -1);
   }
   listed.source = &source;
   listed.object = std::move(object);
   CountReplaced(listed, +1);
-  Link(listed, *listed.object.object, "");
+  Merge(*this, Scope()).LinkAsUsed(listed);
   MarkDirty(listed);
+  return listed;
 }
 
 void ObjectCatalog::DropObject(Source& source, std::map<FileAndKey, Listed>::iterator at) {
@@ -205,6 +228,8 @@ void ObjectCatalog::Link(Listed& listed, const Object& as_used, const std::strin
     // Who is on record under the one name decides what is called by the other.
     if (auto base = StaticPodBaseName(*pod)) {
       AddOnce(names, {ObjectKind::kPod, pod->metadata.name_space, *std::move(base)});
+    } else if (identities_ != nullptr) {
+      AddOnce(names, {ObjectKind::kPod, pod->metadata.name_space, identities_->OtherNameOf(*pod)});
     }
   }
   if (!uid.empty() && KindOf(as_used) == ObjectKind::kPod) AddOnce(uids, PodUid(uid));

@@ -32,6 +32,11 @@ class ObjectCatalog::Merge {
   Merge(ObjectCatalog& catalog, Scope scope) : catalog_(catalog), scope_(std::move(scope)) {}
 
   void Run();
+  // What would be merged.
+  Scope Reached();
+  // So that it is found by the name and the uid that it has on record before any merge has seen it:
+  // who is merged first must find all that are linked with it.
+  void LinkAsUsed(Listed& listed) const;
 
   // REQUIRES: Run() is over.
   Outcome TakeOutcome() { return std::move(out_); }
@@ -69,7 +74,6 @@ class ObjectCatalog::Merge {
   void Want(const PodUid& uid);
   void WantAll(const Listed& listed);
   void ReachName(const ObjectKey& key);
-  void VisitNamed(const ObjectKey& key);
   void ReachUid(const PodUid& uid);
   void Visit(Listed& listed);
   Candidate MakeCandidate(Listed& listed) const;

@@ -50,6 +50,11 @@ void ObjectCatalog::Merge::SortCandidates() {
             [&place](const Candidate& a, const Candidate& b) { return place(a) < place(b); });
 }
 
+ObjectCatalog::Scope ObjectCatalog::Merge::Reached() {
+  Reach();
+  return *std::move(scope_);
+}
+
 void ObjectCatalog::Merge::Reach() {
   const Scope begun = std::exchange(*scope_, {});
   for (const ObjectKey& key : begun.keys) Want(key);
@@ -87,17 +92,16 @@ void ObjectCatalog::Merge::ReachName(const ObjectKey& key) {
   if (const auto waits = catalog_.waited_for_.find(key); waits != catalog_.waited_for_.end()) {
     for (const ObjectKey& one : waits->second) Want(one);
   }
-  VisitNamed(key);
-  if (key.kind != ObjectKind::kPod) return;
-  // A manifest with a uid has no suffix, and may be the static pod of this name by what is on
-  // record of it: which part of the name is the node's the record alone knows.
-  for (size_t dash = key.name.find('-'); dash != std::string::npos;
-       dash = key.name.find('-', dash + 1)) {
-    VisitNamed({key.kind, key.name_space, key.name.substr(0, dash)});
+  // Who is linked is so from both sides: else one of them could be merged without the other.
+  if (const auto others = catalog_.waits_.find(key); others != catalog_.waits_.end()) {
+    for (const ObjectKey& one : others->second) Want(one);
   }
-}
-
-void ObjectCatalog::Merge::VisitNamed(const ObjectKey& key) {
+  if (key.kind == ObjectKind::kPod) {
+    for (const auto& [name, source] : catalog_.sources_) {
+      const auto known = source.remembered.find(key);
+      if (known != source.remembered.end()) Want(PodUid(known->second.uid));
+    }
+  }
   const auto found = catalog_.by_name_.find(key);
   if (found == catalog_.by_name_.end()) return;
   // A copy: what is visited may be called otherwise by now.
@@ -136,6 +140,11 @@ ObjectCatalog::Merge::Candidate ObjectCatalog::Merge::MakeCandidate(Listed& list
   candidate.key = KeyOf(*candidate.object);
   candidate.uid = UidFor(candidate);
   return candidate;
+}
+
+void ObjectCatalog::Merge::LinkAsUsed(Listed& listed) const {
+  const Candidate one = MakeCandidate(listed);
+  catalog_.Link(listed, *one.object, one.uid);
 }
 
 // Some have got their uid by this merge.
@@ -259,7 +268,7 @@ std::string ObjectCatalog::Merge::WhyUnknown(const Source& source,
   }
   // It does not end by being absent, and nothing is left of it that could be Missing.
   if (OutlivesPods(object.key.kind)) return object.object == nullptr ? kLostWithoutCommand : "";
-  return catalog_.WhereItMayHaveMoved(source.name);
+  return catalog_.WhereItMayHaveMoved(source.name, /*as_told=*/false);
 }
 
 bool ObjectCatalog::Merge::IsReplacedByListed(const PodUid& uid) const {

@@ -60,7 +60,10 @@ void ObjectCatalog::MergeAndNotify() {
     for (const auto& [name, source] : sources_) AddKeys(source.remembered, dirty.scope.keys);
   }
   AddWhatNobodyTells(dirty.scope);
-  Merge merge = dirty.all || always_whole_ ? Merge(*this) : Merge(*this, std::move(dirty.scope));
+  RunAndNotify(dirty.all || always_whole_ ? Merge(*this) : Merge(*this, std::move(dirty.scope)));
+}
+
+void ObjectCatalog::RunAndNotify(Merge merge) {
   merge.Run();
   Before before = Take(merge.TakeOutcome(), merge.scope());
   merge.AddUnsettled(before.changed, dirty_.scope.keys);
@@ -69,12 +72,20 @@ void ObjectCatalog::MergeAndNotify() {
   if (merge.scope() == nullptr) {
     AddKeys(entries_, all);
     AddKeys(unknown_, all);
+    pending_ = {};
+  } else if (!pending_.keys.empty() || !pending_.uids.empty()) {
+    for (const ObjectKey& key : merge.scope()->keys) pending_.keys.erase(key);
+    for (const PodUid& uid : merge.scope()->uids) pending_.uids.erase(uid);
   }
   const std::vector<ObjectChange> changes = ChangesSince(
       before.entries, before.unknown, merge.scope() == nullptr ? all : merge.scope()->keys);
   NoteWhoIsWaitedFor();
   Notify(changes);
   merge.AddRenamed(dirty_.scope.keys);
+  NotifyEnded(ended);
+}
+
+void ObjectCatalog::NotifyEnded(const std::vector<ObjectKey>& ended) const {
   for (const ObjectKey& key : ended) {
     if (ended_listener_) ended_listener_(key);
   }
@@ -192,6 +203,8 @@ bool ObjectCatalog::HoldAnew(const ObjectKey& key) {
 }
 
 std::vector<ObjectKey> ObjectCatalog::DropEnded() {
+  // A source whose list is being taken over may have in it what is not in the view yet.
+  if (has_untold_) return {};
   const bool in_order = std::all_of(sources_.begin(), sources_.end(), [](const auto& source) {
     return source.second.complete && source.second.incomplete_because.empty();
   });

@@ -225,9 +225,8 @@ std::string KnownObjects::NameOf(const Pod& pod) const {
     if (former != former_names_.end()) return former->second;
   }
   if (uids_.contains(own) && !(IsOfStaticPod(own) && !base)) return own.name;
-  // With a uid in its manifest it has no suffix, and without one it has.
   ObjectKey other = own;
-  other.name = base ? *base : StaticPodName(own.name, node_name_);
+  other.name = OtherNameOf(pod);
   const auto known = uids_.find(other);
   if (known == uids_.end()) return own.name;
   const PodOnNode here = hooks_.find_on_node(PodUid(known->second));
@@ -236,6 +235,11 @@ std::string KnownObjects::NameOf(const Pod& pod) const {
   const std::optional<std::string> its = StaticPodBaseName(*here.pod);
   const bool is_same = base ? !its.has_value() : its == own.name;
   return is_same ? other.name : own.name;
+}
+
+// With a uid in its manifest it has no suffix, and without one it has.
+std::string KnownObjects::OtherNameOf(const Pod& pod) const {
+  return StaticPodBaseName(pod).value_or(StaticPodName(pod.metadata.name, node_name_));
 }
 
 void KnownObjects::PodGone(const ObjectKey& pod, const std::string& uid) {

@@ -67,6 +67,7 @@ class KnownObjects final : public ObjectIdentities {
   void Adopt(const ObjectKey& object, const std::string& uid) override;
   void Ended(const ObjectKey& object, const std::string& uid) override;
   std::string NameOf(const Pod& pod) const override;
+  std::string OtherNameOf(const Pod& pod) const override;
   std::optional<ObjectKey> PodOfUid(const PodUid& uid) const override;
   PodOnNode FindOnNode(const PodUid& pod) const override { return hooks_.find_on_node(pod); }
 

@@ -1,4 +1,5 @@
-// What a catalog finds that merges only what changed is what a merge of everything finds.
+// What a catalog finds that merges only what changed, and some updates in parts, is what a merge of
+// everything finds.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -24,6 +25,7 @@ TEST(ObjectCatalogRandomTest, WhatIsMergedByDeltaIsWhatAMergeOfEverythingFinds) 
   const uint64_t steps = Setting("VOLUMED_RANDOM_STEPS", kSteps);
   uint64_t seed = Setting("VOLUMED_RANDOM_SEED", 1);
   uint64_t deltas = 0;
+  uint64_t in_parts = 0;
   for (uint64_t done = 0; done < steps; ++seed) {
     RandomCatalogWorld world(seed);
     for (uint64_t step = 0; step < kStepsOfAWorld && done < steps; ++step, ++done) {
@@ -31,9 +33,12 @@ TEST(ObjectCatalogRandomTest, WhatIsMergedByDeltaIsWhatAMergeOfEverythingFinds) 
       FAIL() << "VOLUMED_RANDOM_SEED=" << seed << ", step " << step << ": " << world.last();
     }
     deltas += world.deltas();
+    in_parts += world.in_parts();
   }
-  std::cout << deltas << " deltas in " << steps << " steps\n";
+  std::cout << deltas << " deltas and " << in_parts << " updates in parts, in " << steps
+            << " steps\n";
   EXPECT_GT(deltas, steps / 4);
+  EXPECT_GT(in_parts, steps / 8);
 }
 
 // Worlds in which the two differed once.

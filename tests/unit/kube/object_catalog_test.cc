@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/manual_clock.h"
+#include "kube/static_pod.h"
 #include "unit/kube/kube_testing.h"
 
 namespace volumed {
@@ -29,6 +30,9 @@ class TestIdentities final : public ObjectIdentities {
   std::string NameOf(const Pod& pod) const override {
     const auto found = names.find(pod.metadata.name);
     return found == names.end() ? pod.metadata.name : found->second;
+  }
+  std::string OtherNameOf(const Pod& pod) const override {
+    return StaticPodBaseName(pod).value_or(StaticPodName(pod.metadata.name, NodeName("n1")));
   }
   std::optional<ObjectKey> PodOfUid(const PodUid& uid) const override {
     for (const auto& [object, known] : uids) {

@@ -89,13 +89,17 @@ std::string RecordedIdentities::NameOf(const Pod& pod) const {
   if (uids.contains(own)) return own.name;
   const std::optional<std::string> base = StaticPodBaseName(pod);
   ObjectKey other = own;
-  other.name = base ? *base : StaticPodName(own.name, kNode);
+  other.name = OtherNameOf(pod);
   const auto known = uids.find(other);
   if (known == uids.end()) return own.name;
   const PodOnNode here = FindOnNode(PodUid(known->second));
   if (here.pod == nullptr) return own.name;
   const std::optional<std::string> its = StaticPodBaseName(*here.pod);
   return (base ? !its.has_value() : its == own.name) ? other.name : own.name;
+}
+
+std::string RecordedIdentities::OtherNameOf(const Pod& pod) const {
+  return StaticPodBaseName(pod).value_or(StaticPodName(pod.metadata.name, kNode));
 }
 
 std::optional<ObjectKey> RecordedIdentities::PodOfUid(const PodUid& uid) const {
@@ -140,7 +144,7 @@ void HeardCatalog::Hear(const std::vector<ObjectChange>& news) {
 
 // ---- the world ----------------------------------------------------------------------------------
 
-RandomCatalogWorld::RandomCatalogWorld(uint64_t seed) : random_(seed) {
+RandomCatalogWorld::RandomCatalogWorld(uint64_t seed) : random_(seed), random_parts_(seed) {
   whole_.catalog.MergeWholeForTest();
   MakePool();
   Start();
@@ -308,6 +312,21 @@ ObjectList RandomCatalogWorld::ListOf(const std::string& name, const SourceState
   return list;
 }
 
+// Some at once; the others in parts so small that nearly each name is merged by itself.
+void RandomCatalogWorld::HearInParts(ObjectUpdate update) {
+  std::uniform_int_distribution<size_t> percent(0, 99);
+  std::uniform_int_distribution<size_t> pieces(1, 3);
+  if (percent(random_parts_) < 70) return merged_.catalog.Update(std::move(update));
+  last_ += " in parts";
+  is_in_parts_ = true;
+  ++in_parts_;
+  merged_.catalog.Begin(std::move(update));
+  for (bool is_over = false; !is_over;) {
+    TaskLimit limit(clock_, pieces(random_parts_));
+    is_over = merged_.catalog.TakeSome(limit);
+  }
+}
+
 void RandomCatalogWorld::Deliver(const std::string& name) {
   SourceState& state = sources_[name];
   ObjectDelta delta;
@@ -331,9 +350,9 @@ void RandomCatalogWorld::Deliver(const std::string& name) {
   last_ = std::string(by_delta ? "delta of " : "list of ") + name;
   if (by_delta) {
     ++deltas_;
-    merged_.catalog.Update(ObjectUpdate(std::move(delta)));
+    HearInParts(ObjectUpdate(std::move(delta)));
   } else {
-    merged_.catalog.Update(list);
+    HearInParts(list);
   }
   whole_.catalog.Update(list);
 }
@@ -396,6 +415,7 @@ void RandomCatalogWorld::SourceEvent() {
 
 bool RandomCatalogWorld::Step() {
   last_ = "nothing";
+  is_in_parts_ = false;
   if (Chance(5)) clock_.Advance(std::chrono::seconds(1));
   const size_t what = Pick(100);
   if (what < 70) {
@@ -416,6 +436,15 @@ bool RandomCatalogWorld::Step() {
 // ---- comparison ---------------------------------------------------------------------------------
 
 void RandomCatalogWorld::CompareChanges() {
+  // In parts they are told in another order: what is told of each name is the same.
+  if (is_in_parts_) {
+    const auto by_key = [](const ObjectChange& a, const ObjectChange& b) {
+      return std::tie(a.key, a.uid, a.what) < std::tie(b.key, b.uid, b.what);
+    };
+    for (HeardCatalog* heard : {&merged_, &whole_}) {
+      std::stable_sort(heard->changes.begin(), heard->changes.end(), by_key);
+    }
+  }
   const bool alike = std::equal(
       merged_.changes.begin(), merged_.changes.end(), whole_.changes.begin(), whole_.changes.end(),
       [](const ObjectChange& a, const ObjectChange& b) { return AreAlike(a, b); });

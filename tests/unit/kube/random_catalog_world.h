@@ -29,6 +29,7 @@ class RecordedIdentities final : public ObjectIdentities {
   void Adopt(const ObjectKey& object, const std::string& uid) override { uids[object] = uid; }
   void Ended(const ObjectKey& object, const std::string& uid) override;
   std::string NameOf(const Pod& pod) const override;
+  std::string OtherNameOf(const Pod& pod) const override;
   std::optional<ObjectKey> PodOfUid(const PodUid& uid) const override;
   PodOnNode FindOnNode(const PodUid& pod) const override;
 
@@ -57,6 +58,7 @@ class RandomCatalogWorld {
   // What happened last, for people.
   const std::string& last() const { return last_; }
   uint64_t deltas() const { return deltas_; }
+  uint64_t in_parts() const { return in_parts_; }
   uint64_t visited() const { return merged_.catalog.work().visited(); }
   uint64_t visited_by_whole() const { return whole_.catalog.work().visited(); }
 
@@ -87,6 +89,7 @@ class RandomCatalogWorld {
   void ChangeObject(SourceState& state, ObjectDelta& delta);
   void ChangeUnknown(SourceState& state, ObjectDelta& delta);
   void ChangeProblems(SourceState& state, ObjectDelta& delta);
+  void HearInParts(ObjectUpdate update);
   void Deliver(const std::string& name);
   ObjectList ListOf(const std::string& name, const SourceState& state, bool complete) const;
   void Command();
@@ -100,6 +103,8 @@ class RandomCatalogWorld {
   void CompareSources();
 
   std::mt19937_64 random_;
+  // What is heard in parts: what happens in a world does not depend on it.
+  std::mt19937_64 random_parts_;
   ManualClock clock_;
   std::set<ObjectKey> bound_;
   HeardCatalog merged_{clock_, bound_};
@@ -109,6 +114,8 @@ class RandomCatalogWorld {
   std::map<std::string, SourceState> sources_;
   uint64_t number_ = 0;
   uint64_t deltas_ = 0;
+  uint64_t in_parts_ = 0;
+  bool is_in_parts_ = false;  // what happened last
   std::string last_;
 };
 

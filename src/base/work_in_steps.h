@@ -1,0 +1,64 @@
+// WorkInSteps: work of the control thread that grows with what there is on the node, as a chain of
+// short tasks: requests, scrapes and timers have their turn between any two.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/scheduler.h"
+#include "base/task_limit.h"
+
+namespace volumed {
+
+// Threads: the control thread. Blocks: never. The scheduler outlives this; what has not been done
+// when this goes is not done.
+class WorkInSteps {
+ public:
+  // Does some more, as long as the limit allows. True: this step is over, and the next one begins.
+  using Step = std::function<bool(TaskLimit&)>;
+
+  explicit WorkInSteps(Scheduler& scheduler) : scheduler_(scheduler) {}
+  WorkInSteps(const WorkInSteps&) = delete;
+  WorkInSteps& operator=(const WorkInSteps&) = delete;
+
+  // What fits into one task is done before this returns, so that little work is done at once. Work
+  // that is under way is given up for this.
+  void Start(std::vector<Step> steps) {
+    steps_.assign(std::make_move_iterator(steps.begin()), std::make_move_iterator(steps.end()));
+    *alive_ = false;
+    alive_ = std::make_shared<bool>(true);
+    Continue();
+  }
+  bool IsUnderWay() const { return !steps_.empty(); }
+
+  ~WorkInSteps() { *alive_ = false; }
+
+ private:
+  void Continue() {
+    const std::shared_ptr<bool> alive = alive_;
+    TaskLimit limit(scheduler_.clock());
+    while (*alive && !steps_.empty()) {
+      // A copy: the step may start other work, or end its owner.
+      const Step step = steps_.front();
+      const bool is_over = step(limit);
+      if (!*alive) return;
+      if (is_over) steps_.pop_front();
+      if (!is_over || (limit.IsReached() && !steps_.empty())) return Post();
+    }
+  }
+
+  void Post() {
+    scheduler_.Post([this, alive = alive_] {
+      if (*alive) Continue();
+    });
+  }
+
+  Scheduler& scheduler_;
+  std::deque<Step> steps_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace volumed
