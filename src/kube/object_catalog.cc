@@ -239,6 +239,11 @@ std::vector<std::string> ObjectCatalog::IncompleteSources() const {
   return names;
 }
 
+bool ObjectCatalog::HasSourceBut(std::string_view name) const {
+  return std::any_of(sources_.begin(), sources_.end(),
+                     [name](const auto& source) { return source.first != name; });
+}
+
 std::vector<SourceStatus> ObjectCatalog::Sources() const {
   std::vector<SourceStatus> all;
   for (const auto& [name, source] : sources_) {

@@ -234,6 +234,8 @@ class ObjectCatalog final : public ObjectFinder {
   bool IsComplete(ObjectKind kind) const;
   std::vector<std::string> IncompleteSources() const;
   std::vector<SourceStatus> Sources() const;
+  // Whether there is a source of another name.
+  bool HasSourceBut(std::string_view name) const;
   // Problems of conflicts and of files that concern this object; for `volumectl explain`.
   std::vector<DecodeProblem> ProblemsOf(const ObjectKey& key) const;
   // Fields of its manifest that nobody knows, of the source that the object is used from.
@@ -349,6 +351,8 @@ class ObjectCatalog final : public ObjectFinder {
   // Merges, and ends the memory of what the list has shown.
   void MergeList(Source& source);
   void EndMemoryOf(Source& source, const ObjectKey& settled);
+  // Nobody else lists the name than who is used for it.
+  bool IsUsedAsListed(const ObjectKey& key) const;
   void ChangeProblems(Source& source, ObjectDelta& delta);
   std::string WhereItMayHaveMoved(const std::string& former, bool as_told) const;
 

@@ -146,16 +146,24 @@ void ObjectCatalog::MergeList(Source& source) {
 
 void ObjectCatalog::EndMemoryOf(Source& source, const ObjectKey& settled) {
   ForgetRemembered(source, settled);
-  // As long as it was remembered here, whoever else lists it was refused, and it was not certain
-  // that no source has what a command ended.
-  const auto listed = by_name_.find(settled);
-  const bool is_alone =
-      listed != by_name_.end() && listed->second.size() == 1 &&
-      (*listed->second.begin())->source == &source &&
-      std::none_of(sources_.begin(), sources_.end(), [&](const auto& one) {
+  // As long as it was remembered here, whoever lists it elsewhere was refused, be it another file
+  // of this source, and it was not certain that no source has what a command ended.
+  const bool is_known_elsewhere =
+      std::any_of(sources_.begin(), sources_.end(), [&](const auto& one) {
         return one.second.unknown.contains(settled) || one.second.remembered.contains(settled);
       });
-  if (!is_alone || ended_.contains(settled)) dirty_.scope.keys.insert(settled);
+  const bool stays = IsUsedAsListed(settled) && !is_known_elsewhere && !ended_.contains(settled);
+  if (!stays) dirty_.scope.keys.insert(settled);
+}
+
+bool ObjectCatalog::IsUsedAsListed(const ObjectKey& key) const {
+  const Entry* const entry = FindEntry(key);
+  const auto listed = by_name_.find(key);
+  if (entry == nullptr || entry->standing.missing || listed == by_name_.end()) return false;
+  const ObjectOrigin& used = entry->standing.origin;
+  return std::all_of(listed->second.begin(), listed->second.end(), [&used](const Listed* one) {
+    return SameFile(used, {one->source->name, one->object.file, one->object.document});
+  });
 }
 
 // ---- what is listed -----------------------------------------------------------------------------

@@ -262,6 +262,7 @@ void KnownObjects::FollowAll(const ObjectCatalog& catalog) {
   std::set<ObjectKey> all;
   for (const auto& [object, record] : records_) all.insert(object);
   for (const ObjectKind kind : kAllObjectKinds) {
+    if (kind == ObjectKind::kPod) continue;  // they have records of their own
     for (ObjectKey& object : catalog.KeysOf(kind, "")) all.insert(std::move(object));
   }
   for (const ObjectKey& object : all) FollowOne(catalog, object);

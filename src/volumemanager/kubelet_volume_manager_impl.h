@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/backoff.h"
+#include "base/work_in_steps.h"
 #include "volumemanager/actual_state_of_world.h"
 #include "volumemanager/adopted_pods.h"
 #include "volumemanager/claims.h"
@@ -57,6 +58,7 @@ class KubeletVolumeManager::Impl {
 
   void Start();
   void CheckReady();
+  void AllAreEvaluated();
   // Whenever one more source may have been in order for the first time.
   void DeleteWhatHasMovedNowhere();
   void NoteDirectory(const std::string& source, const KnownDirectory& directory,
@@ -239,6 +241,7 @@ class KubeletVolumeManager::Impl {
 
   bool loaded_ = false;
   bool was_ready_ = false;
+  WorkInSteps became_ready_{parts_.scheduler};  // what is done then
   std::optional<Error> load_error_;
   Backoff load_backoff_;
   // Of pods that were deleted by command and that a source has all the same, or may have.

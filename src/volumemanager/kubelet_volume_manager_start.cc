@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <deque>
+#include <memory>
 #include <utility>
 
 #include "base/strings.h"
@@ -184,11 +186,8 @@ std::string KubeletVolumeManager::Impl::NotReadyReason() const {
   const std::vector<std::string> missing = parts_.catalog.IncompleteSources();
   if (!missing.empty()) return "no complete list yet from: " + Join(missing, ", ");
   // Without a source every pod would look deleted; that of provisioned volumes has no pods.
-  const std::vector<SourceStatus> sources = parts_.catalog.Sources();
-  const bool has_source = std::any_of(sources.begin(), sources.end(), [](const auto& source) {
-    return source.name != Provisioning::kSourceName;
-  });
-  if (!has_source) return "no source of pods is configured";
+  if (!parts_.catalog.HasSourceBut(Provisioning::kSourceName))
+    return "no source of pods is configured";
   return "";
 }
 
@@ -197,10 +196,24 @@ void KubeletVolumeManager::Impl::CheckReady() {
   if (std::exchange(was_ready_, ready) == ready || !ready) return;
   // From now on absence means something: all that is not in a source is looked at, once.
   known_.FollowAll(parts_.catalog);
-  std::vector<PodUid> uids;
-  for (const auto& [uid, pod] : actual_.pods()) uids.push_back(uid);
-  for (const auto& [uid, tombstone] : tombstones_) uids.push_back(uid);
-  for (const PodUid& uid : uids) EvaluatePod(uid);
+  const auto left = std::make_shared<std::deque<PodUid>>();
+  for (const auto& [uid, pod] : actual_.pods()) left->push_back(uid);
+  for (const auto& [uid, tombstone] : tombstones_) left->push_back(uid);
+  const auto evaluate = [this, left](TaskLimit& limit) {
+    while (!left->empty() && limit.TakeOne()) {
+      const PodUid uid = std::move(left->front());
+      left->pop_front();
+      EvaluatePod(uid);
+    }
+    return left->empty();
+  };
+  became_ready_.Start({evaluate, [this](TaskLimit&) {
+                         AllAreEvaluated();
+                         return true;
+                       }});
+}
+
+void KubeletVolumeManager::Impl::AllAreEvaluated() {
   replacements_.FollowAll();
   DeleteWhatWasRemoved();
   claims_.MarkDirty();

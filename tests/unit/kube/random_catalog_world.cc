@@ -312,6 +312,10 @@ ObjectList RandomCatalogWorld::ListOf(const std::string& name, const SourceState
   return list;
 }
 
+bool RandomCatalogWorld::IsAbsent(const HeardCatalog& heard, const ObjectKey& key) {
+  return heard.catalog.LookUp(key).answer == ObjectLookup::Answer::kAbsent;
+}
+
 // Some at once; the others in parts so small that nearly each name is merged by itself.
 void RandomCatalogWorld::HearInParts(ObjectUpdate update) {
   std::uniform_int_distribution<size_t> percent(0, 99);
@@ -320,10 +324,17 @@ void RandomCatalogWorld::HearInParts(ObjectUpdate update) {
   last_ += " in parts";
   is_in_parts_ = true;
   ++in_parts_;
+  std::set<ObjectKey> there;
+  for (const ObjectKey& key : keys_) {
+    if (!IsAbsent(merged_, key)) there.insert(key);
+  }
   merged_.catalog.Begin(std::move(update));
   for (bool is_over = false; !is_over;) {
     TaskLimit limit(clock_, pieces(random_parts_));
     is_over = merged_.catalog.TakeSome(limit);
+    for (const ObjectKey& key : there) {
+      if (IsAbsent(merged_, key)) gone_.insert(key);
+    }
   }
 }
 
@@ -355,6 +366,10 @@ void RandomCatalogWorld::Deliver(const std::string& name) {
     HearInParts(list);
   }
   whole_.catalog.Update(list);
+  // What is there before and after was never gone in between.
+  for (const ObjectKey& key : std::exchange(gone_, {})) {
+    EXPECT_TRUE(IsAbsent(whole_, key)) << ToString(key) << " was gone between two parts";
+  }
 }
 
 void RandomCatalogWorld::Command() {

@@ -90,6 +90,7 @@ class RandomCatalogWorld {
   void ChangeUnknown(SourceState& state, ObjectDelta& delta);
   void ChangeProblems(SourceState& state, ObjectDelta& delta);
   void HearInParts(ObjectUpdate update);
+  static bool IsAbsent(const HeardCatalog& heard, const ObjectKey& key);
   void Deliver(const std::string& name);
   ObjectList ListOf(const std::string& name, const SourceState& state, bool complete) const;
   void Command();
@@ -115,6 +116,7 @@ class RandomCatalogWorld {
   uint64_t number_ = 0;
   uint64_t deltas_ = 0;
   uint64_t in_parts_ = 0;
+  std::set<ObjectKey> gone_;  // between two parts of what happened last
   bool is_in_parts_ = false;  // what happened last
   std::string last_;
 };
