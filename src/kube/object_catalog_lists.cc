@@ -241,6 +241,12 @@ void ObjectCatalog::Link(Listed& listed, const Object& as_used, const std::strin
     }
   }
   if (!uid.empty() && KindOf(as_used) == ObjectKind::kPod) AddOnce(uids, PodUid(uid));
+  // The one on record as well: whether it is to have that, or the one that its manifest names,
+  // changes with who has the name, and so from one merge of an update's parts to the next.
+  if (identities_ != nullptr && KindOf(as_used) == ObjectKind::kPod) {
+    const std::string known = identities_->KnownUidOf(KeyOf(as_used));
+    if (!known.empty()) AddOnce(uids, PodUid(known));
+  }
   for (const PodUid& replaced : listed.object.replaces) AddOnce(uids, replaced);
   if (names == listed.names && uids == listed.uids) return;
   Unlink(listed);
