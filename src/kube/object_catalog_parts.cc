@@ -210,7 +210,7 @@ void ObjectCatalog::Parts::Note(Source& source) {
     catalog_.NoteList(source, source.complete, source.kinds, std::move(delta_->incomplete_because));
   }
   if (kinds_.empty() && delta_ == nullptr) {
-    source.Tell();
+    for (auto& [name, each] : catalog_.sources_) each.Tell();
     catalog_.has_untold_ = false;
     stage_ = Stage::kEndMemory;
     return;
@@ -311,9 +311,9 @@ bool ObjectCatalog::Parts::MergeSome(TaskLimit& limit) {
   return true;
 }
 
-// From here on everybody may know.
+// From here on everybody may know, also of a source that was accepted meanwhile.
 void ObjectCatalog::Parts::Finish() {
-  if (Source* const source = FindSource()) source->Tell();
+  for (auto& [name, source] : catalog_.sources_) source.Tell();
   catalog_.has_untold_ = false;
   const std::vector<ObjectKey> ended = catalog_.DropEnded();
   catalog_.NoteWhoIsWaitedFor();

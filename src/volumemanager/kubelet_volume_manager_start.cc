@@ -208,7 +208,10 @@ void KubeletVolumeManager::Impl::CheckReady() {
     return left->empty();
   };
   became_ready_.Start({evaluate, [this](TaskLimit&) {
-                         AllAreEvaluated();
+                         // A source that was added meanwhile may have what looks removed; then
+                         // all of this is done again once it has delivered.
+                         was_ready_ = Ready();
+                         if (was_ready_) AllAreEvaluated();
                          return true;
                        }});
 }

@@ -134,6 +134,21 @@ TEST_F(ObjectCatalogPartsTest, NothingIsAbsentWhileTheFirstListIsTaken) {
   EXPECT_TRUE(lost_.empty());
 }
 
+// Nobody was told until its next list, and what depends on it was held.
+TEST_F(ObjectCatalogPartsTest, ASourceThatIsAcceptedWhileAListIsTakenIsInOrderAfterIt) {
+  catalog_.Update(ListOf("a", {}));
+  ObjectList doubtful = ListOf("b", {});
+  doubtful.incomplete_because = "a file is held back";
+  catalog_.Update(doubtful);
+  ASSERT_NE(catalog_.WhereItMayHaveMoved(""), "");
+  bool is_accepted = false;
+  TakeByPieces(ListOf("a", {FromFile("f", PodYaml("web", "u-1"))}), [&](bool) {
+    if (!std::exchange(is_accepted, true)) catalog_.AcceptSource("b");
+  });
+  EXPECT_GT(parts_, 1);
+  EXPECT_EQ(catalog_.WhereItMayHaveMoved(""), "");
+}
+
 // Its source had it in another file, of which nothing but the name was on record: as long as that
 // is remembered, the file that has it now is refused.
 TEST_F(ObjectCatalogPartsTest, AMissingClaimIsTakenFromAnotherFileOnceTheMemoryOfItsFileHasEnded) {
