@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,7 +31,7 @@ func parseOptions(words []string) (options, error) {
 	var o options
 	var pods, rows, only string
 	flags := flag.NewFlagSet("run", flag.ExitOnError)
-	flags.StringVar(&o.volumed, "volumed", "", "the volumed program; volumed-worker lies beside it")
+	flags.StringVar(&o.volumed, "volumed", "", "the volumed program, which finds its volumed-worker")
 	flags.StringVar(&o.peer, "peer", "", "the kubelet_peer program")
 	flags.StringVar(&o.floor, "floor", "", "the floor_bench program; empty: the floor is not measured")
 	flags.StringVar(&o.protoSet, "proto-set", "", "what protoc --descriptor_set_out made of proto/agent.proto")
@@ -80,7 +79,7 @@ func (o *options) check() error {
 	if o.disk != "loop" && o.disk != "there" {
 		return fmt.Errorf("--disk: %q is neither loop nor there", o.disk)
 	}
-	for _, file := range []string{o.volumed, filepath.Join(filepath.Dir(o.volumed), "volumed-worker"), o.peer, o.protoSet} {
+	for _, file := range []string{o.volumed, o.peer, o.protoSet} {
 		if _, err := os.Stat(file); err != nil {
 			return err
 		}

@@ -1,8 +1,10 @@
 #include "operation/object_record.h"
 
+#include <memory>
 #include <optional>
 #include <utility>
 
+#include "kube/decode.h"
 #include "operation/record_codec.h"
 #include "volume_record.pb.h"
 
@@ -169,6 +171,13 @@ Result<CommandNumberRecord> DecodeCommandNumberRecord(const Record& row) {
   ASSIGN_OR_RETURN(const record::CommandNumberRecord message,
                    ParseRow<record::CommandNumberRecord>(row, kCommandNumberRecordKind));
   return CommandNumberRecord{message.reserved()};
+}
+
+ObjectPtr DecodeRecordedObject(const std::string& json) {
+  if (json.empty()) return nullptr;
+  ManifestDecode decoded = DecodeManifest("record", json);
+  if (decoded.objects.size() != 1) return nullptr;
+  return std::make_shared<const Object>(std::move(decoded.objects.front().object));
 }
 
 }  // namespace volumed

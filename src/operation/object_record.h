@@ -95,4 +95,7 @@ Result<CommandNumberRecord> DecodeCommandNumberRecord(const Record& row);
 Result<KnownObjectRecord> DecodeKnownObjectRecord(const Record& row);
 Result<ObjectSourceRecord> DecodeObjectSourceRecord(const Record& row);
 
+// The object that a record holds as JSON; null if it holds none, or one that is refused by now.
+ObjectPtr DecodeRecordedObject(const std::string& json);
+
 }  // namespace volumed

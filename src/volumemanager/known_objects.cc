@@ -29,14 +29,6 @@ std::string ContentFor(const Object& object, const std::string& source) {
   return only_that_it_exists || IsOnRecordElsewhere(source) ? "" : EncodeObjectJson(object);
 }
 
-// Null if there is no content on record, or none that can be read.
-ObjectPtr DecodeContent(const std::string& json) {
-  if (json.empty()) return nullptr;
-  ManifestDecode decoded = DecodeManifest("record", json);
-  if (decoded.objects.size() != 1) return nullptr;
-  return std::make_shared<const Object>(std::move(decoded.objects.front().object));
-}
-
 }  // namespace
 
 KnownObjects::KnownObjects(LastingRows::Parts parts, NodeName node_name, Hooks hooks)
@@ -64,14 +56,14 @@ void KnownObjects::Restore(const FoundAtStart& found) {
   }
   RestoreUids(found);
   RestoreUidsOfVolumes(found);
-  for (const PodRecord& record : found.pods) RestorePod(record);
+  for (const PodRecord& record : found.pods) RestorePod(record, found.ObjectOf(record.uid));
 }
 
-void KnownObjects::RestorePod(const PodRecord& record) {
+void KnownObjects::RestorePod(const PodRecord& record, const ObjectPtr& object) {
   KnownObject known{{ObjectKind::kPod, record.ns, record.name},
                     record.uid.str(),
                     record.file,
-                    DecodeContent(record.pod_json),
+                    object,
                     record.terminating};
   const Pod* pod = known.object == nullptr ? nullptr : std::get_if<Pod>(known.object.get());
   const std::optional<std::string> base = pod == nullptr ? std::nullopt : StaticPodBaseName(*pod);
@@ -137,7 +129,7 @@ std::map<std::string, SourceMemory> KnownObjects::Memories() const {
   for (const auto& [object, record] : records_) {
     if (record.missing || record.source.empty()) continue;
     memories[record.source].objects.push_back(
-        {object, record.uid, record.file, DecodeContent(record.object_json), false, record.mark});
+        {object, record.uid, record.file, DecodeRecordedObject(record.object_json), false, record.mark});
   }
   for (const auto& [source, record] : sources_) {
     memories[source].directory = record.directory;
@@ -157,7 +149,7 @@ std::vector<KnownObjects::MissingObject> KnownObjects::Missing() const {
   std::vector<MissingObject> missing;
   for (const auto& [object, record] : records_) {
     if (!record.missing) continue;
-    ObjectPtr content = DecodeContent(record.object_json);
+    ObjectPtr content = DecodeRecordedObject(record.object_json);
     if (content == nullptr) continue;
     missing.push_back({record.source,
                        {object, record.uid, record.file, std::move(content)},

@@ -93,7 +93,7 @@ class KnownObjects final : public ObjectIdentities {
   bool IsOfStaticPod(const ObjectKey& pod) const;
   void RestoreUids(const FoundAtStart& found);
   void RestoreUidsOfVolumes(const FoundAtStart& found);
-  void RestorePod(const PodRecord& record);
+  void RestorePod(const PodRecord& record, const ObjectPtr& object);
   void FollowOne(const ObjectCatalog& catalog, const ObjectKey& object);
   void Put(const KnownObjectRecord& record);
   void Forget(const ObjectKey& object);

@@ -17,12 +17,15 @@ void KubeletVolumeManager::Impl::Load() {
   options.pod_logs_directory = settings_.pod_logs_directory;
   parts_.scheduler.RunBlocking(
       [this, options, alive = std::weak_ptr<bool>(alive_), parts = parts_] {
-        Result<FoundAtStart> found =
+        // It is as large as what the node has: neither copied nor ended by the control thread.
+        auto found = std::make_shared<const Result<FoundAtStart>>(
             LoadFoundAtStart({parts.store, parts.kernel, parts.plugins, parts.scheduler.clock(),
                               parts.host.paths, parts.log},
-                             options);
-        parts.scheduler.Post([this, alive, found] {
-          if (!alive.expired()) Loaded(found);
+                             options));
+        parts.scheduler.Post([this, alive, parts, found]() mutable {
+          if (alive.expired()) return;
+          Loaded(*found);
+          parts.scheduler.RunBlocking([ended = std::move(found)] {});
         });
       });
 }

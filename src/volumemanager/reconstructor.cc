@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/strings.h"
-#include "kube/decode.h"
 #include "volume/unique_name.h"
 
 namespace volumed {
@@ -176,6 +175,9 @@ std::vector<KubeletPaths::DeviceMount> MountedDevices(const MountListing& listin
 
 Status LoadRecords(RecordStore& store, FoundAtStart& found) {
   RETURN_IF_ERROR(LoadKind(store, kPodRecordKind, &DecodePodRecord, found.pods, found.quarantined));
+  for (const PodRecord& pod : found.pods) {
+    found.pod_objects.emplace(pod.uid, DecodeRecordedObject(pod.pod_json));
+  }
   RETURN_IF_ERROR(LoadKind(store, kPodVolumeRecordKind, &DecodePodVolumeRecord, found.volumes,
                            found.quarantined));
   RETURN_IF_ERROR(
@@ -232,6 +234,13 @@ void ConstructVolumes(const FindParts& parts, const FindOptions& options, FoundA
 
 }  // namespace
 
+ObjectPtr FoundAtStart::ObjectOf(const PodUid& pod) const {
+  const auto object = pod_objects.find(pod);
+  const bool holds_pod = object != pod_objects.end() && object->second != nullptr &&
+                         std::holds_alternative<Pod>(*object->second);
+  return holds_pod ? object->second : nullptr;
+}
+
 Result<FoundAtStart> LoadFoundAtStart(const FindParts& parts, const FindOptions& options) {
   FoundAtStart found;
   RETURN_IF_ERROR(LoadRecords(parts.store, found));
@@ -271,20 +280,12 @@ Result<FoundAtStart> LoadFoundAtStart(const FindParts& parts, const FindOptions&
 
 namespace {
 
-// Null for a record without one, or with one that is refused by now.
-PodPtr DecodePod(const std::string& json) {
-  ManifestDecode decoded = DecodeManifest("record", json);
-  if (decoded.objects.size() != 1) return nullptr;
-  Pod* pod = std::get_if<Pod>(&decoded.objects.front().object);
-  return pod == nullptr ? nullptr : std::make_shared<const Pod>(std::move(*pod));
-}
-
-void RestorePod(const PodRecord& record, ActualStateOfWorld& actual) {
+void RestorePod(const PodRecord& record, const ObjectPtr& object, ActualStateOfWorld& actual) {
   ActualPod& pod = actual.AddPod(record.uid, {record.ns, record.name, record.source, record.file});
   pod.record_durable = true;
   pod.recorded_json = record.pod_json;
   if (record.known_since_unix_ms != 0) pod.created_unix_ms = record.known_since_unix_ms;
-  pod.object = DecodePod(record.pod_json);
+  if (object != nullptr) pod.object = PodPtr(object, std::get_if<Pod>(object.get()));
   if (!record.terminating && record.terminating_since_unix_ms == 0) return;
   // Without a command the sources have to say it again; only the grace period goes on.
   pod.leaving = Leaving{record.terminating ? "deleted by command" : "it was leaving",
@@ -417,7 +418,9 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
                               const KubeletPaths& paths, ActualStateOfWorld& actual,
                               Consumers& consumers) {
   ReconstructResult result;
-  for (const PodRecord& record : found.pods) RestorePod(record, actual);
+  for (const PodRecord& record : found.pods) {
+    RestorePod(record, found.ObjectOf(record.uid), actual);
+  }
   std::set<std::pair<PodVolumeKey, std::string>> there;
   for (const KubeletPaths::PodVolume& volume : found.directories) {
     if (!volume.is_block) there.insert({{volume.pod, volume.spec}, volume.plugin});

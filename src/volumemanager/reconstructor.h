@@ -35,7 +35,11 @@ struct CoveredPod {
 };
 
 struct FoundAtStart {
+  // Of the pod's record; null if that holds none that can be read now.
+  ObjectPtr ObjectOf(const PodUid& pod) const;
+
   std::vector<PodRecord> pods;
+  std::unordered_map<PodUid, ObjectPtr> pod_objects;  // of those records; see ObjectOf
   std::vector<PodVolumeRecord> volumes;  // as they were written
   std::vector<DeviceRecord> devices;     // likewise
   std::vector<HoldRecord> holds;
