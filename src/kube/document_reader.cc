@@ -1,26 +1,17 @@
 #include "kube/document_reader.h"
 
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/exceptions.h>
-#include <yaml-cpp/mark.h>
-#include <yaml-cpp/parser.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <sstream>
 #include <utility>
 
 #include "base/strings.h"
 #include "kube/tree_builder.h"
+#include "kube/yaml_documents.h"
 
 namespace volumed {
 namespace {
 
 using Json = nlohmann::json;
-
-std::string AtLine(size_t line, std::string_view reason) {
-  return "line " + std::to_string(line) + ": " + std::string(reason);
-}
 
 // Takes nlohmann's events; its own tree builder keeps the last of two equal keys without a word.
 class JsonEvents final : public nlohmann::json_sax<Json> {
@@ -53,99 +44,6 @@ class JsonEvents final : public nlohmann::json_sax<Json> {
  private:
   TreeBuilder& builder_;
   size_t error_position_ = 0;
-};
-
-bool IsScalarTag(std::string_view tag) {
-  return tag == "int" || tag == "bool" || tag == "float" || tag == "null";
-}
-
-// What Kubernetes' parser takes under an explicit tag; a whole number is a float too. It refuses
-// "!!int 1.0", which is taken here.
-// Source: go.yaml.in/yaml/v2@v2.4.2 resolve.go, observed through sigs.k8s.io/yaml@v1.6.0.
-bool FitsTag(std::string_view tag, const Json& value) {
-  if (tag == "bool") return value.is_boolean();
-  if (tag == "null") return value.is_null();
-  if (tag == "float") return value.is_number();
-  return value.is_number_integer();
-}
-
-// Takes yaml-cpp's events of one document.
-class YamlEvents final : public YAML::EventHandler {
- public:
-  bool saw_document() const { return saw_document_; }
-  size_t error_line() const { return line_; }  // from 0
-  TreeBuilder& builder() { return builder_; }
-
-  void OnDocumentStart(const YAML::Mark&) override { saw_document_ = true; }
-  void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    if (builder_.ExpectsKey()) {
-      Note(mark, builder_.Fail("has an empty key"));
-    } else {
-      Note(mark, builder_.Value(nullptr, anchor));
-    }
-  }
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    Note(mark, builder_.Alias(anchor));
-  }
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                const std::string& text) override {
-    Note(mark, builder_.ExpectsKey() ? Key(tag, text) : Scalar(tag, anchor, text));
-  }
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
-                       YAML::EmitterStyle::value) override {
-    Note(mark, builder_.StartList(anchor));
-  }
-  void OnSequenceEnd() override { builder_.End(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
-                  YAML::EmitterStyle::value) override {
-    Note(mark, builder_.StartMap(anchor));
-  }
-  void OnMapEnd() override { builder_.End(); }
-
- private:
-  void Note(const YAML::Mark& mark, bool ok) {
-    if (!ok && !std::exchange(failed_, true)) line_ = static_cast<size_t>(mark.line);
-  }
-
-  // nullopt with the builder's error set, for a tag or a value that JSON cannot hold.
-  std::optional<Json> Resolve(const std::string& tag, const std::string& text) {
-    constexpr std::string_view kCore = "tag:yaml.org,2002:";
-    if (tag == "!" || tag == "tag:yaml.org,2002:str") return Json(text);  // "!": quoted
-    const bool plain = tag.empty() || tag == "?";
-    const std::optional<std::string_view> core = StripPrefix(tag, kCore);
-    if (!plain && !(core && IsScalarTag(*core))) {
-      builder_.Fail("has a YAML tag that is not supported");
-      return std::nullopt;
-    }
-    std::optional<Json> value = ResolvePlainScalar(text);
-    if (!value) {
-      builder_.Fail("has an infinite number or .nan, which JSON cannot hold");
-    } else if (!plain && !FitsTag(*core, *value)) {
-      builder_.Fail("has a value that is not what its YAML tag !!" + std::string(*core) + " says");
-      return std::nullopt;
-    }
-    return value;
-  }
-
-  bool Scalar(const std::string& tag, YAML::anchor_t anchor, const std::string& text) {
-    std::optional<Json> value = Resolve(tag, text);
-    return value && builder_.Value(*std::move(value), anchor);
-  }
-
-  // Keys become text as Go prints them: 1, true, 1.5.
-  bool Key(const std::string& tag, const std::string& text) {
-    if (text == "<<" && tag != "!") return builder_.MergeKey();
-    const std::optional<Json> value = Resolve(tag, text);
-    if (!value) return false;
-    if (value->is_null()) return builder_.Fail("has an empty key");
-    return builder_.Key(value->is_string() ? value->get<std::string>() : value->dump());
-  }
-
-  TreeBuilder builder_;
-  bool saw_document_ = false;
-  bool failed_ = false;
-  size_t line_ = 0;
 };
 
 size_t CountLines(std::string_view text) {
@@ -202,13 +100,6 @@ bool IsBlank(std::string_view text) {
   return blank;
 }
 
-bool HasControlCharacter(std::string_view text) {
-  return std::any_of(text.begin(), text.end(), [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte < 0x20 && c != '\t' && c != '\n' && c != '\r';
-  });
-}
-
 RawDocument ReadJson(std::string_view text, size_t first_line, bool& is_syntax_error) {
   TreeBuilder builder;
   JsonEvents events(builder);
@@ -221,53 +112,6 @@ RawDocument ReadJson(std::string_view text, size_t first_line, bool& is_syntax_e
             AtLine(first_line + CountLines(text.substr(0, position)), "is not valid JSON")};
   }
   return {builder.Take(), ""};
-}
-
-size_t CountEndMarks(std::string_view text) {
-  size_t marks = 0;
-  ForEachLine(text, [&marks](std::string_view line, size_t) {
-    if (line.substr(0, 3) == "...") ++marks;
-  });
-  return marks;
-}
-
-// A "..." line may put a second document into one chunk.
-void ReadYaml(const Chunk& chunk, std::vector<RawDocument>& documents) {
-  if (HasControlCharacter(chunk.text)) {
-    // yaml-cpp takes one of them for the end of the file and would drop what follows.
-    documents.push_back({std::nullopt, AtLine(chunk.first_line, "has a control character")});
-    return;
-  }
-  const size_t documents_before = documents.size();
-  const size_t most = CountEndMarks(chunk.text) + 1;
-  try {
-    std::istringstream stream{std::string(chunk.text)};
-    YAML::Parser parser(stream);
-    for (size_t count = 0;; ++count) {
-      YamlEvents events;
-      const bool more = parser.HandleNextDocument(events);
-      if (!more || !events.saw_document()) return;
-      // Before a stray "]" or "}" yaml-cpp reports one empty document after the other, for ever.
-      if (count == most) {
-        documents.resize(documents_before);
-        documents.push_back({std::nullopt, AtLine(chunk.first_line,
-                                                  "begins a document that is not valid YAML: there "
-                                                  "is something behind its end")});
-        return;
-      }
-      if (!events.builder().error().empty()) {
-        documents.push_back({std::nullopt, AtLine(chunk.first_line + events.error_line(),
-                                                  events.builder().error())});
-        return;
-      }
-      std::optional<Json> value = events.builder().Take();
-      if (value && !value->is_null()) documents.push_back({std::move(value), ""});
-    }
-  } catch (const YAML::Exception& exception) {
-    const size_t line = exception.mark.line < 0 ? 0 : static_cast<size_t>(exception.mark.line);
-    documents.push_back(
-        {std::nullopt, AtLine(chunk.first_line + line, "is not valid YAML: " + exception.msg)});
-  }
 }
 
 void ReadChunk(const Chunk& chunk, std::vector<RawDocument>& documents) {
@@ -284,7 +128,7 @@ void ReadChunk(const Chunk& chunk, std::vector<RawDocument>& documents) {
       return;
     }
   }
-  ReadYaml(chunk, documents);
+  ReadYaml(chunk.text, chunk.first_line, documents);
 }
 
 }  // namespace

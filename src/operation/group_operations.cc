@@ -237,10 +237,14 @@ Failure PlanEffects(const OperationParts& parts, const MountRequest& request,
 
 // Whether what an agent before this one has made is what would be made now, or all that can be made
 // while an object that it is made from is missing. No token is issued to find that out.
-bool IsInPlace(const OperationParts& parts, const MountRequest& request, MounterArgs args,
-               MountPlan& plan) {
+bool IsInPlace(const OperationParts& parts, const VolumePlugin& plugin, const MountRequest& request,
+               MounterArgs args, MountPlan& plan) {
   if (!request.found_as) return false;
   const std::optional<PodVolumeRecord> record = parts.volumes->Find(request.key());
+  if (IsHandedOutStill(request, plugin, record)) {
+    plan.in_place = PublishedContent();
+    return true;
+  }
   if (!MayBeInPlace(request, record, parts.host.clock)) return false;
   args.issue_tokens = false;
   const Failure failure = PlanEffects(parts, request, args, plan);
@@ -267,7 +271,7 @@ MountPlan PlanMount(const OperationParts& parts, const MountRequest& request,
   plan.planned.mounter = *std::move(made);
   const MounterArgs args = ArgsFor(request, call);
   plan.planned.plugin_name = (*plugin)->GetPluginName();
-  if (IsInPlace(parts, request, args, plan)) return plan;
+  if (IsInPlace(parts, **plugin, request, args, plan)) return plan;
   plan.failure = PlanEffects(parts, request, args, plan);
   if (plan.failure) plan.volume.reset();
   if (plan.volume) {

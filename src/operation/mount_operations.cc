@@ -9,6 +9,7 @@
 #include "operation/operation_parts.h"
 #include "operation/operation_traits.h"
 #include "operation/pod_volume_facts.h"
+#include "operation/published_content.h"
 #include "operation/step_runner.h"
 #include "operation/storage_steps.h"
 
@@ -52,7 +53,11 @@ OperationTraits MountVolume::Traits(const OperationParts& parts) const {
 
 std::optional<VolumePlace> MountVolume::PlaceInGroup(const OperationParts& parts) const {
   const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(request.spec);
-  if (!plugin.ok() || !CanBeGrouped(request, **plugin)) return std::nullopt;
+  if (!plugin.ok()) return std::nullopt;
+  if (!CanBeGrouped(request, **plugin) &&
+      !IsHandedOutStill(request, **plugin, parts.volumes->Find(request.key()))) {
+    return std::nullopt;
+  }
   return VolumePlace{request.key(), request.target.place, request.target.directory};
 }
 

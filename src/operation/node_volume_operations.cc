@@ -29,7 +29,9 @@ void NodeVolumeOperations::Restore(const std::vector<PodVolumeRecord>& volumes,
                                    const std::vector<DeviceRecord>& devices) {
   for (const PodVolumeRecord& record : volumes) {
     parts_->volumes->Restore(record);
-    if (auto had = StorageOf(record)) parts_->storage.Expect(record.boot_id, *std::move(had));
+    if (!MayHaveStorage(record)) continue;
+    parts_->storage.ExpectUnread(record.boot_id, PodStorageId(record.key),
+                                 [record] { return StorageOf(record); });
   }
   for (const DeviceRecord& record : devices) {
     parts_->devices.Restore(record);

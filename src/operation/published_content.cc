@@ -60,6 +60,16 @@ std::string PublishedMac(const VolumeHost& host, const EnsureVolume& volume,
   return mac.End();
 }
 
+bool IsHandedOutStill(const MountRequest& request, const VolumePlugin& plugin,
+                      const std::optional<PodVolumeRecord>& record) {
+  if (!plugin.HandsOutWhatIsThere() || request.has_device || !request.unique_name.empty()) {
+    return false;
+  }
+  if (request.found_as != "" || !request.sub_paths.empty()) return false;
+  return record && record->state == VolumeState::kSetUp && !record->uncertain &&
+         record->sub_paths.empty() && record->fault_domain == plugin.FaultDomain(request.spec);
+}
+
 bool MayBeInPlace(const MountRequest& request, const std::optional<PodVolumeRecord>& record,
                   const Clock& clock) {
   if (!request.found_as || !record || record->state != VolumeState::kSetUp || record->uncertain) {

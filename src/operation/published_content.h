@@ -11,6 +11,7 @@
 #include "operation/volume_record.h"
 #include "operation/volume_requests.h"
 #include "os/composite_requests.h"
+#include "pluginmgr/volume_plugin.h"
 #include "volumehost/volume_host.h"
 
 namespace volumed {
@@ -27,5 +28,10 @@ std::string PublishedMac(const VolumeHost& host, const EnsureVolume& volume,
 // good now.
 bool MayBeInPlace(const MountRequest& request, const std::optional<PodVolumeRecord>& record,
                   const Clock& clock);
+
+// The same of a volume whose plugin HandsOutWhatIsThere(): its row alone tells. Never of one with
+// sub-paths, which are bound from what its path leads to now.
+bool IsHandedOutStill(const MountRequest& request, const VolumePlugin& plugin,
+                      const std::optional<PodVolumeRecord>& record);
 
 }  // namespace volumed

@@ -72,6 +72,24 @@ void StorageGuard::Expect(const BootId& boot_id, KnownStorage known) {
   taken_[known.holder.id] = std::move(known);
 }
 
+void StorageGuard::ExpectUnread(const BootId& boot_id, const std::string& id, ReadStorage read) {
+  if (boot_id != boot_id_) return;
+  const MutexLock lock(mu_);
+  unread_[id] = std::move(read);
+}
+
+// One at a time: whoever takes or releases storage meanwhile does not wait for all of them.
+void StorageGuard::ReadAll() {
+  while (true) {
+    const MutexLock lock(mu_);
+    if (unread_.empty()) return;
+    if (const std::optional<KnownStorage> known = unread_.begin()->second()) {
+      table_.Expect(known->holder, known->name);
+    }
+    unread_.erase(unread_.begin());
+  }
+}
+
 // ---- taking -------------------------------------------------------------------------------------
 
 CallOptions StorageGuard::LookAt(const StorageName& name, Duration timeout) const {
@@ -97,6 +115,7 @@ Status StorageGuard::IdentifyExpected(StorageUse use, const CallOptions& call,
   // Only a delete must know all of it. Else a storage that does not answer is not the one that
   // does, and a mounted one is found by the claim on its device.
   const bool decides_delete = use == StorageUse::kReclaim;
+  if (IsExclusive(use) && prefix.empty()) ReadAll();
   for (const auto& [holder, name] : table_.Expected(use)) {
     if (!holder.id.starts_with(prefix)) continue;
     const bool mounted = holder.use == StorageUse::kShared && !name.path.starts_with("/dev/");
@@ -119,6 +138,7 @@ Status StorageGuard::Reserve(const StorageHolder& holder, const StorageName& nam
     return HeldBy(holder, name, *there);
   }
   const MutexLock lock(mu_);
+  unread_.erase(holder.id);
   taken_[holder.id] = {holder, name};
   if (IsDevice(holder)) devices_[holder.id] = identity;
   return OkStatus();
@@ -189,11 +209,14 @@ Status StorageGuard::Release(const std::string& id) {
   if (on_record) {
     RETURN_IF_ERROR(store_.Remove(kStorageReservationRecordKind, id, kStorageRecordDurability));
   }
+  {
+    const MutexLock lock(mu_);
+    unread_.erase(id);  // before the table: what is read meanwhile gets into that
+    reserved_.erase(id);
+    taken_.erase(id);
+    devices_.erase(id);
+  }
   table_.Release(id);
-  const MutexLock lock(mu_);
-  reserved_.erase(id);
-  taken_.erase(id);
-  devices_.erase(id);
   return OkStatus();
 }
 

@@ -3,6 +3,7 @@
 // may not be undone, and knows by which directory a persistent volume was first used.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -64,6 +65,10 @@ class StorageGuard {
   // What the agent before this one had mounted or handed out. Blocks: never.
   // Of another boot: nobody has it any more.
   void Expect(const BootId& boot_id, KnownStorage known);
+  // The same of a holder with this id who shares his storage: it is read only when somebody comes
+  // who excludes him.
+  using ReadStorage = std::function<std::optional<KnownStorage>()>;
+  void ExpectUnread(const BootId& boot_id, const std::string& id, ReadStorage read) EXCLUDES(mu_);
 
   // What the storage is now. Errors: those of IdentifyStorage.
   Result<StorageIdentity> Identify(const StorageName& name, FindUsers users,
@@ -137,6 +142,7 @@ class StorageGuard {
 
  private:
   Status Load() EXCLUDES(mu_);
+  void ReadAll() EXCLUDES(mu_);
   // Those who are expected, as far as this use has to know them.
   Status IdentifyExpected(StorageUse use, const CallOptions& call, const std::string& prefix = "");
   Status IdentifyAll(const std::string& volume, const std::vector<KnownStorage>& others,
@@ -202,6 +208,7 @@ class StorageGuard {
   std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);     // volume -> why
   std::set<std::string> reserved_ GUARDED_BY(mu_);                    // ids with a row
   std::map<std::string, KnownStorage> taken_ GUARDED_BY(mu_);         // by id
+  std::map<std::string, ReadStorage> unread_ GUARDED_BY(mu_);         // likewise
   std::vector<UnknownVolume> unknown_ GUARDED_BY(mu_);
   std::set<std::string> held_for_unknown_ GUARDED_BY(mu_);          // volumes
   std::map<std::string, StorageIdentity> devices_ GUARDED_BY(mu_);  // taken ones, by id

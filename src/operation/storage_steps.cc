@@ -68,10 +68,18 @@ StorageHolder ReclaimStorageHolder(const PersistentVolume& volume) {
   return holder;
 }
 
-std::optional<KnownStorage> StorageOf(const PodVolumeRecord& record) {
+bool MayHaveStorage(const PodVolumeRecord& record) {
   // The device of a block volume is its device's.
-  if (record.is_block || record.volume_json.empty()) return std::nullopt;
-  if (record.state == VolumeState::kNotSetUp && !record.uncertain) return std::nullopt;
+  if (record.is_block) return false;
+  if (record.state == VolumeState::kNotSetUp && !record.uncertain) return false;
+  const auto names = [&record](const char* source) {
+    return record.volume_json.find(source) != std::string::npos;
+  };
+  return names("\"hostPath\"") || names("\"local\"") || names("\"nfs\"");  // StorageNameOf
+}
+
+std::optional<KnownStorage> StorageOf(const PodVolumeRecord& record) {
+  if (!MayHaveStorage(record)) return std::nullopt;
   const Result<VolumeSpec> spec = DecodeVolumeSnapshot(record.volume_json);
   if (!spec.ok()) return std::nullopt;
   const std::optional<StorageName> name = StorageNameOf(*spec);

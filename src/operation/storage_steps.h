@@ -28,6 +28,8 @@ StorageHolder ReclaimStorageHolder(const PersistentVolume& volume);
 // What a record of the last agent says that somebody may have; none where nothing of it is there.
 std::optional<KnownStorage> StorageOf(const PodVolumeRecord& record);
 std::optional<KnownStorage> StorageOf(const DeviceRecord& record);
+// False: there is none. Costs a look at the text, where StorageOf() decodes it.
+bool MayHaveStorage(const PodVolumeRecord& record);
 std::vector<KnownStorage> StorageOf(
     const std::vector<std::shared_ptr<const PersistentVolume>>& volumes);
 

@@ -3,11 +3,14 @@
 #include <algorithm>
 
 namespace volumed {
-namespace {
 
 bool IsExclusive(StorageUse use) {
   return use == StorageUse::kRaw || use == StorageUse::kFormat || use == StorageUse::kReclaim;
 }
+
+namespace {
+
+bool MayShare(StorageUse use) { return use == StorageUse::kKnown || use == StorageUse::kShared; }
 
 // The wanted storage lies inside the other one, and is not the same.
 bool Contains(const StorageIdentity& there, const StorageIdentity& wanted) {
@@ -58,7 +61,7 @@ StorageTable::Index& StorageTable::IndexOf(StorageUse use) {
 
 void StorageTable::Add(const StorageHolder& holder, const StorageIdentity& identity) {
   Remove(holder.id);
-  expected_.erase(holder.id);
+  ForgetExpected(holder.id);
   Index& index = IndexOf(holder.use);
   for (const std::string& key : identity.own) index.own[key].insert(holder.id);
   for (const std::string& key : identity.within) index.within[key].insert(holder.id);
@@ -97,8 +100,7 @@ std::optional<StorageHolder> StorageTable::ExcludingLocked(const StorageHolder& 
                                                            const StorageIdentity& identity) const {
   Ids ids;
   Collect(exclusive_, identity, ids);
-  const bool shares = holder.use == StorageUse::kShared || holder.use == StorageUse::kKnown;
-  if (!shares) Collect(mounted_, identity, ids);
+  if (!MayShare(holder.use)) Collect(mounted_, identity, ids);
   if (IsExclusive(holder.use)) Collect(others_, identity, ids);
   for (const std::string& id : ids) {
     if (id == holder.id) continue;
@@ -127,7 +129,7 @@ std::optional<StorageHolder> StorageTable::Take(const StorageHolder& holder,
 void StorageTable::Release(const std::string& id) {
   const MutexLock lock(mu_);
   Remove(id);
-  expected_.erase(id);
+  ForgetExpected(id);
 }
 
 void StorageTable::ReleaseKnown(const std::function<bool(const StorageHolder&)>& is_gone) {
@@ -165,32 +167,41 @@ bool StorageTable::Has(const std::string& id, StorageUse use) const {
   return found != entries_.end() && found->second.holder.use == use;
 }
 
+void StorageTable::ForgetExpected(const std::string& id) {
+  expected_sharing_.erase(id);
+  expected_.erase(id);
+}
+
 void StorageTable::Expect(StorageHolder holder, StorageName name) {
   const MutexLock lock(mu_);
   if (entries_.contains(holder.id)) return;
   const std::string id = holder.id;
-  expected_[id] = {std::move(holder), std::move(name)};
+  ForgetExpected(id);
+  ExpectedOnes& expected = MayShare(holder.use) ? expected_sharing_ : expected_;
+  expected[id] = {std::move(holder), std::move(name)};
 }
 
 std::vector<std::pair<StorageHolder, StorageName>> StorageTable::Expected(StorageUse use) const {
-  const bool shares = !IsExclusive(use);
   std::vector<std::pair<StorageHolder, StorageName>> wanted;
   const MutexLock lock(mu_);
   for (const auto& [id, entry] : expected_) {
-    const StorageUse there = entry.first.use;
-    const bool excludes =
-        IsExclusive(there) || (use == StorageUse::kMounted && there == StorageUse::kMounted);
-    if (!shares || excludes) wanted.push_back(entry);
+    const bool are_two_mounts =
+        use == StorageUse::kMounted && entry.first.use == StorageUse::kMounted;
+    if (IsExclusive(use) || IsExclusive(entry.first.use) || are_two_mounts) wanted.push_back(entry);
   }
+  if (!IsExclusive(use)) return wanted;
+  for (const auto& [id, entry] : expected_sharing_) wanted.push_back(entry);
   return wanted;
 }
 
 void StorageTable::Identified(const std::string& id, const StorageIdentity& identity) {
   const MutexLock lock(mu_);
-  const auto found = expected_.find(id);
-  if (found == expected_.end()) return;
-  const StorageHolder holder = found->second.first;
-  Add(holder, identity);
+  for (const ExpectedOnes* expected : {&expected_, &expected_sharing_}) {
+    const auto found = expected->find(id);
+    if (found == expected->end()) continue;
+    const StorageHolder holder = found->second.first;
+    return Add(holder, identity);
+  }
 }
 
 }  // namespace volumed

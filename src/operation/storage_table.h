@@ -26,6 +26,9 @@ enum class StorageUse {
   kReclaim,  // its content is being deleted
 };
 
+// Whoever has it so, has it alone.
+bool IsExclusive(StorageUse use);
+
 struct StorageHolder {
   std::string id;      // "pod/<pod uid>/<volume>", "device/<unique name>", "reclaim/<volume>"
   std::string volume;  // of one name: they may share what they have. A PersistentVolume's name
@@ -60,7 +63,7 @@ class StorageTable {
 
   // A holder whose storage nobody has looked at yet: what the agent before this one left.
   void Expect(StorageHolder holder, StorageName name) EXCLUDES(mu_);
-  // Those that `use` has to know of.
+  // Those that `use` has to know of. Costs what these are.
   std::vector<std::pair<StorageHolder, StorageName>> Expected(StorageUse use) const EXCLUDES(mu_);
   // What is expected is this; nothing if it was released meanwhile.
   void Identified(const std::string& id, const StorageIdentity& identity) EXCLUDES(mu_);
@@ -78,6 +81,7 @@ class StorageTable {
   };
 
   Index& IndexOf(StorageUse use) REQUIRES(mu_);
+  void ForgetExpected(const std::string& id) REQUIRES(mu_);
   std::optional<StorageHolder> ExcludingLocked(const StorageHolder& holder,
                                                const StorageIdentity& identity) const REQUIRES(mu_);
   void Add(const StorageHolder& holder, const StorageIdentity& identity) REQUIRES(mu_);
@@ -89,7 +93,10 @@ class StorageTable {
   Index exclusive_ GUARDED_BY(mu_);
   Index mounted_ GUARDED_BY(mu_);
   Index others_ GUARDED_BY(mu_);
-  std::map<std::string, std::pair<StorageHolder, StorageName>> expected_ GUARDED_BY(mu_);
+  // By id; those who share are apart, for nobody but who excludes them asks for them.
+  using ExpectedOnes = std::map<std::string, std::pair<StorageHolder, StorageName>>;
+  ExpectedOnes expected_sharing_ GUARDED_BY(mu_);
+  ExpectedOnes expected_ GUARDED_BY(mu_);  // the others
 };
 
 // How the storage that is there overlaps the one that is wanted.

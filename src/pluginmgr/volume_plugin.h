@@ -75,6 +75,10 @@ class VolumePlugin {
   // "NFS server nas-1". Such a domain is looked at now and then. Empty: it is not.
   virtual std::string FaultDomainName(const VolumeSpec&) const { return ""; }
 
+  // What its volumes hand out is there without them: nothing of one lies in its pod's directory but
+  // sub-paths, and nothing has to be made again while its row says that it is set up (hostPath).
+  virtual bool HandsOutWhatIsThere() const { return false; }
+
   // Where the node shows the volume's device or directory, if that comes without the agent: when
   // one of these paths appears, or something is mounted at one or above it, a mount that failed is
   // tried again at once. Pure.

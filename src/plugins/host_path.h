@@ -56,6 +56,7 @@ class HostPathPlugin final : public VolumePlugin,
   bool SupportsMountOption() const override { return false; }
   bool SupportsSELinuxContextMount(const VolumeSpec&) const override { return false; }
   std::string FaultDomain(const VolumeSpec& spec) const override;
+  bool HandsOutWhatIsThere() const override { return true; }
 
   VolumePlugin& plugin() override { return *this; }
   PersistentVolumePlugin* AsPersistent() override { return this; }

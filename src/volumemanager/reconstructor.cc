@@ -203,6 +203,17 @@ Status LoadRecords(RecordStore& store, FoundAtStart& found) {
   return OkStatus();
 }
 
+std::set<std::string> PluginsHandingOut(const VolumePluginMgr& plugins,
+                                        const std::vector<PodVolumeRecord>& volumes) {
+  std::set<std::string> names;
+  for (const PodVolumeRecord& record : volumes) names.insert(record.plugin_name);
+  std::erase_if(names, [&plugins](const std::string& name) {
+    const Result<VolumePlugin*> plugin = plugins.FindPluginForTeardown(name);
+    return !plugin.ok() || !(*plugin)->HandsOutWhatIsThere();
+  });
+  return names;
+}
+
 // Asks the plugins of what no record knows, but of pods that are not ours.
 void ConstructVolumes(const FindParts& parts, const FindOptions& options, FoundAtStart& found) {
   std::set<PodVolumeKey> asked;
@@ -244,6 +255,7 @@ ObjectPtr FoundAtStart::ObjectOf(const PodUid& pod) const {
 Result<FoundAtStart> LoadFoundAtStart(const FindParts& parts, const FindOptions& options) {
   FoundAtStart found;
   RETURN_IF_ERROR(LoadRecords(parts.store, found));
+  found.handing_out = PluginsHandingOut(parts.plugins, found.volumes);
   CallOptions call;
   call.deadline = Deadline::After(parts.clock, options.call_timeout);
   ASSIGN_OR_RETURN(const MountListing mounts,
@@ -319,7 +331,10 @@ void AddUnrecorded(const FoundAtStart& found, const KubeletPaths::PodVolume& vol
 std::optional<std::string> FoundAs(const FoundAtStart& found,
                                    const std::set<std::pair<PodVolumeKey, std::string>>& there,
                                    const PodVolumeRecord& record, const KubeletPaths& paths) {
-  if (!there.contains({record.key, record.plugin_name})) return std::nullopt;
+  if (!found.handing_out.contains(record.plugin_name) &&
+      !there.contains({record.key, record.plugin_name})) {
+    return std::nullopt;
+  }
   const auto& [pod, spec] = record.key;
   for (const PodVolumeRecord::SubPath& sub_path : record.sub_paths) {
     const SafePath target =

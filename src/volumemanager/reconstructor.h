@@ -7,6 +7,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -57,6 +58,8 @@ struct FoundAtStart {
   // What is mounted, by its mount point, below the root: the filesystem, if it is one alone.
   std::unordered_map<std::string, std::string> mounts_at;
   static constexpr const char* kSeveralMounts = "several mounts";
+  // Plugins of these volumes which hand out what is there, and leave nothing in a pod's directory.
+  std::set<std::string> handing_out;
   std::vector<PodUid> pod_directories;                   // with all_directories
   FoundAdoptedPods adopted;                              // likewise
   std::vector<KubeletPaths::DeviceMount> device_mounts;  // by the mount table, each once

@@ -64,7 +64,7 @@ TEST_F(ManifestDirectoryTest, AFileThatTurnsBadOrEmptyKeepsItsLastGoodObjects) {
   Write("a.yaml", "");
   RunUntil([this] { return HasProblem("holds no object; 2 objects of its last good state stay"); });
   EXPECT_EQ(Names(), "x w");
-  Write("a.yaml", "{{{");
+  Write("a.yaml", "a: [b");
   RunUntil([this] { return HasProblem("not valid YAML"); });
   EXPECT_EQ(Names(), "x w");
   // One document is right again and counts, the other is broken and stays as it was.
@@ -176,7 +176,7 @@ TEST_F(ManifestDirectoryTest, AFileThatIsBackButBadKeepsItsObjects) {
   Write("a.yaml", ConfigMapYaml("x", "1"));
   RunUntil([this] { return Names() == "x"; });
   fs::remove(directory_ / "a.yaml");
-  Write("a.yaml", "{{{");
+  Write("a.yaml", "a: [b");
   RunUntil([this] { return HasProblem("not valid YAML"); });
   // Longer than the settle time: only then has the timer had its say.
   scheduler_->PostAfter(5 * settle_, [this] { scheduler_->Stop(); });
