@@ -12,6 +12,7 @@
 #include "operation/pod_volume_facts.h"
 #include "operation/published_content.h"
 #include "operation/step_runner.h"
+#include "operation/storage_steps.h"
 #include "volume/storage_name.h"
 
 namespace volumed {
@@ -280,6 +281,39 @@ MountPlan PlanMount(const OperationParts& parts, const MountRequest& request,
   return plan;
 }
 
+// Either what is to be done, or why not; neither if the plugin has no effect for it.
+struct UnmountPlan {
+  std::optional<GroupVolume> volume = {};
+  Failure failure = {};
+};
+
+UnmountPlan PlanUnmount(const OperationParts& parts, const UnmountRequest& request) {
+  GroupVolume volume{.call = {FactsOf(request, *parts.volumes), VolumeEvent::kTearDown},
+                     .effects = {}};
+  const std::string& name =
+      request.plugin_name.empty() ? volume.call.facts.plugin_name : request.plugin_name;
+  const auto failure = [](const char* step, const Error& error) {
+    return UnmountPlan{.failure = OperationFailure{kVolumeUnmount, step, error}};
+  };
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginForTeardown(name);
+  if (!plugin.ok()) return failure("FindPluginByName", plugin.error());
+  const auto sub_paths = [&](bool keep) {
+    return SubPathsRemoval(parts.host.paths, request.pod, request.spec, keep);
+  };
+  // The directories come last: on a root that takes no writes they stay, and the mounts still go.
+  volume.effects.push_back({"UnmountSubPaths", sub_paths(/*keep=*/true)});
+  if (!(*plugin)->HandsOutWhatIsThere()) {
+    const auto made = (*plugin)->NewUnmounter(request.spec, request.pod);
+    if (!made.ok()) return failure("NewUnmounter", made.error());
+    const std::optional<RemoveVolume> effect = (*made)->PlanTearDownAt(
+        parts.host.paths.GetPodVolumeDir(request.pod, (*plugin)->GetPluginName(), request.spec));
+    if (!effect) return {};
+    volume.effects.push_back({"TearDown", *effect});
+  }
+  volume.effects.push_back({"CleanSubPaths", sub_paths(/*keep=*/false)});
+  return {.volume = std::move(volume)};
+}
+
 void Describe(const KubeletPaths& paths, const MountRequest& request, const PlannedMount& planned,
               MountedVolume& result) {
   DescribeMounted(planned.plugin_name, *planned.mounter, result);
@@ -297,9 +331,11 @@ bool CanBeGrouped(const MountRequest& request, const VolumePlugin& plugin) {
          plugin.FaultDomain(request.spec).empty();
 }
 
-bool CanBeGrouped(const UnmountRequest& request, const PodVolumeRecord& record) {
+bool CanBeGrouped(const UnmountRequest& request, const PodVolumeRecord& record,
+                  const VolumePlugin& plugin) {
   return request.device.empty() && !record.has_device && !record.is_block &&
-         record.unique_name.empty() && record.fault_domain.empty();
+         record.unique_name.empty() &&
+         (record.fault_domain.empty() || plugin.HandsOutWhatIsThere());
 }
 
 bool IsCovered(const KubeletPaths& paths, const VolumePlace& volume,
@@ -390,42 +426,23 @@ OperationFailures RunUnmountGroup(const OperationParts& parts,
   OperationFailures failures(all.size());
   std::vector<size_t> alone;
   for (size_t number = 0; number < all.size(); ++number) {
-    const UnmountRequest& request = all[number]->request;
-    GroupVolume volume{.number = number,
-                       .call = {FactsOf(request, *parts.volumes), VolumeEvent::kTearDown},
-                       .effects = {}};
-    const std::string& name =
-        request.plugin_name.empty() ? volume.call.facts.plugin_name : request.plugin_name;
-    const Result<VolumePlugin*> plugin = parts.plugins.FindPluginForTeardown(name);
-    const auto fail = [&](const char* step, const Error& error) {
-      failures[number] = OperationFailure{kVolumeUnmount, step, error};
-    };
-    if (!plugin.ok()) {
-      fail("FindPluginByName", plugin.error());
-      continue;
-    }
-    const auto made = (*plugin)->NewUnmounter(request.spec, request.pod);
-    if (!made.ok()) {
-      fail("NewUnmounter", made.error());
-      continue;
-    }
-    const std::optional<RemoveVolume> effect = (*made)->PlanTearDownAt(
-        parts.host.paths.GetPodVolumeDir(pod, (*plugin)->GetPluginName(), request.spec));
-    if (!effect) {
+    UnmountPlan plan = PlanUnmount(parts, all[number]->request);
+    if (plan.failure) {
+      failures[number] = std::move(plan.failure);
+    } else if (plan.volume) {
+      plan.volume->number = number;
+      run.Add(*std::move(plan.volume));
+    } else {
       alone.push_back(number);
-      continue;
     }
-    // The directories come last: on a root that takes no writes they stay, and the mounts still go.
-    const auto sub_paths = [&](bool keep) {
-      return SubPathsRemoval(parts.host.paths, pod, request.spec, keep);
-    };
-    volume.effects = {{"UnmountSubPaths", sub_paths(/*keep=*/true)},
-                      {"TearDown", *effect},
-                      {"CleanSubPaths", sub_paths(/*keep=*/false)}};
-    run.Add(std::move(volume));
   }
   run.Run(parts.settings.tear_down, [](size_t, size_t, const AnyAnswer&) {});
-  for (const GroupVolume& volume : run.volumes()) failures[volume.number] = volume.failure;
+  for (const GroupVolume& volume : run.volumes()) {
+    failures[volume.number] = volume.failure;
+    if (volume.failure) continue;
+    failures[volume.number] =
+        ReleaseStorage(parts.storage, PodStorageId(volume.call.facts.key), kVolumeUnmount);
+  }
   Unit none;
   for (const size_t number : alone) failures[number] = all[number]->Run(parts, progress, none);
   return failures;

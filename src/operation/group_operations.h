@@ -19,9 +19,11 @@ namespace volumed {
 
 // Whether the volume may be made together with others of its pod: it has no device and no storage
 // that could be somebody else's, and hangs with nothing but the agent's own filesystem. Of a
-// teardown its record says so. Threads: any. Blocks: never.
+// teardown its record says so; what was handed out as it is may be taken away with the others,
+// for nobody looks there. Threads: any. Blocks: never.
 bool CanBeGrouped(const MountRequest& request, const VolumePlugin& plugin);
-bool CanBeGrouped(const UnmountRequest& request, const PodVolumeRecord& record);
+bool CanBeGrouped(const UnmountRequest& request, const PodVolumeRecord& record,
+                  const VolumePlugin& plugin);
 
 // Something is mounted in the directory that covers the volume, or that lies in it and may hang: no
 // other volume is to wait for it. `mounts`: FaultDomains::MountsAround of the directory. Pure.

@@ -148,7 +148,9 @@ OperationTraits UnmountVolume::Traits(const OperationParts& parts) const {
 
 std::optional<VolumePlace> UnmountVolume::PlaceInGroup(const OperationParts& parts) const {
   const std::optional<PodVolumeRecord> record = parts.volumes->Find(request.key());
-  if (!record || !CanBeGrouped(request, *record)) return std::nullopt;
+  if (!record) return std::nullopt;
+  const Result<VolumePlugin*> plugin = parts.plugins.FindPluginForTeardown(record->plugin_name);
+  if (!plugin.ok() || !CanBeGrouped(request, *record, **plugin)) return std::nullopt;
   const KubeletPaths& paths = parts.host.paths;
   return VolumePlace{request.key(),
                      paths.GetPodVolumeDir(request.pod, record->plugin_name, request.spec),

@@ -43,7 +43,7 @@ struct OperationSettings {
   // agent's own filesystem as many as share a commit of the records while others are at work: what
   // was begun first ends first. All stay below what the executor has
   // (ExecutorOptions::max_threads).
-  LaneLimits lanes = {.places = 256, .per_lane = 4, .own_lane = 32, .unbound = 256};
+  LaneLimits lanes = {.places = 256, .per_lane = 4, .own_lane = 12, .unbound = 256};
 };
 
 struct NamedDeadline {

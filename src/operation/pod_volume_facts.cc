@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kube/static_pod.h"
+#include "operation/group_operations.h"
 #include "operation/volume_snapshot.h"
 
 namespace volumed {
@@ -17,7 +18,8 @@ PodVolumeRecord FactsOf(const MountRequest& request, const VolumePlugin& plugin)
   }
   facts.plugin_name = plugin.GetPluginName();
   facts.fault_domain = plugin.FaultDomain(request.spec);
-  facts.volume_json = EncodeVolumeSnapshot(request.spec);
+  // Of the others nothing is asked but what their plugin's name tells.
+  if (!CanBeGrouped(request, plugin)) facts.volume_json = EncodeVolumeSnapshot(request.spec);
   facts.unique_name = request.unique_name;
   facts.has_device = request.has_device;
   facts.is_block = IsBlockVolume(request.spec);

@@ -77,6 +77,18 @@ std::string LaneByKind(const AnyRequest& request) {
   return "";
 }
 
+// All that its items are about lies below its path, and at least one asks what is mounted there.
+bool LiesInItsPath(const Batch& batch) {
+  const std::string top = batch.path.Display();
+  bool asks = false;
+  for (const BatchItem& item : batch.items) {
+    const std::string path = RequestPath(item.request);
+    if (path != top && !path.starts_with(top + "/")) return false;
+    asks = asks || IsComposite(item.request);
+  }
+  return asks && !top.empty();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<WorkerKernel>> WorkerKernel::Create(const WorkerKernelOptions& options,
@@ -117,9 +129,24 @@ Result<AnyAnswer> WorkerKernel::Do(const AnyRequest& request, const CallOptions&
   return pool_->Do(request, routed);
 }
 
+// At, above or below the path.
+bool WorkerKernel::HasMountThatMayHang(const std::string& path) const {
+  for (const ListMounts& question : {ListMounts{.around = path}, ListMounts{.below = path}}) {
+    const std::vector<MountEntry> mounts = mounts_->LastKnown(question, agent_root_);
+    if (std::any_of(mounts.begin(), mounts.end(),
+                    [this](const MountEntry& mount) { return !LaneOfMount(mount).empty(); })) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // A composite asks what lies below its path as well, and never knows what is mounted there.
 std::string WorkerKernel::LaneOfCovered(const AnyRequest& request) const {
   if (const auto* batch = std::get_if<Batch>(&request)) {
+    // Most often nothing that could hang is mounted in the directory of a pod: then its items need
+    // not be asked for, each with two questions of its own.
+    if (LiesInItsPath(*batch) && !HasMountThatMayHang(batch->path.Display())) return "";
     // Its path is only what they all lie below: what else is mounted there is not asked.
     for (const BatchItem& item : batch->items) {
       if (std::string lane = LaneOfCovered(item.request); !lane.empty()) return lane;

@@ -95,6 +95,7 @@ class WorkerKernel final : public Kernel, public FaultDomains {
   Result<AnyAnswer> List(const ListMounts& request);
   // Empty: the path lies on the agent's own filesystem, or in memory.
   std::string LaneOfCovered(const AnyRequest& request) const;
+  bool HasMountThatMayHang(const std::string& path) const;
   // Empty for the agent's own filesystem and for one in memory.
   std::string LaneOfMount(const MountEntry& mount) const;
 

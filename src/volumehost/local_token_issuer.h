@@ -61,6 +61,8 @@ class LocalTokenIssuer final : public HostTokens {
   const Clock& clock_;
   Mutex mu_;
   std::map<CacheKey, ServiceAccountToken> cache_ GUARDED_BY(mu_);
+  // Before then none of these has expired: none is looked at.
+  int64_t first_expiry_unix_ms_ GUARDED_BY(mu_) = INT64_MAX;
 };
 
 }  // namespace volumed

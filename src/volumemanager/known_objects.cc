@@ -128,8 +128,9 @@ std::map<std::string, SourceMemory> KnownObjects::Memories() const {
   for (const auto& [source, pods] : pods_) memories[source].objects = pods;
   for (const auto& [object, record] : records_) {
     if (record.missing || record.source.empty()) continue;
-    memories[record.source].objects.push_back(
-        {object, record.uid, record.file, DecodeRecordedObject(record.object_json), false, record.mark});
+    memories[record.source].objects.push_back({object, record.uid, record.file,
+                                               DecodeRecordedObject(record.object_json), false,
+                                               record.mark});
   }
   for (const auto& [source, record] : sources_) {
     memories[source].directory = record.directory;

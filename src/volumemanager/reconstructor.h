@@ -41,8 +41,8 @@ struct FoundAtStart {
 
   std::vector<PodRecord> pods;
   std::unordered_map<PodUid, ObjectPtr> pod_objects;  // of those records; see ObjectOf
-  std::vector<PodVolumeRecord> volumes;  // as they were written
-  std::vector<DeviceRecord> devices;     // likewise
+  std::vector<PodVolumeRecord> volumes;               // as they were written
+  std::vector<DeviceRecord> devices;                  // likewise
   std::vector<HoldRecord> holds;
   std::vector<ClaimBindingRecord> bindings;
   std::vector<ProvisionRecord> provisioned;
