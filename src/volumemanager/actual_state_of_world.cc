@@ -22,6 +22,14 @@ void ActualStateOfWorld::SetIdentity(const PodUid& pod, const PodIdentity& ident
   by_name_[{known.name_space, known.name}].insert(pod);
 }
 
+void ActualStateOfWorld::TakeOver(ActualStateOfWorld& found) {
+  pods_.swap(found.pods_);
+  by_name_.swap(found.by_name_);
+  by_unique_name_.swap(found.by_unique_name_);
+  devices_.swap(found.devices_);
+  by_limit_.swap(found.by_limit_);
+}
+
 void ActualStateOfWorld::DoubtFoundVolumes() {
   for (auto& [uid, pod] : pods_) {
     for (auto& [spec, volume] : pod.volumes) volume.found_as.reset();

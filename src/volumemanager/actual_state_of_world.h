@@ -253,6 +253,9 @@ class ActualStateOfWorld {
 
   void NoteFailure(std::optional<FailureHistory>& history, const OperationFailure& failure) const;
 
+  // Has what `found` has, which is empty after it. REQUIRES: this one is empty.
+  void TakeOver(ActualStateOfWorld& found);
+
  private:
   void ForgetName(const PodUid& pod, const PodIdentity& identity);
   void ForgetUniqueName(const PodVolumeKey& key, const UniqueVolumeName& name);

@@ -180,7 +180,12 @@ class KubeletVolumeManager::Impl {
   // Rows of devices whose volume is no more.
   void ForgetRestingDevices();
   void Load();
-  void Loaded(const Result<FoundAtStart>& found);
+  struct Loading;  // what was read, and how far it is taken over
+  void Loaded(const std::shared_ptr<Loading>& loading);
+  // Tells the operations what they have to know; true: all of it.
+  bool RestoreSome(Loading& loading, TaskLimit& limit);
+  // In one task: nobody sees a part of it.
+  void TakeOverFound(Loading& loading);
   void LoadAgain(const Error& error);  // after a while
   // Those of an adopted root that have data and may have no source.
   void HoldAdoptedPods(const FoundAtStart& found);
@@ -240,6 +245,7 @@ class KubeletVolumeManager::Impl {
   const VolumeManagerSettings settings_;
 
   bool loaded_ = false;
+  WorkInSteps loading_{parts_.scheduler};
   bool was_ready_ = false;
   WorkInSteps became_ready_{parts_.scheduler};  // what is done then
   std::optional<Error> load_error_;

@@ -11,38 +11,83 @@ namespace volumed {
 
 void KubeletVolumeManager::Impl::Start() { Load(); }
 
+// All of it is as large as what the node has: neither made, copied nor ended by the control thread.
+struct KubeletVolumeManager::Impl::Loading {
+  explicit Loading(const Clock& clock) : actual(clock) {}
+
+  std::optional<Error> error;
+  FoundAtStart found;
+  ActualStateOfWorld actual;  // with what was found
+  ReconstructResult result;
+  size_t restored = 0;  // volumes of the result that the operations know
+};
+
 void KubeletVolumeManager::Impl::Load() {
   FindOptions options;
   options.all_directories = settings_.adopt_root;
   options.pod_logs_directory = settings_.pod_logs_directory;
   parts_.scheduler.RunBlocking(
-      [this, options, alive = std::weak_ptr<bool>(alive_), parts = parts_] {
-        // It is as large as what the node has: neither copied nor ended by the control thread.
-        auto found = std::make_shared<const Result<FoundAtStart>>(
+      [this, options, boot_id = boot_id_, alive = std::weak_ptr<bool>(alive_), parts = parts_] {
+        auto loading = std::make_shared<Loading>(parts.scheduler.clock());
+        Result<FoundAtStart> found =
             LoadFoundAtStart({parts.store, parts.kernel, parts.plugins, parts.scheduler.clock(),
                               parts.host.paths, parts.log},
-                             options));
-        parts.scheduler.Post([this, alive, parts, found]() mutable {
-          if (alive.expired()) return;
-          Loaded(*found);
-          parts.scheduler.RunBlocking([ended = std::move(found)] {});
+                             options);
+        if (found.ok()) {
+          loading->found = *std::move(found);
+          loading->result = Reconstruct(loading->found, boot_id, options.all_directories,
+                                        parts.host.paths, loading->actual);
+        } else {
+          loading->error = found.error();
+        }
+        parts.scheduler.Post([this, alive, loading = std::move(loading)] {
+          if (!alive.expired()) Loaded(loading);
         });
       });
 }
 
-void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
-  if (!found.ok()) return LoadAgain(found.error());
+void KubeletVolumeManager::Impl::Loaded(const std::shared_ptr<Loading>& loading) {
+  if (loading->error) return LoadAgain(*loading->error);
   load_error_.reset();
-  const ReconstructResult result =
-      Reconstruct(*found, boot_id_, settings_.adopt_root, parts_.host.paths, actual_, consumers_);
+  const auto restore = [this, loading](TaskLimit& limit) { return RestoreSome(*loading, limit); };
+  loading_.Start(
+      {restore, [this, loading](TaskLimit&) {
+         TakeOverFound(*loading);
+         parts_.scheduler.RunBlocking(
+             [found = std::make_shared<FoundAtStart>(std::move(loading->found)),
+              result = std::make_shared<ReconstructResult>(std::move(loading->result))] {});
+         return true;
+       }});
+}
+
+bool KubeletVolumeManager::Impl::RestoreSome(Loading& loading, TaskLimit& limit) {
+  constexpr size_t kTogether = 64;
+  const std::vector<PodVolumeRecord>& volumes = loading.result.volumes;
+  if (!settings_.restore_operations) return true;
+  // Of these what a reboot has taken from the devices must be told from what is there.
+  if (loading.restored == 0) settings_.restore_operations({}, loading.found.devices);
+  while (loading.restored < volumes.size() && limit.TakeOne()) {
+    const auto first = volumes.begin() + static_cast<ptrdiff_t>(loading.restored);
+    const size_t count = std::min(kTogether, volumes.size() - loading.restored);
+    settings_.restore_operations({first, first + static_cast<ptrdiff_t>(count)}, {});
+    loading.restored += count;
+  }
+  return loading.restored == volumes.size();
+}
+
+void KubeletVolumeManager::Impl::TakeOverFound(Loading& loading) {
+  const FoundAtStart& found = loading.found;
+  const ReconstructResult& result = loading.result;
+  actual_.TakeOver(loading.actual);
+  for (const HoldRecord& hold : found.holds) consumers_.Restore(hold);
   quarantined_pods_ = result.quarantined_pods;
   if (parts_.host.irreversible.InDoubt()) {
     DoubtCommands();
     actual_.DoubtFoundVolumes();
   }
   TellOfUnrecordedMounts(result);
-  HoldAdoptedPods(*found);
-  for (const auto& [uid, cover] : found->covered) {
+  HoldAdoptedPods(found);
+  for (const auto& [uid, cover] : found.covered) {
     parts_.log.Warning(
         "somebody has mounted something over a pod's directory; it is left alone",
         {{"pod_uid", uid}, {"mount_point", cover.mount_point}, {"fs_type", cover.fs_type}});
@@ -50,11 +95,9 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
   for (const DeviceRecord& device : result.devices) {
     if (device.format) resting_devices_[device.key] = device.spec.str();
   }
-  // Of these what a reboot has taken from the devices must be told from what is there.
-  if (settings_.restore_operations) settings_.restore_operations(result.volumes, found->devices);
   if (settings_.taken_over) settings_.taken_over(result.take_over);
-  known_.Restore(*found);
-  deleted_.Restore(found->deleted, found->command_numbers, found->quarantined);
+  known_.Restore(found);
+  deleted_.Restore(found.deleted, found.command_numbers, found.quarantined);
   parts_.catalog.SetEndedListener(
       [this, alive = std::weak_ptr<bool>(alive_)](const ObjectKey& key) {
         if (!alive.expired()) ForgetDeleted(key);
@@ -63,8 +106,8 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
     return !alive.expired() && claims_.IsBound(key);
   });
   SeedCatalog();
-  provisioning_.Restore(found->provisioned);
-  claims_.Restore(found->bindings, found->quarantined);
+  provisioning_.Restore(found.provisioned);
+  claims_.Restore(found.bindings, found.quarantined);
   NoteUnknownVolumes();
   loaded_ = true;
   // Nothing that they deliver is heard before this function is over.
@@ -73,9 +116,9 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
   for (const DeletedObjectRecord& deleted : deleted_.All()) {
     if (deleted.ended) TakeAway(deleted);
   }
-  parts_.log.Info("records loaded", {{"pods", found->pods.size()},
-                                     {"volumes", found->volumes.size()},
-                                     {"quarantined", found->quarantined.size()}});
+  parts_.log.Info("records loaded", {{"pods", found.pods.size()},
+                                     {"volumes", found.volumes.size()},
+                                     {"quarantined", found.quarantined.size()}});
   for (const auto& [uid, pod] : actual_.pods()) {
     if (pod.object != nullptr) NoteClaims(uid, *pod.object);
     reconciler_.MarkDirty(uid);
@@ -85,7 +128,7 @@ void KubeletVolumeManager::Impl::Loaded(const Result<FoundAtStart>& found) {
   claims_.Start();
   for (const PodPtr& pod : parts_.catalog.Pods()) EvaluatePod(pod->uid());
   const std::set<std::string> gone = std::exchange(gone_while_loading_, {});
-  for (const auto& [uid, cover] : found->covered) {
+  for (const auto& [uid, cover] : found.covered) {
     Uncover(uid, std::vector<std::string>(gone.begin(), gone.end()));
   }
   CheckReady();

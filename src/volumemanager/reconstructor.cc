@@ -430,8 +430,7 @@ void Quarantine(const QuarantinedRecord& row, ActualStateOfWorld& actual, std::s
 }  // namespace
 
 ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, bool adopt_root,
-                              const KubeletPaths& paths, ActualStateOfWorld& actual,
-                              Consumers& consumers) {
+                              const KubeletPaths& paths, ActualStateOfWorld& actual) {
   ReconstructResult result;
   for (const PodRecord& record : found.pods) {
     RestorePod(record, found.ObjectOf(record.uid), actual);
@@ -480,7 +479,6 @@ ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, 
     pod->covered_by = cover.mount_point;
     pod->quarantine_reason = cover.fs_type + " is mounted over its directory " + cover.mount_point;
   }
-  for (const HoldRecord& hold : found.holds) consumers.Restore(hold);
   return result;
 }
 

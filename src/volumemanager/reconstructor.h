@@ -23,7 +23,6 @@
 #include "volumehost/kubelet_paths.h"
 #include "volumemanager/actual_state_of_world.h"
 #include "volumemanager/adopted_pods.h"
-#include "volumemanager/consumers.h"
 #include "volumemanager/found_volumes.h"
 #include "volumemanager/take_over.h"
 
@@ -102,10 +101,9 @@ struct ReconstructResult {
   std::vector<KubeletPaths::DeviceMount> unknown_device_mounts;  // likewise
 };
 
-// Puts what was found into `actual` and `consumers`. With `adopt_root`, pods without a record are
-// taken as ours. Threads: the control thread. Blocks: never.
+// Puts what was found into `actual`. With `adopt_root`, pods without a record are taken as ours.
+// Threads: any that has `actual` for itself. Blocks: never.
 ReconstructResult Reconstruct(const FoundAtStart& found, const BootId& boot_id, bool adopt_root,
-                              const KubeletPaths& paths, ActualStateOfWorld& actual,
-                              Consumers& consumers);
+                              const KubeletPaths& paths, ActualStateOfWorld& actual);
 
 }  // namespace volumed

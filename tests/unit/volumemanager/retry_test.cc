@@ -194,22 +194,14 @@ TEST(FailedMountTextTest, NamesWhatIsNotMountedAndWhatCannotBeTried) {
 TEST(TakeOverTest, AVolumeThatNoRecordKnowsIsToldApart) {
   ManualClock clock;
   ActualStateOfWorld actual(clock);
-  MemoryRecordStore store;
   FoundAtStart found;
   PodVolumeRecord record;
   record.key = {PodUid("a"), SpecName("known")};
   record.state = VolumeState::kSetUp;
   found.volumes = {record};
   found.directories = {{PodUid("a"), "p", SpecName("known")}, {PodUid("a"), "p", SpecName("new")}};
-  SimulatedScheduler scheduler(1, clock);
-  Logger log(LogOptions{LogLevel::kDebug, LogOptions::Target::kCallback,
-                        [](LogLevel, std::string_view) {}},
-             clock);
-  RecordWriter records(scheduler, store);
-  FakeConsumerWatch watch;
-  Consumers consumers({scheduler, records, watch, log}, BootId("b"), [](const PodUid&) {});
   const ReconstructResult result =
-      Reconstruct(found, BootId("b"), false, KubeletPaths("/root"), actual, consumers);
+      Reconstruct(found, BootId("b"), false, KubeletPaths("/root"), actual);
   EXPECT_EQ(result.take_over.volumes, 2u);
   EXPECT_EQ(result.take_over.unreadable, 0u);
   const std::set<PodVolumeKey> expected = {{PodUid("a"), SpecName("new")}};
