@@ -81,6 +81,10 @@ Status HostPathMounter::SetUp(const MounterArgs& args) {
 }
 
 Result<FileType> HostPathMounter::TypeOfPath(const CallOptions& call) const {
+  // It was looked at a moment ago; what is missing may have been made since.
+  if (call.approved != nullptr && call.approved->type != FileType::kMissing) {
+    return call.approved->type;
+  }
   ASSIGN_OR_RETURN(const FileInfo info,
                    host_.kernel.Call(Stat{.path = HostPath(path_), .follow = true}, call));
   return info.type;

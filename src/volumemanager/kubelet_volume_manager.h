@@ -66,7 +66,7 @@ struct VolumeManagerSettings {
   Duration decide_claims_period = std::chrono::milliseconds(50);
   // What becomes of a pod with an emptyDir that holds more than its sizeLimit.
   SizeLimitAction size_limit_action = SizeLimitAction::kEvict;
-  // Told once, before the first operation, what volumes the last agent left in the store: the
+  // Told in parts, before the first operation, what volumes the last agent left in the store: the
   // operation layer keeps the states of their records (NodeVolumeOperations::Restore).
   std::function<void(const std::vector<PodVolumeRecord>&, const std::vector<DeviceRecord>&)>
       restore_operations;

@@ -212,11 +212,33 @@ TEST(DocumentReader, RefusesWithLineAndReason) {
   EXPECT_EQ(ErrorOf("a: .inf\n"), "line 1: has an infinite number or .nan, which JSON cannot hold");
   EXPECT_EQ(ErrorOf("a: !local x\n"), "line 1: has a YAML tag that is not supported");
   EXPECT_EQ(ErrorOf("a: \x04\nb: 1\n"), "line 1: has a control character");
+  EXPECT_EQ(ErrorOf("a: 1\nb: \x7F\n"), "line 2: has a control character");
+  EXPECT_EQ(ErrorOf("a: 1\n\nb: x\xEF\xBB\xBF\n"), "line 3: has a control character");
   EXPECT_EQ(ErrorOf("a: &x [*x]\n"), "line 1: has an alias to a node that is not complete");
   EXPECT_EQ(ErrorOf("a: {<<: 5}\n"), "line 1: merges (\"<<\") something that is not a map");
   EXPECT_EQ(ErrorOf("a: \xC3\x28\n"), "is not UTF-8");
   EXPECT_NE(ErrorOf("a: *nobody\n").find("is not valid YAML"), std::string::npos);
   EXPECT_NE(ErrorOf("a:\n\t- b\n").find("is not valid YAML"), std::string::npos);
+}
+
+// Who takes the first one alone would take the file for one that has lost the second.
+TEST(DocumentReader, OfDocumentsThatAreNotCutApartNoneIsTakenIfOneIsBroken) {
+  const std::vector<RawDocument> documents = ReadDocuments("a: 1\n...\nb: [1\n---\nc: 3\n");
+  ASSERT_EQ(documents.size(), 2U);
+  EXPECT_EQ(documents[0].error.substr(0, 29), "line 4: is not valid YAML: wh");
+  EXPECT_EQ(*documents[1].value, Json({{"c", 3}}));
+}
+
+// An error's text is shown, logged and kept: it must not hold what may be a secret.
+TEST(DocumentReader, ErrorsQuoteNothingOfTheDocument) {
+  for (const char* text :
+       {"a: 'hunter2\n", "a: \"hunter2\\q\"\n", "a: !hunter2!x y\n", "hunter2: a: b\n",
+        "a: *hunter2\n", "&hunter2 &hunter2 a: b\n", "%hunter2\na: b\n", "a: @hunter2\n",
+        "a: {hunter2: 1, hunter2\n", "a: |9x hunter2\n", "a: [hunter2}\n"}) {
+    const std::string error = ErrorOf(text);
+    EXPECT_NE(error, "") << text;
+    EXPECT_EQ(error.find("hunter2"), std::string::npos) << error;
+  }
 }
 
 TEST(DocumentReader, SomethingBehindTheEndIsRefusedAndEnds) {

@@ -18,6 +18,7 @@
 #include "operation/mount_operations.h"
 #include "operation/node_volume_operations.h"
 #include "plugins/empty_dir.h"
+#include "plugins/host_path.h"
 #include "plugins/projected.h"
 #include "plugins/secret.h"
 #include "unit/operation/load_records.h"
@@ -86,6 +87,7 @@ class GroupOperationsTest : public ::testing::Test {
     real_kernel_.AddDirectory(kRoot + "/pods", 0750);
     std::vector<std::unique_ptr<VolumePlugin>> plugins;
     plugins.push_back(std::make_unique<EmptyDirPlugin>());
+    plugins.push_back(std::make_unique<HostPathPlugin>());
     plugins.push_back(std::make_unique<SecretPlugin>());
     plugins.push_back(std::make_unique<ProjectedPlugin>());
     EXPECT_TRUE(plugins_.InitPlugins(std::move(plugins), host_).ok());
@@ -111,6 +113,19 @@ class GroupOperationsTest : public ::testing::Test {
     EmptyDirVolumeSource source;
     source.medium = kMediumMemory;
     return Request(name, std::move(source));
+  }
+  MountRequest Host(const std::string& name, const std::string& path) const {
+    return Request(name, HostPathVolumeSource{path, HostPathType::kDirectory});
+  }
+  // Who keeps the directory's content from being deleted; "" for nobody.
+  std::string WhoKeeps(const std::string& path) {
+    StorageGuard& storage = next_storages_.empty() ? storage_ : *next_storages_.back();
+    PersistentVolume volume;
+    volume.metadata.name = "pv";
+    const auto taken =
+        storage.TakeForReclaim(ReclaimStorageHolder(volume), {path}, "claim", {}, CallOptions());
+    if (taken.ok()) (void)storage.Release(ReclaimStorageHolder(volume).id);
+    return taken.ok() ? "" : taken.error().message();
   }
   MountRequest Secret(const std::string& name) const {
     SecretVolumeSource source;
@@ -179,6 +194,7 @@ class GroupOperationsTest : public ::testing::Test {
   TestDomains domains_;
   DeviceRecordKeeper devices_{store_, scheduler_.clock(), logger_, observer_, BootId("boot")};
   StorageGuard storage_{kernel_, store_, scheduler_.clock(), logger_, BootId("boot")};
+  std::vector<std::unique_ptr<StorageGuard>> next_storages_;  // of the agents after the first
   std::unique_ptr<NodeVolumeOperations> operations_ = std::make_unique<NodeVolumeOperations>(
       scheduler_, OperationParts{plugins_, host_, logger_, store_, devices_, storage_}, observer_,
       BootId("boot"), &domains_);
@@ -206,6 +222,30 @@ TEST_F(GroupOperationsTest, TheVolumesOfAPodCostOneRoundTripAndTwoWrites) {
   EXPECT_EQ(kernel_.round_trips, 1);
   EXPECT_EQ(store_.writes, 2);
   EXPECT_FALSE(real_kernel_.Exists(kVolumes + "/a"));
+}
+
+TEST_F(GroupOperationsTest, WhatWasHandedOutIsTakenAwayWithTheOthers) {
+  real_kernel_.AddDirectory("/srv/data");
+  (void)Mount({Disk("a"), Host("h", "/srv/data")});
+  ASSERT_EQ(State("h"), "SetUp");
+  EXPECT_THAT(WhoKeeps("/srv/data"), HasSubstr("volume h of pod uid-1"));
+  kernel_.round_trips = store_.writes = 0;
+  for (const auto& [name, outcome] : Unmount({"a", "h"})) EXPECT_EQ(outcome, "done") << name;
+  EXPECT_EQ(kernel_.round_trips, 1);
+  EXPECT_EQ(store_.writes, 2);
+  EXPECT_EQ(State("h"), "none");
+  EXPECT_TRUE(real_kernel_.Exists("/srv/data"));
+  EXPECT_EQ(WhoKeeps("/srv/data"), "");
+}
+
+// Whoever takes away what hangs waits for that alone.
+TEST_F(GroupOperationsTest, WhatWasHandedOutIsTakenAwayAloneIfASubPathOfItMayHang) {
+  real_kernel_.AddDirectory("/srv/data");
+  (void)Mount({Disk("a"), Host("h", "/srv/data")});
+  domains_.mounts = {{kPodDir + "/volume-subpaths/h/main/0", true}};
+  kernel_.round_trips = 0;
+  for (const auto& [name, outcome] : Unmount({"a", "h"})) EXPECT_EQ(outcome, "done") << name;
+  EXPECT_GT(kernel_.round_trips, 1);
 }
 
 TEST_F(GroupOperationsTest, EachVolumeIsLockedForItself) {
@@ -397,8 +437,10 @@ class VolumesInPlaceTest : public GroupOperationsTest {
   std::map<std::string, std::string> Restart(std::vector<MountRequest> requests,
                                              const std::map<std::string, std::string>& found,
                                              const std::string& boot = "boot") {
+    StorageGuard& storage = *next_storages_.emplace_back(
+        std::make_unique<StorageGuard>(kernel_, store_, scheduler_.clock(), logger_, BootId(boot)));
     operations_ = std::make_unique<NodeVolumeOperations>(
-        scheduler_, OperationParts{plugins_, host_, logger_, store_, devices_, storage_}, observer_,
+        scheduler_, OperationParts{plugins_, host_, logger_, store_, devices_, storage}, observer_,
         BootId(boot), &domains_);
     operations_->Restore(LoadPodVolumeRecords(real_store_), {});
     kernel_.round_trips = store_.writes = stub_.tokens_issued = 0;
@@ -431,6 +473,40 @@ TEST_F(VolumesInPlaceTest, WhatIsAsItIsWantedCostsARestartNothing) {
   ASSERT_EQ(mounted_.at("a").sub_paths.size(), 1u);
   EXPECT_EQ(mounted_.at("password").host_path,
             before.host_path.substr(0, kPodDir.size()) + "/volumes/kubernetes.io~secret/password");
+}
+
+// Each hostPath volume of a node was set up again at each start.
+TEST_F(VolumesInPlaceTest, WhatIsHandedOutAsItIsCostsARestartNothing) {
+  real_kernel_.AddDirectory("/srv/data");
+  const MountRequest host = Host("h", "/srv/data");
+  (void)Mount({Disk("a"), host});
+  EXPECT_EQ(Restart({Disk("a"), host}, {{"a", ""}, {"h", ""}}).at("h"), "done");
+  EXPECT_EQ(kernel_.round_trips, 0);
+  EXPECT_EQ(store_.writes, 0);
+  EXPECT_EQ(mounted_.at("h").host_path, "/srv/data");
+  EXPECT_THAT(WhoKeeps("/srv/data"), HasSubstr("volume h of pod uid-1"))
+      << "nobody has looked at it, and it is not free";
+  for (const auto& [name, outcome] : Unmount({"a", "h"})) EXPECT_EQ(outcome, "done") << name;
+  EXPECT_EQ(WhoKeeps("/srv/data"), "");
+}
+
+TEST_F(VolumesInPlaceTest, WhatCannotBeSaidToBeHandedOutIsSetUpAgain) {
+  real_kernel_.AddDirectory("/srv/data");
+  real_kernel_.AddDirectory("/srv/other");
+  MountRequest host = Host("h", "/srv/data");
+  (void)Mount({host});
+  (void)Restart({host}, {});
+  EXPECT_GT(kernel_.round_trips, 0) << "the records are in doubt";
+  (void)Restart({Host("h", "/srv/other")}, {{"h", ""}});
+  EXPECT_GT(kernel_.round_trips, 0) << "its row is of another path";
+  (void)Restart({host}, {{"h", ""}}, "another boot");
+  EXPECT_GT(kernel_.round_trips, 0) << "a reboot is in between";
+  (void)Restart({host}, {{"h", "ext4"}});
+  EXPECT_GT(kernel_.round_trips, 0) << "something is mounted at its place";
+  host.sub_paths.push_back({.container = "main", .index = 0, .sub_path = "x"});
+  (void)Mount({host});
+  (void)Restart({host}, {{"h", ""}});
+  EXPECT_GT(kernel_.round_trips, 0) << "its sub-path is bound from what is there now";
 }
 
 TEST_F(VolumesInPlaceTest, ASecretThatHasChangedIsPublished) {

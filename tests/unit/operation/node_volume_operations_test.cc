@@ -213,7 +213,13 @@ TEST_F(NodeVolumeOperationsTest, TheRecordHoldsWhatATeardownNeeds) {
   EXPECT_EQ(record.pod_name, "web");
   EXPECT_EQ(record.plugin_name, kScriptedPlugin);
   EXPECT_EQ(record.boot_id, BootId("boot-a"));
-  EXPECT_NE(record.volume_json.find("\"db\""), std::string::npos);
+  EXPECT_EQ(record.volume_json, "") << "nobody asks for the source of a secret again";
+  script_.fault_domain = "/srv/nfs";
+  ASSERT_FALSE(Unmount());
+  ASSERT_TRUE(Mount(Request(HostPathVolumeSource{"/srv/nfs", HostPathType::kUnset})).value);
+  EXPECT_NE(DecodePodVolumeRecord(*store_.Find(kPodVolumeRecordKind, "uid-1/data"))
+                ->volume_json.find("\"/srv/nfs\""),
+            std::string::npos);
 }
 
 TEST_F(NodeVolumeOperationsTest, ARefusedSetUpLeavesNoRecordAndTellsTheUser) {

@@ -1,12 +1,15 @@
 // What one storage is, and what keeps its content from being deleted.
 #include "operation/storage_guard.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "unit/operation/storage_guard_fixture.h"
 
 namespace volumed {
 namespace {
+
+using ::testing::HasSubstr;
 
 TEST_F(StorageGuardTest, AVolumeInsideAnotherOnesDirectoryKeepsThatFromBeingEmptied) {
   kernel_.AddDirectory("/x/sub");
@@ -185,6 +188,32 @@ TEST_F(StorageGuardTest, WhatAPodHasOfItsOwnIsNotEmptiedBeforeItIsSetUpAgain) {
   ASSERT_TRUE(guard_->Release(holder.id).ok());
   EXPECT_FALSE(reclaim({pod}).ok()) << "it is not gone";
   EXPECT_TRUE(reclaim({}).ok());
+}
+
+// Each set-up looked at all that the last agent had: quadratic, with 10,000 pods.
+TEST_F(StorageGuardTest, WhatTheLastAgentHadIsReadOnceSomebodyHasToKnow) {
+  kernel_.AddDirectory("/x/sub");
+  kernel_.AddDirectory("/y");
+  int read = 0;
+  const auto expect = [&](const std::string& name, const std::string& path) {
+    guard_->ExpectUnread(BootId("boot-a"), Pod(name).id, [&read, name, path] {
+      ++read;
+      return KnownStorage{Pod(name), {path}};
+    });
+  };
+  expect("a", "/x/sub");
+  expect("b", "/y");
+  guard_->ExpectUnread(BootId("another"), Pod("c").id, []() -> std::optional<KnownStorage> {
+    ADD_FAILURE() << "nothing of another boot is had";
+    return std::nullopt;
+  });
+  ASSERT_EQ(Take(Pod("d"), "/y"), "");
+  EXPECT_EQ(read, 0) << "whoever shares is kept out by none of these";
+  ASSERT_TRUE(guard_->Release(Pod("b").id).ok());
+  EXPECT_THAT(Reclaim(HostPathVolume("outer", "/x"), "claim-1"), HasSubstr("volume a"));
+  EXPECT_EQ(read, 1) << "the other one has gone";
+  ASSERT_TRUE(guard_->Release(Pod("a").id).ok());
+  EXPECT_EQ(Reclaim(HostPathVolume("outer", "/x"), "claim-1"), "");
 }
 
 TEST_F(StorageGuardTest, AnExportInsideAnotherIsTheSameStorage) {

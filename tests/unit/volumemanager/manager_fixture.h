@@ -189,8 +189,8 @@ class ManagerTest : public ::testing::Test {
       settings.size_limit_action = test.size_limit_action;
       settings.restore_operations = [this](const std::vector<PodVolumeRecord>& volumes,
                                            const std::vector<DeviceRecord>& devices) {
-        restored = volumes;
-        restored_devices = devices;
+        restored.insert(restored.end(), volumes.begin(), volumes.end());
+        restored_devices.insert(restored_devices.end(), devices.begin(), devices.end());
       };
       settings.remove_object = [&test](const ObjectKey& key, uint64_t) {
         test.removed_objects.push_back(ToString(key));
