@@ -17,6 +17,7 @@
 #include "metrics/exported_families.h"
 #include "operation/mount_operations.h"
 #include "operation/node_volume_operations.h"
+#include "operation/storage_steps.h"
 #include "plugins/empty_dir.h"
 #include "plugins/host_path.h"
 #include "plugins/projected.h"
