@@ -116,7 +116,7 @@ std::vector<SeededBugCase> BugsOfTheAgent() {
   return {{empty_list, ChangeScenario()},
           {impatient, ChangeScenario()},
           {same_boot, HeldPodScenario(), WalkKind::kReboot},
-          {keyless, ShortLifeScenario(), WalkKind::kCrash, 101}};
+          {keyless, ShortLifeScenario(), WalkKind::kCrash, 13}};
 }
 
 std::optional<FormatRecord> FormatIn(const Record& row) {
