@@ -1,7 +1,6 @@
 #include "agent/agent_metrics.h"
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -13,8 +12,6 @@ namespace {
 constexpr char kMountOperation[] = "volume_mount";
 // Of pods that changed: the control thread is wanted by others too.
 constexpr size_t kMostInATask = 16;
-// Of a burst each pod changes several times, and its view is made once or twice.
-constexpr auto kRefreshDelay = std::chrono::milliseconds(100);
 
 Metrics MetricsOf(const VolumeUsageView& usage) {
   Metrics metrics;
@@ -71,10 +68,9 @@ void AgentMetrics::OperationFinished(const FinishedOperation& finished) {
 }
 
 void AgentMetrics::PodChanged(const PodUid& pod) {
+  // Of a burst each pod changes several times, and its view is made once.
   dirty_.insert(pod);
-  if (!std::exchange(refresh_posted_, true)) {
-    scheduler_.PostAfter(kRefreshDelay, [this] { RefreshSome(); });
-  }
+  if (!refresh_posted_) PostRefresh();
   if (!manager_->HasPod(pod)) {
     const auto first = waiting_.lower_bound({pod, SpecName()});
     auto end = first;
