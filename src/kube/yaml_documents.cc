@@ -95,8 +95,9 @@ class YamlReader {
       error_ = "has a control character";
       return false;
     }
+    if (parser_.error == YAML_MEMORY_ERROR) throw std::bad_alloc();
     line_ = parser_.problem_mark.line;
-    const std::string problem = parser_.problem == nullptr ? "it ends early" : parser_.problem;
+    const std::string problem = parser_.problem == nullptr ? "" : parser_.problem;
     const std::string context = parser_.context == nullptr ? "" : parser_.context;
     error_ = "is not valid YAML: " + (context.empty() ? problem : context + ", " + problem);
     return false;
