@@ -66,8 +66,10 @@ bool IsHandedOutStill(const MountRequest& request, const VolumePlugin& plugin,
     return false;
   }
   if (request.found_as != "" || !request.sub_paths.empty()) return false;
+  // Of which nobody knows what the pod was given, that is looked at once.
   return record && record->state == VolumeState::kSetUp && !record->uncertain &&
-         record->sub_paths.empty() && record->fault_domain == plugin.FaultDomain(request.spec);
+         !record->storage.empty() && record->sub_paths.empty() &&
+         record->fault_domain == plugin.FaultDomain(request.spec);
 }
 
 bool MayBeInPlace(const MountRequest& request, const std::optional<PodVolumeRecord>& record,

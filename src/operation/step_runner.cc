@@ -55,7 +55,11 @@ std::optional<OperationFailure> BasicStepRunner<T>::Run(const BasicStateCall<T>&
     answer = failure->error.maybe_applied() ? CallAnswer::kMaybeApplied : CallAnswer::kNotApplied;
   }
   progress_.EnterStep("RecordOutcome");
-  const Status recorded = keeper_.EndCall(call.facts.key, *attempt, answer);
+  const Status recorded =
+      keeper_.EndCall({.key = call.facts.key,
+                       .attempt = *attempt,
+                       .answer = answer,
+                       .storage = call.storage ? call.storage() : GivenStorage()});
   if (failure) {
     return OperationFailure{call.operation, failure->step, WithRecording(failure->error, recorded),
                             failure->step_outcome};

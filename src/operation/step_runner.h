@@ -33,6 +33,8 @@ struct BasicStateCall {
   VolumeEvent event = VolumeEvent::kSetUp;
   T facts;  // see RecordKeeper::BeginCall
   std::vector<Step> steps;
+  // What of the node's storage a pod has when the steps have ended, however they did; may be null.
+  std::function<GivenStorage()> storage{};
 };
 using StateCall = BasicStateCall<PodVolumeRecord>;
 using DeviceStateCall = BasicStateCall<DeviceRecord>;

@@ -1,5 +1,6 @@
 #include "operation/storage_guard.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <utility>
@@ -42,6 +43,12 @@ Error HeldBy(const StorageHolder& wanted, const StorageName& name, const Storage
                  UseText(there.use));
 }
 
+// A link elsewhere leads to a device as well.
+bool IsOfDevice(const GivenStorage& given) {
+  return std::any_of(given.own.begin(), given.own.end(),
+                     [](const std::string& key) { return key.starts_with("dev:"); });
+}
+
 // Storage of an export is known by its name alone: nobody has it mounted.
 StorageIdentity OfExport(const StorageName& name) {
   StorageIdentity identity;
@@ -57,17 +64,17 @@ StorageGuard::StorageGuard(Kernel& kernel, RecordStore& store, const Clock& cloc
     : kernel_(kernel), store_(store), clock_(clock), log_(log), boot_id_(std::move(boot_id)) {}
 
 void StorageGuard::AddOwnDirectory(const std::string& what, const std::string& path) {
-  table_.Expect({.id = kOwn + path,
-                 .volume = "",
-                 .use = StorageUse::kShared,
-                 .persistent = true,
-                 .text = what + " " + path},
-                {path});
+  const StorageHolder own{.id = kOwn + path,
+                          .volume = "",
+                          .use = StorageUse::kShared,
+                          .persistent = true,
+                          .text = what + " " + path};
+  table_.Expect({own, {path}});
 }
 
 void StorageGuard::Expect(const BootId& boot_id, KnownStorage known) {
   if (boot_id != boot_id_) return;
-  table_.Expect(known.holder, known.name);
+  table_.Expect(known);
   const MutexLock lock(mu_);
   taken_[known.holder.id] = std::move(known);
 }
@@ -83,11 +90,14 @@ void StorageGuard::ReadAll() {
   while (true) {
     const MutexLock lock(mu_);
     if (unread_.empty()) return;
-    if (const std::optional<KnownStorage> known = unread_.begin()->second()) {
-      table_.Expect(known->holder, known->name);
-    }
-    unread_.erase(unread_.begin());
+    Read(unread_.begin());
   }
+}
+
+// Under the lock, so that whoever asks meanwhile finds it in one of the two.
+void StorageGuard::Read(std::map<std::string, ReadStorage>::iterator unread) {
+  if (std::optional<KnownStorage> known = unread->second()) table_.Expect(*std::move(known));
+  unread_.erase(unread);
 }
 
 // ---- taking -------------------------------------------------------------------------------------
@@ -116,9 +126,10 @@ Status StorageGuard::IdentifyExpected(StorageUse use, const CallOptions& call,
   // does, and a mounted one is found by the claim on its device.
   const bool decides_delete = use == StorageUse::kReclaim;
   if (IsExclusive(use) && prefix.empty()) ReadAll();
-  for (const auto& [holder, name] : table_.Expected(use)) {
+  for (const auto& [holder, name, given] : table_.Expected(use)) {
     if (!holder.id.starts_with(prefix)) continue;
-    const bool mounted = holder.use == StorageUse::kShared && !name.path.starts_with("/dev/");
+    const bool device = name.path.starts_with("/dev/") || IsOfDevice(given);
+    const bool mounted = holder.use == StorageUse::kShared && !device;
     if (!decides_delete && mounted) continue;
     CallOptions look = LookAt(name, decides_delete ? kLookTimeout : kShortLookTimeout);
     look.cancel = call.cancel;
@@ -127,6 +138,8 @@ Status StorageGuard::IdentifyExpected(StorageUse use, const CallOptions& call,
       table_.Identified(holder.id, *identity);
     } else if (decides_delete) {
       return identity.error().With("find out whether " + holder.text + " has storage in the way");
+    } else if (!given.empty()) {
+      table_.Identified(holder.id, {});
     }
   }
   return OkStatus();
@@ -134,11 +147,15 @@ Status StorageGuard::IdentifyExpected(StorageUse use, const CallOptions& call,
 
 Status StorageGuard::Reserve(const StorageHolder& holder, const StorageName& name,
                              const StorageIdentity& identity) {
+  {
+    // What he was given before the agent ended, he has still.
+    const MutexLock lock(mu_);
+    if (const auto own = unread_.find(holder.id); own != unread_.end()) Read(own);
+  }
   if (const std::optional<StorageHolder> there = table_.Take(holder, identity)) {
     return HeldBy(holder, name, *there);
   }
   const MutexLock lock(mu_);
-  unread_.erase(holder.id);
   taken_[holder.id] = {holder, name};
   if (IsDevice(holder)) devices_[holder.id] = identity;
   return OkStatus();
@@ -250,7 +267,7 @@ Status StorageGuard::Load() {
                                 .text = "persistent volume " + volume};
       // A volume that names no path of this node has its devices alone; and what is retained is in
       // nobody's way but a reclaim's.
-      if (!record->name.path.empty() && record->retained == 0) table_.Expect(known, record->name);
+      if (!record->name.path.empty() && record->retained == 0) table_.Expect({known, record->name});
       owners_[row.key] = *std::move(record);
     } else {
       unreadable_[row.key] = record.error().message();
@@ -265,7 +282,7 @@ Status StorageGuard::Load() {
     }
     reserved_.insert(record->holder.id);
     // No work of another boot goes on; its row goes with the volume's next reclaim.
-    if (record->boot_id == boot_id_) table_.Expect(record->holder, record->name);
+    if (record->boot_id == boot_id_) table_.Expect({record->holder, record->name});
   }
   loaded_ = true;
   return OkStatus();

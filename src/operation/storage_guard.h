@@ -23,12 +23,6 @@
 
 namespace volumed {
 
-// Another volume that may have its data in the same place.
-struct KnownStorage {
-  StorageHolder holder;
-  StorageName name;
-};
-
 // Whose the storage of a persistent volume is to be.
 struct StorageOwner {
   std::string volume;
@@ -85,6 +79,9 @@ class StorageGuard {
   // The outcome is known: nothing is left of the use. An error: it stays on record, and in force.
   Status Release(const std::string& id);
   bool Has(const std::string& id, StorageUse use) const { return table_.Has(id, use); }
+  // What this holder has, to be kept on record until the agent after this one expects it; empty if
+  // he has nothing. Blocks: never.
+  GivenStorage KeysOf(const std::string& id) const { return table_.KeysOf(id); }
 
   // Says whose storage the directory of a persistent volume is, on record and in the directory
   // itself, before a pod may use it. What it was when its claim first used it, it is until it is
@@ -143,6 +140,7 @@ class StorageGuard {
  private:
   Status Load() EXCLUDES(mu_);
   void ReadAll() EXCLUDES(mu_);
+  void Read(std::map<std::string, ReadStorage>::iterator unread) REQUIRES(mu_);
   // Those who are expected, as far as this use has to know them.
   Status IdentifyExpected(StorageUse use, const CallOptions& call, const std::string& prefix = "");
   Status IdentifyAll(const std::string& volume, const std::vector<KnownStorage>& others,

@@ -142,8 +142,8 @@ Result<StorageIdentity> StorageGuard::TakeForReclaim(const StorageHolder& holder
 Result<bool> StorageGuard::IsBeingReclaimed(const std::string& id) {
   RETURN_IF_ERROR(Load());
   if (table_.Has(id, StorageUse::kReclaim)) return true;
-  for (const auto& [holder, name] : table_.Expected(StorageUse::kReclaim)) {
-    if (holder.id == id) return true;
+  for (const KnownStorage& known : table_.Expected(StorageUse::kReclaim)) {
+    if (known.holder.id == id) return true;
   }
   return false;
 }

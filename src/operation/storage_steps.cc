@@ -84,7 +84,7 @@ std::optional<KnownStorage> StorageOf(const PodVolumeRecord& record) {
   if (!spec.ok()) return std::nullopt;
   const std::optional<StorageName> name = StorageNameOf(*spec);
   if (!name) return std::nullopt;
-  KnownStorage had{PodStorageHolder(record.key, *spec), *name};
+  KnownStorage had{PodStorageHolder(record.key, *spec), *name, record.storage};
   had.holder.was_begun =
       record.state == VolumeState::kNotSetUp || record.state == VolumeState::kSettingUp;
   return had;
@@ -183,6 +183,8 @@ Status PodStorage::Record(const CallOptions& call) {
   ASSIGN_OR_RETURN(const StorageIdentity identity, guard_.Take(holder_, *name_, call));
   return RecordIdentity(identity, call);
 }
+
+GivenStorage PodStorage::Keys() const { return name_ ? guard_.KeysOf(holder_.id) : GivenStorage(); }
 
 // It has no row that could stay.
 void PodStorage::Release() {

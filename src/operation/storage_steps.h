@@ -54,6 +54,8 @@ class PodStorage {
   // What may be set up, and nothing else that is at its path later; null where Reserve had not to
   // look.
   std::shared_ptr<const StorageIdentity> approved() const { return approved_; }
+  // What the pod has by now, or may have: for its row. Blocks: never.
+  GivenStorage Keys() const;
   // The set-up has certainly had no effect: it is not needed any more.
   void Release();
 

@@ -1,6 +1,7 @@
 #include "operation/storage_table.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace volumed {
 
@@ -21,6 +22,13 @@ bool Contains(const StorageIdentity& there, const StorageIdentity& wanted) {
   };
   return meets(there.own, wanted.within) && !meets(wanted.own, there.own) &&
          !meets(wanted.own, there.within);
+}
+
+void AddKeys(const std::vector<std::string>& added, std::vector<std::string>& keys) {
+  if (added.empty()) return;
+  std::vector<std::string> both;
+  std::set_union(keys.begin(), keys.end(), added.begin(), added.end(), std::back_inserter(both));
+  keys = std::move(both);
 }
 
 }  // namespace
@@ -60,12 +68,30 @@ StorageTable::Index& StorageTable::IndexOf(StorageUse use) {
 }
 
 void StorageTable::Add(const StorageHolder& holder, const StorageIdentity& identity) {
+  Entry entry{holder, identity, GivenTo(holder.id)};
+  AddKeys(entry.given.own, entry.identity.own);
+  AddKeys(entry.given.within, entry.identity.within);
   Remove(holder.id);
   ForgetExpected(holder.id);
   Index& index = IndexOf(holder.use);
-  for (const std::string& key : identity.own) index.own[key].insert(holder.id);
-  for (const std::string& key : identity.within) index.within[key].insert(holder.id);
-  entries_[holder.id] = {holder, identity};
+  for (const std::string& key : entry.identity.own) index.own[key].insert(holder.id);
+  for (const std::string& key : entry.identity.within) index.within[key].insert(holder.id);
+  entries_[holder.id] = std::move(entry);
+}
+
+GivenStorage StorageTable::GivenTo(const std::string& id) const {
+  if (const auto found = entries_.find(id); found != entries_.end()) return found->second.given;
+  for (const ExpectedOnes* expected : {&expected_, &expected_sharing_}) {
+    if (const auto found = expected->find(id); found != expected->end()) return found->second.given;
+  }
+  return {};
+}
+
+GivenStorage StorageTable::KeysOf(const std::string& id) const {
+  const MutexLock lock(mu_);
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return {};
+  return {found->second.identity.own, found->second.identity.within};
 }
 
 void StorageTable::Remove(const std::string& id) {
@@ -172,22 +198,23 @@ void StorageTable::ForgetExpected(const std::string& id) {
   expected_.erase(id);
 }
 
-void StorageTable::Expect(StorageHolder holder, StorageName name) {
+void StorageTable::Expect(KnownStorage known) {
   const MutexLock lock(mu_);
-  if (entries_.contains(holder.id)) return;
-  const std::string id = holder.id;
+  const std::string id = known.holder.id;
+  if (entries_.contains(id)) return;
   ForgetExpected(id);
-  ExpectedOnes& expected = MayShare(holder.use) ? expected_sharing_ : expected_;
-  expected[id] = {std::move(holder), std::move(name)};
+  ExpectedOnes& expected = MayShare(known.holder.use) ? expected_sharing_ : expected_;
+  expected[id] = std::move(known);
 }
 
-std::vector<std::pair<StorageHolder, StorageName>> StorageTable::Expected(StorageUse use) const {
-  std::vector<std::pair<StorageHolder, StorageName>> wanted;
+std::vector<KnownStorage> StorageTable::Expected(StorageUse use) const {
+  std::vector<KnownStorage> wanted;
   const MutexLock lock(mu_);
   for (const auto& [id, entry] : expected_) {
     const bool are_two_mounts =
-        use == StorageUse::kMounted && entry.first.use == StorageUse::kMounted;
-    if (IsExclusive(use) || IsExclusive(entry.first.use) || are_two_mounts) wanted.push_back(entry);
+        use == StorageUse::kMounted && entry.holder.use == StorageUse::kMounted;
+    if (IsExclusive(use) || IsExclusive(entry.holder.use) || are_two_mounts)
+      wanted.push_back(entry);
   }
   if (!IsExclusive(use)) return wanted;
   for (const auto& [id, entry] : expected_sharing_) wanted.push_back(entry);
@@ -199,7 +226,7 @@ void StorageTable::Identified(const std::string& id, const StorageIdentity& iden
   for (const ExpectedOnes* expected : {&expected_, &expected_sharing_}) {
     const auto found = expected->find(id);
     if (found == expected->end()) continue;
-    const StorageHolder holder = found->second.first;
+    const StorageHolder holder = found->second.holder;
     return Add(holder, identity);
   }
 }

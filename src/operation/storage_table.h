@@ -40,11 +40,21 @@ struct StorageHolder {
   bool was_begun = false;
 };
 
+// Who has storage at a place, or may have, and nobody has looked at it yet.
+struct KnownStorage {
+  StorageHolder holder{};
+  StorageName name{};
+  // What he was given, of this boot: he has it still, wherever the name leads by now. Empty: that
+  // is not known.
+  GivenStorage given{};
+};
+
 // Threads: any. Blocks: never.
 class StorageTable {
  public:
   // Reserves, unless somebody has the storage who excludes this use; then the answer is who that
-  // is, and nothing is changed. An entry of the same id is replaced. Costs what the keys and those
+  // is, and nothing is changed. An entry of the same id is replaced, but for what its holder was
+  // given before the agent ended. Costs what the keys and those
   // who have them cost, not what the table holds: who shares asks among those alone who do not.
   std::optional<StorageHolder> Take(const StorageHolder& holder, const StorageIdentity& identity)
       EXCLUDES(mu_);
@@ -61,17 +71,21 @@ class StorageTable {
   void Mounted(const std::string& id) EXCLUDES(mu_);
   bool Has(const std::string& id, StorageUse use) const EXCLUDES(mu_);
 
-  // A holder whose storage nobody has looked at yet: what the agent before this one left.
-  void Expect(StorageHolder holder, StorageName name) EXCLUDES(mu_);
+  // What the storage of this holder is called; empty if he has none.
+  GivenStorage KeysOf(const std::string& id) const EXCLUDES(mu_);
+
+  // What the agent before this one left.
+  void Expect(KnownStorage known) EXCLUDES(mu_);
   // Those that `use` has to know of. Costs what these are.
-  std::vector<std::pair<StorageHolder, StorageName>> Expected(StorageUse use) const EXCLUDES(mu_);
-  // What is expected is this; nothing if it was released meanwhile.
+  std::vector<KnownStorage> Expected(StorageUse use) const EXCLUDES(mu_);
+  // What is expected is this, and what he was given; nothing if it was released meanwhile.
   void Identified(const std::string& id, const StorageIdentity& identity) EXCLUDES(mu_);
 
  private:
   struct Entry {
     StorageHolder holder;
     StorageIdentity identity;
+    GivenStorage given;  // KnownStorage
   };
   using Ids = std::set<std::string>;
   // By key; apart are those who exclude others, those who exclude their twins, and the rest.
@@ -82,6 +96,7 @@ class StorageTable {
 
   Index& IndexOf(StorageUse use) REQUIRES(mu_);
   void ForgetExpected(const std::string& id) REQUIRES(mu_);
+  GivenStorage GivenTo(const std::string& id) const REQUIRES(mu_);
   std::optional<StorageHolder> ExcludingLocked(const StorageHolder& holder,
                                                const StorageIdentity& identity) const REQUIRES(mu_);
   void Add(const StorageHolder& holder, const StorageIdentity& identity) REQUIRES(mu_);
@@ -94,7 +109,7 @@ class StorageTable {
   Index mounted_ GUARDED_BY(mu_);
   Index others_ GUARDED_BY(mu_);
   // By id; those who share are apart, for nobody but who excludes them asks for them.
-  using ExpectedOnes = std::map<std::string, std::pair<StorageHolder, StorageName>>;
+  using ExpectedOnes = std::map<std::string, KnownStorage>;
   ExpectedOnes expected_sharing_ GUARDED_BY(mu_);
   ExpectedOnes expected_ GUARDED_BY(mu_);  // the others
 };

@@ -108,6 +108,8 @@ Record EncodeRecord(const PodVolumeRecord& record) {
     message.set_fresh_from_unix_ms(fresh->from_unix_ms);
     message.set_fresh_until_unix_ms(fresh->until_unix_ms);
   }
+  for (const std::string& key : record.storage.own) message.add_storage_own_keys(key);
+  for (const std::string& key : record.storage.within) message.add_storage_within_keys(key);
   return EncodeRow(kPodVolumeRecordKind, RecordKey(record.key), message);
 }
 
@@ -209,6 +211,9 @@ Result<PodVolumeRecord> DecodePodVolumeRecord(const Record& row) {
     record.published.freshness =
         Freshness{message.fresh_from_unix_ms(), message.fresh_until_unix_ms()};
   }
+  record.storage.own.assign(message.storage_own_keys().begin(), message.storage_own_keys().end());
+  record.storage.within.assign(message.storage_within_keys().begin(),
+                               message.storage_within_keys().end());
   for (const record::SubPath& sub_path : message.sub_paths()) {
     record.sub_paths.push_back({sub_path.container(), sub_path.index()});
   }
@@ -435,7 +440,10 @@ QuarantinedRecord QuarantineOf(const Record& row, const Error& reason) {
 PodVolumeRecord AfterRestart(PodVolumeRecord record, const BootId& current_boot, bool* rebooted) {
   const bool is_another = record.boot_id != current_boot;
   if (rebooted != nullptr) *rebooted = is_another;
-  if (is_another) record.published = {};
+  if (is_another) {
+    record.published = {};
+    record.storage = {};
+  }
   ApplyRestart(record, current_boot);
   return record;
 }

@@ -13,6 +13,7 @@
 #include "operation/volume_operations.h"
 #include "operation/volume_state.h"
 #include "os/device_requests.h"
+#include "os/storage_requests.h"
 #include "records/record_store.h"
 #include "volume/claim_binding.h"
 #include "volume/claim_resize.h"
@@ -77,6 +78,9 @@ struct PodVolumeRecord {
   bool has_device = false;       // it is bound from the device of that name
   bool is_block = false;         // the pod has the device itself
   PublishedContent published{};  // by the last set-up that succeeded, while nothing has begun since
+  // What the pod was given of the node's storage; of the boot of boot_id alone. A later set-up adds
+  // to it, for the pod may have either.
+  GivenStorage storage{};
   friend bool operator==(const PodVolumeRecord&, const PodVolumeRecord&) = default;
 };
 

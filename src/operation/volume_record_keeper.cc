@@ -31,9 +31,16 @@ struct Kind<PodVolumeRecord> {
     return std::nullopt;
   }
   static bool HoldsMore(const PodVolumeRecord&) { return false; }
-  static void CarryOver(const PodVolumeRecord&, PodVolumeRecord&) {}
+  static void CarryOver(const PodVolumeRecord& before, PodVolumeRecord& facts) {
+    facts.storage = before.storage;
+  }
+  // A row without storage is of an older program, and tells no less than before.
   static void TakeContent(const PodVolumeRecord& from, PodVolumeRecord& to) {
     to.published = from.published;
+    if (to.storage.empty()) to.storage = from.storage;
+  }
+  static void TakeStorage(const GivenStorage& storage, PodVolumeRecord& record) {
+    if (!storage.empty()) record.storage = storage;
   }
   static void Publish(const PublishedContent& published, PodVolumeRecord& record) {
     if (record.state == VolumeState::kSetUp && !record.uncertain) record.published = published;
@@ -74,6 +81,7 @@ struct Kind<DeviceRecord> {
     if (facts.source) record.source = facts.source;
   }
   static void TakeContent(const DeviceRecord&, DeviceRecord&) {}
+  static void TakeStorage(const GivenStorage&, DeviceRecord&) {}
   static void Publish(const PublishedContent&, DeviceRecord&) {}
   // What is left for its format tells of no device.
   static void ClearGone(DeviceRecord& record) {
@@ -241,6 +249,7 @@ Result<typename RecordKeeper<T>::Assignment> RecordKeeper<T>::PlanEnd(const Entr
   next.record.uncertain = row->uncertain;
   Kind<T>::ClearGone(next.record);
   if (!end.published.mac.empty()) Kind<T>::Publish(end.published, next.record);
+  Kind<T>::TakeStorage(end.storage, next.record);
   RowEffect effect = RowEffect::kPut;
   if (Kind<T>::IsNothing(next.record) && !Kind<T>::HoldsMore(next.record)) {
     effect = RowEffect::kRemove;
@@ -268,11 +277,6 @@ Status RecordKeeper<T>::EndUnwritten(const Entry& now, const Assignment& planned
   uncertain.record.uncertain = true;
   RETURN_IF_ERROR(Assign(std::move(uncertain), RowEffect::kNone));
   return error.AsMaybeApplied();
-}
-
-template <typename T>
-Status RecordKeeper<T>::EndCall(const Key& key, uint64_t attempt, CallAnswer answer) {
-  return EndCalls({{key, attempt, answer}}).front();
 }
 
 template <typename T>

@@ -70,13 +70,17 @@ class RecordKeeper {
   // Errors: Aborted, not applied, when the volume has moved on since `attempt` (the answer of a
   // call that was given up); those of the store, as maybe applied: the volume then stays in call,
   // uncertain. Nor does such a disk fail the end of a teardown; the row goes later.
-  Status EndCall(const Key& key, uint64_t attempt, CallAnswer answer) EXCLUDES(mu_);
   struct CallEnd {
     Key key;
     uint64_t attempt = 0;
     CallAnswer answer = CallAnswer::kDone;
     PublishedContent published = {};  // of a volume of a pod that is set up now
+    GivenStorage storage = {};  // that a pod has by now, whatever the answer; empty: as before
   };
+  Status EndCall(const CallEnd& end) EXCLUDES(mu_) { return EndCalls({end}).front(); }
+  Status EndCall(const Key& key, uint64_t attempt, CallAnswer answer) EXCLUDES(mu_) {
+    return EndCall({key, attempt, answer});
+  }
   std::vector<Status> EndCalls(const std::vector<CallEnd>& ends) EXCLUDES(mu_);
 
  protected:

@@ -87,6 +87,15 @@ struct StorageIdentity {
   friend bool operator==(const StorageIdentity&, const StorageIdentity&) = default;
 };
 
+// What somebody was given, and what contains it, whatever its path leads to later: keys of a
+// StorageIdentity, which mean the same within one boot; sorted.
+struct GivenStorage {
+  std::vector<std::string> own{};
+  std::vector<std::string> within{};
+  bool empty() const { return own.empty() && within.empty(); }
+  friend bool operator==(const GivenStorage&, const GivenStorage&) = default;
+};
+
 // Names whose directory this is, in its attribute "trusted.volumed.owner", so that it says so
 // itself wherever records come from; durable when it returns. With an empty `owner` the mark is
 // removed. A mark that names neither `owner` nor `replaces` stays.

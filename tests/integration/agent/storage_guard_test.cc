@@ -120,6 +120,44 @@ TEST_F(StorageGuardTest, DeletingAClaimDoesNotDeleteTheDataOfAVolumeInsideItsDir
   EXPECT_TRUE(Eventually(kPatience * 3, [&] { return !Exists(outer); })) << Told("outer");
 }
 
+// It was emptied while the pod was Ready: the new agent looked where the link led by then.
+TEST_F(StorageGuardTest, ARunningPodKeepsWhatItsLinkLedToBeforeTheAgentWasKilled) {
+  const std::string outer = volumes() + "/x";
+  const std::string link = scratch() + "/link";
+  ASSERT_NO_FATAL_FAILURE(MakeDirectory(outer));
+  ASSERT_NO_FATAL_FAILURE(MakeDirectory(scratch() + "/other"));
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Volume("v", HostPath(outer), "Delete")));
+  ASSERT_NO_FATAL_FAILURE(UseOnce("v"));
+  ASSERT_NO_FATAL_FAILURE(MakeDirectory(outer + "/sub"));
+  WriteText(outer + "/sub/precious", "data");
+  ASSERT_EQ(::symlink((outer + "/sub").c_str(), link.c_str()), 0);
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: runs, namespace: default, uid: uid-runs}\n"
+      "spec:\n  terminationGracePeriodSeconds: 0\n  containers:\n  - {name: c, image: x, "
+      "volumeMounts: [{name: data, mountPath: /d}]}\n  volumes:\n"
+      "  - {name: data, hostPath: {path: " +
+      link + "}}\n"));
+  ASSERT_TRUE(WaitPhase("runs", "Ready")) << Ctl({"explain", "runs"}).output;
+  // Led elsewhere, then away: each before a start, the second with a delete that was refused.
+  ASSERT_EQ(::unlink(link.c_str()), 0);
+  ASSERT_EQ(::symlink((scratch() + "/other").c_str(), link.c_str()), 0);
+  KillAgent();
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_TRUE(WaitPhase("runs", "Ready")) << Ctl({"explain", "runs"}).output;
+  ASSERT_TRUE(Delete("PersistentVolumeClaim", "v").ok());
+  EXPECT_TRUE(VolumeSays("v", "volume data of pod uid-runs")) << Told("v");
+  EXPECT_EQ(ReadText(outer + "/sub/precious"), "data");
+  KillAgent();
+  ASSERT_EQ(::unlink(link.c_str()), 0);
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  EXPECT_TRUE(VolumeSays("v", "volume data of pod uid-runs")) << Told("v");
+  EXPECT_EQ(ReadText(outer + "/sub/precious"), "data");
+  // Nothing keeps the claim's wish once the pod is gone.
+  ASSERT_TRUE(Delete("Pod", "runs").ok());
+  EXPECT_TRUE(Eventually(kPatience * 3, [&] { return !Exists(outer); })) << Told("v");
+}
+
 TEST_F(StorageGuardTest, AnotherDirectoryAtTheSamePathIsNotDeleted) {
   const std::string path = volumes() + "/x";
   ASSERT_NO_FATAL_FAILURE(MakeDirectory(path));

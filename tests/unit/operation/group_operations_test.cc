@@ -516,6 +516,40 @@ TEST_F(VolumesInPlaceTest, WhatCannotBeSaidToBeHandedOutIsSetUpAgain) {
   EXPECT_GT(round_trips(with_sub_path, there), 0) << "a sub-path is bound from what is there now";
 }
 
+TEST_F(VolumesInPlaceTest, WhatAnOlderProgramHandedOutIsLookedAtOnce) {
+  real_kernel_.AddDirectory("/srv/data");
+  const MountRequest host = Host("h", "/srv/data");
+  (void)Mount({host});
+  PodVolumeRecord older = LoadPodVolumeRecords(real_store_).at(0);
+  EXPECT_FALSE(older.storage.empty());
+  older.storage = {};
+  ASSERT_TRUE(real_store_.Put(EncodeRecord(older), kPodVolumeRecordDurability).ok());
+  (void)Restart({host}, {{"h", ""}});
+  EXPECT_GT(kernel_.round_trips, 0);
+  EXPECT_FALSE(LoadPodVolumeRecords(real_store_).at(0).storage.empty());
+  (void)Restart({host}, {{"h", ""}});
+  EXPECT_EQ(kernel_.round_trips, 0);
+}
+
+// What the pod was given before was forgotten by the set-up that a restart made.
+TEST_F(VolumesInPlaceTest, ASetUpAfterARestartKeepsWhatThePodWasGivenBefore) {
+  real_kernel_.AddDirectory("/srv/data/x");
+  real_kernel_.AddDirectory("/srv/other/x");
+  real_kernel_.AddSymlink("/link", "/srv/data");
+  MountRequest host = Host("h", "/link");
+  host.sub_paths.push_back({.container = "main", .index = 0, .sub_path = "x"});
+  EXPECT_EQ(Mount({host}).at("h"), "done");
+  real_kernel_.Remove("/link");
+  real_kernel_.AddSymlink("/link", "/srv/other");
+  for (int restart = 0; restart < 2; ++restart) {
+    EXPECT_EQ(Restart({host}, {{"h", ""}}).at("h"), "done");
+    EXPECT_THAT(WhoKeeps("/srv/data"), HasSubstr("volume h of pod uid-1")) << restart;
+    EXPECT_THAT(WhoKeeps("/srv/other"), HasSubstr("volume h of pod uid-1")) << restart;
+  }
+  EXPECT_EQ(Unmount({"h"}).at("h"), "done");
+  EXPECT_EQ(WhoKeeps("/srv/data"), "");
+}
+
 TEST_F(VolumesInPlaceTest, ASecretThatHasChangedIsPublished) {
   (void)Mount({Password(), Memory("b")});
   SetPassword("new");

@@ -216,6 +216,53 @@ TEST_F(StorageGuardTest, WhatTheLastAgentHadIsReadOnceSomebodyHasToKnow) {
   EXPECT_EQ(Reclaim(HostPathVolume("outer", "/x"), "claim-1"), "");
 }
 
+// A running pod's directory was emptied: it has it by a link, the agent was started anew, and the
+// link led elsewhere by then.
+TEST_F(StorageGuardTest, WhatAPodWasGivenBeforeARestartIsNotEmptiedWhereverItsPathLeadsNow) {
+  const PersistentVolume outer = HostPathVolume("outer", "/x");
+  for (const std::string leads : {"/x/sub", "/y", ""}) {
+    kernel_.AddDirectory("/x/sub");
+    kernel_.AddDirectory("/y");
+    kernel_.AddSymlink("/link", "/x/sub");
+    Restart();
+    ASSERT_EQ(Take(Pod("a"), "/link"), "");
+    const GivenStorage given = guard_->KeysOf(Pod("a").id);
+    ASSERT_FALSE(given.empty());
+    EXPECT_EQ(guard_->KeysOf(Pod("b").id), GivenStorage());
+    kernel_.Remove("/link");
+    if (!leads.empty()) kernel_.AddSymlink("/link", leads);
+    Restart();
+    guard_->Expect(BootId("boot-a"), {Pod("a"), {"/link"}, given});
+    EXPECT_THAT(Reclaim(outer, "claim-1"), HasSubstr("volume a")) << "it leads to " << leads;
+    if (leads == "/y") {
+      EXPECT_THAT(Reclaim(HostPathVolume("y", "/y"), "claim-1"), HasSubstr("volume a"))
+          << "a container that is started again gets that";
+    }
+    // A later set-up, of a sub-path for instance, adds what is there by now.
+    ASSERT_EQ(Take(Pod("a"), "/link"), "");
+    ASSERT_EQ(Take(Pod("a"), "/link"), "");
+    EXPECT_THAT(Reclaim(outer, "claim-1"), HasSubstr("volume a")) << "it leads to " << leads;
+    EXPECT_NE(guard_->KeysOf(Pod("a").id), GivenStorage());
+    ASSERT_TRUE(guard_->Release(Pod("a").id).ok());
+    EXPECT_EQ(Reclaim(outer, "claim-1"), "") << "the pod is gone";
+    ASSERT_TRUE(guard_->Release("reclaim/outer").ok());
+    kernel_.Remove("/link");
+  }
+}
+
+TEST_F(StorageGuardTest, ADeviceThatAPodWasGivenByALinkIsNotFormattedAfterARestart) {
+  kernel_.AddDevice("/dev/sdb");
+  kernel_.AddSymlink("/link", "/dev/sdb");
+  ASSERT_EQ(Take(Pod("a"), "/link"), "");
+  const GivenStorage given = guard_->KeysOf(Pod("a").id);
+  kernel_.Remove("/link");
+  Restart();
+  guard_->Expect(BootId("boot-a"), {Pod("a"), {"/link"}, given});
+  EXPECT_THAT(Take(Device("v", StorageUse::kFormat), "/dev/sdb"), HasSubstr("volume a"));
+  ASSERT_TRUE(guard_->Release(Pod("a").id).ok());
+  EXPECT_EQ(Take(Device("v", StorageUse::kFormat), "/dev/sdb"), "");
+}
+
 TEST_F(StorageGuardTest, AnExportInsideAnotherIsTheSameStorage) {
   PersistentVolume outer;
   outer.metadata.name = "outer";
