@@ -213,8 +213,8 @@ std::vector<KnownStorage> StorageTable::Expected(StorageUse use) const {
   for (const auto& [id, entry] : expected_) {
     const bool are_two_mounts =
         use == StorageUse::kMounted && entry.holder.use == StorageUse::kMounted;
-    if (IsExclusive(use) || IsExclusive(entry.holder.use) || are_two_mounts)
-      wanted.push_back(entry);
+    const bool excludes = IsExclusive(use) || IsExclusive(entry.holder.use);
+    if (excludes || are_two_mounts) wanted.push_back(entry);
   }
   if (!IsExclusive(use)) return wanted;
   for (const auto& [id, entry] : expected_sharing_) wanted.push_back(entry);

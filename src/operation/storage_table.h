@@ -54,8 +54,8 @@ class StorageTable {
  public:
   // Reserves, unless somebody has the storage who excludes this use; then the answer is who that
   // is, and nothing is changed. An entry of the same id is replaced, but for what its holder was
-  // given before the agent ended. Costs what the keys and those
-  // who have them cost, not what the table holds: who shares asks among those alone who do not.
+  // given before the agent ended. Costs what the keys and those who have them cost, not what the
+  // table holds: who shares asks among those alone who do not.
   std::optional<StorageHolder> Take(const StorageHolder& holder, const StorageIdentity& identity)
       EXCLUDES(mu_);
   void Release(const std::string& id) EXCLUDES(mu_);

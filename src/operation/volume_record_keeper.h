@@ -66,10 +66,6 @@ class RecordKeeper {
   };
   std::vector<Result<uint64_t>> BeginCalls(std::vector<Call> calls) EXCLUDES(mu_);
 
-  // The answer: assigns the state that follows. Where that is "nothing there", the row goes.
-  // Errors: Aborted, not applied, when the volume has moved on since `attempt` (the answer of a
-  // call that was given up); those of the store, as maybe applied: the volume then stays in call,
-  // uncertain. Nor does such a disk fail the end of a teardown; the row goes later.
   struct CallEnd {
     Key key;
     uint64_t attempt = 0;
@@ -77,6 +73,10 @@ class RecordKeeper {
     PublishedContent published = {};  // of a volume of a pod that is set up now
     GivenStorage storage = {};  // that a pod has by now, whatever the answer; empty: as before
   };
+  // The answer: assigns the state that follows. Where that is "nothing there", the row goes.
+  // Errors: Aborted, not applied, when the volume has moved on since `attempt` (the answer of a
+  // call that was given up); those of the store, as maybe applied: the volume then stays in call,
+  // uncertain. Nor does such a disk fail the end of a teardown; the row goes later.
   Status EndCall(const CallEnd& end) EXCLUDES(mu_) { return EndCalls({end}).front(); }
   Status EndCall(const Key& key, uint64_t attempt, CallAnswer answer) EXCLUDES(mu_) {
     return EndCall({key, attempt, answer});
