@@ -110,7 +110,7 @@ Failure MountVolume::Run(const OperationParts& parts, OperationProgress& progres
        .timeout = parts.settings.set_up,
        .changes_volume = false,
        .run = [&](const CallOptions& options) { return storage.Record(options); }});
-  call.storage = [&storage] { return storage.Keys(); };
+  call.storage = [&storage] { return storage.Given(); };
   if (!request.sub_paths.empty()) {
     call.steps.push_back({.name = "PrepareSubPaths",
                           .timeout = parts.settings.prepare_sub_paths,

@@ -37,12 +37,6 @@ const char* UseText(StorageUse use) {
   __builtin_unreachable();
 }
 
-Error HeldBy(const StorageHolder& wanted, const StorageName& name, const StorageHolder& there) {
-  return Refused(wanted.text + " has its storage at " + name.ToString() +
-                 ", which is also, in whole or in part, that of " + there.text +
-                 UseText(there.use));
-}
-
 // A link elsewhere leads to a device as well.
 bool IsOfDevice(const GivenStorage& given) {
   return std::any_of(given.own.begin(), given.own.end(),
@@ -98,6 +92,12 @@ void StorageGuard::ReadAll() {
 void StorageGuard::Read(std::map<std::string, ReadStorage>::iterator unread) {
   if (std::optional<KnownStorage> known = unread->second()) table_.Expect(*std::move(known));
   unread_.erase(unread);
+}
+
+Error StorageGuard::HeldBy(const StorageHolder& wanted, const StorageName& name, const StorageHolder& there) {
+  return Refused(wanted.text + " has its storage at " + name.ToString() +
+                 ", which is also, in whole or in part, that of " + there.text +
+                 UseText(there.use));
 }
 
 // ---- taking -------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ class StorageGuard {
   bool Has(const std::string& id, StorageUse use) const { return table_.Has(id, use); }
   // What this holder has, to be kept on record until the agent after this one expects it; empty if
   // he has nothing. Blocks: never.
-  GivenStorage KeysOf(const std::string& id) const { return table_.KeysOf(id); }
+  GivenStorage StorageOf(const std::string& id) const { return table_.StorageOf(id); }
 
   // Says whose storage the directory of a persistent volume is, on record and in the directory
   // itself, before a pod may use it. What it was when its claim first used it, it is until it is
@@ -168,6 +168,10 @@ class StorageGuard {
   Status CheckReclaimNotOnRecord(const StorageHolder& holder, const StorageName& name,
                                  const StorageIdentity& identity, const CallOptions& call)
       EXCLUDES(mu_);
+  Status CheckNothingWasMovedIn(const StorageHolder& holder, const StorageName& name,
+                                const StorageIdentity& identity, const CallOptions& call);
+  Result<StorageIdentity> FindMoved(const StorageName& name, const StorageObject& object,
+                                    const CallOptions& call);
   // storage_guard_directory.cc: the directory or device that a claim has.
   Status CheckMayAccept(const StorageOwnerRecord& record, const StorageIdentity& now,
                         const CallOptions& call);
@@ -179,6 +183,8 @@ class StorageGuard {
                          const StorageName& recorded, const StorageObject& object,
                          const CallOptions& call);
   std::vector<StorageOwnerRecord> OtherOwners(const std::string& volume) const EXCLUDES(mu_);
+  static Error HeldBy(const StorageHolder& wanted, const StorageName& name,
+                      const StorageHolder& there);
   CallOptions LookAt(const StorageName& name, Duration timeout) const;
   std::optional<StorageOwnerRecord> FindOwner(const std::string& row_key) const EXCLUDES(mu_);
   Status PutOwner(StorageOwnerRecord record) EXCLUDES(mu_);

@@ -144,13 +144,47 @@ Result<bool> StorageGuard::LiesInWay(const StorageName& name, const StorageIdent
   }
   // It is not at its path any more. By its handle it is found wherever it is.
   if (object.handle.empty()) return IsSameObject(object, identity.object);
+  ASSIGN_OR_RETURN(const StorageIdentity found, FindMoved(name, object, call));
+  return Overlap(identity, found);
+}
+
+// Where it lies by now in the filesystem of `name`.
+Result<StorageIdentity> StorageGuard::FindMoved(const StorageName& name,
+                                                const StorageObject& object,
+                                                const CallOptions& call) {
   IdentifyStorage request;
   request.path = HostPath(name.path);
   request.look_for = object;
-  look = LookAt(name, kLookAtOther);
+  CallOptions look = LookAt(name, kLookAtOther);
   look.cancel = call.cancel;
-  ASSIGN_OR_RETURN(const StorageIdentity found, kernel_.Call(request, look));
-  return Overlap(identity, found);
+  return kernel_.Call(request, look);
+}
+
+// A pod's container has its directory still after somebody has moved it in here; where that was
+// when the pod was given it, is all that the table compares.
+Status StorageGuard::CheckNothingWasMovedIn(const StorageHolder& holder, const StorageName& name,
+                                            const StorageIdentity& identity,
+                                            const CallOptions& call) {
+  if (identity.type == FileType::kMissing) return OkStatus();
+  for (const HeldObject& held : table_.HeldObjects(holder, identity.object)) {
+    // Without a handle nobody can tell where it is, unless it is at the volume's own path.
+    StorageIdentity its = identity;
+    if (!held.object.handle.empty()) {
+      Result<StorageIdentity> found = FindMoved(name, held.object, call);
+      if (!found.ok()) {
+        return found.error().With("find out whether the storage of " + held.holder.text +
+                                  " was moved into that of " + holder.text);
+      }
+      its = *std::move(found);
+    } else if (!IsSameObject(held.object, identity.object)) {
+      continue;
+    }
+    if (!Overlap(identity, its)) continue;
+    if (Excludes(held.holder, holder, Meeting(its, identity))) {
+      return HeldBy(holder, name, held.holder);
+    }
+  }
+  return OkStatus();
 }
 
 // Nobody knows where that has its storage, nor whether it is in the way.

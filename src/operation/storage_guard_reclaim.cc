@@ -124,6 +124,7 @@ Result<StorageIdentity> StorageGuard::TakeForReclaim(const StorageHolder& holder
   const Status free = [&]() -> Status {
     RETURN_IF_ERROR(CheckRecorded(holder.volume, name, claim_uid, identity));
     RETURN_IF_ERROR(CheckReclaimNotOnRecord(holder, name, identity, call));
+    RETURN_IF_ERROR(CheckNothingWasMovedIn(holder, name, identity, call));
     RETURN_IF_ERROR(CheckNothingShows(name, identity, call));
     RETURN_IF_ERROR(CheckUnknown(holder, &identity, call));
     return PutReservation(holder, name);

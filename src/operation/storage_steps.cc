@@ -184,7 +184,7 @@ Status PodStorage::Record(const CallOptions& call) {
   return RecordIdentity(identity, call);
 }
 
-GivenStorage PodStorage::Keys() const { return name_ ? guard_.KeysOf(holder_.id) : GivenStorage(); }
+GivenStorage PodStorage::Given() const { return name_ ? guard_.StorageOf(holder_.id) : GivenStorage(); }
 
 // It has no row that could stay.
 void PodStorage::Release() {

@@ -55,7 +55,7 @@ class PodStorage {
   // look.
   std::shared_ptr<const StorageIdentity> approved() const { return approved_; }
   // What the pod has by now, or may have: for its row. Blocks: never.
-  GivenStorage Keys() const;
+  GivenStorage Given() const;
   // The set-up has certainly had no effect: it is not needed any more.
   void Release();
 

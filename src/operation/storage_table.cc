@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 
 namespace volumed {
 
@@ -32,6 +33,10 @@ void AddKeys(const std::vector<std::string>& added, std::vector<std::string>& ke
 }
 
 }  // namespace
+
+StorageMeeting Meeting(const StorageIdentity& there, const StorageIdentity& wanted) {
+  return {.contains = Contains(there, wanted), .twins = AreTwins(there, wanted)};
+}
 
 bool Excludes(const StorageHolder& there, const StorageHolder& wanted, StorageMeeting meeting) {
   const bool same = there.volume == wanted.volume;
@@ -87,11 +92,42 @@ GivenStorage StorageTable::GivenTo(const std::string& id) const {
   return {};
 }
 
-GivenStorage StorageTable::KeysOf(const std::string& id) const {
+GivenStorage StorageTable::StorageOf(const std::string& id) const {
   const MutexLock lock(mu_);
   const auto found = entries_.find(id);
-  if (found == entries_.end()) return {};
-  return {found->second.identity.own, found->second.identity.within};
+  return found == entries_.end() ? GivenStorage() : Had(found->second);
+}
+
+GivenStorage StorageTable::Had(const Entry& entry) {
+  GivenStorage storage{entry.identity.own, entry.identity.within, entry.given.objects};
+  const auto add = [&storage](const StorageObject& object) {
+    const bool is_new = std::find(storage.objects.begin(), storage.objects.end(), object) ==
+                        storage.objects.end();
+    if (object.inode != 0 && is_new) storage.objects.push_back(object);
+  };
+  add(entry.identity.object);
+  for (const StorageFile& file : entry.identity.files) add(file.object);
+  return storage;
+}
+
+std::vector<HeldObject> StorageTable::HeldObjects(const StorageHolder& holder,
+                                                  const StorageObject& place) const {
+  std::vector<HeldObject> held;
+  // Many pods have the same few directories of the node.
+  std::set<std::tuple<std::string, uint64_t, std::string, bool>> seen;
+  const MutexLock lock(mu_);
+  for (const auto& [id, entry] : entries_) {
+    if (id == holder.id || !Excludes(entry.holder, holder, {})) continue;
+    for (StorageObject& object : Had(entry).objects) {
+      if (!MayShareFilesystem(object, place)) continue;
+      if (!seen.insert({object.fs_uuid, object.inode, object.handle, entry.holder.persistent})
+               .second) {
+        continue;
+      }
+      held.push_back({entry.holder, std::move(object)});
+    }
+  }
+  return held;
 }
 
 void StorageTable::Remove(const std::string& id) {
@@ -131,9 +167,7 @@ std::optional<StorageHolder> StorageTable::ExcludingLocked(const StorageHolder& 
   for (const std::string& id : ids) {
     if (id == holder.id) continue;
     const Entry& there = entries_.at(id);
-    const StorageMeeting meeting{.contains = Contains(there.identity, identity),
-                                 .twins = AreTwins(there.identity, identity)};
-    if (Excludes(there.holder, holder, meeting)) return there.holder;
+    if (Excludes(there.holder, holder, Meeting(there.identity, identity))) return there.holder;
   }
   return std::nullopt;
 }

@@ -49,6 +49,12 @@ struct KnownStorage {
   GivenStorage given{};
 };
 
+// A file or directory that somebody has, and that may have been moved since he was given it.
+struct HeldObject {
+  StorageHolder holder{};
+  StorageObject object{};
+};
+
 // Threads: any. Blocks: never.
 class StorageTable {
  public:
@@ -71,8 +77,12 @@ class StorageTable {
   void Mounted(const std::string& id) EXCLUDES(mu_);
   bool Has(const std::string& id, StorageUse use) const EXCLUDES(mu_);
 
-  // What the storage of this holder is called; empty if he has none.
-  GivenStorage KeysOf(const std::string& id) const EXCLUDES(mu_);
+  // What this holder has, by now and of what he was given before; empty if he has nothing.
+  GivenStorage StorageOf(const std::string& id) const EXCLUDES(mu_);
+  // Each file or directory that may lie in the filesystem of `place`, and that somebody has who is
+  // in this holder's way wherever it lies. Costs what the table holds: it is for reclaims alone.
+  std::vector<HeldObject> HeldObjects(const StorageHolder& holder, const StorageObject& place) const
+      EXCLUDES(mu_);
 
   // What the agent before this one left.
   void Expect(KnownStorage known) EXCLUDES(mu_);
@@ -97,6 +107,7 @@ class StorageTable {
   Index& IndexOf(StorageUse use) REQUIRES(mu_);
   void ForgetExpected(const std::string& id) REQUIRES(mu_);
   GivenStorage GivenTo(const std::string& id) const REQUIRES(mu_);
+  static GivenStorage Had(const Entry& entry);
   std::optional<StorageHolder> ExcludingLocked(const StorageHolder& holder,
                                                const StorageIdentity& identity) const REQUIRES(mu_);
   void Add(const StorageHolder& holder, const StorageIdentity& identity) REQUIRES(mu_);
@@ -119,6 +130,9 @@ struct StorageMeeting {
   bool contains = false;  // it only contains the wanted one
   bool twins = false;     // AreTwins
 };
+
+// How the storages meet, if they overlap. Pure.
+StorageMeeting Meeting(const StorageIdentity& there, const StorageIdentity& wanted);
 
 // Whether `there`, which has storage that overlaps `wanted`'s, keeps it from being taken. Pure.
 bool Excludes(const StorageHolder& there, const StorageHolder& wanted, StorageMeeting meeting);

@@ -110,6 +110,13 @@ Record EncodeRecord(const PodVolumeRecord& record) {
   }
   for (const std::string& key : record.storage.own) message.add_storage_own_keys(key);
   for (const std::string& key : record.storage.within) message.add_storage_within_keys(key);
+  for (const StorageObject& object : record.storage.objects) {
+    record::StorageObjectRecord& to = *message.add_storage_objects();
+    to.set_fs_type(object.fs_type);
+    to.set_fs_uuid(object.fs_uuid);
+    to.set_inode(object.inode);
+    to.set_handle(object.handle);
+  }
   return EncodeRow(kPodVolumeRecordKind, RecordKey(record.key), message);
 }
 
@@ -214,6 +221,10 @@ Result<PodVolumeRecord> DecodePodVolumeRecord(const Record& row) {
   record.storage.own.assign(message.storage_own_keys().begin(), message.storage_own_keys().end());
   record.storage.within.assign(message.storage_within_keys().begin(),
                                message.storage_within_keys().end());
+  for (const record::StorageObjectRecord& from : message.storage_objects()) {
+    record.storage.objects.push_back(
+        {from.fs_type(), from.fs_uuid(), from.inode(), from.handle()});
+  }
   for (const record::SubPath& sub_path : message.sub_paths()) {
     record.sub_paths.push_back({sub_path.container(), sub_path.index()});
   }

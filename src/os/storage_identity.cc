@@ -268,7 +268,15 @@ Result<std::optional<Existing>> FindInFilesystem(const IdentifyStorage& request,
   Result<Descriptor> found = OpenByHandle(there.file.get(), request.look_for.handle);
   if (!found.ok() && found.error().sys_errno() == ESTALE) return std::optional<Existing>();
   if (!found.ok()) return found.error().With("look for a file in the filesystem of " + shown);
-  if (!IsSameObject(request.look_for, ReadStorageObject(found->get(), mount.fs_type))) {
+  struct stat info = {};
+  if (::fstat(found->get(), &info) != 0) {
+    return Error::FromErrno(errno, "look at a file in the filesystem of " + shown,
+                            Outcome::kNotApplied);
+  }
+  // What was removed while somebody has it open lies nowhere any more.
+  const bool is_removed = info.st_nlink == 0;
+  if (is_removed ||
+      !IsSameObject(request.look_for, ReadStorageObject(found->get(), mount.fs_type))) {
     return std::optional<Existing>();
   }
   return std::optional<Existing>(Existing{*std::move(found), ""});

@@ -92,6 +92,9 @@ struct StorageIdentity {
 struct GivenStorage {
   std::vector<std::string> own{};
   std::vector<std::string> within{};
+  // The file or directory, or the files of the loop devices that it is or lies on: by their handles
+  // they are found wherever somebody moves them.
+  std::vector<StorageObject> objects{};
   bool empty() const { return own.empty() && within.empty(); }
   friend bool operator==(const GivenStorage&, const GivenStorage&) = default;
 };

@@ -72,6 +72,15 @@ class StorageGuardTest : public AgentTest {
     ASSERT_TRUE(Delete("Pod", claim).ok());
     ASSERT_TRUE(WaitGone(claim)) << Ctl({"explain", claim}).output;
   }
+  void RunOn(const std::string& host_path) {
+    ASSERT_NO_FATAL_FAILURE(ApplyOk(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: runs, namespace: default, uid: uid-runs}\n"
+        "spec:\n  terminationGracePeriodSeconds: 0\n  containers:\n  - {name: c, image: x, "
+        "volumeMounts: [{name: data, mountPath: /d}]}\n  volumes:\n"
+        "  - {name: data, hostPath: {path: " +
+        host_path + "}}\n"));
+    ASSERT_TRUE(WaitPhase("runs", "Ready")) << Ctl({"explain", "runs"}).output;
+  }
   bool VolumeSays(const std::string& volume, const std::string& text) {
     return Eventually(kPatience, [&] {
       return Ctl({"describe", "pv", volume}).output.find(text) != std::string::npos ||
@@ -132,13 +141,7 @@ TEST_F(StorageGuardTest, ARunningPodKeepsWhatItsLinkLedToBeforeTheAgentWasKilled
   ASSERT_NO_FATAL_FAILURE(MakeDirectory(outer + "/sub"));
   WriteText(outer + "/sub/precious", "data");
   ASSERT_EQ(::symlink((outer + "/sub").c_str(), link.c_str()), 0);
-  ASSERT_NO_FATAL_FAILURE(ApplyOk(
-      "apiVersion: v1\nkind: Pod\nmetadata: {name: runs, namespace: default, uid: uid-runs}\n"
-      "spec:\n  terminationGracePeriodSeconds: 0\n  containers:\n  - {name: c, image: x, "
-      "volumeMounts: [{name: data, mountPath: /d}]}\n  volumes:\n"
-      "  - {name: data, hostPath: {path: " +
-      link + "}}\n"));
-  ASSERT_TRUE(WaitPhase("runs", "Ready")) << Ctl({"explain", "runs"}).output;
+  ASSERT_NO_FATAL_FAILURE(RunOn(link));
   // Led elsewhere, then away: each before a start, the second with a delete that was refused.
   ASSERT_EQ(::unlink(link.c_str()), 0);
   ASSERT_EQ(::symlink((scratch() + "/other").c_str(), link.c_str()), 0);
@@ -154,6 +157,29 @@ TEST_F(StorageGuardTest, ARunningPodKeepsWhatItsLinkLedToBeforeTheAgentWasKilled
   EXPECT_TRUE(VolumeSays("v", "volume data of pod uid-runs")) << Told("v");
   EXPECT_EQ(ReadText(outer + "/sub/precious"), "data");
   // Nothing keeps the claim's wish once the pod is gone.
+  ASSERT_TRUE(Delete("Pod", "runs").ok());
+  EXPECT_TRUE(Eventually(kPatience * 3, [&] { return !Exists(outer); })) << Told("v");
+}
+
+// It was emptied while the pod was Ready, for all that was known of it was where it had been.
+TEST_F(StorageGuardTest, ARunningPodKeepsWhatSomebodyMovedIntoADeletedVolume) {
+  const std::string outer = volumes() + "/x";
+  const std::string given = scratch() + "/given";
+  ASSERT_NO_FATAL_FAILURE(MakeDirectory(outer));
+  ASSERT_NO_FATAL_FAILURE(MakeDirectory(given));
+  WriteText(given + "/precious", "data");
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Volume("v", HostPath(outer), "Delete")));
+  ASSERT_NO_FATAL_FAILURE(UseOnce("v"));
+  ASSERT_NO_FATAL_FAILURE(RunOn(given));
+  ASSERT_EQ(::rename(given.c_str(), (outer + "/sub").c_str()), 0);
+  ASSERT_TRUE(Delete("PersistentVolumeClaim", "v").ok());
+  EXPECT_TRUE(VolumeSays("v", "volume data of pod uid-runs")) << Told("v");
+  EXPECT_EQ(ReadText(outer + "/sub/precious"), "data");
+  KillAgent();
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  EXPECT_TRUE(VolumeSays("v", "volume data of pod uid-runs")) << Told("v");
+  EXPECT_EQ(ReadText(outer + "/sub/precious"), "data");
   ASSERT_TRUE(Delete("Pod", "runs").ok());
   EXPECT_TRUE(Eventually(kPatience * 3, [&] { return !Exists(outer); })) << Told("v");
 }

@@ -361,6 +361,15 @@ TEST_F(StorageIdentityTest, WhatWasMovedIsFoundByItsHandleWhereverItLiesInItsFil
   ASSERT_TRUE(gone.ok()) << gone.error().ToString();
   EXPECT_EQ(gone->type, FileType::kMissing);
   EXPECT_TRUE(gone->own.empty());
+  // What is removed while somebody has it open lies nowhere any more.
+  Directory("open");
+  request.look_for = Identify(Path("open")).object;
+  const Descriptor open(::open(Path("open").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_TRUE(open.valid());
+  ASSERT_EQ(::rmdir(Path("open").c_str()), 0);
+  const auto removed = kernel_->Call(request, {});
+  ASSERT_TRUE(removed.ok()) << removed.error().ToString();
+  EXPECT_EQ(removed->type, FileType::kMissing);
   // A file likewise; and not in another filesystem.
   ASSERT_TRUE(MakeImage(Path("y/file"), 4096));
   request.look_for = Identify(Path("y/file")).object;

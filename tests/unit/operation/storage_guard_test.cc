@@ -226,9 +226,9 @@ TEST_F(StorageGuardTest, WhatAPodWasGivenBeforeARestartIsNotEmptiedWhereverItsPa
     kernel_.AddSymlink("/link", "/x/sub");
     Restart();
     ASSERT_EQ(Take(Pod("a"), "/link"), "");
-    const GivenStorage given = guard_->KeysOf(Pod("a").id);
+    const GivenStorage given = guard_->StorageOf(Pod("a").id);
     ASSERT_FALSE(given.empty());
-    EXPECT_EQ(guard_->KeysOf(Pod("b").id), GivenStorage());
+    EXPECT_EQ(guard_->StorageOf(Pod("b").id), GivenStorage());
     kernel_.Remove("/link");
     if (!leads.empty()) kernel_.AddSymlink("/link", leads);
     Restart();
@@ -242,7 +242,7 @@ TEST_F(StorageGuardTest, WhatAPodWasGivenBeforeARestartIsNotEmptiedWhereverItsPa
     ASSERT_EQ(Take(Pod("a"), "/link"), "");
     ASSERT_EQ(Take(Pod("a"), "/link"), "");
     EXPECT_THAT(Reclaim(outer, "claim-1"), HasSubstr("volume a")) << "it leads to " << leads;
-    EXPECT_NE(guard_->KeysOf(Pod("a").id), GivenStorage());
+    EXPECT_NE(guard_->StorageOf(Pod("a").id), GivenStorage());
     ASSERT_TRUE(guard_->Release(Pod("a").id).ok());
     EXPECT_EQ(Reclaim(outer, "claim-1"), "") << "the pod is gone";
     ASSERT_TRUE(guard_->Release("reclaim/outer").ok());
@@ -250,11 +250,63 @@ TEST_F(StorageGuardTest, WhatAPodWasGivenBeforeARestartIsNotEmptiedWhereverItsPa
   }
 }
 
+// A pod ran on a directory that somebody then moved into the one of a volume, and it was emptied
+// with that.
+TEST_F(StorageGuardTest, WhatWasMovedIntoAVolumeWhileAPodHasItIsNotEmptiedWithThat) {
+  const PersistentVolume outer = HostPathVolume("outer", "/x");
+  for (const bool restarted : {false, true}) {
+    kernel_.AddDirectory("/x");
+    kernel_.AddDirectory("/y");
+    kernel_.AddDirectory("/given/sub");
+    Restart();
+    ASSERT_EQ(Take(Pod("a"), "/given/sub"), "");
+    ASSERT_EQ(Take(Pod("b"), "/given"), "");
+    ASSERT_EQ(Take(Pod("removed"), "/y"), "");
+    GivenStorage given = guard_->StorageOf(Pod("a").id);
+    ASSERT_EQ(given.objects.size(), 1U);
+    kernel_.Remove("/y");
+    kernel_.Rename("/given/sub", "moved");
+    kernel_.Remove("/x");
+    kernel_.Rename("/given", "x");
+    if (restarted) {
+      Restart();
+      guard_->Expect(BootId("boot-a"), {Pod("a"), {"/given/sub"}, given});
+      // What it has by now is added to what it was given.
+      ASSERT_EQ(Take(Pod("a"), "/given/sub"), "");
+      EXPECT_EQ(guard_->StorageOf(Pod("a").id).objects, given.objects);
+    } else {
+      EXPECT_THAT(Reclaim(outer, "claim-1"), HasSubstr("in part, that of volume"));
+      ASSERT_TRUE(guard_->Release(Pod("b").id).ok());
+    }
+    EXPECT_THAT(Reclaim(outer, "claim-1"), HasSubstr("volume a"));
+    ASSERT_TRUE(guard_->Release(Pod("a").id).ok());
+    EXPECT_EQ(Reclaim(outer, "claim-1"), "") << "the pod is gone";
+    ASSERT_TRUE(guard_->Release("reclaim/outer").ok());
+    kernel_.Remove("/x");
+  }
+}
+
+TEST_F(StorageGuardTest, TheFileOfALoopDeviceThatAPodHasIsFoundWhereItWasMoved) {
+  kernel_.AddDirectory("/x");
+  kernel_.AddDirectory("/files");
+  kernel_.AddFile("/files/image", "");
+  FakeDevice loop;
+  loop.storage_file = "/files/image";
+  kernel_.AddDevice("/dev/loop0", loop);
+  ASSERT_EQ(Take(Pod("a"), "/dev/loop0"), "");
+  const PersistentVolume outer = HostPathVolume("outer", "/x");
+  EXPECT_EQ(Reclaim(outer, "claim-1"), "");
+  ASSERT_TRUE(guard_->Release("reclaim/outer").ok());
+  kernel_.Remove("/x");
+  kernel_.Rename("/files", "x");
+  EXPECT_THAT(Reclaim(outer, "claim-1"), HasSubstr("volume a"));
+}
+
 TEST_F(StorageGuardTest, ADeviceThatAPodWasGivenByALinkIsNotFormattedAfterARestart) {
   kernel_.AddDevice("/dev/sdb");
   kernel_.AddSymlink("/link", "/dev/sdb");
   ASSERT_EQ(Take(Pod("a"), "/link"), "");
-  const GivenStorage given = guard_->KeysOf(Pod("a").id);
+  const GivenStorage given = guard_->StorageOf(Pod("a").id);
   kernel_.Remove("/link");
   Restart();
   guard_->Expect(BootId("boot-a"), {Pod("a"), {"/link"}, given});
