@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "operation/call_options.h"
+#include "operation/hand_out.h"
 #include "operation/mount_request.h"
 #include "operation/operation_parts.h"
 #include "operation/pod_directories.h"
@@ -42,6 +43,7 @@ struct GroupVolume {
   uint64_t attempt = 0;
   size_t first_item = 0;
   PublishedContent published = {};
+  GivenStorage storage = {};
   Failure failure = {};
 };
 
@@ -64,9 +66,12 @@ class GroupRun {
   void AddCommon(GroupEffect effect) { common_.push_back(std::move(effect)); }
   void Add(GroupVolume volume) { volumes_.push_back(std::move(volume)); }
 
-  // Sets the failure of each volume that has not succeeded. `done` is told of each effect that was
-  // made, by its volume's place in `volumes` and its own number.
-  void Run(Duration timeout, const std::function<void(size_t, size_t, const AnyAnswer&)>& done) {
+  // Is told of each effect that was made, by its volume's place in `volumes` and its own number;
+  // what it answers is the volume's failure.
+  using Done = std::function<Failure(size_t, size_t, const AnyAnswer&)>;
+
+  // Sets the failure of each volume that has not succeeded.
+  void Run(Duration timeout, const Done& done) {
     if (volumes_.empty()) return;
     progress_.EnterStep("RecordIntent");
     BeginCalls();
@@ -82,6 +87,11 @@ class GroupRun {
   // What is on record of it if it succeeds.
   void SetPublished(size_t volume, PublishedContent published) {
     volumes_[volume].published = std::move(published);
+  }
+
+  // What its pod has by then.
+  void SetStorage(size_t volume, GivenStorage storage) {
+    volumes_[volume].storage = std::move(storage);
   }
 
   const std::vector<GroupVolume>& volumes() const { return volumes_; }
@@ -124,11 +134,11 @@ class GroupRun {
     return parts_.host.kernel.Call(batch, call);
   }
 
-  Failure OutcomeOf(size_t index, const Result<BatchAnswer>& answer,
-                    const std::function<void(size_t, size_t, const AnyAnswer&)>& done) const {
+  Failure OutcomeOf(size_t index, const Result<BatchAnswer>& answer, const Done& done) const {
     const GroupVolume& volume = volumes_[index];
     if (!answer.ok()) {
-      return OperationFailure{operation_, volume.effects.front().step, answer.error()};
+      return OperationFailure{operation_, volume.effects.front().step,
+                              UnlessUnchanged(volume, answer.error())};
     }
     for (size_t i = 0; i < common_.size(); ++i) {
       const Result<AnyAnswer>& result = answer->items[i].result;
@@ -144,9 +154,17 @@ class GroupRun {
                                 changed ? error.AsMaybeApplied() : error, error.outcome()};
       }
       changed = changed || volume.effects[i].changes_volume;
-      done(index, i, *result);
+      if (Failure failure = done(index, i, *result)) return failure;
     }
     return std::nullopt;
+  }
+
+  // Whatever was made of the rest: who only looks has changed nothing.
+  static Error UnlessUnchanged(const GroupVolume& volume, const Error& error) {
+    const bool changes = std::any_of(volume.effects.begin(), volume.effects.end(),
+                                     [](const GroupEffect& one) { return one.changes_volume; });
+    if (changes) return error;
+    return Error::FromParts(error.code(), Outcome::kNotApplied, error.sys_errno(), error.message());
   }
 
   void EndCalls() {
@@ -159,7 +177,8 @@ class GroupRun {
         answer = volume.failure->error.maybe_applied() ? CallAnswer::kMaybeApplied
                                                        : CallAnswer::kNotApplied;
       }
-      ends.push_back({volume.call.facts.key, volume.attempt, answer, volume.published});
+      ends.push_back(
+          {volume.call.facts.key, volume.attempt, answer, volume.published, volume.storage});
       ended.push_back(&volume);
     }
     const std::vector<Status> recorded = parts_.volumes->EndCalls(ends);
@@ -188,8 +207,9 @@ class GroupRun {
 struct PlannedMount {
   std::string plugin_name = {};
   std::unique_ptr<Mounter> mounter = nullptr;
-  std::string mac = {};      // of what its effects publish
-  std::string fs_type = {};  // that is mounted for it
+  std::unique_ptr<HandOut> hand_out = nullptr;  // if nothing is made
+  std::string mac = {};                         // of what its effects publish
+  std::string fs_type = {};                     // that is mounted for it
 };
 
 // Either what is to be done, or why not; neither if the plugin has no effect for it.
@@ -200,6 +220,7 @@ struct MountPlan {
   // Nothing is to be done: the volume is as `volume` would make it, and this is on record of it.
   std::optional<PublishedContent> in_place;
   bool content_unknown = false;  // of what is in place
+  bool left_out = false;         // it can only be tried by itself
 };
 
 OperationFailure MountFailure(const char* step, const Error& error) {
@@ -273,7 +294,15 @@ MountPlan PlanMount(const OperationParts& parts, const MountRequest& request,
   const MounterArgs args = ArgsFor(request, call);
   plan.planned.plugin_name = (*plugin)->GetPluginName();
   if (IsInPlace(parts, **plugin, request, args, plan)) return plan;
-  plan.failure = PlanEffects(parts, request, args, plan);
+  if (MayBeHandedOutInGroup(request, **plugin)) {
+    plan.planned.hand_out =
+        std::make_unique<HandOut>(parts, request, **plugin, *plan.planned.mounter);
+    const std::optional<IdentifyStorage> look = plan.planned.hand_out->Look(call);
+    plan.left_out = !look;
+    if (look) plan.volume.emplace().effects.push_back({kReserveStorage, *look, false});
+  } else {
+    plan.failure = PlanEffects(parts, request, args, plan);
+  }
   if (plan.failure) plan.volume.reset();
   if (plan.volume) {
     plan.volume->call = {FactsOf(request, **plugin), MountEvent(request, *parts.volumes)};
@@ -394,22 +423,33 @@ OperationFailures RunMountGroup(const OperationParts& parts,
       planned.push_back(std::move(plan.planned));
     } else if (plan.failure) {
       failures[number] = std::move(plan.failure);
+    } else if (plan.left_out) {
+      results[number]->left_out = true;
     } else {
       alone.push_back(number);
     }
   }
-  run.Run(parts.settings.set_up, [&](size_t volume, size_t, const AnyAnswer& answer) {
-    const auto* made = std::get_if<EnsuredVolume>(&answer);
-    if (made == nullptr) return;
+  run.Run(parts.settings.set_up, [&](size_t volume, size_t, const AnyAnswer& answer) -> Failure {
     PlannedMount& mount = planned[volume];
+    if (const auto* looked = std::get_if<StorageIdentity>(&answer)) {
+      Failure failure = mount.hand_out->Take(*looked, call);
+      run.SetStorage(volume, mount.hand_out->Given());
+      return failure;
+    }
+    const auto* made = std::get_if<EnsuredVolume>(&answer);
+    if (made == nullptr) return std::nullopt;
     mount.mounter->SetUpDone(*made);
     run.SetPublished(volume, {mount.mac, mount.fs_type, mount.mounter->freshness()});
+    return std::nullopt;
   });
   for (size_t i = 0; i < run.volumes().size(); ++i) {
     const GroupVolume& volume = run.volumes()[i];
     failures[volume.number] = volume.failure;
     if (!volume.failure) {
       Describe(parts.host.paths, all[volume.number]->request, planned[i], *results[volume.number]);
+    } else if (planned[i].hand_out && planned[i].hand_out->GiveBack(*volume.failure)) {
+      failures[volume.number].reset();
+      results[volume.number]->left_out = true;
     }
   }
   for (const size_t number : alone)
@@ -436,7 +476,8 @@ OperationFailures RunUnmountGroup(const OperationParts& parts,
       alone.push_back(number);
     }
   }
-  run.Run(parts.settings.tear_down, [](size_t, size_t, const AnyAnswer&) {});
+  run.Run(parts.settings.tear_down,
+          [](size_t, size_t, const AnyAnswer&) -> Failure { return std::nullopt; });
   for (const GroupVolume& volume : run.volumes()) {
     failures[volume.number] = volume.failure;
     if (volume.failure) continue;

@@ -5,6 +5,7 @@
 #include "mounter/subpath.h"
 #include "operation/call_options.h"
 #include "operation/group_operations.h"
+#include "operation/hand_out.h"
 #include "operation/mount_request.h"
 #include "operation/operation_parts.h"
 #include "operation/operation_traits.h"
@@ -54,7 +55,7 @@ OperationTraits MountVolume::Traits(const OperationParts& parts) const {
 std::optional<VolumePlace> MountVolume::PlaceInGroup(const OperationParts& parts) const {
   const Result<VolumePlugin*> plugin = parts.plugins.FindPluginBySpec(request.spec);
   if (!plugin.ok()) return std::nullopt;
-  if (!CanBeGrouped(request, **plugin) &&
+  if (!CanBeGrouped(request, **plugin) && !MayBeHandedOutInGroup(request, **plugin) &&
       !IsHandedOutStill(request, **plugin, parts.volumes->Find(request.key()))) {
     return std::nullopt;
   }

@@ -90,6 +90,18 @@ OperationExecutor::Completion NodeVolumeOperations::Completion(
   return [parts = parts_, operation](const Failure& failure) { operation->End(*parts, failure); };
 }
 
+OperationExecutor::Completion NodeVolumeOperations::CompletionInGroup(
+    const OperationPtr& operation) {
+  return [this, parts = parts_, operation](const Failure& failure) {
+    if (failure || !operation->IsLeftOut()) return operation->End(*parts, failure);
+    if (StartAlone(operation) == StartResult::kStarted) return;
+    const OperationTraits traits = operation->Traits(*parts);
+    operation->End(*parts, OperationFailure{
+                               traits.name, "Start",
+                               Error::NotApplied(Code::kAborted, "another operation of it runs")});
+  };
+}
+
 StartResult NodeVolumeOperations::StartAlone(const OperationPtr& operation) {
   return executor_.Start(
       operation->Traits(*parts_),
@@ -103,7 +115,7 @@ std::vector<StartResult> NodeVolumeOperations::StartTogether(std::vector<Operati
   std::vector<OperationExecutor::Member> members;
   members.reserve(operations.size());
   for (const OperationPtr& operation : operations) {
-    members.push_back({operation->Traits(*parts_), Completion(operation)});
+    members.push_back({operation->Traits(*parts_), CompletionInGroup(operation)});
   }
   return executor_.StartGroup(std::move(members),
                               [parts = parts_, operations = std::move(operations)](

@@ -71,6 +71,8 @@ class NodeVolumeOperations final : public VolumeOperations {
   StartResult StartAlone(const OperationPtr& operation);
   std::vector<StartResult> StartTogether(std::vector<OperationPtr> operations);
   OperationExecutor::Completion Completion(const OperationPtr& operation) const;
+  // The same of one of several: what was left out is started by itself, in its own lane.
+  OperationExecutor::Completion CompletionInGroup(const OperationPtr& operation);
   std::vector<FaultDomains::KnownMount> MountsAround(const SafePath& directory) const;
 
   std::shared_ptr<const OperationParts> parts_;

@@ -141,6 +141,9 @@ class AnyOperation {
                                         const std::vector<AnyOperation*>& all,
                                         OperationProgress& progress) = 0;
 
+  // RunTogether has answered that it cannot be made together with others, and has not tried it.
+  virtual bool IsLeftOut() { return false; }
+
   // It has ended: events, and then whoever has started it.
   virtual void End(const OperationParts& parts, const std::optional<OperationFailure>& failure) = 0;
 };
@@ -173,6 +176,10 @@ class StartedOperation final : public AnyOperation {
   }
   OperationFailures RunTogether(const OperationParts& parts, const std::vector<AnyOperation*>& all,
                                 OperationProgress& progress) override;
+  bool IsLeftOut() override {
+    if constexpr (requires { value_.left_out; }) return std::exchange(value_.left_out, false);
+    return false;
+  }
   void End(const OperationParts& parts, const std::optional<OperationFailure>& failure) override {
     const OperationOutcome<Value> outcome = OutcomeOf(failure, std::move(value_));
     if constexpr (requires { operation_.Tell(parts, outcome); }) operation_.Tell(parts, outcome);

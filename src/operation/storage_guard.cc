@@ -94,7 +94,8 @@ void StorageGuard::Read(std::map<std::string, ReadStorage>::iterator unread) {
   unread_.erase(unread);
 }
 
-Error StorageGuard::HeldBy(const StorageHolder& wanted, const StorageName& name, const StorageHolder& there) {
+Error StorageGuard::HeldBy(const StorageHolder& wanted, const StorageName& name,
+                           const StorageHolder& there) {
   return Refused(wanted.text + " has its storage at " + name.ToString() +
                  ", which is also, in whole or in part, that of " + there.text +
                  UseText(there.use));
@@ -192,6 +193,13 @@ Result<StorageIdentity> StorageGuard::Take(const StorageHolder& holder, const St
   if (free.ok()) return identity;
   if (holder.use != StorageUse::kFormat) (void)Release(holder.id);
   return free.error();
+}
+
+Status StorageGuard::TakeIdentified(const StorageHolder& holder, const StorageName& name,
+                                    const StorageIdentity& identity, const CallOptions& call) {
+  RETURN_IF_ERROR(Load());
+  RETURN_IF_ERROR(IdentifyExpected(holder.use, call));
+  return Reserve(holder, name, identity);
 }
 
 Status StorageGuard::Change(const std::string& id, StorageUse use) {
@@ -325,11 +333,12 @@ Status StorageGuard::RecordOwner(const StorageOwner& owner, const StorageIdentit
                                  const CallOptions& call) {
   RETURN_IF_ERROR(Load());
   const bool is_directory = identity.type == FileType::kDirectory;
+  const bool has_object = is_directory || identity.type == FileType::kRegular;
   const std::optional<StorageOwnerRecord> before = FindOwner(owner.volume);
   const bool same_place = before && before->name == owner.name;
   StorageOwnerRecord record{
       owner.volume, owner.name, {}, owner.claim_uid, same_place && before->marked};
-  if (is_directory) {
+  if (has_object) {
     record.object = identity.object;
     record.boot_id = boot_id_;
   }
@@ -353,7 +362,7 @@ Status StorageGuard::RecordOwner(const StorageOwner& owner, const StorageIdentit
   const bool same = difference.empty();
   if (same) AddIdentity(identity, record);
   if (identity.type == FileType::kBlockDevice) record.mode = StorageMode::kFilesystem;
-  if (is_directory && !(before && IsSameObject(before->object, identity.object))) {
+  if (has_object && !(before && IsSameObject(before->object, identity.object))) {
     RETURN_IF_ERROR(CheckDirectoryNotOnRecord(owner, identity, call));
   }
   // The intent comes first: a mark that no record knows is another owner's.
@@ -363,7 +372,7 @@ Status StorageGuard::RecordOwner(const StorageOwner& owner, const StorageIdentit
     ASSIGN_OR_RETURN(record.marked, Mark(owner.name, identity, owner.claim_uid, replaces, call));
   }
   RETURN_IF_ERROR(PutOwner(std::move(record)));
-  return is_directory ? ForgetGivenOn(identity.object) : OkStatus();
+  return has_object ? ForgetGivenOn(identity.object) : OkStatus();
 }
 
 Status StorageGuard::CheckNotOwn(const StorageName& name, const CallOptions& call) {

@@ -73,6 +73,9 @@ class StorageGuard {
   // Errors, not applied: FailedPrecondition, naming who has it; those of IdentifyStorage.
   Result<StorageIdentity> Take(const StorageHolder& holder, const StorageName& name,
                                const CallOptions& call);
+  // The same of a directory or file of which a look has told what it is.
+  Status TakeIdentified(const StorageHolder& holder, const StorageName& name,
+                        const StorageIdentity& identity, const CallOptions& call);
   // What is held already is from now on held for another use; as Take. FailedPrecondition, not
   // applied, when it is not held.
   Status Change(const std::string& id, StorageUse use);

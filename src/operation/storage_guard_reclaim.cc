@@ -83,7 +83,8 @@ Status StorageGuard::CheckRecorded(const std::string& volume, const StorageName&
     }
   }
   const std::optional<StorageOwnerRecord> record = FindOwner(volume);
-  const bool is_other = now.type != FileType::kDirectory && now.type != FileType::kMissing;
+  const bool is_other = now.type != FileType::kDirectory && now.type != FileType::kRegular &&
+                        now.type != FileType::kMissing;
   if (record && record->object.inode != 0 && is_other) {
     return Refused(name.ToString() + " is no directory any more: it is not emptied");
   }

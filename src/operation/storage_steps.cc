@@ -178,13 +178,24 @@ Status PodStorage::Reserve(const CallOptions& call) {
   return RecordIdentity(identity, call);
 }
 
+Status PodStorage::ReserveIdentified(const StorageIdentity& identity, const CallOptions& call) {
+  approved_ = std::make_shared<const StorageIdentity>(identity);
+  recorded_ = true;
+  return guard_.TakeIdentified(holder_, *name_, identity, call);
+}
+
 Status PodStorage::Record(const CallOptions& call) {
-  if (recorded_ || !name_ || !holder_.persistent) return OkStatus();
+  if (recorded_ || !name_) return OkStatus();
+  // A directory that was made for the pod is what it has.
+  const bool was_made = approved_ != nullptr && approved_->type == FileType::kMissing;
+  if (!holder_.persistent && !was_made) return OkStatus();
   ASSIGN_OR_RETURN(const StorageIdentity identity, guard_.Take(holder_, *name_, call));
   return RecordIdentity(identity, call);
 }
 
-GivenStorage PodStorage::Given() const { return name_ ? guard_.StorageOf(holder_.id) : GivenStorage(); }
+GivenStorage PodStorage::Given() const {
+  return name_ ? guard_.StorageOf(holder_.id) : GivenStorage();
+}
 
 // It has no row that could stay.
 void PodStorage::Release() {

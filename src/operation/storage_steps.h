@@ -50,6 +50,8 @@ class PodStorage {
   PodStorage(StorageGuard& guard, Kernel& kernel, const MountRequest& request, VolumePlugin& plugin,
              SafePath place);
   Status Reserve(const CallOptions& call);
+  // As Reserve, of a pod's own volume, with what a look has told of it.
+  Status ReserveIdentified(const StorageIdentity& identity, const CallOptions& call);
   Status Record(const CallOptions& call);
   // What may be set up, and nothing else that is at its path later; null where Reserve had not to
   // look.

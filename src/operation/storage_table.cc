@@ -101,8 +101,8 @@ GivenStorage StorageTable::StorageOf(const std::string& id) const {
 GivenStorage StorageTable::Had(const Entry& entry) {
   GivenStorage storage{entry.identity.own, entry.identity.within, entry.given.objects};
   const auto add = [&storage](const StorageObject& object) {
-    const bool is_new = std::find(storage.objects.begin(), storage.objects.end(), object) ==
-                        storage.objects.end();
+    const bool is_new =
+        std::find(storage.objects.begin(), storage.objects.end(), object) == storage.objects.end();
     if (object.inode != 0 && is_new) storage.objects.push_back(object);
   };
   add(entry.identity.object);
@@ -168,6 +168,13 @@ std::optional<StorageHolder> StorageTable::ExcludingLocked(const StorageHolder& 
     if (id == holder.id) continue;
     const Entry& there = entries_.at(id);
     if (Excludes(there.holder, holder, Meeting(there.identity, identity))) return there.holder;
+  }
+  if (!IsExclusive(holder.use)) return std::nullopt;
+  // At those who share nobody looks for a format; but what they were given is known.
+  for (const auto& [id, known] : expected_sharing_) {
+    const StorageIdentity given{.own = known.given.own, .within = known.given.within};
+    if (id == holder.id || !Overlap(given, identity)) continue;
+    if (Excludes(known.holder, holder, Meeting(given, identity))) return known.holder;
   }
   return std::nullopt;
 }

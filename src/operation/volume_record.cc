@@ -222,8 +222,7 @@ Result<PodVolumeRecord> DecodePodVolumeRecord(const Record& row) {
   record.storage.within.assign(message.storage_within_keys().begin(),
                                message.storage_within_keys().end());
   for (const record::StorageObjectRecord& from : message.storage_objects()) {
-    record.storage.objects.push_back(
-        {from.fs_type(), from.fs_uuid(), from.inode(), from.handle()});
+    record.storage.objects.push_back({from.fs_type(), from.fs_uuid(), from.inode(), from.handle()});
   }
   for (const record::SubPath& sub_path : message.sub_paths()) {
     record.sub_paths.push_back({sub_path.container(), sub_path.index()});

@@ -74,6 +74,9 @@ struct MountedVolume {
   // It is in its place as an agent before this one has made it, and what it should hold by now
   // cannot be told: a Secret of it is missing.
   bool content_unknown = false;
+  // Nothing was tried: it may hang with something else than the agent's own filesystem, and cannot
+  // be made together with others.
+  bool left_out = false;
 };
 
 struct UnmountRequest {

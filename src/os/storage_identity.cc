@@ -1,6 +1,7 @@
 #include "os/storage_identity.h"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@
 #include "os/safe_open.h"
 #include "os/statmount.h"
 #include "os/storage_keys.h"
+#include "os/storage_relation.h"
 
 namespace volumed {
 namespace {
@@ -49,6 +51,19 @@ std::optional<SafePath> Above(const SafePath& path, std::string* name) {
     above.resolve = Resolve::kBeneath;
   }
   return above;
+}
+
+Result<Existing> OpenOnSameMount(const SafePath& path) {
+  ASSIGN_OR_RETURN(Descriptor file, OpenSafePath(path, O_PATH, RESOLVE_NO_XDEV));
+  struct stat info = {};
+  const std::string what = "identify storage " + path.Display();
+  if (::fstat(file.get(), &info) != 0) {
+    return Error::FromErrno(errno, what, Outcome::kNotApplied);
+  }
+  if (S_ISBLK(info.st_mode)) {
+    return Error::FromErrno(EXDEV, what + ": a block device", Outcome::kNotApplied);
+  }
+  return Existing{std::move(file), ""};
 }
 
 Result<Existing> OpenExisting(const SafePath& path) {
@@ -282,22 +297,80 @@ Result<std::optional<Existing>> FindInFilesystem(const IdentifyStorage& request,
   return std::optional<Existing>(Existing{*std::move(found), ""});
 }
 
+// Whether its path, as the kernel tells it, leads there: that of a file which nobody has looked up
+// is made up, and so is one that lies outside of a bind mount.
+bool HasPath(int file, const KernelFeatures& features) {
+  const auto mount = MountOf(file, "", features);
+  const auto path = PathOf(file, "");
+  if (!mount.ok() || !path.ok()) return false;
+  SafePath place{mount->mount_point, ""};
+  if (*path != mount->mount_point) {
+    const size_t point = mount->mount_point == "/" ? 0 : mount->mount_point.size();
+    if (!path->starts_with(mount->mount_point) || path->size() < point + 2) return false;
+    place.relative = path->substr(point + 1);
+  }
+  const auto there = OpenSafePath(place, O_PATH | O_NOFOLLOW, RESOLVE_NO_XDEV);
+  struct stat its = {};
+  struct stat found = {};
+  return there.ok() && ::fstat(file, &its) == 0 && ::fstat(there->get(), &found) == 0 &&
+         its.st_dev == found.st_dev && its.st_ino == found.st_ino;
+}
+
+// The keys of what has no path tell only how it lies to what the request's path leads to.
+Status IdentifyByRelation(const IdentifyStorage& request, const Existing& found,
+                          const Existing& there, const KernelFeatures& features,
+                          StorageIdentity& identity, StorageKeys& keys) {
+  const std::string shown = request.path.Display();
+  struct stat info = {};
+  if (::fstat(found.file.get(), &info) != 0) {
+    return Error::FromErrno(errno, "identify storage " + shown, Outcome::kNotApplied);
+  }
+  identity = StorageIdentity();
+  keys = StorageKeys();
+  identity.type = FileTypeFromMode(info.st_mode);
+  identity.object = ReadStorageObject(found.file.get(), request.look_for.fs_type);
+  if (identity.type == FileType::kRegular) keys.own.insert(InodeKey(info.st_dev, info.st_ino));
+  if (!there.missing.empty()) return OkStatus();
+  ASSIGN_OR_RETURN(const StorageRelation relation,
+                   RelationOf(found.file.get(), there.file.get())
+                       .With("look for a file in the filesystem of " + shown));
+  if (relation == StorageRelation::kElsewhere) return OkStatus();
+  StorageIdentity above;
+  StorageKeys its;
+  RETURN_IF_ERROR(AddPlace(there.file.get(), "", shown, features, above, its));
+  std::set<std::string>& keys_there = relation == StorageRelation::kInside ? keys.within : keys.own;
+  keys_there.insert(its.own.begin(), its.own.end());
+  if (relation == StorageRelation::kInside) {
+    keys.within.insert(its.within.begin(), its.within.end());
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 Result<StorageIdentity> DoIdentifyStorage(const IdentifyStorage& request,
                                           const KernelFeatures& features) {
   RETURN_IF_ERROR(ValidateSafePath(request.path));
-  ASSIGN_OR_RETURN(Existing there, OpenExisting(request.path));
+  ASSIGN_OR_RETURN(Existing there,
+                   request.same_mount ? OpenOnSameMount(request.path) : OpenExisting(request.path));
   StorageIdentity identity;
-  if (request.look_for.inode != 0) {
-    ASSIGN_OR_RETURN(std::optional<Existing> found, FindInFilesystem(request, there, features));
-    if (!found) return identity;
-    there = *std::move(found);
-  }
   StorageKeys keys;
   std::set<std::string> made_of;
   LastingNames names;
-  RETURN_IF_ERROR(IdentifyOpen(request, there, features, identity, keys, made_of));
+  std::optional<Existing> found;
+  if (request.look_for.inode != 0) {
+    ASSIGN_OR_RETURN(found, FindInFilesystem(request, there, features));
+    if (!found) return identity;
+  }
+  Status told = OkStatus();
+  if (!found || HasPath(found->file.get(), features)) {
+    told = IdentifyOpen(request, found ? *found : there, features, identity, keys, made_of);
+    if (!told.ok() && !found) return told.error();
+  }
+  const bool by_relation = found && (!told.ok() || keys.own.empty());
+  if (by_relation) {
+    RETURN_IF_ERROR(IdentifyByRelation(request, *found, there, features, identity, keys));
+  }
   AddLoopFiles(features, identity, keys, names, {});
   for (std::set<std::string>* some : {&keys.own, &keys.within, &made_of}) {
     AddLastingNames(names, *some);

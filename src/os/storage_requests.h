@@ -49,9 +49,13 @@ struct StorageObject {
 // With an inode in `look_for`, that file or directory is identified and not what the path leads to:
 // it is looked for by its handle in the filesystem that the path leads to, wherever it lies there.
 // If that is another filesystem, or has no such file any more, the type is kMissing and there are
-// no keys. Errors, not applied: FailedPrecondition if it is there and its place cannot be told;
-// errno of open_by_handle_at(2).
-// A path that leads nowhere is no error: the type is kMissing, and the keys are those that it would
+// no keys. If no path leads to it (it lies outside of a bind mount; it is a file that nobody has
+// looked up; its name is too long, or ends as that of a removed one), the keys tell only whether it
+// lies at, in or around what the path leads to. Errors, not applied: errno of open_by_handle_at(2).
+// With `same_mount` nothing is looked at that does not lie on the mount of the path's root, so that
+// nothing else can hold it up: EXDEV, not applied, for what lies on another one, and for a block
+// device, which may lie on anything; ENOENT for a path that leads nowhere.
+// Else a path that leads nowhere is no error: the type is kMissing, and the keys are those that it would
 // have. Errors, not applied: errno of open(2); FailedPrecondition for what was removed meanwhile.
 // Source: name_to_handle_at(2), ioctl_loop(4), Linux Documentation/ABI/stable/sysfs-block.
 struct IdentifyStorage {
@@ -62,6 +66,7 @@ struct IdentifyStorage {
   bool find_users = false;
   bool twins_alone = false;
   StorageObject look_for{};
+  bool same_mount = false;
 };
 
 // The file of a loop device.

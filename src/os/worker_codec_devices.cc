@@ -217,6 +217,7 @@ void Fill(const IdentifyStorage& from, worker::Request& to) {
   m.set_find_users(from.find_users);
   m.set_twins_alone(from.twins_alone);
   if (from.look_for.inode != 0) Write(from.look_for, *m.mutable_look_for());
+  m.set_same_mount(from.same_mount);
 }
 
 IdentifyStorage Read(const worker::IdentifyStorage& from) {
@@ -225,6 +226,7 @@ IdentifyStorage Read(const worker::IdentifyStorage& from) {
   request.find_users = from.find_users();
   request.twins_alone = from.twins_alone();
   request.look_for = Read(from.look_for());
+  request.same_mount = from.same_mount();
   return request;
 }
 

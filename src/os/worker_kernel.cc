@@ -77,11 +77,18 @@ std::string LaneByKind(const AnyRequest& request) {
   return "";
 }
 
+// What else is mounted on its way cannot hold it up.
+bool StaysOnItsMount(const AnyRequest& request) {
+  const auto* identify = std::get_if<IdentifyStorage>(&request);
+  return identify != nullptr && identify->same_mount;
+}
+
 // All that its items are about lies below its path, and at least one asks what is mounted there.
 bool LiesInItsPath(const Batch& batch) {
   const std::string top = batch.path.Display();
   bool asks = false;
   for (const BatchItem& item : batch.items) {
+    if (StaysOnItsMount(item.request)) continue;
     const std::string path = RequestPath(item.request);
     if (path != top && !path.starts_with(top + "/")) return false;
     asks = asks || IsComposite(item.request);
@@ -154,6 +161,7 @@ std::string WorkerKernel::LaneOfCovered(const AnyRequest& request) const {
     return "";
   }
   const std::string path = RequestPath(request);
+  if (StaysOnItsMount(request)) return "";
   if (agent_root_.empty() || !path.starts_with('/')) return "";
   // Of several mounts the last one lies upon the others.
   std::string lane;

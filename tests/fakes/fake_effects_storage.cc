@@ -107,8 +107,14 @@ Result<StorageIdentity> FakeEffects::operator()(const IdentifyStorage& request) 
   SafePath path = request.path;
   std::string missing;
   Result<FakeLocation> there = Open(path);
+  if (request.same_mount && there.ok()) {
+    ASSIGN_OR_RETURN(const FakeLocation root, Open({path.root, "", path.resolve}));
+    if (there->mount != root.mount || vfs_.InodeAt(*there).type == FileType::kBlockDevice) {
+      return Error::FromErrno(EXDEV, "identify storage " + path.Display(), Outcome::kNotApplied);
+    }
+  }
   while (!there.ok()) {
-    if (there.error().sys_errno() != ENOENT) return there.error();
+    if (there.error().sys_errno() != ENOENT || request.same_mount) return there.error();
     std::string name;
     const std::optional<SafePath> above = Above(path, &name);
     if (!above) return there.error();

@@ -353,7 +353,9 @@ struct RequestGenerator::Maker<WriteAttribute> {
 template <>
 struct RequestGenerator::Maker<IdentifyStorage> {
   static constexpr uint32_t kWeight = 4;
-  static IdentifyStorage Make(RequestGenerator& g) { return {g.Path(), g.OneIn(2)}; }
+  static IdentifyStorage Make(RequestGenerator& g) {
+    return {.path = g.Path(), .find_users = g.OneIn(2), .same_mount = g.OneIn(3)};
+  }
 };
 template <>
 struct RequestGenerator::Maker<MarkStorage> {

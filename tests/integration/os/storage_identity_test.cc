@@ -384,6 +384,79 @@ TEST_F(StorageIdentityTest, WhatWasMovedIsFoundByItsHandleWhereverItLiesInItsFil
   EXPECT_FALSE(kernel_->Call(request, {}).ok());
 }
 
+// A volume whose path is a bind mount, or a subvolume's, was never emptied: whatever somebody had
+// elsewhere in the filesystem had no path there, and counted as in the way.
+TEST_F(StorageIdentityTest, WhatLiesOutsideOfABindMountIsKnownToLieElsewhere) {
+  for (const std::string name : {"real", "real/v", "real/v/in", "bound", "beside"}) Directory(name);
+  ASSERT_EQ(::mount(Path("real").c_str(), Path("bound").c_str(), nullptr, MS_BIND, nullptr), 0);
+  const StorageIdentity volume = Identify(Path("bound/v"));
+  IdentifyStorage request{HostPath(Path("bound/v")), false};
+  request.look_for = Identify(Path("beside")).object;
+  const auto beside = kernel_->Call(request, {});
+  ASSERT_TRUE(beside.ok()) << beside.error().ToString();
+  EXPECT_EQ(beside->type, FileType::kDirectory);
+  EXPECT_FALSE(Overlap(*beside, volume));
+  request.look_for = Identify(Path("real/v/in")).object;
+  const auto inside = kernel_->Call(request, {});
+  ASSERT_TRUE(inside.ok()) << inside.error().ToString();
+  EXPECT_TRUE(Overlap(*inside, volume));
+}
+
+// Its path was taken as the kernel makes it up for a file that nobody has looked up.
+TEST_F(StorageIdentityTest, AMovedFileThatNobodyHasLookedUpIsFound) {
+  Directory("v");
+  Directory("v/deep");
+  Directory("other");
+  ASSERT_TRUE(MakeImage(Path("file"), 4096));
+  IdentifyStorage request{HostPath(Path("v")), false};
+  request.look_for = Identify(Path("file")).object;
+  const StorageIdentity volume = Identify(Path("v"));
+  for (const bool cold : {false, true}) {
+    for (const std::string to : {"v/deep/moved", "other/moved"}) {
+      ASSERT_EQ(::rename(Path("file").c_str(), Path(to).c_str()), 0);
+      if (cold) {
+        ::sync();
+        std::ofstream("/proc/sys/vm/drop_caches") << "2";
+      }
+      const auto found = kernel_->Call(request, {});
+      ASSERT_TRUE(found.ok()) << found.error().ToString();
+      EXPECT_EQ(found->type, FileType::kRegular);
+      EXPECT_EQ(Overlap(*found, volume), to == "v/deep/moved") << to << (cold ? ", cold" : "");
+      ASSERT_EQ(::rename(Path(to).c_str(), Path("file").c_str()), 0);
+    }
+  }
+}
+
+// Whoever may rename a pod's directory kept every volume of its filesystem from being emptied.
+TEST_F(StorageIdentityTest, NoNameOfADirectoryHidesWhereItLies) {
+  Directory("v");
+  Directory("outside");
+  Directory("x");
+  const StorageIdentity volume = Identify(Path("v"));
+  IdentifyStorage request{HostPath(Path("v")), false};
+  request.look_for = Identify(Path("x")).object;
+  for (const std::string below : {"outside/", "v/"}) {
+    const std::string deleted = below + "x (deleted)";
+    ASSERT_EQ(::rename(Path("x").c_str(), Path(deleted).c_str()), 0);
+    const auto found = kernel_->Call(request, {});
+    ASSERT_TRUE(found.ok()) << found.error().ToString();
+    EXPECT_EQ(Overlap(*found, volume), below == "v/");
+    ASSERT_EQ(::rename(Path(deleted).c_str(), Path("x").c_str()), 0);
+    // Deeper than any path may be long.
+    Descriptor at(::open(Path(below).c_str(), O_RDONLY | O_DIRECTORY));
+    const std::string name(200, 'd');
+    for (int depth = 0; depth < 25; ++depth) {
+      ASSERT_EQ(::mkdirat(at.get(), name.c_str(), 0755), 0);
+      at = Descriptor(::openat(at.get(), name.c_str(), O_RDONLY | O_DIRECTORY));
+    }
+    ASSERT_EQ(::renameat(AT_FDCWD, Path("x").c_str(), at.get(), "x"), 0);
+    const auto deep = kernel_->Call(request, {});
+    ASSERT_TRUE(deep.ok()) << deep.error().ToString();
+    EXPECT_EQ(Overlap(*deep, volume), below == "v/");
+    ASSERT_EQ(::renameat(at.get(), "x", AT_FDCWD, Path("x").c_str()), 0);
+  }
+}
+
 TEST_F(StorageIdentityTest, TheFileOfALoopDeviceIsToldAsItCanBeOverReboots) {
   if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
   ASSERT_TRUE(MakeImage(Path("image"), kDiskBytes));

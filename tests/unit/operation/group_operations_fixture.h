@@ -41,15 +41,19 @@ class CountingKernel final : public Kernel {
   explicit CountingKernel(Kernel& real) : real_(real) {}
   bool TakesComposites() const override { return true; }
   Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) override {
+    // The agent's own mount table answers.
+    if (std::holds_alternative<ListMounts>(request)) return real_.Perform(request, options);
     ++round_trips;
     last_keys = options.more_keys;
-    if (died) return Error::MaybeApplied(Code::kUnavailable, "the worker died");
+    if (died || std::exchange(dies_once, false))
+      return Error::MaybeApplied(Code::kUnavailable, "the worker died");
     return real_.Perform(request, options);
   }
 
   int round_trips = 0;
   std::vector<std::string> last_keys;
   bool died = false;
+  bool dies_once = false;
 
  private:
   Kernel& real_;

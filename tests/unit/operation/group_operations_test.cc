@@ -33,6 +33,85 @@ TEST_F(GroupOperationsTest, TheVolumesOfAPodCostOneRoundTripAndTwoWrites) {
   EXPECT_FALSE(real_kernel_.Exists(kVolumes + "/a"));
 }
 
+// It cost three round trips and two writes of its own, and the first pods of a burst of 10,000 were
+// ready at its end.
+TEST_F(GroupOperationsTest, WhatIsHandedOutIsLookedAtInTheOneRequestOfItsPod) {
+  real_kernel_.AddDirectory("/srv/data");
+  const auto outcomes = Mount({Disk("a"), Host("h", "/srv/data"), Memory("b")});
+  for (const auto& [name, outcome] : outcomes) EXPECT_EQ(outcome, "done") << name;
+  EXPECT_EQ(kernel_.round_trips, 1);
+  EXPECT_EQ(store_.writes, 2);
+  EXPECT_EQ(State("h"), "SetUp");
+  EXPECT_EQ(mounted_.at("h").host_path, "/srv/data");
+  EXPECT_THAT(WhoKeeps("/srv/data"), HasSubstr("volume h of pod uid-1"));
+  const auto record = operations_->FindRecord(Key("uid-1", "h"));
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->storage.objects.size(), 1U) << "a new agent knows what the pod has";
+}
+
+// What may hang with something else is neither asked for with the others nor in their lane.
+TEST_F(GroupOperationsTest, WhatLiesElsewhereIsStartedByItself) {
+  real_kernel_.AddDirectory("/srv/data");
+  real_kernel_.AddMount("nfs4", "nas:/srv", "/far");
+  real_kernel_.AddDirectory("/far/data");
+  real_kernel_.AddSymlink("/linked", "/srv/data");
+  domains_.lanes = {{"/far/data", "nfs:nas"}, {"/linked", "own"}, {"/new", "own"}};
+  MountRequest created =
+      Request("new", HostPathVolumeSource{"/new", HostPathType::kDirectoryOrCreate});
+  const auto outcomes =
+      Mount({Disk("a"), Host("far", "/far/data"), Host("linked", "/linked"), created});
+  EXPECT_EQ(outcomes.size(), 4U);
+  for (const auto& [name, outcome] : outcomes) {
+    EXPECT_EQ(outcome, "done") << name;
+    EXPECT_EQ(State(name), "SetUp") << name;
+  }
+  EXPECT_EQ(domains_.located, 3) << "each waits in its own lane";
+  EXPECT_THAT(WhoKeeps("/srv/data"), HasSubstr("volume linked of pod uid-1"));
+  EXPECT_TRUE(real_kernel_.Exists("/new"));
+  // It was made for the pod: until now nobody knew what it was, wherever somebody moved it.
+  EXPECT_EQ(operations_->FindRecord(Key("uid-1", "new"))->storage.objects.size(), 1U);
+}
+
+TEST_F(GroupOperationsTest, AHungFilesystemOfOneHostPathLeavesThePodsOthersAlone) {
+  real_kernel_.AddMount("nfs4", "nas:/srv", "/far");
+  real_kernel_.AddDirectory("/far/data");
+  real_kernel_.Hang("/far");
+  const auto outcomes = Mount({Disk("a"), Host("far", "/far/data")});
+  EXPECT_EQ(outcomes.at("a"), "done");
+  EXPECT_EQ(State("a"), "SetUp");
+  EXPECT_THAT(outcomes.at("far"), HasSubstr("ReserveStorage"));
+}
+
+TEST_F(GroupOperationsTest, WhatIsHandedOutIsRefusedAsBySetUp) {
+  real_kernel_.AddDirectory("/srv/data");
+  real_kernel_.AddDirectory("/srv/emptied");
+  PersistentVolume volume;
+  volume.metadata.name = "pv";
+  ASSERT_TRUE(storage_
+                  .TakeForReclaim(ReclaimStorageHolder(volume), {"/srv/emptied"}, "claim", {},
+                                  CallOptions())
+                  .ok());
+  MountRequest file = Request("file", HostPathVolumeSource{"/srv/data", HostPathType::kFile});
+  const auto outcomes = Mount({Disk("a"), file, Host("late", "/srv/emptied")});
+  EXPECT_EQ(outcomes.at("a"), "done");
+  EXPECT_THAT(outcomes.at("file"), HasSubstr("SetUp: "));
+  EXPECT_THAT(outcomes.at("file"), HasSubstr("is not a file"));
+  EXPECT_THAT(outcomes.at("late"), HasSubstr("whose content is being deleted"));
+  for (const std::string name : {"file", "late"}) EXPECT_EQ(State(name), "none") << name;
+  EXPECT_EQ(WhoKeeps("/srv/data"), "") << "nobody has it";
+  EXPECT_EQ(real_store_.Load(kPodVolumeRecordKind)->records.size(), 1U);
+}
+
+// The worker dies amid the request: what was only looked at is certainly as it was.
+TEST_F(GroupOperationsTest, WhatIsHandedOutIsTriedByItselfIfTheRequestOfItsPodFails) {
+  real_kernel_.AddDirectory("/srv/data");
+  kernel_.dies_once = true;
+  const auto outcomes = Mount({Disk("a"), Host("h", "/srv/data")});
+  EXPECT_THAT(outcomes.at("a"), HasSubstr("the worker died"));
+  EXPECT_EQ(outcomes.at("h"), "done");
+  EXPECT_EQ(State("h"), "SetUp");
+}
+
 TEST_F(GroupOperationsTest, WhatWasHandedOutIsTakenAwayWithTheOthers) {
   real_kernel_.AddDirectory("/srv/data");
   (void)Mount({Disk("a"), Host("h", "/srv/data")});

@@ -302,6 +302,38 @@ TEST_F(StorageGuardTest, TheFileOfALoopDeviceThatAPodHasIsFoundWhereItWasMoved) 
   EXPECT_THAT(Reclaim(outer, "claim-1"), HasSubstr("volume a"));
 }
 
+// A running pod's disk image was formatted by the agent after the one that had given it.
+TEST_F(StorageGuardTest, AFileThatAPodWasGivenIsNotFormattedAsALoopDeviceAfterARestart) {
+  kernel_.AddFile("/image", "");
+  FakeDevice loop;
+  loop.storage_file = "/image";
+  kernel_.AddDevice("/dev/loop0", loop);
+  ASSERT_EQ(Take(Pod("a"), "/image"), "");
+  const GivenStorage given = guard_->StorageOf(Pod("a").id);
+  ASSERT_FALSE(given.own.empty());
+  for (const StorageUse use : {StorageUse::kFormat, StorageUse::kRaw}) {
+    Restart();
+    guard_->Expect(BootId("boot-a"), {Pod("a"), {"/image"}, given});
+    EXPECT_THAT(Take(Device("v", use), "/dev/loop0"), HasSubstr("volume a"));
+  }
+  ASSERT_TRUE(guard_->Release(Pod("a").id).ok());
+  EXPECT_EQ(Take(Device("v", StorageUse::kFormat), "/dev/loop0"), "");
+}
+
+// The file of a PersistentVolume whose data is to stay was deleted with the volume around it.
+TEST_F(StorageGuardTest, ARetainedFileKeepsTheDirectoryAroundItFromBeingEmptied) {
+  kernel_.AddDirectory("/x");
+  kernel_.AddFile("/x/file", "data");
+  const PersistentVolume outer = HostPathVolume("outer", "/x");
+  const PersistentVolume file = HostPathVolume("file", "/x/file");
+  ASSERT_EQ(RecordOf(file, "claim-2", true), "");
+  EXPECT_THAT(Reclaim(outer, "claim-1"), HasSubstr("PersistentVolume file"));
+  ASSERT_TRUE(guard_->Forget("file").ok());
+  EXPECT_THAT(Reclaim(outer, "claim-1"), HasSubstr("the retained data of PersistentVolume file"));
+  kernel_.Remove("/x/file");
+  EXPECT_EQ(Reclaim(outer, "claim-1"), "");
+}
+
 TEST_F(StorageGuardTest, ADeviceThatAPodWasGivenByALinkIsNotFormattedAfterARestart) {
   kernel_.AddDevice("/dev/sdb");
   kernel_.AddSymlink("/link", "/dev/sdb");
