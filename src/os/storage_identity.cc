@@ -53,8 +53,13 @@ std::optional<SafePath> Above(const SafePath& path, std::string* name) {
   return above;
 }
 
+// The root is where it is, also if something is mounted there.
+Result<Descriptor> OpenOnMountOfRoot(const SafePath& path, int flags) {
+  return OpenSafePath(path, flags, path.relative.empty() ? 0 : RESOLVE_NO_XDEV);
+}
+
 Result<Existing> OpenOnSameMount(const SafePath& path) {
-  ASSIGN_OR_RETURN(Descriptor file, OpenSafePath(path, O_PATH, RESOLVE_NO_XDEV));
+  ASSIGN_OR_RETURN(Descriptor file, OpenOnMountOfRoot(path, O_PATH));
   struct stat info = {};
   const std::string what = "identify storage " + path.Display();
   if (::fstat(file.get(), &info) != 0) {
@@ -309,7 +314,7 @@ bool HasPath(int file, const KernelFeatures& features) {
     if (!path->starts_with(mount->mount_point) || path->size() < point + 2) return false;
     place.relative = path->substr(point + 1);
   }
-  const auto there = OpenSafePath(place, O_PATH | O_NOFOLLOW, RESOLVE_NO_XDEV);
+  const auto there = OpenOnMountOfRoot(place, O_PATH | O_NOFOLLOW);
   struct stat its = {};
   struct stat found = {};
   return there.ok() && ::fstat(file, &its) == 0 && ::fstat(there->get(), &found) == 0 &&

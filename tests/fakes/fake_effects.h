@@ -115,6 +115,7 @@ class FakeEffects {
   Result<Parent> OpenParent(const SafePath& path) const;
 
  private:
+  Status CheckSameMount(const SafePath& path);
   static Status Validate(const SafePath& path);
   Result<std::string> LinkAt(const Parent& parent, const std::string& what) const;
   // openat2 of one name without links; an errno.

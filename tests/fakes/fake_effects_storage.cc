@@ -102,19 +102,27 @@ void FakeEffects::AddFiles(const FakeDevice& device, StorageIdentity& identity) 
   }
 }
 
+// Name by name, as the kernel finds out that a path leads away from the mount of its root.
+Status FakeEffects::CheckSameMount(const SafePath& path) {
+  ASSIGN_OR_RETURN(FakeLocation there, Open({path.root, "", path.resolve}));
+  const auto mount = there.mount;
+  for (size_t end = 0; !path.relative.empty() && end != std::string::npos;) {
+    end = path.relative.find('/', end == 0 ? 0 : end + 1);
+    ASSIGN_OR_RETURN(there, Open({path.root, path.relative.substr(0, end), path.resolve}));
+    if (there.mount != mount) break;
+  }
+  if (there.mount == mount && vfs_.InodeAt(there).type != FileType::kBlockDevice) return OkStatus();
+  return Error::FromErrno(EXDEV, "identify storage " + path.Display(), Outcome::kNotApplied);
+}
+
 Result<StorageIdentity> FakeEffects::operator()(const IdentifyStorage& request) {
   RETURN_IF_ERROR(Validate(request.path));
+  if (request.same_mount) RETURN_IF_ERROR(CheckSameMount(request.path));
   SafePath path = request.path;
   std::string missing;
   Result<FakeLocation> there = Open(path);
-  if (request.same_mount && there.ok()) {
-    ASSIGN_OR_RETURN(const FakeLocation root, Open({path.root, "", path.resolve}));
-    if (there->mount != root.mount || vfs_.InodeAt(*there).type == FileType::kBlockDevice) {
-      return Error::FromErrno(EXDEV, "identify storage " + path.Display(), Outcome::kNotApplied);
-    }
-  }
   while (!there.ok()) {
-    if (there.error().sys_errno() != ENOENT || request.same_mount) return there.error();
+    if (there.error().sys_errno() != ENOENT) return there.error();
     std::string name;
     const std::optional<SafePath> above = Above(path, &name);
     if (!above) return there.error();

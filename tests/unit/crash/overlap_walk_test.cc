@@ -71,7 +71,7 @@ TEST(OverlapWalkTest, OnlyOverlappingOperationsShowTheirMistakes) {
       Count(order, title, RunScenario(seeded.scenario, *start, seeded.bug, seed, {}, nullptr));
     }
     const OverlapReport overlapping = WalkOverlaps(
-        seeded.scenario, seeded.bug, {.seeds = 400, .crashes = false, .stop_at_first = true});
+        seeded.scenario, seeded.bug, {.seeds = 4000, .crashes = false, .stop_at_first = true});
     std::cout << "seeded bug \"" << seeded.bug.name << "\" in " << seeded.scenario.name << ": "
               << order.violations << " violations in " << order.runs << " runs in order, "
               << (overlapping.walk.violations > 0 ? "caught" : "NOT CAUGHT") << " after "
