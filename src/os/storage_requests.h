@@ -55,8 +55,9 @@ struct StorageObject {
 // With `same_mount` nothing is looked at that does not lie on the mount of the path's root, so that
 // nothing else can hold it up: EXDEV, not applied, for what lies on another one, and for a block
 // device, which may lie on anything; ENOENT for a path that leads nowhere.
-// Else a path that leads nowhere is no error: the type is kMissing, and the keys are those that it would
-// have. Errors, not applied: errno of open(2); FailedPrecondition for what was removed meanwhile.
+// Else a path that leads nowhere is no error: the type is kMissing, and the keys are those that it
+// would have. Errors, not applied: errno of open(2); FailedPrecondition for what was removed
+// meanwhile.
 // Source: name_to_handle_at(2), ioctl_loop(4), Linux Documentation/ABI/stable/sysfs-block.
 struct IdentifyStorage {
   using Answer = StorageIdentity;
