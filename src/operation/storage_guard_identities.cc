@@ -145,6 +145,14 @@ Result<bool> StorageGuard::LiesInWay(const StorageName& name, const StorageIdent
   // It is not at its path any more. By its handle it is found wherever it is.
   if (object.handle.empty()) return IsSameObject(object, identity.object);
   ASSIGN_OR_RETURN(const StorageIdentity found, FindMoved(name, object, call));
+  // From a bind mount nobody sees whether a directory outside of it holds what is bound.
+  const bool unseen =
+      found.type == FileType::kDirectory && found.own.empty() && found.within.empty();
+  if (unseen) {
+    return Error::NotApplied(
+        Code::kFailedPrecondition,
+        "its directory was moved to where no path from " + name.ToString() + " leads");
+  }
   return Overlap(identity, found);
 }
 

@@ -184,6 +184,33 @@ TEST_F(StorageGuardTest, ARunningPodKeepsWhatSomebodyMovedIntoADeletedVolume) {
   EXPECT_TRUE(Eventually(kPatience * 3, [&] { return !Exists(outer); })) << Told("v");
 }
 
+// From inside of a bind mount nobody sees what lies around what is bound.
+TEST_F(StorageGuardTest, AMovedVolumeThatMayHoldABoundOneKeepsThat) {
+  const std::string bound = volumes() + "/bound";
+  const std::string kept = scratch() + "/kept";
+  for (const std::string& path : {bound, kept, scratch() + "/real", scratch() + "/real/v"}) {
+    ASSERT_NO_FATAL_FAILURE(MakeDirectory(path));
+  }
+  ASSERT_EQ(::mount((scratch() + "/real").c_str(), bound.c_str(), nullptr, MS_BIND, nullptr), 0);
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Volume("v", HostPath(bound + "/v"), "Delete") +
+                                  Volume("kept", HostPath(kept), "Retain")));
+  ASSERT_NO_FATAL_FAILURE(UseOnce("v"));
+  ASSERT_NO_FATAL_FAILURE(UseOnce("kept"));
+  const std::string moved = scratch() + "/moved";
+  ASSERT_EQ(::rename(kept.c_str(), moved.c_str()), 0);
+  ASSERT_EQ(::rename((scratch() + "/real").c_str(), (moved + "/real").c_str()), 0);
+  ASSERT_TRUE(Delete("PersistentVolumeClaim", "v").ok());
+  EXPECT_TRUE(VolumeSays("v", "whether persistent volume kept has storage in the way"))
+      << Told("v");
+  EXPECT_TRUE(Exists(moved + "/real/v"));
+  // Where it can be told, nothing keeps the claim's wish.
+  ASSERT_EQ(::rename(moved.c_str(), kept.c_str()), 0);
+  ASSERT_EQ(::rename((kept + "/real").c_str(), (scratch() + "/real").c_str()), 0);
+  EXPECT_TRUE(Eventually(kPatience * 3, [&] { return !Exists(bound + "/v"); })) << Told("v");
+  EXPECT_EQ(::umount2(bound.c_str(), MNT_DETACH), 0);
+}
+
 TEST_F(StorageGuardTest, AnotherDirectoryAtTheSamePathIsNotDeleted) {
   const std::string path = volumes() + "/x";
   ASSERT_NO_FATAL_FAILURE(MakeDirectory(path));

@@ -33,8 +33,7 @@ TEST_F(GroupOperationsTest, TheVolumesOfAPodCostOneRoundTripAndTwoWrites) {
   EXPECT_FALSE(real_kernel_.Exists(kVolumes + "/a"));
 }
 
-// It cost three round trips and two writes of its own, and the first pods of a burst of 10,000 were
-// ready at its end.
+// It cost three round trips and two writes of its own.
 TEST_F(GroupOperationsTest, WhatIsHandedOutIsLookedAtInTheOneRequestOfItsPod) {
   real_kernel_.AddDirectory("/srv/data");
   const auto outcomes = Mount({Disk("a"), Host("h", "/srv/data"), Memory("b")});
