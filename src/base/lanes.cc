@@ -24,6 +24,7 @@ void Lanes::Update(const std::string& name, const Change& change) {
     const int used = sign * (lane.busy + lane.health.lost);
     used_ += used;
     if (lane.silent()) silent_used_ += used;
+    if (lane.answers()) waiting_elsewhere_ += sign * static_cast<int>(lane.waiting.size());
   };
   count(-1);
   change(lane);
@@ -57,9 +58,14 @@ void Lanes::GiveUp(const std::string& lane, Ticket ticket) {
   });
 }
 
+int Lanes::OwnPlaces() const {
+  const int given_way = std::min(waiting_elsewhere_, limits_.own_lane - limits_.per_lane);
+  return limits_.own_lane - std::max(0, given_way);
+}
+
 bool Lanes::HasRoom(const std::string& name, const Lane& lane) const {
   // A lost place of the own lane holds up nobody: nothing would go on at all.
-  if (IsOwnLane(name)) return own_used_ < limits_.own_lane;
+  if (IsOwnLane(name)) return own_used_ < OwnPlaces();
   if (name == kUnboundLane) return lane.busy < limits_.unbound;
   if (lane.busy + lane.health.lost >= limits_.per_lane || used_ >= limits_.places) return false;
   const int unreserved = limits_.places - Reserve();
@@ -135,7 +141,7 @@ std::vector<std::string> Lanes::WaitedFor() const {
 }
 
 bool Lanes::IsFull(const std::string& lane) const {
-  if (IsOwnLane(lane)) return own_used_ >= limits_.own_lane;
+  if (IsOwnLane(lane)) return own_used_ >= OwnPlaces();
   const int used = busy(lane) + Health(lane).lost;
   return used >= (lane == kUnboundLane ? limits_.unbound : limits_.per_lane);
 }

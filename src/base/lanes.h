@@ -53,6 +53,10 @@ struct LaneHealth {
 // So each new lane that hangs gets a try for as long as lost places leave room for it, and lanes
 // that answer always have some.
 //
+// What was begun is finished first: the more wait for lanes that answer, the fewer places the own
+// lanes have, down to as many as one lane may have. Else a burst of pods would be set up on the
+// agent's own filesystem long before the volumes that each of them has elsewhere.
+//
 // Threads: external lock. Blocks: never. Costs: per lane in which somebody waits.
 class Lanes {
  public:
@@ -94,10 +98,12 @@ class Lanes {
     LaneHealth health;
     std::deque<Ticket> waiting;
     bool silent() const { return health.silent_since.has_value(); }
+    bool answers() const { return health.has_answered && !silent() && health.lost == 0; }
     bool idle() const { return busy == 0 && health.lost == 0 && waiting.empty(); }
   };
 
   bool HasRoom(const std::string& name, const Lane& lane) const;
+  int OwnPlaces() const;
   const Lane* Find(const std::string& lane) const;
   // Of the limits, what silent lanes do not get.
   int Reserve() const { return limits_.places / 4; }
@@ -113,6 +119,7 @@ class Lanes {
   int used_ = 0;         // places that are taken or lost, but for the own and the unbound lane's
   int silent_used_ = 0;  // of these, in lanes that are silent
   int own_used_ = 0;     // places of the own lanes
+  int waiting_elsewhere_ = 0;  // for lanes that answer, the own and the unbound one left out
 };
 
 }  // namespace volumed

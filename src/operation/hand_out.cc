@@ -1,20 +1,34 @@
 #include "operation/hand_out.h"
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "operation/mount_request.h"
 #include "operation/operation_traits.h"
+#include "os/fault_domain.h"
 #include "volume/storage_name.h"
 
 namespace volumed {
 namespace {
 
-// The mount that shows at the path; nothing if the table cannot tell.
-std::optional<MountEntry> MountAt(Kernel& kernel, const std::string& path,
-                                  const CallOptions& call) {
-  const Result<MountListing> around = kernel.Call(ListMounts{.around = path}, call);
-  if (!around.ok() || around->mounts.empty()) return std::nullopt;
-  return around->mounts.back();  // it lies upon the others
+// The mounts that a path may lie on, in the table's order: the last one lies upon the others.
+// Nothing if the table cannot tell.
+std::vector<MountEntry> MountsAround(Kernel& kernel, const std::string& path,
+                                     const CallOptions& call) {
+  Result<MountListing> around = kernel.Call(ListMounts{.around = path}, call);
+  return around.ok() ? std::move(around->mounts) : std::vector<MountEntry>();
+}
+
+// Whether the way to a path on `mounts` touches nothing that could hang while the agent's own
+// directory, which is on `own`, still answers.
+bool HangsWithOwn(const std::vector<MountEntry>& mounts, const std::vector<MountEntry>& own) {
+  const std::string own_lane = DomainOfMount(own.back()).lane;
+  if (!LaneBeside(own_lane, mounts.back()).empty()) return false;
+  return std::all_of(mounts.begin(), mounts.end(), [&](const MountEntry& mount) {
+    const auto is_same = [&mount](const MountEntry& one) { return one.mount_id == mount.mount_id; };
+    return LaneBeside(own_lane, mount).empty() || std::any_of(own.begin(), own.end(), is_same);
+  });
 }
 
 }  // namespace
@@ -37,13 +51,14 @@ HandOut::HandOut(const OperationParts& parts, const MountRequest& request, Volum
 
 std::optional<IdentifyStorage> HandOut::Look(const CallOptions& call) const {
   const std::string path = StorageNameOf(request_.spec)->path;
-  const auto own = MountAt(parts_.host.kernel, parts_.host.paths.root(), call);
-  const auto mount = MountAt(parts_.host.kernel, path, call);
-  if (!own || !mount || mount->mount_point != own->mount_point) return std::nullopt;
-  const std::string above = own->mount_point == "/" ? "" : own->mount_point;
-  if (!path.starts_with(above + "/") || path.size() == above.size() + 1) return std::nullopt;
+  const std::vector<MountEntry> own =
+      MountsAround(parts_.host.kernel, parts_.host.paths.root(), call);
+  const std::vector<MountEntry> mounts = MountsAround(parts_.host.kernel, path, call);
+  if (own.empty() || mounts.empty() || !HangsWithOwn(mounts, own)) return std::nullopt;
+  const std::string mount = mounts.back().mount_point == "/" ? "" : mounts.back().mount_point;
+  if (!path.starts_with(mount + "/") || path.size() == mount.size() + 1) return std::nullopt;
   IdentifyStorage look;
-  look.path = {own->mount_point, path.substr(above.size() + 1), Resolve::kNoSymlinks};
+  look.path = {mounts.back().mount_point, path.substr(mount.size() + 1), Resolve::kNoSymlinks};
   look.same_mount = true;
   return look;
 }

@@ -1,5 +1,6 @@
-// A volume that is handed out as it is (a hostPath) and lies on the agent's own filesystem: it is
-// looked at in the one request that makes the other volumes of its pod. Nothing is made of it.
+// A volume that is handed out as it is (a hostPath) and lies on the agent's own filesystem, under
+// whichever of its mounts, or in memory: it is looked at in the one request that makes the other
+// volumes of its pod. Nothing is made of it.
 #pragma once
 
 #include <optional>
@@ -27,9 +28,9 @@ class HandOut {
   HandOut(const OperationParts& parts, const MountRequest& request, VolumePlugin& plugin,
           Mounter& mounter);
 
-  // What is to be asked; nothing if the mount table has it on another filesystem, with which it may
-  // hang. A link on the way is not followed, for the table does not tell where it leads.
-  // Blocks: for the mount table.
+  // What is to be asked; nothing if the mount table has it, or a mount on the way to it, on another
+  // filesystem, with which it may hang. A link on the way is not followed, for the table does not
+  // tell where it leads. Blocks: for the mount table.
   std::optional<IdentifyStorage> Look(const CallOptions& call) const;
   // The pod is given what the look has told of, unless that is in somebody's way, or is not what
   // the volume wants.

@@ -141,6 +141,12 @@ FaultDomain DomainOfMount(const MountEntry& mount) {
   return {lane, lane + " (" + mount.fs_type + " at " + mount.mount_point + ")"};
 }
 
+std::string LaneBeside(const std::string& own_lane, const MountEntry& mount) {
+  if (mount.fs_type == "tmpfs" || mount.fs_type == "ramfs") return "";
+  const std::string lane = DomainOfMount(mount).lane;
+  return lane == own_lane ? "" : lane;
+}
+
 FaultDomain DomainOfPath(const std::string& path, const std::vector<MountEntry>& around) {
   if (path.starts_with(kDevices)) return {DeviceDomain(path), "device " + path};
   const MountEntry* closest = nullptr;

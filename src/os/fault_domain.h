@@ -46,6 +46,10 @@ std::string FollowLinksOnRoot(const std::string& path);
 // shares the lane of the server's other volumes; any other is its number. Pure.
 FaultDomain DomainOfMount(const MountEntry& mount);
 
+// The lane of the mount; empty if it does not hang by itself: it is of the filesystem that has
+// `own_lane`, or in memory. Pure.
+std::string LaneBeside(const std::string& own_lane, const MountEntry& mount);
+
 // The domain of an absolute path, out of the mounts around it (ListMounts::around) in the table's
 // order. A path below /dev stands for the device itself. Pure.
 FaultDomain DomainOfPath(const std::string& path, const std::vector<MountEntry>& around);

@@ -177,9 +177,7 @@ std::string WorkerKernel::LaneOfCovered(const AnyRequest& request) const {
 }
 
 std::string WorkerKernel::LaneOfMount(const MountEntry& mount) const {
-  const bool in_memory = mount.fs_type == "tmpfs" || mount.fs_type == "ramfs";
-  const std::string lane = in_memory ? "" : DomainOfMount(mount).lane;
-  return lane == own_lane_ ? "" : lane;
+  return LaneBeside(own_lane_, mount);
 }
 
 void WorkerKernel::SetLimits(int max_workers, int max_per_domain) {

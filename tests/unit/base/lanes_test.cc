@@ -160,6 +160,29 @@ TEST_F(LanesTest, TheOwnLaneIsBoundedForItselfAndALostPlaceDoesNotStopIt) {
   }
 }
 
+// Each pod of a burst has volumes on the agent's own filesystem and one elsewhere: the first pods
+// were ready only once all of the burst had what lies on the own one.
+TEST_F(LanesTest, TheOwnLanesGiveWayToThoseWhoWaitForLanesThatAnswer) {
+  lanes_.SetLimits({.places = 8, .per_lane = 2, .own_lane = 4});
+  EnterAndAnswer("disk");
+  for (int place = 0; place < 2; ++place) ASSERT_TRUE(Enter("disk"));
+  for (int place = 0; place < 4; ++place) ASSERT_TRUE(Enter("")) << place;
+  std::vector<Lanes::Ticket> waiting;
+  for (int number = 0; number < 9; ++number) waiting.push_back(lanes_.Wait("disk"));
+  ASSERT_THAT(lanes_.Admit(), IsEmpty());
+  for (int place = 0; place < 2; ++place) {
+    lanes_.Leave("");
+    EXPECT_FALSE(Enter("")) << "two of the four are given up";
+  }
+  lanes_.Leave("");
+  EXPECT_TRUE(Enter("")) << "however many wait, as many are left as a lane has";
+  for (int number = 0; number < 8; ++number) lanes_.GiveUp("disk", waiting[number]);
+  EXPECT_TRUE(Enter("")) << "one waits still, and so the own lanes have three";
+  EXPECT_FALSE(Enter(""));
+  lanes_.NotAnswered("disk", TimePoint(Duration(1)));
+  EXPECT_TRUE(Enter("")) << "nobody waits for what hangs";
+}
+
 TEST_F(LanesTest, HealthThatIsToldCountsAsHealthThatWasSeen) {
   lanes_.SetHealth("a", {.lost = 2, .silent_since = TimePoint(Duration(1))});
   EXPECT_FALSE(Enter("a"));

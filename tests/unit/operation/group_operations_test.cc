@@ -48,6 +48,32 @@ TEST_F(GroupOperationsTest, WhatIsHandedOutIsLookedAtInTheOneRequestOfItsPod) {
   EXPECT_EQ(record->storage.objects.size(), 1U) << "a new agent knows what the pod has";
 }
 
+// The agent binds its root on itself if that is not shared: all that lay beside it on its filesystem
+// then had requests of their own, and of a burst of pods hardly one was ready before the end.
+TEST_F(GroupOperationsTest, WhatIsHandedOutMayLieUnderAnotherMountOfTheAgentsFilesystem) {
+  ASSERT_TRUE(real_kernel_.Call(BindMount{{kRoot, ""}, {kRoot, ""}}, CallOptions()).ok());
+  real_kernel_.AddDirectory("/srv/data");
+  real_kernel_.AddMount("tmpfs", "tmpfs", "/run");
+  real_kernel_.AddDirectory("/run/data");
+  for (const auto& [name, outcome] :
+       Mount({Disk("a"), Host("h", "/srv/data"), Host("r", "/run/data")})) {
+    EXPECT_EQ(outcome, "done") << name;
+  }
+  EXPECT_EQ(kernel_.round_trips, 1);
+  EXPECT_EQ(store_.writes, 2);
+}
+
+TEST_F(GroupOperationsTest, AWayOverAFilesystemThatMayHangIsGoneAlone) {
+  real_kernel_.AddDirectory("/srv/data");
+  real_kernel_.AddMount("nfs4", "nas:/srv", "/far");
+  real_kernel_.AddDirectory("/far/back");
+  ASSERT_TRUE(real_kernel_.Call(BindMount{{"/srv", ""}, {"/far/back", ""}}, CallOptions()).ok());
+  real_kernel_.Hang("/far");
+  const auto outcomes = Mount({Disk("a"), Host("back", "/far/back/data")});
+  EXPECT_EQ(outcomes.at("a"), "done");
+  EXPECT_THAT(outcomes.at("back"), HasSubstr("ReserveStorage"));
+}
+
 // What may hang with something else is neither asked for with the others nor in their lane.
 TEST_F(GroupOperationsTest, WhatLiesElsewhereIsStartedByItself) {
   real_kernel_.AddDirectory("/srv/data");
