@@ -9,6 +9,7 @@
 
 #include "os/ensure_volume.h"
 #include "os/remove_skeleton.h"
+#include "os/safe_open.h"
 #include "os/sub_paths.h"
 
 namespace volumed {
@@ -77,6 +78,7 @@ bool IsComposite(const AnyRequest& request) {
 
 Result<AnyAnswer> DoComposite(Kernel& kernel, const AnyRequest& request,
                               const CallOptions& options) {
+  const KeptRoots kept;
   const Functions functions{kernel, options};
   return std::visit(
       [&functions](const auto& r) -> Result<AnyAnswer> {

@@ -17,12 +17,19 @@
 #include "os/ownership_walk.h"
 #include "os/program.h"
 #include "os/remove_tree.h"
+#include "os/safe_open.h"
 #include "os/storage_identity.h"
 #include "os/usage_walk.h"
 #include "os/write_file.h"
 
 namespace volumed {
 namespace {
+
+// What comes next looks at what is mounted now.
+Result<Done> Mounted(Result<Done> result) {
+  KeptRoots::LetGo();
+  return result;
+}
 
 // One overload per primitive request; std::visit fails to compile where one is missing.
 struct Effects {
@@ -37,10 +44,15 @@ struct Effects {
     return MountListing{SelectMounts(std::move(mounts), r)};
   }
   Result<KernelFeatures> operator()(const ProbeFeatures&) const { return features; }
-  Result<Done> operator()(const Mount& r) const { return DoMount(r, features, options); }
-  Result<Done> operator()(const BindMount& r) const { return DoBindMount(r, features, anchor); }
+  Result<Done> operator()(const Mount& r) const { return Mounted(DoMount(r, features, options)); }
+  Result<Done> operator()(const BindMount& r) const {
+    return Mounted(DoBindMount(r, features, anchor));
+  }
   Result<Done> operator()(const Remount& r) const { return DoRemount(r, features); }
-  Result<Changed> operator()(const Unmount& r) const { return DoUnmount(r); }
+  Result<Changed> operator()(const Unmount& r) const {
+    KeptRoots::LetGo();
+    return DoUnmount(r);
+  }
   Result<Changed> operator()(const MakeShared& r) const { return DoMakeShared(r, features); }
   Result<FileInfo> operator()(const Stat& r) const { return DoStat(r); }
   Result<FsInfo> operator()(const StatFs& r) const { return DoStatFs(r); }

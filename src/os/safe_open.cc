@@ -78,7 +78,46 @@ Result<Descriptor> OpenRoot(const SafePath& path, const std::string& root, int f
   return opened;
 }
 
+thread_local KeptRoots* kept_roots = nullptr;
+
 }  // namespace
+
+KeptRoots::KeptRoots() {
+  if (kept_roots == nullptr) kept_roots = this;
+}
+
+KeptRoots::~KeptRoots() {
+  if (kept_roots == this) kept_roots = nullptr;
+}
+
+void KeptRoots::LetGo() {
+  if (kept_roots != nullptr) kept_roots->roots_.clear();
+}
+
+// The root that lies above what a SafePath names.
+class RootOf {
+ public:
+  Status Open(const SafePath& path) {
+    if (kept_roots == nullptr) {
+      ASSIGN_OR_RETURN(opened_, OpenRoot(path, path.root, O_PATH | O_DIRECTORY, 0));
+      fd_ = opened_.get();
+      return OkStatus();
+    }
+    const std::pair name(path.root, path.resolve);
+    auto found = kept_roots->roots_.find(name);
+    if (found == kept_roots->roots_.end()) {
+      ASSIGN_OR_RETURN(Descriptor root, OpenRoot(path, path.root, O_PATH | O_DIRECTORY, 0));
+      found = kept_roots->roots_.emplace(name, std::move(root)).first;
+    }
+    fd_ = found->second.get();
+    return OkStatus();
+  }
+  int fd() const { return fd_; }
+
+ private:
+  Descriptor opened_;  // unless it is kept
+  int fd_ = -1;
+};
 
 Status ValidateSafePath(const SafePath& path) {
   if (path.root.empty() || path.root[0] != '/') return BadPath(path, "the root is not absolute");
@@ -97,9 +136,10 @@ Status ValidateSafePath(const SafePath& path) {
 Result<Descriptor> OpenSafePath(const SafePath& path, int flags, uint64_t more_resolve) {
   RETURN_IF_ERROR(ValidateSafePath(path));
   if (path.relative.empty()) return OpenRoot(path, path.root, flags, more_resolve);
-  ASSIGN_OR_RETURN(const Descriptor root, OpenRoot(path, path.root, O_PATH | O_DIRECTORY, 0));
+  RootOf root;
+  RETURN_IF_ERROR(root.Open(path));
   Descriptor opened(
-      OpenAt2(root.get(), path.relative.c_str(), flags, ResolveFlags(path.resolve) | more_resolve));
+      OpenAt2(root.fd(), path.relative.c_str(), flags, ResolveFlags(path.resolve) | more_resolve));
   if (!opened.valid()) return OpenError(path, errno);
   return opened;
 }
@@ -118,11 +158,15 @@ Result<ParentAndName> OpenParent(const SafePath& path) {
     if (!result.parent.valid()) return OpenError(path, errno);
     return result;
   }
-  ASSIGN_OR_RETURN(result.parent, OpenRoot(path, path.root, O_PATH | O_DIRECTORY, 0));
-  if (slash == std::string::npos) return result;
+  if (slash == std::string::npos) {
+    ASSIGN_OR_RETURN(result.parent, OpenRoot(path, path.root, O_PATH | O_DIRECTORY, 0));
+    return result;
+  }
+  RootOf root;
+  RETURN_IF_ERROR(root.Open(path));
   const std::string directory = whole.substr(0, slash);
-  result.parent = Descriptor(OpenAt2(result.parent.get(), directory.c_str(), O_PATH | O_DIRECTORY,
-                                     ResolveFlags(path.resolve)));
+  result.parent = Descriptor(
+      OpenAt2(root.fd(), directory.c_str(), O_PATH | O_DIRECTORY, ResolveFlags(path.resolve)));
   if (!result.parent.valid()) return OpenError(path, errno);
   return result;
 }

@@ -10,7 +10,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 
 #include "base/descriptor.h"
 #include "base/result.h"
@@ -33,6 +35,25 @@ struct ParentAndName {
 };
 // InvalidArgument for "/", which has no parent.
 Result<ParentAndName> OpenParent(const SafePath& path);
+
+// While one lives, its thread opens each trusted root once, and goes to all that lies below from
+// there: a composite goes to some sixty places below one root. One in another one does nothing.
+// What somebody else mounts on a root meanwhile is not seen.
+class KeptRoots {
+ public:
+  KeptRoots();
+  ~KeptRoots();
+  KeptRoots(const KeptRoots&) = delete;
+  KeptRoots& operator=(const KeptRoots&) = delete;
+
+  // Before this thread unmounts, for a root that is held stays mounted; and after it has mounted,
+  // perhaps on a root.
+  static void LetGo();
+
+ private:
+  friend class RootOf;
+  std::map<std::pair<std::string, Resolve>, Descriptor> roots_;
+};
 
 // openat2 of one clean name in `directory`: no links, no way out, never "..".
 // Returns the descriptor, or -1 with errno set.
