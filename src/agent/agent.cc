@@ -59,9 +59,9 @@ std::string ReadProcSwaps() {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Locks of keys are files that come and go; on a tmpfs, a teardown needs neither room on the root's
-// disk nor one that can be written. The mount outlives the agent, as workers with
-// locks do.
+// The pages on which workers say what they are at are files; on a tmpfs, a teardown needs neither
+// room on the root's disk nor one that can be written. The mount outlives the agent, as busy
+// workers do.
 Status MountKeys(Kernel& kernel, const std::string& directory, const CallOptions& call) {
   SafePath target;
   target.root = directory;
@@ -146,7 +146,6 @@ Status Agent::StartKernel() {
   }
   WorkerKernelOptions options;
   ASSIGN_OR_RETURN(options.worker_path, FindWorker(config_.worker));
-  options.key_directory = keys;
   options.agent_root = config_.root;
   options.masked_features = config_.masked_kernel_features;
   options.max_workers = config_.max_workers;
@@ -171,6 +170,7 @@ Status Agent::StartKernel() {
     prepared = prepare();
   }
   RETURN_IF_ERROR(prepared);
+  RETURN_IF_ERROR(kernel_->KeepKeysIn(keys));
   ASSIGN_OR_RETURN(features_, kernel_->Call(ProbeFeatures{}, call));
   const std::optional<std::string> why_not = WhyNoScopes();
   log_->Info("scopes of their own for mount helpers",

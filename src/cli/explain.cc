@@ -26,7 +26,9 @@ void ExplainProblem(const v1::Problem& problem, int64_t now, std::ostream& out) 
   // Of a problem of a manifest nobody knows since when.
   if (problem.since_unix_ms() > 0) {
     out << "    since:      " << FormatAge(problem.since_unix_ms(), now) << " ago";
-    if (problem.attempts() > 0) out << ", " << problem.attempts() << " attempts";
+    if (problem.attempts() > 0) {
+      out << ", " << problem.attempts() << (problem.attempts() == 1 ? " attempt" : " attempts");
+    }
     out << "\n";
   }
   out << "    error:      " << problem.message();

@@ -49,6 +49,7 @@ OperationTraits MountVolume::Traits(const OperationParts& parts) const {
   traits.use = request.has_device ? DeviceUse::kExclusive : DeviceUse::kNone;
   traits.domain = DomainOf(parts, request.spec);
   traits.on_own_filesystem = true;
+  traits.with_many = request.with_many;
   return traits;
 }
 

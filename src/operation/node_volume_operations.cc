@@ -115,7 +115,8 @@ std::vector<StartResult> NodeVolumeOperations::StartTogether(std::vector<Operati
   std::vector<OperationExecutor::Member> members;
   members.reserve(operations.size());
   for (const OperationPtr& operation : operations) {
-    members.push_back({operation->Traits(*parts_), CompletionInGroup(operation)});
+    members.push_back({operation->Traits(*parts_), CompletionInGroup(operation),
+                       [operation] { return operation->IsLeftOut(); }});
   }
   return executor_.StartGroup(std::move(members),
                               [parts = parts_, operations = std::move(operations)](

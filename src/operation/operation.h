@@ -109,7 +109,9 @@ struct OperationTraits {
   // for what waits for nothing but the agent's own filesystem:
   FaultDomain domain = {};
   bool on_own_filesystem = false;
-  bool takes_away = false;  // see OperationLanes::Enter
+  // See OperationLanes::Enter.
+  bool takes_away = false;
+  bool with_many = false;
 };
 
 // The volume of an operation that may be made together with others, as VolumeTarget has it.
@@ -141,8 +143,9 @@ class AnyOperation {
                                         const std::vector<AnyOperation*>& all,
                                         OperationProgress& progress) = 0;
 
-  // RunTogether has answered that it cannot be made together with others, and has not tried it.
-  virtual bool IsLeftOut() { return false; }
+  // RunTogether has answered that it cannot be made together with others, and has not tried it: it
+  // has not ended, and is run by itself.
+  virtual bool IsLeftOut() const { return false; }
 
   // It has ended: events, and then whoever has started it.
   virtual void End(const OperationParts& parts, const std::optional<OperationFailure>& failure) = 0;
@@ -168,6 +171,7 @@ class StartedOperation final : public AnyOperation {
   }
   std::optional<OperationFailure> Run(const OperationParts& parts,
                                       OperationProgress& progress) override {
+    if constexpr (kMayBeLeftOut) value_.left_out = false;
     return operation_.Run(parts, progress, value_);
   }
   std::optional<VolumePlace> PlaceInGroup(const OperationParts& parts) const override {
@@ -176,8 +180,8 @@ class StartedOperation final : public AnyOperation {
   }
   OperationFailures RunTogether(const OperationParts& parts, const std::vector<AnyOperation*>& all,
                                 OperationProgress& progress) override;
-  bool IsLeftOut() override {
-    if constexpr (requires { value_.left_out; }) return std::exchange(value_.left_out, false);
+  bool IsLeftOut() const override {
+    if constexpr (kMayBeLeftOut) return value_.left_out;
     return false;
   }
   void End(const OperationParts& parts, const std::optional<OperationFailure>& failure) override {
@@ -187,6 +191,7 @@ class StartedOperation final : public AnyOperation {
   }
 
  private:
+  static constexpr bool kMayBeLeftOut = requires(const Value& value) { value.left_out; };
   static constexpr bool kMayRunTogether =
       requires(const Op& operation, const OperationParts& parts) {
     operation.PlaceInGroup(parts);

@@ -46,13 +46,15 @@ OperationExecutor::OperationExecutor(Scheduler& scheduler, Logger& logger,
 
 OperationExecutor::~OperationExecutor() = default;
 
-void OperationExecutor::Add(Operation operation, const GroupPtr& group, Completion done) {
+void OperationExecutor::Add(Member member, const GroupPtr& group) {
+  const Operation& operation = member.operation;
   if (operation.use != DeviceUse::kNone) {
     DeviceUsers& users = device_users_[operation.device];
     ++(operation.use == DeviceUse::kExclusive ? users.exclusive : users.shared);
   }
   const OperationKey key = operation.key;
-  running_[key] = {std::move(operation), group, std::move(done)};
+  running_[key] = {std::move(member.operation), group, std::move(member.done),
+                   std::move(member.left_out)};
 }
 
 OperationExecutor::Active OperationExecutor::Take(const OperationKey& key) {
@@ -85,13 +87,14 @@ StartResult OperationExecutor::Start(Operation operation, Body body, Completion 
   group->keys = {operation.key};
   group->numbers = {0};
   group->takes_away = operation.takes_away;
+  group->with_many = operation.with_many;
   group->body = [body = std::move(body)](const std::vector<size_t>&, OperationProgress& progress) {
     return Failures{body(progress)};
   };
   FaultDomain domain = operation.domain;
   const bool is_unbound = domain.lane.empty() && !operation.on_own_filesystem;
   if (is_unbound) domain.lane = kUnboundLane;
-  Add(std::move(operation), group, std::move(done));
+  Add({std::move(operation), std::move(done)}, group);
   Enter(group, domain);
   return StartResult::kStarted;
 }
@@ -109,7 +112,8 @@ std::vector<StartResult> OperationExecutor::StartGroup(std::vector<Member> membe
     group->keys.push_back(operation.key);
     group->numbers.push_back(number);
     group->takes_away = group->takes_away || operation.takes_away;
-    Add(std::move(operation), group, std::move(members[number].done));
+    group->with_many = group->with_many || operation.with_many;
+    Add(std::move(members[number]), group);
   }
   if (!group->keys.empty()) Enter(group, FaultDomain());
   return results;
@@ -119,7 +123,8 @@ void OperationExecutor::Enter(const GroupPtr& group, const FaultDomain& domain) 
   group->started = scheduler_.clock().Now();
   group->started_unix_ms = scheduler_.clock().WallUnixMillis();
   group->progress = std::make_shared<OperationProgress>(scheduler_.clock());
-  group->place = lanes_.Enter(domain, group->takes_away, [this, group] { Begin(group); });
+  group->place =
+      lanes_.Enter(domain, {group->takes_away, group->with_many}, [this, group] { Begin(group); });
   if (lanes_.WaitOf(group->place)) group->progress->EnterStep(kWaitForWorker);
 }
 
@@ -158,18 +163,24 @@ void OperationExecutor::Finish(const GroupPtr& group, const Failures& failures) 
   std::vector<Completion> completions;
   for (size_t i = 0; i < group->keys.size(); ++i) {
     Active finished = Take(group->keys[i]);
-    NoteOutcome(finished.operation, failures[i]);
-    LogFinished(finished, elapsed, failures[i]);
-    observer_.OperationFinished({.key = group->keys[i],
-                                 .plugin_name = finished.operation.plugin_name,
-                                 .operation = finished.operation.name,
-                                 .elapsed = elapsed,
-                                 .failure = failures[i]});
+    const bool is_left_out = !failures[i] && finished.left_out && finished.left_out();
+    if (!is_left_out) Ended(group->keys[i], finished, elapsed, failures[i]);
     completions.push_back(std::move(finished.done));
   }
   // Last: each may start the next operation of its key, or destroy this.
   const std::weak_ptr<char> alive = alive_;
   for (size_t i = 0; i < completions.size() && !alive.expired(); ++i) completions[i](failures[i]);
+}
+
+void OperationExecutor::Ended(const OperationKey& key, const Active& finished, Duration elapsed,
+                              const std::optional<OperationFailure>& failure) {
+  NoteOutcome(finished.operation, failure);
+  LogFinished(finished, elapsed, failure);
+  observer_.OperationFinished({.key = key,
+                               .plugin_name = finished.operation.plugin_name,
+                               .operation = finished.operation.name,
+                               .elapsed = elapsed,
+                               .failure = failure});
 }
 
 void OperationExecutor::NoteOutcome(const Operation& operation,

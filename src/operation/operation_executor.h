@@ -76,6 +76,8 @@ class OperationExecutor {
   struct Member {
     Operation operation;
     Completion done;
+    // It has not failed, but was not tried either: that is no end of it. Empty: never.
+    std::function<bool()> left_out = nullptr;
   };
   // Is given the numbers of the members that were started, and answers for each of them.
   using GroupBody =
@@ -110,12 +112,14 @@ class OperationExecutor {
     GroupBody body;
     OperationLanes::PlaceId place = 0;
     bool takes_away = false;
+    bool with_many = false;
   };
   using GroupPtr = std::shared_ptr<Group>;
   struct Active {
     Operation operation;
     GroupPtr group;
     Completion done = {};
+    std::function<bool()> left_out = nullptr;
   };
   using Failures = std::vector<std::optional<OperationFailure>>;
   // The running operations that use one device.
@@ -125,7 +129,7 @@ class OperationExecutor {
   };
 
   // These two are all that changes what runs, so that the index of devices agrees with it.
-  void Add(Operation operation, const GroupPtr& group, Completion done);
+  void Add(Member member, const GroupPtr& group);
   Active Take(const OperationKey& key);
   StartResult CheckStart(const Operation& operation);
   void Enter(const GroupPtr& group, const FaultDomain& domain);
@@ -133,6 +137,8 @@ class OperationExecutor {
   void Finish(const GroupPtr& group, const Failures& failures);
   bool DeviceIsBusy(const Operation& operation) const;
   RunningOperation Describe(const OperationKey& key, const Active& active) const;
+  void Ended(const OperationKey& key, const Active& finished, Duration elapsed,
+             const std::optional<OperationFailure>& failure);
   void LogFinished(const Active& running, Duration elapsed,
                    const std::optional<OperationFailure>& failure);
   void NoteOutcome(const Operation& operation, const std::optional<OperationFailure>& failure);

@@ -20,11 +20,10 @@ std::string SinceText(const Clock& clock, TimePoint since) {
 OperationLanes::OperationLanes(Scheduler& scheduler, FaultDomains* domains, LaneLimits limits)
     : scheduler_(scheduler), domains_(domains), lanes_(limits) {}
 
-OperationLanes::PlaceId OperationLanes::Enter(const FaultDomain& domain, bool takes_away,
-                                              Task begin) {
+OperationLanes::PlaceId OperationLanes::Enter(const FaultDomain& domain, Kind kind, Task begin) {
   const PlaceId id = next_id_++;
   Place place;
-  place.takes_away = takes_away;
+  place.kind = kind;
   place.begin = std::move(begin);
   places_.emplace(id, std::move(place));
   if (domains_ == nullptr || !domain.lane.starts_with('/')) {
@@ -62,14 +61,14 @@ void OperationLanes::Queue(PlaceId id, const FaultDomain& domain) {
   place.lane = domain.lane;
   if (place.lane.empty()) {
     place.name = "the agent's own filesystem";
-    place.lane = OwnLane();
+    place.lane = OwnLane(place.kind.with_many);
   } else if (place.lane == kUnboundLane) {
     place.name = "what waits for a device or a program";
-  } else if (place.takes_away) {
+  } else if (place.kind.takes_away) {
     place.lane += kTakesAway;
   }
   Known& known = known_[place.lane];
-  known = {domain.lane, place.takes_away, known.places + 1};
+  known = {domain.lane, place.kind.takes_away, known.places + 1};
   place.located = true;
   place.ticket = lanes_.Wait(place.lane);
   waiting_[place.ticket] = id;
@@ -78,12 +77,13 @@ void OperationLanes::Queue(PlaceId id, const FaultDomain& domain) {
 
 // Who comes within this time of the one before belongs to the same burst. Bursts have a lane each,
 // and of these the one with the fewest at work goes first: one more pod does not wait for a burst.
-std::string OperationLanes::OwnLane() {
+std::string OperationLanes::OwnLane(bool with_many) {
   constexpr auto kSameBurst = std::chrono::milliseconds(100);
+  Burst& burst = with_many ? many_ : alone_;
   const TimePoint now = scheduler_.clock().Now();
-  if (!last_own_ || now - *last_own_ > kSameBurst) ++burst_;
-  last_own_ = now;
-  return "=" + std::to_string(burst_);
+  if (!burst.last || now - *burst.last > kSameBurst) ++burst.number;
+  burst.last = now;
+  return (with_many ? "=many " : "=") + std::to_string(burst.number);
 }
 
 bool OperationLanes::GiveUp(PlaceId id) {

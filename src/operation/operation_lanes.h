@@ -32,8 +32,13 @@ class OperationLanes {
   // Calls `begin` once, on the control thread, when there is room in the lane of `domain`
   // (CallOptions::domain): before this returns if there is. The domain's name is for people, and
   // may be empty. An operation that `takes_away` has a lane beside it: what hangs may be taken away
-  // although its workers are lost, by force at least.
-  PlaceId Enter(const FaultDomain& domain, bool takes_away, Task begin);
+  // although its workers are lost, by force at least. One that comes with many others has, on the
+  // agent's own filesystem, a lane beside those that come alone, which do not wait for it.
+  struct Kind {
+    bool takes_away = false;
+    bool with_many = false;
+  };
+  PlaceId Enter(const FaultDomain& domain, Kind kind, Task begin);
   // True if the place was waiting; then `begin` is never called, and the place is gone.
   bool GiveUp(PlaceId place);
   // Its operation has ended. REQUIRES: it has begun.
@@ -49,7 +54,7 @@ class OperationLanes {
   struct Place {
     std::string name;  // of the domain, for people; empty while it is looked for
     std::string lane;  // the domain's, or the one beside it
-    bool takes_away = false;
+    Kind kind;
     bool located = false;
     Lanes::Ticket ticket = 0;  // 0: it does not wait in a lane
     Task begin;
@@ -68,7 +73,7 @@ class OperationLanes {
   };
   void LookUp();
   void Queue(PlaceId id, const FaultDomain& domain);
-  std::string OwnLane();
+  std::string OwnLane(bool with_many);
   LaneHealth HealthOf(const Known& known) const;
   // A place of the lane is gone.
   void Forget(const std::string& lane);
@@ -83,8 +88,12 @@ class OperationLanes {
   std::vector<Lookup> to_look_up_;
   bool looking_up_ = false;  // an executor thread looks others up
   PlaceId next_id_ = 1;
-  uint64_t burst_ = 0;  // of those that wait for nothing but the agent's own filesystem
-  std::optional<TimePoint> last_own_;
+  // Of those that wait for nothing but the agent's own filesystem.
+  struct Burst {
+    uint64_t number = 0;
+    std::optional<TimePoint> last;
+  };
+  Burst alone_, many_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -47,7 +47,8 @@ OperationTraits UnmountTraits(const OperationParts& parts, const char* name,
           .use = request.device.empty() ? DeviceUse::kNone : DeviceUse::kShared,
           .domain = {FaultDomainOf(request, *parts.volumes), ""},
           .on_own_filesystem = true,
-          .takes_away = true};
+          .takes_away = true,
+          .with_many = request.with_many};
 }
 
 OperationTraits DeviceTraits(const UniqueVolumeName& device, const char* name,

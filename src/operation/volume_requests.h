@@ -52,6 +52,7 @@ struct MountRequest {
   // Found at the agent's start in its place, with all its sub-paths: the filesystem that is mounted
   // there, "" for a directory. Nothing: it was not, or it cannot be told.
   std::optional<std::string> found_as = std::nullopt;
+  bool with_many = false;  // see OperationLanes::Enter
 
   const PodVolumeKey& key() const { return target.key; }
   UniqueVolumeName device() const { return has_device ? unique_name : UniqueVolumeName(); }
@@ -87,6 +88,7 @@ struct UnmountRequest {
   UniqueVolumeName device = {};  // as of the mount
   // What its plugin made of it, where it was found and no record knew it.
   std::optional<VolumeSpec> constructed = std::nullopt;
+  bool with_many = false;  // see OperationLanes::Enter
 
   PodVolumeKey key() const { return {pod, spec}; }
 };

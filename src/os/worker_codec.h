@@ -15,13 +15,12 @@ namespace volumed {
 
 struct WorkerRequest {
   AnyRequest request;
-  std::vector<std::string> keys;
   bool wants_progress = false;
   // Until the deadline, counted from now. Nothing: the request is never killed.
   std::optional<Duration> time_left = {};
 };
 
-// Of `options` the keys, and whether there is somebody to be told of progress.
+// Of `options`, whether there is somebody to be told of progress.
 std::string EncodeRequest(const AnyRequest& request, const CallOptions& options,
                           std::optional<Duration> time_left);
 // Errors: DataLoss, not applied, for bytes that are no request.

@@ -304,8 +304,6 @@ Result<AnyRequest> worker_codec::ReadRequest(const pb::Request& from) { return R
 std::string EncodeRequest(const AnyRequest& request, const CallOptions& options,
                           std::optional<Duration> time_left) {
   pb::Request message;
-  message.set_key(options.key);
-  WriteList(options.more_keys, message.mutable_more_keys());
   message.set_wants_progress(options.progress != nullptr);
   if (time_left) message.set_time_left_ns(time_left->count());
   WriteMessage(request, message);
@@ -318,9 +316,7 @@ Result<WorkerRequest> DecodeRequest(std::string_view bytes) {
     return Error::NotApplied(Code::kDataLoss, "a message to the worker is malformed");
   }
   ASSIGN_OR_RETURN(AnyRequest request, ReadMessage(message));
-  WorkerRequest decoded{std::move(request), ReadList(message.more_keys()),
-                        message.wants_progress()};
-  if (!message.key().empty()) decoded.keys.push_back(message.key());
+  WorkerRequest decoded{std::move(request), message.wants_progress()};
   if (message.has_time_left_ns()) decoded.time_left = Duration(message.time_left_ns());
   return decoded;
 }

@@ -18,9 +18,6 @@ constexpr char kWalkDomain[] = "walks";
 
 std::vector<std::string> Command(const WorkerKernelOptions& options) {
   std::vector<std::string> command = {options.worker_path};
-  if (!options.key_directory.empty()) {
-    command.push_back("--key-directory=" + options.key_directory);
-  }
   if (!options.agent_root.empty()) command.push_back("--agent-root=" + options.agent_root);
   for (const std::string& mask : options.masked_features) command.push_back("--mask=" + mask);
   return command;
@@ -101,9 +98,14 @@ bool LiesInItsPath(const Batch& batch) {
 Result<std::unique_ptr<WorkerKernel>> WorkerKernel::Create(const WorkerKernelOptions& options,
                                                            const Clock& clock) {
   ASSIGN_OR_RETURN(const KernelFeatures features, ProbeKernelFeatures(options.masked_features));
-  WorkerPool::Parts parts{[command = Command(options)] { return SpawnWorker(command); },
-                          options.max_workers, options.max_per_domain, FastWorkers(),
-                          options.lanes_changed};
+  WorkerPool::Parts parts{[command = Command(options)](const std::string& key_directory) {
+                            return SpawnWorker(command, key_directory);
+                          },
+                          options.max_workers,
+                          options.max_per_domain,
+                          FastWorkers(),
+                          options.lanes_changed,
+                          options.key_directory};
   ASSIGN_OR_RETURN(std::unique_ptr<WorkerPool> pool, WorkerPool::Create(std::move(parts), clock));
   ASSIGN_OR_RETURN(std::unique_ptr<KeptMountTable> mounts,
                    KeptMountTable::Open(features, options.mount_watch));
@@ -178,6 +180,10 @@ std::string WorkerKernel::LaneOfCovered(const AnyRequest& request) const {
 
 std::string WorkerKernel::LaneOfMount(const MountEntry& mount) const {
   return LaneBeside(own_lane_, mount);
+}
+
+Status WorkerKernel::KeepKeysIn(const std::string& directory) {
+  return pool_->KeepKeysIn(directory);
 }
 
 void WorkerKernel::SetLimits(int max_workers, int max_per_domain) {

@@ -20,8 +20,8 @@ class WorkerPool;
 
 struct WorkerKernelOptions {
   std::string worker_path;  // the volumed-worker executable
-  // Where workers lock the key of the volume they work on; an existing directory, best on a tmpfs.
-  // Must be the same for every agent that uses the same root. Empty: keys are not locked.
+  // See KeepKeysIn(), which may come later. Empty: an agent after this one does not know what its
+  // workers are still at.
   std::string key_directory;
   // Binds from this directory's own filesystem use a private anchor. Empty: no anchor.
   std::string agent_root;
@@ -77,6 +77,12 @@ class WorkerKernel final : public Kernel, public FaultDomains {
   FaultDomain Locate(const std::string& domain) override;
   LaneHealth HealthOf(const std::string& lane) const override;
   std::vector<KnownMount> MountsAround(const std::string& directory) const override;
+
+  // From now on each worker says in this directory, which exists, best on a tmpfs, at which volumes
+  // it is (os/worker_keys.h); idle ones that do not yet are replaced. It must be the same for every
+  // agent that uses the same root: what workers of the one before are still at is read now.
+  // Blocks: for the directory. Errors: of the directory, not applied.
+  Status KeepKeysIn(const std::string& directory);
 
   // From now on. Lower ones end nothing that runs; higher ones admit what waits at once.
   void SetLimits(int max_workers, int max_per_domain);

@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "base/strings.h"
-#include "os/key_lock.h"
 #include "os/local_kernel.h"
 #include "os/process_guard.h"
 #include "os/worker_channel.h"
 #include "os/worker_codec.h"
+#include "os/worker_keys.h"
 #include "os/worker_minder.h"
 #include "os/worker_process.h"
 
@@ -27,7 +27,6 @@ namespace volumed {
 namespace {
 
 struct Arguments {
-  std::string key_directory;
   LocalKernelOptions kernel;
 };
 
@@ -35,9 +34,7 @@ std::optional<Arguments> ParseArguments(int argc, char** argv) {
   Arguments arguments;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument(argv[i]);
-    if (const auto value = StripPrefix(argument, "--key-directory=")) {
-      arguments.key_directory = *value;
-    } else if (const auto root = StripPrefix(argument, "--agent-root=")) {
+    if (const auto root = StripPrefix(argument, "--agent-root=")) {
       arguments.kernel.agent_root = *root;
     } else if (const auto mask = StripPrefix(argument, "--mask=")) {
       arguments.kernel.masked_features.emplace_back(*mask);
@@ -50,9 +47,10 @@ std::optional<Arguments> ParseArguments(int argc, char** argv) {
 
 class Worker {
  public:
-  Worker(Kernel& kernel, std::string key_directory, Descriptor socket)
+  // `keys` is nothing for a worker without a page for them.
+  Worker(Kernel& kernel, std::optional<WorkerKeys> keys, Descriptor socket)
       : kernel_(kernel),
-        key_directory_(std::move(key_directory)),
+        keys_(std::move(keys)),
         channel_(std::move(socket)),
         minder_(channel_.fd()) {}
 
@@ -63,8 +61,10 @@ class Worker {
       if (!message->has_value()) return 0;
       // A cancel that came after its request was answered.
       if ((*message)->kind != MessageKind::kBody) continue;
+      const Result<AnyAnswer> answer = Serve((*message)->body);
+      if (keys_) keys_->LetGo();
       // An agent that is gone takes no answer; what was done stays done.
-      if (!SendAnswer(Serve((*message)->body)).ok()) return 0;
+      if (!SendAnswer(answer).ok()) return 0;
     }
   }
 
@@ -78,17 +78,11 @@ class Worker {
 
   Result<AnyAnswer> Serve(const std::string& bytes) {
     ASSIGN_OR_RETURN(const WorkerRequest request, DecodeRequest(bytes));
-    std::vector<KeyLock> locks;
-    for (const std::string& key : request.keys) {
-      if (key_directory_.empty()) break;
-      ASSIGN_OR_RETURN(KeyLock taken, KeyLock::Take(key_directory_, key));
-      locks.push_back(std::move(taken));
-    }
     CancelToken cancel;
     CallOptions options;
     options.cancel = &cancel;
     options.kept_by_tools = {kWorkerLife};
-    for (const KeyLock& lock : locks) options.kept_by_tools.push_back(lock.fd());
+    if (keys_) options.kept_by_tools.push_back(kWorkerKeys);
     options.progress = [&](int64_t done) { AtSafePoint(done, request.wants_progress, cancel); };
     minder_.Begin(request.time_left);
     Result<AnyAnswer> answer = kernel_.Perform(request.request, options);
@@ -106,7 +100,7 @@ class Worker {
   }
 
   Kernel& kernel_;
-  const std::string key_directory_;
+  std::optional<WorkerKeys> keys_;
   WorkerChannel channel_;
   WorkerMinder minder_;
 };
@@ -142,7 +136,10 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "volumed-worker: %s\n", kernel.error().ToString().c_str());
     return 78;
   }
-  return Worker(**kernel, arguments->key_directory, Descriptor(kWorkerSocket)).Run();
+  Result<WorkerKeys> keys = WorkerKeys::Inherit(kWorkerKeys);
+  return Worker(**kernel, keys.ok() ? std::make_optional(*std::move(keys)) : std::nullopt,
+                Descriptor(kWorkerSocket))
+      .Run();
 }
 
 }  // namespace

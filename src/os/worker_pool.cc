@@ -47,6 +47,11 @@ bool PollUntil(pollfd* fds, nfds_t count, std::optional<TimePoint> until, const 
   }
 }
 
+std::vector<std::string> KeysOf(const std::string& key, std::vector<std::string> more) {
+  if (!key.empty()) more.push_back(key);
+  return more;
+}
+
 }  // namespace
 
 // ---- a call -------------------------------------------------------------------------------------
@@ -62,6 +67,9 @@ struct WorkerPool::Call {
       : request(any_request), options(call_options) {}
 
   bool cancelled() const { return cancel_seen.load(); }
+  std::vector<std::string> Keys() const { return KeysOf(options.key, options.more_keys); }
+  // "Usage /a/b (pid 4711)"
+  std::string About(pid_t pid) const { return Name() + " (pid " + std::to_string(pid) + ")"; }
   // "Usage /a/b"
   std::string Name() const {
     return std::string(RequestName(request)) + " " + RequestPath(request);
@@ -90,7 +98,28 @@ WorkerPool::WorkerPool(Parts parts, const Clock& clock)
       fast_workers_(parts.fast_workers),
       lanes_changed_(std::move(parts.lanes_changed)),
       clock_(clock),
-      lanes_(LimitsOf(parts.max_workers, parts.max_per_domain, parts.fast_workers)) {}
+      lanes_(LimitsOf(parts.max_workers, parts.max_per_domain, parts.fast_workers)),
+      key_directory_(std::move(parts.key_directory)) {}
+
+// Those that came before have no page in the directory, and end.
+Status WorkerPool::KeepKeysIn(const std::string& directory) {
+  ASSIGN_OR_RETURN(KeysOfOthers others, KeysOfOthers::Read(directory));
+  std::vector<std::unique_ptr<WorkerProcess>> leaving;
+  {
+    MutexLock lock(mu_);
+    key_directory_ = directory;
+    keys_of_others_ = std::move(others);
+    leaving = std::exchange(idle_, {});
+    for (auto& fast : std::exchange(fast_, {})) leaving.push_back(std::move(fast));
+  }
+  for (auto& worker : leaving) {
+    worker->channel().Close();
+    LostWorker lost;
+    lost.process = std::move(worker);
+    reaper_->Add(std::move(lost));
+  }
+  return OkStatus();
+}
 
 Status WorkerPool::Start() {
   WorkerReaper::Handler handler;
@@ -99,8 +128,14 @@ Status WorkerPool::Start() {
     OnDead(operation, was_stuck);
   };
   ASSIGN_OR_RETURN(reaper_, WorkerReaper::Start(clock_, std::move(handler)));
-  ASSIGN_OR_RETURN(std::unique_ptr<WorkerProcess> fast, start_());
-  ASSIGN_OR_RETURN(std::unique_ptr<WorkerProcess> warm, start_());
+  std::string directory;
+  {
+    MutexLock lock(mu_);
+    directory = key_directory_;
+  }
+  if (!directory.empty()) RETURN_IF_ERROR(KeepKeysIn(directory));
+  ASSIGN_OR_RETURN(std::unique_ptr<WorkerProcess> fast, start_(directory));
+  ASSIGN_OR_RETURN(std::unique_ptr<WorkerProcess> warm, start_(directory));
   MutexLock lock(mu_);
   fast_.push_back(std::move(fast));
   idle_.push_back(std::move(warm));
@@ -244,11 +279,39 @@ Result<AnyAnswer> WorkerPool::Do(const AnyRequest& request, const CallOptions& o
 }
 
 Result<AnyAnswer> WorkerPool::Serve(Call& call) {
-  ASSIGN_OR_RETURN(std::unique_ptr<WorkerProcess> worker, SendToWorker(call));
-  return AwaitAnswer(call, std::move(worker));
+  RETURN_IF_ERROR(TakeKeys(call));
+  Result<AnyAnswer> answer = [&]() -> Result<AnyAnswer> {
+    ASSIGN_OR_RETURN(std::unique_ptr<WorkerProcess> worker, SendToWorker(call));
+    return AwaitAnswer(call, std::move(worker));
+  }();
+  if (call.lost) return answer;  // its keys are held until its worker is dead
+  MutexLock lock(mu_);
+  GiveKeysBack(call.Keys());
+  return answer;
+}
+
+Status WorkerPool::TakeKeys(const Call& call) {
+  const std::vector<std::string> keys = call.Keys();
+  if (keys.empty()) return OkStatus();
+  MutexLock lock(mu_);
+  RETURN_IF_ERROR(keys_of_others_.Check(keys));
+  for (const std::string& key : keys) {
+    const auto held = keys_.find(key);
+    if (held == keys_.end()) continue;
+    return Error::NotApplied(Code::kAborted,
+                             "an earlier worker still holds key " + key + ": " + held->second);
+  }
+  const std::string name = call.Name();
+  for (const std::string& key : keys) keys_.emplace(key, name);
+  return OkStatus();
+}
+
+void WorkerPool::GiveKeysBack(const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) keys_.erase(key);
 }
 
 Result<std::unique_ptr<WorkerProcess>> WorkerPool::TakeWorker(const Call& call) {
+  std::string key_directory;
   {
     MutexLock lock(mu_);
     std::vector<std::unique_ptr<WorkerProcess>>& warm = call.options.domain.empty() ? fast_ : idle_;
@@ -258,14 +321,15 @@ Result<std::unique_ptr<WorkerProcess>> WorkerPool::TakeWorker(const Call& call) 
       return worker;
     }
     ++stats_.spawned;
+    key_directory = key_directory_;
   }
-  Result<std::unique_ptr<WorkerProcess>> worker = start_();
+  Result<std::unique_ptr<WorkerProcess>> worker = start_(key_directory);
   if (worker.ok()) return worker;
   return Error::FromParts(Code::kUnavailable, Outcome::kNotApplied, worker.error().sys_errno(),
                           call.Name() + ": " + worker.error().message());
 }
 
-void WorkerPool::GiveBack(const Call& call, std::unique_ptr<WorkerProcess> worker) {
+void WorkerPool::GiveBack(Call& call, std::unique_ptr<WorkerProcess> worker) {
   {
     MutexLock lock(mu_);
     const bool is_fast = call.options.domain.empty();
@@ -286,9 +350,11 @@ Result<std::unique_ptr<WorkerProcess>> WorkerPool::SendToWorker(Call& call) {
       EncodeRequest(call.request, call.options,
                     may_be_killed ? std::make_optional(deadline.Remaining(clock_)) : std::nullopt);
   const bool secret = HoldsSecret(call.request);
+  const std::vector<std::string> keys = call.Keys();
   for (int attempt = 1;; ++attempt) {
     ASSIGN_OR_RETURN(std::unique_ptr<WorkerProcess> worker, TakeWorker(call));
     call.sent_at = clock_.Now();
+    if (worker->keys() != nullptr) worker->keys()->Hold(keys, call.About(worker->pid()));
     const Status sent = worker->channel().Send(MessageKind::kBody, body, secret);
     if (sent.ok()) {
       MutexLock lock(mu_);
@@ -365,13 +431,13 @@ Result<AnyAnswer> WorkerPool::Died(Call& call, std::unique_ptr<WorkerProcess> wo
   // Tools that it started must not go on without it. It keeps its own way of ending: its sockets
   // are closed after that is settled.
   worker->Kill();
-  worker->WaitForDeath(kSeeItDie);
+  const bool dead = worker->WaitForDeath(kSeeItDie);
   const std::string how = worker->how_it_ended();
   {
     MutexLock lock(mu_);
     ++stats_.died;
   }
-  Abandon(call, std::move(worker), false);
+  if (!dead) Abandon(call, std::move(worker), true);
   return Error::MaybeApplied(Code::kUnavailable,
                              call.Name() + ": the worker died" + (how.empty() ? "" : ", " + how));
 }
@@ -408,14 +474,19 @@ Result<AnyAnswer> WorkerPool::KillWorker(Call& call, std::unique_ptr<WorkerProce
   return error;
 }
 
-void WorkerPool::Abandon(const Call& call, std::unique_ptr<WorkerProcess> worker, bool killed) {
+void WorkerPool::Abandon(Call& call, std::unique_ptr<WorkerProcess> worker, bool killed) {
   LostWorker lost;
   lost.killed = killed;
   lost.let_go = clock_.Now();
   if (killed) {
-    lost.operation = {
-        call.options.key,          call.options.domain, std::string(RequestName(call.request)),
-        RequestPath(call.request), worker->pid(),       call.sent_at};
+    call.lost = true;
+    lost.operation = {.key = call.options.key,
+                      .more_keys = call.options.more_keys,
+                      .domain = call.options.domain,
+                      .request = std::string(RequestName(call.request)),
+                      .path = RequestPath(call.request),
+                      .pid = worker->pid(),
+                      .since = call.sent_at};
     MutexLock lock(mu_);
     lanes_.Lose(call.options.domain);
   }
@@ -441,6 +512,7 @@ void WorkerPool::OnDead(const StuckOperation& operation, bool was_stuck) {
   {
     MutexLock lock(mu_);
     lanes_.Found(operation.domain);
+    GiveKeysBack(KeysOf(operation.key, operation.more_keys));
     if (was_stuck) {
       if (--stuck_in_[operation.domain] == 0) stuck_in_.erase(operation.domain);
       stuck_.erase(
@@ -461,7 +533,7 @@ LaneHealth WorkerPool::HealthOf(const std::string& lane) const {
 WorkerPoolStats WorkerPool::stats() const {
   MutexLock lock(mu_);
   WorkerPoolStats stats = stats_;
-  stats.stuck_now = static_cast<int>(stuck_.size());
+  stats.stuck_now = static_cast<int>(stuck_.size()) + keys_of_others_.Busy();
   stats.waiting = lanes_.waiting();
   stats.idle = static_cast<int>(idle_.size() + fast_.size());
   return stats;

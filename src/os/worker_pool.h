@@ -14,6 +14,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "os/kernel.h"
+#include "os/worker_keys.h"
 #include "os/worker_pool_stats.h"
 #include "os/worker_process.h"
 #include "os/worker_reaper.h"
@@ -37,6 +38,7 @@ class WorkerPool {
     // A lane may have room again that it had not, or is silent or answers again. On any thread,
     // without a lock held. Optional.
     std::function<void()> lanes_changed;
+    std::string key_directory = {};  // as of KeepKeysIn(); empty: none yet
   };
 
   // Starts the first two workers. Errors: those of the start.
@@ -45,6 +47,7 @@ class WorkerPool {
 
   Result<AnyAnswer> Do(const AnyRequest& request, const CallOptions& options) EXCLUDES(mu_);
   void SetLimits(int max_workers, int max_per_domain) EXCLUDES(mu_);
+  Status KeepKeysIn(const std::string& directory) EXCLUDES(mu_);
 
   WorkerPoolStats stats() const EXCLUDES(mu_);
   std::vector<StuckOperation> stuck_operations() const EXCLUDES(mu_);
@@ -67,14 +70,16 @@ class WorkerPool {
   void Answered(const Call& call) EXCLUDES(mu_);
   void LanesChanged() const;
 
-  Result<AnyAnswer> Serve(Call& call);
+  Result<AnyAnswer> Serve(Call& call) EXCLUDES(mu_);
+  Status TakeKeys(const Call& call) EXCLUDES(mu_);
+  void GiveKeysBack(const std::vector<std::string>& keys) REQUIRES(mu_);
   Result<std::unique_ptr<WorkerProcess>> TakeWorker(const Call& call) EXCLUDES(mu_);
-  void GiveBack(const Call& call, std::unique_ptr<WorkerProcess> worker) EXCLUDES(mu_);
+  void GiveBack(Call& call, std::unique_ptr<WorkerProcess> worker) EXCLUDES(mu_);
   Result<std::unique_ptr<WorkerProcess>> SendToWorker(Call& call);
   Result<AnyAnswer> AwaitAnswer(Call& call, std::unique_ptr<WorkerProcess> worker);
   Result<AnyAnswer> Died(Call& call, std::unique_ptr<WorkerProcess> worker);
   Result<AnyAnswer> KillWorker(Call& call, std::unique_ptr<WorkerProcess> worker, Error error);
-  void Abandon(const Call& call, std::unique_ptr<WorkerProcess> worker, bool killed) EXCLUDES(mu_);
+  void Abandon(Call& call, std::unique_ptr<WorkerProcess> worker, bool killed) EXCLUDES(mu_);
 
   void OnStuck(const StuckOperation& operation) EXCLUDES(mu_);
   void OnDead(const StuckOperation& operation, bool was_stuck) EXCLUDES(mu_);
@@ -92,6 +97,10 @@ class WorkerPool {
   std::vector<std::unique_ptr<WorkerProcess>> idle_ GUARDED_BY(mu_);
   WorkerPoolStats stats_ GUARDED_BY(mu_);
   std::vector<StuckOperation> stuck_ GUARDED_BY(mu_);
+  std::string key_directory_ GUARDED_BY(mu_);
+  mutable KeysOfOthers keys_of_others_ GUARDED_BY(mu_);
+  // Of calls that have a worker, and of workers that were killed and live on; with what for.
+  std::map<std::string, std::string> keys_ GUARDED_BY(mu_);
 
   std::unique_ptr<WorkerReaper> reaper_;  // last: its thread calls the rest
 };

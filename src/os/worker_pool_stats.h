@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 
@@ -16,16 +17,17 @@ struct WorkerPoolStats {
   uint64_t deadline_exceeded = 0;  // while a worker had the request, or while it waited for one
   uint64_t cancelled = 0;
   uint64_t stuck_total = 0;  // killed and not dead 2 s later, ever
-  int stuck_now = 0;         // of these, those that still live
+  int stuck_now = 0;         // of these those that live, and busy ones of agents before this one
   int slow_now = 0;          // must-finish requests past their deadline
   int busy = 0;              // workers with a request
   int idle = 0;              // warm workers without one
   int waiting = 0;           // calls that wait for a worker
 };
 
-// A killed worker that does not die (uninterruptible sleep). Its key stays locked until it does.
+// A killed worker that does not die (uninterruptible sleep). Its keys stay held until it does.
 struct StuckOperation {
   std::string key;
+  std::vector<std::string> more_keys;
   std::string domain;
   std::string request;  // RequestName
   std::string path;     // RequestPath

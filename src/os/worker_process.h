@@ -11,13 +11,16 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "os/worker_channel.h"
+#include "os/worker_keys.h"
 
 namespace volumed {
 
 // What a worker finds at its start. The second is never written to: the worker gives it to its
-// tools, and the agent's end hangs up once the worker and all of them are gone.
+// tools, and the agent's end hangs up once the worker and all of them are gone. The third is the
+// page of its keys, or /dev/null.
 inline constexpr int kWorkerSocket = 3;
 inline constexpr int kWorkerLife = 4;
+inline constexpr int kWorkerKeys = 5;
 
 // Threads: one at a time. The destructor closes the socket, on which an idle worker ends, and waits
 // for nothing.
@@ -27,6 +30,8 @@ class WorkerProcess {
 
   virtual WorkerChannel& channel() = 0;
   virtual pid_t pid() const = 0;
+  // Null for a worker without a page for its keys.
+  virtual WorkerKeys* keys() { return nullptr; }
   // Readable (or hung up) when there is something new for WaitForDeath().
   virtual int death_fd() const = 0;
 
@@ -38,10 +43,13 @@ class WorkerProcess {
   virtual const std::string& how_it_ended() const = 0;
 };
 
-// Makes a worker. Blocks: for the exec, about a millisecond. Errors: errno of the start.
-using WorkerStarter = std::function<Result<std::unique_ptr<WorkerProcess>>()>;
+// Makes a worker, with a page for its keys in the directory; without one if that is empty. Blocks:
+// for the exec, about a millisecond. Errors: errno of the start, or of the page.
+using WorkerStarter =
+    std::function<Result<std::unique_ptr<WorkerProcess>>(const std::string& key_directory)>;
 
 // Starts `arguments[0]` in a process group of its own. Blocks and errors: as WorkerStarter.
-Result<std::unique_ptr<WorkerProcess>> SpawnWorker(const std::vector<std::string>& arguments);
+Result<std::unique_ptr<WorkerProcess>> SpawnWorker(const std::vector<std::string>& arguments,
+                                                   const std::string& key_directory = "");
 
 }  // namespace volumed

@@ -104,7 +104,7 @@ class KubeletVolumeManager::Impl {
   // Takes up the pod, if it was left alone for one of these mounts.
   void Uncover(const PodUid& uid, const std::vector<std::string>& mount_points);
   void WallClockWasSet() {
-    for (const auto& [uid, pod] : actual_.pods()) reconciler_.MarkDirty(uid);
+    for (const auto& [uid, pod] : actual_.pods()) reconciler_.MarkDirty(uid, /*with_many=*/true);
   }
   void AttachLimitsChanged() { devices_.AttachLimitsChanged(); }
   void SetServerLookPeriod(Duration period);
@@ -200,6 +200,9 @@ class KubeletVolumeManager::Impl {
   std::set<PodUid> PodsOfPlugin(const std::string& plugin_name) const;
   // Decides whether the pod is wanted, from what the sources and commands say now.
   void EvaluatePod(const PodUid& uid);
+  void MarkDirty(const PodUid& uid) {
+    with_many_ ? reconciler_.MarkDirtyWithMany(uid) : reconciler_.MarkDirty(uid);
+  }
   bool IsUnknown(const PodIdentity& identity) const;
   // Why a pod leaves that no source has any more.
   std::string WhyItLeft(const PodIdentity& identity) const;
@@ -245,6 +248,7 @@ class KubeletVolumeManager::Impl {
   const VolumeManagerSettings settings_;
 
   bool loaded_ = false;
+  bool with_many_ = false;  // what the catalog tells of just now is about many pods
   WorkInSteps loading_{parts_.scheduler};
   bool was_ready_ = false;
   WorkInSteps became_ready_{parts_.scheduler};  // what is done then

@@ -38,6 +38,10 @@ std::optional<Ending> EndingOf(const Pod& pod) {
 void KubeletVolumeManager::Impl::CatalogChanged(const std::vector<ObjectChange>& changes) {
   if (loaded_) {
     known_.Follow(parts_.catalog, changes);
+    constexpr int kFewPods = 8;
+    with_many_ = std::count_if(changes.begin(), changes.end(), [](const ObjectChange& change) {
+                   return change.key.kind == ObjectKind::kPod;
+                 }) > kFewPods;
     for (const ObjectChange& change : changes) {
       if (change.key.kind == ObjectKind::kPod) {
         PodSourceChanged(change);
@@ -55,6 +59,7 @@ void KubeletVolumeManager::Impl::CatalogChanged(const std::vector<ObjectChange>&
       if (may_be_missing) DeleteIfRemoved(change.key);
       StorageChanged(change);
     }
+    with_many_ = false;
   }
   NoteUnknownVolumes();
   CheckReady();
@@ -225,7 +230,7 @@ void KubeletVolumeManager::Impl::EvaluatePod(const PodUid& uid) {
       }
     }
   }
-  reconciler_.MarkDirty(uid);
+  MarkDirty(uid);
 }
 
 // Nobody can say whether a source has the pod: what it has stays as it is.

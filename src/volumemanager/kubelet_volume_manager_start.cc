@@ -121,7 +121,7 @@ void KubeletVolumeManager::Impl::TakeOverFound(Loading& loading) {
                                      {"quarantined", found.quarantined.size()}});
   for (const auto& [uid, pod] : actual_.pods()) {
     if (pod.object != nullptr) NoteClaims(uid, *pod.object);
-    reconciler_.MarkDirty(uid);
+    reconciler_.MarkDirtyWithMany(uid);
   }
   // Before the first decision: a claim that has left must not be taken for the next of its name.
   known_.FollowAll(parts_.catalog);

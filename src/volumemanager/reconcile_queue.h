@@ -1,7 +1,8 @@
 // ReconcileQueue: which pods (or devices) something happened to. An event marks one dirty, and
 // passes look at each dirty one once, in the order in which they were marked; what waits for a
 // moment gets a timer. A pass looks at some of them, so that the control thread is free for others
-// in between.
+// in between. Of those that were marked with many others each pass leaves half of its room to those
+// that were marked alone.
 #pragma once
 
 #include <algorithm>
@@ -80,9 +81,9 @@ class ReconcileQueue {
     if (!dirty_.empty()) PostPass();
   }
 
-  void MarkDirty(const Key& key) {
+  void MarkDirty(const Key& key, bool with_many = false) {
     if (!dirty_.insert(key).second) return;
-    order_.push_back(key);
+    (with_many ? many_ : alone_).push_back(key);
     if (started_ && !pass_posted_) PostPass();
   }
 
@@ -100,9 +101,11 @@ class ReconcileQueue {
 
   void RunPass() {
     const TimePoint end = scheduler_.clock().Now() + kLongestPass;
-    for (size_t count = std::min(order_.size(), kMostInAPass); count > 0; --count) {
-      const Key key = std::move(order_.front());
-      order_.pop_front();
+    for (size_t count = std::min(dirty_.size(), kMostInAPass); count > 0; --count) {
+      const bool takes_many = alone_.empty() || (count % 2 == 0 && !many_.empty());
+      std::deque<Key>& order = takes_many ? many_ : alone_;
+      const Key key = std::move(order.front());
+      order.pop_front();
       dirty_.erase(key);
       Wake wake(scheduler_.clock());
       reconcile_(key, wake);
@@ -110,7 +113,7 @@ class ReconcileQueue {
       if (scheduler_.clock().Now() >= end) break;
     }
     pass_posted_ = false;
-    if (!order_.empty()) PostPass();
+    if (!dirty_.empty()) PostPass();
   }
 
   void Arm(const Key& key, const Wake& wake) {
@@ -132,7 +135,7 @@ class ReconcileQueue {
   bool started_ = false;
   bool pass_posted_ = false;
   std::set<Key> dirty_;
-  std::deque<Key> order_;  // of those in dirty_, as they were marked
+  std::deque<Key> alone_, many_;  // those in dirty_, as they were marked
   std::map<Key, TimerId> timers_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

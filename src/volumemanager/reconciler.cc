@@ -279,9 +279,12 @@ void Reconciler::StartMap(const PodVolumeKey& key, const WantedPod& pod, const W
 
 void Reconciler::StartMounts(const PodUid& uid, const WantedPod& pod,
                              const std::vector<SpecName>& specs, Wake& wake) {
+  const bool with_many = with_many_.erase(uid) > 0;
   std::vector<MountVolume> mounts;
   for (const SpecName& spec : specs) {
-    mounts.emplace_back(RequestFor({uid, spec}, pod, pod.volumes.at(spec)));
+    MountRequest request = RequestFor({uid, spec}, pod, pod.volumes.at(spec));
+    request.with_many = with_many;
+    mounts.emplace_back(std::move(request));
   }
   const std::vector<StartResult> results = parts_.operations.StartEach<MountVolume>(
       std::move(mounts),
@@ -365,6 +368,7 @@ void Reconciler::Forget(const Unmounting& volume) {
 
 void Reconciler::StartUnmounts(const PodUid& uid, const ActualPod& pod,
                                const std::vector<SpecName>& specs, Wake& wake) {
+  const bool with_many = with_many_.erase(uid) > 0;
   std::vector<UnmountVolume> unmounts;
   std::vector<Unmounting> plain;
   for (const SpecName& spec : specs) {
@@ -379,7 +383,8 @@ void Reconciler::StartUnmounts(const PodUid& uid, const ActualPod& pod,
                            volume.plugin_name,
                            pod.identity.DisplayName(),
                            volume.has_device ? volume.unique_name : UniqueVolumeName(),
-                           volume.constructed};
+                           volume.constructed,
+                           with_many};
     if (!volume.is_block) {
       unmounts.emplace_back(std::move(request));
       plain.push_back(std::move(unmounting));
@@ -432,6 +437,7 @@ void Reconciler::RemovePod(const PodUid& uid, ActualPod& pod, Wake& wake) {
 
 void Reconciler::PodRemoved(const PodUid& uid) {
   const ActualPod last = parts_.actual.TakePod(uid);
+  with_many_.erase(uid);
   record_backoff_.Reset(uid.str());
   hooks_.removed(uid, last);
 }

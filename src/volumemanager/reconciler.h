@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/backoff.h"
@@ -69,7 +70,15 @@ class Reconciler {
 
   // Nothing is started before this.
   void Start() { queue_.Start(); }
-  void MarkDirty(const PodUid& pod) { queue_.MarkDirty(pod); }
+  void MarkDirty(const PodUid& pod, bool with_many = false) {
+    queue_.MarkDirty(pod, with_many || with_many_.contains(pod));
+  }
+  // It comes, changes or leaves with many others: until its volumes are begun with, what comes
+  // alone does not wait for it.
+  void MarkDirtyWithMany(const PodUid& pod) {
+    with_many_.insert(pod);
+    MarkDirty(pod);
+  }
   // Forgets back-offs of a pod, or of one of its volumes: the cause may be gone.
   void ResetBackoff(const PodUid& pod);
   // A mount below the pod's directory went, which may be what its teardown waits for.
@@ -137,6 +146,7 @@ class Reconciler {
   Hooks hooks_;
   Backoff record_backoff_;
   ReconcileQueue<PodUid> queue_;
+  std::set<PodUid> with_many_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -58,7 +58,7 @@ class FakeWorkers {
     changed_.NotifyAll();
   }
   WorkerStarter starter() {
-    return [this] { return Start(); };
+    return [this](const std::string&) { return Start(); };
   }
 
   int started() const EXCLUDES(mu_) { return Get(&FakeWorkers::started_); }

@@ -20,8 +20,9 @@
 #include "integration/hangfs/hangfs_mount.h"
 #include "integration/mount_namespace_fixture.h"
 #include "os/answers.h"
-#include "os/key_lock.h"
 #include "os/worker_kernel.h"
+#include "os/worker_keys.h"
+#include "os/worker_process.h"
 
 namespace volumed {
 namespace {
@@ -86,6 +87,12 @@ class WorkerKernelTest : public MountNamespaceTest {
       std::this_thread::sleep_for(milliseconds(5));
     }
     return false;
+  }
+
+  // For an agent after this one.
+  bool IsHeldForOthers(const std::string& key) {
+    auto held = KeysOfOthers::Read(options_.key_directory);
+    return held.ok() && !held->Check({key}).ok();
   }
 
   // The children of this process that are workers and alive.
@@ -204,7 +211,7 @@ TEST_F(WorkerKernelTest, AWorkerThatCannotDieIsStuckUntilItDoes) {
   EXPECT_EQ(stuck.path, Path("hung"));
 
   // It keeps its key: nobody else may work on that volume.
-  EXPECT_TRUE(*IsKeyLocked(options_.key_directory, "volume-1"));
+  EXPECT_TRUE(IsHeldForOthers("volume-1"));
   auto second = kernel_->Call(Stat{At("data")}, In("other", seconds(10), "volume-1"));
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().code(), Code::kAborted);
@@ -215,7 +222,7 @@ TEST_F(WorkerKernelTest, AWorkerThatCannotDieIsStuckUntilItDoes) {
   EXPECT_TRUE(Eventually([&] { return kernel_->stats().stuck_now == 0; }));
   EXPECT_TRUE(kernel_->stuck_operations().empty());
   EXPECT_EQ(kernel_->stats().stuck_total, 1u);
-  EXPECT_FALSE(*IsKeyLocked(options_.key_directory, "volume-1"));
+  EXPECT_FALSE(IsHeldForOthers("volume-1"));
   EXPECT_TRUE(kernel_->Call(Stat{At("data")}, In("other", seconds(10), "volume-1")).ok());
 }
 
@@ -231,7 +238,7 @@ TEST_F(WorkerKernelTest, AProgramThatIgnoresEverythingEndsWithItsWorkerAtTheDead
   EXPECT_TRUE(end.error().maybe_applied());
   EXPECT_LT(clock_.Now() - before, seconds(2));
   // The shell and its sleep had the key's lock, too: none of them is left.
-  EXPECT_TRUE(Eventually([&] { return !*IsKeyLocked(options_.key_directory, "volume-1"); }));
+  EXPECT_TRUE(Eventually([&] { return !IsHeldForOthers("volume-1"); }));
   EXPECT_EQ(kernel_->stats().stuck_now, 0);
 }
 
@@ -247,10 +254,10 @@ TEST_F(WorkerKernelTest, AProgramThatCannotDieIsLeftToItselfAndCounted) {
   ASSERT_TRUE(Eventually([&] { return kernel_->stats().stuck_now == 1; }));
   EXPECT_EQ(kernel_->stuck_operations().at(0).request, "RunProgram");
   EXPECT_EQ(kernel_->stuck_operations().at(0).path, "/bin/cat");
-  EXPECT_TRUE(*IsKeyLocked(options_.key_directory, "volume-1"));
+  EXPECT_TRUE(IsHeldForOthers("volume-1"));
   hangfs_->Heal();
   EXPECT_TRUE(Eventually([&] { return kernel_->stats().stuck_now == 0; }));
-  EXPECT_FALSE(*IsKeyLocked(options_.key_directory, "volume-1"));
+  EXPECT_FALSE(IsHeldForOthers("volume-1"));
 }
 
 TEST_F(WorkerKernelTest, AProgramsEndAndItsLastWordsAreAnswered) {
@@ -262,8 +269,8 @@ TEST_F(WorkerKernelTest, AProgramsEndAndItsLastWordsAreAnswered) {
   EXPECT_EQ(run("echo out; echo err >&2; exit 7"), "7:out\nerr\n");
   EXPECT_EQ(run("kill -9 $$"), "137:");
   EXPECT_EQ(run("cat; echo $PATH; ls /proc/self/fd | wc -l"),
-            "0:/usr/sbin:/usr/bin:/sbin:/bin\n5\n")
-      << "stdin, out, err, the worker's life, ls's";
+            "0:/usr/sbin:/usr/bin:/sbin:/bin\n6\n")
+      << "stdin, out, err, the worker's life and the page of its keys, ls's";
   EXPECT_EQ(run("sleep 2 & echo gone"), "0:gone\n") << "what it leaves behind is not waited for";
   EXPECT_EQ(run("head -c 100000 /dev/zero").size(), 2u + 4096u);
   RunProgram with_secret{{"/bin/echo", "a", "(secret)"}, {{2, Secret<std::string>("hush")}}, 3};
@@ -488,14 +495,33 @@ TEST_F(WorkerKernelTest, AForcedUnmountFreesAStuckCaller) {
 }
 
 TEST_F(WorkerKernelTest, KeysExcludeEachOtherAndLeaveNothingBehind) {
-  auto lock = KeyLock::Take(options_.key_directory, "a/b c");
-  ASSERT_TRUE(lock.ok());
-  EXPECT_EQ(kernel_->Call(Stat{At("data")}, In("", seconds(5), "a/b c")).error().code(),
-            Code::kAborted);
+  auto of_another = WorkerKeys::Create(options_.key_directory);
+  ASSERT_TRUE(of_another.ok());
+  of_another->Hold({"something", "a/b c"}, "StatFs /mnt (pid 7)");
+  kernel_.reset();
+  Start();
+  const auto answer = kernel_->Call(Stat{At("data")}, In("", seconds(5), "a/b c"));
+  EXPECT_EQ(answer.error().code(), Code::kAborted);
+  EXPECT_FALSE(answer.error().maybe_applied());
   EXPECT_TRUE(kernel_->Call(Stat{At("data")}, In("", seconds(5), "other")).ok());
-  { KeyLock dropped = std::move(lock).value(); }
+  of_another->CloseLock();
   EXPECT_TRUE(kernel_->Call(Stat{At("data")}, In("", seconds(5), "a/b c")).ok());
+  kernel_.reset();
   EXPECT_TRUE(std::filesystem::is_empty(options_.key_directory));
+}
+
+// The agent was ended between its writing of the keys and the worker's taking of the request.
+TEST_F(WorkerKernelTest, WhatAWorkerWasSentAndHasNotTakenIsHeld) {
+  StartHangfs();
+  hangfs_->Die();
+  auto worker = SpawnWorker({VOLUMED_WORKER}, options_.key_directory);
+  ASSERT_TRUE(worker.ok());
+  (*worker)->keys()->Hold({"volume-1"}, "StatFs /mnt (pid 7)");
+  EXPECT_TRUE(IsHeldForOthers("volume-1"));
+  EXPECT_FALSE(IsHeldForOthers("volume-2"));
+  (*worker)->channel().Close();
+  EXPECT_TRUE((*worker)->WaitForDeath(seconds(10)));
+  EXPECT_FALSE(IsHeldForOthers("volume-1"));
 }
 
 TEST_F(WorkerKernelTest, ManyThreadsManyDomains) {

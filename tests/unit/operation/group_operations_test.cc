@@ -48,8 +48,9 @@ TEST_F(GroupOperationsTest, WhatIsHandedOutIsLookedAtInTheOneRequestOfItsPod) {
   EXPECT_EQ(record->storage.objects.size(), 1U) << "a new agent knows what the pod has";
 }
 
-// The agent binds its root on itself if that is not shared: all that lay beside it on its filesystem
-// then had requests of their own, and of a burst of pods hardly one was ready before the end.
+// The agent binds its root on itself if that is not shared: all that lay beside it on its
+// filesystem then had requests of their own, and of a burst of pods hardly one was ready before the
+// end.
 TEST_F(GroupOperationsTest, WhatIsHandedOutMayLieUnderAnotherMountOfTheAgentsFilesystem) {
   ASSERT_TRUE(real_kernel_.Call(BindMount{{kRoot, ""}, {kRoot, ""}}, CallOptions()).ok());
   real_kernel_.AddDirectory("/srv/data");
@@ -95,6 +96,23 @@ TEST_F(GroupOperationsTest, WhatLiesElsewhereIsStartedByItself) {
   EXPECT_TRUE(real_kernel_.Exists("/new"));
   // It was made for the pod: until now nobody knew what it was, wherever somebody moved it.
   EXPECT_EQ(operations_->FindRecord(Key("uid-1", "new"))->storage.objects.size(), 1U);
+}
+
+// It counted as done before it was tried: it was tried each half second for ever, and each try was
+// logged, and counted, as done and as failed.
+TEST_F(GroupOperationsTest, WhatIsStartedByItselfAndFailsBacksOffAndIsCountedOnce) {
+  real_kernel_.AddMount("nfs4", "nas:/srv", "/far");
+  const auto mount_and_wait = [&] {
+    const auto outcomes = Mount({Disk("a"), Host("far", "/far/missing")});
+    EXPECT_THAT(outcomes.at("far"), HasSubstr("/far/missing"));
+    return *operations_->NextTry(OperationKey(Key("uid-1", "far"))) - scheduler_.clock().Now();
+  };
+  const Duration first = mount_and_wait();
+  EXPECT_EQ(observer_.finished.size(), 2U);
+  EXPECT_EQ(log_.Count("operation done"), 1);
+  EXPECT_EQ(log_.Count("operation failed"), 1);
+  scheduler_.manual_clock().Advance(first);
+  EXPECT_GT(mount_and_wait(), first * 3 / 2);
 }
 
 TEST_F(GroupOperationsTest, AHungFilesystemOfOneHostPathLeavesThePodsOthersAlone) {

@@ -24,7 +24,7 @@ class OperationLanesTest : public ::testing::Test {
     return {PodUid("uid-" + std::to_string(pod)), SpecName("data")};
   }
   // An operation that goes on until End().
-  void Start(int pod, const std::string& domain, bool takes_away = false) {
+  void Start(int pod, const std::string& domain, bool takes_away = false, bool with_many = false) {
     ASSERT_EQ(executor_->Start(
                   {.key = Of(pod),
                    .name = takes_away ? "volume_unmount" : "volume_mount",
@@ -32,7 +32,8 @@ class OperationLanesTest : public ::testing::Test {
                    .pod_display_name = "default/web",
                    .domain = {domain, domain == "nfs:nas" ? "NFS server nas" : ""},
                    .on_own_filesystem = domain.empty(),
-                   .takes_away = takes_away},
+                   .takes_away = takes_away,
+                   .with_many = with_many},
                   [this, pod](OperationProgress&) -> std::optional<OperationFailure> {
                     begun_.push_back(pod);
                     return std::nullopt;
@@ -110,7 +111,6 @@ TEST_F(OperationLanesTest, TheOwnFilesystemHasALimitOfItsOwn) {
   EXPECT_EQ(begun_.size(), 6u);
 }
 
-// A pod could not go while its mount waited for a filesystem that hangs.
 // One more pod beside a burst of a thousand was ready after all of them.
 TEST_F(OperationLanesTest, OneMoreDoesNotWaitForABurst) {
   for (int pod = 0; pod < 50; ++pod) Start(pod, "");
@@ -120,6 +120,16 @@ TEST_F(OperationLanesTest, OneMoreDoesNotWaitForABurst) {
   ASSERT_EQ(begun_.size(), 51u);
   const auto one_more = std::find(begun_.begin(), begun_.end(), 99);
   EXPECT_LT(one_more - begun_.begin(), 10) << "as soon as one of the three that run has ended";
+}
+
+// It waited for all of them if it came in the first hundred milliseconds.
+TEST_F(OperationLanesTest, OneMoreDoesNotWaitForABurstThatComesAtThisMoment) {
+  for (int pod = 0; pod < 50; ++pod) Start(pod, "", /*takes_away=*/false, /*with_many=*/true);
+  for (int pod = 90; pod < 95; ++pod) Start(pod, "");
+  RunAll();
+  ASSERT_EQ(begun_.size(), 55u);
+  const auto last = std::find(begun_.begin(), begun_.end(), 94);
+  EXPECT_LT(last - begun_.begin(), 20) << "every other place is for those who come alone";
 }
 
 // Three hundred operations that wait for a device would else keep every pod from its emptyDirs.

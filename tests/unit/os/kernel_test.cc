@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include "os/kernel_features.h"
-#include "os/key_lock.h"
 #include "os/ownership_walk.h"
 #include "os/safe_open.h"
 
@@ -102,16 +101,6 @@ TEST(KernelFeaturesMask, ClearsByNameAndRefusesUnknownNames) {
   EXPECT_TRUE(masked->statmount && masked->mount_events && masked->tmpfs_noswap &&
               masked->open_tree_detached_clone);
   EXPECT_EQ(MaskFeatures(all, {"mount_setattr"}).error().code(), Code::kInvalidArgument);
-}
-
-TEST(KeyFileNames, AreSafeAndDistinct) {
-  EXPECT_EQ(KeyFileName("abc-1.2_3"), "key-abc-1.2_3");
-  EXPECT_EQ(KeyFileName("a/b c"), "key-a%2Fb%20c");
-  EXPECT_EQ(KeyFileName(".."), "key-..");
-  const std::string prefix(300, 'x');
-  EXPECT_LE(KeyFileName(prefix + "1").size(), 255u);
-  EXPECT_NE(KeyFileName(prefix + "1"), KeyFileName(prefix + "2"));
-  EXPECT_NE(KeyFileName("a%2Fb"), KeyFileName("a/b"));
 }
 
 TEST(OwnershipModes, AreOredAndLeaveTheRest) {

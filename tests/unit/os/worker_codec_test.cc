@@ -26,12 +26,9 @@ SafePath Place(Resolve resolve = Resolve::kNoSymlinks) {
 
 WorkerRequest RoundTrip(const AnyRequest& request) {
   CallOptions options;
-  options.key = "key/" + kBytes;
-  options.more_keys = {"another", kBytes};
   options.progress = [](int64_t) {};
   auto decoded = DecodeRequest(EncodeRequest(request, options, Duration(77)));
   EXPECT_TRUE(decoded.ok());
-  EXPECT_EQ(decoded->keys, (std::vector<std::string>{"another", kBytes, "key/" + kBytes}));
   EXPECT_TRUE(decoded->wants_progress);
   EXPECT_EQ(decoded->time_left, Duration(77));
   EXPECT_EQ(decoded->request.index(), request.index());

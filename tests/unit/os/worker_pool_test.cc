@@ -7,7 +7,9 @@
 
 #include <atomic>
 #include <functional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "fakes/fake_workers.h"
 
@@ -36,9 +38,11 @@ class WorkerPoolTest : public ::testing::Test {
     pool_.reset();
   }
 
-  Result<AnyAnswer> Ask(const std::string& lane, milliseconds timeout = seconds(20)) {
+  Result<AnyAnswer> Ask(const std::string& lane, milliseconds timeout = seconds(20),
+                        const std::vector<std::string>& keys = {}) {
     CallOptions options;
     options.domain = lane;
+    options.more_keys = keys;
     options.deadline = Deadline::After(clock_, timeout);
     return pool_->Do(StatFs{SafePath{"/somewhere", ""}}, options);
   }
@@ -87,6 +91,18 @@ TEST_F(WorkerPoolTest, CallsWithoutADomainGoOneAfterAnother) {
   second.join();
   EXPECT_EQ(workers_.taken(), 2);
   EXPECT_EQ(workers_.started(), 2);
+}
+
+TEST_F(WorkerPoolTest, AKeyIsHeldByOneCallAtATimeAndByAWorkerThatDoesNotDie) {
+  workers_.SetMood(WorkerMood::kHangsInTheKernel);
+  EXPECT_TRUE(Ask("disk", kShort, {"a", "b"}).error().maybe_applied());
+  workers_.SetMood(WorkerMood::kAnswers);
+  EXPECT_EQ(Ask("", seconds(20), {"b"}).error().code(), Code::kAborted);
+  EXPECT_TRUE(Ask("", seconds(20), {"c"}).ok());
+  EXPECT_TRUE(Ask("", seconds(20), {"c"}).ok()) << "it was given back";
+  workers_.Heal();
+  EXPECT_TRUE(Eventually([&] { return Ask("", seconds(20), {"b"}).ok(); }));
+  EXPECT_TRUE(Ask("", seconds(20), {"a"}).ok());
 }
 
 TEST_F(WorkerPoolTest, ADeadIdleWorkerIsReplacedWithoutAnError) {

@@ -35,6 +35,23 @@ TEST_F(ReconcilerTest, MountsAPodsVolumesAfterItsRecordIsWritten) {
   EXPECT_TRUE(view.problems.empty());
 }
 
+// One that came just after many was ready after all of them.
+TEST_F(ReconcilerTest, APodThatComesAloneDoesNotComeWithTheManyBeforeIt) {
+  StartAgent();
+  Deliver("");
+  std::string many;
+  for (int pod = 0; pod < 20; ++pod) many += PodManifest("many-" + std::to_string(pod), {kData});
+  Deliver(many);
+  Deliver(many + PodManifest("alone", {kData}));
+  const auto came_with_many = [&](const std::string& pod) {
+    const auto* call = operations().Last("mount", PodVolumeKey{PodUid(pod), SpecName("data")});
+    return call != nullptr && call->mount->with_many;
+  };
+  EXPECT_TRUE(came_with_many("many-0"));
+  EXPECT_TRUE(came_with_many("many-19"));
+  EXPECT_FALSE(came_with_many("alone"));
+}
+
 TEST_F(ReconcilerTest, MountsNothingBeforeThePodsRecordIsDurable) {
   StartAgent();
   Settle();

@@ -1,0 +1,76 @@
+// WorkerKeys: the volumes that a worker is at work on, on a page of memory that it shares with its
+// agent, so that no request costs a system call for them. The agent writes them there before it
+// sends the request, and the worker takes them away before it answers. The page is a file, which is
+// locked as long as the worker, or a tool of it, lives: an agent that comes later reads there what
+// workers of one before it are still at.
+//
+// Keys are there as checksums: two keys with one sum would only wait for each other.
+// Source: flock(2), mmap(2).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/descriptor.h"
+#include "base/result.h"
+
+namespace volumed {
+
+// Threads: one at a time of each process. Blocks: never, if the directory is on a tmpfs.
+class WorkerKeys {
+ public:
+  // A page for a worker that is about to be started: a new file in `directory`. Errors, not
+  // applied: errno of the file.
+  static Result<WorkerKeys> Create(const std::string& directory);
+  // The page that this worker was started with, whose descriptor stays its caller's. Errors, not
+  // applied: InvalidArgument for what is no such file.
+  static Result<WorkerKeys> Inherit(int page);
+  ~WorkerKeys();
+  WorkerKeys(WorkerKeys&& other) noexcept;
+  WorkerKeys& operator=(WorkerKeys&&) = delete;
+
+  // The agent's: these and no others are held from now on, for what `about` says to people.
+  void Hold(const std::vector<std::string>& keys, const std::string& about);
+  // None is held any more.
+  void LetGo();
+
+  // What the worker inherits: as long as any process has it, the file is locked. The agent closes
+  // its own once the worker is started; its mapping locks nothing.
+  int lock() const { return lock_.get(); }
+  void CloseLock() { lock_.Reset(); }
+  // The worker and its tools are dead.
+  void RemoveFile();
+
+ private:
+  struct Page;
+
+  WorkerKeys(std::string path, Descriptor lock, Page* page);
+
+  std::string path_;  // empty in the worker
+  Descriptor lock_;
+  Page* page_;
+};
+
+// What workers hold whose agent has ended. Threads: external lock. Blocks: never, on a tmpfs.
+class KeysOfOthers {
+ public:
+  // Reads the directory; files whose workers are dead are removed. Errors: of the directory, not
+  // applied.
+  static Result<KeysOfOthers> Read(const std::string& directory);
+
+  // Aborted, not applied, if one of these keys is held still. Costs a system call for each worker
+  // that lived when this was read and has not been found dead since; nobody waits for one that
+  // holds nothing.
+  Status Check(const std::vector<std::string>& keys);
+  // Workers that live and hold something. Costs as Check().
+  int Busy();
+
+ private:
+  void DropDead();
+
+  std::map<std::string, Descriptor> files_;  // by path
+};
+
+}  // namespace volumed
