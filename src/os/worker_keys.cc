@@ -196,4 +196,23 @@ int KeysOfOthers::Busy() {
   }));
 }
 
+// ---- all ----------------------------------------------------------------------------------------
+
+Status HeldKeys::Take(const std::vector<std::string>& keys, const std::string& about) {
+  if (keys.empty()) return OkStatus();
+  RETURN_IF_ERROR(others_.Check(keys));
+  for (const std::string& key : keys) {
+    const auto held = own_.find(key);
+    if (held == own_.end()) continue;
+    return Error::NotApplied(Code::kAborted,
+                             "an earlier worker still holds key " + key + ": " + held->second);
+  }
+  for (const std::string& key : keys) own_.emplace(key, about);
+  return OkStatus();
+}
+
+void HeldKeys::GiveBack(const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) own_.erase(key);
+}
+
 }  // namespace volumed

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/descriptor.h"
@@ -71,6 +72,22 @@ class KeysOfOthers {
   void DropDead();
 
   std::map<std::string, Descriptor> files_;  // by path
+};
+
+// Who may have a key: one call at a time of this agent, or a worker of one before it.
+// Threads: external lock. Blocks: never, on a tmpfs.
+class HeldKeys {
+ public:
+  void SetOthers(KeysOfOthers others) { others_ = std::move(others); }
+  // All of them or none, for what `about` says to people. Errors: Aborted, not applied, if one is
+  // held.
+  Status Take(const std::vector<std::string>& keys, const std::string& about);
+  void GiveBack(const std::vector<std::string>& keys);
+  int BusyOthers() { return others_.Busy(); }
+
+ private:
+  KeysOfOthers others_;
+  std::map<std::string, std::string> own_;  // with what for
 };
 
 }  // namespace volumed

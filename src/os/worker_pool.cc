@@ -108,15 +108,14 @@ Status WorkerPool::KeepKeysIn(const std::string& directory) {
   {
     MutexLock lock(mu_);
     key_directory_ = directory;
-    keys_of_others_ = std::move(others);
+    keys_.SetOthers(std::move(others));
     leaving = std::exchange(idle_, {});
     for (auto& fast : std::exchange(fast_, {})) leaving.push_back(std::move(fast));
   }
   for (auto& worker : leaving) {
-    worker->channel().Close();
     LostWorker lost;
     lost.process = std::move(worker);
-    reaper_->Add(std::move(lost));
+    LetGo(std::move(lost));
   }
   return OkStatus();
 }
@@ -279,35 +278,18 @@ Result<AnyAnswer> WorkerPool::Do(const AnyRequest& request, const CallOptions& o
 }
 
 Result<AnyAnswer> WorkerPool::Serve(Call& call) {
-  RETURN_IF_ERROR(TakeKeys(call));
+  {
+    MutexLock lock(mu_);
+    RETURN_IF_ERROR(keys_.Take(call.Keys(), call.Name()));
+  }
   Result<AnyAnswer> answer = [&]() -> Result<AnyAnswer> {
     ASSIGN_OR_RETURN(std::unique_ptr<WorkerProcess> worker, SendToWorker(call));
     return AwaitAnswer(call, std::move(worker));
   }();
   if (call.lost) return answer;  // its keys are held until its worker is dead
   MutexLock lock(mu_);
-  GiveKeysBack(call.Keys());
+  keys_.GiveBack(call.Keys());
   return answer;
-}
-
-Status WorkerPool::TakeKeys(const Call& call) {
-  const std::vector<std::string> keys = call.Keys();
-  if (keys.empty()) return OkStatus();
-  MutexLock lock(mu_);
-  RETURN_IF_ERROR(keys_of_others_.Check(keys));
-  for (const std::string& key : keys) {
-    const auto held = keys_.find(key);
-    if (held == keys_.end()) continue;
-    return Error::NotApplied(Code::kAborted,
-                             "an earlier worker still holds key " + key + ": " + held->second);
-  }
-  const std::string name = call.Name();
-  for (const std::string& key : keys) keys_.emplace(key, name);
-  return OkStatus();
-}
-
-void WorkerPool::GiveKeysBack(const std::vector<std::string>& keys) {
-  for (const std::string& key : keys) keys_.erase(key);
 }
 
 Result<std::unique_ptr<WorkerProcess>> WorkerPool::TakeWorker(const Call& call) {
@@ -490,8 +472,12 @@ void WorkerPool::Abandon(Call& call, std::unique_ptr<WorkerProcess> worker, bool
     MutexLock lock(mu_);
     lanes_.Lose(call.options.domain);
   }
-  worker->channel().Close();
   lost.process = std::move(worker);
+  LetGo(std::move(lost));
+}
+
+void WorkerPool::LetGo(LostWorker lost) {
+  lost.process->channel().Close();
   reaper_->Add(std::move(lost));
 }
 
@@ -512,7 +498,7 @@ void WorkerPool::OnDead(const StuckOperation& operation, bool was_stuck) {
   {
     MutexLock lock(mu_);
     lanes_.Found(operation.domain);
-    GiveKeysBack(KeysOf(operation.key, operation.more_keys));
+    keys_.GiveBack(KeysOf(operation.key, operation.more_keys));
     if (was_stuck) {
       if (--stuck_in_[operation.domain] == 0) stuck_in_.erase(operation.domain);
       stuck_.erase(
@@ -533,7 +519,7 @@ LaneHealth WorkerPool::HealthOf(const std::string& lane) const {
 WorkerPoolStats WorkerPool::stats() const {
   MutexLock lock(mu_);
   WorkerPoolStats stats = stats_;
-  stats.stuck_now = static_cast<int>(stuck_.size()) + keys_of_others_.Busy();
+  stats.stuck_now = static_cast<int>(stuck_.size()) + keys_.BusyOthers();
   stats.waiting = lanes_.waiting();
   stats.idle = static_cast<int>(idle_.size() + fast_.size());
   return stats;

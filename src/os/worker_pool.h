@@ -71,8 +71,7 @@ class WorkerPool {
   void LanesChanged() const;
 
   Result<AnyAnswer> Serve(Call& call) EXCLUDES(mu_);
-  Status TakeKeys(const Call& call) EXCLUDES(mu_);
-  void GiveKeysBack(const std::vector<std::string>& keys) REQUIRES(mu_);
+  void LetGo(LostWorker lost);
   Result<std::unique_ptr<WorkerProcess>> TakeWorker(const Call& call) EXCLUDES(mu_);
   void GiveBack(Call& call, std::unique_ptr<WorkerProcess> worker) EXCLUDES(mu_);
   Result<std::unique_ptr<WorkerProcess>> SendToWorker(Call& call);
@@ -98,9 +97,8 @@ class WorkerPool {
   WorkerPoolStats stats_ GUARDED_BY(mu_);
   std::vector<StuckOperation> stuck_ GUARDED_BY(mu_);
   std::string key_directory_ GUARDED_BY(mu_);
-  mutable KeysOfOthers keys_of_others_ GUARDED_BY(mu_);
-  // Of calls that have a worker, and of workers that were killed and live on; with what for.
-  std::map<std::string, std::string> keys_ GUARDED_BY(mu_);
+  // Of calls that have a worker, and of workers that were killed and live on.
+  mutable HeldKeys keys_ GUARDED_BY(mu_);
 
   std::unique_ptr<WorkerReaper> reaper_;  // last: its thread calls the rest
 };
