@@ -38,7 +38,7 @@ std::optional<Ending> EndingOf(const Pod& pod) {
 void KubeletVolumeManager::Impl::CatalogChanged(const std::vector<ObjectChange>& changes) {
   if (loaded_) {
     known_.Follow(parts_.catalog, changes);
-    constexpr int kFewPods = 8;
+    constexpr int kFewPods = 3;  // of many the catalog tells some at a time
     with_many_ = std::count_if(changes.begin(), changes.end(), [](const ObjectChange& change) {
                    return change.key.kind == ObjectKind::kPod;
                  }) > kFewPods;

@@ -1,6 +1,7 @@
 // What is seen of a catalog while it takes an update over in parts, and of what it remembers.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <string>
@@ -73,6 +74,25 @@ TEST_F(ObjectCatalogPartsTest, WhatMovesToAnotherFileInAListIsNeverGone) {
   EXPECT_GT(parts_, 4);
   EXPECT_TRUE(lost_.empty());
   EXPECT_EQ(catalog_.OriginOf(kWeb)->file, "b");
+}
+
+// Who hears of pods tells many from few by that.
+TEST_F(ObjectCatalogPartsTest, OfManyPodsMoreThanThreeAreToldOfAtATime) {
+  std::vector<size_t> told;
+  catalog_.AddListener([&told](const auto& changes) { told.push_back(changes.size()); });
+  std::vector<ObjectWithOrigin> many;
+  for (int pod = 0; pod < 100; ++pod) {
+    const std::string name = "pod-" + std::to_string(pod);
+    many.push_back(FromFile("f", PodYaml(name, "u-" + std::to_string(pod))));
+  }
+  catalog_.Begin(ListOf("a", std::move(many)));
+  for (bool is_over = false; !is_over;) {
+    TaskLimit limit(clock_);
+    is_over = catalog_.TakeSome(limit);
+  }
+  ASSERT_GT(told.size(), 1U);
+  told.pop_back();
+  EXPECT_GT(*std::min_element(told.begin(), told.end()), 3U);
 }
 
 TEST_F(ObjectCatalogPartsTest, WhatMovesToAnotherFileInADeltaIsNeverGone) {
