@@ -77,6 +77,8 @@ class GroupRun {
     BeginCalls();
     progress_.EnterStep(step_);
     const Result<BatchAnswer> answer = CallKernel(timeout);
+    was_refused_ = !answer.ok() && answer.error().code() == Code::kAborted &&
+                   !answer.error().maybe_applied() && volumes_.size() > 1;
     for (size_t i = 0; i < volumes_.size(); ++i) {
       if (!volumes_[i].failure) volumes_[i].failure = OutcomeOf(i, answer, done);
     }
@@ -95,6 +97,8 @@ class GroupRun {
   }
 
   const std::vector<GroupVolume>& volumes() const { return volumes_; }
+  // Nothing was tried, because a worker is still at one of them: each is to be tried by itself.
+  bool was_refused() const { return was_refused_; }
 
  private:
   void BeginCalls() {
@@ -201,6 +205,7 @@ class GroupRun {
   OperationProgress& progress_;
   std::vector<GroupEffect> common_;
   std::vector<GroupVolume> volumes_;
+  bool was_refused_ = false;
 };
 
 // A volume that is to be made.
@@ -450,6 +455,8 @@ OperationFailures RunMountGroup(const OperationParts& parts,
     } else if (planned[i].hand_out && planned[i].hand_out->GiveBack(*volume.failure)) {
       failures[volume.number].reset();
       results[volume.number]->left_out = true;
+    } else if (run.was_refused()) {
+      alone.push_back(volume.number);
     }
   }
   for (const size_t number : alone)
@@ -480,6 +487,7 @@ OperationFailures RunUnmountGroup(const OperationParts& parts,
           [](size_t, size_t, const AnyAnswer&) -> Failure { return std::nullopt; });
   for (const GroupVolume& volume : run.volumes()) {
     failures[volume.number] = volume.failure;
+    if (run.was_refused()) alone.push_back(volume.number);
     if (volume.failure) continue;
     failures[volume.number] =
         ReleaseStorage(parts.storage, PodStorageId(volume.call.facts.key), kVolumeUnmount);

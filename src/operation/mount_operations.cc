@@ -226,7 +226,8 @@ OperationTraits RemovePod::Traits(const OperationParts&) const {
           .name = kPodRemove,
           .plugin_name = "",
           .pod_display_name = pod_display_name,
-          .on_own_filesystem = true};
+          .on_own_filesystem = true,
+          .with_many = with_many};
 }
 
 Failure RemovePod::Run(const OperationParts& parts, OperationProgress& progress, Unit&) const {

@@ -69,6 +69,7 @@ struct RemovePod : OperationOf<Unit> {
   PodUid pod;
   std::string pod_display_name;
   PodRecordEnd record;
+  bool with_many = false;  // see OperationLanes::Enter
 };
 
 }  // namespace volumed

@@ -147,8 +147,7 @@ std::string LaneBeside(const std::string& own_lane, const MountEntry& mount) {
   return lane == own_lane ? "" : lane;
 }
 
-FaultDomain DomainOfPath(const std::string& path, const std::vector<MountEntry>& around) {
-  if (path.starts_with(kDevices)) return {DeviceDomain(path), "device " + path};
+const MountEntry* ClosestMount(const std::vector<MountEntry>& around) {
   const MountEntry* closest = nullptr;
   for (const MountEntry& mount : around) {
     // Of two at one place, the later one lies upon the other.
@@ -156,6 +155,12 @@ FaultDomain DomainOfPath(const std::string& path, const std::vector<MountEntry>&
       closest = &mount;
     }
   }
+  return closest;
+}
+
+FaultDomain DomainOfPath(const std::string& path, const std::vector<MountEntry>& around) {
+  if (path.starts_with(kDevices)) return {DeviceDomain(path), "device " + path};
+  const MountEntry* const closest = ClosestMount(around);
   // In a chroot, or with a table that could not be read, all such paths share one lane.
   if (closest == nullptr) return {"filesystem unknown", "a filesystem that is not known"};
   return DomainOfMount(*closest);

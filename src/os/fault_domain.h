@@ -50,6 +50,10 @@ FaultDomain DomainOfMount(const MountEntry& mount);
 // `own_lane`, or in memory. Pure.
 std::string LaneBeside(const std::string& own_lane, const MountEntry& mount);
 
+// Of the mounts around a path in the table's order, the one that it lies on; null if there is none.
+// Pure.
+const MountEntry* ClosestMount(const std::vector<MountEntry>& around);
+
 // The domain of an absolute path, out of the mounts around it (ListMounts::around) in the table's
 // order. A path below /dev stands for the device itself. Pure.
 FaultDomain DomainOfPath(const std::string& path, const std::vector<MountEntry>& around);

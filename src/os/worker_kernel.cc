@@ -74,6 +74,13 @@ std::string LaneByKind(const AnyRequest& request) {
   return "";
 }
 
+// Where a request goes whose volume has the domain: a part of a volume may be mounted from
+// elsewhere.
+std::string WayOf(const AnyRequest& request, const std::string& domain) {
+  const auto* part = std::get_if<PrepareSubPath>(&request);
+  return part != nullptr ? part->volume.Display() + "/" + part->sub_path : domain;
+}
+
 // What else is mounted on its way cannot hold it up.
 bool StaysOnItsMount(const AnyRequest& request) {
   const auto* identify = std::get_if<IdentifyStorage>(&request);
@@ -132,10 +139,40 @@ Result<AnyAnswer> WorkerKernel::Do(const AnyRequest& request, const CallOptions&
     if (const std::string covered = LaneOfCovered(request); !covered.empty()) {
       routed.domain = covered;
     }
+  } else if (options.domain.starts_with('/')) {
+    ASSIGN_OR_RETURN(routed.domain, LaneOfWay(WayOf(request, options.domain), options));
   } else {
-    routed.domain = Locate(options.domain).lane;
+    routed.domain = options.domain;
   }
   return pool_->Do(request, routed);
+}
+
+// A link on another filesystem than the root's may lead anywhere. A worker of the filesystem that
+// it lies on finds out whether there is one on the way, and can hang with that filesystem alone.
+Result<std::string> WorkerKernel::LaneOfWay(const std::string& path, const CallOptions& options) {
+  const std::string text = FollowLinksOnRoot(path);
+  const Result<std::vector<MountEntry>> found = mounts_->Find({.around = text});
+  const std::vector<MountEntry> around = found.ok() ? *found : std::vector<MountEntry>();
+  const std::string lane = DomainOfPath(text, around).lane;
+  const MountEntry* const mount = ClosestMount(around);
+  const bool is_known = mount == nullptr || mount->mount_point == "/" ||
+                        text == mount->mount_point || text.starts_with("/dev/");
+  if (is_known) return lane;
+  Stat look;
+  look.path = {mount->mount_point, text.substr(mount->mount_point.size() + 1)};
+  CallOptions call;
+  call.domain = lane;
+  call.deadline = options.deadline;
+  call.cancel = options.cancel;
+  const Result<AnyAnswer> answer = pool_->Do(look, call);
+  if (!answer.ok()) {
+    const Error& error = answer.error();
+    if (error.sys_errno() == ELOOP) return "path " + path;
+    if (error.sys_errno() != 0) return lane;
+    return Error::FromParts(error.code(), Outcome::kNotApplied, 0, error.message());
+  }
+  const bool is_link = std::get<FileInfo>(*answer).type == FileType::kSymlink;
+  return is_link ? "path " + path : lane;
 }
 
 // At, above or below the path.

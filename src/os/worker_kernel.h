@@ -104,6 +104,8 @@ class WorkerKernel final : public Kernel, public FaultDomains {
   bool HasMountThatMayHang(const std::string& path) const;
   // Empty for the agent's own filesystem and for one in memory.
   std::string LaneOfMount(const MountEntry& mount) const;
+  // Errors: not applied, of a filesystem that does not answer.
+  Result<std::string> LaneOfWay(const std::string& path, const CallOptions& options);
 
   const std::unique_ptr<WorkerPool> pool_;
   const std::unique_ptr<KeptMountTable> mounts_;

@@ -368,7 +368,7 @@ void Reconciler::Forget(const Unmounting& volume) {
 
 void Reconciler::StartUnmounts(const PodUid& uid, const ActualPod& pod,
                                const std::vector<SpecName>& specs, Wake& wake) {
-  const bool with_many = with_many_.erase(uid) > 0;
+  const bool with_many = with_many_.contains(uid);
   std::vector<UnmountVolume> unmounts;
   std::vector<Unmounting> plain;
   for (const SpecName& spec : specs) {
@@ -415,19 +415,20 @@ void Reconciler::RemovePod(const PodUid& uid, ActualPod& pod, Wake& wake) {
   // Were the record removed and written anew, an end in between would forget the command.
   pod.keeps_record = pod.leaving->commanded && !pod.leaving->left_sources;
   const PodRecordEnd record = pod.keeps_record ? PodRecordEnd::kKeep : PodRecordEnd::kRemove;
-  const StartResult result =
-      parts_.operations.Start(volumed::RemovePod(uid, pod.identity.DisplayName(), record),
-                              IfAlive([this, uid](const OperationOutcome<Unit>& outcome) {
-                                ActualPod& left = *parts_.actual.FindPod(uid);
-                                left.removing = false;
-                                if (outcome.value) {
-                                  PodRemoved(uid);
-                                } else if (outcome.failure) {
-                                  parts_.actual.NoteFailure(left.remove_failure, *outcome.failure);
-                                  OperationEnded({uid, SpecName()}, true);
-                                }
-                                MarkDirty(uid);
-                              }));
+  volumed::RemovePod remove(uid, pod.identity.DisplayName(), record);
+  remove.with_many = with_many_.contains(uid);
+  const StartResult result = parts_.operations.Start(
+      std::move(remove), IfAlive([this, uid](const OperationOutcome<Unit>& outcome) {
+        ActualPod& left = *parts_.actual.FindPod(uid);
+        left.removing = false;
+        if (outcome.value) {
+          PodRemoved(uid);
+        } else if (outcome.failure) {
+          parts_.actual.NoteFailure(left.remove_failure, *outcome.failure);
+          OperationEnded({uid, SpecName()}, true);
+        }
+        MarkDirty(uid);
+      }));
   if (result == StartResult::kStarted) {
     pod.removing = true;
   } else {

@@ -73,8 +73,8 @@ class Reconciler {
   void MarkDirty(const PodUid& pod, bool with_many = false) {
     queue_.MarkDirty(pod, with_many || with_many_.contains(pod));
   }
-  // It comes, changes or leaves with many others: until its volumes are begun with, what comes
-  // alone does not wait for it.
+  // It comes, changes or leaves with many others: until its volumes are begun with, or it is gone,
+  // what comes alone does not wait for it.
   void MarkDirtyWithMany(const PodUid& pod) {
     with_many_.insert(pod);
     MarkDirty(pod);

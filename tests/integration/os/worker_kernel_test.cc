@@ -344,6 +344,48 @@ TEST_F(WorkerKernelTest, OneDeadDomainStopsNoOther) {
   EXPECT_EQ(kernel_->stats().waiting, 0);
 }
 
+// Four pods with such a hostPath kept all others from the filesystem that the link lies on, until
+// the dead one answered.
+TEST_F(WorkerKernelTest, ALinkFromAnotherFilesystemToADeadOneHoldsNobodyUpThere) {
+  StartHangfs();
+  std::filesystem::create_symlink(Path("hung/file"), Path("data/link"));
+  hangfs_->Die();
+  const std::string link = Path("data/link");
+  const auto look = [&](const std::string& path) {
+    IdentifyStorage request;
+    request.path = {path, "", Resolve::kBeneath};
+    return kernel_->Call(request, In(path, kTimeToBeAsleep)).error();
+  };
+  for (int i = 0; i < options_.max_per_domain; ++i) {
+    EXPECT_EQ(look(link).code(), Code::kDeadlineExceeded) << i;
+  }
+  ASSERT_TRUE(Eventually([&] { return kernel_->stats().stuck_now == options_.max_per_domain; }));
+  EXPECT_EQ(look(link).code(), Code::kUnavailable);
+  EXPECT_EQ(kernel_->stuck_operations().at(0).domain, "path " + link);
+  EXPECT_TRUE(kernel_->Call(Stat{At("data")}, In(Path("data"), seconds(20))).ok());
+  hangfs_->Heal();
+  EXPECT_TRUE(Eventually([&] { return kernel_->stats().stuck_now == 0; }));
+}
+
+TEST_F(WorkerKernelTest, ASubPathOntoADeadFilesystemHasTheLaneOfThat) {
+  StartHangfs();
+  hangfs_->Die();
+  for (int i = 0; i < options_.max_per_domain; ++i) {
+    PrepareSubPath request;
+    request.volume = {scratch(), ""};
+    request.sub_path = "hung/file";
+    request.parent = At("data");
+    request.target = At("data/target");
+    (void)kernel_->Call(request, In(scratch(), kTimeToBeAsleep));
+  }
+  for (const StuckOperation& stuck : kernel_->stuck_operations()) {
+    EXPECT_NE(stuck.domain, kernel_->Locate(scratch()).lane);
+  }
+  EXPECT_TRUE(kernel_->Call(Stat{At("data")}, In(Path("data"), seconds(20))).ok());
+  hangfs_->Heal();
+  EXPECT_TRUE(Eventually([&] { return kernel_->stats().stuck_now == 0; }));
+}
+
 TEST_F(WorkerKernelTest, ADomainFullOfStuckWorkersIsRefusedAtOnce) {
   options_.max_per_domain = 1;
   Start();

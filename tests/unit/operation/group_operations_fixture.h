@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -45,6 +46,10 @@ class CountingKernel final : public Kernel {
     if (std::holds_alternative<ListMounts>(request)) return real_.Perform(request, options);
     ++round_trips;
     last_keys = options.more_keys;
+    const bool is_held =
+        !held.empty() && (options.key == held ||
+                          std::find(last_keys.begin(), last_keys.end(), held) != last_keys.end());
+    if (is_held) return Error::NotApplied(Code::kAborted, "an earlier worker still holds key");
     if (died || std::exchange(dies_once, false))
       return Error::MaybeApplied(Code::kUnavailable, "the worker died");
     return real_.Perform(request, options);
@@ -52,6 +57,7 @@ class CountingKernel final : public Kernel {
 
   int round_trips = 0;
   std::vector<std::string> last_keys;
+  std::string held;  // a key that a worker of an agent before this one has
   bool died = false;
   bool dies_once = false;
 

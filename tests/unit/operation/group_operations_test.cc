@@ -115,6 +115,25 @@ TEST_F(GroupOperationsTest, WhatIsStartedByItselfAndFailsBacksOffAndIsCountedOnc
   EXPECT_GT(mount_and_wait(), first * 3 / 2);
 }
 
+// All of the pod's were refused, with the words of the one, and none was taken away.
+TEST_F(GroupOperationsTest, AVolumeThatAWorkerIsStillAtKeepsNoOtherOfItsPod) {
+  kernel_.held = Key("uid-1", "b").ToString();
+  auto outcomes = Mount({Disk("a"), Disk("b"), Memory("c")});
+  EXPECT_EQ(outcomes.at("a"), "done");
+  EXPECT_THAT(outcomes.at("b"), HasSubstr("an earlier worker still holds key"));
+  EXPECT_EQ(outcomes.at("c"), "done");
+  kernel_.held.clear();
+  scheduler_.manual_clock().Advance(std::chrono::minutes(3));
+  ASSERT_EQ(Mount({Disk("b")}).at("b"), "done");
+
+  kernel_.held = Key("uid-1", "b").ToString();
+  outcomes = Unmount({"a", "b", "c"});
+  EXPECT_EQ(outcomes.at("a"), "done");
+  EXPECT_THAT(outcomes.at("b"), HasSubstr("an earlier worker still holds key"));
+  EXPECT_EQ(outcomes.at("c"), "done");
+  EXPECT_EQ(State("a"), "none");
+}
+
 TEST_F(GroupOperationsTest, AHungFilesystemOfOneHostPathLeavesThePodsOthersAlone) {
   real_kernel_.AddMount("nfs4", "nas:/srv", "/far");
   real_kernel_.AddDirectory("/far/data");
