@@ -129,8 +129,11 @@ void Run::Survive(const std::function<void()>& what, Duration settle, int schedu
       if (scheduler_steps > 0) {
         agent_->RunSteps(scheduler_steps);
       } else {
+        // Whoever was refused for the worker's sake backs off, perhaps longer than the step takes,
+        // also if the worker goes on by itself.
+        const bool had_rest = world_.rest.has_value();
         agent_->RunFor(settle);
-        if (world_.rest) {
+        if (had_rest) {
           agent_->worker().FinishRest();
           agent_->RunFor(settle + std::chrono::minutes(5));
         }
