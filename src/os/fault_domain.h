@@ -38,8 +38,9 @@ class FaultDomains {
 // The text of `path` with links replaced as long as they lie on the filesystem that is mounted at
 // "/": from the first other mount on, the rest is as it was given, because looking there may hang.
 // What does not exist stays as it is, too. So a link on the node's root that leads to a dead mount
-// counts as that mount; a link on another filesystem counts as the filesystem that it lies on.
-// Threads: any. Blocks: for the root's filesystem. Errors: none; in doubt, the path itself.
+// counts as that mount; a link on another filesystem counts as the filesystem that it lies on,
+// until a worker of that has found it (WorkerKernel). Threads: any. Blocks: for the root's
+// filesystem. Errors: none; in doubt, the path itself.
 std::string FollowLinksOnRoot(const std::string& path);
 
 // What the mount is of. A network filesystem is its server, so that a hostPath on an NFS mount

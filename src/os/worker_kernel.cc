@@ -164,6 +164,9 @@ Result<std::string> WorkerKernel::LaneOfWay(const std::string& path, const CallO
   call.domain = lane;
   call.deadline = options.deadline;
   call.cancel = options.cancel;
+  // Nor does anybody look for a volume at which a worker hangs: that is refused before.
+  call.key = options.key;
+  call.more_keys = options.more_keys;
   const Result<AnyAnswer> answer = pool_->Do(look, call);
   if (!answer.ok()) {
     const Error& error = answer.error();

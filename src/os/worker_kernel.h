@@ -41,8 +41,10 @@ struct WorkerKernelOptions {
 // their device. Calls with a domain get a worker each, up to the limits, else they wait; see
 // base/lanes.h for what lanes that do not answer leave to others. A domain that is a path is the
 // lane of the filesystem that the path lies on, or of its server (os/fault_domain.h): many paths on
-// one dead mount are one lane. A call without a domain about a path that something was mounted
-// over, below the agent's root, has that filesystem's lane, unless it is in memory.
+// one dead mount are one lane. Below another mount than the root's, each request is preceded by one
+// that looks for links on its way: a way with a link has a lane of its own. A call without a domain
+// about a path that something was mounted over, below the agent's root, has that filesystem's lane,
+// unless it is in memory.
 //
 // Keys: two calls with one key exclude each other across processes, also those of one agent: the
 // later one fails with Aborted, not applied. So give keys to calls that change a volume and are

@@ -136,10 +136,18 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "volumed-worker: %s\n", kernel.error().ToString().c_str());
     return 78;
   }
-  Result<WorkerKeys> keys = WorkerKeys::Inherit(kWorkerKeys);
-  return Worker(**kernel, keys.ok() ? std::make_optional(*std::move(keys)) : std::nullopt,
-                Descriptor(kWorkerSocket))
-      .Run();
+  std::optional<WorkerKeys> keys;
+  struct stat page = {};
+  // An agent that keeps no keys gives /dev/null in place of a page.
+  if (::fstat(kWorkerKeys, &page) == 0 && S_ISREG(page.st_mode)) {
+    Result<WorkerKeys> inherited = WorkerKeys::Inherit(kWorkerKeys);
+    if (!inherited.ok()) {
+      std::fprintf(stderr, "volumed-worker: %s\n", inherited.error().ToString().c_str());
+      return 78;
+    }
+    keys.emplace(*std::move(inherited));
+  }
+  return Worker(**kernel, std::move(keys), Descriptor(kWorkerSocket)).Run();
 }
 
 }  // namespace
