@@ -241,6 +241,7 @@ void CrashAgent::StartSources(std::map<std::string, SourceMemory> memories) {
     });
   }
   memories_ = std::move(memories);
+  sources_started_ = true;
   Duration delay = Duration::zero();
   for (const auto& [source, objects] : world_.sources) {
     started_.insert(source);
@@ -280,6 +281,10 @@ void CrashAgent::HoldBack(const std::string& source, const std::string& file, Ob
 
 void CrashAgent::Hear() {
   for (const auto& [source, objects] : world_.sources) {
+    if (!sources_started_) {
+      catalog_.ExpectSource(source);
+      continue;  // StartSources delivers what there is by then
+    }
     if (started_.insert(source).second) {
       catalog_.ExpectSource(source);  // it was added to the world while the agent ran
       delivered_[source].clear();

@@ -162,6 +162,7 @@ class CrashAgent {
   WorldConsumerWatch consumer_watch_;
   std::optional<CrashObjectDirectory> applied_;
   std::unique_ptr<KubeletVolumeManager> manager_;
+  bool sources_started_ = false;  // what they were told of is known, and nothing came before it
   std::set<std::string> started_;
   std::set<size_t> given_;                        // commands that wait for their answers
   bool has_applied_ = false;                      // the directory of applied objects has delivered
