@@ -123,9 +123,11 @@ void KnownObjects::RestoreUids(const FoundAtStart& found) {
   }
 }
 
-std::map<std::string, SourceMemory> KnownObjects::Memories() const {
+std::map<std::string, SourceMemory> KnownObjects::TakeMemories() {
   std::map<std::string, SourceMemory> memories;
-  for (const auto& [source, pods] : pods_) memories[source].objects = pods;
+  for (auto& [source, pods] : std::exchange(pods_, {})) {
+    memories[source].objects = std::move(pods);
+  }
   for (const auto& [object, record] : records_) {
     if (record.missing || record.source.empty()) continue;
     memories[record.source].objects.push_back({object, record.uid, record.file,

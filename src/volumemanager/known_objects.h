@@ -55,8 +55,9 @@ class KnownObjects final : public ObjectIdentities {
   // What the last agent left, also in the rows of the former release: these are replaced. An object
   // whose row cannot be read gets no uid.
   void Restore(const FoundAtStart& found);
-  // What the last agent knew of each source. What was made here is not among it.
-  std::map<std::string, SourceMemory> Memories() const;
+  // What the last agent knew of each source. What was made here is not among it. Once: the pods are
+  // not kept beside those that the sources deliver.
+  std::map<std::string, SourceMemory> TakeMemories();
   std::vector<MissingObject> Missing() const;
   // Of an object of these memories: a pod's as it is on record, if the node was called otherwise
   // then.
@@ -108,7 +109,7 @@ class KnownObjects final : public ObjectIdentities {
   std::map<std::string, ObjectKey> pods_by_uid_;    // the pods of `uids_`
   std::map<ObjectKey, KnownObjectRecord> records_;  // as they are, or are to be
   std::map<std::string, ObjectSourceRecord> sources_;
-  std::map<std::string, std::vector<KnownObject>> pods_;  // by source, as the last agent left them
+  std::map<std::string, std::vector<KnownObject>> pods_;  // by source, until TakeMemories
   // Static pods that were named when the node was called otherwise: namespace and today's name ->
   // the name that they keep.
   std::map<std::pair<std::string, std::string>, std::string> former_names_;

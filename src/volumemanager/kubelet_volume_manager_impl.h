@@ -190,7 +190,7 @@ class KubeletVolumeManager::Impl {
   // Those of an adopted root that have data and may have no source.
   void HoldAdoptedPods(const FoundAtStart& found);
   // Tells the catalog what the sources had, and lets them start.
-  void SeedCatalog();
+  void SeedCatalog(const std::map<std::string, SourceMemory>& memories);
   void TellOfUnrecordedMounts(const ReconstructResult& result);
   void DoubtCommands();
   void CatalogChanged(const std::vector<ObjectChange>& changes);

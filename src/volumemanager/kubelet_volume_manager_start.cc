@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <utility>
@@ -17,7 +18,8 @@ struct KubeletVolumeManager::Impl::Loading {
 
   std::optional<Error> error;
   FoundAtStart found;
-  ActualStateOfWorld actual;  // with what was found
+  std::atomic<int> under_way{2};  // the objects of the pods, and what the node shows
+  ActualStateOfWorld actual;      // with what was found
   ReconstructResult result;
   size_t restored = 0;  // volumes of the result that the operations know
 };
@@ -26,24 +28,39 @@ void KubeletVolumeManager::Impl::Load() {
   FindOptions options;
   options.all_directories = settings_.adopt_root;
   options.pod_logs_directory = settings_.pod_logs_directory;
-  parts_.scheduler.RunBlocking(
-      [this, options, boot_id = boot_id_, alive = std::weak_ptr<bool>(alive_), parts = parts_] {
-        auto loading = std::make_shared<Loading>(parts.scheduler.clock());
-        Result<FoundAtStart> found =
-            LoadFoundAtStart({parts.store, parts.kernel, parts.plugins, parts.scheduler.clock(),
-                              parts.host.paths, parts.log},
-                             options);
-        if (found.ok()) {
-          loading->found = *std::move(found);
-          loading->result = Reconstruct(loading->found, boot_id, options.all_directories,
-                                        parts.host.paths, loading->actual);
-        } else {
-          loading->error = found.error();
-        }
-        parts.scheduler.Post([this, alive, loading = std::move(loading)] {
-          if (!alive.expired()) Loaded(loading);
-        });
-      });
+  // Of the two that run beside each other the last one goes on. It knows no more of *this than
+  // what was copied here.
+  const auto reconstruct = [this, options, boot_id = boot_id_, alive = std::weak_ptr<bool>(alive_),
+                            parts = parts_](const std::shared_ptr<Loading>& loading) {
+    if (!loading->error) {
+      loading->result = Reconstruct(loading->found, boot_id, options.all_directories,
+                                    parts.host.paths, loading->actual);
+    }
+    parts.scheduler.Post([this, alive, loading] {
+      if (!alive.expired()) Loaded(loading);
+    });
+  };
+  parts_.scheduler.RunBlocking([options, reconstruct, parts = parts_] {
+    auto loading = std::make_shared<Loading>(parts.scheduler.clock());
+    Result<FoundAtStart> found = LoadRecordsAtStart(parts.store);
+    if (!found.ok()) {
+      loading->error = found.error();
+      return reconstruct(loading);
+    }
+    loading->found = *std::move(found);
+    const auto part_done = [reconstruct, loading] {
+      if (--loading->under_way == 0) reconstruct(loading);
+    };
+    parts.scheduler.RunBlocking([loading, part_done] {
+      DecodePodObjects(loading->found);
+      part_done();
+    });
+    const Status on_node = LookAtNode(
+        {parts.kernel, parts.plugins, parts.scheduler.clock(), parts.host.paths, parts.log},
+        options, loading->found);
+    if (!on_node.ok()) loading->error = on_node.error();
+    part_done();
+  });
 }
 
 void KubeletVolumeManager::Impl::Loaded(const std::shared_ptr<Loading>& loading) {
@@ -105,13 +122,14 @@ void KubeletVolumeManager::Impl::TakeOverFound(Loading& loading) {
   parts_.catalog.SetBoundCheck([this, alive = std::weak_ptr<bool>(alive_)](const ObjectKey& key) {
     return !alive.expired() && claims_.IsBound(key);
   });
-  SeedCatalog();
+  std::map<std::string, SourceMemory> memories = known_.TakeMemories();
+  SeedCatalog(memories);
   provisioning_.Restore(found.provisioned);
   claims_.Restore(found.bindings, found.quarantined);
   NoteUnknownVolumes();
   loaded_ = true;
   // Nothing that they deliver is heard before this function is over.
-  if (settings_.start_sources) settings_.start_sources(known_.Memories());
+  if (settings_.start_sources) settings_.start_sources(std::move(memories));
   // What the last agent was told, and may not have done.
   for (const DeletedObjectRecord& deleted : deleted_.All()) {
     if (deleted.ended) TakeAway(deleted);
@@ -178,20 +196,21 @@ void KubeletVolumeManager::Impl::DoubtCommands() {
   }
 }
 
-void KubeletVolumeManager::Impl::SeedCatalog() {
+void KubeletVolumeManager::Impl::SeedCatalog(const std::map<std::string, SourceMemory>& memories) {
   ObjectCatalog& catalog = parts_.catalog;
   catalog.IdentifyBy(&known_);
   std::set<std::string> configured;
   for (const SourceStatus& source : catalog.Sources()) configured.insert(source.name);
-  for (auto& [name, memory] : known_.Memories()) {
+  for (const auto& [name, memory] : memories) {
+    std::vector<KnownObject> objects = memory.objects;
     // The source reads a pod's name as the node is called now; here the pod has the one on record.
-    for (KnownObject& object : memory.objects) object.key.name = known_.NameOnRecord(object);
+    for (KnownObject& object : objects) object.key.name = known_.NameOnRecord(object);
     if (configured.contains(name)) {
-      catalog.Remember(name, std::move(memory.objects));
+      catalog.Remember(name, std::move(objects));
     } else {
-      catalog.HoldUnconfigured(name, memory.objects);
+      catalog.HoldUnconfigured(name, objects);
       parts_.log.Warning("a source that had objects is not configured any more; they stay",
-                         {{"source", name}, {"objects", memory.objects.size()}});
+                         {{"source", name}, {"objects", objects.size()}});
     }
   }
   for (const KnownObjects::MissingObject& missing : known_.Missing()) {

@@ -173,11 +173,8 @@ std::vector<KubeletPaths::DeviceMount> MountedDevices(const MountListing& listin
   return devices;
 }
 
-Status LoadRecords(RecordStore& store, FoundAtStart& found) {
+Status LoadKinds(RecordStore& store, FoundAtStart& found) {
   RETURN_IF_ERROR(LoadKind(store, kPodRecordKind, &DecodePodRecord, found.pods, found.quarantined));
-  for (const PodRecord& pod : found.pods) {
-    found.pod_objects.emplace(pod.uid, DecodeRecordedObject(pod.pod_json));
-  }
   RETURN_IF_ERROR(LoadKind(store, kPodVolumeRecordKind, &DecodePodVolumeRecord, found.volumes,
                            found.quarantined));
   RETURN_IF_ERROR(
@@ -252,9 +249,19 @@ ObjectPtr FoundAtStart::ObjectOf(const PodUid& pod) const {
   return holds_pod ? object->second : nullptr;
 }
 
-Result<FoundAtStart> LoadFoundAtStart(const FindParts& parts, const FindOptions& options) {
+Result<FoundAtStart> LoadRecordsAtStart(RecordStore& store) {
   FoundAtStart found;
-  RETURN_IF_ERROR(LoadRecords(parts.store, found));
+  RETURN_IF_ERROR(LoadKinds(store, found));
+  return found;
+}
+
+void DecodePodObjects(FoundAtStart& found) {
+  for (const PodRecord& pod : found.pods) {
+    found.pod_objects.emplace(pod.uid, DecodeRecordedObject(pod.pod_json));
+  }
+}
+
+Status LookAtNode(const FindParts& parts, const FindOptions& options, FoundAtStart& found) {
   found.handing_out = PluginsHandingOut(parts.plugins, found.volumes);
   CallOptions call;
   call.deadline = Deadline::After(parts.clock, options.call_timeout);
@@ -287,7 +294,7 @@ Result<FoundAtStart> LoadFoundAtStart(const FindParts& parts, const FindOptions&
                                     found.directories, found.mounted);
   }
   ConstructVolumes(parts, options, found);
-  return found;
+  return OkStatus();
 }
 
 namespace {

@@ -52,7 +52,7 @@ struct FoundAtStart {
   std::vector<CommandNumberRecord> command_numbers;  // one at most
   std::vector<QuarantinedRecord> quarantined;        // of all kinds
   std::vector<KubeletPaths::PodVolume> mounted;      // by the mount table, each once
-  std::vector<KubeletPaths::PodVolume> directories;  // below pods/, see LoadFoundAtStart
+  std::vector<KubeletPaths::PodVolume> directories;  // below pods/, see LookAtNode
   std::map<PodUid, CoveredPod> covered;              // by the mount table; not looked into
   // What is mounted, by its mount point, below the root: the filesystem, if it is one alone.
   std::unordered_map<std::string, std::string> mounts_at;
@@ -76,7 +76,6 @@ struct FindOptions {
 
 // All outlive the call.
 struct FindParts {
-  RecordStore& store;
   Kernel& kernel;
   const VolumePluginMgr& plugins;
   const Clock& clock;
@@ -84,11 +83,19 @@ struct FindParts {
   Logger& log;
 };
 
-// Threads: any. Blocks: on the store, the kernel, and plugins. Only directories of the agent's own
-// are read, never one inside a volume, nor one that somebody has mounted something over.
-// Errors: those of the store and of ListMounts, not applied; a directory that cannot be read, and a
-// volume that its plugin cannot construct, is left out, and logged.
-Result<FoundAtStart> LoadFoundAtStart(const FindParts& parts, const FindOptions& options);
+// All rows, without the objects of pods. Threads: any. Blocks: on the store. Errors: its own.
+Result<FoundAtStart> LoadRecordsAtStart(RecordStore& store);
+
+// `pod_objects`, from the rows. It touches nothing else, so that LookAtNode may run beside it.
+// Threads: any. Blocks: never.
+void DecodePodObjects(FoundAtStart& found);
+
+// What the kernel and the disk show, and all that is neither a row nor `pod_objects`.
+// Threads: any. Blocks: on the kernel, and plugins. Only directories of the agent's own are read,
+// never one inside a volume, nor one that somebody has mounted something over.
+// Errors: those of ListMounts, not applied; a directory that cannot be read, and a volume that its
+// plugin cannot construct, is left out, and logged.
+Status LookAtNode(const FindParts& parts, const FindOptions& options, FoundAtStart& found);
 
 struct ReconstructResult {
   // For the operation layer: the volumes as a new agent must take them.
