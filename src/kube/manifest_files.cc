@@ -16,6 +16,17 @@ constexpr const char* kBeingWritten = "is being written";
 
 }  // namespace
 
+void ManifestReading::Take(ManifestDecode decoded) {
+  objects.reserve(decoded.objects.size());
+  for (DecodedObject& one : decoded.objects) {
+    ObjectKey key = KeyOf(one.object);
+    objects.push_back(
+        {std::move(key), std::make_shared<const Object>(std::move(one.object)), one.document});
+  }
+  decoded.objects.clear();
+  decode = std::move(decoded);
+}
+
 ManifestFiles::ManifestFiles(std::string_view directory) : directory_(PrintableText(directory)) {}
 
 std::string ManifestFiles::PathOf(const std::string& file) const {
@@ -80,19 +91,20 @@ void ManifestFiles::Apply(ManifestReading reading, const ManifestLook& look) {
     UnindexFile(reading.file, file);
     ApplyState(file, reading, look);
     IndexFile(reading.file, file);
-    ApplyObjects(reading.file, file, std::move(reading.decode.objects), look);
+    ApplyObjects(reading.file, file, std::move(reading.objects), look);
   }
   NoteLook(reading.file, look);
 }
 
 void ManifestFiles::ApplyObjects(const std::string& name, File& file,
-                                 std::vector<DecodedObject> objects, const ManifestLook& look) {
+                                 std::vector<ManifestReading::ReadObject> objects,
+                                 const ManifestLook& look) {
   std::set<ObjectKey> now;
   size_t index = 0;
-  for (DecodedObject& decoded : objects) {
-    const ObjectKey key = KeyOf(decoded.object);
+  for (ManifestReading::ReadObject& read : objects) {
+    const ObjectKey& key = read.key;
     if (!now.insert(key).second) {
-      file.problems.push_back({PathOf(name), decoded.document, ToString(key), "metadata.name",
+      file.problems.push_back({PathOf(name), read.document, ToString(key), "metadata.name",
                                "is in this file twice; the first is used"});
       continue;
     }
@@ -108,8 +120,8 @@ void ManifestFiles::ApplyObjects(const std::string& name, File& file,
     }
     const auto [place, is_new] = known.present.try_emplace(name);
     if (is_new) place->second.first_seen = look.scan;
-    place->second.object = std::make_shared<const Object>(std::move(decoded.object));
-    place->second.document = decoded.document;
+    place->second.object = std::move(read.object);
+    place->second.document = read.document;
     place->second.index = index++;
   }
   for (const ObjectKey& key : std::exchange(file.objects, now)) {

@@ -54,11 +54,21 @@ struct ManifestReading {
   };
   std::string file;  // name inside the directory
   What what = What::kRead;
-  std::string error;
-  ManifestDecode decode;
+  std::string error = {};
+  ManifestDecode decode = {};  // without its objects
   FileStamp stamp = {};
   // Of kUnreadable: the disk's or the kernel's fault, which no event tells the end of.
   bool try_again = false;
+  struct ReadObject {
+    ObjectKey key;
+    ObjectPtr object;
+    int document = 0;
+  };
+  std::vector<ReadObject> objects = {};  // by Take
+
+  // Takes what was decoded. To be called where the file was read: of a file of thousands of objects
+  // it would keep the control thread.
+  void Take(ManifestDecode decoded);
 };
 
 // The circumstances of a look.
@@ -222,8 +232,8 @@ class ManifestFiles {
   static std::string DisorderOf(const ManifestReading& reading);
   // Takes over what the reading says of the file itself.
   void ApplyState(File& file, ManifestReading& reading, const ManifestLook& look);
-  void ApplyObjects(const std::string& name, File& file, std::vector<DecodedObject> objects,
-                    const ManifestLook& look);
+  void ApplyObjects(const std::string& name, File& file,
+                    std::vector<ManifestReading::ReadObject> objects, const ManifestLook& look);
   void Lose(const std::string& file, const ObjectKey& key, TimePoint at);
   void NoteLook(const std::string& file, const ManifestLook& look);
   // A file has changed: whether it is among those in disorder, and those that are being written.

@@ -124,6 +124,13 @@ void CompleteObjects(const NodeName& node_name, const std::string& path, Manifes
   decode.objects = std::move(complete);
 }
 
+void Decode(const NodeName& node_name, const std::string& path, const std::string& bytes,
+            ManifestReading& reading) {
+  ManifestDecode decoded = DecodeManifest(path, bytes);
+  CompleteObjects(node_name, path, decoded);
+  reading.Take(std::move(decoded));
+}
+
 // O_NONBLOCK: opening a FIFO of that name must not wait for a writer.
 constexpr int kToRead = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
@@ -181,8 +188,7 @@ class FileReader {
     struct stat after {};
     if (::fstat(fd, &after) != 0) return Unreadable("cannot be examined", errno);
     if (!(StampOf(before) == StampOf(after))) return Changing();
-    reading_.decode = DecodeManifest(path_, *bytes);
-    CompleteObjects(options_.node_name, path_, reading_.decode);
+    Decode(options_.node_name, path_, *bytes, reading_);
     return std::move(reading_);
   }
 
@@ -340,8 +346,7 @@ ManifestScan ReadFarManifest(const std::string& directory, const Descriptor& fd,
   } else if (content.status.ok()) {
     const size_t hash = std::hash<std::string>()(content.bytes);
     reading.stamp = {0, static_cast<int64_t>(content.bytes.size()), static_cast<int64_t>(hash), 0};
-    reading.decode = DecodeManifest(path, content.bytes);
-    CompleteObjects(node_name, path, reading.decode);
+    Decode(node_name, path, content.bytes, reading);
   } else {
     const Error& error = content.status.error();
     const bool silent =

@@ -133,11 +133,11 @@ class RandomFiles {
   }
 
   void LookAt(const std::string& file) {
-    ManifestReading reading{file, What::kRead, "", {}};
+    ManifestReading reading{.file = file};
     const size_t what = Pick(12);
     if (what < 7) {
       const std::string text = Content();
-      reading.decode = DecodeManifest("/d/" + file, text);
+      reading.Take(DecodeManifest("/d/" + file, text));
       reading.stamp.size = static_cast<int64_t>(text.size());
     } else if (what < 10) {
       reading.what = What::kGone;

@@ -21,7 +21,8 @@ using What = ManifestReading::What;
 class ManifestFilesTest : public testing::Test {
  protected:
   void Read(const std::string& file, const std::string& text, bool by_event = true) {
-    ManifestReading reading{file, What::kRead, "", DecodeManifest("/d/" + file, text)};
+    ManifestReading reading{.file = file};
+    reading.Take(DecodeManifest("/d/" + file, text));
     reading.stamp.size = static_cast<int64_t>(text.size());
     files_.Apply(std::move(reading), Look(by_event));
   }
