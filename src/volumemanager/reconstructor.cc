@@ -173,33 +173,6 @@ std::vector<KubeletPaths::DeviceMount> MountedDevices(const MountListing& listin
   return devices;
 }
 
-Status LoadKinds(RecordStore& store, FoundAtStart& found) {
-  RETURN_IF_ERROR(LoadKind(store, kPodRecordKind, &DecodePodRecord, found.pods, found.quarantined));
-  RETURN_IF_ERROR(LoadKind(store, kPodVolumeRecordKind, &DecodePodVolumeRecord, found.volumes,
-                           found.quarantined));
-  RETURN_IF_ERROR(
-      LoadKind(store, kDeviceRecordKind, &DecodeDeviceRecord, found.devices, found.quarantined));
-  RETURN_IF_ERROR(
-      LoadKind(store, kHoldRecordKind, &DecodeHoldRecord, found.holds, found.quarantined));
-  RETURN_IF_ERROR(LoadKind(store, kClaimBindingRecordKind, &DecodeClaimBindingRecord,
-                           found.bindings, found.quarantined));
-  RETURN_IF_ERROR(LoadKind(store, kProvisionRecordKind, &DecodeProvisionRecord, found.provisioned,
-                           found.quarantined));
-  RETURN_IF_ERROR(
-      LoadKind(store, kObjectUidRecordKind, &DecodeObjectUidRecord, found.uids, found.quarantined));
-  RETURN_IF_ERROR(LoadKind(store, kKnownObjectRecordKind, &DecodeKnownObjectRecord, found.objects,
-                           found.quarantined));
-  RETURN_IF_ERROR(LoadKind(store, kObjectSourceRecordKind, &DecodeObjectSourceRecord, found.sources,
-                           found.quarantined));
-  RETURN_IF_ERROR(LoadKind(store, kDeletedObjectRecordKind, &DecodeDeletedObjectRecord,
-                           found.deleted, found.quarantined));
-  RETURN_IF_ERROR(LoadKind(store, kCommandNumberRecordKind, &DecodeCommandNumberRecord,
-                           found.command_numbers, found.quarantined));
-  ASSIGN_OR_RETURN(const LoadedRecords lost, store.Load(kLostRowsRecordKind));
-  for (const QuarantinedRecord& row : lost.quarantined) found.quarantined.push_back(row);
-  return OkStatus();
-}
-
 std::set<std::string> PluginsHandingOut(const VolumePluginMgr& plugins,
                                         const std::vector<PodVolumeRecord>& volumes) {
   std::set<std::string> names;
@@ -251,7 +224,29 @@ ObjectPtr FoundAtStart::ObjectOf(const PodUid& pod) const {
 
 Result<FoundAtStart> LoadRecordsAtStart(RecordStore& store) {
   FoundAtStart found;
-  RETURN_IF_ERROR(LoadKinds(store, found));
+  RETURN_IF_ERROR(LoadKind(store, kPodRecordKind, &DecodePodRecord, found.pods, found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kPodVolumeRecordKind, &DecodePodVolumeRecord, found.volumes,
+                           found.quarantined));
+  RETURN_IF_ERROR(
+      LoadKind(store, kDeviceRecordKind, &DecodeDeviceRecord, found.devices, found.quarantined));
+  RETURN_IF_ERROR(
+      LoadKind(store, kHoldRecordKind, &DecodeHoldRecord, found.holds, found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kClaimBindingRecordKind, &DecodeClaimBindingRecord,
+                           found.bindings, found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kProvisionRecordKind, &DecodeProvisionRecord, found.provisioned,
+                           found.quarantined));
+  RETURN_IF_ERROR(
+      LoadKind(store, kObjectUidRecordKind, &DecodeObjectUidRecord, found.uids, found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kKnownObjectRecordKind, &DecodeKnownObjectRecord, found.objects,
+                           found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kObjectSourceRecordKind, &DecodeObjectSourceRecord, found.sources,
+                           found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kDeletedObjectRecordKind, &DecodeDeletedObjectRecord,
+                           found.deleted, found.quarantined));
+  RETURN_IF_ERROR(LoadKind(store, kCommandNumberRecordKind, &DecodeCommandNumberRecord,
+                           found.command_numbers, found.quarantined));
+  ASSIGN_OR_RETURN(const LoadedRecords lost, store.Load(kLostRowsRecordKind));
+  for (const QuarantinedRecord& row : lost.quarantined) found.quarantined.push_back(row);
   return found;
 }
 
