@@ -284,6 +284,10 @@ Status Agent::MakeManager() {
   settings.pod_logs_directory = config_.pod_logs_dir;
   settings.stats.period = config_.volume_stats_period;
   settings.stats.deadline = config_.deadline_stats;
+  settings.stats.measured = [this](const PodVolumeKey& key, const VolumeSpec&,
+                                   const Metrics& metrics) {
+    metrics_->VolumeMeasured(key, metrics);
+  };
   settings.health.period = config_.server_look_period;
   settings.verify_attached_period = config_.verify_attached_period;
   settings.size_limit_action = config_.empty_dir_limit_action;

@@ -67,6 +67,17 @@ void AgentMetrics::OperationFinished(const FinishedOperation& finished) {
   waiting_.erase(waiting);
 }
 
+// Of a node at rest this is what happens most: the pod is looked at only if its labels are missing.
+void AgentMetrics::VolumeMeasured(const PodVolumeKey& key, const Metrics& metrics) {
+  const auto exported = exported_.find(key.pod);
+  if (exported == exported_.end() || !exported->second.contains(key.spec.str())) {
+    dirty_.insert(key.pod);
+    if (!refresh_posted_) PostRefresh();
+    return;
+  }
+  volume_stats_.Set({key.pod, key.spec.str()}, {}, metrics);
+}
+
 void AgentMetrics::PodChanged(const PodUid& pod) {
   // Of a burst each pod changes several times, and its view is made once.
   dirty_.insert(pod);

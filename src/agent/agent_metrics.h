@@ -41,6 +41,7 @@ class AgentMetrics final : public OperationObserver {
   void SlowTaskRan(const std::string& task, Duration took) { slow_tasks_.Ran(task, took); }
 
   void OperationFinished(const FinishedOperation& finished) override;
+  void VolumeMeasured(const PodVolumeKey& key, const Metrics& metrics);
 
   // Brings the figures of a scrape up to date. Those of pods are so already, but for what changed
   // just now. `parts`: of the agent, and whether each works.

@@ -86,9 +86,10 @@ KubeletVolumeManager::Impl::~Impl() { parts_.catalog.IdentifyBy(nullptr); }
 VolumeStatsSettings KubeletVolumeManager::Impl::StatsSettings() {
   VolumeStatsSettings stats = settings_.stats;
   stats.kernel = &parts_.kernel;
-  stats.measured = [this](const PodVolumeKey& key, const VolumeSpec& spec, const Metrics& metrics) {
+  stats.measured = [this, told = settings_.stats.measured](
+                       const PodVolumeKey& key, const VolumeSpec& spec, const Metrics& metrics) {
     size_limits_.Measured(key, spec, metrics);
-    Changed(key.pod);
+    if (told) told(key, spec, metrics);
   };
   return stats;
 }
@@ -99,6 +100,15 @@ DomainHealthSettings KubeletVolumeManager::Impl::HealthSettings() {
     DomainChanged(domain, volumes);
   };
   return health;
+}
+
+// What pods may only read, and the agent owns.
+VolumeStats::Writer KubeletVolumeManager::Impl::WriterOf(const PodVolumeKey& key) const {
+  const ActualVolume* volume = actual_.FindVolume(key);
+  const bool is_content = volume != nullptr && volume->mounted &&
+                          volume->mounted->attributes.read_only &&
+                          volume->mounted->attributes.managed;
+  return is_content ? VolumeStats::Writer::kAgent : VolumeStats::Writer::kPod;
 }
 
 void KubeletVolumeManager::Impl::TrackHealth(const PodVolumeKey& key, const VolumeSpec& spec,
@@ -144,7 +154,7 @@ Reconciler::Hooks KubeletVolumeManager::Impl::MakeHooks() {
     const WantedPod* pod = desired_.Find(key.pod);
     const WantedVolume* volume = desired_.Find(key);
     if (volume == nullptr) return;
-    stats_.Track(key, volume->spec, pod->pod);
+    stats_.Track(key, volume->spec, pod->pod, WriterOf(key));
     TrackHealth(key, volume->spec, pod->pod);
     if (!volume->unique_name.empty()) expander_.MarkDirty(volume->unique_name);
   };

@@ -136,6 +136,7 @@ class KubeletVolumeManager::Impl {
  private:
   VolumeStatsSettings StatsSettings();
   DomainHealthSettings HealthSettings();
+  VolumeStats::Writer WriterOf(const PodVolumeKey& key) const;
   void TrackHealth(const PodVolumeKey& key, const VolumeSpec& spec, const PodPtr& pod);
   // A server fell silent, or answers again.
   void DomainChanged(const DomainState& domain, const std::set<PodVolumeKey>& volumes);

@@ -16,8 +16,12 @@ constexpr const char* kOwnDomain = "volume-stats";
 // at the same time, so that its view is made once.
 constexpr size_t kMostInARequest = 128;
 constexpr int kTicksInAPeriod = 64;
+// What the agent alone writes is measured once in so many turns of its pod.
+constexpr int kTurnsOfContent = 8;
 // A volume that took longer is measured by itself from then on.
 constexpr Duration kShortMeasurement = std::chrono::seconds(1);
+
+size_t HashOf(const PodVolumeKey& key) { return std::hash<std::string>()(key.pod.str()); }
 
 // Who measures the volume: its mounter, or its mapper. Source: kubernetes
 // pkg/kubelet/server/stats/volume_stat_calculator.go@v1.36.2 (calcAndStoreStats).
@@ -57,26 +61,51 @@ Duration VolumeStats::Jittered(double from, double to) {
   return std::chrono::duration_cast<Duration>(settings_.period * factor);
 }
 
-void VolumeStats::Track(const PodVolumeKey& key, const VolumeSpec& spec, PodPtr pod) {
-  if (settings_.period <= Duration::zero() || volumes_.contains(key)) return;
+void VolumeStats::Track(const PodVolumeKey& key, const VolumeSpec& spec, PodPtr pod,
+                        Writer writer) {
+  if (settings_.period <= Duration::zero()) return;
+  if (const auto known = volumes_.find(key); known != volumes_.end()) {
+    return WrittenAgain(key, known->second);
+  }
   Volume& volume =
       volumes_.emplace(key, Volume{spec, std::move(pod), next_incarnation_++}).first->second;
+  volume.writer = writer;
   if (settings_.kernel != nullptr) {
     const Result<Measurer> measurer = MeasurerOf(volume);
     volume.may_share =
         measurer.ok() && measurer->domain.empty() && measurer->provider->PlanMetrics().has_value();
   }
   // Soon, so that a new pod has figures, but not all at once after a start.
-  Schedule(key, volume, volume.Shares() ? UntilNext(key, volume, true) / 10 : Jittered(0, 0.1));
+  Schedule(key, volume, UntilFirst(key, volume) / 10);
+}
+
+void VolumeStats::WrittenAgain(const PodVolumeKey& key, Volume& volume) {
+  if (volume.writer != Writer::kAgent || !volume.entry.supported) return;
+  if (volume.entry.running) {
+    volume.written_again = true;
+  } else {
+    Schedule(key, volume, UntilFirst(key, volume));
+  }
+}
+
+Duration VolumeStats::Place(const PodVolumeKey& key) const {
+  return settings_.period / 1024 * static_cast<int64_t>(HashOf(key) % 1024);
+}
+
+Duration VolumeStats::UntilFirst(const PodVolumeKey& key, const Volume& volume) {
+  return volume.Shares() ? Place(key) : Jittered(0, 1);
 }
 
 // Of those that share requests it depends on the pod alone: the first time spreads the pods over a
 // period, and from then on they stay so.
-Duration VolumeStats::UntilNext(const PodVolumeKey& key, const Volume& volume, bool is_first) {
-  if (!volume.Shares()) return Jittered(1, 2);
-  if (!is_first) return settings_.period * 3 / 2;
-  const size_t hash = std::hash<std::string>()(key.pod.str());
-  return settings_.period / 1024 * static_cast<int64_t>(hash % 1024);
+Duration VolumeStats::UntilNext(const PodVolumeKey& key, const Volume& volume, bool is_second,
+                                bool rests) {
+  if (!volume.Shares()) return Jittered(1, 2) * (rests ? kTurnsOfContent : 1);
+  const Duration turn = settings_.period * 3 / 2;
+  if (!is_second) return turn * (rests ? kTurnsOfContent : 1);
+  // The pods' turns for what rests differ too.
+  const int64_t first_turn = rests ? static_cast<int64_t>(HashOf(key) / 1024 % kTurnsOfContent) : 0;
+  return settings_.period + Place(key) + turn * first_turn;
 }
 
 void VolumeStats::Forget(const PodVolumeKey& key) {
@@ -92,7 +121,7 @@ void VolumeStats::SetTimes(Duration period, Duration deadline) {
   for (auto& [key, volume] : volumes_) {
     // One that runs is given its time when it ends; one without metrics is not asked again.
     if (volume.entry.running || !volume.entry.supported) continue;
-    Schedule(key, volume, volume.Shares() ? UntilNext(key, volume, true) : Jittered(0, 1));
+    Schedule(key, volume, UntilFirst(key, volume));
   }
 }
 
@@ -286,6 +315,7 @@ void VolumeStats::Ended(const PodVolumeKey& key, uint64_t incarnation, Result<Me
   volume.entry.running = false;
   volume.alone = alone;
   const bool is_first = !volume.entry.measured;
+  const bool is_current = result.ok() && !std::exchange(volume.written_again, false);
   if (result.ok()) {
     volume.entry.metrics = std::move(result).value();
     if (volume.entry.metrics.time_unix_ms == 0) {
@@ -301,8 +331,8 @@ void VolumeStats::Ended(const PodVolumeKey& key, uint64_t incarnation, Result<Me
     log_.LogLimited("stats " + key.ToString(), LogLevel::kInfo, "volume could not be measured",
                     {{"pod", key.pod}, {"volume", key.spec}, {"error", result.error()}});
   }
-  const Duration delay = UntilNext(key, volume, is_first);
-  Schedule(key, volume, volume.Shares() && is_first ? settings_.period + delay : delay);
+  const bool rests = is_current && volume.writer == Writer::kAgent;
+  Schedule(key, volume, UntilNext(key, volume, is_first, rests));
   if (result.ok() && settings_.measured) {
     // Copies: what is told may forget the volume.
     const VolumeSpec spec = volume.spec;

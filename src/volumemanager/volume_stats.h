@@ -56,8 +56,13 @@ class VolumeStats {
   VolumeStats(const VolumeStats&) = delete;
   VolumeStats& operator=(const VolumeStats&) = delete;
 
-  // Begins to measure a volume that is set up; a volume that is known already stays as it is.
-  void Track(const PodVolumeKey& key, const VolumeSpec& spec, PodPtr pod);
+  // Who puts into a volume what is in it. What the agent alone writes changes when it is set up
+  // anew, and only then: in between it is measured more seldom.
+  enum class Writer : uint8_t { kPod, kAgent };
+  // Begins to measure a volume that is set up. One that is known already stays as it is; if the
+  // agent writes it, it was written again, and is measured soon.
+  void Track(const PodVolumeKey& key, const VolumeSpec& spec, PodPtr pod,
+             Writer writer = Writer::kPod);
   void Forget(const PodVolumeKey& key);
 
   // From now on, both positive. A new period counts at once: each volume is measured within it.
@@ -75,6 +80,8 @@ class VolumeStats {
     uint64_t incarnation = 0;  // tells a late answer that it is not for this one
     bool suspect = false;
     bool may_share = false;  // a request with others
+    Writer writer = Writer::kPod;
+    bool written_again = false;  // while it was measured
     // Of a request with others nothing came back, or its own took long: it must not hold up others.
     bool alone = false;
     TimePoint due = {};
@@ -101,7 +108,11 @@ class VolumeStats {
   void SharedFinished(const Shared& shared, const std::vector<Result<Metrics>>& results,
                       bool answered);
   void Ended(const PodVolumeKey& key, uint64_t incarnation, Result<Metrics> result, bool alone);
-  Duration UntilNext(const PodVolumeKey& key, const Volume& volume, bool is_first);
+  void WrittenAgain(const PodVolumeKey& key, Volume& volume);
+  // Of those that share requests: the pod's place in a period.
+  Duration Place(const PodVolumeKey& key) const;
+  Duration UntilFirst(const PodVolumeKey& key, const Volume& volume);
+  Duration UntilNext(const PodVolumeKey& key, const Volume& volume, bool is_second, bool rests);
   Duration Jittered(double from, double to);
 
   Scheduler& scheduler_;

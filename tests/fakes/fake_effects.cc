@@ -29,8 +29,6 @@ Error OpenError(const SafePath& path, int sys_errno) {
   return Error::FromErrno(sys_errno, "open " + path.Display(), Outcome::kNotApplied);
 }
 
-bool IsMissing(const Error& error) { return error.sys_errno() == ENOENT; }
-
 std::string ParentPath(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == 0 ? "/" : path.substr(0, slash);

@@ -2,6 +2,7 @@
 // operator() per request: a new effect does not compile until it stands here.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -29,6 +30,8 @@ struct FakeAnchor {
   std::string mount_point;  // of that
   uint64_t mount = 0;       // the clone; 0: the anchor serves nothing
 };
+
+inline bool IsMissing(const Error& error) { return error.sys_errno() == ENOENT; }
 
 class FakeKernel;
 

@@ -12,8 +12,6 @@
 namespace volumed {
 namespace {
 
-bool IsMissing(const Error& error) { return error.sys_errno() == ENOENT; }
-
 // Types that a node's kernel has without a helper.
 const std::set<std::string>& MountableTypes() {
   static const std::set<std::string> types = {"tmpfs", "ext2",  "ext3",     "ext4",

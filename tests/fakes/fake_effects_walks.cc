@@ -8,8 +8,6 @@ namespace {
 
 constexpr uint32_t kSetGid = 02000;
 
-bool IsMissing(const Error& error) { return error.sys_errno() == ENOENT; }
-
 }  // namespace
 
 // ---- RemoveTree ---------------------------------------------------------------------------------

@@ -10,7 +10,7 @@
 namespace volumed {
 namespace {
 
-constexpr int64_t kNow = 1'000'000'000'000;
+constexpr int64_t kToday = 1'000'000'000'000;
 
 v1::GetPodsResponse OnePod() {
   v1::GetPodsResponse pods;
@@ -20,7 +20,7 @@ v1::GetPodsResponse OnePod() {
   pod->set_name("web");
   pod->set_source("manifests:/m");
   pod->set_phase("Pending");
-  pod->set_since_unix_ms(kNow - 65'000);
+  pod->set_since_unix_ms(kToday - 65'000);
   v1::Volume* good = pod->add_volumes();
   good->set_name("data");
   good->set_plugin("kubernetes.io/empty-dir");
@@ -39,8 +39,8 @@ v1::GetPodsResponse OnePod() {
   problem->set_outcome("not applied");
   problem->set_message("Secret default/s not found");
   problem->set_who_must_act("the owner of Secret default/s");
-  problem->set_since_unix_ms(kNow - 4'000);
-  problem->set_next_try_unix_ms(kNow + 1'500);
+  problem->set_since_unix_ms(kToday - 4'000);
+  problem->set_next_try_unix_ms(kToday + 1'500);
   problem->set_attempts(3);
   return pods;
 }
@@ -53,13 +53,13 @@ TEST(OutputTest, ASourceWithSeveralProblemsSaysThatThereAreMore) {
   source->set_last_error("a.yaml: bad");
   for (int i = 0; i < 3; ++i) source->add_problems();
   std::ostringstream out;
-  PrintSources(sources, OutputFormat::kTable, kNow, out);
+  PrintSources(sources, OutputFormat::kTable, kToday, out);
   EXPECT_NE(out.str().find("a.yaml: bad (and 2 more: -o json)\n"), std::string::npos) << out.str();
 }
 
 TEST(OutputTest, TheTableOfPodsCountsReadyVolumesAndShowsTheFirstProblem) {
   std::ostringstream out;
-  PrintPods(OnePod(), OutputFormat::kTable, kNow, out);
+  PrintPods(OnePod(), OutputFormat::kTable, kToday, out);
   EXPECT_EQ(
       out.str(),
       "NAMESPACE  NAME  PHASE    VOLUMES  AGE   HELD BY  PROBLEM\n"
@@ -78,12 +78,12 @@ TEST(OutputTest, AWarningHidesNoProblem) {
   v1::GetPodsResponse pods = OnePod();
   AddWarning(pods);
   std::ostringstream pending;
-  PrintPods(pods, OutputFormat::kTable, kNow, pending);
+  PrintPods(pods, OutputFormat::kTable, kToday, pending);
   EXPECT_NE(pending.str().find("  secret: Secret default/s not found\n"), std::string::npos)
       << pending.str();
   for (v1::Volume& volume : *pods.mutable_pods(0)->mutable_volumes()) volume.clear_problem();
   std::ostringstream ready;
-  PrintPods(pods, OutputFormat::kTable, kNow, ready);
+  PrintPods(pods, OutputFormat::kTable, kToday, ready);
   EXPECT_NE(ready.str().find("  warning: web.yaml: spec.volume: is not a field\n"),
             std::string::npos)
       << ready.str();
@@ -103,17 +103,17 @@ TEST(OutputTest, SourcesShowsUnknownFieldsAndHowManyMoreThereAre) {
   const std::string line =
       "warning: /m/web.yaml: document 1: spec.volume: Pod default/web: is not a field\n";
   std::ostringstream one;
-  PrintSources(sources, OutputFormat::kTable, kNow, one);
+  PrintSources(sources, OutputFormat::kTable, kToday, one);
   EXPECT_TRUE(one.str().ends_with("-\n" + line)) << one.str();
   source->set_warning_count(3);
   std::ostringstream three;
-  PrintSources(sources, OutputFormat::kTable, kNow, three);
+  PrintSources(sources, OutputFormat::kTable, kToday, three);
   EXPECT_TRUE(three.str().ends_with(line + "and 2 more warnings of manifests:/m\n")) << three.str();
 }
 
 TEST(OutputTest, AVolumeThatCameByAClaimNamesIt) {
   std::ostringstream out;
-  PrintVolumes(OnePod(), OutputFormat::kTable, kNow, out);
+  PrintVolumes(OnePod(), OutputFormat::kTable, kToday, out);
   EXPECT_EQ(out.str().find("NAMESPACE  POD  VOLUME  PLUGIN                   CLAIM   STATE"), 0u)
       << out.str();
   EXPECT_NE(out.str().find("kubernetes.io/empty-dir  shared  SetUp"), std::string::npos)
@@ -124,17 +124,17 @@ TEST(OutputTest, AVolumeThatCameByAClaimNamesIt) {
 
 TEST(OutputTest, WideShowsPaths) {
   std::ostringstream out;
-  PrintVolumes(OnePod(), OutputFormat::kWide, kNow, out);
+  PrintVolumes(OnePod(), OutputFormat::kWide, kToday, out);
   EXPECT_NE(out.str().find("/r/pods/u-1/x"), std::string::npos);
   EXPECT_NE(out.str().find("3Mi"), std::string::npos);
 }
 
 TEST(OutputTest, JsonAndYamlKeepTheFieldNames) {
   std::ostringstream json;
-  PrintPods(OnePod(), OutputFormat::kJson, kNow, json);
+  PrintPods(OnePod(), OutputFormat::kJson, kToday, json);
   EXPECT_NE(json.str().find("\"host_path\": \"/r/pods/u-1/x\""), std::string::npos) << json.str();
   std::ostringstream yaml;
-  PrintPods(OnePod(), OutputFormat::kYaml, kNow, yaml);
+  PrintPods(OnePod(), OutputFormat::kYaml, kToday, yaml);
   EXPECT_NE(yaml.str().find("host_path: "), std::string::npos) << yaml.str();
   EXPECT_EQ(yaml.str().find('{'), std::string::npos) << yaml.str();
 }
@@ -146,11 +146,11 @@ TEST(OutputTest, AnUnknownFormatNamesTheKnownOnes) {
 }
 
 TEST(OutputTest, AgesAndSizes) {
-  EXPECT_EQ(FormatAge(0, kNow), "-");
-  EXPECT_EQ(FormatAge(kNow - 59'000, kNow), "59s");
-  EXPECT_EQ(FormatAge(kNow - 3'700'000, kNow), "1h1m");
-  EXPECT_EQ(FormatAge(kNow - 5LL * 86'400'000, kNow), "5d");
-  EXPECT_EQ(FormatAge(kNow + 5'000, kNow), "0s");
+  EXPECT_EQ(FormatAge(0, kToday), "-");
+  EXPECT_EQ(FormatAge(kToday - 59'000, kToday), "59s");
+  EXPECT_EQ(FormatAge(kToday - 3'700'000, kToday), "1h1m");
+  EXPECT_EQ(FormatAge(kToday - 5LL * 86'400'000, kToday), "5d");
+  EXPECT_EQ(FormatAge(kToday + 5'000, kToday), "0s");
   EXPECT_EQ(FormatBytes(517), "517");
   EXPECT_EQ(FormatBytes(1536), "1.5Ki");
   EXPECT_EQ(FormatBytes(12 << 20), "12Mi");
@@ -164,7 +164,7 @@ TEST(ExplainTest, SaysWhatBlocksSinceWhenWhoActsAndWhenNext) {
   std::ostringstream out;
   v1::GetStatusResponse status;
   (*status.mutable_deadlines())["setUp"] = "30s";
-  Explain(OnePod().pods(0), sources, status, kNow, out);
+  Explain(OnePod().pods(0), sources, status, kToday, out);
   for (const char* part :
        {"pod default/web (uid u-1, from manifests:/m): Pending", "blocked at: SetUp (volume_mount)",
         "since:      4s ago, 3 attempts", "Secret default/s not found [NotFound, not applied]",
@@ -179,7 +179,7 @@ TEST(ExplainTest, AWarningBlocksNothing) {
   v1::GetPodsResponse pods = OnePod();
   AddWarning(pods);
   std::ostringstream out;
-  Explain(pods.pods(0), v1::GetSourcesResponse(), v1::GetStatusResponse(), kNow, out);
+  Explain(pods.pods(0), v1::GetSourcesResponse(), v1::GetStatusResponse(), kToday, out);
   EXPECT_NE(out.str().find("\n  warning: web.yaml: spec.volume: is not a field\n"),
             std::string::npos)
       << out.str();
@@ -198,7 +198,7 @@ TEST(OutputTest, RecordsInOrderAreTwoLines) {
   v1::RecordsStatus records;
   records.set_number(7);
   std::ostringstream out;
-  PrintRecords(records, OutputFormat::kTable, kNow, out);
+  PrintRecords(records, OutputFormat::kTable, kToday, out);
   EXPECT_EQ(out.str(), "transactions: 7\nrecovery:     no\n");
 }
 
@@ -207,13 +207,13 @@ TEST(OutputTest, RecoveryShowsWhyAndWhatIsHeldBackAndWhatIsNotKnown) {
   records.set_number(412);
   records.set_recovery(true);
   records.set_reason("they end with transaction 398");
-  records.set_since_unix_ms(kNow - 65'000);
+  records.set_since_unix_ms(kToday - 65'000);
   records.set_not_compared("machine-id");
   records.add_accepted("pv-3");
-  *records.add_held() = Held("delete", "pvc-1", kNow - 4'000);
-  *records.add_held() = Held("mkfs", "data-0", kNow - 2'000);
+  *records.add_held() = Held("delete", "pvc-1", kToday - 4'000);
+  *records.add_held() = Held("mkfs", "data-0", kToday - 2'000);
   std::ostringstream out;
-  PrintRecords(records, OutputFormat::kTable, kNow, out);
+  PrintRecords(records, OutputFormat::kTable, kToday, out);
   EXPECT_EQ(
       out.str(),
       "transactions: 412\n"
@@ -230,18 +230,18 @@ TEST(OutputTest, RecoveryShowsWhyAndWhatIsHeldBackAndWhatIsNotKnown) {
 TEST(OutputTest, AcceptingListsWhatGoesOn) {
   v1::AcceptRecordsResponse accepted;
   std::ostringstream nothing;
-  PrintAccepted(accepted, "", OutputFormat::kTable, kNow, nothing);
+  PrintAccepted(accepted, "", OutputFormat::kTable, kToday, nothing);
   EXPECT_EQ(nothing.str(), "nothing is held back: the records are in order\n");
   accepted.set_was_recovery(true);
   accepted.set_reason("the machine is another one");
   std::ostringstream one;
-  PrintAccepted(accepted, "data-0", OutputFormat::kTable, kNow, one);
+  PrintAccepted(accepted, "data-0", OutputFormat::kTable, kToday, one);
   EXPECT_EQ(one.str(),
             "records accepted for volume data-0; they were doubted because the machine is another "
             "one\nnothing of it had been held back\n");
-  *accepted.add_permitted() = Held("mkfs", "data-0", kNow - 2'000);
+  *accepted.add_permitted() = Held("mkfs", "data-0", kToday - 2'000);
   std::ostringstream all;
-  PrintAccepted(accepted, "", OutputFormat::kTable, kNow, all);
+  PrintAccepted(accepted, "", OutputFormat::kTable, kToday, all);
   EXPECT_EQ(all.str(),
             "records accepted; they were doubted because the machine is another one\n"
             "held back before, and tried now:\n"
@@ -252,9 +252,9 @@ TEST(OutputTest, AcceptingListsWhatGoesOn) {
 // The age of a pod began anew with each start of the agent.
 TEST(Output, TheAgeOfAPodIsSinceItsCreation) {
   v1::GetPodsResponse pods = OnePod();
-  pods.mutable_pods(0)->set_created_unix_ms(kNow - 3'600'000);
+  pods.mutable_pods(0)->set_created_unix_ms(kToday - 3'600'000);
   std::ostringstream out;
-  PrintPods(pods, OutputFormat::kTable, kNow, out);
+  PrintPods(pods, OutputFormat::kTable, kToday, out);
   EXPECT_NE(out.str().find("  1h0m  "), std::string::npos) << out.str();
 }
 
@@ -277,11 +277,11 @@ TEST(Output, AClaimThatLeavesItsSourceWillBeMissingAndDoesNotGo) {
   v1::Source& source = *sources.add_sources();
   source.set_name("manifests:/m");
   *source.add_absent() = ObjectOf("PersistentVolumeClaim", "going", true);
-  source.mutable_absent(0)->set_goes_at_unix_ms(kNow + 8'000);
+  source.mutable_absent(0)->set_goes_at_unix_ms(kToday + 8'000);
   *source.add_missing() = ObjectOf("PersistentVolume", "missing", true);
   source.set_missing_count(3);
   std::ostringstream out;
-  PrintSources(sources, OutputFormat::kTable, kNow, out);
+  PrintSources(sources, OutputFormat::kTable, kToday, out);
   const std::string shown = out.str();
   EXPECT_NE(shown.find("  PersistentVolumeClaim default/db: will be Missing in 8s: is not in"),
             std::string::npos)
@@ -316,11 +316,11 @@ TEST(Output, ASourceThatIsIncompleteIsNeitherCompleteNorHealthyInTheTable) {
   source.set_complete(true);
   source.set_healthy(true);
   std::ostringstream in_order;
-  PrintSources(sources, OutputFormat::kTable, kNow, in_order);
+  PrintSources(sources, OutputFormat::kTable, kToday, in_order);
   EXPECT_NE(in_order.str().find("/m  yes       yes"), std::string::npos) << in_order.str();
   source.set_incomplete_because("the directory held no manifest at all when it was listed");
   std::ostringstream incomplete;
-  PrintSources(sources, OutputFormat::kTable, kNow, incomplete);
+  PrintSources(sources, OutputFormat::kTable, kToday, incomplete);
   EXPECT_NE(incomplete.str().find("/m  no        no"), std::string::npos) << incomplete.str();
 }
 
@@ -332,7 +332,7 @@ TEST(Output, AFileThatIsNotReadForItsNameIsTold) {
   source.add_unread_files("renamed.txt");
   source.set_unread_file_count(1);
   std::ostringstream out;
-  PrintSources(sources, OutputFormat::kTable, kNow, out);
+  PrintSources(sources, OutputFormat::kTable, kToday, out);
   EXPECT_TRUE(
       out.str().ends_with("manifests:/m: 1 file is not read, as the name ends in none of "
                           ".yaml, .yml and .json: renamed.txt\n"))
@@ -344,7 +344,7 @@ TEST(Output, AProblemOfWhichNobodyKnowsSinceWhenDoesNotSaySo) {
   v1::Problem problem;
   problem.set_message("is no name");
   std::ostringstream out;
-  ExplainProblem(problem, kNow, out);
+  ExplainProblem(problem, kToday, out);
   EXPECT_EQ(out.str().find("since"), std::string::npos) << out.str();
 }
 
@@ -360,7 +360,7 @@ TEST(Output, WhatGoesTellsOfItsDataOnDisk) {
   for (const bool going : {true, false}) {
     absent.set_presence(going ? "going" : "held");
     std::ostringstream out;
-    PrintSources(sources, OutputFormat::kTable, kNow, out);
+    PrintSources(sources, OutputFormat::kTable, kToday, out);
     const bool told =
         out.str().find("; the data on disk of its volumes goes with it: data") != std::string::npos;
     EXPECT_EQ(told, going) << out.str();

@@ -9,7 +9,7 @@
 namespace volumed {
 namespace {
 
-constexpr int64_t kNow = 1'000'000'000'000;
+constexpr int64_t kMoment = 1'000'000'000'000;
 
 v1::GetStorageResponse Volumes() {
   v1::GetStorageResponse storage;
@@ -23,7 +23,7 @@ v1::GetStorageResponse Volumes() {
   bound->set_claim("default/data");
   bound->set_storage_class("fast");
   bound->set_volume_mode("Filesystem");
-  bound->set_created_unix_ms(kNow - 65'000);
+  bound->set_created_unix_ms(kMoment - 65'000);
   v1::PersistentVolume* going = storage.add_persistent_volumes();
   going->set_name("old");
   going->set_capacity("5Gi");
@@ -50,13 +50,13 @@ v1::GetStorageResponse Claims() {
 
 std::string TableOf(const v1::GetStorageResponse& volumes, OutputFormat format) {
   std::ostringstream out;
-  PrintPersistentVolumes(volumes, format, kNow, out);
+  PrintPersistentVolumes(volumes, format, kMoment, out);
   return out.str();
 }
 
 std::string ClaimTable(OutputFormat format, bool all_namespaces) {
   std::ostringstream out;
-  PrintClaims(Claims(), format, all_namespaces, kNow, out);
+  PrintClaims(Claims(), format, all_namespaces, kMoment, out);
   return out.str();
 }
 
@@ -112,7 +112,7 @@ TEST(StorageTablesTest, TheDefaultClassIsMarked) {
   one->set_volume_binding_mode("WaitForFirstConsumer");
   one->set_is_default(true);
   std::ostringstream out;
-  PrintStorageClasses(storage, OutputFormat::kTable, kNow, out);
+  PrintStorageClasses(storage, OutputFormat::kTable, kMoment, out);
   EXPECT_EQ(out.str(),
             "NAME            PROVISIONER                   RECLAIMPOLICY  VOLUMEBINDINGMODE     "
             "ALLOWVOLUMEEXPANSION  AGE\n"
@@ -122,7 +122,7 @@ TEST(StorageTablesTest, TheDefaultClassIsMarked) {
 
 TEST(StorageTablesTest, ProgramsGetTheWholeMessage) {
   std::ostringstream json;
-  PrintPersistentVolumes(Volumes(), OutputFormat::kJson, kNow, json);
+  PrintPersistentVolumes(Volumes(), OutputFormat::kJson, kMoment, json);
   EXPECT_NE(json.str().find("\"access_modes\": ["), std::string::npos) << json.str();
   EXPECT_NE(json.str().find("\"deleting\": true"), std::string::npos) << json.str();
   EXPECT_NE(ClaimTable(OutputFormat::kYaml, true).find("phase: Pending"), std::string::npos);
@@ -134,7 +134,7 @@ TEST(StorageTablesTest, ARefusedClaimTellsTheWayBackBelowTheTable) {
   storage.mutable_persistent_volume_claims(0)->set_phase("Refused");
   storage.mutable_persistent_volume_claims(0)->set_reason("deleted by command");
   std::ostringstream out;
-  PrintClaims(storage, OutputFormat::kTable, false, kNow, out);
+  PrintClaims(storage, OutputFormat::kTable, false, kMoment, out);
   EXPECT_TRUE(out.str().ends_with("default/data: deleted by command\n")) << out.str();
 }
 
@@ -145,7 +145,7 @@ TEST(StorageTablesTest, ARefusedClassAndARefusedConfigMapAreListedWithTheReasonB
   classes.mutable_storage_classes(0)->set_phase("Refused");
   classes.mutable_storage_classes(0)->set_reason("deleted by command");
   std::ostringstream class_table;
-  PrintStorageClasses(classes, OutputFormat::kTable, kNow, class_table);
+  PrintStorageClasses(classes, OutputFormat::kTable, kMoment, class_table);
   EXPECT_NE(class_table.str().find("\nfast (Refused)  -"), std::string::npos) << class_table.str();
   EXPECT_TRUE(class_table.str().ends_with("\nfast: deleted by command\n")) << class_table.str();
   v1::ListObjectsResponse maps;
@@ -155,7 +155,7 @@ TEST(StorageTablesTest, ARefusedClassAndARefusedConfigMapAreListedWithTheReasonB
   refused->set_phase("Refused");
   refused->set_reason("deleted by command");
   std::ostringstream out;
-  PrintObjects(maps, kConfigMapNoun, OutputFormat::kTable, false, kNow, out);
+  PrintObjects(maps, kConfigMapNoun, OutputFormat::kTable, false, kMoment, out);
   EXPECT_EQ(out.str(),
             "NAME           DATA  AGE\n"
             "app (Refused)  -     <unknown>\n"

@@ -11,6 +11,7 @@
 #include "fakes/fake_scsi_tree.h"
 #include "fakes/memory_record_store.h"
 #include "unit/crash/crash_agent.h"
+#include "unit/crash/crash_scenarios.h"
 
 namespace volumed {
 namespace {
@@ -18,7 +19,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr const char* kFiles = "manifests";
 constexpr const char* kIscsi = "iscsi: {targetPortal: 10.0.0.1, iqn: 'iqn.2026-01.lab:t', lun: 1}";
 constexpr const char* kFc = "fc: {targetWWNs: [\"500a0982991b8dc5\"], lun: 1}";
 

@@ -279,6 +279,11 @@ void CrashAgent::HoldBack(const std::string& source, const std::string& file, Ob
   }
 }
 
+void CrashAgent::FinishOperations() {
+  (void)scheduler_.RunUntil([this] { return overlapping_.IsIdle(); }, std::chrono::minutes(5));
+  scheduler_.RunFor(Duration::zero());  // what it has led to is taken over
+}
+
 void CrashAgent::Hear() {
   for (const auto& [source, objects] : world_.sources) {
     if (!sources_started_) {

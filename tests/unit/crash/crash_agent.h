@@ -107,6 +107,9 @@ class CrashAgent {
   void Hear();
   OutlivingWorker& worker() { return kernel_; }
   void RunFor(Duration time) { scheduler_.RunFor(time); }
+  // No operation is in the middle of its work, so that what there is can be compared.
+  bool IsIdle() const { return overlapping_.IsIdle(); }
+  void FinishOperations();
   // What is decided a moment later is among them.
   void RunSteps(int steps) {
     (void)scheduler_.RunUntil([&steps] { return steps-- <= 0; }, std::chrono::milliseconds(200));

@@ -9,7 +9,6 @@
 namespace volumed {
 namespace {
 
-constexpr const char* kFiles = "manifests";
 constexpr const char* kPod = "u-user";
 constexpr const char* kClaimFile = "persistentvolumeclaim.default.data.json";
 constexpr const char* kConfigFile = "configmap.default.settings.json";
@@ -23,7 +22,7 @@ std::string ClassManifest() {
          "volumeBindingMode: Immediate\n";
 }
 
-std::string ClaimManifest(const std::string& label = "first") {
+std::string CommandClaim(const std::string& label = "first") {
   return "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: "
          "default, labels: {is: " +
          label +
@@ -36,7 +35,7 @@ std::string SettingsManifest() {
          "data: {a: right}\n";
 }
 
-std::string PodManifest() {
+std::string CommandPod() {
   return std::string(
              "---\napiVersion: v1\nkind: Pod\nmetadata: {name: user, namespace: default, ") +
          "uid: " + kPod + R"(}
@@ -60,7 +59,7 @@ ScenarioStep Class() {
 
 ScenarioStep ClaimIsApplied() {
   return {.name = "a claim is applied",
-          .happen = [](CrashWorld& world) { world.CommandApply(ClaimManifest()); }};
+          .happen = [](CrashWorld& world) { world.CommandApply(CommandClaim()); }};
 }
 
 ScenarioStep VolumeIsWritten(const std::string& content) {
@@ -100,7 +99,7 @@ Scenario NumberedCommandsScenario() {
                           [](CrashWorld& world) {
                             Disown(world);
                             world.CommandDelete(kClaim);
-                            world.CommandApply(ClaimManifest("second"));
+                            world.CommandApply(CommandClaim("second"));
                             world.CommandApply(SettingsManifest());
                             world.CommandDelete(kSettings);
                             world.CommandApply(SettingsManifest());
@@ -110,7 +109,7 @@ Scenario NumberedCommandsScenario() {
                        .happen =
                            [](CrashWorld& world) {
                              Disown(world);
-                             world.CommandApply(ClaimManifest("third"));
+                             world.CommandApply(CommandClaim("third"));
                              world.CommandDelete(kClaim);
                              world.CommandDelete(kSettings);
                              world.CommandApply(SettingsManifest());
@@ -120,9 +119,9 @@ Scenario NumberedCommandsScenario() {
   ScenarioStep again{.name = "it is applied, deleted, and applied",
                      .happen =
                          [](CrashWorld& world) {
-                           world.CommandApply(ClaimManifest("fourth"));
+                           world.CommandApply(CommandClaim("fourth"));
                            world.CommandDelete(kClaim);
-                           world.CommandApply(ClaimManifest("fifth"));
+                           world.CommandApply(CommandClaim("fifth"));
                          },
                      .settle = std::chrono::minutes(2)};
   return {"a claim that is deleted and applied anew",
@@ -136,7 +135,7 @@ Scenario DamagedObjectScenario() {
   ScenarioStep config{.name = "a ConfigMap is applied",
                       .happen = [](CrashWorld& world) { world.CommandApply(SettingsManifest()); }};
   ScenarioStep pod{.name = "a pod comes", .happen = [](CrashWorld& world) {
-                     world.sources[kFiles]["pod"] = PodManifest();
+                     world.sources[kFiles]["pod"] = CommandPod();
                      PodTruth truth;
                      truth.wanted = true;
                      truth.volumes["config"].plugin = "kubernetes.io/configmap";
@@ -152,7 +151,7 @@ Scenario DamagedObjectScenario() {
   // After a reboot what nobody can read is not set up anew.
   ScenarioStep passes{.name = "time passes", .happen = {}, .compare_after_reboot = false};
   ScenarioStep again{.name = "both are applied anew", .happen = [](CrashWorld& world) {
-                       world.CommandApply(ClaimManifest());
+                       world.CommandApply(CommandClaim());
                        world.CommandApply(SettingsManifest());
                      }};
   ScenarioStep same{.name = "it is the same claim, with its volume",
@@ -168,7 +167,7 @@ Scenario RemovalDeletesScenario() {
                      .happen = [](CrashWorld& world) {
                        world.removal_deletes = true;
                        world.sources[kFiles]["class"] = ClassManifest();
-                       world.sources[kFiles]["claim"] = ClaimManifest();
+                       world.sources[kFiles]["claim"] = CommandClaim();
                      }};
   ScenarioStep removed{.name = "it is removed", .happen = [](CrashWorld& world) {
                          Disown(world);
@@ -177,7 +176,7 @@ Scenario RemovalDeletesScenario() {
   ScenarioStep gone{.name = "its volume is gone",
                     .happen = [](CrashWorld& world) { ExpectVolume(world, false); }};
   ScenarioStep back{.name = "a claim of its name comes", .happen = [](CrashWorld& world) {
-                      world.sources[kFiles]["claim"] = ClaimManifest();
+                      world.sources[kFiles]["claim"] = CommandClaim();
                     }};
   return {"a claim that is removed where that deletes it",
           {comes, VolumeIsWritten("of the first")},

@@ -10,9 +10,6 @@
 namespace volumed {
 namespace {
 
-constexpr const char* kFiles = "manifests";
-constexpr const char* kFirst = "u-first";
-constexpr const char* kSecond = "u-second";
 constexpr const char* kDisk = "/dev/vdb";
 constexpr const char* kVolume = "disk";
 constexpr const char* kArrayVolume = "lun";
@@ -44,7 +41,7 @@ spec:
 )";
 }
 
-std::string ClaimManifest(const std::string& name) {
+std::string DeviceClaim(const std::string& name) {
   return "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: " + name +
          ", namespace: default, uid: claim-" + name + R"(}
 spec:
@@ -53,7 +50,7 @@ spec:
 )";
 }
 
-std::string PodManifest(const std::string& uid, const std::string& claim, bool read_only = false) {
+std::string DevicePod(const std::string& uid, const std::string& claim, bool read_only = false) {
   return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + uid +
          ", namespace: default, uid: " + uid + R"(}
 spec:
@@ -68,7 +65,7 @@ spec:
 // A manifest that ends within its spec, with volumeMode Block.
 std::string AsBlock(const std::string& manifest) { return manifest + "  volumeMode: Block\n"; }
 
-std::string BlockPodManifest(const std::string& uid, const std::string& claim) {
+std::string DeviceBlockPod(const std::string& uid, const std::string& claim) {
   return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + uid +
          ", namespace: default, uid: " + uid + R"(}
 spec:
@@ -88,7 +85,7 @@ PodTruth DiskTruth() {
 }
 
 void ApplyPod(CrashWorld& world, const std::string& uid) {
-  world.sources[kFiles]["pod-" + uid] = PodManifest(uid, "data");
+  world.sources[kFiles]["pod-" + uid] = DevicePod(uid, "data");
   world.pods[uid] = DiskTruth();
 }
 
@@ -102,7 +99,7 @@ ScenarioStep Storage(FakeDevice device) {
             world.devices[kVolume] = kDisk;
             world.kernel->AddDevice(kDisk, device);
             world.sources[kFiles]["volume"] = PersistentVolumeManifest();
-            world.sources[kFiles]["claim"] = ClaimManifest("data");
+            world.sources[kFiles]["claim"] = DeviceClaim("data");
           }};
 }
 
@@ -118,7 +115,7 @@ ScenarioStep Write(const std::string& uid) {
           }};
 }
 
-ScenarioStep Remove(const std::string& uid, bool last) {
+ScenarioStep RemoveDevicePod(const std::string& uid, bool last) {
   return {.name = "pod " + uid + " is removed",
           .happen = [uid](CrashWorld& world) { RemovePod(world, uid); },
           .gone = {uid},
@@ -149,7 +146,7 @@ Scenario RefusedFormat(const std::string& name, const FakeDevice& device,
                           world.kernel->ChangeDevice(kDisk, by_hand);
                         },
                     .settle = std::chrono::minutes(5)};
-  return {name, {Storage(device)}, {apply, hand, Write(kFirst), Remove(kFirst, true)}};
+  return {name, {Storage(device)}, {apply, hand, Write(kFirst), RemoveDevicePod(kFirst, true)}};
 }
 
 ScenarioStep ArrayStorage() {
@@ -165,13 +162,13 @@ ScenarioStep ArrayStorage() {
                     "  capacity: {storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n"
                     "  persistentVolumeReclaimPolicy: Retain\n  flexVolume: {driver: ") +
                 kFakeArrayPlugin + "}\n";
-            world.sources[kFiles]["claim"] = ClaimManifest("data");
+            world.sources[kFiles]["claim"] = DeviceClaim("data");
           }};
 }
 
 ScenarioStep ApplyToArray(const std::string& uid) {
   return {.name = "pod " + uid + " is applied", .happen = [uid](CrashWorld& world) {
-            world.sources[kFiles]["pod-" + uid] = PodManifest(uid, "data");
+            world.sources[kFiles]["pod-" + uid] = DevicePod(uid, "data");
             PodTruth pod;
             pod.wanted = true;
             pod.volumes[kArrayVolume].plugin = kFakeArrayPlugin;
@@ -208,13 +205,13 @@ ScenarioStep FcStorage() {
                 "}\nspec:\n  capacity: {storage: 1Gi}\n  accessModes: [ReadWriteOnce]\n"
                 "  persistentVolumeReclaimPolicy: Retain\n"
                 "  fc: {targetWWNs: [\"500a0982991b8dc5\"], lun: 1}\n";
-            world.sources[kFiles]["claim"] = ClaimManifest("data");
+            world.sources[kFiles]["claim"] = DeviceClaim("data");
           }};
 }
 
 ScenarioStep ApplyToFc(const std::string& uid) {
   return {.name = "pod " + uid + " is applied", .happen = [uid](CrashWorld& world) {
-            world.sources[kFiles]["pod-" + uid] = PodManifest(uid, "data");
+            world.sources[kFiles]["pod-" + uid] = DevicePod(uid, "data");
             PodTruth pod;
             pod.wanted = true;
             pod.volumes[kFcVolume].plugin = kFcPluginName;
@@ -236,7 +233,7 @@ Scenario AttachScenario() {
   return {"two pods on a disk of an array",
           {ArrayStorage()},
           {ApplyToArray(kFirst), WriteToArray(kFirst), ApplyToArray(kSecond), WriteToArray(kSecond),
-           Remove(kFirst, false), Remove(kSecond, true)}};
+           RemoveDevicePod(kFirst, false), RemoveDevicePod(kSecond, true)}};
 }
 
 Scenario ShortAttachScenario() {
@@ -252,21 +249,22 @@ Scenario ShortAttachScenario() {
                       }};
   return {"a short attach",
           {ArrayStorage(), places},
-          {quiet, begun, Remove(kFirst, true), ApplyToArray(kFirst), Remove(kFirst, true)}};
+          {quiet, begun, RemoveDevicePod(kFirst, true), ApplyToArray(kFirst),
+           RemoveDevicePod(kFirst, true)}};
 }
 
 Scenario FcScenario() {
   return {"two pods on a LUN of Fibre Channel",
           {FcStorage()},
           {ApplyToFc(kFirst), WriteToFc(kFirst), ApplyToFc(kSecond), WriteToFc(kSecond),
-           Remove(kFirst, false), Remove(kSecond, true)}};
+           RemoveDevicePod(kFirst, false), RemoveDevicePod(kSecond, true)}};
 }
 
 Scenario DeviceScenario() {
   return {"two pods on a new disk",
           {Storage(FakeDevice())},
-          {Apply(kFirst), Write(kFirst), Apply(kSecond), Write(kSecond), Remove(kFirst, false),
-           Remove(kSecond, true)}};
+          {Apply(kFirst), Write(kFirst), Apply(kSecond), Write(kSecond),
+           RemoveDevicePod(kFirst, false), RemoveDevicePod(kSecond, true)}};
 }
 
 // Without a group: the disk is given to that of whoever is set up first, and a reboot may change
@@ -275,7 +273,7 @@ Scenario JoiningWriterScenario() {
   const auto apply = [](const std::string& uid, bool read_only) {
     return ScenarioStep{.name = "pod " + uid + " is applied",
                         .happen = [uid, read_only](CrashWorld& world) {
-                          std::string pod = PodManifest(uid, "data", read_only);
+                          std::string pod = DevicePod(uid, "data", read_only);
                           const std::string group = "  securityContext: {fsGroup: 3000}\n";
                           pod.erase(pod.find(group), group.size());
                           world.sources[kFiles]["pod-" + uid] = pod;
@@ -295,12 +293,13 @@ Scenario JoiningWriterScenario() {
   return {"a reader, and a writer that joins",
           {Storage(Existing(CheckResult::kClean))},
           {apply(kFirst, true), check, apply(kSecond, false), check, Write(kSecond),
-           Remove(kFirst, false), Remove(kSecond, true)}};
+           RemoveDevicePod(kFirst, false), RemoveDevicePod(kSecond, true)}};
 }
 
 Scenario BindingScenario() {
-  return {
-      "a claim that is bound", {}, {Storage(FakeDevice()), Apply(kFirst), Remove(kFirst, true)}};
+  return {"a claim that is bound",
+          {},
+          {Storage(FakeDevice()), Apply(kFirst), RemoveDevicePod(kFirst, true)}};
 }
 
 Scenario CutFormatScenario() {
@@ -315,7 +314,8 @@ Scenario CutFormatScenario() {
   };
   ScenarioStep apply = Apply(kFirst);
   apply.name += ", and its format is cut off";
-  return {"a format that is cut off", {storage}, {apply, Write(kFirst), Remove(kFirst, true)}};
+  return {
+      "a format that is cut off", {storage}, {apply, Write(kFirst), RemoveDevicePod(kFirst, true)}};
 }
 
 Scenario LostFormatScenario() {
@@ -335,7 +335,7 @@ Scenario HalfFormatScenario() {
 Scenario CheckedDiskScenario() {
   return {"a disk that needs a check",
           {Storage(Existing(CheckResult::kFixed))},
-          {Apply(kFirst), Write(kFirst), Remove(kFirst, true), Apply(kSecond)}};
+          {Apply(kFirst), Write(kFirst), RemoveDevicePod(kFirst, true), Apply(kSecond)}};
 }
 
 Scenario ReleasedClaimScenario() {
@@ -349,7 +349,7 @@ Scenario ReleasedClaimScenario() {
                         .no_devices = true};
   // Its volume holds another one's data: it gets none.
   ScenarioStep next{.name = "another claim comes", .happen = [](CrashWorld& world) {
-                      world.sources[kFiles]["claim"] = ClaimManifest("next");
+                      world.sources[kFiles]["claim"] = DeviceClaim("next");
                     }};
   ScenarioStep gone{
       .name = "the volume is deleted", .happen = [](CrashWorld& world) {
@@ -386,7 +386,7 @@ Scenario ExpandScenario() {
   };
   return {"a volume that is made larger",
           {Storage(device)},
-          {Apply(kFirst), Write(kFirst), grow(2, "in use"), look(2), Remove(kFirst, true),
+          {Apply(kFirst), Write(kFirst), grow(2, "in use"), look(2), RemoveDevicePod(kFirst, true),
            grow(3, "unused"), Apply(kSecond), look(3)}};
 }
 
@@ -395,10 +395,10 @@ Scenario RecycleScenario() {
                        .happen = [](CrashWorld& world) {
                          world.kernel->AddDirectory(kScratchPath);
                          world.sources[kFiles]["volume"] = RecycledVolumeManifest();
-                         world.sources[kFiles]["claim"] = ClaimManifest("data");
+                         world.sources[kFiles]["claim"] = DeviceClaim("data");
                        }};
   ScenarioStep apply{.name = "a pod is applied", .happen = [](CrashWorld& world) {
-                       world.sources[kFiles]["pod"] = PodManifest(kFirst, "data");
+                       world.sources[kFiles]["pod"] = DevicePod(kFirst, "data");
                        PodTruth pod;
                        pod.wanted = true;
                        pod.volumes[kScratchVolume].plugin = kHostPathPluginName;
@@ -426,8 +426,8 @@ Scenario RecycleScenario() {
                       if (world.kernel->Exists(std::string(kScratchPath) + "/a")) {
                         world.Violation("a volume was not recycled");
                       }
-                      world.sources[kFiles]["claim"] = ClaimManifest("next");
-                      world.sources[kFiles]["pod"] = PodManifest(kSecond, "next");
+                      world.sources[kFiles]["claim"] = DeviceClaim("next");
+                      world.sources[kFiles]["pod"] = DevicePod(kSecond, "next");
                       world.pods[kSecond] = world.pods.at(kFirst);
                       world.pods[kSecond].wanted = true;
                       world.pods[kSecond].data.clear();
@@ -452,7 +452,7 @@ Scenario ReusedVolumeScenario() {
                           },
                       .gone = {kSecond}};
   ScenarioStep back{.name = "another pod of it comes", .happen = [](CrashWorld& world) {
-                      world.sources[kFiles]["pod"] = PodManifest("u-third", "next");
+                      world.sources[kFiles]["pod"] = DevicePod("u-third", "next");
                       world.pods["u-third"] = world.pods.at(kFirst);
                       world.pods["u-third"].wanted = true;
                       world.pods["u-third"].data.clear();
@@ -465,7 +465,7 @@ Scenario ReusedVolumeScenario() {
 Scenario BlockScenario() {
   const auto apply = [](const std::string& uid) {
     return ScenarioStep{.name = "pod " + uid + " is applied", .happen = [uid](CrashWorld& world) {
-                          world.sources[kFiles]["pod-" + uid] = BlockPodManifest(uid, "data");
+                          world.sources[kFiles]["pod-" + uid] = DeviceBlockPod(uid, "data");
                           PodTruth pod;
                           pod.wanted = true;
                           pod.volumes[kVolume].plugin = kLocalVolumePluginName;
@@ -480,9 +480,9 @@ Scenario BlockScenario() {
                          world.kernel->AddDevice(kDisk);
                          world.kernel->AddDevice(kOtherBlockDevice);
                          world.sources[kFiles]["volume"] = AsBlock(PersistentVolumeManifest());
-                         world.sources[kFiles]["claim"] = AsBlock(ClaimManifest("data"));
+                         world.sources[kFiles]["claim"] = AsBlock(DeviceClaim("data"));
                        }};
-  ScenarioStep first_leaves = Remove(kFirst, false);
+  ScenarioStep first_leaves = RemoveDevicePod(kFirst, false);
   first_leaves.name += ", which has a kubelet's loop device";
   first_leaves.happen = [](CrashWorld& world) {
     world.kernel->AddLoop(world.NodePath(kFirst, kVolume));
@@ -490,7 +490,7 @@ Scenario BlockScenario() {
   };
   return {"two pods on a raw block volume",
           {storage},
-          {apply(kFirst), apply(kSecond), first_leaves, Remove(kSecond, true)}};
+          {apply(kFirst), apply(kSecond), first_leaves, RemoveDevicePod(kSecond, true)}};
 }
 
 }  // namespace volumed

@@ -7,9 +7,6 @@
 namespace volumed {
 namespace {
 
-constexpr const char* kFiles = "manifests";
-constexpr const char* kFirst = "u-first";
-constexpr const char* kSecond = "u-second";
 constexpr const char* kVolume = "flex-lun";
 constexpr const char* kDisk = "/dev/flex/lun";
 constexpr uint32_t kFsGroup = 3000;
@@ -69,7 +66,7 @@ ScenarioStep Write(const std::string& uid) {
           }};
 }
 
-ScenarioStep Remove(const std::string& uid, bool last) {
+ScenarioStep RemoveFlexPod(const std::string& uid, bool last) {
   return {.name = "pod " + uid + " is removed",
           .happen =
               [uid](CrashWorld& world) {
@@ -85,8 +82,8 @@ ScenarioStep Remove(const std::string& uid, bool last) {
 Scenario FlexVolumeScenario() {
   return {"two pods on a disk of a flexVolume driver",
           {Storage()},
-          {Apply(kFirst), Write(kFirst), Apply(kSecond), Write(kSecond), Remove(kFirst, false),
-           Remove(kSecond, true)}};
+          {Apply(kFirst), Write(kFirst), Apply(kSecond), Write(kSecond),
+           RemoveFlexPod(kFirst, false), RemoveFlexPod(kSecond, true)}};
 }
 
 Scenario ShortFlexVolumeScenario() {
@@ -96,7 +93,7 @@ Scenario ShortFlexVolumeScenario() {
   begun.scheduler_steps = kAmidTheAttach;
   begun.compare = false;
   // Whether the disk was formatted by then is open, and stays on record.
-  ScenarioStep left = Remove(kFirst, true);
+  ScenarioStep left = RemoveFlexPod(kFirst, true);
   left.compare = false;
   // How far the first mount comes, and so whether it makes these, is open.
   ScenarioStep places{.name = "the plugin has its directories", .happen = [](CrashWorld& world) {
@@ -105,7 +102,7 @@ Scenario ShortFlexVolumeScenario() {
                       }};
   return {"a short attach of a flexVolume",
           {Storage(), places},
-          {quiet, begun, left, Apply(kFirst), Remove(kFirst, true)}};
+          {quiet, begun, left, Apply(kFirst), RemoveFlexPod(kFirst, true)}};
 }
 
 }  // namespace volumed

@@ -9,7 +9,6 @@
 namespace volumed {
 namespace {
 
-constexpr const char* kFiles = "manifests";
 constexpr const char* kApplied = "applied";  // delivers before `kFiles`
 constexpr const char* kExtra = "extra";      // is not configured any more
 constexpr const char* kUser = "u-user";
@@ -62,7 +61,7 @@ ScenarioStep UserWrites() {
 
 ScenarioStep TimePasses() { return {.name = "time passes", .happen = {}}; }
 
-std::string ClaimManifest() {
+std::string IdentityClaim() {
   return "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: "
          "default}\nspec:\n  accessModes: [ReadWriteOnce]\n  storageClassName: made\n"
          "  resources: {requests: {storage: 1Gi}}\n";
@@ -108,9 +107,6 @@ ScenarioStep MoverWrites() {
           }};
 }
 
-constexpr const char* kFirst = "u-first";
-constexpr const char* kSecond = "u-second";
-
 // As the directory of applied objects has it.
 void ApplySwapped(CrashWorld& world, const char* uid, const std::string& volume) {
   world.sources[kApplied]["pod-swapped"] =
@@ -133,7 +129,7 @@ Scenario MovedClaimScenario() {
                            "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\n"
                            "metadata: {name: made}\nprovisioner: kubernetes.io/host-path\n"
                            "reclaimPolicy: Delete\nvolumeBindingMode: Immediate\n";
-                       world.sources[kFiles]["claim-data"] = ClaimManifest();
+                       world.sources[kFiles]["claim-data"] = IdentityClaim();
                      }};
   ScenarioStep write{.name = "its volume is written", .happen = [](CrashWorld& world) {
                        const std::string path = world.ProvisionedPath("data");
@@ -142,14 +138,14 @@ Scenario MovedClaimScenario() {
                        world.precious[path + "/data.txt"] = "of the claim";
                      }};
   ScenarioStep moves{.name = "it moves to another source", .happen = [](CrashWorld& world) {
-                       world.sources[kApplied]["claim-data"] = ClaimManifest();
+                       world.sources[kApplied]["claim-data"] = IdentityClaim();
                        world.sources[kFiles].erase("claim-data");
                      }};
   ScenarioStep missing{.name = "no source has it", .happen = [](CrashWorld& world) {
                          world.sources[kApplied].erase("claim-data");
                        }};
   ScenarioStep back{.name = "it is back where it came from", .happen = [](CrashWorld& world) {
-                      world.sources[kFiles]["claim-data"] = ClaimManifest();
+                      world.sources[kFiles]["claim-data"] = IdentityClaim();
                     }};
   return {"a claim that moves", {comes, write}, {moves, missing, back}};
 }

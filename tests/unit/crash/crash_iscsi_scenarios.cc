@@ -11,10 +11,6 @@
 namespace volumed {
 namespace {
 
-constexpr const char* kFiles = "manifests";
-constexpr const char* kFirst = "u-first";
-constexpr const char* kSecond = "u-second";
-
 std::string LunName(int64_t lun) { return "lun" + std::to_string(lun); }
 
 std::string Storage(int64_t lun) {
@@ -91,7 +87,7 @@ ScenarioStep Write(const std::string& uid, int64_t lun) {
   });
 }
 
-ScenarioStep Remove(const std::string& uid) {
+ScenarioStep RemoveIscsiPod(const std::string& uid) {
   ScenarioStep step = Step("pod " + uid + " is removed", [uid](CrashWorld& world) {
     world.sources[kFiles].erase("pod-" + uid);
     world.pods.at(uid).wanted = false;
@@ -125,8 +121,8 @@ Scenario IscsiScenario() {
   const ScenarioStep look = Step("mistakes are looked at", &NoteMistakes);
   return {"two LUNs over the sessions of one target",
           {TheTarget()},
-          {Apply(kFirst, 1), Write(kFirst, 1), Apply(kSecond, 2), Write(kSecond, 2), Remove(kFirst),
-           look, Remove(kSecond), NothingIsLeft()}};
+          {Apply(kFirst, 1), Write(kFirst, 1), Apply(kSecond, 2), Write(kSecond, 2),
+           RemoveIscsiPod(kFirst), look, RemoveIscsiPod(kSecond), NothingIsLeft()}};
 }
 
 Scenario ShortIscsiScenario() {
@@ -135,7 +131,8 @@ Scenario ShortIscsiScenario() {
   begun.scheduler_steps = kAmidTheLogins;
   return {"a short life on a disk of a target",
           {TheTarget()},
-          {Step("the agent has heard of all sources", {}), begun, Remove(kFirst), NothingIsLeft()}};
+          {Step("the agent has heard of all sources", {}), begun, RemoveIscsiPod(kFirst),
+           NothingIsLeft()}};
 }
 
 }  // namespace volumed

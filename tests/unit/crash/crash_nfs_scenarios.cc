@@ -8,9 +8,6 @@
 namespace volumed {
 namespace {
 
-constexpr const char* kFiles = "manifests";
-constexpr const char* kFirst = "u-first";
-constexpr const char* kSecond = "u-second";
 constexpr const char* kVolume = "share";
 
 std::string VolumeManifest() {
@@ -25,7 +22,7 @@ spec:
 )";
 }
 
-std::string ClaimManifest(const std::string& name) {
+std::string NfsClaim(const std::string& name) {
   return "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: " + name +
          ", namespace: default, uid: claim-" + name + R"(}
 spec:
@@ -34,7 +31,7 @@ spec:
 )";
 }
 
-std::string PodManifest(const std::string& uid, const std::string& claim) {
+std::string NfsPod(const std::string& uid, const std::string& claim) {
   return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + uid +
          ", namespace: default, uid: " + uid + R"(}
 spec:
@@ -47,7 +44,7 @@ spec:
 
 ScenarioStep Apply(const std::string& uid, const std::string& claim) {
   return {.name = "pod " + uid + " is applied", .happen = [uid, claim](CrashWorld& world) {
-            world.sources[kFiles]["pod-" + uid] = PodManifest(uid, claim);
+            world.sources[kFiles]["pod-" + uid] = NfsPod(uid, claim);
             PodTruth pod;
             pod.wanted = true;
             pod.volumes[kVolume].plugin = kNfsPluginName;
@@ -56,7 +53,7 @@ ScenarioStep Apply(const std::string& uid, const std::string& claim) {
           }};
 }
 
-ScenarioStep Remove(const std::string& uid) {
+ScenarioStep RemoveNfsPod(const std::string& uid) {
   return {.name = "pod " + uid + " is removed",
           .happen =
               [uid](CrashWorld& world) {
@@ -82,7 +79,7 @@ ScenarioStep Server() {
             world.kernel->AddExport("nas:/srv");
             world.kernel->AddExport("nas:/other");
             world.sources[kFiles]["volume"] = VolumeManifest();
-            world.sources[kFiles]["claim"] = ClaimManifest("data");
+            world.sources[kFiles]["claim"] = NfsClaim("data");
           }};
 }
 
@@ -107,9 +104,8 @@ ScenarioStep ClaimLeaves() {
 }
 
 ScenarioStep NextClaim() {
-  return {.name = "another claim comes", .happen = [](CrashWorld& world) {
-            world.sources[kFiles]["claim"] = ClaimManifest("next");
-          }};
+  return {.name = "another claim comes",
+          .happen = [](CrashWorld& world) { world.sources[kFiles]["claim"] = NfsClaim("next"); }};
 }
 
 ScenarioStep IsEmpty(const std::string& uid) {
@@ -136,14 +132,16 @@ Scenario NfsScenario() {
   return {"an NFS export of two pods",
           {Server()},
           {Apply(kFirst, "data"), Write(kFirst), Apply(kSecond, "data"), Write(kSecond),
-           Shared(kFirst, kSecond), Remove(kFirst), Shared(kFirst, kSecond), Remove(kSecond)}};
+           Shared(kFirst, kSecond), RemoveNfsPod(kFirst), Shared(kFirst, kSecond),
+           RemoveNfsPod(kSecond)}};
 }
 
 Scenario NfsRecycleScenario() {
   constexpr const char* kThird = "u-third";
-  return {"a recycled NFS export",
-          {Server(), Apply(kFirst, "data"), Write(kFirst), Remove(kFirst)},
-          {ClaimLeaves(), NextClaim(), Apply(kThird, "next"), IsEmpty(kThird), Remove(kThird)}};
+  return {
+      "a recycled NFS export",
+      {Server(), Apply(kFirst, "data"), Write(kFirst), RemoveNfsPod(kFirst)},
+      {ClaimLeaves(), NextClaim(), Apply(kThird, "next"), IsEmpty(kThird), RemoveNfsPod(kThird)}};
 }
 
 }  // namespace volumed

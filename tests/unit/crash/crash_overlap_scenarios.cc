@@ -10,12 +10,9 @@
 namespace volumed {
 namespace {
 
-constexpr const char* kFiles = "manifests";
 constexpr const char* kDisk = "/dev/vdb";
 constexpr const char* kOuter = "/srv/outer";
 constexpr const char* kInner = "/srv/outer/inner";
-constexpr const char* kFirst = "u-first";
-constexpr const char* kSecond = "u-second";
 constexpr const char* kThird = "u-third";
 constexpr auto kRefusedTries = std::chrono::minutes(10);
 
@@ -39,7 +36,7 @@ std::string InDirectory(const std::string& path) {
   return "hostPath: {path: " + path + ", type: DirectoryOrCreate}";
 }
 
-std::string ClaimManifest(const std::string& volume, Mode mode) {
+std::string OverlapClaim(const std::string& volume, Mode mode) {
   return "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: " + volume +
          ", namespace: default, uid: claim-" + volume +
          "}\nspec:\n  accessModes: [ReadWriteOnce]\n  volumeName: " + volume +
@@ -47,7 +44,7 @@ std::string ClaimManifest(const std::string& volume, Mode mode) {
          (mode == Mode::kBlock ? "  volumeMode: Block\n" : "");
 }
 
-std::string PodManifest(const std::string& uid, const std::string& volume, Mode mode) {
+std::string OverlapPod(const std::string& uid, const std::string& volume, Mode mode) {
   const std::string use = mode == Mode::kBlock
                               ? "volumeDevices: [{name: data, devicePath: /dev/xvda}]"
                               : "volumeMounts: [{name: data, mountPath: /data}]";
@@ -66,12 +63,12 @@ void AddOnDisk(CrashWorld& world, const std::string& volume, Mode mode = Mode::k
   world.devices[volume] = kDisk;
   if (mode == Mode::kBlock) world.block_volumes.insert(volume);
   world.sources[kFiles]["volume-" + volume] = VolumeManifest(volume, "Retain", OnDisk(), mode);
-  world.sources[kFiles]["claim-" + volume] = ClaimManifest(volume, mode);
+  world.sources[kFiles]["claim-" + volume] = OverlapClaim(volume, mode);
 }
 
 void AddPod(CrashWorld& world, const std::string& uid, const std::string& volume,
             Mode mode = Mode::kFilesystem) {
-  world.sources[kFiles]["pod-" + uid] = PodManifest(uid, OfClaim(volume), mode);
+  world.sources[kFiles]["pod-" + uid] = OverlapPod(uid, OfClaim(volume), mode);
   PodTruth pod;
   pod.wanted = true;
   VolumeTruth& truth = pod.volumes[volume];
@@ -136,7 +133,7 @@ ScenarioStep BothLeave() {
 
 void AddDirectoryPod(CrashWorld& world, const std::string& uid, const std::string& spec,
                      const std::string& path, const std::string& volume) {
-  world.sources[kFiles]["pod-" + uid] = PodManifest(uid, volume, Mode::kFilesystem);
+  world.sources[kFiles]["pod-" + uid] = OverlapPod(uid, volume, Mode::kFilesystem);
   PodTruth pod;
   pod.wanted = true;
   VolumeTruth& truth = pod.volumes[spec];
@@ -151,7 +148,7 @@ ScenarioStep Directory() {
             world.kernel->AddDirectory(kOuter);
             world.sources[kFiles]["volume-outer"] =
                 VolumeManifest("outer", "Recycle", InDirectory(kOuter));
-            world.sources[kFiles]["claim-outer"] = ClaimManifest("outer", Mode::kFilesystem);
+            world.sources[kFiles]["claim-outer"] = OverlapClaim("outer", Mode::kFilesystem);
           }};
 }
 
@@ -368,7 +365,7 @@ Scenario EmptiedBesideVolumeScenario() {
                           world.sources[kFiles]["volume-inner"] =
                               VolumeManifest("inner", "Retain", InDirectory(kInner));
                           world.sources[kFiles]["claim-inner"] =
-                              ClaimManifest("inner", Mode::kFilesystem);
+                              OverlapClaim("inner", Mode::kFilesystem);
                           AddDirectoryPod(world, kSecond, "inner", kInner, OfClaim("inner"));
                           world.pods.at(kSecond).volumes.at("inner").first_write_stays = true;
                         },

@@ -9,9 +9,6 @@
 namespace volumed {
 namespace {
 
-constexpr const char* kFiles = "manifests";
-constexpr const char* kFirst = "u-first";
-constexpr const char* kOther = "u-other";
 constexpr int kFirstAmidTheWork = 3;
 constexpr int kLastAmidTheWork = 12;
 
@@ -23,15 +20,15 @@ std::string ClassManifest(const std::string& name, const std::string& policy,
 }
 
 // `uid` empty: the manifest names none.
-std::string ClaimManifest(const std::string& name, const std::string& storage_class,
-                          const std::string& uid) {
+std::string ProvisionClaim(const std::string& name, const std::string& storage_class,
+                           const std::string& uid) {
   return "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: " + name +
          ", namespace: default" + (uid.empty() ? "" : ", uid: " + uid) +
          "}\nspec:\n  accessModes: [ReadWriteOnce]\n  storageClassName: " + storage_class +
          "\n  resources: {requests: {storage: 1Gi}}\n";
 }
 
-std::string PodManifest(const std::string& uid, const std::string& claim) {
+std::string ProvisionPod(const std::string& uid, const std::string& claim) {
   return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + uid +
          ", namespace: default, uid: " + uid +
          "}\nspec:\n  containers:\n"
@@ -46,11 +43,11 @@ std::string PlaceOf(const std::string& claim_uid) {
 
 void AddClaim(CrashWorld& world, const std::string& name, const std::string& storage_class,
               const std::string& uid) {
-  world.sources[kFiles]["claim-" + name] = ClaimManifest(name, storage_class, uid);
+  world.sources[kFiles]["claim-" + name] = ProvisionClaim(name, storage_class, uid);
 }
 
 void AddPod(CrashWorld& world, const std::string& uid, const std::string& claim) {
-  world.sources[kFiles]["pod-" + uid] = PodManifest(uid, claim);
+  world.sources[kFiles]["pod-" + uid] = ProvisionPod(uid, claim);
   PodTruth pod;
   pod.wanted = true;
   const std::string volume = "pvc-claim-" + claim;
@@ -59,7 +56,7 @@ void AddPod(CrashWorld& world, const std::string& uid, const std::string& claim)
   world.pods[uid] = pod;
 }
 
-void Keep(CrashWorld& world, const std::string& path, const std::string& content) {
+void KeepProvision(CrashWorld& world, const std::string& path, const std::string& content) {
   if (!world.MayWrite(path, false)) return;
   world.kernel->AddFile(path, content);
   world.precious[path] = content;
@@ -82,7 +79,7 @@ std::vector<ScenarioStep> ClaimWithData() {
           {.name = "a claim comes",
            .happen = [](CrashWorld& world) { AddClaim(world, "data", "made", "claim-data"); }},
           {.name = "its volume is written", .happen = [](CrashWorld& world) {
-             Keep(world, PlaceOf("claim-data") + "/data.txt", "of the claim");
+             KeepProvision(world, PlaceOf("claim-data") + "/data.txt", "of the claim");
            }}};
 }
 
@@ -156,7 +153,8 @@ Scenario ReturnedClaimScenario() {
   scenario.name = "a claim that comes again with its uid";
   const auto write = [](const std::string& name) {
     return ScenarioStep{.name = name + " is written", .happen = [name](CrashWorld& world) {
-                          Keep(world, PlaceOf("claim-data") + "/" + name + ".txt", "of the next");
+                          KeepProvision(world, PlaceOf("claim-data") + "/" + name + ".txt",
+                                        "of the next");
                         }};
   };
   ScenarioStep pod{.name = "a pod of it comes",
@@ -177,8 +175,8 @@ Scenario ProvisionScenario() {
                       AddPod(world, kOther, "other");
                     }};
   ScenarioStep write{.name = "they write", .happen = [](CrashWorld& world) {
-                       Keep(world, PlaceOf("claim-data") + "/a/data.txt", "of the first");
-                       Keep(world, PlaceOf("claim-other") + "/data.txt", "of the other");
+                       KeepProvision(world, PlaceOf("claim-data") + "/a/data.txt", "of the first");
+                       KeepProvision(world, PlaceOf("claim-other") + "/data.txt", "of the other");
                      }};
   ScenarioStep leaves{.name = "the first pod leaves",
                       .happen =
@@ -228,7 +226,7 @@ Scenario RemadeClaimScenario() {
   ScenarioStep write{.name = "its volume is written", .happen = [](CrashWorld& world) {
                        const std::string path = world.ProvisionedPath("data");
                        if (path.empty()) return world.Violation("the claim has no volume");
-                       Keep(world, path + "/data.txt", "of the first claim");
+                       KeepProvision(world, path + "/data.txt", "of the first claim");
                      }};
   ScenarioStep leaves{.name = "the claim is deleted", .happen = [](CrashWorld& world) {
                         world.DeleteByCommand(kFiles, "claim-data", kDataClaim);

@@ -6,8 +6,6 @@ namespace volumed {
 namespace {
 
 constexpr const char* kFull = "u-full";
-constexpr const char* kOther = "u-other";
-constexpr const char* kFiles = "manifests";
 constexpr const char* kApplied = "applied";  // delivers later
 constexpr int64_t kContainerPid = 4711;
 constexpr uint64_t kStartTime = 99;

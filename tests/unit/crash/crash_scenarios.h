@@ -8,6 +8,12 @@
 
 namespace volumed {
 
+// Where the scenarios keep their manifests, and the pods of those files.
+inline constexpr const char* kFiles = "manifests";
+inline constexpr const char* kFirst = "u-first";
+inline constexpr const char* kSecond = "u-second";
+inline constexpr const char* kOther = "u-other";
+
 Scenario SetUpScenario();
 Scenario ChangeScenario();         // configMap, secret and labels change; the token is rotated
 Scenario RemovedObjectScenario();  // teardown: the object leaves its source

@@ -9,7 +9,6 @@
 namespace volumed {
 namespace {
 
-constexpr const char* kFiles = "manifests";
 constexpr const char* kPath = "/srv/outer";
 constexpr const char* kPod = "u-first";
 
@@ -21,14 +20,14 @@ std::string VolumeManifest(const std::string& name, const std::string& path,
          policy + "\n  hostPath: {path: " + path + "}\n";
 }
 
-std::string ClaimManifest(const std::string& name) {
+std::string StorageClaim(const std::string& name) {
   return "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: " + name +
          ", namespace: default, uid: claim-" + name +
          "}\nspec:\n  accessModes: [ReadWriteOnce]\n  volumeName: " + name +
          "\n  resources: {requests: {storage: 1Gi}}\n";
 }
 
-std::string PodManifest(const std::string& claim, const std::string& uid = kPod) {
+std::string StoragePod(const std::string& claim, const std::string& uid = kPod) {
   return "---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + uid +
          ", namespace: default, uid: " + uid +
          "}\nspec:\n  containers:\n"
@@ -37,7 +36,7 @@ std::string PodManifest(const std::string& claim, const std::string& uid = kPod)
          claim + "}}\n";
 }
 
-void Keep(CrashWorld& world, const std::string& path, const std::string& content) {
+void KeepStorage(CrashWorld& world, const std::string& path, const std::string& content) {
   world.kernel->AddFile(path, content);
   world.precious[path] = content;
 }
@@ -46,12 +45,12 @@ void Keep(CrashWorld& world, const std::string& path, const std::string& content
 void AddRecycled(CrashWorld& world) {
   world.kernel->AddDirectory(kPath);
   world.sources[kFiles]["volume"] = VolumeManifest("outer", kPath, "Recycle");
-  world.sources[kFiles]["claim"] = ClaimManifest("outer");
+  world.sources[kFiles]["claim"] = StorageClaim("outer");
 }
 
 ScenarioStep PodComes() {
   return {.name = "a pod comes", .happen = [](CrashWorld& world) {
-            world.sources[kFiles]["pod"] = PodManifest("outer");
+            world.sources[kFiles]["pod"] = StoragePod("outer");
             PodTruth pod;
             pod.wanted = true;
             pod.volumes["outer"].plugin = kHostPathPluginName;
@@ -86,7 +85,7 @@ constexpr const char* kDiskPath = "/srv/disk";
 constexpr const char* kLaterPod = "u-later";
 
 void AddPodOfDisk(CrashWorld& world, const std::string& uid) {
-  world.sources[kFiles]["pod"] = PodManifest("disk", uid);
+  world.sources[kFiles]["pod"] = StoragePod("disk", uid);
   PodTruth pod;
   pod.wanted = true;
   pod.volumes["disk"].plugin = kLocalVolumePluginName;
@@ -118,7 +117,7 @@ void AddLoopDevice(CrashWorld& world, const std::string& name, const std::string
   world.kernel->AddDevice(path, device);
   world.devices[name] = path;
   world.sources[kFiles]["volume-" + name] = LocalVolumeManifest(name, path);
-  world.sources[kFiles]["claim-" + name] = ClaimManifest(name);
+  world.sources[kFiles]["claim-" + name] = StorageClaim(name);
 }
 
 ScenarioStep PodOfLoopComes(const std::string& name, bool first) {
@@ -126,7 +125,7 @@ ScenarioStep PodOfLoopComes(const std::string& name, bool first) {
           .happen =
               [name](CrashWorld& world) {
                 const std::string uid = "u-" + name;
-                world.sources[kFiles]["pod-" + name] = PodManifest(name, uid);
+                world.sources[kFiles]["pod-" + name] = StoragePod(name, uid);
                 PodTruth truth;
                 truth.wanted = true;
                 truth.volumes[name].plugin = kLocalVolumePluginName;
@@ -166,28 +165,30 @@ Scenario TwinDevicesScenario() {
 }
 
 Scenario RenamedDirectoryScenario() {
-  constexpr const char* kOther = "/srv/other";
+  constexpr const char* kOtherDirectory = "/srv/other";
   ScenarioStep storage{.name = "the sources have a recycled volume and one that is kept",
                        .happen = [](CrashWorld& world) {
                          AddRecycled(world);
-                         world.kernel->AddDirectory(kOther);
-                         world.sources[kFiles]["other"] = VolumeManifest("other", kOther, "Retain");
-                         world.sources[kFiles]["other-claim"] = ClaimManifest("other");
+                         world.kernel->AddDirectory(kOtherDirectory);
+                         world.sources[kFiles]["other"] =
+                             VolumeManifest("other", kOtherDirectory, "Retain");
+                         world.sources[kFiles]["other-claim"] = StorageClaim("other");
                        }};
   ScenarioStep pod{.name = "a pod of the one that is kept comes", .happen = [](CrashWorld& world) {
-                     world.sources[kFiles]["pod"] = PodManifest("other");
+                     world.sources[kFiles]["pod"] = StoragePod("other");
                      PodTruth truth;
                      truth.wanted = true;
                      truth.volumes["other"].plugin = kHostPathPluginName;
-                     truth.volumes["other"].host_path = kOther;
+                     truth.volumes["other"].host_path = kOtherDirectory;
                      world.pods[kPod] = truth;
                    }};
   // The recycled one was never used: nothing is on record that its directory could differ from.
   ScenarioStep renamed{.name = "its directory is renamed to that of the recycled one",
                        .happen = [](CrashWorld& world) {
                          world.kernel->Remove(kPath);
-                         world.kernel->Rename(kOther, "outer");
-                         Keep(world, std::string(kPath) + "/data.txt", "of the other volume");
+                         world.kernel->Rename(kOtherDirectory, "outer");
+                         KeepStorage(world, std::string(kPath) + "/data.txt",
+                                     "of the other volume");
                        }};
   return {"a directory that is renamed to another volume's path",
           {storage},
@@ -195,12 +196,12 @@ Scenario RenamedDirectoryScenario() {
 }
 
 Scenario UnreadableVolumeScenario() {
-  ScenarioStep storage{.name = "an applied volume lies in another one's directory",
-                       .happen = [](CrashWorld& world) {
-                         AddRecycled(world);
-                         world.CommandApply(VolumeManifest("inner", kInnerPath, "Retain"));
-                         Keep(world, std::string(kInnerPath) + "/data.txt", "of the inner volume");
-                       }};
+  ScenarioStep storage{
+      .name = "an applied volume lies in another one's directory", .happen = [](CrashWorld& world) {
+        AddRecycled(world);
+        world.CommandApply(VolumeManifest("inner", kInnerPath, "Retain"));
+        KeepStorage(world, std::string(kInnerPath) + "/data.txt", "of the inner volume");
+      }};
   ScenarioStep damaged{.name = "its file is damaged", .happen = [](CrashWorld& world) {
                          world.WriteObjectFile(kInnerFile, "{\"kind\": \"Persis");
                        }};
@@ -219,7 +220,7 @@ Scenario OwnDirectoriesScenario() {
                          AddRecycled(world);
                          const std::string own = std::string(kPath) + "/manifests";
                          world.own_directories["the manifest directory"] = own;
-                         Keep(world, own + "/web.yaml", "a manifest");
+                         KeepStorage(world, own + "/web.yaml", "a manifest");
                        }};
   return {"a volume around the agent's own directories",
           {storage},
@@ -232,24 +233,24 @@ Scenario NestedVolumesScenario() {
                          AddRecycled(world);
                          const std::string inner = std::string(kPath) + "/inner";
                          world.sources[kFiles]["inner"] = VolumeManifest("inner", inner, "Retain");
-                         world.sources[kFiles]["inner-claim"] = ClaimManifest("inner");
-                         Keep(world, inner + "/data.txt", "of the inner volume");
+                         world.sources[kFiles]["inner-claim"] = StorageClaim("inner");
+                         KeepStorage(world, inner + "/data.txt", "of the inner volume");
                        }};
   return {"a volume in another one", {storage}, {PodComes(), PodLeaves(), ClaimIsDeleted()}};
 }
 
 Scenario RetainedVolumeScenario() {
   constexpr const char* kInnerPod = "u-inner";
-  ScenarioStep storage{.name = "a retained volume lies in a recycled one's directory",
-                       .happen = [](CrashWorld& world) {
-                         AddRecycled(world);
-                         world.sources[kFiles]["inner"] =
-                             VolumeManifest("inner", kInnerPath, "Retain");
-                         world.sources[kFiles]["inner-claim"] = ClaimManifest("inner");
-                         Keep(world, std::string(kInnerPath) + "/data.txt", "of the inner volume");
-                       }};
+  ScenarioStep storage{
+      .name = "a retained volume lies in a recycled one's directory",
+      .happen = [](CrashWorld& world) {
+        AddRecycled(world);
+        world.sources[kFiles]["inner"] = VolumeManifest("inner", kInnerPath, "Retain");
+        world.sources[kFiles]["inner-claim"] = StorageClaim("inner");
+        KeepStorage(world, std::string(kInnerPath) + "/data.txt", "of the inner volume");
+      }};
   ScenarioStep used{.name = "a pod has the inner volume", .happen = [=](CrashWorld& world) {
-                      world.sources[kFiles]["inner-pod"] = PodManifest("inner", kInnerPod);
+                      world.sources[kFiles]["inner-pod"] = StoragePod("inner", kInnerPod);
                       PodTruth pod;
                       pod.wanted = true;
                       pod.volumes["inner"].plugin = kHostPathPluginName;
@@ -285,7 +286,7 @@ Scenario ExchangedDirectoryScenario() {
   ScenarioStep exchanged{.name = "an administrator puts another directory there",
                          .happen = [](CrashWorld& world) {
                            world.kernel->Remove(kPath);
-                           Keep(world, std::string(kPath) + "/data.txt", "of somebody else");
+                           KeepStorage(world, std::string(kPath) + "/data.txt", "of somebody else");
                          }};
   return {"a directory that is exchanged",
           {storage},
@@ -302,7 +303,8 @@ Scenario MarkedDirectoryScenario() {
   // As it is when the records are older than the world: the next claim has had it since.
   ScenarioStep given_on{.name = "it is another claim's", .happen = [](CrashWorld& world) {
                           world.kernel->SetOwner(kPath, "claim-later");
-                          Keep(world, std::string(kPath) + "/data.txt", "of the later claim");
+                          KeepStorage(world, std::string(kPath) + "/data.txt",
+                                      "of the later claim");
                         }};
   return {"a directory that names another owner",
           {storage},
@@ -315,7 +317,7 @@ Scenario UnmountedDiskScenario() {
       .name = "a local volume is a directory of a disk", .happen = [](CrashWorld& world) {
         world.kernel->AddFile(std::string(kDiskPath) + "/data.txt", "of the claim");
         world.sources[kFiles]["volume"] = LocalVolumeManifest("disk", kDiskPath);
-        world.sources[kFiles]["claim"] = ClaimManifest("disk");
+        world.sources[kFiles]["claim"] = StorageClaim("disk");
       }};
   ScenarioStep comes{.name = "a pod comes",
                      .happen = [](CrashWorld& world) { AddPodOfDisk(world, kPod); }};
@@ -365,7 +367,7 @@ Scenario ExchangedDeviceScenario() {
     world.kernel->ChangeDevice(kLoop, [&](FakeDevice& disk) { disk.storage_own = {file}; });
   };
   const auto comes = [](CrashWorld& world, const std::string& uid) {
-    std::string manifest = PodManifest("disk", uid);
+    std::string manifest = StoragePod("disk", uid);
     const std::string mount = "volumeMounts: [{name: data, mountPath: /data}]";
     manifest.replace(manifest.find(mount), mount.size(),
                      "volumeDevices: [{name: data, devicePath: /dev/xvda}]");
@@ -385,7 +387,7 @@ Scenario ExchangedDeviceScenario() {
                          world.sources[kFiles]["volume"] =
                              LocalVolumeManifest("disk", kLoop) + "  volumeMode: Block\n";
                          world.sources[kFiles]["claim"] =
-                             ClaimManifest("disk") + "  volumeMode: Block\n";
+                             StorageClaim("disk") + "  volumeMode: Block\n";
                        }};
   ScenarioStep first{.name = "a pod comes",
                      .happen = [comes](CrashWorld& world) { comes(world, kPod); }};

@@ -45,6 +45,8 @@ class OverlappingScheduler final : public Scheduler {
   void SwitchPoint();
   // Suspended tasks are unwound; to be called before what they use is destroyed.
   void EndTasks();
+  // No blocking task is suspended. Always, if they do not overlap.
+  bool IsIdle() const { return tasks_.empty(); }
   // How often a task went on after another had run.
   uint64_t switches() const { return switches_; }
 

@@ -1,4 +1,5 @@
-// What ManifestFiles tells as changes adds up to what a judgement of everything says.
+// ManifestReading::What ManifestFiles tells as changes adds up to what a judgement of everything
+// says.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -18,15 +19,14 @@
 namespace volumed {
 namespace {
 
-using What = ManifestReading::What;
-
 // A reason that names a file which is only read or written may name an earlier one.
 std::string Plain(const std::string& reason) {
   return reason.find(" is being ") == std::string::npos ? reason : "busy";
 }
 
 std::string TextOf(const ObjectList& list) {
-  // What is absent may have had the place of what is there: their order does not count.
+  // ManifestReading::What is absent may have had the place of what is there: their order does not
+  // count.
   std::multiset<std::string> lines;
   for (const ObjectWithOrigin& one : list.objects) {
     lines.insert(one.file + " " + std::to_string(one.document) + " " +
@@ -140,9 +140,10 @@ class RandomFiles {
       reading.Take(DecodeManifest("/d/" + file, text));
       reading.stamp.size = static_cast<int64_t>(text.size());
     } else if (what < 10) {
-      reading.what = What::kGone;
+      reading.what = ManifestReading::What::kGone;
     } else {
-      reading.what = what == 10 ? What::kUnreadable : What::kChanging;
+      reading.what =
+          what == 10 ? ManifestReading::What::kUnreadable : ManifestReading::What::kChanging;
       reading.error = "cannot be read";
     }
     files_.Apply(std::move(reading),

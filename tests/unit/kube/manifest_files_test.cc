@@ -15,8 +15,6 @@
 namespace volumed {
 namespace {
 
-using What = ManifestReading::What;
-
 // Files and the time, without a disk.
 class ManifestFilesTest : public testing::Test {
  protected:
@@ -26,9 +24,11 @@ class ManifestFilesTest : public testing::Test {
     reading.stamp.size = static_cast<int64_t>(text.size());
     files_.Apply(std::move(reading), Look(by_event));
   }
-  void Found(const std::string& file, What what, const std::string& unproven = "") {
-    files_.Apply({file, what, what == What::kUnreadable ? "cannot be read: EIO" : "", {}},
-                 Look(true, unproven));
+  void Found(const std::string& file, ManifestReading::What what,
+             const std::string& unproven = "") {
+    files_.Apply(
+        {file, what, what == ManifestReading::What::kUnreadable ? "cannot be read: EIO" : "", {}},
+        Look(true, unproven));
   }
   ManifestLook Look(bool by_event, const std::string& unproven = "") {
     return {now_, by_event, ++scan_, unproven};
@@ -61,21 +61,21 @@ class ManifestFilesTest : public testing::Test {
 TEST_F(ManifestFilesTest, WhatGoesIsLookedAtOnceMoreAfterItsTime) {
   Read("a.yaml", ConfigMapYaml("a", "1"));
   EXPECT_EQ(States(), "a:present");
-  Found("a.yaml", What::kGone);
+  Found("a.yaml", ManifestReading::What::kGone);
   EXPECT_EQ(States(), "a:going");
   EXPECT_EQ(judgement_.next_due, now_ + std::chrono::seconds(10));
   EXPECT_EQ(judgement_.objects.front().goes_at_unix_millis, 11'000);
   Pass(10);
   EXPECT_EQ(States(), "a:going");
   EXPECT_EQ(judgement_.due_files, std::set<std::string>{"a.yaml"});
-  Found("a.yaml", What::kGone);
+  Found("a.yaml", ManifestReading::What::kGone);
   EXPECT_EQ(States(), "");
   EXPECT_FALSE(files_.HasKnownObjects());
 }
 
 TEST_F(ManifestFilesTest, WhatTheLastLookFindsStays) {
   Read("a.yaml", ConfigMapYaml("a", "1"));
-  Found("a.yaml", What::kGone);
+  Found("a.yaml", ManifestReading::What::kGone);
   EXPECT_EQ(States(), "a:going");
   Pass(10);
   Read("a.yaml", ConfigMapYaml("a", "2"));
@@ -84,11 +84,11 @@ TEST_F(ManifestFilesTest, WhatTheLastLookFindsStays) {
 
 TEST_F(ManifestFilesTest, WritersDelayAndDoNotRenew) {
   Read("a.yaml", ConfigMapYaml("a", "1"));
-  Found("a.yaml", What::kGone);
+  Found("a.yaml", ManifestReading::What::kGone);
   States();
   busy_ = {{"b.yaml", "is being written"}};
   Pass(10);
-  Found("a.yaml", What::kGone);
+  Found("a.yaml", ManifestReading::What::kGone);
   EXPECT_EQ(States(), "a:held");
   EXPECT_EQ(judgement_.incomplete_because, "/d/b.yaml is being written");
   busy_.clear();
@@ -97,7 +97,7 @@ TEST_F(ManifestFilesTest, WritersDelayAndDoNotRenew) {
 
 TEST_F(ManifestFilesTest, AnUnprovenAbsenceIsHeldUntilAnEventOfItsFileShowsIt) {
   Read("a.yaml", ConfigMapYaml("a", "1"));
-  Found("a.yaml", What::kGone, "nobody saw it");
+  Found("a.yaml", ManifestReading::What::kGone, "nobody saw it");
   Pass(100);
   EXPECT_EQ(States(), "a:held");
   EXPECT_EQ(judgement_.incomplete_because, "nobody saw it");
@@ -110,8 +110,8 @@ TEST_F(ManifestFilesTest, AnUnprovenAbsenceIsHeldUntilAnEventOfItsFileShowsIt) {
 
 TEST_F(ManifestFilesTest, WhatWasSeenToGoIsNotDoubtedByALaterListing) {
   Read("a.yaml", ConfigMapYaml("a", "1"));
-  Found("a.yaml", What::kGone);
-  Found("a.yaml", What::kGone, "nobody saw it");
+  Found("a.yaml", ManifestReading::What::kGone);
+  Found("a.yaml", ManifestReading::What::kGone, "nobody saw it");
   EXPECT_EQ(States(), "a:going");
   files_.DoubtAbsences("events were lost");
   EXPECT_EQ(States(), "a:held");
@@ -121,18 +121,18 @@ TEST_F(ManifestFilesTest, AnObjectThatIsInAnotherFileNowIsPresent) {
   Read("a.yaml", ConfigMapYaml("x", "1"));
   Read("b.yaml", ConfigMapYaml("x", "1"));
   EXPECT_EQ(States(), "x:present x:present");
-  Found("a.yaml", What::kGone);
+  Found("a.yaml", ManifestReading::What::kGone);
   EXPECT_EQ(States(), "x:present");
   EXPECT_EQ(judgement_.objects.front().file, "/d/b.yaml");
 }
 
 TEST_F(ManifestFilesTest, AnUnreadableFileSaysHowMuchOfItStays) {
   Read("a.yaml", ConfigMapYaml("a", "1"));
-  Found("a.yaml", What::kUnreadable);
+  Found("a.yaml", ManifestReading::What::kUnreadable);
   EXPECT_EQ(States(), "a:held");
   EXPECT_EQ(ProblemsText(judgement_.problems),
             "/d/a.yaml: cannot be read: EIO; 1 object of its last good state stay\n");
-  Found("a.yaml", What::kChanging);
+  Found("a.yaml", ManifestReading::What::kChanging);
   EXPECT_EQ(States(), "a:held");
   EXPECT_TRUE(files_.AbsentFrom({"a.yaml"}).empty());
   EXPECT_EQ(files_.AbsentFrom({"b.yaml"}), std::vector<std::string>{"a.yaml"});
@@ -144,7 +144,7 @@ TEST_F(ManifestFilesTest, AcceptedDisorderHidesNothingUntilItChanges) {
   files_.Accept({});
   EXPECT_EQ(States(), "a:present");
   EXPECT_EQ(judgement_.incomplete_because, "");
-  Found("a.yaml", What::kGone);
+  Found("a.yaml", ManifestReading::What::kGone);
   EXPECT_EQ(States(), "a:going");
   Read("bad.yaml", "{{{{");
   EXPECT_EQ(States(), "a:held");

@@ -9,8 +9,6 @@
 namespace volumed {
 namespace {
 
-using What = AppliedObject::What;
-
 class ObjectDirectoryReplaceTest : public ObjectDirectoryTest {
  protected:
   // A pod whose one volume has this name.
@@ -65,7 +63,7 @@ TEST_F(ObjectDirectoryReplaceTest, AReplacementHasAnotherUidAndSaysForGoodWhomIt
   const auto replaced = Replace(*directory, With("two"));
   const PodUid second = UidOf(replaced);
   EXPECT_NE(first, second);
-  EXPECT_EQ(replaced->at(0).what, What::kReplaced);
+  EXPECT_EQ(replaced->at(0).what, AppliedObject::What::kReplaced);
   ASSERT_NE(replaced->at(0).before, nullptr);
   EXPECT_EQ(std::get<Pod>(*replaced->at(0).before).uid(), first);
   EXPECT_EQ(Replaced(), std::set<PodUid>{first});
@@ -86,7 +84,7 @@ TEST_F(ObjectDirectoryReplaceTest, WithTheSameVolumesItIsAnApplyLikeAnyOther) {
   const PodUid first = UidOf(Replace(*directory, With("one")));
   const auto again = Replace(*directory, With("one"));
   EXPECT_EQ(UidOf(again), first);
-  EXPECT_EQ(again->at(0).what, What::kUnchanged);
+  EXPECT_EQ(again->at(0).what, AppliedObject::What::kUnchanged);
   EXPECT_EQ(Replaced(), std::set<PodUid>());
 }
 
@@ -203,7 +201,8 @@ TEST_F(ObjectDirectoryReplaceTest, AnObjectIsAsOldAsItsFirstApply) {
   EXPECT_EQ(created(), begun);
   directory = Open();
   EXPECT_EQ(created(), begun);
-  EXPECT_EQ(Apply(*directory, {DecodeOne(ConfigMapYaml("c", "2"))})->at(0).what, What::kUnchanged);
+  EXPECT_EQ(Apply(*directory, {DecodeOne(ConfigMapYaml("c", "2"))})->at(0).what,
+            AppliedObject::What::kUnchanged);
   Remove(*directory, {ObjectKind::kConfigMap, "default", "c"});
   ASSERT_TRUE(Apply(*directory, {DecodeOne(ConfigMapYaml("c", "2"))}).ok());
   EXPECT_EQ(created(), begun + 90'000);
@@ -226,7 +225,8 @@ TEST_F(ObjectDirectoryReplaceTest, NobodyKnowsSinceWhenAnObjectOfAFormerFileIsTh
       << R"({"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c"},"data":{"k":"1"}})";
   const auto directory = Open();
   ASSERT_EQ(Names(), "c ");
-  EXPECT_EQ(Apply(*directory, {DecodeOne(ConfigMapYaml("c", "1"))})->at(0).what, What::kUnchanged);
+  EXPECT_EQ(Apply(*directory, {DecodeOne(ConfigMapYaml("c", "1"))})->at(0).what,
+            AppliedObject::What::kUnchanged);
   ASSERT_TRUE(Apply(*directory, {DecodeOne(ConfigMapYaml("c", "2"))}).ok());
   Settle();
   EXPECT_FALSE(MetaOf(*last_.objects.at(0).object).creation_unix_millis.has_value());

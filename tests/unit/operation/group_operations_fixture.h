@@ -31,8 +31,6 @@
 
 namespace volumed {
 
-inline const std::string kRoot = "/var/lib/volumed";
-inline const std::string kPodDir = kRoot + "/pods/uid-1";
 inline const std::string kVolumes = kPodDir + "/volumes/kubernetes.io~empty-dir";
 inline const Error kRefused = Error::NotApplied(Code::kInvalidArgument, "refused");
 

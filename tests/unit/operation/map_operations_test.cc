@@ -21,7 +21,6 @@
 namespace volumed {
 namespace {
 
-const std::string kRoot = "/var/lib/volumed";
 const std::string kMapPath = kRoot + "/plugins/kubernetes.io~local-volume/volumeDevices/disk";
 const UniqueVolumeName kDevice("kubernetes.io/local-volume/disk");
 

@@ -21,9 +21,6 @@
 namespace volumed {
 namespace {
 
-const std::string kRoot = "/var/lib/volumed";
-const std::string kPodDir = kRoot + "/pods/uid-1";
-const std::string kVolumeDir = kPodDir + "/volumes/test.io~scripted/data";
 const Error kRefused = Error::NotApplied(Code::kInvalidArgument, "no such thing");
 const Error kTimedOut = Error::MaybeApplied(Code::kDeadlineExceeded, "no answer");
 const Error kDiskFull = Error::NotApplied(Code::kResourceExhausted, "disk full");

@@ -8,7 +8,6 @@ namespace volumed {
 namespace {
 
 const PodUid kPod("uid-1");
-const std::string kPodDir = "/var/lib/volumed/pods/uid-1";
 
 class PodDirectoriesTest : public ::testing::Test {
  protected:

@@ -23,10 +23,6 @@
 namespace volumed {
 namespace {
 
-const std::string kRoot = "/var/lib/volumed";
-const std::string kPodDir = kRoot + "/pods/uid-1";
-const std::string kVolumeDir = kPodDir + "/volumes/test.io~scripted/data";
-
 // The agent ends at every effect and every record write of set-up and teardown; a new one tears
 // down what the record names, and nothing is left.
 class PodVolumeCrash : public ::testing::Test {

@@ -10,6 +10,11 @@
 
 namespace volumed {
 
+// Where the tests' host has its root, a pod and a volume of the scripted plugin.
+inline const std::string kRoot = "/var/lib/volumed";
+inline const std::string kPodDir = kRoot + "/pods/uid-1";
+inline const std::string kVolumeDir = kPodDir + "/volumes/test.io~scripted/data";
+
 class StubHostParts final : public HostObjects,
                             public HostTokens,
                             public HostEvents,

@@ -11,7 +11,7 @@
 namespace volumed {
 namespace {
 
-constexpr char kDir[] = "/r/pods/u1/volumes/kubernetes.io~empty-dir/v";
+constexpr char kPagesDir[] = "/r/pods/u1/volumes/kubernetes.io~empty-dir/v";
 
 Quantity Of(const char* text) { return Quantity::Parse(text).value(); }
 
@@ -31,7 +31,7 @@ class HugePagesTest : public PluginTestBase {
   }
   std::string PageSizeOption() {
     for (const MountEntry& mount : kernel_.Mounts()) {
-      if (mount.mount_point == kDir) return mount.fs_type + " " + mount.super_options.back();
+      if (mount.mount_point == kPagesDir) return mount.fs_type + " " + mount.super_options.back();
     }
     return "not mounted";
   }
@@ -72,8 +72,8 @@ TEST_F(HugePagesTest, SetUpMountsAndTearDownTakesAway) {
   const Status status = SetUp1(Huge(), args);
   ASSERT_TRUE(status.ok()) << ErrorOf(status);
   EXPECT_EQ(PageSizeOption(), "hugetlbfs pagesize=1024M");
-  EXPECT_EQ(kernel_.Find(kDir).mode, 02777u);
-  EXPECT_EQ(kernel_.Find(kDir).gid, 2000u);
+  EXPECT_EQ(kernel_.Find(kPagesDir).mode, 02777u);
+  EXPECT_EQ(kernel_.Find(kPagesDir).gid, 2000u);
   const auto found = PluginFor(Huge()).ConstructVolumeSpec(
       SpecName("v"), world_.paths.GetPodVolumeDir(PodUid("u1"), kEmptyDirPluginName, SpecName("v")),
       {});
@@ -81,7 +81,7 @@ TEST_F(HugePagesTest, SetUpMountsAndTearDownTakesAway) {
   ASSERT_TRUE(SetUp1(Huge(), args).ok()) << "set up already";
   EXPECT_EQ(kernel_.Mounts().size(), 2u);
   ASSERT_TRUE(TearDown1(Huge()).ok());
-  EXPECT_FALSE(kernel_.Exists(kDir));
+  EXPECT_FALSE(kernel_.Exists(kPagesDir));
   EXPECT_EQ(kernel_.Mounts().size(), 1u);
 }
 
@@ -91,14 +91,14 @@ TEST_F(HugePagesTest, AMountWithOtherPagesIsNotTaken) {
   pod_.spec.containers.clear();
   Ask({"2Mi"});
   EXPECT_EQ(ErrorOf(SetUp1(Huge())),
-            std::string(kDir) + " has huge pages of 1Gi mounted, not huge pages of 2Mi");
+            std::string(kPagesDir) + " has huge pages of 1Gi mounted, not huge pages of 2Mi");
 }
 
 TEST_F(HugePagesTest, AnotherFilesystemIsNotTaken) {
   Ask({"2Mi"});
-  kernel_.AddMount("ext4", "/dev/sdb", kDir);
+  kernel_.AddMount("ext4", "/dev/sdb", kPagesDir);
   EXPECT_EQ(ErrorOf(SetUp1(Huge())),
-            std::string(kDir) + " has another filesystem mounted, not huge pages of 2Mi");
+            std::string(kPagesDir) + " has another filesystem mounted, not huge pages of 2Mi");
 }
 
 TEST_F(HugePagesTest, AKernelWithoutThemSaysSo) {

@@ -38,15 +38,6 @@ constexpr size_t kFrame = 24 + 4096;
 
 using Files = std::map<std::string, std::string>;  // name -> bytes
 
-std::string ReadAll(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-void WriteAll(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-}
-
 class RecordRecoveryTest : public SqliteRecordStoreTest {
  protected:
   static constexpr const char* kDatabase = "records/records.db";

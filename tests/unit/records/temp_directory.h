@@ -1,8 +1,11 @@
-// TempDirectory: a directory under /tmp for one test, removed with everything in it.
+// TempDirectory: a directory under /tmp for one test, removed with everything in it; files as a
+// whole.
 #pragma once
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <system_error>
 
@@ -26,5 +29,14 @@ class TempDirectory {
  private:
   std::string path_;
 };
+
+inline std::string ReadAll(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+inline void WriteAll(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
 
 }  // namespace volumed

@@ -5,11 +5,11 @@
 namespace volumed {
 namespace {
 
-Quantity Gi(int64_t count) { return Quantity::FromBytes(count << 30); }
+Quantity Gibibytes(int64_t count) { return Quantity::FromBytes(count << 30); }
 
 PersistentVolumeClaim FromCluster(int64_t capacity, const std::string& status = "") {
   PersistentVolumeClaim claim;
-  claim.status.capacity["storage"] = Gi(capacity);
+  claim.status.capacity["storage"] = Gibibytes(capacity);
   if (!status.empty()) claim.status.allocated_resource_statuses["storage"] = status;
   return claim;
 }
@@ -22,68 +22,68 @@ std::string Conditions(const ClaimResize& resize) {
 
 TEST(ClaimResize, AClaimWithoutAStatusHasTheSizeOfItsVolume) {
   const PersistentVolumeClaim claim;
-  const ClaimResize resize = FollowClaim(std::nullopt, &claim, Gi(1));
-  EXPECT_EQ(resize.capacity, Gi(1));
+  const ClaimResize resize = FollowClaim(std::nullopt, &claim, Gibibytes(1));
+  EXPECT_EQ(resize.capacity, Gibibytes(1));
   EXPECT_FALSE(resize.allocated);
   EXPECT_TRUE(IsKeptByAgent(resize));
-  EXPECT_EQ(FollowClaim(resize, &claim, Gi(5)), resize);
-  EXPECT_EQ(FollowClaim(resize, nullptr, Gi(5)), resize);
+  EXPECT_EQ(FollowClaim(resize, &claim, Gibibytes(5)), resize);
+  EXPECT_EQ(FollowClaim(resize, nullptr, Gibibytes(5)), resize);
 }
 
 TEST(ClaimResize, AGrownVolumeIsPendingOnceAndAWishTakenBackIsForgotten) {
-  ClaimResize resize = FollowClaim(std::nullopt, nullptr, Gi(1));
-  FollowVolume(Gi(2), 10, resize);
+  ClaimResize resize = FollowClaim(std::nullopt, nullptr, Gibibytes(1));
+  FollowVolume(Gibibytes(2), 10, resize);
   EXPECT_EQ(resize.status, kNodeResizePending);
-  EXPECT_EQ(resize.allocated, Gi(2));
+  EXPECT_EQ(resize.allocated, Gibibytes(2));
   EXPECT_EQ(Conditions(resize), "FileSystemResizePending ");
   MarkNodeResizeInProgress(20, resize);
   const ClaimResize begun = resize;
-  FollowVolume(Gi(2), 30, resize);
+  FollowVolume(Gibibytes(2), 30, resize);
   EXPECT_EQ(resize, begun);
   MarkNodeResizeFailed(true, "no", 40, resize);
   EXPECT_EQ(resize.status, kNodeResizeInfeasible);
   EXPECT_EQ(Conditions(resize), "FileSystemResizePending NodeResizeError ");
-  FollowVolume(Gi(2), 50, resize);
+  FollowVolume(Gibibytes(2), 50, resize);
   EXPECT_EQ(resize.status, kNodeResizeInfeasible);
   ClaimResize larger = resize;
-  FollowVolume(Gi(3), 50, larger);
+  FollowVolume(Gibibytes(3), 50, larger);
   EXPECT_EQ(larger.status, kNodeResizePending);
-  EXPECT_EQ(larger.allocated, Gi(3));
-  FollowVolume(Gi(1), 50, resize);
+  EXPECT_EQ(larger.allocated, Gibibytes(3));
+  FollowVolume(Gibibytes(1), 50, resize);
   EXPECT_EQ(resize.status, "");
-  EXPECT_EQ(resize.allocated, Gi(1));
+  EXPECT_EQ(resize.allocated, Gibibytes(1));
   EXPECT_EQ(Conditions(resize), "");
 }
 
 TEST(ClaimResize, AFinishedResizeLeavesItsSizeAndNothingElse) {
-  ClaimResize resize = FollowClaim(std::nullopt, nullptr, Gi(1));
-  FollowVolume(Gi(2), 10, resize);
+  ClaimResize resize = FollowClaim(std::nullopt, nullptr, Gibibytes(1));
+  FollowVolume(Gibibytes(2), 10, resize);
   MarkNodeResizeInProgress(20, resize);
   resize.conditions.push_back({"Strange", "True", "", "", std::nullopt});
-  MarkNodeResizeFinished(Gi(2), resize);
-  EXPECT_EQ(resize.capacity, Gi(2));
+  MarkNodeResizeFinished(Gibibytes(2), resize);
+  EXPECT_EQ(resize.capacity, Gibibytes(2));
   EXPECT_EQ(resize.status, "");
   EXPECT_EQ(Conditions(resize), "Strange ");
-  MarkNodeResizeFinished(Gi(1), resize);
-  EXPECT_EQ(resize.capacity, Gi(2));
+  MarkNodeResizeFinished(Gibibytes(1), resize);
+  EXPECT_EQ(resize.capacity, Gibibytes(2));
 }
 
 TEST(ClaimResize, AClaimOfAClusterFollowsItsController) {
   PersistentVolumeClaim claim = FromCluster(1);
-  ClaimResize resize = FollowClaim(std::nullopt, &claim, Gi(2));
-  EXPECT_EQ(resize.capacity, Gi(1));
+  ClaimResize resize = FollowClaim(std::nullopt, &claim, Gibibytes(2));
+  EXPECT_EQ(resize.capacity, Gibibytes(1));
   EXPECT_FALSE(IsKeptByAgent(resize));
-  FollowVolume(Gi(2), 10, resize);
+  FollowVolume(Gibibytes(2), 10, resize);
   EXPECT_EQ(resize.status, "");
-  MarkNodeResizeFinished(Gi(2), resize);
+  MarkNodeResizeFinished(Gibibytes(2), resize);
   // The manifest is as old as before: what was proven stays.
-  EXPECT_EQ(FollowClaim(resize, &claim, Gi(2)).capacity, Gi(2));
+  EXPECT_EQ(FollowClaim(resize, &claim, Gibibytes(2)).capacity, Gibibytes(2));
   claim = FromCluster(1, "NodeResizePending");
-  claim.status.allocated_resources["storage"] = Gi(4);
-  resize = FollowClaim(resize, &claim, Gi(4));
+  claim.status.allocated_resources["storage"] = Gibibytes(4);
+  resize = FollowClaim(resize, &claim, Gibibytes(4));
   EXPECT_EQ(resize.status, kNodeResizePending);
-  EXPECT_EQ(resize.allocated, Gi(4));
-  EXPECT_EQ(resize.capacity, Gi(2));
+  EXPECT_EQ(resize.allocated, Gibibytes(4));
+  EXPECT_EQ(resize.capacity, Gibibytes(2));
 }
 
 TEST(ClaimResize, AConditionKeepsTheTimeAtWhichItBecameTrue) {
@@ -98,11 +98,11 @@ TEST(ClaimResize, AConditionKeepsTheTimeAtWhichItBecameTrue) {
 TEST(ClaimResize, IsShownInPlaceOfTheObjectsOwn) {
   PersistentVolumeClaimStatus status = FromCluster(1, "NodeResizePending").status;
   ClaimResize resize;
-  resize.capacity = Gi(3);
-  resize.allocated = Gi(3);
+  resize.capacity = Gibibytes(3);
+  resize.allocated = Gibibytes(3);
   ShowIn(resize, status);
-  EXPECT_EQ(status.capacity["storage"], Gi(3));
-  EXPECT_EQ(status.allocated_resources["storage"], Gi(3));
+  EXPECT_EQ(status.capacity["storage"], Gibibytes(3));
+  EXPECT_EQ(status.allocated_resources["storage"], Gibibytes(3));
   EXPECT_TRUE(status.allocated_resource_statuses.empty());
 }
 

@@ -9,14 +9,14 @@ namespace {
 
 using std::chrono::seconds;
 
-const PodUid kPod("u1");
+const PodUid kPodOfEvents("u1");
 const ObjectKey kDisk{ObjectKind::kPersistentVolume, "", "disk"};
 
 TEST(EventLogTest, KeepsAnEventWithItsTime) {
   ManualClock clock;
   EventLog log(clock);
-  log.RecordPodEvent(kPod, EventType::kWarning, "FailedMount", "no");
-  const auto events = log.Snapshot(kPod);
+  log.RecordPodEvent(kPodOfEvents, EventType::kWarning, "FailedMount", "no");
+  const auto events = log.Snapshot(kPodOfEvents);
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0], (KeptEvent{EventType::kWarning, "FailedMount", "no", 1,
                                   ManualClock::kStartUnixMillis, ManualClock::kStartUnixMillis}));
@@ -25,10 +25,10 @@ TEST(EventLogTest, KeepsAnEventWithItsTime) {
 TEST(EventLogTest, CountsTheSameEventUp) {
   ManualClock clock;
   EventLog log(clock);
-  log.RecordPodEvent(kPod, EventType::kWarning, "FailedMount", "no");
+  log.RecordPodEvent(kPodOfEvents, EventType::kWarning, "FailedMount", "no");
   clock.Advance(seconds(5));
-  log.RecordPodEvent(kPod, EventType::kWarning, "FailedMount", "no");
-  const auto events = log.Snapshot(kPod);
+  log.RecordPodEvent(kPodOfEvents, EventType::kWarning, "FailedMount", "no");
+  const auto events = log.Snapshot(kPodOfEvents);
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(events[0].count, 2u);
   EXPECT_EQ(events[0].last_unix_ms - events[0].first_unix_ms, 5000);
@@ -37,20 +37,20 @@ TEST(EventLogTest, CountsTheSameEventUp) {
 TEST(EventLogTest, DifferentTypesReasonsAndMessagesAreDifferentEvents) {
   ManualClock clock;
   EventLog log(clock);
-  log.RecordPodEvent(kPod, EventType::kWarning, "A", "m");
-  log.RecordPodEvent(kPod, EventType::kNormal, "A", "m");
-  log.RecordPodEvent(kPod, EventType::kWarning, "B", "m");
-  log.RecordPodEvent(kPod, EventType::kWarning, "A", "n");
-  EXPECT_EQ(log.Snapshot(kPod).size(), 4u);
+  log.RecordPodEvent(kPodOfEvents, EventType::kWarning, "A", "m");
+  log.RecordPodEvent(kPodOfEvents, EventType::kNormal, "A", "m");
+  log.RecordPodEvent(kPodOfEvents, EventType::kWarning, "B", "m");
+  log.RecordPodEvent(kPodOfEvents, EventType::kWarning, "A", "n");
+  EXPECT_EQ(log.Snapshot(kPodOfEvents).size(), 4u);
 }
 
 TEST(EventLogTest, ARepeatedEventBecomesTheNewest) {
   ManualClock clock;
   EventLog log(clock);
-  log.RecordPodEvent(kPod, EventType::kNormal, "A", "");
-  log.RecordPodEvent(kPod, EventType::kNormal, "B", "");
-  log.RecordPodEvent(kPod, EventType::kNormal, "A", "");
-  const auto events = log.Snapshot(kPod);
+  log.RecordPodEvent(kPodOfEvents, EventType::kNormal, "A", "");
+  log.RecordPodEvent(kPodOfEvents, EventType::kNormal, "B", "");
+  log.RecordPodEvent(kPodOfEvents, EventType::kNormal, "A", "");
+  const auto events = log.Snapshot(kPodOfEvents);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[0].reason, "B");
   EXPECT_EQ(events[1].reason, "A");
@@ -60,9 +60,9 @@ TEST(EventLogTest, DropsTheOldestOfAPodBeyondItsLimit) {
   ManualClock clock;
   EventLog log(clock, 2);
   for (const char* reason : {"A", "B", "C"}) {
-    log.RecordPodEvent(kPod, EventType::kNormal, reason, "");
+    log.RecordPodEvent(kPodOfEvents, EventType::kNormal, reason, "");
   }
-  const auto events = log.Snapshot(kPod);
+  const auto events = log.Snapshot(kPodOfEvents);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[0].reason, "B");
 }
@@ -82,10 +82,10 @@ TEST(EventLogTest, ForgetsThePodThatWasSilentLongest) {
 TEST(EventLogTest, ForgetsASubjectWhenTold) {
   ManualClock clock;
   EventLog log(clock);
-  log.RecordPodEvent(kPod, EventType::kNormal, "R", "");
+  log.RecordPodEvent(kPodOfEvents, EventType::kNormal, "R", "");
   log.RecordVolumeEvent("disk", EventType::kNormal, "R", "");
-  log.Forget(kPod);
-  EXPECT_TRUE(log.Snapshot(kPod).empty());
+  log.Forget(kPodOfEvents);
+  EXPECT_TRUE(log.Snapshot(kPodOfEvents).empty());
   EXPECT_EQ(log.Snapshot(kDisk).size(), 1u);
   log.Forget(kDisk);
   EXPECT_TRUE(log.Snapshot(kDisk).empty());
@@ -95,26 +95,28 @@ TEST(EventLogTest, TheTenthMessageOfOneReasonIsCombinedWithWhatFollows) {
   ManualClock clock;
   EventLog log(clock);
   for (int i = 1; i <= 12; ++i) {
-    log.RecordPodEvent(kPod, EventType::kWarning, "FailedMount", "try " + std::to_string(i));
+    log.RecordPodEvent(kPodOfEvents, EventType::kWarning, "FailedMount",
+                       "try " + std::to_string(i));
     clock.Advance(seconds(60));
   }
-  auto events = log.Snapshot(kPod);
+  auto events = log.Snapshot(kPodOfEvents);
   ASSERT_EQ(events.size(), 10u);
   EXPECT_EQ(events[8].message, "try 9");
   EXPECT_EQ(events[9].message, "(combined from similar events): try 12");
   EXPECT_EQ(events[9].count, 3u);
-  log.RecordPodEvent(kPod, EventType::kWarning, "Other", "try 1");
-  EXPECT_EQ(log.Snapshot(kPod).back().message, "try 1") << "another reason counts for itself";
+  log.RecordPodEvent(kPodOfEvents, EventType::kWarning, "Other", "try 1");
+  EXPECT_EQ(log.Snapshot(kPodOfEvents).back().message, "try 1")
+      << "another reason counts for itself";
   clock.Advance(seconds(601));
-  log.RecordPodEvent(kPod, EventType::kWarning, "FailedMount", "after a pause");
-  EXPECT_EQ(log.Snapshot(kPod).back().message, "after a pause");
+  log.RecordPodEvent(kPodOfEvents, EventType::kWarning, "FailedMount", "after a pause");
+  EXPECT_EQ(log.Snapshot(kPodOfEvents).back().message, "after a pause");
 }
 
 TEST(EventLogTest, TellsWhatCameAfterASequenceNumber) {
   ManualClock clock;
   EventLog log(clock);
   log.RecordPodEvent(PodUid("b"), EventType::kNormal, "A", "");
-  log.RecordPodEvent(kPod, EventType::kNormal, "B", "");
+  log.RecordPodEvent(kPodOfEvents, EventType::kNormal, "B", "");
   const auto all = log.Since(0);
   ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all[0].subject, EventSubject(PodUid("b")));
@@ -133,9 +135,9 @@ TEST(EventLogTest, CallsListenersUntilTheyGo) {
     ++called;
     EXPECT_FALSE(log.Since(0).empty()) << "the event is there by then";
   });
-  log.RecordPodEvent(kPod, EventType::kNormal, "A", "");
+  log.RecordPodEvent(kPodOfEvents, EventType::kNormal, "A", "");
   log.RemoveListener(id);
-  log.RecordPodEvent(kPod, EventType::kNormal, "A", "");
+  log.RecordPodEvent(kPodOfEvents, EventType::kNormal, "A", "");
   EXPECT_EQ(called, 1);
 }
 

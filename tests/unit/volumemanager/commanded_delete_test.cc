@@ -4,8 +4,6 @@
 namespace volumed {
 namespace {
 
-const std::string kData = "data: emptyDir: {}";
-
 class CommandedDeleteTest : public ManagerTest {
  protected:
   // The same pod in each of these files, as one list.

@@ -33,6 +33,11 @@
 
 namespace volumed {
 
+// Volumes of a pod's manifest, as ManagerTest::PodManifest takes them.
+inline const std::string kData = "data: emptyDir: {}";
+inline const std::string kConf = "conf: configMap: {name: app}";
+inline const std::string kUse = "data: persistentVolumeClaim: {claimName: data}";
+
 // Answers what the manager asks a kernel at start.
 class StubKernel final : public Kernel {
  public:

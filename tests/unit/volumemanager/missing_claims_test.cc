@@ -4,8 +4,6 @@
 namespace volumed {
 namespace {
 
-const std::string kUse = "data: persistentVolumeClaim: {claimName: data}";
-
 class MissingClaimsTest : public ManagerTest {
  protected:
   void SetUp() override {

@@ -8,7 +8,6 @@ namespace {
 using std::chrono::seconds;
 
 const UniqueVolumeName kDevice("kubernetes.io/local-volume/disk");
-const std::string kUse = "data: persistentVolumeClaim: {claimName: data}";
 
 class PersistentVolumesTest : public ManagerTest {
  protected:

@@ -6,7 +6,6 @@
 namespace volumed {
 namespace {
 
-const std::string kUse = "data: persistentVolumeClaim: {claimName: data}";
 constexpr const char* kApplied = "volumectl-apply";
 
 class ProtectionTest : public ManagerTest {

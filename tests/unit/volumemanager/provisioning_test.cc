@@ -10,7 +10,6 @@ namespace {
 using std::chrono::seconds;
 
 constexpr const char* kVolume = "pvc-c1";
-const std::string kUse = "data: persistentVolumeClaim: {claimName: data}";
 
 class ProvisioningTest : public ManagerTest {
  protected:

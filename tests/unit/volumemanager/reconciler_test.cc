@@ -10,8 +10,6 @@ using std::chrono::seconds;
 std::string Volume(const std::string& name, const std::string& source) {
   return name + ": " + source;
 }
-const std::string kData = Volume("data", "emptyDir: {}");
-const std::string kConf = Volume("conf", "configMap: {name: app}");
 
 class ReconcilerTest : public ManagerTest {};
 

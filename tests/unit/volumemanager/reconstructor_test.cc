@@ -8,9 +8,6 @@ namespace {
 
 using std::chrono::seconds;
 
-const std::string kData = "data: emptyDir: {}";
-const std::string kConf = "conf: configMap: {name: app}";
-
 class ReconstructorTest : public ManagerTest {
  protected:
   void LeavePod(const std::string& boot_id, VolumeState state = VolumeState::kSetUp) {

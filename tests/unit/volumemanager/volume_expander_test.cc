@@ -9,7 +9,6 @@ using std::chrono::minutes;
 using std::chrono::seconds;
 
 const UniqueVolumeName kDevice("kubernetes.io/local-volume/disk");
-const std::string kUse = "data: persistentVolumeClaim: {claimName: data}";
 
 class VolumeExpanderTest : public ManagerTest {
  protected:

@@ -249,6 +249,59 @@ TEST_F(SharedStatsTest, FifteenThousandVolumesAreMeasuredByARequestForAHundredAn
   EXPECT_EQ(Entry(*stats, 7, "a7").metrics.used_bytes, 42);
 }
 
+TEST_F(SharedStatsTest, WhatTheAgentAloneWritesIsMeasuredMoreSeldomButSoonAfterItWasWritten) {
+  const auto track = [this](VolumeStats& stats, int pod, const std::string& spec) {
+    stats.Track({PodUid("pod-" + std::to_string(pod)), SpecName(spec)},
+                VolumeSpec::FromVolume({spec, EmptyDirVolumeSource{}}), pod_,
+                VolumeStats::Writer::kAgent);
+  };
+  auto stats = Make(settings_);
+  for (int i = 0; i < 200; ++i) track(*stats, i, "k" + std::to_string(i));
+  TrackMany(*stats, 1);
+  scheduler_.RunFor(seconds(60));
+  EXPECT_EQ(shared_.measured.size(), 205u) << "the first time is soon";
+  scheduler_.RunFor(std::chrono::minutes(30));
+  size_t least = 1000;
+  size_t most = 0;
+  for (int i = 0; i < 200; ++i) {
+    least = std::min<size_t>(least, shared_.measured["k" + std::to_string(i)]);
+    most = std::max<size_t>(most, shared_.measured["k" + std::to_string(i)]);
+  }
+  EXPECT_GE(least, 3u);
+  EXPECT_LE(most, 5u);
+  EXPECT_GE(shared_.measured["a0"], 19) << "a pod may write at any time";
+  const int before = shared_.measured["k7"];
+  track(*stats, 7, "k7");
+  scheduler_.RunFor(seconds(61));
+  EXPECT_EQ(shared_.measured["k7"], before + 1);
+}
+
+TEST_F(SharedStatsTest, WhatTheAgentAloneWritesIsAskedAgainSoonIfItCouldNotBeMeasured) {
+  shared_.failing.insert("c");
+  auto stats = Make(settings_);
+  const PodVolumeKey key{PodUid("pod-0"), SpecName("c")};
+  stats->Track(key, VolumeSpec::FromVolume({"c", EmptyDirVolumeSource{}}), pod_,
+               VolumeStats::Writer::kAgent);
+  scheduler_.RunFor(seconds(60));
+  EXPECT_FALSE(stats->Find(key)->measured);
+  shared_.failing.clear();
+  scheduler_.RunFor(seconds(120));
+  EXPECT_TRUE(stats->Find(key)->measured);
+}
+
+TEST_F(VolumeStatsTest, WhatIsWrittenWhileItIsMeasuredIsMeasuredOnceMore) {
+  auto stats = Make();
+  const auto track = [&] {
+    stats->Track(Key("v"), VolumeSpec::FromVolume({"v", EmptyDirVolumeSource{}}), pod_,
+                 VolumeStats::Writer::kAgent);
+  };
+  track();
+  ASSERT_TRUE(scheduler_.RunUntil([&] { return stats->running() == 1; }, seconds(60)));
+  track();
+  scheduler_.RunFor(seconds(130));
+  EXPECT_EQ(measured_["v"], 2);
+}
+
 TEST_F(SharedStatsTest, VolumesOfOnePodAreMeasuredAtTheSameTime) {
   std::map<PodUid, std::set<TimePoint>> times;
   settings_.measured = [&](const PodVolumeKey& key, const VolumeSpec&, const Metrics&) {
