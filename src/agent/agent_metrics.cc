@@ -12,6 +12,9 @@ namespace {
 constexpr char kMountOperation[] = "volume_mount";
 // Of pods that changed: the control thread is wanted by others too.
 constexpr size_t kMostInATask = 16;
+// A pod changes as each of its operations begins and ends: its view is made once for those of this
+// time.
+constexpr Duration kRefreshDelay = std::chrono::milliseconds(200);
 
 Metrics MetricsOf(const VolumeUsageView& usage) {
   Metrics metrics;
@@ -71,17 +74,14 @@ void AgentMetrics::OperationFinished(const FinishedOperation& finished) {
 void AgentMetrics::VolumeMeasured(const PodVolumeKey& key, const Metrics& metrics) {
   const auto exported = exported_.find(key.pod);
   if (exported == exported_.end() || !exported->second.contains(key.spec.str())) {
-    dirty_.insert(key.pod);
-    if (!refresh_posted_) PostRefresh();
+    MarkDirty(key.pod);
     return;
   }
   volume_stats_.Set({key.pod, key.spec.str()}, {}, metrics);
 }
 
 void AgentMetrics::PodChanged(const PodUid& pod) {
-  // Of a burst each pod changes several times, and its view is made once.
-  dirty_.insert(pod);
-  if (!refresh_posted_) PostRefresh();
+  MarkDirty(pod);
   if (!manager_->HasPod(pod)) {
     const auto first = waiting_.lower_bound({pod, SpecName()});
     auto end = first;
@@ -99,17 +99,26 @@ void AgentMetrics::PodChanged(const PodUid& pod) {
   }
 }
 
-void AgentMetrics::PostRefresh() {
+void AgentMetrics::MarkDirty(const PodUid& pod) {
+  dirty_.insert(pod);
+  if (refresh_posted_) return;
   refresh_posted_ = true;
-  scheduler_.Post([this] { RefreshSome(); });
+  scheduler_.PostAfter(kRefreshDelay, [this] { RefreshInTurn(); });
+}
+
+void AgentMetrics::RefreshInTurn() {
+  RefreshSome();
+  if (dirty_.empty()) {
+    refresh_posted_ = false;
+  } else {
+    scheduler_.Post([this] { RefreshInTurn(); });
+  }
 }
 
 void AgentMetrics::RefreshSome() {
-  refresh_posted_ = false;
   for (size_t count = 0; count < kMostInATask && !dirty_.empty(); ++count) {
     RefreshPod(dirty_.extract(dirty_.begin()).value());
   }
-  if (!dirty_.empty()) PostRefresh();
 }
 
 // "" for a pod that has gone.
@@ -174,7 +183,16 @@ void AgentMetrics::RefreshTotals() {
 }
 
 bool AgentMetrics::Collect(const HttpServerStats& http, const std::map<std::string, bool>& parts) {
+  // Those that changed just now, and no more of them than there are as the scrape begins: in a
+  // burst others change meanwhile.
+  if (!to_refresh_) to_refresh_ = dirty_.size();
+  if (*to_refresh_ > 0 && !dirty_.empty()) {
+    RefreshSome();
+    *to_refresh_ -= std::min(*to_refresh_, kMostInATask);
+    return false;
+  }
   if (!manager_->CountVolumes(counting_)) return false;
+  to_refresh_.reset();
   families_.SetVolumes(std::exchange(counting_, {}).Figures());
   RefreshTotals();
   families_.SetHttpServer(http);

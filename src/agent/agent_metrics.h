@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -44,8 +45,8 @@ class AgentMetrics final : public OperationObserver {
   void VolumeMeasured(const PodVolumeKey& key, const Metrics& metrics);
 
   // Brings the figures of a scrape up to date. Those of pods are so already, but for what changed
-  // just now. `parts`: of the agent, and whether each works.
-  // Some of it at each call; true: that was the last.
+  // in the last fifth of a second, which is looked at first. `parts`: of the agent, and whether
+  // each works. Some of it at each call; true: that was the last.
   bool Collect(const HttpServerStats& http, const std::map<std::string, bool>& parts);
   // The text of a scrape. Threads: any.
   std::string Write() const;
@@ -55,9 +56,10 @@ class AgentMetrics final : public OperationObserver {
 
  private:
   void PodChanged(const PodUid& pod);
+  void MarkDirty(const PodUid& pod);
   // Looks at some of the pods that changed, and comes back for the others.
+  void RefreshInTurn();
   void RefreshSome();
-  void PostRefresh();
   void RefreshPod(const PodUid& pod);
   void SetPhase(const PodUid& pod, const std::string& phase);
   void RefreshTotals();
@@ -75,6 +77,7 @@ class AgentMetrics final : public OperationObserver {
   VolumeStatsText volume_stats_;
   std::set<PodUid> dirty_;  // to be looked at again
   bool refresh_posted_ = false;
+  std::optional<size_t> to_refresh_;                  // before the pods of a scrape are counted
   std::map<PodUid, std::set<std::string>> exported_;  // volumes with lines in volume_stats_
   std::map<PodUid, std::string> phases_;
   std::map<std::string, int64_t> pods_of_phase_;
