@@ -1,7 +1,7 @@
-// Acceptor: takes connections from a listening socket, and stays calm when the process or the
-// system has no descriptor left: it then spends the few that it kept in reserve, asks for one that
-// somebody silent has, and after those it looks again by a timer and not whenever the socket is
-// readable, which it would be for ever.
+// Acceptor: takes connections from a listening socket, and copes when the process or the system has
+// no descriptor left. It first spends the few descriptors that it keeps in reserve, and then asks
+// its owner to close a silent connection. If that gives none, it stops watching the socket, which
+// would stay readable, and tries again by a timer.
 #pragma once
 
 #include <sys/socket.h>
@@ -28,14 +28,14 @@ struct AcceptorOptions {
 struct AcceptorHandlers {
   // A new connection, close-on-exec and non-blocking, and the address of its other end.
   std::function<void(Descriptor connection, const sockaddr_storage& peer)> accepted;
-  // Called if no descriptor is left, nor one of the reserve. Closes a connection that can be done
-  // without; false if there is none.
+  // Called if no descriptor is left and the reserve is used up. Closes a connection that can be
+  // done without; returns false if there is no such connection.
   std::function<bool()> make_room;
-  // No connection could be taken, for this errno; the acceptor pauses.
+  // No connection could be taken, because of this errno; the acceptor pauses.
   std::function<void(int sys_errno)> paused;
 };
 
-// Threads: the loop's; another one only while the loop does not run. attempts(): any.
+// Threads: the loop's thread; another thread only while the loop does not run. attempts(): any.
 class Acceptor {
  public:
   // `socket` listens and does not block. `loop` outlives the acceptor.
@@ -46,7 +46,7 @@ class Acceptor {
 
   // Accepts from now on. Errors: those of EventLoop::WatchFd.
   Status Start();
-  // Takes those that wait now, for an acceptor that is about to go.
+  // Takes the connections that wait now. It is for an acceptor that is about to be destroyed.
   void AcceptWaiting() { AcceptSome(); }
   // How often accept(2) was called since the start.
   uint64_t attempts() const { return attempts_.load(); }
@@ -54,7 +54,7 @@ class Acceptor {
  private:
   void AcceptSome();
   bool SomebodyWaits() const;
-  // Gives one of the reserve back to the process; false if there is none.
+  // Gives one descriptor of the reserve back to the process; false if the reserve is empty.
   bool SpendReserve();
   void FillReserve();
   void Pause(int sys_errno);

@@ -1,6 +1,6 @@
 // Agent: the composition root. Its members are the parts of the program in the order in which they
-// are made; each is built from the ones before it, and they go in the reverse order. Nothing else
-// knows everything.
+// are made. Each part is built from the ones before it, and they are destroyed in the reverse
+// order. No other class knows all parts.
 #pragma once
 
 #include <atomic>
@@ -71,13 +71,15 @@ struct ConfigOrigin {
 // Threads: the one that calls Run becomes the control thread.
 class Agent {
  public:
-  // Makes the root ours, starts the workers and opens the records; mounts nothing of a pod yet.
-  // Errors: those of the parts, with the part's name in front. Blocks: for the root's filesystem.
+  // Takes the root directory, starts the workers and opens the records; it mounts no volume of a
+  // pod yet. Errors: those of the parts, with the part's name in front. Blocks: for the root's
+  // filesystem.
   static Result<std::unique_ptr<Agent>> Create(Config config, ConfigOrigin origin);
   ~Agent();
 
-  // Serves until SIGTERM or SIGINT. Mounts stay. Never returns while a blocked operation still
-  // uses the parts: then the process ends here.
+  // Serves until SIGTERM or SIGINT; mounts stay. Operations that wait for a hung filesystem may
+  // still use the parts when it returns, so the caller must end the process and not destroy the
+  // agent.
   Status Run();
 
  private:
@@ -97,7 +99,7 @@ class Agent {
   void MakeStorageGuard();
   void MakeRecycler();
   HostPathSettings MakeHostPathSettings();
-  // Null where no drivers are looked for.
+  // Null if no directory for drivers is configured.
   std::unique_ptr<DynamicPluginProber> MakeProber(const DeviceVolumeSettings& devices);
   NfsSettings MakeNfsSettings();
   void CheckRecyclerTemplate(const std::string& part, const std::string& path);
@@ -106,37 +108,42 @@ class Agent {
   Status MakeSources();
   Status OpenSockets();
   Status OpenOwnSocket(const ControlSocketOptions& options);
-  // "PATH does not answer": asked of a worker, before this process goes where it may wait.
+  // Asks a worker whether `path` answers, before this process itself goes to a place where it might
+  // hang.
   Status Answers(const std::string& path);
-  // A place that only workers go to, which the agent lacks as long as it does not answer.
+  // Looks at a place that only workers go to. If it does not answer, the agent reports it as a part
+  // that does not work, until it answers.
   void FollowPlace(const std::string& setting, const std::string& path);
   void MakeControlServices();
-  // InvalidArgument, Unavailable: the place is another's. What may heal does not end the start.
+  // Errors: InvalidArgument or Unavailable, if the place belongs to another process or cannot hold
+  // a socket. Any other failure may heal: it does not end the start, and the socket is tried again.
   Status OpenControlSocket(Result<ProcessLock> lock, const ControlSocketOptions& options);
   void KeepControlSocket(Result<ProcessLock> lock, const ControlSocketOptions& options, bool made);
-  // Groups that do not exist now may be made later.
+  // Groups that do not exist yet may be made later, so this looks for them again and again.
   void FollowGroup(const std::string& setting, const std::string& group, const std::string& what);
   Status UseGroups();
   void OpenHttp();
   Status ServeHttp(Descriptor socket);
   HttpHandlers MakeHttpHandlers();
 
-  // A pod names the object, or none does any more. The sources are told soon, once of all changes.
+  // Notes that a pod names the object, or that no pod names it any more. The sources hear of it
+  // soon after, once for all changes together.
   void NoteWanted(const ObjectKey& object, bool is_wanted);
   void TellWanted();
-  // Tells plugins what is refused, if that is another matter than before.
+  // Tells plugins which objects are refused, if that has changed since the last call.
   void NoteRefused();
   void ExpectSources();
   void StartSources(std::map<std::string, SourceMemory> memories);
-  // What plugins wait for is there, or is not after all: logged.
+  // Prepares what the plugins and the recycler need, and logs what they lack.
   void RunPlugins();
-  // Of an update of a source: before it is taken over, and after each part of that.
+  // UpdateBegins is called before an update of a source is taken over, PartTaken after each part of
+  // it.
   void UpdateBegins(const ObjectUpdate& update);
   void PartTaken(bool is_last);
   void LogProblems(const std::string& source, const char* what,
                    const std::vector<DecodeProblem>& problems);
   void AcceptRecords(const std::optional<std::string>& volume, RecordsAccepted done);
-  // The directory at the path of a PersistentVolume is the volume's from now on.
+  // From now on the directory that lies at the path of this PersistentVolume is the volume's.
   void AcceptVolume(const std::string& volume,
                     std::function<void(const Result<AcceptedDirectory>&)> done);
   Status AcceptSource(const std::string& name, bool dry_run);
@@ -148,21 +155,22 @@ class Agent {
   void LanesChanged();
   void MountsGone(const std::vector<std::string>& mount_points);
   void MountsChangedElsewhere(const std::vector<std::string>& mount_points);
-  // The mount table has changed; told only if it is followed by poll.
+  // The mount table has changed. This is called only if the table is followed by poll.
   void MountTableChanged();
   void Reload();
   void ApplyReload(ReloadedConfig reloaded);
   void Stop();
-  // Nothing: ready.
+  // Why the agent is not ready; nullopt if it is ready.
   std::optional<std::string> NotReadyReason() const;
-  // Answered by the control thread, or by saying that it does not answer.
+  // A question that the control thread answers. If it does not answer in time, the answer says so.
   HttpQuestion AskControl(std::function<std::string()> question);
 
   Config config_;
   const ConfigOrigin origin_;
   std::atomic<Duration> nfs_unmount_timeout_;  // of config_, for the threads of operations
   std::atomic<bool> lanes_changed_{false};     // the control thread is about to be told
-  // What is under way of MountTableChanged(): kRunsAndMustAgain if there was a change meanwhile.
+  // The state of the reading that MountTableChanged() starts; kRunsAndMustAgain if the table
+  // changed while it ran.
   enum class Reading { kNone, kRuns, kRunsAndMustAgain };
   Reading reading_mounts_ = Reading::kNone;
   RealClock wall_clock_;
@@ -198,7 +206,7 @@ class Agent {
   std::unique_ptr<StorageGuard> storage_;
   std::unique_ptr<RecordFormatIntents> format_intents_;
   AttachLimitSettings attach_limits_;
-  // Whose files are to go, by commands of these numbers.
+  // Objects whose files are to be removed, each with the number of the command that deleted it.
   std::vector<std::pair<ObjectKey, uint64_t>> ended_objects_;
   std::unique_ptr<VolumePluginMgr> plugins_;
   std::unique_ptr<NodeVolumeOperations> operations_;
@@ -206,12 +214,14 @@ class Agent {
   std::unique_ptr<KubeletVolumeManager> manager_;
   std::unique_ptr<SourceLosses> source_losses_;
   std::unique_ptr<CatalogUpdates> updates_;
-  // Of all sources, when the update began that is being taken over.
+  // What was so of all sources when the update began that is being taken over now.
   bool were_complete_ = false;
   bool were_in_order_ = false;
   std::vector<std::unique_ptr<ObjectSource>> sources_;  // as configured
-  ObjectDirectory* object_directory_ = nullptr;         // among them: the one that is written to
-  // Secrets and ConfigMaps that pods name, as the sources have been told; what has changed since.
+  // The one of sources_ that `apply` writes to.
+  ObjectDirectory* object_directory_ = nullptr;
+  // The Secrets and ConfigMaps that pods name, as the sources were told; and what has changed
+  // since.
   std::set<ObjectKey> wanted_objects_;
   std::map<ObjectKey, bool> wanted_news_;
   uint64_t refused_version_ = 0;
@@ -224,7 +234,8 @@ class Agent {
   std::unique_ptr<Watchdog> watchdog_;
 };
 
-// Makes an agent and runs it; the process's exit status.
+// Makes an agent and runs it; ends the process itself after Run(). Returns the exit status if the
+// agent could not be made.
 int RunAgent(const Config& config, const ConfigOrigin& origin);
 
 }  // namespace volumed

@@ -1,5 +1,5 @@
-// AgentMetrics: brings what the parts count into the exposition. The parts expose values; only here
-// is it known which family they belong to.
+// AgentMetrics: brings what the parts count into the exposition. The parts expose values; only this
+// class knows which metric family each value belongs to.
 #pragma once
 
 #include <map>
@@ -23,17 +23,17 @@
 
 namespace volumed {
 
-// Threads: the control thread. Everything outlives it.
+// Threads: the control thread, but for Write(). All constructor arguments outlive this object.
 class AgentMetrics final : public OperationObserver {
  public:
   AgentMetrics(const WorkerKernel& kernel, const SqliteRecordStore& records,
                const RecoveryGate& recovery, const ObjectCatalog& catalog, Scheduler& scheduler,
                ExportedFamilies& families);
 
-  // Follows the manager's views from now on. Called once.
+  // Follows the manager's views from now on. REQUIRES: it is called once.
   void Watch(KubeletVolumeManager& manager);
 
-  // What the start found, and what it has to clean.
+  // What the start found, and what it has to clean up.
   void TakenOver(const TakeOver& found) { start_tally_.TakenOver(found); }
   void OrphanFound(const std::set<PodVolumeKey>& volumes) { start_tally_.OrphanFound(volumes); }
   // How long a task that was posted just now waited for the control thread.
@@ -44,20 +44,21 @@ class AgentMetrics final : public OperationObserver {
   void OperationFinished(const FinishedOperation& finished) override;
   void VolumeMeasured(const PodVolumeKey& key, const Metrics& metrics);
 
-  // Brings the figures of a scrape up to date. Those of pods are so already, but for what changed
-  // in the last fifth of a second, which is looked at first. `parts`: of the agent, and whether
-  // each works. Some of it at each call; true: that was the last.
+  // Brings the figures of a scrape up to date. The figures of pods already are, except for pods
+  // that changed in the last fifth of a second; these are looked at first. `parts` says of each
+  // part of the agent whether it works. Each call does some of the work; the last call returns
+  // true.
   bool Collect(const HttpServerStats& http, const std::map<std::string, bool>& parts);
   // The text of a scrape. Threads: any.
   std::string Write() const;
 
-  // A worker on this key (PodVolumeKey::ToString()) could not be ended.
+  // Whether a worker that works on this key (PodVolumeKey::ToString()) could not be ended.
   bool IsStuck(const std::string& key) const;
 
  private:
   void PodChanged(const PodUid& pod);
   void MarkDirty(const PodUid& pod);
-  // Looks at some of the pods that changed, and comes back for the others.
+  // Looks at some of the pods that changed, and posts itself for the others.
   void RefreshInTurn();
   void RefreshSome();
   void RefreshPod(const PodUid& pod);
@@ -77,12 +78,12 @@ class AgentMetrics final : public OperationObserver {
   VolumeStatsText volume_stats_;
   std::set<PodUid> dirty_;  // to be looked at again
   bool refresh_posted_ = false;
-  std::optional<size_t> to_refresh_;                  // before the pods of a scrape are counted
+  std::optional<size_t> to_refresh_;  // how many changed pods are left for this scrape
   std::map<PodUid, std::set<std::string>> exported_;  // volumes with lines in volume_stats_
   std::map<PodUid, std::string> phases_;
   std::map<std::string, int64_t> pods_of_phase_;
-  VolumeCounting counting_;                    // of the scrape that is being collected
-  std::map<PodVolumeKey, TimePoint> waiting_;  // wanted, and not mounted yet: since when
+  VolumeCounting counting_;  // the volumes counted so far for the scrape in progress
+  std::map<PodVolumeKey, TimePoint> waiting_;  // since when each is wanted but not mounted
 };
 
 }  // namespace volumed

@@ -1,5 +1,5 @@
-// AgentParts: what of the agent does not work, while the rest of it does: the metrics port that is
-// taken, the token key that is damaged. Each is tried again until it works.
+// AgentParts: the parts of the agent that do not work while the rest of it does, for example the
+// metrics port that is taken, or the token key that is damaged. Each is tried again until it works.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@
 
 namespace volumed {
 
-// Whether the agent is ready without the part.
+// Whether the agent needs the part in order to be ready.
 enum class PartNeed { kForReadiness, kOptional };
 
 struct FailedPart {
@@ -26,30 +26,31 @@ struct FailedPart {
   int64_t since_unix_ms = 0;
 };
 
-// Threads: the control thread, or before there is one. Blocks: never.
+// Threads: the control thread, or any thread before the control thread runs. Blocks: never.
 class AgentParts {
  public:
   // `changed` is called when a part fails, fails for another reason, or works again. The scheduler
   // and the log outlive this, and this outlives what the scheduler runs.
   AgentParts(Scheduler& scheduler, Logger& log, std::function<void()> changed);
 
-  // How the part is now. Logged when that is something new.
+  // Records how the part is now, and logs it if that is new.
   void Set(const std::string& part, const Status& state, PartNeed need = PartNeed::kForReadiness);
 
-  // The part does not work, for `error`: `attempt`, which may block and runs beside the control
-  // thread, is made after a second, and again with growing delays of at most a minute. When it has
-  // succeeded `use` is called on the control thread, and if that succeeds too, the part works.
+  // Records that the part does not work because of `error`, and tries again. `attempt` may block
+  // and runs beside the control thread: first after a second, then with growing delays of at most a
+  // minute. When it has succeeded, `use` is called on the control thread; if that succeeds too, the
+  // part works.
   void Retry(const std::string& part, const Error& error, std::function<Status()> attempt,
              std::function<Status()> use, PartNeed need = PartNeed::kForReadiness);
 
-  // In the order of their names.
+  // The parts that do not work, in the order of their names.
   std::vector<FailedPart> failed() const;
-  // Part -> whether it works.
+  // Whether each part works, by its name.
   std::map<std::string, bool> states() const;
-  // "metrics: cannot listen on ...; tokens: ..."; nothing if every part works that readiness needs.
+  // "metrics: cannot listen on ...; tokens: ..."; nullopt if every part works that readiness needs.
   std::optional<std::string> Problem() const;
-  // A line for each part that the agent is ready without: "without socket-group: no such group
-  // ...".
+  // A line for each part that does not work and that readiness does not need: "without
+  // socket-group: no such group ...".
   std::string Notes() const;
 
  private:

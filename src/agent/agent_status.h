@@ -28,7 +28,7 @@ struct StatusParts {
   const std::vector<std::string>& unrecorded_mounts;
 };
 
-// `not_ready_reason`: nothing when the agent is ready. Threads: the control thread. Blocks: never.
+// `not_ready_reason` is nullopt if the agent is ready. Threads: the control thread. Blocks: never.
 v1::GetStatusResponse DescribeStatus(const StatusParts& parts,
                                      const std::optional<std::string>& not_ready_reason);
 

@@ -1,5 +1,5 @@
-// Whether `volumectl apply` may have the objects that it is given: what another source has is
-// changed there.
+// Decides whether `volumectl apply` may have the objects that it is given. An object that another
+// source has must be changed in that source.
 #pragma once
 
 #include <vector>
@@ -12,9 +12,9 @@
 namespace volumed {
 
 // Threads: the control thread. Blocks: never.
-// Errors: FailedPrecondition, not applied, if another source has an object of the same kind,
-// namespace and name, or may have it; it names the file. A pod without a uid is looked for by the
-// name that it would have on this node.
+// Errors: FailedPrecondition, not applied, if another source has, or may have, an object of the
+// same kind, namespace and name; the message names the file. A pod without a uid is looked up by
+// the name that it would have on this node.
 Status CheckNobodyElseHas(const ObjectCatalog& catalog, const NodeName& node,
                           const std::vector<Object>& objects);
 

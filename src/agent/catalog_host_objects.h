@@ -1,6 +1,7 @@
-// CatalogHostObjects: the secrets and config maps of the catalog for plugins, which run on executor
-// threads while the catalog belongs to the control thread. As the catalog it has three answers: the
-// object, NotFound only if it is certainly absent, and Unavailable, with the file, if nobody knows.
+// CatalogHostObjects: gives plugins the Secrets and ConfigMaps of the catalog. Plugins run on
+// executor threads, while the catalog belongs to the control thread; so this class keeps its own
+// map. Like the catalog it has three answers: the object; NotFound only if the object is certainly
+// absent; and Unavailable, naming the file, if that is not known.
 #pragma once
 
 #include <map>
@@ -14,17 +15,18 @@
 
 namespace volumed {
 
-// Threads: Follow, SetWaitsFor and SetRefused on the control thread; the rest any.
+// Threads: Follow, SetWaitsFor and SetRefused on the control thread; the other methods any.
 class CatalogHostObjects final : public HostObjects {
  public:
   CatalogHostObjects() = default;
 
-  // Takes the changes over, as the catalog tells them; to be registered before whoever starts
-  // operations on them.
+  // Takes over the changes that the catalog reports. REQUIRES: it is registered with the catalog
+  // before any listener that starts operations because of the same changes.
   void Follow(const std::vector<ObjectChange>& changes) EXCLUDES(mu_);
-  // The sources that have not delivered a complete list yet.
+  // Names the sources that have not delivered a complete list yet.
   void SetWaitsFor(const std::vector<std::string>& sources) EXCLUDES(mu_);
-  // What commands have deleted and manifests still have: whoever asks for it is told so.
+  // Names the objects that commands have deleted and that manifests still have: the error for such
+  // an object says so.
   void SetRefused(const std::map<ObjectKey, ObjectOrigin>& refused) EXCLUDES(mu_);
 
   Result<std::shared_ptr<const SecretObject>> GetSecret(const std::string& ns,
@@ -39,9 +41,11 @@ class CatalogHostObjects final : public HostObjects {
 
   mutable Mutex mu_;
   std::map<ObjectKey, ObjectPtr> objects_ GUARDED_BY(mu_);
-  std::map<ObjectKey, std::string> unknown_ GUARDED_BY(mu_);  // -> why, with the file
-  std::map<ObjectKey, std::string> refused_ GUARDED_BY(mu_);  // -> why, with the file
-  // Until somebody says which sources there are, none has delivered.
+  // Why it is not known whether the object exists, with the file.
+  std::map<ObjectKey, std::string> unknown_ GUARDED_BY(mu_);
+  // Why the object is refused, with the file.
+  std::map<ObjectKey, std::string> refused_ GUARDED_BY(mu_);
+  // Until SetWaitsFor names the sources, no source counts as having delivered.
   std::string waits_for_ GUARDED_BY(mu_) = "not every source has delivered";
 };
 

@@ -1,4 +1,4 @@
-// What is asked of a command on objects before it is carried out, and what its caller is told.
+// Checks a command on objects before it is carried out, and words what its caller is told.
 #pragma once
 
 #include <optional>
@@ -12,62 +12,68 @@
 
 namespace volumed {
 
-// Threads: the control thread, for both. Blocks: never.
+// Threads: the control thread, for everything here. Blocks: never.
 
 struct ApplyWords {
   std::vector<Object> objects;
-  bool replace = false;  // pods whose volumes are others are replaced
+  bool replace = false;  // replaces pods whose volumes the new manifest changes
 };
 
-// The objects as they are to be stored, with the uids that their names have already.
-// Errors, not applied: AlreadyExists for an object that another source has, that is being deleted
-// (a pod only if its volumes are to be others), or that has the uid of one that was deleted;
-// FailedPrecondition for a change of what is immutable (kube/validate_update.h), and for a manifest
-// that names another uid than the object has.
-// Whether a pod's volumes are others is seen by the directory, which has it.
+// The objects as they are to be stored, with the uids that are already known for their names.
+// Errors, not applied:
+//  - AlreadyExists, for an object that another source has, that is being deleted (for a pod: only
+//    if the new manifest changes its volumes), or that has the uid of an object that was deleted;
+//  - FailedPrecondition, for a change of an immutable field (kube/validate_update.h), and for a
+//    manifest that names another uid than the object has.
+// Whether the manifest changes a pod's volumes is checked later, by the directory, which has the
+// pod.
 Result<ApplyCommand> AdmitApply(const ObjectCatalog& catalog, const VolumeManager& manager,
                                 const NodeName& node, ApplyWords words);
 
-// Whether another directory may be accepted as the volume's: not while its content is to be
-// deleted, which would be that of the accepted one. Errors: FailedPrecondition, not applied.
+// Whether another directory may be accepted as the volume's. It may not while the reclaim policy is
+// about to delete the volume's content, since that would then be the content of the accepted
+// directory. Errors: FailedPrecondition, not applied.
 Status CheckAcceptVolume(const ObjectCatalog& catalog, const VolumeManager& manager,
                          const std::string& volume);
 
-// Of an object whose deletion is on record: what keeps it, what stays of it, or which manifest
-// still has it. "" if there is nothing to be told. `origin` is who had it when it was deleted.
+// The warning for an object whose deletion is on record: what keeps the object, what stays of it,
+// or which manifest still has it. "" if there is no warning. `origin` is the source and file that
+// had the object when it was deleted.
 std::string WarningOfDelete(const VolumeManager& manager, const ObjectKey& object,
                             const std::optional<ObjectOrigin>& origin);
 
-// The data of a claim, or of a PersistentVolume whose claim is gone or being deleted, of which the
-// policy says that it is deleted once that has ended.
+// Data on disk that the reclaim policy deletes once the object is gone. The object is a claim, or a
+// PersistentVolume whose claim is gone or being deleted.
 struct DoomedData {
-  std::string volume;  // its PersistentVolume
+  std::string volume;  // the name of the PersistentVolume
   std::string place;   // "/srv/disk"; "" if it has no name on this node
   std::string policy;  // "Delete"
   bool in_use = false;
-  std::string stays_because = {};  // why it stays all the same; "" if it goes
-  std::string way_to_keep = {};    // of what is in use: what can be done before it goes
+  std::string stays_because = {};  // why the data stays all the same; "" if it is deleted
+  std::string way_to_keep = {};    // only if in_use: how the data can still be kept
 };
 
-// nullopt if the object has no such data: the claim is not bound, that of the volume is not to go,
-// or the policy is Retain.
+// nullopt if no data ends with the object: the claim is not bound, the volume's claim is not gone
+// nor being deleted, or the policy is Retain.
 std::optional<DoomedData> DataThatEndsWith(const ObjectCatalog& catalog,
                                            const VolumeManager& manager, const ObjectKey& object);
 
-// The same in words; "" if there is none.
+// DataThatEndsWith() as text for people; "" if there is no such data.
 std::string FateOfData(const ObjectCatalog& catalog, const VolumeManager& manager,
                        const ObjectKey& object);
 
-// A PersistentVolume that has left its source keeps its data; the command ends that, and has to say
-// so with `yes`. Errors: FailedPrecondition, not applied.
+// Refuses to delete, without `yes`, a PersistentVolume that has left its source and whose data the
+// command would delete: until then such a volume keeps its data. Errors: FailedPrecondition, not
+// applied.
 Status CheckDelete(const ObjectCatalog& catalog, const VolumeManager& manager,
                    const ObjectKey& object, bool yes);
 
-// Who had it when it was deleted, if that has it still: in use, or refused because of an earlier
-// deletion.
+// The source and file that had the object when it was deleted, if they still have it: in use, or
+// refused because of an earlier deletion. nullopt otherwise.
 std::optional<ObjectOrigin> OriginOfDeleted(const ObjectCatalog& catalog, const ObjectKey& object);
 
-// Of a pod that is about to be deleted: the manifest that has it now, or "".
+// The warning for a pod that is about to be deleted while a manifest has it; "" if no manifest
+// does.
 std::string WarningOfPodDelete(const ObjectCatalog& catalog, const ObjectKey& pod);
 
 }  // namespace volumed

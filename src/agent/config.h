@@ -1,6 +1,6 @@
 // Config: every setting of the agent. One table (config.cc) holds each key once: its name in the
 // file, which is also its flag (`--manifest-dir`), its help, its check, and whether SIGHUP may
-// change it. A file is good as a whole or refused as a whole.
+// change it. A file is used as a whole or refused as a whole.
 #pragma once
 
 #include <map>
@@ -21,11 +21,11 @@ namespace volumed {
 struct Config {
   std::string root = "/var/lib/volumed";
   bool adopt_root = false;
-  std::string pod_logs_dir = "/var/log/pods";  // of the kubelet that had an adopted root
+  std::string pod_logs_dir = "/var/log/pods";  // of the kubelet of an adopted root
   std::string node_name;                       // empty: the host's name, lower case
   std::map<std::string, std::string> node_labels;
   std::vector<std::string> manifest_dirs = {"/etc/volumed/manifests"};
-  // Of manifest_dirs: where the removal of a claim, PersistentVolume or StorageClass deletes it.
+  // Those of manifest_dirs in which removing a claim, PersistentVolume or StorageClass deletes it.
   std::vector<std::string> removal_deletes_claims;
   std::string socket = "/run/volumed/volumed.sock";
   std::string socket_group = "volumed";            // its members have role operate
@@ -47,7 +47,8 @@ struct Config {
   Duration verify_attached_period = kVerifyAttachedPeriod;
   std::map<std::string, int64_t> attach_limits;  // by name of the plugin
   SizeLimitAction empty_dir_limit_action = SizeLimitAction::kEvict;
-  // Below which hostPath volumes may be deleted, and are made (below the first). Empty: neither.
+  // hostPath volumes may be deleted only below these directories; new ones are made below the
+  // first. Empty: no volume is deleted or made.
   std::vector<std::string> host_path_roots;
   bool host_path_provisioning = false;
   // A manifest of a Pod that recycles hostPath volumes; empty: the built-in one.
@@ -61,7 +62,7 @@ struct Config {
   Duration nfs_unmount_timeout = std::chrono::minutes(1);
   std::string runc = "/usr/sbin/runc";
   std::string busybox = "/bin/busybox";
-  // <directory>/<vendor~driver>/<driver>: flexVolume drivers. Empty: none are looked for.
+  // Where flexVolume drivers are looked for: <directory>/<vendor~driver>/<driver>. Empty: nowhere.
   std::string volume_plugin_dir = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec";
   std::string machine_id_file = "/etc/machine-id";
   std::string token_issuer = "https://volumed.local";
@@ -81,30 +82,30 @@ std::vector<ConfigKey> ConfigKeys();
 // The effective value of each key as text, in the table's order.
 std::vector<std::pair<std::string, std::string>> PrintConfig(const Config& config);
 
-// A setting given on the command line; wins over the file.
+// Settings given on the command line, by key; they win over the file.
 using FlagValues = std::map<std::string, std::vector<std::string>>;
 
-// Reads `path` (empty: none) and lays the flags over it. A missing file is an error only when
-// `must_exist`. Errors: InvalidArgument, not applied, naming the file, the key and the reason; all
-// problems of the file in one message. Blocks: reads one file.
+// Reads `path` (empty: no file) and lays the flags over it. A missing file is an error only if
+// `must_exist`. Errors: InvalidArgument, not applied, naming the file, the key and the reason; one
+// message has all problems of the file. Blocks: reads one file.
 Result<Config> LoadConfig(const std::string& path, bool must_exist, const FlagValues& flags);
 
-// A key whose value is not the running one's any more.
+// A key whose value in the file differs from the running one.
 struct ChangedKey {
   std::string name;
-  std::string running;  // as PrintConfig has it
+  std::string running;  // as PrintConfig prints it
   std::string loaded;
   bool reloadable = false;
   friend bool operator==(const ChangedKey&, const ChangedKey&) = default;
 };
 
 struct ReloadedConfig {
-  Config config;                    // the running one with the reloadable keys of the loaded one
-  std::vector<ChangedKey> changes;  // those that need a restart too; in the table's order
+  Config config;                    // the running one, with the reloadable keys of the loaded one
+  std::vector<ChangedKey> changes;  // includes keys that need a restart; in the table's order
 };
 ReloadedConfig MergeReloadable(const Config& running, const Config& loaded);
 
-// "2m3s", "500ms", "1h": Go's durations. InvalidArgument otherwise.
+// Reads a duration of Go's form: "2m3s", "500ms", "1h". Errors: InvalidArgument, not applied.
 Result<Duration> ParseDuration(std::string_view text);
 std::string FormatDuration(Duration duration);
 

@@ -23,17 +23,18 @@ struct ContainerMount {
 struct ContainerDevice {
   std::string path;         // in the container
   std::string host_path;    // the pod's link to the device
-  std::string permissions;  // "mrw"; "r" where the claim is read-only, which nothing else enforces
+  std::string permissions;  // "mrw"; "r" if the claim is read-only, which only this enforces
 };
 
-// Every volumeDevice of the container, in the order of the pod. Errors, not applied: NotFound (no
-// such container), FailedPrecondition naming the volume that is not mapped (kubelet leaves it out).
+// All volumeDevices of the container, in the order of the pod. Errors, not applied: NotFound (no
+// such container); FailedPrecondition, naming a volume that is not mapped (kubelet leaves such a
+// volume out).
 Result<std::vector<ContainerDevice>> GetContainerDevices(const Pod& pod, const PodView& view,
                                                          const std::string& container);
 
-// Every volumeMount of the container, in the order of the pod. Errors, not applied: NotFound (no
-// such container), FailedPrecondition naming the volume that is not set up, Unimplemented when
-// recursive read-only is demanded (Enabled) and the kernel cannot.
+// All volumeMounts of the container, in the order of the pod. Errors, not applied: NotFound (no
+// such container); FailedPrecondition, naming a volume that is not set up; Unimplemented, if the
+// pod demands recursive read-only (Enabled) and the kernel does not have it.
 Result<std::vector<ContainerMount>> GetContainerMounts(const Pod& pod, const PodView& view,
                                                        const std::string& container,
                                                        bool kernel_has_recursive_read_only);

@@ -1,6 +1,6 @@
-// ControlGuests: the connections of the control socket: how many there may be, and of whom. One
-// that has not begun to speak HTTP/2 gets nothing but a descriptor for a few seconds; nobody but
-// root can take the places that root needs to see what is wrong.
+// ControlGuests: limits the connections of the control socket, in all and for each user. A
+// connection that has not begun to speak HTTP/2 gets nothing but a descriptor, and that for a few
+// seconds. No user but root can take the places that root needs to see what is wrong.
 #pragma once
 
 #include <sys/types.h>
@@ -19,20 +19,21 @@
 namespace volumed {
 
 struct ControlLimits {
-  size_t connections = 256;           // of all
-  size_t connections_of_users = 192;  // of all but root
-  size_t connections_per_user = 64;   // of each but root
-  // Within which a connection has to begin to speak.
+  size_t connections = 256;           // of all users together
+  size_t connections_of_users = 192;  // of all users but root together
+  size_t connections_per_user = 64;   // of each user but root
+  // A connection that has not begun to speak HTTP/2 within this time is closed.
   Duration first_words = std::chrono::seconds(5);
 };
 
-// The limits of this process: with few descriptors (RLIMIT_NOFILE), fewer connections.
+// The limits for this process. A process that may have few descriptors (RLIMIT_NOFILE) gets fewer
+// connections.
 ControlLimits ControlLimitsOfProcess();
 
-// Threads: the loop's, or before it runs. Blocks: never.
+// Threads: the loop's thread, or any thread before the loop runs. Blocks: never.
 class ControlGuests {
  public:
-  // Takes the connection, which has begun to speak, as a peer with this role. It owns the
+  // Takes over a connection that has begun to speak, with the role of its peer. Serve owns the
   // descriptor from then on, and closes it when the connection has ended.
   using Serve = std::function<void(Descriptor connection, PeerRole role)>;
 
@@ -41,12 +42,13 @@ class ControlGuests {
   ControlGuests(const ControlGuests&) = delete;
   ControlGuests& operator=(const ControlGuests&) = delete;
 
-  // Takes a connection of a peer that has a role. False, and it is closed, if there is no place for
-  // it: one that is silent makes room for it, one that is served does not.
+  // Takes a connection of a peer that has a role. If the limits are reached, a silent connection is
+  // closed to make room; a connection that is served is not. Without room the new connection is
+  // closed and this returns false.
   bool Admit(Descriptor connection, const PeerCredentials& peer, PeerRole role);
 
-  // Closes the connection that has been silent longest, one of root's only if nobody else is
-  // silent. False if none is.
+  // Closes the connection that has been silent longest; one of root's only if no other is silent.
+  // False if no connection is silent.
   bool MakeRoom();
 
   size_t silent() const { return silent_.size(); }
@@ -59,7 +61,7 @@ class ControlGuests {
     PeerRole role = PeerRole::kNone;
     TimerId timer = 0;
   };
-  // The descriptor is not ours any more; its inode says whether it is still the same connection.
+  // Serve owns the descriptor `fd` now; the inode tells whether it is still the same connection.
   struct Served {
     int fd = -1;
     ino_t inode = 0;
@@ -68,7 +70,7 @@ class ControlGuests {
 
   bool MakeRoomFor(uid_t uid);
   bool IsFull(uid_t uid) const;
-  // The longest silent one that would make room for `uid`.
+  // The connection that has been silent longest among those that may make room for `uid`.
   std::optional<Id> Victim(uid_t uid) const;
   void ForgetEnded();
   void Listen(Id id);
@@ -78,7 +80,7 @@ class ControlGuests {
   EventLoop& loop_;
   const ControlLimits limits_;
   const Serve serve_;
-  std::map<Id, Silent> silent_;  // the lowest number has been silent longest
+  std::map<Id, Silent> silent_;  // by number: the lowest has been silent longest
   std::vector<Served> served_;
   Id next_ = 1;
 };

@@ -23,21 +23,21 @@ class Service;
 
 namespace volumed {
 
-// Threads: control thread. The handlers run on gRPC's threads.
+// Threads: the control thread. The handlers run on gRPC's threads.
 class ControlServer {
  public:
   // One service per role that may connect; they outlive the server.
   ControlServer(PeerRoles roles, EventLoop& loop, Logger& log,
                 const std::map<PeerRole, grpc::Service*>& services,
                 ControlLimits limits = ControlLimitsOfProcess());
-  // Ends the calls that run and closes the connections. Blocks: until the handlers are done, at
-  // most one second.
+  // Ends the calls that run and closes the connections. Blocks: until the handlers are done, for
+  // one second at most.
   ~ControlServer();
 
-  // Accepts at this socket, which listens and does not block, from now on, and no longer at the one
-  // before: whoever waited there is still let in.
+  // Accepts connections from now on at this socket, which listens and does not block, and no longer
+  // at the one before it; connections that wait at the old socket are still taken.
   Status ListenAt(Descriptor socket);
-  // For connections from now on.
+  // Sets the roles for connections that come from now on.
   void SetRoles(PeerRoles roles) { roles_ = roles; }
 
  private:

@@ -1,6 +1,6 @@
-// ControlService: the handlers of the control API, for one role. Handlers run on gRPC's threads;
-// what they need of the domain they ask of the control thread, and what blocks they hand to the
-// scheduler.
+// ControlService: the handlers of the control API, for peers of one role. Handlers run on gRPC's
+// threads; they ask the control thread for what belongs to the domain, and give blocking work to
+// the scheduler.
 #pragma once
 
 #include <functional>
@@ -31,11 +31,11 @@
 
 namespace volumed {
 
-// Told on the control thread what was held back and is permitted now.
+// Called on the control thread with the steps that were held back and are permitted now.
 using RecordsAccepted = std::function<void(const Result<std::vector<HeldStep>>&)>;
 
-// What the handlers work on; everything outlives them. The catalog, the manager and the functions
-// are for the control thread.
+// The parts that the handlers work on; all outlive the handlers. The catalog, the manager and the
+// functions are used on the control thread only.
 struct ControlBackend {
   Scheduler& scheduler;
   Logger& log;
@@ -54,9 +54,9 @@ struct ControlBackend {
                      std::function<void(const Result<AcceptedDirectory>&)> done)>
       accept_volume;
   const SourceLosses& losses;
-  // Files of a manifest directory that are not read because of their names.
+  // The files of a manifest directory that are not read because of their names.
   std::function<std::set<std::string>(const std::string& source)> unread_files;
-  // With `dry_run` only whether that may be.
+  // With `dry_run` these two only say whether the step is allowed.
   std::function<Status(const std::string& source, bool dry_run)> accept_source;
   std::function<Status(const std::string& source, bool dry_run)> forget_source;
   std::function<v1::GetStatusResponse()> status;
@@ -64,8 +64,8 @@ struct ControlBackend {
   int open_streams = 0;
 };
 
-// Threads: any (gRPC's). Each method answers PermissionDenied, naming the role it needs, to a peer
-// with less.
+// Threads: any (gRPC's). Each method answers PermissionDenied, naming the role that it needs, to a
+// peer with a lower role.
 class ControlService final : public v1::VolumeAgent::CallbackService {
  public:
   ControlService(ControlBackend& backend, PeerRole role) : backend_(backend), role_(role) {}
@@ -135,16 +135,16 @@ class ControlService final : public v1::VolumeAgent::CallbackService {
   // Runs `work` on the control thread and finishes the call with its status.
   grpc::ServerUnaryReactor* OnControl(grpc::CallbackServerContext* context, PeerRole needed,
                                       std::function<Status()> work);
-  // Goes on with the list until it is whole, and answers. On the control thread.
+  // Adds pods to the list until it is complete, and then answers. Threads: the control thread.
   void ContinueList(grpc::ServerUnaryReactor* reactor, const std::shared_ptr<PodList>& list);
   grpc::ServerUnaryReactor* ChangeHold(grpc::CallbackServerContext* context,
                                        const v1::HoldRequest& request,
                                        void (VolumeManager::*change)(HoldRequest,
                                                                      std::function<void(Status)>));
-  // Writes what was admitted, and answers. Blocks: on disk.
+  // Writes the admitted objects and answers. Blocks: on disk.
   void Store(grpc::ServerUnaryReactor* reactor, v1::ApplyResponse* response, ApplyCommand* command);
-  // Tries what was asked for, and answers of which directories more can be told. Called on the
-  // control thread.
+  // Tries again what the request names. Returns the directories of `local` volumes that the answer
+  // still has to look at. Threads: the control thread.
   Result<std::vector<KeptDirectory>> RetryPod(const v1::RetryRequest& request,
                                               v1::RetryResponse* response);
   bool Refuse(grpc::ServerUnaryReactor* reactor, PeerRole needed) const;
@@ -154,7 +154,7 @@ class ControlService final : public v1::VolumeAgent::CallbackService {
   DeleteCommands deletes_{backend_};
 };
 
-// The code is gRPC's own number; the outcome goes into the message.
+// The code is the same number in gRPC; the outcome goes into the message.
 grpc::Status ToGrpcStatus(const Status& status);
 
 }  // namespace volumed

@@ -1,4 +1,4 @@
-// The place of the control socket: who may have it, how its file is made, and that it is still
+// The place of the control socket: one process at a time may have it, and its file is made and kept
 // there.
 #pragma once
 
@@ -22,45 +22,49 @@ namespace volumed {
 struct ControlSocketOptions {
   std::string path;
   std::optional<gid_t> group;  // owns the socket, mode 0660; without it 0600
-  // May connect too, by an access control list; 0666 where the filesystem has none. Either way the
-  // server looks at each peer's credentials.
+  // The members of this group may connect too, by an access control list; on a filesystem without
+  // such lists the mode is 0666. Either way the server checks each peer's credentials.
   std::optional<gid_t> read_group;
 };
 
-// The socket that systemd passed (LISTEN_FDS), close-on-exec and non-blocking; not valid if it
-// passed none. InvalidArgument, not applied, if it is no listening unix socket, or one of several.
+// The socket that systemd passed (LISTEN_FDS), close-on-exec and non-blocking; an invalid
+// descriptor if none was passed. Errors: InvalidArgument, not applied, if it is not a listening
+// unix stream socket, or if several were passed.
 // Source: sd_listen_fds(3).
 Result<Descriptor> TakePassedSocket();
 
-// A new listening socket at `path`, close-on-exec and non-blocking. A left-over of a process that
-// is gone is replaced. Errors: AlreadyExists (something else is there), Unavailable (a process
-// listens there), InvalidArgument (the path is too long); errno's code. REQUIRES: the place's lock.
+// Makes a new listening socket at `path`, close-on-exec and non-blocking, and replaces the socket
+// file of a process that is gone. Errors: AlreadyExists (the file there is no socket), Unavailable
+// (a process listens there), InvalidArgument (the path is too long), all not applied; errno's code.
+// REQUIRES: the caller holds LockControlSocket().
 Result<Descriptor> BindControlSocket(const ControlSocketOptions& options);
 
-// <path>.lock: whoever holds it may make, and replace, the socket. Errors: as ProcessLock::Take.
+// Locks <path>.lock; its holder may make and replace the socket. Errors: as ProcessLock::Take.
 Result<ProcessLock> LockControlSocket(const std::string& path);
 
-// Sees to it that the socket's file, its lock and their directory are there: what is removed or
-// moved away is made anew, at once as it is noticed (inotify), later if that does not work.
+// Keeps the socket's file, its lock file and their directory in place. What was removed or moved
+// away is made again as soon as inotify reports it, and with growing delays if that fails.
 //
-// Threads: the loop's, or before it runs. Blocks: as long as the socket's directory takes.
+// Threads: the loop's thread, or any thread before the loop runs. Blocks: as long as the socket's
+// directory takes to answer.
 class ControlSocketKeeper {
  public:
   struct Handlers {
-    std::function<Status(Descriptor)> made;    // takes a new socket, which listens at the place
-    std::function<void(const Status&)> state;  // of each look: what is wrong, or nothing
+    std::function<Status(Descriptor)> made;    // takes over a new socket that listens at the place
+    std::function<void(const Status&)> state;  // called after each look: OK, or what is wrong
   };
 
-  // `lock`: of the place; without one it is taken here.
+  // `lock` is the lock of the place; without it the keeper takes the lock itself.
   ControlSocketKeeper(ControlSocketOptions options, std::optional<ProcessLock> lock,
                       EventLoop& loop, Handlers handlers);
   ~ControlSocketKeeper();
   ControlSocketKeeper(const ControlSocketKeeper&) = delete;
   ControlSocketKeeper& operator=(const ControlSocketKeeper&) = delete;
 
-  // Keeps from now on. `made`: BindControlSocket has just made the socket; else it is made here.
+  // Keeps the place from now on. `made` says that BindControlSocket has just made the socket;
+  // otherwise the keeper makes it.
   void Start(bool made);
-  // Gives the socket to these groups, now and whenever it is made anew.
+  // Gives the socket to these groups, now and whenever it is made again.
   Status SetGroups(std::optional<gid_t> group, std::optional<gid_t> read_group);
 
  private:

@@ -1,5 +1,6 @@
-// ControlStream: what the streaming calls of the control API have in common: one answer in flight,
-// everything else on the control thread, and an end that waits for gRPC.
+// ControlStream: what the streaming calls of the control API have in common. One answer is in
+// flight at a time, everything else runs on the control thread, and the object lives until gRPC is
+// done with it.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>
@@ -13,13 +14,14 @@
 
 namespace volumed {
 
-// Threads: gRPC's callbacks only post; the virtual methods are called on the control thread. Owns
-// itself until gRPC says that the call is done.
+// Threads: gRPC's callbacks only post tasks; the virtual methods are called on the control thread.
+// The object owns itself until gRPC says that the call is done.
 template <typename Response>
 class ControlStream : public grpc::ServerWriteReactor<Response>,
                       public std::enable_shared_from_this<ControlStream<Response>> {
  public:
-  // Takes the new stream over. REQUIRES: made by std::make_shared or the like.
+  // Takes over the new stream. REQUIRES: `stream` is the only owner, made by std::make_shared or
+  // the like.
   static grpc::ServerWriteReactor<Response>* Start(std::shared_ptr<ControlStream> stream) {
     ControlStream* const raw = stream.get();
     raw->self_ = stream;
@@ -41,7 +43,7 @@ class ControlStream : public grpc::ServerWriteReactor<Response>,
   }
   void OnCancel() final {
     backend_.scheduler.Post([self = this->shared_from_this()] {
-      // A write in flight comes back as failed, and ends the call then.
+      // A write in flight comes back as failed; that ends the call.
       if (!self->writing_) self->End(grpc::Status::CANCELLED);
     });
   }
@@ -57,18 +59,18 @@ class ControlStream : public grpc::ServerWriteReactor<Response>,
     kNothing,
     kMore,
     kLast
-  };  // of an answer: not to be sent; sent; sent as the last
+  };  // what Fill made: no answer; an answer; the last answer
 
   explicit ControlStream(ControlBackend& backend) : backend_(backend) {}
 
-  // Subscribes; an error ends the call. Then Fill is called.
+  // Subscribes to changes; an error ends the call. Fill is called next.
   virtual Status Begin() = 0;
-  // Makes the next answer of what is so now; an error ends the call.
+  // Makes the next answer from the present state; an error ends the call.
   virtual Result<Next> Fill(Response* response) = 0;
-  // The opposite of Begin, also after one that failed.
+  // Undoes Begin, also a Begin that failed.
   virtual void Unsubscribe() = 0;
 
-  // Sends what is so now, after the answer that is in flight. To be called after each change.
+  // Sends the present state, after the answer that is in flight. To be called after each change.
   void Send() {
     if (ended_) return;
     dirty_ = writing_;
@@ -85,7 +87,7 @@ class ControlStream : public grpc::ServerWriteReactor<Response>,
   ControlBackend& backend() { return backend_; }
 
  private:
-  // More callers than this are no people.
+  // A node has few human users: more streams than this are a mistake of some program.
   static constexpr int kMaxStreams = 512;
 
   void Open() {
@@ -110,8 +112,8 @@ class ControlStream : public grpc::ServerWriteReactor<Response>,
   }
 
   ControlBackend& backend_;
-  std::shared_ptr<ControlStream> self_;  // while gRPC may call
-  Response response_;                    // untouched while a write is in flight
+  std::shared_ptr<ControlStream> self_;  // keeps this object alive while gRPC may call it
+  Response response_;                    // gRPC reads it while a write is in flight
   bool opened_ = false;
   bool writing_ = false;
   bool dirty_ = false;

@@ -1,5 +1,5 @@
-// DeleteCommands: carries out commands to delete objects. What is given together, or comes while
-// others are being carried out, shares the syncs that each of them waits for.
+// DeleteCommands: carries out commands to delete objects. Commands that are given together, or that
+// come while others are being carried out, share the syncs that each of them waits for.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct ControlBackend;
 // Threads: the control thread. Blocks: never.
 class DeleteCommands {
  public:
-  // Told on any thread once nothing can bring the object back, or why it stays.
+  // Called on any thread: OK once the object cannot come back, or the error that says why it stays.
   using Done = std::function<void(const Status&)>;
   struct Command {
     v1::DeleteRequest request;
@@ -28,17 +28,18 @@ class DeleteCommands {
     Done done;
   };
 
-  // The backend outlives this, and this every command.
+  // The backend outlives this object, and this object outlives every command.
   explicit DeleteCommands(ControlBackend& backend) : backend_(backend) {}
 
-  // One that is refused stops no other. A few of many are taken at a time.
+  // Carries out the commands; one that is refused stops no other. A task of the control thread
+  // takes only a few of many.
   void Delete(std::vector<Command> commands);
 
  private:
   struct PodDeletion {
     PodUid uid;
     bool force = false;
-    bool by_name = false;  // whoever was put in its place goes likewise
+    bool by_name = false;  // also deletes a pod that has taken the place of this one
     v1::DeleteResponse* response = nullptr;
     Done done;
     bool had_object = false;
@@ -48,12 +49,12 @@ class DeleteCommands {
   void TakeSome(const std::shared_ptr<std::vector<Command>>& commands, size_t from);
   void Take(Command& command);
   void TakePod(Command& command);
-  // An object of a kind other than a pod's.
+  // Deletes an object of any kind but Pod.
   void TakeObject(Command& command, const ObjectKey& key);
-  // Takes the pods that wait out of the directory of what was applied, unless others are being
-  // taken out: then they go after these.
+  // Removes the waiting pods from the directory of applied objects. If other pods are being removed
+  // right now, it does so after them.
   void StartPods();
-  // Answers those that stay, and goes on with the others. Blocks: on disk.
+  // Answers the commands for pods that stay, and goes on with the others. Blocks: on disk.
   void TakeOutOfDirectory(std::vector<PodDeletion> pods);
   void LetPodsGo(const PodDeletions& pods, size_t from);
 

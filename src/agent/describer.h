@@ -1,4 +1,5 @@
-// Describer: everything that is known of one object, or of one volume of a pod, in one answer.
+// Describer: puts everything that is known of one object, or of one volume of a pod, into one
+// answer.
 #pragma once
 
 #include <optional>
@@ -14,18 +15,18 @@
 
 namespace volumed {
 
-// Threads: the control thread. Blocks: never. Everything outlives it.
+// Threads: the control thread. Blocks: never. All constructor arguments outlive it.
 class Describer {
  public:
   Describer(const ObjectCatalog& catalog, const VolumeManager& manager, const EventLog& events,
             NodeName node)
       : catalog_(catalog), manager_(manager), events_(events), node_(std::move(node)) {}
 
-  // Fills the answer but for the mounts, about which it returns what is to be asked.
-  // Errors, not applied: InvalidArgument for a kind that is not known, NotFound.
+  // Fills the answer except for the mounts; returns the questions whose answers are the mounts.
+  // Errors, not applied: InvalidArgument for an unknown kind; NotFound.
   Result<MountQuestions> Describe(const v1::DescribeRequest& request,
                                   v1::DescribeResponse* response) const;
-  // Errors, not applied: InvalidArgument for a kind that is not known.
+  // Errors, not applied: InvalidArgument for an unknown kind.
   Status List(const v1::ListObjectsRequest& request, v1::ListObjectsResponse* response) const;
 
  private:
@@ -33,14 +34,15 @@ class Describer {
   Result<MountQuestions> DescribeVolume(const v1::DescribeRequest& request,
                                         v1::DescribeResponse* out) const;
   Status DescribeObject(ObjectKind kind, const v1::ObjectRef& ref, v1::DescribeResponse* out) const;
-  // What was decided about a volume or a claim; false if nothing is known of it.
+  // Adds what was decided about a volume or a claim; false if nothing is known of it.
   bool AddStorageState(const ObjectKey& key, v1::DescribeResponse* out) const;
-  // That a command has deleted it and that its manifest still has it; false if that is not so.
+  // Adds that a command has deleted the object and that its manifest still has it; false if that is
+  // not so.
   bool AddRefusal(const ObjectKey& key, v1::DescribeResponse* out) const;
-  // Identity, summary and problems of what a source has; false if none has it.
+  // Adds identity, summary and problems of the object of a source; false if no source has it.
   bool AddObject(const ObjectKey& key, v1::DescribeResponse* out) const;
   void AddUsers(const ObjectKey& key, v1::DescribeResponse* out) const;
-  // Never what a Secret holds, only how many keys it has.
+  // Adds how many keys a Secret has, but never what it holds.
   void AddListedObject(const ObjectKey& key, v1::ListedObject* out) const;
   void ListRefused(ObjectKind kind, const std::string& name_space,
                    v1::ListObjectsResponse* response) const;
@@ -51,7 +53,8 @@ class Describer {
   const NodeName node_;
 };
 
-// The kind that stands for a pod's volume, which is no object: "volume" in any case, or plural.
+// Whether the word means a pod's volume, which is no object of its own: "volume" in upper or lower
+// case, or its plural.
 bool IsVolumeKind(const std::string& kind);
 
 }  // namespace volumed

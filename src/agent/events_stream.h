@@ -10,7 +10,7 @@
 
 namespace volumed {
 
-// Threads: as ControlStream. An event that is counted up is sent again, with its new count.
+// Threads: as ControlStream. An event whose count has grown is sent again, with the new count.
 class EventsStream final : public ControlStream<v1::WatchEventsResponse> {
  public:
   EventsStream(ControlBackend& backend, v1::WatchEventsRequest request)
@@ -21,17 +21,18 @@ class EventsStream final : public ControlStream<v1::WatchEventsResponse> {
   Result<Next> Fill(v1::WatchEventsResponse* response) override;
   void Unsubscribe() override;
 
-  // The one that is named. Errors, not applied: NotFound when it is neither there nor told of.
+  // The subject that the request names. Errors, not applied: NotFound if the object does not exist
+  // and no event is about it.
   Result<EventSubject> FindSubject();
-  // Whom the event is about; nothing when it was not asked for.
+  // The object that the event is about; nullopt if the request did not ask for it.
   std::optional<v1::ObjectRef> RefOf(const EventSubject& subject);
   std::optional<v1::ObjectRef> MakeRef(const EventSubject& subject);
 
   const v1::WatchEventsRequest request_;
-  std::optional<ObjectKind> kind_;       // the only one that is asked for
-  std::optional<EventSubject> subject_;  // the only one that is asked for
+  std::optional<ObjectKind> kind_;       // the only kind that the request asks for
+  std::optional<EventSubject> subject_;  // the only subject that the request asks for
   uint64_t listener_ = 0;
-  uint64_t sent_ = 0;  // the sequence number up to which all were looked at
+  uint64_t sent_ = 0;  // events up to this sequence number have been looked at
 };
 
 }  // namespace volumed

@@ -1,5 +1,5 @@
-// Reads what a link in a manifest directory leads to on another filesystem: by a worker, so that
-// nothing of the agent hangs where that does not answer.
+// Reads the file on another filesystem to which a link in a manifest directory leads. A worker
+// reads it, so that the agent does not hang if that filesystem does not answer.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace volumed {
 
-// Threads: any. Blocks: until kFarManifestDeadline (kube/far_manifests.h) has passed. Errors: in
-// the answer.
+// Threads: any. Blocks: for kFarManifestDeadline (kube/far_manifests.h) at most. Errors: in the
+// answer.
 FarContent ReadFarContent(Kernel& kernel, const Clock& clock, const std::string& path);
 
 }  // namespace volumed

@@ -1,5 +1,5 @@
-// HealingTokens: the host's service account tokens, which may not be there yet: while the token key
-// cannot be read, whoever asks is told why, and waits.
+// HealingTokens: the host's service account tokens, which may come later than the agent. While the
+// token key cannot be read, each caller gets the reason as an error, and its volume waits.
 #pragma once
 
 #include <memory>
@@ -14,12 +14,12 @@ namespace volumed {
 // Threads: any. Blocks: never.
 class HealingTokens final : public HostTokens {
  public:
-  // From now on those of `tokens`.
+  // Answers with the tokens of `tokens` from now on.
   void Use(std::unique_ptr<HostTokens> tokens) EXCLUDES(mu_);
-  // Why there are none. REQUIRES: Use was not called.
+  // Sets the error for callers as long as there are no tokens. REQUIRES: Use was not called.
   void Refuse(Error why) EXCLUDES(mu_);
 
-  // Without tokens: the error given to Refuse, not applied.
+  // Errors, as long as there are no tokens: the one given to Refuse, not applied.
   Result<ServiceAccountToken> GetServiceAccountToken(const TokenRequest& request) override
       EXCLUDES(mu_);
   void DeleteServiceAccountTokens(const PodUid& pod) override EXCLUDES(mu_);
@@ -29,7 +29,7 @@ class HealingTokens final : public HostTokens {
   HostTokens* Find() const EXCLUDES(mu_);
 
   mutable Mutex mu_;
-  std::unique_ptr<HostTokens> tokens_ GUARDED_BY(mu_);  // once there, it stays
+  std::unique_ptr<HostTokens> tokens_ GUARDED_BY(mu_);  // never reset once it is set
   Error why_ GUARDED_BY(mu_) = Error::NotApplied(Code::kUnavailable,
                                                  "the token issuer has not started yet");
 };

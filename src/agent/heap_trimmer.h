@@ -1,5 +1,5 @@
-// HeapTrimmer: gives memory that nobody needs any more back to the system, a moment after pods have
-// come or gone: the heap would keep what a burst took, and what deleted pods had.
+// HeapTrimmer: gives free memory of the heap back to the system, a moment after pods have come or
+// gone. The heap would otherwise keep what a burst took, and what deleted pods had.
 #pragma once
 
 #include <functional>
@@ -8,18 +8,19 @@
 
 namespace volumed {
 
-// Few large blocks are kept by the heap, and by few threads: what is large is given back at once.
-// Called once, before there are threads.
+// Limits what the C library's heap keeps: large blocks go back to the system when they are freed,
+// and few arenas are used. REQUIRES: it is called once, before there are threads.
 void LimitHeap();
 
 // Threads: the control thread. Blocks: never.
 class HeapTrimmer {
  public:
-  // `trim` blocks, and runs beside the control thread. The scheduler outlives this, and this its
-  // tasks.
+  // `trim` blocks, and runs beside the control thread. The scheduler outlives this object, and this
+  // object outlives the tasks that it posts.
   HeapTrimmer(Scheduler& scheduler, std::function<void()> trim);
 
-  // Something has come or gone. However many do, memory is given back once in a while.
+  // Says that pods or objects have come or gone. However often it is called, memory is given back
+  // at most once in five seconds.
   void Changed();
 
  private:
@@ -28,7 +29,7 @@ class HeapTrimmer {
   bool armed_ = false;
 };
 
-// As the C library does it.
+// Gives the C library's free memory back (malloc_trim).
 void TrimHeap();
 
 }  // namespace volumed

@@ -1,7 +1,7 @@
 // HttpConnections: the connections of the HTTP server, each a small state machine on one event
 // loop. Whatever clients do, their number, their memory and their time are bounded, and a client
-// that asks for something finds a place: a new connection takes the place of the one that has been
-// silent longest. Source: RFC 9112 section 9.5 (a server may close a connection at any time).
+// that asks for something finds a place: a new connection may take the place of the one that has
+// been silent longest. Source: RFC 9112 section 9.5 (a server may close a connection at any time).
 #pragma once
 
 #include <sys/socket.h>
@@ -26,43 +26,45 @@
 namespace volumed {
 
 using HttpText = std::shared_ptr<const std::string>;
-// Takes an answer. Threads: any. Only the first call of each counts.
+// Takes an answer. Threads: any. Only the first call of each reply counts.
 using HttpReply = std::function<void(HttpText)>;
 
 // A question that the server asks of the program.
 struct HttpQuestion {
-  // Sees to it that `reply` is called, at once or later, on any thread. Must not block.
+  // Arranges that `reply` is called, at once or later, on any thread. Must not block.
   std::function<void(HttpReply reply)> ask;
-  // The answer after `patience` without a reply. Must not block.
+  // Makes the answer that is sent if `patience` passes without a reply. Must not block.
   std::function<HttpText()> late;
   Duration patience = std::chrono::seconds(5);
 };
 
 struct HttpHandlers {
   HttpQuestion metrics;    // text exposition format
-  HttpQuestion unhealthy;  // "" when healthy, else the reason
-  HttpQuestion not_ready;  // as the one before; what begins with a line "ok" is good too
+  HttpQuestion unhealthy;  // "" if healthy, else the reason
+  HttpQuestion not_ready;  // as `unhealthy`; a text whose first line is "ok" means ready too
 };
 
 struct HttpLimits {
   size_t connections = 64;
   size_t connections_per_peer = 32;
-  // A request has to be there as a whole so long after its connection, or its first byte.
+  // A whole request has to arrive within this time after the connection began, or after its first
+  // byte if it is a later request.
   Duration header_timeout = std::chrono::seconds(5);
   // How long a connection may wait for its next request.
   Duration idle_timeout = std::chrono::seconds(5);
-  // For a client that takes nothing of its answer, and for the whole of an answer.
+  // How long a client may take nothing of its answer, and how long a whole answer may take.
   Duration write_stall = std::chrono::seconds(5);
   Duration write_timeout = std::chrono::seconds(60);
-  // After which a client that is still taking its answer may have to make room.
+  // A client that has been taking its answer for longer than this may have to make room.
   Duration write_grace = std::chrono::seconds(1);
   int requests_per_connection = 100;
-  // Of all answers together that clients have not taken yet; one alone may be longer.
+  // The limit for all answers together that clients have not taken yet. A single answer may be
+  // longer.
   size_t unsent_bytes = size_t{256} << 20;
 };
 
-// Whose connections are counted together: an IPv4 address, or the 64 bits of an IPv6 network, all
-// of whose addresses one machine may have.
+// The unit by which connections are counted: an IPv4 address, or an IPv6 network of 64 bits, since
+// one machine may have all addresses of such a network.
 class HttpPeer {
  public:
   explicit HttpPeer(const sockaddr_storage& address);
@@ -72,18 +74,18 @@ class HttpPeer {
   std::string key_;
 };
 
-// Threads: the loop's thread, stats() any. Blocks: never.
+// Threads: the loop's thread; stats() any. Blocks: never.
 class HttpConnections : public std::enable_shared_from_this<HttpConnections> {
  public:
   // REQUIRES: made by std::make_shared.
   HttpConnections(std::shared_ptr<EventLoop> loop, const Clock& clock, HttpHandlers handlers,
                   HttpLimits limits);
-  // Closes all. A reply that comes later does nothing. While the loop does not run.
+  // Closes all connections. A reply that comes later does nothing. REQUIRES: the loop does not run.
   ~HttpConnections();
 
-  // Takes a new connection, or closes it if no other may make room for it.
+  // Takes a new connection; closes it if no other connection may make room for it.
   void Admit(Descriptor socket, const HttpPeer& peer);
-  // Closes the connection that has been silent longest; false if none is silent.
+  // Closes the connection that has been silent longest; false if no connection is silent.
   bool MakeRoom();
   HttpServerStats stats() const;
 
@@ -99,9 +101,9 @@ class HttpConnections : public std::enable_shared_from_this<HttpConnections> {
     Phase phase = Phase::kReading;
     TimePoint since;    // when its phase began
     TimerId timer = 0;  // of its phase
-    std::string input;  // what was read and is not answered yet
+    std::string input;  // what was read and belongs to later requests, or to one that is incomplete
     HttpRequest request;
-    uint64_t question = 0;  // names the one that is asked
+    uint64_t question = 0;  // the number of the question that is being asked
     int served = 0;
     std::string head;  // the answer that is being written
     HttpText body;
@@ -112,7 +114,7 @@ class HttpConnections : public std::enable_shared_from_this<HttpConnections> {
   using Table = std::map<Id, Connection>;
 
   bool MakeRoomFor(const HttpPeer& peer);
-  // The connection that must go first, of `peer` or of all.
+  // The connection that has to make room first, among those of `peer`, or among all if it is null.
   std::optional<Id> Victim(const HttpPeer* peer) const;
   const HttpPeer* BusiestPeer() const;
   void Close(Id id, Why why);
@@ -123,7 +125,7 @@ class HttpConnections : public std::enable_shared_from_this<HttpConnections> {
 
   void ReadRequest(Id id, Connection& connection);
   void OnReadable(Id id);
-  // Goes on with what is read; true if the connection waits for more input.
+  // Goes on with the bytes that were read; true if the connection waits for more of them.
   bool TakeRequest(Id id, Connection& connection);
   void Handle(Id id, Connection& connection);
   void Ask(Id id, Connection& connection, const HttpQuestion& question);
@@ -140,7 +142,7 @@ class HttpConnections : public std::enable_shared_from_this<HttpConnections> {
   const HttpLimits limits_;
   Table connections_;
   std::map<HttpPeer, size_t> per_peer_;
-  size_t unsent_bytes_ = 0;  // of the answers that are being written, as a whole
+  size_t unsent_bytes_ = 0;  // the full sizes of the answers that are being written
   Id next_id_ = 1;
   uint64_t next_question_ = 1;
   std::atomic<size_t> open_{0};

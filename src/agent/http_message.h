@@ -1,5 +1,5 @@
-// The little of HTTP/1.1 that a scraper or a probe speaks: requests without a body are read, whole
-// answers are written. Source: RFC 9110, RFC 9112.
+// The small part of HTTP/1.1 that a scraper or a probe uses: reading requests without a body, and
+// writing whole answers. Source: RFC 9110, RFC 9112.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@
 
 namespace volumed {
 
-// Of a request line and its header lines together.
+// The limit for a request line and its header lines together.
 inline constexpr size_t kMaxHttpHeadBytes = 8 * 1024;
 
 struct HttpRequest {
   std::string method;
-  std::string path;  // without query; "/" if there is none
+  std::string path;  // without the query; "/" if the request has none
   bool keep_alive = false;
   bool accepts_gzip = false;
 };
@@ -23,12 +23,12 @@ struct HttpParsed {
   State state = State::kIncomplete;
   HttpRequest request;  // if kComplete
   size_t consumed = 0;  // if kComplete: the bytes of the request
-  int refusal = 0;      // if kRefused: the status to answer; the connection ends then
+  int refusal = 0;      // if kRefused: the status to answer; the connection ends after that
 };
 
-// Reads the request at the beginning of `bytes`, which may hold less or more than one. Threads:
-// any. Blocks: never. Refusals: 400 (not HTTP), 413 (it has a body), 431 (longer than
-// kMaxHttpHeadBytes), 505 (another version of HTTP).
+// Reads the request at the beginning of `bytes`, which may hold a part of a request, or more than
+// one. Threads: any. Blocks: never. Refusals: 400 (not HTTP), 413 (the request has a body), 431
+// (longer than kMaxHttpHeadBytes), 505 (another version of HTTP).
 HttpParsed ParseHttpRequest(std::string_view bytes);
 
 struct HttpResponseHead {
@@ -37,15 +37,15 @@ struct HttpResponseHead {
   size_t content_length = 0;
   bool gzip = false;
   bool keep_alive = false;
-  int keep_alive_seconds = 0;  // how long, and for how many more requests, it is kept alive
+  int keep_alive_seconds = 0;  // how long the connection stays open, and for how many more requests
   int requests_left = 0;
 };
 
-// Everything in front of the body, the empty line included.
+// All bytes in front of the body, with the empty line.
 std::string FormatHttpHead(const HttpResponseHead& head);
 
-// In the gzip format; empty if there is no memory for it. Blocks: computes, about 10 ms for each
-// megabyte.
+// Compresses in the gzip format; empty if there is no memory for it. Blocks: computes for about 10
+// ms per megabyte.
 std::string Gzip(std::string_view text);
 
 }  // namespace volumed

@@ -1,6 +1,6 @@
-// HttpServer: /metrics, /healthz and /readyz, on loopback by default, on one thread of its own. It
-// answers from values that are kept in memory: a scrape never waits for a filesystem, and a client
-// that does nothing, or that does it slowly, costs no thread.
+// HttpServer: serves /metrics, /healthz and /readyz, on loopback by default, on one thread of its
+// own. It answers from values that are kept in memory: a scrape never waits for a filesystem, and a
+// client that does nothing, or that is slow, costs no thread.
 #pragma once
 
 #include <memory>
@@ -16,22 +16,24 @@
 
 namespace volumed {
 
-// The limits of this process: with few descriptors (RLIMIT_NOFILE), fewer connections.
+// The limits for this process. A process that may have few descriptors (RLIMIT_NOFILE) gets fewer
+// connections.
 HttpLimits HttpLimitsOfProcess();
 
-// A listening socket at "host:port" or "[host]:port"; port 0 is any free one. Blocks: looks up a
-// host that is no number. Errors, not applied: InvalidArgument (no such form), Unavailable (the
-// port is taken, no such address here).
+// Makes a listening socket at "host:port" or "[host]:port"; port 0 is any free port. Blocks: looks
+// up a host that is a name. Errors, not applied: InvalidArgument (another form), Unavailable (the
+// port is taken, or this machine does not have the address).
 Result<Descriptor> MakeHttpSocket(const std::string& address);
 
 // Threads: construction and destruction on one thread; the questions are asked on the server's own.
 class HttpServer {
  public:
-  // `socket` listens and does not block. `clock` and `log` outlive the server, and every reply.
+  // `socket` listens and does not block. `clock` and `log` outlive the server and every reply.
   static Result<std::unique_ptr<HttpServer>> Start(Descriptor socket, HttpHandlers handlers,
                                                    HttpLimits limits, const Clock& clock,
                                                    Logger& log);
-  // Closes every connection. Blocks: until the server's thread has ended, which waits for nobody.
+  // Closes every connection. Blocks: until the server's thread has ended; that thread waits for no
+  // client.
   ~HttpServer();
 
   int port() const { return port_; }

@@ -1,5 +1,5 @@
-// What a pod has of a `local` volume is the directory that was there when it was set up, and it
-// keeps that: by now another one may be at the path. Whoever asks for a retry is told.
+// Finds pods whose `local` volume is not the directory that lies at the volume's path now. A pod
+// keeps the directory that was there when the volume was set up. The answer to a retry says so.
 #pragma once
 
 #include <string>
@@ -15,15 +15,17 @@ namespace volumed {
 
 struct KeptDirectory {
   std::string volume;
-  std::string path;   // that its PersistentVolume names
-  std::string place;  // where the pod has it
+  std::string path;   // the path that the PersistentVolume names
+  std::string place;  // where the pod has the directory
 };
 
-// Of the volumes that the pod has. Threads: the control thread. Blocks: never.
+// The directories of the `local` volumes that are set up for the pod. Threads: the control thread.
+// Blocks: never.
 std::vector<KeptDirectory> KeptDirectoriesOf(const ObjectCatalog& catalog, const PodView& pod);
 
-// Says in the answer to a retry which of them are not what is at their path now. Of what cannot be
-// looked at nothing is said. Threads: any. Blocks: until a deadline of its own.
+// Adds to the answer of a retry, for each volume, that another directory or none lies at its path
+// now. A directory that cannot be looked at is not mentioned. Threads: any. Blocks: for each
+// directory, until a deadline of its own.
 void TellOfOtherDirectories(Kernel& kernel, const Clock& clock,
                             const std::vector<KeptDirectory>& kept, v1::RetryResponse* response);
 

@@ -1,6 +1,6 @@
-// MetricsText: the text of a scrape. Its figures are collected on the control thread, and written
-// beside it; when the control thread has no time, the text of the last collection is still there,
-// whole, and says itself when it was collected.
+// MetricsText: the text of a scrape. Its figures are collected on the control thread, and the text
+// is written on another one. If the control thread has no time, the whole text of the last
+// collection is still there, and says itself when it was collected.
 #pragma once
 
 #include <functional>
@@ -14,22 +14,22 @@
 
 namespace volumed {
 
-// Threads: any, but for Collect(). Blocks: never.
+// Threads: any, except for Collect(). Blocks: never, except for Collect(), which writes the text.
 class MetricsText {
  public:
   using Text = std::shared_ptr<const std::string>;
   using Reply = std::function<void(Text)>;
 
-  // What brings the figures up to date, and what writes them; `lag` is told how long each
-  // collection waited for the control thread.
+  // Hooks of the owner: `collect` brings the figures up to date, `write` makes the text of them,
+  // and `lag` is told how long each collection waited for the control thread.
   struct Hooks {
-    // On the control thread, one part of the work at each call; true: that was the last.
+    // Called on the control thread. Each call does one part of the work; the last returns true.
     std::function<bool()> collect;
-    std::function<std::string()> write;  // on any thread, one call at a time
-    std::function<void(Duration)> lag;   // on the control thread
+    std::function<std::string()> write;  // called on any thread, one call at a time
+    std::function<void(Duration)> lag;   // called on the control thread
   };
 
-  // The scheduler outlives this, and this the texts that are being written.
+  // The scheduler outlives this object, and this object outlives the texts that are being written.
   MetricsText(Scheduler& scheduler, Hooks hooks);
 
   // Replies with a text that is collected after this call. Calls that wait at the same time share
@@ -37,7 +37,8 @@ class MetricsText {
   void Ask(Reply reply) EXCLUDES(mu_);
   // The last text; empty before the first Collect().
   Text last() const EXCLUDES(mu_);
-  // Collects and writes now. For the start: nobody waits yet. Threads: control thread.
+  // Collects and writes at once. It is for the start, when no call waits. Threads: the control
+  // thread.
   void Collect() EXCLUDES(mu_);
 
  private:
@@ -49,8 +50,8 @@ class MetricsText {
   const Hooks hooks_;
   mutable Mutex mu_;
   Text last_ GUARDED_BY(mu_) = std::make_shared<const std::string>();
-  std::vector<Reply> waiting_ GUARDED_BY(mu_);  // for a collection after their call
-  std::vector<Reply> served_ GUARDED_BY(mu_);   // by the text that is being written
+  std::vector<Reply> waiting_ GUARDED_BY(mu_);  // for the next collection
+  std::vector<Reply> served_ GUARDED_BY(mu_);   // calls that the text in progress answers
   bool under_way_ GUARDED_BY(mu_) = false;
 };
 

@@ -1,5 +1,5 @@
-// Mount facts: what the mount table says of the places of a pod's volumes. Reads /proc alone, never
-// a path inside a volume.
+// Mount facts: what the mount table says of the places of a pod's volumes. Only /proc is read,
+// never a path inside a volume.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace volumed {
 
-// Where a volume and the mounts of its parts are.
+// The places of a volume and of the mounts of its parts.
 struct MountQuestion {
   std::string volume;
   std::string path;
@@ -20,14 +20,14 @@ struct MountQuestion {
 };
 using MountQuestions = std::vector<MountQuestion>;
 
-// Answers each question from the whole table; says in `not_shown` how many were left out.
+// Answers each question from the whole table; sets `not_shown` to how many mounts were left out.
 // Threads: any. Blocks: never.
 void AnswerMountQuestions(const std::vector<MountEntry>& table, const MountQuestions& questions,
                           v1::DescribeResponse* response);
 
-// The same by questions to the kernel that cost what their answers do; where one fails,
+// Like AnswerMountQuestions, but asks the kernel only about these places. If a question fails,
 // `mounts_error` says why.
-// Threads: any. Blocks: at most 5 s.
+// Threads: any. Blocks: for 5 s at most.
 void AddMountFacts(Kernel& kernel, const Clock& clock, const MountQuestions& questions,
                    v1::DescribeResponse* response);
 

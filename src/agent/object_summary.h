@@ -1,5 +1,5 @@
-// ObjectSummary: an object's spec in a few lines for people. Never the content of a secret, and of
-// a config map the sizes alone.
+// ObjectSummary: an object's spec in a few lines for people. It never holds the content of a
+// Secret, and of a ConfigMap only the sizes.
 #pragma once
 
 #include <string>
@@ -12,12 +12,13 @@ namespace volumed {
 
 using SummaryLines = std::vector<std::pair<std::string, std::string>>;
 
-// Lines and values are cut at these.
+// Longer lists of lines, and longer values, are cut.
 inline constexpr size_t kMaxSummaryLines = 200;
 inline constexpr size_t kMaxSummaryValue = 256;
 
-// By the kind's row in the table of object_summary.cc; a kind without one is shown field by field.
-// More than kMaxSummaryLines lines say that the rest was cut. Threads: any. Blocks: never.
+// Made by the kind's row in the table of object_summary.cc; a kind without a row is shown field by
+// field. If there are more than kMaxSummaryLines lines, the last one says that the rest was cut.
+// Threads: any. Blocks: never.
 SummaryLines SummariseObject(const Object& object);
 
 }  // namespace volumed

@@ -1,4 +1,5 @@
-// OperationsStream: one WatchOperations call: what runs now and how far it is, and what is stuck.
+// OperationsStream: one WatchOperations call. It shows what runs now and how far it is, and what is
+// stuck.
 #pragma once
 
 #include <map>
@@ -10,14 +11,15 @@
 
 namespace volumed {
 
-// Threads: as ControlStream. While nothing runs and nothing is stuck, it only waits for a change.
+// Threads: as ControlStream. While nothing runs and nothing is stuck, the stream only waits for a
+// change.
 class OperationsStream final : public ControlStream<v1::WatchOperationsResponse> {
  public:
   OperationsStream(ControlBackend& backend, v1::WatchOperationsRequest request)
       : ControlStream(backend), request_(std::move(request)) {}
 
  private:
-  // What the answer before said of an operation.
+  // What the answer before this one said of an operation.
   struct Sample {
     std::string step;
     int64_t done = 0;
@@ -38,9 +40,9 @@ class OperationsStream final : public ControlStream<v1::WatchOperationsResponse>
   const v1::WatchOperationsRequest request_;
   Duration interval_{};
   uint64_t observer_ = 0;
-  TimerId timer_ = 0;     // while one is set nothing is sent: answers keep an interval between them
-  bool changed_ = false;  // since the last answer
-  bool busy_ = false;     // something ran or was stuck then
+  TimerId timer_ = 0;     // set: no answer is sent, since answers keep an interval between them
+  bool changed_ = false;  // something changed since the last answer
+  bool busy_ = false;     // something ran or was stuck in the last answer
   Samples samples_;
 };
 

@@ -1,4 +1,4 @@
-// Who may do what over the control socket: the peer's credentials decide its role.
+// Decides by the credentials of a peer what it may do over the control socket.
 #pragma once
 
 #include <sys/types.h>
@@ -22,9 +22,9 @@ struct PeerCredentials {
   gid_t gid = 0;
 };
 
-// root is admin; members of the operate group (primary or supplementary) operate; members of the
-// read group read; everybody else has no role. Groups that are not set or do not exist match
-// nobody.
+// The user root has the role admin, members of the operate group (primary or supplementary)
+// operate, members of the read group read; every other user has no role. A group that is not set or
+// does not exist has no members.
 class PeerRoles {
  public:
   PeerRoles(std::optional<gid_t> operate_group, std::optional<gid_t> read_group)
@@ -38,10 +38,11 @@ class PeerRoles {
   std::optional<gid_t> read_group_;
 };
 
-// SO_PEERCRED of a connected unix socket: the credentials at connect(2). Source: unix(7).
+// The credentials of the peer of a connected unix socket, as of connect(2) (SO_PEERCRED). Source:
+// unix(7).
 Result<PeerCredentials> GetPeerCredentials(int socket);
 
-// The group's number; nullopt when there is no such group, or `name` is empty.
+// The group's number; nullopt if there is no such group, or if `name` is empty.
 std::optional<gid_t> FindGroup(const std::string& name);
 
 }  // namespace volumed

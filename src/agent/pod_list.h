@@ -1,5 +1,6 @@
-// PodList: the answer to GetPods, made by and by: whoever lists ten thousand pods keeps nobody from
-// the control thread meanwhile. Each pod is as it was at one moment, but not all at the same.
+// PodList: makes the answer to GetPods in small steps, so that a list of ten thousand pods does not
+// keep the control thread from other work. Each pod is as it was at one moment, but different pods
+// may be as of different moments.
 #pragma once
 
 #include <cstddef>
@@ -23,10 +24,11 @@ class PodList {
     NodeName node;
   };
 
-  // Which pods there are is asked now, once. `response` outlives this.
+  // Takes the names of the pods that exist now. `response` outlives this object.
   PodList(Parts parts, v1::GetPodsRequest request, v1::GetPodsResponse* response);
 
-  // Adds the next pods to the response, for a few milliseconds at most. True: these were the last.
+  // Adds the next pods to the response, for a few milliseconds at most. Returns true if these were
+  // the last.
   bool Continue();
 
  private:
@@ -35,7 +37,7 @@ class PodList {
   const Parts parts_;
   const v1::GetPodsRequest request_;
   v1::GetPodsResponse* const response_;
-  std::vector<PodName> names_;  // those that were asked for
+  std::vector<PodName> names_;  // those that the request asks for
   size_t next_ = 0;
 };
 

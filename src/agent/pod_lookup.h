@@ -1,4 +1,4 @@
-// Finds the pod that a caller means.
+// Finds the pod that a caller names.
 #pragma once
 
 #include "agent.pb.h"
@@ -9,29 +9,30 @@
 
 namespace volumed {
 
-// By uid when it is given, else by namespace (default "default") and name; a name that is a uid is
-// taken as one. A static pod is found by the name in its manifest too, without the node's name that
-// it has got behind it. Errors, not applied: InvalidArgument when nothing is given, NotFound.
-// Threads: control thread.
+// Finds the pod by uid if it is given, else by namespace (by default "default") and name. A name
+// that is a uid is taken as one. A static pod is also found by the name in its manifest, which
+// lacks the node's name at its end. Errors, not applied: InvalidArgument if the reference is empty;
+// NotFound. Threads: the control thread.
 Result<PodUid> FindPodUid(const VolumeManager& manager, const v1::ObjectRef& ref,
                           const NodeName& node);
 
-// A pod that waits for the end of another one of its name; null: none does.
+// The pod that waits for the end of another pod of the same name; null if none waits.
 const WaitingPod* FindWaitingPod(const ObjectCatalog& catalog, const v1::ObjectRef& ref,
                                  const NodeName& node);
 
-// As FindPodUid; if there is none, the one that waits, once it has a uid.
+// Like FindPodUid; if there is no such pod, the one that waits under this name, if it has a uid
+// yet.
 Result<PodUid> FindPodOrSuccessor(const VolumeManager& manager, const ObjectCatalog& catalog,
                                   const v1::ObjectRef& ref, const NodeName& node);
 
-// Whether somebody who says `name` means this pod: its name, its uid, or its name in its manifest.
+// Whether `name` means this pod: it is the pod's name, its uid, or its name in its manifest.
 bool IsPodName(const PodName& pod, const std::string& name, const NodeName& node);
 
-// By its name in the views, or by one of those that it has in the pod's spec: a volume that came by
-// a claim is shown by its PersistentVolume's. Null: the pod has none.
+// Finds a volume by its name in the pod's view, or by its name in the pod's spec; a volume that a
+// claim gives is shown under the name of its PersistentVolume. Null if the pod has no such volume.
 const VolumeView* FindVolumeByName(const PodView& pod, const std::string& name);
 
-// "default/web", for messages.
+// The name for messages: "default/web".
 std::string DisplayName(const v1::ObjectRef& ref);
 
 }  // namespace volumed

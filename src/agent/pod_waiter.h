@@ -1,6 +1,6 @@
-// PodWaiter: one Wait call. Sends the pod's view at once and after each change, and ends when the
-// condition is met. A call that waits for a pod to be ready ends with NotFound as soon as it is
-// certain that there is no such pod; "create" waits for it to come.
+// PodWaiter: one Wait call. It sends the pod's view at once and after each change, and ends when
+// the condition is met. A call that waits for a pod to be ready ends with NotFound as soon as it is
+// certain that there is no such pod; with the condition "create" it waits for the pod to come.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ class PodWaiter final : public ControlStream<v1::WaitResponse> {
   Result<Next> Fill(v1::WaitResponse* response) override;
   void Unsubscribe() override;
 
-  // The pod that is waited for, as it is now; nullopt if there is none.
+  // The present view of the pod that the call waits for; nullopt if there is no such pod.
   std::optional<PodView> Look();
 
   const v1::WaitRequest request_;

@@ -1,4 +1,4 @@
-// ProcessLock: a lock file that one process at a time holds, with its pid in it.
+// ProcessLock: a lock file that one process at a time holds; the file contains that process's pid.
 #pragma once
 
 #include <string>
@@ -10,20 +10,22 @@
 
 namespace volumed {
 
-// Held for as long as the object lives; the file stays. Children that were executed do not inherit
-// it. Source: flock(2).
+// The lock is held for as long as the object lives; the file stays. Children lose it at execve.
+// Source: flock(2).
 class ProcessLock {
  public:
-  // How long Take() waits for the lock of a process that is dead, or about to be: it has it until
-  // the kernel has taken it apart, and a child that it forked a moment ago has it until it execs.
+  // Whether Take() waits for the lock of a process that is dead or about to end. Such a process has
+  // the lock until the kernel has taken it apart, and a child that it has just forked until it
+  // execs.
   enum class Patience { kNone, kForTheDead };
 
-  // Errors, not applied: Unavailable (another process has it: its pid), errno's code. Blocks: for a
-  // dead owner at most five seconds, for a living one at most one; with kNone, never for an owner.
+  // Errors, not applied: Unavailable (another process has the lock; the message has its pid);
+  // errno's code. Blocks: with kForTheDead, five seconds at most for an owner that is dead, one
+  // second at most for an owner that lives; with kNone, never for an owner.
   static Result<ProcessLock> Take(const std::string& path, Patience patience);
 
-  // Whether the file that is locked is still the one at `path`: if it was removed, another process
-  // may have made and locked another one.
+  // Whether the locked file is still the one at `path`. If it was removed, another process may have
+  // made and locked a new file there.
   bool IsAt(const std::string& path) const;
 
  private:

@@ -1,5 +1,5 @@
-// What `volumectl records` shows: whether the records may be older than the disks, and what is held
-// back therefore.
+// What `volumectl records` shows: whether the records may be older than the disks, and which steps
+// are held back because of that.
 #pragma once
 
 #include "agent.pb.h"

@@ -1,4 +1,5 @@
-// RootLock: one agent per root directory, and no root taken over by accident.
+// RootLock: makes sure that a root directory has one agent at a time, and that no root is taken
+// over by accident.
 #pragma once
 
 #include <string>
@@ -9,19 +10,22 @@
 
 namespace volumed {
 
-// Makes sure that the root is ours, then holds its lock for as long as the object lives:
-//  - a root that is missing or empty becomes ours, marked by <root>/volumed/created-by-volumed;
-//  - a root without the mark is somebody's: it needs `adopt`, and is refused while a kubelet runs
-//    on it;
+// Makes sure that this agent may have the root, then holds its lock for as long as the object
+// lives:
+//  - a root that is missing or empty is taken, and marked by <root>/volumed/created-by-volumed;
+//  - a root without the mark may belong to a kubelet: taking it needs `adopt`, and is refused while
+//    a kubelet runs on it;
 //  - a root whose lock is held has an agent already.
-// Workers do not inherit the lock: an agent that restarts gets it although an old worker lives.
+// Workers do not inherit the lock: an agent that restarts gets it even if an old worker lives.
 class RootLock {
  public:
-  // Whether Acquire would take it, but for its lock; nothing is made. Errors: those of Acquire.
+  // Whether Acquire would take the root, if its lock were free; nothing is changed. Errors: those
+  // of Acquire.
   static Status CheckMayTake(const std::string& root, bool adopt);
 
-  // Blocks: touches the root's own filesystem only. Errors, not applied: FailedPrecondition (not
-  // ours; a kubelet runs), Unavailable (another agent, with its pid), errno's code.
+  // Blocks: uses the root's own filesystem only. Errors, not applied: FailedPrecondition (the root
+  // lacks the mark, or a kubelet runs on it); Unavailable (another agent, with its pid); errno's
+  // code.
   static Result<RootLock> Acquire(const std::string& root, bool adopt);
 
   bool adopted() const { return adopted_; }

@@ -1,4 +1,4 @@
-// Signals as events of the control thread.
+// Signals: turns signals into calls on the control thread.
 #pragma once
 
 #include <functional>
@@ -15,9 +15,9 @@ struct SignalHandlers {
   std::function<void()> reload;  // SIGHUP
 };
 
-// Blocks the three signals for the whole process (threads made later inherit it) and reads them
+// Blocks the three signals for the whole process (threads made later inherit that) and reads them
 // from a descriptor instead. SIGPIPE is ignored: a peer that goes away is an error of one write.
-// Threads: made before any other thread; handlers on the control thread.
+// Threads: it is made before any other thread; the handlers run on the control thread.
 class Signals {
  public:
   static Result<std::unique_ptr<Signals>> Create(EventLoop& loop, SignalHandlers handlers);

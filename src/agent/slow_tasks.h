@@ -1,5 +1,5 @@
-// SlowTasks: which tasks have kept the control thread longest, by the function that made them: what
-// everybody else waited for.
+// SlowTasks: remembers which tasks kept the control thread longest, so that one can see what all
+// other tasks waited for. A task is named by the function that made it.
 #pragma once
 
 #include <map>
@@ -9,19 +9,19 @@
 
 namespace volumed {
 
-// A task that is shorter keeps nobody waiting for what a person would notice.
+// A task that is shorter delays the others by less than a person would notice.
 inline constexpr Duration kSlowTask = std::chrono::milliseconds(5);
 
 // Threads: the control thread. Blocks: never.
 class SlowTasks {
  public:
-  // `clock` outlives this.
+  // `clock` outlives this object.
   explicit SlowTasks(const Clock& clock) : clock_(clock), window_began_(clock.Now()) {}
 
   void Ran(const std::string& task, Duration took);
 
-  // The longest run of each task in the last one to two minutes: not since it was asked last, so
-  // that each of several who ask sees it.
+  // The longest run of each task in the last one to two minutes. It is not counted from the last
+  // question, so that each of several callers sees it.
   std::map<std::string, Duration> Longest();
 
  private:
@@ -30,7 +30,7 @@ class SlowTasks {
   const Clock& clock_;
   TimePoint window_began_;
   std::map<std::string, Duration> now_;
-  std::map<std::string, Duration> before_;  // of the window that has ended
+  std::map<std::string, Duration> before_;  // the window that ended last
 };
 
 }  // namespace volumed

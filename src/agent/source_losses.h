@@ -1,4 +1,4 @@
-// SourceLosses: what a source has lost, is about to lose, or would lose by a command, for people.
+// SourceLosses: tells people what a source has lost, is about to lose, or would lose by a command.
 #pragma once
 
 #include <functional>
@@ -16,48 +16,53 @@
 
 namespace volumed {
 
-// Threads: control thread. Blocks: never. REQUIRES: catalog and manager outlive it.
+// Threads: the control thread. Blocks: never. REQUIRES: catalog and manager outlive it.
 class SourceLosses {
  public:
   using AbsentObjects = google::protobuf::RepeatedPtrField<v1::AbsentObject>;
 
-  // `removal_deletes`: sources of which an object that outlives a pod ends by leaving them.
+  // `removal_deletes` names the sources in which the removal of an object that outlives pods
+  // deletes it.
   SourceLosses(const ObjectCatalog& catalog, const VolumeManager& manager,
                std::set<std::string> removal_deletes)
       : catalog_(catalog), manager_(manager), removal_deletes_(std::move(removal_deletes)) {}
 
-  // What a source has delivered.
+  // Notes what a source has delivered.
   void Note(const ObjectUpdate& update);
   void Forget(const std::string& source);
   // Whether anything of the source is known.
   bool Knows(const std::string& source) const;
 
-  // Of its newest list.
+  // Why the source's newest list is incomplete; "" if it is complete.
   std::string IncompleteBecause(const std::string& source) const;
-  // What the source does not have now, held, going and unknown.
+  // The objects that the source does not have now: held, going or unknown.
   void EncodeAbsent(const std::string& source, AbsentObjects* out) const;
-  // What `source accept` takes away: the same, and what others have lost and may be in this one.
+  // What `source accept` takes away: the absent objects of this source, and those that other
+  // sources have lost and that may have moved to this one.
   void EncodeAccepted(const std::string& source, AbsentObjects* out) const;
-  // Its pods that are to be replaced, as its manifests have other volumes by now.
+  // The pods of the source that are to be replaced, since their manifests have other volumes by
+  // now.
   void EncodeReplaced(const std::string& source, AbsentObjects* out) const;
-  // What has left the source and is Missing since.
+  // The objects that have left the source and are Missing since.
   void EncodeMissing(const std::string& source, v1::Source* out) const;
-  // What is Missing since its source was forgotten, as a source of its own; nothing if there is
-  // none.
+  // The objects that are Missing and whose source was forgotten, as a source of its own; none is
+  // added if there are no such objects.
   void EncodeForgotten(v1::GetSourcesResponse* out) const;
-  // The pods of an adopted root that are held, as a source of their own; nothing if there are none.
+  // The pods of an adopted root that are held, as a source of its own; none is added if there are
+  // none.
   void EncodeAdoptedRoot(v1::GetSourcesResponse* out) const;
-  // All that it ever delivered and that is used, and that no other source has: what `source forget`
-  // takes away.
+  // What `source forget` takes away: every object of the source that is in use and that no other
+  // source has.
   void EncodeAll(const std::string& source, AbsentObjects* out) const;
 
-  // Errors (not applied): FailedPrecondition if volumes of these are mounted and nobody said yes.
+  // Errors, not applied: FailedPrecondition if `yes` is false and one of the objects has mounted
+  // volumes or data on disk.
   static Status CheckConfirmed(const AbsentObjects& goes, bool yes);
 
  private:
   struct Absent {
     ObjectKey key;
-    ObjectPtr object;  // null if unknown
+    ObjectPtr object;  // null if the object is unknown
     std::string file;
     std::string_view presence;
     std::string reason;
@@ -65,7 +70,7 @@ class SourceLosses {
     std::string may_be_in_source = {};
   };
 
-  // What one source does not have now: by file and name as listed, and what is unknown by its name.
+  // What one source does not have now: listed objects by file and name, unknown objects by name.
   struct AbsentOfSource {
     std::map<std::pair<std::string, ObjectKey>, Absent> listed;
     std::map<ObjectKey, Absent> unknown;
@@ -75,13 +80,15 @@ class SourceLosses {
   static void NoteUnknown(const UnknownObject& object, AbsentOfSource& absent);
   void NoteList(const ObjectList& list);
   void NoteDelta(const ObjectDelta& delta);
-  // Whom the source has under another name, with a uid or without one, has not left it.
+  // All absent objects of the source, except those that the source has under another name, with or
+  // without a uid.
   std::vector<Absent> AllAbsent(const std::string& source) const;
   void EncodeMissingOf(const std::function<bool(const std::string&)>& is_of, v1::Source* out) const;
-  // With what another source has by now; without what a command has deleted.
+  // AllAbsent() with a note on objects that another source has by now, and without objects that a
+  // command has deleted.
   std::vector<Absent> AbsentOf(const std::string& source) const;
-  // What is used of its name, if anything is, is not the source's: a command has ended that, or
-  // will as soon as nobody has it.
+  // Whether the end of the object comes from a command and not from the source: a command has
+  // deleted it, or is about to when nobody uses it any more.
   bool IsEndedByCommand(const std::string& source, const ObjectKey& object) const;
   void Encode(const std::string& source, const Absent& absent, v1::AbsentObject* out) const;
   void EncodeHeldPods(AbsentObjects* out) const;

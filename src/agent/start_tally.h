@@ -1,8 +1,9 @@
-// StartTally: counts what became of the volumes that were found at the start, under kubelet's
-// names. Source: kubernetes pkg/kubelet/volumemanager/reconciler/reconstruct_common.go@v1.36.2,
+// StartTally: counts what became of the volumes that were found at the start, in metrics with
+// kubelet's names. Source: kubernetes
+// pkg/kubelet/volumemanager/reconciler/reconstruct_common.go@v1.36.2,
 // pkg/kubelet/kubelet_volumes.go@v1.36.2 (cleanupOrphanedPodDirs). Kubelet sweeps every two
-// seconds; here the one sweep is when every source has delivered, and what it found is followed to
-// its end.
+// seconds. This agent sweeps once, when every source has delivered, and follows what the sweep
+// found to its end.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +18,21 @@ namespace volumed {
 // Threads: the control thread. Blocks: never.
 class StartTally {
  public:
-  // `families` outlives this.
+  // `families` outlives this object.
   explicit StartTally(ExportedFamilies& families) : families_(families) {
     families_.SetOrphanPodCleanedVolumes(0, 0);
   }
 
   void TakenOver(const TakeOver& found);
-  // The volumes of a pod that no source has any more.
+  // Adds the volumes of a pod that no source has any more.
   void OrphanFound(const std::set<PodVolumeKey>& volumes);
-  // Each operation, of whatever kind.
+  // REQUIRES: it is called for each operation, of whatever kind.
   void OperationFinished(const FinishedOperation& finished);
 
  private:
   ExportedFamilies& families_;
   std::set<PodVolumeKey> without_record_;
-  std::set<PodVolumeKey> orphans_;  // not gone yet
+  std::set<PodVolumeKey> orphans_;  // orphans that are not gone yet
   std::set<PodVolumeKey> failed_orphans_;
   int64_t cleaned_orphans_ = 0;
 };

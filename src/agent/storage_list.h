@@ -8,8 +8,8 @@
 
 namespace volumed {
 
-// Of one kind, sorted by namespace and name; the first 5000. Threads: the control thread. Blocks:
-// never. Errors, not applied: InvalidArgument for a kind that is none of the three.
+// Lists the objects of one kind, sorted by namespace and name, at most 5000. Threads: the control
+// thread. Blocks: never. Errors, not applied: InvalidArgument for any other kind.
 Status ListStorage(const ObjectCatalog& catalog, const VolumeManager& manager,
                    const v1::GetStorageRequest& request, v1::GetStorageResponse* response);
 

@@ -1,4 +1,4 @@
-// Views of the volume manager as messages of the control API.
+// Encodes views of the volume manager as messages of the control API.
 #pragma once
 
 #include <set>
@@ -14,8 +14,8 @@
 
 namespace volumed {
 
+// EncodePodSummary leaves out volumes and events; see GetPodsRequest.summary. In EncodePod,
 // `events` are the pod's own, oldest first.
-// Without volumes and events; see GetPodsRequest.summary.
 void EncodePodSummary(const PodView& view, v1::Pod* out);
 void EncodePod(const PodView& view, const std::vector<KeptEvent>& events, v1::Pod* out);
 void EncodeProblemView(const ProblemView& view, v1::Problem* out);
@@ -24,7 +24,7 @@ void EncodeEvent(const KeptEvent& event, v1::Event* out);
 void EncodeStuck(const StuckOperation& stuck, const Clock& clock, v1::StuckOperation* out);
 v1::ObjectRef MakeObjectRef(const ObjectKey& key);
 v1::ObjectRef MakePodRef(const PodView& view);
-// With the uid alone when no such pod is known any more.
+// Only the uid is set if the manager does not know the pod any more.
 v1::ObjectRef MakePodRef(const PodUid& pod, const VolumeManager& manager);
 void EncodeSource(const SourceStatus& status, v1::Source* out);
 void EncodeUnreadFiles(const std::set<std::string>& files, v1::Source* out);

@@ -11,13 +11,13 @@
 
 namespace volumed {
 
-// Threads: control thread. Without systemd (no NOTIFY_SOCKET) every method does nothing.
+// Threads: the control thread. Without systemd (no NOTIFY_SOCKET) every method does nothing.
 class Watchdog {
  public:
   explicit Watchdog(Scheduler& scheduler);
 
-  // READY=1, also after a reload; and WATCHDOG=1 from the first call on, at half the time that
-  // systemd allows.
+  // Sends READY=1, also after a reload. From the first call on, WATCHDOG=1 is sent too, at half the
+  // time that systemd allows.
   void Ready(const std::string& status);
   void Status(const std::string& status);
   void Reloading();

@@ -7,7 +7,7 @@
 
 namespace volumed {
 
-// Line breaks are skipped, as Go's decoder does; nullopt for anything else that is not base64.
+// Skips line breaks, as Go's decoder does; nullopt for text that is not base64.
 std::optional<std::string> Base64Decode(std::string_view text);
 std::string Base64Encode(std::string_view bytes);
 

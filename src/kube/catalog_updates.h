@@ -1,8 +1,9 @@
-// CatalogUpdates: what the sources deliver, on its way into the catalog. Updates are taken over in
-// the order in which they come, whatever source they are of, for what one has lost another one may
-// have; each in parts, so that a list of ten thousand pods keeps nobody from the control thread.
+// CatalogUpdates: passes what the sources deliver on to the catalog. Updates of all sources are
+// taken over in the order in which they come, since one source may have what another has lost. Each
+// is taken over in parts, so that a list of ten thousand pods does not keep the control thread from
+// other work.
 //
-// A full list of a source ends what has come from it just before and is not merged yet.
+// A full list of a source drops the earlier updates of that source that are not merged yet.
 #pragma once
 
 #include <deque>
@@ -20,19 +21,20 @@ class CatalogUpdates {
  public:
   struct Hooks {
     std::function<void(const ObjectUpdate&)> begins = [](const ObjectUpdate&) {};
-    // After each part, with whether it was the last one of its update.
+    // Called after each part; `is_last` says whether it was the last part of its update.
     std::function<void(bool is_last)> taken = [](bool) {};
   };
 
-  // Both outlive this.
+  // Scheduler and catalog outlive this object.
   CatalogUpdates(Scheduler& scheduler, ObjectCatalog& catalog, Hooks hooks);
   ~CatalogUpdates();
   CatalogUpdates(const CatalogUpdates&) = delete;
   CatalogUpdates& operator=(const CatalogUpdates&) = delete;
 
-  // If nothing is before it, as much of it as one task may do is taken over before this returns.
+  // If no update waits before this one, as much of it as one task may do is taken over before this
+  // returns.
   void Add(ObjectUpdate update);
-  // Nothing waits, and nothing is being taken over.
+  // True if no update waits and none is being taken over.
   bool IsIdle() const { return waiting_.empty() && !catalog_.IsTaking(); }
 
  private:

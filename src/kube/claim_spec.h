@@ -25,7 +25,8 @@ struct LabelRequirement {
   friend bool operator==(const LabelRequirement&, const LabelRequirement&) = default;
 };
 
-// Every label and every requirement has to hold; an empty selector holds for everything.
+// A label set matches if every label and every requirement holds; an empty selector matches every
+// set.
 struct LabelSelector {
   StringMap match_labels;
   std::vector<LabelRequirement> match_expressions;
@@ -41,20 +42,21 @@ struct NodeRequirement {
   friend bool operator==(const NodeRequirement&, const NodeRequirement&) = default;
 };
 
-// All requirements have to hold; a term without any holds for no node.
+// A node matches if all requirements hold; a term without requirements matches no node.
 struct NodeSelectorTerm {
   std::vector<NodeRequirement> match_expressions;  // over the node's labels
   std::vector<NodeRequirement> match_fields;       // metadata.name only
   friend bool operator==(const NodeSelectorTerm&, const NodeSelectorTerm&) = default;
 };
 
-// One term has to hold.
+// A node matches if at least one term holds.
 struct NodeSelector {
   std::vector<NodeSelectorTerm> terms;
   friend bool operator==(const NodeSelector&, const NodeSelector&) = default;
 };
 
-// The storage that is asked for; a limit is kept, and no volume is refused for it.
+// The storage that a claim asks for. The limit is kept as given; no volume is refused because of
+// it.
 struct StorageRequest {
   Quantity request;
   std::optional<Quantity> limit;
@@ -70,13 +72,13 @@ struct PersistentVolumeClaimSpec {
   std::optional<std::string> volume_attributes_class_name;
   std::string volume_name;
   VolumeMode volume_mode = VolumeMode::kFilesystem;
-  std::string data_source_json;  // "" when absent; who populates volumes reads them
+  std::string data_source_json;  // "" when absent; only a volume populator reads these two
   std::string data_source_ref_json;
   friend bool operator==(const PersistentVolumeClaimSpec&,
                          const PersistentVolumeClaimSpec&) = default;
 };
 
-// Of a generic ephemeral volume.
+// The claim template of a generic ephemeral volume.
 struct PersistentVolumeClaimTemplate {
   StringMap labels;
   StringMap annotations;

@@ -1,8 +1,9 @@
-// Manifests to objects and back: JSON or YAML, several documents in a file, kind List.
+// Decodes manifests into objects and encodes objects: JSON or YAML, several documents in a file,
+// kind List.
 //
-// One wrong document never hides another: each is decoded alone, and what is refused is told with
-// its file, document, field path and reason. An unknown field is ignored,
-// as an API server ignores it, and is a warning.
+// A wrong document never hides another: each is decoded alone, and a problem names the file, the
+// document, the field path and the reason. An unknown field is ignored, as an API server ignores
+// it, and becomes a warning.
 // Threads: any. Blocks: no. Errors: none as Result; they are DecodeProblems.
 #pragma once
 
@@ -16,12 +17,13 @@
 
 namespace volumed {
 
-// Guards against files that were not made by a friend.
+// Limits against files that are broken or made to do harm.
 inline constexpr size_t kMaxManifestBytes = 10 * 1024 * 1024;
 inline constexpr int kMaxManifestDepth = 64;
-// JSON values of one document after its YAML aliases are expanded ("billion laughs").
+// The limit for the JSON values of one document after its YAML aliases are expanded ("billion
+// laughs").
 inline constexpr size_t kMaxManifestNodes = 500'000;
-// Beyond this the rest is counted only: one broken file must not fill a log.
+// Further problems of a document are only counted: one broken file must not fill a log.
 inline constexpr size_t kMaxProblemsPerDocument = 100;
 
 struct DecodeProblem {
@@ -30,10 +32,10 @@ struct DecodeProblem {
   std::string object;      // "Pod default/web"; "" as long as that is unknown
   std::string field_path;  // "spec.volumes[2].secret.items[0].mode"; "" for the whole document
   std::string reason;      // never holds a value of a secret
-  // The document is an object of a kind that this program has no use for (a Service). It hides
-  // none that the program knows: its file is in order.
+  // The document is an object of a kind that this program does not use (a Service). It hides no
+  // object of a known kind, so its file is in order.
   bool is_of_other_kind = false;
-  // Nothing is wrong: the object waits for something, and comes by itself.
+  // Nothing is wrong: the object waits for something, and comes without anybody's help.
   bool is_waiting = false;
 
   // "web.yaml: document 2: Pod default/web: spec.volumes[0].name: must not be empty"; the shown
@@ -51,27 +53,27 @@ struct DecodedObject {
 struct ManifestDecode {
   std::vector<DecodedObject> objects;
   std::vector<DecodeProblem> problems;
-  // What was taken, and is perhaps not what its writer meant: fields that nobody knows.
+  // What was accepted but perhaps not meant so: unknown fields.
   std::vector<DecodeProblem> warnings = {};
-  // Documents that hold something. 0: the file is empty or has comments only, which is not the
-  // same as a file that lists no object (kind List without items).
+  // How many documents have content. 0: the file is empty or has comments only. That differs from a
+  // file that lists no object (kind List without items).
   int documents = 0;
 };
 
 enum class DecodeRules {
   kAtTheDoor,
-  // Of what was accepted before: a text that breaks a rule is kept as it is, unless it would become
-  // the name of a directory; and no rule about several fields is asked.
+  // For an object that was accepted before: a text that breaks a rule is kept as it is, unless it
+  // would become the name of a directory; rules about several fields are not checked.
   kStored,
 };
 
-// `file` is used for messages only. A document that begins with '{' is read as JSON first; every
-// other, and a failed one, as YAML with the scalar rules of sigs.k8s.io/yaml (yes/no/on/off are
-// booleans, 0644 is octal).
+// `file` is used for messages only. A document that begins with '{' is first read as JSON. Other
+// documents, and those that are not JSON, are read as YAML with the scalar rules of
+// sigs.k8s.io/yaml (yes/no/on/off are booleans, 0644 is octal).
 ManifestDecode DecodeManifest(std::string_view file, std::string_view bytes,
                               DecodeRules rules = DecodeRules::kAtTheDoor);
 
-// Puts an object that names no namespace into this one, as `kubectl -n` does; a kind without
+// Puts an object that names no namespace into `name_space`, as `kubectl -n` does; a kind without
 // namespaces stays as it is. Errors: InvalidArgument (not applied), in kubectl's words, if the
 // object names another one. Source: kubernetes cli-runtime pkg/resource/visitor.go@v1.36.2
 // (RequireNamespace).

@@ -1,4 +1,4 @@
-// Which directory this is: what it is recognised by while the agent runs, and after a restart.
+// How a directory is recognised, while the agent runs and after a restart.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace volumed {
 
-// A directory as long as something keeps its inode: an open descriptor or an inotify watch.
+// Identifies a directory for as long as an open descriptor or an inotify watch keeps its inode.
 struct DirectoryInode {
   unsigned long device = 0;
   unsigned long inode = 0;
@@ -22,30 +22,31 @@ struct OpenDirectory {
   DirectoryInode inode;
 };
 
-// Threads: any. Blocks: on the filesystem. Errors (not applied): errno's, as NotFound.
+// Threads: any. Blocks: on the filesystem. Errors, not applied: errno's code, such as NotFound.
 Result<OpenDirectory> OpenDirectoryAt(const std::string& path);
 
-// What the directory is recognised by when the agent starts anew:
-//  - ext4, xfs, btrfs, f2fs: the filesystem's UUID and the inode. btrfs has one inode number in
-//    each subvolume, and a snapshot has the birth of what it was taken of: its UUID is followed by
-//    "/" and the subvolume's filesystem id, which a kernel that tells no UUID tells as well.
-//  - tmpfs, overlay, FUSE, NFS and others: neither. Their UUID, if they have one, is made anew with
-//    each mount, and an inode number means nothing in another mount.
-//  - any that tells it: when the directory was made.
+// What the directory is recognised by after the agent has started again:
+//  - On ext4, xfs, btrfs and f2fs: the filesystem's UUID and the inode. Each subvolume of btrfs has
+//    the same inode numbers, and a snapshot has the birth time of its original; so the UUID is
+//    followed by "/" and the subvolume's filesystem id, also if the kernel does not tell the UUID.
+//  - On tmpfs, overlay, FUSE, NFS and others: neither of them. If they have a UUID, each mount
+//    makes a new one, and an inode number means nothing in another mount.
+//  - On each filesystem that tells it: when the directory was made.
 // Threads: any. Blocks: on the filesystem. Errors (not applied): errno's.
 Result<KnownDirectory> IdentifyDirectory(const Descriptor& directory);
 
-// When the entries of such a directory changed last; nullopt if its filesystem is none of the
-// first. Threads: any. Blocks: on the filesystem. Errors: none.
+// When the entries of the directory changed last; nullopt if its filesystem is not one of those
+// that are recognised by UUID and inode. Threads: any. Blocks: on the filesystem. Errors: none.
 std::optional<int64_t> LastChangeOf(const Descriptor& directory);
 
-// True if `now` is the directory that `known` was, as it was before it became that: somebody has
-// put its disk back to an older state. Threads: any. Blocks: no.
+// True if `now` is the directory `known` in an older state: the disk was put back to what it was
+// earlier. Threads: any. Blocks: no.
 bool IsOlderState(const KnownDirectory& known, const KnownDirectory& now);
 
-// True if `now` is certainly the directory that `known` was, and no older state of it. What only
-// one of them tells is not compared (a kernel that tells more). False if they have neither UUID and
-// inode nor birth in common: such a directory cannot be recognised. Threads: any. Blocks: no.
+// True if `now` is certainly the directory `known`, and not in an older state. A property that only
+// one of the two has is not compared, since another kernel may tell more. False if the two share
+// neither UUID and inode nor birth: such a directory cannot be recognised. Threads: any. Blocks:
+// no.
 bool IsSameDirectory(const KnownDirectory& known, const KnownDirectory& now);
 
 }  // namespace volumed

@@ -1,5 +1,5 @@
-// Bytes of a manifest to JSON values, one for each document. Knows nothing of Kubernetes' kinds.
-// For use in .cc files of kube/ only.
+// Splits the bytes of a manifest into documents and parses each into a JSON value. This file knows
+// nothing of Kubernetes' kinds. For use in .cc files of kube/ only.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,14 +10,14 @@
 
 namespace volumed {
 
-// One document: a value, or the reason why there is none.
+// One document: its value, or the reason why it has none.
 struct RawDocument {
   std::optional<nlohmann::json> value;
   std::string error;  // "line 3: ..."; never holds text of the document
 };
 
-// Empty documents and those with comments only are left out. A broken document does not hide those
-// behind it: documents are cut at lines that begin with "---" before they are parsed.
+// Leaves out documents that are empty or have comments only. A broken document does not hide the
+// ones after it: documents are separated at lines that begin with "---" before they are parsed.
 // Threads: any. Blocks: no. Errors: in each document.
 std::vector<RawDocument> ReadDocuments(std::string_view bytes);
 

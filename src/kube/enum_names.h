@@ -6,12 +6,12 @@
 
 namespace volumed {
 
-// The text of an enum's values in a manifest, in the order in which messages list them; each enum
-// specialises it with an array kValues of (value, text).
+// The texts of an enum's values in a manifest, in the order in which messages list them. Each enum
+// specialises this with an array kValues of (value, text).
 template <typename E>
 struct EnumNames;
 
-// The name of a value; "" for one that has none.
+// The name of a value; "" for a value without a name.
 template <typename E>
 std::string_view EnumText(E value) {
   for (const auto& [known, text] : EnumNames<E>::kValues) {

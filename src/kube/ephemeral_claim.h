@@ -1,5 +1,5 @@
-// Claims of pods: which ones a pod uses, and those that its generic ephemeral volumes bring.
-// Source: kubernetes component-helpers storage/ephemeral/ephemeral.go@v1.36.2.
+// The claims that a pod uses, among them those that its generic ephemeral volumes make. Source:
+// kubernetes component-helpers storage/ephemeral/ephemeral.go@v1.36.2.
 //
 // Threads: any. Blocks: no.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace volumed {
 
-// "<pod>-<volume>".
+// The name "<pod>-<volume>".
 std::string EphemeralClaimName(const Pod& pod, const PodVolume& volume);
 
 // The claim of a generic ephemeral volume: in the pod's namespace, owned by the pod, with a uid
@@ -20,11 +20,12 @@ std::string EphemeralClaimName(const Pod& pod, const PodVolume& volume);
 // claim. REQUIRES: the volume's source is an EphemeralVolumeSource; the pod has a uid.
 PersistentVolumeClaim EphemeralClaimOf(const Pod& pod, const PodVolume& volume);
 
-// Its uid as Kubernetes writes one, for people. On record, in the name of a volume that is made for
-// it and as the mark of its directory it has no dashes: with them it would be another claim's.
+// The claim's uid as Kubernetes writes one, for people. In the records, in the name of a volume
+// that is made for the claim, and in the mark of that volume's directory, the uid has no dashes:
+// with dashes it would be the uid of another claim.
 std::string ShownUid(const PersistentVolumeClaim& ephemeral_claim);
 
-// A claim of that name which somebody made by hand is not the pod's.
+// Checks that the claim is the pod's, and not one of the same name that somebody made by hand.
 // Errors: FailedPrecondition, not applied, with kubelet's text.
 Status CheckEphemeralClaimOwner(const Pod& pod, const PersistentVolumeClaim& claim);
 
@@ -35,7 +36,7 @@ struct PodClaim {
   friend bool operator==(const PodClaim&, const PodClaim&) = default;
 };
 
-// In the order of the pod's volumes; also of volumes that no container uses.
+// In the order of the pod's volumes; includes volumes that no container uses.
 std::vector<PodClaim> ClaimsOfPod(const Pod& pod);
 
 }  // namespace volumed

@@ -1,6 +1,6 @@
-// FarManifests: manifests that are links out of the filesystem of their directory. What they lead
-// to may hang for ever (a dead mount), so each is read on a thread of its own, which nobody waits
-// for longer than a deadline. There are kMost of them at most, and one for each link.
+// FarManifests: reads manifests that are links to another filesystem than that of their directory.
+// That filesystem may never answer (a dead mount), so each link is read on a thread of its own, and
+// the agent waits for it only until a deadline. At most kMost threads read, and one for each link.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@
 
 namespace volumed {
 
-// Of whoever reads; it is given up a second later.
+// The deadline of the reader; FarManifests gives the reader up one second later.
 inline constexpr Duration kFarManifestDeadline = std::chrono::seconds(2);
 
 struct FarAnswer {
@@ -36,10 +36,10 @@ class FarManifests {
   static constexpr size_t kMost = 16;
 
   struct Hooks {
-    // What reads this file, on any thread.
+    // Returns the function that reads this file; that function may run on any thread.
     std::function<std::function<FarAnswer()>(const std::string& file)> reader;
     std::function<void(const std::string& file, ManifestLook look, FarAnswer answer)> answered;
-    // It has not answered so far: why, for people. An answer may follow.
+    // The file has not been read in time; `why` is for people. An answer may still follow.
     std::function<void(const std::string& file, const ManifestLook& look, std::string why)>
         unanswered;
   };
@@ -49,15 +49,15 @@ class FarManifests {
   FarManifests(const FarManifests&) = delete;
   FarManifests& operator=(const FarManifests&) = delete;
 
-  // The file is to be read; answered() or unanswered() follows. `target`: the text of its link. If
-  // it is known already that there will be no answer soon, the answer is why.
+  // Asks for the file to be read; answered() or unanswered() is called later. `target` is the text
+  // of the link. Returns the reason if it is already known that no answer will come soon.
   std::optional<std::string> Want(const std::string& file, const std::string& target,
                                   const ManifestLook& look);
-  // The file is no such link any more: no answer about it is to come.
+  // The file is no longer such a link: no answer about it is delivered.
   void Drop(const std::string& file);
   void DropAll();
 
-  // Files whose answer is waited for; none whose deadline has passed.
+  // The files whose answers are awaited, except those whose deadline has passed.
   std::set<std::string> Awaited() const;
 
  private:
@@ -69,8 +69,8 @@ class FarManifests {
   struct Read {
     std::string file;
     Wanted wanted;
-    bool counts = true;                // its answer is wanted
-    std::optional<ManifestLook> anew;  // it is to be read once more after that
+    bool counts = true;                // the answer is still wanted
+    std::optional<ManifestLook> anew;  // set: read the file once more afterwards
     TimerId deadline = 0;
   };
 
@@ -79,7 +79,7 @@ class FarManifests {
   void Start(const std::string& file, Wanted wanted);
   void OnDeadline(uint64_t number);
   void OnAnswer(uint64_t number, FarAnswer answer);
-  // Whoever waits for a thread is told that none is to be had, if all hang.
+  // If all threads hang, tells the files that wait for a thread that none is free.
   void TellWaiting();
 
   Scheduler& scheduler_;

@@ -1,5 +1,5 @@
-// The list of every typed field that a manifest may hold, taken from the same declarations that the
-// decoder reads by. Tests generate bad input from it; documentation can be printed from it.
+// Lists every typed field that a manifest may hold, from the same declarations that the decoder
+// uses. Tests generate bad input from the list; documentation can be printed from it.
 #pragma once
 
 #include <string>
@@ -37,7 +37,7 @@ struct FieldInfo {
   std::vector<std::string_view> enum_names;
 };
 
-// In the order of declaration. Threads: any. Blocks: no.
+// The fields in the order of declaration. Threads: any. Blocks: no.
 std::vector<FieldInfo> ListFields(ObjectKind kind);
 
 }  // namespace volumed

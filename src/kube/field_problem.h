@@ -1,4 +1,5 @@
-// What field readers need besides the JSON: where problems go, and the names of enum values.
+// What field readers need besides the JSON: a place to collect problems, and the names of enum
+// values.
 #pragma once
 
 #include <array>
@@ -23,7 +24,8 @@ class ProblemSink {
 
   DecodeRules rules() const { return rules_; }
 
-  // "Pod default/web", put into the problems that follow and that came before.
+  // Sets the object's name ("Pod default/web") in the problems that were added and in those that
+  // follow.
   void set_object(const std::string& object);
   void Add(std::string field_path, std::string reason);
   bool empty() const { return problems_.empty(); }
@@ -34,7 +36,7 @@ class ProblemSink {
   int document_;
   DecodeRules rules_;
   std::string object_;
-  size_t dropped_ = 0;  // beyond kMaxProblemsPerDocument
+  size_t dropped_ = 0;  // problems beyond kMaxProblemsPerDocument
   std::vector<DecodeProblem> problems_;
 };
 

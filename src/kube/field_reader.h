@@ -1,5 +1,5 @@
-// FieldReader: typed access to the fields of one JSON object of a manifest. What is wrong becomes a
-// problem with the field's full path, the value stays at its default, and reading goes on.
+// FieldReader: typed access to the fields of one JSON object of a manifest. A wrong field becomes a
+// problem with its full path, its value stays at the default, and reading goes on.
 //
 // It is one of three visitors of kube/object_fields.h, where every typed field is declared once:
 // FieldReader fills an object, FieldWriter prints it, FieldLister lists the fields themselves.
@@ -29,16 +29,17 @@ class FieldReader {
  public:
   using Json = nlohmann::json;
 
-  // `path` is "" for the document itself. REQUIRES: object.is_object(); both outlive the reader.
+  // `path` is "" for the document itself. REQUIRES: object.is_object(); `object` and `problems`
+  // outlive the reader.
   FieldReader(const Json& object, std::string path, ProblemSink& problems)
       : object_(object), path_(std::move(path)), problems_(problems) {}
 
-  // A rule sees values that are present and not ""; "" counts as absent, as in Go.
+  // The rule is applied to values that are present and not ""; "" counts as absent, as in Go.
   void Text(const char* name, std::string& out, const TextRule& rule = kAnyText,
             Presence presence = Presence::kOptional);
-  // "" is a value here, other than an absent field.
+  // Here "" is a value, and differs from an absent field.
   void Text(const char* name, std::optional<std::string>& out, const TextRule& rule = kAnyText);
-  // As Text, and stores CleanPath() of it.
+  // Like Text, but stores CleanPath() of the value.
   void Path(const char* name, std::string& out, const TextRule& rule, Presence presence);
   void Bool(const char* name, bool& out, bool default_value = false);
   void Bool(const char* name, std::optional<bool>& out);
@@ -50,16 +51,16 @@ class FieldReader {
   void Ints(const char* name, std::vector<int64_t>& out, const IntRule& rule);
   void TextMap(const char* name, StringMap& out, const TextRule& key_rule = kAnyText,
                const TextRule& value_rule = kAnyText);
-  // base64 in the manifest, bytes in the object.
+  // The manifest has base64, the object gets the bytes.
   void BytesMap(const char* name, StringMap& out, const TextRule& key_rule);
   void SecretBytesMap(const char* name, std::map<std::string, Secret<std::string>>& out,
                       const TextRule& key_rule);
-  // Plain text in the manifest; overwrites equal keys.
+  // The manifest has plain text; it overwrites entries with the same key.
   void SecretTextMap(const char* name, std::map<std::string, Secret<std::string>>& out,
                      const TextRule& key_rule);
   // A list of objects of which one text field is kept: [{ip: 10.0.0.1}].
   void Wrapped(const char* name, const char* inner, std::vector<std::string>& out);
-  // Any object, kept as JSON text.
+  // Any JSON object; it is kept as JSON text.
   void JsonText(const char* name, std::string& out, Presence presence = Presence::kOptional);
 
   template <typename Int>
@@ -91,7 +92,7 @@ class FieldReader {
     if (present && before == problem_count_ && IsNonEmptyText(name)) out = value;
   }
 
-  // A list of texts that each name a value; a value that stands twice is kept once.
+  // A list of texts that each name a value; a value that is listed twice is kept once.
   template <typename E>
   void Enums(const char* name, std::vector<E>& out, Presence presence = Presence::kOptional) {
     const Json* list = FindArray(name, presence);
@@ -105,7 +106,7 @@ class FieldReader {
     }
   }
 
-  // `fields(FieldReader&)` reads the fields of the object under `name`, if it is there.
+  // If there is an object under `name`, `fields(FieldReader&)` reads its fields.
   template <typename F>
   void Nested(const char* name, Presence presence, F fields) {
     if (const Json* object = FindObject(name, presence)) {
@@ -137,7 +138,8 @@ class FieldReader {
     }
   }
 
-  // One alternative of a union that is told apart by which field is there. `seen` counts them.
+  // One alternative of a union, chosen by which field is present. `seen` counts the alternatives
+  // that are present.
   template <typename T, typename Variant>
   void Case(const char* name, Variant& out, int& seen) {
     if (!CountCase(name, seen)) return;
@@ -150,7 +152,7 @@ class FieldReader {
     if (!CountCase(name, seen)) return;
     if (FindObject(name, Presence::kOptional) != nullptr) out = RemovedVolumeSource{name};
   }
-  // Used after the cases of a union that has no default.
+  // Called after the cases of a union that has no default alternative.
   void RequireCase(int seen, std::string_view reason);
 
  private:
@@ -181,9 +183,9 @@ class FieldReader {
     Problem(name, Quoted(text) + " is not one of " + known);
     return false;
   }
-  // The text of a list's element; null, and a problem, when it is none.
+  // The text of a list's element; null, with a problem, if the element is not a text.
   const std::string* TextOf(const std::string& element, const Json& value);
-  // Nothing: the text is taken.
+  // Why the text is refused; nullopt if it is accepted.
   std::optional<std::string> WhyRefused(const TextRule& rule, std::string_view text) const;
   std::optional<std::string> ReadText(const char* name, const TextRule& rule, Presence presence);
   std::optional<int64_t> ReadInt(const char* name, const IntRule& rule, Presence presence);

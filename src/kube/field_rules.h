@@ -11,14 +11,14 @@
 
 namespace volumed {
 
-// A check of one string. `broken` returns the reason, or nullopt when the value is right.
+// A check of one string. `broken` returns the reason, or nullopt if the value is right.
 struct TextRule {
   std::string_view name;
   std::optional<std::string> (*broken)(std::string_view value);
-  std::string_view bad_example;  // "" for a rule that nothing breaks
+  std::string_view bad_example;  // "" if no value breaks the rule
 };
 
-// Inclusive.
+// Both limits are inclusive.
 struct IntRule {
   int64_t min = std::numeric_limits<int64_t>::min();
   int64_t max = std::numeric_limits<int64_t>::max();
@@ -58,13 +58,14 @@ inline constexpr IntRule kCertificateExpiration{3600, 91 * 86400};
 // Source: storage/v1 CSIDriverSpec.nodeAllocatableUpdatePeriodSeconds.
 inline constexpr IntRule kAllocatableUpdatePeriod{10};
 
-// The value in quotes, cut at 80 bytes, unprintable bytes replaced. For messages.
+// The value in quotes for messages, cut at 80 bytes, with unprintable bytes replaced.
 std::string Quoted(std::string_view value);
 
-// The path without "//", "/./" elements and a trailing "/". Keeps "..".
+// The path without "//", "/./" elements and a trailing "/"; ".." stays.
 std::string CleanPath(std::string_view path);
 
-// RFC 3339 ("2026-01-02T03:04:05.678+02:00") and back ("...Z"), in unix milliseconds.
+// Converts between RFC 3339 ("2026-01-02T03:04:05.678+02:00", printed with "Z") and unix
+// milliseconds.
 std::optional<int64_t> ParseTimestamp(std::string_view text);
 std::string FormatTimestamp(int64_t unix_millis);
 

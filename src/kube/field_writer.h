@@ -75,7 +75,7 @@ class FieldWriter {
           secrets_ == SecretEncoding::kWithSecrets ? Base64Encode(bytes.Reveal()) : "<withheld>";
     }
   }
-  // Everything is in data already.
+  // BytesMap has written all values into data already.
   void SecretTextMap(const char*, const std::map<std::string, Secret<std::string>>&,
                      const TextRule&) {}
   void Wrapped(const char* name, const char* inner, const std::vector<std::string>& values) {

@@ -1,25 +1,28 @@
-// ManifestDirectory: pods and the objects they use from files in a directory, as kubelet's static
-// pods. Driven by inotify alone; nothing polls.
+// ManifestDirectory: reads pods and the objects that they use from files in a directory, like
+// kubelet's static pods. It is driven by inotify alone and polls nothing.
 //
-//  - A file is read when its writer has closed it, when it was renamed into place or linked. While
-//    somebody writes it (IN_MODIFY without IN_CLOSE_WRITE so far) its last good objects count.
-//  - When an absent object goes: kube/manifest_files.h. This class says what was seen of it. An
-//    unlink or rename that inotify told of is evidence in the known directory. After an overflow,
-//    in another directory, and if the known directory is found empty, nothing is.
-//  - The known directory is the one of which the agent that ran before, or the administrator's
-//  word,
-//    or a first start says so. Another one becomes it by itself once it has every known object.
-//    A directory that is found again (at a start, or when it is back in its place) is judged by its
-//    content: what was removed meanwhile nobody saw, and it counts as removed.
-//  - Symbolic links are followed and watched step by step; a "..data" link that moves (a mounted
-//    config map) reads everything again.
+//  - A file is read when its writer has closed it, or when it was renamed into place or linked.
+//    While it is being written (IN_MODIFY without IN_CLOSE_WRITE so far), its last good objects
+//    count.
+//  - kube/manifest_files.h decides when an absent object goes; this class says what was seen of it.
+//    An unlink or rename that inotify reported is evidence in the known directory. Absence proves
+//    nothing after an overflow, in another directory, or if the known directory is found empty.
+//  - The known directory is named by the agent that ran before, by the administrator's word, or by
+//    a first start. Another directory becomes the known one as soon as it has every known object. A
+//    directory that is found again (at a start, or when it is back in its place) is judged by its
+//    content: nobody saw what happened in between, so what is missing counts as removed.
+//  - Symbolic links are followed and watched step by step. If a "..data" link moves (a mounted
+//    ConfigMap), all files are read again.
 //  - Large files are read and decoded one at a time beside the others, and delay none of them.
-//  - A link that leads out of the directory's filesystem is read beside the others, too
-//    (kube/far_manifests.h). One that does not answer is in disorder until it does.
-//  - No descriptor of the directory is kept open: it can be unmounted and removed at any time.
-//  - Of mounts inotify tells nothing: its owner does (MountsChanged), and the path is opened anew.
-//  - What nobody can tell: changes on a network filesystem by another node, writes through mmap.
-//    Before an object goes, the path is opened anew, so that such a change takes nothing away.
+//  - A link to another filesystem is read beside the others, too (kube/far_manifests.h). As long as
+//    that filesystem does not answer, the file is in disorder.
+//  - No descriptor of the directory is kept open: the directory can be unmounted and removed at any
+//    time.
+//  - inotify does not report mounts. The owner of this object does (MountsChanged), and the path is
+//    then opened again.
+//  - Two kinds of changes are never reported: those that another node makes on a network
+//    filesystem, and writes through mmap. Before an object goes, the path is opened again, so that
+//    such a change takes no object away.
 #pragma once
 
 #include <chrono>
@@ -49,26 +52,27 @@
 
 namespace volumed {
 
-// What the directory does not do itself.
+// The parts of the work that others do for the directory.
 struct ManifestSeams {
-  // Reads what lies outside of the directory's filesystem, on any thread.
+  // Reads what lies outside the directory's filesystem; called on any thread.
   FarReader read_far;
-  // What the directory is recognised by; a test may put something else in its place.
+  // Identifies the directory; a test may replace it.
   using Identify = std::function<Result<KnownDirectory>(const Descriptor&)>;
   Identify identify = IdentifyDirectory;
-  // The same of all directories of an agent; null: there is no other one.
+  // Shared by all directories of an agent; null if there is only this one.
   std::shared_ptr<ManifestPeers> peers = nullptr;
-  // Asked before each opening of the path, on a thread that may wait: an error says that the
-  // directory does not answer, and it is left alone for a while. Without, it is taken to answer.
+  // Asked on a thread that may wait, before each opening of the path. An error says that the
+  // directory does not answer; it is then left alone for a while. Without this function the
+  // directory is taken to answer.
   std::function<Status(const std::string& directory)> answers = {};
 };
 
-// Threads: control thread. Files are read by Scheduler::RunBlocking. REQUIRES: scheduler and loop
-// outlive it, and `loop` is the scheduler's own.
+// Threads: the control thread. Scheduler::RunBlocking reads the files. REQUIRES: scheduler and loop
+// outlive this object, and `loop` is the scheduler's own.
 class ManifestDirectory final : public ObjectSource {
  public:
   // `directory` is absolute; `node_name` completes pods without a uid.
-  // Errors (not applied): ResourceExhausted without inotify instances.
+  // Errors (not applied): ResourceExhausted if no inotify instance is left.
   static Result<std::unique_ptr<ManifestDirectory>> Create(std::string directory,
                                                            NodeName node_name, Scheduler& scheduler,
                                                            EventLoop& loop, Duration settle,
@@ -83,17 +87,17 @@ class ManifestDirectory final : public ObjectSource {
   void Start(ObjectListener listener) override;
   void Accept() override;
 
-  // Mounts came or went at these places: if the path leads through one, it is looked at anew.
+  // Mounts came or went at these places. If the path leads through one of them, it is opened again.
   void MountsChanged(const std::vector<std::string>& mount_points) override;
 
-  // Counts for what is absent already, too.
+  // Holds for objects that are absent already, too.
   void SetSettle(Duration settle) override;
 
-  // Files of the directory that are not read because of their names, as it was last seen: at most
+  // Files of the directory that are not read because of their names, as of the last look; at most
   // kMaxUnreadNames. They change without a list being delivered.
   std::set<std::string> UnreadFiles() const override { return unread_; }
 
-  // Readable when something has happened to what is watched.
+  // Readable when an event waits.
   int event_fd() const { return watches_.fd(); }
 
  private:
@@ -101,30 +105,30 @@ class ManifestDirectory final : public ObjectSource {
     std::optional<OpenDirectory> directory;
     std::optional<KnownDirectory> identity;
     std::string error;        // why there is no directory
-    bool is_missing = false;  // in which case an event will tell of it
+    bool is_missing = false;  // if so, an event will tell when it comes
     PathWalk way;
-    std::vector<std::string> places;  // on the way; none: nobody has gone it
+    std::vector<std::string> places;  // on the way; empty: nobody has walked the way
   };
   struct Scanned {
     DirectoryInode inode;
     bool moved = false;  // the path leads to another directory
-    bool whole = false;  // listed, not only these files read
+    bool whole = false;  // the whole directory was listed
     TimePoint at;
     std::string error;
-    std::optional<int64_t> changed_unix_nanos;  // before it was listed
+    std::optional<int64_t> changed_unix_nanos;  // of the directory, before the listing
     std::vector<std::string> present;
     std::vector<std::string> unread;
-    std::vector<std::string> begun;  // created, and not closed by their writer yet
+    std::vector<std::string> begun;  // created, but not yet closed by their writer
     std::set<std::string> by_event;
     ManifestScan scan;
   };
   static constexpr char kEventsLost[] =
       "events of the directory were lost (fs.inotify.max_queued_events)";
 
-  // Why a whole listing is made; it decides what an absence in it proves.
+  // Why a whole listing is made; this decides what an absence in it proves.
   enum class Listing {
-    kRefresh,   // of the directory that is watched: removals were seen as events
-    kFound,     // of a directory that has come
+    kRefresh,   // the watched directory: events have reported removals
+    kFound,     // a directory that has come
     kOverflow,  // after events were lost
   };
 
@@ -136,10 +140,10 @@ class ManifestDirectory final : public ObjectSource {
   void OnEntryEvent(const ManifestEvent& event);
   void OnTargetEvent(const ManifestEvent& event);
   void NoteUnread(const ManifestEvent& event);
-  // Of a whole listing, which what has happened meanwhile is newer than.
+  // Takes the names of a whole listing, except those about which a newer event has come meanwhile.
   void TakeUnread(const std::vector<std::string>& listed);
 
-  // Starts the next piece of work, if there is one and none is under way.
+  // Starts the next piece of work, if there is one and no other is under way.
   void Work();
   void StartOpen();
   static Opened Open(const std::string& directory, const ManifestSeams::Identify& identify);
@@ -161,7 +165,7 @@ class ManifestDirectory final : public ObjectSource {
   void OnScanned(Scanned scanned);
   void ApplyScan(Scanned& scanned);
   void ApplyListing(const Scanned& scanned, uint64_t number);
-  // Why an absence proves nothing in what is there now; "" in the known directory.
+  // Why an absence proves nothing in the present directory; "" if it is the known one.
   std::string WhyUnproven() const;
   std::string ListingUnproven(bool is_empty) const;
   void ApplyReading(ManifestReading reading, ManifestLook look);
@@ -172,31 +176,33 @@ class ManifestDirectory final : public ObjectSource {
   void OnFarUnanswered(const std::string& file, const ManifestLook& look, std::string why);
   static ManifestReading Unanswered(const std::string& file, std::string why);
 
-  // Looks at what could not be read once more, later and later.
+  // Looks again, with growing delays, at what could not be read.
   void ArmRetry();
   void ArmSettle(std::optional<TimePoint> due);
-  // What has changed, or a full list if that cannot be told.
+  // Delivers what has changed, or a full list if the changes are not known.
   void Deliver();
   void DeliverChanges(ManifestChanges changes);
   void DeliverList();
   std::vector<DecodeProblem> OwnProblems() const;
   std::string IncompleteBecause(std::string judged) const;
-  // Accepts what was asked for, once everything has been read. Adopts a directory that has all.
+  // Carries out an Accept() once everything has been read, and adopts a directory that has all
+  // known objects.
   void FinishListing();
   bool MayAdopt() const;
   void Adopt();
   void NoteChange(const Scanned& scanned);
-  // Why what is there is not the known directory; "" if it is.
+  // Why the present directory is not the known one; "" if it is.
   std::string WhyOther() const;
-  // What the other directories have to know of this one as a whole.
+  // What the other directories have to know about this directory as a whole.
   std::optional<ManifestAbsentDirectory> Absence() const;
   ManifestMoment Moment() const;
-  // The first of the files whose content is about to be known, with why.
+  // The first of the files whose content is not known yet, with the reason.
   std::map<std::string, std::string> BusyFiles() const;
   uint64_t BeginScan(TimePoint at);
   void TellPeers();
   void OnPeersChanged();
-  // Runs `work` on an executor thread and `done` with its value here, unless *this is gone then.
+  // Runs `work` on an executor thread, and then `done` with its value on the control thread, unless
+  // *this is destroyed by then.
   template <typename Value>
   void Run(bool& busy, std::function<Value()> work, void (ManifestDirectory::*done)(Value));
 
@@ -208,50 +214,51 @@ class ManifestDirectory final : public ObjectSource {
   EventLoop& loop_;
   const ManifestSeams seams_;
   ObjectListener listener_;
-  // Tasks that come back ask it whether *this is still there.
+  // Tasks that come back see by this whether *this still exists.
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
-  // Work.
+  // The state of the work.
   bool busy_ = false;        // one task at a time, so that readings are applied in order
   bool large_busy_ = false;  // the same for large files
   bool need_open_ = false;
   bool need_scan_ = false;
   std::set<std::string> dirty_;
   std::set<std::string> created_;              // to be read only if they are complete already
-  std::set<std::string> reading_;              // under way
-  std::map<std::string, ManifestLook> large_;  // to be read when their turn comes
-  std::string large_file_;                     // of large_busy_
+  std::set<std::string> reading_;              // being read now
+  std::map<std::string, ManifestLook> large_;  // to be read in their turn
+  std::string large_file_;                     // the file that large_busy_ is about
   ManifestLook large_look_;
   FarManifests far_;
-  std::set<std::string> unreadable_;  // by a fault that no event tells the end of
+  std::set<std::string> unreadable_;  // because of a fault whose end no event reports
   Backoff retry_backoff_;
   TimerId retry_timer_ = 0;
-  std::set<std::string> writing_;   // somebody has them open and has written
-  std::set<std::string> unlinked_;  // seen to go
-  std::set<std::string> unread_;    // files whose names are no manifests'
-  // Such names that have come (true) or gone since the last whole listing was begun.
+  std::set<std::string> writing_;   // open in a writer that has written
+  std::set<std::string> unlinked_;  // events said that they went
+  std::set<std::string> unread_;    // files that are not manifests by their names
+  // Such names that have come (true) or gone (false) since the last whole listing began.
   std::map<std::string, bool> unread_news_;
 
-  // The directory.
+  // The state of the directory.
   std::optional<KnownDirectory> known_;
-  std::optional<KnownDirectory> now_;  // what is there now
+  std::optional<KnownDirectory> now_;  // the directory that is there now
   bool in_known_ = false;
-  bool was_known_ = false;    // this agent has listed the known directory
-  bool had_objects_ = false;  // when what is there came, objects were known that it can be known by
-  // When it was last seen in order; as long as it is, the value means nothing.
+  bool was_known_ = false;  // this agent has listed the known directory
+  // Whether objects were known, by which the present directory can be recognised, when it came.
+  bool had_objects_ = false;
+  // When the directory was last in order; without meaning while it is in order.
   TimePoint in_order_until_{};
   bool in_order_ = false;
-  std::optional<DirectoryInode> watched_;  // nullopt: it cannot be opened
-  std::vector<std::string> places_;        // on the way, when it was last gone
+  std::optional<DirectoryInode> watched_;  // nullopt: the directory cannot be opened
+  std::vector<std::string> places_;        // on the way, when it was last walked
   std::string directory_error_;
-  Listing listing_ = Listing::kFound;  // what the next whole listing is
-  bool overflowed_ = false;            // since the last whole listing was begun
-  bool listed_ = false;                // the directory that is there has been listed
-  std::string watch_error_;            // events cannot be taken at all
+  Listing listing_ = Listing::kFound;  // why the next whole listing is made
+  bool overflowed_ = false;            // events were lost since the last whole listing began
+  bool listed_ = false;                // the present directory has been listed
+  std::string watch_error_;            // why events cannot be taken at all
 
   std::shared_ptr<ManifestPeers> peers_;  // never null
-  bool peers_changed_ = false;            // and what is absent is to be judged anew
-  bool is_first_scan_ = true;             // what it finds was there before the agent was
+  bool peers_changed_ = false;            // the absent objects have to be judged again
+  bool is_first_scan_ = true;             // it finds what was there before the agent
   TimePoint started_at_{};
 
   bool complete_ = false;

@@ -1,21 +1,21 @@
-// ManifestFiles: what is known of the files of one directory, what objects they have, and whether
-// the absence of an object is evidence that somebody removed it. It is pure: it is told what was
-// seen, and when. kube/manifest_directory.h feeds it.
+// ManifestFiles: what is known of the files of one directory, which objects they have, and whether
+// the absence of an object is evidence that somebody removed it. This class is pure: its caller,
+// kube/manifest_directory.h, says what was seen, and when.
 //
-// An object of a file that is read is present, whatever disorder the rest is in. One that was known
-// and is in no file is held or going; docs/ARCHITECTURE.md ("Absence is judged per object") has the
-// law. In short, it is held
+// An object of a file that was read is present, even if other files are in disorder. An object that
+// was known and is in no file is held or going; docs/ARCHITECTURE.md ("Absence is judged per
+// object") has the law. In short, it is held
 //  - while the directory cannot be read, or is not the known one;
-//  - if nobody saw how it came to be absent (ManifestLook::unproven), until it is back, or an event
-//    of its own file shows its absence once more, or Accept();
+//  - if it is not known how it came to be absent (ManifestLook::unproven), until it is back, or an
+//    event of its own file shows its absence once more, or Accept();
 //  - while its own file is in disorder;
 //  - while a file in disorder may have it: one that came or changed after the object was first seen
-//    in its own file. Of what only the last agent knew, any file in disorder may have it. Files of
-//    the other directories count likewise (kube/manifest_peers.h).
-// Else its absence is evidence, and it goes when that has lasted for the settle time and a look at
-// its own file, made after that, has not found it. The time begins with the evidence and is that
-// object's own: no other file and no other object renews it. While a file is being written or read,
-// nothing goes, but time passes.
+//    in its own file. An object that only the last agent knew may be in any file in disorder. Files
+//    of the other directories count likewise (kube/manifest_peers.h).
+// Otherwise its absence is evidence. The object goes when that has lasted for the settle time, and
+// a look at its own file, made after that, has not found it. The time begins with the evidence and
+// belongs to that object alone: no other file and no other object renews it. While a file is being
+// written or read, no object goes, but time passes.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@
 
 namespace volumed {
 
-// By what a file's content is known to be the same as before.
+// If all of these are the same, the file's content is the same as before.
 struct FileStamp {
   uint64_t inode = 0;
   int64_t size = 0;
@@ -55,19 +55,19 @@ struct ManifestReading {
   std::string file;  // name inside the directory
   What what = What::kRead;
   std::string error = {};
-  ManifestDecode decode = {};  // without its objects
+  ManifestDecode decode = {};  // its objects are moved into `objects`
   FileStamp stamp = {};
-  // Of kUnreadable: the disk's or the kernel's fault, which no event tells the end of.
+  // With kUnreadable: the disk's or the kernel's fault, whose end no event reports.
   bool try_again = false;
   struct ReadObject {
     ObjectKey key;
     ObjectPtr object;
     int document = 0;
   };
-  std::vector<ReadObject> objects = {};  // by Take
+  std::vector<ReadObject> objects = {};  // filled by Take
 
-  // Takes what was decoded. To be called where the file was read: of a file of thousands of objects
-  // it would keep the control thread.
+  // Takes over what was decoded. REQUIRES: it is called on the thread that read the file, since a
+  // file of thousands of objects would keep the control thread too long.
   void Take(ManifestDecode decoded);
 };
 
@@ -76,16 +76,16 @@ struct ManifestLook {
   TimePoint at;           // before the file was opened
   bool by_event = false;  // the file's own event brought it about, or it is the first of a start
   uint64_t scan = 0;      // looks of one number count as simultaneous, in all directories
-  // Why an object that the look misses may have been lost in another way than by a removal; "" if
-  // its absence is evidence.
+  // Why an object that the look does not find may be absent for another reason than its removal; ""
+  // if its absence is evidence.
   std::string unproven = {};
-  // Of a look at the known directory: why that stays so over any later look but one at a file that
-  // was seen to go.
+  // In a look at the known directory: why the absence stays unproven in all later looks, except a
+  // look at a file that was seen to go.
   bool unproven_for_good = false;
   bool was_seen_to_go = false;
 };
 
-// What Judge() goes by, beside the files.
+// What Judge() uses besides the files.
 struct ManifestMoment {
   TimePoint now;
   int64_t now_unix_millis = 0;
@@ -100,14 +100,14 @@ struct ManifestJudgement {
   std::vector<ObjectWithOrigin> objects;  // by file and place in it
   std::vector<UnknownObject> unknown;
   std::vector<DecodeProblem> problems;
-  std::vector<DecodeProblem> warnings;  // of files as they are now
+  std::vector<DecodeProblem> warnings;  // of the files' present content
   std::string incomplete_because;
   std::optional<TimePoint> next_due;  // when the next object may go
-  // Files of objects whose time is over: each has to be looked at once more.
+  // Files of objects whose settle time is over: each has to be looked at once more.
   std::set<std::string> due_files;
 };
 
-// What has become different since the last judgement; the meanings are those of ObjectDelta.
+// What has changed since the last judgement; the fields mean the same as in ObjectDelta.
 struct ManifestChanges {
   std::vector<ObjectWithOrigin> objects;
   std::vector<ObjectDelta::Removed> removed;
@@ -123,28 +123,28 @@ struct ManifestChanges {
 // Threads: one. Blocks: no. Errors: none.
 class ManifestFiles {
  public:
-  // `directory` is put before file names.
+  // `directory` is put before file names in messages.
   explicit ManifestFiles(std::string_view directory);
 
-  // What the last agent knew: absent, until a file has it.
+  // What the last agent knew. These objects are absent until a file has them.
   void Remember(std::vector<KnownObject> objects, const UnprovenAbsences& unproven = {});
 
   void Apply(ManifestReading reading, const ManifestLook& look);
-  // The directory cannot be read: no file has anything until it is read again.
+  // The directory cannot be read: no file has objects until it is read again.
   void LoseFiles();
-  // Nobody knows any more how what is absent now came to be so.
+  // From now on it is not known how the absent objects came to be absent.
   void DoubtAbsences(const std::string& why);
-  // The administrator's word: of these objects those that are absent are gone, and files that are
-  // in disorder now hide none.
+  // The administrator's word: those of these objects that are absent are gone, and files that are
+  // in disorder now hide no object.
   void Accept(const std::set<ObjectKey>& objects);
 
-  // What is not there goes, if its time has come; the rest is told as it stands.
+  // Removes the absent objects whose time has come, and describes all others as they stand.
   ManifestJudgement Judge(ManifestMoment moment);
-  // The same, told as what is different since the last judgement: it costs what the files do that
-  // were looked at since then. Nothing, if all objects have to be judged anew: before the first
-  // judgement, and when what it goes by has changed for all of them (the directory, the file in
-  // disorder that was touched last, the other directories). The reason of an object that is held
-  // only because some file is being read or written may name an earlier one of these.
+  // The same, described as the changes since the last judgement; the cost depends only on the files
+  // that were looked at since then. nullopt if all objects have to be judged again: before the
+  // first judgement, and if something has changed on which all judgements depend (the directory,
+  // the file in disorder that was touched last, the other directories). If an object is held only
+  // because some file is being read or written, its reason may name a file that was so earlier.
   std::optional<ManifestChanges> JudgeChanged(ManifestMoment moment);
 
   // Files of known objects, and files in disorder, that are not in `listed`.
@@ -154,14 +154,14 @@ class ManifestFiles {
   std::set<ObjectKey> AbsentObjects() const;
   bool HasKnownObjects() const { return !known_.empty(); }
   bool HasAbsentObjects() const { return !absent_of_.empty(); }
-  // Of a name inside the directory; a path stays what it is. It is for people: a name that is not
-  // UTF-8, or has control characters, is escaped.
+  // The path of a file, by its name inside the directory; a path is returned unchanged. It is for
+  // people: a name that is not UTF-8, or has control characters, is escaped.
   std::string PathOf(const std::string& file) const;
-  // What others have to know: the file in disorder that was touched last, and the first that is
-  // being written.
+  // What the other directories have to know: the file in disorder that was touched last, and one
+  // file that is being written.
   ManifestDoubts Doubts() const;
 
-  // Objects and files that were judged so far.
+  // How many objects and files were judged so far.
   const WorkCounter& work() const { return work_; }
 
  private:
@@ -169,45 +169,46 @@ class ManifestFiles {
     std::set<ObjectKey> objects;
     std::vector<DecodeProblem> problems;
     std::vector<DecodeProblem> warnings;
-    std::string disorder;  // "" if the file is right in all its parts
+    std::string disorder;  // "" if all parts of the file are right
     FileStamp stamp;
     uint64_t touched = 0;   // the scan that first found the present disorder
-    bool accepted = false;  // the disorder hides nothing, by the administrator's word
+    bool accepted = false;  // by the administrator's word the disorder hides no object
     bool changing = false;
     bool may_hide() const { return !disorder.empty() && !accepted; }
   };
   // An object in a file.
   struct Place {
-    ObjectPtr object;  // null: its content is on no record
+    ObjectPtr object;  // null: its content is not on record
     int document = 0;
     size_t index = 0;         // among the objects of the file
-    uint64_t first_seen = 0;  // the scan; 0: by the last agent
+    uint64_t first_seen = 0;  // the scan that first saw it; 0: the last agent did
   };
   struct Known {
     std::map<std::string, Place> present;  // by file
-    // Of an absent object:
-    std::string file;  // the last that had it
-    Place place;       // there
+    // The following are about an absent object.
+    std::string file;  // the last file that had it
+    Place place;       // its place in that file
     bool proven = false;
     std::string unproven;
     std::string unproven_for_good;  // see UnprovenAbsences
     TimePoint looked_at{};
-    TimePoint lost_at = TimePoint::min();  // by the look that missed it; min: nobody saw when
+    // When the look was made that missed the object; min if no look did.
+    TimePoint lost_at = TimePoint::min();
     std::optional<TimePoint> evident_since;
     int64_t evident_since_unix_millis = 0;
-    // What the last judgement said of the object: in which files it is listed, and more of it if it
-    // was absent.
+    // What the last judgement said of the object: the files in which it is listed, and more if it
+    // is absent.
     std::vector<std::string> told_files;
     bool told_unknown = false;
-    std::optional<TimePoint> going_until;  // it is in going_
-    bool is_kept = false;                  // it is in kept_, by `file`
+    std::optional<TimePoint> going_until;  // set if it is in going_
+    bool is_kept = false;                  // it is counted in kept_, under `file`
   };
   struct Hold {
     std::string reason;
-    bool momentary = false;             // time passes
-    std::string may_be_in_source = {};  // "": in this one
+    bool momentary = false;             // lasts while a file is busy: time passes
+    std::string may_be_in_source = {};  // "": this source
   };
-  // What the judgement of every absent object goes by.
+  // The facts on which the judgement of every absent object depends.
   struct Circumstances {
     std::string directory_error;
     std::string directory_doubt;
@@ -217,13 +218,13 @@ class ManifestFiles {
     std::optional<ManifestAbsentDirectory> absent_elsewhere;
     friend bool operator==(const Circumstances&, const Circumstances&) = default;
   };
-  // What becomes of an absent object.
+  // The result of judging an absent object.
   struct Verdict {
     bool is_gone = false;
     bool is_going = false;
-    bool is_restless = false;           // as soon as no file is busy it is judged otherwise
+    bool is_restless = false;           // must be judged again as soon as no file is busy
     bool is_due = false;                // its file has to be looked at once more
-    std::optional<TimePoint> due = {};  // of an object that is going
+    std::optional<TimePoint> due = {};  // when an object that is going will be gone
     std::string reason = {};
     std::string may_be_in_source = {};
     int64_t goes_at_unix_millis = 0;
@@ -236,14 +237,15 @@ class ManifestFiles {
                     std::vector<ManifestReading::ReadObject> objects, const ManifestLook& look);
   void Lose(const std::string& file, const ObjectKey& key, TimePoint at);
   void NoteLook(const std::string& file, const ManifestLook& look);
-  // A file has changed: whether it is among those in disorder, and those that are being written.
+  // Updates the indexes of files in disorder and of files that are being written, after the file
+  // has changed.
   void IndexFile(const std::string& name, const File& file);
   void UnindexFile(const std::string& name, const File& file);
   std::optional<ManifestSuspect> LastSuspect() const;
   void AddChanging(ManifestMoment& moment) const;
   Circumstances CircumstancesOf(const ManifestMoment& moment) const;
   std::optional<Hold> HoldOf(const Known& known, const ManifestMoment& moment) const;
-  // An object of the list, with what it is sorted by.
+  // An object of the list, with its sort key.
   struct Listed {
     std::string file;
     int document = 0;
@@ -252,39 +254,39 @@ class ManifestFiles {
   };
   static Verdict Decide(Known& known, const ManifestMoment& moment,
                         const std::optional<Hold>& hold);
-  // What is said of an object now: all of it, and the verdict if it is absent.
+  // What is delivered of an object now; with the verdict if it is absent.
   struct Told {
     bool is_gone = false;
     std::vector<Listed> listed;
     std::optional<UnknownObject> unknown;
-    std::string due_file;  // "" if none has to be looked at
+    std::string due_file;  // "" if no file has to be looked at
   };
   Told TellObject(const ObjectKey& key, Known& known, const ManifestMoment& moment);
   void TellAbsent(const ObjectKey& key, Known& known, const ManifestMoment& moment, Told& told);
   void TellChange(const ObjectKey& key, const ManifestMoment& moment, ManifestChanges& changes);
-  // The last judgement of the object counts no more.
+  // Discards the last judgement of the object.
   void Unjudge(const ObjectKey& key, Known& known);
   void ForgetAbsent(const ObjectKey& key, const std::string& file);
   std::vector<DecodeProblem> ProblemsOf(const std::string& name, const File& file) const;
   std::string IncompleteBecause(const ManifestMoment& moment) const;
 
-  const std::string directory_;  // as it is shown
+  const std::string directory_;  // as shown in messages
   std::map<std::string, File> files_;
   std::map<ObjectKey, Known> known_;
   std::map<std::string, std::set<ObjectKey>> absent_of_;  // by the last file that had them
-  std::set<std::pair<uint64_t, std::string>> suspects_;   // the last touched first
-  std::set<std::string> hiding_;                          // the same, by name
+  std::set<std::pair<uint64_t, std::string>> suspects_;   // the file touched last comes first
+  std::set<std::string> hiding_;                          // the same files by name
   std::set<std::string> changing_;
 
-  // Of the last judgement: objects by when they go, those that wait until no file is busy, those
-  // that are held with the reason, and how many that are absent each file has.
+  // Results of the last judgement: when objects go, which objects wait until no file is busy, why
+  // objects are held, and how many absent objects each file has.
   std::set<std::pair<TimePoint, ObjectKey>> going_;
   std::set<ObjectKey> restless_;
   std::map<ObjectKey, std::string> held_;
   std::map<std::string, size_t> kept_;
-  std::optional<Circumstances> circumstances_;  // nullopt: all objects are to be judged
-  bool was_quiet_ = false;                      // no file was busy
-  // Since then.
+  std::optional<Circumstances> circumstances_;  // nullopt: judge all objects
+  bool was_quiet_ = false;                      // no file was busy in the last judgement
+  // What has changed since the last judgement.
   std::set<ObjectKey> changed_objects_;
   std::set<std::string> changed_files_;
   WorkCounter work_;

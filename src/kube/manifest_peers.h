@@ -1,6 +1,7 @@
 // ManifestPeers: what the manifest directories of an agent tell each other. An object that has left
-// one directory may have moved into a file of another one; as long as that file is in disorder,
-// nobody knows. Each directory says which of its files are so, and judges absence by what all say.
+// one directory may have moved into a file of another directory; as long as that file is in
+// disorder, nobody can see whether it has. So each directory names its files in disorder, and
+// judges absence by what all directories say.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace volumed {
 
-// A file in disorder, which may have objects that nobody can see.
+// A file in disorder, which may have objects that cannot be seen.
 struct ManifestSuspect {
   std::string source;
   std::string path;
@@ -23,22 +24,24 @@ struct ManifestSuspect {
   friend bool operator==(const ManifestSuspect&, const ManifestSuspect&) = default;
 };
 
-// A directory that is not there, or is not the known one: what left another directory before
-// anybody could see it come here may be here.
+// A directory that is missing or is not the known one. It may have objects that left another
+// directory and came here before they could be seen.
 struct ManifestAbsentDirectory {
   std::string source;
   std::string path;
-  std::string why;    // "the directory is another one than the known one"
-  TimePoint since{};  // when it was last in order; when the agent started, if it was not since then
+  std::string why;  // "the directory is another one than the known one"
+  // When the directory was last in order; if it has not been, when the agent started.
+  TimePoint since{};
   friend bool operator==(const ManifestAbsentDirectory&, const ManifestAbsentDirectory&) = default;
 };
 
-// What one directory says, or all others together.
+// The doubts of one directory, or of all others together.
 struct ManifestDoubts {
   std::optional<ManifestSuspect> suspect;  // the one that was touched last
-  // Of one: itself. Of all others: the one that was in order last, which may have most.
+  // Of one directory: itself. Of all others: the one that was in order most recently, which may
+  // have most.
   std::optional<ManifestAbsentDirectory> absent;
-  // Path -> "is being written", "is being read": what it has now is about to be known.
+  // Path -> "is being written" or "is being read": its present content is not known yet.
   std::map<std::string, std::string> busy;
   friend bool operator==(const ManifestDoubts&, const ManifestDoubts&) = default;
 };
@@ -46,14 +49,15 @@ struct ManifestDoubts {
 // Threads: the control thread. Blocks: never. Errors: none.
 class ManifestPeers {
  public:
-  // What every directory finds in its first scan after a start was there before the agent was:
-  // nothing has moved since the agent saw it. So all these scans have one number.
+  // What a directory finds in its first scan after a start was there before the agent: the agent
+  // has not seen it move. So the first scans of all directories have the same number.
   static constexpr uint64_t kFirstScan = 1;
 
-  // Greater than all before.
+  // Returns a number greater than all before.
   uint64_t NextScan() { return ++last_scan_; }
 
-  // `changed` is called when another directory says something new. It may not call back.
+  // `changed` is called when another directory's doubts have changed. REQUIRES: it does not call
+  // this object.
   void Join(const std::string& source, std::function<void()> changed);
   void Leave(const std::string& source);
   // REQUIRES: `source` has joined.

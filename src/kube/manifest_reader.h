@@ -17,11 +17,12 @@
 
 namespace volumed {
 
-// "*.yaml", "*.yml" or "*.json", not beginning with ".".
+// True for "*.yaml", "*.yml" and "*.json" that do not begin with ".".
 bool IsManifestName(std::string_view file);
-// Most names that are not read and that somebody may have meant to be: what is above is not told.
+// The limit for names of files that are not read although somebody may have meant them to be;
+// further names are left out.
 inline constexpr size_t kMaxUnreadNames = 1000;
-// A file of this name lies there for nothing, and does not look as if that was meant.
+// Whether a file of this name is not read, and does not look as if that was meant.
 bool IsUnreadName(std::string_view file);
 
 // A name in a directory.
@@ -30,18 +31,18 @@ struct PathPoint {
   std::string name;
 };
 
-// The way to what a path names.
+// The way from a start to the object that a path names.
 struct PathWalk {
-  std::vector<PathPoint> links;   // every symbolic link on it, in this order
-  std::optional<PathPoint> last;  // what is named, or the first name on the way that is not there
-  bool is_there = false;          // `last` is what is named
+  std::vector<PathPoint> links;   // the symbolic links on the way, in their order
+  std::optional<PathPoint> last;  // what the path names, or the first name that is missing
+  bool is_there = false;          // `last` is what the path names
 };
 
 // Follows `path` from `start` (or from the root, if the path is absolute). A loop of links ends the
-// walk as a missing name does; `last` is absent if a directory on the way cannot be looked at.
+// walk like a missing name. `last` is absent if a directory on the way cannot be looked at.
 PathWalk WalkPath(const Descriptor& start, const std::string& path);
 
-// Something on the way from a symbolic link to a manifest: if it changes, the manifest does.
+// A place on the way from a symbolic link to a manifest: if it changes, the manifest does.
 struct LinkTarget {
   std::string file;  // the link's name in the manifest directory
   PathPoint point;
@@ -55,8 +56,8 @@ struct FarLink {
 struct ManifestScan {
   std::vector<ManifestReading> readings;
   std::vector<LinkTarget> targets;
-  std::vector<std::string> large;  // files that were left out, for their size
-  std::vector<FarLink> far;        // files that were left out, for they lead elsewhere
+  std::vector<std::string> large;  // left out because of their size
+  std::vector<FarLink> far;        // left out because they lead to another filesystem
 };
 
 struct ScanOptions {
@@ -65,17 +66,17 @@ struct ScanOptions {
   size_t max_bytes = kMaxManifestBytes;
 };
 
-// What a file leads to on another filesystem.
+// The content of a file on another filesystem.
 struct FarContent {
-  Status status = OkStatus();  // DeadlineExceeded or Unavailable: what it leads to does not answer
+  Status status = OkStatus();  // DeadlineExceeded or Unavailable: the filesystem does not answer
   std::string bytes;
-  // Whoever looks along the way there finds a filesystem that answers, and that tells of changes.
+  // The filesystem answers walks along the way to the file, and reports changes.
   bool may_watch = false;
 };
-// Of the file at this path; blocks for a bounded time.
+// Reads the file at this path; blocks for a bounded time.
 using FarReader = std::function<FarContent(const std::string& path)>;
 
-// As ReadManifests, for one file that it has left out because it leads elsewhere.
+// Like ReadManifests, for one file that it has left out because it leads to another filesystem.
 ManifestScan ReadFarManifest(const std::string& directory, const Descriptor& fd,
                              const std::string& file, const NodeName& node_name,
                              const FarReader& read);
@@ -84,10 +85,10 @@ ManifestScan ReadFarManifest(const std::string& directory, const Descriptor& fd,
 ManifestScan ReadManifests(const std::string& directory, const Descriptor& fd,
                            const std::vector<std::string>& files, const ScanOptions& options);
 
-// True if the name is there and is more than a plain file that somebody has just begun to write.
+// True if the name exists and is more than a plain file that somebody has just begun to write.
 bool IsCompleteAtCreation(const Descriptor& fd, const std::string& file);
 
-// Names of the manifests in the directory, sorted; `unread` gets those of files that are none, and
+// The names of the manifests in the directory, sorted. `unread` gets the names of other files that
 // are not hidden. Errors (not applied): errno's.
 Result<std::vector<std::string>> ListManifests(const Descriptor& fd,
                                                std::vector<std::string>& unread);

@@ -1,9 +1,10 @@
 // ManifestWatches: the inotify watches of a manifest directory, and what their events mean for it.
 //
-// Watched are the directory; each symbolic link on the way to it; the directory above it, for being
-// moved or removed itself, so that it wakes for no other file there; and, for a manifest that is a
-// link, every directory in which a change of a name would change what it leads to. Only while the
-// directory is not there, the nearest one above tells of what is made in it.
+// Watched are: the directory; each symbolic link on the way to it; the directory above it, but only
+// for being moved or removed itself, so that other files there cause no events; and, for a manifest
+// that is a link, every directory in which a change of a name would change what the link leads to.
+// Only while the directory is missing, the nearest existing directory above it is watched for new
+// entries.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +25,15 @@ struct ManifestEvent {
   enum class What {
     kOverflow,  // events were lost
     kWay,       // the path may lead to another directory now
-    kEntry,     // of the directory: `mask` and `name` are inotify's
-    kTarget,    // of what the link `name` in the directory leads to
+    kEntry,     // an entry of the directory; `mask` and `name` are inotify's
+    kTarget,    // what the link `name` in the directory leads to has changed
   };
   What what = What::kWay;
   uint32_t mask = 0;
   std::string name;
 };
 
-// Threads: one. Blocks: no. Errors: in error(), for people: a watch that could not be added.
+// Threads: one. Blocks: no. Errors: error() says, for people, which watch could not be added.
 class ManifestWatches {
  public:
   static Result<ManifestWatches> Create();
@@ -40,23 +41,25 @@ class ManifestWatches {
   int fd() const { return inotify_.fd(); }
   std::vector<ManifestEvent> Read();
 
-  // Watches the directory, if there is one, and the way to it. True if something may have changed
-  // between the look and the watch: the path has to be looked at once more.
+  // Watches the directory, if it exists, and the way to it. True if something may have changed
+  // between the look and the watch: the caller has to look at the path once more.
   bool SetWay(const std::optional<OpenDirectory>& directory, const PathWalk& way);
-  // Replaces what is watched for these manifests. The files whose targets may have changed between
-  // the look and the watch.
+  // Replaces the watches for these manifests. Returns the files whose targets may have changed
+  // between the look and the watch.
   std::set<std::string> SetTargets(const std::vector<std::string>& files,
                                    const std::vector<LinkTarget>& targets);
   const std::string& error() const { return error_; }
 
  private:
-  // What a watch is for. One inode has one watch, which may serve several ends.
+  // What a watch is for. An inode has one watch, which may serve several purposes.
   struct Watch {
     uint32_t mask = 0;
-    bool directory = false;                              // the manifest directory itself
-    bool way = false;                                    // on the way to it
-    std::string child;                                   // the name that is awaited there
-    std::map<std::string, std::set<std::string>> files;  // name here -> manifests that lead to it
+    bool directory = false;  // the manifest directory itself
+    bool way = false;        // on the way to it
+    std::string child;       // the name that is awaited in this directory
+    // Names in this directory -> the manifests whose links lead through them.
+    std::map<std::string, std::set<std::string>> files;
+
     bool used() const { return directory || way || !files.empty(); }
   };
   enum class Of { kDirectory, kLink };
@@ -66,10 +69,10 @@ class ManifestWatches {
   void Translate(const InotifyEvent& event, std::vector<ManifestEvent>& events);
   struct Added {
     int wd = -1;
-    Watch* watch = nullptr;  // null: it could not be added
+    Watch* watch = nullptr;  // null: the watch could not be added
     bool is_new = false;
   };
-  // Adds `mask` to the watch of the path.
+  // Adds `mask` to the watch of the path, and makes the watch if there is none.
   Added Add(const std::string& path, uint32_t mask, Of of);
   void Narrow(const std::string& path, uint32_t mask);
   bool WatchAbove(const PathPoint& last, bool is_there);

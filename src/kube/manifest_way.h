@@ -1,5 +1,5 @@
-// The way to a manifest directory as text: where a mount that comes or goes makes its path lead
-// elsewhere. inotify tells nothing of mounts.
+// The way to a manifest directory as text: the places at which a mount that comes or goes would
+// make the path lead elsewhere. inotify does not report mounts.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,14 @@
 
 namespace volumed {
 
-// `directory` as it was given, every link on the way, and where the way ends. Asks only where open
-// descriptors are. Threads: any. Blocks: never.
+// Returns `directory` as it was given, every link on the way, and where the way ends. It only asks
+// for the paths of open descriptors. Threads: any. Blocks: never.
 std::vector<std::string> PlacesOnWay(const std::string& directory,
                                      const std::optional<OpenDirectory>& opened,
                                      const PathWalk& way);
 
-// Whether one of the mounts is at one of the places or at a directory above it. Pure.
+// Whether one of the mounts is at one of the places, or at a directory above one. This function is
+// pure.
 bool ChangesWay(const std::vector<std::string>& mount_points,
                 const std::vector<std::string>& places);
 

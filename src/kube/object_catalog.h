@@ -2,20 +2,23 @@
 //
 // Rules, in this order (ConflictRules() prints them for people):
 //  1. An object's last complete list counts until the source delivers another or is forgotten.
-//  2. Two objects of one kind, namespace and name, or two pods of one uid: the one that was there
-//     first stays, the other is a problem of its file. When the first leaves, the other takes over.
-//     What a source had when the last agent ended is there first, until that source says otherwise.
-//  3. spec.volumes of a pod does not change under one uid: the spec that came first stays until the
-//     pod leaves; its metadata and status follow the file. A manifest without a uid has another pod
-//     then: Replace() lets the first one leave, and the other one comes after PodGone(). A command
-//     replaces a pod by one of another uid, which says whom it replaces (ObjectWithOrigin).
-//  4. What outlives a pod (OutlivesPods) does not end because it is absent. It is Missing then, and
-//     whoever delivers it next takes it over. A command ends it: End().
+//  2. If two objects have the same kind, namespace and name, or two pods the same uid, the one that
+//     was there first stays; the other is a problem of its file. When the first leaves, the other
+//     takes over. What a source had when the last agent ended was there first, until that source
+//     says otherwise.
+//  3. spec.volumes of a pod does not change under one uid: the first spec stays until the pod
+//     leaves; metadata and status follow the file. If the manifest names no uid and has other
+//     volumes, it is another pod: Replace() lets the first one leave, and the other one comes after
+//     PodGone(). A command replaces a pod by one with another uid, whose file says whom it replaces
+//     (ObjectWithOrigin).
+//  4. An object that outlives pods (OutlivesPods) does not end because it is absent. It is Missing
+//     then, and the next source that delivers it takes it over. Only a command ends it: End().
 //
-// What an event costs follows from what it changes, not from what there is: the rules are applied
-// again to the objects that changed, and to all that are linked with these by a name or a pod's uid
-// (kube/object_catalog_merge.h). Only what concerns every object (IdentifyBy, a source that is
-// remembered or forgotten) is a merge of everything.
+// The cost of an event depends on what it changes, not on how much there is: the rules are applied
+// again to the objects that changed, and to all that are linked with them by a name or a pod's uid
+// (kube/object_catalog_merge.h). Only an event that may concern every object merges everything:
+// IdentifyBy, SetBoundCheck and AbsenceEnds, and a source that is forgotten or not configured any
+// more.
 #pragma once
 
 #include <cstdint>
@@ -41,75 +44,76 @@ namespace volumed {
 struct ObjectChange {
   enum class What {
     kAdded,
-    kChanged,  // also of an object that was Missing and has a source again
-    kMoved,    // another file has it now, as it was
-    kMissing,  // its source lacks it now; it stays
-    kUnknown,  // nobody can say any more whether it is there, or what it holds
+    kChanged,  // also: the object was Missing and has a source again
+    kMoved,    // another file has it now, unchanged
+    kMissing,  // its source lacks it now; the object stays
+    kUnknown,  // it is not known any more whether it exists, or what it holds
     kRemoved,  // it is certainly absent
   };
   What what = What::kAdded;
   ObjectKey key;
   PodUid uid;               // pods only
-  ObjectPtr before;         // null when added, and when it was unknown before
-  ObjectPtr after;          // null when removed or unknown
-  std::string file = {};    // of kUnknown: which file may have it
-  std::string reason = {};  // of kUnknown, for people
+  ObjectPtr before;         // null if the object was added or was unknown
+  ObjectPtr after;          // null if the object was removed or is unknown
+  std::string file = {};    // with kUnknown: which file may have it
+  std::string reason = {};  // with kUnknown, for people
 };
 
 // A pod as the node has it.
 struct PodOnNode {
   std::shared_ptr<const Pod> pod;  // null if its content is not known
-  bool has_left = false;           // no source had it any more, and for that it leaves
-  bool is_here = false;            // something of it is on the node, or on record
+  bool has_left = false;           // it leaves because no source has it any more
+  bool is_here = false;            // some of it is on the node, or on record
 };
 
-// A pod that a source has, and that is not made before another one of its name is gone.
+// A pod that a source has, but that is not made before another pod of the same name is gone.
 struct WaitingPod {
-  PodUid uid;  // empty: it gets one when it is made
+  PodUid uid;  // empty: it gets a uid when it is made
   ObjectOrigin origin;
 };
 
-// Who the objects of the catalog are: a uid belongs to kind, namespace and name, whatever source,
-// file, document or content it comes from. Asked of pods, PersistentVolumes and
+// Knows which uid an object has. A uid belongs to kind, namespace and name, whatever source, file,
+// document or content the object comes from. The catalog asks it about pods, PersistentVolumes and
 // PersistentVolumeClaims. Threads: the control thread. Blocks: never.
 class ObjectIdentities {
  public:
   virtual ~ObjectIdentities() = default;
-  // "": none is on record.
+  // The uid on record; "" if there is none.
   virtual std::string KnownUidOf(const ObjectKey& object) const = 0;
-  // The one on record, or a new one; "" if nobody can tell which one it has.
+  // The uid on record, or a new one; "" if it is not known which uid the object has.
   virtual std::string UidOf(const ObjectKey& object) = 0;
-  // The object is a new one, and its manifest names this uid.
+  // The object is new, and its manifest names this uid.
   virtual void Adopt(const ObjectKey& object, const std::string& uid) = 0;
-  // A command has ended the object that has this uid: whoever has its name next is another one.
+  // A command has ended the object that has this uid: the next object of its name is another one.
   virtual void Ended(const ObjectKey& object, const std::string& uid) = 0;
-  // The name of the pod on record that this pod is, else its own name: another one than its own if
-  // the node was called otherwise then, or if its manifest had a uid then and has none now, or the
-  // other way round, as a static pod has the node's suffix.
+  // The name under which the pod is on record, else the pod's own name. The two differ if the node
+  // had another name then, or if the manifest had a uid then and has none now, or the other way
+  // round: a static pod's name ends with the node's suffix.
   virtual std::string NameOf(const Pod& pod) const = 0;
-  // What the pod would be called if its manifest had a uid and has none, or the other way round:
-  // who has that name decides what NameOf() says.
+  // The name that the pod would have if its manifest had a uid and has none, or the other way
+  // round. Whether a pod of that name is on record decides what NameOf() says.
   virtual std::string OtherNameOf(const Pod& pod) const = 0;
-  // Which pod has this uid on record; nullopt: none has.
+  // The pod that has this uid on record; nullopt if none has.
   virtual std::optional<ObjectKey> PodOfUid(const PodUid& uid) const = 0;
-  // What the node has of the pod with this uid, also while it leaves.
+  // What the node has of the pod with this uid, also while the pod leaves.
   virtual PodOnNode FindOnNode(const PodUid& pod) const = 0;
 };
 
 struct SourceStatus {
   std::string name;
-  bool complete = false;  // has delivered a complete list at least once
+  bool complete = false;  // the source has delivered a complete list
   bool last_list_complete = false;
-  size_t objects = 0;  // of the last complete list
+  size_t objects = 0;  // how many its last complete list has now
   std::vector<DecodeProblem> problems;
-  std::vector<DecodeProblem> warnings;  // of what is used all the same, by object
-  std::string last_error;               // the newest list's first problem that is no waiting; or ""
-  int64_t last_list_unix_millis = 0;    // 0: never heard of it
-  std::string incomplete_because;       // as the newest list has it
-  bool unconfigured = false;            // on record, and not among the configured sources any more
+  std::vector<DecodeProblem> warnings;  // of objects that are used all the same
+  std::string last_error;               // the first problem that is not just waiting; or ""
+  int64_t last_list_unix_millis = 0;    // 0: it has delivered nothing yet
+  std::string incomplete_because;       // as in the newest list
+  bool unconfigured = false;            // on record, but not configured any more
 };
 
-// Threads: control thread. Blocks: never. Errors: none; what is wrong is in the sources' status.
+// Threads: the control thread. Blocks: never. Errors: none; what is wrong is in the sources'
+// status.
 class ObjectCatalog final : public ObjectFinder {
  public:
   using Listener = std::function<void(const std::vector<ObjectChange>&)>;
@@ -117,152 +121,160 @@ class ObjectCatalog final : public ObjectFinder {
   explicit ObjectCatalog(const Clock& clock);
   ~ObjectCatalog();
 
-  // A source that is configured: AllSourcesComplete() waits for it. Update() of a source that was
-  // not expected expects it from then on.
+  // Names a configured source: AllSourcesComplete() waits for it. An Update() of a source that was
+  // not named expects it from then on.
   void ExpectSource(const std::string& name);
 
-  // What a configured source had when the last agent ended. Until its first complete list these
-  // objects are unknown, and no other source gets their names; the list is compared with them.
-  // Nothing happens if the source has delivered already.
+  // Says what a configured source had when the last agent ended. Until the source's first complete
+  // list these objects are unknown, and no other source gets their names; the list is then compared
+  // with them. The call has no effect if the source has already delivered.
   void Remember(const std::string& source, std::vector<KnownObject> objects);
-  // What a source had that is not configured any more: all of it is held, or unknown if its content
-  // is not on record, until ForgetSource(). Nobody waits for the source.
+  // Says what a source had that is not configured any more. Its objects are held, or unknown if
+  // their content is not on record, until ForgetSource(). AllSourcesComplete() does not wait for
+  // the source.
   void HoldUnconfigured(const std::string& source, const std::vector<KnownObject>& objects);
-  // An object that was Missing when the last agent ended. REQUIRES: `object.object` is not null,
-  // and nobody has delivered it yet.
+  // Adds an object that was Missing when the last agent ended. REQUIRES: `object.object` is not
+  // null, and no source has delivered the object yet.
   void RememberMissing(const std::string& source, const KnownObject& object,
                        int64_t since_unix_millis);
 
-  // In this source an object ends by leaving it, whatever its kind: its absence is a command.
+  // In this source an object of any kind ends by leaving the source: its absence is a command.
   void AbsenceEnds(const std::string& source);
 
-  // Takes a list over and tells the listeners what changed, if anything did. A list that is not
-  // complete changes the source's status only.
+  // Takes over a list and tells the listeners what changed, if anything did. A list that is not
+  // complete changes only the source's status.
   void Update(ObjectList list);
-  // Takes over what has changed since the source's last complete list; without one it is ignored.
+  // Takes over what has changed since the source's last complete list; it is ignored if there was
+  // none.
   void Update(ObjectDelta delta);
   void Update(ObjectUpdate update);
 
-  // The same in parts, for a thread that others wait for (object_catalog_parts.h): begins to take
-  // an update over; TakeSome() goes on with it, and says true when all of it is taken over. Until
-  // then nobody is told that the source has delivered, nothing goes that the list lacks, and what
-  // nobody has been told of is not absent. In the end everything is as after Update(). REQUIRES: no
-  // other update is being taken over. Meanwhile whatever else happens to the catalog may happen,
-  // but for Update() of this source.
+  // Like Update(), but in parts, since other tasks wait for the thread (object_catalog_parts.h).
+  // Begin() begins to take over an update; each TakeSome() goes on with it, and returns true when
+  // all of it is taken over. Until then listeners are not told that the source has delivered, an
+  // object that the list lacks does not go, and an object that has not been told of does not count
+  // as absent. In the end everything is as after Update(). REQUIRES: no other update is being taken
+  // over. Meanwhile all other calls are allowed, except Update() of this source.
   void Begin(ObjectUpdate update);
   bool TakeSome(TaskLimit& limit);
   bool IsTaking() const { return parts_ != nullptr; }
-  // A newer list of the source takes the place of the list that is being taken over: what is left
-  // of that is dropped. False, and nothing happens, if it is too late for that, or if it was no
-  // list of this source and these kinds.
+  // If the list that is being taken over is from the same source as `newer` and covers no other
+  // kinds, the rest of it is dropped, since `newer` takes its place. Returns false, with no effect,
+  // if it is too late for that or if the update is another one.
   bool DropParts(const ObjectList& newer);
 
-  // Drops the source, its objects and its expectation. What outlives a pod is Missing then. False
-  // if there is no such source.
+  // Drops the source, its objects, and the expectation that it delivers. Objects that outlive pods
+  // become Missing. False if there is no such source.
   bool ForgetSource(const std::string& name);
-  // An administrator's word that the source has what it is to have: nothing may have moved to it
-  // that it does not show.
+  // The administrator's word that the source has what it should have: no object that it does not
+  // show may have moved to it.
   void AcceptSource(const std::string& name);
 
-  // A command with this number has ended the object for good, and that is on record: it goes,
-  // Missing or not. Where a source still has what an earlier command has given, or what no command
-  // has, it is refused, with this uid or without any. Also to be called at a start, for commands on
-  // record.
+  // A command with this number has ended the object for good, and that is on record: the object
+  // goes, Missing or not. If a source still has an object of this name that an earlier command
+  // gave, or that no command gave, that object is refused if it has this uid or none. To be called
+  // at a start, too, for the commands on record.
   void End(const ObjectKey& key, const std::string& uid, uint64_t number);
-  // A command has ended the object, and a source may still have it.
+  // Whether a command has ended the object and a source may still have it.
   bool IsEnded(const ObjectKey& key) const { return ended_.contains(key); }
-  // The number of that command; nothing if none has, or nothing has the object any more.
+  // The number of that command; nullopt if no command has ended the object, or if no source has it
+  // any more.
   std::optional<uint64_t> EndedBy(const ObjectKey& key) const;
-  // The highest number of a command that has given an object of any list.
+  // The highest number of a command that gave an object of some list.
   uint64_t last_number() const { return last_number_; }
-  // Where such an object is refused.
+  // The sources and files in which ended objects are refused.
   const std::map<ObjectKey, ObjectOrigin>& Refused() const { return refused_; }
-  // Another one whenever Refused() has changed.
+  // Differs whenever Refused() has changed.
   uint64_t refused_version() const { return refused_version_; }
-  // Told once no source has an object any more that a command ended, and all of them are in order:
-  // its record may go.
+  // Called once no source has an object any more that a command ended, and all sources are in
+  // order: the record of the command may then go.
   using EndedListener = std::function<void(const ObjectKey&)>;
   void SetEndedListener(EndedListener listener) { ended_listener_ = std::move(listener); }
 
-  // Who says which uid an object has; null: nobody, and it has what its manifest names. A uid that
-  // appears or changes in a manifest while the object is known is refused. `identities` outlives
-  // the catalog, or is taken back. What is there is merged anew at once.
+  // Sets who knows the uids of objects; null: an object has the uid that its manifest names. If a
+  // uid appears or changes in a manifest while the object is known, that is refused. `identities`
+  // outlives the catalog, or is replaced by null first. Unless it is null, everything is merged
+  // again at once.
   void IdentifyBy(ObjectIdentities* identities);
 
-  // The pod of this name is to be replaced by what its file has now: it leaves, and the file's pod
-  // waits until PodGone(). It does so by itself after a pod that has left its sources and is still
-  // on the node, if it has other volumes than that. REQUIRES: its uid is not named by its manifest.
+  // Replaces the pod of this name by the one that its file has now: the pod leaves, and the file's
+  // pod waits until PodGone(). The same happens without a call if a pod has left its sources, is
+  // still on the node, and a file has a pod of its name with other volumes. REQUIRES: the manifest
+  // does not name the pod's uid.
   void Replace(const ObjectKey& pod);
   // Nothing of the pod is on the node any more, and no source has it.
   void PodGone(const ObjectKey& pod);
-  // Nothing of a pod of this name is on the node any more; a source may have it yet.
+  // Nothing of a pod of this name is on the node any more; a source may still have it.
   void PodRemoved(const ObjectKey& pod);
-  // Names of pods whose successors wait until nothing of them is on the node any more.
+  // Names of pods whose successors wait until nothing of these pods is on the node.
   const std::set<ObjectKey>& Replaced() const { return replaced_; }
-  // Pods in whose places a command has put others, which a source has, and the names of these.
+  // Pods that a command has replaced by others, with the names of these others; a source has the
+  // others.
   const std::map<PodUid, ObjectKey>& ReplacedByCommand() const { return replaced_by_command_; }
-  // Pods that wait for the end of another one of their name.
+  // Pods that wait for the end of another pod of the same name.
   const std::map<ObjectKey, WaitingPod>& Waiting() const { return waiting_; }
 
-  // Of the source's objects those that another one has too, and that are its own once this source
-  // has lost them or is forgotten; where that one has them.
+  // Those of the source's objects that another source has too; that source gets them once this
+  // source has lost them or is forgotten. The value says where the other source has them.
   std::map<ObjectKey, ObjectOrigin> HandedOverBy(const std::string& source) const;
   // Whether the newest list of the source has the object as present, under whatever name
   // (IdentityOf).
   bool IsPresentIn(const std::string& source, const ObjectKey& object) const;
-  // Why an object that nobody saw leave this source may be in another one: that has not been in
-  // order since the start. "" if it is in none.
+  // Why an object that nobody saw leave the source `former` may be in another source: that source
+  // has not been in order since the start. "" if every other source has.
   std::string WhereItMayHaveMoved(const std::string& former) const;
-  // Who the object is, by kind, namespace and name: a pod that is on record with the node's suffix
-  // is that one without it too.
+  // The identity of the object by kind, namespace and name: a pod that is on record with the node's
+  // suffix keeps that name if its manifest gives the name without it.
   ObjectKey IdentityOf(const Object& object) const;
 
-  // Which file has the name, even if nobody knows now whether it still has the object. nullopt for
-  // a name that is free, and for that of an object that is Missing.
+  // The file that has the name, even if it is not known now whether it still has the object.
+  // nullopt if the name is free or the object is Missing.
   std::optional<ObjectOrigin> HolderOf(const ObjectKey& key) const;
 
-  // Who knows of a claim or a PersistentVolume whether it is bound: less of it may change then.
-  // Without: none is.
+  // Sets who knows whether a claim or a PersistentVolume is bound; fewer fields of a bound one may
+  // change. Without this function none counts as bound.
   void SetBoundCheck(std::function<bool(const ObjectKey&)> is_bound);
 
-  // Called after the catalog has changed; may read it, must not change it.
+  // The listener is called after the catalog has changed; it may read the catalog, but must not
+  // change it.
   void AddListener(Listener listener) { listeners_.push_back(std::move(listener)); }
 
-  // True once every expected source has delivered a complete list. Nothing may be unmounted before.
+  // True once every expected source has delivered a complete list. Until then nothing may be
+  // unmounted.
   bool AllSourcesComplete() const;
-  // The same of one kind: what is absent of it is absent.
+  // The same for one kind: an absent object of that kind is certainly absent.
   bool IsComplete(ObjectKind kind) const;
   std::vector<std::string> IncompleteSources() const;
   std::vector<SourceStatus> Sources() const;
-  // Whether there is a source of another name.
+  // Whether there is a source with another name.
   bool HasSourceBut(std::string_view name) const;
   // Problems of conflicts and of files that concern this object; for `volumectl explain`.
   std::vector<DecodeProblem> ProblemsOf(const ObjectKey& key) const;
-  // Fields of its manifest that nobody knows, of the source that the object is used from.
+  // Unknown fields in the manifest of this object, in the source from which it is used.
   std::vector<DecodeProblem> WarningsOf(const ObjectKey& key) const;
 
   // The rules above in a few sentences.
   static std::string_view ConflictRules();
 
-  // Objects that were visited so far, by all events.
+  // How many objects all events together have visited so far.
   const WorkCounter& work() const { return work_; }
-  // Every event merges everything from now on. That is what the other merges are held against.
+  // Makes every event merge everything from now on; tests compare the other merges with that.
   void MergeWholeForTest() { always_whole_ = true; }
 
  private:
   struct Source;
-  // An object of a source's list. `names` and `uids` are what it is found by in the indexes below,
-  // as of when it was looked at last.
+  // An object of a source's list. The indexes below find it by `names` and `uids`, which are as of
+  // the last look at the object.
   struct Listed {
     Source* source = nullptr;
     ObjectWithOrigin object;
-    // What it is called in its list and in the catalog; of a pod also with the node's suffix, or
-    // without it.
+    // Its name in the list and its name in the catalog; for a pod also the name with, or without,
+    // the node's suffix.
     std::vector<ObjectKey> names;
-    // Of a pod: the uid that its manifest names, the one that it is to have, and those of the pods
-    // whose places it takes.
+    // For a pod: the uid that its manifest names, the uid that it is to have, and the uids of the
+    // pods that it replaces.
     std::vector<PodUid> uids;
-    uint64_t in_list = 0;  // the last full list that has it, by its number
+    uint64_t in_list = 0;  // the number of the last full list that has it
   };
   using FileAndKey = std::pair<std::string, ObjectKey>;  // as listed
 
@@ -272,41 +284,42 @@ class ObjectCatalog final : public ObjectFinder {
     bool complete = false;
     bool unconfigured = false;
     bool last_list_complete = false;
-    std::set<ObjectKind> kinds;  // that are complete, as long as not all are
+    std::set<ObjectKind> kinds;  // kinds that are complete, if not all are
     bool HasDelivered(ObjectKind kind) const { return complete || kinds.contains(kind); }
-    bool was_in_order = false;  // has delivered a list from which nothing was held back
-    // The same, as everybody may know it: once all of the list is in the view.
+    bool was_in_order = false;  // once delivered a list that held nothing back
+    // The same facts as others may know them: they are set once all of the list is in the view.
     bool told_complete = false;
     bool told_in_order = false;
     std::set<ObjectKind> told_kinds;
     bool HasTold(ObjectKind kind) const { return told_complete || told_kinds.contains(kind); }
     void Tell();
-    uint64_t order = 0;  // of arrival
+    uint64_t order = 0;  // of the sources' arrival
     std::map<FileAndKey, Listed> objects;
     std::map<ObjectKey, UnknownObject> unknown;
-    // Of the last agent, as far as no list has shown it to be present.
+    // What the last agent knew, except what a list has shown to be present.
     std::map<ObjectKey, KnownObject> remembered;
-    // Of these: what the next list ends the memory of.
+    // Those of `remembered` that the next list makes needless.
     std::set<ObjectKey> settled;
-    ProblemIndex problems;  // of the last list
-    ProblemIndex warnings;  // of the last list
-    // Of the last merges, by the object's name in the catalog.
+    ProblemIndex problems;  // of the newest list
+    ProblemIndex warnings;  // of the newest list
+    // Conflicts that the merges found, by the object's name in the catalog.
     std::map<ObjectKey, std::vector<DecodeProblem>> conflicts;
     std::string incomplete_because;
     int64_t last_list_unix_millis = 0;
   };
-  // What a merge is about: everything of these names, and the pods of these uids.
+  // What a merge covers: everything with these names, and the pods with these uids.
   struct Scope {
     std::set<ObjectKey> keys;
     std::set<PodUid> uids;
   };
-  // What has happened since the last merge.
+  // What has changed since the last merge.
   struct Dirty {
     bool all = false;
-    bool remembered = false;  // what is known of the sources has changed, and with it of these
+    // What is known of the sources has changed, which concerns all remembered objects.
+    bool remembered = false;
     Scope scope;
   };
-  // What a merge has found of the objects in its scope.
+  // What a merge has found for the objects in its scope.
   struct Outcome {
     Entries entries;
     std::map<ObjectKey, Unknown> unknown;
@@ -320,8 +333,8 @@ class ObjectCatalog final : public ObjectFinder {
     std::set<ObjectKey> ended_and_there;
   };
   struct Ended {
-    std::set<std::string> uids;  // of those that had the name
-    uint64_t number = 0;         // of the last command
+    std::set<std::string> uids;  // of the ended objects of this name
+    uint64_t number = 0;         // of the last command that ended one
   };
   class Merge;
   class Parts;
@@ -329,7 +342,8 @@ class ObjectCatalog final : public ObjectFinder {
   // ---- what the sources list (object_catalog_lists.cc) ----
   static const std::set<ObjectKind> kAllKinds;
   Listed& SetObject(Source& source, ObjectWithOrigin object);
-  // Of the full list with this number: nothing if it is not of these kinds, or has been set before.
+  // Like SetObject(), for the full list with this number. Has no effect if the object's kind is not
+  // among `kinds`, or if the list has set the object before.
   void SetListed(Source& source, ObjectWithOrigin object, uint64_t list,
                  const std::set<ObjectKind>& kinds);
   void DropObject(Source& source, std::map<FileAndKey, Listed>::iterator at);
@@ -337,7 +351,8 @@ class ObjectCatalog final : public ObjectFinder {
   void DropUnknown(Source& source, std::map<ObjectKey, UnknownObject>::iterator at);
   void SetLists(Source& source, std::vector<ObjectWithOrigin> objects,
                 const std::vector<UnknownObject>& unknown, const std::set<ObjectKind>& kinds);
-  // `as_used`: as listed, but for a pod's name. `uid`: the one that it has or is to have.
+  // `as_used` is the object as listed, except for a pod's name. `uid` is the one that it has or is
+  // to have.
   void Link(Listed& listed, const Object& as_used, const std::string& uid);
   void Unlink(Listed& listed);
   void MarkDirty(const Listed& listed);
@@ -345,13 +360,13 @@ class ObjectCatalog final : public ObjectFinder {
   void RememberObject(Source& source, KnownObject object);
   void ForgetRemembered(Source& source, const ObjectKey& key);
   void ForgetEnded(Source& source, const ObjectKey& key, const Ended& ended);
-  // Takes over what a list and a delta both say of the source.
+  // Takes over what a list or a delta says of the source as a whole.
   void NoteList(Source& source, bool complete, const std::set<ObjectKind>& kinds,
                 std::string incomplete_because);
-  // Merges, and ends the memory of what the list has shown.
+  // Merges, and forgets what was remembered of the objects that the list has shown.
   void MergeList(Source& source);
   void EndMemoryOf(Source& source, const ObjectKey& settled);
-  // Nobody else lists the name than who is used for it.
+  // Whether the name is listed only by the source and file whose object is used.
   bool IsUsedAsListed(const ObjectKey& key) const;
   void ChangeProblems(Source& source, ObjectDelta& delta);
   std::string WhereItMayHaveMoved(const std::string& former, bool as_told) const;
@@ -361,11 +376,11 @@ class ObjectCatalog final : public ObjectFinder {
   void RunAndNotify(Merge merge);
   void NotifyEnded(const std::vector<ObjectKey>& ended) const;
   void AddWhatNobodyTells(Scope& scope);
-  // `scope`: null for a merge of everything.
+  // What the view was before a merge. `scope` is null for a merge of everything.
   struct Before {
     Entries entries;
     std::map<ObjectKey, Unknown> unknown;
-    Scope changed;  // who is called otherwise than before, or is another one
+    Scope changed;  // objects whose name or identity has changed
   };
   Before Take(Outcome outcome, const Scope* scope);
   void TakeWaits(Outcome& outcome, const Scope* scope);
@@ -375,15 +390,15 @@ class ObjectCatalog final : public ObjectFinder {
   void Reindex(const Scope* scope, const Entries& entries_before, Scope& changed);
   bool HoldAnew(const ObjectKey& key);
   void NoteSettled(Source& source, const ObjectKey& key);
-  // What has changed since the view was this one, and how one object has left it or come into it.
-  // `keys`: everything that may have changed.
+  // The changes since the view was the given one; LeftOf and ComeOf describe how one object has
+  // left or come. `keys` names everything that may have changed.
   std::vector<ObjectChange> ChangesSince(const Entries& entries,
                                          const std::map<ObjectKey, Unknown>& unknown_before,
                                          const std::set<ObjectKey>& keys) const;
   ObjectChange LeftOf(const ObjectKey& key, const ObjectPtr& before) const;
   static std::optional<ObjectChange> ComeOf(const ObjectKey& key, const Entry* old,
                                             const Entry& entry);
-  // Objects that a command ended and that no source has any more.
+  // Forgets ended objects that no source has any more, and returns them.
   std::vector<ObjectKey> DropEnded();
   void NoteWhoIsWaitedFor();
   void Notify(const std::vector<ObjectChange>& changes) const;
@@ -395,35 +410,37 @@ class ObjectCatalog final : public ObjectFinder {
   std::map<std::string, Source> sources_;
   std::set<std::string> absence_ends_;
   std::map<ObjectKey, Ended> ended_;
-  std::set<ObjectKey> ended_and_gone_;  // of these: what no source has any more
+  std::set<ObjectKey> ended_and_gone_;  // those of ended_ that no source has any more
   uint64_t last_number_ = 0;
   std::map<ObjectKey, ObjectOrigin> refused_;
   uint64_t refused_version_ = 0;
-  std::set<ObjectKey> replaced_;      // pods whose successors wait
-  std::set<ObjectKey> wait_for_uid_;  // they have the uid or the name of a pod that is not gone yet
-  // Pods -> the pods that they wait for to be gone, and the same the other way round.
+  std::set<ObjectKey> replaced_;  // pods whose successors wait
+  // Pods with the uid or the name of another pod that is not gone yet.
+  std::set<ObjectKey> wait_for_uid_;
+  // Pods -> the pods for whose end they wait; and the reverse.
   std::map<ObjectKey, std::set<ObjectKey>> waits_;
   std::map<ObjectKey, std::set<ObjectKey>> waited_for_;
   std::map<ObjectKey, WaitingPod> waiting_;
   std::map<PodUid, ObjectKey> replaced_by_command_;
-  // Who has each name, also of objects that are unknown now.
+  // The file that has each name, also for objects that are unknown now.
   std::map<ObjectKey, ObjectOrigin> holders_;
-  // Changes of claims and volumes that are refused as these are bound, or are not: of the end of
-  // that nobody tells the catalog.
+  // Claims and volumes of which a change is refused because they are bound. Nobody tells the
+  // catalog when that ends, so each is looked at again in its turn.
   std::set<ObjectKey> refused_while_bound_;
-  ObjectKey looked_at_last_;  // of these
+  ObjectKey looked_at_last_;  // the last one of these
 
-  // What is listed, by name and by uid (Listed::names and uids).
+  // The listed objects by name and by uid (Listed::names and uids).
   std::map<ObjectKey, std::set<Listed*>> by_name_;
   std::map<PodUid, std::set<Listed*>> by_uid_;
-  std::map<PodUid, int> replaced_uids_;                      // by how many that are listed
-  std::map<PodUid, std::set<ObjectKey>> remembered_by_uid_;  // the pods of all memories
+  std::map<PodUid, int> replaced_uids_;  // by how many listed pods each is replaced
+  std::map<PodUid, std::set<ObjectKey>> remembered_by_uid_;  // the remembered pods of all sources
   Dirty dirty_;
-  // An update that is being taken over, or null; and what it has changed and no merge has seen yet.
+  // The update that is being taken over, or null; and what it has changed that no merge has seen
+  // yet.
   std::unique_ptr<Parts> parts_;
   Scope pending_;
   bool has_untold_ = false;  // what it says of the source as a whole is not told yet
-  uint64_t last_list_ = 0;   // the number of a full list
+  uint64_t last_list_ = 0;   // the number of the newest full list
   bool always_whole_ = false;
   WorkCounter work_;
   std::vector<Listener> listeners_;

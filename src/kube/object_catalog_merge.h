@@ -1,14 +1,14 @@
-// ObjectCatalog::Merge: how the sources' lists become one view; the rules of the catalog stand
-// here. Private to the catalog.
+// ObjectCatalog::Merge: makes one view of the sources' lists, by the rules of the catalog. This
+// class is private to the catalog.
 //
-// A merge is of everything, or of a scope: of what changed, and of all that is linked with it. What
-// becomes of a name depends on
-//  - what is listed, unknown or remembered under it, and who had it before;
-//  - for a pod, what else is listed with its uid or says that it takes its place, and who had that
+// A merge covers everything, or a scope: what changed, and all that is linked with it. The result
+// for a name depends on
+//  - what is listed, unknown or remembered under the name, and who had it before;
+//  - for a pod, what else is listed with its uid or says that it replaces the pod, and who had that
 //    uid before;
 //  - what a person or the node has said of this name: ended, to be replaced, gone;
-//  - what is known of the sources as a whole, as far as one of them remembers it.
-// So a scope is closed over names and uids (Reach), and what is found for it is what a merge of
+//  - what is known of the sources as a whole, if one of them remembers the name.
+// So a scope is closed over names and uids (Reach), and a merge of the scope finds what a merge of
 // everything would find. tests/unit/kube/object_catalog_random_test.cc compares both.
 #pragma once
 
@@ -23,29 +23,29 @@
 
 namespace volumed {
 
-// Threads: the control thread. REQUIRES: the catalog does not change while it is used.
+// Threads: the control thread. REQUIRES: the catalog does not change while the merge is used.
 class ObjectCatalog::Merge {
  public:
-  // Of everything.
+  // A merge of everything.
   explicit Merge(ObjectCatalog& catalog) : catalog_(catalog) {}
-  // Of these, and of what is linked with them.
+  // A merge of these names and uids, and of what is linked with them.
   Merge(ObjectCatalog& catalog, Scope scope) : catalog_(catalog), scope_(std::move(scope)) {}
 
   void Run();
-  // What would be merged.
+  // The names and uids that would be merged.
   Scope Reached();
-  // So that it is found by the name and the uid that it has on record before any merge has seen it:
-  // who is merged first must find all that are linked with it.
+  // Links the object under the name and the uid that it has on record, before any merge has seen
+  // it: whoever is merged first must find all that are linked with it.
   void LinkAsUsed(Listed& listed) const;
 
-  // REQUIRES: Run() is over.
+  // REQUIRES: Run() has returned.
   Outcome TakeOutcome() { return std::move(out_); }
-  // Between those who want one name it counts who had it before the merge. Where that is another
-  // one now, the next merge may find otherwise, and has to look at them once more: adds these
-  // names.
+  // Adds the names that the next merge has to look at once more. If several want one name, it
+  // counts who had it before the merge; if this merge gives it to another, the next merge may find
+  // otherwise.
   void AddUnsettled(const Scope& changed, std::set<ObjectKey>& names) const;
-  // Whoever heard what changed may know the pods by other names since: the next merge has to look
-  // at these once more. REQUIRES: everybody has been told.
+  // Adds the names of pods that listeners may have renamed when they heard of the changes: the next
+  // merge has to look at these once more. REQUIRES: all listeners have been told.
   void AddRenamed(std::set<ObjectKey>& names) const;
   // Null for a merge of everything.
   const Scope* scope() const { return scope_ ? &*scope_ : nullptr; }
@@ -53,10 +53,10 @@ class ObjectCatalog::Merge {
  private:
   struct Candidate {
     Listed* listing = nullptr;
-    ObjectPtr object;  // as listed, but for a pod's name of when the node was called otherwise
+    ObjectPtr object;  // as listed, except for a pod's name
     ObjectOrigin origin;
     ObjectKey key;
-    std::string uid;  // that it has or is to have; "": it is to get a new one, or none
+    std::string uid;  // the one that it has or is to have; "": a new one, or none
     bool claimed = false;
     bool contested = false;  // it is not used, or not as it is listed
 
@@ -77,7 +77,7 @@ class ObjectCatalog::Merge {
   void ReachUid(const PodUid& uid);
   void Visit(Listed& listed);
   Candidate MakeCandidate(Listed& listed) const;
-  // So that they are found by what they are called now.
+  // Links the candidates under the names that they have now.
   void LinkCandidates();
   void NoteContested();
   bool IsIdentified(ObjectKind kind) const;

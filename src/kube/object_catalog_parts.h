@@ -1,13 +1,13 @@
-// ObjectCatalog::Parts: how an update is taken over in parts, each short. Private to the catalog.
+// ObjectCatalog::Parts: takes an update over in short parts. This class is private to the catalog.
 //
-// First what the sources list is changed, all that the update has before anything that it lacks,
-// and no merge is made of it. Then it counts that the source has delivered, and what was changed is
-// merged, some names at a time, each with all that is linked with them (object_catalog_merge.h):
-// what a merge finds of these does not depend on the others. So in the end the view is the same as
-// after one merge. That the source has delivered is told to others last (Source::Tell).
+// First the sources' lists are changed, without a merge: all that the update has, then the removal
+// of what it lacks. After that the source counts as having delivered, and what was changed is
+// merged, some names at a time, each with all that is linked with it (object_catalog_merge.h). The
+// result for these does not depend on the other names, so in the end the view is the same as after
+// one merge. Last, others are told that the source has delivered (Source::Tell).
 //
-// An urgent merge may come in between. It sees of the update's objects what is set by then: that is
-// more than the source has, never less.
+// An urgent merge may come in between. It sees those of the update's objects that are set by then:
+// that is more than the source has, never less.
 #pragma once
 
 #include <map>
@@ -25,23 +25,24 @@ class ObjectCatalog::Parts {
  public:
   Parts(ObjectCatalog& catalog, ObjectUpdate update);
 
-  // True: it is over.
+  // True if the update is taken over.
   bool Continue(TaskLimit& limit);
-  // A list of this source that has not been merged yet, and says no more than the newer one does.
+  // Whether the update is a list of the same source that has not been merged yet, and covers no
+  // kinds that the newer list does not cover.
   bool IsReplacedBy(const ObjectList& newer) const;
   const std::string& source() const { return source_; }
 
  private:
   enum class Stage {
-    kSet,         // what the update has
-    kDrop,        // what it lacks
-    kSetUnknown,  // the same of what is unknown
+    kSet,         // adds what the update has
+    kDrop,        // removes what it lacks
+    kSetUnknown,  // the same for unknown objects
     kDropUnknown,
-    kNote,        // what it says of the source as a whole
-    kRemembered,  // what is to be merged for that
-    kGroup,       // by who is linked
+    kNote,        // takes over what it says of the source as a whole
+    kRemembered,  // collects remembered objects that this concerns
+    kGroup,       // groups what is linked
     kMerge,
-    kEndMemory,  // of what was shown
+    kEndMemory,  // forgets what was remembered of objects that were shown
     kOver,
   };
 
@@ -59,9 +60,9 @@ class ObjectCatalog::Parts {
   bool IsLeaving(const ObjectKey& key) const;
   void Finish();
   bool EndMemory(TaskLimit& limit);
-  // What was marked is merged by and by.
+  // Moves what was marked as changed to what is merged in parts.
   void TakeMarks();
-  // Null if it was forgotten meanwhile.
+  // Null if the source was forgotten meanwhile.
   Source* FindSource() const;
 
   ObjectCatalog& catalog_;
@@ -69,17 +70,17 @@ class ObjectCatalog::Parts {
   ObjectList* const list_;    // null for a delta
   ObjectDelta* const delta_;  // null for a list
   const std::string source_;
-  uint64_t order_ = 0;  // of the source, by which it is told from the next of its name
+  uint64_t order_ = 0;  // tells the source from a later one of the same name
   uint64_t list_number_ = 0;
-  std::set<ObjectKind> kinds_;  // of which the list is complete
+  std::set<ObjectKind> kinds_;  // those of which the list is complete
   Stage stage_ = Stage::kSet;
-  // How far the stage has come.
+  // How far the present stage has come.
   size_t next_ = 0;
   FileAndKey last_place_;
   ObjectKey last_key_;
   std::string last_source_;
   std::set<ObjectKey> unknown_;
-  // What is to be merged; some are empty: they were joined with others, or are merged.
+  // What is to be merged. A group is empty once it has been merged, or joined with another.
   std::vector<Scope> groups_;
   std::map<ObjectKey, size_t> group_of_;
   std::map<PodUid, size_t> group_of_uid_;

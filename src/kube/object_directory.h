@@ -1,5 +1,6 @@
-// ObjectDirectory: the objects that were given by `volumectl apply`, one JSON file each, in a
-// directory of the agent's own (0700). A source like any other, and the only one that is writable.
+// ObjectDirectory: the objects that were given by `volumectl apply`, as one JSON file each, in a
+// directory of the agent's own (0700). It is a source like any other, and the only one that can be
+// written.
 #pragma once
 
 #include <atomic>
@@ -27,94 +28,98 @@ struct AppliedObject {
   enum class What { kCreated, kChanged, kUnchanged, kReplaced };
   ObjectPtr object;  // as stored
   What what = What::kCreated;
-  ObjectPtr before = nullptr;  // of kReplaced: the pod that was stored; null if it is not readable
+  ObjectPtr before = nullptr;  // with kReplaced: the pod that was stored; null if not readable
 };
 
 // A command that gives objects.
 struct ApplyCommand {
   std::vector<Object> objects;
-  uint64_t number = 0;             // higher than that of every command before
+  uint64_t number = 0;             // higher than that of every earlier command
   std::set<ObjectKey> bound = {};  // claims and PersistentVolumes that are bound
-  // A pod whose volumes are others than those that are stored is put in the place of that one.
+  // If a pod's volumes differ from those of the stored pod, the new pod replaces the stored one.
   bool replace = false;
-  // The uids on record of pods, by the names that they have on this node.
+  // The uids of pods on record, by their names on this node.
   std::map<ObjectKey, PodUid> pods = {};
-  std::set<PodUid> gone = {};  // pods that were replaced, and of which nothing is left
-  // Of these names, what was ended by a command of this number. Its file may be there still: it is
-  // no object's any more, and what is given now is another one.
+  std::set<PodUid> gone = {};  // replaced pods of which nothing is left
+  // Objects of these names that a command of this number has ended. Their files may still be there,
+  // but belong to no object any more: what is given now is another object.
   std::map<ObjectKey, uint64_t> ended = {};
 };
 
-// Files are "<kind>.<namespace>.<name>.json", 0600, written to a temporary file, fsynced and
-// renamed; a crash leaves the old or the new object. Each says by which command it was given, and
-// which version wrote it (kube/stored_object.h).
+// Files are named "<kind>.<namespace>.<name>.json" and have the mode 0600. Each is written to a
+// temporary file, fsynced and renamed, so that a crash leaves the old or the new object. Each says
+// which command gave the object and which version wrote the file (kube/stored_object.h).
 //
-// A file that cannot be read or understood stays where it is. Its object is unknown, or, if it was
-// known when its file was still good, held; a person deletes it or applies it anew. An object that
-// is on record, and whose file is gone without a command, is the same: held if its content is on
-// record, else unknown, until a command ends it or Accept() says that this is right.
+// A file that cannot be read or understood stays where it is. Its object is unknown or, if it was
+// known when its file was still good, held; a person deletes it or applies it again. The same holds
+// for an object that is on record and whose file is gone without a command: it is held if its
+// content is on record, else unknown, until a command ends it or Accept() says that this is right.
 //
 // A PersistentVolume or PersistentVolumeClaim without a uid gets a random one, which stays as long
-// as the object does. An object that is new gets the time as its creationTimestamp.
+// as the object does. A new object gets the present time as its creationTimestamp.
 //
-// A pod that replaces another one has a uid of its own, and its file says whom it replaces: the
-// catalog lets it wait until nothing of these is on the node.
+// A pod that replaces another one has a uid of its own, and its file says which pods it replaces:
+// the catalog lets it wait until nothing of these is on the node.
 //
 // Threads: Remember(), Start() and Forget() on the control thread; Apply() and the removals on any
-// other, since they write to disk. REQUIRES: outlives its scheduler's tasks.
+// other thread, since they write to disk. REQUIRES: this object outlives its scheduler's tasks.
 class ObjectDirectory final : public ObjectSource {
  public:
   static constexpr std::string_view kSourceName = "volumectl-apply";
 
-  // Whether there is room for new objects; an error says why not. Threads: any. Blocks: on disk.
+  // Checks whether there is room for new objects; an error says why not. Threads: any. Blocks: on
+  // disk.
   using RoomCheck = std::function<Status()>;
 
   // `node_name` completes pods without a uid (kube/static_pod.h). `version` is the program's.
-  // Without `has_room` only the filesystem says when there is none.
+  // Without `has_room` only the filesystem says when there is no room.
   ObjectDirectory(std::string directory, NodeName node_name, Scheduler& scheduler,
                   std::string version, RoomCheck has_room = nullptr);
 
   const std::string& name() const override { return name_; }
-  // Its objects are on record by their files; what else is known of it tells whose a file is.
+  // The objects themselves are in their files; the memory tells which object a file belongs to, and
+  // which files are gone.
   void Remember(SourceMemory memory) override;
   void Start(ObjectListener listener) override;
   void Accept() override;
-  // Reads everything again.
+  // Reads all files again.
   void Forget();
 
-  // Stores all objects, replacing those of the same kind, namespace and name, and delivers the new
-  // list. An object that is stored already, equal, is not written again. Returns them as stored (a
-  // pod without a uid has got one, and its name the node's suffix), sorted by key.
-  // Blocks: on disk (one fsync per object and one for the directory).
-  // Errors, nothing written: FailedPrecondition before the first load is complete and for a change
-  // of what is immutable (kube/validate_update.h), a uid and, unless the command replaces, a pod's
-  // volumes among it; AlreadyExists for a uid of another pod,
-  // InvalidArgument for an object given twice; those of the RoomCheck. Else errno's code, not
-  // applied when no file was replaced yet, maybe applied afterwards.
+  // Stores all objects, replacing those of the same kind, namespace and name, and delivers the
+  // change. An object that is stored already and equal is not written again. Returns the objects as
+  // stored, sorted by key (a pod without a uid has got one, and its name the node's suffix).
+  // Blocks: on disk (a few syncs for all objects together).
+  // Errors, with nothing written: FailedPrecondition before the first load is complete, and for a
+  // change of an immutable field (kube/validate_update.h), such as a uid or, unless the command
+  // replaces, a pod's volumes; AlreadyExists for the uid of another pod; InvalidArgument for an
+  // object that is given twice, or a pod that names the uid of the pod that it is to replace; those
+  // of the RoomCheck. Otherwise errno's code: not applied if no file was replaced yet, else maybe
+  // applied.
   Result<std::vector<AppliedObject>> Apply(ApplyCommand command);
 
-  // A command with this number has ended the object, and that is on record. Its file goes, unless a
-  // later command has given the object; also a damaged one. It goes even if its file stays, as with
-  // DeletePod. No such object: nothing. Blocks: on disk.
+  // A command with this number has ended the object, and that is on record. Removes the object's
+  // file, even a damaged one, unless a later command has given the object. If the file cannot be
+  // removed, the object goes all the same, as with DeletePod. Has no effect if there is no such
+  // object. Blocks: on disk.
   void Remove(const ObjectKey& key, uint64_t number);
-  // Several such commands, at the price of one: they share the sync of the directory.
+  // Carries out several such commands at the price of one: they share the sync of the directory.
   void RemoveAll(const std::vector<std::pair<ObjectKey, uint64_t>>& commands);
-  // A pod goes even if its file stays (a disk that is read-only or failing), as its teardown must
-  // not wait for that: the file then counts as gone, its removal is retried with back-off and at
-  // every change, and the list names it as a problem. A start before that brings the pod back.
-  // With `successor_too` the pod that was put in its place goes likewise.
-  // The answer is what the caller must be told of it; "" when the file is gone.
-  // Errors: NotFound (not applied) when there is no such pod. Blocks: on disk.
+  // The pod goes even if its file cannot be removed (the disk is read-only or failing), since its
+  // teardown must not wait for that. The file then counts as gone, its removal is tried again with
+  // back-off and at every change, and the list names it as a problem; a start before it is removed
+  // brings the pod back. With `successor_too` a pod that has replaced this one goes likewise.
+  // Returns what the caller must be told; "" if the file is gone.
+  // Errors: NotFound (not applied) if there is no such pod. Blocks: on disk.
   Result<std::string> DeletePod(const PodUid& uid, bool successor_too = false);
-  // Several of them, at the price of one: they share the sync of the directory. An answer for each,
-  // in their order; one that fails stops no other.
+  // Deletes several pods at the price of one: they share the sync of the directory. There is an
+  // answer for each, in their order; a pod that cannot be deleted stops no other.
   struct PodToDelete {
     PodUid uid;
     bool successor_too = false;
   };
   std::vector<Result<std::string>> DeletePods(const std::vector<PodToDelete>& pods);
 
-  // How often files' removal was synced, for tests that count work.
+  // How often the removal of files was synced; for tests that count work.
   uint64_t removal_syncs() const { return removal_syncs_.load(); }
 
  private:
@@ -125,63 +130,64 @@ class ObjectDirectory final : public ObjectSource {
     std::set<PodUid> replaces = {};
   };
   struct Damaged {
-    std::optional<ObjectKey> key;  // nothing: nobody knows whose file it is
+    std::optional<ObjectKey> key;  // nullopt: it is not known whose file it is
     std::string why;
   };
 
   void LoadAndDeliver(bool accept);
   Status LoadLocked() REQUIRES(mu_);
-  // Objects that had a file before, or when the last agent ended, and have none now.
+  // Notes the objects that had a file before, or when the last agent ended, and have none now.
   void NoteLostLocked(const std::map<ObjectKey, Stored>& before) REQUIRES(mu_);
   bool HasFileLocked(const KnownObject& object) const REQUIRES(mu_);
   void LoadFile(const std::string& file, const std::map<ObjectKey, Stored>& before) REQUIRES(mu_);
   void LookIntoQuarantine() REQUIRES(mu_);
-  // A pod's uid is not another's here.
+  // Checks that no other stored pod has the pod's uid.
   Status CheckUidLocked(const ObjectKey& key, const Pod& pod) const REQUIRES(mu_);
   Status CheckUpdateLocked(const ObjectKey& key, const Object& now,
                            const ApplyCommand& command) const REQUIRES(mu_);
   Result<std::map<ObjectKey, Stored>> PrepareLocked(ApplyCommand command) const REQUIRES(mu_);
-  // As it is to be stored: with its uid, and whom it replaces.
+  // Prepares the pod as it is to be stored, with its uid; returns the pods that it replaces.
   Result<std::set<PodUid>> PreparePodLocked(Pod& pod, const ApplyCommand& command) const
       REQUIRES(mu_);
-  // Makes a pod without a uid a static pod of this node, with the uid that it has here or a new
-  // one.
+  // Makes a pod without a uid a static pod of this node, with the uid that it already has here, or
+  // a new one.
   Status CompletePodLocked(Pod& pod, const ApplyCommand& command) const REQUIRES(mu_);
-  // Gives the object the uid that it has here, or a new one.
+  // Gives the object the uid that it already has here, or a new one.
   void IdentifyLocked(const ObjectKey& key, Object& object) const REQUIRES(mu_);
-  // Gives the object its creationTimestamp, unless it has one.
+  // Gives the object its creationTimestamp, if it has none; a stored object keeps its own.
   void DateLocked(const Object* before, Object& object) const REQUIRES(mu_);
   const Stored* FindLocked(const ObjectKey& key) const REQUIRES(mu_);
   ObjectPtr FindOrLostLocked(const ObjectKey& key) const REQUIRES(mu_);
-  // The file is not damaged any more.
+  // The file counts as damaged no more.
   void ForgetDamageLocked(const std::string& file) REQUIRES(mu_);
   AppliedObject::What ChangeLocked(const ObjectKey& key, const Stored& next) const REQUIRES(mu_);
   std::string TemporaryOf(const Stored& stored) const;
-  // Under temporary names; after an error none of them is left.
+  // Writes the files under temporary names; after an error none of them is left.
   Status WriteLocked(const std::map<ObjectKey, Stored>& next) const REQUIRES(mu_);
-  // The answer to each, if the files are gone for good by one sync.
+  // Removes the files with one sync; returns for each whether it is gone for good.
   std::vector<Status> RemoveFilesLocked(const std::vector<std::string>& files) const REQUIRES(mu_);
   void RemoveAllLocked(const std::vector<std::pair<ObjectKey, uint64_t>>& commands) REQUIRES(mu_);
-  // By the uids that are asked for: those of the pods themselves, and of those whom one replaces.
+  // The stored pods by the uids that are asked for: a pod's own uid, or that of a pod that it
+  // replaces.
   std::map<PodUid, ObjectKey> StoredPodsLocked(const std::vector<PodToDelete>& pods) const
       REQUIRES(mu_);
   bool ForgetLostPodsLocked(const std::set<PodUid>& pods) REQUIRES(mu_);
-  // Commands have ended the objects of these files.
+  // Removes the files of objects that commands have ended.
   void RemoveEndedLocked(const std::vector<std::pair<std::string, ObjectKey>>& files) REQUIRES(mu_);
-  // What must be told of its file once its removal has been tried; "" when that is gone.
+  // What the caller must be told after the removal of the file was tried; "" if the file is gone.
   std::string NoteRemovedLocked(const std::string& file, const ObjectKey& key,
                                 const Status& removed) REQUIRES(mu_);
-  // The files that go with the object; it counts as gone.
+  // Marks the object as ended and returns the files that go with it.
   std::set<std::string> TakeEndedLocked(const ObjectKey& key, uint64_t number) REQUIRES(mu_);
-  // Notes that `file` is still there, what must be told of that, and when to try again.
+  // Notes that `file` is still there and what must be told of that, and arranges the next try.
   void RemoveLaterLocked(const std::string& file, std::string told) REQUIRES(mu_);
   void ArmRemovalLocked() REQUIRES(mu_);
-  // True when one of the files has gone.
+  // True if at least one of the files has gone.
   bool RetryRemovalsLocked() REQUIRES(mu_);
   void RetryRemovals() EXCLUDES(mu_);
-  // What the listener has of one object.
+  // What the listener knows of one object.
   struct Told {
-    std::string file = {};  // in which it is listed; "" if it is not
+    std::string file = {};  // the file in which it is listed; "" if it is not listed
     bool is_unknown = false;
   };
   ObjectWithOrigin ListedLocked(const Stored& stored) const REQUIRES(mu_);
@@ -190,7 +196,7 @@ class ObjectDirectory final : public ObjectSource {
   ObjectList ListLocked() REQUIRES(mu_);
   ObjectDelta DeltaLocked() REQUIRES(mu_);
   void AddChangeLocked(const ObjectKey& key, ObjectDelta& delta) REQUIRES(mu_);
-  // A list after each reading of the directory, and what has changed after each command.
+  // Delivers a list after each reading of the directory, and the changes after each command.
   void DeliverLocked() REQUIRES(mu_);
 
   const std::string name_{kSourceName};
@@ -200,27 +206,28 @@ class ObjectDirectory final : public ObjectSource {
   Scheduler& scheduler_;
   const RoomCheck has_room_;
   mutable std::atomic<uint64_t> removal_syncs_{0};
-  // Set by Start() before any other thread can see it; called on the control thread only.
+  // Set by Start() before another thread can see it; called on the control thread only.
   std::shared_ptr<ObjectListener> listener_;
 
   Mutex mu_;
   bool loaded_ GUARDED_BY(mu_) = false;
   std::map<ObjectKey, Stored> stored_ GUARDED_BY(mu_);
-  std::map<std::string, Damaged> damaged_ GUARDED_BY(mu_);        // by file
-  std::map<std::string, ObjectKey> known_files_ GUARDED_BY(mu_);  // path -> whose it was
-  // Before the first load what the last agent knew; then those whose files are gone.
+  std::map<std::string, Damaged> damaged_ GUARDED_BY(mu_);  // by file
+  // Path -> the object whose file it was.
+  std::map<std::string, ObjectKey> known_files_ GUARDED_BY(mu_);
+  // Until the first load: what the last agent knew. After it: the objects whose files are gone.
   std::map<ObjectKey, KnownObject> lost_ GUARDED_BY(mu_);
-  std::map<ObjectKey, uint64_t> ended_ GUARDED_BY(mu_);  // by the command of this number
+  std::map<ObjectKey, uint64_t> ended_ GUARDED_BY(mu_);  // -> the number of the command
   std::vector<DecodeProblem> problems_ GUARDED_BY(mu_);
-  // Files of deleted pods that could not be removed, and what must be told of them.
+  // Files of deleted objects that could not be removed, and what must be told of them.
   std::map<std::string, std::string> unremoved_ GUARDED_BY(mu_);
-  // What the listener has heard, and what has changed since.
+  // What the listener has heard, and what has changed since then.
   bool has_list_ GUARDED_BY(mu_) = false;
   std::map<ObjectKey, Told> told_ GUARDED_BY(mu_);
   std::set<ObjectKey> changed_ GUARDED_BY(mu_);
   std::set<std::string> changed_files_ GUARDED_BY(mu_);
   Backoff removal_backoff_ GUARDED_BY(mu_);
-  bool removal_armed_ GUARDED_BY(mu_) = false;  // a try is to come
+  bool removal_armed_ GUARDED_BY(mu_) = false;  // a new try is due
 };
 
 }  // namespace volumed

@@ -14,25 +14,26 @@
 
 namespace volumed {
 
-// Makes the directory (0700), or narrows one that is wider.
+// Makes the directory with the mode 0700, or takes the permissions of others from an existing one.
 Status MakePrivateDirectory(const std::string& path);
-// Under its own name and not yet in its directory; durable once SyncFiles() has been told of it.
+// Writes a new file that does not have its final name yet; it is durable once SyncFiles() was
+// called for it.
 Status WriteTemporary(const std::string& path, std::string_view bytes);
-// At the price of a few syncs, however many files there are: those of one command share commits of
-// the filesystem's journal.
+// Syncs the files with a few syncs, however many files there are: files of one command share
+// commits of the filesystem's journal.
 Status SyncFiles(const std::vector<std::string>& paths);
 Status SyncDirectory(const std::string& path);
-// Follows no link. At most one byte more than a manifest may have.
+// Follows no link. Reads at most one byte more than a manifest may have.
 Result<std::string> ReadWhole(const std::string& path);
-// The names of the object files; what a crash left half-written is removed on the way: it may hold
-// a secret.
+// The names of the object files. Files that a crash left half-written are removed, since they may
+// hold a secret.
 Result<std::vector<std::string>> ListObjectFiles(const std::string& directory);
 
 std::string TemporaryFileOf(const std::string& file);
-// Names are DNS labels and subdomains, so there is no '/' in them; a name too long for a file is
-// cut, and told from others by a hash.
+// Names are DNS labels and subdomains, so they have no '/'. A name that is too long for a file is
+// cut, and a hash tells it from others.
 std::string ObjectFileName(const ObjectKey& key);
-// Nothing for a name that was cut, or is of no object's file.
+// nullopt for a name that was cut, or that is not the name of an object file.
 std::optional<ObjectKey> KeyOfObjectFile(const std::string& file);
 
 }  // namespace volumed

@@ -1,5 +1,5 @@
-// ObjectFinder: the reading half of the object catalog (kube/object_catalog.h): what the sources
-// have, by kind, namespace and name, and what is said where nobody knows.
+// ObjectFinder: the part of the object catalog (kube/object_catalog.h) that answers questions:
+// which objects the sources have, by kind, namespace and name, and what is not known.
 //
 // A look-up has three answers: the object, certainly absent, or unknown. Nothing may be taken away,
 // and nothing left out, because of an object that is unknown.
@@ -29,44 +29,44 @@ inline bool SameFile(const ObjectOrigin& a, const ObjectOrigin& b) {
   return a.source == b.source && a.file == b.file;
 }
 
-// Empty for an object that is no pod.
+// Empty if the object is not a pod.
 PodUid UidOfPod(const Object& object);
 
-// How an object of the catalog comes to be in it.
+// How an object came to be in the catalog.
 struct ObjectStanding {
   ObjectOrigin origin;
   ObjectPresence presence = ObjectPresence::kPresent;
-  std::string reason;               // of an object that is held or going, for people
-  int64_t goes_at_unix_millis = 0;  // of an object that is going
-  // Its source lacks it now, and no command has ended it: it is kept as it was last.
+  std::string reason;               // if it is held or going, for people
+  int64_t goes_at_unix_millis = 0;  // if it is going
+  // Its source lacks it now, and no command has ended it: it is kept in its last state.
   bool missing = false;
   int64_t missing_since_unix_millis = 0;
-  // Of a pod: its file has other volumes than it. Those that it has stay until it is replaced.
+  // For a pod: its file has other volumes. The pod keeps its own until it is replaced.
   bool has_first_volumes = false;
-  // Of such a pod: its manifest names no uid, and has the other volumes now. They are another pod,
-  // which is to replace it.
+  // For such a pod: its manifest names no uid and has the other volumes now. They belong to another
+  // pod, which is to replace this one.
   bool to_be_replaced = false;
 };
 
 struct ObjectLookup {
   enum class Answer { kFound, kAbsent, kUnknown };
   Answer answer = Answer::kAbsent;
-  ObjectPtr object;    // of kFound; else null
-  std::string file;    // of kUnknown: which file may have it; "" if that is not known either
-  std::string reason;  // of kUnknown, for people
+  ObjectPtr object;    // null unless kFound
+  std::string file;    // with kUnknown: the file that may have it; "" if not known
+  std::string reason;  // with kUnknown, for people
 };
 
-// Objects of such a kind outlive the pods that use them. None of them ends because it is absent
-// from its source: it is Missing then, until a command ends it.
+// Whether objects of the kind outlive the pods that use them. Such an object does not end because
+// it is absent from its source: it is Missing then, until a command ends it.
 bool OutlivesPods(ObjectKind kind);
 
-// Threads: the catalog's, the control thread. Blocks: never. Errors: none.
+// Threads: the catalog's, which is the control thread. Blocks: never. Errors: none.
 class ObjectFinder {
  public:
   ObjectFinder(const ObjectFinder&) = delete;
   ObjectFinder& operator=(const ObjectFinder&) = delete;
 
-  // Pointers below are null when there is no such object, or when it is unknown; an object that is
+  // The pointers below are null if there is no such object, or if it is unknown; an object that is
   // Missing is found. A shared_ptr keeps an old version alive.
   std::vector<std::shared_ptr<const Pod>> Pods() const;  // sorted by uid
   std::shared_ptr<const Pod> FindPod(const PodUid& uid) const;
@@ -81,30 +81,32 @@ class ObjectFinder {
       std::string_view name_space, std::string_view name) const;
   std::shared_ptr<const StorageClass> FindStorageClass(std::string_view name) const;
   std::shared_ptr<const CsiDriverObject> FindCsiDriver(std::string_view name) const;
-  // All of a kind, those that are Missing too, sorted by namespace and name.
+  // All objects of a kind, also those that are Missing, sorted by namespace and name.
   std::vector<std::shared_ptr<const PersistentVolume>> PersistentVolumes() const;
   std::vector<std::shared_ptr<const PersistentVolumeClaim>> PersistentVolumeClaims() const;
   std::vector<std::shared_ptr<const StorageClass>> StorageClasses() const;
-  // Of any kind.
+  // Finds an object of any kind.
   ObjectPtr FindObject(const ObjectKey& key) const {
     return Find(key.kind, key.name_space, key.name);
   }
-  // What there is of a kind, sorted by namespace and name; `name_space` empty: of all.
+  // The objects of a kind that are found, sorted by namespace and name; an empty `name_space` means
+  // all.
   std::vector<ObjectKey> KeysOf(ObjectKind kind, std::string_view name_space) const;
 
-  // The three answers.
+  // Gives one of the three answers.
   ObjectLookup LookUp(const ObjectKey& key) const;
 
-  // Not found, and named by a source that cannot tell whether it has it, or what it holds.
+  // True if the object is not found, but a source that names it cannot tell whether it has it, or
+  // what it holds.
   bool MayBeThere(const ObjectKey& key) const { return unknown_.contains(key); }
 
-  // All of a kind of which nobody knows whether they are there, or what they hold.
+  // All objects of a kind of which it is not known whether they exist, or what they hold.
   std::vector<UnknownObject> UnknownOf(ObjectKind kind) const;
 
-  // nullopt for an object that is not found.
+  // nullopt if the object is not found.
   std::optional<ObjectOrigin> OriginOf(const ObjectKey& key) const;
   std::optional<ObjectStanding> StandingOf(const ObjectKey& key) const;
-  // Whoever may not use a Missing object asks this. False for an object that is not found.
+  // For callers that may not use a Missing object. False if the object is not found.
   bool IsMissing(const ObjectKey& key) const;
   size_t size() const { return entries_.size(); }
 
@@ -126,10 +128,10 @@ class ObjectFinder {
 
   Entries entries_;
   std::map<PodUid, ObjectKey> pods_by_uid_;
-  // Objects that are not among the entries and may be there all the same.
+  // Objects that are not among the entries and may exist all the same.
   std::map<ObjectKey, Unknown> unknown_;
-  // Why an object of the kind that nobody knows of may still come. Kinds that every source has
-  // delivered are not among them.
+  // Why an unknown object of the kind may still come. A kind that every source has delivered is not
+  // in the map.
   std::map<ObjectKind, std::string> waits_for_;
 
  private:

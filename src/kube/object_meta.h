@@ -1,4 +1,4 @@
-// What every Kubernetes object has: its name and the rest of its metadata.
+// Metadata that every Kubernetes object has, such as its name.
 //
 // Values; threads: any. Source: kubernetes apimachinery pkg/apis/meta/v1/types.go@v1.36.2.
 #pragma once
@@ -18,7 +18,7 @@ using StringMap = std::map<std::string, std::string>;
 // Resource name ("memory", "hugepages-2Mi") -> amount.
 using ResourceList = std::map<std::string, Quantity>;
 
-// The object that another one is a part of.
+// The object that owns another one.
 struct OwnerReference {
   std::string api_version;
   std::string kind;
@@ -30,7 +30,7 @@ struct OwnerReference {
 
 struct ObjectMeta {
   std::string name;
-  std::string generate_name;           // of a template, in which a name is made from it
+  std::string generate_name;           // for a template: the prefix of the names to be made
   std::string name_space = "default";  // "" for an object without a namespace
   std::string uid;
   StringMap labels;
@@ -43,7 +43,7 @@ struct ObjectMeta {
   friend bool operator==(const ObjectMeta&, const ObjectMeta&) = default;
 };
 
-// Of a kind whose objects belong to no namespace.
+// Metadata for a kind whose objects belong to no namespace.
 inline ObjectMeta ClusterScopedMeta() {
   ObjectMeta meta;
   meta.name_space.clear();

@@ -1,11 +1,11 @@
-// ObjectSource: where pods and the objects they use come from. A source delivers a full list first,
-// and after that deltas: what has come, changed and gone since what it delivered last. Whatever a
-// delta cannot express it delivers as a full list again, so that a listener which missed a delta is
-// right after the next full list. Applied one after the other they say the same as full lists would
-// have said at these times.
+// ObjectSource: a source of pods and the objects that they use. A source delivers a full list
+// first, and then deltas: what has come, changed and gone since its last delivery. If a delta
+// cannot express something, the source delivers a full list again, so a listener that missed a
+// delta is right after the next full list. Deltas that are applied one after the other give the
+// same result as full lists at these times.
 //
-// A source alone judges absence: an object leaves its list only when that is evidence that somebody
-// removed it. Until then the list has it, held or going.
+// Only the source judges absence: an object leaves its list only if its absence is evidence that
+// somebody removed it. Until then the list has the object, held or going.
 #pragma once
 
 #include <chrono>
@@ -29,7 +29,7 @@ namespace volumed {
 // How long an object's absence must last before the object goes (the setting removal-settle).
 inline constexpr Duration kRemovalSettle = std::chrono::seconds(10);
 
-// How an object of a list comes to be in it.
+// How an object came to be in a list.
 enum class ObjectPresence {
   kPresent,  // its file has it now
   kHeld,     // its file does not have it now, but that proves nothing: see `reason`
@@ -41,36 +41,38 @@ struct ObjectWithOrigin {
   std::string file;  // path of the file it was read from
   int document = 0;  // from 0
   ObjectPresence presence = ObjectPresence::kPresent;
-  std::string reason = {};          // of kHeld and kGoing, for people
-  int64_t goes_at_unix_millis = 0;  // of kGoing
-  uint64_t number = 0;              // of the command that has given it; 0: none has
-  // Of a pod: by command it takes the place of these, and comes once none of them is on the node.
+  std::string reason = {};          // with kHeld and kGoing, for people
+  int64_t goes_at_unix_millis = 0;  // with kGoing
+  uint64_t number = 0;              // of the command that gave it; 0: no command did
+  // For a pod: the pods that it replaces by command. It comes once none of them is on the node.
   std::set<PodUid> replaces = {};
-  std::string may_be_in_source = {};  // of kHeld: another source, of which `reason` names a file
-  size_t index = 0;  // the place among the objects of its document; only the order counts
+  // With kHeld: another source that may have it; `reason` names the file.
+  std::string may_be_in_source = {};
+  // The place among the objects of its document; only the order counts.
+  size_t index = 0;
 };
 
-// An object that the source had, and of which nobody can say now whether it is still there or what
-// it holds: its file is in disorder, and its content is not on record (a Secret, a ConfigMap).
+// An object that the source had, and of which it is not known now whether it exists or what it
+// holds: its file is in disorder, and its content is not on record (a Secret, a ConfigMap).
 struct UnknownObject {
   ObjectKey key;
   std::string file;
   std::string reason;
-  std::string may_be_in_source = {};  // as above
+  std::string may_be_in_source = {};  // as in ObjectWithOrigin
 };
 
-// What a manifest directory is recognised by over restarts. Device numbers are not among it: they
-// change with a boot.
+// The facts by which a manifest directory is recognised over restarts. Device numbers are not among
+// them, since they change with a boot.
 struct KnownDirectory {
   std::string filesystem_type;    // "ext4"
   std::string filesystem_uuid;    // "" if the filesystem has none
   std::optional<uint64_t> inode;  // nullopt if the filesystem gives no lasting one
   // When the directory was made; nullopt if the filesystem does not tell. An inode's number is
-  // given to another directory as soon as the first is removed; its birth is not.
+  // given to another directory as soon as the first is removed; the time of birth is not.
   std::optional<int64_t> birth_unix_nanos = {};
-  // When its entries changed last, as its filesystem has it; nullopt if that does not last. It only
-  // grows, unless the disk is put back to an older state of itself: then kPutBack, for whatever
-  // happens to it later, it is not what it was.
+  // When the directory's entries changed last, as its filesystem has it; nullopt if that time does
+  // not last. It only grows, unless the disk is put back to an older state of itself. Then it is
+  // kPutBack: whatever happens to the directory later, it is not what it was.
   std::optional<int64_t> changed_unix_nanos = {};
   static constexpr int64_t kPutBack = INT64_MAX;
   friend bool operator==(const KnownDirectory&, const KnownDirectory&) = default;
@@ -81,15 +83,15 @@ struct KnownObject {
   ObjectKey key;
   std::string uid;
   std::string file;
-  ObjectPtr object;        // null for a Secret or ConfigMap: its content is not on record
+  ObjectPtr object;        // null for a Secret or ConfigMap, whose content is not on record
   bool is_ending = false;  // a command to end it is on record
-  // Of such an object: by what a change of what is immutable is noticed; nullopt: not on record.
+  // For such an object: shows a change of immutable content; nullopt if it is not on record.
   std::optional<ContentMark> mark = {};
 };
 
-// Objects whose absence from the known directory proved nothing when it was noticed, with why: that
-// holds until they are back, are accepted as gone, or their file is seen to go. No later listing
-// changes it, nor one of the next start.
+// Objects whose absence from the known directory proved nothing when it was noticed, with the
+// reason. That holds until they are back, are accepted as gone, or their file is seen to go. No
+// later listing changes it, not even one of the next start.
 using UnprovenAbsences = std::map<ObjectKey, std::string>;
 
 struct SourceMemory {
@@ -100,39 +102,39 @@ struct SourceMemory {
 
 struct ObjectList {
   std::string source;
-  // False: the source could not be listed and has no earlier list; `objects` is empty then and
-  // means nothing. True: `objects` is everything of the source, last good objects included.
+  // False: the source could not be listed and has no earlier list; then `objects` is empty and
+  // means nothing. True: `objects` has everything of the source, last good objects included.
   bool complete = false;
   std::vector<ObjectWithOrigin> objects;
-  std::vector<DecodeProblem> problems = {};  // all that stand now, not only new ones
+  std::vector<DecodeProblem> problems = {};  // all present problems, not only new ones
   std::vector<UnknownObject> unknown = {};
   // Why absence from this list proves nothing about some objects; "" for a source that is in order.
   std::string incomplete_because = {};
   std::optional<KnownDirectory> directory = {};  // to be put on record
-  UnprovenAbsences unproven = {};                // likewise, with the directory
-  // Of what was taken all the same: fields that nobody knows. They make no source unhealthy.
+  UnprovenAbsences unproven = {};                // to be put on record with the directory
+  // Unknown fields of objects that were accepted all the same. They make no source unhealthy.
   std::vector<DecodeProblem> warnings = {};
-  // Of a list that is not complete: kinds of which it is, for a source that lists each by itself.
-  // Objects of other kinds in such a list mean nothing.
+  // If the list is not complete: the kinds of which it is, for a source that lists each kind by
+  // itself. Objects of other kinds in such a list mean nothing.
   std::set<ObjectKind> complete_kinds = {};
 };
 
 // What has changed in a source since its last full list or delta. A source lists an object of one
-// kind, namespace and name at most once in one file, so these name it.
+// kind, namespace and name at most once per file, so key and file identify it.
 struct ObjectDelta {
   struct Removed {
     ObjectKey key;
     std::string file;
   };
-  // By file, all that stand now; none: the file is right. Problems of the source as a whole have
-  // its own path.
+  // All present problems of each file that changed; an empty vector says that the file is right.
+  // Problems of the source as a whole are under the source's own path.
   using ByFile = std::map<std::string, std::vector<DecodeProblem>>;
 
   std::string source;
-  std::vector<ObjectWithOrigin> objects = {};  // that came, or are listed otherwise than before
-  std::vector<Removed> removed = {};           // the list has them no more
-  std::vector<UnknownObject> unknown = {};     // that came, or for another reason than before
-  std::vector<ObjectKey> not_unknown = {};     // no more
+  std::vector<ObjectWithOrigin> objects = {};  // new, or listed otherwise than before
+  std::vector<Removed> removed = {};           // not listed any more
+  std::vector<UnknownObject> unknown = {};     // new, or for another reason than before
+  std::vector<ObjectKey> not_unknown = {};     // not unknown any more
   ByFile problems = {};                        // of these files
   ByFile warnings = {};                        // of these files
   std::string incomplete_because = {};         // as in a list
@@ -143,7 +145,7 @@ struct ObjectDelta {
 using ObjectUpdate = std::variant<ObjectList, ObjectDelta>;
 using ObjectListener = std::function<void(ObjectUpdate)>;
 
-// Threads: control thread, for every method; the listener is called there too. Blocks: never.
+// Threads: the control thread, for every method; the listener is called there too. Blocks: never.
 class ObjectSource {
  public:
   virtual ~ObjectSource() = default;
@@ -151,33 +153,34 @@ class ObjectSource {
   // Unique among the sources of a process; stable over restarts.
   virtual const std::string& name() const = 0;
 
-  // What the last agent knew of this source. REQUIRES: called before Start(), or not at all.
+  // Says what the last agent knew of this source. REQUIRES: it is called before Start(), or not at
+  // all.
   virtual void Remember(SourceMemory memory) = 0;
 
-  // Begins to deliver. The first list comes soon and asynchronously, also when it is incomplete.
-  // REQUIRES: called once.
+  // Begins to deliver. The first list comes soon, but not within this call; it comes also if it is
+  // incomplete. REQUIRES: it is called once.
   virtual void Start(ObjectListener listener) = 0;
 
-  // The administrator's word that what the source has now is right: what is held or going at this
-  // moment, and is not back when the source has been read anew, goes at once; what is unknown is
-  // certainly absent. What leaves later is judged as ever.
+  // The administrator's word that what the source has now is right. An object that is held or going
+  // at this moment, and is not back when the source has been read again, goes at once; an unknown
+  // object is certainly absent. What leaves later is judged as always.
   virtual void Accept() = 0;
 
-  // Which Secrets and ConfigMaps are of interest: those that pods of this node name. `more` are so
-  // from now on, `less` no longer; before the first call none is. A source that may read no others
-  // delivers these, and what is not wanted is absent from it for no other reason. Default: the
-  // source has all that it has anyway.
+  // Names the Secrets and ConfigMaps that pods of this node name: `more` from now on, `less` no
+  // longer; before the first call there are none. A source that may read no others delivers only
+  // these, and others are absent from it for that reason alone. Default: no effect, since the
+  // source has all objects anyway.
   virtual void Want(const std::vector<ObjectKey>& more, const std::vector<ObjectKey>& less) {
     static_cast<void>(more);
     static_cast<void>(less);
   }
 
-  // Mounts came or went at these places. Default: the source does not lie below any.
+  // Mounts came or went at these places. Default: no effect, since the source lies below no mount.
   virtual void MountsChanged(const std::vector<std::string>& mount_points) {
     static_cast<void>(mount_points);
   }
-  // How long an absence must last from now on; counts for what is absent already, too. Default: in
-  // this source absence is a command.
+  // Sets how long an absence must last from now on, also for objects that are absent already.
+  // Default: no effect, since absence is a command in this source.
   virtual void SetSettle(Duration settle) { static_cast<void>(settle); }
   // Files of the source that it does not read because of their names.
   virtual std::set<std::string> UnreadFiles() const { return {}; }

@@ -1,6 +1,6 @@
-// Kubernetes objects as plain values: what the program knows of a pod, a secret, a config map, its
-// own node and (kube/storage_objects.h) of storage. Only what volumes need is kept; other fields of
-// a manifest are ignored.
+// Kubernetes objects as plain values: pods, Secrets, ConfigMaps, the agent's own node and
+// (kube/storage_objects.h) storage. They hold only the fields that volumes need; other fields of a
+// manifest are ignored.
 //
 // Values; threads: any. No function here blocks or fails. kube/decode.h makes them from manifests.
 // Source: kubernetes staging/src/k8s.io/api/core/v1/types.go@v1.36.2.
@@ -28,7 +28,7 @@ enum class FsGroupChangePolicy { kAlways, kOnRootMismatch };
 enum class MountPropagation { kNone, kHostToContainer, kBidirectional };
 enum class RecursiveReadOnly { kDisabled, kIfPossible, kEnabled };
 enum class RestartPolicy { kAlways, kOnFailure, kNever };
-// kUnknown also stands for a pod whose phase nobody has told.
+// kUnknown is also the phase of a pod whose phase is not known.
 enum class PodPhase { kUnknown, kPending, kRunning, kSucceeded, kFailed };
 
 struct SeLinuxOptions {
@@ -89,7 +89,7 @@ struct SecretKeySelector {
   friend bool operator==(const SecretKeySelector&, const SecretKeySelector&) = default;
 };
 
-// Exactly one is set. fileKeyRef is not kept: such a variable counts as unresolved.
+// Exactly one is set. fileKeyRef is not kept: a variable with it counts as unresolved.
 struct EnvVarSource {
   std::optional<ObjectFieldSelector> field_ref;
   std::optional<ResourceFieldSelector> resource_field_ref;
@@ -115,14 +115,14 @@ struct ResourceRequirements {
 struct Container {
   std::string name;
   std::string image;
-  std::vector<std::string> command;  // not interpreted; for pods that the node itself runs
+  std::vector<std::string> command;  // used only for pods that the node itself runs
   std::vector<std::string> args;
   std::vector<VolumeMount> volume_mounts;
   std::vector<VolumeDevice> volume_devices;
   ContainerSecurityContext security_context;
   ResourceRequirements resources;
   std::vector<EnvVar> env;
-  // Init containers only: kAlways makes it a sidecar, which runs beside the others.
+  // Init containers only: with kAlways the container is a sidecar, which runs beside the others.
   std::optional<RestartPolicy> restart_policy;
   friend bool operator==(const Container&, const Container&) = default;
 };
@@ -163,7 +163,7 @@ struct Pod {
   friend bool operator==(const Pod&, const Pod&) = default;
 };
 
-// A pod as everybody but its source sees it: shared and immutable.
+// A pod as all code but its source uses it: shared and immutable.
 using PodPtr = std::shared_ptr<const Pod>;
 
 // Named SecretObject because Secret<T> is the type that guards its bytes.
@@ -171,9 +171,9 @@ struct SecretObject {
   ObjectMeta metadata;
   std::string type = "Opaque";
   bool immutable = false;
-  // Decoded bytes; stringData is merged in and wins, as the API server does.
+  // Decoded bytes. As in the API server, stringData is merged into data and wins.
   std::map<std::string, Secret<std::string>> data;
-  // By content. Deliberate here: a changed secret must be noticed.
+  // Compares the contents. That is deliberate: a changed secret must be noticed.
   friend bool operator==(const SecretObject& a, const SecretObject& b);
 };
 
@@ -219,13 +219,13 @@ inline constexpr std::array kAllObjectKinds = {
 std::string_view ObjectKindName(ObjectKind kind);
 // "v1" or "storage.k8s.io/v1".
 std::string_view ApiVersionOf(ObjectKind kind);
-// Objects of such a kind have no namespace.
+// Whether objects of the kind have no namespace.
 bool IsClusterScoped(ObjectKind kind);
-// Case-insensitive, also plural ("pods") and kubectl's short name ("pvc"); nullopt for a kind that
+// Accepts any case, the plural ("pods") and kubectl's short name ("pvc"); nullopt for a kind that
 // the program does not handle.
 std::optional<ObjectKind> ParseObjectKind(std::string_view name);
 
-// What an object is called; the uid is not part of it.
+// The name of an object; the uid is not part of it.
 struct ObjectKey {
   ObjectKind kind = ObjectKind::kPod;
   std::string name_space;

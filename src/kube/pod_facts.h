@@ -1,4 +1,4 @@
-// Facts about a pod that its volumes need and that no single field says.
+// Facts about a pod that its volumes need and that no single field states.
 // Threads: any. Blocks: no. Errors: none.
 #pragma once
 
@@ -12,20 +12,22 @@
 
 namespace volumed {
 
-// The user that all containers of every kind run as; nullopt if one does not say or two differ.
+// The user as which all containers of every kind run; nullopt if a container does not say, or if
+// two differ.
 // Source: kubernetes pkg/volume/util/util.go@v1.36.2 (FsUserFrom).
 std::optional<int64_t> EffectiveFsUser(const Pod& pod);
 
-// The memory limit of the pod as a whole, in bytes: the pod's own, or the sum over its containers
-// if every container has one. Init containers count with the largest, sidecars with their sum.
+// The memory limit of the pod as a whole, in bytes: the pod's own limit, or the sum over its
+// containers if every container has a limit. Of the init containers the largest counts, of the
+// sidecars their sum.
 // Source: kubernetes pkg/kubelet/cm/helpers_linux.go (ResourceConfigForPod), KEP-753 for sidecars.
 std::optional<int64_t> PodMemoryLimitBytes(const Pod& pod);
 
-// Names of the volumes whose data is on a disk and ends with the pod: emptyDir on disk, and those
-// whose claims are the pod's own.
+// Names of the volumes whose data is on a disk and ends with the pod: emptyDirs on disk, and
+// volumes whose claims are the pod's own.
 std::vector<std::string> VolumesThatEndWithPod(const Pod& pod);
 
-// Whether they have the same volumes, in whatever order.
+// Whether both pods have the same volumes, in whatever order.
 bool HaveSameVolumes(const Pod& a, const Pod& b);
 
 struct VolumeUse {
@@ -33,7 +35,8 @@ struct VolumeUse {
   bool as_device = false;  // by a volumeDevice
 };
 
-// By volume name. A volume that no container uses is not in it, and kubelet does not mount it.
+// The use of each volume, by its name. A volume that no container uses is not in the map; kubelet
+// does not mount it.
 // Source: kubernetes pkg/volume/util/util.go@v1.36.2 (GetPodVolumeNames).
 std::map<std::string, VolumeUse> VolumesInUse(const Pod& pod);
 

@@ -1,5 +1,6 @@
-// ProblemIndex: what is wrong, or perhaps not meant, in the files of one source. It is replaced
-// file by file, and found by file and by object, for every look at a pod asks for its own.
+// ProblemIndex: what is wrong, or perhaps not meant, in the files of one source. Problems are
+// replaced file by file, and found by file and by object, since every look at a pod asks for the
+// pod's own problems.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +16,17 @@ namespace volumed {
 // Threads: one. Blocks: never. Errors: none.
 class ProblemIndex {
  public:
-  // All problems of the file that stand now; none: the file is right.
+  // Sets all present problems of the file; an empty vector says that the file is right.
   void SetFile(const std::string& file, std::vector<DecodeProblem> problems);
-  // All problems of all files.
+  // Sets all problems of all files.
   void SetAll(std::vector<DecodeProblem> problems);
 
-  // By file, and in each in the order in which they were given.
+  // Sorted by file; problems of one file keep the order in which they were given.
   std::vector<DecodeProblem> All() const;
-  // Appends those of this object ("Pod default/web"), whichever file they are of.
+  // Appends the problems of this object ("Pod default/web") in all files.
   void AppendOfObject(const std::string& object, std::vector<DecodeProblem>& to) const;
-  // Appends those of the object that are of this file. The object "" has those of the whole file.
+  // Appends the problems of the object in this file. The object "" has the problems of the whole
+  // file.
   void AppendOf(const std::string& object, const std::string& file,
                 std::vector<DecodeProblem>& to) const;
   size_t files() const { return by_file_.size(); }
@@ -33,7 +35,7 @@ class ProblemIndex {
   void ForgetFile(const std::string& file);
 
   std::map<std::string, std::vector<DecodeProblem>> by_file_;
-  // Object -> file -> which of the file's problems.
+  // Object -> file -> indexes of the file's problems.
   std::map<std::string, std::map<std::string, std::vector<size_t>>> by_object_;
 };
 

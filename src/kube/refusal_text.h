@@ -1,12 +1,12 @@
-// RefusalText: how an object that its manifest still has came to be refused there, in words.
+// RefusalText: says in words why an object is refused although its manifest still has it.
 #pragma once
 
 #include "kube/objects.h"
 
 namespace volumed {
 
-// "deleted by command". A PersistentVolume ends with its storage too, as Kubernetes deletes it
-// then. Threads: any. Blocks: never.
+// "deleted by command". A PersistentVolume also ends together with its storage, since Kubernetes
+// deletes it then. Threads: any. Blocks: never.
 constexpr const char* HowDeletedText(ObjectKind kind) {
   return kind == ObjectKind::kPersistentVolume
              ? "deleted, by command or with its claim (reclaim policy Delete),"

@@ -1,6 +1,6 @@
-// Volume sources that a manifest may hold and this program refuses: those that Kubernetes no longer
-// has in its tree, image volumes, and those of CSI drivers. Each refusal says what to use in its
-// place. Threads: any. Blocks: no.
+// Volume sources that a manifest may hold and this program refuses: those that were removed from
+// Kubernetes' own tree, image volumes, and those of CSI drivers. Each refusal says what to use
+// instead. Threads: any. Blocks: no.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace volumed {
 // An in-tree source of core/v1 without an implementation in Kubernetes v1.36.
 struct RemovedSource {
   const char* field;            // its name in a manifest
-  std::string_view csi_driver;  // what replaces it; "" where nothing does
+  std::string_view csi_driver;  // the driver that replaces it; "" if none does
   std::string_view remark;      // what else a reader has to know; may be ""
 };
 
@@ -40,8 +40,8 @@ inline constexpr std::array<RemovedSource, 15> kRemovedSources = {{
     {"photonPersistentDisk", "", "the Photon platform was discontinued"},
 }};
 
-// Why no volume is made of this source, in one sentence; nullopt for a source that is not refused
-// as a kind. A plugin may still be missing for it.
+// Why no volume is made of this source, in one sentence; nullopt if the source's kind is not
+// refused. A plugin for the kind may still be missing.
 std::optional<std::string> RefusalOf(const VolumeSource& source);
 std::optional<std::string> RefusalOf(const PersistentVolumeSource& source);
 

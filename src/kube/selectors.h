@@ -1,4 +1,4 @@
-// Whether selectors hold for labels and for nodes.
+// Decides whether a selector matches labels, or a node.
 // Threads: any. Blocks: no. Errors: none.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Checks over several fields that inline and persistent volumes have in common. `path` is that of
-// the checked object. For use in .cc files of kube/ only.
+// Checks over several fields that inline and persistent volumes share. `path` is the path of the
+// checked object. For use in .cc files of kube/ only.
 // Threads: any. Blocks: no. Errors: as problems.
 #pragma once
 

@@ -21,9 +21,9 @@ namespace volumed {
 // Names that Kubernetes gives a meaning to.
 inline constexpr std::string_view kPersistentVolumeProtection = "kubernetes.io/pv-protection";
 inline constexpr std::string_view kPersistentVolumeClaimProtection = "kubernetes.io/pvc-protection";
-// On a claim that was bound once, whatever became of its volume.
+// Set on a claim that was bound once, whatever became of its volume.
 inline constexpr std::string_view kBindCompletedAnnotation = "pv.kubernetes.io/bind-completed";
-// A supplemental group for the pods that use the volume.
+// Names a supplemental group for the pods that use the volume.
 inline constexpr std::string_view kVolumeGidAnnotation = "pv.beta.kubernetes.io/gid";
 // The provisioner of a class whose volumes are made by hand.
 inline constexpr std::string_view kNoProvisioner = "kubernetes.io/no-provisioner";
@@ -65,8 +65,8 @@ using PersistentVolumeSource =
 // The source's field name in a manifest: "hostPath", "local", "gcePersistentDisk", ...
 std::string VolumeSourceKind(const PersistentVolumeSource& source);
 
-// The claim that a volume is bound to or kept for. Without a uid it is kept for whatever claim of
-// that name comes; with one, for that claim alone.
+// The claim to which a volume is bound, or for which it is kept. Without a uid it is kept for any
+// claim of that name; with a uid for that claim alone.
 struct ClaimReference {
   std::string name_space;
   std::string name;

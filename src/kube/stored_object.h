@@ -1,9 +1,9 @@
-// What a file of the directory of applied objects holds: an object, the number of the command that
-// gave it, the version of the program that wrote it, and, of a pod that was put in the place of
-// others, which ones these were.
+// The content of a file in the directory of applied objects: an object, the number of the command
+// that gave it, the version of the program that wrote it, and, for a pod that has replaced others,
+// which ones.
 //
-// The object is the file's document; what is said about it stands in one reserved field, "volumed".
-// A file that has none is of a program before such numbers: its number is 0.
+// The object is the file's document; the other facts are in one reserved field, "volumed". A file
+// without that field was written by a program from before there were such numbers: its number is 0.
 // Threads: any. Blocks: no.
 #pragma once
 
@@ -25,13 +25,13 @@ struct StoredObject {
   std::set<PodUid> replaces = {};
 };
 
-// With the values of a Secret: for the agent's own directory (0700) alone.
+// The text has the values of a Secret: it is for the agent's own directory (0700) alone.
 std::string EncodeStoredObject(const StoredObject& stored);
 
-// What was accepted once is taken as it is: that a rule of this program would refuse a value, or
-// several values together, is no reason to have the object no more.
-// Errors: DataLoss (not applied): the bytes are no such object; FailedPrecondition (not applied): a
-// later program wrote them in a form that this one does not know.
+// What was accepted once is taken as it is: the object is not lost because a rule of this program
+// would refuse a value, or several values together.
+// Errors: DataLoss (not applied) if the bytes are no such object; FailedPrecondition (not applied)
+// if a later program wrote them in a form that this one does not know.
 Result<StoredObject> DecodeStoredObject(std::string_view file, std::string_view bytes);
 
 }  // namespace volumed

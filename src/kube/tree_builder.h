@@ -1,6 +1,6 @@
-// TreeBuilder: makes one JSON value from the events of a parser, JSON's or YAML's, and guards it:
-// depth, number of values, expanded size, duplicate keys. The first breach sticks; what comes after
-// is ignored.
+// TreeBuilder: makes one JSON value from the events of a JSON or YAML parser, and limits its depth,
+// number of values and expanded size; duplicate keys are refused. After the first breach all
+// further events are ignored.
 // Threads: one. Blocks: no. For use in .cc files of kube/ only.
 #pragma once
 
@@ -16,24 +16,24 @@ namespace volumed {
 class TreeBuilder {
  public:
   using Json = nlohmann::json;
-  // What an alias refers to; 0 is no anchor.
+  // Identifies a value to which aliases may refer; 0 is no anchor.
   using Anchor = size_t;
 
-  // False from the first breach on, for each of these.
+  // Each of these returns false from the first breach on.
   bool StartMap(Anchor anchor = 0) { return Start(Json::object(), anchor); }
   bool StartList(Anchor anchor = 0) { return Start(Json::array(), anchor); }
   bool End();
   bool Key(std::string key);
-  // The merge key "<<" of YAML 1.1: the value that follows gives entries to this map.
+  // The merge key "<<" of YAML 1.1: the next value gives entries to this map.
   bool MergeKey();
   bool Value(Json scalar, Anchor anchor = 0);
   bool Alias(Anchor anchor);
-  // Inside a map, before a key.
+  // True inside a map, before a key.
   bool ExpectsKey() const { return !stack_.empty() && stack_.back().expects_key; }
 
   bool Fail(std::string reason);
   const std::string& error() const { return error_; }  // "" while all is well
-  // The value, when the events were complete; discarded otherwise.
+  // The value if the events were complete and broke no limit; nullopt otherwise.
   std::optional<Json> Take();
 
  private:

@@ -1,5 +1,5 @@
-// Fields of a manifest that Kubernetes does not know: most are slips of the pen ("volume" for
-// "volumes"), which would otherwise be ignored without a word, as an API server ignores them.
+// Finds fields of a manifest that Kubernetes does not know. Most are typing errors ("volume" for
+// "volumes"), which would otherwise be ignored silently, as an API server ignores them.
 //
 // Threads: any. Blocks: no. Errors: none. For use in .cc files of kube/ only.
 #pragma once
@@ -18,8 +18,9 @@ struct UnknownField {
   std::string suggestion;  // "readOnly"; "" if no known name is near
 };
 
-// At most kMaxUnknownFields of them. A name of a Secret is in the answer only if a known one is
-// near it, for somebody may have put a value where a name belongs: its path ends in "?" otherwise.
+// Finds at most kMaxUnknownFields of them. A name in a Secret is reported only if a known name is
+// near it, since somebody may have put a value where a name belongs; otherwise the path ends in
+// "?".
 // Source: the Go types of the kinds (scripts/known_fields).
 inline constexpr size_t kMaxUnknownFields = 20;
 std::vector<UnknownField> FindUnknownFields(ObjectKind kind, const nlohmann::json& object);
@@ -27,8 +28,8 @@ std::vector<UnknownField> FindUnknownFields(ObjectKind kind, const nlohmann::jso
 // "is not a field that Kubernetes knows, and is ignored; did you mean \"volumes\"?"
 std::string ToReason(const UnknownField& field);
 
-// The known name that somebody who wrote `name` may have meant; "" if none is near. Two letters may
-// be wrong, missing, too many or swapped; case does not count.
+// The known name that the writer of `name` may have meant; "" if none is near. Two letters may be
+// wrong, missing, too many or swapped; case does not count.
 std::string Nearest(std::string_view name, const std::vector<std::string_view>& known);
 
 }  // namespace volumed

@@ -1,4 +1,4 @@
-// Checks that concern several fields of an object; those of single fields stand with the fields'
+// Checks that concern several fields of an object. Checks of single fields are in the fields'
 // declarations (kube/object_fields.h).
 #pragma once
 

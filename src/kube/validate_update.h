@@ -1,4 +1,4 @@
-// What may not change under one object, refused in the API server's words.
+// Refuses changes of what is immutable in an object, in the API server's words.
 //
 // Threads: any. Blocks: no. Errors: as problems; no value of a Secret is among them.
 // Source: kubernetes pkg/apis/core/validation/validation.go@v1.36.2
@@ -21,22 +21,23 @@ struct UpdateProblem {
   friend bool operator==(const UpdateProblem&, const UpdateProblem&) = default;
 };
 
-// Empty: `now` may take the place of `before`. `bound` says, of a claim or a PersistentVolume, that
-// the two of them are bound, whatever their statuses say; the node keeps for a bound volume what an
-// API server leaves to its controllers: its size does not shrink, and its class stays.
-// A claim's spec may be completed by what it did not say. For pods under one uid the volumes count.
+// The result is empty if `now` may take the place of `before`. `bound` says that a claim or
+// PersistentVolume is bound, whatever its status says. For a bound volume the node keeps what an
+// API server leaves to its controllers: its size does not shrink, and its class stays. A claim's
+// spec may be completed by fields that it did not have. For pods under one uid only the volumes
+// count.
 // REQUIRES: both are of the same kind, namespace and name.
 std::vector<UpdateProblem> ValidateUpdate(const Object& before, const Object& now, bool bound);
 
 // "spec.volumes: Forbidden: ...; data: ...".
 std::string ToString(const std::vector<UpdateProblem>& problems);
 
-// Of an object that has this uid, and whose manifest names another one.
+// The reason for an object that has this uid, and whose manifest names another one.
 std::string UidIsImmutable(const std::string& uid);
 
-// What `volumectl apply` answers, FailedPrecondition, not applied. `replace`: it was given with
-// --replace, which is for pods alone. For a pod without it the answer names it, and the volumes
-// whose data would go. REQUIRES: `problems` is not empty.
+// The error that `volumectl apply` answers: FailedPrecondition, not applied. `replace` says that
+// the command had --replace, which works for pods only. Without it, the answer for a pod mentions
+// it, and names the volumes whose data would go. REQUIRES: `problems` is not empty.
 Error RefuseUpdate(const Object& before, const std::vector<UpdateProblem>& problems, bool replace);
 // The same for a manifest that names another uid than the object has.
 Error RefuseOtherUid(const ObjectKey& object, const std::string& uid);

@@ -16,7 +16,7 @@
 
 namespace volumed {
 
-// The mode that the API server gives to payload files when none is asked for.
+// The mode that the API server gives to payload files by default.
 inline constexpr int32_t kDefaultPayloadMode = 0644;
 // Source: core/v1 ServiceAccountTokenProjection.expirationSeconds.
 inline constexpr int64_t kDefaultTokenExpirationSeconds = 3600;
@@ -27,7 +27,7 @@ struct LocalObjectReference {
   friend bool operator==(const LocalObjectReference&, const LocalObjectReference&) = default;
 };
 
-// What a persistent volume uses in its place: it belongs to no namespace.
+// The reference to a secret in a PersistentVolume, which itself belongs to no namespace.
 struct SecretReference {
   std::string name;
   std::string name_space;
@@ -174,7 +174,7 @@ struct PersistentVolumeClaimVolumeSource {
                          const PersistentVolumeClaimVolumeSource&) = default;
 };
 
-// A claim of the pod's own, made from the template (kube/ephemeral_claim.h).
+// A claim of the pod's own, made from this template (kube/ephemeral_claim.h).
 struct EphemeralVolumeSource {
   PersistentVolumeClaimTemplate volume_claim_template;
   friend bool operator==(const EphemeralVolumeSource&, const EphemeralVolumeSource&) = default;
@@ -196,7 +196,8 @@ struct NfsVolumeSource {
   friend bool operator==(const NfsVolumeSource&, const NfsVolumeSource&) = default;
 };
 
-// An inline volume names a secret of the pod's namespace, a persistent volume one of any.
+// An inline volume names a secret in the pod's namespace, a PersistentVolume a secret in any
+// namespace.
 template <typename SecretRef>
 struct BasicIscsiVolumeSource {
   std::string target_portal;
@@ -214,7 +215,7 @@ struct BasicIscsiVolumeSource {
 };
 using IscsiVolumeSource = BasicIscsiVolumeSource<LocalObjectReference>;
 
-// Either target_wwns with lun, or wwids.
+// Either target_wwns with lun, or wwids, is set.
 struct FcVolumeSource {
   std::vector<std::string> target_wwns;
   std::optional<int32_t> lun;
@@ -248,9 +249,9 @@ struct ImageVolumeSource {
   friend bool operator==(const ImageVolumeSource&, const ImageVolumeSource&) = default;
 };
 
-// An in-tree source that Kubernetes itself no longer has on a node ("gcePersistentDisk", ...). It
-// decodes, so that the pod or the persistent volume is known and the reason why its volume is not
-// made can be told (kube/refused_sources.h).
+// A source that has no implementation in Kubernetes' own tree any more ("gcePersistentDisk", ...).
+// It is decoded, so that the pod or the PersistentVolume is known, and so that the reason why its
+// volume is not made can be told (kube/refused_sources.h).
 struct RemovedVolumeSource {
   std::string kind;  // the field's name in a manifest
   friend bool operator==(const RemovedVolumeSource&, const RemovedVolumeSource&) = default;

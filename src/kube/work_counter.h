@@ -1,5 +1,5 @@
-// WorkCounter: how many objects, files and problems were visited. Tests hold it against the number
-// that changed: what one event costs must not grow with what there is.
+// WorkCounter: counts visited objects, files and problems. Tests compare the count with the number
+// that changed: the cost of one event must not grow with how much there is.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace volumed {
 
-// Threads: that of its owner.
+// Threads: the owner's.
 class WorkCounter {
  public:
   void Add(size_t visited = 1) { visited_ += visited; }

@@ -1,4 +1,4 @@
-// YAML text to JSON values. For use in .cc files of kube/ only.
+// Parses YAML text into JSON values. For use in .cc files of kube/ only.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace volumed {
 
-// Appends the documents of `text`, whose first line is the `first_line`th of its file; in place of
-// all of them the first error, if one of them is no YAML. REQUIRES: it is UTF-8.
+// Appends the documents of `text`, whose first line is line `first_line` of its file. If one of
+// them is not YAML, the first error is appended in place of all of them. REQUIRES: `text` is UTF-8.
 // Threads: any. Blocks: no. Errors: in each document.
 void ReadYaml(std::string_view text, size_t first_line, std::vector<RawDocument>& documents);
 
