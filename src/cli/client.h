@@ -1,4 +1,4 @@
-// Client: the control API as plain calls.
+// Client: makes each call of the control API a plain function call.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -29,8 +29,8 @@ class Client {
     return (stub_.get()->*method)(&context, request, response);
   }
 
-  // Reads the answers of a streaming call until it ends or `timeout` has passed; `seen` gets each.
-  // Without a timeout until the agent or a signal ends it.
+  // Reads the answers of a streaming call until the call ends or `timeout` has passed, and gives
+  // each to `seen`. Without a timeout it reads until the agent or a signal ends the call.
   template <typename Request, typename Response>
   grpc::Status Stream(std::unique_ptr<grpc::ClientReader<Response>> (
                           v1::VolumeAgent::Stub::*method)(grpc::ClientContext*, const Request&),
@@ -50,7 +50,7 @@ class Client {
   std::unique_ptr<v1::VolumeAgent::Stub> stub_;
 };
 
-// The exit code for a failed call; its text goes to stderr.
+// Prints the error of a failed call to stderr and returns the exit code for it.
 ExitCode ReportFailure(const grpc::Status& status, const std::string& socket);
 
 }  // namespace volumed

@@ -1,5 +1,4 @@
-// The command line of volumectl: its tree of verbs and options. Completion is made from the same
-// tree.
+// The command line of volumectl: its tree of verbs and options, from which completion is made too.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,12 +12,12 @@
 
 namespace volumed {
 
-// What the words of a call become.
+// The parsed words of a call.
 struct CommandWords {
   CliContext context;
   std::string output = "table";
   double timeout_s = 10;
-  double wait_timeout_s = 30;  // kubectl's
+  double wait_timeout_s = 30;  // kubectl's default
   std::vector<std::string> files, names;
   std::string kind, name, what, container, volume, shell, condition = "ready", cgroup;
   int64_t pid = 0;
@@ -29,7 +28,8 @@ struct CommandWords {
 
 using Verb = std::function<ExitCode()>;
 
-// Adds everything to `app`; parsing fills `words` and sets `chosen`. Both outlive `app`'s use.
+// Adds all verbs and options to `app`. Parsing fills `words` and sets `chosen`; both outlive the
+// use of `app`.
 void AddCommands(CLI::App& app, CommandWords& words, Verb& chosen);
 
 }  // namespace volumed

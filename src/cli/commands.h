@@ -1,4 +1,5 @@
-// The verbs of volumectl: one function each, words in, exit code out.
+// The verbs of volumectl. Each is one function that takes the parsed words and returns the exit
+// code.
 #pragma once
 
 #include <chrono>
@@ -21,56 +22,58 @@ struct CliContext {
   std::string socket;
   OutputFormat format = OutputFormat::kTable;
   std::chrono::milliseconds timeout{10000};
-  std::string name_space;  // "": default, or all where a verb lists
+  std::string name_space;  // "": "default", or all if the verb lists
 };
 
-// "-" is standard input; nullopt, and a line on stderr, if it cannot be read.
+// Reads the file; "-" is standard input. Returns nullopt, after a line on stderr, if it cannot be
+// read.
 std::optional<std::string> ReadManifest(const std::string& file);
 
-// `replace`: pods whose volumes are others are replaced.
+// `replace` replaces pods whose volumes the manifest changes.
 ExitCode RunApply(const CliContext& context, const std::vector<std::string>& files, bool replace);
 struct DeleteOptions {
   bool force = false;
   bool ignore_not_found = false;
   bool yes = false;
 };
-// One after the other, whatever becomes of those before; the exit code is the last failure's.
+// Deletes the objects one after the other, even if one before has failed; the exit code is that of
+// the last failure.
 ExitCode RunDelete(const CliContext& context, const std::string& kind,
                    const std::vector<std::string>& names, const DeleteOptions& options);
-// What the manifests name, the last first.
+// Deletes what the manifests name, the last object first.
 ExitCode RunDeleteFiles(const CliContext& context, const std::vector<std::string>& files,
                         const DeleteOptions& options);
 ExitCode RunGet(const CliContext& context, const std::string& what, const std::string& name);
 ExitCode RunDescribe(const CliContext& context, const std::string& kind, const std::string& name);
 ExitCode RunExplain(const CliContext& context, const std::string& pod);
-// `wait_timeout` is for the condition, the context's timeout for everything else.
+// `wait_timeout` limits the wait for the condition; the context's timeout limits everything else.
 ExitCode RunWait(const CliContext& context, const std::string& pod, const std::string& condition,
                  std::chrono::milliseconds wait_timeout);
 ExitCode RunHold(const CliContext& context, const std::string& pod, int64_t pid,
                  const std::string& cgroup, bool release);
-// `volume` empty: all of the pod.
+// An empty `volume` means all volumes of the pod.
 ExitCode RunRetry(const CliContext& context, const std::string& pod, const std::string& volume);
 ExitCode RunSources(const CliContext& context);
 ExitCode RunRecords(const CliContext& context);
-// `volume` empty: all of them.
+// An empty `volume` means all volumes.
 ExitCode RunRecordsAccept(const CliContext& context, const std::string& volume);
-// Of a PersistentVolume.
+// `name` is that of a PersistentVolume.
 ExitCode RunAcceptVolume(const CliContext& context, const std::string& name);
-// Both show what goes. `yes`: also if volumes are mounted.
+// Both show what goes. `yes` allows it even if volumes are mounted or have data on disk.
 ExitCode RunSourceAccept(const CliContext& context, const std::string& source, bool yes,
                          bool dry_run);
 ExitCode RunSourceForget(const CliContext& context, const std::string& source, bool yes,
                          bool dry_run);
 ExitCode RunOci(const CliContext& context, const std::string& pod, const std::string& container);
 ExitCode RunStatus(const CliContext& context);
-// The program's and the agent's.
+// Prints the version of the program and that of the agent.
 ExitCode RunVersion(const CliContext& context);
-// Until a signal comes, or once.
+// Runs until a signal comes; with `once` it prints one answer.
 ExitCode RunTop(const CliContext& context, bool once, std::chrono::milliseconds interval);
-// `object`: a pod, or KIND/NAME, or KIND/NAMESPACE/NAME; empty: of all.
+// `object` is a pod, KIND/NAME, or KIND/NAMESPACE/NAME; an empty one means all objects.
 ExitCode RunEvents(const CliContext& context, const std::string& object, bool watch);
 ExitCode RunCompletion(const std::string& shell);
-// Prints what may stand next in `words`, one a line.
+// Prints what may come next after `words`, one candidate a line.
 ExitCode RunComplete(const CliContext& context, const CLI::App& commands,
                      const std::vector<std::string>& words);
 

@@ -1,5 +1,5 @@
-// Completion: what may stand next on a command line, from the tree of commands itself; the shells'
-// scripts only ask (`volumectl __complete WORDS...`) and show.
+// Completion: finds what may come next on a command line, from the tree of commands itself. The
+// shells' scripts only ask (`volumectl __complete WORDS...`) and show the answer.
 #pragma once
 
 #include <functional>
@@ -13,26 +13,27 @@ class App;
 
 namespace volumed {
 
-// Options of the line so far that change what a lookup answers.
+// Options that were given on the line so far and that change the answer of a lookup.
 struct LineOptions {
   std::string socket;
   std::string name_space;
 };
 
-// The names that exist of a kind ("pod", "volume", "source", or any that the agent knows); none
-// when the agent does not answer: a shell must neither hang nor show an error.
+// Returns the existing names of a kind ("pod", "volume", "source", or any that the agent knows). It
+// returns none if the agent does not answer: a shell must neither hang nor show an error.
 using NameLookup = std::function<std::vector<std::string>(const LineOptions&, const std::string&)>;
 
-// Printed in place of candidates: the shell completes files.
+// This text in place of candidates tells the shell to complete file names.
 inline constexpr const char* kCompleteFiles = ":files";
 
-// `words` follow the program's name; the last one, perhaps empty, is to be completed. What a value
-// may be follows from its type name in the tree: KIND, NOUN (of `get`), POD, VOLUME, NAME (of the
-// kind or noun before it), OBJECT (a pod, or KIND/NAME), SOURCE, FILE, or a set of choices.
+// `words` follow the program's name; the last word, which may be empty, is to be completed. The
+// type name of a value in the tree says what the value may be: KIND, NOUN (of `get`), POD, VOLUME,
+// NAME (of the kind or noun before it), OBJECT (a pod, or KIND/NAME), SOURCE, FILE, or a set of
+// choices.
 std::vector<std::string> Complete(const CLI::App& commands, const std::vector<std::string>& words,
                                   const NameLookup& lookup);
 
-// The script for "bash" or "zsh"; nothing for another shell.
+// The script for "bash" or "zsh"; nullopt for another shell.
 std::optional<std::string> CompletionScript(const std::string& shell);
 
 }  // namespace volumed

@@ -8,7 +8,8 @@
 
 namespace volumed {
 
-// Identity, summary, state, mounts, users, problems and events; what there is not is left out.
+// Prints identity, summary, state, mounts, users, problems and events; a part that is empty is left
+// out.
 void PrintDescription(const v1::DescribeResponse& described, int64_t now_unix_ms,
                       std::ostream& out);
 

@@ -1,5 +1,5 @@
-// The kinds that `describe`, `delete`, `get`, `events` and completion know: a new kind is one row.
-// The agent decides what a word means; a kind without a row works too, and is not offered.
+// The kinds that `describe`, `delete`, `get`, `events` and completion know; a new kind is one row.
+// The agent decides what a word means, so a kind without a row works too, but is not offered.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 namespace volumed {
 
 struct CliKind {
-  std::string_view name;   // as it is offered
-  bool is_object = false;  // can be deleted: a volume is a part of a pod
+  std::string_view name;   // as completion offers it
+  bool is_object = false;  // false for a volume, which is a part of a pod and cannot be deleted
 };
 
 inline constexpr CliKind kCliKinds[] = {
@@ -23,12 +23,12 @@ inline constexpr CliKind kCliKinds[] = {
     {"csidriver", true},
 };
 
-// What `get` shows, as kubectl names it.
+// A word that `get` accepts, as kubectl names it.
 struct CliNoun {
   std::string_view plural;
   std::string_view singular;
   std::string_view short_name;
-  std::string_view names_of;  // the kind of the names that may follow
+  std::string_view names_of;  // names of this kind may follow
 
   bool Means(std::string_view word) const {
     return word == plural || word == singular || word == short_name;
@@ -36,7 +36,7 @@ struct CliNoun {
 };
 
 inline constexpr CliNoun kPodNoun = {"pods", "pod", "po", "pod"};
-// A pod's, of the pod that is named.
+// The volumes of the pod that is named.
 inline constexpr CliNoun kVolumeNoun = {"volumes", "volume", "vol", "pod"};
 inline constexpr CliNoun kPersistentVolumeNoun = {"persistentvolumes", "persistentvolume", "pv",
                                                   "persistentvolume"};
@@ -48,13 +48,13 @@ inline constexpr CliNoun kSecretNoun = {"secrets", "secret", "secret", "secret"}
 inline constexpr CliNoun kConfigMapNoun = {"configmaps", "configmap", "cm", "configmap"};
 inline constexpr CliNoun kNodeNoun = {"nodes", "node", "no", "node"};
 inline constexpr CliNoun kCsiDriverNoun = {"csidrivers", "csidriver", "csidriver", "csidriver"};
-// Those of which the agent keeps the object and nothing else.
+// Kinds of which the agent keeps the object and no state.
 inline constexpr CliNoun kKeptNouns[] = {kSecretNoun, kConfigMapNoun, kNodeNoun, kCsiDriverNoun};
 inline constexpr CliNoun kGetNouns[] = {kPodNoun,       kVolumeNoun,       kPersistentVolumeNoun,
                                         kClaimNoun,     kStorageClassNoun, kSecretNoun,
                                         kConfigMapNoun, kNodeNoun,         kCsiDriverNoun};
 
-// The kinds, but for pods, that have events: `events KIND/NAME`.
+// The kinds other than pods that have events: `events KIND/NAME`.
 inline constexpr std::string_view kEventKinds[] = {"pv", "pvc", "node"};
 
 }  // namespace volumed

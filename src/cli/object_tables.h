@@ -1,5 +1,4 @@
-// Tables of objects of which the agent keeps only the object: Secrets, ConfigMaps, Nodes,
-// CSIDrivers.
+// Tables of objects of which the agent keeps no state: Secrets, ConfigMaps, Nodes, CSIDrivers.
 //
 // Threads: one. Blocks: no.
 #pragma once
@@ -13,8 +12,8 @@
 
 namespace volumed {
 
-// kubectl's columns. `all_namespaces`: they may be of several, so the table has a column for it.
-// Never what a Secret holds.
+// Prints kubectl's columns. With `all_namespaces` the objects may be from several namespaces, and
+// the table has a column for the namespace. The values of a Secret are never printed.
 void PrintObjects(const v1::ListObjectsResponse& objects, const CliNoun& noun, OutputFormat format,
                   bool all_namespaces, int64_t now, std::ostream& out);
 

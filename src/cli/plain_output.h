@@ -1,5 +1,5 @@
-// PlainOutput: what goes to a terminal without what a terminal obeys: names, fields and messages
-// are chosen by others.
+// PlainOutput: removes from the output what a terminal would obey, since others choose names,
+// fields and messages.
 #pragma once
 
 #include <ostream>
@@ -7,8 +7,9 @@
 
 namespace volumed {
 
-// Escapes control characters, but for newline and tab, and bytes that are not UTF-8, in all that is
-// written to a stream while it exists. A text is written as a whole, so that no character is cut.
+// As long as it exists, escapes control characters (except newline and tab) and bytes that are not
+// UTF-8 in everything that is written to the stream. A text is written as a whole, so that no
+// character is cut.
 // Threads: the stream's. Blocks: as the stream. REQUIRES: the stream outlives it.
 class PlainOutput final : public std::streambuf {
  public:

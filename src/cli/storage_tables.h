@@ -11,11 +11,11 @@
 
 namespace volumed {
 
-// An object that nobody has dated has the age "<unknown>". Wide adds the volume mode, and of a
-// claim for whom it was made and why it is not bound.
+// An object without a creation time has the age "<unknown>". The wide table adds the volume mode,
+// and for a claim for whom it was made and why it is not bound.
 void PrintPersistentVolumes(const v1::GetStorageResponse& storage, OutputFormat format,
                             int64_t now_unix_ms, std::ostream& out);
-// With a column for the namespace when claims of all of them are shown.
+// With `all_namespaces` there is a column for the namespace.
 void PrintClaims(const v1::GetStorageResponse& storage, OutputFormat format, bool all_namespaces,
                  int64_t now_unix_ms, std::ostream& out);
 void PrintStorageClasses(const v1::GetStorageResponse& storage, OutputFormat format,

@@ -59,7 +59,6 @@ class ManifestWatches {
     std::string child;       // the name that is awaited in this directory
     // Names in this directory -> the manifests whose links lead through them.
     std::map<std::string, std::set<std::string>> files;
-
     bool used() const { return directory || way || !files.empty(); }
   };
   enum class Of { kDirectory, kLink };

@@ -424,8 +424,8 @@ class ObjectCatalog final : public ObjectFinder {
   std::map<PodUid, ObjectKey> replaced_by_command_;
   // The file that has each name, also for objects that are unknown now.
   std::map<ObjectKey, ObjectOrigin> holders_;
-  // Claims and volumes of which a change is refused because they are bound. Nobody tells the
-  // catalog when that ends, so each is looked at again in its turn.
+  // Claims and volumes of which a change is refused because they are, or are not, bound. Nobody
+  // tells the catalog when that ends, so they are looked at again by turns.
   std::set<ObjectKey> refused_while_bound_;
   ObjectKey looked_at_last_;  // the last one of these
 
