@@ -1,5 +1,5 @@
-// ActualStateOfWorld: what is known of the volumes on this node. The one place where the state of a
-// volume in memory is assigned, and always by the transition table.
+// ActualStateOfWorld: what is known of the volumes on this node. Only this class assigns the state
+// of a volume in memory, and always by the transition table.
 // Source: kubernetes pkg/kubelet/volumemanager/cache/actual_state_of_world.go@v1.36.2.
 #pragma once
 
@@ -22,10 +22,10 @@
 
 namespace volumed {
 
-// The last failure of one thing, as long as it has not succeeded since.
+// The failures of one thing since it last succeeded.
 struct FailureHistory {
   OperationFailure last;
-  int64_t since_unix_ms = 0;  // of the first failure in a row
+  int64_t since_unix_ms = 0;  // of the first of these failures
   uint64_t attempts = 0;
 };
 
@@ -33,36 +33,38 @@ struct ActualVolume {
   std::string plugin_name;
   VolumeState state = VolumeState::kNotSetUp;
   bool uncertain = false;
-  // Found at start and not set up by this process since: what is there may be in use by a
-  // container, and a failure must leave it alone.
+  // The volume was found at the start and this process has not set it up since. A container may use
+  // what is there, so a failure must leave it alone.
   bool reconstructed = false;
-  // What was found in its place then: see MountRequest. Nothing once it is set up by this process.
+  // What was found in the volume's place at the start; see MountRequest. nullopt once this process
+  // has set it up.
   std::optional<std::string> found_as;
-  int64_t since_unix_ms = 0;  // of the state
+  int64_t since_unix_ms = 0;  // when it entered the state
 
-  // Of a persistent volume, which pods share; else empty. ActualStateOfWorld::SetUniqueName alone
-  // changes it.
+  // Set for a persistent volume, which pods share; else empty. Only
+  // ActualStateOfWorld::SetUniqueName changes it.
   UniqueVolumeName unique_name;
   bool has_device = false;  // it is bound from the device of that name
-  bool is_block = false;    // the pod has the device itself: it is mapped, not set up
-  // What its plugin made of it, where no record knew it.
+  bool is_block = false;    // the pod gets the device itself: it is mapped, not set up
+  // What the plugin constructed from the disk, if no record knew the volume.
   std::optional<VolumeSpec> constructed;
 
-  bool in_flight = false;         // an operation of it runs
-  bool uncertain_before = false;  // of the operation that runs
-  uint64_t call_generation = 0;   // of the inputs that the operation that runs was given
+  bool in_flight = false;         // an operation on it runs
+  bool uncertain_before = false;  // `uncertain` before the operation that runs
+  // The generation of the inputs that were given to the operation that runs.
+  uint64_t call_generation = 0;
 
-  // Of the inputs that the last successful set-up was given; 0: none by this process.
+  // The generation of the inputs of the last successful set-up; 0: this process has not set it up.
   uint64_t applied_generation = 0;
   std::optional<MountedVolume> mounted;  // facts of the last successful set-up
   std::optional<FailureHistory> failure;
 };
 
-// Whether the volume of an attachable device is attached, as far as its plugin has said.
+// Whether the device of an attachable volume is attached, as far as its plugin has said.
 enum class Attachment {
-  kUnknown,  // found at start, and not asked about since
+  kUnknown,  // found at the start; the plugin was not asked since
   kAttached,
-  kMissing,  // the plugin says that it is not, although it should be
+  kMissing,  // the plugin says that it is not attached, although it should be
 };
 
 // The device of a volume, which the pods of the node share.
@@ -70,91 +72,97 @@ struct ActualDevice {
   std::string plugin_name;
   SpecName spec;
   std::string device_mount_path;
-  bool is_block = false;  // it is set up, and nothing is mounted
-  // A volume that needs no attach begins, and ends, as attached.
+  bool is_block = false;  // the device is set up, and nothing is mounted
+  // A device that needs no attach begins, and ends, as attached.
   VolumeState state = VolumeState::kAttached;
-  // ---- of one that the agent attaches
+  // ---- only of a device that the agent attaches
   bool attachable = false;
   Attachment attachment = Attachment::kUnknown;
   int64_t missing_since_unix_ms = 0;
   std::string device_path;  // on the node
-  std::string limit_key;    // of the slot that it takes; "": none
-  uint64_t operations = 0;  // rises with each that begins: dates an older answer
+  std::string limit_key;    // of the slot that it takes; "": it takes none
+  // Grows with each operation that begins, and so shows that an answer is too old.
+  uint64_t operations = 0;
   // ----
   bool uncertain = false;
-  bool reconstructed = false;  // found at start and not verified since
-  // Found so, and no record knows it. Nobody knows then who attached it: it is not detached, unless
-  // a pod has wanted it since, and this agent has attached it, which is nothing where it is there.
+  bool reconstructed = false;  // found at the start and not verified since
+  // The device was found at the start and no record knows it, so it is not known who attached it.
+  // It is not detached, unless a pod has wanted it since and this agent has attached it (attaching
+  // an attached device has no effect).
   bool unrecorded = false;
-  int64_t since_unix_ms = 0;  // of the state
+  int64_t since_unix_ms = 0;  // when it entered the state
 
-  bool in_flight = false;         // an operation of it runs
-  bool uncertain_before = false;  // of the operation that runs
+  bool in_flight = false;         // an operation on it runs
+  bool uncertain_before = false;  // `uncertain` before the operation that runs
   std::optional<FailureHistory> failure;
 
-  // Set when its record could not be read: nothing of it is touched.
+  // Set if its record could not be read: then no operation touches the device.
   std::string quarantine_reason;
 };
 
-// A pod that is to leave, and why.
+// Why and since when a pod is to leave.
 struct Leaving {
   std::string reason;  // "deleted by command", "removed from its sources" ...
   int64_t since_unix_ms = 0;
-  int64_t grace_seconds = 0;  // from `since`, as long as no consumer was ever known
-  bool commanded = false;     // by uid: needs no source to agree
-  bool force = false;         // consumers and grace do not hold it back
-  // No source has it any more: should one have it again, that is a new wish.
+  // Counted from `since`; it holds only if no consumer was ever known.
+  int64_t grace_seconds = 0;
+  // A command named the pod by uid: no source has to agree.
+  bool commanded = false;
+  bool force = false;  // neither consumers nor grace hold it back
+  // No source has the pod any more. If a source has it again, it is wanted anew.
   bool left_sources = false;
-  bool evicted = false;  // by the agent itself; `reason` says why
+  bool evicted = false;  // by the agent; `reason` says why
 };
 
 struct PodIdentity {
   std::string name_space;
   std::string name;
   std::string source;
-  std::string file = {};  // of the source
+  std::string file = {};  // the file of the source
   friend bool operator==(const PodIdentity&, const PodIdentity&) = default;
   std::string DisplayName() const { return name_space + "/" + name; }
 };
 
 struct ActualPod {
   PodIdentity identity;
-  // As it was last wanted, or as its record has it; null when neither is known.
+  // As it was last wanted, or as its record has it; null if neither is known.
   PodPtr object;
   int64_t since_unix_ms = 0;    // when this process first knew it
   int64_t created_unix_ms = 0;  // when an agent of this root first knew it
   std::map<SpecName, ActualVolume> volumes;
 
-  // The pod's record: it is written before the pod's first operation.
+  // The state of the pod's record, which is written before the pod's first operation.
   bool record_durable = false;
   bool record_writing = false;
-  bool record_outdated = false;  // what was written last is no longer so
-  std::string recorded_json;     // the pod, as its record has it
+  bool record_outdated = false;  // the record differs from what is so now
+  std::string recorded_json;     // the pod as its record has it
   std::optional<FailureHistory> record_failure;
 
-  // A source has delivered it to this process; else only the last one knew it.
+  // A source has delivered it to this process; otherwise only the last process knew it.
   bool delivered = false;
-  // Of an adopted root, and there when this process started: they go with it, record or not.
+  // The root was adopted, and the pod's directories existed when this process started: they are
+  // removed with the pod, whether it has a record or not.
   bool has_directories = false;
 
   std::optional<Leaving> leaving;
-  bool teardown_begun = false;  // no new consumer may come
+  bool teardown_begun = false;  // no new consumer is accepted
   bool removing = false;        // RemovePod runs
-  bool keeps_record = false;    // RemovePod leaves the record: its deletion was a command
+  // RemovePod leaves the record, since a command has deleted the pod.
+  bool keeps_record = false;
   std::optional<FailureHistory> remove_failure;
-  // What was under way when a mount below the pod's directory went: its volumes, and the empty name
-  // for the removal of the pod. What of these fails is tried again at once, as it may have failed
-  // because of that mount.
+  // The volumes with an operation under way when a mount below the pod's directory went; the empty
+  // name stands for the removal of the pod. If such an operation fails, it is tried again at once,
+  // since the mount may have been the cause.
   std::set<SpecName> mount_went_during;
 
-  // Set when a record of this pod could not be read, or something was mounted over its directory
-  // before the start: nothing of it is touched.
+  // Set if a record of this pod could not be read, or if something was mounted over its directory
+  // before the start: then no operation touches the pod.
   std::string quarantine_reason;
-  // The mount of the second case, with which the reason goes.
+  // The mount point in the second case; the reason is dropped when that mount goes.
   std::string covered_by;
 };
 
-// What a mount is started with.
+// What is known when a mount starts.
 struct MountIntent {
   std::string plugin_name;
   uint64_t generation = 0;
@@ -163,7 +171,7 @@ struct MountIntent {
   bool is_block = false;
 };
 
-// What an attach is started with.
+// What is known when an attach starts.
 struct AttachIntent {
   std::string plugin_name;
   SpecName spec;
@@ -171,24 +179,26 @@ struct AttachIntent {
 };
 
 // Threads: the control thread. Blocks: never.
-// REQUIRES, where a key is taken: the volume (or pod) is there, unless said otherwise.
+// REQUIRES, for methods that take a key: the volume (or pod) exists, unless the comment says
+// otherwise.
 class ActualStateOfWorld {
  public:
   explicit ActualStateOfWorld(const Clock& clock) : clock_(clock) {}
 
-  // Adds it if it is not there.
+  // Adds the pod if it does not exist.
   ActualPod& AddPod(const PodUid& pod, const PodIdentity& identity);
   ActualPod* FindPod(const PodUid& pod);
   const ActualPod* FindPod(const PodUid& pod) const;
-  // Nothing that was found at the start is known to be as its record says.
+  // Forgets what was found in the places of volumes at the start: none of it counts as proven any
+  // more.
   void DoubtFoundVolumes();
-  // Erases it, and answers what it was. REQUIRES: it is there.
+  // Erases the pod and returns it. REQUIRES: it exists.
   ActualPod TakePod(const PodUid& pod);
-  // REQUIRES: the pod is there. What ActualPod::identity says is set by this alone.
+  // Only this method sets ActualPod::identity. REQUIRES: the pod exists.
   void SetIdentity(const PodUid& pod, const PodIdentity& identity);
-  // Those of this name, of which one goes on and others leave.
+  // The pods of this name; at most one of them goes on, and the others leave.
   const std::set<PodUid>& PodsNamed(const std::string& name_space, const std::string& name) const;
-  // Of all pods, by namespace and name.
+  // All pods by namespace and name.
   const std::map<std::pair<std::string, std::string>, std::set<PodUid>>& names() const {
     return by_name_;
   }
@@ -196,32 +206,33 @@ class ActualStateOfWorld {
 
   const ActualVolume* FindVolume(const PodVolumeKey& key) const;
 
-  // A volume that was found at start. It is uncertain, whatever its record says. With another boot
-  // the state falls to what a reboot leaves of it.
+  // Adds a volume that was found at the start. It is uncertain, whatever its record says. If the
+  // node was booted since, its state falls to what a reboot leaves of it.
   ActualVolume& AddReconstructed(const PodVolumeKey& key, const std::string& plugin_name,
                                  VolumeState recorded, bool same_boot, bool is_block = false);
 
-  // The name by which pods share it; an empty one for none.
+  // Sets the name by which pods share the volume; an empty name if they do not.
   void SetUniqueName(const PodVolumeKey& key, const UniqueVolumeName& name);
 
-  // The intent to set up, to map, or to bring up to date (which of them: by the state). Adds the
-  // volume if it is not there. Returns true for a remount.
+  // Notes that an operation starts to set the volume up, to map it, or to bring it up to date,
+  // depending on its state. Adds the volume if it does not exist. Returns true for a remount.
   bool MountStarted(const PodVolumeKey& key, const MountIntent& intent);
   void MountDone(const PodVolumeKey& key, const OperationOutcome<MountedVolume>& outcome);
   void UnmountStarted(const PodVolumeKey& key);
   // Erases the volume on success.
   void UnmountDone(const PodVolumeKey& key, const OperationOutcome<Unit>& outcome);
-  // Nothing of it is on the node.
+  // Erases the volume, of which nothing is on the node.
   void EraseVolume(const PodVolumeKey& key);
 
   const std::map<UniqueVolumeName, ActualDevice>& devices() const { return devices_; }
   const ActualDevice* FindDevice(const UniqueVolumeName& device) const;
-  // Those of pods that may have something of it, or for which an operation runs.
+  // Volumes of pods that use this volume: some of it may be on the node, or an operation runs.
   std::vector<PodVolumeKey> UsersOf(const UniqueVolumeName& volume) const;
-  // How many volumes of pods were looked at for it.
+  // How many volumes of pods UsersOf has looked at.
   const WorkCounter& work() const { return work_; }
-  // Found at start, by its record as AfterRestart leaves it, or else by its mount. It is uncertain;
-  // one that is attached and no more is as its record says, and unverified.
+  // Adds a device that was found at the start by its record, as AfterRestart leaves it, or else by
+  // its mount. It is uncertain. A device that is only attached is as its record says, but
+  // unverified.
   void AddReconstructedDevice(const UniqueVolumeName& name, ActualDevice device);
   // Adds the device if it is not there.
   void MountDeviceStarted(const UniqueVolumeName& name, const std::string& plugin_name,
@@ -229,14 +240,14 @@ class ActualStateOfWorld {
   void MountDeviceDone(const UniqueVolumeName& name,
                        const OperationOutcome<MountedDevice>& outcome);
   void UnmountDeviceStarted(const UniqueVolumeName& name);
-  // On success: erases a device that needs no attach; another one is attached still.
+  // On success, erases a device that needs no attach; any other device is still attached.
   void UnmountDeviceDone(const UniqueVolumeName& name, const OperationOutcome<Unit>& outcome);
-  // Nothing where the volume has no device. Whatever becomes of it, the device stays mounted.
+  // Has no effect if the volume has no device. Whatever the result, the device stays mounted.
   void ExpandDeviceStarted(const UniqueVolumeName& name);
   void ExpandDeviceDone(const UniqueVolumeName& name,
                         const OperationOutcome<ExpandedVolume>& outcome);
   void EraseDevice(const UniqueVolumeName& name);
-  // Those that are counted against this attach limit if something of them may be present.
+  // The devices that count against this attach limit, since some of them may be present.
   const std::set<UniqueVolumeName>& DevicesOfLimit(const std::string& limit_key) const;
 
   // Adds the device if it is not there.
@@ -245,23 +256,24 @@ class ActualStateOfWorld {
   void DetachStarted(const UniqueVolumeName& name);
   // Erases the device on success.
   void DetachDone(const UniqueVolumeName& name, const OperationOutcome<Unit>& outcome);
-  // Its plugin has said whether it is attached. True if that is news.
+  // Notes what the plugin has said. Returns true if that differs from what was known.
   bool AttachmentVerified(const UniqueVolumeName& name, bool attached);
 
-  // Nothing of it is touched until its record is repaired. Adds it if it is not there.
+  // No operation touches the device until its record is repaired. Adds the device if it does not
+  // exist.
   void QuarantineDevice(const UniqueVolumeName& name, const std::string& reason);
 
   void NoteFailure(std::optional<FailureHistory>& history, const OperationFailure& failure) const;
 
-  // Has what `found` has, which is empty after it. REQUIRES: this one is empty.
+  // Takes the content of `found`, which is empty afterwards. REQUIRES: this object is empty.
   void TakeOver(ActualStateOfWorld& found);
 
  private:
   void ForgetName(const PodUid& pod, const PodIdentity& identity);
   void ForgetUniqueName(const PodVolumeKey& key, const UniqueVolumeName& name);
   ActualVolume& VolumeAt(const PodVolumeKey& key);
-  // The one assignment. An impossible transition is this program's own fault; it is kept from doing
-  // harm by leaving the state as it is and marking it uncertain.
+  // The only place where a state is assigned. An impossible transition is a fault of this program;
+  // to do no harm, the state then stays as it is and is marked uncertain.
   template <typename Thing>
   void Apply(Thing& thing, VolumeEvent event);
   template <typename Thing>
@@ -274,19 +286,20 @@ class ActualStateOfWorld {
 
   const Clock& clock_;
   std::map<PodUid, ActualPod> pods_;
-  std::map<std::pair<std::string, std::string>, std::set<PodUid>> by_name_;  // of their identities
-  // The volumes of pods that have this name: what happens to a shared volume concerns these alone.
+  // By the identities of the pods.
+  std::map<std::pair<std::string, std::string>, std::set<PodUid>> by_name_;
+  // The pods' volumes by this name: what happens to a shared volume concerns only these.
   std::map<UniqueVolumeName, std::set<PodVolumeKey>> by_unique_name_;
   std::map<UniqueVolumeName, ActualDevice> devices_;
-  std::map<std::string, std::set<UniqueVolumeName>> by_limit_;  // of devices_, by limit_key
+  std::map<std::string, std::set<UniqueVolumeName>> by_limit_;  // devices_ by limit_key
   mutable WorkCounter work_;
 };
 
-// It stands there and may be used: set up or mapped, and verified by this process.
+// Whether the volume may be used: it is set up or mapped, and this process has verified that.
 bool IsSetUp(const ActualVolume& volume);
-// Something of it may be on the node.
+// Whether some of it may be on the node.
 bool MayBePresent(const ActualVolume& volume);
-// It is mounted, and verified by this process: pods may be given their binds.
+// Whether it is mounted and this process has verified that: pods may get binds of it.
 bool IsMounted(const ActualDevice& device);
 bool MayBePresent(const ActualDevice& device);
 

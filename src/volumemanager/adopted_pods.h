@@ -1,7 +1,7 @@
-// AdoptedPods: what a kubelet has left, in a root that volumed did not create (--adopt-root), of
-// pods that no record knows: the uid that it gave to each static pod, by the directory of the pod's
-// logs; and the pods that have data on the node's disk. Such a pod is held if no source has it:
-// nothing of it is touched until an administrator says that it may go.
+// AdoptedPods: pods without a record that a kubelet has left in a root which volumed did not create
+// (--adopt-root). For static pods it gives the uid that the kubelet gave them, which it finds in
+// the names of the pods' log directories. A pod that has data on the node's disk is held if no
+// source has it: nothing of it is touched until an administrator allows it.
 #pragma once
 
 #include <map>
@@ -20,23 +20,23 @@
 
 namespace volumed {
 
-// The source that held pods are shown under. No configured source has this name: each has a colon,
-// or is the agent's own.
+// The source under which held pods are shown. No configured source has this name: theirs have a
+// colon, or are the agent's own.
 inline constexpr char kAdoptedRootSource[] = "adopted-root";
 
-// Whose logs a directory below /var/log/pods has: NAMESPACE_NAME_UID.
+// The pod to which a directory below /var/log/pods belongs: NAMESPACE_NAME_UID.
 // Source: kubernetes pkg/kubelet/kuberuntime/helpers.go@v1.36.2 (BuildPodLogsDirectory).
 struct PodLogs {
   ObjectKey pod;
   PodUid uid;
 };
-// nullopt for a name that is none of these.
+// nullopt if the name has another form.
 std::optional<PodLogs> ParsePodLogsDirectory(std::string_view name);
 
-// A pod of which no source is known, and that has data on the node's disk.
+// A pod of which no source is known and that has data on the node's disk.
 struct AdoptedPod {
-  ObjectKey pod;                       // its name is empty if no logs tell it
-  std::vector<std::string> disk_data;  // its volumes that have data
+  ObjectKey pod;                       // without a name if no logs tell it
+  std::vector<std::string> disk_data;  // names of its volumes that have data
 };
 
 struct FoundAdoptedPods {
@@ -54,8 +54,8 @@ struct AdoptedPodsQuestion {
 };
 
 // `directories` and `mounted` are the volumes of pods without a record. Threads: any. Blocks: on
-// the kernel. Errors: none; a volume that cannot be looked into counts as one with data, and logs
-// that cannot be read as none, which is logged.
+// the kernel. Errors: none. A volume that cannot be looked into counts as one with data; logs that
+// cannot be read count as none, and that is logged.
 FoundAdoptedPods FindAdoptedPods(const AdoptedPodsQuestion& question,
                                  const std::vector<KubeletPaths::PodVolume>& directories,
                                  const std::vector<KubeletPaths::PodVolume>& mounted);
@@ -63,18 +63,19 @@ FoundAdoptedPods FindAdoptedPods(const AdoptedPodsQuestion& question,
 // Threads: the control thread. Blocks: never.
 class AdoptedPods {
  public:
-  // `without_record`: the pods that have a directory and no record.
+  // `without_record` names the pods that have a directory and no record.
   void Restore(FoundAdoptedPods found, const std::set<PodUid>& without_record);
 
-  // The uid that the kubelet gave to this static pod; "" if it left no directory of it, or if logs
-  // of more than one pod have the name. Each is given once: the next pod of the name is another.
+  // The uid that the kubelet gave to this static pod; "" if no directory of the pod is left, or if
+  // logs of more than one pod have the name. Each uid is given once: the next pod of the name is
+  // another one.
   std::string TakeUid(const ObjectKey& pod);
 
   bool IsHeld(const PodUid& pod) const { return held_.contains(pod); }
   const std::map<PodUid, AdoptedPod>& Held() const { return held_; }
-  // A source has the pod, or a command has ended it: it goes as any other from now on.
+  // A source has the pod, or a command has ended it: from now on it goes like any other.
   void Release(const PodUid& pod) { held_.erase(pod); }
-  // An administrator's word that no pod has to be held. Returns those that were.
+  // The administrator's word that no pod has to be held. Returns the pods that were held.
   std::vector<PodUid> Accept();
 
  private:

@@ -1,14 +1,14 @@
-// What comes next for the device of a volume that is attached before it is mounted: a pure function
+// Decides the next step for a device that is attached before it is mounted. It is a pure function
 // of what is known and wanted, with neither clock nor effect.
 //
 //   Detached -Attach-> Attached -MountDevice-> DeviceMounted -UnmountDevice-> Attached -Detach->
 //
-// What was found at start is mounted, or mounted once more, only when its plugin has said that it
-// is attached; what is to leave needs no such answer, as unmount and detach say nothing where
-// nothing is. A device that is found to be missing is left as it is while a pod has it: nothing is
-// ever unmounted under a pod. Then it is unmounted and attached anew. Source: kubernetes
-// pkg/controller/volume/attachdetach@v1.36.2 (what VolumesAreAttached denies is marked as detached
-// and attached again) and the kubelet's
+// A device that was found at the start is mounted, or mounted again, only when its plugin has said
+// that it is attached. A device that is to leave needs no such answer: unmount and detach have no
+// effect if the device is not there. A device that turns out to be missing is left as it is while a
+// pod has it, since nothing is ever unmounted under a pod; after that it is unmounted and attached
+// again. Source: kubernetes pkg/controller/volume/attachdetach@v1.36.2 (what VolumesAreAttached
+// denies is marked as detached and attached again) and the kubelet's
 // pkg/kubelet/volumemanager/cache/actual_state_of_world.go@v1.36.2 (DeleteVolume refuses that while
 // pods have it).
 #pragma once
@@ -20,12 +20,12 @@ namespace volumed {
 enum class AttachStep { kNothing, kVerify, kAttach, kMount, kUnmount, kDetach, kForget };
 
 struct AttachSituation {
-  // Null: nothing is known of it. REQUIRES: no operation of it runs, and its record can be read.
+  // Null if the device is not known. REQUIRES: no operation on it runs, and its record can be read.
   const ActualDevice* device = nullptr;
   bool wanted = false;     // by a pod
   bool may_begin = false;  // the record of such a pod is written
-  bool used = false;       // a pod may have something of it
-  bool may_leave = false;  // every source has delivered: absence means something
+  bool used = false;       // a pod may have some of it
+  bool may_leave = false;  // every source has delivered, so absence means something
 };
 
 // Threads: any. Blocks: never.

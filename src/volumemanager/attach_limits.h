@@ -1,6 +1,6 @@
-// AttachLimits: how many volumes of a kind the node can take, who has each slot, and who waits for
-// one. A volume that would exceed the limit is refused at once, with a reason that names the limit
-// and the user of each slot; the one that waited longest gets the next slot.
+// AttachLimits: how many volumes of a kind the node can take, which volume has each slot, and which
+// ones wait. A volume that would exceed the limit is refused at once, with a reason that names the
+// limit and the user of each slot. The volume that has waited longest gets the next slot.
 // Source: kubernetes pkg/volume/plugins.go@v1.21.1 (VolumePluginWithAttachLimits), which the
 // scheduler asks there.
 #pragma once
@@ -26,24 +26,26 @@ class AttachLimits {
   struct Refusal {
     Error error;
     int64_t since_unix_ms = 0;
-    bool is_new = false;  // it was not waiting before
+    bool is_new = false;  // the device was not waiting before
   };
 
-  // All outlive this.
+  // All arguments outlive this object.
   AttachLimits(const Clock& clock, const VolumePluginMgr& plugins,
                const DesiredStateOfWorld& desired, const ActualStateOfWorld& actual)
       : clock_(clock), plugins_(plugins), desired_(desired), actual_(actual) {}
 
-  // nullopt: it may be attached now. Otherwise it waits from now on: ResourceExhausted, not
-  // applied; or what GetVolumeLimits says when the plugin cannot be used on this node.
+  // nullopt if the device may be attached now. Otherwise it waits from now on, and the error is
+  // ResourceExhausted, not applied, or the one of GetVolumeLimits if the plugin cannot be used on
+  // this node.
   std::optional<Refusal> Admit(const UniqueVolumeName& device, const WantedVolume& wanted);
-  // It waits no more. True if it did.
+  // The device waits no more. True if it waited before.
   bool Forget(const UniqueVolumeName& device);
 
-  // For when a slot may have become free: those whose turn it is, as many of each limit as there
-  // are free slots, and one to hear why it still waits. Costs nothing for the others that wait.
+  // To be asked when a slot may have become free: returns, for each limit, the first devices in
+  // turn, as many as there are free slots, and one more that shall hear why it still waits. The
+  // number of devices that wait does not add to the cost.
   std::vector<UniqueVolumeName> NextInTurn() const;
-  // Why this one waits, as the slots are now; nullopt if it does not.
+  // Why this device waits, by the present slots; nullopt if it does not wait.
   std::optional<Refusal> Find(const UniqueVolumeName& device) const;
 
  private:
@@ -55,9 +57,9 @@ class AttachLimits {
   };
 
   std::optional<Error> Check(const UniqueVolumeName& device, const Waiter& waiter) const;
-  // How many wait longer for a slot of the same limit.
+  // How many devices have waited longer for a slot of the same limit.
   int64_t AheadOf(const Waiter& waiter) const;
-  // The devices that take a slot of this limit, without `device`.
+  // The devices that take a slot of this limit, except `device`.
   std::vector<UniqueVolumeName> SlotsOf(const std::string& limit_key,
                                         const UniqueVolumeName& device) const;
   std::string UsersText(const UniqueVolumeName& device) const;
@@ -68,7 +70,7 @@ class AttachLimits {
   const ActualStateOfWorld& actual_;
   uint64_t last_turn_ = 0;
   std::map<UniqueVolumeName, Waiter> waiting_;
-  std::map<std::string, std::map<uint64_t, UniqueVolumeName>> turns_;  // of waiting_, by limit
+  std::map<std::string, std::map<uint64_t, UniqueVolumeName>> turns_;  // waiting_ by limit and turn
 };
 
 }  // namespace volumed

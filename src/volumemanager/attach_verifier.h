@@ -1,6 +1,6 @@
-// AttachVerifier: asks plugins whether the volumes that pods want are attached still: at start,
-// before what was found is used, and from time to time. It asks each plugin of all its volumes in
-// one call, and never of one alone.
+// AttachVerifier: asks plugins whether the volumes that pods want are still attached: at the start,
+// before anything that was found is used, and from time to time. A plugin is asked about all its
+// volumes in one call, never about a single one.
 // Source: kubernetes pkg/controller/volume/attachdetach/reconciler/reconciler.go@v1.36.2
 // (syncStates) and pkg/volume/util/operationexecutor/operation_executor.go@v1.36.2
 // (VerifyVolumesAreAttached).
@@ -32,7 +32,7 @@ inline constexpr Duration kVerifyAttachedPeriod = std::chrono::seconds(60);
 // Threads: the control thread. Blocks: never.
 class AttachVerifier {
  public:
-  // All outlive this.
+  // All members outlive this object.
   struct Parts {
     Scheduler& scheduler;
     const VolumePluginMgr& plugins;
@@ -41,9 +41,9 @@ class AttachVerifier {
     VolumeOperations& operations;
   };
   struct Hooks {
-    // The plugin has said something new of this device, or something for the first time.
+    // The plugin's answer about this device differs from the last one, or is the first.
     std::function<void(const UniqueVolumeName&)> verified;
-    // The question could not be answered: whoever waits for it has another reason to be shown.
+    // The question could not be answered: the device may be shown to wait for another reason.
     std::function<void(const UniqueVolumeName&)> failed;
   };
 
@@ -52,22 +52,23 @@ class AttachVerifier {
   AttachVerifier& operator=(const AttachVerifier&) = delete;
 
   void Start() { queue_.Start(); }
-  // How often a plugin is asked again; zero: never.
+  // How often a plugin is asked again. Zero: only about devices that were found and not verified
+  // yet.
   void SetPeriod(Duration period);
-  // Something of the plugin's devices has changed: one is attached, or found and not verified.
+  // A device of the plugin was attached, or was found and is not verified yet.
   void MarkDirty(const std::string& plugin_name) { queue_.MarkDirty(plugin_name); }
 
-  // Why the plugin's answer is not there; null if it did not fail last time.
+  // Why the plugin's answer is missing; null if the last question did not fail.
   const FailureHistory* FailureOf(const std::string& plugin_name) const;
 
  private:
   struct Asked {
-    TimePoint last_answer;  // or since when there is something to be asked about
+    TimePoint last_answer;  // or when there was first something to ask about
     std::optional<FailureHistory> failure;
   };
 
   void Reconcile(const std::string& plugin_name, Wake& wake);
-  // When it is to be asked again; nullopt: never.
+  // When the plugin is to be asked again; nullopt: never.
   std::optional<TimePoint> NextTime(const std::string& plugin_name, TimePoint last) const;
   void Ask(const std::string& plugin_name, VerifyAttachedRequest request, Wake& wake);
   void Answered(const std::string& plugin_name, const std::map<UniqueVolumeName, uint64_t>& asked,

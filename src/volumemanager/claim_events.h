@@ -1,4 +1,4 @@
-// What the events of a claim say of its binding, in the words of the PV controller.
+// Decides which event of a claim tells of its binding, in the words of the PV controller.
 // Source: kubernetes pkg/controller/volume/persistentvolume/pv_controller.go@v1.36.2 (syncClaim,
 // syncUnboundClaim, syncBoundClaim), pkg/controller/volume/events/event.go.
 #pragma once
@@ -18,10 +18,10 @@ struct ClaimEvent {
   friend bool operator==(const ClaimEvent&, const ClaimEvent&) = default;
 };
 
-// Nothing for a claim of which there is nothing to tell: it is bound, it leaves, or not every
-// source is there. The controller is silent about a claim that names a volume that does not exist,
-// and of a class that nobody provisions for tells that there is no plugin; here both are
-// FailedBinding, with the reason. `volume_exists`: the one that the claim names.
+// nullopt if there is nothing to tell: the claim is bound, it leaves, or not every source has
+// delivered. The controller is silent about a claim that names a volume which does not exist, and
+// for a class that no plugin provisions it says that there is no plugin; here both are
+// FailedBinding, with the reason. `volume_exists` is about the volume that the claim names.
 // Threads: any. Blocks: never.
 std::optional<ClaimEvent> EventOf(const ClaimDecision& decision, bool volume_exists);
 

@@ -1,4 +1,4 @@
-// ClaimResolver: which persistent volume stands behind a volume of a pod that names a claim.
+// ClaimResolver: finds the persistent volume behind a pod's volume that names a claim.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,11 @@ namespace volumed {
 
 struct ResolvedClaim {
   ObjectKey claim;
-  // Null: there is none yet, and `problem` says why.
+  // Null if there is none yet; `problem` then says why.
   std::shared_ptr<const PersistentVolume> volume;
-  std::string claim_uid = {};  // that it was bound with
+  std::string claim_uid = {};  // of the claim to which it was bound
   std::optional<WantedProblem> problem = {};
-  // Objects whose change may change the answer, the claim among them.
+  // Objects whose change may change the answer; the claim is one of them.
   std::set<ObjectKey> objects;
 };
 

@@ -1,6 +1,6 @@
-// Consumers: the processes and cgroups that use a pod's mounts. A container has its own copy of
-// the mounts, so an unmount on the host says nothing about it: a pod leaves when its consumers are
-// gone.
+// Consumers: the processes and cgroups that use a pod's mounts. A container has its own copies of
+// the mounts, so an unmount on the host does not show that they are free: a pod leaves only when
+// its consumers are gone.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@
 
 namespace volumed {
 
-// Holds are recorded, so that a new agent knows them; a hold of another boot, or of a pid that
-// another process has got since, is dropped.
+// Holds are recorded, so that a new agent knows them. A hold is dropped if the node was booted
+// since, or if another process has the pid.
 //
 // Threads: the control thread. Blocks: never.
 class Consumers {
@@ -33,7 +33,8 @@ class Consumers {
     Logger& log;
   };
 
-  // `released` is called when a pod has lost a consumer. Everything in `parts` outlives this.
+  // `released` is called when a pod has lost a consumer. All members of `parts` outlive this
+  // object.
   Consumers(Parts parts, BootId boot_id, std::function<void(const PodUid&)> released);
   ~Consumers();
   Consumers(const Consumers&) = delete;
@@ -42,17 +43,18 @@ class Consumers {
   // Takes over a record found at start.
   void Restore(const HoldRecord& hold);
 
-  // Counts at once; `done` when the record is durable. Errors: InvalidArgument unless exactly one
-  // of pid and cgroup is set; those of ConsumerWatch; those of the store, after which it does not
-  // count.
+  // The hold counts at once; `done` is called when the record is durable. Errors: InvalidArgument
+  // unless exactly one of pid and cgroup is set; those of ConsumerWatch; those of the store, after
+  // which the hold does not count.
   void Hold(const HoldRequest& request, std::function<void(Status)> done);
-  // NotFound when there is no such hold.
+  // Errors: NotFound if there is no such hold.
   void Release(const HoldRequest& request, std::function<void(Status)> done);
   // Forgets all holds of a pod that is gone.
   void ForgetPod(const PodUid& pod);
 
   bool HasConsumers(const PodUid& pod) const;
-  // A consumer is or was known, so that its end, and not time, decides when the pod may leave.
+  // Whether a consumer is or was known; if so, its end, and not a time, decides when the pod may
+  // leave.
   bool EverHadConsumers(const PodUid& pod) const;
   std::vector<std::string> HeldBy(const PodUid& pod) const;
 
@@ -63,7 +65,7 @@ class Consumers {
     uint64_t watch_id = 0;
   };
   struct PodConsumers {
-    std::map<std::string, Entry> by_key;  // key of the record
+    std::map<std::string, Entry> by_key;  // by the key of the record
   };
 
   void Gone(const PodUid& pod, const std::string& key);
@@ -75,7 +77,7 @@ class Consumers {
   const BootId boot_id_;
   const std::function<void(const PodUid&)> released_;
   uint64_t next_watch_id_ = 1;
-  std::map<PodUid, PodConsumers> pods_;  // an entry without holds: there was one once
+  std::map<PodUid, PodConsumers> pods_;  // an entry without holds says that there was one
 };
 
 }  // namespace volumed

@@ -1,10 +1,11 @@
 // DesiredStateOfWorld: the pods that should have their volumes here, and for each of their volumes
 // everything that a MountRequest needs.
 //
-// A volume's inputs (its source, the objects it refers to, the pod's metadata where it shows them,
-// its sub-paths) are summed up in a generation: a number that grows when one of them changes. The
-// actual state remembers the generation it applied, so that a change brings up to date the volumes
-// that it concerns and no other. It is a number and not a digest, because inputs may be secrets.
+// A volume's inputs are its source, the objects to which it refers, the pod's metadata if the
+// volume shows them, and its sub-paths. A generation stands for them: a number that grows when one
+// of them changes. The actual state remembers the generation that it applied, so a change updates
+// only the volumes that it concerns. It is a number and not a digest, because inputs may be
+// secrets.
 //
 // Source: kubernetes
 // pkg/kubelet/volumemanager/populator/desired_state_of_world_populator.go@v1.36.2 and
@@ -33,26 +34,28 @@ namespace volumed {
 
 struct WantedVolume {
   VolumeSpec spec;
-  // Of the pod's spec: one, or several that name the same claim.
+  // Names in the pod's spec: one, or several that name the same claim.
   std::vector<std::string> pod_volumes = {};
-  std::optional<ObjectKey> claim = {};  // that it came by
+  std::optional<ObjectKey> claim = {};  // the claim that gives the volume
   std::string claim_uid = {};
-  // The claim has no volume, or none that is known yet: `spec` is named as the pod names it.
+  // The claim has no volume, or none that is known yet; `spec` then has the name that the pod uses.
   bool is_open_claim = false;
-  // Of what pods share: a persistent volume, or one that has a device; else empty.
+  // The name of a volume that pods share, or that has a device; else empty.
   UniqueVolumeName unique_name = {};
-  bool has_device = false;       // it is bound from the device of that name
-  bool is_block = false;         // the pod gets the device itself
-  bool attachable = false;       // that device is attached to the node before it is mounted
-  std::string limit_key = {};    // of its plugin's attach limits; "": has none
-  bool one_pod_only = false;     // ReadWriteOncePod
-  std::string plugin_name = {};  // "" when no plugin was found: the volume cannot be mounted
+  bool has_device = false;     // it is bound from the device of that name
+  bool is_block = false;       // the pod gets the device itself
+  bool attachable = false;     // the device is attached to the node before it is mounted
+  std::string limit_key = {};  // of its plugin's attach limits; "": the plugin has none
+  bool one_pod_only = false;   // ReadWriteOncePod
+  // "" if no plugin was found: the volume cannot be mounted.
+  std::string plugin_name = {};
   std::vector<SubPathRequest> sub_paths = {};
   std::vector<std::string> nested_mount_points = {};
   uint64_t generation = 0;
-  std::set<ObjectKey> objects = {};  // that its content comes from, or that its sub-paths need
+  // Objects from which its content comes, or that its sub-paths need.
+  std::set<ObjectKey> objects = {};
   std::vector<std::string> device_paths = {};  // VolumePlugin::DevicePaths
-  std::string server = {};         // VolumePlugin::FaultDomainName: "NFS server nas-1"; "": none
+  std::string server = {};         // VolumePlugin::FaultDomainName: "NFS server nas-1"; or ""
   std::string server_domain = {};  // its VolumePlugin::FaultDomain
   std::vector<WantedProblem> problems = {};
 
@@ -62,48 +65,49 @@ struct WantedVolume {
 struct WantedPod {
   PodPtr pod;
   std::map<SpecName, WantedVolume> volumes;
-  std::vector<WantedProblem> problems;  // of no single volume
+  std::vector<WantedProblem> problems;  // problems of no single volume
 };
 
 // Threads: the control thread. Blocks: never.
 class DesiredStateOfWorld {
  public:
-  // All outlive this. The catalog is read for sub-paths whose variables come from objects; the
-  // host's node facts for those that come from the pod's resources.
+  // All arguments outlive this object. The catalog is read for sub-paths whose variables come from
+  // objects; the node's facts for variables that come from the pod's resources.
   DesiredStateOfWorld(const ObjectCatalog& catalog, const VolumePluginMgr& plugins,
                       const HostNode& node, ClaimResolver& claims);
 
-  // Told of each object that a first volume is made from, and of each that no volume is made from
-  // any more; of both while a pod is taken over.
+  // Called for each object from which a first volume is made, and for each from which no volume is
+  // made any more. While a pod is taken over, both may be called for the same object.
   using ObjectNamed = std::function<void(const ObjectKey& object, bool is_named)>;
   void SetObjectNamed(ObjectNamed named) { object_named_ = std::move(named); }
 
   // Adds the pod, or takes over what changed in it.
   void SetPod(PodPtr pod);
-  // False if it was not there.
+  // False if the pod was not wanted.
   bool RemovePod(const PodUid& pod);
 
   // The object was added, changed or removed: the volumes made from it get a new generation.
-  // Returns their pods.
+  // Returns the pods that have such volumes.
   std::set<PodUid> ObjectChanged(const ObjectKey& key);
-  // The pods with volumes whose device is at this path.
+  // The pods that have volumes whose device is at this path.
   const std::set<PodUid>& PodsWithDevicePath(const std::string& path) const;
-  // The same of all that lie at or below this path: also directories that a disk is mounted at.
+  // The pods that have volumes whose device lies at or below this path. Such a device may also be a
+  // directory, at which a disk is mounted.
   std::set<PodUid> PodsWithDevicePathBelow(const std::string& path) const;
-  // Null if the pod is not wanted. Valid until the next change.
+  // Null if the pod is not wanted. The pointer is valid until the next change.
   const WantedPod* Find(const PodUid& pod) const;
   const WantedVolume* Find(const PodVolumeKey& key) const;
   const std::map<PodUid, WantedPod>& pods() const { return pods_; }
   // The pods that want this persistent volume and can have it mounted.
   const std::set<PodUid>& UsersOf(const UniqueVolumeName& volume) const;
-  // The pod's volume that is this one. Null if there is none.
+  // The use of this volume by the pod; null if the pod does not use it.
   const WantedVolume* FindUse(const PodUid& pod, const UniqueVolumeName& volume) const;
 
  private:
   WantedPod Build(PodPtr pod, const WantedPod* before) const;
   WantedVolume BuildVolume(const Pod& pod, const PodVolume& volume, bool is_device,
                            const WantedPod* before) const;
-  // The volume behind a claim; where there is none, a volume that cannot be mounted.
+  // The volume behind a claim; if there is none, a volume that cannot be mounted.
   WantedVolume ResolveClaim(const Pod& pod, const PodVolume& volume, const WantedPod* before) const;
   void FindPlugin(WantedVolume& wanted) const;
   void FindDevice(VolumePlugin& plugin, WantedVolume& wanted) const;
@@ -125,18 +129,18 @@ class DesiredStateOfWorld {
   std::map<UniqueVolumeName, std::set<PodUid>> users_;
 };
 
-// Of the uses of a persistent volume by these pods, one that writes, if there is one: it decides
-// for all, since a read-only claim has a read-only bind. REQUIRES: each of them uses it; there is
-// one.
+// Of these pods' uses of a persistent volume, one that writes, if there is one. It decides for all,
+// since a read-only claim gets a read-only bind. REQUIRES: there is at least one pod, and each of
+// them uses the volume.
 const WantedVolume* WritingUse(const DesiredStateOfWorld& desired, const std::vector<PodUid>& pods,
                                const UniqueVolumeName& volume);
 
-// Directories that a container's other mounts need inside this volume, relative to its root:
-// "data/cache" for a volume at /srv with another one at /srv/data/cache. A mount of a sub-path is
-// not looked at, since its root is not the volume's.
+// Directories that a container's other mounts need inside this volume, relative to the volume's
+// root: "data/cache" for a volume at /srv and another one at /srv/data/cache. Mounts of sub-paths
+// are not considered, since their root is not the volume's.
 std::vector<std::string> NestedMountPoints(const Pod& pod, const std::string& volume_name);
 
-// The secrets and config maps that a volume's content comes from.
+// The Secrets and ConfigMaps from which the content of a volume comes.
 std::set<ObjectKey> ObjectsOfVolume(const std::string& name_space, const VolumeSource& source);
 
 }  // namespace volumed

@@ -1,9 +1,9 @@
 // DeviceReconciler: mounts the device of a volume for the first pod that needs it, and unmounts it
-// when nobody has the volume any more. It runs for devices that something happened to.
+// when no pod has the volume any more. It runs only for devices to which something happened.
 //
-// A device is unmounted only when no pod wants the volume, no pod may have anything of it, and
-// every source has delivered a complete list. Where the volume needs it, the device is attached
-// before, and detached after that.
+// A device is unmounted only if no pod wants the volume, no pod may have any of it, and every
+// source has delivered a complete list. If the volume needs it, the device is attached before the
+// mount, and detached after the unmount.
 // Source: kubernetes pkg/kubelet/volumemanager/reconciler/reconciler_common.go@v1.36.2
 // (unmountDetachDevices).
 #pragma once
@@ -30,7 +30,7 @@ namespace volumed {
 // Threads: the control thread. Blocks: never.
 class DeviceReconciler {
  public:
-  // All outlive this.
+  // All members outlive this object.
   struct Parts {
     Scheduler& scheduler;
     const DesiredStateOfWorld& desired;
@@ -39,17 +39,17 @@ class DeviceReconciler {
     const VolumePluginMgr& plugins;
   };
   struct Hooks {
-    // Unmounting what is not wanted is allowed.
+    // Whether it is allowed to unmount what is not wanted.
     std::function<bool()> ready;
-    // Something that this pod waits for, or is shown with, has happened.
+    // Something has happened for which this pod waits, or which is shown with it.
     std::function<void(const PodUid&)> changed;
     // Nothing of the device of this volume is on the node any more.
     std::function<void(const UniqueVolumeName&, const SpecName&)> gone;
-    // Fills in the sizes that the volume has and is to have. May be empty.
+    // Fills in the size that the volume has and the size that it is to have. May be empty.
     std::function<void(const WantedVolume&, MountDeviceRequest&)> set_sizes;
-    // The device is mounted, and verified. May be empty.
+    // The device is mounted and verified. May be empty.
     std::function<void(const UniqueVolumeName&)> mounted;
-    // A warning that this pod should hear of.
+    // Records a warning for this pod.
     std::function<void(const PodUid&, const std::string& reason, const std::string& message)> event;
   };
 
@@ -57,20 +57,22 @@ class DeviceReconciler {
   DeviceReconciler(const DeviceReconciler&) = delete;
   DeviceReconciler& operator=(const DeviceReconciler&) = delete;
 
-  // Nothing is started before this.
+  // No operation is started before this is called.
   void Start() {
     queue_.Start();
     verifier_.Start();
   }
   void MarkDirty(const UniqueVolumeName& device) { queue_.MarkDirty(device); }
   void MarkAllDirty();
-  // Those that wait for the device, or for one another.
+  // Tells the pods that wait for the device, and pods that wait for one another because of it.
   void TellUsers(const UniqueVolumeName& volume) const;
 
-  // How often plugins are asked which volumes are attached; zero: never again.
+  // AttachLimitsChanged: limits may have changed, so devices that wait for a slot are looked at
+  // again. SetVerifyAttachedPeriod: how often plugins are asked which volumes are attached
+  // (AttachVerifier::SetPeriod).
   void AttachLimitsChanged() { SlotMayBeFree(); }
   void SetVerifyAttachedPeriod(Duration period) { verifier_.SetPeriod(period); }
-  // For those who show why a device waits.
+  // These two show why a device waits.
   const AttachLimits& limits() const { return limits_; }
   const AttachVerifier& verifier() const { return verifier_; }
 
@@ -78,19 +80,19 @@ class DeviceReconciler {
   void Reconcile(const UniqueVolumeName& name, Wake& wake);
   void StartMount(const UniqueVolumeName& name, Wake& wake);
   void StartUnmount(const UniqueVolumeName& name, const ActualDevice& device, Wake& wake);
-  // In device_reconciler_attach.cc.
+  // The following are in device_reconciler_attach.cc.
   bool IsAttachable(const UniqueVolumeName& name, const ActualDevice* device) const;
   void ReconcileAttachable(const UniqueVolumeName& name, const ActualDevice* device, Wake& wake);
   void StartAttach(const UniqueVolumeName& name, Wake& wake);
   void StartDetach(const UniqueVolumeName& name, const ActualDevice& device, Wake& wake);
   void WaitsNoMore(const UniqueVolumeName& name);
-  // Those that wait for one are looked at again.
+  // Looks again at devices that wait for a slot.
   void SlotMayBeFree();
   void TellRefused(const std::vector<PodUid>& pods, const WantedVolume& wanted,
                    const Error& error) const;
   void Verified(const UniqueVolumeName& name);
 
-  // Pods that want the volume and whose record is written, the first one first.
+  // Pods that want the volume and whose record is written, in the order of their uids.
   std::vector<PodUid> PodsThatMayHave(const UniqueVolumeName& name) const;
 
   Parts parts_;

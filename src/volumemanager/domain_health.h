@@ -1,5 +1,5 @@
-// DomainHealth: notices that what many volumes hang with (an NFS server) does not answer, and that
-// it answers again, by one statfs now and then of one of its volumes, however many there are.
+// DomainHealth: notices that what many volumes depend on (an NFS server) does not answer, and that
+// it answers again. It makes one statfs now and then of one of the volumes, however many there are.
 #pragma once
 
 #include <cstdint>
@@ -24,58 +24,60 @@ namespace volumed {
 struct DomainState {
   std::string name;  // "NFS server nas-1"
   bool silent = false;
-  int64_t since_unix_ms = 0;  // when the first look began that had no answer
-  std::string last_error;     // of the last such look
+  int64_t since_unix_ms = 0;  // when the first look without an answer began
+  std::string last_error;     // of the last look without an answer
 
   // "NFS server nas-1 does not answer since 2024-05-01T09:30:00.123Z"
   std::string Text() const;
 };
 
 struct DomainHealthSettings {
-  // From the end of a look at a domain that answers to the next. Zero or less: never.
+  // The time from the end of a look at a domain that answers to the next look. Zero or less: no
+  // looks.
   Duration period = std::chrono::seconds(10);
-  // After which a look is given up.
+  // A look without an answer is given up after this.
   Duration deadline = std::chrono::seconds(5);
   int max_running = 16;
-  // Of these, at domains that do not answer: they cannot use up the others.
+  // How many of these may look at domains that do not answer, so that they cannot use up all.
   int max_running_silent = 12;
   uint64_t jitter_seed = 1;
-  // Told of each domain that fell silent or answers again, with the volumes tracked in it.
-  // Optional.
+  // Called for each domain that fell silent or answers again, with the volumes that are tracked in
+  // it. Optional.
   std::function<void(const DomainState& domain, const std::set<PodVolumeKey>& volumes)> changed;
 };
 
-// A domain is silent after two looks in a row, the second right after the first, had no answer: so
-// a domain that dies shows as silent after one period and two deadlines at most. Any answer will
-// do, an error (ESTALE) too; but what a soft mount says when it gives up (EIO, ETIMEDOUT) is none.
-// Nothing follows from a look that found no worker free.
+// A domain is silent if two looks in a row had no answer; the second follows at once. So a domain
+// that dies is noticed after one period and two deadlines at most. Any answer counts, also an error
+// (ESTALE), except those by which a soft mount gives up (EIO, ETIMEDOUT). A look that found no free
+// worker decides nothing.
 //
-// Looks have a lane of their own, the domain's with " look" behind it: the domain's own may be full
-// of what hangs.
+// Looks have a lane of their own, named like the domain with " look" appended, since the domain's
+// lane may be full of hanging calls.
 //
 // Threads: the control thread; looks run as blocking tasks. Blocks: never. Costs: per domain.
 class DomainHealth {
  public:
-  // Both outlive this.
+  // Scheduler, kernel and log outlive this object.
   DomainHealth(Scheduler& scheduler, Kernel& kernel, Logger& log, DomainHealthSettings settings);
   ~DomainHealth();
   DomainHealth(const DomainHealth&) = delete;
   DomainHealth& operator=(const DomainHealth&) = delete;
 
-  // Counts from the end of the looks that run now, and for what answers at once. Zero or less: none
-  // is looked at any more, and none counts as silent.
+  // Holds for looks that run now from their end on, and at once for domains that answer. Zero or
+  // less: there are no more looks, and no domain counts as silent.
   void SetPeriod(Duration period);
 
-  // A volume of `domain` is mounted at `place`. Known volumes are as they were.
+  // A volume of `domain` is mounted at `place`. Has no effect for a volume that is already tracked.
   void Track(const PodVolumeKey& key, const std::string& domain, const std::string& name,
              SafePath place);
   void Forget(const PodVolumeKey& key);
 
-  // Null unless the volume's domain is silent. Valid until the next change.
+  // Null unless the volume's domain is silent. The pointer is valid until the next change.
   const DomainState* FindSilent(const PodVolumeKey& key) const;
-  // Null where no volume of the domain is tracked, or none is looked at. Valid likewise.
+  // Null if no volume of the domain is tracked, or if looks are off. The pointer is valid until the
+  // next change.
   const DomainState* Find(const std::string& domain) const;
-  // Of each domain that has volumes: whether it answers. Empty while none is looked at.
+  // For each domain that has volumes: whether it answers. Empty while looks are off.
   std::map<std::string, bool> Answering() const;
 
  private:
@@ -87,7 +89,7 @@ class DomainHealth {
   struct Domain {
     DomainState state;
     std::map<PodVolumeKey, SafePath> volumes;
-    PodVolumeKey looked_at;  // the last one
+    PodVolumeKey looked_at;  // the volume of the last look
     uint64_t incarnation = 0;
     bool missed = false;  // the last look had no answer
     bool looking = false;
@@ -97,7 +99,8 @@ class DomainHealth {
 
   bool IsOff() const { return period_ <= Duration::zero(); }
   void Schedule(const std::string& name, Domain& domain, Duration delay);
-  // For one that answers, as far as is known. Not all at once.
+  // For a domain that answers as far as is known; the times differ, so that not all looks come at
+  // once.
   void ScheduleSoon(const std::string& name, Domain& domain);
   void ArmTimer();
   void StartDue();

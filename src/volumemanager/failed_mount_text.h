@@ -1,4 +1,5 @@
-// The event of a pod some of whose volumes cannot even be tried, as they are written.
+// The event for a pod of whose volumes some cannot even be tried, because of the way they are
+// written.
 // Source: kubernetes pkg/kubelet/volumemanager/volume_manager.go@v1.36.2 (WaitForAttachAndMount),
 // pkg/kubelet/kubelet.go@v1.36.2 (SyncPod), which emits it; not after a mere time-out.
 #pragma once
@@ -15,7 +16,7 @@ namespace volumed {
 inline constexpr const char* kFailedMount = "FailedMount";
 
 // "Unable to attach or mount volumes: unmounted volumes=[a b], unattached volumes=[], failed to
-// process volumes=[a]: ..."; nothing when every volume can be tried.
+// process volumes=[a]: ..."; nullopt if every volume can be tried.
 // Threads: the control thread. Blocks: never.
 std::optional<std::string> FailedMountText(const WantedPod& wanted, const ActualPod& actual);
 

@@ -1,5 +1,5 @@
-// What a plugin makes of a volume that no record knows, from what is on disk: which volume of the
-// node it is, so that the pod that comes back, and others that share it, mean the same one.
+// Lets a plugin find out from the disk which volume of the node an unrecorded volume is, so that
+// the pod that comes back, and other pods that share it, mean the same one.
 // Source: kubernetes pkg/kubelet/volumemanager/reconciler/reconstruct_common.go@v1.36.2
 // (reconstructVolume).
 #pragma once
@@ -17,19 +17,19 @@
 namespace volumed {
 
 struct FoundVolume {
-  // As the plugin constructs it: with the names that its places have, and without what they do not
-  // tell.
+  // The volume as the plugin constructs it: it has the names of its places, and lacks what these do
+  // not tell.
   VolumeSpec spec;
-  // As DesiredStateOfWorld names it. Empty for one that every pod has for itself.
+  // The name that DesiredStateOfWorld gives it. Empty for a volume that pods do not share.
   UniqueVolumeName unique_name = {};
   bool has_device = false;
-  std::string global_map_path = {};  // of a block volume
+  std::string global_map_path = {};  // for a block volume
 };
 
-// Threads: any. Blocks: until the call's deadline: the plugin may look at mounts, links and nodes.
-// Nullopt where the plugin has no devices: nothing is to be found out.
-// Errors, not applied: what FindPluginForTeardown and the plugin say; NotFound where nothing tells
-// any more which volume it was, as after a reboot.
+// Threads: any. Blocks: until the call's deadline; the plugin may look at mounts, links and nodes.
+// nullopt if the plugin has no devices, so that there is nothing to find out.
+// Errors, not applied: those of FindPluginForTeardown and the plugin; NotFound if nothing tells any
+// more which volume it was, as after a reboot.
 Result<std::optional<FoundVolume>> ConstructFoundVolume(const VolumePluginMgr& plugins,
                                                         const KubeletPaths& paths,
                                                         const KubeletPaths::PodVolume& found,

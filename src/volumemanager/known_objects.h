@@ -1,18 +1,19 @@
-// KnownObjects: what is on record of the objects of all sources: of each that a source delivered
-// and that was accepted its kind, namespace, name, uid, source, file, and the object. With it a
-// start tells what a source has lost from what it never had, and gives each object the uid that it
-// had.
+// KnownObjects: the records about the objects of all sources. For each object that a source
+// delivered and that was accepted they hold kind, namespace, name, uid, source, file, and the
+// object itself. From them a start tells what a source has lost from what it never had, and gives
+// each object its former uid.
 //
 // Which row holds what:
-//  - A pod's own row (operation/volume_record.h, PodRecord) is its record; there is no second one.
-//  - An object that was applied or made here is on record elsewhere: its row has no content.
-//  - Of a Secret or ConfigMap there is that it exists, and by what a change of what is immutable is
-//    noticed (kube/content_mark.h).
+//  - The record of a pod is its own row (operation/volume_record.h, PodRecord); there is no second
+//    one.
+//  - An object that was applied or made here is recorded elsewhere: its row has no content.
+//  - The row of a Secret or ConfigMap says that the object exists, and has what shows a change of
+//    immutable content (kube/content_mark.h).
 //
 // A uid belongs to kind, namespace and name. It lasts until the object is certainly absent; a pod's
-// until the pod is wholly gone from the node. The uid of a claim or volume counts once it is on
-// record: nothing may be decided about claims as long as Settled() is false, or a crash could make
-// two claims of one, or one of two.
+// lasts until the pod is wholly gone from the node. The uid of a claim or volume counts once it is
+// on record. As long as Settled() is false, no decision about claims is allowed: a crash could
+// otherwise make two claims of one, or one of two.
 #pragma once
 
 #include <functional>
@@ -32,11 +33,12 @@
 
 namespace volumed {
 
-// Threads: the control thread. Blocks: never. Errors: rows are written until that has succeeded.
+// Threads: the control thread. Blocks: never. Errors: none; a row is written again until that
+// succeeds.
 class KnownObjects final : public ObjectIdentities {
  public:
   struct Hooks {
-    // A uid that nobody has had before.
+    // Makes a uid that no object has had before.
     std::function<std::string(const ObjectKey&)> new_uid;
     // Settled() has become true, or the row of an object that ended is gone.
     std::function<void()> settled;
@@ -49,18 +51,19 @@ class KnownObjects final : public ObjectIdentities {
     int64_t since_unix_millis = 0;
   };
 
-  // `parts` outlive this; `node_name` tells which static pods were named on a node of another name.
+  // `parts` outlive this object. `node_name` shows which static pods got their names when the node
+  // had another name.
   KnownObjects(LastingRows::Parts parts, NodeName node_name, Hooks hooks);
 
-  // What the last agent left, also in the rows of the former release: these are replaced. An object
-  // whose row cannot be read gets no uid.
+  // Takes over what the last agent left, also rows of the former release, which are replaced. An
+  // object whose row cannot be read gets no uid.
   void Restore(const FoundAtStart& found);
-  // What the last agent knew of each source. What was made here is not among it. Once: the pods are
-  // not kept beside those that the sources deliver.
+  // What the last agent knew of each source, without objects that were made here. To be called
+  // once, since the pods are not kept beside those that the sources deliver.
   std::map<std::string, SourceMemory> TakeMemories();
   std::vector<MissingObject> Missing() const;
-  // Of an object of these memories: a pod's as it is on record, if the node was called otherwise
-  // then.
+  // The name of an object of these memories; for a pod the one that is on record, if the node had
+  // another name then.
   std::string NameOnRecord(const KnownObject& object) const;
 
   std::string KnownUidOf(const ObjectKey& object) const override;
@@ -72,21 +75,22 @@ class KnownObjects final : public ObjectIdentities {
   std::optional<ObjectKey> PodOfUid(const PodUid& uid) const override;
   PodOnNode FindOnNode(const PodUid& pod) const override { return hooks_.find_on_node(pod); }
 
-  // Puts on record what the catalog says of these objects now.
+  // Records what the catalog says of these objects now.
   void Follow(const ObjectCatalog& catalog, const std::vector<ObjectChange>& changes);
-  // The same of all objects of the catalog and of the records.
+  // The same for all objects of the catalog and of the records.
   void FollowAll(const ObjectCatalog& catalog);
-  // The pod is wholly gone from the node, and no source has it. The next one of its name is
-  // another.
+  // The pod is wholly gone from the node, and no source has it. The next pod of its name is another
+  // one.
   void PodGone(const ObjectKey& pod, const std::string& uid);
 
   void NoteDirectory(const std::string& source, const KnownDirectory& directory,
                      const UnprovenAbsences& unproven = {});
-  // Its objects are told of by the catalog.
+  // Forgets the directory of the source; the catalog reports its objects.
   void ForgetSource(const std::string& source);
 
   bool Settled() const { return unsettled_.empty(); }
-  // The record store has what is known of the object, or nothing if it has ended.
+  // Whether the record store has what is known of the object; if the object has ended, whether its
+  // row is gone.
   bool IsOnRecord(const ObjectKey& object) const { return rows_.IsDurable(RecordKey(object)); }
 
  private:
@@ -103,20 +107,22 @@ class KnownObjects final : public ObjectIdentities {
   const NodeName node_name_;
   const Hooks hooks_;
   LastingRows rows_;
-  LastingRows uid_rows_;  // of the former release
+  LastingRows uid_rows_;  // rows of the former release
   LastingRows source_rows_;
   std::map<ObjectKey, std::string> uids_;
   std::map<std::string, ObjectKey> pods_by_uid_;    // the pods of `uids_`
-  std::map<ObjectKey, KnownObjectRecord> records_;  // as they are, or are to be
+  std::map<ObjectKey, KnownObjectRecord> records_;  // as they are, or shall be, on record
   std::map<std::string, ObjectSourceRecord> sources_;
   std::map<std::string, std::vector<KnownObject>> pods_;  // by source, until TakeMemories
-  // Static pods that were named when the node was called otherwise: namespace and today's name ->
+  // Static pods that got their names when the node had another name: namespace and present name ->
   // the name that they keep.
   std::map<std::pair<std::string, std::string>, std::string> former_names_;
-  std::set<std::string> unsettled_;  // keys of rows with a uid of a claim or volume
+  // Keys of rows with a uid of a claim or volume that is not on record yet.
+  std::set<std::string> unsettled_;
   std::set<std::string> forgotten_;  // keys of rows that are being removed
   std::set<std::string> unreadable_;
-  std::set<std::string> outdated_uids_;  // rows of the former release, until the new one is durable
+  // Rows of the former release, kept until the new row is durable.
+  std::set<std::string> outdated_uids_;
 };
 
 }  // namespace volumed

@@ -1,4 +1,4 @@
-// KubeletVolumeManager: the VolumeManager of the agent, put together from its parts.
+// KubeletVolumeManager: the VolumeManager of the agent, made of its parts.
 //
 //   ObjectCatalog --changes--> DesiredStateOfWorld --+
 //   Reconstructor --at start-> ActualStateOfWorld ---+--> Reconciler --operations-->
@@ -36,7 +36,7 @@
 
 namespace volumed {
 
-// Everything outlives the manager.
+// All members outlive the manager.
 struct VolumeManagerParts {
   Scheduler& scheduler;
   ObjectCatalog& catalog;
@@ -50,48 +50,51 @@ struct VolumeManagerParts {
 };
 
 struct VolumeManagerSettings {
-  // The root was made by somebody else (--adopt-root): pods found in it are ours to clean.
+  // A kubelet made the root (--adopt-root): pods that are found in it belong to this agent now.
   bool adopt_root = false;
-  // Where the kubelet that had the root kept the logs of its pods.
+  // Where the kubelet of an adopted root kept the logs of its pods.
   std::string pod_logs_directory = "/var/log/pods";
   VolumeStatsSettings stats;
   DomainHealthSettings health;
-  // How often plugins are asked which volumes are attached; zero: only at start.
+  // How often plugins are asked which volumes are attached. Zero: only about devices that were
+  // found at the start.
   Duration verify_attached_period = kVerifyAttachedPeriod;
-  // How long an edit of the volumes of a pod without a uid in its manifest must last, before the
-  // pod is replaced.
+  // How long an edit of the volumes must last before the pod is replaced. This is for pods whose
+  // manifests name no uid.
   Duration replace_settle = kRemovalSettle;
-  // How soon after a decision about claims the next one is made. Each reads all claims and volumes:
-  // what happens meanwhile is decided together.
+  // The time from one decision about claims to the next. Each decision reads all claims and
+  // volumes, so everything that happens in between is decided together.
   Duration decide_claims_period = std::chrono::milliseconds(50);
   // What becomes of a pod with an emptyDir that holds more than its sizeLimit.
   SizeLimitAction size_limit_action = SizeLimitAction::kEvict;
-  // Told in parts, before the first operation, what volumes the last agent left in the store: the
-  // operation layer keeps the states of their records (NodeVolumeOperations::Restore).
+  // Called in parts, before the first operation, with the volumes that the last agent left in the
+  // store: the operation layer keeps the states of their records (NodeVolumeOperations::Restore).
   std::function<void(const std::vector<PodVolumeRecord>&, const std::vector<DeviceRecord>&)>
       restore_operations;
-  // Answers whether a worker for this key (OperationKey::ToString()) could not be ended. Optional.
+  // Says whether a worker for this key (OperationKey::ToString()) could not be ended. Optional.
   std::function<bool(const std::string& key)> is_stuck;
-  // What the start found, for whoever counts it. Optional; each is called on the control thread.
+  // Called with what the start found, for metrics. Optional; called on the control thread.
   std::function<void(const TakeOver&)> taken_over;
-  // Takes an object that a command with this number has ended out of the source that volumectl
-  // fills, unless a later command has given it. Called again until it is gone.
+  // Removes an object that a command with this number has ended from the source that volumectl
+  // fills, unless a later command has given the object. Called again until it is gone.
   std::function<void(const ObjectKey&, uint64_t number)> remove_object;
-  // Sources of which an object that outlives a pod is deleted by taking it away.
+  // Sources in which the removal of an object that outlives pods deletes it.
   std::set<std::string> removal_deletes;
-  // A uid for an object whose manifest names none. Without: random ones.
+  // Makes a uid for an object whose manifest names none. If this is empty, uids are random.
   std::function<std::string(const ObjectKey&)> new_uid;
-  // Starts the sources, with what the last agent knew of each: called once, when what the last
-  // agent left is loaded. A source that starts sooner could not tell what it has lost. Optional.
+  // Starts the sources, with what the last agent knew of each. Called once, when everything that
+  // the last agent left is loaded: a source that starts sooner could not tell what it has lost.
+  // Optional.
   std::function<void(std::map<std::string, SourceMemory>)> start_sources;
-  // A Secret or ConfigMap that a first volume is made from, or that none is made from any more.
+  // Called when a first volume is made from a Secret or ConfigMap, and when no volume is made from
+  // it any more.
   std::function<void(const ObjectKey& object, bool is_named)> object_named;
-  // The volumes of a pod that the last process left here, and that no source has: told before it
-  // leaves. Optional.
+  // Called with the volumes of a pod that the last process left here and that no source has, before
+  // the pod leaves. Optional.
   std::function<void(const std::set<PodVolumeKey>&)> orphan_found;
 };
 
-// How far a count of the volumes has come. Begins empty.
+// How far a count of the volumes has come; a new object has counted none.
 struct VolumeCounting {
   struct OfPlugin {
     int64_t desired = 0;
@@ -99,57 +102,62 @@ struct VolumeCounting {
   };
   std::map<std::string, OfPlugin> counts;  // by plugin
   bool desired_done = false;
-  PodUid last;  // that was counted, of the desired ones or of the actual ones
+  PodUid last;  // the last pod that was counted, of the desired or of the actual ones
 
-  // As KubeletVolumeManager::VolumeCounts() answers it.
+  // The counts in the form of KubeletVolumeManager::VolumeCounts().
   std::map<std::pair<std::string, std::string>, int64_t> Figures() const;
 };
 
-// Threads: the control thread. Blocks: never. REQUIRES: made before the catalog's first change, as
-// it listens to it; destroyed only when the catalog changes no more.
+// Threads: the control thread. Blocks: never. REQUIRES: it is made before the catalog's first
+// change, since it listens to the catalog, and destroyed after the catalog's last change.
 class KubeletVolumeManager final : public VolumeManager {
  public:
   KubeletVolumeManager(VolumeManagerParts parts, BootId boot_id, VolumeManagerSettings settings);
   ~KubeletVolumeManager() override;
 
-  // Begins to load what the last agent left; nothing is mounted or unmounted before that is done.
-  // A store or kernel that does not answer is asked again. Called once.
+  // Begins to load what the last agent left; nothing is mounted or unmounted before that is done. A
+  // store or kernel that does not answer is asked again. REQUIRES: it is called once.
   void Start();
 
   void ObjectsChanged() override;
-  // What the directory of a source is recognised by at the next start.
+  // Records how the directory of a source is recognised at the next start.
   void NoteDirectory(const std::string& source, const KnownDirectory& directory,
                      const UnprovenAbsences& unproven = {});
-  // The source is forgotten by command, with its directory.
+  // A command has made the agent forget the source; its directory is forgotten too.
   void SourceForgotten(const std::string& source);
-  // A plugin came, changed or went: what waits for it is tried at once.
+  // A plugin came, changed or went: pods that wait for it are tried again at once.
   void PluginChanged(const std::string& plugin_name);
-  // A device is there now, by these names, or has another size: what failed for want of it is
+  // A device with these names has appeared, or has another size: what failed for lack of it is
   // tried again.
   void DeviceAppeared(const std::vector<std::string>& paths);
-  // It is not there any more: the pods that have it are told.
+  // The device with these names has gone: the pods that have it are told.
   void DeviceVanished(const std::vector<std::string>& paths);
-  // Mounts at these paths went: a pod that leaves, and could not because of one, is tried at once.
+  // Mounts at these paths went. A pod that leaves, and could not because of such a mount, is tried
+  // again at once.
   void MountsGone(const std::vector<std::string>& mount_points);
-  // Mounts came or went at these paths, which are not below the root's pods: what failed for want
+  // Mounts came or went at these paths, which are not below the root's pods: what failed for lack
   // of a directory there is tried again.
   void MountsChangedElsewhere(const std::vector<std::string>& mount_points);
-  // How volumes are measured from now on (VolumeStats::SetTimes).
+  // Sets how volumes are measured from now on (VolumeStats::SetTimes).
   void SetStatsTimes(Duration period, Duration deadline);
-  // How often servers are looked at from now on (DomainHealth::SetPeriod).
+  // Sets how often servers are looked at from now on (DomainHealth::SetPeriod).
   void SetServerLookPeriod(Duration period);
-  // The pods of an adopted root that are held may go.
+  // The held pods of an adopted root may go.
   void AcceptAdoptedPods();
-  // How long an edit of a static pod's volumes must last from now on, before the pod is replaced.
+  // Sets how long an edit of a static pod's volumes must last, from now on, before the pod is
+  // replaced.
   void SetReplaceSettle(Duration settle);
-  // How often plugins are asked from now on which volumes are attached; zero: never.
+  // Sets how often plugins are asked, from now on, which volumes are attached. Zero: only about
+  // devices that were found at the start.
   void SetVerifyAttachedPeriod(Duration period);
-  // What kept the storage of this volume from being made, deleted or recycled may be gone. `name`:
-  // of its PersistentVolume, or its unique name.
+  // What kept the storage of this volume from being made, deleted or recycled may be gone. `name`
+  // is that of its PersistentVolume, or its unique name.
   void RetryStorage(const std::string& name);
-  // What depends on the wall time (tokens that are not valid yet or not any more) is looked at.
+  // Looks again at everything that depends on the wall time, such as tokens that are not valid yet
+  // or not any more.
   void WallClockWasSet();
-  // GetVolumeLimits may answer something else from now on: who waits for a slot is looked at again.
+  // GetVolumeLimits may have other answers from now on: volumes that wait for a slot are looked at
+  // again.
   void AttachLimitsChanged();
   void DeletePod(const PodUid& pod, bool force, std::function<void(Status)> done) override;
   void Hold(HoldRequest request, std::function<void(Status)> done) override;
@@ -181,7 +189,7 @@ class KubeletVolumeManager final : public VolumeManager {
   uint64_t AddObserver(std::function<void(const PodUid&)> observer) override;
   void RemoveObserver(uint64_t id) override;
 
-  // What of a pod's views an observer may follow at the price of its volumes alone.
+  // The part of a pod's view that costs only a look at the pod's volumes.
   struct VolumeProgress {
     SpecName spec;
     bool wanted = false;
@@ -190,17 +198,19 @@ class KubeletVolumeManager final : public VolumeManager {
   std::vector<VolumeProgress> VolumesOf(const PodUid& pod) const;
 
   // For volume_manager_total_volumes: (plugin name, "desired_state_of_world" or
-  // "actual_state_of_world") -> volumes. Source: kubernetes pkg/kubelet/volumemanager/metrics.
+  // "actual_state_of_world") -> number of volumes. Source: kubernetes
+  // pkg/kubelet/volumemanager/metrics.
   std::map<std::pair<std::string, std::string>, int64_t> VolumeCounts() const;
-  // The same in parts: counts the volumes of some more pods; true: these were the last.
+  // The same in parts: counts the volumes of some more pods. Returns true if these were the last.
   bool CountVolumes(VolumeCounting& counting) const;
-  // Servers that volumes hang with: whether they answer.
+  // Servers on which volumes depend, and whether they answer.
   std::map<std::string, bool> DomainsAnswering() const;
-  // Pods found at start whose records could not be read.
-  // How often it was decided anew which claim has which volume, for tests that count work.
+  // claim_decisions: how often it was decided which claim has which volume, for tests that count
+  // work. quarantined_pods: how many pods were found at the start whose records could not be read.
   uint64_t claim_decisions() const;
   size_t quarantined_pods() const;
-  // What was mounted below the root at the start and has no record: "volume data of pod UID".
+  // Mounts below the root that were found at the start and that no record knows: "volume data of
+  // pod UID".
   const std::vector<std::string>& unrecorded_mounts() const;
 
  private:

@@ -1,7 +1,8 @@
-// KubeletVolumeManager::Impl: what the manager is made of, for its own source files alone:
-// kubelet_volume_manager.cc puts it together, and shows it; kubelet_volume_manager_start.cc loads
-// what the last agent left, until absence means something; kubelet_volume_manager_pods.cc decides
-// which pods are wanted; kubelet_volume_manager_leaving.cc follows them to their end.
+// KubeletVolumeManager::Impl: the parts of the manager; only its own source files include this
+// header. kubelet_volume_manager.cc puts the parts together and shows what they know;
+// kubelet_volume_manager_start.cc loads what the last agent left, until absence means something;
+// kubelet_volume_manager_pods.cc decides which pods are wanted; kubelet_volume_manager_leaving.cc
+// follows pods to their end.
 #pragma once
 
 #include <cstdint>
@@ -35,15 +36,15 @@
 
 namespace volumed {
 
-// Why a pod that a source has is not to have volumes any more, and how long it keeps them.
+// Why a pod that a source has is to lose its volumes, and how long it keeps them.
 struct Ending {
   std::string reason;
   int64_t grace_seconds = 0;
 };
-// nullopt for a pod that goes on.
+// nullopt if the pod goes on.
 std::optional<Ending> EndingOf(const Pod& pod);
 
-// Why a command on a pod is refused.
+// Errors by which a command on a pod is refused.
 Error NoSuchPod(const PodUid& pod);
 Error NotLoaded();
 
@@ -59,7 +60,7 @@ class KubeletVolumeManager::Impl {
   void Start();
   void CheckReady();
   void AllAreEvaluated();
-  // Whenever one more source may have been in order for the first time.
+  // To be called whenever one more source may have been in order for the first time.
   void DeleteWhatHasMovedNowhere();
   void NoteDirectory(const std::string& source, const KnownDirectory& directory,
                      const UnprovenAbsences& unproven = {}) {
@@ -73,7 +74,7 @@ class KubeletVolumeManager::Impl {
   Status Retry(const PodUid& uid);
   Status RetryVolume(const PodVolumeKey& key);
   void RetryStorage(const std::string& name);
-  // Unix milliseconds; nothing if the object is not being deleted.
+  // In Unix milliseconds; nullopt if the object is not being deleted.
   std::optional<int64_t> DeletedSince(const ObjectKey& object) const;
   bool HasEnded(const ObjectKey& object, const std::string& uid) const {
     return deleted_.HasEnded({object, uid});
@@ -101,7 +102,7 @@ class KubeletVolumeManager::Impl {
   void DeviceVanished(const std::vector<std::string>& paths);
   void MountsGone(const std::vector<std::string>& mount_points);
   void MountsChangedElsewhere(const std::vector<std::string>& mount_points);
-  // Takes up the pod, if it was left alone for one of these mounts.
+  // Takes up the pod if it was left alone because of one of these mounts.
   void Uncover(const PodUid& uid, const std::vector<std::string>& mount_points);
   void WallClockWasSet() {
     for (const auto& [uid, pod] : actual_.pods()) reconciler_.MarkDirty(uid, /*with_many=*/true);
@@ -113,12 +114,12 @@ class KubeletVolumeManager::Impl {
     return replacements_.BeginsAtUnixMillis(pod);
   }
   std::vector<HeldPodView> HeldAdoptedPods() const;
-  // Of a volume whose claim is gone; "" if something on this node can do as the policy asks.
+  // For a volume whose claim is gone; "" if something on this node can do what the policy asks.
   std::string WhyNotReclaimed(const PersistentVolume& volume, ReclaimAction action) const;
   void AcceptAdoptedPods();
   void SetVerifyAttachedPeriod(Duration period) { devices_.SetVerifyAttachedPeriod(period); }
   uint64_t claim_decisions() const { return claims_.decisions(); }
-  // Before somebody is told of claims and volumes.
+  // To be called before claims and volumes are shown.
   void DecideClaimsNow() { claims_.DecideNow(); }
   bool Ready() const { return loaded_ && NotReadyReason().empty(); }
   std::string NotReadyReason() const;
@@ -129,9 +130,10 @@ class KubeletVolumeManager::Impl {
   uint64_t next_observer_ = 1;
   std::map<uint64_t, std::function<void(const PodUid&)>> observers_;
   size_t quarantined_pods_ = 0;
-  std::set<std::string> gone_while_loading_;  // mount points; what was found may still have them
+  // Mount points that went during loading; what was found may still name them.
+  std::set<std::string> gone_while_loading_;
   std::vector<std::string> unrecorded_mounts_;
-  bool all_were_in_order_ = false;  // each source, once since the start
+  bool all_were_in_order_ = false;  // each source was so once since the start
 
  private:
   VolumeStatsSettings StatsSettings();
@@ -144,60 +146,60 @@ class KubeletVolumeManager::Impl {
   DeviceReconciler::Hooks MakeDeviceHooks();
   Claims::Hooks MakeClaimHooks();
   KnownObjects::Hooks MakeKnownHooks();
-  // A deleted object that nothing protects any more.
+  // Ends a deleted object that nothing protects any more, or records the command to delete it.
   void DeleteByCommand(const DeletedObjects::Id& object, bool at_once, DeletedObjects::Done done);
   void LetObjectGo(const DeletedObjects::Id& object);
   void EndWithStorage(const DeletedObjects::Id& volume);
-  // What is on record of it is another thing than before.
+  // What is on record of the deletion has changed.
   void DeletionChanged(const DeletedObjects::Id& object);
-  // It has ended: it goes from wherever it is.
+  // The object has ended: removes it wherever it is.
   void TakeAway(const DeletedObjectRecord& deleted);
-  // No source has an object any more that a command has ended.
+  // No source has the object any more, which a command has ended.
   void ForgetDeleted(const ObjectKey& key);
-  // The records of claims may be about fewer of them now.
+  // The records of claims may be about fewer of the ended objects now.
   void ForgetUnlisted();
   std::set<std::string> UidsOf(const ObjectKey& key) const;
-  // If it has left a source where that is the command to delete it.
+  // Deletes the object if it has left a source in which that is the command to delete it.
   void DeleteIfRemoved(const ObjectKey& key);
   void DeleteWhatWasRemoved();
-  // Nothing: a command can be taken.
+  // nullopt if a command can be taken.
   std::optional<Error> WhyNoCommand() const;
-  // Of a pod that is on the node: whether decisions about claims read it.
+  // Notes, for a pod on the node, whether decisions about claims read it.
   void NoteClaims(const PodUid& uid, const Pod& pod);
-  // Something of the pod is another thing, which decisions about claims may read.
+  // Something about the pod has changed that decisions about claims may read.
   void MarkClaimsDirty(const PodUid& uid);
   std::vector<ClaimPod> ClaimPods() const;
-  // The answers for these claims may be others: the pods that name them are built anew.
+  // The answers for these claims may have changed: the pods that name them are built again.
   void ObjectChanged(const ObjectKey& key);
-  // Of a volume whose plugin mounts devices; empty for others.
+  // The name of a volume whose plugin mounts devices; empty for other volumes.
   UniqueVolumeName DeviceNameOf(const PersistentVolume& volume) const;
   // Nothing has to be known of the volume any more.
   void ForgetVolume(const PersistentVolume& volume);
   void ForgetDevice(const UniqueVolumeName& device);
   void ForgetRestingStorage();
-  // Tells the operations of which PersistentVolumes nobody knows the object, and lets what was
-  // refused because of others be tried again.
+  // Tells the operations which PersistentVolumes are known by name only, and lets what was refused
+  // because of others be tried again.
   void NoteUnknownVolumes();
-  // Rows of devices whose volume is no more.
+  // Removes rows of devices whose volume has ended.
   void ForgetRestingDevices();
   void Load();
-  struct Loading;  // what was read, and how far it is taken over
+  struct Loading;  // what was read, and how far it was taken over
   void Loaded(const std::shared_ptr<Loading>& loading);
-  // Tells the operations what they have to know; true: all of it.
+  // Tells the operations what they have to know. Returns true when that is all.
   bool RestoreSome(Loading& loading, TaskLimit& limit);
-  // In one task: nobody sees a part of it.
+  // Runs in one task, so that nobody sees a part of it.
   void TakeOverFound(Loading& loading);
   void LoadAgain(const Error& error);  // after a while
-  // Those of an adopted root that have data and may have no source.
+  // Holds the pods of an adopted root that have data and may have no source.
   void HoldAdoptedPods(const FoundAtStart& found);
-  // Tells the catalog what the sources had, and lets them start.
+  // Tells the catalog what the sources had, and lets the sources start.
   void SeedCatalog(const std::map<std::string, SourceMemory>& memories);
   void TellOfUnrecordedMounts(const ReconstructResult& result);
   void DoubtCommands();
   void CatalogChanged(const std::vector<ObjectChange>& changes);
   void PodSourceChanged(ObjectChange change);
   void StorageChanged(const ObjectChange& change);
-  // Those that want a volume of the plugin, or have one.
+  // The pods that want a volume of the plugin, or have one.
   std::set<PodUid> PodsOfPlugin(const std::string& plugin_name) const;
   // Decides whether the pod is wanted, from what the sources and commands say now.
   void EvaluatePod(const PodUid& uid);
@@ -207,39 +209,40 @@ class KubeletVolumeManager::Impl {
   bool IsUnknown(const PodIdentity& identity) const;
   // Why a pod leaves that no source has any more.
   std::string WhyItLeft(const PodIdentity& identity) const;
-  // Nothing of the pod is on the node, and no source has it: who comes next is another one.
+  // Nothing of the pod is on the node, and no source has it: the next pod of its name is another
+  // one.
   void ForgetPodIdentity(const PodUid& uid, const PodIdentity& identity);
   void PostToCatalog(void (ObjectCatalog::*tell)(const ObjectKey&), const PodIdentity& pod);
-  // A command has put another pod in its place.
+  // Lets the pod leave if a command has put another pod in its place.
   void LeaveForSuccessor(ActualPod& pod);
-  PodIdentity IdentityOf(const Pod& pod) const;  // of a pod that a source has
+  PodIdentity IdentityOf(const Pod& pod) const;  // for a pod that a source has
   void Want(const PodPtr& pod);
   void Unwant(const PodUid& uid);
   void Evict(const PodUid& uid, const std::string& message);
-  // Tells those who count, before the pod is marked as leaving.
+  // Tells the metrics, before the pod is marked as leaving.
   void ReportOrphan(const PodUid& uid, const ActualPod& pod) const;
   void MarkLeaving(ActualPod& pod, const std::string& reason, std::optional<int64_t> grace_seconds);
   void PodRemoved(const PodUid& uid, const ActualPod& last);
   void Changed(const PodUid& uid) const;
 
-  // A pod that was deleted by command and is still in a source, or may be: its record is kept, so
-  // that neither this agent nor the next one makes its volumes again.
+  // Keeps the record of a pod that was deleted by command and that a source still has, or may have,
+  // so that neither this agent nor the next one makes its volumes again.
   void KeepTombstone(const PodUid& uid, const ActualPod& last);
   void WriteTombstone(const PodUid& uid);
   void FollowFile(const Pod& pod);
   void DropTombstone(const PodUid& uid);
   PodView TombstoneView(const Pod& pod) const;
 
-  // Why the command cannot be taken, if so.
+  // Why the command cannot be taken; nullopt if it can.
   std::optional<Error> RefuseDelete(const PodUid& uid) const;
-  // Later, on the control thread.
+  // Answers later, on the control thread.
   void PostAnswer(const Done& done, const Status& status);
-  // Answers those who wait until the command to delete this pod is durable.
+  // Answers the callers that wait until the command to delete this pod is durable.
   void AnswerDeletes(const PodUid& uid, const Status& written);
 
   struct PodTombstone {
     int64_t since_unix_ms = 0;
-    std::string evicted;  // why; "" for a pod that a person has deleted
+    std::string evicted;  // why; "" if a person has deleted the pod
     PodIdentity identity;
     std::string pod_json;
   };
@@ -249,28 +252,28 @@ class KubeletVolumeManager::Impl {
   const VolumeManagerSettings settings_;
 
   bool loaded_ = false;
-  bool with_many_ = false;  // what the catalog tells of just now is about many pods
+  bool with_many_ = false;  // the catalog's present change is about many pods
   WorkInSteps loading_{parts_.scheduler};
   bool was_ready_ = false;
-  WorkInSteps became_ready_{parts_.scheduler};  // what is done then
+  WorkInSteps became_ready_{parts_.scheduler};  // work to be done after that
   std::optional<Error> load_error_;
   Backoff load_backoff_;
-  // Of pods that were deleted by command and that a source has all the same, or may have.
+  // Pods that were deleted by command and that a source still has, or may have.
   std::map<PodUid, PodTombstone> tombstones_;
-  std::map<PodUid, std::vector<Done>> deletes_;  // whose command is not durable yet
+  std::map<PodUid, std::vector<Done>> deletes_;  // of commands that are not durable yet
 
   RecordWriter records_;
   Consumers consumers_;
   ActualStateOfWorld actual_;
-  std::set<PodUid> pods_with_claims_;  // those of the node
+  std::set<PodUid> pods_with_claims_;  // pods of the node
   AdoptedPods adopted_;
   KnownObjects known_;
   DeletedObjects deleted_;
-  std::set<ObjectKey> unlisted_;  // ended, and in no source; records are about them still
+  std::set<ObjectKey> unlisted_;  // ended and in no source, but records are still about them
   PodReplacements replacements_;
   Provisioning provisioning_;
   Claims claims_;
-  // Of volumes that are wanted, by path: when it went.
+  // Paths of devices of wanted volumes that have gone -> when each went.
   std::map<std::string, int64_t> vanished_devices_;
   DesiredStateOfWorld desired_;
   SizeLimits size_limits_;
@@ -279,11 +282,11 @@ class KubeletVolumeManager::Impl {
   VolumeExpander expander_;
   DeviceReconciler devices_;
   Reconciler reconciler_;
-  std::vector<UnknownVolume> unknown_volumes_;  // as last told
-  // Devices at rest whose rows are left for what they tell of a filesystem -> the volume's name.
+  std::vector<UnknownVolume> unknown_volumes_;  // as the operations were told last
+  // Devices at rest whose rows stay because they tell of a filesystem -> the volume's name.
   std::map<UniqueVolumeName, std::string> resting_devices_;
   PodViews views_;
-  // Last, so that it goes first: what comes later finds nobody.
+  // This member is the last, so it is destroyed first: tasks that come later find the object gone.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

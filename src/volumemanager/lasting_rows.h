@@ -1,4 +1,4 @@
-// LastingRows: rows of one kind that are written until that has succeeded, each with the content
+// LastingRows: writes rows of one kind, each again until that succeeds, always with the content
 // that was asked for last.
 #pragma once
 
@@ -20,18 +20,18 @@ namespace volumed {
 // Threads: the control thread. Blocks: never. Errors: logged, and tried again with back-off.
 class LastingRows {
  public:
-  // All outlive this.
+  // All members outlive this object.
   struct Parts {
     Scheduler& scheduler;
     RecordWriter& records;
     Logger& log;
   };
 
-  // `durable` is called with each row's key once what was asked for last is on record.
+  // `durable` is called with a row's key once the last content that was asked for is on record.
   LastingRows(Parts parts, const char* kind, Durability durability,
               std::function<void(const std::string& key)> durable);
 
-  // `failed` is called each time that a row could not be written; it is tried again.
+  // `failed` is called each time that a row could not be written; the row is then tried again.
   void OnFailure(std::function<void(const std::string& key, const Error&)> failed) {
     failed_ = std::move(failed);
   }
@@ -44,7 +44,7 @@ class LastingRows {
 
  private:
   struct Pending {
-    std::optional<Record> row;  // nothing: it goes
+    std::optional<Record> row;  // nullopt: the row is to be removed
     uint64_t version = 0;
     bool writing = false;
   };

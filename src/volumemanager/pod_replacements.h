@@ -1,8 +1,8 @@
-// PodReplacements: pods whose manifests have other volumes by now, and when each begins to leave
-// for the pod that replaces it.
+// PodReplacements: the pods whose manifests have other volumes by now, and when each begins to
+// leave for the pod that replaces it.
 //
-// Nothing of it is on record: a start that finds the pod on record with the volumes of before, and
-// other ones in its file, comes to the same decision.
+// None of this is recorded: a start that finds the pod on record with the old volumes, and other
+// volumes in its file, comes to the same decision.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,15 @@ namespace volumed {
 // Threads: the control thread. Blocks: never. Errors: none.
 class PodReplacements {
  public:
-  // All outlive it.
+  // All members outlive this object.
   struct Parts {
     Scheduler& scheduler;
     ObjectCatalog& catalog;
     Logger& log;
   };
 
-  // `ready`: whether absence from the sources means something. `settle`: how long an edit must
-  // last.
+  // `ready` says whether absence from the sources means something. `settle` is how long an edit
+  // must last.
   PodReplacements(Parts parts, std::function<bool()> ready, Duration settle)
       : parts_(parts), ready_(std::move(ready)), settle_(settle) {}
   ~PodReplacements();
@@ -37,12 +37,12 @@ class PodReplacements {
 
   // What the catalog says of the pod has changed.
   void Follow(const ObjectKey& pod);
-  // Absence from the sources means something from now on.
+  // Absence from the sources means something from now on: looks at all pods.
   void FollowAll();
-  // Also of edits that have begun.
+  // Holds also for edits that have begun.
   void SetSettle(Duration settle);
 
-  // nullopt for a pod that is not to be replaced, or leaves already.
+  // nullopt if the pod is not to be replaced, or leaves already.
   std::optional<int64_t> BeginsAtUnixMillis(const ObjectKey& pod) const;
 
  private:

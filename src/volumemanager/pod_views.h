@@ -1,5 +1,6 @@
-// PodViews: what is shown of pods and volumes: the state, and for what is not as it should be, the
-// first blocking step, since when, who must act, and when the next try is.
+// PodViews: makes the views of pods and volumes that are shown: the state and, if something is not
+// as it should be, the first step that blocks it, since when, who must act, and when the next try
+// is.
 #pragma once
 
 #include <functional>
@@ -28,7 +29,7 @@ namespace volumed {
 // Threads: the control thread. Blocks: never.
 class PodViews {
  public:
-  // All outlive this.
+  // All members outlive this object.
   struct Parts {
     const Clock& clock;
     const ObjectCatalog& catalog;
@@ -43,34 +44,34 @@ class PodViews {
     const SizeLimits& size_limits;
     const VolumeExpander& expander;
     std::function<bool(const std::string& key)> is_stuck;  // may be empty
-    // Since when an object is being deleted by command, in Unix milliseconds; nothing if it is not.
+    // Since when an object is being deleted by command, in Unix milliseconds; nullopt if it is not.
     std::function<std::optional<int64_t>(const ObjectKey& object)> deleted_since;
-    const std::map<std::string, int64_t>& vanished_devices;  // path: when it went
+    const std::map<std::string, int64_t>& vanished_devices;  // path -> when the device went
   };
 
   explicit PodViews(Parts parts) : parts_(std::move(parts)) {}
 
-  // A pod of the actual state. REQUIRES: it is there.
+  // The view of a pod of the actual state. REQUIRES: the pod exists there.
   PodView Build(const PodUid& uid) const;
-  // A pod that only the sources know, and why nothing is done for it.
+  // The view of a pod that only the sources know, with the reason why nothing is done for it.
   PodView BuildRefused(const Pod& pod, const std::string& phase, ProblemView problem) const;
 
-  // Of a volume that is on the node while its device is not; nothing for others.
+  // The problem of a volume that is on the node while its device is not; nullopt for other volumes.
   std::optional<ProblemView> VanishedDevice(const PodVolumeKey& key,
                                             const WantedVolume& wanted) const;
 
  private:
   VolumeView BuildVolume(const PodVolumeKey& key, const ActualPod& pod, const WantedVolume* wanted,
                          const ActualVolume* actual) const;
-  // Of a volume whose server does not answer, whatever else is wrong with it.
+  // The problem of a volume whose server does not answer, whatever else is wrong with the volume.
   ProblemView SilentProblem(const DomainState& silent, const PodVolumeKey& key,
                             const ActualPod& pod, const ActualVolume* actual) const;
-  // Of a volume that is not mounted from its server: what is known of that. In pod_views_server.cc,
-  // as the one before.
+  // What is known of the server of a volume that is not mounted. It is in pod_views_server.cc, like
+  // SilentProblem.
   std::optional<ProblemView> ServerProblem(const PodVolumeKey& key, const ActualPod& pod,
                                            const WantedVolume& wanted,
                                            const ActualVolume* actual) const;
-  // Says for what the operation of a volume or device waits that has not begun, because its
+  // Says what the operation of a volume or device waits for, if it has not begun because its
   // filesystem, server or driver has no room; and how it failed before, if `failure` is given.
   std::optional<ProblemView> LaneProblem(const OperationKey& key,
                                          const std::optional<FailureHistory>& failure) const;
@@ -81,8 +82,8 @@ class PodViews {
   void AddShared(const WantedVolume* wanted, const ActualVolume* actual, VolumeView& view) const;
   std::optional<ProblemView> SharedProblem(const PodVolumeKey& key, const ActualPod& pod,
                                            const WantedVolume& wanted) const;
-  // In pod_views_attach.cc: what keeps a volume from being attached, but for failures of its own;
-  // and what is wrong with one that is mounted.
+  // What keeps a volume from being attached, except failures of its own, and what is wrong with a
+  // device that is mounted. It is in pod_views_attach.cc.
   std::optional<ProblemView> AttachProblem(const WantedVolume& wanted, const ActualPod& pod,
                                            const ActualDevice* device) const;
   ProblemView FromFailure(const FailureHistory& failure, const OperationKey& key,

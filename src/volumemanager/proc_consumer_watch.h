@@ -1,7 +1,6 @@
-// ProcConsumerWatch: ConsumerWatch by the kernel: a pidfd for a process; for a cgroup the change
-// notification of cgroup.events. A cgroup of version 1 notifies of nothing that a process without
-// the release agent could hear, so its list of tasks is read each second, which is the one polling
-// of this program.
+// ProcConsumerWatch: the ConsumerWatch that asks the kernel: by a pidfd for a process, and by the
+// change notification of cgroup.events for a cgroup. A cgroup of version 1 notifies only its
+// release agent, so its list of tasks is read each second; this is the only polling of consumers.
 // Source: pidfd_open(2), cgroups(7), Documentation/admin-guide/cgroup-v2.rst ("populated").
 #pragma once
 
@@ -21,15 +20,15 @@ namespace volumed {
 
 struct ProcConsumerWatchOptions {
   std::string proc = "/proc";
-  // Where a relative look-up of a cgroup begins: version 2's hierarchy, and the directories of
-  // version 1's controllers in it.
+  // Where a relative name of a cgroup is looked up: in version 2's hierarchy, and in the
+  // directories of version 1's controllers.
   std::string cgroup_root = "/sys/fs/cgroup";
   Duration poll_period = std::chrono::seconds(1);
 };
 
 class ProcConsumerWatch final : public ConsumerWatch {
  public:
-  // `loop` is that of the control thread. All outlive this.
+  // `loop` is that of the control thread. Scheduler and loop outlive this object.
   ProcConsumerWatch(Scheduler& scheduler, EventLoop& loop, ProcConsumerWatchOptions options);
   ~ProcConsumerWatch() override;
 
@@ -43,7 +42,7 @@ class ProcConsumerWatch final : public ConsumerWatch {
   };
   struct Cgroup {
     std::string directory;
-    int wd = -1;  // -1: polled
+    int wd = -1;  // -1: the cgroup is polled
   };
   struct Watched {
     std::function<void()> gone;
@@ -69,7 +68,7 @@ class ProcConsumerWatch final : public ConsumerWatch {
 };
 
 // Field 22 of a /proc/PID/stat text: when the process started, in clock ticks since the boot.
-// InvalidArgument, not applied, for a text that has no such field.
+// Errors: InvalidArgument, not applied, if the text has no such field.
 Result<uint64_t> ParseStartTime(const std::string& stat);
 
 }  // namespace volumed

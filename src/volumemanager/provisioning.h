@@ -1,8 +1,8 @@
 // Provisioning: the volumes that this node makes itself, for claims whose class names one of its
-// plugins as provisioner. A volume is planned, recorded as an intent, made, recorded as made, and
-// from then on is a PersistentVolume of the catalog, whose source this is; what binds, releases and
-// reclaims volumes (volumemanager/claims.h) takes it like any other. An intent whose claim does not
-// wait any more is undone. A claim has one volume: its name is the claim's uid.
+// plugins as provisioner. A volume is planned, recorded as an intent, made, and recorded as made.
+// From then on it is a PersistentVolume of the catalog, whose source is this class;
+// volumemanager/claims.h binds, releases and reclaims it like any other. An intent whose claim does
+// not wait any more is undone. A claim gets one volume, whose name is made from the claim's uid.
 // Source: kubernetes pkg/controller/volume/persistentvolume/pv_controller.go@v1.36.2
 // (provisionClaim, provisionClaimOperation).
 #pragma once
@@ -35,10 +35,10 @@ std::string ProvisionedVolumeName(const std::string& claim_uid);
 // Threads: the control thread. Blocks: never.
 class Provisioning {
  public:
-  // Of the catalog.
+  // The name of the source in the catalog.
   static constexpr const char* kSourceName = "provisioned";
 
-  // All outlive this.
+  // All members outlive this object.
   struct Parts {
     LastingRows::Parts rows;
     ObjectCatalog& catalog;
@@ -47,53 +47,52 @@ class Provisioning {
     HostEvents& events;
   };
   struct Hooks {
-    // What this answers, or does, may be other now: decide anew.
+    // What this object answers or does may have changed: the owner shall decide again.
     std::function<void()> changed;
-    // Decide anew then.
+    // The owner shall decide again at that time.
     std::function<void(TimePoint)> wake_at;
   };
 
   Provisioning(Parts parts, Hooks hooks);
 
-  // What the last agent left; made volumes are in the catalog afterwards.
+  // Takes over what the last agent left; afterwards the catalog has the volumes that were made.
   void Restore(const std::vector<ProvisionRecord>& records);
 
-  // Begins or goes on with what the decisions ask for, and undoes what was begun for a claim that
-  // has ended or has got another volume. What was begun for one that is missing, or of a class that
-  // is missing, stays as it is. REQUIRES: they were made when every source had delivered.
+  // Begins or continues what the decisions ask for, and undoes what was begun for a claim that has
+  // ended or has got another volume. What was begun for a claim that is missing, or of a class that
+  // is missing, stays as it is. REQUIRES: every source had delivered when the decisions were made.
   void Serve(const std::vector<PersistentVolumeClaimPtr>& claims,
              const std::map<ClaimKey, ClaimDecision>& decisions, const std::set<EndedClaim>& ended);
 
-  // A plugin of this node makes what the claim waits for.
+  // Whether a plugin of this node makes what the claim waits for.
   bool IsOurs(const ClaimDecision& decision) const;
-  // Why there is no volume yet; nothing for a claim that is somebody else's to serve.
+  // Why there is no volume yet; nullopt if somebody else has to serve the claim.
   std::optional<WantedProblem> ProblemOf(const ClaimDecision& decision) const;
 
-  // The claims whose ProblemOf may be another one since this was called last.
+  // The claims whose ProblemOf may have changed since the last call.
   std::set<ClaimKey> TakeChanged() { return std::exchange(changed_, {}); }
 
-  // Of the claims of this name for which a volume was begun, or made.
+  // The uids of claims of this name for which a volume was begun or made.
   std::set<std::string> ClaimUids(const ClaimKey& claim) const;
-  // A volume was begun, or made, for this very claim, and is on record.
+  // Whether a volume was begun or made for this very claim, and is on record.
   bool KnowsClaim(const std::string& uid) const { return Has(ProvisionedVolumeName(uid)); }
-  // A volume that was made here, or is to be.
+  // Whether the volume was made here, or is to be.
   bool Has(const std::string& volume_name) const { return entries_.contains(volume_name); }
-  // Its storage is gone, or is nobody's any more.
+  // The storage of the volume is gone, or belongs to nobody any more.
   void Remove(const std::string& volume_name);
-  // What keeps the volume of this claim from being made may be gone.
+  // What kept volumes from being made may be gone.
   void ResetBackoff();
 
  private:
   struct Entry {
     ProvisionRecord record;
-    PersistentVolumePtr volume;  // as planned, or as it was made
+    PersistentVolumePtr volume;  // as planned, or as made
     bool running = false;
     bool removing = false;
     std::optional<Error> failure;
   };
 
-  // What is asked of a plugin for the claim. Errors: why it cannot be had, in the controller's
-  // words.
+  // What a plugin is asked for. Errors: why the claim cannot get it, in the controller's words.
   Result<ProvisionRequest> RequestFor(const PersistentVolumeClaim& claim,
                                       const ClaimDecision& decision) const;
   Result<ProvisionRequest> PlanFor(const PersistentVolumeClaim& claim,
@@ -109,7 +108,7 @@ class Provisioning {
                      const std::set<EndedClaim>& ended);
   void Undo(Entry& entry);
   void Undone(const std::string& volume_name, const OperationOutcome<Unit>& outcome);
-  // After an attempt to start an operation.
+  // To be called after an attempt to start an operation.
   void Started(Entry& entry, StartResult started);
   void Write(Entry& entry);
   void RowIsDurable(const std::string& volume_name);
@@ -123,9 +122,9 @@ class Provisioning {
   const Hooks hooks_;
   LastingRows rows_;
   std::map<std::string, Entry> entries_;  // by the volume's name
-  std::map<ClaimKey, Error> refused_;     // claims for which nothing can be planned
+  std::map<ClaimKey, Error> refused_;     // claims for which no volume can be planned
   std::map<std::string, PersistentVolumePtr> published_;
-  bool has_list_ = false;  // the catalog has them as a list
+  bool has_list_ = false;  // the catalog has the volumes as a list
   std::set<ClaimKey> changed_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -1,8 +1,8 @@
-// ReconcileQueue: which pods (or devices) something happened to. An event marks one dirty, and
-// passes look at each dirty one once, in the order in which they were marked; what waits for a
-// moment gets a timer. A pass looks at some of them, so that the control thread is free for others
-// in between. Of those that were marked with many others each pass leaves half of its room to those
-// that were marked alone.
+// ReconcileQueue: the pods (or devices) to which something happened. An event marks one dirty, and
+// passes look at each dirty one once, in the order in which they were marked; one that waits for a
+// moment gets a timer. A pass looks at some of them only, so that the control thread is free for
+// other work in between. If some were marked together with many others, each pass leaves half of
+// its room to those that were marked alone.
 #pragma once
 
 #include <algorithm>
@@ -23,12 +23,14 @@
 
 namespace volumed {
 
-// The earliest moment at which something has to be looked at without an event. A value.
+// The earliest moment at which something has to be looked at without an event. This is a value.
 class Wake {
  public:
-  // Wall time may jump; a timer for a wall time is looked at again after this, at the latest.
+  // Wall time may jump, so a timer for a wall time is looked at again after this time at the
+  // latest.
   static constexpr Duration kLongestWallWait = std::chrono::hours(1);
-  // An operation that nobody announces the end of holds the key. That should not be; look again.
+  // For an operation that holds the key but announces its end to nobody. That should not happen;
+  // the key is then looked at again after this time.
   static constexpr Duration kUnknownPending = std::chrono::seconds(1);
 
   explicit Wake(const Clock& clock) : clock_(clock) {}
@@ -40,7 +42,7 @@ class Wake {
     const int64_t left = std::max<int64_t>(unix_ms - clock_.WallUnixMillis(), 0);
     At(clock_.Now() + std::min<Duration>(std::chrono::milliseconds(left), kLongestWallWait));
   }
-  // An operation could not be started.
+  // To be called with the result of an attempt to start an operation.
   void AfterRefusal(StartResult result, const VolumeOperations& operations,
                     const OperationKey& key) {
     switch (result) {
@@ -66,7 +68,8 @@ class Wake {
 template <typename Key>
 class ReconcileQueue {
  public:
-  // `reconcile` may mark more dirty: they wait for the next pass. The scheduler outlives this.
+  // `reconcile` may mark more keys dirty: they wait for the next pass. The scheduler outlives this
+  // object.
   ReconcileQueue(Scheduler& scheduler, std::function<void(const Key&, Wake&)> reconcile)
       : scheduler_(scheduler), reconcile_(std::move(reconcile)) {}
   ~ReconcileQueue() {
@@ -75,7 +78,7 @@ class ReconcileQueue {
   ReconcileQueue(const ReconcileQueue&) = delete;
   ReconcileQueue& operator=(const ReconcileQueue&) = delete;
 
-  // Nothing is reconciled before this.
+  // Nothing is reconciled before this is called.
   void Start() {
     started_ = true;
     if (!dirty_.empty()) PostPass();
@@ -88,7 +91,7 @@ class ReconcileQueue {
   }
 
  private:
-  // What a pod costs depends on its volumes: a pass has an end by time as well.
+  // The cost of a pod depends on its volumes, so a pass is limited by time as well.
   static constexpr size_t kMostInAPass = 32;
   static constexpr Duration kLongestPass = std::chrono::milliseconds(5);
 
@@ -135,7 +138,7 @@ class ReconcileQueue {
   bool started_ = false;
   bool pass_posted_ = false;
   std::set<Key> dirty_;
-  std::deque<Key> alone_, many_;  // those in dirty_, as they were marked
+  std::deque<Key> alone_, many_;  // the keys in dirty_, in the order of their marks
   std::map<Key, TimerId> timers_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -30,7 +30,8 @@
 
 namespace volumed {
 
-// What is there can become what is wanted: the same plugin's, and both mounted, or both mapped.
+// Whether what is on the node can become what is wanted: the plugin is the same, and both are
+// mounted or both are mapped.
 inline bool IsSameKind(const ActualVolume& actual, const WantedVolume& wanted) {
   return actual.plugin_name == wanted.plugin_name && actual.is_block == wanted.is_block;
 }
@@ -38,7 +39,7 @@ inline bool IsSameKind(const ActualVolume& actual, const WantedVolume& wanted) {
 // Threads: the control thread. Blocks: never.
 class Reconciler {
  public:
-  // All outlive this.
+  // All members outlive this object.
   struct Parts {
     Scheduler& scheduler;
     DesiredStateOfWorld& desired;
@@ -51,14 +52,14 @@ class Reconciler {
     Logger& log;
   };
   struct Hooks {
-    // Unmounting what is not wanted is allowed.
+    // Whether it is allowed to unmount what is not wanted.
     std::function<bool()> ready;
     // The view of the pod may have changed.
     std::function<void(const PodUid&)> changed;
-    // A volume was set up, or is not any more.
+    // A volume was set up, or is not set up any more.
     std::function<void(const PodVolumeKey&)> set_up, gone;
-    // The pod's directories and record are gone, and so is its actual state, of which this is the
-    // last.
+    // The pod's directories and record are gone. Its actual state is gone, too; this is a copy of
+    // the last one.
     std::function<void(const PodUid&, const ActualPod&)> removed;
     // A record that says that the pod's deletion was commanded is durable, or could not be written.
     std::function<void(const PodUid&, const Status&)> command_recorded;
@@ -68,44 +69,45 @@ class Reconciler {
   Reconciler(const Reconciler&) = delete;
   Reconciler& operator=(const Reconciler&) = delete;
 
-  // Nothing is started before this.
+  // No operation is started before this is called.
   void Start() { queue_.Start(); }
   void MarkDirty(const PodUid& pod, bool with_many = false) {
     queue_.MarkDirty(pod, with_many || with_many_.contains(pod));
   }
-  // It comes, changes or leaves with many others: until its volumes are begun with, or it is gone,
-  // what comes alone does not wait for it.
+  // The pod comes, changes or leaves together with many others. Until work on its volumes has
+  // begun, or it is gone, pods that come alone do not wait for it.
   void MarkDirtyWithMany(const PodUid& pod) {
     with_many_.insert(pod);
     MarkDirty(pod);
   }
-  // Forgets back-offs of a pod, or of one of its volumes: the cause may be gone.
+  // Forgets the back-offs of a pod: the cause of its failures may be gone.
   void ResetBackoff(const PodUid& pod);
-  // A mount below the pod's directory went, which may be what its teardown waits for.
+  // A mount below the pod's directory went; the pod's teardown may have waited for that.
   void MountWent(const PodUid& pod);
-  // The directory that the volume comes from may be another one now: if its set-up failed, or fails
-  // now, it is tried again at once.
+  // The directory that the volume comes from may be another one now. If the volume's set-up has
+  // failed, or fails now, it is tried again at once.
   void SourceMayHaveChanged(const PodVolumeKey& key);
   void ResetBackoff(const PodVolumeKey& key) { parts_.operations.ResetBackoff(key); }
 
-  // Why a pod that is to leave stays, if something keeps it.
+  // Why a pod that is to leave stays; kNothing if nothing keeps it.
   enum class Wait { kNothing, kSources, kConsumers, kGrace, kRecord };
   Wait WaitsFor(const PodUid& uid, const ActualPod& pod) const;
-  // The other pod that keeps this one from a volume that is for one pod at a time, if one does.
+  // The pod that keeps this one from a volume that one pod at a time may have; nullopt if none
+  // does.
   std::optional<PodUid> ExcludedBy(const PodUid& pod, const WantedVolume& wanted) const;
   // When the record is tried again after a failure.
   std::optional<TimePoint> NextRecordTry(const PodUid& pod) const;
-  // When the grace period of a leaving pod is over, as unix milliseconds.
+  // When the grace period of a leaving pod is over, in unix milliseconds.
   static int64_t GraceEnd(const Leaving& leaving);
 
  private:
-  // An operation that takes a volume, or with an empty name the pod, away has ended. If it failed
-  // while a mount went that it may have failed for, it has no back-off.
+  // An operation has ended that takes away a volume or, with an empty name, the pod. If it failed
+  // and a mount went meanwhile that may have been the cause, its back-off is forgotten.
   void OperationEnded(const PodVolumeKey& key, bool failed);
   void ReconcilePod(const PodUid& uid, Wake& wake);
   void ReconcileWanted(const PodUid& uid, const WantedPod& wanted, Wake& wake);
   void ReconcileUnwanted(const PodUid& uid, ActualPod& pod, Wake& wake);
-  // True once the record says what it should; else it is being written, or backs off.
+  // True once the record says what it should. Otherwise it is being written, or its next try waits.
   bool EnsureRecord(const PodUid& uid, ActualPod& pod, Wake& wake);
   void WriteRecord(const PodUid& uid, ActualPod& pod);
   void RecordWritten(const PodUid& uid, const Status& written);
@@ -116,13 +118,13 @@ class Reconciler {
                           const WantedVolume& wanted) const;
   void StartMap(const PodVolumeKey& key, const WantedPod& pod, const WantedVolume& wanted,
                 Wake& wake);
-  // All that are to be mounted now, together: what can be is one operation.
+  // Mounts all that are to be mounted now; as many as possible are one operation.
   void StartMounts(const PodUid& uid, const WantedPod& pod, const std::vector<SpecName>& specs,
                    Wake& wake);
   void MountStarted(const PodVolumeKey& key, const WantedVolume& wanted, StartResult result,
                     Wake& wake);
   void MountDone(const PodVolumeKey& key, const OperationOutcome<MountedVolume>& outcome);
-  // A volume that is taken away, and what others share of it.
+  // A volume that is being taken away, and the name under which pods share it.
   struct Unmounting {
     PodVolumeKey key;
     UniqueVolumeName shared;
@@ -135,9 +137,9 @@ class Reconciler {
   void Forget(const Unmounting& volume);
   void RemovePod(const PodUid& uid, ActualPod& pod, Wake& wake);
   void PodRemoved(const PodUid& uid);
-  // Volumes of a wanted pod that it does not have any more, or has by another plugin.
+  // Unmounts volumes that a wanted pod no longer has, or has by another plugin.
   void UnmountStale(const PodUid& uid, const WantedPod& wanted, ActualPod& pod, Wake& wake);
-  // Something of a volume that pods share has changed: its device, and others, may go on.
+  // Something about a volume that pods share has changed: its device, and other pods, may go on.
   void SharedVolumeChanged(const UniqueVolumeName& volume, bool has_device);
   template <typename Function>
   auto IfAlive(Function function);

@@ -1,7 +1,7 @@
-// RecordWriter: the volume manager's own rows (pods, holds), written off the control thread, and in
-// the order asked for: two writes of one row never overtake each other. The rows of a thousand pods
-// that come at once are written together, at the price of a few syncs: what comes while others are
-// being written waits for them, and is written with what came beside it.
+// RecordWriter: writes the volume manager's own rows (pods, holds) off the control thread, in the
+// order in which they were asked for: two writes of one row never overtake each other. The rows of
+// a thousand pods that come at once are written together, at the price of a few syncs: rows that
+// come while others are being written wait, and are then written together.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,14 @@
 
 namespace volumed {
 
-// Threads: the control thread; `done` (which may be empty) is called there. Blocks: never.
-// Errors: those of RecordStore, through `done`. What is not yet written when this is destroyed is
-// not written any more.
+// Threads: the control thread; `done` (which may be empty) is called there. Blocks: never. Errors:
+// those of RecordStore, through `done`. Rows that are not written yet when this object is destroyed
+// are never written.
 class RecordWriter {
  public:
   using Done = std::function<void(Status)>;
 
-  // Both outlive this, and the tasks that it has started.
+  // Scheduler and store outlive this object and the tasks that it has started.
   RecordWriter(Scheduler& scheduler, RecordStore& store) : scheduler_(scheduler), store_(store) {}
   RecordWriter(const RecordWriter&) = delete;
   RecordWriter& operator=(const RecordWriter&) = delete;
@@ -34,7 +34,7 @@ class RecordWriter {
   void Put(Record record, Durability durability, Done done);
   void Remove(const std::string& kind, const std::string& key, Durability durability, Done done);
 
-  // A write of this row is under way.
+  // Whether a write of this row is under way.
   bool Busy(const std::string& kind, const std::string& key) const {
     return queues_.contains({kind, key});
   }
@@ -48,16 +48,16 @@ class RecordWriter {
   };
 
   void Enqueue(const RowId& row, Write write);
-  // Starts the first writes of rows that wait, as far as threads are left for them.
+  // Starts the first writes of rows that wait, as long as threads are left for them.
   void StartWrites();
-  // The first write of each of these rows, together.
+  // Starts the first write of each of these rows, all together.
   void Start(std::vector<RowId> rows);
   void Written(const RowId& row, const Status& written);
 
   Scheduler& scheduler_;
   RecordStore& store_;
   std::map<RowId, std::deque<Write>> queues_;
-  std::deque<RowId> waiting_;  // those rows of queues_ that have no write under way
+  std::deque<RowId> waiting_;  // rows of queues_ without a write under way
   size_t running_ = 0;         // batches
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

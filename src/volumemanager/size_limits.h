@@ -1,5 +1,5 @@
-// SizeLimits: emptyDir volumes that hold more than their sizeLimit. A disk does not enforce it, so
-// it is compared with what was measured last, and then acted on as the configuration says. Source:
+// SizeLimits: finds emptyDir volumes that hold more than their sizeLimit. A disk does not enforce
+// the limit, so each measurement is compared with it, and the configured action is taken. Source:
 // kubernetes pkg/kubelet/eviction/eviction_manager.go@v1.36.2 (emptyDirLimitEviction).
 #pragma once
 
@@ -23,41 +23,42 @@ namespace volumed {
 
 enum class SizeLimitAction {
   kEvict,   // the pod has to leave, as in kubelet
-  kReport,  // an event and a problem of the volume, until it holds less again
+  kReport,  // an event, and a problem of the volume until it holds less
 };
 // What kubelet names as the cause of such an eviction. Source: eviction_manager.go
 // (signalEmptyDirFsLimit).
 inline constexpr char kEmptyDirLimitSignal[] = "emptydirfs.limit";
 
-// "evict", "report".
+// "evict" or "report".
 std::string_view SizeLimitActionName(SizeLimitAction action);
-// InvalidArgument, not applied, naming the two.
+// Errors: InvalidArgument, not applied, naming the two words.
 Result<SizeLimitAction> ParseSizeLimitAction(std::string_view name);
 
-// A volume that holds too much.
+// A volume that holds more than its limit.
 struct SizeLimitBreach {
-  std::string message;  // kubelet's words
+  std::string message;  // in kubelet's words
   int64_t used_bytes = 0;
   int64_t since_unix_ms = 0;  // when it was first seen
 };
 
-// `Usage of EmptyDir volume "v" exceeds the limit "1Gi". `; empty when it does not, when nothing
-// was measured, or when it has no limit. A limit of zero is none.
+// `Usage of EmptyDir volume "v" exceeds the limit "1Gi". `; empty if it does not, if nothing was
+// measured, or if there is no limit. A limit of zero counts as none.
 std::string SizeLimitMessage(const VolumeSpec& spec, const Metrics& metrics);
 
 // Threads: the control thread. Blocks: never.
 class SizeLimits {
  public:
-  // Takes the pod away; may be called again for a pod that is leaving.
+  // Makes the pod leave; may be called again for a pod that is leaving.
   using Evict = std::function<void(const PodUid& pod, const std::string& message)>;
 
-  // Both outlive this.
+  // `events` and `clock` outlive this object.
   SizeLimits(HostEvents& events, const Clock& clock, SizeLimitAction action, Evict evict);
 
-  // One event, and one eviction, when the limit is first exceeded; again after it was kept.
+  // Takes a measurement. The action is taken when the limit is first exceeded, and again if it is
+  // exceeded after it was kept.
   void Measured(const PodVolumeKey& key, const VolumeSpec& spec, const Metrics& metrics);
   void Forget(const PodVolumeKey& key) { breaches_.erase(key); }
-  // Null when it is within its limit. Valid until the next change.
+  // Null if the volume is within its limit. The pointer is valid until the next change.
   const SizeLimitBreach* Find(const PodVolumeKey& key) const;
 
  private:

@@ -1,5 +1,5 @@
-// StorageViews: persistent volumes and claims with what the binder decided about them, for people
-// and programs.
+// StorageViews: shows people and programs persistent volumes and claims, with what was decided
+// about their binding.
 #pragma once
 
 #include <string>
@@ -11,14 +11,15 @@
 
 namespace volumed {
 
-// How an object that a command has deleted comes to be again, while this manifest still has it.
+// Says how an object that a command has deleted can exist again while this manifest still has it.
 std::string WayBackText(const std::string& file);
-// Of an object that was deleted and that its manifest still has.
+// The phase of an object that was deleted and that its manifest still has.
 inline constexpr const char* kRefusedPhase = "Refused";
-// Of an object whose manifest still has it: that it is refused there, and the way back.
+// Says, for an object whose manifest still has it, that it is refused there, and how it can exist
+// again.
 std::string RefusedText(ObjectKind kind, const ObjectOrigin& origin);
 
-// Threads: the control thread. Blocks: never. Both outlive it.
+// Threads: the control thread. Blocks: never. Catalog and claims outlive this object.
 class StorageViews {
  public:
   StorageViews(const ObjectCatalog& catalog, const Claims& claims)

@@ -1,4 +1,4 @@
-// Sub-path requests: which parts of a volume the containers of a pod mount, with subPathExpr
+// Sub-path requests: the parts of a volume that the containers of a pod mount, with subPathExpr
 // expanded by the container's environment.
 // Source: kubernetes pkg/kubelet/kubelet_pods.go@v1.36.2 (makeMounts),
 // pkg/kubelet/container/helpers.go@v1.36.2 (ExpandContainerVolumeMounts).
@@ -19,11 +19,11 @@ namespace volumed {
 struct SubPathPlan {
   std::vector<SubPathRequest> requests;
   std::vector<WantedProblem> problems;  // of mounts that could not be expanded
-  std::set<ObjectKey> objects;          // that environment variables come from
+  std::set<ObjectKey> objects;          // those from which environment variables come
 };
 
-// `earlier` are the requests that were made before: a mount that is among them keeps its path, as
-// the container that runs with it does, whatever its variables say now.
+// `earlier` has the requests that were made before: a mount that is among them keeps its path,
+// whatever its variables say now, since the container that runs with it keeps it too.
 // Threads: the control thread. Blocks: never.
 SubPathPlan PlanSubPaths(const Pod& pod, const std::string& volume_name,
                          const std::vector<SubPathRequest>& earlier, const ObjectCatalog& catalog,

@@ -1,5 +1,5 @@
-// TakeOver: how many volumes of the last agent this one found at its start, and of how many no
-// record says what they were.
+// TakeOver: how many volumes of the last agent this agent found at its start, and which of them no
+// record describes.
 // Source: kubernetes pkg/kubelet/volumemanager/reconciler/reconstruct.go@v1.36.2 (the metrics).
 #pragma once
 
@@ -10,11 +10,13 @@
 
 namespace volumed {
 
-// A value.
+// This is a value.
 struct TakeOver {
-  uint64_t volumes = 0;     // found, by whichever witness
-  uint64_t unreadable = 0;  // records that could not be read; what they are about is left alone
-  // Found by the mount table or by a directory alone: kept while they are wanted, else torn down.
+  uint64_t volumes = 0;  // found by any of the witnesses
+  // Records that could not be read; their volumes are left alone.
+  uint64_t unreadable = 0;
+  // Volumes found only by the mount table or by a directory: kept while they are wanted, else torn
+  // down.
   std::set<PodVolumeKey> without_record;
 };
 

@@ -1,9 +1,9 @@
-// VolumeExpander: makes volumes larger that are on the node and smaller than their
-// PersistentVolume says. It tells the claim before and after, starts the operation, and decides by
-// DecideExpansion alone. It runs for volumes that something happened to.
+// VolumeExpander: makes volumes larger that are on the node and smaller than their PersistentVolume
+// says. It updates the claim before and after, starts the operation, and lets only DecideExpansion
+// decide. It runs for volumes to which something happened.
 //
-// That a volume cannot be made larger keeps no pod from running: its claim's conditions and
-// `volumectl explain` say why, and when it is tried again.
+// A volume that cannot be made larger keeps no pod from running: its claim's conditions and
+// `volumectl explain` say why, and when the next try is.
 // Source: kubernetes pkg/kubelet/volumemanager/reconciler/reconciler_common.go@v1.36.2
 // (expandVolume), pkg/volume/util/operationexecutor/node_expander.go.
 #pragma once
@@ -31,7 +31,7 @@ namespace volumed {
 // Threads: the control thread. Blocks: never.
 class VolumeExpander {
  public:
-  // All outlive this.
+  // All members outlive this object.
   struct Parts {
     Scheduler& scheduler;
     const ObjectCatalog& catalog;
@@ -43,37 +43,39 @@ class VolumeExpander {
     HostEvents& events;
     const KubeletPaths& paths;
   };
-  // `ended`: an operation of this volume has ended, whatever became of it.
+  // `ended` is called when an operation on this volume has ended, whatever the result.
   VolumeExpander(Parts parts, std::function<void(const UniqueVolumeName&)> ended);
   VolumeExpander(const VolumeExpander&) = delete;
   VolumeExpander& operator=(const VolumeExpander&) = delete;
 
-  // Nothing is started before this.
+  // No operation is started before this is called.
   void Start() { queue_.Start(); }
   void MarkDirty(const UniqueVolumeName& volume) { queue_.MarkDirty(volume); }
-  // Something may have changed that kept it from being made larger.
+  // The reason why the volume was not made larger may be gone.
   void Retry(const UniqueVolumeName& volume);
-  // It is not on the node any more: nothing of its past counts when it comes again.
+  // The volume is not on the node any more: when it comes again, its past does not count.
   void Forget(const UniqueVolumeName& volume) { known_.erase(volume); }
 
-  // For the mount of its device: the size that its claim says, and the one that it is to have.
+  // The sizes for the mount of a device: the one that its claim says, and the one that it is to
+  // have.
   struct Sizes {
     Quantity now;  // zero: not known
     std::optional<Quantity> grow_to;
   };
   Sizes SizesForMount(const WantedVolume& wanted) const;
 
-  // The last failure, as long as it has not succeeded since. Null if there is none.
+  // The last failure since the last success; null if there is none.
   const FailureHistory* Failure(const UniqueVolumeName& volume) const;
 
  private:
-  // Of a volume on the node.
+  // What is known of a volume on the node.
   struct Known {
-    Quantity size;  // as far as is proven
+    Quantity size;  // the size that is proven
     bool in_flight = false;
-    bool in_use = false;                             // could not be done in use
-    std::optional<Quantity> failed = std::nullopt;   // finally, to this size
-    std::optional<Quantity> refused = std::nullopt;  // to be made this large, as all only read
+    bool in_use = false;                            // it cannot be made larger in use
+    std::optional<Quantity> failed = std::nullopt;  // making it this large has failed for good
+    // This size was refused, since all uses only read.
+    std::optional<Quantity> refused = std::nullopt;
     std::optional<FailureHistory> failure = std::nullopt;
   };
   // All that a decision needs.

@@ -1,5 +1,5 @@
-// VolumeStats: measures the volumes of the node in the background, so that whoever shows or scrapes
-// the figures reads what was measured last, with its age, and never waits for a filesystem.
+// VolumeStats: measures the volumes of the node in the background, so that a caller that shows or
+// scrapes the figures reads the last measurement, with its age, and never waits for a filesystem.
 // Source: kubernetes pkg/kubelet/server/stats/volume_stat_calculator.go@v1.36.2 (period, jitter).
 #pragma once
 
@@ -24,24 +24,26 @@
 namespace volumed {
 
 struct VolumeStatsSettings {
-  // Each volume is measured once in between one and two periods. Zero or less: never.
+  // Each volume is measured again after one to two periods. Zero or less: never.
   Duration period = std::chrono::seconds(60);
-  // After which a measurement is given up.
+  // A measurement without an answer is given up after this.
   Duration deadline = std::chrono::seconds(30);
   int max_running = 4;
-  // Of these, for volumes whose last measurement did not answer: they cannot use up the others.
+  // How many of these may be of volumes whose last measurement had no answer, so that they cannot
+  // use up all.
   int max_running_suspect = 1;
   uint64_t jitter_seed = 1;
-  // Measures many volumes of the agent's own filesystem by one request. Null: each by itself.
+  // With a kernel, many volumes of the agent's own filesystem are measured by one request. Null:
+  // each volume by itself.
   Kernel* kernel = nullptr;
-  // Told of every measurement that succeeded. Optional.
+  // Called after every measurement that succeeded. Optional.
   std::function<void(const PodVolumeKey&, const VolumeSpec&, const Metrics&)> measured;
 };
 
 struct VolumeStatsEntry {
-  Metrics metrics;  // of the last success; time_unix_ms tells its age
+  Metrics metrics;  // of the last success; time_unix_ms is its time
   bool measured = false;
-  std::optional<Error> last_error;  // of the last try, when it failed
+  std::optional<Error> last_error;  // set if the last try failed
   bool running = false;
   bool supported = true;  // false: the plugin has no metrics
 };
@@ -49,26 +51,27 @@ struct VolumeStatsEntry {
 // Threads: the control thread; measurements run as blocking tasks. Blocks: never.
 class VolumeStats {
  public:
-  // Everything outlives this.
+  // All arguments outlive this object.
   VolumeStats(Scheduler& scheduler, const VolumePluginMgr& plugins, const KubeletPaths& paths,
               Logger& log, VolumeStatsSettings settings);
   ~VolumeStats();
   VolumeStats(const VolumeStats&) = delete;
   VolumeStats& operator=(const VolumeStats&) = delete;
 
-  // Who puts into a volume what is in it. What the agent alone writes changes when it is set up
-  // anew, and only then: in between it is measured more seldom.
+  // Who writes the content of a volume. Content that only the agent writes changes only when it is
+  // set up again; in between it is measured less often.
   enum class Writer : uint8_t { kPod, kAgent };
-  // Begins to measure a volume that is set up. One that is known already stays as it is; if the
-  // agent writes it, it was written again, and is measured soon.
+  // Begins to measure a volume that is set up. Has no effect for a volume that is already known,
+  // except that one which the agent writes was written again, and is measured soon.
   void Track(const PodVolumeKey& key, const VolumeSpec& spec, PodPtr pod,
              Writer writer = Writer::kPod);
   void Forget(const PodVolumeKey& key);
 
-  // From now on, both positive. A new period counts at once: each volume is measured within it.
+  // Both hold from now on and are positive. A new period holds at once: each volume is measured
+  // within it.
   void SetTimes(Duration period, Duration deadline);
 
-  // Null when it is not tracked. Valid until the next change.
+  // Null if the volume is not tracked. The pointer is valid until the next change.
   const VolumeStatsEntry* Find(const PodVolumeKey& key) const;
   size_t size() const { return volumes_.size(); }
   int running() const { return running_; }
@@ -77,12 +80,13 @@ class VolumeStats {
   struct Volume {
     VolumeSpec spec;
     PodPtr pod;
-    uint64_t incarnation = 0;  // tells a late answer that it is not for this one
+    uint64_t incarnation = 0;  // tells late answers for an earlier volume apart
     bool suspect = false;
-    bool may_share = false;  // a request with others
+    bool may_share = false;  // may be measured together with others
     Writer writer = Writer::kPod;
-    bool written_again = false;  // while it was measured
-    // Of a request with others nothing came back, or its own took long: it must not hold up others.
+    bool written_again = false;  // it was written while it was being measured
+    // A request together with others had no answer, or its own took long: it must not hold up
+    // others.
     bool alone = false;
     TimePoint due = {};
     VolumeStatsEntry entry = {};
@@ -96,11 +100,11 @@ class VolumeStats {
   struct Shared;  // what one request measures
   struct Measurer {
     std::shared_ptr<MetricsProvider> provider;
-    std::string domain;  // "": the agent's own filesystem
+    std::string domain;  // "" for the agent's own filesystem
   };
   Result<Measurer> MeasurerOf(const Volume& volume) const;
   bool StartOne(const PodVolumeKey& key, Volume& volume);
-  // Those that are due and share requests, in one.
+  // Measures the volumes that are due and share requests, by one request.
   void StartShared();
   void Begin(const PodVolumeKey& key, Volume& volume);
   void Finished(const PodVolumeKey& key, uint64_t incarnation, bool suspect, Result<Metrics> result,
@@ -109,7 +113,7 @@ class VolumeStats {
                       bool answered);
   void Ended(const PodVolumeKey& key, uint64_t incarnation, Result<Metrics> result, bool alone);
   void WrittenAgain(const PodVolumeKey& key, Volume& volume);
-  // Of those that share requests: the pod's place in a period.
+  // For volumes that share requests: the place of their pod in a period.
   Duration Place(const PodVolumeKey& key) const;
   Duration UntilFirst(const PodVolumeKey& key, const Volume& volume);
   Duration UntilNext(const PodVolumeKey& key, const Volume& volume, bool is_second, bool rests);
@@ -123,7 +127,7 @@ class VolumeStats {
   std::mt19937_64 random_;
   std::map<PodVolumeKey, Volume> volumes_;
   Queue queue_;
-  std::set<PodVolumeKey> in_flight_;  // of forgotten volumes too, until their task ends
+  std::set<PodVolumeKey> in_flight_;  // also of forgotten volumes, until their task ends
   TimerId timer_ = 0;
   TimePoint timer_due_;
   uint64_t next_incarnation_ = 1;

@@ -7,7 +7,7 @@
 
 namespace volumed {
 
-// A value.
+// This is a value.
 struct WantedProblem {
   std::string step;  // "FindPlugin", "ExpandSubPath", "CheckVolumeMounts"
   Error error;
