@@ -1,10 +1,10 @@
 // The operations that attach the volume of a device to the node and detach it, and that ask whether
-// volumes are attached still. The device's own mount is in
-// device_operations.h, which waits for the attached device by a step from attach_steps.h.
+// volumes are still attached. The mount of the device is in device_operations.h; it waits for the
+// attached device by a step from attach_steps.h.
 //
-// Detaching is the end: it is begun only when the unmount is on record, after the mount table and
-// the records of pods have shown that nobody has the device, and after everything that the kernel
-// kept of it has reached it.
+// A detach cannot be undone. It begins only when the unmount is on record, when the mount table and
+// the records of pods have shown that nobody has the device, and when everything that the kernel
+// kept for the device has been written to it.
 // Source: kubernetes pkg/volume/util/operationexecutor/operation_generator.go@v1.36.2
 // (GenerateAttachVolumeFunc, GenerateDetachVolumeFunc, GenerateVolumesAreAttachedFunc;
 // GenerateBulkVolumeVerifyFunc is of v1.21.1).
@@ -21,15 +21,16 @@ namespace volumed {
 
 inline constexpr const char* kAttachOperation = "volume_attach";
 inline constexpr const char* kDetachOperation = "volume_detach";
-// By the plugin's Attacher; and by its BulkVolumeVerifier, where it has one.
+// The first name is for questions to the plugin's Attacher, the second for a plugin that has a
+// BulkVolumeVerifier.
 inline constexpr const char* kVerifyAttachedOperation = "verify_volumes_are_attached_per_node";
 inline constexpr const char* kBulkVerifyAttachedOperation = "verify_volumes_are_attached";
 
-// The volume is made present on the node, and taken from it again. Neither runs beside another
-// operation of the device.
+// Make the volume present on the node, and take it away again. Neither runs beside another
+// operation on the device.
 // Of each Run: Threads: one at a time per device. Blocks: until the steps' deadlines and the store.
 
-// Errors: Unimplemented, not applied, when the plugin attaches nothing; those of the steps.
+// Errors: Unimplemented, not applied, if the plugin attaches nothing; those of the steps.
 struct AttachVolume : OperationOf<AttachedVolume> {
   explicit AttachVolume(AttachRequest attach) : request(std::move(attach)) {}
 
@@ -42,9 +43,9 @@ struct AttachVolume : OperationOf<AttachedVolume> {
   AttachRequest request;
 };
 
-// The caller has made sure that no pod has the volume and that its device is not mounted.
-// Errors: FailedPrecondition, not applied, when no record says that the agent has attached it, when
-// its state forbids it (it is mounted), or while somebody has it; those of the steps.
+// REQUIRES: the caller has made sure that no pod has the volume and that its device is not mounted.
+// Errors: FailedPrecondition, not applied, if no record says that the agent has attached it, if its
+// state forbids it (it is mounted), or if somebody has it; those of the steps.
 struct DetachVolume : OperationOf<Unit> {
   explicit DetachVolume(DetachRequest detach) : request(std::move(detach)) {}
 
@@ -58,8 +59,9 @@ struct DetachVolume : OperationOf<Unit> {
 
 OperationKey VerifyAttachedKey(const std::string& plugin_name);
 
-// Asks the plugin, in one call, whether these volumes are attached still; runs beside anything.
-// Changes nothing, and has no record. Errors: an error says nothing of any of the volumes.
+// Asks the plugin in one call whether these volumes are still attached; runs beside any other
+// operation, changes nothing and has no record. Errors: an error says nothing about any of the
+// volumes.
 struct VerifyVolumesAreAttached : OperationOf<VerifiedAttachments> {
   explicit VerifyVolumesAreAttached(VerifyAttachedRequest verify) : request(std::move(verify)) {}
 

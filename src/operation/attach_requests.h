@@ -1,4 +1,4 @@
-// What the operations of the attach pipeline are asked for, and what they answer.
+// Requests and answers of the operations of the attach pipeline.
 #pragma once
 
 #include <map>
@@ -13,8 +13,9 @@ namespace volumed {
 struct AttachRequest {
   UniqueVolumeName device;
   VolumeSpec spec;
-  std::vector<PodUid> pods;    // that wait for it: success and failure are events of each
-  std::string limit_key = {};  // of the plugin's attach limits, for the record; "": has none
+  // The pods that wait for it: success and failure are events of each.
+  std::vector<PodUid> pods;
+  std::string limit_key = {};  // of the plugin's attach limits, for the record; or ""
 };
 
 struct AttachedVolume {
@@ -39,7 +40,7 @@ struct VerifyAttachedRequest {
   std::vector<VolumeToVerify> volumes;
 };
 
-// Whether each volume that was asked for is attached.
+// Whether each of the requested volumes is attached.
 using VerifiedAttachments = std::map<UniqueVolumeName, bool>;
 
 }  // namespace volumed

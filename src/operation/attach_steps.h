@@ -1,5 +1,5 @@
-// What other operations do about the attached volume of a device. For the operations' own source
-// files alone; attach_operations.cc has it.
+// What other operations need to know about the attached volume of a device. Only the operations'
+// own source files include this; it is implemented in attach_operations.cc.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace volumed {
 
-// The step of "mount_device" that waits for the device of an attached volume. `device_path` begins
-// as the record has it; what the plugin answers is put there, and on record.
-// Errors: Unimplemented, not applied, when the plugin attaches nothing; those of NewAttacher.
+// Makes the step of "mount_device" that waits for the device of an attached volume. `device_path`
+// starts with the recorded path; the step puts the plugin's answer there and on record.
+// Errors: Unimplemented, not applied, if the plugin attaches nothing; those of NewAttacher.
 // `parts`, `request` and `device_path` outlive the step.
 Result<Step> MakeWaitForAttachStep(const OperationParts& parts, VolumePlugin& plugin,
                                    const MountDeviceRequest& request, std::string& device_path);
 
-// Whether nothing on this node uses the device of an attached volume any more: no pod by its
-// record, no mount at its place, and nobody who has the device for himself (CheckDeviceLetGo).
+// Checks that nothing on this node uses the device of an attached volume any more: no pod by its
+// record, no mount at its place, and nobody who has the device exclusively (CheckDeviceLetGo).
 // Errors: FailedPrecondition, not applied, naming who uses it; those of ListMounts.
 Status CheckDeviceUnused(const OperationParts& parts, const DeviceRecord& device,
                          const CallOptions& call);

@@ -1,4 +1,4 @@
-// What every effect of an operation gets; its deadline comes with the step.
+// The CallOptions that every effect of an operation gets; the step adds its deadline.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ inline CallOptions OperationCall(std::string key, std::string domain, OperationP
   return call;
 }
 
-// The same call for an effect on the agent's own filesystem, which cannot hang with the volume.
+// The same options for an effect on the agent's own filesystem, which cannot hang with the volume.
 inline CallOptions OnOwnFilesystem(CallOptions call) {
   call.domain.clear();
   return call;

@@ -1,5 +1,5 @@
-// What the operations on devices have in common: the facts of a device's record, and the question
-// whether a pod may have anything of it.
+// What the operations on devices share: the facts of a device's record, and the question whether a
+// pod may have any of the device.
 #pragma once
 
 #include <string>
@@ -17,10 +17,10 @@ namespace volumed {
 DeviceRecord DeviceFactsOf(const UniqueVolumeName& device, const VolumePlugin& plugin,
                            const VolumeSpec& spec, const SafePath& device_mount_path);
 
-// What the calls that unmount a device have as CallOptions::domain.
+// The CallOptions::domain of the calls that unmount a device.
 std::string FaultDomainOf(const UnmountDeviceRequest& request, const DeviceRecordKeeper& devices);
 
-// Errors: FailedPrecondition, not applied, naming a pod that has it by its record.
+// Errors: FailedPrecondition, not applied, naming a pod that has the device by its record.
 Status CheckNoPodHas(const VolumeRecordKeeper& volumes, const UniqueVolumeName& device);
 
 }  // namespace volumed

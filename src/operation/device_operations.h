@@ -1,5 +1,5 @@
-// The operations on the device of a volume, as lists of steps: mounted once for all pods of the
-// node, and unmounted when none of them has the volume any more.
+// The operations on the device of a volume, as lists of steps: it is mounted once for all pods of
+// the node, and unmounted when no pod has the volume any more.
 // Source: kubernetes pkg/volume/util/operationexecutor/operation_generator.go@v1.36.2
 // (GenerateMountVolumeFunc, GenerateUnmountDeviceFunc).
 #pragma once
@@ -12,17 +12,17 @@
 
 namespace volumed {
 
-// Ours: in kubelet it is a part of "volume_mount" and has no name.
+// The name is this program's: in kubelet the operation is a part of "volume_mount" and has no name.
 inline constexpr const char* kMountDeviceOperation = "mount_device";
 inline constexpr const char* kUnmountDeviceOperation = "unmount_device";
-inline constexpr const char* kForgetDeviceOperation = "forget_device";  // ours
+inline constexpr const char* kForgetDeviceOperation = "forget_device";  // this program's name
 
-// The device of a volume, mounted once for all pods of the node; of a block volume, set up, and no
-// more than that (map_operations.h does it). Neither runs beside the other, nor beside a mount or
+// Mounts the device of a volume once for all pods of the node; the device of a block volume is only
+// set up (map_operations.h does that). These two operations exclude each other, and each mount or
 // unmount of a pod's volume that names the device.
 // Of each Run: Threads: one at a time per device. Blocks: until the steps' deadlines and the store.
 
-// Errors: Unimplemented, not applied, when the plugin mounts no devices; those of the steps.
+// Errors: Unimplemented, not applied, if the plugin mounts no devices; those of the steps.
 struct MountDevice : OperationOf<MountedDevice> {
   explicit MountDevice(MountDeviceRequest mount) : request(std::move(mount)) {}
 
@@ -35,10 +35,10 @@ struct MountDevice : OperationOf<MountedDevice> {
   MountDeviceRequest request;
 };
 
-// The caller has made sure that no pod has the volume.
-// Errors: FailedPrecondition, not applied, while a pod's record, or the mount table, says that
-// somebody has the volume; maybe applied, when it is unmounted, and its plugin is to detach a
-// device that somebody still has (where nothing is detached, that is a line in the log); those of
+// REQUIRES: the caller has made sure that no pod has the volume.
+// Errors: FailedPrecondition, not applied, while a pod's record or the mount table says that
+// somebody has the volume; maybe applied if the device was unmounted, is to be detached by its
+// plugin, and somebody still has it (if it is not to be detached, that is only logged); those of
 // the steps.
 struct UnmountDevice : OperationOf<Unit> {
   explicit UnmountDevice(UnmountDeviceRequest unmount) : request(std::move(unmount)) {}
@@ -51,8 +51,8 @@ struct UnmountDevice : OperationOf<Unit> {
   UnmountDeviceRequest request;
 };
 
-// The volume is no more, and what its record says of its filesystem may go. Success when there is
-// no record. Errors: FailedPrecondition, for a device that is mounted.
+// Forgets what the record of a volume that has ended says of its filesystem. Succeeds if there is
+// no record. Errors: FailedPrecondition, not applied, if the device is mounted.
 struct ForgetDevice : OperationOf<Unit> {
   explicit ForgetDevice(UniqueVolumeName of_device) : device(std::move(of_device)) {}
 

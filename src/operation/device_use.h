@@ -1,8 +1,8 @@
-// Whether the device of a volume is let go of: what has to be proven before it is detached, and
-// what is said of it when it is not. A mount table cannot prove it: a container's copy of the
-// mounts is in another namespace, and a device can be claimed without any mount. Source: kubernetes
-// pkg/volume/util/operationexecutor/operation_generator.go@v1.36.2 (GenerateUnmountDeviceFunc:
-// DeviceOpened).
+// Finds out whether nobody uses the device of a volume any more. That has to be proven before the
+// device is detached, and is reported if it is not so. A mount table cannot prove it: a container's
+// copies of the mounts are in another namespace, and a device can be claimed without any mount.
+// Source: kubernetes pkg/volume/util/operationexecutor/operation_generator.go@v1.36.2
+// (GenerateUnmountDeviceFunc: DeviceOpened).
 //
 // Threads: any. Blocks: until the call's deadline; opening a dead disk may hang.
 #pragma once
@@ -17,17 +17,18 @@
 
 namespace volumed {
 
-// The block device that is mounted at `place`, as far as the mount table names one.
+// The block device that is mounted at `place`; nullopt if the mount table names none.
 Result<std::optional<MountedSource>> FindMountedSource(Kernel& kernel, const SafePath& place,
                                                        const CallOptions& call);
 
-// Who has the device, in words: "/dev/sdb is mounted at /mnt/x". Empty: nobody has it, which was
-// tried, or it is not on the node any more. Errors: those of CheckDeviceUse.
+// Says who has the device: "/dev/sdb is mounted at /mnt/x". Empty if an attempt to claim the device
+// showed that nobody has it, or if it is not on the node any more. Errors: those of CheckDeviceUse.
 Result<std::string> FindDeviceUsers(Kernel& kernel, const MountedSource& source,
                                     const CallOptions& call);
 
-// FailedPrecondition, not applied, with those words while somebody has it. A path that is no block
-// device is success, as kubelet's: there is nothing to be asked.
+// Errors: FailedPrecondition, not applied, with the text of FindDeviceUsers if somebody has the
+// device. A path that is not a block device is success, as in kubelet: there is no device to ask
+// about.
 Status CheckDeviceLetGo(Kernel& kernel, const MountedSource& source, const CallOptions& call);
 
 struct ReleasedDevice {
@@ -36,9 +37,10 @@ struct ReleasedDevice {
   bool is_detached_next = false;
 };
 
-// The last step of an unmount or unmapping. What is to be detached must be let go of; what stays on
-// the node may be somebody else's as well (an administrator's mount), but nobody is told that it is
-// free: that is a line of the log. Errors: those of CheckDeviceLetGo, of what is to be detached.
+// The last step of an unmount or unmapping. A device that is to be detached must be free. A device
+// that stays on the node may have another user as well (an administrator's mount); that is logged,
+// so that nobody takes it for free. Errors: those of CheckDeviceLetGo, for a device that is to be
+// detached.
 Status CheckReleasedDevice(Kernel& kernel, Logger& logger, const ReleasedDevice& device,
                            const CallOptions& call);
 

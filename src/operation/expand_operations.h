@@ -1,8 +1,8 @@
-// The operation that makes a volume larger on the node, while it is mounted or mapped.
+// The operation that makes a volume larger on the node while it is mounted or mapped.
 //
-// The device's record is its intent: it is Expanding, and has the target size, before the plugin is
-// called; it has the proven size before it rests. A volume without such a record (one that is given
-// to pods as a block device) has its intent in the claim's status alone.
+// The device's record is its intent: it is Expanding and has the target size before the plugin is
+// called, and it has the proven size before it rests. A volume without such a record (one that pods
+// get as a block device) has its intent only in the claim's status.
 // Source: kubernetes pkg/volume/util/operationexecutor/{operation_generator,node_expander}.go
 // @v1.36.2 (GenerateExpandInUseVolumeFunc, NodeExpander).
 #pragma once
@@ -27,11 +27,11 @@ inline constexpr const char* kVolumeResizeFailed = "VolumeResizeFailed";
 
 OperationKey ExpandKey(const UniqueVolumeName& volume);
 
-// Alone, as MountDevice is; its key is its own, and so is its back-off. Whether it succeeded or
-// not, the volume stays mounted. Run: Threads: one at a time per volume. Blocks: until the steps'
-// deadlines and the store; as long as it takes for the growth of a filesystem. Errors:
-// Unimplemented, not applied, when the plugin expands nothing; FailedPrecondition, not applied,
-// when the volume is not on the node; those of the plugin.
+// Uses the device exclusively, like MountDevice, but has a key, and so a back-off, of its own.
+// Whether it succeeds or not, the volume stays mounted. Run: Threads: one at a time per volume.
+// Blocks: until the steps' deadlines and the store, and as long as a filesystem takes to grow.
+// Errors: Unimplemented, not applied, if the plugin expands nothing; FailedPrecondition, not
+// applied, if the volume is not on the node; those of the plugin.
 struct ExpandVolume : OperationOf<ExpandedVolume> {
   explicit ExpandVolume(ExpandRequest expand) : request(std::move(expand)) {}
 
@@ -44,12 +44,12 @@ struct ExpandVolume : OperationOf<ExpandedVolume> {
   ExpandRequest request;
 };
 
-// Whom an expansion's event is about.
+// The objects that get an event about an expansion.
 struct ExpansionAudience {
   std::vector<PodUid> pods;
   std::string claim;  // "namespace/name"
 };
-// The one place at which they are told.
+// The only function that records these events.
 void TellOfExpansion(HostEvents& events, const ExpansionAudience& audience, EventType type,
                      const std::string& reason, const std::string& message);
 

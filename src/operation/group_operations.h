@@ -1,8 +1,8 @@
-// The set-up, and the teardown, of several volumes of one pod as one operation: their intents are
-// written together, one composite request makes all of them, and their outcomes are written
-// together. State, outcome and error stay those of each volume: one that cannot be tried yet, or
-// that fails, leaves the others as they are. For volumes that need no device and lie on the agent's
-// own filesystem. Used by MountVolume and UnmountVolume.
+// Set-up and teardown of several volumes of one pod as one operation: their intents are written
+// together, one composite request makes all of them, and their outcomes are written together. Each
+// volume keeps a state, outcome and error of its own: one that cannot be tried yet, or that fails,
+// leaves the others as they are. This is for volumes that need no device and lie on the agent's own
+// filesystem. MountVolume and UnmountVolume use it.
 #pragma once
 
 #include <vector>
@@ -18,26 +18,27 @@
 namespace volumed {
 
 // Whether the volume may be made together with others of its pod: it has no device and no storage
-// that could be somebody else's, and hangs with nothing but the agent's own filesystem. Of a
-// teardown its record says so; what was handed out as it is may be taken away with the others,
-// for nobody looks there. Threads: any. Blocks: never.
+// that could belong to others, and depends on no filesystem but the agent's own. For a teardown the
+// volume's record decides; a volume that was handed out as it is may be taken away with the others,
+// since its teardown does not touch its place. Threads: any. Blocks: never.
 bool CanBeGrouped(const MountRequest& request, const VolumePlugin& plugin);
 bool CanBeGrouped(const UnmountRequest& request, const PodVolumeRecord& record,
                   const VolumePlugin& plugin);
 
-// Something is mounted in the directory that covers the volume, or that lies in it and may hang: no
-// other volume is to wait for it. `mounts`: FaultDomains::MountsAround of the directory. Pure.
+// Whether a mount covers the volume, or lies in it and may hang; other volumes must not wait for
+// such a volume. `mounts` is FaultDomains::MountsAround of the directory. This function is pure.
 bool IsCovered(const KubeletPaths& paths, const VolumePlace& volume,
                const std::vector<FaultDomains::KnownMount>& mounts);
 
-// What is mounted over a directory on the way to the volume: effects would be made in somebody's
-// filesystem, and the pod's own things below it be taken for gone.
-// Errors: FailedPrecondition, not applied, naming it; those of ListMounts. Blocks: never for long.
+// Checks that nothing is mounted over a directory on the way to the volume. Otherwise effects would
+// be made in a foreign filesystem, and the pod's own things below it would seem to be gone.
+// Errors: FailedPrecondition, not applied, naming the mount; those of ListMounts. Blocks: for a
+// question to the mount table.
 Status CheckNotCovered(const VolumeHost& host, const VolumePlace& volume, const CallOptions& call);
 
-// Both: an answer for each operation, in their order; nothing where it was done. A volume whose
-// plugin has no effect for it after all is run alone, after the others. All are of one pod, and of
-// different volumes. Threads: one at a time per volume. Blocks: until the deadlines and the store.
+// Both answer for each operation, in their order; nullopt if it was done. A volume for which its
+// plugin has no effect after all is run alone, after the others. REQUIRES: all volumes are of one
+// pod, and differ. Threads: one at a time per volume. Blocks: until the deadlines and the store.
 OperationFailures RunMountGroup(const OperationParts& parts,
                                 const std::vector<const MountVolume*>& all,
                                 const std::vector<MountedVolume*>& results,

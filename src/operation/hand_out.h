@@ -1,6 +1,6 @@
-// A volume that is handed out as it is (a hostPath) and lies on the agent's own filesystem, under
-// whichever of its mounts, or in memory: it is looked at in the one request that makes the other
-// volumes of its pod. Nothing is made of it.
+// A volume that is handed out as it is (a hostPath) and lies in memory or on a disk that hangs only
+// with the agent's own filesystem. It is looked at in the same request that makes the other volumes
+// of its pod; no effect is needed.
 #pragma once
 
 #include <optional>
@@ -15,28 +15,29 @@
 
 namespace volumed {
 
-inline constexpr char kReserveStorage[] = "ReserveStorage";  // the step
+inline constexpr char kReserveStorage[] = "ReserveStorage";  // name of the step
 
-// Whether it may be tried: it is a pod's own volume that is set up for the first time, without
-// sub-paths, for those are mounted. Threads: any. Blocks: never.
+// Whether this way may be tried: the volume is a pod's own, is set up for the first time, and has
+// no sub-paths, since those are mounted. Threads: any. Blocks: never.
 bool MayBeHandedOutInGroup(const MountRequest& request, const VolumePlugin& plugin);
 
 // Threads: one executor thread.
 class HandOut {
  public:
-  // All outlive this.
+  // All arguments outlive this object.
   HandOut(const OperationParts& parts, const MountRequest& request, VolumePlugin& plugin,
           Mounter& mounter);
 
-  // What is to be asked; nothing if the mount table has it, or a mount on the way to it, on another
-  // filesystem, with which it may hang. A link on the way is not followed, for the table does not
-  // tell where it leads. Blocks: for the mount table.
+  // The look that has to be made; nullopt if the path, or a mount on the way to it, is on another
+  // filesystem, with which the look might hang. The look follows no link, since the mount table
+  // does not tell where a link leads. Blocks: for the mount table.
   std::optional<IdentifyStorage> Look(const CallOptions& call) const;
-  // The pod is given what the look has told of, unless that is in somebody's way, or is not what
-  // the volume wants.
+  // Gives the pod what the look has found. Errors: it is in another user's way, or is not what the
+  // volume wants.
   std::optional<OperationFailure> Take(const StorageIdentity& identity, const CallOptions& call);
   GivenStorage Given() const { return storage_.Given(); }
-  // The operation has failed. Whether only the look did, and it may be tried by itself.
+  // To be called if the operation has failed. Returns whether only the look failed, so that the
+  // volume may be tried alone.
   bool GiveBack(const OperationFailure& failure);
 
  private:

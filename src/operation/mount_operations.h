@@ -1,7 +1,7 @@
-// The operations on the volumes of pods, and of whoever else is given one, that are directories: a
-// volume is set up at its target, brought up to date, and torn down; at the end the pod's own
-// directories and its record go. Block volumes are in map_operations.h; several volumes at once in
-// group_operations.h.
+// The operations on volumes that are directories, of pods and of others that are given one: a
+// volume is set up at its target, brought up to date, and torn down; in the end the pod's own
+// directories and its record are removed. Block volumes are in map_operations.h; group_operations.h
+// makes several volumes at once.
 // Source: kubernetes pkg/volume/util/operationexecutor/operation_generator.go@v1.36.2
 // (GenerateMountVolumeFunc, GenerateUnmountVolumeFunc).
 //
@@ -22,7 +22,7 @@ struct MountVolume : OperationOf<MountedVolume> {
   explicit MountVolume(MountRequest mount) : request(std::move(mount)) {}
 
   OperationKey key() const { return request.key(); }
-  // Alone with its device: what is bound is not unmounted meanwhile.
+  // It uses its device exclusively: the device must not be unmounted while it is bound.
   OperationTraits Traits(const OperationParts& parts) const;
   std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
                                       MountedVolume& result) const;
@@ -41,7 +41,7 @@ struct UnmountVolume : OperationOf<Unit> {
   explicit UnmountVolume(UnmountRequest unmount) : request(std::move(unmount)) {}
 
   OperationKey key() const { return request.key(); }
-  // Beside others that share its device.
+  // It may run beside others that share its device.
   OperationTraits Traits(const OperationParts& parts) const;
   std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
                                       Unit& result) const;
@@ -55,8 +55,9 @@ struct UnmountVolume : OperationOf<Unit> {
   UnmountRequest request;
 };
 
-// Once no volume of the pod is left: its directories, and its record as said. Never removes what it
-// does not know: a directory with foreign content stays, and is named in the error.
+// Removes the directories of a pod that has no volume left, and handles its record as requested. It
+// never removes what it does not know: a directory with foreign content stays and is named in the
+// error.
 struct RemovePod : OperationOf<Unit> {
   RemovePod(PodUid of_pod, std::string of_display_name, PodRecordEnd record_end)
       : pod(std::move(of_pod)), pod_display_name(std::move(of_display_name)), record(record_end) {}

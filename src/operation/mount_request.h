@@ -1,5 +1,5 @@
-// What a set-up is asked for, as a Mounter takes it: shared by the operations on one volume and
-// those on several. For the operations' own source files alone.
+// Translates a request for a set-up into what a Mounter takes; shared by the operations on one
+// volume and on several. Only the operations' own source files include this.
 #pragma once
 
 #include "mounter/mounter.h"
@@ -19,9 +19,10 @@ inline constexpr const char* kVolumeUnmount = "volume_unmount";
 MounterArgs ArgsFor(const MountRequest& request, const CallOptions& call);
 SafeSubpathRequest SubpathOf(const MountRequest& request, const SubPathRequest& wanted,
                              const Mounter& mounter);
-// A remount changes the content of a volume that is set up all the while; anything else sets it up.
+// A remount changes the content of a volume that stays set up; every other event sets the volume
+// up.
 VolumeEvent MountEvent(const MountRequest& request, const VolumeRecordKeeper& keeper);
-// What is known of the volume once it is set up, but for its sub-paths.
+// Fills in what is known of the volume once it is set up, except its sub-paths.
 void DescribeMounted(const std::string& plugin_name, const Mounter& mounter, MountedVolume& result);
 
 }  // namespace volumed

@@ -1,6 +1,6 @@
-// NodeVolumeOperations: VolumeOperations on real plugins, on the node that the agent is on. It
-// knows no kind of operation: it gives each its place on the executor, and those that can be made
-// together one place.
+// NodeVolumeOperations: implements VolumeOperations with real plugins on this node. It knows no
+// kind of operation: it gives each a place on the executor, and one place to those that can be made
+// together.
 #pragma once
 
 #include <memory>
@@ -21,29 +21,31 @@
 
 namespace volumed {
 
-// Threads: the control thread. Blocks: never. An operation that runs when this is destroyed ends by
-// itself and is not reported; what the constructor was given must outlive it.
+// Threads: the control thread. Blocks: never. An operation that runs when this object is destroyed
+// ends by itself and is not reported. The constructor's arguments outlive it.
 class NodeVolumeOperations final : public VolumeOperations {
  public:
-  // `parts` has no keeper of volumes' records: it is made here. Without `fault_domains` (null) each
-  // domain is a lane of its own name, and nothing is known to be mounted in the root.
+  // `parts` comes without a keeper of volumes' records; the constructor makes it. If
+  // `fault_domains` is null, each domain is a lane of its own name, and no mount in the root is
+  // known.
   NodeVolumeOperations(Scheduler& scheduler, OperationParts parts, OperationObserver& observer,
                        BootId boot_id, FaultDomains* fault_domains = nullptr);
   ~NodeVolumeOperations() override;
 
-  // What the agent before this one left in the store, once, before the first operation; of another
-  // boot too (see AfterRestart). Without it every volume is taken as one without a record: a
-  // teardown then needs a record write before its first effect, and fails on a full disk.
+  // Takes over what the agent before this one left in the store, also from another boot (see
+  // AfterRestart). To be called once, before the first operation. Without it every volume counts as
+  // one without a record: a teardown then has to write a record before its first effect, and fails
+  // on a full disk.
   void Restore(const std::vector<PodVolumeRecord>& volumes,
                const std::vector<DeviceRecord>& devices);
 
-  // Of operations that start from now on; those that run keep what they were started with.
+  // The settings hold for operations that start from now on; operations that run keep their own.
   void SetSettings(const OperationSettings& settings);
 
   std::vector<StartResult> StartAll(std::vector<std::unique_ptr<AnyOperation>> operations) override;
 
   void GiveUpWaiting(const OperationKey& key) override { executor_.GiveUpWaiting(key); }
-  // To be called when FaultDomains::HealthOf() may answer something else.
+  // To be called when FaultDomains::HealthOf() may have another answer.
   void LanesChanged() { executor_.LanesChanged(); }
   std::set<std::string> SetUnknownVolumes(std::vector<UnknownVolume> unknown) override {
     return parts_->storage.SetUnknown(std::move(unknown));
@@ -59,10 +61,10 @@ class NodeVolumeOperations final : public VolumeOperations {
     return executor_.FindRunning(key);
   }
 
-  // The record of a volume as it was last assigned; nullopt when there is none.
+  // The record of a volume as it was last assigned; nullopt if there is none.
   std::optional<PodVolumeRecord> FindRecord(const PodVolumeKey& key) const;
 
-  // Devices of block volumes that are held open.
+  // How many devices of block volumes are held open.
   size_t held_devices() const { return parts_->holds->size(); }
 
  private:
@@ -71,7 +73,7 @@ class NodeVolumeOperations final : public VolumeOperations {
   StartResult StartAlone(const OperationPtr& operation);
   std::vector<StartResult> StartTogether(std::vector<OperationPtr> operations);
   OperationExecutor::Completion Completion(const OperationPtr& operation) const;
-  // The same of one of several: what was left out is started by itself, in its own lane.
+  // The same for a member of a group; a member that was left out is started alone, in its own lane.
   OperationExecutor::Completion CompletionInGroup(const OperationPtr& operation);
   std::vector<FaultDomains::KnownMount> MountsAround(const SafePath& directory) const;
 

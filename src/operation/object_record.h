@@ -1,5 +1,6 @@
-// The agent's records of the objects of its sources, and of the sources, as values, and their way
-// into and out of the record store's rows. No field holds the content of a Secret or ConfigMap.
+// The agent's records of the objects of its sources, and of the sources themselves, as values, and
+// their conversion to and from rows of the record store. No field holds the content of a Secret or
+// ConfigMap.
 #pragma once
 
 #include <cstdint>
@@ -20,31 +21,33 @@ inline constexpr const char* kCommandNumberRecordKind = "command-number";
 inline constexpr const char* kKnownObjectRecordKind = "known-object";
 inline constexpr const char* kObjectSourceRecordKind = "object-source";
 
-// A claim that is taken for another one loses its volume, or gets that one's.
+// A claim that is mistaken for another one loses its volume, or gets the other claim's.
 inline constexpr Durability kObjectUidRecordDurability = Durability::kPowerLoss;
 inline constexpr Durability kKnownObjectRecordDurability = Durability::kPowerLoss;
-// A command that was answered holds.
+// A command that was answered must hold.
 inline constexpr Durability kDeletedObjectRecordDurability = Durability::kPowerLoss;
 inline constexpr Durability kCommandNumberRecordDurability = Durability::kPowerLoss;
-// A directory that is not recognised holds back all that it had.
+// If a directory is not recognised, everything that it had is held.
 inline constexpr Durability kObjectSourceRecordDurability = Durability::kPowerLoss;
 
-// An object, no pod, that a source has delivered and that was accepted. Written by the volume
-// manager. Key: the object's.
+// An object, other than a pod, that a source has delivered and that was accepted. The volume
+// manager writes it. Key: the object's.
 struct KnownObjectRecord {
   ObjectKey object{};
-  std::string uid{};     // "": it has none
-  std::string source{};  // "" if a program wrote it that did not keep it
+  std::string uid{};  // "" if it has none
+  // "" if it was written by a program that did not record the source.
+  std::string source{};
   std::string file{};
-  std::string object_json{};  // "" if its content is not on record here
+  std::string object_json{};  // "" if its content is not recorded here
   bool missing = false;
   int64_t missing_since_unix_ms = 0;
-  std::optional<ContentMark> mark{};  // of a Secret or ConfigMap that is not on record elsewhere
+  // For a Secret or ConfigMap that is not recorded elsewhere.
+  std::optional<ContentMark> mark{};
   friend bool operator==(const KnownObjectRecord&, const KnownObjectRecord&) = default;
 };
 
-// What the directory of a source is recognised by. Written by the volume manager. Key: the source's
-// name.
+// The facts by which the directory of a source is recognised. The volume manager writes it. Key:
+// the source's name.
 struct ObjectSourceRecord {
   std::string name{};
   KnownDirectory directory{};
@@ -52,16 +55,16 @@ struct ObjectSourceRecord {
   friend bool operator==(const ObjectSourceRecord&, const ObjectSourceRecord&) = default;
 };
 
-// The uid that the former release has given to an object whose manifest names none: it is taken
-// over into a KnownObjectRecord. Key: the object's.
+// The uid that the former release gave to an object whose manifest names none; it is moved into a
+// KnownObjectRecord. Key: the object's.
 struct ObjectUidRecord {
   ObjectKey object{};
   std::string uid{};
   friend bool operator==(const ObjectUidRecord&, const ObjectUidRecord&) = default;
 };
 
-// An object that was deleted by command (volumemanager/deleted_objects.h). Written by the volume
-// manager. Key: the object's, and its uid.
+// An object that was deleted by command (volumemanager/deleted_objects.h). The volume manager
+// writes it. Key: the object's key and its uid.
 struct DeletedObjectRecord {
   ObjectKey object{};
   std::string uid{};
@@ -71,7 +74,7 @@ struct DeletedObjectRecord {
   friend bool operator==(const DeletedObjectRecord&, const DeletedObjectRecord&) = default;
 };
 
-// The highest number that a command may have had. Written by the volume manager. One row.
+// The highest number that a command may have got. The volume manager writes it. There is one row.
 struct CommandNumberRecord {
   uint64_t reserved = 0;
   friend bool operator==(const CommandNumberRecord&, const CommandNumberRecord&) = default;

@@ -39,8 +39,8 @@ namespace volumed {
 struct OperationParts;
 class OperationProgress;
 
-// What an operation is of, for its back-off and for whoever shows it: a volume of a pod, a whole
-// pod (an empty spec), or the device of a volume that pods of the node share.
+// Identifies what an operation works on, for its back-off and for display: a volume of a pod, a
+// whole pod (an empty spec), or the device of a volume that pods of the node share.
 struct OperationKey {
   PodUid pod;
   SpecName spec;
@@ -59,13 +59,13 @@ struct OperationKey {
   std::string ToString() const { return is_device() ? device.str() : pod_volume().ToString(); }
 };
 
-// Which step failed, for explain.
+// Says which step failed; for `explain`.
 struct OperationFailure {
   std::string operation;  // "volume_mount"
   std::string step;       // "SetUp"
   Error error;            // its outcome is the operation's
-  // The outcome of the step alone, if it is another one: a refusal after a step that has changed
-  // the volume.
+  // The outcome of the step alone, if it differs: for example a refusal after a step that has
+  // changed the volume.
   std::optional<Outcome> step_outcome = std::nullopt;
 };
 
@@ -86,14 +86,16 @@ OperationOutcome<T> OutcomeOf(const std::optional<OperationFailure>& failure, T 
   return outcome;
 }
 
-// An answer for each of several operations; nothing where it succeeded.
+// An answer for each of several operations; nullopt if it succeeded.
 using OperationFailures = std::vector<std::optional<OperationFailure>>;
 
-// How an operation needs the device of its volume.
+// How an operation uses the device of its volume.
 enum class DeviceUse {
   kNone,
-  kShared,     // beside others that share it: a pod's bind is taken away
-  kExclusive,  // alone: the device is mounted or unmounted, a pod's bind is made
+  // Beside others that share it: the operation takes a pod's bind away.
+  kShared,
+  // Alone: the operation mounts or unmounts the device, or makes a pod's bind.
+  kExclusive,
 };
 
 // What is known of an operation before it runs.
@@ -102,19 +104,20 @@ struct OperationTraits {
   std::string name;         // "volume_mount"
   std::string plugin_name;  // for logs and metrics
   std::string pod_display_name;
-  UniqueVolumeName device = {};  // that it uses, in this way:
+  UniqueVolumeName device = {};  // which it uses in this way:
   DeviceUse use = DeviceUse::kNone;
-  // What it may hang with, as its calls have it (CallOptions::domain): beyond the limits it waits
-  // without a thread. Empty for things that no worker waits for (a device that is to appear), and
-  // for what waits for nothing but the agent's own filesystem:
+  // What the operation may hang with, as in its calls (CallOptions::domain). If too many operations
+  // are in the domain, it waits without a thread. The name is empty for things that no worker waits
+  // for (a device that is to appear), and for an operation that uses only the agent's own
+  // filesystem:
   FaultDomain domain = {};
   bool on_own_filesystem = false;
-  // See OperationLanes::Enter.
+  // These two are explained at OperationLanes::Enter.
   bool takes_away = false;
   bool with_many = false;
 };
 
-// The volume of an operation that may be made together with others, as VolumeTarget has it.
+// The place of a volume that may be made together with others, as in VolumeTarget.
 struct VolumePlace {
   PodVolumeKey key;
   SafePath place;
@@ -136,22 +139,22 @@ class AnyOperation {
   virtual std::optional<OperationFailure> Run(const OperationParts& parts,
                                               OperationProgress& progress) = 0;
 
-  // If it may be made together with others of its kind, in the same directory.
+  // Set if the operation may be made together with others of its kind in the same directory.
   virtual std::optional<VolumePlace> PlaceInGroup(const OperationParts& parts) const = 0;
-  // REQUIRES: all are of this one's kind, and this is the first of them.
+  // REQUIRES: all are of this operation's kind, and this is the first of them.
   virtual OperationFailures RunTogether(const OperationParts& parts,
                                         const std::vector<AnyOperation*>& all,
                                         OperationProgress& progress) = 0;
 
-  // RunTogether has answered that it cannot be made together with others, and has not tried it: it
-  // has not ended, and is run by itself.
+  // Whether RunTogether has answered that the operation cannot be made together with others. It was
+  // not tried then and has not ended; it is run alone.
   virtual bool IsLeftOut() const { return false; }
 
-  // It has ended: events, and then whoever has started it.
+  // The operation has ended: records events, and then tells its caller.
   virtual void End(const OperationParts& parts, const std::optional<OperationFailure>& failure) = 0;
 };
 
-// One kind of it: what was asked for, its answer, and who waits for it.
+// A started operation of one kind: the operation, its answer, and the caller that waits for it.
 template <typename Op>
 class StartedOperation final : public AnyOperation {
  public:
@@ -162,7 +165,7 @@ class StartedOperation final : public AnyOperation {
       : operation_(std::move(operation)), done_(std::move(done)) {}
 
   const Op& operation() const { return operation_; }
-  // Without events: for whoever stands in for what runs it.
+  // Ends it without events; for a stand-in of whatever runs operations.
   void Finish(const OperationOutcome<Value>& outcome) { done_(outcome); }
 
   OperationKey key() const override { return operation_.key(); }
@@ -222,7 +225,7 @@ OperationFailures StartedOperation<Op>::RunTogether(const OperationParts& parts,
   return failures;
 }
 
-// Null if it is of another kind.
+// Null if the operation is of another kind.
 template <typename Op>
 StartedOperation<Op>* As(AnyOperation& operation) {
   return dynamic_cast<StartedOperation<Op>*>(&operation);

@@ -1,5 +1,5 @@
 // OperationExecutor: runs operations beside the control thread, at most one per key, with back-off
-// after a failure; logs and reports each once.
+// after a failure, and logs and reports each once.
 // Source: kubernetes pkg/volume/util/nestedpendingoperations@v1.36.2.
 #pragma once
 
@@ -24,10 +24,10 @@
 
 namespace volumed {
 
-// Where an operation is, written by its thread and read by the control thread. Threads: any.
+// How far an operation is; its thread writes this, and the control thread reads it. Threads: any.
 class OperationProgress {
  public:
-  // `clock` outlives this. The time of a step is for showing only.
+  // `clock` outlives this object. The time of a step is only for display.
   explicit OperationProgress(const Clock& clock) : clock_(clock) {}
 
   void EnterStep(const std::string& step) EXCLUDES(mu_);
@@ -44,8 +44,8 @@ class OperationProgress {
   std::atomic<int64_t> entries_{0};
 };
 
-// Two keys exclude each other when they are of one pod and of one volume, or when either stands for
-// the whole pod (an empty spec), or when they are of one device.
+// Two keys exclude each other if they name the same pod and volume, if one of them stands for the
+// whole pod of the other (an empty spec), or if they name the same device.
 // Source: nestedpendingoperations (isOperationExists).
 bool KeysOverlap(const OperationKey& a, const OperationKey& b);
 
@@ -53,42 +53,44 @@ bool KeysOverlap(const OperationKey& a, const OperationKey& b);
 class OperationExecutor {
  public:
   using Operation = OperationTraits;
-  // Runs on an executor thread, may block; nullopt: it succeeded.
+  // Runs on an executor thread and may block; returns nullopt if it succeeded.
   using Body = std::function<std::optional<OperationFailure>(OperationProgress&)>;
   using Completion = std::function<void(const std::optional<OperationFailure>&)>;
 
-  // All outlive this; and outlive the bodies, which go on when this is destroyed. `domains` may be
-  // null: see OperationLanes.
+  // All arguments outlive this object and the bodies, which go on after it is destroyed. `domains`
+  // may be null: see OperationLanes.
   OperationExecutor(Scheduler& scheduler, Logger& logger, OperationObserver& observer,
                     FaultDomains* domains = nullptr, LaneLimits limits = {});
   ~OperationExecutor();
   OperationExecutor(const OperationExecutor&) = delete;
   OperationExecutor& operator=(const OperationExecutor&) = delete;
 
-  // kPending while an operation with an overlapping key runs, whichever it is, or one that uses the
-  // same device in a way that excludes this one. kBackoff when the
-  // same operation of the same key failed lately; another operation may start at once, and makes
-  // the first one's back-off forgotten.
+  // kPending: an operation with an overlapping key runs, whatever its kind, or one that uses the
+  // same device in a way that excludes this one. kBackoff: the same operation of the same key
+  // failed lately. Another operation of the key may start at once; the back-off of the first is
+  // then forgotten.
   StartResult Start(Operation operation, Body body, Completion done);
 
-  // Several operations that are made together, each for itself: one that cannot start is left out,
-  // and one that fails does so alone. They have one place, without a domain and without a device.
+  // A member of a group of operations that are made together, each for itself: one that cannot
+  // start is left out, and one that fails does so alone. The group has one place, without a domain
+  // and without a device.
   struct Member {
     Operation operation;
     Completion done;
-    // It has not failed, but was not tried either: that is no end of it. Empty: never.
+    // Whether the operation has not failed but was not tried either; then it has not ended. Empty:
+    // never.
     std::function<bool()> left_out = nullptr;
   };
-  // Is given the numbers of the members that were started, and answers for each of them.
+  // Gets the numbers of the members that were started, and answers for each of them.
   using GroupBody =
       std::function<OperationFailures(const std::vector<size_t>& started, OperationProgress&)>;
   std::vector<StartResult> StartGroup(std::vector<Member> members, GroupBody body);
 
   // An operation of exactly this key that waits for its lane ends with Cancelled, not applied, and
-  // without back-off, and so do those that are made together with it. One that runs goes on, and
-  // one that takes something away waits on.
+  // without back-off, and so do the operations that are made together with it. An operation that
+  // runs goes on, and one that takes something away keeps waiting.
   void GiveUpWaiting(const OperationKey& key);
-  // See OperationLanes.
+  // These two are explained at OperationLanes.
   void LanesChanged() { lanes_.LanesChanged(); }
   void SetLimits(LaneLimits limits) { lanes_.SetLimits(limits); }
 
@@ -98,14 +100,14 @@ class OperationExecutor {
   std::vector<RunningOperation> Running() const;
   std::optional<RunningOperation> FindRunning(const OperationKey& key) const;
 
-  // How many running operations, and devices in use, were looked at to start others.
+  // How many running operations, and devices in use, were looked at in order to start others.
   const WorkCounter& work() const { return work_; }
 
  private:
-  // What has one place and one thread.
+  // Operations that share one place and one thread.
   struct Group {
     std::vector<OperationKey> keys;
-    std::vector<size_t> numbers;  // of the members that these keys are of
+    std::vector<size_t> numbers;  // of the members with these keys
     TimePoint started;
     int64_t started_unix_ms = 0;
     std::shared_ptr<OperationProgress> progress;
@@ -122,13 +124,13 @@ class OperationExecutor {
     std::function<bool()> left_out = nullptr;
   };
   using Failures = std::vector<std::optional<OperationFailure>>;
-  // The running operations that use one device.
+  // How many running operations use one device.
   struct DeviceUsers {
     int shared = 0;
     int exclusive = 0;
   };
 
-  // These two are all that changes what runs, so that the index of devices agrees with it.
+  // Only these two change what runs, so that the index of devices agrees with it.
   void Add(Member member, const GroupPtr& group);
   Active Take(const OperationKey& key);
   StartResult CheckStart(const Operation& operation);
@@ -149,11 +151,11 @@ class OperationExecutor {
   Backoff backoff_;
   OperationLanes lanes_;
   std::map<OperationKey, Active> running_;
-  // Of what runs: a start asks for its own device, however many operations there are.
+  // Devices of the operations that run: the cost of a start does not depend on how many there are.
   std::map<UniqueVolumeName, DeviceUsers> device_users_;
   mutable WorkCounter work_;
   std::map<OperationKey, std::string> last_failed_;  // key -> the operation that backs off
-  // Bodies outlive this; their completion looks here first.
+  // The bodies outlive this object, so their completion looks here first.
   const std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 

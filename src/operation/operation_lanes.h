@@ -1,5 +1,5 @@
-// OperationLanes: which operations may take a thread now. Those that would only wait for a worker
-// of a filesystem or server that hangs wait here instead, and cost nobody anything.
+// OperationLanes: decides which operations may take a thread now. An operation that would only wait
+// for a worker of a filesystem or server that hangs waits here instead, and costs no thread.
 #pragma once
 
 #include <cstdint>
@@ -16,57 +16,59 @@
 
 namespace volumed {
 
-// Threads: the control thread. Blocks: never: on which filesystems paths lie is looked up on an
-// executor thread, and on one at a time however many operations come at once.
+// Threads: the control thread. Blocks: never; an executor thread finds out on which filesystems
+// paths lie, one thread at a time however many operations come at once.
 class OperationLanes {
  public:
-  // The place of one operation, waiting or taken.
+  // The place of one operation, waiting or begun.
   using PlaceId = uint64_t;
 
-  // Both outlive this, and what it started on the scheduler. Without `domains` (null) each domain
-  // is a lane of its own name, and is always healthy.
+  // Scheduler and domains outlive this object and the tasks that it started. If `domains` is null,
+  // each domain is a lane of its own name and is always healthy.
   OperationLanes(Scheduler& scheduler, FaultDomains* domains, LaneLimits limits);
   OperationLanes(const OperationLanes&) = delete;
   OperationLanes& operator=(const OperationLanes&) = delete;
 
   // Calls `begin` once, on the control thread, when there is room in the lane of `domain`
-  // (CallOptions::domain): before this returns if there is. The domain's name is for people, and
-  // may be empty. An operation that `takes_away` has a lane beside it: what hangs may be taken away
-  // although its workers are lost, by force at least. One that comes with many others has, on the
-  // agent's own filesystem, a lane beside those that come alone, which do not wait for it.
+  // (CallOptions::domain); if there is room now, before this returns. The domain's name is for
+  // people and may be empty. An operation that `takes_away` has a separate lane beside the
+  // domain's: even if the domain's workers are lost, what hangs can be taken away, at least by
+  // force. On the agent's own filesystem, an operation that comes with many others has a separate
+  // lane, so that operations that come alone do not wait for it.
   struct Kind {
     bool takes_away = false;
     bool with_many = false;
   };
   PlaceId Enter(const FaultDomain& domain, Kind kind, Task begin);
-  // True if the place was waiting; then `begin` is never called, and the place is gone.
+  // True if the place was waiting; `begin` is then never called, and the place is gone.
   bool GiveUp(PlaceId place);
-  // Its operation has ended. REQUIRES: it has begun.
+  // The operation of the place has ended. REQUIRES: it had begun.
   void Leave(PlaceId place);
-  // To be called when FaultDomains::HealthOf() may answer something else.
+  // To be called when FaultDomains::HealthOf() may have another answer.
   void LanesChanged() { Admit(); }
   void SetLimits(LaneLimits limits);
 
-  // What the place waits for; nullopt once it has begun.
+  // What the place waits for; nullopt if its operation has begun.
   std::optional<LaneWait> WaitOf(PlaceId place) const;
 
  private:
   struct Place {
-    std::string name;  // of the domain, for people; empty while it is looked for
-    std::string lane;  // the domain's, or the one beside it
+    // Of the domain, for people; empty until it is known.
+    std::string name;
+    std::string lane;  // of the domain, or the lane beside it
     Kind kind;
     bool located = false;
-    Lanes::Ticket ticket = 0;  // 0: it does not wait in a lane
+    Lanes::Ticket ticket = 0;  // 0: it is not in a lane
     Task begin;
   };
-  // A lane that places are in, as FaultDomains names it.
+  // A lane that has places, as FaultDomains names it.
   struct Known {
     std::string lane;
     bool takes_away = false;
     int places = 0;
   };
 
-  // A place whose domain is a path, for which a lane is to be found.
+  // A place whose domain is a path; its lane has to be found.
   struct Lookup {
     PlaceId id = 0;
     std::string path;
@@ -86,9 +88,9 @@ class OperationLanes {
   std::map<Lanes::Ticket, PlaceId> waiting_;
   std::map<std::string, Known> known_;
   std::vector<Lookup> to_look_up_;
-  bool looking_up_ = false;  // an executor thread looks others up
+  bool looking_up_ = false;  // an executor thread looks up paths
   PlaceId next_id_ = 1;
-  // Of those that wait for nothing but the agent's own filesystem.
+  // Numbers the bursts of operations that use only the agent's own filesystem.
   struct Burst {
     uint64_t number = 0;
     std::optional<TimePoint> last;

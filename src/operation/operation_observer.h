@@ -1,4 +1,4 @@
-// OperationObserver: what the operation layer tells to whoever counts and measures.
+// OperationObserver: what the operation layer reports for metrics.
 #pragma once
 
 #include <optional>
@@ -13,9 +13,9 @@ namespace volumed {
 
 struct FinishedOperation {
   OperationKey key;
-  std::string plugin_name;  // "" where none is concerned
-  // Kubelet's operation_name: "volume_mount", "volume_unmount", "unmount_device"; and
-  // our own "mount_device" (a part of kubelet's "volume_mount") and "pod_remove".
+  std::string plugin_name;  // "" if no plugin is concerned
+  // Kubelet's operation_name: "volume_mount", "volume_unmount", "unmount_device"; or this program's
+  // own "mount_device" (a part of kubelet's "volume_mount") and "pod_remove".
   std::string operation;
   Duration elapsed{};
   std::optional<OperationFailure> failure;
@@ -25,9 +25,9 @@ struct FinishedOperation {
 class OperationObserver {
  public:
   virtual ~OperationObserver() = default;
-  // Threads: the control thread. Before the operation's own completion is called.
+  // Called before the operation's own completion. Threads: the control thread.
   virtual void OperationFinished(const FinishedOperation& finished) = 0;
-  // A volume's state was assigned and is as durable as it has to be. Threads: any.
+  // The state of a volume was assigned, and is as durable as it has to be. Threads: any.
   virtual void StateAssigned(const OperationKey&, VolumeState, bool /*uncertain*/) {}
 };
 

@@ -1,4 +1,4 @@
-// What operations work with, on an executor thread.
+// The parts of the agent that operations use on an executor thread.
 #pragma once
 
 #include <memory>
@@ -15,8 +15,8 @@
 
 namespace volumed {
 
-// A value: operations that run keep the one that they were started with. Everything that it refers
-// to outlives them. Threads: any.
+// This is a value: an operation that runs keeps the one with which it was started. Everything to
+// which it refers outlives the operations. Threads: any.
 struct OperationParts {
   VolumePluginMgr& plugins;
   VolumeHost& host;

@@ -1,5 +1,5 @@
-// OperationSettings: how long each step may take. One table, so that a configuration file, a status
-// page and an explanation all name the same deadlines.
+// OperationSettings: how long each step may take. There is one table, so that a configuration file,
+// a status page and an explanation all name the same deadlines.
 #pragma once
 
 #include <chrono>
@@ -11,20 +11,20 @@
 
 namespace volumed {
 
-// A value. Threads: any.
+// This is a value. Threads: any.
 struct OperationSettings {
   // Kubelet's bound on a pod's volumes. Source: kubernetes
   // pkg/kubelet/volumemanager/volume_manager.go@v1.36.2 (podAttachAndMountTimeout).
   Duration set_up = std::chrono::seconds(123);
   Duration tear_down = std::chrono::seconds(123);
-  // Without mkfs and fsck, which are never cut short.
+  // This does not count mkfs and fsck, which are never cut short.
   Duration mount_device = std::chrono::seconds(123);
   Duration unmount_device = std::chrono::seconds(123);
-  // Without the growth of a filesystem, which is never cut short.
+  // This does not count the growth of a filesystem, which is never cut short.
   Duration node_expand = std::chrono::seconds(123);
   Duration attach = std::chrono::seconds(123);
   Duration detach = std::chrono::seconds(123);
-  // Until the device of an attached volume is there. Source: kubernetes
+  // How long to wait for the device of an attached volume. Source: kubernetes
   // pkg/kubelet/volumemanager/volume_manager.go@v1.36.2 (waitForAttachTimeout).
   Duration wait_for_attach = std::chrono::minutes(10);
   Duration verify_attached = std::chrono::seconds(30);
@@ -34,25 +34,25 @@ struct OperationSettings {
   // Directories on the agent's own filesystem.
   Duration make_pod_directories = std::chrono::seconds(30);
   Duration remove_pod_directories = std::chrono::seconds(30);
-  // Binds from and to the agent's own filesystem, which touch the volume's.
+  // Binds from and to the agent's own filesystem; they touch the volume's filesystem.
   Duration prepare_sub_paths = std::chrono::seconds(30);
   Duration clean_sub_paths = std::chrono::seconds(30);
 
-  // How many operations may have a thread: of one filesystem, server or driver as many as it may
-  // have workers; of all together more, as not each of them needs a worker at the moment. Of the
-  // agent's own filesystem fewer: what was begun first ends first, and with 8, 12 and 32 a burst of
-  // 1,000 pods took the same time, while one more pod waited 19, 26 and 52 ms. All stay below what
-  // the executor has (ExecutorOptions::max_threads).
+  // How many operations may have a thread. Of one filesystem, server or driver it is as many as may
+  // have workers; of all together it is more, since not each needs a worker all the time. Of the
+  // agent's own filesystem it is fewer, so that operations that began first end first: with 8, 12
+  // and 32 a burst of 1,000 pods took the same time, while one more pod waited 19, 26 and 52 ms.
+  // All are below the number of executor threads (ExecutorOptions::max_threads).
   LaneLimits lanes = {.places = 256, .per_lane = 4, .own_lane = 12, .unbound = 256};
 };
 
 struct NamedDeadline {
-  std::string_view key;          // of the configuration file
+  std::string_view key;          // in the configuration file
   std::string_view description;  // for people
   Duration OperationSettings::*value;
 };
 
-// Every field above, once.
+// Every duration above, once.
 inline std::vector<NamedDeadline> OperationDeadlines() {
   return {
       {"setUp", "making a volume present", &OperationSettings::set_up},

@@ -1,5 +1,5 @@
-// What the traits of operations, and the events about them, have in common. For the operations' own
-// source files alone.
+// What the traits of operations, and their events, have in common. Only the operations' own source
+// files include this.
 #pragma once
 
 #include <string>
@@ -12,18 +12,19 @@ namespace volumed {
 
 // Threads: the control thread. Blocks: never.
 
-// Of a volume whose plugin is found by its spec; without a plugin its name is empty.
+// The traits for a volume whose plugin is found by its spec; without a plugin the plugin's name is
+// empty.
 OperationTraits TraitsOf(const OperationParts& parts, OperationKey key, const char* name,
                          const VolumeSpec& spec);
-// What the volume may hang with; nothing if there is no plugin.
+// What the volume may hang with; empty if there is no plugin.
 FaultDomain DomainOf(const OperationParts& parts, const VolumeSpec& spec);
 OperationTraits UnmountTraits(const OperationParts& parts, const char* name,
                               const UnmountRequest& request);
-// Alone with the device, whose key it has.
+// The traits of an operation that has the device's key and uses the device exclusively.
 OperationTraits DeviceTraits(const UniqueVolumeName& device, const char* name,
                              const std::string& plugin_name);
 
-// What the pod is told of its volume. Source: kubernetes
+// Records the event that tells the pod of the failure. Source: kubernetes
 // pkg/volume/util/operationexecutor/operation_generator.go@v1.36.2 (GenerateError).
 void TellOfFailure(HostEvents& events, const PodUid& pod, const SpecName& spec, bool is_block,
                    const OperationFailure& failure);

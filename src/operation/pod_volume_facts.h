@@ -1,5 +1,5 @@
-// What is known of a pod's volume before a call on it is made: the facts of its record, whether it
-// is mounted or mapped. For the operations' own source files alone.
+// What is known of a pod's volume before a call on it is made: the facts of its record, and whether
+// it is mounted or mapped. Only the operations' own source files include this.
 #pragma once
 
 #include <string>
@@ -14,13 +14,13 @@ namespace volumed {
 // Threads: any. Blocks: never.
 
 PodVolumeRecord FactsOf(const MountRequest& request, const VolumePlugin& plugin);
-// Of a volume that is to be taken away: by its record, or else by the request.
+// The facts of a volume that is to be taken away, from its record, or else from the request.
 PodVolumeRecord FactsOf(const UnmountRequest& request, const VolumeRecordKeeper& keeper);
-// What the calls of that operation have as CallOptions::domain.
+// The CallOptions::domain of the calls of that operation.
 std::string FaultDomainOf(const UnmountRequest& request, const VolumeRecordKeeper& keeper);
 
-// FailedPrecondition, not applied, unless the device of that name is mounted, or set up; success
-// for an empty name.
+// Errors: FailedPrecondition, not applied, unless the device of that name is mounted or set up; an
+// empty name is success.
 Status CheckDevice(const DeviceRecordKeeper& devices, const UniqueVolumeName& device);
 
 }  // namespace volumed

@@ -1,6 +1,6 @@
-// The operations on a volume that this node makes for a claim. The record that the volume manager
-// has written before is their intent: it names the volume and its place, so that both may be
-// repeated, and make or take away that one alone. Source: kubernetes
+// The operations on a volume that this node makes for a claim. Their intent is the record that the
+// volume manager has written before: it names the volume and its place, so both can be repeated,
+// and make or take away only that volume. Source: kubernetes
 // pkg/controller/volume/persistentvolume/pv_controller.go@v1.36.2 (provisionClaimOperation).
 #pragma once
 
@@ -15,11 +15,11 @@ namespace volumed {
 
 OperationKey ProvisionKey(const std::string& volume_name);
 
-// Of both Runs: Threads: one at a time per volume. Blocks: until the volume is made, or is no more.
+// Of both Runs: Threads: one at a time per volume. Blocks: until the volume is made or undone.
 // Errors: those of the plugin; FailedPrecondition, not applied, for a plan that the plugin would
-// not make any more (its directory was configured anew).
+// not make any more (its directory was configured differently since).
 
-// Makes what was planned; nothing else, whatever the configuration says by now.
+// Makes exactly what was planned, whatever the configuration says by now.
 struct ProvisionVolume : OperationOf<PersistentVolume> {
   explicit ProvisionVolume(ProvisionRequest provision) : request(std::move(provision)) {}
 

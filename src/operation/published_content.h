@@ -1,6 +1,6 @@
-// What a set-up publishes, as a number: a MAC of its effects, kept in the volume's row. A new agent
-// that finds the volume where it was, and comes to the same number, knows that it is as it is
-// wanted: it asks the kernel nothing and writes nothing.
+// Sums up what a set-up publishes as a MAC of its effects, which is kept in the volume's row. If a
+// new agent finds the volume in its place and computes the same MAC, the volume is as it is wanted:
+// the agent asks the kernel nothing and writes nothing.
 #pragma once
 
 #include <optional>
@@ -18,19 +18,18 @@ namespace volumed {
 
 // Threads: any. Blocks: never.
 
-// Of all that the effects would make, but for the content of what is issued anew each time, of
-// which it has the issuer. "" if the agent has no key for it.
+// The MAC of all that the effects would make. Content that is issued anew each time is not in it;
+// instead of that content the MAC has its issuer. "" if the agent has no key for the MAC.
 std::string PublishedMac(const VolumeHost& host, const EnsureVolume& volume,
                          const std::vector<PrepareSubPath>& sub_paths);
 
-// Whether the volume that an agent before this one has set up may be as it is wanted: it was found
-// in its place with its sub-paths, its row tells what was published there, and the tokens in it are
-// good now.
+// Whether a volume that an earlier agent has set up may be as it is wanted: it was found in its
+// place with its sub-paths, its row says what was published there, and its tokens are still good.
 bool MayBeInPlace(const MountRequest& request, const std::optional<PodVolumeRecord>& record,
                   const Clock& clock);
 
-// The same of a volume whose plugin HandsOutWhatIsThere(): its row alone tells. Never of one with
-// sub-paths, which are bound from what its path leads to now.
+// The same for a volume whose plugin HandsOutWhatIsThere(): only its row decides. False for a
+// volume with sub-paths, since they are bound from what its path leads to now.
 bool IsHandedOutStill(const MountRequest& request, const VolumePlugin& plugin,
                       const std::optional<PodVolumeRecord>& record);
 

@@ -1,4 +1,4 @@
-// Rows as protobuf messages, and back; for the files that know a kind's message.
+// Converts rows to protobuf messages and back; for the files that know the message of a kind.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace volumed {
 
-// Of the messages; a row of a later version is refused, not guessed at.
+// The version of the messages; a row of a later version is refused, since its meaning could only be
+// guessed.
 inline constexpr uint32_t kVolumeRecordVersion = 1;
 
 inline Error UnreadableRow(const Record& row, const std::string& why) {

@@ -1,5 +1,5 @@
-// RecordFormatIntents: the intents of formats in the records of devices, so that one row tells all
-// of a device, and one owner writes it.
+// RecordFormatIntents: keeps the intents of formats in the records of devices, so that one row says
+// everything about a device, and has one writer.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,11 @@
 
 namespace volumed {
 
-// Keys are unique volume names. Threads, blocks: as FormatIntents. Begin and Finish fail with
-// FailedPrecondition, not applied, for a device that is not being mounted.
+// Keys are unique volume names. Threads, Blocks: as FormatIntents. Begin and Finish fail with
+// FailedPrecondition, not applied, if the device is not being mounted.
 class RecordFormatIntents final : public FormatIntents {
  public:
-  // Both outlive this.
+  // `devices` and `storage` outlive this object.
   RecordFormatIntents(DeviceRecordKeeper& devices, StorageGuard& storage, BootId boot_id)
       : devices_(devices), storage_(storage), boot_id_(std::move(boot_id)) {}
 

@@ -1,4 +1,4 @@
-// StepRunner: runs the steps of one call on a volume. The runner, not the step, writes the intent
+// StepRunner: runs the steps of one call on a volume. The runner, not a step, writes the intent
 // before the first effect and the outcome after the last, and decides what a failure means.
 #pragma once
 
@@ -18,22 +18,22 @@ namespace volumed {
 struct Step {
   std::string name;  // "SetUp"
   Duration timeout{};
-  // Whether the volume is a different one after it. A step that fails without having applied
-  // anything leaves the volume as it was only if no step before it has changed it.
+  // Whether the step changes the volume. A step that fails without having applied anything leaves
+  // the volume as it was only if no step before it has changed the volume.
   bool changes_volume = true;
-  // Idempotent. Gets the operation's CallOptions with this step's deadline.
+  // It is idempotent. It gets the operation's CallOptions with this step's deadline.
   std::function<Status(const CallOptions& call)> run;
 };
 
-// A call on a volume of a pod or on a device, as the state table has it, and the steps that make
-// it.
+// A call on a volume of a pod, or on a device, as in the state table, and the steps that make it.
 template <typename T>
 struct BasicStateCall {
   std::string operation;  // "volume_mount"
   VolumeEvent event = VolumeEvent::kSetUp;
   T facts;  // see RecordKeeper::BeginCall
   std::vector<Step> steps;
-  // What of the node's storage a pod has when the steps have ended, however they did; may be null.
+  // Returns the node's storage that a pod has when the steps have ended, however they ended; may be
+  // empty.
   std::function<GivenStorage()> storage{};
 };
 using StateCall = BasicStateCall<PodVolumeRecord>;
@@ -43,16 +43,19 @@ using DeviceStateCall = BasicStateCall<DeviceRecord>;
 template <typename T>
 class BasicStepRunner {
  public:
-  // All outlive this. `base` is what every step gets, but for the deadline.
+  // All arguments outlive this object. Every step gets `base` with its own deadline.
   BasicStepRunner(RecordKeeper<T>& keeper, const Clock& clock, OperationProgress& progress,
                   CallOptions base);
 
-  // Stops at the first failure and names its step; nullopt: all were done and the record says so.
-  //  - the intent could not be written: step "RecordIntent", no step was run, not applied;
-  //  - all were done, but the outcome could not be written: step "RecordOutcome", maybe applied.
+  // Stops at the first failure and names its step; nullopt if all steps were done and the record
+  // says so.
+  //  - If the intent could not be written, the step is "RecordIntent"; no step was run, not
+  //    applied.
+  //  - If all steps were done but the outcome could not be written, the step is "RecordOutcome",
+  //    maybe applied.
   std::optional<OperationFailure> Run(const BasicStateCall<T>& call);
 
-  // Steps that change no volume's state and have no record: the removal of a pod.
+  // Runs steps that change no volume's state and have no record, such as the removal of a pod.
   std::optional<OperationFailure> RunWithoutRecord(const std::string& operation,
                                                    const std::vector<Step>& steps);
 
@@ -63,8 +66,8 @@ class BasicStepRunner {
   const CallOptions base_;
 };
 
-// A failure of which the outcome could not be recorded either. The first is what somebody must act
-// on; what the record lacks, a restart finds out.
+// The error for a failure whose outcome could not be recorded either. The first failure is what
+// somebody must act on; a restart finds out what the record lacks.
 Error WithRecording(const Error& failure, const Status& recorded);
 
 extern template class BasicStepRunner<PodVolumeRecord>;

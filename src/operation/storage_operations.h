@@ -1,5 +1,5 @@
-// The operations on what is on record of storage: it is forgotten with its volume, and a directory
-// that is another one now is accepted by command.
+// The operations on the records of storage: they are forgotten with their volume, and a command
+// accepts a directory that has changed.
 //
 // Of each Run: Threads: any. Blocks: until the store, or the directory, has answered.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace volumed {
 
-// A PersistentVolume is no more, and what is on record of its storage may go.
+// Forgets what is on record of the storage of a PersistentVolume that has ended.
 struct ForgetStorage : OperationOf<Unit> {
   explicit ForgetStorage(std::string of_volume) : volume_name(std::move(of_volume)) {}
 
@@ -26,7 +26,7 @@ struct ForgetStorage : OperationOf<Unit> {
   std::string volume_name;
 };
 
-// The same of all volumes but these: an agent that ended may have left some of it.
+// The same for all volumes but these: an agent that ended may have left some of their records.
 struct ForgetStorageBut : OperationOf<Unit> {
   explicit ForgetStorageBut(std::set<std::string> kept) : volume_names(std::move(kept)) {}
 
@@ -38,7 +38,7 @@ struct ForgetStorageBut : OperationOf<Unit> {
   std::set<std::string> volume_names;
 };
 
-// StorageGuard::AcceptDirectory: a command, and no wish of the volume manager.
+// StorageGuard::AcceptDirectory. A command starts it, not the volume manager.
 struct AcceptDirectory : OperationOf<AcceptedDirectory> {
   explicit AcceptDirectory(std::string of_volume) : volume_name(std::move(of_volume)) {}
 

@@ -1,5 +1,5 @@
-// What is on record of storage: whose it is and by which directory it was first used, and which of
-// it is being formatted or emptied. Written by the operation layer alone.
+// The records of storage: whose it is and by which directory it was first used, and which storage
+// is being formatted or emptied. Only the operation layer writes them.
 #pragma once
 
 #include <string>
@@ -17,32 +17,33 @@ namespace volumed {
 inline constexpr const char* kStorageOwnerRecordKind = "storage-owner";
 inline constexpr const char* kStorageReservationRecordKind = "storage-reservation";
 inline constexpr uint32_t kStorageRecordVersion = 1;
-// A delete is decided by both.
+// Both decide whether storage is deleted.
 inline constexpr Durability kStorageRecordDurability = Durability::kPowerLoss;
 
-// How a volume has used a device. Older records do not tell it: those volumes were mounted.
+// How a volume has used a device. Older records do not say; their volumes were mounted.
 enum class StorageMode { kUnknown, kFilesystem, kRaw };
 
 // Key: the volume's name.
 struct StorageOwnerRecord {
   std::string volume{};
   StorageName name{};
-  StorageObject object{};   // the directory; empty where the storage is none (a device, an export)
-  std::string claim_uid{};  // that had it last; empty since it was emptied
-  bool marked = false;      // the directory says so itself
+  // The directory; empty if the storage is a device or an export.
+  StorageObject object{};
+  std::string claim_uid{};  // that had it last; empty once it was emptied
+  bool marked = false;      // the directory carries the mark
   StorageMode mode = StorageMode::kUnknown;
-  // What is told of the storage, and of what contains it, that lasts (IsLastingKey); sorted.
+  // Lasting keys (IsLastingKey) of the storage, and of what contains it; sorted.
   std::vector<std::string> own_keys{};
   std::vector<std::string> within_keys{};
-  std::vector<StorageFile> files{};  // of loop devices that it is or lies on
+  std::vector<StorageFile> files{};  // of loop devices that it is, or on which it lies
   BootId boot_id{};                  // in which `object` was looked at
-  // Not 0: the volume is no more, and its data is there still. Rows of volumes of one name are told
-  // apart by it. Only a reclaim has to know of them.
+  // Not 0: the volume has ended, and its data still exists. The number tells rows of volumes of the
+  // same name apart. Only a reclaim has to know of such rows.
   uint64_t retained = 0;
   friend bool operator==(const StorageOwnerRecord&, const StorageOwnerRecord&) = default;
 };
 
-// Key: the holder's id. Of this boot alone: no work outlives a reboot.
+// Key: the holder's id. It holds only for its boot, since no work outlives a reboot.
 struct StorageReservationRecord {
   StorageHolder holder{};
   StorageName name{};
@@ -51,7 +52,7 @@ struct StorageReservationRecord {
 
 // Threads: any. Blocks: never. Errors of decoding: as DecodePodVolumeRecord's.
 Record EncodeRecord(const StorageOwnerRecord& record);
-// The volume's name, unless the record is retained.
+// The key of the row: the volume's name, unless the record is retained.
 std::string RowKey(const StorageOwnerRecord& record);
 Record EncodeRecord(const StorageReservationRecord& record);
 Result<StorageOwnerRecord> DecodeStorageOwnerRecord(const Record& row);

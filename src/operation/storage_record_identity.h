@@ -1,5 +1,5 @@
-// What the record of a volume's storage says of devices, and how it is compared. For the
-// StorageGuard's own source files alone.
+// What the record of a volume's storage says of devices, and how it is compared. Only the
+// StorageGuard's own source files include this.
 #pragma once
 
 #include "base/clock.h"
@@ -10,39 +10,39 @@
 
 namespace volumed {
 
-// Threads: any. Blocks: never. All but the changes of a record are pure.
+// Threads: any. Blocks: never. All functions are pure, except those that change a record.
 
-// A device of the node, that is mounted, formatted, or handed out raw.
+// Whether the holder has a device of the node that is mounted, formatted, or handed out raw.
 bool IsDevice(const StorageHolder& holder);
 
-// Whether the volume has data there, as far as its record tells.
+// Whether the volume has data there, by its record.
 bool IsUsed(const StorageOwnerRecord& record);
 
-// Whether it tells that the volume has had a device.
+// Whether the record says that the volume has had a device.
 bool TellsDevice(const StorageOwnerRecord& record);
 
-// Whether the record tells what the storage is wherever its path leads by now.
+// Whether the record identifies the storage independently of where its path leads by now.
 bool TellsIdentity(const StorageOwnerRecord& record);
 
-// Whether to have a device for this use ruins what a volume has on it that used it as recorded.
+// Whether this use of a device ruins the data of a volume that used the device as recorded.
 bool Ruins(StorageUse use, StorageMode recorded);
 
-// Whether the device is the recorded storage, a part of it, or contains it. What lies in a file on
-// it is no part of it.
+// Whether the device is the recorded storage, is a part of it, or contains it. Storage that lies in
+// a file on the device is not part of the device.
 bool MeetsDevice(const StorageOwnerRecord& record, const StorageIdentity& device);
 
-// The same of a directory, which may lie on the recorded storage.
+// The same for a directory, which may lie on the recorded storage.
 bool MeetsDirectory(const StorageOwnerRecord& record, const StorageIdentity& directory);
 
-// What the same claim had before is not forgotten.
+// Keeps in `record` what the same claim had before.
 void KeepIdentity(const StorageOwnerRecord& before, StorageOwnerRecord& record);
-// What the storage is now is the volume's, too.
+// Adds the present identity of the storage to the record.
 void AddIdentity(const StorageIdentity& identity, StorageOwnerRecord& record);
 void ForgetIdentity(StorageOwnerRecord& record);
 
-// How long the look at another storage may take that decides whether something is deleted.
+// The time limit for a look at another storage that decides whether something is deleted.
 inline constexpr Duration kLookTimeout = std::chrono::seconds(10);
-// Something about the storage itself speaks against it.
+// The error for a fact about the storage itself that forbids the use.
 inline Error Refused(const std::string& why) {
   return Error::NotApplied(Code::kFailedPrecondition, why);
 }

@@ -1,5 +1,5 @@
-// StorageTable: who has which storage, by what the storage is and not by what it is called. Taking
-// a storage and asking who else has it are one act.
+// StorageTable: who has which storage, identified by what it is and not by what it is called.
+// Taking a storage and asking who else has it are one act.
 #pragma once
 
 #include <functional>
@@ -18,38 +18,41 @@
 namespace volumed {
 
 enum class StorageUse {
-  kKnown,    // it is some volume's, and nobody has it at the moment
-  kShared,   // a directory of it is in use, beside others
-  kMounted,  // the filesystem of the device is mounted from this very device
+  // It belongs to some volume, and nobody has it at the moment.
+  kKnown,
+  // A directory of it is in use, beside others.
+  kShared,
+  kMounted,  // the device's filesystem is mounted from this device
   kRaw,      // a pod has the device itself
   kFormat,   // a filesystem is being made
   kReclaim,  // its content is being deleted
 };
 
-// Whoever has it so, has it alone.
+// Whether the holder must have the storage alone.
 bool IsExclusive(StorageUse use);
 
 struct StorageHolder {
-  std::string id;      // "pod/<pod uid>/<volume>", "device/<unique name>", "reclaim/<volume>"
-  std::string volume;  // of one name: they may share what they have. A PersistentVolume's name
+  std::string id;  // "pod/<pod uid>/<volume>", "device/<unique name>", ...
+  // A PersistentVolume's name. Holders of one name may share what they have.
+  std::string volume;
   StorageUse use = StorageUse::kKnown;
-  bool persistent = false;  // what is in it outlives the pod
+  bool persistent = false;  // its content outlives the pod
   std::string text;         // "persistent volume pv-1"
-  // The agent before this one has begun it: a set-up of which nothing may be there, or a reclaim,
-  // which has asked everybody then.
+  // The agent before this one has begun the use: a set-up that may have made nothing, or a reclaim,
+  // which asked all holders then.
   bool was_begun = false;
 };
 
-// Who has storage at a place, or may have, and nobody has looked at it yet.
+// A holder that has, or may have, storage at a place that nobody has looked at yet.
 struct KnownStorage {
   StorageHolder holder{};
   StorageName name{};
-  // What he was given, of this boot: he has it still, wherever the name leads by now. Empty: that
-  // is not known.
+  // What the holder was given in this boot: it still has that, wherever the name leads by now.
+  // Empty: not known.
   GivenStorage given{};
 };
 
-// A file or directory that somebody has, and that may have been moved since he was given it.
+// A file or directory that a holder was given and that may have been moved since.
 struct HeldObject {
   StorageHolder holder{};
   StorageObject object{};
@@ -58,47 +61,52 @@ struct HeldObject {
 // Threads: any. Blocks: never.
 class StorageTable {
  public:
-  // Reserves, unless somebody has the storage who excludes this use; then the answer is who that
-  // is, and nothing is changed. An entry of the same id is replaced, but for what its holder was
-  // given before the agent ended. Costs what the keys and those who have them cost, not what the
-  // table holds: who shares asks among those alone who do not.
+  // Takes the storage, unless a holder excludes this use; that holder is then returned, and nothing
+  // is changed. An entry of the same id is replaced, except for what its holder was given before
+  // the agent ended. The cost depends on the keys and their holders, not on the size of the table:
+  // a use that shares asks only among holders that do not.
   std::optional<StorageHolder> Take(const StorageHolder& holder, const StorageIdentity& identity)
       EXCLUDES(mu_);
   void Release(const std::string& id) EXCLUDES(mu_);
-  // Lets go of those who are only known and whom nobody knows any more.
+  // Releases storage that is only known, of holders that nobody knows any more.
   void ReleaseKnown(const std::function<bool(const StorageHolder&)>& is_gone) EXCLUDES(mu_);
-  // Who with a use and an id of this prefix has storage that overlaps this one.
+  // A holder whose id has this prefix and whose storage overlaps this one; nullopt if there is
+  // none.
   std::optional<StorageHolder> Find(const std::string& prefix,
                                     const StorageIdentity& identity) const EXCLUDES(mu_);
-  // Likewise, but nothing is taken.
+  // The holder for which Take() would refuse; nothing is taken.
   std::optional<StorageHolder> FindExcluding(const StorageHolder& holder,
                                              const StorageIdentity& identity) const EXCLUDES(mu_);
-  // What was taken to be formatted is mounted from now on; nothing if it is not there.
+  // Storage that was taken to be formatted is mounted from now on; no effect if there is no such
+  // entry.
   void Mounted(const std::string& id) EXCLUDES(mu_);
   bool Has(const std::string& id, StorageUse use) const EXCLUDES(mu_);
 
-  // What this holder has, by now and of what he was given before; empty if he has nothing.
+  // What this holder has, by now and from what it was given before; empty if it has nothing.
   GivenStorage StorageOf(const std::string& id) const EXCLUDES(mu_);
-  // Each file or directory that may lie in the filesystem of `place`, and that somebody has who is
-  // in this holder's way wherever it lies. Costs what the table holds: it is for reclaims alone.
+  // All files and directories that may lie in the filesystem of `place` and whose holders exclude
+  // this holder, wherever they lie. The cost depends on the size of the table, so it is for
+  // reclaims alone.
   std::vector<HeldObject> HeldObjects(const StorageHolder& holder, const StorageObject& place) const
       EXCLUDES(mu_);
 
-  // What the agent before this one left.
+  // Adds what the agent before this one left.
   void Expect(KnownStorage known) EXCLUDES(mu_);
-  // Those that `use` has to know of. Costs what these are.
+  // The expected holders of which `use` has to know. The cost depends on their number.
   std::vector<KnownStorage> Expected(StorageUse use) const EXCLUDES(mu_);
-  // What is expected is this, and what he was given; nothing if it was released meanwhile.
+  // An expected holder has this storage, and what it was given; no effect if it was released
+  // meanwhile.
   void Identified(const std::string& id, const StorageIdentity& identity) EXCLUDES(mu_);
 
  private:
   struct Entry {
     StorageHolder holder;
     StorageIdentity identity;
-    GivenStorage given;  // KnownStorage
+    GivenStorage given;  // as in KnownStorage
   };
   using Ids = std::set<std::string>;
-  // By key; apart are those who exclude others, those who exclude their twins, and the rest.
+  // Ids by key. There is one index each for holders that exclude others, for mounts, and for the
+  // rest.
   struct Index {
     std::unordered_map<std::string, Ids> own;
     std::unordered_map<std::string, Ids> within;
@@ -119,22 +127,23 @@ class StorageTable {
   Index exclusive_ GUARDED_BY(mu_);
   Index mounted_ GUARDED_BY(mu_);
   Index others_ GUARDED_BY(mu_);
-  // By id; those who share are apart, for nobody but who excludes them asks for them.
+  // By id. Holders that share are kept apart, since only a use that excludes them asks for them.
   using ExpectedOnes = std::map<std::string, KnownStorage>;
   ExpectedOnes expected_sharing_ GUARDED_BY(mu_);
   ExpectedOnes expected_ GUARDED_BY(mu_);  // the others
 };
 
-// How the storage that is there overlaps the one that is wanted.
+// How storage that is held overlaps the storage that is wanted.
 struct StorageMeeting {
-  bool contains = false;  // it only contains the wanted one
+  bool contains = false;  // it only contains the wanted storage
   bool twins = false;     // AreTwins
 };
 
-// How the storages meet, if they overlap. Pure.
+// How the storages meet, if they overlap. This function is pure.
 StorageMeeting Meeting(const StorageIdentity& there, const StorageIdentity& wanted);
 
-// Whether `there`, which has storage that overlaps `wanted`'s, keeps it from being taken. Pure.
+// Whether `there`, whose storage overlaps that of `wanted`, keeps it from being taken. This
+// function is pure.
 bool Excludes(const StorageHolder& there, const StorageHolder& wanted, StorageMeeting meeting);
 
 }  // namespace volumed

@@ -1,7 +1,7 @@
-// VolumeOperations: what the volume manager may have done to the node. Each is one operation
+// VolumeOperations: what the volume manager can have done to the node. Each is one operation
 // (operation/operation.h): a list of steps with intent records, run off the control thread, one at
-// a time per key, with back-off after a failure. The operation layer writes the records, measures
-// and logs; nobody else. Source: kubernetes
+// a time per key, with back-off after a failure. Only the operation layer writes the records,
+// measures and logs. Source: kubernetes
 // pkg/volume/util/operationexecutor/operation_executor.go@v1.36.2.
 #pragma once
 
@@ -21,27 +21,28 @@
 namespace volumed {
 
 enum class StartResult {
-  kStarted,  // done will be called once, on the control thread, unless the agent ends first
-  kPending,  // an operation of this key is running; done is not called
-  kBackoff,  // see NextTry; done is not called
+  // `done` will be called once, on the control thread, unless the agent ends first.
+  kStarted,
+  kPending,  // an operation of this key runs; `done` is not called
+  kBackoff,  // see NextTry; `done` is not called
 };
 
 // What an operation waits for before it begins.
 struct LaneWait {
   // "filesystem 0:45 (nfs4 at /mnt) has 4 workers that do not answer since ..."
   std::string text;
-  bool does_not_answer = false;  // it waits until somebody mends what hangs
+  bool does_not_answer = false;  // it waits until somebody repairs what hangs
 };
 
-// An operation that runs now, for explain, top and the stuck list.
+// An operation that runs now; for `explain`, `top` and the list of stuck operations.
 struct RunningOperation {
   OperationKey key;
   std::string operation;
   std::string step;
   int64_t since_unix_ms = 0;
   int64_t step_since_unix_ms = 0;  // 0: no step has begun
-  int64_t progress = 0;            // entries done, where the step reports it
-  // Set while it waits for room in its lane and has not begun.
+  int64_t progress = 0;            // entries done, if the step reports them
+  // Set while the operation waits for room in its lane and has not begun.
   std::optional<LaneWait> waits_for = {};
 };
 
@@ -63,9 +64,9 @@ class VolumeOperations {
     return StartAll(std::move(one)).front();
   }
 
-  // Several of one kind and, if they are of pods, of one pod: those that can be are made together,
-  // at the price of one, and each for itself. An answer for each, in this order; `done` is called
-  // with the number of each that was started.
+  // Starts several operations of one kind and, if they are of pods, of one pod. Those that can are
+  // made together, at the price of one, and each for itself. There is an answer for each, in this
+  // order; `done` is called with the number of each that was started.
   template <typename Op>
   std::vector<StartResult> StartEach(std::vector<Op> operations, const EachDone<Op>& done) {
     std::vector<std::unique_ptr<AnyOperation>> all;
@@ -77,28 +78,27 @@ class VolumeOperations {
     return StartAll(std::move(all));
   }
 
-  // The same of operations whose kind is not known here. An answer for each; whoever waits for one
-  // that was not started hears nothing.
+  // The same for operations whose kind is not known here. There is an answer for each; an operation
+  // that was not started never reports its end.
   virtual std::vector<StartResult> StartAll(
       std::vector<std::unique_ptr<AnyOperation>> operations) = 0;
 
-  // An operation of this key that has not begun, because what it would hang with has no room for
-  // it, is not wanted any more: its end comes soon, as Cancelled and not applied. One that runs
-  // goes on.
+  // An operation of this key that has not begun, because its lane has no room, is not wanted any
+  // more: it soon ends with Cancelled, not applied. An operation that runs goes on.
   virtual void GiveUpWaiting(const OperationKey& /*key*/) {}
 
-  // These are all unknown volumes from now on. As long as the storage of one is not on record,
-  // nothing is formatted, deleted or recycled for another volume. The answer names the volumes for
-  // which that was refused since the last call: what they wanted may be tried again.
+  // Sets all unknown volumes. As long as the storage of one of them is not on record, nothing is
+  // formatted, deleted or recycled for another volume. Returns the volumes for which that was
+  // refused since the last call: what they wanted may be tried again.
   virtual std::set<std::string> SetUnknownVolumes(std::vector<UnknownVolume> unknown) = 0;
 
   virtual bool IsPending(const OperationKey& key) const = 0;
-  // When the key may be tried again, if it is backing off.
+  // When the key may be tried again; nullopt if it does not back off.
   virtual std::optional<TimePoint> NextTry(const OperationKey& key) const = 0;
-  // Forgets the back-off: something happened that may have removed the cause.
+  // Forgets the back-off, since something happened that may have removed the cause.
   virtual void ResetBackoff(const OperationKey& key) = 0;
   virtual std::vector<RunningOperation> Running() const = 0;
-  // Of this key, at the cost of one look-up; nothing if none runs.
+  // The operation of this key, at the cost of one look-up; nullopt if none runs.
   virtual std::optional<RunningOperation> FindRunning(const OperationKey& key) const = 0;
 };
 

@@ -1,5 +1,5 @@
-// The agent's records of pods, volumes, devices and holds as values, and their way into and out of
-// the record store's rows. No field holds a secret: volumes and pods are kept as references.
+// The agent's records of pods, volumes, devices and holds as values, and their conversion to and
+// from rows of the record store. No field holds a secret: volumes and pods have only references.
 #pragma once
 
 #include <cstdint>
@@ -26,32 +26,33 @@ inline constexpr const char* kClaimBindingRecordKind = "claim-binding";
 inline constexpr const char* kProvisionRecordKind = "provisioned-volume";
 inline constexpr const char* kPodRecordKind = "pod";
 inline constexpr const char* kHoldRecordKind = "hold";
-// Of a device's. 2 adds what is known of its attachment: a program that does not know of it would
-// take a volume that is attached for one that is gone. A row of version 1 is of a volume that was
-// not attached by the agent.
+// The version of a device's row. Version 2 adds what is known of its attachment: a program that
+// does not know that would take an attached volume for one that is gone. A row of version 1 belongs
+// to a volume that the agent did not attach.
 inline constexpr uint32_t kDeviceRecordVersion = 2;
 
-// A reboot voids the mounts; and that the volume may exist at all is in the pod's record, synced.
+// A reboot voids the mounts anyway; the pod's record, which is synced, says that the volume may
+// exist.
 inline constexpr Durability kPodVolumeRecordDurability = Durability::kProcess;
-// A device's row may hold the intent of a format, which nobody may ever doubt.
+// A device's row may hold the intent of a format, which must never be in doubt.
 inline constexpr Durability kDeviceRecordDurability = Durability::kPowerLoss;
 inline constexpr Durability kPodRecordDurability = Durability::kPowerLoss;
-// Data of a claim must never be given to another one.
+// The data of a claim must never be given to another one.
 inline constexpr Durability kClaimBindingRecordDurability = Durability::kPowerLoss;
-// What was made is told by nothing else, and must be found again.
+// Only this row says what was made, and what was made must be found again.
 inline constexpr Durability kProvisionRecordDurability = Durability::kPowerLoss;
 // Processes and cgroups do not outlive a boot.
 inline constexpr Durability kHoldRecordDurability = Durability::kProcess;
 
-// By which a new agent knows that a volume is as it is wanted, without asking the kernel.
+// Shows a new agent that a volume is as it is wanted, without a question to the kernel.
 struct PublishedContent {
-  std::string mac{};                     // published_content.h; "": that is not known
-  std::string fs_type{};                 // that was mounted for it: "tmpfs"; "": none
+  std::string mac{};                     // see published_content.h; "": not known
+  std::string fs_type{};                 // of its own mount: "tmpfs"; "": none
   std::optional<Freshness> freshness{};  // of the tokens in it
   friend bool operator==(const PublishedContent&, const PublishedContent&) = default;
 };
 
-// Written by the operation layer alone. Key: "<pod uid>/<spec name>".
+// Only the operation layer writes it. Key: "<pod uid>/<spec name>".
 struct PodVolumeRecord {
   struct SubPath {
     std::string container;
@@ -62,40 +63,44 @@ struct PodVolumeRecord {
   PodVolumeKey key;
   std::string pod_namespace;
   std::string pod_name;
-  // Of a static pod: as its manifest names it, without the node's name. "": it is none, or by an
-  // older program.
+  // For a static pod: the name in its manifest, without the node's name. "" if it is not a static
+  // pod, or if an older program wrote the row.
   std::string pod_base_name;
   std::string plugin_name;
   std::string fault_domain;
   VolumeState state = VolumeState::kNotSetUp;
   bool uncertain = false;
   BootId boot_id;
-  std::string volume_json;         // volume_snapshot.h; "" for a volume found without a record
+  // See volume_snapshot.h; "" for a volume that was found without a record.
+  std::string volume_json;
   int64_t started_at_unix_ms = 0;  // of the call of this state
-  uint64_t attempt = 0;            // the call's number, never used twice; tells a late answer
+  // The call's number, which is never used twice; it shows that an answer is late.
+  uint64_t attempt = 0;
   std::vector<SubPath> sub_paths;
   UniqueVolumeName unique_name;  // of a persistent volume; else empty
   bool has_device = false;       // it is bound from the device of that name
   bool is_block = false;         // the pod has the device itself
-  PublishedContent published{};  // by the last set-up that succeeded, while nothing has begun since
-  // What the pod was given of the node's storage; of the boot of boot_id alone. A later set-up adds
-  // to it, for the pod may have either.
+  // By the last set-up that succeeded, as long as no other call has begun since.
+  PublishedContent published{};
+  // What the pod was given of the node's storage, in the boot of boot_id. A later set-up adds to
+  // it, since the pod may have either.
   GivenStorage storage{};
   friend bool operator==(const PodVolumeRecord&, const PodVolumeRecord&) = default;
 };
 
-// That the volume has a filesystem, or that one was begun: what FormatIntents keeps.
+// That the volume has a filesystem, or that one was begun; FormatIntents keeps it.
 struct FormatRecord {
   DeviceIdentity device{};
   std::string fs_type{};
   std::string fs_uuid{};
   bool finished = false;
-  BootId boot_id{};  // in which it was begun
+  BootId boot_id{};  // the boot in which it was begun
   friend bool operator==(const FormatRecord&, const FormatRecord&) = default;
 };
 
-// The block device that a device mount was made from, as the mount table had it: the number is its
-// filesystem's. Kept while it is unmounted, so that a new agent still asks whether it is let go of.
+// The block device from which a device was mounted, as the mount table had it; the number is the
+// filesystem's. It is kept while the device is unmounted, so that a new agent still asks whether
+// the device is free.
 struct MountedSource {
   std::string path{};
   uint32_t device_major = 0;
@@ -103,23 +108,23 @@ struct MountedSource {
   friend bool operator==(const MountedSource&, const MountedSource&) = default;
 };
 
-// The block device that pods were given as it is. From the first of them to the last it must be the
-// same one.
+// The block device that pods were given as it is. It must be the same one from the first pod to the
+// last.
 struct MappedDeviceRecord {
   DeviceIdentity device{};  // without a UUID
-  std::string path{};       // of its node
-  BootId boot_id{};         // in which it was last identified
+  std::string path{};       // of its device node
+  BootId boot_id{};         // the boot in which it was last identified
   friend bool operator==(const MappedDeviceRecord&, const MappedDeviceRecord&) = default;
 };
 
-// Written by the operation layer alone. Key: the unique volume name.
+// Only the operation layer writes it. Key: the unique volume name.
 struct DeviceRecord {
   UniqueVolumeName key;
   std::string plugin_name;
   SpecName spec;
   std::string device_mount_path;
   std::string fault_domain;
-  // A volume that needs no attach begins, and ends, as attached; another one as detached.
+  // A volume that needs no attach begins, and ends, as attached; any other one as detached.
   VolumeState state = VolumeState::kAttached;
   bool uncertain = false;
   BootId boot_id;
@@ -128,53 +133,62 @@ struct DeviceRecord {
   uint64_t attempt = 0;
   std::optional<FormatRecord> format;
   std::optional<MountedSource> source;
-  // A block volume's: nothing is mounted, and device_mount_path is its global map directory.
+  // A block volume: nothing is mounted, and device_mount_path is its global map directory.
   bool is_block = false;
   std::optional<MappedDeviceRecord> mapped;
-  int64_t size_bytes = 0;    // that it has, as far as is proven; 0: not known
-  int64_t target_bytes = 0;  // that it is being made as large as, or was to be; 0: nothing is meant
-  bool attachable = false;   // the agent attaches it, and detaches it
-  std::string device_path;   // on the node, as Attach or WaitForAttach answered it in this boot
-  std::string limit_key;     // of the plugin's attach limits: "storage-limits-..."; "": has none
+  int64_t size_bytes = 0;  // proven; 0: not known
+  // The size that it is being given, or was to be given; 0: none.
+  int64_t target_bytes = 0;
+  bool attachable = false;  // the agent attaches and detaches it
+  // On the node, as Attach or WaitForAttach answered in this boot.
+  std::string device_path;
+  // Of the plugin's attach limits: "storage-limits-..."; "" if it has none.
+  std::string limit_key;
   friend bool operator==(const DeviceRecord&, const DeviceRecord&) = default;
 };
 
-// Its row, if there is one, is left for what it tells of a filesystem.
+// Whether the volume has nothing on the node. If it still has a row, the row stays only for what it
+// says of a filesystem.
 bool IsGone(const DeviceRecord& record);
 
-// Written by the volume manager, removed by RemovePod. Key: the pod's uid.
+// The volume manager writes it, RemovePod removes it. Key: the pod's uid.
 struct PodRecord {
   PodUid uid{};
   std::string ns{};
   std::string name{};
-  std::string source{};  // that has it
+  std::string source{};  // the source that has it
   bool terminating = false;
   int64_t terminating_since_unix_ms = 0;
   int64_t deletion_grace_seconds = 0;
   std::string pod_json{};
-  std::string reason{};             // of an eviction: why it leaves
-  std::string file{};               // of its source; "" in a record of the former release
-  bool left_source = false;         // it had left its source when it was last written
-  int64_t known_since_unix_ms = 0;  // when an agent first had it; 0 in a record of a former release
+  // For an eviction: why the pod leaves.
+  std::string reason{};
+  std::string file{};  // in its source; "" in a record of the former release
+  // It had left its source when the record was last written.
+  bool left_source = false;
+  // When an agent first had it; 0 in a record of the former release.
+  int64_t known_since_unix_ms = 0;
   friend bool operator==(const PodRecord&, const PodRecord&) = default;
 };
 
-// Which claim has a persistent volume. Written by the volume manager. Key: the volume's name.
+// Which claim has a persistent volume. The volume manager writes it. Key: the volume's name.
 struct ClaimBindingRecord {
   ClaimBinding binding{};
   std::string volume_json{};  // the PersistentVolume
   bool deleted = false;       // its storage is gone
-  // Of the claim that it is bound to: in place of its object's status, for as long.
+  // The size of the claim to which it is bound; it replaces the status of the claim's object for as
+  // long.
   std::optional<ClaimResize> resize{};
-  // For whose generic ephemeral volume the claim was made, and with which it ends; else empty.
+  // The pod for whose generic ephemeral volume the claim was made, and with which it ends; else
+  // empty.
   PodUid pod_uid{};
   friend bool operator==(const ClaimBindingRecord&, const ClaimBindingRecord&) = default;
 };
 
-// kProvisioning: the volume may be there, wholly or in part, and nobody has used it.
+// kProvisioning: the volume may exist, wholly or in part, and nobody has used it.
 enum class ProvisionState { kProvisioning, kProvisioned };
 
-// A volume that this node makes, or has made, for a claim. Written by the volume manager. Key: the
+// A volume that this node makes, or has made, for a claim. The volume manager writes it. Key: the
 // volume's name.
 struct ProvisionRecord {
   std::string volume_name{};
@@ -182,7 +196,8 @@ struct ProvisionRecord {
   std::string claim_uid{};
   std::string plugin_name{};
   ProvisionState state = ProvisionState::kProvisioning;
-  std::string volume_json{};  // the PersistentVolume: as planned, then as it was made
+  // The PersistentVolume: as planned, and then as it was made.
+  std::string volume_json{};
   friend bool operator==(const ProvisionRecord&, const ProvisionRecord&) = default;
 };
 
@@ -198,8 +213,8 @@ struct HoldRecord {
 
 // All functions: Threads: any. Blocks: never.
 
-// Whether what a claim has depends on such rows: with one that cannot be read, nothing new may be
-// decided about any claim.
+// Whether rows of this kind decide what a claim has: if one of them cannot be read, nothing new may
+// be decided about any claim.
 bool IsAboutClaims(const std::string& kind);
 
 std::string RecordKey(const PodVolumeKey& key);
@@ -213,9 +228,9 @@ Record EncodeRecord(const HoldRecord& record);
 Record EncodeRecord(const ClaimBindingRecord& record);
 Record EncodeRecord(const ProvisionRecord& record);
 
-// Errors, not applied, all reasons to set the row aside and leave its paths alone: DataLoss when it
-// is unreadable, has an unknown state, or belongs under another key; FailedPrecondition when a
-// later program wrote it; InvalidArgument for a row of another kind.
+// Errors, not applied, each a reason to set the row aside and leave its paths alone: DataLoss if it
+// is unreadable, has an unknown state, or belongs under another key; FailedPrecondition if a later
+// program wrote it; InvalidArgument for a row of another kind.
 Result<PodVolumeRecord> DecodePodVolumeRecord(const Record& row);
 Result<DeviceRecord> DecodeDeviceRecord(const Record& row);
 Result<PodRecord> DecodePodRecord(const Record& row);
@@ -226,14 +241,14 @@ Result<ProvisionRecord> DecodeProvisionRecord(const Record& row);
 // How a row that could not be decoded is shown and counted.
 QuarantinedRecord QuarantineOf(const Record& row, const Error& reason);
 
-// The record as a new agent must take it: of another boot, the reboot transition is applied; a call
-// that was being made when the last agent ended is uncertain. The state is never assumed to be more
-// than the record says; what the kernel has is still to be compared.
+// The record as a new agent must take it over. If it is of another boot, the reboot transition is
+// applied; a call that was being made when the last agent ended is uncertain. The state is never
+// assumed to be more than the record says; it has still to be compared with what the kernel has.
 PodVolumeRecord AfterRestart(PodVolumeRecord record, const BootId& current_boot,
                              bool* rebooted = nullptr);
-// The same of a device. One of another boot that needs no attach may have left its mount point: it
-// is as one that was found. Of an attachable one nobody knows whether it is attached, nor under
-// which path.
+// The same for a device. A device of another boot that needs no attach may have left its mount
+// point, so it counts as found. Of an attachable device it is not known whether it is attached, nor
+// under which path.
 DeviceRecord AfterRestart(DeviceRecord record, const BootId& current_boot);
 
 }  // namespace volumed

@@ -1,4 +1,4 @@
-// RecordKeeper: the one place that assigns a state to a volume of a pod, or to a device. It asks
+// RecordKeeper: the only class that assigns a state to a volume of a pod, or to a device. It asks
 // the table, writes the record, and only then lets the new state be seen.
 #pragma once
 
@@ -33,33 +33,34 @@ struct RecordTraits<DeviceRecord> {
   using Key = UniqueVolumeName;
 };
 
-// Threads: any; calls for one key one at a time (the executor's keys see to it), except that an
-// answer may come late. Blocks: BeginCall, EndCall and Forget, until the store has answered.
+// Threads: any; calls for one key come one at a time (the executor's keys ensure that), except that
+// an answer may come late. Blocks: BeginCall, EndCall and Forget, until the store has answered.
 template <typename T>
 class RecordKeeper {
  public:
   using Key = typename RecordTraits<T>::Key;
 
-  // All outlive this. `observer` is told of each assignment, on the thread that made it.
+  // All arguments outlive this object. `observer` is told of each assignment, on the thread that
+  // made it.
   RecordKeeper(RecordStore& store, const Clock& clock, Logger& logger, OperationObserver& observer,
                BootId boot_id);
 
-  // A row of the store, as AfterRestart leaves it.
+  // Takes a row of the store, as AfterRestart leaves it.
   void Restore(T record) EXCLUDES(mu_);
 
   std::optional<T> Find(const Key& key) const EXCLUDES(mu_);
 
-  // The intent: assigns the in-call state that `call` leads to, and answers the attempt's number.
-  // `facts` gives everything of the record but state, uncertainty, boot id, time and attempt (and
-  // the intent of a format, which only BeginFormat and its like change).
-  // Errors, all not applied: FailedPrecondition, when the call cannot be made in the volume's
-  // state, saying why; those of the store. A disk that takes no writes (full, read-only, EIO) does
-  // not stop a call that takes away a volume that has a row already: whatever that row says, a
-  // restart finds the volume by it. Nor does it stop one that brings the content of a volume up to
-  // date that is set up.
+  // Records the intent: assigns the in-call state to which `call` leads, and returns the attempt's
+  // number. `facts` gives everything of the record except state, uncertainty, boot id, time and
+  // attempt (and the intent of a format, which only BeginFormat and its like change).
+  // Errors, all not applied: FailedPrecondition, with the reason, if the call cannot be made in the
+  // volume's state; those of the store. A disk that takes no writes (full, read-only, EIO) does not
+  // stop a call that takes away a volume which already has a row: whatever that row says, a restart
+  // finds the volume by it. Nor does it stop a call that brings the content of a volume up to date
+  // that is set up.
   Result<uint64_t> BeginCall(T facts, VolumeEvent call) EXCLUDES(mu_);
 
-  // The same for several volumes at the price of one: each stands for itself.
+  // The same for several volumes at the price of one; each stands for itself.
   struct Call {
     T facts;
     VolumeEvent event = VolumeEvent::kSetUp;
@@ -70,13 +71,15 @@ class RecordKeeper {
     Key key;
     uint64_t attempt = 0;
     CallAnswer answer = CallAnswer::kDone;
-    PublishedContent published = {};  // of a volume of a pod that is set up now
-    GivenStorage storage = {};  // that a pod has by now, whatever the answer; empty: as before
+    PublishedContent published = {};  // if a pod's volume is set up now
+    // What a pod has by now, whatever the answer; empty: as before.
+    GivenStorage storage = {};
   };
-  // The answer: assigns the state that follows. Where that is "nothing there", the row goes.
-  // Errors: Aborted, not applied, when the volume has moved on since `attempt` (the answer of a
-  // call that was given up); those of the store, as maybe applied: the volume then stays in call,
-  // uncertain. Nor does such a disk fail the end of a teardown; the row goes later.
+  // Records the answer: assigns the state that follows. If that is "nothing there", the row is
+  // removed. Errors: Aborted, not applied, if the volume has moved on since `attempt` (the answer
+  // of a call that was given up); those of the store, as maybe applied: the volume then stays in
+  // call, uncertain. A disk that takes no writes does not fail the end of a teardown; the row is
+  // removed later.
   Status EndCall(const CallEnd& end) EXCLUDES(mu_) { return EndCalls({end}).front(); }
   Status EndCall(const Key& key, uint64_t attempt, CallAnswer answer) EXCLUDES(mu_) {
     return EndCall({key, attempt, answer});
@@ -86,8 +89,10 @@ class RecordKeeper {
  protected:
   struct Entry {
     T record;
-    bool stored = false;  // the store has a row of the volume, of this state or an earlier one
-    bool gone = false;    // taken away; only the row could not be removed
+    // The store has a row of the volume, of this state or an earlier one.
+    bool stored = false;
+    // The volume was taken away; only the row could not be removed.
+    bool gone = false;
   };
   enum class RowEffect { kNone, kPut, kRemove };
 
@@ -96,8 +101,8 @@ class RecordKeeper {
     Entry next;
     RowEffect row = RowEffect::kNone;
   };
-  // The one function that assigns: writes the rows, then lets each `next` be seen whose row was
-  // written. An error: that one is not.
+  // The only function that assigns: writes the rows, then lets each `next` be seen whose row was
+  // written. After an error that one is not seen.
   std::vector<Status> AssignAll(std::vector<Assignment> assignments) EXCLUDES(mu_);
   Status Assign(Entry next, RowEffect row) EXCLUDES(mu_) {
     return AssignAll({{std::move(next), row}}).front();
@@ -110,9 +115,9 @@ class RecordKeeper {
 
  private:
   Result<Entry> PlanCall(const Entry& now, T facts, VolumeEvent call);
-  // What an answer leads to.
+  // The assignment to which an answer leads.
   Result<Assignment> PlanEnd(const Entry& now, const CallEnd& end);
-  // What becomes of a volume whose row could not be written, when its call has ended.
+  // Decides about a volume whose row could not be written when its call ended.
   Status EndUnwritten(const Entry& now, const Assignment& planned, CallAnswer answer,
                       const Error& error) EXCLUDES(mu_);
   void Show(Assignment assignment) EXCLUDES(mu_);
@@ -121,55 +126,55 @@ class RecordKeeper {
   Logger& logger_;
   OperationObserver& observer_;
   const BootId boot_id_;
-  std::atomic<uint64_t> last_attempt_{0};  // of all volumes: no number is used twice
+  std::atomic<uint64_t> last_attempt_{0};  // of all volumes, so that no number is used twice
 };
 
 extern template class RecordKeeper<PodVolumeRecord>;
 extern template class RecordKeeper<DeviceRecord>;
 
-// The volumes of pods. Threads, blocks: as RecordKeeper.
+// The volumes of pods. Threads, Blocks: as RecordKeeper.
 class VolumeRecordKeeper final : public RecordKeeper<PodVolumeRecord> {
  public:
   using RecordKeeper::RecordKeeper;
 
   std::vector<PodVolumeRecord> FindOfPod(const PodUid& pod) const EXCLUDES(mu_);
-  // Those that are bound from this device, in whichever state.
+  // Volumes that are bound from this device, in whichever state.
   std::vector<PodVolumeRecord> FindOfDevice(const UniqueVolumeName& device) const EXCLUDES(mu_);
-  // Removes what rows are left of a pod. FailedPrecondition, not applied, when a volume of it is
-  // not torn down, naming it.
+  // Removes the rows that are left of a pod. Errors: FailedPrecondition, not applied, naming a
+  // volume that is not torn down.
   Status ForgetPod(const PodUid& pod) EXCLUDES(mu_);
 };
 
-// The devices of the node. A row that tells of a filesystem stays when the device is unmounted:
-// half of a filesystem must be known as our own, and a whole one must never be made anew. Threads,
-// blocks: as RecordKeeper.
+// The devices of the node. A row that says something of a filesystem stays when the device is
+// unmounted: half a filesystem must be recognised as the agent's own, and a whole one must never be
+// made again. Threads, Blocks: as RecordKeeper.
 class DeviceRecordKeeper final : public RecordKeeper<DeviceRecord> {
  public:
   using RecordKeeper::RecordKeeper;
 
-  // Where the device is on the node, as the call that is being made has found out; durable when it
-  // returns. Errors, not applied: FailedPrecondition when no call is made on it; those of the
+  // Sets where the device is on the node, as the present call has found out; durable when it
+  // returns. Errors, not applied: FailedPrecondition if no call on it is being made; those of the
   // store.
   Status SetDevicePath(const UniqueVolumeName& device, const std::string& path) EXCLUDES(mu_);
 
   // Whether a device, in whichever state, has its mount there.
   bool IsMountPath(const std::string& path) const EXCLUDES(mu_);
 
-  // The volume is no more. FailedPrecondition, not applied, unless it is unmounted; those of the
-  // store.
+  // The volume has ended. Errors: FailedPrecondition, not applied, unless it is unmounted; those of
+  // the store.
   Status Forget(const UniqueVolumeName& device) EXCLUDES(mu_);
 
-  // Sets (or, with nullopt, takes away) the format of a device that is being mounted; durable when
-  // it returns. Errors, not applied: FailedPrecondition when no call is made on it; those of the
+  // Sets (or, with nullopt, removes) the format of a device that is being mounted; durable when it
+  // returns. Errors, not applied: FailedPrecondition if no call on it is being made; those of the
   // store.
   Status SetFormat(const UniqueVolumeName& device, std::optional<FormatRecord> format)
       EXCLUDES(mu_);
-  // Sets which block device pods are given, identified in this boot; durable when it returns.
+  // Sets the block device that pods are given, as identified in this boot; durable when it returns.
   // Errors, not applied: FailedPrecondition unless the device is set up; those of the store.
   Status SetMapped(const UniqueVolumeName& device, MappedDeviceRecord mapped) EXCLUDES(mu_);
 
-  // The volume that is being expanded is proven to have this size; its target is reached. Errors,
-  // not applied: FailedPrecondition when it is not being expanded; those of the store.
+  // Sets the proven size of a volume that is being expanded; its target is reached. Errors, not
+  // applied: FailedPrecondition if it is not being expanded; those of the store.
   Status SetSize(const UniqueVolumeName& device, int64_t size_bytes) EXCLUDES(mu_);
 };
 

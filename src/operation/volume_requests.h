@@ -1,5 +1,5 @@
-// What the operations on volumes are asked for, and what they answer. Those of the attach pipeline
-// are in attach_requests.h.
+// Requests and answers of the operations on volumes. Those of the attach pipeline are in
+// attach_requests.h.
 #pragma once
 
 #include <memory>
@@ -43,14 +43,14 @@ struct MountRequest {
   VolumeSpec spec;
   std::vector<SubPathRequest> sub_paths;
   std::vector<std::string> nested_mount_points;
-  bool is_remount = false;     // it is set up; bring its content up to date
-  bool reconstructed = false;  // it was found at start, uncertain
-  // Of a persistent volume, which pods share; else empty.
+  bool is_remount = false;     // it is set up: bring its content up to date
+  bool reconstructed = false;  // it was found at the start, uncertain
+  // Set for a persistent volume, which pods share; else empty.
   UniqueVolumeName unique_name = {};
   bool has_device = false;     // it is bound from the device of that name
-  std::string claim_uid = {};  // of a persistent volume: whose it is
-  // Found at the agent's start in its place, with all its sub-paths: the filesystem that is mounted
-  // there, "" for a directory. Nothing: it was not, or it cannot be told.
+  std::string claim_uid = {};  // of a persistent volume: its owner
+  // The filesystem that was found mounted in the volume's place at the agent's start, with all its
+  // sub-paths; "" for a directory. nullopt: the volume was not found, or that is not known.
   std::optional<std::string> found_as = std::nullopt;
   bool with_many = false;  // see OperationLanes::Enter
 
@@ -61,22 +61,22 @@ struct MountRequest {
 // Where a block volume's device is.
 struct MappedDevice {
   std::string device_path;  // "/dev/sdb"
-  std::string node_path;    // the pod's node of it, in the global map directory
+  std::string node_path;    // the pod's device node in the global map directory
   friend bool operator==(const MappedDevice&, const MappedDevice&) = default;
 };
 
 struct MountedVolume {
   std::string plugin_name;
-  std::string host_path;  // of a block volume: the pod's link to the device
+  std::string host_path;  // for a block volume: the pod's link to the device
   Attributes attributes;
   std::vector<SubPathMount> sub_paths;
   std::optional<Freshness> freshness;
-  std::optional<MappedDevice> mapped = std::nullopt;  // of a block volume
-  // It is in its place as an agent before this one has made it, and what it should hold by now
-  // cannot be told: a Secret of it is missing.
+  std::optional<MappedDevice> mapped = std::nullopt;  // for a block volume
+  // The volume is in its place as an agent before this one has made it, but what it should hold by
+  // now is not known, since one of its Secrets is missing.
   bool content_unknown = false;
-  // Nothing was tried: it may hang with something else than the agent's own filesystem, and cannot
-  // be made together with others.
+  // Nothing was tried: the volume may hang with another filesystem than the agent's own, so it
+  // cannot be made together with others.
   bool left_out = false;
 };
 
@@ -85,8 +85,8 @@ struct UnmountRequest {
   SpecName spec;
   std::string plugin_name;
   std::string pod_display_name;  // "namespace/name", for logs
-  UniqueVolumeName device = {};  // as of the mount
-  // What its plugin made of it, where it was found and no record knew it.
+  UniqueVolumeName device = {};  // as in the mount
+  // What the plugin constructed from the disk, if the volume was found and no record knew it.
   std::optional<VolumeSpec> constructed = std::nullopt;
   bool with_many = false;  // see OperationLanes::Enter
 
@@ -96,33 +96,36 @@ struct UnmountRequest {
 struct MountDeviceRequest {
   UniqueVolumeName device;
   VolumeSpec spec;
-  std::vector<PodUid> pods;  // that wait for it: a failure is an event of each
-  std::optional<int64_t> fs_group = std::nullopt;  // of the first of them
-  // Some of them, while `spec` is read-only only if all do.
+  // The pods that wait for it: a failure is an event of each.
+  std::vector<PodUid> pods;
+  std::optional<int64_t> fs_group = std::nullopt;  // of the first of these pods
+  // Some of these pods only read, while `spec` is read-only only if all do.
   bool some_pods_only_read = false;
-  // The first of them, for volumes that are attachable or block volumes.
+  // The first of these pods, for volumes that are attachable or block volumes.
   PodPtr first_pod = nullptr;
-  // What the claim says of its size; zero: it is not known.
+  // The size in the claim's status; zero: not known.
   Quantity size = {};
-  // It is to be made this large; what can only be grown unmounted is, before the mount.
+  // The size that it is to have; a filesystem that can only be grown unmounted is grown before the
+  // mount.
   std::optional<Quantity> grow_to = std::nullopt;
-  bool attachable = false;  // it was attached, and its device is waited for
+  // It was attached: the mount waits for its device.
+  bool attachable = false;
 };
 
 struct MountedDevice {
   std::string plugin_name;
   std::string device_mount_path;
-  std::string device_path = {};  // of an attachable volume
-  Quantity size = {};            // as of the request
+  std::string device_path = {};  // for an attachable volume
+  Quantity size = {};            // as in the request
 };
 
-// A volume that is on the node is made larger.
+// Makes a volume that is on the node larger.
 struct ExpandRequest {
   UniqueVolumeName volume;
   VolumeSpec spec;
-  VolumeTarget target;       // of one that has it
-  std::vector<PodUid> pods;  // all of them, for events
-  std::string claim;         // "namespace/name", likewise
+  VolumeTarget target;       // of a volume that has one
+  std::vector<PodUid> pods;  // all that have it, for events
+  std::string claim;         // "namespace/name", for events
   Quantity new_size;
   Quantity old_size;
   // What a failure would mean, for events.
@@ -141,29 +144,29 @@ struct UnmountDeviceRequest {
   bool is_block = false;
 };
 
-// What is done with a volume that its claim has left.
+// What shall be done with a volume that its claim has left.
 struct ReclaimRequest {
   std::shared_ptr<const PersistentVolume> volume;
   ReclaimAction action = ReclaimAction::kNone;
-  std::string claim_uid = {};  // that it was bound with
-  // All other volumes that anybody knows: none may have its data in the same place.
+  std::string claim_uid = {};  // of the claim to which it was bound
+  // All other volumes that are known: none of them may have its data in the same place.
   std::vector<std::shared_ptr<const PersistentVolume>> others = {};
-  // The pods of this node: what they have on it of their own (a hostPath) may lie in it, also
-  // before they are set up, as after a reboot.
+  // The pods of this node: what they use on it without a PersistentVolume (a hostPath) may lie in
+  // the volume, even if they are not set up yet, as after a reboot.
   std::vector<std::shared_ptr<const Pod>> pods = {};
 };
 
-// A PersistentVolume that is there, and whose object nobody can read: nobody knows what storage it
+// A PersistentVolume that exists, but whose object cannot be read: it is not known what storage it
 // has, unless that is on record.
 struct UnknownVolume {
   std::string volume;
-  std::string file;                                // that had its object; may be empty
-  std::string reason;                              // why that is not known, for people
-  std::optional<StorageName> name = std::nullopt;  // as a claim's record has it
+  std::string file;                                // the file that had its object; may be empty
+  std::string reason;                              // why it is not known, for people
+  std::optional<StorageName> name = std::nullopt;  // as in a claim's record
   friend bool operator==(const UnknownVolume&, const UnknownVolume&) = default;
 };
 
-// A volume that is made for a claim, as its record has it.
+// A volume that is made for a claim, as in its record.
 struct ProvisionRequest {
   std::string plugin_name;
   VolumeOptions options;
@@ -171,8 +174,8 @@ struct ProvisionRequest {
   PersistentVolume planned;
 };
 
-// What becomes of a pod's record when its directories are gone. kKeep: it says that the pod was
-// deleted by command, which must hold as long as a source has the pod.
+// What becomes of a pod's record when its directories are gone. kKeep: the record says that a
+// command has deleted the pod, which must hold as long as a source has the pod.
 enum class PodRecordEnd { kRemove, kKeep };
 
 }  // namespace volumed

@@ -1,6 +1,5 @@
-// The snapshot of a volume in its record, as the JSON of a pod that has this one volume and nothing
-// else (kube/ encodes whole objects). It names secrets and config maps and never holds what is in
-// them.
+// The snapshot of a volume in its record: the JSON of a pod that has only this volume (kube/
+// encodes whole objects). It names Secrets and ConfigMaps and never holds their content.
 #pragma once
 
 #include <memory>
@@ -13,14 +12,14 @@ namespace volumed {
 
 // Threads: any. Blocks: never.
 
-// A persistent volume is kept as its own object; whether the claim was read-only is not. One that
-// its plugin constructed, of which only the source is known, gets what the object must say besides.
+// A persistent volume is kept as its own object, without whether the claim was read-only. If its
+// plugin constructed it, so that only the source is known, the other required fields are added.
 std::string EncodeVolumeSnapshot(const VolumeSpec& spec);
 
-// Errors, not applied: DataLoss with the reason, when the text is no volume.
+// Errors, not applied: DataLoss, with the reason, if the text is not a volume.
 Result<VolumeSpec> DecodeVolumeSnapshot(const std::string& volume_json);
 
-// The PersistentVolume in it; null when it is no readable one.
+// The PersistentVolume in the text; null if the text is not a readable one.
 std::shared_ptr<const PersistentVolume> DecodePersistentVolume(const std::string& volume_json);
 
 }  // namespace volumed

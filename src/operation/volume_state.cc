@@ -25,15 +25,17 @@ constexpr auto kTransitions = std::to_array<Transition>({
     {S::kSettingUp, E::kNotApplied, S::kNotSetUp, kCertain, "SetUp"},
     {S::kSettingUp, E::kMaybeApplied, S::kSettingUp, kUncertain, "SetUp"},
     {S::kSettingUp, E::kReboot, S::kSettingUp, kUncertain, "SetUp"},
-    // A remount has no state of its own: whatever becomes of it, the pod keeps its volume.
+    // A remount has no state of its own: whatever its result, the pod keeps its volume.
     {S::kSetUp, E::kRemount, S::kSetUp, kCertain, "SetUp"},
     {S::kSetUp, E::kDone, S::kSetUp, kCertain, "SetUp"},
     {S::kSetUp, E::kNotApplied, S::kSetUp, kCertain, "SetUp"},
     {S::kSetUp, E::kMaybeApplied, S::kSetUp, kUncertain, "SetUp"},
-    // Something of it was found missing: it is set up once more, and not lost if that fails.
+    // Some of the volume was found to be missing: it is set up again. If that fails, the volume
+    // still counts as possibly there, since this state is uncertain.
     {S::kSetUp, E::kSetUp, S::kSettingUp, kUncertain, "SetUp"},
     {S::kSetUp, E::kTearDown, S::kTearingDown, kCertain, "TearDown"},
-    // The mounts are gone, directories and files may be there: as if a set-up had been cut short.
+    // The mounts are gone, while directories and files may be there, as if a set-up had been cut
+    // short.
     {S::kSetUp, E::kReboot, S::kSettingUp, kUncertain, "SetUp"},
     {S::kTearingDown, E::kTearDown, S::kTearingDown, kCertain, "TearDown"},
     {S::kTearingDown, E::kSetUp, S::kSettingUp, kCertain, "SetUp"},
@@ -53,13 +55,13 @@ constexpr auto kTransitions = std::to_array<Transition>({
     {S::kAttaching, E::kMaybeApplied, S::kAttaching, kUncertain, "Attach"},
     {S::kAttaching, E::kReboot, S::kAttaching, kUncertain, "Attach"},
     {S::kAttached, E::kMountDevice, S::kMountingDevice, kCertain, "MountDevice"},
-    // After a reboot, or found to be missing: it is attached once more, which is nothing where it
-    // is
-    // there, and not lost if that fails.
+    // After a reboot, or if the plugin says that it is missing, the volume is attached again;
+    // attaching an attached volume has no effect. If that fails, the volume still counts as
+    // possibly attached, since this state is uncertain.
     {S::kAttached, E::kAttach, S::kAttaching, kUncertain, "Attach"},
     {S::kAttached, E::kDetach, S::kDetaching, kCertain, "Detach"},
-    // A volume that needs no attach begins here, and is found here: its mount, or what is left of
-    // it.
+    // A volume that needs no attach begins in this state; if its mount, or the rest of it, is
+    // found, the volume is found in this state.
     {S::kAttached, E::kFound, S::kMountingDevice, kUncertain, "MountDevice"},
     {S::kAttached, E::kReboot, S::kAttached, kUncertain, "Attach"},
     {S::kMountingDevice, E::kMountDevice, S::kMountingDevice, kCertain, "MountDevice"},
@@ -68,8 +70,8 @@ constexpr auto kTransitions = std::to_array<Transition>({
     {S::kMountingDevice, E::kNotApplied, S::kAttached, kCertain, "MountDevice"},
     {S::kMountingDevice, E::kMaybeApplied, S::kMountingDevice, kUncertain, "MountDevice"},
     {S::kMountingDevice, E::kReboot, S::kAttached, kUncertain, "Attach"},
-    // Found at start: it is mounted once more, which is nothing where it is there, and not lost if
-    // that fails.
+    // The device was found at the start and is mounted again; mounting a mounted device has no
+    // effect. If that fails, it still counts as possibly mounted, since this state is uncertain.
     {S::kDeviceMounted, E::kMountDevice, S::kMountingDevice, kUncertain, "MountDevice"},
     {S::kDeviceMounted, E::kUnmountDevice, S::kUnmountingDevice, kCertain, "UnmountDevice"},
     {S::kDeviceMounted, E::kExpand, S::kExpanding, kCertain, "NodeExpand"},
@@ -87,10 +89,11 @@ constexpr auto kTransitions = std::to_array<Transition>({
     {S::kDetaching, E::kMaybeApplied, S::kDetaching, kUncertain, "Detach"},
     {S::kDetaching, E::kReboot, S::kDetaching, kUncertain, "Detach"},
     {S::kExpanding, E::kExpand, S::kExpanding, kCertain, "NodeExpand"},
-    // Whatever became of the growth, the device is mounted as it was. That is looked at once more,
-    // so that pods need not wait for it; the claim says whether it is to be grown again.
+    // Whatever the result of the growth, the device is still mounted. It is mounted again, which
+    // verifies that, so that pods need not wait for the growth; the claim says whether it is to be
+    // grown again.
     {S::kExpanding, E::kMountDevice, S::kMountingDevice, kUncertain, "MountDevice"},
-    // Nothing shrinks a volume again; a volume that cannot be grown must still be able to leave.
+    // No call shrinks a volume again. A volume that cannot be grown must still be able to leave.
     {S::kExpanding, E::kUnmountDevice, S::kUnmountingDevice, kCertain, "UnmountDevice"},
     {S::kExpanding, E::kDone, S::kDeviceMounted, kCertain, "NodeExpand"},
     {S::kExpanding, E::kNotApplied, S::kDeviceMounted, kCertain, "NodeExpand"},
@@ -104,8 +107,8 @@ constexpr auto kTransitions = std::to_array<Transition>({
     {S::kMapping, E::kNotApplied, S::kNotSetUp, kCertain, "MapVolume"},
     {S::kMapping, E::kMaybeApplied, S::kMapping, kUncertain, "MapVolume"},
     {S::kMapping, E::kReboot, S::kMapping, kUncertain, "MapVolume"},
-    // Found at start: it is mapped once more, which is nothing where it is there, and not lost if
-    // that fails.
+    // The volume was found at the start and is mapped again; mapping a mapped volume has no effect.
+    // If that fails, it still counts as possibly mapped, since this state is uncertain.
     {S::kMapped, E::kMapVolume, S::kMapping, kUncertain, "MapVolume"},
     {S::kMapped, E::kUnmapVolume, S::kUnmapping, kCertain, "UnmapVolume"},
     {S::kMapped, E::kReboot, S::kMapping, kUncertain, "MapVolume"},

@@ -1,6 +1,6 @@
-// VolumeState: the states of a volume as one table, and nothing else: no clock, no record, no
-// effect. docs/STATES.md is printed from it. An in-call state ("the call is being made") is written
-// before the effect, a resting state after it; there is no third way to change a state.
+// VolumeState: the states of a volume as one table, without clock, record or effect. docs/STATES.md
+// is printed from the table. An in-call state ("the call is being made") is written before the
+// effect, and a resting state after it; there is no third way to change a state.
 // Source: the state ladder follows mesos src/csi/state.proto@1.11.0; the inverse of a call that may
 // have been applied is legal by the CSI specification ("Volume Lifecycle").
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace volumed {
 
-// The numbers are stored in records: they may be added to, never changed.
+// The numbers are stored in records: numbers may be added, but never changed.
 enum class VolumeState : int {
   // A volume of a pod.
   kNotSetUp = 0,
@@ -36,9 +36,10 @@ enum class VolumeState : int {
 };
 
 enum class VolumeEvent : int {
-  // The intent to make a call.
+  // These are intents to make a call.
   kSetUp,
-  kRemount,  // a set-up volume's content is brought up to date; it is set up all the while
+  // Brings the content of a set-up volume up to date; it stays set up.
+  kRemount,
   kTearDown,
   kAttach,
   kDetach,
@@ -47,24 +48,25 @@ enum class VolumeEvent : int {
   kExpand,
   kMapVolume,
   kUnmapVolume,
-  // The answer to the call.
+  // These are answers to the call.
   kDone,
   kNotApplied,
   kMaybeApplied,
-  // Something of the volume is there, and no record says how it came.
+  // Some of the volume is there, although no record says so for certain.
   kFound,
-  // The same of a block volume.
+  // The same for a block volume.
   kFoundMapped,
-  // The node was started anew: what the kernel kept in memory is gone, what lies on disk is not.
+  // The node was booted: what the kernel kept in memory is gone, what lies on disk is not.
   kReboot,
 };
 
 inline constexpr int kVolumeStateCount = 15;
 inline constexpr int kVolumeEventCount = 16;
 
-// One row of the table. `uncertain`: the last call may or may not have had its effect; only the
-// same call or its inverse may follow, which is what the rows of the in-call states say. A volume
-// that is uncertain stays so, whatever the row says, until a call is done.
+// One row of the table. `uncertain` means that the last call may or may not have had its effect.
+// Only the same call or its inverse may follow, which the rows of the in-call states say; for
+// Expand, which has no inverse, that is MountDevice or UnmountDevice. A volume that is uncertain
+// stays so, whatever the row says, until a call is done.
 struct Transition {
   VolumeState from;
   VolumeEvent event;
@@ -73,7 +75,7 @@ struct Transition {
   std::string_view step;  // the call that is made, or that answered: "SetUp"
 };
 
-// A pair of state and event that cannot meet, and why.
+// A pair of state and event that cannot meet, and the reason.
 struct ImpossibleTransition {
   VolumeState state;
   VolumeEvent event;
@@ -82,37 +84,37 @@ struct ImpossibleTransition {
 
 // All functions are pure. Threads: any. Blocks: never.
 
-// The row for `from` and `event`; nullopt where they cannot meet (see WhyImpossible).
+// The row for `from` and `event`; nullopt if they cannot meet (see WhyImpossible).
 //
-// kNotApplied leads back to the resting state before the call, which holds only if that state was
-// certain: for a volume that was uncertain before the call use AnswerEvent below, which knows.
+// kNotApplied leads back to the resting state before the call. That is right only if that state was
+// certain; AnswerEvent below takes account of a volume that was uncertain before the call.
 std::optional<Transition> Next(VolumeState from, VolumeEvent event);
 
-// The reason why the two cannot meet; nullopt exactly where Next() has a row.
+// The reason why the two cannot meet; nullopt exactly if Next() has a row.
 std::optional<std::string_view> WhyImpossible(VolumeState from, VolumeEvent event);
 
 enum class CallAnswer { kDone, kNotApplied, kMaybeApplied };
 
 // The event of an answer. A call that was certainly not applied says nothing about an earlier one
-// that may have been: then the volume stays where it is.
+// that may have been: the volume then stays in its state.
 VolumeEvent AnswerEvent(CallAnswer answer, bool uncertain_before_call);
 
-// A call is being made, or was being made when the program ended.
+// Whether a call is being made, or was being made when the program ended.
 bool IsInCall(VolumeState state);
 
-// Where a device begins and ends: the state in which nothing of it is on the node.
+// The state in which a device begins and ends: nothing of it is on the node.
 VolumeState RestingState(bool attachable);
 
 // "SettingUp"; never empty.
 std::string_view VolumeStateName(VolumeState state);
 std::string_view VolumeEventName(VolumeEvent event);
-// nullopt for a number that is no state.
+// nullopt if the number is not that of a state.
 std::optional<VolumeState> VolumeStateFromNumber(int number);
 
 std::span<const Transition> AllTransitions();
 std::vector<ImpossibleTransition> AllImpossibleTransitions();
 
-// docs/STATES.md.
+// The content of docs/STATES.md.
 std::string PrintStatesMarkdown();
 
 }  // namespace volumed
